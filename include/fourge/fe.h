@@ -1,0 +1,266 @@
+/* fe.h - fixed effects: LSMR, demeaning, and the regressions on top.
+ *
+ * Problem.  Rows i = 1..n with weights w_i >= 0, factors q = 1..Q with levels f_q(i).  D (n x M) holds the
+ * dummies of all factors.  For each column b of [y X]
+ *
+ *     alpha = argmin || W^(1/2) (b - D alpha) ||,      r = b - D alpha
+ *
+ * r is unique although alpha is not.  By Frisch, Waugh and Lovell the regression of r_y on r_X has the
+ * coefficients of the regression with all dummies.
+ */
+#ifndef FOURGE_FE_H
+#define FOURGE_FE_H
+
+#include "fourge/fourge.h"
+#include "fourge/table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- LSMR --------------------------------------------------------------------------------------- */
+
+/** An m x n operator by its products; K columns at once, row-major: element (i, c) at [i * K + c]. */
+typedef struct {
+    int64_t m, n;
+    /** y <- A x,  x is n x K, y is m x K */
+    void (*times)(const void *data, int64_t k, const double *x, double *y);
+    /** x <- A' y */
+    void (*transposed)(const void *data, int64_t k, const double *y, double *x);
+    const void *data;
+} frg_operator;
+
+/** Compressed sparse rows: row i holds columns[starts[i] .. starts[i+1]) with `values` (NULL: all 1). */
+typedef struct {
+    int64_t m, n;
+    const int64_t *starts; /* m + 1 */
+    const int32_t *columns;
+    const double *values;
+} frg_csr;
+
+typedef enum { FRG_PRECOND_NONE, FRG_PRECOND_DIAGONAL } frg_lsmr_precond;
+
+typedef struct {
+    size_t struct_size;
+    double atol, btol;  /* both 1e-10; see Fong and Saunders (2011), section 5 */
+    double cond_limit;  /* 0: off */
+    double damp;        /* d of min ||Ax - b||^2 + d^2 ||x||^2; 0 */
+    int64_t max_iter;   /* 1000 */
+    int block;          /* columns carried together, 1 .. 32; 8.  The result does not depend on it, to the bit */
+    frg_lsmr_precond precond; /* diagonal: columns of A scaled to unit norm (CSR only) */
+} frg_lsmr_opts;
+
+/** Why a column stopped; the codes are SciPy's and Fong and Saunders', 8 and 9 are ours. */
+typedef enum {
+    FRG_LSMR_RUNNING = 0,
+    FRG_LSMR_CONSISTENT = 1,       /* ||r|| small: the system has a solution */
+    FRG_LSMR_LEAST_SQUARES = 2,    /* ||A'r|| small */
+    FRG_LSMR_COND_LIMIT = 3,       /* not a success */
+    FRG_LSMR_CONSISTENT_EPS = 4,   /* as 1, at machine precision */
+    FRG_LSMR_LEAST_SQUARES_EPS = 5,/* as 2, at machine precision */
+    FRG_LSMR_COND_EPS = 6,         /* not a success */
+    FRG_LSMR_MAX_ITER = 7,         /* not a success */
+    FRG_LSMR_ZERO = 8,             /* b = 0 or A'b = 0: x = 0 is the answer */
+    FRG_LSMR_REFUSED = 9           /* the audit contradicts the stop; not a success */
+} frg_lsmr_stop;
+
+typedef struct {
+    frg_lsmr_stop stop;
+    int64_t iterations;
+    double norm_r, norm_ar, norm_a, cond_a, norm_x; /* the estimates at the stop */
+} frg_lsmr_column;
+
+FRG_API void frg_lsmr_defaults(frg_lsmr_opts *o, size_t struct_size);
+/** Solves min || W^(1/2) (A x - b) || for every column of b (m x p, f64, row-major or column-major) into
+ *  x (n x p).  weights: m values or NULL.  A column that has stopped is frozen; its bits do not depend on
+ *  its neighbours.  Exactly one of op and csr is given.  Returns FRG_MAX_ITER if any column failed. */
+FRG_API FRG_MUST_USE frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_csr *csr,
+                                               frg_array b, const frg_array *weights, frg_array x,
+                                               const frg_lsmr_opts *o, frg_lsmr_column columns[],
+                                               frg_info *info);
+
+/* ---- demeaning ---------------------------------------------------------------------------------- */
+
+typedef enum {
+    FRG_FE_AUTO,   /* the ladder of src/fe/README.md */
+    FRG_FE_CG,     /* Jacobi CG on the Schur complement of the largest factor */
+    FRG_FE_LSMR,   /* LSMR on A = W^(1/2) D S in row space: the reference */
+    FRG_FE_MLSMR,  /* LSMR preconditioned by `precond`, one solve with it a step */
+    FRG_FE_DIRECT, /* sparse Cholesky of the Schur complement */
+    FRG_FE_MAP     /* alternating projections: later */
+} frg_fe_method;
+
+typedef enum { FRG_FE_PRECOND_AUTO, FRG_FE_PRECOND_OFF, FRG_FE_PRECOND_DIAG, FRG_FE_PRECOND_SCHWARZ, FRG_FE_PRECOND_AC } frg_fe_precond;
+typedef enum { FRG_FE_F64, FRG_FE_MIXED, FRG_FE_F32 } frg_fe_dtype;
+typedef enum { FRG_DOF_AUTO, FRG_DOF_NAIVE, FRG_DOF_FIRSTPAIR, FRG_DOF_PAIRWISE, FRG_DOF_EXACT } frg_fe_dof;
+
+typedef struct {
+    size_t struct_size;
+    frg_fe_method method;   /* auto */
+    frg_fe_precond precond; /* auto */
+    frg_fe_dtype dtype;     /* f64; mixed: f32 inner solves, refined to the same f64 test */
+    double tol;             /* 1e-10: the test of frg_demean_column.converged */
+    int64_t max_iter;       /* 1000 Krylov steps a round */
+    double cond_limit;      /* 0: off; LSMR alone */
+    int block;              /* columns carried together, 1 .. 32; 8 */
+    size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the machine's */
+    frg_fe_dof dof;         /* how the rank of D is counted; auto: exact if cheap, else pairwise */
+} frg_demean_opts;
+
+/** One varying slope: the columns z_i D_i for a factor.  A factor without an intercept has slopes alone. */
+typedef struct {
+    int factor;      /* 0 .. Q-1 */
+    const double *z; /* n */
+} frg_slope;
+
+/** What happened to one column, with the certificate. */
+typedef struct {
+    frg_status status;     /* FRG_OK: converged is true */
+    int64_t iterations;    /* Krylov steps, all rungs and rounds */
+    double audit;          /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed */
+    double gradient;       /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i / sqrt(N_l) */
+    double error_bound;    /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave lambda */
+    int absorbed;          /* ||r|| <= 1e-9 of the centred input */
+    int converged;         /* eta <= tol, and the audit <= tol or the level means at the rounding floor */
+    int64_t worst_factor;  /* where the largest level mean sits */
+    int64_t worst_level;
+} frg_demean_column;
+
+/** What the plan knows. */
+typedef struct {
+    int64_t n, n_factors;
+    int64_t levels;       /* sum of the levels of all factors, empty ones left out */
+    int64_t components;   /* connected components of the first two factors' graph (of all levels for Q > 2) */
+    int64_t rank;         /* of D; see rank_exact */
+    int rank_exact;
+    const char *method;   /* the last rung used: "closed form", "cg rows", "cg cells", "cg explicit", "direct", ... */
+    const char *dof;      /* how the rank was counted: "exact", "pairwise", ... */
+    size_t plan_bytes;    /* held by the plan */
+    size_t factor_bytes;  /* of these, a built factor's */
+} frg_demean_report;
+
+typedef struct frg_demean frg_demean;
+
+FRG_API void frg_demean_defaults(frg_demean_opts *o, size_t struct_size);
+/** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 > 0 or NULL.  slopes: varying slopes,
+ *  NULL for none; `no_intercept` has bit q set for a factor with slopes alone.  codes and weights are copied
+ *  in the compact form the plan needs; the caller's arrays are not touched later.
+ *  Errors: E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
+                                                  const frg_array *weights, const frg_slope *slopes,
+                                                  int n_slopes, uint64_t no_intercept,
+                                                  const frg_demean_opts *o);
+/** in, out: n x p, f64 or f32, any strides, out may be in.  columns: p reports or NULL.
+ *  Returns the worst column's status.  Outputs are untouched when the status is negative. */
+FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out,
+                                               frg_demean_column columns[], frg_info *info);
+/** The effects of the last run: alpha for column c as `levels` values, factor after factor in order of
+ *  code (empty codes left out); slopes follow their factor's intercepts.  Not unique; see frg_fe_effects. */
+FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha);
+FRG_API frg_demean_report frg_demean_get_report(const frg_demean *d);
+FRG_API void frg_demean_destroy(frg_demean *d);
+/** Bounds before the work: bytes of the plan, and with the largest factor allowed. */
+FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, int64_t n, int64_t n_factors, int64_t p,
+                                                    const frg_demean_opts *o, size_t *plan_bytes,
+                                                    size_t *with_factor_bytes, double *seconds);
+
+/* ---- regression --------------------------------------------------------------------------------- */
+
+typedef enum { FRG_WEIGHTS_ANALYTIC, FRG_WEIGHTS_FREQUENCY, FRG_WEIGHTS_PROBABILITY } frg_weights_kind;
+
+typedef struct {
+    size_t struct_size;
+    const char *vcov[8];   /* "iid", "hc1", "cluster=a+b", ...; the first is the one shown; default {"iid"} */
+    int n_vcov;
+    const char *ssc;       /* "adj=true,fixef=nonnested,cluster.adj=true,cluster.df=min,t.df=min"; NULL: these */
+    const char *weights;   /* name of a column, NULL: none */
+    frg_weights_kind weights_kind;
+    const char *subset;    /* an expression; rows where it is not 0 are kept; NULL: all */
+    int keep_singletons;   /* 0: drop levels with one row, iterated */
+    double collin_tol;     /* 1e-9 on the correlation scale */
+    double level;          /* 0.95 of the confidence intervals */
+    int keep_effects;      /* 1: recover the fixed effects (needed for predict) */
+    frg_demean_opts demean;
+} frg_fe_opts;
+
+typedef struct {
+    const char *term;
+    double estimate, std_error, statistic, p_value, conf_low, conf_high;
+} frg_coefficient;
+
+typedef struct {
+    const char *term;
+    const char *reason; /* "absorbed by the fixed effects", "collinear with x1, x2" */
+} frg_dropped_term;
+
+/** One covariance of the estimates. */
+typedef struct {
+    const char *spec;        /* as asked: "cluster=firm" */
+    const char *type;        /* "iid", "hc1", "cluster" */
+    int n_clusters;          /* variables */
+    const char *cluster_name[4];
+    int64_t cluster_count[4];
+    double df_t;             /* of the t distribution */
+    int64_t k;               /* K of the small-sample rule: parameters that count */
+    const char *ssc;         /* the rule in force, all keys */
+    const double *matrix;    /* n_coefficients x n_coefficients */
+    const frg_coefficient *coefficients;
+    int projected;           /* negative eigenvalues were set to 0 */
+    double wald_f;           /* b' V^-1 b / k over the regressors without the intercept */
+} frg_fe_vcov;
+
+/** A fitted regression; everything lives as long as the frg_fe. */
+typedef struct {
+    const char *formula;
+    const char *depvar;
+    int64_t n_rows;      /* of the data */
+    int64_t n;           /* used (the sum of the weights for frequency weights) */
+    int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds;
+    int n_coefficients;
+    const frg_coefficient *coefficients; /* under vcovs[0] */
+    int n_dropped;
+    const frg_dropped_term *dropped;
+    int n_vcov;
+    const frg_fe_vcov *vcov;
+    int n_factors;
+    const char *const *factor_name;
+    const int64_t *factor_levels;
+    int64_t rank;        /* of the absorbed part, the intercept included */
+    const char *rank_method;
+    int64_t df_residual;
+    double r2, r2_adjusted, r2_within, rmse, rss, tss;
+    int converged;
+    int64_t n_demeaned;  /* columns: y first, then the terms in formula order */
+    const frg_demean_column *columns;
+    frg_demean_report demean;
+    double encode_seconds, solve_seconds, vcov_seconds, total_seconds;
+} frg_fe_result;
+
+typedef struct frg_fe frg_fe;
+
+FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
+/** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a table.
+ *  Rows are dropped in the order missing, subset, zero weight, singletons.  Returns the demeaner's status:
+ *  a fit whose columns did not converge comes back marked.  Errors: E_FORMULA with the position, E_COLUMN
+ *  with the nearest name, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE. */
+FRG_API FRG_MUST_USE frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula,
+                                           const frg_table *data, const frg_fe_opts *o);
+FRG_API const frg_fe_result *frg_fe_get(const frg_fe *f);
+/** Another covariance of the same fit; *out lives as long as f. */
+FRG_API FRG_MUST_USE frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc,
+                                                const frg_fe_vcov **out);
+/** Residuals and fitted values for the rows of the data, NaN where a row was dropped; either may be NULL. */
+FRG_API FRG_MUST_USE frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted);
+/** Fixed effects as a table: factor, level, effect, identified.  Normalised as fixest does: the first level
+ *  of every factor but the first is 0 in each component.  Needs keep_effects. */
+FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out);
+/** Predictions for the rows of new data; an unseen level gives NaN and is counted.  Needs keep_effects
+ *  when the model has fixed effects. */
+FRG_API FRG_MUST_USE frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out,
+                                               int64_t *n_unseen);
+FRG_API void frg_fe_destroy(frg_fe *f);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

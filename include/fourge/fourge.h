@@ -1,0 +1,259 @@
+/* fourge.h - the common core: every other header of fourge builds on these types and nothing else.
+ *
+ * Life cycle, the same for every solver:
+ *
+ *     frg_X_defaults(&opts, sizeof opts)     all options at their documented defaults
+ *     frg_X_create(&plan, ctx, ..., &opts)   checks the input, plans, owns all memory
+ *     frg_X_run(plan, ...)                   the work; the second run of a plan allocates nothing
+ *     frg_X_destroy(plan)                    accepts NULL and half-built plans
+ *
+ * Rules that hold everywhere:
+ *  - A call that fails (status < 0) leaves its outputs as they were before the call, *out == NULL for
+ *    create, and frg_message(ctx) says what was expected, what was found and where.
+ *  - A status > 0 is a usable result that stopped early; it is marked, never hidden.
+ *  - The library never prints, exits, changes the locale or the floating-point environment.
+ *  - Sizes are int64_t; arrays are borrowed views, the library never keeps the caller's pointer longer
+ *    than the object that was given it.
+ *  - Two contexts are independent; one context, and the plans made from it, belong to one thread at a time.
+ */
+#ifndef FOURGE_H
+#define FOURGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FRG_VERSION_MAJOR 0
+#define FRG_VERSION_MINOR 1
+#define FRG_VERSION_PATCH 0
+
+#if defined(_WIN32)
+#define FRG_API
+#elif defined(__GNUC__)
+#define FRG_API __attribute__((visibility("default")))
+#else
+#define FRG_API
+#endif
+
+#if defined(__GNUC__)
+#define FRG_MUST_USE __attribute__((warn_unused_result))
+#define FRG_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define FRG_MUST_USE
+#define FRG_PRINTF(fmt, args)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- status ------------------------------------------------------------------------------------- */
+
+/** Every status with its number, the exit code of the command line, and a sentence. */
+#define FRG_STATUS_LIST(X)                                                                         \
+    X(FRG_OK, 0, 0, "done")                                                                        \
+    X(FRG_MAX_ITER, 1, 1, "stopped at the iteration limit before convergence")                     \
+    X(FRG_TIME_LIMIT, 2, 1, "stopped at the time limit")                                           \
+    X(FRG_INTERRUPTED, 3, 130, "stopped on request")                                               \
+    X(FRG_STALLED, 4, 1, "no further progress is possible at this tolerance")                      \
+    X(FRG_PARTIAL, 5, 1, "part of the result is missing")                                          \
+    X(FRG_BAD_ARG, -1, 2, "an argument is invalid")                                                \
+    X(FRG_NO_MEMORY, -2, 71, "out of memory")                                                      \
+    X(FRG_NO_DEVICE, -3, 69, "the device is not available")                                        \
+    X(FRG_UNSUPPORTED, -4, 2, "not supported")                                                     \
+    X(FRG_NOT_POSDEF, -5, 65, "a matrix is not positive definite")                                 \
+    X(FRG_BROKE_DOWN, -6, 65, "the computation broke down")                                        \
+    X(FRG_BUG, -7, 70, "an internal error of fourge")                                              \
+    X(FRG_BAD_DATA, -8, 65, "the data are invalid")                                                \
+    X(FRG_NO_INPUT, -9, 66, "an input cannot be opened")                                           \
+    X(FRG_CANNOT_CREATE, -10, 73, "an output cannot be created")                                   \
+    X(FRG_IO, -11, 74, "reading or writing failed")                                                \
+    X(FRG_MISMATCH, -12, 65, "a saved object does not belong to these data")                       \
+    X(FRG_BUSY, -13, 70, "the object is in use by another thread")
+
+/** 0: done.  > 0: stopped early, outputs are the best iterate, marked.  < 0: failed, outputs as before the call. */
+typedef enum {
+#define FRG_STATUS_ENUM(name, number, exit_code, sentence) name = number,
+    FRG_STATUS_LIST(FRG_STATUS_ENUM)
+#undef FRG_STATUS_ENUM
+} frg_status;
+
+/** "FRG_NOT_POSDEF" and the like; never NULL. */
+FRG_API const char *frg_status_name(frg_status s);
+/** The sentence of the list above; never NULL. */
+FRG_API const char *frg_status_sentence(frg_status s);
+/** The exit code of the command line for this status. */
+FRG_API int frg_status_exit_code(frg_status s);
+
+/* ---- arrays ------------------------------------------------------------------------------------- */
+
+typedef enum { FRG_F32, FRG_F64, FRG_F16, FRG_BF16, FRG_U8, FRG_U16, FRG_I32, FRG_I64 } frg_dtype;
+typedef enum { FRG_CPU, FRG_CUDA, FRG_OPENCL } frg_device_kind;
+
+typedef struct {
+    frg_device_kind kind;
+    int index;
+} frg_device;
+
+#define FRG_MAX_DIM 4
+
+/** A borrowed strided view, passed by value; it never owns `data`.  Element (i, j) lies
+ *  `offset + (i * stride[0] + j * stride[1]) * frg_sizeof(dtype)` bytes after `data`.
+ *  `offset` is separate because an OpenCL buffer handle has no pointer arithmetic. */
+typedef struct {
+    void *data;
+    size_t offset; /* bytes */
+    frg_dtype dtype;
+    frg_device device;
+    int ndim;
+    int64_t shape[FRG_MAX_DIM];
+    int64_t stride[FRG_MAX_DIM]; /* elements, not bytes */
+} frg_array;
+
+/** Bytes of one element; 0 for an unknown dtype. */
+FRG_API size_t frg_sizeof(frg_dtype t);
+/** "f64", "i32" and the like; "?" for an unknown dtype. */
+FRG_API const char *frg_dtype_name(frg_dtype t);
+/** Host vector of n contiguous elements. */
+FRG_API frg_array frg_vector(const void *data, frg_dtype t, int64_t n);
+/** Host matrix m x n, row-major, ld >= n elements from row to row. */
+FRG_API frg_array frg_matrix(const void *data, frg_dtype t, int64_t m, int64_t n, int64_t ld);
+/** Host matrix m x n, column-major, ld >= m elements from column to column. */
+FRG_API frg_array frg_matrix_columns(const void *data, frg_dtype t, int64_t m, int64_t n, int64_t ld);
+
+/* ---- what one solve did ------------------------------------------------------------------------- */
+
+/** Filled on every return, early stops and failures included. */
+typedef struct {
+    frg_status status;
+    int64_t iterations;
+    double residual;  /* the solver's own measure, see its header */
+    double objective; /* NaN where the solver has none */
+    double setup_seconds;
+    double solve_seconds;
+    size_t peak_bytes; /* the most this context's allocator held at a time */
+    const char *device_name;
+} frg_info;
+
+/* ---- context ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const char *solver;
+    const char *phase;
+    int64_t done, total; /* total 0: not known */
+    double residual;     /* NaN where there is none */
+    double target;       /* the residual that ends the phase, NaN where there is none */
+    double seconds;      /* since the run began */
+} frg_progress;
+
+/** Called about once an iteration; non-zero asks the solver to stop (FRG_INTERRUPTED). */
+typedef int (*frg_progress_fn)(const frg_progress *p, void *user);
+/** level 0 warning, 1 information, 2 detail. */
+typedef void (*frg_log_fn)(int level, const char *line, void *user);
+
+/** Where memory comes from.  alloc returns NULL on failure, at least 64-byte aligned memory otherwise. */
+typedef struct {
+    void *(*alloc)(size_t bytes, void *user);
+    void (*free)(void *p, size_t bytes, void *user);
+    void *user;
+} frg_allocator;
+
+/** How files are reached; every read and write of the library goes through it.  Functions return a
+ *  negative errno on failure.  A handle is whatever `open` chose (the default: a file descriptor). */
+typedef struct {
+    /** flags: 'r' reads an existing file, 'w' creates a new one and fails if it is there. */
+    int (*open)(const char *path, char mode, void *user);
+    int64_t (*read)(int handle, void *to, size_t bytes, void *user);        /* 0 at the end */
+    int64_t (*write)(int handle, const void *from, size_t bytes, void *user); /* may be short */
+    int (*sync)(int handle, void *user);
+    int (*close)(int handle, void *user);
+    int (*rename)(const char *from, const char *to, void *user);
+    int (*remove)(const char *path, void *user);
+    int (*sync_folder)(const char *path_of_file, void *user);
+    int64_t (*size)(int handle, void *user); /* bytes; -1 where it is not known (a pipe) */
+    void *user;
+} frg_files;
+
+/** Reserved for communication between ranks; NULL is a single process. */
+struct frg_comm;
+
+typedef struct {
+    size_t struct_size;
+    frg_device device;          /* default cpu */
+    int threads;                /* 0: the cores this process may use; 1 inside an OpenMP region */
+    uint64_t seed;              /* default 0 */
+    int64_t memory_limit;       /* bytes this context may hold at a time; 0: no limit */
+    double time_limit;          /* seconds a run may take; 0: no limit */
+    frg_progress_fn on_progress;
+    frg_log_fn on_log;
+    void *user;                 /* handed to both callbacks */
+    const frg_allocator *allocator; /* NULL: the system's; must outlive the context */
+    const frg_files *files;         /* NULL: the system's; must outlive the context */
+    const struct frg_comm *comm;
+    void *stream;               /* a device's stream or queue; NULL: the library's own */
+} frg_context_opts;
+
+typedef struct frg_context frg_context;
+
+FRG_API void frg_context_defaults(frg_context_opts *o, size_t struct_size);
+/** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there, FRG_NO_MEMORY, FRG_BAD_ARG.
+ *  The environment variable FOURGE_ISA (plain, v2, v3, v4) forces a lower CPU level. */
+FRG_API FRG_MUST_USE frg_status frg_context_create(frg_context **out, const frg_context_opts *o);
+/** NULL is fine.  Every object made from the context must have been destroyed before. */
+FRG_API void frg_context_destroy(frg_context *ctx);
+
+/** Why the last call on ctx failed: what, where, why.  Never NULL; "" when nothing failed. */
+FRG_API const char *frg_message(const frg_context *ctx);
+/** The place of the last failure (file:line, column, argument); "" where there is none. */
+FRG_API const char *frg_error_where(const frg_context *ctx);
+/** "FRG-FE-012", the row of the catalogue that the last failure belongs to; "" when nothing failed. */
+FRG_API const char *frg_error_code(const frg_context *ctx);
+/** What to do about it; "" where there is nothing to say. */
+FRG_API const char *frg_error_hint(const frg_context *ctx);
+
+/** One row of the catalogue of errors and warnings. */
+typedef struct {
+    const char *code;     /* "FRG-FE-012" */
+    const char *name;     /* "E_NO_OBS" */
+    frg_status status;    /* FRG_OK for warnings */
+    const char *sentence; /* what it means */
+    const char *hint;     /* what to do */
+} frg_error_entry;
+/** Row i of the catalogue; NULL past its end. */
+FRG_API const frg_error_entry *frg_error_catalogue(int i);
+
+/** Warnings of the calls on ctx since the last frg_warnings_clear: 0 <= i < frg_warning_count. */
+FRG_API int frg_warning_count(const frg_context *ctx);
+FRG_API const char *frg_warning_code(const frg_context *ctx, int i);
+FRG_API const char *frg_warning_message(const frg_context *ctx, int i);
+FRG_API void frg_warnings_clear(frg_context *ctx);
+
+/** Asks the running solver to stop at its next iteration.  Safe from a signal handler and from any thread. */
+FRG_API void frg_interrupt(frg_context *ctx);
+/** Withdraws an earlier frg_interrupt. */
+FRG_API void frg_interrupt_clear(frg_context *ctx);
+
+FRG_API int frg_threads(const frg_context *ctx);
+FRG_API uint64_t frg_seed(const frg_context *ctx);
+/** "plain", "v2", "v3", "v4": the CPU level in use. */
+FRG_API const char *frg_isa(const frg_context *ctx);
+/** Bytes held now, and the most held at a time since the context was made or frg_peak_reset. */
+FRG_API size_t frg_bytes_held(const frg_context *ctx);
+FRG_API size_t frg_peak_bytes(const frg_context *ctx);
+FRG_API void frg_peak_reset(frg_context *ctx);
+
+/* ---- the build ---------------------------------------------------------------------------------- */
+
+FRG_API const char *frg_version(void);     /* "0.1.0" */
+FRG_API const char *frg_commit(void);      /* the commit it was built from, "unknown" outside a checkout */
+FRG_API const char *frg_blas_name(void);   /* the BLAS and the kernels it chose for this machine */
+/** Parses "cpu", "cuda", "cuda:1", "opencl:0".  FRG_BAD_ARG for anything else. */
+FRG_API FRG_MUST_USE frg_status frg_device_parse(const char *text, frg_device *out);
+
+/** The default allocator and file table, to wrap and pass on. */
+FRG_API const frg_allocator *frg_system_allocator(void);
+FRG_API const frg_files *frg_system_files(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,94 @@
+/* table.h - named columns: reading CSV, TSV, npy and npz files, and tables made of the caller's arrays. */
+#ifndef FOURGE_TABLE_H
+#define FOURGE_TABLE_H
+
+#include "fourge/fourge.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What a column holds.  Type inference of text files goes over the whole column:
+ *  all whole numbers -> INTEGER, all numbers -> NUMBER, TRUE/FALSE only -> BOOL, anything else -> CATEGORY. */
+typedef enum { FRG_NUMBER, FRG_INTEGER, FRG_BOOL, FRG_CATEGORY } frg_column_kind;
+
+#define FRG_MISSING_INTEGER INT64_MIN /* a missing value of an INTEGER column */
+#define FRG_MISSING_CODE (-1)         /* of a BOOL or CATEGORY column; NaN in a NUMBER column */
+
+/** A column of a table; the pointers live as long as the table.  Exactly one of the three arrays is set. */
+typedef struct {
+    const char *name;
+    frg_column_kind kind;
+    int64_t n;
+    int64_t n_missing;
+    const double *numbers;     /* NUMBER: n, NaN where missing */
+    const int64_t *integers;   /* INTEGER: n */
+    const int32_t *codes;      /* BOOL: 0, 1; CATEGORY: 0 .. n_labels-1 in order of first appearance */
+    const char *const *labels; /* CATEGORY: n_labels UTF-8 strings; NULL otherwise */
+    int64_t n_labels;
+} frg_column;
+
+typedef struct frg_table frg_table;
+
+typedef struct {
+    size_t struct_size;
+    const char *format;      /* "csv", "tsv", "npy", "npz" or NULL: by the extension (.gz allowed for text) */
+    char delimiter;          /* 0: ',' for csv, tab for tsv */
+    int header;              /* 1 (default): the first line names the columns; 0: they are c1, c2, ... */
+    const char *const *na;   /* strings that mean missing; NULL: "", "NA", "NaN", "nan", "N/A", "null", "NULL", "." */
+    int64_t n_na;
+    const char *const *columns; /* read these alone; NULL: all */
+    int64_t n_columns;
+} frg_table_opts;
+
+FRG_API void frg_table_defaults(frg_table_opts *o, size_t struct_size);
+
+/** Reads a file ("-": standard input).  Text is read in chunks through the context's file table and parsed
+ *  by all threads; numbers are converted exactly (correctly rounded); quotes follow RFC 4180; a byte-order
+ *  mark and CRLF are accepted.  npy: a 1-D array is column c1, a 2-D array columns c1 .. cp; npz: one column
+ *  for each 1-D member, NAME1 .. NAMEp for a 2-D member.
+ *  Errors: E_NO_INPUT, E_READ, E_FORMAT with line and column, E_TRUNCATED, E_EXPANSION, E_FILE_TYPE, E_COLUMN. */
+FRG_API FRG_MUST_USE frg_status frg_table_read(frg_table **out, frg_context *ctx, const char *path,
+                                               const frg_table_opts *o);
+
+/** The same from bytes in memory; `name` stands in messages. */
+FRG_API FRG_MUST_USE frg_status frg_table_parse(frg_table **out, frg_context *ctx, const char *bytes,
+                                                int64_t count, const char *name, const frg_table_opts *o);
+
+/** An empty table of n rows, to which columns are added.  The `add` calls copy. */
+FRG_API FRG_MUST_USE frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n);
+FRG_API FRG_MUST_USE frg_status frg_table_add_numbers(frg_table *t, const char *name, const double *values);
+FRG_API FRG_MUST_USE frg_status frg_table_add_integers(frg_table *t, const char *name, const int64_t *values);
+FRG_API FRG_MUST_USE frg_status frg_table_add_codes(frg_table *t, const char *name, const int32_t *codes,
+                                                    const char *const *labels, int64_t n_labels);
+FRG_API void frg_table_destroy(frg_table *t);
+
+FRG_API int64_t frg_table_rows(const frg_table *t);
+FRG_API int64_t frg_table_columns(const frg_table *t);
+/** Column i, or NULL outside 0 .. columns-1. */
+FRG_API const frg_column *frg_table_column(const frg_table *t, int64_t i);
+/** The column of that name, or NULL. */
+FRG_API const frg_column *frg_table_find(const frg_table *t, const char *name);
+/** The column name nearest in spelling, or NULL: for "did you mean". */
+FRG_API const char *frg_table_nearest(const frg_table *t, const char *name);
+
+/** Writes csv (shortest text that reads back to the same double); the file appears whole or not at all. */
+FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context *ctx, const char *path);
+
+/* ---- npy arrays --------------------------------------------------------------------------------- */
+
+/** One array of an .npy file, in memory of the library; free with frg_npy_destroy. */
+typedef struct frg_npy frg_npy;
+/** Reads bool, integers and floats of any width (float16 too), C or Fortran order, either byte order.
+ *  dtype of the view: f64, f32, i32 or i64 as stored (other integer types widen to i64, float16 to f32). */
+FRG_API FRG_MUST_USE frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path);
+/** Up to FRG_MAX_DIM axes; the view borrows from the frg_npy. */
+FRG_API frg_array frg_npy_array(const frg_npy *a);
+FRG_API void frg_npy_destroy(frg_npy *a);
+/** Writes a host view; Fortran order is kept where the view is column-major. */
+FRG_API FRG_MUST_USE frg_status frg_npy_write(frg_context *ctx, const char *path, frg_array a);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,320 @@
+/* context.c - the context: options, errors, warnings, threads, CPU level, heartbeat. */
+#include "core/context.h"
+
+#include <omp.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void frg_context_defaults(frg_context_opts *o, size_t struct_size)
+{
+    const frg_context_opts defaults = {.struct_size = struct_size};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+}
+
+/** Cores in this process's affinity mask, not more than OMP_NUM_THREADS; 1 inside a parallel region. */
+static int default_threads(void)
+{
+    if (omp_in_parallel()) {
+        return 1;
+    }
+    cpu_set_t set;
+    int cores = omp_get_num_procs();
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        cores = CPU_COUNT(&set);
+    }
+    const int asked = omp_get_max_threads();
+    return asked < cores ? asked : cores;
+}
+
+static frgi_isa highest_isa(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
+        return ISA_V4;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2")) {
+        return ISA_V3;
+    }
+    return __builtin_cpu_supports("sse4.2") ? ISA_V2 : ISA_PLAIN;
+#else
+    return ISA_PLAIN;
+#endif
+}
+
+static const char *const isa_names[ISA_COUNT] = {"plain", "v2", "v3", "v4"};
+
+/** The machine's level, or the lower one that FOURGE_ISA asks for. */
+static frgi_isa chosen_isa(void)
+{
+    const frgi_isa highest = highest_isa();
+    const char *asked = getenv("FOURGE_ISA");
+    for (int i = 0; asked && i < (int)highest; i++) {
+        if (strcmp(asked, isa_names[i]) == 0) {
+            return (frgi_isa)i;
+        }
+    }
+    return highest;
+}
+
+frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
+{
+    if (!out) {
+        return FRG_BAD_ARG;
+    }
+    *out = NULL;
+    frg_context_opts opts;
+    frg_context_defaults(&opts, sizeof opts);
+    if (o) {
+        frgi_take_opts(&opts, sizeof opts, o);
+    }
+    if (opts.threads < 0 || opts.threads > 4096 || opts.memory_limit < 0 ||
+        !(opts.time_limit >= 0)) {
+        return FRG_BAD_ARG;
+    }
+    if (opts.device.kind != FRG_CPU) {
+        return FRG_NO_DEVICE;
+    }
+    const frg_allocator *allocator = opts.allocator ? opts.allocator : frg_system_allocator();
+    frg_context *ctx = allocator->alloc(sizeof *ctx, allocator->user);
+    if (!ctx) {
+        return FRG_NO_MEMORY;
+    }
+    memset(ctx, 0, sizeof *ctx);
+    ctx->device = opts.device;
+    ctx->threads = opts.threads ? opts.threads : default_threads();
+    ctx->seed = opts.seed;
+    ctx->memory_limit = opts.memory_limit;
+    ctx->time_limit = opts.time_limit;
+    ctx->on_progress = opts.on_progress;
+    ctx->on_log = opts.on_log;
+    ctx->user = opts.user;
+    ctx->allocator = *allocator;
+    ctx->files = opts.files ? *opts.files : *frg_system_files();
+    ctx->isa = chosen_isa();
+    frgi_run_begins(ctx);
+    *out = ctx;
+    return FRG_OK;
+}
+
+void frg_context_destroy(frg_context *ctx)
+{
+    if (!ctx) {
+        return;
+    }
+    frg_warnings_clear(ctx);
+    DROP(ctx, &ctx->warnings);
+    const frg_allocator allocator = ctx->allocator;
+    allocator.free(ctx, sizeof *ctx, allocator.user);
+}
+
+/* ---- errors and warnings ------------------------------------------------------------------------ */
+
+void frgi_at(frg_context *ctx, const char *format, ...)
+{
+    if (!ctx) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(ctx->next_where, sizeof ctx->next_where, format, args);
+    va_end(args);
+}
+
+frg_status frgi_fail(frg_context *ctx, frgi_error id, const char *file, int line,
+                     const char *format, ...)
+{
+    const frg_error_entry *entry = frg_error_catalogue((int)id - 1);
+    if (!ctx) {
+        return entry->status;
+    }
+    ctx->error = id;
+    memcpy(ctx->where, ctx->next_where, sizeof ctx->where);
+    ctx->next_where[0] = '\0';
+    va_list args;
+    va_start(args, format);
+    vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    va_end(args);
+    frgi_log(ctx, 2, "%s at %s:%d: %s", entry->code, file, line, ctx->message);
+    return entry->status;
+}
+
+void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...)
+{
+    char message[MESSAGE_ROOM];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    frgi_log(ctx, 0, "%s", message);
+    /* a warning that memory has no room for is dropped: it must not turn a result into a failure */
+    if (ctx->n_warnings == ctx->room_warnings) {
+        const int room = 2 * ctx->room_warnings + 8;
+        if (GROW(ctx, &ctx->warnings, room, "warnings") < 0) {
+            return;
+        }
+        ctx->room_warnings = room;
+    }
+    frgi_warning *w = &ctx->warnings[ctx->n_warnings];
+    if (frgi_strdup(ctx, &w->message, message, strlen(message)) < 0) {
+        return;
+    }
+    w->id = id;
+    ctx->n_warnings++;
+}
+
+void frgi_log(frg_context *ctx, int level, const char *format, ...)
+{
+    if (!ctx->on_log) {
+        return;
+    }
+    char line[MESSAGE_ROOM];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    ctx->on_log(level, line, ctx->user);
+}
+
+const char *frg_message(const frg_context *ctx)
+{
+    return ctx && ctx->error ? ctx->message : "";
+}
+
+const char *frg_error_where(const frg_context *ctx)
+{
+    return ctx && ctx->error ? ctx->where : "";
+}
+
+const char *frg_error_code(const frg_context *ctx)
+{
+    return ctx && ctx->error ? frg_error_catalogue((int)ctx->error - 1)->code : "";
+}
+
+const char *frg_error_hint(const frg_context *ctx)
+{
+    return ctx && ctx->error ? frg_error_catalogue((int)ctx->error - 1)->hint : "";
+}
+
+int frg_warning_count(const frg_context *ctx)
+{
+    return ctx->n_warnings;
+}
+
+const char *frg_warning_code(const frg_context *ctx, int i)
+{
+    return i >= 0 && i < ctx->n_warnings ? frg_error_catalogue((int)ctx->warnings[i].id - 1)->code
+                                         : "";
+}
+
+const char *frg_warning_message(const frg_context *ctx, int i)
+{
+    return i >= 0 && i < ctx->n_warnings ? ctx->warnings[i].message : "";
+}
+
+void frg_warnings_clear(frg_context *ctx)
+{
+    for (int i = 0; i < ctx->n_warnings; i++) {
+        DROP(ctx, &ctx->warnings[i].message);
+    }
+    ctx->n_warnings = 0;
+}
+
+/* ---- running ------------------------------------------------------------------------------------ */
+
+double frgi_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void frgi_run_begins(frg_context *ctx)
+{
+    ctx->run_began = frgi_seconds();
+}
+
+frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
+{
+    if (ctx->on_progress) {
+        frg_progress report = *p;
+        report.seconds = frgi_seconds() - ctx->run_began;
+        if (ctx->on_progress(&report, ctx->user)) {
+            return FRG_INTERRUPTED;
+        }
+    }
+    if (atomic_load_explicit(&ctx->interrupted, memory_order_relaxed)) {
+        return FRG_INTERRUPTED;
+    }
+    if (ctx->time_limit > 0 && frgi_seconds() - ctx->run_began > ctx->time_limit) {
+        return FRG_TIME_LIMIT;
+    }
+    return FRG_OK;
+}
+
+void frg_interrupt(frg_context *ctx)
+{
+    atomic_store_explicit(&ctx->interrupted, 1, memory_order_relaxed);
+}
+
+void frg_interrupt_clear(frg_context *ctx)
+{
+    atomic_store_explicit(&ctx->interrupted, 0, memory_order_relaxed);
+}
+
+int frg_threads(const frg_context *ctx)
+{
+    return ctx->threads;
+}
+
+uint64_t frg_seed(const frg_context *ctx)
+{
+    return ctx->seed;
+}
+
+const char *frg_isa(const frg_context *ctx)
+{
+    return isa_names[ctx->isa];
+}
+
+frgi_isa frgi_context_isa(const frg_context *ctx)
+{
+    return ctx->isa;
+}
+
+size_t frg_bytes_held(const frg_context *ctx)
+{
+    return ctx->held;
+}
+
+size_t frg_peak_bytes(const frg_context *ctx)
+{
+    return ctx->peak;
+}
+
+void frg_peak_reset(frg_context *ctx)
+{
+    ctx->peak = ctx->held;
+}
+
+/* ---- the build ---------------------------------------------------------------------------------- */
+
+#define TEXT_OF(x)      #x
+#define DOTTED(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
+
+const char *frg_version(void)
+{
+    return DOTTED(FRG_VERSION_MAJOR, FRG_VERSION_MINOR, FRG_VERSION_PATCH);
+}
+
+const char *frg_commit(void)
+{
+    return FOURGE_COMMIT;
+}

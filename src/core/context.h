@@ -1,0 +1,41 @@
+/* context.h - the inside of frg_context, for the files of src/core alone. */
+#ifndef FRGI_CONTEXT_H
+#define FRGI_CONTEXT_H
+
+#include <stdatomic.h>
+
+#include "core/core.h"
+
+enum { MESSAGE_ROOM = 1024, WHERE_ROOM = 256 };
+
+typedef struct {
+    frgi_error id;
+    char *message;
+} frgi_warning;
+
+struct frg_context {
+    frg_device device;
+    int threads;
+    uint64_t seed;
+    int64_t memory_limit;
+    double time_limit;
+    frg_progress_fn on_progress;
+    frg_log_fn on_log;
+    void *user;
+    frg_allocator allocator;
+    frg_files files;
+    frgi_isa isa;
+
+    size_t held, peak; /* bytes from the allocator, its own headers included */
+    double run_began;
+    atomic_int interrupted;
+
+    frgi_error error;
+    char message[MESSAGE_ROOM];
+    char where[WHERE_ROOM];
+    char next_where[WHERE_ROOM]; /* set by frgi_at for the next failure */
+    frgi_warning *warnings;
+    int n_warnings, room_warnings;
+};
+
+#endif

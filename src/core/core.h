@@ -1,0 +1,181 @@
+/* core.h - what every room may use: errors, memory, threads, random numbers, time.
+ *
+ * The four macros of the error discipline, and no others:
+ *
+ *     FAIL(ctx, E_SHAPE, "codes has %lld rows, columns has %lld", a, b);   records and returns
+ *     REQUIRE(ctx, n >= 0, "n must be >= 0, got %lld", n);                 FAIL(ctx, E_ARG, ...) unless
+ *     TRY(call(...));                                                      returns a negative status
+ *     TRY_TO(failed, call(...));                                           jumps with `status` set
+ *
+ * `assert` is for our bugs, REQUIRE for the caller's mistakes, statuses for the world's failures.
+ * E_* and W_* are rows of catalogue.def: code, status, sentence, hint.
+ */
+#ifndef FRGI_CORE_H
+#define FRGI_CORE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fourge/fourge.h"
+
+#pragma GCC visibility push(hidden)
+
+/* ---- errors ------------------------------------------------------------------------------------- */
+
+typedef enum {
+    E_NONE,
+#define ERROR_ROW(name, code, status, sentence, hint) name,
+#include "catalogue.def"
+#undef ERROR_ROW
+    E_COUNT
+} frgi_error;
+
+#define FAIL(ctx, id, ...) return frgi_fail((ctx), (id), __FILE__, __LINE__, __VA_ARGS__)
+#define REQUIRE(ctx, cond, ...)                                                                    \
+    do {                                                                                           \
+        if (!(cond))                                                                               \
+            FAIL((ctx), E_ARG, __VA_ARGS__);                                                       \
+    } while (0)
+#define TRY(expr)                                                                                  \
+    do {                                                                                           \
+        frg_status try_ = (expr);                                                                  \
+        if (try_ < 0)                                                                              \
+            return try_;                                                                           \
+    } while (0)
+#define TRY_TO(label, expr)                                                                        \
+    do {                                                                                           \
+        status = (expr);                                                                           \
+        if (status < 0)                                                                            \
+            goto label;                                                                            \
+    } while (0)
+
+/** Records the failure in ctx (which may be NULL) and returns the status of the catalogue's row. */
+FRG_MUST_USE frg_status frgi_fail(frg_context *ctx, frgi_error id, const char *file, int line,
+                                  const char *format, ...) FRG_PRINTF(5, 6);
+/** Sets the place ("data.csv:17", "column 3", "--vcov") that the next frgi_fail on ctx reports. */
+void frgi_at(frg_context *ctx, const char *format, ...) FRG_PRINTF(2, 3);
+/** Adds a warning (a W_* row); the list grows with the context's allocator and drops what does not fit. */
+void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...) FRG_PRINTF(3, 4);
+void frgi_log(frg_context *ctx, int level, const char *format, ...) FRG_PRINTF(3, 4);
+
+/* ---- memory ------------------------------------------------------------------------------------- */
+
+/** a * b, a + b for sizes in bytes; SIZE_MAX on overflow, which every allocation refuses. */
+size_t frgi_mul(size_t a, size_t b);
+size_t frgi_add(size_t a, size_t b);
+
+/** One block of the context's allocator: 64-byte aligned, counted, under the memory limit.
+ *  `what` names it in the message.  *out is NULL on failure.  bytes 0 gives a valid, empty block. */
+FRG_MUST_USE frg_status frgi_alloc(frg_context *ctx, void **out, size_t bytes, const char *what);
+FRG_MUST_USE frg_status frgi_calloc(frg_context *ctx, void **out, size_t bytes, const char *what);
+/** Grows or shrinks *p (NULL is an empty block) and keeps its contents; *p is untouched on failure. */
+FRG_MUST_USE frg_status frgi_resize(frg_context *ctx, void **p, size_t bytes, const char *what);
+/** NULL is fine; *p becomes NULL. */
+void frgi_free(frg_context *ctx, void **p);
+/** The same for typed pointers:  double *x;  TRY(NEW(ctx, &x, n, "residuals"));  DROP(ctx, &x); */
+#define NEW(ctx, p, count, what)                                                                   \
+    frgi_alloc((ctx), (void **)(p), frgi_mul((size_t)(count), sizeof **(p)), (what))
+#define NEW0(ctx, p, count, what)                                                                  \
+    frgi_calloc((ctx), (void **)(p), frgi_mul((size_t)(count), sizeof **(p)), (what))
+#define GROW(ctx, p, count, what)                                                                  \
+    frgi_resize((ctx), (void **)(p), frgi_mul((size_t)(count), sizeof **(p)), (what))
+#define DROP(ctx, p) frgi_free((ctx), (void **)(p))
+
+/** An arena: one block, carved.  Layout code runs twice over one text, first with a NULL base to
+ *  measure, then to carve:
+ *
+ *      static void layout(frgi_arena *a, plan *p) { p->u = TAKE(a, double, n); ... }
+ *
+ *      frgi_arena a = {0};  layout(&a, p);  TRY(frgi_arena_open(&a, ctx, "plan"));  layout(&a, p);
+ */
+typedef struct {
+    char *base;   /* NULL while measuring */
+    size_t used;  /* bytes so far */
+    size_t bytes; /* of the block, 0 while measuring */
+} frgi_arena;
+void *frgi_take(frgi_arena *a, size_t bytes);
+#define TAKE(a, type, count) ((type *)frgi_take((a), frgi_mul((size_t)(count), sizeof(type))))
+FRG_MUST_USE frg_status frgi_arena_open(frgi_arena *a, frg_context *ctx, const char *what);
+void frgi_arena_close(frgi_arena *a, frg_context *ctx);
+
+/* ---- strings ------------------------------------------------------------------------------------ */
+
+/** A growing byte string, always NUL-terminated once something was appended. */
+typedef struct {
+    char *text;
+    size_t length, room;
+} frgi_text;
+FRG_MUST_USE frg_status frgi_text_append(frg_context *ctx, frgi_text *t, const char *s,
+                                         size_t length);
+FRG_MUST_USE frg_status frgi_text_printf(frg_context *ctx, frgi_text *t, const char *format, ...)
+    FRG_PRINTF(3, 4);
+void frgi_text_free(frg_context *ctx, frgi_text *t);
+/** Copies a string with the context's allocator (free with frgi_free). */
+FRG_MUST_USE frg_status frgi_strdup(frg_context *ctx, char **out, const char *s, size_t length);
+/** The nearest of `count` names to `name` by edit distance, or NULL when none is near. */
+const char *frgi_nearest(const char *name, const char *const *names, int64_t count);
+
+/* ---- files -------------------------------------------------------------------------------------- */
+
+/** A writer that appears under its name complete or not at all: temporary file beside it, sync,
+ *  rename, sync of the folder.  path "-" is standard output. */
+typedef struct frgi_writer frgi_writer;
+FRG_MUST_USE frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *path);
+FRG_MUST_USE frg_status frgi_writer_put(frgi_writer *w, const void *bytes, size_t count);
+/** Publishes the file and closes; on failure nothing is left behind and the old file stands. */
+FRG_MUST_USE frg_status frgi_writer_commit(frgi_writer **w);
+/** Gives up: closes and removes the temporary file.  NULL is fine. */
+void frgi_writer_abandon(frgi_writer **w);
+
+/** Reading with retries of EINTR.  path "-" is standard input. */
+typedef struct {
+    int handle;
+    const char *path; /* borrowed */
+} frgi_reader;
+FRG_MUST_USE frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path);
+/** Fills up to `bytes`; *got < bytes only at the end of the file. */
+FRG_MUST_USE frg_status frgi_reader_get(frgi_reader *r, frg_context *ctx, void *to, size_t bytes,
+                                        size_t *got);
+int64_t frgi_reader_size(const frgi_reader *r, const frg_context *ctx); /* -1: not known */
+void frgi_reader_close(frgi_reader *r, frg_context *ctx);
+/** The whole file in one block of the context's allocator. */
+FRG_MUST_USE frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes,
+                                       size_t *count);
+
+/* ---- running ------------------------------------------------------------------------------------ */
+
+/** CPU level of the kernels: index into every table of kernels.  PLAIN is C without level flags. */
+typedef enum { ISA_PLAIN, ISA_V2, ISA_V3, ISA_V4, ISA_COUNT } frgi_isa;
+frgi_isa frgi_context_isa(const frg_context *ctx);
+
+double frgi_seconds(void); /* monotonic */
+/** The heartbeat of a solver: reports progress, polls the interrupt flag and the time limit.
+ *  Returns FRG_OK, FRG_INTERRUPTED or FRG_TIME_LIMIT. */
+frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p);
+/** Starts the clock of the time limit; called by every public run. */
+void frgi_run_begins(frg_context *ctx);
+
+/** Philox4x32-10 (Salmon et al. 2011): key = (seed, stream), counter = (index, step); four words. */
+void frgi_philox(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, uint32_t out[4]);
+/** The same as two uniforms in the open interval (0, 1), and as two independent normals (Box-Muller). */
+void frgi_uniforms(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, double out[2]);
+void frgi_normals(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, double out[2]);
+
+/* ---- arrays ------------------------------------------------------------------------------------- */
+
+/** Is it a usable host view of `ndim` axes and dtype among `allowed` (a bit mask 1 << dtype)?
+ *  `name` stands in the message.  Checks shape, strides, NULL data and overflow. */
+FRG_MUST_USE frg_status frgi_array_check(frg_context *ctx, const frg_array *a, const char *name,
+                                         int ndim, unsigned allowed);
+static inline char *frgi_array_base(const frg_array *a)
+{
+    return (char *)a->data + a->offset;
+}
+
+/** Copies a caller's options over defaults, min(struct_size, known) bytes, so that old callers work. */
+void frgi_take_opts(void *into, size_t known, const void *from);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,341 @@
+/* files.c - the system's file table, readers that retry, and writers that publish whole files or none.
+ *
+ * A writer's order (power may fail between any two steps): temporary file in the same folder, write,
+ * sync the file, rename over the old one, sync the folder.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/context.h"
+
+/* ---- the system's table ------------------------------------------------------------------------- */
+
+static int system_open(const char *path, char mode, void *user)
+{
+    (void)user;
+    const int flags =
+        mode == 'w' ? O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC : O_RDONLY | O_CLOEXEC;
+    const int fd = open(path, flags, 0666);
+    return fd < 0 ? -errno : fd;
+}
+
+static int64_t system_read(int handle, void *to, size_t bytes, void *user)
+{
+    (void)user;
+    const ssize_t got = read(handle, to, bytes);
+    return got < 0 ? -errno : got;
+}
+
+static int64_t system_write(int handle, const void *from, size_t bytes, void *user)
+{
+    (void)user;
+    const ssize_t put = write(handle, from, bytes);
+    return put < 0 ? -errno : put;
+}
+
+static int system_sync(int handle, void *user)
+{
+    (void)user;
+    return fsync(handle) < 0 ? -errno : 0;
+}
+
+static int system_close(int handle, void *user)
+{
+    (void)user;
+    return close(handle) < 0 ? -errno : 0;
+}
+
+static int system_rename(const char *from, const char *to, void *user)
+{
+    (void)user;
+    return rename(from, to) < 0 ? -errno : 0;
+}
+
+static int system_remove(const char *path, void *user)
+{
+    (void)user;
+    return unlink(path) < 0 ? -errno : 0;
+}
+
+static int system_sync_folder(const char *path_of_file, void *user)
+{
+    (void)user;
+    const char *slash = strrchr(path_of_file, '/');
+    char folder[4096] = ".";
+    const size_t length = slash ? (size_t)(slash - path_of_file) : 0;
+    if (slash && length < sizeof folder) {
+        memcpy(folder, path_of_file, length ? length : 1);
+        folder[length ? length : 1] = '\0';
+    }
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return -errno;
+    }
+    const int result = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
+    close(fd);
+    return result;
+}
+
+static int64_t system_size(int handle, void *user)
+{
+    (void)user;
+    struct stat s;
+    return fstat(handle, &s) == 0 && S_ISREG(s.st_mode) ? (int64_t)s.st_size : -1;
+}
+
+const frg_files *frg_system_files(void)
+{
+    static const frg_files table = {
+        .open = system_open,
+        .read = system_read,
+        .write = system_write,
+        .sync = system_sync,
+        .close = system_close,
+        .rename = system_rename,
+        .remove = system_remove,
+        .sync_folder = system_sync_folder,
+        .size = system_size,
+    };
+    return &table;
+}
+
+static bool is_standard(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+/* ---- readers ------------------------------------------------------------------------------------ */
+
+frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
+{
+    *r = (frgi_reader){.handle = 0, .path = path};
+    if (is_standard(path)) {
+        return FRG_OK;
+    }
+    int handle;
+    do {
+        handle = ctx->files.open(path, 'r', ctx->files.user);
+    } while (handle == -EINTR);
+    if (handle < 0) {
+        frgi_at(ctx, "%s", path);
+        FAIL(ctx, E_NO_INPUT, "cannot open '%s': %s", path, strerror(-handle));
+    }
+    r->handle = handle;
+    return FRG_OK;
+}
+
+frg_status frgi_reader_get(frgi_reader *r, frg_context *ctx, void *to, size_t bytes, size_t *got)
+{
+    *got = 0;
+    while (*got < bytes) {
+        const int64_t n =
+            ctx->files.read(r->handle, (char *)to + *got, bytes - *got, ctx->files.user);
+        if (n == -EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            frgi_at(ctx, "%s", r->path);
+            FAIL(ctx, E_READ, "reading '%s' failed: %s", r->path, strerror((int)-n));
+        }
+        if (n == 0) {
+            break;
+        }
+        *got += (size_t)n;
+    }
+    return FRG_OK;
+}
+
+int64_t frgi_reader_size(const frgi_reader *r, const frg_context *ctx)
+{
+    return ctx->files.size(r->handle, ctx->files.user);
+}
+
+void frgi_reader_close(frgi_reader *r, frg_context *ctx)
+{
+    if (r->path && !is_standard(r->path)) {
+        ctx->files.close(r->handle, ctx->files.user);
+    }
+    r->path = NULL;
+}
+
+frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes, size_t *count)
+{
+    *bytes = NULL;
+    *count = 0;
+    frgi_reader r;
+    TRY(frgi_reader_open(&r, ctx, path));
+    const int64_t size = frgi_reader_size(&r, ctx);
+    size_t room = size >= 0 ? (size_t)size + 1 : (size_t)1 << 16, used = 0;
+    char *text;
+    frg_status status;
+    TRY_TO(done, NEW(ctx, &text, room, "file contents"));
+    for (;;) {
+        size_t got;
+        TRY_TO(failed, frgi_reader_get(&r, ctx, text + used, room - used, &got));
+        used += got;
+        if (used < room) {
+            break;
+        }
+        room = frgi_mul(room, 2);
+        TRY_TO(failed, GROW(ctx, &text, room, "file contents"));
+    }
+    *bytes = text;
+    *count = used;
+    goto done;
+failed:
+    DROP(ctx, &text);
+done:
+    frgi_reader_close(&r, ctx);
+    return status;
+}
+
+/* ---- writers ------------------------------------------------------------------------------------ */
+
+enum { WRITE_ROOM = 1 << 16 };
+
+struct frgi_writer {
+    frg_context *ctx;
+    int handle;
+    bool standard; /* standard output: nothing to publish */
+    char *path, *temporary;
+    size_t used;
+    char buffer[WRITE_ROOM];
+};
+
+static frg_status name_paths(frgi_writer *w, const char *path)
+{
+    frgi_text t = {0};
+    TRY(frgi_strdup(w->ctx, &w->path, path, strlen(path)));
+    TRY(frgi_text_printf(w->ctx, &t, "%s.%ld.tmp", path, (long)getpid()));
+    w->temporary = t.text;
+    return FRG_OK;
+}
+
+frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *path)
+{
+    *out = NULL;
+    frgi_writer *w;
+    TRY(NEW(ctx, &w, 1, "write buffer"));
+    *w = (frgi_writer){.ctx = ctx, .handle = 1, .standard = is_standard(path)};
+    frg_status status;
+    if (!w->standard) {
+        TRY_TO(failed, name_paths(w, path));
+        int handle;
+        do {
+            handle = ctx->files.open(w->temporary, 'w', ctx->files.user);
+        } while (handle == -EINTR);
+        if (handle == -EEXIST) { /* left by a killed process that had our number */
+            ctx->files.remove(w->temporary, ctx->files.user);
+            handle = ctx->files.open(w->temporary, 'w', ctx->files.user);
+        }
+        if (handle < 0) {
+            frgi_at(ctx, "%s", path);
+            status = frgi_fail(ctx, E_CREATE, __FILE__, __LINE__, "cannot create '%s': %s", path,
+                               strerror(-handle));
+            goto failed;
+        }
+        w->handle = handle;
+    }
+    *out = w;
+    return FRG_OK;
+failed:
+    DROP(ctx, &w->path);
+    DROP(ctx, &w->temporary);
+    DROP(ctx, &w);
+    return status;
+}
+
+static frg_status write_failed(frgi_writer *w, int error)
+{
+    const char *name = w->standard ? "standard output" : w->path;
+    frgi_at(w->ctx, "%s", name);
+    FAIL(w->ctx, E_WRITE, "writing '%s' failed: %s", name, strerror(error));
+}
+
+static frg_status flush(frgi_writer *w, const char *bytes, size_t count)
+{
+    const frg_files *files = &w->ctx->files;
+    while (count > 0) {
+        const int64_t put = files->write(w->handle, bytes, count, files->user);
+        if (put == -EINTR) {
+            continue;
+        }
+        if (put <= 0) {
+            return write_failed(w, put < 0 ? (int)-put : EIO);
+        }
+        bytes += put;
+        count -= (size_t)put;
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_writer_put(frgi_writer *w, const void *bytes, size_t count)
+{
+    if (count > WRITE_ROOM - w->used) {
+        TRY(flush(w, w->buffer, w->used));
+        w->used = 0;
+    }
+    if (count > WRITE_ROOM) {
+        return flush(w, bytes, count);
+    }
+    memcpy(w->buffer + w->used, bytes, count);
+    w->used += count;
+    return FRG_OK;
+}
+
+static void release(frgi_writer **w)
+{
+    frg_context *ctx = (*w)->ctx;
+    DROP(ctx, &(*w)->path);
+    DROP(ctx, &(*w)->temporary);
+    DROP(ctx, w);
+}
+
+frg_status frgi_writer_commit(frgi_writer **writer)
+{
+    frgi_writer *w = *writer;
+    const frg_files *files = &w->ctx->files;
+    frg_status status;
+    TRY_TO(failed, flush(w, w->buffer, w->used));
+    if (!w->standard) {
+        int error = files->sync(w->handle, files->user);
+        if (!error) {
+            error = files->close(w->handle, files->user);
+            w->handle = -1;
+        }
+        if (!error) {
+            error = files->rename(w->temporary, w->path, files->user);
+        }
+        if (error) {
+            status = write_failed(w, -error);
+            goto failed;
+        }
+        /* the new file is in place; whether its name survives a power failure is all that can go wrong */
+        files->sync_folder(w->path, files->user);
+    }
+    release(writer);
+    return FRG_OK;
+failed:
+    frgi_writer_abandon(writer);
+    return status;
+}
+
+void frgi_writer_abandon(frgi_writer **writer)
+{
+    if (!*writer) {
+        return;
+    }
+    frgi_writer *w = *writer;
+    const frg_files *files = &w->ctx->files;
+    if (!w->standard) {
+        if (w->handle >= 0) {
+            files->close(w->handle, files->user);
+        }
+        files->remove(w->temporary, files->user);
+    }
+    release(writer);
+}

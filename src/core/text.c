@@ -1,0 +1,100 @@
+/* text.c - growing strings, and the nearest name by edit distance for "did you mean". */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/core.h"
+
+static frg_status make_room(frg_context *ctx, frgi_text *t, size_t more)
+{
+    const size_t needed = frgi_add(frgi_add(t->length, more), 1);
+    if (needed <= t->room) {
+        return FRG_OK;
+    }
+    const size_t doubled = frgi_mul(t->room, 2);
+    const size_t room = needed > doubled ? frgi_add(needed, 64) : doubled;
+    TRY(GROW(ctx, &t->text, room, "text"));
+    t->room = room;
+    return FRG_OK;
+}
+
+frg_status frgi_text_append(frg_context *ctx, frgi_text *t, const char *s, size_t length)
+{
+    TRY(make_room(ctx, t, length));
+    memcpy(t->text + t->length, s, length);
+    t->length += length;
+    t->text[t->length] = '\0';
+    return FRG_OK;
+}
+
+frg_status frgi_text_printf(frg_context *ctx, frgi_text *t, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    const frg_status status = make_room(ctx, t, length > 0 ? (size_t)length : 0);
+    if (status == FRG_OK && length > 0) {
+        vsnprintf(t->text + t->length, (size_t)length + 1, format, again);
+        t->length += (size_t)length;
+    }
+    va_end(again);
+    return status;
+}
+
+void frgi_text_free(frg_context *ctx, frgi_text *t)
+{
+    DROP(ctx, &t->text);
+    *t = (frgi_text){0};
+}
+
+frg_status frgi_strdup(frg_context *ctx, char **out, const char *s, size_t length)
+{
+    TRY(NEW(ctx, out, frgi_add(length, 1), "text"));
+    memcpy(*out, s, length);
+    (*out)[length] = '\0';
+    return FRG_OK;
+}
+
+enum { LONGEST_NAME = 64 };
+
+/** Levenshtein distance with transpositions left out; names over LONGEST_NAME bytes are far from all. */
+static size_t distance(const char *a, const char *b)
+{
+    const size_t m = strlen(a), n = strlen(b);
+    size_t row[LONGEST_NAME + 1];
+    if (m > LONGEST_NAME || n > LONGEST_NAME) {
+        return SIZE_MAX;
+    }
+    for (size_t j = 0; j <= n; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; i <= m; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            const size_t above = row[j];
+            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            const size_t insert = (above < row[j - 1] ? above : row[j - 1]) + 1;
+            row[j] = change < insert ? change : insert;
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+const char *frgi_nearest(const char *name, const char *const *names, int64_t count)
+{
+    const char *best = NULL;
+    size_t limit =
+        strlen(name) / 3 + 1; /* further than a third of the letters is no spelling mistake */
+    for (int64_t i = 0; i < count; i++) {
+        const size_t d = distance(name, names[i]);
+        if (d < limit || (d == limit && !best)) {
+            best = names[i];
+            limit = d;
+        }
+    }
+    return best;
+}
