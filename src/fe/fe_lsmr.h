@@ -1,0 +1,112 @@
+/* fe_lsmr.h - the engine under frg_lsmr_*: LSMR for K columns in a block, as a state machine.
+ *
+ *     frgi_lsmr s = {.m = m, .n = n, .k = k, .preconditioned = 0};
+ *     frgi_lsmr_layout(&arena, &s);            twice: to measure and to carve
+ *     frgi_lsmr_start(&s, ctx, &op, &rule, b, columns);
+ *     while (!frgi_lsmr_done(&s))
+ *         TRY... status = frgi_lsmr_step(&s);  FRG_OK, or the heartbeat's FRG_INTERRUPTED, FRG_TIME_LIMIT
+ *     frgi_lsmr_finish(&s, x);
+ *
+ * A run allocates nothing.  A column's bits depend neither on its neighbours nor on k nor on the number of
+ * threads, provided that the operator's callbacks have the same property. */
+#ifndef FRGI_FE_LSMR_H
+#define FRGI_FE_LSMR_H
+
+#include "core/core.h"
+#include "fourge/fe.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FRGI_LSMR_MAX_BLOCK = 32 };
+
+/** Vectors are row-major, k wide: element (i, c) at [i * k + c].  1 <= k <= 32, any k of it may come:
+ *  finished columns are taken out of the block. */
+typedef struct {
+    /** y <- A x, x is n x k, y is m x k */
+    void (*times)(const void *data, int64_t k, const double *x, double *y);
+    /** x <- A' y */
+    void (*transposed)(const void *data, int64_t k, const double *y, double *x);
+    const void *data;
+    /** v <- P^-1 p, n x k both, P symmetric positive (semi)definite and the same map in every call;
+     *  NULL: none.  With it the recurrence is that of spec 4.1 (modified LSMR), damp must be 0. */
+    void (*precond)(const void *data, int64_t k, const double *p, double *v);
+    const void *precond_data;
+} frgi_lsmr_operator;
+
+typedef struct {
+    double atol, btol;
+    double cond_limit; /* 0: off */
+    double damp;
+    int64_t max_iter;
+    const char *solver, *phase; /* of the progress reports; NULL: "lsmr", "" */
+} frgi_lsmr_rule;
+
+/** The scalars of one column, in the letters of fe_lsmr.c. */
+typedef struct {
+    double be, al, zb, ab, rho, rb, cb, sb;
+    double bdd, bd, rd, tt, th, z, dd;
+    double na2, mx, mn, nb;
+    double nr, na, nar, nx, cond;
+    double lambda_min; /* smallest diag of R, squared: an estimate from above of lambda_min(A'A) seen */
+    int64_t k;         /* iterations */
+    int column;        /* of the caller's block */
+    int stop;          /* frg_lsmr_stop */
+} frgi_lsmr_scalars;
+
+typedef struct {
+    int64_t m, n;
+    int64_t k;          /* columns of the block, 1 .. 32 */
+    int preconditioned; /* whether vector p is needed */
+
+    /* from here on the engine's own */
+    int64_t active; /* columns still in the block: the width of the vectors */
+    frg_context *ctx;
+    frgi_lsmr_operator op;
+    frgi_lsmr_rule rule;
+    frg_lsmr_column *columns;
+    double *u, *t;              /* m x k: u and A v */
+    double *v, *p, *h, *hb, *x; /* n x k; p also takes A' u */
+    double *answer;             /* n x k, column c of the caller's block as column c */
+    double *partial;            /* partial sums of the dot products, chunk by chunk */
+    frgi_lsmr_scalars lane[FRGI_LSMR_MAX_BLOCK];
+} frgi_lsmr;
+
+/** Takes the vectors from the arena: (2 m + 6 n) k doubles, 7 n with a preconditioner. */
+void frgi_lsmr_layout(frgi_arena *a, frgi_lsmr *s);
+/** Begins on b (m x k, only read).  columns: k reports, filled as columns stop. */
+void frgi_lsmr_start(frgi_lsmr *s, frg_context *ctx, const frgi_lsmr_operator *op,
+                     const frgi_lsmr_rule *rule, const double *b, frg_lsmr_column *columns);
+/** One iteration of every column that runs; a no-op when all have stopped.  Calls the heartbeat. */
+FRG_MUST_USE frg_status frgi_lsmr_step(frgi_lsmr *s);
+static inline int frgi_lsmr_done(const frgi_lsmr *s)
+{
+    return s->active == 0;
+}
+/** Copies the answer (n x k); columns still running give their current iterate. */
+void frgi_lsmr_finish(const frgi_lsmr *s, double *x);
+
+/* ---- CSR products, K wide and parallel ------------------------------------------------------------ */
+
+/** A sparse matrix with its transpose, values multiplied by row and column factors.  Rows are independent
+ *  of one another in both products, so any number of threads gives the same bits. */
+typedef struct {
+    int64_t m, n, nnz;
+    const int64_t *starts; /* of A, borrowed from the caller */
+    const int32_t *columns;
+    double *values;   /* row_scale * a * column_scale */
+    int64_t *starts_t; /* of A' */
+    int32_t *columns_t;
+    double *values_t;
+    int threads, isa;
+} frgi_csr_pair;
+
+void frgi_csr_pair_layout(frgi_arena *a, frgi_csr_pair *p, int64_t m, int64_t n, int64_t nnz);
+/** row_scale (m) and column_scale (n) may be NULL for ones. */
+void frgi_csr_pair_fill(frgi_csr_pair *p, const frg_context *ctx, const frg_csr *a,
+                        const double *row_scale, const double *column_scale);
+/** The callbacks of frgi_lsmr_operator; data is a const frgi_csr_pair *. */
+void frgi_csr_pair_times(const void *data, int64_t k, const double *x, double *y);
+void frgi_csr_pair_transposed(const void *data, int64_t k, const double *y, double *x);
+
+#pragma GCC visibility pop
+#endif
