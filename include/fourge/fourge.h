@@ -241,6 +241,14 @@ FRG_API size_t frg_bytes_held(const frg_context *ctx);
 FRG_API size_t frg_peak_bytes(const frg_context *ctx);
 FRG_API void frg_peak_reset(frg_context *ctx);
 
+/* ---- for programs on top of the library --------------------------------------------------------- */
+
+/** Writes `count` bytes into a file that appears whole or not at all; "-" is standard output. */
+FRG_API FRG_MUST_USE frg_status frg_write_file(frg_context *ctx, const char *path, const void *bytes,
+                                               int64_t count);
+/** The nearest of `count` names by edit distance, for "did you mean"; NULL when none is near. */
+FRG_API const char *frg_nearest_name(const char *name, const char *const *names, int64_t count);
+
 /* ---- the build ---------------------------------------------------------------------------------- */
 
 FRG_API const char *frg_version(void);     /* "0.1.0" */
