@@ -1,0 +1,11 @@
+#!/bin/sh
+# Installs what is missing, builds fourge, and runs its main job: a panel regression with two fixed
+# effects and clustered errors on data shipped in data/.  Arguments go to `fourge tour`.
+set -eu
+root=$(cd "$(dirname "$0")" && pwd)
+. "$root/tools/build.sh"
+
+# shellcheck disable=SC2086 # lists of words
+need_packages $BUILD_PACKAGES
+build "$root/build" -DCMAKE_BUILD_TYPE=Release
+exec "$root/build/fourge" tour "$@"

@@ -1,0 +1,140 @@
+#!/bin/sh
+# Builds fourge and runs its tests; the last line is "N passed, N failed" over all of them.
+#
+#     ./test.sh           every test program, the tests of the build, of the program, the fuzz corpora
+#     ./test.sh --full    besides: all of it under address and undefined-behaviour sanitizers, the
+#                         parallel code under the thread sanitizer, 60 s of fresh fuzzing
+#     ./test.sh NAME...   test programs whose name contains NAME
+#
+# Random tests take their seed from FOURGE_TEST_SEED (default 1) and print it.
+set -eu
+root=$(cd "$(dirname "$0")" && pwd)
+. "$root/tools/build.sh"
+
+full=
+names=
+for argument in "$@"; do
+    case $argument in
+    --full) full=1 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -*) die "unknown option $argument" ;;
+    *) names="$names $argument" ;;
+    esac
+done
+
+passed=0
+failed=0
+skipped=0
+seed=${FOURGE_TEST_SEED:-1}
+started=$(date +%s)
+
+# asked NAME: is this program among the names given?
+asked() {
+    [ -n "$names" ] || return 0
+    for name in $names; do
+        case $1 in *"$name"*) return 0 ;; esac
+    done
+    return 1
+}
+
+# run LABEL LIMIT COMMAND...: one program that prints TAP; adds up its lines "ok" and "not ok".
+# A program that ends without having run all its cases, or with a status its lines do not explain,
+# counts as one failure more.
+run() {
+    label=$1
+    limit=$2
+    shift 2
+    log=$logs/$(echo "$label" | tr ' /' '__').log
+    began=$(date +%s)
+    status=0
+    timeout "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+    skips=$(grep -c '^ok .*# SKIP' "$log") || true
+    good=$(($(grep -c '^ok ' "$log" || true) - skips))
+    bad=$(grep -c '^not ok ' "$log") || true
+    plan=$(sed -n 's/^1\.\.\([0-9][0-9]*\).*/\1/p' "$log" | head -n 1)
+    note=
+    if [ "$status" = 124 ]; then
+        note=", ran out of its $limit s"
+    elif [ -n "$plan" ] && [ $((good + bad + skips)) != "$plan" ]; then
+        note=", ended after $((good + bad + skips)) of $plan cases with status $status"
+    elif [ "$status" != 0 ] && [ "$bad" = 0 ]; then
+        note=", ended with status $status"
+    elif [ -z "$plan" ] && [ $((good + bad + skips)) = 0 ]; then
+        note=", said nothing"
+    fi
+    [ -z "$note" ] || bad=$((bad + 1))
+    passed=$((passed + good))
+    failed=$((failed + bad))
+    skipped=$((skipped + skips))
+    printf '%-34s %4d passed, %d failed%s, %d s\n' "$label" "$good" "$bad" "$note" "$(($(date +%s) - began))"
+    if [ "$bad" != 0 ]; then
+        grep -v '^ok ' "$log" | tail -n 40 | sed 's/^/    /'
+        echo "    all of it: $log"
+    fi
+    grep '^ok .*# SKIP' "$log" | sed 's/^ok [0-9]* - /    skipped: /' || true
+}
+
+# run_programs FOLDER LIMIT LABEL [OPTION...]: every test program of a build.
+run_programs() {
+    folder=$1
+    limit=$2
+    suffix=$3
+    shift 3
+    for program in "$folder"/test_* "$folder"/replay_*; do
+        if [ -f "$program" ] && [ -x "$program" ] && asked "$(basename "$program")"; then
+            case $program in
+            */replay_*) run "$(basename "$program")$suffix" "$limit" "$program" ;;
+            *) run "$(basename "$program")$suffix" "$limit" "$program" --seed "$seed" "$@" ;;
+            esac
+        fi
+    done
+}
+
+# ---- the ordinary tests ----
+# shellcheck disable=SC2086 # lists of words
+need_packages $BUILD_PACKAGES $TEST_PACKAGES
+build "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOURGE_TESTS=ON
+logs=$root/build/logs
+mkdir -p "$logs"
+run_programs "$root/build" 120 ""
+for script in "$root"/tests/build/test_*.sh "$root"/tests/cli/run_cli_tests.sh; do
+    if [ -f "$script" ] && asked "$(basename "$script")"; then
+        run "$(basename "$script" .sh)" 180 sh "$script" "$root/build"
+    fi
+done
+
+# ---- what --full adds ----
+if [ -n "$full" ]; then
+    # shellcheck disable=SC2086 # lists of words
+    need_packages $FULL_PACKAGES
+
+    build "$root/build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
+    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
+    export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+    run_programs "$root/build-asan" 400 " (asan)"
+    if [ -f "$root/tests/cli/run_cli_tests.sh" ] && asked run_cli_tests; then
+        run "run_cli_tests (asan)" 400 sh "$root/tests/cli/run_cli_tests.sh" "$root/build-asan"
+    fi
+
+    build "$root/build-tsan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
+        -DCMAKE_C_COMPILER=clang-14
+    TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=0 exitcode=66 suppressions=$root/tests/tsan.supp"
+    export TSAN_OPTIONS
+    archer=$(clang-14 -print-file-name=libarcher.so)
+    [ -f "$archer" ] || archer=/usr/lib/llvm-14/lib/libarcher.so
+    OMP_TOOL_LIBRARIES=$archer
+    export OMP_TOOL_LIBRARIES
+    FOURGE_TEST_SIZE=tiny
+    export FOURGE_TEST_SIZE
+    run_programs "$root/build-tsan" 300 " (tsan)" --threads 4
+    unset FOURGE_TEST_SIZE OMP_TOOL_LIBRARIES
+
+    build "$root/build-fuzz" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=fuzzer \
+        -DCMAKE_C_COMPILER=clang-14
+    run "fresh fuzzing" 300 sh "$root/tests/fuzz/fresh.sh" "$root/build-fuzz" 60
+fi
+
+[ "$skipped" = 0 ] || echo "$skipped skipped (reasons above)"
+echo "$(($(date +%s) - started)) s"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

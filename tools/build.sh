@@ -1,0 +1,62 @@
+# build.sh - what run.sh and test.sh share: the packages a build needs, and the build.
+# Sourced by POSIX shells with $root set to the repository; touches nothing by itself.
+
+# Debian 12; git is there already.  libsuitesparse-dev is needed for AMD alone.
+BUILD_PACKAGES="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libsuitesparse-dev zlib1g-dev"
+# For ./test.sh --full: ThreadSanitizer needs LLVM's OpenMP runtime, which tells it of barriers.
+FULL_PACKAGES="clang-14 libclang-rt-14-dev libomp-14-dev llvm-14"
+# The tests of the installed headers and package files.
+TEST_PACKAGES="g++"
+
+die() {
+    echo "$(basename "$0"): $*" >&2
+    exit 1
+}
+
+# need_packages NAME...: installs what is missing; does not touch the network when nothing is.
+need_packages() {
+    if ! command -v dpkg-query >/dev/null 2>&1; then
+        echo "Not a Debian system: please install what corresponds to: $*"
+        return 0
+    fi
+    missing=
+    for package in "$@"; do
+        case $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null) in
+        *" installed") ;;
+        *) missing="$missing $package" ;;
+        esac
+    done
+    [ -n "$missing" ] || return 0
+    echo "Installing:$missing"
+    sudo=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null 2>&1 || die "needs root or sudo to install:$missing"
+        sudo=sudo
+    fi
+    log=${TMPDIR:-/tmp}/fourge-apt.$$
+    # shellcheck disable=SC2086 # a list of words
+    if ! { $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -qy --no-install-recommends $missing; } >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        rm -f "$log"
+        die "could not install:$missing"
+    fi
+    rm -f "$log"
+}
+
+cores() {
+    nproc 2>/dev/null || echo 2
+}
+
+# build FOLDER [CMAKE OPTION...]: configures and builds; says little unless it fails.
+build() {
+    folder=$1
+    shift
+    mkdir -p "$folder"
+    log=$folder/build.log
+    echo "Building in $folder"
+    if ! { cmake -S "$root" -B "$folder" "$@" && cmake --build "$folder" -j "$(cores)"; } >"$log" 2>&1; then
+        grep -n -m 20 -E 'error|Error|undefined reference' "$log" >&2 || tail -n 30 "$log" >&2
+        die "the build failed; all of it is in $log"
+    fi
+}
