@@ -176,6 +176,13 @@ TEST_UNUSED static frg_context *test_context(void)
     return test_context_with(test_now.threads, NULL, NULL);
 }
 
+/** FOURGE_TEST_SIZE=tiny: under a sanitizer that slows everything down, problems are made small. */
+TEST_UNUSED static int64_t test_size(int64_t usual, int64_t tiny)
+{
+    const char *size = getenv("FOURGE_TEST_SIZE");
+    return size && strcmp(size, "tiny") == 0 ? tiny : usual;
+}
+
 static bool test_option(int argc, char **argv, int i, const char *name)
 {
     return strcmp(argv[i], name) == 0 && i + 1 < argc;
