@@ -19,6 +19,8 @@ extern "C" {
  *  NaN and infinities are null with a sibling "KEY_note". */
 typedef struct frg_json frg_json;
 FRG_API FRG_MUST_USE frg_status frg_json_create(frg_json **out, frg_context *ctx);
+/** on: everything on one line, as JSON lines want it.  Default: indented by two.  Call it first. */
+FRG_API void frg_json_compact(frg_json *j, int on);
 FRG_API void frg_json_open_object(frg_json *j, const char *key);
 FRG_API void frg_json_close_object(frg_json *j);
 FRG_API void frg_json_open_array(frg_json *j, const char *key);
@@ -27,7 +29,7 @@ FRG_API void frg_json_string(frg_json *j, const char *key, const char *value); /
 FRG_API void frg_json_number(frg_json *j, const char *key, double value);
 FRG_API void frg_json_integer(frg_json *j, const char *key, int64_t value);
 FRG_API void frg_json_bool(frg_json *j, const char *key, int value);
-/** The text, alive until destroy; fails with what went wrong on the way. */
+/** The text with a newline at its end, alive until destroy; fails with what went wrong on the way. */
 FRG_API FRG_MUST_USE frg_status frg_json_finish(frg_json *j, const char **text, int64_t *length);
 FRG_API void frg_json_destroy(frg_json *j);
 
@@ -54,36 +56,39 @@ FRG_API void frg_report_cell_number(frg_report *r, double value, int digits); /*
 FRG_API void frg_report_cell_integer(frg_report *r, int64_t value);
 FRG_API void frg_report_table_close(frg_report *r);
 
-/** One series of a plot; low and high give intervals (NULL: none). */
+/** One series of a plot; low and high give intervals, both or neither.  Points that are NaN are left out. */
 typedef struct {
     const char *name;
     int64_t n;
-    const double *x, *y, *low, *high; /* copied; x NULL: 1, 2, ... */
+    const double *x, *y, *low, *high; /* copied; x NULL: 1, 2, ...; y NULL: a band without its line */
     enum { FRG_LINE, FRG_POINTS, FRG_BAND } style;
 } frg_series;
 
 typedef struct {
-    const char *caption, *x_label, *y_label;
-    int log_y;                        /* decades */
-    int horizontal;                   /* categories on the y axis: coefficient plots */
-    const char *const *categories;    /* names of positions 1..n_categories; NULL: numeric axis */
+    const char *caption;
+    const char *x_label, *y_label;    /* as seen: below the plot, and above its left side; NULL: none */
+    int log_y;                        /* decades on the axis of the values y */
+    int horizontal;                   /* x runs down, y to the right: coefficient plots */
+    const char *const *categories;    /* names of positions x = 1..n_categories; NULL: numeric axis */
     int n_categories;
-    double reference;                 /* a thin line at this value; NaN: none */
+    double reference;                 /* a thin line at this value of y; NaN: none */
     int n_series;
     const frg_series *series;
 } frg_plot;
 /** SVG in HTML, a sparkline or nothing in the text formats. */
 FRG_API void frg_report_plot(frg_report *r, const frg_plot *p);
 
-/** Renders; csv takes the tables alone.  width: columns of the terminal for FRG_TEXT, 0: 80. */
+/** Renders; csv takes the tables alone, with numbers in full precision and a blank line between tables.
+ *  width: columns of the terminal for FRG_TEXT, 0: 80.  The text lives until the next render or destroy. */
 FRG_API FRG_MUST_USE frg_status frg_report_render(frg_report *r, frg_report_format format, int width,
                                                   const char **text, int64_t *length);
 /** Renders into a file that appears whole or not at all; "-" is standard output. */
 FRG_API FRG_MUST_USE frg_status frg_report_save(frg_report *r, frg_report_format format, const char *path);
 
-/** Shortest decimal text of a double that reads back to the same bits; returns its length, < 32. */
+/** Shortest decimal text of a double that reads back to the same bits; returns its length, < 32.
+ *  "NaN", "Inf" and "-Inf" for the others.  The locale has no say, here or below. */
 FRG_API int frg_format_double(double value, char out[32]);
-/** `digits` significant digits, plain notation where it is short, for people. */
+/** `digits` significant digits, plain notation where it is short, for people: 0.01230, 1234567, 2.1e-16. */
 FRG_API int frg_format_short(double value, int digits, char out[32]);
 
 #ifdef __cplusplus
