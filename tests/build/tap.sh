@@ -1,0 +1,37 @@
+# shellcheck shell=sh disable=SC2154
+# tap.sh - TAP for the shell tests; sourced.  check NAME COMMAND... runs a command; its output is shown
+# when it fails.  finish prints the plan and the closing count.
+tap_number=0
+tap_failed=0
+tap_output=$(mktemp)
+trap 'rm -rf "$tap_output" ${scratch:+"$scratch"}' EXIT INT TERM
+
+check() {
+    tap_name=$1
+    shift
+    tap_number=$((tap_number + 1))
+    if "$@" >"$tap_output" 2>&1; then
+        echo "ok $tap_number - $tap_name"
+    else
+        tap_failed=$((tap_failed + 1))
+        sed 's/^/# /' "$tap_output" | head -n 40
+        echo "not ok $tap_number - $tap_name"
+    fi
+}
+
+skip() {
+    tap_number=$((tap_number + 1))
+    echo "ok $tap_number - $1 # SKIP $2"
+}
+
+finish() {
+    echo "1..$tap_number"
+    echo "$((tap_number - tap_failed)) passed, $tap_failed failed"
+    [ "$tap_failed" = 0 ]
+}
+
+# empty FILE: succeeds when the file is empty, else shows it.
+empty() {
+    cat "$1"
+    [ ! -s "$1" ]
+}

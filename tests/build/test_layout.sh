@@ -1,0 +1,64 @@
+#!/bin/sh
+# The shape of the tree: which room may include which, unique file names, the public headers alone outside.
+#     core <- linalg, io <- report <- fe
+# A solver never includes another; cli, bench and examples include fourge/*.h and their own files only.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$here/tap.sh"
+scratch=$(mktemp -d)
+cd "$root" || exit 1
+
+# includes FOLDER: lines "file header" of the quoted includes below it.
+includes() {
+    find "$1" -name '*.[ch]' -exec grep -HoE '^ *# *include *"[^"]+"' {} + | sed 's/: *# *include *"/ /; s/"$//'
+}
+
+# only FOLDER ROOMS: quoted includes are fourge/*.h, files of the same folder, or of the rooms named.
+only() {
+    folder=$1
+    rooms=$2
+    includes "$folder" | while read -r file header; do
+        case $header in
+        fourge/*) continue ;;
+        */*) room=${header%%/*} ;;
+        *) [ -f "$(dirname "$file")/$header" ] && continue; room='?' ;;
+        esac
+        case " $rooms " in
+        *" $room "*) ;;
+        *) echo "$file includes \"$header\"" ;;
+        esac
+    done >"$scratch/wrong"
+    empty "$scratch/wrong"
+}
+
+check "core includes core" only src/core "core"
+check "linalg includes core, linalg" only src/linalg "core linalg"
+check "io includes core, io" only src/io "core io"
+check "report includes core, linalg, io, report" only src/report "core linalg io report"
+check "fe includes the rooms below it, and fe" only src/fe "core linalg io report fe"
+for folder in src/*; do
+    case $folder in
+    src/core | src/linalg | src/io | src/report | src/fe) ;;
+    *) check "the room $folder has a place in the order" false ;;
+    esac
+done
+for folder in cli examples bench; do
+    if [ -d "$folder" ]; then
+        check "$folder includes the public headers alone" only "$folder" ""
+    fi
+done
+
+# Tracked files and new ones that git does not ignore; outside a checkout, all of these folders.
+{ git ls-files -co --exclude-standard 2>/dev/null || find src cli include tests tools bench examples -type f; } |
+    grep -E '\.(c|h|def|py|sh)$' | sed 's|.*/||' | sort | uniq -d >"$scratch/twins"
+check "file names are unique" empty "$scratch/twins"
+
+# Sums of doubles are added in the order of their chunks; minima and counts of integers are exact in any.
+integers='src/fe/fe_rows\.c'
+grep -rnE 'reduction *\(|# *pragma +omp +(atomic|critical)' src --include='*.[ch]' |
+    grep -vE "omp simd|^($integers):" >"$scratch/omp"
+check "no reductions or atomics across threads" empty "$scratch/omp"
+grep -rnE '^ *(static )?[a-z].*\b(thread_local|_Thread_local)\b' src --include='*.[ch]' >"$scratch/globals"
+check "no thread-local state" empty "$scratch/globals"
+finish
