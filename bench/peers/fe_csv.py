@@ -36,7 +36,7 @@ def readers(path):
     import polars
 
     return {
-        "pandas_c": lambda: pandas.read_csv(path),
+        "pandas": lambda: pandas.read_csv(path),
         "pandas_pyarrow": lambda: pandas.read_csv(path, engine="pyarrow"),
         "polars": lambda: polars.read_csv(path),
     }
@@ -77,7 +77,7 @@ def main():
         reading[name], frames[name] = common.best_of(read, options.repeats)
         common.report(bench="csv_read", file=options.file.name, n=len(frames[name]), peer=name,
                       seconds=round(reading[name], 4))
-    quickest = {"pandas": min(("pandas_c", "pandas_pyarrow"), key=reading.get), "polars": "polars"}
+    quickest = {"pandas": min(("pandas", "pandas_pyarrow"), key=reading.get), "polars": "polars"}
     chosen = demeaners()
     if options.demeaners:
         chosen = {name: chosen[name] for name in options.demeaners.split(",")}
@@ -87,7 +87,11 @@ def main():
                 return pyfixest.feols(options.formula, frames[reader], vcov={"CRV1": options.cluster}, demeaner=demeaner,
                                       copy_data=False, store_data=False, lean=True)
 
-            seconds, model = common.best_of(fit, options.repeats)
+            try:
+                seconds, model = common.best_of(fit, options.repeats)
+            except ValueError as error:  # pyfixest raises where a demeaner does not converge
+                common.report(bench="fe_csv", file=options.file.name, reader=reader, demeaner=name, error=str(error))
+                continue
             figures = dict(bench="fe_csv", file=options.file.name, n=len(frames[reader]), reader=reader, demeaner=name,
                            read=round(reading[reader], 4), fit=round(seconds, 4),
                            seconds=round(reading[reader] + seconds, 4), x1=float(model.coef().iloc[0]),
