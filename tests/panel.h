@@ -113,10 +113,15 @@ TEST_UNUSED static frg_array panel_columns(const panel *d, const double *values)
     return frg_matrix_columns(values, FRG_F64, d->n, d->p, d->n);
 }
 
+typedef struct {
+    frg_demean_report plan;
+    frg_demean_rank rank; /* counted after the run */
+} panel_report;
+
 /** create, run, destroy; r is n x p, column-major.  report may be NULL. */
 TEST_UNUSED static frg_status panel_demean(frg_context *ctx, const panel *d,
                                            const frg_demean_opts *o, double *r,
-                                           frg_demean_column columns[], frg_demean_report *report)
+                                           frg_demean_column columns[], panel_report *report)
 {
     frg_demean *plan = NULL;
     frg_status s = panel_create(&plan, ctx, d, o);
@@ -126,7 +131,8 @@ TEST_UNUSED static frg_status panel_demean(frg_context *ctx, const panel *d,
     }
     s = frg_demean_run(plan, panel_columns(d, d->x), panel_columns(d, r), columns, NULL);
     if (report) {
-        *report = frg_demean_get_report(plan);
+        report->plan = frg_demean_get_report(plan);
+        CHECK_OK(ctx, frg_demean_get_rank(plan, &report->rank));
     }
     frg_demean_destroy(plan);
     return s;
