@@ -9,6 +9,7 @@
  * would overflow are cut.
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "report/report_parts.h"
 
@@ -100,17 +101,32 @@ double frgi_axis_place(const frgi_axis *a, double value)
     return isfinite(v) ? (v - a->low) / (a->high - a->low) : (double)NAN;
 }
 
+/** A whole number in groups of three from five figures on, as the tables have it. */
+static void put_grouped(frgi_sink *k, double whole)
+{
+    char figures[32];
+    const int count = snprintf(figures, sizeof figures, "%.0f", whole);
+    const int head = count < 5 ? count : (count - 1) % 3 + 1;
+    frgi_put_bytes(k, figures, (size_t)head);
+    for (int i = head; i < count; i += 3)
+        frgi_putf(k, "<tspan dx=\"2.5\">%.3s</tspan>", figures + i);
+}
+
 void frgi_put_tick_label(frgi_sink *k, const frgi_axis *a, int i)
 {
     const double v = a->at[i];
-    if (a->log && v >= -2 && v <= 3) {
+    const bool short_decades = a->log && a->at[0] >= -2 && a->at[a->n - 1] <= 3;
+    if (short_decades) {
         frgi_put_fixed(k, pow(10, v), v < 0 ? (int)-v : 0, false);
     } else if (a->log) {
         frgi_putf(k, "10<tspan dy=\"-0.4em\" font-size=\"75%%\">%s%d</tspan>", v < 0 ? "−" : "",
                   (int)fabs(v));
     } else {
         const double shown = scaled(v, -a->power);
-        frgi_put(k, shown < 0 && v < 0 ? "−" : "");
-        frgi_put_fixed(k, fabs(shown), a->decimals < 12 ? a->decimals : 12, false);
+        frgi_put(k, v < 0 ? "−" : "");
+        if (a->decimals == 0)
+            put_grouped(k, fabs(shown));
+        else
+            frgi_put_fixed(k, fabs(shown), a->decimals < 12 ? a->decimals : 12, false);
     }
 }

@@ -56,6 +56,8 @@ static const char style[] =
     "font-variant-numeric:lining-nums tabular-nums;border-top:2px solid var(--rule);"
     "border-bottom:2px solid var(--rule)}\n"
     "table.full{width:100%}\n"
+    "table.dense{width:100%;font-size:.86rem}\n"
+    "table.dense :is(th,td):not(:first-child){padding-left:1rem}\n"
     "th,td{padding:.24rem 0 .22rem 1.5rem;text-align:left;vertical-align:baseline}\n"
     "th:first-child,td:first-child{padding-left:.15rem}\n"
     "th:last-child,td:last-child{padding-right:.15rem}\n"
@@ -68,6 +70,7 @@ static const char style[] =
     "th,td{overflow-wrap:break-word}\n"
     ".r{text-align:right;white-space:nowrap}\n"
     "thead .r{white-space:normal}\n"
+    ".r+:not(.r){padding-left:2.4rem}\n"
     "[data-p]::after{content:attr(data-p);visibility:hidden}\n"
     ".k{margin-right:.17em}\n"
     "sup{font-size:.72em;line-height:0}\n"
@@ -172,8 +175,10 @@ static void put_table(frgi_sink *k, const frgi_element *e, int number)
     put_in(k, " ", e->text, true, "</figcaption>\n");
     frgi_putf(k, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-labelledby=\"t%d\">\n",
               number);
-    frgi_putf(k, "<table%s aria-labelledby=\"t%d\">\n<thead><tr>",
-              t->n_columns > 3 ? " class=\"full\"" : "", number);
+    const char *const class = t->n_columns > 6   ? " class=\"dense\""
+                              : t->n_columns > 3 ? " class=\"full\""
+                                                 : "";
+    frgi_putf(k, "<table%s aria-labelledby=\"t%d\">\n<thead><tr>", class, number);
     for (int64_t j = 0; j < t->n_columns; j++) {
         tails[j] = frgi_column_tail(t, j);
         put_in(k,
