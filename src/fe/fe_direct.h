@@ -13,10 +13,13 @@
 typedef enum { FRGI_ORDER_RCM, FRGI_ORDER_AMD, FRGI_ORDER_COUNT } frgi_order;
 
 typedef struct {
-    size_t byte_cap;      /* the factor and its index may take this many bytes; 0: no cap */
-    unsigned orders;      /* bit 1 << frgi_order: the candidates; 0: both */
-    double cheap_flops;   /* an envelope of at most this many multiply-adds ends the search; default 3e7 */
-    int64_t amd_max_nnz;  /* AMD is not tried on more entries than this (it can't be interrupted); default 5e7 */
+    size_t byte_cap;   /* the factor and its index may take this many bytes; 0: no cap */
+    unsigned orders;   /* bit 1 << frgi_order: the candidates; 0: both */
+    double null_pivot; /* a pivot <= this part of its original diagonal is null; default 1e-11 */
+    double
+        cheap_flops; /* an envelope of at most this many multiply-adds ends the search; default 1e7 */
+    int64_t
+        amd_max_nnz; /* AMD is not tried on more entries than this (it can't be interrupted); default 5e7 */
 } frgi_direct_opts;
 
 /** What a candidate would cost.  `tried` 0: not looked at, the figures are 0. */
@@ -34,13 +37,13 @@ void frgi_direct_defaults(frgi_direct_opts *o);
 /** Orders s and predicts.  `last`: n_last distinct indices to be eliminated last (dense rows of tiny
  *  factors); may be NULL with n_last 0.  E_TOO_BIG when every candidate exceeds the cap.  s is read here
  *  and by frgi_direct_factor; its pattern must be the same then. */
-FRG_MUST_USE frg_status frgi_direct_analyse(frgi_direct **out, frg_context *ctx, const frgi_symmetric *s,
-                                            const int32_t *last, int64_t n_last,
-                                            const frgi_direct_opts *o);
+FRG_MUST_USE frg_status frgi_direct_analyse(frgi_direct **out, frg_context *ctx,
+                                            const frgi_symmetric *s, const int32_t *last,
+                                            int64_t n_last, const frgi_direct_opts *o);
 /** The candidate chosen, and the figures of each. */
 frgi_order frgi_direct_chosen(const frgi_direct *f);
 frgi_direct_cost frgi_direct_costs(const frgi_direct *f, frgi_order order);
-/** Computes the factor.  A pivot <= 1e-9 of its original diagonal is a null pivot: the variable is
+/** Computes the factor.  A pivot <= null_pivot times its original diagonal is a null pivot: the variable is
  *  grounded (its solution is 0).  Allocates the factor on the first call and nothing later.
  *  Polls the heartbeat: may return FRG_INTERRUPTED or FRG_TIME_LIMIT, and then there is no factor. */
 FRG_MUST_USE frg_status frgi_direct_factor(frgi_direct *f, const frgi_symmetric *s);

@@ -1,0 +1,176 @@
+/* fe_direct_cpu.c - the kernels of fe_direct_ops.h; this text is compiled once per CPU level.
+ *
+ * All the arithmetic of the factor is one shape, the 8 x 8 tile
+ *
+ *     C[:, c] -= sum_k a_k b_k[c]          a_k: 8 rows of strip i, b_k: 8 rows of strip j, column k
+ *
+ * held in registers: 8 accumulators of 8 doubles where registers are 512 bits, two passes of 4 otherwise.
+ * Vectors are GCC's vector extension, so the same text serves SSE2, AVX2, AVX-512 and other machines.
+ * The sums run over k in order for each entry, whatever the tiling: bits depend on the level alone. */
+#include "fe/fe_direct_ops.h"
+
+#include <math.h>
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b)  JOIN_(a, b)
+
+typedef double v8 __attribute__((vector_size(64), may_alias));
+typedef double v8_loose __attribute__((vector_size(64), may_alias, aligned(8)));
+typedef double v4 __attribute__((vector_size(32), may_alias));
+
+static inline double *strip_values(const frgi_strips *s, ptrdiff_t i)
+{
+    return s->values + (s->offset ? s->offset[i] : (ptrdiff_t)TILE * s->blocks * i);
+}
+
+static inline ptrdiff_t strip_start(const frgi_strips *s, ptrdiff_t i)
+{
+    return s->start ? s->start[i] : 0;
+}
+
+/** Columns 4h .. 4h+3 of the tile: c -= sum_k a_k b_k[c]. */
+static inline void minus_half(ptrdiff_t n, const double *restrict a, const double *restrict b,
+                              v8 *restrict c)
+{
+    v8 c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const v8 x = *(const v8 *)(a + STRIP * k);
+        const double *const y = b + STRIP * k;
+        c0 -= x * y[0];
+        c1 -= x * y[1];
+        c2 -= x * y[2];
+        c3 -= x * y[3];
+    }
+    c[0] = c0;
+    c[1] = c1;
+    c[2] = c2;
+    c[3] = c3;
+}
+
+static inline void minus(ptrdiff_t n, const double *restrict a, const double *restrict b,
+                         v8 *restrict c)
+{
+#ifdef __AVX512F__
+    v8 c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3], c4 = c[4], c5 = c[5], c6 = c[6], c7 = c[7];
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const v8 x = *(const v8 *)(a + STRIP * k);
+        const double *const y = b + STRIP * k;
+        c0 -= x * y[0];
+        c1 -= x * y[1];
+        c2 -= x * y[2];
+        c3 -= x * y[3];
+        c4 -= x * y[4];
+        c5 -= x * y[5];
+        c6 -= x * y[6];
+        c7 -= x * y[7];
+    }
+    c[0] = c0;
+    c[1] = c1;
+    c[2] = c2;
+    c[3] = c3;
+    c[4] = c4;
+    c[5] = c5;
+    c[6] = c6;
+    c[7] = c7;
+#else
+    minus_half(n, a, b, c);
+    minus_half(n, a, b + 4, c + 4);
+#endif
+}
+
+static void product(ptrdiff_t n, const double *a, const double *b, double *tile)
+{
+    v8 c[STRIP] = {{0}};
+    minus(n, a, b, c);
+    for (int j = 0; j < STRIP; j++)
+        *(v8 *)(tile + STRIP * j) = -c[j];
+}
+
+/** x <- x L^-T for 8 rows x, L the diagonal block d of lower triangle. */
+static inline void divide(const double *restrict d, const double *restrict inverse,
+                          double *restrict x)
+{
+    v8 *const restrict c = (v8 *)x;
+#pragma GCC unroll 8
+    for (int j = 0; j < STRIP; j++) {
+        const v8 y = c[j] * inverse[j];
+        c[j] = y;
+#pragma GCC unroll 8
+        for (int l = j + 1; l < STRIP; l++)
+            c[l] -= y * d[STRIP * j + l];
+    }
+}
+
+/** Cholesky of the diagonal tile d; rows below the real columns are carried along. */
+static inline int64_t pivots(double *restrict d, double *restrict inverse,
+                             const double *restrict lowest)
+{
+    int64_t nulls = 0;
+    v8 *const c = (v8 *)d;
+    for (int j = 0; j < STRIP; j++) {
+        const double pivot = d[STRIP * j + j];
+        const bool sound = pivot > lowest[j];
+        const double r = sound ? 1 / sqrt(pivot) : 0;
+        nulls += !sound;
+        inverse[j] = r;
+        v8 y = c[j] * r;
+        for (int l = 0; l < j; l++)
+            y[l] = 0;
+        c[j] = y;
+        for (int l = j + 1; l < STRIP; l++)
+            c[l] -= y * d[STRIP * j + l];
+    }
+    return nulls;
+}
+
+static int64_t factor(const frgi_strips *s, ptrdiff_t i)
+{
+    double *const a = strip_values(s, i);
+    const ptrdiff_t first = strip_start(s, i);
+    const ptrdiff_t end = i < s->blocks ? i : s->blocks;
+    for (ptrdiff_t j = first; j < end; j++) {
+        const double *const b = strip_values(s, j);
+        const ptrdiff_t first_j = strip_start(s, j);
+        const ptrdiff_t from = first > first_j ? first : first_j;
+        double *const c = a + TILE * (j - first);
+        minus(STRIP * (j - from), a + TILE * (from - first), b + TILE * (from - first_j), (v8 *)c);
+        divide(b + TILE * (j - first_j), s->inverse + STRIP * j, c);
+    }
+    if (i >= s->blocks)
+        return 0;
+    double *const d = a + TILE * (i - first);
+    minus(STRIP * (i - first), a, a, (v8 *)d);
+    return pivots(d, s->inverse + STRIP * i, s->floor + STRIP * i);
+}
+
+/** One column: the 8 rows of the strip are the vector. */
+static inline void below_1(ptrdiff_t n, const double *restrict a, const double *y,
+                           double *restrict z)
+{
+    v8 t = *(const v8_loose *)z;
+    for (ptrdiff_t k = 0; k < n; k++)
+        t -= *(const v8 *)(a + STRIP * k) * y[k];
+    *(v8_loose *)z = t;
+}
+
+#define vec   double
+#define FN(f) f##_1
+#include "fe/fe_direct_cpu.tmpl.h"
+#undef vec
+#undef FN
+#define WIDE
+#define vec   v4
+#define FN(f) f##_4
+#include "fe/fe_direct_cpu.tmpl.h"
+#undef vec
+#undef FN
+#define vec   v8
+#define FN(f) f##_8
+#include "fe/fe_direct_cpu.tmpl.h"
+
+const frgi_direct_ops JOIN(frgi_direct_ops, ISA) = {
+    .factor = factor,
+    .product = product,
+    .forward = {[WIDTH_1] = forward_1, [WIDTH_4] = forward_4, [WIDTH_8] = forward_8},
+    .backward = {[WIDTH_1] = backward_1, [WIDTH_4] = backward_4, [WIDTH_8] = backward_8},
+};

@@ -1,0 +1,46 @@
+/* fe_direct_ops.h - the dense kernels of the direct factor, one table per CPU level.
+ *
+ * Everything is held in strips of 8 rows, column after column, as the outer products want it:
+ *
+ *     strip i:   | rows 8i .. 8i+7 of column 8 start | of the next column | ... | of its last column |
+ *
+ * Column blocks are 8 wide too.  Strip i of an envelope reaches from block start[i] to the diagonal block i;
+ * the strips of a supernode all start at block 0 and reach to the diagonal block or to the last block.
+ * The same steps factor and solve both. */
+#ifndef FRGI_FE_DIRECT_OPS_H
+#define FRGI_FE_DIRECT_OPS_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { STRIP = 8, TILE = STRIP * STRIP };
+
+typedef struct {
+    double *values; /* 64-byte aligned */
+    const int64_t *
+        offset; /* of strip i in values; NULL: strips follow each other, 8 blocks of columns each */
+    const int32_t *start; /* first block of strip i; NULL: 0 */
+    int64_t blocks;       /* column blocks */
+    int64_t columns;      /* columns that are real, 8 (blocks - 1) < columns <= 8 blocks */
+    double *inverse;      /* 8 blocks: 1 / diagonal of L, 0 for null pivots and unreal columns */
+    const double *floor;  /* 8 blocks: a pivot not above it is null; infinite for unreal columns */
+} frgi_strips;
+
+enum { WIDTH_1, WIDTH_4, WIDTH_8, WIDTH_COUNT };
+
+typedef struct {
+    /** L of strip i from A of strip i and the strips before it.  Returns the null pivots found. */
+    int64_t (*factor)(const frgi_strips *s, ptrdiff_t i);
+    /** tile[8 c + r] = sum over n columns of a[8 k + r] b[8 k + c] */
+    void (*product)(ptrdiff_t n, const double *a, const double *b, double *tile);
+    /** x (rows of the strips, 1, 4 or 8 wide): the part of L x = b, of L' x = b that strip i does. */
+    void (*forward[WIDTH_COUNT])(const frgi_strips *s, ptrdiff_t i, double *x);
+    void (*backward[WIDTH_COUNT])(const frgi_strips *s, ptrdiff_t i, double *x);
+} frgi_direct_ops;
+
+extern const frgi_direct_ops frgi_direct_ops_plain, frgi_direct_ops_v2, frgi_direct_ops_v3,
+    frgi_direct_ops_v4;
+
+#pragma GCC visibility pop
+#endif

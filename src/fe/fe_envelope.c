@@ -1,0 +1,109 @@
+/* fe_envelope.c - Cholesky factor within the envelope (skyline) of a matrix.
+ *
+ * L is zero left of the first entry of each row of A, so that nothing but these first columns need be known:
+ * the symbolic phase is one pass over the entries.  Rows are taken 8 at a time (strips, fe_direct_ops.h) with
+ * a common first column rounded down to a multiple of 8, and strip i is computed from those before it:
+ *
+ *     L_ij = (A_ij - sum_k L_ik L_jk') L_jj^-T    j = start[i] .. i - 1,  k from max(start[i], start[j])
+ *     L_ii = chol(A_ii - sum_k L_ik L_ik')
+ *
+ * Variables held back to the end have long rows.  They cost what a forward solve with 8 right-hand sides
+ * costs, because the sums over k start at start[j].
+ *
+ * Work of strip i in tile products: sum over its j of (j - max(start[i], start[j])); bounded by the smaller
+ * of sum (j - start[j]), from prefix sums, and w (w - 1) / 2, w = i - start[i], so that predicting takes
+ * linear time.  The first is exact for long rows over a band, the second for a band. */
+#include "fe/fe_envelope.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double POLL_FLOPS = 2e7; /* between two heartbeats */
+
+void frgi_envelope_layout(frgi_arena *a, frgi_envelope *e, int64_t n)
+{
+    e->blocks = (n + STRIP - 1) / STRIP;
+    e->start = TAKE(a, int32_t, e->blocks);
+    e->offset = TAKE(a, int64_t, e->blocks + 1);
+}
+
+/** Multiply-adds of strip i, given the sum of j - start[j] over the strips it touches. */
+static double strip_flops(const frgi_envelope *e, int64_t i, double below)
+{
+    const double w = (double)(i - e->start[i]);
+    const double band = w * (w - 1) / 2;
+    return (double)(TILE * STRIP) * ((below < band ? below : band) + 1.5 * w + 1);
+}
+
+void frgi_envelope_profile(frgi_envelope *e, const frgi_pattern *a, const int32_t *order,
+                           const int32_t *place)
+{
+    e->offset[0] = 0;
+    e->flops = 0;
+    for (int64_t b = 0; b < e->blocks; b++) {
+        int32_t first = (int32_t)(STRIP * b);
+        const int64_t end = STRIP * (b + 1) < a->n ? STRIP * (b + 1) : a->n;
+        for (int64_t i = STRIP * b; i < end; i++) {
+            const int32_t v = order[i];
+            for (int64_t t = a->starts[v]; t < a->starts[v + 1]; t++) {
+                const int32_t j = place[a->columns[t]];
+                first = j < first ? j : first;
+            }
+        }
+        e->start[b] = first / STRIP;
+        e->offset[b + 1] = e->offset[b] + TILE * (b + 1 - e->start[b]);
+        /* sum of (j - start[j]) over j = start[b] .. b - 1: tiles of these strips less their diagonals */
+        const int64_t tiles = (e->offset[b] - e->offset[e->start[b]]) / TILE;
+        e->flops += strip_flops(e, b, (double)(tiles - (b - e->start[b])));
+    }
+}
+
+void frgi_envelope_fill(const frgi_envelope *e, double *strips, double *diagonal,
+                        const frgi_pattern *a, const double *values, const int32_t *order,
+                        const int32_t *place)
+{
+    const int64_t spare = e->offset[e->blocks];
+    memset(strips, 0, (size_t)spare * sizeof *strips);
+    for (int64_t i = 0; i < a->n; i++) {
+        const int64_t b = i / STRIP;
+        const int64_t row = e->offset[b] - TILE * (int64_t)e->start[b] + i % STRIP;
+        const int32_t v = order[i];
+        for (int64_t t = a->starts[v]; t < a->starts[v + 1]; t++) {
+            const int64_t j = place[a->columns[t]];
+            strips[frgi_lower(i, j, row + STRIP * j, spare)] = values[a->where ? a->where[t] : t];
+        }
+        diagonal[i] = strips[row + STRIP * i];
+    }
+}
+
+frg_status frgi_envelope_factor(const frgi_strips *s, const frgi_envelope *e, frg_context *ctx,
+                                const frgi_direct_ops *ops, int64_t *nulls)
+{
+    double since = 0;
+    *nulls = 0;
+    for (int64_t i = 0; i < s->blocks; i++) {
+        *nulls += ops->factor(s, i);
+        since += (double)(TILE * STRIP) * (double)(i - e->start[i]) * (double)(i - e->start[i]) / 2;
+        if (since > POLL_FLOPS) {
+            since = 0;
+            const frg_progress p = {.solver = "fe",
+                                    .phase = "factor",
+                                    .done = i + 1,
+                                    .total = s->blocks,
+                                    .residual = NAN,
+                                    .target = NAN};
+            const frg_status status = frgi_heartbeat(ctx, &p);
+            if (status)
+                return status;
+        }
+    }
+    return FRG_OK;
+}
+
+void frgi_envelope_solve(const frgi_strips *s, const frgi_direct_ops *ops, int width, double *x)
+{
+    for (ptrdiff_t i = 0; i < s->blocks; i++)
+        ops->forward[width](s, i, x);
+    for (ptrdiff_t i = s->blocks - 1; i >= 0; i--)
+        ops->backward[width](s, i, x);
+}
