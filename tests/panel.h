@@ -92,6 +92,26 @@ TEST_UNUSED static panel panel_workers(int64_t n, int q, int p)
     return d;
 }
 
+/** Three well-connected factors of 300, 120 and 12 levels, 4000 rows, weights, three columns. */
+TEST_UNUSED static panel panel_usual(void)
+{
+    panel d = panel_make(4000, 3, 3);
+    panel_random_codes(&d, (const int64_t[]){300, 120, 12});
+    panel_random_weights(&d, 0.5, 2);
+    return d;
+}
+
+/** Row i joins levels floor(i/2) and floor((i+1)/2) mod p. */
+TEST_UNUSED static panel panel_cycle(int64_t p)
+{
+    panel d = panel_make(2 * p, 2, 1);
+    for (int64_t i = 0; i < d.n; i++) {
+        d.codes[2 * i] = (int32_t)(i / 2);
+        d.codes[2 * i + 1] = (int32_t)((i + 1) / 2 % p);
+    }
+    return d;
+}
+
 TEST_UNUSED static frg_demean_opts panel_options(void)
 {
     frg_demean_opts o;
