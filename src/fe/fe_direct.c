@@ -3,7 +3,7 @@
  *     analyse:  natural order -> envelope;  Cuthill-McKee -> envelope;  minimum degree -> supernodes
  *               each only if the one before is not so cheap that looking further would cost more
  *     factor:   fe_envelope.c or fe_supernodal.c
- *     solve:    permute 8, 4 or 1 columns into scratch, sweep, permute back
+ *     solve:    permute up to 4 or 8 columns into scratch, sweep, permute back
  *
  * Prediction costs linear time for the envelopes and AMD's time for the supernodes, and touches no number.
  *
@@ -409,14 +409,8 @@ size_t frgi_direct_scratch(const frgi_direct *f, int64_t k)
 static void solve_group(const frgi_direct *f, int64_t k, int64_t c0, int64_t count, double *x,
                         double *scratch)
 {
-    static const struct {
-        int64_t lanes;
-        int width;
-    } widths[] = {{1, WIDTH_1}, {4, WIDTH_4}, {8, WIDTH_8}};
-    int t = 0;
-    while (widths[t].lanes < count)
-        t++;
-    const int64_t w = widths[t].lanes, n = f->pattern.n;
+    const int width = count <= 4 ? WIDTH_4 : WIDTH_8;
+    const int64_t w = count <= 4 ? 4 : 8, n = f->pattern.n;
     for (int64_t i = 0; i < n; i++) {
         const double *const from = x + f->order[i] * k + c0;
         for (int64_t c = 0; c < w; c++)
@@ -425,9 +419,9 @@ static void solve_group(const frgi_direct *f, int64_t k, int64_t c0, int64_t cou
     memset(scratch + n * w, 0, (size_t)((padded_rows(f) - n) * w) * sizeof *scratch);
     if (f->chosen == FRGI_ORDER_RCM) {
         const frgi_strips strips = envelope_strips(f);
-        frgi_envelope_solve(&strips, f->ops, widths[t].width, scratch);
+        frgi_envelope_solve(&strips, f->ops, width, scratch);
     } else {
-        frgi_supernodal_solve(&f->tree, f->ops, f->strips, f->inverse, widths[t].width, scratch,
+        frgi_supernodal_solve(&f->tree, f->ops, f->strips, f->inverse, width, scratch,
                               scratch + padded_rows(f) * w);
     }
     for (int64_t i = 0; i < n; i++) {

@@ -15,7 +15,6 @@
 #define JOIN(a, b)  JOIN_(a, b)
 
 typedef double v8 __attribute__((vector_size(64), may_alias));
-typedef double v8_loose __attribute__((vector_size(64), may_alias, aligned(8)));
 typedef double v4 __attribute__((vector_size(32), may_alias));
 
 static inline double *strip_values(const frgi_strips *s, ptrdiff_t i)
@@ -143,22 +142,6 @@ static int64_t factor(const frgi_strips *s, ptrdiff_t i)
     return pivots(d, s->inverse + STRIP * i, s->floor + STRIP * i);
 }
 
-/** One column: the 8 rows of the strip are the vector. */
-static inline void below_1(ptrdiff_t n, const double *restrict a, const double *y,
-                           double *restrict z)
-{
-    v8 t = *(const v8_loose *)z;
-    for (ptrdiff_t k = 0; k < n; k++)
-        t -= *(const v8 *)(a + STRIP * k) * y[k];
-    *(v8_loose *)z = t;
-}
-
-#define vec   double
-#define FN(f) f##_1
-#include "fe/fe_direct_cpu.tmpl.h"
-#undef vec
-#undef FN
-#define WIDE
 #define vec   v4
 #define FN(f) f##_4
 #include "fe/fe_direct_cpu.tmpl.h"
@@ -171,6 +154,6 @@ static inline void below_1(ptrdiff_t n, const double *restrict a, const double *
 const frgi_direct_ops JOIN(frgi_direct_ops, ISA) = {
     .factor = factor,
     .product = product,
-    .forward = {[WIDTH_1] = forward_1, [WIDTH_4] = forward_4, [WIDTH_8] = forward_8},
-    .backward = {[WIDTH_1] = backward_1, [WIDTH_4] = backward_4, [WIDTH_8] = backward_8},
+    .forward = {[WIDTH_4] = forward_4, [WIDTH_8] = forward_8},
+    .backward = {[WIDTH_4] = backward_4, [WIDTH_8] = backward_8},
 };

@@ -1,8 +1,7 @@
-/* fe_direct_cpu.tmpl.h - the triangular solves of one strip for right-hand sides 1, 4 and 8 wide: `vec` is
- * one row of them.  Included by fe_direct_cpu.c once per width.  Every column sees the same operations in
- * the same order at every width. */
+/* fe_direct_cpu.tmpl.h - the triangular solves of one strip for right-hand sides 4 and 8 wide: `vec` is one
+ * row of them.  Included by fe_direct_cpu.c once per width.  Every column sees the same operations in the same
+ * order at both widths; there is no scalar version, for compilers contract that one differently. */
 
-#ifdef WIDE
 /** z <- z - L_ik x_k, summed over the n columns k before the strip. */
 static inline void FN(below)(ptrdiff_t n, const double *restrict a, const vec *y, vec *restrict z)
 {
@@ -28,7 +27,6 @@ static inline void FN(below)(ptrdiff_t n, const double *restrict a, const vec *y
     z[6] = z6;
     z[7] = z7;
 }
-#endif
 
 /** x_i <- L_ii^-1 (x_i - sum_k L_ik x_k); a strip below the last block has no L_ii. */
 static void FN(forward)(const frgi_strips *s, ptrdiff_t i, double *x)

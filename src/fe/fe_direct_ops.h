@@ -27,14 +27,14 @@ typedef struct {
     const double *floor;  /* 8 blocks: a pivot not above it is null; infinite for unreal columns */
 } frgi_strips;
 
-enum { WIDTH_1, WIDTH_4, WIDTH_8, WIDTH_COUNT };
+enum { WIDTH_4, WIDTH_8, WIDTH_COUNT };
 
 typedef struct {
     /** L of strip i from A of strip i and the strips before it.  Returns the null pivots found. */
     int64_t (*factor)(const frgi_strips *s, ptrdiff_t i);
     /** tile[8 c + r] = sum over n columns of a[8 k + r] b[8 k + c] */
     void (*product)(ptrdiff_t n, const double *a, const double *b, double *tile);
-    /** x (rows of the strips, 1, 4 or 8 wide): the part of L x = b, of L' x = b that strip i does. */
+    /** x (rows of the strips, 4 or 8 wide): the part of L x = b, of L' x = b that strip i does. */
     void (*forward[WIDTH_COUNT])(const frgi_strips *s, ptrdiff_t i, double *x);
     void (*backward[WIDTH_COUNT])(const frgi_strips *s, ptrdiff_t i, double *x);
 } frgi_direct_ops;

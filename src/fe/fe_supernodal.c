@@ -517,7 +517,7 @@ static void copy_out(const frgi_supernodal *t, int64_t s, int64_t w, const doubl
 void frgi_supernodal_solve(const frgi_supernodal *t, const frgi_direct_ops *ops, double *strips,
                            double *inverse, int width, double *x, double *local)
 {
-    static const int64_t lanes[WIDTH_COUNT] = {[WIDTH_1] = 1, [WIDTH_4] = 4, [WIDTH_8] = 8};
+    static const int64_t lanes[WIDTH_COUNT] = {[WIDTH_4] = 4, [WIDTH_8] = 8};
     const int64_t w = lanes[width];
     for (int64_t s = 0; s < t->count; s++) {
         const frgi_strips p = strips_of(t, s, strips, inverse, NULL);

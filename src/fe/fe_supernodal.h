@@ -51,7 +51,7 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_supernodal_factor(const frgi_supernodal *t,
                                                const frgi_supernodal_work *w, frg_context *ctx,
                                                int64_t *nulls);
-/** x: n rows, 1, 4 or 8 wide; local: tallest rows of the same width. */
+/** x: n rows, 4 or 8 wide; local: tallest rows of the same width. */
 void frgi_supernodal_solve(const frgi_supernodal *t, const frgi_direct_ops *ops, double *strips,
                            double *inverse, int width, double *x, double *local);
 void frgi_supernodal_close(frgi_supernodal *t, frg_context *ctx);
