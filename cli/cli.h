@@ -1,0 +1,125 @@
+/* cli.h - what the files of the program share.  The program uses the public headers of fourge alone. */
+#ifndef FOURGE_CLI_H
+#define FOURGE_CLI_H
+
+#include <stdio.h>
+
+#include "fourge/fe.h"
+#include "fourge/fourge.h"
+#include "fourge/report.h"
+#include "fourge/table.h"
+#include "options.h"
+
+/* ---- progress ----------------------------------------------------------------------------------- */
+
+enum { TRACE_ROOM = 4096 };
+
+/** Residuals by iteration, for the convergence curve.  When full, every other point goes and the stride
+ *  doubles, so that any number of iterations fits. */
+typedef struct {
+    int64_t n, stride, seen;
+    double iteration[TRACE_ROOM], residual[TRACE_ROOM];
+} trace;
+
+typedef struct {
+    progress_mode mode;
+    int shown;         /* a line stands on the terminal */
+    double last;       /* when it was written */
+    double slope_time; /* the sample the slope is measured from */
+    double slope_log;
+    double slope; /* of log10(residual) by second, smoothed; 0: not known */
+    double rate;  /* iterations by second */
+    int64_t last_done;
+    trace trace;
+    int keep_trace;
+} progress_state;
+
+/* ---- the program -------------------------------------------------------------------------------- */
+
+struct cli {
+    const command_spec *command;
+    settings set;
+    const char *arguments[MAX_ARGUMENTS];
+    int n_arguments;
+    int argc;
+    char **argv;
+    int json_errors; /* --format json stands somewhere on the line */
+    int color_out, color_err;
+    const char *program; /* argv[0] */
+    frg_context *ctx;
+    progress_state progress;
+};
+
+/** Makes the context from the options; returns 0 or the exit code after an error was shown. */
+int cli_open(cli *c);
+void cli_close(cli *c);
+/** 130 or 143 once a signal asked to stop, else 0. */
+int cli_signalled(void);
+
+int command_fe(cli *c);
+int command_demean(cli *c);
+int command_tour(cli *c);
+int command_bench(cli *c);
+int command_simulate(cli *c);
+int command_doctor(cli *c);
+int command_help(cli *c);
+int command_later(cli *c);
+
+/* ---- errors ------------------------------------------------------------------------------------- */
+
+/** Shows an error of the program itself: `name` is a row of the catalogue ("E_OPTION"); `where` and `hint`
+ *  may be NULL (the row's own hint).  Returns the exit code. */
+int cli_fail(const cli *c, const char *name, const char *where, const char *hint,
+             const char *format, ...) FRG_PRINTF(5, 6);
+/** Shows why the last call of the library failed; returns the exit code. */
+int cli_fail_library(const cli *c, frg_status status);
+int cli_fail_memory(const cli *c);
+/** Prints the context's warnings on stderr unless -q was given. */
+void cli_show_warnings(const cli *c);
+/** The catalogue's row with this code or name, NULL if there is none. */
+const frg_error_entry *find_error(const char *code_or_name);
+int explain_code(const cli *c, const char *code);
+void write_json_string(FILE *file, const char *text);
+
+void progress_start(progress_state *p, const cli *c);
+int progress_report(const frg_progress *p, void *user);
+void progress_log(int level, const char *line, void *user);
+void progress_clear(progress_state *p);
+
+/* ---- output ------------------------------------------------------------------------------------- */
+
+double now_seconds(void);
+/** Writes the finished text to --output (or standard output); returns 0 or the exit code. */
+int write_output(const cli *c, const char *text, int64_t length);
+/** Renders a report in the format asked for and writes it. */
+int write_report(cli *c, frg_report *report);
+/** Finishes the text of `json` and writes it with a line end. */
+int write_json(cli *c, frg_json *json);
+/** The keys that every JSON object has: schema and version first, the rest at the end. */
+void json_head(frg_json *j, const char *schema);
+void json_foot(frg_json *j, const cli *c);
+/** --dry-run: memory and time for n rows, factors and columns. */
+int show_estimate(cli *c, const char *schema, int64_t n, int64_t n_factors, int64_t p);
+/** Columns of the terminal behind standard output; 0 where there is none. */
+int terminal_width(void);
+double median_of(double *values, int n); /* sorts them */
+/** Grouped decimal: 1234567 -> "1,234,567". */
+const char *grouped(int64_t value, char text[32]);
+const char *bytes_text(double bytes, char text[32]);
+const char *seconds_text(double seconds, char text[32]);
+
+/* ---- the machine -------------------------------------------------------------------------------- */
+
+typedef struct {
+    char cpu[128];
+    char blas[128], core[64];
+    int online, affinity;
+    double quota;         /* CPUs of the control group, 0: no limit */
+    int64_t memory_total; /* of the machine */
+    int64_t memory_limit; /* of the control group, 0: no limit */
+    int avx2, avx512;
+} machine;
+
+void machine_look(machine *m);
+
+#endif

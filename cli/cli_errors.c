@@ -1,0 +1,136 @@
+/* cli_errors.c - errors and warnings as people and programs read them.
+ *
+ *     fourge: error FRG-FE-012: what, where, why; hint: what to do
+ *
+ * and with --format json also {"error":{"code","message","where","hint"}} on standard output.
+ */
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli.h"
+
+const frg_error_entry *find_error(const char *code_or_name)
+{
+    const frg_error_entry *e;
+    for (int i = 0; (e = frg_error_catalogue(i)) != NULL; i++) {
+        if (strcmp(e->code, code_or_name) == 0 || strcmp(e->name, code_or_name) == 0) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+void write_json_string(FILE *file, const char *text)
+{
+    putc('"', file);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        if (*at == '"' || *at == '\\') {
+            fprintf(file, "\\%c", *at);
+        } else if (*at < 0x20) {
+            fprintf(file, "\\u%04x", *at);
+        } else {
+            putc(*at, file);
+        }
+    }
+    putc('"', file);
+}
+
+static void show(const cli *c, const char *code, const char *message, const char *where,
+                 const char *hint)
+{
+    const char *red = c->color_err ? "\033[1;31m" : "", *plain = c->color_err ? "\033[0m" : "";
+    const int placed = *where && !strstr(message, where);
+    fprintf(stderr, "fourge: %serror%s %s: %s%s%s%s", red, plain, code, message, placed ? " (" : "",
+            placed ? where : "", placed ? ")" : "");
+    fprintf(stderr, "%s%s\n", *hint ? "; hint: " : "", hint);
+    if (!c->json_errors) {
+        return;
+    }
+    const char *const keys[] = {"code", "message", "where", "hint"};
+    const char *const values[] = {code, message, where, hint};
+    fputs("{\"error\":{", stdout);
+    for (int i = 0; i < 4; i++) {
+        printf("%s\"%s\":", i ? "," : "", keys[i]);
+        write_json_string(stdout, values[i]);
+    }
+    puts("}}");
+}
+
+int cli_fail(const cli *c, const char *name, const char *where, const char *hint,
+             const char *format, ...)
+{
+    const frg_error_entry *e = find_error(name);
+    char message[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    show(c, e ? e->code : "FRG-CORE-005", message, where ? where : "",
+         hint ? hint
+         : e  ? e->hint
+              : "");
+    return frg_status_exit_code(e ? e->status : FRG_BUG);
+}
+
+int cli_fail_memory(const cli *c)
+{
+    return cli_fail(c, "E_MEMORY", NULL, NULL, "out of memory");
+}
+
+int cli_fail_library(const cli *c, frg_status status)
+{
+    const char *code = frg_error_code(c->ctx);
+    if (status == FRG_INTERRUPTED) {
+        const int signal_code = cli_signalled();
+        fputs("fourge: stopped on request; no result was written\n", stderr);
+        return signal_code ? signal_code : 130;
+    }
+    if (*code) {
+        show(c, code, frg_message(c->ctx), frg_error_where(c->ctx), frg_error_hint(c->ctx));
+    } else {
+        show(c, frg_status_name(status), frg_status_sentence(status), "", "");
+    }
+    return frg_status_exit_code(status);
+}
+
+void cli_show_warnings(const cli *c)
+{
+    if (c->set.quiet) {
+        return;
+    }
+    const char *yellow = c->color_err ? "\033[1;33m" : "", *plain = c->color_err ? "\033[0m" : "";
+    for (int i = 0; i < frg_warning_count(c->ctx); i++) {
+        const frg_error_entry *e = find_error(frg_warning_code(c->ctx, i));
+        fprintf(stderr, "fourge: %swarning%s %s: %s%s%s\n", yellow, plain,
+                frg_warning_code(c->ctx, i), frg_warning_message(c->ctx, i),
+                e && *e->hint ? "; hint: " : "", e ? e->hint : "");
+    }
+}
+
+int explain_code(const cli *c, const char *code)
+{
+    const frg_error_entry *e = find_error(code);
+    if (e) {
+        printf("%s (%s)\n%s\n", e->code, e->name, e->sentence);
+        if (*e->hint) {
+            printf("What to do: %s.\n", e->hint);
+        }
+        if (e->status == FRG_OK) {
+            puts("A warning; the exit code does not change.");
+        } else {
+            printf("Status %s, exit code %d.\n", frg_status_name(e->status),
+                   frg_status_exit_code(e->status));
+        }
+        return 0;
+    }
+    const char *codes[256];
+    int n = 0;
+    while (n < 256 && (e = frg_error_catalogue(n)) != NULL) {
+        codes[n++] = e->code;
+    }
+    const char *near = frg_nearest_name(code, codes, n);
+    char hint[80];
+    snprintf(hint, sizeof hint, "%s%s", near ? "did you mean " : "codes look like FRG-FE-002",
+             near ? near : "");
+    return cli_fail(c, "E_OPTION", "--explain", hint, "--explain: there is no code '%s'", code);
+}

@@ -1,0 +1,448 @@
+/* cli_fe_report.c - a regression as people read it: facts, table, fit, certificate; in the page also plots,
+ * every column's certificate, the options and the versions.  One text for all formats of frg_report. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "fe_job.h"
+
+enum { MOST_PLOTTED = 40 };
+
+/** A line that is written piece by piece. */
+typedef struct {
+    char text[512];
+    size_t used;
+} line;
+
+static void put(line *l, const char *format, ...) FRG_PRINTF(2, 3);
+static void put(line *l, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int more = vsnprintf(l->text + l->used, sizeof l->text - l->used, format, args);
+    va_end(args);
+    l->used += more > 0 ? (size_t)more : 0;
+    if (l->used >= sizeof l->text) {
+        l->used = sizeof l->text - 1;
+    }
+}
+
+const char *fe_column_name(const frg_fe_result *f, int64_t i, char room[32])
+{
+    if (i == 0) {
+        return f->depvar;
+    }
+    if (f->n_demeaned == 1 + f->n_coefficients) {
+        return f->coefficients[i - 1].term;
+    }
+    snprintf(room, 32, "column %" PRId64, i + 1);
+    return room;
+}
+
+void vcov_words(const frg_fe_vcov *v, char *text, size_t room)
+{
+    line l = {{0}, 0};
+    char count[32];
+    if (v->n_clusters > 0) {
+        put(&l, "clustered by ");
+        for (int i = 0; i < v->n_clusters; i++) {
+            put(&l, "%s%s (%s)", i ? " and " : "", v->cluster_name[i],
+                grouped(v->cluster_count[i], count));
+        }
+    } else {
+        static const struct {
+            const char *type, *words;
+        } known[] = {{"iid", "iid"}, {"hc1", "heteroskedasticity-robust, hc1"}};
+        const char *words = v->type;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+            words = strcmp(known[i].type, v->type) == 0 ? known[i].words : words;
+        }
+        put(&l, "%s", words);
+    }
+    snprintf(text, room, "%s", l.text);
+}
+
+/* ---- head --------------------------------------------------------------------------------------- */
+
+static void rows_fact(frg_report *r, const frg_fe_result *f)
+{
+    line l = {{0}, 0};
+    char a[32];
+    put(&l, "%s", grouped(f->n, a));
+    const struct {
+        int64_t n;
+        const char *why;
+    } dropped[] = {{f->n_missing, "missing values"},
+                   {f->n_subset, "outside the subset"},
+                   {f->n_zero_weight, "weight 0"},
+                   {f->n_singleton, "singletons"}};
+    int first = 1;
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
+        if (dropped[i].n > 0) {
+            put(&l, "%s%s %s", first ? "; dropped: " : ", ", grouped(dropped[i].n, a),
+                dropped[i].why);
+            first = 0;
+        }
+    }
+    if (f->n_singleton > 0 && f->singleton_rounds > 1) {
+        put(&l, " (in %" PRId64 " rounds)", f->singleton_rounds);
+    }
+    if (!first) {
+        put(&l, " of %s rows", grouped(f->n_rows, a));
+    }
+    frg_report_fact(r, "Observations", l.text);
+}
+
+static void effects_fact(frg_report *r, const frg_fe_result *f)
+{
+    line l = {{0}, 0};
+    char count[32];
+    for (int q = 0; q < f->n_factors; q++) {
+        put(&l, "%s%s (%s)", q ? ", " : "", f->factor_name[q], grouped(f->factor_levels[q], count));
+    }
+    if (f->n_factors) {
+        frg_report_fact(r, "Fixed effects", l.text);
+    }
+}
+
+static void head(frg_report *r, const cli *c, const fe_job *job, const frg_fe_result *f)
+{
+    static const char *const kinds[] = {"analytic", "frequency", "probability"};
+    if (!f->converged) {
+        frg_report_paragraph(
+            r, "NOT CONVERGED: the fixed effects are not swept out to the tolerance.  The numbers "
+               "below are those of the last iterate.");
+    }
+    frg_report_fact(r, "Formula", f->formula);
+    if (job->path && strcmp(job->path, "-") != 0) {
+        frg_report_fact(r, "Data", job->path);
+    }
+    rows_fact(r, f);
+    if (job->opts.subset) {
+        frg_report_fact(r, "Subset", job->opts.subset);
+    }
+    if (job->opts.weights) {
+        char text[160];
+        snprintf(text, sizeof text, "%s (%s)", job->opts.weights, kinds[job->opts.weights_kind]);
+        frg_report_fact(r, "Weights", text);
+    }
+    effects_fact(r, f);
+    if (f->n_vcov > 0) {
+        char text[256];
+        vcov_words(&f->vcov[0], text, sizeof text);
+        frg_report_fact(r, "Std. errors", text);
+    }
+    (void)c;
+}
+
+/* ---- the table ---------------------------------------------------------------------------------- */
+
+static void p_cell(frg_report *r, double p, int csv)
+{
+    if (csv || !(p >= 0)) {
+        frg_report_cell_number(r, p, 3);
+        return;
+    }
+    char text[32];
+    snprintf(text, sizeof text, p < 5e-5 ? "<0.0001" : "%.4f", p);
+    frg_report_cell_text(r, text);
+}
+
+/** Six digits after the point where numbers are of order one, fewer for large ones. */
+static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
+                              const frg_fe_result *f)
+{
+    const int csv = c->set.format == FORMAT_CSV;
+    char low[24], high[24];
+    snprintf(low, sizeof low, "%.4g%%", 50 * (1 - job->opts.level));
+    snprintf(high, sizeof high, "%.4g%%", 100 - 50 * (1 - job->opts.level));
+    const char *const people[] = {f->depvar, "estimate", "std. error", "t value",
+                                  "p value", low,        high};
+    const char *const programs[] = {"term",    "estimate", "std_error", "statistic",
+                                    "p_value", "conf_low", "conf_high"};
+    frg_report_table_open(r, NULL);
+    for (int i = 0; i < 7; i++) {
+        frg_report_table_column(r, csv ? programs[i] : people[i], i ? FRG_RIGHT : FRG_LEFT);
+    }
+    for (int i = 0; i < f->n_coefficients; i++) {
+        const frg_coefficient *k = &f->coefficients[i];
+        frg_report_cell_text(r, k->term);
+        frg_report_cell_number(r, k->estimate, 6);
+        frg_report_cell_number(r, k->std_error, 4);
+        frg_report_cell_number(r, k->statistic, 4);
+        p_cell(r, k->p_value, csv);
+        frg_report_cell_number(r, k->conf_low, 4);
+        frg_report_cell_number(r, k->conf_high, 4);
+    }
+    frg_report_table_close(r);
+}
+
+/** Standard errors of every covariance beside each other. */
+static void other_errors(frg_report *r, const frg_fe_result *f)
+{
+    if (f->n_vcov < 2) {
+        return;
+    }
+    frg_report_table_open(r, "Standard errors under each covariance");
+    frg_report_table_column(r, "term", FRG_LEFT);
+    for (int v = 0; v < f->n_vcov; v++) {
+        frg_report_table_column(r, f->vcov[v].spec, FRG_RIGHT);
+    }
+    for (int i = 0; i < f->n_coefficients; i++) {
+        frg_report_cell_text(r, f->coefficients[i].term);
+        for (int v = 0; v < f->n_vcov; v++) {
+            frg_report_cell_number(r, f->vcov[v].coefficients[i].std_error, 4);
+        }
+    }
+    frg_report_table_close(r);
+}
+
+static void dropped_terms(frg_report *r, const frg_fe_result *f)
+{
+    for (int i = 0; i < f->n_dropped; i++) {
+        line l = {{0}, 0};
+        put(&l, "%s: %s", f->dropped[i].term, f->dropped[i].reason);
+        frg_report_fact(r, i ? "" : "Dropped terms", l.text);
+    }
+}
+
+/* ---- foot --------------------------------------------------------------------------------------- */
+
+static void fit_facts(frg_report *r, const frg_fe_result *f)
+{
+    line l = {{0}, 0};
+    char a[32];
+    put(&l, "%.6g", f->r2);
+    put(&l, "; adjusted %.6g", f->r2_adjusted);
+    if (f->n_factors) {
+        put(&l, "; within %.6g", f->r2_within);
+    }
+    frg_report_fact(r, "R2", l.text);
+    frg_report_fact_number(r, "RMSE", f->rmse, 6);
+    if (f->n_vcov > 0) {
+        const frg_fe_vcov *v = &f->vcov[0];
+        line w = {{0}, 0};
+        if (isfinite(v->wald_f)) {
+            put(&w, "F = %.5g, ", v->wald_f);
+        }
+        put(&w, "%s residual degrees of freedom; t on %.6g", grouped(f->df_residual, a), v->df_t);
+        frg_report_fact(r, "Wald", w.text);
+        line s = {{0}, 0};
+        put(&s, "%s; K = %" PRId64, v->ssc ? v->ssc : "", v->k);
+        frg_report_fact(r, "Small sample", s.text);
+        if (v->projected) {
+            frg_report_fact(r, "Variance", "negative eigenvalues were set to 0");
+        }
+    }
+    if (f->n_factors) {
+        line k = {{0}, 0};
+        put(&k, "rank %s of %s levels (counted %s)", grouped(f->rank, a),
+            grouped(f->demean.levels, (char[32]){0}), f->rank_method ? f->rank_method : "?");
+        frg_report_fact(r, "Absorbed", k.text);
+    }
+}
+
+/** The worst of all columns: what a reader has to trust. */
+static void certificate_fact(frg_report *r, const fe_job *job, const frg_fe_result *f)
+{
+    if (f->n_demeaned == 0 || f->n_factors == 0) {
+        return;
+    }
+    int64_t worst = 0, failed = 0, steps = 0;
+    double bound = 0;
+    for (int64_t i = 0; i < f->n_demeaned; i++) {
+        const frg_demean_column *k = &f->columns[i];
+        worst = k->audit > f->columns[worst].audit ? i : worst;
+        failed += !k->converged;
+        steps = k->iterations > steps ? k->iterations : steps;
+        bound = !(k->error_bound <= bound) ? k->error_bound : bound; /* NaN once there is one */
+    }
+    char room[32];
+    line l = {{0}, 0};
+    put(&l, f->converged ? "converged" : "NOT CONVERGED (%" PRId64 " of %" PRId64 " columns)",
+        failed, f->n_demeaned);
+    put(&l, "; largest level mean left in any column: %.1e of its sd (%s), tol %.0e",
+        f->columns[worst].audit, fe_column_name(f, worst, room), job->opts.demean.tol);
+    if (isfinite(bound)) {
+        put(&l, "; error at most %.1e", bound);
+    }
+    frg_report_fact(r, "Audit", l.text);
+    line m = {{0}, 0};
+    put(&m, "%s, %" PRId64 " steps", f->demean.method ? f->demean.method : "?", steps);
+    frg_report_fact(r, "Method", m.text);
+}
+
+static void time_fact(frg_report *r, const cli *c, const fe_job *job)
+{
+    char a[32], b[32];
+    line l = {{0}, 0};
+    put(&l, "%s (read %s), ", seconds_text(job->total, a), seconds_text(job->read, b));
+    put(&l, "%d threads, at most %s", frg_threads(c->ctx),
+        bytes_text((double)frg_peak_bytes(c->ctx), a));
+    frg_report_fact(r, "Time", l.text);
+}
+
+/* ---- the page ----------------------------------------------------------------------------------- */
+
+static void coefficient_plot(frg_report *r, const fe_job *job, const frg_fe_result *f)
+{
+    double estimate[MOST_PLOTTED], low[MOST_PLOTTED], high[MOST_PLOTTED];
+    const char *terms[MOST_PLOTTED];
+    int n = 0;
+    for (int i = 0; i < f->n_coefficients && n < MOST_PLOTTED; i++) {
+        const frg_coefficient *k = &f->coefficients[i];
+        if (strcmp(k->term, "(Intercept)") != 0 && isfinite(k->estimate)) {
+            estimate[n] = k->estimate;
+            low[n] = k->conf_low;
+            high[n] = k->conf_high;
+            terms[n++] = k->term;
+        }
+    }
+    if (n == 0) {
+        return;
+    }
+    char caption[96];
+    snprintf(caption, sizeof caption, "Estimates and %.4g%% intervals", 100 * job->opts.level);
+    const frg_series series = {
+        .name = "estimate", .n = n, .y = estimate, .low = low, .high = high, .style = FRG_POINTS};
+    const frg_plot plot = {.caption = caption,
+                           .x_label = "",
+                           .y_label = f->depvar,
+                           .horizontal = 1,
+                           .categories = terms,
+                           .n_categories = n,
+                           .reference = 0,
+                           .n_series = 1,
+                           .series = &series};
+    frg_report_plot(r, &plot);
+}
+
+static void convergence_plot(frg_report *r, const cli *c, const fe_job *job, const frg_fe_result *f)
+{
+    const trace *t = &c->progress.trace;
+    if (f->n_factors == 0) {
+        return;
+    }
+    frg_report_heading(r, "Convergence");
+    if (t->n < 2) {
+        line l = {{0}, 0};
+        put(&l, "Solved by \"%s\" without a sequence of iterations to show.",
+            f->demean.method ? f->demean.method : "?");
+        frg_report_paragraph(r, l.text);
+        return;
+    }
+    const frg_series series = {
+        .name = "residual", .n = t->n, .x = t->iteration, .y = t->residual, .style = FRG_LINE};
+    const frg_plot plot = {.caption = "Residual by iteration; the line is the tolerance",
+                           .x_label = "iteration",
+                           .y_label = "largest residual of the columns",
+                           .log_y = 1,
+                           .reference = job->opts.demean.tol,
+                           .n_series = 1,
+                           .series = &series};
+    frg_report_plot(r, &plot);
+}
+
+static void certificate_table(frg_report *r, const frg_fe_result *f)
+{
+    if (f->n_factors == 0) {
+        return;
+    }
+    frg_report_heading(r, "Certificate");
+    frg_report_paragraph(
+        r, "Audit: the largest weighted level mean left in the column over the column's standard "
+           "deviation, "
+           "computed in double precision from the result itself.  Gradient: the norm of the normal "
+           "equations' residual.  Both must be below the tolerance.");
+    frg_report_table_open(r, NULL);
+    const char *const names[] = {"column",   "iterations",  "audit",
+                                 "gradient", "error bound", "state"};
+    for (int i = 0; i < 6; i++) {
+        frg_report_table_column(r, names[i], i > 0 && i < 5 ? FRG_RIGHT : FRG_LEFT);
+    }
+    for (int64_t i = 0; i < f->n_demeaned; i++) {
+        const frg_demean_column *k = &f->columns[i];
+        char room[32];
+        frg_report_cell_text(r, fe_column_name(f, i, room));
+        frg_report_cell_integer(r, k->iterations);
+        frg_report_cell_number(r, k->audit, 2);
+        frg_report_cell_number(r, k->gradient, 2);
+        if (isfinite(k->error_bound)) {
+            frg_report_cell_number(r, k->error_bound, 2);
+        } else {
+            frg_report_cell_text(r, "not known");
+        }
+        frg_report_cell_text(r, !k->converged ? "NOT CONVERGED"
+                                : k->absorbed ? "absorbed"
+                                              : "converged");
+    }
+    frg_report_table_close(r);
+}
+
+/** The command line with quotes where a shell needs them. */
+static void command_line(line *l, const cli *c)
+{
+    static const char safe[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,^@%";
+    put(l, "fourge");
+    for (int i = 1; i < c->argc; i++) {
+        const char *text = c->argv[i];
+        const int plain = *text && text[strspn(text, safe)] == '\0';
+        put(l, plain ? " %s" : " '%s'", text);
+    }
+}
+
+static void run_facts(frg_report *r, const cli *c, const fe_job *job)
+{
+    const frg_demean_opts *o = &job->opts.demean;
+    line l = {{0}, 0}, v = {{0}, 0};
+    char a[32];
+    frg_report_heading(r, "Run");
+    if (job->command) {
+        put(&l, "%s", job->command);
+    } else {
+        command_line(&l, c);
+    }
+    frg_report_fact(r, "Command", l.text);
+    put(&v, "fourge %s, commit %s", frg_version(), frg_commit());
+    frg_report_fact(r, "Version", v.text);
+    frg_report_fact(r, "BLAS", frg_blas_name());
+    frg_report_fact(r, "CPU level", frg_isa(c->ctx));
+    snprintf(a, sizeof a, "%d", frg_threads(c->ctx));
+    frg_report_fact(r, "Threads", a);
+    snprintf(a, sizeof a, "%" PRIu64, frg_seed(c->ctx));
+    frg_report_fact(r, "Seed", a);
+    for (const option_spec *k = option_table; k->name;
+         k++) { /* the solver's options, from their table */
+        const size_t base = offsetof(settings, fe.demean);
+        if (k->field >= base && k->field < base + sizeof *o && k->commands & CMD_FE) {
+            char name[64], value[128];
+            snprintf(name, sizeof name, "--%s", k->name);
+            option_value_text(k, &c->set, value, sizeof value);
+            frg_report_fact(r, name, value);
+        }
+    }
+}
+
+void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
+{
+    const frg_fe_result *f = frg_fe_get(job->fit);
+    head(r, c, job, f);
+    coefficient_table(r, c, job, f);
+    if (c->set.format == FORMAT_CSV && !full) {
+        return;
+    }
+    other_errors(r, f);
+    dropped_terms(r, f);
+    fit_facts(r, f);
+    certificate_fact(r, job, f);
+    time_fact(r, c, job);
+    if (full) {
+        frg_report_heading(r, "Coefficients");
+        coefficient_plot(r, job, f);
+        convergence_plot(r, c, job, f);
+        certificate_table(r, f);
+        run_facts(r, c, job);
+    }
+}

@@ -1,0 +1,180 @@
+/* cli_output.c - results to files and standard output, the JSON keys all commands share, numbers as words. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int terminal_width(void)
+{
+    struct winsize size;
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) {
+        return 0;
+    }
+    return size.ws_col < 40 ? 0 : size.ws_col > 120 ? 120 : size.ws_col;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------ */
+
+static int write_standard_output(const cli *c, const char *text, int64_t length)
+{
+    fflush(stdout);
+    while (length > 0) {
+        const ssize_t put = write(STDOUT_FILENO, text, (size_t)length);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0 && errno == EPIPE) {
+            return 141; /* the reader has enough: what the shell reports for SIGPIPE */
+        }
+        if (put < 0) {
+            return cli_fail(c, "E_WRITE", "standard output", NULL,
+                            "writing standard output failed: %s", strerror(errno));
+        }
+        text += put;
+        length -= put;
+    }
+    return 0;
+}
+
+int write_output(const cli *c, const char *text, int64_t length)
+{
+    if (!c->set.output || strcmp(c->set.output, "-") == 0) {
+        return write_standard_output(c, text, length);
+    }
+    const frg_status status = frg_write_file(c->ctx, c->set.output, text, length);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+int write_report(cli *c, frg_report *report)
+{
+    static const frg_report_format formats[] = {
+        [FORMAT_TEXT] = FRG_TEXT,   [FORMAT_JSON] = FRG_TEXT, [FORMAT_CSV] = FRG_CSV,
+        [FORMAT_MD] = FRG_MARKDOWN, [FORMAT_TEX] = FRG_LATEX,
+    };
+    const char *text;
+    int64_t length;
+    const frg_status status =
+        frg_report_render(report, formats[c->set.format], terminal_width(), &text, &length);
+    return status < 0 ? cli_fail_library(c, status) : write_output(c, text, length);
+}
+
+int write_json(cli *c, frg_json *json)
+{
+    const char *text;
+    int64_t length;
+    const frg_status status = frg_json_finish(json, &text, &length);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    const int code = write_output(c, text, length);
+    if (code || (length > 0 && text[length - 1] == '\n')) {
+        return code;
+    }
+    return c->set.output && strcmp(c->set.output, "-") != 0 ? 0 : write_standard_output(c, "\n", 1);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------- */
+
+void json_head(frg_json *j, const char *schema)
+{
+    frg_json_open_object(j, NULL);
+    frg_json_string(j, "schema", schema);
+    frg_json_string(j, "version", frg_version());
+}
+
+void json_foot(frg_json *j, const cli *c)
+{
+    frg_json_integer(j, "peak_bytes", (int64_t)frg_peak_bytes(c->ctx));
+    frg_json_open_array(j, "warnings");
+    for (int i = 0; i < frg_warning_count(c->ctx); i++) {
+        frg_json_open_object(j, NULL);
+        frg_json_string(j, "code", frg_warning_code(c->ctx, i));
+        frg_json_string(j, "message", frg_warning_message(c->ctx, i));
+        frg_json_close_object(j);
+    }
+    frg_json_close_array(j);
+    frg_json_string(j, "device", "cpu");
+    frg_json_integer(j, "threads", frg_threads(c->ctx));
+    const uint64_t seed = frg_seed(c->ctx);
+    if (seed <= INT64_MAX) {
+        frg_json_integer(j, "seed", (int64_t)seed);
+    } else { /* more than a JSON reader's integers hold */
+        char digits[24];
+        snprintf(digits, sizeof digits, "%llu", (unsigned long long)seed);
+        frg_json_string(j, "seed", digits);
+    }
+    frg_json_close_object(j);
+}
+
+/* ---- words -------------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double median_of(double *values, int n)
+{
+    if (n <= 0) {
+        return NAN;
+    }
+    qsort(values, (size_t)n, sizeof *values, ascending);
+    return n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
+}
+
+const char *grouped(int64_t value, char text[32])
+{
+    char digits[24];
+    const int n = snprintf(digits, sizeof digits, "%lld", (long long)value);
+    const int sign = digits[0] == '-';
+    int out = 0;
+    for (int i = 0; i < n; i++) {
+        if (i > sign && (n - i) % 3 == 0) {
+            text[out++] = ',';
+        }
+        text[out++] = digits[i];
+    }
+    text[out] = '\0';
+    return text;
+}
+
+const char *bytes_text(double bytes, char text[32])
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (bytes >= 1024 && unit < 4) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, 32, unit == 0 || bytes >= 100 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+    return text;
+}
+
+const char *seconds_text(double seconds, char text[32])
+{
+    if (seconds < 1e-3) {
+        snprintf(text, 32, "%.2g ms", 1e3 * seconds);
+    } else if (seconds < 1) {
+        snprintf(text, 32, "%.3g ms", 1e3 * seconds);
+    } else if (seconds < 120) {
+        snprintf(text, 32, "%.3g s", seconds);
+    } else if (seconds < 7200) {
+        snprintf(text, 32, "%.0f min", seconds / 60);
+    } else {
+        snprintf(text, 32, "%.1f h", seconds / 3600);
+    }
+    return text;
+}

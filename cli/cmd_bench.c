@@ -1,0 +1,281 @@
+/* cmd_bench.c - `fourge bench fe`: verifies, then times, on simulated designs; a JSON line for each.
+ *
+ * Verified is the result that is timed: the audit is computed again from the result by the plainest text there
+ * is, level sums in long double, and compared with the tolerance, before any time is believed.  Times run
+ * from int32 codes and columns in memory to the result in memory, plan included.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simulate.h"
+
+typedef struct {
+    const char *design;
+    int effects;
+} bench_case;
+
+static const bench_case fe_cases[] = {
+    {"simple", 2},      {"simple", 3},
+    {"difficult", 2},   {"difficult", 3},
+    {"worker_firm", 2}, {"worker_firm", 3},
+    {"akm", 2},         {"akm", 3},
+    {"small_world", 2}, {"hard", 2},
+    {"powerlaw", 2},    {"clustered", 2},
+    {"grid", 2},        {"fixest_difficult", 3},
+    {"barbell", 2},
+};
+
+typedef struct {
+    design_data data;
+    int32_t *codes;
+    int n_factors;
+    double *result;
+    frg_demean_column *columns;
+    frg_demean *plan;
+    double *totals;
+    double setup, solve, median, spread, audit;
+    frg_status status;
+    frg_demean_report report;
+} bench_run;
+
+static void release(bench_run *b)
+{
+    frg_demean_destroy(b->plan);
+    design_free(&b->data);
+    free(b->codes);
+    free(b->result);
+    free(b->columns);
+    free(b->totals);
+}
+
+/* ---- verifying ---------------------------------------------------------------------------------- */
+
+/** max |level mean| of column c over its standard deviation; over the input's where nothing is left. */
+static double audit_column(const bench_run *b, int c, long double *sums, long double *sizes,
+                           int64_t room)
+{
+    const design_data *d = &b->data;
+    long double square = 0, mean = 0, input = 0, input_mean = 0, total = 0;
+    for (int64_t i = 0; i < d->n; i++) {
+        const long double w = d->weights ? d->weights[i] : 1, r = b->result[i * d->p + c],
+                          x = d->columns[i * d->p + c];
+        total += w;
+        mean += w * r;
+        square += w * r * r;
+        input_mean += w * x;
+        input += w * x * x;
+    }
+    const double left = (double)sqrtl(fmaxl(square / total - mean / total * (mean / total), 0));
+    const double before =
+        (double)sqrtl(fmaxl(input / total - input_mean / total * (input_mean / total), 0));
+    const double scale = left > 1e-9 * before ? left : before;
+    double worst = 0;
+    for (int q = 0; q < b->n_factors; q++) {
+        memset(sums, 0, (size_t)room * sizeof *sums);
+        memset(sizes, 0, (size_t)room * sizeof *sizes);
+        for (int64_t i = 0; i < d->n; i++) {
+            const int32_t level = b->codes[i * b->n_factors + q];
+            const long double w = d->weights ? d->weights[i] : 1;
+            sums[level] += w * b->result[i * d->p + c];
+            sizes[level] += w;
+        }
+        for (int64_t l = 0; l < room; l++) {
+            worst = sizes[l] > 0 ? fmax(worst, fabs((double)(sums[l] / sizes[l]))) : worst;
+        }
+    }
+    return scale > 0 ? worst / scale : worst;
+}
+
+static int verify(const cli *c, bench_run *b, const char *name)
+{
+    int64_t room = 1;
+    for (int64_t i = 0; i < b->data.n * b->n_factors; i++) {
+        room = b->codes[i] >= room ? b->codes[i] + 1 : room;
+    }
+    long double *sums = malloc((size_t)room * sizeof *sums),
+                *sizes = malloc((size_t)room * sizeof *sizes);
+    b->audit = 0;
+    for (int k = 0; k < b->data.p && sums && sizes; k++) {
+        b->audit = fmax(b->audit, audit_column(b, k, sums, sizes, room));
+    }
+    const int had_memory = sums && sizes;
+    free(sums);
+    free(sizes);
+    if (!had_memory) {
+        return cli_fail_memory(c);
+    }
+    /* the two audits differ by the rounding of their sums alone; 10 leaves room for that at the tolerance */
+    if (b->status == FRG_OK && !(b->audit <= 10 * c->set.fe.demean.tol)) {
+        return cli_fail(c, "E_BUG", name, NULL,
+                        "%s with %d effects was called converged, but a level mean of %.2e of "
+                        "the standard deviation is left",
+                        name, b->n_factors, b->audit);
+    }
+    return 0;
+}
+
+/* ---- timing ------------------------------------------------------------------------------------- */
+
+static frg_status run_once(cli *c, bench_run *b, double *setup, double *solve)
+{
+    const design_data *d = &b->data;
+    const frg_array codes = frg_matrix(b->codes, FRG_I32, d->n, b->n_factors, b->n_factors);
+    const frg_array weights = frg_vector(d->weights, FRG_F64, d->n);
+    frg_demean_destroy(b->plan);
+    b->plan = NULL;
+    const double start = now_seconds();
+    frg_status status = frg_demean_create(&b->plan, c->ctx, codes, d->weights ? &weights : NULL,
+                                          NULL, 0, 0, &c->set.fe.demean);
+    const double ready = now_seconds();
+    if (status >= 0) {
+        frg_info info = {0};
+        status =
+            frg_demean_run(b->plan, frg_matrix(d->columns, FRG_F64, d->n, d->p, d->p),
+                           frg_matrix(b->result, FRG_F64, d->n, d->p, d->p), b->columns, &info);
+    }
+    *setup = ready - start;
+    *solve = now_seconds() - ready;
+    return status;
+}
+
+static int time_runs(cli *c, bench_run *b, int repeats)
+{
+    double *setups = calloc((size_t)repeats, sizeof *setups);
+    b->totals = calloc((size_t)repeats, sizeof *b->totals);
+    int code = setups && b->totals ? 0 : cli_fail_memory(c);
+    for (int i = 0; !code && i < repeats; i++) {
+        double solve;
+        const frg_status status = run_once(c, b, &setups[i], &solve);
+        code = status < 0 ? cli_fail_library(c, status) : cli_signalled();
+        b->totals[i] = setups[i] + solve;
+    }
+    if (!code) {
+        b->setup = median_of(setups, repeats);
+        b->median = median_of(b->totals, repeats); /* sorted now */
+        b->solve = b->median - b->setup;
+        b->spread = (b->totals[repeats - 1] - b->totals[0]) / b->median;
+    }
+    free(setups);
+    return code;
+}
+
+/* ---- one design --------------------------------------------------------------------------------- */
+
+static int show(cli *c, const bench_run *b, const char *name, int repeats)
+{
+    frg_json *j;
+    const frg_status status = frg_json_create(&j, c->ctx);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    machine m;
+    machine_look(&m);
+    int64_t steps = 0;
+    double reported = 0;
+    for (int k = 0; k < b->data.p; k++) {
+        steps = b->columns[k].iterations > steps ? b->columns[k].iterations : steps;
+        reported = fmax(reported, b->columns[k].audit);
+    }
+    json_head(j, "fourge.bench/1");
+    frg_json_string(j, "bench", "fe");
+    frg_json_string(j, "design", name);
+    frg_json_integer(j, "effects", b->n_factors);
+    frg_json_integer(j, "n", b->data.n);
+    frg_json_integer(j, "columns", b->data.p);
+    frg_json_integer(j, "repetitions", repeats);
+    frg_json_open_object(j, "seconds");
+    frg_json_number(j, "setup", b->setup);
+    frg_json_number(j, "solve", b->solve);
+    frg_json_number(j, "total", b->median);
+    frg_json_number(j, "spread", b->spread);
+    frg_json_close_object(j);
+    frg_json_string(j, "method", b->report.method);
+    frg_json_integer(j, "iterations", steps);
+    frg_json_bool(j, "converged", b->status == FRG_OK);
+    frg_json_number(j, "audit", reported);
+    frg_json_number(j, "audit_again", b->audit);
+    frg_json_integer(j, "plan_bytes", (int64_t)b->report.plan_bytes);
+    frg_json_integer(j, "factor_bytes", (int64_t)b->report.factor_bytes);
+    frg_json_string(j, "machine", m.cpu);
+    frg_json_string(j, "level", frg_isa(c->ctx));
+    frg_json_string(j, "compiler", __VERSION__);
+    frg_json_string(j, "commit", frg_commit());
+    json_foot(j, c);
+    const int code = write_json(c, j);
+    frg_json_destroy(j);
+    return code;
+}
+
+static int bench_memory(const cli *c, bench_run *b)
+{
+    b->result = malloc((size_t)b->data.n * (size_t)b->data.p * sizeof *b->result);
+    b->columns = calloc((size_t)b->data.p, sizeof *b->columns);
+    return b->result && b->columns && design_codes(&b->data, &b->codes, &b->n_factors) == 0
+               ? 0
+               : cli_fail_memory(c);
+}
+
+static int bench_one(cli *c, const bench_case *k, int64_t rows, int repeats)
+{
+    double parameter[MAX_PARAMETERS];
+    const design *made = find_design(k->design);
+    for (int i = 0; i < MAX_PARAMETERS; i++) {
+        const char *name = made->parameters[i].name;
+        parameter[i] =
+            name && strcmp(name, "effects") == 0 ? k->effects : made->parameters[i].value;
+    }
+    bench_run b = {0};
+    int code = made->make(&b.data, rows, parameter, c->set.context.seed) < 0 ? cli_fail_memory(c)
+                                                                             : bench_memory(c, &b);
+    if (!code) {
+        double setup, solve;
+        b.status = run_once(c, &b, &setup, &solve); /* the warm-up is the run that is verified */
+        progress_clear(&c->progress);
+        code = b.status < 0 ? cli_fail_library(c, b.status) : cli_signalled();
+    }
+    if (!code) {
+        b.report = frg_demean_get_report(b.plan);
+        code = verify(c, &b, k->design);
+    }
+    if (!code) {
+        code = time_runs(c, &b, repeats);
+    }
+    progress_clear(&c->progress);
+    if (!code) {
+        code = show(c, &b, k->design, repeats);
+    }
+    if (!code && b.status != FRG_OK) {
+        code = frg_status_exit_code(b.status);
+    }
+    release(&b);
+    return code;
+}
+
+int command_bench(cli *c)
+{
+    if (strcmp(c->arguments[0], "fe") != 0) {
+        return cli_fail(c,
+                        strcmp(c->arguments[0], "gp") && strcmp(c->arguments[0], "gw") &&
+                                strcmp(c->arguments[0], "soap")
+                            ? "E_OPTION"
+                            : "E_UNSUPPORTED",
+                        "SOLVER", NULL, "fourge bench has 'fe', not '%s'", c->arguments[0]);
+    }
+    const int code = cli_open(c);
+    if (code) {
+        return code;
+    }
+    const int64_t rows = c->set.quick ? 100000 : (int64_t)c->set.rows;
+    const int repeats = c->set.repeat > 0 ? c->set.repeat : c->set.quick ? 3 : 5;
+    int worst = 0;
+    for (size_t i = 0; i < sizeof fe_cases / sizeof *fe_cases; i++) {
+        const int result = bench_one(c, &fe_cases[i], rows, repeats);
+        if (result > 1) {
+            return result;
+        }
+        worst = result > worst ? result : worst;
+        frg_warnings_clear(c->ctx);
+    }
+    return worst;
+}

@@ -1,0 +1,442 @@
+/* cmd_demean.c - `fourge demean`: arrays in, arrays out.
+ *
+ * seconds.total = setup + solve, from arrays in memory to arrays in memory.  The result takes the place of the
+ * input in memory, except under --repeat, which needs the input again.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+typedef struct {
+    frg_npy *x_file, *codes_file, *weights_file;
+    frg_array x, codes, weights, out;
+    int32_t *narrow;  /* codes converted to int32 */
+    double *wide;     /* weights converted to f64 */
+    void *out_memory; /* under --repeat */
+    frg_demean_column *columns;
+    frg_demean *plan;
+    frg_status status; /* of the last run */
+    double read, setup, solve, write;
+    double *totals;
+    int n_totals;
+    char method[64];
+    int64_t iterations;
+} demean_job;
+
+static void release(demean_job *d)
+{
+    frg_demean_destroy(d->plan);
+    frg_npy_destroy(d->x_file);
+    frg_npy_destroy(d->codes_file);
+    frg_npy_destroy(d->weights_file);
+    free(d->narrow);
+    free(d->wide);
+    free(d->out_memory);
+    free(d->columns);
+    free(d->totals);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+static int read_matrix(cli *c, const char *option, const char *path, frg_npy **file, frg_array *a)
+{
+    const frg_status status = frg_npy_read(file, c->ctx, path);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    *a = frg_npy_array(*file);
+    if (a->ndim == 1) {
+        *a = frg_matrix(a->data, a->dtype, a->shape[0], 1, 1);
+    }
+    if (a->ndim != 2) {
+        return cli_fail(c, "E_SHAPE", option, NULL, "%s: '%s' has %d axes, 1 or 2 are expected",
+                        option, path, a->ndim);
+    }
+    return 0;
+}
+
+static int read_all(cli *c, demean_job *d)
+{
+    const settings *s = &c->set;
+    int code = read_matrix(c, "--columns", s->columns, &d->x_file, &d->x);
+    if (!code) {
+        code = read_matrix(c, "--codes", s->codes, &d->codes_file, &d->codes);
+    }
+    if (!code && s->weights_file) {
+        code = read_matrix(c, "--weights", s->weights_file, &d->weights_file, &d->weights);
+    }
+    return code;
+}
+
+/** Element i of axis 0, j of axis 1, as bytes. */
+static const char *element(const frg_array *a, int64_t i, int64_t j)
+{
+    return (const char *)a->data + a->offset +
+           (size_t)(i * a->stride[0] + j * a->stride[1]) * frg_sizeof(a->dtype);
+}
+
+static int check_shapes(const cli *c, const demean_job *d)
+{
+    if (d->x.dtype != FRG_F64 && d->x.dtype != FRG_F32) {
+        return cli_fail(c, "E_DTYPE", "--columns", NULL,
+                        "--columns holds %s, f64 or f32 is expected", frg_dtype_name(d->x.dtype));
+    }
+    if (d->codes.dtype != FRG_I32 && d->codes.dtype != FRG_I64) {
+        return cli_fail(c, "E_DTYPE", "--codes", NULL, "--codes holds %s, integers are expected",
+                        frg_dtype_name(d->codes.dtype));
+    }
+    if (d->codes.shape[0] != d->x.shape[0]) {
+        return cli_fail(c, "E_SHAPE", "--codes", NULL,
+                        "--columns has %" PRId64 " rows, --codes has %" PRId64, d->x.shape[0],
+                        d->codes.shape[0]);
+    }
+    if (d->weights_file && (d->weights.shape[0] != d->x.shape[0] || d->weights.shape[1] != 1)) {
+        return cli_fail(c, "E_SHAPE", "--weights", NULL,
+                        "--columns has %" PRId64 " rows, --weights is %" PRId64 " x %" PRId64,
+                        d->x.shape[0], d->weights.shape[0], d->weights.shape[1]);
+    }
+    return 0;
+}
+
+/** Codes of other widths become int32.  What does not fit is refused with its place, never folded. */
+static int narrow_codes(const cli *c, demean_job *d, frg_array *codes)
+{
+    *codes = d->codes;
+    if (codes->dtype == FRG_I32) {
+        return 0;
+    }
+    const int64_t n = codes->shape[0], q = codes->shape[1];
+    if (!d->narrow && !(d->narrow = malloc((size_t)(n * q) * sizeof *d->narrow + 1))) {
+        return cli_fail_memory(c);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < q; j++) {
+            int64_t code;
+            memcpy(&code, element(codes, i, j), sizeof code);
+            if (code < 0 || code > INT32_MAX) {
+                return cli_fail(
+                    c, "E_CODES", "--codes",
+                    code < 0 ? NULL : "number the levels of each factor 0, 1, 2, ... first",
+                    "--codes: row %" PRId64 ", factor %" PRId64 " is %" PRId64 ", which is %s",
+                    i + 1, j + 1, code, code < 0 ? "negative" : "above 2147483647");
+            }
+            d->narrow[i * q + j] = (int32_t)code;
+        }
+    }
+    *codes = frg_matrix(d->narrow, FRG_I32, n, q, q);
+    return 0;
+}
+
+static double real_element(const frg_array *a, int64_t i)
+{
+    const char *at = element(a, i, 0);
+    switch (a->dtype) {
+    case FRG_F64:
+        return *(const double *)at;
+    case FRG_F32:
+        return (double)*(const float *)at;
+    case FRG_I32:
+        return (double)*(const int32_t *)at;
+    case FRG_I64:
+        return (double)*(const int64_t *)at;
+    default:
+        return (double)NAN;
+    }
+}
+
+/** Weights of any numeric type, as doubles. */
+static int widen_weights(const cli *c, demean_job *d)
+{
+    const int64_t n = d->weights.shape[0];
+    d->wide = malloc((size_t)n * sizeof *d->wide + 1);
+    if (!d->wide) {
+        return cli_fail_memory(c);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        d->wide[i] = real_element(&d->weights, i);
+    }
+    d->weights = frg_vector(d->wide, FRG_F64, n);
+    return 0;
+}
+
+/** Room for the result, in X's order; X itself when it is not needed again. */
+static int place_result(const cli *c, demean_job *d)
+{
+    d->out = d->x;
+    if (c->set.repeat > 0) {
+        const int64_t n = d->x.shape[0], p = d->x.shape[1];
+        const int by_columns = d->x.stride[0] == 1 && d->x.stride[1] >= n && p > 1;
+        d->out_memory = malloc((size_t)(n * p) * frg_sizeof(d->x.dtype) + 1);
+        if (!d->out_memory) {
+            return cli_fail_memory(c);
+        }
+        d->out = by_columns ? frg_matrix_columns(d->out_memory, d->x.dtype, n, p, n)
+                            : frg_matrix(d->out_memory, d->x.dtype, n, p, p);
+    }
+    d->columns = calloc((size_t)d->x.shape[1] + 1, sizeof *d->columns);
+    d->totals = calloc((size_t)c->set.repeat + 2, sizeof *d->totals);
+    return d->columns && d->totals ? 0 : cli_fail_memory(c);
+}
+
+/* ---- running ------------------------------------------------------------------------------------ */
+
+/** One plan and one run of it; setup and solve are timed apart. */
+static int run_once(cli *c, demean_job *d, double *setup, double *solve)
+{
+    frg_demean_destroy(d->plan);
+    d->plan = NULL;
+    const double start = now_seconds();
+    frg_array codes;
+    const int code = narrow_codes(c, d, &codes);
+    if (code) {
+        return code;
+    }
+    frg_status status =
+        frg_demean_create(&d->plan, c->ctx, codes, d->weights_file ? &d->weights : NULL, NULL, 0, 0,
+                          &c->set.fe.demean);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    const double ready = now_seconds();
+    frg_info info = {0};
+    status = frg_demean_run(d->plan, d->x, d->out, d->columns, &info);
+    const double done = now_seconds();
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    *setup = ready - start;
+    *solve = done - ready;
+    d->status = status;
+    d->iterations = info.iterations;
+    const frg_demean_report report = frg_demean_get_report(d->plan);
+    snprintf(d->method, sizeof d->method, "%s", report.method ? report.method : "?");
+    return 0;
+}
+
+static int run_all(cli *c, demean_job *d)
+{
+    const int repeats = c->set.repeat;
+    double *setups = calloc((size_t)repeats + 2, sizeof *setups),
+           *solves = calloc((size_t)repeats + 2, sizeof *solves);
+    int code = setups && solves ? 0 : cli_fail_memory(c);
+    for (int i = 0; !code && i <= repeats; i++) { /* run 0 is the warm-up of a repeated job */
+        double setup = 0, solve = 0;
+        if (i > 0) {
+            frg_warnings_clear(c->ctx);
+        }
+        code = run_once(c, d, &setup, &solve);
+        const int at = repeats ? i - 1 : 0;
+        if (!code && at >= 0) {
+            setups[at] = setup;
+            solves[at] = solve;
+            d->totals[at] = setup + solve;
+            d->n_totals = at + 1;
+        }
+        if (d->status == FRG_INTERRUPTED) {
+            break;
+        }
+    }
+    if (!code) {
+        d->setup = median_of(setups, d->n_totals);
+        d->solve = median_of(solves, d->n_totals);
+    }
+    free(setups);
+    free(solves);
+    return code;
+}
+
+/* ---- showing ------------------------------------------------------------------------------------ */
+
+static void demean_json(frg_json *j, const cli *c, const demean_job *d)
+{
+    const int64_t p = d->x.shape[1];
+    json_head(j, "fourge.demean/1");
+    frg_json_integer(j, "n", d->x.shape[0]);
+    frg_json_integer(j, "columns", p);
+    frg_json_string(j, "method", d->method);
+    frg_json_string(j, "status", frg_status_name(d->status));
+    static const struct {
+        const char *key;
+        int what;
+    } arrays[] = {{"iterations", 0}, {"audit", 1},       {"gradient", 2},
+                  {"absorbed", 3},   {"error_bound", 4}, {"converged", 5}};
+    int unknown_bound = 0;
+    for (size_t a = 0; a < sizeof arrays / sizeof *arrays; a++) {
+        frg_json_open_array(j, arrays[a].key);
+        for (int64_t i = 0; i < p; i++) {
+            const frg_demean_column *k = &d->columns[i];
+            switch (arrays[a].what) {
+            case 0:
+                frg_json_integer(j, NULL, k->iterations);
+                break;
+            case 1:
+                frg_json_number(j, NULL, k->audit);
+                break;
+            case 2:
+                frg_json_number(j, NULL, k->gradient);
+                break;
+            case 3:
+                frg_json_bool(j, NULL, k->absorbed);
+                break;
+            case 4:
+                unknown_bound |= !isfinite(k->error_bound);
+                frg_json_number(j, NULL, k->error_bound);
+                break;
+            default:
+                frg_json_bool(j, NULL, k->converged);
+                break;
+            }
+        }
+        frg_json_close_array(j);
+    }
+    if (unknown_bound) {
+        frg_json_string(j, "error_bound_note",
+                        "null where no Krylov step gave an estimate of the smallest eigenvalue");
+    }
+    const frg_demean_report report = frg_demean_get_report(d->plan);
+    frg_json_integer(j, "plan_bytes", (int64_t)report.plan_bytes);
+    frg_json_integer(j, "factor_bytes", (int64_t)report.factor_bytes);
+    frg_json_open_object(j, "seconds");
+    frg_json_number(j, "read", d->read);
+    frg_json_number(j, "setup", d->setup);
+    frg_json_number(j, "solve", d->solve);
+    frg_json_number(j, "write", d->write);
+    frg_json_number(j, "total", d->setup + d->solve);
+    frg_json_close_object(j);
+    if (c->set.repeat > 0) {
+        frg_json_open_array(j, "repeats");
+        for (int i = 0; i < d->n_totals; i++) {
+            frg_json_number(j, NULL, d->totals[i]);
+        }
+        frg_json_close_array(j);
+    }
+    json_foot(j, c);
+}
+
+static void demean_text(frg_report *r, const cli *c, const demean_job *d)
+{
+    char text[160], a[32], b[32];
+    snprintf(text, sizeof text, "%s rows, %" PRId64 " columns, %" PRId64 " factors",
+             grouped(d->x.shape[0], a), d->x.shape[1], d->codes.shape[1]);
+    frg_report_fact(r, "Data", text);
+    const frg_demean_report report = frg_demean_get_report(d->plan);
+    frg_report_fact(r, "Levels", grouped(report.levels, a));
+    snprintf(text, sizeof text, "%s; %d threads", d->method, frg_threads(c->ctx));
+    frg_report_fact(r, "Method", text);
+    snprintf(text, sizeof text, "setup %s, solve %s", seconds_text(d->setup, a),
+             seconds_text(d->solve, b));
+    frg_report_fact(r, "Time", text);
+    frg_report_fact(r, "Result", d->status == FRG_OK ? "converged" : "NOT CONVERGED");
+    frg_report_table_open(r, "Certificate of each column");
+    frg_report_table_column(r, "column", FRG_RIGHT);
+    frg_report_table_column(r, "iterations", FRG_RIGHT);
+    frg_report_table_column(r, "audit", FRG_RIGHT);
+    frg_report_table_column(r, "gradient", FRG_RIGHT);
+    frg_report_table_column(r, "error bound", FRG_RIGHT);
+    frg_report_table_column(r, "state", FRG_LEFT);
+    for (int64_t i = 0; i < d->x.shape[1]; i++) {
+        const frg_demean_column *k = &d->columns[i];
+        frg_report_cell_integer(r, i + 1);
+        frg_report_cell_integer(r, k->iterations);
+        frg_report_cell_number(r, k->audit, 2);
+        frg_report_cell_number(r, k->gradient, 2);
+        if (isfinite(k->error_bound)) {
+            frg_report_cell_number(r, k->error_bound, 2);
+        } else {
+            frg_report_cell_text(r, "-");
+        }
+        frg_report_cell_text(r, !k->converged ? "NOT CONVERGED"
+                                : k->absorbed ? "absorbed"
+                                              : "converged");
+    }
+    frg_report_table_close(r);
+}
+
+static int show(cli *c, const demean_job *d)
+{
+    if (c->set.format == FORMAT_JSON) {
+        frg_json *j;
+        const frg_status status = frg_json_create(&j, c->ctx);
+        if (status < 0) {
+            return cli_fail_library(c, status);
+        }
+        demean_json(j, c, d);
+        const int code = write_json(c, j);
+        frg_json_destroy(j);
+        return code;
+    }
+    frg_report *r;
+    const frg_status status = frg_report_create(&r, c->ctx, "Demeaned columns");
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    demean_text(r, c, d);
+    const int code = write_report(c, r);
+    frg_report_destroy(r);
+    return code;
+}
+
+/* ---- the command -------------------------------------------------------------------------------- */
+
+static int job(cli *c, demean_job *d)
+{
+    const double start = now_seconds();
+    int code = read_all(c, d);
+    if (!code) {
+        code = check_shapes(c, d);
+    }
+    if (!code && d->weights_file) {
+        code = widen_weights(c, d);
+    }
+    d->read = now_seconds() - start;
+    if (!code && c->set.dry_run) {
+        return show_estimate(c, "fourge.demean/1", d->x.shape[0], d->codes.shape[1], d->x.shape[1]);
+    }
+    if (!code) {
+        code = place_result(c, d);
+    }
+    if (!code) {
+        code = run_all(c, d);
+    }
+    progress_clear(&c->progress);
+    if (code) {
+        return code;
+    }
+    const double before = now_seconds();
+    const frg_status status = frg_npy_write(c->ctx, c->set.out, d->out);
+    d->write = now_seconds() - before;
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    cli_show_warnings(c);
+    code = show(c, d);
+    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(d->status);
+}
+
+int command_demean(cli *c)
+{
+    const struct {
+        const char *name, *value;
+        int needed;
+    } files[] = {{"--columns", c->set.columns, 1},
+                 {"--codes", c->set.codes, 1},
+                 {"--out", c->set.out, !c->set.dry_run}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (files[i].needed && !files[i].value) {
+            return cli_fail(c, "E_OPTION", files[i].name,
+                            "fourge demean --columns X.npy --codes C.npy --out R.npy",
+                            "fourge demean needs %s", files[i].name);
+        }
+    }
+    const int code = cli_open(c);
+    if (code) {
+        return code;
+    }
+    demean_job d = {0};
+    const int result = job(c, &d);
+    release(&d);
+    return result;
+}

@@ -1,0 +1,220 @@
+/* cmd_doctor.c - `fourge doctor`: what on this machine holds fourge back, one line of advice each. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum { MAX_ADVICE = 16 };
+
+typedef struct {
+    int n;
+    char line[MAX_ADVICE][256];
+} advice;
+
+static void add(advice *a, const char *format, ...) FRG_PRINTF(2, 3);
+static void add(advice *a, const char *format, ...)
+{
+    if (a->n == MAX_ADVICE) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(a->line[a->n++], sizeof a->line[0], format, args);
+    va_end(args);
+}
+
+static int number_of(const char *text)
+{
+    return text && *text ? atoi(text) : 0;
+}
+
+static void check_blas(advice *a, const machine *m)
+{
+    const char *forced = getenv("OPENBLAS_CORETYPE"), *l2 = getenv("OPENBLAS_L2_SIZE");
+    if (forced && *forced) {
+        add(a, "OPENBLAS_CORETYPE=%s chooses the BLAS kernels by hand%s: unset it and compare",
+            forced, m->avx512 ? ", and this CPU has AVX-512" : "");
+    }
+    if (l2 && *l2) {
+        add(a,
+            "OPENBLAS_L2_SIZE=%s overrides the size of the second-level cache that OpenBLAS found: "
+            "unset it",
+            l2);
+    }
+    static const char *const old_cores[] = {"Prescott", "Core2", "Nehalem", "generic", "Generic"};
+    for (size_t i = 0; m->avx2 && i < sizeof old_cores / sizeof *old_cores; i++) {
+        if (strcmp(m->core, old_cores[i]) == 0) {
+            add(a, "the BLAS runs its %s kernels although this CPU has AVX2: use a newer OpenBLAS",
+                m->core);
+        }
+    }
+}
+
+static void check_threads(advice *a, const machine *m, int threads)
+{
+    const int omp = number_of(getenv("OMP_NUM_THREADS"));
+    const char *binding = getenv("OMP_PROC_BIND");
+    if (m->quota > 0 && threads > ceil(m->quota)) {
+        add(a,
+            "%d threads share a control group's %.3g CPUs (cpu.max) and will be stopped in turn: "
+            "use --threads %d",
+            threads, m->quota, (int)fmax(1, floor(m->quota)));
+    }
+    if (threads > m->affinity) {
+        add(a, "%d threads on the %d cores that this process may use: use --threads %d", threads,
+            m->affinity, m->affinity);
+    }
+    if (omp > 0 && omp < m->affinity) {
+        add(a, "OMP_NUM_THREADS=%d leaves %d of %d cores idle: unset it or use --threads", omp,
+            m->affinity - omp, m->affinity);
+    }
+    if (m->affinity < m->online) {
+        add(a,
+            "the affinity mask of this process has %d of %d cores (taskset, a container or a batch "
+            "system)",
+            m->affinity, m->online);
+    }
+    if (binding && *binding && strcmp(binding, "false") != 0) {
+        add(a, "OMP_PROC_BIND=%s pins the threads: two runs at once would share the same cores",
+            binding);
+    }
+}
+
+static void check_rest(advice *a, const machine *m, const char *isa)
+{
+    char text[32];
+    const char *level = getenv("FOURGE_ISA");
+    if (level && *level) {
+        add(a, "FOURGE_ISA=%s holds the kernels to CPU level %s: unset it", level, isa);
+    }
+    if (!m->avx2) {
+        add(a, "this CPU has no AVX2: expect a half to a third of the speed");
+    }
+    if (m->memory_limit > 0) {
+        add(a,
+            "a control group limits the memory to %s: give --memory-limit a little less to get an "
+            "error "
+            "instead of a killed process",
+            bytes_text((double)m->memory_limit, text));
+    }
+    add(a, "no GPU backend in this build: everything runs on the CPU");
+}
+
+static void doctor_json(frg_json *j, const cli *c, const machine *m, const advice *a)
+{
+    json_head(j, "fourge.doctor/1");
+    frg_json_string(j, "commit", frg_commit());
+    frg_json_open_object(j, "blas");
+    frg_json_string(j, "name", m->blas);
+    frg_json_string(j, "core", m->core);
+    frg_json_close_object(j);
+    frg_json_open_object(j, "cpu");
+    frg_json_string(j, "name", m->cpu);
+    frg_json_string(j, "level", frg_isa(c->ctx));
+    frg_json_integer(j, "online", m->online);
+    frg_json_integer(j, "affinity", m->affinity);
+    if (m->quota > 0) {
+        frg_json_number(j, "quota", m->quota);
+    } else {
+        frg_json_string(j, "quota", NULL);
+    }
+    frg_json_close_object(j);
+    frg_json_open_object(j, "memory");
+    frg_json_integer(j, "total", m->memory_total);
+    if (m->memory_limit > 0) {
+        frg_json_integer(j, "limit", m->memory_limit);
+    } else {
+        frg_json_string(j, "limit", NULL);
+    }
+    frg_json_close_object(j);
+    frg_json_open_array(j, "devices");
+    frg_json_open_object(j, NULL);
+    frg_json_string(j, "kind", "cpu");
+    frg_json_string(j, "name", m->cpu);
+    frg_json_integer(j, "memory", m->memory_limit > 0 ? m->memory_limit : m->memory_total);
+    frg_json_close_object(j);
+    frg_json_close_array(j);
+    frg_json_open_array(j, "plugins");
+    frg_json_close_array(j);
+    frg_json_open_array(j, "advice");
+    for (int i = 0; i < a->n; i++) {
+        frg_json_string(j, NULL, a->line[i]);
+    }
+    frg_json_close_array(j);
+    json_foot(j, c);
+}
+
+static void doctor_text(frg_report *r, const cli *c, const machine *m, const advice *a)
+{
+    char text[256], words[32];
+    snprintf(text, sizeof text, "%s (commit %s)", frg_version(), frg_commit());
+    frg_report_fact(r, "fourge", text);
+    snprintf(text, sizeof text, "%s, kernels %s", m->blas, *m->core ? m->core : "unknown");
+    frg_report_fact(r, "BLAS", text);
+    snprintf(text, sizeof text, "%s, level %s", m->cpu, frg_isa(c->ctx));
+    frg_report_fact(r, "CPU", text);
+    snprintf(text, sizeof text, "%d of %d cores in the affinity mask, control group: ", m->affinity,
+             m->online);
+    const size_t used = strlen(text);
+    if (m->quota > 0) {
+        snprintf(text + used, sizeof text - used, "%.3g CPUs", m->quota);
+    } else {
+        snprintf(text + used, sizeof text - used, "no limit");
+    }
+    frg_report_fact(r, "Cores", text);
+    snprintf(text, sizeof text, "%d", frg_threads(c->ctx));
+    frg_report_fact(r, "Threads", text);
+    snprintf(text, sizeof text, "%s", bytes_text((double)m->memory_total, words));
+    const size_t used_memory = strlen(text);
+    if (m->memory_limit > 0) {
+        snprintf(text + used_memory, sizeof text - used_memory, ", control group: %s",
+                 bytes_text((double)m->memory_limit, words));
+    }
+    frg_report_fact(r, "Memory", text);
+    frg_report_fact(r, "Devices", "cpu");
+    frg_report_heading(r, "Advice");
+    for (int i = 0; i < a->n; i++) {
+        frg_report_paragraph(r, a->line[i]);
+    }
+}
+
+static int doctor_show(cli *c, const machine *m, const advice *a)
+{
+    if (c->set.format == FORMAT_JSON) {
+        frg_json *j;
+        const frg_status status = frg_json_create(&j, c->ctx);
+        if (status < 0) {
+            return cli_fail_library(c, status);
+        }
+        doctor_json(j, c, m, a);
+        const int code = write_json(c, j);
+        frg_json_destroy(j);
+        return code;
+    }
+    frg_report *r;
+    const frg_status status = frg_report_create(&r, c->ctx, "fourge doctor");
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    doctor_text(r, c, m, a);
+    const int code = write_report(c, r);
+    frg_report_destroy(r);
+    return code;
+}
+
+int command_doctor(cli *c)
+{
+    const int code = cli_open(c);
+    if (code) {
+        return code;
+    }
+    machine m;
+    advice a = {0};
+    machine_look(&m);
+    check_blas(&a, &m);
+    check_threads(&a, &m, frg_threads(c->ctx));
+    check_rest(&a, &m, frg_isa(c->ctx));
+    return doctor_show(c, &m, &a);
+}

@@ -1,0 +1,326 @@
+/* cmd_fe.c - `fourge fe`: reads a table, fits the regression, writes what was asked for. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fe_job.h"
+
+/* ---- fitting ------------------------------------------------------------------------------------ */
+
+int fe_job_read(cli *c, fe_job *job)
+{
+    const double start = now_seconds();
+    const frg_status status = frg_table_read(&job->data, c->ctx, job->path, &c->set.table);
+    job->read = now_seconds() - start;
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static void take_times(fe_job *job, double parts[3], double *total)
+{
+    const frg_fe_result *f = frg_fe_get(job->fit);
+    parts[0] = f->encode_seconds;
+    parts[1] = f->solve_seconds;
+    parts[2] = f->vcov_seconds;
+    *total = f->total_seconds;
+}
+
+static void medians(fe_job *job, double (*parts)[3])
+{
+    double *const into[3] = {&job->encode, &job->solve, &job->vcov};
+    double *sorted = malloc((size_t)job->n_totals * sizeof *sorted);
+    for (int k = 0; sorted && k < 4; k++) {
+        for (int i = 0; i < job->n_totals; i++) {
+            sorted[i] = k < 3 ? parts[i][k] : job->totals[i];
+        }
+        *(k < 3 ? into[k] : &job->total) = median_of(sorted, job->n_totals);
+    }
+    free(sorted);
+}
+
+int fe_job_fit(cli *c, fe_job *job)
+{
+    const int repeats = c->set.repeat;
+    double(*parts)[3] = calloc((size_t)repeats + 2, sizeof *parts);
+    job->totals = calloc((size_t)repeats + 2, sizeof *job->totals);
+    int code = parts && job->totals ? 0 : cli_fail_memory(c);
+    for (int i = 0; !code && i <= repeats && job->status != FRG_INTERRUPTED;
+         i++) { /* 0 is the warm-up of repeats */
+        frg_fe_destroy(job->fit);
+        job->fit = NULL;
+        if (i > 0) {
+            frg_warnings_clear(c->ctx);
+            c->progress.keep_trace = 0; /* the first run has drawn the curve */
+        }
+        job->status = frg_fe_fit(&job->fit, c->ctx, job->formula, job->data, &job->opts);
+        progress_clear(&c->progress);
+        if (job->status < 0 || !job->fit) {
+            code = cli_fail_library(c, job->status);
+            break;
+        }
+        const int at = i > 0 ? i - 1 : 0;
+        take_times(job, parts[at], &job->totals[at]);
+        job->n_totals = at + 1;
+    }
+    if (!code) {
+        medians(job, parts);
+    }
+    free(parts);
+    return code;
+}
+
+void fe_job_release(fe_job *job)
+{
+    frg_fe_destroy(job->fit);
+    frg_table_destroy(job->data);
+    free(job->totals);
+    *job = (fe_job){0};
+}
+
+/* ---- files beside the result -------------------------------------------------------------------- */
+
+static int write_table(cli *c, frg_table *t, frg_status status, const char *path)
+{
+    if (status >= 0) {
+        status = frg_table_write(t, c->ctx, path);
+    }
+    frg_table_destroy(t);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+/** A csv of one or two columns of numbers. */
+static int write_numbers(cli *c, int64_t n, const char *const names[2],
+                         const double *const values[2], const char *path)
+{
+    frg_table *t = NULL;
+    frg_status status = frg_table_create(&t, c->ctx, n);
+    for (int i = 0; i < 2 && values[i] && status >= 0; i++) {
+        status = frg_table_add_numbers(t, names[i], values[i]);
+    }
+    return write_table(c, t, status, path);
+}
+
+static int save_effects(cli *c, const fe_job *job)
+{
+    frg_table *t = NULL;
+    const frg_status status = frg_fe_effects(job->fit, &t);
+    return write_table(c, t, status, c->set.save_effects);
+}
+
+static int save_residuals(cli *c, const fe_job *job)
+{
+    const int64_t n = frg_table_rows(job->data);
+    double *values = malloc(2 * (size_t)n * sizeof *values + 1);
+    if (!values) {
+        return cli_fail_memory(c);
+    }
+    const frg_status status = frg_fe_residuals(job->fit, values, values + n);
+    const char *const names[2] = {"residual", "fitted"};
+    const double *const columns[2] = {values, values + n};
+    const int code = status < 0 ? cli_fail_library(c, status)
+                                : write_numbers(c, n, names, columns, c->set.save_residuals);
+    free(values);
+    return code;
+}
+
+static int save_predictions(cli *c, const fe_job *job)
+{
+    frg_table *data = NULL;
+    frg_status status = frg_table_read(&data, c->ctx, c->set.predict, &c->set.table);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    const int64_t n = frg_table_rows(data);
+    double *values = malloc((size_t)n * sizeof *values + 1);
+    int64_t unseen = 0;
+    int code = values ? 0 : cli_fail_memory(c);
+    if (!code) {
+        status = frg_fe_predict(job->fit, data, values, &unseen);
+        code = status < 0 ? cli_fail_library(c, status) : 0;
+    }
+    if (!code && unseen > 0 && !c->set.quiet) {
+        fprintf(stderr,
+                "fourge: %" PRId64 " of %" PRId64
+                " rows of %s have a level that the fit has not seen: no prediction\n",
+                unseen, n, c->set.predict);
+    }
+    const char *const names[2] = {"prediction", NULL};
+    const double *const columns[2] = {values, NULL};
+    if (!code) {
+        code = write_numbers(c, n, names, columns, c->set.predictions);
+    }
+    free(values);
+    frg_table_destroy(data);
+    return code;
+}
+
+static int save_html(cli *c, const fe_job *job)
+{
+    frg_report *r;
+    char title[512];
+    snprintf(title, sizeof title, "fourge: %s", job->formula);
+    frg_status status = frg_report_create(&r, c->ctx, title);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    fe_report_build(r, c, job, 1);
+    status = frg_report_save(r, FRG_HTML, c->set.report);
+    frg_report_destroy(r);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static int save_files(cli *c, const fe_job *job)
+{
+    const settings *s = &c->set;
+    int code = s->save_effects ? save_effects(c, job) : 0;
+    if (!code && s->save_residuals) {
+        code = save_residuals(c, job);
+    }
+    if (!code && s->predict) {
+        code = save_predictions(c, job);
+    }
+    if (!code && s->report) {
+        code = save_html(c, job);
+    }
+    return code;
+}
+
+/* ---- the result --------------------------------------------------------------------------------- */
+
+static int show_json(cli *c, const fe_job *job)
+{
+    frg_json *j;
+    const frg_status status = frg_json_create(&j, c->ctx);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    fe_json_build(j, c, job);
+    const int code = write_json(c, j);
+    frg_json_destroy(j);
+    return code;
+}
+
+static int show_report(cli *c, const fe_job *job)
+{
+    frg_report *r;
+    const char *title =
+        frg_fe_get(job->fit)->n_factors ? "Regression with fixed effects" : "Linear regression";
+    const frg_status status = frg_report_create(&r, c->ctx, title);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    fe_report_build(r, c, job, 0);
+    const int code = write_report(c, r);
+    frg_report_destroy(r);
+    return code;
+}
+
+/* ---- dry run ------------------------------------------------------------------------------------ */
+
+/** Counts what stands between top-level `separator`s of a part of a formula; 0 for an empty part. */
+static int count_parts(const char *text, size_t length, char separator)
+{
+    int depth = 0, count = 0, blank = 1;
+    for (size_t i = 0; i < length; i++) {
+        const char ch = text[i];
+        depth += (ch == '(' || ch == '[') - (ch == ')' || ch == ']');
+        count += depth == 0 && ch == separator;
+        blank = blank && (ch == ' ' || ch == '\t');
+    }
+    return blank ? 0 : count + 1;
+}
+
+/** Terms and effects as written; a factor of many levels in i() counts once, so the figures are about. */
+static int estimate(cli *c, const fe_job *job)
+{
+    const char *tilde = strchr(job->formula, '~'), *right = tilde ? tilde + 1 : job->formula;
+    int depth = 0;
+    size_t bar = 0;
+    for (; right[bar] && !(right[bar] == '|' && depth == 0); bar++) {
+        depth +=
+            (right[bar] == '(' || right[bar] == '[') - (right[bar] == ')' || right[bar] == ']');
+    }
+    const char *effects = right[bar] ? right + bar + 1 : "";
+    const int factors = count_parts(effects, strcspn(effects, "|"), '+');
+    if (factors == 0) {
+        return cli_fail(c, "E_UNSUPPORTED", "--dry-run",
+                        "the formula has no fixed effects; the fit takes one pass",
+                        "--dry-run plans the fixed effects, and '%s' has none", job->formula);
+    }
+    return show_estimate(c, "fourge.fe/1", frg_table_rows(job->data), factors,
+                         1 + count_parts(right, bar, '+'));
+}
+
+/* ---- the command -------------------------------------------------------------------------------- */
+
+static int table_options(cli *c)
+{
+    settings *s = &c->set;
+    if (s->delimiter) {
+        const int tab = strcmp(s->delimiter, "\\t") == 0 || strcmp(s->delimiter, "tab") == 0;
+        if (!tab && strlen(s->delimiter) != 1) {
+            return cli_fail(c, "E_OPTION", "--delimiter", "",
+                            "--delimiter takes one character or tab, got '%s'", s->delimiter);
+        }
+        s->table.delimiter = tab ? '\t' : s->delimiter[0];
+    }
+    if (s->n_na) {
+        s->table.na = s->na;
+        s->table.n_na = s->n_na;
+    }
+    return 0;
+}
+
+static int model_options(cli *c)
+{
+    settings *s = &c->set;
+    if (s->fe.n_vcov == 0) {
+        s->fe.n_vcov = 1; /* the default stands in the first place */
+    }
+    if (!s->predict != !s->predictions) {
+        return cli_fail(c, "E_OPTION", "--predict", "",
+                        "--predict NEW and --predictions FILE go together");
+    }
+    if (s->keep_effects != KEEP_AUTO) {
+        s->fe.keep_effects = s->keep_effects == KEEP_YES;
+    } else {
+        s->fe.keep_effects = s->save_effects || s->predict;
+    }
+    return table_options(c);
+}
+
+static int run_job(cli *c, fe_job *job)
+{
+    int code = fe_job_read(c, job);
+    if (!code && c->set.dry_run) {
+        return estimate(c, job);
+    }
+    if (!code) {
+        code = fe_job_fit(c, job);
+    }
+    if (!code) {
+        code = save_files(c, job);
+    }
+    if (code) {
+        return code;
+    }
+    cli_show_warnings(c);
+    code = c->set.format == FORMAT_JSON ? show_json(c, job) : show_report(c, job);
+    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+}
+
+int command_fe(cli *c)
+{
+    int code = model_options(c);
+    c->progress.keep_trace = c->set.report != NULL;
+    if (!code) {
+        code = cli_open(c);
+    }
+    if (code) {
+        return code;
+    }
+    fe_job job = {.formula = c->arguments[0], .path = c->arguments[1], .opts = c->set.fe};
+    code = run_job(c, &job);
+    fe_job_release(&job);
+    return code;
+}

@@ -1,0 +1,289 @@
+/* cmd_simulate.c - `fourge simulate`: writes a simulated design as a csv table or as npy arrays.
+ *
+ *     --out FILE.csv    y, x1, ..., ids, and w where the design has weights
+ *     --out FOLDER      columns.npy (n, p) f64, codes.npy (n, Q) int32, and weights.npy
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "simulate.h"
+
+/* ---- parameters --------------------------------------------------------------------------------- */
+
+static int parameter_index(const design *k, const char *name, size_t length)
+{
+    for (int i = 0; i < MAX_PARAMETERS && k->parameters[i].name; i++) {
+        if (strlen(k->parameters[i].name) == length &&
+            memcmp(k->parameters[i].name, name, length) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int unknown_parameter(const cli *c, const design *k, const char *name, size_t length)
+{
+    const char *names[MAX_PARAMETERS];
+    int n = 0;
+    for (; n < MAX_PARAMETERS && k->parameters[n].name; n++) {
+        names[n] = k->parameters[n].name;
+    }
+    char word[64], hint[160];
+    snprintf(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), name);
+    const char *near = frg_nearest_name(word, names, n);
+    snprintf(hint, sizeof hint, "%s%s",
+             near ? "did you mean " : "fourge simulate lists the parameters", near ? near : "");
+    return cli_fail(c, "E_OPTION", "--set", hint, "--set: the design %s has no parameter '%s'",
+                    k->name, word);
+}
+
+int design_parameters(const cli *c, const design *k, double values[MAX_PARAMETERS])
+{
+    for (int i = 0; i < MAX_PARAMETERS; i++) {
+        values[i] = k->parameters[i].value;
+    }
+    for (int i = 0; i < c->set.n_set; i++) {
+        const char *text = c->set.set[i], *equals = strchr(text, '=');
+        if (!equals) {
+            return cli_fail(c, "E_OPTION", "--set", "", "--set takes NAME=VALUE, got '%s'", text);
+        }
+        const int at = parameter_index(k, text, (size_t)(equals - text));
+        if (at < 0) {
+            return unknown_parameter(c, k, text, (size_t)(equals - text));
+        }
+        const design_parameter *p = &k->parameters[at];
+        char *end;
+        values[at] = strtod(equals + 1, &end);
+        if (end == equals + 1 || *end || !(values[at] >= p->low && values[at] <= p->high)) {
+            return cli_fail(c, "E_OPTION", "--set", "",
+                            "--set %s takes a number from %.10g to %.10g, got '%s'", p->name,
+                            p->low, p->high, equals + 1);
+        }
+    }
+    return 0;
+}
+
+const design *design_named(const cli *c, const char *name, int *code)
+{
+    const design *k = find_design(name);
+    if (k) {
+        return k;
+    }
+    const char *names[64];
+    int n = 0;
+    for (const design *at = design_table; at->name && n < 64; at++) {
+        names[n++] = at->name;
+    }
+    char hint[96];
+    const char *near = frg_nearest_name(name, names, n);
+    snprintf(hint, sizeof hint, "%s%s",
+             near ? "did you mean " : "fourge simulate lists the designs", near ? near : "");
+    *code = cli_fail(c, "E_OPTION", name, hint, "there is no design '%s'", name);
+    return NULL;
+}
+
+int design_codes(const design_data *d, int32_t **codes, int *n_factors)
+{
+    int q = 0, at[MAX_IDS];
+    for (int i = 0; i < d->n_ids; i++) {
+        if (d->factors >> i & 1u) {
+            at[q++] = i;
+        }
+    }
+    *codes = malloc((size_t)d->n * (size_t)q * sizeof **codes + 1);
+    if (!*codes) {
+        return -1;
+    }
+    for (int64_t i = 0; i < d->n; i++) {
+        for (int j = 0; j < q; j++) {
+            (*codes)[i * q + j] = d->ids[i * d->n_ids + at[j]];
+        }
+    }
+    *n_factors = q;
+    return 0;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------ */
+
+static frg_status fill_table(frg_table *t, const design_data *d, double *numbers, int64_t *integers)
+{
+    frg_status status = FRG_OK;
+    for (int j = 0; j < d->p && status >= 0; j++) {
+        char name[16] = "y";
+        for (int64_t i = 0; i < d->n; i++) {
+            numbers[i] = d->columns[i * d->p + j];
+        }
+        if (j > 0) {
+            snprintf(name, sizeof name, "x%d", j);
+        }
+        status = frg_table_add_numbers(t, name, numbers);
+    }
+    for (int q = 0; q < d->n_ids && status >= 0; q++) {
+        for (int64_t i = 0; i < d->n; i++) {
+            integers[i] = d->ids[i * d->n_ids + q];
+        }
+        status = frg_table_add_integers(t, d->id_names[q], integers);
+    }
+    return status >= 0 && d->weights ? frg_table_add_numbers(t, "w", d->weights) : status;
+}
+
+static int write_csv(cli *c, const design_data *d, const char *path)
+{
+    frg_table *t = NULL;
+    double *numbers = malloc((size_t)d->n * sizeof *numbers + 1);
+    int64_t *integers = malloc((size_t)d->n * sizeof *integers + 1);
+    if (!numbers || !integers) {
+        free(numbers);
+        free(integers);
+        return cli_fail_memory(c);
+    }
+    frg_status status = frg_table_create(&t, c->ctx, d->n);
+    if (status >= 0) {
+        status = fill_table(t, d, numbers, integers);
+    }
+    free(numbers);
+    free(integers);
+    if (status >= 0) {
+        status = frg_table_write(t, c->ctx, path);
+    }
+    frg_table_destroy(t);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static int write_array(cli *c, const char *folder, const char *name, frg_array a)
+{
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path) {
+        return cli_fail(c, "E_CREATE", "--out", NULL, "the name of the folder is too long");
+    }
+    const frg_status status = frg_npy_write(c->ctx, path, a);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static int write_folder(cli *c, const design_data *d, const char *folder)
+{
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        return cli_fail(c, "E_CREATE", folder, NULL, "cannot create the folder '%s': %s", folder,
+                        strerror(errno));
+    }
+    int32_t *codes;
+    int q;
+    if (design_codes(d, &codes, &q) < 0) {
+        return cli_fail_memory(c);
+    }
+    int code =
+        write_array(c, folder, "columns.npy", frg_matrix(d->columns, FRG_F64, d->n, d->p, d->p));
+    if (!code) {
+        code = write_array(c, folder, "codes.npy", frg_matrix(codes, FRG_I32, d->n, q, q));
+    }
+    if (!code && d->weights) {
+        code = write_array(c, folder, "weights.npy", frg_vector(d->weights, FRG_F64, d->n));
+    }
+    free(codes);
+    return code;
+}
+
+static int ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* ---- showing ------------------------------------------------------------------------------------ */
+
+static void list_designs(void)
+{
+    puts("fourge simulate DESIGN --rows N --out FILE.csv|FOLDER [--set NAME=VALUE] [--seed "
+         "N]\n\nDesigns");
+    for (const design *k = design_table; k->name; k++) {
+        printf("  %-18s %s\n", k->name, k->help);
+        for (int i = 0; i < MAX_PARAMETERS && k->parameters[i].name; i++) {
+            const design_parameter *p = &k->parameters[i];
+            printf("      %-17s %s [%.10g]\n", p->name, p->help, p->value);
+        }
+    }
+}
+
+static int show_json(cli *c, const design *k, const design_data *d, const double *parameter,
+                     double seconds)
+{
+    frg_json *j;
+    const frg_status status = frg_json_create(&j, c->ctx);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    json_head(j, "fourge.simulate/1");
+    frg_json_string(j, "design", k->name);
+    frg_json_integer(j, "n", d->n);
+    frg_json_integer(j, "columns", d->p);
+    frg_json_open_array(j, "effects");
+    for (int q = 0; q < d->n_ids; q++) {
+        if (d->factors >> q & 1u) {
+            frg_json_string(j, NULL, d->id_names[q]);
+        }
+    }
+    frg_json_close_array(j);
+    frg_json_open_object(j, "parameters");
+    for (int i = 0; i < MAX_PARAMETERS && k->parameters[i].name; i++) {
+        frg_json_number(j, k->parameters[i].name, parameter[i]);
+    }
+    frg_json_close_object(j);
+    frg_json_string(j, "out", c->set.out);
+    frg_json_open_object(j, "seconds");
+    frg_json_number(j, "total", seconds);
+    frg_json_close_object(j);
+    json_foot(j, c);
+    const int code = write_json(c, j);
+    frg_json_destroy(j);
+    return code;
+}
+
+static int simulate(cli *c, const design *k)
+{
+    double parameter[MAX_PARAMETERS];
+    int code = design_parameters(c, k, parameter);
+    if (code) {
+        return code;
+    }
+    const double start = now_seconds();
+    design_data d = {0};
+    if (k->make(&d, (int64_t)c->set.rows, parameter, c->set.context.seed) < 0) {
+        return cli_fail_memory(c);
+    }
+    code = ends_with(c->set.out, ".csv") || strcmp(c->set.out, "-") == 0
+               ? write_csv(c, &d, c->set.out)
+               : write_folder(c, &d, c->set.out);
+    if (!code && c->set.format == FORMAT_JSON) {
+        code = show_json(c, k, &d, parameter, now_seconds() - start);
+    } else if (!code && !c->set.quiet && strcmp(c->set.out, "-") != 0) {
+        char n[32];
+        fprintf(stderr, "fourge: %s: %s rows, %d columns written to %s\n", k->name, grouped(d.n, n),
+                d.p, c->set.out);
+    }
+    design_free(&d);
+    return code;
+}
+
+int command_simulate(cli *c)
+{
+    if (c->n_arguments == 0) {
+        list_designs();
+        return 0;
+    }
+    int code = 0;
+    const design *k = design_named(c, c->arguments[0], &code);
+    if (!k) {
+        return code;
+    }
+    if (!c->set.out) {
+        return cli_fail(c, "E_OPTION", "--out", "--out FILE.csv or --out FOLDER",
+                        "fourge simulate needs --out");
+    }
+    code = cli_open(c);
+    return code ? code : simulate(c, k);
+}

@@ -1,0 +1,187 @@
+/* cmd_tour.c - `fourge tour`: the main jobs on the data that come with fourge.
+ *
+ * A job is a row of a table.  The terminal gets what it is about, the command and its table, the page the same
+ * with plots and certificates.  Data lie in $FOURGE_DATA, beside the build, or where `cmake --install` put them.
+ */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fe_job.h"
+
+typedef struct {
+    const char *title, *about;
+    const char *formula, *file, *vcov;
+    const char *reading; /* what the table says */
+} tour_job;
+
+static const tour_job jobs[] = {
+    {
+        .title = "Panel regression with two fixed effects and clustered errors",
+        .about = "Do unions and marriage raise wages?  545 young men, 1980 to 1987 (Vella and "
+                 "Verbeek 1998).  The "
+                 "effect of each man takes out all that is constant about him, the effect of each "
+                 "year the state of "
+                 "the economy; errors of one man are related, so the standard errors are clustered "
+                 "by man.",
+        .formula = "lwage ~ expersq + union + married + hours | nr + year",
+        .file = "wage_panel.csv",
+        .vcov = "cluster=nr",
+        .reading = "Read it so: for the same man, a year in a union is paid about 8 % more than "
+                   "one outside.",
+    },
+};
+
+enum { N_JOBS = sizeof jobs / sizeof *jobs };
+
+static int find_data(const char *file, char *path, size_t room)
+{
+    char program[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash) {
+        *slash = '\0';
+    }
+    const char *given = getenv("FOURGE_DATA");
+    const struct {
+        const char *from, *below;
+    } places[] = {
+        {given, ""}, {program, "/../data"}, {program, "/../share/fourge/data"}, {".", "/data"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (places[i].from && *places[i].from) {
+            const int n = snprintf(path, room, "%s%s/%s", places[i].from, places[i].below, file);
+            if (n > 0 && (size_t)n < room && access(path, R_OK) == 0) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+typedef struct {
+    fe_job fe;
+    char path[PATH_MAX];
+    char command[512];
+    trace trace;
+} tour_run;
+
+static int run_job(cli *c, const tour_job *k, tour_run *t)
+{
+    if (!find_data(k->file, t->path, sizeof t->path)) {
+        return cli_fail(c, "E_NO_INPUT", k->file,
+                        "set FOURGE_DATA to the folder data of the source",
+                        "the data of the tour, %s, are not found beside the program", k->file);
+    }
+    snprintf(t->command, sizeof t->command, "fourge fe '%s' data/%s --vcov %s", k->formula, k->file,
+             k->vcov);
+    t->fe =
+        (fe_job){.formula = k->formula, .path = t->path, .command = t->command, .opts = c->set.fe};
+    t->fe.opts.vcov[0] = k->vcov;
+    t->fe.opts.n_vcov = 1;
+    t->fe.opts.keep_effects = 0;
+    c->progress.trace = (trace){.stride = 1};
+    c->progress.keep_trace = 1;
+    int code = fe_job_read(c, &t->fe);
+    if (!code) {
+        code = fe_job_fit(c, &t->fe);
+    }
+    t->trace = c->progress.trace;
+    return code;
+}
+
+static void add_job(frg_report *r, cli *c, const tour_job *k, const tour_run *t, int full)
+{
+    frg_report_heading(r, k->title);
+    frg_report_paragraph(r, k->about);
+    char prompt[600];
+    snprintf(prompt, sizeof prompt, "$ %s", t->command);
+    frg_report_paragraph(r, prompt);
+    c->progress.trace = t->trace;
+    fe_report_build(r, c, &t->fe, full);
+    frg_report_paragraph(r, k->reading);
+}
+
+static int show_text(cli *c, const tour_run *runs, const char *page)
+{
+    frg_report *r;
+    const frg_status status = frg_report_create(&r, c->ctx, "fourge tour");
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    for (int i = 0; i < N_JOBS; i++) {
+        add_job(r, c, &jobs[i], &runs[i], 0);
+    }
+    char text[PATH_MAX + 64];
+    snprintf(text, sizeof text, "The same with plots and certificates: %s", page);
+    frg_report_paragraph(r, text);
+    const int code = write_report(c, r);
+    frg_report_destroy(r);
+    return code;
+}
+
+static int show_json(cli *c, const tour_run *runs, const char *page)
+{
+    frg_json *j;
+    const frg_status status = frg_json_create(&j, c->ctx);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    json_head(j, "fourge.tour/1");
+    frg_json_string(j, "report", page);
+    frg_json_open_array(j, "jobs");
+    for (int i = 0; i < N_JOBS; i++) {
+        fe_json_build(j, c, &runs[i].fe);
+    }
+    frg_json_close_array(j);
+    json_foot(j, c);
+    const int code = write_json(c, j);
+    frg_json_destroy(j);
+    return code;
+}
+
+static int save_page(cli *c, const tour_run *runs, const char *page)
+{
+    frg_report *r;
+    frg_status status = frg_report_create(&r, c->ctx, "fourge tour");
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    for (int i = 0; i < N_JOBS; i++) {
+        add_job(r, c, &jobs[i], &runs[i], 1);
+    }
+    status = frg_report_save(r, FRG_HTML, page);
+    frg_report_destroy(r);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+int command_tour(cli *c)
+{
+    int code = cli_open(c);
+    if (code) {
+        return code;
+    }
+    tour_run *runs = calloc(N_JOBS, sizeof *runs);
+    const char *page = c->set.report ? c->set.report : "fourge-tour.html";
+    code = runs ? 0 : cli_fail_memory(c);
+    int worst = 0;
+    for (int i = 0; !code && i < N_JOBS; i++) {
+        code = run_job(c, &jobs[i], &runs[i]);
+        const int exit_code = frg_status_exit_code(runs[i].fe.status);
+        worst = exit_code > worst ? exit_code : worst;
+    }
+    if (!code) {
+        code = save_page(c, runs, page);
+    }
+    if (!code) {
+        cli_show_warnings(c);
+        code = c->set.format == FORMAT_JSON ? show_json(c, runs, page) : show_text(c, runs, page);
+    }
+    for (int i = 0; runs && i < N_JOBS; i++) {
+        fe_job_release(&runs[i].fe);
+    }
+    free(runs);
+    return code ? code : worst;
+}

@@ -1,0 +1,33 @@
+/* fe_job.h - one regression of the program: data, fit, times; shared by `fe` and `tour`. */
+#ifndef FOURGE_CLI_FE_JOB_H
+#define FOURGE_CLI_FE_JOB_H
+
+#include "cli.h"
+
+typedef struct {
+    const char *formula, *path;
+    const char *command; /* as a user would type it; stands in the report */
+    frg_fe_opts opts;
+    frg_table *data;
+    frg_fe *fit;
+    frg_status status;
+    double read;
+    double encode, solve, vcov, total; /* medians under --repeat */
+    double *totals;
+    int n_totals;
+} fe_job;
+
+int fe_job_read(cli *c, fe_job *job);
+/** Fits once, or 1 + --repeat times. */
+int fe_job_fit(cli *c, fe_job *job);
+void fe_job_release(fe_job *job);
+
+/** The table and its facts; `full`: every column's certificate, plots, options and versions as well. */
+void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full);
+void fe_json_build(frg_json *j, const cli *c, const fe_job *job);
+/** Name of demeaned column i: the dependent variable, then the terms. */
+const char *fe_column_name(const frg_fe_result *f, int64_t i, char room[32]);
+/** "clustered by firm (545)", "heteroskedasticity-robust (hc1)": for people. */
+void vcov_words(const frg_fe_vcov *v, char *text, size_t room);
+
+#endif

@@ -1,0 +1,333 @@
+/* main.c - the program fourge: reads the command line, sets up signals and the context, runs one command.
+ *
+ * Exit codes: those of frg_status_exit_code, and 130, 143 or 141 where SIGINT, SIGTERM or a closed pipe ended
+ * the run.  The first signal asks the solver to stop at its next iteration, the second ends at once.
+ */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* ---- signals ------------------------------------------------------------------------------------ */
+
+/* a handler can reach nothing but statics */
+static _Atomic(frg_context *) running;
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int number)
+{
+    if (signalled) {
+        _exit(128 + number);
+    }
+    signalled = number;
+    frg_context *ctx = atomic_load(&running);
+    if (ctx) {
+        frg_interrupt(ctx);
+    }
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* write_output sees EPIPE and ends quietly */
+}
+
+int cli_signalled(void)
+{
+    return signalled ? 128 + signalled : 0;
+}
+
+/* ---- the context -------------------------------------------------------------------------------- */
+
+int cli_open(cli *c)
+{
+    c->set.context.on_progress = progress_report;
+    c->set.context.on_log = progress_log;
+    c->set.context.user = c;
+    progress_start(&c->progress, c);
+    const frg_status status = frg_context_create(&c->ctx, &c->set.context);
+    if (status == FRG_NO_DEVICE) {
+        return cli_fail(c, "E_DEVICE", "--device", NULL,
+                        "--device: this build has no such device on this machine");
+    }
+    if (status < 0) {
+        return status == FRG_NO_MEMORY ? cli_fail_memory(c)
+                                       : cli_fail(c, "E_ARG", "", NULL, "the run's options: %s",
+                                                  frg_status_sentence(status));
+    }
+    atomic_store(&running, c->ctx);
+    if (signalled) {
+        frg_interrupt(c->ctx);
+    }
+    return 0;
+}
+
+void cli_close(cli *c)
+{
+    atomic_store(&running, NULL);
+    frg_context_destroy(c->ctx);
+    c->ctx = NULL;
+}
+
+/* ---- the command line --------------------------------------------------------------------------- */
+
+static int unknown_option(const cli *c, const char *name, size_t length, unsigned mask)
+{
+    char where[80], hint[160];
+    const int shown = (int)(length < 60 ? length : 60);
+    snprintf(where, sizeof where, "--%.*s", shown, name);
+    const char *near = nearest_option(name, length, mask);
+    if (near) {
+        snprintf(hint, sizeof hint, "did you mean --%s", near);
+    } else {
+        snprintf(hint, sizeof hint, "fourge %s%s--help lists the options",
+                 c->command ? c->command->name : "", c->command ? " " : "");
+    }
+    const option_spec *elsewhere = find_option(name, length, CMD_ALL);
+    if (elsewhere && c->command) {
+        return cli_fail(c, "E_OPTION", where, hint, "%s is an option of another command, not of %s",
+                        where, c->command->name);
+    }
+    return cli_fail(c, "E_OPTION", where, hint, "unknown option %s", where);
+}
+
+static int store(cli *c, const option_spec *o, const char *value)
+{
+    char expected[256], where[80];
+    if (!option_store(o, &c->set, value, expected)) {
+        return 0;
+    }
+    snprintf(where, sizeof where, "--%s", o->name);
+    return cli_fail(c, "E_OPTION", where, "", "--%s takes %s, got '%s'", o->name, expected, value);
+}
+
+/** The value after an option; text that looks like another option is taken for a forgotten value. */
+static int needs_value(const cli *c, const option_spec *o)
+{
+    char where[80];
+    snprintf(where, sizeof where, "--%s", o->name);
+    return cli_fail(c, "E_OPTION", where, "", "--%s needs a value: --%s %s", o->name, o->name,
+                    o->value);
+}
+
+static int long_option(cli *c, unsigned mask, char **argv, int argc, int *at)
+{
+    const char *name = argv[*at] + 2;
+    const char *equals = strchr(name, '=');
+    const size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const option_spec *o = find_option(name, length, mask);
+    if (!o) {
+        return unknown_option(c, name, length, mask);
+    }
+    if (!option_takes_value(o)) {
+        char where[80];
+        snprintf(where, sizeof where, "--%s", o->name);
+        return equals ? cli_fail(c, "E_OPTION", where, "", "%s takes no value, got '%s'", where,
+                                 equals + 1)
+                      : store(c, o, "");
+    }
+    if (equals) {
+        return store(c, o, equals + 1);
+    }
+    if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0) {
+        return needs_value(c, o);
+    }
+    return store(c, o, argv[++*at]);
+}
+
+static const option_spec *letter_option(char letter, unsigned mask)
+{
+    for (const option_spec *o = option_table; o->name; o++) {
+        if (o->letter == letter && o->commands & mask) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/** -q, -vv, -o FILE, -oFILE. */
+static int short_options(cli *c, unsigned mask, char **argv, int argc, int *at)
+{
+    for (const char *letter = argv[*at] + 1; *letter; letter++) {
+        const option_spec *o = letter_option(*letter, mask);
+        if (!o) {
+            char where[8];
+            snprintf(where, sizeof where, "-%c", *letter);
+            return cli_fail(c, "E_OPTION", where, "--help lists the options", "unknown option %s",
+                            where);
+        }
+        if (!option_takes_value(o)) {
+            (void)store(c, o, "");
+            continue;
+        }
+        if (letter[1]) {
+            return store(c, o, letter + 1);
+        }
+        return *at + 1 < argc ? store(c, o, argv[++*at]) : needs_value(c, o);
+    }
+    return 0;
+}
+
+static int unknown_command(const cli *c, const char *name)
+{
+    char hint[160];
+    const char *near = nearest_command(name);
+    snprintf(hint, sizeof hint, "%s%s",
+             near ? "did you mean fourge " : "fourge help lists the commands", near ? near : "");
+    return cli_fail(c, "E_OPTION", name, hint, "there is no command '%s'", name);
+}
+
+static int argument(cli *c, const char *text)
+{
+    if (!c->command) {
+        c->command = find_command(text);
+        return c->command ? 0 : unknown_command(c, text);
+    }
+    if (c->command->bit == CMD_LATER) {
+        return 0;
+    }
+    if (c->n_arguments >= c->command->max_arguments) {
+        return cli_fail(c, "E_OPTION", text,
+                        "quote a formula, so that the shell hands it on in one piece",
+                        "fourge %s takes %s%s, and '%s' is one too many", c->command->name,
+                        *c->command->arguments ? c->command->arguments : "no arguments",
+                        *c->command->arguments ? "" : " beside options", text);
+    }
+    c->arguments[c->n_arguments++] = text;
+    return 0;
+}
+
+/** What the commands that are not built yet take is not known; of their options only --help is read. */
+static int read_line(cli *c, int argc, char **argv)
+{
+    int options_end = 0;
+    for (int i = 1; i < argc; i++) {
+        const unsigned mask = c->command ? c->command->bit : CMD_ALL;
+        const char *text = argv[i];
+        const int later = c->command && c->command->bit == CMD_LATER;
+        int code;
+        if (options_end || text[0] != '-' || text[1] == '\0') {
+            code = argument(c, text);
+        } else if (strcmp(text, "--") == 0) {
+            options_end = 1;
+            code = 0;
+        } else if (later && strcmp(text, "--help") != 0) {
+            code = 0;
+        } else {
+            code = text[1] == '-' ? long_option(c, mask, argv, argc, &i)
+                                  : short_options(c, mask, argv, argc, &i);
+        }
+        if (code) {
+            return code;
+        }
+    }
+    return 0;
+}
+
+/** Errors of the line itself are JSON too where --format json stands on it, before or after them. */
+static int asks_json(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--format=json") == 0 ||
+            (strcmp(argv[i], "--format") == 0 && i + 1 < argc &&
+             strcmp(argv[i + 1], "json") == 0)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int wants_color(int mode, int descriptor)
+{
+    if (mode != COLOR_AUTO) {
+        return mode == COLOR_ALWAYS;
+    }
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(descriptor) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+}
+
+/** Options that are recognised and not built yet. */
+static int refuse_later(const cli *c)
+{
+    for (const option_spec *o = option_table; o->name; o++) {
+        const char *const *value = (const char *const *)((const char *)&c->set + o->field);
+        if (o->state != OPTION_LATER || !*value) {
+            continue;
+        }
+        if (o->field == offsetof(settings, family) && strcmp(*value, "ols") == 0) {
+            continue;
+        }
+        char where[80];
+        snprintf(where, sizeof where, "--%s", o->name);
+        return cli_fail(c, "E_UNSUPPORTED", where, NULL, "--%s %s is not built yet", o->name,
+                        *value);
+    }
+    return 0;
+}
+
+static int print_version(void)
+{
+    frg_context *ctx = NULL;
+    const char *isa = frg_context_create(&ctx, NULL) == FRG_OK ? frg_isa(ctx) : "?";
+    printf("fourge %s (commit %s)\nBLAS: %s\nCPU level: %s\ndevices: cpu\nlicence: Apache-2.0\n",
+           frg_version(), frg_commit(), frg_blas_name(), isa);
+    frg_context_destroy(ctx);
+    return 0;
+}
+
+static int check_arguments(const cli *c)
+{
+    if (c->n_arguments >= c->command->min_arguments) {
+        return 0;
+    }
+    char hint[160];
+    snprintf(hint, sizeof hint, "fourge %s --help", c->command->name);
+    return cli_fail(c, "E_OPTION", c->command->name, hint,
+                    "fourge %s needs %s, got %d of %d arguments", c->command->name,
+                    c->command->arguments, c->n_arguments, c->command->min_arguments);
+}
+
+int main(int argc, char **argv)
+{
+    static cli c; /* too large for the stack of a small thread; zeroed */
+    c.argc = argc;
+    c.argv = argv;
+    c.program = argc > 0 ? argv[0] : "fourge";
+    c.json_errors = asks_json(argc, argv);
+    settings_defaults(&c.set);
+    c.color_err = wants_color(COLOR_AUTO, STDERR_FILENO);
+    catch_signals();
+    int code = read_line(&c, argc, argv);
+    if (code) {
+        return code;
+    }
+    c.color_err = wants_color(c.set.color, STDERR_FILENO);
+    c.color_out = wants_color(c.set.color, STDOUT_FILENO) && !c.set.output;
+    if (c.set.version) {
+        return print_version();
+    }
+    if (c.set.explain) {
+        return explain_code(&c, c.set.explain);
+    }
+    if (!c.command || c.set.help || c.set.options_json) {
+        return command_help(&c);
+    }
+    code = refuse_later(&c);
+    if (!code) {
+        code = check_arguments(&c);
+    }
+    if (!code) {
+        code = c.command->run(&c);
+        cli_close(&c);
+    }
+    if (fflush(stdout) != 0 && code == 0) {
+        code = 74;
+    }
+    return code;
+}

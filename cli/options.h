@@ -1,0 +1,141 @@
+/* options.h - the table of commands and options, and everything that reads it.
+ *
+ * One row of option_table describes an option completely: name, type, range, place in `settings`, help.  The
+ * parser, --help, the man pages, the completions, the Markdown reference and --options-json are readers of
+ * that table, so that they cannot drift apart.  Solver options point straight into the library's option
+ * structs, whose defaults functions fill them; the default shown in the help is read back from there.
+ */
+#ifndef FOURGE_CLI_OPTIONS_H
+#define FOURGE_CLI_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fourge/fe.h"
+#include "fourge/fourge.h"
+#include "fourge/table.h"
+
+enum { MAX_ARGUMENTS = 4, MAX_NA = 32, MAX_SET = 32 };
+
+typedef enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_MD, FORMAT_TEX } output_format;
+typedef enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_mode;
+typedef enum { PROGRESS_AUTO, PROGRESS_JSON, PROGRESS_NONE } progress_mode;
+
+typedef enum { KEEP_AUTO, KEEP_NO, KEEP_YES } keep_mode;
+
+/** All that the command line can set. */
+typedef struct {
+    frg_context_opts context;
+    frg_fe_opts fe;
+    frg_table_opts table;
+    /* every command */
+    int format, color, progress;
+    int quiet, verbose, help, version, options_json, dry_run, repeat;
+    const char *output, *report, *explain, *checkpoint;
+    /* input tables */
+    const char *delimiter;
+    const char *na[MAX_NA];
+    int n_na;
+    /* fe */
+    const char *save_effects, *save_residuals, *predict, *predictions;
+    const char *family, *offset, *split, *panel;
+    int keep_effects;
+    /* demean */
+    const char *columns, *codes, *weights_file;
+    /* demean and simulate */
+    const char *out;
+    /* simulate and bench */
+    double rows;
+    const char *set[MAX_SET];
+    int n_set;
+    int quick;
+    /* help */
+    const char *man, *completion;
+    int markdown;
+} settings;
+
+typedef enum {
+    KIND_FLAG,   /* int: 1 where given */
+    KIND_COUNT,  /* int: how often given */
+    KIND_TEXT,   /* const char * */
+    KIND_INPUT,  /* const char *, a file that is read */
+    KIND_OUTPUT, /* const char *, a file that is written */
+    KIND_CHOICE, /* int: position in `choices` */
+    KIND_INT,    /* int */
+    KIND_INT64,  /* int64_t */
+    KIND_UINT64, /* uint64_t */
+    KIND_REAL,   /* double */
+    KIND_BYTES,  /* int64_t, suffixes K M G T */
+    KIND_SIZE,   /* size_t, the same suffixes */
+    KIND_LIST, /* const char *[limit], a value each time it is given; `count` is the place of their number */
+    KIND_DEVICE /* frg_device */
+} option_kind;
+
+typedef enum { OPTION_READY, OPTION_LATER } option_state;
+
+/** Commands as bits, to say which options belong to which. */
+typedef enum {
+    CMD_FE = 1,
+    CMD_DEMEAN = 2,
+    CMD_TOUR = 4,
+    CMD_BENCH = 8,
+    CMD_SIMULATE = 16,
+    CMD_DOCTOR = 32,
+    CMD_HELP = 64,
+    CMD_LATER = 128, /* recognised, not built yet */
+    CMD_ALL = 255
+} command_bit;
+
+typedef struct {
+    const char *name;
+    char letter; /* 0: none */
+    option_kind kind;
+    unsigned commands;    /* those that know it */
+    size_t field;         /* in settings */
+    size_t count;         /* in settings; lists alone */
+    int limit;            /* most values of a list */
+    const char *value;    /* how the value is called in the help */
+    const char *choices;  /* "a|b|c" */
+    const char *fallback; /* what the default means, where its value does not say so */
+    double low, high;     /* range; none where both are 0 */
+    int open;             /* 1: low itself is outside, 2: high, 3: both */
+    option_state state;
+    const char *group; /* heading in the help */
+    const char *help;
+} option_spec;
+
+typedef struct cli cli;
+
+typedef struct {
+    const char *name;
+    command_bit bit;
+    const char *arguments; /* "FORMULA DATA" */
+    int min_arguments, max_arguments;
+    const char *summary;
+    const char *description;
+    const char *examples; /* one a line */
+    int (*run)(cli *c);
+} command_spec;
+
+/** Both tables end with a row whose name is NULL. */
+extern const option_spec option_table[];
+extern const command_spec command_table[];
+
+const command_spec *find_command(const char *name);
+/** The option `name` (of `length` bytes, without dashes) of the commands in `mask`, or NULL. */
+const option_spec *find_option(const char *name, size_t length, unsigned mask);
+const char *nearest_option(const char *name, size_t length, unsigned mask);
+const char *nearest_command(const char *name);
+
+void settings_defaults(settings *s);
+/** Stores a value; returns NULL, or what was expected ("a whole number in 1 .. 32"), in `expected`. */
+const char *option_store(const option_spec *o, settings *s, const char *value, char expected[256]);
+int option_takes_value(const option_spec *o);
+/** The default as the help shows it; "" where there is none. */
+void option_default_text(const option_spec *o, const settings *defaults, char *text, size_t room);
+/** The value in `s` as text, without the words that explain a default. */
+void option_value_text(const option_spec *o, const settings *s, char *text, size_t room);
+/** The range as text: "1 .. 32", "(0, 1)", ">= 1"; "" where there is none. */
+void option_range_text(const option_spec *o, char *text, size_t room);
+
+#endif
