@@ -130,11 +130,7 @@ typedef struct {
 typedef struct {
     int64_t n, n_factors;
     int64_t levels;       /* sum of the levels of all factors, empty ones left out */
-    int64_t components;   /* connected components of the first two factors' graph (of all levels for Q > 2) */
-    int64_t rank;         /* of D; see rank_exact */
-    int rank_exact;
     const char *method;   /* the last rung used: "closed form", "cg rows", "cg cells", "cg explicit", "direct", ... */
-    const char *dof;      /* how the rank was counted: "exact", "pairwise", ... */
     size_t plan_bytes;    /* held by the plan */
     size_t factor_bytes;  /* of these, a built factor's */
 } frg_demean_report;
@@ -158,6 +154,17 @@ FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_
  *  code (empty codes left out); slopes follow their factor's intercepts.  Not unique; see frg_fe_effects. */
 FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha);
 FRG_API frg_demean_report frg_demean_get_report(const frg_demean *d);
+
+/** The rank of D: what the effects absorb. */
+typedef struct {
+    int64_t rank;
+    int exact;          /* 0: an upper bound */
+    const char *method; /* "exact", "pairwise", "firstpair", "naive" */
+    int64_t components; /* connected components of all levels */
+} frg_demean_rank;
+/** Counts by opts.dof; a pass over the rows for each pair of factors, and the direct factor where the exact
+ *  rank of three or more factors is asked for (E_TOO_BIG where fill_cap forbids it). */
+FRG_API FRG_MUST_USE frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out);
 FRG_API void frg_demean_destroy(frg_demean *d);
 /** Bounds before the work: bytes of the plan, and with the largest factor allowed. */
 FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, int64_t n, int64_t n_factors, int64_t p,

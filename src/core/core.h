@@ -83,6 +83,9 @@ void frgi_free(frg_context *ctx, void **p);
     frgi_resize((ctx), (void **)(p), frgi_mul((size_t)(count), sizeof **(p)), (what))
 #define DROP(ctx, p) frgi_free((ctx), (void **)(p))
 
+/** Bytes the context may hold in all: its limit, or the machine's physical memory where it has none. */
+size_t frgi_memory_allowed(const frg_context *ctx);
+
 /** An arena: one block, carved.  Layout code runs twice over one text, first with a NULL base to
  *  measure, then to carve:
  *

@@ -1,0 +1,259 @@
+/* fe_cg.c - the recurrence of fe_cg.h (Hestenes and Stiefel 1952), column by column in a block.
+ *
+ *     q = S p,  alpha = rho / p'q,  a += alpha p,  r -= alpha q,  rho' = r'M^-1 r,  p = M^-1 r + (rho'/rho) p
+ *
+ * b'a grows by alpha rho a step; what is left of the within sum of squares is the demeaned column's, which
+ * gives the scale of the stopping test without touching a row.  The coefficients alpha and beta are the
+ * Lanczos matrix of M^-1 S; its smallest eigenvalue bounds the error (error_bound of fourge/fe.h).
+ */
+#include "fe/fe_cg.h"
+
+#include <math.h>
+#include <string.h>
+
+static void layout_sums(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
+{
+    w->sums = TAKE(a, double, (fe_pieces(n) + 1) * FE_SUMS * lanes);
+    w->history = TAKE(a, double, (int64_t)2 * FE_HISTORY * lanes);
+}
+
+void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
+{
+    double **const vectors[] = {&w->x, &w->r, &w->p, &w->q, &w->z};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        *vectors[i] = TAKE(a, double, frgi_mul((size_t)n, (size_t)lanes));
+    }
+    layout_sums(a, n, lanes, w);
+}
+
+/** Everything one run carries. */
+typedef struct {
+    const fe_system *s;
+    const fe_coef_ops *ops;
+    const fe_cg_work *w;
+    int lanes, threads;
+    int64_t n, pieces;
+} cg;
+
+static inline int64_t piece_end(const cg *c, int64_t piece)
+{
+    const int64_t end = (piece + 1) * FE_PIECE;
+    return end < c->n ? end : c->n;
+}
+
+#define FOR_PIECES(c, piece)                                                                       \
+    _Pragma("omp parallel for num_threads((c)->threads) schedule(static) if ((c)->pieces > "       \
+            "4)") for (int64_t piece = 0; piece < (c)->pieces; piece++)
+
+/** total[k] = p_k . q_k */
+static void dots(const cg *c, const double *p, const double *q, double *total)
+{
+    FOR_PIECES(c, i)
+    {
+        c->ops->dot(i * FE_PIECE, piece_end(c, i), p, q, c->w->sums + i * c->lanes);
+    }
+    memset(total, 0, (size_t)c->lanes * sizeof *total);
+    for (int64_t i = 0; i < c->pieces; i++) {
+        for (int k = 0; k < c->lanes; k++) {
+            total[k] += c->w->sums[i * c->lanes + k];
+        }
+    }
+}
+
+/** sums[FE_SUM_..][k] over all pieces */
+static void update(const cg *c, const double *alpha, double sums[FE_SUMS][FE_MAX_LANES])
+{
+    const fe_cg_work *w = c->w;
+    const int64_t stride = FE_SUMS * c->lanes;
+    FOR_PIECES(c, i)
+    {
+        c->ops->update(i * FE_PIECE, piece_end(c, i), alpha, w->p, w->q, c->s->inverse_diag,
+                       c->s->level_inverse, w->x, w->r, w->sums + i * stride);
+    }
+    memset(sums, 0, FE_SUMS * sizeof *sums);
+    for (int64_t i = 0; i < c->pieces; i++) {
+        const double *piece = w->sums + i * stride;
+        for (int k = 0; k < c->lanes; k++) {
+            const double top = piece[FE_SUM_TOP * c->lanes + k];
+            sums[FE_SUM_RHO][k] += piece[FE_SUM_RHO * c->lanes + k];
+            sums[FE_SUM_GRADIENT][k] += piece[FE_SUM_GRADIENT * c->lanes + k];
+            sums[FE_SUM_TOP][k] = top > sums[FE_SUM_TOP][k] ? top : sums[FE_SUM_TOP][k];
+        }
+    }
+}
+
+static void direction(const cg *c, const double *beta)
+{
+    const double *d = c->s->precondition ? NULL : c->s->inverse_diag;
+    const double *z = c->s->precondition ? c->w->z : c->w->r;
+    FOR_PIECES(c, i)
+    {
+        c->ops->direction(i * FE_PIECE, piece_end(c, i), beta, d, z, c->w->p);
+    }
+}
+
+/** rho = r'M^-1 r where the preconditioner is a callback; the Jacobi one comes with the update. */
+static void precondition(const cg *c, double *rho)
+{
+    if (c->s->precondition) {
+        c->s->precondition(c->s->precondition_data, c->lanes, c->w->r, c->w->z);
+        dots(c, c->w->r, c->w->z, rho);
+    }
+}
+
+/** Is the column's residual at the target?  Half the tolerance, so that the audit will agree.  The energy
+ *  left is a difference: below 1e-13 of the total it is rounding, the column is absorbed or nearly so, and
+ *  the level means have to go down to their own rounding floor. */
+static int at_target(const fe_cg_target *t, double energy, double gradient, double top)
+{
+    if (!(t->mass > 0) || top == 0) {
+        return 1;
+    }
+    const double left = t->within - energy, noise = 1e-13 * t->total;
+    const double mean = 0.5 * t->tol * sqrt((left > noise ? left : noise) / t->mass);
+    return top <= (mean > t->floor ? mean : t->floor) &&
+           sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
+}
+
+/** Smallest eigenvalue of the Lanczos matrix
+ *      T_jj = 1/alpha_j + beta_(j-1)/alpha_(j-1),   T_(j,j+1) = sqrt(beta_j)/alpha_j
+ *  by bisection on the signs of the pivots of T - t I. */
+static double smallest_ritz(const double *history, int lanes, int lane, int64_t steps)
+{
+    const int64_t m = steps < FE_HISTORY ? steps : FE_HISTORY;
+    if (m == 0) {
+        return NAN;
+    }
+#define ALPHA(j) history[(2 * (j)) * lanes + lane]
+#define BETA(j)  history[(2 * (j) + 1) * lanes + lane]
+    double low = 0, high = INFINITY;
+    for (int64_t j = 0; j < m; j++) {
+        const double diagonal = 1 / ALPHA(j) + (j > 0 ? BETA(j - 1) / ALPHA(j - 1) : 0);
+        high = diagonal < high ? diagonal : high;
+    }
+    for (int round = 0; round < 60 && high - low > 1e-6 * high; round++) {
+        const double t = 0.5 * (low + high);
+        double pivot = 1;
+        int negative = 0;
+        for (int64_t j = 0; j < m && !negative; j++) {
+            const double off = j > 0 ? BETA(j - 1) / (ALPHA(j - 1) * ALPHA(j - 1)) : 0;
+            pivot = 1 / ALPHA(j) + (j > 0 ? BETA(j - 1) / ALPHA(j - 1) : 0) - t - off / pivot;
+            negative = pivot <= 0;
+        }
+        *(negative ? &high : &low) = t;
+    }
+    return high;
+#undef ALPHA
+#undef BETA
+}
+
+static void finish(const cg *c, const double *first_rho, const double *rho, fe_cg_column *column)
+{
+    for (int k = 0; k < c->lanes; k++) {
+        fe_cg_column *col = &column[k];
+        col->lambda = smallest_ritz(c->w->history, c->lanes, k, col->steps);
+        col->rate = col->steps > 0 && first_rho[k] > 0
+                        ? pow(rho[k] / first_rho[k], 0.5 / (double)col->steps)
+                        : 0;
+    }
+}
+
+frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
+                          const fe_cg_work *w, int lanes, int64_t max_steps, const char *phase,
+                          const fe_cg_target *target, fe_cg_column *column)
+{
+    const cg c = {s, ops, w, lanes, frg_threads(ctx), s->n, fe_pieces(s->n)};
+    double zeros[FE_MAX_LANES] = {0}, rho[FE_MAX_LANES], first_rho[FE_MAX_LANES];
+    double sums[FE_SUMS][FE_MAX_LANES];
+    frg_status status = FRG_OK;
+
+    const size_t bytes = (size_t)(c.n * lanes) * sizeof(double);
+    memset(w->x, 0, bytes);
+    memset(w->p, 0, bytes);
+    memset(w->q, 0, bytes);
+    update(&c, zeros, sums); /* a step of length 0: the sums of the start */
+    memcpy(rho, sums[FE_SUM_RHO], sizeof rho);
+    precondition(&c, rho);
+    memcpy(first_rho, rho, sizeof rho);
+    int running = 0;
+    for (int k = 0; k < lanes; k++) {
+        const int done = at_target(&target[k], 0, sums[FE_SUM_GRADIENT][k], sums[FE_SUM_TOP][k]);
+        column[k] = (fe_cg_column){.done = done};
+        running += !done;
+    }
+    direction(&c, zeros);
+
+    for (int64_t step = 0; running > 0 && step < max_steps; step++) {
+        double curvature[FE_MAX_LANES], alpha[FE_MAX_LANES] = {0}, beta[FE_MAX_LANES] = {0};
+        double next[FE_MAX_LANES];
+        s->times(s->data, lanes, w->p, w->q);
+        dots(&c, w->p, w->q, curvature);
+        for (int k = 0; k < lanes; k++) {
+            const bool moves = !column[k].done && curvature[k] > 0 && rho[k] > 0;
+            alpha[k] = moves ? rho[k] / curvature[k] : 0;
+            column[k].energy += alpha[k] * rho[k];
+        }
+        update(&c, alpha, sums);
+        memcpy(next, sums[FE_SUM_RHO], sizeof next);
+        precondition(&c, next);
+        running = 0;
+        double worst = 0;
+        for (int k = 0; k < lanes; k++) {
+            if (column[k].done) {
+                continue;
+            }
+            if (alpha[k] == 0) { /* nothing left in the range of S: as good as it gets */
+                column[k].done = 1;
+                continue;
+            }
+            beta[k] = next[k] / rho[k];
+            if (step < FE_HISTORY) {
+                w->history[2 * step * lanes + k] = alpha[k];
+                w->history[(2 * step + 1) * lanes + k] = beta[k];
+            }
+            rho[k] = next[k];
+            column[k].steps = step + 1;
+            column[k].done = at_target(&target[k], column[k].energy, sums[FE_SUM_GRADIENT][k],
+                                       sums[FE_SUM_TOP][k]);
+            running += !column[k].done;
+            const double relative = sqrt(sums[FE_SUM_GRADIENT][k] / target[k].total);
+            worst = relative > worst ? relative : worst;
+        }
+        direction(&c, beta);
+        const frg_progress report = {.solver = "fe",
+                                     .phase = phase,
+                                     .done = step + 1,
+                                     .total = max_steps,
+                                     .residual = worst,
+                                     .target = target[0].tol};
+        status = frgi_heartbeat(ctx, &report);
+        if (status != FRG_OK) {
+            break;
+        }
+    }
+    finish(&c, first_rho, rho, column);
+    return status;
+}
+
+#define TABLE(level) extern const fe_coef_ops frgi_fe_coef_table_##level[FE_LANE_KINDS];
+#pragma GCC visibility push(hidden)
+TABLE(plain)
+#if FOURGE_LEVELS > 1
+TABLE(v2)
+TABLE(v3)
+TABLE(v4)
+#endif
+#pragma GCC visibility pop
+
+const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int kind)
+{
+    static const fe_coef_ops *const tables[ISA_COUNT] = {
+        [ISA_PLAIN] = frgi_fe_coef_table_plain,
+#if FOURGE_LEVELS > 1
+        [ISA_V2] = frgi_fe_coef_table_v2,
+        [ISA_V3] = frgi_fe_coef_table_v3,
+        [ISA_V4] = frgi_fe_coef_table_v4,
+#endif
+    };
+    return &tables[isa][kind];
+}

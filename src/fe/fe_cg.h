@@ -1,0 +1,92 @@
+/* fe_cg.h - preconditioned conjugate gradients on the Schur complement S, for a block of columns.
+ *
+ *     S a = b,   b in the range of S,   preconditioner M^-1: Jacobi (1 / diag) or a callback
+ *
+ * Columns run side by side and are independent: a column that has stopped is frozen (its step is 0).  Its
+ * recurrence residual r divided by the level weights is the level mean of the demeaned column, so the
+ * recurrence stops on what the audit will measure.
+ */
+#ifndef FRGI_FE_CG_H
+#define FRGI_FE_CG_H
+
+#include "core/core.h"
+#include "fe/fe_rows.h"
+
+#pragma GCC visibility push(hidden)
+
+/** y <- A a for n x lanes vectors */
+typedef void (*fe_product)(const void *data, int lanes, const double *a, double *y);
+
+typedef struct {
+    int64_t n;
+    fe_product times;
+    const void *data;
+    const double *inverse_diag; /* n: Jacobi; used where precondition is NULL */
+    fe_product precondition;    /* z <- M^-1 r */
+    const void *precondition_data;
+    const double *level_inverse; /* n: 1 / N_l, for the stopping test */
+} fe_system;
+
+/** When a column's residual is small enough, in the units of the column. */
+typedef struct {
+    double mass;   /* sum of the weights */
+    double within; /* sum of squares that the remaining energy is taken from */
+    double total;  /* sum of squares about the mean */
+    double tol;
+    double floor; /* level means below it are rounding */
+} fe_cg_target;
+
+typedef struct {
+    int64_t steps;
+    int done;      /* reached the target */
+    double energy; /* b'a so far: what the iterate has taken from `within` */
+    double rate;   /* mean contraction of the residual a step */
+    double lambda; /* smallest Ritz value of M^-1 S; NaN before the first step */
+} fe_cg_column;
+
+/** The coefficient passes of one CPU level and width, over coefficients begin .. end-1. */
+typedef struct {
+    /** sum += p . q */
+    void (*dot)(int64_t begin, int64_t end, const double *p, const double *q, double *sum);
+    /** x += alpha p, r -= alpha q;  rho += r . d r,  gradient += r . r / N,  top = max |r| / N */
+    void (*update)(int64_t begin, int64_t end, const double *alpha, const double *p,
+                   const double *q, const double *d, const double *level_inverse, double *x,
+                   double *r, double *sums);
+    /** p <- d r + beta p  (d NULL: p <- z + beta p, with z in place of r) */
+    void (*direction)(int64_t begin, int64_t end, const double *beta, const double *d,
+                      const double *r, double *p);
+    /** y <- A a over rows begin .. end-1 of a CSR matrix */
+    void (*spmv)(int64_t begin, int64_t end, const int64_t *starts, const int32_t *columns,
+                 const double *values, const double *a, double *y);
+} fe_coef_ops;
+
+const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int kind);
+
+/** Sums of one piece as `update` leaves them. */
+enum { FE_SUM_RHO, FE_SUM_GRADIENT, FE_SUM_TOP, FE_SUMS };
+
+typedef struct {
+    double *x, *r, *p, *q; /* n x lanes */
+    double *z;             /* n x lanes, where there is a preconditioner callback */
+    double *sums;          /* pieces x FE_SUMS x lanes */
+    double *history;       /* 2 x FE_HISTORY x lanes: alpha and beta, for the Ritz values */
+} fe_cg_work;
+enum { FE_HISTORY = 256 };
+
+void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);
+/** Runs on w->r = b, w->x = 0 until every column is done or has made max_steps steps.  phase names the
+ *  operator in the progress reports.  Returns FRG_OK, or the heartbeat's status. */
+FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
+                                       const fe_cg_work *w, int lanes, int64_t max_steps,
+                                       const char *phase, const fe_cg_target *target,
+                                       fe_cg_column *column);
+
+/** Pieces of the coefficients: a function of n alone, so that sums have one order. */
+enum { FE_PIECE = 4096 };
+static inline int64_t fe_pieces(int64_t n)
+{
+    return (n + FE_PIECE - 1) / FE_PIECE;
+}
+
+#pragma GCC visibility pop
+#endif

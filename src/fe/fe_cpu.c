@@ -1,0 +1,75 @@
+/* fe_cpu.c - the steps of the fixed-effects room for one CPU level: one text, two column types, four widths.
+ *
+ * Compiled once per level with -DISA=plain, v2, v3, v4; each compilation exports one table.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fe/fe_cg.h"
+#include "fe/fe_rows.h"
+
+#define INLINE         static inline __attribute__((always_inline))
+#define CAT3_(a, b, c) a##_##b##_##c
+#define CAT3(a, b, c)  CAT3_(a, b, c)
+#define CAT2_(a, b)    a##_##b
+#define CAT2(a, b)     CAT2_(a, b)
+#define FN(name)       CAT2(name, LANES)
+#define RN(name)       CAT3(name, SUF, LANES)
+
+typedef double vec1 __attribute__((vector_size(8)));
+typedef int64_t mask1 __attribute__((vector_size(8)));
+typedef double vec2 __attribute__((vector_size(16)));
+typedef int64_t mask2 __attribute__((vector_size(16)));
+typedef double vec4 __attribute__((vector_size(32)));
+typedef int64_t mask4 __attribute__((vector_size(32)));
+typedef double vec8 __attribute__((vector_size(64)));
+typedef int64_t mask8 __attribute__((vector_size(64)));
+
+#define LANES 1
+#define vec   vec1
+#define mask  mask1
+#include "fe/fe_both.tmpl.h"
+#undef LANES
+#undef vec
+#undef mask
+#define LANES 2
+#define vec   vec2
+#define mask  mask2
+#include "fe/fe_both.tmpl.h"
+#undef LANES
+#undef vec
+#undef mask
+#define LANES 4
+#define vec   vec4
+#define mask  mask4
+#include "fe/fe_both.tmpl.h"
+#undef LANES
+#undef vec
+#undef mask
+#define LANES 8
+#define vec   vec8
+#define mask  mask8
+#include "fe/fe_both.tmpl.h"
+
+#define ROW_OPS(suf, lanes)                                                                        \
+    {                                                                                              \
+        .rhs = rhs_##suf##_##lanes, .residual = residual_##suf##_##lanes, .apply = apply_##lanes   \
+    }
+#define TYPE_OPS(suf)                                                                              \
+    {                                                                                              \
+        ROW_OPS(suf, 1), ROW_OPS(suf, 2), ROW_OPS(suf, 4), ROW_OPS(suf, 8)                         \
+    }
+
+#define COEF_OPS(lanes)                                                                            \
+    {                                                                                              \
+        .dot = dot_##lanes, .update = update_##lanes, .direction = direction_##lanes,              \
+        .spmv = spmv_##lanes                                                                       \
+    }
+
+#pragma GCC visibility push(hidden)
+extern const fe_row_ops CAT2(frgi_fe_row_table, ISA)[2][FE_LANE_KINDS];
+extern const fe_coef_ops CAT2(frgi_fe_coef_table, ISA)[FE_LANE_KINDS];
+#pragma GCC visibility pop
+const fe_row_ops CAT2(frgi_fe_row_table, ISA)[2][FE_LANE_KINDS] = {TYPE_OPS(f64), TYPE_OPS(f32)};
+const fe_coef_ops CAT2(frgi_fe_coef_table, ISA)[FE_LANE_KINDS] = {COEF_OPS(1), COEF_OPS(2),
+                                                                  COEF_OPS(4), COEF_OPS(8)};

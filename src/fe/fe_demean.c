@@ -1,0 +1,652 @@
+/* fe_demean.c - the public demeaner: plan, run, judge, refine, report.
+ *
+ * A run takes the columns in blocks.  For each block the story is (letters of fe_rows.h):
+ *
+ *     b   = D_r' W (I - P_1) x            one pass over the rows, with the moments of x
+ *     S a = b                             the ladder, on vectors of the other factors' levels alone
+ *     r   = (I - P_1)(x - D_r a)          the second pass writes the result and scatters it by level:
+ *     s   = D_r' W r                      the audit, and the right-hand side of a refinement
+ *
+ * Nothing is claimed that s does not show.  A column that fails the test is refined alone: solve S da = s,
+ * r <- (I - P_1)(r - D_r da), at most MAX_ROUNDS times, going one rung further when a round gained little.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "fe/fe_graph.h"
+#include "fe/fe_ladder.h"
+
+enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12 };
+static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
+static const double ABSORBED = 1e-9; /* ||r|| of the centred input: spec of the demeaned column */
+static const double TOL_F32 =
+    3.6e-7; /* three roundings of float32: what float32 columns can reach */
+static const double LARGEST = 1e150; /* of a value: its square times the rows must be finite */
+
+/** The effects of one block of columns, kept after the run. */
+typedef struct {
+    int64_t first_column;
+    int live, kind;
+    double *unit; /* n_units x lanes */
+    double *coef; /* n_coef x lanes */
+} block_effects;
+
+struct frg_demean {
+    frg_context *ctx;
+    frg_demean_opts opts;
+    fe_rows rows;
+    fe_ladder *ladder;
+    /* memory of the run, grown by the first run of a shape and kept */
+    int64_t columns; /* the shape it was laid out for */
+    int n_blocks;
+    frgi_arena arena;
+    fe_block_work work[FE_LANE_KINDS]; /* by kind */
+    double *refined_unit;              /* n_units: the units' part of a refinement */
+    block_effects *blocks;
+    double setup_seconds;
+};
+
+/* ---- options and plan --------------------------------------------------------------------------- */
+
+void frg_demean_defaults(frg_demean_opts *o, size_t struct_size)
+{
+    const frg_demean_opts defaults = {
+        .struct_size = struct_size, .tol = 1e-10, .max_iter = 1000, .block = 8};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+}
+
+static frg_status check_opts(frg_context *ctx, const frg_demean_opts *o)
+{
+#define OPTION(condition, ...)                                                                     \
+    if (!(condition)) {                                                                            \
+        FAIL(ctx, E_OPTION, __VA_ARGS__);                                                          \
+    }
+    OPTION(o->tol > 0 && o->tol < 1, "tol must lie in (0, 1), got %g", o->tol)
+    OPTION(o->max_iter >= 1, "max_iter must be at least 1, got %lld", (long long)o->max_iter)
+    OPTION(o->block >= 1 && o->block <= 32, "block must lie in 1 .. 32, got %d", o->block)
+    OPTION(o->cond_limit >= 0, "cond_limit must be >= 0, got %g", o->cond_limit)
+    OPTION((unsigned)o->method <= FRG_FE_MAP, "method %d is not known", (int)o->method)
+    OPTION((unsigned)o->precond <= FRG_FE_PRECOND_AC, "precond %d is not known", (int)o->precond)
+    OPTION((unsigned)o->dtype <= FRG_FE_F32, "dtype %d is not known", (int)o->dtype)
+    OPTION((unsigned)o->dof <= FRG_DOF_EXACT, "dof %d is not known", (int)o->dof)
+#undef OPTION
+    if (o->method == FRG_FE_MAP) {
+        FAIL(ctx, E_UNSUPPORTED, "method map is not built yet");
+    }
+    if (o->precond == FRG_FE_PRECOND_SCHWARZ) {
+        FAIL(ctx, E_UNSUPPORTED, "precond schwarz is not built yet");
+    }
+    return FRG_OK;
+}
+
+frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
+                             const frg_array *weights, const frg_slope *slopes, int n_slopes,
+                             uint64_t no_intercept, const frg_demean_opts *o)
+{
+    if (!out || !ctx) {
+        return FRG_BAD_ARG;
+    }
+    *out = NULL;
+    const double began = frgi_seconds();
+    frg_demean_opts opts;
+    frg_demean_defaults(&opts, sizeof opts);
+    if (o) {
+        frgi_take_opts(&opts, sizeof opts, o);
+    }
+    TRY(check_opts(ctx, &opts));
+    TRY(frgi_array_check(ctx, &codes, "codes", 2, 1u << FRG_I32));
+    REQUIRE(ctx, codes.shape[1] >= 1 && codes.shape[1] <= MAX_FACTORS,
+            "codes must have 1 .. %d columns, got %lld", MAX_FACTORS, (long long)codes.shape[1]);
+    if (weights) {
+        TRY(frgi_array_check(ctx, weights, "weights", 1, 1u << FRG_F64));
+        if (weights->shape[0] != codes.shape[0]) {
+            FAIL(ctx, E_SHAPE, "weights has %lld rows, codes has %lld",
+                 (long long)weights->shape[0], (long long)codes.shape[0]);
+        }
+    }
+    if (opts.dtype == FRG_FE_MIXED) {
+        FAIL(ctx, E_UNSUPPORTED, "dtype mixed is not built yet");
+    }
+    if (opts.dtype == FRG_FE_F32 && opts.tol < TOL_F32) {
+        frgi_warn(ctx, W_TOL_RAISED, "tol was raised from %g to %g, what float32 can reach",
+                  opts.tol, TOL_F32);
+        opts.tol = TOL_F32;
+    }
+    if (n_slopes > 0 || no_intercept) {
+        (void)slopes;
+        FAIL(ctx, E_UNSUPPORTED, "varying slopes are not built yet");
+    }
+    frg_demean *d;
+    frg_status status;
+    TRY(NEW0(ctx, &d, 1, "plan"));
+    d->ctx = ctx;
+    d->opts = opts;
+    TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
+    TRY_TO(failed, frgi_fe_ladder_create(&d->ladder, ctx, &d->rows, &d->opts));
+    d->setup_seconds = frgi_seconds() - began;
+    *out = d;
+    return FRG_OK;
+failed:
+    frg_demean_destroy(d);
+    return status;
+}
+
+void frg_demean_destroy(frg_demean *d)
+{
+    if (!d) {
+        return;
+    }
+    frg_context *ctx = d->ctx;
+    frgi_arena_close(&d->arena, ctx);
+    if (d->ladder) {
+        frgi_fe_ladder_destroy(d->ladder, ctx);
+    }
+    frgi_fe_rows_destroy(&d->rows, ctx);
+    DROP(ctx, &d);
+}
+
+/* ---- memory of a run ---------------------------------------------------------------------------- */
+
+/** Widths the columns are cut into: 8, 4, 2, 1, with one or two lanes idle where that saves a pass. */
+static int next_width(int64_t left, int block, int *kind)
+{
+    static const struct {
+        int64_t from;
+        int take, kind;
+    } cuts[] = {{7, 8, 3}, {3, 4, 2}, {2, 2, 1}, {1, 1, 0}};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        if (left >= cuts[i].from && block >= (cuts[i].take < left ? cuts[i].take : left)) {
+            *kind = cuts[i].kind;
+            return (int)(cuts[i].take < left ? cuts[i].take : left);
+        }
+    }
+    *kind = 0;
+    return 1;
+}
+
+static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
+{
+    const fe_rows *g = &d->rows;
+    bool used[FE_LANE_KINDS] = {[0] = true}; /* refinements go column by column */
+    d->n_blocks = 0;
+    d->blocks = TAKE(a, block_effects, p);
+    for (int64_t c = 0; c < p;) {
+        int kind;
+        const int live = next_width(p - c, d->opts.block, &kind);
+        double *unit = TAKE(a, double, g->n_units << kind);
+        double *coef = TAKE(a, double, g->n_coef << kind);
+        if (a->base) {
+            d->blocks[d->n_blocks] = (block_effects){c, live, kind, unit, coef};
+        }
+        used[kind] = true;
+        d->n_blocks++;
+        c += live;
+    }
+    for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
+        if (used[kind]) {
+            frgi_fe_block_work_layout(a, g, 1 << kind, &d->work[kind]);
+        }
+    }
+    d->refined_unit = TAKE(a, double, g->n_units);
+}
+
+static frg_status prepare_run(frg_demean *d, int64_t p)
+{
+    if (d->arena.base && d->columns == p) {
+        return FRG_OK;
+    }
+    frgi_arena fresh = {0};
+    frgi_arena_close(&d->arena, d->ctx);
+    lay_out_run(&fresh, d, p);
+    TRY(frgi_arena_open(&fresh, d->ctx, "work memory of the demeaner"));
+    d->arena = fresh;
+    lay_out_run(&d->arena, d, p);
+    d->columns = p;
+    return FRG_OK;
+}
+
+/* ---- judging a column --------------------------------------------------------------------------- */
+
+/** What is known of one column in the course of its run. */
+typedef struct {
+    double mass, total, within; /* sums of w, w (x - mean)^2, w (x - unit mean)^2 */
+    double top;                 /* largest |x| */
+    double effect;              /* largest |effect| */
+    double scale;               /* power of two that brings the column near 1 */
+    double epsilon;             /* of the column's type */
+    double lambda;
+    int rounds;
+} column_state;
+
+static column_state study_column(const fe_moments *m, int k, double epsilon)
+{
+    const double mass = m->weight[k];
+    const double total = mass > 0 ? m->square[k] - m->sum[k] / mass * m->sum[k] : 0;
+    column_state c = {.mass = mass,
+                      .total = total > m->within[k] ? total : m->within[k],
+                      .within = m->within[k],
+                      .top = m->top[k],
+                      .epsilon = epsilon,
+                      .lambda = NAN};
+    const double size = mass > 0 ? sqrt(c.total / mass) : 0;
+    c.scale = size > 0 ? ldexp(1, -ilogb(size)) : 1;
+    return c;
+}
+
+/** Rounding floor of a level mean: 64 roundings of the column's type. */
+static double rounding_floor(const column_state *c)
+{
+    return 64 * c->epsilon * (c->top + c->effect);
+}
+
+/** The largest level mean over the coefficients, where it is, and the sum of s^2 / N. */
+typedef struct {
+    double mean, gradient;
+    int64_t worst;
+} coef_audit;
+
+static coef_audit audit_coefficients(const fe_rows *g, const double *s, int lanes, int k)
+{
+    coef_audit a = {.worst = -1};
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        const double v = s[l * lanes + k], mean = fabs(v) * g->level_inverse[l];
+        a.gradient += v * v * g->level_inverse[l];
+        a.worst = mean > a.mean ? l : a.worst;
+        a.mean = mean > a.mean ? mean : a.mean;
+    }
+    return a;
+}
+
+static int32_t label_of(const fe_factor *f, int64_t level)
+{
+    return f->label ? f->label[level] : (int32_t)level;
+}
+
+static void name_worst(const fe_rows *g, const coef_audit *a, int64_t worst_unit, bool is_unit,
+                       frg_demean_column *out)
+{
+    if (is_unit || a->worst < 0) {
+        const int64_t level = g->unit_level ? g->unit_level[worst_unit] : worst_unit;
+        out->worst_factor = g->unit_factor;
+        out->worst_level = label_of(&g->factor[g->unit_factor], level);
+        return;
+    }
+    for (int q = 0; q < g->n_factors; q++) {
+        const fe_factor *f = &g->factor[q];
+        if (f->first >= 0 && a->worst >= f->first && a->worst < f->first + f->levels) {
+            out->worst_factor = q;
+            out->worst_level = label_of(f, a->worst - f->first);
+        }
+    }
+}
+
+/** Fills the certificate of a column from the sums that the last pass left. */
+static void judge(const frg_demean *d, const column_state *c, const fe_unit_audit *u, int k,
+                  const double *s, int lanes, frg_demean_column *out)
+{
+    const fe_rows *g = &d->rows;
+    const coef_audit a = audit_coefficients(g, s, lanes, k);
+    const double mean = a.mean > u->mean[k] ? a.mean : u->mean[k];
+    const double gradient = sqrt(a.gradient + u->gradient[k]);
+    const double size = c->mass > 0 ? sqrt(u->square[k] / c->mass) : 0;
+    const double input = c->mass > 0 ? sqrt(c->total / c->mass) : 0;
+    out->absorbed = size <= ABSORBED * input || size <= 16 * c->epsilon * (c->top + c->effect);
+    const double scale = out->absorbed ? input : size;
+    out->audit = mean > 0 && scale > 0 ? mean / scale : 0;
+    out->gradient =
+        gradient > 0 && c->total > 0 ? gradient / (sqrt(g->n_factors) * sqrt(c->total)) : 0;
+    out->error_bound =
+        c->lambda > 0 && c->total > 0 ? gradient / sqrt(c->lambda * c->total) : (double)NAN;
+    const bool at_floor = mean <= rounding_floor(c);
+    if (at_floor &&
+        input <= rounding_floor(c)) { /* a constant: what is left of it is rounding alone */
+        out->audit = out->gradient = 0;
+    }
+    out->converged =
+        (out->gradient <= d->opts.tol || at_floor) && (out->audit <= d->opts.tol || at_floor);
+    name_worst(g, &a, u->worst[k], u->mean[k] >= a.mean, out);
+}
+
+/* ---- a run -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    frg_demean *d;
+    frg_array in, out;
+    int f32;
+    frg_demean_column *columns;
+    frg_status stopped; /* the heartbeat's word, once it has spoken */
+} run;
+
+static fe_block block_of(const frg_array *a, int64_t column, int live)
+{
+    const size_t step = frg_sizeof(a->dtype);
+    return (fe_block){frgi_array_base(a) + column * a->stride[1] * (ptrdiff_t)step, a->stride[0],
+                      a->stride[1], live};
+}
+
+static frg_status refuse_value(frg_context *ctx, const frg_array *in, int64_t column)
+{
+    for (int64_t i = 0; i < in->shape[0]; i++) {
+        const char *p = frgi_array_base(in) + (i * in->stride[0] + column * in->stride[1]) *
+                                                  (ptrdiff_t)frg_sizeof(in->dtype);
+        const double v = in->dtype == FRG_F32 ? (double)*(const float *)(const void *)p
+                                              : *(const double *)(const void *)p;
+        if (!(fabs(v) <= LARGEST)) {
+            frgi_at(ctx, "column %lld, row %lld", (long long)column + 1, (long long)i + 1);
+            FAIL(ctx, E_NOT_FINITE, "column %lld, row %lld holds %g%s", (long long)column + 1,
+                 (long long)i + 1, v, isfinite(v) ? ", which is too large: scale the column" : "");
+        }
+    }
+    FAIL(ctx, E_BUG, "column %lld has moments that are not finite", (long long)column + 1);
+}
+
+static void scale_lanes(double *v, int64_t n, int lanes, const double *factor)
+{
+    for (int64_t l = 0; l < n; l++) {
+        for (int k = 0; k < lanes; k++) {
+            v[l * lanes + k] *= factor[k];
+        }
+    }
+}
+
+static fe_cg_target target_of(const frg_demean *d, const column_state *c, double within)
+{
+    const double s = c->scale;
+    return (fe_cg_target){.mass = c->mass,
+                          .within = within * s * s,
+                          .total = c->total * s * s,
+                          .tol = d->opts.tol,
+                          .floor = 0.25 * rounding_floor(c) * s};
+}
+
+/** Solves S a = w->cg.r for the block, in each column's own scale, and leaves a in w->answer. */
+static void solve_block(run *r, const fe_block_work *w, int kind, int escalate,
+                        const column_state *state, const double *within, int live,
+                        frg_demean_column *columns)
+{
+    frg_demean *d = r->d;
+    const int lanes = 1 << kind;
+    double factor[FE_MAX_LANES], inverse[FE_MAX_LANES];
+    fe_cg_target target[FE_MAX_LANES];
+    fe_cg_column column[FE_MAX_LANES];
+    for (int k = 0; k < lanes; k++) {
+        factor[k] = k < live ? state[k].scale : 0;
+        inverse[k] = k < live ? 1 / state[k].scale : 0;
+        target[k] = k < live ? target_of(d, &state[k], within[k]) : (fe_cg_target){0};
+    }
+    scale_lanes(w->cg.r, d->rows.n_coef, lanes, factor);
+    const frg_status status =
+        frgi_fe_ladder_solve(d->ladder, d->ctx, w, kind, escalate, target, column);
+    r->stopped = status != FRG_OK ? status : r->stopped;
+    scale_lanes(w->answer, d->rows.n_coef, lanes, inverse);
+    for (int k = 0; k < live; k++) {
+        columns[k].iterations += column[k].steps;
+        columns[k].status = column[k].done ? FRG_OK : FRG_MAX_ITER;
+        columns[k].error_bound = column[k].lambda; /* until the judge turns it into the bound */
+    }
+}
+
+static double largest_coefficient(const double *a, int64_t n, int lanes, int k)
+{
+    double top = 0;
+    for (int64_t l = 0; l < n; l++) {
+        top = fabs(a[l * lanes + k]) > top ? fabs(a[l * lanes + k]) : top;
+    }
+    return top;
+}
+
+/** Refines column k of a block alone, so that its bits stay its own. */
+static void refine(run *r, const block_effects *b, int k, column_state *state, double square,
+                   frg_demean_column *report, const double *s)
+{
+    frg_demean *d = r->d;
+    const fe_rows *g = &d->rows;
+    const fe_block_work *w = &d->work[0];
+    const int lanes = 1 << b->kind;
+    const fe_block x = block_of(&r->out, b->first_column + k, 1);
+    int escalate = 0;
+    double before = report->gradient;
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        w->keep[l] = s[l * lanes + k];
+    }
+    while (!report->converged && r->stopped == FRG_OK && state->rounds < MAX_ROUNDS) {
+        memcpy(w->cg.r, w->keep, (size_t)g->n_coef * sizeof(double));
+        const frg_demean_column old = *report;
+        solve_block(r, w, 0, escalate, state, &square, 1, report);
+        state->lambda = report->error_bound < state->lambda || isnan(state->lambda)
+                            ? report->error_bound
+                            : state->lambda;
+        fe_unit_audit audit;
+        frgi_fe_residual(g, frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0), &w->rows,
+                         frg_threads(d->ctx), 1, &x, &x, w->answer, w->keep, d->refined_unit,
+                         &audit);
+        for (int64_t l = 0; l < g->n_coef; l++) {
+            b->coef[l * lanes + k] += w->answer[l];
+        }
+        for (int64_t u = 0; u < g->n_units; u++) {
+            b->unit[u * lanes + k] += d->refined_unit[u];
+        }
+        square = audit.square[0];
+        judge(d, state, &audit, 0, w->keep, 1, report);
+        report->status = report->converged ? FRG_OK : old.status;
+        escalate = report->gradient > 0.5 * before;
+        before = report->gradient;
+        state->rounds++;
+    }
+}
+
+static frg_status run_block(run *r, const block_effects *b)
+{
+    frg_demean *d = r->d;
+    const fe_rows *g = &d->rows;
+    const fe_block_work *w = &d->work[b->kind];
+    const int lanes = 1 << b->kind, threads = frg_threads(d->ctx);
+    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, b->kind);
+    const fe_block x = block_of(&r->in, b->first_column, b->live);
+    const fe_block y = block_of(&r->out, b->first_column, b->live);
+    frg_demean_column *columns = r->columns + b->first_column;
+    column_state state[FE_MAX_LANES];
+    double within[FE_MAX_LANES];
+
+    fe_moments moments;
+    frgi_fe_rhs(g, ops, &w->rows, threads, lanes, &x, w->cg.r, &moments);
+    for (int k = 0; k < b->live; k++) {
+        if (!(moments.top[k] <= LARGEST) || !isfinite(moments.square[k])) {
+            return refuse_value(d->ctx, &r->in, b->first_column + k);
+        }
+        state[k] = study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON);
+        within[k] = state[k].within;
+        columns[k] = (frg_demean_column){.status = FRG_OK, .error_bound = NAN};
+    }
+    if (g->n_coef > 0) {
+        solve_block(r, w, b->kind, 0, state, within, b->live, columns);
+    }
+    memcpy(b->coef, w->answer, (size_t)(g->n_coef * lanes) * sizeof(double));
+    fe_unit_audit audit;
+    frgi_fe_residual(g, ops, &w->rows, threads, lanes, &x, &y, w->answer, w->keep, b->unit, &audit);
+    for (int k = 0; k < b->live; k++) {
+        const double a = largest_coefficient(w->answer, g->n_coef, lanes, k);
+        state[k].effect = a > audit.effect[k] ? a : audit.effect[k];
+        state[k].lambda = columns[k].error_bound;
+        judge(d, &state[k], &audit, k, w->keep, lanes, &columns[k]);
+    }
+    for (int k = 0; k < b->live; k++) {
+        if (!columns[k].converged) {
+            refine(r, b, k, &state[k], audit.square[k], &columns[k], w->keep);
+        }
+    }
+    for (int k = 0; k < b->live; k++) {
+        if (columns[k].converged) {
+            columns[k].status = FRG_OK;
+        } else if (r->stopped != FRG_OK) {
+            columns[k].status = r->stopped;
+        } else if (columns[k].status == FRG_OK) {
+            columns[k].status = FRG_STALLED;
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status check_run(frg_demean *d, const frg_array *in, const frg_array *out)
+{
+    frg_context *ctx = d->ctx;
+    const unsigned floats = 1u << FRG_F64 | 1u << FRG_F32;
+    TRY(frgi_array_check(ctx, in, "in", 2, floats));
+    TRY(frgi_array_check(ctx, out, "out", 2, floats));
+    if (in->dtype != out->dtype) {
+        FAIL(ctx, E_DTYPE, "in holds %s and out %s", frg_dtype_name(in->dtype),
+             frg_dtype_name(out->dtype));
+    }
+    if (in->shape[0] != d->rows.n || out->shape[0] != in->shape[0] ||
+        out->shape[1] != in->shape[1]) {
+        FAIL(ctx, E_SHAPE, "the plan has %lld rows, in is %lld x %lld, out is %lld x %lld",
+             (long long)d->rows.n, (long long)in->shape[0], (long long)in->shape[1],
+             (long long)out->shape[0], (long long)out->shape[1]);
+    }
+    return FRG_OK;
+}
+
+/** Worse statuses first: the run's status is the worst column's. */
+static int severity(frg_status s)
+{
+    static const frg_status order[] = {FRG_OK, FRG_STALLED, FRG_MAX_ITER, FRG_TIME_LIMIT,
+                                       FRG_INTERRUPTED};
+    int i = 0;
+    while (i < 4 && order[i] != s) {
+        i++;
+    }
+    return i;
+}
+
+frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean_column columns[],
+                          frg_info *info)
+{
+    if (!d) {
+        return FRG_BAD_ARG;
+    }
+    const double began = frgi_seconds();
+    frgi_run_begins(d->ctx);
+    frg_info summary = {
+        .objective = (double)NAN, .setup_seconds = d->setup_seconds, .device_name = "cpu"};
+    frg_demean_column *reports = NULL;
+    run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
+    frg_status status;
+    TRY_TO(done, check_run(d, &in, &out));
+    const int64_t p = in.shape[1];
+    TRY_TO(done, prepare_run(d, p));
+    TRY_TO(done, NEW0(d->ctx, &reports, p, "column reports"));
+    r.columns = reports;
+    if (d->rows.n > 0) {
+        for (int i = 0; i < d->n_blocks; i++) {
+            TRY_TO(done, run_block(&r, &d->blocks[i]));
+        }
+    }
+    for (int64_t c = 0; c < p; c++) {
+        status = severity(reports[c].status) > severity(status) ? reports[c].status : status;
+        summary.iterations =
+            reports[c].iterations > summary.iterations ? reports[c].iterations : summary.iterations;
+        summary.residual =
+            reports[c].audit > summary.residual ? reports[c].audit : summary.residual;
+    }
+    if (columns) {
+        memcpy(columns, reports, (size_t)p * sizeof *columns);
+    }
+done:
+    DROP(d->ctx, &reports);
+    summary.status = status;
+    summary.solve_seconds = frgi_seconds() - began;
+    summary.peak_bytes = frg_peak_bytes(d->ctx);
+    if (info) {
+        *info = summary;
+    }
+    return status;
+}
+
+/* ---- what the plan knows ------------------------------------------------------------------------ */
+
+frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha)
+{
+    if (!d || !alpha) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(d->ctx, d->arena.base && column >= 0 && column < d->columns,
+            "column %lld is not one of the last run's %lld", (long long)column,
+            (long long)d->columns);
+    const fe_rows *g = &d->rows;
+    const block_effects *b = d->blocks;
+    while (column >= b->first_column + b->live) {
+        b++;
+    }
+    const int lanes = 1 << b->kind, k = (int)(column - b->first_column);
+    for (int q = 0; q < g->n_factors; q++) {
+        for (int64_t l = 0; l < g->factor[q].levels; l++) {
+            if (q == g->unit_factor) {
+                alpha[g->unit_level ? g->unit_level[l] : l] = b->unit[l * lanes + k];
+            } else {
+                alpha[l] = b->coef[(g->factor[q].first + l) * lanes + k];
+            }
+        }
+        alpha += g->factor[q].levels;
+    }
+    return FRG_OK;
+}
+
+frg_demean_report frg_demean_get_report(const frg_demean *d)
+{
+    const fe_rows *g = &d->rows;
+    const size_t factor = frgi_fe_ladder_factor_bytes(d->ladder);
+    return (frg_demean_report){.n = g->n,
+                               .n_factors = g->n_factors,
+                               .levels = g->n_units + g->n_coef,
+                               .method = frgi_fe_ladder_method(d->ladder),
+                               .plan_bytes = frgi_fe_rows_bytes(g) + factor + d->arena.bytes,
+                               .factor_bytes = factor};
+}
+
+frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
+{
+    static const char *const names[] = {"exact", "naive", "firstpair", "pairwise", "exact"};
+    if (!d || !out) {
+        return FRG_BAD_ARG;
+    }
+    const fe_rows *g = &d->rows;
+    const frg_fe_dof asked = d->opts.dof;
+    frg_demean_rank r = {.method = names[asked],
+                         .exact = g->n_factors <= 2 && asked != FRG_DOF_NAIVE};
+    TRY(frgi_fe_components(g, d->ctx, 0, -1, &r.components));
+    int64_t rank_s = frgi_fe_ladder_rank(d->ladder);
+    if (!r.exact && asked == FRG_DOF_EXACT && rank_s < 0) {
+        TRY(frgi_fe_ladder_count(d->ladder, d->ctx, &rank_s));
+    }
+    if (!r.exact && rank_s >= 0 && (asked == FRG_DOF_EXACT || asked == FRG_DOF_AUTO)) {
+        r.exact = 1;
+        r.rank = g->n_units + rank_s;
+    } else {
+        const frg_fe_dof how =
+            asked == FRG_DOF_AUTO || asked == FRG_DOF_EXACT ? FRG_DOF_PAIRWISE : asked;
+        TRY(frgi_fe_count_rank(g, d->ctx, how, &r.rank));
+        r.method = r.exact ? "exact" : names[how];
+    }
+    *out = r;
+    return FRG_OK;
+}
+
+frg_status frg_demean_estimate(frg_context *ctx, int64_t n, int64_t n_factors, int64_t p,
+                               const frg_demean_opts *o, size_t *plan_bytes,
+                               size_t *with_factor_bytes, double *seconds)
+{
+    if (!ctx || !plan_bytes || !with_factor_bytes || !seconds) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(ctx, n >= 0 && n_factors >= 1 && p >= 0, "n, n_factors and p must be >= 0, 1 and 0");
+    frg_demean_opts opts;
+    frg_demean_defaults(&opts, sizeof opts);
+    if (o) {
+        frgi_take_opts(&opts, sizeof opts, o);
+    }
+    *plan_bytes = (size_t)BYTES_PER_ROW_AND_EFFECT * (size_t)n * (size_t)n_factors;
+    *with_factor_bytes = frgi_add(*plan_bytes, frgi_fe_fill_cap(ctx, &opts));
+    *seconds = SECONDS_PER_ROW_AND_COLUMN * (double)n * (double)(p + n_factors) / frg_threads(ctx);
+    return FRG_OK;
+}

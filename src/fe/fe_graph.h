@@ -1,0 +1,24 @@
+/* fe_graph.h - connected components of the levels, and the rank of D where components give it. */
+#ifndef FRGI_FE_GRAPH_H
+#define FRGI_FE_GRAPH_H
+
+#include "fe/fe_rows.h"
+#include "fourge/fe.h"
+
+#pragma GCC visibility push(hidden)
+
+/** Components of the graph whose vertices are the levels of factors p and q (the caller's numbers) and
+ *  whose edges are the rows; q < 0: the levels of all factors, a row joining all of its own. */
+FRG_MUST_USE frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q,
+                                           int64_t *out);
+
+/** Rank of D, or the bound that `how` stands for, for the ways that need no factor:
+ *    naive      sum of the levels less Q - 1 (fixest)
+ *    firstpair  the first two factors exactly, one redundant level for every other
+ *    pairwise   for each later factor the most components it has with an earlier one (reghdfe)
+ *  Exact for up to two factors, except naive. */
+FRG_MUST_USE frg_status frgi_fe_count_rank(const fe_rows *g, frg_context *ctx, frg_fe_dof how,
+                                           int64_t *rank);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,611 @@
+/* fe_rows.c - reads codes and weights into the layout of fe_rows.h, and runs the passes over all chunks.
+ *
+ * Cost: two or three passes over the codes; data that are sorted by their largest factor, as panels are,
+ * keep their order and nothing but compact coefficient numbers is stored (4 bytes a row and factor).
+ * Others are counted and sorted once (4 more bytes a row).
+ */
+#include "fe/fe_rows.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    SMALL_ROWS = 1 << 14, /* below, one chunk and no threads */
+    MAX_CHUNKS = 64,
+    ROWS_PER_COPIED_LEVEL =
+        32, /* a chunk's copy of the coefficients is worth it from so many rows a level */
+    SCAN_ROWS = 1 << 16 /* rows of one piece when the codes are scanned */
+};
+
+/* ---- scanning the codes ------------------------------------------------------------------------- */
+
+/** What one look at a factor's codes tells. */
+typedef struct {
+    int32_t low, high;
+    int64_t changes;  /* rows whose code differs from the row before */
+    int64_t descents; /* of these, to a smaller code */
+} code_scan;
+
+typedef struct {
+    const char *base;
+    ptrdiff_t row, column; /* strides in elements */
+    int64_t n;
+    int q;
+} code_view;
+
+static inline int32_t code_at(const code_view *c, int64_t i, int q)
+{
+    return ((const int32_t *)(const void *)c->base)[i * c->row + q * c->column];
+}
+
+static code_scan scan_piece(const code_view *c, int q, int64_t begin, int64_t end)
+{
+    code_scan s = {.low = INT32_MAX, .high = INT32_MIN};
+    int32_t before = code_at(c, begin > 0 ? begin - 1 : 0, q);
+    for (int64_t i = begin; i < end; i++) {
+        const int32_t code = code_at(c, i, q);
+        s.low = code < s.low ? code : s.low;
+        s.high = code > s.high ? code : s.high;
+        s.changes += code != before;
+        s.descents += code < before;
+        before = code;
+    }
+    return s;
+}
+
+static code_scan scan_factor(const code_view *c, int q, int threads)
+{
+    const int64_t pieces = (c->n + SCAN_ROWS - 1) / SCAN_ROWS;
+    int low = INT32_MAX, high = INT32_MIN;
+    int64_t changes = 0, descents = 0;
+#pragma omp parallel for num_threads(threads) schedule(static) if (pieces > 1)                     \
+    reduction(min : low) reduction(max : high) reduction(+ : changes, descents)
+    for (int64_t p = 0; p < pieces; p++) {
+        const int64_t end = (p + 1) * SCAN_ROWS;
+        const code_scan s = scan_piece(c, q, p * SCAN_ROWS, end < c->n ? end : c->n);
+        low = s.low < low ? s.low : low;
+        high = s.high > high ? s.high : high;
+        changes += s.changes;
+        descents += s.descents;
+    }
+    return (code_scan){low, high, changes, descents};
+}
+
+static frg_status refuse_negative(frg_context *ctx, const code_view *c, int q)
+{
+    int64_t i = 0;
+    while (code_at(c, i, q) >= 0) {
+        i++;
+    }
+    frgi_at(ctx, "codes, row %lld, factor %d", (long long)i + 1, q + 1);
+    FAIL(ctx, E_CODES, "row %lld of factor %d has the negative code %d", (long long)i + 1, q + 1,
+         code_at(c, i, q));
+}
+
+/* ---- counting levels ---------------------------------------------------------------------------- */
+
+/** Rows of each code 0 .. codes-1; pieces are counted apart and added in any order, counts being exact. */
+static frg_status count_codes(frg_context *ctx, const code_view *c, int q, int64_t codes,
+                              uint32_t **out)
+{
+    const int threads = c->n < SMALL_ROWS || codes > c->n / 8 ? 1 : frg_threads(ctx);
+    uint32_t *count;
+    TRY(NEW0(ctx, &count, (int64_t)threads * codes, "level counts"));
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        uint32_t *mine = count + t * codes;
+        for (int64_t i = c->n * t / threads; i < c->n * (t + 1) / threads; i++) {
+            mine[code_at(c, i, q)]++;
+        }
+    }
+    for (int t = 1; t < threads; t++) {
+        for (int64_t l = 0; l < codes; l++) {
+            count[l] += count[t * codes + l];
+        }
+    }
+    *out = count;
+    return FRG_OK;
+}
+
+static int64_t count_occupied(const uint32_t *count, int64_t codes)
+{
+    int64_t levels = 0;
+    for (int64_t l = 0; l < codes; l++) {
+        levels += count[l] > 0;
+    }
+    return levels;
+}
+
+/** Sorts int32 keys >= 0, least significant byte first; `spare` has the same length. */
+static void radix_sort(int32_t *keys, int32_t *spare, int64_t n)
+{
+    for (int shift = 0; shift < 32; shift += 8) {
+        int64_t start[257] = {0};
+        for (int64_t i = 0; i < n; i++) {
+            start[((uint32_t)keys[i] >> shift & 255u) + 1]++;
+        }
+        for (int b = 0; b < 256; b++) {
+            start[b + 1] += start[b];
+        }
+        for (int64_t i = 0; i < n; i++) {
+            spare[start[(uint32_t)keys[i] >> shift & 255u]++] = keys[i];
+        }
+        memcpy(keys, spare, (size_t)n * sizeof *keys);
+    }
+}
+
+/** A factor's codes while the layout is built. */
+typedef struct {
+    code_scan scan;
+    int64_t codes;   /* length of count and level */
+    uint32_t *count; /* rows of each code; NULL where the rows come in ascending order */
+    int32_t *level;  /* code -> level; NULL: the same */
+    int32_t *narrow; /* n: levels by row, where codes are too far apart for a table */
+} factor_codes;
+
+/** Codes far above n get no table of their size: the distinct ones are sorted and searched. */
+static frg_status narrow_codes(frg_context *ctx, const code_view *c, int q, factor_codes *f,
+                               fe_factor *out)
+{
+    int32_t *keys = NULL, *spare = NULL;
+    frg_status status;
+    TRY_TO(failed, NEW(ctx, &keys, c->n, "codes to sort"));
+    TRY_TO(failed, NEW(ctx, &spare, c->n, "codes to sort"));
+    for (int64_t i = 0; i < c->n; i++) {
+        keys[i] = code_at(c, i, q);
+    }
+    radix_sort(keys, spare, c->n);
+    int64_t levels = 0;
+    for (int64_t i = 0; i < c->n; i++) {
+        if (i == 0 || keys[i] != keys[i - 1]) {
+            keys[levels++] = keys[i];
+        }
+    }
+    for (int64_t i = 0; i < c->n; i++) {
+        const int32_t code = code_at(c, i, q);
+        int64_t low = 0, high = levels - 1;
+        while (low < high) {
+            const int64_t middle = (low + high) / 2;
+            if (keys[middle] < code) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        spare[i] = (int32_t)low;
+    }
+    out->levels = levels;
+    out->label = keys;
+    f->narrow = spare;
+    f->codes = levels;
+    return FRG_OK;
+failed:
+    DROP(ctx, &keys);
+    DROP(ctx, &spare);
+    return status;
+}
+
+/** level[code] for occupied codes and label[level]; nothing is stored where every code occurs. */
+static frg_status number_levels(frg_context *ctx, factor_codes *f, fe_factor *out)
+{
+    out->levels = count_occupied(f->count, f->codes);
+    if (out->levels == f->codes) {
+        return FRG_OK;
+    }
+    TRY(NEW(ctx, &f->level, f->codes, "level numbers"));
+    TRY(NEW(ctx, &out->label, out->levels, "level labels"));
+    int32_t next = 0;
+    for (int64_t l = 0; l < f->codes; l++) {
+        if (f->count[l] > 0) {
+            out->label[next] = (int32_t)l;
+            f->level[l] = next++;
+        }
+    }
+    return FRG_OK;
+}
+
+static inline int32_t level_at(const code_view *c, const factor_codes *f, int64_t i, int q)
+{
+    if (f->narrow) {
+        return f->narrow[i];
+    }
+    const int32_t code = code_at(c, i, q);
+    return f->level ? f->level[code] : code;
+}
+
+static frg_status study_factor(frg_context *ctx, const code_view *c, int q, factor_codes *f,
+                               fe_factor *out)
+{
+    f->scan = scan_factor(c, q, frg_threads(ctx));
+    if (f->scan.low < 0) {
+        return refuse_negative(ctx, c, q);
+    }
+    f->codes = (int64_t)f->scan.high + 1;
+    if (f->codes > 4 * c->n + 1024) {
+        return narrow_codes(ctx, c, q, f, out);
+    }
+    TRY(count_codes(ctx, c, q, f->codes, &f->count));
+    return number_levels(ctx, f, out);
+}
+
+/* ---- the layout --------------------------------------------------------------------------------- */
+
+static frg_status check_weights(frg_context *ctx, const frg_array *weights)
+{
+    const double *w = (const double *)(const void *)frgi_array_base(weights);
+    for (int64_t i = 0; i < weights->shape[0]; i++) {
+        const double v = w[i * weights->stride[0]];
+        if (!(v >= 0 && isfinite(v))) {
+            frgi_at(ctx, "weights, row %lld", (long long)i + 1);
+            FAIL(ctx, E_WEIGHT, "row %lld has the weight %g", (long long)i + 1, v);
+        }
+    }
+    return FRG_OK;
+}
+
+/** Rows stay where they are: the runs of equal unit levels are the units. */
+static frg_status take_runs(fe_rows *g, frg_context *ctx, const code_view *c, const factor_codes *f)
+{
+    const int q = g->unit_factor;
+    const bool ascending = f->scan.descents == 0;
+    TRY(NEW(ctx, &g->unit_start, g->n_units + 1, "unit starts"));
+    if (!ascending) {
+        TRY(NEW(ctx, &g->unit_level, g->n_units, "unit levels"));
+    }
+    int64_t u = 0;
+    int32_t before = -1;
+    for (int64_t i = 0; i < g->n; i++) {
+        const int32_t code = level_at(c, f, i, q);
+        if (code != before) {
+            if (!ascending) {
+                g->unit_level[u] = code;
+            }
+            g->unit_start[u++] = i;
+            before = code;
+        }
+    }
+    g->unit_start[u] = g->n;
+    assert(u == g->n_units);
+    return FRG_OK;
+}
+
+/** A stable counting sort of the rows by unit. */
+static frg_status sort_rows(fe_rows *g, frg_context *ctx, const code_view *c, const factor_codes *f)
+{
+    const int q = g->unit_factor;
+    TRY(NEW0(ctx, &g->unit_start, g->n_units + 1, "unit starts"));
+    TRY(NEW(ctx, &g->order, g->n, "row order"));
+    int64_t *next = g->unit_start;
+    for (int64_t i = 0; i < g->n; i++) {
+        next[level_at(c, f, i, q) + 1]++;
+    }
+    for (int64_t u = 0; u < g->n_units; u++) {
+        next[u + 1] += next[u];
+    }
+    for (int64_t i = 0; i < g->n; i++) {
+        g->order[next[level_at(c, f, i, q)]++] = (uint32_t)i;
+    }
+    /* next[u] has moved to the start of unit u + 1 */
+    memmove(g->unit_start + 1, g->unit_start, (size_t)g->n_units * sizeof *g->unit_start);
+    g->unit_start[0] = 0;
+    return FRG_OK;
+}
+
+static void fill_index(const fe_rows *g, const code_view *c, const factor_codes *f, int threads)
+{
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= SMALL_ROWS)
+    for (int64_t i = 0; i < g->n; i++) {
+        const int64_t row = g->order ? g->order[i] : i;
+        int32_t *index = g->index + i * g->n_rest;
+        for (int q = 0, r = 0; q < g->n_factors; q++) {
+            if (q != g->unit_factor) {
+                index[r++] = (int32_t)g->factor[q].first + level_at(c, &f[q], row, q);
+            }
+        }
+    }
+}
+
+static void take_weights(fe_rows *g, const frg_array *weights)
+{
+    const double *w = (const double *)(const void *)frgi_array_base(weights);
+    for (int64_t i = 0; i < g->n; i++) {
+        g->weight[i] = w[(g->order ? g->order[i] : i) * weights->stride[0]];
+    }
+}
+
+/** N_u, N_l and their inverses.  Unweighted counts are exact in any order; weights are added row by row. */
+static void weigh_levels(fe_rows *g, const factor_codes *f)
+{
+    for (int64_t u = 0; u < g->n_units; u++) {
+        double mass = (double)(g->unit_start[u + 1] - g->unit_start[u]);
+        if (g->weight) {
+            mass = 0;
+            for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+                mass += g->weight[i];
+            }
+        }
+        g->unit_inverse[u] = mass > 0 ? 1 / mass : 0;
+    }
+    const bool counted = !g->weight;
+    memset(g->level_weight, 0, (size_t)g->n_coef * sizeof *g->level_weight);
+    for (int q = 0; q < g->n_factors; q++) {
+        if (q == g->unit_factor || !counted || f[q].narrow) {
+            continue;
+        }
+        for (int64_t l = 0, next = g->factor[q].first; l < f[q].codes; l++) {
+            if (f[q].count[l] > 0) {
+                g->level_weight[next++] = f[q].count[l];
+            }
+        }
+    }
+    for (int q = 0, r = 0; q < g->n_factors; q++) {
+        if (q == g->unit_factor) {
+            continue;
+        }
+        for (int64_t i = 0; (!counted || f[q].narrow) && i < g->n; i++) {
+            g->level_weight[g->index[i * g->n_rest + r]] += g->weight ? g->weight[i] : 1;
+        }
+        r++;
+    }
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        g->level_inverse[l] = g->level_weight[l] > 0 ? 1 / g->level_weight[l] : 0;
+    }
+}
+
+/** A power of two of chunks: as many as the rows pay for, since each costs a copy of the coefficients. */
+static int choose_chunks(int64_t n, int64_t n_coef)
+{
+    if (n < SMALL_ROWS) {
+        return 1;
+    }
+    int chunks = 2;
+    while (chunks < MAX_CHUNKS && n / (2 * chunks) >= ROWS_PER_COPIED_LEVEL * (n_coef + 64)) {
+        chunks *= 2;
+    }
+    return chunks;
+}
+
+static void cut_chunks(fe_rows *g)
+{
+    for (int k = 0; k <= g->n_chunks; k++) {
+        const int64_t row = g->n * k / g->n_chunks;
+        int64_t low = 0, high = g->n_units;
+        while (low < high) {
+            const int64_t middle = (low + high) / 2;
+            if (g->unit_start[middle] < row) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        g->chunk_unit[k] = low;
+    }
+}
+
+/** The factor with the most levels is projected out exactly. */
+static int largest_factor(const fe_rows *g)
+{
+    int best = 0;
+    for (int q = 1; q < g->n_factors; q++) {
+        best = g->factor[q].levels > g->factor[best].levels ? q : best;
+    }
+    return best;
+}
+
+static frg_status lay_out(fe_rows *g, frg_context *ctx, const code_view *c,
+                          const frg_array *weights, const factor_codes *f)
+{
+    g->unit_factor = largest_factor(g);
+    g->n_units = g->factor[g->unit_factor].levels;
+    for (int q = 0; q < g->n_factors; q++) {
+        g->factor[q].first = q == g->unit_factor ? -1 : g->n_coef;
+        g->n_coef += q == g->unit_factor ? 0 : g->factor[q].levels;
+    }
+    if (g->n_coef > INT32_MAX) {
+        FAIL(ctx, E_TOO_BIG, "%lld levels beside the largest factor are more than 2^31",
+             (long long)g->n_coef);
+    }
+    const factor_codes *unit = &f[g->unit_factor];
+    const bool grouped = g->n == 0 || unit->scan.changes + 1 == g->n_units;
+    TRY(grouped ? take_runs(g, ctx, c, unit) : sort_rows(g, ctx, c, unit));
+    TRY(NEW(ctx, &g->index, g->n * g->n_rest, "coefficient numbers"));
+    fill_index(g, c, f, frg_threads(ctx));
+    if (weights) {
+        TRY(NEW(ctx, &g->weight, g->n, "weights"));
+        take_weights(g, weights);
+    }
+    TRY(NEW(ctx, &g->unit_inverse, g->n_units, "unit weights"));
+    TRY(NEW(ctx, &g->level_weight, g->n_coef, "level weights"));
+    TRY(NEW(ctx, &g->level_inverse, g->n_coef, "level weights"));
+    weigh_levels(g, f);
+    g->n_chunks = choose_chunks(g->n, g->n_coef);
+    TRY(NEW(ctx, &g->chunk_unit, g->n_chunks + 1, "chunks"));
+    cut_chunks(g);
+    return FRG_OK;
+}
+
+frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
+                               const frg_array *weights)
+{
+    const code_view c = {frgi_array_base(codes), codes->stride[0], codes->stride[1],
+                         codes->shape[0], (int)codes->shape[1]};
+    g->n = c.n;
+    g->n_factors = c.q;
+    g->n_rest = c.q - 1;
+    if (g->n >= UINT32_MAX) {
+        FAIL(ctx, E_TOO_BIG, "%lld rows are more than one plan holds (2^32)", (long long)g->n);
+    }
+    factor_codes *f = NULL;
+    frg_status status;
+    TRY_TO(done, NEW0(ctx, &f, c.q, "factors"));
+    TRY_TO(done, NEW0(ctx, &g->factor, c.q, "factors"));
+    if (weights) {
+        TRY_TO(done, check_weights(ctx, weights));
+    }
+    for (int q = 0; q < c.q && g->n > 0; q++) {
+        TRY_TO(done, study_factor(ctx, &c, q, &f[q], &g->factor[q]));
+    }
+    TRY_TO(done, lay_out(g, ctx, &c, weights, f));
+done:
+    for (int q = 0; f && q < c.q; q++) {
+        DROP(ctx, &f[q].count);
+        DROP(ctx, &f[q].level);
+        DROP(ctx, &f[q].narrow);
+    }
+    DROP(ctx, &f);
+    return status;
+}
+
+size_t frgi_fe_rows_bytes(const fe_rows *g)
+{
+    const int64_t per_row = (g->n_rest + (g->order ? 1 : 0)) * 4 + (g->weight ? 8 : 0);
+    return (size_t)(g->n * per_row + g->n_units * (g->unit_level ? 20 : 16) + g->n_coef * 16);
+}
+
+void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx)
+{
+    for (int q = 0; g->factor && q < g->n_factors; q++) {
+        DROP(ctx, &g->factor[q].label);
+    }
+    DROP(ctx, &g->factor);
+    DROP(ctx, &g->unit_start);
+    DROP(ctx, &g->unit_level);
+    DROP(ctx, &g->unit_inverse);
+    DROP(ctx, &g->index);
+    DROP(ctx, &g->order);
+    DROP(ctx, &g->weight);
+    DROP(ctx, &g->level_weight);
+    DROP(ctx, &g->level_inverse);
+    DROP(ctx, &g->chunk_unit);
+}
+
+/* ---- the passes --------------------------------------------------------------------------------- */
+
+#define TABLE(level) extern const fe_row_ops frgi_fe_row_table_##level[2][FE_LANE_KINDS];
+#pragma GCC visibility push(hidden)
+TABLE(plain)
+#if FOURGE_LEVELS > 1
+TABLE(v2)
+TABLE(v3)
+TABLE(v4)
+#endif
+#pragma GCC visibility pop
+
+const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind)
+{
+    static const fe_row_ops(*const tables[ISA_COUNT])[FE_LANE_KINDS] = {
+        [ISA_PLAIN] = frgi_fe_row_table_plain,
+#if FOURGE_LEVELS > 1
+        [ISA_V2] = frgi_fe_row_table_v2,
+        [ISA_V3] = frgi_fe_row_table_v3,
+        [ISA_V4] = frgi_fe_row_table_v4,
+#endif
+    };
+    return &tables[isa][f32][kind];
+}
+
+void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w)
+{
+    w->partial = TAKE(a, double, frgi_mul((size_t)g->n_chunks * (size_t)g->n_coef, (size_t)lanes));
+    w->moments = TAKE(a, fe_moments, g->n_chunks);
+    w->audit = TAKE(a, fe_unit_audit, g->n_chunks);
+}
+
+/** to[j] = sum over chunks of partial[chunk][j], chunk after chunk */
+static void add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
+                       double *to)
+{
+    enum { PIECE = 2048 };
+    const int64_t pieces = (length + PIECE - 1) / PIECE;
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1 && pieces > 8)
+    for (int64_t p = 0; p < pieces; p++) {
+        const int64_t begin = p * PIECE, end = begin + PIECE < length ? begin + PIECE : length;
+        for (int64_t j = begin; j < end; j++) {
+            to[j] = partial[j];
+        }
+        for (int k = 1; k < g->n_chunks; k++) {
+            for (int64_t j = begin; j < end; j++) {
+                to[j] += partial[k * length + j];
+            }
+        }
+    }
+}
+
+/** Moments of two sets of rows from the moments of each (Chan, Golub, LeVeque 1983), lane by lane. */
+static void merge_moments(fe_moments *t, const fe_moments *m, int lanes)
+{
+    for (int k = 0; k < lanes; k++) {
+        const double gap = m->shift[k] - t->shift[k];
+        t->square[k] += m->square[k] + 2 * gap * m->sum[k] + gap * gap * m->weight[k];
+        t->sum[k] += m->sum[k] + gap * m->weight[k];
+        t->weight[k] += m->weight[k];
+        t->within[k] += m->within[k];
+        t->top[k] = m->top[k] > t->top[k] ? m->top[k] : t->top[k];
+    }
+}
+
+void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
+                 int lanes, const fe_block *x, double *b, fe_moments *total)
+{
+    const int64_t length = g->n_coef * lanes;
+#pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
+    for (int k = 0; k < g->n_chunks; k++) {
+        memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
+        memset(&w->moments[k], 0, sizeof w->moments[k]);
+        if (g->chunk_unit[k] < g->chunk_unit[k + 1]) {
+            ops->rhs(g, k, x, w->partial + k * length, &w->moments[k]);
+        }
+    }
+    add_chunks(g, w->partial, threads, length, b);
+    *total = w->moments[0];
+    for (int k = 1; k < g->n_chunks; k++) {
+        merge_moments(total, &w->moments[k], lanes);
+    }
+}
+
+static void merge_audits(fe_unit_audit *t, const fe_unit_audit *m, int lanes)
+{
+    for (int k = 0; k < lanes; k++) {
+        t->square[k] += m->square[k];
+        t->gradient[k] += m->gradient[k];
+        t->worst[k] = m->mean[k] > t->mean[k] ? m->worst[k] : t->worst[k];
+        t->mean[k] = m->mean[k] > t->mean[k] ? m->mean[k] : t->mean[k];
+        t->effect[k] = m->effect[k] > t->effect[k] ? m->effect[k] : t->effect[k];
+    }
+}
+
+void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
+                      int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
+                      double *unit_effect, fe_unit_audit *total)
+{
+    const int64_t length = g->n_coef * lanes;
+#pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
+    for (int k = 0; k < g->n_chunks; k++) {
+        memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
+        memset(&w->audit[k], 0, sizeof w->audit[k]);
+        ops->residual(g, k, x, out, a, w->partial + k * length, unit_effect, &w->audit[k]);
+    }
+    add_chunks(g, w->partial, threads, length, s);
+    *total = w->audit[0];
+    for (int k = 1; k < g->n_chunks; k++) {
+        merge_audits(total, &w->audit[k], lanes);
+    }
+}
+
+void frgi_fe_apply(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
+                   int lanes, const double *a, double *y)
+{
+    const int64_t length = g->n_coef * lanes;
+#pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
+    for (int k = 0; k < g->n_chunks; k++) {
+        memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
+        ops->apply(g, k, a, w->partial + k * length);
+    }
+    add_chunks(g, w->partial, threads, length, y);
+    for (int64_t l = 0; g->n_rest == 1 && l < g->n_coef; l++) {
+        for (int k = 0; k < lanes; k++) {
+            y[l * lanes + k] += g->level_weight[l] * a[l * lanes + k];
+        }
+    }
+}

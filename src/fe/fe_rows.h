@@ -1,0 +1,121 @@
+/* fe_rows.h - the rows of a design, grouped by the levels of its largest factor, and the passes over them.
+ *
+ * Letters.  The largest factor's levels are the *units* u = 0..U-1 (workers, say); the levels of all other
+ * factors are the R *coefficients* (firms, years, ...), numbered through.  N_u and N_l are weighted counts.
+ * P_1 is the weighted projection on the units' dummies, D_r the dummies of the coefficients:
+ *
+ *     S = D_r' W (I - P_1) D_r        the Schur complement of the units in the normal equations
+ *
+ * Layout: rows of a unit stand together (`order` maps them to the caller's rows when the data are not
+ * sorted so), each with its n_rest coefficient numbers; unit sums therefore live in registers.
+ *
+ *     unit_start  |0      |3  |5         ...        U+1
+ *     index       |4 9 4  |7 1|...                  n x n_rest
+ *
+ * Chunks are stretches of whole units; their number depends on the data alone.  Every pass adds what it
+ * scatters into the chunk's own copy of a coefficient vector, and the copies are added in chunk order: the
+ * bits do not depend on the number of threads.
+ */
+#ifndef FRGI_FE_ROWS_H
+#define FRGI_FE_ROWS_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
+
+/** One factor of the design as the caller numbered it. */
+typedef struct {
+    int64_t levels; /* that occur */
+    int32_t *label; /* level -> code, ascending; NULL: the same (no gaps) */
+    int64_t first;  /* its first coefficient; -1 for the units */
+} fe_factor;
+
+typedef struct {
+    int64_t n; /* rows */
+    int n_factors;
+    int unit_factor;       /* which of the caller's factors the units are */
+    int n_rest;            /* n_factors - 1 */
+    int64_t n_units;       /* U */
+    int64_t n_coef;        /* R */
+    fe_factor *factor;     /* n_factors */
+    int64_t *unit_start;   /* U + 1 */
+    int32_t *unit_level;   /* unit -> level of the unit factor; NULL: the same */
+    double *unit_inverse;  /* 1 / N_u, 0 where N_u = 0 */
+    int32_t *index;        /* n x n_rest */
+    uint32_t *order;       /* row -> caller's row, NULL: the same */
+    double *weight;        /* n in row order, NULL: all 1 */
+    double *level_weight;  /* R: N_l */
+    double *level_inverse; /* R: 1 / N_l, 0 where N_l = 0 */
+    int n_chunks;
+    int64_t *chunk_unit; /* n_chunks + 1: first unit of each chunk */
+} fe_rows;
+
+/** A block of up to FE_MAX_LANES columns of the caller's array; strides in elements. */
+typedef struct {
+    char *base;
+    ptrdiff_t row, column;
+    int live; /* columns in use */
+} fe_block;
+
+/** Sums over the rows of one chunk, one value a lane. */
+typedef struct {
+    double weight[FE_MAX_LANES]; /* sum of w */
+    double shift[FE_MAX_LANES];  /* a value near the column's mean */
+    double sum[FE_MAX_LANES];    /* sum of w (x - shift) */
+    double square[FE_MAX_LANES]; /* sum of w (x - shift)^2 */
+    double within[FE_MAX_LANES]; /* sum of w (x - unit mean)^2 */
+    double top[FE_MAX_LANES];    /* largest |x| */
+} fe_moments;
+
+/** The units' part of the audit of a residual, one value a lane. */
+typedef struct {
+    double square[FE_MAX_LANES];   /* sum of w r^2 */
+    double gradient[FE_MAX_LANES]; /* sum over units of (sum w r)^2 / N_u */
+    double mean[FE_MAX_LANES];     /* largest |unit mean of r| */
+    double effect[FE_MAX_LANES];   /* largest |unit effect| */
+    int64_t worst[FE_MAX_LANES];   /* the unit where `mean` was found */
+} fe_unit_audit;
+
+/** The passes over one chunk; every array of coefficients is R x lanes, row-major. */
+typedef struct {
+    /** partial += D_r' W (I - P_1) x, and the moments of x */
+    void (*rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m);
+    /** out <- (I - P_1)(x - D_r a);  partial += D_r' W out;  unit_effect <- the unit means taken out */
+    void (*residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
+                     const double *a, double *partial, double *unit_effect, fe_unit_audit *audit);
+    /** partial += D_r' W (I - P_1) D_r a, less the diagonal part N a where there is one rest factor */
+    void (*apply)(const fe_rows *g, int chunk, const double *a, double *partial);
+} fe_row_ops;
+
+/** The table for a column type (0: f64, 1: f32) and lanes 1 << kind, at the CPU level `isa`. */
+const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind);
+
+/** Reads codes (n x Q int32, any strides) and weights (n or NULL) into g; g must be zeroed before.
+ *  Errors: E_CODES, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
+FRG_MUST_USE frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
+                                            const frg_array *weights);
+/** Bytes that the layout holds. */
+size_t frgi_fe_rows_bytes(const fe_rows *g);
+void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx);
+
+/** Work memory of the passes, for blocks of `lanes` columns. */
+typedef struct {
+    double *partial;      /* n_chunks x R x lanes */
+    fe_moments *moments;  /* n_chunks */
+    fe_unit_audit *audit; /* n_chunks */
+} fe_row_work;
+void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w);
+
+/** The passes over all chunks: b, y, s are R x lanes; the totals are combined in chunk order. */
+void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
+                 int lanes, const fe_block *x, double *b, fe_moments *total);
+void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
+                      int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
+                      double *unit_effect, fe_unit_audit *total);
+void frgi_fe_apply(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
+                   int lanes, const double *a, double *y);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,195 @@
+/* fe_rows.tmpl.h - the passes over the rows; included once for each column type and number of lanes.
+ *
+ *     rhs        per unit:  m = sum w x / N_u;              partial[l] += w (x - m)
+ *     residual   per unit:  z = x - sum_l a[l],  m = sum w z / N_u;  r = z - m;  partial[l] += w r
+ *
+ * One row is one vector of LANES doubles: sums are double whatever `real` is.  The second loop over a
+ * unit's rows reads what the first has left in the L1 cache, so x comes from memory once.
+ *
+ * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the column type
+ * as well.  The bodies are inlined
+ * with constant arguments: PLAIN (no weights, caller's order), RESTS (1, or 0 for n_rest as stored), and
+ * LIVE (columns in use when they are adjacent in memory, 0 for strided ones).
+ */
+
+INLINE vec RN(load)(const fe_block *x, int64_t row, const int live)
+{
+    const real *p = (const real *)(const void *)x->base + row * x->row;
+    vec v = FN(zero)();
+    for (int k = 0; k < (live ? live : x->live); k++) {
+        v[k] = (double)p[live ? k : k * x->column];
+    }
+    return v;
+}
+
+INLINE void RN(store)(const fe_block *out, int64_t row, vec v, const int live)
+{
+    real *p = (real *)(void *)out->base + row * out->row;
+    for (int k = 0; k < (live ? live : out->live); k++) {
+        p[live ? k : k * out->column] = (real)v[k];
+    }
+}
+
+/** sum over the row's coefficients of a */
+INLINE vec RN(gather)(const double *a, const int32_t *index, int rests)
+{
+    vec v = FN(at)(a, index[0]);
+    for (int q = 1; q < rests; q++) {
+        v += FN(at)(a, index[q]);
+    }
+    return v;
+}
+
+INLINE void RN(scatter)(double *partial, const int32_t *index, int rests, vec v)
+{
+    for (int q = 0; q < rests; q++) {
+        FN(put)(partial, index[q], FN(at)(partial, index[q]) + v);
+    }
+}
+
+INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double *partial,
+                         fe_moments *m, const int plain, const int rests_known, const int live)
+{
+    const int rests = rests_known ? rests_known : g->n_rest;
+    const uint32_t *order = plain ? NULL : g->order;
+    const double *weight = plain ? NULL : g->weight;
+    const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
+    const int64_t first_row = g->unit_start[first];
+    const vec shift = RN(load)(x, order ? order[first_row] : first_row, live);
+    vec sum = FN(zero)(), square = FN(zero)(), within = FN(zero)(), top = FN(zero)();
+    double mass = 0;
+
+    for (int64_t u = first; u < last; u++) {
+        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+        vec s = FN(zero)();
+        for (int64_t i = begin; i < end; i++) {
+            const vec v = RN(load)(x, order ? order[i] : i, live);
+            s += weight ? weight[i] * v : v;
+            top = FN(larger)(top, FN(absolute)(v));
+        }
+        const double inverse = g->unit_inverse[u];
+        const vec mean = s * inverse;
+        vec spread = FN(zero)();
+        for (int64_t i = begin; i < end; i++) {
+            vec d = RN(load)(x, order ? order[i] : i, live) - mean;
+            const vec wd = weight ? weight[i] * d : d;
+            spread += wd * d;
+            RN(scatter)(partial, g->index + i * rests, rests, wd);
+        }
+        const double n_u = inverse > 0 ? 1 / inverse : 0;
+        const vec c = mean - shift;
+        mass += n_u;
+        sum += n_u * c;
+        within += spread;
+        square += spread + n_u * c * c;
+    }
+    FN(spill)(m->shift, shift);
+    FN(spill)(m->sum, sum);
+    FN(spill)(m->square, square);
+    FN(spill)(m->within, within);
+    FN(spill)(m->top, top);
+    for (int k = 0; k < LANES; k++) {
+        m->weight[k] = mass;
+    }
+}
+
+INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
+                              const double *a, double *partial, double *unit_effect,
+                              fe_unit_audit *audit, const int plain, const int rests_known,
+                              const int live)
+{
+    const int rests = rests_known ? rests_known : g->n_rest;
+    const uint32_t *order = plain ? NULL : g->order;
+    const double *weight = plain ? NULL : g->weight;
+    vec square = FN(zero)(), gradient = FN(zero)(), worst = FN(zero)(), effect = FN(zero)();
+    for (int k = 0; k < LANES; k++) {
+        audit->worst[k] = g->chunk_unit[chunk];
+    }
+
+    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
+        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+        vec s = FN(zero)();
+        for (int64_t i = begin; i < end; i++) {
+            vec z = RN(load)(x, order ? order[i] : i, live);
+            if (rests) {
+                z -= RN(gather)(a, g->index + i * rests, rests);
+            }
+            s += weight ? weight[i] * z : z;
+        }
+        const double inverse = g->unit_inverse[u];
+        const vec mean = s * inverse;
+        vec left = FN(zero)();
+        for (int64_t i = begin; i < end; i++) {
+            const int64_t row = order ? order[i] : i;
+            vec r = RN(load)(x, row, live) - mean;
+            if (rests) {
+                r = RN(load)(x, row, live) - RN(gather)(a, g->index + i * rests, rests) - mean;
+            }
+            RN(store)(out, row, r, live);
+            const vec wr = weight ? weight[i] * r : r;
+            left += wr;
+            square += wr * r;
+            RN(scatter)(partial, g->index + i * rests, rests, wr);
+        }
+        FN(put)(unit_effect, u, mean);
+        effect = FN(larger)(effect, FN(absolute)(mean));
+        const vec level_mean = FN(absolute)(left * inverse);
+        gradient += left * left * inverse;
+        if (FN(any_larger)(level_mean, worst)) {
+            for (int k = 0; k < LANES; k++) {
+                audit->worst[k] = level_mean[k] > worst[k] ? u : audit->worst[k];
+            }
+            worst = FN(larger)(worst, level_mean);
+        }
+    }
+    FN(spill)(audit->square, square);
+    FN(spill)(audit->gradient, gradient);
+    FN(spill)(audit->mean, worst);
+    FN(spill)(audit->effect, effect);
+}
+
+/* ---- dispatch: the common layouts get constants, everything else the general text ---- */
+
+static int RN(adjacent)(const fe_rows *g, const fe_block *x)
+{
+    const bool plain = !g->order && !g->weight;
+    return plain && x->column == 1 && (x->live == LANES || x->live == LANES - 1) ? x->live : 0;
+}
+
+static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m)
+{
+    const int live = RN(adjacent)(g, x);
+    if (live == LANES && g->n_rest == 1) {
+        RN(rhs_body)(g, chunk, x, partial, m, 1, 1, LANES);
+    } else if (live == LANES) {
+        RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES);
+#if LANES > 2
+    } else if (live && g->n_rest == 1) {
+        RN(rhs_body)(g, chunk, x, partial, m, 1, 1, LANES - 1);
+    } else if (live) {
+        RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES - 1);
+#endif
+    } else {
+        RN(rhs_body)(g, chunk, x, partial, m, 0, 0, 0);
+    }
+}
+
+static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
+                         const double *a, double *partial, double *unit_effect,
+                         fe_unit_audit *audit)
+{
+    const int live = out->column == 1 ? RN(adjacent)(g, x) : 0;
+    if (live == LANES && g->n_rest == 1) {
+        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 1, LANES);
+    } else if (live == LANES) {
+        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES);
+#if LANES > 2
+    } else if (live && g->n_rest == 1) {
+        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 1, LANES - 1);
+    } else if (live) {
+        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES - 1);
+#endif
+    } else {
+        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 0, 0, 0);
+    }
+}
