@@ -27,13 +27,14 @@ frg_status frgi_column_named(const frg_column **out, frg_context *ctx, const cha
 }
 
 frg_status frgi_column_find(const frg_column **out, frg_context *ctx, const frgi_syntax *s,
-                            int32_t node, const frg_table *table)
+                            int32_t node, int32_t skip, const frg_table *table)
 {
     const frgi_node *const x = &s->nodes[node];
     frgi_text name = {0}, role = {0};
     frg_status status;
     *out = NULL;
-    TRY_TO(done, frgi_text_append(ctx, &name, s->text + x->name, (size_t)x->name_length));
+    TRY_TO(done,
+           frgi_text_append(ctx, &name, s->text + x->name + skip, (size_t)(x->name_length - skip)));
     *out = frg_table_find(table, name.text);
     if (!*out) {
         TRY_TO(done, frgi_text_printf(ctx, &role, "%s, column %d", s->what,
@@ -138,7 +139,7 @@ static frg_status compile_name(compiler *c, int32_t node)
         return FRG_OK;
     }
     const frg_column *column;
-    TRY(frgi_column_find(&column, c->ctx, s, node, c->table));
+    TRY(frgi_column_find(&column, c->ctx, s, node, 0, c->table));
     add_step(c, (frgi_step){.kind = NODE_NAME, .column = column},
              column->kind == FRG_CATEGORY ? TYPE_TEXT : TYPE_NUMBER, node);
     return FRG_OK;
@@ -268,7 +269,7 @@ frg_status frgi_program_create(frgi_program *p, frg_context *ctx, const frgi_syn
     frg_status status;
     if (n == 1 && s->nodes[node].kind == NODE_NAME && !frgi_syntax_is(s, node, "TRUE") &&
         !frgi_syntax_is(s, node, "FALSE")) {
-        return frgi_column_find(&p->column, ctx, s, node, table);
+        return frgi_column_find(&p->column, ctx, s, node, 0, table);
     }
     TRY_TO(failed, NEW(ctx, &p->steps, n, "an expression"));
     TRY_TO(failed, NEW(ctx, &p->pool, n, "an expression"));

@@ -32,9 +32,9 @@ FRG_MUST_USE frg_status frgi_program_create(frgi_program *p, frg_context *ctx, c
                                             int32_t node, const frg_table *table);
 void frgi_program_destroy(frgi_program *p, frg_context *ctx);
 
-/** The column that a name node means. */
+/** The column that a name node means, the first `skip` bytes of the name left out. */
 FRG_MUST_USE frg_status frgi_column_find(const frg_column **out, frg_context *ctx,
-                                         const frgi_syntax *s, int32_t node,
+                                         const frgi_syntax *s, int32_t node, int32_t skip,
                                          const frg_table *table);
 /** The same by a string; `role` ("weights", "cluster") stands in the message. */
 FRG_MUST_USE frg_status frgi_column_named(const frg_column **out, frg_context *ctx,

@@ -1,0 +1,113 @@
+/* fe_design.h - from terms to columns of numbers.
+ *
+ *     formula + table -> variables      what each atom is in this table: a number, a factor, an i()
+ *     variables + rows -> design        the columns, each a product of numbers and level indicators
+ *     design + table   -> values        a chunk of rows at a time, for the fit and for predictions
+ */
+#ifndef FRGI_FE_DESIGN_H
+#define FRGI_FE_DESIGN_H
+
+#include "fe/fe_formula.h"
+#include "fe/fe_keys.h"
+#include "fe/fe_program.h"
+
+#pragma GCC visibility push(hidden)
+
+/* ---- levels ------------------------------------------------------------------------------------- */
+
+/** The levels of a category in a sample, to be found again in other data. */
+typedef struct {
+    frg_column_kind kind;
+    int32_t n;
+    int32_t *sorted; /* codes by value, or by bytes of the label */
+    double *values;  /* by code: numbers, integers, booleans */
+    frgi_names text; /* id = code: "1981", "CA", "TRUE" */
+} frgi_levels;
+
+/** codes: of the n rows, dense. */
+FRG_MUST_USE frg_status frgi_levels_create(frgi_levels *l, frg_context *ctx, const frg_column *c,
+                                           const int64_t *rows, int64_t n, const int32_t *codes,
+                                           int64_t n_levels);
+void frgi_levels_destroy(frgi_levels *l, frg_context *ctx);
+/** The code of a value, -1 where there is none; not for text. */
+int32_t frgi_levels_find(const frgi_levels *l, double value);
+/** out[i] <- the code of row i of another column, -1 where it is missing or unseen.  E_TYPE if the kinds
+ *  do not compare. */
+FRG_MUST_USE frg_status frgi_levels_match(const frgi_levels *l, frg_context *ctx,
+                                          const frg_column *c, int32_t *out);
+
+/* ---- variables ---------------------------------------------------------------------------------- */
+
+typedef enum {
+    VARIABLE_NONE,
+    VARIABLE_NUMBER,
+    VARIABLE_FACTOR,
+    VARIABLE_CATEGORIES
+} frgi_variable_kind;
+
+typedef struct {
+    frgi_variable_kind kind;
+    int n_factors;               /* 1, or 2 for i(f, g) */
+    const frg_column *factor[2]; /* FACTOR, CATEGORIES */
+    bool has_number;             /* NUMBER, and i(f, x) */
+    frgi_program number;
+    int32_t node;
+} frgi_variable;
+
+/** variables[id] for every atom of the terms. */
+FRG_MUST_USE frg_status frgi_variables_create(frgi_variable **out, frg_context *ctx,
+                                              const frgi_formula *f, const frg_table *table);
+void frgi_variables_destroy(frgi_variable **v, frg_context *ctx, const frgi_formula *f);
+
+/* ---- design ------------------------------------------------------------------------------------- */
+
+/** level -1: the number of the variable; otherwise [its factor `which` is at the level]. */
+typedef struct {
+    int32_t variable, which, level;
+} frgi_part;
+
+enum { FRGI_PARTS = 2 * FRGI_TERM_ATOMS + 1 };
+
+typedef struct {
+    int32_t name; /* id in names */
+    int32_t n_parts;
+    int32_t first_part;
+} frgi_design_column;
+
+typedef struct {
+    int32_t n, room;
+    frgi_design_column *columns;
+    frgi_part *parts;
+    int32_t n_parts, parts_room;
+    frgi_names names;
+    int32_t n_variables;
+    frgi_levels (*levels)[2]; /* by variable and factor */
+} frgi_design;
+
+/** Codes of the factors over the rows in use, by variable and factor; NULL where there is none. */
+typedef struct {
+    int32_t *codes[2];
+} frgi_factor_codes;
+
+/** n rows (rows NULL: the first n).  `constant`: the model has an intercept or fixed effects, so that
+ *  lone factors lose a level.  codes: n_variables, filled; free with frgi_factor_codes_free. */
+FRG_MUST_USE frg_status frgi_design_create(frgi_design *d, frgi_factor_codes **codes,
+                                           frg_context *ctx, const frgi_formula *f,
+                                           const frgi_variable *variables, bool constant,
+                                           const int64_t *rows, int64_t n);
+void frgi_design_destroy(frgi_design *d, frg_context *ctx);
+/** The codes of other data, all rows; -1 for an unseen level. */
+FRG_MUST_USE frg_status frgi_design_match(const frgi_design *d, frgi_factor_codes **codes,
+                                          frg_context *ctx, const frgi_variable *variables,
+                                          int64_t n);
+void frgi_factor_codes_free(frgi_factor_codes **codes, frg_context *ctx, int32_t n_variables);
+
+/** Blocks of FRGI_BLOCK doubles that frgi_design_block needs. */
+int32_t frgi_design_scratch(const frgi_design *d, const frgi_variable *variables);
+/** Values of column k at n <= FRGI_BLOCK rows from `begin` on; NaN where a level is unseen. */
+void frgi_design_block(const frgi_design *d, const frgi_variable *variables,
+                       const frgi_factor_codes *codes, int32_t k, const int64_t *rows,
+                       int64_t begin, int64_t n, double *out, double *scratch);
+
+#pragma GCC visibility pop
+#endif
