@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#pragma GCC diagnostic ignored "-Wdouble-promotion" /* to quadruple precision, on purpose */
+
 #ifdef __SIZEOF_FLOAT128__
 typedef __float128 quad;
 #else

@@ -1,0 +1,346 @@
+/* test_demean.c - the demeaner: closed forms, and properties that need no reference.
+ *
+ * Tolerances.  tol = 1e-10 bounds eta, the scaled gradient; on a well-connected random design the smallest
+ * eigenvalue of A'A is above 0.01, so residuals are right to 10 tol sqrt(Q) relative: NEAR below.  Where
+ * the library solves exactly (one factor, balanced panels, forests) only rounding is left: EXACT allows
+ * some hundred units of it, n terms being summed.
+ */
+#include "panel.h"
+
+static const double NEAR = 1e-8, EXACT = 1e-13;
+
+/* ---- closed forms ------------------------------------------------------------------------------- */
+
+static void group_means(void)
+{
+    panel d = panel_make(1000, 1, 3);
+    panel_random_codes(&d, (const int64_t[]){37});
+    panel_random_weights(&d, 0.5, 2);
+    double *r = panel_residuals(&d, NULL, test_now.threads);
+    for (int c = 0; c < d.p; c++) {
+        long double sum[37] = {0}, mass[37] = {0};
+        for (int64_t i = 0; i < d.n; i++) {
+            sum[d.codes[i]] += (long double)d.weights[i] * (long double)d.x[c * d.n + i];
+            mass[d.codes[i]] += (long double)d.weights[i];
+        }
+        for (int64_t i = 0; i < d.n; i++)
+            CHECK_NEAR(r[c * d.n + i],
+                       (double)((long double)d.x[c * d.n + i] - sum[d.codes[i]] / mass[d.codes[i]]),
+                       EXACT);
+    }
+    free(r);
+    panel_free(&d);
+}
+
+/** Balanced factorial of q factors: y minus one-way means, plus (q - 1) grand means. */
+static void factorial(int q, const int64_t levels[])
+{
+    int64_t n = 1;
+    for (int f = 0; f < q; f++)
+        n *= levels[f];
+    panel d = panel_make(n, q, 1);
+    double mean[3][64] = {{0}}, grand = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i;
+        for (int f = 0; f < q; f++) {
+            d.codes[i * q + f] = (int32_t)(rest % levels[f]);
+            rest /= levels[f];
+            mean[f][d.codes[i * q + f]] += d.x[i] * (double)levels[f] / (double)n;
+        }
+        grand += d.x[i] / (double)n;
+    }
+    double *r = panel_residuals(&d, NULL, test_now.threads);
+    for (int64_t i = 0; i < n; i++) {
+        double want = d.x[i] + (q - 1) * grand;
+        for (int f = 0; f < q; f++)
+            want -= mean[f][d.codes[i * q + f]];
+        CHECK_NEAR(r[i], want, EXACT);
+    }
+    free(r);
+    panel_free(&d);
+}
+
+static void balanced(void)
+{
+    factorial(2, (const int64_t[]){17, 23});
+    factorial(3, (const int64_t[]){7, 5, 11});
+}
+
+/** Cells that form a forest with single rows leave nothing. */
+static void forest(void)
+{
+    panel d = panel_make(500, 2, 2);
+    for (int64_t i = 0; i < d.n;
+         i++) { /* row i hangs level i of one side on a random older level */
+        const int side = (int)test_below(2);
+        d.codes[2 * i + side] = (int32_t)i + 1;
+        d.codes[2 * i + 1 - side] = (int32_t)(i ? d.codes[2 * test_below(i) + 1 - side] : 0);
+    }
+    double *r = panel_zeros(d.n * d.p, sizeof *r);
+    frg_demean_column columns[2];
+    panel_report report;
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, columns, &report));
+    for (int64_t i = 0; i < d.n * d.p; i++)
+        CHECK_NEAR(r[i], 0, 1e-9);
+    for (int c = 0; c < d.p; c++)
+        CHECK(columns[c].absorbed && columns[c].converged && columns[c].status == FRG_OK);
+    CHECK_INT(report.rank.rank, report.plan.levels - report.rank.components);
+    CHECK(report.rank.exact);
+    frg_context_destroy(ctx);
+    free(r);
+    panel_free(&d);
+}
+
+static void even_cycles(void)
+{
+    for (int64_t p = 2; p <= 1024; p *= 2) {
+        panel d = panel_cycle(p);
+        double mean = 0;
+        for (int64_t i = 0; i < d.n; i++)
+            mean += (i % 2 ? -1 : 1) * d.x[i] / (double)d.n;
+        double *r = panel_residuals(&d, NULL, test_now.threads);
+        for (int64_t i = 0; i < d.n; i++)
+            CHECK_NEAR(r[i], (i % 2 ? -1 : 1) * mean, 1e-9);
+        free(r);
+        panel_free(&d);
+    }
+}
+
+/** A factor that is a function of another adds nothing: the same residuals, the same rank. */
+static void nested(void)
+{
+    panel d = panel_make(800, 2, 1), one = panel_make(800, 1, 1);
+    for (int64_t i = 0; i < d.n; i++) {
+        one.codes[i] = d.codes[2 * i] = (int32_t)test_below(50);
+        d.codes[2 * i + 1] = d.codes[2 * i] % 7;
+        one.x[i] = d.x[i];
+    }
+    double *r = panel_zeros(d.n, sizeof *r), *want = panel_residuals(&one, NULL, 1);
+    frg_demean_column column;
+    panel_report report;
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, &column, &report));
+    CHECK(panel_norm(&d, r, want) <= NEAR * panel_norm(&d, d.x, NULL));
+    CHECK_INT(report.rank.rank, 50);
+    CHECK_INT(report.rank.components, 7);
+    frg_context_destroy(ctx);
+    free(r);
+    free(want);
+    panel_free(&d);
+    panel_free(&one);
+}
+
+/** Blocks that share no level are solved as if alone. */
+static void disconnected(void)
+{
+    panel half[2], both = panel_make(1200, 2, 1);
+    for (int b = 0; b < 2; b++) {
+        half[b] = panel_make(600, 2, 1);
+        panel_random_codes(&half[b], (const int64_t[]){40, 30});
+        memcpy(both.x + 600 * b, half[b].x, 600 * sizeof(double));
+        for (int64_t i = 0; i < 1200; i++)
+            both.codes[1200 * b + i] = half[b].codes[i] + 100 * b;
+    }
+    double *r = panel_residuals(&both, NULL, test_now.threads);
+    for (int b = 0; b < 2; b++) {
+        double *want = panel_residuals(&half[b], NULL, test_now.threads);
+        CHECK(panel_norm(&half[b], r + 600 * b, want) <=
+              NEAR * panel_norm(&half[b], half[b].x, NULL));
+        free(want);
+        panel_free(&half[b]);
+    }
+    free(r);
+    panel_free(&both);
+}
+
+/* ---- properties --------------------------------------------------------------------------------- */
+
+static void orthogonal_and_idempotent(void)
+{
+    panel d = panel_usual();
+    double *r = panel_residuals(&d, NULL, test_now.threads);
+    panel again = d;
+    again.x = r;
+    double *r2 = panel_residuals(&again, NULL, test_now.threads);
+    for (int c = 0; c < d.p; c++) {
+        const panel_audit a = panel_check(&d, d.x + c * d.n, r + c * d.n);
+        CHECK_SAYS(a.audit <= 1.01e-10 && a.gradient <= 1.01e-10, "audit %.3g, eta %.3g", a.audit,
+                   a.gradient);
+        CHECK(panel_norm(&d, r2 + c * d.n, r + c * d.n) <=
+              NEAR * panel_norm(&d, r + c * d.n, NULL));
+    }
+    free(r);
+    free(r2);
+    panel_free(&d);
+}
+
+/** What the columns report is what the audit of panel.h finds. */
+static void reports(void)
+{
+    panel d = panel_usual();
+    double *r = panel_zeros(d.n * d.p, sizeof *r);
+    frg_demean_column columns[PANEL_COLUMNS];
+    panel_report report;
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, columns, &report));
+    for (int c = 0; c < d.p; c++) {
+        const panel_audit a = panel_check(&d, d.x + c * d.n, r + c * d.n);
+        /* sums of n terms near 0: known to n eps of the terms */
+        CHECK_NEAR(columns[c].audit / 1e-10, a.audit / 1e-10, 0.05);
+        CHECK_NEAR(columns[c].gradient / 1e-10, a.gradient / 1e-10, 0.05);
+        CHECK(columns[c].converged && !columns[c].absorbed);
+        CHECK(columns[c].worst_factor >= 0 && columns[c].worst_factor < 3);
+    }
+    CHECK_INT(report.plan.n, d.n);
+    CHECK_INT(report.plan.n_factors, 3);
+    CHECK_INT(report.rank.components, 1);
+    CHECK_INT(report.plan.levels, 300 + 120 + 12);
+    CHECK_INT(report.rank.rank, 300 + 120 + 12 - 2);
+    CHECK(report.plan.plan_bytes > 0 && *report.plan.method && *report.rank.method);
+    frg_context_destroy(ctx);
+    free(r);
+    panel_free(&d);
+}
+
+/** r(a b + D g) = a r(b), for values between 1e-150 and 1e150. */
+static void affine(void)
+{
+    static const double scales[] = {1e-150, 1e-30, -1, 3, 1e12, 1e148};
+    panel d = panel_usual();
+    double *want = panel_residuals(&d, NULL, test_now.threads);
+    double *x = panel_zeros(d.n * d.p, sizeof *x);
+    panel moved = d;
+    moved.x = x;
+    for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
+        for (int c = 0; c < d.p; c++)
+            for (int64_t i = 0; i < d.n; i++)
+                x[c * d.n + i] =
+                    scales[s] * (d.x[c * d.n + i] + cos(d.codes[i * 3]) +
+                                 2 * sin(d.codes[i * 3 + 1]) + 0.5 * d.codes[i * 3 + 2]);
+        double *r = panel_residuals(&moved, NULL, test_now.threads);
+        for (int c = 0; c < d.p; c++) {
+            for (int64_t i = 0; i < d.n; i++)
+                r[c * d.n + i] /= scales[s];
+            CHECK_SAYS(panel_norm(&d, r + c * d.n, want + c * d.n) <= 1e-7 * sqrt((double)d.n),
+                       "scale %g, column %d: %.3g", scales[s], c,
+                       panel_norm(&d, r + c * d.n, want + c * d.n));
+        }
+        free(r);
+    }
+    free(x);
+    free(want);
+    panel_free(&d);
+}
+
+/** Rows in another order, codes under other names. */
+static void permuted(void)
+{
+    panel d = panel_usual(), e = panel_make(d.n, d.q, d.p);
+    e.weights = panel_zeros(d.n, sizeof *e.weights);
+    int64_t *at = panel_zeros(d.n, sizeof *at);
+    for (int64_t i = 0; i < d.n; i++) {
+        const int64_t j = test_below(i + 1);
+        at[i] = at[j];
+        at[j] = i;
+    }
+    for (int64_t i = 0; i < d.n; i++) {
+        e.weights[i] = d.weights[at[i]];
+        for (int c = 0; c < d.p; c++)
+            e.x[c * d.n + i] = d.x[c * d.n + at[i]];
+        for (int f = 0; f < d.q; f++) /* 7919 is prime to 10007, so names stay distinct */
+            e.codes[i * d.q + f] = (int32_t)(d.codes[at[i] * d.q + f] * INT64_C(7919) % 10007);
+    }
+    double *want = panel_residuals(&d, NULL, test_now.threads);
+    double *r = panel_residuals(&e, NULL, test_now.threads);
+    for (int c = 0; c < d.p; c++)
+        for (int64_t i = 0; i < d.n; i++)
+            CHECK_NEAR(r[c * d.n + i], want[c * d.n + at[i]], NEAR);
+    free(at);
+    free(want);
+    free(r);
+    panel_free(&d);
+    panel_free(&e);
+}
+
+/** A whole weight k is the row k times. */
+static void replicated(void)
+{
+    panel d = panel_make(600, 2, 1);
+    panel_random_codes(&d, (const int64_t[]){40, 25});
+    d.weights = panel_zeros(d.n, sizeof *d.weights);
+    int64_t rows = 0;
+    for (int64_t i = 0; i < d.n; i++)
+        rows += (int64_t)(d.weights[i] = (double)(1 + test_below(4)));
+    panel e = panel_make(rows, 2, 1);
+    for (int64_t i = 0, k = 0; i < d.n; i++) {
+        for (int64_t copy = 0; copy < (int64_t)d.weights[i]; copy++, k++) {
+            e.x[k] = d.x[i];
+            memcpy(e.codes + 2 * k, d.codes + 2 * i, 2 * sizeof *e.codes);
+        }
+    }
+    double *r = panel_residuals(&d, NULL, test_now.threads);
+    double *many = panel_residuals(&e, NULL, test_now.threads);
+    for (int64_t i = 0, k = 0; i < d.n; k += (int64_t)d.weights[i], i++)
+        CHECK_NEAR(r[i], many[k], NEAR);
+    free(r);
+    free(many);
+    panel_free(&d);
+    panel_free(&e);
+}
+
+/** Another factor never raises the sum of squares. */
+static void more_factors(void)
+{
+    panel d = panel_make(1500, 10, 1);
+    const int64_t levels[10] = {200, 90, 60, 40, 30, 20, 10, 5, 3, 2};
+    panel_random_codes(&d, levels);
+    double before = INFINITY;
+    for (int q = 1; q <= 10; q++) {
+        panel e = panel_make(d.n, q, 1);
+        memcpy(e.x, d.x, (size_t)d.n * sizeof *e.x);
+        for (int64_t i = 0; i < d.n; i++)
+            memcpy(e.codes + i * q, d.codes + i * 10, (size_t)q * sizeof *e.codes);
+        double *r = panel_residuals(&e, NULL, test_now.threads);
+        const double norm = panel_norm(&e, r, NULL);
+        CHECK_SAYS(norm <= before * (1 + 1e-14), "%d factors: %.17g > %.17g", q, norm, before);
+        before = norm;
+        free(r);
+        panel_free(&e);
+    }
+    panel_free(&d);
+}
+
+/** One and two rows. */
+static void tiny(void)
+{
+    for (int64_t n = 1; n <= 2; n++) {
+        for (int q = 1; q <= 3; q++) {
+            panel d = panel_make(n, q, 1);
+            for (int f = 0; f < q && n == 2; f++)
+                d.codes[q + f] = f < q - 1;
+            double *r = panel_residuals(&d, NULL, 1);
+            const bool alone = n == 1 || q > 1;
+            CHECK_NEAR(r[0], alone ? 0 : (d.x[0] - d.x[1]) / 2, EXACT);
+            free(r);
+            panel_free(&d);
+        }
+    }
+}
+
+static const test_case cases[] = {
+    {"group means", group_means},
+    {"balanced factorials", balanced},
+    {"forests", forest},
+    {"even cycles", even_cycles},
+    {"nested factors", nested},
+    {"disconnected blocks", disconnected},
+    {"orthogonal and idempotent", orthogonal_and_idempotent},
+    {"reports", reports},
+    {"affine, 1e-150 to 1e150", affine},
+    {"permuted and renamed", permuted},
+    {"weights and replication", replicated},
+    {"more factors, less left", more_factors},
+    {"one and two rows", tiny},
+};
+TEST_MAIN(cases)

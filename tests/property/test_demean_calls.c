@@ -1,0 +1,320 @@
+/* test_demean_calls.c - the demeaner as it is called: layouts, types, effects, stopping, bad input, limits. */
+#include "panel.h"
+
+static void layouts(void)
+{
+    panel d = panel_usual();
+    double *want = panel_residuals(&d, NULL, 2);
+    const int64_t n = d.n, ld = d.p + 2;
+    double *rows = panel_zeros(n * ld, sizeof *rows);
+    int32_t *codes = panel_zeros(n * 3, sizeof *codes);
+    for (int64_t i = 0; i < n; i++) {
+        for (int c = 0; c < d.p; c++)
+            rows[i * ld + c + 1] = d.x[c * n + i];
+        for (int f = 0; f < 3; f++)
+            codes[f * n + i] = d.codes[3 * i + f];
+    }
+    const frg_array weights = frg_vector(d.weights, FRG_F64, n);
+    frg_context *ctx = test_context();
+    frg_demean *plan = NULL;
+    CHECK_OK(ctx, frg_demean_create(&plan, ctx, frg_matrix_columns(codes, FRG_I32, n, 3, n),
+                                    &weights, NULL, 0, 0, NULL));
+    memset(codes, 0x7f, (size_t)(3 * n) * sizeof *codes); /* the plan has its own copy */
+    frg_array in_place = frg_matrix(rows, FRG_F64, n, d.p, ld);
+    in_place.offset = sizeof *rows;
+    frg_demean_column columns[PANEL_COLUMNS];
+    if (plan)
+        CHECK_OK(ctx, frg_demean_run(plan, in_place, in_place, columns, NULL));
+    for (int64_t i = 0; i < n; i++) {
+        for (int c = 0; c < d.p; c++)
+            CHECK_BITS(&rows[i * ld + c + 1], &want[c * n + i], sizeof *rows);
+        CHECK(rows[i * ld] == 0 && rows[i * ld + d.p + 1] == 0);
+    }
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    free(rows);
+    free(codes);
+    free(want);
+    panel_free(&d);
+}
+
+/** mixed is f64 to 1e-9; f32 arrays come out rounded; f32 alone is right to about 1e-4 and says so. */
+static void types(void)
+{
+    panel d = panel_usual();
+    double *want = panel_residuals(&d, NULL, 2);
+    frg_demean_opts o = panel_options();
+    o.dtype = FRG_FE_MIXED;
+    double *mixed = panel_residuals(&d, &o, 2);
+    for (int c = 0; c < d.p; c++)
+        CHECK(panel_norm(&d, mixed + c * d.n, want + c * d.n) <=
+              1e-9 * panel_norm(&d, d.x + c * d.n, NULL));
+    const int64_t count = d.n * d.p;
+    float *in = panel_zeros(count, sizeof *in), *out = panel_zeros(count, sizeof *out);
+    for (int64_t i = 0; i < count; i++)
+        in[i] = (float)d.x[i];
+    frg_context *ctx = test_context();
+    frg_demean_column columns[PANEL_COLUMNS];
+    for (int f32 = 0; f32 < 2; f32++) {
+        frg_demean *plan = NULL;
+        o.dtype = f32 ? FRG_FE_F32 : FRG_FE_F64;
+        CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o));
+        if (plan)
+            CHECK_OK(ctx, frg_demean_run(plan, frg_matrix_columns(in, FRG_F32, d.n, d.p, d.n),
+                                         frg_matrix_columns(out, FRG_F32, d.n, d.p, d.n), columns,
+                                         NULL));
+        for (int64_t i = 0; i < count; i++)
+            CHECK_NEAR((double)out[i], want[i],
+                       f32 ? 1e-3 : 4e-6); /* inputs were rounded: 4 eps32 8 */
+        frg_demean_destroy(plan);
+    }
+    frg_context_destroy(ctx);
+    free(in);
+    free(out);
+    free(mixed);
+    free(want);
+    panel_free(&d);
+}
+
+/** b = D alpha + r. */
+static void effects(void)
+{
+    panel d = panel_usual();
+    double *r = panel_zeros(d.n * d.p, sizeof *r), *alpha = panel_zeros(432, sizeof *alpha);
+    frg_context *ctx = test_context();
+    frg_demean *plan = NULL;
+    frg_demean_column columns[PANEL_COLUMNS];
+    if (CHECK_OK(ctx, panel_create(&plan, ctx, &d, NULL)) &&
+        CHECK_OK(ctx, frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), columns,
+                                     NULL)) &&
+        CHECK_INT(frg_demean_get_report(plan).levels, 432)) {
+        for (int c = 0; c < d.p; c++) {
+            CHECK_OK(ctx, frg_demean_effects(plan, c, alpha));
+            for (int64_t i = 0; i < d.n; i++)
+                CHECK_NEAR(r[c * d.n + i] + alpha[d.codes[3 * i]] +
+                               alpha[300 + d.codes[3 * i + 1]] + alpha[420 + d.codes[3 * i + 2]],
+                           d.x[c * d.n + i], 1e-12);
+        }
+        CHECK(frg_demean_effects(plan, d.p, alpha) < 0);
+        CHECK(frg_demean_effects(plan, -1, alpha) < 0);
+    }
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    free(r);
+    free(alpha);
+    panel_free(&d);
+}
+
+/* ---- stopping ----------------------------------------------------------------------------------- */
+
+static int stop_at_third(const frg_progress *p, void *user)
+{
+    CHECK(p->solver && p->phase);
+    return ++*(int *)user >= 3;
+}
+
+static int interrupt_soon(const frg_progress *p, void *user)
+{
+    (void)p;
+    frg_context **box = user;
+    frg_interrupt(*box);
+    return 0;
+}
+
+/** A cycle by LSMR takes p steps and can be stopped anywhere. */
+static void stop(frg_context *ctx, frg_demean_opts *o, frg_status want, const char *how)
+{
+    panel d = panel_cycle(400);
+    double *r = panel_zeros(d.n, sizeof *r);
+    frg_demean_column column = {0};
+    frg_demean *plan = NULL;
+    frg_info info = {0};
+    o->method = FRG_FE_LSMR;
+    if (CHECK_OK(ctx, panel_create(&plan, ctx, &d, o))) {
+        const frg_status s =
+            frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), &column, &info);
+        CHECK_SAYS(s == want, "%s gave %s", how, frg_status_name(s));
+        CHECK(column.status == want && !column.converged && info.status == want);
+        for (int64_t i = 0; i < d.n; i++)
+            CHECK(isfinite(r[i]));
+        const panel_audit a = panel_check(&d, d.x, r);
+        CHECK_SAYS(column.absorbed ||
+                       fabs(a.gradient - column.gradient) <= 1e-6 * a.gradient + 1e-14,
+                   "%s: eta %.3g, reported %.3g", how, a.gradient, column.gradient);
+    }
+    frg_demean_destroy(plan);
+    free(r);
+    panel_free(&d);
+}
+
+static void stopped(void)
+{
+    int calls = 0;
+    frg_context *ctx = NULL;
+    frg_context_opts c;
+    frg_demean_opts o = panel_options();
+
+    o.max_iter = 3;
+    ctx = test_context();
+    stop(ctx, &o, FRG_MAX_ITER, "three steps");
+    frg_context_destroy(ctx);
+
+    o = panel_options();
+    frg_context_defaults(&c, sizeof c);
+    c.on_progress = stop_at_third;
+    c.user = &calls;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    stop(ctx, &o, FRG_INTERRUPTED, "the callback");
+    CHECK_SAYS(calls >= 3 && calls <= 4, "the callback was asked %d times", calls);
+    frg_context_destroy(ctx);
+
+    frg_context_defaults(&c, sizeof c);
+    c.on_progress = interrupt_soon;
+    c.user = &ctx;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    stop(ctx, &o, FRG_INTERRUPTED, "frg_interrupt");
+    frg_interrupt_clear(ctx);
+    frg_context_destroy(ctx);
+
+    frg_context_defaults(&c, sizeof c);
+    c.time_limit = 1e-9;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    stop(ctx, &o, FRG_TIME_LIMIT, "the clock");
+    frg_context_destroy(ctx);
+}
+
+/* ---- bad input ---------------------------------------------------------------------------------- */
+
+static void refuse(frg_context *ctx, const panel *d, const frg_demean_opts *o, frg_status want,
+                   const char *code, const char *says)
+{
+    frg_demean *plan = (frg_demean *)&want; /* must become NULL */
+    const frg_status s = panel_create(&plan, ctx, d, o);
+    CHECK_SAYS(s == want, "%s: gave %s: %s", says, frg_status_name(s), frg_message(ctx));
+    CHECK(plan == NULL);
+    if (s < 0) {
+        CHECK_TEXT(frg_error_code(ctx), code);
+        CHECK_SAYS(strstr(frg_message(ctx), says) || strstr(frg_error_where(ctx), says),
+                   "\"%s\" (%s) does not say %s", frg_message(ctx), frg_error_where(ctx), says);
+    } else {
+        frg_demean_destroy(plan);
+    }
+}
+
+static void bad_input(void)
+{
+    frg_context *ctx = test_context();
+    panel d = panel_make(100, 2, 2);
+    panel_random_codes(&d, (const int64_t[]){7, 5});
+    panel_random_weights(&d, 1, 2);
+
+    d.codes[2 * 41 + 1] = -3;
+    refuse(ctx, &d, NULL, FRG_BAD_DATA, "FRG-FE-004", "42");
+    d.codes[2 * 41 + 1] = 0;
+    for (int k = 0; k < 3; k++) {
+        d.weights[16] = (const double[]){-1, INFINITY, NAN}[k];
+        refuse(ctx, &d, NULL, FRG_BAD_DATA, "FRG-FE-003", "17");
+    }
+    d.weights[16] = 1;
+
+    frg_demean_opts o = panel_options();
+    o.tol = 0;
+    refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "tol");
+    o.tol = 1;
+    refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "tol");
+    o.tol = NAN;
+    refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "tol");
+    o = panel_options();
+    o.max_iter = 0;
+    refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "max_iter");
+    o = panel_options();
+    o.block = 33;
+    refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "block");
+    o = panel_options();
+    o.method = (frg_fe_method)99;
+    refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "method");
+
+    const frg_array codes = frg_matrix(d.codes, FRG_I32, 100, 2, 2);
+    const frg_array short_weights = frg_vector(d.weights, FRG_F64, 99);
+    frg_demean *plan = NULL;
+    CHECK_STATUS(frg_demean_create(&plan, ctx, codes, &short_weights, NULL, 0, 0, NULL),
+                 FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "99") && strstr(frg_message(ctx), "100"));
+    CHECK_STATUS(
+        frg_demean_create(&plan, ctx, frg_matrix(d.x, FRG_F64, 100, 2, 2), NULL, NULL, 0, 0, NULL),
+        FRG_BAD_ARG);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-008");
+    CHECK_STATUS(
+        frg_demean_create(&plan, ctx, frg_matrix(NULL, FRG_I32, 100, 2, 2), NULL, NULL, 0, 0, NULL),
+        FRG_BAD_ARG);
+    CHECK(plan == NULL);
+
+    CHECK_OK(ctx, panel_create(&plan, ctx, &d, NULL));
+    if (plan) {
+        double out[200], kept[200];
+        memset(out, 0x55, sizeof out);
+        memcpy(kept, out, sizeof out);
+        frg_demean_column columns[2];
+        d.x[100 + 7] = NAN;
+        CHECK_STATUS(
+            frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, out), columns, NULL),
+            FRG_BAD_DATA);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-FE-005");
+        CHECK_SAYS(strstr(frg_message(ctx), "8") != NULL, "\"%s\" does not name row 8",
+                   frg_message(ctx));
+        d.x[100 + 7] = 1;
+        CHECK_STATUS(frg_demean_run(plan, frg_matrix_columns(d.x, FRG_F64, 99, 2, 100),
+                                    panel_columns(&d, out), columns, NULL),
+                     FRG_BAD_ARG);
+        CHECK_STATUS(frg_demean_run(plan, panel_columns(&d, d.x),
+                                    frg_matrix_columns(out, FRG_F64, 100, 1, 100), columns, NULL),
+                     FRG_BAD_ARG);
+        CHECK_STATUS(frg_demean_run(plan, frg_matrix(d.codes, FRG_I32, 100, 2, 2),
+                                    panel_columns(&d, out), columns, NULL),
+                     FRG_BAD_ARG);
+        CHECK_BITS(out, kept, sizeof out);
+        CHECK_OK(ctx, frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, out), columns,
+                                     NULL));
+    }
+    frg_demean_destroy(plan);
+    frg_demean_destroy(NULL);
+    frg_context_destroy(ctx);
+    panel_free(&d);
+}
+
+/** A memory limit below the plan is an answer, not a crash. */
+static void memory_limit(void)
+{
+    panel d = panel_workers(20000, 2, 1);
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.memory_limit = 100000;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    frg_demean *plan = NULL;
+    CHECK_STATUS(panel_create(&plan, ctx, &d, NULL), FRG_NO_MEMORY);
+    CHECK(plan == NULL);
+    size_t plan_bytes = 0, with_factor = 0;
+    double seconds = 0;
+    CHECK_OK(ctx, frg_demean_estimate(ctx, d.n, 2, 1, NULL, &plan_bytes, &with_factor, &seconds));
+    CHECK(plan_bytes > 100000 && with_factor >= plan_bytes && seconds >= 0);
+    frg_context_destroy(ctx);
+
+    ctx = test_context();
+    double *r = panel_zeros(d.n, sizeof *r);
+    frg_demean_column column;
+    panel_report report;
+    CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, &column, &report));
+    CHECK_SAYS(report.plan.plan_bytes - report.plan.factor_bytes <= plan_bytes,
+               "%zu bytes > the bound %zu", report.plan.plan_bytes - report.plan.factor_bytes,
+               plan_bytes);
+    frg_context_destroy(ctx);
+    free(r);
+    panel_free(&d);
+}
+
+static const test_case cases[] = {
+    {"layouts", layouts}, {"types", types},         {"effects", effects},
+    {"stopped", stopped}, {"bad input", bad_input}, {"memory limit", memory_limit},
+};
+TEST_MAIN(cases)
