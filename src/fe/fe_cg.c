@@ -41,7 +41,8 @@ static inline int64_t piece_end(const cg *c, int64_t piece)
     return end < c->n ? end : c->n;
 }
 
-/* clang-format off: one string literal, for clang joins none in _Pragma */
+/* One string literal: clang joins none in _Pragma. */
+/* clang-format off */
 #define FOR_PIECES(c, piece)                                                                       \
     _Pragma("omp parallel for num_threads((c)->threads) if ((c)->pieces > 4)")                     \
     for (int64_t piece = 0; piece < (c)->pieces; piece++)
