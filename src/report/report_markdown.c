@@ -108,6 +108,8 @@ void frgi_write_markdown(frgi_sink *k, const frg_report *r)
     for (int64_t i = 0; i < r->n_elements && k->status >= 0; i++) {
         const bool list_goes_on =
             i > 0 && r->elements[i].kind == ELEMENT_FACT && r->elements[i - 1].kind == ELEMENT_FACT;
+        if (!frgi_has_text(&r->elements[i]))
+            continue;
         if (k->text.length && !list_goes_on)
             frgi_put(k, "\n");
         put_element(k, &r->elements[i]);

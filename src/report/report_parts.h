@@ -48,6 +48,8 @@ extern const frgi_escapes frgi_escapes_text, frgi_escapes_markdown, frgi_escapes
 
 /** fold: white space of any kind becomes a blank (running text), instead of \n and \t (names). */
 void frgi_put_escaped(frgi_sink *k, const char *s, const frgi_escapes *e, bool fold);
+/** A name in at most `room` cells, with an ellipsis for what does not fit. */
+void frgi_put_elided(frgi_sink *k, const frgi_escapes *e, const char *s, int64_t room);
 /** Display width of a name as frgi_put_escaped writes it; errors go to the sink. */
 int64_t frgi_escaped_width(frgi_sink *k, const char *s, const frgi_escapes *e);
 
@@ -159,6 +161,9 @@ FRG_MUST_USE frg_status frgi_grid_make(frgi_grid *g, frg_context *ctx, const frg
                                        const frgi_escapes *e);
 void frgi_grid_free(frgi_grid *g, frg_context *ctx);
 
+/** Is there anything to show in a text format?  Plots without lines have no sparks, and their caption would
+ *  stand alone. */
+bool frgi_has_text(const frgi_element *e);
 /** One line of block characters for each line series: "name  ▇▅▃▁  1.2 → 3e-11". */
 void frgi_put_sparks(frgi_sink *k, const frgi_plot *p, const frgi_escapes *e, int width,
                      const char *indent);

@@ -173,3 +173,38 @@ int64_t frgi_escaped_width(frgi_sink *k, const char *s, const frgi_escapes *e)
     frgi_text_free(k->ctx, &scratch.text);
     return width;
 }
+
+/** Bytes of the longest run of whole characters of s that is shown in `room` cells. */
+static size_t fitting(frgi_sink *k, const char *s, int64_t room)
+{
+    const char *p = s;
+    while (*p && k->status >= 0) {
+        const char *next = p;
+        frgi_utf8_next(&next);
+        char one[8] = {0};
+        memcpy(one, p, (size_t)(next - p));
+        room -= frgi_escaped_width(k, one, &frgi_escapes_text);
+        if (room < 0)
+            break;
+        p = next;
+    }
+    return (size_t)(p - s);
+}
+
+void frgi_put_elided(frgi_sink *k, const frgi_escapes *e, const char *s, int64_t room)
+{
+    size_t length = fitting(k, s, room);
+    if (!s[length]) {
+        frgi_put_escaped(k, s, e, false);
+        return;
+    }
+    length = fitting(k, s, room - 1);
+    frgi_sink head = {.ctx = k->ctx, .status = k->status};
+    frgi_put_bytes(&head, s, length);
+    if (head.status >= 0)
+        frgi_put_escaped(k, head.text.text, e, false);
+    else
+        k->status = head.status;
+    frgi_put(k, "…");
+    frgi_text_free(k->ctx, &head.text);
+}

@@ -62,13 +62,23 @@ static void put_line(frgi_sink *k, const frgi_plot *p, const frgi_series *s, int
     frgi_putf(k, "  %s → %s", from, to);
 }
 
+bool frgi_has_text(const frgi_element *e)
+{
+    bool lines = e->kind != ELEMENT_PLOT;
+    for (int s = 0; !lines && s < e->plot.n_series; s++)
+        lines = e->plot.series[s].style == FRG_LINE;
+    return lines;
+}
+
 void frgi_put_sparks(frgi_sink *k, const frgi_plot *p, const frgi_escapes *e, int width,
                      const char *indent)
 {
+    const int64_t longest = width / 3;
     int64_t names = 0;
     for (int s = 0; s < p->n_series; s++) {
         const int64_t w = frgi_escaped_width(k, p->series[s].name, e);
-        names = w > names && w <= width / 3 ? w : names;
+        names = w > names ? w : names;
+        names = names < longest ? names : longest;
     }
     const int64_t room = width - names - NUMBERS_ROOM;
     const int64_t cells = room > LONGEST ? LONGEST : room < SHORTEST ? SHORTEST : room;
@@ -77,8 +87,9 @@ void frgi_put_sparks(frgi_sink *k, const frgi_plot *p, const frgi_escapes *e, in
         if (series->style != FRG_LINE || series->n == 0)
             continue;
         frgi_put(k, indent);
-        frgi_put_escaped(k, series->name, e, false);
-        frgi_put_times(k, " ", names + 2 - frgi_escaped_width(k, series->name, e));
+        frgi_put_elided(k, e, series->name, longest);
+        const int64_t w = frgi_escaped_width(k, series->name, e);
+        frgi_put_times(k, " ", 2 + (w < names ? names - w : 0));
         put_line(k, p, series, cells);
         frgi_put(k, "\n");
     }

@@ -52,23 +52,6 @@ static void widen(span *s, double v, bool log)
 
 /* ---- words -------------------------------------------------------------------------------------- */
 
-/** Escapes at most `room` cells of a text, with an ellipsis for the rest. */
-static void put_elided(frgi_sink *k, const char *s, int64_t room)
-{
-    frgi_sink scratch = {.ctx = k->ctx, .status = k->status};
-    const char *p = s;
-    int64_t used = 0;
-    while (*p && used < room)
-        used += frgi_utf8_width(frgi_utf8_next(&p));
-    frgi_put_bytes(&scratch, s, (size_t)(p - s));
-    if (scratch.status >= 0)
-        frgi_put_escaped(k, scratch.text.text, &frgi_escapes_html, false);
-    else
-        k->status = scratch.status;
-    frgi_put(k, *p ? "…" : "");
-    frgi_text_free(k->ctx, &scratch.text);
-}
-
 static int64_t cells_of(const char *s)
 {
     return frgi_text_width(s, strlen(s));
@@ -148,7 +131,7 @@ static void put_categories(frgi_sink *k, const frgi_drawing *d)
             open_text(k, d->left - 12, d->top + share * (d->bottom - d->top) + 4, "end", "name");
         else
             open_text(k, d->left + share * (d->right - d->left), d->bottom + 19, "middle", "name");
-        put_elided(k, p->categories[c], room > 3 ? room : 3);
+        frgi_put_elided(k, &frgi_escapes_html, p->categories[c], room > 3 ? room : 3);
         frgi_put(k, "</text>\n");
     }
     if (!p->horizontal)
@@ -186,13 +169,13 @@ static void put_labels(frgi_sink *k, const frgi_drawing *d)
     const frgi_axis *const up = p->horizontal ? &d->positions : &d->values;
     if (p->y_label || up->power) {
         open_text(k, 0, d->top - 14, "start", "label");
-        put_elided(k, p->y_label ? p->y_label : "", 60);
+        frgi_put_elided(k, &frgi_escapes_html, p->y_label ? p->y_label : "", 60);
         put_power(k, up);
         frgi_put(k, "</text>\n");
     }
     if (p->x_label || across->power) {
         open_text(k, d->right, d->bottom + 40, "end", "label");
-        put_elided(k, p->x_label ? p->x_label : "", 100);
+        frgi_put_elided(k, &frgi_escapes_html, p->x_label ? p->x_label : "", 100);
         put_power(k, across);
         frgi_put(k, "</text>\n");
     }
@@ -250,7 +233,8 @@ static void put_legend(frgi_sink *k, const frgi_plot *p, double top)
         }
         frgi_put_sample(k, &p->series[s], s % FRGI_SVG_LOOKS, x + 1, y + 8.5);
         open_text(k, x + SAMPLE, y + 13, "start", "name");
-        put_elided(k, p->series[s].name, (int64_t)(TEXT_AT_MOST / CHARACTER));
+        frgi_put_elided(k, &frgi_escapes_html, p->series[s].name,
+                        (int64_t)(TEXT_AT_MOST / CHARACTER));
         frgi_put(k, "</text>\n");
         x += w;
     }
@@ -347,7 +331,7 @@ static void put_description(frgi_sink *k, const frgi_plot *p, span values, span 
     frgi_putf(k, "%d series:", p->n_series);
     for (int s = 0; s < p->n_series; s++) {
         frgi_put(k, s ? ", " : " ");
-        put_elided(k, p->series[s].name, 80);
+        frgi_put_elided(k, &frgi_escapes_html, p->series[s].name, 80);
         frgi_putf(k, " (%s%s, %lld)", kinds[p->series[s].style],
                   p->series[s].low ? " with intervals" : "", (long long)p->series[s].n);
     }

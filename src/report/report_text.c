@@ -90,22 +90,24 @@ static int64_t fact_count(const frgi_element *e, const frgi_element *end)
     return n;
 }
 
+/** Names of more than half the width get lines of their own. */
 static void put_facts(frgi_sink *k, const frgi_element *facts, int64_t n, int width)
 {
     int64_t names = 0;
     for (int64_t i = 0; i < n; i++) {
         const int64_t w = frgi_escaped_width(k, facts[i].text, &frgi_escapes_text);
-        if (w > names && w <= width / 2)
-            names = w;
+        names = w > names && w <= width / 2 ? w : names;
     }
+    const int64_t room = width - names - GAP > 8 ? width - names - GAP : 8;
     for (int64_t i = 0; i < n; i++) {
         char buffer[32];
-        frgi_put_escaped(k, facts[i].text, &frgi_escapes_text, false);
-        frgi_put_times(k, " ",
-                       names + GAP - frgi_escaped_width(k, facts[i].text, &frgi_escapes_text));
-        const int64_t room = width - names - GAP;
-        put_paragraph(k, frgi_cell_words(&facts[i].fact, buffer), false, room > 8 ? room : 8,
-                      names + GAP);
+        const int64_t w = frgi_escaped_width(k, facts[i].text, &frgi_escapes_text);
+        if (w <= names)
+            frgi_put_escaped(k, facts[i].text, &frgi_escapes_text, false);
+        else
+            put_paragraph(k, facts[i].text, false, width, 0);
+        frgi_put_times(k, " ", names + GAP - (w <= names ? w : 0));
+        put_paragraph(k, frgi_cell_words(&facts[i].fact, buffer), false, room, names + GAP);
     }
 }
 
@@ -231,22 +233,13 @@ static void put_captioned(frgi_sink *k, const frgi_element *e, int width)
     }
 }
 
-/** Plots without lines have no sparks: their caption would stand alone. */
-static bool shown(const frgi_element *e)
-{
-    bool lines = e->kind != ELEMENT_PLOT;
-    for (int s = 0; !lines && s < e->plot.n_series; s++)
-        lines = e->plot.series[s].style == FRG_LINE;
-    return lines;
-}
-
 void frgi_write_text(frgi_sink *k, const frg_report *r, int width)
 {
     if (r->title[0])
         put_heading(k, r->title, "═", width);
     const frgi_element *const end = r->elements + r->n_elements;
     for (const frgi_element *e = r->elements; e < end && k->status >= 0; e++) {
-        if (!shown(e))
+        if (!frgi_has_text(e))
             continue;
         if (k->text.length)
             frgi_put(k, "\n");
