@@ -1,0 +1,355 @@
+/* csv_kernels_cpu.c - what runs over every byte of a text file, once per CPU level.
+ *
+ * The index: 64 bytes at a time become three 64-bit masks (delimiters, newlines, quotes).  A running XOR of
+ * the quotes' mask says which bytes lie inside quotes (Langdale and Lemire, VLDB Journal 28, 2019); the
+ * positions of the set bits outside are the ends of the cells.  That counting of quotes is right exactly
+ * when every quote opens a cell, closes one, or is one of two in a row, so each is checked for its
+ * neighbours, and a block with any other (INDEX_IRREGULAR) is indexed again by the grammar.
+ *
+ * The conversions: a column of a block in one loop, eight digits a step, with frgi_cell_read for every cell
+ * that is not plainly a number.  Loads run up to 64 bytes past a cell, which FRGI_CSV_MARGIN allows.
+ */
+#include <string.h>
+
+#include "io/csv.h"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b)  JOIN_(a, b)
+#define KERNELS     JOIN(frgi_csv_kernels, ISA)
+
+extern const frgi_csv_kernels KERNELS;
+
+/** Bit i: p[i] == c, for 64 bytes. */
+static inline uint64_t equal_bits(const char *p, char c)
+{
+#if defined(__AVX512BW__)
+    return _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(p), _mm512_set1_epi8(c));
+#elif defined(__AVX2__)
+    uint64_t bits = 0;
+    for (int i = 0; i < 2; i++) {
+        const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(p + 32 * i));
+        const __m256i same = _mm256_cmpeq_epi8(x, _mm256_set1_epi8(c));
+        bits |= (uint64_t)(uint32_t)_mm256_movemask_epi8(same) << (32 * i);
+    }
+    return bits;
+#elif defined(__SSE2__)
+    uint64_t bits = 0;
+    for (int i = 0; i < 4; i++) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i));
+        const __m128i same = _mm_cmpeq_epi8(x, _mm_set1_epi8(c));
+        bits |= (uint64_t)(uint32_t)_mm_movemask_epi8(same) << (16 * i);
+    }
+    return bits;
+#else
+    uint64_t bits = 0;
+    for (int i = 0; i < 64; i++) {
+        bits |= (uint64_t)(p[i] == c) << i;
+    }
+    return bits;
+#endif
+}
+
+/** Bits 0 .. k-1, k <= 64. */
+static inline uint64_t low_bits(int64_t k)
+{
+    return k >= 64 ? UINT64_MAX : ((uint64_t)1 << k) - 1;
+}
+
+static int64_t count_quotes(const char *text, int64_t count)
+{
+    int64_t n = 0;
+    for (int64_t at = 0; at < count; at += 64) {
+        n += __builtin_popcountll(equal_bits(text + at, '"') & low_bits(count - at));
+    }
+    return n;
+}
+
+/** Bit i of the result: the parity of bits 0 .. i. */
+static inline uint64_t running_parity(uint64_t x)
+{
+    for (int shift = 1; shift < 64; shift *= 2) {
+        x ^= x << shift;
+    }
+    return x;
+}
+
+typedef struct {
+    uint64_t inside; /* all ones if the chunk begins inside quotes */
+    uint64_t
+        before;  /* bit 0: the last byte of the chunk before may stand before a quote that opens */
+    bool closed; /* its last byte closed quotes: the next one must end the cell */
+} quote_state;
+
+/** Which bytes of the chunk are inside quotes; `regular` stays true if every quote stands where the
+ *  grammar has one.  ends: delimiters, newlines and quotes; valid: the bytes that are there. */
+static inline uint64_t quoted_bits(quote_state *q, const char *p, uint64_t quotes, uint64_t ends,
+                                   uint64_t valid, bool *regular)
+{
+    const uint64_t inside = running_parity(quotes) ^ q->inside;
+    const uint64_t opens = quotes & inside, closes = quotes & ~inside;
+    const uint64_t before = ends << 1 | q->before;
+    const uint64_t after = ends | (equal_bits(p, '\r') & valid);
+    const bool closed_well = !q->closed || (after & 1);
+    *regular &= closed_well && (opens & ~before) == 0 && ((closes << 1) & valid & ~after) == 0;
+    q->inside = (uint64_t)((int64_t)inside >> 63);
+    q->before = ends >> 63;
+    q->closed = closes >> 63;
+    return inside;
+}
+
+/** Is the line whose newline is at `at` blank?  Only asked where the line has no delimiter. */
+static bool is_blank(const char *text, int64_t at)
+{
+    at -= at > 0 && text[at - 1] == '\r';
+    return at == 0 || text[at - 1] == '\n';
+}
+
+/** The chunk again bit by bit, where a newline did not stand where it should: blank lines leave no
+ *  trace, a ragged row ends the index. */
+static int64_t index_with_care(frgi_csv_index *x, int64_t base, uint64_t bits, uint64_t newlines,
+                               int64_t fields, int64_t n_columns)
+{
+    for (; bits; bits &= bits - 1) {
+        const int64_t at = base + __builtin_ctzll(bits);
+        if (!(newlines & bits & -bits)) {
+            x->ends[fields++] = (uint32_t)at;
+            continue;
+        }
+        const int64_t in_row = fields - x->rows * n_columns;
+        if (in_row == 0 && is_blank(x->text, at)) {
+            x->used = at + 1;
+        } else if (in_row == n_columns - 1) {
+            x->ends[fields++] = (uint32_t)at;
+            x->rows++;
+            x->used = at + 1;
+        } else {
+            x->end = INDEX_RAGGED;
+            x->found = in_row + 1;
+            x->at = at;
+            return fields;
+        }
+    }
+    return fields;
+}
+
+/** Stores the positions of the set bits, eight at a time so that the usual count needs one branch. */
+static inline void store_positions(uint32_t *to, int64_t base, uint64_t bits)
+{
+    const uint64_t top = (uint64_t)1 << 63;
+    const int n = __builtin_popcountll(bits);
+    for (int done = 0; done < n; done += 8) {
+        for (int i = 0; i < 8; i++) {
+            to[done + i] =
+                (uint32_t)(base + __builtin_ctzll(bits | top)); /* top: ctz of 0 is undefined */
+            bits &= bits - 1;
+        }
+    }
+}
+
+static void index_block(frgi_csv_index *x, char delimiter, int64_t n_columns)
+{
+    x->end = INDEX_DONE;
+    x->rows = x->used = x->lines = 0;
+    int64_t fields = 0;
+    quote_state q = {.before = 1};
+    bool regular = true;
+    for (int64_t base = 0; base < x->count; base += 64) {
+        if (fields + 64 > x->room) {
+            x->end = INDEX_ROOM;
+            return;
+        }
+        const char *const p = x->text + base;
+        const uint64_t valid = low_bits(x->count - base);
+        uint64_t newlines = equal_bits(p, '\n') & valid;
+        uint64_t bits = (equal_bits(p, delimiter) & valid) | newlines;
+        const uint64_t quotes = equal_bits(p, '"') & valid;
+        x->lines += __builtin_popcountll(newlines);
+        if (quotes | q.inside | q.closed) {
+            const uint64_t outside = ~quoted_bits(&q, p, quotes, bits | quotes, valid, &regular);
+            bits &= outside;
+            newlines &= outside;
+        } else {
+            q.before = bits >> 63;
+        }
+        store_positions(x->ends + fields, base, bits);
+        /* every newline must be the end of the last column */
+        bool as_expected = n_columns > 1;
+        int64_t rows = x->rows;
+        for (uint64_t rest = newlines; rest; rest &= rest - 1) {
+            const int64_t rank = fields + __builtin_popcountll(bits & ((rest & -rest) - 1));
+            as_expected &= rank == ++rows * n_columns - 1;
+        }
+        if (as_expected || newlines == 0) {
+            fields += __builtin_popcountll(bits);
+            x->rows = rows;
+            if (newlines) {
+                x->used = base + 64 - __builtin_clzll(newlines);
+            }
+        } else {
+            fields = index_with_care(x, base, bits, newlines, fields, n_columns);
+        }
+        if (x->end != INDEX_DONE) {
+            break;
+        }
+    }
+    for (int64_t at = x->used; at < x->count;
+         at++) { /* the unfinished row of a wave's last block */
+        x->lines -= x->text[at] == '\n';
+    }
+    x->open = q.inside != 0;
+    if (!regular) {
+        x->end = INDEX_IRREGULAR;
+    }
+}
+
+/* ---- conversions -------------------------------------------------------------------------------- */
+
+static const uint64_t powers_of_ten[] = {1,      10,      100,      1000,     10000,
+                                         100000, 1000000, 10000000, 100000000};
+
+/** The integer of n digits at p, 1 <= n <= 16; UINT64_MAX if one is no digit. */
+static inline uint64_t read_digits(const char *p, int64_t n)
+{
+    if (n <= 8) {
+        return frgi_digits(p, n);
+    }
+    const uint64_t high = frgi_digits(p, 8), low = frgi_digits(p + 8, n - 8);
+    return high == UINT64_MAX || low == UINT64_MAX ? UINT64_MAX : high * powers_of_ten[n - 8] + low;
+}
+
+/** Plain integers of up to 16 digits; "-0" is a number, its sign would be lost. */
+static inline bool plain_integer(const char *s, const char *e, int64_t *out)
+{
+    const bool negative = *s == '-';
+    const int64_t n = e - s - negative;
+    if (n < 1 || n > 16) {
+        return false;
+    }
+    const uint64_t x = read_digits(s + negative, n);
+    if (x == UINT64_MAX || (negative && x == 0)) {
+        return false;
+    }
+    *out = negative ? -(int64_t)x : (int64_t)x;
+    return true;
+}
+
+/** Where the point is in the 8 bytes at p: 0 .. 7, or 8. */
+static inline int64_t find_point(const char *p)
+{
+    uint64_t x;
+    memcpy(&x, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    x ^= 0x2e2e2e2e2e2e2e2e; /* the point becomes 0; the lowest zero byte is found exactly */
+    const uint64_t zero = (x - 0x0101010101010101) & ~x & 0x8080808080808080;
+    return zero ? __builtin_ctzll(zero) >> 3 : 8;
+}
+
+/** Plain numbers: [-]digits.digits or [-]digits with up to 19 digits, the point among the first 8 bytes. */
+static inline bool plain_number(const frgi_power *power, const char *s, const char *e, double *out)
+{
+    const bool negative = *s == '-';
+    s += negative;
+    const int64_t n = e - s;
+    if (n < 1 || n > 20) {
+        return false;
+    }
+    const int64_t point = find_point(s);
+    uint64_t w;
+    int64_t fraction = 0;
+    if (point >= n || point == 8) { /* an integer: what was found belongs to another cell */
+        if (n > 16 || (w = read_digits(s, n)) == UINT64_MAX) {
+            return false;
+        }
+    } else {
+        fraction = n - point - 1;
+        if (point == 0 || fraction == 0) {
+            return false;
+        }
+        const char *const f = s + point + 1;
+        const uint64_t whole = frgi_digits(s, point);
+        uint64_t part = fraction <= 16 ? read_digits(f, fraction) : read_digits(f, 16);
+        if (whole == UINT64_MAX || part == UINT64_MAX) {
+            return false;
+        }
+        uint64_t scale =
+            fraction <= 8 ? powers_of_ten[fraction]
+                          : powers_of_ten[8] * powers_of_ten[(fraction <= 16 ? fraction : 16) - 8];
+        if (fraction > 16) {
+            const uint64_t last = frgi_digits(f + 16, fraction - 16);
+            if (last == UINT64_MAX) {
+                return false;
+            }
+            part = part * powers_of_ten[fraction - 16] + last;
+            scale *= powers_of_ten[fraction - 16];
+        }
+        w = whole * scale + part;
+    }
+    double x;
+    if (!frgi_decimal_scale(power, w, -fraction, &x)) {
+        return false;
+    }
+    *out = negative ? -x : x;
+    return true;
+}
+
+static frgi_cell_kind convert_integers(const frgi_cells *c, int64_t *out, int64_t *n_missing)
+{
+    const frgi_cells cells = *c;
+    const bool plain = !cells.rules->na_numeric;
+    int64_t missing = 0;
+    for (ptrdiff_t r = 0; r < cells.index->rows; r++) {
+        const char *s, *e;
+        frgi_cell_at(&cells, r, &s, &e);
+        if (plain && plain_integer(s, e, &out[r])) {
+            continue;
+        }
+        double unused;
+        const frgi_cell_kind kind = frgi_cell_read(cells.rules, s, e, &out[r], &unused);
+        if (kind == CELL_MISSING) {
+            out[r] = FRG_MISSING_INTEGER;
+            missing++;
+        } else if (kind != CELL_INTEGER) {
+            return frgi_cell_join(CELL_INTEGER, kind);
+        }
+    }
+    *n_missing = missing;
+    return CELL_INTEGER;
+}
+
+static frgi_cell_kind convert_numbers(const frgi_cells *c, double *out, int64_t *n_missing)
+{
+    const frgi_cells cells = *c;
+    const bool plain = !cells.rules->na_numeric;
+    const frgi_power *const power = cells.rules->decimal->power;
+    int64_t missing = 0;
+    for (ptrdiff_t r = 0; r < cells.index->rows; r++) {
+        const char *s, *e;
+        frgi_cell_at(&cells, r, &s, &e);
+        if (plain && plain_number(power, s, e, &out[r])) {
+            continue;
+        }
+        int64_t unused;
+        const frgi_cell_kind kind = frgi_cell_read(cells.rules, s, e, &unused, &out[r]);
+        if (kind == CELL_MISSING) {
+            out[r] = __builtin_nan("");
+        } else if (kind != CELL_INTEGER && kind != CELL_NUMBER) {
+            return frgi_cell_join(CELL_NUMBER, kind);
+        }
+        missing += out[r] != out[r];
+    }
+    *n_missing = missing;
+    return CELL_NUMBER;
+}
+
+const frgi_csv_kernels KERNELS = {
+    .count_quotes = count_quotes,
+    .index = index_block,
+    .integers = convert_integers,
+    .numbers = convert_numbers,
+};

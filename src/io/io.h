@@ -1,0 +1,120 @@
+/* io.h - what the files of this room share: sources of bytes, tables under construction, and the parsers.
+ *
+ * Every parser takes bytes and their number, never a file: a source feeds it from a file, a pipe, a gzip
+ * stream or memory, so that a fuzzer reaches each parser without a file.
+ */
+#ifndef FRGI_IO_H
+#define FRGI_IO_H
+
+#include "core/core.h"
+#include "fourge/table.h"
+
+#pragma GCC visibility push(hidden)
+
+/* ---- sources ------------------------------------------------------------------------------------ */
+
+/** Bytes in memory. */
+typedef struct {
+    const char *bytes;
+    int64_t count;
+} frgi_span;
+
+/** Where bytes come from: a file (path), or spans one after another (path NULL). */
+typedef struct {
+    const char *path;
+    const char *name; /* stands in messages */
+    const frgi_span *spans;
+    int64_t n_spans;
+} frgi_input;
+
+typedef struct frgi_source frgi_source;
+/** Opens an input.  With `unpack`, gzip is recognised by its first bytes and read as its contents. */
+FRG_MUST_USE frg_status frgi_source_open(frgi_source **out, frg_context *ctx,
+                                         const frgi_input *input, bool unpack);
+/** Fills up to `bytes`; *got < bytes only at the end. */
+FRG_MUST_USE frg_status frgi_source_get(frgi_source *s, void *to, int64_t bytes, int64_t *got);
+/** All that is left, in one block. */
+FRG_MUST_USE frg_status frgi_source_slurp(frgi_source *s, char **bytes, int64_t *count);
+/** The first bytes of the input as stored, up to 64 KB of them; valid before the first get. */
+frgi_span frgi_source_head(const frgi_source *s);
+/** Bytes of the contents; -1 where they are not known (a pipe, a gzip stream). */
+int64_t frgi_source_size(const frgi_source *s);
+bool frgi_source_is_gzip(const frgi_source *s);
+/** Bytes of the input consumed so far and in all (-1: not known), for progress. */
+int64_t frgi_source_consumed(const frgi_source *s);
+int64_t frgi_source_total(const frgi_source *s);
+void frgi_source_close(frgi_source **s);
+
+/** zlib's allocator hooks on a context, so that its memory is counted and its failures are tested. */
+void *frgi_zlib_alloc(void *ctx, unsigned items, unsigned size);
+void frgi_zlib_free(void *ctx, void *p);
+
+/** Does text of `unpacked` bytes come from `packed` bytes honestly?  1000 times is deflate's practical
+ *  limit; the first MiB is free. */
+static inline bool frgi_expansion_is_sane(int64_t packed, int64_t unpacked)
+{
+    return unpacked <= (1 << 20) || unpacked / 1000 <= packed;
+}
+
+/* ---- tables ------------------------------------------------------------------------------------- */
+
+/** One column and the memory behind its pointers. */
+typedef struct {
+    char *name;
+    void *values;        /* double, int64_t or int32_t by the kind */
+    char *label_text;    /* the labels' bytes, each ended by NUL */
+    const char **labels; /* pointers into label_text */
+} frgi_column_memory;
+
+struct frg_table {
+    frg_context *ctx;
+    int64_t n, n_columns, room;
+    frg_column *columns;
+    frgi_column_memory *memory;
+};
+
+/** Appends a column that takes over `memory` (on failure it stays the caller's). */
+FRG_MUST_USE frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory,
+                                         frg_column_kind kind, int64_t n_missing, int64_t n_labels);
+void frgi_column_memory_free(frg_context *ctx, frgi_column_memory *m);
+/** Fails with E_COLUMN and the nearest name unless every column asked for is among `names`. */
+FRG_MUST_USE frg_status frgi_columns_exist(frg_context *ctx, const frg_table_opts *o,
+                                           const char *source, const char *const *names, int64_t n);
+/** Drops the columns that are not asked for; fails as frgi_columns_exist. */
+FRG_MUST_USE frg_status frgi_table_select(frg_table *t, const frg_table_opts *o,
+                                          const char *source);
+bool frgi_column_is_wanted(const frg_table_opts *o, const char *name);
+/** Is it UTF-8 (RFC 3629: no surrogates, no overlong forms) without NUL? */
+bool frgi_is_utf8(const char *s, int64_t n);
+
+/* ---- parsers ------------------------------------------------------------------------------------ */
+
+/** Sizes of the text reader's steps.  No result depends on them; tests make them tiny. */
+typedef struct {
+    int64_t block; /* bytes parsed by one thread at a time */
+    int64_t wave;  /* bytes read at a time */
+} frgi_csv_steps;
+extern const frgi_csv_steps frgi_csv_default_steps;
+
+/** Text to a table; `source` is the input, opened by the caller, who closes it.  The delimiter 0 is a tab
+ *  where the first line has one, else a comma. */
+FRG_MUST_USE frg_status frgi_csv_read(frg_table **out, frg_context *ctx, const frgi_input *input,
+                                      frgi_source *source, const frg_table_opts *o,
+                                      const frgi_csv_steps *steps);
+
+/** An .npy file from a source; `name` stands in messages. */
+FRG_MUST_USE frg_status frgi_npy_parse(frg_npy **out, frg_context *ctx, frgi_source *source,
+                                       const char *name);
+/** The same from bytes. */
+FRG_MUST_USE frg_status frgi_npy_parse_bytes(frg_npy **out, frg_context *ctx, const char *bytes,
+                                             int64_t count, const char *name);
+/** Adds the array as columns: one axis, column `single`; two, STEM1 .. STEMp.  Without a table (*t NULL)
+ *  makes one of its rows.  Frees the array. */
+FRG_MUST_USE frg_status frgi_npy_to_columns(frg_table **t, frg_context *ctx, frg_npy *a,
+                                            const char *single, const char *stem, const char *name);
+/** All arrays of an .npz archive in memory. */
+FRG_MUST_USE frg_status frgi_npz_parse(frg_table **out, frg_context *ctx, const char *bytes,
+                                       int64_t count, const char *name);
+
+#pragma GCC visibility pop
+#endif

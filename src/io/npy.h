@@ -1,0 +1,14 @@
+/* npy.h - the inside of an array that was read, for the files that read and write arrays. */
+#ifndef FRGI_NPY_H
+#define FRGI_NPY_H
+
+#include "io/io.h"
+
+struct frg_npy {
+    frg_context *ctx;
+    void *data;
+    frg_array view;
+    bool is_bool; /* stored as bool, held as int64 */
+};
+
+#endif

@@ -1,0 +1,127 @@
+/* npy_write.c - any host view to an .npy file of version 1.0, its header padded to 64 bytes as NumPy does. */
+#include <stdio.h>
+#include <string.h>
+
+#include "io/npy.h"
+
+enum { GATHER = 1 << 15, HEADER_ROOM = 256, ALIGN = 64 };
+
+static const char *const descr[] = {
+    [FRG_F64] = "f8", [FRG_F32] = "f4", [FRG_F16] = "f2", [FRG_U8] = "u1",
+    [FRG_U16] = "u2", [FRG_I32] = "i4", [FRG_I64] = "i8",
+};
+
+/** Column-major: the first axis runs fastest, and the view is not as well row-major. */
+static bool is_fortran(const frg_array *a)
+{
+    bool rising = a->ndim > 1, falling = true;
+    for (int d = 0; d + 1 < a->ndim; d++) {
+        rising &= a->stride[d] <= a->stride[d + 1];
+        falling &= a->stride[d] >= a->stride[d + 1];
+    }
+    return rising && !falling && a->stride[0] >= 0;
+}
+
+static frg_status put_header(frgi_writer *w, const frg_array *a, bool fortran)
+{
+    char text[HEADER_ROOM];
+    const char order = frg_sizeof(a->dtype) == 1                   ? '|'
+                       : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<'
+                                                                   : '>';
+    int n =
+        snprintf(text + 10, sizeof text - 10, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (",
+                 order, descr[a->dtype], fortran ? "True" : "False");
+    for (int d = 0; d < a->ndim; d++) {
+        n += snprintf(text + 10 + n, sizeof text - 10 - (size_t)n, "%lld%s", (long long)a->shape[d],
+                      a->ndim == 1      ? ","
+                      : d + 1 < a->ndim ? ", "
+                                        : "");
+    }
+    n += snprintf(text + 10 + n, sizeof text - 10 - (size_t)n, "), }");
+    const int whole = (10 + n + 1 + ALIGN - 1) / ALIGN * ALIGN;
+    memset(text + 10 + n, ' ', (size_t)(whole - 10 - n));
+    text[whole - 1] = '\n';
+    memcpy(text, "\x93NUMPY\x01\x00", 8);
+    text[8] = (char)((whole - 10) & 255);
+    text[9] = (char)((whole - 10) >> 8);
+    return frgi_writer_put(w, text, (size_t)whole);
+}
+
+/** The elements along the fastest axis of the file, from the one at `at`. */
+static frg_status put_line(frgi_writer *w, const char *at, int64_t n, int64_t step, size_t size,
+                           char *gather)
+{
+    if (step == 1) {
+        return frgi_writer_put(w, at, (size_t)n * size);
+    }
+    const int64_t most = GATHER / (int64_t)size;
+    for (int64_t done = 0; done < n; done += most) {
+        const int64_t m = n - done < most ? n - done : most;
+        for (int64_t i = 0; i < m; i++) {
+            memcpy(gather + (size_t)i * size, at + (done + i) * step * (int64_t)size, size);
+        }
+        TRY(frgi_writer_put(w, gather, (size_t)m * size));
+    }
+    return FRG_OK;
+}
+
+/** Walks the axes like an odometer; axis[0] is the fastest of the file. */
+static frg_status put_elements(frgi_writer *w, const frg_array *a, const int axis[FRG_MAX_DIM],
+                               char *gather)
+{
+    const size_t size = frg_sizeof(a->dtype);
+    int64_t at[FRG_MAX_DIM] = {0};
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->shape[d] == 0) {
+            return FRG_OK;
+        }
+    }
+    for (;;) {
+        int64_t offset = 0;
+        for (int d = 1; d < a->ndim; d++) {
+            offset += at[d] * a->stride[axis[d]];
+        }
+        TRY(put_line(w, frgi_array_base(a) + offset * (int64_t)size, a->shape[axis[0]],
+                     a->stride[axis[0]], size, gather));
+        int d = 1;
+        while (d < a->ndim && ++at[d] == a->shape[axis[d]]) {
+            at[d++] = 0;
+        }
+        if (d >= a->ndim) {
+            return FRG_OK;
+        }
+    }
+}
+
+static frg_status put_array(frgi_writer *w, frg_context *ctx, const frg_array *a)
+{
+    const bool fortran = is_fortran(a);
+    int axis[FRG_MAX_DIM] = {0};
+    for (int d = 0; d < a->ndim; d++) {
+        axis[d] = fortran ? d : a->ndim - 1 - d;
+    }
+    TRY(put_header(w, a, fortran));
+    char *gather;
+    TRY(NEW(ctx, &gather, GATHER, "write buffer"));
+    const frg_status status = put_elements(w, a, axis, gather);
+    DROP(ctx, &gather);
+    return status;
+}
+
+frg_status frg_npy_write(frg_context *ctx, const char *path, frg_array a)
+{
+    const unsigned allowed = 1u << FRG_F64 | 1u << FRG_F32 | 1u << FRG_F16 | 1u << FRG_U8 |
+                             1u << FRG_U16 | 1u << FRG_I32 | 1u << FRG_I64;
+    REQUIRE(ctx, path && *path, "frg_npy_write needs a path");
+    REQUIRE(ctx, a.ndim >= 1 && a.ndim <= FRG_MAX_DIM, "an array has 1 to %d axes, got %d",
+            FRG_MAX_DIM, a.ndim);
+    TRY(frgi_array_check(ctx, &a, "the array", a.ndim, allowed));
+    frgi_writer *w;
+    TRY(frgi_writer_open(&w, ctx, path));
+    const frg_status status = put_array(w, ctx, &a);
+    if (status < 0) {
+        frgi_writer_abandon(&w);
+        return status;
+    }
+    return frgi_writer_commit(&w);
+}

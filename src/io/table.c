@@ -1,0 +1,257 @@
+/* table.c - named columns of equal length, and which of a file's columns are asked for. */
+#include <string.h>
+
+#include "io/io.h"
+
+enum { COLUMNS_LEAST = 8 };
+
+/* ---- life --------------------------------------------------------------------------------------- */
+
+frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n)
+{
+    *out = NULL;
+    REQUIRE(ctx, n >= 0, "a table has n >= 0 rows, got %lld", (long long)n);
+    frg_table *t;
+    TRY(NEW(ctx, &t, 1, "table"));
+    *t = (frg_table){.ctx = ctx, .n = n};
+    *out = t;
+    return FRG_OK;
+}
+
+void frgi_column_memory_free(frg_context *ctx, frgi_column_memory *m)
+{
+    DROP(ctx, &m->name);
+    DROP(ctx, &m->values);
+    DROP(ctx, &m->label_text);
+    DROP(ctx, &m->labels);
+}
+
+void frg_table_destroy(frg_table *t)
+{
+    if (!t) {
+        return;
+    }
+    for (int64_t i = 0; i < t->n_columns; i++) {
+        frgi_column_memory_free(t->ctx, &t->memory[i]);
+    }
+    DROP(t->ctx, &t->columns);
+    DROP(t->ctx, &t->memory);
+    DROP(t->ctx, &t);
+}
+
+frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_kind kind,
+                            int64_t n_missing, int64_t n_labels)
+{
+    if (t->n_columns == t->room) {
+        const int64_t room = t->room ? 2 * t->room : COLUMNS_LEAST;
+        TRY(GROW(t->ctx, &t->columns, room, "columns of a table"));
+        TRY(GROW(t->ctx, &t->memory, room, "columns of a table"));
+        t->room = room;
+    }
+    t->memory[t->n_columns] = memory;
+    t->columns[t->n_columns++] = (frg_column){
+        .name = memory.name,
+        .kind = kind,
+        .n = t->n,
+        .n_missing = n_missing,
+        .numbers = kind == FRG_NUMBER ? memory.values : NULL,
+        .integers = kind == FRG_INTEGER ? memory.values : NULL,
+        .codes = kind == FRG_BOOL || kind == FRG_CATEGORY ? memory.values : NULL,
+        .labels = memory.labels,
+        .n_labels = n_labels,
+    };
+    return FRG_OK;
+}
+
+/* ---- columns of the caller's arrays ------------------------------------------------------------- */
+
+static frg_status copy_column(frg_table *t, const char *name, const void *values, size_t size,
+                              frgi_column_memory *m)
+{
+    REQUIRE(t->ctx, name && *name, "a column needs a name");
+    REQUIRE(t->ctx, values || t->n == 0, "column '%s': values is NULL", name);
+    REQUIRE(t->ctx, !frg_table_find(t, name), "the table has a column '%s' already", name);
+    TRY(frgi_alloc(t->ctx, &m->values, frgi_mul((size_t)t->n, size), name));
+    if (t->n > 0) {
+        memcpy(m->values, values, (size_t)t->n * size);
+    }
+    return frgi_strdup(t->ctx, &m->name, name, strlen(name));
+}
+
+static frg_status finish_column(frg_table *t, frgi_column_memory *m, frg_column_kind kind,
+                                int64_t n_missing, int64_t n_labels, frg_status status)
+{
+    if (status == FRG_OK) {
+        status = frgi_table_adopt(t, *m, kind, n_missing, n_labels);
+    }
+    if (status < 0) {
+        frgi_column_memory_free(t->ctx, m);
+    }
+    return status;
+}
+
+frg_status frg_table_add_numbers(frg_table *t, const char *name, const double *values)
+{
+    frgi_column_memory m = {0};
+    const frg_status status = copy_column(t, name, values, sizeof *values, &m);
+    int64_t missing = 0;
+    for (int64_t i = 0; status == FRG_OK && i < t->n; i++) {
+        missing += values[i] != values[i];
+    }
+    return finish_column(t, &m, FRG_NUMBER, missing, 0, status);
+}
+
+frg_status frg_table_add_integers(frg_table *t, const char *name, const int64_t *values)
+{
+    frgi_column_memory m = {0};
+    const frg_status status = copy_column(t, name, values, sizeof *values, &m);
+    int64_t missing = 0;
+    for (int64_t i = 0; status == FRG_OK && i < t->n; i++) {
+        missing += values[i] == FRG_MISSING_INTEGER;
+    }
+    return finish_column(t, &m, FRG_INTEGER, missing, 0, status);
+}
+
+/** The labels one after another in one block, and pointers to them. */
+static frg_status copy_labels(frg_context *ctx, const char *name, const char *const *labels,
+                              int64_t n_labels, frgi_column_memory *m)
+{
+    size_t bytes = 0;
+    for (int64_t i = 0; i < n_labels; i++) {
+        REQUIRE(ctx, labels[i], "column '%s': label %lld is NULL", name, (long long)i);
+        bytes = frgi_add(bytes, strlen(labels[i]) + 1);
+    }
+    TRY(NEW(ctx, &m->labels, n_labels, "labels of a column"));
+    TRY(NEW(ctx, &m->label_text, bytes, "labels of a column"));
+    char *to = m->label_text;
+    for (int64_t i = 0; i < n_labels; i++) {
+        const size_t n = strlen(labels[i]) + 1;
+        memcpy(to, labels[i], n);
+        m->labels[i] = to;
+        to += n;
+    }
+    return FRG_OK;
+}
+
+static frg_status check_codes(const frg_table *t, const char *name, const int32_t *codes,
+                              int64_t n_labels, int64_t *missing)
+{
+    *missing = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        REQUIRE(t->ctx, codes[i] >= FRG_MISSING_CODE && codes[i] < n_labels,
+                "column '%s', row %lld: code %d is not -1 .. %lld", name, (long long)i + 1,
+                (int)codes[i], (long long)n_labels - 1);
+        *missing += codes[i] == FRG_MISSING_CODE;
+    }
+    return FRG_OK;
+}
+
+frg_status frg_table_add_codes(frg_table *t, const char *name, const int32_t *codes,
+                               const char *const *labels, int64_t n_labels)
+{
+    REQUIRE(t->ctx, n_labels >= 0 && (labels || n_labels == 0), "n_labels is %lld and labels is %s",
+            (long long)n_labels, labels ? "given" : "NULL");
+    frgi_column_memory m = {0};
+    int64_t missing = 0;
+    frg_status status = copy_column(t, name, codes, sizeof *codes, &m);
+    if (status == FRG_OK) {
+        status = check_codes(t, name, codes, n_labels, &missing);
+    }
+    if (status == FRG_OK) {
+        status = copy_labels(t->ctx, name, labels, n_labels, &m);
+    }
+    return finish_column(t, &m, FRG_CATEGORY, missing, n_labels, status);
+}
+
+/* ---- looking ------------------------------------------------------------------------------------ */
+
+int64_t frg_table_rows(const frg_table *t)
+{
+    return t->n;
+}
+
+int64_t frg_table_columns(const frg_table *t)
+{
+    return t->n_columns;
+}
+
+const frg_column *frg_table_column(const frg_table *t, int64_t i)
+{
+    return i >= 0 && i < t->n_columns ? &t->columns[i] : NULL;
+}
+
+const frg_column *frg_table_find(const frg_table *t, const char *name)
+{
+    for (int64_t i = 0; i < t->n_columns; i++) {
+        if (strcmp(t->columns[i].name, name) == 0) {
+            return &t->columns[i];
+        }
+    }
+    return NULL;
+}
+
+const char *frg_table_nearest(const frg_table *t, const char *name)
+{
+    const char *best = NULL;
+    for (int64_t i = 0; i < t->n_columns; i++) { /* against the best so far: nothing is allocated */
+        const char *const pair[2] = {best ? best : t->columns[i].name, t->columns[i].name};
+        const char *const near = frgi_nearest(name, pair, 2);
+        best = near ? near : best;
+    }
+    return best;
+}
+
+/* ---- which columns are asked for ---------------------------------------------------------------- */
+
+bool frgi_column_is_wanted(const frg_table_opts *o, const char *name)
+{
+    bool wanted = o->columns == NULL;
+    for (int64_t i = 0; !wanted && i < o->n_columns; i++) {
+        wanted = strcmp(o->columns[i], name) == 0;
+    }
+    return wanted;
+}
+
+frg_status frgi_columns_exist(frg_context *ctx, const frg_table_opts *o, const char *source,
+                              const char *const *names, int64_t n)
+{
+    for (int64_t i = 0; o->columns && i < o->n_columns; i++) {
+        int64_t at = 0;
+        while (at < n && strcmp(names[at], o->columns[i]) != 0) {
+            at++;
+        }
+        if (at == n) {
+            const char *const near = frgi_nearest(o->columns[i], names, n);
+            frgi_at(ctx, "%s", source);
+            FAIL(ctx, E_COLUMN, "'%s' has no column '%s'%s%s%s", source, o->columns[i],
+                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        }
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_table_select(frg_table *t, const frg_table_opts *o, const char *source)
+{
+    if (!o->columns) {
+        return FRG_OK;
+    }
+    const char **names;
+    TRY(NEW(t->ctx, &names, t->n_columns, "column names"));
+    for (int64_t i = 0; i < t->n_columns; i++) {
+        names[i] = t->columns[i].name;
+    }
+    const frg_status status = frgi_columns_exist(t->ctx, o, source, names, t->n_columns);
+    DROP(t->ctx, &names);
+    TRY(status);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < t->n_columns; i++) {
+        if (frgi_column_is_wanted(o, t->columns[i].name)) {
+            t->columns[kept] = t->columns[i];
+            t->memory[kept++] = t->memory[i];
+        } else {
+            frgi_column_memory_free(t->ctx, &t->memory[i]);
+        }
+    }
+    t->n_columns = kept;
+    return FRG_OK;
+}

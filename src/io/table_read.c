@@ -1,0 +1,175 @@
+/* table_read.c - which parser reads a file: by the format asked for, the extension, or the first bytes. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "io/io.h"
+
+static const char readable[] = "csv, tsv, txt (plain or .gz), npy and npz can be read";
+
+typedef enum { FORMAT_CSV, FORMAT_TSV, FORMAT_TXT, FORMAT_NPY, FORMAT_NPZ, FORMAT_COUNT } format;
+static const char *const format_name[FORMAT_COUNT] = {"csv", "tsv", "txt", "npy", "npz"};
+static const char format_delimiter[FORMAT_COUNT] = {[FORMAT_CSV] = ',', [FORMAT_TSV] = '\t'};
+
+static bool is_text(format f)
+{
+    return f <= FORMAT_TXT;
+}
+
+/** The format of `n` letters, or FORMAT_COUNT. */
+static format find_format(const char *s, size_t n)
+{
+    int f = 0;
+    while (f < FORMAT_COUNT && (n != 3 || strncasecmp(s, format_name[f], n) != 0)) {
+        f++;
+    }
+    return (format)f;
+}
+
+/** Without an extension (a pipe) the first bytes say it. */
+static format sniff(frgi_span head)
+{
+    const bool npy = head.count >= 6 && memcmp(head.bytes, "\x93NUMPY", 6) == 0;
+    const bool zip = head.count >= 4 && memcmp(head.bytes, "PK\3\4", 4) == 0;
+    return npy ? FORMAT_NPY : zip ? FORMAT_NPZ : FORMAT_CSV;
+}
+
+static frg_status choose(frg_context *ctx, const char *name, const frg_table_opts *o,
+                         const frgi_source *source, format *out)
+{
+    if (o->format) {
+        *out = find_format(o->format, strlen(o->format));
+        if (*out == FORMAT_COUNT) {
+            frgi_at(ctx, "%s", name);
+            FAIL(ctx, E_FILE_TYPE, "the format '%s' cannot be read; %s", o->format, readable);
+        }
+    } else {
+        const char *const slash = strrchr(name, '/');
+        const char *const base = slash ? slash + 1 : name;
+        size_t n = strlen(base);
+        const bool gz = n > 3 && strcasecmp(base + n - 3, ".gz") == 0;
+        n -= gz ? 3 : 0;
+        const char *const dot = memrchr(base, '.', n);
+        if (!dot || dot == base) {
+            *out = frgi_source_is_gzip(source) ? FORMAT_CSV : sniff(frgi_source_head(source));
+            return FRG_OK;
+        }
+        const size_t letters = (size_t)(base + n - dot - 1);
+        *out = find_format(dot + 1, letters);
+        if (*out == FORMAT_COUNT || (gz && !is_text(*out))) {
+            frgi_at(ctx, "%s", name);
+            FAIL(ctx, E_FILE_TYPE, "'%s' is not read from files of this kind (.%.*s%s); %s", name,
+                 (int)letters, dot + 1, gz ? ".gz" : "", readable);
+        }
+        if (gz && !frgi_source_is_gzip(source)) {
+            frgi_at(ctx, "%s", name);
+            FAIL(ctx, E_FORMAT, "'%s' is no gzip stream, in spite of its name", name);
+        }
+    }
+    if (frgi_source_is_gzip(source) && !is_text(*out)) {
+        frgi_at(ctx, "%s", name);
+        FAIL(ctx, E_FILE_TYPE, "'%s' is compressed by gzip; decompress it first", name);
+    }
+    return FRG_OK;
+}
+
+static frg_status read_npy(frg_table **out, frg_context *ctx, const char *name, frgi_source *source)
+{
+    frg_npy *a;
+    TRY(frgi_npy_parse(&a, ctx, source, name));
+    return frgi_npy_to_columns(out, ctx, a, "c1", "c", name);
+}
+
+static frg_status read_npz(frg_table **out, frg_context *ctx, const char *name, frgi_source *source)
+{
+    char *bytes;
+    int64_t count;
+    TRY(frgi_source_slurp(source, &bytes, &count));
+    const frg_status status = frgi_npz_parse(out, ctx, bytes, count, name);
+    DROP(ctx, &bytes);
+    return status;
+}
+
+static frg_status read_source(frg_table **out, frg_context *ctx, const frgi_input *input,
+                              frgi_source *source, const frg_table_opts *opts)
+{
+    frg_table_opts o = *opts;
+    format f;
+    TRY(choose(ctx, input->name, &o, source, &f));
+    if (is_text(f)) {
+        o.delimiter = o.delimiter ? o.delimiter : format_delimiter[f];
+        return frgi_csv_read(out, ctx, input, source, &o, &frgi_csv_default_steps);
+    }
+    frg_table *t = NULL;
+    frg_status status = (f == FORMAT_NPY ? read_npy : read_npz)(&t, ctx, input->name, source);
+    if (status == FRG_OK) {
+        status = frgi_table_select(t, &o, input->name);
+    }
+    if (status == FRG_OK) {
+        *out = t;
+    } else {
+        frg_table_destroy(t);
+    }
+    return status;
+}
+
+static frg_status check_opts(frg_context *ctx, const frg_table_opts *o)
+{
+    const unsigned char d = (unsigned char)o->delimiter;
+    const bool word = (d >= '0' && d <= '9') || ((d | 0x20) >= 'a' && (d | 0x20) <= 'z');
+    REQUIRE(ctx, d < 128 && !word && (d == 0 || !strchr("\"\r\n+-.", d)),
+            "the delimiter must be a character that no number holds, got '%c' (%d)", d, d);
+    REQUIRE(ctx, o->n_na >= 0 && (o->na || o->n_na == 0), "n_na is %lld and na is NULL",
+            (long long)o->n_na);
+    REQUIRE(ctx, o->n_columns >= 0 && (o->columns || o->n_columns == 0),
+            "n_columns is %lld and columns is NULL", (long long)o->n_columns);
+    for (int64_t i = 0; i < o->n_na; i++) {
+        REQUIRE(ctx, o->na[i], "na[%lld] is NULL", (long long)i);
+    }
+    for (int64_t i = 0; i < o->n_columns; i++) {
+        REQUIRE(ctx, o->columns[i], "columns[%lld] is NULL", (long long)i);
+    }
+    return FRG_OK;
+}
+
+static frg_status read_input(frg_table **out, frg_context *ctx, const frgi_input *input,
+                             const frg_table_opts *opts)
+{
+    frg_table_opts o;
+    frg_table_defaults(&o, sizeof o);
+    if (opts) {
+        frgi_take_opts(&o, sizeof o, opts);
+    }
+    TRY(check_opts(ctx, &o));
+    frgi_run_begins(ctx);
+    frgi_source *source;
+    TRY(frgi_source_open(&source, ctx, input, true));
+    const frg_status status = read_source(out, ctx, input, source, &o);
+    frgi_source_close(&source);
+    return status;
+}
+
+void frg_table_defaults(frg_table_opts *o, size_t struct_size)
+{
+    const frg_table_opts defaults = {.struct_size = struct_size, .header = 1};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+}
+
+frg_status frg_table_read(frg_table **out, frg_context *ctx, const char *path,
+                          const frg_table_opts *o)
+{
+    *out = NULL;
+    REQUIRE(ctx, path && *path, "frg_table_read needs a path");
+    const frgi_input input = {.path = path, .name = path};
+    return read_input(out, ctx, &input, o);
+}
+
+frg_status frg_table_parse(frg_table **out, frg_context *ctx, const char *bytes, int64_t count,
+                           const char *name, const frg_table_opts *o)
+{
+    *out = NULL;
+    REQUIRE(ctx, count >= 0 && (bytes || count == 0), "frg_table_parse needs count >= 0 bytes");
+    const frgi_span span = {bytes, count};
+    const frgi_input input = {.name = name ? name : "-", .spans = &span, .n_spans = 1};
+    return read_input(out, ctx, &input, o);
+}
