@@ -329,8 +329,8 @@ frg_status frg_report_render(frg_report *r, frg_report_format format, int width,
 
 frg_status frg_report_save(frg_report *r, frg_report_format format, const char *path)
 {
-    const char *text;
-    int64_t length;
+    const char *text = NULL;
+    int64_t length = 0;
     TRY(frg_report_render(r, format, 0, &text, &length));
     frgi_writer *w;
     TRY(frgi_writer_open(&w, r->ctx, path));

@@ -13,7 +13,8 @@ static frg_report *fresh(frg_context *ctx, const char *title)
     return r;
 }
 
-static const char *rendered(frg_context *ctx, frg_report *r, frg_report_format f, int width)
+/* not inlined: gcc 12 would take the text for a pointer into the frame */
+__attribute__((noinline)) static const char *rendered(frg_context *ctx, frg_report *r, frg_report_format f, int width)
 {
     const char *text = "";
     int64_t length = 0;
