@@ -1,0 +1,148 @@
+/* test_files_fault.c - core's reader and writer while files fail: the old file or the new one, whole, and
+ * nothing else in the folder. */
+#include <dirent.h>
+#include <unistd.h>
+
+#include "core/core.h"
+#include "fault.h"
+
+enum { OLD_BYTES = 1000, NEW_BYTES = 200000 }; /* the new one is several write buffers long */
+
+static char folder[] = "/tmp/fourge_files_XXXXXX";
+static char path[sizeof folder + 16];
+
+static void fill(char *bytes, int64_t count, int seed)
+{
+    for (int64_t i = 0; i < count; i++)
+        bytes[i] = (char)(i * 31 + seed);
+}
+
+static void write_old(void)
+{
+    static char old[OLD_BYTES];
+    fill(old, OLD_BYTES, 1);
+    FILE *f = fopen(path, "wb");
+    if (CHECK(f != NULL)) {
+        CHECK(fwrite(old, 1, sizeof old, f) == sizeof old);
+        fclose(f);
+    }
+}
+
+/** 1: the old file, 2: the new one, 0: anything else. */
+static int what_is_there(void)
+{
+    static char bytes[NEW_BYTES + 1], want[NEW_BYTES];
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return 0;
+    const size_t got = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    fill(want, OLD_BYTES, 1);
+    if (got == OLD_BYTES && memcmp(bytes, want, got) == 0)
+        return 1;
+    fill(want, NEW_BYTES, 2);
+    return got == NEW_BYTES && memcmp(bytes, want, got) == 0 ? 2 : 0;
+}
+
+static int count_files(void)
+{
+    int files = 0;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        files += e->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return files;
+}
+
+static frg_status write_body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    (void)user;
+    static char fresh[NEW_BYTES];
+    fill(fresh, NEW_BYTES, 2);
+    write_old();
+    frgi_writer *w = NULL;
+    frg_status s = frgi_writer_open(&w, ctx, path);
+    for (int64_t at = 0; at < NEW_BYTES && s >= 0;
+         at += 5000) /* in pieces that straddle the buffer */
+        s = frgi_writer_put(w, fresh + at, 5000);
+    if (s >= 0)
+        s = frgi_writer_commit(&w);
+    else
+        frgi_writer_abandon(&w);
+    CHECK(w == NULL);
+    const int there = what_is_there();
+    CHECK_SAYS(there == 2 || (there == 1 && s < 0), "after %s the file is neither old nor new",
+               frg_status_name(s));
+    CHECK_SAYS(count_files() == 1, "after %s %d files are in the folder", frg_status_name(s),
+               count_files());
+    fault_hash(hash, &there, sizeof there);
+    return s;
+}
+
+static frg_status read_body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    (void)user;
+    char *bytes = NULL;
+    size_t count = 0;
+    const frg_status s = frgi_read_file(ctx, path, &bytes, &count);
+    if (s >= 0)
+        fault_hash(hash, bytes, count);
+    else
+        CHECK(bytes == NULL);
+    DROP(ctx, &bytes);
+    return s;
+}
+
+static bool enter(void)
+{
+    strcpy(folder, "/tmp/fourge_files_XXXXXX");
+    if (!CHECK(mkdtemp(folder) != NULL))
+        return false;
+    snprintf(path, sizeof path, "%s/table.csv", folder);
+    return true;
+}
+
+static void leave(void)
+{
+    remove(path);
+    CHECK(rmdir(folder) == 0);
+}
+
+static void writing(void)
+{
+    if (!enter())
+        return;
+    fault_sweep_files("writer", write_body, NULL);
+    fault_sweep("writer", write_body, NULL, 1);
+    leave();
+}
+
+static void reading(void)
+{
+    if (!enter())
+        return;
+    write_old();
+    fault_sweep_files("reader", read_body, NULL);
+    fault_sweep("reader", read_body, NULL, 1);
+    leave();
+}
+
+/** A folder that is not there, a file that is not there, a folder in place of a file. */
+static void missing(void)
+{
+    frg_context *ctx = test_context();
+    frgi_writer *w = NULL;
+    CHECK_STATUS(frgi_writer_open(&w, ctx, "/no/such/folder/x.csv"), FRG_CANNOT_CREATE);
+    CHECK(w == NULL && strstr(frg_message(ctx), "/no/such/folder/x.csv"));
+    char *bytes = NULL;
+    size_t count = 0;
+    CHECK_STATUS(frgi_read_file(ctx, "/no/such/file.csv", &bytes, &count), FRG_NO_INPUT);
+    CHECK(strstr(frg_message(ctx), "/no/such/file.csv"));
+    CHECK(frgi_read_file(ctx, "/", &bytes, &count) < 0);
+    CHECK(bytes == NULL);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"writing", writing}, {"reading", reading}, {"missing", missing}};
+TEST_MAIN(cases)
