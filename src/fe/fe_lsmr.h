@@ -1,10 +1,10 @@
 /* fe_lsmr.h - the engine under frg_lsmr_*: LSMR for K columns in a block, as a state machine.
  *
- *     frgi_lsmr s = {.m = m, .n = n, .k = k, .preconditioned = 0};
+ *     frgi_lsmr s = {.m = m, .n = n, .k = k};
  *     frgi_lsmr_layout(&arena, &s);            twice: to measure and to carve
  *     frgi_lsmr_start(&s, ctx, &op, &rule, b, columns);
- *     while (!frgi_lsmr_done(&s))
- *         TRY... status = frgi_lsmr_step(&s);  FRG_OK, or the heartbeat's FRG_INTERRUPTED, FRG_TIME_LIMIT
+ *     while (!frgi_lsmr_done(&s) && status == FRG_OK)
+ *         status = frgi_lsmr_step(&s);         or the heartbeat's FRG_INTERRUPTED, FRG_TIME_LIMIT
  *     frgi_lsmr_finish(&s, x);
  *
  * A run allocates nothing.  A column's bits depend neither on its neighbours nor on k nor on the number of
@@ -47,31 +47,37 @@ typedef struct {
     double bdd, bd, rd, tt, th, z, dd;
     double na2, mx, mn, nb;
     double nr, na, nar, nx, cond;
-    double lambda_min; /* smallest diag of R, squared: an estimate from above of lambda_min(A'A) seen */
-    int64_t k;         /* iterations */
-    int column;        /* of the caller's block */
-    int stop;          /* frg_lsmr_stop */
+    double smallest; /* singular value of A (of A P^-1/2) as the steps so far show it, from above */
+    int64_t k;       /* iterations */
+    int exponent;    /* b was multiplied by 2^-exponent */
+    int column;      /* of the caller's block */
+    int stop;        /* frg_lsmr_stop */
 } frgi_lsmr_scalars;
+
+typedef struct frgi_lsmr_ops frgi_lsmr_ops;
 
 typedef struct {
     int64_t m, n;
-    int64_t k;          /* columns of the block, 1 .. 32 */
-    int preconditioned; /* whether vector p is needed */
+    int64_t k; /* columns of the block, 1 .. 32 */
 
     /* from here on the engine's own */
-    int64_t active; /* columns still in the block: the width of the vectors */
+    int64_t active; /* columns that still run */
+    int64_t width;  /* lanes of the vectors: stopped columns leave when half of them are idle */
     frg_context *ctx;
+    const frgi_lsmr_ops *ops;
     frgi_lsmr_operator op;
     frgi_lsmr_rule rule;
     frg_lsmr_column *columns;
-    double *u, *t;              /* m x k: u and A v */
-    double *v, *p, *h, *hb, *x; /* n x k; p also takes A' u */
-    double *answer;             /* n x k, column c of the caller's block as column c */
-    double *partial;            /* partial sums of the dot products, chunk by chunk */
+    double *u, *t;              /* m x width: u and A v */
+    double *v, *p, *h, *hb, *x; /* n x width; p is A' u */
+    double *answer;             /* n x k, columns that have stopped */
+    double *smallest; /* k: that scalar of every column, after it stopped or frgi_lsmr_finish */
+    double *partial;  /* sums of the dot products, chunk by chunk */
+    double *pattern;  /* coefficients, repeated for the kernels */
     frgi_lsmr_scalars lane[FRGI_LSMR_MAX_BLOCK];
 } frgi_lsmr;
 
-/** Takes the vectors from the arena: (2 m + 6 n) k doubles, 7 n with a preconditioner. */
+/** Takes the vectors from the arena: (2 m + 6 n) k doubles and little more. */
 void frgi_lsmr_layout(frgi_arena *a, frgi_lsmr *s);
 /** Begins on b (m x k, only read).  columns: k reports, filled as columns stop. */
 void frgi_lsmr_start(frgi_lsmr *s, frg_context *ctx, const frgi_lsmr_operator *op,
@@ -84,29 +90,9 @@ static inline int frgi_lsmr_done(const frgi_lsmr *s)
 }
 /** Copies the answer (n x k); columns still running give their current iterate. */
 void frgi_lsmr_finish(const frgi_lsmr *s, double *x);
-
-/* ---- CSR products, K wide and parallel ------------------------------------------------------------ */
-
-/** A sparse matrix with its transpose, values multiplied by row and column factors.  Rows are independent
- *  of one another in both products, so any number of threads gives the same bits. */
-typedef struct {
-    int64_t m, n, nnz;
-    const int64_t *starts; /* of A, borrowed from the caller */
-    const int32_t *columns;
-    double *values;   /* row_scale * a * column_scale */
-    int64_t *starts_t; /* of A' */
-    int32_t *columns_t;
-    double *values_t;
-    int threads, isa;
-} frgi_csr_pair;
-
-void frgi_csr_pair_layout(frgi_arena *a, frgi_csr_pair *p, int64_t m, int64_t n, int64_t nnz);
-/** row_scale (m) and column_scale (n) may be NULL for ones. */
-void frgi_csr_pair_fill(frgi_csr_pair *p, const frg_context *ctx, const frg_csr *a,
-                        const double *row_scale, const double *column_scale);
-/** The callbacks of frgi_lsmr_operator; data is a const frgi_csr_pair *. */
-void frgi_csr_pair_times(const void *data, int64_t k, const double *x, double *y);
-void frgi_csr_pair_transposed(const void *data, int64_t k, const double *y, double *x);
+/** Recomputes the residuals of the answer and turns a success that they contradict into FRG_LSMR_REFUSED in
+ *  the columns' reports.  For runs without preconditioner, after frgi_lsmr_finish; ends the run's vectors. */
+void frgi_lsmr_audit(frgi_lsmr *s, const double *b, const double *x);
 
 #pragma GCC visibility pop
 #endif
