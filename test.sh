@@ -97,11 +97,14 @@ build "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOURGE_TESTS=ON
 logs=$root/build/logs
 mkdir -p "$logs"
 run_programs "$root/build" 120 ""
-for script in "$root"/tests/build/test_*.sh "$root"/tests/cli/run_cli_tests.sh; do
-    if [ -f "$script" ] && asked "$(basename "$script")"; then
+for script in "$root"/tests/build/test_*.sh; do
+    if asked "$(basename "$script")"; then
         run "$(basename "$script" .sh)" 180 sh "$script" "$root/build"
     fi
 done
+if asked run_cli_tests; then
+    run "run_cli_tests" 180 bash "$root/tests/cli/run_cli_tests.sh" "$root/build/fourge"
+fi
 
 # ---- what --full adds ----
 if [ -n "$full" ]; then
@@ -112,13 +115,13 @@ if [ -n "$full" ]; then
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     run_programs "$root/build-asan" 400 " (asan)"
-    if [ -f "$root/tests/cli/run_cli_tests.sh" ] && asked run_cli_tests; then
-        run "run_cli_tests (asan)" 400 sh "$root/tests/cli/run_cli_tests.sh" "$root/build-asan"
+    if asked run_cli_tests; then
+        run "run_cli_tests (asan)" 400 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge"
     fi
 
     build "$root/build-tsan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
         -DCMAKE_C_COMPILER=clang-14
-    TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=0 exitcode=66 suppressions=$root/tests/tsan.supp"
+    TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66"
     export TSAN_OPTIONS
     archer=$(clang-14 -print-file-name=libarcher.so)
     [ -f "$archer" ] || archer=/usr/lib/llvm-14/lib/libarcher.so
