@@ -34,7 +34,7 @@ static int skip(const char *s, int at, const char *set)
 bool frgi_number_split(const char *s, frgi_number_parts *p)
 {
     static const char digits[] = "0123456789";
-    int at = skip(s, 0, "([");
+    int at = skip(s, 0, "([<>");
     if (at > 1 || strlen(s) > 64)
         return false;
     p->sign = s[at] == '-' ? at : -1;

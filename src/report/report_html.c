@@ -91,6 +91,12 @@ static void put_in(frgi_sink *k, const char *before, const char *s, bool fold, c
     frgi_put(k, after);
 }
 
+static void put_caption(frgi_sink *k, const char *what, int number, const char *text)
+{
+    frgi_putf(k, "<b>%s %d%s</b>", what, number, text[0] ? "." : "");
+    put_in(k, text[0] ? " " : "", text, true, "</figcaption>\n");
+}
+
 /* ---- numbers ------------------------------------------------------------------------------------ */
 
 /** Figures with a gap in front of every third one, from five figures on (years stay whole). */
@@ -115,8 +121,9 @@ static void put_words(frgi_sink *k, const frgi_cell *c)
         frgi_put_escaped(k, s, HTML, false);
         return;
     }
-    frgi_put_bytes(k, s,
-                   (size_t)(p.sign >= 0 ? p.sign : p.whole)); /* at most a bracket or a plus */
+    char lead[4] = {0}; /* a bracket, a '<', a plus */
+    memcpy(lead, s, (size_t)(p.sign >= 0 ? p.sign : p.whole));
+    frgi_put_escaped(k, lead, HTML, false);
     if (p.sign >= 0)
         frgi_put(k, "−");
     put_figures(k, s + p.whole, c->kind == CELL_TEXT ? 0 : p.point - p.whole);
@@ -171,8 +178,8 @@ static void put_table(frgi_sink *k, const frgi_element *e, int number)
         k->status = status;
         return;
     }
-    frgi_putf(k, "<figure>\n<figcaption id=\"t%d\"><b>Table %d.</b>", number, number);
-    put_in(k, " ", e->text, true, "</figcaption>\n");
+    frgi_putf(k, "<figure>\n<figcaption id=\"t%d\">", number);
+    put_caption(k, "Table", number, e->text);
     frgi_putf(k, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-labelledby=\"t%d\">\n",
               number);
     const char *const class = t->n_columns > 6   ? " class=\"dense\""
@@ -217,8 +224,9 @@ static void put_facts(frgi_sink *k, const frgi_element *facts, int64_t n)
 
 static void put_figure(frgi_sink *k, const frgi_element *e, int number)
 {
-    frgi_putf(k, "<figure>\n<figcaption><b>Figure %d.</b>", number);
-    put_in(k, " ", e->text, true, "</figcaption>\n<div class=\"scroll\">\n");
+    frgi_put(k, "<figure>\n<figcaption>");
+    put_caption(k, "Figure", number, e->text);
+    frgi_put(k, "<div class=\"scroll\">\n");
     frgi_put_svg(k, &e->plot, e->text, number);
     frgi_put(k, "</div>\n</figure>\n");
 }

@@ -18,8 +18,9 @@ static void put_words(frgi_sink *k, const char *s)
         return;
     }
     const int from = p.sign >= 0 ? p.sign : p.whole;
-    for (int i = 0; i < from; i++)
-        frgi_put(k, s[i] == '[' ? "{[}" : s[i] == '(' ? "(" : "");
+    char lead[4] = {0}; /* a bracket, a '<', a plus */
+    memcpy(lead, s, (size_t)from);
+    frgi_put_escaped(k, lead, TEX, false);
     frgi_put(k, "$");
     frgi_put_bytes(k, s + from, (size_t)(p.mantissa - from));
     if (p.exponent >= 0) {

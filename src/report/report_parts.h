@@ -125,7 +125,8 @@ struct frg_report {
 /** What a cell says, unescaped: its text, or its number written into `buffer`. */
 const char *frgi_cell_words(const frgi_cell *c, char buffer[32]);
 
-/** The parts of a text that is a number, perhaps in brackets or with stars: "(-0.12)", "1.5e-7**". */
+/** The parts of a text that is a number, perhaps in brackets or with stars: "(-0.12)", "1.5e-7**",
+ *  "<0.0001". */
 typedef struct {
     int sign;     /* index of its minus sign, -1: none */
     int whole;    /* index of its first digit */

@@ -14,7 +14,8 @@ static frg_report *fresh(frg_context *ctx, const char *title)
 }
 
 /* not inlined: gcc 12 would take the text for a pointer into the frame */
-__attribute__((noinline)) static const char *rendered(frg_context *ctx, frg_report *r, frg_report_format f, int width)
+__attribute__((noinline)) static const char *rendered(frg_context *ctx, frg_report *r,
+                                                      frg_report_format f, int width)
 {
     const char *text = "";
     int64_t length = 0;
@@ -92,23 +93,22 @@ static void markdown_format(void)
     frg_report_fact(r, "a|b", "<i>");
     frg_report_fact(r, "c", "d");
     add_table(r);
-    CHECK_TEXT(rendered(ctx, r, FRG_MARKDOWN, 0),
-               "# A \\*title\\*\n"
-               "\n"
-               "\\# no heading\n"
-               "\n"
-               "1\\. no list\n"
-               "\n"
-               "- a\\|b: &lt;i&gt;\n"
-               "- c: d\n"
-               "\n"
-               "**Estimates**\n"
-               "\n"
-               "| Term              |  Estimate |       n |\n"
-               "|:----------------- | ---------:| -------:|\n"
-               "| log_wage &amp; co |   -0.1235 | 1234567 |\n"
-               "| x                 | (10.5)\\*  |       7 |\n"
-               "| tiny              |   2.5e-13 |         |\n");
+    CHECK_TEXT(rendered(ctx, r, FRG_MARKDOWN, 0), "# A \\*title\\*\n"
+                                                  "\n"
+                                                  "\\# no heading\n"
+                                                  "\n"
+                                                  "1\\. no list\n"
+                                                  "\n"
+                                                  "- a\\|b: &lt;i&gt;\n"
+                                                  "- c: d\n"
+                                                  "\n"
+                                                  "**Estimates**\n"
+                                                  "\n"
+                                                  "| Term              |  Estimate |       n |\n"
+                                                  "|:----------------- | ---------:| -------:|\n"
+                                                  "| log_wage &amp; co |   -0.1235 | 1234567 |\n"
+                                                  "| x                 | (10.5)\\*  |       7 |\n"
+                                                  "| tiny              |   2.5e-13 |         |\n");
     frg_report_destroy(r);
     frg_context_destroy(ctx);
 }
@@ -162,6 +162,26 @@ static void csv_format(void)
     frg_report *none = fresh(ctx, "no table");
     CHECK_TEXT(rendered(ctx, none, FRG_CSV, 0), "");
     frg_report_destroy(none);
+    frg_report_destroy(r);
+    frg_context_destroy(ctx);
+}
+
+/** Cells of words that are numbers line up too, and a table may do without a caption. */
+static void html_words(void)
+{
+    frg_context *ctx = test_context();
+    frg_report *r = fresh(ctx, "");
+    frg_report_table_open(r, NULL);
+    frg_report_table_column(r, "p", FRG_RIGHT);
+    frg_report_cell_text(r, "<0.0001");
+    frg_report_cell_text(r, "0.04");
+    frg_report_cell_text(r, "(-5.1e-20)");
+    frg_report_table_close(r);
+    const char *const html = rendered(ctx, r, FRG_HTML, 0);
+    CHECK(strstr(html, "<b>Table 1</b></figcaption>") != NULL);
+    CHECK(strstr(html, " class=\"r\">&lt;0.0001</th>") != NULL);
+    CHECK(strstr(html, " class=\"r\" data-p=\"00\">0.04</th>") != NULL);
+    CHECK(strstr(html, " class=\"r\">(−5.1×10<sup>−20</sup>)</th>") != NULL);
     frg_report_destroy(r);
     frg_context_destroy(ctx);
 }
@@ -746,6 +766,7 @@ static const test_case cases[] = {
     {"LaTeX", latex_format},
     {"CSV", csv_format},
     {"HTML", html_format},
+    {"HTML: words that are numbers", html_words},
     {"display width", display_width},
     {"wide tables", wide_tables},
     {"misuse", misuse},
