@@ -25,6 +25,7 @@ typedef struct {
     bool wanted;  /* asked for */
     bool active;  /* converted in this pass */
     bool pending; /* to be converted in this wave */
+    bool fresh;   /* has just been, to codes of the blocks */
     bool again;   /* needs the second pass */
     frgi_cell_kind kind;
     void *values; /* int64_t, double or int32_t by the kind; NULL while all are missing */
@@ -526,6 +527,7 @@ static frg_status settle(text_reader *t, int64_t k)
         return promote(t, c, kind);
     }
     c->pending = false;
+    c->fresh = c->kind == CELL_TEXT;
     c->n_missing += missing;
     return FRG_OK;
 }
@@ -542,29 +544,6 @@ static void guess_kinds(text_reader *t)
         int64_t missing;
         c->kind = frgi_cell_join(c->kind, frgi_cells_missing(&cells, &missing));
     }
-}
-
-static frg_status convert(text_reader *t)
-{
-    for (int64_t k = 0; k < t->n_active; k++) {
-        t->columns[t->active[k]].pending = true;
-    }
-    if (t->rows == 0) {
-        guess_kinds(t);
-    }
-    bool pending = true;
-    for (bool first = true; pending; first = false) {
-        TRY(reserve(t));
-        TRY(convert_wave(t, first));
-        pending = false;
-        for (int64_t k = 0; k < t->n_active; k++) {
-            if (t->columns[t->active[k]].pending) {
-                TRY(settle(t, k));
-            }
-            pending |= t->columns[t->active[k]].pending;
-        }
-    }
-    return FRG_OK;
 }
 
 /* ---- strings ------------------------------------------------------------------------------------ */
@@ -626,7 +605,7 @@ static void recode_block(text_reader *t, int b, int64_t row)
     for (int64_t k = 0; k < t->n_active; k++) {
         const text_column *const c = &t->columns[t->active[k]];
         const converted *const part = &t->parts[b * t->n_active + k];
-        if (c->active && c->kind == CELL_TEXT && part->n_fresh > 0) {
+        if (c->fresh && part->n_fresh > 0) {
             const frgi_fresh *const fresh = t->fresh[b] + part->fresh;
             int32_t *const codes = (int32_t *)c->values + row;
             for (int64_t r = 0; r < t->waves.blocks[b].rows; r++) {
@@ -640,8 +619,7 @@ static frg_status encode(text_reader *t)
 {
     bool any = false;
     for (int64_t k = 0; k < t->n_active; k++) {
-        const text_column *const c = &t->columns[t->active[k]];
-        if (c->active && c->kind == CELL_TEXT) {
+        if (t->columns[t->active[k]].fresh) {
             TRY(merge_strings(t, k, &any));
         }
     }
@@ -653,6 +631,33 @@ static frg_status encode(text_reader *t)
     num_threads(t->n_scratch) if (any && t->waves.n_blocks > 1)
     for (int b = 0; b < t->waves.n_blocks; b++) {
         recode_block(t, b, row[b]);
+    }
+    for (int64_t k = 0; k < t->n_active; k++) {
+        t->columns[t->active[k]].fresh = false;
+    }
+    return FRG_OK;
+}
+
+static frg_status convert(text_reader *t)
+{
+    for (int64_t k = 0; k < t->n_active; k++) {
+        t->columns[t->active[k]].pending = true;
+    }
+    if (t->rows == 0) {
+        guess_kinds(t);
+    }
+    bool pending = true;
+    for (bool first = true; pending; first = false) {
+        TRY(reserve(t));
+        TRY(convert_wave(t, first));
+        pending = false;
+        for (int64_t k = 0; k < t->n_active; k++) {
+            if (t->columns[t->active[k]].pending) {
+                TRY(settle(t, k));
+            }
+            pending |= t->columns[t->active[k]].pending;
+        }
+        TRY(encode(t)); /* the next round writes over the blocks' strings */
     }
     return FRG_OK;
 }
@@ -714,7 +719,6 @@ static frg_status read_waves(text_reader *t)
         list_active(t);
         TRY(frgi_waves_prepare(&t->waves));
         TRY(convert(t));
-        TRY(encode(t));
         TRY(keep_text(t, from));
         t->rows += t->waves.rows;
         for (int b = 0; b < t->waves.n_blocks; b++) {
@@ -796,15 +800,15 @@ static frg_status make_column(text_reader *t, text_column *c, frg_table *table)
                                             [CELL_BOOL] = FRG_BOOL,
                                             [CELL_TEXT] = FRG_CATEGORY};
     const frg_column_kind kind = kinds[c->kind];
-    if (c->kind == CELL_MISSING) {
-        c->kind = CELL_NUMBER;
-        TRY(reserve_rows(t, c, t->rows));
+    const bool empty = c->kind == CELL_MISSING;
+    c->kind = empty ? CELL_NUMBER : c->kind;
+    if (!c->values || c->room > t->rows + t->rows / 8 + 1024) {
+        const size_t bytes = frgi_mul((size_t)t->rows, value_bytes(c->kind));
+        TRY(frgi_resize(t->ctx, &c->values, bytes, c->name));
+    }
+    if (empty) {
         fill_missing(c, t->rows);
         c->n_missing = t->rows;
-    }
-    if (!c->values || c->room > t->rows + t->rows / 8 + 1024) {
-        TRY(frgi_resize(t->ctx, &c->values, frgi_mul((size_t)t->rows, value_bytes(c->kind)),
-                        c->name));
     }
     const int64_t n_labels = c->dictionary.count;
     frgi_column_memory memory = {.name = c->name, .values = c->values};
