@@ -4,6 +4,7 @@
  *
  * and with --format json also {"error":{"code","message","where","hint"}} on standard output.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -84,6 +85,10 @@ int cli_fail_library(const cli *c, frg_status status)
         const int signal_code = cli_signalled();
         fputs("fourge: stopped on request; no result was written\n", stderr);
         return signal_code ? signal_code : 130;
+    }
+    if (strcmp(frg_error_where(c->ctx), "standard output") == 0 &&
+        strstr(frg_message(c->ctx), strerror(EPIPE))) {
+        return 141; /* the reader has enough: what the shell reports for SIGPIPE */
     }
     if (*code) {
         show(c, code, frg_message(c->ctx), frg_error_where(c->ctx), frg_error_hint(c->ctx));

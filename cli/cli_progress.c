@@ -46,7 +46,8 @@ static void measure(progress_state *p, const frg_progress *now)
 {
     const double passed = now->seconds - p->slope_time;
     const double level = now->residual > 0 ? log10(now->residual) : (double)NAN;
-    if (now->done < p->last_done || passed < 0) { /* another phase */
+    if (now->done < p->last_done || passed < 0 ||
+        p->slope_time <= 0) { /* another phase, or the first */
         p->slope = p->rate = 0;
     } else if (passed > 0) {
         p->rate = (double)(now->done - p->last_done) / passed;

@@ -160,9 +160,25 @@ static int time_runs(cli *c, bench_run *b, int repeats)
     return code;
 }
 
+/* ---- JSON lines ----------------------------------------------------------------------------- */
+
+/** The same JSON without its line breaks and indents; none stand inside strings, where they are escaped. */
+static void put_line(FILE *to, const char *text, int64_t length)
+{
+    int after_break = 0;
+    for (int64_t i = 0; i < length; i++) {
+        after_break = text[i] == '\n' || (after_break && text[i] == ' ');
+        if (!after_break) {
+            putc(text[i], to);
+        }
+    }
+    putc('\n', to);
+    fflush(to);
+}
+
 /* ---- one design --------------------------------------------------------------------------------- */
 
-static int show(cli *c, const bench_run *b, const char *name, int repeats)
+static int show(cli *c, const bench_run *b, const char *name, int repeats, FILE *to)
 {
     frg_json *j;
     const frg_status status = frg_json_create(&j, c->ctx);
@@ -202,9 +218,14 @@ static int show(cli *c, const bench_run *b, const char *name, int repeats)
     frg_json_string(j, "compiler", __VERSION__);
     frg_json_string(j, "commit", frg_commit());
     json_foot(j, c);
-    const int code = write_json(c, j);
+    const char *text;
+    int64_t length;
+    const frg_status finished = frg_json_finish(j, &text, &length);
+    if (finished >= 0) {
+        put_line(to, text, length);
+    }
     frg_json_destroy(j);
-    return code;
+    return finished < 0 ? cli_fail_library(c, finished) : 0;
 }
 
 static int bench_memory(const cli *c, bench_run *b)
@@ -216,7 +237,7 @@ static int bench_memory(const cli *c, bench_run *b)
                : cli_fail_memory(c);
 }
 
-static int bench_one(cli *c, const bench_case *k, int64_t rows, int repeats)
+static int bench_one(cli *c, const bench_case *k, int64_t rows, int repeats, FILE *to)
 {
     double parameter[MAX_PARAMETERS];
     const design *made = find_design(k->design);
@@ -243,7 +264,7 @@ static int bench_one(cli *c, const bench_case *k, int64_t rows, int repeats)
     }
     progress_clear(&c->progress);
     if (!code) {
-        code = show(c, &b, k->design, repeats);
+        code = show(c, &b, k->design, repeats, to);
     }
     if (!code && b.status != FRG_OK) {
         code = frg_status_exit_code(b.status);
@@ -252,30 +273,43 @@ static int bench_one(cli *c, const bench_case *k, int64_t rows, int repeats)
     return code;
 }
 
-int command_bench(cli *c)
+static int bench_fe(cli *c, FILE *to)
 {
-    if (strcmp(c->arguments[0], "fe") != 0) {
-        return cli_fail(c,
-                        strcmp(c->arguments[0], "gp") && strcmp(c->arguments[0], "gw") &&
-                                strcmp(c->arguments[0], "soap")
-                            ? "E_OPTION"
-                            : "E_UNSUPPORTED",
-                        "SOLVER", NULL, "fourge bench has 'fe', not '%s'", c->arguments[0]);
-    }
-    const int code = cli_open(c);
-    if (code) {
-        return code;
-    }
-    const int64_t rows = c->set.quick ? 100000 : (int64_t)c->set.rows;
+    const int64_t rows = (int64_t)(c->set.quick ? fmin(c->set.rows, 1e5) : c->set.rows);
     const int repeats = c->set.repeat > 0 ? c->set.repeat : c->set.quick ? 3 : 5;
     int worst = 0;
-    for (size_t i = 0; i < sizeof fe_cases / sizeof *fe_cases; i++) {
-        const int result = bench_one(c, &fe_cases[i], rows, repeats);
-        if (result > 1) {
-            return result;
-        }
-        worst = result > worst ? result : worst;
+    for (size_t i = 0; i < sizeof fe_cases / sizeof *fe_cases && worst <= 1; i++) {
+        frg_peak_reset(c->ctx);
         frg_warnings_clear(c->ctx);
+        const int code = bench_one(c, &fe_cases[i], rows, repeats, to);
+        worst = code > worst ? code : worst;
     }
     return worst;
+}
+
+int command_bench(cli *c)
+{
+    static const char *const unbuilt[] = {"gp", "gw", "soap"};
+    const char *solver = c->arguments[0], *error = "E_OPTION";
+    for (int i = 0; i < 3; i++) {
+        error = strcmp(unbuilt[i], solver) == 0 ? "E_UNSUPPORTED" : error;
+    }
+    if (strcmp(solver, "fe") != 0) {
+        return cli_fail(c, error, solver, NULL, "fourge bench has 'fe', not '%s'", solver);
+    }
+    int code = cli_open(c);
+    if (code || !c->set.output) { /* lines come as they are ready */
+        return code ? code : bench_fe(c, stdout);
+    }
+    char *text = NULL;
+    size_t length = 0;
+    FILE *lines = open_memstream(&text, &length);
+    if (!lines) {
+        return cli_fail_memory(c);
+    }
+    code = bench_fe(c, lines);
+    fclose(lines);
+    const int written = code <= 1 ? write_output(c, text, (int64_t)length) : 0;
+    free(text);
+    return written ? written : code;
 }

@@ -406,7 +406,9 @@ static int job(cli *c, demean_job *d)
         return code;
     }
     const double before = now_seconds();
-    const frg_status status = frg_npy_write(c->ctx, c->set.out, d->out);
+    const frg_array flat = frg_vector(d->out.data, d->out.dtype, d->out.shape[0]);
+    const int was_flat = frg_npy_array(d->x_file).ndim == 1 && d->out.offset == 0;
+    const frg_status status = frg_npy_write(c->ctx, c->set.out, was_flat ? flat : d->out);
     d->write = now_seconds() - before;
     if (status < 0) {
         return cli_fail_library(c, status);

@@ -82,6 +82,16 @@ static void check_threads(advice *a, const machine *m, int threads)
     }
 }
 
+/** Others at work show in the load average, ours does not: this program has just begun. */
+static void check_load(advice *a, const machine *m)
+{
+    double load;
+    if (getloadavg(&load, 1) == 1 && load > 0.5 * m->affinity) {
+        add(a, "other programs keep %.1f of %d cores busy: times will be longer and vary", load,
+            m->affinity);
+    }
+}
+
 static void check_rest(advice *a, const machine *m, const char *isa)
 {
     char text[32];
@@ -215,6 +225,7 @@ int command_doctor(cli *c)
     machine_look(&m);
     check_blas(&a, &m);
     check_threads(&a, &m, frg_threads(c->ctx));
+    check_load(&a, &m);
     check_rest(&a, &m, frg_isa(c->ctx));
     return doctor_show(c, &m, &a);
 }

@@ -3,6 +3,7 @@
  * Exit codes: those of frg_status_exit_code, and 130, 143 or 141 where SIGINT, SIGTERM or a closed pipe ended
  * the run.  The first signal asks the solver to stop at its next iteration, the second ends at once.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -29,12 +30,17 @@ static void on_signal(int number)
     }
 }
 
+/** What the parent ignores (a shell's background jobs, nohup) stays ignored. */
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    static const int numbers[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction action = {.sa_handler = on_signal}, before;
+        sigemptyset(&action.sa_mask);
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            sigaction(numbers[i], &action, NULL);
+        }
+    }
     signal(SIGPIPE, SIG_IGN); /* write_output sees EPIPE and ends quietly */
 }
 
@@ -103,8 +109,14 @@ static int store(cli *c, const option_spec *o, const char *value)
     if (!option_store(o, &c->set, value, expected)) {
         return 0;
     }
+    char room[256], hint[300] = "";
+    const char *near = nearest_choice(o, value, room);
+    if (near) {
+        snprintf(hint, sizeof hint, "did you mean %s", near);
+    }
     snprintf(where, sizeof where, "--%s", o->name);
-    return cli_fail(c, "E_OPTION", where, "", "--%s takes %s, got '%s'", o->name, expected, value);
+    return cli_fail(c, "E_OPTION", where, hint, "--%s takes %s, got '%s'", o->name, expected,
+                    value);
 }
 
 /** The value after an option; text that looks like another option is taken for a forgotten value. */
@@ -194,7 +206,9 @@ static int argument(cli *c, const char *text)
     }
     if (c->n_arguments >= c->command->max_arguments) {
         return cli_fail(c, "E_OPTION", text,
-                        "quote a formula, so that the shell hands it on in one piece",
+                        c->command->bit == CMD_FE
+                            ? "quote a formula, so that the shell hands it on in one piece"
+                            : "fourge help shows how a command is used",
                         "fourge %s takes %s%s, and '%s' is one too many", c->command->name,
                         *c->command->arguments ? c->command->arguments : "no arguments",
                         *c->command->arguments ? "" : " beside options", text);
@@ -293,6 +307,20 @@ static int check_arguments(const cli *c)
                     c->command->arguments, c->n_arguments, c->command->min_arguments);
 }
 
+/** What printf could not write is an error too; a reader that has enough is told as by SIGPIPE. */
+static int flushed(int code)
+{
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || code > 1) {
+        return code;
+    }
+    if (errno == EPIPE) {
+        return 141;
+    }
+    fprintf(stderr, "fourge: error FRG-IO-004: writing standard output failed: %s\n",
+            strerror(errno));
+    return 74;
+}
+
 int main(int argc, char **argv)
 {
     static cli c; /* too large for the stack of a small thread; zeroed */
@@ -310,13 +338,13 @@ int main(int argc, char **argv)
     c.color_err = wants_color(c.set.color, STDERR_FILENO);
     c.color_out = wants_color(c.set.color, STDOUT_FILENO) && !c.set.output;
     if (c.set.version) {
-        return print_version();
+        return flushed(print_version());
     }
     if (c.set.explain) {
-        return explain_code(&c, c.set.explain);
+        return flushed(explain_code(&c, c.set.explain));
     }
     if (!c.command || c.set.help || c.set.options_json) {
-        return command_help(&c);
+        return flushed(command_help(&c));
     }
     code = refuse_later(&c);
     if (!code) {
@@ -326,8 +354,5 @@ int main(int argc, char **argv)
         code = c.command->run(&c);
         cli_close(&c);
     }
-    if (fflush(stdout) != 0 && code == 0) {
-        code = 74;
-    }
-    return code;
+    return flushed(code);
 }

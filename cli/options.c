@@ -161,12 +161,14 @@ static int read_choice(const char *choices, const char *value, int *out)
     return 0;
 }
 
-/** "did you mean" among the choices: they are split into words first. */
-static const char *nearest_choice(const char *choices, const char *value, char room[256])
+const char *nearest_choice(const option_spec *o, const char *value, char room[256])
 {
     const char *words[16];
     int n = 0;
-    snprintf(room, 256, "%s", choices);
+    if (!o->choices || strlen(value) < 3) { /* shorter words are near to everything */
+        return NULL;
+    }
+    snprintf(room, 256, "%s", o->choices);
     for (char *at = room; at && n < 16;) {
         words[n++] = at;
         at = strchr(at, '|');
@@ -174,7 +176,8 @@ static const char *nearest_choice(const char *choices, const char *value, char r
             *at++ = '\0';
         }
     }
-    return frg_nearest_name(value, words, n);
+    const char *near = frg_nearest_name(value, words, n);
+    return near && strlen(near) >= 3 ? near : NULL;
 }
 
 static const char *wanted(const option_spec *o, const char *what, char expected[256])
@@ -201,14 +204,11 @@ const char *option_store(const option_spec *o, settings *s, const char *value, c
         *(const char **)at = value;
         return NULL;
     case KIND_CHOICE:
-        if (!read_choice(o->choices, value, (int *)at)) {
-            char room[256];
-            const char *near = nearest_choice(o->choices, value, room);
-            snprintf(expected, 256, "one of %s%s%s%s", o->choices, near ? "; did you mean '" : "",
-                     near ? near : "", near ? "'" : "");
-            return expected;
+        if (read_choice(o->choices, value, (int *)at)) {
+            return NULL;
         }
-        return NULL;
+        snprintf(expected, 256, "one of %s", o->choices);
+        return expected;
     case KIND_INT:
     case KIND_INT64: {
         int64_t x;

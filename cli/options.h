@@ -126,6 +126,8 @@ const command_spec *find_command(const char *name);
 const option_spec *find_option(const char *name, size_t length, unsigned mask);
 const char *nearest_option(const char *name, size_t length, unsigned mask);
 const char *nearest_command(const char *name);
+/** The choice of an option nearest to a value, split into words in `room`; NULL when none is near. */
+const char *nearest_choice(const option_spec *o, const char *value, char room[256]);
 
 void settings_defaults(settings *s);
 /** Stores a value; returns NULL, or what was expected ("a whole number in 1 .. 32"), in `expected`. */

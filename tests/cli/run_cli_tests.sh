@@ -26,6 +26,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/bin"
 ln -s "$program" "$scratch/bin/fourge"
+ln -s "$here/tools/npy" "$scratch/bin/npy"
 export PATH="$scratch/bin:$PATH" DATA="$here/../../data" FOURGE_DATA="$here/../../data"
 export LC_ALL=C.UTF-8 NO_COLOR= TERM=xterm
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OMP_NUM_THREADS FOURGE_ISA
