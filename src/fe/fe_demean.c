@@ -43,6 +43,7 @@ struct frg_demean {
     frgi_arena arena;
     fe_block_work work[FE_LANE_KINDS]; /* by kind */
     double *refined_unit;              /* n_units: the units' part of a refinement */
+    double *left;                      /* n_coef: what a refinement starts from */
     block_effects *blocks;
     double setup_seconds;
 };
@@ -185,10 +186,11 @@ static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
     }
     for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
         if (used[kind]) {
-            frgi_fe_block_work_layout(a, g, 1 << kind, &d->work[kind]);
+            frgi_fe_block_work_layout(a, g, kind, &d->work[kind]);
         }
     }
     d->refined_unit = TAKE(a, double, g->n_units);
+    d->left = TAKE(a, double, g->n_coef);
 }
 
 static frg_status prepare_run(frg_demean *d, int64_t p)
@@ -215,8 +217,7 @@ typedef struct {
     double effect;              /* largest |effect| */
     double scale;               /* power of two that brings the column near 1 */
     double epsilon;             /* of the column's type */
-    double lambda;
-    int rounds;
+    double lambda;              /* smallest Ritz value seen */
 } column_state;
 
 static column_state study_column(const fe_moments *m, int k, double epsilon)
@@ -228,7 +229,7 @@ static column_state study_column(const fe_moments *m, int k, double epsilon)
                       .within = m->within[k],
                       .top = m->top[k],
                       .epsilon = epsilon,
-                      .lambda = NAN};
+                      .lambda = (double)NAN};
     const double size = mass > 0 ? sqrt(c.total / mass) : 0;
     c.scale = size > 0 ? ldexp(1, -ilogb(size)) : 1;
     return c;
@@ -281,9 +282,10 @@ static void name_worst(const fe_rows *g, const coef_audit *a, int64_t worst_unit
     }
 }
 
-/** Fills the certificate of a column from the sums that the last pass left. */
+/** Fills the certificate of column k from the sums s that the last pass left; `error` is the ladder's
+ *  || W^(1/2) D_r S^+ s ||^2. */
 static void judge(const frg_demean *d, const column_state *c, const fe_unit_audit *u, int k,
-                  const double *s, int lanes, frg_demean_column *out)
+                  const double *s, int lanes, double error, frg_demean_column *out)
 {
     const fe_rows *g = &d->rows;
     const coef_audit a = audit_coefficients(g, s, lanes, k);
@@ -296,8 +298,7 @@ static void judge(const frg_demean *d, const column_state *c, const fe_unit_audi
     out->audit = mean > 0 && scale > 0 ? mean / scale : 0;
     out->gradient =
         gradient > 0 && c->total > 0 ? gradient / (sqrt(g->n_factors) * sqrt(c->total)) : 0;
-    out->error_bound =
-        c->lambda > 0 && c->total > 0 ? gradient / sqrt(c->lambda * c->total) : (double)NAN;
+    out->error_bound = c->total > 0 ? sqrt((fabs(error) + u->gradient[k]) / c->total) : 0;
     const bool at_floor = mean <= rounding_floor(c);
     if (at_floor &&
         input <= rounding_floor(c)) { /* a constant: what is left of it is rounding alone */
@@ -361,12 +362,11 @@ static fe_cg_target target_of(const frg_demean *d, const column_state *c, double
 }
 
 /** Solves S a = w->cg.r for the block, in each column's own scale, and leaves a in w->answer. */
-static void solve_block(run *r, const fe_block_work *w, int kind, int escalate,
-                        const column_state *state, const double *within, int live,
-                        frg_demean_column *columns)
+static frg_status solve_block(run *r, const fe_block_work *w, int escalate, const double *within,
+                              int live, column_state *state, frg_demean_column *columns)
 {
     frg_demean *d = r->d;
-    const int lanes = 1 << kind;
+    const int lanes = 1 << w->kind;
     double factor[FE_MAX_LANES], inverse[FE_MAX_LANES];
     fe_cg_target target[FE_MAX_LANES];
     fe_cg_column column[FE_MAX_LANES];
@@ -377,14 +377,18 @@ static void solve_block(run *r, const fe_block_work *w, int kind, int escalate,
     }
     scale_lanes(w->cg.r, d->rows.n_coef, lanes, factor);
     const frg_status status =
-        frgi_fe_ladder_solve(d->ladder, d->ctx, w, kind, escalate, target, column);
+        frgi_fe_ladder_solve(d->ladder, d->ctx, w, &d->work[0], escalate, target, column);
+    TRY(status);
     r->stopped = status != FRG_OK ? status : r->stopped;
     scale_lanes(w->answer, d->rows.n_coef, lanes, inverse);
     for (int k = 0; k < live; k++) {
         columns[k].iterations += column[k].steps;
         columns[k].status = column[k].done ? FRG_OK : FRG_MAX_ITER;
-        columns[k].error_bound = column[k].lambda; /* until the judge turns it into the bound */
+        state[k].lambda = column[k].lambda < state[k].lambda || isnan(state[k].lambda)
+                              ? column[k].lambda
+                              : state[k].lambda;
     }
+    return FRG_OK;
 }
 
 static double largest_coefficient(const double *a, int64_t n, int lanes, int k)
@@ -396,7 +400,15 @@ static double largest_coefficient(const double *a, int64_t n, int lanes, int k)
     return top;
 }
 
-/** Refines column k of a block alone, so that its bits stay its own. */
+/** Is nothing left to be done for the column?  A small gradient on a nearly disconnected graph is no small
+ *  error, so the bound counts as well. */
+static bool accepted(const frg_demean *d, const frg_demean_column *c)
+{
+    return c->converged && !(c->error_bound > 1e3 * d->opts.tol);
+}
+
+/** Refines column k of a block alone, so that its bits stay its own.  The result is already written: a
+ *  rung that cannot be built now ends the refinement, and the column is marked. */
 static void refine(run *r, const block_effects *b, int k, column_state *state, double square,
                    frg_demean_column *report, const double *s)
 {
@@ -405,22 +417,21 @@ static void refine(run *r, const block_effects *b, int k, column_state *state, d
     const fe_block_work *w = &d->work[0];
     const int lanes = 1 << b->kind;
     const fe_block x = block_of(&r->out, b->first_column + k, 1);
-    int escalate = 0;
-    double before = report->gradient;
+    double *left = d->left;
     for (int64_t l = 0; l < g->n_coef; l++) {
-        w->keep[l] = s[l * lanes + k];
+        left[l] = s[l * lanes + k];
     }
-    while (!report->converged && r->stopped == FRG_OK && state->rounds < MAX_ROUNDS) {
-        memcpy(w->cg.r, w->keep, (size_t)g->n_coef * sizeof(double));
-        const frg_demean_column old = *report;
-        solve_block(r, w, 0, escalate, state, &square, 1, report);
-        state->lambda = report->error_bound < state->lambda || isnan(state->lambda)
-                            ? report->error_bound
-                            : state->lambda;
+    int escalate = report->converged;
+    for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && !accepted(d, report);
+         round++) {
+        const double before = report->gradient;
+        memcpy(w->cg.r, left, (size_t)g->n_coef * sizeof(double));
+        if (solve_block(r, w, escalate, &square, 1, state, report) < 0) {
+            return;
+        }
         fe_unit_audit audit;
         frgi_fe_residual(g, frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0), &w->rows,
-                         frg_threads(d->ctx), 1, &x, &x, w->answer, w->keep, d->refined_unit,
-                         &audit);
+                         frg_threads(d->ctx), 1, &x, &x, w->answer, left, d->refined_unit, &audit);
         for (int64_t l = 0; l < g->n_coef; l++) {
             b->coef[l * lanes + k] += w->answer[l];
         }
@@ -428,11 +439,10 @@ static void refine(run *r, const block_effects *b, int k, column_state *state, d
             b->unit[u * lanes + k] += d->refined_unit[u];
         }
         square = audit.square[0];
-        judge(d, state, &audit, 0, w->keep, 1, report);
-        report->status = report->converged ? FRG_OK : old.status;
-        escalate = report->gradient > 0.5 * before;
-        before = report->gradient;
-        state->rounds++;
+        double error;
+        frgi_fe_ladder_error(d->ladder, w, left, &state->lambda, &error);
+        judge(d, state, &audit, 0, left, 1, error, report);
+        escalate = report->gradient > 0.5 * before || report->converged;
     }
 }
 
@@ -447,7 +457,7 @@ static frg_status run_block(run *r, const block_effects *b)
     const fe_block y = block_of(&r->out, b->first_column, b->live);
     frg_demean_column *columns = r->columns + b->first_column;
     column_state state[FE_MAX_LANES];
-    double within[FE_MAX_LANES];
+    double within[FE_MAX_LANES], lambda[FE_MAX_LANES] = {0}, error[FE_MAX_LANES];
 
     fe_moments moments;
     frgi_fe_rhs(g, ops, &w->rows, threads, lanes, &x, w->cg.r, &moments);
@@ -460,7 +470,7 @@ static frg_status run_block(run *r, const block_effects *b)
         columns[k] = (frg_demean_column){.status = FRG_OK, .error_bound = NAN};
     }
     if (g->n_coef > 0) {
-        solve_block(r, w, b->kind, 0, state, within, b->live, columns);
+        TRY(solve_block(r, w, 0, within, b->live, state, columns));
     }
     memcpy(b->coef, w->answer, (size_t)(g->n_coef * lanes) * sizeof(double));
     fe_unit_audit audit;
@@ -468,16 +478,17 @@ static frg_status run_block(run *r, const block_effects *b)
     for (int k = 0; k < b->live; k++) {
         const double a = largest_coefficient(w->answer, g->n_coef, lanes, k);
         state[k].effect = a > audit.effect[k] ? a : audit.effect[k];
-        state[k].lambda = columns[k].error_bound;
-        judge(d, &state[k], &audit, k, w->keep, lanes, &columns[k]);
+        lambda[k] = state[k].lambda;
     }
+    frgi_fe_ladder_error(d->ladder, w, w->keep, lambda, error);
     for (int k = 0; k < b->live; k++) {
-        if (!columns[k].converged) {
+        judge(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
+        if (!accepted(d, &columns[k])) {
             refine(r, b, k, &state[k], audit.square[k], &columns[k], w->keep);
         }
     }
     for (int k = 0; k < b->live; k++) {
-        if (columns[k].converged) {
+        if (accepted(d, &columns[k])) {
             columns[k].status = FRG_OK;
         } else if (r->stopped != FRG_OK) {
             columns[k].status = r->stopped;

@@ -1,18 +1,56 @@
-/* fe_ladder.c - the rungs: conjugate gradients through the rows. */
+/* fe_ladder.c - builds the rungs of fe_ladder.h when they are needed, and climbs them.
+ *
+ * Costs that decide (seconds, one thread, measured on two machines; only their ratios matter):
+ * a gradient step through the rows about 2 ns a row and 4 columns, an entry of S half of that.
+ */
 #include "fe/fe_ladder.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "fe/fe_approx_chol.h"
+#include "fe/fe_direct.h"
+#include "fe/fe_schur.h"
+
+enum {
+    ROW_STEPS = 30, /* through the rows before S is looked at again: easy graphs need 5 to 15 */
+    PROBE_STEPS = 12,
+    FEW_STEPS = 20,  /* so few gradient steps need no factor */
+    MANY_STEPS = 150 /* so many pay for an approximate factor */
+};
+static const double CHEAP_PRODUCTS = 1; /* a row: S is assembled at once */
+static const double WORTH_PRODUCTS =
+    30; /* a row: S is assembled when the rows' gradients are slow */
+static const double PROBE_GOAL = 1e-11;
+static const double SECONDS_PER_ENTRY = 1e-9, SECONDS_PER_AMD_ENTRY = 1e-7;
+
+typedef enum { RUNG_ROWS, RUNG_EXPLICIT, RUNG_DIRECT, RUNG_AC } rung;
+static const char *const rung_names[] = {"cg rows", "cg explicit", "direct",
+                                         "cg approximate cholesky"};
 
 struct fe_ladder {
     const fe_rows *g;
     frg_demean_opts opts;
-    const char *method;
+    frg_context *ctx;
     int threads;
     frgi_isa isa;
+    double products; /* estimate of what S costs; -1: not yet asked */
+    bool refused;    /* S does not fit fill_cap */
+    fe_schur schur;  /* n > 0 once assembled */
+    bool chosen;
+    rung choice; /* on the assembled S */
+    frgi_direct *direct;
+    bool factored;
+    frgi_ac *ac;
+    double *ones;    /* Jacobi turned off */
+    double *scratch; /* of a factor's solves */
+    rung used;
 };
 
-void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_block_work *w)
+void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int kind, fe_block_work *w)
 {
+    const int lanes = 1 << kind;
+    w->kind = kind;
     frgi_fe_row_work_layout(a, g, lanes, &w->rows);
     frgi_fe_cg_layout(a, g->n_coef, lanes, &w->cg);
     w->answer = TAKE(a, double, frgi_mul((size_t)g->n_coef, (size_t)lanes));
@@ -26,78 +64,451 @@ frg_status frgi_fe_ladder_create(fe_ladder **out, frg_context *ctx, const fe_row
     fe_ladder *l;
     TRY(NEW0(ctx, &l, 1, "ladder"));
     l->g = g;
+    l->ctx = ctx;
     l->opts = *o;
-    l->method = "closed form";
     l->threads = frg_threads(ctx);
     l->isa = frgi_context_isa(ctx);
+    l->products = -1;
     *out = l;
-    return FRG_OK;
-}
-
-typedef struct {
-    const fe_ladder *l;
-    const fe_row_ops *ops;
-    const fe_row_work *work;
-} row_product;
-
-static void times_rows(const void *data, int lanes, const double *a, double *y)
-{
-    const row_product *p = data;
-    frgi_fe_apply(p->l->g, p->ops, p->work, p->l->threads, lanes, a, y);
-}
-
-frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_work *w, int kind,
-                                int escalate, const fe_cg_target *target, fe_cg_column *column)
-{
-    (void)escalate;
-    const row_product product = {l, frgi_fe_row_ops(l->isa, 0, kind), &w->rows};
-    const fe_system s = {.n = l->g->n_coef,
-                         .times = times_rows,
-                         .data = &product,
-                         .inverse_diag = l->g->level_inverse,
-                         .level_inverse = l->g->level_inverse};
-    const int lanes = 1 << kind;
-    l->method = "cg rows";
-    const frg_status status = frgi_fe_cg_run(ctx, &s, frgi_fe_coef_ops(l->isa, kind), &w->cg, lanes,
-                                             l->opts.max_iter, "cg rows", target, column);
-    memcpy(w->answer, w->cg.x, (size_t)(l->g->n_coef * lanes) * sizeof(double));
-    return status;
-}
-
-size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o)
-{
-    if (o->fill_cap > 0) {
-        return o->fill_cap;
-    }
-    return frgi_memory_allowed(ctx) / 4;
-}
-
-const char *frgi_fe_ladder_method(const fe_ladder *l)
-{
-    return l->method;
-}
-
-size_t frgi_fe_ladder_factor_bytes(const fe_ladder *l)
-{
-    (void)l;
-    return 0;
-}
-
-int64_t frgi_fe_ladder_rank(const fe_ladder *l)
-{
-    (void)l;
-    return -1;
-}
-
-frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, int64_t *rank)
-{
-    (void)l;
-    (void)ctx;
-    *rank = -1;
     return FRG_OK;
 }
 
 void frgi_fe_ladder_destroy(fe_ladder *l, frg_context *ctx)
 {
+    if (!l) {
+        return;
+    }
+    frgi_direct_destroy(l->direct);
+    frgi_ac_destroy(l->ac);
+    frgi_fe_schur_destroy(&l->schur, ctx);
+    DROP(ctx, &l->ones);
+    DROP(ctx, &l->scratch);
     DROP(ctx, &l);
+}
+
+/* ---- building ----------------------------------------------------------------------------------- */
+
+size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o)
+{
+    return o->fill_cap > 0 ? o->fill_cap : frgi_memory_allowed(ctx) / 4;
+}
+
+/** Assembles S unless it is there; a matrix over the cap is no failure but a rung that is missing. */
+static frg_status build_schur(fe_ladder *l, frg_context *ctx)
+{
+    if (l->schur.n > 0 || l->refused) {
+        return FRG_OK;
+    }
+    const size_t cap = frgi_fe_fill_cap(ctx, &l->opts);
+    if (12 * l->products > (double)cap) {
+        l->refused = true;
+        return FRG_OK;
+    }
+    const frg_status status = frgi_fe_schur_create(&l->schur, ctx, l->g, cap);
+    l->refused =
+        status < 0 && strcmp(frg_error_code(ctx), frg_error_catalogue(E_TOO_BIG - 1)->code) == 0;
+    return l->refused ? FRG_OK : status;
+}
+
+static frg_status need_scratch(fe_ladder *l, frg_context *ctx, size_t doubles)
+{
+    DROP(ctx, &l->scratch);
+    return NEW(ctx, &l->scratch, doubles, "scratch of the factor");
+}
+
+static frg_status analyse(fe_ladder *l, frg_context *ctx, double seconds_to_beat)
+{
+    if (l->direct) {
+        return FRG_OK;
+    }
+    frgi_direct_opts o;
+    frgi_direct_defaults(&o);
+    o.byte_cap = frgi_fe_fill_cap(ctx, &l->opts);
+    const double entries = seconds_to_beat / SECONDS_PER_AMD_ENTRY;
+    o.amd_max_nnz = entries < (double)o.amd_max_nnz ? (int64_t)entries : o.amd_max_nnz;
+    const frgi_symmetric s = frgi_fe_schur_view(&l->schur);
+    return frgi_direct_analyse(&l->direct, ctx, &s, l->schur.border, l->schur.n_border, &o);
+}
+
+static frg_status build_factor(fe_ladder *l, frg_context *ctx)
+{
+    if (l->factored) {
+        return FRG_OK;
+    }
+    TRY(analyse(l, ctx, INFINITY));
+    const frgi_symmetric s = frgi_fe_schur_view(&l->schur);
+    const frg_status status = frgi_direct_factor(l->direct, &s);
+    if (status != FRG_OK) {
+        return status;
+    }
+    TRY(need_scratch(l, ctx, frgi_direct_scratch(l->direct, FE_MAX_LANES)));
+    l->factored = true;
+    return FRG_OK;
+}
+
+static int factor_of(const fe_rows *g, int32_t level)
+{
+    int q = 0;
+    while (g->factor[q].first < 0 || level < g->factor[q].first ||
+           level >= g->factor[q].first + g->factor[q].levels) {
+        q++;
+    }
+    return q;
+}
+
+/** The approximate factor takes a Laplacian: within one factor S is one, across factors it is not. */
+static frg_status build_ac(fe_ladder *l, frg_context *ctx)
+{
+    if (l->ac) {
+        return FRG_OK;
+    }
+    const fe_schur *s = &l->schur;
+    int64_t *starts = NULL;
+    int32_t *columns = NULL;
+    double *values = NULL;
+    frg_status status;
+    TRY_TO(done, NEW(ctx, &starts, s->n + 1, "blocks of the Schur complement"));
+    TRY_TO(done, NEW(ctx, &columns, s->starts[s->n], "blocks of the Schur complement"));
+    TRY_TO(done, NEW(ctx, &values, s->starts[s->n], "blocks of the Schur complement"));
+    int64_t used = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const fe_factor *f = &l->g->factor[factor_of(l->g, (int32_t)i)];
+        starts[i] = used;
+        for (int64_t j = s->starts[i]; j < s->starts[i + 1]; j++) {
+            if (s->columns[j] >= f->first && s->columns[j] < f->first + f->levels) {
+                columns[used] = s->columns[j];
+                values[used++] = s->values[j];
+            }
+        }
+    }
+    starts[s->n] = used;
+    const frgi_symmetric blocks = {s->n, starts, columns, values, 0};
+    frgi_ac_opts o;
+    frgi_ac_defaults(&o);
+    o.seed = frg_seed(ctx);
+    TRY_TO(done, frgi_ac_create(&l->ac, ctx, &blocks, &o));
+    if (l->ac) {
+        TRY_TO(done, need_scratch(l, ctx, frgi_ac_scratch(l->ac, FE_MAX_LANES)));
+    }
+done:
+    DROP(ctx, &starts);
+    DROP(ctx, &columns);
+    DROP(ctx, &values);
+    return status;
+}
+
+/* ---- applying ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    const fe_ladder *l;
+    const fe_row_work *work;
+    int kind;
+} product;
+
+static void times_rows(const void *data, int lanes, const double *a, double *y)
+{
+    const product *p = data;
+    frgi_fe_apply(p->l->g, frgi_fe_row_ops(p->l->isa, 0, p->kind), p->work, p->l->threads, lanes, a,
+                  y);
+}
+
+static void times_schur(const void *data, int lanes, const double *a, double *y)
+{
+    (void)lanes;
+    const product *p = data;
+    const fe_schur *s = &p->l->schur;
+    const fe_coef_ops *ops = frgi_fe_coef_ops(p->l->isa, p->kind);
+    enum { ROWS = 512 };
+    const int64_t pieces = (s->n + ROWS - 1) / ROWS;
+#pragma omp parallel for num_threads(p->l->threads)                                                \
+    schedule(dynamic, 4) if (s->starts[s->n] > 20000)
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t end = (i + 1) * ROWS;
+        ops->spmv(i * ROWS, end < s->n ? end : s->n, s->starts, s->columns, s->values, a, y);
+    }
+}
+
+static void apply_ac(const void *data, int lanes, const double *r, double *z)
+{
+    const product *p = data;
+    frgi_ac_apply(p->l->ac, lanes, r, z, p->l->scratch);
+}
+
+static const double *jacobi(const fe_ladder *l)
+{
+    if (l->ones) {
+        return l->ones;
+    }
+    return l->schur.n > 0 ? l->schur.inverse_diag : l->g->level_inverse;
+}
+
+/** Conjugate gradients on one of the operators, from w->cg.r, added to w->answer. */
+static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe_block_work *w,
+                            int64_t max_steps, const fe_cg_target *target, fe_cg_column *column)
+{
+    const int lanes = 1 << w->kind;
+    const product p = {l, &w->rows, w->kind};
+    const fe_system s = {
+        .n = l->g->n_coef,
+        .times = which == RUNG_ROWS ? times_rows : times_schur,
+        .data = &p,
+        .inverse_diag = which == RUNG_ROWS && !l->ones ? l->g->level_inverse : jacobi(l),
+        .precondition = which == RUNG_AC ? apply_ac : NULL,
+        .precondition_data = &p,
+        .level_inverse = l->g->level_inverse,
+    };
+    const frg_status status = frgi_fe_cg_run(ctx, &s, frgi_fe_coef_ops(l->isa, w->kind), &w->cg,
+                                             lanes, max_steps, rung_names[which], target, column);
+    for (int64_t j = 0; j < s.n * lanes; j++) {
+        w->answer[j] += w->cg.x[j];
+    }
+    return status;
+}
+
+/** The factor's solution, refined once in coefficient space: r <- r - S x, x <- x + S^+ r. */
+static void solve_direct(fe_ladder *l, const fe_block_work *w, fe_cg_column *column)
+{
+    const int lanes = 1 << w->kind;
+    const int64_t length = l->g->n_coef * lanes;
+    const product p = {l, &w->rows, w->kind};
+    for (int round = 0; round < 2; round++) {
+        memcpy(w->cg.x, w->cg.r, (size_t)length * sizeof(double));
+        frgi_direct_solve(l->direct, lanes, w->cg.x, l->scratch);
+        times_schur(&p, lanes, w->cg.x, w->cg.q);
+        for (int64_t j = 0; j < length; j++) {
+            w->answer[j] += w->cg.x[j];
+            w->cg.r[j] -= w->cg.q[j];
+        }
+    }
+    for (int k = 0; k < lanes; k++) {
+        column[k] = (fe_cg_column){.done = 1, .lambda = (double)NAN};
+    }
+}
+
+/* ---- choosing ----------------------------------------------------------------------------------- */
+
+/** Gradient steps that the assembled S will need, from a few steps on b = S z with z random. */
+static frg_status probe(fe_ladder *l, frg_context *ctx, const fe_block_work *single, double *steps)
+{
+    const int64_t n = l->g->n_coef;
+    const product p = {l, &single->rows, 0};
+    for (int64_t i = 0; i < n; i++) {
+        double z[2];
+        frgi_uniforms(frg_seed(ctx), 1, (uint64_t)i, 0, z);
+        single->cg.p[i] = z[0] - 0.5;
+    }
+    times_schur(&p, 1, single->cg.p, single->cg.r);
+    const fe_cg_target never = {.mass = 1, .total = 1, .within = 1};
+    fe_cg_column column;
+    const fe_system s = {.n = n,
+                         .times = times_schur,
+                         .data = &p,
+                         .inverse_diag = jacobi(l),
+                         .level_inverse = l->g->level_inverse};
+    const frg_status status = frgi_fe_cg_run(ctx, &s, frgi_fe_coef_ops(l->isa, 0), &single->cg, 1,
+                                             PROBE_STEPS, "probe", &never, &column);
+    const double rate = column.rate < 0.999 ? column.rate : 0.999;
+    *steps = column.done || rate <= 0 ? 1 : log(PROBE_GOAL) / log(rate);
+    return status;
+}
+
+/** Which rung serves the assembled S: few steps -> gradients; a factor that costs less -> direct; many
+ *  steps -> the approximate factor. */
+static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *single, int escalate)
+{
+    if (l->chosen && escalate == 0) {
+        return FRG_OK;
+    }
+    const double entries = (double)l->schur.starts[l->schur.n];
+    double steps = INFINITY;
+    if (l->opts.precond == FRG_FE_PRECOND_AC) {
+        l->choice = RUNG_AC;
+    } else if (l->opts.method == FRG_FE_DIRECT || escalate > 0) {
+        l->choice = RUNG_DIRECT;
+    } else if (l->opts.precond != FRG_FE_PRECOND_AUTO) {
+        l->choice = RUNG_EXPLICIT;
+    } else {
+        const frg_status status = probe(l, ctx, single, &steps);
+        if (status != FRG_OK) {
+            return status;
+        }
+        const double cost = steps * entries * 4 * SECONDS_PER_ENTRY;
+        l->choice = steps > MANY_STEPS ? RUNG_AC : RUNG_EXPLICIT;
+        if (steps > FEW_STEPS) {
+            const frg_status analysed = analyse(l, ctx, cost);
+            if (analysed == FRG_OK) {
+                const frgi_direct_cost c =
+                    frgi_direct_costs(l->direct, frgi_direct_chosen(l->direct));
+                l->choice = c.seconds < cost ? RUNG_DIRECT : l->choice;
+            } else if (analysed != FRG_NO_MEMORY) {
+                return analysed;
+            }
+        }
+    }
+    if (l->choice == RUNG_DIRECT) {
+        TRY(build_factor(l, ctx));
+    } else if (l->choice == RUNG_AC) {
+        TRY(build_ac(l, ctx));
+    }
+    l->chosen = true;
+    return FRG_OK;
+}
+
+/** Where the climb begins. */
+static rung first_rung(fe_ladder *l, int escalate)
+{
+    if (l->products < 0) {
+        l->products = frgi_fe_schur_estimate(l->g, frg_seed(l->ctx));
+    }
+    const bool forced = l->opts.method == FRG_FE_DIRECT || l->opts.precond == FRG_FE_PRECOND_AC;
+    const bool cheap = l->products <= CHEAP_PRODUCTS * (double)l->g->n;
+    if (l->opts.method == FRG_FE_CG && !forced) {
+        return RUNG_ROWS;
+    }
+    return forced || cheap || escalate > 0 || l->schur.n > 0 ? RUNG_EXPLICIT : RUNG_ROWS;
+}
+
+/** The columns that are done leave the right-hand side; returns how many go on. */
+static int retire(const fe_rows *g, const fe_block_work *w, const fe_cg_column *column,
+                  fe_cg_target *target)
+{
+    const int lanes = 1 << w->kind;
+    int left = 0;
+    for (int k = 0; k < lanes; k++) {
+        target[k].within -= column[k].energy;
+        left += !column[k].done;
+        for (int64_t l = 0; column[k].done && l < g->n_coef; l++) {
+            w->cg.r[l * lanes + k] = 0;
+        }
+    }
+    return left;
+}
+
+/** The rungs above the rows. */
+static frg_status climb(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
+                        const fe_block_work *single, int escalate, const fe_cg_target *target,
+                        fe_cg_column *column)
+{
+    /* the probe takes the work memory of one column: what w holds is kept aside when they are the same */
+    const size_t bytes = (size_t)l->g->n_coef * sizeof(double);
+    const bool shared = single->cg.r == w->cg.r;
+    if (shared) {
+        memcpy(w->cg.z, w->cg.r, bytes);
+    }
+    const frg_status status = choose(l, ctx, single, escalate);
+    if (shared) {
+        memcpy(w->cg.r, w->cg.z, bytes);
+    }
+    if (status != FRG_OK) {
+        return status;
+    }
+    l->used = l->choice;
+    if (l->choice == RUNG_DIRECT) {
+        solve_direct(l, w, column);
+        return FRG_OK;
+    }
+    return gradients(l, ctx, l->choice, w, l->opts.max_iter, target, column);
+}
+
+frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
+                                const fe_block_work *single, int escalate, const fe_cg_target *goal,
+                                fe_cg_column *column)
+{
+    const int lanes = 1 << w->kind;
+    fe_cg_target target[FE_MAX_LANES];
+    fe_cg_column before[FE_MAX_LANES] = {0};
+    memcpy(target, goal, (size_t)lanes * sizeof *target);
+    memset(w->answer, 0, (size_t)(l->g->n_coef * lanes) * sizeof(double));
+    memset(column, 0, (size_t)lanes * sizeof *column);
+    if (l->opts.precond == FRG_FE_PRECOND_OFF && !l->ones) {
+        TRY(NEW(ctx, &l->ones, l->g->n_coef, "ones"));
+        for (int64_t i = 0; i < l->g->n_coef; i++) {
+            l->ones[i] = 1;
+        }
+    }
+
+    if (first_rung(l, escalate) == RUNG_ROWS) {
+        const bool further =
+            l->opts.method != FRG_FE_CG && l->products <= WORTH_PRODUCTS * (double)l->g->n;
+        const int64_t steps =
+            further && l->opts.max_iter > ROW_STEPS ? ROW_STEPS : l->opts.max_iter;
+        l->used = RUNG_ROWS;
+        const frg_status status = gradients(l, ctx, RUNG_ROWS, w, steps, target, column);
+        if (status != FRG_OK || !further || retire(l->g, w, column, target) == 0) {
+            return status;
+        }
+        memcpy(before, column, sizeof before);
+    }
+    TRY(build_schur(l, ctx));
+    frg_status status;
+    if (l->refused) {
+        l->used = RUNG_ROWS;
+        status = gradients(l, ctx, RUNG_ROWS, w, l->opts.max_iter, target, column);
+    } else {
+        status = climb(l, ctx, w, single, escalate, target, column);
+    }
+    for (int k = 0; k < lanes; k++) {
+        column[k].steps += before[k].steps;
+        column[k].lambda = before[k].done ? before[k].lambda : column[k].lambda;
+    }
+    return status;
+}
+
+void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const double *s,
+                          const double *lambda, double *error)
+{
+    const int lanes = 1 << w->kind;
+    const int64_t length = l->g->n_coef * lanes;
+    const product p = {l, &w->rows, w->kind};
+    double *z = w->cg.z;
+    if (l->factored) {
+        memcpy(z, s, (size_t)length * sizeof(double));
+        frgi_direct_solve(l->direct, lanes, z, l->scratch);
+    } else if (l->used == RUNG_AC) {
+        apply_ac(&p, lanes, s, z);
+    } else {
+        const double *d = l->used == RUNG_ROWS && !l->ones ? l->g->level_inverse : jacobi(l);
+        for (int64_t j = 0; j < length; j++) {
+            z[j] = s[j] * d[j / lanes];
+        }
+    }
+    for (int k = 0; k < lanes; k++) {
+        double sum = 0;
+        for (int64_t i = 0; i < l->g->n_coef; i++) {
+            sum += s[i * lanes + k] * z[i * lanes + k];
+        }
+        error[k] = l->factored ? sum : sum / lambda[k];
+    }
+}
+
+/* ---- reporting ---------------------------------------------------------------------------------- */
+
+const char *frgi_fe_ladder_method(const fe_ladder *l)
+{
+    return l->g->n_coef == 0 ? "closed form" : rung_names[l->used];
+}
+
+size_t frgi_fe_ladder_factor_bytes(const fe_ladder *l)
+{
+    return frgi_fe_schur_bytes(&l->schur) + (l->direct ? frgi_direct_bytes(l->direct) : 0) +
+           (l->ac ? frgi_ac_bytes(l->ac) : 0);
+}
+
+int64_t frgi_fe_ladder_rank(const fe_ladder *l)
+{
+    return l->factored ? frgi_direct_rank(l->direct) : -1;
+}
+
+frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, int64_t *rank)
+{
+    if (l->products < 0) {
+        l->products = frgi_fe_schur_estimate(l->g, frg_seed(ctx));
+    }
+    TRY(build_schur(l, ctx));
+    if (l->refused) {
+        FAIL(ctx, E_TOO_BIG, "the exact rank needs a factor that fill_cap does not allow");
+    }
+    TRY(build_factor(l, ctx));
+    *rank = frgi_fe_ladder_rank(l);
+    return FRG_OK;
 }

@@ -1,7 +1,14 @@
 /* fe_ladder.h - ways to solve S a = b on the Schur complement, and the choice among them.
  *
+ *     rows       conjugate gradients, S applied through the rows
+ *     explicit   conjugate gradients on the assembled S
+ *     direct     a sparse Cholesky factor of S
+ *     ac         conjugate gradients on S, preconditioned by an approximate Cholesky factor
+ *
  * The choice depends on the graph alone, never on a column, so that a column's bits do not depend on the
- * columns beside it: rung after rung a column that is not done goes on by itself.
+ * columns beside it: a sample of the units tells what S would cost, a probe with a random right-hand side
+ * how fast gradients contract, the symbolic analysis what a factor would cost.  A column that is not done
+ * on one rung goes on, from where it is, on the next.
  */
 #ifndef FRGI_FE_LADDER_H
 #define FRGI_FE_LADDER_H
@@ -14,23 +21,30 @@
 
 typedef struct fe_ladder fe_ladder;
 
-/** Work memory of one block; b and the answer lie in it. */
+/** Work memory of one block of 1 << kind columns. */
 typedef struct {
+    int kind;
     fe_row_work rows;
-    fe_cg_work cg;  /* cg.r takes b */
+    fe_cg_work cg;  /* cg.r takes the right-hand side and keeps what is left of it */
     double *answer; /* n_coef x lanes */
-    double *keep;   /* n_coef x lanes: b, for the rungs after the first */
+    double *keep;   /* n_coef x lanes: the caller's */
 } fe_block_work;
-void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_block_work *w);
+void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int kind, fe_block_work *w);
 
 FRG_MUST_USE frg_status frgi_fe_ladder_create(fe_ladder **out, frg_context *ctx, const fe_rows *g,
                                               const frg_demean_opts *o);
-/** Solves for the block in w (b in w->cg.r, destroyed) into w->answer.  rung 0 begins at the first rung,
- *  1 begins one rung further: for a refinement that the rung before could not halve.
- *  Returns FRG_OK or the heartbeat's status; w->answer is then the iterate. */
+/** Solves S a = w->cg.r into w->answer.  `single` is the work memory of one column, for the probe (it may
+ *  be w).  escalate > 0 begins so many rungs further, whatever they cost within fill_cap: for a refinement
+ *  that the rung before could not halve.  Returns FRG_OK, the heartbeat's status (w->answer is then the
+ *  iterate), or a failure to build a rung. */
 FRG_MUST_USE frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
-                                             int kind, int escalate, const fe_cg_target *target,
-                                             fe_cg_column *column);
+                                             const fe_block_work *single, int escalate,
+                                             const fe_cg_target *target, fe_cg_column *column);
+/** error[k] <- an estimate of || W^(1/2) D_r e_k ||^2 over the solution's error e = S^+ s: exact with a
+ *  factor, else s'M^-1 s / lambda_k with the rung's preconditioner M.  Uses w->cg.z and w->cg.q. */
+void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const double *s,
+                          const double *lambda, double *error);
+
 /** Bytes a factor may take: fill_cap, or a quarter of the memory limit or of what the process may use. */
 size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o);
 /** The last rung used, in words. */

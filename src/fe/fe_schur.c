@@ -1,0 +1,689 @@
+/* fe_schur.c - sampling, merging and assembling; letters and formulas in fe_schur.h.
+ *
+ * Row f of S is gathered from the classes that contain f (Gustavson's row-wise product: a marker array takes
+ * the sparse sums), so rows are independent of one another and any number of threads gives the same bits.
+ * Classes keep their counts once (lists `member`) and an inverted list tells each level its classes.
+ *
+ * The diagonal is sum_u c (N_u - c) / N_u, of terms >= 0: a level that only ever stands alone gets exactly
+ * 0 and is seen as such, where N_l - sum c^2 / N_u would leave rounding of either sign.
+ */
+#include "fe/fe_schur.h"
+
+#include <string.h>
+
+enum { SAMPLE = 512, BORDER_LEVELS = 256, MAX_STRIP_COPIES_BYTES = 64 << 20 };
+
+/* ---- the border --------------------------------------------------------------------------------- */
+
+static int64_t rest_levels(const fe_rows *g, int r)
+{
+    return g->factor[r < g->unit_factor ? r : r + 1].levels;
+}
+
+static int64_t rest_first(const fe_rows *g, int r)
+{
+    return g->factor[r < g->unit_factor ? r : r + 1].first;
+}
+
+/** Small factors, as long as a larger one is left to be sparse, and no strip is larger than the rows. */
+bool frgi_fe_in_border(const fe_rows *g, int r)
+{
+    const int64_t levels = rest_levels(g, r);
+    if (levels > BORDER_LEVELS || 4 * levels > g->n_coef || levels * g->n_coef > 2 * g->n + 4096) {
+        return false;
+    }
+    int64_t small = 0;
+    for (int q = 0; q < g->n_rest; q++) {
+        small += rest_levels(g, q) <= levels ? rest_levels(g, q) : 0;
+    }
+    return small <= BORDER_LEVELS && 2 * small <= g->n_coef;
+}
+
+/** Which rest factors are sparse and which form the border; positions in the row's coefficients. */
+typedef struct {
+    const fe_rows *g;
+    int n_sparse, n_small;
+    int sparse[64], small[64];
+    int64_t width; /* T: levels of the border */
+    int64_t small_offset
+        [64]; /* of a small factor's levels within the strip, less their first coefficient */
+} split;
+
+static split split_factors(const fe_rows *g)
+{
+    split s = {.g = g};
+    for (int r = 0; r < g->n_rest; r++) {
+        if (frgi_fe_in_border(g, r)) {
+            s.small_offset[s.n_small] = s.width - rest_first(g, r);
+            s.small[s.n_small++] = r;
+            s.width += rest_levels(g, r);
+        } else {
+            s.sparse[s.n_sparse++] = r;
+        }
+    }
+    return s;
+}
+
+/* ---- hashing a unit's rows ---------------------------------------------------------------------- */
+
+/** Two independent 64-bit sums over the rows: equal for equal multisets of rows; for different ones with
+ *  probability 2^-128 a pair, which no number of units that fits a memory makes likely. */
+typedef struct {
+    uint64_t a, b;
+    bool alone; /* all rows have the same sparse coefficient, and there is one sparse factor */
+} unit_hash;
+
+/** Finaliser of MurmurHash3 with other constants (Stafford's variant 13). */
+static inline uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+static unit_hash hash_unit(const split *s, int64_t u)
+{
+    const fe_rows *g = s->g;
+    const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+    const int32_t first = g->index[begin * g->n_rest + s->sparse[0]];
+    unit_hash h = {.alone = s->n_sparse == 1};
+    for (int64_t i = begin; i < end; i++) {
+        const int32_t *index = g->index + i * g->n_rest;
+        uint64_t key = (uint64_t)(uint32_t)index[s->sparse[0]];
+        h.alone = h.alone && index[s->sparse[0]] == first;
+        for (int q = 1; q < s->n_sparse; q++) {
+            key = mix(key) + (uint64_t)(uint32_t)index[s->sparse[q]];
+        }
+        if (g->weight) {
+            uint64_t bits;
+            memcpy(&bits, &g->weight[i], sizeof bits);
+            key = mix(key) ^ bits;
+        }
+        h.a += mix(key);
+        h.b += mix(key ^ UINT64_C(0x9E3779B97F4A7C15));
+    }
+    return h;
+}
+
+/** Distinct values of a sparse coefficient among the unit's rows, for short units; rows for long ones. */
+static double distinct_estimate(const split *s, int64_t u)
+{
+    const fe_rows *g = s->g;
+    const int64_t begin = g->unit_start[u], rows = g->unit_start[u + 1] - begin;
+    if (rows > 64) {
+        return (double)rows;
+    }
+    int distinct = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int q = 0; q < s->n_sparse; q++) {
+            const int32_t l = g->index[(begin + i) * g->n_rest + s->sparse[q]];
+            int seen = 0;
+            for (int64_t j = 0; j < i && !seen; j++) {
+                seen = g->index[(begin + j) * g->n_rest + s->sparse[q]] == l;
+            }
+            distinct += !seen;
+        }
+    }
+    return distinct;
+}
+
+double frgi_fe_schur_estimate(const fe_rows *g, uint64_t seed)
+{
+    const split s = split_factors(g);
+    unit_hash seen[SAMPLE];
+    const int64_t sample = g->n_units < SAMPLE ? g->n_units : SAMPLE;
+    double products = 0;
+    int contributing = 0, repeats = 0;
+    for (int64_t i = 0; i < sample; i++) {
+        double v[2];
+        frgi_uniforms(seed, 0, (uint64_t)i, 0, v);
+        const int64_t u = sample == g->n_units ? i : (int64_t)(v[0] * (double)g->n_units);
+        const unit_hash h = hash_unit(&s, u);
+        if (h.alone) {
+            continue;
+        }
+        for (int j = 0; j < contributing; j++) {
+            repeats += seen[j].a == h.a && seen[j].b == h.b;
+        }
+        seen[contributing++] = h;
+        const double d = distinct_estimate(&s, u);
+        products += d * d;
+    }
+    if (contributing == 0) {
+        return 0;
+    }
+    const double units = (double)g->n_units * contributing / (double)sample;
+    /* m draws from k equal classes show m^2 / 2k equal pairs */
+    const double classes = repeats > 0 ? 0.5 * contributing * contributing / repeats : units;
+    return products / contributing * (classes < units ? classes : units);
+}
+
+/* ---- merging units into classes ----------------------------------------------------------------- */
+
+typedef struct {
+    int64_t n;
+    int64_t *unit; /* a representative */
+    double *times; /* how many units it stands for */
+} class_list;
+
+typedef struct {
+    unit_hash h;
+    int64_t position; /* in the class list, -1: free */
+} slot;
+
+static frg_status hash_units(frg_context *ctx, const split *s, unit_hash **out)
+{
+    const fe_rows *g = s->g;
+    unit_hash *hash;
+    TRY(NEW(ctx, &hash, g->n_units, "unit hashes"));
+#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (g->n_chunks > 1)
+    for (int64_t u = 0; u < g->n_units; u++) {
+        hash[u] = hash_unit(s, u);
+    }
+    *out = hash;
+    return FRG_OK;
+}
+
+static frg_status merge_units(frg_context *ctx, const split *s, class_list *c)
+{
+    const fe_rows *g = s->g;
+    unit_hash *hash = NULL;
+    slot *table = NULL;
+    int64_t contributing = 0, room = 16;
+    frg_status status;
+    TRY_TO(done, hash_units(ctx, s, &hash));
+    for (int64_t u = 0; u < g->n_units; u++) {
+        contributing += !hash[u].alone;
+    }
+    while (room < 2 * contributing) {
+        room *= 2;
+    }
+    TRY_TO(done, NEW(ctx, &table, room, "classes of units"));
+    TRY_TO(done, NEW(ctx, &c->unit, contributing, "classes of units"));
+    TRY_TO(done, NEW(ctx, &c->times, contributing, "classes of units"));
+    for (int64_t i = 0; i < room; i++) {
+        table[i].position = -1;
+    }
+    for (int64_t u = 0; u < g->n_units; u++) {
+        if (hash[u].alone) {
+            continue;
+        }
+        int64_t i = (int64_t)(hash[u].a & (uint64_t)(room - 1));
+        while (table[i].position >= 0 && (table[i].h.a != hash[u].a || table[i].h.b != hash[u].b)) {
+            i = (i + 1) & (room - 1);
+        }
+        if (table[i].position < 0) {
+            table[i] = (slot){hash[u], c->n};
+            c->unit[c->n] = u;
+            c->times[c->n++] = 0;
+        }
+        c->times[table[i].position] += 1;
+    }
+done:
+    DROP(ctx, &hash);
+    DROP(ctx, &table);
+    return status;
+}
+
+/* ---- the classes' counts, and the inverted lists ------------------------------------------------ */
+
+typedef struct {
+    int32_t level;
+    double count; /* c_u(level) */
+} member;
+
+typedef struct {
+    class_list classes;
+    int64_t *start; /* classes + 1: members */
+    member *members;
+    double *factor;       /* times / N_u by class */
+    int64_t *level_start; /* n_coef + 1 */
+    int32_t *level_class; /* classes of each level, ascending */
+} incidence;
+
+static void incidence_destroy(frg_context *ctx, incidence *m)
+{
+    DROP(ctx, &m->classes.unit);
+    DROP(ctx, &m->classes.times);
+    DROP(ctx, &m->start);
+    DROP(ctx, &m->members);
+    DROP(ctx, &m->factor);
+    DROP(ctx, &m->level_start);
+    DROP(ctx, &m->level_class);
+}
+
+/** Members of one class, in order of first appearance; place[level] marks those seen (class + 1). */
+static int64_t list_members(const split *s, int64_t unit, int64_t tag, int64_t *seen,
+                            int32_t *place, member *out)
+{
+    const fe_rows *g = s->g;
+    int64_t count = 0;
+    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+        const double w = g->weight ? g->weight[i] : 1;
+        for (int q = 0; q < s->n_sparse; q++) {
+            const int32_t l = g->index[i * g->n_rest + s->sparse[q]];
+            if (seen[l] != tag) {
+                seen[l] = tag;
+                place[l] = (int32_t)count;
+                out[count++] = (member){l, 0};
+            }
+            out[place[l]].count += w;
+        }
+    }
+    return count;
+}
+
+static frg_status list_classes(frg_context *ctx, const split *s, incidence *m)
+{
+    const fe_rows *g = s->g;
+    int64_t *seen = NULL;
+    int32_t *place = NULL;
+    int64_t room = 0, used = 0;
+    frg_status status;
+    for (int64_t c = 0; c < m->classes.n; c++) {
+        const int64_t u = m->classes.unit[c];
+        room += (g->unit_start[u + 1] - g->unit_start[u]) * s->n_sparse;
+    }
+    TRY_TO(done, NEW0(ctx, &seen, g->n_coef, "markers"));
+    TRY_TO(done, NEW(ctx, &place, g->n_coef, "markers"));
+    TRY_TO(done, NEW(ctx, &m->start, m->classes.n + 1, "class starts"));
+    TRY_TO(done, NEW(ctx, &m->factor, m->classes.n, "class factors"));
+    TRY_TO(done, NEW(ctx, &m->members, room, "class members"));
+    TRY_TO(done, NEW0(ctx, &m->level_start, g->n_coef + 1, "classes of levels"));
+    for (int64_t c = 0; c < m->classes.n; c++) {
+        m->start[c] = used;
+        m->factor[c] = m->classes.times[c] * g->unit_inverse[m->classes.unit[c]];
+        used += list_members(s, m->classes.unit[c], c + 1, seen, place, m->members + used);
+    }
+    m->start[m->classes.n] = used;
+    TRY_TO(done, NEW(ctx, &m->level_class, used, "classes of levels"));
+    for (int64_t j = 0; j < used; j++) {
+        m->level_start[m->members[j].level + 1]++;
+    }
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        m->level_start[l + 1] += m->level_start[l];
+        seen[l] = m->level_start[l];
+    }
+    for (int64_t c = 0; c < m->classes.n; c++) {
+        for (int64_t j = m->start[c]; j < m->start[c + 1]; j++) {
+            m->level_class[seen[m->members[j].level]++] = (int32_t)c;
+        }
+    }
+done:
+    DROP(ctx, &seen);
+    DROP(ctx, &place);
+    return status;
+}
+
+/* ---- rows of S ---------------------------------------------------------------------------------- */
+
+/** A sparse row under construction. */
+typedef struct {
+    int64_t *seen; /* n_coef: the row (+ 1) that last touched the level */
+    double *sum;   /* n_coef */
+    int32_t *list; /* n_coef: levels touched */
+    int64_t count;
+} accumulator;
+
+static inline void add_entry(accumulator *a, int64_t row, int32_t level, double v)
+{
+    if (a->seen[level] != row + 1) {
+        a->seen[level] = row + 1;
+        a->sum[level] = 0;
+        a->list[a->count++] = level;
+    }
+    a->sum[level] += v;
+}
+
+static double count_of(const incidence *m, int64_t c, int32_t level)
+{
+    int64_t j = m->start[c];
+    while (m->members[j].level != level) {
+        j++;
+    }
+    return m->members[j].count;
+}
+
+/** Joint appearance of two sparse factors in the rows of a class: + w times for each other level. */
+static void add_joint(const split *s, accumulator *a, int64_t unit, double times, int32_t level)
+{
+    const fe_rows *g = s->g;
+    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+        const int32_t *index = g->index + i * g->n_rest;
+        int mine = -1;
+        for (int q = 0; q < s->n_sparse; q++) {
+            mine = index[s->sparse[q]] == level ? q : mine;
+        }
+        for (int q = 0; mine >= 0 && q < s->n_sparse; q++) {
+            if (q != mine) {
+                add_entry(a, level, index[s->sparse[q]], times * (g->weight ? g->weight[i] : 1));
+            }
+        }
+    }
+}
+
+/** Row `level` of the sparse part: the diagonal comes first in the list. */
+static void gather_row(const split *s, const incidence *m, accumulator *a, int32_t level)
+{
+    a->count = 0;
+    add_entry(a, level, level, 0);
+    for (int64_t k = m->level_start[level]; k < m->level_start[level + 1]; k++) {
+        const int64_t c = m->level_class[k];
+        const double mine = count_of(m, c, level), mass = m->classes.times[c] / m->factor[c];
+        for (int64_t j = m->start[c]; j < m->start[c + 1]; j++) {
+            const member *o = &m->members[j];
+            add_entry(a, level, o->level,
+                      o->level == level ? m->factor[c] * mine * (mass - mine)
+                                        : -m->factor[c] * mine * o->count);
+        }
+        if (s->n_sparse > 1) {
+            add_joint(s, a, m->classes.unit[c], m->classes.times[c], level);
+        }
+    }
+}
+
+static void sort_levels(int32_t *list, int64_t n)
+{
+    /* shell sort: rows are short, or almost ascending already */
+    for (int64_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
+        for (int64_t i = gap; i < n; i++) {
+            const int32_t v = list[i];
+            int64_t j = i;
+            for (; j >= gap && list[j - gap] > v; j -= gap) {
+                list[j] = list[j - gap];
+            }
+            list[j] = v;
+        }
+    }
+}
+
+/* ---- the border's strips ------------------------------------------------------------------------ */
+
+/** Strip of one level: entries towards the T border levels.  Rows 0 .. n_coef-1 are the sparse levels'
+ *  strips, and the border's own block is kept apart (T x T). */
+typedef struct {
+    double *strip; /* n_coef x T */
+    double *block; /* T x T */
+} border_sums;
+
+/** A run of units that share the pattern of small levels: t holds its counts. */
+typedef struct {
+    double *t;     /* T */
+    int32_t *list; /* the pattern: small levels of the rows, in order */
+    int64_t rows;
+    double inverse; /* sum of 1 / N_u over the run */
+} pattern_run;
+
+static void flush_run(const split *s, pattern_run *p, double *block)
+{
+    const int64_t t = s->width;
+    for (int64_t i = 0; i < t && p->inverse > 0; i++) {
+        for (int64_t j = 0; p->t[i] != 0 && j < t; j++) {
+            block[i * t + j] -= p->inverse * p->t[i] * p->t[j];
+        }
+    }
+    p->inverse = 0;
+}
+
+static inline int64_t small_level(const split *s, const int32_t *index, int q)
+{
+    return index[s->small[q]] + s->small_offset[q];
+}
+
+/** Does unit u show the same small levels (and weights) as the run?  If not, the run is closed and u's own
+ *  pattern becomes the run's. */
+static void follow_pattern(const split *s, int64_t u, pattern_run *p, double *block)
+{
+    const fe_rows *g = s->g;
+    const int64_t begin = g->unit_start[u], rows = g->unit_start[u + 1] - begin;
+    bool same = rows == p->rows && !g->weight;
+    for (int64_t i = 0; same && i < rows; i++) {
+        for (int q = 0; same && q < s->n_small; q++) {
+            same = p->list[i * s->n_small + q] == g->index[(begin + i) * g->n_rest + s->small[q]];
+        }
+    }
+    if (same) {
+        return;
+    }
+    flush_run(s, p, block);
+    memset(p->t, 0, (size_t)s->width * sizeof *p->t);
+    for (int64_t i = 0; i < rows; i++) {
+        const int32_t *index = g->index + (begin + i) * g->n_rest;
+        for (int q = 0; q < s->n_small; q++) {
+            p->list[i * s->n_small + q] = index[s->small[q]];
+            p->t[small_level(s, index, q)] += g->weight ? g->weight[begin + i] : 1;
+        }
+    }
+    p->rows = rows;
+}
+
+static void border_of_units(const split *s, int64_t first, int64_t last, pattern_run *p,
+                            border_sums *b)
+{
+    const fe_rows *g = s->g;
+    const int64_t t = s->width;
+    p->rows = -1;
+    p->inverse = 0;
+    for (int64_t u = first; u < last; u++) {
+        follow_pattern(s, u, p, b->block);
+        p->inverse += g->unit_inverse[u];
+        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+            const int32_t *index = g->index + i * g->n_rest;
+            const double w = g->weight ? g->weight[i] : 1, part = w * g->unit_inverse[u];
+            for (int q = 0; q < s->n_sparse; q++) {
+                double *restrict row = b->strip + index[s->sparse[q]] * t;
+                for (int64_t j = 0; j < t; j++) {
+                    row[j] -= part * p->t[j];
+                }
+                for (int k = 0; k < s->n_small; k++) {
+                    row[small_level(s, index, k)] += w;
+                }
+            }
+            for (int q = 0; q < s->n_small; q++) {
+                for (int k = 0; k < s->n_small; k++) {
+                    b->block[small_level(s, index, q) * t + small_level(s, index, k)] += w;
+                }
+            }
+        }
+    }
+    flush_run(s, p, b->block);
+}
+
+/** Strips and block of all units: a copy a chunk where copies are small, added in chunk order. */
+static frg_status gather_border(frg_context *ctx, const split *s, border_sums *out)
+{
+    const fe_rows *g = s->g;
+    const int64_t strip = g->n_coef * s->width, block = s->width * s->width, size = strip + block;
+    const int64_t copies =
+        frgi_mul((size_t)(size * g->n_chunks), sizeof(double)) <= MAX_STRIP_COPIES_BYTES
+            ? g->n_chunks
+            : 1;
+    int64_t longest = 0;
+    for (int64_t u = 0; u < g->n_units; u++) {
+        const int64_t rows = g->unit_start[u + 1] - g->unit_start[u];
+        longest = rows > longest ? rows : longest;
+    }
+    double *sums = NULL, *t = NULL;
+    int32_t *list = NULL;
+    frg_status status;
+    TRY_TO(done, NEW0(ctx, &sums, size * copies, "border of the Schur complement"));
+    TRY_TO(done, NEW0(ctx, &t, s->width * copies, "border patterns"));
+    TRY_TO(done, NEW(ctx, &list, longest * s->n_small * copies, "border patterns"));
+#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (copies > 1)
+    for (int64_t k = 0; k < copies; k++) {
+        border_sums b = {sums + k * size, sums + k * size + strip};
+        pattern_run p = {.t = t + k * s->width, .list = list + k * longest * s->n_small};
+        const int64_t first = copies > 1 ? g->chunk_unit[k] : 0;
+        const int64_t last = copies > 1 ? g->chunk_unit[k + 1] : g->n_units;
+        border_of_units(s, first, last, &p, &b);
+    }
+    for (int64_t k = 1; k < copies; k++) {
+        for (int64_t j = 0; j < size; j++) {
+            sums[j] += sums[k * size + j];
+        }
+    }
+    *out = (border_sums){sums, sums + strip};
+done:
+    if (status < 0) {
+        DROP(ctx, &sums);
+    }
+    DROP(ctx, &t);
+    DROP(ctx, &list);
+    return status;
+}
+
+/* ---- assembly ----------------------------------------------------------------------------------- */
+
+/** One thread's accumulators. */
+static frg_status accumulator_create(frg_context *ctx, accumulator *a, int64_t n)
+{
+    TRY(NEW0(ctx, &a->seen, n, "row accumulator"));
+    TRY(NEW(ctx, &a->sum, n, "row accumulator"));
+    TRY(NEW(ctx, &a->list, n, "row accumulator"));
+    return FRG_OK;
+}
+
+static void accumulator_destroy(frg_context *ctx, accumulator *a)
+{
+    DROP(ctx, &a->seen);
+    DROP(ctx, &a->sum);
+    DROP(ctx, &a->list);
+}
+
+/** Where a border coefficient sits in the strip, or -1 for a sparse one. */
+static int64_t strip_place(const split *s, int32_t level)
+{
+    for (int q = 0; q < s->n_small; q++) {
+        const int64_t first = rest_first(s->g, s->small[q]);
+        if (level >= first && level < first + rest_levels(s->g, s->small[q])) {
+            return level + s->small_offset[q];
+        }
+    }
+    return -1;
+}
+
+/** Row `level` of S into a: sparse part, then the border; or the dense row of a border level. */
+static void whole_row(const split *s, const incidence *m, const border_sums *b, const fe_schur *out,
+                      accumulator *a, int32_t level)
+{
+    const int64_t place = s->width > 0 ? strip_place(s, level) : -1, t = s->width;
+    if (place < 0) {
+        gather_row(s, m, a, level);
+        for (int64_t j = 0; j < t; j++) {
+            add_entry(a, level, out->border[j], b->strip[level * t + j]);
+        }
+        return;
+    }
+    a->count = 0;
+    for (int64_t l = 0; l < s->g->n_coef; l++) {
+        const int64_t other = strip_place(s, (int32_t)l);
+        const double v = other < 0 ? b->strip[l * t + place] : b->block[place * t + other];
+        if (v != 0 || l == level) {
+            add_entry(a, level, (int32_t)l, v);
+        }
+    }
+}
+
+/** An upper bound of the entries: products of the classes, and the border's strips. */
+static double count_products(const incidence *m, const split *s)
+{
+    double products = (double)s->g->n_coef * (1 + 2 * (double)s->width);
+    for (int64_t c = 0; c < m->classes.n; c++) {
+        const double d = (double)(m->start[c + 1] - m->start[c]);
+        products += d * d;
+    }
+    const double full = (double)s->g->n_coef * (double)s->g->n_coef;
+    return products < full ? products : full;
+}
+
+static frg_status write_rows(frg_context *ctx, const split *s, const incidence *m,
+                             const border_sums *b, fe_schur *out)
+{
+    accumulator a = {0};
+    int64_t room = 1024, used = 0;
+    frg_status status;
+    TRY_TO(done, accumulator_create(ctx, &a, out->n));
+    TRY_TO(done, NEW(ctx, &out->starts, out->n + 1, "Schur complement"));
+    TRY_TO(done, NEW0(ctx, &out->inverse_diag, out->n, "Schur complement"));
+    for (int64_t l = 0; l < out->n; l++) {
+        whole_row(s, m, b, out, &a, (int32_t)l);
+        sort_levels(a.list, a.count);
+        if (!out->columns || used + a.count > room) {
+            while (used + a.count > room) {
+                room *= 2;
+            }
+            TRY_TO(done, GROW(ctx, &out->columns, room, "Schur complement"));
+            TRY_TO(done, GROW(ctx, &out->values, room, "Schur complement"));
+        }
+        out->starts[l] = used;
+        for (int64_t j = 0; j < a.count; j++) {
+            out->columns[used + j] = a.list[j];
+            out->values[used + j] = a.sum[a.list[j]];
+        }
+        used += a.count;
+        out->inverse_diag[l] = a.sum[l] > 0 ? 1 / a.sum[l] : 0;
+    }
+    out->starts[out->n] = used;
+done:
+    accumulator_destroy(ctx, &a);
+    return status;
+}
+
+static frg_status list_border(frg_context *ctx, const split *s, fe_schur *out)
+{
+    out->n_border = s->width;
+    TRY(NEW(ctx, &out->border, s->width, "border"));
+    for (int q = 0; q < s->n_small; q++) {
+        for (int64_t l = 0; l < rest_levels(s->g, s->small[q]); l++) {
+            const int64_t level = rest_first(s->g, s->small[q]) + l;
+            out->border[level + s->small_offset[q]] = (int32_t)level;
+        }
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *g, size_t byte_cap)
+{
+    const split s = split_factors(g);
+    incidence m = {0};
+    border_sums b = {0};
+    frg_status status;
+    out->n = g->n_coef;
+    TRY_TO(done, merge_units(ctx, &s, &m.classes));
+    TRY_TO(done, list_classes(ctx, &s, &m));
+    out->classes = m.classes.n;
+    const double bytes = 12 * count_products(&m, &s);
+    if (bytes > (double)byte_cap) {
+        status = frgi_fail(ctx, E_TOO_BIG, __FILE__, __LINE__,
+                           "the Schur complement could take %.3g bytes, %zu are allowed", bytes,
+                           byte_cap);
+        goto done;
+    }
+    TRY_TO(done, list_border(ctx, &s, out));
+    if (s.width > 0) {
+        TRY_TO(done, gather_border(ctx, &s, &b));
+    }
+    TRY_TO(done, write_rows(ctx, &s, &m, &b, out));
+done:
+    DROP(ctx, &b.strip);
+    incidence_destroy(ctx, &m);
+    if (status < 0) {
+        frgi_fe_schur_destroy(out, ctx);
+    }
+    return status;
+}
+
+void frgi_fe_schur_destroy(fe_schur *s, frg_context *ctx)
+{
+    DROP(ctx, &s->starts);
+    DROP(ctx, &s->columns);
+    DROP(ctx, &s->values);
+    DROP(ctx, &s->inverse_diag);
+    DROP(ctx, &s->border);
+    *s = (fe_schur){0};
+}
+
+size_t frgi_fe_schur_bytes(const fe_schur *s)
+{
+    return s->starts ? (size_t)(s->starts[s->n] * 12 + s->n * 16) : 0;
+}

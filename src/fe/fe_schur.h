@@ -1,0 +1,48 @@
+/* fe_schur.h - the Schur complement of the units as an explicit sparse matrix.
+ *
+ * A unit u with counts c_u over the coefficients (weighted, N_u in all) contributes
+ *
+ *     S_u = sum over its rows of w e e'  -  c_u c_u' / N_u,      e: the row's coefficients
+ *
+ * Units with the same rows contribute the same: they are merged into classes first (the difficult benchmark
+ * has 1e5 units and 2174 classes).  Units all of whose rows share one coefficient contribute nothing.
+ *
+ * The levels of small factors (years, say) meet almost every other level, so that their rows of S are dense:
+ * they form the *border*, accumulated as dense strips T wide.
+ */
+#ifndef FRGI_FE_SCHUR_H
+#define FRGI_FE_SCHUR_H
+
+#include "fe/fe_rows.h"
+#include "fe/fe_symmetric.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct {
+    int64_t n;        /* R */
+    int64_t *starts;  /* n + 1 */
+    int32_t *columns; /* both triangles, ascending in a row, the diagonal included */
+    double *values;
+    double *inverse_diag; /* n: 1 / S_ll, 0 where S_ll = 0 */
+    int64_t n_border;
+    int32_t *border; /* the border's coefficients, to be eliminated last */
+    int64_t classes; /* of units that contribute */
+} fe_schur;
+
+/** What S would cost, guessed from a sample of units: products c_u c_u' that remain after merging. */
+double frgi_fe_schur_estimate(const fe_rows *g, uint64_t seed);
+/** Is rest factor r (0 .. n_rest-1) part of the border? */
+bool frgi_fe_in_border(const fe_rows *g, int r);
+
+/** Assembles S; E_TOO_BIG when it would take more than byte_cap.  s must be zeroed before. */
+FRG_MUST_USE frg_status frgi_fe_schur_create(fe_schur *s, frg_context *ctx, const fe_rows *g,
+                                             size_t byte_cap);
+void frgi_fe_schur_destroy(fe_schur *s, frg_context *ctx);
+size_t frgi_fe_schur_bytes(const fe_schur *s);
+static inline frgi_symmetric frgi_fe_schur_view(const fe_schur *s)
+{
+    return (frgi_symmetric){s->n, s->starts, s->columns, s->values, 0};
+}
+
+#pragma GCC visibility pop
+#endif
