@@ -439,9 +439,7 @@ static frg_status heartbeat(const frgi_lsmr *s)
     int64_t done = 0;
     for (int64_t c = 0; c < s->width; c++) {
         const frgi_lsmr_scalars *const q = &s->lane[c];
-        if (q->stop)
-            continue;
-        done = q->k;
+        done = q->k > done ? q->k : done;
         worst = fmax(worst, quotient(q->nar, q->na * q->nr));
     }
     const frg_progress p = {
