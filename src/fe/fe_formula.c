@@ -471,17 +471,21 @@ frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t node
     return FRG_OK;
 }
 
-/** The id of "a^b" whatever its spacing and parentheses. */
-static frg_status intern_key(builder *b, frgi_key_spec *key)
+frg_status frgi_formula_key_text(const frgi_syntax *s, frg_context *ctx, const frgi_key_spec *key,
+                                 frgi_text *out)
 {
-    const frgi_syntax *const s = &b->f->syntax;
-    frgi_text text = {0};
-    frg_status status = FRG_OK;
     for (int32_t i = 0; i < key->n; i++) {
         const frgi_node *const x = &s->nodes[key->node[i]];
-        TRY_TO(done, frgi_text_printf(b->ctx, &text, "%s%.*s", i ? "^" : "", x->name_length,
-                                      s->text + x->name));
+        TRY(frgi_text_printf(ctx, out, "%s%.*s", i ? "^" : "", x->name_length, s->text + x->name));
     }
+    return FRG_OK;
+}
+
+static frg_status intern_key(builder *b, frgi_key_spec *key)
+{
+    frgi_text text = {0};
+    frg_status status;
+    TRY_TO(done, frgi_formula_key_text(&b->f->syntax, b->ctx, key, &text));
     status = frgi_names_intern(&b->f->names, b->ctx, text.text, text.length, &key->name);
 done:
     frgi_text_free(b->ctx, &text);

@@ -1,0 +1,149 @@
+/* fe_gram.c - ordered sums over rows.
+ *
+ * Rows come in chunks of FRGI_GRAM_CHUNK; chunks come in at most GROUPS runs of consecutive ones, each run
+ * summed by one thread, and the runs are added in order:  ((chunk 0 + chunk 1 + ...) + (run 1) + ...).
+ */
+#include "fe/fe_gram.h"
+
+#include <omp.h>
+#include <string.h>
+
+#include "fe/fe_program.h"
+
+enum { GROUPS = 64 };
+
+#pragma GCC visibility push(hidden)
+extern const frgi_gram_ops frgi_gram_ops_plain;
+#if FOURGE_LEVELS > 1
+extern const frgi_gram_ops frgi_gram_ops_v2, frgi_gram_ops_v3, frgi_gram_ops_v4;
+#endif
+#pragma GCC visibility pop
+
+static const frgi_gram_ops *ops_of(const frg_context *ctx)
+{
+    static const frgi_gram_ops *const table[ISA_COUNT] = {
+        [ISA_PLAIN] = &frgi_gram_ops_plain,
+#if FOURGE_LEVELS > 1
+        [ISA_V2] = &frgi_gram_ops_v2,
+        [ISA_V3] = &frgi_gram_ops_v3,
+        [ISA_V4] = &frgi_gram_ops_v4,
+#endif
+    };
+    return table[frgi_context_isa(ctx)];
+}
+
+typedef struct {
+    int64_t n, chunks, groups;
+} plan;
+
+static plan plan_of(int64_t n)
+{
+    const int64_t chunks = (n + FRGI_GRAM_CHUNK - 1) / FRGI_GRAM_CHUNK;
+    /* short runs are not worth a partial sum each */
+    const int64_t runs = (chunks + 7) / 8;
+    return (plan){.n = n, .chunks = chunks, .groups = runs < GROUPS ? runs : GROUPS};
+}
+
+static int64_t chunk_rows(const plan *p, int64_t chunk)
+{
+    const int64_t left = p->n - chunk * FRGI_GRAM_CHUNK;
+    return left < FRGI_GRAM_CHUNK ? left : FRGI_GRAM_CHUNK;
+}
+
+/** total <- the partial sums in order. */
+static void add_up(const plan *p, int64_t length, const double *partial, double *total)
+{
+    memset(total, 0, sizeof *total * (size_t)length);
+    for (int64_t g = 0; g < p->groups; g++) {
+        for (int64_t i = 0; i < length; i++) {
+            total[i] += partial[g * length + i];
+        }
+    }
+}
+
+frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const double *w, int64_t n,
+                     double *g)
+{
+    const frgi_gram_ops *const ops = ops_of(ctx);
+    const plan p = plan_of(n);
+    const int64_t length = frgi_packed(k, 0);
+    double *partial;
+    TRY(NEW0(ctx, &partial, p.groups * length, "a Gram matrix"));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
+    for (int64_t r = 0; r < p.groups; r++) {
+        double scratch[2 * FRGI_GRAM_CHUNK];
+        for (int64_t c = r * p.chunks / p.groups; c < (r + 1) * p.chunks / p.groups; c++) {
+            ops->gram(k, x, w, c * FRGI_GRAM_CHUNK, chunk_rows(&p, c), scratch,
+                      partial + r * length);
+        }
+    }
+    add_up(&p, length, partial, g);
+    DROP(ctx, &partial);
+    return FRG_OK;
+}
+
+frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, const double *y,
+                              const double *b, const double *w, int64_t n, double *e,
+                              double *gradient)
+{
+    const frgi_gram_ops *const ops = ops_of(ctx);
+    const plan p = plan_of(n);
+    const int64_t length = k + 1;
+    double *partial;
+    TRY(NEW0(ctx, &partial, p.groups * length, "a gradient"));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
+    for (int64_t r = 0; r < p.groups; r++) {
+        double scratch[FRGI_GRAM_CHUNK];
+        for (int64_t c = r * p.chunks / p.groups; c < (r + 1) * p.chunks / p.groups; c++) {
+            ops->residual(k, x, y, b, w, c * FRGI_GRAM_CHUNK, chunk_rows(&p, c), e, scratch,
+                          partial + r * length);
+        }
+    }
+    add_up(&p, length, partial, gradient);
+    DROP(ctx, &partial);
+    return FRG_OK;
+}
+
+/** Every column is summed by one thread in the order of the rows. */
+void frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
+                        const int32_t *groups, int64_t n, int64_t n_groups, double *sums)
+{
+    memset(sums, 0, sizeof *sums * (size_t)(k * n_groups));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
+    for (int j = 0; j < k; j++) {
+        const double *const xj = x[j];
+        double *const to = sums + j * n_groups;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            to[groups[i]] += s[i] * xj[i];
+        }
+    }
+}
+
+frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b)
+{
+    const double weight = a.weight + b.weight, shift = b.mean - a.mean;
+    if (!(weight > 0)) {
+        return a;
+    }
+    return (frgi_moments){.weight = weight,
+                          .mean = a.mean + shift * (b.weight / weight),
+                          .square =
+                              a.square + b.square + shift * shift * (a.weight * b.weight / weight)};
+}
+
+frgi_moments frgi_moments_of(const double *x, const double *w, int64_t n)
+{
+    double weight = 0, sum = 0, square = 0, error = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        weight += w ? w[i] : 1;
+        sum += w ? w[i] * x[i] : x[i];
+    }
+    const double mean = sum / weight;
+    for (ptrdiff_t i = 0; i < n; i++) { /* the corrected two-pass form */
+        const double d = x[i] - mean, wd = w ? w[i] * d : d;
+        error += wd;
+        square += wd * d;
+    }
+    return (frgi_moments){
+        .weight = weight, .mean = mean + error / weight, .square = square - error * error / weight};
+}

@@ -1,0 +1,49 @@
+/* fe_gram.h - sums over rows of a matrix stored by columns: Gram matrix, residuals with their gradient,
+ * sums by cluster, moments.  All of them have the same bits for any number of threads: chunks depend on the
+ * number of rows alone and are added in order. */
+#ifndef FRGI_FE_GRAM_H
+#define FRGI_FE_GRAM_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FRGI_GRAM_CHUNK = 512 };
+
+/** Lower triangles are packed by rows: (i, j), j <= i, at [i (i + 1) / 2 + j]. */
+static inline int64_t frgi_packed(int64_t i, int64_t j)
+{
+    return i * (i + 1) / 2 + j;
+}
+
+/** The steps for one CPU level, on at most FRGI_GRAM_CHUNK rows from `begin` on. */
+typedef struct {
+    /** g[(i, j)] += sum_r w_r x_i,r x_j,r;  w may be NULL; scratch: 2 chunks */
+    void (*gram)(int k, const double *const *x, const double *w, int64_t begin, int64_t n,
+                 double *scratch, double *g);
+    /** e <- y - sum_j b_j x_j,  g_j += sum_r w_r e_r x_j,r,  g_k += sum_r w_r e_r^2;  scratch: a chunk */
+    void (*residual)(int k, const double *const *x, const double *y, const double *b,
+                     const double *w, int64_t begin, int64_t n, double *e, double *scratch,
+                     double *g);
+} frgi_gram_ops;
+
+/** g <- X' W X, packed, of k columns of n rows. */
+FRG_MUST_USE frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const double *w,
+                                  int64_t n, double *g);
+/** e <- y - X b;  gradient[j] <- x_j' W e, gradient[k] <- e' W e. */
+FRG_MUST_USE frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x,
+                                           const double *y, const double *b, const double *w,
+                                           int64_t n, double *e, double *gradient);
+/** sums[j * n_groups + g] <- sum of s_r x_j,r over the rows of group g. */
+void frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
+                        const int32_t *groups, int64_t n, int64_t n_groups, double *sums);
+
+/** Weighted count, mean and sum of squares about it; they combine by Chan, Golub and LeVeque (1979). */
+typedef struct {
+    double weight, mean, square;
+} frgi_moments;
+frgi_moments frgi_moments_of(const double *x, const double *w, int64_t n);
+frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,769 @@
+/* fe_regress.c - the regression on top of the demeaner.
+ *
+ *     formula -> rows, effects, columns (fe_formula.c, fe_frame.c, fe_design.c)
+ *     [y~ X~] = [y X] less its projection on the effects     (the demeaner; or less the means, or as they are)
+ *     drop what is absorbed or collinear, by name            (Cholesky of the correlations, in formula order)
+ *     b = (X~'W X~)^-1 X~'W y~,   e = y~ - X~ b              (one step of refinement where it is needed)
+ *     covariances (fe_vcov.c)
+ *
+ * Without effects but with an intercept the columns are centred and a column of ones is kept beside them: the
+ * Gram matrix is then as well conditioned as the correlations allow.  The intercept as written is
+ * mean(y) - mean(x)'b, and its covariances follow by the same linear map.
+ *
+ * Dangers: a column that the effects absorb leaves round-off, not zero, so it is judged against its variation
+ * before demeaning; everything is judged on the correlation scale, so that units do not matter.
+ */
+#include "fe/fe_regress.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "linalg/small.h"
+
+static const double ABSORBED = 1e-6; /* of the variation before demeaning */
+static const double ABSORBED_Y =
+    1e-9; /* the same of the dependent variable: the demeaner's figure */
+static const double SETTLED =
+    1e-14; /* a refinement of the estimates by less than this share is the last */
+enum { PASSES = 3 };
+static const double PERFECT = 1e-11; /* residuals below this share of y's variation are round-off */
+static const double ROUND_OFF = 1e-14; /* of a mean: what centring a constant leaves */
+
+const char *frgi_fe_term(const frg_fe *f, int32_t c)
+{
+    if (f->ones && c == 1) {
+        return "(Intercept)";
+    }
+    return frgi_names_text(&f->design.names, f->design.columns[c - 1 - f->ones].name);
+}
+
+/* ---- options ------------------------------------------------------------------------------------ */
+
+void frg_fe_defaults(frg_fe_opts *o, size_t struct_size)
+{
+    frg_fe_opts defaults = {.struct_size = struct_size,
+                            .vcov = {"iid"},
+                            .n_vcov = 1,
+                            .collin_tol = 1e-9,
+                            .level = 0.95};
+    frg_demean_defaults(&defaults.demean, sizeof defaults.demean);
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+}
+
+static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
+{
+    const int most = (int)(sizeof o->vcov / sizeof *o->vcov);
+    if (o->n_vcov < 0 || o->n_vcov > most) {
+        FAIL(ctx, E_OPTION, "n_vcov must be 0 .. %d, got %d", most, o->n_vcov);
+    }
+    if (!(o->level > 0 && o->level < 1)) {
+        FAIL(ctx, E_OPTION, "level must lie between 0 and 1, got %.15g", o->level);
+    }
+    if (!(o->collin_tol >= 0 && o->collin_tol < 1)) {
+        FAIL(ctx, E_OPTION, "collin_tol must be at least 0 and less than 1, got %.15g",
+             o->collin_tol);
+    }
+    if (o->weights_kind < FRG_WEIGHTS_ANALYTIC || o->weights_kind > FRG_WEIGHTS_PROBABILITY) {
+        FAIL(ctx, E_OPTION, "weights_kind must be analytic, frequency or probability, got %d",
+             (int)o->weights_kind);
+    }
+    return FRG_OK;
+}
+
+/* ---- the matrix --------------------------------------------------------------------------------- */
+
+typedef struct {
+    frg_fe *f;
+    frgi_factor_codes *codes;
+    int64_t runs, blocks; /* consecutive blocks of FRGI_BLOCK rows that share their moments */
+    frgi_moments *partial;
+    double *scratch;
+    int64_t scratch_each;
+} filler;
+
+/** One block of rows of all columns, with their moments. */
+static void fill_block(const filler *w, int64_t block, double *scratch, frgi_moments *moments)
+{
+    frg_fe *const f = w->f;
+    const int64_t *const rows = f->frame.rows;
+    const int64_t n = f->frame.n, begin = block * FRGI_BLOCK;
+    const int64_t m = n - begin < FRGI_BLOCK ? n - begin : FRGI_BLOCK;
+    const double *const weights = f->frame.weights ? f->frame.weights + begin : NULL;
+    for (int c = 0; c <= f->p; c++) {
+        double *const to = f->matrix + c * n + begin;
+        if (c == 0) {
+            frgi_program_block(&f->depvar, rows, begin, m, to, scratch);
+        } else if (f->ones && c == 1) {
+            for (ptrdiff_t i = 0; i < m; i++) {
+                to[i] = 1;
+            }
+        } else {
+            frgi_design_block(&f->design, f->variables, w->codes, c - 1 - f->ones, rows, begin, m,
+                              to, scratch);
+        }
+        moments[c] = frgi_moments_join(moments[c], frgi_moments_of(to, weights, m));
+    }
+}
+
+static void fill_runs(const filler *w)
+{
+    const frg_fe *const f = w->f;
+    const int columns = f->p + 1;
+#pragma omp parallel for schedule(dynamic, 1)                                                      \
+    num_threads(frgi_pass_threads(f->ctx, f->frame.n *columns))
+    for (int64_t r = 0; r < w->runs; r++) {
+        double *const scratch = w->scratch + omp_get_thread_num() * w->scratch_each;
+        for (int64_t b = r * w->blocks / w->runs; b < (r + 1) * w->blocks / w->runs; b++) {
+            fill_block(w, b, scratch, w->partial + r * columns);
+        }
+    }
+    for (int64_t r = 0; r < w->runs; r++) {
+        for (int c = 0; c < columns; c++) {
+            f->moments[c] = frgi_moments_join(f->moments[c], w->partial[r * columns + c]);
+        }
+    }
+}
+
+/** Names the first infinite value of a column. */
+static frg_status not_finite(const frg_fe *f, int c)
+{
+    const double *const x = f->matrix + c * f->frame.n;
+    const char *const name =
+        c ? frgi_fe_term(f, c) : frgi_names_text(&f->formula.names, f->formula.depvar);
+    int64_t i = 0;
+    while (i < f->frame.n && isfinite(x[i])) {
+        i++;
+    }
+    if (i == f->frame.n) {
+        FAIL(f->ctx, E_NOT_FINITE, "'%s': its values are too large to be squared and added", name);
+    }
+    const long long row = (f->frame.rows ? f->frame.rows[i] : i) + 1;
+    frgi_at(f->ctx, "%s:%lld", name, row);
+    FAIL(f->ctx, E_NOT_FINITE, "'%s', row %lld: the value is %s", name, row,
+         isnan(x[i]) ? "not a number" : "infinite");
+}
+
+static frg_status fill_matrix(frg_fe *f, frgi_factor_codes *codes)
+{
+    enum { RUNS = 64 };
+    const int threads = frgi_pass_threads(f->ctx, f->frame.n * (f->p + 1));
+    filler w = {.f = f, .codes = codes, .blocks = (f->frame.n + FRGI_BLOCK - 1) / FRGI_BLOCK};
+    int64_t stack = frgi_design_scratch(&f->design, f->variables);
+    stack = f->depvar.stack > stack ? f->depvar.stack : stack;
+    w.runs = w.blocks < RUNS ? w.blocks : RUNS;
+    w.scratch_each = stack * FRGI_BLOCK;
+    frg_status status;
+    TRY(NEW(f->ctx, &f->matrix, (f->p + 1) * f->frame.n, "the model matrix"));
+    TRY(NEW0(f->ctx, &f->moments, f->p + 1, "moments"));
+    TRY_TO(done, NEW0(f->ctx, &w.partial, w.runs * (f->p + 1), "moments"));
+    TRY_TO(done, NEW(f->ctx, &w.scratch, threads * w.scratch_each, "expressions"));
+    fill_runs(&w);
+    for (int c = 0; c <= f->p; c++) {
+        if (!isfinite(f->moments[c].square)) {
+            status = not_finite(f, c);
+            goto done;
+        }
+    }
+done:
+    DROP(f->ctx, &w.partial);
+    DROP(f->ctx, &w.scratch);
+    return status;
+}
+
+static void centre(frg_fe *f)
+{
+    const int64_t n = f->frame.n;
+#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, n))
+    for (int c = 0; c <= f->p; c++) {
+        double *const x = f->matrix + c * n;
+        const double mean = c == 1 ? 0 : f->moments[c].mean;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            x[i] -= mean;
+        }
+    }
+}
+
+/* ---- demeaning ---------------------------------------------------------------------------------- */
+
+static frg_status make_plan(frg_fe *f)
+{
+    const frgi_frame *const frame = &f->frame;
+    const frg_array codes =
+        frg_matrix_columns(frame->codes, FRG_I32, frame->n, frame->n_effects, frame->n);
+    const frg_array weights = frg_vector(frame->weights, FRG_F64, frame->n);
+    uint64_t no_intercept = 0;
+    frg_slope *slopes = NULL;
+    TRY(NEW(f->ctx, &slopes, f->formula.n_slopes, "slopes"));
+    for (int k = 0; k < f->formula.n_slopes; k++) {
+        slopes[k] =
+            (frg_slope){.factor = f->formula.slopes[k].effect, .z = frame->slopes + k * frame->n};
+    }
+    for (int q = 0; q < frame->n_effects; q++) {
+        no_intercept |= (uint64_t)!f->formula.effects[q].intercept << q;
+    }
+    const frg_status status = frg_demean_create(
+        &f->plan, f->ctx, codes, frame->weights ? &weights : NULL,
+        f->formula.n_slopes ? slopes : NULL, f->formula.n_slopes, no_intercept, &f->options.demean);
+    DROP(f->ctx, &slopes);
+    return status;
+}
+
+static void warn_columns(const frg_fe *f)
+{
+    for (int c = 0; c <= f->p; c++) {
+        const frg_demean_column *const r = &f->columns[c];
+        if (!r->converged) {
+            const char *const name =
+                c ? frgi_fe_term(f, c) : frgi_names_text(&f->formula.names, f->formula.depvar);
+            const bool known = r->worst_factor >= 0 && r->worst_factor < f->frame.n_effects;
+            frgi_warn(f->ctx, W_NOT_CONVERGED,
+                      "'%s' after %lld iterations: eta %.3g, largest level mean %.3g, at level "
+                      "%lld of '%s'",
+                      name, (long long)r->iterations, r->gradient, r->audit,
+                      (long long)r->worst_level + 1,
+                      known ? f->frame.keys[r->worst_factor].name : "?");
+        }
+    }
+}
+
+static frg_status copy_text(frg_context *ctx, char **out, const char *s)
+{
+    return frgi_strdup(ctx, out, s ? s : "", s ? strlen(s) : 0);
+}
+
+/** Demeans in place; *worst becomes the demeaner's status where that is positive. */
+static frg_status demean(frg_fe *f, frg_status *worst)
+{
+    const frg_array all = frg_matrix_columns(f->matrix, FRG_F64, f->frame.n, f->p + 1, f->frame.n);
+    TRY(make_plan(f));
+    TRY(NEW0(f->ctx, &f->columns, f->p + 1, "reports"));
+    const frg_status status = frg_demean_run(f->plan, all, all, f->columns, NULL);
+    TRY(status);
+    *worst = status > 0 ? status : *worst;
+    frg_demean_rank rank;
+    TRY(frg_demean_get_rank(f->plan, &rank));
+    f->rank = (double)rank.rank;
+    frg_demean_report report = frg_demean_get_report(f->plan);
+    TRY(copy_text(f->ctx, &f->rank_method, rank.method));
+    TRY(copy_text(f->ctx, &f->method, report.method));
+    report.method = f->method;
+    f->result.demean = report;
+    f->result.n_demeaned = f->p + 1;
+    f->result.columns = f->columns;
+    warn_columns(f);
+    if (!rank.exact) {
+        frgi_warn(f->ctx, W_DOF_BOUND, "the rank of the effects is at most %lld (%s)", (long long)rank.rank,
+                  f->rank_method);
+    }
+    if (!f->options.keep_effects) {
+        frg_demean_destroy(f->plan);
+        f->plan = NULL;
+    }
+    return FRG_OK;
+}
+
+/* ---- collinearity ------------------------------------------------------------------------------- */
+
+typedef struct {
+    frg_fe *f;
+    double *gram;        /* packed, of X and then y */
+    double *scale;       /* p: sqrt of the diagonal, 0 for absorbed columns */
+    double *correlation; /* p x p, then its Cholesky rows */
+    double *relation;    /* p */
+    unsigned char *kept; /* p */
+} judge;
+
+/** Is the variation left, `square`, round-off beside what the column had? */
+static bool is_absorbed(const frg_fe *f, int c, double square, double share)
+{
+    const frgi_moments *const m = &f->moments[c];
+    const double floor = ROUND_OFF * fabs(m->mean) * sqrt(m->weight);
+    if (f->frame.n_effects == 0 && !f->ones) {
+        return square == 0; /* nothing was projected out */
+    }
+    return (f->columns && f->columns[c].absorbed) ||
+           square <= fmax(share * share * m->square, floor * floor);
+}
+
+/** "collinear with x1, x2": the kept columns before column j that it is a combination of. */
+static frg_status name_relation(const judge *w, int j, frgi_text *text)
+{
+    enum { NAMED = 8 };
+    const frg_fe *const f = w->f;
+    int named = 0;
+    double rest = f->moments[j + 1].mean / w->scale[j], size = fabs(rest);
+    frgi_cholesky_relation(f->p, w->correlation, w->kept, j, w->relation);
+    for (int i = f->ones; i < j; i++) {
+        const double share = w->kept[i] ? w->relation[i] * f->moments[i + 1].mean / w->scale[i] : 0;
+        rest -= share;
+        size += fabs(share);
+    }
+    TRY(frgi_text_append(f->ctx, text, "collinear with ", 15));
+    if (f->ones && fabs(rest) > 1e-8 * size) {
+        TRY(frgi_text_append(f->ctx, text, "(Intercept)", 11));
+        named++;
+    }
+    for (int i = f->ones; i < j && named <= NAMED; i++) {
+        if (w->kept[i] && fabs(w->relation[i]) > 1e-6) {
+            TRY(frgi_text_printf(f->ctx, text, "%s%s", named ? ", " : "",
+                                 named == NAMED ? "..." : frgi_fe_term(f, i + 1)));
+            named++;
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status drop_term(const judge *w, int j)
+{
+    frg_fe *const f = w->f;
+    const char *const why = f->frame.n_effects ? "absorbed by the fixed effects"
+                            : f->ones          ? "collinear with (Intercept)"
+                                               : "zero in every row";
+    frgi_text text = {0};
+    char *reason = NULL;
+    frg_status status;
+    if (w->scale[j] > 0) {
+        TRY_TO(done, name_relation(w, j, &text));
+        TRY_TO(done, copy_text(f->ctx, &reason, text.text));
+    } else {
+        TRY_TO(done, copy_text(f->ctx, &reason, why));
+    }
+    f->dropped[f->result.n_dropped++] =
+        (frg_dropped_term){.term = frgi_fe_term(f, j + 1), .reason = reason};
+done:
+    frgi_text_free(f->ctx, &text);
+    return status;
+}
+
+/** One line that names every dropped term: a warning, or the error where none is left. */
+static frg_status list_dropped(const frg_fe *f, frgi_text *text)
+{
+    enum { LISTED = 10 };
+    for (int i = 0; i < f->result.n_dropped && i < LISTED; i++) {
+        TRY(frgi_text_printf(f->ctx, text, "%s'%s' (%s)", i ? ", " : "", f->dropped[i].term,
+                             f->dropped[i].reason));
+    }
+    const int more = f->result.n_dropped - LISTED;
+    return more > 0 ? frgi_text_printf(f->ctx, text, " and %d more", more) : FRG_OK;
+}
+
+static frg_status no_regressor(const frg_fe *f, const char *reasons)
+{
+    FAIL(f->ctx, E_NO_REGRESSOR, "no regressor is left: %s", reasons);
+}
+
+static frg_status report_dropped(const frg_fe *f)
+{
+    frgi_text text = {0};
+    frg_status status;
+    TRY_TO(done, list_dropped(f, &text));
+    if (f->k == 0) {
+        status = no_regressor(f, text.text);
+    } else {
+        frgi_warn(f->ctx, W_DROPPED, "dropped: %s", text.text);
+    }
+done:
+    frgi_text_free(f->ctx, &text);
+    return status;
+}
+
+/** Correlations of the columns that have variation; the others become rows of zeros, which are dropped. */
+static void correlate(const judge *w)
+{
+    const frg_fe *const f = w->f;
+    const int p = f->p;
+    for (int j = 0; j < p; j++) {
+        const double square = w->gram[frgi_packed(j, j)];
+        const bool constant = f->ones && j == 0;
+        w->scale[j] = !constant && is_absorbed(f, j + 1, square, ABSORBED) ? 0 : sqrt(square);
+    }
+    for (int i = 0; i < p; i++) {
+        for (int j = 0; j <= i; j++) {
+            const double scale = w->scale[i] * w->scale[j];
+            const double r = scale > 0 ? w->gram[frgi_packed(i, j)] / scale : 0;
+            w->correlation[(int64_t)i * p + j] = w->correlation[(int64_t)j * p + i] = r;
+        }
+    }
+}
+
+static frg_status keep_columns(judge *w)
+{
+    frg_fe *const f = w->f;
+    correlate(w);
+    f->k = frgi_cholesky_keep(f->p, w->correlation, f->options.collin_tol, w->kept);
+    int k = 0;
+    for (int j = 0; j < f->p; j++) {
+        if (w->kept[j]) {
+            f->x[k] = f->matrix + (j + 1) * f->frame.n;
+            f->column_of[k++] = j + 1;
+        } else {
+            TRY(drop_term(w, j));
+        }
+    }
+    return f->result.n_dropped ? report_dropped(f) : FRG_OK;
+}
+
+/* ---- estimates ---------------------------------------------------------------------------------- */
+
+/** bread <- (X'WX)^-1 through the correlations. */
+static frg_status invert(const judge *w)
+{
+    frg_fe *const f = w->f;
+    const int k = f->k;
+    double *const bread = f->bread;
+    for (int i = 0; i < k; i++) {
+        for (int j = 0; j <= i; j++) {
+            const int a = f->column_of[i] - 1, b = f->column_of[j] - 1;
+            bread[i * k + j] = bread[j * k + i] =
+                w->gram[frgi_packed(a, b)] / (w->scale[a] * w->scale[b]);
+        }
+    }
+    if (!frgi_inverse(k, bread)) {
+        FAIL(f->ctx, E_BUG, "the correlations of the kept terms have no Cholesky factor");
+    }
+    for (int i = 0; i < k; i++) {
+        for (int j = 0; j < k; j++) {
+            bread[i * k + j] /= w->scale[f->column_of[i] - 1] * w->scale[f->column_of[j] - 1];
+        }
+    }
+    return FRG_OK;
+}
+
+/** b += bread g; returns the largest change in units of y's scale. */
+static double improve(const judge *w, const double *gradient, double y_scale)
+{
+    const frg_fe *const f = w->f;
+    double largest = 0;
+    for (int i = 0; i < f->k; i++) {
+        double change = 0;
+        for (int j = 0; j < f->k; j++) {
+            change += f->bread[i * f->k + j] * gradient[j];
+        }
+        f->b[i] += change;
+        largest = fmax(largest, fabs(change) * w->scale[f->column_of[i] - 1] / y_scale);
+    }
+    return largest;
+}
+
+/** b and e; rss by the way. */
+static frg_status solve(judge *w)
+{
+    frg_fe *const f = w->f;
+    const int k = f->k;
+    const double y_square = w->gram[frgi_packed(f->p, f->p)];
+    double *gradient;
+    frg_status status = FRG_OK;
+    TRY(NEW(f->ctx, &gradient, k + 1, "estimates"));
+    for (int j = 0; j < k; j++) {
+        f->b[j] = 0;
+        gradient[j] = w->gram[frgi_packed(f->p, f->column_of[j] - 1)];
+    }
+    const double y_scale = y_square > 0 ? sqrt(y_square) : 1;
+    improve(w, gradient, y_scale);
+    for (int pass = 0; pass < PASSES; pass++) {
+        TRY_TO(done, frgi_gram_residual(f->ctx, k, f->x, f->matrix, f->b, f->frame.weights,
+                                        f->frame.n, f->e, gradient));
+        if (pass == PASSES - 1 || improve(w, gradient, y_scale) < SETTLED) {
+            break;
+        }
+    }
+    f->result.rss = gradient[k];
+done:
+    DROP(f->ctx, &gradient);
+    return status;
+}
+
+static frg_status make_judge(judge *w)
+{
+    const frg_fe *const f = w->f;
+    const int64_t p = f->p;
+    TRY(NEW(f->ctx, &w->gram, frgi_packed(p + 1, 0), "a Gram matrix"));
+    TRY(NEW(f->ctx, &w->scale, p, "scales"));
+    TRY(NEW(f->ctx, &w->correlation, p * p, "correlations"));
+    TRY(NEW(f->ctx, &w->relation, p, "correlations"));
+    return NEW0(f->ctx, &w->kept, p, "correlations");
+}
+
+static frg_status make_room(frg_fe *f)
+{
+    TRY(NEW(f->ctx, &f->x, f->p + 1, "estimates"));
+    TRY(NEW(f->ctx, &f->column_of, f->p, "estimates"));
+    TRY(NEW(f->ctx, &f->dropped, f->p, "dropped terms"));
+    TRY(NEW(f->ctx, &f->b, f->p, "estimates"));
+    return NEW(f->ctx, &f->e, f->frame.n, "residuals");
+}
+
+/** y without variation: its round-off must not become estimates. */
+static void judge_depvar(judge *w)
+{
+    frg_fe *const f = w->f;
+    f->perfect = is_absorbed(f, 0, w->gram[frgi_packed(f->p, f->p)], ABSORBED_Y);
+    if (f->perfect) {
+        memset(f->matrix, 0, sizeof *f->matrix * (size_t)f->frame.n);
+        memset(w->gram + frgi_packed(f->p, 0), 0, sizeof *w->gram * (size_t)(f->p + 1));
+    }
+    f->result.tss = f->moments[0].square;
+    f->result.r2_within =
+        w->gram[frgi_packed(f->p, f->p)]; /* becomes a share once the residuals are known */
+}
+
+static frg_status estimate(frg_fe *f)
+{
+    judge w = {.f = f};
+    frg_status status;
+    TRY(make_room(f));
+    TRY_TO(done, make_judge(&w));
+    for (int j = 0; j < f->p; j++) {
+        f->x[j] = f->matrix + (j + 1) * f->frame.n;
+    }
+    f->x[f->p] = f->matrix;
+    TRY_TO(done, frgi_gram(f->ctx, f->p + 1, f->x, f->frame.weights, f->frame.n, w.gram));
+    judge_depvar(&w);
+    TRY_TO(done, keep_columns(&w));
+    TRY_TO(done, NEW(f->ctx, &f->bread, (int64_t)f->k * f->k, "estimates"));
+    TRY_TO(done, invert(&w));
+    TRY_TO(done, solve(&w));
+    if (f->ones) { /* the intercept as written */
+        f->b[0] += f->moments[0].mean;
+        for (int j = 1; j < f->k; j++) {
+            f->b[0] -= f->b[j] * f->moments[f->column_of[j]].mean;
+        }
+    }
+done:
+    DROP(f->ctx, &w.gram);
+    DROP(f->ctx, &w.scale);
+    DROP(f->ctx, &w.correlation);
+    DROP(f->ctx, &w.relation);
+    DROP(f->ctx, &w.kept);
+    return status;
+}
+
+/* ---- the result --------------------------------------------------------------------------------- */
+
+static frg_status describe(frg_fe *f)
+{
+    frg_fe_result *const r = &f->result;
+    const frgi_frame *const frame = &f->frame;
+    const double n = frame->count, parameters = f->k + f->rank, within = r->r2_within;
+    TRY(NEW(f->ctx, &f->factor_names, frame->n_effects, "names"));
+    for (int q = 0; q < frame->n_effects; q++) {
+        f->factor_names[q] = frame->keys[q].name;
+    }
+    r->formula = f->formula.text;
+    r->depvar = frgi_names_text(&f->formula.names, f->formula.depvar);
+    r->n_rows = frame->n_rows;
+    r->n = (int64_t)n;
+    r->n_missing = frame->n_missing;
+    r->n_subset = frame->n_subset;
+    r->n_zero_weight = frame->n_zero_weight;
+    r->n_singleton = frame->n_singleton;
+    r->singleton_rounds = frame->singleton_rounds;
+    r->n_coefficients = f->k;
+    r->dropped = f->dropped;
+    r->n_factors = frame->n_effects;
+    r->factor_name = f->factor_names;
+    r->factor_levels = frame->levels;
+    r->rank = (int64_t)f->rank;
+    r->rank_method = f->rank_method ? f->rank_method : "none";
+    r->df_residual = (int64_t)(n - parameters);
+    r->r2 = f->perfect ? 1 : 1 - r->rss / r->tss;
+    r->r2_adjusted = 1 - (1 - r->r2) * (n - 1) / (n - parameters);
+    r->r2_within = frame->n_effects == 0 ? (double)NAN : within > 0 ? 1 - r->rss / within : 1;
+    r->rmse = sqrt(r->rss / n);
+    f->perfect |= r->rss <= PERFECT * PERFECT * r->tss;
+    if (r->df_residual <= 0) {
+        r->r2_adjusted = (double)NAN;
+    }
+    if (f->perfect) {
+        frgi_warn(f->ctx, W_PERFECT, "'%s' is fitted without error", r->depvar);
+    }
+    return FRG_OK;
+}
+
+/** The requests' covariances; what of them was taken over is empty afterwards. */
+static frg_status covariances(frg_fe *f, frgi_vcov_request *requests, int count)
+{
+    frg_fe_result *const r = &f->result;
+    TRY(NEW0(f->ctx, &f->vcov_array, count, "covariances"));
+    for (int i = 0; i < count; i++) {
+        frgi_vcov *v;
+        TRY(frgi_vcov_create(&v, f, &requests[i], &f->ssc));
+        v->next = f->vcovs;
+        f->vcovs = v;
+        f->vcov_array[i] = v->v;
+    }
+    r->vcov = f->vcov_array;
+    r->n_vcov = count;
+    r->coefficients = count ? f->vcov_array[0].coefficients : NULL;
+    return FRG_OK;
+}
+
+/* ---- the fit ------------------------------------------------------------------------------------ */
+
+static frg_status beat(const frg_fe *f, const char *phase, int64_t done, frg_status worst)
+{
+    const frg_progress p = {.solver = "fe",
+                            .phase = phase,
+                            .done = done,
+                            .total = 4,
+                            .residual = (double)NAN,
+                            .target = (double)NAN};
+    const frg_status status = frgi_heartbeat(f->ctx, &p);
+    return status > 0 ? status : worst;
+}
+
+static frg_status make_depvar(frg_fe *f)
+{
+    const frgi_syntax *const s = &f->formula.syntax;
+    TRY(frgi_program_create(&f->depvar, f->ctx, s, s->left, f->table));
+    if (f->depvar.column && f->depvar.column->kind == FRG_CATEGORY) {
+        frgi_syntax_at(s, f->ctx, s->left);
+        FAIL(f->ctx, E_TYPE, "the dependent variable '%s' holds text", f->depvar.column->name);
+    }
+    return FRG_OK;
+}
+
+static frg_status make_rows(frg_fe *f, const frgi_vcov_request *requests, int count)
+{
+    frgi_key clusters[FRGI_CLUSTERS * (sizeof f->options.vcov / sizeof *f->options.vcov)];
+    int n_clusters = 0;
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < requests[i].n; k++) {
+            clusters[n_clusters++] = requests[i].keys[k];
+        }
+    }
+    return frgi_frame_create(&f->frame, f->ctx,
+                             &(frgi_frame_input){.table = f->table,
+                                                 .formula = &f->formula,
+                                                 .variables = f->variables,
+                                                 .depvar = &f->depvar,
+                                                 .clusters = clusters,
+                                                 .n_clusters = n_clusters,
+                                                 .options = &f->options});
+}
+
+static frg_status make_matrix(frg_fe *f)
+{
+    const bool effects = f->frame.n_effects > 0;
+    frgi_factor_codes *codes = NULL;
+    TRY(frgi_design_create(&f->design, &codes, f->ctx, &f->formula, f->variables,
+                           effects || f->formula.intercept, f->frame.rows, f->frame.n));
+    f->ones = !effects && f->formula.intercept;
+    f->p = f->design.n + f->ones;
+    frg_status status = FRG_OK;
+    if (f->p == 0 && (!effects || f->formula.n_terms)) {
+        status = no_regressor(f, f->formula.n_terms ? "every factor has a single level"
+                                                    : "the formula has neither terms nor effects");
+    }
+    status = status < 0 ? status : fill_matrix(f, codes);
+    frgi_factor_codes_free(&codes, f->ctx, f->design.n_variables);
+    return status;
+}
+
+static frg_status fit(frg_fe *f, const char *formula, frgi_vcov_request *requests,
+                      frg_status *worst)
+{
+    frg_fe_result *const r = &f->result;
+    const double start = frgi_seconds();
+    const int count = f->options.n_vcov;
+    TRY(check_options(f->ctx, &f->options));
+    TRY(frgi_ssc_parse(&f->ssc, f->ctx, f->options.ssc));
+    TRY(frgi_formula_create(&f->formula, f->ctx, formula, (int64_t)strlen(formula)));
+    TRY(frgi_variables_create(&f->variables, f->ctx, &f->formula, f->table));
+    TRY(make_depvar(f));
+    for (int i = 0; i < count; i++) {
+        TRY(frgi_vcov_request_create(&requests[i], f->ctx, f->options.vcov[i], f->table));
+    }
+    TRY(make_rows(f, requests, count));
+    *worst = beat(f, "rows", 1, *worst);
+    TRY(make_matrix(f));
+    *worst = beat(f, "columns", 2, *worst);
+    const double encoded = frgi_seconds();
+    r->encode_seconds = encoded - start;
+    if (f->frame.n_effects) {
+        TRY(demean(f, worst));
+    } else if (f->ones) {
+        centre(f);
+    }
+    r->converged = *worst == FRG_OK;
+    TRY(estimate(f));
+    TRY(describe(f));
+    const double solved = frgi_seconds();
+    r->solve_seconds = solved - encoded;
+    *worst = beat(f, "covariances", 3, *worst);
+    TRY(covariances(f, requests, count));
+    r->vcov_seconds = frgi_seconds() - solved;
+    r->total_seconds = frgi_seconds() - start;
+    return FRG_OK;
+}
+
+frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const frg_table *data,
+                      const frg_fe_opts *o)
+{
+    REQUIRE(ctx, out && ctx && formula && data,
+            "frg_fe_fit takes a place, a context, a formula and a table");
+    *out = NULL;
+    frg_fe *f;
+    frgi_vcov_request requests[sizeof o->vcov / sizeof *o->vcov] = {0};
+    TRY(NEW0(ctx, &f, 1, "a regression"));
+    f->ctx = ctx;
+    f->table = data;
+    frg_fe_defaults(&f->options, sizeof f->options);
+    if (o) {
+        frgi_take_opts(&f->options, sizeof f->options, o);
+    }
+    frgi_run_begins(ctx);
+    frg_status worst = FRG_OK;
+    const frg_status status = fit(f, formula, requests, &worst);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        frgi_vcov_request_destroy(&requests[i], ctx);
+    }
+    if (status < 0) {
+        frg_fe_destroy(f);
+        return status;
+    }
+    *out = f;
+    return worst;
+}
+
+const frg_fe_result *frg_fe_get(const frg_fe *f)
+{
+    return f ? &f->result : NULL;
+}
+
+void frg_fe_destroy(frg_fe *f)
+{
+    if (!f) {
+        return;
+    }
+    frg_context *const ctx = f->ctx;
+    while (f->vcovs) {
+        frgi_vcov *const next = f->vcovs->next;
+        frgi_vcov_destroy(f->vcovs, ctx);
+        f->vcovs = next;
+    }
+    for (int i = 0; i < f->result.n_dropped; i++) {
+        DROP(ctx, &f->dropped[i].reason);
+    }
+    frg_demean_destroy(f->plan);
+    DROP(ctx, &f->vcov_array);
+    DROP(ctx, &f->dropped);
+    DROP(ctx, &f->rank_method);
+    DROP(ctx, &f->method);
+    DROP(ctx, &f->factor_names);
+    DROP(ctx, &f->matrix);
+    DROP(ctx, &f->moments);
+    DROP(ctx, &f->columns);
+    DROP(ctx, &f->column_of);
+    DROP(ctx, &f->x);
+    DROP(ctx, &f->b);
+    DROP(ctx, &f->bread);
+    DROP(ctx, &f->e);
+    frgi_design_destroy(&f->design, ctx);
+    frgi_frame_destroy(&f->frame, ctx);
+    frgi_variables_destroy(&f->variables, ctx, &f->formula);
+    frgi_program_destroy(&f->depvar, ctx);
+    frgi_formula_destroy(&f->formula, ctx);
+    DROP(ctx, &f);
+}

@@ -1,0 +1,94 @@
+/* fe_regress.h - a fitted regression from the inside: fe_regress.c fits it, fe_vcov.c adds covariances,
+ * fe_effects.c recovers effects and predicts. */
+#ifndef FRGI_FE_REGRESS_H
+#define FRGI_FE_REGRESS_H
+
+#include "fe/fe_frame.h"
+#include "fe/fe_gram.h"
+#include "fourge/fe.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef enum { SSC_NONE, SSC_NONNESTED, SSC_FULL } frgi_ssc_fixef;
+
+/** fixest's small-sample rule. */
+typedef struct {
+    bool adj, cluster_adj, cluster_min, t_min;
+    frgi_ssc_fixef fixef;
+} frgi_ssc;
+
+enum { FRGI_CLUSTERS = 4 };
+typedef enum { VCOV_IID, VCOV_HC1, VCOV_CLUSTER } frgi_vcov_type;
+
+/** A covariance as asked for. */
+typedef struct {
+    char *spec;
+    frgi_vcov_type type;
+    int n;
+    frgi_key keys[FRGI_CLUSTERS];
+    char *names[FRGI_CLUSTERS];
+} frgi_vcov_request;
+
+/** A covariance with its memory. */
+typedef struct frgi_vcov {
+    frg_fe_vcov v;
+    frgi_vcov_request request;
+    frgi_ssc ssc;
+    char ssc_text[96];
+    double *matrix;
+    frg_coefficient *coefficients;
+    struct frgi_vcov *next;
+} frgi_vcov;
+
+struct frg_fe {
+    frg_context *ctx;
+    const frg_table *table; /* the caller's; it lives as long as the fit */
+    frg_fe_opts options; /* its strings belong to the caller and are not looked at after the fit */
+    frgi_ssc ssc;
+    frgi_formula formula;
+    frgi_program depvar;
+    frgi_variable *variables;
+    frgi_frame frame;
+    frgi_design design;
+    frg_demean *plan; /* while effects may be asked for */
+
+    int p; /* columns right of y in the matrix, the ones of an intercept first */
+    bool
+        ones; /* an intercept and no fixed effects: all columns are centred, and there is a column of ones */
+    double *matrix;        /* n x (p + 1), column-major: y, then X, demeaned or centred */
+    frgi_moments *moments; /* p + 1, before demeaning */
+    frg_demean_column *columns;
+
+    int k;              /* coefficients */
+    int32_t *column_of; /* k: columns of the matrix, 1 .. p */
+    const double **x;   /* k */
+    double *b;          /* k, of the model as written */
+    double *bread;      /* k x k, (X'WX)^-1 of the columns in the matrix */
+    double *e;          /* n */
+    double rank;        /* of the absorbed part */
+    bool perfect;       /* y has no variation left */
+
+    frg_dropped_term *dropped; /* their reasons are blocks of their own */
+    char *rank_method;
+    char *method;
+    const char **factor_names;
+    frgi_vcov *vcovs;        /* newest first */
+    frg_fe_vcov *vcov_array; /* of the fit */
+    frg_fe_result result;
+};
+
+/** "(Intercept)" or the name of column c of the matrix. */
+const char *frgi_fe_term(const frg_fe *f, int32_t c);
+
+FRG_MUST_USE frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text);
+/** Parses "iid", "hc1", "cluster=a+b^c" and finds the columns. */
+FRG_MUST_USE frg_status frgi_vcov_request_create(frgi_vcov_request *r, frg_context *ctx,
+                                                 const char *spec, const frg_table *table);
+void frgi_vcov_request_destroy(frgi_vcov_request *r, frg_context *ctx);
+/** Computes what is asked for; takes the request over, also on failure. */
+FRG_MUST_USE frg_status frgi_vcov_create(frgi_vcov **out, frg_fe *f, frgi_vcov_request *request,
+                                         const frgi_ssc *ssc);
+void frgi_vcov_destroy(frgi_vcov *v, frg_context *ctx);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,796 @@
+/* fe_vcov.c - covariances of the estimates with fixest's small-sample rules.
+ *
+ * B = (X~'WX~)^-1, scores s_i = w_i e_i x~_i, n rows (the sum of frequency weights), K parameters:
+ *
+ *     iid      RSS / (n - 1) B                                   times (n - 1) / (n - K)
+ *     hc1      B (sum_i s_i s_i') B  times n / (n - 1)           times (n - 1) / (n - K)
+ *     cluster  B (sum_J (-1)^(|J|+1) G_J / (G_J - 1) M_J) B      times (n - 1) / (n - K)
+ *
+ * over the non-empty subsets J of the cluster variables (Cameron, Gelbach and Miller 2011), M_J the sum over the
+ * joint clusters of (sum of scores)(sum of scores)'.  With cluster.df=min every G_J is the least count of the
+ * single variables.  `adj` switches (n - 1) / (n - K), `cluster.adj` the other factor; t has n - K degrees of
+ * freedom, for clusters the least count less one (t.df=min).
+ *
+ * K: none k;  full k + rank of the effects;  nonnested k + rank of the effects that no cluster variable nests,
+ * at least 1 for the constant.  The rank is counted as --dof says; naively it is fixest's
+ * sum of the levels - (Q - 1) - sum over the nested of (levels - 1).
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fe/fe_regress.h"
+#include "linalg/small.h"
+#include "linalg/stat.h"
+
+/* ---- the small-sample rule ---------------------------------------------------------------------- */
+
+typedef enum { KEY_ADJ, KEY_FIXEF, KEY_CLUSTER_ADJ, KEY_CLUSTER_DF, KEY_T_DF, KEYS } ssc_key;
+
+static bool equals(const char *s, size_t length, const char *word)
+{
+    return strlen(word) == length && memcmp(s, word, length) == 0;
+}
+
+static ssc_key key_of(const char *s, size_t length)
+{
+    static const struct {
+        const char *name;
+        ssc_key key;
+    } names[] = {
+        {"adj", KEY_ADJ},           {"K.adj", KEY_ADJ},
+        {"fixef", KEY_FIXEF},       {"fixef.K", KEY_FIXEF},
+        {"K.fixef", KEY_FIXEF},     {"cluster.adj", KEY_CLUSTER_ADJ},
+        {"G.adj", KEY_CLUSTER_ADJ}, {"cluster.df", KEY_CLUSTER_DF},
+        {"G.df", KEY_CLUSTER_DF},   {"t.df", KEY_T_DF},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (equals(s, length, names[i].name)) {
+            return names[i].key;
+        }
+    }
+    return KEYS;
+}
+
+/** The values of each kind of key, and what they stand for. */
+static int value_of(ssc_key key, const char *s, size_t length)
+{
+    static const struct {
+        const char *name;
+        unsigned keys;
+        int value;
+    } values[] = {
+        {"true", 1 << KEY_ADJ | 1 << KEY_CLUSTER_ADJ, 1},
+        {"TRUE", 1 << KEY_ADJ | 1 << KEY_CLUSTER_ADJ, 1},
+        {"false", 1 << KEY_ADJ | 1 << KEY_CLUSTER_ADJ, 0},
+        {"FALSE", 1 << KEY_ADJ | 1 << KEY_CLUSTER_ADJ, 0},
+        {"none", 1 << KEY_FIXEF, SSC_NONE},
+        {"nonnested", 1 << KEY_FIXEF, SSC_NONNESTED},
+        {"nested", 1 << KEY_FIXEF, SSC_NONNESTED},
+        {"full", 1 << KEY_FIXEF, SSC_FULL},
+        {"min", 1 << KEY_CLUSTER_DF | 1 << KEY_T_DF, 1},
+        {"conventional", 1 << KEY_CLUSTER_DF | 1 << KEY_T_DF, 0},
+    };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if ((values[i].keys >> key & 1) && equals(s, length, values[i].name)) {
+            return values[i].value;
+        }
+    }
+    return -1;
+}
+
+/** The text between the blanks. */
+static const char *trim(const char *begin, const char *end, size_t *length)
+{
+    while (begin < end && *begin == ' ') {
+        begin++;
+    }
+    while (end > begin && end[-1] == ' ') {
+        end--;
+    }
+    *length = (size_t)(end - begin);
+    return begin;
+}
+
+static frg_status set_key(frgi_ssc *ssc, frg_context *ctx, const char *item, const char *end)
+{
+    static const char *const allowed[KEYS] = {"true or false", "none, nonnested or full",
+                                              "true or false", "min or conventional",
+                                              "min or conventional"};
+    const char *equal = item;
+    while (equal < end && *equal != '=') {
+        equal++;
+    }
+    size_t length, value_length;
+    const char *const name = trim(item, equal, &length);
+    const char *const value =
+        equal < end ? trim(equal + 1, end, &value_length) : trim(end, end, &value_length);
+    const ssc_key key = key_of(name, length);
+    frgi_at(ctx, "ssc");
+    if (key == KEYS) {
+        FAIL(ctx, E_SSC,
+             "ssc: '%.*s' is not known; the keys are adj, fixef, cluster.adj, cluster.df and t.df",
+             (int)length, name);
+    }
+    const int chosen = value_of(key, value, value_length);
+    if (chosen < 0) {
+        FAIL(ctx, E_SSC, "ssc: %.*s is %s, not '%.*s'", (int)length, name, allowed[key],
+             (int)value_length, value);
+    }
+    switch (key) {
+    case KEY_ADJ:
+        ssc->adj = chosen;
+        break;
+    case KEY_FIXEF:
+        ssc->fixef = (frgi_ssc_fixef)chosen;
+        break;
+    case KEY_CLUSTER_ADJ:
+        ssc->cluster_adj = chosen;
+        break;
+    case KEY_CLUSTER_DF:
+        ssc->cluster_min = chosen;
+        break;
+    default:
+        ssc->t_min = chosen;
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text)
+{
+    *ssc = (frgi_ssc){.adj = true,
+                      .cluster_adj = true,
+                      .cluster_min = true,
+                      .t_min = true,
+                      .fixef = SSC_NONNESTED};
+    for (const char *item = text; item && *item;) {
+        const char *const end = item + strcspn(item, ",");
+        TRY(set_key(ssc, ctx, item, end));
+        item = *end ? end + 1 : end;
+    }
+    return FRG_OK;
+}
+
+static void print_ssc(const frgi_ssc *ssc, char *out, size_t room)
+{
+    static const char *const fixef[] = {"none", "nonnested", "full"};
+    snprintf(out, room, "adj=%s,fixef=%s,cluster.adj=%s,cluster.df=%s,t.df=%s",
+             ssc->adj ? "true" : "false", fixef[ssc->fixef], ssc->cluster_adj ? "true" : "false",
+             ssc->cluster_min ? "min" : "conventional", ssc->t_min ? "min" : "conventional");
+}
+
+/* ---- what is asked for -------------------------------------------------------------------------- */
+
+/** Adds the variable at a node: a or a^b. */
+static frg_status add_cluster(frgi_vcov_request *r, frg_context *ctx, const frgi_syntax *s,
+                              int32_t node, const frg_table *table)
+{
+    frgi_key_spec spec;
+    frgi_text name = {0};
+    TRY(frgi_formula_key(s, ctx, node, &spec));
+    const frg_status status = frgi_formula_key_text(s, ctx, &spec, &name);
+    r->names[r->n] = name.text;
+    TRY(status);
+    TRY(frgi_key_find(&r->keys[r->n], ctx, s, &spec, name.text, table));
+    r->n++;
+    return FRG_OK;
+}
+
+/** The columns of "a + b^c"; the sum leans to the left, so its last variable comes first. */
+static frg_status find_clusters(frgi_vcov_request *r, frg_context *ctx, const frgi_syntax *s,
+                                const frg_table *table)
+{
+    int32_t variables[FRGI_CLUSTERS], n = 0;
+    for (int32_t i = s->part[0]; i >= 0;) {
+        if (s->nodes[i].kind == NODE_ADD) {
+            i--;
+            continue;
+        }
+        if (n == FRGI_CLUSTERS) {
+            frgi_at(ctx, "vcov");
+            FAIL(ctx, E_VCOV, "vcov '%s': at most %d variables may cluster", r->spec,
+                 (int)FRGI_CLUSTERS);
+        }
+        variables[n++] = i;
+        i = s->nodes[i].begin - 1;
+    }
+    while (n > 0) {
+        TRY(add_cluster(r, ctx, s, variables[--n], table));
+    }
+    return FRG_OK;
+}
+
+static frg_status parse_clusters(frgi_vcov_request *r, frg_context *ctx, const char *text,
+                                 const frg_table *table)
+{
+    frgi_syntax s;
+    frg_status status;
+    r->type = VCOV_CLUSTER;
+    TRY_TO(done, frgi_syntax_expression(&s, ctx, text, (int64_t)strlen(text), "vcov"));
+    status = find_clusters(r, ctx, &s, table);
+done:
+    frgi_syntax_free(&s, ctx);
+    return status;
+}
+
+static frg_status parse_spec(frgi_vcov_request *r, frg_context *ctx, const frg_table *table)
+{
+    static const char *const later[] = {"hc2", "hc3", "nw", "dk", "conley", "jackknife", "wild"};
+    const size_t word = strcspn(r->spec, "=");
+    if (equals(r->spec, word, "cluster") && r->spec[word] == '=') {
+        return parse_clusters(r, ctx, r->spec + word + 1, table);
+    }
+    if (!r->spec[word] && (equals(r->spec, word, "iid") || equals(r->spec, word, "hc1") ||
+                           equals(r->spec, word, "hetero"))) {
+        r->type = r->spec[0] == 'i' ? VCOV_IID : VCOV_HC1;
+        return FRG_OK;
+    }
+    frgi_at(ctx, "vcov");
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        if (equals(r->spec, word, later[i])) {
+            FAIL(ctx, E_UNSUPPORTED, "vcov '%s': %s is not built yet", r->spec, later[i]);
+        }
+    }
+    FAIL(ctx, E_VCOV, "vcov '%s' is not known; there are iid, hc1 and cluster=a+b", r->spec);
+}
+
+frg_status frgi_vcov_request_create(frgi_vcov_request *r, frg_context *ctx, const char *spec,
+                                    const frg_table *table)
+{
+    *r = (frgi_vcov_request){0};
+    REQUIRE(ctx, spec, "a vcov is missing");
+    TRY(frgi_strdup(ctx, &r->spec, spec, strlen(spec)));
+    const frg_status status = parse_spec(r, ctx, table);
+    if (status < 0) {
+        frgi_vcov_request_destroy(r, ctx);
+    }
+    return status;
+}
+
+void frgi_vcov_request_destroy(frgi_vcov_request *r, frg_context *ctx)
+{
+    DROP(ctx, &r->spec);
+    for (int k = 0; k < FRGI_CLUSTERS; k++) {
+        DROP(ctx, &r->names[k]);
+    }
+}
+
+/* ---- computing ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    frg_fe *f;
+    frgi_vcov *v;
+    const int32_t
+        *codes[FRGI_CLUSTERS]; /* of the cluster variables; an effect's where they are the same */
+    int64_t groups[FRGI_CLUSTERS];
+    int32_t *own;   /* codes that are no effect's */
+    int64_t least;  /* of the groups */
+    double *scores; /* n: w e, the factor of x in a row's score */
+    double *meat;   /* k x k */
+} work;
+
+/** The rows of a fit are fixed: none may lack a cluster that is asked for later. */
+static frg_status check_complete(const frg_fe *f, const frgi_key *key)
+{
+    for (int c = 0; c < key->n; c++) {
+        const frg_column *const column = key->columns[c];
+        for (int64_t i = 0; i < f->frame.n && column->n_missing > 0; i++) {
+            double value;
+            frgi_column_block(column, f->frame.rows, i, 1, &value);
+            if (isnan(value)) {
+                const long long row = (f->frame.rows ? f->frame.rows[i] : i) + 1;
+                frgi_at(f->ctx, "%s:%lld", column->name, row);
+                FAIL(f->ctx, E_CLUSTER,
+                     "cluster variable '%s' is missing in row %lld, which the fit uses; ask for "
+                     "this vcov when fitting, so that such rows are left out",
+                     column->name, row);
+            }
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status encode_clusters(work *w)
+{
+    const frg_fe *const f = w->f;
+    const frgi_vcov_request *const r = &w->v->request;
+    const int64_t n = f->frame.n;
+    if (r->n == 0) {
+        return FRG_OK;
+    }
+    TRY(NEW(f->ctx, &w->own, r->n * n, "clusters"));
+    for (int k = 0; k < r->n; k++) {
+        int q = 0;
+        while (q < f->frame.n_effects && strcmp(f->frame.keys[q].name, r->keys[k].name) != 0) {
+            q++;
+        }
+        if (q < f->frame.n_effects) {
+            w->codes[k] = f->frame.codes + q * n;
+            w->groups[k] = f->frame.levels[q];
+        } else {
+            TRY(check_complete(f, &r->keys[k]));
+            TRY(frgi_key_codes(f->ctx, &r->keys[k], 1, f->frame.rows, n, w->own + k * n,
+                               &w->groups[k]));
+            w->codes[k] = w->own + k * n;
+        }
+        if (w->groups[k] < 2) {
+            FAIL(f->ctx, E_CLUSTER,
+                 "the cluster variable '%s' has a single cluster in the %lld rows used",
+                 r->keys[k].name, (long long)n);
+        }
+        w->least = k == 0 || w->groups[k] < w->least ? w->groups[k] : w->least;
+    }
+    return FRG_OK;
+}
+
+/* ---- K ------------------------------------------------------------------------------------------ */
+
+/** Is a column of the effect's key also a whole cluster variable?  Then a cluster contains the level. */
+static bool is_listed(const frgi_key *effect, const frgi_vcov_request *r)
+{
+    for (int k = 0; k < r->n; k++) {
+        if (strcmp(effect->name, r->keys[k].name) == 0) {
+            return true;
+        }
+        for (int c = 0; c < effect->n && r->keys[k].n == 1; c++) {
+            if (effect->columns[c] == r->keys[k].columns[0]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/** Does every level lie in one cluster?  Ends at the first level that does not. */
+static frg_status is_nested(const work *w, int q, bool *nested)
+{
+    const frg_fe *const f = w->f;
+    const int32_t *const codes = f->frame.codes + q * f->frame.n;
+    int32_t *cluster;
+    *nested = is_listed(&f->frame.keys[q], &w->v->request);
+    if (*nested || w->v->request.n == 0) {
+        return FRG_OK;
+    }
+    TRY(NEW(f->ctx, &cluster, f->frame.levels[q], "clusters of the levels"));
+    for (int k = 0; k < w->v->request.n && !*nested; k++) {
+        memset(cluster, 0xff, sizeof *cluster * (size_t)f->frame.levels[q]);
+        *nested = true;
+        for (int64_t i = 0; i < f->frame.n && *nested; i++) {
+            int32_t *const at = &cluster[codes[i]];
+            *nested = *at < 0 || *at == w->codes[k][i];
+            *at = w->codes[k][i];
+        }
+    }
+    DROP(f->ctx, &cluster);
+    return FRG_OK;
+}
+
+/** The rank of the effects in `chosen` alone. */
+static frg_status rank_of(const frg_fe *f, uint64_t chosen, double *rank)
+{
+    const int64_t n = f->frame.n;
+    const int Q = f->frame.n_effects, n_slopes = f->formula.n_slopes;
+    int32_t *codes = NULL;
+    frg_slope *slopes = NULL;
+    frg_demean *plan = NULL;
+    uint64_t no_intercept = 0;
+    int count = 0, sloped = 0, place[FRGI_EFFECTS];
+    frg_status status;
+    TRY_TO(done, NEW(f->ctx, &codes, n * Q, "codes"));
+    TRY_TO(done, NEW(f->ctx, &slopes, n_slopes, "slopes"));
+    for (int q = 0; q < Q; q++) {
+        if (chosen >> q & 1) {
+            no_intercept |= (uint64_t)!f->formula.effects[q].intercept << count;
+            memcpy(codes + count * n, f->frame.codes + q * n, sizeof *codes * (size_t)n);
+            place[q] = count++;
+        }
+    }
+    for (int s = 0; s < n_slopes; s++) {
+        const int q = f->formula.slopes[s].effect;
+        if (chosen >> q & 1) {
+            slopes[sloped++] = (frg_slope){.factor = place[q], .z = f->frame.slopes + s * n};
+        }
+    }
+    const frg_array weights = frg_vector(f->frame.weights, FRG_F64, n);
+    TRY_TO(done, frg_demean_create(&plan, f->ctx, frg_matrix_columns(codes, FRG_I32, n, count, n),
+                                   f->frame.weights ? &weights : NULL, sloped ? slopes : NULL,
+                                   sloped, no_intercept, &f->options.demean));
+    frg_demean_rank found;
+    TRY_TO(done, frg_demean_get_rank(plan, &found));
+    *rank = (double)found.rank;
+done:
+    frg_demean_destroy(plan);
+    DROP(f->ctx, &codes);
+    DROP(f->ctx, &slopes);
+    return status;
+}
+
+static frg_status count_parameters(const work *w, double *K)
+{
+    const frg_fe *const f = w->f;
+    const int Q = f->frame.n_effects;
+    *K = f->k;
+    if (Q == 0 || w->v->ssc.fixef == SSC_NONE) {
+        return FRG_OK;
+    }
+    uint64_t counted = 0;
+    int n_counted = 0, last = 0;
+    for (int q = 0; q < Q; q++) {
+        bool nested = false;
+        if (w->v->ssc.fixef == SSC_NONNESTED) {
+            TRY(is_nested(w, q, &nested));
+        }
+        counted |= (uint64_t)!nested << q;
+        n_counted += !nested;
+        last = nested ? last : q;
+    }
+    double rank = f->rank;
+    if (n_counted == 0) {
+        rank = 1;
+    } else if (n_counted == 1 && Q > 1 && f->formula.n_slopes == 0) {
+        rank = (double)f->frame.levels[last];
+    } else if (n_counted < Q) {
+        TRY(rank_of(f, counted, &rank));
+    }
+    *K += rank;
+    return FRG_OK;
+}
+
+/* ---- the meat ----------------------------------------------------------------------------------- */
+
+static void unpack(int k, const double *packed, double scale, double *full)
+{
+    for (int i = 0; i < k; i++) {
+        for (int j = 0; j <= i; j++) {
+            full[i * k + j] += scale * packed[frgi_packed(i, j)];
+            if (j < i) {
+                full[j * k + i] += scale * packed[frgi_packed(i, j)];
+            }
+        }
+    }
+}
+
+/** meat += scale sum_i h_i x_i x_i' */
+static frg_status add_gram(const work *w, const double *const *x, const double *h, int64_t n,
+                           double scale)
+{
+    const frg_fe *const f = w->f;
+    double *packed;
+    TRY(NEW(f->ctx, &packed, frgi_packed(f->k, 0), "a covariance"));
+    const frg_status status = frgi_gram(f->ctx, f->k, x, h, n, packed);
+    if (status >= 0) {
+        unpack(f->k, packed, scale, w->meat);
+    }
+    DROP(f->ctx, &packed);
+    return status;
+}
+
+/** Every row is a cluster.  A frequency weight of 2 is two rows, so its square does not come in. */
+static frg_status add_rows(const work *w)
+{
+    const frg_fe *const f = w->f;
+    const bool frequency = f->options.weights_kind == FRG_WEIGHTS_FREQUENCY;
+    const double n = f->frame.count;
+    for (int64_t i = 0; i < f->frame.n; i++) {
+        const double e = f->e[i], weight = f->frame.weights ? f->frame.weights[i] : 1;
+        w->scores[i] = frequency ? weight * e * e : weight * e * (weight * e);
+    }
+    return add_gram(w, f->x, w->scores, f->frame.n, w->v->ssc.cluster_adj ? n / (n - 1) : 1);
+}
+
+/** meat += scale S'S,  S the sums of the scores by group. */
+static frg_status add_groups(const work *w, const int32_t *codes, int64_t groups, double scale)
+{
+    const frg_fe *const f = w->f;
+    double *sums = NULL;
+    const double **columns = NULL;
+    frg_status status;
+    TRY_TO(done, NEW(f->ctx, &sums, f->k * groups, "sums by cluster"));
+    TRY_TO(done, NEW(f->ctx, &columns, f->k, "sums by cluster"));
+    frgi_gram_by_group(f->ctx, f->k, f->x, w->scores, codes, f->frame.n, groups, sums);
+    for (int j = 0; j < f->k; j++) {
+        columns[j] = sums + j * groups;
+    }
+    status = add_gram(w, columns, NULL, groups, scale);
+done:
+    DROP(f->ctx, &sums);
+    DROP(f->ctx, &columns);
+    return status;
+}
+
+/** The subset of the cluster variables with the bits of `subset`. */
+static frg_status add_subset(const work *w, unsigned subset)
+{
+    const frg_fe *const f = w->f;
+    const int64_t n = f->frame.n;
+    int32_t *joint = NULL;
+    const int32_t *codes = NULL;
+    int64_t groups = 0;
+    int size = 0;
+    frg_status status = FRG_OK;
+    for (int k = 0; k < w->v->request.n; k++) {
+        if (!(subset >> k & 1)) {
+            continue;
+        }
+        if (size++ == 0) {
+            codes = w->codes[k];
+            groups = w->groups[k];
+            continue;
+        }
+        if (!joint) {
+            TRY_TO(done, NEW(f->ctx, &joint, n, "joint clusters"));
+            memcpy(joint, codes, sizeof *joint * (size_t)n);
+            codes = joint;
+        }
+        TRY_TO(done, frgi_keys_join(f->ctx, n, joint, &groups, w->codes[k], w->groups[k]));
+    }
+    const double count = (double)(w->v->ssc.cluster_min ? w->least : groups);
+    const double factor = w->v->ssc.cluster_adj ? count / (count - 1) : 1;
+    status = add_groups(w, codes, groups, size % 2 ? factor : -factor);
+done:
+    DROP(f->ctx, &joint);
+    return status;
+}
+
+static frg_status add_clusters(const work *w)
+{
+    const frg_fe *const f = w->f;
+    for (int64_t i = 0; i < f->frame.n; i++) {
+        w->scores[i] = f->frame.weights ? f->frame.weights[i] * f->e[i] : f->e[i];
+    }
+    for (unsigned subset = 1; subset < 1u << w->v->request.n; subset++) {
+        TRY(add_subset(w, subset));
+    }
+    return FRG_OK;
+}
+
+/* ---- from meat to matrix ------------------------------------------------------------------------ */
+
+/** out <- scale a m a for symmetric a. */
+static frg_status sandwich(const frg_fe *f, const double *a, const double *m, double scale,
+                           double *out)
+{
+    const int k = f->k;
+    double *half;
+    TRY(NEW0(f->ctx, &half, (int64_t)k * k, "a covariance"));
+    memset(out, 0, sizeof *out * (size_t)k * (size_t)k);
+    for (int i = 0; i < k; i++) {
+        for (int l = 0; l < k; l++) {
+            for (int j = 0; j < k; j++) {
+                half[i * k + j] += scale * a[i * k + l] * m[l * k + j];
+            }
+        }
+    }
+    for (int i = 0; i < k; i++) {
+        for (int l = 0; l < k; l++) {
+            for (int j = 0; j <= i; j++) {
+                out[i * k + j] += half[i * k + l] * a[l * k + j];
+            }
+        }
+    }
+    for (int i = 0; i < k; i++) {
+        for (int j = 0; j < i; j++) {
+            out[j * k + i] = out[i * k + j];
+        }
+    }
+    DROP(f->ctx, &half);
+    return FRG_OK;
+}
+
+/** From [mean-centred constant, b] to [intercept as written, b]:  b0 <- b0 - sum_j mean_j b_j. */
+static void shift_intercept(const frg_fe *f, double *m)
+{
+    const int k = f->k;
+    for (int side = 0; side < 2; side++) { /* rows, then columns */
+        for (int j = 0; j < k; j++) {
+            double *const first = side ? &m[j * k] : &m[j];
+            for (int i = 1; i < k; i++) {
+                *first -= f->moments[f->column_of[i]].mean * (side ? m[j * k + i] : m[i * k + j]);
+            }
+        }
+    }
+}
+
+/** Negative variances: the nearest positive semidefinite matrix, eigenvalues below 0 set to 0. */
+static frg_status project(work *w)
+{
+    const frg_fe *const f = w->f;
+    const int k = f->k;
+    double *const m = w->v->matrix, *a = NULL, *values = NULL, *vectors = NULL;
+    bool negative = false;
+    frg_status status;
+    for (int i = 0; i < k; i++) {
+        negative |= m[i * k + i] < 0;
+    }
+    if (!negative) {
+        return FRG_OK;
+    }
+    TRY_TO(done, NEW(f->ctx, &a, (int64_t)k * k, "eigenvalues"));
+    TRY_TO(done, NEW(f->ctx, &values, k, "eigenvalues"));
+    TRY_TO(done, NEW(f->ctx, &vectors, (int64_t)k * k, "eigenvalues"));
+    memcpy(a, m, sizeof *m * (size_t)k * (size_t)k);
+    frgi_eigen(k, a, values, vectors);
+    memset(m, 0, sizeof *m * (size_t)k * (size_t)k);
+    for (int l = 0; l < k; l++) {
+        for (int i = 0; i < k && values[l] > 0; i++) {
+            for (int j = 0; j < k; j++) {
+                m[i * k + j] += values[l] * vectors[l * k + i] * vectors[l * k + j];
+            }
+        }
+    }
+    w->v->v.projected = 1;
+    frgi_warn(f->ctx, W_PSD, "vcov '%s'", w->v->request.spec);
+done:
+    DROP(f->ctx, &a);
+    DROP(f->ctx, &values);
+    DROP(f->ctx, &vectors);
+    return status;
+}
+
+/** b' V^-1 b / k of the coefficients but the intercept; NaN where V is singular. */
+static frg_status wald(work *w)
+{
+    const frg_fe *const f = w->f;
+    const int k = f->k, m = k - f->ones;
+    double *inverse;
+    w->v->v.wald_f = (double)NAN;
+    if (m == 0) {
+        return FRG_OK;
+    }
+    TRY(NEW(f->ctx, &inverse, (int64_t)m * m, "a covariance"));
+    bool sound = true; /* scaled to correlations, as the units of the coefficients differ */
+    for (int i = 0; i < m; i++) {
+        sound &= w->v->matrix[(i + f->ones) * k + i + f->ones] > 0;
+    }
+    for (int i = 0; i < m && sound; i++) {
+        for (int j = 0; j < m; j++) {
+            const int a = i + f->ones, b = j + f->ones;
+            inverse[i * m + j] = w->v->matrix[a * k + b] / sqrt(w->v->matrix[a * k + a]) /
+                                 sqrt(w->v->matrix[b * k + b]);
+        }
+    }
+    if (sound && frgi_inverse(m, inverse)) {
+        double sum = 0;
+        for (int i = 0; i < m; i++) {
+            for (int j = 0; j < m; j++) {
+                sum += w->v->coefficients[i + f->ones].statistic * inverse[i * m + j] *
+                       w->v->coefficients[j + f->ones].statistic;
+            }
+        }
+        w->v->v.wald_f = sum / m;
+    }
+    DROP(f->ctx, &inverse);
+    return FRG_OK;
+}
+
+static void tabulate(const work *w)
+{
+    const frg_fe *const f = w->f;
+    const double df = w->v->v.df_t, quantile = frgi_t_quantile(0.5 + 0.5 * f->options.level, df);
+    for (int j = 0; j < f->k; j++) {
+        const double b = f->b[j], error = sqrt(w->v->matrix[j * f->k + j]);
+        w->v->coefficients[j] = (frg_coefficient){.term = frgi_fe_term(f, f->column_of[j]),
+                                                  .estimate = b,
+                                                  .std_error = error,
+                                                  .statistic = b / error,
+                                                  .p_value = frgi_t_two_sided(b / error, df),
+                                                  .conf_low = b - quantile * error,
+                                                  .conf_high = b + quantile * error};
+    }
+}
+
+static void describe(const work *w, double K)
+{
+    static const char *const types[] = {"iid", "hc1", "cluster"};
+    frgi_vcov *const v = w->v;
+    const double left = fmax(w->f->frame.count - K, 1);
+    print_ssc(&v->ssc, v->ssc_text, sizeof v->ssc_text);
+    v->v.spec = v->request.spec;
+    v->v.type = types[v->request.type];
+    v->v.n_clusters = v->request.n;
+    for (int k = 0; k < v->request.n; k++) {
+        v->v.cluster_name[k] = v->request.names[k];
+        v->v.cluster_count[k] = w->groups[k];
+    }
+    v->v.df_t = v->request.n && v->ssc.t_min ? (double)w->least - 1 : left;
+    v->v.k = (int64_t)K;
+    v->v.ssc = v->ssc_text;
+    v->v.matrix = v->matrix;
+    v->v.coefficients = v->coefficients;
+}
+
+static frg_status compute(work *w)
+{
+    frg_fe *const f = w->f;
+    frgi_vcov *const v = w->v;
+    const int64_t k = f->k;
+    const double n = f->frame.count;
+    double K;
+    TRY(encode_clusters(w));
+    TRY(count_parameters(w, &K));
+    if (v->ssc.adj && n - K <= 0 && k > 0) {
+        FAIL(f->ctx, E_DF, "vcov '%s': %lld parameters (K, fixef=%s) for n = %lld", v->request.spec,
+             (long long)K,
+             v->ssc.fixef == SSC_NONE   ? "none"
+             : v->ssc.fixef == SSC_FULL ? "full"
+                                        : "nonnested",
+             (long long)n);
+    }
+    TRY(NEW(f->ctx, &v->matrix, k * k, "a covariance"));
+    TRY(NEW(f->ctx, &v->coefficients, k, "coefficients"));
+    TRY(NEW0(f->ctx, &w->meat, k * k, "a covariance"));
+    describe(w, K);
+    const double adjust = v->ssc.adj ? (n - 1) / (n - K) : 1;
+    if (v->request.type == VCOV_IID) {
+        for (int64_t i = 0; i < k * k; i++) {
+            v->matrix[i] = f->result.rss / (n - 1) * adjust * f->bread[i];
+        }
+    } else {
+        TRY(NEW(f->ctx, &w->scores, f->frame.n, "scores"));
+        TRY(v->request.type == VCOV_HC1 ? add_rows(w) : add_clusters(w));
+        TRY(sandwich(f, f->bread, w->meat, adjust, v->matrix));
+    }
+    if (f->ones) {
+        shift_intercept(f, v->matrix);
+    }
+    TRY(project(w));
+    tabulate(w);
+    return wald(w);
+}
+
+frg_status frgi_vcov_create(frgi_vcov **out, frg_fe *f, frgi_vcov_request *request,
+                            const frgi_ssc *ssc)
+{
+    work w = {.f = f};
+    frg_status status;
+    TRY_TO(done, NEW0(f->ctx, &w.v, 1, "a covariance"));
+    w.v->request = *request;
+    *request = (frgi_vcov_request){0};
+    w.v->ssc = *ssc;
+    if (w.v->request.type == VCOV_IID && f->options.weights_kind == FRG_WEIGHTS_PROBABILITY &&
+        f->frame.weights) {
+        w.v->request.type = VCOV_HC1; /* sampling weights have no iid errors; the type says so */
+    }
+    status = compute(&w);
+done:
+    DROP(f->ctx, &w.own);
+    DROP(f->ctx, &w.scores);
+    DROP(f->ctx, &w.meat);
+    if (status < 0) {
+        frgi_vcov_request_destroy(request, f->ctx);
+        frgi_vcov_destroy(w.v, f->ctx);
+        return status;
+    }
+    *out = w.v;
+    return FRG_OK;
+}
+
+void frgi_vcov_destroy(frgi_vcov *v, frg_context *ctx)
+{
+    if (v) {
+        frgi_vcov_request_destroy(&v->request, ctx);
+        DROP(ctx, &v->matrix);
+        DROP(ctx, &v->coefficients);
+        DROP(ctx, &v);
+    }
+}
+
+frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc, const frg_fe_vcov **out)
+{
+    if (!f) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(f->ctx, spec && out, "frg_fe_vcov_add takes a spec and a place for the result");
+    frgi_ssc rule = f->ssc;
+    frgi_vcov_request request;
+    frgi_vcov *v;
+    if (ssc) {
+        TRY(frgi_ssc_parse(&rule, f->ctx, ssc));
+    }
+    TRY(frgi_vcov_request_create(&request, f->ctx, spec, f->table));
+    TRY(frgi_vcov_create(&v, f, &request, &rule));
+    v->next = f->vcovs;
+    f->vcovs = v;
+    *out = &v->v;
+    return FRG_OK;
+}

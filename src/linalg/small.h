@@ -1,0 +1,22 @@
+/* small.h - dense symmetric matrices of a few to a few hundred rows: Cholesky with named drops, eigenvalues. */
+#ifndef FRGI_SMALL_H
+#define FRGI_SMALL_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+/** a (k x k, row-major, symmetric, unit diagonal or nearly so) <- its Cholesky rows, in order, without
+ *  pivoting.  Row j is dropped (kept[j] = 0) when its remaining diagonal is below tol: then a[j][i] holds its
+ *  projections on the kept rows before it and a[j][j] the remainder.  Returns the number kept. */
+int frgi_cholesky_keep(int k, double *a, double tol, unsigned char *kept);
+/** x <- the coefficients of a dropped row j on the kept rows i < j (0 for others): L' x = a[j]. */
+void frgi_cholesky_relation(int k, const double *a, const unsigned char *kept, int j, double *x);
+
+/** a (k x k, row-major) <- its inverse, for a positive definite; false, a spoilt, where it is not. */
+bool frgi_inverse(int k, double *a);
+/** Eigenvalues and eigenvectors (rows of v) of the symmetric a, which is spoilt, by Jacobi's rotations. */
+void frgi_eigen(int k, double *a, double *values, double *v);
+
+#pragma GCC visibility pop
+#endif
