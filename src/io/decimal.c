@@ -5,7 +5,7 @@
  * again and again is exact, and 357 bits are left at q = -342.  Where 5^-q < 2^64 (q >= -27) the kept
  * value is rounded up, so that exact halves come out as the test for ties expects them.
  *
- * References: Clinger, PLDI 1990; Lemire, Software: Practice and Experience 51 (2021) 1700.
+ * Reference: Lemire, Software: Practice and Experience 51 (2021) 1700.
  */
 #include "io/decimal.h"
 

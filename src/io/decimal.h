@@ -1,10 +1,9 @@
 /* decimal.h - decimal text to double, correctly rounded.
  *
- * A number is w * 10^q with an integer w < 2^64.  Two fast ways, then an exact one:
- *  1. w <= 2^53 and |q| <= 22: one rounding of two exact doubles (Clinger 1990).
- *  2. Multiply w by the first 128 bits of 5^q and round the product; it decides all but a handful of
- *     inputs (Lemire, "Number Parsing at a Gigabyte per Second", 2021, section 5-9).
- *  3. strtod_l in the C locale for what is left, and for more than 19 digits where w and w + 1 differ.
+ * A number is w * 10^q with an integer w < 2^64: multiply w by the first 128 bits of 5^q and round the
+ * product.  That decides all but a handful of inputs (Lemire, "Number Parsing at a Gigabyte per Second",
+ * 2021, sections 5 to 9).  What is left, and numbers of more than 19 digits where w and w + 1 differ, goes
+ * to strtod_l in the C locale.
  */
 #ifndef FRGI_DECIMAL_H
 #define FRGI_DECIMAL_H
@@ -39,13 +38,6 @@ bool frgi_decimal_parse(const frgi_decimal *d, const char *s, const char *e, dou
 /** *out = w * 10^q rounded to nearest, ties to even; false where 128 bits do not decide. */
 static inline bool frgi_decimal_scale(const frgi_power *power, uint64_t w, int64_t q, double *out)
 {
-    static const double ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (w <= (uint64_t)1 << 53 && q >= -22 && q <= 22) {
-        *out = q < 0 ? (double)w / ten[-q] : (double)w * ten[q];
-        return true;
-    }
     if (w == 0 || q < FRGI_POWER_MIN) {
         *out = 0;
         return true;
@@ -112,22 +104,28 @@ static inline uint64_t frgi_eight_digits(uint64_t x)
            32;
 }
 
-/** Reads the k digits at p, 1 <= k <= 8; 8 bytes must be readable.  UINT64_MAX if one is no digit. */
-static inline uint64_t frgi_digits(const char *p, int64_t k)
+/** Reads the k digits in front of `end`, 0 <= k <= 8; the 8 bytes there must be readable.  False if one is
+ *  no digit. */
+static inline bool frgi_digits(const char *end, int64_t k, uint64_t *value)
 {
-    const uint64_t zeros = 0x3030303030303030, shift = (uint64_t)(64 - 8 * k);
+    static const uint64_t keep[9] = {0,
+                                     0xff00000000000000,
+                                     0xffff000000000000,
+                                     0xffffff0000000000,
+                                     0xffffffff00000000,
+                                     0xffffffffff000000,
+                                     0xffffffffffff0000,
+                                     0xffffffffffffff00,
+                                     0xffffffffffffffff};
+    const uint64_t zeros = 0x3030303030303030, high = 0xf0f0f0f0f0f0f0f0;
     uint64_t x;
-    memcpy(&x, p, 8);
+    memcpy(&x, end - 8, 8);
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     x = __builtin_bswap64(x);
 #endif
-    x = (x << shift) |
-        (zeros & (((uint64_t)1 << shift) - 1)); /* leading zeros up to eight digits */
-    const uint64_t high = 0xf0f0f0f0f0f0f0f0;
-    if (((x & high) | (((x + 0x0606060606060606) & high) >> 4)) != 0x3333333333333333) {
-        return UINT64_MAX;
-    }
-    return frgi_eight_digits(x - zeros);
+    x = (x & keep[k]) | (zeros & ~keep[k]); /* leading zeros up to eight digits */
+    *value = frgi_eight_digits(x - zeros);
+    return ((x & high) | (((x + 0x0606060606060606) & high) >> 4)) == 0x3333333333333333;
 }
 
 #pragma GCC visibility pop
