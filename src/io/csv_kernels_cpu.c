@@ -302,11 +302,11 @@ static inline bool plain_number(const frgi_power *power, const char *s, const ch
     const bool negative = *s == '-';
     s += negative;
     const int64_t n = e - s, point = find_point(s);
-    if (n < 1 || n > 19 + (point < n)) {
+    const bool decimal = point < n && point < 16; /* behind n it belongs to another cell */
+    if (n < 1 || n > 19 + decimal) {
         return false;
     }
-    /* an integer is all fraction, times 10^0; a point that was found behind it belongs to another cell */
-    const bool decimal = point < n;
+    /* an integer is all fraction, times 10^0 */
     const int64_t whole = decimal ? point : 0, fraction = decimal ? n - point - 1 : n;
     uint64_t a, b;
     const bool fine = sixteen_digits(s + whole, whole, &a) & nineteen_digits(e, fraction, &b);
