@@ -127,6 +127,7 @@ if [ -n "$full" ]; then
     [ -f "$archer" ] || archer=/usr/lib/llvm-14/lib/libarcher.so
     OMP_TOOL_LIBRARIES=$archer
     export OMP_TOOL_LIBRARIES
+    run "planted race (tsan)" 60 sh "$root/tests/build/planted_race.sh"
     FOURGE_TEST_SIZE=tiny
     export FOURGE_TEST_SIZE
     run_programs "$root/build-tsan" 300 " (tsan)" --threads 4
