@@ -17,12 +17,12 @@ typedef struct {
     size_t bytes; /* the caller's */
 } block;
 
-/** Blocks of several huge pages are aligned to them and advised: the first touch of a fresh 24 MB buffer
+/** Blocks of a huge page and more are aligned to it and advised: the first touch of a fresh 24 MB buffer
  *  costs 6.6 ms with 4 KB pages and 1.1 ms with huge ones. */
 static void *system_alloc(size_t bytes, void *user)
 {
     (void)user;
-    const size_t align = bytes >= 2 * (size_t)HUGE_PAGE ? HUGE_PAGE : ALIGN;
+    const size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGN;
     if (bytes > SIZE_MAX - align) {
         return NULL;
     }

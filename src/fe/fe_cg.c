@@ -118,7 +118,7 @@ static int at_target(const fe_cg_target *t, double energy, double gradient, doub
            sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
 }
 
-/** Smallest eigenvalue of the Lanczos matrix
+/** Smallest eigenvalue above the rounding of the Lanczos matrix (S is singular: rounding lets its null space in)
  *      T_jj = 1/alpha_j + beta_(j-1)/alpha_(j-1),   T_(j,j+1) = sqrt(beta_j)/alpha_j
  *  by bisection on the signs of the pivots of T - t I. */
 static double smallest_ritz(const double *history, int lanes, int lane, int64_t steps)

@@ -45,6 +45,7 @@ struct frg_demean {
     double *refined_unit;              /* n_units: the units' part of a refinement */
     double *left;                      /* n_coef: what a refinement starts from */
     block_effects *blocks;
+    frg_demean_column *reports; /* p */
     double setup_seconds;
 };
 
@@ -191,6 +192,7 @@ static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
     }
     d->refined_unit = TAKE(a, double, g->n_units);
     d->left = TAKE(a, double, g->n_coef);
+    d->reports = TAKE(a, frg_demean_column, p);
 }
 
 static frg_status prepare_run(frg_demean *d, int64_t p)
@@ -421,7 +423,8 @@ static void refine(run *r, const block_effects *b, int k, column_state *state, d
     for (int64_t l = 0; l < g->n_coef; l++) {
         left[l] = s[l * lanes + k];
     }
-    int escalate = report->converged;
+    const bool may_escalate = d->opts.method == FRG_FE_AUTO;
+    int escalate = may_escalate && report->converged;
     for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && !accepted(d, report);
          round++) {
         const double before = report->gradient;
@@ -442,7 +445,7 @@ static void refine(run *r, const block_effects *b, int k, column_state *state, d
         double error;
         frgi_fe_ladder_error(d->ladder, w, left, &state->lambda, &error);
         judge(d, state, &audit, 0, left, 1, error, report);
-        escalate = report->gradient > 0.5 * before || report->converged;
+        escalate = may_escalate && (report->gradient > 0.5 * before || report->converged);
     }
 }
 
@@ -540,14 +543,13 @@ frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean
     frgi_run_begins(d->ctx);
     frg_info summary = {
         .objective = (double)NAN, .setup_seconds = d->setup_seconds, .device_name = "cpu"};
-    frg_demean_column *reports = NULL;
     run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
     frg_status status;
     TRY_TO(done, check_run(d, &in, &out));
     const int64_t p = in.shape[1];
     TRY_TO(done, prepare_run(d, p));
-    TRY_TO(done, NEW0(d->ctx, &reports, p, "column reports"));
-    r.columns = reports;
+    memset(d->reports, 0, (size_t)p * sizeof *d->reports);
+    frg_demean_column *reports = r.columns = d->reports;
     if (d->rows.n > 0) {
         for (int i = 0; i < d->n_blocks; i++) {
             TRY_TO(done, run_block(&r, &d->blocks[i]));
@@ -564,7 +566,6 @@ frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean
         memcpy(columns, reports, (size_t)p * sizeof *columns);
     }
 done:
-    DROP(d->ctx, &reports);
     summary.status = status;
     summary.solve_seconds = frgi_seconds() - began;
     summary.peak_bytes = frg_peak_bytes(d->ctx);

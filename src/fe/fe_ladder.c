@@ -44,6 +44,7 @@ struct fe_ladder {
     frgi_ac *ac;
     double *ones;    /* Jacobi turned off */
     double *scratch; /* of a factor's solves */
+    size_t scratch_doubles;
     rung used;
 };
 
@@ -93,6 +94,12 @@ size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o)
     return o->fill_cap > 0 ? o->fill_cap : frgi_memory_allowed(ctx) / 4;
 }
 
+/** Did the call fail on fill_cap, rather than on memory that could not be had? */
+static bool too_big(const frg_context *ctx, frg_status status)
+{
+    return status < 0 && strcmp(frg_error_code(ctx), frg_error_catalogue(E_TOO_BIG - 1)->code) == 0;
+}
+
 /** Assembles S unless it is there; a matrix over the cap is no failure but a rung that is missing. */
 static frg_status build_schur(fe_ladder *l, frg_context *ctx)
 {
@@ -105,15 +112,20 @@ static frg_status build_schur(fe_ladder *l, frg_context *ctx)
         return FRG_OK;
     }
     const frg_status status = frgi_fe_schur_create(&l->schur, ctx, l->g, cap);
-    l->refused =
-        status < 0 && strcmp(frg_error_code(ctx), frg_error_catalogue(E_TOO_BIG - 1)->code) == 0;
+    l->refused = too_big(ctx, status);
     return l->refused ? FRG_OK : status;
 }
 
+/** Scratch for the factors' solves; two factors share the larger. */
 static frg_status need_scratch(fe_ladder *l, frg_context *ctx, size_t doubles)
 {
-    DROP(ctx, &l->scratch);
-    return NEW(ctx, &l->scratch, doubles, "scratch of the factor");
+    if (doubles > l->scratch_doubles) {
+        DROP(ctx, &l->scratch);
+        l->scratch_doubles = 0;
+        TRY(NEW(ctx, &l->scratch, doubles, "scratch of the factor"));
+        l->scratch_doubles = doubles;
+    }
+    return FRG_OK;
 }
 
 static frg_status analyse(fe_ladder *l, frg_context *ctx, double seconds_to_beat)
@@ -128,6 +140,11 @@ static frg_status analyse(fe_ladder *l, frg_context *ctx, double seconds_to_beat
     o.amd_max_nnz = entries < (double)o.amd_max_nnz ? (int64_t)entries : o.amd_max_nnz;
     const frgi_symmetric s = frgi_fe_schur_view(&l->schur);
     return frgi_direct_analyse(&l->direct, ctx, &s, l->schur.border, l->schur.n_border, &o);
+}
+
+static double factor_seconds(const fe_ladder *l)
+{
+    return frgi_direct_costs(l->direct, frgi_direct_chosen(l->direct)).seconds;
 }
 
 static frg_status build_factor(fe_ladder *l, frg_context *ctx)
@@ -186,9 +203,16 @@ static frg_status build_ac(fe_ladder *l, frg_context *ctx)
     frgi_ac_opts o;
     frgi_ac_defaults(&o);
     o.seed = frg_seed(ctx);
-    TRY_TO(done, frgi_ac_create(&l->ac, ctx, &blocks, &o));
-    if (l->ac) {
-        TRY_TO(done, need_scratch(l, ctx, frgi_ac_scratch(l->ac, FE_MAX_LANES)));
+    frgi_ac *ac;
+    TRY_TO(done, frgi_ac_create(&ac, ctx, &blocks, &o));
+    if (ac) {
+        const frg_status room = need_scratch(l, ctx, frgi_ac_scratch(ac, FE_MAX_LANES));
+        if (room < 0) {
+            frgi_ac_destroy(ac);
+            ac = NULL;
+        }
+        status = room < 0 ? room : status;
+        l->ac = ac;
     }
 done:
     DROP(ctx, &starts);
@@ -234,12 +258,12 @@ static void apply_ac(const void *data, int lanes, const double *r, double *z)
     frgi_ac_apply(p->l->ac, lanes, r, z, p->l->scratch);
 }
 
-static const double *jacobi(const fe_ladder *l)
+static const double *jacobi(const fe_ladder *l, rung which)
 {
     if (l->ones) {
         return l->ones;
     }
-    return l->schur.n > 0 ? l->schur.inverse_diag : l->g->level_inverse;
+    return which == RUNG_ROWS ? l->g->level_inverse : l->schur.inverse_diag;
 }
 
 /** Conjugate gradients on one of the operators, from w->cg.r, added to w->answer. */
@@ -252,7 +276,7 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
         .n = l->g->n_coef,
         .times = which == RUNG_ROWS ? times_rows : times_schur,
         .data = &p,
-        .inverse_diag = which == RUNG_ROWS && !l->ones ? l->g->level_inverse : jacobi(l),
+        .inverse_diag = jacobi(l, which),
         .precondition = which == RUNG_AC ? apply_ac : NULL,
         .precondition_data = &p,
         .level_inverse = l->g->level_inverse,
@@ -303,7 +327,7 @@ static frg_status probe(fe_ladder *l, frg_context *ctx, const fe_block_work *sin
     const fe_system s = {.n = n,
                          .times = times_schur,
                          .data = &p,
-                         .inverse_diag = jacobi(l),
+                         .inverse_diag = jacobi(l, RUNG_EXPLICIT),
                          .level_inverse = l->g->level_inverse};
     const frg_status status = frgi_fe_cg_run(ctx, &s, frgi_fe_coef_ops(l->isa, 0), &single->cg, 1,
                                              PROBE_STEPS, "probe", &never, &column);
@@ -312,60 +336,69 @@ static frg_status probe(fe_ladder *l, frg_context *ctx, const fe_block_work *sin
     return status;
 }
 
-/** Which rung serves the assembled S: few steps -> gradients; a factor that costs less -> direct; many
+/** Gradients or a factor for the assembled S?  An envelope that costs less than a few gradient steps needs
+ *  no probe.  Otherwise: few steps -> gradients; a factor that costs less than the steps -> direct; many
  *  steps -> the approximate factor. */
-static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *single, int escalate)
+static frg_status weigh_rungs(fe_ladder *l, frg_context *ctx, const fe_block_work *single)
 {
-    if (l->chosen && escalate == 0) {
+    const double step = (double)l->schur.starts[l->schur.n] * 4 * SECONDS_PER_ENTRY;
+    frg_status status = analyse(l, ctx, 0);
+    if (status != FRG_OK && !too_big(ctx, status)) {
+        return status;
+    }
+    if (status == FRG_OK && factor_seconds(l) < FEW_STEPS * step) {
+        l->choice = RUNG_DIRECT;
         return FRG_OK;
     }
-    const double entries = (double)l->schur.starts[l->schur.n];
-    double steps = INFINITY;
+    double steps;
+    status = probe(l, ctx, single, &steps);
+    if (status != FRG_OK) {
+        return status;
+    }
+    l->choice = steps > MANY_STEPS ? RUNG_AC : RUNG_EXPLICIT;
+    if (steps <= FEW_STEPS) {
+        return FRG_OK;
+    }
+    frgi_direct_destroy(l->direct);
+    l->direct = NULL;
+    status = analyse(l, ctx, steps * step);
+    if (status == FRG_OK && factor_seconds(l) < steps * step) {
+        l->choice = RUNG_DIRECT;
+    }
+    return too_big(ctx, status) ? FRG_OK : status;
+}
+
+/** Fixes the rung that serves the assembled S, once for the plan. */
+static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *single)
+{
+    if (l->chosen) {
+        return FRG_OK;
+    }
     if (l->opts.precond == FRG_FE_PRECOND_AC) {
         l->choice = RUNG_AC;
-    } else if (l->opts.method == FRG_FE_DIRECT || escalate > 0) {
+    } else if (l->opts.method == FRG_FE_DIRECT) {
         l->choice = RUNG_DIRECT;
     } else if (l->opts.precond != FRG_FE_PRECOND_AUTO) {
         l->choice = RUNG_EXPLICIT;
     } else {
-        const frg_status status = probe(l, ctx, single, &steps);
+        const frg_status status = weigh_rungs(l, ctx, single);
         if (status != FRG_OK) {
             return status;
         }
-        const double cost = steps * entries * 4 * SECONDS_PER_ENTRY;
-        l->choice = steps > MANY_STEPS ? RUNG_AC : RUNG_EXPLICIT;
-        if (steps > FEW_STEPS) {
-            const frg_status analysed = analyse(l, ctx, cost);
-            if (analysed == FRG_OK) {
-                const frgi_direct_cost c =
-                    frgi_direct_costs(l->direct, frgi_direct_chosen(l->direct));
-                l->choice = c.seconds < cost ? RUNG_DIRECT : l->choice;
-            } else if (analysed != FRG_NO_MEMORY) {
-                return analysed;
-            }
-        }
-    }
-    if (l->choice == RUNG_DIRECT) {
-        TRY(build_factor(l, ctx));
-    } else if (l->choice == RUNG_AC) {
-        TRY(build_ac(l, ctx));
     }
     l->chosen = true;
     return FRG_OK;
 }
 
-/** Where the climb begins. */
-static rung first_rung(fe_ladder *l, int escalate)
+/** Does the climb begin above the rows? */
+static bool skips_rows(fe_ladder *l, int escalate)
 {
     if (l->products < 0) {
         l->products = frgi_fe_schur_estimate(l->g, frg_seed(l->ctx));
     }
-    const bool forced = l->opts.method == FRG_FE_DIRECT || l->opts.precond == FRG_FE_PRECOND_AC;
-    const bool cheap = l->products <= CHEAP_PRODUCTS * (double)l->g->n;
-    if (l->opts.method == FRG_FE_CG && !forced) {
-        return RUNG_ROWS;
-    }
-    return forced || cheap || escalate > 0 || l->schur.n > 0 ? RUNG_EXPLICIT : RUNG_ROWS;
+    return l->opts.method == FRG_FE_DIRECT || l->opts.precond == FRG_FE_PRECOND_AC ||
+           escalate > 0 ||
+           (l->opts.method != FRG_FE_CG && l->products <= CHEAP_PRODUCTS * (double)l->g->n);
 }
 
 /** The columns that are done leave the right-hand side; returns how many go on. */
@@ -395,19 +428,29 @@ static frg_status climb(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
     if (shared) {
         memcpy(w->cg.z, w->cg.r, bytes);
     }
-    const frg_status status = choose(l, ctx, single, escalate);
+    const frg_status status = choose(l, ctx, single);
     if (shared) {
         memcpy(w->cg.r, w->cg.z, bytes);
     }
     if (status != FRG_OK) {
         return status;
     }
-    l->used = l->choice;
-    if (l->choice == RUNG_DIRECT) {
+    l->used = escalate > 0 ? RUNG_DIRECT : l->choice;
+    if (l->used == RUNG_DIRECT) {
+        const frg_status built = build_factor(l, ctx);
+        if (built != FRG_OK) {
+            return built;
+        }
         solve_direct(l, w, column);
         return FRG_OK;
     }
-    return gradients(l, ctx, l->choice, w, l->opts.max_iter, target, column);
+    if (l->used == RUNG_AC) {
+        const frg_status built = build_ac(l, ctx);
+        if (built != FRG_OK) {
+            return built;
+        }
+    }
+    return gradients(l, ctx, l->used, w, l->opts.max_iter, target, column);
 }
 
 frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
@@ -427,7 +470,7 @@ frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_w
         }
     }
 
-    if (first_rung(l, escalate) == RUNG_ROWS) {
+    if (!skips_rows(l, escalate)) {
         const bool further =
             l->opts.method != FRG_FE_CG && l->products <= WORTH_PRODUCTS * (double)l->g->n;
         const int64_t steps =
@@ -461,13 +504,13 @@ void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const doub
     const int64_t length = l->g->n_coef * lanes;
     const product p = {l, &w->rows, w->kind};
     double *z = w->cg.z;
-    if (l->factored) {
+    if (l->used == RUNG_DIRECT) {
         memcpy(z, s, (size_t)length * sizeof(double));
         frgi_direct_solve(l->direct, lanes, z, l->scratch);
     } else if (l->used == RUNG_AC) {
         apply_ac(&p, lanes, s, z);
     } else {
-        const double *d = l->used == RUNG_ROWS && !l->ones ? l->g->level_inverse : jacobi(l);
+        const double *d = jacobi(l, l->used);
         for (int64_t j = 0; j < length; j++) {
             z[j] = s[j] * d[j / lanes];
         }
@@ -477,7 +520,7 @@ void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const doub
         for (int64_t i = 0; i < l->g->n_coef; i++) {
             sum += s[i * lanes + k] * z[i * lanes + k];
         }
-        error[k] = l->factored ? sum : sum / lambda[k];
+        error[k] = l->used == RUNG_DIRECT ? sum : sum / lambda[k];
     }
 }
 

@@ -9,6 +9,8 @@
  */
 #include "fe/fe_schur.h"
 
+#include <math.h>
+#include <omp.h>
 #include <string.h>
 
 enum { SAMPLE = 512, BORDER_LEVELS = 256, MAX_STRIP_COPIES_BYTES = 64 << 20 };
@@ -99,8 +101,9 @@ static unit_hash hash_unit(const split *s, int64_t u)
             memcpy(&bits, &g->weight[i], sizeof bits);
             key = mix(key) ^ bits;
         }
-        h.a += mix(key);
-        h.b += mix(key ^ UINT64_C(0x9E3779B97F4A7C15));
+        const uint64_t x = mix(key);
+        h.a += x;
+        h.b += (x ^ x >> 29) * UINT64_C(0x9E3779B97F4A7C15);
     }
     return h;
 }
@@ -237,6 +240,7 @@ typedef struct {
     int64_t *start; /* classes + 1: members */
     member *members;
     double *factor;       /* times / N_u by class */
+    double *mass;         /* N_u by class */
     int64_t *level_start; /* n_coef + 1 */
     int32_t *level_class; /* classes of each level, ascending */
 } incidence;
@@ -248,6 +252,7 @@ static void incidence_destroy(frg_context *ctx, incidence *m)
     DROP(ctx, &m->start);
     DROP(ctx, &m->members);
     DROP(ctx, &m->factor);
+    DROP(ctx, &m->mass);
     DROP(ctx, &m->level_start);
     DROP(ctx, &m->level_class);
 }
@@ -273,6 +278,16 @@ static int64_t list_members(const split *s, int64_t unit, int64_t tag, int64_t *
     return count;
 }
 
+/** N_u, added in the order in which a level's count is: a level on all rows has exactly this count. */
+static double unit_mass(const fe_rows *g, int64_t unit)
+{
+    double mass = 0;
+    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+        mass += g->weight ? g->weight[i] : 1;
+    }
+    return mass;
+}
+
 static frg_status list_classes(frg_context *ctx, const split *s, incidence *m)
 {
     const fe_rows *g = s->g;
@@ -288,11 +303,13 @@ static frg_status list_classes(frg_context *ctx, const split *s, incidence *m)
     TRY_TO(done, NEW(ctx, &place, g->n_coef, "markers"));
     TRY_TO(done, NEW(ctx, &m->start, m->classes.n + 1, "class starts"));
     TRY_TO(done, NEW(ctx, &m->factor, m->classes.n, "class factors"));
+    TRY_TO(done, NEW(ctx, &m->mass, m->classes.n, "class factors"));
     TRY_TO(done, NEW(ctx, &m->members, room, "class members"));
     TRY_TO(done, NEW0(ctx, &m->level_start, g->n_coef + 1, "classes of levels"));
     for (int64_t c = 0; c < m->classes.n; c++) {
         m->start[c] = used;
         m->factor[c] = m->classes.times[c] * g->unit_inverse[m->classes.unit[c]];
+        m->mass[c] = unit_mass(g, m->classes.unit[c]);
         used += list_members(s, m->classes.unit[c], c + 1, seen, place, m->members + used);
     }
     m->start[m->classes.n] = used;
@@ -369,7 +386,7 @@ static void gather_row(const split *s, const incidence *m, accumulator *a, int32
     add_entry(a, level, level, 0);
     for (int64_t k = m->level_start[level]; k < m->level_start[level + 1]; k++) {
         const int64_t c = m->level_class[k];
-        const double mine = count_of(m, c, level), mass = m->classes.times[c] / m->factor[c];
+        const double mine = count_of(m, c, level), mass = m->mass[c];
         for (int64_t j = m->start[c]; j < m->start[c + 1]; j++) {
             const member *o = &m->members[j];
             add_entry(a, level, o->level,
@@ -406,120 +423,160 @@ typedef struct {
     double *block; /* T x T */
 } border_sums;
 
-/** A run of units that share the pattern of small levels: t holds its counts. */
+/** The pattern of the units in hand: their small levels row by row, and as counts. */
 typedef struct {
-    double *t;     /* T */
-    int32_t *list; /* the pattern: small levels of the rows, in order */
-    int64_t rows;
-    double inverse; /* sum of 1 / N_u over the run */
-} pattern_run;
-
-static void flush_run(const split *s, pattern_run *p, double *block)
-{
-    const int64_t t = s->width;
-    for (int64_t i = 0; i < t && p->inverse > 0; i++) {
-        for (int64_t j = 0; p->t[i] != 0 && j < t; j++) {
-            block[i * t + j] -= p->inverse * p->t[i] * p->t[j];
-        }
-    }
-    p->inverse = 0;
-}
+    double *t;           /* T: counts t_u */
+    const int32_t *rows; /* of the unit that set it */
+    int64_t n;
+    double inverse; /* sum of 1 / N_u over the units that shared it */
+    double *lump;   /* n_coef: sum of c_u / N_u over them; NULL: strips are updated row by row */
+} pattern;
 
 static inline int64_t small_level(const split *s, const int32_t *index, int q)
 {
     return index[s->small[q]] + s->small_offset[q];
 }
 
-/** Does unit u show the same small levels (and weights) as the run?  If not, the run is closed and u's own
- *  pattern becomes the run's. */
-static void follow_pattern(const split *s, int64_t u, pattern_run *p, double *block)
+/** Do the rows of unit u show the small levels of the pattern?  Weights make every unit its own. */
+static bool same_pattern(const split *s, int64_t u, const pattern *p)
 {
     const fe_rows *g = s->g;
-    const int64_t begin = g->unit_start[u], rows = g->unit_start[u + 1] - begin;
-    bool same = rows == p->rows && !g->weight;
-    for (int64_t i = 0; same && i < rows; i++) {
-        for (int q = 0; same && q < s->n_small; q++) {
-            same = p->list[i * s->n_small + q] == g->index[(begin + i) * g->n_rest + s->small[q]];
+    const int64_t begin = g->unit_start[u], n = g->unit_start[u + 1] - begin;
+    const int32_t *index = g->index + begin * g->n_rest;
+    bool same = n == p->n && !g->weight;
+    for (int q = 0; same && q < s->n_small; q++) {
+        for (int64_t i = 0; same && i < n; i++) {
+            same = p->rows[i * g->n_rest + s->small[q]] == index[i * g->n_rest + s->small[q]];
         }
     }
-    if (same) {
-        return;
-    }
-    flush_run(s, p, block);
-    memset(p->t, 0, (size_t)s->width * sizeof *p->t);
-    for (int64_t i = 0; i < rows; i++) {
-        const int32_t *index = g->index + (begin + i) * g->n_rest;
-        for (int q = 0; q < s->n_small; q++) {
-            p->list[i * s->n_small + q] = index[s->small[q]];
-            p->t[small_level(s, index, q)] += g->weight ? g->weight[begin + i] : 1;
-        }
-    }
-    p->rows = rows;
+    return same;
 }
 
-static void border_of_units(const split *s, int64_t first, int64_t last, pattern_run *p,
+static void set_pattern(const split *s, int64_t u, pattern *p)
+{
+    const fe_rows *g = s->g;
+    p->rows = g->index + g->unit_start[u] * g->n_rest;
+    p->n = g->unit_start[u + 1] - g->unit_start[u];
+    p->inverse = 0;
+    memset(p->t, 0, (size_t)s->width * sizeof *p->t);
+    for (int64_t i = 0; i < p->n; i++) {
+        for (int q = 0; q < s->n_small; q++) {
+            p->t[small_level(s, p->rows + i * g->n_rest, q)] +=
+                g->weight ? g->weight[g->unit_start[u] + i] : 1;
+        }
+    }
+}
+
+/** Takes - sum_u t_u t_u' / N_u into the block and - sum_u c_u t_u' / N_u into the strips. */
+static void close_pattern(const split *s, pattern *p, border_sums *b)
+{
+    const int64_t t = s->width;
+    for (int64_t i = 0; i < t; i++) {
+        for (int64_t j = 0; p->t[i] != 0 && j < t; j++) {
+            b->block[i * t + j] -= p->inverse * p->t[i] * p->t[j];
+        }
+    }
+    for (int64_t l = 0; p->lump && l < s->g->n_coef; l++) {
+        const double c = p->lump[l];
+        for (int64_t j = 0; c != 0 && j < t; j++) {
+            b->strip[l * t + j] -= c * p->t[j];
+        }
+        p->lump[l] = 0;
+    }
+}
+
+static int64_t count_patterns(const split *s, int64_t first, int64_t last)
+{
+    const fe_rows *g = s->g;
+    pattern p = {.n = -1};
+    int64_t count = 0;
+    for (int64_t u = first; u < last; u++) {
+        if (!same_pattern(s, u, &p)) {
+            p.rows = g->index + g->unit_start[u] * g->n_rest;
+            p.n = g->unit_start[u + 1] - g->unit_start[u];
+            count++;
+        }
+    }
+    return count;
+}
+
+/** One row of unit u: + w where a small level meets another level, - w t_u / N_u in the strips. */
+static void border_row(const split *s, const int32_t *index, double w, double part,
+                       const pattern *p, border_sums *b)
+{
+    const int64_t t = s->width;
+    for (int q = 0; q < s->n_sparse; q++) {
+        const int32_t l = index[s->sparse[q]];
+        double *restrict row = b->strip + l * t;
+        if (p->lump) {
+            p->lump[l] += part;
+        } else {
+            for (int64_t j = 0; j < t; j++) {
+                row[j] -= part * p->t[j];
+            }
+        }
+        for (int k = 0; k < s->n_small; k++) {
+            row[small_level(s, index, k)] += w;
+        }
+    }
+    for (int q = 0; q < s->n_small; q++) {
+        for (int k = 0; k < s->n_small; k++) {
+            if (k != q) {
+                b->block[small_level(s, index, q) * t + small_level(s, index, k)] += w;
+            }
+        }
+    }
+}
+
+static void border_of_units(const split *s, int64_t first, int64_t last, double *t, double *lump,
                             border_sums *b)
 {
     const fe_rows *g = s->g;
-    const int64_t t = s->width;
-    p->rows = -1;
-    p->inverse = 0;
+    const int64_t rows = g->unit_start[last] - g->unit_start[first];
+    const bool few = count_patterns(s, first, last) * g->n_coef <= rows;
+    pattern p = {.t = t, .n = -1, .lump = few ? lump : NULL};
     for (int64_t u = first; u < last; u++) {
-        follow_pattern(s, u, p, b->block);
-        p->inverse += g->unit_inverse[u];
+        if (!same_pattern(s, u, &p)) {
+            close_pattern(s, &p, b);
+            set_pattern(s, u, &p);
+        }
+        p.inverse += g->unit_inverse[u];
         for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
-            const int32_t *index = g->index + i * g->n_rest;
-            const double w = g->weight ? g->weight[i] : 1, part = w * g->unit_inverse[u];
-            for (int q = 0; q < s->n_sparse; q++) {
-                double *restrict row = b->strip + index[s->sparse[q]] * t;
-                for (int64_t j = 0; j < t; j++) {
-                    row[j] -= part * p->t[j];
-                }
-                for (int k = 0; k < s->n_small; k++) {
-                    row[small_level(s, index, k)] += w;
-                }
-            }
-            for (int q = 0; q < s->n_small; q++) {
-                for (int k = 0; k < s->n_small; k++) {
-                    b->block[small_level(s, index, q) * t + small_level(s, index, k)] += w;
-                }
-            }
+            const double w = g->weight ? g->weight[i] : 1;
+            border_row(s, g->index + i * g->n_rest, w, w * g->unit_inverse[u], &p, b);
         }
     }
-    flush_run(s, p, b->block);
+    close_pattern(s, &p, b);
 }
 
 /** Strips and block of all units: a copy a chunk where copies are small, added in chunk order. */
 static frg_status gather_border(frg_context *ctx, const split *s, border_sums *out)
 {
     const fe_rows *g = s->g;
-    const int64_t strip = g->n_coef * s->width, block = s->width * s->width, size = strip + block;
-    const int64_t copies =
-        frgi_mul((size_t)(size * g->n_chunks), sizeof(double)) <= MAX_STRIP_COPIES_BYTES
-            ? g->n_chunks
-            : 1;
-    int64_t longest = 0;
-    for (int64_t u = 0; u < g->n_units; u++) {
-        const int64_t rows = g->unit_start[u + 1] - g->unit_start[u];
-        longest = rows > longest ? rows : longest;
-    }
-    double *sums = NULL, *t = NULL;
-    int32_t *list = NULL;
+    const int64_t t = s->width, strip = g->n_coef * t, size = strip + t * t;
+    const size_t bytes = frgi_mul((size_t)(size * g->n_chunks), sizeof(double));
+    const int64_t copies = bytes <= MAX_STRIP_COPIES_BYTES ? g->n_chunks : 1;
+    double *sums = NULL, *pattern_room = NULL;
     frg_status status;
     TRY_TO(done, NEW0(ctx, &sums, size * copies, "border of the Schur complement"));
-    TRY_TO(done, NEW0(ctx, &t, s->width * copies, "border patterns"));
-    TRY_TO(done, NEW(ctx, &list, longest * s->n_small * copies, "border patterns"));
+    TRY_TO(done, NEW0(ctx, &pattern_room, (t + g->n_coef) * copies, "border patterns"));
 #pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (copies > 1)
     for (int64_t k = 0; k < copies; k++) {
         border_sums b = {sums + k * size, sums + k * size + strip};
-        pattern_run p = {.t = t + k * s->width, .list = list + k * longest * s->n_small};
-        const int64_t first = copies > 1 ? g->chunk_unit[k] : 0;
-        const int64_t last = copies > 1 ? g->chunk_unit[k + 1] : g->n_units;
-        border_of_units(s, first, last, &p, &b);
+        double *room = pattern_room + k * (t + g->n_coef);
+        border_of_units(s, copies > 1 ? g->chunk_unit[k] : 0,
+                        copies > 1 ? g->chunk_unit[k + 1] : g->n_units, room, room + t, &b);
     }
     for (int64_t k = 1; k < copies; k++) {
         for (int64_t j = 0; j < size; j++) {
             sums[j] += sums[k * size + j];
+        }
+    }
+    for (int q = 0; q < s->n_small; q++) { /* a small level meets itself on each of its rows */
+        for (int64_t l = 0; l < rest_levels(g, s->small[q]); l++) {
+            const int64_t level = rest_first(g, s->small[q]) + l,
+                          place = level + s->small_offset[q];
+            sums[strip + place * t + place] += g->level_weight[level];
         }
     }
     *out = (border_sums){sums, sums + strip};
@@ -527,8 +584,7 @@ done:
     if (status < 0) {
         DROP(ctx, &sums);
     }
-    DROP(ctx, &t);
-    DROP(ctx, &list);
+    DROP(ctx, &pattern_room);
     return status;
 }
 
@@ -577,55 +633,87 @@ static void whole_row(const split *s, const incidence *m, const border_sums *b, 
     a->count = 0;
     for (int64_t l = 0; l < s->g->n_coef; l++) {
         const int64_t other = strip_place(s, (int32_t)l);
-        const double v = other < 0 ? b->strip[l * t + place] : b->block[place * t + other];
-        if (v != 0 || l == level) {
-            add_entry(a, level, (int32_t)l, v);
+        add_entry(a, level, (int32_t)l,
+                  other < 0 ? b->strip[l * t + place] : b->block[place * t + other]);
+    }
+}
+
+/** Differences of counts that cancel leave rounding: it is taken for the 0 that it stands for, so that a
+ *  null pivot is seen as one. */
+static void clean_row(const fe_rows *g, accumulator *a, int32_t level)
+{
+    const double mine = g->level_weight[level];
+    for (int64_t j = 0; j < a->count; j++) {
+        const int32_t o = a->list[j];
+        const double other = g->level_weight[o], scale = mine < other ? mine : other;
+        if (fabs(a->sum[o]) <= (o == level ? 1e-13 : 1e-14) * scale) {
+            a->sum[o] = 0;
         }
     }
 }
 
-/** An upper bound of the entries: products of the classes, and the border's strips. */
-static double count_products(const incidence *m, const split *s)
+/** Bounds of the rows' lengths, summed: bound[l] is where row l may begin. */
+static double bound_rows(const split *s, const incidence *m, int64_t *bound)
 {
-    double products = (double)s->g->n_coef * (1 + 2 * (double)s->width);
-    for (int64_t c = 0; c < m->classes.n; c++) {
-        const double d = (double)(m->start[c + 1] - m->start[c]);
-        products += d * d;
+    const int64_t n = s->g->n_coef;
+    double total = 0;
+    for (int64_t l = 0; l < n; l++) {
+        double length = 1 + (double)s->width;
+        for (int64_t k = m->level_start[l]; k < m->level_start[l + 1]; k++) {
+            const int64_t c = m->level_class[k];
+            length += (double)(m->start[c + 1] - m->start[c]);
+        }
+        const bool dense = length > (double)n || (s->width > 0 && strip_place(s, (int32_t)l) >= 0);
+        bound[l] = total < 9e18 ? (int64_t)total : INT64_MAX;
+        total += dense ? (double)n : length;
     }
-    const double full = (double)s->g->n_coef * (double)s->g->n_coef;
-    return products < full ? products : full;
+    bound[n] = total < 9e18 ? (int64_t)total : INT64_MAX;
+    return total;
 }
 
+/** Rows in parallel, each into its bound; then they are moved together. */
 static frg_status write_rows(frg_context *ctx, const split *s, const incidence *m,
-                             const border_sums *b, fe_schur *out)
+                             const border_sums *b, int threads, fe_schur *out)
 {
-    accumulator a = {0};
-    int64_t room = 1024, used = 0;
+    accumulator *a = NULL;
+    int64_t *length = NULL;
     frg_status status;
-    TRY_TO(done, accumulator_create(ctx, &a, out->n));
-    TRY_TO(done, NEW(ctx, &out->starts, out->n + 1, "Schur complement"));
+    TRY_TO(done, NEW0(ctx, &a, threads, "row accumulators"));
+    for (int t = 0; t < threads; t++) {
+        TRY_TO(done, accumulator_create(ctx, &a[t], out->n));
+    }
+    TRY_TO(done, NEW(ctx, &length, out->n, "row lengths"));
+    TRY_TO(done, NEW(ctx, &out->columns, out->starts[out->n], "Schur complement"));
+    TRY_TO(done, NEW(ctx, &out->values, out->starts[out->n], "Schur complement"));
     TRY_TO(done, NEW0(ctx, &out->inverse_diag, out->n, "Schur complement"));
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 64) if (threads > 1)
     for (int64_t l = 0; l < out->n; l++) {
-        whole_row(s, m, b, out, &a, (int32_t)l);
-        sort_levels(a.list, a.count);
-        if (!out->columns || used + a.count > room) {
-            while (used + a.count > room) {
-                room *= 2;
-            }
-            TRY_TO(done, GROW(ctx, &out->columns, room, "Schur complement"));
-            TRY_TO(done, GROW(ctx, &out->values, room, "Schur complement"));
+        accumulator *mine = &a[omp_get_thread_num()];
+        whole_row(s, m, b, out, mine, (int32_t)l);
+        clean_row(s->g, mine, (int32_t)l);
+        sort_levels(mine->list, mine->count);
+        for (int64_t j = 0; j < mine->count; j++) {
+            out->columns[out->starts[l] + j] = mine->list[j];
+            out->values[out->starts[l] + j] = mine->sum[mine->list[j]];
         }
+        length[l] = mine->count;
+        out->inverse_diag[l] = mine->sum[l] > 0 ? 1 / mine->sum[l] : 0;
+    }
+    int64_t used = 0;
+    for (int64_t l = 0; l < out->n; l++) {
+        const int64_t from = out->starts[l];
+        memmove(out->columns + used, out->columns + from, (size_t)length[l] * sizeof *out->columns);
+        memmove(out->values + used, out->values + from, (size_t)length[l] * sizeof *out->values);
         out->starts[l] = used;
-        for (int64_t j = 0; j < a.count; j++) {
-            out->columns[used + j] = a.list[j];
-            out->values[used + j] = a.sum[a.list[j]];
-        }
-        used += a.count;
-        out->inverse_diag[l] = a.sum[l] > 0 ? 1 / a.sum[l] : 0;
+        used += length[l];
     }
     out->starts[out->n] = used;
 done:
-    accumulator_destroy(ctx, &a);
+    for (int t = 0; a && t < threads; t++) {
+        accumulator_destroy(ctx, &a[t]);
+    }
+    DROP(ctx, &a);
+    DROP(ctx, &length);
     return status;
 }
 
@@ -652,7 +740,8 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     TRY_TO(done, merge_units(ctx, &s, &m.classes));
     TRY_TO(done, list_classes(ctx, &s, &m));
     out->classes = m.classes.n;
-    const double bytes = 12 * count_products(&m, &s);
+    TRY_TO(done, NEW(ctx, &out->starts, out->n + 1, "Schur complement"));
+    const double bytes = 12 * bound_rows(&s, &m, out->starts);
     if (bytes > (double)byte_cap) {
         status = frgi_fail(ctx, E_TOO_BIG, __FILE__, __LINE__,
                            "the Schur complement could take %.3g bytes, %zu are allowed", bytes,
@@ -663,7 +752,10 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     if (s.width > 0) {
         TRY_TO(done, gather_border(ctx, &s, &b));
     }
-    TRY_TO(done, write_rows(ctx, &s, &m, &b, out));
+    /* an accumulator a thread, as long as they do not outweigh the rows */
+    const int64_t worth = 1 + g->n / (out->n + 1);
+    const int threads = worth < frg_threads(ctx) ? (int)worth : frg_threads(ctx);
+    TRY_TO(done, write_rows(ctx, &s, &m, &b, threads, out));
 done:
     DROP(ctx, &b.strip);
     incidence_destroy(ctx, &m);
