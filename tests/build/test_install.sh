@@ -74,4 +74,8 @@ check "shared runs" answers "$scratch/build/shared"
 check "static runs" answers "$scratch/build/static"
 check "static loads no libfourge.so" without libfourge "$scratch/build/static"
 check "the program is installed" "$prefix/bin/fourge" --version
+tour() {
+    (cd "$scratch" && "$prefix/bin/fourge" tour)
+}
+check "and finds the data of the tour" tour
 finish
