@@ -24,6 +24,9 @@ typedef struct {
     frgi_names text; /* id = code: "1981", "CA", "TRUE" */
 } frgi_levels;
 
+/** Appends `before` and the level in a row: "1981", "CA", "TRUE". */
+FRG_MUST_USE frg_status frgi_level_text(frg_context *ctx, const frg_column *c, int64_t row,
+                                        const char *before, frgi_text *out);
 /** codes: of the n rows, dense. */
 FRG_MUST_USE frg_status frgi_levels_create(frgi_levels *l, frg_context *ctx, const frg_column *c,
                                            const int64_t *rows, int64_t n, const int32_t *codes,
@@ -31,7 +34,8 @@ FRG_MUST_USE frg_status frgi_levels_create(frgi_levels *l, frg_context *ctx, con
 void frgi_levels_destroy(frgi_levels *l, frg_context *ctx);
 /** The code of a value, -1 where there is none; not for text. */
 int32_t frgi_levels_find(const frgi_levels *l, double value);
-/** out[i] <- the code of row i of another column, -1 where it is missing or unseen.  E_TYPE if the kinds
+enum { FRGI_LEVEL_UNSEEN = -1, FRGI_LEVEL_MISSING = -2 };
+/** out[i] <- the code of row i of another column, or one of these two.  E_TYPE if the kinds
  *  do not compare. */
 FRG_MUST_USE frg_status frgi_levels_match(const frgi_levels *l, frg_context *ctx,
                                           const frg_column *c, int32_t *out);

@@ -6,34 +6,25 @@
 #include "fe/fe_design.h"
 
 /** 15 significant digits, as R prints levels; the point whatever the locale. */
-static frg_status number_text(frg_context *ctx, frgi_names *names, const frg_column *c, int64_t row,
-                              int32_t *id)
-{
-    char text[40];
-    if (c->kind == FRG_INTEGER) {
-        snprintf(text, sizeof text, "%lld", (long long)c->integers[row]);
-    } else {
-        snprintf(text, sizeof text, "%.15g", c->numbers[row] + 0.0);
-        char *const comma = strchr(text, ',');
-        if (comma) {
-            *comma = '.';
-        }
-    }
-    return frgi_names_intern(names, ctx, text, strlen(text), id);
-}
-
-static frg_status level_text(frg_context *ctx, frgi_levels *l, const frg_column *c, int64_t row,
-                             int32_t *id)
+frg_status frgi_level_text(frg_context *ctx, const frg_column *c, int64_t row, const char *before,
+                           frgi_text *out)
 {
     if (c->kind == FRG_CATEGORY) {
-        const char *const label = c->labels[c->codes[row]];
-        return frgi_names_intern(&l->text, ctx, label, strlen(label), id);
+        return frgi_text_printf(ctx, out, "%s%s", before, c->labels[c->codes[row]]);
     }
     if (c->kind == FRG_BOOL) {
-        const char *const label = c->codes[row] ? "TRUE" : "FALSE";
-        return frgi_names_intern(&l->text, ctx, label, strlen(label), id);
+        return frgi_text_printf(ctx, out, "%s%s", before, c->codes[row] ? "TRUE" : "FALSE");
     }
-    return number_text(ctx, &l->text, c, row, id);
+    if (c->kind == FRG_INTEGER) {
+        return frgi_text_printf(ctx, out, "%s%lld", before, (long long)c->integers[row]);
+    }
+    char text[40];
+    snprintf(text, sizeof text, "%.15g", c->numbers[row] + 0.0);
+    char *const comma = strchr(text, ',');
+    if (comma) {
+        *comma = '.';
+    }
+    return frgi_text_printf(ctx, out, "%s%s", before, text);
 }
 
 static bool goes_before(const frgi_levels *l, int32_t a, int32_t b)
@@ -72,6 +63,7 @@ static frg_status fill(frgi_levels *l, frg_context *ctx, const frg_column *c, co
                        int64_t n, const int32_t *codes)
 {
     int64_t *first = NULL;
+    frgi_text text = {0};
     frg_status status;
     TRY(NEW(ctx, &l->sorted, l->n, "levels"));
     TRY(NEW(ctx, &l->values, l->n, "levels"));
@@ -80,17 +72,19 @@ static frg_status fill(frgi_levels *l, frg_context *ctx, const frg_column *c, co
     for (int32_t code = 0; code < l->n; code++) {
         const int64_t row = rows ? rows[first[code]] : first[code];
         int32_t id;
-        TRY_TO(done, level_text(ctx, l, c, row, &id));
+        text.length = 0;
+        TRY_TO(done, frgi_level_text(ctx, c, row, "", &text));
+        TRY_TO(done, frgi_names_intern(&l->text, ctx, text.text, text.length, &id));
         if (id != code) { /* two labels that are equal, or numbers that differ in the 16th digit */
-            char text[24];
-            snprintf(text, sizeof text, "level %d", code + 1);
-            TRY_TO(done, frgi_names_intern(&l->text, ctx, text, strlen(text), &id));
+            TRY_TO(done, frgi_text_printf(ctx, &text, "#%d", code + 1));
+            TRY_TO(done, frgi_names_intern(&l->text, ctx, text.text, text.length, &id));
         }
         l->sorted[code] = code;
         frgi_column_block(c, NULL, row, 1, &l->values[code]);
     }
     status = sort_levels(ctx, l);
 done:
+    frgi_text_free(ctx, &text);
     DROP(ctx, &first);
     return status;
 }
@@ -137,7 +131,7 @@ static frg_status match_labels(const frgi_levels *l, frg_context *ctx, const frg
         codes[i] = frgi_names_find(&l->text, c->labels[i], strlen(c->labels[i]));
     }
     for (int64_t i = 0; i < c->n; i++) {
-        out[i] = c->codes[i] < 0 ? -1 : codes[c->codes[i]];
+        out[i] = c->codes[i] < 0 ? FRGI_LEVEL_MISSING : codes[c->codes[i]];
     }
     DROP(ctx, &codes);
     return FRG_OK;
@@ -157,7 +151,7 @@ frg_status frgi_levels_match(const frgi_levels *l, frg_context *ctx, const frg_c
     for (int64_t i = 0; i < c->n; i++) {
         double value;
         frgi_column_block(c, NULL, i, 1, &value);
-        out[i] = isnan(value) ? -1 : frgi_levels_find(l, value);
+        out[i] = isnan(value) ? FRGI_LEVEL_MISSING : frgi_levels_find(l, value);
     }
     return FRG_OK;
 }

@@ -244,6 +244,7 @@ static frg_status demean(frg_fe *f, frg_status *worst)
     frg_demean_rank rank;
     TRY(frg_demean_get_rank(f->plan, &rank));
     f->rank = (double)rank.rank;
+    f->rank_exact = rank.exact;
     frg_demean_report report = frg_demean_get_report(f->plan);
     TRY(copy_text(f->ctx, &f->rank_method, rank.method));
     TRY(copy_text(f->ctx, &f->method, report.method));
@@ -253,8 +254,8 @@ static frg_status demean(frg_fe *f, frg_status *worst)
     f->result.columns = f->columns;
     warn_columns(f);
     if (!rank.exact) {
-        frgi_warn(f->ctx, W_DOF_BOUND, "the rank of the effects is at most %lld (%s)", (long long)rank.rank,
-                  f->rank_method);
+        frgi_warn(f->ctx, W_DOF_BOUND, "the rank of the effects is at most %lld (%s)",
+                  (long long)rank.rank, f->rank_method);
     }
     if (!f->options.keep_effects) {
         frg_demean_destroy(f->plan);

@@ -1,5 +1,5 @@
 /* fe_regress.h - a fitted regression from the inside: fe_regress.c fits it, fe_vcov.c adds covariances,
- * fe_effects.c recovers effects and predicts. */
+ * fe_effects.c recovers the effects, fe_predict.c predicts. */
 #ifndef FRGI_FE_REGRESS_H
 #define FRGI_FE_REGRESS_H
 
@@ -52,9 +52,8 @@ struct frg_fe {
     frgi_design design;
     frg_demean *plan; /* while effects may be asked for */
 
-    int p; /* columns right of y in the matrix, the ones of an intercept first */
-    bool
-        ones; /* an intercept and no fixed effects: all columns are centred, and there is a column of ones */
+    int p;                 /* columns right of y in the matrix, the ones of an intercept first */
+    bool ones;             /* an intercept and no fixed effects: all columns are centred */
     double *matrix;        /* n x (p + 1), column-major: y, then X, demeaned or centred */
     frgi_moments *moments; /* p + 1, before demeaning */
     frg_demean_column *columns;
@@ -66,7 +65,8 @@ struct frg_fe {
     double *bread;      /* k x k, (X'WX)^-1 of the columns in the matrix */
     double *e;          /* n */
     double rank;        /* of the absorbed part */
-    bool perfect;       /* y has no variation left */
+    bool rank_exact;
+    bool perfect; /* y has no variation left */
 
     frg_dropped_term *dropped; /* their reasons are blocks of their own */
     char *rank_method;

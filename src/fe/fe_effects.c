@@ -1,0 +1,344 @@
+/* fe_effects.c - after the fit: residuals, fixed effects, predictions.
+ *
+ * The demeaner gives for every column c some alpha_c with c = D alpha_c + r_c.  As y~ = X~ b + e, the effects of
+ * the regression are alpha_y - sum_j b_j alpha_xj.  They are not unique: in each connected component of the
+ * levels a constant can move from one factor to another.  As in fixest the first level (in order of appearance)
+ * of every factor but the first is set to 0 in each component.  With two factors that makes them unique; with
+ * more, more can be free, and then `identified` is 0.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fe/fe_effects.h"
+
+/* ---- residuals ---------------------------------------------------------------------------------- */
+
+frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
+{
+    if (!f) {
+        return FRG_BAD_ARG;
+    }
+    const frgi_frame *const frame = &f->frame;
+    double y[FRGI_BLOCK], *scratch;
+    TRY(NEW(f->ctx, &scratch, ((int64_t)f->depvar.stack + 1) * FRGI_BLOCK, "residuals"));
+    for (int64_t i = 0; i < frame->n_rows; i++) {
+        if (residuals) {
+            residuals[i] = (double)NAN;
+        }
+        if (fitted) {
+            fitted[i] = (double)NAN;
+        }
+    }
+    for (int64_t begin = 0; begin < frame->n; begin += FRGI_BLOCK) {
+        const int64_t n = frame->n - begin < FRGI_BLOCK ? frame->n - begin : FRGI_BLOCK;
+        frgi_program_block(&f->depvar, frame->rows, begin, n, y, scratch);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t row = frame->rows ? frame->rows[begin + i] : begin + i;
+            if (residuals) {
+                residuals[row] = f->e[begin + i];
+            }
+            if (fitted) {
+                fitted[row] = y[i] - f->e[begin + i];
+            }
+        }
+    }
+    DROP(f->ctx, &scratch);
+    return FRG_OK;
+}
+
+/* ---- the effects as numbers --------------------------------------------------------------------- */
+
+void frgi_effects_destroy(frgi_effects *a, frg_context *ctx)
+{
+    DROP(ctx, &a->slope);
+    DROP(ctx, &a->value);
+}
+
+/** Factor after factor, its slopes behind its constants: the demeaner's order. */
+static frg_status lay_out(frgi_effects *a, const frg_fe *f)
+{
+    const frgi_formula *const formula = &f->formula;
+    TRY(NEW(f->ctx, &a->slope, formula->n_slopes, "effects"));
+    for (int q = 0; q < f->frame.n_effects; q++) {
+        a->constant[q] = formula->effects[q].intercept ? a->total : -1;
+        a->total += formula->effects[q].intercept ? f->frame.levels[q] : 0;
+        for (int s = 0; s < formula->n_slopes; s++) {
+            if (formula->slopes[s].effect == q) {
+                a->slope[s] = a->total;
+                a->total += f->frame.levels[q];
+            }
+        }
+    }
+    return FRG_OK;
+}
+
+/** alpha_y - sum_j b_j alpha_xj */
+static frg_status combine(frgi_effects *a, const frg_fe *f)
+{
+    double *alpha;
+    TRY(NEW(f->ctx, &a->value, a->total, "effects"));
+    TRY(frg_demean_effects(f->plan, 0, a->value));
+    TRY(NEW(f->ctx, &alpha, a->total, "effects"));
+    frg_status status = FRG_OK;
+    for (int j = 0; j < f->k && status >= 0; j++) {
+        status = frg_demean_effects(f->plan, f->column_of[j], alpha);
+        for (int64_t l = 0; l < a->total && status >= 0; l++) {
+            a->value[l] -= f->b[j] * alpha[l];
+        }
+    }
+    DROP(f->ctx, &alpha);
+    return status;
+}
+
+static int64_t root_of(int64_t *parent, int64_t l)
+{
+    while (parent[l] != l) {
+        parent[l] = parent[parent[l]];
+        l = parent[l];
+    }
+    return l;
+}
+
+/** Joins the levels that meet in a row; the least level of a component becomes its root. */
+static int64_t join_levels(const frgi_effects *a, const frg_fe *f, int64_t *parent)
+{
+    const int64_t n = f->frame.n;
+    int64_t components = 0;
+    for (int64_t l = 0; l < a->total; l++) {
+        parent[l] = l;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t first = -1;
+        for (int q = 0; q < f->frame.n_effects; q++) {
+            if (a->constant[q] < 0) {
+                continue;
+            }
+            const int64_t l = root_of(parent, a->constant[q] + f->frame.codes[q * n + i]);
+            if (first >= 0 && first != l) {
+                const int64_t low = first < l ? first : l;
+                parent[first < l ? l : first] = low;
+                first = low;
+            } else {
+                first = l;
+            }
+        }
+    }
+    for (int q = 0; q < f->frame.n_effects; q++) {
+        for (int64_t l = 0; a->constant[q] >= 0 && l < f->frame.levels[q]; l++) {
+            components += parent[a->constant[q] + l] == a->constant[q] + l;
+        }
+    }
+    return components;
+}
+
+/** The reference of factor q in each component moves to the first factor with constants. */
+static void move_reference(const frgi_effects *a, const frg_fe *f, int64_t *parent, double *shift,
+                           int q, int first)
+{
+    for (int64_t l = 0; l < a->total; l++) {
+        shift[l] = (double)NAN;
+    }
+    for (int64_t l = 0; l < f->frame.levels[q]; l++) {
+        double *const s = &shift[root_of(parent, a->constant[q] + l)];
+        *s = isnan(*s) ? a->value[a->constant[q] + l] : *s;
+        a->value[a->constant[q] + l] -= *s;
+    }
+    for (int64_t l = 0; l < f->frame.levels[first]; l++) {
+        a->value[a->constant[first] + l] += shift[root_of(parent, a->constant[first] + l)];
+    }
+}
+
+static frg_status normalise(frgi_effects *a, const frg_fe *f)
+{
+    int64_t *parent = NULL;
+    double *shift = NULL;
+    int first = -1, constants = 0;
+    frg_status status;
+    TRY_TO(done, NEW(f->ctx, &parent, a->total, "components"));
+    TRY_TO(done, NEW(f->ctx, &shift, a->total, "components"));
+    const int64_t components = join_levels(a, f, parent);
+    for (int q = 0; q < f->frame.n_effects; q++) {
+        if (a->constant[q] < 0) {
+            continue;
+        }
+        constants++;
+        if (first < 0) {
+            first = q;
+        } else {
+            move_reference(a, f, parent, shift, q, first);
+        }
+    }
+    const int64_t free = constants > 1 ? (constants - 1) * components : 0;
+    a->identified = f->rank_exact && (double)(a->total - free) == f->rank;
+done:
+    DROP(f->ctx, &parent);
+    DROP(f->ctx, &shift);
+    return status;
+}
+
+frg_status frgi_effects_create(frgi_effects *a, const frg_fe *f)
+{
+    *a = (frgi_effects){0};
+    if (!f->plan) {
+        FAIL(f->ctx, E_OPTION, "the fixed effects were not kept: %s",
+             f->frame.n_effects ? "set keep_effects in the options of the fit"
+                                : "the model has none");
+    }
+    frg_status status;
+    TRY_TO(failed, lay_out(a, f));
+    TRY_TO(failed, combine(a, f));
+    TRY_TO(failed, normalise(a, f));
+    return FRG_OK;
+failed:
+    frgi_effects_destroy(a, f->ctx);
+    return status;
+}
+
+/* ---- the effects as a table --------------------------------------------------------------------- */
+
+typedef struct {
+    const frg_fe *f;
+    const frgi_effects *a;
+    frgi_names labels; /* of levels */
+    int64_t n;
+    int32_t *factor, *level;
+    int64_t *identified;
+    double *value;
+} tabulator;
+
+/** "1980", "CA", and "CA_1980" for a joint key. */
+static frg_status add_labels(tabulator *t, int q, const int64_t *first, int32_t *ids)
+{
+    const frg_fe *const f = t->f;
+    const frgi_key *const key = &f->frame.keys[q];
+    frgi_text text = {0};
+    frg_status status = FRG_OK;
+    for (int64_t l = 0; l < f->frame.levels[q] && status >= 0; l++) {
+        const int64_t row = f->frame.rows ? f->frame.rows[first[l]] : first[l];
+        text.length = 0;
+        for (int c = 0; c < key->n; c++) {
+            TRY_TO(done, frgi_level_text(f->ctx, key->columns[c], row, c ? "_" : "", &text));
+        }
+        status = frgi_names_intern(&t->labels, f->ctx, text.text, text.length, &ids[l]);
+    }
+done:
+    frgi_text_free(f->ctx, &text);
+    return status;
+}
+
+static void add_block(tabulator *t, int64_t start, int64_t levels, int32_t factor,
+                      const int32_t *ids)
+{
+    for (int64_t l = 0; l < levels; l++) {
+        t->factor[t->n] = factor;
+        t->level[t->n] = ids[l];
+        t->identified[t->n] = t->a->identified;
+        t->value[t->n++] = t->a->value[start + l];
+    }
+}
+
+static frg_status add_factor(tabulator *t, int q)
+{
+    const frg_fe *const f = t->f;
+    const int64_t levels = f->frame.levels[q];
+    int64_t *first = NULL;
+    int32_t *ids = NULL;
+    frg_status status;
+    TRY_TO(done, NEW(f->ctx, &first, levels, "levels"));
+    TRY_TO(done, NEW(f->ctx, &ids, levels, "levels"));
+    frgi_keys_first(f->frame.n, f->frame.codes + q * f->frame.n, levels, first);
+    TRY_TO(done, add_labels(t, q, first, ids));
+    if (t->a->constant[q] >= 0) {
+        add_block(t, t->a->constant[q], levels, q, ids);
+    }
+    for (int s = 0; s < f->formula.n_slopes; s++) {
+        if (f->formula.slopes[s].effect == q) {
+            add_block(t, t->a->slope[s], levels, f->frame.n_effects + s, ids);
+        }
+    }
+done:
+    DROP(f->ctx, &first);
+    DROP(f->ctx, &ids);
+    return status;
+}
+
+/** Names of the blocks: "firm", and "firm[[x]]" for slopes. */
+static frg_status name_factors(const tabulator *t, frgi_names *names)
+{
+    const frg_fe *const f = t->f;
+    frgi_text text = {0};
+    frg_status status = FRG_OK;
+    int32_t id;
+    for (int q = 0; q < f->frame.n_effects && status >= 0; q++) {
+        status = frgi_names_intern(names, f->ctx, f->frame.keys[q].name,
+                                   strlen(f->frame.keys[q].name), &id);
+    }
+    for (int s = 0; s < f->formula.n_slopes && status >= 0; s++) {
+        const frgi_slope_spec *const slope = &f->formula.slopes[s];
+        text.length = 0;
+        TRY_TO(done, frgi_text_printf(f->ctx, &text, "%s[[%s]]", f->frame.keys[slope->effect].name,
+                                      frgi_names_text(&f->formula.names, slope->name)));
+        status = frgi_names_intern(names, f->ctx, text.text, text.length, &id);
+    }
+done:
+    frgi_text_free(f->ctx, &text);
+    return status;
+}
+
+static frg_status add_column(frg_table *table, tabulator *t, const char *name, const int32_t *codes,
+                             const frgi_names *labels)
+{
+    const char **texts;
+    TRY(NEW(t->f->ctx, &texts, labels->count, "labels"));
+    for (int32_t id = 0; id < labels->count; id++) {
+        texts[id] = frgi_names_text(labels, id);
+    }
+    const frg_status status = frg_table_add_codes(table, name, codes, texts, labels->count);
+    DROP(t->f->ctx, &texts);
+    return status;
+}
+
+static frg_status fill_table(frg_table *table, tabulator *t, const frgi_names *factors)
+{
+    TRY(add_column(table, t, "factor", t->factor, factors));
+    TRY(add_column(table, t, "level", t->level, &t->labels));
+    TRY(frg_table_add_numbers(table, "effect", t->value));
+    return frg_table_add_integers(table, "identified", t->identified);
+}
+
+frg_status frg_fe_effects(const frg_fe *f, frg_table **out)
+{
+    if (!f) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(f->ctx, out, "frg_fe_effects takes a place for the table");
+    *out = NULL;
+    frgi_effects a = {0};
+    frg_table *table = NULL;
+    frgi_names factors = {0};
+    tabulator t = {.f = f, .a = &a};
+    frg_status status;
+    TRY_TO(done, frgi_effects_create(&a, f));
+    TRY_TO(done, NEW(f->ctx, &t.factor, a.total, "effects"));
+    TRY_TO(done, NEW(f->ctx, &t.level, a.total, "effects"));
+    TRY_TO(done, NEW(f->ctx, &t.identified, a.total, "effects"));
+    TRY_TO(done, NEW(f->ctx, &t.value, a.total, "effects"));
+    for (int q = 0; q < f->frame.n_effects; q++) {
+        TRY_TO(done, add_factor(&t, q));
+    }
+    TRY_TO(done, name_factors(&t, &factors));
+    TRY_TO(done, frg_table_create(&table, f->ctx, a.total));
+    TRY_TO(done, fill_table(table, &t, &factors));
+    *out = table;
+    table = NULL;
+done:
+    frg_table_destroy(table);
+    frgi_names_free(&factors, f->ctx);
+    frgi_names_free(&t.labels, f->ctx);
+    DROP(f->ctx, &t.factor);
+    DROP(f->ctx, &t.level);
+    DROP(f->ctx, &t.identified);
+    DROP(f->ctx, &t.value);
+    frgi_effects_destroy(&a, f->ctx);
+    return status;
+}
