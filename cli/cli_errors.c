@@ -36,11 +36,19 @@ void write_json_string(FILE *file, const char *text)
     putc('"', file);
 }
 
+/** Does the message already name the place?  "formula:9" is named by "formula, column 9: ...". */
+static int names_place(const char *message, const char *where)
+{
+    char first[128];
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(where, ":,"), where);
+    return strstr(message, first) != NULL;
+}
+
 static void show(const cli *c, const char *code, const char *message, const char *where,
                  const char *hint)
 {
     const char *red = c->color_err ? "\033[1;31m" : "", *plain = c->color_err ? "\033[0m" : "";
-    const int placed = *where && !strstr(message, where);
+    const int placed = *where && !names_place(message, where);
     fprintf(stderr, "fourge: %serror%s %s: %s%s%s%s", red, plain, code, message, placed ? " (" : "",
             placed ? where : "", placed ? ")" : "");
     fprintf(stderr, "%s%s\n", *hint ? "; hint: " : "", hint);

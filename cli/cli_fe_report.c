@@ -106,7 +106,7 @@ static void effects_fact(frg_report *r, const frg_fe_result *f)
     }
 }
 
-static void head(frg_report *r, const cli *c, const fe_job *job, const frg_fe_result *f)
+static void head(frg_report *r, const fe_job *job, const frg_fe_result *f)
 {
     static const char *const kinds[] = {"analytic", "frequency", "probability"};
     if (!f->converged) {
@@ -116,7 +116,7 @@ static void head(frg_report *r, const cli *c, const fe_job *job, const frg_fe_re
     }
     frg_report_fact(r, "Formula", f->formula);
     if (job->path && strcmp(job->path, "-") != 0) {
-        frg_report_fact(r, "Data", job->path);
+        frg_report_fact(r, "Data", job->shown ? job->shown : job->path);
     }
     rows_fact(r, f);
     if (job->opts.subset) {
@@ -133,27 +133,55 @@ static void head(frg_report *r, const cli *c, const fe_job *job, const frg_fe_re
         vcov_words(&f->vcov[0], text, sizeof text);
         frg_report_fact(r, "Std. errors", text);
     }
-    (void)c;
 }
 
 /* ---- the table ---------------------------------------------------------------------------------- */
 
-static void p_cell(frg_report *r, double p, int csv)
+/** Decimals of the estimates, their errors and intervals, the same for the whole table, so that its points stand
+ *  in line: four digits of the smallest standard error, three
+ *  where that is below 1e-4.  -1: magnitudes differ too much for that. */
+static int common_decimals(const frg_fe_result *f)
 {
-    if (csv || !(p >= 0)) {
-        frg_report_cell_number(r, p, 3);
+    double smallest = (double)INFINITY, largest = 0;
+    for (int i = 0; i < f->n_coefficients; i++) {
+        const frg_coefficient *k = &f->coefficients[i];
+        const double error = fabs(k->std_error);
+        smallest = error > 0 ? fmin(smallest, error) : smallest;
+        largest = fmax(largest, fmax(fabs(k->estimate), error));
+    }
+    if (!isfinite(smallest)) {
+        return -1;
+    }
+    const int decimals = 3 - (int)floor(log10(smallest));
+    const int most = decimals < 2 ? 2 : decimals > 7 ? decimals - 1 : decimals;
+    return most <= 9 && (largest <= 0 || log10(largest) + most < 12) ? most : -1;
+}
+
+/** A number for programs, or text with fixed decimals for people. */
+static void cell(frg_report *r, double x, int decimals, int digits)
+{
+    char text[40];
+    if (decimals < 0 || !isfinite(x)) {
+        frg_report_cell_number(r, x, digits);
         return;
     }
-    char text[32];
-    snprintf(text, sizeof text, p < 5e-5 ? "<0.0001" : "%.4f", p);
+    snprintf(text, sizeof text, "%.*f", decimals, x);
     frg_report_cell_text(r, text);
 }
 
-/** Six digits after the point where numbers are of order one, fewer for large ones. */
+static void p_cell(frg_report *r, double p, int csv)
+{
+    if (!csv && p < 5e-5) {
+        frg_report_cell_text(r, "<0.0001");
+    } else {
+        cell(r, p, csv ? -1 : 4, 3);
+    }
+}
+
 static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
                               const frg_fe_result *f)
 {
-    const int csv = c->set.format == FORMAT_CSV;
+    const int csv = c->set.format == FORMAT_CSV, decimals = csv ? -1 : common_decimals(f);
     char low[24], high[24];
     snprintf(low, sizeof low, "%.4g%%", 50 * (1 - job->opts.level));
     snprintf(high, sizeof high, "%.4g%%", 100 - 50 * (1 - job->opts.level));
@@ -167,13 +195,14 @@ static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
     }
     for (int i = 0; i < f->n_coefficients; i++) {
         const frg_coefficient *k = &f->coefficients[i];
+        const int plain_t = !csv && fabs(k->statistic) < 1e6;
         frg_report_cell_text(r, k->term);
-        frg_report_cell_number(r, k->estimate, 6);
-        frg_report_cell_number(r, k->std_error, 4);
-        frg_report_cell_number(r, k->statistic, 4);
+        cell(r, k->estimate, decimals, 6);
+        cell(r, k->std_error, decimals, 4);
+        cell(r, k->statistic, plain_t ? 3 : -1, 4);
         p_cell(r, k->p_value, csv);
-        frg_report_cell_number(r, k->conf_low, 4);
-        frg_report_cell_number(r, k->conf_high, 4);
+        cell(r, k->conf_low, decimals, 4);
+        cell(r, k->conf_high, decimals, 4);
     }
     frg_report_table_close(r);
 }
@@ -184,6 +213,7 @@ static void other_errors(frg_report *r, const frg_fe_result *f)
     if (f->n_vcov < 2) {
         return;
     }
+    const int decimals = common_decimals(f);
     frg_report_table_open(r, "Standard errors under each covariance");
     frg_report_table_column(r, "term", FRG_LEFT);
     for (int v = 0; v < f->n_vcov; v++) {
@@ -192,7 +222,7 @@ static void other_errors(frg_report *r, const frg_fe_result *f)
     for (int i = 0; i < f->n_coefficients; i++) {
         frg_report_cell_text(r, f->coefficients[i].term);
         for (int v = 0; v < f->n_vcov; v++) {
-            frg_report_cell_number(r, f->vcov[v].coefficients[i].std_error, 4);
+            cell(r, f->vcov[v].coefficients[i].std_error, decimals, 4);
         }
     }
     frg_report_table_close(r);
@@ -226,10 +256,19 @@ static void fit_facts(frg_report *r, const frg_fe_result *f)
         if (isfinite(v->wald_f)) {
             put(&w, "F = %.5g, ", v->wald_f);
         }
-        put(&w, "%s residual degrees of freedom; t on %.6g", grouped(f->df_residual, a), v->df_t);
+        put(&w, "%s residual degrees of freedom", grouped(f->df_residual, a));
+        if (v->df_t != (double)f->df_residual) {
+            put(&w, "; t distribution with %.6g", v->df_t);
+        }
         frg_report_fact(r, "Wald", w.text);
         line s = {{0}, 0};
-        put(&s, "%s; K = %" PRId64, v->ssc ? v->ssc : "", v->k);
+        put(&s, "K = %s", grouped(v->k, a));
+        for (const char *at = v->ssc ? v->ssc : "";
+             *at;) { /* a blank after each comma, for the line ends */
+            const int length = (int)strcspn(at, ",");
+            put(&s, ", %.*s", length, at);
+            at += length + (at[length] == ',');
+        }
         frg_report_fact(r, "Small sample", s.text);
         if (v->projected) {
             frg_report_fact(r, "Variance", "negative eigenvalues were set to 0");
@@ -269,7 +308,8 @@ static void certificate_fact(frg_report *r, const fe_job *job, const frg_fe_resu
     }
     frg_report_fact(r, "Audit", l.text);
     line m = {{0}, 0};
-    put(&m, "%s, %" PRId64 " steps", f->demean.method ? f->demean.method : "?", steps);
+    put(&m, "%s, %" PRId64 " step%s", f->demean.method ? f->demean.method : "?", steps,
+        steps == 1 ? "" : "s");
     frg_report_fact(r, "Method", m.text);
 }
 
@@ -336,7 +376,7 @@ static void convergence_plot(frg_report *r, const cli *c, const fe_job *job, con
         .name = "residual", .n = t->n, .x = t->iteration, .y = t->residual, .style = FRG_LINE};
     const frg_plot plot = {.caption = "Residual by iteration; the line is the tolerance",
                            .x_label = "iteration",
-                           .y_label = "largest residual of the columns",
+                           .y_label = "largest residual",
                            .log_y = 1,
                            .reference = job->opts.demean.tol,
                            .n_series = 1,
@@ -407,8 +447,14 @@ static void run_facts(frg_report *r, const cli *c, const fe_job *job)
     frg_report_fact(r, "Command", l.text);
     put(&v, "fourge %s, commit %s", frg_version(), frg_commit());
     frg_report_fact(r, "Version", v.text);
-    frg_report_fact(r, "BLAS", frg_blas_name());
-    frg_report_fact(r, "CPU level", frg_isa(c->ctx));
+    machine m;
+    machine_look(&m);
+    line b = {{0}, 0};
+    put(&b, "%s, kernels %s", m.blas, *m.core ? m.core : "unknown");
+    frg_report_fact(r, "BLAS", b.text);
+    line p = {{0}, 0};
+    put(&p, "%s, level %s", m.cpu, frg_isa(c->ctx));
+    frg_report_fact(r, "CPU", p.text);
     snprintf(a, sizeof a, "%d", frg_threads(c->ctx));
     frg_report_fact(r, "Threads", a);
     snprintf(a, sizeof a, "%" PRIu64, frg_seed(c->ctx));
@@ -420,6 +466,9 @@ static void run_facts(frg_report *r, const cli *c, const fe_job *job)
             char name[64], value[128];
             snprintf(name, sizeof name, "--%s", k->name);
             option_value_text(k, &c->set, value, sizeof value);
+            if (k->fallback && strcmp(value, "0") == 0) {
+                snprintf(value, sizeof value, "%s", k->fallback);
+            }
             frg_report_fact(r, name, value);
         }
     }
@@ -428,7 +477,7 @@ static void run_facts(frg_report *r, const cli *c, const fe_job *job)
 void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
 {
     const frg_fe_result *f = frg_fe_get(job->fit);
-    head(r, c, job, f);
+    head(r, job, f);
     coefficient_table(r, c, job, f);
     if (c->set.format == FORMAT_CSV && !full) {
         return;

@@ -57,6 +57,27 @@ int write_output(const cli *c, const char *text, int64_t length)
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
+/** Paints every "NOT CONVERGED" red; the words say it without colour too. */
+static int write_painted(const cli *c, const char *text)
+{
+    static const char mark[] = "NOT CONVERGED";
+    char *painted = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&painted, &length);
+    if (!to) {
+        return cli_fail_memory(c);
+    }
+    const char *at = text;
+    for (const char *found; (found = strstr(at, mark)) != NULL; at = found + sizeof mark - 1) {
+        fprintf(to, "%.*s\033[1;31m%s\033[0m", (int)(found - at), at, mark);
+    }
+    fputs(at, to);
+    fclose(to);
+    const int code = painted ? write_output(c, painted, (int64_t)length) : cli_fail_memory(c);
+    free(painted);
+    return code;
+}
+
 int write_report(cli *c, frg_report *report)
 {
     static const frg_report_format formats[] = {
@@ -67,7 +88,11 @@ int write_report(cli *c, frg_report *report)
     int64_t length;
     const frg_status status =
         frg_report_render(report, formats[c->set.format], terminal_width(), &text, &length);
-    return status < 0 ? cli_fail_library(c, status) : write_output(c, text, length);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    const int painted = c->color_out && c->set.format == FORMAT_TEXT;
+    return painted ? write_painted(c, text) : write_output(c, text, length);
 }
 
 int write_json(cli *c, frg_json *json)

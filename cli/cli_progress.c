@@ -129,7 +129,7 @@ int progress_report(const frg_progress *now, void *user)
     cli *c = user;
     progress_state *p = &c->progress;
     if (p->keep_trace && now->residual > 0) {
-        keep_point(&p->trace, (double)now->done, now->residual);
+        keep_point(&p->trace, ++p->steps, now->residual);
     }
     if (cli_signalled()) {
         return 1;

@@ -21,16 +21,14 @@ static const tour_job jobs[] = {
     {
         .title = "Panel regression with two fixed effects and clustered errors",
         .about = "Do unions and marriage raise wages?  545 young men, 1980 to 1987 (Vella and "
-                 "Verbeek 1998).  The "
-                 "effect of each man takes out all that is constant about him, the effect of each "
-                 "year the state of "
-                 "the economy; errors of one man are related, so the standard errors are clustered "
-                 "by man.",
-        .formula = "lwage ~ expersq + union + married + hours | nr + year",
+                 "Verbeek 1998).  The effect of each man takes out all that is constant about him, "
+                 "the effect of each occupation in each year the state of its market; the errors "
+                 "of one man are related, so the standard errors are clustered by man.",
+        .formula = "lwage ~ expersq + union + married | nr + occupation^year",
         .file = "wage_panel.csv",
         .vcov = "cluster=nr",
-        .reading = "Read it so: for the same man, a year in a union is paid about 8 % more than "
-                   "one outside.",
+        .reading = "Read it so: in the same occupation and year, a man is paid about 8 % more when "
+                   "he is in a union than when he is not, and about 4 % more when he is married.",
     },
 };
 
@@ -64,7 +62,7 @@ static int find_data(const char *file, char *path, size_t room)
 typedef struct {
     fe_job fe;
     char path[PATH_MAX];
-    char command[512];
+    char command[512], shown[64];
     trace trace;
 } tour_run;
 
@@ -77,12 +75,17 @@ static int run_job(cli *c, const tour_job *k, tour_run *t)
     }
     snprintf(t->command, sizeof t->command, "fourge fe '%s' data/%s --vcov %s", k->formula, k->file,
              k->vcov);
-    t->fe =
-        (fe_job){.formula = k->formula, .path = t->path, .command = t->command, .opts = c->set.fe};
+    snprintf(t->shown, sizeof t->shown, "data/%s", k->file);
+    t->fe = (fe_job){.formula = k->formula,
+                     .path = t->path,
+                     .shown = t->shown,
+                     .command = t->command,
+                     .opts = c->set.fe};
     t->fe.opts.vcov[0] = k->vcov;
     t->fe.opts.n_vcov = 1;
     t->fe.opts.keep_effects = 0;
     c->progress.trace = (trace){.stride = 1};
+    c->progress.steps = 0;
     c->progress.keep_trace = 1;
     int code = fe_job_read(c, &t->fe);
     if (!code) {
@@ -96,9 +99,7 @@ static void add_job(frg_report *r, cli *c, const tour_job *k, const tour_run *t,
 {
     frg_report_heading(r, k->title);
     frg_report_paragraph(r, k->about);
-    char prompt[600];
-    snprintf(prompt, sizeof prompt, "$ %s", t->command);
-    frg_report_paragraph(r, prompt);
+    frg_report_fact(r, "Command", t->command);
     c->progress.trace = t->trace;
     fe_report_build(r, c, &t->fe, full);
     frg_report_paragraph(r, k->reading);

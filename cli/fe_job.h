@@ -6,6 +6,7 @@
 
 typedef struct {
     const char *formula, *path;
+    const char *shown;   /* the path as the report names it; NULL: path */
     const char *command; /* as a user would type it; stands in the report */
     frg_fe_opts opts;
     frg_table *data;

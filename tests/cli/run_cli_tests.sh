@@ -27,7 +27,8 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/bin"
 ln -s "$program" "$scratch/bin/fourge"
 ln -s "$here/tools/npy" "$scratch/bin/npy"
-export PATH="$scratch/bin:$PATH" DATA="$here/../../data" FOURGE_DATA="$here/../../data"
+ln -s "$here/../../data" "$scratch/data"
+export PATH="$scratch/bin:$PATH" DATA=../data FOURGE_DATA="$here/../../data"
 export LC_ALL=C.UTF-8 NO_COLOR= TERM=xterm
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OMP_NUM_THREADS FOURGE_ISA
 passed=0 failed=0 number=0
