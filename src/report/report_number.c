@@ -185,8 +185,9 @@ static int special(double value, const char *zero, char *out)
                              : value == 0.0 ? zero
                              : isinf(value) ? (value > 0 ? "Inf" : "-Inf")
                                             : "";
-    strcpy(out, text);
-    return (int)strlen(text);
+    const size_t length = strlen(text);
+    memcpy(out, text, length + 1);
+    return (int)length;
 }
 
 int frg_format_double(double value, char out[32])
