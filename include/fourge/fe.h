@@ -239,6 +239,7 @@ typedef struct {
     int converged;
     int64_t n_demeaned;  /* columns: y first, then the terms in formula order */
     const frg_demean_column *columns;
+    const char *const *column_names; /* n_demeaned, dropped terms included */
     frg_demean_report demean;
     double encode_seconds, solve_seconds, vcov_seconds, total_seconds;
 } frg_fe_result;

@@ -553,6 +553,11 @@ static frg_status describe(frg_fe *f)
     }
     r->formula = f->formula.text;
     r->depvar = frgi_names_text(&f->formula.names, f->formula.depvar);
+    TRY(NEW(f->ctx, &f->column_names, r->n_demeaned, "names"));
+    for (int c = 0; c < (int)r->n_demeaned; c++) {
+        f->column_names[c] = c ? frgi_fe_term(f, c) : r->depvar;
+    }
+    r->column_names = f->column_names;
     r->n_rows = frame->n_rows;
     r->n = (int64_t)n;
     r->n_missing = frame->n_missing;
@@ -753,6 +758,7 @@ void frg_fe_destroy(frg_fe *f)
     DROP(ctx, &f->rank_method);
     DROP(ctx, &f->method);
     DROP(ctx, &f->factor_names);
+    DROP(ctx, &f->column_names);
     DROP(ctx, &f->matrix);
     DROP(ctx, &f->moments);
     DROP(ctx, &f->columns);

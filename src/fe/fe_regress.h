@@ -72,6 +72,7 @@ struct frg_fe {
     char *rank_method;
     char *method;
     const char **factor_names;
+    const char **column_names; /* p + 1, of the demeaned columns */
     frgi_vcov *vcovs;        /* newest first */
     frg_fe_vcov *vcov_array; /* of the fit */
     frg_fe_result result;
