@@ -120,14 +120,13 @@ static void fit(frg_json *j, const frg_fe_result *f)
 
 static void solver(frg_json *j, const frg_fe_result *f)
 {
-    char room[32];
     int unknown_bound = 0;
     frg_json_open_object(j, "solver");
     frg_json_string(j, "method", f->demean.method);
     frg_json_bool(j, "converged", f->converged);
     frg_json_open_array(j, "columns");
     for (int64_t i = 0; i < f->n_demeaned; i++) {
-        frg_json_string(j, NULL, fe_column_name(f, i, room));
+        frg_json_string(j, NULL, f->column_names[i]);
     }
     frg_json_close_array(j);
     frg_json_open_array(j, "iterations");

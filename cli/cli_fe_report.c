@@ -28,18 +28,6 @@ static void put(line *l, const char *format, ...)
     }
 }
 
-const char *fe_column_name(const frg_fe_result *f, int64_t i, char room[32])
-{
-    if (i == 0) {
-        return f->depvar;
-    }
-    if (f->n_demeaned == 1 + f->n_coefficients) {
-        return f->coefficients[i - 1].term;
-    }
-    snprintf(room, 32, "column %" PRId64, i + 1);
-    return room;
-}
-
 void vcov_words(const frg_fe_vcov *v, char *text, size_t room)
 {
     line l = {{0}, 0};
@@ -297,12 +285,11 @@ static void certificate_fact(frg_report *r, const fe_job *job, const frg_fe_resu
         steps = k->iterations > steps ? k->iterations : steps;
         bound = !(k->error_bound <= bound) ? k->error_bound : bound; /* NaN once there is one */
     }
-    char room[32];
     line l = {{0}, 0};
     put(&l, f->converged ? "converged" : "NOT CONVERGED (%" PRId64 " of %" PRId64 " columns)",
         failed, f->n_demeaned);
     put(&l, "; largest level mean left in any column: %.1e of its sd (%s), tol %.0e",
-        f->columns[worst].audit, fe_column_name(f, worst, room), job->opts.demean.tol);
+        f->columns[worst].audit, f->column_names[worst], job->opts.demean.tol);
     if (isfinite(bound)) {
         put(&l, "; error at most %.1e", bound);
     }
@@ -403,8 +390,7 @@ static void certificate_table(frg_report *r, const frg_fe_result *f)
     }
     for (int64_t i = 0; i < f->n_demeaned; i++) {
         const frg_demean_column *k = &f->columns[i];
-        char room[32];
-        frg_report_cell_text(r, fe_column_name(f, i, room));
+        frg_report_cell_text(r, f->column_names[i]);
         frg_report_cell_integer(r, k->iterations);
         frg_report_cell_number(r, k->audit, 2);
         frg_report_cell_number(r, k->gradient, 2);

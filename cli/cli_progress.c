@@ -117,7 +117,8 @@ static void show_line(progress_state *p, const frg_progress *now)
     }
     const double left = eta(p, now);
     if (isfinite(left)) {
-        snprintf(line + used, room - (size_t)used, ", %s to go", seconds_text(left, time));
+        snprintf(line + used, room - (size_t)used, ", %s to go",
+                 left < 1 ? "under 1 s" : seconds_text(left, time));
     }
     fprintf(stderr, "\r\033[K%.78s", line);
     fflush(stderr);
@@ -128,7 +129,7 @@ int progress_report(const frg_progress *now, void *user)
 {
     cli *c = user;
     progress_state *p = &c->progress;
-    if (p->keep_trace && now->residual > 0) {
+    if (p->keep_trace && now->residual > 0 && now->target > 0) {
         keep_point(&p->trace, ++p->steps, now->residual);
     }
     if (cli_signalled()) {

@@ -26,8 +26,6 @@ void fe_job_release(fe_job *job);
 /** The table and its facts; `full`: every column's certificate, plots, options and versions as well. */
 void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full);
 void fe_json_build(frg_json *j, const cli *c, const fe_job *job);
-/** Name of demeaned column i: the dependent variable, then the terms. */
-const char *fe_column_name(const frg_fe_result *f, int64_t i, char room[32]);
 /** "clustered by firm (545)", "heteroskedasticity-robust (hc1)": for people. */
 void vcov_words(const frg_fe_vcov *v, char *text, size_t room);
 
