@@ -118,43 +118,50 @@ static int at_target(const fe_cg_target *t, double energy, double gradient, doub
            sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
 }
 
-/** Smallest eigenvalue above the rounding of the Lanczos matrix (S is singular: rounding lets its null space in)
+/** Eigenvalues of the Lanczos matrix
  *      T_jj = 1/alpha_j + beta_(j-1)/alpha_(j-1),   T_(j,j+1) = sqrt(beta_j)/alpha_j
- *  by bisection on the signs of the pivots of T - t I. */
-static double smallest_ritz(const double *history, int lanes, int lane, int64_t steps)
+ *  below t: the negative pivots of T - t I.  history holds alpha_j and beta_j by step and lane. */
+static int64_t eigenvalues_below(const double *history, int lanes, int64_t steps, double t)
+{
+    int64_t count = 0;
+    double pivot = 1, before = 0; /* beta_(j-1) / alpha_(j-1) */
+    double off = 0;               /* beta_(j-1) / alpha_(j-1)^2 */
+    for (int64_t j = 0; j < steps; j++) {
+        const double alpha = history[2 * j * lanes], beta = history[(2 * j + 1) * lanes];
+        pivot = 1 / alpha + before - t - off / pivot;
+        pivot = pivot == 0 ? -1e-300 : pivot;
+        count += pivot < 0;
+        before = beta / alpha;
+        off = before / alpha;
+    }
+    return count;
+}
+
+/** The smallest eigenvalue above rounding, by bisection.  S is singular, and rounding lets its null space
+ *  into the recurrence: Ritz values below 1e-13 stand for that, not for the graph. */
+static double smallest_ritz(const double *history, int lanes, int64_t steps)
 {
     const int64_t m = steps < FE_HISTORY ? steps : FE_HISTORY;
     if (m == 0) {
-        return NAN;
+        return (double)NAN;
     }
-#define ALPHA(j) history[(2 * (j)) * lanes + lane]
-#define BETA(j)  history[(2 * (j) + 1) * lanes + lane]
-    double low = 0, high = INFINITY;
-    for (int64_t j = 0; j < m; j++) {
-        const double diagonal = 1 / ALPHA(j) + (j > 0 ? BETA(j - 1) / ALPHA(j - 1) : 0);
-        high = diagonal < high ? diagonal : high;
+    double low = 1e-13, high = 2;
+    const int64_t spurious = eigenvalues_below(history, lanes, m, low);
+    while (eigenvalues_below(history, lanes, m, high) <= spurious && high < 1e300) {
+        high *= 16;
     }
-    for (int round = 0; round < 60 && high - low > 1e-6 * high; round++) {
-        const double t = 0.5 * (low + high);
-        double pivot = 1;
-        int negative = 0;
-        for (int64_t j = 0; j < m && !negative; j++) {
-            const double off = j > 0 ? BETA(j - 1) / (ALPHA(j - 1) * ALPHA(j - 1)) : 0;
-            pivot = 1 / ALPHA(j) + (j > 0 ? BETA(j - 1) / ALPHA(j - 1) : 0) - t - off / pivot;
-            negative = pivot <= 0;
-        }
-        *(negative ? &high : &low) = t;
+    for (int round = 0; round < 80 && high - low > 1e-3 * high; round++) {
+        const double t = sqrt(low * high);
+        *(eigenvalues_below(history, lanes, m, t) > spurious ? &high : &low) = t;
     }
     return high;
-#undef ALPHA
-#undef BETA
 }
 
 static void finish(const cg *c, const double *first_rho, const double *rho, fe_cg_column *column)
 {
     for (int k = 0; k < c->lanes; k++) {
         fe_cg_column *col = &column[k];
-        col->lambda = smallest_ritz(c->w->history, c->lanes, k, col->steps);
+        col->lambda = smallest_ritz(c->w->history + k, c->lanes, col->steps);
         col->rate = col->steps > 0 && first_rho[k] > 0
                         ? pow(rho[k] / first_rho[k], 0.5 / (double)col->steps)
                         : 0;

@@ -101,7 +101,7 @@ static unit_hash hash_unit(const split *s, int64_t u)
             memcpy(&bits, &g->weight[i], sizeof bits);
             key = mix(key) ^ bits;
         }
-        const uint64_t x = mix(key);
+        const uint64_t x = mix(key + UINT64_C(0x9E3779B97F4A7C15)); /* mix(0) is 0 */
         h.a += x;
         h.b += (x ^ x >> 29) * UINT64_C(0x9E3779B97F4A7C15);
     }
