@@ -420,7 +420,7 @@ static frg_status invert(const judge *w)
                 w->gram[frgi_packed(a, b)] / (w->scale[a] * w->scale[b]);
         }
     }
-    if (!frgi_inverse(k, bread)) {
+    if (!frgi_inverse(k, bread, 0)) {
         FAIL(f->ctx, E_BUG, "the correlations of the kept terms have no Cholesky factor");
     }
     for (int i = 0; i < k; i++) {

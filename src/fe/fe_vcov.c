@@ -3,13 +3,14 @@
  * B = (X~'WX~)^-1, scores s_i = w_i e_i x~_i, n rows (the sum of frequency weights), K parameters:
  *
  *     iid      RSS / (n - 1) B                                   times (n - 1) / (n - K)
- *     hc1      B (sum_i s_i s_i') B  times n / (n - 1)           times (n - 1) / (n - K)
+ *     hc1      B (sum_i s_i s_i') B                              times n / (n - K)
  *     cluster  B (sum_J (-1)^(|J|+1) G_J / (G_J - 1) M_J) B      times (n - 1) / (n - K)
  *
  * over the non-empty subsets J of the cluster variables (Cameron, Gelbach and Miller 2011), M_J the sum over the
  * joint clusters of (sum of scores)(sum of scores)'.  With cluster.df=min every G_J is the least count of the
- * single variables.  `adj` switches (n - 1) / (n - K), `cluster.adj` the other factor; t has n - K degrees of
- * freedom, for clusters the least count less one (t.df=min).
+ * single variables.  `adj` switches the factors with n - K, `cluster.adj` the other; t has n - K degrees of
+ * freedom, for clusters the least count less one (t.df=min).  A sum over subsets need not be positive: where it
+ * has a negative eigenvalue those are set to 0, as Cameron, Gelbach and Miller advise.
  *
  * K: none k;  full k + rank of the effects;  nonnested k + rank of the effects that no cluster variable nests,
  * at least 1 for the constant.  The rank is counted as --dof says; naively it is fixest's
@@ -22,6 +23,8 @@
 #include "fe/fe_regress.h"
 #include "linalg/small.h"
 #include "linalg/stat.h"
+
+static const double SINGULAR = 1e-12; /* a pivot of correlations, or an eigenvalue: rounding */
 
 /* ---- the small-sample rule ---------------------------------------------------------------------- */
 
@@ -470,12 +473,11 @@ static frg_status add_rows(const work *w)
 {
     const frg_fe *const f = w->f;
     const bool frequency = f->options.weights_kind == FRG_WEIGHTS_FREQUENCY;
-    const double n = f->frame.count;
     for (int64_t i = 0; i < f->frame.n; i++) {
         const double e = f->e[i], weight = f->frame.weights ? f->frame.weights[i] : 1;
         w->scores[i] = frequency ? weight * e * e : weight * e * (weight * e);
     }
-    return add_gram(w, f->x, w->scores, f->frame.n, w->v->ssc.cluster_adj ? n / (n - 1) : 1);
+    return add_gram(w, f->x, w->scores, f->frame.n, 1);
 }
 
 /** meat += scale S'S,  S the sums of the scores by group. */
@@ -591,23 +593,45 @@ static void shift_intercept(const frg_fe *f, double *m)
     }
 }
 
-/** Negative variances: the nearest positive semidefinite matrix, eigenvalues below 0 set to 0. */
+/** m, scaled to a unit diagonal, into a; false where a variance is negative.  On this scale the units of the
+ *  terms do not matter, so that SINGULAR tells a negative eigenvalue from rounding. */
+static bool correlate(int k, const double *m, double *a)
+{
+    for (int i = 0; i < k; i++) {
+        if (m[i * k + i] < 0) {
+            return false;
+        }
+        for (int j = 0; j < k; j++) {
+            const double scale = sqrt(m[i * k + i]) * sqrt(m[j * k + j]);
+            a[i * k + j] = scale > 0 ? m[i * k + j] / scale : 0;
+        }
+    }
+    return true;
+}
+
+/** The nearest positive semidefinite matrix in place of one with negative eigenvalues. */
 static frg_status project(work *w)
 {
     const frg_fe *const f = w->f;
     const int k = f->k;
     double *const m = w->v->matrix, *a = NULL, *values = NULL, *vectors = NULL;
-    bool negative = false;
     frg_status status;
-    for (int i = 0; i < k; i++) {
-        negative |= m[i * k + i] < 0;
-    }
-    if (!negative) {
+    if (w->v->request.n < 2) {
         return FRG_OK;
     }
     TRY_TO(done, NEW(f->ctx, &a, (int64_t)k * k, "eigenvalues"));
     TRY_TO(done, NEW(f->ctx, &values, k, "eigenvalues"));
     TRY_TO(done, NEW(f->ctx, &vectors, (int64_t)k * k, "eigenvalues"));
+    bool negative = !correlate(k, m, a);
+    if (!negative) {
+        frgi_eigen(k, a, values, vectors);
+        for (int l = 0; l < k; l++) {
+            negative |= values[l] < -SINGULAR;
+        }
+    }
+    if (!negative) {
+        goto done;
+    }
     memcpy(a, m, sizeof *m * (size_t)k * (size_t)k);
     frgi_eigen(k, a, values, vectors);
     memset(m, 0, sizeof *m * (size_t)k * (size_t)k);
@@ -638,7 +662,8 @@ static frg_status wald(work *w)
         return FRG_OK;
     }
     TRY(NEW(f->ctx, &inverse, (int64_t)m * m, "a covariance"));
-    bool sound = true; /* scaled to correlations, as the units of the coefficients differ */
+    bool sound =
+        !w->v->v.projected; /* scaled to correlations, as the units of the coefficients differ */
     for (int i = 0; i < m; i++) {
         sound &= w->v->matrix[(i + f->ones) * k + i + f->ones] > 0;
     }
@@ -649,7 +674,7 @@ static frg_status wald(work *w)
                                  sqrt(w->v->matrix[b * k + b]);
         }
     }
-    if (sound && frgi_inverse(m, inverse)) {
+    if (sound && frgi_inverse(m, inverse, SINGULAR)) {
         double sum = 0;
         for (int i = 0; i < m; i++) {
             for (int j = 0; j < m; j++) {
@@ -720,7 +745,8 @@ static frg_status compute(work *w)
     TRY(NEW(f->ctx, &v->coefficients, k, "coefficients"));
     TRY(NEW0(f->ctx, &w->meat, k * k, "a covariance"));
     describe(w, K);
-    const double adjust = v->ssc.adj ? (n - 1) / (n - K) : 1;
+    const double rows = v->request.type == VCOV_HC1 ? n : n - 1;
+    const double adjust = v->ssc.adj ? rows / (n - K) : 1;
     if (v->request.type == VCOV_IID) {
         for (int64_t i = 0; i < k * k; i++) {
             v->matrix[i] = f->result.rss / (n - 1) * adjust * f->bread[i];

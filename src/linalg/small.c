@@ -48,7 +48,7 @@ void frgi_cholesky_relation(int k, const double *a, const unsigned char *kept, i
 }
 
 /** L into the lower triangle, then its inverse R in place, then R' R. */
-bool frgi_inverse(int k, double *a)
+bool frgi_inverse(int k, double *a, double tol)
 {
     const size_t ld = (size_t)k;
     for (int j = 0; j < k; j++) {
@@ -57,7 +57,7 @@ bool frgi_inverse(int k, double *a)
             row[i] = (row[i] - dot(i, row, a + (size_t)i * ld)) / a[(size_t)i * ld + (size_t)i];
         }
         const double left = row[j] - dot(j, row, row);
-        if (!(left > 0)) {
+        if (!(left > tol)) {
             return false;
         }
         row[j] = sqrt(left);

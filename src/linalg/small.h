@@ -13,8 +13,8 @@ int frgi_cholesky_keep(int k, double *a, double tol, unsigned char *kept);
 /** x <- the coefficients of a dropped row j on the kept rows i < j (0 for others): L' x = a[j]. */
 void frgi_cholesky_relation(int k, const double *a, const unsigned char *kept, int j, double *x);
 
-/** a (k x k, row-major) <- its inverse, for a positive definite; false, a spoilt, where it is not. */
-bool frgi_inverse(int k, double *a);
+/** a (k x k, row-major, unit diagonal) <- its inverse; false, a spoilt, where a pivot is not above tol. */
+bool frgi_inverse(int k, double *a, double tol);
 /** Eigenvalues and eigenvectors (rows of v) of the symmetric a, which is spoilt, by Jacobi's rotations. */
 void frgi_eigen(int k, double *a, double *values, double *v);
 
