@@ -21,6 +21,8 @@ enum {
 static const double CHEAP_PRODUCTS = 1; /* a row: S is assembled at once */
 static const double WORTH_PRODUCTS =
     30; /* a row: S is assembled when the rows' gradients are slow */
+/* Entries between two factors are differences, w less c_u c_u' / N_u, and carry the rounding of N_u. */
+static const double NULL_PIVOT = 1e-9;
 static const double PROBE_GOAL = 1e-11;
 static const double SECONDS_PER_ENTRY = 1e-9, SECONDS_PER_AMD_ENTRY = 1e-7;
 
@@ -136,6 +138,9 @@ static frg_status analyse(fe_ladder *l, frg_context *ctx, double seconds_to_beat
     frgi_direct_opts o;
     frgi_direct_defaults(&o);
     o.byte_cap = frgi_fe_fill_cap(ctx, &l->opts);
+    if (l->g->n_rest > 1) {
+        o.null_pivot = NULL_PIVOT;
+    }
     const double entries = seconds_to_beat / SECONDS_PER_AMD_ENTRY;
     o.amd_max_nnz = entries < (double)o.amd_max_nnz ? (int64_t)entries : o.amd_max_nnz;
     const frgi_symmetric s = frgi_fe_schur_view(&l->schur);
