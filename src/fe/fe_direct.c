@@ -310,19 +310,6 @@ static frg_status open_numbers(frgi_direct *f)
     return FRG_OK;
 }
 
-static frgi_strips envelope_strips(const frgi_direct *f)
-{
-    return (frgi_strips){
-        .values = f->strips,
-        .offset = f->envelope.offset,
-        .start = f->envelope.start,
-        .blocks = f->envelope.blocks,
-        .columns = STRIP * f->envelope.blocks,
-        .inverse = f->inverse,
-        .floor = f->lowest,
-    };
-}
-
 frg_status frgi_direct_factor(frgi_direct *f, const frgi_symmetric *s)
 {
     f->factored = false;
@@ -331,12 +318,18 @@ frg_status frgi_direct_factor(frgi_direct *f, const frgi_symmetric *s)
     int64_t nulls;
     frg_status status;
     if (f->chosen == FRGI_ORDER_RCM) {
-        const frgi_strips strips = envelope_strips(f);
-        frgi_envelope_fill(&f->envelope, f->strips, f->lowest, &f->pattern, s->values, f->order,
-                           f->place);
-        for (int64_t i = 0; i < diagonal_room(f); i++)
-            f->lowest[i] = i < s->n ? f->opts.null_pivot * f->lowest[i] : HUGE_VAL;
-        status = frgi_envelope_factor(&strips, &f->envelope, f->ctx, f->ops, &nulls);
+        const frgi_envelope_work w = {
+            .pattern = &f->pattern,
+            .matrix = s->values,
+            .order = f->order,
+            .place = f->place,
+            .ops = f->ops,
+            .null_pivot = f->opts.null_pivot,
+            .strips = f->strips,
+            .inverse = f->inverse,
+            .lowest = f->lowest,
+        };
+        status = frgi_envelope_factor(&f->envelope, &w, f->ctx, &nulls);
     } else {
         f->work.pattern = &f->pattern;
         f->work.matrix = s->values;
@@ -418,7 +411,8 @@ static void solve_group(const frgi_direct *f, int64_t k, int64_t c0, int64_t cou
     }
     memset(scratch + n * w, 0, (size_t)((padded_rows(f) - n) * w) * sizeof *scratch);
     if (f->chosen == FRGI_ORDER_RCM) {
-        const frgi_strips strips = envelope_strips(f);
+        const frgi_strips strips =
+            frgi_envelope_strips(&f->envelope, f->strips, f->inverse, f->lowest);
         frgi_envelope_solve(&strips, f->ops, width, scratch);
     } else {
         frgi_supernodal_solve(&f->tree, f->ops, f->strips, f->inverse, width, scratch,

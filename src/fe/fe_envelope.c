@@ -58,40 +58,61 @@ void frgi_envelope_profile(frgi_envelope *e, const frgi_pattern *a, const int32_
     }
 }
 
-void frgi_envelope_fill(const frgi_envelope *e, double *strips, double *diagonal,
-                        const frgi_pattern *a, const double *values, const int32_t *order,
-                        const int32_t *place)
+/** Lays the matrix's rows of strip b into the strip, and sets its floors. */
+static void fill(const frgi_envelope *e, const frgi_envelope_work *w, int64_t b)
 {
+    const frgi_pattern *const a = w->pattern;
     const int64_t spare = e->offset[e->blocks];
-    memset(strips, 0, (size_t)spare * sizeof *strips);
-    for (int64_t i = 0; i < a->n; i++) {
-        const int64_t b = i / STRIP;
+    memset(w->strips + e->offset[b], 0,
+           (size_t)(e->offset[b + 1] - e->offset[b]) * sizeof *w->strips);
+    for (int64_t i = STRIP * b; i < STRIP * (b + 1); i++) {
+        w->lowest[i] = HUGE_VAL;
+        if (i >= a->n)
+            continue;
         const int64_t row = e->offset[b] - TILE * (int64_t)e->start[b] + i % STRIP;
-        const int32_t v = order[i];
+        const int32_t v = w->order[i];
         for (int64_t t = a->starts[v]; t < a->starts[v + 1]; t++) {
-            const int64_t j = place[a->columns[t]];
-            strips[frgi_lower(i, j, row + STRIP * j, spare)] = values[a->where ? a->where[t] : t];
+            const int64_t j = w->place[a->columns[t]];
+            w->strips[frgi_lower(i, j, row + STRIP * j, spare)] =
+                w->matrix[a->where ? a->where[t] : t];
         }
-        diagonal[i] = strips[row + STRIP * i];
+        w->lowest[i] = w->null_pivot * w->strips[row + STRIP * i];
     }
 }
 
-frg_status frgi_envelope_factor(const frgi_strips *s, const frgi_envelope *e, frg_context *ctx,
-                                const frgi_direct_ops *ops, int64_t *nulls)
+frgi_strips frgi_envelope_strips(const frgi_envelope *e, double *strips, double *inverse,
+                                 const double *lowest)
 {
+    return (frgi_strips){
+        .values = strips,
+        .offset = e->offset,
+        .start = e->start,
+        .blocks = e->blocks,
+        .columns = STRIP * e->blocks,
+        .inverse = inverse,
+        .floor = lowest,
+    };
+}
+
+frg_status frgi_envelope_factor(const frgi_envelope *e, const frgi_envelope_work *w,
+                                frg_context *ctx, int64_t *nulls)
+{
+    const frgi_strips s = frgi_envelope_strips(e, w->strips, w->inverse, w->lowest);
     double since = 0;
     *nulls = 0;
-    for (int64_t i = 0; i < s->blocks; i++) {
-        *nulls += ops->factor(s, i);
-        since += (double)(TILE * STRIP) * (double)(i - e->start[i]) * (double)(i - e->start[i]) / 2;
+    for (int64_t i = 0; i < e->blocks; i++) {
+        fill(e, w, i); /* just before it is needed, while it stays in the cache */
+        *nulls += w->ops->factor(&s, i);
+        const double width = (double)(i - e->start[i]);
+        since += (double)(TILE * STRIP) * width * width / 2;
         if (since > POLL_FLOPS) {
             since = 0;
             const frg_progress p = {.solver = "fe",
                                     .phase = "factor",
                                     .done = i + 1,
-                                    .total = s->blocks,
-                                    .residual = NAN,
-                                    .target = NAN};
+                                    .total = e->blocks,
+                                    .residual = (double)NAN,
+                                    .target = (double)NAN};
             const frg_status status = frgi_heartbeat(ctx, &p);
             if (status)
                 return status;

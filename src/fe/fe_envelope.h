@@ -19,15 +19,23 @@ void frgi_envelope_layout(frgi_arena *a, frgi_envelope *e, int64_t n);
 /** Measures the envelope of the pattern in that order; place is order's inverse. */
 void frgi_envelope_profile(frgi_envelope *e, const frgi_pattern *a, const int32_t *order,
                            const int32_t *place);
-/** Lays the numbers of the matrix into the strips, which are cleared first, and its diagonal by new number
- *  into `diagonal`.  strips has room for one double behind offset[blocks]. */
-void frgi_envelope_fill(const frgi_envelope *e, double *strips, double *diagonal,
-                        const frgi_pattern *a, const double *values, const int32_t *order,
-                        const int32_t *place);
-/** Factors in place; *nulls counts null pivots, those of the padding included. */
-FRG_MUST_USE frg_status frgi_envelope_factor(const frgi_strips *s, const frgi_envelope *e,
-                                             frg_context *ctx, const frgi_direct_ops *ops,
-                                             int64_t *nulls);
+/** What the factor is computed with. */
+typedef struct {
+    const frgi_pattern *pattern;
+    const double *matrix; /* values of the pattern */
+    const int32_t *order, *place;
+    const frgi_direct_ops *ops;
+    double null_pivot; /* pivots up to this part of the matrix's diagonal are null */
+    double *strips;    /* offset[blocks] + 1: the result, and a place that nobody reads */
+    double *inverse;   /* 8 blocks: of the diagonal of L */
+    double *lowest;    /* 8 blocks: the pivots' floors */
+} frgi_envelope_work;
+
+frgi_strips frgi_envelope_strips(const frgi_envelope *e, double *strips, double *inverse,
+                                 const double *lowest);
+/** *nulls counts null pivots, those of the padding included. */
+FRG_MUST_USE frg_status frgi_envelope_factor(const frgi_envelope *e, const frgi_envelope_work *w,
+                                             frg_context *ctx, int64_t *nulls);
 void frgi_envelope_solve(const frgi_strips *s, const frgi_direct_ops *ops, int width, double *x);
 
 #pragma GCC visibility pop

@@ -483,8 +483,8 @@ frg_status frgi_supernodal_factor(const frgi_supernodal *t, const frgi_supernoda
                                     .phase = "factor",
                                     .done = s + 1,
                                     .total = t->count,
-                                    .residual = NAN,
-                                    .target = NAN};
+                                    .residual = (double)NAN,
+                                    .target = (double)NAN};
             const frg_status status = frgi_heartbeat(ctx, &p);
             if (status)
                 return status;
