@@ -89,7 +89,9 @@ static frg_status open_stream(frgi_source *s)
 static frg_status open_stored(frgi_source *s)
 {
     if (s->input->path) {
-        TRY(frgi_reader_open(&s->reader, s->ctx, s->input->path));
+        frgi_reader reader;
+        TRY(frgi_reader_open(&reader, s->ctx, s->input->path));
+        s->reader = reader; /* only an open one may be closed */
         const int64_t size = frgi_reader_size(&s->reader, s->ctx);
         s->total = size > 0 ? size : -1; /* some kernels' files have size 0 and contents */
         return NEW(s->ctx, &s->room, HEAD, "read buffer");

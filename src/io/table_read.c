@@ -58,7 +58,7 @@ static frg_status choose(frg_context *ctx, const char *name, const frg_table_opt
         *out = find_format(dot + 1, letters);
         if (*out == FORMAT_COUNT || (gz && !is_text(*out))) {
             frgi_at(ctx, "%s", name);
-            FAIL(ctx, E_FILE_TYPE, "'%s' is not read from files of this kind (.%.*s%s); %s", name,
+            FAIL(ctx, E_FILE_TYPE, "'%s': files of this kind (.%.*s%s) are not read; %s", name,
                  (int)letters, dot + 1, gz ? ".gz" : "", readable);
         }
         if (gz && !frgi_source_is_gzip(source)) {

@@ -1,0 +1,192 @@
+/* test_table.c - tables made of arrays, and CSV written and read back. */
+#include "unit/io_help.h"
+
+static void made_of_arrays(void)
+{
+    frg_context *ctx = test_context();
+    frg_table *t;
+    const double x[3] = {1.5, NAN, -0.0};
+    const int64_t k[3] = {FRG_MISSING_INTEGER, 2, -3};
+    const int32_t c[3] = {1, -1, 0};
+    char got[300];
+    CHECK_OK(ctx, frg_table_create(&t, ctx, 3));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "x", x));
+    CHECK_OK(ctx, frg_table_add_integers(t, "k", k));
+    CHECK_OK(ctx, frg_table_add_codes(t, "c", c, (const char *const[]){"lo", "hi"}, 2));
+    CHECK_TEXT(table_text(t, got, sizeof got), "x:n 1.5 ? -0|k:i ? 2 -3|c:c 1=hi ? 0=lo");
+    CHECK_INT(frg_table_rows(t), 3);
+    CHECK_INT(frg_table_columns(t), 3);
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(frg_table_column(t, i)->n_missing, 1);
+    CHECK(frg_table_column(t, -1) == NULL && frg_table_column(t, 3) == NULL);
+    CHECK(frg_table_find(t, "k") == frg_table_column(t, 1));
+    CHECK(frg_table_find(t, "K") == NULL);
+    CHECK(frg_table_column(t, 0)->numbers != x); /* copied */
+
+    CHECK_STATUS(frg_table_add_numbers(t, "x", x), FRG_BAD_ARG);
+    CHECK_STATUS(frg_table_add_numbers(t, "", x), FRG_BAD_ARG);
+    CHECK_STATUS(frg_table_add_numbers(t, NULL, x), FRG_BAD_ARG);
+    CHECK_STATUS(frg_table_add_numbers(t, "y", NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_table_add_codes(t, "d", c, NULL, 2), FRG_BAD_ARG);
+    CHECK_STATUS(frg_table_add_codes(t, "d", c, (const char *const[]){"lo", NULL}, 2), FRG_BAD_ARG);
+    CHECK_STATUS(frg_table_add_codes(t, "d", c, (const char *const[]){"lo"}, 1), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "row 1"));
+    CHECK_STATUS(
+        frg_table_add_codes(t, "d", (const int32_t[]){0, -2, 0}, (const char *const[]){"a"}, 1),
+        FRG_BAD_ARG);
+    CHECK_INT(frg_table_columns(t), 3);
+    frg_table_destroy(t);
+    frg_table_destroy(NULL);
+    CHECK_STATUS(frg_table_create(&t, ctx, -1), FRG_BAD_ARG);
+    CHECK(t == NULL);
+    CHECK_INT(frg_bytes_held(ctx), 0);
+    frg_context_destroy(ctx);
+}
+
+static void many_columns(void)
+{
+    frg_context *ctx = test_context();
+    frg_table *t;
+    CHECK_OK(ctx, frg_table_create(&t, ctx, 1));
+    for (int i = 0; i < 1000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "column%d", i);
+        CHECK_OK(ctx, frg_table_add_integers(t, name, &(int64_t){i}));
+    }
+    CHECK_INT(frg_table_find(t, "column999")->integers[0], 999);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+static void nearest_name(void)
+{
+    frg_context *ctx = test_context();
+    frg_table *t;
+    CHECK_OK(ctx, frg_table_create(&t, ctx, 0));
+    CHECK(frg_table_nearest(t, "wage") == NULL);
+    CHECK_OK(ctx, frg_table_add_numbers(t, "year", NULL));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "wages", NULL));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "lwage", NULL));
+    CHECK_TEXT(frg_table_nearest(t, "yaer"), "year");
+    CHECK_TEXT(frg_table_nearest(t, "wagess"), "wages");
+    CHECK(frg_table_nearest(t, "something else") == NULL);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+static char *slurp_file(const char *path, size_t *count)
+{
+    FILE *const f = fopen(path, "rb");
+    char *text = calloc(1, 1 << 20);
+    *count = f && text ? fread(text, 1, (1 << 20) - 1, f) : 0;
+    if (f)
+        fclose(f);
+    return text;
+}
+
+static void written(void)
+{
+    frg_context *ctx = test_context();
+    char path[] = "/tmp/fourge_table_XXXXXX.csv";
+    const int fd = mkstemps(path, 4);
+    frg_table *t;
+    if (!CHECK(fd >= 0))
+        return;
+    const double x[5] = {0.1, NAN, INFINITY, -INFINITY, 1e22};
+    const int64_t k[5] = {0, INT64_MAX, -INT64_MAX, FRG_MISSING_INTEGER, -1};
+    const int32_t c[5] = {0, 1, 2, 3, -1};
+    CHECK_OK(ctx, frg_table_create(&t, ctx, 5));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "a,\"b\"", x));
+    CHECK_OK(ctx, frg_table_add_integers(t, "k", k));
+    CHECK_OK(ctx, frg_table_add_codes(
+                      t, "c", c, (const char *const[]){"plain", "q\"q", "two\nlines", " pad "}, 4));
+    CHECK_OK(ctx, frg_table_write(t, ctx, path));
+    size_t count;
+    char *text = slurp_file(path, &count);
+    CHECK_TEXT(text, "\"a,\"\"b\"\"\",k,c\n"
+                     "0.1,0,plain\n"
+                     ",9223372036854775807,\"q\"\"q\"\n"
+                     "inf,-9223372036854775807,\"two\nlines\"\n"
+                     "-inf,,\" pad \"\n"
+                     "1e22,-1,\n");
+    free(text);
+    frg_table_destroy(t);
+    CHECK_OK(ctx, frg_table_create(&t, ctx, 1));
+    CHECK_STATUS(frg_table_write(t, ctx, path), FRG_BAD_ARG);
+    CHECK_OK(ctx, frg_table_add_numbers(t, "x", &(double){NAN}));
+    CHECK_OK(ctx, frg_table_write(t, ctx, path));
+    text = slurp_file(path, &count);
+    CHECK_TEXT(text, "x\nNA\n");
+    free(text);
+    CHECK_STATUS(frg_table_write(t, ctx, "/nonexistent/x.csv"), FRG_CANNOT_CREATE);
+    CHECK_STATUS(frg_table_write(t, ctx, "x.csv.gz"), FRG_UNSUPPORTED);
+    CHECK_STATUS(frg_table_write(t, ctx, "x.npy"), FRG_UNSUPPORTED);
+    frg_table_destroy(t);
+    remove(path);
+    frg_context_destroy(ctx);
+}
+
+/** Labels that text files dislike; none is a missing value or a number. */
+static const char *const hostile[] = {"a",        "b,c",  "d\"e",     "\"",    "\"\"",       "f\ng",
+                                      "h\r\ni",   "\r",   "\n",       " lead", "trail\t",    "'",
+                                      "<script>", "=1+1", "\xc3\xa4", ",",     "\"x\",\n\"", "-"};
+enum { N_HOSTILE = sizeof hostile / sizeof *hostile };
+
+/** Random tables come back equal to the bit, for csv and tsv. */
+static void round_trip(void)
+{
+    frg_context *ctx = test_context();
+    for (int repeat = 0; repeat < 150; repeat++) {
+        char path[] = "/tmp/fourge_table_XXXXXX.csv";
+        if (repeat % 2)
+            memcpy(path + sizeof path - 5, ".tsv", 4);
+        const int fd = mkstemps(path, 4);
+        enum { MOST = 50 };
+        const int64_t n = 1 + test_below(MOST);
+        double x[MOST];
+        int64_t k[MOST];
+        int32_t c[MOST];
+        const char *labels[N_HOSTILE];
+        int n_labels = 0;
+        int32_t code_of[N_HOSTILE];
+        for (int i = 0; i < N_HOSTILE; i++)
+            code_of[i] = -1;
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t bits = test_random();
+            memcpy(&x[i], &bits, 8);
+            if (isnan(x[i]) || i == 0)
+                x[i] = test_normal();
+            k[i] = test_below(10) ? (int64_t)test_random() >> test_below(64) : FRG_MISSING_INTEGER;
+            k[i] = i == 0 ? 1 : k[i];
+            const int h =
+                i == 0 ? 0 : (int)test_below(N_HOSTILE); /* codes in order of appearance */
+            if (code_of[h] < 0) {
+                code_of[h] = n_labels;
+                labels[n_labels++] = hostile[h];
+            }
+            c[i] = i > 0 && test_below(8) == 0 && code_of[h] != n_labels - 1 ? -1 : code_of[h];
+        }
+        frg_table *t, *back = NULL;
+        CHECK_OK(ctx, frg_table_create(&t, ctx, n));
+        CHECK_OK(ctx, frg_table_add_numbers(t, "x", x));
+        CHECK_OK(ctx, frg_table_add_codes(t, hostile[1 + test_below(N_HOSTILE - 1)], c, labels,
+                                          n_labels));
+        CHECK_OK(ctx, frg_table_add_integers(t, "k\"\n", k));
+        CHECK_OK(ctx, frg_table_write(t, ctx, path));
+        CHECK_OK(ctx, frg_table_read(&back, ctx, path, NULL));
+        if (back)
+            CHECK_SAYS(table_hash(t) == table_hash(back), "table %d comes back as another", repeat);
+        frg_table_destroy(back);
+        frg_table_destroy(t);
+        if (fd >= 0)
+            remove(path);
+    }
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"made of arrays", made_of_arrays}, {"many columns", many_columns},
+    {"nearest name", nearest_name},     {"written", written},
+    {"round trip", round_trip},
+};
+TEST_MAIN(cases)
