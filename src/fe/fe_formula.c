@@ -446,11 +446,11 @@ static frg_status build_terms(builder *b, int32_t root)
 
 /* ---- effects ------------------------------------------------------------------------------------ */
 
-frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t node,
+frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t first, int32_t last,
                             frgi_key_spec *key)
 {
     key->n = 0;
-    for (int32_t i = s->nodes[node].begin; i <= node; i++) {
+    for (int32_t i = first; i <= last; i++) {
         const frgi_node_kind kind = s->nodes[i].kind;
         if (kind == NODE_POWER || kind == NODE_PAREN) {
             continue;
@@ -464,7 +464,7 @@ frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t node
                         : refuse(s, ctx, i, "expected a column, f1^f2, f[x] or f[[x]]");
         }
         if (key->n == FRGI_KEY_COLUMNS) {
-            return refuse(s, ctx, node, "at most 8 columns make a joint effect");
+            return refuse(s, ctx, i, "at most 8 columns make a joint effect");
         }
         key->node[key->n++] = i;
     }
@@ -517,19 +517,25 @@ static frg_status add_slope(builder *b, int effect, int32_t node)
     return FRG_OK;
 }
 
+/** f, f1^f2, f[x], f[[x]] and f1^f2[x], where the brackets belong to the whole key although they bind to f2. */
 static frg_status add_effect(builder *b, int32_t node)
 {
     frgi_formula *const f = b->f;
     const frgi_syntax *const s = &f->syntax;
-    const frgi_node *const x = &s->nodes[node];
+    int32_t last = node;
+    while (s->nodes[last].kind == NODE_POWER) {
+        last--;
+    }
+    const frgi_node *const x = &s->nodes[last];
     if (x->kind == NODE_NUMBER && (x->value == 0 || x->value == 1)) {
         return FRG_OK; /* "| 0": no effects */
     }
     const bool sloped = x->kind == NODE_SLOPES || x->kind == NODE_ALONE;
+    const int32_t end = sloped ? frgi_syntax_child(s, last, 0) : node;
     frgi_effect effect = {.intercept = x->kind != NODE_ALONE};
-    TRY(frgi_formula_key(s, b->ctx, sloped ? frgi_syntax_child(s, node, 0) : node, &effect.key));
+    TRY(frgi_formula_key(s, b->ctx, s->nodes[node].begin, end, &effect.key));
     if (sloped && x->children == 1) {
-        return refuse(s, b->ctx, node, "a column with slopes is missing in the brackets");
+        return refuse(s, b->ctx, last, "a column with slopes is missing in the brackets");
     }
     TRY(intern_key(b, &effect.key));
     int q = 0;
@@ -544,7 +550,7 @@ static frg_status add_effect(builder *b, int32_t node)
     }
     f->effects[q].intercept |= effect.intercept;
     for (int32_t i = 1; i < x->children && sloped; i++) {
-        TRY(add_slope(b, q, frgi_syntax_child(s, node, i)));
+        TRY(add_slope(b, q, frgi_syntax_child(s, last, i)));
     }
     return FRG_OK;
 }

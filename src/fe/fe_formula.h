@@ -59,9 +59,9 @@ void frgi_formula_destroy(frgi_formula *f, frg_context *ctx);
 /** Is this subtree arithmetic that we can evaluate? */
 FRG_MUST_USE frg_status frgi_formula_check_expression(const frgi_syntax *s, frg_context *ctx,
                                                       int32_t node);
-/** f1^f2^f3 as nodes; key->name is left alone. */
-FRG_MUST_USE frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t node,
-                                         frgi_key_spec *key);
+/** f1^f2^f3, the nodes first .. last; key->name is left alone. */
+FRG_MUST_USE frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t first,
+                                         int32_t last, frgi_key_spec *key);
 /** Its text, whatever the spacing and parentheses were. */
 FRG_MUST_USE frg_status frgi_formula_key_text(const frgi_syntax *s, frg_context *ctx,
                                               const frgi_key_spec *key, frgi_text *out);

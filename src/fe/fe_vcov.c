@@ -170,7 +170,7 @@ static frg_status add_cluster(frgi_vcov_request *r, frg_context *ctx, const frgi
 {
     frgi_key_spec spec;
     frgi_text name = {0};
-    TRY(frgi_formula_key(s, ctx, node, &spec));
+    TRY(frgi_formula_key(s, ctx, s->nodes[node].begin, node, &spec));
     const frg_status status = frgi_formula_key_text(s, ctx, &spec, &name);
     r->names[r->n] = name.text;
     TRY(status);
