@@ -233,6 +233,37 @@ static void affine(void)
     panel_free(&d);
 }
 
+/** A mean of 1e9 standard deviations costs the digits that the input lacks, not the convergence. */
+static void offsets(void)
+{
+    static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_CG, FRG_FE_LSMR};
+    panel d = panel_workers(4000, 3, 2);
+    for (int64_t i = 0; i < d.n; i++) {
+        d.x[i] = 1e9 + d.x[i];
+        d.x[d.n + i] = 1e6 + 1e-3 * d.x[d.n + i];
+    }
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        frg_demean_opts o = panel_options();
+        o.method = methods[m];
+        double *r = panel_zeros(d.n * d.p, sizeof *r);
+        frg_demean_column columns[PANEL_COLUMNS];
+        frg_context *ctx = test_context();
+        CHECK_OK(ctx, panel_demean(ctx, &d, &o, r, columns, NULL));
+        for (int c = 0; c < d.p; c++) {
+            const panel_audit a = panel_check(&d, d.x + c * d.n, r + c * d.n);
+            CHECK_SAYS(
+                columns[c].converged && a.gradient <= 1.01e-10,
+                "method %d, column %d: eta is %.3g, reported %.3g, converged %d after %" PRId64
+                " steps",
+                (int)methods[m], c, a.gradient, columns[c].gradient, columns[c].converged,
+                columns[c].iterations);
+        }
+        frg_context_destroy(ctx);
+        free(r);
+    }
+    panel_free(&d);
+}
+
 /** Rows in another order, codes under other names. */
 static void permuted(void)
 {
@@ -338,6 +369,7 @@ static const test_case cases[] = {
     {"orthogonal and idempotent", orthogonal_and_idempotent},
     {"reports", reports},
     {"affine, 1e-150 to 1e150", affine},
+    {"offsets", offsets},
     {"permuted and renamed", permuted},
     {"weights and replication", replicated},
     {"more factors, less left", more_factors},
