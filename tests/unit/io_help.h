@@ -93,7 +93,7 @@ TEST_UNUSED static void add_bytes(byte_string *b, const void *bytes, size_t coun
 TEST_UNUSED static void add_number(byte_string *b, uint64_t x, int width)
 {
     for (int i = 0; i < width; i++)
-        add_bytes(b, &(unsigned char){(unsigned char)(x >> 8 * i)}, 1);
+        add_bytes(b, &(unsigned char){(unsigned char)(i < 8 ? x >> 8 * i : 0)}, 1);
 }
 
 TEST_UNUSED static void drop_bytes(byte_string *b)
