@@ -154,6 +154,9 @@ double frgi_t_two_sided(double t, double df)
         return 2 * frgi_normal_upper(fabs(t));
     }
     const double ratio = t * t / df; /* x = df / (df + t^2) */
+    if (isinf(ratio)) {
+        return 0; /* below 1e-150 for every df >= 1 */
+    }
     return frgi_beta_cdf(1 / (1 + ratio), ratio / (1 + ratio), 0.5 * df, 0.5);
 }
 
