@@ -3,8 +3,13 @@
 
 #include "io/csv_reader.h"
 
-static frg_status check_beginning(const frgi_csv_reader *t)
+enum { MARK_BYTES = 4 }; /* of the longest mark that a file begins with */
+
+static frg_status check_beginning(frgi_csv_reader *t)
 {
+    while (!t->waves.now.last && t->waves.now.length < MARK_BYTES) {
+        TRY(frgi_waves_enlarge(&t->waves));
+    }
     const frgi_wave *const wave = &t->waves.now;
     const char *const s = wave->text;
     if (wave->length == 0) {
