@@ -1,0 +1,570 @@
+/* test_vcov.c - covariances by their definition, the small-sample rules by their counts, specs by their errors. */
+#include "fourge/fe.h"
+#include "linalg/small.h"
+#include "test.h"
+
+/* ---- help --------------------------------------------------------------------------------------- */
+
+static frg_fe_opts options(const char *vcov)
+{
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.vcov[0] = vcov;
+    return o;
+}
+
+static frg_table *integers_and_numbers(frg_context *ctx, int64_t n, int n_int,
+                                       const char *const int_names[], const int64_t *const ints[],
+                                       int n_num, const char *const num_names[],
+                                       const double *const nums[])
+{
+    frg_table *t = NULL;
+    CHECK_OK(ctx, frg_table_create(&t, ctx, n));
+    for (int i = 0; i < n_int; i++)
+        CHECK_OK(ctx, frg_table_add_integers(t, int_names[i], ints[i]));
+    for (int i = 0; i < n_num; i++)
+        CHECK_OK(ctx, frg_table_add_numbers(t, num_names[i], nums[i]));
+    return t;
+}
+
+/** fixest's own example: 20 rows, fe1 with 3 levels of 4, 3, 3 rows twice, fe2 with 5 levels of 2 rows twice. */
+static frg_table *twenty(frg_context *ctx)
+{
+    int64_t fe1[20], fe2[20];
+    double y[20], x[20];
+    for (int i = 0; i < 20; i++) {
+        const int h = i % 10;
+        fe1[i] = h < 4 ? 1 : h < 7 ? 2 : 3;
+        fe2[i] = h / 2;
+        x[i] = test_normal();
+        y[i] = x[i] + test_normal();
+    }
+    return integers_and_numbers(ctx, 20, 2, (const char *const[]){"fe1", "fe2"},
+                                (const int64_t *const[]){fe1, fe2}, 2,
+                                (const char *const[]){"y", "x"}, (const double *const[]){y, x});
+}
+
+/* ---- K ------------------------------------------------------------------------------------------ */
+
+/** The counts of fixest's test suite: 6 nested, 1 none, 8 full, 7 full with the exact rank; 2 with both. */
+static void counts(void)
+{
+    static const struct {
+        const char *vcov, *ssc;
+        frg_fe_dof dof;
+        int64_t k;
+    } table[] = {
+        {"cluster=fe1", NULL, FRG_DOF_NAIVE, 6},
+        {"cluster=fe1", "fixef=nested", FRG_DOF_NAIVE, 6},
+        {"cluster=fe1", "fixef=none", FRG_DOF_NAIVE, 1},
+        {"cluster=fe1", "K.fixef=full", FRG_DOF_NAIVE, 8},
+        {"cluster=fe1", "fixef.K=full", FRG_DOF_EXACT, 7},
+        {"cluster=fe1", "fixef=full", FRG_DOF_AUTO, 7},
+        {"cluster=fe1", NULL, FRG_DOF_EXACT,
+         6}, /* fe2 alone has 5 levels: its rank needs no pair */
+        {"cluster=fe1+fe2", NULL, FRG_DOF_NAIVE, 2},
+        {"cluster=fe1+fe2", NULL, FRG_DOF_EXACT, 2},
+        {"iid", NULL, FRG_DOF_NAIVE, 8},
+        {"iid", NULL, FRG_DOF_EXACT, 7},
+        {"hc1", "fixef=none", FRG_DOF_EXACT, 1},
+    };
+    frg_context *const ctx = test_context();
+    frg_table *const data = twenty(ctx);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        frg_fe_opts o = options(table[i].vcov);
+        frg_fe *f;
+        o.ssc = table[i].ssc;
+        o.demean.dof = table[i].dof;
+        if (!CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x | fe1 + fe2", data, &o)))
+            continue;
+        const frg_fe_vcov *const v = &frg_fe_get(f)->vcov[0];
+        CHECK_SAYS(v->k == table[i].k, "%s %s dof %d: K = %d, expected %d", table[i].vcov,
+                   table[i].ssc ? table[i].ssc : "", (int)table[i].dof, (int)v->k, (int)table[i].k);
+        frg_fe_destroy(f);
+    }
+    frg_table_destroy(data);
+    frg_context_destroy(ctx);
+}
+
+/** A joint effect and an effect that is coarser data are nested without being listed; three effects of which
+ *  one is nested count the rank of the other two. */
+static void nesting(void)
+{
+    enum { N = 240 };
+    int64_t firm[N], region[N], year[N];
+    double y[N], x[N];
+    for (int i = 0; i < N; i++) {
+        firm[i] = i / 6;
+        region[i] = firm[i] / 8;
+        year[i] = i % 6;
+        x[i] = test_normal();
+        y[i] = x[i] + test_normal();
+    }
+    frg_context *const ctx = test_context();
+    frg_table *const data =
+        integers_and_numbers(ctx, N, 3, (const char *const[]){"firm", "region", "year"},
+                             (const int64_t *const[]){firm, region, year}, 2,
+                             (const char *const[]){"y", "x"}, (const double *const[]){y, x});
+    static const struct {
+        const char *formula, *vcov;
+        int64_t k;
+    } table[] = {
+        {"y ~ x | firm + year", "cluster=firm", 1 + 6},
+        {"y ~ x | firm + year", "cluster=region", 1 + 6},     /* found by looking */
+        {"y ~ x | firm", "cluster=region", 2},                /* all nested: the constant is left */
+        {"y ~ x | region + year", "cluster=firm", 1 + 5 + 5}, /* regions are coarser, not nested */
+        {"y ~ x | firm^year + region", "cluster=firm", 1 + 5},  /* a^b with a listed */
+        {"y ~ x | region^year + firm", "cluster=firm", 1 + 30}, /* region^year is not */
+        {"y ~ x | firm + region^year", "cluster=firm+year",
+         2}, /* year holds region^year, firm itself */
+        {"y ~ x | firm + region + year", "cluster=firm", 1 + 5 + 5},
+        {"y ~ x | firm + year", "cluster=region^year", 1 + 45},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        frg_fe_opts o = options(table[i].vcov);
+        o.demean.dof = FRG_DOF_EXACT;
+        o.keep_singletons = 1;
+        o.ssc = "adj=false"; /* firm^year saturates the model: only K is looked at */
+        frg_fe *f = NULL;
+        const frg_status status = frg_fe_fit(&f, ctx, table[i].formula, data, &o);
+        if (strstr(table[i].formula,
+                   "firm^year")) { /* every row its own level: nothing is left of x */
+            CHECK_INT(status, FRG_BAD_DATA);
+            CHECK_TEXT(frg_error_code(ctx), "FRG-FE-006");
+            continue;
+        }
+        if (!CHECK_OK(ctx, status))
+            continue;
+        CHECK_SAYS(frg_fe_get(f)->vcov[0].k == table[i].k, "%s, %s: K = %d, expected %d",
+                   table[i].formula, table[i].vcov, (int)frg_fe_get(f)->vcov[0].k, (int)table[i].k);
+        frg_fe_destroy(f);
+    }
+    frg_table_destroy(data);
+    frg_context_destroy(ctx);
+}
+
+/* ---- definitions -------------------------------------------------------------------------------- */
+
+enum { ROWS = 200, K = 3 };
+
+typedef struct {
+    double y[ROWS], x[ROWS], z[ROWS], w[ROWS];
+    int64_t a[ROWS], b[ROWS], c[ROWS], d[ROWS];
+    frg_table *table;
+} sample;
+
+static void draw(sample *s, frg_context *ctx)
+{
+    for (int i = 0; i < ROWS; i++) {
+        s->a[i] = test_below(12);
+        s->b[i] = test_below(9);
+        s->c[i] = test_below(7);
+        s->d[i] = test_below(5);
+        s->x[i] = test_normal() + (double)s->a[i];
+        s->z[i] = test_normal();
+        s->w[i] = (double)(1 + test_below(4));
+        s->y[i] = s->x[i] - s->z[i] + (1 + (double)s->b[i]) * test_normal();
+    }
+    s->table = integers_and_numbers(ctx, ROWS, 4, (const char *const[]){"a", "b", "c", "d"},
+                                    (const int64_t *const[]){s->a, s->b, s->c, s->d}, 4,
+                                    (const char *const[]){"y", "x", "z", "w"},
+                                    (const double *const[]){s->y, s->x, s->z, s->w});
+}
+
+/** The regression on [1, x, z] in long double: (X'WX)^-1 by Cramer's adjugate, residuals. */
+static void dense(const sample *s, const double *w, long double inverse[K][K], long double e[ROWS])
+{
+    long double g[K][K] = {{0}}, h[K] = {0}, b[K];
+    for (int i = 0; i < ROWS; i++) {
+        const long double row[K] = {1, s->x[i], s->z[i]};
+        for (int p = 0; p < K; p++) {
+            h[p] += w[i] * row[p] * s->y[i];
+            for (int q = 0; q < K; q++)
+                g[p][q] += w[i] * row[p] * row[q];
+        }
+    }
+    const long double det = g[0][0] * (g[1][1] * g[2][2] - g[1][2] * g[2][1]) -
+                            g[0][1] * (g[1][0] * g[2][2] - g[1][2] * g[2][0]) +
+                            g[0][2] * (g[1][0] * g[2][1] - g[1][1] * g[2][0]);
+    for (int p = 0; p < K; p++)
+        for (int q = 0; q < K; q++) {
+            const int p1 = (p + 1) % K, p2 = (p + 2) % K, q1 = (q + 1) % K, q2 = (q + 2) % K;
+            inverse[q][p] = (g[p1][q1] * g[p2][q2] - g[p1][q2] * g[p2][q1]) / det;
+        }
+    for (int p = 0; p < K; p++) {
+        b[p] = 0;
+        for (int q = 0; q < K; q++)
+            b[p] += inverse[p][q] * h[q];
+    }
+    for (int i = 0; i < ROWS; i++)
+        e[i] = s->y[i] - b[0] - b[1] * s->x[i] - b[2] * s->z[i];
+}
+
+/** v += factor * B (sum over groups of score sums squared) B; groups are the rows that agree in `keys`. */
+static void add_clusters(const sample *s, const double *w, int n_keys, const int64_t *const keys[],
+                         long double factor, long double v[K][K])
+{
+    long double bread[K][K], e[ROWS], meat[K][K] = {{0}};
+    dense(s, w, bread, e);
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < ROWS; j++) {
+            bool same = true;
+            for (int k = 0; k < n_keys; k++)
+                same &= keys[k][i] == keys[k][j];
+            const long double ri[K] = {1, s->x[i], s->z[i]}, rj[K] = {1, s->x[j], s->z[j]};
+            for (int p = 0; p < K && same; p++)
+                for (int q = 0; q < K; q++)
+                    meat[p][q] += w[i] * e[i] * ri[p] * w[j] * e[j] * rj[q];
+        }
+    for (int p = 0; p < K; p++)
+        for (int q = 0; q < K; q++)
+            for (int r = 0; r < K; r++)
+                for (int t = 0; t < K; t++)
+                    v[p][q] += factor * bread[p][r] * meat[r][t] * bread[t][q];
+}
+
+static int64_t count_groups(int n_keys, const int64_t *const keys[])
+{
+    int64_t count = 0;
+    for (int i = 0; i < ROWS; i++) {
+        bool first = true;
+        for (int j = 0; j < i && first; j++) {
+            bool same = true;
+            for (int k = 0; k < n_keys; k++)
+                same &= keys[k][i] == keys[k][j];
+            first = !same;
+        }
+        count += first;
+    }
+    return count;
+}
+
+static void check_matrix(const frg_fe_vcov *v, long double want[K][K], const char *what)
+{
+    for (int p = 0; p < K; p++)
+        for (int q = 0; q < K; q++) {
+            /* condition of X'X below 1e4, so 1e-11 of the scale is generous and still tells every factor */
+            const double scale = sqrt(fabs((double)(want[p][p] * want[q][q])));
+            const double error = fabs(v->matrix[p * K + q] - (double)want[p][q]);
+            CHECK_SAYS(error <= 1e-11 * scale, "%s (%d, %d): %.17g, expected %.17Lg", what, p, q,
+                       v->matrix[p * K + q], want[p][q]);
+        }
+}
+
+/** 1 to 4 ways, both counts of the clusters, against the double sum over pairs of rows. */
+static void multiway(void)
+{
+    static const char *const specs[] = {"cluster=a", "cluster=a+b", "cluster=a+b+c",
+                                        "cluster=a+b+c+d"};
+    frg_context *const ctx = test_context();
+    sample s;
+    draw(&s, ctx);
+    double ones[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        ones[i] = 1;
+    const int64_t *const all[] = {s.a, s.b, s.c, s.d};
+    for (int ways = 1; ways <= 4; ways++)
+        for (int conventional = 0; conventional < 2; conventional++) {
+            long double want[K][K] = {{0}};
+            int64_t least = ROWS;
+            for (int k = 0; k < ways; k++) {
+                const int64_t g = count_groups(1, &all[k]);
+                least = g < least ? g : least;
+            }
+            for (unsigned subset = 1; subset < 1u << ways; subset++) {
+                const int64_t *keys[4];
+                int n = 0;
+                for (int k = 0; k < ways; k++)
+                    if (subset >> k & 1)
+                        keys[n++] = all[k];
+                const long double g =
+                    conventional ? (long double)count_groups(n, keys) : (long double)least;
+                const long double factor = g / (g - 1) * (ROWS - 1.0L) / (ROWS - K);
+                add_clusters(&s, ones, n, keys, n % 2 ? factor : -factor, want);
+            }
+            frg_fe_opts o = options(specs[ways - 1]);
+            o.ssc = conventional ? "G.df=conventional, t.df = conventional" : NULL;
+            frg_fe *f;
+            if (!CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x + z", s.table, &o)))
+                continue;
+            const frg_fe_vcov *const v = &frg_fe_get(f)->vcov[0];
+            if (!v->projected)
+                check_matrix(v, want, specs[ways - 1]);
+            else
+                CHECK(ways > 1);
+            CHECK_INT(v->df_t, conventional ? ROWS - K : least - 1);
+            CHECK_INT(v->n_clusters, ways);
+            frg_fe_destroy(f);
+        }
+    frg_table_destroy(s.table);
+    frg_context_destroy(ctx);
+}
+
+static void single_rules(void)
+{
+    frg_context *const ctx = test_context();
+    sample s;
+    draw(&s, ctx);
+    static const struct {
+        const char *vcov, *ssc;
+        int weighted;
+        long double factor;
+    } table[] = {
+        {"iid", NULL, 0, 1.0L / (ROWS - K)},
+        {"iid", "adj=false", 0, 1.0L / (ROWS - 1)},
+        {"iid", NULL, 1, 1.0L / (ROWS - K)},
+        {"hc1", NULL, 0, (long double)ROWS / (ROWS - K)},
+        {"hc1", "K.adj=FALSE", 0, 1},
+        {"hetero", NULL, 1, (long double)ROWS / (ROWS - K)},
+        {"cluster=a", "adj=false,cluster.adj=false", 1, 1},
+        {"cluster=a", "cluster.adj=false", 0, (ROWS - 1.0L) / (ROWS - K)},
+    };
+    int64_t row[ROWS];
+    double ones[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        row[i] = i;
+        ones[i] = 1;
+    }
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const double *const w = table[i].weighted ? s.w : ones;
+        long double want[K][K] = {{0}}, bread[K][K], e[ROWS], rss = 0;
+        dense(&s, w, bread, e);
+        for (int r = 0; r < ROWS; r++)
+            rss += w[r] * e[r] * e[r];
+        if (table[i].vcov[0] == 'i') {
+            for (int p = 0; p < K; p++)
+                for (int q = 0; q < K; q++)
+                    want[p][q] = table[i].factor * rss * bread[p][q];
+        } else {
+            const int64_t *const keys[] = {table[i].vcov[0] == 'h' ? row : s.a};
+            add_clusters(&s, w, 1, keys, table[i].factor, want);
+        }
+        frg_fe_opts o = options(table[i].vcov);
+        o.ssc = table[i].ssc;
+        o.weights = table[i].weighted ? "w" : NULL;
+        frg_fe *f;
+        if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x + z", s.table, &o)))
+            check_matrix(&frg_fe_get(f)->vcov[0], want, table[i].vcov);
+        frg_fe_destroy(f);
+    }
+    frg_table_destroy(s.table);
+    frg_context_destroy(ctx);
+}
+
+/** Sampling weights: the estimates of analytic weights, the errors of hc1, whatever was asked. */
+static void probability_weights(void)
+{
+    frg_context *const ctx = test_context();
+    sample s;
+    draw(&s, ctx);
+    frg_fe_opts o = options("hc1");
+    frg_fe *analytic = NULL, *sampling = NULL;
+    o.weights = "w";
+    CHECK_OK(ctx, frg_fe_fit(&analytic, ctx, "y ~ x + z | a", s.table, &o));
+    o.weights_kind = FRG_WEIGHTS_PROBABILITY;
+    o.vcov[0] = "iid";
+    CHECK_OK(ctx, frg_fe_fit(&sampling, ctx, "y ~ x + z | a", s.table, &o));
+    if (CHECK(analytic && sampling)) {
+        const frg_fe_vcov *const v = &frg_fe_get(sampling)->vcov[0];
+        CHECK_TEXT(v->type, "hc1");
+        CHECK_TEXT(v->spec, "iid");
+        CHECK_BITS(v->matrix, frg_fe_get(analytic)->vcov[0].matrix, 4 * sizeof(double));
+    }
+    frg_fe_destroy(analytic);
+    frg_fe_destroy(sampling);
+    frg_table_destroy(s.table);
+    frg_context_destroy(ctx);
+}
+
+/** What is asked for later is what would have been asked for at once. */
+static void added_later(void)
+{
+    frg_context *const ctx = test_context();
+    sample s;
+    draw(&s, ctx);
+    static const char *const specs[] = {"hc1", "cluster=a", "cluster=a+b", "cluster=c^d", "iid"};
+    frg_fe_opts o = options("iid");
+    for (int i = 0; i < 5; i++)
+        o.vcov[i] = specs[i];
+    o.n_vcov = 5;
+    frg_fe *f = NULL;
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x + z | b", s.table, &o))) {
+        const frg_fe_result *const r = frg_fe_get(f);
+        CHECK_INT(r->n_vcov, 5);
+        CHECK(r->coefficients == r->vcov[0].coefficients);
+        CHECK_INT(r->vcov[3].cluster_count[0], 35);
+        for (int i = 0; i < 5; i++) {
+            const frg_fe_vcov *v = NULL;
+            if (!CHECK_OK(ctx, frg_fe_vcov_add(f, specs[i], NULL, &v)))
+                continue;
+            CHECK_BITS(v->matrix, r->vcov[i].matrix, 4 * sizeof(double));
+            CHECK_BITS(&v->coefficients[1].std_error, &r->vcov[i].coefficients[1].std_error,
+                       5 * sizeof(double));
+            CHECK_TEXT(v->ssc, "adj=true,fixef=nonnested,cluster.adj=true,cluster.df=min,t.df=min");
+            CHECK_TEXT(v->spec, specs[i]);
+        }
+        const frg_fe_vcov *v = NULL;
+        CHECK_OK(ctx, frg_fe_vcov_add(f, "cluster=a", "fixef=none", &v));
+        CHECK_INT(v->k, 2);
+        CHECK_TEXT(v->ssc, "adj=true,fixef=none,cluster.adj=true,cluster.df=min,t.df=min");
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(s.table);
+    frg_context_destroy(ctx);
+}
+
+/* ---- negative eigenvalues ----------------------------------------------------------------------- */
+
+/** Two clusters a variable and opposite errors: the joint clusters take more away than the single ones give. */
+static void projection(void)
+{
+    enum { N = 16 };
+    int64_t a[N], b[N];
+    double y[N], x[N];
+    for (int i = 0; i < N; i++) {
+        a[i] = i / 4;
+        b[i] = i % 4;
+        x[i] = i < 8 ? 1 : -1;
+        y[i] = ((i / 4 + i) % 2 ? 1 : -1) * (1 + 0.01 * i);
+    }
+    frg_context *const ctx = test_context();
+    frg_table *const data = integers_and_numbers(
+        ctx, N, 2, (const char *const[]){"a", "b"}, (const int64_t *const[]){a, b}, 2,
+        (const char *const[]){"y", "x"}, (const double *const[]){y, x});
+    frg_fe_opts o = options("cluster=a+b");
+    frg_fe *f = NULL;
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x", data, &o))) {
+        const frg_fe_vcov *const v = &frg_fe_get(f)->vcov[0];
+        CHECK(v->projected);
+        CHECK(v->matrix[0] >= 0 && v->matrix[3] >= 0);
+        CHECK(v->matrix[0] * v->matrix[3] - v->matrix[1] * v->matrix[1] >=
+              -1e-15 * v->matrix[0] * v->matrix[3]);
+        CHECK(isnan(v->wald_f));
+        CHECK(frg_warning_count(ctx) == 1);
+        CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-FE-103");
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(data);
+    frg_context_destroy(ctx);
+}
+
+/* ---- small dense algebra ------------------------------------------------------------------------ */
+
+/** A = V' diag(values) V to rounding, V orthogonal; the inverse by its definition. */
+static void small_matrices(void)
+{
+    enum { MOST = 12 };
+    for (int k = 1; k <= MOST; k++) {
+        double x[2 * MOST * MOST], a[MOST * MOST], copy[MOST * MOST], values[MOST], v[MOST * MOST];
+        for (int i = 0; i < 2 * k * k; i++)
+            x[i] = test_normal();
+        for (int i = 0; i < k; i++)
+            for (int j = 0; j < k; j++) {
+                a[i * k + j] = 0;
+                for (int r = 0; r < 2 * k; r++)
+                    a[i * k + j] += x[r * k + i] * x[r * k + j];
+            }
+        for (int i = 0; i < k; i++) /* unit diagonal */
+            for (int j = 0; j < k; j++)
+                copy[i * k + j] = a[i * k + j] / sqrt(a[i * k + i] * a[j * k + j]);
+        memcpy(a, copy, sizeof a);
+        frgi_eigen(k, copy, values, v);
+        for (int i = 0; i < k; i++)
+            for (int j = 0; j < k; j++) {
+                double back = 0, unit = 0;
+                for (int l = 0; l < k; l++) {
+                    back += values[l] * v[l * k + i] * v[l * k + j];
+                    unit += v[i * k + l] * v[j * k + l];
+                }
+                CHECK_NEAR(back, a[i * k + j], 1e-13); /* k eps of the norm, which is at most k */
+                CHECK_NEAR(unit, i == j, 1e-13);
+            }
+        memcpy(copy, a, sizeof a);
+        if (!CHECK(frgi_inverse(k, copy, 0)))
+            continue;
+        for (int i = 0; i < k; i++)
+            for (int j = 0; j < k; j++) {
+                double product = 0, size = 0;
+                for (int l = 0; l < k; l++) {
+                    product += a[i * k + l] * copy[l * k + j];
+                    size += fabs(copy[l * k + j]);
+                }
+                CHECK(fabs(product - (i == j)) <= 1e-14 * k * (1 + size));
+            }
+    }
+    double singular[] = {1, 1, 1, 1};
+    CHECK(!frgi_inverse(2, singular, 1e-12));
+    /* c = 2 a - b, on the scale as it is */
+    double dependent[] = {1, 0, 2, 0, 1, -1, 2, -1, 5}, relation[3];
+    unsigned char kept[3];
+    CHECK_INT(frgi_cholesky_keep(3, dependent, 1e-9, kept), 2);
+    CHECK(kept[0] && kept[1] && !kept[2]);
+    frgi_cholesky_relation(3, dependent, kept, 2, relation);
+    CHECK_NEAR(relation[0], 2, 1e-15);
+    CHECK_NEAR(relation[1], -1, 1e-15);
+}
+
+/* ---- specs -------------------------------------------------------------------------------------- */
+
+static void wrong_specs(void)
+{
+    static const struct {
+        const char *vcov, *ssc;
+        frg_status status;
+        const char *code, *says;
+    } table[] = {
+        {"hc4", NULL, FRG_BAD_ARG, "FRG-FE-009", "hc4"},
+        {"", NULL, FRG_BAD_ARG, "FRG-FE-009", "iid, hc1 and cluster"},
+        {"iid=a", NULL, FRG_BAD_ARG, "FRG-FE-009", "iid=a"},
+        {"hc3", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "hc3"},
+        {"nw=a,b", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "nw"},
+        {"dk=a", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "dk"},
+        {"conley=a,b,10", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "conley"},
+        {"wild=a", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "wild"},
+        {"jackknife=a", NULL, FRG_UNSUPPORTED, "FRG-CORE-004", "jackknife"},
+        {"cluster=", NULL, FRG_BAD_ARG, "FRG-FE-001", "vcov, column 1"},
+        {"cluster=a+", NULL, FRG_BAD_ARG, "FRG-FE-001", "vcov, column 3"},
+        {"cluster=aa", NULL, FRG_BAD_DATA, "FRG-IO-008",
+         "'aa' is not in the data; did you mean 'a'?"},
+        {"cluster=a+b+c+d+x", NULL, FRG_BAD_ARG, "FRG-FE-009", "at most 4"},
+        {"cluster=log(a)", NULL, FRG_BAD_ARG, "FRG-FE-001", "expected a column"},
+        {"cluster=one", NULL, FRG_BAD_DATA, "FRG-FE-008", "single cluster"},
+        {"iid", "adj=maybe", FRG_BAD_ARG, "FRG-FE-010", "adj is true or false"},
+        {"iid", "fixef=all", FRG_BAD_ARG, "FRG-FE-010", "none, nonnested or full"},
+        {"iid", "cluster.df=max", FRG_BAD_ARG, "FRG-FE-010", "min or conventional"},
+        {"iid", "t.df=true", FRG_BAD_ARG, "FRG-FE-010", "min or conventional"},
+        {"iid", "adjust=true", FRG_BAD_ARG, "FRG-FE-010", "the keys are"},
+        {"iid", "adj", FRG_BAD_ARG, "FRG-FE-010", "true or false"},
+    };
+    frg_context *const ctx = test_context();
+    sample s;
+    draw(&s, ctx);
+    int64_t one[ROWS] = {0};
+    CHECK_OK(ctx, frg_table_add_integers(s.table, "one", one));
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        frg_fe_opts o = options(table[i].vcov);
+        o.ssc = table[i].ssc;
+        frg_fe *f = (frg_fe *)&s;
+        CHECK_STATUS(frg_fe_fit(&f, ctx, "y ~ x | a", s.table, &o), table[i].status);
+        CHECK(f == NULL);
+        CHECK_SAYS(strcmp(frg_error_code(ctx), table[i].code) == 0 &&
+                       strstr(frg_message(ctx), table[i].says),
+                   "'%s' '%s': %s %s", table[i].vcov, table[i].ssc ? table[i].ssc : "",
+                   frg_error_code(ctx), frg_message(ctx));
+    }
+    frg_table_destroy(s.table);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"counts", counts},
+    {"nesting", nesting},
+    {"multiway", multiway},
+    {"single_rules", single_rules},
+    {"probability_weights", probability_weights},
+    {"added_later", added_later},
+    {"projection", projection},
+    {"small_matrices", small_matrices},
+    {"wrong_specs", wrong_specs},
+};
+TEST_MAIN(cases)
