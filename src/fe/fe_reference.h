@@ -24,9 +24,10 @@ typedef struct fe_reference fe_reference;
 
 /** Plans; g must outlive the plan, the slopes' values are copied.  o->method is not looked at: lsmr, and
  *  mlsmr with frgi_fe_reference_precondition.  Errors: E_ARG for a bad factor, E_NOT_FINITE, E_MEMORY. */
-FRG_MUST_USE frg_status frgi_fe_reference_create(fe_reference **out, frg_context *ctx, const fe_rows *g,
-                                                 const frg_slope *slopes, int n_slopes,
-                                                 uint64_t no_intercept, const frg_demean_opts *o);
+FRG_MUST_USE frg_status frgi_fe_reference_create(fe_reference **out, frg_context *ctx,
+                                                 const fe_rows *g, const frg_slope *slopes,
+                                                 int n_slopes, uint64_t no_intercept,
+                                                 const frg_demean_opts *o);
 
 /** v <- P^-1 p (R x k, row-major), P symmetric, positive (semi)definite and the same in every call, close to
  *  N^(-1/2) S N^(-1/2) with S of fe_rows.h: a solver for S itself is wrapped as v = N^(1/2) S^+ N^(1/2) p.
@@ -36,10 +37,11 @@ void frgi_fe_reference_precondition(fe_reference *f, fe_reference_precond *apply
 
 /** in, out: n x p in the caller's row order, f64 or f32, out may be in; columns: p reports.  FRG_OK, or a
  *  failure before anything was written; what became of a column is in its status. */
-FRG_MUST_USE frg_status frgi_fe_reference_run(fe_reference *f, frg_context *ctx, frg_array in, frg_array out,
-                                              frg_demean_column columns[]);
+FRG_MUST_USE frg_status frgi_fe_reference_run(fe_reference *f, frg_context *ctx, frg_array in,
+                                              frg_array out, frg_demean_column columns[]);
 /** The effects of a column of the last run, frgi_fe_reference_levels values. */
-FRG_MUST_USE frg_status frgi_fe_reference_effects(const fe_reference *f, int64_t column, double *alpha);
+FRG_MUST_USE frg_status frgi_fe_reference_effects(const fe_reference *f, int64_t column,
+                                                  double *alpha);
 int64_t frgi_fe_reference_levels(const fe_reference *f);
 /** The rank of D: exact where the dense elimination is small enough, else an upper bound. */
 FRG_MUST_USE frg_status frgi_fe_reference_rank(fe_reference *f, frg_context *ctx, int64_t *rank,

@@ -1,0 +1,370 @@
+/* fe_basis_rows.c - products with the orthonormal columns, chunk by chunk of whole units.
+ *
+ *     times        per unit:  y = W^(1/2) sum of phi c over the rest;   y <- y - U_u (U_u' y)
+ *     transposed   per unit:  m = U_u' y;   partial[l] += W^(1/2) phi_l (y - U_u m)
+ *     residual     per unit:  z <- z - sum of phi c;   for each j:  m = sum w phi_j z,  z <- z - phi_j m
+ *     scatter      per unit:  g_j = sum w phi_j z;   partial[l] += w phi_l z
+ *
+ * U_u has as many columns as a unit has intercept and slopes; taking them out one after the other (residual,
+ * times) is modified Gram-Schmidt and keeps digits where the mean is large.  Each body is inlined with the
+ * usual numbers of lanes as constants; a lane's operations are the same in all of them, so are its bits.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fe/fe_basis.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/** Calls body(..., lanes) with a constant for the usual widths. */
+#define FOR_WIDTH(k, body, ...)                                                                    \
+    switch (k) {                                                                                   \
+    case 1:                                                                                        \
+        body(__VA_ARGS__, 1);                                                                      \
+        break;                                                                                     \
+    case 2:                                                                                        \
+        body(__VA_ARGS__, 2);                                                                      \
+        break;                                                                                     \
+    case 4:                                                                                        \
+        body(__VA_ARGS__, 4);                                                                      \
+        break;                                                                                     \
+    case 8:                                                                                        \
+        body(__VA_ARGS__, 8);                                                                      \
+        break;                                                                                     \
+    default:                                                                                       \
+        body(__VA_ARGS__, k);                                                                      \
+    }
+
+void frgi_basis_work_layout(frgi_arena *a, const fe_basis *b, int64_t lanes, fe_basis_work *w)
+{
+    const size_t chunks = (size_t)b->g->n_chunks;
+    w->b = b;
+    w->partial = TAKE(a, double, frgi_mul(chunks * (size_t)lanes, (size_t)b->n_coef));
+    w->along = TAKE(a, double, chunks *(size_t)lanes *(size_t)b->unit.width);
+    w->sums = TAKE(a, double, chunks *BASIS_MAX_LANES);
+    w->audit = TAKE(a, fe_basis_audit, chunks);
+}
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+/** y += a x */
+INLINE void add(double *restrict y, double a, const double *restrict x, ptrdiff_t k)
+{
+    for (ptrdiff_t c = 0; c < k; c++) {
+        y[c] += a * x[c];
+    }
+}
+
+/** Coefficients of the row's level of a rest factor. */
+INLINE int64_t place_of(const fe_basis *b, const fe_basis_factor *f, int64_t row, int64_t *level)
+{
+    *level = b->g->index[row * b->g->n_rest + f->rest] - f->index_base;
+    return f->first + *level * f->width;
+}
+
+/** v += sum over the factor's columns of phi c */
+INLINE void gather(const fe_basis *b, const fe_basis_factor *f, int64_t row, const double *c,
+                   double *v, ptrdiff_t k)
+{
+    int64_t level;
+    const double *at = c + place_of(b, f, row, &level) * k;
+    if (f->intercept) {
+        add(v, f->root[level], at, k);
+        at += k;
+    }
+    for (int s = 0; s < f->slopes; s++, at += k) {
+        add(v, f->phi[row * f->slopes + s], at, k);
+    }
+}
+
+/** x += phi v, for all columns of all rest factors */
+INLINE void scatter(const fe_basis *b, int64_t row, const double *v, double *x, ptrdiff_t k)
+{
+    for (int r = 0; r < b->g->n_rest; r++) {
+        const fe_basis_factor *f = &b->rest[r];
+        int64_t level;
+        double *at = x + place_of(b, f, row, &level) * k;
+        if (f->intercept) {
+            add(at, f->root[level], v, k);
+            at += k;
+        }
+        for (int s = 0; s < f->slopes; s++, at += k) {
+            add(at, f->phi[row * f->slopes + s], v, k);
+        }
+    }
+}
+
+/** phi_j of a unit's row. */
+INLINE double unit_value(const fe_basis_factor *f, int64_t unit, int64_t row, int j)
+{
+    return j < f->intercept ? f->root[unit] : f->phi[row * f->slopes + j - f->intercept];
+}
+
+/** along = sum over the unit's rows of (weight) phi_j y */
+INLINE void sum_along(const fe_basis *b, int64_t unit, int j, const double *weight, const double *y,
+                      double *along, ptrdiff_t k)
+{
+    for (ptrdiff_t c = 0; c < k; c++) {
+        along[c] = 0;
+    }
+    for (int64_t i = b->g->unit_start[unit]; i < b->g->unit_start[unit + 1]; i++) {
+        const double phi = unit_value(&b->unit, unit, i, j);
+        add(along, weight ? weight[i] * phi : phi, y + i * k, k);
+    }
+}
+
+/* ---- A_r and its transpose ---------------------------------------------------------------------- */
+
+INLINE void times_chunk(const fe_basis *b, int chunk, const double *c, double *y, const ptrdiff_t k)
+{
+    const fe_rows *g = b->g;
+    const double *root = b->root_weight;
+    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
+        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+        for (int64_t i = begin; i < end; i++) {
+            double v[BASIS_MAX_LANES] = {0};
+            for (int r = 0; r < g->n_rest; r++) {
+                gather(b, &b->rest[r], i, c, v, k);
+            }
+            for (ptrdiff_t l = 0; l < k; l++) {
+                y[i * k + l] = root ? root[i] * v[l] : v[l];
+            }
+        }
+        for (int j = 0; j < b->unit.width; j++) {
+            double along[BASIS_MAX_LANES];
+            sum_along(b, u, j, root, y, along, k);
+            for (int64_t i = begin; i < end; i++) {
+                const double phi = unit_value(&b->unit, u, i, j);
+                add(y + i * k, root ? -root[i] * phi : -phi, along, k);
+            }
+        }
+    }
+}
+
+void frgi_basis_times(const void *data, int64_t k, const double *c, double *y)
+{
+    const fe_basis_work *w = data;
+    const fe_basis *b = w->b;
+#pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
+    for (int i = 0; i < b->g->n_chunks; i++) {
+        FOR_WIDTH(k, times_chunk, b, i, c, y)
+    }
+}
+
+INLINE void transposed_chunk(const fe_basis *b, int chunk, const double *y, double *along,
+                             double *partial, const ptrdiff_t k)
+{
+    const fe_rows *g = b->g;
+    const double *root = b->root_weight;
+    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
+        for (int j = 0; j < b->unit.width; j++) {
+            sum_along(b, u, j, root, y, along + j * k, k);
+        }
+        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+            const double weight = root ? root[i] : 1;
+            double v[BASIS_MAX_LANES];
+            for (ptrdiff_t l = 0; l < k; l++) {
+                v[l] = y[i * k + l];
+            }
+            for (int j = 0; j < b->unit.width; j++) {
+                add(v, -weight * unit_value(&b->unit, u, i, j), along + j * k, k);
+            }
+            for (ptrdiff_t l = 0; l < k; l++) {
+                v[l] *= weight;
+            }
+            scatter(b, i, v, partial, k);
+        }
+    }
+}
+
+/** x[j] = sum over the chunks, one after the other */
+static void add_chunks(const fe_basis_work *w, int64_t length, double *x)
+{
+    const int chunks = w->b->g->n_chunks;
+#pragma omp parallel for num_threads(w->threads) schedule(static) if (chunks > 1)
+    for (int64_t j = 0; j < length; j++) {
+        double sum = w->partial[j];
+        for (int i = 1; i < chunks; i++) {
+            sum += w->partial[i * length + j];
+        }
+        x[j] = sum;
+    }
+}
+
+void frgi_basis_transposed(const void *data, int64_t k, const double *y, double *x)
+{
+    const fe_basis_work *w = data;
+    const fe_basis *b = w->b;
+    const int64_t length = b->n_coef * k;
+#pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
+    for (int i = 0; i < b->g->n_chunks; i++) {
+        double *partial = w->partial + i * length, *along = w->along + i * b->unit.width * k;
+        memset(partial, 0, (size_t)length * sizeof *partial);
+        FOR_WIDTH(k, transposed_chunk, b, i, y, along, partial)
+    }
+    add_chunks(w, length, x);
+}
+
+/* ---- residuals and their audit ------------------------------------------------------------------ */
+
+INLINE void raise(double *top, const double *v, ptrdiff_t k)
+{
+    for (ptrdiff_t c = 0; c < k; c++) {
+        top[c] = fabs(v[c]) > top[c] ? fabs(v[c]) : top[c];
+    }
+}
+
+INLINE void residual_chunk(const fe_basis *b, int chunk, const double *c, double *z, double *unit,
+                           double *effect, const ptrdiff_t k)
+{
+    const fe_rows *g = b->g;
+    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
+        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+        for (int64_t i = begin; c && i < end; i++) {
+            for (int r = 0; r < g->n_rest; r++) {
+                double v[BASIS_MAX_LANES] = {0};
+                gather(b, &b->rest[r], i, c, v, k);
+                add(z + i * k, -1, v, k);
+                raise(effect, v, k);
+            }
+        }
+        double *of_unit = unit + u * b->unit.width * k;
+        for (int j = 0; j < b->unit.width; j++) {
+            double along[BASIS_MAX_LANES], part[BASIS_MAX_LANES];
+            sum_along(b, u, j, g->weight, z, along, k);
+            for (int64_t i = begin; i < end; i++) {
+                for (ptrdiff_t l = 0; l < k; l++) {
+                    part[l] = unit_value(&b->unit, u, i, j) * along[l];
+                    z[i * k + l] -= part[l];
+                }
+                raise(effect, part, k);
+            }
+            add(of_unit + j * k, 1, along, k);
+        }
+    }
+}
+
+void frgi_basis_residual(const fe_basis_work *w, int64_t k, const double *c, double *z,
+                         double *unit, double *effect)
+{
+    const fe_basis *b = w->b;
+#pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
+    for (int i = 0; i < b->g->n_chunks; i++) {
+        double *top = w->sums + i * BASIS_MAX_LANES;
+        memset(top, 0, BASIS_MAX_LANES * sizeof *top);
+        FOR_WIDTH(k, residual_chunk, b, i, c, z, unit, top)
+    }
+    for (int64_t l = 0; effect && l < k; l++) {
+        effect[l] = 0;
+        for (int i = 0; i < b->g->n_chunks; i++) {
+            effect[l] = fmax(effect[l], w->sums[i * BASIS_MAX_LANES + l]);
+        }
+    }
+}
+
+INLINE void scatter_chunk(const fe_basis *b, int chunk, const double *z, double *along,
+                          double *partial, fe_basis_audit *a, const ptrdiff_t k)
+{
+    const fe_rows *g = b->g;
+    for (ptrdiff_t l = 0; l < k; l++) {
+        a->worst[l] = g->chunk_unit[chunk];
+    }
+    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
+        for (int j = 0; j < b->unit.width; j++) {
+            sum_along(b, u, j, g->weight, z, along, k);
+            for (ptrdiff_t l = 0; l < k; l++) {
+                const double mean = fabs(along[l]) * b->unit.root[u];
+                a->gradient[l] += along[l] * along[l];
+                a->worst[l] = mean > a->mean[l] ? u : a->worst[l];
+                a->mean[l] = mean > a->mean[l] ? mean : a->mean[l];
+            }
+        }
+        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+            double v[BASIS_MAX_LANES];
+            for (ptrdiff_t l = 0; l < k; l++) {
+                v[l] = g->weight ? g->weight[i] * z[i * k + l] : z[i * k + l];
+                a->square[l] += v[l] * z[i * k + l];
+            }
+            scatter(b, i, v, partial, k);
+        }
+    }
+}
+
+static void merge_audits(fe_basis_audit *t, const fe_basis_audit *m, int64_t k)
+{
+    for (int64_t l = 0; l < k; l++) {
+        t->square[l] += m->square[l];
+        t->gradient[l] += m->gradient[l];
+        t->worst[l] = m->mean[l] > t->mean[l] ? m->worst[l] : t->worst[l];
+        t->mean[l] = m->mean[l] > t->mean[l] ? m->mean[l] : t->mean[l];
+    }
+}
+
+void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, double *s,
+                        fe_basis_audit *total)
+{
+    const fe_basis *b = w->b;
+    const int64_t length = b->n_coef * k;
+#pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
+    for (int i = 0; i < b->g->n_chunks; i++) {
+        double *partial = w->partial + i * length, *along = w->along + i * b->unit.width * k;
+        memset(partial, 0, (size_t)length * sizeof *partial);
+        memset(&w->audit[i], 0, sizeof w->audit[i]);
+        FOR_WIDTH(k, scatter_chunk, b, i, z, along, partial, &w->audit[i])
+    }
+    add_chunks(w, length, s);
+    *total = w->audit[0];
+    for (int i = 1; i < b->g->n_chunks; i++) {
+        merge_audits(total, &w->audit[i], k);
+    }
+}
+
+/* ---- size of a column --------------------------------------------------------------------------- */
+
+/** sums <- sum of w (z - mean)^power, power 1 or 2 */
+INLINE void power_chunk(const fe_basis *b, int chunk, const double *z, const double *mean,
+                        bool square, double *sums, const ptrdiff_t k)
+{
+    const fe_rows *g = b->g;
+    const int64_t begin = g->unit_start[g->chunk_unit[chunk]];
+    const int64_t end = g->unit_start[g->chunk_unit[chunk + 1]];
+    for (int64_t i = begin; i < end; i++) {
+        const double weight = g->weight ? g->weight[i] : 1;
+        for (ptrdiff_t l = 0; l < k; l++) {
+            const double d = z[i * k + l] - mean[l];
+            sums[l] += weight * (square ? d * d : d);
+        }
+    }
+}
+
+static void add_powers(const fe_basis_work *w, int64_t k, const double *z, const double *mean,
+                       bool square, double *out)
+{
+    const fe_basis *b = w->b;
+#pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
+    for (int i = 0; i < b->g->n_chunks; i++) {
+        double *sums = w->sums + i * BASIS_MAX_LANES;
+        memset(sums, 0, BASIS_MAX_LANES * sizeof *sums);
+        FOR_WIDTH(k, power_chunk, b, i, z, mean, square, sums)
+    }
+    for (int64_t l = 0; l < k; l++) {
+        out[l] = 0;
+        for (int i = 0; i < b->g->n_chunks; i++) {
+            out[l] += w->sums[i * BASIS_MAX_LANES + l];
+        }
+    }
+}
+
+void frgi_basis_spread(const fe_basis_work *w, int64_t k, const double *z, double *norm2,
+                       double *square)
+{
+    double mean[BASIS_MAX_LANES] = {0}, sum[BASIS_MAX_LANES];
+    add_powers(w, k, z, mean, true, norm2);
+    if (w->b->centred && w->b->mass > 0) {
+        add_powers(w, k, z, mean, false, sum);
+        for (int64_t l = 0; l < k; l++) {
+            mean[l] = sum[l] / w->b->mass;
+        }
+    }
+    add_powers(w, k, z, mean, true, square);
+}

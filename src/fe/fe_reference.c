@@ -1,0 +1,511 @@
+/* fe_reference.c - the run of the row-space path: blocks of columns through LSMR, audit, refinement.
+ *
+ * For a block of columns x, each scaled by a power of two that brings its largest value near 1:
+ *
+ *     z = (I - U U') x;   LSMR on  min || W^(1/2) z - (I - U U') A_r c ||;   r = (I - U U')(x - A_r c)
+ *
+ * r is written in the caller's type and the audit is made of what was written.  In the letters of fe_basis.h,
+ * with the orthonormal columns phi of level l (N_l the weight, phi_0 = 1 / sqrt(N_l)):
+ *
+ *     g_lj = sum w phi_j r,   eta = ||g|| / (sqrt(Q) ||W^(1/2)(x - mean)||),   level mean = |g_lj| / sqrt(N_l)
+ *
+ * so a slope counts by its weighted mean with the standardised z.  The mean is 0 in eta where no factor has an
+ * intercept.  A column that fails is refined alone, so that its bits stay its own: LSMR on r as the new
+ * right-hand side, stopped where the audit should hold.  Status: FRG_MAX_ITER where a round ended by max_iter,
+ * FRG_STALLED after STALLS rounds in which the failure was not halved.
+ *
+ * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_units||^2 + ||g_rest||^2 / lambda, because U is taken out exactly;
+ * lambda is LSMR's smallest singular value, squared (with a preconditioner g' P^-1 g / lambda takes its place).
+ *
+ * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and what
+ * fe_basis.h says; laid out by the first run of a shape and kept.
+ */
+#include "fe/fe_reference.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "fe/fe_basis.h"
+#include "fe/fe_lsmr.h"
+#include "fe/fe_reference_plan.h"
+
+enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000 };
+static const double ABSORBED = 1e-9; /* ||r|| of the centred input */
+static const double LARGEST = 1e150; /* of a value: its square times the rows must be finite */
+static const double BOUND = 1e3;     /* error_bound may be so many tol */
+static const double FIRST =
+    1.0 / 32; /* of tol: LSMR's atol, since ||g|| is spread unevenly over the levels */
+static const double NOTHING = 4;        /* roundings of ||W^(1/2) x||: a gradient that is none */
+static const double NULL_VALUE = 1e-13; /* a singular value below is the rounding of 0 */
+static const double AIM = 0.25;         /* a refinement aims below what would just pass */
+
+/* ---- plan --------------------------------------------------------------------------------------- */
+
+frg_status frgi_fe_reference_create(fe_reference **out, frg_context *ctx, const fe_rows *g,
+                                    const frg_slope *slopes, int n_slopes, uint64_t no_intercept,
+                                    const frg_demean_opts *o)
+{
+    *out = NULL;
+    fe_reference *f;
+    frg_status status;
+    TRY(NEW0(ctx, &f, 1, "row-space plan"));
+    f->opts = *o;
+    TRY_TO(failed, frgi_basis_create(&f->basis, ctx, g, slopes, n_slopes, no_intercept));
+    *out = f;
+    return FRG_OK;
+failed:
+    frgi_fe_reference_destroy(f, ctx);
+    return status;
+}
+
+void frgi_fe_reference_destroy(fe_reference *f, frg_context *ctx)
+{
+    if (!f) {
+        return;
+    }
+    frgi_arena_close(&f->arena, ctx);
+    frgi_basis_destroy(&f->basis, ctx);
+    DROP(ctx, &f);
+}
+
+void frgi_fe_reference_precondition(fe_reference *f, fe_reference_precond *apply, const void *data)
+{
+    f->precond = apply;
+    f->precond_data = data;
+}
+
+size_t frgi_fe_reference_bytes(const fe_reference *f)
+{
+    return sizeof *f + f->basis.arena.bytes + f->arena.bytes;
+}
+
+int64_t frgi_fe_reference_levels(const fe_reference *f)
+{
+    return f->basis.n_coef + f->basis.n_unit_coef;
+}
+
+/* ---- memory of a run ---------------------------------------------------------------------------- */
+
+static int64_t block_width(const fe_reference *f, int64_t p)
+{
+    return p < f->opts.block ? p : f->opts.block;
+}
+
+static void lay_out_run(frgi_arena *a, fe_reference *f, int64_t p)
+{
+    const fe_basis *b = &f->basis;
+    const int64_t k = block_width(f, p);
+    f->z = TAKE(a, double, frgi_mul((size_t)b->g->n, (size_t)k));
+    f->c = TAKE(a, double, b->n_coef *k);
+    f->s = TAKE(a, double, b->n_coef *k);
+    f->unit = TAKE(a, double, b->n_unit_coef *k);
+    f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_reference_levels(f), (size_t)p));
+    f->state = TAKE(a, column_state, p);
+    frgi_basis_work_layout(a, b, k, &f->work);
+    f->engine = (frgi_lsmr){.m = b->g->n, .n = b->n_coef, .k = k};
+    if (b->n_coef > 0) {
+        frgi_lsmr_layout(a, &f->engine);
+    }
+}
+
+static frg_status prepare_run(fe_reference *f, frg_context *ctx, int64_t p)
+{
+    f->work.threads = frg_threads(ctx);
+    if (f->arena.base && f->columns == p) {
+        return FRG_OK;
+    }
+    frgi_arena fresh = {0};
+    frgi_arena_close(&f->arena, ctx);
+    lay_out_run(&fresh, f, p);
+    TRY(frgi_arena_open(&fresh, ctx, "work memory of the row-space path"));
+    f->arena = fresh;
+    lay_out_run(&f->arena, f, p);
+    f->work.threads = frg_threads(ctx);
+    f->columns = p;
+    return FRG_OK;
+}
+
+/* ---- the caller's columns ----------------------------------------------------------------------- */
+
+static double value_at(const frg_array *a, int64_t row, int64_t column)
+{
+    const ptrdiff_t at = row * a->stride[0] + column * a->stride[1];
+    const void *base = frgi_array_base(a);
+    return a->dtype == FRG_F32 ? (double)((const float *)base)[at] : ((const double *)base)[at];
+}
+
+static int64_t caller_row(const fe_rows *g, int64_t i)
+{
+    return g->order ? g->order[i] : i;
+}
+
+/** z <- the columns times their scales. */
+static void load(const fe_reference *f, const frg_array *a, int64_t first, int64_t k)
+{
+    const fe_rows *g = f->basis.g;
+#pragma omp parallel for num_threads(f->work.threads) schedule(static) if (g->n_chunks > 1)
+    for (int64_t i = 0; i < g->n; i++) {
+        const int64_t row = caller_row(g, i);
+        for (int64_t c = 0; c < k; c++) {
+            f->z[i * k + c] = value_at(a, row, first + c) * f->state[first + c].scale;
+        }
+    }
+}
+
+/** The columns <- z over their scales. */
+static void store(const fe_reference *f, const frg_array *a, int64_t first, int64_t k)
+{
+    const fe_rows *g = f->basis.g;
+    void *base = frgi_array_base(a);
+#pragma omp parallel for num_threads(f->work.threads) schedule(static) if (g->n_chunks > 1)
+    for (int64_t i = 0; i < g->n; i++) {
+        for (int64_t c = 0; c < k; c++) {
+            const ptrdiff_t at = caller_row(g, i) * a->stride[0] + (first + c) * a->stride[1];
+            const double v = f->z[i * k + c] * f->state[first + c].unscale;
+            if (a->dtype == FRG_F32) {
+                ((float *)base)[at] = (float)v;
+            } else {
+                ((double *)base)[at] = v;
+            }
+        }
+    }
+}
+
+static frg_status refuse_value(frg_context *ctx, int64_t row, int64_t column, double v)
+{
+    frgi_at(ctx, "column %lld, row %lld", (long long)column + 1, (long long)row + 1);
+    FAIL(ctx, E_NOT_FINITE, "column %lld, row %lld holds %g%s", (long long)column + 1,
+         (long long)row + 1, v, isfinite(v) ? ", which is too large: scale the column" : "");
+}
+
+/** Looks at every value before anything is written. */
+static frg_status study_columns(fe_reference *f, frg_context *ctx, const frg_array *in)
+{
+    for (int64_t c = 0; c < in->shape[1]; c++) {
+        double top = 0;
+        for (int64_t i = 0; i < in->shape[0]; i++) {
+            const double v = fabs(value_at(in, i, c));
+            if (!(v <= LARGEST)) {
+                return refuse_value(ctx, i, c, value_at(in, i, c));
+            }
+            top = v > top ? v : top;
+        }
+        int e = top > 0 ? ilogb(top) : 0;
+        e = e < -EXPONENT_MAX ? -EXPONENT_MAX : e;
+        f->state[c] =
+            (column_state){.scale = ldexp(1, -e),
+                           .unscale = ldexp(1, e),
+                           .top = ldexp(top, -e),
+                           .epsilon = in->dtype == FRG_F32 ? (double)FLT_EPSILON : DBL_EPSILON,
+                           .lambda = (double)NAN};
+    }
+    return FRG_OK;
+}
+
+/* ---- judging a column --------------------------------------------------------------------------- */
+
+/** Rounding floor of a level mean: 64 roundings of the column's type. */
+static double rounding_floor(const column_state *c)
+{
+    return 64 * c->epsilon * (c->top + c->effect);
+}
+
+/** The largest level mean among one rest factor's coefficients, and the sum of g^2. */
+static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lanes, int64_t k,
+                         column_audit *a)
+{
+    for (int64_t l = 0; l < f->levels; l++) {
+        for (int j = 0; j < f->width; j++) {
+            const double g = s[(f->first + l * f->width + j) * lanes + k];
+            const double mean = fabs(g) * f->root[l];
+            a->rest += g * g;
+            if (mean > a->mean) {
+                a->mean = mean;
+                a->factor = f;
+                a->level = l;
+            }
+        }
+    }
+}
+
+static column_audit audit_column(const fe_basis *b, const fe_basis_audit *u, const double *s,
+                                 int64_t lanes, int64_t k)
+{
+    column_audit a = {.square = u->square[k],
+                      .units = u->gradient[k],
+                      .mean = u->mean[k],
+                      .factor = &b->unit,
+                      .level = u->worst[k]};
+    for (int r = 0; r < b->g->n_rest; r++) {
+        audit_factor(&b->rest[r], s, lanes, k, &a);
+    }
+    return a;
+}
+
+/** The caller's code of a level. */
+static int64_t label_of(const fe_rows *g, const fe_basis_factor *f, int64_t level)
+{
+    const int64_t l = f->rest < 0 && g->unit_level ? g->unit_level[level] : level;
+    return g->factor[f->factor].label ? g->factor[f->factor].label[l] : l;
+}
+
+/** Fills the certificate; error2 is the bound's square, NaN where there is none. */
+static void judge(const fe_reference *f, const column_state *c, const column_audit *a,
+                  double error2, frg_demean_column *out)
+{
+    const fe_basis *b = &f->basis;
+    const double gradient = sqrt(a->units + a->rest);
+    const double size = b->mass > 0 ? sqrt(a->square / b->mass) : 0;
+    const double input = b->mass > 0 ? sqrt(c->total / b->mass) : 0;
+    const double floor = rounding_floor(c), tol = f->opts.tol;
+    out->absorbed = size <= ABSORBED * input || size <= 16 * c->epsilon * (c->top + c->effect);
+    const double scale = out->absorbed ? input : size;
+    out->audit = a->mean > 0 && scale > 0 ? a->mean / scale : 0;
+    out->gradient =
+        gradient > 0 && c->total > 0 ? gradient / (sqrt(b->g->n_factors) * sqrt(c->total)) : 0;
+    out->error_bound = c->total > 0 ? sqrt(error2 / c->total) : 0;
+    const bool at_floor = a->mean <= floor;
+    if (at_floor && input <= floor) { /* a constant: what is left of it is rounding alone */
+        out->audit = out->gradient = 0;
+    }
+    out->converged = (out->gradient <= tol || at_floor) && (out->audit <= tol || at_floor);
+    out->worst_factor = a->factor->factor;
+    out->worst_level = label_of(b->g, a->factor, a->level);
+}
+
+/** Is nothing left to be done?  A small gradient on a nearly disconnected design is no small error, so the
+ *  bound counts as well. */
+static bool accepted(const fe_reference *f, const frg_demean_column *c)
+{
+    return c->converged && !(c->error_bound > BOUND * f->opts.tol);
+}
+
+/** By what factor the column misses what it has to reach; above 1 where it is not accepted. */
+static double failure(const fe_reference *f, const frg_demean_column *c)
+{
+    const double tol = f->opts.tol;
+    return fmax(fmax(c->audit, c->gradient) / tol, c->error_bound / (BOUND * tol));
+}
+
+/** The squared bound of || W^(1/2) (r - r*) ||; spoils f->c. */
+static double bound_error(const fe_reference *f, const column_state *c, const column_audit *a,
+                          const double *s, int64_t lanes, int64_t k)
+{
+    if (!f->precond) {
+        return a->rest > 0 ? a->units + a->rest / c->lambda : a->units;
+    }
+    const int64_t n = f->basis.n_coef;
+    double *one = f->c, sum = 0;
+    for (int64_t j = 0; j < n; j++) {
+        one[j] = s[j * lanes + k];
+    }
+    f->precond(f->precond_data, 1, one, f->engine.v);
+    for (int64_t j = 0; j < n; j++) {
+        sum += one[j] * f->engine.v[j];
+    }
+    return sum > 0 ? a->units + sum / c->lambda : a->units;
+}
+
+/* ---- a block ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    fe_reference *f;
+    frg_context *ctx;
+    const frg_array *in, *out;
+    frg_demean_column *columns;
+    frg_status stopped; /* the heartbeat's word, once it has spoken */
+} run;
+
+/** c <- LSMR's answer for the right-hand side W^(1/2) z, which is made of z in place. */
+static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column *reports)
+{
+    fe_reference *f = r->f;
+    const fe_basis *b = &f->basis;
+    for (int64_t i = 0; b->root_weight && i < b->g->n; i++) {
+        for (int64_t c = 0; c < k; c++) {
+            f->z[i * k + c] *= b->root_weight[i];
+        }
+    }
+    const frgi_lsmr_operator op = {.times = frgi_basis_times,
+                                   .transposed = frgi_basis_transposed,
+                                   .data = &f->work,
+                                   .precond = f->precond,
+                                   .precond_data = f->precond_data};
+    const frgi_lsmr_rule rule = {.atol = atol,
+                                 .btol = atol,
+                                 .cond_limit = f->opts.cond_limit,
+                                 .max_iter = f->opts.max_iter,
+                                 .solver = "lsmr",
+                                 .phase = "rows"};
+    f->engine.k = k;
+    frgi_lsmr_start(&f->engine, r->ctx, &op, &rule, f->z, reports);
+    while (!frgi_lsmr_done(&f->engine) && r->stopped == FRG_OK) {
+        r->stopped = frgi_lsmr_step(&f->engine);
+    }
+    frgi_lsmr_finish(&f->engine, f->c);
+    for (int64_t c = 0; c < k; c++) {
+        const double smallest = f->engine.smallest[c];
+        column_state *s = &f->state[first + c];
+        s->stop = reports[c].stop;
+        s->norm_a = reports[c].norm_a;
+        if (reports[c].iterations > 0 && smallest > NULL_VALUE &&
+            !(smallest * smallest >= s->lambda)) {
+            s->lambda = smallest * smallest;
+        }
+        r->columns[first + c].iterations += reports[c].iterations;
+    }
+}
+
+/** The coefficients of lane c are added to the effects of its column. */
+static void keep_effects(const fe_reference *f, int64_t first, int64_t k)
+{
+    const fe_basis *b = &f->basis;
+    for (int64_t c = 0; c < k; c++) {
+        double *to = f->effects + (first + c) * frgi_fe_reference_levels(f);
+        const double unscale = f->state[first + c].unscale;
+        for (int64_t j = 0; j < b->n_coef; j++) {
+            to[j] += f->c[j * k + c] * unscale;
+        }
+        for (int64_t j = 0; j < b->n_unit_coef; j++) {
+            to[b->n_coef + j] += f->unit[j * k + c] * unscale;
+        }
+    }
+}
+
+/** z <- (I - U U')(z - [phi] c), the units' coefficients into f->unit.  Twice, because the mean of a column
+ *  may be many times what is left of it. */
+static void take_out(const fe_reference *f, int64_t k, const double *c, double *effect)
+{
+    memset(f->unit, 0, (size_t)(f->basis.n_unit_coef * k) * sizeof *f->unit);
+    frgi_basis_residual(&f->work, k, c, f->z, f->unit, effect);
+    frgi_basis_residual(&f->work, k, NULL, f->z, f->unit, NULL);
+}
+
+/** Takes the effects c and the units' out of `from`, writes the result and judges what was written. */
+static void finish(run *r, const frg_array *from, int64_t first, int64_t k, double *effect)
+{
+    fe_reference *f = r->f;
+    const fe_basis *b = &f->basis;
+    load(f, from, first, k);
+    take_out(f, k, b->n_coef > 0 ? f->c : NULL, effect);
+    keep_effects(f, first, k);
+    store(f, r->out, first, k);
+    load(f, r->out, first, k);
+    fe_basis_audit units;
+    frgi_basis_scatter(&f->work, k, f->z, f->s, &units);
+    for (int64_t c = 0; c < k; c++) {
+        column_state *s = &f->state[first + c];
+        s->effect = effect[c] > s->effect ? effect[c] : s->effect;
+        const column_audit a = audit_column(b, &units, f->s, k, c);
+        judge(f, s, &a, bound_error(f, s, &a, f->s, k, c), &r->columns[first + c]);
+        s->rest = sqrt(a.rest);
+        s->size = sqrt(a.square);
+    }
+}
+
+/** LSMR again with the result as right-hand side, until it is accepted or nothing more is gained. */
+static frg_status refine(run *r, int64_t column)
+{
+    fe_reference *f = r->f;
+    const column_state *c = &f->state[column];
+    frg_demean_column *report = &r->columns[column];
+    int stalls = 0;
+    for (int round = 0; round < ROUNDS_MAX && stalls < STALLS; round++) {
+        if (accepted(f, report)) {
+            return FRG_OK;
+        }
+        if (r->stopped != FRG_OK || c->stop == FRG_LSMR_MAX_ITER) {
+            return r->stopped != FRG_OK ? r->stopped : FRG_MAX_ITER;
+        }
+        const double before = failure(f, report);
+        const double atol = AIM * c->rest / (before * c->size * fmax(c->norm_a, 1));
+        frg_lsmr_column lsmr;
+        double effect;
+        load(f, r->out, column, 1);
+        solve(r, column, 1, fmin(atol, FIRST * f->opts.tol), &lsmr);
+        finish(r, r->out, column, 1, &effect);
+        stalls = failure(f, report) > 0.5 * before ? stalls + 1 : 0;
+    }
+    return accepted(f, report) ? FRG_OK : FRG_STALLED;
+}
+
+/** Sets the lanes to 0 in which nothing but rounding is left for the other factors: a Krylov space made of
+ *  rounding has no meaning, and LSMR would take its size for that of A. */
+static void clear_finished(const fe_reference *f, int64_t k, const double *norm2)
+{
+    const fe_basis *b = &f->basis;
+    fe_basis_audit units;
+    bool finished[BASIS_MAX_LANES];
+    frgi_basis_scatter(&f->work, k, f->z, f->s, &units);
+    for (int64_t c = 0; c < k; c++) {
+        const column_audit a = audit_column(b, &units, f->s, k, c);
+        finished[c] = sqrt(a.rest) <= NOTHING * DBL_EPSILON * sqrt(norm2[c]);
+    }
+    for (int64_t i = 0; i < b->g->n; i++) {
+        for (int64_t c = 0; c < k; c++) {
+            f->z[i * k + c] = finished[c] ? 0 : f->z[i * k + c];
+        }
+    }
+}
+
+static void run_block(run *r, int64_t first, int64_t k)
+{
+    fe_reference *f = r->f;
+    const fe_basis *b = &f->basis;
+    double norm2[BASIS_MAX_LANES], square[BASIS_MAX_LANES], effect[BASIS_MAX_LANES];
+    frg_lsmr_column reports[BASIS_MAX_LANES];
+    load(f, r->in, first, k);
+    frgi_basis_spread(&f->work, k, f->z, norm2, square);
+    for (int64_t c = 0; c < k; c++) {
+        f->state[first + c].total = square[c];
+        r->columns[first + c] = (frg_demean_column){.status = FRG_OK};
+    }
+    memset(f->effects + first * frgi_fe_reference_levels(f), 0,
+           (size_t)(k * frgi_fe_reference_levels(f)) * sizeof *f->effects);
+    if (b->n_coef > 0 && r->stopped == FRG_OK) {
+        take_out(f, k, NULL, NULL);
+        clear_finished(f, k, norm2);
+        solve(r, first, k, FIRST * f->opts.tol, reports);
+    } else {
+        memset(f->c, 0, (size_t)(b->n_coef * k) * sizeof *f->c);
+    }
+    finish(r, r->in, first, k, effect);
+    for (int64_t c = 0; c < k; c++) {
+        r->columns[first + c].status = refine(r, first + c);
+    }
+}
+
+frg_status frgi_fe_reference_run(fe_reference *f, frg_context *ctx, frg_array in, frg_array out,
+                                 frg_demean_column columns[])
+{
+    const int64_t p = in.shape[1];
+    run r = {.f = f, .ctx = ctx, .in = &in, .out = &out, .columns = columns};
+    memset(columns, 0, (size_t)p * sizeof *columns);
+    if (f->basis.g->n == 0) {
+        return FRG_OK;
+    }
+    TRY(prepare_run(f, ctx, p));
+    TRY(study_columns(f, ctx, &in));
+    const int64_t width = block_width(f, p);
+    for (int64_t c = 0; c < p; c += width) {
+        run_block(&r, c, p - c < width ? p - c : width);
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_fe_reference_effects(const fe_reference *f, int64_t column, double *alpha)
+{
+    const fe_basis *b = &f->basis;
+    if (!f->arena.base || column < 0 || column >= f->columns) {
+        return FRG_BAD_ARG;
+    }
+    const double *coef = f->effects + column * frgi_fe_reference_levels(f);
+    for (int q = 0; q < b->g->n_factors; q++) {
+        const fe_basis_factor *q_block = frgi_basis_factor(b, q);
+        const int64_t first = q_block->rest < 0 ? b->n_coef : q_block->first;
+        frgi_basis_effects(b, q_block, coef + first, alpha);
+        alpha += q_block->levels * q_block->width;
+    }
+    return FRG_OK;
+}

@@ -1,0 +1,51 @@
+/* fe_reference_plan.h - the inside of the row-space path, shared by its run and its rank. */
+#ifndef FRGI_FE_REFERENCE_PLAN_H
+#define FRGI_FE_REFERENCE_PLAN_H
+
+#include "fe/fe_basis.h"
+#include "fe/fe_lsmr.h"
+#include "fe/fe_reference.h"
+
+#pragma GCC visibility push(hidden)
+
+/** What is known of one column in the course of its run; sizes are of the scaled column. */
+typedef struct {
+    double scale, unscale; /* powers of two: top is near 1 */
+    double top;            /* largest |x| */
+    double total;          /* sum of w (x - mean)^2 */
+    double effect;         /* largest |part of one factor in one row| */
+    double epsilon;        /* of the caller's type */
+    double lambda;         /* smallest Ritz value of A'A seen; NaN: none */
+    double rest, size;     /* ||g|| of the rest and ||W^(1/2) r|| at the last audit */
+    double norm_a;         /* LSMR's estimate of ||A||_F in the last round */
+    frg_lsmr_stop stop;    /* of the last round */
+} column_state;
+
+/** The audit of one column. */
+typedef struct {
+    double square;                 /* sum of w r^2 */
+    double units, rest;            /* sums of g^2 */
+    double mean;                   /* largest level mean, */
+    const fe_basis_factor *factor; /* and where it is */
+    int64_t level;
+} column_audit;
+
+struct fe_reference {
+    fe_basis basis;
+    frg_demean_opts opts;
+    fe_reference_precond *precond; /* NULL: none */
+    const void *precond_data;
+    /* memory of the run */
+    int64_t columns; /* it was laid out for */
+    frgi_arena arena;
+    double *z;       /* n x lanes: rows of the block */
+    double *c, *s;   /* R x lanes: coefficients, sums of the audit */
+    double *unit;    /* coefficients of the units x lanes */
+    double *effects; /* (R + coefficients of the units) x columns, column by column */
+    column_state *state;
+    fe_basis_work work;
+    frgi_lsmr engine;
+};
+
+#pragma GCC visibility pop
+#endif
