@@ -15,16 +15,16 @@ enum {
     MAX_CHUNKS = 64,
     ROWS_PER_COPIED_LEVEL =
         32, /* a chunk's copy of the coefficients is worth it from so many rows a level */
-    SCAN_ROWS = 1 << 16 /* rows of one piece when the codes are scanned */
+    SCAN_ROWS = 1 << 12 /* rows of one piece when the codes are scanned */
 };
 
 /* ---- scanning the codes ------------------------------------------------------------------------- */
 
-/** What one look at a factor's codes tells. */
+/** What one look at a stretch of a factor's codes tells. */
 typedef struct {
-    int32_t low, high;
-    int64_t changes;  /* rows whose code differs from the row before */
-    int64_t descents; /* of these, to a smaller code */
+    int32_t any, high; /* bitwise or (negative when a code is), largest */
+    int64_t changes;   /* rows whose code differs from the row before */
+    int64_t descents;  /* of these, to a smaller code */
 } code_scan;
 
 typedef struct {
@@ -39,13 +39,24 @@ static inline int32_t code_at(const code_view *c, int64_t i, int q)
     return ((const int32_t *)(const void *)c->base)[i * c->row + q * c->column];
 }
 
+static int64_t count_pieces(int64_t n)
+{
+    return (n + SCAN_ROWS - 1) / SCAN_ROWS;
+}
+
+static int64_t piece_end(int64_t n, int64_t piece)
+{
+    const int64_t end = (piece + 1) * SCAN_ROWS;
+    return end < n ? end : n;
+}
+
 static code_scan scan_piece(const code_view *c, int q, int64_t begin, int64_t end)
 {
-    code_scan s = {.low = INT32_MAX, .high = INT32_MIN};
+    code_scan s = {0};
     int32_t before = code_at(c, begin > 0 ? begin - 1 : 0, q);
     for (int64_t i = begin; i < end; i++) {
         const int32_t code = code_at(c, i, q);
-        s.low = code < s.low ? code : s.low;
+        s.any |= code;
         s.high = code > s.high ? code : s.high;
         s.changes += code != before;
         s.descents += code < before;
@@ -54,22 +65,20 @@ static code_scan scan_piece(const code_view *c, int q, int64_t begin, int64_t en
     return s;
 }
 
-static code_scan scan_factor(const code_view *c, int q, int threads)
+/** One pass over all codes: the scan of each factor in each piece, pieces x q. */
+static frg_status scan_codes(frg_context *ctx, const code_view *c, code_scan **out)
 {
-    const int64_t pieces = (c->n + SCAN_ROWS - 1) / SCAN_ROWS;
-    int low = INT32_MAX, high = INT32_MIN;
-    int64_t changes = 0, descents = 0;
-#pragma omp parallel for num_threads(threads) schedule(static) if (pieces > 1)                     \
-    reduction(min : low) reduction(max : high) reduction(+ : changes, descents)
+    const int64_t pieces = count_pieces(c->n);
+    code_scan *scans;
+    TRY(NEW(ctx, &scans, pieces * c->q, "scan of the codes"));
+#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (c->n >= SMALL_ROWS)
     for (int64_t p = 0; p < pieces; p++) {
-        const int64_t end = (p + 1) * SCAN_ROWS;
-        const code_scan s = scan_piece(c, q, p * SCAN_ROWS, end < c->n ? end : c->n);
-        low = s.low < low ? s.low : low;
-        high = s.high > high ? s.high : high;
-        changes += s.changes;
-        descents += s.descents;
+        for (int q = 0; q < c->q; q++) {
+            scans[p * c->q + q] = scan_piece(c, q, p * SCAN_ROWS, piece_end(c->n, p));
+        }
     }
-    return (code_scan){low, high, changes, descents};
+    *out = scans;
+    return FRG_OK;
 }
 
 static frg_status refuse_negative(frg_context *ctx, const code_view *c, int q)
@@ -85,10 +94,30 @@ static frg_status refuse_negative(frg_context *ctx, const code_view *c, int q)
 
 /* ---- counting levels ---------------------------------------------------------------------------- */
 
-/** Rows of each code 0 .. codes-1; pieces are counted apart and added in any order, counts being exact. */
-static frg_status count_codes(frg_context *ctx, const code_view *c, int q, int64_t codes,
-                              uint32_t **out)
+/** A factor's codes while the layout is built. */
+typedef struct {
+    code_scan scan;  /* of all rows */
+    int64_t codes;   /* length of count and level */
+    uint32_t *count; /* rows of each code; NULL where nothing needs them */
+    int32_t *level;  /* code -> level; NULL: the same */
+    int32_t *narrow; /* n: levels by row, where codes are too far apart for a table */
+} factor_codes;
+
+static void add_scans(const code_scan *scans, int64_t pieces, int stride, code_scan *total)
 {
+    for (int64_t p = 0; p < pieces; p++) {
+        const code_scan *s = &scans[p * stride];
+        total->any |= s->any;
+        total->high = s->high > total->high ? s->high : total->high;
+        total->changes += s->changes;
+        total->descents += s->descents;
+    }
+}
+
+/** Rows of each code 0 .. codes-1; threads count apart and are added, counts being exact. */
+static frg_status count_codes(frg_context *ctx, const code_view *c, int q, factor_codes *f)
+{
+    const int64_t codes = f->codes;
     const int threads = c->n < SMALL_ROWS || codes > c->n / 8 ? 1 : frg_threads(ctx);
     uint32_t *count;
     TRY(NEW0(ctx, &count, (int64_t)threads * codes, "level counts"));
@@ -104,7 +133,7 @@ static frg_status count_codes(frg_context *ctx, const code_view *c, int q, int64
             count[l] += count[t * codes + l];
         }
     }
-    *out = count;
+    f->count = count;
     return FRG_OK;
 }
 
@@ -134,15 +163,6 @@ static void radix_sort(int32_t *keys, int32_t *spare, int64_t n)
         memcpy(keys, spare, (size_t)n * sizeof *keys);
     }
 }
-
-/** A factor's codes while the layout is built. */
-typedef struct {
-    code_scan scan;
-    int64_t codes;   /* length of count and level */
-    uint32_t *count; /* rows of each code; NULL where the rows come in ascending order */
-    int32_t *level;  /* code -> level; NULL: the same */
-    int32_t *narrow; /* n: levels by row, where codes are too far apart for a table */
-} factor_codes;
 
 /** Codes far above n get no table of their size: the distinct ones are sorted and searched. */
 static frg_status narrow_codes(frg_context *ctx, const code_view *c, int q, factor_codes *f,
@@ -214,19 +234,49 @@ static inline int32_t level_at(const code_view *c, const factor_codes *f, int64_
     return f->level ? f->level[code] : code;
 }
 
-static frg_status study_factor(frg_context *ctx, const code_view *c, int q, factor_codes *f,
+static frg_status count_factor(frg_context *ctx, const code_view *c, int q, factor_codes *f,
                                fe_factor *out)
 {
-    f->scan = scan_factor(c, q, frg_threads(ctx));
-    if (f->scan.low < 0) {
-        return refuse_negative(ctx, c, q);
-    }
-    f->codes = (int64_t)f->scan.high + 1;
     if (f->codes > 4 * c->n + 1024) {
         return narrow_codes(ctx, c, q, f, out);
     }
-    TRY(count_codes(ctx, c, q, f->codes, &f->count));
+    TRY(count_codes(ctx, c, q, f));
     return number_levels(ctx, f, out);
+}
+
+/** The factor with the most levels is projected out exactly. */
+static int largest_factor(const fe_rows *g)
+{
+    int best = 0;
+    for (int q = 1; q < g->n_factors; q++) {
+        best = g->factor[q].levels > g->factor[best].levels ? q : best;
+    }
+    return best;
+}
+
+/** Levels of all factors.  Ascending codes tell theirs without being counted; should such a factor not
+ *  become the units, it is counted after all. */
+static frg_status study_factors(fe_rows *g, frg_context *ctx, const code_view *c,
+                                const code_scan *scans, factor_codes *f)
+{
+    for (int q = 0; q < c->q; q++) {
+        add_scans(scans + q, count_pieces(c->n), c->q, &f[q].scan);
+        if (f[q].scan.any < 0) {
+            return refuse_negative(ctx, c, q);
+        }
+        f[q].codes = (int64_t)f[q].scan.high + 1;
+        g->factor[q].levels = f[q].scan.changes + 1;
+        if (f[q].scan.descents > 0) {
+            TRY(count_factor(ctx, c, q, &f[q], &g->factor[q]));
+        }
+    }
+    g->unit_factor = largest_factor(g);
+    for (int q = 0; q < c->q; q++) {
+        if (q != g->unit_factor && f[q].scan.descents == 0) {
+            TRY(count_factor(ctx, c, q, &f[q], &g->factor[q]));
+        }
+    }
+    return FRG_OK;
 }
 
 /* ---- the layout --------------------------------------------------------------------------------- */
@@ -244,29 +294,47 @@ static frg_status check_weights(frg_context *ctx, const frg_array *weights)
     return FRG_OK;
 }
 
-/** Rows stay where they are: the runs of equal unit levels are the units. */
-static frg_status take_runs(fe_rows *g, frg_context *ctx, const code_view *c, const factor_codes *f)
+/** Rows stay where they are: the runs of equal codes are the units.  A piece's first unit is known from the
+ *  changes counted in the pieces before. */
+static frg_status take_runs(fe_rows *g, frg_context *ctx, const code_view *c,
+                            const code_scan *scans, factor_codes *f)
 {
     const int q = g->unit_factor;
+    fe_factor *unit = &g->factor[q];
     const bool ascending = f->scan.descents == 0;
+    const int64_t pieces = count_pieces(g->n);
+    int64_t *first;
     TRY(NEW(ctx, &g->unit_start, g->n_units + 1, "unit starts"));
     if (!ascending) {
         TRY(NEW(ctx, &g->unit_level, g->n_units, "unit levels"));
+    } else if (g->n_units < f->codes && g->n > 0) {
+        TRY(NEW(ctx, &unit->label, g->n_units, "level labels"));
     }
-    int64_t u = 0;
-    int32_t before = -1;
-    for (int64_t i = 0; i < g->n; i++) {
-        const int32_t code = level_at(c, f, i, q);
-        if (code != before) {
+    TRY(NEW(ctx, &first, pieces, "first units"));
+    for (int64_t p = 0, u = 0; p < pieces; p++) {
+        first[p] = u;
+        u += scans[p * c->q + q].changes + (p == 0);
+    }
+#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (g->n >= SMALL_ROWS)
+    for (int64_t p = 0; p < pieces; p++) {
+        int64_t u = first[p];
+        int32_t before = p == 0 ? -1 : code_at(c, p * SCAN_ROWS - 1, q);
+        for (int64_t i = p * SCAN_ROWS; i < piece_end(g->n, p); i++) {
+            const int32_t code = code_at(c, i, q);
+            if (code == before) {
+                continue;
+            }
             if (!ascending) {
-                g->unit_level[u] = code;
+                g->unit_level[u] = level_at(c, f, i, q);
+            } else if (unit->label) {
+                unit->label[u] = code;
             }
             g->unit_start[u++] = i;
             before = code;
         }
     }
-    g->unit_start[u] = g->n;
-    assert(u == g->n_units);
+    g->unit_start[g->n_units] = g->n;
+    DROP(ctx, &first);
     return FRG_OK;
 }
 
@@ -315,8 +383,9 @@ static void take_weights(fe_rows *g, const frg_array *weights)
 }
 
 /** N_u, N_l and their inverses.  Unweighted counts are exact in any order; weights are added row by row. */
-static void weigh_levels(fe_rows *g, const factor_codes *f)
+static void weigh_levels(fe_rows *g, const factor_codes *f, int threads)
 {
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= SMALL_ROWS)
     for (int64_t u = 0; u < g->n_units; u++) {
         double mass = (double)(g->unit_start[u + 1] - g->unit_start[u]);
         if (g->weight) {
@@ -383,20 +452,9 @@ static void cut_chunks(fe_rows *g)
     }
 }
 
-/** The factor with the most levels is projected out exactly. */
-static int largest_factor(const fe_rows *g)
-{
-    int best = 0;
-    for (int q = 1; q < g->n_factors; q++) {
-        best = g->factor[q].levels > g->factor[best].levels ? q : best;
-    }
-    return best;
-}
-
 static frg_status lay_out(fe_rows *g, frg_context *ctx, const code_view *c,
-                          const frg_array *weights, const factor_codes *f)
+                          const frg_array *weights, const code_scan *scans, factor_codes *f)
 {
-    g->unit_factor = largest_factor(g);
     g->n_units = g->factor[g->unit_factor].levels;
     for (int q = 0; q < g->n_factors; q++) {
         g->factor[q].first = q == g->unit_factor ? -1 : g->n_coef;
@@ -406,9 +464,9 @@ static frg_status lay_out(fe_rows *g, frg_context *ctx, const code_view *c,
         FAIL(ctx, E_TOO_BIG, "%lld levels beside the largest factor are more than 2^31",
              (long long)g->n_coef);
     }
-    const factor_codes *unit = &f[g->unit_factor];
+    factor_codes *unit = &f[g->unit_factor];
     const bool grouped = g->n == 0 || unit->scan.changes + 1 == g->n_units;
-    TRY(grouped ? take_runs(g, ctx, c, unit) : sort_rows(g, ctx, c, unit));
+    TRY(grouped ? take_runs(g, ctx, c, scans, unit) : sort_rows(g, ctx, c, unit));
     TRY(NEW(ctx, &g->index, g->n * g->n_rest, "coefficient numbers"));
     fill_index(g, c, f, frg_threads(ctx));
     if (weights) {
@@ -418,7 +476,7 @@ static frg_status lay_out(fe_rows *g, frg_context *ctx, const code_view *c,
     TRY(NEW(ctx, &g->unit_inverse, g->n_units, "unit weights"));
     TRY(NEW(ctx, &g->level_weight, g->n_coef, "level weights"));
     TRY(NEW(ctx, &g->level_inverse, g->n_coef, "level weights"));
-    weigh_levels(g, f);
+    weigh_levels(g, f, frg_threads(ctx));
     g->n_chunks = choose_chunks(g->n, g->n_coef);
     TRY(NEW(ctx, &g->chunk_unit, g->n_chunks + 1, "chunks"));
     cut_chunks(g);
@@ -437,16 +495,18 @@ frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *co
         FAIL(ctx, E_TOO_BIG, "%lld rows are more than one plan holds (2^32)", (long long)g->n);
     }
     factor_codes *f = NULL;
+    code_scan *scans = NULL;
     frg_status status;
     TRY_TO(done, NEW0(ctx, &f, c.q, "factors"));
     TRY_TO(done, NEW0(ctx, &g->factor, c.q, "factors"));
     if (weights) {
         TRY_TO(done, check_weights(ctx, weights));
     }
-    for (int q = 0; q < c.q && g->n > 0; q++) {
-        TRY_TO(done, study_factor(ctx, &c, q, &f[q], &g->factor[q]));
+    if (g->n > 0) {
+        TRY_TO(done, scan_codes(ctx, &c, &scans));
+        TRY_TO(done, study_factors(g, ctx, &c, scans, f));
     }
-    TRY_TO(done, lay_out(g, ctx, &c, weights, f));
+    TRY_TO(done, lay_out(g, ctx, &c, weights, scans, f));
 done:
     for (int q = 0; f && q < c.q; q++) {
         DROP(ctx, &f[q].count);
@@ -454,6 +514,7 @@ done:
         DROP(ctx, &f[q].narrow);
     }
     DROP(ctx, &f);
+    DROP(ctx, &scans);
     return status;
 }
 
