@@ -18,8 +18,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 [ $# -ge 1 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2; }
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 shift
-refresh=0
-[ "${1:-}" = --refresh ] && { refresh=1; shift; }
+refresh=0 chosen=()
+for word in "$@"; do
+    if [ "$word" = --refresh ]; then refresh=1; else chosen+=("$word"); fi
+done
 [ -x "$program" ] || { echo "there is no program $program" >&2; exit 2; }
 
 scratch=$(mktemp -d)
@@ -124,8 +126,8 @@ run_case() {
     fi
 }
 
-[ $# -gt 0 ] || set -- "$here"/cases/*.case
-for file in "$@"; do
+[ ${#chosen[@]} -gt 0 ] || chosen=("$here"/cases/*.case)
+for file in "${chosen[@]}"; do
     [ -e "$file" ] || file=$here/cases/$file.case
     run_case "$file"
 done
