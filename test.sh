@@ -26,6 +26,7 @@ passed=0
 failed=0
 skipped=0
 seed=${FOURGE_TEST_SEED:-1}
+export OMP_WAIT_POLICY=passive # tests run more threads than cores on purpose
 started=$(date +%s)
 
 # asked NAME: is this program among the names given?
