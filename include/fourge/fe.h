@@ -98,7 +98,7 @@ typedef struct {
     size_t struct_size;
     frg_fe_method method;   /* auto */
     frg_fe_precond precond; /* auto */
-    frg_fe_dtype dtype;     /* f64; mixed: f32 inner solves, refined to the same f64 test */
+    frg_fe_dtype dtype;     /* f64; mixed: search directions in f32, sums and the test in f64; f32: tol >= 3.6e-7 */
     double tol;             /* 1e-10: the test of frg_demean_column.converged */
     int64_t max_iter;       /* 1000 Krylov steps a round */
     double cond_limit;      /* 0: off; LSMR alone */

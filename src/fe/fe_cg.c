@@ -19,17 +19,18 @@ static void layout_sums(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
 
 void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
 {
-    double **const vectors[] = {&w->x, &w->r, &w->p, &w->q, &w->z};
+    double **const vectors[] = {&w->x, &w->r, &w->q, &w->z};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         *vectors[i] = TAKE(a, double, frgi_mul((size_t)n, (size_t)lanes));
     }
+    w->p = TAKE(a, double, frgi_mul((size_t)n, (size_t)lanes));
     layout_sums(a, n, lanes, w);
 }
 
 /** Everything one run carries. */
 typedef struct {
     const fe_system *s;
-    const fe_coef_ops *ops;
+    const fe_coef_ops *ops, *ops64; /* for the direction's type, and for double */
     const fe_cg_work *w;
     int lanes, threads;
     int64_t n, pieces;
@@ -49,11 +50,11 @@ static inline int64_t piece_end(const cg *c, int64_t piece)
 /* clang-format on */
 
 /** total[k] = p_k . q_k */
-static void dots(const cg *c, const double *p, const double *q, double *total)
+static void dots(const cg *c, const fe_coef_ops *ops, const void *p, const double *q, double *total)
 {
     FOR_PIECES(c, i)
     {
-        c->ops->dot(i * FE_PIECE, piece_end(c, i), p, q, c->w->sums + i * c->lanes);
+        ops->dot(i * FE_PIECE, piece_end(c, i), p, q, c->w->sums + i * c->lanes);
     }
     memset(total, 0, (size_t)c->lanes * sizeof *total);
     for (int64_t i = 0; i < c->pieces; i++) {
@@ -100,7 +101,7 @@ static void precondition(const cg *c, double *rho)
 {
     if (c->s->precondition) {
         c->s->precondition(c->s->precondition_data, c->lanes, c->w->r, c->w->z);
-        dots(c, c->w->r, c->w->z, rho);
+        dots(c, c->ops64, c->w->r, c->w->z, rho);
     }
 }
 
@@ -169,10 +170,11 @@ static void finish(const cg *c, const double *first_rho, const double *rho, fe_c
 }
 
 frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
-                          const fe_cg_work *w, int lanes, int64_t max_steps, const char *phase,
-                          const fe_cg_target *target, fe_cg_column *column)
+                          const fe_coef_ops *ops64, const fe_cg_work *w, int lanes,
+                          int64_t max_steps, const char *phase, const fe_cg_target *target,
+                          fe_cg_column *column)
 {
-    const cg c = {s, ops, w, lanes, frg_threads(ctx), s->n, fe_pieces(s->n)};
+    const cg c = {s, ops, ops64, w, lanes, frg_threads(ctx), s->n, fe_pieces(s->n)};
     double zeros[FE_MAX_LANES] = {0}, rho[FE_MAX_LANES], first_rho[FE_MAX_LANES];
     double sums[FE_SUMS][FE_MAX_LANES];
     frg_status status = FRG_OK;
@@ -197,7 +199,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
         double curvature[FE_MAX_LANES], alpha[FE_MAX_LANES] = {0}, beta[FE_MAX_LANES] = {0};
         double next[FE_MAX_LANES];
         s->times(s->data, lanes, w->p, w->q);
-        dots(&c, w->p, w->q, curvature);
+        dots(&c, ops, w->p, w->q, curvature);
         for (int k = 0; k < lanes; k++) {
             const bool moves = !column[k].done && curvature[k] > 0 && rho[k] > 0;
             alpha[k] = moves ? rho[k] / curvature[k] : 0;
@@ -245,7 +247,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
     return status;
 }
 
-#define TABLE(level) extern const fe_coef_ops frgi_fe_coef_table_##level[FE_LANE_KINDS];
+#define TABLE(level) extern const fe_coef_ops frgi_fe_coef_table_##level[2][FE_LANE_KINDS];
 #pragma GCC visibility push(hidden)
 TABLE(plain)
 #if FOURGE_LEVELS > 1
@@ -255,9 +257,9 @@ TABLE(v4)
 #endif
 #pragma GCC visibility pop
 
-const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int kind)
+const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind)
 {
-    static const fe_coef_ops *const tables[ISA_COUNT] = {
+    static const fe_coef_ops(*const tables[ISA_COUNT])[FE_LANE_KINDS] = {
         [ISA_PLAIN] = frgi_fe_coef_table_plain,
 #if FOURGE_LEVELS > 1
         [ISA_V2] = frgi_fe_coef_table_v2,
@@ -265,5 +267,17 @@ const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int kind)
         [ISA_V4] = frgi_fe_coef_table_v4,
 #endif
     };
-    return &tables[isa][kind];
+    return &tables[isa][f32][kind];
+}
+
+void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
+                   int lanes, const void *p, double *y)
+{
+    const int64_t length = g->n_coef * lanes;
+#pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
+    for (int k = 0; k < g->n_chunks; k++) {
+        memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
+        ops->apply(g, k, p, w->partial + k * length);
+    }
+    frgi_fe_add_chunks(g, w->partial, threads, length, y);
 }

@@ -14,8 +14,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** y <- A a for n x lanes vectors */
-typedef void (*fe_product)(const void *data, int lanes, const double *a, double *y);
+/** y <- A p for n x lanes vectors; p has the type of the search direction */
+typedef void (*fe_product)(const void *data, int lanes, const void *p, double *y);
 
 typedef struct {
     int64_t n;
@@ -44,32 +44,40 @@ typedef struct {
     double lambda; /* smallest Ritz value of M^-1 S; NaN before the first step */
 } fe_cg_column;
 
-/** The coefficient passes of one CPU level and width, over coefficients begin .. end-1. */
+/** The coefficient passes of one CPU level, width and type of the search direction p, over coefficients
+ *  begin .. end-1 (apply: over one chunk of the rows). */
 typedef struct {
-    /** sum += p . q */
-    void (*dot)(int64_t begin, int64_t end, const double *p, const double *q, double *sum);
-    /** x += alpha p, r -= alpha q;  rho += r . d r,  gradient += r . r / N,  top = max |r| / N */
-    void (*update)(int64_t begin, int64_t end, const double *alpha, const double *p,
-                   const double *q, const double *d, const double *level_inverse, double *x,
-                   double *r, double *sums);
+    /** partial <- D_r' W (I - P_1) D_r p over the chunk, partial zeroed before */
+    void (*apply)(const fe_rows *g, int chunk, const void *p, double *partial);
+    /** y <- A p over rows begin .. end-1 of a CSR matrix */
+    void (*spmv)(int64_t begin, int64_t end, const int64_t *starts, const int32_t *columns,
+                 const double *values, const void *p, double *y);
+    /** sum <- p . q */
+    void (*dot)(int64_t begin, int64_t end, const void *p, const double *q, double *sum);
+    /** x += alpha p, r -= alpha q;  rho <- r . d r,  gradient <- r . r / N,  top <- max |r| / N */
+    void (*update)(int64_t begin, int64_t end, const double *alpha, const void *p, const double *q,
+                   const double *d, const double *level_inverse, double *x, double *r,
+                   double *sums);
     /** p <- d r + beta p  (d NULL: p <- z + beta p, with z in place of r) */
     void (*direction)(int64_t begin, int64_t end, const double *beta, const double *d,
-                      const double *r, double *p);
-    /** y <- A a over rows begin .. end-1 of a CSR matrix */
-    void (*spmv)(int64_t begin, int64_t end, const int64_t *starts, const int32_t *columns,
-                 const double *values, const double *a, double *y);
+                      const double *r, void *p);
 } fe_coef_ops;
 
-const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int kind);
+/** The table for a type of the search direction (0: f64, 1: f32) and lanes 1 << kind. */
+const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind);
+/** y <- S p through the rows, over all chunks. */
+void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
+                   int lanes, const void *p, double *y);
 
 /** Sums of one piece as `update` leaves them. */
 enum { FE_SUM_RHO, FE_SUM_GRADIENT, FE_SUM_TOP, FE_SUMS };
 
 typedef struct {
-    double *x, *r, *p, *q; /* n x lanes */
-    double *z;             /* n x lanes, where there is a preconditioner callback */
-    double *sums;          /* pieces x FE_SUMS x lanes */
-    double *history;       /* 2 x FE_HISTORY x lanes: alpha and beta, for the Ritz values */
+    double *x, *r, *q; /* n x lanes */
+    void *p;           /* n x lanes of the direction's type; has room for doubles */
+    double *z;         /* n x lanes, where there is a preconditioner callback */
+    double *sums;      /* pieces x FE_SUMS x lanes */
+    double *history;   /* 2 x FE_HISTORY x lanes: alpha and beta, for the Ritz values */
 } fe_cg_work;
 enum { FE_HISTORY = 256 };
 
@@ -77,9 +85,9 @@ void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);
 /** Runs on w->r = b, w->x = 0 until every column is done or has made max_steps steps.  phase names the
  *  operator in the progress reports.  Returns FRG_OK, or the heartbeat's status. */
 FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
-                                       const fe_cg_work *w, int lanes, int64_t max_steps,
-                                       const char *phase, const fe_cg_target *target,
-                                       fe_cg_column *column);
+                                       const fe_coef_ops *ops64, const fe_cg_work *w, int lanes,
+                                       int64_t max_steps, const char *phase,
+                                       const fe_cg_target *target, fe_cg_column *column);
 
 /** Pieces of the coefficients: a function of n alone, so that sums have one order. */
 enum { FE_PIECE = 4096 };

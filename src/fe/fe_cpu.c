@@ -1,4 +1,4 @@
-/* fe_cpu.c - the steps of the fixed-effects room for one CPU level: one text, two column types, four widths.
+/* fe_cpu.c - the steps of the fixed-effects room for one CPU level: one text, two types, four widths.
  *
  * Compiled once per level with -DISA=plain, v2, v3, v4; each compilation exports one table.
  */
@@ -15,6 +15,7 @@
 #define CAT2(a, b)     CAT2_(a, b)
 #define FN(name)       CAT2(name, LANES)
 #define RN(name)       CAT3(name, SUF, LANES)
+#define CN(name)       CAT3(name, SUF, LANES)
 
 typedef double vec1 __attribute__((vector_size(8)));
 typedef int64_t mask1 __attribute__((vector_size(8)));
@@ -53,23 +54,23 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 
 #define ROW_OPS(suf, lanes)                                                                        \
     {                                                                                              \
-        .rhs = rhs_##suf##_##lanes, .residual = residual_##suf##_##lanes, .apply = apply_##lanes   \
+        .rhs = rhs_##suf##_##lanes, .residual = residual_##suf##_##lanes                           \
     }
-#define TYPE_OPS(suf)                                                                              \
+#define COEF_OPS(suf, lanes)                                                                       \
     {                                                                                              \
-        ROW_OPS(suf, 1), ROW_OPS(suf, 2), ROW_OPS(suf, 4), ROW_OPS(suf, 8)                         \
+        .apply = apply_##suf##_##lanes, .spmv = spmv_##suf##_##lanes, .dot = dot_##suf##_##lanes,  \
+        .update = update_##suf##_##lanes, .direction = direction_##suf##_##lanes                   \
     }
-
-#define COEF_OPS(lanes)                                                                            \
+#define WIDTHS(ops, suf)                                                                           \
     {                                                                                              \
-        .dot = dot_##lanes, .update = update_##lanes, .direction = direction_##lanes,              \
-        .spmv = spmv_##lanes                                                                       \
+        ops(suf, 1), ops(suf, 2), ops(suf, 4), ops(suf, 8)                                         \
     }
 
 #pragma GCC visibility push(hidden)
 extern const fe_row_ops CAT2(frgi_fe_row_table, ISA)[2][FE_LANE_KINDS];
-extern const fe_coef_ops CAT2(frgi_fe_coef_table, ISA)[FE_LANE_KINDS];
+extern const fe_coef_ops CAT2(frgi_fe_coef_table, ISA)[2][FE_LANE_KINDS];
 #pragma GCC visibility pop
-const fe_row_ops CAT2(frgi_fe_row_table, ISA)[2][FE_LANE_KINDS] = {TYPE_OPS(f64), TYPE_OPS(f32)};
-const fe_coef_ops CAT2(frgi_fe_coef_table, ISA)[FE_LANE_KINDS] = {COEF_OPS(1), COEF_OPS(2),
-                                                                  COEF_OPS(4), COEF_OPS(8)};
+const fe_row_ops CAT2(frgi_fe_row_table, ISA)[2][FE_LANE_KINDS] = {WIDTHS(ROW_OPS, f64),
+                                                                   WIDTHS(ROW_OPS, f32)};
+const fe_coef_ops CAT2(frgi_fe_coef_table, ISA)[2][FE_LANE_KINDS] = {WIDTHS(COEF_OPS, f64),
+                                                                     WIDTHS(COEF_OPS, f32)};

@@ -16,6 +16,7 @@
 
 #include "fe/fe_graph.h"
 #include "fe/fe_ladder.h"
+#include "fe/fe_reference.h"
 
 enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
@@ -37,6 +38,8 @@ struct frg_demean {
     frg_demean_opts opts;
     fe_rows rows;
     fe_ladder *ladder;
+    fe_reference *reference; /* the row-space path; NULL where the ladder serves */
+    bool has_slopes;
     /* memory of the run, grown by the first run of a shape and kept */
     int64_t columns; /* the shape it was laid out for */
     int n_blocks;
@@ -107,25 +110,24 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
                  (long long)weights->shape[0], (long long)codes.shape[0]);
         }
     }
-    if (opts.dtype == FRG_FE_MIXED) {
-        FAIL(ctx, E_UNSUPPORTED, "dtype mixed is not built yet");
-    }
     if (opts.dtype == FRG_FE_F32 && opts.tol < TOL_F32) {
         frgi_warn(ctx, W_TOL_RAISED, "tol was raised from %g to %g, what float32 can reach",
                   opts.tol, TOL_F32);
         opts.tol = TOL_F32;
-    }
-    if (n_slopes > 0 || no_intercept) {
-        (void)slopes;
-        FAIL(ctx, E_UNSUPPORTED, "varying slopes are not built yet");
     }
     frg_demean *d;
     frg_status status;
     TRY(NEW0(ctx, &d, 1, "plan"));
     d->ctx = ctx;
     d->opts = opts;
+    d->has_slopes = n_slopes > 0 || no_intercept;
     TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
     TRY_TO(failed, frgi_fe_ladder_create(&d->ladder, ctx, &d->rows, &d->opts));
+    const bool by_rows = opts.method == FRG_FE_LSMR || opts.method == FRG_FE_MLSMR;
+    if (by_rows || d->has_slopes) {
+        TRY_TO(failed, frgi_fe_reference_create(&d->reference, ctx, &d->rows, slopes, n_slopes,
+                                                no_intercept, &d->opts));
+    }
     d->setup_seconds = frgi_seconds() - began;
     *out = d;
     return FRG_OK;
@@ -141,9 +143,8 @@ void frg_demean_destroy(frg_demean *d)
     }
     frg_context *ctx = d->ctx;
     frgi_arena_close(&d->arena, ctx);
-    if (d->ladder) {
-        frgi_fe_ladder_destroy(d->ladder, ctx);
-    }
+    frgi_fe_reference_destroy(d->reference, ctx);
+    frgi_fe_ladder_destroy(d->ladder, ctx);
     frgi_fe_rows_destroy(&d->rows, ctx);
     DROP(ctx, &d);
 }
@@ -170,6 +171,10 @@ static int next_width(int64_t left, int block, int *kind)
 static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
 {
     const fe_rows *g = &d->rows;
+    d->reports = TAKE(a, frg_demean_column, p);
+    if (d->reference) {
+        return; /* it has work memory of its own */
+    }
     bool used[FE_LANE_KINDS] = {[0] = true}; /* refinements go column by column */
     d->n_blocks = 0;
     d->blocks = TAKE(a, block_effects, p);
@@ -192,7 +197,6 @@ static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
     }
     d->refined_unit = TAKE(a, double, g->n_units);
     d->left = TAKE(a, double, g->n_coef);
-    d->reports = TAKE(a, frg_demean_column, p);
 }
 
 static frg_status prepare_run(frg_demean *d, int64_t p)
@@ -550,7 +554,9 @@ frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean
     TRY_TO(done, prepare_run(d, p));
     memset(d->reports, 0, (size_t)p * sizeof *d->reports);
     frg_demean_column *reports = r.columns = d->reports;
-    if (d->rows.n > 0) {
+    if (d->reference) {
+        TRY_TO(done, frgi_fe_reference_run(d->reference, d->ctx, in, out, reports));
+    } else if (d->rows.n > 0) {
         for (int i = 0; i < d->n_blocks; i++) {
             TRY_TO(done, run_block(&r, &d->blocks[i]));
         }
@@ -608,11 +614,15 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
 {
     const fe_rows *g = &d->rows;
     const size_t factor = frgi_fe_ladder_factor_bytes(d->ladder);
+    const size_t reference = d->reference ? frgi_fe_reference_bytes(d->reference) : 0;
+    const int64_t levels =
+        d->reference ? frgi_fe_reference_levels(d->reference) : g->n_units + g->n_coef;
     return (frg_demean_report){.n = g->n,
                                .n_factors = g->n_factors,
-                               .levels = g->n_units + g->n_coef,
-                               .method = frgi_fe_ladder_method(d->ladder),
-                               .plan_bytes = frgi_fe_rows_bytes(g) + factor + d->arena.bytes,
+                               .levels = levels,
+                               .method = d->reference ? "lsmr" : frgi_fe_ladder_method(d->ladder),
+                               .plan_bytes =
+                                   frgi_fe_rows_bytes(g) + factor + reference + d->arena.bytes,
                                .factor_bytes = factor};
 }
 
@@ -627,6 +637,12 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
     frg_demean_rank r = {.method = names[asked],
                          .exact = g->n_factors <= 2 && asked != FRG_DOF_NAIVE};
     TRY(frgi_fe_components(g, d->ctx, 0, -1, &r.components));
+    if (d->has_slopes) {
+        TRY(frgi_fe_reference_rank(d->reference, d->ctx, &r.rank, &r.exact));
+        r.method = r.exact ? "exact" : "bound";
+        *out = r;
+        return FRG_OK;
+    }
     int64_t rank_s = frgi_fe_ladder_rank(d->ladder);
     if (!r.exact && asked == FRG_DOF_EXACT && rank_s < 0) {
         TRY(frgi_fe_ladder_count(d->ladder, d->ctx, &rank_s));

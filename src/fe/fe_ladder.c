@@ -231,22 +231,26 @@ done:
 typedef struct {
     const fe_ladder *l;
     const fe_row_work *work;
-    int kind;
+    int kind, f32; /* width, and type of the search direction */
 } product;
 
-static void times_rows(const void *data, int lanes, const double *a, double *y)
+static const fe_coef_ops *coef_ops(const product *p)
 {
-    const product *p = data;
-    frgi_fe_apply(p->l->g, frgi_fe_row_ops(p->l->isa, 0, p->kind), p->work, p->l->threads, lanes, a,
-                  y);
+    return frgi_fe_coef_ops(p->l->isa, p->f32, p->kind);
 }
 
-static void times_schur(const void *data, int lanes, const double *a, double *y)
+static void times_rows(const void *data, int lanes, const void *a, double *y)
+{
+    const product *p = data;
+    frgi_fe_apply(p->l->g, coef_ops(p), p->work, p->l->threads, lanes, a, y);
+}
+
+static void times_schur(const void *data, int lanes, const void *a, double *y)
 {
     (void)lanes;
     const product *p = data;
     const fe_schur *s = &p->l->schur;
-    const fe_coef_ops *ops = frgi_fe_coef_ops(p->l->isa, p->kind);
+    const fe_coef_ops *ops = coef_ops(p);
     enum { ROWS = 512 };
     const int64_t pieces = (s->n + ROWS - 1) / ROWS;
 #pragma omp parallel for num_threads(p->l->threads)                                                \
@@ -257,7 +261,7 @@ static void times_schur(const void *data, int lanes, const double *a, double *y)
     }
 }
 
-static void apply_ac(const void *data, int lanes, const double *r, double *z)
+static void apply_ac(const void *data, int lanes, const void *r, double *z)
 {
     const product *p = data;
     frgi_ac_apply(p->l->ac, lanes, r, z, p->l->scratch);
@@ -276,7 +280,7 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
                             int64_t max_steps, const fe_cg_target *target, fe_cg_column *column)
 {
     const int lanes = 1 << w->kind;
-    const product p = {l, &w->rows, w->kind};
+    const product p = {l, &w->rows, w->kind, l->opts.dtype == FRG_FE_MIXED};
     const fe_system s = {
         .n = l->g->n_coef,
         .times = which == RUNG_ROWS ? times_rows : times_schur,
@@ -286,8 +290,9 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
         .precondition_data = &p,
         .level_inverse = l->g->level_inverse,
     };
-    const frg_status status = frgi_fe_cg_run(ctx, &s, frgi_fe_coef_ops(l->isa, w->kind), &w->cg,
-                                             lanes, max_steps, rung_names[which], target, column);
+    const frg_status status =
+        frgi_fe_cg_run(ctx, &s, coef_ops(&p), frgi_fe_coef_ops(l->isa, 0, w->kind), &w->cg, lanes,
+                       max_steps, rung_names[which], target, column);
     for (int64_t j = 0; j < s.n * lanes; j++) {
         w->answer[j] += w->cg.x[j];
     }
@@ -299,7 +304,7 @@ static void solve_direct(fe_ladder *l, const fe_block_work *w, fe_cg_column *col
 {
     const int lanes = 1 << w->kind;
     const int64_t length = l->g->n_coef * lanes;
-    const product p = {l, &w->rows, w->kind};
+    const product p = {l, &w->rows, w->kind, 0};
     for (int round = 0; round < 2; round++) {
         memcpy(w->cg.x, w->cg.r, (size_t)length * sizeof(double));
         frgi_direct_solve(l->direct, lanes, w->cg.x, l->scratch);
@@ -320,11 +325,11 @@ static void solve_direct(fe_ladder *l, const fe_block_work *w, fe_cg_column *col
 static frg_status probe(fe_ladder *l, frg_context *ctx, const fe_block_work *single, double *steps)
 {
     const int64_t n = l->g->n_coef;
-    const product p = {l, &single->rows, 0};
+    const product p = {l, &single->rows, 0, 0};
     for (int64_t i = 0; i < n; i++) {
         double z[2];
         frgi_uniforms(frg_seed(ctx), 1, (uint64_t)i, 0, z);
-        single->cg.p[i] = z[0] - 0.5;
+        ((double *)single->cg.p)[i] = z[0] - 0.5;
     }
     times_schur(&p, 1, single->cg.p, single->cg.r);
     const fe_cg_target never = {.mass = 1, .total = 1, .within = 1};
@@ -334,7 +339,7 @@ static frg_status probe(fe_ladder *l, frg_context *ctx, const fe_block_work *sin
                          .data = &p,
                          .inverse_diag = jacobi(l, RUNG_EXPLICIT),
                          .level_inverse = l->g->level_inverse};
-    const frg_status status = frgi_fe_cg_run(ctx, &s, frgi_fe_coef_ops(l->isa, 0), &single->cg, 1,
+    const frg_status status = frgi_fe_cg_run(ctx, &s, coef_ops(&p), coef_ops(&p), &single->cg, 1,
                                              PROBE_STEPS, "probe", &never, &column);
     const double rate = column.rate < 0.999 ? column.rate : 0.999;
     *steps = column.done || rate <= 0 ? 1 : log(PROBE_GOAL) / log(rate);
@@ -507,7 +512,7 @@ void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const doub
 {
     const int lanes = 1 << w->kind;
     const int64_t length = l->g->n_coef * lanes;
-    const product p = {l, &w->rows, w->kind};
+    const product p = {l, &w->rows, w->kind, 0};
     double *z = w->cg.z;
     if (l->used == RUNG_DIRECT) {
         memcpy(z, s, (size_t)length * sizeof(double));

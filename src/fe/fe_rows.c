@@ -573,9 +573,8 @@ void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_
     w->audit = TAKE(a, fe_unit_audit, g->n_chunks);
 }
 
-/** to[j] = sum over chunks of partial[chunk][j], chunk after chunk */
-static void add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
-                       double *to)
+void frgi_fe_add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
+                        double *to)
 {
     enum { PIECE = 2048 };
     const int64_t pieces = (length + PIECE - 1) / PIECE;
@@ -618,7 +617,7 @@ void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, 
             ops->rhs(g, k, x, w->partial + k * length, &w->moments[k]);
         }
     }
-    add_chunks(g, w->partial, threads, length, b);
+    frgi_fe_add_chunks(g, w->partial, threads, length, b);
     *total = w->moments[0];
     for (int k = 1; k < g->n_chunks; k++) {
         merge_moments(total, &w->moments[k], lanes);
@@ -647,26 +646,9 @@ void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work
         memset(&w->audit[k], 0, sizeof w->audit[k]);
         ops->residual(g, k, x, out, a, w->partial + k * length, unit_effect, &w->audit[k]);
     }
-    add_chunks(g, w->partial, threads, length, s);
+    frgi_fe_add_chunks(g, w->partial, threads, length, s);
     *total = w->audit[0];
     for (int k = 1; k < g->n_chunks; k++) {
         merge_audits(total, &w->audit[k], lanes);
-    }
-}
-
-void frgi_fe_apply(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
-                   int lanes, const double *a, double *y)
-{
-    const int64_t length = g->n_coef * lanes;
-#pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
-    for (int k = 0; k < g->n_chunks; k++) {
-        memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
-        ops->apply(g, k, a, w->partial + k * length);
-    }
-    add_chunks(g, w->partial, threads, length, y);
-    for (int64_t l = 0; g->n_rest == 1 && l < g->n_coef; l++) {
-        for (int k = 0; k < lanes; k++) {
-            y[l * lanes + k] += g->level_weight[l] * a[l * lanes + k];
-        }
     }
 }

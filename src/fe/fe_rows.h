@@ -85,8 +85,6 @@ typedef struct {
     /** out <- (I - P_1)(x - D_r a);  partial += D_r' W out;  unit_effect <- the unit means taken out */
     void (*residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
                      const double *a, double *partial, double *unit_effect, fe_unit_audit *audit);
-    /** partial += D_r' W (I - P_1) D_r a, less the diagonal part N a where there is one rest factor */
-    void (*apply)(const fe_rows *g, int chunk, const double *a, double *partial);
 } fe_row_ops;
 
 /** The table for a column type (0: f64, 1: f32) and lanes 1 << kind, at the CPU level `isa`. */
@@ -114,8 +112,9 @@ void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, 
 void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
                       int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
                       double *unit_effect, fe_unit_audit *total);
-void frgi_fe_apply(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
-                   int lanes, const double *a, double *y);
+/** to[j] = sum over chunks of partial[chunk][j], chunk after chunk, j < length. */
+void frgi_fe_add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
+                        double *to);
 
 #pragma GCC visibility pop
 #endif

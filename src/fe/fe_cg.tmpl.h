@@ -1,0 +1,140 @@
+/* fe_cg.tmpl.h - the steps of conjugate gradients on S; included for each type of the search direction.
+ *
+ *     apply       per unit:  t = sum w (D_r p) / N_u;  several rest factors:  partial[l] += w (D_r p - t)
+ *                 one rest factor:  partial[l] -= w t,  and N p once, with the first chunk
+ *     spmv        q = S p with the assembled S
+ *     dot         p'q
+ *     update      x += alpha p,  r -= alpha q,  and the sums of the stopping test
+ *     direction   p = M^-1 r + beta p
+ *
+ * The direction p is what is gathered at random; in float32 (dtype mixed) it takes half the cache.  Whatever
+ * p is rounded to is the direction that x, q and alpha are computed with, in double: the recurrence residual
+ * stays the true one, and only conjugacy is lost to 1e-7, which costs a few steps and no accuracy.
+ *
+ * Text parameters: coef (type of p), LANES, vec, FN(name) for the lanes, CN(name) for the type as well.
+ */
+
+INLINE vec CN(take)(const void *p, int64_t l)
+{
+    const coef *from = (const coef *)p + l * LANES;
+    vec v = FN(zero)();
+    for (int k = 0; k < LANES; k++) {
+        v[k] = (double)from[k];
+    }
+    return v;
+}
+
+INLINE void CN(give)(void *p, int64_t l, vec v)
+{
+    coef *to = (coef *)p + l * LANES;
+    for (int k = 0; k < LANES; k++) {
+        to[k] = (coef)v[k];
+    }
+}
+
+INLINE void CN(apply_body)(const fe_rows *g, int chunk, const void *p, double *partial,
+                           const int weighted, const int rests_known)
+{
+    const int rests = rests_known ? rests_known : g->n_rest;
+    const double *weight = weighted ? g->weight : NULL;
+    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
+        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+        vec s = FN(zero)();
+        for (int64_t i = begin; i < end; i++) {
+            for (int q = 0; q < rests; q++) {
+                const vec v = CN(take)(p, g->index[i * rests + q]);
+                s += weight ? weight[i] * v : v;
+            }
+        }
+        const vec mean = s * g->unit_inverse[u];
+        for (int64_t i = begin; i < end; i++) {
+            const int32_t *index = g->index + i * rests;
+            if (rests_known == 1) {
+                FN(put)
+                (partial, index[0], FN(at)(partial, index[0]) - (weight ? weight[i] * mean : mean));
+                continue;
+            }
+            vec v = FN(zero)() - mean;
+            for (int q = 0; q < rests; q++) {
+                v += CN(take)(p, index[q]);
+            }
+            v = weight ? weight[i] * v : v;
+            for (int q = 0; q < rests; q++) {
+                FN(put)(partial, index[q], FN(at)(partial, index[q]) + v);
+            }
+        }
+    }
+}
+
+static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *partial)
+{
+    for (int64_t l = 0; g->n_rest == 1 && chunk == 0 && l < g->n_coef; l++) {
+        FN(put)(partial, l, CN(take)(p, l) * g->level_weight[l]);
+    }
+    if (g->n_rest == 1) {
+        if (g->weight) {
+            CN(apply_body)(g, chunk, p, partial, 1, 1);
+        } else {
+            CN(apply_body)(g, chunk, p, partial, 0, 1);
+        }
+    } else if (g->weight) {
+        CN(apply_body)(g, chunk, p, partial, 1, 0);
+    } else if (g->n_rest == 2) {
+        CN(apply_body)(g, chunk, p, partial, 0, 2);
+    } else {
+        CN(apply_body)(g, chunk, p, partial, 0, 0);
+    }
+}
+
+/* ---- conjugate gradients, one pass each over coefficients begin .. end-1 ---- */
+
+static void CN(dot)(int64_t begin, int64_t end, const void *p, const double *q, double *sum)
+{
+    vec s = FN(zero)();
+    for (int64_t l = begin; l < end; l++) {
+        s += CN(take)(p, l) * FN(at)(q, l);
+    }
+    FN(spill)(sum, s);
+}
+
+static void CN(update)(int64_t begin, int64_t end, const double *alpha, const void *p,
+                       const double *q, const double *d, const double *level_inverse, double *x,
+                       double *r, double *sums)
+{
+    const vec step = FN(at)(alpha, 0);
+    vec rho = FN(zero)(), gradient = FN(zero)(), top = FN(zero)();
+    for (int64_t l = begin; l < end; l++) {
+        FN(put)(x, l, FN(at)(x, l) + step * CN(take)(p, l));
+        const vec left = FN(at)(r, l) - step * FN(at)(q, l);
+        FN(put)(r, l, left);
+        const vec mean = left * level_inverse[l];
+        rho += left * (left * d[l]);
+        gradient += left * mean;
+        top = FN(larger)(top, FN(absolute)(mean));
+    }
+    FN(spill)(sums + FE_SUM_RHO * LANES, rho);
+    FN(spill)(sums + FE_SUM_GRADIENT * LANES, gradient);
+    FN(spill)(sums + FE_SUM_TOP * LANES, top);
+}
+
+static void CN(direction)(int64_t begin, int64_t end, const double *beta, const double *d,
+                          const double *r, void *p)
+{
+    const vec keep = FN(at)(beta, 0);
+    for (int64_t l = begin; l < end; l++) {
+        const vec z = d ? FN(at)(r, l) * d[l] : FN(at)(r, l);
+        CN(give)(p, l, z + keep * CN(take)(p, l));
+    }
+}
+
+static void CN(spmv)(int64_t begin, int64_t end, const int64_t *starts, const int32_t *columns,
+                     const double *values, const void *p, double *y)
+{
+    for (int64_t i = begin; i < end; i++) {
+        vec s = FN(zero)();
+        for (int64_t j = starts[i]; j < starts[i + 1]; j++) {
+            s += values[j] * CN(take)(p, columns[j]);
+        }
+        FN(put)(y, i, s);
+    }
+}
