@@ -88,7 +88,7 @@ bool frgi_cell_is_missing(const frgi_cell_rules *r, const char *s, int64_t n)
         return r->na_empty;
     }
     for (int64_t i = 0; i < r->n_na; i++) {
-        if (strncmp(r->na[i], s, (size_t)n) == 0 && r->na[i][n] == '\0') {
+        if (strlen(r->na[i]) == (size_t)n && memcmp(r->na[i], s, (size_t)n) == 0) {
             return true;
         }
     }

@@ -61,7 +61,7 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
     for (int b = 0; b < t->waves.n_blocks; b++) {
         const frgi_csv_index *const x = &t->waves.blocks[b];
         const int64_t need = x->rows * n_text;
-        if (t->fresh_room[b] < need) {
+        if (n_text > 0 && (!t->fresh[b] || t->fresh_room[b] < need)) {
             DROP(t->ctx, &t->fresh[b]);
             t->fresh_room[b] = 0;
             TRY(NEW(t->ctx, &t->fresh[b], need, "new strings of a block"));
@@ -210,7 +210,8 @@ static frg_status promote(frgi_csv_reader *t, frgi_csv_column *c, frgi_cell_kind
         c->kind = kind;
         return FRG_OK;
     }
-    if (c->n_missing == t->rows) {
+    /* nothing but strings of the NA list so far; in a number column it may be "nan", which is a label */
+    if (t->rows == 0 || (c->n_missing == t->rows && c->kind != CELL_NUMBER)) {
         DROP(t->ctx, &c->values);
         c->room = 0;
         c->kind = kind;

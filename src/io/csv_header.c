@@ -65,12 +65,21 @@ static frg_status find_first_row(frgi_csv_reader *t, int64_t *begin, int64_t *ce
     }
 }
 
-/** A .txt file is separated by tabs if its first line has one, else by commas. */
-static char guess_delimiter(const frgi_wave *wave)
+/** A .txt file is separated by tabs if its first line that is not blank has one, else by commas. */
+static frg_status guess_delimiter(frgi_waves *w)
 {
-    const char *const newline = memchr(wave->text, '\n', (size_t)wave->length);
-    const size_t n = newline ? (size_t)(newline - wave->text) : (size_t)wave->length;
-    return memchr(wave->text, '\t', n) ? '\t' : ',';
+    for (;;) {
+        const char *s = w->now.text, *const e = s + w->now.length;
+        while (s < e && (*s == '\n' || *s == '\r')) {
+            s++;
+        }
+        const char *const newline = memchr(s, '\n', (size_t)(e - s));
+        if (newline || w->now.last) {
+            w->delimiter = memchr(s, '\t', (size_t)((newline ? newline : e) - s)) ? '\t' : ',';
+            return FRG_OK;
+        }
+        TRY(frgi_waves_enlarge(w));
+    }
 }
 
 /** Names column `column` by the cell [s, e) on the given line. */
@@ -151,7 +160,7 @@ frg_status frgi_csv_read_header(frgi_csv_reader *t)
 {
     TRY(check_beginning(t));
     if (!t->waves.delimiter) {
-        t->waves.delimiter = guess_delimiter(&t->waves.now);
+        TRY(guess_delimiter(&t->waves));
     }
     int64_t begin, cells;
     TRY(find_first_row(t, &begin, &cells));

@@ -347,6 +347,11 @@ static frg_status read_header(frg_context *ctx, frgi_source *source, const char 
     if (length > HEADER_MOST) {
         return malformed(&t, "it is longer than 1 MiB");
     }
+    const int64_t left = frgi_source_size(source) - frgi_source_consumed(source);
+    if (length > left) {
+        frgi_at(ctx, "%s", name);
+        FAIL(ctx, E_TRUNCATED, "'%s' ends in its header", name);
+    }
     char *text;
     TRY(NEW(ctx, &text, length, "header"));
     frg_status status = read_exactly(ctx, source, name, text, length);

@@ -143,6 +143,7 @@ static const struct {
      "a:i 1 ? ? ? ? ? ? ? ? ? ? 2"},
     {"a\n1\nNAN\n", "a:n 1 ?"},
     {"a\nx\nNA\n\" \"\nx\n", "a:c 0=x ? ? 0=x"},
+    {"a\nNAN\nNA\nx\n", "a:c 0=NAN ? 1=x"},
     /* quotes */
     {"a,b\n\"1\",\"x,y\"\n\"2\",\"say \"\"hi\"\"\"\n", "a:i 1 2|b:c 0=x,y 1=say \"hi\""},
     {"a,b\n1,\"two\nlines\"\n2,\"\r\n\"\n", "a:i 1 2|b:c 0=two\nlines 1=\r\n"},
