@@ -9,12 +9,15 @@
 
 #include "fe/fe_effects.h"
 
+/** Why a row has no prediction: bits of predictor.why. */
+enum { UNSEEN = 1, MISSING = 2 };
+
 typedef struct {
     const frg_fe *f;
     const frg_table *table;
     int64_t n;
     double *out;
-    unsigned char *unseen;
+    unsigned char *why; /* each row */
 } predictor;
 
 /** codes[i] <- level of the key's column c in row i of the new table. */
@@ -50,7 +53,7 @@ static frg_status join_column(const predictor *p, const frgi_key *key, int c, in
     for (int64_t i = frame->n; i < frame->n + p->n; i++) {
         const bool missing = codes[i] == FRGI_LEVEL_MISSING || other[i] == FRGI_LEVEL_MISSING;
         const bool unseen = codes[i] < 0 || codes[i] >= *levels || other[i] < 0;
-        p->unseen[i - frame->n] |= missing ? 2 : unseen ? 1 : 0;
+        p->why[i - frame->n] |= missing ? MISSING : unseen ? UNSEEN : 0;
         codes[i] = missing || unseen ? 0 : codes[i];
         other[i] = missing || unseen ? 0 : other[i];
     }
@@ -69,8 +72,10 @@ static void add_values(const predictor *p, const frgi_effects *a, int q, const i
 {
     const frgi_formula *const formula = &p->f->formula;
     for (int64_t i = 0; i < p->n; i++) {
-        if (codes[i] < 0 || codes[i] >= levels || p->unseen[i]) {
-            p->unseen[i] |= codes[i] == FRGI_LEVEL_MISSING ? 2 : 1;
+        if (codes[i] < 0 || codes[i] >= levels) {
+            p->why[i] |= codes[i] == FRGI_LEVEL_MISSING ? MISSING : UNSEEN;
+        }
+        if (p->why[i]) { /* here, or in a column of the joint key */
             continue;
         }
         p->out[i] += a->constant[q] < 0 ? 0 : a->value[a->constant[q] + codes[i]];
@@ -171,7 +176,7 @@ static void mark_unseen(const predictor *p, const frgi_variable *variables,
     for (int32_t id = 0; id < p->f->formula.names.count; id++) {
         for (int k = 0; k < variables[id].n_factors; k++) {
             for (int64_t i = 0; i < p->n; i++) {
-                p->unseen[i] |= codes[id].codes[k][i] == FRGI_LEVEL_UNSEEN;
+                p->why[i] |= codes[id].codes[k][i] == FRGI_LEVEL_UNSEEN ? UNSEEN : 0;
             }
         }
     }
@@ -213,13 +218,13 @@ done:
 static frg_status predict(predictor *p, double *out, int64_t *n_unseen)
 {
     TRY(NEW0(p->f->ctx, &p->out, p->n, "predictions"));
-    TRY(NEW0(p->f->ctx, &p->unseen, p->n, "predictions"));
+    TRY(NEW0(p->f->ctx, &p->why, p->n, "predictions"));
     TRY(add_terms(p));
     TRY(add_effects(p));
     int64_t count = 0;
     for (int64_t i = 0; i < p->n; i++) {
-        count += p->unseen[i] & 1;
-        out[i] = p->unseen[i] ? (double)NAN : p->out[i];
+        count += p->why[i] & UNSEEN ? 1 : 0;
+        out[i] = p->why[i] ? (double)NAN : p->out[i];
     }
     if (n_unseen) {
         *n_unseen = count;
@@ -236,6 +241,6 @@ frg_status frg_fe_predict(const frg_fe *f, const frg_table *data, double *out, i
     predictor p = {.f = f, .table = data, .n = frg_table_rows(data)};
     const frg_status status = predict(&p, out, n_unseen);
     DROP(f->ctx, &p.out);
-    DROP(f->ctx, &p.unseen);
+    DROP(f->ctx, &p.why);
     return status;
 }
