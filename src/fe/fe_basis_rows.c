@@ -16,21 +16,21 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/** Calls body(..., lanes) with a constant for the usual widths. */
+/** Calls body(..., lanes) with a constant for narrow blocks. */
+#define WIDTH(lanes, body, ...)                                                                    \
+    case lanes:                                                                                    \
+        body(__VA_ARGS__, lanes);                                                                  \
+        break;
 #define FOR_WIDTH(k, body, ...)                                                                    \
     switch (k) {                                                                                   \
-    case 1:                                                                                        \
-        body(__VA_ARGS__, 1);                                                                      \
-        break;                                                                                     \
-    case 2:                                                                                        \
-        body(__VA_ARGS__, 2);                                                                      \
-        break;                                                                                     \
-    case 4:                                                                                        \
-        body(__VA_ARGS__, 4);                                                                      \
-        break;                                                                                     \
-    case 8:                                                                                        \
-        body(__VA_ARGS__, 8);                                                                      \
-        break;                                                                                     \
+        WIDTH(1, body, __VA_ARGS__)                                                                \
+        WIDTH(2, body, __VA_ARGS__)                                                                \
+        WIDTH(3, body, __VA_ARGS__)                                                                \
+        WIDTH(4, body, __VA_ARGS__)                                                                \
+        WIDTH(5, body, __VA_ARGS__)                                                                \
+        WIDTH(6, body, __VA_ARGS__)                                                                \
+        WIDTH(7, body, __VA_ARGS__)                                                                \
+        WIDTH(8, body, __VA_ARGS__)                                                                \
     default:                                                                                       \
         body(__VA_ARGS__, k);                                                                      \
     }

@@ -175,6 +175,7 @@ static void copy_lane(const frgi_lsmr *s, int64_t lane, double *to)
 static void stop(frgi_lsmr *s, int64_t lane, frg_lsmr_stop why)
 {
     s->lane[lane].stop = (int)why;
+    s->ended[s->lane[lane].column] = s->lane[lane];
     copy_lane(s, lane, s->answer);
     report(s, &s->lane[lane]);
     s->active--;

@@ -75,6 +75,7 @@ typedef struct {
     double *partial;  /* sums of the dot products, chunk by chunk */
     double *pattern;  /* coefficients, repeated for the kernels */
     frgi_lsmr_scalars lane[FRGI_LSMR_MAX_BLOCK];
+    frgi_lsmr_scalars ended[FRGI_LSMR_MAX_BLOCK]; /* by column: as they were when it stopped */
 } frgi_lsmr;
 
 /** Takes the vectors from the arena: (2 m + 6 n) k doubles and little more. */

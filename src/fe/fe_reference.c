@@ -15,7 +15,7 @@
  * FRG_STALLED after STALLS rounds in which the failure was not halved.
  *
  * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_units||^2 + ||g_rest||^2 / lambda, because U is taken out exactly;
- * lambda is LSMR's smallest singular value, squared (with a preconditioner g' P^-1 g / lambda takes its place).
+ * lambda is the smallest Ritz value of LSMR's steps (with a preconditioner g' P^-1 g / lambda takes its place).
  *
  * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and what
  * fe_basis.h says; laid out by the first run of a shape and kept.
@@ -29,16 +29,16 @@
 #include "fe/fe_basis.h"
 #include "fe/fe_lsmr.h"
 #include "fe/fe_reference_plan.h"
+#include "fe/fe_ritz.h"
 
-enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000 };
+enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000, HISTORY = 512 };
 static const double ABSORBED = 1e-9; /* ||r|| of the centred input */
 static const double LARGEST = 1e150; /* of a value: its square times the rows must be finite */
 static const double BOUND = 1e3;     /* error_bound may be so many tol */
 static const double FIRST =
     1.0 / 32; /* of tol: LSMR's atol, since ||g|| is spread unevenly over the levels */
-static const double NOTHING = 4;        /* roundings of ||W^(1/2) x||: a gradient that is none */
-static const double NULL_VALUE = 1e-13; /* a singular value below is the rounding of 0 */
-static const double AIM = 0.25;         /* a refinement aims below what would just pass */
+static const double NOTHING = 4; /* roundings of ||W^(1/2) x||: a gradient that is none */
+static const double AIM = 0.25;  /* a refinement aims below what would just pass */
 
 /* ---- plan --------------------------------------------------------------------------------------- */
 
@@ -102,6 +102,8 @@ static void lay_out_run(frgi_arena *a, fe_reference *f, int64_t p)
     f->unit = TAKE(a, double, b->n_unit_coef *k);
     f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_reference_levels(f), (size_t)p));
     f->state = TAKE(a, column_state, p);
+    f->diagonal = TAKE(a, double, HISTORY *k);
+    f->below2 = TAKE(a, double, HISTORY *k);
     frgi_basis_work_layout(a, b, k, &f->work);
     f->engine = (frgi_lsmr){.m = b->g->n, .n = b->n_coef, .k = k};
     if (b->n_coef > 0) {
@@ -317,6 +319,32 @@ typedef struct {
     frg_status stopped; /* the heartbeat's word, once it has spoken */
 } run;
 
+/** One step of LSMR, and what it adds to T = B'B of each column, B being Golub and Kahan's bidiagonal matrix:
+ *      T_jj = al_j^2 + be_(j+1)^2,    T_(j+1,j) = al_(j+1) be_(j+1) */
+static frg_status step_and_remember(const fe_reference *f, frgi_lsmr *e, int64_t steps[])
+{
+    double al[BASIS_MAX_LANES] = {0}; /* before the step; 0: the column has stopped */
+    const frgi_lsmr_scalars *after[BASIS_MAX_LANES] = {NULL};
+    for (int64_t l = 0; l < e->width; l++) {
+        al[e->lane[l].column] = e->lane[l].stop ? 0 : e->lane[l].al;
+    }
+    const frg_status status = frgi_lsmr_step(e);
+    for (int64_t l = 0; l < e->width; l++) {
+        after[e->lane[l].column] = e->lane[l].stop ? NULL : &e->lane[l];
+    }
+    for (int64_t c = 0; c < e->k; c++) {
+        const frgi_lsmr_scalars *q = after[c] ? after[c] : &e->ended[c];
+        if (al[c] > 0 && steps[c] < HISTORY) {
+            f->diagonal[steps[c] * e->k + c] = al[c] * al[c] + q->be * q->be;
+            steps[c]++;
+        }
+        if (al[c] > 0 && steps[c] < HISTORY) {
+            f->below2[steps[c] * e->k + c] = q->al * q->al * q->be * q->be;
+        }
+    }
+    return status;
+}
+
 /** c <- LSMR's answer for the right-hand side W^(1/2) z, which is made of z in place. */
 static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column *reports)
 {
@@ -340,19 +368,17 @@ static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column
                                  .phase = "rows"};
     f->engine.k = k;
     frgi_lsmr_start(&f->engine, r->ctx, &op, &rule, f->z, reports);
+    int64_t steps[BASIS_MAX_LANES] = {0};
     while (!frgi_lsmr_done(&f->engine) && r->stopped == FRG_OK) {
-        r->stopped = frgi_lsmr_step(&f->engine);
+        r->stopped = step_and_remember(f, &f->engine, steps);
     }
     frgi_lsmr_finish(&f->engine, f->c);
     for (int64_t c = 0; c < k; c++) {
-        const double smallest = f->engine.smallest[c];
         column_state *s = &f->state[first + c];
         s->stop = reports[c].stop;
         s->norm_a = reports[c].norm_a;
-        if (reports[c].iterations > 0 && smallest > NULL_VALUE &&
-            !(smallest * smallest >= s->lambda)) {
-            s->lambda = smallest * smallest;
-        }
+        const double seen = frgi_ritz_smallest(f->diagonal + c, f->below2 + c, k, steps[c]);
+        s->lambda = seen < s->lambda || isnan(s->lambda) ? seen : s->lambda;
         r->columns[first + c].iterations += reports[c].iterations;
     }
 }

@@ -38,10 +38,11 @@ struct fe_reference {
     /* memory of the run */
     int64_t columns; /* it was laid out for */
     frgi_arena arena;
-    double *z;       /* n x lanes: rows of the block */
-    double *c, *s;   /* R x lanes: coefficients, sums of the audit */
-    double *unit;    /* coefficients of the units x lanes */
-    double *effects; /* (R + coefficients of the units) x columns, column by column */
+    double *z;                 /* n x lanes: rows of the block */
+    double *c, *s;             /* R x lanes: coefficients, sums of the audit */
+    double *unit;              /* coefficients of the units x lanes */
+    double *effects;           /* (R + coefficients of the units) x columns, column by column */
+    double *diagonal, *below2; /* HISTORY x lanes: the tridiagonal matrix of the last steps */
     column_state *state;
     fe_basis_work work;
     frgi_lsmr engine;
