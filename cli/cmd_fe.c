@@ -8,10 +8,58 @@
 
 /* ---- fitting ------------------------------------------------------------------------------------ */
 
+enum { MOST_NAMED = 256 };
+
+/** The columns that the fit names, each once. */
+typedef struct {
+    const char *names[MOST_NAMED];
+    int n, lost; /* lost: more than MOST_NAMED, or no memory: then all columns are read */
+} named;
+
+static void take_name(const char *name, void *user)
+{
+    named *k = user;
+    for (int i = 0; i < k->n; i++) {
+        if (strcmp(k->names[i], name) == 0) {
+            return;
+        }
+    }
+    char *copy = k->n < MOST_NAMED ? strdup(name) : NULL;
+    if (copy) {
+        k->names[k->n++] = copy;
+    } else {
+        k->lost = 1;
+    }
+}
+
+/** Reads the columns that the fit needs and leaves the rest of a wide file alone.  When one is not there all are
+ *  read (not from a pipe, which gives its data once), so that the fit can say which name was meant. */
+static frg_status read_named(cli *c, fe_job *job)
+{
+    named k = {.n = 0};
+    frg_table_opts opts = c->set.table;
+    frg_status status = frg_fe_columns(c->ctx, job->formula, &job->opts, take_name, &k);
+    const int pruned = status >= 0 && !k.lost && strcmp(job->path, "-") != 0;
+    if (pruned) {
+        opts.columns = k.names;
+        opts.n_columns = k.n;
+    }
+    if (status >= 0) {
+        status = frg_table_read(&job->data, c->ctx, job->path, &opts);
+    }
+    if (pruned && status < 0 && strcmp(frg_error_code(c->ctx), find_error("E_COLUMN")->code) == 0) {
+        status = frg_table_read(&job->data, c->ctx, job->path, &c->set.table);
+    }
+    for (int i = 0; i < k.n; i++) {
+        free((char *)(uintptr_t)k.names[i]);
+    }
+    return status;
+}
+
 int fe_job_read(cli *c, fe_job *job)
 {
     const double start = now_seconds();
-    const frg_status status = frg_table_read(&job->data, c->ctx, job->path, &c->set.table);
+    const frg_status status = read_named(c, job);
     job->read = now_seconds() - start;
     return status < 0 ? cli_fail_library(c, status) : 0;
 }

@@ -253,6 +253,12 @@ FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
  *  with the nearest name, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE. */
 FRG_API FRG_MUST_USE frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula,
                                            const frg_table *data, const frg_fe_opts *o);
+/** Takes one column name, which lives for the call alone. */
+typedef void (*frg_column_visitor)(const char *name, void *user);
+/** Names the columns that frg_fe_fit would read (a name may come twice), so that a reader can leave the others
+ *  alone.  o may be NULL.  Errors: E_FORMULA as frg_fe_fit. */
+FRG_API FRG_MUST_USE frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_opts *o,
+                                               frg_column_visitor each, void *user);
 FRG_API const frg_fe_result *frg_fe_get(const frg_fe *f);
 /** Another covariance of the same fit; *out lives as long as f. */
 FRG_API FRG_MUST_USE frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc,
