@@ -591,6 +591,9 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
     REQUIRE(d->ctx, d->arena.base && column >= 0 && column < d->columns,
             "column %lld is not one of the last run's %lld", (long long)column,
             (long long)d->columns);
+    if (d->reference) {
+        return frgi_fe_reference_effects(d->reference, column, alpha);
+    }
     const fe_rows *g = &d->rows;
     const block_effects *b = d->blocks;
     while (column >= b->first_column + b->live) {
