@@ -45,7 +45,7 @@ run() {
     label=$1
     limit=$2
     shift 2
-    log=$logs/$(echo "$label" | tr ' /' '__').log
+    log=$logs/$(echo "$label" | tr -d '()' | tr ' /' '__').log
     began=$(date +%s)
     status=0
     timeout "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?

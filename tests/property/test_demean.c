@@ -233,32 +233,33 @@ static void affine(void)
     panel_free(&d);
 }
 
-/** A mean of 1e9 standard deviations costs the digits that the input lacks, not the convergence: eta is
- *  below tol, or the level means are 64 roundings of the largest input plus the largest effect. */
+/** A large mean costs the digits that the input lacks, not the convergence: eta is below tol, or the level
+ *  means are 64 roundings of the largest input plus the largest effect.  At 1e9 standard deviations the
+ *  certificate may fail, but only openly. */
 static void offsets(void)
 {
     static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_CG, FRG_FE_LSMR};
-    panel d = panel_workers(4000, 3, 2);
-    for (int64_t i = 0; i < d.n; i++) {
-        d.x[i] = 1e9 + d.x[i];
-        d.x[d.n + i] = 1e6 + 1e-3 * d.x[d.n + i];
-    }
+    static const double mean[] = {1e6, 1, 1e9}, sd[] = {1, 1e-6, 1};
+    panel d = panel_workers(4000, 3, 3);
+    for (int c = 0; c < d.p; c++)
+        for (int64_t i = 0; i < d.n; i++)
+            d.x[c * d.n + i] = mean[c] + sd[c] * d.x[c * d.n + i];
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
         frg_demean_opts o = panel_options();
         o.method = methods[m];
         double *r = panel_zeros(d.n * d.p, sizeof *r);
         frg_demean_column columns[PANEL_COLUMNS];
         frg_context *ctx = test_context();
-        CHECK_OK(ctx, panel_demean(ctx, &d, &o, r, columns, NULL));
+        CHECK(panel_demean(ctx, &d, &o, r, columns, NULL) >= 0);
         for (int c = 0; c < d.p; c++) {
             const panel_audit a = panel_check(&d, d.x + c * d.n, r + c * d.n);
-            const double at_floor = 64 * DBL_EPSILON * 2 * (c ? 1e6 : 1e9) * 1.001;
-            CHECK_SAYS(
-                columns[c].converged && (a.gradient <= 1.01e-10 || a.mean <= at_floor),
-                "method %d, column %d: eta is %.3g, reported %.3g, converged %d after %" PRId64
-                " steps",
-                (int)methods[m], c, a.gradient, columns[c].gradient, columns[c].converged,
-                columns[c].iterations);
+            const double at_floor = 64 * DBL_EPSILON * 2 * mean[c] * 1.001;
+            const bool right = a.gradient <= 1.01e-10 || a.mean <= at_floor;
+            CHECK_SAYS(columns[c].converged ? right : c == 2 && columns[c].status > 0,
+                       "method %d, column %d: eta is %.3g, level means to %.3g, %s after %" PRId64
+                       " steps",
+                       (int)methods[m], c, a.gradient, a.mean, frg_status_name(columns[c].status),
+                       columns[c].iterations);
         }
         frg_context_destroy(ctx);
         free(r);

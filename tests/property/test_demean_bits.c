@@ -26,6 +26,22 @@ static panel bits_panel(int which)
 
 enum { BITS_PANELS = 4 };
 
+/** Stopped early or not, the bits are the same. */
+static double *some_steps(const panel *d, frg_fe_method method, int threads)
+{
+    frg_demean_opts o = panel_options();
+    o.method = method;
+    o.max_iter = method == FRG_FE_AUTO ? 1000 : 25;
+    double *r = panel_zeros(d->n * d->p, sizeof *r);
+    frg_demean_column columns[PANEL_COLUMNS];
+    frg_context *ctx = test_context_with(threads, NULL, NULL);
+    const frg_status s = panel_demean(ctx, d, &o, r, columns, NULL);
+    CHECK_SAYS(s == FRG_OK || (s > 0 && method != FRG_FE_AUTO), "method %d: %s: %s", (int)method,
+               frg_status_name(s), frg_message(ctx));
+    frg_context_destroy(ctx);
+    return r;
+}
+
 static void threads(void)
 {
     static const int counts[] = {2, 3, 8};
@@ -33,12 +49,9 @@ static void threads(void)
     for (int which = 0; which < BITS_PANELS; which++) {
         panel d = bits_panel(which);
         for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-            frg_demean_opts o = panel_options();
-            o.method = methods[m];
-            o.tol = m ? 1e-6 : 1e-10;
-            double *want = panel_residuals(&d, &o, 1);
+            double *want = some_steps(&d, methods[m], 1);
             for (size_t t = 0; t < sizeof counts / sizeof *counts; t++) {
-                double *r = panel_residuals(&d, &o, counts[t]);
+                double *r = some_steps(&d, methods[m], counts[t]);
                 CHECK_SAYS(memcmp(r, want, (size_t)(d.n * d.p) * sizeof *r) == 0,
                            "design %d, method %d: other bits with %d threads", which,
                            (int)methods[m], counts[t]);
@@ -55,9 +68,9 @@ static void blocks(void)
 {
     static const int widths[] = {1, 2, 3, 8, 32};
     static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_LSMR, FRG_FE_CG};
-    panel d = panel_workers(test_size(8000, 1500), 3, 11);
+    panel d = panel_workers(test_size(3000, 1500), 3, 11);
     for (int64_t i = 0; i < d.n; i++) /* columns that end early, at once, and absorbed */
-        d.x[i + d.n] = d.codes[3 * i], d.x[i + 4 * d.n] = 0, d.x[i + 6 * d.n] = 1e6 + 1e-3 * d.x[i];
+        d.x[i + d.n] = d.codes[3 * i], d.x[i + 4 * d.n] = 0, d.x[i + 6 * d.n] = 1e3 + 1e-3 * d.x[i];
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
         frg_demean_opts o = panel_options();
         o.method = methods[m];
