@@ -8,7 +8,9 @@
  * are mild the two differ by a factor below 10, which LOOSE allows for.
  */
 #include "fault.h"
+#include "fe/fe_basis.h"
 #include "fe/fe_reference.h"
+#include "fe/fe_ritz.h"
 #include "oracle/oracle.h"
 #include "panel.h"
 
@@ -176,6 +178,57 @@ static void degenerate_slopes(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- parts -------------------------------------------------------------------------------------- */
+
+/** Columns 1, z, z^2 with z near 1000 are orthonormal to rounding all the same: what the second pass of
+ *  Gram-Schmidt is for (one pass leaves 1e-16 times the cancellation, some 1e9 here). */
+static void orthonormal(void)
+{
+    frg_context *ctx = test_context();
+    panel d = panel_make(400, 1, 1);
+    for (int64_t i = 0; i < d.n; i++)
+        d.codes[i] = (int32_t)(i / 100);
+    panel_random_weights(&d, 0.5, 2);
+    add_slopes(&d, 2, (const int[]){0, 0}, 1000);
+    for (int64_t i = 0; i < d.n; i++)
+        d.slope_values[d.n + i] = d.slope_values[i] * d.slope_values[i];
+    const frg_demean_opts o = panel_options();
+    plan p;
+    fe_basis b;
+    CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
+    CHECK_OK(ctx, frgi_basis_create(&b, ctx, &p.rows, d.slopes, d.n_slopes, 0));
+    CHECK(b.unit.rank == 12 && b.unit.width == 3 && b.n_coef == 0);
+    for (int64_t l = 0; l < b.unit.levels; l++) {
+        double gram[3][3] = {{0}};
+        for (int64_t i = 100 * l; i < 100 * l + 100; i++) {
+            const double phi[3] = {b.unit.root[l], b.unit.phi[2 * i], b.unit.phi[2 * i + 1]};
+            for (int j = 0; j < 9; j++)
+                gram[j / 3][j % 3] += d.weights[i] * phi[j / 3] * phi[j % 3];
+        }
+        for (int j = 0; j < 9; j++)
+            CHECK_NEAR(gram[j / 3][j % 3], j / 3 == j % 3, 1e-13);
+    }
+    frgi_basis_destroy(&b, ctx);
+    plan_close(&p, ctx);
+    panel_free(&d);
+    frg_context_destroy(ctx);
+}
+
+/** T = tridiag(-1, 2, -1) has the eigenvalues 2 - 2 cos(j pi / (n + 1)); one of 0 beside it is noise. */
+static void ritz_values(void)
+{
+    enum { N = 50 };
+    double diagonal[2 * N + 2], below2[2 * N + 2];
+    for (int j = 0; j <= N; j++) {
+        diagonal[2 * j] = j < N ? 2 : 1e-17;
+        below2[2 * j] = j < N ? 1 : 0;
+    }
+    const double want = 2 - 2 * cos(3.14159265358979323846 / (N + 1));
+    CHECK_NEAR(frgi_ritz_smallest(diagonal, below2, 2, N + 1) / want, 1, 1e-3);
+    CHECK_NEAR(frgi_ritz_smallest(diagonal, below2, 2, 1), 2, 1e-3);
+    CHECK(isnan(frgi_ritz_smallest(diagonal, below2, 2, 0)));
+}
+
 /* ---- the oracle --------------------------------------------------------------------------------- */
 
 static oracle *oracle_of(const panel *d)
@@ -202,6 +255,8 @@ static panel draw(void)
     panel d = panel_make(40 + test_below(80), 1 + (int)test_below(3), 2);
     panel_random_codes(&d,
                        (const int64_t[]){1 + test_below(9), 1 + test_below(7), 1 + test_below(4)});
+    for (int64_t i = 0; i < d.n && d.n % 4 == 0; i++) /* units together, but in descending order */
+        d.codes[i * d.q] = (int32_t)(40 - i / 4);
     if (test_below(2))
         panel_random_weights(&d, 0.5, 2);
     const int q = d.q;
@@ -299,10 +354,336 @@ static void random_designs(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- bits, types, scales ------------------------------------------------------------------------ */
+
+/** Two factors of 60 and 25 levels, slopes on both, enough rows for several chunks. */
+static panel sloped_panel(int p)
+{
+    panel d = panel_make(test_size(40000, 20000), 2, p);
+    panel_random_codes(&d, (const int64_t[]){60, 25});
+    panel_random_weights(&d, 0.5, 2);
+    add_slopes(&d, 2, (const int[]){0, 1}, 1);
+    return d;
+}
+
+static void same_bits(void)
+{
+    panel d = sloped_panel(5);
+    frg_demean_opts o = panel_options();
+    double *want = NULL;
+    frg_demean_column first[5] = {0};
+    static const struct {
+        int threads, block;
+    } ways[] = {{1, 8}, {2, 8}, {3, 1}, {4, 2}, {1, 3}, {2, 32}};
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        frg_context *ctx = test_context_with(ways[w].threads, NULL, NULL);
+        double *r = panel_zeros(d.n * d.p, sizeof *r);
+        frg_demean_column columns[5];
+        plan p;
+        o.block = ways[w].block;
+        CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
+        CHECK(p.rows.n_chunks > 1);
+        CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
+        plan_close(&p, ctx);
+        frg_context_destroy(ctx);
+        if (!want) {
+            want = r;
+            memcpy(first, columns, sizeof first);
+            continue;
+        }
+        CHECK_BITS(r, want, (size_t)(d.n * d.p) * sizeof *r);
+        for (int c = 0; c < d.p; c++) {
+            CHECK_INT(columns[c].iterations, first[c].iterations);
+            CHECK(columns[c].error_bound == first[c].error_bound);
+        }
+        free(r);
+    }
+    free(want);
+    panel_free(&d);
+}
+
+/** A power of two changes no digit; results may overwrite their columns; rows may be far apart. */
+static void scales_and_strides(void)
+{
+    frg_context *ctx = test_context();
+    panel d = sloped_panel(2);
+    const frg_demean_opts o = panel_options();
+    const int64_t n = d.n;
+    double *r = panel_zeros(2 * n, sizeof *r), *wide = panel_zeros(4 * n, sizeof *wide);
+    frg_demean_column columns[2];
+    plan p;
+    CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
+    CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
+    for (int64_t i = 0; i < n; i++) {
+        wide[4 * i] = ldexp(d.x[i], -498); /* 1e-150 */
+        wide[4 * i + 2] = ldexp(d.x[n + i], 490);
+    }
+    frg_array in = frg_matrix(wide, FRG_F64, n, 2, 4);
+    in.stride[1] = 2;
+    CHECK_OK(ctx, frgi_fe_reference_run(p.f, ctx, in, in, columns));
+    for (int c = 0; c < 2; c++)
+        CHECK(columns[c].status == FRG_OK && columns[c].converged);
+    for (int64_t i = 0; i < n; i++) {
+        CHECK(wide[4 * i] == ldexp(r[i], -498) && wide[4 * i + 1] == 0);
+        CHECK(wide[4 * i + 2] == ldexp(r[n + i], 490));
+    }
+    plan_close(&p, ctx);
+    double *again = panel_zeros(2 * n, sizeof *again);
+    for (int64_t i = 0; i < n; i++) { /* and so for slopes */
+        d.slope_values[i] = ldexp(d.slope_values[i], 490);
+        d.slope_values[n + i] = ldexp(d.slope_values[n + i], -490);
+    }
+    CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
+    CHECK_OK(ctx, plan_run(&p, ctx, &d, again, columns));
+    CHECK_BITS(again, r, (size_t)(2 * n) * sizeof *r);
+    plan_close(&p, ctx);
+    free(again);
+    free(r);
+    free(wide);
+    panel_free(&d);
+    frg_context_destroy(ctx);
+}
+
+/** float columns are computed in double: the result is the double one rounded, to an ulp or so. */
+static void floats(void)
+{
+    frg_context *ctx = test_context();
+    panel d = sloped_panel(2);
+    const frg_demean_opts o = panel_options();
+    float *x = panel_zeros(2 * d.n, sizeof *x);
+    double *r = panel_zeros(2 * d.n, sizeof *r);
+    frg_demean_column columns[2];
+    for (int64_t i = 0; i < 2 * d.n; i++)
+        d.x[i] = (double)(x[i] = (float)(d.x[i] + 10));
+    plan p;
+    CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
+    CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
+    const frg_array a = frg_matrix_columns(x, FRG_F32, d.n, 2, d.n);
+    CHECK_OK(ctx, frgi_fe_reference_run(p.f, ctx, a, a, columns));
+    for (int c = 0; c < 2; c++)
+        CHECK(columns[c].status == FRG_OK && columns[c].converged);
+    for (int64_t i = 0; i < 2 * d.n; i++)
+        CHECK_NEAR((double)x[i], r[i], 2 * (double)FLT_EPSILON);
+    plan_close(&p, ctx);
+    free(x);
+    free(r);
+    panel_free(&d);
+    frg_context_destroy(ctx);
+}
+
+/* ---- stops -------------------------------------------------------------------------------------- */
+
+static void marked(frg_status want, frg_context *ctx, const frg_demean_opts *o)
+{
+    panel d = panel_cycle(10000);
+    double *r = panel_zeros(d.n, sizeof *r);
+    frg_demean_column column;
+    plan p;
+    CHECK_OK(ctx, plan_open(&p, ctx, &d, o));
+    CHECK_OK(ctx, plan_run(&p, ctx, &d, r, &column));
+    CHECK_INT(column.status, want);
+    CHECK(!column.converged && column.gradient > o->tol && column.iterations >= 1);
+    const panel_audit mine =
+        panel_check(&d, d.x, r); /* the best iterate was written, and audited */
+    CHECK_NEAR(mine.audit / column.audit, 1, 1e-9);
+    CHECK_NEAR(mine.gradient / column.gradient, 1, 1e-9);
+    CHECK(panel_norm(&d, r, NULL) < panel_norm(&d, d.x, NULL));
+    double sum = 0, rows = 0;
+    for (int64_t i = 0; i < d.n; i++) {
+        const bool in = d.codes[2 * i + column.worst_factor] == column.worst_level;
+        sum += in ? r[i] : 0;
+        rows += in;
+    }
+    CHECK_NEAR(fabs(sum / rows) / mine.mean, 1, 1e-9);
+    plan_close(&p, ctx);
+    free(r);
+    panel_free(&d);
+}
+
+static void stops(void)
+{
+    frg_context *ctx = test_context();
+    frg_demean_opts o = panel_options();
+    o.max_iter = 3;
+    marked(FRG_MAX_ITER, ctx, &o);
+    o.max_iter = 1000;
+    frg_interrupt(ctx);
+    marked(FRG_INTERRUPTED, ctx, &o);
+    frg_context_destroy(ctx);
+}
+
+/** P = (1 + place / R) I is no use but allowed: the same answer. */
+static void plain_precond(const void *data, int64_t k, const double *p, double *v)
+{
+    const int64_t n = *(const int64_t *)data;
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t c = 0; c < k; c++)
+            v[j * k + c] = p[j * k + c] / (1 + (double)j / (double)n);
+    }
+}
+
+static void preconditioned(void)
+{
+    frg_context *ctx = test_context();
+    panel d = panel_usual();
+    const frg_demean_opts o = panel_options();
+    double *want = panel_zeros(d.n * d.p, sizeof *want), *r = panel_zeros(d.n * d.p, sizeof *r);
+    frg_demean_column columns[3], plain[3];
+    plan p;
+    CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
+    CHECK_OK(ctx, plan_run(&p, ctx, &d, want, plain));
+    frgi_fe_reference_precondition(p.f, plain_precond, &p.rows.n_coef);
+    CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
+    for (int c = 0; c < d.p; c++) {
+        CHECK(columns[c].status == FRG_OK && columns[c].iterations > 0);
+        CHECK(panel_norm(&d, r + c * d.n, want + c * d.n) <= 1e-9 * panel_norm(&d, d.x, NULL));
+        /* eta and the bound differ by 1 / sqrt(lambda): the same lambda, whatever P */
+        CHECK_NEAR(log(columns[c].error_bound / columns[c].gradient),
+                   log(plain[c].error_bound / plain[c].gradient), 1);
+    }
+    plan_close(&p, ctx);
+    free(want);
+    free(r);
+    panel_free(&d);
+    frg_context_destroy(ctx);
+}
+
+/* ---- ranks too large for elimination ------------------------------------------------------------ */
+
+/** Connected factors with their intercepts and the same slope: one redundancy for each column kind. */
+static void rank_bound(void)
+{
+    frg_context *ctx = test_context();
+    panel d = panel_make(40000, 2, 1);
+    panel_random_codes(&d, (const int64_t[]){1700, 1650});
+    add_slopes(&d, 2, (const int[]){0, 1}, 0);
+    const frg_demean_opts o = panel_options();
+    int64_t rank;
+    int exact;
+    plan p;
+    for (int same = 0; same < 2; same++) {
+        if (same)
+            d.slopes[1].z = d.slopes[0].z;
+        CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
+        CHECK_INT(frgi_fe_reference_levels(p.f), 2 * (1700 + 1650));
+        CHECK_OK(ctx, frgi_fe_reference_rank(p.f, ctx, &rank, &exact));
+        CHECK(!exact && rank == 2 * (1700 + 1650) - 1 - same);
+        plan_close(&p, ctx);
+    }
+    panel_free(&d);
+    frg_context_destroy(ctx);
+}
+
+/* ---- bad input, memory -------------------------------------------------------------------------- */
+
+static void bad_input(void)
+{
+    frg_context *ctx = test_context();
+    panel d = sloped_panel(2);
+    const frg_demean_opts o = panel_options();
+    plan p;
+    d.slopes[1].factor = 2;
+    CHECK_STATUS(plan_open(&p, ctx, &d, &o), FRG_BAD_ARG);
+    d.slopes[1].factor = 0;
+    d.no_intercept = 2; /* the second factor has no slope now */
+    CHECK_STATUS(plan_open(&p, ctx, &d, &o), FRG_BAD_ARG);
+    d.no_intercept = 4;
+    CHECK_STATUS(plan_open(&p, ctx, &d, &o), FRG_BAD_ARG);
+    d.no_intercept = 0;
+    d.slope_values[d.n + 7] = (double)INFINITY;
+    CHECK_STATUS(plan_open(&p, ctx, &d, &o), FRG_BAD_DATA);
+    CHECK(strstr(frg_message(ctx), "slope 2, row 8"));
+    d.slope_values[d.n + 7] = 0;
+    CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
+    double *r = panel_zeros(2 * d.n, sizeof *r), *zeros = panel_zeros(2 * d.n, sizeof *zeros);
+    frg_demean_column columns[2];
+    static const double bad[] = {(double)NAN, -(double)INFINITY, 1e151};
+    for (int k = 0; k < 3; k++) {
+        d.x[d.n + 4] = bad[k];
+        CHECK_STATUS(plan_run(&p, ctx, &d, r, columns), FRG_BAD_DATA);
+        CHECK(strstr(frg_message(ctx), "column 2, row 5"));
+        CHECK_BITS(r, zeros, (size_t)(2 * d.n) * sizeof *r);
+    }
+    CHECK_STATUS(frgi_fe_reference_effects(p.f, 2, r), FRG_BAD_ARG);
+    plan_close(&p, ctx);
+    free(r);
+    free(zeros);
+    panel_free(&d);
+    frg_context_destroy(ctx);
+}
+
+static frg_status fault_run(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const panel *d = user;
+    const frg_demean_opts o = panel_options();
+    double *r = panel_zeros(d->n * d->p, sizeof *r);
+    frg_demean_column columns[2];
+    plan p;
+    frg_status s = plan_open(&p, ctx, d, &o);
+    if (s >= 0) {
+        int64_t rank;
+        int exact;
+        s = plan_run(&p, ctx, d, r, columns);
+        if (s >= 0)
+            s = frgi_fe_reference_rank(p.f, ctx, &rank, &exact);
+        if (s >= 0)
+            fault_hash(hash, r, (size_t)(d->n * d->p) * sizeof *r);
+        plan_close(&p, ctx);
+    }
+    free(r);
+    return s;
+}
+
+static void failing_memory(void)
+{
+    panel d = panel_make(300, 2, 2);
+    panel_random_codes(&d, (const int64_t[]){20, 7});
+    add_slopes(&d, 2, (const int[]){0, 1}, 1);
+    CHECK(fault_sweep("sloped", fault_run, &d, 1) > 8);
+    panel_free(&d);
+}
+
+/** The second run of a shape takes no memory. */
+static void second_run(void)
+{
+    fault_memory m;
+    fault_memory_open(&m);
+    frg_context *ctx = test_context_with(2, &m.table, NULL);
+    panel d = sloped_panel(3);
+    const frg_demean_opts o = panel_options();
+    double *r = panel_zeros(d.n * d.p, sizeof *r);
+    frg_demean_column columns[3];
+    plan p;
+    CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
+    CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
+    m.fail_at = m.calls + 1;
+    m.fail_from = true;
+    CHECK_OK(ctx, plan_run(&p, ctx, &d, r, columns));
+    CHECK_INT(m.injected, 0);
+    CHECK(frgi_fe_reference_bytes(p.f) > (size_t)d.n * 2 * sizeof(double));
+    CHECK((int64_t)frgi_fe_reference_bytes(p.f) <= m.live_bytes);
+    m.fail_at = 0;
+    plan_close(&p, ctx);
+    free(r);
+    panel_free(&d);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"intercept and slope of each level", intercept_and_slope},
     {"slope of each level", slope_alone},
     {"slopes that are constant or zero", degenerate_slopes},
+    {"orthonormal columns", orthonormal},
+    {"Ritz values", ritz_values},
     {"random designs against the oracle", random_designs},
+    {"the same bits", same_bits},
+    {"scales and strides", scales_and_strides},
+    {"floats", floats},
+    {"stops", stops},
+    {"preconditioned", preconditioned},
+    {"rank too large to eliminate", rank_bound},
+    {"bad input", bad_input},
+    {"failing memory", failing_memory},
+    {"second run", second_run},
 };
 TEST_MAIN(cases)
