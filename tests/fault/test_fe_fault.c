@@ -110,7 +110,14 @@ static void without_effects(void)
                           .vcov = {"iid", "hc1", "cluster=c+s+g"}});
 }
 
+static void slopes(void)
+{
+    sweep("slopes", &(job){.formula = "y ~ x | g[c, log(w + 1)] + s[[f]]",
+                           .vcov = {"iid", "hc1", "cluster=g"}});
+}
+
 static const test_case cases[] = {
+    {"slopes", slopes},
     {"effects", effects},
     {"joint_and_weighted", joint_and_weighted},
     {"without_effects", without_effects},

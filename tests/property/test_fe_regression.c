@@ -602,6 +602,53 @@ static void effects_add_up(void)
     frg_context_destroy(ctx);
 }
 
+/** The same with varying slopes, alone and with levels, of a joint key too. */
+static void slopes_add_up(void)
+{
+    static const struct {
+        const char *formula, *slope; /* as it stands in the table of effects */
+        bool levels;
+    } table[] = {
+        {"y ~ x1 | f1[x2]", "f1[[x2]]", true},
+        {"y ~ x1 | f2[[x2]] + f3", "f2[[x2]]", false},
+        {"y ~ x1 | f2[x2, x3] + f3", "f2[[x3]]", true},
+        {"y ~ x1 | f2^f3[x2] + f1", "f2^f3[[x2]]", true},
+    };
+    frg_context *const ctx = test_context();
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        design d;
+        draw(&d, 300, 3, TERMS);
+        frg_table *const t = table_of(ctx, &d);
+        const frg_fe_opts o = options_of(&d);
+        frg_fe *f = NULL;
+        double fitted[ROWS_MAX], predicted[ROWS_MAX];
+        int64_t unseen = -1;
+        frg_table *effects = NULL;
+        if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, table[i].formula, t, &o)) &&
+            CHECK_OK(ctx, frg_fe_residuals(f, NULL, fitted)) &&
+            CHECK_OK(ctx, frg_fe_predict(f, t, predicted, &unseen)) &&
+            CHECK_OK(ctx, frg_fe_effects(f, &effects))) {
+            CHECK_INT(unseen, 0);
+            for (int64_t r = 0; r < d.n; r++)
+                near(predicted[r], fitted[r], 1e-8 * (1 + fabs(fitted[r])), table[i].formula);
+            const frg_column *const factors = frg_table_column(effects, 0);
+            const size_t key = (size_t)(strstr(table[i].slope, "[[") - table[i].slope);
+            bool slope = false, levels = false;
+            for (int64_t l = 0; l < factors->n_labels; l++) {
+                slope |= strcmp(factors->labels[l], table[i].slope) == 0;
+                for (int64_t e = 0; e < factors->n; e++)
+                    levels |= factors->codes[e] == l && strlen(factors->labels[l]) == key &&
+                              memcmp(factors->labels[l], table[i].slope, key) == 0;
+            }
+            CHECK(slope && levels == table[i].levels);
+        }
+        frg_table_destroy(effects);
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
 /** Each component of a disconnected table has a reference of its own. */
 static void components(void)
 {
@@ -737,6 +784,7 @@ static const test_case cases[] = {
     {"nested_models", nested_models},
     {"factor_columns", factor_columns},
     {"effects_add_up", effects_add_up},
+    {"slopes_add_up", slopes_add_up},
     {"components", components},
     {"predictions_elsewhere", predictions_elsewhere},
     {"same_bits", same_bits},
