@@ -70,8 +70,6 @@ typedef struct {
     int32_t variable, which, level;
 } frgi_part;
 
-enum { FRGI_PARTS = 2 * FRGI_TERM_ATOMS + 1 };
-
 typedef struct {
     int32_t name; /* id in names */
     int32_t n_parts;

@@ -2,16 +2,12 @@
  *
  *     formula -> rows, effects, columns (fe_formula.c, fe_frame.c, fe_design.c)
  *     [y~ X~] = [y X] less its projection on the effects     (the demeaner; or less the means, or as they are)
- *     drop what is absorbed or collinear, by name            (Cholesky of the correlations, in formula order)
- *     b = (X~'W X~)^-1 X~'W y~,   e = y~ - X~ b              (one step of refinement where it is needed)
+ *     what is absorbed or collinear goes, b, e               (fe_estimate.c)
  *     covariances (fe_vcov.c)
  *
  * Without effects but with an intercept the columns are centred and a column of ones is kept beside them: the
  * Gram matrix is then as well conditioned as the correlations allow.  The intercept as written is
  * mean(y) - mean(x)'b, and its covariances follow by the same linear map.
- *
- * Dangers: a column that the effects absorb leaves round-off, not zero, so it is judged against its variation
- * before demeaning; everything is judged on the correlation scale, so that units do not matter.
  */
 #include "fe/fe_regress.h"
 
@@ -19,16 +15,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "linalg/small.h"
-
-static const double ABSORBED = 1e-6; /* of the variation before demeaning */
-static const double ABSORBED_Y =
-    1e-9; /* the same of the dependent variable: the demeaner's figure */
-static const double SETTLED =
-    1e-14; /* a refinement of the estimates by less than this share is the last */
-enum { PASSES = 3 };
 static const double PERFECT = 1e-11; /* residuals below this share of y's variation are round-off */
-static const double ROUND_OFF = 1e-14; /* of a mean: what centring a constant leaves */
 
 const char *frgi_fe_term(const frg_fe *f, int32_t c)
 {
@@ -264,289 +251,13 @@ static frg_status demean(frg_fe *f, frg_status *worst)
     return FRG_OK;
 }
 
-/* ---- collinearity ------------------------------------------------------------------------------- */
-
-typedef struct {
-    frg_fe *f;
-    double *gram;        /* packed, of X and then y */
-    double *scale;       /* p: sqrt of the diagonal, 0 for absorbed columns */
-    double *correlation; /* p x p, then its Cholesky rows */
-    double *relation;    /* p */
-    unsigned char *kept; /* p */
-} judge;
-
-/** Is the variation left, `square`, round-off beside what the column had? */
-static bool is_absorbed(const frg_fe *f, int c, double square, double share)
-{
-    const frgi_moments *const m = &f->moments[c];
-    const double floor = ROUND_OFF * fabs(m->mean) * sqrt(m->weight);
-    if (f->frame.n_effects == 0 && !f->ones) {
-        return square == 0; /* nothing was projected out */
-    }
-    return (f->columns && f->columns[c].absorbed) ||
-           square <= fmax(share * share * m->square, floor * floor);
-}
-
-/** "collinear with x1, x2": the kept columns before column j that it is a combination of. */
-static frg_status name_relation(const judge *w, int j, frgi_text *text)
-{
-    enum { NAMED = 8 };
-    const frg_fe *const f = w->f;
-    int named = 0;
-    double rest = f->moments[j + 1].mean / w->scale[j], size = fabs(rest);
-    frgi_cholesky_relation(f->p, w->correlation, w->kept, j, w->relation);
-    for (int i = f->ones; i < j; i++) {
-        const double share = w->kept[i] ? w->relation[i] * f->moments[i + 1].mean / w->scale[i] : 0;
-        rest -= share;
-        size += fabs(share);
-    }
-    TRY(frgi_text_append(f->ctx, text, "collinear with ", 15));
-    if (f->ones && fabs(rest) > 1e-8 * size) {
-        TRY(frgi_text_append(f->ctx, text, "(Intercept)", 11));
-        named++;
-    }
-    for (int i = f->ones; i < j && named <= NAMED; i++) {
-        if (w->kept[i] && fabs(w->relation[i]) > 1e-6) {
-            TRY(frgi_text_printf(f->ctx, text, "%s%s", named ? ", " : "",
-                                 named == NAMED ? "..." : frgi_fe_term(f, i + 1)));
-            named++;
-        }
-    }
-    return FRG_OK;
-}
-
-static frg_status drop_term(const judge *w, int j)
-{
-    frg_fe *const f = w->f;
-    const char *const why = f->frame.n_effects ? "absorbed by the fixed effects"
-                            : f->ones          ? "collinear with (Intercept)"
-                                               : "zero in every row";
-    frgi_text text = {0};
-    char *reason = NULL;
-    frg_status status;
-    if (w->scale[j] > 0) {
-        TRY_TO(done, name_relation(w, j, &text));
-        TRY_TO(done, copy_text(f->ctx, &reason, text.text));
-    } else {
-        TRY_TO(done, copy_text(f->ctx, &reason, why));
-    }
-    f->dropped[f->result.n_dropped++] =
-        (frg_dropped_term){.term = frgi_fe_term(f, j + 1), .reason = reason};
-done:
-    frgi_text_free(f->ctx, &text);
-    return status;
-}
-
-/** One line that names every dropped term: a warning, or the error where none is left. */
-static frg_status list_dropped(const frg_fe *f, frgi_text *text)
-{
-    enum { LISTED = 10 };
-    for (int i = 0; i < f->result.n_dropped && i < LISTED; i++) {
-        TRY(frgi_text_printf(f->ctx, text, "%s'%s' (%s)", i ? ", " : "", f->dropped[i].term,
-                             f->dropped[i].reason));
-    }
-    const int more = f->result.n_dropped - LISTED;
-    return more > 0 ? frgi_text_printf(f->ctx, text, " and %d more", more) : FRG_OK;
-}
-
-static frg_status no_regressor(const frg_fe *f, const char *reasons)
-{
-    FAIL(f->ctx, E_NO_REGRESSOR, "no regressor is left: %s", reasons);
-}
-
-static frg_status report_dropped(const frg_fe *f)
-{
-    frgi_text text = {0};
-    frg_status status;
-    TRY_TO(done, list_dropped(f, &text));
-    if (f->k == 0) {
-        status = no_regressor(f, text.text);
-    } else {
-        frgi_warn(f->ctx, W_DROPPED, "dropped: %s", text.text);
-    }
-done:
-    frgi_text_free(f->ctx, &text);
-    return status;
-}
-
-/** Correlations of the columns that have variation; the others become rows of zeros, which are dropped. */
-static void correlate(const judge *w)
-{
-    const frg_fe *const f = w->f;
-    const int p = f->p;
-    for (int j = 0; j < p; j++) {
-        const double square = w->gram[frgi_packed(j, j)];
-        const bool constant = f->ones && j == 0;
-        w->scale[j] = !constant && is_absorbed(f, j + 1, square, ABSORBED) ? 0 : sqrt(square);
-    }
-    for (int i = 0; i < p; i++) {
-        for (int j = 0; j <= i; j++) {
-            const double scale = w->scale[i] * w->scale[j];
-            const double r = scale > 0 ? w->gram[frgi_packed(i, j)] / scale : 0;
-            w->correlation[(int64_t)i * p + j] = w->correlation[(int64_t)j * p + i] = r;
-        }
-    }
-}
-
-static frg_status keep_columns(judge *w)
-{
-    frg_fe *const f = w->f;
-    correlate(w);
-    f->k = frgi_cholesky_keep(f->p, w->correlation, f->options.collin_tol, w->kept);
-    int k = 0;
-    for (int j = 0; j < f->p; j++) {
-        if (w->kept[j]) {
-            f->x[k] = f->matrix + (j + 1) * f->frame.n;
-            f->column_of[k++] = j + 1;
-        } else {
-            TRY(drop_term(w, j));
-        }
-    }
-    return f->result.n_dropped ? report_dropped(f) : FRG_OK;
-}
-
-/* ---- estimates ---------------------------------------------------------------------------------- */
-
-/** bread <- (X'WX)^-1 through the correlations. */
-static frg_status invert(const judge *w)
-{
-    frg_fe *const f = w->f;
-    const int k = f->k;
-    double *const bread = f->bread;
-    for (int i = 0; i < k; i++) {
-        for (int j = 0; j <= i; j++) {
-            const int a = f->column_of[i] - 1, b = f->column_of[j] - 1;
-            bread[i * k + j] = bread[j * k + i] =
-                w->gram[frgi_packed(a, b)] / (w->scale[a] * w->scale[b]);
-        }
-    }
-    if (!frgi_inverse(k, bread, 0)) {
-        FAIL(f->ctx, E_BUG, "the correlations of the kept terms have no Cholesky factor");
-    }
-    for (int i = 0; i < k; i++) {
-        for (int j = 0; j < k; j++) {
-            bread[i * k + j] /= w->scale[f->column_of[i] - 1] * w->scale[f->column_of[j] - 1];
-        }
-    }
-    return FRG_OK;
-}
-
-/** b += bread g; returns the largest change in units of y's scale. */
-static double improve(const judge *w, const double *gradient, double y_scale)
-{
-    const frg_fe *const f = w->f;
-    double largest = 0;
-    for (int i = 0; i < f->k; i++) {
-        double change = 0;
-        for (int j = 0; j < f->k; j++) {
-            change += f->bread[i * f->k + j] * gradient[j];
-        }
-        f->b[i] += change;
-        largest = fmax(largest, fabs(change) * w->scale[f->column_of[i] - 1] / y_scale);
-    }
-    return largest;
-}
-
-/** b and e; rss by the way. */
-static frg_status solve(judge *w)
-{
-    frg_fe *const f = w->f;
-    const int k = f->k;
-    const double y_square = w->gram[frgi_packed(f->p, f->p)];
-    double *gradient;
-    frg_status status = FRG_OK;
-    TRY(NEW(f->ctx, &gradient, k + 1, "estimates"));
-    for (int j = 0; j < k; j++) {
-        f->b[j] = 0;
-        gradient[j] = w->gram[frgi_packed(f->p, f->column_of[j] - 1)];
-    }
-    const double y_scale = y_square > 0 ? sqrt(y_square) : 1;
-    improve(w, gradient, y_scale);
-    for (int pass = 0; pass < PASSES; pass++) {
-        TRY_TO(done, frgi_gram_residual(f->ctx, k, f->x, f->matrix, f->b, f->frame.weights,
-                                        f->frame.n, f->e, gradient));
-        if (pass == PASSES - 1 || improve(w, gradient, y_scale) < SETTLED) {
-            break;
-        }
-    }
-    f->result.rss = gradient[k];
-done:
-    DROP(f->ctx, &gradient);
-    return status;
-}
-
-static frg_status make_judge(judge *w)
-{
-    const frg_fe *const f = w->f;
-    const int64_t p = f->p;
-    TRY(NEW(f->ctx, &w->gram, frgi_packed(p + 1, 0), "a Gram matrix"));
-    TRY(NEW(f->ctx, &w->scale, p, "scales"));
-    TRY(NEW(f->ctx, &w->correlation, p * p, "correlations"));
-    TRY(NEW(f->ctx, &w->relation, p, "correlations"));
-    return NEW0(f->ctx, &w->kept, p, "correlations");
-}
-
-static frg_status make_room(frg_fe *f)
-{
-    TRY(NEW(f->ctx, &f->x, f->p + 1, "estimates"));
-    TRY(NEW(f->ctx, &f->column_of, f->p, "estimates"));
-    TRY(NEW(f->ctx, &f->dropped, f->p, "dropped terms"));
-    TRY(NEW(f->ctx, &f->b, f->p, "estimates"));
-    return NEW(f->ctx, &f->e, f->frame.n, "residuals");
-}
-
-/** y without variation: its round-off must not become estimates. */
-static void judge_depvar(judge *w)
-{
-    frg_fe *const f = w->f;
-    f->perfect = is_absorbed(f, 0, w->gram[frgi_packed(f->p, f->p)], ABSORBED_Y);
-    if (f->perfect) {
-        memset(f->matrix, 0, sizeof *f->matrix * (size_t)f->frame.n);
-        memset(w->gram + frgi_packed(f->p, 0), 0, sizeof *w->gram * (size_t)(f->p + 1));
-    }
-    f->result.tss = f->moments[0].square;
-    f->result.r2_within =
-        w->gram[frgi_packed(f->p, f->p)]; /* becomes a share once the residuals are known */
-}
-
-static frg_status estimate(frg_fe *f)
-{
-    judge w = {.f = f};
-    frg_status status;
-    TRY(make_room(f));
-    TRY_TO(done, make_judge(&w));
-    for (int j = 0; j < f->p; j++) {
-        f->x[j] = f->matrix + (j + 1) * f->frame.n;
-    }
-    f->x[f->p] = f->matrix;
-    TRY_TO(done, frgi_gram(f->ctx, f->p + 1, f->x, f->frame.weights, f->frame.n, w.gram));
-    judge_depvar(&w);
-    TRY_TO(done, keep_columns(&w));
-    TRY_TO(done, NEW(f->ctx, &f->bread, (int64_t)f->k * f->k, "estimates"));
-    TRY_TO(done, invert(&w));
-    TRY_TO(done, solve(&w));
-    if (f->ones) { /* the intercept as written */
-        f->b[0] += f->moments[0].mean;
-        for (int j = 1; j < f->k; j++) {
-            f->b[0] -= f->b[j] * f->moments[f->column_of[j]].mean;
-        }
-    }
-done:
-    DROP(f->ctx, &w.gram);
-    DROP(f->ctx, &w.scale);
-    DROP(f->ctx, &w.correlation);
-    DROP(f->ctx, &w.relation);
-    DROP(f->ctx, &w.kept);
-    return status;
-}
-
 /* ---- the result --------------------------------------------------------------------------------- */
 
 static frg_status describe(frg_fe *f)
 {
     frg_fe_result *const r = &f->result;
     const frgi_frame *const frame = &f->frame;
-    const double n = frame->count, parameters = f->k + f->rank, within = r->r2_within;
+    const double n = frame->count, parameters = f->k + f->rank;
     TRY(NEW(f->ctx, &f->factor_names, frame->n_effects, "names"));
     for (int q = 0; q < frame->n_effects; q++) {
         f->factor_names[q] = frame->keys[q].name;
@@ -575,7 +286,7 @@ static frg_status describe(frg_fe *f)
     r->df_residual = (int64_t)(n - parameters);
     r->r2 = f->perfect ? 1 : 1 - r->rss / r->tss;
     r->r2_adjusted = 1 - (1 - r->r2) * (n - 1) / (n - parameters);
-    r->r2_within = frame->n_effects == 0 ? (double)NAN : within > 0 ? 1 - r->rss / within : 1;
+    r->r2_within = frame->n_effects == 0 ? (double)NAN : f->within > 0 ? 1 - r->rss / f->within : 1;
     r->rmse = sqrt(r->rss / n);
     f->perfect |= r->rss <= PERFECT * PERFECT * r->tss;
     if (r->df_residual <= 0) {
@@ -649,6 +360,13 @@ static frg_status make_rows(frg_fe *f, const frgi_vcov_request *requests, int co
                                                  .options = &f->options});
 }
 
+static frg_status no_columns(const frg_fe *f)
+{
+    FAIL(f->ctx, E_NO_REGRESSOR, "no regressor is left: %s",
+         f->formula.n_terms ? "every factor has a single level"
+                            : "the formula has neither terms nor effects");
+}
+
 static frg_status make_matrix(frg_fe *f)
 {
     const bool effects = f->frame.n_effects > 0;
@@ -659,8 +377,7 @@ static frg_status make_matrix(frg_fe *f)
     f->p = f->design.n + f->ones;
     frg_status status = FRG_OK;
     if (f->p == 0 && (!effects || f->formula.n_terms)) {
-        status = no_regressor(f, f->formula.n_terms ? "every factor has a single level"
-                                                    : "the formula has neither terms nor effects");
+        status = no_columns(f);
     }
     status = status < 0 ? status : fill_matrix(f, codes);
     frgi_factor_codes_free(&codes, f->ctx, f->design.n_variables);
@@ -693,7 +410,7 @@ static frg_status fit(frg_fe *f, const char *formula, frgi_vcov_request *request
         centre(f);
     }
     r->converged = *worst == FRG_OK;
-    TRY(estimate(f));
+    TRY(frgi_fe_estimate(f));
     TRY(describe(f));
     const double solved = frgi_seconds();
     r->solve_seconds = solved - encoded;
@@ -718,6 +435,10 @@ frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const
     frg_fe_defaults(&f->options, sizeof f->options);
     if (o) {
         frgi_take_opts(&f->options, sizeof f->options, o);
+    }
+    if (f->options.n_vcov == 0) { /* the estimates are shown under some covariance */
+        f->options.vcov[0] = "iid";
+        f->options.n_vcov = 1;
     }
     frgi_run_begins(ctx);
     frg_status worst = FRG_OK;

@@ -64,6 +64,7 @@ struct frg_fe {
     double *b;          /* k, of the model as written */
     double *bread;      /* k x k, (X'WX)^-1 of the columns in the matrix */
     double *e;          /* n */
+    double within;      /* y~' W y~ */
     double rank;        /* of the absorbed part */
     bool rank_exact;
     bool perfect; /* y has no variation left */
@@ -73,15 +74,21 @@ struct frg_fe {
     char *method;
     const char **factor_names;
     const char **column_names; /* p + 1, of the demeaned columns */
-    frgi_vcov *vcovs;        /* newest first */
-    frg_fe_vcov *vcov_array; /* of the fit */
+    frgi_vcov *vcovs;          /* newest first */
+    frg_fe_vcov *vcov_array;   /* of the fit */
     frg_fe_result result;
 };
+
+/** Drops what is absorbed or collinear, by name, and estimates the rest: k, b, bread, e, rss and what was
+ *  dropped.  E_NO_REGRESSOR with the reasons where nothing is left. */
+FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
 
 /** "(Intercept)" or the name of column c of the matrix. */
 const char *frgi_fe_term(const frg_fe *f, int32_t c);
 
 FRG_MUST_USE frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text);
+/** The rule in full, all keys. */
+void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t room);
 /** Parses "iid", "hc1", "cluster=a+b^c" and finds the columns. */
 FRG_MUST_USE frg_status frgi_vcov_request_create(frgi_vcov_request *r, frg_context *ctx,
                                                  const char *spec, const frg_table *table);
