@@ -127,7 +127,10 @@ enum { FRGI_CSV_BLOCKS = 16 }; /* of a wave, at most */
 typedef struct {
     char *memory, *text; /* text = memory + margin */
     int64_t room, length;
-    bool last; /* the end of the file is in it; its last line ends in a newline */
+    bool last;  /* the end of the file is in it; its last line ends in a newline */
+    int n_cuts; /* 0: not cut yet */
+    int64_t cut[FRGI_CSV_BLOCKS + 1]; /* where the blocks begin and end */
+    int64_t n_quotes;
 } frgi_wave;
 
 /** The text in memory: the wave whose rows are being parsed and the one that is read meanwhile. */
@@ -143,7 +146,7 @@ typedef struct {
     frgi_wave now, next;
     int64_t start; /* of the rows in now.text: behind the header, then 0 */
     int64_t used;  /* the end of the whole rows in now.text */
-    int64_t rows, n_quotes;
+    int64_t rows;
     int n_blocks;
     frgi_csv_index blocks[FRGI_CSV_BLOCKS];
     uint32_t *ends[FRGI_CSV_BLOCKS]; /* memory of the blocks' indexes: one before, then ends_room */
@@ -160,6 +163,7 @@ FRG_MUST_USE frg_status frgi_waves_enlarge(frgi_waves *w);
 FRG_MUST_USE frg_status frgi_waves_index(frgi_waves *w);
 /** Gives `next` room and the rest of `now` behind `used`; then reading into it needs no memory. */
 FRG_MUST_USE frg_status frgi_waves_prepare(frgi_waves *w);
+/** Reads the next wave and cuts it, while other threads work on `now`. */
 FRG_MUST_USE frg_status frgi_waves_read(frgi_waves *w);
 void frgi_waves_swap(frgi_waves *w);
 

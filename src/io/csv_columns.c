@@ -82,12 +82,12 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
             TRY(NEW0(t->ctx, &s->slots, slots, "new strings of a block"));
             s->n_slots = slots;
         }
-        if (t->waves.n_quotes > 0 && (!s->cell || t->scratch_cell < longest)) {
+        if (t->waves.now.n_quotes > 0 && (!s->cell || t->scratch_cell < longest)) {
             DROP(t->ctx, &s->cell);
             TRY(NEW(t->ctx, &s->cell, longest, "a cell"));
         }
     }
-    if (n_text > 0 && t->waves.n_quotes > 0 && t->scratch_cell < longest) {
+    if (n_text > 0 && t->waves.now.n_quotes > 0 && t->scratch_cell < longest) {
         t->scratch_cell = longest;
     }
     return FRG_OK;

@@ -126,17 +126,19 @@ static frg_status add_name(frgi_csv_reader *t, int64_t column, int64_t line, con
 static frg_status name_columns(frgi_csv_reader *t, int64_t begin, frgi_dictionary *seen)
 {
     const frgi_waves *const w = &t->waves;
-    const char *s = w->now.text + begin, *const e = w->now.text + w->start, *end;
+    const char *s = w->now.text + begin, *const e = w->now.text + w->start;
     const int64_t line = 1 + frgi_count_newlines(w->now.text, s);
-    for (int64_t i = 0; i < t->n_columns; i++, s = end + 1) {
+    for (int64_t i = 0; i < t->n_columns; i++) {
         if (!t->opts->header) {
             frgi_text name = {0};
             TRY(frgi_text_printf(t->ctx, &name, "c%lld", (long long)i + 1));
             t->columns[i].name = name.text;
             continue;
         }
+        const char *end;
         (void)frgi_cell_find_end(s, e, w->delimiter, &end); /* found before */
         TRY(add_name(t, i, line, s, end - (*end == '\n' && end > s && end[-1] == '\r'), seen));
+        s = end + 1;
     }
     return FRG_OK;
 }

@@ -4,8 +4,9 @@
  *     next   | rest | bytes that are being read ...           |      read meanwhile
  *
  * Where a block may begin is known from the quotes in front of it: an even number means that a newline ends
- * a row.  The numbers of the blocks are counted in parallel and added up; then each block is moved to the
- * first row that begins in it.  The cuts depend on the text alone.  Once a block turned out to hold a quote
+ * a row.  Whoever reads a wave counts them, a fiftieth of the work, and moves each block to the first row
+ * that begins in it; so a wave needs two parallel parts, index and conversion.  The cuts depend on the text
+ * alone.  Once a block turned out to hold a quote
  * that does not count (see csv_kernels_cpu.c) the cuts and the index follow the grammar from there on.
  */
 #include <string.h>
@@ -22,6 +23,7 @@ static frg_status fill(frgi_source *source, frgi_wave *wave)
     int64_t got;
     TRY(frgi_source_get(source, wave->text + wave->length, want, &got));
     wave->length += got;
+    wave->n_cuts = 0;
     wave->last = got < want;
     if (wave->last && wave->length > 0 && wave->text[wave->length - 1] != '\n') {
         wave->text[wave->length++] = '\n'; /* the margin has room for it */
@@ -81,11 +83,6 @@ frg_status frgi_waves_prepare(frgi_waves *w)
     return FRG_OK;
 }
 
-frg_status frgi_waves_read(frgi_waves *w)
-{
-    return w->now.last ? FRG_OK : fill(w->source, &w->next);
-}
-
 void frgi_waves_swap(frgi_waves *w)
 {
     const frgi_wave now = w->now;
@@ -111,64 +108,57 @@ static int64_t next_row(const char *text, int64_t from, int64_t length, bool odd
     return length;
 }
 
-static void cut_by_quotes(frgi_waves *w, const int64_t bound[], int64_t cut[], int n)
+static void cut_by_quotes(const frgi_waves *w, frgi_wave *wave, const int64_t bound[], int n)
 {
-    int64_t quotes[FRGI_CSV_BLOCKS];
-#pragma omp parallel for schedule(static) num_threads(frg_threads(w->ctx)) if (n > 1)
-    for (int b = 0; b < n; b++) {
-        quotes[b] = w->kernels->count_quotes(w->now.text + bound[b], bound[b + 1] - bound[b]);
-    }
-    w->n_quotes = 0;
+    wave->n_quotes = 0;
     for (int b = 1; b <= n; b++) {
-        w->n_quotes += quotes[b - 1];
-        if (b < n) { /* a row may span several blocks: no need to look for its end again */
-            cut[b] = cut[b - 1] >= bound[b]
-                         ? cut[b - 1]
-                         : next_row(w->now.text, bound[b], w->now.length, w->n_quotes & 1);
-        }
+        const int64_t length = bound[b] - bound[b - 1];
+        wave->n_quotes += w->kernels->count_quotes(wave->text + bound[b - 1], length);
+        /* a row may span several blocks: no need to look for its end again */
+        wave->cut[b] = wave->cut[b - 1] >= bound[b]
+                           ? wave->cut[b - 1]
+                           : next_row(wave->text, bound[b], wave->length, wave->n_quotes & 1);
     }
 }
 
-static void cut_by_grammar(frgi_waves *w, const int64_t bound[], int64_t cut[], int n)
+static void cut_by_grammar(const frgi_waves *w, frgi_wave *wave, const int64_t bound[], int n)
 {
-    const char *s = w->now.text + cut[0], *const e = w->now.text + w->now.length, *end;
-    w->n_quotes = 1; /* there are some */
+    const char *s = wave->text + wave->cut[0], *const e = wave->text + wave->length, *end;
+    wave->n_quotes = 1; /* there are some */
     for (int b = 1; b < n; b++) {
-        cut[b] = w->now.length;
+        wave->cut[b] = wave->length;
     }
     for (int b = 1; s < e && b < n; s = end + 1) {
         if (frgi_cell_find_end(s, e, w->delimiter, &end) != CELL_WHOLE) {
             return; /* the block's index will say why */
         }
-        for (; b < n && *end == '\n' && end + 1 - w->now.text >= bound[b]; b++) {
-            cut[b] = end + 1 - w->now.text;
+        for (; b < n && *end == '\n' && end + 1 - wave->text >= bound[b]; b++) {
+            wave->cut[b] = end + 1 - wave->text;
         }
     }
 }
 
-static frg_status cut_blocks(frgi_waves *w)
+static void cut_wave(const frgi_waves *w, frgi_wave *wave, int64_t start)
 {
-    const int64_t length = w->now.length - w->start;
-    const int64_t wanted = length / w->steps.block + 1;
+    const int64_t length = wave->length - start, wanted = length / w->steps.block + 1;
     const int n = wanted < FRGI_CSV_BLOCKS ? (int)wanted : FRGI_CSV_BLOCKS;
-    int64_t bound[FRGI_CSV_BLOCKS + 1], cut[FRGI_CSV_BLOCKS + 1];
+    int64_t bound[FRGI_CSV_BLOCKS + 1];
     for (int b = 0; b <= n; b++) {
-        bound[b] = w->start + length / n * b + length % n * b / n;
+        bound[b] = start + length / n * b + length % n * b / n;
     }
-    cut[0] = w->start;
-    (w->by_grammar ? cut_by_grammar : cut_by_quotes)(w, bound, cut, n);
-    cut[n] = w->now.length;
-    w->n_blocks = 0;
-    for (int b = 0; b < n; b++) {
-        if (cut[b + 1] == cut[b]) {
-            continue;
-        }
-        frgi_csv_index *const x = &w->blocks[w->n_blocks++];
-        *x = (frgi_csv_index){.text = w->now.text + cut[b], .count = cut[b + 1] - cut[b]};
-        if (x->count > UINT32_MAX - FRGI_CSV_MARGIN) {
-            FAIL(w->ctx, E_FORMAT, "a row is longer than 4 GB; is a quote not closed?");
-        }
+    wave->cut[0] = start;
+    (w->by_grammar ? cut_by_grammar : cut_by_quotes)(w, wave, bound, n);
+    wave->cut[n] = wave->length;
+    wave->n_cuts = n;
+}
+
+frg_status frgi_waves_read(frgi_waves *w)
+{
+    if (w->now.last) {
+        return FRG_OK;
     }
+    TRY(fill(w->source, &w->next));
+    cut_wave(w, &w->next, 0);
     return FRG_OK;
 }
 
@@ -188,6 +178,26 @@ static frg_status make_index_room(frgi_waves *w, int b, int64_t room)
     return FRG_OK;
 }
 
+/** The blocks between the cuts, empty ones left out. */
+static frg_status make_blocks(frgi_waves *w)
+{
+    const frgi_wave *const wave = &w->now;
+    w->n_blocks = 0;
+    for (int c = 0; c < wave->n_cuts; c++) {
+        const int64_t count = wave->cut[c + 1] - wave->cut[c];
+        if (count == 0) {
+            continue;
+        }
+        if (count > UINT32_MAX - FRGI_CSV_MARGIN) {
+            FAIL(w->ctx, E_FORMAT, "a row is longer than 4 GB; is a quote not closed?");
+        }
+        const int b = w->n_blocks++;
+        w->blocks[b] = (frgi_csv_index){.text = wave->text + wave->cut[c], .count = count};
+        TRY(make_index_room(w, b, count / 4 + INDEX_LEAST));
+    }
+    return FRG_OK;
+}
+
 static void index_blocks(frgi_waves *w, frgi_index_end which)
 {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(w->ctx)) if (w->n_blocks > 1)
@@ -203,17 +213,21 @@ static void index_blocks(frgi_waves *w, frgi_index_end which)
 /** Most cells have more than three bytes; a block where they do not gets the room of the worst case. */
 static frg_status index_once(frgi_waves *w)
 {
-    TRY(cut_blocks(w));
-    for (int b = 0; b < w->n_blocks; b++) {
-        TRY(make_index_room(w, b, w->blocks[b].count / 4 + INDEX_LEAST));
+    if (!w->now.n_cuts) {
+        cut_wave(w, &w->now, w->start);
     }
+    TRY(make_blocks(w));
     index_blocks(w, INDEX_DONE);
+    bool again = false;
     for (int b = 0; b < w->n_blocks; b++) {
         if (w->blocks[b].end == INDEX_ROOM) {
             TRY(make_index_room(w, b, w->blocks[b].count + INDEX_LEAST));
+            again = true;
         }
     }
-    index_blocks(w, INDEX_ROOM);
+    if (again) {
+        index_blocks(w, INDEX_ROOM);
+    }
     return FRG_OK;
 }
 
@@ -227,6 +241,7 @@ frg_status frgi_waves_index(frgi_waves *w)
         }
         if (irregular) {
             w->by_grammar = true;
+            w->now.n_cuts = 0;
             continue;
         }
         w->rows = 0;
