@@ -4,9 +4,14 @@
  *
  * b'a grows by alpha rho a step; what is left of the within sum of squares is the demeaned column's, which
  * gives the scale of the stopping test without touching a row.  The coefficients alpha and beta are the
- * Lanczos matrix of M^-1 S; its smallest eigenvalue bounds the error (error_bound of fourge/fe.h).
+ * Lanczos matrix of M^-1 S,
+ *
+ *     T_jj = 1/alpha_j + beta_(j-1)/alpha_(j-1),   T_(j,j-1)^2 = beta_(j-1)/alpha_(j-1)^2,
+ *
+ * and its smallest eigenvalue bounds the error (error_bound of fourge/fe.h).
  */
 #include "fe/fe_cg.h"
+#include "fe/fe_ritz.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +19,8 @@
 static void layout_sums(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
 {
     w->sums = TAKE(a, double, (fe_pieces(n) + 1) * FE_SUMS * lanes);
-    w->history = TAKE(a, double, (int64_t)2 * FE_HISTORY * lanes);
+    w->diagonal = TAKE(a, double, (int64_t)FE_HISTORY *lanes);
+    w->below2 = TAKE(a, double, (int64_t)FE_HISTORY *lanes);
 }
 
 void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
@@ -119,50 +125,12 @@ static int at_target(const fe_cg_target *t, double energy, double gradient, doub
            sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
 }
 
-/** Eigenvalues of the Lanczos matrix
- *      T_jj = 1/alpha_j + beta_(j-1)/alpha_(j-1),   T_(j,j+1) = sqrt(beta_j)/alpha_j
- *  below t: the negative pivots of T - t I.  history holds alpha_j and beta_j by step and lane. */
-static int64_t eigenvalues_below(const double *history, int lanes, int64_t steps, double t)
-{
-    int64_t count = 0;
-    double pivot = 1, before = 0; /* beta_(j-1) / alpha_(j-1) */
-    double off = 0;               /* beta_(j-1) / alpha_(j-1)^2 */
-    for (int64_t j = 0; j < steps; j++) {
-        const double alpha = history[2 * j * lanes], beta = history[(2 * j + 1) * lanes];
-        pivot = 1 / alpha + before - t - off / pivot;
-        pivot = pivot == 0 ? -1e-300 : pivot;
-        count += pivot < 0;
-        before = beta / alpha;
-        off = before / alpha;
-    }
-    return count;
-}
-
-/** The smallest eigenvalue above rounding, by bisection.  S is singular, and rounding lets its null space
- *  into the recurrence: Ritz values below 1e-13 stand for that, not for the graph. */
-static double smallest_ritz(const double *history, int lanes, int64_t steps)
-{
-    const int64_t m = steps < FE_HISTORY ? steps : FE_HISTORY;
-    if (m == 0) {
-        return (double)NAN;
-    }
-    double low = 1e-13, high = 2;
-    const int64_t spurious = eigenvalues_below(history, lanes, m, low);
-    while (eigenvalues_below(history, lanes, m, high) <= spurious && high < 1e300) {
-        high *= 16;
-    }
-    for (int round = 0; round < 80 && high - low > 1e-3 * high; round++) {
-        const double t = sqrt(low * high);
-        *(eigenvalues_below(history, lanes, m, t) > spurious ? &high : &low) = t;
-    }
-    return high;
-}
-
 static void finish(const cg *c, const double *first_rho, const double *rho, fe_cg_column *column)
 {
     for (int k = 0; k < c->lanes; k++) {
         fe_cg_column *col = &column[k];
-        col->lambda = smallest_ritz(c->w->history + k, c->lanes, col->steps);
+        const int64_t known = col->steps < FE_HISTORY ? col->steps : FE_HISTORY;
+        col->lambda = frgi_ritz_smallest(c->w->diagonal + k, c->w->below2 + k, c->lanes, known);
         col->rate = col->steps > 0 && first_rho[k] > 0
                         ? pow(rho[k] / first_rho[k], 0.5 / (double)col->steps)
                         : 0;
@@ -176,6 +144,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
 {
     const cg c = {s, ops, ops64, w, lanes, frg_threads(ctx), s->n, fe_pieces(s->n)};
     double zeros[FE_MAX_LANES] = {0}, rho[FE_MAX_LANES], first_rho[FE_MAX_LANES];
+    double carry[FE_MAX_LANES] = {0}, carry2[FE_MAX_LANES] = {0}; /* beta/alpha, beta/alpha^2 */
     double sums[FE_SUMS][FE_MAX_LANES];
     frg_status status = FRG_OK;
 
@@ -220,9 +189,11 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
             }
             beta[k] = next[k] / rho[k];
             if (step < FE_HISTORY) {
-                w->history[2 * step * lanes + k] = alpha[k];
-                w->history[(2 * step + 1) * lanes + k] = beta[k];
+                w->diagonal[step * lanes + k] = 1 / alpha[k] + carry[k];
+                w->below2[step * lanes + k] = carry2[k];
             }
+            carry[k] = beta[k] / alpha[k];
+            carry2[k] = carry[k] / alpha[k];
             rho[k] = next[k];
             column[k].steps = step + 1;
             column[k].done = at_target(&target[k], column[k].energy, sums[FE_SUM_GRADIENT][k],

@@ -73,11 +73,11 @@ void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *
 enum { FE_SUM_RHO, FE_SUM_GRADIENT, FE_SUM_TOP, FE_SUMS };
 
 typedef struct {
-    double *x, *r, *q; /* n x lanes */
-    void *p;           /* n x lanes of the direction's type; has room for doubles */
-    double *z;         /* n x lanes, where there is a preconditioner callback */
-    double *sums;      /* pieces x FE_SUMS x lanes */
-    double *history;   /* 2 x FE_HISTORY x lanes: alpha and beta, for the Ritz values */
+    double *x, *r, *q;         /* n x lanes */
+    void *p;                   /* n x lanes of the direction's type; has room for doubles */
+    double *z;                 /* n x lanes, where there is a preconditioner callback */
+    double *sums;              /* pieces x FE_SUMS x lanes */
+    double *diagonal, *below2; /* FE_HISTORY x lanes: the Lanczos matrix, for the Ritz values */
 } fe_cg_work;
 enum { FE_HISTORY = 256 };
 

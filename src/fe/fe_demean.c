@@ -15,15 +15,14 @@
 #include <string.h>
 
 #include "fe/fe_graph.h"
+#include "fe/fe_judge.h"
 #include "fe/fe_ladder.h"
 #include "fe/fe_reference.h"
 
 enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
-static const double ABSORBED = 1e-9; /* ||r|| of the centred input: spec of the demeaned column */
 static const double TOL_F32 =
     3.6e-7; /* three roundings of float32: what float32 columns can reach */
-static const double LARGEST = 1e150; /* of a value: its square times the rows must be finite */
 
 /** The effects of one block of columns, kept after the run. */
 typedef struct {
@@ -218,33 +217,25 @@ static frg_status prepare_run(frg_demean *d, int64_t p)
 
 /** What is known of one column in the course of its run. */
 typedef struct {
-    double mass, total, within; /* sums of w, w (x - mean)^2, w (x - unit mean)^2 */
-    double top;                 /* largest |x| */
-    double effect;              /* largest |effect| */
-    double scale;               /* power of two that brings the column near 1 */
-    double epsilon;             /* of the column's type */
-    double lambda;              /* smallest Ritz value seen */
+    fe_column_size size;
+    double within; /* sum of w (x - unit mean)^2 */
+    double scale;  /* power of two that brings the column near 1 */
+    double lambda; /* smallest Ritz value seen */
 } column_state;
 
 static column_state study_column(const fe_moments *m, int k, double epsilon)
 {
     const double mass = m->weight[k];
     const double total = mass > 0 ? m->square[k] - m->sum[k] / mass * m->sum[k] : 0;
-    column_state c = {.mass = mass,
-                      .total = total > m->within[k] ? total : m->within[k],
+    column_state c = {.size = {.mass = mass,
+                               .total = fmax(total, m->within[k]),
+                               .top = m->top[k],
+                               .epsilon = epsilon},
                       .within = m->within[k],
-                      .top = m->top[k],
-                      .epsilon = epsilon,
                       .lambda = (double)NAN};
-    const double size = mass > 0 ? sqrt(c.total / mass) : 0;
-    c.scale = size > 0 ? ldexp(1, -ilogb(size)) : 1;
+    const double deviation = mass > 0 ? sqrt(c.size.total / mass) : 0;
+    c.scale = deviation > 0 ? ldexp(1, -ilogb(deviation)) : 1;
     return c;
-}
-
-/** Rounding floor of a level mean: 64 roundings of the column's type. */
-static double rounding_floor(const column_state *c)
-{
-    return 64 * c->epsilon * (c->top + c->effect);
 }
 
 /** The largest level mean over the coefficients, where it is, and the sum of s^2 / N. */
@@ -295,23 +286,10 @@ static void judge(const frg_demean *d, const column_state *c, const fe_unit_audi
 {
     const fe_rows *g = &d->rows;
     const coef_audit a = audit_coefficients(g, s, lanes, k);
-    const double mean = a.mean > u->mean[k] ? a.mean : u->mean[k];
-    const double gradient = sqrt(a.gradient + u->gradient[k]);
-    const double size = c->mass > 0 ? sqrt(u->square[k] / c->mass) : 0;
-    const double input = c->mass > 0 ? sqrt(c->total / c->mass) : 0;
-    out->absorbed = size <= ABSORBED * input || size <= 16 * c->epsilon * (c->top + c->effect);
-    const double scale = out->absorbed ? input : size;
-    out->audit = mean > 0 && scale > 0 ? mean / scale : 0;
-    out->gradient =
-        gradient > 0 && c->total > 0 ? gradient / (sqrt(g->n_factors) * sqrt(c->total)) : 0;
-    out->error_bound = c->total > 0 ? sqrt((fabs(error) + u->gradient[k]) / c->total) : 0;
-    const bool at_floor = mean <= rounding_floor(c);
-    if (at_floor &&
-        input <= rounding_floor(c)) { /* a constant: what is left of it is rounding alone */
-        out->audit = out->gradient = 0;
-    }
-    out->converged =
-        (out->gradient <= d->opts.tol || at_floor) && (out->audit <= d->opts.tol || at_floor);
+    const fe_column_audit audit = {.square = u->square[k],
+                                   .gradient = a.gradient + u->gradient[k],
+                                   .mean = fmax(a.mean, u->mean[k])};
+    frgi_fe_judge(d->opts.tol, g->n_factors, &c->size, &audit, fabs(error) + u->gradient[k], out);
     name_worst(g, &a, u->worst[k], u->mean[k] >= a.mean, out);
 }
 
@@ -332,17 +310,15 @@ static fe_block block_of(const frg_array *a, int64_t column, int live)
                       a->stride[1], live};
 }
 
-static frg_status refuse_value(frg_context *ctx, const frg_array *in, int64_t column)
+static frg_status refuse_column(frg_context *ctx, const frg_array *in, int64_t column)
 {
     for (int64_t i = 0; i < in->shape[0]; i++) {
         const char *p = frgi_array_base(in) + (i * in->stride[0] + column * in->stride[1]) *
                                                   (ptrdiff_t)frg_sizeof(in->dtype);
         const double v = in->dtype == FRG_F32 ? (double)*(const float *)(const void *)p
                                               : *(const double *)(const void *)p;
-        if (!(fabs(v) <= LARGEST)) {
-            frgi_at(ctx, "column %lld, row %lld", (long long)column + 1, (long long)i + 1);
-            FAIL(ctx, E_NOT_FINITE, "column %lld, row %lld holds %g%s", (long long)column + 1,
-                 (long long)i + 1, v, isfinite(v) ? ", which is too large: scale the column" : "");
+        if (!(fabs(v) <= FE_LARGEST)) {
+            return frgi_fe_refuse_value(ctx, i, column, v);
         }
     }
     FAIL(ctx, E_BUG, "column %lld has moments that are not finite", (long long)column + 1);
@@ -360,11 +336,11 @@ static void scale_lanes(double *v, int64_t n, int lanes, const double *factor)
 static fe_cg_target target_of(const frg_demean *d, const column_state *c, double within)
 {
     const double s = c->scale;
-    return (fe_cg_target){.mass = c->mass,
+    return (fe_cg_target){.mass = c->size.mass,
                           .within = within * s * s,
-                          .total = c->total * s * s,
+                          .total = c->size.total * s * s,
                           .tol = d->opts.tol,
-                          .floor = 0.25 * rounding_floor(c) * s};
+                          .floor = 0.25 * frgi_fe_rounding_floor(&c->size) * s};
 }
 
 /** Solves S a = w->cg.r for the block, in each column's own scale, and leaves a in w->answer. */
@@ -406,13 +382,6 @@ static double largest_coefficient(const double *a, int64_t n, int lanes, int k)
     return top;
 }
 
-/** Is nothing left to be done for the column?  A small gradient on a nearly disconnected graph is no small
- *  error, so the bound counts as well. */
-static bool accepted(const frg_demean *d, const frg_demean_column *c)
-{
-    return c->converged && !(c->error_bound > 1e3 * d->opts.tol);
-}
-
 /** Refines column k of a block alone, so that its bits stay its own.  The result is already written: a
  *  rung that cannot be built now ends the refinement, and the column is marked. */
 static void refine(run *r, const block_effects *b, int k, column_state *state, double square,
@@ -429,7 +398,8 @@ static void refine(run *r, const block_effects *b, int k, column_state *state, d
     }
     const bool may_escalate = d->opts.method == FRG_FE_AUTO;
     int escalate = may_escalate && report->converged;
-    for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && !accepted(d, report);
+    for (int round = 0;
+         round < MAX_ROUNDS && r->stopped == FRG_OK && !frgi_fe_accepted(d->opts.tol, report);
          round++) {
         const double before = report->gradient;
         memcpy(w->cg.r, left, (size_t)g->n_coef * sizeof(double));
@@ -469,8 +439,8 @@ static frg_status run_block(run *r, const block_effects *b)
     fe_moments moments;
     frgi_fe_rhs(g, ops, &w->rows, threads, lanes, &x, w->cg.r, &moments);
     for (int k = 0; k < b->live; k++) {
-        if (!(moments.top[k] <= LARGEST) || !isfinite(moments.square[k])) {
-            return refuse_value(d->ctx, &r->in, b->first_column + k);
+        if (!(moments.top[k] <= FE_LARGEST) || !isfinite(moments.square[k])) {
+            return refuse_column(d->ctx, &r->in, b->first_column + k);
         }
         state[k] = study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON);
         within[k] = state[k].within;
@@ -484,18 +454,18 @@ static frg_status run_block(run *r, const block_effects *b)
     frgi_fe_residual(g, ops, &w->rows, threads, lanes, &x, &y, w->answer, w->keep, b->unit, &audit);
     for (int k = 0; k < b->live; k++) {
         const double a = largest_coefficient(w->answer, g->n_coef, lanes, k);
-        state[k].effect = a > audit.effect[k] ? a : audit.effect[k];
+        state[k].size.effect = fmax(a, audit.effect[k]);
         lambda[k] = state[k].lambda;
     }
     frgi_fe_ladder_error(d->ladder, w, w->keep, lambda, error);
     for (int k = 0; k < b->live; k++) {
         judge(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
-        if (!accepted(d, &columns[k])) {
+        if (!frgi_fe_accepted(d->opts.tol, &columns[k])) {
             refine(r, b, k, &state[k], audit.square[k], &columns[k], w->keep);
         }
     }
     for (int k = 0; k < b->live; k++) {
-        if (accepted(d, &columns[k])) {
+        if (frgi_fe_accepted(d->opts.tol, &columns[k])) {
             columns[k].status = FRG_OK;
         } else if (r->stopped != FRG_OK) {
             columns[k].status = r->stopped;

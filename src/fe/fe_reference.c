@@ -21,6 +21,7 @@
  * fe_basis.h says; laid out by the first run of a shape and kept.
  */
 #include "fe/fe_reference.h"
+#include "fe/fe_judge.h"
 
 #include <float.h>
 #include <math.h>
@@ -32,9 +33,7 @@
 #include "fe/fe_ritz.h"
 
 enum { STALLS = 3, ROUNDS_MAX = 30, EXPONENT_MAX = 1000, HISTORY = 512 };
-static const double ABSORBED = 1e-9; /* ||r|| of the centred input */
-static const double LARGEST = 1e150; /* of a value: its square times the rows must be finite */
-static const double BOUND = 1e3;     /* error_bound may be so many tol */
+static const double BOUND = 1e3; /* error_bound may be so many tol */
 static const double FIRST =
     1.0 / 32; /* of tol: LSMR's atol, since ||g|| is spread unevenly over the levels */
 static const double NOTHING = 4; /* roundings of ||W^(1/2) x||: a gradient that is none */
@@ -174,13 +173,6 @@ static void store(const fe_reference *f, const frg_array *a, int64_t first, int6
     }
 }
 
-static frg_status refuse_value(frg_context *ctx, int64_t row, int64_t column, double v)
-{
-    frgi_at(ctx, "column %lld, row %lld", (long long)column + 1, (long long)row + 1);
-    FAIL(ctx, E_NOT_FINITE, "column %lld, row %lld holds %g%s", (long long)column + 1,
-         (long long)row + 1, v, isfinite(v) ? ", which is too large: scale the column" : "");
-}
-
 /** Looks at every value before anything is written. */
 static frg_status study_columns(fe_reference *f, frg_context *ctx, const frg_array *in)
 {
@@ -188,8 +180,8 @@ static frg_status study_columns(fe_reference *f, frg_context *ctx, const frg_arr
         double top = 0;
         for (int64_t i = 0; i < in->shape[0]; i++) {
             const double v = fabs(value_at(in, i, c));
-            if (!(v <= LARGEST)) {
-                return refuse_value(ctx, i, c, value_at(in, i, c));
+            if (!(v <= FE_LARGEST)) {
+                return frgi_fe_refuse_value(ctx, i, c, value_at(in, i, c));
             }
             top = v > top ? v : top;
         }
@@ -206,12 +198,6 @@ static frg_status study_columns(fe_reference *f, frg_context *ctx, const frg_arr
 }
 
 /* ---- judging a column --------------------------------------------------------------------------- */
-
-/** Rounding floor of a level mean: 64 roundings of the column's type. */
-static double rounding_floor(const column_state *c)
-{
-    return 64 * c->epsilon * (c->top + c->effect);
-}
 
 /** The largest level mean among one rest factor's coefficients, and the sum of g^2. */
 static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lanes, int64_t k,
@@ -252,35 +238,26 @@ static int64_t label_of(const fe_rows *g, const fe_basis_factor *f, int64_t leve
     return g->factor[f->factor].label ? g->factor[f->factor].label[l] : l;
 }
 
+/** The column's size as the judge takes it. */
+static fe_column_size size_of(const fe_reference *f, const column_state *c)
+{
+    return (fe_column_size){.mass = f->basis.mass,
+                            .total = c->total,
+                            .top = c->top,
+                            .effect = c->effect,
+                            .epsilon = c->epsilon};
+}
+
 /** Fills the certificate; error2 is the bound's square, NaN where there is none. */
 static void judge(const fe_reference *f, const column_state *c, const column_audit *a,
                   double error2, frg_demean_column *out)
 {
     const fe_basis *b = &f->basis;
-    const double gradient = sqrt(a->units + a->rest);
-    const double size = b->mass > 0 ? sqrt(a->square / b->mass) : 0;
-    const double input = b->mass > 0 ? sqrt(c->total / b->mass) : 0;
-    const double floor = rounding_floor(c), tol = f->opts.tol;
-    out->absorbed = size <= ABSORBED * input || size <= 16 * c->epsilon * (c->top + c->effect);
-    const double scale = out->absorbed ? input : size;
-    out->audit = a->mean > 0 && scale > 0 ? a->mean / scale : 0;
-    out->gradient =
-        gradient > 0 && c->total > 0 ? gradient / (sqrt(b->g->n_factors) * sqrt(c->total)) : 0;
-    out->error_bound = c->total > 0 ? sqrt(error2 / c->total) : 0;
-    const bool at_floor = a->mean <= floor;
-    if (at_floor && input <= floor) { /* a constant: what is left of it is rounding alone */
-        out->audit = out->gradient = 0;
-    }
-    out->converged = (out->gradient <= tol || at_floor) && (out->audit <= tol || at_floor);
+    const fe_column_size size = size_of(f, c);
+    const fe_column_audit audit = {a->square, a->units + a->rest, a->mean};
+    frgi_fe_judge(f->opts.tol, b->g->n_factors, &size, &audit, error2, out);
     out->worst_factor = a->factor->factor;
     out->worst_level = label_of(b->g, a->factor, a->level);
-}
-
-/** Is nothing left to be done?  A small gradient on a nearly disconnected design is no small error, so the
- *  bound counts as well. */
-static bool accepted(const fe_reference *f, const frg_demean_column *c)
-{
-    return c->converged && !(c->error_bound > BOUND * f->opts.tol);
 }
 
 /** By what factor the column misses what it has to reach; above 1 where it is not accepted. */
@@ -438,7 +415,7 @@ static frg_status refine(run *r, int64_t column)
     frg_demean_column *report = &r->columns[column];
     int stalls = 0;
     for (int round = 0; round < ROUNDS_MAX && stalls < STALLS; round++) {
-        if (accepted(f, report)) {
+        if (frgi_fe_accepted(f->opts.tol, report)) {
             return FRG_OK;
         }
         if (r->stopped != FRG_OK || c->stop == FRG_LSMR_MAX_ITER) {
@@ -453,7 +430,7 @@ static frg_status refine(run *r, int64_t column)
         finish(r, r->out, column, 1, &effect);
         stalls = failure(f, report) > 0.5 * before ? stalls + 1 : 0;
     }
-    return accepted(f, report) ? FRG_OK : FRG_STALLED;
+    return frgi_fe_accepted(f->opts.tol, report) ? FRG_OK : FRG_STALLED;
 }
 
 /** Sets the lanes to 0 in which nothing but rounding is left for the other factors: a Krylov space made of

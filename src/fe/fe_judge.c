@@ -1,0 +1,42 @@
+/* fe_judge.c - the test of a demeaned column; every path of the demeaner ends here. */
+#include "fe/fe_judge.h"
+
+#include <math.h>
+
+static const double ABSORBED = 1e-9; /* ||r|| of the centred input */
+
+double frgi_fe_rounding_floor(const fe_column_size *c)
+{
+    return 64 * c->epsilon * (c->top + c->effect);
+}
+
+void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
+                   double error, frg_demean_column *out)
+{
+    const double size = c->mass > 0 ? sqrt(a->square / c->mass) : 0;
+    const double input = c->mass > 0 ? sqrt(c->total / c->mass) : 0;
+    const double floor = frgi_fe_rounding_floor(c);
+    const bool varies = c->total > 0;
+    out->absorbed = size <= ABSORBED * input || size <= 0.25 * floor;
+    const double scale = out->absorbed ? input : size;
+    out->audit = a->mean > 0 && scale > 0 ? a->mean / scale : 0;
+    out->gradient = varies ? sqrt(a->gradient) / (sqrt(n_factors) * sqrt(c->total)) : 0;
+    out->error_bound = varies ? sqrt(error / c->total) : 0;
+    const bool at_floor = a->mean <= floor;
+    if (at_floor && input <= floor) { /* a constant: what is left of it is rounding alone */
+        out->audit = out->gradient = 0;
+    }
+    out->converged = (out->gradient <= tol && out->audit <= tol) || at_floor;
+}
+
+bool frgi_fe_accepted(double tol, const frg_demean_column *c)
+{
+    return c->converged && !(c->error_bound > 1e3 * tol);
+}
+
+frg_status frgi_fe_refuse_value(frg_context *ctx, int64_t row, int64_t column, double v)
+{
+    frgi_at(ctx, "column %lld, row %lld", (long long)column + 1, (long long)row + 1);
+    FAIL(ctx, E_NOT_FINITE, "column %lld, row %lld holds %g%s", (long long)column + 1,
+         (long long)row + 1, v, isfinite(v) ? ", which is too large: scale the column" : "");
+}

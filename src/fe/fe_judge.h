@@ -1,0 +1,43 @@
+/* fe_judge.h - what is said of a demeaned column, from the sums that its own last pass left. */
+#ifndef FRGI_FE_JUDGE_H
+#define FRGI_FE_JUDGE_H
+
+#include "core/core.h"
+#include "fourge/fe.h"
+
+#pragma GCC visibility push(hidden)
+
+/** The column that came in. */
+typedef struct {
+    double mass;    /* sum of w */
+    double total;   /* sum of w (x - mean)^2 */
+    double top;     /* largest |x| */
+    double effect;  /* largest |effect| taken out */
+    double epsilon; /* of the column's type */
+} fe_column_size;
+
+/** The audit of the column that went out; g_l = sum_i w_i r_i / sqrt(N_l). */
+typedef struct {
+    double square;   /* sum of w r^2 */
+    double gradient; /* ||g||^2 over the levels of all factors */
+    double mean;     /* largest |level mean| of r */
+} fe_column_audit;
+
+/** Values above it are refused: their squares times the rows would not be finite. */
+#define FE_LARGEST 1e150
+
+/** Level means below it are rounding: 64 roundings of the largest numbers that were subtracted. */
+double frgi_fe_rounding_floor(const fe_column_size *c);
+/** Fills audit, gradient, error_bound, absorbed and converged.  error: an estimate of ||W^(1/2)(r - r*)||^2,
+ *  NaN where there is none. */
+void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
+                   double error, frg_demean_column *out);
+/** Is nothing left to be done for the column?  A small gradient on a nearly disconnected graph is no small
+ *  error, so the bound counts as well. */
+bool frgi_fe_accepted(double tol, const frg_demean_column *c);
+/** E_NOT_FINITE for a value that is not finite or above FE_LARGEST; row and column from 0. */
+FRG_MUST_USE frg_status frgi_fe_refuse_value(frg_context *ctx, int64_t row, int64_t column,
+                                             double v);
+
+#pragma GCC visibility pop
+#endif
