@@ -68,7 +68,7 @@ static void blocks(void)
 {
     static const int widths[] = {1, 2, 3, 8, 32};
     static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_LSMR, FRG_FE_CG};
-    panel d = panel_workers(test_size(3000, 1500), 3, 11);
+    panel d = panel_workers(1600, 3, 11);
     for (int64_t i = 0; i < d.n; i++) /* columns that end early, at once, and absorbed */
         d.x[i + d.n] = d.codes[3 * i], d.x[i + 4 * d.n] = 0, d.x[i + 6 * d.n] = 1e3 + 1e-3 * d.x[i];
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
