@@ -131,6 +131,22 @@ static frg_status not_finite(const frg_fe *f, int c)
          isnan(x[i]) ? "not a number" : "infinite");
 }
 
+/** Refused before the machine starts to swap. */
+static frg_status check_size(const frg_fe *f)
+{
+    const size_t bytes =
+        frgi_mul(frgi_mul((size_t)f->p + 1, (size_t)f->frame.n), sizeof *f->matrix);
+    const size_t allowed = frgi_memory_allowed(f->ctx);
+    if (bytes > allowed) {
+        FAIL(f->ctx, E_TOO_BIG,
+             "the model matrix of %d columns and %lld rows takes %zu bytes of %zu; categories with "
+             "many "
+             "levels go right of the bar",
+             f->p + 1, (long long)f->frame.n, bytes, allowed);
+    }
+    return FRG_OK;
+}
+
 static frg_status fill_matrix(frg_fe *f, frgi_factor_codes *codes)
 {
     enum { RUNS = 64 };
@@ -141,6 +157,7 @@ static frg_status fill_matrix(frg_fe *f, frgi_factor_codes *codes)
     w.runs = w.blocks < RUNS ? w.blocks : RUNS;
     w.scratch_each = stack * FRGI_BLOCK;
     frg_status status;
+    TRY(check_size(f));
     TRY(NEW(f->ctx, &f->matrix, (f->p + 1) * f->frame.n, "the model matrix"));
     TRY(NEW0(f->ctx, &f->moments, f->p + 1, "moments"));
     TRY_TO(done, NEW0(f->ctx, &w.partial, w.runs * (f->p + 1), "moments"));

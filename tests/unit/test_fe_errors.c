@@ -518,6 +518,35 @@ static void interrupted(void)
     frg_context_destroy(ctx);
 }
 
+/** A category of as many levels as rows: n^2 numbers are more than the limit, and the message says what to do. */
+static void too_big(void)
+{
+    enum { N = 3000 };
+    frg_context_opts c;
+    frg_context *ctx = NULL;
+    frg_context_defaults(&c, sizeof c);
+    c.memory_limit = 16 << 20;
+    int64_t f[N];
+    double y[N];
+    for (int i = 0; i < N; i++) {
+        f[i] = i;
+        y[i] = test_normal();
+    }
+    frg_table *t = NULL;
+    frg_fe *fit = NULL;
+    if (CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK) &&
+        CHECK_OK(ctx, frg_table_create(&t, ctx, N)) &&
+        CHECK_OK(ctx, frg_table_add_integers(t, "f", f)) &&
+        CHECK_OK(ctx, frg_table_add_numbers(t, "y", y))) {
+        CHECK_STATUS(frg_fe_fit(&fit, ctx, "y ~ i(f)", t, NULL), FRG_NO_MEMORY);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-FE-012");
+        CHECK(strstr(frg_message(ctx), "3001 columns and 3000 rows") &&
+              strstr(frg_message(ctx), "right of the bar"));
+    }
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
 /* ---- calls -------------------------------------------------------------------------------------- */
 
 static void calls(void)
@@ -568,6 +597,7 @@ static const test_case cases[] = {
     {"reasons", reasons},
     {"not_converged", not_converged},
     {"interrupted", interrupted},
+    {"too_big", too_big},
     {"calls", calls},
 };
 TEST_MAIN(cases)
