@@ -121,6 +121,7 @@ frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
         handle = ctx->files.open(path, 'r', ctx->files.user);
     } while (handle == -EINTR);
     if (handle < 0) {
+        r->path = NULL; /* nothing to close */
         frgi_at(ctx, "%s", path);
         FAIL(ctx, E_NO_INPUT, "cannot open '%s': %s", path, strerror(-handle));
     }

@@ -616,11 +616,11 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
         *out = r;
         return FRG_OK;
     }
-    int64_t rank_s = frgi_fe_ladder_rank(d->ladder);
-    if (!r.exact && asked == FRG_DOF_EXACT && rank_s < 0) {
-        TRY(frgi_fe_ladder_count(d->ladder, d->ctx, &rank_s));
+    int64_t rank_s = -1;
+    if (!r.exact && (asked == FRG_DOF_EXACT || asked == FRG_DOF_AUTO)) {
+        TRY(frgi_fe_ladder_count(d->ladder, d->ctx, asked == FRG_DOF_AUTO, &rank_s));
     }
-    if (!r.exact && rank_s >= 0 && (asked == FRG_DOF_EXACT || asked == FRG_DOF_AUTO)) {
+    if (rank_s >= 0) {
         r.exact = 1;
         r.rank = g->n_units + rank_s;
     } else {

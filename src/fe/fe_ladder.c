@@ -24,7 +24,7 @@ static const double WORTH_PRODUCTS =
 /* Entries between two factors are differences, w less c_u c_u' / N_u, and carry the rounding of N_u. */
 static const double NULL_PIVOT = 1e-9;
 static const double PROBE_GOAL = 1e-11;
-static const double SECONDS_PER_ENTRY = 1e-9, SECONDS_PER_AMD_ENTRY = 1e-7;
+static const double SECONDS_PER_ROW = 1e-8, SECONDS_PER_ENTRY = 1e-9, SECONDS_PER_AMD_ENTRY = 1e-7;
 
 typedef enum { RUNG_ROWS, RUNG_EXPLICIT, RUNG_DIRECT, RUNG_AC } rung;
 static const char *const rung_names[] = {"cg rows", "cg explicit", "direct",
@@ -552,14 +552,30 @@ int64_t frgi_fe_ladder_rank(const fe_ladder *l)
     return l->factored ? frgi_direct_rank(l->direct) : -1;
 }
 
-frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, int64_t *rank)
+frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, bool cheap_only, int64_t *rank)
 {
+    const double rows = (double)l->g->n;
+    *rank = frgi_fe_ladder_rank(l);
     if (l->products < 0) {
         l->products = frgi_fe_schur_estimate(l->g, frg_seed(ctx));
     }
+    if (*rank >= 0 || (cheap_only && l->products > CHEAP_PRODUCTS * rows)) {
+        return FRG_OK;
+    }
     TRY(build_schur(l, ctx));
+    if (l->refused && cheap_only) {
+        return FRG_OK;
+    }
     if (l->refused) {
         FAIL(ctx, E_TOO_BIG, "the exact rank needs a factor that fill_cap does not allow");
+    }
+    if (cheap_only) {
+        const frg_status status = analyse(l, ctx, 0);
+        if (too_big(ctx, status) ||
+            (status == FRG_OK && factor_seconds(l) > SECONDS_PER_ROW * rows)) {
+            return FRG_OK;
+        }
+        TRY(status);
     }
     TRY(build_factor(l, ctx));
     *rank = frgi_fe_ladder_rank(l);
