@@ -24,7 +24,7 @@ void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_
     out->error_bound = varies ? sqrt(error / c->total) : 0;
     const bool at_floor = a->mean <= floor;
     if (at_floor && input <= floor) { /* a constant: what is left of it is rounding alone */
-        out->audit = out->gradient = 0;
+        out->audit = out->gradient = out->error_bound = 0;
     }
     out->converged = (out->gradient <= tol && out->audit <= tol) || at_floor;
 }
