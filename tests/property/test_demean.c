@@ -267,6 +267,38 @@ static void offsets(void)
     panel_free(&d);
 }
 
+/** A constant has no variance to compare with: it is absorbed, and its certificate is zero. */
+static void constants(void)
+{
+    static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_LSMR, FRG_FE_DIRECT};
+    for (int64_t n = 5; n <= 320; n *= 4) {
+        panel d = panel_make(n, 3, 3);
+        panel_random_codes(&d, (const int64_t[]){n / 3 + 1, n / 4 + 1, 2});
+        for (int64_t i = 0; i < n; i++) {
+            d.x[i] = sin(1);
+            d.x[n + i] = -1e12 / 3;
+            d.x[2 * n + i] = 1e-40;
+        }
+        for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+            frg_demean_opts o = panel_options();
+            o.method = methods[m];
+            double *r = panel_zeros(d.n * d.p, sizeof *r);
+            frg_demean_column columns[PANEL_COLUMNS];
+            frg_context *ctx = test_context();
+            CHECK_OK(ctx, panel_demean(ctx, &d, &o, r, columns, NULL));
+            for (int c = 0; c < d.p; c++) {
+                CHECK(columns[c].absorbed && columns[c].converged);
+                CHECK(columns[c].audit == 0 && columns[c].gradient == 0);
+                for (int64_t i = 0; i < n; i++) /* the floor of a level mean */
+                    CHECK_NEAR(r[c * n + i] / d.x[c * n], 0, 128 * DBL_EPSILON);
+            }
+            frg_context_destroy(ctx);
+            free(r);
+        }
+        panel_free(&d);
+    }
+}
+
 /** Rows in another order, codes under other names. */
 static void permuted(void)
 {
@@ -373,6 +405,7 @@ static const test_case cases[] = {
     {"reports", reports},
     {"affine, 1e-150 to 1e150", affine},
     {"offsets", offsets},
+    {"constants", constants},
     {"permuted and renamed", permuted},
     {"weights and replication", replicated},
     {"more factors, less left", more_factors},
