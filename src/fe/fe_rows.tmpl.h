@@ -8,25 +8,25 @@
  *
  * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the column type
  * as well.  The bodies are inlined
- * with constant arguments: PLAIN (no weights, caller's order), RESTS (1, or 0 for n_rest as stored), and
- * LIVE (columns in use when they are adjacent in memory, 0 for strided ones).
+ * with constant arguments: plain (no weights, caller's order), rests_known (1, or 0 for n_rest as stored),
+ * live (columns in use, 0 for x->live), adjacent (columns side by side in memory).
  */
 
-INLINE vec RN(load)(const fe_block *x, int64_t row, const int live)
+INLINE vec RN(load)(const fe_block *x, int64_t row, const int live, const int adjacent)
 {
     const real *p = (const real *)(const void *)x->base + row * x->row;
     vec v = FN(zero)();
     for (int k = 0; k < (live ? live : x->live); k++) {
-        v[k] = (double)p[live ? k : k * x->column];
+        v[k] = (double)p[adjacent ? k : k * x->column];
     }
     return v;
 }
 
-INLINE void RN(store)(const fe_block *out, int64_t row, vec v, const int live)
+INLINE void RN(store)(const fe_block *out, int64_t row, vec v, const int live, const int adjacent)
 {
     real *p = (real *)(void *)out->base + row * out->row;
     for (int k = 0; k < (live ? live : out->live); k++) {
-        p[live ? k : k * out->column] = (real)v[k];
+        p[adjacent ? k : k * out->column] = (real)v[k];
     }
 }
 
@@ -48,14 +48,15 @@ INLINE void RN(scatter)(double *partial, const int32_t *index, int rests, vec v)
 }
 
 INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double *partial,
-                         fe_moments *m, const int plain, const int rests_known, const int live)
+                         fe_moments *m, const int plain, const int rests_known, const int live,
+                         const int adjacent)
 {
     const int rests = rests_known ? rests_known : g->n_rest;
     const uint32_t *order = plain ? NULL : g->order;
     const double *weight = plain ? NULL : g->weight;
     const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
     const int64_t first_row = g->unit_start[first];
-    const vec shift = RN(load)(x, order ? order[first_row] : first_row, live);
+    const vec shift = RN(load)(x, order ? order[first_row] : first_row, live, adjacent);
     vec sum = FN(zero)(), square = FN(zero)(), within = FN(zero)(), top = FN(zero)();
     double mass = 0;
 
@@ -63,7 +64,7 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
         const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
-            const vec v = RN(load)(x, order ? order[i] : i, live);
+            const vec v = RN(load)(x, order ? order[i] : i, live, adjacent);
             s += weight ? weight[i] * v : v;
             top = FN(larger)(top, FN(absolute)(v));
         }
@@ -71,7 +72,7 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
         const vec mean = s * inverse;
         vec spread = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
-            vec d = RN(load)(x, order ? order[i] : i, live) - mean;
+            vec d = RN(load)(x, order ? order[i] : i, live, adjacent) - mean;
             const vec wd = weight ? weight[i] * d : d;
             spread += wd * d;
             RN(scatter)(partial, g->index + i * rests, rests, wd);
@@ -96,7 +97,7 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
 INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
                               const double *a, double *partial, double *unit_effect,
                               fe_unit_audit *audit, const int plain, const int rests_known,
-                              const int live)
+                              const int live, const int adjacent)
 {
     const int rests = rests_known ? rests_known : g->n_rest;
     const uint32_t *order = plain ? NULL : g->order;
@@ -110,7 +111,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, co
         const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
-            vec z = RN(load)(x, order ? order[i] : i, live);
+            vec z = RN(load)(x, order ? order[i] : i, live, adjacent);
             if (rests) {
                 z -= RN(gather)(a, g->index + i * rests, rests);
             }
@@ -121,11 +122,12 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, co
         vec left = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             const int64_t row = order ? order[i] : i;
-            vec r = RN(load)(x, row, live) - mean;
+            vec r = RN(load)(x, row, live, adjacent) - mean;
             if (rests) {
-                r = RN(load)(x, row, live) - RN(gather)(a, g->index + i * rests, rests) - mean;
+                r = RN(load)(x, row, live, adjacent) - RN(gather)(a, g->index + i * rests, rests) -
+                    mean;
             }
-            RN(store)(out, row, r, live);
+            RN(store)(out, row, r, live, adjacent);
             const vec wr = weight ? weight[i] * r : r;
             left += wr;
             square += wr * r;
@@ -150,27 +152,40 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, co
 
 /* ---- dispatch: the common layouts get constants, everything else the general text ---- */
 
-static int RN(adjacent)(const fe_rows *g, const fe_block *x)
+/** Rows side by side in memory (C order) with all lanes in use or all but one; whole blocks of columns
+ *  (Fortran order); the rest. */
+typedef enum { RN(WHOLE), RN(ONE_IDLE), RN(COLUMNS), RN(GENERAL) } RN(layout);
+
+static RN(layout) RN(layout_of)(const fe_rows *g, const fe_block *x)
 {
-    const bool plain = !g->order && !g->weight;
-    return plain && x->column == 1 && (x->live == LANES || x->live == LANES - 1) ? x->live : 0;
+    if (g->order || g->weight || x->live < LANES - 1 || x->live == 0) {
+        return RN(GENERAL);
+    }
+    if (x->live == LANES) {
+        return x->column == 1 ? RN(WHOLE) : RN(COLUMNS);
+    }
+    return x->column == 1 && LANES > 2 ? RN(ONE_IDLE) : RN(GENERAL);
 }
 
 static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m)
 {
-    const int live = RN(adjacent)(g, x);
-    if (live == LANES && g->n_rest == 1) {
-        RN(rhs_body)(g, chunk, x, partial, m, 1, 1, LANES);
-    } else if (live == LANES) {
-        RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES);
+    const int one = g->n_rest == 1;
+    switch (RN(layout_of)(g, x)) {
+    case RN(WHOLE):
+        one ? RN(rhs_body)(g, chunk, x, partial, m, 1, 1, LANES, 1)
+            : RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES, 1);
+        return;
 #if LANES > 2
-    } else if (live && g->n_rest == 1) {
-        RN(rhs_body)(g, chunk, x, partial, m, 1, 1, LANES - 1);
-    } else if (live) {
-        RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES - 1);
+    case RN(ONE_IDLE):
+        one ? RN(rhs_body)(g, chunk, x, partial, m, 1, 1, LANES - 1, 1)
+            : RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES - 1, 1);
+        return;
 #endif
-    } else {
-        RN(rhs_body)(g, chunk, x, partial, m, 0, 0, 0);
+    case RN(COLUMNS):
+        RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES, 0);
+        return;
+    default:
+        RN(rhs_body)(g, chunk, x, partial, m, 0, 0, 0, 0);
     }
 }
 
@@ -178,18 +193,25 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
                          const double *a, double *partial, double *unit_effect,
                          fe_unit_audit *audit)
 {
-    const int live = out->column == 1 ? RN(adjacent)(g, x) : 0;
-    if (live == LANES && g->n_rest == 1) {
-        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 1, LANES);
-    } else if (live == LANES) {
-        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES);
+    const int one = g->n_rest == 1;
+    const RN(layout) in = RN(layout_of)(g, x);
+    switch (in == RN(layout_of)(g, out) ? in : RN(GENERAL)) {
+    case RN(WHOLE):
+        one ? RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 1, LANES, 1)
+            : RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES, 1);
+        return;
 #if LANES > 2
-    } else if (live && g->n_rest == 1) {
-        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 1, LANES - 1);
-    } else if (live) {
-        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES - 1);
+    case RN(ONE_IDLE):
+        one ? RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 1, LANES - 1,
+                                1)
+            : RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES - 1,
+                                1);
+        return;
 #endif
-    } else {
-        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 0, 0, 0);
+    case RN(COLUMNS):
+        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES, 0);
+        return;
+    default:
+        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 0, 0, 0, 0);
     }
 }
