@@ -117,8 +117,8 @@ static bool read_wide(const unsigned char *extra, uint64_t length, member *m)
 
 static frg_status read_entry(const archive *a, uint64_t *at, member *m)
 {
-    const unsigned char *const p = a->bytes + *at;
-    if (!fits(a, *at, ENTRY_BYTES) || memcmp(p, "PK\1\2", 4) != 0) {
+    const unsigned char *const p = fits(a, *at, ENTRY_BYTES) ? a->bytes + *at : NULL;
+    if (!p || memcmp(p, "PK\1\2", 4) != 0) {
         return malformed(a, "its directory has fewer entries than it says");
     }
     *m = (member){.flags = (unsigned)number(p + 8, 2),
@@ -141,8 +141,8 @@ static frg_status read_entry(const archive *a, uint64_t *at, member *m)
 /** The member's packed bytes. */
 static frg_status find_bytes(const archive *a, const member *m, const unsigned char **bytes)
 {
-    const unsigned char *const p = a->bytes + m->local;
-    if (!fits(a, m->local, LOCAL_BYTES) || memcmp(p, "PK\3\4", 4) != 0) {
+    const unsigned char *const p = fits(a, m->local, LOCAL_BYTES) ? a->bytes + m->local : NULL;
+    if (!p || memcmp(p, "PK\3\4", 4) != 0) {
         return malformed(a, "a member is not where the directory says");
     }
     const uint64_t skip = LOCAL_BYTES + number(p + 26, 2) + number(p + 28, 2);
