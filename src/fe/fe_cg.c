@@ -158,7 +158,10 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
     memcpy(first_rho, rho, sizeof rho);
     int running = 0;
     for (int k = 0; k < lanes; k++) {
-        const int done = at_target(&target[k], 0, sums[FE_SUM_GRADIENT][k], sums[FE_SUM_TOP][k]);
+        const double top = sums[FE_SUM_TOP][k];
+        /* a right-hand side of rounding alone: a Krylov space made of it would only enlarge it */
+        const int done =
+            top <= target[k].floor || at_target(&target[k], 0, sums[FE_SUM_GRADIENT][k], top);
         column[k] = (fe_cg_column){.done = done};
         running += !done;
     }

@@ -219,8 +219,11 @@ static frg_status prepare_run(frg_demean *d, int64_t p)
 typedef struct {
     fe_column_size size;
     double within; /* sum of w (x - unit mean)^2 */
+    double floor;  /* level means that are rounding in the solve at hand */
     double scale;  /* power of two that brings the column near 1 */
     double lambda; /* smallest Ritz value seen */
+    bool
+        settled; /* converged with the direct factor: whatever its bound, nothing can improve on it */
 } column_state;
 
 static column_state study_column(const fe_moments *m, int k, double epsilon)
@@ -234,6 +237,7 @@ static column_state study_column(const fe_moments *m, int k, double epsilon)
                       .within = m->within[k],
                       .lambda = (double)NAN};
     const double deviation = mass > 0 ? sqrt(c.size.total / mass) : 0;
+    c.floor = 0.25 * frgi_fe_rounding_floor(&c.size);
     c.scale = deviation > 0 ? ldexp(1, -ilogb(deviation)) : 1;
     return c;
 }
@@ -340,7 +344,7 @@ static fe_cg_target target_of(const frg_demean *d, const column_state *c, double
                           .within = within * s * s,
                           .total = c->size.total * s * s,
                           .tol = d->opts.tol,
-                          .floor = 0.25 * frgi_fe_rounding_floor(&c->size) * s};
+                          .floor = c->floor * s};
 }
 
 /** Solves S a = w->cg.r for the block, in each column's own scale, and leaves a in w->answer. */
@@ -382,43 +386,65 @@ static double largest_coefficient(const double *a, int64_t n, int lanes, int k)
     return top;
 }
 
-/** Refines column k of a block alone, so that its bits stay its own.  The result is already written: a
- *  rung that cannot be built now ends the refinement, and the column is marked. */
-static void refine(run *r, const block_effects *b, int k, column_state *state, double square,
-                   frg_demean_column *report, const double *s)
+/** Is nothing left to be done for the column? */
+static bool finished(const frg_demean *d, const column_state *c, const frg_demean_column *report)
+{
+    return frgi_fe_accepted(d->opts.tol, report) || c->settled;
+}
+
+/** One round: solve for what is left, take it out of the result, judge again. */
+static frg_status refine_once(run *r, const block_effects *b, int k, int escalate,
+                              column_state *state, double *square, frg_demean_column *report)
 {
     frg_demean *d = r->d;
     const fe_rows *g = &d->rows;
     const fe_block_work *w = &d->work[0];
     const int lanes = 1 << b->kind;
     const fe_block x = block_of(&r->out, b->first_column + k, 1);
-    double *left = d->left;
+    if (!report->converged && !report->absorbed) {
+        /* what is subtracted now is of the size of the result and of the coefficients, not of the input */
+        const double size =
+            sqrt(*square / state->size.mass) + largest_coefficient(b->coef, g->n_coef, lanes, k);
+        state->floor = 16 * state->size.epsilon * size;
+    }
+    if (g->n_coef > 0) {
+        memcpy(w->cg.r, d->left, (size_t)g->n_coef * sizeof(double));
+        TRY(solve_block(r, w, escalate, square, 1, state, report));
+    }
+    fe_unit_audit audit;
+    frgi_fe_residual(g, frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0), &w->rows,
+                     frg_threads(d->ctx), 1, &x, &x, w->answer, d->left, d->refined_unit, &audit);
     for (int64_t l = 0; l < g->n_coef; l++) {
-        left[l] = s[l * lanes + k];
+        b->coef[l * lanes + k] += w->answer[l];
+    }
+    for (int64_t u = 0; u < g->n_units; u++) {
+        b->unit[u * lanes + k] += d->refined_unit[u];
+    }
+    *square = audit.square[0];
+    double error;
+    frgi_fe_ladder_error(d->ladder, w, d->left, &state->lambda, &error);
+    judge(d, state, &audit, 0, d->left, 1, error, report);
+    state->settled = report->converged && frgi_fe_ladder_is_direct(d->ladder);
+    return FRG_OK;
+}
+
+/** Refines column k of a block alone, so that its bits stay its own.  The result is already written: a
+ *  rung that cannot be built now ends the refinement, and the column is marked. */
+static void refine(run *r, const block_effects *b, int k, column_state *state, double square,
+                   frg_demean_column *report, const double *s)
+{
+    frg_demean *d = r->d;
+    for (int64_t l = 0; l < d->rows.n_coef; l++) {
+        d->left[l] = s[(l << b->kind) + k];
     }
     const bool may_escalate = d->opts.method == FRG_FE_AUTO;
     int escalate = may_escalate && report->converged;
-    for (int round = 0;
-         round < MAX_ROUNDS && r->stopped == FRG_OK && !frgi_fe_accepted(d->opts.tol, report);
+    for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && !finished(d, state, report);
          round++) {
         const double before = report->gradient;
-        memcpy(w->cg.r, left, (size_t)g->n_coef * sizeof(double));
-        if (solve_block(r, w, escalate, &square, 1, state, report) < 0) {
+        if (refine_once(r, b, k, escalate, state, &square, report) < 0) {
             return;
         }
-        fe_unit_audit audit;
-        frgi_fe_residual(g, frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0), &w->rows,
-                         frg_threads(d->ctx), 1, &x, &x, w->answer, left, d->refined_unit, &audit);
-        for (int64_t l = 0; l < g->n_coef; l++) {
-            b->coef[l * lanes + k] += w->answer[l];
-        }
-        for (int64_t u = 0; u < g->n_units; u++) {
-            b->unit[u * lanes + k] += d->refined_unit[u];
-        }
-        square = audit.square[0];
-        double error;
-        frgi_fe_ladder_error(d->ladder, w, left, &state->lambda, &error);
-        judge(d, state, &audit, 0, left, 1, error, report);
         escalate = may_escalate && (report->gradient > 0.5 * before || report->converged);
     }
 }
@@ -460,12 +486,14 @@ static frg_status run_block(run *r, const block_effects *b)
     frgi_fe_ladder_error(d->ladder, w, w->keep, lambda, error);
     for (int k = 0; k < b->live; k++) {
         judge(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
-        if (!frgi_fe_accepted(d->opts.tol, &columns[k])) {
+        state[k].settled =
+            columns[k].converged && frgi_fe_ladder_is_direct(d->ladder) && g->n_coef > 0;
+        if (!finished(d, &state[k], &columns[k])) {
             refine(r, b, k, &state[k], audit.square[k], &columns[k], w->keep);
         }
     }
     for (int k = 0; k < b->live; k++) {
-        if (frgi_fe_accepted(d->opts.tol, &columns[k])) {
+        if (finished(d, &state[k], &columns[k])) {
             columns[k].status = FRG_OK;
         } else if (r->stopped != FRG_OK) {
             columns[k].status = r->stopped;

@@ -26,7 +26,9 @@ void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_
     if (at_floor && input <= floor) { /* a constant: what is left of it is rounding alone */
         out->audit = out->gradient = out->error_bound = 0;
     }
-    out->converged = (out->gradient <= tol && out->audit <= tol) || at_floor;
+    /* storing r in its type leaves g = eps ||r|| at most: a float32 result cannot show less */
+    const double reachable = fmax(tol, 4 * c->epsilon);
+    out->converged = out->gradient <= reachable && (out->audit <= tol || at_floor);
 }
 
 bool frgi_fe_accepted(double tol, const frg_demean_column *c)

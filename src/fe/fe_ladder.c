@@ -536,6 +536,11 @@ void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const doub
 
 /* ---- reporting ---------------------------------------------------------------------------------- */
 
+bool frgi_fe_ladder_is_direct(const fe_ladder *l)
+{
+    return l->used == RUNG_DIRECT;
+}
+
 const char *frgi_fe_ladder_method(const fe_ladder *l)
 {
     return l->g->n_coef == 0 ? "closed form" : rung_names[l->used];

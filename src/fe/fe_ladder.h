@@ -47,6 +47,8 @@ void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const doub
 
 /** Bytes a factor may take: fill_cap, or a quarter of the memory limit or of what the process may use. */
 size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o);
+/** Was the last solve by the direct factor, beyond which there is nothing? */
+bool frgi_fe_ladder_is_direct(const fe_ladder *l);
 /** The last rung used, in words. */
 const char *frgi_fe_ladder_method(const fe_ladder *l);
 size_t frgi_fe_ladder_factor_bytes(const fe_ladder *l);
