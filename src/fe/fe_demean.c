@@ -237,7 +237,7 @@ static column_state study_column(const fe_moments *m, int k, double epsilon)
                       .within = m->within[k],
                       .lambda = (double)NAN};
     const double deviation = mass > 0 ? sqrt(c.size.total / mass) : 0;
-    c.floor = 0.25 * frgi_fe_rounding_floor(&c.size);
+    c.floor = 16 * epsilon * deviation;
     c.scale = deviation > 0 ? ldexp(1, -ilogb(deviation)) : 1;
     return c;
 }

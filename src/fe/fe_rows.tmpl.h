@@ -3,6 +3,9 @@
  *     rhs        per unit:  m = sum w x / N_u;              partial[l] += w (x - m)
  *     residual   per unit:  z = x - sum_l a[l],  m = sum w z / N_u;  r = z - m;  partial[l] += w r
  *
+ * x is taken as the difference to the unit's first row: values of 1e9 that differ by 1 then lose nothing,
+ * and where the first row is far from the others, so is the unit's mean.
+ *
  * One row is one vector of LANES doubles: sums are double whatever `real` is.  The second loop over a
  * unit's rows reads what the first has left in the L1 cache, so x comes from memory once.
  *
@@ -62,23 +65,24 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
 
     for (int64_t u = first; u < last; u++) {
         const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+        const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
-            const vec v = RN(load)(x, order ? order[i] : i, live, adjacent);
-            s += weight ? weight[i] * v : v;
+            const vec v = RN(load)(x, order ? order[i] : i, live, adjacent), d = v - base;
+            s += weight ? weight[i] * d : d;
             top = FN(larger)(top, FN(absolute)(v));
         }
         const double inverse = g->unit_inverse[u];
         const vec mean = s * inverse;
         vec spread = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
-            vec d = RN(load)(x, order ? order[i] : i, live, adjacent) - mean;
+            const vec d = RN(load)(x, order ? order[i] : i, live, adjacent) - base - mean;
             const vec wd = weight ? weight[i] * d : d;
             spread += wd * d;
             RN(scatter)(partial, g->index + i * rests, rests, wd);
         }
         const double n_u = inverse > 0 ? 1 / inverse : 0;
-        const vec c = mean - shift;
+        const vec c = base - shift + mean;
         mass += n_u;
         sum += n_u * c;
         within += spread;
@@ -109,9 +113,10 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, co
 
     for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
         const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+        const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
-            vec z = RN(load)(x, order ? order[i] : i, live, adjacent);
+            vec z = RN(load)(x, order ? order[i] : i, live, adjacent) - base;
             if (rests) {
                 z -= RN(gather)(a, g->index + i * rests, rests);
             }
@@ -122,19 +127,19 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, co
         vec left = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             const int64_t row = order ? order[i] : i;
-            vec r = RN(load)(x, row, live, adjacent) - mean;
+            vec z = RN(load)(x, row, live, adjacent) - base;
             if (rests) {
-                r = RN(load)(x, row, live, adjacent) - RN(gather)(a, g->index + i * rests, rests) -
-                    mean;
+                z -= RN(gather)(a, g->index + i * rests, rests);
             }
+            const vec r = z - mean;
             RN(store)(out, row, r, live, adjacent);
             const vec wr = weight ? weight[i] * r : r;
             left += wr;
             square += wr * r;
             RN(scatter)(partial, g->index + i * rests, rests, wr);
         }
-        FN(put)(unit_effect, u, mean);
-        effect = FN(larger)(effect, FN(absolute)(mean));
+        FN(put)(unit_effect, u, base + mean);
+        effect = FN(larger)(effect, FN(absolute)(base + mean));
         const vec level_mean = FN(absolute)(left * inverse);
         gradient += left * left * inverse;
         if (FN(any_larger)(level_mean, worst)) {
