@@ -65,6 +65,34 @@ static code_scan scan_piece(const code_view *c, int q, int64_t begin, int64_t en
     return s;
 }
 
+typedef int32_t quad __attribute__((vector_size(16)));
+
+static inline quad codes_of_row(const code_view *c, int64_t i)
+{
+    quad v;
+    memcpy(&v, c->base + i * c->row * (ptrdiff_t)sizeof(int32_t), sizeof v);
+    return v;
+}
+
+/** The same for all of up to four adjacent factors at once, a row a vector; lanes past c->q hold the next
+ *  row's codes and are not looked at. */
+static void scan_rows(const code_view *c, int64_t begin, int64_t end, code_scan *out)
+{
+    quad any = {0}, high = {0}, changes = {0}, descents = {0};
+    quad before = codes_of_row(c, begin > 0 ? begin - 1 : 0);
+    for (int64_t i = begin; i < end; i++) {
+        const quad code = codes_of_row(c, i), above = code > high;
+        any |= code;
+        high = (code & above) | (high & ~above);
+        changes -= code != before;
+        descents -= code < before;
+        before = code;
+    }
+    for (int q = 0; q < c->q; q++) {
+        out[q] = (code_scan){any[q], high[q], changes[q], descents[q]};
+    }
+}
+
 /** One pass over all codes: the scan of each factor in each piece, pieces x q. */
 static frg_status scan_codes(frg_context *ctx, const code_view *c, code_scan **out)
 {
@@ -73,7 +101,12 @@ static frg_status scan_codes(frg_context *ctx, const code_view *c, code_scan **o
     TRY(NEW(ctx, &scans, pieces * c->q, "scan of the codes"));
 #pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (c->n >= SMALL_ROWS)
     for (int64_t p = 0; p < pieces; p++) {
-        for (int q = 0; q < c->q; q++) {
+        /* the last rows are left to single loads: a vector there would reach past the array */
+        const bool by_rows = c->column == 1 && c->row >= c->q && c->q <= 4 && p + 1 < pieces;
+        if (by_rows) {
+            scan_rows(c, p * SCAN_ROWS, piece_end(c->n, p), scans + p * c->q);
+        }
+        for (int q = 0; !by_rows && q < c->q; q++) {
             scans[p * c->q + q] = scan_piece(c, q, p * SCAN_ROWS, piece_end(c->n, p));
         }
     }
@@ -360,15 +393,29 @@ static frg_status sort_rows(fe_rows *g, frg_context *ctx, const code_view *c, co
     return FRG_OK;
 }
 
+/** Coefficient numbers of one factor for rows begin .. end-1. */
+static void fill_factor(const fe_rows *g, const code_view *c, const factor_codes *f, int q,
+                        int rest, int64_t begin, int64_t end)
+{
+    const int32_t first = (int32_t)g->factor[q].first;
+    int32_t *index = g->index + rest;
+    const bool as_given = !g->order && !f->narrow && !f->level;
+    for (int64_t i = begin; as_given && i < end; i++) {
+        index[i * g->n_rest] = first + code_at(c, i, q);
+    }
+    for (int64_t i = begin; !as_given && i < end; i++) {
+        index[i * g->n_rest] = first + level_at(c, f, g->order ? g->order[i] : i, q);
+    }
+}
+
 static void fill_index(const fe_rows *g, const code_view *c, const factor_codes *f, int threads)
 {
+    const int64_t pieces = count_pieces(g->n);
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= SMALL_ROWS)
-    for (int64_t i = 0; i < g->n; i++) {
-        const int64_t row = g->order ? g->order[i] : i;
-        int32_t *index = g->index + i * g->n_rest;
-        for (int q = 0, r = 0; q < g->n_factors; q++) {
+    for (int64_t p = 0; p < pieces; p++) {
+        for (int q = 0, rest = 0; q < g->n_factors; q++) {
             if (q != g->unit_factor) {
-                index[r++] = (int32_t)g->factor[q].first + level_at(c, &f[q], row, q);
+                fill_factor(g, c, &f[q], q, rest++, p * SCAN_ROWS, piece_end(g->n, p));
             }
         }
     }
