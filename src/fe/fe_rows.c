@@ -101,8 +101,9 @@ static frg_status scan_codes(frg_context *ctx, const code_view *c, code_scan **o
     TRY(NEW(ctx, &scans, pieces * c->q, "scan of the codes"));
 #pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (c->n >= SMALL_ROWS)
     for (int64_t p = 0; p < pieces; p++) {
-        /* the last rows are left to single loads: a vector there would reach past the array */
-        const bool by_rows = c->column == 1 && c->row >= c->q && c->q <= 4 && p + 1 < pieces;
+        /* a vector reaches up to three codes past its row: those of the rows after the piece */
+        const bool by_rows =
+            c->column == 1 && c->row >= c->q && c->q <= 4 && piece_end(c->n, p) + 3 <= c->n;
         if (by_rows) {
             scan_rows(c, p * SCAN_ROWS, piece_end(c->n, p), scans + p * c->q);
         }
