@@ -394,6 +394,24 @@ static void tiny(void)
     }
 }
 
+/** Codes are scanned in pieces of 4096 rows, several factors at once: lengths around a multiple of it, for
+ *  each number of factors on both sides of what fits a vector.  The codes' memory ends with the last row. */
+static void piece_edges(void)
+{
+    for (int q = 1; q <= 5; q++) {
+        for (int64_t n = 2 * 4096 - 2; n <= 2 * 4096 + 4; n++) {
+            panel d = panel_make(n, q, 1);
+            panel_random_codes(&d, (const int64_t[]){400, 60, 12, 9, 7});
+            double *r = panel_residuals(&d, NULL, test_now.threads);
+            const panel_audit a = panel_check(&d, d.x, r);
+            CHECK_SAYS(a.gradient <= 1.01e-10, "%d factors, %" PRId64 " rows: eta %.3g", q, n,
+                       a.gradient);
+            free(r);
+            panel_free(&d);
+        }
+    }
+}
+
 static const test_case cases[] = {
     {"group means", group_means},
     {"balanced factorials", balanced},
@@ -410,5 +428,6 @@ static const test_case cases[] = {
     {"weights and replication", replicated},
     {"more factors, less left", more_factors},
     {"one and two rows", tiny},
+    {"edges of pieces", piece_edges},
 };
 TEST_MAIN(cases)
