@@ -152,6 +152,14 @@ FRG_MUST_USE frg_status frgi_read_file(frg_context *ctx, const char *path, char 
 /** CPU level of the kernels: index into every table of kernels.  PLAIN is C without level flags. */
 typedef enum { ISA_PLAIN, ISA_V2, ISA_V3, ISA_V4, ISA_COUNT } frgi_isa;
 frgi_isa frgi_context_isa(const frg_context *ctx);
+/** Initialises an array of ISA_COUNT from what a *_cpu.c exports once per level: EACH_LEVEL(&frgi_x_ops) for
+ *  objects, EACH_LEVEL(frgi_x_table) for arrays.  Machines without levels have the plain one alone. */
+#if FOURGE_LEVELS > 1
+#define EACH_LEVEL(name)                                                                           \
+    {[ISA_PLAIN] = name##_plain, [ISA_V2] = name##_v2, [ISA_V3] = name##_v3, [ISA_V4] = name##_v4}
+#else
+#define EACH_LEVEL(name) {[ISA_PLAIN] = name##_plain}
+#endif
 
 double frgi_seconds(void); /* monotonic */
 /** The heartbeat of a solver: reports progress, polls the interrupt flag and the time limit.

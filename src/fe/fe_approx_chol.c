@@ -400,14 +400,7 @@ static frg_status eliminate_all(frgi_ac *f, graph *g, uint64_t seed)
 
 static const frgi_ac_ops *ops_of(const frg_context *ctx)
 {
-    static const frgi_ac_ops *const table[ISA_COUNT] = {
-        [ISA_PLAIN] = &frgi_ac_ops_plain,
-#if FOURGE_LEVELS > 1
-        [ISA_V2] = &frgi_ac_ops_v2,
-        [ISA_V3] = &frgi_ac_ops_v3,
-        [ISA_V4] = &frgi_ac_ops_v4,
-#endif
-    };
+    static const frgi_ac_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_ac_ops);
     return table[frgi_context_isa(ctx)];
 }
 

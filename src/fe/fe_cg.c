@@ -233,14 +233,8 @@ TABLE(v4)
 
 const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind)
 {
-    static const fe_coef_ops(*const tables[ISA_COUNT])[FE_LANE_KINDS] = {
-        [ISA_PLAIN] = frgi_fe_coef_table_plain,
-#if FOURGE_LEVELS > 1
-        [ISA_V2] = frgi_fe_coef_table_v2,
-        [ISA_V3] = frgi_fe_coef_table_v3,
-        [ISA_V4] = frgi_fe_coef_table_v4,
-#endif
-    };
+    static const fe_coef_ops(*const tables[ISA_COUNT])[FE_LANE_KINDS] =
+        EACH_LEVEL(frgi_fe_coef_table);
     return &tables[isa][f32][kind];
 }
 

@@ -211,14 +211,7 @@ static frg_status choose(frgi_direct *f, const uint8_t *late)
 
 static const frgi_direct_ops *ops_of(const frg_context *ctx)
 {
-    static const frgi_direct_ops *const table[ISA_COUNT] = {
-        [ISA_PLAIN] = &frgi_direct_ops_plain,
-#if FOURGE_LEVELS > 1
-        [ISA_V2] = &frgi_direct_ops_v2,
-        [ISA_V3] = &frgi_direct_ops_v3,
-        [ISA_V4] = &frgi_direct_ops_v4,
-#endif
-    };
+    static const frgi_direct_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_direct_ops);
     return table[frgi_context_isa(ctx)];
 }
 

@@ -21,14 +21,7 @@ extern const frgi_gram_ops frgi_gram_ops_v2, frgi_gram_ops_v3, frgi_gram_ops_v4;
 
 static const frgi_gram_ops *ops_of(const frg_context *ctx)
 {
-    static const frgi_gram_ops *const table[ISA_COUNT] = {
-        [ISA_PLAIN] = &frgi_gram_ops_plain,
-#if FOURGE_LEVELS > 1
-        [ISA_V2] = &frgi_gram_ops_v2,
-        [ISA_V3] = &frgi_gram_ops_v3,
-        [ISA_V4] = &frgi_gram_ops_v4,
-#endif
-    };
+    static const frgi_gram_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_gram_ops);
     return table[frgi_context_isa(ctx)];
 }
 

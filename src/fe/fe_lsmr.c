@@ -37,14 +37,7 @@ enum { PATTERN = SPAN * FRGI_LSMR_MAX_BLOCK, PATTERNS = 3, EXPONENT_MAX = 1000 }
 
 const frgi_lsmr_ops *frgi_lsmr_ops_of(const frg_context *ctx)
 {
-    static const frgi_lsmr_ops *const table[ISA_COUNT] = {
-        [ISA_PLAIN] = &frgi_lsmr_ops_plain,
-#if FOURGE_LEVELS > 1
-        [ISA_V2] = &frgi_lsmr_ops_v2,
-        [ISA_V3] = &frgi_lsmr_ops_v3,
-        [ISA_V4] = &frgi_lsmr_ops_v4,
-#endif
-    };
+    static const frgi_lsmr_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_lsmr_ops);
     return table[frgi_context_isa(ctx)];
 }
 

@@ -14,17 +14,9 @@ const frgi_csv_kernels *frgi_csv_kernels_for(const frg_context *ctx)
     extern const frgi_csv_kernels frgi_csv_kernels_plain;
 #if FOURGE_LEVELS > 1
     extern const frgi_csv_kernels frgi_csv_kernels_v2, frgi_csv_kernels_v3, frgi_csv_kernels_v4;
-    static const frgi_csv_kernels *const levels[ISA_COUNT] = {
-        [ISA_PLAIN] = &frgi_csv_kernels_plain,
-        [ISA_V2] = &frgi_csv_kernels_v2,
-        [ISA_V3] = &frgi_csv_kernels_v3,
-        [ISA_V4] = &frgi_csv_kernels_v4,
-    };
-    return levels[frgi_context_isa(ctx)];
-#else
-    (void)ctx;
-    return &frgi_csv_kernels_plain;
 #endif
+    static const frgi_csv_kernels *const levels[ISA_COUNT] = EACH_LEVEL(&frgi_csv_kernels);
+    return levels[frgi_context_isa(ctx)];
 }
 
 frgi_cell_end frgi_cell_find_end(const char *s, const char *e, char delimiter, const char **end)
