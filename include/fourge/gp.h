@@ -1,0 +1,281 @@
+/* gp.h - exact Gaussian processes: likelihood and gradient, fit, prediction.
+ *
+ * Model.  Inputs X (n x d), outputs y (n, or n x q with one kernel for all columns), parameters theta:
+ *
+ *     K = C + N,   C_ij = k(x_i, x_j),   N = diag(nu_i),   r = y - m,   a = K^-1 r,   L L' = K
+ *     ell(theta) = -1/2 r'a - sum_i log L_ii - n/2 log 2 pi                       (summed over the q columns)
+ *     d ell / dt = 1/2 sum_ij W_ij dK_ij/dt,   W = a a' - K^-1
+ *
+ * One evaluation costs n^3/3 flop for the value and 2 n^3/3 more for the gradient, in n^2/2 (PACKED) or n^2
+ * (FULL) elements; the gradient is computed when it is asked for.  Rasmussen and Williams (2006), chapters 2
+ * and 5; the in-place inverse follows Bientinesi, Gunter and van de Geijn (2008).
+ *
+ * Kernel expressions (the same text in C, on the command line and in Python):
+ *
+ *     1.7*rbf(l=0.2) + noise(0.04)          a number in front is a variance; noise is N, not part of C
+ *     scale * matern52(ard) * on(t; periodic(l=1, p=in(0.5,2))) + linear
+ *
+ *     rbf matern12 matern32 matern52 rq(l,alpha) periodic(l,p[,form=gpytorch]) linear(v) poly(q,c) cosine(p)
+ *     sm(q[,form=gpytorch]) const(v) white(v) user
+ *
+ * l=[0.1,0.3] or the word ard gives one lengthscale a dimension, on(a,b; KERNEL) picks columns by name or
+ * number, =v! fixes a value, in(lo,hi) bounds one, and a value left out is set from the data.
+ *
+ * Gradients are per log of a parameter that is positive (all but means, whose gradients are per value).
+ */
+#ifndef FOURGE_GP_H
+#define FOURGE_GP_H
+
+#include "fourge/fourge.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- options ------------------------------------------------------------------------------------ */
+
+/** f64; f32: all arithmetic in float, sums in double; mixed: factor and value in f64 (the f64 value to the
+ *  bit), inverse and gradient pass in f32 where their guards allow it. */
+typedef enum { FRG_GP_F64, FRG_GP_F32, FRG_GP_MIXED } frg_gp_precision;
+/** FULL keeps the kernel beside the factor (n^2 elements), PACKED computes it twice (n^2/2). */
+typedef enum { FRG_GP_STORAGE_AUTO, FRG_GP_FULL, FRG_GP_PACKED } frg_gp_storage;
+/** Transforms, starts, bounds and priors of other packages, for comparable runs. */
+typedef enum { FRG_GP_PRESET_NONE, FRG_GP_PRESET_GPYTORCH, FRG_GP_PRESET_BOTORCH, FRG_GP_PRESET_SKLEARN } frg_gp_preset;
+/** What a factor that fails is answered with: growing jitter relative to the mean diagonal; GPyTorch's
+ *  absolute one; or the failure itself. */
+typedef enum { FRG_GP_JITTER_RELATIVE, FRG_GP_JITTER_GPYTORCH, FRG_GP_JITTER_NONE } frg_gp_jitter;
+/** NaN in y: an error, or the row is left out and counted. */
+typedef enum { FRG_GP_NAN_ERROR, FRG_GP_NAN_MASK } frg_gp_nan;
+
+/** A user's covariance, called for tiles of pairs.  rows: m points, cols: n points, each d values, row-major.
+ *  fill writes k(rows_i, cols_j) at k[i + j * ld].  pull adds sum_ij w[i + j * ld] dk_ij/dtheta_t to
+ *  gradient[t], per log theta_t.  Both must be safe to call from several threads. */
+typedef struct {
+    int n_parameters;
+    const double *start; /* n_parameters, positive */
+    void (*fill)(const double *theta, int64_t m, const double *rows, int64_t n, const double *cols,
+                 int64_t d, double *k, int64_t ld, void *user);
+    void (*pull)(const double *theta, int64_t m, const double *rows, int64_t n, const double *cols,
+                 int64_t d, const double *w, int64_t ld, double *gradient, void *user);
+    void *user;
+} frg_gp_user_kernel;
+
+typedef struct {
+    size_t struct_size;
+    const char *const *column_names; /* d names for on(...); NULL: "x1", "x2", ... */
+    const char *mean;                /* "zero", "const", "const(v)", "linear", "profiled", "values"; default const */
+    const double *mean_values;       /* n, for "values" */
+    int reml;                        /* 0; 1: restricted likelihood, with mean "profiled" */
+    const double *noise_variances;   /* n known variances added to N, or NULL */
+    const int32_t *noise_groups;     /* n codes 0 .. G-1: one learned noise a group, or NULL */
+    const char *priors;              /* "rbf.l=gamma(3,6); noise=lognormal(-4,1)", NULL: none */
+    int prior_jacobian;              /* 0: the mode in the value itself; 1: adds log |dv/draw| */
+    frg_gp_preset preset;            /* none */
+    frg_gp_precision precision;      /* f64 */
+    frg_gp_storage storage;          /* auto: FULL where 8 n^2 is at most a quarter of the memory allowed */
+    int auto_promote;                /* 0: f32 that is not good enough is an error; 1: run again in f64 */
+    double accuracy;                 /* 1e-3: what f32 must reach in ell, relative to |ell| + 1 */
+    frg_gp_jitter jitter;            /* relative */
+    frg_gp_nan nan;                  /* error */
+    const frg_gp_user_kernel *user_kernel; /* for the word `user` in the expression */
+} frg_gp_opts;
+
+/* ---- a process with its data -------------------------------------------------------------------- */
+
+typedef struct frg_gp frg_gp;
+
+FRG_API void frg_gp_defaults(frg_gp_opts *o, size_t struct_size);
+/** x: n x d, y: n or n x q; f64 or f32, any strides; both are copied.  Values that the expression leaves out
+ *  are set from the data (l = 0.5 sqrt(d) sd, variance = var(y), noise = 0.1 var(y), mean = mean(y)).
+ *  Errors: E_KERNEL with the position in the text, E_SHAPE, E_DTYPE, E_NOT_FINITE_GP with row and column,
+ *  E_NOISE, E_PRIOR, E_TOO_BIG_GP with the bytes needed, allowed, and the storage that would fit. */
+FRG_API FRG_MUST_USE frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
+                                              const char *kernel, const frg_gp_opts *o);
+FRG_API void frg_gp_destroy(frg_gp *gp);
+/** Bytes that frg_gp_create will hold for n points, before it does. */
+FRG_API FRG_MUST_USE frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q,
+                                                const char *kernel, const frg_gp_opts *o, size_t *bytes);
+
+typedef enum { FRG_GP_LOG, FRG_GP_SOFTPLUS, FRG_GP_INTERVAL, FRG_GP_IDENTITY } frg_gp_transform;
+
+typedef struct {
+    const char *name; /* "scale", "rbf.l", "rbf2.l", "noise", "mean"; a vector's entries share it */
+    int entry;        /* within a vector parameter, -1 for a scalar */
+    double value, lower, upper;
+    frg_gp_transform transform;
+    int fixed;
+    int active; /* after a fit: -1 at the lower bound, 1 at the upper one, 0 inside */
+    double std_error; /* of the log parameter (of the value for means); NaN before a fit */
+} frg_gp_parameter;
+
+FRG_API int frg_gp_parameter_count(const frg_gp *gp);
+FRG_API FRG_MUST_USE frg_status frg_gp_get_parameter(const frg_gp *gp, int i, frg_gp_parameter *out);
+/** theta: parameter_count values; nothing is clamped: E_PARAMETER names a value that is not finite, not
+ *  positive where it must be, or out of bounds. */
+FRG_API FRG_MUST_USE frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta);
+FRG_API FRG_MUST_USE frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed);
+
+/* ---- value and gradient ------------------------------------------------------------------------- */
+
+/** One evaluation, with what makes it trustworthy. */
+typedef struct {
+    double log_likelihood; /* ell; restricted where reml */
+    double log_prior;
+    double per_point;      /* (ell + log prior) / n */
+    double jitter;         /* added to the diagonal; 0: none */
+    int jitter_tries;
+    int64_t pivot;         /* where the first failure was, -1: none */
+    int64_t closest[2];    /* the closest pair of points after a failure (n <= 5000), -1 otherwise */
+    double trace_residual; /* |sum_ij (K^-1)_ij K_ij - n| / n; NaN before a gradient */
+    double error_estimate; /* bound on the rounding error of ell */
+    int promoted;          /* the inverse (mixed) or all (f32, auto_promote) was done again in f64 */
+    frg_gp_storage storage;
+    double build_seconds, factor_seconds, inverse_seconds, gradient_seconds;
+} frg_gp_value;
+
+/** ell at the current parameters.  FRG_NOT_POSDEF (E_NOT_POSDEF names pivot, size and closest pair) when no
+ *  jitter helps; parameters and the next call are unharmed. */
+FRG_API FRG_MUST_USE frg_status frg_gp_eval(frg_gp *gp, frg_gp_value *out);
+/** The gradient at the current parameters; evaluates the value first unless it is there.  gradient:
+ *  parameter_count values (fixed ones are 0), of ell + log prior.  x (n x d), y (n or n x q): gradients with
+ *  respect to the data, f64, or NULL. */
+FRG_API FRG_MUST_USE frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient, const frg_array *x,
+                                                     const frg_array *y, frg_gp_value *out);
+/** Average information, p x p row-major: AI_st = 1/2 (K_s a)' K^-1 (K_t a) (Gilmour, Thompson and Cullis
+ *  1995); its inverse is the covariance of the estimates.  Fixed parameters have zero rows. */
+FRG_API FRG_MUST_USE frg_status frg_gp_eval_information(frg_gp *gp, double *information);
+
+typedef struct {
+    double log_density; /* sum_i log p(y_i | the others) */
+    double rmse;
+} frg_gp_loo;
+/** Leave-one-out by one inverse: c_i = (K^-1)_ii, mean y_i - a_i/c_i, variance 1/c_i (noise included).
+ *  mean, variance: n (n x q for mean) or NULL; gradient of the log density: parameter_count or NULL.
+ *  Rasmussen and Williams (2006), 5.4.2. */
+FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *gradient,
+                                                frg_gp_loo *out);
+
+/* ---- fit ---------------------------------------------------------------------------------------- */
+
+typedef enum { FRG_GP_OPT_AUTO, FRG_GP_AI, FRG_GP_LBFGSB, FRG_GP_ADAM } frg_gp_optimizer;
+
+typedef struct {
+    size_t struct_size;
+    frg_gp_optimizer optimizer; /* auto: ai for at most 64 parameters and n >= 200, lbfgsb otherwise */
+    int64_t max_iter;           /* 200; steps of adam */
+    double tol;                 /* 1e-5: largest projected gradient per point */
+    double learning_rate;       /* 0.1, adam */
+    int starts;                 /* 1; start 0 is the given one, others from priors or log-uniform in the bounds */
+    int standardize;            /* 1: y is centred and scaled inside; everything is reported in y's units */
+    int standard_errors;        /* 1 */
+} frg_gp_fit_opts;
+
+/** One accepted iterate. */
+typedef struct {
+    double log_likelihood, gradient_norm, seconds;
+    int64_t values, gradients; /* evaluations so far */
+} frg_gp_trace;
+
+typedef struct {
+    frg_status status;
+    double log_likelihood;
+    double gradient_norm;    /* projected, per point */
+    int64_t iterations, values, gradients, failures;
+    int best_start;
+    const char *optimizer;   /* the one that ran */
+    int64_t n_trace;
+    const frg_gp_trace *trace; /* of the best start; lives as long as the process or its next fit */
+    frg_gp_value value;      /* at the optimum */
+    double total_seconds;
+} frg_gp_fit_result;
+
+FRG_API void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size);
+/** Maximises ell + log prior over the free parameters within their bounds, from the current ones; leaves
+ *  the best parameters in gp.  A failed factor is a step that is not taken, never a gradient of zero. */
+FRG_API FRG_MUST_USE frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *out);
+
+/* ---- prediction --------------------------------------------------------------------------------- */
+
+typedef struct {
+    size_t struct_size;
+    int observed;           /* 0: of the function; 1: of an observation, noise included */
+    frg_array *mean;        /* m, or m x q; f64; each may be NULL */
+    frg_array *variance;    /* m */
+    frg_array *covariance;  /* m x m */
+    frg_array *mean_dx;     /* m x d: d mean / d x (q = 1) */
+    frg_array *variance_dx; /* m x d */
+} frg_gp_predict_opts;
+
+FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size);
+/** At m new points x (m x d): mean m* + k*'a, variance k** - |L^-1 k*|^2, clamped at 0 with a counted
+ *  warning.  Refactors where the gradient has taken the factor's place. */
+FRG_API FRG_MUST_USE frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *o);
+/** count joint draws at x (m x d) into out (count x m, f64): of the posterior, or of the prior.  Draw s is
+ *  the same whatever count and threads (counter-based, seed of the context). */
+FRG_API FRG_MUST_USE frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior, int observed,
+                                              frg_array out);
+
+/** Adds m points, n^2 m flop; removes point i, O((n-i)^2); replaces y; all equal a refit at the same parameters. */
+FRG_API FRG_MUST_USE frg_status frg_gp_update_append(frg_gp *gp, frg_array x, frg_array y,
+                                                     const double *noise_variances);
+FRG_API FRG_MUST_USE frg_status frg_gp_update_remove(frg_gp *gp, int64_t i);
+FRG_API FRG_MUST_USE frg_status frg_gp_update_y(frg_gp *gp, frg_array y);
+
+/** Data, expression, parameters and factor in one checked file; a loaded process predicts to the bit. */
+FRG_API FRG_MUST_USE frg_status frg_gp_save(frg_gp *gp, const char *path);
+FRG_API FRG_MUST_USE frg_status frg_gp_load(frg_gp **out, frg_context *ctx, const char *path);
+
+/** What the process is. */
+typedef struct {
+    int64_t n, d, q;
+    int64_t n_masked;   /* rows left out for NaN in y */
+    const char *kernel; /* the expression with the current values */
+    const char *const *column_names;
+    frg_gp_storage storage;
+    frg_gp_precision precision;
+    size_t bytes;
+} frg_gp_report;
+FRG_API frg_gp_report frg_gp_get_report(const frg_gp *gp);
+
+/* ---- many small processes ----------------------------------------------------------------------- */
+
+/** One member: n x d and n, f64 or f32 views. */
+typedef struct {
+    frg_array x, y;
+    const double *theta;  /* parameter_count values, NULL: the expression's and the data's */
+    frg_status status;    /* out: this member's, whatever the others did */
+    frg_gp_value value;   /* out */
+    double *gradient;     /* out: parameter_count, or NULL */
+    double *fitted;       /* out of frg_gp_batch_fit: parameter_count */
+} frg_gp_member;
+
+/** Value (and gradient) of many independent processes with one expression; sizes may differ.  Up to about
+ *  n = 128 (f64) and 200 (f32) a SIMD lane holds one member, above that a core does.  FRG_PARTIAL when a
+ *  member failed; the others' bits do not depend on it. */
+FRG_API FRG_MUST_USE frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count, frg_gp_member *members,
+                                                  const char *kernel, const frg_gp_opts *o);
+FRG_API FRG_MUST_USE frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count, frg_gp_member *members,
+                                                 const char *kernel, const frg_gp_opts *o,
+                                                 const frg_gp_fit_opts *fit);
+
+/* ---- the dense core ----------------------------------------------------------------------------- */
+
+/** For each of the leading batch matrices: inv_quad = r' K^-1 r and logdet = log |K|.  k: (.., n, n), only its
+ *  lower triangle is read; r: (.., n); both f64 or both f32, any strides (0 broadcasts).  Outputs of batch
+ *  shape; a = K^-1 r (contiguous, shape of r, K's type) and inverse (contiguous, shape of k, symmetric) are
+ *  computed where they are not NULL.  The backward of g_iq inv_quad + g_ld logdet is
+ *      dK = g_ld K^-1 - g_iq a a',   dr = 2 g_iq a. */
+FRG_API FRG_MUST_USE frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r,
+                                                      double *inv_quad, double *logdet, const frg_array *a,
+                                                      const frg_array *inverse);
+/** dK and dr from what the forward left: g_iq, g_ld one value a batch member, either may be NULL (zero).
+ *  inverse may be the array that dk overwrites. */
+FRG_API FRG_MUST_USE frg_status frg_gp_invquad_logdet_backward(frg_context *ctx, const frg_array *inverse,
+                                                               frg_array a, const double *g_iq,
+                                                               const double *g_ld, const frg_array *dk,
+                                                               const frg_array *dr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,80 @@
+/* gp_params.h - the parameter vector: values, transforms, bounds, priors, fixings, starts.
+ *
+ * Order: the kernel's tree depth-first (a node: variance or scale, lengthscales 1..d, others), noise, mean.
+ * The optimisers work on raw values v = T(raw); gradients inside the room are per log v, or per v where v may
+ * be negative (means, identity transform): `per_value`.
+ */
+#ifndef FRGI_GP_PARAMS_H
+#define FRGI_GP_PARAMS_H
+
+#include "core/core.h"
+#include "fourge/gp.h"
+
+#pragma GCC visibility push(hidden)
+
+/** What a start from the data looks at. */
+typedef enum { GP_ROLE_VARIANCE, GP_ROLE_LENGTH, GP_ROLE_PERIOD, GP_ROLE_SHAPE, GP_ROLE_NOISE, GP_ROLE_MEAN, GP_ROLE_USER } frgi_gp_role;
+
+typedef enum {
+    GP_PRIOR_NONE, GP_PRIOR_GAMMA, GP_PRIOR_LOGNORMAL, GP_PRIOR_NORMAL, GP_PRIOR_HALF_NORMAL,
+    GP_PRIOR_HALF_CAUCHY, GP_PRIOR_INVERSE_GAMMA, GP_PRIOR_UNIFORM, GP_PRIOR_SMOOTH_BOX,
+    GP_PRIOR_HORSESHOE, GP_PRIOR_LOG_UNIFORM
+} frgi_gp_prior_kind;
+
+typedef struct {
+    frgi_gp_prior_kind kind;
+    double a, b, c;
+} frgi_gp_prior;
+
+typedef struct {
+    const char *name;  /* in the params' text */
+    int entry;         /* of a vector parameter, -1 scalar */
+    frgi_gp_role role;
+    ptrdiff_t column;  /* the input column a lengthscale or period belongs to, -1: all of `columns` */
+    uint64_t columns;  /* bit set of the columns the node sees (first 64) */
+    double value;      /* NaN until it is set from the data */
+    double start_factor; /* of the value from the data: 1, or what the role needs */
+    double lower, upper; /* NaN: the role's default from the data */
+    frg_gp_transform transform;
+    bool fixed;
+    bool per_value;    /* gradient per value instead of per log */
+    double std_error;  /* NaN before a fit */
+    int active;
+    frgi_gp_prior prior;
+} frgi_gp_param;
+
+typedef struct {
+    frg_context *ctx;
+    frgi_gp_param *p;
+    int count, room;
+    int kernel_count;  /* the first ones, of the kernel */
+    int noise_first, noise_count;
+    int mean_first, mean_count;
+    frgi_text names;
+    bool jacobian;
+} frgi_gp_params;
+
+void frgi_gp_params_open(frgi_gp_params *ps, frg_context *ctx);
+void frgi_gp_params_close(frgi_gp_params *ps);
+/** Appends one; `name` is numbered (rbf, rbf2) by the caller. */
+FRG_MUST_USE frg_status frgi_gp_params_add(frgi_gp_params *ps, const char *name, frgi_gp_param p);
+/** Values, bounds and transforms that are still open, from data or preset: l = 0.5 sqrt(d) sd_k within
+ *  [1e-5, 1e5] range_k, variances var(y) within [1e-6, 1e6] var(y), noise 0.1 var(y), mean(y).
+ *  x: n x d row-major, y: n. */
+FRG_MUST_USE frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const double *y, ptrdiff_t n,
+                                             ptrdiff_t d, frg_gp_preset preset, frg_dtype dtype);
+/** "rbf.l=gamma(3,6); noise=lognormal(-4,1)".  E_PRIOR with the position. */
+FRG_MUST_USE frg_status frgi_gp_params_priors(frgi_gp_params *ps, const char *text);
+/** E_PARAMETER where a value is not finite, not positive where it must be, or out of bounds. */
+FRG_MUST_USE frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta);
+/** Log density of all priors; adds its derivative (per log v or per v, as each gradient is) to `gradient`, and
+ *  minus its second derivative, where positive, to `curvature` (either NULL). */
+double frgi_gp_params_prior(const frgi_gp_params *ps, const double *theta, double *gradient, double *curvature);
+
+/** v = T(raw), its inverse, and dv/draw; softplus v = lower + log1p(e^raw) in its stable form. */
+double frgi_gp_transform_value(const frgi_gp_param *p, double raw);
+double frgi_gp_transform_raw(const frgi_gp_param *p, double value);
+double frgi_gp_transform_slope(const frgi_gp_param *p, double raw);
+
+#pragma GCC visibility pop
+#endif

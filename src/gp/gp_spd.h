@@ -1,0 +1,93 @@
+/* gp_spd.h - symmetric positive definite matrices in one triangle: factor, inverse and solves, in place.
+ *
+ * Layout.  The lower triangle is cut into square storage tiles of `tile` rows.  Tile (I, J), I >= J, is stored
+ * column-major with leading dimension `ld` at frgi_spd_tile(); tiles lie column after column.  A diagonal tile
+ * is stored whole: what stands above its diagonal is scratch, never read as data.  Rows n .. padded-1 of the
+ * last tiles are a unit matrix (adds 0 to the logarithm of the determinant); frgi_spd_factor writes them.
+ * A matrix of up to a few hundred rows is one tile, so small and large are one code.
+ *
+ * Algorithm.  The blocked symmetric sweep (Bientinesi, Gunter, van de Geijn 2008) with pivot blocks of `block`
+ * columns.  For the pivot block p with A_pp = L_pp L_pp' and V_i = A_ip L_pp^-T, every step is the same update
+ *
+ *     A_ij <- A_ij - V_i V_j'
+ *
+ * on a region: i >= j > p leaves the Cholesky factor (n^3/3), j < p finishes the inverse (2 n^3/3).  The
+ * two regions are two calls, so that a value costs a third of a gradient and has the same bits with or without.
+ *
+ * Threads: a tile has one owner, so the bits do not depend on their number.  Calls open their own parallel
+ * regions, or run alone inside one.
+ */
+#ifndef FRGI_GP_SPD_H
+#define FRGI_GP_SPD_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct {
+    frg_dtype dtype;   /* FRG_F64 or FRG_F32 */
+    ptrdiff_t n;       /* order */
+    ptrdiff_t padded;  /* n rounded up to whole micro-rows */
+    ptrdiff_t tile;    /* rows of a storage tile, a multiple of block */
+    ptrdiff_t ld;      /* elements from column to column of a tile */
+    ptrdiff_t tiles;   /* a side */
+    ptrdiff_t block;   /* rows of a pivot block */
+} frgi_spd_shape;
+
+/** The shape for n rows; depends on n and the type alone. */
+frgi_spd_shape frgi_spd_plan(ptrdiff_t n, frg_dtype dtype);
+/** Elements of the stored triangle. */
+ptrdiff_t frgi_spd_elements(const frgi_spd_shape *s);
+/** Bytes of scratch that factor, inverse and solves of q columns need with this many threads. */
+size_t frgi_spd_work_bytes(const frgi_spd_shape *s, int threads);
+/** Offset in elements of tile (I, J), I >= J. */
+static inline ptrdiff_t frgi_spd_tile(const frgi_spd_shape *s, ptrdiff_t row, ptrdiff_t col)
+{
+    return (col * s->tiles - col * (col - 1) / 2 + (row - col)) * s->ld * s->tile;
+}
+/** Rows of tile row I that are data. */
+static inline ptrdiff_t frgi_spd_rows(const frgi_spd_shape *s, ptrdiff_t row)
+{
+    return s->n - row * s->tile < s->tile ? s->n - row * s->tile : s->tile;
+}
+
+/** Where and how a factor failed. */
+typedef struct {
+    ptrdiff_t pivot;  /* row whose pivot was not positive, -1: none */
+    double value;     /* of that pivot */
+    double smallest;  /* smallest and largest L_ii so far */
+    double largest;
+} frgi_spd_pivots;
+
+/** A = L L' in place.  logdet = sum_i 2 log L_ii in double.  Returns FRG_OK, FRG_NOT_POSDEF (no message is
+ *  recorded: the caller decides what it means; the matrix is then spoilt), FRG_INTERRUPTED or FRG_TIME_LIMIT. */
+FRG_MUST_USE frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work,
+                                        double *logdet, frgi_spd_pivots *pivots);
+/** L -> A^-1 in place (lower triangle). */
+FRG_MUST_USE frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *work);
+
+/** b <- L^-1 b and b <- L^-T b; b is n x q of the shape's type, column-major, ldb >= n. */
+FRG_MUST_USE frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q,
+                                         void *b, ptrdiff_t ldb, void *work);
+FRG_MUST_USE frg_status frgi_spd_backward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q,
+                                          void *b, ptrdiff_t ldb, void *work);
+/** y <- A x for a symmetric A stored as above (an inverse, say); x, y: n x q, column-major. */
+FRG_MUST_USE frg_status frgi_spd_times(frg_context *ctx, const frgi_spd_shape *s, const void *a, ptrdiff_t q,
+                                       const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy, void *work);
+/** B <- A diag(w) A for symmetric A and w > 0, lower triangle, n^3 flop (the leave-one-out gradient). */
+FRG_MUST_USE frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd_shape *s, const void *a,
+                                            const double *w, void *b, void *work);
+/** The diagonal as doubles, and the other direction. */
+void frgi_spd_diagonal(const frgi_spd_shape *s, const void *a, double *d);
+void frgi_spd_set_diagonal(const frgi_spd_shape *s, void *a, const double *d);
+/** Copies a triangle into the layout and type of another shape of the same n (f64 <-> f32). */
+void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *a, const frgi_spd_shape *to,
+                      void *b);
+
+/* ---- many small ones: one matrix a SIMD lane ---- */
+
+/** Lanes of the widest vector of this CPU level: 8 f64 or 16 f32 with v4. */
+int frgi_spd_lanes(const frg_context *ctx, frg_dtype dtype);
+
+#pragma GCC visibility pop
+#endif
