@@ -17,65 +17,135 @@
 #pragma GCC visibility push(hidden)
 
 typedef enum { MATRIX_NONE, MATRIX_FACTOR, MATRIX_INVERSE } frgi_gp_state;
-typedef enum { GP_MEAN_ZERO, GP_MEAN_CONST, GP_MEAN_LINEAR, GP_MEAN_PROFILED, GP_MEAN_VALUES } frgi_gp_mean;
+typedef enum {
+    GP_MEAN_ZERO,
+    GP_MEAN_CONST,
+    GP_MEAN_LINEAR,
+    GP_MEAN_PROFILED,
+    GP_MEAN_VALUES
+} frgi_gp_mean;
+
+/** A second arithmetic beside the process's own: f32 for mixed; f64 for f32 with auto_promote, whose matrix
+ *  then lies in the same memory. */
+typedef struct {
+    frgi_spd_shape shape;
+    void *matrix, *kept;
+    void *points_memory, *bound_memory;
+    frgi_gp_points points;
+    frgi_gp_bound *bound;
+} frgi_gp_side;
+
+/** Profiled mean H beta: beta = (H' K^-1 H)^-1 H' K^-1 y, valid from MATRIX_FACTOR on. */
+typedef struct {
+    ptrdiff_t count;  /* m columns of H: 1, and the centred inputs; 0 where the mean is not profiled */
+    double *basis;    /* H, n x m column-major, as everything of n here */
+    double *solved;   /* K^-1 H, n x m: the columns behind alpha */
+    double *half;     /* E = K^-1 H R^-T, n x m: E E' is what K^-1 loses when beta is estimated */
+    double *root;     /* R, m x m row-major, lower: R R' = H' K^-1 H */
+    double *beta;     /* m x q */
+    double logdet;    /* log |H' K^-1 H| */
+} frgi_gp_profile;
 
 struct frg_gp {
     frg_context *ctx;
-    frg_gp_opts opts;          /* texts in it point into `texts` */
-    frgi_text texts;
-    char **column_names;
+    frg_gp_opts opts;          /* texts and arrays in it are not kept */
+    char **column_names;       /* d */
+    frgi_text names;           /* their characters */
+    frgi_text *printed;        /* the expression with current values, for the report */
 
     ptrdiff_t n, d, q, masked;
-    ptrdiff_t capacity;        /* points there is room for (frg_gp_update_append grows it) */
+    ptrdiff_t capacity;        /* points there is room for (frgi_gp_resize) */
     double *x;                 /* n x d row-major, as given */
     double *y;                 /* n x q column-major */
     double *known_noise;       /* n or NULL */
     int32_t *groups;           /* n or NULL */
     double *given_mean;        /* n or NULL */
-    double *centre;            /* d: subtracted from stationary kernels' inputs */
+    double *centre;            /* d column means: subtracted from stationary kernels' inputs */
 
     frgi_gp_kernel *kernel;
     frgi_gp_params params;
     double *theta;             /* params.count current values */
     frgi_gp_mean mean;
 
+    frgi_arena memory;         /* everything below that grows with n */
     frgi_spd_shape shape;      /* of `matrix` */
-    frgi_spd_shape low;        /* f32 twin for mixed */
     frg_gp_storage storage;
     void *matrix;              /* K -> L -> K^-1 */
-    void *kept;                /* FULL: h or k */
-    void *matrix_low;          /* mixed: f32 inverse */
+    void *kept;                /* FULL: h or k; NULL otherwise */
     void *work;                /* of the dense steps */
     void *points_memory;       /* structure-of-arrays copy of x */
     frgi_gp_points points;
     void *bound_memory;
     frgi_gp_bound *bound;      /* to the current theta; NULL after a change */
+    frgi_gp_side other;        /* mixed, auto_promote */
+    bool other_ready;          /* mixed: other.matrix holds the inverse in f32 */
+    bool kept_ready;           /* kept belongs to the matrix */
 
     frgi_gp_state state;
-    double jitter;             /* sticky within a fit */
-    bool sticky;
+    double jitter;             /* added to the diagonal, absolute */
+    bool sticky;               /* within a fit: jitter (and a promotion) never goes back */
+    bool jitter_told;          /* the fit's warning is out; frgi_gp_set_sticky clears it */
     double *residual;          /* n x q: r */
     double *alpha;             /* n x q: K^-1 r, valid from MATRIX_FACTOR on */
+    float *solved_low;         /* n x (q + m): the same in f32, where a step is in f32 */
     double *noise;             /* n: nu */
-    double *diagonal;          /* n: of K, to restore after a failed pivot */
-    double *profile;           /* profiled mean: H, K^-1 H and the small matrices */
+    double *diagonal;          /* n: of K = C + N, without jitter */
+    double *scratch;           /* n */
+    frgi_gp_profile profile;
     double quad;               /* sum_c r_c' a_c */
-    double logdet;
+    double logdet;             /* log |K| */
+    frgi_spd_pivots pivots;    /* of the last factor */
     frg_gp_value value;        /* of the current theta from MATRIX_FACTOR on */
+    double *loo_memory;        /* leave-one-out: second triangle and vectors, had at its first call */
+    double *information_memory; /* the same for the information */
     frg_gp_trace *trace;       /* of the last fit */
     int64_t n_trace;
 };
 
-/** Value at gp->theta: build, jitter policy, factor, alpha.  Leaves MATRIX_FACTOR. */
+/* ---- gp_value.c ---- */
+
+/** Value at gp->theta: build, jitter policy, factor, alpha; leaves MATRIX_FACTOR.  Nothing is done where it
+ *  is there already.  FRG_NOT_POSDEF, and FRG_BROKE_DOWN (f32 that is not good enough), leave MATRIX_NONE and
+ *  are steps not to be taken for an optimiser; so do FRG_INTERRUPTED and FRG_TIME_LIMIT. */
 FRG_MUST_USE frg_status frgi_gp_value(frg_gp *gp);
-/** Gradient at gp->theta (MATRIX_FACTOR -> MATRIX_INVERSE); includes the prior.  x, y may be NULL. */
+/** Gradient at gp->theta (-> MATRIX_INVERSE; MIXED keeps MATRIX_FACTOR); includes the prior, 0 for fixed
+ *  parameters.  dx: n x d row-major, dy: n x q column-major, either may be NULL. */
 FRG_MUST_USE frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy);
 /** Makes sure the factor and alpha of the current theta are there. */
 FRG_MUST_USE frg_status frgi_gp_need_factor(frg_gp *gp);
+/** Makes sure that `matrix` holds K^-1 in the process's own arithmetic. */
+FRG_MUST_USE frg_status frgi_gp_need_inverse(frg_gp *gp);
 /** Forgets the matrix after theta or the data changed. */
 void frgi_gp_forget(frg_gp *gp);
-/** Mean function at points x (m x d row-major) under the current parameters, column c of y. */
+/** Starts (jitter 0, kept from then on) or ends a stretch of evaluations with one continuous objective. */
+void frgi_gp_set_sticky(frg_gp *gp, bool sticky);
+/** gp->theta <- theta (checked), forgets the matrix where a value differs. */
+FRG_MUST_USE frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta);
+
+/* ---- gp_memory.c ---- */
+
+/** The number of points becomes n: room is made, the data of the first min(n, old n) points are kept, the
+ *  matrix is forgotten.  Fills nothing else: the caller writes the new rows of x, y and so on, then calls
+ *  frgi_gp_refresh.  On failure the process is as before. */
+FRG_MUST_USE frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n);
+/** After x changed: column means, the points of each arithmetic, H. */
+void frgi_gp_refresh(frg_gp *gp);
+/** Bytes of m points in the layout that frgi_gp_set_points fills, and the filling: x is m x d row-major. */
+size_t frgi_gp_points_bytes(const frg_gp *gp, ptrdiff_t m);
+void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *memory, frgi_gp_points *out);
+
+/* ---- gp_mean.c ---- */
+
+/** Mean function at points x (m x d row-major) under the current parameters, column c of y.  Profiled means
+ *  need the factor; given values are unknown elsewhere: 0. */
 void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c, double *out);
+
+/* ---- gp_information.c ---- */
+
+/** AI of all parameters, p x p (see fourge/gp.h), fixed ones zero. */
+FRG_MUST_USE frg_status frgi_gp_information(frg_gp *gp, double *information);
+/** params.p[i].std_error from the inverse of AI and the priors' curvature over the free parameters. */
+FRG_MUST_USE frg_status frgi_gp_standard_errors(frg_gp *gp);
 
 #pragma GCC visibility pop
 #endif
