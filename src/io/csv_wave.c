@@ -15,7 +15,7 @@
 
 enum { INDEX_LEAST = 128 };
 
-const frgi_csv_steps frgi_csv_default_steps = {.block = 512 << 10, .wave = 8 << 20};
+const frgi_csv_steps frgi_csv_default_steps = {.block = 256 << 10, .wave = 4 << 20};
 
 static frg_status fill(frgi_source *source, frgi_wave *wave)
 {
@@ -167,6 +167,7 @@ frg_status frgi_waves_read(frgi_waves *w)
 static frg_status make_index_room(frgi_waves *w, int b, int64_t room)
 {
     if (w->ends_room[b] < room) {
+        room += room / 16; /* the blocks of the next wave are about as long */
         DROP(w->ctx, &w->ends[b]);
         w->ends_room[b] = 0;
         TRY(NEW(w->ctx, &w->ends[b], room + 1, "index of a block"));

@@ -81,11 +81,13 @@ static void numbers_in_columns(void)
         if (i < N_HARD) {
             s = hard_decimals[i].text;
             memcpy(&want[i], &hard_decimals[i].bits, 8);
-        } else { /* bits of every exponent, and values near 1 with 1 to 20 digits */
+        } else { /* bits of every exponent, values near 1 with 1 to 20 digits, zeros in front of digits */
             const uint64_t bits = test_random();
             memcpy(&want[i], &bits, 8);
             if (i % 2 && want[i] - want[i] == 0)
                 snprintf(cell, sizeof cell, "%.17g", want[i]);
+            else if (i % 4)
+                snprintf(cell, sizeof cell, "%.*f", (int)test_below(36), 1e-9 * test_normal());
             else
                 snprintf(cell, sizeof cell, "%.*f", (int)test_below(20), test_normal());
             want[i] = strtod(cell, NULL); /* the C locale is never left */
@@ -138,6 +140,9 @@ static const struct {
     {"a\n1 2\n", "a:c 0=1 2"},
     {"a\n 12\t\n3 \n", "a:i 12 3"},
     {"a\n5.\n.5\n", "a:n 5 0.5"},
+    {"a\n1.5\n-.\n1..2\n.1.\n1.2-\n", "a:c 0=1.5 1=-. 2=1..2 3=.1. 4=1.2-"},
+    {"a,b\n1.25,0000000000000000000000000000.5\n-2.5,00000000000000000000000000000.5\n",
+     "a:n 1.25 -2.5|b:n 0.5 0.5"},
     /* missing values */
     {"a\n1\nNA\nNaN\nnan\nN/A\nnull\nNULL\n.\n NA \n\"NA\"\n\"\"\n2\n",
      "a:i 1 ? ? ? ? ? ? ? ? ? ? 2"},
