@@ -59,10 +59,11 @@ void frgi_gp_params_close(frgi_gp_params *ps);
 /** Appends one; `name` is numbered (rbf, rbf2) by the caller. */
 FRG_MUST_USE frg_status frgi_gp_params_add(frgi_gp_params *ps, const char *name, frgi_gp_param p);
 /** Values, bounds and transforms that are still open, from data or preset: l = 0.5 sqrt(d) sd_k within
- *  [1e-5, 1e5] range_k, variances var(y) within [1e-6, 1e6] var(y), noise 0.1 var(y), mean(y).
- *  x: n x d row-major, y: n. */
+ *  [1e-5, 1e5] range_k, variances var(y) within [1e-6, 1e6] var(y), noise 0.1 var(y).  A value that is there stays.
+ *  x: n x d row-major, y: n x q column-major: var(y) is the mean of the columns' variances, 1 where that is 0.
+ *  Means come with their values. */
 FRG_MUST_USE frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const double *y, ptrdiff_t n,
-                                             ptrdiff_t d, frg_gp_preset preset, frg_dtype dtype);
+                                             ptrdiff_t d, ptrdiff_t q, frg_gp_preset preset, frg_dtype dtype);
 /** "rbf.l=gamma(3,6); noise=lognormal(-4,1)".  E_PRIOR with the position. */
 FRG_MUST_USE frg_status frgi_gp_params_priors(frgi_gp_params *ps, const char *text);
 /** E_PARAMETER where a value is not finite, not positive where it must be, or out of bounds. */
