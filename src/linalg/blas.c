@@ -1,6 +1,7 @@
 /* blas.c - the front to BLAS: Fortran symbols, thread guard, and what doctor prints about it. */
 #include "linalg/blas.h"
 
+#include <omp.h>
 #include <pthread.h>
 
 extern void dgemm_(const char *, const char *, const int *, const int *, const int *,
@@ -10,6 +11,26 @@ extern void dsyrk_(const char *, const char *, const int *, const int *, const d
                    const double *, const int *, const double *, double *, const int *);
 extern void dtrsm_(const char *, const char *, const char *, const char *, const int *, const int *,
                    const double *, const double *, const int *, double *, const int *);
+
+extern void sgemm_(const char *, const char *, const int *, const int *, const int *,
+                   const float *, const float *, const int *, const float *, const int *,
+                   const float *, float *, const int *);
+extern void strsv_(const char *, const char *, const char *, const int *, const float *,
+                   const int *, float *, const int *);
+extern void dtrsv_(const char *, const char *, const char *, const int *, const double *,
+                   const int *, double *, const int *);
+extern void sgeqrf_(const int *, const int *, float *, const int *, float *, float *, const int *,
+                    int *);
+extern void dgeqrf_(const int *, const int *, double *, const int *, double *, double *,
+                    const int *, int *);
+extern void sorgqr_(const int *, const int *, const int *, float *, const int *, const float *,
+                    float *, const int *, int *);
+extern void dorgqr_(const int *, const int *, const int *, double *, const int *, const double *,
+                    double *, const int *, int *);
+extern void ssyevd_(const char *, const char *, const int *, float *, const int *, float *,
+                    float *, const int *, int *, const int *, int *);
+extern void dsyevd_(const char *, const char *, const int *, double *, const int *, double *,
+                    double *, const int *, int *, const int *, int *);
 
 /* OpenBLAS answers about itself; another BLAS leaves these unresolved, and weak symbols are then NULL. */
 extern int openblas_get_parallel(void) __attribute__((weak));
@@ -56,6 +77,64 @@ void frgi_dtrsm(char side, char trans, int m, int n, double alpha, const double 
                 double *b, int ldb)
 {
     dtrsm_(&side, "L", &trans, "N", &m, &n, &alpha, l, &ldl, b, &ldb);
+}
+
+void frgi_sgemm(char trans_a, char trans_b, int m, int n, int k, float alpha, const float *a,
+                int lda, const float *b, int ldb, float beta, float *c, int ldc)
+{
+    sgemm_(&trans_a, &trans_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
+void frgi_strsv(char trans, int n, const float *u, int ldu, float *x)
+{
+    strsv_("U", &trans, "N", &n, u, &ldu, x, &(const int){1});
+}
+
+void frgi_dtrsv(char trans, int n, const double *u, int ldu, double *x)
+{
+    dtrsv_("U", &trans, "N", &n, u, &ldu, x, &(const int){1});
+}
+
+void frgi_blas_single(void)
+{
+    omp_set_num_threads(1);
+}
+
+/* Their `info` tells of arguments alone, which are ours. */
+void frgi_sgeqrf(int m, int n, float *a, int lda, float *tau, float *work)
+{
+    sgeqrf_(&m, &n, a, &lda, tau, work, &(const int){64 * n}, &(int){0});
+}
+
+void frgi_dgeqrf(int m, int n, double *a, int lda, double *tau, double *work)
+{
+    dgeqrf_(&m, &n, a, &lda, tau, work, &(const int){64 * n}, &(int){0});
+}
+
+void frgi_sorgqr(int m, int n, float *a, int lda, const float *tau, float *work)
+{
+    sorgqr_(&m, &n, &n, a, &lda, tau, work, &(const int){64 * n}, &(int){0});
+}
+
+void frgi_dorgqr(int m, int n, double *a, int lda, const double *tau, double *work)
+{
+    dorgqr_(&m, &n, &n, a, &lda, tau, work, &(const int){64 * n}, &(int){0});
+}
+
+bool frgi_ssyevd(int n, float *a, int lda, float *values, float *work, int n_work, int *integers,
+                 int n_integers)
+{
+    int info = 0;
+    ssyevd_("V", "L", &n, a, &lda, values, work, &n_work, integers, &n_integers, &info);
+    return info == 0;
+}
+
+bool frgi_dsyevd(int n, double *a, int lda, double *values, double *work, int n_work,
+                 int *integers, int n_integers)
+{
+    int info = 0;
+    dsyevd_("V", "L", &n, a, &lda, values, work, &n_work, integers, &n_integers, &info);
+    return info == 0;
 }
 
 const char *frg_blas_name(void)

@@ -27,5 +27,26 @@ void frgi_dsyrk(char trans, int n, int k, double alpha, const double *a, int lda
 void frgi_dtrsm(char side, char trans, int m, int n, double alpha, const double *l, int ldl,
                 double *b, int ldb);
 
+/** The same in single precision. */
+void frgi_sgemm(char trans_a, char trans_b, int m, int n, int k, float alpha, const float *a,
+                int lda, const float *b, int ldb, float beta, float *c, int ldc);
+/** x <- op(U)^-1 x, U upper triangular. */
+void frgi_strsv(char trans, int n, const float *u, int ldu, float *x);
+void frgi_dtrsv(char trans, int n, const double *u, int ldu, double *x);
+/** Called first in a parallel region: BLAS then runs on the calling thread alone even where the region has
+ *  one thread, which OpenBLAS does not take for a region. */
+void frgi_blas_single(void);
+/** a (m x n) <- its reflectors and R; then a <- Q.  work: 64 n elements. */
+void frgi_sgeqrf(int m, int n, float *a, int lda, float *tau, float *work);
+void frgi_dgeqrf(int m, int n, double *a, int lda, double *tau, double *work);
+void frgi_sorgqr(int m, int n, float *a, int lda, const float *tau, float *work);
+void frgi_dorgqr(int m, int n, double *a, int lda, const double *tau, double *work);
+/** a (n x n, symmetric, both triangles) <- its eigenvectors by columns, values ascending, by divide and
+ *  conquer.  n_work >= 1 + 6n + 2n^2, n_integers >= 3 + 5n.  false: no convergence. */
+bool frgi_ssyevd(int n, float *a, int lda, float *values, float *work, int n_work, int *integers,
+                 int n_integers);
+bool frgi_dsyevd(int n, double *a, int lda, double *values, double *work, int n_work,
+                 int *integers, int n_integers);
+
 #pragma GCC visibility pop
 #endif
