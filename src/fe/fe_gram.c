@@ -19,7 +19,7 @@ extern const frgi_gram_ops frgi_gram_ops_v2, frgi_gram_ops_v3, frgi_gram_ops_v4;
 #endif
 #pragma GCC visibility pop
 
-static const frgi_gram_ops *ops_of(const frg_context *ctx)
+const frgi_gram_ops *frgi_gram_ops_of(const frg_context *ctx)
 {
     static const frgi_gram_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_gram_ops);
     return table[frgi_context_isa(ctx)];
@@ -57,7 +57,7 @@ static void add_up(const plan *p, int64_t length, const double *partial, double 
 frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const double *w, int64_t n,
                      double *g)
 {
-    const frgi_gram_ops *const ops = ops_of(ctx);
+    const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
     const plan p = plan_of(n);
     const int64_t length = frgi_packed(k, 0);
     double *partial;
@@ -79,7 +79,7 @@ frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, c
                               const double *b, const double *w, int64_t n, double *e,
                               double *gradient)
 {
-    const frgi_gram_ops *const ops = ops_of(ctx);
+    const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
     const plan p = plan_of(n);
     const int64_t length = k + 1;
     double *partial;
@@ -97,19 +97,31 @@ frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, c
     return FRG_OK;
 }
 
-/** Every column is summed by one thread in the order of the rows. */
-void frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
-                        const int32_t *groups, int64_t n, int64_t n_groups, double *sums)
+/** Every column is summed by one thread in the order of the rows; four of them share the look at the groups
+ *  and a line of memory.  What a last bunch of fewer lacks is its last column again. */
+frg_status frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
+                              const int32_t *groups, int64_t n, int64_t n_groups, double *sums)
 {
-    memset(sums, 0, sizeof *sums * (size_t)(k * n_groups));
+    const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
+    const int bunches = (k + 3) / 4;
+    double *four;
+    TRY(NEW0(ctx, &four, 4 * bunches * n_groups, "sums by group"));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
-    for (int j = 0; j < k; j++) {
-        const double *const xj = x[j];
-        double *const to = sums + j * n_groups;
-        for (ptrdiff_t i = 0; i < n; i++) {
-            to[groups[i]] += s[i] * xj[i];
+    for (int b = 0; b < bunches; b++) {
+        const double *columns[4];
+        double *const mine = four + 4 * b * n_groups;
+        for (int j = 0; j < 4; j++) {
+            columns[j] = x[4 * b + j < k ? 4 * b + j : k - 1];
+        }
+        ops->by_group(columns, s, groups, n, mine);
+        for (int j = 4 * b; j < k && j < 4 * b + 4; j++) {
+            for (ptrdiff_t g = 0; g < n_groups; g++) {
+                sums[j * n_groups + g] = mine[4 * g + j % 4];
+            }
         }
     }
+    DROP(ctx, &four);
+    return FRG_OK;
 }
 
 frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b)
@@ -122,21 +134,4 @@ frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b)
                           .mean = a.mean + shift * (b.weight / weight),
                           .square =
                               a.square + b.square + shift * shift * (a.weight * b.weight / weight)};
-}
-
-frgi_moments frgi_moments_of(const double *x, const double *w, int64_t n)
-{
-    double weight = 0, sum = 0, square = 0, error = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        weight += w ? w[i] : 1;
-        sum += w ? w[i] * x[i] : x[i];
-    }
-    const double mean = sum / weight;
-    for (ptrdiff_t i = 0; i < n; i++) { /* the corrected two-pass form */
-        const double d = x[i] - mean, wd = w ? w[i] * d : d;
-        error += wd;
-        square += wd * d;
-    }
-    return (frgi_moments){
-        .weight = weight, .mean = mean + error / weight, .square = square - error * error / weight};
 }

@@ -16,6 +16,11 @@ static inline int64_t frgi_packed(int64_t i, int64_t j)
     return i * (i + 1) / 2 + j;
 }
 
+/** Weighted count, mean and sum of squares about it; they combine by Chan, Golub and LeVeque (1979). */
+typedef struct {
+    double weight, mean, square;
+} frgi_moments;
+
 /** The steps for one CPU level, on at most FRGI_GRAM_CHUNK rows from `begin` on. */
 typedef struct {
     /** g[(i, j)] += sum_r w_r x_i,r x_j,r;  w may be NULL; scratch: 2 chunks */
@@ -25,7 +30,13 @@ typedef struct {
     void (*residual)(int k, const double *const *x, const double *y, const double *b,
                      const double *w, int64_t begin, int64_t n, double *e, double *scratch,
                      double *g);
+    /** of n values; w may be NULL */
+    frgi_moments (*moments)(const double *x, const double *w, int64_t n);
+    /** sums[4 g + j] += s_r x_j,r over the rows of group g, j = 0 .. 3, row after row */
+    void (*by_group)(const double *const x[4], const double *s, const int32_t *groups, int64_t n,
+                     double *sums);
 } frgi_gram_ops;
+const frgi_gram_ops *frgi_gram_ops_of(const frg_context *ctx);
 
 /** g <- X' W X, packed, of k columns of n rows. */
 FRG_MUST_USE frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const double *w,
@@ -35,14 +46,10 @@ FRG_MUST_USE frg_status frgi_gram_residual(frg_context *ctx, int k, const double
                                            const double *y, const double *b, const double *w,
                                            int64_t n, double *e, double *gradient);
 /** sums[j * n_groups + g] <- sum of s_r x_j,r over the rows of group g. */
-void frgi_gram_by_group(frg_context *ctx, int k, const double *const *x, const double *s,
-                        const int32_t *groups, int64_t n, int64_t n_groups, double *sums);
+FRG_MUST_USE frg_status frgi_gram_by_group(frg_context *ctx, int k, const double *const *x,
+                                           const double *s, const int32_t *groups, int64_t n,
+                                           int64_t n_groups, double *sums);
 
-/** Weighted count, mean and sum of squares about it; they combine by Chan, Golub and LeVeque (1979). */
-typedef struct {
-    double weight, mean, square;
-} frgi_moments;
-frgi_moments frgi_moments_of(const double *x, const double *w, int64_t n);
 frgi_moments frgi_moments_join(frgi_moments a, frgi_moments b);
 
 #pragma GCC visibility pop

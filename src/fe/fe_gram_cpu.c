@@ -86,6 +86,25 @@ static void gram(int k, const double *const *x, const double *w, int64_t begin, 
     }
 }
 
+static frgi_moments moments(const double *restrict x, const double *restrict w, int64_t n)
+{
+    double weight = 0, sum = 0, square = 0, error = 0;
+#pragma omp simd reduction(+ : weight, sum)
+    for (ptrdiff_t r = 0; r < n; r++) {
+        weight += w ? w[r] : 1;
+        sum += w ? w[r] * x[r] : x[r];
+    }
+    const double mean = sum / weight;
+#pragma omp simd reduction(+ : error, square)
+    for (ptrdiff_t r = 0; r < n; r++) { /* the corrected two-pass form */
+        const double d = x[r] - mean, wd = w ? w[r] * d : d;
+        error += wd;
+        square += wd * d;
+    }
+    return (frgi_moments){
+        .weight = weight, .mean = mean + error / weight, .square = square - error * error / weight};
+}
+
 static void residual(int k, const double *const *x, const double *y, const double *b,
                      const double *w, int64_t begin, int64_t n, double *e, double *scratch,
                      double *g)
@@ -108,7 +127,22 @@ static void residual(int k, const double *const *x, const double *y, const doubl
     g[k] += dot(n, we, out);
 }
 
+static void by_group(const double *const x[4], const double *s, const int32_t *groups, int64_t n,
+                     double *restrict sums)
+{
+    const double *restrict const x0 = x[0], *restrict const x1 = x[1], *restrict const x2 = x[2],
+                                 *restrict const x3 = x[3];
+    for (ptrdiff_t r = 0; r < n; r++) {
+        double *const to = sums + 4 * (ptrdiff_t)groups[r];
+        to[0] += s[r] * x0[r];
+        to[1] += s[r] * x1[r];
+        to[2] += s[r] * x2[r];
+        to[3] += s[r] * x3[r];
+    }
+}
+
 #pragma GCC visibility push(hidden)
 extern const frgi_gram_ops CAT(frgi_gram_ops, ISA);
 #pragma GCC visibility pop
-const frgi_gram_ops CAT(frgi_gram_ops, ISA) = {.gram = gram, .residual = residual};
+const frgi_gram_ops CAT(frgi_gram_ops, ISA) = {
+    .gram = gram, .residual = residual, .moments = moments, .by_group = by_group};

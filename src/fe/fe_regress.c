@@ -64,6 +64,7 @@ typedef struct {
     frg_fe *f;
     frgi_factor_codes *codes;
     int64_t runs, blocks; /* consecutive blocks of FRGI_BLOCK rows that share their moments */
+    const frgi_gram_ops *ops;
     frgi_moments *partial;
     double *scratch;
     int64_t scratch_each;
@@ -89,7 +90,7 @@ static void fill_block(const filler *w, int64_t block, double *scratch, frgi_mom
             frgi_design_block(&f->design, f->variables, w->codes, c - 1 - f->ones, rows, begin, m,
                               to, scratch);
         }
-        moments[c] = frgi_moments_join(moments[c], frgi_moments_of(to, weights, m));
+        moments[c] = frgi_moments_join(moments[c], w->ops->moments(to, weights, m));
     }
 }
 
@@ -151,7 +152,10 @@ static frg_status fill_matrix(frg_fe *f, frgi_factor_codes *codes)
 {
     enum { RUNS = 64 };
     const int threads = frgi_pass_threads(f->ctx, f->frame.n * (f->p + 1));
-    filler w = {.f = f, .codes = codes, .blocks = (f->frame.n + FRGI_BLOCK - 1) / FRGI_BLOCK};
+    filler w = {.f = f,
+                .codes = codes,
+                .ops = frgi_gram_ops_of(f->ctx),
+                .blocks = (f->frame.n + FRGI_BLOCK - 1) / FRGI_BLOCK};
     int64_t stack = frgi_design_scratch(&f->design, f->variables);
     stack = f->depvar.stack > stack ? f->depvar.stack : stack;
     w.runs = w.blocks < RUNS ? w.blocks : RUNS;

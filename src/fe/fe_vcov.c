@@ -33,10 +33,11 @@ typedef struct {
     const int32_t
         *codes[FRGI_CLUSTERS]; /* of the cluster variables; an effect's where they are the same */
     int64_t groups[FRGI_CLUSTERS];
-    int32_t *own;   /* codes that are no effect's */
-    int64_t least;  /* of the groups */
-    double *scores; /* n: w e, the factor of x in a row's score */
-    double *meat;   /* k x k */
+    int32_t *own;         /* codes that are no effect's */
+    int64_t least;        /* of the groups */
+    const double *scores; /* n: w e, the factor of x in a row's score; e itself without weights */
+    double *weighted;     /* their memory where they are not e */
+    double *meat;         /* k x k */
 } work;
 
 /** The rows of a fit are fixed: none may lack a cluster that is asked for later. */
@@ -236,15 +237,18 @@ static frg_status add_gram(const work *w, const double *const *x, const double *
 }
 
 /** Every row is a cluster.  A frequency weight of 2 is two rows, so its square does not come in. */
-static frg_status add_rows(const work *w)
+static frg_status add_rows(work *w)
 {
     const frg_fe *const f = w->f;
     const bool frequency = f->options.weights_kind == FRG_WEIGHTS_FREQUENCY;
+    const double *const weights = f->frame.weights;
+    TRY(NEW(f->ctx, &w->weighted, f->frame.n, "squares of the scores"));
+#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->frame.n))
     for (int64_t i = 0; i < f->frame.n; i++) {
-        const double e = f->e[i], weight = f->frame.weights ? f->frame.weights[i] : 1;
-        w->scores[i] = frequency ? weight * e * e : weight * e * (weight * e);
+        const double e = f->e[i], weight = weights ? weights[i] : 1;
+        w->weighted[i] = frequency ? weight * e * e : weight * e * (weight * e);
     }
-    return add_gram(w, f->x, w->scores, f->frame.n, 1);
+    return add_gram(w, f->x, w->weighted, f->frame.n, 1);
 }
 
 /** meat += scale S'S,  S the sums of the scores by group. */
@@ -256,7 +260,8 @@ static frg_status add_groups(const work *w, const int32_t *codes, int64_t groups
     frg_status status;
     TRY_TO(done, NEW(f->ctx, &sums, f->k * groups, "sums by cluster"));
     TRY_TO(done, NEW(f->ctx, &columns, f->k, "sums by cluster"));
-    frgi_gram_by_group(f->ctx, f->k, f->x, w->scores, codes, f->frame.n, groups, sums);
+    TRY_TO(done,
+           frgi_gram_by_group(f->ctx, f->k, f->x, w->scores, codes, f->frame.n, groups, sums));
     for (int j = 0; j < f->k; j++) {
         columns[j] = sums + j * groups;
     }
@@ -301,11 +306,17 @@ done:
     return status;
 }
 
-static frg_status add_clusters(const work *w)
+static frg_status add_clusters(work *w)
 {
     const frg_fe *const f = w->f;
-    for (int64_t i = 0; i < f->frame.n; i++) {
-        w->scores[i] = f->frame.weights ? f->frame.weights[i] * f->e[i] : f->e[i];
+    w->scores = f->e;
+    if (f->frame.weights) {
+        TRY(NEW(f->ctx, &w->weighted, f->frame.n, "scores"));
+#pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->frame.n))
+        for (int64_t i = 0; i < f->frame.n; i++) {
+            w->weighted[i] = f->frame.weights[i] * f->e[i];
+        }
+        w->scores = w->weighted;
     }
     for (unsigned subset = 1; subset < 1u << w->v->request.n; subset++) {
         TRY(add_subset(w, subset));
@@ -519,7 +530,6 @@ static frg_status compute(work *w)
             v->matrix[i] = f->result.rss / (n - 1) * adjust * f->bread[i];
         }
     } else {
-        TRY(NEW(f->ctx, &w->scores, f->frame.n, "scores"));
         TRY(v->request.type == VCOV_HC1 ? add_rows(w) : add_clusters(w));
         TRY(sandwich(f, f->bread, w->meat, adjust, v->matrix));
     }
@@ -547,7 +557,7 @@ frg_status frgi_vcov_create(frgi_vcov **out, frg_fe *f, frgi_vcov_request *reque
     status = compute(&w);
 done:
     DROP(f->ctx, &w.own);
-    DROP(f->ctx, &w.scores);
+    DROP(f->ctx, &w.weighted);
     DROP(f->ctx, &w.meat);
     if (status < 0) {
         frgi_vcov_request_destroy(request, f->ctx);
