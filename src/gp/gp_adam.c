@@ -1,0 +1,95 @@
+/* gp_adam.c - Adam on raw parameters, step by step what torch.optim.Adam does.
+ *
+ *     m <- m + (1 - b1)(g - m)        v <- b2 v + (1 - b2) g g
+ *     x <- x - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+ *
+ * with b1 = 0.9, b2 = 0.999, eps = 1e-8; the last point is the result, as there.  Two things are added that torch
+ * lacks: the box (of no effect where it is infinite, as for softplus parameters), and a step into a point without
+ * a value is halved instead of ending the run.
+ *
+ * Kingma and Ba (2015), ICLR; torch/optim/adam.py, the single-tensor form.
+ */
+#include <math.h>
+
+#include "gp/gp_optimise.h"
+
+enum { MAX_HALVINGS = 12 };
+static const double DECAY_1 = 0.9, DECAY_2 = 0.999, EPSILON = 1e-8;
+
+typedef struct {
+    double *m, *v, *g, *from;
+} moments;
+
+static void lay_out(frgi_arena *a, moments *w, int n)
+{
+    w->m = TAKE(a, double, n);
+    w->v = TAKE(a, double, n);
+    w->g = TAKE(a, double, n);
+    w->from = TAKE(a, double, n);
+}
+
+static void step(const frgi_gp_objective *o, moments *w, double rate, int64_t t, double *x)
+{
+    const double correct_1 = 1 - pow(DECAY_1, (double)t);
+    const double root_2 = sqrt(1 - pow(DECAY_2, (double)t));
+    for (int i = 0; i < o->n; i++) {
+        const double g = w->g[i];
+        w->m[i] += (1 - DECAY_1) * (g - w->m[i]);
+        w->v[i] = DECAY_2 * w->v[i] + (1 - DECAY_2) * g * g;
+        w->from[i] = x[i];
+        x[i] -= rate / correct_1 * w->m[i] / (sqrt(w->v[i]) / root_2 + EPSILON);
+        x[i] = frgi_gp_clip(o, i, x[i]);
+    }
+}
+
+/** The value at x, which moves back towards `from` while there is none. */
+static frg_status value_near(const frgi_gp_objective *o, const moments *w, double *x,
+                             frgi_gp_found *out)
+{
+    frg_status status = frgi_gp_ask_value(o, x, &out->f, out);
+    for (int k = 1; status == FRG_NOT_POSDEF && k <= MAX_HALVINGS; k++) {
+        for (int i = 0; i < o->n; i++) {
+            x[i] = k < MAX_HALVINGS ? 0.5 * (x[i] + w->from[i]) : w->from[i];
+        }
+        status = frgi_gp_ask_value(o, x, &out->f, out);
+    }
+    return status;
+}
+
+static frg_status run(const frgi_gp_objective *o, const frgi_gp_search *s, moments *w, double *x,
+                      frgi_gp_found *out)
+{
+    for (int i = 0; i < o->n; i++) {
+        w->m[i] = w->v[i] = 0;
+        w->from[i] = x[i] = frgi_gp_clip(o, i, x[i]);
+    }
+    frg_status status = frgi_gp_ask_value(o, x, &out->f, out);
+    for (int64_t t = 1; status == FRG_OK && t <= s->max_iter; t++) {
+        status = frgi_gp_ask_gradient(o, w->g, out);
+        if (status != FRG_OK) {
+            break;
+        }
+        out->norm = frgi_gp_projected_norm(o, x, w->g);
+        status = o->accepted ? o->accepted(o->user, x, out->f, out->norm) : FRG_OK;
+        if (status != FRG_OK) {
+            break;
+        }
+        step(o, w, s->rate, t, x);
+        out->iterations++;
+        status = value_near(o, w, x, out);
+    }
+    return status;
+}
+
+frg_status frgi_gp_adam(frg_context *ctx, const frgi_gp_objective *o, const frgi_gp_search *s,
+                        double *x, frgi_gp_found *out)
+{
+    moments w;
+    frgi_arena a = {0};
+    lay_out(&a, &w, o->n);
+    TRY(frgi_arena_open(&a, ctx, "work memory of Adam"));
+    lay_out(&a, &w, o->n);
+    const frg_status status = run(o, s, &w, x, out);
+    frgi_arena_close(&a, ctx);
+    return status;
+}

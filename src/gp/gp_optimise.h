@@ -1,0 +1,63 @@
+/* gp_optimise.h - minimisation in a box of a function that is dear to evaluate and may not be there everywhere.
+ *
+ * One interface for the three optimisers, so that they can be tried on plain functions.  f is minimised over
+ * lower <= x <= upper (either may be infinite).  A value costs a third of a value with its gradient, so that a
+ * trial asks for the value first and for the gradient only where the trial is kept.  A trial that has no value
+ * (FRG_NOT_POSDEF: the covariance could not be factored) counts as +infinity: it is never taken and never has
+ * a gradient.
+ */
+#ifndef FRGI_GP_OPTIMISE_H
+#define FRGI_GP_OPTIMISE_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+/** Callbacks return FRG_OK, FRG_NOT_POSDEF (no value here: another step), another error (the search ends with
+ *  it), or a positive status (a limit was met: the search ends with the best point so far). */
+typedef struct {
+    int n;
+    const double *lower, *upper;
+    frg_status (*value)(void *user, const double *x, double *f);
+    frg_status (*gradient)(void *user, double *g);    /* at the x of the last value */
+    frg_status (*information)(void *user, double *h); /* there too: n x n, positive semidefinite; may be NULL */
+    frg_status (*accepted)(void *user, const double *x, double f, double norm); /* an iterate; may be NULL */
+    void *user;
+} frgi_gp_objective;
+
+typedef struct {
+    int64_t max_iter;
+    double tol;      /* largest component of the projected gradient */
+    double relative; /* change of f between iterates over max(|f|, 1); 0: not looked at */
+    double rate;     /* of adam */
+} frgi_gp_search;
+
+typedef struct {
+    double f, norm; /* at the point returned */
+    int64_t iterations, values, gradients, failures;
+} frgi_gp_found;
+
+/** From x to the best point found, x in the box.  Returns FRG_OK, FRG_MAX_ITER, FRG_STALLED, a callback's positive
+ *  status, or an error (FRG_NOT_POSDEF where the start itself has no value).  The counts of `out` are added to. */
+FRG_MUST_USE frg_status frgi_gp_lbfgsb(frg_context *ctx, const frgi_gp_objective *o, const frgi_gp_search *s,
+                                       double *x, frgi_gp_found *out);
+/** Needs `information`; hands over to L-BFGS-B after three steps in a row that did not help. */
+FRG_MUST_USE frg_status frgi_gp_ai(frg_context *ctx, const frgi_gp_objective *o, const frgi_gp_search *s,
+                                   double *x, frgi_gp_found *out);
+/** max_iter steps, the last point whatever its value. */
+FRG_MUST_USE frg_status frgi_gp_adam(frg_context *ctx, const frgi_gp_objective *o, const frgi_gp_search *s,
+                                     double *x, frgi_gp_found *out);
+
+/** Counted calls of the objective; a value that is not finite is FRG_NOT_POSDEF too. */
+FRG_MUST_USE frg_status frgi_gp_ask_value(const frgi_gp_objective *o, const double *x, double *f,
+                                          frgi_gp_found *count);
+FRG_MUST_USE frg_status frgi_gp_ask_gradient(const frgi_gp_objective *o, double *g, frgi_gp_found *count);
+/** Largest |g_i| over the coordinates that may move downhill. */
+double frgi_gp_projected_norm(const frgi_gp_objective *o, const double *x, const double *g);
+static inline double frgi_gp_clip(const frgi_gp_objective *o, int i, double x)
+{
+    return x < o->lower[i] ? o->lower[i] : x > o->upper[i] ? o->upper[i] : x;
+}
+
+#pragma GCC visibility pop
+#endif
