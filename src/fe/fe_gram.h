@@ -30,7 +30,7 @@ typedef struct {
     void (*residual)(int k, const double *const *x, const double *y, const double *b,
                      const double *w, int64_t begin, int64_t n, double *e, double *scratch,
                      double *g);
-    /** of n values; w may be NULL */
+    /** of n <= FRGI_GRAM_CHUNK values; w may be NULL */
     frgi_moments (*moments)(const double *x, const double *w, int64_t n);
     /** sums[4 g + j] += s_r x_j,r over the rows of group g, j = 0 .. 3, row after row */
     void (*by_group)(const double *const x[4], const double *s, const int32_t *groups, int64_t n,

@@ -86,23 +86,29 @@ static void gram(int k, const double *const *x, const double *w, int64_t begin, 
     }
 }
 
-static frgi_moments moments(const double *restrict x, const double *restrict w, int64_t n)
+static double total(ptrdiff_t n, const double *restrict x)
 {
-    double weight = 0, sum = 0, square = 0, error = 0;
-#pragma omp simd reduction(+ : weight, sum)
+    double s = 0;
+#pragma omp simd reduction(+ : s)
     for (ptrdiff_t r = 0; r < n; r++) {
-        weight += w ? w[r] : 1;
-        sum += w ? w[r] * x[r] : x[r];
+        s += x[r];
     }
-    const double mean = sum / weight;
-#pragma omp simd reduction(+ : error, square)
-    for (ptrdiff_t r = 0; r < n; r++) { /* the corrected two-pass form */
-        const double d = x[r] - mean, wd = w ? w[r] * d : d;
-        error += wd;
-        square += wd * d;
+    return s;
+}
+
+static frgi_moments moments(const double *x, const double *w, int64_t n)
+{
+    double shifted[FRGI_GRAM_CHUNK], scratch[FRGI_GRAM_CHUNK];
+    const double weight = w ? total(n, w) : (double)n;
+    const double mean = (w ? dot(n, w, x) : total(n, x)) / weight;
+    for (ptrdiff_t r = 0; r < n; r++) {
+        shifted[r] = x[r] - mean;
     }
-    return (frgi_moments){
-        .weight = weight, .mean = mean + error / weight, .square = square - error * error / weight};
+    const double *const wd = weighted(n, shifted, w, scratch);
+    const double error = total(n, wd); /* the corrected two-pass form */
+    return (frgi_moments){.weight = weight,
+                          .mean = mean + error / weight,
+                          .square = dot(n, wd, shifted) - error * error / weight};
 }
 
 static void residual(int k, const double *const *x, const double *y, const double *b,
