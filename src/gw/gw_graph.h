@@ -1,0 +1,103 @@
+/* gw_graph.h - inside a graph, and the steps on it that are compiled once per CPU level. */
+#ifndef FRGI_GW_GRAPH_H
+#define FRGI_GW_GRAPH_H
+
+#include "core/core.h"
+#include "fourge/gw.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FRGI_LANES = 16, FRGI_TILE = 64 };
+
+/** Lengths above this are refused: sums along a path of 2^31 arcs stay finite in f32. */
+#define FRGI_LENGTH_MAX 1e28
+
+/** An arc as the searches read it: 8 bytes, so that an arc never straddles two cache lines. */
+typedef struct {
+    int32_t to;
+    float length;
+} frgi_arc;
+
+/** An arc with its tail, while a graph is built. */
+typedef struct {
+    int32_t from, to;
+    float length;
+} frgi_edge;
+
+struct frg_graph {
+    frg_context *ctx;
+    int64_t n;
+    int64_t *starts; /* n + 1 */
+    int32_t *targets;
+    float *lengths;
+    int32_t *order; /* nodes in order of proximity: order[place] = node; NULL until it is needed */
+    frg_graph_report report;
+};
+
+/** *out <- the graph of `count` edges: loops dropped, parallel arcs merged by the smaller length, and unless
+ *  directed every arc in both directions. */
+FRG_MUST_USE frg_status frgi_graph_build(frg_graph **out, frg_context *ctx, int64_t n,
+                                         const frgi_edge *edges, int64_t count, bool directed);
+/** Component of every node, numbered by first appearance; returns how many. */
+int64_t frgi_components(int64_t n, const frgi_edge *edges, int64_t count, int32_t *component);
+
+/** Order of proximity of points with d features, by recursive bisection; blocks of 16 stay together.
+ *  order holds 0 .. n-1 on entry in any order. */
+void frgi_bisect(const float *features, int64_t d, int32_t *order, int64_t n);
+
+/** Shortest paths from one node by Dijkstra's algorithm with a 4-ary heap; heap: room for arcs + 1 entries. */
+typedef struct {
+    float key;
+    int32_t node;
+} frgi_heap_entry;
+void frgi_dijkstra(const frg_graph *g, int32_t source, float *distance, frgi_heap_entry *heap);
+
+/** Chooses landmarks as frg_graph_landmarks; rows (count x n) <- the distances by landmark. */
+FRG_MUST_USE frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes,
+                                           float *rows, int64_t *found);
+/** rows[s] (length n, at rows + s * stride) <- distances from sources[s]; all different. */
+FRG_MUST_USE frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t count,
+                                       float *rows, int64_t stride, frg_paths_report *report);
+
+/* ---- steps per CPU level -------------------------------------------------------------------------- */
+
+/** What a search of 16 sources works in. */
+typedef struct {
+    int64_t n;
+    const int64_t *starts; /* nodes numbered by proximity */
+    const frgi_arc *arcs;
+    float bucket_width;
+    float *distance; /* n x 16, 64-byte aligned */
+    float *key;      /* n */
+    int32_t *next;   /* n; lists of the buckets */
+    int32_t *before; /* n */
+    int32_t *bucket; /* n; -1: in none */
+} frgi_search;
+
+enum { FRGI_BUCKETS = 2048 };
+
+typedef struct {
+    /** distance[v][lane] <- the shortest paths from sources[lane]; returns the arcs visited. */
+    int64_t (*search)(const frgi_search *s, const int32_t *sources, int count, int32_t *heads);
+    /** out[lane][j] <- distance[place[j]][lane], lanes at a distance of `stride`. */
+    void (*spread)(int64_t n, const float *distance, const int32_t *place, int count, float *out,
+                   int64_t stride);
+    /** One tile of Floyd and Warshall:  c <- min(c, a (+) b), 64 x 64 tiles of matrices with leading
+     *  dimension ld;  in_order: the steps k in turn, as tiles need that depend on themselves. */
+    void (*tile)(float *c, const float *a, const float *b, int64_t ld, bool in_order);
+    /** The k nearest points of order[first .. last-1], by rising (squared distance, index), at row node * k of
+     *  both lists.  blocks: the points in `order`, 16 side by side. */
+    void (*nearest)(const float *blocks, const int32_t *order, int64_t n, int64_t d,
+                    const float *points, int64_t first, int64_t last, int64_t k, float *squared,
+                    int32_t *index);
+    /** For the points first .. last-1 the nearest point of another component: squared distance and index
+     *  (infinite and -1 where there is none). */
+    void (*outside)(const float *blocks, const int32_t *order, int64_t n, int64_t d,
+                    const float *points, const int32_t *component, int64_t first, int64_t last,
+                    float *squared, int32_t *index);
+} frgi_graph_ops;
+
+const frgi_graph_ops *frgi_graph_ops_of(const frg_context *ctx);
+
+#pragma GCC visibility pop
+#endif

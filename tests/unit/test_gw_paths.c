@@ -1,0 +1,491 @@
+/* test_gw_paths.c - graphs, nearest neighbours, shortest paths and landmarks against plain references.
+ *
+ * The reference for paths is Bellman and Ford in f32: the least fixed point of
+ * d(t) = min over arcs (d(v) + length) in f32, which rounding (monotone) makes unique.  So every search has to
+ * give its bits, not just its digits.  Floyd and Warshall adds in another order: a path of h arcs is then off by
+ * at most h + 2 roundings.
+ */
+#include "fourge/gw.h"
+#include "gw/gw_graph.h"
+#include "test.h"
+
+typedef struct {
+    int64_t n, count;
+    frgi_edge *edges;
+} shape;
+
+static shape shape_make(int64_t n, int64_t room)
+{
+    return (shape){n, 0, calloc((size_t)room + 1, sizeof(frgi_edge))};
+}
+
+static void shape_add(shape *s, int64_t from, int64_t to, double length)
+{
+    s->edges[s->count++] = (frgi_edge){(int32_t)from, (int32_t)to, (float)length};
+}
+
+static shape shape_random(int64_t n, int64_t edges, double zero_share)
+{
+    shape s = shape_make(n, edges);
+    for (int64_t e = 0; e < edges; e++)
+        shape_add(&s, test_below(n), test_below(n),
+                  test_uniform() < zero_share ? 0 : test_uniform());
+    return s;
+}
+
+static shape shape_star(int64_t n)
+{
+    shape s = shape_make(n, n);
+    for (int64_t v = 1; v < n; v++)
+        shape_add(&s, 0, v, test_uniform());
+    return s;
+}
+
+static shape shape_path(int64_t n)
+{
+    shape s = shape_make(n, n);
+    for (int64_t v = 1; v < n; v++)
+        shape_add(&s, v - 1, v, 0.1 + test_uniform());
+    return s;
+}
+
+static shape shape_grid(int64_t side)
+{
+    shape s = shape_make(side * side, 2 * side * side);
+    for (int64_t i = 0; i < side; i++) {
+        for (int64_t j = 0; j < side; j++) {
+            if (j + 1 < side)
+                shape_add(&s, i * side + j, i * side + j + 1, test_uniform());
+            if (i + 1 < side)
+                shape_add(&s, i * side + j, (i + 1) * side + j, test_uniform());
+        }
+    }
+    return s;
+}
+
+/** Lengths over ten decades: most nodes wait beyond the window of the buckets. */
+static shape shape_decades(int64_t n)
+{
+    shape s = shape_make(n, 3 * n);
+    for (int64_t e = 0; e < 3 * n; e++)
+        shape_add(&s, test_below(n), test_below(n), pow(10, 10 * test_uniform() - 5));
+    return s;
+}
+
+static void reference(const frg_graph *g, int64_t source, float *d)
+{
+    const int64_t *starts;
+    const int32_t *targets;
+    const float *lengths;
+    frg_graph_arcs(g, &starts, &targets, &lengths);
+    const int64_t n = frg_graph_get(g).n;
+    for (int64_t v = 0; v < n; v++)
+        d[v] = v == source ? 0 : INFINITY;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int64_t v = 0; v < n; v++) {
+            for (int64_t e = starts[v]; e < starts[v + 1]; e++) {
+                const float through = d[v] + lengths[e];
+                if (through < d[targets[e]]) {
+                    d[targets[e]] = through;
+                    changed = true;
+                }
+            }
+        }
+    }
+}
+
+static frg_graph *build(frg_context *ctx, shape *s, bool directed)
+{
+    frg_graph *g = NULL;
+    CHECK_OK(ctx, frgi_graph_build(&g, ctx, s->n, s->edges, s->count, directed));
+    free(s->edges);
+    return g;
+}
+
+/** All pairs, a few scattered sources, and single ones: all the same bits as the reference. */
+static void compare(frg_context *ctx, shape s, bool directed)
+{
+    frg_graph *g = build(ctx, &s, directed);
+    if (!g)
+        return;
+    const int64_t n = s.n;
+    float *all = malloc((size_t)(n * n) * sizeof *all), *row = malloc((size_t)n * sizeof *row),
+          *some = malloc((size_t)(7 * n) * sizeof *some);
+    frg_paths_report report;
+    int64_t *backwards = malloc((size_t)n * sizeof *backwards); /* not "all", which may be dense */
+    for (int64_t v = 0; v < n; v++)
+        backwards[v] = n - 1 - v;
+    frg_array rows = frg_matrix(all + (n - 1) * n, FRG_F32, n, n, n);
+    rows.stride[0] = -n;
+    CHECK_OK(ctx, frg_graph_paths(g, backwards, n, rows, &report));
+    free(backwards);
+    CHECK_TEXT(report.method, "label correction");
+    int64_t sources[7];
+    for (int i = 0; i < 7; i++)
+        sources[i] = i == 6 ? sources[0] : test_below(n); /* one of them twice */
+    CHECK_OK(ctx, frg_graph_paths(g, sources, 7, frg_matrix(some, FRG_F32, 7, n, n), NULL));
+    for (int64_t v = 0; v < n && test_now.failures == 0; v++) {
+        reference(g, v, row);
+        CHECK_BITS(all + v * n, row, (size_t)n * sizeof *row);
+    }
+    for (int i = 0; i < 7; i++)
+        CHECK_BITS(some + i * n, all + sources[i] * n, (size_t)n * sizeof *row);
+    CHECK_OK(ctx, frg_graph_paths(g, sources, 1, frg_matrix(some, FRG_F32, 1, n, n), NULL));
+    CHECK_BITS(some, all + sources[0] * n, (size_t)n * sizeof *row);
+    free(all);
+    free(row);
+    free(some);
+    frg_graph_destroy(g);
+}
+
+static void shapes(void)
+{
+    frg_context *ctx = test_context();
+    compare(ctx, shape_random(150, 500, 0), false);
+    compare(ctx, shape_random(150, 700, 0.3), false);
+    compare(ctx, shape_random(140, 90, 0.1), false); /* many components */
+    compare(ctx, shape_random(150, 700, 0.1), true);
+    compare(ctx, shape_star(130), false);
+    compare(ctx, shape_path(200), false);
+    compare(ctx, shape_grid(13), false);
+    compare(ctx, shape_decades(120), false);
+    shape two = shape_make(70, 2);
+    shape_add(&two, 3, 69, 1);
+    compare(ctx, two, false);
+    frg_context_destroy(ctx);
+}
+
+static void dense(void)
+{
+    frg_context *ctx = test_context();
+    shape s = shape_random(150, 6000, 0.05);
+    frg_graph *g = build(ctx, &s, false);
+    float *all = malloc(150 * 150 * sizeof *all), row[150];
+    frg_paths_report report;
+    CHECK_OK(ctx, frg_graph_paths(g, NULL, 150, frg_matrix(all, FRG_F32, 150, 150, 150), &report));
+    CHECK_TEXT(report.method, "floyd-warshall");
+    for (int64_t v = 0; v < 150; v++) {
+        reference(g, v, row);
+        for (int64_t t = 0; t < 150; t++) /* at most 150 arcs of a path: 152 roundings of 2^-24 */
+            CHECK_NEAR((double)all[v * 150 + t], (double)row[t], 152 * 0x1p-24);
+    }
+    free(all);
+    frg_graph_destroy(g);
+    frg_context_destroy(ctx);
+}
+
+static void threads_and_strides(void)
+{
+    enum { N = 300 };
+    float *one = calloc(N * N, sizeof *one), *other = calloc(N * N, sizeof *other);
+    double *wide = calloc(N * N, sizeof *wide);
+    for (int threads = 1; threads <= 8; threads += threads < 3 ? 1 : 5) {
+        test_now.random = 99;
+        frg_context *ctx = test_context_with(threads, NULL, NULL);
+        shape s = shape_random(N, 900, 0.05);
+        frg_graph *g = build(ctx, &s, false);
+        float *to = threads == 1 ? one : other;
+        CHECK_OK(ctx, frg_graph_paths(g, NULL, N, frg_matrix(to, FRG_F32, N, N, N), NULL));
+        CHECK_BITS(to, one, N * N * sizeof *one);
+        CHECK_OK(ctx,
+                 frg_graph_paths(g, NULL, N, frg_matrix_columns(wide, FRG_F64, N, N, N), NULL));
+        for (int64_t i = 0; i < N * N; i++)
+            CHECK(wide[i % N * N + i / N] == (double)one[i]);
+        frg_graph_destroy(g);
+        frg_context_destroy(ctx);
+    }
+    free(one);
+    free(other);
+    free(wide);
+}
+
+/* ---- nearest neighbours --------------------------------------------------------------------------- */
+
+static double squared(const float *x, int64_t i, int64_t j, int64_t d)
+{
+    double s = 0;
+    for (int64_t c = 0; c < d; c++)
+        s += ((double)x[i * d + c] - (double)x[j * d + c]) *
+             ((double)x[i * d + c] - (double)x[j * d + c]);
+    return s;
+}
+
+/** Is j among the k nearest of i by (distance, index)?  Distances that differ by rounding count as either. */
+static void neighbours(void)
+{
+    static const int64_t shapes_of[][3] = {{97, 1, 1},  {97, 2, 5},   {130, 3, 12}, {64, 5, 63},
+                                           {50, 70, 4}, {33, 130, 3}, {2, 1, 1}};
+    frg_context *ctx = test_context();
+    for (size_t c = 0; c < sizeof shapes_of / sizeof *shapes_of; c++) {
+        const int64_t n = shapes_of[c][0], d = shapes_of[c][1], k = shapes_of[c][2];
+        float *x = malloc((size_t)(n * d) * sizeof *x);
+        for (int64_t i = 0; i < n * d; i++)
+            x[i] = (float)test_normal();
+        frg_graph_opts o;
+        frg_graph_defaults(&o, sizeof o);
+        o.k = k;
+        o.stitch = 0;
+        frg_graph *g = NULL;
+        if (!CHECK_OK(ctx, frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, n, d, d), &o)))
+            break;
+        const int64_t *starts;
+        const int32_t *targets;
+        const float *lengths;
+        frg_graph_arcs(g, &starts, &targets, &lengths);
+        int64_t wanted = 0;
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t j = 0; j < n; j++) {
+                int64_t closer_i = 0, closer_j = 0;
+                for (int64_t t = 0; t < n; t++) {
+                    closer_i += t != i && squared(x, i, t, d) < squared(x, i, j, d);
+                    closer_j += t != j && squared(x, j, t, d) < squared(x, i, j, d);
+                }
+                const bool want = i != j && (closer_i < k || closer_j < k);
+                wanted += want;
+                float found = -1;
+                for (int64_t e = starts[i]; e < starts[i + 1]; e++)
+                    found = targets[e] == j ? lengths[e] : found;
+                CHECK_SAYS(want == (found >= 0),
+                           "n %" PRId64 " d %" PRId64 ": edge %" PRId64 "-%" PRId64 " %s", n, d, i,
+                           j, want ? "is missing" : "is too much");
+                if (want) /* d + 3 roundings of the sum, the square and the root halve them */
+                    CHECK_NEAR((double)found, sqrt(squared(x, i, j, d)),
+                               (double)(fmin((double)d, 64) + 3) * 0x1p-24);
+            }
+        }
+        CHECK_INT(frg_graph_get(g).arcs, wanted);
+        frg_graph_destroy(g);
+        free(x);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** The edges of the stitched graph are those of the rule "join the component of node 0 by the shortest edge
+ *  that leaves it, again and again". */
+static void stitching(void)
+{
+    enum { N = 90, D = 2 };
+    frg_context *ctx = test_context();
+    float x[N * D];
+    for (int64_t i = 0; i < N; i++) { /* nine clusters of ten */
+        x[2 * i] = (float)(10 * (double)(i % 3) * 1.3 + test_normal() * 0.1);
+        x[2 * i + 1] = (float)(10 * (double)(i / 3 % 3) * 1.7 + test_normal() * 0.1);
+    }
+    frg_graph_opts o;
+    frg_graph_defaults(&o, sizeof o);
+    o.k = 3;
+    frg_graph *loose = NULL, *joined = NULL;
+    o.stitch = 0;
+    CHECK_OK(ctx, frg_graph_knn(&loose, ctx, frg_matrix(x, FRG_F32, N, D, D), &o));
+    o.stitch = 1;
+    CHECK_OK(ctx, frg_graph_knn(&joined, ctx, frg_matrix(x, FRG_F32, N, D, D), &o));
+    const frg_graph_report before = frg_graph_get(loose), after = frg_graph_get(joined);
+    CHECK(before.components >= 9);
+    CHECK_INT(after.components, 1);
+    CHECK_INT(after.stitched, before.components - 1);
+    CHECK_INT(after.arcs, before.arcs + 2 * after.stitched);
+    const int64_t *starts;
+    const int32_t *targets;
+    const float *lengths;
+    frg_graph_arcs(loose, &starts, &targets, &lengths);
+    frgi_edge edges[N * 12];
+    int64_t count = 0;
+    int32_t component[N];
+    for (int64_t v = 0; v < N; v++)
+        for (int64_t e = starts[v]; e < starts[v + 1]; e++)
+            edges[count++] = (frgi_edge){(int32_t)v, targets[e], lengths[e]};
+    frg_graph_arcs(joined, &starts, &targets, &lengths);
+    while (frgi_components(N, edges, count, component) > 1) {
+        int64_t p = -1, q = -1;
+        double best = INFINITY;
+        for (int64_t i = 0; i < N; i++) {
+            for (int64_t j = 0; j < N; j++) {
+                if (component[i] == component[0] && component[j] != component[0] &&
+                    squared(x, i, j, D) < best) {
+                    best = squared(x, i, j, D);
+                    p = i;
+                    q = j;
+                }
+            }
+        }
+        bool found = false;
+        for (int64_t e = starts[p]; e < starts[p + 1]; e++)
+            found |= targets[e] == q;
+        CHECK_SAYS(found, "the edge %" PRId64 "-%" PRId64 " is missing", p, q);
+        edges[count++] = (frgi_edge){(int32_t)p, (int32_t)q, 0};
+    }
+    frg_graph_destroy(loose);
+    frg_graph_destroy(joined);
+    frg_context_destroy(ctx);
+}
+
+static void duplicates(void)
+{
+    enum { N = 60 };
+    frg_context *ctx = test_context();
+    float x[N * 2];
+    for (int64_t i = 0; i < N; i++) { /* 40 equal points, 20 others */
+        x[2 * i] = i < 40 ? 1 : (float)test_normal();
+        x[2 * i + 1] = i < 40 ? 2 : (float)test_normal();
+    }
+    frg_graph_opts o;
+    frg_graph_defaults(&o, sizeof o);
+    o.k = 5;
+    frg_graph *g = NULL;
+    CHECK_OK(ctx, frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, N, 2, 2), &o));
+    CHECK_INT(frg_graph_get(g).components, 1);
+    float d[N * N];
+    CHECK_OK(ctx, frg_graph_paths(g, NULL, N, frg_matrix(d, FRG_F32, N, N, N), NULL));
+    for (int64_t i = 0; i < N * N; i++)
+        CHECK(isfinite(d[i]) && (i / N >= 40 || i % N >= 40 || d[i] == 0));
+    frg_graph_destroy(g);
+    for (int64_t i = 0; i < 2 * N; i++)
+        x[i] = 7;
+    o.k = N - 1;
+    CHECK_OK(ctx, frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, N, 2, 2), &o));
+    CHECK_INT(frg_graph_get(g).arcs, N * (N - 1));
+    int64_t nodes[N], found = 0;
+    CHECK_OK(ctx, frg_graph_landmarks(g, N, nodes, frg_matrix(d, FRG_F32, N, N, N), &found));
+    CHECK_INT(found, 1); /* all others are at distance 0 */
+    frg_graph_destroy(g);
+    frg_context_destroy(ctx);
+}
+
+/* ---- landmarks ------------------------------------------------------------------------------------ */
+
+static void landmarks(void)
+{
+    enum { N = 80, L = 9 };
+    frg_context *ctx = test_context();
+    shape s = shape_random(N, 200, 0);
+    for (int64_t v = 1; v < N; v++)
+        s.edges[v] = (frgi_edge){(int32_t)v, (int32_t)(v - 1), 0.5f}; /* connected */
+    frg_graph *g = build(ctx, &s, false);
+    float all[N * N], z[N * L], every[N * N];
+    int64_t nodes[N], found;
+    int64_t each[N];
+    for (int64_t v = 0; v < N; v++)
+        each[v] = v;
+    for (int64_t v = 0; v < N; v += 8) /* eight at a time: label correction, whatever the density */
+        CHECK_OK(ctx,
+                 frg_graph_paths(g, each + v, 8, frg_matrix(all + v * N, FRG_F32, 8, N, N), NULL));
+    CHECK_OK(ctx, frg_graph_landmarks(g, L, nodes, frg_matrix(z, FRG_F32, N, L, L), &found));
+    CHECK_INT(found, L);
+    CHECK_INT(nodes[0], 0);
+    for (int64_t l = 0; l < L; l++) {
+        int64_t far = 0;
+        float distance = -1;
+        for (int64_t v = 0; v < N; v++) {
+            float nearest = INFINITY;
+            CHECK(z[v * L + l] == all[nodes[l] * N + v]);
+            for (int64_t b = 0; b < l; b++)
+                nearest = fminf(nearest, all[nodes[b] * N + v]);
+            if (nearest > distance) {
+                distance = nearest;
+                far = v;
+            }
+        }
+        if (l > 0)
+            CHECK_INT(nodes[l], far);
+    }
+    /* lower <= d <= upper up to the roundings of paths of at most N arcs */
+    for (int64_t i = 0; i < N; i++) {
+        for (int64_t j = 0; j < N; j++) {
+            float low, high;
+            frg_landmark_bounds(z + i * L, z + j * L, L, &low, &high);
+            const float slack = (N + 2) * 0x1p-23f * (1 + high), d = all[i * N + j];
+            CHECK(low <= d + slack && d <= high + slack);
+        }
+    }
+    CHECK_OK(ctx, frg_graph_landmarks(g, N, nodes, frg_matrix(every, FRG_F32, N, N, N), &found));
+    for (int64_t i = 0; i < N && found == N; i++) {
+        for (int64_t j = 0; j < N;
+             j++) { /* every node a landmark: the lower bound is the distance */
+            float low, high;
+            frg_landmark_bounds(every + i * N, every + j * N, N, &low, &high);
+            CHECK_NEAR((double)low, (double)all[i * N + j], (N + 2) * 0x1p-23);
+        }
+    }
+    frg_graph_destroy(g);
+    frg_context_destroy(ctx);
+}
+
+/* ---- graphs of the caller ------------------------------------------------------------------------- */
+
+static void caller(void)
+{
+    frg_context *ctx = test_context();
+    /* 0 -> 1 (3), 0 -> 1 (2), 1 -> 0 (5), 1 -> 2 (0), 2 -> 2 (1) */
+    const int64_t starts[] = {0, 2, 4, 5};
+    const int32_t targets[] = {1, 1, 0, 2, 2};
+    const double weights[] = {3, 2, 5, 0, 1};
+    const frg_array w = frg_vector(weights, FRG_F64, 5), t = frg_vector(targets, FRG_I32, 5),
+                    s = frg_vector(starts, FRG_I64, 4);
+    frg_graph *g = NULL;
+    double d[9];
+    CHECK_OK(ctx, frg_graph_csr(&g, ctx, s, t, &w, 0));
+    CHECK_INT(frg_graph_get(g).arcs, 4);
+    CHECK_OK(ctx, frg_graph_paths(g, NULL, 3, frg_matrix(d, FRG_F64, 3, 3, 3), NULL));
+    static const double both[] = {0, 2, 2, 2, 0, 0, 2, 0, 0};
+    CHECK_BITS(d, both, sizeof d);
+    frg_graph_destroy(g);
+    CHECK_OK(ctx, frg_graph_csr(&g, ctx, s, t, &w, 1));
+    CHECK_OK(ctx, frg_graph_paths(g, NULL, 3, frg_matrix(d, FRG_F64, 3, 3, 3), NULL));
+    static const double one_way[] = {0, 2, 2, 5, 0, 0, INFINITY, INFINITY, 0};
+    CHECK_BITS(d, one_way, sizeof d);
+    frg_graph_destroy(g);
+
+    const double negative[] = {3, 2, 5, -1e-300, 1};
+    const frg_array bad = frg_vector(negative, FRG_F64, 5);
+    CHECK_STATUS(frg_graph_csr(&g, ctx, s, t, &bad, 0), FRG_BAD_DATA);
+    CHECK(g == NULL && strstr(frg_message(ctx), "-1e-300"));
+    CHECK_TEXT(frg_error_where(ctx), "weights, entry 4");
+    const int32_t outside[] = {1, 1, 0, 3, 2};
+    CHECK_STATUS(frg_graph_csr(&g, ctx, s, frg_vector(outside, FRG_I32, 5), &w, 0), FRG_BAD_DATA);
+    const int64_t falling[] = {0, 4, 2, 5};
+    CHECK_STATUS(frg_graph_csr(&g, ctx, frg_vector(falling, FRG_I64, 4), t, &w, 0), FRG_BAD_DATA);
+    frg_context_destroy(ctx);
+}
+
+static void refusals(void)
+{
+    frg_context *ctx = test_context();
+    float x[] = {0, 1, 2, NAN};
+    frg_graph *g = NULL;
+    frg_graph_opts o;
+    frg_graph_defaults(&o, sizeof o);
+    o.k = 2;
+    CHECK_STATUS(frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, 4, 1, 1), &o), FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_where(ctx), "points, row 4, column 1");
+    x[3] = 5;
+    o.k = 4;
+    CHECK_STATUS(frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, 4, 1, 1), &o), FRG_BAD_ARG);
+    o.k = 0;
+    CHECK_STATUS(frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, 4, 1, 1), &o), FRG_BAD_ARG);
+    o.k = 9;
+    o.k_clamp = 1;
+    CHECK_OK(ctx, frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, 4, 1, 1), &o));
+    CHECK_INT(frg_graph_get(g).arcs, 12);
+    float d[16];
+    const int64_t far[] = {4};
+    CHECK_STATUS(frg_graph_paths(g, far, 1, frg_matrix(d, FRG_F32, 1, 4, 4), NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_graph_paths(g, NULL, 4, frg_matrix(d, FRG_F32, 3, 4, 4), NULL), FRG_BAD_ARG);
+    frg_graph_destroy(g);
+    CHECK_OK(ctx, frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, 1, 1, 1), &o)); /* a single point */
+    CHECK_OK(ctx, frg_graph_paths(g, NULL, 1, frg_matrix(d, FRG_F32, 1, 1, 1), NULL));
+    CHECK(d[0] == 0);
+    frg_graph_destroy(g);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"shapes", shapes},
+                                  {"dense", dense},
+                                  {"threads and strides", threads_and_strides},
+                                  {"neighbours", neighbours},
+                                  {"stitching", stitching},
+                                  {"duplicates", duplicates},
+                                  {"landmarks", landmarks},
+                                  {"caller", caller},
+                                  {"refusals", refusals}};
+TEST_MAIN(cases)
