@@ -27,25 +27,33 @@ FRG_MUST_USE frg_status frgi_gp_kernel_parse(frgi_gp_kernel **out, frg_context *
                                              const char *const *names, const frg_gp_user_kernel *user,
                                              frgi_gp_params *params);
 void frgi_gp_kernel_destroy(frgi_gp_kernel **k, frg_context *ctx);
-/** The expression with current values, readable back by the parser. */
-void frgi_gp_kernel_print(const frgi_gp_kernel *k, const frgi_gp_params *params, frgi_text *out);
+/** The expression with current values, readable back by the parser; values not set yet are left out. */
+FRG_MUST_USE frg_status frgi_gp_kernel_print(const frgi_gp_kernel *k, frg_context *ctx, const frgi_gp_params *params,
+                                             frgi_text *out);
 /** Has the expression a noise(...) term? */
 bool frgi_gp_kernel_has_noise(const frgi_gp_kernel *k);
+/** The parameter f of C = f C0, -1 where there is none (see frgi_gp_pass.scale). */
+int frgi_gp_kernel_scale(const frgi_gp_kernel *k);
+/** The variance of white(...) noise by index that C has on the training diagonal and new points do not. */
+double frgi_gp_kernel_white(const frgi_gp_kernel *k, const double *theta);
 /** Does k(x, x') depend on x - x' alone (inputs may be centred)?  Is it differentiable in x at x = x'? */
 bool frgi_gp_kernel_stationary(const frgi_gp_kernel *k);
 bool frgi_gp_kernel_smooth(const frgi_gp_kernel *k);
 
-/** Points as the tiles want them: one column after another (structure of arrays), in the arithmetic's type,
- *  centred by `centre` where the kernel is stationary. */
+/** Points as the tiles want them: one column after another (structure of arrays), in the arithmetic's type, best
+ *  with a centre taken out in double precision; linear and polynomial leaves add it back. */
 typedef struct {
     frg_dtype dtype;
     ptrdiff_t n, d;
-    ptrdiff_t ld;      /* elements from column to column, padded to whole vectors */
-    const void *x;     /* d x ld */
+    ptrdiff_t ld;         /* elements from column to column, >= n */
+    const void *x;        /* d x ld */
+    const double *centre; /* d: what was subtracted, the same for bound and new points; NULL: nothing */
+    const double *raw;    /* n x d row-major as given: for the user's kernel, NULL without one */
 } frgi_gp_points;
 
 /** An expression bound to parameter values: scaled copies of the points, constants of every node.  Memory is the
- *  caller's: frgi_gp_bound_bytes(kernel, dtype, n, threads). */
+ *  caller's: frgi_gp_bound_bytes(kernel, dtype, n, threads), 64-byte aligned; the kernel, theta, the points and
+ *  what they point to must live as long.  One call at a time on a bound expression (it holds the threads' scratch). */
 typedef struct frgi_gp_bound frgi_gp_bound;
 size_t frgi_gp_bound_bytes(const frgi_gp_kernel *k, frg_dtype dtype, ptrdiff_t n, int threads);
 /** theta: all parameters of the process (the kernel's come first). */
@@ -53,7 +61,8 @@ frgi_gp_bound *frgi_gp_bind(const frg_context *ctx, const frgi_gp_kernel *k, con
                             const frgi_gp_points *points, void *memory, int threads);
 
 /** C into the lower triangle of `a` (diagonal tiles: lower part at least), nothing added to the diagonal;
- *  kept: NULL, or a second triangle of the same shape that receives what the pass can use again (h or k). */
+ *  kept: NULL, or a second triangle of the same shape that receives what the pass can use again (the exponential).
+ *  Rows of a tile are written up to the next whole vector of 64 bytes: s->ld must be a multiple of that. */
 FRG_MUST_USE frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_spd_shape *s, void *a,
                                       void *kept);
 
@@ -66,8 +75,10 @@ typedef struct {
     const void *kept;        /* from frgi_gp_build, or NULL: recomputed */
     const double *extra;     /* NULL, or n x extra_q, column-major: W gains sum of outer products (REML's Q) */
     ptrdiff_t extra_q;
-    double *gradient;        /* kernel parameters: 1/2 sum_ij W_ij dK_ij/dlog theta */
-    double *dx;              /* NULL, or n x d row-major: sum_j W_ij dk(x_i, x_j)/dx_i */
+    const double *scale;     /* NULL: all from the pass.  Else 1/2 sum_ij W_ij C_ij, where the caller has it free in f64:
+                                1/2 ((r'a - n) - sum_i nu_i W_ii): becomes the gradient of frgi_gp_kernel_scale() */
+    double *gradient;        /* kernel parameters: 1/2 sum_ij W_ij dC_ij/dlog theta; fixed ones too */
+    double *dx;              /* NULL, or n x d row-major: sum_j W_ij dk(x_i, x_j)/dx_i = d ell/dx_i; twice the price */
     double *trace;           /* NULL, or one value: sum_ij inverse_ij C_ij */
 } frgi_gp_pass;
 FRG_MUST_USE frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi_spd_shape *s,

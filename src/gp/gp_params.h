@@ -13,7 +13,19 @@
 #pragma GCC visibility push(hidden)
 
 /** What a start from the data looks at. */
-typedef enum { GP_ROLE_VARIANCE, GP_ROLE_LENGTH, GP_ROLE_PERIOD, GP_ROLE_SHAPE, GP_ROLE_NOISE, GP_ROLE_MEAN, GP_ROLE_USER } frgi_gp_role;
+typedef enum {
+    GP_ROLE_VARIANCE,           /* var(y) */
+    GP_ROLE_LENGTH,             /* 0.5 sqrt(d) sd(x_k) */
+    GP_ROLE_PERIOD,             /* half the range of x_k */
+    GP_ROLE_SHAPE,              /* a pure number: 1 */
+    GP_ROLE_SLOPE,              /* variance of a slope: var(y) / sum_k mean(x_k^2) */
+    GP_ROLE_FREQUENCY,          /* 1 / range of x_k */
+    GP_ROLE_FREQUENCY_WIDTH,    /* 1 / (2 pi l_k) */
+    GP_ROLE_FREQUENCY_VARIANCE, /* its square */
+    GP_ROLE_NOISE,              /* 0.1 var(y) */
+    GP_ROLE_MEAN,               /* mean(y), entries from 1 on: 0 */
+    GP_ROLE_USER                /* given */
+} frgi_gp_role;
 
 typedef enum {
     GP_PRIOR_NONE, GP_PRIOR_GAMMA, GP_PRIOR_LOGNORMAL, GP_PRIOR_NORMAL, GP_PRIOR_HALF_NORMAL,
@@ -27,16 +39,17 @@ typedef struct {
 } frgi_gp_prior;
 
 typedef struct {
-    const char *name;  /* in the params' text */
+    const char *name;  /* owned by the params, shared by the entries of a vector */
     int entry;         /* of a vector parameter, -1 scalar */
     frgi_gp_role role;
     ptrdiff_t column;  /* the input column a lengthscale or period belongs to, -1: all of `columns` */
     uint64_t columns;  /* bit set of the columns the node sees (first 64) */
     double value;      /* NaN until it is set from the data */
-    double start_factor; /* of the value from the data: 1, or what the role needs */
+    double start_factor; /* of the value from the data; 0 is taken as 1 */
     double lower, upper; /* NaN: the role's default from the data */
     frg_gp_transform transform;
     bool fixed;
+    bool bounded;      /* by the text, in(lo,hi) */
     bool per_value;    /* gradient per value instead of per log */
     double std_error;  /* NaN before a fit */
     int active;
@@ -50,13 +63,13 @@ typedef struct {
     int kernel_count;  /* the first ones, of the kernel */
     int noise_first, noise_count;
     int mean_first, mean_count;
-    frgi_text names;
     bool jacobian;
 } frgi_gp_params;
 
 void frgi_gp_params_open(frgi_gp_params *ps, frg_context *ctx);
 void frgi_gp_params_close(frgi_gp_params *ps);
-/** Appends one; `name` is numbered (rbf, rbf2) by the caller. */
+/** Appends one; `name` is copied, numbered (rbf, rbf2) by the caller; lower, upper NaN: from the data; the entry
+ *  after one of the same name is the next of a vector. */
 FRG_MUST_USE frg_status frgi_gp_params_add(frgi_gp_params *ps, const char *name, frgi_gp_param p);
 /** Values, bounds and transforms that are still open, from data or preset: l = 0.5 sqrt(d) sd_k within
  *  [1e-5, 1e5] range_k, variances var(y) within [1e-6, 1e6] var(y), noise 0.1 var(y).  A value that is there stays.
@@ -66,6 +79,10 @@ FRG_MUST_USE frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x
                                              ptrdiff_t d, ptrdiff_t q, frg_gp_preset preset, frg_dtype dtype);
 /** "rbf.l=gamma(3,6); noise=lognormal(-4,1)".  E_PRIOR with the position. */
 FRG_MUST_USE frg_status frgi_gp_params_priors(frgi_gp_params *ps, const char *text);
+/** One noise a group: the single noise parameter becomes `groups` entries.  Before the mean's are added. */
+FRG_MUST_USE frg_status frgi_gp_params_noise_groups(frgi_gp_params *ps, int groups);
+/** "rbf.l", or "rbf.l[2]" (counted from 1) for an entry of a vector. */
+void frgi_gp_params_label(const frgi_gp_param *p, char out[96]);
 /** E_PARAMETER where a value is not finite, not positive where it must be, or out of bounds. */
 FRG_MUST_USE frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta);
 /** Log density of all priors; adds its derivative (per log v or per v, as each gradient is) to `gradient`, and
