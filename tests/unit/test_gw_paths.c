@@ -7,6 +7,7 @@
  */
 #include "fourge/gw.h"
 #include "gw/gw_graph.h"
+#include "gw/gw_graph_read.h"
 #include "test.h"
 
 typedef struct {
@@ -448,6 +449,53 @@ static void caller(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- files ---------------------------------------------------------------------------------------- */
+
+static void files(void)
+{
+    static const struct {
+        const char *text, *where, *why;
+        int64_t n, arcs;
+    } each[] = {
+        {"0 1 2\n1 2 0.5\n", NULL, NULL, 3, 4},
+        {"# a comment\n3,1\r\n\n0\t2 1e3\n", NULL, NULL, 4, 4},
+        {"0 1 5\n1 0 2\n1 1 1", NULL, NULL, 2, 2},
+        {"%%MatrixMarket matrix coordinate pattern symmetric\n% c\n3 3 2\n2 1\n3 2\n", NULL, NULL,
+         3, 4},
+        {"0 1\n0 x\n", "g:2", "'x'", 0, 0},
+        {"0 1\n0 1 -2\n", "g:2", "'-2'", 0, 0},
+        {"0 1 nan", "g:1", "'nan'", 0, 0},
+        {"0", "g:1", "from to", 0, 0},
+        {"# nothing\n", "g:1", "no edges", 0, 0},
+        {"0 900000000", "g:1", "1000 times", 0, 0},
+        {"%%MatrixMarket matrix array real general\n", "g:1", "coordinate", 0, 0},
+        {"%%MatrixMarket matrix coordinate complex general\n", "g:1", "'complex'", 0, 0},
+        {"%%MatrixMarket matrix coordinate real general\n3 2 1\n", "g:2", "square", 0, 0},
+        {"%%MatrixMarket matrix coordinate real general\n3 3 1\n0 1 1\n", "g:3", "'0'", 0, 0},
+        {"%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 1\n", "g:3", "1 of 2", 0, 0},
+        {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n2 1 1", "g:4", "more", 0, 0},
+    };
+    frg_context *ctx = test_context();
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        frg_graph *g = NULL;
+        const frg_status s =
+            frgi_graph_parse(&g, ctx, each[i].text, (int64_t)strlen(each[i].text), "g", 0);
+        if (each[i].why) {
+            CHECK(s == FRG_BAD_DATA && g == NULL);
+            CHECK_TEXT(frg_error_where(ctx), each[i].where);
+            CHECK_SAYS(strstr(frg_message(ctx), each[i].why) != NULL, "%s: %s", each[i].text,
+                       frg_message(ctx));
+        } else if (CHECK_OK(ctx, s)) {
+            CHECK_INT(frg_graph_get(g).n, each[i].n);
+            CHECK_INT(frg_graph_get(g).arcs, each[i].arcs);
+        }
+        frg_graph_destroy(g);
+    }
+    frg_graph *g = NULL;
+    CHECK_STATUS(frg_graph_read(&g, ctx, "/no/such/file", 0), FRG_NO_INPUT);
+    frg_context_destroy(ctx);
+}
+
 static void refusals(void)
 {
     frg_context *ctx = test_context();
@@ -487,5 +535,6 @@ static const test_case cases[] = {{"shapes", shapes},
                                   {"duplicates", duplicates},
                                   {"landmarks", landmarks},
                                   {"caller", caller},
+                                  {"files", files},
                                   {"refusals", refusals}};
 TEST_MAIN(cases)
