@@ -1,0 +1,553 @@
+/* gp_fit.c - the fit: ell + log prior as a function of free coordinates, starts, limits, and what is reported.
+ *
+ * Coordinates.  u_i = (raw_i - shift_i) / unit_i with v = T(raw); shift 0 and unit 1 but for means, which are
+ * shifted to their start and measured in standard deviations of y (slopes: of y over those of x), so that one step
+ * length suits all.  For positive parameters under the log transform standardising y is a shift of the raw values
+ * and changes nothing; so the likelihood stays that of y as given, and nothing has to be turned back.
+ *
+ *     f(u) = -(ell + log prior) / n,   df/du_i = -(d ell / d log v_i) T'(raw_i) / v_i unit_i / n
+ *     H    = D (AI + curvature of the prior) D / n,   D_ii = T'(raw_i) / v_i unit_i
+ *
+ * Jitter is sticky within one start, so that f is continuous; the best point is evaluated again without it.  An
+ * evaluation that fails (not positive definite; f32 not good enough) is a step that is not taken.  A start that
+ * fails is tried again up to five times: with ten times the noise where noise is free, elsewhere else.
+ *
+ * Letters: p free coordinates, u a point, theta all parameters.  Memory p^2 + O(p); time is the likelihood's.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gp/gp_fit.h"
+#include "gp/gp_optimise.h"
+
+enum { MAX_RESTARTS = 5, AI_MOST = 64, AI_FROM = 200, FIRST_TRACE = 64 };
+static const double RELATIVE = 2.2e-9; /* of L-BFGS-B's customary factr = 1e7 */
+
+/** A trace under way. */
+typedef struct {
+    frg_gp_trace *rows;
+    int64_t n, room;
+} record;
+
+/** The best point of a start, and all that must be remembered of it. */
+typedef struct {
+    double *theta;
+    double f, norm;
+    frg_gp_value value;
+    record trace;
+    frg_status status;
+    int start;
+} candidate;
+
+typedef struct {
+    frg_gp *gp;
+    frg_gp_fit_opts opts;
+    frg_gp_optimizer method;
+    double began;
+    int free;
+    int *index;           /* the parameter of each coordinate */
+    double *shift, *unit; /* of each coordinate */
+    double *lower, *upper, *u;
+    double *theta;       /* params.count: where the search is */
+    double *given;       /* where it began */
+    double *gradient;    /* of all parameters */
+    double *information; /* count x count; NULL for the others */
+    unsigned char *held;
+    frgi_gp_found found; /* of all starts together */
+    candidate now, best;
+    frg_status refused; /* the last failed evaluation */
+} fit;
+
+void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size)
+{
+    const frg_gp_fit_opts defaults = {.struct_size = struct_size,
+                                      .max_iter = 200,
+                                      .tol = 1e-5,
+                                      .learning_rate = 0.1,
+                                      .starts = 1,
+                                      .standardize = 1,
+                                      .standard_errors = 1};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+}
+
+static frg_status check_opts(frg_context *ctx, const frg_gp_fit_opts *o)
+{
+#define OPTION(condition, ...)                                                                     \
+    if (!(condition)) {                                                                            \
+        FAIL(ctx, E_OPTION, __VA_ARGS__);                                                          \
+    }
+    OPTION((unsigned)o->optimizer <= FRG_GP_ADAM, "optimizer %d is not known", (int)o->optimizer)
+    OPTION(o->max_iter >= 1, "max_iter must be at least 1, got %lld", (long long)o->max_iter)
+    OPTION(o->tol > 0 && o->tol < 1, "tol must lie in (0, 1), got %g", o->tol)
+    OPTION(o->learning_rate > 0 && isfinite(o->learning_rate),
+           "learning_rate must be positive, got %g", o->learning_rate)
+    OPTION(o->starts >= 1 && o->starts <= 100000, "starts must lie in 1 .. 100000, got %d",
+           o->starts)
+#undef OPTION
+    return FRG_OK;
+}
+
+/* ---- coordinates -------------------------------------------------------------------------------- */
+
+static double deviation(const double *v, ptrdiff_t n, ptrdiff_t stride)
+{
+    double mean = 0, square = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double change = v[i * stride] - mean;
+        mean += change / (double)(i + 1);
+        square += change * (v[i * stride] - mean);
+    }
+    const double sd = sqrt(square / (double)n);
+    return sd > 0 && isfinite(sd) ? sd : 1;
+}
+
+/** The natural unit of parameter i: 1, or for means that of y over that of their input. */
+static double unit_of(const frg_gp *gp, int i)
+{
+    const frgi_gp_params *ps = &gp->params;
+    if (ps->p[i].role != GP_ROLE_MEAN) {
+        return 1;
+    }
+    const int width = ps->mean_count / (int)gp->q, k = i - ps->mean_first;
+    const double sd = deviation(gp->y + k / width * gp->n, gp->n, 1);
+    const int input = k % width - 1;
+    return input < 0 ? sd : sd / deviation(gp->x + input, gp->n, gp->d);
+}
+
+/** A bound as a coordinate; what has no raw value is no bound. */
+static double bound_of(const fit *m, int c, double value, double side)
+{
+    const frgi_gp_param *p = &m->gp->params.p[m->index[c]];
+    if (!isfinite(value)) {
+        return side * (double)INFINITY;
+    }
+    const double raw = frgi_gp_transform_raw(p, value);
+    return isnan(raw) || isinf(raw) ? side * (double)INFINITY : (raw - m->shift[c]) / m->unit[c];
+}
+
+static void set_coordinates(fit *m)
+{
+    frg_gp *gp = m->gp;
+    m->free = 0;
+    for (int i = 0; i < gp->params.count; i++) {
+        const frgi_gp_param *p = &gp->params.p[i];
+        if (p->fixed || m->held[i]) {
+            continue;
+        }
+        const int c = m->free++;
+        m->index[c] = i;
+        m->unit[c] = m->opts.standardize ? unit_of(gp, i) : 1;
+        m->shift[c] = m->opts.standardize && p->role == GP_ROLE_MEAN ? gp->theta[i] : 0;
+        m->lower[c] = bound_of(m, c, p->lower, -1);
+        m->upper[c] = bound_of(m, c, p->upper, 1);
+    }
+}
+
+/** u <- the coordinates of theta; a value at the end of its transform, whose raw value is infinite, starts beside
+ *  it. */
+static void to_coordinates(fit *m, const double *theta)
+{
+    for (int c = 0; c < m->free; c++) {
+        const double raw = frgi_gp_transform_raw(&m->gp->params.p[m->index[c]], theta[m->index[c]]);
+        const double inside = isfinite(raw) ? raw : raw > 0 ? 5 : -5;
+        m->u[c] = (inside - m->shift[c]) / m->unit[c];
+    }
+}
+
+static void from_coordinates(const fit *m, const double *u, double *theta)
+{
+    for (int c = 0; c < m->free; c++) {
+        const frgi_gp_param *p = &m->gp->params.p[m->index[c]];
+        const double v = frgi_gp_transform_value(p, m->shift[c] + m->unit[c] * u[c]);
+        theta[m->index[c]] = v < p->lower ? p->lower : v > p->upper ? p->upper : v;
+    }
+}
+
+/** D_cc: what a change of the coordinate does to log v (to v for means). */
+static double scale_of(const fit *m, int c)
+{
+    const frgi_gp_param *p = &m->gp->params.p[m->index[c]];
+    const double v = m->gp->theta[m->index[c]], raw = frgi_gp_transform_raw(p, v);
+    const double slope = isfinite(raw) ? frgi_gp_transform_slope(p, raw) : 0;
+    return (p->per_value ? slope : slope / v) * m->unit[c];
+}
+
+/* ---- the objective ------------------------------------------------------------------------------ */
+
+static frg_status objective_value(void *user, const double *u, double *f)
+{
+    fit *m = user;
+    from_coordinates(m, u, m->theta);
+    TRY(frgi_gp_set_theta(m->gp, m->theta));
+    const frg_status status = frgi_gp_value(m->gp);
+    if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) {
+        m->refused = status;
+        return FRG_NOT_POSDEF;
+    }
+    const frg_gp_value *v = &m->gp->value;
+    *f = -(v->log_likelihood + v->log_prior) / (double)m->gp->n;
+    return status;
+}
+
+static frg_status objective_gradient(void *user, double *g)
+{
+    fit *m = user;
+    const frg_status status = frgi_gp_gradient(m->gp, m->gradient, NULL, NULL);
+    if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) {
+        m->refused = status;
+        return FRG_NOT_POSDEF;
+    }
+    for (int c = 0; c < m->free && status == FRG_OK; c++) {
+        g[c] = -m->gradient[m->index[c]] * scale_of(m, c) / (double)m->gp->n;
+    }
+    return status;
+}
+
+static frg_status objective_information(void *user, double *h)
+{
+    fit *m = user;
+    const frg_gp *gp = m->gp;
+    const size_t p = (size_t)gp->params.count;
+    const frg_status status = frgi_gp_information(m->gp, m->information);
+    if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) {
+        m->refused = status;
+        return FRG_NOT_POSDEF;
+    }
+    if (status != FRG_OK) {
+        return status;
+    }
+    memset(m->gradient, 0, p * sizeof *m->gradient);
+    frgi_gp_params_prior(&gp->params, gp->theta, NULL, m->gradient);
+    for (int a = 0; a < m->free; a++) {
+        const size_t row = (size_t)m->index[a];
+        for (int b = 0; b < m->free; b++) {
+            const double curvature = a == b ? m->gradient[row] : 0;
+            h[a * m->free + b] = (m->information[row * p + (size_t)m->index[b]] + curvature) *
+                                 scale_of(m, a) * scale_of(m, b) / (double)gp->n;
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status note(fit *m, double f, double norm)
+{
+    record *t = &m->now.trace;
+    if (t->n == t->room) {
+        const int64_t room = t->room > 0 ? 2 * t->room : FIRST_TRACE;
+        TRY(GROW(m->gp->ctx, &t->rows, room, "the trace of the fit"));
+        t->room = room;
+    }
+    t->rows[t->n++] = (frg_gp_trace){.log_likelihood = m->gp->value.log_likelihood,
+                                     .gradient_norm = norm,
+                                     .seconds = frgi_seconds() - m->began,
+                                     .values = m->found.values,
+                                     .gradients = m->found.gradients};
+    memcpy(m->now.theta, m->gp->theta, (size_t)m->gp->params.count * sizeof *m->now.theta);
+    m->now.value = m->gp->value;
+    m->now.f = f;
+    m->now.norm = norm;
+    return FRG_OK;
+}
+
+static const char *method_name(frg_gp_optimizer method)
+{
+    static const char *const names[] = {"auto", "ai", "lbfgsb", "adam"};
+    return names[method];
+}
+
+static frg_status objective_accepted(void *user, const double *u, double f, double norm)
+{
+    fit *m = user;
+    (void)u;
+    TRY(note(m, f, norm));
+    return frgi_heartbeat(m->gp->ctx, &(frg_progress){.solver = "gp",
+                                                      .phase = method_name(m->method),
+                                                      .done = m->found.iterations,
+                                                      .total = m->opts.max_iter,
+                                                      .residual = norm,
+                                                      .target = m->opts.tol,
+                                                      .seconds = frgi_seconds() - m->began});
+}
+
+/* ---- starts ------------------------------------------------------------------------------------- */
+
+static frg_status search_from(fit *m)
+{
+    typedef frg_status optimiser(frg_context *, const frgi_gp_objective *, const frgi_gp_search *,
+                                 double *, frgi_gp_found *);
+    static optimiser *const methods[] = {
+        [FRG_GP_AI] = frgi_gp_ai, [FRG_GP_LBFGSB] = frgi_gp_lbfgsb, [FRG_GP_ADAM] = frgi_gp_adam};
+    const frgi_gp_objective objective = {.n = m->free,
+                                         .lower = m->lower,
+                                         .upper = m->upper,
+                                         .value = objective_value,
+                                         .gradient = objective_gradient,
+                                         .information = objective_information,
+                                         .accepted = objective_accepted,
+                                         .user = m};
+    const frgi_gp_search search = {.max_iter = m->found.iterations + m->opts.max_iter,
+                                   .tol = m->opts.tol,
+                                   .relative = RELATIVE,
+                                   .rate = m->opts.learning_rate};
+    const bool told = m->gp->jitter_told; /* one warning for all starts */
+    frgi_gp_set_sticky(m->gp, true);
+    m->gp->jitter_told = told;
+    m->now.trace.n = 0;
+    m->now.f = (double)INFINITY;
+    const frg_status status = methods[m->method](m->gp->ctx, &objective, &search, m->u, &m->found);
+    if (status >= 0 && m->method == FRG_GP_ADAM) { /* the last point, not the best one */
+        from_coordinates(m, m->u, m->now.theta);
+        m->now.f = m->found.f;
+    }
+    return status;
+}
+
+/** Another start after one that could not be evaluated: more noise, or another place. */
+static void move_start(const fit *m, int start, int attempt, double *theta)
+{
+    const frgi_gp_params *ps = &m->gp->params;
+    bool moved = false;
+    for (int i = ps->noise_first; i < ps->noise_first + ps->noise_count; i++) {
+        const frgi_gp_param *p = &ps->p[i];
+        if (!p->fixed && theta[i] < p->upper) {
+            theta[i] = fmin(10 * theta[i], p->upper);
+            moved = true;
+        }
+    }
+    if (!moved) {
+        frgi_gp_random_start(m->gp, m->held,
+                             (int64_t)m->opts.starts + start * MAX_RESTARTS + attempt, theta);
+    }
+}
+
+static frg_status run_start(fit *m, int start)
+{
+    double *theta = m->now.theta;
+    frg_status status = FRG_NOT_POSDEF;
+    memcpy(theta, m->given, (size_t)m->gp->params.count * sizeof *theta);
+    if (start > 0) {
+        frgi_gp_random_start(m->gp, m->held, start, theta);
+    }
+    for (int attempt = 0; status == FRG_NOT_POSDEF && attempt <= MAX_RESTARTS; attempt++) {
+        if (attempt > 0) {
+            move_start(m, start, attempt, theta);
+        }
+        to_coordinates(m, theta);
+        status = search_from(m);
+    }
+    m->now.status = status;
+    m->now.start = start;
+    return status;
+}
+
+static void keep_better(fit *m)
+{
+    if (m->now.status >= 0 && m->now.f < m->best.f) {
+        const candidate other = m->best;
+        m->best = m->now;
+        m->now = other;
+    }
+}
+
+static bool was_stopped(frg_status status)
+{
+    return status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
+}
+
+static frg_status run_starts(fit *m)
+{
+    for (int start = 0; start < m->opts.starts; start++) {
+        const frg_status status = run_start(m, start);
+        if (status < 0 && status != FRG_NOT_POSDEF) {
+            return status;
+        }
+        keep_better(m);
+        if (was_stopped(status)) {
+            m->best.status = status;
+            return FRG_OK;
+        }
+    }
+    return isfinite(m->best.f) ? FRG_OK : m->refused;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------ */
+
+static void mark_active(fit *m)
+{
+    frgi_gp_params *ps = &m->gp->params;
+    for (int i = 0; i < ps->count; i++) {
+        ps->p[i].active = 0;
+        ps->p[i].std_error = (double)NAN;
+    }
+    for (int c = 0; c < m->free; c++) {
+        frgi_gp_param *p = &ps->p[m->index[c]];
+        const double v = m->gp->theta[m->index[c]], slack = 1e-9 * fabs(v);
+        p->active = v <= p->lower + slack ? -1 : v >= p->upper - slack ? 1 : 0;
+        if (p->active != 0) {
+            char entry[16] = "";
+            if (p->entry >= 0) {
+                snprintf(entry, sizeof entry, "[%d]", p->entry + 1);
+            }
+            frgi_warn(m->gp->ctx, W_BOUNDS, "%s%s ended at its %s bound, %g", p->name, entry,
+                      p->active < 0 ? "lower" : "upper", v);
+        }
+    }
+}
+
+/** The projected gradient per point at the process's parameters. */
+static frg_status final_norm(fit *m, double *norm)
+{
+    const frgi_gp_objective box = {.n = m->free, .lower = m->lower, .upper = m->upper};
+    double *g = m->now.theta; /* no longer needed */
+    to_coordinates(m, m->gp->theta);
+    const frg_status status = objective_gradient(m, g);
+    *norm = status == FRG_OK ? frgi_gp_projected_norm(&box, m->u, g) : (double)NAN;
+    return status == FRG_NOT_POSDEF ? FRG_OK : status;
+}
+
+/** The process at its best point, evaluated once more without the jitter of the search. */
+static frg_status settle(fit *m)
+{
+    frg_gp *gp = m->gp;
+    candidate *best = &m->best;
+    frgi_gp_set_sticky(gp,
+                       false); /* a warning about the result stands beside that about the search */
+    TRY(frgi_gp_set_theta(gp, best->theta));
+    if (gp->jitter > 0) {
+        frgi_gp_forget(gp);
+    }
+    mark_active(m);
+    if (was_stopped(best->status)) {
+        return FRG_OK;
+    }
+    frg_status status = frgi_gp_value(gp);
+    TRY(status);
+    if (status == FRG_OK) {
+        best->value = gp->value;
+    }
+    if (status == FRG_OK && m->method == FRG_GP_ADAM) {
+        status = final_norm(m, &best->norm);
+        TRY(status);
+    }
+    if (status == FRG_OK && m->opts.standard_errors && m->free > 0) {
+        status = frgi_gp_standard_errors(gp);
+        TRY(status);
+    }
+    best->status = was_stopped(status) ? status : best->status;
+    return FRG_OK;
+}
+
+static void report(fit *m, frg_gp_fit_result *out)
+{
+    frg_gp *gp = m->gp;
+    DROP(gp->ctx, &gp->trace);
+    gp->trace = m->best.trace.rows;
+    gp->n_trace = m->best.trace.n;
+    m->best.trace.rows = NULL;
+    *out = (frg_gp_fit_result){.status = m->best.status,
+                               .log_likelihood = m->best.value.log_likelihood,
+                               .gradient_norm = m->best.norm,
+                               .iterations = m->found.iterations,
+                               .values = m->found.values,
+                               .gradients = m->found.gradients,
+                               .failures = m->found.failures,
+                               .best_start = m->best.start,
+                               .optimizer = method_name(m->method),
+                               .n_trace = gp->n_trace,
+                               .trace = gp->trace,
+                               .value = m->best.value,
+                               .total_seconds = frgi_seconds() - m->began};
+}
+
+static void lay_out(frgi_arena *a, fit *m)
+{
+    const size_t p = (size_t)m->gp->params.count;
+    double **const vectors[] = {&m->shift, &m->unit,  &m->lower,    &m->upper,     &m->u,
+                                &m->theta, &m->given, &m->gradient, &m->now.theta, &m->best.theta};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        *vectors[i] = TAKE(a, double, p);
+    }
+    m->information = m->method == FRG_GP_AI ? TAKE(a, double, p *p) : NULL;
+    m->index = TAKE(a, int, p);
+    m->held = TAKE(a, unsigned char, p);
+}
+
+static frg_gp_optimizer choose(const frg_gp *gp, frg_gp_optimizer asked)
+{
+    int free = 0;
+    for (int i = 0; i < gp->params.count; i++) {
+        free += !gp->params.p[i].fixed;
+    }
+    if (asked != FRG_GP_OPT_AUTO) {
+        return asked;
+    }
+    return free <= AI_MOST && gp->n >= AI_FROM ? FRG_GP_AI : FRG_GP_LBFGSB;
+}
+
+static void put_back(frg_gp *gp, const double *theta)
+{
+    for (int i = 0; i < gp->params.count; i++) {
+        gp->theta[i] = gp->params.p[i].value = theta[i];
+    }
+    frgi_gp_forget(gp);
+}
+
+static frg_status run(fit *m)
+{
+    frg_gp *gp = m->gp;
+    const size_t bytes = (size_t)gp->params.count * sizeof *m->given;
+    frgi_gp_find_constant(gp, m->held);
+    TRY(frgi_gp_check_start(gp, m->held));
+    memcpy(m->given, gp->theta, bytes);
+    memcpy(m->theta, gp->theta, bytes);
+    memcpy(m->best.theta, gp->theta, bytes);
+    m->best.f = (double)INFINITY;
+    m->best.value.log_likelihood = (double)NAN;
+    set_coordinates(m);
+    if (m->free > 0) {
+        TRY(run_starts(m));
+    }
+    return settle(m);
+}
+
+frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *out)
+{
+    if (!gp || !out) {
+        return FRG_BAD_ARG;
+    }
+    frg_context *ctx = gp->ctx;
+    fit m = {.gp = gp, .began = frgi_seconds()};
+    frg_gp_fit_defaults(&m.opts, sizeof m.opts);
+    if (o) {
+        frgi_take_opts(&m.opts, sizeof m.opts, o);
+    }
+    TRY(check_opts(ctx, &m.opts));
+    frgi_run_begins(ctx);
+    m.method = choose(gp, m.opts.optimizer);
+    frgi_arena a = {0};
+    double *before; /* the parameters to go back to */
+    const size_t count = (size_t)gp->params.count;
+    lay_out(&a, &m);
+    TRY(NEW(ctx, &before, count, "the parameters before the fit"));
+    memcpy(before, gp->theta, count * sizeof *before);
+    frg_status status;
+    TRY_TO(failed, frgi_arena_open(&a, ctx, "work memory of the fit"));
+    lay_out(&a, &m);
+    status = run(&m);
+    if (status < 0) {
+        goto failed;
+    }
+    report(&m, out);
+    status = m.best.status;
+failed:
+    frgi_gp_set_sticky(gp, false);
+    if (status < 0) {
+        put_back(gp, before);
+    }
+    DROP(ctx, &m.now.trace.rows);
+    DROP(ctx, &m.best.trace.rows);
+    frgi_arena_close(&a, ctx);
+    DROP(ctx, &before);
+    return status;
+}
