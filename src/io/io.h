@@ -64,6 +64,7 @@ typedef struct {
     void *values;        /* double, int64_t or int32_t by the kind */
     char *label_text;    /* the labels' bytes, each ended by NUL */
     const char **labels; /* pointers into label_text */
+    bool lent;           /* values belong to a batch that the table keeps */
 } frgi_column_memory;
 
 struct frg_table {
@@ -71,6 +72,8 @@ struct frg_table {
     int64_t n, n_columns, room;
     frg_column *columns;
     frgi_column_memory *memory;
+    struct ArrowArray *batches; /* kept for the columns they lend */
+    int64_t n_batches;
 };
 
 /** Appends a column that takes over `memory` (on failure it stays the caller's). */
@@ -83,6 +86,8 @@ FRG_MUST_USE frg_status frgi_columns_exist(frg_context *ctx, const frg_table_opt
 /** Drops the columns that are not asked for; fails as frgi_columns_exist. */
 FRG_MUST_USE frg_status frgi_table_select(frg_table *t, const frg_table_opts *o,
                                           const char *source);
+/** Gives the batches of an Arrow stream back. */
+void frgi_batches_release(frg_table *t);
 bool frgi_column_is_wanted(const frg_table_opts *o, const char *name);
 /** Is it UTF-8 (RFC 3629: no surrogates, no overlong forms) without NUL? */
 bool frgi_is_utf8(const char *s, int64_t n);

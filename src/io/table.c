@@ -21,7 +21,9 @@ frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n)
 void frgi_column_memory_free(frg_context *ctx, frgi_column_memory *m)
 {
     DROP(ctx, &m->name);
-    DROP(ctx, &m->values);
+    if (!m->lent) {
+        DROP(ctx, &m->values);
+    }
     DROP(ctx, &m->label_text);
     DROP(ctx, &m->labels);
 }
@@ -34,6 +36,7 @@ void frg_table_destroy(frg_table *t)
     for (int64_t i = 0; i < t->n_columns; i++) {
         frgi_column_memory_free(t->ctx, &t->memory[i]);
     }
+    frgi_batches_release(t);
     DROP(t->ctx, &t->columns);
     DROP(t->ctx, &t->memory);
     DROP(t->ctx, &t);

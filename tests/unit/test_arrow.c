@@ -1,0 +1,333 @@
+/* test_arrow.c - tables from the Arrow C stream interface, against streams made by hand. */
+#include "fault.h"
+#include "fourge/arrow.h"
+#include "unit/io_help.h"
+
+enum { COLUMNS_MAX = 4, BATCHES_MAX = 3 };
+
+/** A producer: a schema, batches, and what was released. */
+typedef struct {
+    int64_t n_columns, n_batches, given;
+    const char *names[COLUMNS_MAX], *formats[COLUMNS_MAX],
+        *words[COLUMNS_MAX]; /* words: a dictionary's format */
+    struct ArrowArray columns[BATCHES_MAX][COLUMNS_MAX];
+    int64_t rows[BATCHES_MAX], offset[BATCHES_MAX];
+    int released, fails_at; /* batch that the producer cannot give, -1: none */
+    struct ArrowSchema schemas[COLUMNS_MAX], dictionaries[COLUMNS_MAX],
+        *schema_children[COLUMNS_MAX];
+    struct ArrowArray *children[BATCHES_MAX][COLUMNS_MAX];
+} producer;
+
+static void release_schema(struct ArrowSchema *s)
+{
+    s->release = NULL;
+}
+
+static void release_batch(struct ArrowArray *a)
+{
+    ((producer *)a->private_data)->released++;
+    a->release = NULL;
+}
+
+static void release_stream(struct ArrowArrayStream *s)
+{
+    s->release = NULL;
+}
+
+static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
+{
+    producer *const p = stream->private_data;
+    for (int64_t k = 0; k < p->n_columns; k++) {
+        p->dictionaries[k] = (struct ArrowSchema){.format = p->words[k]};
+        p->schemas[k] =
+            (struct ArrowSchema){.format = p->formats[k],
+                                 .name = p->names[k],
+                                 .dictionary = p->words[k] ? &p->dictionaries[k] : NULL};
+        p->schema_children[k] = &p->schemas[k];
+    }
+    *out = (struct ArrowSchema){.format = "+s",
+                                .n_children = p->n_columns,
+                                .children = p->schema_children,
+                                .release = release_schema};
+    return 0;
+}
+
+static int get_next(struct ArrowArrayStream *stream, struct ArrowArray *out)
+{
+    producer *const p = stream->private_data;
+    if (p->given == p->fails_at)
+        return 5;
+    *out = (struct ArrowArray){.release = NULL};
+    if (p->given == p->n_batches)
+        return 0;
+    const int64_t b = p->given++;
+    for (int64_t k = 0; k < p->n_columns; k++)
+        p->children[b][k] = &p->columns[b][k];
+    *out = (struct ArrowArray){.length = p->rows[b],
+                               .offset = p->offset[b],
+                               .n_children = p->n_columns,
+                               .children = p->children[b],
+                               .release = release_batch,
+                               .private_data = p};
+    return 0;
+}
+
+static const char *last_error(struct ArrowArrayStream *stream)
+{
+    (void)stream;
+    return "the disk is on fire";
+}
+
+static struct ArrowArrayStream stream_of(producer *p)
+{
+    p->given = 0;
+    return (struct ArrowArrayStream){.get_schema = get_schema,
+                                     .get_next = get_next,
+                                     .get_last_error = last_error,
+                                     .release = release_stream,
+                                     .private_data = p};
+}
+
+#define BUFFERS(...)                                                                               \
+    (const void *[])                                                                               \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+/** Two batches, the second sliced by one row: a number with a null, small integers, text, a dictionary. */
+static producer two_batches(void)
+{
+    static const double x0[] = {1.5, 2.5}, x1[] = {99, 3.5, 4.5};
+    static const int16_t k0[] = {-7, 8}, k1[] = {99, 9, 10};
+    static const int32_t ends0[] = {0, 2, 2}, ends1[] = {0, 1, 3, 5};
+    static const uint8_t codes0[] = {1, 0}, codes1[] = {0, 1, 0};
+    static const int32_t word_ends0[] = {0, 4, 9}, word_ends1[] = {0, 5, 10};
+    static const unsigned char second_missing[] = {1}, third_missing[] = {3};
+    static struct ArrowArray words0, words1;
+    words0 = (struct ArrowArray){.length = 2, .n_buffers = 3};
+    words1 = words0;
+    static const void *w0[3] = {NULL, word_ends0, "eastnorth"},
+                      *w1[3] = {NULL, word_ends1, "northsouth"};
+    words0.buffers = w0;
+    words1.buffers = w1;
+    static const void *bx0[] = {second_missing, x0}, *bx1[] = {NULL, x1}, *bk0[] = {NULL, k0},
+                      *bk1[] = {third_missing, k1}, *bs0[] = {NULL, ends0, "ab"},
+                      *bs1[] = {NULL, ends1, "?abcd"}, *bd0[] = {NULL, codes0},
+                      *bd1[] = {NULL, codes1};
+    return (producer){
+        .n_columns = 4,
+        .n_batches = 2,
+        .fails_at = -1,
+        .names = {"x", "k", "s", "d"},
+        .formats = {"g", "s", "u", "C"},
+        .words = {NULL, NULL, NULL, "u"},
+        .rows = {2, 2},
+        .offset = {0, 1},
+        .columns = {{{.null_count = 1, .n_buffers = 2, .buffers = bx0},
+                     {.n_buffers = 2, .buffers = bk0},
+                     {.n_buffers = 3, .buffers = bs0},
+                     {.n_buffers = 2, .buffers = bd0, .dictionary = &words0}},
+                    {{.n_buffers = 2, .buffers = bx1},
+                     {.null_count = -1, .n_buffers = 2, .buffers = bk1},
+                     {.n_buffers = 3, .buffers = bs1},
+                     {.n_buffers = 2, .buffers = bd1, .dictionary = &words1}}},
+    };
+}
+
+static void batches(void)
+{
+    frg_context *ctx = test_context();
+    producer p = two_batches();
+    struct ArrowArrayStream stream = stream_of(&p);
+    frg_table *t;
+    char got[300];
+    CHECK_OK(ctx, frg_table_read_arrow(&t, ctx, &stream, NULL));
+    CHECK_TEXT(table_text(t, got, sizeof got),
+               "x:n 1.5 ? 3.5 4.5|k:i -7 8 9 ?|s:c 0=ab 1= 0=ab 2=cd"
+               "|d:c 0=north 1=east 2=south 0=north");
+    CHECK_INT(p.released, 2); /* nothing was borrowed */
+    frg_table_destroy(t);
+    CHECK_INT(frg_bytes_held(ctx), 0);
+    frg_context_destroy(ctx);
+}
+
+static void borrowed(void)
+{
+    frg_context *ctx = test_context();
+    static const double x[] = {9, 1, NAN, 3};
+    static const int64_t k[] = {9, 4, FRG_MISSING_INTEGER, 6};
+    producer p = {
+        .n_columns = 2,
+        .n_batches = 1,
+        .fails_at = -1,
+        .names = {"x", "k"},
+        .formats = {"g", "tsu:Europe/Vienna"},
+        .rows = {3},
+        .columns = {{{.offset = 1, .n_buffers = 2, .buffers = BUFFERS(NULL, x)},
+                     {.offset = 1, .n_buffers = 2, .buffers = BUFFERS(NULL, k)}}},
+    };
+    struct ArrowArrayStream stream = stream_of(&p);
+    frg_table *t;
+    CHECK_OK(ctx, frg_table_read_arrow(&t, ctx, &stream, NULL));
+    CHECK(frg_table_find(t, "x")->numbers == x + 1);
+    CHECK(frg_table_find(t, "k")->integers == k + 1);
+    CHECK_INT(frg_table_find(t, "x")->n_missing, 1);
+    CHECK_INT(frg_table_find(t, "k")->n_missing, 1);
+    CHECK_INT(p.released, 0); /* the table keeps the batch */
+    frg_table_destroy(t);
+    CHECK_INT(p.released, 1);
+    frg_context_destroy(ctx);
+}
+
+/** Every other element type, one value each with its neighbours. */
+static void element_types(void)
+{
+    static const uint16_t halves[] = {0x3c00, 0xc100, 0x0001, 0x7c00, 0x7e00};
+    static const float floats[] = {1, -2.5F, 0x1p-24F, INFINITY, NAN};
+    static const unsigned char bits[] = {0x15}, valid[] = {0x0f};
+    static const uint32_t unsigned32[] = {0, 1, 4000000000U, 7, 8};
+    static const char views[5][16] = {{3, 0, 0, 0, 'o', 'n', 'e'},
+                                      {0},
+                                      {14, 0, 0, 0, 'a', 'b', 'c', 'd', 0, 0, 0, 0, 2, 0, 0, 0},
+                                      {3, 0, 0, 0, 'o', 'n', 'e'},
+                                      {0}};
+    producer p = {
+        .n_columns = 4,
+        .n_batches = 1,
+        .fails_at = -1,
+        .names = {"h", "b", "u", "v"},
+        .formats = {"e", "b", "I", "vu"},
+        .rows = {5},
+        .columns = {{{.n_buffers = 2, .buffers = BUFFERS(NULL, halves)},
+                     {.null_count = 1, .n_buffers = 2, .buffers = BUFFERS(valid, bits)},
+                     {.n_buffers = 2, .buffers = BUFFERS(NULL, unsigned32)},
+                     {.n_buffers = 3, .buffers = BUFFERS(NULL, views, "..abcdefghijklmn")}}},
+    };
+    frg_context *ctx = test_context();
+    struct ArrowArrayStream stream = stream_of(&p);
+    frg_table *t;
+    char got[300];
+    CHECK_OK(ctx, frg_table_read_arrow(&t, ctx, &stream, NULL));
+    for (int i = 0; i < 4; i++)
+        CHECK_NEAR(frg_table_find(t, "h")->numbers[i], (double)floats[i], 0);
+    CHECK(isnan(frg_table_find(t, "h")->numbers[4]));
+    const char *const rest = strstr(table_text(t, got, sizeof got), "|b");
+    CHECK_TEXT(rest ? rest : got,
+               "|b:b 1 0 1 0 ?|u:i 0 1 4000000000 7 8|v:c 0=one 1= 2=abcdefghijklmn 0=one 1=");
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+static void selected(void)
+{
+    frg_context *ctx = test_context();
+    producer p = two_batches();
+    p.formats[1] = "+l"; /* a list is no trouble where it is not asked for */
+    frg_table_opts o;
+    frg_table_defaults(&o, sizeof o);
+    o.columns = (const char *const[]){"d", "x"};
+    o.n_columns = 2;
+    struct ArrowArrayStream stream = stream_of(&p);
+    frg_table *t;
+    CHECK_OK(ctx, frg_table_read_arrow(&t, ctx, &stream, &o));
+    CHECK_INT(frg_table_columns(t), 2);
+    frg_table_destroy(t);
+    stream = stream_of(&p);
+    CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_UNSUPPORTED);
+    CHECK(strstr(frg_message(ctx), "'k'") && strstr(frg_message(ctx), "+l"));
+    o.columns = (const char *const[]){"dd", "x"};
+    stream = stream_of(&p);
+    CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, &o), FRG_BAD_DATA);
+    CHECK(strstr(frg_message(ctx), "did you mean 'd'"));
+    CHECK(t == NULL);
+    CHECK_INT(frg_bytes_held(ctx), 0);
+    frg_context_destroy(ctx);
+}
+
+static void refused(void)
+{
+    frg_context *ctx = test_context();
+    frg_table *t;
+    producer p = two_batches();
+    p.fails_at = 1;
+    struct ArrowArrayStream stream = stream_of(&p);
+    CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_BAD_DATA);
+    CHECK(strstr(frg_message(ctx), "the disk is on fire"));
+    CHECK_INT(p.released, 1);
+
+    static const uint8_t wild[] = {0, 2};
+    p = two_batches();
+    p.columns[0][3].buffers = BUFFERS(NULL, wild);
+    stream = stream_of(&p);
+    CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_BAD_DATA);
+    CHECK(strstr(frg_message(ctx), "'d', row 2"));
+
+    static const uint64_t large[] = {1, UINT64_C(1) << 63};
+    p = two_batches();
+    p.n_columns = 2;
+    p.n_batches = 1;
+    p.formats[1] = "L";
+    p.columns[0][1].buffers = BUFFERS(NULL, large);
+    stream = stream_of(&p);
+    CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_BAD_DATA);
+    CHECK(strstr(frg_message(ctx), "'k', row 2: 9223372036854775808"));
+
+    p = two_batches();
+    p.columns[0][2].buffers = BUFFERS(NULL, p.columns[0][2].buffers[1], "a\xff");
+    stream = stream_of(&p);
+    CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_BAD_DATA);
+    CHECK(strstr(frg_message(ctx), "'s', row 1") && strstr(frg_message(ctx), "UTF-8"));
+
+    p = two_batches();
+    p.names[1] = "x";
+    stream = stream_of(&p);
+    CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_BAD_DATA);
+    stream.release = NULL;
+    CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_BAD_ARG);
+    CHECK_INT(frg_bytes_held(ctx), 0);
+    frg_context_destroy(ctx);
+}
+
+static void no_rows(void)
+{
+    frg_context *ctx = test_context();
+    producer p = two_batches();
+    p.n_batches = 0;
+    struct ArrowArrayStream stream = stream_of(&p);
+    frg_table *t;
+    CHECK_OK(ctx, frg_table_read_arrow(&t, ctx, &stream, NULL));
+    CHECK_INT(frg_table_rows(t), 0);
+    CHECK_INT(frg_table_columns(t), 4);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+static frg_status read_body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    producer *const p = user;
+    struct ArrowArrayStream stream = stream_of(p);
+    frg_table *t;
+    const frg_status status = frg_table_read_arrow(&t, ctx, &stream, NULL);
+    if (status == FRG_OK) {
+        *hash = table_hash(t);
+        frg_table_destroy(t);
+    }
+    return status;
+}
+
+static void every_allocation_fails(void)
+{
+    producer p = two_batches();
+    CHECK(fault_sweep("arrow", read_body, &p, 1) > 15);
+}
+
+static const test_case cases[] = {
+    {"batches", batches},
+    {"borrowed", borrowed},
+    {"element types", element_types},
+    {"selected", selected},
+    {"refused", refused},
+    {"no rows", no_rows},
+    {"every allocation fails", every_allocation_fails},
+};
+TEST_MAIN(cases)
