@@ -111,6 +111,7 @@ void frg_context_destroy(frg_context *ctx)
     }
     frg_warnings_clear(ctx);
     DROP(ctx, &ctx->warnings);
+    frgi_drop_kept(ctx);
     const frg_allocator allocator = ctx->allocator;
     allocator.free(ctx, sizeof *ctx, allocator.user);
 }

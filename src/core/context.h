@@ -6,7 +6,7 @@
 
 #include "core/core.h"
 
-enum { MESSAGE_ROOM = 1024, WHERE_ROOM = 256 };
+enum { MESSAGE_ROOM = 1024, WHERE_ROOM = 256, KEPT_BLOCKS = 32 };
 
 typedef struct {
     frgi_error id;
@@ -26,7 +26,10 @@ struct frg_context {
     frg_files files;
     frgi_isa isa;
 
-    size_t held, peak; /* bytes from the allocator, its own headers included */
+    size_t held, peak;       /* bytes in use, the blocks' headers included */
+    void *kept[KEPT_BLOCKS]; /* freed blocks that wait to be used again, see memory.c */
+    int n_kept;
+    size_t kept_bytes;
     double run_began;
     atomic_int interrupted;
 
@@ -37,5 +40,10 @@ struct frg_context {
     frgi_warning *warnings;
     int n_warnings, room_warnings;
 };
+
+#pragma GCC visibility push(hidden)
+/** Gives the kept blocks back. */
+void frgi_drop_kept(frg_context *ctx);
+#pragma GCC visibility pop
 
 #endif

@@ -3,6 +3,11 @@
  *     | 64 bytes: struct block | the caller's bytes ... |
  *
  * The header in front keeps the size, so that free and resize need no size and the count cannot drift.
+ *
+ * Large blocks of the system's allocator are not given back at once: fresh pages cost as much as a pass or two
+ * over them (the kernel clears them), and a plan that is made anew needs the same sizes again.  A context
+ * keeps what it has freed, at most as much as it had in use at one time and never beyond its memory limit, and
+ * marks it so that the kernel may take the pages whenever it is short of some.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +20,7 @@ enum { ALIGN = 64, HUGE_PAGE = 2 << 20 };
 
 typedef struct {
     size_t bytes; /* the caller's */
+    size_t room;  /* of the block, this header included */
 } block;
 
 /** Blocks of a huge page and more are aligned to it and advised: the first touch of a fresh 24 MB buffer
@@ -66,13 +72,94 @@ size_t frgi_add(size_t a, size_t b)
     return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
 }
 
+/* ---- kept blocks -------------------------------------------------------------------------------- */
+
+static void drop_kept(frg_context *ctx, int i)
+{
+    block *b = ctx->kept[i];
+    ctx->kept_bytes -= b->room;
+    ctx->kept[i] = ctx->kept[--ctx->n_kept];
+    ctx->allocator.free(b, b->room, ctx->allocator.user);
+}
+
+void frgi_drop_kept(frg_context *ctx)
+{
+    while (ctx->n_kept > 0) {
+        drop_kept(ctx, ctx->n_kept - 1);
+    }
+}
+
+/** The smallest kept block that fits without wasting more than a quarter, or NULL. */
+static block *take_kept(frg_context *ctx, size_t total)
+{
+    int best = -1;
+    for (int i = 0; i < ctx->n_kept; i++) {
+        const size_t room = ((const block *)ctx->kept[i])->room;
+        if (room >= total && room - total <= total / 4 &&
+            (best < 0 || room < ((const block *)ctx->kept[best])->room)) {
+            best = i;
+        }
+    }
+    if (best < 0) {
+        return NULL;
+    }
+    block *b = ctx->kept[best];
+    ctx->kept_bytes -= b->room;
+    ctx->kept[best] = ctx->kept[--ctx->n_kept];
+    return b;
+}
+
+/** Are `more` bytes besides the kept ones and the ones in use beyond the memory limit? */
+static bool over_limit(const frg_context *ctx, size_t more)
+{
+    return ctx->memory_limit > 0 &&
+           frgi_add(frgi_add(ctx->held, ctx->kept_bytes), more) > (size_t)ctx->memory_limit;
+}
+
+/** Keeps a block that the caller has freed; false where it has to go. */
+static bool keep(frg_context *ctx, block *b)
+{
+    if (ctx->allocator.alloc != system_alloc || b->room < HUGE_PAGE || ctx->n_kept == KEPT_BLOCKS ||
+        ctx->kept_bytes + b->room > ctx->peak || over_limit(ctx, b->room)) {
+        return false;
+    }
+    /* whole huge pages, less the one with the header: what lies behind the block is not ours */
+    madvise((char *)b + HUGE_PAGE, (b->room / HUGE_PAGE - 1) * HUGE_PAGE, MADV_FREE);
+    ctx->kept[ctx->n_kept++] = b;
+    ctx->kept_bytes += b->room;
+    return true;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------- */
+
+/** A block of `total` bytes, kept or fresh.  Where memory is short, kept ones make room for a fresh one. */
+static block *get_block(frg_context *ctx, size_t total)
+{
+    block *b = total >= HUGE_PAGE ? take_kept(ctx, total) : NULL;
+    if (b) {
+        return b;
+    }
+    while (ctx->n_kept > 0 && frgi_add(frgi_add(ctx->held, total), ctx->kept_bytes) > ctx->peak) {
+        drop_kept(ctx, 0);
+    }
+    b = ctx->allocator.alloc(total, ctx->allocator.user);
+    if (!b && ctx->n_kept > 0) {
+        frgi_drop_kept(ctx);
+        b = ctx->allocator.alloc(total, ctx->allocator.user);
+    }
+    if (b) {
+        b->room = total;
+    }
+    return b;
+}
+
 frg_status frgi_alloc(frg_context *ctx, void **out, size_t bytes, const char *what)
 {
     *out = NULL;
     const size_t total = frgi_add(bytes, ALIGN);
     const bool over =
         ctx->memory_limit > 0 && frgi_add(ctx->held, total) > (size_t)ctx->memory_limit;
-    block *b = over || total == SIZE_MAX ? NULL : ctx->allocator.alloc(total, ctx->allocator.user);
+    block *b = over || total == SIZE_MAX ? NULL : get_block(ctx, total);
     if (!b) {
         FAIL(ctx, E_MEMORY, "%zu bytes for %s could not be had%s; %zu bytes are held", bytes, what,
              over ? " under the memory limit" : "", ctx->held);
@@ -115,9 +202,10 @@ void frgi_free(frg_context *ctx, void **p)
         return;
     }
     block *b = block_of(*p);
-    const size_t total = b->bytes + ALIGN;
-    ctx->held -= total;
-    ctx->allocator.free(b, total, ctx->allocator.user);
+    ctx->held -= b->bytes + ALIGN;
+    if (!keep(ctx, b)) {
+        ctx->allocator.free(b, b->room, ctx->allocator.user);
+    }
     *p = NULL;
 }
 

@@ -167,6 +167,36 @@ static void memory(void)
     CHECK_INT(m.broken, 0);
 }
 
+/* Large blocks of the system's allocator come back; those of another one, and small ones, need not. */
+static void kept_blocks(void)
+{
+    frg_context_opts o;
+    frg_context_defaults(&o, sizeof o);
+    o.memory_limit = 40 << 20;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    const size_t before = frg_bytes_held(ctx);
+    char *x = NULL, *y = NULL;
+    CHECK_OK(ctx, NEW(ctx, &x, 10 << 20, "bytes"));
+    memset(x, 0x5A, 10 << 20);
+    char *const first = x;
+    DROP(ctx, &x);
+    CHECK_INT(frg_bytes_held(ctx), before);
+    CHECK_OK(ctx, NEW0(ctx, &x, 9 << 20, "bytes"));
+    CHECK(x == first && x[0] == 0 && x[(9 << 20) - 1] == 0);
+    CHECK_OK(ctx, NEW(ctx, &y, 10 << 20, "bytes"));
+    CHECK(y != first);
+    DROP(ctx, &x);
+    DROP(ctx, &y);
+    /* the limit counts what is kept: it makes room, down to the last block */
+    CHECK_OK(ctx, NEW(ctx, &x, 36 << 20, "bytes"));
+    memset(x, 1, 36 << 20);
+    CHECK_STATUS(NEW(ctx, &y, 36 << 20, "bytes"), FRG_NO_MEMORY);
+    DROP(ctx, &x);
+    CHECK_INT(frg_bytes_held(ctx), before);
+    frg_context_destroy(ctx);
+}
+
 static void arena(void)
 {
     fault_memory m;
@@ -330,9 +360,9 @@ static void warnings(void)
 }
 
 static const test_case cases[] = {
-    {"statuses", statuses}, {"catalogue", catalogue}, {"philox", philox},
-    {"contexts", contexts}, {"memory", memory},       {"arena", arena},
-    {"text", text},         {"views", views},         {"heartbeats", heartbeats},
-    {"warnings", warnings},
+    {"statuses", statuses},     {"catalogue", catalogue}, {"philox", philox},
+    {"contexts", contexts},     {"memory", memory},       {"kept blocks", kept_blocks},
+    {"arena", arena},           {"text", text},           {"views", views},
+    {"heartbeats", heartbeats}, {"warnings", warnings},
 };
 TEST_MAIN(cases)
