@@ -46,3 +46,9 @@ INLINE bool FN(any_larger)(vec a, vec b)
     }
     return any != 0;
 }
+
+/** Does a vector of coefficients outgrow the nearer caches? */
+INLINE bool FN(is_far)(const fe_rows *g)
+{
+    return g->n_coef * LANES * (int64_t)sizeof(double) > FE_NEAR_BYTES;
+}

@@ -377,7 +377,8 @@ static frg_status sort_rows(fe_rows *g, frg_context *ctx, const code_view *c, co
 {
     const int q = g->unit_factor;
     TRY(NEW0(ctx, &g->unit_start, g->n_units + 1, "unit starts"));
-    TRY(NEW(ctx, &g->order, g->n, "row order"));
+    TRY(NEW(ctx, &g->order, g->n + FE_ROWS_AHEAD, "row order"));
+    memset(g->order + g->n, 0, FE_ROWS_AHEAD * sizeof *g->order);
     int64_t *next = g->unit_start;
     for (int64_t i = 0; i < g->n; i++) {
         next[level_at(c, f, i, q) + 1]++;
@@ -515,7 +516,8 @@ static frg_status lay_out(fe_rows *g, frg_context *ctx, const code_view *c,
     factor_codes *unit = &f[g->unit_factor];
     const bool grouped = g->n == 0 || unit->scan.changes + 1 == g->n_units;
     TRY(grouped ? take_runs(g, ctx, c, scans, unit) : sort_rows(g, ctx, c, unit));
-    TRY(NEW(ctx, &g->index, g->n * g->n_rest, "coefficient numbers"));
+    TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_rest, "coefficient numbers"));
+    memset(g->index + g->n * g->n_rest, 0, (size_t)(FE_ROWS_AHEAD * g->n_rest) * sizeof *g->index);
     fill_index(g, c, f, frg_threads(ctx));
     if (weights) {
         TRY(NEW(ctx, &g->weight, g->n, "weights"));

@@ -23,7 +23,8 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
+enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 };         /* columns carried together: 1, 2, 4 or 8 */
+enum { FE_ROWS_AHEAD = 48, FE_NEAR_BYTES = 1 << 19 }; /* what the passes fetch, and when */
 
 /** One factor of the design as the caller numbered it. */
 typedef struct {
@@ -43,8 +44,8 @@ typedef struct {
     int64_t *unit_start;   /* U + 1 */
     int32_t *unit_level;   /* unit -> level of the unit factor; NULL: the same */
     double *unit_inverse;  /* 1 / N_u, 0 where N_u = 0 */
-    int32_t *index;        /* n x n_rest */
-    uint32_t *order;       /* row -> caller's row, NULL: the same */
+    int32_t *index;        /* (n + FE_ROWS_AHEAD) x n_rest, zeros at the end */
+    uint32_t *order;       /* row -> caller's row, zeros at the end; NULL: the same */
     double *weight;        /* n in row order, NULL: all 1 */
     double *level_weight;  /* R: N_l */
     double *level_inverse; /* R: 1 / N_l, 0 where N_l = 0 */

@@ -9,6 +9,9 @@
  * One row is one vector of LANES doubles: sums are double whatever `real` is.  The second loop over a
  * unit's rows reads what the first has left in the L1 cache, so x comes from memory once.
  *
+ * Columns come from memory as long streams, and the coefficients of a row as lines that are anywhere: both
+ * are asked for some rows ahead, the latter where a vector of coefficients is larger than FE_NEAR_BYTES.
+ *
  * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the column type
  * as well.  The bodies are inlined
  * with constant arguments: plain (no weights, caller's order), rests_known (1, or 0 for n_rest as stored),
@@ -30,6 +33,35 @@ INLINE void RN(store)(const fe_block *out, int64_t row, vec v, const int live, c
     real *p = (real *)(void *)out->base + row * out->row;
     for (int k = 0; k < (live ? live : out->live); k++) {
         p[adjacent ? k : k * out->column] = (real)v[k];
+    }
+}
+
+/** The address of a row's first column; no pointer, since a row ahead may lie behind the array. */
+INLINE const void *RN(address)(const fe_block *x, int64_t row)
+{
+    return (const void *)((uintptr_t)x->base + (uintptr_t)(row * x->row) * sizeof(real));
+}
+
+/** Fetches row i + FE_ROWS_AHEAD of x, which will be read, and of out, which will be written. */
+INLINE void RN(fetch_row)(const fe_block *x, const fe_block *out, const uint32_t *order, int64_t i)
+{
+    const int64_t row = order ? order[i + FE_ROWS_AHEAD] : i + FE_ROWS_AHEAD;
+    __builtin_prefetch(RN(address)(x, row), 0);
+    if (out) {
+        __builtin_prefetch(RN(address)(out, row), 1);
+    }
+}
+
+/** Fetches the coefficients of row i + FE_ROWS_AHEAD. */
+INLINE void RN(fetch_levels)(const fe_rows *g, int64_t i, int rests, const double *a,
+                             const double *partial)
+{
+    for (int q = 0; q < rests; q++) {
+        const int64_t l = g->index[(i + FE_ROWS_AHEAD) * rests + q];
+        if (a) {
+            __builtin_prefetch(a + l * LANES, 0);
+        }
+        __builtin_prefetch(partial + l * LANES, 1);
     }
 }
 
@@ -62,6 +94,7 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
     const vec shift = RN(load)(x, order ? order[first_row] : first_row, live, adjacent);
     vec sum = FN(zero)(), square = FN(zero)(), within = FN(zero)(), top = FN(zero)();
     double mass = 0;
+    const bool far = FN(is_far)(g);
 
     for (int64_t u = first; u < last; u++) {
         const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
@@ -69,6 +102,10 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             const vec v = RN(load)(x, order ? order[i] : i, live, adjacent), d = v - base;
+            RN(fetch_row)(x, NULL, order, i);
+            if (far) {
+                RN(fetch_levels)(g, i, rests, NULL, partial);
+            }
             s += weight ? weight[i] * d : d;
             top = FN(larger)(top, FN(absolute)(v));
         }
@@ -107,6 +144,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, co
     const uint32_t *order = plain ? NULL : g->order;
     const double *weight = plain ? NULL : g->weight;
     vec square = FN(zero)(), gradient = FN(zero)(), worst = FN(zero)(), effect = FN(zero)();
+    const bool far = FN(is_far)(g);
     for (int k = 0; k < LANES; k++) {
         audit->worst[k] = g->chunk_unit[chunk];
     }
@@ -117,6 +155,10 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, co
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             vec z = RN(load)(x, order ? order[i] : i, live, adjacent) - base;
+            RN(fetch_row)(x, out, order, i);
+            if (far) {
+                RN(fetch_levels)(g, i, rests, a, partial);
+            }
             if (rests) {
                 z -= RN(gather)(a, g->index + i * rests, rests);
             }
