@@ -41,6 +41,7 @@ typedef struct {
     double *basis;    /* H, n x m column-major, as everything of n here */
     double *solved;   /* K^-1 H, n x m: the columns behind alpha */
     double *half;     /* E = K^-1 H R^-T, n x m: E E' is what K^-1 loses when beta is estimated */
+    double *extra;    /* sqrt(q) E */
     double *root;     /* R, m x m row-major, lower: R R' = H' K^-1 H */
     double *beta;     /* m x q */
     double logdet;    /* log |H' K^-1 H| */
@@ -57,15 +58,18 @@ struct frg_gp {
     ptrdiff_t capacity;        /* points there is room for (frgi_gp_resize) */
     double *x;                 /* n x d row-major, as given */
     double *y;                 /* n x q column-major */
+    bool has_known_noise, has_groups;
     double *known_noise;       /* n or NULL */
     int32_t *groups;           /* n or NULL */
     double *given_mean;        /* n or NULL */
-    double *centre;            /* d column means: subtracted from stationary kernels' inputs */
+    double *centre;            /* d column means, taken out of the points */
 
     frgi_gp_kernel *kernel;
     frgi_gp_params params;
     double *theta;             /* params.count current values */
     frgi_gp_mean mean;
+    double mean_start;         /* "const(v)": v, NaN: mean(y) */
+    bool mean_fixed;           /* "const(v!)" */
 
     frgi_arena memory;         /* everything below that grows with n */
     frgi_spd_shape shape;      /* of `matrix` */
@@ -78,6 +82,7 @@ struct frg_gp {
     void *bound_memory;
     frgi_gp_bound *bound;      /* to the current theta; NULL after a change */
     frgi_gp_side other;        /* mixed, auto_promote */
+    bool swapped;              /* auto_promote: `other` has taken the place of f32 */
     bool other_ready;          /* mixed: other.matrix holds the inverse in f32 */
     bool kept_ready;           /* kept belongs to the matrix */
 
@@ -91,13 +96,15 @@ struct frg_gp {
     double *noise;             /* n: nu */
     double *diagonal;          /* n: of K = C + N, without jitter */
     double *scratch;           /* n */
+    double *dx;                /* n x d: gradient with respect to x, before it is handed out */
+    double *gradient;          /* params.count: the same */
     frgi_gp_profile profile;
     double quad;               /* sum_c r_c' a_c */
     double logdet;             /* log |K| */
     frgi_spd_pivots pivots;    /* of the last factor */
     frg_gp_value value;        /* of the current theta from MATRIX_FACTOR on */
-    double *loo_memory;        /* leave-one-out: second triangle and vectors, had at its first call */
-    double *information_memory; /* the same for the information */
+    frgi_arena loo_memory;     /* leave-one-out: second triangle and vectors, had at its first call */
+    frgi_arena information_memory; /* the same for the information */
     frg_gp_trace *trace;       /* of the last fit */
     int64_t n_trace;
 };
@@ -111,6 +118,14 @@ FRG_MUST_USE frg_status frgi_gp_value(frg_gp *gp);
 /** Gradient at gp->theta (-> MATRIX_INVERSE; MIXED keeps MATRIX_FACTOR); includes the prior, 0 for fixed
  *  parameters.  dx: n x d row-major, dy: n x q column-major, either may be NULL. */
 FRG_MUST_USE frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy);
+/** K with the current jitter into `matrix`, and what goes with it. */
+FRG_MUST_USE frg_status frgi_gp_build_jittered(frg_gp *gp);
+/** nu_i: the known variances and the learned ones, of all points. */
+void frgi_gp_noise(const frg_gp *gp, double *nu);
+void frgi_gp_narrow(ptrdiff_t n, const double *from, float *to);
+void frgi_gp_widen(ptrdiff_t n, const float *from, double *to);
+/** Again in f64 where auto_promote allows it, E_PRECISION_GP where not: the inverse in f32 was no inverse. */
+FRG_MUST_USE frg_status frgi_gp_promote(frg_gp *gp);
 /** Makes sure the factor and alpha of the current theta are there. */
 FRG_MUST_USE frg_status frgi_gp_need_factor(frg_gp *gp);
 /** Makes sure that `matrix` holds K^-1 in the process's own arithmetic. */
@@ -128,6 +143,10 @@ FRG_MUST_USE frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta);
  *  matrix is forgotten.  Fills nothing else: the caller writes the new rows of x, y and so on, then calls
  *  frgi_gp_refresh.  On failure the process is as before. */
 FRG_MUST_USE frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n);
+/** *kept grows to hold what `measured` counted; its contents are lost where it does. */
+FRG_MUST_USE frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured, const char *what);
+/** Bytes of the arena for n points. */
+size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n);
 /** After x changed: column means, the points of each arithmetic, H. */
 void frgi_gp_refresh(frg_gp *gp);
 /** Bytes of m points in the layout that frgi_gp_set_points fills, and the filling: x is m x d row-major. */
@@ -136,6 +155,23 @@ void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *me
 
 /* ---- gp_mean.c ---- */
 
+/** Reads "zero", "const", "const(v)", "const(v!)", "linear", "profiled", "profiled(linear)" or "values"; sets
+ *  gp->mean and profile.count. */
+FRG_MUST_USE frg_status frgi_gp_mean_parse(frg_gp *gp, const char *text);
+/** Appends the parameters, and sets from y what is still open. */
+FRG_MUST_USE frg_status frgi_gp_mean_add(frg_gp *gp);
+void frgi_gp_mean_start(frg_gp *gp);
+/** E_ARG where the columns of a profiled mean are collinear in the data. */
+FRG_MUST_USE frg_status frgi_gp_mean_check(frg_gp *gp);
+/** residual <- y - m, for profiled means y minus its column means. */
+void frgi_gp_mean_residual(frg_gp *gp);
+/** Profiled means, between the two triangular solves: beta from z_H = L^-1 H and z_y = L^-1 y (columns of
+ *  alpha), z_y <- z_y - z_H beta.  False where H'K^-1 H is singular in this arithmetic. */
+bool frgi_gp_mean_profile(frg_gp *gp);
+/** After the second solve: E from K^-1 H. */
+void frgi_gp_mean_half(frg_gp *gp);
+/** Adds (dm/db)' a to the means' entries of gradient, and dm/dx a to dx (NULL: not wanted). */
+void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, double *dx);
 /** Mean function at points x (m x d row-major) under the current parameters, column c of y.  Profiled means
  *  need the factor; given values are unknown elsewhere: 0. */
 void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c, double *out);

@@ -1,0 +1,504 @@
+/* gp.c - the process as callers see it: options, data, parameters, value and gradient.
+ *
+ * create: options -> shapes -> finite values -> kernel, noise, mean, priors -> memory -> copies -> starts.  Nothing
+ * of the caller's is kept: a process lives on its copies.  All memory is taken here, in one arena (gp_memory.c)
+ * beside the small parts; an evaluation takes none.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_room.h"
+
+static const double LARGEST_F32_Y = 1e18, LARGEST_F32_X = 1e38;
+enum { FLOATS = 1 << FRG_F32 | 1 << FRG_F64, MOST_GROUPS = 4096 };
+
+/* ---- options ------------------------------------------------------------------------------------ */
+
+void frg_gp_defaults(frg_gp_opts *o, size_t struct_size)
+{
+    const frg_gp_opts defaults = {.struct_size = struct_size, .mean = "const", .accuracy = 1e-3};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+}
+
+static frg_status take_opts(frg_context *ctx, frg_gp_opts *o, const frg_gp_opts *given)
+{
+    frg_gp_defaults(o, sizeof *o);
+    if (given) {
+        frgi_take_opts(o, sizeof *o, given);
+    }
+    const struct {
+        const char *name;
+        unsigned value, most;
+    } choices[] = {
+        {"preset", (unsigned)o->preset, FRG_GP_PRESET_SKLEARN},
+        {"precision", (unsigned)o->precision, FRG_GP_MIXED},
+        {"storage", (unsigned)o->storage, FRG_GP_PACKED},
+        {"jitter", (unsigned)o->jitter, FRG_GP_JITTER_NONE},
+        {"nan", (unsigned)o->nan, FRG_GP_NAN_MASK},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        if (choices[i].value > choices[i].most) {
+            FAIL(ctx, E_OPTION, "%s %u is not known", choices[i].name, choices[i].value);
+        }
+    }
+    if (!(o->accuracy > 0)) {
+        FAIL(ctx, E_OPTION, "accuracy must be positive, got %g", o->accuracy);
+    }
+    return FRG_OK;
+}
+
+static frg_status check_mean_opts(const frg_gp *gp)
+{
+    const frg_gp_opts *const o = &gp->opts;
+    if (o->reml && gp->mean != GP_MEAN_PROFILED) {
+        FAIL(gp->ctx, E_OPTION, "reml needs mean \"profiled\"");
+    }
+    if (gp->mean == GP_MEAN_VALUES && !o->mean_values) {
+        FAIL(gp->ctx, E_OPTION, "mean \"values\" needs mean_values");
+    }
+    return FRG_OK;
+}
+
+/* ---- arrays of the caller ----------------------------------------------------------------------- */
+
+/** Element (i, j) of a vector or matrix, wherever it lies: addresses need not be aligned. */
+static double element(const frg_array *a, int64_t i, int64_t j)
+{
+    const int64_t at = i * a->stride[0] + (a->ndim == 2 ? j * a->stride[1] : 0);
+    const char *const p = frgi_array_base(a) + at * (int64_t)frg_sizeof(a->dtype);
+    double wide;
+    float narrow;
+    if (a->dtype == FRG_F64) {
+        memcpy(&wide, p, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, p, sizeof narrow);
+    return (double)narrow;
+}
+
+static void set_element(const frg_array *a, int64_t i, int64_t j, double v)
+{
+    const int64_t at = i * a->stride[0] + (a->ndim == 2 ? j * a->stride[1] : 0);
+    memcpy(frgi_array_base(a) + at * (int64_t)sizeof v, &v, sizeof v);
+}
+
+static int64_t columns_of(const frg_array *y)
+{
+    return y->ndim == 2 ? y->shape[1] : 1;
+}
+
+static frg_status check_arrays(frg_context *ctx, const frg_array *x, const frg_array *y)
+{
+    TRY(frgi_array_check(ctx, x, "x", 2, FLOATS));
+    TRY(frgi_array_check(ctx, y, "y", y->ndim == 2 ? 2 : 1, FLOATS));
+    if (x->shape[0] != y->shape[0]) {
+        FAIL(ctx, E_SHAPE, "x has %lld rows, y has %lld", (long long)x->shape[0],
+             (long long)y->shape[0]);
+    }
+    if (x->dtype != y->dtype) {
+        FAIL(ctx, E_DTYPE, "x is %s, y is %s: give both in one type", frg_dtype_name(x->dtype),
+             frg_dtype_name(y->dtype));
+    }
+    if (x->shape[0] == 0) {
+        FAIL(ctx, E_NO_POINTS, "x and y have no rows");
+    }
+    REQUIRE(ctx, columns_of(y) > 0, "y has no columns");
+    return FRG_OK;
+}
+
+static frg_status refuse_value(frg_context *ctx, const char *name, int64_t i, int64_t j, double v)
+{
+    FAIL(ctx, E_NOT_FINITE_GP, "%s is %g in row %lld, column %lld", name, v, (long long)i + 1,
+         (long long)j + 1);
+}
+
+static frg_status check_range(frg_context *ctx, const char *name, int64_t i, double v, double most)
+{
+    if (fabs(v) > most) {
+        FAIL(ctx, E_RANGE_GP, "%s is %g in row %lld: float32 cannot hold what follows from it",
+             name, v, (long long)i + 1);
+    }
+    return FRG_OK;
+}
+
+/** Is row i left out for a NaN in y? */
+static bool is_masked(const frg_array *y, const frg_gp_opts *o, int64_t i)
+{
+    bool nan = false;
+    for (int64_t c = 0; c < columns_of(y); c++) {
+        nan = nan || isnan(element(y, i, c));
+    }
+    return nan && o->nan == FRG_GP_NAN_MASK;
+}
+
+static frg_status check_row(frg_context *ctx, const frg_array *x, const frg_array *y,
+                            const frg_gp_opts *o, int64_t i)
+{
+    const bool single = o->precision == FRG_GP_F32, masked = is_masked(y, o, i);
+    for (int64_t k = 0; k < x->shape[1]; k++) {
+        const double v = element(x, i, k);
+        if (!isfinite(v)) {
+            return refuse_value(ctx, "x", i, k, v);
+        }
+        TRY(check_range(ctx, "x", i, v, single ? LARGEST_F32_X : (double)INFINITY));
+    }
+    for (int64_t c = 0; c < columns_of(y); c++) {
+        const double v = element(y, i, c);
+        if (isinf(v) || (isnan(v) && !masked)) {
+            return refuse_value(ctx, "y", i, c, v);
+        }
+        TRY(check_range(ctx, "y", i, v,
+                        o->precision != FRG_GP_F64 ? LARGEST_F32_Y : (double)INFINITY));
+    }
+    if (o->noise_variances && !(o->noise_variances[i] >= 0 && isfinite(o->noise_variances[i]))) {
+        FAIL(ctx, E_NOISE, "noise variance %lld is %g", (long long)i + 1, o->noise_variances[i]);
+    }
+    if (o->mean_values && !isfinite(o->mean_values[i])) {
+        return refuse_value(ctx, "mean_values", i, 0, o->mean_values[i]);
+    }
+    return FRG_OK;
+}
+
+static frg_status count_groups(frg_context *ctx, const int32_t *groups, int64_t n, int *count)
+{
+    *count = 0;
+    for (int64_t i = 0; groups && i < n; i++) {
+        REQUIRE(ctx, groups[i] >= 0 && groups[i] < MOST_GROUPS,
+                "noise group %lld is %d; groups are numbered 0 .. G - 1, G at most %d",
+                (long long)i + 1, groups[i], MOST_GROUPS);
+        *count = groups[i] >= *count ? groups[i] + 1 : *count;
+    }
+    return FRG_OK;
+}
+
+/* ---- a process without its points --------------------------------------------------------------- */
+
+static frg_status name_columns(frg_gp *gp, const char *const *names)
+{
+    TRY(NEW0(gp->ctx, &gp->column_names, gp->d, "names of the columns"));
+    for (ptrdiff_t k = 0; k < gp->d; k++) {
+        TRY(names ? frgi_text_append(gp->ctx, &gp->names, names[k], strlen(names[k]))
+                  : frgi_text_printf(gp->ctx, &gp->names, "x%lld", (long long)k + 1));
+        TRY(frgi_text_append(gp->ctx, &gp->names, "", 1));
+    }
+    char *at = gp->names.text; /* now that it moves no more */
+    for (ptrdiff_t k = 0; k < gp->d; k++) {
+        gp->column_names[k] = at;
+        at += strlen(at) + 1;
+    }
+    return FRG_OK;
+}
+
+/** Groups are learned even where the expression has no noise(...). */
+static frg_status add_group_noise(frg_gp *gp, int groups)
+{
+    frgi_gp_params *const ps = &gp->params;
+    if (ps->noise_count == 0) {
+        ps->noise_first = ps->count;
+        ps->noise_count = 1;
+        TRY(frgi_gp_params_add(ps, "noise",
+                               (frgi_gp_param){.entry = -1,
+                                               .role = GP_ROLE_NOISE,
+                                               .column = -1,
+                                               .value = (double)NAN,
+                                               .lower = (double)NAN,
+                                               .upper = (double)NAN,
+                                               .std_error = (double)NAN}));
+    }
+    return frgi_gp_params_noise_groups(ps, groups);
+}
+
+static frg_status parse_all(frg_gp *gp, const char *kernel, const frg_gp_opts *o, int groups)
+{
+    frgi_gp_params *const ps = &gp->params;
+    TRY(name_columns(gp, o->column_names));
+    TRY(frgi_gp_mean_parse(gp, o->mean));
+    TRY(check_mean_opts(gp));
+    TRY(frgi_gp_kernel_parse(&gp->kernel, gp->ctx, kernel, gp->d,
+                             (const char *const *)gp->column_names, o->user_kernel, ps));
+    if (groups > 0) {
+        TRY(add_group_noise(gp, groups));
+    }
+    TRY(frgi_gp_mean_add(gp));
+    ps->jacobian = o->prior_jacobian != 0;
+    if (o->priors) {
+        TRY(frgi_gp_params_priors(ps, o->priors));
+    }
+    TRY(NEW0(gp->ctx, &gp->theta, ps->count, "parameters"));
+    TRY(NEW0(gp->ctx, &gp->gradient, ps->count, "the gradient"));
+    TRY(NEW0(gp->ctx, &gp->printed, 1, "the expression"));
+    return FRG_OK;
+}
+
+/** Everything that does not grow with n.  o->noise_groups: of `rows` rows. */
+static frg_status create_parts(frg_gp **out, frg_context *ctx, int64_t rows, int64_t d, int64_t q,
+                               const char *kernel, const frg_gp_opts *o)
+{
+    frg_gp *gp;
+    frg_status status;
+    int groups;
+    REQUIRE(ctx, kernel, "kernel is NULL");
+    TRY(count_groups(ctx, o->noise_groups, rows, &groups));
+    TRY(NEW0(ctx, &gp, 1, "process"));
+    gp->ctx = ctx;
+    gp->opts = *o;
+    gp->d = d;
+    gp->q = q;
+    gp->has_known_noise = o->noise_variances != NULL;
+    gp->has_groups = groups > 0;
+    frgi_gp_params_open(&gp->params, ctx);
+    TRY_TO(failed, parse_all(gp, kernel, o, groups));
+    *out = gp;
+    return FRG_OK;
+failed:
+    frg_gp_destroy(gp);
+    return status;
+}
+
+void frg_gp_destroy(frg_gp *gp)
+{
+    if (!gp) {
+        return;
+    }
+    frg_context *ctx = gp->ctx;
+    frgi_arena_close(&gp->information_memory, ctx);
+    frgi_arena_close(&gp->loo_memory, ctx);
+    frgi_arena_close(&gp->memory, ctx);
+    DROP(ctx, &gp->trace);
+    if (gp->printed) {
+        frgi_text_free(ctx, gp->printed);
+    }
+    DROP(ctx, &gp->printed);
+    DROP(ctx, &gp->gradient);
+    DROP(ctx, &gp->theta);
+    frgi_gp_kernel_destroy(&gp->kernel, ctx);
+    frgi_gp_params_close(&gp->params);
+    frgi_text_free(ctx, &gp->names);
+    DROP(ctx, &gp->column_names);
+    DROP(ctx, &gp);
+}
+
+/* ---- a process with its points ------------------------------------------------------------------ */
+
+static void copy_rows(frg_gp *gp, const frg_array *x, const frg_array *y, const frg_gp_opts *o)
+{
+    ptrdiff_t to = 0;
+    for (int64_t i = 0; i < x->shape[0]; i++) {
+        if (is_masked(y, o, i)) {
+            continue;
+        }
+        for (ptrdiff_t k = 0; k < gp->d; k++) {
+            gp->x[to * gp->d + k] = element(x, i, k);
+        }
+        for (ptrdiff_t c = 0; c < gp->q; c++) {
+            gp->y[c * gp->n + to] = element(y, i, c);
+        }
+        if (gp->known_noise) {
+            gp->known_noise[to] = o->noise_variances[i];
+        }
+        if (gp->groups) {
+            gp->groups[to] = o->noise_groups[i];
+        }
+        if (gp->given_mean) {
+            gp->given_mean[to] = o->mean_values[i];
+        }
+        to++;
+    }
+}
+
+static frg_status start_parameters(frg_gp *gp)
+{
+    frgi_gp_params *const ps = &gp->params;
+    frgi_gp_mean_start(gp);
+    TRY(frgi_gp_params_start(ps, gp->x, gp->y, gp->n, gp->d, gp->q, gp->opts.preset,
+                             gp->opts.precision == FRG_GP_F32 ? FRG_F32 : FRG_F64));
+    for (int i = 0; i < ps->count; i++) {
+        gp->theta[i] = ps->p[i].value;
+    }
+    return frgi_gp_params_check(ps, gp->theta);
+}
+
+frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
+                         const char *kernel, const frg_gp_opts *o)
+{
+    if (!out || !ctx) {
+        return FRG_BAD_ARG;
+    }
+    *out = NULL;
+    frg_gp_opts opts;
+    TRY(take_opts(ctx, &opts, o));
+    TRY(check_arrays(ctx, &x, &y));
+    const int64_t rows = x.shape[0];
+    int64_t masked = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        TRY(check_row(ctx, &x, &y, &opts, i));
+        masked += is_masked(&y, &opts, i);
+    }
+    if (masked == rows) {
+        FAIL(ctx, E_NO_POINTS, "y is NaN in all %lld rows", (long long)rows);
+    }
+    frg_gp *gp;
+    frg_status status;
+    TRY(create_parts(&gp, ctx, rows, x.shape[1], columns_of(&y), kernel, &opts));
+    gp->masked = (ptrdiff_t)masked;
+    TRY_TO(failed, frgi_gp_resize(gp, (ptrdiff_t)(rows - masked)));
+    copy_rows(gp, &x, &y, &opts);
+    frgi_gp_refresh(gp);
+    TRY_TO(failed, frgi_gp_mean_check(gp));
+    TRY_TO(failed, start_parameters(gp));
+    *out = gp;
+    return FRG_OK;
+failed:
+    frg_gp_destroy(gp);
+    return status;
+}
+
+frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q, const char *kernel,
+                           const frg_gp_opts *o, size_t *bytes)
+{
+    if (!ctx) {
+        return FRG_BAD_ARG;
+    }
+    frg_gp_opts opts;
+    TRY(take_opts(ctx, &opts, o));
+    REQUIRE(ctx, bytes, "bytes is NULL");
+    REQUIRE(ctx, n >= 1 && d >= 0 && q >= 1, "n, q must be >= 1 and d >= 0, got %lld, %lld, %lld",
+            (long long)n, (long long)q, (long long)d);
+    frg_gp *gp;
+    const size_t before = frg_bytes_held(ctx);
+    TRY(create_parts(&gp, ctx, n, d, q, kernel, &opts));
+    const size_t parts = frg_bytes_held(ctx) - before;
+    const size_t points = frgi_gp_memory_bytes(gp, (ptrdiff_t)n);
+    frg_gp_destroy(gp);
+    *bytes = frgi_add(parts, points);
+    return FRG_OK;
+}
+
+/* ---- parameters and report ---------------------------------------------------------------------- */
+
+int frg_gp_parameter_count(const frg_gp *gp)
+{
+    return gp ? gp->params.count : 0;
+}
+
+static frg_status check_index(const frg_gp *gp, int i)
+{
+    REQUIRE(gp->ctx, i >= 0 && i < gp->params.count, "parameter %d does not exist, there are %d", i,
+            gp->params.count);
+    return FRG_OK;
+}
+
+frg_status frg_gp_get_parameter(const frg_gp *gp, int i, frg_gp_parameter *out)
+{
+    if (!gp || !out) {
+        return FRG_BAD_ARG;
+    }
+    TRY(check_index(gp, i));
+    const frgi_gp_param *const p = &gp->params.p[i];
+    *out = (frg_gp_parameter){.name = p->name,
+                              .entry = p->entry,
+                              .value = gp->theta[i],
+                              .lower = p->lower,
+                              .upper = p->upper,
+                              .transform = p->transform,
+                              .fixed = p->fixed,
+                              .active = p->active,
+                              .std_error = p->std_error};
+    return FRG_OK;
+}
+
+frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(gp->ctx, theta || gp->params.count == 0, "theta is NULL");
+    return frgi_gp_set_theta(gp, theta);
+}
+
+frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    TRY(check_index(gp, i));
+    gp->params.p[i].fixed = fixed != 0;
+    return FRG_OK;
+}
+
+frg_gp_report frg_gp_get_report(const frg_gp *gp)
+{
+    if (!gp) {
+        return (frg_gp_report){0};
+    }
+    gp->printed->length = 0;
+    const frg_status printed = frgi_gp_kernel_print(gp->kernel, gp->ctx, &gp->params, gp->printed);
+    return (frg_gp_report){.n = gp->n,
+                           .d = gp->d,
+                           .q = gp->q,
+                           .n_masked = gp->masked,
+                           .kernel = printed == FRG_OK ? gp->printed->text : "",
+                           .column_names = (const char *const *)gp->column_names,
+                           .storage = gp->storage,
+                           .precision = gp->opts.precision,
+                           .bytes = gp->memory.bytes};
+}
+
+/* ---- value and gradient ------------------------------------------------------------------------- */
+
+frg_status frg_gp_eval(frg_gp *gp, frg_gp_value *out)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    frgi_run_begins(gp->ctx);
+    const frg_status status = frgi_gp_value(gp);
+    if (status == FRG_OK && out) {
+        *out = gp->value;
+    }
+    return status;
+}
+
+static frg_status check_result(const frg_gp *gp, const frg_array *a, const char *name,
+                               int64_t columns)
+{
+    if (!a) {
+        return FRG_OK;
+    }
+    TRY(frgi_array_check(gp->ctx, a, name, a->ndim == 2 || columns > 1 ? 2 : 1, 1u << FRG_F64));
+    if (a->shape[0] != gp->n || (a->ndim == 2 && a->shape[1] != columns)) {
+        FAIL(gp->ctx, E_SHAPE, "the gradient of %s must have %lld rows and %lld columns", name,
+             (long long)gp->n, (long long)columns);
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient, const frg_array *x,
+                                const frg_array *y, frg_gp_value *out)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    TRY(check_result(gp, x, "x", gp->d));
+    TRY(check_result(gp, y, "y", gp->q));
+    frgi_run_begins(gp->ctx);
+    const frg_status status = frgi_gp_gradient(gp, gp->gradient, x ? gp->dx : NULL, NULL);
+    if (status != FRG_OK) {
+        return status;
+    }
+    if (gradient) {
+        memcpy(gradient, gp->gradient, (size_t)gp->params.count * sizeof *gradient);
+    }
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        for (ptrdiff_t k = 0; x && k < gp->d; k++) {
+            set_element(x, i, k, gp->dx[i * gp->d + k]);
+        }
+        for (ptrdiff_t c = 0; y && c < gp->q; c++) {
+            set_element(y, i, c, -gp->alpha[c * gp->n + i]);
+        }
+    }
+    if (out) {
+        *out = gp->value;
+    }
+    return FRG_OK;
+}

@@ -1,0 +1,217 @@
+/* gp_gradient.c - the gradient at one theta: inverse in place, one pass over pairs, and what needs no pass.
+ *
+ *     W = a a' - q K^-1 (+ Q under REML),   d ell/dt = 1/2 sum_ij W_ij dK_ij/dt       kernel: the pass
+ *     d ell/d nu_i = W_ii / 2,   d ell/d log s_g = s_g/2 sum_{i in g} W_ii            noise: the diagonal
+ *     d ell/db = (dm/db)' a,   d ell/dy = -a                                          mean, data
+ *
+ * 2 n^3/3 flop for the inverse, O(d n^2) for the pass.  The pass also gives sum_ij (K^-1)_ij C_ij, which with the
+ * noise must be n: the trace residual.
+ *
+ * Mixed: the factor is rounded to f32 and inverted there.  Rounding L perturbs K^-1 by cond(L) u, so that this is
+ * safe where (max L_ii / min L_ii)^2 <= 1e10 and the trace residual is at most 1e-3; elsewhere the inverse is
+ * done in f64 and the result marked.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_room.h"
+
+static const double MIXED_SPREAD = 1e10, TRACE_MOST = 1e-3;
+
+/* ---- matrices ----------------------------------------------------------------------------------- */
+
+/** The factor once more, at the jitter that the value settled on; alpha and value stand. */
+static frg_status refactor(frg_gp *gp)
+{
+    frg_gp_value value = gp->value;
+    frgi_spd_pivots pivots;
+    double logdet;
+    gp->state = MATRIX_NONE;
+    frg_status status = frgi_gp_build_jittered(gp);
+    if (status == FRG_OK) {
+        status = frgi_spd_factor(gp->ctx, &gp->shape, gp->matrix, gp->work, &logdet, &pivots);
+    }
+    gp->value = value;
+    gp->state = status == FRG_OK ? MATRIX_FACTOR : MATRIX_NONE;
+    return status;
+}
+
+frg_status frgi_gp_need_factor(frg_gp *gp)
+{
+    return gp->state == MATRIX_INVERSE ? refactor(gp) : frgi_gp_value(gp);
+}
+
+frg_status frgi_gp_need_inverse(frg_gp *gp)
+{
+    const frg_status valued = frgi_gp_value(gp);
+    if (valued != FRG_OK || gp->state == MATRIX_INVERSE) {
+        return valued;
+    }
+    const double began = frgi_seconds();
+    const frg_status status = frgi_spd_inverse(gp->ctx, &gp->shape, gp->matrix, gp->work);
+    gp->value.inverse_seconds += frgi_seconds() - began;
+    gp->state = status == FRG_OK ? MATRIX_INVERSE : MATRIX_NONE;
+    return status;
+}
+
+/** mixed: the inverse in f32 from the factor in f64, which stays. */
+static frg_status need_low_inverse(frg_gp *gp)
+{
+    if (gp->other_ready) {
+        return FRG_OK;
+    }
+    const double began = frgi_seconds();
+    frgi_gp_side *const low = &gp->other;
+    if (!low->bound) {
+        low->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &low->points, low->bound_memory,
+                                  frg_threads(gp->ctx));
+    }
+    frgi_spd_convert(gp->ctx, &gp->shape, gp->matrix, &low->shape, low->matrix);
+    const frg_status status = frgi_spd_inverse(gp->ctx, &low->shape, low->matrix, gp->work);
+    frgi_gp_narrow(gp->n * gp->q, gp->alpha, gp->solved_low);
+    gp->other_ready = status == FRG_OK;
+    gp->value.inverse_seconds += frgi_seconds() - began;
+    return status;
+}
+
+/* ---- the pass ----------------------------------------------------------------------------------- */
+
+/** W_ii of point i, the diagonal of the inverse being in scratch. */
+static double weight_of(const frg_gp *gp, ptrdiff_t i)
+{
+    const ptrdiff_t n = gp->n;
+    double w = -(double)gp->q * gp->scratch[i];
+    for (ptrdiff_t c = 0; c < gp->q; c++) {
+        w += gp->alpha[c * n + i] * gp->alpha[c * n + i];
+    }
+    for (ptrdiff_t c = 0; gp->opts.reml && c < gp->profile.count; c++) {
+        w += gp->profile.extra[c * n + i] * gp->profile.extra[c * n + i];
+    }
+    return w;
+}
+
+/** 1/2 sum_ij W_ij C_ij without a pass: sum_ij W_ij K_ij = r'a - q (n - m), m under REML, less the diagonal N. */
+static double scale_gradient(const frg_gp *gp)
+{
+    const ptrdiff_t lost = gp->opts.reml ? gp->profile.count : 0;
+    double sum = gp->quad - (double)(gp->q * (gp->n - lost));
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        sum -= (gp->noise[i] + gp->jitter) * weight_of(gp, i);
+    }
+    return 0.5 * sum;
+}
+
+/** Kernel and trace from an inverse; scratch is left with its diagonal. */
+static frg_status run_pass(frg_gp *gp, bool low, double *gradient, double *dx)
+{
+    const double began = frgi_seconds();
+    const frgi_spd_shape *const shape = low ? &gp->other.shape : &gp->shape;
+    const void *const inverse = low ? gp->other.matrix : gp->matrix;
+    const bool single = shape->dtype == FRG_F32;
+    frgi_spd_diagonal(shape, inverse, gp->scratch);
+    const double scale = single ? 0 : scale_gradient(gp); /* in f32 the difference cancels */
+    double trace;
+    const frgi_gp_pass pass = {
+        .inverse = inverse,
+        .alpha = single ? (const void *)gp->solved_low : gp->alpha,
+        .q = gp->q,
+        .kept = gp->kept_ready && !low ? gp->kept : NULL,
+        .extra = gp->opts.reml ? gp->profile.extra : NULL,
+        .extra_q = gp->opts.reml ? gp->profile.count : 0,
+        .scale = single ? NULL : &scale,
+        .gradient = gradient,
+        .dx = dx,
+        .trace = &trace,
+    };
+    const frg_status status =
+        frgi_gp_run_pass(gp->ctx, low ? gp->other.bound : gp->bound, shape, &pass);
+    if (status != FRG_OK) {
+        return status;
+    }
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        trace += gp->scratch[i] * (gp->noise[i] + gp->jitter);
+    }
+    gp->value.trace_residual = fabs(trace - (double)gp->n) / (double)gp->n;
+    gp->value.gradient_seconds += frgi_seconds() - began;
+    return FRG_OK;
+}
+
+static void noise_gradient(const frg_gp *gp, double *gradient)
+{
+    const int count = gp->params.noise_count;
+    const double *const s = gp->theta + gp->params.noise_first;
+    double *const out = gradient + gp->params.noise_first;
+    for (ptrdiff_t i = 0; count > 0 && i < gp->n; i++) {
+        out[gp->groups ? gp->groups[i] : 0] += weight_of(gp, i);
+    }
+    for (int g = 0; g < count; g++) {
+        out[g] *= 0.5 * s[g];
+    }
+}
+
+/** mixed: the pass in f32.  *enough: its guards held. */
+static frg_status pass_low(frg_gp *gp, double *gradient, double *dx, bool *enough)
+{
+    const double spread = gp->pivots.largest / gp->pivots.smallest;
+    frg_status status = FRG_OK;
+    *enough = spread * spread <= MIXED_SPREAD && !gp->value.promoted;
+    if (*enough && !gp->other_ready) {
+        status = frgi_gp_need_factor(gp); /* leave-one-out may have inverted it */
+        status = status == FRG_OK ? need_low_inverse(gp) : status;
+    }
+    if (*enough && status == FRG_OK) {
+        status = run_pass(gp, true, gradient, dx);
+        *enough = gp->value.trace_residual <= TRACE_MOST;
+    }
+    return status;
+}
+
+/** Inverse and pass in the arithmetic that the mode asks for; f64 where mixed is not enough. */
+static frg_status pass_by_mode(frg_gp *gp, double *gradient, double *dx)
+{
+    if (gp->opts.precision == FRG_GP_MIXED) {
+        bool enough;
+        const frg_status status = pass_low(gp, gradient, dx, &enough);
+        if (status != FRG_OK || enough) {
+            return status;
+        }
+        if (!gp->value.promoted && !gp->sticky) {
+            frgi_warn(gp->ctx, W_PRECISION_GP,
+                      "float32 is not enough here: the inverse was "
+                      "computed in float64");
+        }
+        gp->value.promoted = 1;
+    }
+    const frg_status status = frgi_gp_need_inverse(gp);
+    return status == FRG_OK ? run_pass(gp, false, gradient, dx) : status;
+}
+
+frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy)
+{
+    frg_status status = frgi_gp_value(gp);
+    if (status == FRG_OK) {
+        status = pass_by_mode(gp, gradient, dx);
+    }
+    if (status == FRG_OK && gp->shape.dtype == FRG_F32 &&
+        !(gp->value.trace_residual <= TRACE_MOST)) {
+        status = frgi_gp_promote(gp);
+        status = status == FRG_OK ? pass_by_mode(gp, gradient, dx) : status;
+    }
+    if (status != FRG_OK) {
+        return status;
+    }
+    const frgi_gp_params *const ps = &gp->params;
+    for (int i = ps->kernel_count; i < ps->count; i++) {
+        gradient[i] = 0;
+    }
+    noise_gradient(gp, gradient);
+    frgi_gp_mean_gradient(gp, gp->alpha, gradient, dx);
+    frgi_gp_params_prior(ps, gp->theta, gradient, NULL);
+    for (int i = 0; i < ps->count; i++) {
+        gradient[i] = ps->p[i].fixed ? 0 : gradient[i];
+    }
+    for (ptrdiff_t i = 0; dy && i < gp->n * gp->q; i++) {
+        dy[i] = -gp->alpha[i];
+    }
+    return FRG_OK;
+}

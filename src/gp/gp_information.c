@@ -1,0 +1,253 @@
+/* gp_information.c - the average information and the standard errors that follow from it.
+ *
+ *     AI_st = 1/2 sum_c (K_s a_c)' P (K_t a_c),   K_t = dK/dlog theta_t          (kernel and noise)
+ *     AI_bb = M' K^-1 M,   M = dm/db                                             (mean, one block a column of y)
+ *
+ * the mean of the observed and the expected information (Gilmour, Thompson and Cullis 1995): positive semidefinite,
+ * and O(p n^2) with a factor or an inverse at hand.  P = K^-1, or K^-1 - E E' where the mean is profiled.  The
+ * two blocks do not meet.  Standard errors are the square roots of the diagonal of (AI + prior curvature)^-1 over
+ * the free parameters.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_room.h"
+#include "linalg/small.h"
+
+static const double FLAT = 1e-14; /* a pivot of the scaled information that counts as none */
+
+typedef struct {
+    ptrdiff_t n;
+    int columns;   /* of v: kernel and noise parameters, or a mean's */
+    double *v;     /* n x columns: K_t a, or M */
+    double *s;     /* n x columns: L^-1 v, or K^-1 v */
+    float *low[2]; /* the same in f32 */
+    double *small; /* p x p */
+    bool inverse;  /* s is K^-1 v */
+} work;
+
+static void lay_out(frgi_arena *a, const frg_gp *gp, work *k)
+{
+    const frgi_gp_params *const ps = &gp->params;
+    const int covariance = ps->kernel_count + ps->noise_count;
+    const int mean = ps->mean_count / (int)gp->q;
+    const int columns = covariance > mean ? covariance : mean;
+    const bool single = gp->opts.precision == FRG_GP_F32;
+    k->n = gp->n;
+    k->v = TAKE(a, double, k->n *columns);
+    k->s = TAKE(a, double, k->n *columns);
+    k->low[0] = single ? TAKE(a, float, k->n *columns) : NULL;
+    k->low[1] = single ? TAKE(a, float, k->n *columns) : NULL;
+    k->small = TAKE(a, double, ps->count * ps->count);
+}
+
+static frg_status open_work(frg_gp *gp, work *k)
+{
+    frgi_arena measure = {0};
+    lay_out(&measure, gp, k);
+    TRY(frgi_gp_need_memory(gp, &gp->information_memory, measure, "the information"));
+    lay_out(&gp->information_memory, gp, k);
+    return FRG_OK;
+}
+
+/** s from v: L^-1 v where the factor is there, K^-1 v where the inverse is. */
+static frg_status solve(frg_gp *gp, work *k)
+{
+    const ptrdiff_t n = k->n, size = n * k->columns;
+    const bool single = gp->shape.dtype == FRG_F32;
+    k->inverse = gp->state == MATRIX_INVERSE;
+    memcpy(k->s, k->v, (size_t)size * sizeof *k->s);
+    if (single) {
+        frgi_gp_narrow(size, k->v, k->low[0]);
+        frgi_gp_narrow(size, k->v, k->low[1]);
+    }
+    const void *const from = single ? (const void *)k->low[0] : k->v;
+    void *const to = single ? (void *)k->low[1] : k->s;
+    const frg_status status =
+        k->inverse
+            ? frgi_spd_times(gp->ctx, &gp->shape, gp->matrix, k->columns, from, n, to, n, gp->work)
+            : frgi_spd_forward(gp->ctx, &gp->shape, gp->matrix, k->columns, to, n, gp->work);
+    if (single) {
+        frgi_gp_widen(size, k->low[1], k->s);
+    }
+    return status;
+}
+
+static double dot(ptrdiff_t n, const double *a, const double *b)
+{
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        sum += a[i] * b[i];
+    }
+    return sum;
+}
+
+/** Adds factor v_s' P v_t to the block that begins at parameter `first`. */
+static void add_block(const frg_gp *gp, const work *k, int first, double factor, double *out)
+{
+    const ptrdiff_t n = k->n, p = gp->params.count;
+    for (int s = 0; s < k->columns; s++) {
+        for (int t = 0; t <= s; t++) {
+            double sum = dot(n, k->inverse ? k->v + s * n : k->s + s * n, k->s + t * n);
+            for (ptrdiff_t m = 0; m < gp->profile.count; m++) {
+                const double *const e = gp->profile.half + m * n;
+                sum -= dot(n, e, k->v + s * n) * dot(n, e, k->v + t * n);
+            }
+            out[(first + s) * p + first + t] += factor * sum;
+            if (s != t) {
+                out[(first + t) * p + first + s] += factor * sum;
+            }
+        }
+    }
+}
+
+/** Columns s_g a restricted to the group, behind the kernel's. */
+static void noise_products(const frg_gp *gp, const double *a, double *v)
+{
+    const frgi_gp_params *const ps = &gp->params;
+    memset(v, 0, (size_t)(gp->n * ps->noise_count) * sizeof *v);
+    for (ptrdiff_t i = 0; ps->noise_count > 0 && i < gp->n; i++) {
+        const int g = gp->groups ? gp->groups[i] : 0;
+        v[g * gp->n + i] = gp->theta[ps->noise_first + g] * a[i];
+    }
+}
+
+static void mean_columns(const frg_gp *gp, double *v)
+{
+    const ptrdiff_t n = gp->n, width = gp->params.mean_count / gp->q;
+    for (ptrdiff_t k = 0; k < width; k++) {
+        for (ptrdiff_t i = 0; i < n; i++) {
+            v[k * n + i] = k == 0 ? 1 : gp->x[i * gp->d + k - 1];
+        }
+    }
+}
+
+static frg_status fill(frg_gp *gp, work *k, double *out)
+{
+    const frgi_gp_params *const ps = &gp->params;
+    const ptrdiff_t n = gp->n;
+    frg_status status = FRG_OK;
+    k->columns = ps->kernel_count + ps->noise_count;
+    for (ptrdiff_t c = 0; k->columns > 0 && c < gp->q && status == FRG_OK; c++) {
+        const double *const a = gp->alpha + c * n;
+        status = frgi_gp_derivative_products(gp->ctx, gp->bound, &gp->shape, a, k->v);
+        noise_products(gp, a, k->v + ps->kernel_count * n);
+        status = status == FRG_OK ? solve(gp, k) : status;
+        if (status == FRG_OK) {
+            add_block(gp, k, 0, 0.5, out);
+        }
+    }
+    k->columns = ps->mean_count / (int)gp->q;
+    if (k->columns > 0 && status == FRG_OK) {
+        mean_columns(gp, k->v);
+        status = solve(gp, k);
+    }
+    for (int c = 0; k->columns > 0 && c < gp->q && status == FRG_OK; c++) {
+        add_block(gp, k, ps->mean_first + c * k->columns, 1, out);
+    }
+    return status;
+}
+
+/** With the memory at hand. */
+static frg_status find(frg_gp *gp, work *k, double *information)
+{
+    const int p = gp->params.count;
+    memset(information, 0, (size_t)p * (size_t)p * sizeof *information);
+    const frg_status status = fill(gp, k, information);
+    for (int s = 0; s < p; s++) {
+        for (int t = 0; t < p; t++) {
+            if (gp->params.p[s].fixed || gp->params.p[t].fixed) {
+                information[s * p + t] = 0;
+            }
+        }
+    }
+    return status;
+}
+
+frg_status frgi_gp_information(frg_gp *gp, double *information)
+{
+    work k;
+    const frg_status status = frgi_gp_value(gp);
+    if (status != FRG_OK) {
+        return status;
+    }
+    TRY(open_work(gp, &k));
+    return find(gp, &k, information);
+}
+
+frg_status frg_gp_eval_information(frg_gp *gp, double *information)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(gp->ctx, information, "information is NULL");
+    frgi_run_begins(gp->ctx);
+    work k;
+    frg_status status = frgi_gp_value(gp);
+    if (status != FRG_OK) {
+        return status;
+    }
+    TRY(open_work(gp, &k));
+    status = find(gp, &k, k.small);
+    if (status == FRG_OK) {
+        const size_t p = (size_t)gp->params.count;
+        memcpy(information, k.small, p * p * sizeof *information);
+    }
+    return status;
+}
+
+/** Rows and columns of the free parameters alone, scaled to a unit diagonal; scale[] takes the roots. */
+static int free_part(const frg_gp *gp, double *a, const double *curvature, double *scale)
+{
+    const int p = gp->params.count;
+    int count = 0;
+    for (int s = 0; s < p; s++) {
+        scale[s] = sqrt(a[s * p + s] + curvature[s]);
+        count += scale[s] > 0;
+    }
+    int row = 0;
+    for (int s = 0; s < p; s++) {
+        int column = 0;
+        for (int t = 0; t < p && scale[s] > 0; t++) {
+            if (scale[t] > 0) { /* what is written lies before what is still read */
+                a[row * count + column++] = s == t ? 1 : a[s * p + t] / (scale[s] * scale[t]);
+            }
+        }
+        row += scale[s] > 0;
+    }
+    return count;
+}
+
+frg_status frgi_gp_standard_errors(frg_gp *gp)
+{
+    work k;
+    const int p = gp->params.count;
+    frg_status status = frgi_gp_value(gp);
+    if (status != FRG_OK) {
+        return status;
+    }
+    TRY(open_work(gp, &k));
+    status = find(gp, &k, k.small);
+    if (status != FRG_OK) {
+        return status;
+    }
+    double *gradient, *scale, *curvature;
+    TRY(NEW0(gp->ctx, &gradient, 3 * p + 1, "standard errors"));
+    scale = gradient + p;
+    curvature = scale + p;
+    frgi_gp_params_prior(&gp->params, gp->theta, gradient, curvature);
+    for (int i = 0; i < p; i++) {
+        curvature[i] = gp->params.p[i].fixed ? 0 : curvature[i];
+    }
+    const int count = free_part(gp, k.small, curvature, scale);
+    const bool found = count > 0 && frgi_inverse(count, k.small, FLAT);
+    int row = 0;
+    for (int i = 0; i < p; i++) {
+        const bool known = found && scale[i] > 0;
+        gp->params.p[i].std_error =
+            known ? sqrt(k.small[row * count + row]) / scale[i] : (double)NAN;
+        row += scale[i] > 0;
+    }
+    DROP(gp->ctx, &gradient);
+    return FRG_OK;
+}

@@ -1,0 +1,347 @@
+/* gp_mean.c - the mean function: parameters, residuals, the profiled mean, gradients.
+ *
+ *     zero, values        m given
+ *     const, linear       m = b_0 (+ x'b), parameters b for every column of y
+ *     profiled            m = H beta,  beta = (H'K^-1 H)^-1 H'K^-1 y,  H = [1] or [1, x - mean(x)]
+ *
+ * The profiled mean comes out of the triangular solves that the value needs anyway: with Z = L^-1 H, w = L^-1 y
+ *
+ *     G = Z'Z = R R',   beta = R^-T R^-1 Z'w,   w <- w - Z beta,   a = L^-T w,   E = K^-1 H R^-T
+ *
+ * and K^-1 - E E' is the matrix of the restricted likelihood (Harville 1977), 2 q m n^2 flop in all.  y is centred
+ * by its columns first: an offset of 1e6 standard deviations would cost six digits of beta.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_room.h"
+#include "io/decimal.h"
+#include "linalg/small.h"
+
+static const double COLLINEAR =
+    1e-12; /* remaining share of a column's square that counts as none */
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+/** The value between the brackets of "const(v)" and "const(v!)". */
+static frg_status read_constant(frg_gp *gp, const char *from, const char *end)
+{
+    gp->mean_fixed = end > from && end[-1] == '!';
+    frgi_decimal *numbers;
+    TRY(frgi_decimal_open(&numbers, gp->ctx));
+    const bool good = frgi_decimal_parse(numbers, from, end - gp->mean_fixed, &gp->mean_start);
+    frgi_decimal_close(&numbers, gp->ctx);
+    if (!good || !isfinite(gp->mean_start)) {
+        FAIL(gp->ctx, E_OPTION, "mean: const(%.*s) does not hold a number", (int)(end - from),
+             from);
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_gp_mean_parse(frg_gp *gp, const char *text)
+{
+    static const struct {
+        const char *name;
+        frgi_gp_mean mean;
+        bool all_columns; /* profiled: the inputs beside the constant */
+    } words[] = {
+        {"zero", GP_MEAN_ZERO, false},
+        {"const", GP_MEAN_CONST, false},
+        {"linear", GP_MEAN_LINEAR, false},
+        {"profiled", GP_MEAN_PROFILED, false},
+        {"profiled(linear)", GP_MEAN_PROFILED, true},
+        {"values", GP_MEAN_VALUES, false},
+    };
+    gp->mean_start = (double)NAN;
+    const char *const word = text ? text : "const";
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(word, words[i].name) == 0) {
+            gp->mean = words[i].mean;
+            gp->profile.count = gp->mean != GP_MEAN_PROFILED ? 0
+                                : words[i].all_columns       ? 1 + gp->d
+                                                             : 1;
+            return FRG_OK;
+        }
+    }
+    const size_t length = strlen(word);
+    if (strncmp(word, "const(", 6) == 0 && word[length - 1] == ')') {
+        gp->mean = GP_MEAN_CONST;
+        return read_constant(gp, word + 6, word + length - 1);
+    }
+    FAIL(
+        gp->ctx, E_OPTION,
+        "mean \"%s\" is not known; it is zero, const, const(v), linear, profiled, profiled(linear) "
+        "or values",
+        word);
+}
+
+/** Mean of column c of y, as differences from its first value: exact for a constant column. */
+static double column_mean(const frg_gp *gp, ptrdiff_t c)
+{
+    const double *const y = gp->y + c * gp->n;
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        sum += y[i] - y[0];
+    }
+    return y[0] + sum / (double)gp->n;
+}
+
+frg_status frgi_gp_mean_add(frg_gp *gp)
+{
+    const ptrdiff_t width = gp->mean == GP_MEAN_CONST    ? 1
+                            : gp->mean == GP_MEAN_LINEAR ? 1 + gp->d
+                                                         : 0;
+    frgi_gp_params *const ps = &gp->params;
+    ps->mean_first = ps->count;
+    ps->mean_count = (int)(width * gp->q);
+    for (ptrdiff_t k = 0; k < width * gp->q; k++) {
+        const double start = k % width != 0 ? 0 : gp->mean_start;
+        TRY(frgi_gp_params_add(ps, "mean",
+                               (frgi_gp_param){.entry = width * gp->q == 1 ? -1 : (int)k,
+                                               .role = GP_ROLE_MEAN,
+                                               .column = -1,
+                                               .value = start,
+                                               .start_factor = 1,
+                                               .lower = -INFINITY,
+                                               .upper = INFINITY,
+                                               .transform = FRG_GP_IDENTITY,
+                                               .fixed = gp->mean_fixed,
+                                               .per_value = true,
+                                               .std_error = (double)NAN}));
+    }
+    return FRG_OK;
+}
+
+void frgi_gp_mean_start(frg_gp *gp)
+{
+    const frgi_gp_params *const ps = &gp->params;
+    const ptrdiff_t width = ps->mean_count / gp->q;
+    for (ptrdiff_t k = 0; k < ps->mean_count; k++) {
+        double *const value = &ps->p[ps->mean_first + k].value;
+        const double start = gp->opts.preset == FRG_GP_PRESET_NONE ? column_mean(gp, k / width) : 0;
+        *value = isnan(*value) ? start : *value;
+    }
+}
+
+frg_status frgi_gp_mean_check(frg_gp *gp)
+{
+    const ptrdiff_t n = gp->n, m = gp->profile.count;
+    if (m == 0) {
+        return FRG_OK;
+    }
+    REQUIRE(gp->ctx, n >= m, "a profiled mean of %lld columns needs as many points, got %lld",
+            (long long)m, (long long)n);
+    double *gram, *scale;
+    unsigned char *kept;
+    TRY(NEW(gp->ctx, &gram, m * m + 2 * m, "the profiled mean"));
+    scale = gram + m * m;
+    kept = (unsigned char *)(scale + m);
+    const double *const h = gp->profile.basis;
+    for (ptrdiff_t a = 0; a < m; a++) {
+        for (ptrdiff_t b = 0; b <= a; b++) {
+            double sum = 0;
+            for (ptrdiff_t i = 0; i < n; i++) {
+                sum += h[a * n + i] * h[b * n + i];
+            }
+            gram[a * m + b] = sum;
+        }
+        scale[a] = gram[a * m + a] > 0 ? 1 / sqrt(gram[a * m + a]) : 0;
+    }
+    for (ptrdiff_t a = 0; a < m; a++) {
+        for (ptrdiff_t b = 0; b <= a; b++) {
+            gram[a * m + b] *= scale[a] * scale[b];
+            gram[b * m + a] = gram[a * m + b];
+        }
+    }
+    frgi_cholesky_keep((int)m, gram, COLLINEAR, kept);
+    ptrdiff_t dropped = 0;
+    while (dropped < m && kept[dropped]) {
+        dropped++;
+    }
+    DROP(gp->ctx, &gram);
+    REQUIRE(gp->ctx, dropped == m,
+            "mean: column %s is constant or a combination of those before it; leave it out or use "
+            "mean profiled",
+            gp->column_names[dropped - 1]);
+    return FRG_OK;
+}
+
+/* ---- values ------------------------------------------------------------------------------------- */
+
+/** Parameters of column c. */
+static const double *coefficients(const frg_gp *gp, ptrdiff_t c)
+{
+    return gp->theta + gp->params.mean_first + c * (gp->params.mean_count / gp->q);
+}
+
+void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c, double *out)
+{
+    const ptrdiff_t d = gp->d;
+    const bool profiled = gp->mean == GP_MEAN_PROFILED, given = gp->mean == GP_MEAN_LINEAR;
+    const double *const b = profiled ? gp->profile.beta + c * gp->profile.count
+                            : given || gp->mean == GP_MEAN_CONST ? coefficients(gp, c)
+                                                                 : NULL;
+    const ptrdiff_t slopes = given ? d : profiled ? gp->profile.count - 1 : 0;
+    for (ptrdiff_t i = 0; i < m; i++) {
+        double sum = b ? b[0] : 0;
+        for (ptrdiff_t k = 0; k < slopes; k++) {
+            sum += b[1 + k] * (x[i * d + k] - (profiled ? gp->centre[k] : 0));
+        }
+        out[i] = sum;
+    }
+}
+
+void frgi_gp_mean_residual(frg_gp *gp)
+{
+    const ptrdiff_t n = gp->n;
+    for (ptrdiff_t c = 0; c < gp->q; c++) {
+        double *const r = gp->residual + c * n;
+        const double *const y = gp->y + c * n;
+        const double constant = gp->mean == GP_MEAN_CONST      ? *coefficients(gp, c)
+                                : gp->mean == GP_MEAN_PROFILED ? column_mean(gp, c)
+                                                               : 0;
+        if (gp->mean == GP_MEAN_LINEAR) {
+            frgi_gp_mean_at(gp, n, gp->x, c, r);
+        }
+        for (ptrdiff_t i = 0; i < n; i++) {
+            r[i] = y[i] - (gp->mean == GP_MEAN_LINEAR   ? r[i]
+                           : gp->mean == GP_MEAN_VALUES ? gp->given_mean[i]
+                                                        : constant);
+        }
+    }
+}
+
+/* ---- the profiled mean -------------------------------------------------------------------------- */
+
+static double dot(ptrdiff_t n, const double *a, const double *b)
+{
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        sum += a[i] * b[i];
+    }
+    return sum;
+}
+
+static void subtract(ptrdiff_t n, double factor, const double *a, double *from)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        from[i] -= factor * a[i];
+    }
+}
+
+/** R R' = Z'Z, row by row; false where a pivot is rounding. */
+static bool factor_gram(ptrdiff_t n, ptrdiff_t m, const double *z, double *root, double *logdet)
+{
+    *logdet = 0;
+    for (ptrdiff_t a = 0; a < m; a++) {
+        const double whole = dot(n, z + a * n, z + a * n);
+        for (ptrdiff_t b = 0; b < m; b++) {
+            double sum = b <= a ? dot(n, z + a * n, z + b * n) : 0;
+            for (ptrdiff_t k = 0; k < b && b <= a; k++) {
+                sum -= root[a * m + k] * root[b * m + k];
+            }
+            if (a == b && !(sum > COLLINEAR * whole)) {
+                return false;
+            }
+            root[a * m + b] = b < a ? sum / root[b * m + b] : b == a ? sqrt(sum) : 0;
+        }
+        *logdet += 2 * log(root[a * m + a]);
+    }
+    return true;
+}
+
+bool frgi_gp_mean_profile(frg_gp *gp)
+{
+    const ptrdiff_t n = gp->n, m = gp->profile.count;
+    const double *const z = gp->profile.solved, *const root = gp->profile.root;
+    if (!factor_gram(n, m, z, gp->profile.root, &gp->profile.logdet)) {
+        return false;
+    }
+    for (ptrdiff_t c = 0; c < gp->q; c++) {
+        double *const w = gp->alpha + c * n, *const b = gp->profile.beta + c * m;
+        for (ptrdiff_t a = 0; a < m; a++) {
+            b[a] = (dot(n, z + a * n, w) - dot(a, root + a * m, b)) / root[a * m + a];
+        }
+        for (ptrdiff_t a = m - 1; a >= 0; a--) {
+            for (ptrdiff_t k = a + 1; k < m; k++) {
+                b[a] -= root[k * m + a] * b[k];
+            }
+            b[a] /= root[a * m + a];
+        }
+        for (ptrdiff_t a = 0; a < m; a++) {
+            subtract(n, b[a], z + a * n, w);
+            subtract(n, b[a], gp->profile.basis + a * n, gp->residual + c * n);
+        }
+        b[0] += column_mean(gp, c);
+    }
+    return true;
+}
+
+void frgi_gp_mean_half(frg_gp *gp)
+{
+    const ptrdiff_t n = gp->n, m = gp->profile.count;
+    const double *const root = gp->profile.root;
+    const double weight = sqrt((double)gp->q);
+    for (ptrdiff_t a = 0; a < m; a++) { /* E R' = K^-1 H, column after column */
+        double *const e = gp->profile.half + a * n;
+        memcpy(e, gp->profile.solved + a * n, (size_t)n * sizeof *e);
+        for (ptrdiff_t k = 0; k < a; k++) {
+            subtract(n, root[a * m + k], gp->profile.half + k * n, e);
+        }
+        for (ptrdiff_t i = 0; i < n; i++) {
+            e[i] /= root[a * m + a];
+        }
+    }
+    for (ptrdiff_t i = 0; gp->q > 1 && i < n * m; i++) {
+        gp->profile.extra[i] = weight * gp->profile.half[i];
+    }
+}
+
+/* ---- gradients ---------------------------------------------------------------------------------- */
+
+/** Adds the effect of x through H: d ell/dx = slope a, and of log |H'K^-1 H| under REML -q (K^-1 H G^-1). */
+static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
+{
+    const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;
+    for (ptrdiff_t k = 1; k < m; k++) {
+        for (ptrdiff_t c = 0; c < gp->q; c++) {
+            for (ptrdiff_t i = 0; i < n; i++) {
+                dx[i * d + k - 1] += a[c * n + i] * gp->profile.beta[c * m + k];
+            }
+        }
+    }
+    if (!gp->opts.reml) {
+        return;
+    }
+    const double *const root = gp->profile.root;
+    double *const t = gp->scratch; /* column k of R^-1: K^-1 H G^-1 = E R^-1 */
+    for (ptrdiff_t k = 1; k < m; k++) {
+        for (ptrdiff_t j = k; j < m; j++) {
+            t[j] = ((j == k) - dot(j - k, root + j * m + k, t + k)) / root[j * m + j];
+            for (ptrdiff_t i = 0; i < n; i++) {
+                dx[i * d + k - 1] -= (double)gp->q * t[j] * gp->profile.half[j * n + i];
+            }
+        }
+    }
+}
+
+void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, double *dx)
+{
+    const ptrdiff_t n = gp->n, d = gp->d;
+    if (dx && gp->mean == GP_MEAN_PROFILED) {
+        profiled_dx(gp, a, dx);
+    }
+    const ptrdiff_t width = gp->params.mean_count / gp->q;
+    for (ptrdiff_t k = 0; k < gp->params.mean_count; k++) {
+        const double *const column = a + k / width * n;
+        const ptrdiff_t input = k % width - 1;
+        double sum = 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            sum += input < 0 ? column[i] : column[i] * gp->x[i * d + input];
+        }
+        gradient[gp->params.mean_first + k] += sum;
+        for (ptrdiff_t i = 0; dx && input >= 0 && i < n; i++) {
+            dx[i * d + input] += column[i] * gp->theta[gp->params.mean_first + k];
+        }
+    }
+}

@@ -1,0 +1,265 @@
+/* gp_memory.c - everything of a process that grows with its points: one arena, the points in their arithmetic.
+ *
+ * Elements for n points, d inputs, q outputs, m columns of a profiled mean, T(n) = n^2 / 2 + O(n tile):
+ *
+ *     data               n (d + q), noise and groups where given
+ *     matrix             T(n); FULL: 2 T(n); mixed: T(n) doubles and T(n) floats
+ *     points, bound      about 2 n d
+ *     r, alpha, nu ...   n (2 q + d + 4), with a profiled mean n (4 m) more
+ *
+ * An evaluation takes nothing beyond it.  Leave-one-out gradients and the information have memory of their own
+ * from their first call on.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_room.h"
+
+/** The most elements and bytes of scratch of all orders up to n, so that points can be removed in place. */
+typedef struct {
+    size_t matrix, work;
+} dense_bytes;
+
+static dense_bytes most_dense(ptrdiff_t n, frg_dtype dtype, int threads)
+{
+    dense_bytes most = {0};
+    for (ptrdiff_t k = 1; k <= n; k++) {
+        const frgi_spd_shape s = frgi_spd_plan(k, dtype);
+        const size_t matrix = frgi_mul((size_t)frgi_spd_elements(&s), frg_sizeof(dtype));
+        most.matrix = matrix > most.matrix ? matrix : most.matrix;
+        const size_t work = frgi_spd_work_bytes(&s, threads);
+        most.work = work > most.work ? work : most.work;
+    }
+    return most;
+}
+
+/** FULL where asked for, or where both triangles take at most a quarter of the memory; mixed recomputes. */
+static frg_gp_storage choose_storage(const frg_gp *gp, ptrdiff_t n)
+{
+    const frg_gp_opts *o = &gp->opts;
+    if (o->precision == FRG_GP_MIXED || o->storage == FRG_GP_PACKED) {
+        return FRG_GP_PACKED;
+    }
+    const size_t square = frgi_mul(frgi_mul((size_t)n, (size_t)n), sizeof(double));
+    const bool small = square <= frgi_memory_allowed(gp->ctx) / 4;
+    return o->storage == FRG_GP_FULL || small ? FRG_GP_FULL : FRG_GP_PACKED;
+}
+
+static frg_dtype own_dtype(const frg_gp *gp)
+{
+    return gp->opts.precision == FRG_GP_F32 ? FRG_F32 : FRG_F64;
+}
+
+/** Is there a second arithmetic, and must it have a matrix of its own? */
+static bool has_other(const frg_gp *gp)
+{
+    return gp->opts.precision == FRG_GP_MIXED ||
+           (gp->opts.precision == FRG_GP_F32 && gp->opts.auto_promote);
+}
+
+static size_t points_bytes(ptrdiff_t n, ptrdiff_t d, frg_dtype dtype)
+{
+    const size_t row = frgi_add(frgi_mul((size_t)n, frg_sizeof(dtype)), 63) & ~(size_t)63;
+    return frgi_mul(row, (size_t)d);
+}
+
+static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
+{
+    const int threads = frg_threads(gp->ctx);
+    const ptrdiff_t d = gp->d, q = gp->q, m = gp->profile.count;
+    const frg_gp_opts *o = &gp->opts;
+    gp->capacity = n;
+    gp->x = TAKE(a, double, n *d);
+    gp->y = TAKE(a, double, n *q);
+    gp->known_noise = gp->has_known_noise ? TAKE(a, double, n) : NULL;
+    gp->groups = gp->has_groups ? TAKE(a, int32_t, n) : NULL;
+    gp->given_mean = gp->mean == GP_MEAN_VALUES ? TAKE(a, double, n) : NULL;
+    gp->centre = TAKE(a, double, d);
+    gp->residual = TAKE(a, double, n *q);
+    gp->alpha = TAKE(a, double, n *(q + m));
+    gp->noise = TAKE(a, double, n);
+    gp->diagonal = TAKE(a, double, n);
+    gp->scratch = TAKE(a, double, n);
+    gp->dx = TAKE(a, double, n *d);
+    if (m > 0) {
+        gp->profile.basis = TAKE(a, double, n *m);
+        gp->profile.half = TAKE(a, double, n *m);
+        gp->profile.extra = q > 1 ? TAKE(a, double, n *m) : gp->profile.half;
+        gp->profile.root = TAKE(a, double, m *m);
+        gp->profile.beta = TAKE(a, double, m *q);
+    }
+    if (o->precision != FRG_GP_F64) {
+        gp->solved_low = TAKE(a, float, n *(q + m));
+    }
+    const frg_dtype dtype = own_dtype(gp), second = dtype == FRG_F64 ? FRG_F32 : FRG_F64;
+    const dense_bytes own = most_dense(n, dtype, threads);
+    const dense_bytes more = has_other(gp) ? most_dense(n, second, threads) : (dense_bytes){0};
+    const bool shared = o->precision == FRG_GP_F32; /* one triangle for f32 and f64: the larger */
+    const size_t matrix = shared && more.matrix > own.matrix ? more.matrix : own.matrix;
+    gp->storage = choose_storage(gp, n);
+    gp->matrix = frgi_take(a, matrix);
+    gp->kept = gp->storage == FRG_GP_FULL ? frgi_take(a, matrix) : NULL;
+    gp->work = frgi_take(a, own.work > more.work ? own.work : more.work);
+    gp->points_memory = frgi_take(a, points_bytes(n, d, dtype));
+    gp->bound_memory = frgi_take(a, frgi_gp_bound_bytes(gp->kernel, dtype, n, threads));
+    if (has_other(gp)) {
+        gp->other.matrix = shared ? gp->matrix : frgi_take(a, more.matrix);
+        gp->other.kept = shared ? gp->kept : NULL;
+        gp->other.points_memory = frgi_take(a, points_bytes(n, d, second));
+        gp->other.bound_memory = frgi_take(a, frgi_gp_bound_bytes(gp->kernel, second, n, threads));
+    }
+}
+
+size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n)
+{
+    frgi_arena measure = {0};
+    frg_gp copy = *gp;
+    lay_out(&measure, &copy, n);
+    return measure.used;
+}
+
+/** Rows (columns of `width` doubles, ld old n -> new n for column-major) move to their place in `to`. */
+static void keep_columns(double *to, ptrdiff_t to_n, const double *from, ptrdiff_t from_n,
+                         ptrdiff_t columns)
+{
+    const ptrdiff_t rows = to_n < from_n ? to_n : from_n;
+    const bool forward = to_n <= from_n; /* in place, columns move towards the start or the end */
+    for (ptrdiff_t k = 0; k < columns; k++) {
+        const ptrdiff_t c = forward ? k : columns - 1 - k;
+        memmove(to + c * to_n, from + c * from_n, (size_t)rows * sizeof *to);
+    }
+}
+
+static void keep_data(frg_gp *to, const frg_gp *from)
+{
+    const size_t rows = (size_t)(to->n < from->n ? to->n : from->n);
+    memmove(to->x, from->x, rows * (size_t)to->d * sizeof *to->x);
+    keep_columns(to->y, to->n, from->y, from->n, to->q);
+    if (to->known_noise) {
+        memmove(to->known_noise, from->known_noise, rows * sizeof *to->known_noise);
+    }
+    if (to->groups) {
+        memmove(to->groups, from->groups, rows * sizeof *to->groups);
+    }
+    if (to->given_mean) {
+        memmove(to->given_mean, from->given_mean, rows * sizeof *to->given_mean);
+    }
+}
+
+static frg_status refuse_size(const frg_gp *gp, ptrdiff_t n, size_t needed, size_t allowed)
+{
+    frg_gp packed = *gp;
+    packed.opts.storage = FRG_GP_PACKED;
+    const size_t least =
+        frgi_add(frgi_gp_memory_bytes(&packed, n), frg_bytes_held(gp->ctx) - gp->memory.bytes);
+    packed.opts.precision = FRG_GP_F32;
+    const size_t single =
+        frgi_add(frgi_gp_memory_bytes(&packed, n), frg_bytes_held(gp->ctx) - gp->memory.bytes);
+    const char *const fits = least <= allowed    ? "packed storage fits"
+                             : single <= allowed ? "packed storage in f32 fits"
+                                                 : "no storage fits";
+    FAIL(gp->ctx, E_TOO_BIG_GP, "%lld points need %zu bytes, %zu are allowed; %s (%zu bytes)",
+         (long long)n, needed, allowed, fits, least <= allowed ? least : single);
+}
+
+frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
+{
+    frg_gp next = *gp;
+    next.n = n;
+    if (n > gp->capacity) {
+        const bool grows = gp->capacity > 0; /* a first append is seldom the last: an eighth more */
+        const ptrdiff_t room = grows ? n + n / 8 : n;
+        frgi_arena measure = {0};
+        lay_out(&measure, &next, room);
+        const size_t allowed = frgi_memory_allowed(gp->ctx),
+                     needed = frgi_add(measure.used, frg_bytes_held(gp->ctx));
+        if (needed > allowed) {
+            return refuse_size(gp, room, needed, allowed);
+        }
+        TRY(frgi_arena_open(&measure, gp->ctx, "the covariance matrix and its data"));
+        next.memory = measure;
+        lay_out(&next.memory, &next, room);
+    }
+    if (gp->memory.base) {
+        keep_data(&next, gp);
+    }
+    if (next.memory.base != gp->memory.base) {
+        frgi_arena_close(&gp->memory, gp->ctx);
+    }
+    *gp = next;
+    frgi_arena_close(&gp->loo_memory, gp->ctx);
+    frgi_arena_close(&gp->information_memory, gp->ctx);
+    frgi_gp_forget(gp);
+    return FRG_OK;
+}
+
+frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured, const char *what)
+{
+    if (!kept->base || measured.used > kept->bytes) {
+        frgi_arena_close(kept, gp->ctx);
+        TRY(frgi_arena_open(&measured, gp->ctx, what));
+        *kept = measured;
+    }
+    kept->used = 0;
+    return FRG_OK;
+}
+
+/* ---- points ------------------------------------------------------------------------------------- */
+
+size_t frgi_gp_points_bytes(const frg_gp *gp, ptrdiff_t m)
+{
+    return points_bytes(m, gp->d, gp->shape.dtype);
+}
+
+static void fill_points(const frg_gp *gp, const double *x, ptrdiff_t m, frg_dtype dtype,
+                        void *memory, frgi_gp_points *out)
+{
+    const ptrdiff_t d = gp->d, size = (ptrdiff_t)frg_sizeof(dtype);
+    const ptrdiff_t ld = (m * size + 63) / 64 * 64 / size;
+    double *const wide = memory;
+    float *const narrow = memory;
+    for (ptrdiff_t k = 0; k < d; k++) {
+        for (ptrdiff_t i = 0; i < ld; i++) {
+            const double v = i < m ? x[i * d + k] - gp->centre[k] : 0;
+            if (dtype == FRG_F64) {
+                wide[k * ld + i] = v;
+            } else {
+                narrow[k * ld + i] = (float)v;
+            }
+        }
+    }
+    *out = (frgi_gp_points){
+        .dtype = dtype, .n = m, .d = d, .ld = ld, .x = memory, .centre = gp->centre, .raw = x};
+}
+
+void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *memory,
+                        frgi_gp_points *out)
+{
+    fill_points(gp, x, m, gp->shape.dtype, memory, out);
+}
+
+void frgi_gp_refresh(frg_gp *gp)
+{
+    const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;
+    frgi_gp_forget(gp); /* and the process's own arithmetic is back */
+    for (ptrdiff_t k = 0; k < d; k++) {
+        double sum = 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            sum += gp->x[i * d + k];
+        }
+        gp->centre[k] = isfinite(sum) ? sum / (double)n : 0;
+    }
+    const frg_dtype dtype = own_dtype(gp), second = dtype == FRG_F64 ? FRG_F32 : FRG_F64;
+    gp->shape = frgi_spd_plan(n, dtype);
+    fill_points(gp, gp->x, n, dtype, gp->points_memory, &gp->points);
+    if (has_other(gp)) {
+        gp->other.shape = frgi_spd_plan(n, second);
+        fill_points(gp, gp->x, n, second, gp->other.points_memory, &gp->other.points);
+    }
+    gp->profile.solved = gp->alpha + n * gp->q;
+    for (ptrdiff_t c = 0; c < m; c++) {
+        for (ptrdiff_t i = 0; i < n; i++) {
+            gp->profile.basis[c * n + i] = c == 0 ? 1 : gp->x[i * d + c - 1] - gp->centre[c - 1];
+        }
+    }
+}

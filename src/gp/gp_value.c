@@ -1,0 +1,448 @@
+/* gp_value.c - the value at one theta: build, jitter policy, factor, solves, and how far to trust it.
+ *
+ *     K = C + N (+ jitter),  K = L L',  z = L^-1 r,  a = L^-T z
+ *     ell = -1/2 |z|^2 - sum_i log L_ii - n/2 log 2 pi                         for each column of y
+ *     restricted: ell - 1/2 log |H'K^-1 H| + m/2 log 2 pi
+ *
+ * n^3/3 flop.  Jitter: 0 first; where a pivot is not positive K is built again with j0 10^t times its mean
+ * diagonal, t = 0, 1, ...  Within a fit (sticky) it never goes back, so that the objective stays one function.
+ *
+ * Rounding.  The factor and the kernel's own rounding change K by some D with |D_ij| <= c u K_max, and ell by
+ * 1/2 tr(K^-1 D) - 1/2 a'D a.  Taking the entries as independent of each other and tr K^-2 from the pivots,
+ *
+ *     error <= SAFETY u K_max (|a|^2 + sum_i 1 / L_ii^2)
+ *
+ * with the safety calibrated in tests/property/test_gp_value.c.  In f32 it decides; in f64 it is reported.  The
+ * trace residual is no such guard: a signed sum, it cancels (1e-7 beside an error of 2.6 has been seen).
+ */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gp/gp_room.h"
+
+static const double LOG_2PI = 1.8378770664093454836;
+static const double SAFETY = 8;
+enum {
+    CLOSEST_MOST = 5000,
+    PAIR_ROOM = 160
+}; /* points whose pairs are looked through after a failure */
+
+/* ---- states ------------------------------------------------------------------------------------- */
+
+/** The process's own arithmetic and the other change places. */
+static void swap_sides(frg_gp *gp)
+{
+    const frgi_gp_side own = {.shape = gp->shape,
+                              .matrix = gp->matrix,
+                              .kept = gp->kept,
+                              .points_memory = gp->points_memory,
+                              .bound_memory = gp->bound_memory,
+                              .points = gp->points,
+                              .bound = gp->bound};
+    const frgi_gp_side *const o = &gp->other;
+    gp->shape = o->shape;
+    gp->matrix = o->matrix;
+    gp->kept = o->kept;
+    gp->points_memory = o->points_memory;
+    gp->bound_memory = o->bound_memory;
+    gp->points = o->points;
+    gp->bound = o->bound;
+    gp->other = own;
+    gp->swapped = !gp->swapped;
+    gp->state = MATRIX_NONE;
+    gp->kept_ready = false;
+}
+
+void frgi_gp_forget(frg_gp *gp)
+{
+    gp->state = MATRIX_NONE;
+    gp->bound = gp->other.bound = NULL;
+    gp->other_ready = gp->kept_ready = false;
+    if (gp->swapped && !gp->sticky) {
+        swap_sides(gp);
+    }
+}
+
+void frgi_gp_set_sticky(frg_gp *gp, bool sticky)
+{
+    gp->sticky = sticky;
+    gp->jitter_told = false;
+    if (sticky) {
+        gp->jitter = 0;
+    }
+}
+
+frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta)
+{
+    TRY(frgi_gp_params_check(&gp->params, theta));
+    const size_t bytes = (size_t)gp->params.count * sizeof *theta;
+    if (memcmp(gp->theta, theta, bytes) != 0) {
+        memcpy(gp->theta, theta, bytes);
+        for (int i = 0; i < gp->params.count; i++) {
+            gp->params.p[i].value = theta[i];
+        }
+        frgi_gp_forget(gp);
+    }
+    return FRG_OK;
+}
+
+/* ---- the matrix --------------------------------------------------------------------------------- */
+
+void frgi_gp_noise(const frg_gp *gp, double *nu)
+{
+    const double *const learned = gp->theta + gp->params.noise_first;
+    const int count = gp->params.noise_count;
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        nu[i] = (gp->known_noise ? gp->known_noise[i] : 0) + (count == 0   ? 0
+                                                              : gp->groups ? learned[gp->groups[i]]
+                                                                           : learned[0]);
+    }
+}
+
+frg_status frgi_gp_build_jittered(frg_gp *gp)
+{
+    const double began = frgi_seconds();
+    if (!gp->bound) {
+        gp->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &gp->points, gp->bound_memory,
+                                 frg_threads(gp->ctx));
+    }
+    const frg_status status = frgi_gp_build(gp->ctx, gp->bound, &gp->shape, gp->matrix, gp->kept);
+    if (status != FRG_OK) {
+        return status;
+    }
+    gp->kept_ready = gp->kept != NULL;
+    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->diagonal);
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        gp->diagonal[i] += gp->noise[i];
+        gp->scratch[i] = gp->diagonal[i] + gp->jitter;
+    }
+    frgi_spd_set_diagonal(&gp->shape, gp->matrix, gp->scratch);
+    gp->value.build_seconds += frgi_seconds() - began;
+    return FRG_OK;
+}
+
+static frg_status factor(frg_gp *gp)
+{
+    const double began = frgi_seconds();
+    const frg_status status =
+        frgi_spd_factor(gp->ctx, &gp->shape, gp->matrix, gp->work, &gp->logdet, &gp->pivots);
+    gp->value.factor_seconds += frgi_seconds() - began;
+    return status;
+}
+
+static double mean_diagonal(const frg_gp *gp)
+{
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        sum += gp->diagonal[i];
+    }
+    return sum / (double)gp->n;
+}
+
+/** The next jitter above the current one; false where the policy has no more. */
+static bool raise_jitter(frg_gp *gp)
+{
+    static const struct {
+        double first;
+        int tries;
+    } policy[2][2] = {/* relative, gpytorch */ {{1e-10, 6}, {1e-8, 3}} /* f64 */,
+                      {{1e-7, 5}, {1e-6, 3}} /* f32 */};
+    const bool single = gp->shape.dtype == FRG_F32,
+               relative = gp->opts.jitter == FRG_GP_JITTER_RELATIVE;
+    const double unit = relative ? mean_diagonal(gp) : 1;
+    if (gp->opts.jitter == FRG_GP_JITTER_NONE || !(unit > 0 && isfinite(unit))) {
+        return false;
+    }
+    double level = policy[single][!relative].first * unit;
+    for (int t = 0; t < policy[single][!relative].tries; t++) {
+        if (level > gp->jitter * (1 + DBL_EPSILON)) {
+            gp->jitter = level;
+            return true;
+        }
+        level *= 10;
+    }
+    return false;
+}
+
+static double squared_distance(const frg_gp *gp, ptrdiff_t i, ptrdiff_t j)
+{
+    double sum = 0;
+    for (ptrdiff_t k = 0; k < gp->d; k++) {
+        const double difference = gp->x[i * gp->d + k] - gp->x[j * gp->d + k];
+        sum += difference * difference;
+    }
+    return sum;
+}
+
+static void find_closest(frg_gp *gp)
+{
+    double least = INFINITY;
+    for (ptrdiff_t i = 1; gp->n <= CLOSEST_MOST && i < gp->n && least > 0; i++) {
+        for (ptrdiff_t j = 0; j < i; j++) {
+            const double square = squared_distance(gp, i, j);
+            if (square < least) {
+                least = square;
+                gp->value.closest[0] = j;
+                gp->value.closest[1] = i;
+            }
+        }
+    }
+}
+
+/** "; the closest points are rows 3 and 7, at the distance 0" */
+static const char *describe_closest(const frg_gp *gp, char text[PAIR_ROOM])
+{
+    const int64_t i = gp->value.closest[0], j = gp->value.closest[1];
+    text[0] = '\0';
+    if (i < 0) {
+        return text;
+    }
+    const double distance = sqrt(squared_distance(gp, i, j));
+    const bool differ = distance <= 0 && gp->y[i] != gp->y[j];
+    snprintf(text, PAIR_ROOM,
+             "; the closest points are rows %lld and %lld%s, at the distance %.3g%s",
+             (long long)i + 1, (long long)j + 1, gp->masked ? " of those kept" : "", distance,
+             differ ? ": inconsistent duplicates, their y differ" : "");
+    return text;
+}
+
+static void tell_jitter(frg_gp *gp)
+{
+    char pair[PAIR_ROOM];
+    if (gp->sticky && gp->jitter_told) {
+        return;
+    }
+    gp->jitter_told = true;
+    frgi_warn(gp->ctx, W_JITTER,
+              "jitter %.3g was added to the diagonal after %d tr%s: pivot %lld was not positive%s",
+              gp->jitter, gp->value.jitter_tries, gp->value.jitter_tries == 1 ? "y" : "ies",
+              (long long)gp->value.pivot + 1, describe_closest(gp, pair));
+}
+
+/** K = L L' with as little jitter as it takes.  Records no failure. */
+static frg_status factor_with_jitter(frg_gp *gp, bool may_raise)
+{
+    for (;;) {
+        frg_status status = frgi_gp_build_jittered(gp);
+        if (status == FRG_OK) {
+            status = factor(gp);
+        }
+        if (status != FRG_NOT_POSDEF) {
+            return status;
+        }
+        if (gp->value.pivot < 0) {
+            gp->value.pivot = gp->pivots.pivot;
+            if (!gp->jitter_told) {
+                find_closest(gp);
+            }
+        }
+        if (!may_raise || !raise_jitter(gp)) {
+            return FRG_NOT_POSDEF;
+        }
+        gp->value.jitter_tries++;
+    }
+}
+
+/* ---- solves ------------------------------------------------------------------------------------- */
+
+void frgi_gp_narrow(ptrdiff_t n, const double *from, float *to)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        to[i] = (float)from[i];
+    }
+}
+
+void frgi_gp_widen(ptrdiff_t n, const float *from, double *to)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        to[i] = (double)from[i];
+    }
+}
+
+/** alpha (and the columns of H behind it) <- L^-1 or L^-T of it, in the process's arithmetic. */
+static frg_status solve_triangle(frg_gp *gp, bool transposed)
+{
+    const ptrdiff_t n = gp->n, columns = gp->q + gp->profile.count;
+    const bool single = gp->shape.dtype == FRG_F32;
+    if (single) {
+        frgi_gp_narrow(n * columns, gp->alpha, gp->solved_low);
+    }
+    void *const b = single ? (void *)gp->solved_low : gp->alpha;
+    const frg_status status =
+        transposed ? frgi_spd_backward(gp->ctx, &gp->shape, gp->matrix, columns, b, n, gp->work)
+                   : frgi_spd_forward(gp->ctx, &gp->shape, gp->matrix, columns, b, n, gp->work);
+    if (single && status == FRG_OK) {
+        frgi_gp_widen(n * columns, gp->solved_low, gp->alpha);
+    }
+    return status;
+}
+
+/** a, quad and the profiled mean; FRG_NOT_POSDEF with pivot -1 where H'K^-1 H is singular. */
+static frg_status solve(frg_gp *gp)
+{
+    const ptrdiff_t n = gp->n, m = gp->profile.count;
+    memcpy(gp->alpha, gp->residual, (size_t)(n * gp->q) * sizeof(double));
+    if (m > 0) {
+        memcpy(gp->profile.solved, gp->profile.basis, (size_t)(n * m) * sizeof(double));
+    }
+    frg_status status = solve_triangle(gp, false);
+    if (status != FRG_OK) {
+        return status;
+    }
+    if (m > 0 && !frgi_gp_mean_profile(gp)) {
+        gp->pivots.pivot = -1;
+        return FRG_NOT_POSDEF;
+    }
+    gp->quad = 0;
+    for (ptrdiff_t i = 0; i < n * gp->q; i++) {
+        gp->quad += gp->alpha[i] * gp->alpha[i];
+    }
+    status = solve_triangle(gp, true);
+    if (m > 0 && status == FRG_OK) {
+        frgi_gp_mean_half(gp);
+    }
+    return status;
+}
+
+/* ---- judgement ---------------------------------------------------------------------------------- */
+
+static double estimate_error(frg_gp *gp)
+{
+    const double unit = gp->shape.dtype == FRG_F32 ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
+    double largest = 0, square = 0, inverse = 0;
+    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        largest = gp->diagonal[i] > largest ? gp->diagonal[i] : largest;
+        inverse += 1 / (gp->scratch[i] * gp->scratch[i]);
+    }
+    for (ptrdiff_t i = 0; i < gp->n * gp->q; i++) {
+        square += gp->alpha[i] * gp->alpha[i];
+    }
+    return SAFETY * unit * largest * (square + (double)gp->q * inverse);
+}
+
+static void fill_value(frg_gp *gp)
+{
+    const double n = (double)gp->n, q = (double)gp->q;
+    frg_gp_value *const v = &gp->value;
+    v->log_likelihood = -0.5 * (gp->quad + q * gp->logdet + q * n * LOG_2PI);
+    if (gp->opts.reml) {
+        v->log_likelihood += 0.5 * q * ((double)gp->profile.count * LOG_2PI - gp->profile.logdet);
+    }
+    v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
+    v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
+    v->jitter = gp->jitter;
+    v->error_estimate = estimate_error(gp);
+    v->storage = gp->storage;
+    v->promoted = gp->swapped;
+}
+
+/** Factor, solves and judgement in the arithmetic at hand.  FRG_NOT_POSDEF and FRG_BROKE_DOWN (too inaccurate)
+ *  are not recorded yet. */
+static frg_status evaluate(frg_gp *gp, bool may_raise)
+{
+    frg_status status = factor_with_jitter(gp, may_raise);
+    const double began = frgi_seconds();
+    if (status == FRG_OK) {
+        status = solve(gp);
+    }
+    if (status == FRG_OK) {
+        fill_value(gp);
+        gp->value.factor_seconds += frgi_seconds() - began;
+        const double allowed = gp->opts.accuracy * (fabs(gp->value.log_likelihood) + 1);
+        const bool good = gp->shape.dtype == FRG_F64 || gp->value.error_estimate <= allowed;
+        status = good ? FRG_OK : FRG_BROKE_DOWN; /* NaN is not good */
+    }
+    return status;
+}
+
+static frg_status refuse(frg_gp *gp, frg_status status)
+{
+    char pair[PAIR_ROOM];
+    const frg_gp_value *const v = &gp->value;
+    if (status == FRG_NOT_POSDEF && gp->pivots.pivot < 0) {
+        FAIL(gp->ctx, E_NOT_POSDEF, "the columns of the profiled mean are collinear under K");
+    }
+    if (status == FRG_NOT_POSDEF) {
+        FAIL(gp->ctx, E_NOT_POSDEF,
+             "pivot %lld of %lld is %.3g of the mean diagonal with jitter %.3g (%d tries)%s",
+             (long long)gp->pivots.pivot + 1, (long long)gp->n,
+             gp->pivots.value / mean_diagonal(gp), gp->jitter, v->jitter_tries,
+             describe_closest(gp, pair));
+    }
+    if (status == FRG_BROKE_DOWN && !isfinite(v->log_likelihood)) {
+        FAIL(gp->ctx, E_RANGE_GP, "r'K^-1 r overflows in %s", frg_dtype_name(gp->shape.dtype));
+    }
+    if (status == FRG_BROKE_DOWN) {
+        FAIL(gp->ctx, E_PRECISION_GP,
+             "the log-likelihood %.6g may be wrong by %.2g in float32, %.2g is asked for",
+             v->log_likelihood, v->error_estimate,
+             gp->opts.accuracy * (fabs(v->log_likelihood) + 1));
+    }
+    return status;
+}
+
+/** f32 gives way to f64 at this theta, and until the end of the fit. */
+static frg_status promote(frg_gp *gp)
+{
+    gp->value.pivot = gp->value.closest[0] = gp->value.closest[1] = -1;
+    swap_sides(gp);
+    const frg_status status = evaluate(gp, true);
+    if (status == FRG_OK && !gp->sticky) {
+        frgi_warn(gp->ctx, W_PRECISION_GP, "float32 is not enough here: computed in float64");
+    }
+    return status;
+}
+
+static bool may_promote(const frg_gp *gp)
+{
+    return gp->opts.precision == FRG_GP_F32 && gp->opts.auto_promote && !gp->swapped;
+}
+
+/** The end of an evaluation that began at kept_jitter: a step that is not taken leaves the objective alone. */
+static frg_status settle(frg_gp *gp, frg_status status, double kept_jitter)
+{
+    if (status == FRG_OK && !isfinite(gp->value.log_likelihood)) {
+        status = FRG_BROKE_DOWN;
+    }
+    if (status != FRG_OK) {
+        status = refuse(gp, status);
+        gp->jitter = kept_jitter;
+        return status;
+    }
+    if (gp->value.jitter_tries > 0) {
+        tell_jitter(gp);
+    }
+    gp->state = MATRIX_FACTOR;
+    return FRG_OK;
+}
+
+frg_status frgi_gp_value(frg_gp *gp)
+{
+    if (gp->state != MATRIX_NONE) {
+        return FRG_OK;
+    }
+    const double kept_jitter = gp->sticky ? gp->jitter : 0;
+    gp->jitter = kept_jitter;
+    gp->value = (frg_gp_value){
+        .pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN, .jitter = gp->jitter};
+    frgi_gp_noise(gp, gp->noise);
+    frgi_gp_mean_residual(gp);
+    frg_status status = evaluate(gp, !may_promote(gp));
+    if ((status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) && may_promote(gp)) {
+        status = promote(gp);
+    }
+    return settle(gp, status, kept_jitter);
+}
+
+frg_status frgi_gp_promote(frg_gp *gp)
+{
+    if (!may_promote(gp)) {
+        FAIL(gp->ctx, E_PRECISION_GP, "the trace of K^-1 K is off by %.2g of n in %s",
+             gp->value.trace_residual, frg_dtype_name(gp->shape.dtype));
+    }
+    frgi_gp_mean_residual(gp); /* a profiled mean has been taken out of it */
+    return settle(gp, promote(gp), gp->jitter);
+}
