@@ -1,0 +1,66 @@
+/* half.h - 16-bit floating-point numbers: bf16 (8 bits of exponent, 7 of fraction) and f16 (5 and 10). */
+#ifndef FRGI_HALF_H
+#define FRGI_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline float frgi_from_bf16(uint16_t h)
+{
+    const uint32_t bits = (uint32_t)h << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/** To the nearest, ties to even; NaN stays NaN. */
+static inline uint16_t frgi_to_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (x != x) {
+        return (uint16_t)(bits >> 16 | 0x40);
+    }
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static inline float frgi_from_f16(uint16_t h)
+{
+    const uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31,
+                   fraction = h & 1023;
+    if (exponent == 0) { /* zero and denormals: fraction 2^-24, exact */
+        const float x = (float)fraction * 0x1p-24f;
+        return sign ? -x : x;
+    }
+    const uint32_t bits =
+        sign | (exponent == 31 ? 255u << 23 : (exponent + 112) << 23) | fraction << 13;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/** To the nearest, ties to even; beyond 65504 infinity; NaN stays NaN. */
+static inline uint16_t frgi_to_f16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    bits &= 0x7fffffff;
+    if (bits > 255u << 23) {
+        return (uint16_t)(sign | 0x7e00);
+    }
+    if (bits >= 143u << 23) { /* 65536 and above */
+        return (uint16_t)(sign | 0x7c00);
+    }
+    if (bits < 113u << 23) { /* denormal: adding 1/2 leaves multiples of 2^-24 in the fraction */
+        float y;
+        memcpy(&y, &bits, sizeof y);
+        y += 0.5f;
+        memcpy(&bits, &y, sizeof bits);
+        return (uint16_t)(sign | (bits - (126u << 23)));
+    }
+    bits += 0xfff + (bits >> 13 & 1) - (112u << 23);
+    return (uint16_t)(sign | bits >> 13);
+}
+
+#endif

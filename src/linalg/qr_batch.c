@@ -1,0 +1,318 @@
+/* qr_batch.c - the public batched QR: plans rooms for the threads, hands them matrices, largest first.
+ *
+ * One matrix is factored by one thread, whatever their number: panels do not scale inside a matrix, and the
+ * bits then depend on the matrix alone.  A thread copies the matrix into its room (by columns, in the type that
+ * is computed in), factors it there and copies the result out, so that q may be a and any strides serve.
+ * Cost 8/3 n^3 flops and two passes of O(mn); memory: a room per thread for the largest matrix. */
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "linalg/blas.h"
+#include "linalg/qr_copy.h"
+#include "linalg/qr_engine.h"
+
+typedef struct {
+    int64_t m, n;
+    frg_dtype dtype;
+    bool r, old;
+} shape;
+
+struct frg_qr {
+    frg_context *ctx;
+    frg_qr_opts opts;
+    int64_t n_items;
+    int threads;
+    shape *shapes;
+    int64_t *order;        /* items, most work first */
+    frg_qr_report *report; /* where the caller wants none */
+    frgi_qr_room *rooms;   /* [thread][f32, f64] */
+    void **old;            /* a second copy of the columns to fall back on, one a thread */
+    frgi_arena arena;
+};
+
+void frg_qr_defaults(frg_qr_opts *o, size_t struct_size)
+{
+    const frg_qr_opts defaults = {.struct_size = struct_size, .verify = FRG_QR_VERIFY_PROBE};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+}
+
+static frg_status check_opts(frg_context *ctx, const frg_qr_opts *o)
+{
+    REQUIRE(ctx, (int)o->method >= FRG_QR_AUTO && o->method <= FRG_QR_VENDOR,
+            "method is %d, expected one of FRG_QR_AUTO .. FRG_QR_VENDOR", (int)o->method);
+    REQUIRE(ctx, (int)o->verify >= FRG_QR_VERIFY_NONE && o->verify <= FRG_QR_VERIFY_FULL,
+            "verify is %d, expected one of FRG_QR_VERIFY_NONE .. FRG_QR_VERIFY_FULL",
+            (int)o->verify);
+    REQUIRE(ctx, o->ortho_tol >= 0 && o->ortho_tol < 1, "ortho_tol is %g, expected 0 <= x < 1",
+            o->ortho_tol);
+    return FRG_OK;
+}
+
+static bool is_f64(frg_dtype t)
+{
+    return t == FRG_F64;
+}
+
+/** The type that a matrix is computed in. */
+static unsigned computed(frg_dtype t)
+{
+    return 1u << (is_f64(t) ? FRG_F64 : FRG_F32);
+}
+
+static frg_status check_item(frg_context *ctx, const frg_qr_item *item, int64_t i, shape *s)
+{
+    static const unsigned floats = 1u << FRG_F32 | 1u << FRG_F64 | 1u << FRG_F16 | 1u << FRG_BF16;
+    char name[48];
+    snprintf(name, sizeof name, "a of item %lld", (long long)i + 1);
+    TRY(frgi_array_check(ctx, &item->a, name, 2, floats));
+    const int64_t m = item->a.shape[0], n = item->a.shape[1];
+    if (m < n || n < 1 || m > INT32_MAX / QR_WIDE / 2) {
+        FAIL(ctx, E_SHAPE,
+             "%s is %lld x %lld; at least as many rows as columns, one column and at most %d rows "
+             "are expected",
+             name, (long long)m, (long long)n, INT32_MAX / QR_WIDE / 2);
+    }
+    const struct {
+        const frg_array *x;
+        const char *what;
+        int64_t rows;
+        unsigned types;
+        bool optional;
+    } others[] = {{&item->q, "q", m, floats, false},
+                  {&item->r, "r", n, computed(item->a.dtype), true},
+                  {&item->old, "old", m, computed(item->a.dtype), true}};
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        if (others[k].optional && !others[k].x->data) {
+            continue;
+        }
+        snprintf(name, sizeof name, "%s of item %lld", others[k].what, (long long)i + 1);
+        TRY(frgi_array_check(ctx, others[k].x, name, 2, others[k].types));
+        if (others[k].x->shape[0] != others[k].rows || others[k].x->shape[1] != n) {
+            FAIL(ctx, E_SHAPE, "%s is %lld x %lld, expected %lld x %lld", name,
+                 (long long)others[k].x->shape[0], (long long)others[k].x->shape[1],
+                 (long long)others[k].rows, (long long)n);
+        }
+    }
+    *s = (shape){m, n, item->a.dtype, item->r.data != NULL, item->old.data != NULL};
+    return FRG_OK;
+}
+
+/** Rooms for the largest matrices of both types; runs twice over the arena. */
+static void layout(frg_qr *qr)
+{
+    frgi_arena *const a = &qr->arena;
+    const bool ladder = qr->opts.method == FRG_QR_CHOLESKY;
+    const bool gram = qr->opts.verify == FRG_QR_VERIFY_FULL;
+    int64_t m[2] = {0}, n[2] = {0};
+    size_t old = 0;
+    bool r = false;
+    for (int64_t i = 0; i < qr->n_items; i++) {
+        const shape *const s = &qr->shapes[i];
+        const int t = is_f64(s->dtype);
+        m[t] = s->m > m[t] ? s->m : m[t];
+        n[t] = s->n > n[t] ? s->n : n[t];
+        r |= s->r;
+        if (s->old) {
+            const size_t bytes =
+                (size_t)(s->m + 3 * QR_ROW_STEP) * (size_t)s->n * frg_sizeof(FRG_F64);
+            old = bytes > old ? bytes : old;
+        }
+    }
+    for (int thread = 0; thread < qr->threads; thread++) {
+        for (int t = 0; t < 2; t++) {
+            frgi_qr_room_take(a, &qr->rooms[2 * thread + t], t, m[t], n[t], ladder, gram, r);
+        }
+        qr->old[thread] = frgi_take(a, old);
+    }
+}
+
+static double work_of(const shape *s)
+{
+    return (double)s->m * (double)s->n * (double)s->n;
+}
+
+/** Most work first; equal ones stay in order.  Insertion sort by shell gaps: n log n in practice. */
+static void order_items(frg_qr *qr)
+{
+    int64_t gap = 1;
+    for (int64_t i = 0; i < qr->n_items; i++) {
+        qr->order[i] = i;
+    }
+    while (gap < qr->n_items / 3) {
+        gap = 3 * gap + 1;
+    }
+    for (; gap > 0; gap /= 3) {
+        for (int64_t i = gap; i < qr->n_items; i++) {
+            const int64_t x = qr->order[i];
+            const double work = work_of(&qr->shapes[x]);
+            int64_t j = i;
+            for (; j >= gap; j -= gap) {
+                const int64_t y = qr->order[j - gap];
+                const double other = work_of(&qr->shapes[y]);
+                if (other > work || (other >= work && y < x)) {
+                    break;
+                }
+                qr->order[j] = y;
+            }
+            qr->order[j] = x;
+        }
+    }
+}
+
+frg_status frg_qr_create(frg_qr **out, frg_context *ctx, int64_t n_items, const frg_qr_item items[],
+                         const frg_qr_opts *o)
+{
+    if (!out) {
+        FAIL(ctx, E_ARG, "out is NULL");
+    }
+    *out = NULL;
+    if (!ctx) {
+        FAIL(NULL, E_ARG, "ctx is NULL");
+    }
+    frg_qr_opts opts;
+    frg_qr_defaults(&opts, sizeof opts);
+    if (o) {
+        frgi_take_opts(&opts, sizeof opts, o);
+    }
+    TRY(check_opts(ctx, &opts));
+    REQUIRE(ctx, n_items >= 0 && (items || n_items == 0), "n_items is %lld and items is %s",
+            (long long)n_items, items ? "given" : "NULL");
+    frg_status status;
+    frg_qr *qr = NULL;
+    TRY(NEW0(ctx, &qr, 1, "a batched QR"));
+    qr->ctx = ctx;
+    qr->opts = opts;
+    qr->n_items = n_items;
+    qr->threads = frg_threads(ctx);
+    TRY_TO(failed, NEW0(ctx, &qr->shapes, n_items, "shapes"));
+    TRY_TO(failed, NEW(ctx, &qr->order, n_items, "order"));
+    TRY_TO(failed, NEW0(ctx, &qr->report, n_items, "reports"));
+    TRY_TO(failed, NEW0(ctx, &qr->rooms, 2 * qr->threads, "rooms"));
+    TRY_TO(failed, NEW0(ctx, &qr->old, qr->threads, "rooms"));
+    for (int64_t i = 0; i < n_items; i++) {
+        TRY_TO(failed, check_item(ctx, &items[i], i, &qr->shapes[i]));
+    }
+    order_items(qr);
+    layout(qr);
+    TRY_TO(failed, frgi_arena_open(&qr->arena, ctx, "room for the matrices of a batched QR"));
+    layout(qr);
+    *out = qr;
+    return FRG_OK;
+failed:
+    frg_qr_destroy(qr);
+    return status;
+}
+
+void frg_qr_destroy(frg_qr *qr)
+{
+    if (!qr) {
+        return;
+    }
+    frg_context *const ctx = qr->ctx;
+    frgi_arena_close(&qr->arena, ctx);
+    DROP(ctx, &qr->shapes);
+    DROP(ctx, &qr->order);
+    DROP(ctx, &qr->report);
+    DROP(ctx, &qr->rooms);
+    DROP(ctx, &qr->old);
+    DROP(ctx, &qr);
+}
+
+size_t frg_qr_bytes(const frg_qr *qr)
+{
+    return qr ? qr->arena.bytes +
+                    (size_t)qr->n_items * (sizeof(shape) + sizeof(int64_t) + sizeof(frg_qr_report))
+              : 0;
+}
+
+static bool same_shape(const shape *a, const shape *b)
+{
+    return a->m == b->m && a->n == b->n && a->dtype == b->dtype && a->r == b->r && a->old == b->old;
+}
+
+static void factor_item(const frg_qr *qr, int thread, const frg_qr_item *item, const shape *s,
+                        frg_qr_report *report)
+{
+    const bool f64 = is_f64(s->dtype);
+    frgi_qr_room room = qr->rooms[2 * thread + f64];
+    const double tol = qr->opts.ortho_tol;
+    frgi_qr_wish wish = {.method = qr->opts.method,
+                         .verify = qr->opts.verify,
+                         .ortho_tol = tol > 0 ? tol
+                                      : f64   ? 1e-13
+                                              : 1e-5};
+    frgi_qr_room_shape(&room, s->m, s->n);
+    if (!s->r) {
+        room.r = NULL;
+    }
+    frgi_qr_take(&item->a, f64, room.x.rows, room.x.columns, room.x.ld, room.x.a);
+    if (s->old) {
+        frgi_qr_take(&item->old, f64, room.x.rows, s->n, room.x.ld, qr->old[thread]);
+        wish.old = qr->old[thread];
+    }
+    frgi_qr_solve(frgi_qr_ops_of(qr->ctx, f64), &room, &wish, report);
+    if (report->flags & FRG_QR_NONFINITE) {
+        frgi_qr_fill(&item->q, NAN);
+        if (s->r) {
+            frgi_qr_fill(&item->r, NAN);
+        }
+        return;
+    }
+    frgi_qr_give(&item->q, f64, room.x.ld, room.q);
+    if (s->r) {
+        frgi_qr_give(&item->r, f64, s->n, room.r);
+    }
+}
+
+frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report reports[],
+                      frg_info *info)
+{
+    if (!qr) {
+        FAIL(NULL, E_ARG, "qr is NULL");
+    }
+    frg_context *const ctx = qr->ctx;
+    REQUIRE(ctx, items || qr->n_items == 0, "items is NULL");
+    for (int64_t i = 0; i < qr->n_items; i++) {
+        shape s;
+        TRY(check_item(ctx, &items[i], i, &s));
+        if (!same_shape(&s, &qr->shapes[i])) {
+            FAIL(ctx, E_SHAPE, "item %lld is not of the shape and type that the plan was made for",
+                 (long long)i + 1);
+        }
+    }
+    frgi_run_begins(ctx);
+    const double start = frgi_seconds();
+    frg_qr_report *const report = reports ? reports : qr->report;
+    const frgi_blas_guard guard = frgi_blas_begin();
+#pragma omp parallel num_threads(qr->threads)
+    {
+        frgi_blas_single();
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t k = 0; k < qr->n_items; k++) {
+            const int64_t i = qr->order[k];
+            factor_item(qr, omp_get_thread_num(), &items[i], &qr->shapes[i], &report[i]);
+        }
+    }
+    frgi_blas_end(guard);
+    frg_status status = FRG_OK;
+    double worst = 0;
+    for (int64_t i = 0; i < qr->n_items; i++) {
+        if (report[i].flags & FRG_QR_NONFINITE) {
+            status = FRG_PARTIAL;
+        } else {
+            worst = report[i].orthogonality <= worst ? worst : report[i].orthogonality;
+        }
+    }
+    if (info) {
+        *info = (frg_info){.status = status,
+                           .iterations = qr->n_items,
+                           .residual = worst,
+                           .objective = NAN,
+                           .solve_seconds = frgi_seconds() - start,
+                           .peak_bytes = frg_peak_bytes(ctx),
+                           .device_name = "cpu"};
+    }
+    return status;
+}

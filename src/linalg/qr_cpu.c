@@ -1,0 +1,58 @@
+/* qr_cpu.c - blocked Householder QR for one CPU level: one text, f32 and f64.
+ *
+ * Compiled once per level with -DISA=plain, v2, v3, v4; each compilation exports one table.  Vectors are GCC's
+ * vector extension, as long as the level's registers, so that no vector is split behind our back.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "linalg/qr_ops.h"
+
+#define INLINE     static inline __attribute__((always_inline))
+#define CAT_(a, b) a##_##b
+#define CAT(a, b)  CAT_(a, b)
+#define FN(name)   CAT(name, SUF)
+#define UNROLL(n)  UNROLL_(GCC unroll n)
+#define UNROLL_(x) _Pragma(#x)
+
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#define TOGETHER     8 /* columns that a tile keeps in registers */
+#elif defined(__AVX__)
+#define VECTOR_BYTES 32
+#define TOGETHER     4
+#else
+#define VECTOR_BYTES 16
+#define TOGETHER     4
+#endif
+
+typedef float vec_f32 __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef int32_t mask_f32 __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef double vec_f64 __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef int64_t mask_f64 __attribute__((vector_size(VECTOR_BYTES), may_alias));
+
+#define SUF     f32
+#define real    float
+#define integer int32_t
+#define UNIT    0x1p-24f
+#define ROOT    sqrtf
+#include "linalg/qr_cpu.tmpl.h"
+#undef SUF
+#undef real
+#undef integer
+#undef UNIT
+#undef ROOT
+#define SUF     f64
+#define real    double
+#define integer int64_t
+#define UNIT    0x1p-53
+#define ROOT    sqrt
+#include "linalg/qr_cpu.tmpl.h"
+
+#define OPS(suf)                                                                                   \
+    {                                                                                              \
+        .factor = factor_##suf, .form = form_##suf, .largest = largest_##suf,                      \
+        .scale = scale_##suf, .probe = probe_##suf                                                 \
+    }
+
+const frgi_qr_ops CAT(frgi_qr_table, ISA)[2] = {OPS(f32), OPS(f64)};

@@ -1,0 +1,528 @@
+/* qr_cpu.tmpl.h - Householder QR by panels; included once per element type.
+ *
+ * Data first.  A trailing update touches 8 columns of the matrix at a time: W = V' C, X = T' W, C -= V X.
+ * The 8 columns stay in the L1 cache between the two products (8 x 1024 f32 are 32 KB), V (by columns and by
+ * rows, 2 x 32 x m) streams from L2.  Neither C nor W is ever packed: both products take single numbers of
+ * them as broadcasts and whole vectors of V alone.
+ *
+ * A panel is factored 8 columns at a time (a leaf), each leaf first brought up to date with the panel's
+ * leaves before it (left-looking), so that the leaf is the only part that runs at the speed of L1.
+ * In a leaf one pass per column applies the reflector and already forms the inner products that the next
+ * column's reflector needs:
+ *
+ *     s_k = sum_{i > r} a_ij a_ik,   beta = -sign(alpha) sqrt(alpha^2 + s_j),   tau = (beta - alpha) / beta
+ *     v = (1, a_ij / (alpha - beta)),   w_k = tau (a_rk + s_k / (alpha - beta)),   a_ik -= v_i w_k
+ *
+ * T comes from the inner products of the V that was stored, with half of v'v on the diagonal of its inverse:
+ * I - V T V' is then orthogonal to rounding whatever beta was rounded to.
+ *
+ * Text parameters: real, integer (of its width), SUF, UNIT (unit roundoff), ROOT.
+ */
+
+enum {
+    FN(LANES) = VECTOR_BYTES / sizeof(real),
+    FN(CHUNK) = 2 * VECTOR_BYTES / sizeof(real), /* rows of W that a tile makes */
+};
+#define vec   FN(vec)
+#define mask  FN(mask)
+#define LANES FN(LANES)
+#define CHUNK FN(CHUNK)
+
+INLINE vec FN(load)(const real *p)
+{
+    return *(const vec *)p;
+}
+
+INLINE void FN(store)(real *p, vec x)
+{
+    *(vec *)p = x;
+}
+
+/* ---- tiles -------------------------------------------------------------------------------------- */
+
+/** w[CHUNK x TOGETHER] = sum_p v_p c_p': rows v_p of a chunk, entries c[j ld + p]. */
+INLINE void FN(inner_tile)(ptrdiff_t k, const real *restrict v, const real *restrict c,
+                           ptrdiff_t ld, real *restrict w, ptrdiff_t ldw)
+{
+    vec x[TOGETHER] = {{0}}, y[TOGETHER] = {{0}};
+    for (ptrdiff_t p = 0; p < k; p++) {
+        const vec v0 = FN(load)(v + CHUNK * p), v1 = FN(load)(v + CHUNK * p + LANES);
+        UNROLL(8)
+        for (int j = 0; j < TOGETHER; j++) {
+            const real t = c[j * ld + p];
+            x[j] += v0 * t;
+            y[j] += v1 * t;
+        }
+    }
+    UNROLL(8)
+    for (int j = 0; j < TOGETHER; j++) {
+        FN(store)(w + j * ldw, x[j]);
+        FN(store)(w + j * ldw + LANES, y[j]);
+    }
+}
+
+/** w (width x 8) = V' C over k rows; v starts at a row of the chunks, which are `chunk` apart. */
+INLINE void FN(inner)(ptrdiff_t k, ptrdiff_t width, const real *v, ptrdiff_t chunk, const real *c,
+                      ptrdiff_t ld, real *w, ptrdiff_t ldw)
+{
+    for (ptrdiff_t i = 0; i < width; i += CHUNK, v += chunk) {
+        for (int j = 0; j < QR_LEAF; j += TOGETHER) {
+            FN(inner_tile)(k, v, c + j * ld, ld, w + j * ldw + i, ldw);
+        }
+    }
+}
+
+/** vectors x LANES rows of TOGETHER columns:  c -= sum_p v_p x_p' */
+INLINE void FN(outer_tile)(const int vectors, ptrdiff_t k, const real *restrict v, ptrdiff_t ldv,
+                           const real *restrict x, ptrdiff_t ldx, real *restrict c, ptrdiff_t ld)
+{
+    vec s[3][TOGETHER];
+    UNROLL(8)
+    for (int j = 0; j < TOGETHER; j++) {
+        UNROLL(3)
+        for (int i = 0; i < vectors; i++) {
+            s[i][j] = FN(load)(c + j * ld + i * LANES);
+        }
+    }
+    for (ptrdiff_t p = 0; p < k; p++) {
+        vec y[3];
+        UNROLL(3)
+        for (int i = 0; i < vectors; i++) {
+            y[i] = FN(load)(v + p * ldv + i * LANES);
+        }
+        UNROLL(8)
+        for (int j = 0; j < TOGETHER; j++) {
+            const real t = x[j * ldx + p];
+            UNROLL(3)
+            for (int i = 0; i < vectors; i++) {
+                s[i][j] -= y[i] * t;
+            }
+        }
+    }
+    UNROLL(8)
+    for (int j = 0; j < TOGETHER; j++) {
+        UNROLL(3)
+        for (int i = 0; i < vectors; i++) {
+            FN(store)(c + j * ld + i * LANES, s[i][j]);
+        }
+    }
+}
+
+/** 8 columns of `rows` rows:  C -= V X, X (k x 8) */
+INLINE void FN(outer)(ptrdiff_t rows, ptrdiff_t k, const real *v, ptrdiff_t ldv, const real *x,
+                      ptrdiff_t ldx, real *c, ptrdiff_t ld)
+{
+    ptrdiff_t left = rows / LANES;
+    while (left > 0) {
+        const int vectors = left == 1 ? 1 : left == 2 || left == 4 ? 2 : 3;
+        for (int j = 0; j < QR_LEAF; j += TOGETHER) {
+            if (vectors == 3) {
+                FN(outer_tile)(3, k, v, ldv, x + j * ldx, ldx, c + j * ld, ld);
+            } else if (vectors == 2) {
+                FN(outer_tile)(2, k, v, ldv, x + j * ldx, ldx, c + j * ld, ld);
+            } else {
+                FN(outer_tile)(1, k, v, ldv, x + j * ldx, ldx, c + j * ld, ld);
+            }
+        }
+        left -= vectors;
+        v += vectors * LANES;
+        c += vectors * LANES;
+    }
+}
+
+/* ---- a panel and its block reflector -------------------------------------------------------------- */
+
+/** The panel in hand.  Sizes count from its first row and column. */
+typedef struct {
+    ptrdiff_t rows, width; /* width: columns, a multiple of 8 */
+    ptrdiff_t ldv, chunk;  /* of v_columns; elements from chunk to chunk of v_rows */
+    real *v_columns, *v_rows;
+    real *t;       /* chunks of rows: t[chunk][k][i] = T_ki, for X = T' W */
+    real *t2;      /* the same of T': for X = T W */
+    real *w, *x;   /* panel x 8 */
+    ptrdiff_t ldw; /* panel */
+} FN(panel);
+
+INLINE ptrdiff_t FN(whole)(ptrdiff_t width)
+{
+    return (width + CHUNK - 1) / CHUNK * CHUNK;
+}
+
+/** 8 columns c <- (I - V T V')' c for the first `width` columns of V (`transposed`), else (I - V T V') c; the
+ *  first `zeros` rows of c are known to be zero. */
+INLINE void FN(apply)(const FN(panel) * p, ptrdiff_t width, const int transposed, ptrdiff_t zeros,
+                      real *c, ptrdiff_t ld)
+{
+    const ptrdiff_t whole = FN(whole)(width);
+    FN(inner)
+    (p->rows - zeros, whole, p->v_rows + zeros * CHUNK, p->chunk, c + zeros, ld, p->w, p->ldw);
+    FN(inner)(whole, whole, transposed ? p->t : p->t2, p->ldw * CHUNK, p->w, p->ldw, p->x, p->ldw);
+    FN(outer)(p->rows, width, p->v_columns, p->ldv, p->x, p->ldw, c, ld);
+}
+
+INLINE mask FN(below)(ptrdiff_t at, ptrdiff_t row)
+{
+    mask index;
+    for (int i = 0; i < LANES; i++) {
+        index[i] = i;
+    }
+    return index > (integer)(row - at);
+}
+
+INLINE vec FN(keep)(vec x, mask m)
+{
+    return (vec)((mask)x & m);
+}
+
+/** The sum of the lanes, by halves. */
+INLINE real FN(total)(vec x)
+{
+    UNROLL(4)
+    for (int h = LANES / 2; h > 0; h /= 2) {
+        mask other;
+        for (int i = 0; i < LANES; i++) {
+            other[i] = (integer)(i ^ h);
+        }
+        x += __builtin_shuffle(x, other);
+    }
+    return x[0];
+}
+
+/** One block of rows of the pass below. */
+INLINE void FN(sweep_block)(const int j, const int masked, ptrdiff_t at, real *restrict a,
+                            ptrdiff_t ld, ptrdiff_t r, real scale, const real *restrict w,
+                            vec *restrict s)
+{
+    const vec old = FN(load)(a + j * ld + at);
+    vec v = old * scale;
+    if (masked) {
+        const mask tail = FN(below)(at, r);
+        v = FN(keep)(v, tail);
+        FN(store)(a + j * ld + at, (vec)((mask)v | ((mask)old & ~tail)));
+    } else {
+        FN(store)(a + j * ld + at, v);
+    }
+    if (j + 1 == QR_LEAF) {
+        return;
+    }
+    vec next = FN(load)(a + (j + 1) * ld + at) - v * w[j + 1];
+    FN(store)(a + (j + 1) * ld + at, next);
+    if (masked) {
+        next = FN(keep)(next, FN(below)(at, r + 1));
+    }
+    s[j + 1] += next * next;
+    UNROLL(8)
+    for (int k = j + 2; k < QR_LEAF; k++) {
+        const vec y = FN(load)(a + k * ld + at) - v * w[k];
+        FN(store)(a + k * ld + at, y);
+        s[k] += next * y;
+    }
+}
+
+/** Column j of the leaf becomes v, reflects the columns after it, and gives s of column j + 1. */
+INLINE void FN(sweep)(const int j, ptrdiff_t rows, real *restrict a, ptrdiff_t ld, ptrdiff_t r,
+                      real scale, const real *restrict w, real *restrict s)
+{
+    vec sum[QR_LEAF] = {{0}};
+    ptrdiff_t at = r / LANES * LANES;
+    for (int i = 0; i < 2 && at < rows; i++, at += LANES) {
+        FN(sweep_block)(j, 1, at, a, ld, r, scale, w, sum);
+    }
+    for (; at < rows; at += LANES) {
+        FN(sweep_block)(j, 0, at, a, ld, r, scale, w, sum);
+    }
+    UNROLL(8)
+    for (int k = j + 1; k < QR_LEAF; k++) {
+        s[k] = FN(total)(sum[k]);
+    }
+}
+
+/** s_k of the leaf's first column, whose diagonal is in row r. */
+INLINE void FN(first_products)(ptrdiff_t rows, const real *restrict a, ptrdiff_t ld, ptrdiff_t r,
+                               real *restrict s)
+{
+    vec sum[QR_LEAF] = {{0}};
+    for (ptrdiff_t at = r / LANES * LANES; at < rows; at += LANES) {
+        vec x = FN(load)(a + at);
+        if (at < r + 1) {
+            x = FN(keep)(x, FN(below)(at, r));
+        }
+        UNROLL(8)
+        for (int k = 0; k < QR_LEAF; k++) {
+            sum[k] += x * FN(load)(a + k * ld + at);
+        }
+    }
+    UNROLL(8)
+    for (int k = 0; k < QR_LEAF; k++) {
+        s[k] = FN(total)(sum[k]);
+    }
+}
+
+/** The reflector of column j: `live` is whether there is one. */
+INLINE void FN(reflect)(const int j, ptrdiff_t rows, real *restrict a, ptrdiff_t ld, ptrdiff_t r,
+                        real *restrict s, bool *live)
+{
+    const real alpha = a[j * ld + r], square = alpha * alpha + s[j];
+    live[j] = s[j] > 0 && square > UNIT * UNIT * UNIT * UNIT;
+    real w[QR_LEAF] = {0}, scale = 0, beta = alpha;
+    if (live[j]) {
+        beta = alpha > 0 ? -ROOT(square) : ROOT(square);
+        scale = 1 / (alpha - beta);
+        const real tau = (beta - alpha) / beta;
+        for (int k = j + 1; k < QR_LEAF; k++) {
+            w[k] = tau * (a[k * ld + r] + s[k] * scale);
+        }
+    }
+    FN(sweep)(j, rows, a, ld, r, scale, w, s);
+    a[j * ld + r] = beta;
+    for (int k = j + 1; k < QR_LEAF; k++) {
+        a[k * ld + r] -= w[k];
+    }
+}
+
+/** Factors 8 columns whose first diagonal is in row `first`. */
+static void FN(leaf)(ptrdiff_t rows, real *restrict a, ptrdiff_t ld, ptrdiff_t first,
+                     bool live[QR_LEAF])
+{
+    real s[QR_LEAF];
+    FN(first_products)(rows, a, ld, first, s);
+    FN(reflect)(0, rows, a, ld, first, s, live);
+    FN(reflect)(1, rows, a, ld, first + 1, s, live);
+    FN(reflect)(2, rows, a, ld, first + 2, s, live);
+    FN(reflect)(3, rows, a, ld, first + 3, s, live);
+    FN(reflect)(4, rows, a, ld, first + 4, s, live);
+    FN(reflect)(5, rows, a, ld, first + 5, s, live);
+    FN(reflect)(6, rows, a, ld, first + 6, s, live);
+    FN(reflect)(7, rows, a, ld, first + 7, s, live);
+}
+
+/** Columns at .. at + 7 of V: explicit, by columns and by rows. */
+static void FN(take_leaf)(const FN(panel) * p, const real *restrict a, ptrdiff_t ld, ptrdiff_t at,
+                          const bool live[QR_LEAF])
+{
+    for (int j = 0; j < QR_LEAF; j++) {
+        real *const restrict v = p->v_columns + (at + j) * p->ldv;
+        const ptrdiff_t r = at + j;
+        memset(v, 0, (size_t)r * sizeof *v);
+        v[r] = live[j] ? 1 : 0;
+        memcpy(v + r + 1, a + j * ld + r + 1, (size_t)(p->rows - r - 1) * sizeof *v);
+    }
+    const ptrdiff_t step = CHUNK < (int)QR_LEAF ? CHUNK : QR_LEAF;
+    for (ptrdiff_t c = at; c < at + QR_LEAF; c += step) {
+        const real *const restrict v = p->v_columns + c * p->ldv;
+        real *const restrict by_rows = p->v_rows + c / CHUNK * p->chunk + c % CHUNK;
+        for (ptrdiff_t i = at; i < p->rows; i++) {
+            UNROLL(8)
+            for (int j = 0; j < step; j++) {
+                by_rows[i * CHUNK + j] = v[j * p->ldv + i];
+            }
+        }
+    }
+}
+
+INLINE real *FN(t_at)(real *t, ptrdiff_t panel, ptrdiff_t k, ptrdiff_t i)
+{
+    return t + i / CHUNK * panel * CHUNK + k * CHUNK + i % CHUNK;
+}
+
+/** T grows by the leaf at `at`:  T_leaf^-1 = striu(S) + diag(S) / 2,  T_old,leaf = -T_old S T_leaf,
+ *  S = V' V_leaf. */
+static void FN(grow_t)(const FN(panel) * p, ptrdiff_t at, const bool live[QR_LEAF])
+{
+    const ptrdiff_t whole = FN(whole)(at + QR_LEAF), ldw = p->ldw;
+    FN(inner)
+    (p->rows - at, whole, p->v_rows + at * CHUNK, p->chunk, p->v_columns + at * p->ldv + at, p->ldv,
+     p->w, ldw);
+    const real *const s = p->w + at;
+    real leaf[QR_LEAF][QR_LEAF] = {{0}}; /* [row][column] */
+    for (int j = 0; j < QR_LEAF; j++) {
+        leaf[j][j] = live[j] ? 2 / s[j * ldw + j] : 1;
+        for (int i = j - 1; i >= 0; i--) {
+            real sum = 0;
+            for (int k = i + 1; k <= j; k++) {
+                sum += s[k * ldw + i] * leaf[k][j];
+            }
+            leaf[i][j] = -sum * leaf[i][i];
+        }
+        for (int i = 0; i <= j; i++) {
+            *FN(t_at)(p->t, ldw, at + i, at + j) = leaf[i][j];
+            *FN(t_at)(p->t2, ldw, at + j, at + i) = leaf[i][j];
+        }
+    }
+    if (at == 0) {
+        return;
+    }
+    FN(inner)(at, FN(whole)(at), p->t2, ldw * CHUNK, p->w, ldw, p->x, ldw);
+    for (ptrdiff_t i = 0; i < at; i++) {
+        for (int j = 0; j < QR_LEAF; j++) {
+            real sum = 0;
+            for (int k = 0; k <= j; k++) {
+                sum += p->x[k * ldw + i] * leaf[k][j];
+            }
+            *FN(t_at)(p->t, ldw, i, at + j) = -sum;
+            *FN(t_at)(p->t2, ldw, at + j, i) = -sum;
+        }
+    }
+}
+
+/** The panel that starts at row and column `first`. */
+INLINE FN(panel) FN(open_panel)(const frgi_qr_matrix *x, ptrdiff_t first)
+{
+    const ptrdiff_t left = x->columns - first, square = x->panel * x->panel;
+    real *const small = x->small;
+    return (FN(panel)){
+        .rows = x->rows - first,
+        .width = left < x->panel ? left : x->panel,
+        .ldv = x->ld,
+        .chunk = (x->rows - first) * CHUNK,
+        .v_columns = x->v_columns,
+        .v_rows = x->v_rows,
+        .t = small,
+        .t2 = (real *)x->t + first / x->panel * square,
+        .w = small + square,
+        .x = small + square + QR_LEAF * x->panel,
+        .ldw = x->panel,
+    };
+}
+
+/* ---- the two calls ------------------------------------------------------------------------------- */
+
+static void FN(factor)(const frgi_qr_matrix *x)
+{
+    real *const restrict diagonal = x->diagonal;
+    const ptrdiff_t square = x->panel * x->panel;
+    for (ptrdiff_t first = 0; first < x->columns; first += x->panel) {
+        const FN(panel) p = FN(open_panel)(x, first);
+        real *const a = (real *)x->a + first * x->ld + first;
+        memset(p.v_rows, 0, (size_t)(p.rows * x->panel) * sizeof(real));
+        memset(p.t, 0, (size_t)square * sizeof(real));
+        memset(p.t2, 0, (size_t)square * sizeof(real));
+        for (ptrdiff_t at = 0; at < p.width; at += QR_LEAF) {
+            real *const columns = a + at * x->ld;
+            bool live[QR_LEAF];
+            if (at > 0) {
+                FN(apply)(&p, at, 1, 0, columns, x->ld);
+            }
+            FN(leaf)(p.rows, columns, x->ld, at, live);
+            for (int j = 0; j < QR_LEAF; j++) {
+                diagonal[first + at + j] = columns[j * x->ld + at + j];
+            }
+            FN(take_leaf)(&p, columns, x->ld, at, live);
+            FN(grow_t)(&p, at, live);
+        }
+        for (ptrdiff_t c = p.width; first + c < x->columns; c += QR_LEAF) {
+            FN(apply)(&p, p.width, 1, 0, a + c * x->ld, x->ld);
+        }
+    }
+}
+
+/** The columns of the panel itself:  E - V T V_1', V_1 the first `width` rows of V. */
+static void FN(form_own)(const FN(panel) * p, real *a, ptrdiff_t ld)
+{
+    for (ptrdiff_t at = 0; at < p->width; at += QR_LEAF) {
+        const ptrdiff_t whole = FN(whole)(p->width);
+        memset(p->w, 0, (size_t)(QR_LEAF * p->ldw) * sizeof(real));
+        for (int j = 0; j < QR_LEAF; j++) {
+            for (ptrdiff_t k = 0; k <= at + j; k++) {
+                p->w[j * p->ldw + k] = p->v_columns[k * p->ldv + at + j];
+            }
+            memset(a + (at + j) * ld, 0, (size_t)p->rows * sizeof(real));
+            a[(at + j) * ld + at + j] = 1;
+        }
+        FN(inner)(whole, whole, p->t2, p->ldw * CHUNK, p->w, p->ldw, p->x, p->ldw);
+        FN(outer)(p->rows, p->width, p->v_columns, p->ldv, p->x, p->ldw, a + at * ld, ld);
+    }
+}
+
+static void FN(form)(const frgi_qr_matrix *x)
+{
+    const ptrdiff_t last = (x->columns - 1) / x->panel * x->panel;
+    for (ptrdiff_t first = last; first >= 0; first -= x->panel) {
+        const FN(panel) p = FN(open_panel)(x, first);
+        real *const a = (real *)x->a + first * x->ld + first;
+        memset(p.v_rows, 0, (size_t)(p.rows * x->panel) * sizeof(real));
+        for (ptrdiff_t at = 0; at < p.width; at += QR_LEAF) {
+            bool live[QR_LEAF];
+            for (int j = 0; j < QR_LEAF; j++) { /* a reflector that is none left zeros */
+                const real *const v = a + (at + j) * x->ld;
+                live[j] = false;
+                for (ptrdiff_t i = at + j + 1; i < p.rows && !live[j]; i++) {
+                    live[j] = v[i] != 0;
+                }
+            }
+            FN(take_leaf)(&p, a + at * x->ld, x->ld, at, live);
+        }
+        for (ptrdiff_t c = p.width; first + c < x->columns; c += QR_LEAF) {
+            for (int j = 0; j < QR_LEAF; j++) {
+                memset(a + (c + j) * x->ld, 0, (size_t)p.width * sizeof(real));
+            }
+            FN(apply)(&p, p.width, 0, p.width, a + c * x->ld, x->ld);
+        }
+        FN(form_own)(&p, a, x->ld);
+    }
+}
+
+/* ---- columns ------------------------------------------------------------------------------------ */
+
+/** Without their sign, the bits of floating-point numbers are ordered as integers, infinities and NaN last. */
+static double FN(largest)(ptrdiff_t rows, const void *column)
+{
+    const real *const a = column;
+    mask top = {0};
+    for (ptrdiff_t i = 0; i < rows; i += LANES) {
+        const mask bits = (mask)FN(keep)(FN(load)(a + i), ~(mask)(-(vec){0}));
+        const mask above = bits > top;
+        top = (bits & above) | (top & ~above);
+    }
+    real most = 0;
+    for (int k = 0; k < LANES; k++) {
+        const real x = ((vec)top)[k];
+        most = x > most || x != x ? x : most;
+    }
+    return isfinite(most) ? (double)most : (double)NAN;
+}
+
+static double FN(scale)(ptrdiff_t rows, double factor, void *column)
+{
+    real *const a = column;
+    vec sum = {0};
+    for (ptrdiff_t i = 0; i < rows; i += LANES) {
+        const vec x = FN(load)(a + i) * (real)factor;
+        FN(store)(a + i, x);
+        sum += x * x;
+    }
+    return (double)FN(total)(sum);
+}
+
+INLINE real FN(sign_of)(ptrdiff_t j)
+{
+    return __builtin_popcountll((unsigned long long)j) % 2 ? -1 : 1;
+}
+
+static double FN(probe)(ptrdiff_t rows, ptrdiff_t n, const void *q_, ptrdiff_t ld, void *y_)
+{
+    const real *const q = q_;
+    real *const y = y_;
+    memset(y, 0, (size_t)rows * sizeof *y);
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const real x = FN(sign_of)(j);
+        for (ptrdiff_t i = 0; i < rows; i += LANES) {
+            FN(store)(y + i, FN(load)(y + i) + x * FN(load)(q + j * ld + i));
+        }
+    }
+    double worst = 0;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        vec sum = {0};
+        for (ptrdiff_t i = 0; i < rows; i += LANES) {
+            sum += FN(load)(y + i) * FN(load)(q + j * ld + i);
+        }
+        const double error = fabs((double)(FN(total)(sum) - FN(sign_of)(j)));
+        worst = error <= worst ? worst : error;
+    }
+    return worst;
+}
+
+#undef vec
+#undef mask
+#undef LANES
+#undef CHUNK

@@ -1,0 +1,48 @@
+/* qr_engine.h - one QR factorisation in the room of one thread: what the batch and the optimizer share. */
+#ifndef FRGI_QR_ENGINE_H
+#define FRGI_QR_ENGINE_H
+
+#include "fourge/qr.h"
+#include "linalg/qr_ops.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { QR_BLOCK = 64 }; /* columns of a block of the Cholesky path */
+
+/** Memory of one thread, for the largest matrix it will see. */
+typedef struct {
+    frgi_qr_matrix
+        x;   /* x.a: the columns that are factored; what stands there afterwards is not specified */
+    void *q; /* the result, ld apart: one of the buffers here */
+    void *r; /* n x n by columns, n apart; NULL: R is not wanted */
+    void *other;   /* of the size of x.a; NULL without a ladder */
+    void *gram;    /* n x n, n apart; NULL without a ladder or full verification */
+    void *inverse; /* n x QR_BLOCK: inverse diagonal blocks of R */
+    void *strip;   /* ld x QR_BLOCK */
+    double
+        *norm2; /* n: squared norms after scaling; 1 where an old column stands in for a zero one */
+    double *factor; /* n: what the columns were multiplied with; 0 for a zero column */
+    bool f64;
+} frgi_qr_room;
+
+typedef struct {
+    frg_qr_method method;
+    frg_qr_verify verify;
+    double ortho_tol;
+    double hint; /* lower bound of the pivots where the caller has one: >= QR_HINT_TRIES one pass */
+    const void *old; /* columns, ld apart, that take the place of zero columns; NULL: none */
+} frgi_qr_wish;
+
+/** The table for a context's CPU level. */
+const frgi_qr_ops *frgi_qr_ops_of(const frg_context *ctx, bool f64);
+/** Carves a room for matrices up to m x n; runs twice over an arena (see core.h). */
+void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, bool f64, int64_t m, int64_t n,
+                       bool ladder, bool gram, bool r);
+/** Sets the shape of the matrix in hand: its rows, columns, ld follow from (m, n) alone. */
+void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n);
+/** Factors x.a, whose padding is zero.  flags FRG_QR_NONFINITE: nothing was computed. */
+void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
+                   frg_qr_report *report);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,368 @@
+/* qr_engine.tmpl.h - the Cholesky ladder, LAPACK's way, signs and R; included once per element type.
+ *
+ * Text parameters: real, SUF, UNIT, and GEMM, TRSV, GEQRF, ORGQR of the BLAS front. */
+
+/** Upper triangle (whole blocks of it) of gram <- q'q. */
+static void FN(form_gram)(const frgi_qr_room *room, const real *q)
+{
+    enum { WIDTH = 128 };
+    const int m = small_int(room->x.m), n = small_int(room->x.n), ld = small_int(room->x.ld);
+    real *const c = room->gram;
+    for (int j = 0; j < n; j += WIDTH) {
+        const int width = n - j < WIDTH ? n - j : WIDTH;
+        GEMM('T', 'N', j + width, width, m, 1, q, ld, q + (ptrdiff_t)j * ld, ld, 0,
+             c + (ptrdiff_t)j * n, n);
+    }
+}
+
+/** The width x width block at c (ld apart): upper R by rows in `r` and its inverse by columns in `inverse`
+ *  (both QR_BLOCK apart).  Returns the smallest pivot, not above 0 where it broke down. */
+static double FN(block_factor)(int width, const real *c, ptrdiff_t ld, real *r, real *inverse)
+{
+    double smallest = INFINITY;
+    for (int j = 0; j < width; j++) {
+        for (int i = 0; i <= j; i++) {
+            r[i * QR_BLOCK + j] = c[j * ld + i];
+        }
+    }
+    for (int j = 0; j < width; j++) {
+        real *const row = r + j * QR_BLOCK;
+        const double pivot = (double)row[j];
+        if (!(pivot > 0)) {
+            return -1;
+        }
+        smallest = pivot < smallest ? pivot : smallest;
+        const real scale = (real)(1 / sqrt(pivot));
+        for (int k = j; k < width; k++) {
+            row[k] *= scale;
+        }
+        for (int i = j + 1; i < width; i++) {
+            real *const restrict below = r + i * QR_BLOCK;
+            const real t = row[i];
+            for (int k = i; k < width; k++) {
+                below[k] -= t * row[k];
+            }
+        }
+    }
+    memset(inverse, 0, (size_t)(QR_BLOCK * QR_BLOCK) * sizeof *inverse);
+    for (int j = 0; j < width; j++) { /* column j of R^-1, from its diagonal up */
+        real *const restrict x = inverse + j * QR_BLOCK;
+        x[j] = 1;
+        for (int i = j; i >= 0; i--) {
+            real sum = x[i];
+            for (int k = i + 1; k <= j; k++) {
+                sum -= r[i * QR_BLOCK + k] * x[k];
+            }
+            x[i] = sum / r[i * QR_BLOCK + i];
+        }
+    }
+    return smallest;
+}
+
+/** gram -> R in its upper triangle, inverses of the diagonal blocks in `inverse`; the smallest pivot. */
+static double FN(cholesky)(const frgi_qr_room *room)
+{
+    const int n = small_int(room->x.n);
+    real *const c = room->gram, *const strip = room->strip;
+    real r[QR_BLOCK * QR_BLOCK];
+    double smallest = INFINITY;
+    for (int k = 0; k < n; k += QR_BLOCK) {
+        const int width = n - k < QR_BLOCK ? n - k : QR_BLOCK, right = n - k - width;
+        real *const at = c + (ptrdiff_t)k * n, *const inverse =
+                                                   (real *)room->inverse + k * QR_BLOCK;
+        if (k > 0) {
+            GEMM('T', 'N', width, n - k, k, -1, at, n, at, n, 1, at + k, n);
+        }
+        const double pivot = FN(block_factor)(width, at + k, n, r, inverse);
+        if (!(pivot > 0)) {
+            return pivot;
+        }
+        smallest = pivot < smallest ? pivot : smallest;
+        for (int j = 0; j < width; j++) {
+            for (int i = 0; i <= j; i++) {
+                at[(ptrdiff_t)j * n + k + i] = r[i * QR_BLOCK + j];
+            }
+        }
+        real *const beside = at + (ptrdiff_t)width * n + k;
+        for (int j = 0; j < right; j++) {
+            memcpy(strip + (ptrdiff_t)j * QR_BLOCK, beside + (ptrdiff_t)j * n,
+                   (size_t)width * sizeof *strip);
+        }
+        if (right > 0) {
+            GEMM('T', 'N', width, right, width, 1, inverse, QR_BLOCK, strip, QR_BLOCK, 0, beside,
+                 n);
+        }
+    }
+    return smallest;
+}
+
+/** q <- q R^-1 in place. */
+static void FN(divide)(const frgi_qr_room *room, real *q)
+{
+    const int m = small_int(room->x.m), n = small_int(room->x.n), ld = small_int(room->x.ld);
+    const real *const c = room->gram;
+    real *const strip = room->strip;
+    for (int k = 0; k < n; k += QR_BLOCK) {
+        const int width = n - k < QR_BLOCK ? n - k : QR_BLOCK;
+        real *const at = q + (ptrdiff_t)k * ld;
+        if (k > 0) {
+            GEMM('N', 'N', m, width, k, -1, q, ld, c + (ptrdiff_t)k * n, n, 1, at, ld);
+        }
+        memcpy(strip, at, (size_t)((ptrdiff_t)width * ld) * sizeof *strip);
+        GEMM('N', 'N', m, width, width, 1, strip, ld, (real *)room->inverse + k * QR_BLOCK,
+             QR_BLOCK, 0, at, ld);
+    }
+}
+
+/** q <- q U in place, U the upper triangle of gram. */
+static void FN(multiply)(const frgi_qr_room *room, real *q)
+{
+    const int m = small_int(room->x.m), n = small_int(room->x.n), ld = small_int(room->x.ld);
+    real *const c = room->gram, *const strip = room->strip;
+    for (int k = (n - 1) / QR_BLOCK * QR_BLOCK; k >= 0; k -= QR_BLOCK) {
+        const int width = n - k < QR_BLOCK ? n - k : QR_BLOCK;
+        real *const at = q + (ptrdiff_t)k * ld;
+        for (int j = 0; j < width; j++) {
+            for (int i = j + 1; i < width; i++) {
+                c[(ptrdiff_t)(k + j) * n + k + i] = 0;
+            }
+        }
+        memcpy(strip, at, (size_t)((ptrdiff_t)width * ld) * sizeof *strip);
+        GEMM('N', 'N', m, width, width, 1, strip, ld, c + (ptrdiff_t)k * n + k, n, 0, at, ld);
+        if (k > 0) {
+            GEMM('N', 'N', m, width, k, 1, q, ld, c + (ptrdiff_t)k * n, n, 1, at, ld);
+        }
+    }
+}
+
+/** Two steps of inverse iteration on R'R: an estimate of norm(R^-1)^2 from below. */
+static double FN(inverse_norm)(const frgi_qr_room *room)
+{
+    const int n = small_int(room->x.n);
+    real *const x = room->strip;
+    double norm = sqrt((double)n), next = 0;
+    for (int i = 0; i < n; i++) {
+        x[i] = __builtin_popcount((unsigned)i) % 2 ? -1 : 1;
+    }
+    for (int step = 0; step < 2; step++) {
+        for (int i = 0; i < n; i++) {
+            x[i] = (real)((double)x[i] / norm);
+        }
+        TRSV('T', n, room->gram, n, x);
+        TRSV('N', n, room->gram, n, x);
+        next = 0;
+        for (int i = 0; i < n; i++) {
+            next += (double)x[i] * (double)x[i];
+        }
+        next = norm = sqrt(next);
+    }
+    return next;
+}
+
+/** gram <- F = Q'Q - I; norm(F) of the whole, and the largest entry. */
+static double FN(defect)(const frgi_qr_room *room, const real *q, double *largest)
+{
+    const ptrdiff_t n = room->x.n;
+    real *const c = room->gram;
+    double sum = 0, top = 0;
+    FN(form_gram)(room, q);
+    for (ptrdiff_t j = 0; j < n; j++) {
+        c[j * n + j] -= 1;
+        for (ptrdiff_t i = 0; i <= j; i++) {
+            const double f = fabs((double)c[j * n + i]);
+            sum += (i < j ? 2 : 1) * f * f;
+            top = f <= top ? top : f;
+        }
+    }
+    *largest = top;
+    return sqrt(sum);
+}
+
+static double FN(verify)(const frgi_qr_room *room)
+{
+    double largest;
+    (void)FN(defect)(room, room->q, &largest);
+    return largest;
+}
+
+/** The first pass on the columns of `other`; false: it broke down. */
+static bool FN(first_pass)(frgi_qr_room *room, bool forced, bool *shifted, bool *suffices,
+                           frg_qr_report *report)
+{
+    const ptrdiff_t n = room->x.n;
+    real *const c = room->gram, *const q = room->other;
+    FN(form_gram)(room, q);
+    for (ptrdiff_t j = 0; j < n; j++) {
+        c[j * n + j] = 1;
+    }
+    double pivot = FN(cholesky)(room);
+    report->passes = 1;
+    *suffices = pivot >= ONE_PASS_PIVOT && FN(inverse_norm)(room) <= ONE_PASS_INVERSE;
+    if (!forced && !*suffices) {
+        return false;
+    }
+    *shifted = !(pivot >= TWO_PASS_PIVOT);
+    if (*shifted) {
+        report->flags |= FRG_QR_SHIFTED;
+        FN(form_gram)(room, q);
+        for (ptrdiff_t j = 0; j < n; j++) {
+            c[j * n + j] = (real)(1 + 20 * (double)n * UNIT);
+        }
+        if (!(FN(cholesky)(room) > 0)) {
+            return false;
+        }
+    }
+    FN(divide)(room, q);
+    return true;
+}
+
+/** true: `other` holds Q and report->passes says how; false: x.a is as it was, but for the scaling. */
+static bool FN(ladder)(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
+                       bool forced, frg_qr_report *report)
+{
+    const ptrdiff_t n = room->x.n, ld = room->x.ld;
+    bool shifted = false, suffices = false;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        if (room->factor[j] == 0) {
+            report->flags |= forced ? FRG_QR_FELL_BACK : 0u;
+            return false;
+        }
+        const double scale = 1 / sqrt(room->norm2[j]);
+        room->factor[j] *= scale;
+        room->norm2[j] = ops->scale(room->x.rows, scale, (real *)room->x.a + j * ld);
+    }
+    memcpy(room->other, room->x.a, (size_t)(n * ld) * sizeof(real));
+    bool done = FN(first_pass)(room, forced, &shifted, &suffices, report);
+    if (done && !(suffices && wish->ortho_tol >= 1e-5)) {
+        done = false;
+        while (report->passes < MOST_PASSES) {
+            double largest;
+            const double norm = FN(defect)(room, room->other, &largest);
+            if (largest <= wish->ortho_tol / 4) {
+                done = true;
+                break;
+            }
+            report->passes++;
+            real *const f = room->gram;
+            if (norm <= FIRST_ORDER) {
+                for (ptrdiff_t j = 0; j < n; j++) {
+                    for (ptrdiff_t i = 0; i < j; i++) {
+                        f[j * n + i] = -f[j * n + i];
+                    }
+                    f[j * n + j] = 1 - f[j * n + j] / 2;
+                }
+                FN(multiply)(room, room->other);
+                done = norm * norm + 2 * UNIT * sqrt((double)n) <= wish->ortho_tol;
+                if (done) {
+                    break;
+                }
+                continue;
+            }
+            if (!(norm <= CHOLESKY_AGAIN) && !shifted) {
+                break;
+            }
+            shifted = false;
+            for (ptrdiff_t j = 0; j < n; j++) {
+                f[j * n + j] += 1;
+            }
+            if (!(FN(cholesky)(room) > 0)) {
+                break;
+            }
+            FN(divide)(room, room->other);
+        }
+    }
+    if (!done) {
+        report->flags |= forced ? FRG_QR_FELL_BACK : 0u;
+        return false;
+    }
+    /* R = Q'A: its diagonal gives the pivots, the whole of it is kept where it is wanted */
+    real *const diagonal = room->x.diagonal;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const real *const q = (real *)room->other + j * ld, *const a = (real *)room->x.a + j * ld;
+        real sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (ptrdiff_t i = 0; i < room->x.rows; i++) {
+            sum += q[i] * a[i];
+        }
+        diagonal[j] = sum;
+    }
+    if (room->r) {
+        const int m = small_int(room->x.m), count = small_int(n), apart = small_int(ld);
+        real *const r = room->r;
+        GEMM('T', 'N', count, count, m, 1, room->other, apart, room->x.a, apart, 0, r, count);
+        for (ptrdiff_t j = 0; j < n; j++) {
+            for (ptrdiff_t i = 0; i < n; i++) {
+                r[j * n + i] = i > j ? 0 : (real)((double)r[j * n + i] / room->factor[j]);
+            }
+        }
+    }
+    report->method = FRG_QR_CHOLESKY;
+    room->q = room->other;
+    return true;
+}
+
+/** r <- R of the unscaled matrix, from the upper triangle of x.a. */
+static void FN(take_r)(const frgi_qr_room *room)
+{
+    const ptrdiff_t n = room->x.n;
+    real *const r = room->r;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const real *const a = (const real *)room->x.a + j * room->x.ld;
+        const double unscale = room->factor[j] == 0 ? 0 : 1 / room->factor[j];
+        for (ptrdiff_t i = 0; i < n; i++) {
+            r[j * n + i] = i > j ? 0 : (real)((double)a[i] * unscale);
+        }
+    }
+}
+
+static void FN(vendor)(frgi_qr_room *room)
+{
+    const int m = small_int(room->x.m), n = small_int(room->x.n), ld = small_int(room->x.ld);
+    real *const tau = room->inverse, *const diagonal = room->x.diagonal, *const a = room->x.a;
+    GEQRF(m, n, a, ld, tau, room->strip);
+    for (int j = 0; j < n; j++) {
+        diagonal[j] = a[(ptrdiff_t)j * ld + j];
+    }
+    if (room->r) {
+        FN(take_r)(room);
+    }
+    ORGQR(m, n, a, ld, tau, room->strip);
+    room->q = a;
+}
+
+/** Pivots, rank and signs: R_jj >= 0; where it is rounding alone (|R_jj| <= u norm of the column), its sign is
+ *  dropped and the largest entry of the column of Q is made positive instead. */
+static void FN(settle)(frgi_qr_room *room, frg_qr_report *report)
+{
+    const ptrdiff_t m = room->x.m, n = room->x.n;
+    const real *const diagonal = room->x.diagonal;
+    const double noise = 4 * (double)(n + 16) * UNIT;
+    report->pivot = INFINITY;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        real *const q = (real *)room->q + j * room->x.ld;
+        real *const r = room->r ? (real *)room->r + j * n + j : NULL;
+        const double d = (double)diagonal[j];
+        const double kept = room->norm2[j] > 0 ? d * d / room->norm2[j] : 0;
+        const double pivot = room->factor[j] == 0 ? 0 : kept;
+        bool flip = d < 0;
+        report->pivot = pivot < report->pivot ? pivot : report->pivot;
+        report->rank += pivot > noise * noise;
+        report->flags |= pivot > noise * noise ? 0u : FRG_QR_DEFICIENT;
+        if (kept <= UNIT * UNIT) {
+            ptrdiff_t top = 0;
+            for (ptrdiff_t i = 1; i < m; i++) {
+                top = fabs((double)q[i]) > fabs((double)q[top]) ? i : top;
+            }
+            flip = q[top] < 0;
+        }
+        for (ptrdiff_t i = 0; flip && i < m; i++) {
+            q[i] = -q[i];
+        }
+        for (ptrdiff_t k = 0; flip && r && k < n - j; k++) {
+            r[k * n] = -r[k * n];
+        }
+        if (r && *r < 0) {
+            *r = -*r;
+        }
+    }
+}

@@ -1,0 +1,617 @@
+/* test_qr.c - the batched QR: bounds on torture matrices, independence of the members, what is reported.
+ *
+ * Bounds.  u = 2^-24 or 2^-53.  Every Q: |Q'Q - I| <= 1e-5 (f32) and 1e-13 (f64), the contract of qr.h; residual
+ * norm(A - QR) <= 8 u sqrt(n) norm(A), besides one unit for the scaling where a column is denormal.
+ * Checks are computed here in double (long double for f64) from what was returned. */
+#include "fault.h"
+#include "fourge/qr.h"
+#include "test.h"
+
+typedef struct {
+    int64_t m, n;
+    double *a; /* by columns */
+} matrix;
+
+static matrix matrix_of(int64_t m, int64_t n)
+{
+    matrix x = {m, n, calloc((size_t)(m * n) + 1, sizeof(double))};
+    if (!x.a)
+        abort();
+    return x;
+}
+
+static void gaussian(matrix *x)
+{
+    for (int64_t i = 0; i < x->m * x->n; i++)
+        x->a[i] = test_normal();
+}
+
+static unsigned run_one(frg_context *ctx, frg_qr_item item, frg_qr_opts o, frg_qr_report *report)
+{
+    frg_qr *qr = NULL;
+    o.struct_size = sizeof o;
+    unsigned flags = 0;
+    if (CHECK_OK(ctx, frg_qr_create(&qr, ctx, 1, &item, &o))) {
+        const frg_status s = frg_qr_run(qr, &item, report, NULL);
+        CHECK_SAYS(s == FRG_OK || s == FRG_PARTIAL, "run gave %s: %s", frg_status_name(s),
+                   frg_message(ctx));
+        flags = report->flags;
+    }
+    frg_qr_destroy(qr);
+    return flags;
+}
+
+/** Largest entry of |Q'Q - I| and norm(A - QR) / norm(A), of f32 (by columns) or f64 results. */
+static void measure(const matrix *x, const void *q, const void *r, bool f64, double *orthogonality,
+                    double *residual)
+{
+    const int64_t m = x->m, n = x->n;
+    long double rest = 0, all = 0;
+    double worst = 0;
+    double *w = malloc((size_t)(m * n) * sizeof *w), *u = calloc((size_t)(n * n), sizeof *u);
+    for (int64_t i = 0; i < m * n; i++)
+        w[i] = f64 ? ((const double *)q)[i] : (double)((const float *)q)[i];
+    for (int64_t i = 0; i < n * n && r; i++)
+        u[i] = f64 ? ((const double *)r)[i] : (double)((const float *)r)[i];
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t k = 0; k <= j; k++) {
+            double sum = 0;
+            for (int64_t i = 0; i < m; i++)
+                sum += w[j * m + i] * w[k * m + i];
+            const double error = fabs(sum - (j == k));
+            worst = error <= worst ? worst : error;
+        }
+        double *const column = malloc((size_t)m * sizeof *column);
+        double scale = 0; /* entries of 1e300 must not overflow here */
+        for (int64_t i = 0; i < m; i++)
+            scale = fmax(scale, fabs(x->a[j * m + i]));
+        for (int64_t i = 0; i < m; i++)
+            column[i] = x->a[j * m + i];
+        for (int64_t k = 0; k <= j && r; k++)
+            for (int64_t i = 0; i < m; i++)
+                column[i] -= w[k * m + i] * u[j * n + k];
+        for (int64_t i = 0; i < m; i++) {
+            rest += (long double)column[i] * (long double)column[i];
+            all += (long double)x->a[j * m + i] * (long double)x->a[j * m + i];
+        }
+        free(column);
+        for (int64_t k = 0; k < n && r; k++)
+            CHECK_SAYS(k > j ? u[j * n + k] == 0 : k < j || u[j * n + k] >= 0, "R(%lld,%lld) is %g",
+                       (long long)k, (long long)j, u[j * n + k]);
+    }
+    *orthogonality = worst;
+    *residual = all > 0 ? (double)sqrtl(rest / all) : (double)sqrtl(rest);
+    free(w);
+    free(u);
+}
+
+static void check_matrix(frg_context *ctx, const char *name, const matrix *x, bool f64,
+                         frg_qr_opts o, frg_qr_report *report)
+{
+    const int64_t m = x->m, n = x->n;
+    const frg_dtype t = f64 ? FRG_F64 : FRG_F32;
+    const size_t size = f64 ? 8 : 4;
+    char *const a = calloc((size_t)(m * n + 2 * m * n + n * n), size),
+                *const q = a + (size_t)(m * n) * size, *const r = q + (size_t)(m * n) * size;
+    matrix exact = matrix_of(m, n);
+    for (int64_t i = 0; i < m * n; i++) {
+        if (f64)
+            ((double *)a)[i] = x->a[i];
+        else
+            ((float *)a)[i] = (float)x->a[i];
+        exact.a[i] = f64 ? x->a[i] : (double)((float *)a)[i];
+    }
+    const frg_qr_item item = {.a = frg_matrix_columns(a, t, m, n, m),
+                              .q = frg_matrix_columns(q, t, m, n, m),
+                              .r = frg_matrix_columns(r, t, n, n, n)};
+    run_one(ctx, item, o, report);
+    double orthogonality, residual;
+    measure(&exact, q, r, f64, &orthogonality, &residual);
+    const double u = f64 ? 0x1p-53 : 0x1p-24;
+    CHECK_SAYS(orthogonality <= (f64 ? 1e-13 : 1e-5), "%s %lld x %lld %s: orthogonality %.2g", name,
+               (long long)m, (long long)n, frg_dtype_name(t), orthogonality);
+    CHECK_SAYS(residual <= 8 * u * fmax(2, sqrt((double)n)), "%s %lld x %lld %s: residual %.2g",
+               name, (long long)m, (long long)n, frg_dtype_name(t), residual);
+    CHECK_SAYS(!(o.verify == FRG_QR_VERIFY_FULL) ||
+                   fabs(report->orthogonality - orthogonality) <= 8 * u * fmax(4, (double)n),
+               "%s: reported %g, found %g", name, report->orthogonality, orthogonality);
+    free(exact.a);
+    free(a);
+}
+
+static const int64_t sizes[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 127, 200};
+enum { N_SIZES = sizeof sizes / sizeof *sizes };
+
+static void random_sizes(void)
+{
+    frg_context *ctx = test_context();
+    const int64_t limit = test_size(200, 33);
+    for (int f64 = 0; f64 < 2; f64++) {
+        for (int i = 0; i < N_SIZES && sizes[i] <= limit; i++) {
+            static const int64_t taller[] = {0, 1, 5, 130};
+            for (int k = 0; k < 4; k++) {
+                matrix x = matrix_of(sizes[i] + taller[k], sizes[i]);
+                frg_qr_report report;
+                gaussian(&x);
+                check_matrix(ctx, "gaussian", &x, f64, (frg_qr_opts){.verify = FRG_QR_VERIFY_FULL},
+                             &report);
+                CHECK_INT(report.rank, x.n);
+                CHECK_INT(report.flags, 0);
+                free(x.a);
+            }
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
+static void wide_panels(void)
+{
+    frg_context *ctx = test_context();
+    for (int64_t n = 1000; n <= 1024; n += 24) {
+        const int64_t k = test_size(n, n / 10);
+        float *const a = malloc((size_t)(k * k) * sizeof *a);
+        for (int64_t i = 0; i < k * k; i++)
+            a[i] = (float)test_normal();
+        frg_qr_report report;
+        const frg_array view = frg_matrix(a, FRG_F32, k, k, k);
+        run_one(ctx, (frg_qr_item){.a = view, .q = view},
+                (frg_qr_opts){.verify = FRG_QR_VERIFY_FULL}, &report);
+        CHECK_SAYS(report.orthogonality <= 1e-5, "orthogonality %g", report.orthogonality);
+        free(a);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* ---- torture ------------------------------------------------------------------------------------ */
+
+static void graded(matrix *x, double condition)
+{
+    gaussian(x);
+    for (int64_t j = 0; j < x->n; j++)
+        for (int64_t i = 0; i < x->m; i++)
+            x->a[j * x->m + i] *= pow(condition, -(double)j / (double)x->n);
+}
+
+static void graded_rows(matrix *x, double condition)
+{
+    gaussian(x);
+    for (int64_t j = 0; j < x->n; j++)
+        for (int64_t i = 0; i < x->m; i++)
+            x->a[j * x->m + i] *= pow(condition, -(double)i / (double)x->m);
+}
+
+static void hilbert(matrix *x, double unused)
+{
+    (void)unused;
+    for (int64_t j = 0; j < x->n; j++)
+        for (int64_t i = 0; i < x->m; i++)
+            x->a[j * x->m + i] = 1 / (double)(i + j + 1);
+}
+
+static void of_rank(matrix *x, double rank)
+{
+    for (int64_t k = 0; k < (int64_t)rank; k++) {
+        double *const left = malloc((size_t)x->m * sizeof *left);
+        for (int64_t i = 0; i < x->m; i++)
+            left[i] = test_normal();
+        for (int64_t j = 0; j < x->n; j++) {
+            const double right = test_normal();
+            for (int64_t i = 0; i < x->m; i++)
+                x->a[j * x->m + i] += left[i] * right;
+        }
+        free(left);
+    }
+}
+
+static void repeated(matrix *x, double unused)
+{
+    (void)unused;
+    gaussian(x);
+    for (int64_t j = 1; j < x->n; j += 2)
+        memcpy(x->a + j * x->m, x->a + (j - 1) * x->m, (size_t)x->m * sizeof(double));
+}
+
+static void one_huge(matrix *x, double size)
+{
+    gaussian(x);
+    for (int64_t i = 0; i < x->m; i++)
+        x->a[x->n / 2 * x->m + i] *= size;
+}
+
+static void scaled(matrix *x, double size)
+{
+    gaussian(x);
+    for (int64_t i = 0; i < x->m * x->n; i++)
+        x->a[i] *= size;
+}
+
+static void permutation(matrix *x, double unused)
+{
+    (void)unused;
+    for (int64_t j = 0; j < x->n; j++)
+        x->a[j * x->m + (j * 7 + 3) % x->n] = 1;
+}
+
+static void zero_columns(matrix *x, double unused)
+{
+    (void)unused;
+    gaussian(x);
+    for (int64_t j = 0; j < x->n; j += 3)
+        memset(x->a + j * x->m, 0, (size_t)x->m * sizeof(double));
+}
+
+static void identity_minus(matrix *x, double sign)
+{
+    for (int64_t j = 0; j < x->n; j++)
+        x->a[j * x->m + j] = sign;
+}
+
+static const struct {
+    const char *name;
+    void (*make)(matrix *x, double parameter);
+    double parameter;
+} tortures[] = {
+    {"graded 1e3", graded, 1e3},
+    {"graded 1e12", graded, 1e12},
+    {"rows 1e6", graded_rows, 1e6},
+    {"rows 1e30", graded_rows, 1e30},
+    {"hilbert", hilbert, 0},
+    {"zero", of_rank, 0},
+    {"rank 1", of_rank, 1},
+    {"rank 3", of_rank, 3},
+    {"repeated columns", repeated, 0},
+    {"one huge column", one_huge, 1e15},
+    {"1e30", scaled, 1e30},
+    {"1e-30", scaled, 1e-30},
+    {"1e37", scaled, 1e37},
+    {"denormal", scaled, 1e-38},
+    {"permutation", permutation, 0},
+    {"zero columns", zero_columns, 0},
+    {"identity", identity_minus, 1},
+    {"minus identity", identity_minus, -1},
+};
+enum { N_TORTURES = sizeof tortures / sizeof *tortures };
+
+static void torture_by(frg_qr_method method)
+{
+    frg_context *ctx = test_context();
+    for (int k = 0; k < N_TORTURES; k++) {
+        for (int i = 0; i < N_SIZES; i += 3) {
+            for (int f64 = 0; f64 < 2; f64++) {
+                if (sizes[i] > test_size(200, 40))
+                    continue;
+                matrix x = matrix_of(sizes[i] + (i % 2) * 7, sizes[i]);
+                frg_qr_report report;
+                tortures[k].make(&x, tortures[k].parameter);
+                check_matrix(ctx, tortures[k].name, &x, f64, (frg_qr_opts){.method = method},
+                             &report);
+                free(x.a);
+            }
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
+static void torture_householder(void)
+{
+    torture_by(FRG_QR_AUTO);
+}
+
+static void torture_cholesky(void)
+{
+    torture_by(FRG_QR_CHOLESKY);
+}
+
+/** LAPACK's own results pass the same checks, so the checks do not favour us. */
+static void torture_vendor(void)
+{
+    torture_by(FRG_QR_VENDOR);
+}
+
+static void ranks(void)
+{
+    frg_context *ctx = test_context();
+    for (int64_t n = 4; n <= 64; n *= 2) {
+        for (int64_t rank = 0; rank <= n; rank += n / 4) {
+            matrix x = matrix_of(4 * n, n); /* tall, so that the columns it is made of are apart */
+            frg_qr_report report;
+            gaussian(&x);
+            for (int64_t j = rank; j < n; j++) {
+                memset(x.a + j * x.m, 0, (size_t)x.m * sizeof(double));
+                for (int64_t k = 0; k < rank; k++) {
+                    const double weight = test_normal();
+                    for (int64_t i = 0; i < x.m; i++)
+                        x.a[j * x.m + i] += weight * x.a[k * x.m + i];
+                }
+            }
+            check_matrix(ctx, "rank", &x, true, (frg_qr_opts){0}, &report);
+            CHECK_INT(report.rank, rank);
+            CHECK_INT(report.flags, rank < n ? FRG_QR_DEFICIENT : 0);
+            free(x.a);
+        }
+    }
+    /* a zero matrix: Q is the identity */
+    float a[9] = {0}, q[9];
+    frg_qr_report report;
+    run_one(
+        ctx,
+        (frg_qr_item){.a = frg_matrix(a, FRG_F32, 3, 3, 3), .q = frg_matrix(q, FRG_F32, 3, 3, 3)},
+        (frg_qr_opts){0}, &report);
+    for (int i = 0; i < 9; i++)
+        CHECK(q[i] == (i % 4 == 0));
+    CHECK_INT(report.rank, 0);
+    frg_context_destroy(ctx);
+}
+
+/* ---- the ladder ---------------------------------------------------------------------------------- */
+
+/** R bidiagonal with r_jj^2 = 0.21, r_j,j+1 = -sqrt(0.79): every pivot is 0.21, yet one pass would leave 0.3. */
+static void bidiagonal(void)
+{
+    frg_context *ctx = test_context();
+    const int64_t n = 40;
+    matrix x = matrix_of(n, n);
+    x.a[0] = 1;
+    for (int64_t j = 1; j < n; j++) {
+        x.a[j * n + j] = sqrt(0.21);
+        x.a[j * n + j - 1] = -sqrt(0.79);
+    }
+    frg_qr_report report;
+    check_matrix(ctx, "bidiagonal", &x, false, (frg_qr_opts){.method = FRG_QR_CHOLESKY}, &report);
+    CHECK_NEAR(report.pivot, 0.21, 1e-4);
+    CHECK(report.passes > 1);
+    free(x.a);
+    frg_context_destroy(ctx);
+}
+
+static void ladder(void)
+{
+    frg_context *ctx = test_context();
+    frg_qr_report report;
+    const frg_qr_opts forced = {.method = FRG_QR_CHOLESKY};
+    matrix x = matrix_of(200, 40); /* tall: nearly orthogonal columns */
+    gaussian(&x);
+    check_matrix(ctx, "tall", &x, false, forced, &report);
+    CHECK_INT(report.method, FRG_QR_CHOLESKY);
+    CHECK_INT(report.passes, 1);
+    CHECK(report.pivot > 0.2);
+    free(x.a);
+    x = matrix_of(60, 60);
+    gaussian(&x);
+    check_matrix(ctx, "square", &x, false, forced, &report);
+    CHECK(report.passes > 1);
+    hilbert(&x, 0);
+    check_matrix(ctx, "hilbert", &x, false, forced, &report);
+    CHECK(report.flags & FRG_QR_SHIFTED);
+    memset(x.a, 0, (size_t)x.m * sizeof(double));
+    check_matrix(ctx, "zero column", &x, false, forced, &report);
+    CHECK_INT(report.method, FRG_QR_HOUSEHOLDER);
+    CHECK(report.flags & FRG_QR_FELL_BACK);
+    free(x.a);
+    frg_context_destroy(ctx);
+}
+
+/* ---- members do not know each other -------------------------------------------------------------- */
+
+enum { MEMBERS = 13 };
+
+static void run_batch(int threads, const int64_t first, const int64_t count, frg_qr_item items[],
+                      frg_qr_report reports[])
+{
+    frg_context *ctx = test_context_with(threads, NULL, NULL);
+    frg_qr *qr = NULL;
+    if (CHECK_OK(ctx, frg_qr_create(&qr, ctx, count, items + first, NULL)))
+        CHECK(frg_qr_run(qr, items + first, reports + first, NULL) >= 0);
+    frg_qr_destroy(qr);
+    frg_context_destroy(ctx);
+}
+
+static void independence(void)
+{
+    static const int64_t rows[MEMBERS] = {40, 3, 64, 40, 1, 130, 33, 64, 9, 40, 70, 31, 64};
+    float *a[MEMBERS], *q[2][MEMBERS];
+    frg_qr_item items[MEMBERS];
+    frg_qr_report reports[MEMBERS], again[MEMBERS];
+    for (int i = 0; i < MEMBERS; i++) {
+        const size_t count = (size_t)(rows[i] * rows[i]);
+        a[i] = malloc(count * sizeof(float));
+        q[0][i] = malloc(count * sizeof(float));
+        q[1][i] = malloc(count * sizeof(float));
+        for (size_t k = 0; k < count; k++)
+            a[i][k] = (float)test_normal();
+    }
+    a[6][100] = NAN;
+    a[9][7] = INFINITY;
+    for (int trial = 0; trial < 5; trial++) {
+        static const int threads[] = {1, 1, 2, 3, 8};
+        for (int i = 0; i < MEMBERS; i++)
+            items[i] =
+                (frg_qr_item){.a = frg_matrix(a[i], FRG_F32, rows[i], rows[i], rows[i]),
+                              .q = frg_matrix(q[trial > 0][i], FRG_F32, rows[i], rows[i], rows[i])};
+        frg_qr_report *const to = trial ? again : reports;
+        const int64_t step = trial == 1 ? 1 : trial == 2 ? 4 : MEMBERS;
+        for (int64_t first = 0; first < MEMBERS; first += step)
+            run_batch(threads[trial], first, first + step < MEMBERS ? step : MEMBERS - first, items,
+                      to);
+        for (int i = 0; i < MEMBERS && trial; i++) {
+            const size_t bytes = (size_t)(rows[i] * rows[i]) * sizeof(float);
+            CHECK_BITS(q[1][i], q[0][i], bytes);
+            CHECK_INT(again[i].flags, reports[i].flags);
+        }
+    }
+    for (int i = 0; i < MEMBERS; i++) {
+        const bool bad = i == 6 || i == 9;
+        CHECK_INT(reports[i].flags, bad ? FRG_QR_NONFINITE : 0);
+        for (int64_t k = 0; k < rows[i] * rows[i]; k++)
+            CHECK(bad == (bool)isnan(q[0][i][k]));
+        free(a[i]);
+        free(q[0][i]);
+        free(q[1][i]);
+    }
+}
+
+/* ---- layouts and types --------------------------------------------------------------------------- */
+
+static uint16_t bf16_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+static void layouts(void)
+{
+    enum { M = 37, N = 21, LD = 40 };
+    frg_context *ctx = test_context();
+    float a[M * N], columns[LD * N], rows[M * LD], q[M * N], r[N * N];
+    uint16_t half[M * N], half_q[M * N];
+    for (int i = 0; i < M * N; i++) { /* multiples of 1/16 below 8 are exact in bf16 */
+        a[i] = (float)(test_below(255) - 127) / 16;
+        half[i] = bf16_of(a[i]);
+    }
+    for (int j = 0; j < N; j++)
+        for (int i = 0; i < M; i++)
+            columns[j * LD + i] = rows[i * LD + j] = a[j * M + i];
+    frg_qr_report report;
+    run_one(ctx,
+            (frg_qr_item){.a = frg_matrix_columns(a, FRG_F32, M, N, M),
+                          .q = frg_matrix_columns(q, FRG_F32, M, N, M),
+                          .r = frg_matrix(r, FRG_F32, N, N, N)},
+            (frg_qr_opts){0}, &report);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < i; j++)
+            CHECK(r[i * N + j] == 0);
+    /* in place, by columns and by rows */
+    const frg_array c = frg_matrix_columns(columns, FRG_F32, M, N, LD),
+                    w = frg_matrix(rows, FRG_F32, M, N, LD);
+    run_one(ctx, (frg_qr_item){.a = c, .q = c}, (frg_qr_opts){0}, &report);
+    run_one(ctx, (frg_qr_item){.a = w, .q = w}, (frg_qr_opts){0}, &report);
+    /* bf16 in and out: the f32 result rounded; and bf16 in, f32 out: the same bits */
+    float wide[M * N];
+    run_one(ctx,
+            (frg_qr_item){.a = frg_matrix_columns(half, FRG_BF16, M, N, M),
+                          .q = frg_matrix_columns(wide, FRG_F32, M, N, M)},
+            (frg_qr_opts){0}, &report);
+    run_one(ctx,
+            (frg_qr_item){.a = frg_matrix_columns(half, FRG_BF16, M, N, M),
+                          .q = frg_matrix_columns(half_q, FRG_BF16, M, N, M)},
+            (frg_qr_opts){0}, &report);
+    CHECK_BITS(wide, q, sizeof q);
+    for (int j = 0; j < N; j++) {
+        CHECK_BITS(columns + j * LD, q + j * M, M * sizeof *q);
+        for (int i = 0; i < M; i++) {
+            CHECK_BITS(&rows[i * LD + j], &q[j * M + i], sizeof *q);
+            const uint32_t bits = (uint32_t)half_q[j * M + i] << 16;
+            float back;
+            memcpy(&back, &bits, sizeof back);
+            CHECK_NEAR((double)back, (double)q[j * M + i], 0x1p-8);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
+static void old_basis(void)
+{
+    enum { N = 24 };
+    frg_context *ctx = test_context();
+    float a[N * N], old[N * N], q[N * N];
+    for (int i = 0; i < N * N; i++)
+        a[i] = (float)test_normal();
+    const frg_array view = frg_matrix_columns(a, FRG_F32, N, N, N);
+    frg_qr_report report;
+    run_one(ctx, (frg_qr_item){.a = view, .q = frg_matrix_columns(old, FRG_F32, N, N, N)},
+            (frg_qr_opts){0}, &report);
+    const frg_qr_item item = {.a = view,
+                              .q = frg_matrix_columns(q, FRG_F32, N, N, N),
+                              .old = frg_matrix_columns(old, FRG_F32, N, N, N)};
+    memset(a, 0, sizeof a); /* a zero matrix leaves the old basis to the bit */
+    run_one(ctx, item, (frg_qr_opts){0}, &report);
+    CHECK_BITS(q, old, sizeof q);
+    CHECK_INT(report.rank, 0);
+    for (int j = 0; j < N;
+         j++) /* K Q with one direction missing: that column keeps its old vector */
+        for (int i = 0; i < N; i++)
+            a[j * N + i] = j == 5 ? 0 : old[j * N + i] * (float)(j + 1);
+    run_one(ctx, item, (frg_qr_opts){0}, &report);
+    for (int i = 0; i < N * N; i++)
+        CHECK_NEAR((double)q[i], (double)old[i], 1e-5);
+    CHECK(report.flags & FRG_QR_DEFICIENT);
+    frg_context_destroy(ctx);
+}
+
+/* ---- calls --------------------------------------------------------------------------------------- */
+
+static void bad_calls(void)
+{
+    frg_context *ctx = test_context();
+    float a[12] = {0}, q[12];
+    const frg_qr_item good = {.a = frg_matrix(a, FRG_F32, 4, 3, 3),
+                              .q = frg_matrix(q, FRG_F32, 4, 3, 3)};
+    frg_qr *qr = (frg_qr *)a;
+    CHECK_STATUS(frg_qr_create(NULL, ctx, 1, &good, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_qr_create(&qr, NULL, 1, &good, NULL), FRG_BAD_ARG);
+    CHECK(!qr);
+    frg_qr_item item = good;
+    item.a = frg_matrix(a, FRG_F32, 3, 4, 4);
+    CHECK_STATUS(frg_qr_create(&qr, ctx, 1, &item, NULL), FRG_BAD_ARG);
+    item = good;
+    item.q.shape[1] = 2;
+    CHECK_STATUS(frg_qr_create(&qr, ctx, 1, &item, NULL), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "q of item 1"));
+    item = good;
+    item.a.dtype = FRG_I32;
+    CHECK_STATUS(frg_qr_create(&qr, ctx, 1, &item, NULL), FRG_BAD_ARG);
+    frg_qr_opts o;
+    frg_qr_defaults(&o, sizeof o);
+    o.ortho_tol = -1;
+    CHECK_STATUS(frg_qr_create(&qr, ctx, 1, &good, &o), FRG_BAD_ARG);
+    CHECK_OK(ctx, frg_qr_create(&qr, ctx, 1, &good, NULL));
+    item = good;
+    item.a.dtype = item.q.dtype = FRG_BF16;
+    CHECK_STATUS(frg_qr_run(qr, &item, NULL, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_qr_run(NULL, &item, NULL, NULL), FRG_BAD_ARG);
+    CHECK_OK(ctx, frg_qr_run(qr, &good, NULL, NULL));
+    frg_qr_destroy(qr);
+    frg_qr_destroy(NULL);
+    CHECK_OK(ctx, frg_qr_create(&qr, ctx, 0, NULL, NULL)); /* an empty batch is one */
+    CHECK_OK(ctx, frg_qr_run(qr, NULL, NULL, NULL));
+    frg_qr_destroy(qr);
+    frg_context_destroy(ctx);
+}
+
+static void allocates_nothing(void)
+{
+    fault_memory memory;
+    fault_memory_open(&memory);
+    frg_context *ctx = test_context_with(2, &memory.table, NULL);
+    double a[400];
+    for (int i = 0; i < 400; i++)
+        a[i] = test_normal();
+    const frg_array view = frg_matrix(a, FRG_F64, 20, 20, 20);
+    const frg_qr_item item = {.a = view, .q = view};
+    frg_qr *qr = NULL;
+    CHECK_OK(ctx, frg_qr_create(&qr, ctx, 1, &item, NULL));
+    const int64_t before = memory.calls;
+    CHECK_OK(ctx, frg_qr_run(qr, &item, NULL, NULL));
+    CHECK_INT(memory.calls, before);
+    frg_qr_destroy(qr);
+    frg_context_destroy(ctx);
+    CHECK_INT(memory.live_blocks, 0);
+}
+
+static const test_case cases[] = {
+    {"random sizes", random_sizes},
+    {"wide panels", wide_panels},
+    {"torture by Householder", torture_householder},
+    {"torture by Cholesky", torture_cholesky},
+    {"torture by LAPACK", torture_vendor},
+    {"ranks", ranks},
+    {"bidiagonal", bidiagonal},
+    {"ladder", ladder},
+    {"independence", independence},
+    {"layouts and types", layouts},
+    {"old basis", old_basis},
+    {"bad calls", bad_calls},
+    {"allocates nothing", allocates_nothing},
+};
+TEST_MAIN(cases)
