@@ -34,8 +34,6 @@ FRG_MUST_USE frg_status frgi_gp_kernel_print(const frgi_gp_kernel *k, frg_contex
 bool frgi_gp_kernel_has_noise(const frgi_gp_kernel *k);
 /** The parameter f of C = f C0, -1 where there is none (see frgi_gp_pass.scale). */
 int frgi_gp_kernel_scale(const frgi_gp_kernel *k);
-/** The variance of white(...) noise by index that C has on the training diagonal and new points do not. */
-double frgi_gp_kernel_white(const frgi_gp_kernel *k, const double *theta);
 /** Does k(x, x') depend on x - x' alone (inputs may be centred)?  Is it differentiable in x at x = x'? */
 bool frgi_gp_kernel_stationary(const frgi_gp_kernel *k);
 bool frgi_gp_kernel_smooth(const frgi_gp_kernel *k);

@@ -23,7 +23,7 @@ typedef enum {
     GP_ROLE_FREQUENCY_WIDTH,    /* 1 / (2 pi l_k) */
     GP_ROLE_FREQUENCY_VARIANCE, /* its square */
     GP_ROLE_NOISE,              /* 0.1 var(y) */
-    GP_ROLE_MEAN,               /* mean(y), entries from 1 on: 0 */
+    GP_ROLE_MEAN,               /* given */
     GP_ROLE_USER                /* given */
 } frgi_gp_role;
 

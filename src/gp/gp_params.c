@@ -1,0 +1,430 @@
+/* gp_params.c - the parameter vector: its list, transforms, starting values and bounds from the data, checks.
+ *
+ * Transforms v = T(raw):
+ *     log       v = e^raw
+ *     softplus  v = lower + log(1 + e^raw) = lower + max(raw, 0) + log1p(e^-|raw|);  raw = z + log(-expm1(-z)),
+ *               z = v - lower, which neither overflows nor loses small z
+ *     interval  v = lower + (upper - lower) / (1 + e^-raw)
+ *     identity  v = raw, with box bounds
+ *
+ * Presets are the conventions of GPyTorch (softplus, all raw values 0, noise above 1e-4), of BoTorch (boxes,
+ * log-normal priors that grow with sqrt(log d), starts at their modes; Hvarfner, Hellsten and Nardi 2024) and of
+ * scikit-learn (logs, 1e-5 .. 1e5, starts at 1).
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gp/gp_params.h"
+
+enum { SEEN_MAX = 64 }; /* columns in frgi_gp_param.columns */
+
+/* ---- the list ----------------------------------------------------------------------------------- */
+
+void frgi_gp_params_open(frgi_gp_params *ps, frg_context *ctx)
+{
+    *ps = (frgi_gp_params){.ctx = ctx};
+}
+
+/** The entries of a vector stand side by side and share their name. */
+static bool shares_name(const frgi_gp_params *ps, int i)
+{
+    return i > 0 && ps->p[i - 1].name == ps->p[i].name;
+}
+
+void frgi_gp_params_close(frgi_gp_params *ps)
+{
+    for (int i = ps->count - 1; i >= 0; i--) {
+        if (!shares_name(ps, i)) {
+            DROP(ps->ctx, (char **)(void *)&ps->p[i].name);
+        }
+    }
+    DROP(ps->ctx, &ps->p);
+    *ps = (frgi_gp_params){.ctx = ps->ctx};
+}
+
+static frg_status make_room(frgi_gp_params *ps)
+{
+    if (ps->count < ps->room) {
+        return FRG_OK;
+    }
+    const int room = ps->room ? 2 * ps->room : 16;
+    TRY(GROW(ps->ctx, &ps->p, room, "the parameters"));
+    ps->room = room;
+    return FRG_OK;
+}
+
+frg_status frgi_gp_params_add(frgi_gp_params *ps, const char *name, frgi_gp_param p)
+{
+    TRY(make_room(ps));
+    const frgi_gp_param *const last = ps->count ? &ps->p[ps->count - 1] : NULL;
+    if (last && p.entry > 0 && strcmp(last->name, name) == 0) {
+        p.name = last->name;
+    } else {
+        char *copy;
+        TRY(frgi_strdup(ps->ctx, &copy, name, strlen(name)));
+        p.name = copy;
+    }
+    ps->p[ps->count++] = p;
+    return FRG_OK;
+}
+
+frg_status frgi_gp_params_noise_groups(frgi_gp_params *ps, int groups)
+{
+    REQUIRE(ps->ctx, ps->noise_count == 1 && ps->noise_first == ps->count - 1 && groups >= 1,
+            "noise by groups needs the single noise as the last parameter");
+    ps->p[ps->noise_first].entry = 0;
+    for (int g = 1; g < groups; g++) {
+        frgi_gp_param p = ps->p[ps->noise_first];
+        p.entry = g;
+        TRY(frgi_gp_params_add(ps, p.name, p));
+        ps->noise_count++;
+    }
+    return FRG_OK;
+}
+
+void frgi_gp_params_label(const frgi_gp_param *p, char out[96])
+{
+    if (p->entry < 0) {
+        snprintf(out, 96, "%s", p->name);
+    } else {
+        snprintf(out, 96, "%s[%d]", p->name, p->entry + 1);
+    }
+}
+
+/* ---- transforms --------------------------------------------------------------------------------- */
+
+double frgi_gp_transform_value(const frgi_gp_param *p, double raw)
+{
+    switch (p->transform) {
+    case FRG_GP_LOG:
+        return exp(raw);
+    case FRG_GP_SOFTPLUS:
+        return p->lower + fmax(raw, 0) + log1p(exp(-fabs(raw)));
+    case FRG_GP_INTERVAL:
+        return p->lower + (p->upper - p->lower) / (1 + exp(-raw));
+    default:
+        return raw;
+    }
+}
+
+double frgi_gp_transform_raw(const frgi_gp_param *p, double value)
+{
+    const double z = value - p->lower;
+    switch (p->transform) {
+    case FRG_GP_LOG:
+        return log(value);
+    case FRG_GP_SOFTPLUS:
+        return z + log(-expm1(-z));
+    case FRG_GP_INTERVAL:
+        return log(z / (p->upper - value));
+    default:
+        return value;
+    }
+}
+
+double frgi_gp_transform_slope(const frgi_gp_param *p, double raw)
+{
+    const double e = exp(-fabs(raw)), sigmoid = (raw >= 0 ? 1 : e) / (1 + e);
+    switch (p->transform) {
+    case FRG_GP_LOG:
+        return exp(raw);
+    case FRG_GP_SOFTPLUS:
+        return sigmoid;
+    case FRG_GP_INTERVAL:
+        return (p->upper - p->lower) * e / ((1 + e) * (1 + e));
+    default:
+        return 1;
+    }
+}
+
+/* ---- starts from the data ----------------------------------------------------------------------- */
+
+typedef struct {
+    double variance;
+    double *centre, *deviation, *range; /* d */
+    ptrdiff_t d;
+    frg_dtype dtype;
+    frg_gp_preset preset;
+} moments;
+
+static void measure_y(moments *m, const double *y, ptrdiff_t n, ptrdiff_t q)
+{
+    double squares = 0;
+    for (ptrdiff_t c = 0; c < q; c++) {
+        const double *const v = y + c * n;
+        double sum = 0, mean;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            sum += v[i] - v[0];
+        }
+        mean = n ? v[0] + sum / (double)n : 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            squares += (v[i] - mean) * (v[i] - mean);
+        }
+    }
+    m->variance = squares > 0 ? squares / (double)(n * q) : 1;
+}
+
+static void measure_x(moments *m, const double *x, ptrdiff_t n)
+{
+    for (ptrdiff_t k = 0; k < m->d; k++) {
+        double low = HUGE_VAL, high = -HUGE_VAL, sum = 0, square = 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double v = x[i * m->d + k];
+            low = fmin(low, v);
+            high = fmax(high, v);
+            sum += v - x[k];
+        }
+        m->centre[k] = n ? x[k] + sum / (double)n : 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double v = x[i * m->d + k] - m->centre[k];
+            square += v * v;
+        }
+        m->range[k] = n ? high - low : 0;
+        m->deviation[k] = n ? sqrt(square / (double)n) : 0;
+    }
+}
+
+static bool sees(const frgi_gp_param *p, ptrdiff_t k)
+{
+    return p->column >= 0 ? p->column == k
+                          : p->columns == UINT64_MAX || (k < SEEN_MAX && (p->columns >> k) & 1);
+}
+
+/** What one parameter's columns look like: root mean square of the deviations, largest range, and their number. */
+typedef struct {
+    double deviation, range, square;
+    ptrdiff_t count;
+} view;
+
+static view look(const frgi_gp_param *p, const moments *m)
+{
+    view v = {0};
+    double squares = 0;
+    for (ptrdiff_t k = 0; k < m->d; k++) {
+        if (sees(p, k)) {
+            squares += m->deviation[k] * m->deviation[k];
+            v.square += m->deviation[k] * m->deviation[k] + m->centre[k] * m->centre[k];
+            v.range = fmax(v.range, m->range[k]);
+            v.count++;
+        }
+    }
+    v.deviation = v.count ? sqrt(squares / (double)v.count) : 0;
+    return v;
+}
+
+/** How many columns the node sees, for a vector's entry too: sqrt(d) of the length is the node's. */
+static double node_dims(const frgi_gp_param *p, const moments *m)
+{
+    return p->columns == UINT64_MAX ? (double)m->d : fmax(1, __builtin_popcountll(p->columns));
+}
+
+/** Start, and the unit that bounds are multiples of. */
+static double natural_start(const frgi_gp_param *p, const moments *m, double *unit)
+{
+    const view v = look(p, m);
+    const double range = v.range > 0 ? v.range : 1;
+    const double length = v.deviation > 0 ? 0.5 * sqrt(node_dims(p, m)) * v.deviation : 1;
+    const double width = 1 / (2 * M_PI * length);
+    switch (p->role) {
+    case GP_ROLE_VARIANCE:
+        *unit = m->variance;
+        return m->variance;
+    case GP_ROLE_LENGTH:
+        *unit = range;
+        return length;
+    case GP_ROLE_PERIOD:
+        *unit = range;
+        return 0.5 * range;
+    case GP_ROLE_SLOPE:
+        *unit = v.square > 0 ? m->variance / v.square : m->variance;
+        return *unit;
+    case GP_ROLE_FREQUENCY:
+        *unit = 1 / range;
+        return 1 / range;
+    case GP_ROLE_FREQUENCY_WIDTH:
+        *unit = width;
+        return width;
+    case GP_ROLE_FREQUENCY_VARIANCE:
+        *unit = width * width;
+        return width * width;
+    case GP_ROLE_NOISE:
+        *unit = m->variance;
+        return 0.1 * m->variance;
+    case GP_ROLE_MEAN:
+        *unit = 1;
+        return 0;
+    default:
+        *unit = 1;
+        return 1;
+    }
+}
+
+/** Bounds as multiples of the unit. */
+static void natural_bounds(const frgi_gp_param *p, const moments *m, double *lower, double *upper)
+{
+    const bool is_variance = p->role == GP_ROLE_VARIANCE || p->role == GP_ROLE_SLOPE;
+    *lower = is_variance ? 1e-6 : 1e-5;
+    *upper = is_variance ? 1e6 : 1e5;
+    if (p->role == GP_ROLE_FREQUENCY_VARIANCE) {
+        *lower = 1e-10;
+        *upper = 1e10;
+    }
+    if (p->role == GP_ROLE_NOISE) {
+        *lower = m->dtype == FRG_F32 ? 1e-5 : 1e-8;
+        *upper = 10;
+    }
+}
+
+static void open_bounds(frgi_gp_param *p, double lower, double upper)
+{
+    p->lower = isnan(p->lower) ? lower : p->lower;
+    p->upper = isnan(p->upper) ? upper : p->upper;
+}
+
+/** A value that the caller chose is never outside the bounds that he did not. */
+static void reach_value(frgi_gp_param *p)
+{
+    if (!p->bounded && isfinite(p->value)) {
+        p->lower = fmin(p->lower, p->value);
+        p->upper = fmax(p->upper, p->value);
+    }
+}
+
+static void start_value(frgi_gp_param *p, double value)
+{
+    if (isnan(p->value)) {
+        p->value = value * (p->start_factor > 0 ? p->start_factor : 1);
+        if (p->bounded && (p->value < p->lower || p->value > p->upper)) {
+            p->value = p->per_value ? 0.5 * (p->lower + p->upper) : sqrt(p->lower * p->upper);
+        }
+    }
+}
+
+static void start_natural(frgi_gp_param *p, const moments *m)
+{
+    double unit, lower, upper;
+    const double value = natural_start(p, m, &unit);
+    natural_bounds(p, m, &lower, &upper);
+    start_value(p, value);
+    if (p->per_value) {
+        open_bounds(p, -HUGE_VAL, HUGE_VAL);
+    } else {
+        open_bounds(p, lower * unit, upper * unit);
+    }
+}
+
+static void start_sklearn(frgi_gp_param *p)
+{
+    start_value(p, p->per_value ? 0 : 1);
+    open_bounds(p, p->per_value ? -HUGE_VAL : 1e-5, p->per_value ? HUGE_VAL : 1e5);
+}
+
+/** raw = 0: log 2 above the lower bound, or the middle of an interval. */
+static void start_gpytorch(frgi_gp_param *p)
+{
+    if (p->per_value) {
+        start_value(p, 0);
+        open_bounds(p, -HUGE_VAL, HUGE_VAL);
+        return;
+    }
+    p->transform = p->bounded ? FRG_GP_INTERVAL : FRG_GP_SOFTPLUS;
+    open_bounds(p, p->role == GP_ROLE_NOISE ? 1e-4 : 0, HUGE_VAL);
+    if (!p->bounded && p->value <= p->lower) {
+        p->lower = 0; /* a smaller value was asked for */
+    }
+    if (isnan(p->value)) {
+        p->value = frgi_gp_transform_value(p, 0);
+    }
+}
+
+/** Lengthscales LogNormal(sqrt 2 + log(d)/2, sqrt 3) from 0.025 on, noise LogNormal(-4, 1) from 1e-4 on. */
+static void start_botorch(frgi_gp_param *p, const moments *m)
+{
+    const bool is_length = p->role == GP_ROLE_LENGTH;
+    if (!is_length && p->role != GP_ROLE_NOISE) {
+        start_gpytorch(p);
+        return;
+    }
+    const double mu = is_length ? M_SQRT2 + 0.5 * log(node_dims(p, m)) : -4,
+                 sigma = is_length ? sqrt(3) : 1;
+    p->transform = FRG_GP_IDENTITY;
+    start_value(p, exp(mu - sigma * sigma));
+    open_bounds(p, is_length ? 0.025 : 1e-4, HUGE_VAL);
+    if (p->prior.kind == GP_PRIOR_NONE) {
+        p->prior = (frgi_gp_prior){.kind = GP_PRIOR_LOGNORMAL, .a = mu, .b = sigma};
+    }
+}
+
+/** A constant column says nothing about its own lengthscale: it is held where it is. */
+static void hold_constant(frgi_gp_params *ps, frgi_gp_param *p, const moments *m)
+{
+    const bool own = p->role == GP_ROLE_LENGTH || p->role == GP_ROLE_PERIOD;
+    if (own && p->column >= 0 && !(m->range[p->column] > 0) && !p->fixed) {
+        char label[96];
+        frgi_gp_params_label(p, label);
+        p->fixed = true;
+        frgi_warn(ps->ctx, W_CONSTANT, "column %td of x is constant: %s is held at %g",
+                  (ptrdiff_t)p->column + 1, label, p->value);
+    }
+}
+
+frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const double *y, ptrdiff_t n,
+                                ptrdiff_t d, ptrdiff_t q, frg_gp_preset preset, frg_dtype dtype)
+{
+    double *block;
+    TRY(NEW(ps->ctx, &block, 3 * d, "the moments of x"));
+    moments m = {
+        .centre = block, .deviation = block + d, .range = block + 2 * d, .d = d, .dtype = dtype};
+    measure_x(&m, x, n);
+    measure_y(&m, y, n, q);
+    for (int i = 0; i < ps->count; i++) {
+        frgi_gp_param *const p = &ps->p[i];
+        switch (preset) {
+        case FRG_GP_PRESET_GPYTORCH:
+            start_gpytorch(p);
+            break;
+        case FRG_GP_PRESET_BOTORCH:
+            start_botorch(p, &m);
+            break;
+        case FRG_GP_PRESET_SKLEARN:
+            start_sklearn(p);
+            break;
+        default:
+            start_natural(p, &m);
+            break;
+        }
+        reach_value(p);
+        hold_constant(ps, p, &m);
+    }
+    DROP(ps->ctx, &block);
+    return FRG_OK;
+}
+
+/* ---- checks ------------------------------------------------------------------------------------- */
+
+frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
+{
+    for (int i = 0; i < ps->count; i++) {
+        const frgi_gp_param *const p = &ps->p[i];
+        const double v = theta[i];
+        const bool open = p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
+        const bool inside =
+            p->fixed || (open ? v > p->lower && v < p->upper : v >= p->lower && v <= p->upper);
+        if (isfinite(v) && (v > 0 || p->per_value) && inside) {
+            continue;
+        }
+        char label[96];
+        frgi_gp_params_label(p, label);
+        frgi_at(ps->ctx, "%s", label);
+        if (!isfinite(v)) {
+            FAIL(ps->ctx, E_PARAMETER, "%s is not finite", label);
+        }
+        if (!(v > 0) && !p->per_value) {
+            FAIL(ps->ctx, E_PARAMETER, "%s must be positive, got %g", label, v);
+        }
+        FAIL(ps->ctx, E_PARAMETER, "%s is %g, outside its bounds %s%g, %g%s", label, v,
+             open ? "(" : "[", p->lower, p->upper, open ? ")" : "]");
+    }
+    return FRG_OK;
+}
