@@ -1,6 +1,6 @@
 """Regenerates data/*.csv from the packages they come from: python tools/make_data.py [--plm FOLDER] [--check]
 
-statsmodels and linearmodels carry their tables inside their wheels. The two tables of R's plm come from the folder
+statsmodels, linearmodels and scikit-learn carry their tables inside their wheels. The two tables of R's plm come from the folder
 that holds its .rda files (Debian: apt-get download r-cran-plm; dpkg -x r-cran-plm_*.deb x;
 --plm x/usr/lib/R/site-library/plm/data); without --plm they are left as they are. Reading them needs `rdata`.
 --check compares with the files that are there and writes nothing.
@@ -43,6 +43,13 @@ def jobtraining():
     return source.load()
 
 
+def diabetes():
+    from sklearn.datasets import load_diabetes as source
+
+    loaded = source(as_frame=True)  # the ten inputs centred and scaled to unit norm
+    return loaded.data.assign(target=loaded.target)
+
+
 def plm(folder, name, integers):
     import rdata
 
@@ -58,7 +65,7 @@ def main():
     parser.add_argument("--plm", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    tables = {make.__name__: make() for make in (grunfeld, wage_panel, munnell, jobtraining)}
+    tables = {make.__name__: make() for make in (grunfeld, wage_panel, munnell, jobtraining, diabetes)}
     if options.plm:
         tables["cigar"] = plm(options.plm, "Cigar", ["state", "year"])
         tables["empluk"] = plm(options.plm, "EmplUK", ["firm", "year", "sector"])

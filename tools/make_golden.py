@@ -726,11 +726,13 @@ def main():
     keys = list(agreements[0])
     short = [[f"{a[k]:.1e}" if isinstance(a[k], float) else str(a[k]) for k in keys] for a in agreements]
     (OUT / "agreement.tsv").write_text("\n".join("\t".join(row) for row in [keys, *short]) + "\n")
-    (OUT / "PROVENANCE.tsv").write_text("\n".join(f"{k}\t{v}" for k, v in {
+    provenance = OUT / "PROVENANCE.tsv"
+    others = [line for line in provenance.read_text().splitlines() if line.startswith("gp.")]
+    provenance.write_text("\n".join([f"{k}\t{v}" for k, v in {
         "command": "python tools/make_golden.py", "date": datetime.date.today().isoformat(),
         "python": platform.python_version(), **versions, "seed": "none (no random numbers)", "PYTHONHASHSEED": "0",
         "cases": len(agreements), "rows": sum(map(len, files.values())),
-        "files": " ".join(f"{name}.tsv" for name in files)}.items()) + "\n")
+        "files": " ".join(f"{name}.tsv" for name in files)}.items()] + others) + "\n")
     print(len(agreements), "cases,", bad, "disagree")
     sys.exit(1 if bad else 0)
 
