@@ -126,6 +126,9 @@ void frgi_gp_narrow(ptrdiff_t n, const double *from, float *to);
 void frgi_gp_widen(ptrdiff_t n, const float *from, double *to);
 /** Again in f64 where auto_promote allows it, E_PRECISION_GP where not: the inverse in f32 was no inverse. */
 FRG_MUST_USE frg_status frgi_gp_promote(frg_gp *gp);
+/** The value from a factor that was not made here (an update, a file): matrix holds L at gp->jitter, noise and
+ *  diagonal are filled, the expression is bound; residual, solves, judgement -> MATRIX_FACTOR. */
+FRG_MUST_USE frg_status frgi_gp_take_factor(frg_gp *gp);
 /** Makes sure the factor and alpha of the current theta are there. */
 FRG_MUST_USE frg_status frgi_gp_need_factor(frg_gp *gp);
 /** Makes sure that `matrix` holds K^-1 in the process's own arithmetic. */

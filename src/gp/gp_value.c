@@ -446,3 +446,23 @@ frg_status frgi_gp_promote(frg_gp *gp)
     frgi_gp_mean_residual(gp); /* a profiled mean has been taken out of it */
     return settle(gp, promote(gp), gp->jitter);
 }
+
+frg_status frgi_gp_take_factor(frg_gp *gp)
+{
+    gp->state = MATRIX_NONE;
+    gp->value = (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN};
+    gp->pivots = (frgi_spd_pivots){.pivot = -1, .smallest = INFINITY};
+    gp->logdet = 0;
+    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        gp->pivots.smallest = fmin(gp->pivots.smallest, gp->scratch[i]);
+        gp->pivots.largest = fmax(gp->pivots.largest, gp->scratch[i]);
+        gp->logdet += 2 * log(gp->scratch[i]);
+    }
+    frgi_gp_mean_residual(gp);
+    const frg_status status = solve(gp);
+    if (status == FRG_OK) {
+        fill_value(gp);
+    }
+    return settle(gp, status, gp->jitter);
+}

@@ -1,0 +1,385 @@
+/* gp_update.c - points added and removed, y replaced: the factor follows instead of being made again.
+ *
+ * Append m points:      K+ = [K, B; B', S],  V = L^-1 B,  L+ = [L, 0; V', chol(S - V'V)]            n^2 m
+ * Remove point i:       rows below it, L_33 L_33' + l l' with l = L(i+1.., i), by rotations         2 (n - i)^2
+ *     r = hypot(L_kk, l_k), c = r / L_kk, s = l_k / L_kk:  L_jk <- (L_jk + s l_j) / c, l_j <- c l_j - s L_jk
+ * Replace y:            two solves                                                                   2 n^2
+ *
+ * An update equals a refit at the same parameters to rounding: it changes nothing but the factor, which the same
+ * solves then use.  Where there is no factor to update (the gradient has taken its place, or nothing was computed
+ * yet), where more points come than are there, or in f32, the data change and the next call factors.  A Schur
+ * complement that is not positive definite goes the same way, through the jitter policy.
+ *
+ * The layout of the tiles depends on n, so that a factor is copied out by columns and back: n^2/2 doubles for the
+ * time of the call.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_columns.h"
+#include "gp/gp_predict.h"
+
+static bool can_update(const frg_gp *gp)
+{
+    return gp->state == MATRIX_FACTOR && gp->shape.dtype == FRG_F64 && !gp->swapped;
+}
+
+/** Place of column j in a triangle of n rows stored by columns without gaps. */
+static ptrdiff_t packed(ptrdiff_t n, ptrdiff_t j)
+{
+    return j * n - j * (j - 1) / 2;
+}
+
+static void copy_factor(const frg_gp *gp, double *to)
+{
+    for (ptrdiff_t j = 0; j < gp->n; j++) {
+        frgi_gp_read_column(&gp->shape, gp->matrix, j, j, gp->n, to + packed(gp->n, j));
+    }
+}
+
+/** Rows n .. padded-1 become those of a unit matrix, as a factor leaves them. */
+static void pad(frg_gp *gp)
+{
+    const frgi_spd_shape *const s = &gp->shape;
+    const double zero = 0, one = 1;
+    for (ptrdiff_t j = 0; j < s->padded; j++) {
+        for (ptrdiff_t i = j > s->n ? j : s->n; i < s->padded; i++) {
+            frgi_gp_write_column(s, gp->matrix, j, i, i + 1, i == j ? &one : &zero);
+        }
+    }
+}
+
+/** What belongs to the matrix beside its factor, then value and solves. */
+static frg_status adopt(frg_gp *gp)
+{
+    pad(gp);
+    gp->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &gp->points, gp->bound_memory,
+                             frg_threads(gp->ctx));
+    frgi_gp_noise(gp, gp->noise);
+    frgi_gp_self(gp->bound, &gp->points, 0, gp->n, gp->diagonal);
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        gp->diagonal[i] += gp->noise[i];
+    }
+    return frgi_gp_take_factor(gp);
+}
+
+/* ---- new values --------------------------------------------------------------------------------- */
+
+static double element(const frg_array *a, int64_t i, int64_t k)
+{
+    const int64_t step = i * a->stride[0] + (a->ndim == 2 ? k * a->stride[1] : 0);
+    const char *const at = frgi_array_base(a) + step * (ptrdiff_t)frg_sizeof(a->dtype);
+    return a->dtype == FRG_F32 ? (double)*(const float *)(const void *)at
+                               : *(const double *)(const void *)at;
+}
+
+/** y as n rows of q finite values. */
+static frg_status check_y(frg_gp *gp, const frg_array *y, int64_t n)
+{
+    frg_context *ctx = gp->ctx;
+    TRY(frgi_array_check(ctx, y, "y", y->ndim == 1 ? 1 : 2, 1u << FRG_F64 | 1u << FRG_F32));
+    const int64_t q = y->ndim == 1 ? 1 : y->shape[1];
+    if (y->shape[0] != n || q != gp->q) {
+        FAIL(ctx, E_SHAPE, "y is %lld x %lld, the process needs %lld x %lld",
+             (long long)y->shape[0], (long long)q, (long long)n, (long long)gp->q);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < q; k++) {
+            const double v = element(y, i, k);
+            if (!isfinite(v)) {
+                FAIL(ctx, E_NOT_FINITE_GP, "y: row %lld, column %lld is %g", (long long)i + 1,
+                     (long long)k + 1, v);
+            }
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status check_noise(frg_gp *gp, const double *v, int64_t m)
+{
+    frg_context *ctx = gp->ctx;
+    REQUIRE(ctx, !gp->known_noise == !v,
+            gp->known_noise ? "noise_variances of the new points are needed"
+                            : "noise_variances are given, and the process was made without");
+    for (int64_t i = 0; i < m && v; i++) {
+        if (!(v[i] >= 0) || isinf(v[i])) {
+            FAIL(ctx, E_NOISE, "noise variance %lld is %g", (long long)i + 1, v[i]);
+        }
+    }
+    if (gp->groups || gp->given_mean) {
+        FAIL(ctx, E_UNSUPPORTED, "points cannot be added to a process with %s: make a new one",
+             gp->groups ? "noise groups" : "given mean values");
+    }
+    return FRG_OK;
+}
+
+/* ---- append ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    ptrdiff_t n, m;
+    double *x;      /* m x d */
+    double *factor; /* the old one by columns */
+    double *v;      /* n x m: L^-1 B */
+    double *schur;  /* m x m column-major: S - V'V, then its factor */
+    double *cross;  /* m x n */
+    void *points_memory, *bound_memory;
+} growth;
+
+static void lay_out(frgi_arena *a, const frg_gp *gp, growth *g)
+{
+    const size_t n = (size_t)g->n, m = (size_t)g->m;
+    g->factor = TAKE(a, double, packed(g->n, g->n));
+    g->v = TAKE(a, double, n *m);
+    g->schur = TAKE(a, double, m *m);
+    g->cross = TAKE(a, double, m *n);
+    g->points_memory = frgi_take(a, frgi_gp_points_bytes(gp, g->m));
+    g->bound_memory =
+        frgi_take(a, frgi_gp_bound_bytes(gp->kernel, FRG_F64, g->m, frg_threads(gp->ctx)));
+}
+
+/** schur <- its Cholesky factor, column by column; false where a pivot is not positive. */
+static bool factor_schur(ptrdiff_t m, double *a)
+{
+    for (ptrdiff_t j = 0; j < m; j++) {
+        for (ptrdiff_t k = 0; k < j; k++) {
+            for (ptrdiff_t i = j; i < m; i++) {
+                a[i + j * m] -= a[i + k * m] * a[j + k * m];
+            }
+        }
+        const double pivot = a[j + j * m];
+        if (!(pivot > 0)) {
+            return false;
+        }
+        for (ptrdiff_t i = j; i < m; i++) {
+            a[i + j * m] /= sqrt(pivot);
+        }
+    }
+    return true;
+}
+
+/** V and the factored Schur complement; *good is false where that is not positive definite. */
+static frg_status prepare(frg_gp *gp, const growth *g, const double *noise, bool *good)
+{
+    const ptrdiff_t n = g->n, m = g->m;
+    const double learned = gp->params.noise_count > 0 ? gp->theta[gp->params.noise_first] : 0;
+    frgi_gp_points points;
+    frgi_gp_set_points(gp, g->x, m, g->points_memory, &points);
+    const frgi_gp_bound *const self = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &points,
+                                                   g->bound_memory, frg_threads(gp->ctx));
+    copy_factor(gp, g->factor);
+    TRY(frgi_gp_cross(gp->ctx, gp->bound, &points, 0, m, g->cross, m));
+    TRY(frgi_gp_cross(gp->ctx, self, &points, 0, m, g->schur, m));
+    for (ptrdiff_t i = 0; i < m; i++) {
+        for (ptrdiff_t j = 0; j < n; j++) {
+            g->v[j + i * n] = g->cross[i + j * m];
+        }
+        frgi_gp_self(self, &points, i, 1, &g->schur[i + i * m]);
+        g->schur[i + i * m] += learned + (noise ? noise[i] : 0) + gp->jitter;
+    }
+    TRY(frgi_spd_forward(gp->ctx, &gp->shape, gp->matrix, m, g->v, n, gp->work));
+    for (ptrdiff_t j = 0; j < m; j++) {
+        for (ptrdiff_t i = j; i < m; i++) {
+            double sum = 0;
+            for (ptrdiff_t k = 0; k < n; k++) {
+                sum += g->v[k + i * n] * g->v[k + j * n];
+            }
+            g->schur[i + j * m] -= sum;
+        }
+    }
+    *good = factor_schur(m, g->schur);
+    return FRG_OK;
+}
+
+static void write_grown(frg_gp *gp, const growth *g)
+{
+    const ptrdiff_t n = g->n, m = g->m;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        frgi_gp_write_column(&gp->shape, gp->matrix, j, j, n, g->factor + packed(n, j));
+        for (ptrdiff_t i = 0; i < m; i++) { /* the row V' below */
+            frgi_gp_write_column(&gp->shape, gp->matrix, j, n + i, n + i + 1, &g->v[j + i * n]);
+        }
+    }
+    for (ptrdiff_t j = 0; j < m; j++) {
+        frgi_gp_write_column(&gp->shape, gp->matrix, n + j, n + j, n + m, g->schur + j + j * m);
+    }
+}
+
+/** Room for m points more, and their data. */
+static frg_status add_data(frg_gp *gp, const double *x, const frg_array *y, const double *noise,
+                           ptrdiff_t m)
+{
+    const ptrdiff_t n = gp->n, d = gp->d;
+    TRY(frgi_gp_resize(gp, n + m));
+    memcpy(gp->x + n * d, x, (size_t)(m * d) * sizeof *x);
+    for (ptrdiff_t c = 0; c < gp->q; c++) {
+        for (ptrdiff_t i = 0; i < m; i++) {
+            gp->y[c * gp->n + n + i] = element(y, i, c);
+        }
+    }
+    if (gp->known_noise) {
+        memcpy(gp->known_noise + n, noise, (size_t)m * sizeof *noise);
+    }
+    frgi_gp_refresh(gp);
+    return FRG_OK;
+}
+
+static frg_status append(frg_gp *gp, double *x, const frg_array *y, const double *noise,
+                         ptrdiff_t m)
+{
+    if (!can_update(gp) || m > gp->n) {
+        return add_data(gp, x, y, noise, m);
+    }
+    growth g = {.n = gp->n, .m = m, .x = x};
+    frgi_arena a = {0};
+    bool good = false;
+    const double jitter = gp->jitter;
+    lay_out(&a, gp, &g);
+    TRY(frgi_arena_open(&a, gp->ctx, "work memory of the update"));
+    lay_out(&a, gp, &g);
+    frg_status status = prepare(gp, &g, noise, &good);
+    if (status == FRG_OK) {
+        status = add_data(gp, x, y, noise, m);
+    }
+    if (status == FRG_OK && good) {
+        gp->jitter = jitter;
+        write_grown(gp, &g);
+        status = adopt(gp);
+    } else if (status == FRG_OK) {
+        status = frgi_gp_value(gp);
+    }
+    frgi_arena_close(&a, gp->ctx);
+    return status;
+}
+
+frg_status frg_gp_update_append(frg_gp *gp, frg_array x, frg_array y, const double *noise_variances)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    frgi_run_begins(gp->ctx);
+    double *points;
+    TRY(frgi_gp_take_points(gp, &x, "x", &points));
+    const ptrdiff_t m = (ptrdiff_t)x.shape[0];
+    frg_status status;
+    TRY_TO(done, check_y(gp, &y, m));
+    TRY_TO(done, check_noise(gp, noise_variances, m));
+    if (m > 0) {
+        status = append(gp, points, &y, noise_variances, m);
+    }
+done:
+    DROP(gp->ctx, &points);
+    return status;
+}
+
+/* ---- remove ------------------------------------------------------------------------------------- */
+
+static void remove_entry(void *values, size_t size, ptrdiff_t n, ptrdiff_t i)
+{
+    char *const at = (char *)values + (size_t)i * size;
+    memmove(at, at + size, (size_t)(n - 1 - i) * size);
+}
+
+/** Row i leaves the data; no memory is needed, so that nothing can fail. */
+static frg_status remove_data(frg_gp *gp, ptrdiff_t i)
+{
+    const ptrdiff_t n = gp->n;
+    remove_entry(gp->x, (size_t)gp->d * sizeof *gp->x, n, i);
+    for (ptrdiff_t c = 0; c < gp->q; c++) {
+        remove_entry(gp->y + c * n, sizeof *gp->y, n, i);
+    }
+    if (gp->known_noise) {
+        remove_entry(gp->known_noise, sizeof *gp->known_noise, n, i);
+    }
+    if (gp->groups) {
+        remove_entry(gp->groups, sizeof *gp->groups, n, i);
+    }
+    if (gp->given_mean) {
+        remove_entry(gp->given_mean, sizeof *gp->given_mean, n, i);
+    }
+    TRY(frgi_gp_resize(gp, n - 1));
+    frgi_gp_refresh(gp);
+    return FRG_OK;
+}
+
+/** Columns i+1 .. n-1 of the factor take in what column i held below its diagonal. */
+static void rotate_in(double *l, ptrdiff_t n, ptrdiff_t i)
+{
+    double *const w = l + packed(n, i) - i; /* w[j] = L_ji */
+    for (ptrdiff_t k = i + 1; k < n; k++) {
+        double *const column = l + packed(n, k) - k;
+        const double pivot = column[k], r = hypot(pivot, w[k]);
+        const double c = r / pivot, s = w[k] / pivot;
+        column[k] = r;
+        for (ptrdiff_t j = k + 1; j < n; j++) {
+            column[j] = (column[j] + s * w[j]) / c;
+            w[j] = c * w[j] - s * column[j];
+        }
+    }
+}
+
+static void write_without(frg_gp *gp, const double *l, ptrdiff_t n, ptrdiff_t i)
+{
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const double *const column = l + packed(n, j) - j;
+        const ptrdiff_t to = j > i ? j - 1 : j;
+        if (j < i) {
+            frgi_gp_write_column(&gp->shape, gp->matrix, to, to, i, column + j);
+        }
+        if (j != i) {
+            const ptrdiff_t from = j > i ? j : i + 1; /* rows below the one that has gone */
+            frgi_gp_write_column(&gp->shape, gp->matrix, to, from - 1, n - 1, column + from);
+        }
+    }
+}
+
+frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    const ptrdiff_t n = gp->n;
+    frgi_run_begins(gp->ctx);
+    REQUIRE(gp->ctx, i >= 0 && i < n, "point %lld does not exist, there are %lld", (long long)i,
+            (long long)n);
+    if (n == 1) {
+        FAIL(gp->ctx, E_NO_POINTS, "the last point cannot be removed");
+    }
+    if (!can_update(gp)) {
+        return remove_data(gp, (ptrdiff_t)i);
+    }
+    double *factor;
+    const double jitter = gp->jitter;
+    TRY(NEW(gp->ctx, &factor, packed(n, n), "work memory of the update"));
+    copy_factor(gp, factor);
+    rotate_in(factor, n, (ptrdiff_t)i);
+    frg_status status = remove_data(gp, (ptrdiff_t)i);
+    if (status == FRG_OK) {
+        gp->jitter = jitter;
+        write_without(gp, factor, n, (ptrdiff_t)i);
+        status = adopt(gp);
+    }
+    DROP(gp->ctx, &factor);
+    return status;
+}
+
+/* ---- y ------------------------------------------------------------------------------------------ */
+
+frg_status frg_gp_update_y(frg_gp *gp, frg_array y)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    frgi_run_begins(gp->ctx);
+    TRY(check_y(gp, &y, gp->n));
+    const bool keeps = can_update(gp);
+    for (ptrdiff_t c = 0; c < gp->q; c++) {
+        for (ptrdiff_t i = 0; i < gp->n; i++) {
+            gp->y[c * gp->n + i] = element(&y, i, c);
+        }
+    }
+    if (keeps) {
+        return frgi_gp_take_factor(gp);
+    }
+    frgi_gp_forget(gp);
+    return FRG_OK;
+}
