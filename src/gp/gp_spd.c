@@ -1,24 +1,28 @@
-/* gp_spd.c - shape, and for now plain loops over single entries behind the interface of gp_spd.h. */
-#include "gp/gp_spd.h"
+/* gp_spd.c - layout of the dense core: shapes, scratch, diagonals, copies between layouts.
+ *
+ * Sizes.  A pivot block of nb columns costs nb n^2 flop of products with its inverse, of n^3 in all, and the
+ * update reads and writes the matrix once a block: nb grows with n from 16 to 96.  Tiles of 288 rows (3 x 96 and
+ * 6 x 48) waste at most 144 n elements over n^2/2; one tile up to ONE_TILE rows.  No column starts a multiple of
+ * 512 bytes after the last one: such strides fall on few cache sets. */
+#include "gp/gp_spd_run.h"
 
 #include <math.h>
-#include <string.h>
 
-enum { LINE = 64, ONE_TILE = 320, TILE_ROWS = 288 };
+enum { ONE_TILE = 384, TILE_ROWS = 288, CACHE_STRIDE = 512, FINE_STRIPS_BELOW = 1500 };
 
-static ptrdiff_t up(ptrdiff_t n, ptrdiff_t to)
+static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t to)
 {
     return (n + to - 1) / to * to;
 }
 
 frgi_spd_shape frgi_spd_plan(ptrdiff_t n, frg_dtype dtype)
 {
-    const ptrdiff_t size = (ptrdiff_t)frg_sizeof(dtype), group = LINE / size;
-    frgi_spd_shape s = {.dtype = dtype, .n = n, .padded = up(n > 0 ? n : 1, group)};
+    const ptrdiff_t size = (ptrdiff_t)frg_sizeof(dtype), group = SPD_LINE / size;
+    frgi_spd_shape s = {.dtype = dtype, .n = n, .padded = round_up(n > 0 ? n : 1, group)};
     s.block = n <= 200 ? 16 : n <= 1200 ? 48 : 96;
     s.tile = s.padded <= ONE_TILE ? s.padded : TILE_ROWS;
     s.tiles = (s.padded + s.tile - 1) / s.tile;
-    s.ld = s.tile * size % 512 ? s.tile : s.tile + group;
+    s.ld = s.tile * size % CACHE_STRIDE ? s.tile : s.tile + group;
     return s;
 }
 
@@ -27,187 +31,141 @@ ptrdiff_t frgi_spd_elements(const frgi_spd_shape *s)
     return s->tiles * (s->tiles + 1) / 2 * s->ld * s->tile;
 }
 
+/* ---- scratch ---- */
+
+static const frgi_spd_ops *kernels(const frg_context *ctx, frg_dtype dtype)
+{
+    static const frgi_spd_ops *const levels[ISA_COUNT] = EACH_LEVEL(frgi_spd_ops);
+    return &levels[frgi_context_isa(ctx)][dtype == FRG_F64 ? SPD_F64 : SPD_F32];
+}
+
+/** Rows of a unit: the register tile's where there are few, four times that where there are many. */
+static ptrdiff_t strip_rows(const frgi_spd_shape *s)
+{
+    const ptrdiff_t tile = 3 * SPD_LINE / (ptrdiff_t)frg_sizeof(s->dtype);
+    return s->n < FINE_STRIPS_BELOW ? tile : 96;
+}
+
+static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads)
+{
+    const size_t size = frg_sizeof(s->dtype), square = frgi_mul((size_t)(s->block * s->block), size);
+    const ptrdiff_t strip = strip_rows(s), a_tile = (s->tile + strip - 1) / strip;
+    frgi_spd_run *const r = TAKE(a, frgi_spd_run, 1);
+    frgi_spd_run head = {.s = s, .size = size, .strip = strip, .strips = a_tile * s->tiles};
+    head.blocks = (s->padded + s->block - 1) / s->block;
+    head.team.share = TAKE(a, frgi_team_share, threads);
+    head.units = TAKE(a, frgi_spd_unit, a_tile * s->tiles * (s->tiles + 1) / 2);
+    head.panel = frgi_take(a, frgi_mul((size_t)(s->padded * s->block), size));
+    for (int i = 0; i < 2; i++) {
+        head.z[i] = frgi_take(a, square);
+        head.t[i] = frgi_take(a, square);
+    }
+    head.scratch = frgi_take(a, frgi_mul((size_t)(s->block * SPD_INNER), size));
+    if (r)
+        *r = head;
+    return r;
+}
+
 size_t frgi_spd_work_bytes(const frgi_spd_shape *s, int threads)
 {
-    const size_t rows = (size_t)s->padded + (size_t)(threads > 0 ? threads : 1) * 8;
-    return frgi_mul(frgi_mul(rows, (size_t)s->block + 16), 2 * frg_sizeof(s->dtype));
+    frgi_arena a = {0};
+    lay_out(&a, s, threads);
+    return a.used;
 }
 
-static ptrdiff_t at(const frgi_spd_shape *s, ptrdiff_t i, ptrdiff_t j)
+static void cut(frgi_spd_run *r)
 {
-    const ptrdiff_t t = s->tile;
-    return frgi_spd_tile(s, i / t, j / t) + i % t + j % t * s->ld;
-}
-
-static double get(const frgi_spd_shape *s, const void *a, ptrdiff_t i, ptrdiff_t j)
-{
-    const ptrdiff_t k = i >= j ? at(s, i, j) : at(s, j, i);
-    return s->dtype == FRG_F64 ? ((const double *)a)[k] : (double)((const float *)a)[k];
-}
-
-static void set(const frgi_spd_shape *s, void *a, ptrdiff_t i, ptrdiff_t j, double v)
-{
-    const ptrdiff_t k = at(s, i, j);
-    if (s->dtype == FRG_F64)
-        ((double *)a)[k] = v;
-    else
-        ((float *)a)[k] = (float)v;
-}
-
-frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work, double *logdet,
-                           frgi_spd_pivots *pivots)
-{
-    (void)work;
-    TRY(frgi_heartbeat(ctx, &(frg_progress){.solver = "gp", .phase = "factor"}));
-    *pivots = (frgi_spd_pivots){.pivot = -1, .smallest = HUGE_VAL};
-    double sum = 0;
-    for (ptrdiff_t j = 0; j < s->n; j++) {
-        double p = get(s, a, j, j);
-        for (ptrdiff_t k = 0; k < j; k++)
-            p -= get(s, a, j, k) * get(s, a, j, k);
-        if (!(p > 0) || !isfinite(p)) {
-            pivots->pivot = j;
-            pivots->value = p;
-            return FRG_NOT_POSDEF;
-        }
-        const double l = sqrt(p);
-        set(s, a, j, j, l);
-        pivots->smallest = fmin(pivots->smallest, l);
-        pivots->largest = fmax(pivots->largest, l);
-        sum += 2 * log(l);
-        for (ptrdiff_t i = j + 1; i < s->n; i++) {
-            double v = get(s, a, i, j);
-            for (ptrdiff_t k = 0; k < j; k++)
-                v -= get(s, a, i, k) * get(s, a, j, k);
-            set(s, a, i, j, v / l);
+    const frgi_spd_shape *const s = r->s;
+    const ptrdiff_t a_tile = r->strips / s->tiles;
+    r->n_units = 0;
+    for (ptrdiff_t j = 0; j < s->tiles; j++) {
+        const ptrdiff_t end = (j + 1) * s->tile < s->padded ? (j + 1) * s->tile : s->padded;
+        for (ptrdiff_t u = j * a_tile; u < r->strips; u++) {
+            ptrdiff_t row;
+            const ptrdiff_t rows = frgi_spd_strip(r, u, &row);
+            if (rows > 0)
+                r->units[r->n_units++] =
+                    (frgi_spd_unit){(int32_t)row, (int32_t)rows, (int32_t)(j * s->tile),
+                                    (int32_t)(end - j * s->tile), frgi_spd_at(s, row, j * s->tile)};
         }
     }
-    *logdet = sum;
-    return FRG_OK;
 }
 
-frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *work)
+frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd_shape *s, const void *a, void *work)
 {
-    (void)work;
-    TRY(frgi_heartbeat(ctx, &(frg_progress){.solver = "gp", .phase = "inverse"}));
-    for (ptrdiff_t j = 0; j < s->n; j++) {
-        const double d = 1 / get(s, l, j, j);
-        for (ptrdiff_t i = j + 1; i < s->n; i++) {
-            double v = -get(s, l, i, j) * d;
-            for (ptrdiff_t k = j + 1; k < i; k++)
-                v -= get(s, l, i, k) * get(s, l, k, j);
-            set(s, l, i, j, v / get(s, l, i, i));
-        }
-    }
-    for (ptrdiff_t j = 0; j < s->n; j++)
-        set(s, l, j, j, 1 / get(s, l, j, j));
-    for (ptrdiff_t j = 0; j < s->n; j++) {
-        for (ptrdiff_t i = j; i < s->n; i++) {
-            double v = 0;
-            for (ptrdiff_t k = i; k < s->n; k++)
-                v += get(s, l, k, i) * get(s, l, k, j);
-            set(s, l, i, j, v);
-        }
-    }
-    return FRG_OK;
+    frgi_arena arena = {.base = work, .bytes = SIZE_MAX};
+    frgi_spd_run *const r = lay_out(&arena, s, frgi_team_size(ctx, true));
+    r->ctx = ctx;
+    r->ops = kernels(ctx, s->dtype);
+    r->a = (char *)(uintptr_t)a;
+    cut(r);
+    return r;
 }
 
-static double entry(frg_dtype t, const void *b, ptrdiff_t i)
+void frgi_spd_go(frgi_spd_run *r, ptrdiff_t rows, void (*body)(void *run, int me))
 {
-    return t == FRG_F64 ? ((const double *)b)[i] : (double)((const float *)b)[i];
+    frgi_team_run(&r->team, r->team.share, frgi_team_size(r->ctx, r->s->n >= rows), body, r);
 }
 
-static void put(frg_dtype t, void *b, ptrdiff_t i, double v)
-{
-    if (t == FRG_F64)
-        ((double *)b)[i] = v;
-    else
-        ((float *)b)[i] = (float)v;
-}
-
-frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q, void *b,
-                            ptrdiff_t ldb, void *work)
-{
-    (void)ctx, (void)work;
-    for (ptrdiff_t c = 0; c < q; c++) {
-        for (ptrdiff_t i = 0; i < s->n; i++) {
-            double v = entry(s->dtype, b, i + c * ldb);
-            for (ptrdiff_t k = 0; k < i; k++)
-                v -= get(s, l, i, k) * entry(s->dtype, b, k + c * ldb);
-            put(s->dtype, b, i + c * ldb, v / get(s, l, i, i));
-        }
-    }
-    return FRG_OK;
-}
-
-frg_status frgi_spd_backward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q, void *b,
-                             ptrdiff_t ldb, void *work)
-{
-    (void)ctx, (void)work;
-    for (ptrdiff_t c = 0; c < q; c++) {
-        for (ptrdiff_t i = s->n; i-- > 0;) {
-            double v = entry(s->dtype, b, i + c * ldb);
-            for (ptrdiff_t k = i + 1; k < s->n; k++)
-                v -= get(s, l, k, i) * entry(s->dtype, b, k + c * ldb);
-            put(s->dtype, b, i + c * ldb, v / get(s, l, i, i));
-        }
-    }
-    return FRG_OK;
-}
-
-frg_status frgi_spd_times(frg_context *ctx, const frgi_spd_shape *s, const void *a, ptrdiff_t q, const void *x,
-                          ptrdiff_t ldx, void *y, ptrdiff_t ldy, void *work)
-{
-    (void)ctx, (void)work;
-    for (ptrdiff_t c = 0; c < q; c++) {
-        for (ptrdiff_t i = 0; i < s->n; i++) {
-            double v = 0;
-            for (ptrdiff_t k = 0; k < s->n; k++)
-                v += get(s, a, i, k) * entry(s->dtype, x, k + c * ldx);
-            put(s->dtype, y, i + c * ldy, v);
-        }
-    }
-    return FRG_OK;
-}
-
-frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd_shape *s, const void *a, const double *w, void *b,
-                               void *work)
-{
-    (void)ctx, (void)work;
-    for (ptrdiff_t j = 0; j < s->n; j++) {
-        for (ptrdiff_t i = j; i < s->n; i++) {
-            double v = 0;
-            for (ptrdiff_t k = 0; k < s->n; k++)
-                v += get(s, a, i, k) * w[k] * get(s, a, k, j);
-            set(s, b, i, j, v);
-        }
-    }
-    return FRG_OK;
-}
+/* ---- diagonals and copies ---- */
 
 void frgi_spd_diagonal(const frgi_spd_shape *s, const void *a, double *d)
 {
-    for (ptrdiff_t i = 0; i < s->n; i++)
-        d[i] = get(s, a, i, i);
+    for (ptrdiff_t i = 0; i < s->n; i++) {
+        const ptrdiff_t k = frgi_spd_at(s, i, i);
+        d[i] = s->dtype == FRG_F64 ? ((const double *)a)[k] : (double)((const float *)a)[k];
+    }
 }
 
 void frgi_spd_set_diagonal(const frgi_spd_shape *s, void *a, const double *d)
 {
-    for (ptrdiff_t i = 0; i < s->n; i++)
-        set(s, a, i, i, d[i]);
+    for (ptrdiff_t i = 0; i < s->n; i++) {
+        const ptrdiff_t k = frgi_spd_at(s, i, i);
+        if (s->dtype == FRG_F64)
+            ((double *)a)[k] = d[i];
+        else
+            ((float *)a)[k] = (float)d[i];
+    }
+}
+
+/** n elements of a column, all in one tile on both sides. */
+static void convert_run(ptrdiff_t n, frg_dtype from, const void *restrict a, frg_dtype to, void *restrict b)
+{
+    if (from == to) {
+        __builtin_memcpy(b, a, (size_t)n * frg_sizeof(from));
+    } else if (from == FRG_F64) {
+        for (ptrdiff_t i = 0; i < n; i++)
+            ((float *)b)[i] = (float)((const double *)a)[i];
+    } else {
+        for (ptrdiff_t i = 0; i < n; i++)
+            ((double *)b)[i] = (double)((const float *)a)[i];
+    }
+}
+
+static ptrdiff_t left_in_tile(const frgi_spd_shape *s, ptrdiff_t i)
+{
+    const ptrdiff_t end = (i / s->tile + 1) * s->tile;
+    return (end < s->n ? end : s->n) - i;
 }
 
 void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *a, const frgi_spd_shape *to,
                       void *b)
 {
-    (void)ctx;
-    for (ptrdiff_t j = 0; j < from->n; j++)
-        for (ptrdiff_t i = j; i < from->n; i++)
-            set(to, b, i, j, get(from, a, i, j));
+    const size_t size_a = frg_sizeof(from->dtype), size_b = frg_sizeof(to->dtype);
+    const int threads = frgi_team_size(ctx, from->n > ONE_TILE);
+#pragma omp parallel for num_threads(threads) schedule(static, 16)
+    for (ptrdiff_t j = 0; j < from->n; j++) {
+        for (ptrdiff_t i = j, n; i < from->n; i += n) {
+            const ptrdiff_t one = left_in_tile(from, i), two = left_in_tile(to, i);
+            n = one < two ? one : two;
+            convert_run(n, from->dtype, (const char *)a + (size_t)frgi_spd_at(from, i, j) * size_a, to->dtype,
+                        (char *)b + (size_t)frgi_spd_at(to, i, j) * size_b);
+        }
+    }
 }
 
 int frgi_spd_lanes(const frg_context *ctx, frg_dtype dtype)
 {
-    const int bytes = frgi_context_isa(ctx) == ISA_V4 ? 64 : frgi_context_isa(ctx) == ISA_V3 ? 32 : 16;
-    return bytes / (int)frg_sizeof(dtype);
+    const frgi_isa isa = frgi_context_isa(ctx);
+    return (isa == ISA_V4 ? 64 : isa == ISA_V3 ? 32 : 16) / (int)frg_sizeof(dtype);
 }

@@ -1,0 +1,611 @@
+/* gp_spd_cpu.tmpl.h - the kernels of gp_spd_ops.h for one type; included by gp_spd_cpu.c for f64 and f32.
+ *
+ * Text parameters: SUFFIX, real, whole (the integer of its size), ROOT, INDICES (0, 1, ... a vector's lanes). */
+
+typedef real FN(vec) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef whole FN(mask) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+enum { FN(GROUP) = SPD_LINE / (int)sizeof(real), FN(LANES) = VECTOR_BYTES / (int)sizeof(real) };
+#define GROUP FN(GROUP)
+#define LANES FN(LANES)
+#define vec   FN(vec)
+
+INLINE vec FN(load)(const real *p)
+{
+    return *(const vec *)p;
+}
+
+INLINE void FN(keep)(real *p, vec v)
+{
+    *(vec *)p = v;
+}
+
+/* ---- the register tile ---- */
+
+/** Where a tile's columns go: vector v of column j to at + (v / PIECES) * group + j * column. */
+typedef struct {
+    real *at;
+    ptrdiff_t group, column;
+} FN(place);
+/** The left operand: rows in groups `group` apart, kk in steps of `step`; the right one: column j at j * column. */
+typedef struct {
+    const real *at;
+    ptrdiff_t group, step;
+} FN(left);
+typedef struct {
+    const real *at;
+    ptrdiff_t step, column;
+} FN(right);
+
+INLINE ptrdiff_t FN(within)(ptrdiff_t v, ptrdiff_t group)
+{
+    return v / PIECES * group + v % PIECES * LANES;
+}
+
+INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrdiff_t first, ptrdiff_t k,
+                     FN(left) a, FN(right) b, FN(place) c, const FN(place) *p)
+{
+    vec sum[TILE_COLUMNS][VECTOR_ROWS];
+    const real *rows[VECTOR_ROWS];
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; v++)
+        rows[v] = a.at + FN(within)(first + v, a.group);
+#pragma GCC unroll 8
+    for (int j = 0; j < columns; j++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++) {
+            sum[j][v] = (vec){0};
+            if (how == STORE_MINUS || how == STORE_PLUS)
+                __builtin_prefetch(c.at + FN(within)(first + v, c.group) + j * c.column, 1);
+        }
+    for (ptrdiff_t kk = 0; kk < k; kk++) {
+        vec x[VECTOR_ROWS];
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++)
+            x[v] = FN(load)(rows[v] + kk * a.step);
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; j++) {
+            const real y = b.at[kk * b.step + j * b.column];
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                sum[j][v] += x[v] * y;
+        }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < columns; j++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++) {
+            real *const to = c.at + FN(within)(first + v, c.group) + j * c.column;
+            vec s = sum[j][v];
+            if (how == STORE_NEGATIVE)
+                s = -s;
+            if (how == STORE_MINUS)
+                s = FN(load)(to) - s;
+            if (how == STORE_PLUS)
+                s = FN(load)(to) + s;
+            FN(keep)(to, s);
+            if (p)
+                FN(keep)(p->at + FN(within)(first + v, p->group) + j * p->column, s);
+        }
+}
+
+/** 1 to 3 groups of rows by 8 columns.  in_place: the left operand is overwritten from column k - 8 on, and
+ *  columns of the right one beyond k - 8 + j are zero: later columns first, each with what it needs. */
+INLINE void FN(piece)(const store how, const int groups, const int in_place, ptrdiff_t k, FN(left) a, FN(right) b,
+                      FN(place) c, const FN(place) *p)
+{
+    const int all = groups * PIECES;
+    const int vectors = all <= VECTOR_ROWS ? all : all % VECTOR_ROWS == 0 ? VECTOR_ROWS : 2;
+    for (int v = 0; v < all; v += vectors) {
+        for (int j = SPD_COLUMNS - TILE_COLUMNS; j >= 0; j -= TILE_COLUMNS) {
+            const FN(right) bj = {b.at + j * b.column, b.step, b.column};
+            const FN(place) cj = {c.at + j * c.column, c.group, c.column};
+            const FN(place) pj = p ? (FN(place)){p->at + j * p->column, p->group, p->column} : c;
+            const ptrdiff_t kj = in_place ? k - SPD_COLUMNS + j + TILE_COLUMNS : k;
+            FN(tile)(how, vectors, TILE_COLUMNS, v, kj, a, bj, cj, p ? &pj : NULL);
+        }
+    }
+}
+
+/** The same for a number of groups known at run time. */
+INLINE void FN(rows)(const store how, ptrdiff_t groups, const int in_place, ptrdiff_t k, FN(left) a, FN(right) b,
+                     FN(place) c, const FN(place) *p)
+{
+    if (groups >= 3)
+        FN(piece)(how, 3, in_place, k, a, b, c, p);
+    else if (groups == 2)
+        FN(piece)(how, 2, in_place, k, a, b, c, p);
+    else
+        FN(piece)(how, 1, in_place, k, a, b, c, p);
+}
+
+INLINE ptrdiff_t FN(panel_groups)(ptrdiff_t rows)
+{
+    return rows >= 3 * GROUP ? 3 : rows / GROUP;
+}
+
+/* ---- updates ---- */
+
+INLINE void FN(update)(const store how, ptrdiff_t k, ptrdiff_t rows, const real *a, ptrdiff_t cols, const real *b,
+                       real *c, ptrdiff_t ld, ptrdiff_t below)
+{
+    for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP) {
+        const ptrdiff_t groups = FN(panel_groups)(rows - r);
+        const ptrdiff_t reach = r + groups * GROUP + below, end = reach < cols ? reach : cols;
+        for (ptrdiff_t j = 0; j < end; j += SPD_COLUMNS) {
+            const ptrdiff_t above = j - below - r, skip = above > 0 ? above / GROUP : 0;
+            const FN(left) x = {a + (r + skip * GROUP) * k, k * GROUP, GROUP};
+            const FN(right) y = {b + j / GROUP * GROUP * k + j % GROUP, GROUP, 1};
+            FN(rows)(how, groups - skip, 0, k, x, y, (FN(place)){c + r + skip * GROUP + j * ld, GROUP, ld}, NULL);
+        }
+    }
+}
+
+static void FN(update_minus)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols, const void *b, void *c,
+                             ptrdiff_t ld, ptrdiff_t below)
+{
+    FN(update)(STORE_MINUS, k, rows, a, cols, b, c, ld, below);
+}
+
+static void FN(update_plus)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols, const void *b, void *c,
+                            ptrdiff_t ld, ptrdiff_t below)
+{
+    FN(update)(STORE_PLUS, k, rows, a, cols, b, c, ld, below);
+}
+
+/* ---- products with the inverse of a pivot block ---- */
+
+/** x <- x z' in place for `rows` rows, wherever x lies; p receives a copy where it is not NULL. */
+INLINE void FN(divide_in)(ptrdiff_t k, ptrdiff_t rows, FN(place) x, const real *z, ptrdiff_t ldz, FN(place) p)
+{
+    for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP) {
+        const ptrdiff_t groups = FN(panel_groups)(rows - r);
+        real *const xr = x.at + r / GROUP * x.group;
+        for (ptrdiff_t j = k - SPD_COLUMNS; j >= 0; j -= SPD_COLUMNS) {
+            const FN(place) to = {xr + j * x.column, x.group, x.column};
+            const FN(place) copy = {p.at + r / GROUP * p.group + j * p.column, p.group, p.column};
+            FN(rows)(STORE_SET, groups, 1, j + SPD_COLUMNS, (FN(left)){xr, x.group, x.column},
+                     (FN(right)){z + j, ldz, 1}, to, p.at ? &copy : NULL);
+        }
+    }
+}
+
+static void FN(divide)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, ptrdiff_t ldz, void *p)
+{
+    FN(divide_in)(k, rows, (FN(place)){a, GROUP, ld}, z, ldz, (FN(place)){p, k * GROUP, GROUP});
+}
+
+static void FN(pack)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld, const double *scale, void *to)
+{
+    const real *const a = from;
+    real *p = to;
+    for (ptrdiff_t r = 0; r < rows; r += GROUP)
+        for (ptrdiff_t kk = 0; kk < k; kk++)
+            for (int v = 0; v < PIECES; v++, p += LANES)
+                FN(keep)(p, FN(load)(a + r + v * LANES + kk * ld) * (scale ? (real)scale[kk] : 1));
+}
+
+#if defined(__AVX512F__)
+/** Lanes with bit s of the number of their vector and of their own exchanged. */
+INLINE void FN(exchange)(vec *v, const int s)
+{
+    const FN(mask) lane = {INDICES};
+    const FN(mask) low = lane + (((lane & s) != 0) & (LANES - s));
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) {
+        if ((i & s) == 0) {
+            const vec x = v[i], y = v[i + s];
+            v[i] = __builtin_shuffle(x, y, low);
+            v[i + s] = __builtin_shuffle(x, y, low + s);
+        }
+    }
+}
+
+/** to[r * GROUP + c] <- from[r + c * ld], a group square. */
+INLINE void FN(turn_square)(const real *from, ptrdiff_t ld, real *to)
+{
+    vec v[LANES];
+#pragma GCC unroll 16
+    for (int c = 0; c < LANES; c++)
+        v[c] = FN(load)(from + c * ld);
+    FN(exchange)(v, 1);
+    FN(exchange)(v, 2);
+    FN(exchange)(v, 4);
+    if (LANES > 8)
+        FN(exchange)(v, LANES > 8 ? 8 : 0);
+#pragma GCC unroll 16
+    for (int r = 0; r < LANES; r++)
+        FN(keep)(to + r * GROUP, v[r]);
+}
+#else
+INLINE void FN(turn_square)(const real *from, ptrdiff_t ld, real *to)
+{
+    for (int c = 0; c < GROUP; c++)
+        for (int r = 0; r < GROUP; r++)
+            to[r * GROUP + c] = from[r + c * ld];
+}
+#endif
+
+static void FN(pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld, const double *scale,
+                            void *to)
+{
+    const real *const a = from;
+    real *p = to;
+    for (ptrdiff_t r = 0; r < rows; r += GROUP)
+        for (ptrdiff_t kk = 0; kk < k; kk += GROUP, p += GROUP * GROUP) {
+            FN(turn_square)(a + kk + r * ld, ld, p);
+            for (int c = 0; scale && c < GROUP; c++)
+                for (int v = 0; v < GROUP; v += LANES)
+                    FN(keep)(p + c * GROUP + v, FN(load)(p + c * GROUP + v) * (real)scale[kk + c]);
+        }
+}
+
+static void FN(pack_symmetric)(ptrdiff_t k, const void *from, ptrdiff_t ld, const double *scale, void *to)
+{
+    const real *const a = from;
+    real *const p = to;
+    for (ptrdiff_t j = 0; j < k; j++)
+        for (ptrdiff_t i = 0; i < k; i++)
+            p[i / GROUP * GROUP * k + j * GROUP + i % GROUP] =
+                (i >= j ? a[i + j * ld] : a[j + i * ld]) * (scale ? (real)scale[j] : 1);
+}
+
+static void FN(retire)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *t, ptrdiff_t ldz, void *p)
+{
+    FN(pack)(k, rows, a, ld, NULL, p);
+    for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP) {
+        const ptrdiff_t groups = FN(panel_groups)(rows - r);
+        for (ptrdiff_t j = 0; j < k; j += SPD_COLUMNS)
+            FN(rows)(STORE_NEGATIVE, groups, 0, k - j,
+                     (FN(left)){(const real *)p + r * k + j * GROUP, k * GROUP, GROUP},
+                     (FN(right)){(const real *)t + j * ldz + j, ldz, 1},
+                     (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
+    }
+}
+
+static void FN(turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, const void *t,
+                     ptrdiff_t ldz, void *p)
+{
+    FN(pack_turned)(k, rows, a, ld, NULL, p);
+    FN(divide_in)(k, rows, (FN(place)){p, k * GROUP, GROUP}, z, ldz, (FN(place)){NULL, 0, 0});
+    for (ptrdiff_t r = 0; r < k; r += 3 * GROUP) {
+        const ptrdiff_t groups = FN(panel_groups)(k - r);
+        for (ptrdiff_t j = 0; j < rows; j += SPD_COLUMNS)
+            FN(rows)(STORE_SET, groups, 0, k - r, (FN(left)){(const real *)t + r * ldz + r, GROUP, ldz},
+                     (FN(right)){(const real *)p + j / GROUP * GROUP * k + j % GROUP + r * GROUP, GROUP, 1},
+                     (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
+    }
+}
+
+static void FN(square)(ptrdiff_t k, const void *from, ptrdiff_t ldz, void *a, ptrdiff_t ld)
+{
+    const real *const t = from;
+    for (ptrdiff_t r = 0; r < k; r += 3 * GROUP) {
+        const ptrdiff_t groups = FN(panel_groups)(k - r);
+        for (ptrdiff_t j = 0; j < r + groups * GROUP; j += SPD_COLUMNS) {
+            const ptrdiff_t from_kk = j > r ? j : r;
+            FN(rows)(STORE_SET, groups, 0, k - from_kk, (FN(left)){t + from_kk * ldz + r, GROUP, ldz},
+                     (FN(right)){t + from_kk * ldz + j, ldz, 1}, (FN(place)){(real *)a + r + j * ld, GROUP, ld},
+                     NULL);
+        }
+    }
+}
+
+/* ---- pivot blocks ---- */
+
+/** What lies below row j of a column held in vectors. */
+INLINE vec FN(below)(const real *column, ptrdiff_t first, ptrdiff_t j)
+{
+    const FN(mask) lane = {INDICES};
+    const FN(mask) m = lane + (whole)first > (whole)j;
+    return (vec)((FN(mask))FN(load)(column + first) & m);
+}
+
+/** x <- the inverse of the n x n lower triangle in l (ld 16; only what is below the diagonal is used), reciprocal
+ *  diagonal given; one column of l at a time, so that factor and inverse can go together. */
+INLINE void FN(invert_column)(const int n, const real *l, real *x, int j, real reciprocal)
+{
+    vec below[SPD_INNER / LANES];
+#pragma GCC unroll 8
+    for (int v = 0; v < n / LANES; v++)
+        below[v] = FN(below)(l, v * LANES, j);
+    for (int c = 0; c <= j; c++, x += SPD_INNER) {
+        const real s = x[j] * reciprocal;
+#pragma GCC unroll 8
+        for (int v = 0; v < n / LANES; v++)
+            FN(keep)(x + v * LANES, FN(load)(x + v * LANES) - below[v] * s);
+        x[j] = s;
+    }
+}
+
+INLINE void FN(identity)(real *x)
+{
+    memset(x, 0, SPD_INNER * SPD_INNER * sizeof(real));
+    for (int i = 0; i < SPD_INNER; i++)
+        x[i * SPD_INNER + i] = 1;
+}
+
+INLINE void FN(copy)(const int n, const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
+{
+    for (int j = 0; j < n; j++)
+        for (int v = 0; v < n; v += LANES)
+            FN(keep)(to + j * ldt + v, FN(load)(from + j * ld + v));
+}
+
+/** Cholesky and inverse of an n x n block, n <= 16 whole groups. */
+INLINE ptrdiff_t FN(small)(const int n, real *a, ptrdiff_t ld, real *z, ptrdiff_t ldz, double *pivot)
+{
+    real l[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
+    real x[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
+    FN(copy)(n, a, ld, l, SPD_INNER);
+    FN(identity)(x);
+    for (int j = 0; j < n; j++) {
+        real *const column = l + j * SPD_INNER;
+        const real p = column[j];
+        if (!(p > 0) || !isfinite(p)) {
+            *pivot = (double)p;
+            return j;
+        }
+        const real root = ROOT(p), r = 1 / root;
+        vec below[SPD_INNER / LANES];
+#pragma GCC unroll 8
+        for (int v = 0; v < n / LANES; v++) {
+            below[v] = FN(below)(column, v * LANES, j) * r;
+            FN(keep)(column + v * LANES, below[v]);
+        }
+        for (int c = j + 1; c < n; c++) {
+            real *const next = l + c * SPD_INNER;
+            const real s = column[c];
+#pragma GCC unroll 8
+            for (int v = 0; v < n / LANES; v++)
+                FN(keep)(next + v * LANES, FN(load)(next + v * LANES) - below[v] * s);
+        }
+        FN(invert_column)(n, column, x, j, r);
+        column[j] = root;
+    }
+    FN(copy)(n, l, SPD_INNER, a, ld);
+    FN(copy)(n, x, SPD_INNER, z, ldz);
+    return -1;
+}
+
+INLINE void FN(small_inverse)(const int n, const real *l, ptrdiff_t ld, real *z, ptrdiff_t ldz)
+{
+    real x[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
+    FN(identity)(x);
+    for (int j = 0; j < n; j++)
+        FN(invert_column)(n, l + j * ld, x, j, 1 / l[j + j * ld]);
+    FN(copy)(n, x, SPD_INNER, z, ldz);
+}
+
+/** z's inner diagonal blocks are there: the blocks below them, z_iq = -z_ii sum_q' l_iq' z_q'q, row by row. */
+static void FN(complete)(ptrdiff_t k, const real *l, ptrdiff_t ld, real *z, ptrdiff_t ldz)
+{
+    real row[SPD_INNER * SPD_COLUMNS] __attribute__((aligned(SPD_LINE)));
+    for (ptrdiff_t q = 0; q < k; q += SPD_INNER) {
+        const ptrdiff_t n = k - q < SPD_INNER ? k - q : SPD_INNER;
+        for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS) {
+            for (int c = 0; c < SPD_COLUMNS; c++)
+                memcpy(row + c * SPD_INNER, z + q + (j + c) * ldz, (size_t)n * sizeof(real));
+            FN(rows)(STORE_SET, n / GROUP, 0, n, (FN(left)){z + q + q * ldz, GROUP, ldz},
+                     (FN(right)){row, 1, SPD_INNER}, (FN(place)){z + q + j * ldz, GROUP, ldz}, NULL);
+        }
+        for (ptrdiff_t r = q + n; r < k; r += 3 * GROUP) {
+            const ptrdiff_t groups = FN(panel_groups)(k - r);
+            const FN(left) x = {l + r + q * ld, GROUP, ld};
+            for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS)
+                FN(rows)(STORE_MINUS, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
+                         (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
+            for (ptrdiff_t j = q; j < q + n; j += SPD_COLUMNS)
+                FN(rows)(STORE_NEGATIVE, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
+                         (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
+        }
+    }
+}
+
+static ptrdiff_t FN(cholesky)(ptrdiff_t k, void *block, ptrdiff_t ld, void *inverse, ptrdiff_t ldz, void *scratch,
+                              double *pivot)
+{
+    real *const a = block, *const z = inverse;
+    for (ptrdiff_t q = 0; q < k; q += SPD_INNER) {
+        const ptrdiff_t n = k - q < SPD_INNER ? k - q : SPD_INNER, rows = k - q - n;
+        real *const d = a + q * (ld + 1), *const zq = z + q * (ldz + 1);
+        const ptrdiff_t bad = n == SPD_INNER ? FN(small)(SPD_INNER, d, ld, zq, ldz, pivot)
+                                             : FN(small)(GROUP, d, ld, zq, ldz, pivot);
+        if (bad >= 0)
+            return q + bad;
+        if (rows > 0) {
+            FN(divide)(n, rows, d + n, ld, zq, ldz, scratch);
+            FN(update_minus)(n, rows, scratch, rows, scratch, d + n * (ld + 1), ld, 0);
+        }
+    }
+    FN(complete)(k, a, ld, z, ldz);
+    return -1;
+}
+
+static void FN(invert)(ptrdiff_t k, const void *lower, ptrdiff_t ld, void *inverse, void *turned, ptrdiff_t ldz)
+{
+    const real *const l = lower;
+    real *const z = inverse, *const t = turned;
+    for (ptrdiff_t q = 0; q < k; q += SPD_INNER) {
+        if (k - q < SPD_INNER)
+            FN(small_inverse)(GROUP, l + q * (ld + 1), ld, z + q * (ldz + 1), ldz);
+        else
+            FN(small_inverse)(SPD_INNER, l + q * (ld + 1), ld, z + q * (ldz + 1), ldz);
+    }
+    FN(complete)(k, l, ld, z, ldz);
+    for (ptrdiff_t i = 0; i < k; i++) {
+        for (ptrdiff_t j = 0; j <= i; j++)
+            t[i * ldz + j] = z[i + j * ldz];
+        memset(t + i * ldz + i + 1, 0, (size_t)(k - i - 1) * sizeof(real));
+    }
+}
+
+/* ---- solves and products with few columns ---- */
+
+/** y -= or += a x for one column; `vectors` of rows at a time. */
+INLINE ptrdiff_t FN(times_rows)(const store how, const int vectors, ptrdiff_t r, ptrdiff_t rows, ptrdiff_t k,
+                                const real *a, ptrdiff_t ld, const real *x, real *y)
+{
+    for (; r + vectors * LANES <= rows; r += vectors * LANES) {
+        vec sum[4] = {{0}};
+        for (ptrdiff_t kk = 0; kk < k; kk++)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[v] += FN(load)(a + r + v * LANES + kk * ld) * x[kk];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            const vec old = FN(load)(y + r + v * LANES);
+            if (how == STORE_MINUS)
+                sum[v] = -sum[v];
+            FN(keep)(y + r + v * LANES, old + sum[v]);
+        }
+    }
+    return r;
+}
+
+INLINE void FN(times)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *a, ptrdiff_t ld, ptrdiff_t q,
+                      const real *x, ptrdiff_t ldx, real *y, ptrdiff_t ldy)
+{
+    if (q == 1) {
+        const ptrdiff_t r = FN(times_rows)(how, 4, 0, rows, k, a, ld, x, y);
+        FN(times_rows)(how, 1, r, rows, k, a, ld, x, y);
+        return;
+    }
+    for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP)
+        for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS)
+            FN(rows)(how, FN(panel_groups)(rows - r), 0, k, (FN(left)){a + r, GROUP, ld},
+                     (FN(right)){x + j * ldx, 1, ldx}, (FN(place)){y + r + j * ldy, GROUP, ldy}, NULL);
+}
+
+static void FN(times_minus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
+                            ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+{
+    FN(times)(STORE_MINUS, rows, k, a, ld, q, x, ldx, y, ldy);
+}
+
+static void FN(times_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
+                           ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+{
+    FN(times)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
+}
+
+/** The sum of a vector's lanes, halves first. */
+INLINE real FN(total)(vec v)
+{
+    real s[LANES];
+    memcpy(s, &v, sizeof s);
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            s[i] += s[i + half];
+    return s[0];
+}
+
+/** y (k x q) -= or += a' x, 8 columns of a at a time. */
+INLINE void FN(turned)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *a, ptrdiff_t ld, ptrdiff_t q,
+                       const real *x, ptrdiff_t ldx, real *y, ptrdiff_t ldy)
+{
+    for (ptrdiff_t c = 0; c < k; c += SPD_COLUMNS, a += SPD_COLUMNS * ld) {
+        for (ptrdiff_t j = 0; j < q; j++) {
+            vec sum[SPD_COLUMNS] = {{0}};
+            for (ptrdiff_t r = 0; r < rows; r += LANES) {
+                const vec xr = FN(load)(x + r + j * ldx);
+#pragma GCC unroll 8
+                for (int i = 0; i < SPD_COLUMNS; i++)
+                    sum[i] += FN(load)(a + r + i * ld) * xr;
+            }
+            real *const to = y + c + j * ldy;
+#pragma GCC unroll 8
+            for (int i = 0; i < SPD_COLUMNS; i++)
+                to[i] += how == STORE_MINUS ? -FN(total)(sum[i]) : FN(total)(sum[i]);
+        }
+    }
+}
+
+static void FN(turned_minus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
+                             ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+{
+    FN(turned)(STORE_MINUS, rows, k, a, ld, q, x, ldx, y, ldy);
+}
+
+static void FN(turned_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
+                            ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+{
+    FN(turned)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
+}
+
+/** The triangle of one group: reciprocal diagonal and, where asked, rows instead of columns. */
+typedef struct {
+    real column[GROUP * GROUP] __attribute__((aligned(SPD_LINE)));
+    real reciprocal[GROUP];
+} FN(triangle);
+
+INLINE void FN(take_triangle)(FN(triangle) *t, const real *l, ptrdiff_t ld, const int turned)
+{
+    memset(t->column, 0, sizeof t->column);
+    for (int j = 0; j < GROUP; j++) {
+        t->reciprocal[j] = 1 / l[j * (ld + 1)];
+        for (int i = j + 1; i < GROUP; i++)
+            t->column[turned ? i * GROUP + j : j * GROUP + i] = l[i + j * ld];
+    }
+}
+
+/** x <- x / pivot and the others of the group follow, pivots in the order given. */
+INLINE void FN(eliminate)(const FN(triangle) *t, real *x, const int last_first)
+{
+    for (int n = 0; n < GROUP; n++) {
+        const int j = last_first ? GROUP - 1 - n : n;
+        const real s = x[j] * t->reciprocal[j];
+        for (int v = 0; v < GROUP; v += LANES)
+            FN(keep)(x + v, FN(load)(x + v) - FN(load)(t->column + j * GROUP + v) * s);
+        x[j] = s;
+    }
+}
+
+static void FN(forward)(ptrdiff_t k, const void *lower, ptrdiff_t ld, ptrdiff_t q, void *to, ptrdiff_t ldx)
+{
+    const real *const l = lower;
+    real *const x = to;
+    FN(triangle) t;
+    for (ptrdiff_t g = 0; g < k; g += GROUP) {
+        FN(take_triangle)(&t, l + g * (ld + 1), ld, 0);
+        for (ptrdiff_t j = 0; j < q; j++)
+            FN(eliminate)(&t, x + g + j * ldx, 0);
+        FN(times)(STORE_MINUS, k - g - GROUP, GROUP, l + g + GROUP + g * ld, ld, q, x + g, ldx, x + g + GROUP, ldx);
+    }
+}
+
+static void FN(backward)(ptrdiff_t k, const void *lower, ptrdiff_t ld, ptrdiff_t q, void *to, ptrdiff_t ldx)
+{
+    const real *const l = lower;
+    real *const x = to;
+    FN(triangle) t;
+    for (ptrdiff_t g = k - GROUP; g >= 0; g -= GROUP) {
+        FN(turned)(STORE_MINUS, k - g - GROUP, GROUP, l + g + GROUP + g * ld, ld, q, x + g + GROUP, ldx, x + g, ldx);
+        FN(take_triangle)(&t, l + g * (ld + 1), ld, 1);
+        for (ptrdiff_t j = 0; j < q; j++)
+            FN(eliminate)(&t, x + g + j * ldx, 1);
+    }
+}
+
+static void FN(times_symmetric)(ptrdiff_t k, const void *matrix, ptrdiff_t ld, ptrdiff_t q, const void *from,
+                                ptrdiff_t ldx, void *to, ptrdiff_t ldy)
+{
+    const real *const a = matrix;
+    for (ptrdiff_t c = 0; c < q; c++) {
+        const real *const restrict x = (const real *)from + c * ldx;
+        real *const restrict y = (real *)to + c * ldy;
+        for (ptrdiff_t j = 0; j < k; j++) {
+            real s = a[j + j * ld] * x[j];
+            const real xj = x[j];
+            for (ptrdiff_t i = j + 1; i < k; i++) {
+                y[i] += a[i + j * ld] * xj;
+                s += a[i + j * ld] * x[i];
+            }
+            y[j] += s;
+        }
+    }
+}
+
+#undef GROUP
+#undef LANES
+#undef vec

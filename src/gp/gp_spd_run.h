@@ -1,0 +1,86 @@
+/* gp_spd_run.h - what the drivers of the dense core share: kernels, scratch and the cutting into units. */
+#ifndef FRGI_GP_SPD_RUN_H
+#define FRGI_GP_SPD_RUN_H
+
+#include "gp/gp_spd.h"
+#include "gp/gp_spd_ops.h"
+#include "gp/gp_team.h"
+
+#pragma GCC visibility push(hidden)
+
+/** A strip of rows of one tile. */
+typedef struct {
+    int32_t row, rows; /* in the matrix */
+    int32_t col, cols; /* of the tile, up to the diagonal tile's end */
+    ptrdiff_t at;      /* elements before (row, col) */
+} frgi_spd_unit;
+
+typedef struct {
+    frgi_team team;
+    frg_context *ctx;
+    const frgi_spd_shape *s;
+    const frgi_spd_ops *ops;
+    char *a;
+    size_t size; /* bytes of an element */
+    ptrdiff_t blocks, strip;
+
+    char *panel;      /* padded x block, packed */
+    char *z[2], *t[2]; /* inverses of pivot blocks, of even and odd steps */
+    char *scratch;    /* block x 16 */
+    frgi_spd_unit *units;
+    ptrdiff_t n_units;
+    ptrdiff_t strips; /* of rows, over all tile rows */
+
+    /* what a driver keeps */
+    const char *phase;
+    frg_status status;
+    frgi_spd_pivots *pivots;
+    const double *scale;
+    char *b;
+    ptrdiff_t q;
+} frgi_spd_run;
+
+/** Pivot block p: rows first .. end-1. */
+typedef struct {
+    ptrdiff_t first, end, k;
+} frgi_spd_block;
+static inline frgi_spd_block frgi_spd_block_at(const frgi_spd_run *r, ptrdiff_t p)
+{
+    const ptrdiff_t first = p * r->s->block, end = first + r->s->block;
+    const ptrdiff_t last = end < r->s->padded ? end : r->s->padded;
+    return (frgi_spd_block){first, last, last - first};
+}
+/** Elements before entry (i, j) of the stored triangle (i's tile row not above j's). */
+static inline ptrdiff_t frgi_spd_at(const frgi_spd_shape *s, ptrdiff_t i, ptrdiff_t j)
+{
+    const ptrdiff_t t = s->tile;
+    if (s->tiles == 1)
+        return i + j * s->ld;
+    return frgi_spd_tile(s, i / t, j / t) + i % t + j % t * s->ld;
+}
+static inline char *frgi_spd_entry(const frgi_spd_run *r, ptrdiff_t i, ptrdiff_t j)
+{
+    return r->a + (size_t)frgi_spd_at(r->s, i, j) * r->size;
+}
+static inline char *frgi_spd_panel(const frgi_spd_run *r, ptrdiff_t row, ptrdiff_t k)
+{
+    return r->panel + (size_t)(row * k) * r->size;
+}
+/** Strip number u: its rows; n may be 0 past the end. */
+static inline ptrdiff_t frgi_spd_strip(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t *row)
+{
+    const ptrdiff_t a_tile = (r->s->tile + r->strip - 1) / r->strip;
+    const ptrdiff_t tile = u / a_tile * r->s->tile, from = tile + u % a_tile * r->strip;
+    const ptrdiff_t tile_end = tile + r->s->tile < r->s->padded ? tile + r->s->tile : r->s->padded;
+    const ptrdiff_t end = from + r->strip < tile_end ? from + r->strip : tile_end;
+    *row = from;
+    return end > from ? end - from : 0;
+}
+
+/** Lays the scratch out; `work` has frgi_spd_work_bytes. */
+frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd_shape *s, const void *a, void *work);
+/** Runs body on the threads that are worth it from `rows` rows on. */
+void frgi_spd_go(frgi_spd_run *r, ptrdiff_t rows, void (*body)(void *run, int me));
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,173 @@
+/* gp_spd_solve.c - triangular solves and products with a few columns.
+ *
+ * Columns are copied into the packed panel's room, `block` of them at a time at most, padded with zero rows and to
+ * 1 or a multiple of 8 columns; pivot blocks go one after another, and below (forward) or before (backward) them
+ * strips of rows or columns are handed out.  Memory-bound: n^2/2 elements are read a chunk of columns, twice by
+ * frgi_spd_times (rows by their owners, then columns by theirs, so that no two write the same place). */
+#include <string.h>
+
+#include "gp/gp_spd_run.h"
+
+enum { THREADS_FROM = 700 };
+
+static ptrdiff_t rounded(ptrdiff_t q)
+{
+    return q == 1 ? 1 : (q + SPD_COLUMNS - 1) / SPD_COLUMNS * SPD_COLUMNS;
+}
+
+static char *column(const frgi_spd_run *r, char *x, ptrdiff_t row)
+{
+    return x + (size_t)row * r->size;
+}
+
+/** Rows [from, to) of strip u within [lo, hi). */
+static bool strip_in(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t *from, ptrdiff_t *to)
+{
+    ptrdiff_t row, end = frgi_spd_strip(r, u, &row);
+    end += row;
+    *from = row > lo ? row : lo;
+    *to = end < hi ? end : hi;
+    return *from < *to;
+}
+
+static void forward_body(void *run, int me)
+{
+    frgi_spd_run *const r = run;
+    const ptrdiff_t ld = r->s->ld, ldx = r->s->padded;
+    for (ptrdiff_t p = 0; p < r->blocks; p++) {
+        const frgi_spd_block b = frgi_spd_block_at(r, p);
+        if (me == 0)
+            r->ops->forward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q, column(r, r->panel, b.first), ldx);
+        frgi_team_offer_equal(&r->team, me, r->strips);
+        frgi_team_meet(&r->team);
+        for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
+            if (strip_in(r, u, b.end, r->s->padded, &from, &to))
+                r->ops->times[SPD_MINUS](to - from, b.k, frgi_spd_entry(r, from, b.first), ld, r->q,
+                                         column(r, r->panel, b.first), ldx, column(r, r->panel, from), ldx);
+        }
+        frgi_team_meet(&r->team);
+    }
+}
+
+static void backward_body(void *run, int me)
+{
+    frgi_spd_run *const r = run;
+    const ptrdiff_t ld = r->s->ld, ldx = r->s->padded;
+    for (ptrdiff_t p = r->blocks - 1; p >= 0; p--) {
+        const frgi_spd_block b = frgi_spd_block_at(r, p);
+        if (me == 0)
+            r->ops->backward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q, column(r, r->panel, b.first), ldx);
+        frgi_team_offer_equal(&r->team, me, r->strips);
+        frgi_team_meet(&r->team);
+        for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
+            if (strip_in(r, u, 0, b.first, &from, &to))
+                r->ops->times_turned[SPD_MINUS](b.k, to - from, frgi_spd_entry(r, b.first, from), ld, r->q,
+                                                column(r, r->panel, b.first), ldx, column(r, r->panel, from), ldx);
+        }
+        frgi_team_meet(&r->team);
+    }
+}
+
+/** Rows of a strip times what stands left of it, and of its own diagonal square. */
+static void times_rows(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
+{
+    const ptrdiff_t ld = r->s->ld, ldx = r->s->padded, tile = r->s->tile;
+    char *const y = column(r, r->b, from);
+    for (ptrdiff_t c = 0; c < from; c = c / tile * tile + tile) {
+        const ptrdiff_t end = c / tile * tile + tile < from ? c / tile * tile + tile : from;
+        r->ops->times[SPD_PLUS](to - from, end - c, frgi_spd_entry(r, from, c), ld, r->q, column(r, r->panel, c),
+                                ldx, y, ldx);
+    }
+    r->ops->times_symmetric(to - from, frgi_spd_entry(r, from, from), ld, r->q, column(r, r->panel, from), ldx, y,
+                            ldx);
+}
+
+/** Columns of a strip, turned, times what stands below its diagonal square. */
+static void times_columns(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
+{
+    const ptrdiff_t ld = r->s->ld, ldx = r->s->padded, tile = r->s->tile;
+    for (ptrdiff_t c = to, end; c < r->s->padded; c = end) {
+        end = c / tile * tile + tile < r->s->padded ? c / tile * tile + tile : r->s->padded;
+        r->ops->times_turned[SPD_PLUS](end - c, to - from, frgi_spd_entry(r, c, from), ld, r->q,
+                                       column(r, r->panel, c), ldx, column(r, r->b, from), ldx);
+    }
+}
+
+static void times_body(void *run, int me)
+{
+    frgi_spd_run *const r = run;
+    for (int turned = 0; turned < 2; turned++) {
+        frgi_team_offer_equal(&r->team, me, r->strips);
+        frgi_team_meet(&r->team);
+        for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
+            if (strip_in(r, u, 0, r->s->padded, &from, &to))
+                (turned ? times_columns : times_rows)(r, from, to);
+        }
+        frgi_team_meet(&r->team);
+    }
+}
+
+/* ---- columns in and out of the padded room ---- */
+
+static void take_columns(const frgi_spd_run *r, ptrdiff_t q, const char *b, ptrdiff_t ldb)
+{
+    const ptrdiff_t n = r->s->n, padded = r->s->padded;
+    for (ptrdiff_t c = 0; c < r->q; c++) {
+        char *const to = column(r, r->panel, c * padded);
+        const ptrdiff_t rows = c < q ? n : 0;
+        if (rows > 0)
+            memcpy(to, b + (size_t)(c * ldb) * r->size, (size_t)rows * r->size);
+        memset(column(r, to, rows), 0, (size_t)(padded - rows) * r->size);
+    }
+}
+
+static void give_columns(const frgi_spd_run *r, const char *from, ptrdiff_t q, char *b, ptrdiff_t ldb)
+{
+    for (ptrdiff_t c = 0; c < q; c++)
+        memcpy(b + (size_t)(c * ldb) * r->size, from + (size_t)(c * r->s->padded) * r->size,
+               (size_t)r->s->n * r->size);
+}
+
+static frg_status solve(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q, void *b,
+                        ptrdiff_t ldb, void *work, void (*body)(void *, int))
+{
+    frgi_spd_run *const r = frgi_spd_begin(ctx, s, l, work);
+    for (ptrdiff_t c = 0; c < q; c += s->block) {
+        const ptrdiff_t count = q - c < s->block ? q - c : s->block;
+        char *const at = (char *)b + (size_t)(c * ldb) * r->size;
+        r->q = rounded(count);
+        take_columns(r, count, at, ldb);
+        frgi_spd_go(r, THREADS_FROM, body);
+        give_columns(r, r->panel, count, at, ldb);
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q, void *b,
+                            ptrdiff_t ldb, void *work)
+{
+    return solve(ctx, s, l, q, b, ldb, work, forward_body);
+}
+
+frg_status frgi_spd_backward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q, void *b,
+                             ptrdiff_t ldb, void *work)
+{
+    return solve(ctx, s, l, q, b, ldb, work, backward_body);
+}
+
+frg_status frgi_spd_times(frg_context *ctx, const frgi_spd_shape *s, const void *a, ptrdiff_t q, const void *x,
+                          ptrdiff_t ldx, void *y, ptrdiff_t ldy, void *work)
+{
+    frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
+    const ptrdiff_t most = s->block / 2;
+    r->b = column(r, r->panel, most * s->padded);
+    for (ptrdiff_t c = 0; c < q; c += most) {
+        const ptrdiff_t count = q - c < most ? q - c : most;
+        r->q = rounded(count);
+        take_columns(r, count, (const char *)x + (size_t)(c * ldx) * r->size, ldx);
+        memset(r->b, 0, (size_t)(r->q * s->padded) * r->size);
+        frgi_spd_go(r, THREADS_FROM, times_body);
+        give_columns(r, r->b, count, (char *)y + (size_t)(c * ldy) * r->size, ldy);
+    }
+    return FRG_OK;
+}

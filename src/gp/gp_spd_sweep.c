@@ -1,0 +1,359 @@
+/* gp_spd_sweep.c - Cholesky factor, inverse and congruence: steps over pivot blocks, each one panel and one update.
+ *
+ * Step p, rows and columns by pivot blocks (B is what the inverse grows in, L_ip the factor below):
+ *
+ *     factor      V_i = A_ip L_pp^-T  (i > p)                    A_ij -= V_i V_j'    for i >= j > p
+ *     inverse     V_j = (L_pp^-1 B_pj)'  (j < p)                 B_ij += V_i V_j'    for p > i >= j
+ *                 B_pj = L_pp^-T V_j',  B_ip = -L_ip L_pp^-1     B_ij -= L_ip V_j'   for i > p > j
+ *                 B_pp = L_pp^-T L_pp^-1
+ *     congruence  V_i = A_ip diag(w_p)^(1/2)  (all i)            B_ij += V_i V_j'    for all i >= j
+ *
+ * After the last step B is the inverse: row p of B starts as -(L^-1) row p before L_pp^-1 (the triangular inverse
+ * grows below the diagonal) and is what the symmetric sweep of Bientinesi, Gunter and van de Geijn (2008) leaves,
+ * with the sign already turned.  The panel is packed once and serves as both operands of the update.
+ *
+ * Two barriers a step.  While the others update, thread 0 works ahead: the next diagonal block is brought up to
+ * date, factored and inverted first, then it joins them.
+ *
+ * Cost: n^3/3, 2 n^3/3 and n^3 flop; beyond them about 1.5 nb n^2 for the products with inverses.  Products with
+ * L_pp^-1 instead of solves with L_pp: for pivot blocks of a matrix that the factor survives, the error has the
+ * size of cond(L_pp) u, as the inverse has anyway. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_spd_run.h"
+
+enum { THREADS_FROM = 200 };
+enum { LN2_CHUNK = 64 };
+
+/** Where a step updates: columns of [col_from, col_to), rows of up to two stretches. */
+typedef struct {
+    ptrdiff_t col_from, col_to;
+    struct {
+        ptrdiff_t from, to;
+        int sign;
+    } rows[2];
+    int stretches;
+} region;
+
+/** The part of a unit in a stretch of rows: rows [row, row_end), columns [col, col_end). */
+typedef struct {
+    ptrdiff_t row, row_end, col, col_end;
+} part;
+
+static ptrdiff_t later(ptrdiff_t a, ptrdiff_t b)
+{
+    return a > b ? a : b;
+}
+
+static ptrdiff_t sooner(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+
+static part clip(const region *g, const frgi_spd_unit *u, int stretch)
+{
+    part x = {later(u->row, g->rows[stretch].from), sooner(u->row + u->rows, g->rows[stretch].to),
+              later(u->col, g->col_from), sooner(u->col + u->cols, g->col_to)};
+    x.col_end = sooner(x.col_end, x.row_end);
+    return x;
+}
+
+static ptrdiff_t area(const region *g, const frgi_spd_unit *u)
+{
+    ptrdiff_t sum = 0;
+    for (int i = 0; i < g->stretches; i++) {
+        const part x = clip(g, u, i);
+        if (x.row < x.row_end && x.col < x.col_end)
+            sum += (x.row_end - x.row) * (x.col_end - x.col);
+    }
+    return sum;
+}
+
+/** Shares of equal area; the order of the units, and so most of who owns what, stays from step to step. */
+static void offer_by_area(frgi_spd_run *r, int me, const region *g)
+{
+    const ptrdiff_t threads = r->team.threads;
+    if (threads == 1) {
+        frgi_team_offer(&r->team, me, 0, r->n_units);
+        return;
+    }
+    ptrdiff_t all = 1, sum = 0, lo = -1, hi = r->n_units;
+    for (ptrdiff_t u = 0; u < r->n_units; u++)
+        all += area(g, &r->units[u]);
+    for (ptrdiff_t u = 0; u < r->n_units; u++) {
+        const ptrdiff_t owner = sum * threads / all;
+        if (owner >= me && lo < 0)
+            lo = u;
+        if (owner > me) {
+            hi = u;
+            break;
+        }
+        sum += area(g, &r->units[u]);
+    }
+    frgi_team_offer(&r->team, me, lo < 0 ? hi : lo, hi);
+}
+
+static void update_unit(const frgi_spd_run *r, const region *g, const frgi_spd_unit *u, ptrdiff_t k, char *to)
+{
+    for (int i = 0; i < g->stretches; i++) {
+        const part x = clip(g, u, i);
+        if (x.row >= x.row_end || x.col >= x.col_end)
+            continue;
+        const ptrdiff_t at = u->at + (x.row - u->row) + (x.col - u->col) * r->s->ld;
+        r->ops->update[g->rows[i].sign](k, x.row_end - x.row, frgi_spd_panel(r, x.row, k), x.col_end - x.col,
+                                        frgi_spd_panel(r, x.col, k), to + (size_t)at * r->size, r->s->ld,
+                                        x.row - x.col);
+    }
+}
+
+static void update(frgi_spd_run *r, int me, const region *g, ptrdiff_t k, char *to)
+{
+    for (ptrdiff_t u; (u = frgi_team_take(&r->team, me)) >= 0;)
+        update_unit(r, g, &r->units[u], k, to);
+}
+
+static void poll(frgi_spd_run *r, ptrdiff_t p)
+{
+    const frg_progress progress = {.solver = "gp", .phase = r->phase, .done = p, .total = r->blocks,
+                                   .residual = NAN, .target = NAN};
+    const frg_status s = frgi_heartbeat(r->ctx, &progress);
+    if (r->status == FRG_OK)
+        r->status = s;
+}
+
+/* ---- factor ---- */
+
+/** Rows n .. padded-1 become a unit matrix. */
+static void pad(frgi_spd_run *r)
+{
+    const frgi_spd_shape *const s = r->s;
+    for (ptrdiff_t j = 0; j < s->padded && s->padded > s->n; j++)
+        memset(frgi_spd_entry(r, later(s->n, j), j), 0, (size_t)(s->padded - later(s->n, j)) * r->size);
+    for (ptrdiff_t i = s->n; i < s->padded; i++) {
+        if (s->dtype == FRG_F64)
+            *(double *)(void *)frgi_spd_entry(r, i, i) = 1;
+        else
+            *(float *)(void *)frgi_spd_entry(r, i, i) = 1;
+    }
+}
+
+static void factor_block(frgi_spd_run *r, ptrdiff_t p)
+{
+    const frgi_spd_block b = frgi_spd_block_at(r, p);
+    const ptrdiff_t bad = r->ops->cholesky(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, r->z[p & 1],
+                                           r->s->block, r->scratch, &r->pivots->value);
+    if (bad >= 0) {
+        r->pivots->pivot = b.first + bad;
+        r->status = FRG_NOT_POSDEF;
+    }
+}
+
+/** Brings pivot block p + 1 up to date with step p, and factors it. */
+static void factor_ahead(frgi_spd_run *r, ptrdiff_t p, ptrdiff_t k)
+{
+    const frgi_spd_block next = frgi_spd_block_at(r, p + 1);
+    const char *const v = frgi_spd_panel(r, next.first, k);
+    r->ops->update[SPD_MINUS](k, next.k, v, next.k, v, frgi_spd_entry(r, next.first, next.first), r->s->ld, 0);
+    factor_block(r, p + 1);
+}
+
+static void divide_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff_t strip)
+{
+    ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
+    end += row;
+    row = later(row, b.end);
+    if (row < end)
+        r->ops->divide(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[p & 1], r->s->block,
+                       frgi_spd_panel(r, row, b.k));
+}
+
+static void factor_body(void *run, int me)
+{
+    frgi_spd_run *const r = run;
+    const ptrdiff_t a_tile = r->strips / r->s->tiles;
+    if (me == 0)
+        factor_block(r, 0);
+    for (ptrdiff_t p = 0; p + 1 < r->blocks; p++) {
+        const frgi_spd_block b = frgi_spd_block_at(r, p), next = frgi_spd_block_at(r, p + 1);
+        const ptrdiff_t first = b.end / r->s->tile * a_tile, count = r->strips - first;
+        frgi_team_offer_equal(&r->team, me, count);
+        frgi_team_meet(&r->team);
+        if (r->status != FRG_OK)
+            return;
+        for (ptrdiff_t u; (u = frgi_team_take(&r->team, me)) >= 0;)
+            divide_strip(r, p, b, first + u);
+        const region g = {b.end, r->s->padded, {{next.end, r->s->padded, SPD_MINUS}}, 1};
+        offer_by_area(r, me, &g);
+        frgi_team_meet(&r->team);
+        if (me == 0) {
+            factor_ahead(r, p, b.k);
+            poll(r, p);
+        }
+        update(r, me, &g, b.k, r->a);
+    }
+}
+
+/** The sum of 2 log L_ii: mantissas multiplied, exponents added, one logarithm for LN2_CHUNK of them. */
+static double logarithms(const frgi_spd_run *r, ptrdiff_t n, frgi_spd_pivots *pivots)
+{
+    double sum = 0, product = 1, smallest = HUGE_VAL, largest = 0;
+    int64_t exponents = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const char *const at = frgi_spd_entry(r, i, i);
+        const double l = r->s->dtype == FRG_F64 ? *(const double *)(const void *)at
+                                                : (double)*(const float *)(const void *)at;
+        smallest = l < smallest ? l : smallest;
+        largest = l > largest ? l : largest;
+        uint64_t bits;
+        memcpy(&bits, &l, sizeof bits);
+        if (l < DBL_MIN) { /* no mantissa to cut out */
+            sum += log(l);
+            continue;
+        }
+        exponents += (int64_t)(bits >> 52) - 1023;
+        bits = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1023 << 52;
+        double mantissa;
+        memcpy(&mantissa, &bits, sizeof mantissa);
+        product *= mantissa;
+        if (i % LN2_CHUNK == LN2_CHUNK - 1) {
+            sum += log(product);
+            product = 1;
+        }
+    }
+    pivots->smallest = smallest;
+    pivots->largest = largest;
+    return 2 * (sum + log(product) + (double)exponents * 0.693147180559945309417);
+}
+
+frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work, double *logdet,
+                           frgi_spd_pivots *pivots)
+{
+    frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
+    frgi_spd_pivots found = {.pivot = -1, .value = NAN};
+    r->phase = "factor";
+    r->pivots = &found;
+    pad(r);
+    frgi_spd_go(r, THREADS_FROM, factor_body);
+    const double sum = logarithms(r, found.pivot >= 0 ? found.pivot : s->n, &found);
+    if (r->status == FRG_OK)
+        *logdet = sum;
+    *pivots = found;
+    return r->status;
+}
+
+/* ---- inverse ---- */
+
+static void invert_block(frgi_spd_run *r, ptrdiff_t p)
+{
+    const frgi_spd_block b = frgi_spd_block_at(r, p);
+    r->ops->invert(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, r->z[p & 1], r->t[p & 1], r->s->block);
+}
+
+/** Strips of the panel; one more unit than strips is the diagonal block. */
+static void invert_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff_t strip)
+{
+    const void *const z = r->z[p & 1], *const t = r->t[p & 1];
+    const ptrdiff_t ld = r->s->ld, ldz = r->s->block;
+    if (strip == r->strips) {
+        r->ops->square(b.k, t, ldz, frgi_spd_entry(r, b.first, b.first), ld);
+        return;
+    }
+    ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
+    end += row;
+    const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
+    if (row < before)
+        r->ops->turn(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, z, t, ldz,
+                     frgi_spd_panel(r, row, b.k));
+    if (after < end)
+        r->ops->retire(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, t, ldz,
+                       frgi_spd_panel(r, after, b.k));
+}
+
+static void inverse_body(void *run, int me)
+{
+    frgi_spd_run *const r = run;
+    if (me == 0)
+        invert_block(r, 0);
+    for (ptrdiff_t p = 0; p < r->blocks; p++) {
+        const frgi_spd_block b = frgi_spd_block_at(r, p);
+        frgi_team_offer_equal(&r->team, me, r->strips + 1);
+        frgi_team_meet(&r->team);
+        if (r->status != FRG_OK)
+            return;
+        for (ptrdiff_t u; (u = frgi_team_take(&r->team, me)) >= 0;)
+            invert_strip(r, p, b, u);
+        const region g = {0, b.first, {{0, b.first, SPD_PLUS}, {b.end, r->s->padded, SPD_MINUS}}, 2};
+        offer_by_area(r, me, &g);
+        frgi_team_meet(&r->team);
+        if (me == 0) {
+            if (p + 1 < r->blocks)
+                invert_block(r, p + 1);
+            poll(r, p);
+        }
+        update(r, me, &g, b.k, r->a);
+    }
+}
+
+frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *work)
+{
+    frgi_spd_run *const r = frgi_spd_begin(ctx, s, l, work);
+    r->phase = "inverse";
+    frgi_spd_go(r, THREADS_FROM, inverse_body);
+    return r->status;
+}
+
+/* ---- congruence ---- */
+
+static void scale_strip(frgi_spd_run *r, frgi_spd_block b, const double *scale, ptrdiff_t strip)
+{
+    const ptrdiff_t ld = r->s->ld;
+    if (strip == r->strips) {
+        r->ops->pack_symmetric(b.k, frgi_spd_entry(r, b.first, b.first), ld, scale, frgi_spd_panel(r, b.first, b.k));
+        return;
+    }
+    ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
+    end += row;
+    const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
+    if (row < before)
+        r->ops->pack_turned(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, scale,
+                            frgi_spd_panel(r, row, b.k));
+    if (after < end)
+        r->ops->pack(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, scale, frgi_spd_panel(r, after, b.k));
+}
+
+static void congruence_body(void *run, int me)
+{
+    frgi_spd_run *const r = run;
+    const region g = {0, r->s->padded, {{0, r->s->padded, SPD_PLUS}}, 1};
+    double scale[SPD_BLOCK_MAX];
+    for (ptrdiff_t p = 0; p < r->blocks; p++) {
+        const frgi_spd_block b = frgi_spd_block_at(r, p);
+        for (ptrdiff_t i = 0; i < b.k; i++)
+            scale[i] = b.first + i < r->s->n ? sqrt(r->scale[b.first + i]) : 0;
+        frgi_team_offer_equal(&r->team, me, r->strips + 1);
+        frgi_team_meet(&r->team);
+        if (r->status != FRG_OK)
+            return;
+        for (ptrdiff_t u; (u = frgi_team_take(&r->team, me)) >= 0;)
+            scale_strip(r, b, scale, u);
+        offer_by_area(r, me, &g);
+        frgi_team_meet(&r->team);
+        if (me == 0)
+            poll(r, p);
+        update(r, me, &g, b.k, r->b);
+    }
+}
+
+frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd_shape *s, const void *a, const double *w, void *b,
+                               void *work)
+{
+    frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
+    r->phase = "congruence";
+    r->scale = w;
+    r->b = b;
+    memset(b, 0, frgi_mul((size_t)frgi_spd_elements(s), r->size));
+    frgi_spd_go(r, THREADS_FROM, congruence_body);
+    return r->status;
+}

@@ -1,0 +1,91 @@
+/* gp_team.c - barrier and shares of gp_team.h.
+ *
+ * The barrier spins: a phase of a matrix of 500 rows lasts 20 microseconds, a sleep and a wake-up as much.
+ * After some thousand turns it yields, so that more threads than cores are slow and not stuck. */
+#include "gp/gp_team.h"
+
+#include <omp.h>
+#include <sched.h>
+
+enum { SPINS = 4000 };
+
+int frgi_team_size(const frg_context *ctx, bool worth_it)
+{
+    return worth_it && !omp_in_parallel() ? frg_threads(ctx) : 1;
+}
+
+void frgi_team_run(frgi_team *t, frgi_team_share *share, int threads, void (*body)(void *user, int me), void *user)
+{
+    t->threads = 1;
+    t->share = share;
+    atomic_init(&t->arrived, 0);
+    atomic_init(&t->round, 0);
+    for (int i = 0; i < threads; i++) {
+        atomic_init(&share[i].range[0], 0);
+        atomic_init(&share[i].range[1], 0);
+        share[i].phase = 0;
+    }
+    if (threads == 1) {
+        body(user, 0);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp single
+        t->threads = omp_get_num_threads();
+        body(user, omp_get_thread_num());
+    }
+}
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+void frgi_team_meet(frgi_team *t)
+{
+    if (t->threads == 1)
+        return;
+    const unsigned round = atomic_load_explicit(&t->round, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) == t->threads - 1) {
+        atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&t->round, round + 1, memory_order_release);
+        return;
+    }
+    for (int spins = 0; atomic_load_explicit(&t->round, memory_order_acquire) == round; spins++) {
+        if (spins < SPINS)
+            pause_briefly();
+        else
+            sched_yield();
+    }
+}
+
+void frgi_team_offer(frgi_team *t, int me, ptrdiff_t lo, ptrdiff_t hi)
+{
+    frgi_team_share *const mine = &t->share[me];
+    const uint64_t range = (uint64_t)lo | (uint64_t)hi << 32;
+    atomic_store_explicit(&mine->range[++mine->phase & 1], range, memory_order_release);
+}
+
+void frgi_team_offer_equal(frgi_team *t, int me, ptrdiff_t count)
+{
+    frgi_team_offer(t, me, count * me / t->threads, count * (me + 1) / t->threads);
+}
+
+ptrdiff_t frgi_team_take(frgi_team *t, int me)
+{
+    const unsigned side = t->share[me].phase & 1;
+    for (int n = 0; n < t->threads; n++) {
+        _Atomic uint64_t *const range = &t->share[(me + n) % t->threads].range[side];
+        uint64_t now = atomic_load_explicit(range, memory_order_acquire);
+        while ((uint32_t)now < now >> 32) {
+            const uint64_t rest = n == 0 ? now + 1 : now - ((uint64_t)1 << 32);
+            if (atomic_compare_exchange_weak_explicit(range, &now, rest, memory_order_acq_rel,
+                                                      memory_order_acquire))
+                return n == 0 ? (ptrdiff_t)(uint32_t)now : (ptrdiff_t)(rest >> 32);
+        }
+    }
+    return -1;
+}

@@ -1,0 +1,49 @@
+/* gp_team.h - threads that go through many short phases together.
+ *
+ * One parallel region serves a whole factorisation.  A phase is a range of units, cut into one share a thread;
+ * who has finished the own share from its front takes from the end of another's.  Units write to different
+ * places and their arithmetic knows nothing of threads, so the bits do not depend on who does what.
+ *
+ *     frgi_team_offer(t, me, lo, hi);     before the barrier that opens the phase
+ *     frgi_team_meet(t);
+ *     while ((u = frgi_team_take(t, me)) >= 0) ...
+ *     frgi_team_meet(t);
+ *
+ * Shares of consecutive phases lie in different words: a thread that still looks for work of the last phase
+ * never finds work of the next. */
+#ifndef FRGI_GP_TEAM_H
+#define FRGI_GP_TEAM_H
+
+#include <stdatomic.h>
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { TEAM_LINE = 64 };
+
+typedef struct {
+    _Alignas(TEAM_LINE) _Atomic uint64_t range[2]; /* of even and odd phases: lo | hi << 32 */
+    unsigned phase;                                /* the owner's count */
+} frgi_team_share;
+
+typedef struct {
+    int threads;
+    frgi_team_share *share; /* one a thread */
+    _Alignas(TEAM_LINE) atomic_int arrived;
+    _Alignas(TEAM_LINE) atomic_uint round;
+} frgi_team;
+
+/** Threads for a problem: those of the context, or one inside a parallel region or where there is too little. */
+int frgi_team_size(const frg_context *ctx, bool worth_it);
+/** Runs body(user, me) on `threads` threads, or fewer where there are fewer; share: room for `threads`. */
+void frgi_team_run(frgi_team *t, frgi_team_share *share, int threads, void (*body)(void *user, int me), void *user);
+void frgi_team_meet(frgi_team *t);
+void frgi_team_offer(frgi_team *t, int me, ptrdiff_t lo, ptrdiff_t hi);
+/** An equal share of 0 .. count-1. */
+void frgi_team_offer_equal(frgi_team *t, int me, ptrdiff_t count);
+/** The next unit, -1 when none is left. */
+ptrdiff_t frgi_team_take(frgi_team *t, int me);
+
+#pragma GCC visibility pop
+#endif
