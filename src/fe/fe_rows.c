@@ -1,282 +1,25 @@
 /* fe_rows.c - reads codes and weights into the layout of fe_rows.h, and runs the passes over all chunks.
  *
- * Cost: two or three passes over the codes; data that are sorted by their largest factor, as panels are,
+ * Cost: two passes over the codes, one that scans and one that lays out; data that are sorted by their largest factor, as panels are,
  * keep their order and nothing but compact coefficient numbers is stored (4 bytes a row and factor).
  * Others are counted and sorted once (4 more bytes a row).
  */
 #include "fe/fe_rows.h"
 
+#include "fe/fe_codes.h"
+
 #include <limits.h>
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 enum {
-    SMALL_ROWS = 1 << 14, /* below, one chunk and no threads */
     MAX_CHUNKS = 64,
     ROWS_PER_COPIED_LEVEL =
-        32, /* a chunk's copy of the coefficients is worth it from so many rows a level */
-    SCAN_ROWS = 1 << 12 /* rows of one piece when the codes are scanned */
+        32 /* a chunk's copy of the coefficients is worth it from so many rows a level */
 };
 
-/* ---- scanning the codes ------------------------------------------------------------------------- */
-
-/** What one look at a stretch of a factor's codes tells. */
-typedef struct {
-    int32_t any, high; /* bitwise or (negative when a code is), largest */
-    int64_t changes;   /* rows whose code differs from the row before */
-    int64_t descents;  /* of these, to a smaller code */
-} code_scan;
-
-typedef struct {
-    const char *base;
-    ptrdiff_t row, column; /* strides in elements */
-    int64_t n;
-    int q;
-} code_view;
-
-static inline int32_t code_at(const code_view *c, int64_t i, int q)
-{
-    return ((const int32_t *)(const void *)c->base)[i * c->row + q * c->column];
-}
-
-static int64_t count_pieces(int64_t n)
-{
-    return (n + SCAN_ROWS - 1) / SCAN_ROWS;
-}
-
-static int64_t piece_end(int64_t n, int64_t piece)
-{
-    const int64_t end = (piece + 1) * SCAN_ROWS;
-    return end < n ? end : n;
-}
-
-static code_scan scan_piece(const code_view *c, int q, int64_t begin, int64_t end)
-{
-    code_scan s = {0};
-    int32_t before = code_at(c, begin > 0 ? begin - 1 : 0, q);
-    for (int64_t i = begin; i < end; i++) {
-        const int32_t code = code_at(c, i, q);
-        s.any |= code;
-        s.high = code > s.high ? code : s.high;
-        s.changes += code != before;
-        s.descents += code < before;
-        before = code;
-    }
-    return s;
-}
-
-typedef int32_t quad __attribute__((vector_size(16)));
-
-static inline quad codes_of_row(const code_view *c, int64_t i)
-{
-    quad v;
-    memcpy(&v, c->base + i * c->row * (ptrdiff_t)sizeof(int32_t), sizeof v);
-    return v;
-}
-
-/** The same for all of up to four adjacent factors at once, a row a vector; lanes past c->q hold the next
- *  row's codes and are not looked at. */
-static void scan_rows(const code_view *c, int64_t begin, int64_t end, code_scan *out)
-{
-    quad any = {0}, high = {0}, changes = {0}, descents = {0};
-    quad before = codes_of_row(c, begin > 0 ? begin - 1 : 0);
-    for (int64_t i = begin; i < end; i++) {
-        const quad code = codes_of_row(c, i), above = code > high;
-        any |= code;
-        high = (code & above) | (high & ~above);
-        changes -= code != before;
-        descents -= code < before;
-        before = code;
-    }
-    for (int q = 0; q < c->q; q++) {
-        out[q] = (code_scan){any[q], high[q], changes[q], descents[q]};
-    }
-}
-
-/** One pass over all codes: the scan of each factor in each piece, pieces x q. */
-static frg_status scan_codes(frg_context *ctx, const code_view *c, code_scan **out)
-{
-    const int64_t pieces = count_pieces(c->n);
-    code_scan *scans;
-    TRY(NEW(ctx, &scans, pieces * c->q, "scan of the codes"));
-#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (c->n >= SMALL_ROWS)
-    for (int64_t p = 0; p < pieces; p++) {
-        /* a vector reaches up to three codes past its row: those of the rows after the piece */
-        const bool by_rows =
-            c->column == 1 && c->row >= c->q && c->q <= 4 && piece_end(c->n, p) + 3 <= c->n;
-        if (by_rows) {
-            scan_rows(c, p * SCAN_ROWS, piece_end(c->n, p), scans + p * c->q);
-        }
-        for (int q = 0; !by_rows && q < c->q; q++) {
-            scans[p * c->q + q] = scan_piece(c, q, p * SCAN_ROWS, piece_end(c->n, p));
-        }
-    }
-    *out = scans;
-    return FRG_OK;
-}
-
-static frg_status refuse_negative(frg_context *ctx, const code_view *c, int q)
-{
-    int64_t i = 0;
-    while (code_at(c, i, q) >= 0) {
-        i++;
-    }
-    frgi_at(ctx, "codes, row %lld, factor %d", (long long)i + 1, q + 1);
-    FAIL(ctx, E_CODES, "row %lld of factor %d has the negative code %d", (long long)i + 1, q + 1,
-         code_at(c, i, q));
-}
-
-/* ---- counting levels ---------------------------------------------------------------------------- */
-
-/** A factor's codes while the layout is built. */
-typedef struct {
-    code_scan scan;  /* of all rows */
-    int64_t codes;   /* length of count and level */
-    uint32_t *count; /* rows of each code; NULL where nothing needs them */
-    int32_t *level;  /* code -> level; NULL: the same */
-    int32_t *narrow; /* n: levels by row, where codes are too far apart for a table */
-} factor_codes;
-
-static void add_scans(const code_scan *scans, int64_t pieces, int stride, code_scan *total)
-{
-    for (int64_t p = 0; p < pieces; p++) {
-        const code_scan *s = &scans[p * stride];
-        total->any |= s->any;
-        total->high = s->high > total->high ? s->high : total->high;
-        total->changes += s->changes;
-        total->descents += s->descents;
-    }
-}
-
-/** Rows of each code 0 .. codes-1; threads count apart and are added, counts being exact. */
-static frg_status count_codes(frg_context *ctx, const code_view *c, int q, factor_codes *f)
-{
-    const int64_t codes = f->codes;
-    const int threads = c->n < SMALL_ROWS || codes > c->n / 8 ? 1 : frg_threads(ctx);
-    uint32_t *count;
-    TRY(NEW0(ctx, &count, (int64_t)threads * codes, "level counts"));
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-    for (int t = 0; t < threads; t++) {
-        uint32_t *mine = count + t * codes;
-        for (int64_t i = c->n * t / threads; i < c->n * (t + 1) / threads; i++) {
-            mine[code_at(c, i, q)]++;
-        }
-    }
-    for (int t = 1; t < threads; t++) {
-        for (int64_t l = 0; l < codes; l++) {
-            count[l] += count[t * codes + l];
-        }
-    }
-    f->count = count;
-    return FRG_OK;
-}
-
-static int64_t count_occupied(const uint32_t *count, int64_t codes)
-{
-    int64_t levels = 0;
-    for (int64_t l = 0; l < codes; l++) {
-        levels += count[l] > 0;
-    }
-    return levels;
-}
-
-/** Sorts int32 keys >= 0, least significant byte first; `spare` has the same length. */
-static void radix_sort(int32_t *keys, int32_t *spare, int64_t n)
-{
-    for (int shift = 0; shift < 32; shift += 8) {
-        int64_t start[257] = {0};
-        for (int64_t i = 0; i < n; i++) {
-            start[((uint32_t)keys[i] >> shift & 255u) + 1]++;
-        }
-        for (int b = 0; b < 256; b++) {
-            start[b + 1] += start[b];
-        }
-        for (int64_t i = 0; i < n; i++) {
-            spare[start[(uint32_t)keys[i] >> shift & 255u]++] = keys[i];
-        }
-        memcpy(keys, spare, (size_t)n * sizeof *keys);
-    }
-}
-
-/** Codes far above n get no table of their size: the distinct ones are sorted and searched. */
-static frg_status narrow_codes(frg_context *ctx, const code_view *c, int q, factor_codes *f,
-                               fe_factor *out)
-{
-    int32_t *keys = NULL, *spare = NULL;
-    frg_status status;
-    TRY_TO(failed, NEW(ctx, &keys, c->n, "codes to sort"));
-    TRY_TO(failed, NEW(ctx, &spare, c->n, "codes to sort"));
-    for (int64_t i = 0; i < c->n; i++) {
-        keys[i] = code_at(c, i, q);
-    }
-    radix_sort(keys, spare, c->n);
-    int64_t levels = 0;
-    for (int64_t i = 0; i < c->n; i++) {
-        if (i == 0 || keys[i] != keys[i - 1]) {
-            keys[levels++] = keys[i];
-        }
-    }
-    for (int64_t i = 0; i < c->n; i++) {
-        const int32_t code = code_at(c, i, q);
-        int64_t low = 0, high = levels - 1;
-        while (low < high) {
-            const int64_t middle = (low + high) / 2;
-            if (keys[middle] < code) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        spare[i] = (int32_t)low;
-    }
-    out->levels = levels;
-    out->label = keys;
-    f->narrow = spare;
-    f->codes = levels;
-    return FRG_OK;
-failed:
-    DROP(ctx, &keys);
-    DROP(ctx, &spare);
-    return status;
-}
-
-/** level[code] for occupied codes and label[level]; nothing is stored where every code occurs. */
-static frg_status number_levels(frg_context *ctx, factor_codes *f, fe_factor *out)
-{
-    out->levels = count_occupied(f->count, f->codes);
-    if (out->levels == f->codes) {
-        return FRG_OK;
-    }
-    TRY(NEW(ctx, &f->level, f->codes, "level numbers"));
-    TRY(NEW(ctx, &out->label, out->levels, "level labels"));
-    int32_t next = 0;
-    for (int64_t l = 0; l < f->codes; l++) {
-        if (f->count[l] > 0) {
-            out->label[next] = (int32_t)l;
-            f->level[l] = next++;
-        }
-    }
-    return FRG_OK;
-}
-
-static inline int32_t level_at(const code_view *c, const factor_codes *f, int64_t i, int q)
-{
-    if (f->narrow) {
-        return f->narrow[i];
-    }
-    const int32_t code = code_at(c, i, q);
-    return f->level ? f->level[code] : code;
-}
-
-static frg_status count_factor(frg_context *ctx, const code_view *c, int q, factor_codes *f,
-                               fe_factor *out)
-{
-    if (f->codes > 4 * c->n + 1024) {
-        return narrow_codes(ctx, c, q, f, out);
-    }
-    TRY(count_codes(ctx, c, q, f));
-    return number_levels(ctx, f, out);
-}
+/* ---- the factors -------------------------------------------------------------------------------- */
 
 /** The factor with the most levels is projected out exactly. */
 static int largest_factor(const fe_rows *g)
@@ -288,26 +31,43 @@ static int largest_factor(const fe_rows *g)
     return best;
 }
 
-/** Levels of all factors.  Ascending codes tell theirs without being counted; should such a factor not
- *  become the units, it is counted after all. */
-static frg_status study_factors(fe_rows *g, frg_context *ctx, const code_view *c,
-                                const code_scan *scans, factor_codes *f)
+/** Are the units told by the scan alone?  Ascending codes have as many levels as they change, others at most
+ *  as many as the largest code allows or as they change.  Returns the factor, or -1. */
+static int told_units(const fe_codes *c, const fe_factor_codes *f)
 {
+    int64_t most = -1;
+    int best = 0;
     for (int q = 0; q < c->q; q++) {
-        add_scans(scans + q, count_pieces(c->n), c->q, &f[q].scan);
-        if (f[q].scan.any < 0) {
-            return refuse_negative(ctx, c, q);
-        }
-        f[q].codes = (int64_t)f[q].scan.high + 1;
+        const int64_t changes = f[q].scan.changes + 1;
+        const int64_t bound = f[q].codes < changes ? f[q].codes : changes;
+        best = bound > most ? q : best;
+        most = bound > most ? bound : most;
+    }
+    return f[best].scan.descents == 0 ? best : -1;
+}
+
+/** Levels of all factors and which of these are the units.  Where the scan tells the units, the others are
+ *  taken to have every code up to their largest, and are counted while the rows are laid out. */
+static frg_status study_factors(fe_rows *g, frg_context *ctx, const fe_codes *c, fe_factor_codes *f)
+{
+    const int told = told_units(c, f), threads = g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx);
+    for (int q = 0; q < c->q; q++) {
         g->factor[q].levels = f[q].scan.changes + 1;
-        if (f[q].scan.descents > 0) {
-            TRY(count_factor(ctx, c, q, &f[q], &g->factor[q]));
+        if (q == told || (told < 0 && f[q].scan.descents == 0)) {
+            continue;
+        }
+        if (told >= 0 && !frgi_fe_codes_are_wide(c, &f[q]) && threads * f[q].codes <= c->n) {
+            g->factor[q].levels = f[q].codes;
+            f[q].tables = threads;
+            TRY(NEW0(ctx, &f[q].count, threads * f[q].codes, "level counts"));
+        } else {
+            TRY(frgi_fe_codes_count(ctx, c, q, &f[q], &g->factor[q]));
         }
     }
-    g->unit_factor = largest_factor(g);
-    for (int q = 0; q < c->q; q++) {
+    g->unit_factor = told >= 0 ? told : largest_factor(g);
+    for (int q = 0; told < 0 && q < c->q; q++) {
         if (q != g->unit_factor && f[q].scan.descents == 0) {
-            TRY(count_factor(ctx, c, q, &f[q], &g->factor[q]));
+            TRY(frgi_fe_codes_count(ctx, c, q, &f[q], &g->factor[q]));
         }
     }
     return FRG_OK;
@@ -328,52 +88,78 @@ static frg_status check_weights(frg_context *ctx, const frg_array *weights)
     return FRG_OK;
 }
 
+/** What one pass over the codes fills. */
+typedef struct {
+    fe_rows *g;
+    const fe_codes *c;
+    fe_factor_codes *f;
+    const fe_scan *scans; /* pieces x q */
+    int64_t
+        *first_unit; /* of each piece, where the units are runs of the caller's rows; else NULL */
+} layout;
+
 /** Rows stay where they are: the runs of equal codes are the units.  A piece's first unit is known from the
  *  changes counted in the pieces before. */
-static frg_status take_runs(fe_rows *g, frg_context *ctx, const code_view *c,
-                            const code_scan *scans, factor_codes *f)
+static frg_status prepare_runs(const layout *b, frg_context *ctx, int64_t **first_unit)
 {
+    fe_rows *g = b->g;
     const int q = g->unit_factor;
-    fe_factor *unit = &g->factor[q];
-    const bool ascending = f->scan.descents == 0;
-    const int64_t pieces = count_pieces(g->n);
-    int64_t *first;
+    const int64_t pieces = fe_code_pieces(g->n);
     TRY(NEW(ctx, &g->unit_start, g->n_units + 1, "unit starts"));
-    if (!ascending) {
-        TRY(NEW(ctx, &g->unit_level, g->n_units, "unit levels"));
-    } else if (g->n_units < f->codes && g->n > 0) {
-        TRY(NEW(ctx, &unit->label, g->n_units, "level labels"));
-    }
-    TRY(NEW(ctx, &first, pieces, "first units"));
-    for (int64_t p = 0, u = 0; p < pieces; p++) {
-        first[p] = u;
-        u += scans[p * c->q + q].changes + (p == 0);
-    }
-#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (g->n >= SMALL_ROWS)
-    for (int64_t p = 0; p < pieces; p++) {
-        int64_t u = first[p];
-        int32_t before = p == 0 ? -1 : code_at(c, p * SCAN_ROWS - 1, q);
-        for (int64_t i = p * SCAN_ROWS; i < piece_end(g->n, p); i++) {
-            const int32_t code = code_at(c, i, q);
-            if (code == before) {
-                continue;
-            }
-            if (!ascending) {
-                g->unit_level[u] = level_at(c, f, i, q);
-            } else if (unit->label) {
-                unit->label[u] = code;
-            }
-            g->unit_start[u++] = i;
-            before = code;
-        }
-    }
     g->unit_start[g->n_units] = g->n;
-    DROP(ctx, &first);
+    if (b->f[q].scan.descents > 0) {
+        TRY(NEW(ctx, &g->unit_level, g->n_units, "unit levels"));
+    } else if (g->n_units < b->f[q].codes && g->n > 0) {
+        TRY(NEW(ctx, &g->factor[q].label, g->n_units, "level labels"));
+    }
+    TRY(NEW(ctx, first_unit, pieces, "first units"));
+    for (int64_t p = 0, u = 0; p < pieces; p++) {
+        (*first_unit)[p] = u;
+        u += b->scans[p * b->c->q + q].changes + (p == 0);
+    }
     return FRG_OK;
 }
 
+/** ends[k]: as fe_codes.h says of its kernel */
+static int64_t find_runs(const fe_codes *c, int q, int64_t begin, int64_t end, int32_t *ends)
+{
+    if (c->ops) {
+        return c->ops->runs[c->q - 1]((const int32_t *)(const void *)c->base, begin, end, q, ends);
+    }
+    int32_t before = begin > 0 ? fe_code_at(c, begin - 1, q) : -1;
+    int64_t k = 0;
+    ends[0] = 0;
+    for (int64_t i = begin; i < end; i++) {
+        const int32_t code = fe_code_at(c, i, q);
+        k += code != before;
+        before = code;
+        ends[k] = (int32_t)(i - begin) + 1;
+    }
+    return k;
+}
+
+static void take_runs(const layout *b, int64_t piece)
+{
+    fe_rows *g = b->g;
+    const int q = g->unit_factor;
+    const fe_factor_codes *f = &b->f[q];
+    const int64_t begin = piece * FE_PIECE_ROWS, first = b->first_unit[piece];
+    int32_t ends[FE_PIECE_ROWS + 1];
+    const int64_t runs = find_runs(b->c, q, begin, fe_code_piece_end(g->n, piece), ends);
+    for (int64_t k = 0; k < runs; k++) {
+        g->unit_start[first + k] = begin + ends[k];
+    }
+    for (int64_t k = 0; g->unit_level && k < runs; k++) {
+        g->unit_level[first + k] = fe_level_at(b->c, f, begin + ends[k], q);
+    }
+    for (int64_t k = 0; !g->unit_level && g->factor[q].label && k < runs; k++) {
+        g->factor[q].label[first + k] = fe_code_at(b->c, begin + ends[k], q);
+    }
+}
+
 /** A stable counting sort of the rows by unit. */
-static frg_status sort_rows(fe_rows *g, frg_context *ctx, const code_view *c, const factor_codes *f)
+static frg_status sort_rows(fe_rows *g, frg_context *ctx, const fe_codes *c,
+                            const fe_factor_codes *f)
 {
     const int q = g->unit_factor;
     TRY(NEW0(ctx, &g->unit_start, g->n_units + 1, "unit starts"));
@@ -381,13 +167,13 @@ static frg_status sort_rows(fe_rows *g, frg_context *ctx, const code_view *c, co
     memset(g->order + g->n, 0, FE_ROWS_AHEAD * sizeof *g->order);
     int64_t *next = g->unit_start;
     for (int64_t i = 0; i < g->n; i++) {
-        next[level_at(c, f, i, q) + 1]++;
+        next[fe_level_at(c, f, i, q) + 1]++;
     }
     for (int64_t u = 0; u < g->n_units; u++) {
         next[u + 1] += next[u];
     }
     for (int64_t i = 0; i < g->n; i++) {
-        g->order[next[level_at(c, f, i, q)]++] = (uint32_t)i;
+        g->order[next[fe_level_at(c, f, i, q)]++] = (uint32_t)i;
     }
     /* next[u] has moved to the start of unit u + 1 */
     memmove(g->unit_start + 1, g->unit_start, (size_t)g->n_units * sizeof *g->unit_start);
@@ -396,31 +182,101 @@ static frg_status sort_rows(fe_rows *g, frg_context *ctx, const code_view *c, co
 }
 
 /** Coefficient numbers of one factor for rows begin .. end-1. */
-static void fill_factor(const fe_rows *g, const code_view *c, const factor_codes *f, int q,
+static void fill_factor(const fe_rows *g, const fe_codes *c, const fe_factor_codes *f, int q,
                         int rest, int64_t begin, int64_t end)
 {
     const int32_t first = (int32_t)g->factor[q].first;
     int32_t *index = g->index + rest;
     const bool as_given = !g->order && !f->narrow && !f->level;
     for (int64_t i = begin; as_given && i < end; i++) {
-        index[i * g->n_rest] = first + code_at(c, i, q);
+        index[i * g->n_rest] = first + fe_code_at(c, i, q);
     }
     for (int64_t i = begin; !as_given && i < end; i++) {
-        index[i * g->n_rest] = first + level_at(c, f, g->order ? g->order[i] : i, q);
+        index[i * g->n_rest] = first + fe_level_at(c, f, g->order ? g->order[i] : i, q);
     }
 }
 
-static void fill_index(const fe_rows *g, const code_view *c, const factor_codes *f, int threads)
+/** Coefficient numbers of all factors. */
+static void fill_piece(const layout *b, int64_t begin, int64_t end)
 {
-    const int64_t pieces = count_pieces(g->n);
-#pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= SMALL_ROWS)
+    const fe_rows *g = b->g;
+    int32_t first[FE_CODES_Q];
+    bool as_given = b->c->ops && !g->order;
+    for (int q = 0, rest = 0; q < g->n_factors; q++) {
+        as_given = as_given && (q == g->unit_factor || (!b->f[q].narrow && !b->f[q].level));
+        if (as_given && q != g->unit_factor) {
+            first[rest++] = (int32_t)g->factor[q].first;
+        }
+    }
+    if (as_given) {
+        b->c->ops->fill[b->c->q - 1]((const int32_t *)(const void *)b->c->base, begin, end,
+                                     g->unit_factor, first, g->index);
+        return;
+    }
+    for (int q = 0, rest = 0; q < g->n_factors; q++) {
+        if (q != g->unit_factor) {
+            fill_factor(g, b->c, &b->f[q], q, rest++, begin, end);
+        }
+    }
+}
+
+/** One pass over the codes, piece by piece: the units' runs, the coefficient numbers, the counts that are
+ *  missing. */
+static void lay_rows(const layout *b, int threads)
+{
+    const fe_rows *g = b->g;
+    const int64_t pieces = fe_code_pieces(g->n);
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= FE_SMALL_ROWS)
     for (int64_t p = 0; p < pieces; p++) {
-        for (int q = 0, rest = 0; q < g->n_factors; q++) {
-            if (q != g->unit_factor) {
-                fill_factor(g, c, &f[q], q, rest++, p * SCAN_ROWS, piece_end(g->n, p));
+        const int64_t begin = p * FE_PIECE_ROWS, end = fe_code_piece_end(g->n, p);
+        if (b->first_unit) {
+            take_runs(b, p);
+        }
+        fill_piece(b, begin, end);
+        for (int q = 0; q < g->n_factors; q++) {
+            if (b->f[q].tables > 0) {
+                uint32_t *count = b->f[q].count + omp_get_thread_num() * b->f[q].codes;
+                for (int64_t i = begin; i < end; i++) {
+                    count[fe_code_at(b->c, i, q)]++;
+                }
             }
         }
     }
+}
+
+/** Where the coefficients of each factor begin. */
+static frg_status place_factors(fe_rows *g, frg_context *ctx)
+{
+    g->n_coef = 0;
+    for (int q = 0; q < g->n_factors; q++) {
+        g->factor[q].first = q == g->unit_factor ? -1 : g->n_coef;
+        g->n_coef += q == g->unit_factor ? 0 : g->factor[q].levels;
+    }
+    if (g->n_coef > INT32_MAX) {
+        FAIL(ctx, E_TOO_BIG, "%lld levels beside the largest factor are more than 2^31",
+             (long long)g->n_coef);
+    }
+    return FRG_OK;
+}
+
+/** The counts of the pass are complete: codes that do not occur are no levels, and the numbers shift. */
+static frg_status close_gaps(layout *b, frg_context *ctx)
+{
+    bool gaps = false;
+    for (int q = 0; q < b->g->n_factors; q++) {
+        if (b->f[q].tables > 0) {
+            frgi_fe_codes_add_tables(&b->f[q]);
+            TRY(frgi_fe_codes_number(ctx, &b->f[q], &b->g->factor[q]));
+            gaps = gaps || b->f[q].level;
+        }
+    }
+    if (!gaps) {
+        return FRG_OK;
+    }
+    TRY(place_factors(b->g, ctx));
+    DROP(ctx, &b->first_unit);
+    lay_rows(b, frg_threads(ctx));
+    return FRG_OK;
 }
 
 static void take_weights(fe_rows *g, const frg_array *weights)
@@ -432,9 +288,9 @@ static void take_weights(fe_rows *g, const frg_array *weights)
 }
 
 /** N_u, N_l and their inverses.  Unweighted counts are exact in any order; weights are added row by row. */
-static void weigh_levels(fe_rows *g, const factor_codes *f, int threads)
+static void weigh_levels(fe_rows *g, const fe_factor_codes *f, int threads)
 {
-#pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= SMALL_ROWS)
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= FE_SMALL_ROWS)
     for (int64_t u = 0; u < g->n_units; u++) {
         double mass = (double)(g->unit_start[u + 1] - g->unit_start[u]);
         if (g->weight) {
@@ -474,7 +330,7 @@ static void weigh_levels(fe_rows *g, const factor_codes *f, int threads)
 /** A power of two of chunks: as many as the rows pay for, since each costs a copy of the coefficients. */
 static int choose_chunks(int64_t n, int64_t n_coef)
 {
-    if (n < SMALL_ROWS) {
+    if (n < FE_SMALL_ROWS) {
         return 1;
     }
     int chunks = 2;
@@ -501,24 +357,18 @@ static void cut_chunks(fe_rows *g)
     }
 }
 
-static frg_status lay_out(fe_rows *g, frg_context *ctx, const code_view *c,
-                          const frg_array *weights, const code_scan *scans, factor_codes *f)
+static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights)
 {
+    fe_rows *g = b->g;
     g->n_units = g->factor[g->unit_factor].levels;
-    for (int q = 0; q < g->n_factors; q++) {
-        g->factor[q].first = q == g->unit_factor ? -1 : g->n_coef;
-        g->n_coef += q == g->unit_factor ? 0 : g->factor[q].levels;
-    }
-    if (g->n_coef > INT32_MAX) {
-        FAIL(ctx, E_TOO_BIG, "%lld levels beside the largest factor are more than 2^31",
-             (long long)g->n_coef);
-    }
-    factor_codes *unit = &f[g->unit_factor];
+    TRY(place_factors(g, ctx));
+    const fe_factor_codes *unit = &b->f[g->unit_factor];
     const bool grouped = g->n == 0 || unit->scan.changes + 1 == g->n_units;
-    TRY(grouped ? take_runs(g, ctx, c, scans, unit) : sort_rows(g, ctx, c, unit));
+    TRY(grouped ? prepare_runs(b, ctx, &b->first_unit) : sort_rows(g, ctx, b->c, unit));
     TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_rest, "coefficient numbers"));
     memset(g->index + g->n * g->n_rest, 0, (size_t)(FE_ROWS_AHEAD * g->n_rest) * sizeof *g->index);
-    fill_index(g, c, f, frg_threads(ctx));
+    lay_rows(b, frg_threads(ctx));
+    TRY(close_gaps(b, ctx));
     if (weights) {
         TRY(NEW(ctx, &g->weight, g->n, "weights"));
         take_weights(g, weights);
@@ -526,7 +376,7 @@ static frg_status lay_out(fe_rows *g, frg_context *ctx, const code_view *c,
     TRY(NEW(ctx, &g->unit_inverse, g->n_units, "unit weights"));
     TRY(NEW(ctx, &g->level_weight, g->n_coef, "level weights"));
     TRY(NEW(ctx, &g->level_inverse, g->n_coef, "level weights"));
-    weigh_levels(g, f, frg_threads(ctx));
+    weigh_levels(g, b->f, frg_threads(ctx));
     g->n_chunks = choose_chunks(g->n, g->n_coef);
     TRY(NEW(ctx, &g->chunk_unit, g->n_chunks + 1, "chunks"));
     cut_chunks(g);
@@ -536,16 +386,16 @@ static frg_status lay_out(fe_rows *g, frg_context *ctx, const code_view *c,
 frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
                                const frg_array *weights)
 {
-    const code_view c = {frgi_array_base(codes), codes->stride[0], codes->stride[1],
-                         codes->shape[0], (int)codes->shape[1]};
+    const fe_codes c = frgi_fe_codes_of(ctx, codes);
     g->n = c.n;
     g->n_factors = c.q;
     g->n_rest = c.q - 1;
     if (g->n >= UINT32_MAX) {
         FAIL(ctx, E_TOO_BIG, "%lld rows are more than one plan holds (2^32)", (long long)g->n);
     }
-    factor_codes *f = NULL;
-    code_scan *scans = NULL;
+    fe_factor_codes *f = NULL;
+    fe_scan *scans = NULL;
+    layout b = {.g = g, .c = &c};
     frg_status status;
     TRY_TO(done, NEW0(ctx, &f, c.q, "factors"));
     TRY_TO(done, NEW0(ctx, &g->factor, c.q, "factors"));
@@ -553,16 +403,17 @@ frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *co
         TRY_TO(done, check_weights(ctx, weights));
     }
     if (g->n > 0) {
-        TRY_TO(done, scan_codes(ctx, &c, &scans));
-        TRY_TO(done, study_factors(g, ctx, &c, scans, f));
+        TRY_TO(done, frgi_fe_codes_scan(ctx, &c, &scans, f));
+        TRY_TO(done, study_factors(g, ctx, &c, f));
     }
-    TRY_TO(done, lay_out(g, ctx, &c, weights, scans, f));
+    b.f = f;
+    b.scans = scans;
+    TRY_TO(done, lay_out(&b, ctx, weights));
 done:
     for (int q = 0; f && q < c.q; q++) {
-        DROP(ctx, &f[q].count);
-        DROP(ctx, &f[q].level);
-        DROP(ctx, &f[q].narrow);
+        frgi_fe_codes_drop(ctx, &f[q]);
     }
+    DROP(ctx, &b.first_unit);
     DROP(ctx, &f);
     DROP(ctx, &scans);
     return status;
