@@ -15,7 +15,6 @@
  * Letters: p free coordinates, u a point, theta all parameters.  Memory p^2 + O(p); time is the likelihood's.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "gp/gp_fit.h"
@@ -53,7 +52,6 @@ typedef struct {
     double *given;       /* where it began */
     double *gradient;    /* of all parameters */
     double *information; /* count x count; NULL for the others */
-    unsigned char *held;
     frgi_gp_found found; /* of all starts together */
     candidate now, best;
     frg_status refused; /* the last failed evaluation */
@@ -132,7 +130,7 @@ static void set_coordinates(fit *m)
     m->free = 0;
     for (int i = 0; i < gp->params.count; i++) {
         const frgi_gp_param *p = &gp->params.p[i];
-        if (p->fixed || m->held[i]) {
+        if (p->fixed) {
             continue;
         }
         const int c = m->free++;
@@ -155,12 +153,21 @@ static void to_coordinates(fit *m, const double *theta)
     }
 }
 
+/** What rounding has put at or beyond a bound returns to it; ends that do not belong to the values are left out. */
+static double inside_bounds(const frgi_gp_param *p, double v)
+{
+    const bool open = p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
+    const double lower = open ? nextafter(p->lower, (double)INFINITY) : p->lower;
+    const double upper = open ? nextafter(p->upper, -(double)INFINITY) : p->upper;
+    return v < lower ? lower : v > upper ? upper : v;
+}
+
 static void from_coordinates(const fit *m, const double *u, double *theta)
 {
     for (int c = 0; c < m->free; c++) {
         const frgi_gp_param *p = &m->gp->params.p[m->index[c]];
         const double v = frgi_gp_transform_value(p, m->shift[c] + m->unit[c] * u[c]);
-        theta[m->index[c]] = v < p->lower ? p->lower : v > p->upper ? p->upper : v;
+        theta[m->index[c]] = inside_bounds(p, v);
     }
 }
 
@@ -316,8 +323,8 @@ static void move_start(const fit *m, int start, int attempt, double *theta)
         }
     }
     if (!moved) {
-        frgi_gp_random_start(m->gp, m->held,
-                             (int64_t)m->opts.starts + start * MAX_RESTARTS + attempt, theta);
+        frgi_gp_random_start(m->gp, (int64_t)m->opts.starts + start * MAX_RESTARTS + attempt,
+                             theta);
     }
 }
 
@@ -327,7 +334,7 @@ static frg_status run_start(fit *m, int start)
     frg_status status = FRG_NOT_POSDEF;
     memcpy(theta, m->given, (size_t)m->gp->params.count * sizeof *theta);
     if (start > 0) {
-        frgi_gp_random_start(m->gp, m->held, start, theta);
+        frgi_gp_random_start(m->gp, start, theta);
     }
     for (int attempt = 0; status == FRG_NOT_POSDEF && attempt <= MAX_RESTARTS; attempt++) {
         if (attempt > 0) {
@@ -385,11 +392,9 @@ static void mark_active(fit *m)
         const double v = m->gp->theta[m->index[c]], slack = 1e-9 * fabs(v);
         p->active = v <= p->lower + slack ? -1 : v >= p->upper - slack ? 1 : 0;
         if (p->active != 0) {
-            char entry[16] = "";
-            if (p->entry >= 0) {
-                snprintf(entry, sizeof entry, "[%d]", p->entry + 1);
-            }
-            frgi_warn(m->gp->ctx, W_BOUNDS, "%s%s ended at its %s bound, %g", p->name, entry,
+            char label[96];
+            frgi_gp_params_label(p, label);
+            frgi_warn(m->gp->ctx, W_BOUNDS, "%s ended at its %s bound, %g", label,
                       p->active < 0 ? "lower" : "upper", v);
         }
     }
@@ -470,7 +475,6 @@ static void lay_out(frgi_arena *a, fit *m)
     }
     m->information = m->method == FRG_GP_AI ? TAKE(a, double, p *p) : NULL;
     m->index = TAKE(a, int, p);
-    m->held = TAKE(a, unsigned char, p);
 }
 
 static frg_gp_optimizer choose(const frg_gp *gp, frg_gp_optimizer asked)
@@ -497,8 +501,7 @@ static frg_status run(fit *m)
 {
     frg_gp *gp = m->gp;
     const size_t bytes = (size_t)gp->params.count * sizeof *m->given;
-    frgi_gp_find_constant(gp, m->held);
-    TRY(frgi_gp_check_start(gp, m->held));
+    TRY(frgi_gp_check_start(gp));
     memcpy(m->given, gp->theta, bytes);
     memcpy(m->theta, gp->theta, bytes);
     memcpy(m->best.theta, gp->theta, bytes);

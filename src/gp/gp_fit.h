@@ -6,13 +6,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/** held[i]: lengthscales of constant columns, which nothing can be learned about; one warning for each. */
-void frgi_gp_find_constant(frg_gp *gp, unsigned char *held);
 /** Where the kernel correlates no two points, or all completely, at gp->theta: the free lengthscales become the
  *  median distances, with a warning. */
-FRG_MUST_USE frg_status frgi_gp_check_start(frg_gp *gp, const unsigned char *held);
+FRG_MUST_USE frg_status frgi_gp_check_start(frg_gp *gp);
 /** theta <- random values of the free parameters: from their priors, else log-uniform within their bounds. */
-void frgi_gp_random_start(const frg_gp *gp, const unsigned char *held, int64_t number, double *theta);
+void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta);
 
 #pragma GCC visibility pop
 #endif

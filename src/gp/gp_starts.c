@@ -17,43 +17,6 @@ enum { SAMPLE_ROWS = 32, DRAWS = 64 };
 #define START_STREAM UINT64_C(0x67702d7374617274)
 static const double LEAST_CORRELATION = 1e-6;
 
-/* ---- constant columns --------------------------------------------------------------------------- */
-
-static bool is_constant(const frg_gp *gp, ptrdiff_t column)
-{
-    for (ptrdiff_t i = 1; i < gp->n; i++) {
-        if (gp->x[i * gp->d + column] != gp->x[column]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool is_scale(const frgi_gp_param *p)
-{
-    return (p->role == GP_ROLE_LENGTH || p->role == GP_ROLE_PERIOD) && !p->fixed;
-}
-
-void frgi_gp_find_constant(frg_gp *gp, unsigned char *held)
-{
-    memset(held, 0, (size_t)gp->params.count);
-    for (ptrdiff_t k = 0; k < gp->d; k++) {
-        bool told = false;
-        for (int i = 0; i < gp->params.count; i++) {
-            const frgi_gp_param *p = &gp->params.p[i];
-            if (!is_scale(p) || p->column != k || !is_constant(gp, k)) {
-                continue;
-            }
-            held[i] = 1;
-            if (!told) {
-                frgi_warn(gp->ctx, W_CONSTANT, "column %s is constant: its %s is held at %g",
-                          gp->column_names[k], p->name, gp->theta[i]);
-            }
-            told = true;
-        }
-    }
-}
-
 /* ---- the given start ---------------------------------------------------------------------------- */
 
 /** Sums |correlation| over the pairs of one row with all others. */
@@ -123,7 +86,7 @@ static double median_distance(const frg_gp *gp, ptrdiff_t k, double *room, ptrdi
     return count > 0 ? room[count / 2] : 0;
 }
 
-static frg_status rescale(frg_gp *gp, const unsigned char *held, double correlation)
+static frg_status rescale(frg_gp *gp, double correlation)
 {
     const ptrdiff_t most = 2 * gp->n < 4096 ? 2 * gp->n : 4096;
     const int count = gp->params.count;
@@ -134,7 +97,7 @@ static frg_status rescale(frg_gp *gp, const unsigned char *held, double correlat
     memcpy(theta, gp->theta, (size_t)count * sizeof *theta);
     for (int i = 0; i < count; i++) {
         const frgi_gp_param *p = &gp->params.p[i];
-        if (p->role != GP_ROLE_LENGTH || p->fixed || held[i]) {
+        if (p->role != GP_ROLE_LENGTH || p->fixed) {
             continue;
         }
         const double l =
@@ -155,7 +118,7 @@ static frg_status rescale(frg_gp *gp, const unsigned char *held, double correlat
     return status;
 }
 
-frg_status frgi_gp_check_start(frg_gp *gp, const unsigned char *held)
+frg_status frgi_gp_check_start(frg_gp *gp)
 {
     if (gp->n < 2) {
         return FRG_OK;
@@ -163,7 +126,7 @@ frg_status frgi_gp_check_start(frg_gp *gp, const unsigned char *held)
     double c;
     TRY(mean_correlation(gp, &c));
     const bool sound = c >= LEAST_CORRELATION && c <= 1 - LEAST_CORRELATION;
-    return sound || isnan(c) ? FRG_OK : rescale(gp, held, c);
+    return sound || isnan(c) ? FRG_OK : rescale(gp, c);
 }
 
 /* ---- random starts ------------------------------------------------------------------------------ */
@@ -242,14 +205,13 @@ static double from_prior(const frgi_gp_prior *p, draws *r)
     return (double)NAN;
 }
 
-void frgi_gp_random_start(const frg_gp *gp, const unsigned char *held, int64_t number,
-                          double *theta)
+void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta)
 {
     for (int i = 0; i < gp->params.count; i++) {
         const frgi_gp_param *p = &gp->params.p[i];
         draws r = {frg_seed(gp->ctx), (uint64_t)number, (uint64_t)i * DRAWS};
         theta[i] = gp->theta[i];
-        if (p->fixed || held[i]) {
+        if (p->fixed) {
             continue;
         }
         double v = from_prior(&p->prior, &r);
