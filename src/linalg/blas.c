@@ -15,6 +15,11 @@ extern void dtrsm_(const char *, const char *, const char *, const char *, const
 extern void sgemm_(const char *, const char *, const int *, const int *, const int *,
                    const float *, const float *, const int *, const float *, const int *,
                    const float *, float *, const int *);
+extern void ssyrk_(const char *, const char *, const int *, const int *, const float *,
+                   const float *, const int *, const float *, float *, const int *);
+extern void ssymm_(const char *, const char *, const int *, const int *, const float *,
+                   const float *, const int *, const float *, const int *, const float *, float *,
+                   const int *);
 extern void strsv_(const char *, const char *, const char *, const int *, const float *,
                    const int *, float *, const int *);
 extern void dtrsv_(const char *, const char *, const char *, const int *, const double *,
@@ -83,6 +88,18 @@ void frgi_sgemm(char trans_a, char trans_b, int m, int n, int k, float alpha, co
                 int lda, const float *b, int ldb, float beta, float *c, int ldc)
 {
     sgemm_(&trans_a, &trans_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
+void frgi_ssyrk(char trans, int n, int k, float alpha, const float *a, int lda, float beta,
+                float *c, int ldc)
+{
+    ssyrk_("L", &trans, &n, &k, &alpha, a, &lda, &beta, c, &ldc);
+}
+
+void frgi_ssymm(int m, int n, const float *a, int lda, const float *b, int ldb, float *c, int ldc)
+{
+    const float one = 1, zero = 0;
+    ssymm_("L", "L", &m, &n, &one, a, &lda, b, &ldb, &zero, c, &ldc);
 }
 
 void frgi_strsv(char trans, int n, const float *u, int ldu, float *x)

@@ -30,6 +30,11 @@ void frgi_dtrsm(char side, char trans, int m, int n, double alpha, const double 
 /** The same in single precision. */
 void frgi_sgemm(char trans_a, char trans_b, int m, int n, int k, float alpha, const float *a,
                 int lda, const float *b, int ldb, float beta, float *c, int ldc);
+/** Lower triangle of C <- alpha A A' + beta C ('N') or alpha A' A + beta C ('T'). */
+void frgi_ssyrk(char trans, int n, int k, float alpha, const float *a, int lda, float beta,
+                float *c, int ldc);
+/** C <- A B, A (m x m) symmetric by its lower triangle. */
+void frgi_ssymm(int m, int n, const float *a, int lda, const float *b, int ldb, float *c, int ldc);
 /** x <- op(U)^-1 x, U upper triangular. */
 void frgi_strsv(char trans, int n, const float *u, int ldu, float *x);
 void frgi_dtrsv(char trans, int n, const double *u, int ldu, double *x);
