@@ -1,8 +1,9 @@
-/* gp_columns.h - columns of a tiled triangle (gp_spd.h) as plain vectors of doubles. */
+/* gp_columns.h - columns of a tiled triangle (gp_spd.h) as plain vectors of doubles, and a process that takes over
+ * a factor written in this way. */
 #ifndef FRGI_GP_COLUMNS_H
 #define FRGI_GP_COLUMNS_H
 
-#include "gp/gp_spd.h"
+#include "gp/gp_room.h"
 
 /** Place of entry (i, j), i >= j; the rows below it in the same tile follow. */
 static inline ptrdiff_t frgi_gp_place(const frgi_spd_shape *s, ptrdiff_t i, ptrdiff_t j)
@@ -41,4 +42,10 @@ static inline void frgi_gp_write_column(const frgi_spd_shape *s, void *a, ptrdif
     }
 }
 
+#pragma GCC visibility push(hidden)
+
+/** `matrix` holds the n columns of a factor at gp->jitter: padding, noise and diagonal, then value and solves. */
+FRG_MUST_USE frg_status frgi_gp_adopt_factor(frg_gp *gp);
+
+#pragma GCC visibility pop
 #endif

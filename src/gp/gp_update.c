@@ -49,8 +49,7 @@ static void pad(frg_gp *gp)
     }
 }
 
-/** What belongs to the matrix beside its factor, then value and solves. */
-static frg_status adopt(frg_gp *gp)
+frg_status frgi_gp_adopt_factor(frg_gp *gp)
 {
     pad(gp);
     gp->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &gp->points, gp->bound_memory,
@@ -243,7 +242,7 @@ static frg_status append(frg_gp *gp, double *x, const frg_array *y, const double
     if (status == FRG_OK && good) {
         gp->jitter = jitter;
         write_grown(gp, &g);
-        status = adopt(gp);
+        status = frgi_gp_adopt_factor(gp);
     } else if (status == FRG_OK) {
         status = frgi_gp_value(gp);
     }
@@ -356,7 +355,7 @@ frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
     if (status == FRG_OK) {
         gp->jitter = jitter;
         write_without(gp, factor, n, (ptrdiff_t)i);
-        status = adopt(gp);
+        status = frgi_gp_adopt_factor(gp);
     }
     DROP(gp->ctx, &factor);
     return status;
