@@ -429,7 +429,9 @@ typedef struct {
     const int32_t *rows; /* of the unit that set it */
     int64_t n;
     double inverse; /* sum of 1 / N_u over the units that shared it */
-    double *lump;   /* n_coef: sum of c_u / N_u over them; NULL: strips are updated row by row */
+    double *
+        before; /* n_coef: sum of a strip over one small factor when the pattern was set; NULL: strips
+                       are updated row by row */
 } pattern;
 
 static inline int64_t small_level(const split *s, const int32_t *index, int q)
@@ -438,18 +440,21 @@ static inline int64_t small_level(const split *s, const int32_t *index, int q)
 }
 
 /** Do the rows of unit u show the small levels of the pattern?  Weights make every unit its own. */
-static bool same_pattern(const split *s, int64_t u, const pattern *p)
+static inline bool same_pattern(const split *s, int64_t u, const pattern *p)
 {
     const fe_rows *g = s->g;
     const int64_t begin = g->unit_start[u], n = g->unit_start[u + 1] - begin;
     const int32_t *index = g->index + begin * g->n_rest;
-    bool same = n == p->n && !g->weight;
-    for (int q = 0; same && q < s->n_small; q++) {
-        for (int64_t i = 0; same && i < n; i++) {
-            same = p->rows[i * g->n_rest + s->small[q]] == index[i * g->n_rest + s->small[q]];
+    if (n != p->n || g->weight) {
+        return false;
+    }
+    int32_t differ = 0;
+    for (int q = 0; q < s->n_small; q++) {
+        for (int64_t i = s->small[q]; i < n * g->n_rest; i += g->n_rest) {
+            differ |= p->rows[i] ^ index[i];
         }
     }
-    return same;
+    return differ == 0;
 }
 
 static void set_pattern(const split *s, int64_t u, pattern *p)
@@ -467,7 +472,20 @@ static void set_pattern(const split *s, int64_t u, pattern *p)
     }
 }
 
-/** Takes - sum_u t_u t_u' / N_u into the block and - sum_u c_u t_u' / N_u into the strips. */
+/** Sum of strip l over the levels of the first small factor: in the course of a pattern it grows by the
+ *  rows of level l. */
+static double strip_rows(const split *s, const border_sums *b, int64_t l)
+{
+    const double *row = b->strip + l * s->width;
+    double sum = 0;
+    for (int64_t j = 0; j < rest_levels(s->g, s->small[0]); j++) {
+        sum += row[j];
+    }
+    return sum;
+}
+
+/** Takes - sum_u t_u t_u' / N_u into the block and - sum_u c_u t_u' / N_u into the strips.  Units of one
+ *  pattern have equal N_u, so that the latter is - (rows of the level) t' / N_u. */
 static void close_pattern(const split *s, pattern *p, border_sums *b)
 {
     const int64_t t = s->width;
@@ -476,12 +494,16 @@ static void close_pattern(const split *s, pattern *p, border_sums *b)
             b->block[i * t + j] -= p->inverse * p->t[i] * p->t[j];
         }
     }
-    for (int64_t l = 0; p->lump && l < s->g->n_coef; l++) {
-        const double c = p->lump[l];
-        for (int64_t j = 0; c != 0 && j < t; j++) {
+    for (int64_t l = 0; p->before && p->n > 0 && l < s->g->n_coef; l++) {
+        const double rows = rint(strip_rows(s, b, l) - p->before[l]);
+        if (rows == 0) {
+            continue;
+        }
+        const double c = rows / (double)p->n;
+        for (int64_t j = 0; j < t; j++) {
             b->strip[l * t + j] -= c * p->t[j];
         }
-        p->lump[l] = 0;
+        p->before[l] = strip_rows(s, b, l);
     }
 }
 
@@ -508,12 +530,8 @@ static void border_row(const split *s, const int32_t *index, double w, double pa
     for (int q = 0; q < s->n_sparse; q++) {
         const int32_t l = index[s->sparse[q]];
         double *restrict row = b->strip + l * t;
-        if (p->lump) {
-            p->lump[l] += part;
-        } else {
-            for (int64_t j = 0; j < t; j++) {
-                row[j] -= part * p->t[j];
-            }
+        for (int64_t j = 0; !p->before && j < t; j++) {
+            row[j] -= part * p->t[j];
         }
         for (int k = 0; k < s->n_small; k++) {
             row[small_level(s, index, k)] += w;
@@ -528,19 +546,38 @@ static void border_row(const split *s, const int32_t *index, double w, double pa
     }
 }
 
-static void border_of_units(const split *s, int64_t first, int64_t last, double *t, double *lump,
+/** The same for all rows of a unit where patterns are few and there is one small factor. */
+static inline void count_unit(const split *s, int64_t u, border_sums *b)
+{
+    const fe_rows *g = s->g;
+    double *restrict strip = b->strip + s->small_offset[0];
+    const int64_t rests = g->n_rest, t = s->width;
+    for (int q = 0; q < s->n_sparse; q++) {
+        const int32_t *index = g->index + g->unit_start[u] * rests;
+        const int sparse = s->sparse[q], small = s->small[0];
+        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++, index += rests) {
+            strip[index[sparse] * t + index[small]] += 1;
+        }
+    }
+}
+
+static void border_of_units(const split *s, int64_t first, int64_t last, double *t, double *before,
                             border_sums *b)
 {
     const fe_rows *g = s->g;
     const int64_t rows = g->unit_start[last] - g->unit_start[first];
     const bool few = count_patterns(s, first, last) * g->n_coef <= rows;
-    pattern p = {.t = t, .n = -1, .lump = few ? lump : NULL};
+    pattern p = {.t = t, .n = -1, .before = few ? before : NULL};
     for (int64_t u = first; u < last; u++) {
         if (!same_pattern(s, u, &p)) {
             close_pattern(s, &p, b);
             set_pattern(s, u, &p);
         }
         p.inverse += g->unit_inverse[u];
+        if (few && s->n_small == 1) {
+            count_unit(s, u, b);
+            continue;
+        }
         for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
             const double w = g->weight ? g->weight[i] : 1;
             border_row(s, g->index + i * g->n_rest, w, w * g->unit_inverse[u], &p, b);
