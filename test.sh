@@ -94,7 +94,7 @@ run_programs() {
 # ---- the ordinary tests ----
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES $TEST_PACKAGES
-build "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOURGE_TESTS=ON
+build "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON
 logs=$root/build/logs
 mkdir -p "$logs"
 run_programs "$root/build" 120 ""
@@ -105,6 +105,9 @@ for script in "$root"/tests/build/test_*.sh; do
 done
 if asked run_cli_tests; then
     run "run_cli_tests" 180 bash "$root/tests/cli/run_cli_tests.sh" "$root/build/fourge"
+fi
+if asked python; then
+    run "python" 180 env PYTHONPATH="$root/build/python" /usr/bin/python3 "$root/python/tests/run.py"
 fi
 
 # ---- what --full adds ----

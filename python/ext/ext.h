@@ -1,0 +1,75 @@
+/* ext.h - the Python extension `fourge._fourge`: what its files share.
+ *
+ * The stable ABI of Python 3.11, the public headers of fourge, and nothing else; no NumPy.  Arrays come in by
+ * the buffer protocol and results go out as dicts, bytes and into the caller's buffers; the Python files of
+ * the package give them names and shapes.  The interpreter lock is released while the library works.
+ */
+#ifndef FOURGE_PYTHON_EXT_H
+#define FOURGE_PYTHON_EXT_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include "fourge/fourge.h"
+#include "fourge/table.h"
+
+/* ---- structs by table --------------------------------------------------------------------------- */
+
+typedef enum { IS_DOUBLE, IS_INT, IS_BOOL, IS_INT64, IS_SIZE, IS_TEXT, IS_CHOICE } ext_kind;
+
+/** One field of an options or result struct. */
+typedef struct {
+    const char *name;
+    size_t offset;
+    ext_kind kind;
+    const char *const *choices; /* IS_CHOICE: the enum's names from 0 on, NULL at the end */
+} ext_field;
+
+/** Sets the fields that `options` (a dict or None) names; strings live as long as the dict.
+ *  0, or -1 with TypeError or ValueError naming the option. */
+int ext_fields_set(void *into, const ext_field *fields, PyObject *options);
+/** A new dict of all fields. */
+PyObject *ext_fields_get(const void *from, const ext_field *fields);
+/** dict[key] = value, taking the reference to value; 0, or -1 (also where value is NULL). */
+int ext_put(PyObject *dict, const char *key, PyObject *value);
+
+/* ---- the module --------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject *context_type, *table_type, *fe_type;
+    PyObject *raise; /* fourge.errors.from_status */
+} ext_state;
+ext_state *ext_state_of(PyObject *module);
+
+/** Raises what the status and the context's message say; always returns NULL. */
+PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx);
+
+typedef struct {
+    PyObject_HEAD
+    frg_context *ctx;
+    PyObject *module, *progress;
+    double last_check;
+} ext_context;
+/** The context of a Python object, or NULL with TypeError. */
+ext_context *ext_context_of(PyObject *module, PyObject *object);
+
+typedef struct {
+    PyObject_HEAD
+    ext_context *context;
+    frg_table *table;
+} ext_table;
+ext_table *ext_table_of(PyObject *module, PyObject *object);
+/** A table as {name: (kind, bytes, labels or None)}. */
+PyObject *ext_table_dict(const frg_table *t);
+
+/** A view of an object that has a buffer; release it with PyBuffer_Release.  0, or -1 with an exception that
+ *  names the argument. */
+int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffer, frg_array *out);
+
+int ext_types_context(PyObject *module);
+int ext_types_table(PyObject *module);
+int ext_types_fe(PyObject *module);
+extern PyMethodDef ext_fe_functions[];
+
+#endif

@@ -1,0 +1,529 @@
+/* ext_fe.c - the fixed-effects room: demean, lsmr, and regressions. */
+#include <string.h>
+
+#include "fourge/fe.h"
+
+#include "ext.h"
+
+#define AT(type, field) #field, offsetof(type, field)
+
+static const char *const methods[] = {"auto", "cg", "lsmr", "mlsmr", "direct", "map", NULL};
+static const char *const preconds[] = {"auto", "off", "diag", "schwarz", "ac", NULL};
+static const char *const dtypes[] = {"f64", "mixed", "f32", NULL};
+static const char *const dofs[] = {"auto", "naive", "firstpair", "pairwise", "exact", NULL};
+static const char *const weights_kinds[] = {"analytic", "frequency", "probability", NULL};
+static const char *const lsmr_preconds[] = {"none", "diagonal", NULL};
+
+static const ext_field demean_options[] = {
+    {AT(frg_demean_opts, method), IS_CHOICE, methods},
+    {AT(frg_demean_opts, precond), IS_CHOICE, preconds},
+    {AT(frg_demean_opts, dtype), IS_CHOICE, dtypes},
+    {AT(frg_demean_opts, tol), IS_DOUBLE, NULL},
+    {AT(frg_demean_opts, max_iter), IS_INT64, NULL},
+    {AT(frg_demean_opts, cond_limit), IS_DOUBLE, NULL},
+    {AT(frg_demean_opts, block), IS_INT, NULL},
+    {AT(frg_demean_opts, fill_cap), IS_SIZE, NULL},
+    {AT(frg_demean_opts, dof), IS_CHOICE, dofs},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field lsmr_options[] = {
+    {AT(frg_lsmr_opts, atol), IS_DOUBLE, NULL},
+    {AT(frg_lsmr_opts, btol), IS_DOUBLE, NULL},
+    {AT(frg_lsmr_opts, cond_limit), IS_DOUBLE, NULL},
+    {AT(frg_lsmr_opts, damp), IS_DOUBLE, NULL},
+    {AT(frg_lsmr_opts, max_iter), IS_INT64, NULL},
+    {AT(frg_lsmr_opts, block), IS_INT, NULL},
+    {AT(frg_lsmr_opts, precond), IS_CHOICE, lsmr_preconds},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field fe_options[] = {
+    {AT(frg_fe_opts, ssc), IS_TEXT, NULL},
+    {AT(frg_fe_opts, weights), IS_TEXT, NULL},
+    {AT(frg_fe_opts, weights_kind), IS_CHOICE, weights_kinds},
+    {AT(frg_fe_opts, subset), IS_TEXT, NULL},
+    {AT(frg_fe_opts, keep_singletons), IS_BOOL, NULL},
+    {AT(frg_fe_opts, collin_tol), IS_DOUBLE, NULL},
+    {AT(frg_fe_opts, level), IS_DOUBLE, NULL},
+    {AT(frg_fe_opts, keep_effects), IS_BOOL, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field column_fields[] = {
+    {AT(frg_demean_column, iterations), IS_INT64, NULL},
+    {AT(frg_demean_column, audit), IS_DOUBLE, NULL},
+    {AT(frg_demean_column, gradient), IS_DOUBLE, NULL},
+    {AT(frg_demean_column, error_bound), IS_DOUBLE, NULL},
+    {AT(frg_demean_column, absorbed), IS_BOOL, NULL},
+    {AT(frg_demean_column, converged), IS_BOOL, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field lsmr_column_fields[] = {
+    {AT(frg_lsmr_column, stop), IS_INT, NULL},
+    {AT(frg_lsmr_column, iterations), IS_INT64, NULL},
+    {AT(frg_lsmr_column, norm_r), IS_DOUBLE, NULL},
+    {AT(frg_lsmr_column, norm_ar), IS_DOUBLE, NULL},
+    {AT(frg_lsmr_column, norm_a), IS_DOUBLE, NULL},
+    {AT(frg_lsmr_column, cond_a), IS_DOUBLE, NULL},
+    {AT(frg_lsmr_column, norm_x), IS_DOUBLE, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field coefficient_fields[] = {
+    {AT(frg_coefficient, term), IS_TEXT, NULL},
+    {AT(frg_coefficient, estimate), IS_DOUBLE, NULL},
+    {AT(frg_coefficient, std_error), IS_DOUBLE, NULL},
+    {AT(frg_coefficient, statistic), IS_DOUBLE, NULL},
+    {AT(frg_coefficient, p_value), IS_DOUBLE, NULL},
+    {AT(frg_coefficient, conf_low), IS_DOUBLE, NULL},
+    {AT(frg_coefficient, conf_high), IS_DOUBLE, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field dropped_fields[] = {{AT(frg_dropped_term, term), IS_TEXT, NULL},
+                                           {AT(frg_dropped_term, reason), IS_TEXT, NULL},
+                                           {NULL, 0, IS_INT, NULL}};
+
+static const ext_field vcov_fields[] = {
+    {AT(frg_fe_vcov, spec), IS_TEXT, NULL},
+    {AT(frg_fe_vcov, type), IS_TEXT, NULL},
+    {AT(frg_fe_vcov, df_t), IS_DOUBLE, NULL},
+    {AT(frg_fe_vcov, k), IS_INT64, NULL},
+    {AT(frg_fe_vcov, ssc), IS_TEXT, NULL},
+    {AT(frg_fe_vcov, projected), IS_BOOL, NULL},
+    {AT(frg_fe_vcov, wald_f), IS_DOUBLE, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field report_fields[] = {
+    {AT(frg_demean_report, method), IS_TEXT, NULL},
+    {AT(frg_demean_report, levels), IS_INT64, NULL},
+    {AT(frg_demean_report, plan_bytes), IS_SIZE, NULL},
+    {AT(frg_demean_report, factor_bytes), IS_SIZE, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field result_fields[] = {
+    {AT(frg_fe_result, formula), IS_TEXT, NULL},
+    {AT(frg_fe_result, depvar), IS_TEXT, NULL},
+    {AT(frg_fe_result, n_rows), IS_INT64, NULL},
+    {AT(frg_fe_result, n), IS_INT64, NULL},
+    {AT(frg_fe_result, n_missing), IS_INT64, NULL},
+    {AT(frg_fe_result, n_subset), IS_INT64, NULL},
+    {AT(frg_fe_result, n_zero_weight), IS_INT64, NULL},
+    {AT(frg_fe_result, n_singleton), IS_INT64, NULL},
+    {AT(frg_fe_result, rank), IS_INT64, NULL},
+    {AT(frg_fe_result, rank_method), IS_TEXT, NULL},
+    {AT(frg_fe_result, df_residual), IS_INT64, NULL},
+    {AT(frg_fe_result, r2), IS_DOUBLE, NULL},
+    {AT(frg_fe_result, r2_adjusted), IS_DOUBLE, NULL},
+    {AT(frg_fe_result, r2_within), IS_DOUBLE, NULL},
+    {AT(frg_fe_result, rmse), IS_DOUBLE, NULL},
+    {AT(frg_fe_result, rss), IS_DOUBLE, NULL},
+    {AT(frg_fe_result, tss), IS_DOUBLE, NULL},
+    {AT(frg_fe_result, converged), IS_BOOL, NULL},
+    {AT(frg_fe_result, encode_seconds), IS_DOUBLE, NULL},
+    {AT(frg_fe_result, solve_seconds), IS_DOUBLE, NULL},
+    {AT(frg_fe_result, vcov_seconds), IS_DOUBLE, NULL},
+    {AT(frg_fe_result, total_seconds), IS_DOUBLE, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+/** n structs of `size` bytes as a list of dicts. */
+static PyObject *list_of(const void *first, int64_t n, size_t size, const ext_field *fields)
+{
+    PyObject *const list = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; list && i < n; i++) {
+        PyObject *const item = ext_fields_get((const char *)first + (size_t)i * size, fields);
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* ---- arrays of a call --------------------------------------------------------------------------- */
+
+enum { ARRAYS_MAX = 6 };
+
+/** The buffers that one call holds; released together. */
+typedef struct {
+    Py_buffer buffers[ARRAYS_MAX];
+    int n;
+} held;
+
+static int hold(held *h, PyObject *object, const char *name, int writable, frg_array *out)
+{
+    if (ext_array(object, name, writable, &h->buffers[h->n], out) < 0) {
+        return -1;
+    }
+    h->n++;
+    return 0;
+}
+
+static void release(held *h)
+{
+    while (h->n > 0) {
+        PyBuffer_Release(&h->buffers[--h->n]);
+    }
+}
+
+/* ---- demean ------------------------------------------------------------------------------------- */
+
+/** One demeaning from plan to report, without the interpreter lock. */
+static frg_status run_demean(frg_context *ctx, frg_array codes, const frg_array *weights, frg_array in, frg_array out,
+                             const frg_demean_opts *o, frg_demean_column *columns, frg_demean_report *report)
+{
+    frg_demean *plan;
+    frg_status status = frg_demean_create(&plan, ctx, codes, weights, NULL, 0, 0, o);
+    if (status >= 0) {
+        status = frg_demean_run(plan, in, out, columns, NULL);
+        *report = frg_demean_get_report(plan);
+        frg_demean_destroy(plan);
+    }
+    return status;
+}
+
+static PyObject *demean(PyObject *module, PyObject *args)
+{
+    PyObject *context, *x, *codes, *weights, *out, *options, *result = NULL;
+    ext_context *c;
+    if (!PyArg_ParseTuple(args, "OOOOOO", &context, &x, &codes, &weights, &out, &options) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    held h = {.n = 0};
+    frg_array in, to, code, weight;
+    frg_demean_opts o;
+    frg_demean_defaults(&o, sizeof o);
+    if (ext_fields_set(&o, demean_options, options) < 0 || hold(&h, x, "x", 0, &in) < 0 ||
+        hold(&h, codes, "fixed effects", 0, &code) < 0 || hold(&h, out, "out", 1, &to) < 0 ||
+        (weights != Py_None && hold(&h, weights, "weights", 0, &weight) < 0)) {
+        release(&h);
+        return NULL;
+    }
+    const int64_t p = in.ndim == 2 ? in.shape[1] : 1;
+    frg_demean_column *const columns = PyMem_Calloc((size_t)p, sizeof *columns);
+    frg_demean_report report = {.n = 0};
+    frg_status status = FRG_NO_MEMORY;
+    if (columns) {
+        Py_BEGIN_ALLOW_THREADS
+            status = run_demean(c->ctx, code, weights == Py_None ? NULL : &weight, in, to, &o, columns, &report);
+        Py_END_ALLOW_THREADS
+    }
+    release(&h);
+    if (status < 0 || PyErr_Occurred()) {
+        ext_raise(module, status, c->ctx);
+    } else {
+        result = ext_fields_get(&report, report_fields);
+        if (result && (ext_put(result, "columns", list_of(columns, p, sizeof *columns, column_fields)) < 0 ||
+                       ext_put(result, "status", PyUnicode_FromString(frg_status_name(status))) < 0)) {
+            Py_CLEAR(result);
+        }
+    }
+    PyMem_Free(columns);
+    return result;
+}
+
+/* ---- lsmr --------------------------------------------------------------------------------------- */
+
+static PyObject *lsmr(PyObject *module, PyObject *args)
+{
+    PyObject *context, *starts, *columns, *values, *b, *x, *options, *result = NULL;
+    long long m, n;
+    ext_context *c;
+    if (!PyArg_ParseTuple(args, "OLLOOOOOO", &context, &m, &n, &starts, &columns, &values, &b, &x, &options) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    held h = {.n = 0};
+    frg_array start, column, value, rhs, to;
+    frg_lsmr_opts o;
+    frg_lsmr_defaults(&o, sizeof o);
+    if (ext_fields_set(&o, lsmr_options, options) < 0 || hold(&h, starts, "indptr", 0, &start) < 0 ||
+        hold(&h, columns, "indices", 0, &column) < 0 || hold(&h, values, "data", 0, &value) < 0 ||
+        hold(&h, b, "b", 0, &rhs) < 0 || hold(&h, x, "x", 1, &to) < 0) {
+        release(&h);
+        return NULL;
+    }
+    if (start.dtype != FRG_I64 || column.dtype != FRG_I32 || value.dtype != FRG_F64 || start.shape[0] != m + 1 ||
+        column.shape[0] != value.shape[0]) {
+        PyErr_SetString(PyExc_TypeError, "expected indptr int64 (m + 1), indices int32 and data float64 (nnz)");
+        release(&h);
+        return NULL;
+    }
+    const frg_csr a = {.m = m, .n = n, .starts = start.data, .columns = column.data, .values = value.data};
+    const int64_t p = rhs.ndim == 2 ? rhs.shape[1] : 1;
+    frg_lsmr_column *const reports = PyMem_Calloc((size_t)p, sizeof *reports);
+    frg_status status = FRG_NO_MEMORY;
+    if (reports) {
+        Py_BEGIN_ALLOW_THREADS
+            status = frg_lsmr_solve(c->ctx, NULL, &a, rhs, NULL, to, &o, reports, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    release(&h);
+    result = status < 0 || PyErr_Occurred() ? ext_raise(module, status, c->ctx)
+                                            : list_of(reports, p, sizeof *reports, lsmr_column_fields);
+    PyMem_Free(reports);
+    return result;
+}
+
+/* ---- regressions -------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    ext_context *context;
+    ext_table *table;
+    frg_fe *fit;
+    frg_status status;
+} ext_fe;
+
+static void fe_free(PyObject *self)
+{
+    ext_fe *const f = (ext_fe *)self;
+    PyTypeObject *const type = Py_TYPE(self);
+    frg_fe_destroy(f->fit);
+    Py_XDECREF((PyObject *)f->table);
+    Py_XDECREF((PyObject *)f->context);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static int take_vcovs(PyObject *list, frg_fe_opts *o)
+{
+    const Py_ssize_t n = PyList_Size(list);
+    if (n < 1 || n > (Py_ssize_t)(sizeof o->vcov / sizeof *o->vcov)) {
+        PyErr_SetString(PyExc_ValueError, "vcov: expected a list of 1 to 8 specifications");
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        o->vcov[k] = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, k), NULL);
+        if (!o->vcov[k]) {
+            return -1;
+        }
+    }
+    o->n_vcov = (int)n;
+    return 0;
+}
+
+/** Fe(context, formula, table, vcovs, options, demean_options): fits. */
+static PyObject *fe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)kwargs;
+    PyObject *const module = PyType_GetModule(type), *context, *table, *vcovs, *options, *inner;
+    const char *formula;
+    if (!module || !PyArg_ParseTuple(args, "OsOOOO", &context, &formula, &table, &vcovs, &options, &inner)) {
+        return NULL;
+    }
+    ext_context *const c = ext_context_of(module, context);
+    ext_table *const t = c ? ext_table_of(module, table) : NULL;
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    if (!t || take_vcovs(vcovs, &o) < 0 || ext_fields_set(&o, fe_options, options) < 0 ||
+        ext_fields_set(&o.demean, demean_options, inner) < 0) {
+        return NULL;
+    }
+    ext_fe *const f = (ext_fe *)PyType_GenericAlloc(type, 0);
+    if (!f) {
+        return NULL;
+    }
+    f->context = (ext_context *)Py_NewRef((PyObject *)c);
+    f->table = (ext_table *)Py_NewRef((PyObject *)t);
+    Py_BEGIN_ALLOW_THREADS
+        f->status = frg_fe_fit(&f->fit, c->ctx, formula, t->table, &o);
+    Py_END_ALLOW_THREADS
+    if (f->status < 0 || PyErr_Occurred()) {
+        ext_raise(module, f->status, c->ctx);
+        Py_DECREF(f);
+        return NULL;
+    }
+    return (PyObject *)f;
+}
+
+static PyObject *vcov_dict(const frg_fe_vcov *v, int k)
+{
+    PyObject *const dict = ext_fields_get(v, vcov_fields);
+    PyObject *const clusters = PyDict_New();
+    for (int i = 0; clusters && i < v->n_clusters; i++) {
+        ext_put(clusters, v->cluster_name[i], PyLong_FromLongLong(v->cluster_count[i]));
+    }
+    if (!dict || !clusters || ext_put(dict, "clusters", clusters) < 0 ||
+        ext_put(dict, "matrix",
+                PyBytes_FromStringAndSize((const char *)v->matrix,
+                                          (Py_ssize_t)((size_t)k * (size_t)k * sizeof(double)))) < 0 ||
+        ext_put(dict, "coefficients", list_of(v->coefficients, k, sizeof *v->coefficients, coefficient_fields)) < 0) {
+        Py_XDECREF(dict);
+        return NULL;
+    }
+    return dict;
+}
+
+static PyObject *fe_result(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const ext_fe *const f = (ext_fe *)self;
+    const frg_fe_result *const r = frg_fe_get(f->fit);
+    PyObject *const dict = ext_fields_get(r, result_fields);
+    PyObject *const factors = PyDict_New(), *const vcovs = PyList_New(0), *const columns = PyDict_New();
+    for (int q = 0; factors && q < r->n_factors; q++) {
+        ext_put(factors, r->factor_name[q], PyLong_FromLongLong(r->factor_levels[q]));
+    }
+    for (int v = 0; vcovs && v < r->n_vcov; v++) {
+        PyObject *const one = vcov_dict(&r->vcov[v], r->n_coefficients);
+        if (one) {
+            PyList_Append(vcovs, one);
+            Py_DECREF(one);
+        }
+    }
+    for (int64_t i = 0; columns && i < r->n_demeaned; i++) {
+        ext_put(columns, r->column_names[i], ext_fields_get(&r->columns[i], column_fields));
+    }
+    if (!dict || ext_put(dict, "factors", factors) < 0 || ext_put(dict, "vcovs", vcovs) < 0 ||
+        ext_put(dict, "columns", columns) < 0 ||
+        ext_put(dict, "dropped", list_of(r->dropped, r->n_dropped, sizeof *r->dropped, dropped_fields)) < 0 ||
+        ext_put(dict, "solver", ext_fields_get(&r->demean, report_fields)) < 0 ||
+        ext_put(dict, "status", PyUnicode_FromString(frg_status_name(f->status))) < 0 || PyErr_Occurred()) {
+        Py_XDECREF(dict);
+        return NULL;
+    }
+    return dict;
+}
+
+/** vcov(spec, ssc) -> dict: another covariance of the same fit. */
+static PyObject *fe_vcov(PyObject *self, PyObject *args)
+{
+    ext_fe *const f = (ext_fe *)self;
+    const char *spec, *ssc;
+    if (!PyArg_ParseTuple(args, "sz", &spec, &ssc)) {
+        return NULL;
+    }
+    const frg_fe_vcov *v;
+    frg_status status;
+    Py_BEGIN_ALLOW_THREADS
+        status = frg_fe_vcov_add(f->fit, spec, ssc, &v);
+    Py_END_ALLOW_THREADS
+    return status < 0 ? ext_raise(f->context->module, status, f->context->ctx)
+                      : vcov_dict(v, frg_fe_get(f->fit)->n_coefficients);
+}
+
+/** residuals(residuals, fitted): fills two float64 arrays of n_rows, NaN where a row was dropped. */
+static PyObject *fe_residuals(PyObject *self, PyObject *args)
+{
+    ext_fe *const f = (ext_fe *)self;
+    PyObject *residuals, *fitted;
+    if (!PyArg_ParseTuple(args, "OO", &residuals, &fitted)) {
+        return NULL;
+    }
+    held h = {.n = 0};
+    frg_array r, y;
+    const int64_t n = frg_table_rows(f->table->table);
+    if (hold(&h, residuals, "residuals", 1, &r) < 0 || hold(&h, fitted, "fitted", 1, &y) < 0) {
+        release(&h);
+        return NULL;
+    }
+    if (r.dtype != FRG_F64 || y.dtype != FRG_F64 || r.shape[0] != n || y.shape[0] != n) {
+        PyErr_SetString(PyExc_ValueError, "expected two float64 arrays with the rows of the data");
+        release(&h);
+        return NULL;
+    }
+    const frg_status status = frg_fe_residuals(f->fit, r.data, y.data);
+    release(&h);
+    return status < 0 ? ext_raise(f->context->module, status, f->context->ctx) : Py_NewRef(Py_None);
+}
+
+/** effects() -> {column: (kind, bytes, labels)}: factor, level, effect, identified. */
+static PyObject *fe_effects(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    ext_fe *const f = (ext_fe *)self;
+    frg_table *t;
+    frg_status status;
+    Py_BEGIN_ALLOW_THREADS
+        status = frg_fe_effects(f->fit, &t);
+    Py_END_ALLOW_THREADS
+    if (status < 0) {
+        return ext_raise(f->context->module, status, f->context->ctx);
+    }
+    PyObject *const dict = ext_table_dict(t);
+    frg_table_destroy(t);
+    return dict;
+}
+
+/** predict(table, out) -> rows with a level that the fit has not seen. */
+static PyObject *fe_predict(PyObject *self, PyObject *args)
+{
+    ext_fe *const f = (ext_fe *)self;
+    PyObject *table, *out;
+    ext_table *t;
+    if (!PyArg_ParseTuple(args, "OO", &table, &out) || !(t = ext_table_of(f->context->module, table))) {
+        return NULL;
+    }
+    held h = {.n = 0};
+    frg_array to;
+    if (hold(&h, out, "out", 1, &to) < 0) {
+        return NULL;
+    }
+    int64_t unseen = 0;
+    frg_status status = FRG_BAD_ARG;
+    if (to.dtype != FRG_F64 || to.shape[0] != frg_table_rows(t->table)) {
+        PyErr_SetString(PyExc_ValueError, "out: expected float64 with the rows of the new data");
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+            status = frg_fe_predict(f->fit, t->table, to.data, &unseen);
+        Py_END_ALLOW_THREADS
+    }
+    release(&h);
+    return status < 0 ? ext_raise(f->context->module, status, f->context->ctx) : PyLong_FromLongLong(unseen);
+}
+
+static void collect_name(const char *name, void *user)
+{
+    PyObject *const word = PyUnicode_FromString(name);
+    if (word) {
+        PyList_Append(user, word);
+        Py_DECREF(word);
+    }
+}
+
+/** fe_columns(context, formula, vcovs, options) -> names of the columns the fit would read. */
+static PyObject *fe_columns(PyObject *module, PyObject *args)
+{
+    PyObject *context, *vcovs, *options;
+    const char *formula;
+    ext_context *c;
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "OsOO", &context, &formula, &vcovs, &options) ||
+        !(c = ext_context_of(module, context)) || take_vcovs(vcovs, &o) < 0 ||
+        ext_fields_set(&o, fe_options, options) < 0) {
+        return NULL;
+    }
+    PyObject *const names = PyList_New(0);
+    const frg_status status = names ? frg_fe_columns(c->ctx, formula, &o, collect_name, names) : FRG_NO_MEMORY;
+    if (status < 0 || PyErr_Occurred()) {
+        Py_XDECREF(names);
+        return ext_raise(module, status, c->ctx);
+    }
+    return names;
+}
+
+PyMethodDef ext_fe_functions[] = {
+    {"demean", demean, METH_VARARGS, "demean(context, x, codes, weights, out, options) -> report"},
+    {"lsmr", lsmr, METH_VARARGS, "lsmr(context, m, n, indptr, indices, data, b, x, options) -> reports"},
+    {"fe_columns", fe_columns, METH_VARARGS, "fe_columns(context, formula, vcovs, options) -> names"},
+    {NULL, NULL, 0, NULL},
+};
+
+int ext_types_fe(PyObject *module)
+{
+    static PyMethodDef members[] = {
+        {"result", fe_result, METH_NOARGS, "Everything the fit reports, as a dict."},
+        {"vcov", fe_vcov, METH_VARARGS, "vcov(spec, ssc): another covariance of the same fit."},
+        {"residuals", fe_residuals, METH_VARARGS, "residuals(residuals, fitted): fills two arrays."},
+        {"effects", fe_effects, METH_NOARGS, "The fixed effects as columns."},
+        {"predict", fe_predict, METH_VARARGS, "predict(table, out): fills out; rows with unseen levels."},
+        {NULL, NULL, 0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, fe_new},
+                                  {Py_tp_dealloc, fe_free},
+                                  {Py_tp_methods, members},
+                                  {Py_tp_doc, "A fitted regression; use fourge.fe.feols."},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"fourge._fourge.Fe", sizeof(ext_fe), 0, Py_TPFLAGS_DEFAULT, slots};
+    ext_state *const s = ext_state_of(module);
+    s->fe_type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    return s->fe_type ? PyModule_AddObjectRef(module, "Fe", s->fe_type) : -1;
+}

@@ -1,0 +1,379 @@
+/* ext_module.c - the module, the context with its progress and signals, structs by table, arrays. */
+#include <string.h>
+#include <time.h>
+
+#include "ext.h"
+
+ext_state *ext_state_of(PyObject *module)
+{
+    return PyModule_GetState(module);
+}
+
+PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx)
+{
+    if (PyErr_Occurred()) { /* a callback's exception, Ctrl-C among them, says more than "interrupted" */
+        return NULL;
+    }
+    PyObject *const error =
+        PyObject_CallFunction(ext_state_of(module)->raise, "sssss", frg_status_name(status),
+                              ctx ? frg_message(ctx) : frg_status_sentence(status),
+                              ctx ? frg_error_code(ctx) : "", ctx ? frg_error_where(ctx) : "",
+                              ctx ? frg_error_hint(ctx) : "");
+    if (error) {
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+        Py_DECREF(error);
+    }
+    return NULL;
+}
+
+/* ---- structs by table --------------------------------------------------------------------------- */
+
+static int set_choice(int *to, const ext_field *f, PyObject *value)
+{
+    const char *const text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
+    for (int k = 0; text && f->choices[k]; k++) {
+        if (strcmp(text, f->choices[k]) == 0) {
+            *to = k;
+            return 0;
+        }
+    }
+    if (!PyErr_Occurred()) {
+        PyErr_Format(PyExc_ValueError, "%s=%R: expected one of '%s', '%s', ...", f->name, value, f->choices[0],
+                     f->choices[1] ? f->choices[1] : f->choices[0]);
+    }
+    return -1;
+}
+
+static int set_field(char *at, const ext_field *f, PyObject *value)
+{
+    switch (f->kind) {
+    case IS_DOUBLE:
+        *(double *)(void *)at = PyFloat_AsDouble(value);
+        break;
+    case IS_INT:
+        *(int *)(void *)at = (int)PyLong_AsLong(value);
+        break;
+    case IS_BOOL:
+        *(int *)(void *)at = PyObject_IsTrue(value);
+        break;
+    case IS_INT64:
+        *(int64_t *)(void *)at = PyLong_AsLongLong(value);
+        break;
+    case IS_SIZE:
+        *(size_t *)(void *)at = PyLong_AsSize_t(value);
+        break;
+    case IS_TEXT:
+        *(const char **)(void *)at = value == Py_None ? NULL : PyUnicode_AsUTF8AndSize(value, NULL);
+        break;
+    case IS_CHOICE:
+        return set_choice((int *)(void *)at, f, value);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int ext_fields_set(void *into, const ext_field *fields, PyObject *options)
+{
+    if (!options || options == Py_None) {
+        return 0;
+    }
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(options, &at, &key, &value)) {
+        const char *const name = PyUnicode_AsUTF8AndSize(key, NULL);
+        const ext_field *f = fields;
+        while (name && f->name && strcmp(f->name, name) != 0) {
+            f++;
+        }
+        if (!name) {
+            return -1;
+        }
+        if (!f->name) {
+            PyErr_Format(PyExc_TypeError, "there is no option '%s'", name);
+            return -1;
+        }
+        if (set_field((char *)into + f->offset, f, value) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static PyObject *get_field(const char *at, const ext_field *f)
+{
+    switch (f->kind) {
+    case IS_DOUBLE:
+        return PyFloat_FromDouble(*(const double *)(const void *)at);
+    case IS_INT:
+        return PyLong_FromLong(*(const int *)(const void *)at);
+    case IS_BOOL:
+        return PyBool_FromLong(*(const int *)(const void *)at);
+    case IS_INT64:
+        return PyLong_FromLongLong(*(const int64_t *)(const void *)at);
+    case IS_SIZE:
+        return PyLong_FromSize_t(*(const size_t *)(const void *)at);
+    case IS_CHOICE:
+        return PyUnicode_FromString(f->choices[*(const int *)(const void *)at]);
+    case IS_TEXT:
+        break;
+    }
+    const char *const text = *(const char *const *)(const void *)at;
+    return text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
+}
+
+int ext_put(PyObject *dict, const char *key, PyObject *value)
+{
+    const int result = value ? PyDict_SetItemString(dict, key, value) : -1;
+    Py_XDECREF(value);
+    return result;
+}
+
+PyObject *ext_fields_get(const void *from, const ext_field *fields)
+{
+    PyObject *const dict = PyDict_New();
+    for (const ext_field *f = fields; dict && f->name; f++) {
+        if (ext_put(dict, f->name, get_field((const char *)from + f->offset, f)) < 0) {
+            Py_DECREF(dict);
+            return NULL;
+        }
+    }
+    return dict;
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------- */
+
+static int find_dtype(const char *format, Py_ssize_t bytes, frg_dtype *out)
+{
+    static const struct {
+        const char *letters;
+        Py_ssize_t bytes;
+        frg_dtype dtype;
+    } known[] = {{"d", 8, FRG_F64},   {"f", 4, FRG_F32},  {"e", 2, FRG_F16}, {"B?", 1, FRG_U8},
+                 {"H", 2, FRG_U16},   {"il", 4, FRG_I32}, {"lq", 8, FRG_I64}};
+    const char letter = format ? format[format[0] == '<' || format[0] == '=' || format[0] == '@'] : 'B';
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        if (letter && strchr(known[k].letters, letter) && known[k].bytes == bytes) {
+            *out = known[k].dtype;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffer, frg_array *out)
+{
+    const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(object, buffer, flags) < 0) {
+        PyErr_Format(PyExc_TypeError, "%s: expected %s array of numbers, got %R", name,
+                     writable ? "a writable" : "an", (PyObject *)Py_TYPE(object));
+        return -1;
+    }
+    *out = (frg_array){.data = buffer->buf, .ndim = buffer->ndim};
+    int fits = buffer->ndim <= FRG_MAX_DIM && find_dtype(buffer->format, buffer->itemsize, &out->dtype) == 0;
+    for (int k = 0; fits && k < buffer->ndim; k++) {
+        out->shape[k] = buffer->shape[k];
+        out->stride[k] = buffer->strides[k] / buffer->itemsize;
+        fits = buffer->strides[k] % buffer->itemsize == 0;
+    }
+    if (!fits) {
+        PyErr_Format(PyExc_TypeError, "%s: arrays of format '%s' with %d axes are not taken", name,
+                     buffer->format ? buffer->format : "B", buffer->ndim);
+        PyBuffer_Release(buffer);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- the context -------------------------------------------------------------------------------- */
+
+static double seconds(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/** Called by the solver about once an iteration, without the lock: takes it at most 20 times a second to see
+ *  signals and to tell the caller's function. */
+static int on_progress(const frg_progress *p, void *user)
+{
+    ext_context *const c = user;
+    const double now = seconds();
+    if (now - c->last_check < 0.05) {
+        return 0;
+    }
+    c->last_check = now;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    int stop = PyErr_CheckSignals() < 0;
+    if (!stop && c->progress != Py_None) {
+        PyObject *const answer =
+            PyObject_CallFunction(c->progress, "ssLLddd", p->solver, p->phase, (long long)p->done,
+                                  (long long)p->total, p->residual, p->target, p->seconds);
+        stop = !answer || PyObject_IsTrue(answer) == 1;
+        Py_XDECREF(answer);
+    }
+    PyGILState_Release(state);
+    return stop;
+}
+
+static const ext_field context_fields[] = {
+    {"threads", offsetof(frg_context_opts, threads), IS_INT, NULL},
+    {"seed", offsetof(frg_context_opts, seed), IS_INT64, NULL},
+    {"memory_limit", offsetof(frg_context_opts, memory_limit), IS_INT64, NULL},
+    {"time_limit", offsetof(frg_context_opts, time_limit), IS_DOUBLE, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+/** Context(options, progress): the library's context; progress is a function or None. */
+static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *options = Py_None, *progress = Py_None;
+    if (!PyArg_ParseTuple(args, "|OO", &options, &progress) || (kwargs && PyDict_Size(kwargs) > 0)) {
+        return NULL;
+    }
+    ext_context *const c = (ext_context *)PyType_GenericAlloc(type, 0);
+    if (!c) {
+        return NULL;
+    }
+    c->module = Py_XNewRef(PyType_GetModule(type));
+    c->progress = Py_NewRef(progress);
+    frg_context_opts o;
+    frg_context_defaults(&o, sizeof o);
+    o.on_progress = on_progress;
+    o.user = c;
+    if (ext_fields_set(&o, context_fields, options) < 0) {
+        Py_DECREF(c);
+        return NULL;
+    }
+    const frg_status status = frg_context_create(&c->ctx, &o);
+    if (status < 0) {
+        ext_raise(c->module, status, NULL);
+        Py_DECREF(c);
+        return NULL;
+    }
+    return (PyObject *)c;
+}
+
+static void context_free(PyObject *self)
+{
+    ext_context *const c = (ext_context *)self;
+    PyTypeObject *const type = Py_TYPE(self);
+    frg_context_destroy(c->ctx);
+    Py_XDECREF(c->module);
+    Py_XDECREF(c->progress);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+/** warnings() -> list of (code, message), and forgets them. */
+static PyObject *context_warnings(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    frg_context *const ctx = ((ext_context *)self)->ctx;
+    PyObject *const list = PyList_New(0);
+    for (int i = 0; list && i < frg_warning_count(ctx); i++) {
+        PyObject *const pair = Py_BuildValue("ss", frg_warning_code(ctx, i), frg_warning_message(ctx, i));
+        if (!pair || PyList_Append(list, pair) < 0) {
+            Py_XDECREF(pair);
+            Py_DECREF(list);
+            return NULL;
+        }
+        Py_DECREF(pair);
+    }
+    frg_warnings_clear(ctx);
+    return list;
+}
+
+static PyObject *context_held(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromSize_t(frg_bytes_held(((ext_context *)self)->ctx));
+}
+
+ext_context *ext_context_of(PyObject *module, PyObject *object)
+{
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)ext_state_of(module)->context_type)) {
+        PyErr_SetString(PyExc_TypeError, "expected a Context");
+        return NULL;
+    }
+    return (ext_context *)object;
+}
+
+int ext_types_context(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"warnings", context_warnings, METH_NOARGS, "List of (code, message) since the last call."},
+        {"bytes_held", context_held, METH_NOARGS, "Bytes the library holds for this context."},
+        {NULL, NULL, 0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, context_new},
+                                  {Py_tp_dealloc, context_free},
+                                  {Py_tp_methods, methods},
+                                  {Py_tp_doc, "Context(options=None, progress=None): threads, seed, limits."},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"fourge._fourge.Context", sizeof(ext_context), 0, Py_TPFLAGS_DEFAULT, slots};
+    ext_state *const s = ext_state_of(module);
+    s->context_type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    return s->context_type ? PyModule_AddObjectRef(module, "Context", s->context_type) : -1;
+}
+
+/* ---- the module --------------------------------------------------------------------------------- */
+
+static PyObject *version(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return Py_BuildValue("sss", frg_version(), frg_commit(), frg_blas_name());
+}
+
+static PyMethodDef functions[] = {
+    {"version", version, METH_NOARGS, "version() -> (version, commit, blas)"},
+    {NULL, NULL, 0, NULL},
+};
+
+static int module_exec(PyObject *module)
+{
+    PyObject *const errors = PyImport_ImportModule("fourge.errors");
+    if (!errors) {
+        return -1;
+    }
+    ext_state_of(module)->raise = PyObject_GetAttrString(errors, "from_status");
+    Py_DECREF(errors);
+    if (!ext_state_of(module)->raise || ext_types_context(module) < 0 || ext_types_table(module) < 0 ||
+        ext_types_fe(module) < 0) {
+        return -1;
+    }
+    return PyModule_AddFunctions(module, ext_fe_functions);
+}
+
+static int module_visit(PyObject *module, visitproc visit, void *arg)
+{
+    ext_state *const s = ext_state_of(module);
+    Py_VISIT(s->context_type);
+    Py_VISIT(s->table_type);
+    Py_VISIT(s->fe_type);
+    Py_VISIT(s->raise);
+    return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+    ext_state *const s = ext_state_of(module);
+    Py_CLEAR(s->context_type);
+    Py_CLEAR(s->table_type);
+    Py_CLEAR(s->fe_type);
+    Py_CLEAR(s->raise);
+    return 0;
+}
+
+PyMODINIT_FUNC PyInit__fourge(void);
+PyMODINIT_FUNC PyInit__fourge(void)
+{
+    static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)module_exec}, {0, NULL}};
+    static PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
+                                     .m_name = "fourge._fourge",
+                                     .m_doc = "The C side of fourge; use the fourge package.",
+                                     .m_size = sizeof(ext_state),
+                                     .m_methods = functions,
+                                     .m_slots = slots,
+                                     .m_traverse = module_visit,
+                                     .m_clear = module_clear};
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,200 @@
+/* ext_table.c - tables from Arrow streams and from arrays, and back to Python. */
+#include "fourge/arrow.h"
+
+#include "ext.h"
+
+ext_table *ext_table_of(PyObject *module, PyObject *object)
+{
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)ext_state_of(module)->table_type)) {
+        PyErr_SetString(PyExc_TypeError, "expected a Table");
+        return NULL;
+    }
+    return (ext_table *)object;
+}
+
+static PyObject *wrap(PyTypeObject *type, ext_context *context, frg_table *table)
+{
+    ext_table *const t = (ext_table *)PyType_GenericAlloc(type, 0);
+    if (!t) {
+        frg_table_destroy(table);
+        return NULL;
+    }
+    t->context = (ext_context *)Py_NewRef((PyObject *)context);
+    t->table = table;
+    return (PyObject *)t;
+}
+
+static void table_free(PyObject *self)
+{
+    ext_table *const t = (ext_table *)self;
+    PyTypeObject *const type = Py_TYPE(self);
+    frg_table_destroy(t->table);
+    Py_XDECREF((PyObject *)t->context);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+/** The strings of a sequence as C strings in PyMem memory; they live as long as `sequence`. */
+static const char **strings(PyObject *sequence, const char *name, Py_ssize_t *n)
+{
+    *n = PySequence_Size(sequence);
+    const char **const out = *n < 0 ? NULL : PyMem_Malloc(sizeof *out * (size_t)(*n + 1));
+    for (Py_ssize_t k = 0; out && k < *n; k++) {
+        PyObject *const item = PySequence_GetItem(sequence, k);
+        out[k] = item && PyUnicode_Check(item) ? PyUnicode_AsUTF8AndSize(item, NULL) : NULL;
+        Py_XDECREF(item); /* the sequence holds it */
+        if (!out[k]) {
+            PyErr_Format(PyExc_TypeError, "%s: expected strings, item %zd is not one", name, k);
+            PyMem_Free(out);
+            return NULL;
+        }
+    }
+    return out;
+}
+
+/** Table(context, rows): empty, for add_*. */
+static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)kwargs;
+    PyObject *const module = PyType_GetModule(type), *object;
+    long long rows;
+    ext_context *c;
+    if (!module || !PyArg_ParseTuple(args, "OL", &object, &rows) || !(c = ext_context_of(module, object))) {
+        return NULL;
+    }
+    frg_table *t;
+    const frg_status status = frg_table_create(&t, c->ctx, rows);
+    return status < 0 ? ext_raise(module, status, c->ctx) : wrap(type, c, t);
+}
+
+/** from_arrow(context, capsule, columns): reads an Arrow stream; columns is a list of names or None. */
+static PyObject *table_from_arrow(PyObject *type, PyObject *args)
+{
+    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *object, *capsule, *columns;
+    ext_context *c;
+    if (!module || !PyArg_ParseTuple(args, "OOO", &object, &capsule, &columns) ||
+        !(c = ext_context_of(module, object))) {
+        return NULL;
+    }
+    struct ArrowArrayStream *const stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    if (!stream) {
+        return NULL;
+    }
+    frg_table_opts o;
+    frg_table_defaults(&o, sizeof o);
+    const char **names = NULL;
+    Py_ssize_t n = 0;
+    if (columns != Py_None && !(names = strings(columns, "columns", &n))) {
+        return NULL;
+    }
+    o.columns = names;
+    o.n_columns = n;
+    frg_table *t;
+    frg_status status;
+    Py_BEGIN_ALLOW_THREADS /* producers that need the lock take it themselves */
+        status = frg_table_read_arrow(&t, c->ctx, stream, &o);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(names);
+    return status < 0 ? ext_raise(module, status, c->ctx) : wrap((PyTypeObject *)type, c, t);
+}
+
+/** add(name, array, labels): float64 -> numbers, int64 -> integers, int32 with labels -> codes. */
+static PyObject *table_add(PyObject *self, PyObject *args)
+{
+    ext_table *const t = (ext_table *)self;
+    const char *name;
+    PyObject *object, *labels;
+    Py_buffer buffer;
+    frg_array a;
+    if (!PyArg_ParseTuple(args, "sOO", &name, &object, &labels) || ext_array(object, name, 0, &buffer, &a) < 0) {
+        return NULL;
+    }
+    frg_status status = FRG_BAD_ARG;
+    const int fits = a.ndim == 1 && a.shape[0] == frg_table_rows(t->table) && (a.stride[0] == 1 || a.shape[0] < 2);
+    Py_ssize_t n = 0;
+    const char **words = NULL;
+    if (!fits) {
+        PyErr_Format(PyExc_ValueError, "column '%s': expected %lld contiguous values", name,
+                     (long long)frg_table_rows(t->table));
+    } else if (a.dtype == FRG_F64) {
+        status = frg_table_add_numbers(t->table, name, a.data);
+    } else if (a.dtype == FRG_I64) {
+        status = frg_table_add_integers(t->table, name, a.data);
+    } else if (a.dtype == FRG_I32 && (words = strings(labels, name, &n))) {
+        status = frg_table_add_codes(t->table, name, a.data, words, n);
+    } else if (!PyErr_Occurred()) {
+        PyErr_Format(PyExc_TypeError, "column '%s': expected float64, int64, or int32 codes", name);
+    }
+    PyMem_Free(words);
+    PyBuffer_Release(&buffer);
+    return status < 0 ? ext_raise(t->context->module, status, t->context->ctx) : Py_NewRef(Py_None);
+}
+
+static PyObject *column_values(const frg_column *c)
+{
+    const void *const values = c->numbers    ? (const void *)c->numbers
+                               : c->integers ? (const void *)c->integers
+                                             : (const void *)c->codes;
+    const Py_ssize_t bytes = c->numbers || c->integers ? 8 : 4;
+    PyObject *labels = Py_NewRef(Py_None);
+    if (c->labels) {
+        Py_DECREF(labels);
+        labels = PyList_New(0);
+        for (int64_t k = 0; labels && k < c->n_labels; k++) {
+            PyObject *const word = PyUnicode_FromString(c->labels[k]);
+            if (!word || PyList_Append(labels, word) < 0) {
+                Py_CLEAR(labels);
+            }
+            Py_XDECREF(word);
+        }
+    }
+    PyObject *const out = labels ? Py_BuildValue("iy#O", (int)c->kind, values ? values : "",
+                                                 (Py_ssize_t)c->n * bytes, labels)
+                                 : NULL;
+    Py_XDECREF(labels);
+    return out;
+}
+
+PyObject *ext_table_dict(const frg_table *t)
+{
+    PyObject *const dict = PyDict_New();
+    for (int64_t i = 0; dict && i < frg_table_columns(t); i++) {
+        const frg_column *const c = frg_table_column(t, i);
+        if (ext_put(dict, c->name, column_values(c)) < 0) {
+            Py_DECREF(dict);
+            return NULL;
+        }
+    }
+    return dict;
+}
+
+static PyObject *table_columns(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return ext_table_dict(((ext_table *)self)->table);
+}
+
+static PyObject *table_rows(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(frg_table_rows(((ext_table *)self)->table));
+}
+
+int ext_types_table(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"from_arrow", table_from_arrow, METH_VARARGS | METH_CLASS, "from_arrow(context, capsule, columns)"},
+        {"add", table_add, METH_VARARGS, "add(name, array, labels): copies one column."},
+        {"columns", table_columns, METH_NOARGS, "{name: (kind, bytes, labels)}"},
+        {"rows", table_rows, METH_NOARGS, "The number of rows."},
+        {NULL, NULL, 0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, table_new},
+                                  {Py_tp_dealloc, table_free},
+                                  {Py_tp_methods, methods},
+                                  {Py_tp_doc, "Table(context, rows): named columns."},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"fourge._fourge.Table", sizeof(ext_table), 0, Py_TPFLAGS_DEFAULT, slots};
+    ext_state *const s = ext_state_of(module);
+    s->table_type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    return s->table_type ? PyModule_AddObjectRef(module, "Table", s->table_type) : -1;
+}

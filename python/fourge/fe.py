@@ -1,0 +1,288 @@
+"""Fixed effects: regressions, demeaning, LSMR.
+
+The formulas, the tests of convergence and the options are those of ``fourge/fe.h``; formulas follow R's fixest.
+"""
+
+import warnings
+
+import numpy as np
+
+from . import _fourge, _frame, errors
+
+__all__ = ["feols", "demean", "lsmr", "etable", "Fit"]
+
+_context_options = ("threads", "seed", "memory_limit", "time_limit")
+_fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "level", "keep_effects")
+
+
+def _context(options, progress=None):
+    mine = {k: options.pop(k) for k in _context_options if k in options}
+    return _fourge.Context(mine, progress)
+
+
+def _spec(vcov):
+    """fixest's and pyfixest's ways to name a covariance -> ours."""
+    if isinstance(vcov, dict):
+        kind, clusters = next(iter(vcov.items()))
+        if kind != "CRV1":
+            raise errors.Unsupported(f"vcov {kind!r} is not built; there is {{'CRV1': 'a+b'}}")
+        return "cluster=" + clusters.replace(" ", "")
+    return {"hetero": "hc1", "HC1": "hc1"}.get(vcov, vcov)
+
+
+def feols(fml, data, vcov="iid", *, progress=None, **options):
+    """Linear regression with fixed effects, ordinary or weighted least squares.
+
+    ``feols("y ~ x1 + i(year, ref=2000) | firm^industry + worker", data, vcov={"CRV1": "firm"})``
+
+    Parameters
+    ----------
+    fml : str
+        fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``.
+    data : frame or mapping
+        Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow) or names -> 1-D arrays.
+        Only the columns that the formula names are read.
+    vcov : str, dict or list of them
+        ``"iid"``, ``"hetero"``/``"HC1"``, ``"cluster=a+b"`` or ``{"CRV1": "a+b"}``; several come from one fit.
+    ssc, weights, weights_kind, subset, keep_singletons, collin_tol, level, keep_effects
+        As in ``frg_fe_opts``.
+    method, precond, dtype, tol, max_iter, block, fill_cap, dof
+        As in ``frg_demean_opts``.
+    threads, seed, memory_limit, time_limit
+        Of the computation; threads 0 takes the cores this process may use.
+    progress : callable, optional
+        ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.
+
+    Returns
+    -------
+    Fit
+        A fit that did not converge is returned and warned of (:class:`fourge.errors.NotConverged`).
+    """
+    context = _context(options, progress)
+    outer = {k: options.pop(k) for k in _fit_options if k in options}
+    vcovs = [_spec(v) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]
+    names = list(dict.fromkeys(_fourge.fe_columns(context, fml, vcovs, outer)))
+    call = (context, fml, _frame.table(context, data, names), vcovs, outer, options)
+    fit = _fourge.Fe(*call)
+    for code, message in context.warnings():
+        kind = errors.NotConverged if code == "FRG-FE-101" else UserWarning
+        warnings.warn(f"{code}: {message}", kind, stacklevel=2)
+    return Fit(call, fit)
+
+
+class Fit:
+    """A fitted regression."""
+
+    def __init__(self, call, fit):
+        self._call, self._fit = call, fit
+        self.result = fit.result()
+        self._shown = self.result["vcovs"][0]
+
+    def _coefficients(self, key):
+        return np.array([c[key] for c in self._shown["coefficients"]])
+
+    @property
+    def terms(self):
+        """Names of the coefficients."""
+        return [c["term"] for c in self._shown["coefficients"]]
+
+    def coef(self):
+        """Estimates, in the order of `terms`."""
+        return self._coefficients("estimate")
+
+    def se(self):
+        """Standard errors under the covariance shown."""
+        return self._coefficients("std_error")
+
+    def tstat(self):
+        return self._coefficients("statistic")
+
+    def pvalue(self):
+        return self._coefficients("p_value")
+
+    def confint(self):
+        """(k, 2): the interval of the level that the fit was given."""
+        return np.column_stack([self._coefficients("conf_low"), self._coefficients("conf_high")])
+
+    def vcov(self, spec=None, ssc=None):
+        """Without `spec`, the covariance matrix shown (k x k); with it, the same fit under another covariance
+        from here on, and the fit itself is returned."""
+        if spec is None:
+            k = len(self._shown["coefficients"])
+            return np.frombuffer(self._shown["matrix"]).reshape(k, k).copy()
+        self._shown = self._fit.vcov(_spec(spec), ssc)
+        return self
+
+    def tidy(self, style="broom"):
+        """{column: values} of the coefficient table, under broom's names or pyfixest's; ``pandas.DataFrame(fit.tidy())``
+        and ``polars.DataFrame(fit.tidy())`` make frames of it."""
+        names = {
+            "broom": ("term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"),
+            "pyfixest": ("Coefficient", "Estimate", "Std. Error", "t value", "Pr(>|t|)", "2.5%", "97.5%"),
+        }
+        if style not in names:
+            raise ValueError(f"style={style!r}: expected one of {list(names)}")
+        keys = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
+        return {n: [c[k] for c in self._shown["coefficients"]] for n, k in zip(names[style], keys)}
+
+    def resid(self):
+        """Residuals for the rows of the data, NaN where a row was dropped."""
+        return self._residuals()[0]
+
+    def fitted(self):
+        return self._residuals()[1]
+
+    def _residuals(self):
+        out = np.empty((2, self.result["n_rows"]))
+        self._fit.residuals(out[0], out[1])
+        return out
+
+    def fixef(self):
+        """{factor: {level: effect}}; the first level of every factor but the first is 0 in each component."""
+        columns = _frame.arrays(self._with_effects().effects())
+        out = {}
+        for factor, level, effect in zip(columns["factor"], columns["level"], columns["effect"]):
+            out.setdefault(str(factor), {})[str(level)] = float(effect)
+        return out
+
+    def _with_effects(self):
+        """The fit with its fixed effects kept: the same regression once more where they were not."""
+        if not self._call[4].get("keep_effects") and self.result["factors"]:
+            self._call[4]["keep_effects"] = True
+            self._fit = _fourge.Fe(*self._call)
+        return self._fit
+
+    def predict(self, newdata=None):
+        """Fitted values, or predictions for the rows of `newdata` (NaN where a level was not in the fit)."""
+        if newdata is None:
+            return self.fitted()
+        context = self._call[0]
+        right = self.result["formula"].split("~", 1)[1]
+        names = dict.fromkeys(_fourge.fe_columns(context, "1 ~" + right, ["iid"], None))
+        table = _frame.table(context, newdata, list(names))
+        out = np.empty(table.rows())
+        unseen = self._with_effects().predict(table, out)
+        if unseen:
+            warnings.warn(f"{unseen} rows have a level that the fit has not seen", stacklevel=2)
+        return out
+
+    def summary(self):
+        """Prints the table of coefficients with what the fit rests on."""
+        print(self)
+
+    def __str__(self):
+        r, rows = self.result, self._shown["coefficients"]
+        width = max([len(c["term"]) for c in rows] + [4])
+        lines = [
+            f"{r['formula']}",
+            f"{r['n']} observations, standard errors {self._shown['spec']}, {r['solver']['method']}",
+            f"{'term':<{width}} {'estimate':>12} {'std. error':>12} {'t':>9} {'p':>9}",
+        ]
+        lines += [
+            f"{c['term']:<{width}} {c['estimate']:>12.6g} {c['std_error']:>12.6g} {c['statistic']:>9.3f} {c['p_value']:>9.3g}"
+            for c in rows
+        ]
+        lines.append(f"R2 {r['r2']:.4f}, within {r['r2_within']:.4f}, RMSE {r['rmse']:.6g}")
+        if not r["converged"]:
+            lines.append("NOT CONVERGED: see result['columns']")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def etable(fits, *, digits=4):
+    """Several fits side by side, as text: estimates with standard errors below."""
+    fits = [fits] if isinstance(fits, Fit) else list(fits)
+    terms = list(dict.fromkeys(t for f in fits for t in f.terms))
+    cells = [["", *(f"({i + 1})" for i in range(len(fits)))]]
+    for term in terms:
+        estimates, errors_ = [term], [""]
+        for f in fits:
+            found = [c for c in f._shown["coefficients"] if c["term"] == term]
+            estimates.append(f"{found[0]['estimate']:.{digits}g}" if found else "")
+            errors_.append(f"({found[0]['std_error']:.{digits}g})" if found else "")
+        cells += [estimates, errors_]
+    cells.append(["n", *(str(f.result["n"]) for f in fits)])
+    cells.append(["R2", *(f"{f.result['r2']:.{digits}g}" for f in fits)])
+    widths = [max(len(row[k]) for row in cells) for k in range(len(fits) + 1)]
+    return "\n".join("  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))).rstrip() for row in cells)
+
+
+def _codes(fixed_effects):
+    a = np.asarray(fixed_effects)
+    if a.ndim == 1:
+        a = a[:, None]
+    if a.dtype.kind not in "iu":
+        raise TypeError(f"fixed effects: expected integer codes, got {a.dtype}; number the levels first (np.unique)")
+    if a.size and a.max() > np.iinfo(np.int32).max:
+        raise ValueError("fixed effects: a code is larger than an int32 holds; number the levels from 0")
+    return a.astype(np.int32, copy=False)
+
+
+def demean(x, fixed_effects, weights=None, *, out=None, progress=None, **options):
+    """What is left of the columns of `x` when all group means are taken out.
+
+    Solves ``min || W^(1/2) (x - D alpha) ||`` for each column and returns ``x - D alpha``.
+
+    Parameters
+    ----------
+    x : (n,) or (n, p) array, float64 or float32
+        A tensor of torch on the CPU works as well (it is not copied).
+    fixed_effects : (n,) or (n, Q) integer codes >= 0
+    weights : (n,) float64 > 0, optional
+    out : array like x, optional
+        May be x itself; written when the result is there, so that an exception (Ctrl-C, too) leaves it as it was.
+
+    Returns
+    -------
+    (array, dict)
+        The residual in x's type and shape, and the report: ``method``, and for each column ``audit``, ``converged``, ...
+    """
+    x = _array(x)
+    context = _context(options, progress)
+    result = np.empty_like(x)
+    w = None if weights is None else np.asarray(weights, dtype=np.float64)
+    shape = (lambda a: a[:, None] if a.ndim == 1 else a)
+    report = _fourge.demean(context, shape(x), _codes(fixed_effects), w, shape(result), options)
+    if report["status"] != "FRG_OK":
+        warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=2)
+    if out is not None:
+        _array(out)[...] = result
+        result = out
+    return result, report
+
+
+def _array(x):
+    if not hasattr(x, "__array_interface__") and hasattr(x, "__dlpack__"):
+        return np.from_dlpack(x)
+    a = np.asarray(x)
+    return a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
+
+
+def lsmr(A, b, *, progress=None, **options):
+    """LSMR (Fong and Saunders 2011) for ``min ||A x - b||^2 + damp^2 ||x||^2``, all columns of b at once.
+
+    Parameters
+    ----------
+    A : SciPy sparse matrix, or a tuple (shape, indptr, indices, data) of its compressed rows
+    b : (m,) or (m, p)
+    atol, btol, cond_limit, damp, max_iter, block, precond
+        As in ``frg_lsmr_opts``.
+
+    Returns
+    -------
+    (x, reports)
+        Reports one a column: ``stop`` (SciPy's istop codes), ``iterations``, ``norm_r``, ``norm_ar``, ...
+    """
+    if isinstance(A, tuple):
+        (m, n), indptr, indices, data = A
+    else:
+        A = A.tocsr()
+        (m, n), indptr, indices, data = A.shape, A.indptr, A.indices, A.data
+    b = np.asarray(b, dtype=np.float64)
+    context = _context(options, progress)
+    columns = b[:, None] if b.ndim == 1 else b
+    x = np.empty((n, columns.shape[1]))
+    reports = _fourge.lsmr(context, m, n, np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(indices, np.int32),
+                           np.ascontiguousarray(data, np.float64), columns, x, options)
+    return (x[:, 0], reports[0]) if b.ndim == 1 else (x, reports)

@@ -1,0 +1,37 @@
+"""Runs the tests of this folder and prints TAP: python run.py [PART OF A NAME]."""
+
+import pathlib
+import sys
+import unittest
+
+here = pathlib.Path(__file__).parent
+pattern = sys.argv[1] if len(sys.argv) > 1 else ""
+
+
+def cases(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from cases(item)
+        elif pattern in item.id():
+            yield item
+
+
+found = list(cases(unittest.defaultTestLoader.discover(str(here))))
+print(f"1..{len(found)}")
+failed = 0
+for number, case in enumerate(found, 1):
+    result = unittest.TestResult()
+    case.run(result)
+    name = case.id()
+    for _, trace in result.failures + result.errors:
+        print("".join("# " + line + "\n" for line in trace.splitlines()), end="")
+    if result.skipped:
+        print(f"ok {number} - {name} # SKIP {result.skipped[0][1]}")
+    elif result.wasSuccessful():
+        print(f"ok {number} - {name}")
+    else:
+        failed += 1
+        print(f"not ok {number} - {name}")
+    sys.stdout.flush()
+print(f"{len(found) - failed} passed, {failed} failed")
+sys.exit(failed > 0)

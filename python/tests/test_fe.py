@@ -1,0 +1,312 @@
+"""The fixed-effects module, with NumPy alone; frames of other packages where they are installed."""
+
+import csv
+import importlib.util
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+import warnings
+
+import numpy as np
+
+import fourge
+from fourge import _fourge, errors, fe
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def read_csv(name):
+    """A data file as {column: array}; columns of numbers become float64."""
+    with open(ROOT / "data" / name, newline="") as f:
+        rows = list(csv.reader(f))
+    out = {}
+    for k, column in enumerate(rows[0]):
+        values = [row[k] for row in rows[1:]]
+        try:
+            out[column] = np.array([float(v) for v in values])
+        except ValueError:
+            out[column] = np.array(values)
+    out["year"] = out["year"].astype(np.int64)
+    return out
+
+
+def golden(case):
+    """{(quantity, term): value} of a case of grunfeld.tsv, made from pyfixest."""
+    with open(ROOT / "tests" / "golden" / "grunfeld.tsv", newline="") as f:
+        return {
+            (r["quantity"], r["term"]): float(r["value"])
+            for r in csv.DictReader(f, delimiter="\t")
+            if r["id"] == case and r["quantity"] in ("estimate", "std_error")
+        }
+
+
+def golden_cases():
+    with open(ROOT / "tests" / "golden" / "grunfeld.tsv", newline="") as f:
+        rows = {r["id"]: r for r in csv.DictReader(f, delimiter="\t")}
+    return [r for r in rows.values() if r["weights"] == "-" and r["ssc"] == "-" and r["singletons"] == "-"]
+
+
+def group_means(x, g):
+    return (np.bincount(g, x) / np.bincount(g))[g]
+
+
+class Feols(unittest.TestCase):
+    def test_golden(self):
+        """Every plain case of the golden file: 1e-8 for estimates, 1e-6 for standard errors."""
+        data = read_csv("grunfeld.csv")
+        seen = 0
+        for case in golden_cases():
+            fit = fe.feols(case["formula"], data, vcov=case["vcov"])
+            want = golden(case["id"])
+            for term, b, s in zip(fit.terms, fit.coef(), fit.se()):
+                if ("estimate", term) in want:
+                    np.testing.assert_allclose(b, want["estimate", term], rtol=1e-8, err_msg=case["id"])
+                    seen += 1
+                if ("std_error", term) in want:
+                    np.testing.assert_allclose(s, want["std_error", term], rtol=1e-6, err_msg=case["id"])
+        self.assertGreater(seen, 10)
+
+    def test_formula_of_the_dummies(self):
+        """Two-way effects equal least squares with all dummies."""
+        rng = np.random.default_rng(1)
+        n = 300
+        a, b = rng.integers(0, 12, n), rng.integers(0, 9, n)
+        x = rng.normal(size=(n, 2))
+        y = x @ [1.5, -2.0] + a - 0.3 * b + rng.normal(size=n)
+        dummies = np.column_stack([x, np.eye(12)[a], np.eye(9)[b][:, 1:]])
+        want = np.linalg.lstsq(dummies, y, rcond=None)[0][:2]
+        fit = fe.feols("y ~ u + v | a + b", {"y": y, "u": x[:, 0], "v": x[:, 1], "a": a, "b": b})
+        np.testing.assert_allclose(fit.coef(), want, rtol=1e-9)
+        residual = y - dummies @ np.linalg.lstsq(dummies, y, rcond=None)[0]
+        np.testing.assert_allclose(fit.resid(), residual, atol=1e-9)
+        np.testing.assert_allclose(fit.fitted() + fit.resid(), y, atol=1e-12)
+
+    def test_strings_and_missing(self):
+        """Strings are categories, None and NaN are missing, rows are counted."""
+        data = {
+            "y": np.array([1.0, 2, 3, 4, np.nan, 6, 7]),
+            "x": np.array([0.5, 1, 2, 2, 1, 5, 3.0]),
+            "g": np.array(["a", "b", "a", None, "b", "b", "a"], dtype=object),
+        }
+        fit = fe.feols("y ~ x | g", data)
+        self.assertEqual(fit.result["n_missing"], 2)
+        self.assertEqual(fit.result["factors"], {"g": 2})
+        self.assertEqual(list(np.isnan(fit.resid())), [False, False, False, True, True, False, False])
+
+    def test_vcov_after_the_fit(self):
+        data = read_csv("grunfeld.csv")
+        one = fe.feols("invest ~ value + capital | firm", data, vcov="hetero")
+        two = fe.feols("invest ~ value + capital | firm", data).vcov("hetero")
+        np.testing.assert_array_equal(one.se(), two.se())
+        np.testing.assert_array_equal(np.sqrt(np.diag(one.vcov())), one.se())
+        several = fe.feols("invest ~ value | firm", data, vcov=["iid", {"CRV1": "firm"}])
+        self.assertEqual([v["spec"] for v in several.result["vcovs"]], ["iid", "cluster=firm"])
+        self.assertEqual(several.result["vcovs"][1]["clusters"], {"firm": 11})
+
+    def test_effects_and_prediction(self):
+        data = read_csv("grunfeld.csv")
+        fit = fe.feols("invest ~ value + capital | firm + year", data)
+        effects = fit.fixef()
+        self.assertEqual(len(effects["firm"]), 11)
+        part = {k: v[:5] for k, v in data.items() if k != "invest"}
+        np.testing.assert_allclose(fit.predict(part), fit.fitted()[:5], rtol=1e-9)
+        by_hand = np.array([effects["firm"][f] + effects["year"][str(t)] for f, t in zip(part["firm"], part["year"])])
+        by_hand = by_hand + fit.coef() @ [part["value"], part["capital"]]
+        np.testing.assert_allclose(by_hand, fit.fitted()[:5], rtol=1e-9)
+        part["firm"] = np.array(["nobody"] * 5)
+        with self.assertWarns(UserWarning):
+            self.assertTrue(np.isnan(fit.predict(part)).all())
+
+    def test_tables(self):
+        data = read_csv("grunfeld.csv")
+        fits = [fe.feols(f, data) for f in ("invest ~ value", "invest ~ value + capital | firm")]
+        self.assertIn("capital", fe.etable(fits))
+        self.assertEqual(list(fits[1].tidy()["term"]), ["value", "capital"])
+        self.assertEqual(list(fits[1].tidy("pyfixest"))[1], "Estimate")
+        self.assertIn("within", str(fits[1]))
+
+    def test_frames(self):
+        """The same bits from every frame that is installed."""
+        data = read_csv("grunfeld.csv")
+        want = fe.feols("invest ~ value + capital | firm + year", data).coef()
+        tried = 0
+        for package, frame in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "table")):
+            if importlib.util.find_spec(package):
+                made = getattr(importlib.import_module(package), frame)(data)
+                got = fe.feols("invest ~ value + capital | firm + year", made).coef()
+                np.testing.assert_allclose(got, want, rtol=1e-12, err_msg=package)
+                tried += 1
+        if not tried:
+            self.skipTest("neither pandas, polars nor pyarrow is installed")
+
+    def test_errors(self):
+        data = read_csv("grunfeld.csv")
+        with self.assertRaises(KeyError) as e:
+            fe.feols("invest ~ valu", data)
+        self.assertIn("valu", str(e.exception))
+        with self.assertRaises(errors.BadArgument) as e:
+            fe.feols("invest ~ (value", data)
+        self.assertEqual(e.exception.code, "FRG-FE-001")
+        with self.assertRaises(errors.Unsupported):
+            fe.feols("invest ~ value", data, vcov={"CRV3": "firm"})
+        with self.assertRaises(TypeError) as e:
+            fe.feols("invest ~ value", data, tolerance=1)
+        self.assertIn("tolerance", str(e.exception))
+        with self.assertRaises(ValueError):
+            fe.feols("invest ~ value | firm", data, method="newton")
+        with self.assertRaises(ValueError):
+            fe.feols("y ~ x", {"y": np.zeros(3), "x": np.zeros(4)})
+        with self.assertRaises(errors.OutOfMemory):
+            fe.feols("invest ~ value | firm", data, memory_limit=1000)
+
+    def test_not_converged_is_said(self):
+        n = 2000  # an even cycle: the slowest graph for its size
+        codes = np.repeat(np.arange(n), 2)  # each edge twice: degrees of freedom are left
+        t = np.arange(2.0 * n)
+        data = {"y": np.cos(t), "x": np.sin(7.0 * t), "a": codes // 2, "b": ((codes + 1) % n) // 2}
+        with self.assertWarns(errors.NotConverged):
+            fit = fe.feols("y ~ x | a + b", data, method="lsmr", max_iter=3)
+        self.assertFalse(fit.result["converged"])
+        self.assertIn("NOT CONVERGED", str(fit))
+
+
+class Demean(unittest.TestCase):
+    def test_one_factor_is_group_means(self):
+        rng = np.random.default_rng(2)
+        x, g = rng.normal(size=(500, 3)), rng.integers(0, 40, 500)
+        want = np.column_stack([c - group_means(c, g) for c in x.T])
+        got, report = fe.demean(x, g)
+        np.testing.assert_allclose(got, want, atol=1e-13)
+        self.assertTrue(all(c["converged"] for c in report["columns"]))
+
+    def test_layouts_and_types(self):
+        """Fortran order, strided and offset views, float32, in place, integer types of the codes."""
+        rng = np.random.default_rng(3)
+        x, codes = rng.normal(size=(400, 2)), rng.integers(0, 15, size=(400, 2))
+        want, _ = fe.demean(x, codes)
+        np.testing.assert_array_equal(fe.demean(np.asfortranarray(x), codes.astype(np.int16))[0], want)
+        wide = np.zeros((800, 5))
+        wide[::2, 1:4:2] = x
+        np.testing.assert_array_equal(fe.demean(wide[::2, 1:4:2], codes)[0], want)
+        np.testing.assert_allclose(fe.demean(x.astype(np.float32), codes)[0], want, atol=3e-6)
+        fe.demean(x, codes, out=x)
+        np.testing.assert_array_equal(x, want)
+
+    def test_weights(self):
+        """Weight 2 is a repeated row."""
+        rng = np.random.default_rng(4)
+        x, codes = rng.normal(size=60), rng.integers(0, 5, size=(60, 2))
+        w = np.where(np.arange(60) % 3 == 0, 2.0, 1.0)
+        rows = np.repeat(np.arange(60), w.astype(int))
+        got, _ = fe.demean(x, codes, w)
+        np.testing.assert_allclose(got[rows], fe.demean(x[rows], codes[rows])[0], atol=1e-9)
+
+    def test_errors(self):
+        x = np.zeros((4, 1))
+        with self.assertRaises(TypeError):
+            fe.demean(x, np.zeros(4))
+        with self.assertRaises(errors.BadData):
+            fe.demean(x, np.array([0, 1, -1, 0]))
+        with self.assertRaises(errors.BadArgument):
+            fe.demean(x, np.zeros(3, dtype=int))
+        x[2] = np.nan
+        with self.assertRaises(errors.BadData):
+            fe.demean(x, np.zeros(4, dtype=int))
+
+    def test_threads_at_once(self):
+        """Eight threads with contexts of their own get the bits of one."""
+        rng = np.random.default_rng(5)
+        x, codes = rng.normal(size=(3000, 2)), rng.integers(0, 60, size=(3000, 2))
+        want, _ = fe.demean(x, codes, threads=1)
+        wrong = []
+
+        def work():
+            for _ in range(5):
+                if not np.array_equal(fe.demean(x, codes, threads=1)[0], want):
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_memory_is_steady(self):
+        """10 000 calls: no object of Python and no page of the process is left over."""
+        import resource
+
+        x, codes = np.ones((20, 1)), np.arange(20)[:, None] % 4
+
+        def calls(n):
+            for _ in range(n):
+                fe.demean(x, codes, threads=1)
+
+        calls(500)
+        objects = sys.getallocatedblocks()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        calls(9500)
+        self.assertLess(sys.getallocatedblocks() - objects, 200)
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak, 2000)  # KiB
+
+    def test_interrupt(self):
+        """Ctrl-C and the progress function stop a run; the data stay as they were."""
+        n = 40000
+        codes = np.arange(n)
+        two = np.column_stack([codes // 2, ((codes + 1) % n) // 2])
+        x = np.cos(codes)
+        kept = x.copy()
+
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            fe.demean(x, two, out=x, method="lsmr", max_iter=10**7, progress=stop)
+        np.testing.assert_array_equal(x, kept)
+        signal.signal(signal.SIGALRM, lambda *_: stop())
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with self.assertRaises(KeyboardInterrupt):
+            fe.demean(x, two, method="lsmr", max_iter=10**7)
+
+
+class Lsmr(unittest.TestCase):
+    def test_least_squares(self):
+        rng = np.random.default_rng(6)
+        dense = rng.normal(size=(40, 12)) * (rng.uniform(size=(40, 12)) < 0.4)
+        indptr = np.concatenate([[0], np.cumsum((dense != 0).sum(1))])
+        rows, columns = np.nonzero(dense)
+        b = rng.normal(size=(40, 3))
+        x, reports = fe.lsmr((dense.shape, indptr, columns, dense[rows, columns]), b, atol=1e-14, btol=1e-14)
+        np.testing.assert_allclose(x, np.linalg.lstsq(dense, b, rcond=None)[0], atol=1e-9)
+        self.assertEqual({r["stop"] for r in reports}, {2})
+
+
+class Package(unittest.TestCase):
+    def test_version(self):
+        self.assertEqual(fourge.__version__, _fourge.version()[0])
+        with self.assertRaises(AttributeError):
+            fourge.nothing
+
+    def test_errors_pickle(self):
+        import pickle
+
+        e = pickle.loads(pickle.dumps(errors.BadData("m", "FRG-FE-004", "row 1", "h")))
+        self.assertEqual((e.code, e.where, e.hint), ("FRG-FE-004", "row 1", "h"))
+
+    def test_import_takes_no_numpy(self):
+        code = "import sys, fourge; sys.exit('numpy' in sys.modules)"
+        self.assertEqual(subprocess.run([sys.executable, "-c", code]).returncode, 0)
+
+    def test_warnings_are_not_lost(self):
+        data = {"y": np.arange(6.0), "x": np.arange(6.0) * 2, "z": np.arange(6.0) ** 2, "g": np.array([0, 0, 0, 1, 1, 1])}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fe.feols("y ~ z + z2 | g", {**data, "z2": 3 * data["z"]})
+        self.assertTrue(any("FRG-FE-104" in str(w.message) for w in caught))
+
+
+if __name__ == "__main__":
+    unittest.main()
