@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { ONE_TILE = 384, TILE_ROWS = 288, CACHE_STRIDE = 512, FINE_STRIPS_BELOW = 1500 };
+enum { ONE_TILE = 384, TILE_ROWS = 288, CACHE_STRIDE = 512, FINE_UNITS_BELOW = 1500 };
 
 static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t to)
 {
@@ -19,7 +19,7 @@ frgi_spd_shape frgi_spd_plan(ptrdiff_t n, frg_dtype dtype)
 {
     const ptrdiff_t size = (ptrdiff_t)frg_sizeof(dtype), group = SPD_LINE / size;
     frgi_spd_shape s = {.dtype = dtype, .n = n, .padded = round_up(n > 0 ? n : 1, group)};
-    s.block = n <= 200 ? 16 : n <= 1200 ? 48 : 96;
+    s.block = n <= 120 ? 16 : n <= 280 ? 32 : n <= 700 ? 48 : 96;
     s.tile = s.padded <= ONE_TILE ? s.padded : TILE_ROWS;
     s.tiles = (s.padded + s.tile - 1) / s.tile;
     s.ld = s.tile * size % CACHE_STRIDE ? s.tile : s.tile + group;
@@ -39,17 +39,17 @@ static const frgi_spd_ops *kernels(const frg_context *ctx, frg_dtype dtype)
     return &levels[frgi_context_isa(ctx)][dtype == FRG_F64 ? SPD_F64 : SPD_F32];
 }
 
-/** Rows of a unit: the register tile's where there are few, four times that where there are many. */
-static ptrdiff_t strip_rows(const frgi_spd_shape *s)
+/** Rows of a unit: the register tile's where a step has little to share out, several tiles' elsewhere. */
+static ptrdiff_t unit_rows(const frgi_spd_shape *s)
 {
     const ptrdiff_t tile = 3 * SPD_LINE / (ptrdiff_t)frg_sizeof(s->dtype);
-    return s->n < FINE_STRIPS_BELOW ? tile : 96;
+    return s->n < FINE_UNITS_BELOW ? tile : 96;
 }
 
 static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads)
 {
     const size_t size = frg_sizeof(s->dtype), square = frgi_mul((size_t)(s->block * s->block), size);
-    const ptrdiff_t strip = strip_rows(s), a_tile = (s->tile + strip - 1) / strip;
+    const ptrdiff_t strip = unit_rows(s), a_tile = (s->tile + strip - 1) / strip;
     frgi_spd_run *const r = TAKE(a, frgi_spd_run, 1);
     frgi_spd_run head = {.s = s, .size = size, .strip = strip, .strips = a_tile * s->tiles};
     head.blocks = (s->padded + s->block - 1) / s->block;
@@ -79,14 +79,14 @@ static void cut(frgi_spd_run *r)
     const ptrdiff_t a_tile = r->strips / s->tiles;
     r->n_units = 0;
     for (ptrdiff_t j = 0; j < s->tiles; j++) {
-        const ptrdiff_t end = (j + 1) * s->tile < s->padded ? (j + 1) * s->tile : s->padded;
+        const ptrdiff_t col = j * s->tile;
+        const ptrdiff_t end = col + s->tile < s->padded ? col + s->tile : s->padded;
         for (ptrdiff_t u = j * a_tile; u < r->strips; u++) {
             ptrdiff_t row;
             const ptrdiff_t rows = frgi_spd_strip(r, u, &row);
             if (rows > 0)
-                r->units[r->n_units++] =
-                    (frgi_spd_unit){(int32_t)row, (int32_t)rows, (int32_t)(j * s->tile),
-                                    (int32_t)(end - j * s->tile), frgi_spd_at(s, row, j * s->tile)};
+                r->units[r->n_units++] = (frgi_spd_unit){(int32_t)row, (int32_t)rows, (int32_t)col,
+                                                         (int32_t)(end - col), frgi_spd_at(s, row, col)};
         }
     }
 }

@@ -31,6 +31,7 @@ enum { VECTOR_BYTES = 16, VECTOR_ROWS = 2, TILE_COLUMNS = 4 };
 #endif
 #define INDICES FN(INDICES)
 enum { PIECES = SPD_LINE / VECTOR_BYTES }; /* vectors a group */
+enum { SPREAD_FROM = 32 };                 /* terms of a sum that are worth cutting into stretches */
 
 /** What a tile does with what it has summed. */
 typedef enum { STORE_SET, STORE_NEGATIVE, STORE_MINUS, STORE_PLUS } store;

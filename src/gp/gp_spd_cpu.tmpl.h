@@ -54,20 +54,31 @@ INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrd
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; v++) {
             sum[j][v] = (vec){0};
-            if (how == STORE_MINUS || how == STORE_PLUS)
-                __builtin_prefetch(c.at + FN(within)(first + v, c.group) + j * c.column, 1);
         }
-    for (ptrdiff_t kk = 0; kk < k; kk++) {
-        vec x[VECTOR_ROWS];
-#pragma GCC unroll 3
-        for (int v = 0; v < vectors; v++)
-            x[v] = FN(load)(rows[v] + kk * a.step);
-#pragma GCC unroll 8
-        for (int j = 0; j < columns; j++) {
-            const real y = b.at[kk * b.step + j * b.column];
+    /* The columns that the next tile of this row panel adds to are fetched while this one is summed, evenly:
+     * a burst of them would hold up the operands. */
+    const bool adds = how == STORE_MINUS || how == STORE_PLUS;
+    const real *next = c.at + FN(within)(first, c.group) + columns * c.column;
+    for (ptrdiff_t kk = 0; kk < k;) {
+        const ptrdiff_t stop = adds && k >= SPREAD_FROM ? kk + k / columns : k;
+        if (adds) {
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
-                sum[j][v] += x[v] * y;
+                __builtin_prefetch(next + v * LANES, 1);
+            next += c.column;
+        }
+        for (; kk < stop; kk++) {
+            vec x[VECTOR_ROWS];
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                x[v] = FN(load)(rows[v] + kk * a.step);
+#pragma GCC unroll 8
+            for (int j = 0; j < columns; j++) {
+                const real y = b.at[kk * b.step + j * b.column];
+#pragma GCC unroll 3
+                for (int v = 0; v < vectors; v++)
+                    sum[j][v] += x[v] * y;
+            }
         }
     }
 #pragma GCC unroll 8
@@ -198,6 +209,16 @@ INLINE void FN(exchange)(vec *v, const int s)
             v[i + s] = __builtin_shuffle(x, y, low + s);
         }
     }
+}
+
+/** v[i] <- sums of the halves of v[i] and v[i + s] that differ in bit s: one round of adding up 8 vectors' lanes. */
+INLINE void FN(fold)(vec *v, const int s)
+{
+    const FN(mask) lane = {INDICES};
+    const FN(mask) low = lane + (((lane & s) != 0) & (LANES - s));
+#pragma GCC unroll 8
+    for (int i = 0; i < SPD_COLUMNS; i += 2 * s)
+        v[i] = __builtin_shuffle(v[i], v[i + s], low) + __builtin_shuffle(v[i], v[i + s], low + s);
 }
 
 /** to[r * GROUP + c] <- from[r + c * ld], a group square. */
@@ -488,6 +509,7 @@ static void FN(times_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t
     FN(times)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
 
+#if !defined(__AVX512F__)
 /** The sum of a vector's lanes, halves first. */
 INLINE real FN(total)(vec v)
 {
@@ -498,6 +520,27 @@ INLINE real FN(total)(vec v)
         for (int i = 0; i < half; i++)
             s[i] += s[i + half];
     return s[0];
+}
+#endif
+
+/** to[i] -= or += the sum of v[i]'s lanes, i < 8. */
+INLINE void FN(add_totals)(const store how, vec *v, real *to)
+{
+    real sum[SPD_COLUMNS];
+#if defined(__AVX512F__)
+    FN(fold)(v, 1);
+    FN(fold)(v, 2);
+    FN(fold)(v, 4);
+    memcpy(sum, v, sizeof sum);
+    if (LANES > SPD_COLUMNS)
+        for (int i = 0; i < SPD_COLUMNS; i++)
+            sum[i] += v[0][(i + SPD_COLUMNS) % LANES];
+#else
+    for (int i = 0; i < SPD_COLUMNS; i++)
+        sum[i] = FN(total)(v[i]);
+#endif
+    for (int i = 0; i < SPD_COLUMNS; i++)
+        to[i] = how == STORE_MINUS ? to[i] - sum[i] : to[i] + sum[i];
 }
 
 /** y (k x q) -= or += a' x, 8 columns of a at a time. */
@@ -513,10 +556,7 @@ INLINE void FN(turned)(const store how, ptrdiff_t rows, ptrdiff_t k, const real 
                 for (int i = 0; i < SPD_COLUMNS; i++)
                     sum[i] += FN(load)(a + r + i * ld) * xr;
             }
-            real *const to = y + c + j * ldy;
-#pragma GCC unroll 8
-            for (int i = 0; i < SPD_COLUMNS; i++)
-                to[i] += how == STORE_MINUS ? -FN(total)(sum[i]) : FN(total)(sum[i]);
+            FN(add_totals)(how, sum, y + c + j * ldy);
         }
     }
 }

@@ -11,7 +11,7 @@
 /** A strip of rows of one tile. */
 typedef struct {
     int32_t row, rows; /* in the matrix */
-    int32_t col, cols; /* of the tile, up to the diagonal tile's end */
+    int32_t col, cols;
     ptrdiff_t at;      /* elements before (row, col) */
 } frgi_spd_unit;
 
