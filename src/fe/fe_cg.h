@@ -49,6 +49,13 @@ typedef struct {
 typedef struct {
     /** partial <- D_r' W (I - P_1) D_r p over the chunk, partial zeroed before */
     void (*apply)(const fe_rows *g, int chunk, const void *p, double *partial);
+    /** Levels begin .. end-1 of the large factor of fe_border.h, p_large and y_large their coefficients:
+     *  y_large += strip p_T,  sum (T x lanes) <- strip' p_large */
+    void (*border)(int64_t begin, int64_t end, int64_t t, const double *strip, const int32_t *level,
+                   const void *p, const void *p_large, double *y_large, double *sum);
+    /** y_T <- sum + block p_T */
+    void (*corner)(int64_t t, const double *block, const int32_t *level, const void *p,
+                   const double *sum, double *y);
     /** y <- A p over rows begin .. end-1 of a CSR matrix */
     void (*spmv)(int64_t begin, int64_t end, const int64_t *starts, const int32_t *columns,
                  const double *values, const void *p, double *y);

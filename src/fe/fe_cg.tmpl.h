@@ -2,6 +2,7 @@
  *
  *     apply       per unit:  t = sum w (D_r p) / N_u;  several rest factors:  partial[l] += w (D_r p - t)
  *                 one rest factor:  partial[l] -= w t,  and N p once, with the first chunk
+ *     border      the dense part of S p where all factors but one are small; corner: of the small ones alone
  *     spmv        q = S p with the assembled S
  *     dot         p'q
  *     update      x += alpha p,  r -= alpha q,  and the sums of the stopping test
@@ -124,6 +125,37 @@ static void CN(direction)(int64_t begin, int64_t end, const double *beta, const 
     for (int64_t l = begin; l < end; l++) {
         const vec z = d ? FN(at)(r, l) * d[l] : FN(at)(r, l);
         CN(give)(p, l, z + keep * CN(take)(p, l));
+    }
+}
+
+static void CN(border)(int64_t begin, int64_t end, int64_t t, const double *strip,
+                       const int32_t *level, const void *p, const void *p_large, double *y_large,
+                       double *sum)
+{
+    for (int64_t j = 0; j < t; j++) {
+        FN(put)(sum, j, FN(zero)());
+    }
+    for (int64_t l = begin; l < end; l++) {
+        const double *row = strip + l * t;
+        const vec mine = CN(take)(p_large, l);
+        vec y = FN(at)(y_large, l);
+        for (int64_t j = 0; j < t; j++) {
+            y += row[j] * CN(take)(p, level[j]);
+            FN(put)(sum, j, FN(at)(sum, j) + row[j] * mine);
+        }
+        FN(put)(y_large, l, y);
+    }
+}
+
+static void CN(corner)(int64_t t, const double *block, const int32_t *level, const void *p,
+                       const double *sum, double *y)
+{
+    for (int64_t i = 0; i < t; i++) {
+        vec v = FN(at)(sum, i);
+        for (int64_t j = 0; j < t; j++) {
+            v += block[i * t + j] * CN(take)(p, level[j]);
+        }
+        FN(put)(y, level[i], v);
     }
 }
 

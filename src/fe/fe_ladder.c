@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fe/fe_approx_chol.h"
+#include "fe/fe_border.h"
 #include "fe/fe_direct.h"
 #include "fe/fe_schur.h"
 
@@ -39,6 +40,8 @@ struct fe_ladder {
     double products; /* estimate of what S costs; -1: not yet asked */
     bool refused;    /* S does not fit fill_cap */
     fe_schur schur;  /* n > 0 once assembled */
+    bool border_known;
+    fe_border border; /* the rows' product where all factors but one are small */
     bool chosen;
     rung choice; /* on the assembled S */
     frgi_direct *direct;
@@ -84,6 +87,7 @@ void frgi_fe_ladder_destroy(fe_ladder *l, frg_context *ctx)
     frgi_direct_destroy(l->direct);
     frgi_ac_destroy(l->ac);
     frgi_fe_schur_destroy(&l->schur, ctx);
+    frgi_fe_border_destroy(&l->border, ctx);
     DROP(ctx, &l->ones);
     DROP(ctx, &l->scratch);
     DROP(ctx, &l);
@@ -242,7 +246,13 @@ static const fe_coef_ops *coef_ops(const product *p)
 static void times_rows(const void *data, int lanes, const void *a, double *y)
 {
     const product *p = data;
-    frgi_fe_apply(p->l->g, coef_ops(p), p->work, p->l->threads, lanes, a, y);
+    const fe_ladder *l = p->l;
+    if (l->border.width > 0) {
+        frgi_fe_border_apply(&l->border, coef_ops(p), p->work, l->threads, lanes,
+                             p->f32 ? sizeof(float) : sizeof(double), a, y);
+        return;
+    }
+    frgi_fe_apply(l->g, coef_ops(p), p->work, l->threads, lanes, a, y);
 }
 
 static void times_schur(const void *data, int lanes, const void *a, double *y)
@@ -275,6 +285,16 @@ static const double *jacobi(const fe_ladder *l, rung which)
     return which == RUNG_ROWS ? l->g->level_inverse : l->schur.inverse_diag;
 }
 
+/** Small factors leave the rows' product once for all. */
+static frg_status build_border(fe_ladder *l, frg_context *ctx)
+{
+    if (!l->border_known) {
+        TRY(frgi_fe_border_create(&l->border, ctx, l->g));
+        l->border_known = true;
+    }
+    return FRG_OK;
+}
+
 /** Conjugate gradients on one of the operators, from w->cg.r, added to w->answer. */
 static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe_block_work *w,
                             int64_t max_steps, const fe_cg_target *target, fe_cg_column *column)
@@ -290,6 +310,9 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
         .precondition_data = &p,
         .level_inverse = l->g->level_inverse,
     };
+    if (which == RUNG_ROWS) {
+        TRY(build_border(l, ctx));
+    }
     const frg_status status =
         frgi_fe_cg_run(ctx, &s, coef_ops(&p), frgi_fe_coef_ops(l->isa, 0, w->kind), &w->cg, lanes,
                        max_steps, rung_names[which], target, column);
@@ -548,8 +571,8 @@ const char *frgi_fe_ladder_method(const fe_ladder *l)
 
 size_t frgi_fe_ladder_factor_bytes(const fe_ladder *l)
 {
-    return frgi_fe_schur_bytes(&l->schur) + (l->direct ? frgi_direct_bytes(l->direct) : 0) +
-           (l->ac ? frgi_ac_bytes(l->ac) : 0);
+    return frgi_fe_schur_bytes(&l->schur) + frgi_fe_border_bytes(&l->border) +
+           (l->direct ? frgi_direct_bytes(l->direct) : 0) + (l->ac ? frgi_ac_bytes(l->ac) : 0);
 }
 
 int64_t frgi_fe_ladder_rank(const fe_ladder *l)

@@ -214,19 +214,30 @@ static RN(layout) RN(layout_of)(const fe_rows *g, const fe_block *x)
     return x->column == 1 && LANES > 2 ? RN(ONE_IDLE) : RN(GENERAL);
 }
 
+/** Calls body with the number of rest factors as a constant where it is 1 or 2. */
+#define BY_RESTS(body, ...)                                                                        \
+    if (g->n_rest == 1) {                                                                          \
+        RN(body)(__VA_ARGS__, 1, 1, LIVE, 1);                                                      \
+    } else if (g->n_rest == 2) {                                                                   \
+        RN(body)(__VA_ARGS__, 1, 2, LIVE, 1);                                                      \
+    } else {                                                                                       \
+        RN(body)(__VA_ARGS__, 1, 0, LIVE, 1);                                                      \
+    }
+
 static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m)
 {
-    const int one = g->n_rest == 1;
     switch (RN(layout_of)(g, x)) {
     case RN(WHOLE):
-        one ? RN(rhs_body)(g, chunk, x, partial, m, 1, 1, LANES, 1)
-            : RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES, 1);
+#define LIVE LANES
+        BY_RESTS(rhs_body, g, chunk, x, partial, m)
         return;
+#undef LIVE
 #if LANES > 2
     case RN(ONE_IDLE):
-        one ? RN(rhs_body)(g, chunk, x, partial, m, 1, 1, LANES - 1, 1)
-            : RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES - 1, 1);
+#define LIVE (LANES - 1)
+        BY_RESTS(rhs_body, g, chunk, x, partial, m)
         return;
+#undef LIVE
 #endif
     case RN(COLUMNS):
         RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES, 0);
@@ -240,20 +251,19 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
                          const double *a, double *partial, double *unit_effect,
                          fe_unit_audit *audit)
 {
-    const int one = g->n_rest == 1;
     const RN(layout) in = RN(layout_of)(g, x);
     switch (in == RN(layout_of)(g, out) ? in : RN(GENERAL)) {
     case RN(WHOLE):
-        one ? RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 1, LANES, 1)
-            : RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES, 1);
+#define LIVE LANES
+        BY_RESTS(residual_body, g, chunk, x, out, a, partial, unit_effect, audit)
         return;
+#undef LIVE
 #if LANES > 2
     case RN(ONE_IDLE):
-        one ? RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 1, LANES - 1,
-                                1)
-            : RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES - 1,
-                                1);
+#define LIVE (LANES - 1)
+        BY_RESTS(residual_body, g, chunk, x, out, a, partial, unit_effect, audit)
         return;
+#undef LIVE
 #endif
     case RN(COLUMNS):
         RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES, 0);
@@ -262,3 +272,4 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
         RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 0, 0, 0, 0);
     }
 }
+#undef BY_RESTS

@@ -507,19 +507,21 @@ static void close_pattern(const split *s, pattern *p, border_sums *b)
     }
 }
 
-static int64_t count_patterns(const split *s, int64_t first, int64_t last)
+/** Are there so few changes of pattern over the units that each may take a pass over the strips? */
+static bool few_patterns(const split *s, int64_t first, int64_t last)
 {
     const fe_rows *g = s->g;
+    const int64_t most = (g->unit_start[last] - g->unit_start[first]) / g->n_coef;
     pattern p = {.n = -1};
     int64_t count = 0;
-    for (int64_t u = first; u < last; u++) {
+    for (int64_t u = first; u < last && count <= most; u++) {
         if (!same_pattern(s, u, &p)) {
             p.rows = g->index + g->unit_start[u] * g->n_rest;
             p.n = g->unit_start[u + 1] - g->unit_start[u];
             count++;
         }
     }
-    return count;
+    return count <= most;
 }
 
 /** One row of unit u: + w where a small level meets another level, - w t_u / N_u in the strips. */
@@ -561,12 +563,15 @@ static inline void count_unit(const split *s, int64_t u, border_sums *b)
     }
 }
 
-static void border_of_units(const split *s, int64_t first, int64_t last, double *t, double *before,
-                            border_sums *b)
+/** Returns whether patterns are few; if only_few, nothing is done where they are not. */
+static bool border_of_units(const split *s, int64_t first, int64_t last, bool only_few, double *t,
+                            double *before, border_sums *b)
 {
     const fe_rows *g = s->g;
-    const int64_t rows = g->unit_start[last] - g->unit_start[first];
-    const bool few = count_patterns(s, first, last) * g->n_coef <= rows;
+    const bool few = few_patterns(s, first, last);
+    if (only_few && !few) {
+        return false;
+    }
     pattern p = {.t = t, .n = -1, .before = few ? before : NULL};
     for (int64_t u = first; u < last; u++) {
         if (!same_pattern(s, u, &p)) {
@@ -584,25 +589,38 @@ static void border_of_units(const split *s, int64_t first, int64_t last, double 
         }
     }
     close_pattern(s, &p, b);
+    return few;
 }
 
-/** Strips and block of all units: a copy a chunk where copies are small, added in chunk order. */
-static frg_status gather_border(frg_context *ctx, const split *s, border_sums *out)
+/** Strips and block of all units: a copy a chunk where copies are small, added in chunk order.  only_few: the
+ *  strips are NULL where some chunk has many patterns. */
+static frg_status gather_border(frg_context *ctx, const split *s, bool only_few, border_sums *out)
 {
     const fe_rows *g = s->g;
     const int64_t t = s->width, strip = g->n_coef * t, size = strip + t * t;
     const size_t bytes = frgi_mul((size_t)(size * g->n_chunks), sizeof(double));
     const int64_t copies = bytes <= MAX_STRIP_COPIES_BYTES ? g->n_chunks : 1;
     double *sums = NULL, *pattern_room = NULL;
+    bool *few = NULL, all_few = true;
     frg_status status;
+    *out = (border_sums){0};
+    TRY_TO(done, NEW(ctx, &few, copies, "border patterns"));
     TRY_TO(done, NEW0(ctx, &sums, size * copies, "border of the Schur complement"));
     TRY_TO(done, NEW0(ctx, &pattern_room, (t + g->n_coef) * copies, "border patterns"));
 #pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (copies > 1)
     for (int64_t k = 0; k < copies; k++) {
         border_sums b = {sums + k * size, sums + k * size + strip};
         double *room = pattern_room + k * (t + g->n_coef);
-        border_of_units(s, copies > 1 ? g->chunk_unit[k] : 0,
-                        copies > 1 ? g->chunk_unit[k + 1] : g->n_units, room, room + t, &b);
+        few[k] = border_of_units(s, copies > 1 ? g->chunk_unit[k] : 0,
+                                 copies > 1 ? g->chunk_unit[k + 1] : g->n_units, only_few, room,
+                                 room + t, &b);
+    }
+    for (int64_t k = 0; k < copies; k++) {
+        all_few = all_few && few[k];
+    }
+    if (only_few && !all_few) {
+        DROP(ctx, &sums);
+        goto done;
     }
     for (int64_t k = 1; k < copies; k++) {
         for (int64_t j = 0; j < size; j++) {
@@ -622,6 +640,7 @@ done:
         DROP(ctx, &sums);
     }
     DROP(ctx, &pattern_room);
+    DROP(ctx, &few);
     return status;
 }
 
@@ -754,16 +773,38 @@ done:
     return status;
 }
 
-static frg_status list_border(frg_context *ctx, const split *s, fe_schur *out)
+static frg_status list_border(frg_context *ctx, const split *s, int32_t **out)
 {
-    out->n_border = s->width;
-    TRY(NEW(ctx, &out->border, s->width, "border"));
+    int32_t *border;
+    TRY(NEW(ctx, &border, s->width, "border"));
     for (int q = 0; q < s->n_small; q++) {
         for (int64_t l = 0; l < rest_levels(s->g, s->small[q]); l++) {
             const int64_t level = rest_first(s->g, s->small[q]) + l;
-            out->border[level + s->small_offset[q]] = (int32_t)level;
+            border[level + s->small_offset[q]] = (int32_t)level;
         }
     }
+    *out = border;
+    return FRG_OK;
+}
+
+frg_status frgi_fe_schur_border(const fe_rows *g, frg_context *ctx, int *large, int64_t *width,
+                                int32_t **level, double **strip, double **block)
+{
+    const split s = split_factors(g);
+    *width = 0;
+    if (s.n_sparse != 1 || s.n_small == 0 || g->weight) {
+        return FRG_OK;
+    }
+    border_sums b;
+    TRY(list_border(ctx, &s, level));
+    TRY(gather_border(ctx, &s, true, &b));
+    if (!b.strip) {
+        return FRG_OK;
+    }
+    *large = s.sparse[0];
+    *strip = b.strip;
+    *block = b.block;
+    *width = s.width;
     return FRG_OK;
 }
 
@@ -785,9 +826,10 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
                            byte_cap);
         goto done;
     }
-    TRY_TO(done, list_border(ctx, &s, out));
+    out->n_border = s.width;
+    TRY_TO(done, list_border(ctx, &s, &out->border));
     if (s.width > 0) {
-        TRY_TO(done, gather_border(ctx, &s, &b));
+        TRY_TO(done, gather_border(ctx, &s, false, &b));
     }
     /* an accumulator a thread, as long as they do not outweigh the rows */
     const int64_t worth = 1 + g->n / (out->n + 1);

@@ -37,6 +37,12 @@ bool frgi_fe_in_border(const fe_rows *g, int r);
 /** Assembles S; E_TOO_BIG when it would take more than byte_cap.  s must be zeroed before. */
 FRG_MUST_USE frg_status frgi_fe_schur_create(fe_schur *s, frg_context *ctx, const fe_rows *g,
                                              size_t byte_cap);
+/** The border's rows of S alone, where one factor is left beside it and units fall into few patterns of small
+ *  levels; else *width is 0.  *large: that factor's position among the rest; *width: T; *level: the border's
+ *  coefficients; *strip: n_coef x T, of which *block is the T x T part of the border itself, in one block. */
+FRG_MUST_USE frg_status frgi_fe_schur_border(const fe_rows *g, frg_context *ctx, int *large,
+                                             int64_t *width, int32_t **level, double **strip,
+                                             double **block);
 void frgi_fe_schur_destroy(fe_schur *s, frg_context *ctx);
 size_t frgi_fe_schur_bytes(const fe_schur *s);
 static inline frgi_symmetric frgi_fe_schur_view(const fe_schur *s)

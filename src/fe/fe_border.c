@@ -1,0 +1,91 @@
+/* fe_border.c - see fe_border.h.
+ *
+ * The dense part runs over pieces of F's levels: each adds its strip's share to y_F and keeps its own share of
+ * (S p)_T, and the shares are added in the order of the pieces.
+ */
+#include "fe/fe_border.h"
+
+#include <string.h>
+
+#include "fe/fe_schur.h"
+
+enum { PIECE = 1024 };
+
+static int64_t count_border_pieces(const fe_border *b)
+{
+    return (b->lean.n_coef + PIECE - 1) / PIECE;
+}
+
+static void take_large(fe_border *b, const fe_rows *g, int large, int threads)
+{
+    const int32_t first = (int32_t)b->first;
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
+    for (int64_t i = 0; i < g->n; i++) {
+        b->lean.index[i] = g->index[i * g->n_rest + large] - first;
+    }
+    memset(b->lean.index + g->n, 0, FE_ROWS_AHEAD * sizeof *b->lean.index);
+}
+
+frg_status frgi_fe_border_create(fe_border *b, frg_context *ctx, const fe_rows *g)
+{
+    int large;
+    frg_status status;
+    TRY_TO(failed,
+           frgi_fe_schur_border(g, ctx, &large, &b->width, &b->level, &b->strip, &b->block));
+    if (b->width == 0) {
+        DROP(ctx, &b->level);
+        return FRG_OK;
+    }
+    const fe_factor *f = &g->factor[large < g->unit_factor ? large : large + 1];
+    b->lean = *g;
+    b->lean.n_rest = 1;
+    b->lean.n_coef = f->levels;
+    b->lean.level_weight = g->level_weight + f->first;
+    b->lean.level_inverse = g->level_inverse + f->first;
+    b->lean.index = NULL;
+    b->first = f->first;
+    TRY_TO(failed, NEW(ctx, &b->lean.index, g->n + FE_ROWS_AHEAD, "coefficient numbers"));
+    TRY_TO(failed, NEW(ctx, &b->sums, count_border_pieces(b) * b->width * FE_MAX_LANES, "border"));
+    take_large(b, g, large, frg_threads(ctx));
+    return FRG_OK;
+failed:
+    frgi_fe_border_destroy(b, ctx);
+    return status;
+}
+
+void frgi_fe_border_apply(const fe_border *b, const fe_coef_ops *ops, const fe_row_work *w,
+                          int threads, int lanes, size_t size, const void *p, double *y)
+{
+    const int64_t t = b->width, pieces = count_border_pieces(b), n = b->lean.n_coef;
+    const void *p_large = (const char *)p + (size_t)(b->first * lanes) * size;
+    double *y_large = y + b->first * lanes;
+    frgi_fe_apply(&b->lean, ops, w, threads, lanes, p_large, y_large);
+#pragma omp parallel for num_threads(threads) schedule(static) if (n * t > 1 << 16)
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t begin = i * PIECE, end = begin + PIECE < n ? begin + PIECE : n;
+        ops->border(begin, end, t, b->strip + b->first * t, b->level, p, p_large, y_large,
+                    b->sums + i * t * lanes);
+    }
+    for (int64_t i = 1; i < pieces; i++) {
+        for (int64_t j = 0; j < t * lanes; j++) {
+            b->sums[j] += b->sums[i * t * lanes + j];
+        }
+    }
+    ops->corner(t, b->block, b->level, p, b->sums, y);
+}
+
+size_t frgi_fe_border_bytes(const fe_border *b)
+{
+    return b->width == 0 ? 0 : (size_t)(b->lean.n * 4 + (b->first + b->lean.n_coef) * b->width * 8);
+}
+
+void frgi_fe_border_destroy(fe_border *b, frg_context *ctx)
+{
+    DROP(ctx, &b->level);
+    DROP(ctx, &b->strip);
+    DROP(ctx, &b->sums);
+    if (b->width > 0) {
+        DROP(ctx, &b->lean.index);
+    }
+    *b = (fe_border){0};
+}
