@@ -34,6 +34,9 @@ FRG_MUST_USE frg_status frgi_gp_kernel_print(const frgi_gp_kernel *k, frg_contex
 bool frgi_gp_kernel_has_noise(const frgi_gp_kernel *k);
 /** The parameter f of C = f C0, -1 where there is none (see frgi_gp_pass.scale). */
 int frgi_gp_kernel_scale(const frgi_gp_kernel *k);
+/** What white(...) adds to a training point's variance and new points do not have; leaves that multiply it count as 1
+ *  at a point with itself (linear, poly and user need not be). */
+double frgi_gp_kernel_white(const frgi_gp_kernel *k, const double *theta);
 /** Does k(x, x') depend on x - x' alone (inputs may be centred)?  Is it differentiable in x at x = x'? */
 bool frgi_gp_kernel_stationary(const frgi_gp_kernel *k);
 bool frgi_gp_kernel_smooth(const frgi_gp_kernel *k);

@@ -1,0 +1,49 @@
+/* gp_tiles_cpu.c - covariance functions over patches of pairs for one CPU level: one text, two types.
+ *
+ * Compiled once per level with -DISA=plain, v2, v3, v4; each compilation exports one table.
+ */
+#include <string.h>
+
+#include "gp/gp_tiles_ops.h"
+#include "linalg/elementary.h"
+
+#define CAT2_(a, b) a##_##b
+#define CAT2(a, b)  CAT2_(a, b)
+#define FN(name)    CAT2(name, SUF)
+#define EF(name)    CAT2(frgi_##name, SUF)
+
+/* Rows in chunks of constant length: whole vectors at every level, and no remainders. */
+#define EACH_ROW(i)                                                                                \
+    for (int base_##i = 0; base_##i < m; base_##i += GP_CHUNK)                                     \
+        for (int i = base_##i; i < base_##i + GP_CHUNK; i++)
+
+static const double TWO_PI = 6.283185307179586476925;
+
+#define real float
+#define SUF  f32
+#define SQRT __builtin_sqrtf
+#define FAR  1e30F /* squared distances stop here: k is 0 long before, and nothing overflows */
+#include "gp/gp_tiles_cpu.tmpl.h"
+#undef real
+#undef SUF
+#undef SQRT
+#undef FAR
+#define real double
+#define SUF  f64
+#define SQRT __builtin_sqrt
+#define FAR  1e290
+#include "gp/gp_tiles_cpu.tmpl.h"
+
+#define TABLE(suf)                                                                                 \
+    {                                                                                              \
+        .forward = forward_##suf, .backward = backward_##suf, .parameters = parameters_##suf,      \
+        .inputs = inputs_##suf, .weigh = weigh_##suf, .trace = trace_##suf, .store = store_##suf,  \
+        .spread = spread_##suf, .copy_weights = copy_weights_##suf, .mark = mark_##suf,            \
+        .read_diagonal = read_diagonal_##suf, .load_rows = load_rows_##suf,                        \
+        .fill_slot = fill_slot_##suf                                                               \
+    }
+
+#pragma GCC visibility push(hidden)
+extern const frgi_gp_tiles_ops CAT2(frgi_gp_tiles_table, ISA)[2];
+#pragma GCC visibility pop
+const frgi_gp_tiles_ops CAT2(frgi_gp_tiles_table, ISA)[2] = {TABLE(f64), TABLE(f32)};

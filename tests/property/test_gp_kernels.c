@@ -1,0 +1,503 @@
+/* test_gp_kernels.c - covariance functions over tiles: values against a slow text, derivatives against differences.
+ *
+ * For a symmetric P the pass gives 1/2 sum_ij P_ij dC_ij/dlog theta, so f(theta) = 1/2 sum_ij P_ij C_ij(theta) is a
+ * function whose differences are known.  A central difference with step h = 1e-5 in log theta errs by h^2/6 f''' plus
+ * u |f| / h: about 1e-10 plus 1e-11 of the sum of absolute terms, so 1e-6 of that sum is asked for.
+ */
+#include <math.h>
+
+#include "gp/gp_kernel.h"
+#include "test.h"
+
+enum { N = 83, MOST = 400 };
+
+typedef struct {
+    frg_context *ctx;
+    frgi_gp_kernel *kernel;
+    frgi_gp_params params;
+    double theta[256];
+    ptrdiff_t n, d;
+    double *x; /* n x d row-major */
+    frgi_gp_points points;
+    void *columns, *memory;
+    frgi_gp_bound *bound;
+    frgi_spd_shape shape;
+    void *a, *kept;
+    double centre[40];
+} setting;
+
+static double *random_points(ptrdiff_t n, ptrdiff_t d)
+{
+    double *const x = malloc(sizeof *x * (size_t)(n * d + 1));
+    for (ptrdiff_t i = 0; i < n * d; i++)
+        x[i] = 0.3 + 2 * test_uniform();
+    return x;
+}
+
+static void fill_points(const setting *s, const double *x, ptrdiff_t n, frg_dtype dtype,
+                        void *columns, frgi_gp_points *p)
+{
+    *p = (frgi_gp_points){.dtype = dtype,
+                          .n = n,
+                          .d = s->d,
+                          .ld = n + 3,
+                          .x = columns,
+                          .centre = s->centre,
+                          .raw = x};
+    for (ptrdiff_t k = 0; k < s->d; k++) {
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double v = x[i * s->d + k] - s->centre[k];
+            if (dtype == FRG_F64)
+                ((double *)columns)[k * p->ld + i] = v;
+            else
+                ((float *)columns)[k * p->ld + i] = (float)v;
+        }
+    }
+}
+
+static void rebind(setting *s)
+{
+    s->bound =
+        frgi_gp_bind(s->ctx, s->kernel, s->theta, &s->points, s->memory, frg_threads(s->ctx));
+}
+
+static void close_setting(setting *s)
+{
+    frgi_gp_kernel_destroy(&s->kernel, s->ctx);
+    frgi_gp_params_close(&s->params);
+    frg_context_destroy(s->ctx);
+    free(s->x);
+    free(s->columns);
+    free(s->memory);
+    free(s->a);
+    free(s->kept);
+}
+
+static void *aligned(size_t bytes)
+{
+    void *const p = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    memset(p, 0x7f, (bytes + 127) / 64 * 64); /* what is not written is seen */
+    return p;
+}
+
+static bool open_setting(setting *s, const char *text, ptrdiff_t n, ptrdiff_t d, frg_dtype dtype,
+                         int threads, const frg_gp_user_kernel *user)
+{
+    *s = (setting){.ctx = test_context_with(threads, NULL, NULL), .n = n, .d = d};
+    frgi_gp_params_open(&s->params, s->ctx);
+    s->x = random_points(n, d);
+    for (ptrdiff_t k = 0; k < d; k++)
+        s->centre[k] = 1.25 + 0.01 * (double)k;
+    if (!CHECK_OK(s->ctx,
+                  frgi_gp_kernel_parse(&s->kernel, s->ctx, text, d, NULL, user, &s->params)))
+        return false;
+    for (int i = 0; i < s->params.count; i++) {
+        s->theta[i] = s->params.p[i].value;
+        CHECK_SAYS(s->theta[i] > 0, "%s: parameter %d has no value", text, i);
+    }
+    s->columns = malloc(sizeof(double) * (size_t)(d * (n + 3) + 1));
+    fill_points(s, s->x, n, dtype, s->columns, &s->points);
+    s->memory = aligned(frgi_gp_bound_bytes(s->kernel, dtype, n, threads));
+    s->shape = frgi_spd_plan(n, dtype);
+    s->a = aligned((size_t)frgi_spd_elements(&s->shape) * frg_sizeof(dtype));
+    s->kept = aligned((size_t)frgi_spd_elements(&s->shape) * frg_sizeof(dtype));
+    rebind(s);
+    return true;
+}
+
+/** Entry (i, j), i >= j, of a triangle. */
+static ptrdiff_t place(const frgi_spd_shape *s, ptrdiff_t i, ptrdiff_t j)
+{
+    return frgi_spd_tile(s, i / s->tile, j / s->tile) + i % s->tile + j % s->tile * s->ld;
+}
+
+static double entry(const setting *s, const void *a, ptrdiff_t i, ptrdiff_t j)
+{
+    const ptrdiff_t at = place(&s->shape, i > j ? i : j, i > j ? j : i);
+    return s->shape.dtype == FRG_F64 ? ((const double *)a)[at] : (double)((const float *)a)[at];
+}
+
+/* ---- the slow text ------------------------------------------------------------------------------ */
+
+typedef double (*slow)(const double *x, const double *z, int d, const double *t, bool same);
+
+static double scaled(const double *x, const double *z, int d, const double *l, int stride)
+{
+    double s = 0;
+    for (int k = 0; k < d; k++)
+        s += pow((x[k] - z[k]) / l[k * stride], 2);
+    return s;
+}
+
+static double slow_rbf(const double *x, const double *z, int d, const double *t, bool same)
+{
+    (void)same;
+    return t[0] * exp(-scaled(x, z, d, t + 1, 0) / 2);
+}
+
+static double slow_rbf_ard(const double *x, const double *z, int d, const double *t, bool same)
+{
+    (void)same;
+    return t[0] * exp(-scaled(x, z, d, t + 1, 1) / 2);
+}
+
+static double slow_matern12(const double *x, const double *z, int d, const double *t, bool same)
+{
+    (void)same;
+    return exp(-sqrt(scaled(x, z, d, t, 0)));
+}
+
+static double slow_matern32_ard(const double *x, const double *z, int d, const double *t, bool same)
+{
+    (void)same;
+    const double c = sqrt(3 * scaled(x, z, d, t + 1, 1));
+    return t[0] * (1 + c) * exp(-c);
+}
+
+static double slow_matern52(const double *x, const double *z, int d, const double *t, bool same)
+{
+    (void)same;
+    const double c = sqrt(5 * scaled(x, z, d, t + 1, 0));
+    return t[0] * (1 + c + c * c / 3) * exp(-c);
+}
+
+static double slow_rq(const double *x, const double *z, int d, const double *t, bool same)
+{
+    (void)same;
+    return t[0] * pow(1 + scaled(x, z, d, t + 1, 1) / (2 * t[1 + d]), -t[1 + d]);
+}
+
+static double slow_rq_limit(const double *x, const double *z, int d, const double *t, bool same)
+{
+    (void)same;
+    return exp(-t[1] * log1p(scaled(x, z, d, t, 0) / (2 * t[1])));
+}
+
+static double slow_periodic(const double *x, const double *z, int d, const double *t, bool same)
+{
+    double s = 0;
+    (void)same;
+    for (int k = 0; k < d; k++)
+        s += pow(sin(M_PI * (x[k] - z[k]) / t[d + k]) / t[k], 2);
+    return exp(-2 * s);
+}
+
+static double slow_periodic_gpytorch(const double *x, const double *z, int d, const double *t,
+                                     bool same)
+{
+    double s = 0;
+    (void)same;
+    for (int k = 0; k < d; k++)
+        s += pow(sin(M_PI * (x[k] - z[k]) / t[1]), 2) / t[0];
+    return exp(-2 * s);
+}
+
+static double slow_linear(const double *x, const double *z, int d, const double *t, bool same)
+{
+    double s = 0;
+    (void)same;
+    for (int k = 0; k < d; k++)
+        s += t[k] * x[k] * z[k];
+    return s;
+}
+
+static double slow_linear_one(const double *x, const double *z, int d, const double *t, bool same)
+{
+    double s = 0;
+    (void)same;
+    for (int k = 0; k < d; k++)
+        s += t[0] * x[k] * z[k];
+    return s;
+}
+
+static double slow_poly(const double *x, const double *z, int d, const double *t, bool same)
+{
+    double s = t[0];
+    (void)same;
+    for (int k = 0; k < d; k++)
+        s += x[k] * z[k];
+    return s * s * s;
+}
+
+static double slow_cosine(const double *x, const double *z, int d, const double *t, bool same)
+{
+    double p = 1;
+    (void)same;
+    for (int k = 0; k < d; k++)
+        p *= cos(2 * M_PI * (x[k] - z[k]) / t[k]);
+    return p;
+}
+
+static double slow_cosine_gpytorch(const double *x, const double *z, int d, const double *t,
+                                   bool same)
+{
+    (void)same;
+    (void)d;
+    return cos(M_PI * (x[1] - z[1]) / t[0]);
+}
+
+static double slow_sm(const double *x, const double *z, int d, const double *t, bool same)
+{
+    double sum = 0;
+    (void)same;
+    for (int q = 0; q < 2; q++) {
+        double term = t[q];
+        for (int k = 0; k < d; k++) {
+            const double D = x[k] - z[k];
+            term *= exp(-2 * M_PI * M_PI * t[2 + 2 * d + q * d + k] * D * D) *
+                    cos(2 * M_PI * t[2 + q * d + k] * D);
+        }
+        sum += term;
+    }
+    return sum;
+}
+
+static double slow_sm_gpytorch(const double *x, const double *z, int d, const double *t, bool same)
+{
+    double product = 1;
+    (void)same;
+    for (int k = 0; k < d; k++) {
+        double sum = 0;
+        for (int q = 0; q < 2; q++) {
+            const double D = x[k] - z[k], s = t[2 + 2 * d + q * d + k];
+            sum +=
+                t[q] * exp(-2 * M_PI * M_PI * s * s * D * D) * cos(2 * M_PI * t[2 + q * d + k] * D);
+        }
+        product *= sum;
+    }
+    return product;
+}
+
+static double slow_const_white(const double *x, const double *z, int d, const double *t, bool same)
+{
+    (void)x;
+    (void)z;
+    (void)d;
+    return t[0] + (same ? t[1] : 0);
+}
+
+/* 1.3*rbf*(linear(v=[..]) + 0.5*on(2; periodic)*(matern32(ard) + white)) + const */
+static double slow_deep(const double *x, const double *z, int d, const double *t, bool same)
+{
+    const double rbf = exp(-scaled(x, z, d, t + 1, 0) / 2),
+                 linear = slow_linear(x, z, d, t + 2, same);
+    const double *u = t + 2 + d; /* 0.5, l, p, l x d, white, const */
+    const double periodic = slow_periodic(x + 1, z + 1, 1, u + 1, same);
+    const double c = sqrt(3 * scaled(x, z, d, u + 3, 1)), matern = (1 + c) * exp(-c);
+    return t[0] * rbf * (linear + u[0] * periodic * (matern + (same ? u[3 + d] : 0))) + u[4 + d];
+}
+
+/* rbf * matern12(ard) * rq * on(1; cosine) : a long product with values of 0 in it */
+static double slow_product(const double *x, const double *z, int d, const double *t, bool same)
+{
+    const double a = exp(-scaled(x, z, d, t, 0) / 2), b = slow_matern12(x, z, d, t + 1, same);
+    const double c = pow(1 + scaled(x, z, d, t + 2, 0) / (2 * t[3]), -t[3]);
+    return a * b * c * cos(2 * M_PI * (x[0] - z[0]) / t[4]);
+}
+
+static double slow_columns(const double *x, const double *z, int d, const double *t, bool same)
+{
+    const double xs[2] = {x[2], x[0]}, zs[2] = {z[2], z[0]};
+    (void)d;
+    (void)same;
+    return t[0] * exp(-scaled(xs, zs, 2, t + 1, 1) / 2) +
+           exp(-sqrt(scaled(x + 1, z + 1, 1, t + 3, 0)));
+}
+
+/* ---- a user's kernel: t0 exp(-|x - z| / t1) over the columns it sees ----------------------------- */
+
+static double user_value(const double *t, const double *x, const double *z, int64_t d)
+{
+    double s = 0;
+    for (int64_t k = 0; k < d; k++)
+        s += pow(x[k] - z[k], 2);
+    return t[0] * exp(-sqrt(s) / t[1]);
+}
+
+static void user_fill(const double *t, int64_t m, const double *rows, int64_t n, const double *cols,
+                      int64_t d, double *k, int64_t ld, void *user)
+{
+    (void)user;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < m; i++)
+            k[i + j * ld] = user_value(t, rows + i * d, cols + j * d, d);
+}
+
+static void user_pull(const double *t, int64_t m, const double *rows, int64_t n, const double *cols,
+                      int64_t d, const double *w, int64_t ld, double *gradient, void *user)
+{
+    (void)user;
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t i = 0; i < m; i++) {
+            const double k = user_value(t, rows + i * d, cols + j * d, d);
+            gradient[0] += w[i + j * ld] * k;
+            if (k > 0 && k < t[0])
+                gradient[1] += w[i + j * ld] * k * log(t[0] / k);
+        }
+    }
+}
+
+static const double user_start[] = {1.1, 0.9};
+static const frg_gp_user_kernel user_kernel = {2, user_start, user_fill, user_pull, NULL};
+
+static double slow_user(const double *x, const double *z, int d, const double *t, bool same)
+{
+    (void)same;
+    (void)d;
+    return t[0] * user_value(t + 1, x + 1, z + 1, 2) * exp(-scaled(x, z, d, t + 3, 0) / 2);
+}
+
+/* ---- the cases ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *text;
+    int d;
+    slow k;
+    bool no_dx; /* a user's kernel, or a point where k has a corner */
+    bool deep;  /* products of many factors: more rounding in f32 */
+} example;
+
+static const example examples[] = {
+    {"1.7*rbf(l=0.6)", 3, slow_rbf, false, false},
+    {"1.7*rbf(l=[0.6,1.1,0.9,2,0.5])", 5, slow_rbf_ard, false, false},
+    {"matern12(l=0.8)", 2, slow_matern12, true, false},
+    {"0.7*matern32(l=[0.8,1.2,0.6])", 3, slow_matern32_ard, false, false},
+    {"2*matern52(l=0.9)", 5, slow_matern52, false, false},
+    {"2*rq(l=[0.9,0.7], alpha=0.8)", 2, slow_rq, false, false},
+    {"rq(l=0.9, alpha=3e6)", 2, slow_rq_limit, false, false},
+    {"periodic(l=[1.1,0.8], p=[0.9,1.4])", 2, slow_periodic, false, false},
+    {"periodic(l=1.1, p=1.3, form=gpytorch)", 3, slow_periodic_gpytorch, false, false},
+    {"linear(v=[0.5,1.5,0.7])", 3, slow_linear, false, false},
+    {"linear(v=0.5)", 3, slow_linear_one, false, false},
+    {"poly(q=3, c=0.7)", 2, slow_poly, false, false},
+    {"cosine(p=[1.5,2.5,3])", 3, slow_cosine, false, false},
+    {"on(2; cosine(p=1.5, form=gpytorch))", 3, slow_cosine_gpytorch, false, false},
+    {"sm(q=2, w=[0.5,1.2], mu=[0.3,0.6,0.2,0.5], v=[0.05,0.02,0.1,0.07])", 2, slow_sm, false,
+     false},
+    {"sm(q=2, w=[0.5,1.2], mu=[0.3,0.6,0.2,0.5], s=[0.2,0.15,0.3,0.2], form=gpytorch)", 2,
+     slow_sm_gpytorch, false, false},
+    {"const(v=0.4) + white(v=0.3)", 2, slow_const_white, false, false},
+    {"1.3*rbf(l=1.4)*(linear(v=[0.3,0.8,0.5]) + 0.5*on(2; periodic(l=1.2, "
+     "p=0.8))*(matern32(l=[1,2,1.5]) + "
+     "white(v=0.2))) + const(v=0.6)",
+     3, slow_deep, false, true},
+    {"rbf(l=1.4)*matern12(l=2)*rq(l=1.5, alpha=2)*on(1; cosine(p=2.2))", 2, slow_product, true,
+     true},
+    {"0.8*on(3,1; rbf(l=[0.7,1.3])) + on(x2; matern12(l=0.4))", 3, slow_columns, true, false},
+    {"0.9*on(2,3; user)*rbf(l=2)", 3, slow_user, true, true},
+};
+enum { EXAMPLES = sizeof examples / sizeof *examples };
+
+static const frg_gp_user_kernel *user_of(const example *e)
+{
+    return strstr(e->text, "user") ? &user_kernel : NULL;
+}
+
+static double slow_value(const setting *s, const example *e, ptrdiff_t i, ptrdiff_t j)
+{
+    return e->k(s->x + i * s->d, s->x + j * s->d, (int)s->d, s->theta, i == j);
+}
+
+/** f64: the exponent s is a sum of d squares of differences whose coordinates were scaled and centred before, each
+ *  rounded to u: |x/l| <= 8 in these data, so s errs by d 2 D 8 u <= 200 u and k by half of that; 1e-13 in all.
+ *  f32 in the same way with 2^-24, and up to 16 factors: 2e-4. */
+static void values(void)
+{
+    for (int c = 0; c < EXAMPLES; c++) {
+        for (int type = 0; type < 2; type++) {
+            const example *const e = &examples[c];
+            setting s;
+            if (open_setting(&s, e->text, N, e->d, type ? FRG_F32 : FRG_F64, test_now.threads,
+                             user_of(e))) {
+                double worst = 0, size = 1;
+                CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
+                for (ptrdiff_t i = 0; i < N; i++) {
+                    for (ptrdiff_t j = 0; j <= i; j++) {
+                        const double want = slow_value(&s, e, i, j), got = entry(&s, s.a, i, j);
+                        size = fmax(size, fabs(want));
+                        worst = fmax(worst, fabs(got - want));
+                        if (isnan(got))
+                            worst = HUGE_VAL;
+                    }
+                }
+                CHECK_SAYS(worst <= size * (type ? 2e-4 : 1e-13), "%s, %s: error %.3g", e->text,
+                           type ? "f32" : "f64", worst / size);
+            }
+            close_setting(&s);
+        }
+    }
+}
+
+/** A symmetric P with entries in [-1, 1], diagonal too; sizes: sum |P_ij C_ij|. */
+static void random_weights(setting *s, void *p)
+{
+    for (ptrdiff_t i = 0; i < s->n; i++) {
+        for (ptrdiff_t j = 0; j <= i; j++) {
+            const double v = 2 * test_uniform() - 1;
+            if (s->shape.dtype == FRG_F64)
+                ((double *)p)[place(&s->shape, i, j)] = v;
+            else
+                ((float *)p)[place(&s->shape, i, j)] = (float)v;
+        }
+    }
+}
+
+/** 1/2 sum P C, and the sum of absolute terms. */
+static double objective(setting *s, const void *p, double *size)
+{
+    double sum = 0;
+    *size = 0;
+    CHECK_OK(s->ctx, frgi_gp_build(s->ctx, s->bound, &s->shape, s->a, NULL));
+    for (ptrdiff_t i = 0; i < s->n; i++) {
+        for (ptrdiff_t j = 0; j <= i; j++) {
+            const double term = (i == j ? 0.5 : 1) * entry(s, p, i, j) * entry(s, s->a, i, j);
+            sum += term;
+            *size += fabs(term);
+        }
+    }
+    return sum;
+}
+
+static void gradients(void)
+{
+    for (int c = 0; c < EXAMPLES; c++) {
+        const example *const e = &examples[c];
+        setting s;
+        if (!open_setting(&s, e->text, N, e->d, FRG_F64, test_now.threads, user_of(e))) {
+            close_setting(&s);
+            continue;
+        }
+        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        double gradient[64], trace, size;
+        random_weights(&s, p);
+        const frgi_gp_pass pass = {
+            .inverse = p, .gradient = gradient, .trace = &trace, .kept = s.kept};
+        CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        const double f = objective(&s, p, &size);
+        CHECK_SAYS(fabs(trace - 2 * f) <= 1e-12 * size, "%s: trace %.17g, expected %.17g", e->text,
+                   trace, 2 * f);
+        for (int t = 0; t < s.params.count; t++) {
+            const double old = s.theta[t], h = 1e-5;
+            double ignored;
+            s.theta[t] = old * exp(h);
+            rebind(&s);
+            const double up = objective(&s, p, &ignored);
+            s.theta[t] = old * exp(-h);
+            rebind(&s);
+            const double down = objective(&s, p, &ignored), want = (up - down) / (2 * h);
+            s.theta[t] = old;
+            CHECK_SAYS(fabs(gradient[t] - want) <= 1e-6 * size,
+                       "%s: %s[%d] %.12g, expected %.12g (%.3g)", e->text, s.params.p[t].name,
+                       s.params.p[t].entry, gradient[t], want, fabs(gradient[t] - want) / size);
+        }
+        free(p);
+        close_setting(&s);
+    }
+}
+
+static const test_case cases[] = {
+    {"values", values},
+    {"gradients", gradients},
+};
+TEST_MAIN(cases)
