@@ -4,6 +4,8 @@
 #     ./test.sh           every test program, the tests of the build, of the program, the fuzz corpora
 #     ./test.sh --full    besides: all of it under address and undefined-behaviour sanitizers, the
 #                         parallel code under the thread sanitizer, 60 s of fresh fuzzing
+#     ./test.sh --peers   besides: the Python package inside pyfixest and with frames of other packages;
+#                         installs these from the package index into build/peers-env
 #     ./test.sh NAME...   test programs whose name contains NAME
 #
 # Random tests take their seed from FOURGE_TEST_SEED (default 1) and print it.
@@ -12,11 +14,13 @@ root=$(cd "$(dirname "$0")" && pwd)
 . "$root/tools/build.sh"
 
 full=
+peers=
 names=
 for argument in "$@"; do
     case $argument in
     --full) full=1 ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --peers) peers=1 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) die "unknown option $argument" ;;
     *) names="$names $argument" ;;
     esac
@@ -108,6 +112,17 @@ if asked run_cli_tests; then
 fi
 if asked python; then
     run "python" 180 env PYTHONPATH="$root/build/python" /usr/bin/python3 "$root/python/tests/run.py"
+fi
+
+# ---- what --peers adds ----
+if [ -n "$peers" ]; then
+    need_packages python3-venv
+    env=$root/build/peers-env
+    [ -x "$env/bin/python" ] || /usr/bin/python3 -m venv "$env"
+    "$env/bin/pip" install -q --disable-pip-version-check numpy pandas polars pyarrow pyfixest >"$logs/pip.log" 2>&1 ||
+        die "could not install the peers; see $logs/pip.log"
+    run "python in peers" 600 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py" peers
+    run "python with frames" 300 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py"
 fi
 
 # ---- what --full adds ----

@@ -1,11 +1,11 @@
-"""Runs the tests of this folder and prints TAP: python run.py [PART OF A NAME]."""
+"""Runs tests and prints TAP: python run.py [FOLDER BELOW THIS ONE [PART OF A NAME]]; `peers` needs the peers installed."""
 
 import pathlib
 import sys
 import unittest
 
-here = pathlib.Path(__file__).parent
-pattern = sys.argv[1] if len(sys.argv) > 1 else ""
+here = pathlib.Path(__file__).parent / (sys.argv[1] if len(sys.argv) > 1 else ".")
+pattern = sys.argv[2] if len(sys.argv) > 2 else ""
 
 
 def cases(suite):

@@ -1,0 +1,87 @@
+"""fourge under pyfixest: its formulas, estimators and tables, our demeaning.
+
+>>> import pyfixest as pf
+>>> from fourge.pyfixest import demeaning
+>>> with demeaning():
+...     fit = pf.feols("y ~ x | firm + worker", data)
+
+pyfixest's releases accept their own demeaners alone, so :func:`demeaning` replaces the one function through which
+every estimator demeans (feols, fepois, feglm, IV, several estimations), and puts it back at the end.  Releases
+whose function has another signature are refused.
+"""
+
+import contextlib
+import inspect
+import sys
+
+import numpy as np
+
+from . import errors, fe
+
+#: What pyfixest's names of backends become here.
+BACKENDS = {
+    "auto": "cpu",
+    "cpu": "cpu",
+    "torch": "cpu",  # torch chooses the device there; this build has the CPU alone
+    "torch_cpu": "cpu",
+    "torch_mps": "opencl",
+    "torch_cuda": "cuda",
+    "torch_cuda32": "cuda",
+}
+
+_module = "pyfixest.estimation.internals.demean_"
+_arguments = ["x", "flist", "weights", "demeaner", "cached_preconditioner"]
+
+
+def _original():
+    try:
+        import pyfixest
+    except ImportError as e:
+        raise ImportError("fourge.pyfixest needs pyfixest: pip install pyfixest") from e
+    version = getattr(pyfixest, "__version__", "unknown")
+    pyfixest.feols  # loads the estimators, which hold the function under their own names
+    function = getattr(sys.modules.get(_module), "dispatch_demean", None)
+    if function is None or list(inspect.signature(function).parameters) != _arguments:
+        raise errors.Unsupported(f"pyfixest {version} demeans in another way than 0.60, which this version of fourge knows")
+    return function
+
+
+@contextlib.contextmanager
+def demeaning(backend="auto", **options):
+    """Within the block pyfixest demeans with fourge.
+
+    Parameters
+    ----------
+    backend : str
+        One of :data:`BACKENDS`.  "cuda" and "opencl" need a device that this build does not have and raise
+        :class:`fourge.errors.NoDevice`; nothing falls back to the CPU in silence.
+    **options
+        Of :func:`fourge.fe.demean`: ``tol`` (1e-10 whatever pyfixest's demeaner asks for), ``method``, ``threads``, ...
+
+    Yields
+    ------
+    list
+        One report of :func:`fourge.fe.demean` for each call.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}: expected one of {list(BACKENDS)}")
+    if BACKENDS[backend] != "cpu":
+        raise errors.NoDevice(f"backend={backend!r} needs the device '{BACKENDS[backend]}', which this build does not have")
+    original = _original()
+    reports = []
+
+    def ours(x, flist, weights, demeaner, cached_preconditioner=None):
+        w = None if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
+        columns = [np.unique(f, return_inverse=True)[1].reshape(-1) for f in np.asarray(flist).T]
+        out, report = fe.demean(x, np.column_stack(columns), w, **options)
+        reports.append(report)
+        return out, report["status"] == "FRG_OK", None
+
+    holders = [m for m in list(sys.modules.values()) if getattr(m, "dispatch_demean", None) is original]
+    for m in holders:
+        m.dispatch_demean = ours
+    try:
+        yield reports
+    finally:
+        for m in holders:
+            m.dispatch_demean = original

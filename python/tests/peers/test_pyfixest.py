@@ -1,0 +1,110 @@
+"""pyfixest with our demeaning beside pyfixest alone."""
+
+import unittest
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyfixest as pf
+
+from fourge import errors
+from fourge.pyfixest import demeaning
+
+FORMULAS = [
+    f"{y} ~ {x} | {f}"
+    for y in ("y", "log(p)")
+    for x in ("x1", "x1 + x2", "x1 * x2", "i(year, ref=2000) + x1")
+    for f in ("firm", "firm + worker", "firm^region + worker", "firm + worker + year")
+] + [
+    "y + p ~ x1 | firm + worker",
+    "y ~ x1 + csw(x2, x3) | firm + worker",
+    "y ~ x2 | csw0(firm, worker)",
+    "y ~ sw(x1, x2) | firm + year",
+    "y ~ x2 | firm + worker | x1 ~ x3",
+    "y ~ 1 | firm + worker | x1 ~ x3",
+    "y ~ i(region, x1) | firm + worker",
+    "y ~ x1 + C(region) | firm + year",
+]
+
+
+def panel():
+    rng = np.random.default_rng(1)
+    n = 1500
+    d = pd.DataFrame(
+        {
+            "firm": rng.integers(0, 80, n),
+            "worker": rng.integers(0, 200, n),
+            "year": rng.integers(2000, 2006, n),
+            "region": rng.choice(["north", "south", "east"], n),
+            "x2": rng.normal(size=n),
+            "x3": rng.normal(size=n),
+            "w": rng.uniform(0.5, 2, n),
+        }
+    )
+    d["x1"] = d.x3 + rng.normal(size=n)
+    d["y"] = d.x1 - 0.5 * d.x2 + np.sin(d.firm) + np.cos(d.worker) + rng.normal(size=n)
+    d["p"] = np.exp(0.1 * d.y)
+    d["count"] = rng.poisson(np.exp(0.3 * d.x2 + 0.2 * np.sin(d.firm)))
+    d.loc[rng.choice(n, 20, False), "x1"] = np.nan
+    return d
+
+
+def models(fit):
+    return fit.to_list() if hasattr(fit, "to_list") else [fit]
+
+
+class Backend(unittest.TestCase):
+    def compare(self, call, rtol):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = models(call())
+            with demeaning() as reports:
+                got = models(call())
+        self.assertTrue(reports)
+        for a, b in zip(want, got, strict=True):
+            if len(a.coef()):
+                np.testing.assert_allclose(b.coef(), a.coef(), rtol=rtol, atol=rtol)
+                np.testing.assert_allclose(b.se(), a.se(), rtol=rtol, atol=rtol)
+
+    def test_formulas(self):
+        """40 formulas: 1e-8, with pyfixest's own demeaner at 1e-12."""
+        self.assertEqual(len(FORMULAS), 40)
+        data = panel()
+        exact = pf.MapDemeaner(fixef_tol=1e-12, fixef_maxiter=100000)
+        for formula in FORMULAS:
+            with self.subTest(formula):
+                self.compare(lambda f=formula: pf.feols(f, data, vcov={"CRV1": "firm"}, demeaner=exact), 1e-8)
+
+    def test_weights(self):
+        data = panel()
+        exact = pf.MapDemeaner(fixef_tol=1e-12, fixef_maxiter=100000)
+        self.compare(lambda: pf.feols("y ~ x1 + x2 | firm + worker", data, weights="w", demeaner=exact), 1e-8)
+
+    def test_poisson(self):
+        """Reweighted steps: as near as the outer iteration's tolerance, 1e-8."""
+        data = panel()
+        exact = pf.MapDemeaner(fixef_tol=1e-12, fixef_maxiter=100000)
+        self.compare(lambda: pf.fepois("count ~ x2 | firm + year", data, demeaner=exact, iwls_tol=1e-10), 1e-7)
+
+    def test_back_in_place(self):
+        from pyfixest.estimation.internals import demean_
+
+        before = demean_.dispatch_demean
+        with self.assertRaises(ZeroDivisionError), demeaning():
+            self.assertIsNot(demean_.dispatch_demean, before)
+            raise ZeroDivisionError
+        self.assertIs(demean_.dispatch_demean, before)
+
+    def test_backends(self):
+        for name in ("torch_cuda", "torch_cuda32", "torch_mps"):
+            with self.assertRaises(errors.NoDevice), demeaning(name):
+                pass
+        with self.assertRaises(ValueError), demeaning("numba"):
+            pass
+        for name in ("torch", "torch_cpu"):
+            with demeaning(name):
+                pass
+
+
+if __name__ == "__main__":
+    unittest.main()
