@@ -265,38 +265,19 @@ static int show_report(cli *c, const fe_job *job)
 
 /* ---- dry run ------------------------------------------------------------------------------------ */
 
-/** Counts what stands between top-level `separator`s of a part of a formula; 0 for an empty part. */
-static int count_parts(const char *text, size_t length, char separator)
-{
-    int depth = 0, count = 0, blank = 1;
-    for (size_t i = 0; i < length; i++) {
-        const char ch = text[i];
-        depth += (ch == '(' || ch == '[') - (ch == ')' || ch == ']');
-        count += depth == 0 && ch == separator;
-        blank = blank && (ch == ' ' || ch == '\t');
-    }
-    return blank ? 0 : count + 1;
-}
-
-/** Terms and effects as written; a factor of many levels in i() counts once, so the figures are about. */
 static int estimate(cli *c, const fe_job *job)
 {
-    const char *tilde = strchr(job->formula, '~'), *right = tilde ? tilde + 1 : job->formula;
-    int depth = 0;
-    size_t bar = 0;
-    for (; right[bar] && !(right[bar] == '|' && depth == 0); bar++) {
-        depth +=
-            (right[bar] == '(' || right[bar] == '[') - (right[bar] == ')' || right[bar] == ']');
+    frg_fe_size size;
+    const frg_status status = frg_fe_measure(c->ctx, job->formula, job->data, &job->opts, &size);
+    if (status < 0) {
+        return cli_fail_library(c, status);
     }
-    const char *effects = right[bar] ? right + bar + 1 : "";
-    const int factors = count_parts(effects, strcspn(effects, "|"), '+');
-    if (factors == 0) {
+    if (size.n_factors == 0) {
         return cli_fail(c, "E_UNSUPPORTED", "--dry-run",
                         "the formula has no fixed effects; the fit takes one pass",
                         "--dry-run plans the fixed effects, and '%s' has none", job->formula);
     }
-    return show_estimate(c, "fourge.fe/1", frg_table_rows(job->data), factors,
-                         1 + count_parts(right, bar, '+'));
+    return show_estimate(c, "fourge.fe/1", size.n, size.n_factors, size.n_columns);
 }
 
 /* ---- the command -------------------------------------------------------------------------------- */

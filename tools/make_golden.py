@@ -144,6 +144,8 @@ MODELS = {
     "cigar_twoway": ("cigar", "sales ~ price | state + year", col("sales"), [col("price")], [("state",), Y]),
     "cigar_pimin": ("cigar", "sales ~ price + pimin | state", col("sales"), [col("price"), col("pimin")], [("state",)]),
     "cigar_slope": ("cigar", "sales ~ price | state[year]", col("sales"), [col("price")], [(("state",), "year", True)]),
+    "cigar_only_slope": ("cigar", "sales ~ price | state[[year]]", col("sales"), [col("price")],
+                         [(("state",), "year", False)]),
     "cigar_full": ("cigar", "log(sales) ~ log(price) + log(ndi) + log(pimin) | state + year", log("sales"),
                    [log("price"), log("ndi"), log("pimin")], [("state",), Y]),
     "empluk_firm": ("empluk", "wage ~ emp | firm", col("wage"), [col("emp")], [F]),
@@ -196,6 +198,7 @@ for _model, _vcovs in {
     "cigar_twoway": "iid hc1 cluster=state cluster=year cluster=state+year",
     "cigar_pimin": "iid cluster=state",
     "cigar_slope": "iid hc1 cluster=state",
+    "cigar_only_slope": "iid hc1 cluster=state",
     "cigar_full": "iid hc1 cluster=state cluster=state+year",
     "empluk_firm": "iid hc1 cluster=firm",
     "empluk_twoway": "iid hc1 cluster=firm cluster=sector cluster=firm+year",
@@ -223,7 +226,8 @@ for _model, _one, _two in (("grunfeld_twoway", "cluster=firm", "cluster=firm+yea
                                                   "adj=false,cluster.adj=false")]
     CASES += [case(_model, _two, ssc=s) for s in ("cluster.df=conventional", "fixef=full",
                                                   "fixef=none,cluster.df=conventional")]
-    CASES += [case(_model, "hc1", ssc=s) for s in ("fixef=none", "adj=false")]
+    # pyfixest ties n / (n - 1) of hc1 to `adj`, fixest and we to `cluster.adj`: they agree where both are one
+    CASES += [case(_model, "hc1", ssc=s) for s in ("fixef=none", "adj=false,cluster.adj=false")]
     CASES += [case(_model, "iid", ssc=s) for s in ("fixef=none", "adj=false")]
 for _model in ("training_twoway", "training_scrap", "training_cells", "wage_cells"):
     CASES += [case(_model, vcov, singletons="keep") for vcov in ("iid", "hc1", f"cluster={'nr' if _model[0] == 'w' else 'fcode'}")]
@@ -275,7 +279,8 @@ def dense(model, vcov, weights, kind, ssc, singletons, exact=False):
     y = np.asarray(left[1](t), float)
     x = np.column_stack([np.asarray(make(t), float) for _, make in terms]) if terms else np.empty((rows, 0))
     names = [term for term, _ in terms]
-    if not effects:
+    spanned = any(not isinstance(effect[0], tuple) or effect[2] for effect in effects)
+    if not spanned:  # slopes alone do not span the constant
         x, names = np.column_stack([np.ones(rows), x]), ["(Intercept)", *names]
     root = np.sqrt(w)
     y_in, x_in = y.copy(), x.copy()
@@ -333,14 +338,15 @@ def dense(model, vcov, weights, kind, ssc, singletons, exact=False):
     elif rules["fixef"] == "full" or not clusters or not nested:
         counted = full
     else:
-        counted = k + 1 if nested == len(coded) else full - (sizes - nested)
+        counted = k + spanned if nested == len(coded) else full - (sizes - nested)
     adj = rules["adj"] == "true"
     rss = float((w * e * e).sum())
     if vcov == "iid":
         v = bread * rss / (n - counted if adj else n - 1)
         df = n - counted
     elif vcov == "hc1":
-        v = bread @ (score.T @ score) @ bread * (n / (n - counted) if adj else 1.0)
+        v = bread @ (score.T @ score) @ bread * ((n - 1) / (n - counted) if adj else 1.0)
+        v = v * (n / (n - 1) if rules["cluster.adj"] == "true" else 1.0)
         df = n - counted
     else:
         score = (w * e)[:, None] * x_in
@@ -361,7 +367,7 @@ def dense(model, vcov, weights, kind, ssc, singletons, exact=False):
         v = vectors * np.maximum(values, 0.0) @ vectors.T
     mean = (w * y).sum() / w.sum()
     tss = float((w * (y - mean) ** 2).sum())
-    slopes = list(range(k)) if effects else list(range(1, k))
+    slopes = list(range(k)) if spanned else list(range(1, k))
     vs = v[np.ix_(slopes, slopes)]
     out = {
         "estimate": dict(zip(names, beta)),
@@ -644,6 +650,8 @@ PUBLISHED = [
     ("cigar_slope", "iid", "pop", "estimate", "price", "-0.461085492769817"),
     ("cigar_slope", "iid", "pop", "std_error", "price", "0.0115637922887305"),
     ("cigar_slope", "hc1", "pop", "std_error", "price", "0.0180661387614662"),
+    ("cigar_only_slope", "iid", None, "estimate", "(Intercept)", "13.993028174622104"),
+    ("cigar_only_slope", "iid", None, "estimate", "price", "-0.5804357763515606"),
     ("cigar_pimin", "iid", None, "r2", "-", "0.77472"),
     ("cigar_pimin", "iid", None, "r2_adjusted", "-", "0.766768"),
     ("empluk_firm", "iid", None, "estimate", "emp", "-0.119812700172061"),

@@ -175,6 +175,10 @@ FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, int64_t n,
 
 typedef enum { FRG_WEIGHTS_ANALYTIC, FRG_WEIGHTS_FREQUENCY, FRG_WEIGHTS_PROBABILITY } frg_weights_kind;
 
+/** What collin_tol is measured by: a column's own variance, or, as fixest does, nothing: the pivots of X'WX in the
+ *  units of the data. */
+typedef enum { FRG_COLLIN_SHARE, FRG_COLLIN_FIXEST } frg_fe_collin;
+
 typedef struct {
     size_t struct_size;
     const char *vcov[8];   /* "iid", "hc1", "cluster=a+b", ...; the first is the one shown; default {"iid"} */
@@ -184,10 +188,11 @@ typedef struct {
     frg_weights_kind weights_kind;
     const char *subset;    /* an expression; rows where it is not 0 are kept; NULL: all */
     int keep_singletons;   /* 0: drop levels with one row, iterated */
-    double collin_tol;     /* 1e-9 on the correlation scale */
+    double collin_tol;     /* 1e-9, of the scale below */
     double level;          /* 0.95 of the confidence intervals */
     int keep_effects;      /* 1: recover the fixed effects (needed for predict) */
     frg_demean_opts demean;
+    frg_fe_collin collin;
 } frg_fe_opts;
 
 typedef struct {
@@ -261,6 +266,15 @@ typedef void (*frg_column_visitor)(const char *name, void *user);
  *  alone.  o may be NULL.  Errors: E_FORMULA as frg_fe_fit. */
 FRG_API FRG_MUST_USE frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_opts *o,
                                                frg_column_visitor each, void *user);
+/** What a fit works on, counted without demeaning or solving. */
+typedef struct {
+    int64_t n; /* rows used */
+    int n_factors;
+    int64_t n_columns; /* y and the regressors, factors and i() expanded */
+} frg_fe_size;
+/** o may be NULL.  Errors: as frg_fe_fit's of formula, columns and rows. */
+FRG_API FRG_MUST_USE frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table *data,
+                                               const frg_fe_opts *o, frg_fe_size *out);
 FRG_API const frg_fe_result *frg_fe_get(const frg_fe *f);
 /** Another covariance of the same fit; *out lives as long as f. */
 FRG_API FRG_MUST_USE frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc,

@@ -24,7 +24,7 @@ typedef struct {
     frg_fe *f;
     double *gram;        /* packed, of X and then y */
     double *scale;       /* p: sqrt of the diagonal, 0 for absorbed columns */
-    double *correlation; /* p x p, then its Cholesky rows */
+    double *correlation; /* p x p, then its Cholesky rows; X'WX itself under collin=fixest */
     double *relation;    /* p */
     unsigned char *kept; /* p */
 } judge;
@@ -37,8 +37,9 @@ static bool is_absorbed(const frg_fe *f, int c, double square, double share)
     if (f->frame.n_effects == 0 && !f->ones) {
         return square == 0; /* nothing was projected out */
     }
+    const double before = f->ones && c == 1 ? m->weight : m->square; /* ones do not vary */
     return (f->columns && f->columns[c].absorbed) ||
-           square <= fmax(share * share * m->square, floor * floor);
+           square <= fmax(share * share * before, floor * floor);
 }
 
 /** "collinear with x1, x2": the kept columns before column j that it is a combination of. */
@@ -49,17 +50,20 @@ static frg_status name_relation(const judge *w, int j, frgi_text *text)
     int named = 0;
     double rest = f->moments[j + 1].mean / w->scale[j], size = fabs(rest);
     frgi_cholesky_relation(f->p, w->correlation, w->kept, j, w->relation);
-    for (int i = f->ones; i < j; i++) {
+    for (int i = 0; i < j && f->options.collin == FRG_COLLIN_FIXEST; i++) {
+        w->relation[i] *= w->scale[i] / w->scale[j];
+    }
+    for (int i = f->centred; i < j; i++) {
         const double share = w->kept[i] ? w->relation[i] * f->moments[i + 1].mean / w->scale[i] : 0;
         rest -= share;
         size += fabs(share);
     }
     TRY(frgi_text_append(f->ctx, text, "collinear with ", 15));
-    if (f->ones && fabs(rest) > 1e-8 * size) {
+    if (f->centred && fabs(rest) > 1e-8 * size) {
         TRY(frgi_text_append(f->ctx, text, "(Intercept)", 11));
         named++;
     }
-    for (int i = f->ones; i < j && named <= NAMED; i++) {
+    for (int i = f->centred; i < j && named <= NAMED; i++) {
         if (w->kept[i] && fabs(w->relation[i]) > 1e-6) {
             TRY(frgi_text_printf(f->ctx, text, "%s%s", named ? ", " : "",
                                  named == NAMED ? "..." : frgi_fe_term(f, i + 1)));
@@ -130,13 +134,14 @@ static void correlate(const judge *w)
     const int p = f->p;
     for (int j = 0; j < p; j++) {
         const double square = w->gram[frgi_packed(j, j)];
-        const bool constant = f->ones && j == 0;
+        const bool constant = f->centred && j == 0;
         w->scale[j] = !constant && is_absorbed(f, j + 1, square, ABSORBED) ? 0 : sqrt(square);
     }
     for (int i = 0; i < p; i++) {
         for (int j = 0; j <= i; j++) {
             const double scale = w->scale[i] * w->scale[j];
-            const double r = scale > 0 ? w->gram[frgi_packed(i, j)] / scale : 0;
+            const double unit = f->options.collin == FRG_COLLIN_FIXEST ? 1 : scale;
+            const double r = scale > 0 ? w->gram[frgi_packed(i, j)] / unit : 0;
             w->correlation[(int64_t)i * p + j] = w->correlation[(int64_t)j * p + i] = r;
         }
     }
@@ -278,7 +283,7 @@ frg_status frgi_fe_estimate(frg_fe *f)
     TRY_TO(done, NEW(f->ctx, &f->bread, (int64_t)f->k * f->k, "estimates"));
     TRY_TO(done, invert(&w));
     TRY_TO(done, solve(&w));
-    if (f->ones) { /* the intercept as written */
+    if (f->centred) { /* the intercept as written */
         f->b[0] += f->moments[0].mean;
         for (int j = 1; j < f->k; j++) {
             f->b[0] -= f->b[j] * f->moments[f->column_of[j]].mean;

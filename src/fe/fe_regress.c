@@ -51,6 +51,9 @@ static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
         FAIL(ctx, E_OPTION, "collin_tol must be at least 0 and less than 1, got %.15g",
              o->collin_tol);
     }
+    if (o->collin != FRG_COLLIN_SHARE && o->collin != FRG_COLLIN_FIXEST) {
+        FAIL(ctx, E_OPTION, "collin must be share or fixest, got %d", (int)o->collin);
+    }
     if (o->weights_kind < FRG_WEIGHTS_ANALYTIC || o->weights_kind > FRG_WEIGHTS_PROBABILITY) {
         FAIL(ctx, E_OPTION, "weights_kind must be analytic, frequency or probability, got %d",
              (int)o->weights_kind);
@@ -388,14 +391,34 @@ static frg_status no_columns(const frg_fe *f)
                             : "the formula has neither terms nor effects");
 }
 
+/** Slopes alone do not span the constant: as in fixest the intercept stays then. */
+static bool spans_constant(const frgi_formula *formula)
+{
+    for (int q = 0; q < formula->n_effects; q++) {
+        if (formula->effects[q].intercept) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The columns by name; codes: of the factors among them. */
+static frg_status make_design(frg_fe *f, frgi_factor_codes **codes)
+{
+    const bool spanned = spans_constant(&f->formula);
+    TRY(frgi_design_create(&f->design, codes, f->ctx, &f->formula, f->variables,
+                           spanned || f->formula.intercept, f->frame.rows, f->frame.n));
+    f->ones = !spanned && f->formula.intercept;
+    f->centred = f->ones && f->frame.n_effects == 0;
+    f->p = f->design.n + f->ones;
+    return FRG_OK;
+}
+
 static frg_status make_matrix(frg_fe *f)
 {
     const bool effects = f->frame.n_effects > 0;
     frgi_factor_codes *codes = NULL;
-    TRY(frgi_design_create(&f->design, &codes, f->ctx, &f->formula, f->variables,
-                           effects || f->formula.intercept, f->frame.rows, f->frame.n));
-    f->ones = !effects && f->formula.intercept;
-    f->p = f->design.n + f->ones;
+    TRY(make_design(f, &codes));
     frg_status status = FRG_OK;
     if (f->p == 0 && (!effects || f->formula.n_terms)) {
         status = no_columns(f);
@@ -405,11 +428,44 @@ static frg_status make_matrix(frg_fe *f)
     return status;
 }
 
-static frg_status fit(frg_fe *f, const char *formula, frgi_vcov_request *requests,
-                      frg_status *worst)
+enum { VCOVS = sizeof((frg_fe_opts *)0)->vcov / sizeof *((frg_fe_opts *)0)->vcov };
+
+/** A regression without data, and the covariances asked for. */
+typedef struct {
+    frg_fe *f;
+    frgi_vcov_request requests[VCOVS];
+} job;
+
+static frg_status open_job(job *j, frg_context *ctx, const frg_table *data, const frg_fe_opts *o)
 {
-    frg_fe_result *const r = &f->result;
-    const double start = frgi_seconds();
+    *j = (job){0};
+    TRY(NEW0(ctx, &j->f, 1, "a regression"));
+    j->f->ctx = ctx;
+    j->f->table = data;
+    frg_fe_defaults(&j->f->options, sizeof j->f->options);
+    if (o) {
+        frgi_take_opts(&j->f->options, sizeof j->f->options, o);
+    }
+    if (j->f->options.n_vcov == 0) { /* the estimates are shown under some covariance */
+        j->f->options.vcov[0] = "iid";
+        j->f->options.n_vcov = 1;
+    }
+    frgi_run_begins(ctx);
+    return FRG_OK;
+}
+
+static void close_job(job *j, frg_context *ctx)
+{
+    for (size_t i = 0; i < VCOVS; i++) {
+        frgi_vcov_request_destroy(&j->requests[i], ctx);
+    }
+    frg_fe_destroy(j->f);
+}
+
+/** Everything up to the rows, the effects' codes and the slopes. */
+static frg_status prepare(job *j, const char *formula)
+{
+    frg_fe *const f = j->f;
     const int count = f->options.n_vcov;
     TRY(check_options(f->ctx, &f->options));
     TRY(frgi_ssc_parse(&f->ssc, f->ctx, f->options.ssc));
@@ -417,9 +473,17 @@ static frg_status fit(frg_fe *f, const char *formula, frgi_vcov_request *request
     TRY(frgi_variables_create(&f->variables, f->ctx, &f->formula, f->table));
     TRY(make_depvar(f));
     for (int i = 0; i < count; i++) {
-        TRY(frgi_vcov_request_create(&requests[i], f->ctx, f->options.vcov[i], f->table));
+        TRY(frgi_vcov_request_create(&j->requests[i], f->ctx, f->options.vcov[i], f->table));
     }
-    TRY(make_rows(f, requests, count));
+    return make_rows(f, j->requests, count);
+}
+
+static frg_status fit(job *j, const char *formula, frg_status *worst)
+{
+    frg_fe *const f = j->f;
+    frg_fe_result *const r = &f->result;
+    const double start = frgi_seconds();
+    TRY(prepare(j, formula));
     *worst = beat(f, "rows", 1, *worst);
     TRY(make_matrix(f));
     *worst = beat(f, "columns", 2, *worst);
@@ -427,7 +491,7 @@ static frg_status fit(frg_fe *f, const char *formula, frgi_vcov_request *request
     r->encode_seconds = encoded - start;
     if (f->frame.n_effects) {
         TRY(demean(f, worst));
-    } else if (f->ones) {
+    } else if (f->centred) {
         centre(f);
     }
     r->converged = *worst == FRG_OK;
@@ -436,7 +500,7 @@ static frg_status fit(frg_fe *f, const char *formula, frgi_vcov_request *request
     const double solved = frgi_seconds();
     r->solve_seconds = solved - encoded;
     *worst = beat(f, "covariances", 3, *worst);
-    TRY(covariances(f, requests, count));
+    TRY(covariances(f, j->requests, f->options.n_vcov));
     r->vcov_seconds = frgi_seconds() - solved;
     r->total_seconds = frgi_seconds() - start;
     return FRG_OK;
@@ -448,31 +512,35 @@ frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const
     REQUIRE(ctx, out && ctx && formula && data,
             "frg_fe_fit takes a place, a context, a formula and a table");
     *out = NULL;
-    frg_fe *f;
-    frgi_vcov_request requests[sizeof o->vcov / sizeof *o->vcov] = {0};
-    TRY(NEW0(ctx, &f, 1, "a regression"));
-    f->ctx = ctx;
-    f->table = data;
-    frg_fe_defaults(&f->options, sizeof f->options);
-    if (o) {
-        frgi_take_opts(&f->options, sizeof f->options, o);
-    }
-    if (f->options.n_vcov == 0) { /* the estimates are shown under some covariance */
-        f->options.vcov[0] = "iid";
-        f->options.n_vcov = 1;
-    }
-    frgi_run_begins(ctx);
+    job j;
+    TRY(open_job(&j, ctx, data, o));
     frg_status worst = FRG_OK;
-    const frg_status status = fit(f, formula, requests, &worst);
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        frgi_vcov_request_destroy(&requests[i], ctx);
+    const frg_status status = fit(&j, formula, &worst);
+    if (status >= 0) {
+        *out = j.f;
+        j.f = NULL;
     }
-    if (status < 0) {
-        frg_fe_destroy(f);
-        return status;
+    close_job(&j, ctx);
+    return status < 0 ? status : worst;
+}
+
+frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table *data,
+                          const frg_fe_opts *o, frg_fe_size *out)
+{
+    REQUIRE(ctx, ctx && formula && data && out,
+            "frg_fe_measure takes a context, a formula, a table and a place for the size");
+    job j;
+    frgi_factor_codes *codes = NULL;
+    TRY(open_job(&j, ctx, data, o));
+    frg_status status = prepare(&j, formula);
+    status = status < 0 ? status : make_design(j.f, &codes);
+    if (status >= 0) {
+        *out = (frg_fe_size){
+            .n = j.f->frame.n, .n_factors = j.f->frame.n_effects, .n_columns = j.f->p + 1};
     }
-    *out = f;
-    return worst;
+    frgi_factor_codes_free(&codes, ctx, j.f->design.n_variables);
+    close_job(&j, ctx);
+    return status;
 }
 
 const frg_fe_result *frg_fe_get(const frg_fe *f)

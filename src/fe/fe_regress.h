@@ -53,7 +53,8 @@ struct frg_fe {
     frg_demean *plan; /* while effects may be asked for */
 
     int p;                 /* columns right of y in the matrix, the ones of an intercept first */
-    bool ones;             /* an intercept and no fixed effects: all columns are centred */
+    bool ones;             /* an intercept that no effect spans: a column of ones, the first */
+    bool centred;          /* ones, and no effects at all: the others are centred in place of demeaned */
     double *matrix;        /* n x (p + 1), column-major: y, then X, demeaned or centred */
     frgi_moments *moments; /* p + 1, before demeaning */
     frg_demean_column *columns;
@@ -82,6 +83,12 @@ struct frg_fe {
 /** Drops what is absorbed or collinear, by name, and estimates the rest: k, b, bread, e, rss and what was
  *  dropped.  E_NO_REGRESSOR with the reasons where nothing is left. */
 FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
+
+/** Is the first coefficient the intercept? */
+static inline bool frgi_fe_has_intercept(const frg_fe *f)
+{
+    return f->ones && f->k > 0 && f->column_of[0] == 1;
+}
 
 /** "(Intercept)" or the name of column c of the matrix. */
 const char *frgi_fe_term(const frg_fe *f, int32_t c);

@@ -3,12 +3,13 @@
  * B = (X~'WX~)^-1, scores s_i = w_i e_i x~_i, n rows (the sum of frequency weights), K parameters:
  *
  *     iid      RSS / (n - 1) B                                   times (n - 1) / (n - K)
- *     hc1      B (sum_i s_i s_i') B                              times n / (n - K)
+ *     hc1      B (sum_i s_i s_i') B n / (n - 1)                  times (n - 1) / (n - K)
  *     cluster  B (sum_J (-1)^(|J|+1) G_J / (G_J - 1) M_J) B      times (n - 1) / (n - K)
  *
  * over the non-empty subsets J of the cluster variables (Cameron, Gelbach and Miller 2011), M_J the sum over the
  * joint clusters of (sum of scores)(sum of scores)'.  With cluster.df=min every G_J is the least count of the
- * single variables.  `adj` switches the factors with n - K, `cluster.adj` the other; t has n - K degrees of
+ * single variables.  `adj` switches the factors with n - K, `cluster.adj` those with G - 1 and hc1's with n - 1, as
+ * fixest does (pyfixest has n / (n - K) for hc1 under `adj` and nothing under `cluster.adj`); t has n - K degrees of
  * freedom, for clusters the least count less one (t.df=min).  A sum over subsets need not be positive: where it
  * has a negative eigenvalue those are set to 0, as Cameron, Gelbach and Miller advise.
  *
@@ -197,7 +198,7 @@ static frg_status count_parameters(const work *w, double *K)
     }
     double rank = f->rank;
     if (n_counted == 0) {
-        rank = 1;
+        rank = f->ones ? 0 : 1; /* the constant, unless it is one of the k */
     } else if (n_counted == 1 && Q > 1 && f->formula.n_slopes == 0) {
         rank = (double)f->frame.levels[last];
     } else if (n_counted < Q) {
@@ -433,7 +434,7 @@ done:
 static frg_status wald(work *w)
 {
     const frg_fe *const f = w->f;
-    const int k = f->k, m = k - f->ones;
+    const int k = f->k, first = frgi_fe_has_intercept(f), m = k - first;
     double *inverse;
     w->v->v.wald_f = (double)NAN;
     if (m == 0) {
@@ -443,11 +444,11 @@ static frg_status wald(work *w)
     bool sound =
         !w->v->v.projected; /* scaled to correlations, as the units of the coefficients differ */
     for (int i = 0; i < m; i++) {
-        sound &= w->v->matrix[(i + f->ones) * k + i + f->ones] > 0;
+        sound &= w->v->matrix[(i + first) * k + i + first] > 0;
     }
     for (int i = 0; i < m && sound; i++) {
         for (int j = 0; j < m; j++) {
-            const int a = i + f->ones, b = j + f->ones;
+            const int a = i + first, b = j + first;
             inverse[i * m + j] = w->v->matrix[a * k + b] / sqrt(w->v->matrix[a * k + a]) /
                                  sqrt(w->v->matrix[b * k + b]);
         }
@@ -456,8 +457,8 @@ static frg_status wald(work *w)
         double sum = 0;
         for (int i = 0; i < m; i++) {
             for (int j = 0; j < m; j++) {
-                sum += w->v->coefficients[i + f->ones].statistic * inverse[i * m + j] *
-                       w->v->coefficients[j + f->ones].statistic;
+                sum += w->v->coefficients[i + first].statistic * inverse[i * m + j] *
+                       w->v->coefficients[j + first].statistic;
             }
         }
         w->v->v.wald_f = sum / m;
@@ -523,8 +524,8 @@ static frg_status compute(work *w)
     TRY(NEW(f->ctx, &v->coefficients, k, "coefficients"));
     TRY(NEW0(f->ctx, &w->meat, k * k, "a covariance"));
     describe(w, K);
-    const double rows = v->request.type == VCOV_HC1 ? n : n - 1;
-    const double adjust = v->ssc.adj ? rows / (n - K) : 1;
+    const bool single = v->request.type == VCOV_HC1 && v->ssc.cluster_adj;
+    const double adjust = (v->ssc.adj ? (n - 1) / (n - K) : 1) * (single ? n / (n - 1) : 1);
     if (v->request.type == VCOV_IID) {
         for (int64_t i = 0; i < k * k; i++) {
             v->matrix[i] = f->result.rss / (n - 1) * adjust * f->bread[i];
@@ -533,7 +534,7 @@ static frg_status compute(work *w)
         TRY(v->request.type == VCOV_HC1 ? add_rows(w) : add_clusters(w));
         TRY(sandwich(f, f->bread, w->meat, adjust, v->matrix));
     }
-    if (f->ones) {
+    if (f->centred) {
         shift_intercept(f, v->matrix);
     }
     TRY(project(w));

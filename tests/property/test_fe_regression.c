@@ -515,6 +515,10 @@ static void factor_columns(void)
         {"y ~ i(g, i.k, ref = 'u', ref2 = 3) | h", "g::v:k::4 g::w:k::5"},
         {"y ~ i(b, x) | h", "b::FALSE:x b::TRUE:x"},
         {"y ~ x + log(x) + x^2", "(Intercept) x log(x) I(x^2)"},
+        {"y ~ h | g[x]", "hq"},
+        {"y ~ h | g[[x]]", "(Intercept) hq"},
+        {"y ~ h - 1 | g[[x]]", "hp hq"},
+        {"y ~ h | g[[x]] + k", "hq"},
     };
     frg_context *const ctx = test_context();
     frg_table *t = NULL;
@@ -533,8 +537,67 @@ static void factor_columns(void)
             }
             CHECK_SAYS(strcmp(names, table[i].names) == 0, "%s: %s, expected %s", table[i].formula,
                        names, table[i].names);
+            frg_fe_size size = {0};
+            if (CHECK_OK(ctx, frg_fe_measure(ctx, table[i].formula, t, &o, &size))) {
+                CHECK_INT(size.n, frg_fe_get(f)->n);
+                CHECK_INT(size.n_factors, frg_fe_get(f)->n_factors);
+                CHECK_INT(size.n_columns,
+                          1 + frg_fe_get(f)->n_coefficients + frg_fe_get(f)->n_dropped);
+            }
             frg_fe_destroy(f);
         }
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/** y on z, 1e-3 x and x + z: by shares the last one goes whatever its units, by fixest's rule the pivots are
+ *  compared with collin_tol as they are, so that a column in small units goes alone. */
+static void collinear_units(void)
+{
+    frg_context *const ctx = test_context();
+    enum { N = 60 };
+    double y[N], x[N], z[N], small[N], both[N];
+    for (int i = 0; i < N; i++) {
+        y[i] = test_normal();
+        x[i] = test_normal();
+        z[i] = test_normal();
+        small[i] = 1e-6 * x[i]; /* the pivot is about 6e-11 */
+        both[i] = x[i] + z[i];
+    }
+    frg_table *t = NULL;
+    const char *const names[] = {"y", "x", "z", "small", "both"};
+    const double *const values[] = {y, x, z, small, both};
+    CHECK_OK(ctx, frg_table_create(&t, ctx, N));
+    for (int i = 0; i < 5; i++)
+        CHECK_OK(ctx, frg_table_add_numbers(t, names[i], values[i]));
+    static const struct {
+        frg_fe_collin collin;
+        const char *term, *reason;
+    } table[] = {{FRG_COLLIN_SHARE, "both", "collinear with z, small"},
+                 {FRG_COLLIN_FIXEST, "small", "collinear with (Intercept)"}};
+    for (int i = 0; i < 2; i++) {
+        frg_fe_opts o;
+        frg_fe_defaults(&o, sizeof o);
+        o.collin = table[i].collin;
+        frg_fe *f = NULL;
+        if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ z + small + both", t, &o)) &&
+            CHECK_INT(frg_fe_get(f)->n_dropped, 1)) {
+            CHECK_TEXT(frg_fe_get(f)->dropped[0].term, table[i].term);
+            if (i == 0)
+                CHECK_TEXT(frg_fe_get(f)->dropped[0].reason, table[i].reason);
+        }
+        frg_fe_destroy(f);
+    }
+    frg_fe_opts o; /* in ordinary units both rules see the same, and say so in the same words */
+    frg_fe_defaults(&o, sizeof o);
+    o.collin = FRG_COLLIN_FIXEST;
+    frg_fe *f = NULL;
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ z + x + both", t, &o)) &&
+        CHECK_INT(frg_fe_get(f)->n_dropped, 1))
+        CHECK_TEXT(frg_fe_get(f)->dropped[0].reason, "collinear with z, x");
+    frg_fe_destroy(f);
+    o.collin = (frg_fe_collin)7;
+    CHECK_INT(frg_fe_fit(&f, ctx, "y ~ z", t, &o), FRG_BAD_ARG);
     frg_table_destroy(t);
     frg_context_destroy(ctx);
 }
@@ -611,6 +674,8 @@ static void slopes_add_up(void)
     } table[] = {
         {"y ~ x1 | f1[x2]", "f1[[x2]]", true},
         {"y ~ x1 | f2[[x2]] + f3", "f2[[x2]]", false},
+        {"y ~ x1 | f2[[x2]]", "f2[[x2]]", false}, /* beside an intercept */
+        {"y ~ x1 - 1 | f2[[x2]]", "f2[[x2]]", false},
         {"y ~ x1 | f2[x2, x3] + f3", "f2[[x3]]", true},
         {"y ~ x1 | f2^f3[x2] + f1", "f2^f3[[x2]]", true},
     };
@@ -783,6 +848,7 @@ static const test_case cases[] = {
     {"singletons", singletons},
     {"nested_models", nested_models},
     {"factor_columns", factor_columns},
+    {"collinear_units", collinear_units},
     {"effects_add_up", effects_add_up},
     {"slopes_add_up", slopes_add_up},
     {"components", components},

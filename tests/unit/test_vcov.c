@@ -314,7 +314,9 @@ static void single_rules(void)
         {"iid", "adj=false", 0, 1.0L / (ROWS - 1)},
         {"iid", NULL, 1, 1.0L / (ROWS - K)},
         {"hc1", NULL, 0, (long double)ROWS / (ROWS - K)},
-        {"hc1", "K.adj=FALSE", 0, 1},
+        {"hc1", "K.adj=FALSE", 0, ROWS / (ROWS - 1.0L)}, /* fixest's rule; pyfixest has 1 here */
+        {"hc1", "G.adj=FALSE", 0, (ROWS - 1.0L) / (ROWS - K)},
+        {"hc1", "adj=false,cluster.adj=false", 1, 1},
         {"hetero", NULL, 1, (long double)ROWS / (ROWS - K)},
         {"cluster=a", "adj=false,cluster.adj=false", 1, 1},
         {"cluster=a", "cluster.adj=false", 0, (ROWS - 1.0L) / (ROWS - K)},
