@@ -54,11 +54,14 @@ struct cli {
 /** Makes the context from the options; returns 0 or the exit code after an error was shown. */
 int cli_open(cli *c);
 void cli_close(cli *c);
+/** The options of input tables, checked and handed on; 0 or the exit code. */
+int cli_table_options(cli *c);
 /** 130 or 143 once a signal asked to stop, else 0. */
 int cli_signalled(void);
 
 int command_fe(cli *c);
 int command_demean(cli *c);
+int command_gp(cli *c);
 int command_tour(cli *c);
 int command_bench(cli *c);
 int command_simulate(cli *c);

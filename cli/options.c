@@ -16,6 +16,8 @@ void settings_defaults(settings *s)
     frg_context_defaults(&s->context, sizeof s->context);
     frg_fe_defaults(&s->fe, sizeof s->fe);
     frg_table_defaults(&s->table, sizeof s->table);
+    frg_gp_defaults(&s->gp, sizeof s->gp);
+    frg_gp_fit_defaults(&s->gp_fit, sizeof s->gp_fit);
     s->fe.n_vcov =
         0; /* the first --vcov replaces the default; command_fe puts it back where none came */
     s->rows = 1e6;

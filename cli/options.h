@@ -13,6 +13,7 @@
 
 #include "fourge/fe.h"
 #include "fourge/fourge.h"
+#include "fourge/gp.h"
 #include "fourge/table.h"
 
 enum { MAX_ARGUMENTS = 4, MAX_NA = 32, MAX_SET = 32 };
@@ -40,6 +41,12 @@ typedef struct {
     const char *save_effects, *save_residuals, *predict, *predictions;
     const char *family, *offset, *split, *panel;
     int keep_effects;
+    /* gp */
+    frg_gp_opts gp;
+    frg_gp_fit_opts gp_fit;
+    const char *x, *y, *kernel, *noise_column, *noise_groups, *save_model, *covariance;
+    int no_gradient, observed, prior_draws, batch_fit;
+    int64_t samples;
     /* demean */
     const char *columns, *codes, *weights_file;
     /* demean and simulate */
@@ -83,7 +90,8 @@ typedef enum {
     CMD_DOCTOR = 32,
     CMD_HELP = 64,
     CMD_LATER = 128, /* recognised, not built yet */
-    CMD_ALL = 255
+    CMD_GP = 256,
+    CMD_ALL = 65535
 } command_bit;
 
 typedef struct {

@@ -1,0 +1,276 @@
+/* cli_gp_batch.c - `fourge gp batch LIST`: one small process for each table that LIST names, all in one call.
+ *
+ * LIST is a text file with the name of a table in each line; what follows a # and blank lines are passed over.
+ * Sizes may differ; the expression, --y and --x are the same for all.  A member that fails is marked, the others
+ * do not notice, and the exit code is 1.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gp_job.h"
+
+typedef struct {
+    int64_t n;
+    char *text; /* of LIST */
+    char **paths;
+    gp_data *data;
+    frg_gp_member *members;
+    double *gradients, *fitted; /* n x parameters */
+    frg_gp_parameter *names;
+    int parameters;
+} batch;
+
+static void release(batch *b)
+{
+    for (int64_t i = 0; b->data && i < b->n; i++) {
+        gp_data_release(&b->data[i]);
+    }
+    free(b->text);
+    free(b->paths);
+    free(b->data);
+    free(b->members);
+    free(b->gradients);
+    free(b->fitted);
+    free(b->names);
+}
+
+/** The lines of LIST that name something. */
+static int read_list(const cli *c, batch *b, const char *path)
+{
+    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    size_t room = 0, length = 0;
+    if (!f) {
+        return cli_fail(c, "E_NO_INPUT", path, NULL, "cannot open '%s'", path);
+    }
+    for (int more = 1; more;) {
+        if (length + 4097 > room) {
+            room = 2 * room + 8192;
+            char *bigger = realloc(b->text, room);
+            if (!bigger) {
+                break;
+            }
+            b->text = bigger;
+        }
+        const size_t got = fread(b->text + length, 1, 4096, f);
+        length += got;
+        more = got > 0;
+    }
+    if (f != stdin) {
+        fclose(f);
+    }
+    b->paths = calloc(length + 2, sizeof *b->paths);
+    if (!b->text || !b->paths) {
+        return cli_fail_memory(c);
+    }
+    b->text[length] = '\0';
+    for (char *line = strtok(b->text, "\r\n"); line; line = strtok(NULL, "\r\n")) {
+        line[strcspn(line, "#")] = '\0';
+        line += strspn(line, " \t");
+        for (size_t k = strlen(line); k > 0 && (line[k - 1] == ' ' || line[k - 1] == '\t'); k--) {
+            line[k - 1] = '\0';
+        }
+        if (*line) {
+            b->paths[b->n++] = line;
+        }
+    }
+    return b->n > 0 ? 0
+                    : cli_fail(c, "E_NO_POINTS", path, "write the name of a table in each line",
+                               "'%s' names no tables", path);
+}
+
+static int read_members(cli *c, batch *b)
+{
+    b->data = calloc((size_t)b->n, sizeof *b->data);
+    b->members = calloc((size_t)b->n, sizeof *b->members);
+    int code = b->data && b->members ? 0 : cli_fail_memory(c);
+    for (int64_t i = 0; i < b->n && !code; i++) {
+        gp_data *d = &b->data[i];
+        code = gp_data_read(c, d, b->paths[i], c->set.x, c->set.y);
+        if (!code && (d->q != 1 || d->d != b->data[0].d)) {
+            code = cli_fail(c, "E_SHAPE", b->paths[i], "give one --y and the same inputs to all",
+                            "'%s' has %d inputs and %d outputs, '%s' has %d and 1", b->paths[i],
+                            d->d, d->q, b->paths[0], b->data[0].d);
+        }
+        b->members[i].x = frg_matrix(d->x, FRG_F64, d->n, d->d, d->d);
+        b->members[i].y = frg_vector(d->y, FRG_F64, d->n);
+    }
+    return code;
+}
+
+/** Names of the parameters, from a process on the first member. */
+static int name_parameters(cli *c, batch *b, gp_job *job)
+{
+    job->data = b->data[0]; /* borrowed */
+    job->opts.column_names = (const char *const *)b->data[0].x_names;
+    job->what = c->set.batch_fit ? GP_FIT : GP_VALUE;
+    int code = gp_job_create(c, job);
+    job->what = GP_BATCH;
+    job->data = (gp_data){0};
+    if (code) {
+        return code;
+    }
+    b->parameters = frg_gp_parameter_count(job->gp);
+    const size_t p = (size_t)b->parameters + 1;
+    b->names = calloc(p, sizeof *b->names);
+    b->gradients = calloc((size_t)b->n * p, sizeof *b->gradients);
+    b->fitted = calloc((size_t)b->n * p, sizeof *b->fitted);
+    if (!b->names || !b->gradients || !b->fitted) {
+        return cli_fail_memory(c);
+    }
+    for (int k = 0; k < b->parameters; k++) {
+        if (frg_gp_get_parameter(job->gp, k, &b->names[k]) != FRG_OK) {
+            return cli_fail(c, "E_BUG", NULL, NULL, "parameter %d has no name", k);
+        }
+    }
+    for (int64_t i = 0; i < b->n; i++) {
+        b->members[i].gradient = c->set.no_gradient ? NULL : b->gradients + i * (int64_t)p;
+        b->members[i].fitted = b->fitted + i * (int64_t)p;
+    }
+    return 0;
+}
+
+/* ---- showing ------------------------------------------------------------------------------------ */
+
+static void numbers(frg_json *j, const char *key, const batch *b, const double *values)
+{
+    frg_json_open_object(j, key);
+    for (int k = 0, end; k < b->parameters; k = end) {
+        for (end = k + 1; b->names[k].entry == 0 && end < b->parameters && b->names[end].entry > 0;
+             end++) {
+        }
+        if (b->names[k].entry < 0) {
+            frg_json_number(j, b->names[k].name, values[k]);
+            continue;
+        }
+        frg_json_open_array(j, b->names[k].name);
+        for (int i = k; i < end; i++) {
+            frg_json_number(j, NULL, values[i]);
+        }
+        frg_json_close_array(j);
+    }
+    frg_json_close_object(j);
+}
+
+static void batch_json(frg_json *j, const cli *c, const gp_job *job, const batch *b, int64_t failed)
+{
+    json_head(j, "fourge.gp.batch/1");
+    frg_json_string(j, "status", frg_status_name(job->status));
+    frg_json_integer(j, "count", b->n);
+    frg_json_integer(j, "failed", failed);
+    frg_json_bool(j, "fit", c->set.batch_fit);
+    frg_json_open_array(j, "members");
+    for (int64_t i = 0; i < b->n; i++) {
+        const frg_gp_member *m = &b->members[i];
+        frg_json_open_object(j, NULL);
+        frg_json_string(j, "data", b->paths[i]);
+        frg_json_integer(j, "n", b->data[i].n);
+        frg_json_string(j, "status", frg_status_name(m->status));
+        if (m->status >= 0) {
+            frg_json_number(j, "log_likelihood", m->value.log_likelihood);
+            frg_json_number(j, "per_point", m->value.per_point);
+            frg_json_number(j, "jitter", m->value.jitter);
+        }
+        if (m->status >= 0 && c->set.batch_fit) {
+            numbers(j, "parameters", b, m->fitted);
+        } else if (m->status >= 0 && m->gradient) {
+            numbers(j, "gradient", b, m->gradient);
+        }
+        frg_json_close_object(j);
+    }
+    frg_json_close_array(j);
+    frg_json_open_object(j, "seconds");
+    frg_json_number(j, "read", job->read);
+    frg_json_number(j, "total", job->total);
+    frg_json_close_object(j);
+    json_foot(j, c);
+}
+
+static void batch_table(frg_report *r, const cli *c, const batch *b)
+{
+    frg_report_table_open(r, c->set.batch_fit ? "Fitted parameters" : "Gradients");
+    frg_report_table_column(r, "data", FRG_LEFT);
+    frg_report_table_column(r, "n", FRG_RIGHT);
+    frg_report_table_column(r, "log_likelihood", FRG_RIGHT);
+    for (int k = 0; k < b->parameters; k++) {
+        char label[128];
+        gp_label(&b->names[k], label, sizeof label);
+        frg_report_table_column(r, label, FRG_RIGHT);
+    }
+    frg_report_table_column(r, "status", FRG_LEFT);
+    for (int64_t i = 0; i < b->n; i++) {
+        const frg_gp_member *m = &b->members[i];
+        const double *values = c->set.batch_fit ? m->fitted : m->gradient;
+        frg_report_cell_text(r, b->paths[i]);
+        frg_report_cell_integer(r, b->data[i].n);
+        if (m->status >= 0) {
+            frg_report_cell_number(r, m->value.log_likelihood, 9);
+        } else {
+            frg_report_cell_text(r, "");
+        }
+        for (int k = 0; k < b->parameters; k++) {
+            if (m->status >= 0 && values) {
+                frg_report_cell_number(r, values[k], 5);
+            } else {
+                frg_report_cell_text(r, "");
+            }
+        }
+        frg_report_cell_text(r, m->status == FRG_OK ? "done" : frg_status_name(m->status));
+    }
+    frg_report_table_close(r);
+}
+
+static int show(cli *c, const gp_job *job, const batch *b)
+{
+    int64_t failed = 0;
+    for (int64_t i = 0; i < b->n; i++) {
+        failed += b->members[i].status < 0;
+    }
+    cli_show_warnings(c);
+    if (c->set.format == FORMAT_JSON) {
+        frg_json *j;
+        if (frg_json_create(&j, c->ctx) < 0) {
+            return cli_fail_memory(c);
+        }
+        batch_json(j, c, job, b, failed);
+        const int code = write_json(c, j);
+        frg_json_destroy(j);
+        return code;
+    }
+    frg_report *r;
+    char text[96], words[32];
+    if (frg_report_create(&r, c->ctx, "Many Gaussian processes") < 0) {
+        return cli_fail_memory(c);
+    }
+    if (c->set.format != FORMAT_CSV) {
+        snprintf(text, sizeof text, "%" PRId64 ", %" PRId64 " failed", b->n, failed);
+        frg_report_fact(r, "Members", text);
+        frg_report_fact(r, "Time", seconds_text(job->total, words));
+    }
+    batch_table(r, c, b);
+    const int code = write_report(c, r);
+    frg_report_destroy(r);
+    return code;
+}
+
+int gp_batch(cli *c, gp_job *job)
+{
+    batch b = {0};
+    const double start = now_seconds();
+    int code = read_list(c, &b, job->path);
+    code = code ? code : read_members(c, &b);
+    code = code ? code : name_parameters(c, &b, job);
+    job->read = now_seconds() - start;
+    if (!code) {
+        const double begin = now_seconds();
+        job->status =
+            c->set.batch_fit
+                ? frg_gp_batch_fit(c->ctx, b.n, b.members, job->kernel, &job->opts, &job->fit)
+                : frg_gp_batch_eval(c->ctx, b.n, b.members, job->kernel, &job->opts);
+        job->total = now_seconds() - begin;
+        code = job->status < 0 ? cli_fail_library(c, job->status) : show(c, job, &b);
+    }
+    release(&b);
+    return code ? code : frg_status_exit_code(job->status);
+}

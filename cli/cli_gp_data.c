@@ -1,0 +1,225 @@
+/* cli_gp_data.c - the columns of a table as the arrays of a Gaussian process. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gp_job.h"
+
+enum { MOST_COLUMNS = 4096, MOST_GROUPS = 4096 };
+
+/* ---- names -------------------------------------------------------------------------------------- */
+
+/** Splits "a, `b c`,d" at commas outside backticks; the words are the caller's to free.  -1: no memory. */
+static int split_names(const char *text, char ***out)
+{
+    int n = 0;
+    char **words = calloc(MOST_COLUMNS, sizeof *words);
+    for (const char *at = text; words && *at && n < MOST_COLUMNS;) {
+        at += strspn(at, " ");
+        const int quoted = *at == '`';
+        at += quoted;
+        size_t length = strcspn(at, quoted ? "`" : ",");
+        const char *end = at + length;
+        while (!quoted && length > 0 && at[length - 1] == ' ') {
+            length--;
+        }
+        words[n] = strndup(at, length);
+        if (!words[n++]) {
+            *out = words;
+            return -1;
+        }
+        end += quoted && *end == '`';
+        end += strspn(end, " ");
+        at = end + (*end == ',');
+    }
+    *out = words;
+    return words ? n : -1;
+}
+
+static void free_names(char **names)
+{
+    for (int i = 0; names && i < MOST_COLUMNS && names[i]; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+static int missing_column(const cli *c, const gp_data *d, const char *name, const char *path)
+{
+    char hint[160];
+    const char *near = frg_table_nearest(d->table, name);
+    snprintf(hint, sizeof hint, "%s%s", near ? "did you mean " : "check the header of the table",
+             near ? near : "");
+    return cli_fail(c, "E_COLUMN", name, hint, "there is no column '%s' in %s", name, path);
+}
+
+/* ---- columns ------------------------------------------------------------------------------------ */
+
+/** Row i as a number; NaN where missing. */
+static double number_at(const frg_column *k, int64_t i)
+{
+    if (k->numbers) {
+        return k->numbers[i];
+    }
+    if (k->integers) {
+        return k->integers[i] == FRG_MISSING_INTEGER ? (double)NAN : (double)k->integers[i];
+    }
+    return k->codes[i] == FRG_MISSING_CODE ? (double)NAN : (double)k->codes[i];
+}
+
+/** Copies a column of numbers into values[0], values[stride], ... */
+static int take_column(const cli *c, const gp_data *d, const char *name, const char *path,
+                       double *values, int stride, int may_miss)
+{
+    const frg_column *k = frg_table_find(d->table, name);
+    if (!k) {
+        return missing_column(c, d, name, path);
+    }
+    if (k->kind == FRG_CATEGORY) {
+        return cli_fail(c, "E_TYPE", name, "give columns of numbers",
+                        "column '%s' of %s holds text such as \"%s\"", name, path,
+                        k->n_labels > 0 ? k->labels[0] : "");
+    }
+    for (int64_t i = 0; i < d->n; i++) {
+        values[i * stride] = number_at(k, i);
+        if (isinf(values[i * stride]) || (isnan(values[i * stride]) && !may_miss)) {
+            return cli_fail(c, "E_NOT_FINITE_GP", name, NULL,
+                            "row %" PRId64 " of column '%s' is %s", i + 1, name,
+                            isnan(values[i * stride]) ? "missing" : "infinite");
+        }
+    }
+    return 0;
+}
+
+static int take_columns(const cli *c, const gp_data *d, char **names, int count, const char *path,
+                        double **out, int may_miss)
+{
+    *out = malloc((size_t)d->n * (size_t)count * sizeof **out + 1);
+    int code = *out ? 0 : cli_fail_memory(c);
+    for (int k = 0; k < count && !code; k++) {
+        code = take_column(c, d, names[k], path, *out + k, count, may_miss);
+    }
+    return code;
+}
+
+/** All columns of numbers that have no other part to play. */
+static int other_columns(const cli *c, gp_data *d)
+{
+    const settings *s = &c->set;
+    const char *mean = s->gp.mean && strncmp(s->gp.mean, "column:", 7) == 0 ? s->gp.mean + 7 : NULL;
+    d->x_names = calloc(MOST_COLUMNS, sizeof *d->x_names);
+    for (int64_t i = 0; d->x_names && i < frg_table_columns(d->table); i++) {
+        const frg_column *k = frg_table_column(d->table, i);
+        const char *const taken[] = {s->noise_column, s->noise_groups, mean};
+        int used = k->kind == FRG_CATEGORY;
+        for (int w = 0; w < 3; w++) {
+            used = used || (taken[w] && strcmp(k->name, taken[w]) == 0);
+        }
+        for (int w = 0; w < d->q; w++) {
+            used = used || strcmp(k->name, d->y_names[w]) == 0;
+        }
+        if (!used && d->d < MOST_COLUMNS - 1) {
+            d->x_names[d->d] = strdup(k->name);
+            d->d += d->x_names[d->d] != NULL;
+        }
+    }
+    return d->x_names ? 0 : cli_fail_memory(c);
+}
+
+static int open_table(cli *c, gp_data *d, const char *path)
+{
+    const frg_status status = frg_table_read(&d->table, c->ctx, path, &c->set.table);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    d->n = frg_table_rows(d->table);
+    return 0;
+}
+
+int gp_data_read(cli *c, gp_data *d, const char *path, const char *x, const char *y)
+{
+    int code = open_table(c, d, path);
+    if (!code && y) {
+        d->q = split_names(y, &d->y_names);
+        code = d->q < 0 ? cli_fail_memory(c) : take_columns(c, d, d->y_names, d->q, path, &d->y, 1);
+    }
+    if (!code && x) {
+        d->d = split_names(x, &d->x_names);
+        code = d->d < 0 ? cli_fail_memory(c) : 0;
+    } else if (!code) {
+        code = other_columns(c, d);
+    }
+    return code ? code : take_columns(c, d, d->x_names, d->d, path, &d->x, 0);
+}
+
+int gp_data_read_columns(cli *c, gp_data *d, const char *path, const char *const *names, int count)
+{
+    int code = open_table(c, d, path);
+    d->x_names = code ? NULL : calloc(MOST_COLUMNS, sizeof *d->x_names);
+    if (!code && !d->x_names) {
+        code = cli_fail_memory(c);
+    }
+    for (int k = 0; k < count && !code; k++) {
+        d->x_names[k] = strdup(names[k]);
+        code = d->x_names[k] ? 0 : cli_fail_memory(c);
+        d->d = k + 1;
+    }
+    return code ? code : take_columns(c, d, d->x_names, d->d, path, &d->x, 0);
+}
+
+/* ---- noise and means ---------------------------------------------------------------------------- */
+
+int gp_data_noise(cli *c, gp_data *d, const char *column)
+{
+    char *name[] = {(char *)(uintptr_t)column};
+    return take_columns(c, d, name, 1, "the data", &d->noise, 0);
+}
+
+int gp_data_mean(cli *c, gp_data *d, const char *column)
+{
+    char *name[] = {(char *)(uintptr_t)column};
+    return take_columns(c, d, name, 1, "the data", &d->mean, 0);
+}
+
+/** Codes of a column in order of first appearance. */
+int gp_data_groups(cli *c, gp_data *d, const char *column)
+{
+    const frg_column *k = frg_table_find(d->table, column);
+    if (!k) {
+        return missing_column(c, d, column, "the data");
+    }
+    double *seen = malloc(MOST_GROUPS * sizeof *seen);
+    d->groups = malloc((size_t)d->n * sizeof *d->groups + 1);
+    int n = 0, code = seen && d->groups ? 0 : cli_fail_memory(c);
+    for (int64_t i = 0; i < d->n && !code; i++) {
+        const double v = number_at(k, i);
+        int g = 0;
+        while (g < n && seen[g] != v) {
+            g++;
+        }
+        if (isnan(v) || g == MOST_GROUPS) {
+            code = cli_fail(c, "E_TYPE", column, "groups are a column of few different values",
+                            "--noise-groups %s: row %" PRId64 " %s", column, i + 1,
+                            isnan(v) ? "is missing" : "starts group 4097");
+        } else if (g == n) {
+            seen[n++] = v;
+        }
+        d->groups[i] = g;
+    }
+    free(seen);
+    return code;
+}
+
+void gp_data_release(gp_data *d)
+{
+    free_names(d->x_names);
+    free_names(d->y_names);
+    free(d->x);
+    free(d->y);
+    free(d->noise);
+    free(d->mean);
+    free(d->groups);
+    frg_table_destroy(d->table);
+    *d = (gp_data){0};
+}

@@ -1,0 +1,243 @@
+/* cli_gp_json.c - Gaussian processes as JSON: schemas fourge.gp.value/1, .fit/1, .predict/1, .loo/1, .sample/1. */
+#include <math.h>
+#include <string.h>
+
+#include "gp_job.h"
+
+static frg_gp_parameter parameter(const gp_job *job, int i)
+{
+    frg_gp_parameter p = {.name = ""};
+    if (frg_gp_get_parameter(job->gp, i, &p) != FRG_OK) {
+        p.name = "?";
+    }
+    return p;
+}
+
+/** What stands for each parameter in an object {name: number, name of a vector: [numbers]}. */
+typedef enum { VALUES, GRADIENTS, ERRORS } what_of;
+
+static double entry(const gp_job *job, int i, what_of what)
+{
+    const frg_gp_parameter p = parameter(job, i);
+    return what == VALUES   ? p.value
+           : p.fixed        ? (double)NAN
+           : what == ERRORS ? p.std_error
+                            : job->gradient[i];
+}
+
+/** The parameters of one name are neighbours: [i, end). */
+static int end_of_vector(const gp_job *job, int i, int *is_free)
+{
+    const frg_gp_parameter first = parameter(job, i);
+    const int n = frg_gp_parameter_count(job->gp);
+    int end = i + 1;
+    *is_free = !first.fixed;
+    while (first.entry == 0 && end < n && parameter(job, end).entry > 0) {
+        *is_free = *is_free || !parameter(job, end).fixed;
+        end++;
+    }
+    return end;
+}
+
+/** Gradients and errors name the free parameters alone. */
+static void by_name(frg_json *j, const char *key, const gp_job *job, what_of what)
+{
+    const int n = frg_gp_parameter_count(job->gp);
+    frg_json_open_object(j, key);
+    for (int i = 0, end; i < n; i = end) {
+        const frg_gp_parameter first = parameter(job, i);
+        int is_free;
+        end = end_of_vector(job, i, &is_free);
+        if (what != VALUES && !is_free) {
+            continue;
+        }
+        if (first.entry < 0) {
+            frg_json_number(j, first.name, entry(job, i, what));
+            continue;
+        }
+        frg_json_open_array(j, first.name);
+        for (int k = i; k < end; k++) {
+            frg_json_number(j, NULL, entry(job, k, what));
+        }
+        frg_json_close_array(j);
+    }
+    frg_json_close_object(j);
+}
+
+static void head(frg_json *j, const gp_job *job, const frg_gp_report *r)
+{
+    static const char *const precisions[] = {"f64", "f32", "mixed"};
+    frg_json_string(j, "status", frg_status_name(job->status));
+    frg_json_string(j, "kernel", r->kernel);
+    frg_json_integer(j, "n", r->n);
+    frg_json_integer(j, "d", r->d);
+    frg_json_integer(j, "outputs", r->q);
+    frg_json_integer(j, "n_masked", r->n_masked);
+    frg_json_open_array(j, "columns");
+    for (int64_t k = 0; k < r->d; k++) {
+        frg_json_string(j, NULL, r->column_names[k]);
+    }
+    frg_json_close_array(j);
+    frg_json_string(j, "dtype", precisions[r->precision]);
+}
+
+static void likelihood(frg_json *j, const cli *c, const gp_job *job)
+{
+    static const char *const storages[] = {"auto", "full", "packed"};
+    const frg_gp_value *v = &job->value;
+    frg_json_number(j, "log_likelihood", v->log_likelihood);
+    frg_json_number(j, "log_prior", v->log_prior);
+    frg_json_number(j, "per_point", v->per_point);
+    if (job->what != GP_FIT && !c->set.no_gradient) {
+        by_name(j, "gradient", job, GRADIENTS);
+    }
+    by_name(j, "parameters", job, VALUES);
+    frg_json_open_object(j, "jitter");
+    frg_json_number(j, "value", v->jitter);
+    frg_json_integer(j, "tries", v->jitter_tries);
+    frg_json_close_object(j);
+    frg_json_number(j, "trace_residual", v->trace_residual);
+    frg_json_number(j, "error_estimate", v->error_estimate);
+    frg_json_bool(j, "promoted", v->promoted);
+    frg_json_string(j, "storage", storages[v->storage]);
+}
+
+static void trace_rows(frg_json *j, const frg_gp_fit_result *f)
+{
+    frg_json_open_array(j, "trace");
+    for (int64_t i = 0; i < f->n_trace; i++) {
+        frg_json_open_object(j, NULL);
+        frg_json_number(j, "log_likelihood", f->trace[i].log_likelihood);
+        frg_json_number(j, "gradient_norm", f->trace[i].gradient_norm);
+        frg_json_integer(j, "values", f->trace[i].values);
+        frg_json_integer(j, "gradients", f->trace[i].gradients);
+        frg_json_number(j, "seconds", f->trace[i].seconds);
+        frg_json_close_object(j);
+    }
+    frg_json_close_array(j);
+}
+
+static void fit(frg_json *j, const gp_job *job)
+{
+    const frg_gp_fit_result *f = &job->result;
+    frg_json_open_object(j, "optimizer");
+    frg_json_string(j, "name", f->optimizer);
+    frg_json_string(j, "status", frg_status_name(f->status));
+    frg_json_integer(j, "iterations", f->iterations);
+    frg_json_open_object(j, "evaluations");
+    frg_json_integer(j, "value", f->values);
+    frg_json_integer(j, "gradient", f->gradients);
+    frg_json_integer(j, "failed", f->failures);
+    frg_json_close_object(j);
+    frg_json_number(j, "gradient_norm", f->gradient_norm);
+    frg_json_integer(j, "starts", job->fit.starts);
+    frg_json_integer(j, "best_start", f->best_start);
+    trace_rows(j, f);
+    frg_json_close_object(j);
+    by_name(j, "standard_errors", job, ERRORS);
+    frg_json_open_array(j, "active_bounds");
+    for (int i = 0; i < frg_gp_parameter_count(job->gp); i++) {
+        const frg_gp_parameter p = parameter(job, i);
+        if (p.active != 0) {
+            char label[128];
+            gp_label(&p, label, sizeof label);
+            frg_json_open_object(j, NULL);
+            frg_json_string(j, "parameter", label);
+            frg_json_string(j, "bound", p.active < 0 ? "lower" : "upper");
+            frg_json_number(j, "value", p.value);
+            frg_json_close_object(j);
+        }
+    }
+    frg_json_close_array(j);
+}
+
+static void vector(frg_json *j, const char *key, const double *v, int64_t n, int64_t stride)
+{
+    frg_json_open_array(j, key);
+    for (int64_t i = 0; i < n; i++) {
+        frg_json_number(j, NULL, v[i * stride]);
+    }
+    frg_json_close_array(j);
+}
+
+/** One list, or with several outputs a list for each. */
+static void outputs(frg_json *j, const char *key, const double *v, int64_t n, int64_t q)
+{
+    if (q == 1) {
+        vector(j, key, v, n, 1);
+        return;
+    }
+    frg_json_open_array(j, key);
+    for (int64_t k = 0; k < q; k++) {
+        vector(j, NULL, v + k, n, q);
+    }
+    frg_json_close_array(j);
+}
+
+static void predictions(frg_json *j, const cli *c, const gp_job *job, const frg_gp_report *r)
+{
+    const int64_t m = job->fresh.n;
+    frg_json_integer(j, "m", m);
+    frg_json_bool(j, "observed", c->set.observed);
+    if (job->mean) {
+        outputs(j, "mean", job->mean, m, r->q);
+        vector(j, "variance", job->variance, m, 1);
+    }
+    if (job->draws) {
+        frg_json_bool(j, "prior", c->set.prior_draws || c->n_arguments == 2);
+        frg_json_open_array(j, "samples");
+        for (int64_t s = 0; s < job->samples; s++) {
+            vector(j, NULL, job->draws + s * m, m, 1);
+        }
+        frg_json_close_array(j);
+    }
+}
+
+static void leave_one_out(frg_json *j, const gp_job *job, const frg_gp_report *r)
+{
+    frg_json_number(j, "log_density", job->loo.log_density);
+    frg_json_number(j, "rmse", job->loo.rmse);
+    outputs(j, "mean", job->loo_mean, r->n, r->q);
+    vector(j, "variance", job->loo_variance, r->n, 1);
+}
+
+static void times(frg_json *j, const cli *c, const gp_job *job)
+{
+    const frg_gp_value *v = &job->value;
+    frg_json_open_object(j, "seconds");
+    frg_json_number(j, "read", job->read);
+    frg_json_number(j, "build", v->build_seconds);
+    frg_json_number(j, "factor", v->factor_seconds);
+    frg_json_number(j, "inverse", v->inverse_seconds);
+    frg_json_number(j, "gradient", v->gradient_seconds);
+    frg_json_number(j, "total", job->total);
+    frg_json_close_object(j);
+    if (c->set.repeat > 0 && job->n_totals > 0) {
+        vector(j, "repeats", job->totals, job->n_totals, 1);
+    }
+}
+
+void gp_json_build(frg_json *j, const cli *c, const gp_job *job)
+{
+    static const char *const schemas[GP_SUBCOMMANDS] = {
+        [GP_VALUE] = "fourge.gp.value/1",     [GP_FIT] = "fourge.gp.fit/1",
+        [GP_PREDICT] = "fourge.gp.predict/1", [GP_LOO] = "fourge.gp.loo/1",
+        [GP_SAMPLE] = "fourge.gp.sample/1",   [GP_BATCH] = "fourge.gp.batch/1"};
+    const frg_gp_report r = frg_gp_get_report(job->gp);
+    json_head(j, schemas[job->what]);
+    head(j, job, &r);
+    if (job->what == GP_PREDICT || job->what == GP_SAMPLE) {
+        by_name(j, "parameters", job, VALUES);
+        predictions(j, c, job, &r);
+    } else {
+        likelihood(j, c, job);
+    }
+    if (job->what == GP_FIT) {
+        fit(j, job);
+    }
+    if (job->what == GP_LOO) {
+        leave_one_out(j, job, &r);
+    }
+    times(j, c, job);
+    json_foot(j, c);
+}

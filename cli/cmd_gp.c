@@ -1,0 +1,542 @@
+/* cmd_gp.c - `fourge gp value|fit|predict|loo|sample|batch`: reads, computes, writes what was asked for.
+ *
+ * seconds.total runs from arrays in memory to the result in memory: making the process and the computation, without
+ * reading and writing.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gp_job.h"
+
+/** A subcommand, its arguments, and which options mean something to it. */
+typedef struct {
+    const char *name, *arguments;
+    int least, most; /* arguments behind the name */
+    int stands_on_data;
+} subcommand;
+
+static const subcommand subcommands[GP_SUBCOMMANDS] = {
+    [GP_VALUE] = {"value", "DATA", 1, 1, 1},          [GP_FIT] = {"fit", "DATA", 1, 1, 1},
+    [GP_PREDICT] = {"predict", "MODEL NEW", 2, 2, 0}, [GP_LOO] = {"loo", "DATA", 1, 1, 1},
+    [GP_SAMPLE] = {"sample", "[MODEL] NEW", 1, 2, 0}, [GP_BATCH] = {"batch", "LIST", 1, 1, 1},
+};
+
+/* ---- options ------------------------------------------------------------------------------------ */
+
+static int find_subcommand(const cli *c, gp_subcommand *what)
+{
+    const char *names[GP_SUBCOMMANDS], *asked = c->arguments[0];
+    for (int i = 0; i < GP_SUBCOMMANDS; i++) {
+        names[i] = subcommands[i].name;
+        if (strcmp(asked, names[i]) == 0) {
+            *what = (gp_subcommand)i;
+            return 0;
+        }
+    }
+    char hint[128];
+    const char *near = frg_nearest_name(asked, names, GP_SUBCOMMANDS);
+    snprintf(hint, sizeof hint, "%s%s",
+             near ? "did you mean fourge gp " : "value, fit, predict, loo, sample or batch",
+             near ? near : "");
+    return cli_fail(c, "E_OPTION", asked, hint, "fourge gp has no subcommand '%s'", asked);
+}
+
+static int check_arguments(const cli *c, gp_subcommand what)
+{
+    const subcommand *s = &subcommands[what];
+    const int given = c->n_arguments - 1;
+    if (given >= s->least && given <= s->most) {
+        return 0;
+    }
+    return cli_fail(c, "E_OPTION", s->name, "fourge gp --help",
+                    "fourge gp %s takes %s, got %d argument%s", s->name, s->arguments, given,
+                    given == 1 ? "" : "s");
+}
+
+/** Options that some subcommands alone know: a word in vain is an error, not a surprise. */
+static int check_given(const cli *c, gp_subcommand what)
+{
+    const settings *s = &c->set;
+    enum { DATA = 1 << GP_VALUE | 1 << GP_FIT | 1 << GP_LOO | 1 << GP_BATCH };
+    const struct {
+        const char *name;
+        int given;
+        unsigned known; /* bits of subcommands */
+    } some[] = {
+        {"--y", s->y != NULL, DATA},
+        {"--x", s->x != NULL, DATA | 1 << GP_SAMPLE},
+        {"--kernel", s->kernel != NULL, DATA | 1 << GP_SAMPLE},
+        {"--no-gradient", s->no_gradient, 1 << GP_VALUE | 1 << GP_LOO | 1 << GP_BATCH},
+        {"--save", s->save_model != NULL, 1 << GP_FIT | 1 << GP_VALUE},
+        {"--observed", s->observed, 1 << GP_PREDICT | 1 << GP_SAMPLE},
+        {"--covariance", s->covariance != NULL, 1 << GP_PREDICT},
+        {"--samples", s->samples > 0, 1 << GP_PREDICT | 1 << GP_SAMPLE},
+        {"--prior-draws", s->prior_draws, 1 << GP_SAMPLE},
+        {"--fit", s->batch_fit, 1 << GP_BATCH},
+        {"--noise-column", s->noise_column != NULL, DATA & ~(1u << GP_BATCH)},
+        {"--noise-groups", s->noise_groups != NULL, DATA & ~(1u << GP_BATCH)},
+    };
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        if (some[i].given && !(some[i].known & 1u << what)) {
+            return cli_fail(c, "E_OPTION", some[i].name, "fourge gp --help",
+                            "%s means nothing to fourge gp %s", some[i].name,
+                            subcommands[what].name);
+        }
+    }
+    return 0;
+}
+
+static int check_needed(const cli *c, gp_subcommand what)
+{
+    const settings *s = &c->set;
+    const int data = subcommands[what].stands_on_data;
+    const struct {
+        const char *name, *how;
+        int missing;
+    } needed[] = {
+        {"--y", "--y COLUMN", data && !s->y},
+        {"--kernel", "--kernel EXPR, as in \"1.7*rbf(l=0.2) + noise(0.04)\"", data && !s->kernel},
+        {"--kernel", "a MODEL before NEW, or --kernel EXPR",
+         what == GP_SAMPLE && c->n_arguments == 2 && !s->kernel},
+        {"--samples", "--samples N", what == GP_SAMPLE && s->samples == 0},
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (needed[i].missing) {
+            return cli_fail(c, "E_OPTION", needed[i].name, "fourge gp --help",
+                            "fourge gp %s needs %s", subcommands[what].name, needed[i].how);
+        }
+    }
+    return 0;
+}
+
+/* ---- the process -------------------------------------------------------------------------------- */
+
+static int has_parameter(const frg_gp *gp, const char *start)
+{
+    frg_gp_parameter p;
+    for (int i = 0; i < frg_gp_parameter_count(gp); i++) {
+        if (frg_gp_get_parameter(gp, i, &p) == FRG_OK &&
+            strncmp(p.name, start, strlen(start)) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static frg_status make(cli *c, gp_job *job)
+{
+    const gp_data *d = &job->data;
+    return frg_gp_create(&job->gp, c->ctx, frg_matrix(d->x, FRG_F64, d->n, d->d, d->d),
+                         frg_matrix(d->y, FRG_F64, d->n, d->q, d->q), job->kernel, &job->opts);
+}
+
+int gp_job_create(cli *c, gp_job *job)
+{
+    frg_gp_destroy(job->gp);
+    job->gp = NULL;
+    frg_status status = make(c, job);
+    if (status >= 0 && job->what == GP_FIT && !job->data.noise &&
+        !has_parameter(job->gp, "noise") && !has_parameter(job->gp, "white")) {
+        const size_t room = strlen(job->kernel) + sizeof " + noise";
+        char *with = malloc(room);
+        if (!with) {
+            return cli_fail_memory(c);
+        }
+        snprintf(with, room, "%s + noise", job->kernel);
+        free(job->kernel);
+        job->kernel = with;
+        frg_gp_destroy(job->gp);
+        job->gp = NULL;
+        frg_warnings_clear(c->ctx);
+        status = make(c, job);
+    }
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static int read_data(cli *c, gp_job *job)
+{
+    const settings *s = &c->set;
+    const char *mean = s->gp.mean;
+    const double start = now_seconds();
+    int code = gp_data_read(c, &job->data, job->path, s->x, s->y);
+    if (!code && s->noise_column) {
+        code = gp_data_noise(c, &job->data, s->noise_column);
+    }
+    if (!code && s->noise_groups) {
+        code = gp_data_groups(c, &job->data, s->noise_groups);
+    }
+    if (!code && mean && strncmp(mean, "column:", 7) == 0) {
+        code = gp_data_mean(c, &job->data, mean + 7);
+        job->opts.mean = "values";
+        job->opts.mean_values = job->data.mean;
+    }
+    job->opts.column_names = (const char *const *)job->data.x_names;
+    job->opts.noise_variances = job->data.noise;
+    job->opts.noise_groups = job->data.groups;
+    job->read = now_seconds() - start;
+    return code;
+}
+
+/* ---- computing ---------------------------------------------------------------------------------- */
+
+/** Vectors of the job, sized once the process is there. */
+static int need(const cli *c, double **p, int64_t rows, int64_t columns)
+{
+    free(*p);
+    *p = malloc((size_t)rows * (size_t)columns * sizeof **p + 1);
+    return *p ? 0 : cli_fail_memory(c);
+}
+
+static frg_status value_of(const cli *c, gp_job *job)
+{
+    return c->set.no_gradient
+               ? frg_gp_eval(job->gp, &job->value)
+               : frg_gp_eval_gradient(job->gp, job->gradient, NULL, NULL, &job->value);
+}
+
+static frg_status fit_of(gp_job *job)
+{
+    const frg_status status = frg_gp_fit(job->gp, &job->fit, &job->result);
+    job->value = job->result.value;
+    return status;
+}
+
+static frg_status loo_of(const cli *c, gp_job *job)
+{
+    frg_status status = frg_gp_eval(job->gp, &job->value);
+    if (status == FRG_OK) {
+        status = frg_gp_eval_loo(job->gp, job->loo_mean, job->loo_variance,
+                                 c->set.no_gradient ? NULL : job->gradient, &job->loo);
+    }
+    return status;
+}
+
+static int make_room(const cli *c, gp_job *job)
+{
+    const frg_gp_report r = frg_gp_get_report(job->gp);
+    int code = need(c, &job->gradient, frg_gp_parameter_count(job->gp), 1);
+    if (!code && job->what == GP_LOO) {
+        code = need(c, &job->loo_mean, r.n, r.q);
+        code = code ? code : need(c, &job->loo_variance, r.n, 1);
+    }
+    return code;
+}
+
+int gp_job_run(cli *c, gp_job *job)
+{
+    const int repeats = c->set.repeat;
+    job->totals = calloc((size_t)repeats + 2, sizeof *job->totals);
+    int code = job->totals ? 0 : cli_fail_memory(c);
+    for (int i = 0; !code && i <= repeats && job->status == FRG_OK;
+         i++) { /* 0: warm-up of repeats */
+        if (i > 0) {
+            frg_warnings_clear(c->ctx);
+            c->progress.keep_trace = 0;
+        }
+        const double start = now_seconds();
+        code = gp_job_create(c, job);
+        code = code ? code : make_room(c, job);
+        if (code) {
+            break;
+        }
+        job->status = job->what == GP_FIT   ? fit_of(job)
+                      : job->what == GP_LOO ? loo_of(c, job)
+                                            : value_of(c, job);
+        progress_clear(&c->progress);
+        if (job->status < 0 || (job->status > 0 && job->what != GP_FIT)) {
+            return cli_fail_library(c, job->status);
+        }
+        job->n_totals = repeats && i > 0 ? i : 1;
+        job->totals[repeats && i > 0 ? i - 1 : 0] = now_seconds() - start;
+    }
+    double *sorted = malloc(((size_t)job->n_totals + 1) * sizeof *sorted);
+    if (sorted && job->n_totals > 0) {
+        memcpy(sorted, job->totals, (size_t)job->n_totals * sizeof *sorted);
+        job->total = median_of(sorted, job->n_totals);
+    }
+    free(sorted);
+    return code;
+}
+
+/* ---- predictions and draws ---------------------------------------------------------------------- */
+
+static int read_new(cli *c, gp_job *job, const char *path)
+{
+    const frg_gp_report r = frg_gp_get_report(job->gp);
+    return gp_data_read_columns(c, &job->fresh, path, r.column_names, (int)r.d);
+}
+
+static frg_array new_points(const gp_job *job)
+{
+    const gp_data *d = &job->fresh;
+    return frg_matrix(d->x, FRG_F64, d->n, d->d, d->d);
+}
+
+static int draw(cli *c, gp_job *job, int prior)
+{
+    const int64_t m = job->fresh.n;
+    int code = need(c, &job->draws, job->samples, m);
+    if (code) {
+        return code;
+    }
+    const frg_status status =
+        frg_gp_sample(job->gp, new_points(job), job->samples, prior, c->set.observed,
+                      frg_matrix(job->draws, FRG_F64, job->samples, m, m));
+    return status != FRG_OK ? cli_fail_library(c, status) : 0;
+}
+
+static int predict(cli *c, gp_job *job)
+{
+    const int64_t m = job->fresh.n, q = frg_gp_get_report(job->gp).q;
+    double *square = NULL;
+    int code = need(c, &job->mean, m, q);
+    code = code ? code : need(c, &job->variance, m, 1);
+    if (!code && c->set.covariance) {
+        code = need(c, &square, m, m);
+    }
+    if (code) {
+        return code;
+    }
+    frg_array mean = frg_matrix(job->mean, FRG_F64, m, q, q);
+    frg_array variance = frg_vector(job->variance, FRG_F64, m);
+    frg_array covariance = frg_matrix(square, FRG_F64, m, m, m);
+    frg_gp_predict_opts o;
+    frg_gp_predict_defaults(&o, sizeof o);
+    o.observed = c->set.observed;
+    o.mean = &mean;
+    o.variance = &variance;
+    o.covariance = square ? &covariance : NULL;
+    frg_status status = frg_gp_predict(job->gp, new_points(job), &o);
+    progress_clear(&c->progress);
+    if (status == FRG_OK && square) {
+        status = frg_npy_write(c->ctx, c->set.covariance, covariance);
+    }
+    free(square);
+    code = status != FRG_OK ? cli_fail_library(c, status) : 0;
+    return !code && job->samples > 0 ? draw(c, job, 0) : code;
+}
+
+static int load_model(cli *c, gp_job *job)
+{
+    const double start = now_seconds();
+    const frg_status status = frg_gp_load(&job->gp, c->ctx, job->path);
+    job->read = now_seconds() - start;
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static int run_predict(cli *c, gp_job *job)
+{
+    int code = load_model(c, job);
+    code = code ? code : read_new(c, job, c->arguments[2]);
+    const double start = now_seconds();
+    code = code ? code : predict(c, job);
+    job->total = now_seconds() - start;
+    return code;
+}
+
+/** A process on the new points themselves, for its prior alone: y does not matter. */
+static int create_prior(cli *c, gp_job *job, const char *path)
+{
+    int code = gp_data_read(c, &job->fresh, path, c->set.x, NULL);
+    if (code) {
+        return code;
+    }
+    gp_data *f = &job->fresh;
+    double *zeros = calloc((size_t)f->n + 1, sizeof *zeros);
+    if (!zeros) {
+        return cli_fail_memory(c);
+    }
+    job->opts.column_names = (const char *const *)f->x_names;
+    const frg_status status =
+        frg_gp_create(&job->gp, c->ctx, new_points(job), frg_vector(zeros, FRG_F64, f->n),
+                      job->kernel, &job->opts);
+    free(zeros);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static int run_sample(cli *c, gp_job *job)
+{
+    const int prior = c->n_arguments == 2;
+    int code = prior ? create_prior(c, job, c->arguments[1]) : load_model(c, job);
+    if (!code && !prior) {
+        code = read_new(c, job, c->arguments[2]);
+    }
+    const double start = now_seconds();
+    code = code ? code : draw(c, job, prior || c->set.prior_draws);
+    job->total = now_seconds() - start;
+    return code;
+}
+
+/* ---- showing ------------------------------------------------------------------------------------ */
+
+static int show_json(cli *c, const gp_job *job)
+{
+    frg_json *j;
+    const frg_status status = frg_json_create(&j, c->ctx);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    gp_json_build(j, c, job);
+    const int code = write_json(c, j);
+    frg_json_destroy(j);
+    return code;
+}
+
+static int show_report(cli *c, gp_job *job)
+{
+    static const char *const titles[GP_SUBCOMMANDS] = {
+        [GP_VALUE] = "Likelihood of a Gaussian process",
+        [GP_FIT] = "Fit of a Gaussian process",
+        [GP_PREDICT] = "Predictions",
+        [GP_LOO] = "Leave-one-out predictions",
+        [GP_SAMPLE] = "Draws",
+        [GP_BATCH] = "Many Gaussian processes",
+    };
+    frg_report *r;
+    const frg_status status = frg_report_create(&r, c->ctx, titles[job->what]);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    gp_report_build(r, c, job, 0);
+    const int code = write_report(c, r);
+    frg_report_destroy(r);
+    return code;
+}
+
+static int save_page(cli *c, gp_job *job)
+{
+    frg_report *r;
+    frg_status status = frg_report_create(&r, c->ctx, "fourge: Gaussian process");
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    gp_report_build(r, c, job, 1);
+    status = frg_report_save(r, FRG_HTML, c->set.report);
+    frg_report_destroy(r);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static int save_model(cli *c, const gp_job *job)
+{
+    const frg_status status = frg_gp_save(job->gp, c->set.save_model);
+    return status != FRG_OK ? cli_fail_library(c, status) : 0;
+}
+
+/** --dry-run: the memory, and the time of one value and gradient at 50 GFLOP/s. */
+static int estimate(cli *c, const gp_job *job)
+{
+    const gp_data *d = &job->data;
+    size_t bytes = 0;
+    const frg_status status =
+        frg_gp_estimate(c->ctx, d->n, d->d, d->q, job->kernel, &job->opts, &bytes);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    const double seconds = pow((double)d->n, 3) / 5e10;
+    if (c->set.format == FORMAT_JSON) {
+        frg_json *j;
+        if (frg_json_create(&j, c->ctx) < 0) {
+            return cli_fail_memory(c);
+        }
+        json_head(j, "fourge.gp.estimate/1");
+        frg_json_bool(j, "dry_run", 1);
+        frg_json_integer(j, "n", d->n);
+        frg_json_integer(j, "d", d->d);
+        frg_json_integer(j, "plan_bytes", (int64_t)bytes);
+        frg_json_number(j, "estimated_seconds", seconds);
+        json_foot(j, c);
+        const int code = write_json(c, j);
+        frg_json_destroy(j);
+        return code;
+    }
+    frg_report *r;
+    if (frg_report_create(&r, c->ctx, "Dry run") < 0) {
+        return cli_fail_memory(c);
+    }
+    char text[64], words[32];
+    snprintf(text, sizeof text, "%s points, %d inputs", grouped(d->n, words), d->d);
+    frg_report_fact(r, "Data", text);
+    frg_report_fact(r, "Memory", bytes_text((double)bytes, words));
+    frg_report_fact(r, "One gradient, about", seconds_text(seconds, words));
+    const int code = write_report(c, r);
+    frg_report_destroy(r);
+    return code;
+}
+
+/* ---- the command -------------------------------------------------------------------------------- */
+
+static int compute(cli *c, gp_job *job)
+{
+    switch (job->what) {
+    case GP_PREDICT:
+        return run_predict(c, job);
+    case GP_SAMPLE:
+        return run_sample(c, job);
+    case GP_BATCH:
+        return gp_batch(c, job);
+    default:
+        break;
+    }
+    const int code = read_data(c, job);
+    return code ? code : c->set.dry_run ? estimate(c, job) : gp_job_run(c, job);
+}
+
+static int run(cli *c, gp_job *job)
+{
+    int code = compute(c, job);
+    if (code || (c->set.dry_run && subcommands[job->what].stands_on_data) ||
+        job->what == GP_BATCH) {
+        return code;
+    }
+    if (c->set.save_model) {
+        code = save_model(c, job);
+    }
+    if (!code && c->set.report) {
+        code = save_page(c, job);
+    }
+    if (code) {
+        return code;
+    }
+    cli_show_warnings(c);
+    code = c->set.format == FORMAT_JSON ? show_json(c, job) : show_report(c, job);
+    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+}
+
+void gp_job_release(gp_job *job)
+{
+    frg_gp_destroy(job->gp);
+    gp_data_release(&job->data);
+    gp_data_release(&job->fresh);
+    double *const vectors[] = {job->gradient, job->loo_mean, job->loo_variance, job->mean,
+                               job->variance, job->draws,    job->totals};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        free(vectors[i]);
+    }
+    free(job->kernel);
+    *job = (gp_job){0};
+}
+
+int command_gp(cli *c)
+{
+    gp_subcommand what = GP_VALUE;
+    int code = find_subcommand(c, &what);
+    code = code ? code : check_arguments(c, what);
+    code = code ? code : check_given(c, what);
+    code = code ? code : check_needed(c, what);
+    code = code ? code : cli_table_options(c);
+    code = code ? code : cli_open(c);
+    if (code) {
+        return code;
+    }
+    gp_job job = {.what = what,
+                  .path = c->arguments[1],
+                  .opts = c->set.gp,
+                  .fit = c->set.gp_fit,
+                  .samples = c->set.samples,
+                  .kernel = strdup(c->set.kernel ? c->set.kernel : "")};
+    code = job.kernel ? run(c, &job) : cli_fail_memory(c);
+    gp_job_release(&job);
+    return code;
+}

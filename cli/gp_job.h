@@ -1,0 +1,68 @@
+/* gp_job.h - one job of `fourge gp`: data, process, result, times; shared by its subcommands and the tour. */
+#ifndef FOURGE_CLI_GP_JOB_H
+#define FOURGE_CLI_GP_JOB_H
+
+#include "cli.h"
+#include "fourge/gp.h"
+
+typedef enum { GP_VALUE, GP_FIT, GP_PREDICT, GP_LOO, GP_SAMPLE, GP_BATCH, GP_SUBCOMMANDS } gp_subcommand;
+
+/** Columns of a table as arrays. */
+typedef struct {
+    frg_table *table;
+    int64_t n;
+    int d, q;
+    char **x_names, **y_names; /* d, q */
+    double *x, *y;             /* n x d and n x q, row-major */
+    double *noise;             /* n, or NULL */
+    double *mean;
+    int32_t *groups;
+} gp_data;
+
+typedef struct {
+    gp_subcommand what;
+    const char *path;    /* of the data, the model or the list */
+    const char *shown;   /* as the report names it; NULL: path */
+    const char *command; /* as a user would type it; NULL: the command line */
+    gp_data data, fresh; /* what the process stands on; new points */
+    frg_gp_opts opts;
+    frg_gp_fit_opts fit;
+    char *kernel;        /* the expression, with the noise that a fit adds */
+    frg_gp *gp;
+    frg_status status;
+    frg_gp_value value;
+    double *gradient;    /* parameter_count, NULL: not asked for */
+    frg_gp_fit_result result;
+    frg_gp_loo loo;
+    double *loo_mean, *loo_variance; /* n x q, n */
+    double *mean, *variance;         /* of new points: m x q, m */
+    double *draws;                   /* samples x m */
+    int64_t samples;
+    double read, total;
+    double *totals;
+    int n_totals;
+} gp_job;
+
+/** Reads the columns that --x and --y name (NULL: all others; no y).  0 or the exit code. */
+int gp_data_read(cli *c, gp_data *d, const char *path, const char *x, const char *y);
+/** The columns `names` of a table for a process that knows them. */
+int gp_data_read_columns(cli *c, gp_data *d, const char *path, const char *const *names, int count);
+int gp_data_noise(cli *c, gp_data *d, const char *column);
+int gp_data_mean(cli *c, gp_data *d, const char *column);
+int gp_data_groups(cli *c, gp_data *d, const char *column);
+void gp_data_release(gp_data *d);
+
+/** Makes the process of job->data; a fit without noise gets some. */
+int gp_job_create(cli *c, gp_job *job);
+int gp_job_run(cli *c, gp_job *job);
+void gp_job_release(gp_job *job);
+
+/** "rbf.l" or "rbf.l[2]". */
+void gp_label(const frg_gp_parameter *p, char *text, size_t room);
+/** The parameters of the process with what is known of them; `full`: plots, options and versions as well. */
+void gp_report_build(frg_report *r, cli *c, gp_job *job, int full);
+void gp_json_build(frg_json *j, const cli *c, const gp_job *job);
+
+int gp_batch(cli *c, gp_job *job);
+
+#endif
