@@ -33,15 +33,33 @@ INLINE void CN(give)(void *p, int64_t l, vec v)
     }
 }
 
+/** Fetches coefficients of a row ahead, and coefficient numbers further ahead (an address, no pointer: it may
+ *  lie behind the array). */
+INLINE void CN(fetch_ahead)(const fe_rows *g, int64_t i, int rests, const void *p,
+                            const double *partial)
+{
+    const uintptr_t numbers = (uintptr_t)(g->index + i * rests) + FE_BYTES_AHEAD;
+    __builtin_prefetch((const void *)numbers, 0);
+    for (int q = 0; q < rests; q++) {
+        const int64_t l = g->index[(i + FE_ROWS_AHEAD) * rests + q];
+        __builtin_prefetch((const coef *)p + l * LANES, 0);
+        __builtin_prefetch(partial + l * LANES, 1);
+    }
+}
+
 INLINE void CN(apply_body)(const fe_rows *g, int chunk, const void *p, double *partial,
                            const int weighted, const int rests_known)
 {
     const int rests = rests_known ? rests_known : g->n_rest;
     const double *weight = weighted ? g->weight : NULL;
+    const bool far = FN(is_far)(g);
     for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
         const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
+            if (far) {
+                CN(fetch_ahead)(g, i, rests, p, partial);
+            }
             for (int q = 0; q < rests; q++) {
                 const vec v = CN(take)(p, g->index[i * rests + q]);
                 s += weight ? weight[i] * v : v;

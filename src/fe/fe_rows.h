@@ -24,7 +24,7 @@
 #pragma GCC visibility push(hidden)
 
 enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 };         /* columns carried together: 1, 2, 4 or 8 */
-enum { FE_ROWS_AHEAD = 48, FE_NEAR_BYTES = 1 << 19 }; /* what the passes fetch, and when */
+enum { FE_ROWS_AHEAD = 48, FE_BYTES_AHEAD = 2048, FE_NEAR_BYTES = 1 << 19 }; /* what the passes fetch, and when */
 
 /** One factor of the design as the caller numbered it. */
 typedef struct {
