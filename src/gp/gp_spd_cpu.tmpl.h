@@ -532,9 +532,9 @@ INLINE void FN(add_totals)(const store how, vec *v, real *to)
     FN(fold)(v, 2);
     FN(fold)(v, 4);
     memcpy(sum, v, sizeof sum);
-    if (LANES > SPD_COLUMNS)
+    if ((int)LANES > (int)SPD_COLUMNS)
         for (int i = 0; i < SPD_COLUMNS; i++)
-            sum[i] += v[0][(i + SPD_COLUMNS) % LANES];
+            sum[i] += v[0][(i + SPD_COLUMNS) % (int)LANES];
 #else
     for (int i = 0; i < SPD_COLUMNS; i++)
         sum[i] = FN(total)(v[i]);

@@ -20,6 +20,7 @@
  * size of cond(L_pp) u, as the inverse has anyway. */
 #include <float.h>
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "gp/gp_spd_run.h"
@@ -114,8 +115,11 @@ static void update(frgi_spd_run *r, int me, const region *g, ptrdiff_t k, char *
         update_unit(r, g, &r->units[u], k, to);
 }
 
+/** The caller's callback is called on the caller's thread alone. */
 static void poll(frgi_spd_run *r, ptrdiff_t p)
 {
+    if (omp_get_thread_num() > 0)
+        return;
     const frg_progress progress = {.solver = "gp", .phase = r->phase, .done = p, .total = r->blocks,
                                    .residual = NAN, .target = NAN};
     const frg_status s = frgi_heartbeat(r->ctx, &progress);

@@ -1,0 +1,400 @@
+/* gp_invquad.c - r' K^-1 r and log |K| of dense matrices, and their backward: the dense core for other frameworks.
+ *
+ *     K = L L'     z = L^-1 r     inv_quad = z'z     logdet = 2 sum log L_ii     a = L^-T z
+ *     dK = g_ld K^-1 - g_iq a a'     dr = 2 g_iq a
+ *
+ * A batch of matrices is factored first, all of it, and inverted and written afterwards: a member that is not
+ * positive definite leaves every output as it was.  Members whose matrix is the same place in memory (stride 0)
+ * share one factor.  Many small matrices are done one a thread, few or large ones one after another by all.
+ *
+ * Memory: the factors, n^2/2 elements each (n^2 up to a few hundred rows); without an inverse one a thread.
+ * Cost: n^3/3 flop, n^3 with the inverse.  Rasmussen and Williams (2006), algorithm 2.1. */
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fourge/gp.h"
+#include "gp/gp_spd.h"
+#include "gp/gp_team.h"
+
+enum { SQUARE = 32, ONE_A_THREAD_BELOW = 500, COPY_THREADS_FROM = 200 };
+
+/** Leading axes of a view, flattened. */
+typedef struct {
+    int axes;
+    int64_t shape[FRG_MAX_DIM], stride[FRG_MAX_DIM];
+    char *base;
+    size_t size;
+} batch;
+
+static batch batch_of(const frg_array *a, int own_axes)
+{
+    batch b = {.axes = a->ndim - own_axes, .base = frgi_array_base(a), .size = frg_sizeof(a->dtype)};
+    for (int d = 0; d < b.axes; d++) {
+        b.shape[d] = a->shape[d];
+        b.stride[d] = a->stride[d];
+    }
+    return b;
+}
+
+static char *member(const batch *b, int64_t m)
+{
+    int64_t at = 0;
+    for (int d = b->axes - 1; d >= 0; d--) {
+        at += m % b->shape[d] * b->stride[d];
+        m /= b->shape[d];
+    }
+    return b->base + at * (int64_t)b->size;
+}
+
+static int64_t members(const frg_array *a, int own_axes)
+{
+    int64_t count = 1;
+    for (int d = 0; d < a->ndim - own_axes; d++)
+        count *= a->shape[d];
+    return count;
+}
+
+/* ---- between views and triangles ---- */
+
+/** to[i + j * ld] <- from[i * rows + j * cols] for a square of rows and columns, i >= j + lower where lower. */
+#define COPY_SQUARE(type)                                                                          \
+    for (ptrdiff_t j = 0; j < n; j++)                                                              \
+        for (ptrdiff_t i = diagonal ? j : 0; i < m; i++)                                           \
+    ((type *)to)[i * to_row + j * to_col] = ((const type *)from)[i * row + j * col]
+
+static void copy_square(size_t size, ptrdiff_t m, ptrdiff_t n, bool diagonal, const void *from, ptrdiff_t row,
+                        ptrdiff_t col, void *to, ptrdiff_t to_row, ptrdiff_t to_col)
+{
+    if (size == sizeof(uint64_t))
+        COPY_SQUARE(uint64_t);
+    else
+        COPY_SQUARE(uint32_t);
+}
+
+/** Copies the lower triangle square by square: in from a view, or out into both triangles of a full matrix. */
+static void copy_triangle(frg_context *ctx, const frgi_spd_shape *s, char *a, char *view, ptrdiff_t row, ptrdiff_t col,
+                          bool in)
+{
+    const size_t size = frg_sizeof(s->dtype);
+    const ptrdiff_t squares = (s->n + SQUARE - 1) / SQUARE;
+    const int threads = frgi_team_size(ctx, s->n >= COPY_THREADS_FROM);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (ptrdiff_t c = 0; c < squares; c++) {
+        const ptrdiff_t j = c * SQUARE, n = s->n - j < SQUARE ? s->n - j : SQUARE;
+        for (ptrdiff_t i = j; i < s->n; i += SQUARE) {
+            const ptrdiff_t m = s->n - i < SQUARE ? s->n - i : SQUARE;
+            char *const tile = a + (size_t)(frgi_spd_tile(s, i / s->tile, j / s->tile) + i % s->tile +
+                                            j % s->tile * s->ld) * size;
+            char *const lower = view + (i * row + j * col) * (ptrdiff_t)size;
+            char *const upper = view + (j * row + i * col) * (ptrdiff_t)size;
+            if (in) {
+                copy_square(size, m, n, i == j, lower, row, col, tile, 1, s->ld);
+            } else {
+                copy_square(size, m, n, i == j, tile, 1, s->ld, lower, row, col);
+                copy_square(size, m, n, i == j, tile, 1, s->ld, upper, col, row);
+            }
+        }
+    }
+}
+
+static double at(frg_dtype t, const void *x, ptrdiff_t i)
+{
+    return t == FRG_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+/* ---- forward ---- */
+
+typedef struct {
+    frg_context *ctx;
+    frgi_spd_shape s;
+    int64_t count, groups;
+    int64_t *first; /* of each group of members that share a matrix; groups + 1 */
+    batch k, r;
+    ptrdiff_t row, col, step; /* strides of a matrix and of a vector */
+    bool inverse;
+    int threads; /* groups at a time */
+    size_t matrix_bytes, work_bytes;
+    char *matrices;     /* one a group with an inverse, one a thread otherwise */
+    char *work;         /* one a thread */
+    char *a;            /* count x n: r, z, a */
+    double *iq, *ld;    /* count */
+    frgi_spd_pivots *pivots; /* groups */
+    frg_status *status;      /* groups */
+} job;
+
+static void lay_out(frgi_arena *arena, job *j)
+{
+    const size_t size = frg_sizeof(j->s.dtype);
+    const int64_t matrices = j->inverse ? j->groups : j->threads;
+    j->matrices = frgi_take(arena, frgi_mul((size_t)matrices, j->matrix_bytes));
+    j->work = frgi_take(arena, frgi_mul((size_t)j->threads, j->work_bytes));
+    j->a = frgi_take(arena, frgi_mul(frgi_mul((size_t)j->count, (size_t)j->s.n), size));
+    j->iq = TAKE(arena, double, j->count);
+    j->ld = TAKE(arena, double, j->count);
+    j->pivots = TAKE(arena, frgi_spd_pivots, j->groups);
+    j->status = TAKE(arena, frg_status, j->groups);
+}
+
+static char *matrix_of(const job *j, int64_t group)
+{
+    return j->matrices + (size_t)(j->inverse ? group : j->threads > 1 ? omp_get_thread_num() : 0) * j->matrix_bytes;
+}
+
+static char *work_of(const job *j)
+{
+    return j->work + (size_t)(j->threads > 1 ? omp_get_thread_num() : 0) * j->work_bytes;
+}
+
+static frg_status value(const job *j, int64_t g)
+{
+    char *const matrix = matrix_of(j, g), *const work = work_of(j);
+    copy_triangle(j->ctx, &j->s, matrix, member(&j->k, j->first[g]), j->row, j->col, true);
+    double logdet;
+    const frg_status status = frgi_spd_factor(j->ctx, &j->s, matrix, work, &logdet, &j->pivots[g]);
+    if (status != FRG_OK)
+        return status;
+    const ptrdiff_t n = j->s.n, q = j->first[g + 1] - j->first[g];
+    const size_t size = frg_sizeof(j->s.dtype);
+    char *const b = j->a + (size_t)(j->first[g] * n) * size;
+    for (ptrdiff_t c = 0; c < q; c++)
+        copy_square(size, n, 1, false, member(&j->r, j->first[g] + c), j->step, 0, b + (size_t)(c * n) * size, 1, 0);
+    TRY(frgi_spd_forward(j->ctx, &j->s, matrix, q, b, n, work));
+    for (ptrdiff_t c = 0; c < q; c++) {
+        double sum = 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double z = at(j->s.dtype, b, i + c * n);
+            sum += z * z;
+        }
+        j->iq[j->first[g] + c] = sum;
+        j->ld[j->first[g] + c] = logdet;
+    }
+    return frgi_spd_backward(j->ctx, &j->s, matrix, q, b, n, work);
+}
+
+static frg_status invert(const job *j, int64_t g)
+{
+    return frgi_spd_inverse(j->ctx, &j->s, matrix_of(j, g), work_of(j));
+}
+
+/** Every group through `step`; the first one that fails, in their order, gives the status. */
+static frg_status each_group(const job *j, frg_status (*step)(const job *, int64_t), int64_t *failed)
+{
+    if (j->threads == 1) {
+        for (*failed = 0; *failed < j->groups; ++*failed) {
+            const frg_status status = step(j, *failed);
+            if (status != FRG_OK)
+                return status;
+        }
+        return FRG_OK;
+    }
+#pragma omp parallel for num_threads(j->threads) schedule(dynamic)
+    for (int64_t g = 0; g < j->groups; g++)
+        j->status[g] = step(j, g);
+    for (*failed = 0; *failed < j->groups && j->status[*failed] == FRG_OK; ++*failed)
+        ;
+    return *failed < j->groups ? j->status[*failed] : FRG_OK;
+}
+
+static frg_status not_posdef(const job *j, int64_t g)
+{
+    char which[64] = "";
+    if (j->count > 1)
+        snprintf(which, sizeof which, "member %lld of the batch: ", (long long)j->first[g] + 1);
+    FAIL(j->ctx, E_NOT_POSDEF, "%sthe pivot of row %lld of %lld is %.6g", which, (long long)j->pivots[g].pivot + 1,
+         (long long)j->s.n, j->pivots[g].value);
+}
+
+static frg_status run(job *j, double *inv_quad, double *logdet, const frg_array *a, const frg_array *inverse)
+{
+    int64_t failed = 0;
+    frg_status status = each_group(j, value, &failed);
+    if (status == FRG_NOT_POSDEF)
+        return not_posdef(j, failed);
+    if (status == FRG_OK && j->inverse)
+        status = each_group(j, invert, &failed);
+    if (status != FRG_OK)
+        return status;
+    const size_t n = (size_t)j->s.n, size = frg_sizeof(j->s.dtype), count = (size_t)j->count;
+    if (inv_quad)
+        memcpy(inv_quad, j->iq, count * sizeof *inv_quad);
+    if (logdet)
+        memcpy(logdet, j->ld, count * sizeof *logdet);
+    if (a)
+        memcpy(frgi_array_base(a), j->a, count * n * size);
+    for (int64_t g = 0; j->inverse && g < j->groups; g++)
+        for (int64_t m = j->first[g]; m < j->first[g + 1]; m++)
+            copy_triangle(j->ctx, &j->s, matrix_of(j, g), frgi_array_base(inverse) + (size_t)m * n * n * size,
+                          j->s.n, 1, false);
+    return FRG_OK;
+}
+
+/* ---- checks ---- */
+
+enum { REAL = 1u << FRG_F64 | 1u << FRG_F32 };
+
+static bool contiguous(const frg_array *a)
+{
+    int64_t step = 1;
+    for (int d = a->ndim - 1; d >= 0; step *= a->shape[d--])
+        if (a->shape[d] > 1 && a->stride[d] != step)
+            return false;
+    return true;
+}
+
+/** a must have the type of `like` and its shape without the last `drop` axes of it, and n as its last `own`. */
+static frg_status same_batch(frg_context *ctx, const frg_array *a, const char *name, int own, int64_t n,
+                             const frg_array *like, int drop)
+{
+    TRY(frgi_array_check(ctx, a, name, like->ndim - drop + own, REAL));
+    if (a->dtype != like->dtype)
+        FAIL(ctx, E_DTYPE, "%s has elements of type %s, the others %s", name, frg_dtype_name(a->dtype),
+             frg_dtype_name(like->dtype));
+    for (int d = 0; d < a->ndim; d++) {
+        const int64_t want = d < a->ndim - own ? like->shape[d] : n;
+        if (a->shape[d] != want)
+            FAIL(ctx, E_SHAPE, "axis %d of %s has length %lld, expected %lld", d, name, (long long)a->shape[d],
+                 (long long)want);
+    }
+    return FRG_OK;
+}
+
+/** Members are distinct places of memory? */
+static frg_status check_output(frg_context *ctx, const frg_array *a, const char *name)
+{
+    for (int d = 0; d < a->ndim; d++)
+        REQUIRE(ctx, a->stride[d] != 0 || a->shape[d] <= 1, "%s is written: axis %d must not have stride 0", name, d);
+    return FRG_OK;
+}
+
+static frg_status find_groups(job *j)
+{
+    TRY(NEW(j->ctx, &j->first, j->count + 1, "batch"));
+    j->groups = 0;
+    for (int64_t m = 0; m < j->count; m++)
+        if (m == 0 || member(&j->k, m) != member(&j->k, m - 1))
+            j->first[j->groups++] = m;
+    j->first[j->groups] = j->count;
+    return FRG_OK;
+}
+
+frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, double *inv_quad, double *logdet,
+                                 const frg_array *a, const frg_array *inverse)
+{
+    REQUIRE(ctx, k.ndim >= 2 && k.ndim <= FRG_MAX_DIM, "k must have 2 to %d axes, got %d", FRG_MAX_DIM, k.ndim);
+    TRY(frgi_array_check(ctx, &k, "k", k.ndim, REAL));
+    const int64_t n = k.shape[k.ndim - 1];
+    if (k.shape[k.ndim - 2] != n)
+        FAIL(ctx, E_SHAPE, "k must be square, got %lld x %lld", (long long)k.shape[k.ndim - 2], (long long)n);
+    TRY(same_batch(ctx, &r, "r", 1, n, &k, 2));
+    if (a) {
+        TRY(same_batch(ctx, a, "a", 1, n, &k, 2));
+        REQUIRE(ctx, contiguous(a), "a must be contiguous");
+    }
+    if (inverse) {
+        TRY(same_batch(ctx, inverse, "inverse", 2, n, &k, 2));
+        REQUIRE(ctx, contiguous(inverse), "inverse must be contiguous");
+    }
+    frgi_run_begins(ctx);
+    const int64_t count = members(&k, 2);
+    if (count == 0 || n == 0) {
+        for (int64_t m = 0; m < count; m++) {
+            if (inv_quad)
+                inv_quad[m] = 0;
+            if (logdet)
+                logdet[m] = 0;
+        }
+        return FRG_OK;
+    }
+    job j = {.ctx = ctx, .s = frgi_spd_plan(n, k.dtype), .count = count, .k = batch_of(&k, 2), .r = batch_of(&r, 1)};
+    j.row = k.stride[k.ndim - 2];
+    j.col = k.stride[k.ndim - 1];
+    j.step = r.stride[r.ndim - 1];
+    j.inverse = inverse != NULL;
+    frg_status status;
+    frgi_arena arena = {0};
+    TRY_TO(done, find_groups(&j));
+    const int team = frgi_team_size(ctx, true);
+    j.threads = j.groups >= team && n < ONE_A_THREAD_BELOW ? team : 1;
+    j.matrix_bytes = frgi_mul((size_t)frgi_spd_elements(&j.s), frg_sizeof(k.dtype));
+    j.work_bytes = frgi_spd_work_bytes(&j.s, team);
+    lay_out(&arena, &j);
+    TRY_TO(done, frgi_arena_open(&arena, ctx, "factors of the matrices"));
+    lay_out(&arena, &j);
+    status = run(&j, inv_quad, logdet, a, inverse);
+done:
+    frgi_arena_close(&arena, ctx);
+    DROP(ctx, &j.first);
+    return status;
+}
+
+/* ---- backward ---- */
+
+/** One row of dK: out_j <- g_ld inverse_j - g_iq (a_i a_j), the same bits on both sides of the diagonal. */
+#define ROW_OF(type)                                                                               \
+    for (ptrdiff_t j = 0; j < n; j++) {                                                            \
+        const double x = inverse ? ld * (double)((const type *)inverse)[j * inverse_step] : 0;     \
+        const double product = ai * (double)((const type *)a)[j * a_step];                         \
+        ((type *)out)[j * out_step] = (type)(x - iq * product);                                    \
+    }
+
+static void row_of(frg_dtype t, ptrdiff_t n, double ld, const void *inverse, ptrdiff_t inverse_step, double iq,
+                   double ai, const void *a, ptrdiff_t a_step, void *out, ptrdiff_t out_step)
+{
+    if (t == FRG_F64)
+        ROW_OF(double)
+    else
+        ROW_OF(float)
+}
+
+static void put(frg_dtype t, void *x, ptrdiff_t i, double v)
+{
+    if (t == FRG_F64)
+        ((double *)x)[i] = v;
+    else
+        ((float *)x)[i] = (float)v;
+}
+
+frg_status frg_gp_invquad_logdet_backward(frg_context *ctx, const frg_array *inverse, frg_array a,
+                                          const double *g_iq, const double *g_ld, const frg_array *dk,
+                                          const frg_array *dr)
+{
+    REQUIRE(ctx, a.ndim >= 1 && a.ndim < FRG_MAX_DIM, "a must have 1 to %d axes, got %d", FRG_MAX_DIM - 1, a.ndim);
+    TRY(frgi_array_check(ctx, &a, "a", a.ndim, REAL));
+    const int64_t n = a.shape[a.ndim - 1], count = members(&a, 1);
+    const bool needs_inverse = dk && g_ld;
+    REQUIRE(ctx, inverse || !needs_inverse, "the gradient of logdet with respect to k needs the inverse");
+    if (needs_inverse)
+        TRY(same_batch(ctx, inverse, "inverse", 2, n, &a, 1));
+    if (dk) {
+        TRY(same_batch(ctx, dk, "dk", 2, n, &a, 1));
+        TRY(check_output(ctx, dk, "dk"));
+    }
+    if (dr) {
+        TRY(same_batch(ctx, dr, "dr", 1, n, &a, 1));
+        TRY(check_output(ctx, dr, "dr"));
+    }
+    if (count == 0 || n == 0)
+        return FRG_OK;
+    const frg_dtype t = a.dtype;
+    const ptrdiff_t size = (ptrdiff_t)frg_sizeof(t), step = a.stride[a.ndim - 1];
+    const batch from = batch_of(&a, 1), to = dk ? batch_of(dk, 2) : from, to_r = dr ? batch_of(dr, 1) : from;
+    const batch with = needs_inverse ? batch_of(inverse, 2) : from;
+    const int threads = frgi_team_size(ctx, n >= COPY_THREADS_FROM || count > 1);
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t u = 0; u < count * n; u++) {
+        const int64_t m = u / n, i = u % n;
+        const char *const am = member(&from, m);
+        const double iq = g_iq ? g_iq[m] : 0, ld = g_ld ? g_ld[m] : 0, ai = at(t, am, i * step);
+        if (dk) {
+            const ptrdiff_t across = needs_inverse ? inverse->stride[a.ndim] : 0;
+            const char *const row = needs_inverse ? member(&with, m) + i * inverse->stride[a.ndim - 1] * size : NULL;
+            char *const out = member(&to, m) + i * dk->stride[a.ndim - 1] * size;
+            row_of(t, n, ld, row, across, iq, ai, am, step, out, dk->stride[a.ndim]);
+        }
+        if (dr)
+            put(t, member(&to_r, m), i * dr->stride[a.ndim - 1], 2 * iq * ai);
+    }
+    return FRG_OK;
+}

@@ -1,0 +1,291 @@
+/* test_gp_invquad.c - inv_quad and logdet of dense matrices: closed forms, differences, batches, views, faults. */
+#include <float.h>
+
+#include "fourge/gp.h"
+#include "test.h"
+
+/** K = (1 - c) I + c 1 1': |K| = (1 - c)^(n-1) (1 + (n-1) c), K^-1 = (I - c/(1 + (n-1) c) 1 1') / (1 - c). */
+static void equicorrelated(void)
+{
+    static const int64_t sizes[] = {1, 2, 7, 16, 33, 100, 210, 450};
+    const double c = 0.3;
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        const int64_t n = sizes[s];
+        frg_context *ctx = test_context();
+        double *const k = malloc((size_t)(n * n) * sizeof *k), *const kept = malloc((size_t)(n * n) * sizeof *k);
+        double *const r = malloc((size_t)n * sizeof *r), *const a = malloc((size_t)n * sizeof *a);
+        double *const x = malloc((size_t)(n * n) * sizeof *x);
+        double sum = 0, square = 0;
+        for (int64_t i = 0; i < n; i++) {
+            r[i] = test_normal();
+            sum += r[i];
+            square += r[i] * r[i];
+            for (int64_t j = 0; j < n; j++) /* the upper triangle is never read */
+                k[i * n + j] = j > i ? (double)NAN : i == j ? 1 : c;
+        }
+        memcpy(kept, k, (size_t)(n * n) * sizeof *k);
+        const frg_array av = frg_vector(a, FRG_F64, n), xv = frg_matrix(x, FRG_F64, n, n, n);
+        double iq, ld;
+        CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, frg_matrix(k, FRG_F64, n, n, n), frg_vector(r, FRG_F64, n), &iq, &ld,
+                                            &av, &xv));
+        const double m = (double)n, f = c / (1 + (m - 1) * c);
+        /* condition number (1 + (n-1) c) / (1 - c) = 194 at n = 450; errors below (n + 20) u of it */
+        const double tolerance = (m + 20) * DBL_EPSILON * (1 + (m - 1) * c) / (1 - c);
+        CHECK_NEAR(ld, (m - 1) * log(1 - c) + log(1 + (m - 1) * c), tolerance);
+        CHECK_NEAR(iq, (square - f * sum * sum) / (1 - c), tolerance);
+        for (int64_t i = 0; i < n; i++) {
+            CHECK_NEAR(a[i], (r[i] - f * sum) / (1 - c), tolerance);
+            for (int64_t j = 0; j < n; j++) {
+                CHECK_NEAR(x[i * n + j], ((i == j) - f) / (1 - c), tolerance);
+                CHECK(x[i * n + j] == x[j * n + i]);
+            }
+        }
+        CHECK_BITS(k, kept, (size_t)(n * n) * sizeof *k);
+        free(k);
+        free(kept);
+        free(r);
+        free(a);
+        free(x);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** A random posdef matrix, row-major, B B'/n + I. */
+static void posdef(double *k, int64_t n)
+{
+    double *const b = malloc((size_t)(n * n) * sizeof *b);
+    for (int64_t i = 0; i < n * n; i++)
+        b[i] = test_normal() / sqrt((double)n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double v = i == j;
+            for (int64_t l = 0; l < n; l++)
+                v += b[i * n + l] * b[j * n + l];
+            k[i * n + j] = v;
+        }
+    free(b);
+}
+
+/** f(K, r) = g_iq inv_quad + g_ld logdet by central differences in each entry; K moved symmetrically. */
+static void differences(void)
+{
+    enum { N = 6 };
+    frg_context *ctx = test_context();
+    double k[N * N], r[N], a[N], x[N * N], dk[N * N], dr[N];
+    posdef(k, N);
+    for (int i = 0; i < N; i++)
+        r[i] = test_normal();
+    const frg_array kv = frg_matrix(k, FRG_F64, N, N, N), rv = frg_vector(r, FRG_F64, N);
+    const frg_array av = frg_vector(a, FRG_F64, N), xv = frg_matrix(x, FRG_F64, N, N, N);
+    const frg_array dkv = frg_matrix(dk, FRG_F64, N, N, N), drv = frg_vector(dr, FRG_F64, N);
+    static const struct {
+        double iq, ld;
+    } weights[] = {{1, 0}, {0, 1}, {-0.5, -0.5}, {0.7, 2}};
+    for (size_t w = 0; w < sizeof weights / sizeof *weights; w++) {
+        const double *const g_iq = weights[w].iq != 0 ? &weights[w].iq : NULL;
+        const double *const g_ld = weights[w].ld != 0 ? &weights[w].ld : NULL;
+        CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, kv, rv, NULL, NULL, &av, &xv));
+        CHECK_OK(ctx, frg_gp_invquad_logdet_backward(ctx, g_ld ? &xv : NULL, av, g_iq, g_ld, &dkv, &drv));
+        for (int i = 0; i < N; i++) {
+            for (int j = 0; j <= i + 1; j++) { /* j = i + 1: the derivative by r_i */
+                double *const one = j > i ? &r[i] : &k[i * N + j], *const two = j > i ? one : &k[j * N + i];
+                const double old = *one, h = 1e-5;
+                double f[2];
+                for (int side = 0; side < 2; side++) {
+                    *one = *two = old + (side ? h : -h);
+                    double iq, ld;
+                    CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, kv, rv, &iq, &ld, NULL, NULL));
+                    f[side] = weights[w].iq * iq + weights[w].ld * ld;
+                }
+                *one = *two = old;
+                /* an entry off the diagonal stands twice; error h^2 f''' / 6 + 2 u f / h, both below 1e-9 here */
+                const double want = j > i ? dr[i] : i == j ? dk[i * N + i] : dk[i * N + j] + dk[j * N + i];
+                CHECK_NEAR((f[1] - f[0]) / (2 * h), want, 1e-7);
+            }
+        }
+        for (int i = 0; i < N * N; i++)
+            CHECK(dk[i] == dk[i % N * N + i / N]);
+        /* in place, and without dk or dr */
+        double again[N];
+        const frg_array again_v = frg_vector(again, FRG_F64, N);
+        CHECK_OK(ctx, frg_gp_invquad_logdet_backward(ctx, NULL, av, g_iq, g_ld, NULL, &again_v));
+        CHECK_BITS(again, dr, sizeof dr);
+        CHECK_OK(ctx, frg_gp_invquad_logdet_backward(ctx, &xv, av, g_iq, g_ld, &xv, NULL));
+        CHECK_BITS(x, dk, sizeof dk);
+    }
+    frg_context_destroy(ctx);
+}
+
+static frg_array view(void *data, frg_dtype t, int ndim, const int64_t *shape, const int64_t *stride)
+{
+    frg_array v = {.data = data, .dtype = t, .ndim = ndim};
+    for (int d = 0; d < ndim; d++) {
+        v.shape[d] = shape[d];
+        v.stride[d] = stride[d];
+    }
+    return v;
+}
+
+/** A batch gives every member the bits of its own call, whatever the strides and the threads. */
+static void batches(frg_dtype t, int64_t n, int threads)
+{
+    enum { P = 2, Q = 3 };
+    const size_t size = frg_sizeof(t);
+    const int64_t nn = n * n;
+    frg_context *ctx = test_context_with(threads, NULL, NULL), *one = test_context_with(1, NULL, NULL);
+    double *const full = malloc((size_t)nn * sizeof *full);
+    char *const k = calloc((size_t)(P * Q * nn), size), *const r = calloc((size_t)(P * Q * n * 2), size);
+    char *const a = calloc((size_t)(P * Q * n), size), *const x = calloc((size_t)(P * Q * nn), size);
+    char *const a1 = calloc((size_t)n, size), *const x1 = calloc((size_t)nn, size);
+    for (int64_t m = 0; m < P * Q; m++) {
+        posdef(full, n);
+        for (int64_t i = 0; i < nn; i++) { /* stored column by column, members last: element (i, j) of m */
+            if (t == FRG_F64)
+                ((double *)(void *)k)[i * P * Q + m] = full[i];
+            else
+                ((float *)(void *)k)[i * P * Q + m] = (float)full[i];
+        }
+    }
+    for (int64_t i = 0; i < P * Q * n * 2; i++) {
+        if (t == FRG_F64)
+            ((double *)(void *)r)[i] = test_normal();
+        else
+            ((float *)(void *)r)[i] = (float)test_normal();
+    }
+    for (int kind = 0; kind < 3; kind++) { /* all different; one matrix for each row of members; one for all */
+        const int64_t of_p = kind == 2 ? 0 : Q, of_q = kind == 0 ? 1 : 0;
+        const frg_array kv = view(k, t, 4, (int64_t[]){P, Q, n, n}, (int64_t[]){of_p, of_q, P * Q, n * P * Q});
+        /* r backwards, every second element */
+        frg_array rv = view(r, t, 3, (int64_t[]){P, Q, n}, (int64_t[]){2 * Q * n, 2 * n, -2});
+        rv.offset = (size_t)(2 * n - 2) * size;
+        const frg_array av = view(a, t, 3, (int64_t[]){P, Q, n}, (int64_t[]){Q * n, n, 1});
+        const frg_array xv = view(x, t, 4, (int64_t[]){P, Q, n, n}, (int64_t[]){Q * nn, nn, n, 1});
+        double iq[P * Q], ld[P * Q], iq1, ld1;
+        CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, kv, rv, iq, ld, &av, kind == 1 ? NULL : &xv));
+        for (int64_t p = 0; p < P; p++) {
+            for (int64_t q = 0; q < Q; q++) {
+                const int64_t m = p * Q + q;
+                frg_array k1 = view(k, t, 2, (int64_t[]){n, n}, (int64_t[]){P * Q, n * P * Q});
+                frg_array r1 = view(r, t, 1, (int64_t[]){n}, (int64_t[]){-2});
+                k1.offset = (size_t)(p * of_p + q * of_q) * size;
+                r1.offset = (size_t)(2 * n - 2 + m * 2 * n) * size;
+                const frg_array a1v = frg_vector(a1, t, n), x1v = frg_matrix(x1, t, n, n, n);
+                CHECK_OK(one, frg_gp_invquad_logdet(one, k1, r1, &iq1, &ld1, &a1v, &x1v));
+                if (kind == 0) {
+                    CHECK(iq[m] == iq1);
+                    CHECK_BITS(a + (size_t)(m * n) * size, a1, (size_t)n * size);
+                } else { /* several columns are solved together: the same up to rounding, cond(K) < 6 */
+                    const double u = t == FRG_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+                    CHECK_NEAR(iq[m], iq1, 48 * ((double)n + 20) * u);
+                }
+                CHECK(ld[m] == ld1);
+                if (kind != 1)
+                    CHECK_BITS(x + (size_t)(m * nn) * size, x1, (size_t)nn * size);
+            }
+        }
+    }
+    free(full);
+    free(k);
+    free(r);
+    free(a);
+    free(x);
+    free(a1);
+    free(x1);
+    frg_context_destroy(ctx);
+    frg_context_destroy(one);
+}
+
+static void views(void)
+{
+    static const int64_t n[] = {1, 5, 16, 40, 61};
+    for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
+        for (int threads = 1; threads <= 3; threads++) {
+            batches(FRG_F64, n[i], threads);
+            batches(FRG_F32, n[i], threads);
+        }
+    }
+}
+
+static void empty(void)
+{
+    frg_context *ctx = test_context();
+    double k[4] = {0}, iq[3] = {7, 7, 7}, ld[3] = {7, 7, 7};
+    CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, view(k, FRG_F64, 3, (int64_t[]){3, 0, 0}, (int64_t[]){0, 0, 1}),
+                                        view(k, FRG_F64, 2, (int64_t[]){3, 0}, (int64_t[]){0, 1}), iq, ld, NULL,
+                                        NULL));
+    for (int i = 0; i < 3; i++)
+        CHECK(iq[i] == 0 && ld[i] == 0);
+    CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, view(NULL, FRG_F64, 3, (int64_t[]){0, 5, 5}, (int64_t[]){25, 5, 1}),
+                                        view(NULL, FRG_F64, 2, (int64_t[]){0, 5}, (int64_t[]){5, 1}), NULL, NULL,
+                                        NULL, NULL));
+    const frg_array none = view(NULL, FRG_F64, 2, (int64_t[]){0, 5}, (int64_t[]){5, 1});
+    CHECK_OK(ctx, frg_gp_invquad_logdet_backward(ctx, NULL, none, iq, NULL, NULL, &none));
+    frg_context_destroy(ctx);
+}
+
+/** A member that is not posdef: named, and nothing is written. */
+static void failures(void)
+{
+    enum { COUNT = 5, N = 9 };
+    for (int threads = 1; threads <= 2; threads++) {
+        frg_context *ctx = test_context_with(threads, NULL, NULL);
+        double k[COUNT * N * N], r[COUNT * N], a[COUNT * N], x[COUNT * N * N], iq[COUNT], ld[COUNT];
+        for (int m = 0; m < COUNT; m++)
+            posdef(k + m * N * N, N);
+        for (int i = 0; i < COUNT * N; i++)
+            r[i] = 1;
+        memset(a, 0x55, sizeof a);
+        memset(x, 0x55, sizeof x);
+        memset(iq, 0x55, sizeof iq);
+        memset(ld, 0x55, sizeof ld);
+        double untouched;
+        memset(&untouched, 0x55, sizeof untouched);
+        for (int i = 0; i < N; i++)
+            k[3 * N * N + i * N + 4] = k[3 * N * N + 4 * N + i] = i == 4 ? -2 : 0;
+        const frg_array kv = view(k, FRG_F64, 3, (int64_t[]){COUNT, N, N}, (int64_t[]){N * N, N, 1});
+        const frg_array rv = view(r, FRG_F64, 2, (int64_t[]){COUNT, N}, (int64_t[]){N, 1});
+        const frg_array av = view(a, FRG_F64, 2, (int64_t[]){COUNT, N}, (int64_t[]){N, 1});
+        const frg_array xv = view(x, FRG_F64, 3, (int64_t[]){COUNT, N, N}, (int64_t[]){N * N, N, 1});
+        CHECK_STATUS(frg_gp_invquad_logdet(ctx, kv, rv, iq, ld, &av, &xv), FRG_NOT_POSDEF);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-GP-007");
+        CHECK(strstr(frg_message(ctx), "member 4") && strstr(frg_message(ctx), "row 5 of 9"));
+        for (int i = 0; i < COUNT * N * N; i++)
+            CHECK_BITS(&x[i], &untouched, sizeof untouched);
+        CHECK_BITS(&iq[0], &untouched, sizeof untouched);
+        CHECK_BITS(&ld[4], &untouched, sizeof untouched);
+        CHECK_BITS(&a[7], &untouched, sizeof untouched);
+        frg_context_destroy(ctx);
+    }
+}
+
+static void refusals(void)
+{
+    frg_context *ctx = test_context();
+    double k[64] = {0}, r[64] = {0}, out[64];
+    const frg_array k3 = frg_matrix(k, FRG_F64, 3, 3, 3), r3 = frg_vector(r, FRG_F64, 3);
+    const frg_array wide = frg_matrix(k, FRG_F64, 3, 4, 4), r4 = frg_vector(r, FRG_F64, 4);
+    const frg_array narrow = frg_vector(r, FRG_F32, 3), whole = frg_matrix(k, FRG_I64, 3, 3, 3);
+    const frg_array gaps = view(out, FRG_F64, 1, (int64_t[]){3}, (int64_t[]){2});
+    const frg_array flat = view(out, FRG_F64, 2, (int64_t[]){3, 3}, (int64_t[]){0, 1});
+    CHECK_STATUS(frg_gp_invquad_logdet(ctx, wide, r3, NULL, NULL, NULL, NULL), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "square"));
+    CHECK_STATUS(frg_gp_invquad_logdet(ctx, k3, r4, NULL, NULL, NULL, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gp_invquad_logdet(ctx, k3, narrow, NULL, NULL, NULL, NULL), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "f32"));
+    CHECK_STATUS(frg_gp_invquad_logdet(ctx, whole, r3, NULL, NULL, NULL, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gp_invquad_logdet(ctx, r3, r3, NULL, NULL, NULL, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gp_invquad_logdet(ctx, k3, k3, NULL, NULL, NULL, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gp_invquad_logdet(ctx, k3, r3, NULL, NULL, &gaps, NULL), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "contiguous"));
+    const double g = 1;
+    CHECK_STATUS(frg_gp_invquad_logdet_backward(ctx, NULL, r3, NULL, &g, &k3, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gp_invquad_logdet_backward(ctx, NULL, r3, &g, NULL, &flat, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gp_invquad_logdet_backward(ctx, NULL, r3, &g, NULL, &wide, NULL), FRG_BAD_ARG);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"equicorrelated", equicorrelated}, {"differences", differences}, {"views", views},
+    {"empty", empty},                   {"failures", failures},       {"refusals", refusals},
+};
+TEST_MAIN(cases)
