@@ -84,6 +84,98 @@ FRG_API FRG_MUST_USE frg_status frg_graph_landmarks(const frg_graph *g, int64_t 
 FRG_API void frg_landmark_bounds(const float *z, const float *w, int64_t n_landmarks, float *lower,
                                  float *upper);
 
+/* ---- plans ---------------------------------------------------------------------------------------- */
+
+/** A transport plan P (n x m) that is never stored: rows are made when they are asked for.  It belongs to what
+ *  computed it and lives as long. */
+typedef struct frg_plan frg_plan;
+
+typedef struct {
+    int64_t n, m;
+    double mass;                            /* sum of P */
+    double source_error, target_error;      /* L1 errors of the marginals of P */
+    double source_error_max, target_error_max;
+    double source_before, target_before;    /* L1 errors before rounding */
+    int rounded;                            /* the marginals are exact up to sums in double */
+} frg_plan_report;
+
+FRG_API frg_plan_report frg_plan_get(const frg_plan *p);
+/** Rows first .. last-1 into out ((last - first) x m, f64 or f32, any strides). */
+FRG_API FRG_MUST_USE frg_status frg_plan_rows(const frg_plan *p, int64_t first, int64_t last, frg_array out);
+/** The k largest entries of every row, falling, ties to the lower column; index and value: n x k. */
+FRG_API FRG_MUST_USE frg_status frg_plan_top(const frg_plan *p, int64_t k, int64_t *index, double *value);
+/** The column of the largest entry of every row (-1 for a row without mass). */
+FRG_API FRG_MUST_USE frg_status frg_plan_argmax(const frg_plan *p, int64_t *index);
+/** Entries >= threshold in compressed rows.  Call it with columns and values NULL first: starts (n + 1) is
+ *  filled, starts[n] is the room that the second call needs. */
+FRG_API FRG_MUST_USE frg_status frg_plan_sparse(const frg_plan *p, double threshold, int64_t *starts,
+                                                int32_t *columns, double *values);
+/** out (n x q) <- P V, V m x q; transposed: out (m x q) <- P' V, V n x q.  f64, any strides. */
+FRG_API FRG_MUST_USE frg_status frg_plan_apply(const frg_plan *p, frg_array v, int transposed, frg_array out);
+/** The label with the most mass in every row, of labels[j] in 0 .. n_labels-1 (negative: none), and its share
+ *  of the row's labelled mass (share may be NULL).  Rows without labelled mass get -1. */
+FRG_API FRG_MUST_USE frg_status frg_plan_labels(const frg_plan *p, const int32_t *labels, int64_t n_labels,
+                                                int32_t *out, double *share);
+
+/* ---- Sinkhorn --------------------------------------------------------------------------------------- */
+
+typedef enum {
+    FRG_GW_STORE_AUTO, /* f32 */
+    FRG_GW_STORE_F32,
+    FRG_GW_STORE_U16,  /* fixed point over the range of the costs; refused where range / epsilon > 1300 */
+    FRG_GW_STORE_U16R, /* fixed point of the cost minus the potentials: any range and epsilon */
+    FRG_GW_STORE_FLY,  /* nothing is stored */
+    FRG_GW_STORE_F64
+} frg_gw_store;
+typedef enum { FRG_GW_DOMAIN_AUTO, FRG_GW_DOMAIN_LOG, FRG_GW_DOMAIN_KERNEL } frg_gw_domain;
+typedef enum { FRG_GW_KERNEL_AUTO, FRG_GW_KERNEL_F32, FRG_GW_KERNEL_BF16 } frg_gw_kernel_store;
+typedef enum { FRG_GW_ACCEL_NONE, FRG_GW_ACCEL_MOMENTUM } frg_gw_accel;
+/** What entropy is relative to: sum P (log P - 1), or KL(P | a b').  Balanced plans are the same. */
+typedef enum { FRG_GW_REFERENCE_COUNTING, FRG_GW_REFERENCE_PRODUCT } frg_gw_reference;
+
+typedef struct {
+    size_t struct_size;
+    double epsilon;               /* 0.05, cost units */
+    double tol;                   /* 1e-6: L1 error of the marginals relative to the mass */
+    int64_t max_iter;             /* 1000 passes */
+    frg_gw_store cost_store;      /* auto */
+    frg_gw_domain domain;         /* auto: log */
+    frg_gw_kernel_store kernel_store; /* auto: f32 */
+    frg_gw_accel accel;           /* momentum */
+    double rho_source, rho_target;/* infinite: balanced; else KL penalties of the marginals, cost units */
+    frg_gw_reference reference;   /* counting */
+    double mass;                  /* 0: all; else the mass carried, less than both sums */
+    int round;                    /* 1: exact marginals at the end (not where they are relaxed) */
+} frg_sinkhorn_opts;
+
+typedef struct {
+    int64_t iterations;
+    double marginal_error; /* of the last pass, L1 relative to the mass */
+    double cost;           /* <C, P> */
+    double build_seconds, inner_seconds, polish_seconds, total_seconds;
+    double bytes_read;     /* of the stored costs */
+    int converged;
+} frg_sinkhorn_report;
+
+typedef struct frg_sinkhorn frg_sinkhorn;
+
+FRG_API void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size);
+/** cost: n x m, f32 or f64, any strides, alive as long as the solver.  a (n), b (m): f64 or NULL for uniform
+ *  ones; balanced problems are normalised to mass 1 (W_TOTALS where their sums differ).
+ *  Errors: E_DISTANCE with row and column, E_MARGINAL, E_ARG. */
+FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
+                                                    const double *a, const double *b,
+                                                    const frg_sinkhorn_opts *o);
+/** Potentials to start from, cost units; either may be NULL. */
+FRG_API FRG_MUST_USE frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g);
+/** FRG_MAX_ITER where tol was not reached. */
+FRG_API FRG_MUST_USE frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info);
+FRG_API frg_sinkhorn_report frg_sinkhorn_get(const frg_sinkhorn *s);
+FRG_API const frg_plan *frg_sinkhorn_plan(const frg_sinkhorn *s);
+/** f (n) and g (m) of P = exp((f + g - C) / epsilon), cost units; either may be NULL. */
+FRG_API FRG_MUST_USE frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f, double *g);
+FRG_API void frg_sinkhorn_destroy(frg_sinkhorn *s);
+
 #ifdef __cplusplus
 }
 #endif

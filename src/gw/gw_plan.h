@@ -1,0 +1,21 @@
+/* gw_plan.h - inside a plan. */
+#ifndef FRGI_GW_PLAN_H
+#define FRGI_GW_PLAN_H
+
+#include "fourge/gw.h"
+#include "gw/gw_transport.h"
+
+#pragma GCC visibility push(hidden)
+
+struct frg_plan {
+    frg_context *ctx;
+    const frgi_transport *t;
+    frg_plan_report report;
+};
+
+/** The report from the errors before and after rounding. */
+void frgi_plan_set(frg_plan *p, const frgi_transport *t, frgi_marginal_error before,
+                   frgi_marginal_error after);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,20 @@
+/* gw_room.h - small things that the files of this room share. */
+#ifndef FRGI_GW_ROOM_H
+#define FRGI_GW_ROOM_H
+
+#include "core/core.h"
+#include "fourge/gw.h"
+
+#pragma GCC visibility push(hidden)
+
+#define FRGI_LOG2_E 1.4426950408889634
+
+/** w <- the weights given (NULL: 1/n each), checked; *sum <- their sum. */
+FRG_MUST_USE frg_status frgi_take_weights(frg_context *ctx, const double *given, int64_t n,
+                                          const char *name, double *w, double *sum);
+/** Divides both by their sums; W_TOTALS where these differ. */
+FRG_MUST_USE frg_status frgi_normalise_weights(frg_context *ctx, double *a, int64_t n, double sum_a,
+                                               double *b, int64_t m, double sum_b);
+
+#pragma GCC visibility pop
+#endif

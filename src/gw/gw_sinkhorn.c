@@ -1,0 +1,455 @@
+/* gw_sinkhorn.c - entropic transport of a given cost matrix.
+ *
+ *     min <C, P> + epsilon sum P (log P - 1)   over P 1 = a, P' 1 = b   (or relaxed, or of a part of the mass)
+ *
+ * The reduced and kernel forms store what is left after the potentials are taken out.  They need potentials, so
+ * two passes over the caller's costs in f32 come first.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_plan.h"
+#include "gw/gw_room.h"
+
+enum { WARM_PASSES = 2 };
+
+struct frg_sinkhorn {
+    frg_context *ctx;
+    frg_sinkhorn_opts o;
+    frg_array cost;
+    frgi_transport t;
+    frg_plan plan;
+    frg_sinkhorn_report report;
+    double *a, *b;
+};
+
+void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size)
+{
+    const frg_sinkhorn_opts defaults = {.struct_size = sizeof defaults,
+                                        .epsilon = 0.05,
+                                        .tol = 1e-6,
+                                        .max_iter = 1000,
+                                        .accel = FRG_GW_ACCEL_MOMENTUM,
+                                        .rho_source = (double)INFINITY,
+                                        .rho_target = (double)INFINITY,
+                                        .round = 1};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    if (struct_size >= sizeof o->struct_size) {
+        o->struct_size = struct_size;
+    }
+}
+
+/* ---- exponents from the caller's matrix -------------------------------------------------------------- */
+
+static const char *cost_row(const frg_array *c, int64_t i)
+{
+    return frgi_array_base(c) + i * c->stride[0] * (int64_t)frg_sizeof(c->dtype);
+}
+
+static double cost_at(const frg_array *c, int64_t i, int64_t j)
+{
+    const char *const row = cost_row(c, i);
+    return c->dtype == FRG_F64 ? ((const double *)(const void *)row)[j * c->stride[1]]
+                               : (double)((const float *)(const void *)row)[j * c->stride[1]];
+}
+
+/** x_ij = G0_j + H0_i - k c_ij; zeros in the padding. */
+static void fill_exponents(const frgi_sweep *s, int64_t i0, void *rows)
+{
+    const frg_sinkhorn *const job = s->source;
+    const frg_array *const c = &job->cost;
+    const double k = job->t.k;
+    const float k32 = (float)k;
+    const bool wide = s->store == FRGI_X64;
+    for (int64_t r = 0; r < FRGI_GROUP; r++) {
+        const int64_t i = i0 + r;
+        float *const narrow = (float *)rows + r * s->ld;
+        double *const full = (double *)rows + r * s->ld;
+        if (i >= s->n) {
+            memset(wide ? (void *)full : (void *)narrow, 0,
+                   (size_t)s->ld * (wide ? sizeof *full : sizeof *narrow));
+            continue;
+        }
+        if (wide) {
+            for (int64_t j = 0; j < s->m; j++) {
+                full[j] = (s->G0[j] + s->H0[i]) - k * cost_at(c, i, j);
+            }
+        } else if (c->dtype == FRG_F32 && c->stride[1] == 1) {
+            const float *const from = (const float *)(const void *)cost_row(c, i);
+            const float base = s->base_h[i];
+            for (int64_t j = 0; j < s->m; j++) {
+                narrow[j] = (s->base_g[j] + base) - k32 * from[j];
+            }
+        } else {
+            for (int64_t j = 0; j < s->m; j++) {
+                narrow[j] = (float)((s->G0[j] + s->H0[i]) - k * cost_at(c, i, j));
+            }
+        }
+        for (int64_t j = s->m; j < s->ld; j++) {
+            if (wide) {
+                full[j] = 0;
+            } else {
+                narrow[j] = 0;
+            }
+        }
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------- */
+
+static frg_status check_cost(frg_context *ctx, const frg_array *c, double *low, double *high)
+{
+    int64_t bad = INT64_MAX;
+    double least = (double)INFINITY, most = -(double)INFINITY;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(ctx)) reduction(min              \
+                                                                                  : bad, least)    \
+    reduction(max                                                                                  \
+              : most)
+    for (int64_t i = 0; i < c->shape[0]; i++) {
+        double row_least = (double)INFINITY, row_most = -(double)INFINITY, sum = 0;
+        for (int64_t j = 0; j < c->shape[1]; j++) {
+            const double x = cost_at(c, i, j);
+            row_least = x < row_least ? x : row_least;
+            row_most = x > row_most ? x : row_most;
+            sum += x - x; /* NaN where x is not finite */
+        }
+        bad = sum == 0 ? bad : (i < bad ? i : bad);
+        least = row_least < least ? row_least : least;
+        most = row_most > most ? row_most : most;
+    }
+    if (bad < INT64_MAX) {
+        int64_t j = 0;
+        while (isfinite(cost_at(c, bad, j))) {
+            j++;
+        }
+        frgi_at(ctx, "cost, row %lld, column %lld", (long long)bad + 1, (long long)j + 1);
+        FAIL(ctx, E_DISTANCE, "a cost is %g", cost_at(c, bad, j));
+    }
+    *low = least;
+    *high = most;
+    return FRG_OK;
+}
+
+frg_status frgi_take_weights(frg_context *ctx, const double *given, int64_t n, const char *name,
+                             double *w, double *sum)
+{
+    *sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        w[i] = given ? given[i] : 1.0 / (double)n;
+        if (!(w[i] >= 0 && w[i] < (double)INFINITY)) {
+            frgi_at(ctx, "%s, value %lld", name, (long long)i + 1);
+            FAIL(ctx, E_MARGINAL, "a weight is %g", w[i]);
+        }
+        *sum += w[i];
+    }
+    if (!(*sum > 0 && *sum < (double)INFINITY)) {
+        FAIL(ctx, E_MARGINAL, "%s sums to %g", name, *sum);
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_normalise_weights(frg_context *ctx, double *a, int64_t n, double sum_a, double *b,
+                                  int64_t m, double sum_b)
+{
+    if (fabs(sum_a - sum_b) > 1e-6 * fmax(sum_a, sum_b)) {
+        frgi_warn(ctx, W_TOTALS,
+                  "the source weights sum to %g, the target weights to %g; both were "
+                  "divided by their sums",
+                  sum_a, sum_b);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        a[i] /= sum_a;
+    }
+    for (int64_t j = 0; j < m; j++) {
+        b[j] /= sum_b;
+    }
+    return FRG_OK;
+}
+
+static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
+{
+    REQUIRE(ctx, o->epsilon > 0 && o->epsilon < (double)INFINITY,
+            "epsilon is %g, a positive number is needed", o->epsilon);
+    REQUIRE(ctx, o->tol >= 0, "tol is %g, it must be >= 0", o->tol);
+    REQUIRE(ctx, o->max_iter >= 1, "max_iter is %lld, at least 1 is needed",
+            (long long)o->max_iter);
+    REQUIRE(ctx, o->rho_source > 0 && o->rho_target > 0,
+            "rho_source and rho_target must be > 0, got %g and %g", o->rho_source, o->rho_target);
+    REQUIRE(ctx, o->mass >= 0, "mass is %g, it must be > 0 (0: all of it)", o->mass);
+    if (o->mass > 0 && (isfinite(o->rho_source) || isfinite(o->rho_target))) {
+        FAIL(ctx, E_UNSUPPORTED, "mass together with relaxed marginals");
+    }
+    if (o->domain == FRG_GW_DOMAIN_KERNEL && o->mass > 0) {
+        FAIL(ctx, E_UNSUPPORTED, "partial mass in the kernel domain");
+    }
+    return FRG_OK;
+}
+
+/** The form of the exponents, and whether it is kept. */
+static frg_status choose_store(frg_sinkhorn *s, double low, double high, frgi_store *store,
+                               bool *keep)
+{
+    *keep = s->o.cost_store != FRG_GW_STORE_FLY;
+    *store = FRGI_X32;
+    if (s->o.domain == FRG_GW_DOMAIN_KERNEL) {
+        *store = s->o.kernel_store == FRG_GW_KERNEL_BF16 ? FRGI_K16 : FRGI_K32;
+    } else if (s->o.cost_store == FRG_GW_STORE_F64) {
+        *store = FRGI_X64;
+    } else if (s->o.cost_store == FRG_GW_STORE_U16 || s->o.cost_store == FRG_GW_STORE_U16R) {
+        *store = FRGI_X16;
+        REQUIRE(s->ctx, s->o.cost_store == FRG_GW_STORE_U16R || (high - low) / s->o.epsilon <= 1300,
+                "the costs span %g, more than 1300 epsilon: u16r or f32 stores them", high - low);
+    }
+    return FRG_OK;
+}
+
+static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
+{
+    frg_context *const ctx = s->ctx;
+    const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
+    double low = 0, high = 0, sum_a, sum_b;
+    TRY(check_cost(ctx, &s->cost, &low, &high));
+    TRY(NEW(ctx, &s->a, n, "weights"));
+    TRY(NEW(ctx, &s->b, m, "weights"));
+    TRY(frgi_take_weights(ctx, a, n, "a", s->a, &sum_a));
+    TRY(frgi_take_weights(ctx, b, m, "b", s->b, &sum_b));
+    const bool relaxed = isfinite(s->o.rho_source) || isfinite(s->o.rho_target);
+    REQUIRE(ctx, s->o.mass < fmin(sum_a, sum_b) * (1 + 1e-12),
+            "mass is %g, the weights sum to %g and %g", s->o.mass, sum_a, sum_b);
+    const bool partial = s->o.mass > 0 && s->o.mass < fmin(sum_a, sum_b) * (1 - 1e-12);
+    if (!partial && !relaxed) {
+        TRY(frgi_normalise_weights(ctx, s->a, n, sum_a, s->b, m, sum_b));
+    }
+    frgi_store store;
+    bool keep;
+    TRY(choose_store(s, low, high, &store, &keep));
+    const frgi_marginals how = {.a = s->a,
+                                .b = s->b,
+                                .rho_a = s->o.rho_source,
+                                .rho_b = s->o.rho_target,
+                                .product = s->o.reference == FRG_GW_REFERENCE_PRODUCT,
+                                .mass = partial ? s->o.mass : 0};
+    TRY(frgi_transport_open(&s->t, ctx, n, m, store, keep, &how));
+    s->t.accelerate = s->o.accel == FRG_GW_ACCEL_MOMENTUM && !relaxed;
+    if (s->o.cost_store == FRG_GW_STORE_U16) {
+        const double k = FRGI_LOG2_E / s->o.epsilon;
+        s->t.s.low = (float)(-k * high);
+        s->t.s.step = (float)(k * (high - low) / 65535);
+    } else if (store == FRGI_X16) { /* [-40, 8] in units of epsilon */
+        s->t.s.low = (float)(-40 * FRGI_LOG2_E);
+        s->t.s.step = (float)(48 * FRGI_LOG2_E / 65535);
+    }
+    return FRG_OK;
+}
+
+frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
+                               const double *a, const double *b, const frg_sinkhorn_opts *o)
+{
+    REQUIRE(ctx, out, "out is NULL");
+    *out = NULL;
+    const double begin = frgi_seconds();
+    TRY(frgi_array_check(ctx, &cost, "cost", 2, 1u << FRG_F32 | 1u << FRG_F64));
+    REQUIRE(ctx,
+            cost.shape[0] >= 1 && cost.shape[1] >= 1 && cost.shape[0] < INT32_MAX &&
+                cost.shape[1] < INT32_MAX,
+            "cost is %lld x %lld, at least 1 x 1 is needed", (long long)cost.shape[0],
+            (long long)cost.shape[1]);
+    frg_sinkhorn *s;
+    TRY(NEW0(ctx, &s, 1, "a Sinkhorn solver"));
+    s->ctx = ctx;
+    s->cost = cost;
+    frg_sinkhorn_defaults(&s->o, sizeof s->o);
+    if (o) {
+        frgi_take_opts(&s->o, sizeof s->o, o);
+    }
+    frg_status status = check_options(ctx, &s->o);
+    if (status >= 0) {
+        status = set_up(s, a, b);
+    }
+    if (status < 0) {
+        frg_sinkhorn_destroy(s);
+        return status;
+    }
+    s->report.build_seconds = frgi_seconds() - begin;
+    *out = s;
+    return FRG_OK;
+}
+
+void frg_sinkhorn_destroy(frg_sinkhorn *s)
+{
+    if (!s) {
+        return;
+    }
+    frg_context *const ctx = s->ctx;
+    frgi_transport_close(&s->t);
+    DROP(ctx, &s->a);
+    DROP(ctx, &s->b);
+    DROP(ctx, &s);
+}
+
+/* ---- running -------------------------------------------------------------------------------------------- */
+
+frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
+{
+    const double k = FRGI_LOG2_E / s->o.epsilon;
+    frgi_sweep *const w = &s->t.s;
+    for (int64_t i = 0; f && i < w->n; i++) {
+        REQUIRE(s->ctx, isfinite(f[i]), "f is %g at %lld", f[i], (long long)i + 1);
+        w->F[i] = w->a[i] > 0 ? k * f[i] : w->log_a[i];
+    }
+    for (int64_t j = 0; g && j < w->m; j++) {
+        REQUIRE(s->ctx, isfinite(g[j]), "g is %g at %lld", g[j], (long long)j + 1);
+        w->G[j] = k * g[j];
+    }
+    s->t.k = k;
+    return FRG_OK;
+}
+
+static bool reduced(const frg_sinkhorn *s)
+{
+    const frgi_store store = s->t.s.store;
+    return store == FRGI_K16 || store == FRGI_K32 || s->o.cost_store == FRG_GW_STORE_U16R;
+}
+
+/** Two passes over the caller's costs give the potentials that the reduced forms take out. */
+static frg_status warm_up(frg_sinkhorn *s)
+{
+    frgi_transport *const t = &s->t;
+    const frgi_store store = t->s.store;
+    void *const x = t->s.x;
+    t->s.x = NULL;
+    t->s.store = FRGI_X32;
+    frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
+    const frg_status status = frgi_transport_solve(
+        t, s->o.tol, WARM_PASSES < s->o.max_iter ? WARM_PASSES : s->o.max_iter);
+    t->s.x = x;
+    t->s.store = store;
+    return status;
+}
+
+static frg_status passes(frg_sinkhorn *s, int64_t *done)
+{
+    frgi_transport *const t = &s->t;
+    frgi_transport_restart(t);
+    t->passes = 0;
+    t->bytes = 0;
+    if (reduced(s)) {
+        TRY(warm_up(s));
+        if (t->error <= s->o.tol || t->passes >= s->o.max_iter) {
+            *done = t->passes;
+            frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
+            return FRG_OK;
+        }
+    }
+    frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
+    while (t->passes < s->o.max_iter) {
+        /* a heartbeat every 10 passes */
+        const int64_t left = s->o.max_iter - t->passes;
+        TRY(frgi_transport_solve(t, s->o.tol, left < 10 ? left : 10));
+        if (t->error <= s->o.tol) {
+            break;
+        }
+        const frg_status beat = frgi_heartbeat(s->ctx, &(frg_progress){.solver = "gw",
+                                                                       .phase = "sinkhorn",
+                                                                       .done = t->passes,
+                                                                       .total = s->o.max_iter,
+                                                                       .residual = t->error,
+                                                                       .target = s->o.tol});
+        if (beat != FRG_OK) {
+            *done = t->passes;
+            return beat;
+        }
+    }
+    *done = t->passes;
+    return t->error <= s->o.tol ? FRG_OK : FRG_MAX_ITER;
+}
+
+typedef struct {
+    const frg_array *cost;
+    double *by_row;
+} cost_sum;
+
+static void add_cost(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    const cost_sum *const c = user;
+    double sum = 0;
+    (void)chunk;
+    for (int64_t j = 0; j < c->cost->shape[1]; j++) {
+        sum += row[j] * cost_at(c->cost, i, j);
+    }
+    c->by_row[i] = sum;
+}
+
+static frg_status finish(frg_sinkhorn *s)
+{
+    frgi_marginal_error before, after;
+    double *by_row;
+    TRY(NEW(s->ctx, &by_row, s->cost.shape[0], "costs"));
+    const frg_status status = frgi_transport_finish(&s->t, s->o.round != 0, &before, &after);
+    if (status >= 0) {
+        frgi_plan_set(&s->plan, &s->t, before, after);
+        cost_sum c = {&s->cost, by_row};
+        frgi_transport_rows(&s->t, 0, s->cost.shape[0], 64, add_cost, &c);
+        s->report.cost = 0;
+        for (int64_t i = 0; i < s->cost.shape[0]; i++) {
+            s->report.cost += by_row[i];
+        }
+    }
+    DROP(s->ctx, &by_row);
+    return status;
+}
+
+frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info)
+{
+    frgi_run_begins(s->ctx);
+    const double begin = frgi_seconds();
+    int64_t iterations = 0;
+    frg_status status = passes(s, &iterations);
+    const double solved = frgi_seconds(), error = s->t.error;
+    if (status >= 0) {
+        s->report.iterations = iterations;
+        s->report.marginal_error = error;
+        s->report.converged = error <= s->o.tol;
+        const frg_status finished = finish(s);
+        status = finished < 0 ? finished : status;
+    }
+    const double end = frgi_seconds();
+    s->report.inner_seconds = solved - begin;
+    s->report.polish_seconds = end - solved;
+    s->report.total_seconds = s->report.build_seconds + end - begin;
+    s->report.bytes_read = s->t.bytes;
+    if (info) {
+        *info = (frg_info){.status = status,
+                           .iterations = iterations,
+                           .residual = error,
+                           .objective = s->report.cost,
+                           .setup_seconds = s->report.build_seconds,
+                           .solve_seconds = end - begin,
+                           .peak_bytes = frg_peak_bytes(s->ctx),
+                           .device_name = "cpu"};
+    }
+    return status;
+}
+
+frg_sinkhorn_report frg_sinkhorn_get(const frg_sinkhorn *s)
+{
+    return s->report;
+}
+
+const frg_plan *frg_sinkhorn_plan(const frg_sinkhorn *s)
+{
+    return s->plan.t ? &s->plan : NULL;
+}
+
+frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f, double *g)
+{
+    const frgi_sweep *const w = &s->t.s;
+    REQUIRE(s->ctx, s->t.k > 0, "the solver has not run");
+    for (int64_t i = 0; f && i < w->n; i++) {
+        f[i] = w->F[i] / s->t.k;
+    }
+    for (int64_t j = 0; g && j < w->m; j++) {
+        g[j] = w->G[j] / s->t.k;
+    }
+    return FRG_OK;
+}

@@ -1,0 +1,112 @@
+/* gw_sweep.h - one pass of Sinkhorn's iteration over the rows, and the steps around it, per CPU level.
+ *
+ * Everything here is in units of log 2.  A plan is never stored; its entries are
+ *
+ *     P_ij = p_i 2^(x_ij + g_j),     x_ij = G0_j + H0_i - k c_ij,     k = log2(e) / epsilon
+ *
+ * x (the exponents) is stored, or built again for every pass; G0, H0 are the potentials it was built with, so
+ * that g, the drift since then, is small and exact in f32, and sums of rows are near 1.  Total potentials:
+ * G_j = G0_j + g_j and F_i = log2(p_i) + H0_i, in double.  One full iteration reads x once and takes one 2^ an
+ * entry:
+ *
+ *     S_i = sum_j 2^(x_ij + g_j),    p_i = a_i / S_i                            rows exact
+ *     col_j = sum_i p_i 2^(x_ij + g_j)                                          error = sum |col - b|
+ *     G_j <- G_j + log2(b_j / col_j)
+ *
+ * A row whose sum leaves [1e-24, 1e24] is done again relative to its maximum and counted as far: the exponents
+ * are due to be built with new potentials.
+ *
+ * Relaxed marginals, tau = rho / (rho + epsilon):  F_i = tau (log2 a_i + H0_i - log2 S_i), and G_j alike.
+ */
+#ifndef FRGI_GW_SWEEP_H
+#define FRGI_GW_SWEEP_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48 };
+#define FRGI_LOST 1e-32 /* f32 cannot tell a column sum this small */
+
+typedef enum { FRGI_X32, FRGI_X16, FRGI_X64, FRGI_K32, FRGI_K16, FRGI_STORES } frgi_store;
+
+typedef struct frgi_sweep frgi_sweep;
+
+/** Writes the exponents of the 8 rows from i0 on, ld apart, as float (double where the sweep is X64). */
+typedef void (*frgi_fill)(const frgi_sweep *s, int64_t i0, void *rows);
+
+struct frgi_sweep {
+    int64_t n, m;     /* points */
+    int64_t rows, ld; /* n in whole groups, m in whole panels */
+    int64_t chunks;   /* of rows; each has its own column sums */
+    frgi_store store;
+    void *x;         /* rows x ld exponents, or kernel entries; NULL: filled for every pass */
+    float low, step; /* X16: x = low + step q */
+    bool fresh;      /* x is filled during this pass */
+    frgi_fill fill;
+    const void *source; /* of fill */
+
+    const double *a, *b;         /* n, m */
+    const double *log_a, *log_b; /* log2, -1e30 where the weight is 0 */
+    double tau_a, tau_b;         /* 1: balanced */
+    bool product;                /* the entropy is relative to a b' */
+    double slack_a, slack_b;     /* partial: weight of the virtual column and row; 0: none */
+    double slack_g, slack_f;     /* and their potentials, log2 */
+    double *slack;               /* n: what the virtual column takes of each row */
+
+    double *H0, *G0; /* potentials in x; whole floats, so that both precisions mean the same */
+    float *base_h, *base_g; /* the same as floats */
+    double *F, *G;          /* total potentials; F is an output of a pass */
+    double *G_last;         /* what the plain step gave last, for the extrapolation */
+    double *p;              /* n */
+    void *g;                /* ld: float, or double for X64 */
+    int64_t *far;           /* chunks: rows that were far from their potentials */
+    void *partial;          /* chunks x ld column sums, float or double */
+    double *col;            /* m */
+};
+
+/** Factors of a cost c_ij = row_i + column_j - sum_r left_ir right_jr, and what is done to it on the way. */
+typedef struct {
+    int64_t rank;
+    const float *left;   /* packed by groups: [group][r][8] */
+    const float *right;  /* packed by panels: [panel][r][48] */
+    float k;             /* x = k cross - row - column + H0 + G0 */
+    const float *row;    /* rows, log2 units; NULL: 0 */
+    const float *column; /* ld; NULL: 0 */
+    float *smooth;       /* rows x ld averaged cross terms, or NULL */
+    float keep;          /* share of the old average; 1 - keep of the new */
+    const float *linear; /* rows x ld linear cost, or NULL */
+    float theta;         /* cross <- (1 - theta) cross - theta linear */
+} frgi_factors;
+
+typedef struct {
+    double error; /* sum |col - b| */
+    double drift; /* max |G - G0| */
+    int64_t lost; /* columns of weight whose sum is below FRGI_LOST; their potential is as before */
+} frgi_columns_result;
+
+/** In the stores K16 and K32 the entries are 2^x and g holds v_j = 2^(G_j - G0_j). */
+typedef struct {
+    /** Runs the pass over chunk; w: scratch of 16 ld floats (doubles for X64). */
+    void (*chunk[FRGI_STORES])(const frgi_sweep *s, int64_t chunk, void *w);
+    /** From the chunks' sums: col, the error's share of columns first .. last-1, new potentials.
+     *  momentum: G <- plain step + momentum (plain step - the last plain step). */
+    frgi_columns_result (*columns)(const frgi_sweep *s, int64_t first, int64_t last,
+                                   double momentum);
+    /** 8 rows of exponents from factors. */
+    void (*build)(const frgi_sweep *s, int64_t i0, void *rows);
+    /** out[panel][r][width] <- scale * rows[r][i], zeros beyond n; panels first .. last-1. */
+    void (*pack)(const float *rows, int64_t stride, int64_t rank, int64_t n, int width, float scale,
+                 float *out, int64_t first, int64_t last);
+    /** Stores 8 rows of exponents in the form of s->store: q = (x - low) / step kept in 0 .. 65535 for X16,
+     *  2^x for K32 and K16. */
+    void (*keep)(const frgi_sweep *s, const float *rows, int64_t i0);
+    /** Row i as the plan's consumers see it, in double: out[j] <- p_i 2^(x_ij + g_j);  exponents: ld
+     *  floats, or doubles for X64. */
+    void (*row)(const frgi_sweep *s, int64_t i, const void *exponents, double *out);
+} frgi_sweep_ops;
+
+const frgi_sweep_ops *frgi_sweep_ops_of(const frg_context *ctx);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,151 @@
+/* gw_sweep.tmpl.h - the pass over a chunk of rows; included once for each way of storing exponents or kernels.
+ *
+ * Eight rows at a time.  The sums of a row have to be known before its weights can be added to the columns, so
+ * the columns of the eight rows before are added inside the loop that sums these eight: one read of g and one
+ * of col serve 16 row elements, and what is read twice (the weights, 192 KB at 6000 columns; of kernels the
+ * stored entries themselves) stays in L2.
+ *
+ * Text parameters: real, vec (LANES reals), stored (element of x), RN(name), KERNEL: 1 where x holds kernel
+ * entries and g holds v.  LOAD(p): a vec of what is stored; SHIFT(g): what the columns' drift becomes before the
+ * row loop; EXPONENT(p, shifted): exponents.
+ */
+
+/** The sums of the weights of 8 rows, and col += p (the weights of the 8 rows before). */
+INLINE void RN(group)(const frgi_sweep *s, const stored *x, const stored *x_before, const real *g,
+                      const real *p, real *w, real *col, double *sums)
+{
+    const ptrdiff_t ld = s->ld;
+    vec total[FRGI_GROUP] = {{0}};
+    const real step = (real)s->step, low = (real)s->low;
+    (void)step;
+    (void)low;
+    (void)x_before;
+    (void)w;
+    for (ptrdiff_t j = 0; j < ld; j += LANES) {
+        const vec gj = SHIFT(FN(at)(g + j));
+        vec c = FN(at)(col + j);
+#pragma GCC unroll 8
+        for (int r = 0; r < FRGI_GROUP; r++) {
+            __builtin_prefetch(x + r * ld + j + 512 / (ptrdiff_t)sizeof *x);
+#if KERNEL
+            c += p[r] * LOAD(x_before + r * ld + j);
+            total[r] += LOAD(x + r * ld + j) * gj;
+#else
+            c += p[r] * FN(at)(w + r * ld + j);
+            const vec y = FN(power)(EXPONENT(x + r * ld + j, gj));
+            FN(put)(w + r * ld + j, y);
+            total[r] += y;
+#endif
+        }
+        FN(put)(col + j, c);
+    }
+    for (int r = 0; r < FRGI_GROUP; r++) {
+        sums[r] = 0;
+        for (int l = 0; l < LANES; l++) {
+            sums[r] += (double)total[r][l];
+        }
+    }
+}
+
+INLINE void RN(flush)(const frgi_sweep *s, const stored *x_before, const real *p, const real *w,
+                      real *col)
+{
+    const ptrdiff_t ld = s->ld;
+    (void)x_before;
+    (void)w;
+    for (ptrdiff_t j = 0; j < ld; j += LANES) {
+        vec c = FN(at)(col + j);
+#pragma GCC unroll 8
+        for (int r = 0; r < FRGI_GROUP; r++) {
+#if KERNEL
+            c += p[r] * LOAD(x_before + r * ld + j);
+#else
+            c += p[r] * FN(at)(w + r * ld + j);
+#endif
+        }
+        FN(put)(col + j, c);
+    }
+}
+
+#if !KERNEL
+/** One row again, relative to its largest exponent, which is returned. */
+static double RN(far_row)(const frgi_sweep *s, const stored *x, real *w, double *sum)
+{
+    const real *const g = s->g;
+    const real step = (real)s->step, low = (real)s->low;
+    real top = (real)-1e30;
+    vec total = {0};
+    (void)step;
+    (void)low;
+    for (ptrdiff_t j = 0; j < s->ld; j += LANES) {
+        const vec z = EXPONENT(x + j, SHIFT(FN(at)(g + j)));
+        for (int l = 0; l < LANES; l++) {
+            top = z[l] > top ? z[l] : top;
+        }
+    }
+    for (ptrdiff_t j = 0; j < s->ld; j += LANES) {
+        const vec y = FN(power)(EXPONENT(x + j, SHIFT(FN(at)(g + j))) - top);
+        FN(put)(w + j, y);
+        total += y;
+    }
+    *sum = 0;
+    for (int l = 0; l < LANES; l++) {
+        *sum += (double)total[l];
+    }
+    return (double)top;
+}
+#endif
+
+/** p and F of row i from the sum of its weights. */
+INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real *w, double sum,
+                           int64_t *far)
+{
+    double guess = s->H0[i];
+#if KERNEL
+    (void)x;
+    (void)w;
+    (void)far;
+#else
+    if (!(sum >= 1e-24 && sum <= 1e24)) {
+        guess -= RN(far_row)(s, x, w, &sum);
+        ++*far;
+    }
+#endif
+    const double virtual_weight = s->slack_a > 0 ? power_of_two(s->slack_g + guess) : 0;
+    const double p = finish_row(s, i, sum + virtual_weight, guess);
+    if (s->slack_a > 0) {
+        s->slack[i] = p * virtual_weight;
+    }
+    return (real)p;
+}
+
+static void RN(chunk)(const frgi_sweep *s, int64_t chunk, void *scratch)
+{
+    const unsigned mode = flush_denormals();
+    const ptrdiff_t ld = s->ld;
+    const int64_t groups = s->rows / FRGI_GROUP;
+    const int64_t first = chunk * groups / s->chunks, last = (chunk + 1) * groups / s->chunks;
+    real *const w = scratch, *const col = (real *)s->partial + chunk * ld;
+    float *const built = (float *)(void *)(w + FRGI_GROUP * ld);
+    real p[FRGI_GROUP] = {0};
+    const stored *before = (const stored *)(void *)w; /* zeros, with p = 0 */
+    memset(col, 0, (size_t)ld * sizeof *col);
+    memset(w, 0, (size_t)(FRGI_GROUP * ld) * sizeof *w);
+    s->far[chunk] = 0;
+    for (int64_t i0 = first * FRGI_GROUP; i0 < last * FRGI_GROUP; i0 += FRGI_GROUP) {
+        const stored *x = s->x ? (const stored *)s->x + i0 * ld : (const stored *)(void *)built;
+        if (s->fresh || !s->x) {
+            FILL(s, i0, built);
+        }
+        double sums[FRGI_GROUP];
+        RN(group)(s, x, before, s->g, p, w, col, sums);
+        for (int r = 0; r < FRGI_GROUP; r++) {
+            const int64_t i = i0 + r;
+            p[r] = i < s->n ? RN(end_of_row)(s, x + r * ld, i, w + r * ld, sums[r], &s->far[chunk])
+                            : 0;
+        }
+        before = x;
+    }
+    RN(flush)(s, before, p, w, col);
+    restore_denormals(mode);
+}

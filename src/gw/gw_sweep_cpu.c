@@ -1,0 +1,452 @@
+/* gw_sweep_cpu.c - the passes of Sinkhorn's iteration for one CPU level; the formulas are in gw_sweep.h.
+ *
+ * 2^z = 2^n 2^r: r = z - n in [0, 1) by a minimax polynomial of degree 5 (relative error 7.5e-8, 1.5e-7 with
+ * roundings; in double degree 10, 2.9e-16), n into the exponent.  As z is in units of log 2 there is no
+ * reduction by a constant, and r is exact.  With AVX-512 r and 2^n are an instruction each, and what is below
+ * the range becomes 0; elsewhere n is found by adding 1.5 2^23 and z is kept in -126 .. 127.
+ *
+ * Compiled once per level with -DISA=plain, v2, v3, v4.
+ */
+#include <math.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "gw/gw_lanes.h"
+#include "gw/gw_sweep.h"
+#include "linalg/elementary.h"
+
+#define LOG2_E 1.4426950408889634
+#define LN_2   0.69314718055994531
+
+typedef double reals8 __attribute__((vector_size(64), may_alias));
+typedef int64_t mask8 __attribute__((vector_size(64), may_alias));
+
+INLINE reals8 reals8_at(const double *p)
+{
+    reals8 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+INLINE void reals8_put(double *p, reals8 v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+/** Denormals as zeros while a pass runs: sums of tiny weights would take a hundred times as long. */
+INLINE unsigned flush_denormals(void)
+{
+#if defined(__SSE2__)
+    const unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | 0x8040);
+    return mode;
+#else
+    return 0;
+#endif
+}
+
+INLINE void restore_denormals(unsigned mode)
+{
+#if defined(__SSE2__)
+    _mm_setcsr(mode);
+#else
+    (void)mode;
+#endif
+}
+
+INLINE lanes lanes_power(lanes z)
+{
+#if defined(__AVX512F__)
+    const lanes r = (lanes)_mm512_reduce_ps((__m512)z, 0x09);
+    lanes q = lanes_all(0x1.ec320ap-10f);
+    q = q * r + 0x1.26900cp-7f;
+    q = q * r + 0x1.c95446p-5f;
+    q = q * r + 0x1.ebd5a8p-3f;
+    q = q * r + 0x1.62e4f6p-1f;
+    q = q * r + 0x1.fffffep-1f;
+    return (lanes)_mm512_scalef_ps((__m512)q, (__m512)z);
+#else
+    const lanes magic = lanes_all(0x1.8p23f);
+    z = lanes_smaller(lanes_larger(z, lanes_all(-126)), lanes_all(127));
+    const lanes t = z + magic, n = t - magic, r = z - n;
+    lanes q = lanes_all(0x1.5c08e6p-10f);
+    q = q * r + 0x1.3d0c52p-7f;
+    q = q * r + 0x1.c6b6e4p-5f;
+    q = q * r + 0x1.ebf918p-3f;
+    q = q * r + 0x1.62e428p-1f;
+    q = q * r + 0x1.000002p+0f;
+    return (lanes)((lane_mask)q + ((lane_mask)t << 23));
+#endif
+}
+
+INLINE reals8 reals8_power(reals8 z)
+{
+#if defined(__AVX512F__)
+    const reals8 r = (reals8)_mm512_reduce_pd((__m512d)z, 0x09);
+    reals8 q = (reals8){} + 0x1.57abd0af446adp-27;
+    q = q * r + 0x1.95480f1723331p-24;
+    q = q * r + 0x1.65801c61dd860p-20;
+    q = q * r + 0x1.ff816c0810ef7p-17;
+    q = q * r + 0x1.430b987b1eaeap-13;
+    q = q * r + 0x1.5d87e288334afp-10;
+    q = q * r + 0x1.3b2ab7bc315adp-7;
+    q = q * r + 0x1.c6b08d6a405ccp-5;
+    q = q * r + 0x1.ebfbdff8452c3p-3;
+    q = q * r + 0x1.62e42fefa3773p-1;
+    q = q * r + 1;
+    return (reals8)_mm512_scalef_pd((__m512d)q, (__m512d)z);
+#else
+    const double magic = 0x1.8p52, least = -1000, most = 1000;
+    const mask8 low = z<least, high = z> most;
+    z = (reals8)((low & (mask8)((reals8){} + least)) | (~low & (mask8)z));
+    z = (reals8)((high & (mask8)((reals8){} + most)) | (~high & (mask8)z));
+    const reals8 t = z + magic, n = t - magic, r = z - n;
+    reals8 q = (reals8){} + 0x1.e6063f7217bc6p-28;
+    q = q * r + 0x1.b675bca4eeebbp-24;
+    q = q * r + 0x1.62bfd47773353p-20;
+    q = q * r + 0x1.ffcb54062e698p-17;
+    q = q * r + 0x1.430913096fd9fp-13;
+    q = q * r + 0x1.5d87fe9d7a584p-10;
+    q = q * r + 0x1.3b2ab6fba1ddap-7;
+    q = q * r + 0x1.c6b08d703ce49p-5;
+    q = q * r + 0x1.ebfbdff82c598p-3;
+    q = q * r + 0x1.62e42fefa3a19p-1;
+    q = q * r + 0x1.0000000000000p+0;
+    return (reals8)((mask8)q + ((mask8)t << 52));
+#endif
+}
+
+INLINE double power_of_two(double z)
+{
+    return frgi_exp_f64(z * LN_2);
+}
+
+/** p_i, and F_i on the way; the sum is relative to 2^guess. */
+INLINE double finish_row(const frgi_sweep *s, int64_t i, double sum, double guess)
+{
+    const double raw = guess - frgi_log_f64(sum) * LOG2_E;
+    if (s->tau_a == 1) {
+        s->F[i] = s->log_a[i] + raw;
+        s->p[i] = s->a[i] / sum;
+    } else {
+        s->F[i] = (s->product ? 1 : s->tau_a) * s->log_a[i] + s->tau_a * raw;
+        s->p[i] = s->a[i] > 0 ? power_of_two(s->F[i] - guess) : 0;
+    }
+    return s->p[i];
+}
+
+/* ---- stores -------------------------------------------------------------------------------------- */
+
+INLINE lanes load_u16(const uint16_t *p)
+{
+    typedef uint16_t half __attribute__((vector_size(32)));
+    half v;
+    memcpy(&v, p, sizeof v);
+#if defined(__AVX512F__)
+    return (lanes)_mm512_cvtepi32_ps(_mm512_cvtepu16_epi32((__m256i)v));
+#else
+    lanes x;
+    for (int l = 0; l < 16; l++) {
+        x[l] = (float)v[l];
+    }
+    return x;
+#endif
+}
+
+INLINE lanes load_bf16(const uint16_t *p)
+{
+    typedef uint16_t half __attribute__((vector_size(32)));
+    half v;
+    memcpy(&v, p, sizeof v);
+#if defined(__AVX512F__)
+    return (lanes)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)v), 16);
+#else
+    return (lanes)(__builtin_convertvector(v, lane_mask) << 16);
+#endif
+}
+
+#define real                 float
+#define vec                  lanes
+#define LANES                16
+#define FN(name)             lanes_##name
+#define KERNEL               0
+
+#define stored               float
+#define RN(name)             x32_##name
+#define SHIFT(g)             (g)
+#define EXPONENT(p, shifted) (lanes_at(p) + (shifted))
+#define FILL(s, i0, built)                                                                         \
+    (s)->fill((s), (i0), (s)->x ? (void *)((float *)(s)->x + (i0) * (s)->ld) : (void *)(built))
+#include "gw/gw_sweep.tmpl.h"
+#undef stored
+#undef RN
+#undef SHIFT
+#undef EXPONENT
+#undef FILL
+
+static void keep(const frgi_sweep *s, const float *rows, int64_t i0);
+
+#define FILL(s, i0, built)                                                                         \
+    do {                                                                                           \
+        (s)->fill((s), (i0), (built));                                                             \
+        keep((s), (built), (i0));                                                                  \
+    } while (0)
+
+#define stored               uint16_t
+#define RN(name)             x16_##name
+#define SHIFT(g)             ((g) + low)
+#define EXPONENT(p, shifted) (load_u16(p) * step + (shifted))
+#include "gw/gw_sweep.tmpl.h"
+#undef RN
+#undef SHIFT
+#undef EXPONENT
+#undef KERNEL
+
+#define KERNEL   1
+#define SHIFT(g) (g)
+#define RN(name) k16_##name
+#define LOAD(p)  load_bf16(p)
+#include "gw/gw_sweep.tmpl.h"
+#undef stored
+#undef RN
+#undef LOAD
+
+#define stored   float
+#define RN(name) k32_##name
+#define LOAD(p)  lanes_at(p)
+#include "gw/gw_sweep.tmpl.h"
+#undef stored
+#undef RN
+#undef LOAD
+#undef SHIFT
+#undef FILL
+#undef KERNEL
+#undef real
+#undef vec
+#undef LANES
+#undef FN
+
+#define real                 double
+#define vec                  reals8
+#define LANES                8
+#define FN(name)             reals8_##name
+#define KERNEL               0
+#define stored               double
+#define RN(name)             x64_##name
+#define SHIFT(g)             (g)
+#define EXPONENT(p, shifted) (reals8_at(p) + (shifted))
+#define FILL(s, i0, built)                                                                         \
+    (s)->fill((s), (i0), (s)->x ? (void *)((double *)(s)->x + (i0) * (s)->ld) : (void *)(built))
+#include "gw/gw_sweep.tmpl.h"
+
+/* ---- keeping ------------------------------------------------------------------------------------- */
+
+static void keep(const frgi_sweep *s, const float *rows, int64_t i0)
+{
+    const ptrdiff_t ld = s->ld, count = FRGI_GROUP * ld;
+    uint16_t *restrict const half = (uint16_t *)s->x + i0 * ld;
+    const float low = s->low, inverse = s->step > 0 ? 1 / s->step : 0;
+    if (s->store == FRGI_X16) {
+        for (ptrdiff_t j = 0; j < count; j++) {
+            const float q = (rows[j] - low) * inverse + 0.5f;
+            const float above = q > 0 ? q : 0, within = above < 65535 ? above : 65535;
+            half[j] = (uint16_t)(int32_t)within;
+        }
+        return;
+    }
+    float *const full = (float *)s->x + i0 * ld;
+    for (ptrdiff_t j = 0; j < count; j += 16) {
+        const lanes y = lanes_power(lanes_at(rows + j));
+        if (s->store == FRGI_K32) {
+            lanes_put(full + j, y);
+            continue;
+        }
+        const lane_mask bits = (lane_mask)y;
+        const lane_mask even =
+            (bits + 0x7fff + ((bits >> 16) & 1)) >> 16; /* nearest, ties to even */
+        for (int l = 0; l < 16; l++) {
+            half[j + l] = (uint16_t)even[l];
+        }
+    }
+}
+
+/* ---- columns ------------------------------------------------------------------------------------- */
+
+static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t last,
+                                   double momentum)
+{
+    enum { BLOCK = 256 };
+    const bool kernel = s->store == FRGI_K32 || s->store == FRGI_K16, wide = s->store == FRGI_X64;
+    frgi_columns_result result = {0, 0, 0};
+    for (int64_t from = first; from < last; from += BLOCK) {
+        const int64_t to = from + BLOCK < last ? from + BLOCK : last;
+        double sum[BLOCK] = {0};
+        for (int64_t c = 0; c < s->chunks; c++) {
+            if (wide) {
+                const double *restrict const part = (const double *)s->partial + c * s->ld;
+                for (int64_t j = from; j < to; j++) {
+                    sum[j - from] += part[j];
+                }
+            } else {
+                const float *restrict const part = (const float *)s->partial + c * s->ld;
+                for (int64_t j = from; j < to; j++) {
+                    sum[j - from] += (double)part[j];
+                }
+            }
+        }
+        for (int64_t j = from; j < to; j++) {
+            if (kernel) {
+                sum[j - from] *= (double)((const float *)s->g)[j];
+            }
+            if (s->slack_b > 0) {
+                sum[j - from] += power_of_two(s->slack_f + s->G[j]);
+            }
+        }
+        double step[BLOCK];
+        for (int64_t j = from; j < to; j++) {
+            s->col[j] = sum[j - from];
+            step[j - from] = s->log_b[j] - frgi_log_f64(sum[j - from]) * LOG2_E;
+            result.error += fabs(sum[j - from] - s->b[j]);
+        }
+        for (int64_t j = from; j < to; j++) {
+            const double log_col = s->log_b[j] - step[j - from];
+            const double plain = s->tau_b == 1 ? s->G[j] + step[j - from]
+                                               : (s->product ? 1 : s->tau_b) * s->log_b[j] +
+                                                     s->tau_b * (s->G[j] - log_col);
+            const double next = plain + momentum * (plain - s->G_last[j]);
+            s->G_last[j] = plain;
+            if (!(s->b[j] > 0)) {
+                continue;
+            }
+            if (sum[j - from] <= FRGI_LOST) {
+                result.lost++;
+                continue;
+            }
+            s->G[j] = next;
+            const double drift = next - s->G0[j];
+            result.drift = fmax(result.drift, fabs(drift));
+            if (wide) {
+                ((double *)s->g)[j] = drift;
+            } else {
+                ((float *)s->g)[j] = (float)(kernel ? power_of_two(drift) : drift);
+            }
+        }
+    }
+    return result;
+}
+
+/* ---- exponents from factors ----------------------------------------------------------------------- */
+
+#if defined(__AVX512F__)
+enum { TILE_ROWS = 8, TILE_VECTORS = 3 };
+#else
+enum { TILE_ROWS = 4, TILE_VECTORS = 1 };
+#endif
+
+/** sum <- the cross terms of TILE_ROWS rows and TILE_VECTORS vectors of columns. */
+INLINE void tile_product(int64_t rank, const float *left, const float *right,
+                         lanes sum[TILE_ROWS][TILE_VECTORS])
+{
+    for (int64_t r = 0; r < rank; r++) {
+        lanes b[TILE_VECTORS];
+#pragma GCC unroll 3
+        for (int v = 0; v < TILE_VECTORS; v++) {
+            b[v] = lanes_at(right + r * FRGI_PANEL + v * 16);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < TILE_ROWS; i++) {
+            const float a = left[r * FRGI_GROUP + i];
+#pragma GCC unroll 3
+            for (int v = 0; v < TILE_VECTORS; v++) {
+                sum[i][v] += a * b[v];
+            }
+        }
+    }
+}
+
+static void build(const frgi_sweep *s, int64_t i0, void *out)
+{
+    const frgi_factors *const f = s->source;
+    const ptrdiff_t ld = s->ld;
+    const float *const left = f->left + i0 * f->rank;
+    float *const rows = out;
+    for (ptrdiff_t panel = 0; panel < ld; panel += FRGI_PANEL) {
+        const float *const right = f->right + panel * f->rank;
+        for (int i1 = 0; i1 < FRGI_GROUP; i1 += TILE_ROWS) {
+            for (int c = 0; c < FRGI_PANEL; c += 16 * TILE_VECTORS) {
+                lanes sum[TILE_ROWS][TILE_VECTORS] = {{{0}}};
+                tile_product(f->rank, left + i1, right + c, sum);
+                for (int i = 0; i < TILE_ROWS; i++) {
+                    for (int v = 0; v < TILE_VECTORS; v++) {
+                        const ptrdiff_t j = panel + c + v * 16, at = (i0 + i1 + i) * ld + j;
+                        lanes x = sum[i][v];
+                        if (f->smooth) {
+                            x = f->keep * lanes_at(f->smooth + at) + (1 - f->keep) * x;
+                            lanes_put(f->smooth + at, x);
+                        }
+                        if (f->linear) {
+                            x = (1 - f->theta) * x - f->theta * lanes_at(f->linear + at);
+                        }
+                        lanes base = lanes_at(s->base_g + j) + s->base_h[i0 + i1 + i];
+                        if (f->row) {
+                            base -= lanes_at(f->column + j) + f->row[i0 + i1 + i];
+                        }
+                        lanes_put(rows + (i1 + i) * ld + j, x * f->k + base);
+                    }
+                }
+            }
+        }
+    }
+}
+
+static void pack(const float *rows, int64_t stride, int64_t rank, int64_t n, int width, float scale,
+                 float *out, int64_t first, int64_t last)
+{
+    for (int64_t panel = first; panel < last; panel++) {
+        const int64_t i0 = panel * width;
+        const int64_t filled = n - i0 < width ? (n > i0 ? n - i0 : 0) : width;
+        for (int64_t r = 0; r < rank; r++) {
+            float *const to = out + (panel * rank + r) * width;
+            for (int64_t i = 0; i < filled; i++) {
+                to[i] = scale * rows[r * stride + i0 + i];
+            }
+            for (int64_t i = filled; i < width; i++) {
+                to[i] = 0;
+            }
+        }
+    }
+}
+
+static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *out)
+{
+    const double p = s->p[i];
+    if (s->store == FRGI_X64) {
+        const double *const x = exponents, *const g = s->g;
+        for (ptrdiff_t j = 0; j < s->ld; j += 8) {
+            reals8_put(out + j, p * reals8_power(reals8_at(x + j) + reals8_at(g + j)));
+        }
+        return;
+    }
+    const float *const x = exponents, *const g = s->g;
+    for (ptrdiff_t j = 0; j < s->ld; j += 16) {
+        const lanes y = lanes_power(lanes_at(x + j) + lanes_at(g + j));
+        for (int l = 0; l < 16; l++) {
+            out[j + l] = p * (double)y[l];
+        }
+    }
+}
+
+#pragma GCC visibility push(hidden)
+extern const frgi_sweep_ops CAT(frgi_sweep_ops, ISA);
+#pragma GCC visibility pop
+const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chunk,
+                                                           [FRGI_X16] = x16_chunk,
+                                                           [FRGI_X64] = x64_chunk,
+                                                           [FRGI_K32] = k32_chunk,
+                                                           [FRGI_K16] = k16_chunk},
+                                                 .columns = columns,
+                                                 .build = build,
+                                                 .pack = pack,
+                                                 .keep = keep,
+                                                 .row = row};

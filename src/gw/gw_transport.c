@@ -1,0 +1,541 @@
+/* gw_transport.c - Sinkhorn's iteration around the passes of gw_sweep.h.
+ *
+ * Acceleration: the plain step is a preconditioned ascent of the concave semi-dual in g, so momentum in the
+ * manner of Nesterov (1983) with restart (O'Donoghue and Candes 2015) needs no constant of the problem:
+ *
+ *     G <- G+ + mu_t (G+ - G+_last),     mu_t = t / (t + 3),     t <- 0 where the error has grown
+ *
+ * Rows stay exact throughout, so the error is always that of the columns alone.
+ */
+#include "gw/gw_transport.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "gw/gw_room.h"
+
+enum { PLAIN_PASSES = 5, COLUMN_BLOCK = 1024 };
+#define NO_WEIGHT (-1e30) /* log2 of 0 that survives sums */
+
+#pragma GCC visibility push(hidden)
+extern const frgi_sweep_ops frgi_sweep_ops_plain;
+#if FOURGE_LEVELS > 1
+extern const frgi_sweep_ops frgi_sweep_ops_v2, frgi_sweep_ops_v3, frgi_sweep_ops_v4;
+#endif
+#pragma GCC visibility pop
+
+const frgi_sweep_ops *frgi_sweep_ops_of(const frg_context *ctx)
+{
+    static const frgi_sweep_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_sweep_ops);
+    return table[frgi_context_isa(ctx)];
+}
+
+static size_t element(frgi_store store)
+{
+    static const size_t bytes[FRGI_STORES] = {
+        [FRGI_X32] = 4, [FRGI_X16] = 2, [FRGI_X64] = 8, [FRGI_K32] = 4, [FRGI_K16] = 2};
+    return bytes[store];
+}
+
+static size_t real_size(const frgi_sweep *s)
+{
+    return s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
+}
+
+static bool is_kernel(const frgi_sweep *s)
+{
+    return s->store == FRGI_K32 || s->store == FRGI_K16;
+}
+
+/* ---- opening -------------------------------------------------------------------------------------- */
+
+static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
+{
+    frgi_sweep *const s = &t->s;
+    const int64_t n_blocks = s->ld / COLUMN_BLOCK + 1;
+    s->a = TAKE(a, double, s->n);
+    s->b = TAKE(a, double, s->m);
+    s->log_a = TAKE(a, double, s->n);
+    s->log_b = TAKE(a, double, s->m);
+    s->H0 = TAKE(a, double, s->rows);
+    s->G0 = TAKE(a, double, s->ld);
+    s->base_h = TAKE(a, float, s->rows);
+    s->base_g = TAKE(a, float, s->ld);
+    s->F = TAKE(a, double, s->rows);
+    s->G = TAKE(a, double, s->ld);
+    s->G_last = TAKE(a, double, s->ld);
+    s->p = TAKE(a, double, s->rows);
+    s->slack = TAKE(a, double, s->rows);
+    s->col = TAKE(a, double, s->ld);
+    t->y = TAKE(a, double, s->ld);
+    t->u = TAKE(a, double, s->rows);
+    t->v = TAKE(a, double, s->ld);
+    t->blocks = TAKE(a, frgi_columns_result, n_blocks);
+    s->far = TAKE(a, int64_t, s->chunks);
+    s->g = frgi_take(a, (size_t)s->ld * real_size(s));
+    s->partial = frgi_take(a, frgi_mul((size_t)(s->chunks * s->ld), real_size(s)));
+    t->scratch = frgi_take(a, frgi_mul((size_t)t->threads, t->scratch_bytes));
+    s->x = with_store
+               ? frgi_take(a, frgi_mul(frgi_mul((size_t)s->rows, (size_t)s->ld), element(s->store)))
+               : NULL;
+}
+
+static double sum_of(const double *x, int64_t n)
+{
+    double s = 0;
+    for (int64_t i = 0; i < n; i++) {
+        s += x[i];
+    }
+    return s;
+}
+
+static void fill_weights(const double *from, int64_t n, const double *to, const double *log_to)
+{
+    double *const w = (double *)(uintptr_t)to, *const l = (double *)(uintptr_t)log_to;
+    for (int64_t i = 0; i < n; i++) {
+        w[i] = from[i];
+        l[i] = from[i] > 0 ? log2(from[i]) : NO_WEIGHT;
+    }
+}
+
+frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, int64_t m,
+                               frgi_store store, bool with_store, const frgi_marginals *how)
+{
+    memset(t, 0, sizeof *t);
+    t->ctx = ctx;
+    t->how = *how;
+    t->threads = frg_threads(ctx);
+    frgi_sweep *const s = &t->s;
+    s->n = n;
+    s->m = m;
+    s->rows = (n + FRGI_GROUP - 1) / FRGI_GROUP * FRGI_GROUP;
+    s->ld = (m + FRGI_PAD - 1) / FRGI_PAD * FRGI_PAD;
+    const int64_t chunks = (n + 15) / 16;
+    s->chunks = chunks < 64 ? chunks : 64; /* of the data alone: bits do not depend on threads */
+    s->store = store;
+    s->product = how->product;
+    t->scratch_bytes = (size_t)(16 * s->ld) * real_size(s) + 64;
+    t->scratch_bytes = (t->scratch_bytes + 63) / 64 * 64;
+    layout(&t->memory, t, with_store);
+    TRY(frgi_arena_open(&t->memory, ctx, "transport plan"));
+    layout(&t->memory, t, with_store);
+    fill_weights(how->a, n, s->a, s->log_a);
+    fill_weights(how->b, m, s->b, s->log_b);
+    t->how.a = s->a;
+    t->how.b = s->b;
+    const double mass_a = sum_of(s->a, n), mass_b = sum_of(s->b, m);
+    t->total = how->mass > 0 ? how->mass : mass_b;
+    if (how->mass > 0) {
+        s->slack_a = mass_a - how->mass;
+        s->slack_b = mass_b - how->mass;
+    }
+    for (int64_t j = 0; j < s->ld; j++) {
+        s->G[j] = s->G0[j] = s->G_last[j] = 0;
+        t->y[j] = 1;
+        t->v[j] = 0;
+    }
+    for (int64_t i = 0; i < s->rows; i++) {
+        s->F[i] = i < n ? s->log_a[i] : 0;
+        s->H0[i] = s->p[i] = s->slack[i] = t->u[i] = 0;
+        s->base_h[i] = 0;
+    }
+    t->kept = s->x;
+    t->kept_store = store;
+    if (with_store) { /* rows beyond n stay finite */
+        const size_t row = (size_t)s->ld * element(store);
+        memset((char *)s->x + (size_t)n * row, 0, (size_t)(s->rows - n) * row);
+    }
+    return FRG_OK;
+}
+
+void frgi_transport_close(frgi_transport *t)
+{
+    if (t->ctx) {
+        frgi_arena_close(&t->memory, t->ctx);
+    }
+}
+
+void frgi_transport_restart(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    s->x = t->kept;
+    s->store = t->kept_store;
+    t->rounded = false;
+    for (int64_t j = 0; j < s->ld; j++) {
+        t->y[j] = 1;
+        t->v[j] = 0;
+    }
+    for (int64_t i = 0; i < s->rows; i++) {
+        t->u[i] = 0;
+    }
+}
+
+/* ---- potentials ------------------------------------------------------------------------------------ */
+
+/** g from G - G0, in the form of the store. */
+static void set_drift(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    const double none = is_kernel(s) ? 0 : NO_WEIGHT;
+    for (int64_t j = 0; j < s->ld; j++) {
+        const bool live = j < s->m && s->b[j] > 0;
+        const double drift = live ? s->G[j] - s->G0[j] : 0;
+        const double value = !live ? none : is_kernel(s) ? exp2(drift) : drift;
+        if (s->store == FRGI_X64) {
+            ((double *)s->g)[j] = value;
+        } else {
+            ((float *)s->g)[j] = (float)value;
+        }
+    }
+}
+
+void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, const void *source)
+{
+    frgi_sweep *const s = &t->s;
+    const double k = FRGI_LOG2_E / epsilon, scale = t->k > 0 ? k / t->k : 1;
+    /* potentials are kept in cost units across epsilon */
+    for (int64_t j = 0; j < s->ld; j++) {
+        s->G[j] *= scale;
+        s->G_last[j] = s->G[j];
+        s->base_g[j] = (float)s->G[j];
+        s->G0[j] = (double)s->base_g[j];
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        const double base = s->log_a[i] > NO_WEIGHT ? s->F[i] - s->log_a[i] : 0;
+        s->base_h[i] = (float)(base * scale);
+        s->H0[i] = (double)s->base_h[i];
+        s->F[i] = s->log_a[i] + base * scale;
+    }
+    t->k = k;
+    s->tau_a = isinf(t->how.rho_a) ? 1 : t->how.rho_a / (t->how.rho_a + epsilon);
+    s->tau_b = isinf(t->how.rho_b) ? 1 : t->how.rho_b / (t->how.rho_b + epsilon);
+    s->fill = fill;
+    s->source = source;
+    s->fresh = true;
+    s->slack_g *= scale;
+    t->momentum = 0;
+    t->since = 0;
+    t->error = INFINITY;
+    t->drift = 0;
+    t->rounded = false;
+    set_drift(t);
+}
+
+/* ---- one pass ---------------------------------------------------------------------------------------- */
+
+/** log2 sum_j 2^(G_j) over the real columns. */
+static double log_sum(const double *x, int64_t n)
+{
+    double top = NO_WEIGHT, sum = 0;
+    for (int64_t j = 0; j < n; j++) {
+        top = fmax(top, x[j]);
+    }
+    for (int64_t j = 0; j < n; j++) {
+        sum += exp2(x[j] - top);
+    }
+    return top + log2(sum);
+}
+
+/** The virtual row of partial transport before the columns, the virtual column after the rows. */
+static void update_slack(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    if (s->slack_b > 0) {
+        s->slack_f = log2(s->slack_b) - log_sum(s->G, s->m);
+    }
+    if (s->slack_a > 0) {
+        const double taken = sum_of(s->slack, s->n);
+        t->blocks[0].error = fabs(taken - s->slack_a);
+        s->slack_g += log2(s->slack_a / fmax(taken, 1e-300));
+    }
+}
+
+/** Exponents of the group of rows from i0 on: where they are stored, or filled into `room`. */
+static const void *group_rows(const frgi_sweep *s, int64_t i0, void *room)
+{
+    if (s->x && (s->store == FRGI_X32 || s->store == FRGI_X64)) {
+        return (const char *)s->x + (size_t)(i0 * s->ld) * element(s->store);
+    }
+    s->fill(s, i0, room);
+    return room;
+}
+
+/** Potentials of columns whose sums are below what f32 can tell, by a sum relative to the largest term. */
+static void rescue(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    double *const sum = (double *)(void *)t->scratch; /* 8 rows are filled behind it */
+    for (int64_t j = 0; j < s->m; j++) {
+        if (!(s->b[j] > 0) || s->col[j] > FRGI_LOST) {
+            continue;
+        }
+        double top = NO_WEIGHT;
+        sum[0] = 0;
+        for (int64_t i0 = 0; i0 < s->n; i0 += FRGI_GROUP) {
+            const void *const rows = group_rows(s, i0, t->scratch + 64);
+            for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
+                const int64_t at = (i - i0) * s->ld + j;
+                const double x = s->store == FRGI_X64 ? ((const double *)rows)[at]
+                                                      : (double)((const float *)rows)[at];
+                const double z = x + s->F[i] - s->H0[i] + s->G[j] - s->G0[j];
+                if (!(s->a[i] > 0)) {
+                    continue;
+                }
+                sum[0] = z > top ? sum[0] * exp2(top - z) + 1 : sum[0] + exp2(z - top);
+                top = fmax(top, z);
+            }
+        }
+        const double log_col = top + log2(sum[0]);
+        s->G[j] = s->tau_b == 1
+                      ? s->G[j] + s->log_b[j] - log_col
+                      : (s->product ? 1 : s->tau_b) * s->log_b[j] + s->tau_b * (s->G[j] - log_col);
+        s->G_last[j] = s->G[j];
+        t->drift = fmax(t->drift, fabs(s->G[j] - s->G0[j]));
+    }
+    set_drift(t);
+}
+
+void frgi_transport_pass(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
+    const int64_t n_blocks = (s->m + COLUMN_BLOCK - 1) / COLUMN_BLOCK;
+    const bool parallel = (double)s->rows * (double)s->ld > 2e4;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (parallel)
+    for (int64_t c = 0; c < s->chunks; c++) {
+        ops->chunk[s->store](s, c, t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
+    }
+    t->blocks[0].error = 0;
+    update_slack(t);
+    double error = t->blocks[0].error;
+#pragma omp parallel for schedule(static) num_threads(t->threads) if (n_blocks > 1)
+    for (int64_t b = 0; b < n_blocks; b++) {
+        const int64_t first = b * COLUMN_BLOCK, last = first + COLUMN_BLOCK;
+        t->blocks[b] = ops->columns(s, first, last < s->m ? last : s->m, t->momentum);
+    }
+    int64_t lost = 0, far = 0;
+    t->drift = 0;
+    for (int64_t c = 0; c < s->chunks; c++) {
+        far += s->far[c];
+    }
+    for (int64_t b = 0; b < n_blocks; b++) {
+        error += t->blocks[b].error;
+        t->drift = fmax(t->drift, t->blocks[b].drift);
+        lost += t->blocks[b].lost;
+    }
+    t->bytes += s->x ? (double)s->rows * (double)s->ld * (double)element(s->store) : 0;
+    s->fresh = false;
+    t->far = far;
+    if (lost) {
+        rescue(t);
+    }
+    error /= t->total;
+    t->passes++;
+    t->since++;
+    if (!t->accelerate || t->since < PLAIN_PASSES || lost) {
+        t->momentum = 0;
+    } else if (error > 1.0 * t->error) {
+        t->since = PLAIN_PASSES; /* restart */
+        t->momentum = 0;
+    } else {
+        const double step = (double)(t->since - PLAIN_PASSES);
+        t->momentum = step / (step + 3);
+    }
+    t->error = error;
+}
+
+/** Reduced exponents are clipped at 8 epsilon, 11.5 in units of log 2; kernels leave their range. */
+static double drift_limit(const frgi_sweep *s)
+{
+    const bool narrow = s->store == FRGI_X16 && s->low > (float)(-60 * FRGI_LOG2_E);
+    return is_kernel(s) || narrow ? 10 : 60;
+}
+
+frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
+{
+    for (int64_t pass = 0; pass < most; pass++) {
+        frgi_transport_pass(t);
+        if (!(t->error < (double)INFINITY)) {
+            FAIL(t->ctx, E_NUMERIC, "pass %lld of Sinkhorn's iteration at epsilon %g gave %g",
+                 (long long)pass + 1, FRGI_LOG2_E / t->k, t->error);
+        }
+        if (t->error <= tol) {
+            break;
+        }
+        if (t->far > 0 || t->drift > drift_limit(&t->s)) {
+            frgi_transport_renew(t, FRGI_LOG2_E / t->k, t->s.fill, t->s.source);
+        }
+    }
+    return FRG_OK;
+}
+
+/* ---- rows of the plan --------------------------------------------------------------------------------- */
+
+void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                         frgi_row_visitor visit, void *user)
+{
+    const frgi_sweep *const s = &t->s;
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
+    const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
+    const size_t size = s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (g1 > g0 + 1)
+    for (int64_t c = 0; c < chunks; c++) {
+        /* scratch: a row of doubles, then 8 rows of exponents */
+        char *const room = t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes;
+        double *const out = (double *)(void *)room;
+        const int64_t end = g0 + (c + 1) * (g1 - g0) / chunks;
+        for (int64_t group = g0 + c * (g1 - g0) / chunks; group < end; group++) {
+            const int64_t i0 = group * FRGI_GROUP;
+            const void *const rows = group_rows(s, i0, room + (size_t)s->ld * sizeof(double));
+            for (int64_t i = i0 > first ? i0 : first; i < i0 + FRGI_GROUP && i < last; i++) {
+                ops->row(s, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
+                const double u = t->u[i];
+                for (int64_t j = 0; j < s->m; j++) {
+                    out[j] = t->y[j] * out[j] + u * t->v[j];
+                }
+                visit(user, i, out, c);
+            }
+        }
+    }
+}
+
+/* ---- finishing ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const frgi_transport *t;
+    double *row_sum; /* n */
+    double *parts;   /* chunks x ld column sums, or NULL */
+} sums_job;
+
+/** Row sums, and column sums by chunk: a chunk is one thread's, so its sums have a fixed order. */
+static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
+{
+    const frgi_sweep *const s = &t->s;
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
+    const int64_t groups = s->rows / FRGI_GROUP;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads)
+    for (int64_t c = 0; c < s->chunks; c++) {
+        char *const room = t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes;
+        double *const out = (double *)(void *)room, *const part = job->parts + c * s->ld;
+        memset(part, 0, (size_t)s->ld * sizeof *part);
+        const int64_t last = (c + 1) * groups / s->chunks * FRGI_GROUP;
+        for (int64_t i0 = c * groups / s->chunks * FRGI_GROUP; i0 < last; i0 += FRGI_GROUP) {
+            const void *const rows = group_rows(s, i0, room + (size_t)s->ld * sizeof(double));
+            for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
+                const size_t size = s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
+                ops->row(s, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
+                double sum = 0;
+                for (int64_t j = 0; j < s->m; j++) {
+                    out[j] *= t->y[j];
+                    sum += out[j];
+                }
+                const double scale = exact_rows && s->a[i] > 0 ? s->a[i] / sum : 1;
+                s->p[i] *= scale;
+                job->row_sum[i] = scale * sum;
+                for (int64_t j = 0; j < s->m; j++) {
+                    part[j] += scale * out[j];
+                }
+            }
+        }
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        double sum = 0;
+        for (int64_t c = 0; c < s->chunks; c++) {
+            sum += job->parts[c * s->ld + j];
+        }
+        s->col[j] = sum;
+    }
+}
+
+static frgi_marginal_error compare(const frgi_sweep *s, const double *row, const double *col)
+{
+    frgi_marginal_error e = {0};
+    for (int64_t i = 0; i < s->n; i++) {
+        const double d = fabs(row[i] - s->a[i]);
+        e.source_l1 += d;
+        e.source_most = fmax(e.source_most, d);
+        e.mass += row[i];
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        const double d = fabs(col[j] - s->b[j]);
+        e.target_l1 += d;
+        e.target_most = fmax(e.target_most, d);
+    }
+    return e;
+}
+
+/** The rank-one term: what is missing in rows times what is missing in columns, over `missing`. */
+static void rank_one(frgi_transport *t, const double *row)
+{
+    frgi_sweep *const s = &t->s;
+    double missing = 0, carried = 0, over_columns = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        t->u[i] = fmax(s->a[i] - row[i], 0);
+        missing += t->u[i];
+        carried += row[i];
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        t->v[j] = fmax(s->b[j] - s->col[j], 0);
+        over_columns += t->v[j];
+    }
+    const double add = t->how.mass > 0 ? fmax(t->how.mass - carried, 0) : missing;
+    const double scale = missing > 0 && over_columns > 0 ? add / (missing * over_columns) : 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        t->u[i] *= scale;
+    }
+}
+
+frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_error *before,
+                                 frgi_marginal_error *after)
+{
+    frgi_sweep *const s = &t->s;
+    const bool balanced = s->tau_a == 1 && s->tau_b == 1, partial = t->how.mass > 0;
+    double *row = NULL;
+    sums_job job = {.t = t};
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(t->ctx, &row, s->n, "row sums"));
+    TRY_TO(done,
+           NEW(t->ctx, &job.parts, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));
+    job.row_sum = row;
+    const bool direct = (s->store == FRGI_X32 || s->store == FRGI_X64) && s->x && !s->fresh;
+    if (!direct || t->far > 0) { /* exponents from their source, with the potentials of the end */
+        s->store = s->store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
+        s->x = NULL;
+        frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->fill, s->source);
+    }
+    s->fresh = false;
+    for (int64_t i = 0; i < s->n; i++) {
+        s->p[i] = s->a[i] > 0 ? exp2(s->F[i] - s->H0[i]) : 0;
+    }
+    plan_sums(t, &job, s->tau_a == 1 && !partial);
+    *before = compare(s, row, s->col);
+    *after = *before;
+    if (round && (balanced || partial)) {
+        for (int64_t i = 0; i < s->n && partial; i++) {
+            const double scale = row[i] > s->a[i] ? s->a[i] / row[i] : 1;
+            s->p[i] *= scale;
+        }
+        if (partial) {
+            plan_sums(t, &job, false);
+        }
+        for (int64_t j = 0; j < s->m; j++) {
+            t->y[j] = s->col[j] > s->b[j] ? s->b[j] / s->col[j] : 1;
+        }
+        plan_sums(t, &job, false);
+        rank_one(t, row);
+        t->rounded = true;
+        const double u = sum_of(t->u, s->n), v = sum_of(t->v, s->m);
+        for (int64_t i = 0; i < s->n; i++) {
+            row[i] += t->u[i] * v;
+        }
+        for (int64_t j = 0; j < s->m; j++) {
+            s->col[j] += t->v[j] * u;
+        }
+        *after = compare(s, row, s->col);
+    }
+done:
+    DROP(t->ctx, &row);
+    DROP(t->ctx, &job.parts);
+    return status;
+}

@@ -1,0 +1,79 @@
+/* gw_transport.h - a transport problem with given exponents: passes, acceleration, polish, rounding, rows.
+ *
+ * After frgi_transport_round the plan is
+ *
+ *     P_ij = p_i y_j 2^(x_ij + g_j) + u_i v_j
+ *
+ * with the rank-one term of Altschuler, Weed and Rigollet (2017): rows and columns sum to a and b up to the
+ * rounding of sums in double.
+ */
+#ifndef FRGI_GW_TRANSPORT_H
+#define FRGI_GW_TRANSPORT_H
+
+#include "gw/gw_sweep.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct {
+    const double *a, *b; /* borrowed while it opens */
+    double rho_a, rho_b; /* cost units; infinite: balanced */
+    bool product;        /* reference measure a b' */
+    double mass;         /* partial: less than both sums; 0: off */
+} frgi_marginals;
+
+typedef struct {
+    frg_context *ctx;
+    frgi_sweep s;
+    frgi_marginals how;
+    double k; /* log2(e) / epsilon */
+    bool accelerate;
+    int threads;
+    char *scratch;
+    size_t scratch_bytes; /* of one thread */
+    frgi_columns_result *blocks;
+    double *y, *u, *v; /* of the rounding; y 1, u = v = 0 before */
+    bool rounded;
+    double total;        /* the mass that is carried */
+    double drift, error; /* after the last pass; error: L1 relative to total */
+    double momentum;
+    int64_t since, passes, far;
+    double bytes; /* read from the store so far */
+    frgi_arena memory;
+    void *
+        kept; /* s.x and s.store as they were opened: finishing reads exponents from their source */
+    frgi_store kept_store;
+} frgi_transport;
+
+/** store: the form of the exponents; with_store false: they are filled for every pass.  a and b are copied. */
+FRG_MUST_USE frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n,
+                                            int64_t m, frgi_store store, bool with_store,
+                                            const frgi_marginals *how);
+void frgi_transport_close(frgi_transport *t);
+/** After frgi_transport_finish: ready for passes again, potentials as they are. */
+void frgi_transport_restart(frgi_transport *t);
+
+/** Begins a new regularisation or cost: exponents will be filled by `fill` from `source` during the next pass
+ *  with the present potentials inside. */
+void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, const void *source);
+/** One full iteration; t->error is the L1 error of the columns before it. */
+void frgi_transport_pass(frgi_transport *t);
+/** Passes until error <= tol or `most` are done; E_NUMERIC where something is not a number. */
+FRG_MUST_USE frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most);
+
+/** Marginals of the plan, L1 and largest, without rounding. */
+typedef struct {
+    double source_l1, target_l1, source_most, target_most, mass;
+} frgi_marginal_error;
+/** Rows are made exact, then rounding (unless relaxed); before and after. */
+FRG_MUST_USE frg_status frgi_transport_finish(frgi_transport *t, bool round,
+                                              frgi_marginal_error *before,
+                                              frgi_marginal_error *after);
+
+/** Calls visit for rows first .. last-1 (P_i., m doubles), cut into `chunks` runs of rows: a run is visited in
+ *  order by one thread, so that sums by run have the same bits for any number of threads. */
+typedef void (*frgi_row_visitor)(void *user, int64_t i, const double *row, int64_t chunk);
+void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                         frgi_row_visitor visit, void *user);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,500 @@
+/* test_gw_sinkhorn.c - Sinkhorn's iteration in every form against the textbook's, in double.
+ *
+ * The reference alternates f = epsilon (log a - lse(g - c)), g = epsilon (log b - lse(f - c)) with log-sum-exps
+ * of its own: two passes where the library has one.
+ */
+#include "fourge/gw.h"
+#include "test.h"
+
+typedef struct {
+    int64_t n, m;
+    double *cost, *a, *b, *f, *g, *plan;
+    double tau_a, tau_b, epsilon;
+} problem;
+
+static problem make(int64_t n, int64_t m, double epsilon)
+{
+    problem p = {.n = n, .m = m, .epsilon = epsilon, .tau_a = 1, .tau_b = 1};
+    p.cost = malloc((size_t)(n * m) * sizeof(double));
+    p.plan = malloc((size_t)(n * m) * sizeof(double));
+    p.a = malloc((size_t)n * sizeof(double));
+    p.b = malloc((size_t)m * sizeof(double));
+    p.f = calloc((size_t)n, sizeof(double));
+    p.g = calloc((size_t)m, sizeof(double));
+    double sum_a = 0, sum_b = 0;
+    for (int64_t i = 0; i < n * m; i++)
+        p.cost[i] = (double)(float)test_uniform();
+    for (int64_t i = 0; i < n; i++)
+        sum_a += p.a[i] = 0.2 + test_uniform();
+    for (int64_t j = 0; j < m; j++)
+        sum_b += p.b[j] = 0.2 + test_uniform();
+    for (int64_t i = 0; i < n; i++)
+        p.a[i] /= sum_a;
+    for (int64_t j = 0; j < m; j++)
+        p.b[j] /= sum_b;
+    return p;
+}
+
+static void release(problem *p)
+{
+    free(p->cost);
+    free(p->plan);
+    free(p->a);
+    free(p->b);
+    free(p->f);
+    free(p->g);
+}
+
+static double lse(const double *g, const double *c, int64_t n, int64_t stride, double epsilon)
+{
+    double top = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < n; j++)
+        top = fmax(top, g[j] - c[j * stride]);
+    for (int64_t j = 0; j < n; j++)
+        sum += exp((g[j] - c[j * stride] - top) / epsilon);
+    return top + epsilon * log(sum);
+}
+
+/** One iteration; returns the L1 error of the columns between the two halves. */
+static double step(problem *p)
+{
+    double error = 0;
+    for (int64_t i = 0; i < p->n; i++)
+        p->f[i] = p->tau_a *
+                  (p->epsilon * log(p->a[i]) - lse(p->g, p->cost + i * p->m, p->m, 1, p->epsilon));
+    for (int64_t j = 0; j < p->m; j++) {
+        const double column = lse(p->f, p->cost + j, p->n, p->m, p->epsilon);
+        error += fabs(exp((p->g[j] + column) / p->epsilon) - p->b[j]);
+        p->g[j] = p->tau_b * (p->epsilon * log(p->b[j]) - column);
+    }
+    return error;
+}
+
+static void fill_plan(problem *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        for (int64_t j = 0; j < p->m; j++)
+            p->plan[i * p->m + j] = exp((p->f[i] + p->g[j] - p->cost[i * p->m + j]) / p->epsilon);
+}
+
+static double distance(const problem *p, const double *plan)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < p->n * p->m; i++)
+        sum += fabs(plan[i] - p->plan[i]) / 2;
+    return sum;
+}
+
+static frg_sinkhorn *solve(frg_context *ctx, const problem *p, const frg_sinkhorn_opts *o,
+                           double *plan)
+{
+    frg_sinkhorn *s = NULL;
+    frg_status status =
+        frg_sinkhorn_create(&s, ctx, frg_matrix(p->cost, FRG_F64, p->n, p->m, p->m), p->a, p->b, o);
+    if (!CHECK_SAYS(status == FRG_OK, "create: %s", frg_message(ctx)))
+        return NULL;
+    status = frg_sinkhorn_run(s, NULL);
+    CHECK_SAYS(status >= 0, "run: %s", frg_message(ctx));
+    if (plan)
+        CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(s), 0, p->n,
+                                    frg_matrix(plan, FRG_F64, p->n, p->m, p->m)));
+    return s;
+}
+
+/* T11: one pass is the textbook's two, iterate by iterate, and its error is the error. */
+static void iterates(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make(70, 101, 0.05);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = p.epsilon;
+    o.accel = FRG_GW_ACCEL_NONE;
+    o.tol = 0;
+    o.cost_store = FRG_GW_STORE_F64;
+    double *g = malloc((size_t)p.m * sizeof *g);
+    for (int64_t t = 1; t <= 50; t++) {
+        const double error = step(&p);
+        o.max_iter = t;
+        frg_sinkhorn *s = solve(ctx, &p, &o, NULL);
+        /* 2^ with a relative error of 1e-15, sums of 101 terms, potentials of size 1 / epsilon */
+        CHECK_NEAR(frg_sinkhorn_get(s).marginal_error, error, 1e-12);
+        CHECK_OK(ctx, frg_sinkhorn_potentials(s, NULL, g));
+        for (int64_t j = 0; j < p.m; j++)
+            CHECK_NEAR(g[j], p.g[j], 1e-12);
+        frg_sinkhorn_destroy(s);
+    }
+    free(g);
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
+/* T10: the plan in every form of storage; the f64 reference is converged to 1e-13. */
+static void stores(void)
+{
+    static const struct {
+        const char *name;
+        frg_gw_store store;
+        frg_gw_domain domain;
+        frg_gw_kernel_store kernel;
+        double
+            tv; /* half the largest relative error of an entry: rounding of exponents up to 30 in f32,
+                      half a step of fixed point times log 2, 2^-9 of bf16 */
+    } each[] = {{"f64", FRG_GW_STORE_F64, FRG_GW_DOMAIN_LOG, 0, 1e-9},
+                {"f32", FRG_GW_STORE_F32, FRG_GW_DOMAIN_LOG, 0, 1e-5},
+                {"fly", FRG_GW_STORE_FLY, FRG_GW_DOMAIN_LOG, 0, 1e-5},
+                {"u16", FRG_GW_STORE_U16, FRG_GW_DOMAIN_LOG, 0, 3e-4},
+                {"u16r", FRG_GW_STORE_U16R, FRG_GW_DOMAIN_LOG, 0, 3e-4},
+                {"kernel f32", FRG_GW_STORE_AUTO, FRG_GW_DOMAIN_KERNEL, FRG_GW_KERNEL_F32, 1e-5},
+                {"kernel bf16", FRG_GW_STORE_AUTO, FRG_GW_DOMAIN_KERNEL, FRG_GW_KERNEL_BF16, 2e-3}};
+    frg_context *ctx = test_context();
+    for (int e = 0; e < 3; e++) {
+        problem p = make(130, 97, e == 0 ? 0.05 : e == 1 ? 0.02 : 0.2);
+        double *plan = malloc((size_t)(p.n * p.m) * sizeof *plan);
+        int64_t t = 0;
+        for (; t < 20000 && step(&p) > 1e-13; t++)
+            ;
+        fill_plan(&p);
+        for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+            for (int accel = 0; accel < 2; accel++) {
+                frg_sinkhorn_opts o;
+                frg_sinkhorn_defaults(&o, sizeof o);
+                o.epsilon = p.epsilon;
+                o.cost_store = each[i].store;
+                o.domain = each[i].domain;
+                o.kernel_store = each[i].kernel;
+                o.accel = accel ? FRG_GW_ACCEL_MOMENTUM : FRG_GW_ACCEL_NONE;
+                o.tol = each[i].store == FRG_GW_STORE_F64 ? 1e-11 : 2e-6;
+                o.max_iter = 5000;
+                frg_sinkhorn *s = solve(ctx, &p, &o, plan);
+                const double tv = distance(&p, plan);
+                CHECK_SAYS(frg_sinkhorn_get(s).converged, "%s: error %g after %" PRId64,
+                           each[i].name, frg_sinkhorn_get(s).marginal_error,
+                           frg_sinkhorn_get(s).iterations);
+                CHECK_SAYS(tv <= each[i].tv, "%s: total variation %g > %g", each[i].name, tv,
+                           each[i].tv);
+                const frg_plan_report r = frg_plan_get(frg_sinkhorn_plan(s));
+                CHECK_SAYS(r.source_error <= 1e-12 && r.target_error <= 1e-12 && r.rounded,
+                           "%s: marginals %g, %g", each[i].name, r.source_error, r.target_error);
+                double worst = 0;
+                for (int64_t j = 0; j < p.m; j++) {
+                    double sum = -p.b[j];
+                    for (int64_t k = 0; k < p.n; k++)
+                        sum += plan[k * p.m + j];
+                    worst += fabs(sum);
+                }
+                for (int64_t k = 0; k < p.n; k++) {
+                    double sum = -p.a[k];
+                    for (int64_t j = 0; j < p.m; j++)
+                        sum += plan[k * p.m + j];
+                    worst += fabs(sum);
+                }
+                CHECK_SAYS(worst <= 1e-12, "%s: the rows handed out miss the marginals by %g",
+                           each[i].name, worst);
+                frg_sinkhorn_destroy(s);
+            }
+        }
+        free(plan);
+        release(&p);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* T12: the fixed point of the relaxed problem; a large rho is the balanced problem. */
+static void relaxed(void)
+{
+    frg_context *ctx = test_context();
+    for (int kind = 0; kind < 3; kind++) {
+        problem p = make(60, 75, 0.05);
+        double *plan = malloc((size_t)(p.n * p.m) * sizeof *plan);
+        frg_sinkhorn_opts o;
+        frg_sinkhorn_defaults(&o, sizeof o);
+        o.epsilon = p.epsilon;
+        o.cost_store = FRG_GW_STORE_F64;
+        o.tol = 0;
+        o.max_iter = 3000;
+        o.rho_target = kind == 2 ? 1e6 : 0.1;
+        o.rho_source = kind == 1 ? 0.3 : (double)INFINITY;
+        p.tau_b = o.rho_target / (o.rho_target + p.epsilon);
+        p.tau_a = kind == 1 ? o.rho_source / (o.rho_source + p.epsilon) : 1;
+        for (int64_t t = 0; t < 3000; t++)
+            step(&p);
+        fill_plan(&p);
+        frg_sinkhorn *s = solve(ctx, &p, &o, plan);
+        /* kind 2: rows are made exact at the end, which moves them by g / rho, 1e-7 of their weight */
+        CHECK_SAYS(distance(&p, plan) <= (kind == 2 ? 1e-7 : 1e-9), "kind %d: %g", kind,
+                   distance(&p, plan));
+        const frg_plan_report r = frg_plan_get(frg_sinkhorn_plan(s));
+        if (kind < 2)
+            CHECK(r.target_error > 0.01 && !r.rounded);
+        else
+            CHECK(r.target_before < 1e-6);
+        frg_sinkhorn_destroy(s);
+        free(plan);
+        release(&p);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* The mass asked for is carried, within the marginals, and a plan that avoids a bad corner does. */
+static void partial(void)
+{
+    frg_context *ctx = test_context();
+    for (int s_of = 1; s_of <= 3; s_of++) {
+        problem p = make(50, 40, 0.02);
+        frg_sinkhorn_opts o;
+        frg_sinkhorn_defaults(&o, sizeof o);
+        o.epsilon = p.epsilon;
+        o.mass = 0.3 * s_of;
+        o.tol = 1e-6;
+        o.max_iter = 5000;
+        for (int64_t j = 0; j < p.m; j++)
+            p.cost[7 * p.m + j] = 10; /* point 7 of X fits nowhere */
+        double *plan = malloc((size_t)(p.n * p.m) * sizeof *plan), mass = 0, excess = 0,
+               of_seven = 0;
+        frg_sinkhorn *s = solve(ctx, &p, &o, plan);
+        for (int64_t i = 0; i < p.n; i++) {
+            double row = 0;
+            for (int64_t j = 0; j < p.m; j++)
+                row += plan[i * p.m + j];
+            mass += row;
+            excess = fmax(excess, row - p.a[i]);
+            of_seven = i == 7 ? row : of_seven;
+        }
+        CHECK_NEAR(mass, o.mass, 1e-6);
+        CHECK_SAYS(excess <= 1e-12, "a row carries %g too much", excess);
+        CHECK(of_seven < 1e-3 * p.a[7]);
+        frg_sinkhorn_destroy(s);
+        free(plan);
+        release(&p);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* Wide ranges: costs of 1e4 epsilon, rows and columns apart by as much. */
+static void wide(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make(40, 45, 0.01);
+    for (int64_t i = 0; i < p.n; i++)
+        for (int64_t j = 0; j < p.m; j++)
+            p.cost[i * p.m + j] += 100.0 * (double)(i % 7) - 50.0 * (double)(j % 5);
+    double *plan = malloc((size_t)(p.n * p.m) * sizeof *plan);
+    for (int64_t t = 0; t < 3000; t++)
+        step(&p);
+    fill_plan(&p);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = p.epsilon;
+    o.tol = 1e-9;
+    o.max_iter = 3000;
+    for (int store = FRG_GW_STORE_F32; store <= FRG_GW_STORE_F64; store++) {
+        if (store == FRG_GW_STORE_U16)
+            continue;
+        o.cost_store = (frg_gw_store)store;
+        o.tol = store == FRG_GW_STORE_F64 ? 1e-9 : 1e-5;
+        frg_sinkhorn *s = solve(ctx, &p, &o, plan);
+        /* f32: costs of 600 have a spacing of 6e-5, 0.6 % of epsilon */
+        CHECK_SAYS(distance(&p, plan) <= (store == FRG_GW_STORE_F64 ? 1e-8 : 6e-3), "store %d: %g",
+                   store, distance(&p, plan));
+        frg_sinkhorn_destroy(s);
+    }
+    o.cost_store = FRG_GW_STORE_U16;
+    frg_sinkhorn *none = NULL;
+    CHECK_STATUS(
+        frg_sinkhorn_create(&none, ctx, frg_matrix(p.cost, FRG_F64, p.n, p.m, p.m), NULL, NULL, &o),
+        FRG_BAD_ARG);
+    free(plan);
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
+/* T13 */
+static void threads(void)
+{
+    static const int counts[] = {1, 2, 3, 8};
+    double *first = NULL;
+    const int64_t size = 190 * 211;
+    for (int store = 0; store < 7; store++) {
+        for (int c = 0; c < 4; c++) {
+            test_now.random = 5;
+            frg_context *ctx = test_context_with(counts[c], NULL, NULL);
+            problem p = make(190, 211, 0.05);
+            frg_sinkhorn_opts o;
+            frg_sinkhorn_defaults(&o, sizeof o);
+            o.max_iter = 25;
+            o.cost_store = store < 5 ? (frg_gw_store)(store + 1) : FRG_GW_STORE_AUTO;
+            o.domain = store < 5 ? FRG_GW_DOMAIN_LOG : FRG_GW_DOMAIN_KERNEL;
+            o.kernel_store = store == 6 ? FRG_GW_KERNEL_BF16 : FRG_GW_KERNEL_F32;
+            double *plan = malloc((size_t)size * sizeof *plan);
+            frg_sinkhorn_destroy(solve(ctx, &p, &o, plan));
+            if (c == 0) {
+                free(first);
+                first = plan;
+            } else {
+                CHECK_BITS(plan, first, (size_t)size * sizeof *plan);
+                free(plan);
+            }
+            release(&p);
+            frg_context_destroy(ctx);
+        }
+    }
+    free(first);
+}
+
+/* Potentials of one run start the next: it has nothing left to do. */
+static void warm(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make(80, 60, 0.05);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = p.epsilon;
+    o.tol = 1e-8;
+    o.cost_store = FRG_GW_STORE_F64;
+    frg_sinkhorn *s = solve(ctx, &p, &o, NULL), *again = NULL;
+    CHECK_OK(ctx, frg_sinkhorn_potentials(s, p.f, p.g));
+    CHECK_OK(ctx, frg_sinkhorn_create(&again, ctx, frg_matrix(p.cost, FRG_F64, p.n, p.m, p.m), p.a,
+                                      p.b, &o));
+    CHECK_OK(ctx, frg_sinkhorn_start(again, p.f, p.g));
+    CHECK_OK(ctx, frg_sinkhorn_run(again, NULL));
+    CHECK_INT(frg_sinkhorn_get(again).iterations, 1);
+    frg_sinkhorn_destroy(again);
+    frg_sinkhorn_destroy(s);
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
+static void consumers(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make(37, 53, 0.05);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    double *plan = malloc((size_t)(p.n * p.m) * sizeof *plan);
+    frg_sinkhorn *s = solve(ctx, &p, &o, plan);
+    const frg_plan *q = frg_sinkhorn_plan(s);
+    int64_t index[37 * 5], best[37], starts[38];
+    double value[37 * 5], v[53 * 2], out[37 * 2], back[53 * 2], share[37];
+    int32_t labels[53], label[37];
+    CHECK_OK(ctx, frg_plan_top(q, 5, index, value));
+    CHECK_OK(ctx, frg_plan_argmax(q, best));
+    CHECK_OK(ctx, frg_plan_sparse(q, 1e-3, starts, NULL, NULL));
+    int32_t *columns = malloc((size_t)(starts[p.n] + 1) * sizeof *columns);
+    double *values = malloc((size_t)(starts[p.n] + 1) * sizeof *values);
+    CHECK_OK(ctx, frg_plan_sparse(q, 1e-3, starts, columns, values));
+    for (int64_t j = 0; j < p.m; j++) {
+        v[2 * j] = test_normal();
+        v[2 * j + 1] = test_normal();
+        labels[j] = (int32_t)(j % 4) - 1;
+    }
+    CHECK_OK(ctx, frg_plan_apply(q, frg_matrix(v, FRG_F64, p.m, 2, 2), 0,
+                                 frg_matrix(out, FRG_F64, p.n, 2, 2)));
+    CHECK_OK(ctx, frg_plan_apply(q, frg_matrix(out, FRG_F64, p.n, 2, 2), 1,
+                                 frg_matrix(back, FRG_F64, p.m, 2, 2)));
+    CHECK_OK(ctx, frg_plan_labels(q, labels, 3, label, share));
+    double want[53 * 2] = {0};
+    for (int64_t i = 0; i < p.n; i++) {
+        const double *row = plan + i * p.m;
+        int64_t top = 0, kept = 0;
+        double sum[2] = {0}, by_label[4] = {0};
+        for (int64_t j = 0; j < p.m; j++) {
+            int64_t above = 0;
+            for (int64_t k = 0; k < p.m; k++)
+                above += row[k] > row[j] || (row[k] == row[j] && k < j);
+            if (above < 5) {
+                CHECK_INT(index[i * 5 + above], j);
+                CHECK(value[i * 5 + above] == row[j]);
+            }
+            top = row[j] > row[top] ? j : top;
+            if (row[j] >= 1e-3) {
+                CHECK_INT(columns[starts[i] + kept], j);
+                CHECK(values[starts[i] + kept] == row[j]);
+                kept++;
+            }
+            sum[0] += row[j] * v[2 * j];
+            sum[1] += row[j] * v[2 * j + 1];
+            by_label[labels[j] + 1] += row[j];
+        }
+        CHECK_INT(best[i], top);
+        CHECK_INT(starts[i + 1] - starts[i], kept);
+        for (int c = 0; c < 2; c++) {
+            CHECK_NEAR(out[2 * i + c], sum[c], 1e-14);
+            for (int64_t j = 0; j < p.m; j++)
+                want[2 * j + c] += row[j] * out[2 * i + c];
+        }
+        const int most = by_label[1] >= by_label[2]   ? by_label[1] >= by_label[3] ? 0 : 2
+                         : by_label[2] >= by_label[3] ? 1
+                                                      : 2;
+        CHECK_INT(label[i], most);
+        CHECK_NEAR(share[i], by_label[most + 1] / (by_label[1] + by_label[2] + by_label[3]), 1e-13);
+    }
+    for (int64_t j = 0; j < 2 * p.m; j++)
+        CHECK_NEAR(back[j], want[j], 1e-14);
+    free(columns);
+    free(values);
+    free(plan);
+    frg_sinkhorn_destroy(s);
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
+static void zero_weights(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make(30, 35, 0.05);
+    p.a[3] = p.b[0] = p.b[34] = 0;
+    double *plan = malloc((size_t)(p.n * p.m) * sizeof *plan);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    frg_sinkhorn *s = solve(ctx, &p, &o, plan);
+    CHECK_INT(frg_warning_count(ctx), 1); /* the sums differ now: W_TOTALS */
+    for (int64_t j = 0; j < p.m; j++)
+        CHECK(plan[3 * p.m + j] == 0);
+    for (int64_t i = 0; i < p.n; i++)
+        CHECK(plan[i * p.m] == 0 && plan[i * p.m + 34] == 0);
+    CHECK(frg_plan_get(frg_sinkhorn_plan(s)).target_error <= 1e-12);
+    free(plan);
+    frg_sinkhorn_destroy(s);
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
+static void refusals(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make(5, 6, 0.05);
+    const frg_array c = frg_matrix(p.cost, FRG_F64, 5, 6, 6);
+    frg_sinkhorn *s = NULL;
+    frg_sinkhorn_opts o;
+    p.cost[8] = NAN;
+    CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, p.a, p.b, NULL), FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_where(ctx), "cost, row 2, column 3");
+    p.cost[8] = 1;
+    p.a[2] = -1;
+    CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, p.a, p.b, NULL), FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_where(ctx), "a, value 3");
+    memset(p.a, 0, 5 * sizeof *p.a);
+    CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, p.a, p.b, NULL), FRG_BAD_DATA);
+    static const struct {
+        double epsilon, mass, rho;
+    } bad[] = {{0, 0, 1},          {-1, 0, 1}, {NAN, 0, 1}, {1, -1, 1},
+               {1, 1.5, INFINITY}, {1, 0, 0},  {1, 0, -2}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        frg_sinkhorn_defaults(&o, sizeof o);
+        o.epsilon = bad[i].epsilon;
+        o.mass = bad[i].mass;
+        o.rho_target = bad[i].rho;
+        CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, NULL, NULL, &o), FRG_BAD_ARG);
+        CHECK(s == NULL && *frg_message(ctx));
+    }
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"iterates", iterates}, {"stores", stores},       {"relaxed", relaxed},
+    {"partial", partial},   {"wide", wide},           {"threads", threads},
+    {"warm", warm},         {"consumers", consumers}, {"zero weights", zero_weights},
+    {"refusals", refusals}};
+TEST_MAIN(cases)
