@@ -170,9 +170,11 @@ typedef struct {
 } class_list;
 
 typedef struct {
-    unit_hash h;
+    uint64_t a;       /* of the class's units; b is looked up where a is equal */
     int64_t position; /* in the class list, -1: free */
 } slot;
+
+enum { UNITS_AHEAD = 16 }; /* slots and classes are fetched so many before they are looked at */
 
 static frg_status hash_units(frg_context *ctx, const split *s, unit_hash **out)
 {
@@ -208,15 +210,19 @@ static frg_status merge_units(frg_context *ctx, const split *s, class_list *c)
         table[i].position = -1;
     }
     for (int64_t u = 0; u < g->n_units; u++) {
+        if (u + UNITS_AHEAD < g->n_units) {
+            __builtin_prefetch(&table[hash[u + UNITS_AHEAD].a & (uint64_t)(room - 1)], 1);
+        }
         if (hash[u].alone) {
             continue;
         }
         int64_t i = (int64_t)(hash[u].a & (uint64_t)(room - 1));
-        while (table[i].position >= 0 && (table[i].h.a != hash[u].a || table[i].h.b != hash[u].b)) {
+        while (table[i].position >= 0 &&
+               (table[i].a != hash[u].a || hash[c->unit[table[i].position]].b != hash[u].b)) {
             i = (i + 1) & (room - 1);
         }
         if (table[i].position < 0) {
-            table[i] = (slot){hash[u], c->n};
+            table[i] = (slot){hash[u].a, c->n};
             c->unit[c->n] = u;
             c->times[c->n++] = 0;
         }
@@ -236,12 +242,17 @@ typedef struct {
 } member;
 
 typedef struct {
+    int64_t start; /* first member */
+    double factor; /* times / N_u */
+    double mass;   /* N_u */
+} class_sums;
+
+typedef struct {
     class_list classes;
-    int64_t *start; /* classes + 1: members */
+    class_sums *of; /* classes + 1 */
     member *members;
-    double *factor;       /* times / N_u by class */
-    double *mass;         /* N_u by class */
-    int64_t *level_start; /* n_coef + 1 */
+    int64_t levels;       /* n_coef */
+    int64_t *level_start; /* levels + 1 */
     int32_t *level_class; /* classes of each level, ascending */
 } incidence;
 
@@ -249,10 +260,8 @@ static void incidence_destroy(frg_context *ctx, incidence *m)
 {
     DROP(ctx, &m->classes.unit);
     DROP(ctx, &m->classes.times);
-    DROP(ctx, &m->start);
+    DROP(ctx, &m->of);
     DROP(ctx, &m->members);
-    DROP(ctx, &m->factor);
-    DROP(ctx, &m->mass);
     DROP(ctx, &m->level_start);
     DROP(ctx, &m->level_class);
 }
@@ -301,18 +310,16 @@ static frg_status list_classes(frg_context *ctx, const split *s, incidence *m)
     }
     TRY_TO(done, NEW0(ctx, &seen, g->n_coef, "markers"));
     TRY_TO(done, NEW(ctx, &place, g->n_coef, "markers"));
-    TRY_TO(done, NEW(ctx, &m->start, m->classes.n + 1, "class starts"));
-    TRY_TO(done, NEW(ctx, &m->factor, m->classes.n, "class factors"));
-    TRY_TO(done, NEW(ctx, &m->mass, m->classes.n, "class factors"));
+    TRY_TO(done, NEW(ctx, &m->of, m->classes.n + 1, "classes"));
     TRY_TO(done, NEW(ctx, &m->members, room, "class members"));
     TRY_TO(done, NEW0(ctx, &m->level_start, g->n_coef + 1, "classes of levels"));
     for (int64_t c = 0; c < m->classes.n; c++) {
-        m->start[c] = used;
-        m->factor[c] = m->classes.times[c] * g->unit_inverse[m->classes.unit[c]];
-        m->mass[c] = unit_mass(g, m->classes.unit[c]);
+        m->of[c].start = used;
+        m->of[c].factor = m->classes.times[c] * g->unit_inverse[m->classes.unit[c]];
+        m->of[c].mass = unit_mass(g, m->classes.unit[c]);
         used += list_members(s, m->classes.unit[c], c + 1, seen, place, m->members + used);
     }
-    m->start[m->classes.n] = used;
+    m->of[m->classes.n].start = used;
     TRY_TO(done, NEW(ctx, &m->level_class, used, "classes of levels"));
     for (int64_t j = 0; j < used; j++) {
         m->level_start[m->members[j].level + 1]++;
@@ -322,7 +329,7 @@ static frg_status list_classes(frg_context *ctx, const split *s, incidence *m)
         seen[l] = m->level_start[l];
     }
     for (int64_t c = 0; c < m->classes.n; c++) {
-        for (int64_t j = m->start[c]; j < m->start[c + 1]; j++) {
+        for (int64_t j = m->of[c].start; j < m->of[c + 1].start; j++) {
             m->level_class[seen[m->members[j].level]++] = (int32_t)c;
         }
     }
@@ -354,7 +361,7 @@ static inline void add_entry(accumulator *a, int64_t row, int32_t level, double 
 
 static double count_of(const incidence *m, int64_t c, int32_t level)
 {
-    int64_t j = m->start[c];
+    int64_t j = m->of[c].start;
     while (m->members[j].level != level) {
         j++;
     }
@@ -379,19 +386,32 @@ static void add_joint(const split *s, accumulator *a, int64_t unit, double times
     }
 }
 
+/** Fetches the sums of a class of the level 2 UNITS_AHEAD further, and the members of one UNITS_AHEAD further. */
+static inline void fetch_classes(const incidence *m, int64_t k, int64_t end)
+{
+    if (k + 2 * UNITS_AHEAD < end) {
+        __builtin_prefetch(&m->of[m->level_class[k + 2 * UNITS_AHEAD]], 0);
+    }
+    if (k + UNITS_AHEAD < end) {
+        __builtin_prefetch(&m->members[m->of[m->level_class[k + UNITS_AHEAD]].start], 0);
+    }
+}
+
 /** Row `level` of the sparse part: the diagonal comes first in the list. */
 static void gather_row(const split *s, const incidence *m, accumulator *a, int32_t level)
 {
+    const int64_t all = m->level_start[m->levels]; /* the next rows' classes follow */
     a->count = 0;
     add_entry(a, level, level, 0);
     for (int64_t k = m->level_start[level]; k < m->level_start[level + 1]; k++) {
         const int64_t c = m->level_class[k];
-        const double mine = count_of(m, c, level), mass = m->mass[c];
-        for (int64_t j = m->start[c]; j < m->start[c + 1]; j++) {
+        fetch_classes(m, k, all);
+        const double mine = count_of(m, c, level), mass = m->of[c].mass;
+        for (int64_t j = m->of[c].start; j < m->of[c + 1].start; j++) {
             const member *o = &m->members[j];
             add_entry(a, level, o->level,
-                      o->level == level ? m->factor[c] * mine * (mass - mine)
-                                        : -m->factor[c] * mine * o->count);
+                      o->level == level ? m->of[c].factor * mine * (mass - mine)
+                                        : -m->of[c].factor * mine * o->count);
         }
         if (s->n_sparse > 1) {
             add_joint(s, a, m->classes.unit[c], m->classes.times[c], level);
@@ -558,6 +578,9 @@ static inline void count_unit(const split *s, int64_t u, border_sums *b)
         const int32_t *index = g->index + g->unit_start[u] * rests;
         const int sparse = s->sparse[q], small = s->small[0];
         for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++, index += rests) {
+            __builtin_prefetch(strip + index[FE_ROWS_AHEAD * rests + sparse] * t +
+                                   index[FE_ROWS_AHEAD * rests + small],
+                               1);
             strip[index[sparse] * t + index[small]] += 1;
         }
     }
@@ -717,7 +740,7 @@ static double bound_rows(const split *s, const incidence *m, int64_t *bound)
         double length = 1 + (double)s->width;
         for (int64_t k = m->level_start[l]; k < m->level_start[l + 1]; k++) {
             const int64_t c = m->level_class[k];
-            length += (double)(m->start[c + 1] - m->start[c]);
+            length += (double)(m->of[c + 1].start - m->of[c].start);
         }
         const bool dense = length > (double)n || (s->width > 0 && strip_place(s, (int32_t)l) >= 0);
         bound[l] = total < 9e18 ? (int64_t)total : INT64_MAX;
@@ -816,6 +839,7 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     frg_status status;
     out->n = g->n_coef;
     TRY_TO(done, merge_units(ctx, &s, &m.classes));
+    m.levels = g->n_coef;
     TRY_TO(done, list_classes(ctx, &s, &m));
     out->classes = m.classes.n;
     TRY_TO(done, NEW(ctx, &out->starts, out->n + 1, "Schur complement"));
