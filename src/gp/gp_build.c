@@ -23,7 +23,9 @@
 
 enum { SERIAL_ROWS = 192 }; /* below, threads cost more than they bring */
 
-static const double CAP[2] = {1e140, 1e14}, LARGEST[2] = {1e250, 1e25}; /* f64, f32 */
+/* f64, f32 */
+static const double CAP[2] = {1e140, 1e14}, LARGEST[2] = {1e250, 1e25},
+                    SMALLEST[2] = {1e-300, 1e-30};
 
 struct frgi_gp_bound {
     frgi_gp_program program;
@@ -200,7 +202,8 @@ static void bind_constants(frgi_gp_bound *b, const frgi_gp_node *node, const dou
     const int d = node->dims, q = node->degree;
     switch (node->kind) {
     case GP_RQ:
-        put_constant(b, to, 0, parameter(node, 1, 0, theta));
+        put_constant(b, to, 0,
+                     fmax(parameter(node, 1, 0, theta), SMALLEST[b->size == sizeof(float)]));
         break;
     case GP_POLY:
     case GP_CONST:

@@ -496,8 +496,498 @@ static void gradients(void)
     }
 }
 
+/* ---- inputs ------------------------------------------------------------------------------------- */
+
+/** sum_j P_ij k(x_i, x_j) with x_i replaced by z; the point with itself counts half. */
+static double row_sum(const setting *s, const example *e, const void *p, ptrdiff_t i,
+                      const double *z)
+{
+    double sum = 0;
+    for (ptrdiff_t j = 0; j < s->n; j++) {
+        if (i == j)
+            sum += 0.5 * entry(s, p, i, i) * e->k(z, z, (int)s->d, s->theta, true);
+        else
+            sum += entry(s, p, i, j) * e->k(z, s->x + j * s->d, (int)s->d, s->theta, false);
+    }
+    return sum;
+}
+
+/** Differences of the slow text with step 1e-5: third derivatives up to 1e3 cost 2e-8 a term, rounding 1e-11. */
+static void inputs(void)
+{
+    for (int c = 0; c < EXAMPLES; c++) {
+        const example *const e = &examples[c];
+        setting s;
+        const ptrdiff_t n = 70;
+        if (e->no_dx || !open_setting(&s, e->text, n, e->d, FRG_F64, test_now.threads, NULL))
+            continue;
+        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        double *const dx = malloc(sizeof *dx * (size_t)(n * s.d)), gradient[64];
+        random_weights(&s, p);
+        const frgi_gp_pass pass = {.inverse = p, .gradient = gradient, .dx = dx};
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        for (ptrdiff_t i = 0; i < n; i += 13) {
+            for (ptrdiff_t k = 0; k < s.d; k++) {
+                double z[8];
+                memcpy(z, s.x + i * s.d, sizeof *z * (size_t)s.d);
+                z[k] += 1e-5;
+                const double up = row_sum(&s, e, p, i, z);
+                z[k] -= 2e-5;
+                const double want = (up - row_sum(&s, e, p, i, z)) / 2e-5;
+                CHECK_SAYS(fabs(dx[i * s.d + k] - want) <= 1e-6 * (double)n,
+                           "%s: dx[%td][%td] %.12g, expected %.12g", e->text, i, k, dx[i * s.d + k],
+                           want);
+            }
+        }
+        free(p);
+        free(dx);
+        close_setting(&s);
+    }
+}
+
+/** A user's kernel is refused; at the corner of matern12 the derivative is taken as 0. */
+static void corners(void)
+{
+    setting s;
+    double dx[3 * 10], gradient[4];
+    if (open_setting(&s, "user", 10, 3, FRG_F64, 1, &user_kernel)) {
+        const frgi_gp_pass pass = {.inverse = s.a, .gradient = gradient, .dx = dx};
+        random_weights(&s, s.a);
+        CHECK_STATUS(frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass), FRG_UNSUPPORTED);
+    }
+    close_setting(&s);
+    if (open_setting(&s, "matern12(l=1)", 10, 3, FRG_F64, 1, NULL)) {
+        const frgi_gp_pass pass = {.inverse = s.a, .gradient = gradient, .dx = dx};
+        for (int i = 0; i < 30; i++)
+            ((double *)s.columns)[i % 3 * s.points.ld + i / 3] = 0.5;
+        rebind(&s);
+        random_weights(&s, s.a);
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        for (int i = 0; i < 30; i++)
+            CHECK(dx[i] == 0);
+        CHECK(gradient[0] == 0);
+        CHECK(!frgi_gp_kernel_smooth(s.kernel) && frgi_gp_kernel_stationary(s.kernel));
+    }
+    close_setting(&s);
+}
+
+/* ---- new points --------------------------------------------------------------------------------- */
+
+enum { M = 75 };
+
+static void check_derivatives(const setting *s, const example *e, const frgi_gp_points *p,
+                              const double *z)
+{
+    static double weight[N * M], gx[M * 8], self_dx[M * 8];
+    for (int i = 0; i < N * M; i++)
+        weight[i] = test_uniform();
+    CHECK_OK(s->ctx, frgi_gp_cross_dx(s->ctx, s->bound, p, 0, M, weight, M, gx));
+    frgi_gp_self_dx(s->bound, p, 0, M, self_dx);
+    for (int i = 1; i < M; i += 17) {
+        for (ptrdiff_t k = 0; k < s->d; k++) {
+            double sum[2] = {0, 0}, own[2], at[8];
+            for (int side = 0; side < 2; side++) {
+                memcpy(at, z + i * s->d, sizeof *at * (size_t)s->d);
+                at[k] += side ? 1e-5 : -1e-5;
+                for (ptrdiff_t j = 0; j < N; j++)
+                    sum[side] +=
+                        weight[i + j * M] * e->k(at, s->x + j * s->d, (int)s->d, s->theta, false);
+                own[side] = e->k(at, at, (int)s->d, s->theta, false);
+            }
+            CHECK_NEAR(gx[i * s->d + k] / N, (sum[1] - sum[0]) / 2e-5 / N, 1e-6);
+            CHECK_NEAR(self_dx[i * s->d + k], (own[1] - own[0]) / 2e-5, 1e-6);
+        }
+    }
+}
+
+static void new_points(void)
+{
+    for (int c = 0; c < EXAMPLES; c++) {
+        const example *const e = &examples[c];
+        setting s;
+        if (!open_setting(&s, e->text, N, e->d, FRG_F64, test_now.threads, user_of(e)))
+            continue;
+        double *const z = random_points(M, s.d), *const columns = malloc(sizeof(double) *
+                                                                         (size_t)(s.d * (M + 3)));
+        static double cross[N * (M + 2)], self[M];
+        frgi_gp_points p;
+        memcpy(z, s.x, sizeof *z * (size_t)s.d); /* a training point: white has no say in it */
+        fill_points(&s, z, M, FRG_F64, columns, &p);
+        CHECK_OK(s.ctx, frgi_gp_cross(s.ctx, s.bound, &p, 2, M - 2, cross, M + 2));
+        for (ptrdiff_t i = 2; i < M; i++)
+            for (ptrdiff_t j = 0; j < N; j++)
+                CHECK_NEAR(cross[i - 2 + j * (M + 2)],
+                           e->k(z + i * s.d, s.x + j * s.d, (int)s.d, s.theta, false), 1e-12);
+        CHECK_OK(s.ctx, frgi_gp_cross(s.ctx, s.bound, &p, 0, 1, cross, 1));
+        CHECK_NEAR(cross[0], e->k(z, s.x, (int)s.d, s.theta, false), 1e-12);
+        frgi_gp_self(s.bound, &p, 1, M - 1, self);
+        for (ptrdiff_t i = 1; i < M; i++)
+            CHECK_NEAR(self[i - 1], e->k(z + i * s.d, z + i * s.d, (int)s.d, s.theta, false),
+                       1e-12);
+        if (user_of(e))
+            CHECK_STATUS(frgi_gp_cross_dx(s.ctx, s.bound, &p, 0, 1, cross, 1, self),
+                         FRG_UNSUPPORTED);
+        if (!e->no_dx)
+            check_derivatives(&s, e, &p, z);
+        free(z);
+        free(columns);
+        close_setting(&s);
+    }
+}
+
+/** What white adds to the diagonal. */
+static void white(void)
+{
+    static const struct {
+        const char *text;
+        double want;
+    } all[] = {{"rbf(l=1)", 0},
+               {"rbf(l=1) + white(v=0.3)", 0.3},
+               {"2*(rbf(l=1) + white(v=0.3))*const(v=3) + on(1; white(v=0.1))", 1.9},
+               {"sm(q=2, w=[1,2], mu=1, v=1)*white(v=0.5)", 1.5},
+               {"sm(q=2, w=[1,2], mu=1, s=1, form=gpytorch)*white(v=0.5)", 4.5}};
+    for (size_t c = 0; c < sizeof all / sizeof *all; c++) {
+        setting s;
+        if (open_setting(&s, all[c].text, 5, 2, FRG_F64, 1, NULL))
+            CHECK_NEAR(frgi_gp_kernel_white(s.kernel, s.theta), all[c].want, 1e-14);
+        close_setting(&s);
+    }
+}
+
+/* ---- weights and products ----------------------------------------------------------------------- */
+
+enum { LONG = 401 };
+
+/** W entry by entry. */
+static void whole_weights(const setting *s, const frgi_gp_pass *parts, const void *p, double *whole)
+{
+    const double *const alpha = parts->alpha, *const beta = parts->beta;
+    for (ptrdiff_t i = 0; i < LONG; i++) {
+        for (ptrdiff_t j = 0; j <= i; j++) {
+            double w = -(double)parts->q * entry(s, p, i, j);
+            for (ptrdiff_t c = 0; c < parts->q; c++) {
+                const double *const a = alpha + c * LONG, *const b = beta ? beta + c * LONG : a;
+                w += 0.5 * (a[i] * b[j] + b[i] * a[j]);
+            }
+            for (ptrdiff_t c = 0; c < parts->extra_q; c++)
+                w += parts->extra[c * LONG + i] * parts->extra[c * LONG + j];
+            whole[place(&s->shape, i, j)] = w;
+        }
+    }
+}
+
+/** W from alpha, beta, the inverse and extra columns equals the same matrix given whole. */
+static void weights(void)
+{
+    static const char *const texts[] = {"1.3*matern52(l=[0.7,1.2])*rq(l=1, alpha=2)",
+                                        "1.3*matern52(l=[0.7,1.2])", "1.3*rbf(l=0.7)"};
+    static double alpha[2 * LONG], beta[2 * LONG], extra[3 * LONG], dx[2][2 * LONG];
+    for (int i = 0; i < 2 * LONG; i++) {
+        alpha[i] = test_normal();
+        beta[i] = test_normal();
+    }
+    for (int i = 0; i < 3 * LONG; i++)
+        extra[i] = test_normal();
+    for (int c = 0; c < 3 * 4; c++) {
+        setting s;
+        if (!open_setting(&s, texts[c / 4], LONG, 2, FRG_F64, test_now.threads, NULL))
+            return;
+        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        void *const whole = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        double gradient[2][16], trace[2];
+        const int kind = c % 4;
+        random_weights(&s, p);
+        const frgi_gp_pass parts = {.inverse = p,
+                                    .alpha = alpha,
+                                    .beta = kind >= 2 ? beta : NULL,
+                                    .q = kind == 0 ? 1 : 2,
+                                    .extra = kind == 3 ? extra : NULL,
+                                    .extra_q = kind == 3 ? 3 : 0,
+                                    .gradient = gradient[0],
+                                    .trace = &trace[0],
+                                    .dx = dx[0]};
+        whole_weights(&s, &parts, p, whole);
+        const frgi_gp_pass one = {
+            .inverse = whole, .gradient = gradient[1], .dx = dx[1], .trace = &trace[1]};
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &parts));
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &one));
+        for (int t = 0; t < s.params.count; t++) /* n^2 terms of size 1 to 10 */
+            CHECK_SAYS(fabs(gradient[0][t] - gradient[1][t]) <= 1e-12 * LONG * LONG,
+                       "kind %d: %.17g, %.17g", kind, gradient[0][t], gradient[1][t]);
+        for (int i = 0; i < 2 * LONG; i++)
+            CHECK_NEAR(dx[0][i], dx[1][i], 1e-11);
+        const double given = 42;
+        frgi_gp_pass with_scale = parts;
+        with_scale.scale = &given;
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &with_scale));
+        CHECK(gradient[0][0] == 42 && frgi_gp_kernel_scale(s.kernel) == 0);
+        free(p);
+        free(whole);
+        close_setting(&s);
+    }
+}
+
+static void products(void)
+{
+    for (int c = 0; c < EXAMPLES; c++) {
+        const example *const e = &examples[c];
+        setting s;
+        if (!open_setting(&s, e->text, N, e->d, FRG_F64, test_now.threads, user_of(e)))
+            continue;
+        double a[N], *const v = malloc(sizeof *v * (size_t)(s.params.count * N));
+        for (int i = 0; i < N; i++)
+            a[i] = test_normal();
+        CHECK_OK(s.ctx, frgi_gp_derivative_products(s.ctx, s.bound, &s.shape, a, v));
+        for (int t = 0; t < s.params.count; t++) {
+            const double old = s.theta[t];
+            double want[N] = {0};
+            for (int side = -1; side < 2; side += 2) {
+                s.theta[t] = old * exp(side * 1e-5);
+                rebind(&s);
+                CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, NULL));
+                for (int i = 0; i < N; i++)
+                    for (int j = 0; j < N; j++)
+                        want[i] += side * entry(&s, s.a, i, j) * a[j] / 2e-5;
+            }
+            s.theta[t] = old;
+            for (int i = 0; i < N; i++) /* 83 terms of size up to 10 */
+                CHECK_SAYS(fabs(v[t * N + i] - want[i]) <= 1e-6 * N,
+                           "%s: parameter %d, row %d: %.12g, %.12g", e->text, t, i, v[t * N + i],
+                           want[i]);
+        }
+        free(v);
+        close_setting(&s);
+    }
+}
+
+/* ---- the same bits, other precisions, other places ---------------------------------------------- */
+
+typedef struct {
+    double gradient[16], dx[3 * LONG], trace, v[8 * LONG];
+    void *built;
+} outcome;
+
+static size_t run_all(const char *text, frg_dtype dtype, int n_threads, outcome *o)
+{
+    setting s;
+    if (!open_setting(&s, text, LONG, 3, dtype, n_threads, NULL))
+        return 0;
+    const size_t bytes = (size_t)frgi_spd_elements(&s.shape) * frg_sizeof(dtype);
+    const double a[LONG] = {1, 2, 3};
+    memset(o, 0, sizeof *o);
+    o->built = aligned(bytes);
+    CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, o->built, s.kept));
+    random_weights(&s, s.a);
+    const frgi_gp_pass pass = {
+        .inverse = s.a, .kept = s.kept, .gradient = o->gradient, .dx = o->dx, .trace = &o->trace};
+    CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+    CHECK_OK(s.ctx, frgi_gp_derivative_products(s.ctx, s.bound, &s.shape, a, o->v));
+    close_setting(&s);
+    return bytes;
+}
+
+static void threads(void)
+{
+    static const char *const texts[] = {
+        "1.2*rbf(l=0.7)", "matern52(l=[0.7,1,2])", "0.3*rq(l=1,alpha=1)",
+        "1.3*rbf(l=1.4)*(linear(v=0.3) + periodic(l=1, p=2)) + white(v=0.1)"};
+    static outcome one, many;
+    for (size_t c = 0; c < sizeof texts / sizeof *texts; c++) {
+        for (int type = 0; type < 2; type++) {
+            const uint64_t seed = test_now.random;
+            const frg_dtype dtype = type ? FRG_F32 : FRG_F64;
+            const size_t bytes = run_all(texts[c], dtype, 1, &one);
+            for (int n_threads = 2; n_threads <= 5; n_threads += 3) {
+                test_now.random = seed;
+                if (!CHECK(run_all(texts[c], dtype, n_threads, &many) == bytes))
+                    return;
+                CHECK_BITS(many.built, one.built, bytes);
+                free(many.built);
+                many.built = one.built;
+                CHECK_BITS(&many, &one, sizeof one);
+            }
+            free(one.built);
+        }
+    }
+}
+
+/** f32: entries of C err by 2e-4 (see values), so sums by no more than the sum of absolute terms times that. */
+static void single_precision(void)
+{
+    for (int c = 0; c < EXAMPLES; c++) {
+        const example *const e = &examples[c];
+        double gradient[2][64], size[2] = {1, 1}, trace[2];
+        int count = 0;
+        const uint64_t seed = test_now.random;
+        for (int type = 0; type < 2; type++) {
+            setting s;
+            test_now.random = seed;
+            if (!open_setting(&s, e->text, N, e->d, type ? FRG_F32 : FRG_F64, test_now.threads,
+                              user_of(e)))
+                return;
+            void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+            random_weights(&s, p);
+            const frgi_gp_pass pass = {
+                .inverse = p, .gradient = gradient[type], .kept = s.kept, .trace = &trace[type]};
+            CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
+            CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+            objective(&s, p, &size[type]);
+            count = s.params.count;
+            free(p);
+            close_setting(&s);
+        }
+        for (int t = 0; t < count; t++)
+            CHECK_SAYS(fabs(gradient[0][t] - gradient[1][t]) <= 2e-4 * size[0],
+                       "%s: parameter %d: %.9g, f32 %.9g", e->text, t, gradient[0][t],
+                       gradient[1][t]);
+        CHECK_SAYS(fabs(trace[0] - trace[1]) <= 2e-4 * size[0], "%s: trace %.9g, f32 %.9g", e->text,
+                   trace[0], trace[1]);
+    }
+}
+
+/** sum_i x_ik df/dx_ik + df/dlog l_k = 0: scaling column k and its length together changes nothing.  For cosine and
+ *  periodic the period takes the length's place. */
+static void scale_identity(void)
+{
+    static const struct {
+        const char *text;
+        int first; /* parameter of column 0 */
+    } all[] = {{"rbf(l=[0.5,0.9,1.3])", 0},
+               {"2*matern32(l=[0.5,0.9,1.3])", 1},
+               {"matern52(l=[0.5,0.9,1.3])", 0},
+               {"rq(l=[0.5,0.9,1.3], alpha=0.7)", 0},
+               {"periodic(l=[0.5,0.9,1.3], p=[1,2,3])", 3},
+               {"cosine(p=[1,2,3])", 0}};
+    for (size_t c = 0; c < sizeof all / sizeof *all; c++) {
+        setting s;
+        if (!open_setting(&s, all[c].text, N, 3, FRG_F64, test_now.threads, NULL))
+            return;
+        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        static double dx[3 * N], gradient[16];
+        random_weights(&s, p);
+        const frgi_gp_pass pass = {.inverse = p, .gradient = gradient, .dx = dx};
+        CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        for (int k = 0; k < 3; k++) {
+            double sum = gradient[all[c].first + k], size = 1;
+            for (int i = 0; i < N; i++) {
+                sum += s.x[i * 3 + k] * dx[i * 3 + k];
+                size += fabs(s.x[i * 3 + k] * dx[i * 3 + k]);
+            }
+            CHECK_SAYS(fabs(sum) <= 1e-12 * size, "%s, column %d: %.3g of %.3g", all[c].text, k,
+                       sum, size);
+        }
+        free(p);
+        close_setting(&s);
+    }
+}
+
+static void check_extreme(const char *text, frg_dtype dtype, bool vanishes)
+{
+    setting s;
+    double gradient[8], dx[2 * 20], trace;
+    if (!open_setting(&s, text, 20, 2, dtype, 1, NULL))
+        return;
+    const size_t size = frg_sizeof(dtype);
+    for (int k = 0; k < 2; k++) { /* points 0 and 1 coincide */
+        char *const column = (char *)s.columns + (size_t)(k * s.points.ld) * size;
+        memcpy(column + size, column, size);
+    }
+    rebind(&s);
+    CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
+    for (int i = 0; i < 20; i++) {
+        CHECK_SAYS(entry(&s, s.a, i, i) == (dtype == FRG_F64 ? 1.7 : (double)1.7F), "%s: diagonal",
+                   text);
+        for (int j = 0; j < i; j++) {
+            const double k = entry(&s, s.a, i, j);
+            CHECK_SAYS(isfinite(k), "%s: entry %d, %d is %g", text, i, j, k);
+            if (i == 1 && j == 0)
+                CHECK_SAYS(k == entry(&s, s.a, 0, 0), "%s: coincident points: %g", text, k);
+            else if (vanishes)
+                CHECK_SAYS(k == 0, "%s: entry %d, %d is %g", text, i, j, k);
+        }
+    }
+    random_weights(&s, s.a);
+    const frgi_gp_pass pass = {
+        .inverse = s.a, .kept = s.kept, .gradient = gradient, .dx = dx, .trace = &trace};
+    CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+    for (int t = 0; t < s.params.count; t++)
+        CHECK_SAYS(isfinite(gradient[t]), "%s, %s: gradient %d is %g", text, frg_dtype_name(dtype),
+                   t, gradient[t]);
+    for (int i = 0; i < 40; i++)
+        CHECK_SAYS(!isnan(dx[i]), "%s, %s: dx %d is %g", text, frg_dtype_name(dtype), i, dx[i]);
+    CHECK(isfinite(trace));
+    close_setting(&s);
+}
+
+/** Coincident points and lengths at the ends of the range: numbers, and the right ones; the diagonal is exactly the
+ *  variance. */
+static void extremes(void)
+{
+    static const struct {
+        const char *format;
+        bool decays; /* faster than any power */
+    } leaves[] = {{"1.7*rbf(l=[%g,1])", true},
+                  {"1.7*matern12(l=[%g,1])", true},
+                  {"1.7*matern32(l=[%g,1])", true},
+                  {"1.7*matern52(l=[%g,1])", true},
+                  {"1.7*rq(l=[%g,1], alpha=1)", false},
+                  {"1.7*periodic(l=[%g,1], p=3)", false},
+                  {"1.7*cosine(p=[%g,1])", false},
+                  {"1.7*rbf(l=%g)*rq(l=1, alpha=1)", true},
+                  {"1.7*periodic(l=1, p=[%g,1])", false},
+                  {"1.7*rq(l=1, alpha=%g)", false}};
+    static const double lengths[] = {1e-300, 1e-30, 1e30, 1e300};
+    for (size_t c = 0; c < sizeof leaves / sizeof *leaves; c++) {
+        for (int l = 0; l < 4; l++) {
+            char text[128];
+            snprintf(text, sizeof text, leaves[c].format, lengths[l]);
+            check_extreme(text, FRG_F64, leaves[c].decays && lengths[l] < 1);
+            check_extreme(text, FRG_F32, leaves[c].decays && lengths[l] < 1);
+        }
+    }
+}
+
+/** Moving all points changes nothing once the centre is taken out, not even x = 2^20 + [0, 1] in f32. */
+static void translation(void)
+{
+    for (int type = 0; type < 2; type++) {
+        const frg_dtype dtype = type ? FRG_F32 : FRG_F64;
+        setting s, far;
+        const uint64_t seed = test_now.random;
+        if (!open_setting(&s, "1.5*rbf(l=[0.5,1])", N, 2, dtype, 1, NULL))
+            return;
+        test_now.random = seed;
+        if (!open_setting(&far, "1.5*rbf(l=[0.5,1])", N, 2, dtype, 1, NULL))
+            return;
+        for (int i = 0; i < 2 * N; i++)
+            far.x[i] += 1048576;
+        far.centre[0] = s.centre[0] + 1048576;
+        far.centre[1] = s.centre[1] + 1048576;
+        fill_points(&far, far.x, N, dtype, far.columns, &far.points);
+        rebind(&far);
+        CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, NULL));
+        CHECK_OK(far.ctx, frgi_gp_build(far.ctx, far.bound, &far.shape, far.a, NULL));
+        for (int i = 0; i < N; i++) /* x itself keeps 2^-33 behind 2^20 */
+            for (int j = 0; j <= i; j++)
+                CHECK_NEAR(entry(&far, far.a, i, j), entry(&s, s.a, i, j), type ? 1e-5 : 1e-8);
+        close_setting(&s);
+        close_setting(&far);
+    }
+}
+
 static const test_case cases[] = {
     {"values", values},
     {"gradients", gradients},
+    {"inputs", inputs},
+    {"corners", corners},
+    {"new_points", new_points},
+    {"white", white},
+    {"weights", weights},
+    {"products", products},
+    {"threads", threads},
+    {"single_precision", single_precision},
+    {"scale_identity", scale_identity},
+    {"extremes", extremes},
+    {"translation", translation},
 };
 TEST_MAIN(cases)
