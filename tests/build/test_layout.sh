@@ -37,9 +37,10 @@ check "linalg includes core, linalg" only src/linalg "core linalg"
 check "io includes core, io" only src/io "core io"
 check "report includes core, linalg, io, report" only src/report "core linalg io report"
 check "fe includes the rooms below it, and fe" only src/fe "core linalg io report fe"
+check "soap includes core, linalg, and soap" only src/soap "core linalg soap"
 for folder in src/*; do
     case $folder in
-    src/core | src/linalg | src/io | src/report | src/fe) ;;
+    src/core | src/linalg | src/io | src/report | src/soap | src/fe) ;;
     *) check "the room $folder has a place in the order" false ;;
     esac
 done

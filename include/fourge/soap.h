@@ -1,0 +1,181 @@
+/* soap.h - the SOAP optimizer: Adam in the eigenbasis of Shampoo's factors, refreshed as often as every step.
+ *
+ *     K_i <- beta K_i + (1 - beta) mat_i(G) mat_i(G)'      a factor for every axis of every parameter
+ *     Q_i <- orth(K_i Q_i)                                 its basis, by one batched QR over all factors
+ *     P = G in the bases,  Adam on P,  W <- W - lr D,  D = Adam's update taken out of the bases
+ *
+ * A handle knows all parameters; a step collects, factors and applies for all of them at once:
+ *
+ *     frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);   o.lr = 3e-3;
+ *     frg_soap_create(&soap, ctx, &o);                      group 0
+ *     for each parameter:  frg_soap_add_param(soap, 0, w, "block.0.wq", NULL);
+ *     for each batch:      frg_soap_step(soap, gradients, n, NULL);
+ *     frg_soap_destroy(soap);
+ *
+ * The handle keeps the views of W, which must stay valid, and changes them in place; gradients are read during
+ * the step alone and never written.  State is f32 whatever the parameters are.  The same gradients give the same
+ * bits for any number of threads, and after a save and a load.  One handle belongs to one thread at a time.
+ */
+#ifndef FOURGE_SOAP_H
+#define FOURGE_SOAP_H
+
+#include "fourge/fourge.h"
+#include "fourge/qr.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Whose defaults and conventions: NVIDIA Emerging-Optimizers 0.2 and 0.4, nikhilvyas/SOAP. */
+typedef enum { FRG_SOAP_EMERGING, FRG_SOAP_EMERGING_04, FRG_SOAP_NIKHILVYAS } frg_soap_profile;
+
+typedef enum {
+    FRG_DECAY_DECOUPLED,       /* W -= lr wd W, before the update */
+    FRG_DECAY_DECOUPLED_AFTER, /* the same after it */
+    FRG_DECAY_INDEPENDENT,     /* W -= wd W */
+    FRG_DECAY_L2,              /* G += wd W, which the factors do not see */
+    FRG_DECAY_PALM             /* W -= lr^2 wd W */
+} frg_soap_decay;
+
+typedef enum { FRG_SCOPE_PARAMETER, FRG_SCOPE_FACTOR } frg_soap_scope;
+typedef enum { FRG_ADAPTIVE_DIAGONAL, FRG_ADAPTIVE_OFFDIAGONAL } frg_soap_form;
+typedef enum { FRG_SORT_BEFORE_QR, FRG_SORT_AFTER_QR } frg_soap_sort;
+/** Second moments when columns of a basis are reordered: they move along; stay with the rank of the eigenvalue;
+ *  or are recombined with the squares of the rotation. */
+typedef enum { FRG_MOMENT2_FOLLOW, FRG_MOMENT2_RANK, FRG_MOMENT2_ROTATE } frg_soap_moment2;
+typedef enum { FRG_GRAD_FIRST, FRG_UPDATE_FIRST } frg_soap_order;
+typedef enum { FRG_BASIS_AUTO, FRG_BASIS_EIGEN, FRG_BASIS_ORIGINAL } frg_soap_basis;
+typedef enum { FRG_WARMUP_V_KEEP, FRG_WARMUP_V_RESET, FRG_WARMUP_V_ROTATE } frg_soap_warmup_v;
+typedef enum { FRG_KL_REFERENCE, FRG_KL_UNIT } frg_soap_kl_init;
+/** A gradient with NaN or infinities: the parameter is skipped; the step fails and changes nothing; it is used. */
+typedef enum {
+    FRG_NONFINITE_SKIP,
+    FRG_NONFINITE_ERROR,
+    FRG_NONFINITE_PROPAGATE
+} frg_soap_nonfinite;
+typedef enum { FRG_MERGE_LEFT, FRG_MERGE_FAN_IN } frg_soap_merge;
+
+/** Options of a group.  Those under "layout" are read when a parameter is added, the others at every step. */
+typedef struct {
+    size_t struct_size;
+    frg_soap_profile
+        profile; /* informs the defaults, the bias correction's place and what is refused */
+    double lr;
+    double beta1, beta2;
+    double shampoo_beta; /* -1: beta2 */
+    double eps;
+    double weight_decay;
+    frg_soap_decay weight_decay_method;
+    int nesterov;
+    int maximize;
+    int correct_bias;
+    int correct_shampoo_beta_bias; /* -1: as correct_bias */
+    double max_update_rms;         /* 0: off */
+    int normalize_update;
+    int trace_normalization;
+    double
+        denom_floor; /* adds c u sqrt(max d_i) max|P| to Adam's denominator; 0: off, 16 is sound */
+    /* refresh of the bases */
+    int64_t precondition_frequency;
+    /** Frequency by step: rows (from step t0 on, frequency), ascending, n_frequencies of them; NULL: constant. */
+    const int64_t (*frequencies)[2];
+    int64_t n_frequencies;
+    /** Frequency at the 0-based step t0; NULL: as above.  Must be >= 1. */
+    int64_t (*frequency)(int64_t t0, void *user);
+    void *user;
+    int64_t precondition_warmup_steps; /* refresh at every step up to this one */
+    int64_t adam_warmup_steps;         /* plain Adam before this step */
+    int stagger;                       /* factors take turns within the frequency */
+    int refresh_async;                 /* not built yet */
+    int power_iter_steps;
+    int use_eigh;
+    int use_adaptive_criteria;
+    double adaptive_tolerance; /* below n u, about 1e-5 here, it decides by rounding noise */
+    frg_soap_scope adaptive_scope;
+    frg_soap_form adaptive_form;
+    int use_kl_shampoo; /* two axes */
+    frg_soap_kl_init kl_init;
+    frg_soap_sort sort_when;
+    frg_soap_moment2 moment2_order;
+    frg_soap_order order;
+    frg_soap_warmup_v warmup_v;
+    frg_soap_basis moment1_basis; /* where the first moment is stored; not visible outside */
+    frg_qr_method qr_method;
+    double ridge_c;
+    frg_soap_nonfinite nonfinite;
+    /* layout */
+    int precondition_1d;
+    int64_t max_precond_dim; /* a longer axis has no factor; -1: none is too long, 0: plain Adam */
+    int64_t block_dim;       /* longer axes are split into blocks with a factor each; 0: off */
+    int merge_dims;
+    frg_soap_merge merge_rule;
+} frg_soap_opts;
+
+/** What a step did. */
+typedef struct {
+    int64_t updated;   /* parameters */
+    int64_t nonfinite; /* parameters skipped for NaN or infinity */
+    int64_t due,
+        skipped; /* factors due for a refresh, and those of them that passed the adaptive test */
+    int64_t householder, single_pass, second_pass, eigh; /* refreshes by what did them */
+    int64_t eigh_failures; /* bases that could not be had and stayed */
+    double orthogonality;  /* largest estimate of |Q'Q - I| over the refreshed bases */
+    double seconds;        /* the whole step */
+    double factors_seconds, refresh_seconds, project_seconds,
+        update_seconds; /* summed over threads */
+} frg_soap_report;
+
+typedef struct frg_soap frg_soap;
+
+FRG_API void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile profile);
+
+/** A handle with group 0.  o NULL: the profile emerging with lr 1e-3. */
+FRG_API FRG_MUST_USE frg_status frg_soap_create(frg_soap **out, frg_context *ctx,
+                                                const frg_soap_opts *o);
+FRG_API void frg_soap_destroy(frg_soap *soap);
+FRG_API FRG_MUST_USE frg_status frg_soap_add_group(frg_soap *soap, const frg_soap_opts *o,
+                                                   int *group);
+/** w: f32, f64, bf16 or f16, any strides, changed by every step.  name is copied (NULL: "param.ID").
+ *  id may be NULL; parameters are numbered from 0 in the order they are added. */
+FRG_API FRG_MUST_USE frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w,
+                                                   const char *name, int64_t *id);
+/** One step.  grads[i] belongs to parameter i and has its shape; data NULL: the parameter is left alone.
+ *  n: number of parameters.  FRG_PARTIAL: some were skipped for NaN or infinity.  report may be NULL. */
+FRG_API FRG_MUST_USE frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n,
+                                              frg_soap_report *report);
+
+/** Options of a group, to read, change and hand back: schedules change lr, betas, ... between steps. */
+FRG_API FRG_MUST_USE frg_status frg_soap_get_group(const frg_soap *soap, int group,
+                                                   frg_soap_opts *o, size_t struct_size);
+FRG_API FRG_MUST_USE frg_status frg_soap_set_group(frg_soap *soap, int group,
+                                                   const frg_soap_opts *o);
+
+/** Bytes of moments, factors and bases, and of everything the handle holds. */
+FRG_API size_t frg_soap_state_bytes(const frg_soap *soap);
+FRG_API size_t frg_soap_bytes(const frg_soap *soap);
+
+/** The state in a file that appears whole or not at all; a load that fails leaves the handle as it was.
+ *  The parameters must have been added in the same order with the same shapes. */
+FRG_API FRG_MUST_USE frg_status frg_soap_save(frg_soap *soap, const char *path);
+FRG_API FRG_MUST_USE frg_status frg_soap_load(frg_soap *soap, const char *path);
+/** The same from bytes. */
+FRG_API FRG_MUST_USE frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes,
+                                                    int64_t count, const char *name);
+
+/** Parts of the state under the names that the peers' checkpoints have:
+ *    "step" (one element), "exp_avg", "exp_avg_sq" (the parameter's shape, in the bases),
+ *    "GG.i", "Q.i", "eig.i" of axis i; for two axes also "L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R".
+ *  Arrays have the order of columns that the profile documents; with block_dim, factors are "GG.i.b".
+ *  to/from: f32 or f64 of that shape; "step" besides i64. */
+FRG_API FRG_MUST_USE frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key,
+                                                   frg_array to);
+FRG_API FRG_MUST_USE frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key,
+                                                   frg_array from);
+/** Shape of a part; ndim 0 and data NULL for a part that the parameter does not have. */
+FRG_API FRG_MUST_USE frg_status frg_soap_state_shape(frg_soap *soap, int64_t id, const char *key,
+                                                     frg_array *shape);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,449 @@
+/* soap.c - the handle: groups, parameters, the plan of work, and the step.
+ *
+ * A step is three parallel loops, largest task first, each task one thread:
+ *
+ *     collect   every factor of every parameter with a gradient: K, and where nothing hinders it its basis too
+ *     factor    the bases that had to wait: for the adaptive test over a parameter, for KL's old factors
+ *     apply     every parameter: into the bases, Adam, out, W
+ *
+ * (in the order apply, collect for the profile that updates first).  Tasks share nothing but read-only state,
+ * so bits do not depend on threads or on what else is in the handle.  All that can fail, options, shapes,
+ * callbacks, memory, is done before the first byte of state changes.
+ *
+ * Memory: m, v, K, Q of every parameter; per thread one room for the largest: 5 tensors, 2 matrices, a panel. */
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "linalg/blas.h"
+#include "soap/soap_state.h"
+
+/* ---- the handle ---------------------------------------------------------------------------------- */
+
+frg_status frg_soap_create(frg_soap **out, frg_context *ctx, const frg_soap_opts *o)
+{
+    if (!out) {
+        FAIL(ctx, E_ARG, "out is NULL");
+    }
+    *out = NULL;
+    if (!ctx) {
+        FAIL(NULL, E_ARG, "ctx is NULL");
+    }
+    static const soap_ops *const tables[ISA_COUNT] = EACH_LEVEL(&frgi_soap_ops);
+    frg_soap_opts defaults;
+    frg_soap_defaults(&defaults, sizeof defaults, FRG_SOAP_EMERGING);
+    frg_status status;
+    frg_soap *soap = NULL;
+    TRY(NEW0(ctx, &soap, 1, "an optimizer"));
+    soap->ctx = ctx;
+    soap->ops = tables[frgi_context_isa(ctx)];
+    soap->qr = frgi_qr_ops_of(ctx, false);
+    soap->threads = frg_threads(ctx);
+    TRY_TO(failed, frg_soap_add_group(soap, o ? o : &defaults, NULL));
+    *out = soap;
+    return FRG_OK;
+failed:
+    frg_soap_destroy(soap);
+    return status;
+}
+
+static void drop_param(frg_context *ctx, soap_param **at)
+{
+    soap_param *const p = *at;
+    if (p) {
+        frgi_arena_close(&p->state, ctx);
+        DROP(ctx, &p->factors);
+        DROP(ctx, &p->name);
+        DROP(ctx, at);
+    }
+}
+
+static void drop_plan(frg_soap *soap)
+{
+    frgi_arena_close(&soap->arena, soap->ctx);
+    soap->arena = (frgi_arena){0};
+    DROP(soap->ctx, &soap->rooms);
+    DROP(soap->ctx, &soap->factor_tasks);
+    DROP(soap->ctx, &soap->param_tasks);
+    soap->n_tasks = 0;
+    soap->planned = false;
+}
+
+void frg_soap_destroy(frg_soap *soap)
+{
+    if (!soap) {
+        return;
+    }
+    frg_context *const ctx = soap->ctx;
+    drop_plan(soap);
+    frgi_soap_eigh_close(soap);
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        drop_param(ctx, &soap->params[i]);
+    }
+    DROP(ctx, &soap->params);
+    DROP(ctx, &soap->groups);
+    DROP(ctx, &soap);
+}
+
+frg_status frg_soap_add_group(frg_soap *soap, const frg_soap_opts *o, int *group)
+{
+    if (!soap) {
+        FAIL(NULL, E_ARG, "soap is NULL");
+    }
+    frg_context *const ctx = soap->ctx;
+    REQUIRE(ctx, o, "the options of a group are NULL");
+    frg_soap_opts taken;
+    frg_soap_defaults(&taken, sizeof taken, FRG_SOAP_EMERGING);
+    frgi_take_opts(&taken, sizeof taken, o);
+    TRY(frgi_soap_check(ctx, &taken));
+    if (soap->n_groups == soap->room_groups) {
+        TRY(GROW(ctx, &soap->groups, 2 * soap->room_groups + 2, "groups"));
+        soap->room_groups = 2 * soap->room_groups + 2;
+    }
+    soap->groups[soap->n_groups] = taken;
+    if (group) {
+        *group = (int)soap->n_groups;
+    }
+    soap->n_groups++;
+    return FRG_OK;
+}
+
+static frg_status check_group(const frg_soap *soap, int group)
+{
+    if (!soap) {
+        FAIL(NULL, E_ARG, "soap is NULL");
+    }
+    REQUIRE(soap->ctx, group >= 0 && group < soap->n_groups, "group is %d, there are 0 .. %lld",
+            group, (long long)soap->n_groups - 1);
+    return FRG_OK;
+}
+
+frg_status frg_soap_get_group(const frg_soap *soap, int group, frg_soap_opts *o, size_t struct_size)
+{
+    TRY(check_group(soap, group));
+    REQUIRE(soap->ctx, o, "o is NULL");
+    const size_t bytes = struct_size < sizeof *o ? struct_size : sizeof *o;
+    frg_soap_opts copy = soap->groups[group];
+    copy.struct_size = bytes;
+    memcpy(o, &copy, bytes);
+    return FRG_OK;
+}
+
+/** What was laid out when parameters were added cannot change any more. */
+static frg_status check_layout(frg_context *ctx, const frg_soap_opts *a, const frg_soap_opts *b)
+{
+    const struct {
+        const char *name;
+        int64_t is, was;
+    } rows[] = {
+        {"precondition_1d", a->precondition_1d, b->precondition_1d},
+        {"max_precond_dim", a->max_precond_dim, b->max_precond_dim},
+        {"block_dim", a->block_dim, b->block_dim},
+        {"merge_dims", a->merge_dims, b->merge_dims},
+        {"merge_rule", a->merge_rule, b->merge_rule},
+        {"profile", a->profile, b->profile},
+        {"order", a->order, b->order},
+        {"use_kl_shampoo", a->use_kl_shampoo, b->use_kl_shampoo},
+        {"moment2_order", a->moment2_order, b->moment2_order},
+        {"warmup_v", a->warmup_v, b->warmup_v},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        REQUIRE(ctx, rows[i].is == rows[i].was,
+                "%s cannot change after parameters were added; make another group", rows[i].name);
+    }
+    return FRG_OK;
+}
+
+frg_status frg_soap_set_group(frg_soap *soap, int group, const frg_soap_opts *o)
+{
+    TRY(check_group(soap, group));
+    REQUIRE(soap->ctx, o, "the options of a group are NULL");
+    frg_soap_opts taken = soap->groups[group];
+    frgi_take_opts(&taken, sizeof taken, o);
+    TRY(frgi_soap_check(soap->ctx, &taken));
+    bool used = false;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        used |= soap->params[i]->group == group;
+    }
+    if (used) {
+        TRY(check_layout(soap->ctx, &taken, &soap->groups[group]));
+    }
+    if (taken.qr_method != soap->groups[group].qr_method ||
+        taken.precondition_frequency != soap->groups[group].precondition_frequency) {
+        soap->planned = false;
+    }
+    soap->groups[group] = taken;
+    return FRG_OK;
+}
+
+/* ---- parameters ---------------------------------------------------------------------------------- */
+
+/** Sizes after merging.  Left: axes join while their product stays within the limit; fan-in: axis 0 stays, the
+ *  others are joined from the right. */
+static void merge_axes(const frg_soap_opts *o, soap_param *p)
+{
+    const int64_t limit = o->max_precond_dim < 0 ? INT64_MAX : o->max_precond_dim;
+    int64_t sizes[FRG_MAX_DIM];
+    int n = 0;
+    const int ndim = p->w.ndim;
+    const bool from_right = o->merge_rule == FRG_MERGE_FAN_IN;
+    for (int k = 0; k < ndim; k++) {
+        const int64_t size = p->w.shape[from_right ? ndim - 1 - k : k];
+        const bool joins = o->merge_dims && n > 0 && !(from_right && k == ndim - 1) &&
+                           size <= limit / (sizes[n - 1] > 0 ? sizes[n - 1] : 1);
+        if (joins) {
+            sizes[n - 1] *= size;
+        } else {
+            sizes[n++] = size;
+        }
+    }
+    p->axes = n;
+    for (int k = 0; k < n; k++) {
+        p->dims[k] = (ptrdiff_t)sizes[from_right ? n - 1 - k : k];
+    }
+}
+
+static int blocks_of(const frg_soap_opts *o, const soap_param *p, int axis)
+{
+    const ptrdiff_t d = p->dims[axis];
+    const bool long_one = o->max_precond_dim >= 0 && d > o->max_precond_dim;
+    if (p->count == 0 || d <= 1 || long_one || o->max_precond_dim == 0 ||
+        (p->axes == 1 && !o->precondition_1d)) {
+        return 0;
+    }
+    return o->block_dim > 0 ? (int)((d + o->block_dim - 1) / o->block_dim) : 1;
+}
+
+/** Runs twice over p->state. */
+static void layout_param(const frg_soap_opts *o, soap_param *p)
+{
+    frgi_arena *const a = &p->state;
+    const bool turns = o->moment2_order == FRG_MOMENT2_ROTATE || o->warmup_v == FRG_WARMUP_V_ROTATE;
+    p->m = TAKE(a, float, p->count);
+    p->v = TAKE(a, float, p->count);
+    for (int i = 0; i < p->n_factors; i++) {
+        soap_factor *const f = &p->factors[i];
+        const size_t square = frgi_mul((size_t)f->size, (size_t)f->size);
+        f->k = TAKE(a, float, square);
+        f->q = TAKE(a, float, square);
+        f->turn = turns ? TAKE(a, float, square) : NULL;
+        f->lambda = TAKE(a, double, f->size);
+        f->order = TAKE(a, int32_t, f->size);
+    }
+}
+
+static void clear_param(soap_param *p)
+{
+    memset(p->state.base, 0, p->state.bytes);
+    for (int i = 0; i < p->n_factors; i++) {
+        soap_factor *const f = &p->factors[i];
+        for (ptrdiff_t j = 0; j < f->size; j++) {
+            f->q[j * f->size + j] = 1;
+            f->order[j] = (int32_t)j;
+        }
+    }
+}
+
+static frg_status check_param(frg_soap *soap, const frg_array *w, const frg_soap_opts *o)
+{
+    static const unsigned floats = 1u << FRG_F32 | 1u << FRG_F64 | 1u << FRG_F16 | 1u << FRG_BF16;
+    frg_context *const ctx = soap->ctx;
+    REQUIRE(ctx, w->ndim >= 0 && w->ndim <= FRG_MAX_DIM, "w has %d axes, at most %d are possible",
+            w->ndim, FRG_MAX_DIM);
+    TRY(frgi_array_check(ctx, w, "w", w->ndim, floats));
+    for (int d = 0; d < w->ndim; d++) {
+        REQUIRE(ctx, w->shape[d] <= INT32_MAX / 64, "axis %d of w has length %lld, at most %d", d,
+                (long long)w->shape[d], INT32_MAX / 64);
+        REQUIRE(ctx, w->shape[d] <= 1 || w->stride[d] != 0, "axis %d of w has stride 0", d);
+    }
+    if (o->use_kl_shampoo && w->ndim != 2) {
+        FAIL(ctx, E_SHAPE, "use_kl_shampoo takes parameters of two axes, w has %d", w->ndim);
+    }
+    if (o->profile == FRG_SOAP_EMERGING_04 && w->ndim != 2 && o->max_precond_dim != 0) {
+        FAIL(ctx, E_SHAPE,
+             "the profile emerging-0.4 takes parameters of two axes, w has %d; put it into a group "
+             "with max_precond_dim 0",
+             w->ndim);
+    }
+    return FRG_OK;
+}
+
+static frg_status build_param(frg_context *ctx, const frg_soap_opts *o, soap_param *p,
+                              const char *name, int64_t number)
+{
+    char made[32];
+    snprintf(made, sizeof made, "param.%lld", (long long)number);
+    const char *const called = name ? name : made;
+    TRY(frgi_strdup(ctx, &p->name, called, strlen(called)));
+    p->count = 1;
+    for (int d = 0; d < p->w.ndim; d++) {
+        p->count *= (ptrdiff_t)p->w.shape[d];
+    }
+    merge_axes(o, p);
+    for (int axis = 0; axis < p->axes; axis++) {
+        p->n_factors += blocks_of(o, p, axis);
+    }
+    TRY(NEW0(ctx, &p->factors, p->n_factors, "factors"));
+    soap_factor *f = p->factors;
+    for (int axis = 0; axis < p->axes; axis++) {
+        const int blocks = blocks_of(o, p, axis);
+        const ptrdiff_t step = o->block_dim > 0 ? (ptrdiff_t)o->block_dim : p->dims[axis];
+        for (int b = 0; b < blocks; b++, f++) {
+            const ptrdiff_t left = p->dims[axis] - b * step;
+            *f = (soap_factor){.axis = axis, .at = b * step, .size = left < step ? left : step};
+        }
+    }
+    layout_param(o, p);
+    TRY(frgi_arena_open(&p->state, ctx, "the state of a parameter"));
+    layout_param(o, p);
+    clear_param(p);
+    return FRG_OK;
+}
+
+frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char *name, int64_t *id)
+{
+    TRY(check_group(soap, group));
+    frg_context *const ctx = soap->ctx;
+    const frg_soap_opts *const o = &soap->groups[group];
+    TRY(check_param(soap, &w, o));
+    if (soap->n_params == soap->room_params) {
+        TRY(GROW(ctx, &soap->params, 2 * soap->room_params + 16, "parameters"));
+        soap->room_params = 2 * soap->room_params + 16;
+    }
+    soap_param *p = NULL;
+    TRY(NEW0(ctx, &p, 1, "a parameter"));
+    p->group = group;
+    p->w = w;
+    const frg_status status = build_param(ctx, o, p, name, soap->n_params);
+    if (status < 0) {
+        drop_param(ctx, &p);
+        return status;
+    }
+    if (id) {
+        *id = soap->n_params;
+    }
+    soap->params[soap->n_params++] = p;
+    soap->planned = false;
+    return FRG_OK;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------ */
+
+static void by_cost(soap_task *tasks, int64_t n)
+{
+    int64_t gap = 1;
+    while (gap < n / 3) {
+        gap = 3 * gap + 1;
+    }
+    for (; gap > 0; gap /= 3) {
+        for (int64_t i = gap; i < n; i++) {
+            const soap_task x = tasks[i];
+            int64_t j = i;
+            for (; j >= gap && tasks[j - gap].cost < x.cost; j -= gap) {
+                tasks[j] = tasks[j - gap];
+            }
+            tasks[j] = x;
+        }
+    }
+}
+
+/** Refreshes of staggered groups are dealt to the steps of the interval, the dearest first, each to the step
+ *  that has least so far. */
+static void deal_duties(frg_soap *soap)
+{
+    enum { MOST_STEPS = 1024 };
+    for (int64_t g = 0; g < soap->n_groups; g++) {
+        const frg_soap_opts *const o = &soap->groups[g];
+        double load[MOST_STEPS] = {0};
+        const int64_t f =
+            o->precondition_frequency < MOST_STEPS ? o->precondition_frequency : MOST_STEPS;
+        for (int64_t i = 0; o->stagger && i < soap->n_tasks; i++) {
+            const soap_task *const t = &soap->factor_tasks[i];
+            if (t->param->group != g) {
+                continue;
+            }
+            int64_t least = 0;
+            for (int64_t s = 1; s < f; s++) {
+                least = load[s] < load[least] ? s : least;
+            }
+            const double n = (double)t->factor->size;
+            load[least] += n * n * n;
+            t->factor->turn_of_duty = least;
+        }
+    }
+}
+
+static void layout_rooms(frg_soap *soap, ptrdiff_t count, ptrdiff_t size)
+{
+    frgi_arena *const a = &soap->arena;
+    for (int t = 0; t < soap->threads; t++) {
+        soap_room *const room = &soap->rooms[t];
+        *room = (soap_room){0};
+        if (size > 0) {
+            frgi_qr_room_take(a, &room->qr, false, size, size, true, true, false);
+        }
+        room->g = TAKE(a, float, count);
+        room->x = TAKE(a, float, 2 * count);
+        room->y = TAKE(a, float, 2 * count);
+    }
+}
+
+frg_status frgi_soap_plan(frg_soap *soap)
+{
+    if (soap->planned) {
+        return FRG_OK;
+    }
+    frg_context *const ctx = soap->ctx;
+    drop_plan(soap);
+    ptrdiff_t count = 0, size = 0;
+    int64_t n = 0;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        const soap_param *const p = soap->params[i];
+        n += p->n_factors;
+        count = p->count > count ? p->count : count;
+        for (int k = 0; k < p->n_factors; k++) {
+            size = p->factors[k].size > size ? p->factors[k].size : size;
+        }
+    }
+    TRY(NEW(ctx, &soap->factor_tasks, n, "tasks"));
+    TRY(NEW(ctx, &soap->param_tasks, soap->n_params, "tasks"));
+    TRY(NEW0(ctx, &soap->rooms, soap->threads, "rooms"));
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        double sizes = 1;
+        for (int k = 0; k < p->n_factors; k++) {
+            const double d = (double)p->factors[k].size;
+            sizes += d;
+            soap->factor_tasks[soap->n_tasks++] =
+                (soap_task){p, &p->factors[k], 5 * d * d * d + d * (double)p->count};
+        }
+        soap->param_tasks[i] = (soap_task){p, NULL, sizes * (double)p->count};
+    }
+    by_cost(soap->factor_tasks, soap->n_tasks);
+    by_cost(soap->param_tasks, soap->n_params);
+    deal_duties(soap);
+    layout_rooms(soap, count, size);
+    TRY(frgi_arena_open(&soap->arena, ctx, "room for the threads of an optimizer"));
+    layout_rooms(soap, count, size);
+    soap->planned = true;
+    return FRG_OK;
+}
+
+size_t frg_soap_state_bytes(const frg_soap *soap)
+{
+    size_t sum = 0;
+    for (int64_t i = 0; soap && i < soap->n_params; i++) {
+        sum += soap->params[i]->state.bytes;
+    }
+    return sum;
+}
+
+size_t frg_soap_bytes(const frg_soap *soap)
+{
+    if (!soap) {
+        return 0;
+    }
+    const size_t tasks = (size_t)(soap->n_tasks + soap->n_params) * sizeof(soap_task);
+    return frg_soap_state_bytes(soap) + soap->arena.bytes + soap->eigh.bytes + tasks;
+}

@@ -1,0 +1,317 @@
+/* soap_apply.c - one parameter: into the bases, Adam there, out again, W.
+ *
+ *     P = in(G),  m += (1 - b1) (P - m),  v += (1 - b2) (P P - v),  A = (m / c1) / (sqrt(v / c2) + eps)
+ *     D = out(A),  W <- W - lr D
+ *
+ * The basis invariant: where Adam runs, m, v and P are in the same basis.  m carries the number of the basis it
+ * is expressed in (label).  Two ways to keep it, by what is cheaper:
+ *
+ *     original  m lives in the parameter's own coordinates (label 0) and enters beside G: one product with G and
+ *               m stacked.  No change of basis concerns it.  Three pairs of products a step.
+ *     eigen     m lives in the basis; before a change it leaves (label 0), and whoever finds label 0 enters it
+ *               again, whether or not anything was refreshed in between.  Two pairs, and two at each refresh.
+ *
+ * The label is compared before every use, in every build. */
+#include <math.h>
+#include <string.h>
+
+#include "soap/soap_state.h"
+
+bool frgi_soap_original(const frg_soap_opts *o)
+{
+    if (o->moment1_basis != FRG_BASIS_AUTO) {
+        return o->moment1_basis == FRG_BASIS_ORIGINAL;
+    }
+    return o->precondition_frequency <= 2 && !o->frequency && o->n_frequencies == 0;
+}
+
+static void copy(ptrdiff_t n, const float *from, float *to)
+{
+    memcpy(to, from, (size_t)n * sizeof *to);
+}
+
+/** m <- m contracted; the label says what it becomes. */
+static void move_moment(soap_param *p, soap_direction way, int64_t label, soap_room *room)
+{
+    copy(p->count, p->m, room->x);
+    copy(p->count, frgi_soap_contract_all(p, way, 1, room->x, room->y), p->m);
+    p->label = label;
+}
+
+void frgi_soap_leave(const frg_soap *soap, soap_param *p, soap_room *room)
+{
+    (void)soap;
+    const double start = frgi_seconds();
+    if (p->label != 0) {
+        assert(p->label == p->generation);
+        move_moment(p, SOAP_OUT, 0, room);
+    }
+    room->seconds[SOAP_PROJECT] += frgi_seconds() - start;
+}
+
+void frgi_soap_rescale(soap_param *p, int exponent)
+{
+    const float once = ldexpf(1, p->exponent - exponent), twice = once * once;
+    for (ptrdiff_t i = 0; i < p->count; i++) {
+        p->m[i] *= once;
+        p->v[i] *= twice;
+    }
+    for (int k = 0; k < p->n_factors; k++) {
+        soap_factor *const f = &p->factors[k];
+        for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
+            f->k[i] *= twice;
+        }
+        for (ptrdiff_t i = 0; i < f->size; i++) {
+            f->lambda[i] *= (double)twice;
+        }
+    }
+    p->exponent = exponent;
+}
+
+/* ---- second moments where a basis changed ----------------------------------------------------------- */
+
+static void identity(ptrdiff_t n, float *x)
+{
+    memset(x, 0, (size_t)(n * n) * sizeof *x);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        x[i * n + i] = 1;
+    }
+}
+
+/** After a warm-up v describes raw coordinates and may be begun anew.  Where bases were rotated:
+ *  v <- sum over old coordinates of (Q_old'Q_new)^2 v, along every axis that a factor of turned. */
+void frgi_soap_turn(const frg_soap *soap, soap_param *p, soap_room *room)
+{
+    if (p->first && soap->groups[p->group].warmup_v == FRG_WARMUP_V_RESET) {
+        memset(p->v, 0, (size_t)p->count * sizeof *p->v);
+    }
+    for (int first = 0, end; first < p->n_factors; first = end) {
+        const int axis = p->factors[first].axis;
+        bool any = false;
+        for (end = first; end < p->n_factors && p->factors[end].axis == axis; end++) {
+            any |= p->factors[end].rotated;
+        }
+        for (int i = first; i < end && any; i++) {
+            if (!p->factors[i].rotated) {
+                identity(p->factors[i].size, p->factors[i].turn);
+            }
+        }
+        if (any) {
+            copy(p->count, p->v, room->x);
+            frgi_soap_contract(p, axis, SOAP_TURN, 1, room->x, p->v);
+        }
+        for (int i = first; i < end; i++) {
+            p->factors[i].rotated = false;
+        }
+    }
+}
+
+/** to[.., p, ..] = from[.., order[p], ..] along an axis. */
+static void reorder(const soap_param *p, int axis, const float *from, float *to)
+{
+    ptrdiff_t outer = 1, inner = 1;
+    const ptrdiff_t d = p->dims[axis];
+    for (int a = 0; a < p->axes; a++) {
+        outer *= a < axis ? p->dims[a] : 1;
+        inner *= a > axis ? p->dims[a] : 1;
+    }
+    for (int k = 0; k < p->n_factors; k++) {
+        const soap_factor *const f = &p->factors[k];
+        for (ptrdiff_t o = 0; o < outer && f->axis == axis; o++) {
+            for (ptrdiff_t i = 0; i < f->size; i++) {
+                copy(inner, from + (o * d + f->at + f->order[i]) * inner,
+                     to + (o * d + f->at + i) * inner);
+            }
+        }
+    }
+}
+
+float *frgi_soap_in_order(const soap_param *p, float *x, float *y)
+{
+    int last = -1;
+    for (int k = 0; k < p->n_factors; k++) {
+        if (p->factors[k].axis != last) {
+            last = p->factors[k].axis;
+            reorder(p, last, x, y);
+            float *const other = x;
+            x = y;
+            y = other;
+        }
+    }
+    return x;
+}
+
+void frgi_soap_straighten(soap_param *p, soap_room *room)
+{
+    int last = -1;
+    for (int k = 0; k < p->n_factors; k++) {
+        const int axis = p->factors[k].axis;
+        if (axis == last) {
+            continue;
+        }
+        last = axis;
+        copy(p->count, p->v, room->x);
+        reorder(p, axis, room->x, p->v);
+        if (p->label != 0) {
+            copy(p->count, p->m, room->x);
+            reorder(p, axis, room->x, p->m);
+        }
+    }
+    for (int k = 0; k < p->n_factors; k++) {
+        soap_factor *const f = &p->factors[k];
+        float *const q = room->qr.other;
+        double *const lambda = room->qr.norm2;
+        for (ptrdiff_t i = 0; i < f->size; i++) {
+            copy(f->size, f->q + f->order[i] * f->size, q + i * f->size);
+            lambda[i] = f->lambda[f->order[i]];
+        }
+        copy(f->size * f->size, q, f->q);
+        memcpy(f->lambda, lambda, (size_t)f->size * sizeof *lambda);
+        for (ptrdiff_t i = 0; i < f->size; i++) {
+            f->order[i] = (int32_t)i;
+        }
+    }
+}
+
+/* ---- Adam ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    soap_adam adam;
+    double lr;         /* what D is multiplied with */
+    double keep;       /* weight decay: what W is multiplied with */
+    bool after;        /* the decay comes after the update */
+    double decay_in_g; /* l2 */
+} update_rule;
+
+static update_rule rule_of(const frg_soap_opts *o, const soap_param *p, double top)
+{
+    const double t = (double)(p->step + 1);
+    const double c1 = o->correct_bias ? 1 - pow(o->beta1, t) : 1;
+    const double c2 = o->correct_bias ? 1 - pow(o->beta2, t) : 1;
+    const double next = o->correct_bias ? 1 - pow(o->beta1, t + 1) : 1;
+    const bool outside = o->profile == FRG_SOAP_NIKHILVYAS; /* eps is not divided by sqrt(c2) */
+    double longest = 1;
+    for (int a = 0; a < p->axes; a++) {
+        longest = p->dims[a] > longest ? (double)p->dims[a] : longest;
+    }
+    const double floor = o->denom_floor * 0x1p-24 * sqrt(longest) * top;
+    update_rule r = {
+        .adam = {.rate1 = (float)(1 - o->beta1),
+                 .rate2 = (float)(1 - o->beta2),
+                 .from_m = (float)(outside       ? 1
+                                   : o->nesterov ? o->beta1 / next
+                                                 : 1 / c1),
+                 .from_p = (float)(o->nesterov && !outside ? (1 - o->beta1) / c1 : 0),
+                 .scale_v = (float)(outside ? 1 : 1 / c2),
+                 .eps = (float)(ldexp(o->eps, -p->exponent) + floor)},
+        .lr = outside ? o->lr * sqrt(c2) / c1 : o->lr,
+        .keep = 1,
+    };
+    switch (o->weight_decay_method) {
+    case FRG_DECAY_DECOUPLED:
+        r.keep = 1 - o->lr * o->weight_decay;
+        break;
+    case FRG_DECAY_DECOUPLED_AFTER:
+        r.keep = 1 - o->lr * o->weight_decay;
+        r.after = true;
+        break;
+    case FRG_DECAY_INDEPENDENT:
+        r.keep = 1 - o->weight_decay;
+        break;
+    case FRG_DECAY_PALM:
+        r.keep = 1 - o->lr * o->lr * o->weight_decay;
+        break;
+    case FRG_DECAY_L2:
+        r.decay_in_g = o->weight_decay;
+        break;
+    }
+    return r;
+}
+
+/** P in room->x; the first moment in its basis beside it at *in_basis, NULL where Adam keeps it itself. */
+static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_room *room,
+                    const float **in_basis)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    *in_basis = NULL;
+    if (p->generation == 0) {
+        copy(p->count, g, room->x);
+        return room->x;
+    }
+    if (frgi_soap_original(o)) {
+        if (p->label != 0) { /* the option was changed since */
+            move_moment(p, SOAP_OUT, 0, room);
+        }
+        soap->ops->blend(p->count, (float)(1 - o->beta1), g, p->m);
+        copy(p->count, g, room->x);
+        copy(p->count, p->m, room->x + p->count);
+        float *const both = frgi_soap_contract_all(p, SOAP_IN, 2, room->x, room->y);
+        *in_basis = both + p->count;
+        return both;
+    }
+    if (p->label != p->generation) {
+        assert(p->label == 0);
+        move_moment(p, SOAP_IN, p->generation, room);
+    }
+    copy(p->count, g, room->x);
+    return frgi_soap_contract_all(p, SOAP_IN, 1, room->x, room->y);
+}
+
+/** The factor that the update is multiplied with after it left the bases. */
+static double rescaling(const frg_soap *soap, const soap_param *p, const float *d)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    double scale = 1;
+    if (o->trace_normalization && p->n_factors > 0) {
+        const soap_factor *const f = &p->factors[0];
+        double trace = 0;
+        for (ptrdiff_t i = 0; i < f->size; i++) {
+            trace += (double)f->k[i * f->size + i];
+        }
+        scale = ldexp(sqrt(trace), p->exponent);
+    }
+    if (o->normalize_update || o->max_update_rms > 0) {
+        const double count = p->count > 0 ? (double)p->count : 1;
+        double rms = scale * sqrt(soap->ops->sum_squares(p->count, d) / count);
+        if (o->normalize_update) {
+            scale /= 1e-30 + rms;
+            rms /= 1e-30 + rms;
+        }
+        if (o->max_update_rms > 0) {
+            const double clip = o->max_update_rms / (rms + 1e-7);
+            scale *= clip < 1 ? clip : 1;
+        }
+    }
+    return scale;
+}
+
+void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    const double start = frgi_seconds();
+    const float *g = frgi_soap_gradient(soap, p, room);
+    if (o->weight_decay_method == FRG_DECAY_L2 && o->weight_decay != 0) {
+        if (g != room->g) {
+            copy(p->count, g, room->g);
+            g = room->g;
+        }
+        frgi_soap_add(&p->w, ldexp(o->weight_decay, -p->exponent), room->g);
+    }
+    const float *in_basis;
+    float *const x = enter(soap, p, g, room, &in_basis);
+    const bool stored = in_basis == NULL;
+    /* the invariant of the head of this file */
+    assert(p->label == (frgi_soap_original(o) || p->generation == 0 ? 0 : p->generation));
+    const double entered = frgi_seconds();
+    const double top = o->denom_floor > 0 ? soap->ops->largest(p->count, x) : 0;
+    const update_rule rule = rule_of(o, p, top);
+    soap->ops->adam(p->count, &rule.adam, x, stored ? p->m : NULL, in_basis, p->v);
+    const double adapted = frgi_seconds();
+    float *const other = x == room->x ? room->y : room->x;
+    const float *const d = p->generation > 0 ? frgi_soap_contract_all(p, SOAP_OUT, 1, x, other) : x;
+    const double left = frgi_seconds();
+    frgi_soap_give(soap->ops, &p->w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d), d);
+    p->step++;
+    room->seconds[SOAP_PROJECT] += entered - start + left - adapted;
+    room->seconds[SOAP_UPDATE] += adapted - entered + frgi_seconds() - left;
+}

@@ -1,0 +1,472 @@
+/* soap_factor.c - one factor: its average, its Rayleigh quotients, its new basis.
+ *
+ *     K <- beta K + (1 - beta) mat(G) mat(G)'           SYRK, lower triangle
+ *     W = K Q,  lambda_j = q_j'W_j                      SYMM; the product serves test, order and refresh
+ *     A = (W + c u norm(K) Q) sorted by lambda;  Q = orth(A)
+ *
+ * The ridge keeps directions that are below the rounding noise of K where they were.  K is read through its
+ * lower triangle alone, everywhere.  min lambda_j^2 / norm(W_j)^2 lies below every pivot of the factorisation:
+ * the hint by which the engine tries the one-pass Cholesky way.  Memory: the room of the thread, 2 n^2.
+ *
+ * References: Vyas et al. (2024), SOAP; Gupta, Koren and Singer (2018), Shampoo; Lin et al. (2025), KL-Shampoo. */
+#include <math.h>
+#include <string.h>
+
+#include "linalg/blas.h"
+#include "soap/soap_state.h"
+
+static const double UNIT = 0x1p-24;
+
+/* ---- the average --------------------------------------------------------------------------------- */
+
+/** k <- past k + weight mat(x) mat(x)' over the factor's block. */
+static void rank_update(const soap_param *p, const soap_factor *f, float past, float weight,
+                        const float *x)
+{
+    ptrdiff_t outer = 1, inner = 1;
+    for (int a = 0; a < p->axes; a++) {
+        outer *= a < f->axis ? p->dims[a] : 1;
+        inner *= a > f->axis ? p->dims[a] : 1;
+    }
+    const int n = (int)f->size;
+    const ptrdiff_t d = p->dims[f->axis];
+    if (inner == 1) {
+        frgi_ssyrk('N', n, (int)outer, weight, x + f->at, (int)d, past, f->k, n);
+        return;
+    }
+    for (ptrdiff_t o = 0; o < outer; o++) {
+        frgi_ssyrk('T', n, (int)inner, weight, x + (o * d + f->at) * inner, (int)inner,
+                   o == 0 ? past : 1, f->k, n);
+    }
+}
+
+/** x (rows x columns, the last index fastest) times weight^(1/2) along the axis of the factors that follow. */
+static void weigh(const soap_param *p, int axis, double floor, bool unit, float *x)
+{
+    const ptrdiff_t rows = p->dims[0], columns = p->dims[1];
+    for (int i = 0; i < p->n_factors; i++) {
+        const soap_factor *const f = &p->factors[i];
+        for (ptrdiff_t j = 0; f->axis == axis && j < f->size; j++) {
+            const double lambda = f->lambda[j] > floor ? f->lambda[j] : floor;
+            const float w = unit ? 1 : (float)(1 / sqrt(lambda));
+            const ptrdiff_t at = f->at + j;
+            const ptrdiff_t first = axis == 0 ? at * columns : at, step = axis == 0 ? 1 : columns;
+            const ptrdiff_t count = axis == 0 ? columns : rows;
+            for (ptrdiff_t k = 0; k < count; k++) {
+                x[first + k * step] *= w;
+            }
+        }
+    }
+}
+
+static bool has_axis(const soap_param *p, int axis)
+{
+    for (int i = 0; i < p->n_factors; i++) {
+        if (p->factors[i].axis == axis) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                          soap_room *room)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    const double start = frgi_seconds();
+    const double beta = frgi_soap_shampoo_beta(o, p->step + 1);
+    const float *x = frgi_soap_gradient(soap, p, room);
+    double weight = 1 - beta;
+    if (o->use_kl_shampoo) { /* G Q_other diag(lambda)^-1/2, over the other axis' length */
+        const int other = 1 - f->axis;
+        const double floor = ldexp(o->eps > 0 ? o->eps : 1e-30, -2 * p->exponent);
+        if (has_axis(p, other)) {
+            frgi_soap_contract(p, other, SOAP_IN, 1, x, room->x);
+            weigh(p, other, floor, o->kl_init == FRG_KL_UNIT && p->step == 0, room->x);
+            x = room->x;
+        }
+        weight /= (double)p->dims[other];
+    }
+    rank_update(p, f, (float)beta, (float)weight, x);
+    room->seconds[SOAP_FACTORS] += frgi_seconds() - start;
+}
+
+/* ---- looking ------------------------------------------------------------------------------------- */
+
+static double frobenius(const frg_soap *soap, const soap_factor *f)
+{
+    double sum = 0;
+    for (ptrdiff_t j = 0; j < f->size; j++) {
+        const float *const column = f->k + j * f->size;
+        const double diagonal = (double)column[j];
+        sum += 2 * soap->ops->sum_squares(f->size - j - 1, column + j + 1) + diagonal * diagonal;
+    }
+    return sqrt(sum);
+}
+
+static void multiply(const soap_factor *f, soap_room *room)
+{
+    const int n = (int)f->size;
+    frgi_ssymm(n, n, f->k, n, f->q, n, room->qr.other, (int)room->qr.x.ld);
+}
+
+/** lambda of every slot from W in room->qr.other; returns the smallest lambda^2 / norm(W_j)^2. */
+static double rayleigh(const frg_soap *soap, soap_factor *f, const soap_room *room)
+{
+    const float *const w = room->qr.other;
+    double hint = 1;
+    for (ptrdiff_t j = 0; j < f->size; j++) {
+        double ww;
+        soap->ops->inner(f->size, f->q + j * f->size, w + j * room->qr.x.ld, &f->lambda[j], &ww);
+        const double ratio = ww > 0 ? f->lambda[j] * f->lambda[j] / ww : 0;
+        hint = ratio < hint ? ratio : hint;
+    }
+    return hint;
+}
+
+void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    const double start = frgi_seconds();
+    frgi_qr_room_shape(&room->qr, f->size, f->size);
+    multiply(f, room);
+    f->hint = rayleigh(soap, f, room);
+    f->norm = frobenius(soap, f);
+    f->looked = true;
+    double sum = 0;
+    for (ptrdiff_t j = 0; j < f->size; j++) {
+        sum += f->lambda[j] * f->lambda[j];
+    }
+    if (o->adaptive_form == FRG_ADAPTIVE_DIAGONAL) {
+        f->passes = sqrt(sum) >= (1 - o->adaptive_tolerance) * f->norm;
+    } else {
+        const double rest = f->norm * f->norm - sum;
+        f->passes = sqrt(rest > 0 ? rest : 0) <= o->adaptive_tolerance * f->norm;
+    }
+    room->seconds[SOAP_REFRESH] += frgi_seconds() - start;
+}
+
+/* ---- eigendecomposition -------------------------------------------------------------------------- */
+
+static bool is_diagonal(const soap_factor *f)
+{
+    for (ptrdiff_t j = 0; j < f->size; j++) {
+        for (ptrdiff_t i = j + 1; i < f->size; i++) {
+            if (f->k[j * f->size + i] != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/** Larger first, NaN last, equal ones by place: the same on every machine that has the same numbers. */
+static bool stands_before(double a, double b, int32_t at_a, int32_t at_b)
+{
+    if (isnan(a) || isnan(b)) {
+        return isnan(a) && isnan(b) ? at_a < at_b : isnan(b);
+    }
+    return a > b || (a == b && at_a < at_b);
+}
+
+/** Heap sort of places by descending lambda[slot[place]], stable by the tie rule. */
+static void sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32_t *rank)
+{
+    /* rank[slot]: the place the slot had */
+    for (ptrdiff_t i = 0; i < n; i++) {
+        rank[slots[i]] = (int32_t)i;
+    }
+    for (ptrdiff_t built = n / 2, end = n; end > 1;) {
+        int32_t x;
+        if (built > 0) {
+            x = slots[--built];
+        } else {
+            x = slots[--end];
+            slots[end] = slots[0];
+        }
+        ptrdiff_t at = built;
+        for (ptrdiff_t child; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && stands_before(lambda[slots[child]], lambda[slots[child + 1]],
+                                                 rank[slots[child]], rank[slots[child + 1]])) {
+                child++;
+            }
+            if (!stands_before(lambda[x], lambda[slots[child]], rank[x], rank[slots[child]])) {
+                break;
+            }
+            slots[at] = slots[child];
+        }
+        slots[at] = x;
+    }
+}
+
+/** Q of a diagonal K: the permutation that sorts it. */
+static void permutation_basis(soap_factor *f, soap_room *room)
+{
+    const ptrdiff_t n = f->size;
+    int32_t *const rank = room->qr.strip;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        f->order[j] = (int32_t)j;
+        f->lambda[j] = (double)f->k[j * n + j];
+    }
+    sort_places(n, f->lambda, f->order, rank);
+    memset(f->q, 0, (size_t)(n * n) * sizeof *f->q);
+    for (ptrdiff_t p = 0; p < n; p++) {
+        f->q[p * n + f->order[p]] = 1;
+    }
+    for (ptrdiff_t p = 0; p < n; p++) {
+        f->lambda[p] = (double)f->k[(ptrdiff_t)f->order[p] * n + f->order[p]];
+    }
+    for (ptrdiff_t p = 0; p < n; p++) {
+        f->order[p] = (int32_t)p;
+    }
+}
+
+static int work_length(ptrdiff_t n)
+{
+    return (int)(1 + 6 * n + 2 * n * n);
+}
+
+static int integer_length(ptrdiff_t n)
+{
+    return (int)(3 + 5 * n);
+}
+
+frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n)
+{
+    if (n <= soap->eigh_size) {
+        return FRG_OK;
+    }
+    frgi_soap_eigh_close(soap);
+    TRY(NEW0(soap->ctx, &soap->eigh_work, soap->threads, "eigendecompositions"));
+    TRY(NEW0(soap->ctx, &soap->eigh_integers, soap->threads, "eigendecompositions"));
+    for (int pass = 0; pass < 2; pass++) {
+        for (int t = 0; t < soap->threads; t++) {
+            soap->eigh_work[t] = TAKE(&soap->eigh, float, work_length(n));
+            soap->eigh_integers[t] = TAKE(&soap->eigh, int, integer_length(n));
+        }
+        if (pass == 0) {
+            TRY(frgi_arena_open(&soap->eigh, soap->ctx, "room for eigendecompositions"));
+        }
+    }
+    soap->eigh_size = n;
+    return FRG_OK;
+}
+
+void frgi_soap_eigh_close(frg_soap *soap)
+{
+    frgi_arena_close(&soap->eigh, soap->ctx);
+    DROP(soap->ctx, &soap->eigh_work);
+    DROP(soap->ctx, &soap->eigh_integers);
+    soap->eigh = (frgi_arena){0};
+    soap->eigh_size = 0;
+}
+
+/** Eigenvectors of K by columns, descending. */
+static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_room *room, int thread)
+{
+    const ptrdiff_t n = f->size;
+    float *const a = room->qr.other, *const values = room->qr.strip;
+    memcpy(a, f->k, (size_t)(n * n) * sizeof *a);
+    if (!frgi_ssyevd((int)n, a, (int)n, values, soap->eigh_work[thread], work_length(n),
+                     soap->eigh_integers[thread], integer_length(n)) ||
+        isnan(soap->ops->largest(n * n, a))) {
+        return false;
+    }
+    for (ptrdiff_t p = 0; p < n; p++) {
+        memcpy(f->q + p * n, a + (n - 1 - p) * n, (size_t)n * sizeof *a);
+        f->lambda[p] = (double)values[n - 1 - p];
+        f->order[p] = (int32_t)p;
+    }
+    return true;
+}
+
+bool frgi_soap_rescue(frg_soap *soap, soap_factor *f)
+{
+    const ptrdiff_t n = f->size;
+    double *a = NULL;
+    int *integers = NULL;
+    bool done = false;
+    const size_t square = frgi_mul((size_t)n, (size_t)n);
+    if (NEW(soap->ctx, &a, frgi_add(frgi_mul(3, square), (size_t)(8 * n + 1)), "a basis") >= 0 &&
+        NEW(soap->ctx, &integers, integer_length(n), "a basis") >= 0) {
+        double *const values = a + square, *const work = values + n;
+        for (ptrdiff_t i = 0; i < n * n; i++) {
+            a[i] = (double)f->k[i];
+        }
+        done = frgi_dsyevd((int)n, a, (int)n, values, work, work_length(n), integers,
+                           integer_length(n));
+        for (ptrdiff_t p = 0; done && p < n; p++) {
+            for (ptrdiff_t i = 0; i < n; i++) {
+                done = done && isfinite(a[(n - 1 - p) * n + i]);
+                f->q[p * n + i] = (float)a[(n - 1 - p) * n + i];
+            }
+            f->lambda[p] = values[n - 1 - p];
+            f->order[p] = (int32_t)p;
+        }
+        if (!done) { /* an orthogonal basis is left in every case */
+            memset(f->q, 0, square * sizeof *f->q);
+            for (ptrdiff_t p = 0; p < n; p++) {
+                f->q[p * n + p] = 1;
+            }
+        }
+    }
+    DROP(soap->ctx, &a);
+    DROP(soap->ctx, &integers);
+    return done;
+}
+
+/* ---- refresh ------------------------------------------------------------------------------------- */
+
+/** turn[old slot, new slot] = (Q_old'Q_new)^2, the new basis by places in room->qr.q. */
+static void keep_turn(soap_factor *f, const float *q_new, ptrdiff_t ld)
+{
+    const int n = (int)f->size;
+    frgi_sgemm('T', 'N', n, n, n, 1, f->q, n, q_new, (int)ld, 0, f->turn, n);
+    for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
+        f->turn[i] *= f->turn[i];
+    }
+    f->rotated = true;
+}
+
+/** Where columns are moved, the quotients move with them and places are slots again. */
+static void move_quotients(soap_factor *f, soap_room *room)
+{
+    double *const sorted = room->qr.norm2;
+    for (ptrdiff_t p = 0; p < f->size; p++) {
+        sorted[p] = f->lambda[f->order[p]];
+    }
+    memcpy(f->lambda, sorted, (size_t)f->size * sizeof *sorted);
+    for (ptrdiff_t p = 0; p < f->size; p++) {
+        f->order[p] = (int32_t)p;
+    }
+}
+
+/** x[:, p] <- x[:, order[p]] by way of w. */
+static void sort_columns(const soap_factor *f, float *x, float *w)
+{
+    const size_t n = (size_t)f->size;
+    for (size_t p = 0; p < n; p++) {
+        memcpy(w + p * n, x + (size_t)f->order[p] * n, n * sizeof *w);
+    }
+    memcpy(x, w, n * n * sizeof *w);
+}
+
+/** Columns are sorted by the quotients of the basis that has just been found (which cost a product). */
+static void sort_after(const frg_soap *soap, const frg_soap_opts *o, soap_factor *f,
+                       soap_room *room)
+{
+    float *const w = room->qr.other;
+    multiply(f, room);
+    (void)rayleigh(soap, f, room);
+    sort_places(f->size, f->lambda, f->order, room->qr.strip);
+    if (o->moment2_order == FRG_MOMENT2_FOLLOW) {
+        return;
+    }
+    sort_columns(f, f->q, w);
+    if (f->rotated) {
+        sort_columns(f, f->turn, w);
+    }
+    move_quotients(f, room);
+}
+
+/** One step of orthogonal iteration from W in room->qr.other; false: not finite, Q is as before. */
+static bool iterate(const frg_soap *soap, const frg_soap_opts *o, soap_factor *f, soap_room *room,
+                    bool last)
+{
+    const ptrdiff_t n = f->size, ld = room->qr.x.ld, rows = room->qr.x.rows;
+    const float *const w = room->qr.other;
+    float *const a = room->qr.x.a;
+    const float ridge = (float)(o->ridge_c * UNIT * f->norm);
+    for (ptrdiff_t p = 0; p < n; p++) {
+        const ptrdiff_t slot = f->order[p];
+        soap->ops->ridge(n, ridge, f->q + slot * n, w + slot * ld, a + p * ld);
+        memset(a + p * ld + n, 0, (size_t)(rows - n) * sizeof *a);
+    }
+    for (ptrdiff_t p = n; p < room->qr.x.columns; p++) {
+        memset(a + p * ld, 0, (size_t)rows * sizeof *a);
+    }
+    const frgi_qr_wish wish = {.method = o->qr_method,
+                               .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
+                               .ortho_tol = 1e-5,
+                               .hint = f->hint};
+    frgi_qr_solve(soap->qr, &room->qr, &wish, &f->report);
+    if (f->report.flags & FRG_QR_NONFINITE) {
+        return false;
+    }
+    const float *const q = room->qr.q;
+    const bool stays = o->moment2_order == FRG_MOMENT2_FOLLOW;
+    if (last && o->moment2_order == FRG_MOMENT2_ROTATE) {
+        keep_turn(f, q, ld);
+    }
+    for (ptrdiff_t p = 0; p < n; p++) {
+        memcpy(f->q + (stays ? f->order[p] : p) * n, q + p * ld, (size_t)n * sizeof *q);
+    }
+    return true;
+}
+
+static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                          soap_room *room)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    if (!f->looked) {
+        multiply(f, room);
+        f->hint = rayleigh(soap, f, room);
+        f->norm = frobenius(soap, f);
+    }
+    if (!(f->norm > 0)) { /* K = 0 tells nothing */
+        return;
+    }
+    const bool before = o->sort_when == FRG_SORT_BEFORE_QR;
+    const bool moves = o->moment2_order != FRG_MOMENT2_FOLLOW;
+    if (before) {
+        sort_places(f->size, f->lambda, f->order, room->qr.strip);
+    }
+    f->done = SOAP_BY_QR;
+    for (int s = 0; s < o->power_iter_steps; s++) {
+        if (s > 0) {
+            multiply(f, room);
+            f->hint = 0;
+        }
+        if (!iterate(soap, o, f, room, s + 1 == o->power_iter_steps)) {
+            f->done = SOAP_FAILED;
+            return;
+        }
+        if (moves) {
+            move_quotients(f, room);
+        }
+    }
+    if (!before) {
+        sort_after(soap, o, f, room);
+    }
+}
+
+void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room,
+                       int thread)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    const double start = frgi_seconds();
+    frgi_qr_room_shape(&room->qr, f->size, f->size);
+    f->report = (frg_qr_report){.orthogonality = NAN};
+    f->done = SOAP_UNTOUCHED;
+    if (p->first || f->lost || o->use_eigh) {
+        f->done = SOAP_BY_EIGH;
+        f->norm = frobenius(soap, f);
+        if (!(f->norm > 0)) {
+            f->done = SOAP_UNTOUCHED;
+        } else if (is_diagonal(f)) {
+            permutation_basis(f, room);
+        } else if (!eigen_basis(soap, f, room, thread)) {
+            f->done = SOAP_FAILED;
+        }
+        f->lost = f->done == SOAP_FAILED || f->done == SOAP_UNTOUCHED;
+        if (p->first && o->warmup_v == FRG_WARMUP_V_ROTATE && f->done == SOAP_BY_EIGH) {
+            for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
+                f->turn[i] = f->q[i] * f->q[i]; /* from coordinates: Q_old = I */
+            }
+            f->rotated = true;
+        }
+    } else {
+        refresh_by_qr(soap, p, f, room);
+    }
+    room->seconds[SOAP_REFRESH] += frgi_seconds() - start;
+}

@@ -1,0 +1,38 @@
+/* soap_ops.h - the elementwise steps of the optimizer, one table per CPU level.
+ *
+ * Everything is f32 and contiguous.  Sums are taken in double over blocks of fixed length. */
+#ifndef FRGI_SOAP_OPS_H
+#define FRGI_SOAP_OPS_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+/** A = (from_m M + from_p P) / (sqrt(scale_v v) + eps); 0 where the denominator is 0. */
+typedef struct {
+    float rate1, rate2; /* 1 - beta1, 1 - beta2 */
+    float from_m, from_p;
+    float scale_v, eps;
+} soap_adam;
+
+typedef struct {
+    /** Largest |x|; NaN where one is NaN or infinite. */
+    double (*largest)(ptrdiff_t n, const float *x);
+    double (*sum_squares)(ptrdiff_t n, const float *x);
+    /** q'w and w'w */
+    void (*inner)(ptrdiff_t n, const float *q, const float *w, double *qw, double *ww);
+    /** a = w + c q */
+    void (*ridge)(ptrdiff_t n, float c, const float *q, const float *w, float *a);
+    /** m += rate (x - m) */
+    void (*blend)(ptrdiff_t n, float rate, const float *x, float *m);
+    /** v += rate2 (p p - v);  p <- A.  With m NULL the first moment is `in_basis`, else m += rate1 (p - m). */
+    void (*adam)(ptrdiff_t n, const soap_adam *a, float *p, float *m, const float *in_basis,
+                 float *v);
+    /** w = keep w - lr d, or with `after` (w - lr d) keep */
+    void (*write)(ptrdiff_t n, float keep, bool after, float lr, const float *d, float *w);
+} soap_ops;
+
+extern const soap_ops frgi_soap_ops_plain, frgi_soap_ops_v2, frgi_soap_ops_v3, frgi_soap_ops_v4;
+
+#pragma GCC visibility pop
+#endif

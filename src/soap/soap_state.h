@@ -1,0 +1,156 @@
+/* soap_state.h - what the files of the room share: parameters, factors, the rooms of threads, phases. */
+#ifndef FRGI_SOAP_STATE_H
+#define FRGI_SOAP_STATE_H
+
+#include "core/core.h"
+#include "fourge/soap.h"
+#include "linalg/qr_engine.h"
+#include "soap/soap_ops.h"
+
+#pragma GCC visibility push(hidden)
+
+/** A factor: one block of one axis.  Matrices lie by columns, `size` apart.
+ *
+ *  A column of q keeps its place (slot) when eigenvalues change their order: order[p] is the slot of the p-th
+ *  largest, and the second moments never move.  Reordering with the moments following is that, read through
+ *  `order`; where they stay with the rank instead, columns are moved and order stays 0, 1, 2, ... */
+typedef struct {
+    int axis;
+    ptrdiff_t at, size; /* along the axis */
+    float *k;           /* size^2, the lower triangle */
+    float *q;
+    float *turn;    /* (Q_old'Q_new)^2 entrywise, for recombined second moments alone */
+    double *lambda; /* of the slots: Rayleigh quotients at the last refresh */
+    int32_t *order;
+    int64_t turn_of_duty; /* staggered: refreshed where (t0 + this) mod f = 0 */
+    bool lost;            /* its eigendecomposition failed, to be tried again */
+    /* of the step in hand */
+    bool due, refresh, passes, looked, rotated;
+    double norm, hint; /* norm_F(K); min lambda_j^2 / norm(K q_j)^2 */
+    frg_qr_report report;
+    enum { SOAP_UNTOUCHED, SOAP_BY_QR, SOAP_BY_EIGH, SOAP_FAILED } done;
+} soap_factor;
+
+typedef struct {
+    char *name;
+    int group;
+    frg_array w;
+    ptrdiff_t count;
+    int axes; /* after merging */
+    ptrdiff_t dims[FRG_MAX_DIM];
+    int n_factors;
+    soap_factor *factors; /* by axis, then block */
+    float *m, *v;
+    frgi_arena state;
+    int64_t step;
+    int exponent;       /* moments and factors are those of 2^-exponent G */
+    bool started;       /* update_first: the first gradient has been seen */
+    int64_t generation; /* of the bases; 0: there are none */
+    int64_t label;      /* basis that m is expressed in; 0: the parameter's own coordinates */
+    /* of the step in hand */
+    const frg_array *grad; /* NULL: left alone */
+    double largest;
+    bool takes_part;
+    int updates_in_order; /* frg_soap_order */
+    bool first;           /* the first bases are made */
+    bool updates;         /* W moves */
+    bool leaves;          /* some basis changes */
+} soap_param;
+
+enum { SOAP_FACTORS, SOAP_REFRESH, SOAP_PROJECT, SOAP_UPDATE, SOAP_TIMES };
+
+/** Memory of one thread, for the largest parameter and factor. */
+typedef struct {
+    frgi_qr_room qr;
+    float *g, *x, *y; /* count, 2 count, 2 count */
+    double seconds[SOAP_TIMES];
+} soap_room;
+
+typedef struct {
+    soap_param *param;
+    soap_factor *factor;
+    double cost;
+} soap_task;
+
+struct frg_soap {
+    frg_context *ctx;
+    const soap_ops *ops;
+    const frgi_qr_ops *qr;
+    int threads;
+    int64_t n_groups, room_groups;
+    frg_soap_opts *groups;
+    int64_t n_params, room_params;
+    soap_param **params;
+    /* made at the first step after a parameter was added */
+    bool planned;
+    int64_t n_tasks;
+    soap_task *factor_tasks, *param_tasks; /* most work first */
+    soap_room *rooms;
+    frgi_arena arena;
+    /* rooms for eigendecompositions, while there are any */
+    frgi_arena eigh;
+    float **eigh_work;
+    int **eigh_integers;
+    ptrdiff_t eigh_size;
+};
+
+/* ---- soap_options.c ---- */
+FRG_MUST_USE frg_status frgi_soap_check(frg_context *ctx, const frg_soap_opts *o);
+/** The frequency at step t0; E_ARG where a callback gives less than 1. */
+FRG_MUST_USE frg_status frgi_soap_frequency(frg_context *ctx, const frg_soap_opts *o, int64_t t0,
+                                            int64_t *f);
+double frgi_soap_shampoo_beta(const frg_soap_opts *o, int64_t t);
+
+/* ---- soap_tensor.c: parameters in and out, contractions ---- */
+bool frgi_soap_contiguous(const frg_array *a);
+/** to <- scale a, in the order of its indices. */
+void frgi_soap_take(const frg_array *a, double scale, float *to);
+/** w <- keep w - lr d (or (w - lr d) keep), computed in f32 or wider and rounded once. */
+void frgi_soap_give(const soap_ops *ops, const frg_array *w, double keep, bool after, double lr,
+                    const float *d);
+/** a <- scale x. */
+void frgi_soap_put(const frg_array *a, double scale, const float *x);
+/** x <- x + scale w */
+void frgi_soap_add(const frg_array *w, double scale, float *x);
+/** The gradient as the factors see it: of sign and scale, contiguous; in room->g unless it lies so already. */
+const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_room *room);
+typedef enum { SOAP_IN, SOAP_OUT, SOAP_TURN } soap_direction;
+/** Contracts `copies` tensors along one axis with its factors' q (or q', or turn). */
+void frgi_soap_contract(const soap_param *p, int axis, soap_direction way, int copies,
+                        const float *from, float *to);
+/** All axes that have factors, from x: the result stands in the pointer returned, x or y. */
+float *frgi_soap_contract_all(const soap_param *p, soap_direction way, int copies, float *x,
+                              float *y);
+int frgi_soap_first_axis(const soap_param *p);
+
+/* ---- soap_factor.c ---- */
+void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                          soap_room *room);
+/** K q, Rayleigh quotients, the adaptive test. */
+void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room);
+void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room,
+                       int thread);
+/** Tries a failed first basis in double precision; false: it stays. */
+bool frgi_soap_rescue(frg_soap *soap, soap_factor *f);
+FRG_MUST_USE frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n);
+void frgi_soap_eigh_close(frg_soap *soap);
+
+/* ---- soap_apply.c ---- */
+/** m leaves its basis, before that changes. */
+void frgi_soap_leave(const frg_soap *soap, soap_param *p, soap_room *room);
+/** Second moments follow bases that were rotated, where that is asked for. */
+void frgi_soap_turn(const frg_soap *soap, soap_param *p, soap_room *room);
+void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room);
+void frgi_soap_rescale(soap_param *p, int exponent);
+
+/** x with its coordinates in the order of the eigenvalues: stands in x or y. */
+float *frgi_soap_in_order(const soap_param *p, float *x, float *y);
+/** Columns, quotients and moments are moved so that places are slots: order becomes 0, 1, 2, ... */
+void frgi_soap_straighten(soap_param *p, soap_room *room);
+
+/* ---- soap.c ---- */
+FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);
+bool frgi_soap_original(const frg_soap_opts *o);
+
+#pragma GCC visibility pop
+#endif

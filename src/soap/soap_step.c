@@ -1,0 +1,443 @@
+/* soap_step.c - one step over all parameters: look at the gradients, decide, then three parallel loops.
+ *
+ * Everything that can fail comes first: shapes, aliases, callbacks of the frequency, memory.  From the first
+ * write on nothing does: an eigendecomposition that does not converge leaves its basis, and says so. */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "linalg/blas.h"
+#include "soap/soap_state.h"
+
+/* ---- the gradients ------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *first, *last; /* one past */
+} memory_range;
+
+static memory_range range_of(const frg_array *a)
+{
+    int64_t low = 0, high = 0;
+    for (int d = 0; d < a->ndim; d++) {
+        const int64_t reach = (a->shape[d] - 1) * a->stride[d];
+        if (a->shape[d] == 0) {
+            return (memory_range){NULL, NULL};
+        }
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+    }
+    const int64_t size = (int64_t)frg_sizeof(a->dtype);
+    const char *const base = frgi_array_base(a);
+    return (memory_range){base + low * size, base + (high + 1) * size};
+}
+
+static frg_status check_gradient(const frg_soap *soap, const soap_param *p, const frg_array *g)
+{
+    static const unsigned floats = 1u << FRG_F32 | 1u << FRG_F64 | 1u << FRG_F16 | 1u << FRG_BF16;
+    frg_context *const ctx = soap->ctx;
+    frgi_at(ctx, "%s", p->name);
+    TRY(frgi_array_check(ctx, g, "the gradient", p->w.ndim, floats));
+    for (int d = 0; d < p->w.ndim; d++) {
+        if (g->shape[d] != p->w.shape[d]) {
+            FAIL(ctx, E_SHAPE,
+                 "axis %d of the gradient of '%s' has length %lld, the parameter %lld", d, p->name,
+                 (long long)g->shape[d], (long long)p->w.shape[d]);
+        }
+    }
+    const memory_range a = range_of(g), b = range_of(&p->w);
+    if (a.first < b.last && b.first < a.last) {
+        FAIL(ctx, E_ALIAS, "the gradient of '%s' overlaps the parameter", p->name);
+    }
+    return FRG_OK;
+}
+
+static frg_status check_gradients(frg_soap *soap, const frg_array grads[], int64_t n)
+{
+    REQUIRE(soap->ctx, n == soap->n_params, "n is %lld, the optimizer has %lld parameters",
+            (long long)n, (long long)soap->n_params);
+    REQUIRE(soap->ctx, grads || n == 0, "grads is NULL");
+    for (int64_t i = 0; i < n; i++) {
+        soap_param *const p = soap->params[i];
+        p->grad = grads[i].data ? &grads[i] : NULL;
+        if (p->grad && p->count > 0) {
+            TRY(check_gradient(soap, p, p->grad));
+        }
+        p->grad = p->count > 0 ? p->grad : NULL;
+    }
+    frgi_at(soap->ctx, "%s", "");
+    return FRG_OK;
+}
+
+static void look_at_gradient(const frg_soap *soap, soap_param *p, soap_room *room)
+{
+    const float *g;
+    if (p->grad->dtype == FRG_F32 && frgi_soap_contiguous(p->grad)) {
+        g = (const float *)(const void *)frgi_array_base(p->grad);
+    } else {
+        frgi_soap_take(p->grad, 1, room->g);
+        g = room->g;
+    }
+    p->largest = soap->ops->largest(p->count, g);
+}
+
+static void look_at_gradients(frg_soap *soap)
+{
+#pragma omp parallel for schedule(dynamic, 1) num_threads(soap->threads)
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        if (soap->param_tasks[i].param->grad) {
+            look_at_gradient(soap, soap->param_tasks[i].param, &soap->rooms[omp_get_thread_num()]);
+        }
+    }
+}
+
+/** What to do about NaN and infinities, by the groups' policies. */
+static frg_status judge_gradients(frg_soap *soap, frg_soap_report *report)
+{
+    const char *first = NULL;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        if (!p->grad || !isnan(p->largest)) {
+            continue;
+        }
+        const frg_soap_nonfinite policy = soap->groups[p->group].nonfinite;
+        if (policy == FRG_NONFINITE_ERROR) {
+            FAIL(soap->ctx, E_GRADIENT, "the gradient of '%s' holds NaN or infinity", p->name);
+        }
+        if (policy == FRG_NONFINITE_SKIP) {
+            first = first ? first : p->name;
+            report->nonfinite++;
+            p->grad = NULL;
+        }
+    }
+    if (report->nonfinite > 0) {
+        frgi_warn(soap->ctx, W_GRADIENT, "%lld parameters were left alone, the first is '%s'",
+                  (long long)report->nonfinite, first);
+    }
+    return FRG_OK;
+}
+
+/* ---- what is due --------------------------------------------------------------------------------- */
+
+static void decide_factor(const frg_soap_opts *o, const soap_param *p, soap_factor *f, int64_t freq)
+{
+    const bool after = o->order == FRG_UPDATE_FIRST; /* counts the step just made */
+    const int64_t t0 = p->step + (after ? 1 : 0);
+    const int64_t turn = o->stagger ? f->turn_of_duty % freq : 0;
+    const bool early = p->step <= o->precondition_warmup_steps && o->precondition_warmup_steps > 0;
+    f->looked = f->passes = false;
+    f->done = SOAP_UNTOUCHED;
+    f->due = p->first || (p->generation > 0 && (early || (t0 + turn) % freq == 0));
+    f->refresh = f->due;
+}
+
+static frg_status decide(frg_soap *soap, ptrdiff_t *eigh)
+{
+    *eigh = 0;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        const frg_soap_opts *const o = &soap->groups[p->group];
+        p->first = p->leaves = false;
+        for (int k = 0; k < p->n_factors; k++) {
+            p->factors[k].due = p->factors[k].refresh = false;
+            p->factors[k].done = SOAP_UNTOUCHED;
+        }
+        if (!p->grad) {
+            continue;
+        }
+        const bool after = o->order == FRG_UPDATE_FIRST;
+        int64_t f;
+        TRY(frgi_soap_frequency(soap->ctx, o, p->step, &f));
+        p->updates = !after || p->started || p->n_factors == 0;
+        p->first = p->n_factors > 0 && p->generation == 0 &&
+                   (after ? !p->started : p->step >= o->adam_warmup_steps);
+        for (int k = 0; k < p->n_factors; k++) {
+            soap_factor *const factor = &p->factors[k];
+            decide_factor(o, p, factor, f);
+            const bool decomposes = p->first || o->use_eigh || factor->lost;
+            if (factor->due && decomposes && factor->size > *eigh) {
+                *eigh = factor->size;
+            }
+        }
+    }
+    return FRG_OK;
+}
+
+/** Gradients beyond 2^40 get a power of two taken off, moments and factors with them, so that squares stay in
+ *  range.  It never shrinks again: what such a gradient left behind is as large. */
+static void rescale(frg_soap *soap)
+{
+    static const int most = 40;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        int exponent;
+        if (p->grad && isfinite(p->largest)) {
+            (void)frexp(p->largest, &exponent);
+            if (exponent - p->exponent > most) {
+                frgi_soap_rescale(p, exponent);
+            }
+        }
+    }
+}
+
+/* ---- the loops ----------------------------------------------------------------------------------- */
+
+static bool adaptive_over_parameter(const frg_soap_opts *o)
+{
+    return o->use_adaptive_criteria && o->adaptive_scope == FRG_SCOPE_PARAMETER;
+}
+
+static bool tests(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
+{
+    return o->use_adaptive_criteria && f->due && !p->first && !f->lost;
+}
+
+/** Must the bases of a parameter wait until all its factors were seen? */
+static bool waits(const frg_soap_opts *o, const soap_param *p)
+{
+    return o->use_kl_shampoo || adaptive_over_parameter(o) || !frgi_soap_original(o) ||
+           p->label != 0;
+}
+
+/** K, the adaptive test, and the new basis where nothing has to wait for it. */
+static void collect_task(frg_soap *soap, const soap_task *t, soap_room *room, int thread)
+{
+    const frg_soap_opts *const o = &soap->groups[t->param->group];
+    soap_factor *const f = t->factor;
+    frgi_soap_accumulate(soap, t->param, f, room);
+    if (tests(o, t->param, f)) {
+        frgi_soap_look(soap, t->param, f, room);
+        if (!adaptive_over_parameter(o)) {
+            f->refresh = !f->passes;
+        }
+    }
+    if (f->refresh && !waits(o, t->param)) {
+        frgi_soap_refresh(soap, t->param, f, room, thread);
+        f->refresh = false;
+    }
+    f->looked = false; /* the room will hold another product by then */
+}
+
+/** KL weights are the Rayleigh quotients of the old factor in the old basis. */
+static void weigh_task(frg_soap *soap, const soap_task *t, soap_room *room)
+{
+    const frg_soap_opts *const o = &soap->groups[t->param->group];
+    if (o->use_kl_shampoo && o->sort_when == FRG_SORT_BEFORE_QR) {
+        frgi_soap_look(soap, t->param, t->factor, room);
+        t->factor->looked = false;
+    }
+}
+
+typedef enum {
+    LOOP_WEIGH,
+    LOOP_COLLECT,
+    LOOP_LEAVE,
+    LOOP_REFRESH,
+    LOOP_TURN,
+    LOOP_APPLY
+} loop_kind;
+
+static void run_loop(frg_soap *soap, loop_kind kind)
+{
+    const bool by_param = kind == LOOP_LEAVE || kind == LOOP_TURN || kind == LOOP_APPLY;
+    const soap_task *const tasks = by_param ? soap->param_tasks : soap->factor_tasks;
+    const int64_t n = by_param ? soap->n_params : soap->n_tasks;
+#pragma omp parallel num_threads(soap->threads)
+    {
+        const int thread = omp_get_thread_num();
+        soap_room *const room = &soap->rooms[thread];
+        frgi_blas_single();
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < n; i++) {
+            const soap_task *const t = &tasks[i];
+            if (!t->param->grad) {
+                continue;
+            }
+            switch (kind) {
+            case LOOP_WEIGH:
+                weigh_task(soap, t, room);
+                break;
+            case LOOP_COLLECT:
+                collect_task(soap, t, room, thread);
+                break;
+            case LOOP_LEAVE:
+                if (t->param->leaves) {
+                    frgi_soap_leave(soap, t->param, room);
+                }
+                break;
+            case LOOP_REFRESH:
+                if (t->factor->refresh) {
+                    frgi_soap_refresh(soap, t->param, t->factor, room, thread);
+                }
+                break;
+            case LOOP_TURN:
+                frgi_soap_turn(soap, t->param, room);
+                break;
+            case LOOP_APPLY:
+                if (t->param->updates) {
+                    frgi_soap_apply(soap, t->param, room);
+                }
+                break;
+            }
+        }
+    }
+}
+
+/** Which bases change, once all factors were looked at: a parameter's moment leaves only then. */
+static bool settle_refreshes(frg_soap *soap)
+{
+    bool any = false;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        const frg_soap_opts *const o = &soap->groups[p->group];
+        if (!p->grad) {
+            continue;
+        }
+        bool all_pass = adaptive_over_parameter(o) && !p->first;
+        for (int k = 0; k < p->n_factors; k++) {
+            all_pass = all_pass && (!p->factors[k].due || p->factors[k].passes);
+        }
+        for (int k = 0; k < p->n_factors; k++) {
+            p->factors[k].refresh = p->factors[k].refresh && !all_pass;
+            p->leaves |= p->factors[k].refresh;
+        }
+        any |= p->leaves;
+    }
+    return any;
+}
+
+/** Failed decompositions are tried in double precision; then bases that changed get a new number. */
+static void count_generations(frg_soap *soap, frg_soap_report *report)
+{
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        bool changed = p->grad && p->first;
+        for (int k = 0; k < p->n_factors && p->grad; k++) {
+            soap_factor *const f = &p->factors[k];
+            if (f->lost && f->done == SOAP_FAILED && frgi_soap_rescue(soap, f)) {
+                f->lost = false;
+                f->done = SOAP_BY_EIGH;
+            }
+            if (f->done == SOAP_FAILED) {
+                report->eigh_failures++;
+                frgi_warn(soap->ctx, W_BASIS, "factor %d of '%s'", k, p->name);
+            }
+            const bool refreshed = f->done == SOAP_BY_QR || f->done == SOAP_BY_EIGH;
+            changed |= refreshed || (f->lost && f->done == SOAP_FAILED);
+            report->due += f->due;
+            report->skipped += f->due && f->passes && !refreshed;
+            report->eigh += f->done == SOAP_BY_EIGH;
+            if (f->done == SOAP_BY_QR) {
+                const bool cholesky = f->report.method == FRG_QR_CHOLESKY;
+                report->householder += !cholesky;
+                report->single_pass += cholesky && f->report.passes == 1;
+                report->second_pass += cholesky && f->report.passes > 1;
+                const double error = f->report.orthogonality;
+                report->orthogonality =
+                    error <= report->orthogonality ? report->orthogonality : error;
+            }
+        }
+        if (changed) {
+            assert(p->label == 0);
+            p->generation++;
+        }
+        p->started = p->started || p->grad;
+    }
+}
+
+static void refresh_bases(frg_soap *soap, frg_soap_report *report)
+{
+    bool weighs = false;
+    for (int64_t g = 0; g < soap->n_groups; g++) {
+        weighs |= soap->groups[g].use_kl_shampoo != 0;
+    }
+    if (weighs) {
+        run_loop(soap, LOOP_WEIGH);
+    }
+    run_loop(soap, LOOP_COLLECT);
+    if (settle_refreshes(soap)) {
+        run_loop(soap, LOOP_LEAVE);
+        run_loop(soap, LOOP_REFRESH);
+    }
+    count_generations(soap, report);
+    run_loop(soap, LOOP_TURN);
+}
+
+static void sum_times(const frg_soap *soap, double start, frg_soap_report *report)
+{
+    double *const to[SOAP_TIMES] = {&report->factors_seconds, &report->refresh_seconds,
+                                    &report->project_seconds, &report->update_seconds};
+    for (int t = 0; t < soap->threads; t++) {
+        for (int k = 0; k < SOAP_TIMES; k++) {
+            *to[k] += soap->rooms[t].seconds[k];
+        }
+    }
+    report->seconds = frgi_seconds() - start;
+}
+
+/** Groups that update first and groups that collect first are separate passes over the same lists. */
+static void run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order order,
+                     frg_soap_report *report)
+{
+    bool any = false;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        const bool mine = p->updates_in_order == (int)order;
+        p->grad = mine && p->takes_part ? &grads[i] : NULL;
+        any |= p->grad != NULL;
+    }
+    if (!any) {
+        return;
+    }
+    if (order == FRG_UPDATE_FIRST) {
+        run_loop(soap, LOOP_APPLY);
+        refresh_bases(soap, report);
+    } else {
+        refresh_bases(soap, report);
+        run_loop(soap, LOOP_APPLY);
+    }
+}
+
+frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg_soap_report *to)
+{
+    if (!soap) {
+        FAIL(NULL, E_ARG, "soap is NULL");
+    }
+    const double start = frgi_seconds();
+    frg_soap_report report = {0};
+    ptrdiff_t eigh;
+    frgi_run_begins(soap->ctx);
+    TRY(check_gradients(soap, grads, n));
+    TRY(frgi_soap_plan(soap));
+    look_at_gradients(soap);
+    TRY(judge_gradients(soap, &report));
+    TRY(decide(soap, &eigh));
+    if (eigh > 0) {
+        TRY(frgi_soap_eigh_open(soap, eigh));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        soap_param *const p = soap->params[i];
+        p->takes_part = p->grad != NULL;
+        p->updates_in_order = (int)soap->groups[p->group].order;
+        report.updated += p->grad && p->updates;
+    }
+    for (int t = 0; t < soap->threads; t++) {
+        memset(soap->rooms[t].seconds, 0, sizeof soap->rooms[t].seconds);
+    }
+    const frgi_blas_guard guard = frgi_blas_begin();
+    rescale(soap);
+    run_pass(soap, grads, FRG_GRAD_FIRST, &report);
+    run_pass(soap, grads, FRG_UPDATE_FIRST, &report);
+    frgi_blas_end(guard);
+    bool again = false;
+    for (int64_t g = 0; g < soap->n_groups; g++) {
+        again |= soap->groups[g].use_eigh != 0;
+    }
+    if (!again) {
+        frgi_soap_eigh_close(soap);
+    }
+    sum_times(soap, start, &report);
+    if (to) {
+        *to = report;
+    }
+    return report.nonfinite > 0 ? FRG_PARTIAL : FRG_OK;
+}

@@ -1,0 +1,213 @@
+/* soap_tensor.c - parameters and gradients of any strides and type as contiguous f32, and contractions.
+ *
+ * A tensor with axes (outer, d, inner), last index fastest, is `outer` matrices X of inner x d by columns.  Then
+ * the contraction of the axis with Q (d x d by columns) is
+ *
+ *     in:  Y = X Q          out:  Y = X Q'         inner > 1, matrix by matrix
+ *     in:  Y = Q' X         out:  Y = Q X          inner = 1, all at once: X is d x outer
+ *
+ * so that no axis is ever transposed. */
+#include <string.h>
+
+#include "linalg/blas.h"
+#include "linalg/half.h"
+#include "soap/soap_state.h"
+
+/* ---- in and out ---------------------------------------------------------------------------------- */
+
+bool frgi_soap_contiguous(const frg_array *a)
+{
+    int64_t stride = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        if (a->shape[d] != 1 && a->stride[d] != stride) {
+            return false;
+        }
+        stride *= a->shape[d];
+    }
+    return true;
+}
+
+static double element(const char *at, frg_dtype t)
+{
+    uint16_t h;
+    float s;
+    double d;
+    switch (t) {
+    case FRG_F64:
+        memcpy(&d, at, sizeof d);
+        return d;
+    case FRG_F32:
+        memcpy(&s, at, sizeof s);
+        return (double)s;
+    case FRG_BF16:
+        memcpy(&h, at, sizeof h);
+        return (double)frgi_from_bf16(h);
+    default:
+        memcpy(&h, at, sizeof h);
+        return (double)frgi_from_f16(h);
+    }
+}
+
+static void set_element(char *at, frg_dtype t, double d)
+{
+    const float s = (float)d;
+    const uint16_t h = t == FRG_BF16 ? frgi_to_bf16(s) : frgi_to_f16(s);
+    switch (t) {
+    case FRG_F64:
+        memcpy(at, &d, sizeof d);
+        return;
+    case FRG_F32:
+        memcpy(at, &s, sizeof s);
+        return;
+    default:
+        memcpy(at, &h, sizeof h);
+    }
+}
+
+/** The rows of an array: runs of its last axis. */
+typedef struct {
+    int64_t rows, length;
+    ptrdiff_t step; /* bytes from element to element */
+} row_walk;
+
+static row_walk walk_of(const frg_array *a)
+{
+    row_walk w = {1, 1, 0};
+    for (int d = 0; d + 1 < a->ndim; d++) {
+        w.rows *= a->shape[d];
+    }
+    if (a->ndim > 0) {
+        w.length = a->shape[a->ndim - 1];
+        w.step = (ptrdiff_t)(a->stride[a->ndim - 1] * (int64_t)frg_sizeof(a->dtype));
+    }
+    return w;
+}
+
+static char *row_start(const frg_array *a, int64_t row)
+{
+    int64_t at = 0;
+    for (int d = a->ndim - 2; d >= 0; d--) {
+        at += row % a->shape[d] * a->stride[d];
+        row /= a->shape[d];
+    }
+    return frgi_array_base(a) + at * (int64_t)frg_sizeof(a->dtype);
+}
+
+void frgi_soap_take(const frg_array *a, double scale, float *to)
+{
+    const row_walk w = walk_of(a);
+    for (int64_t r = 0; r < w.rows; r++) {
+        const char *const row = row_start(a, r);
+        for (int64_t i = 0; i < w.length; i++) {
+            *to++ = (float)(scale * element(row + i * w.step, a->dtype));
+        }
+    }
+}
+
+void frgi_soap_put(const frg_array *a, double scale, const float *x)
+{
+    const row_walk w = walk_of(a);
+    for (int64_t r = 0; r < w.rows; r++) {
+        char *const row = row_start(a, r);
+        for (int64_t i = 0; i < w.length; i++, x++) {
+            set_element(row + i * w.step, a->dtype, scale * (double)*x);
+        }
+    }
+}
+
+void frgi_soap_add(const frg_array *a, double scale, float *x)
+{
+    const row_walk w = walk_of(a);
+    for (int64_t r = 0; r < w.rows; r++) {
+        const char *const row = row_start(a, r);
+        for (int64_t i = 0; i < w.length; i++, x++) {
+            *x = (float)((double)*x + scale * element(row + i * w.step, a->dtype));
+        }
+    }
+}
+
+void frgi_soap_give(const soap_ops *ops, const frg_array *a, double keep, bool after, double lr,
+                    const float *d)
+{
+    if (a->dtype == FRG_F32 && frgi_soap_contiguous(a)) {
+        const row_walk w = walk_of(a);
+        ops->write(w.rows * w.length, (float)keep, after, (float)lr, d,
+                   (float *)(void *)frgi_array_base(a));
+        return;
+    }
+    const row_walk w = walk_of(a);
+    for (int64_t r = 0; r < w.rows; r++) {
+        char *const row = row_start(a, r);
+        for (int64_t i = 0; i < w.length; i++, d++) {
+            const double old = element(row + i * w.step, a->dtype), move = lr * (double)*d;
+            set_element(row + i * w.step, a->dtype,
+                        after ? (old - move) * keep : old * keep - move);
+        }
+    }
+}
+
+const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_room *room)
+{
+    const bool maximize = soap->groups[p->group].maximize != 0;
+    if (p->grad->dtype == FRG_F32 && frgi_soap_contiguous(p->grad) && !maximize &&
+        p->exponent == 0) {
+        return (const float *)(const void *)frgi_array_base(p->grad);
+    }
+    frgi_soap_take(p->grad, __builtin_ldexp(maximize ? -1 : 1, -p->exponent), room->g);
+    return room->g;
+}
+
+/* ---- contractions -------------------------------------------------------------------------------- */
+
+static void one_factor(const soap_factor *f, soap_direction way, ptrdiff_t outer, ptrdiff_t d,
+                       ptrdiff_t inner, const float *from, float *to)
+{
+    const int n = (int)f->size, length = (int)d;
+    const float *const q = way == SOAP_TURN ? f->turn : f->q;
+    if (inner == 1) {
+        frgi_sgemm(way == SOAP_OUT ? 'N' : 'T', 'N', n, (int)outer, n, 1, q, n, from + f->at,
+                   length, 0, to + f->at, length);
+        return;
+    }
+    const int m = (int)inner;
+    for (ptrdiff_t o = 0; o < outer; o++) {
+        const ptrdiff_t at = (o * d + f->at) * inner;
+        frgi_sgemm('N', way == SOAP_OUT ? 'T' : 'N', m, n, n, 1, from + at, m, q, n, 0, to + at, m);
+    }
+}
+
+void frgi_soap_contract(const soap_param *p, int axis, soap_direction way, int copies,
+                        const float *from, float *to)
+{
+    ptrdiff_t outer = copies, inner = 1;
+    for (int a = 0; a < p->axes; a++) {
+        outer *= a < axis ? p->dims[a] : 1;
+        inner *= a > axis ? p->dims[a] : 1;
+    }
+    for (int i = 0; i < p->n_factors; i++) {
+        if (p->factors[i].axis == axis) {
+            one_factor(&p->factors[i], way, outer, p->dims[axis], inner, from, to);
+        }
+    }
+}
+
+int frgi_soap_first_axis(const soap_param *p)
+{
+    return p->n_factors > 0 ? p->factors[0].axis : -1;
+}
+
+float *frgi_soap_contract_all(const soap_param *p, soap_direction way, int copies, float *x,
+                              float *y)
+{
+    int last = -1;
+    for (int i = 0; i < p->n_factors; i++) {
+        if (p->factors[i].axis != last) {
+            last = p->factors[i].axis;
+            frgi_soap_contract(p, last, way, copies, x, y);
+            float *const other = x;
+            x = y;
+            y = other;
+        }
+    }
+    return x;
+}

@@ -1,0 +1,299 @@
+/* soap_views.c - parts of the state by the names and conventions of the peers' checkpoints.
+ *
+ * exp_avg and exp_avg_sq stand in the bases, columns in descending order of the eigenvalues, whatever the
+ * handle stores; a power of two taken off huge gradients is put back.  Setting a part first straightens the
+ * parameter, so that bases and moments that are set one after the other belong together: set bases first. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "soap/soap_state.h"
+
+typedef enum { PART_NONE, PART_STEP, PART_M, PART_V, PART_K, PART_Q, PART_LAMBDA } part_kind;
+
+typedef struct {
+    part_kind kind;
+    soap_factor *factor;
+} part;
+
+/** "3" or "3.1" after a dot: axis and block. */
+static bool read_place(const char *text, int *axis, int *block)
+{
+    *axis = *block = 0;
+    if (*text < '0' || *text > '9') {
+        return false;
+    }
+    while (*text >= '0' && *text <= '9' && *axis < 1000) {
+        *axis = 10 * *axis + (*text++ - '0');
+    }
+    if (*text == '.' && text[1] >= '0' && text[1] <= '9') {
+        text++;
+        while (*text >= '0' && *text <= '9' && *block < 100000) {
+            *block = 10 * *block + (*text++ - '0');
+        }
+    }
+    return *text == '\0';
+}
+
+static soap_factor *factor_at(const soap_param *p, int axis, int block)
+{
+    for (int i = 0; i < p->n_factors; i++) {
+        if (p->factors[i].axis == axis && block-- == 0) {
+            return &p->factors[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct {
+    const char *key;
+    part_kind kind;
+    int axis; /* -1: none, -2: a number follows */
+} KEYS[] = {
+    {"step", PART_STEP, -1},
+    {"exp_avg", PART_M, -1},
+    {"exp_avg_sq", PART_V, -1},
+    {"GG.", PART_K, -2},
+    {"Q.", PART_Q, -2},
+    {"eig.", PART_LAMBDA, -2},
+    {"L", PART_K, 0},
+    {"R", PART_K, 1},
+    {"Q_L", PART_Q, 0},
+    {"Q_R", PART_Q, 1},
+    {"eigvals_L", PART_LAMBDA, 0},
+    {"eigvals_R", PART_LAMBDA, 1},
+};
+
+static frg_status find_part(frg_soap *soap, int64_t id, const char *key, soap_param **p, part *out)
+{
+    if (!soap) {
+        FAIL(NULL, E_ARG, "soap is NULL");
+    }
+    frg_context *const ctx = soap->ctx;
+    REQUIRE(ctx, id >= 0 && id < soap->n_params, "parameter %lld, there are 0 .. %lld",
+            (long long)id, (long long)soap->n_params - 1);
+    REQUIRE(ctx, key, "key is NULL");
+    *p = soap->params[id];
+    *out = (part){PART_NONE, NULL};
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+        const size_t length = strlen(KEYS[i].key);
+        int axis = KEYS[i].axis, block = 0;
+        if (axis == -2
+                ? strncmp(key, KEYS[i].key, length) != 0 || !read_place(key + length, &axis, &block)
+                : strcmp(key, KEYS[i].key) != 0) {
+            continue;
+        }
+        out->kind = KEYS[i].kind;
+        if (axis >= 0) {
+            out->factor = factor_at(*p, axis, block);
+            out->kind = out->factor ? out->kind : PART_NONE;
+        }
+        return FRG_OK;
+    }
+    FAIL(
+        ctx, E_OPTION,
+        "there is no part '%s' of the state; parts are step, exp_avg, exp_avg_sq, GG.i, Q.i, eig.i",
+        key);
+}
+
+static frg_array shape_of(const soap_param *p, const part *x)
+{
+    frg_array a = {.dtype = FRG_F32};
+    switch (x->kind) {
+    case PART_NONE:
+        break;
+    case PART_STEP:
+        a.ndim = 1;
+        a.shape[0] = a.stride[0] = 1;
+        a.dtype = FRG_I64;
+        break;
+    case PART_M:
+    case PART_V:
+        a.ndim = p->w.ndim;
+        memcpy(a.shape, p->w.shape, sizeof a.shape);
+        break;
+    case PART_LAMBDA:
+        a.ndim = 1;
+        a.shape[0] = x->factor->size;
+        break;
+    case PART_K:
+    case PART_Q:
+        a.ndim = 2;
+        a.shape[0] = a.shape[1] = x->factor->size;
+        break;
+    }
+    int64_t stride = 1;
+    for (int d = a.ndim - 1; d >= 0; d--) {
+        a.stride[d] = stride;
+        stride *= a.shape[d];
+    }
+    return a;
+}
+
+frg_status frg_soap_state_shape(frg_soap *soap, int64_t id, const char *key, frg_array *shape)
+{
+    soap_param *p;
+    part x;
+    TRY(find_part(soap, id, key, &p, &x));
+    REQUIRE(soap->ctx, shape, "shape is NULL");
+    *shape = shape_of(p, &x);
+    return FRG_OK;
+}
+
+static frg_status check_array(frg_soap *soap, const soap_param *p, const part *x, const char *key,
+                              const frg_array *a)
+{
+    const frg_array want = shape_of(p, x);
+    frg_context *const ctx = soap->ctx;
+    if (x->kind == PART_NONE) {
+        FAIL(ctx, E_SHAPE, "'%s' has no part %s", p->name, key);
+    }
+    const unsigned types =
+        1u << FRG_F32 | 1u << FRG_F64 | (x->kind == PART_STEP ? 1u << FRG_I64 : 0);
+    TRY(frgi_array_check(ctx, a, key, want.ndim, types));
+    for (int d = 0; d < want.ndim; d++) {
+        if (a->shape[d] != want.shape[d]) {
+            FAIL(ctx, E_SHAPE, "axis %d of %s has length %lld, expected %lld", d, key,
+                 (long long)a->shape[d], (long long)want.shape[d]);
+        }
+    }
+    return frgi_soap_plan(soap);
+}
+
+/** Element (i, j) of an array of one or two axes. */
+static char *place(const frg_array *a, int64_t i, int64_t j)
+{
+    const int64_t at = i * a->stride[0] + (a->ndim > 1 ? j * a->stride[1] : 0);
+    return frgi_array_base(a) + at * (int64_t)frg_sizeof(a->dtype);
+}
+
+static void put(const frg_array *a, int64_t i, int64_t j, double x)
+{
+    const float s = (float)x;
+    const int64_t n = (int64_t)x;
+    char *const at = place(a, i, j);
+    memcpy(at,
+           a->dtype == FRG_F64   ? (const void *)&x
+           : a->dtype == FRG_F32 ? (const void *)&s
+                                 : &n,
+           frg_sizeof(a->dtype));
+}
+
+static double get(const frg_array *a, int64_t i, int64_t j)
+{
+    const char *const at = place(a, i, j);
+    double x;
+    float s;
+    int64_t n;
+    switch (a->dtype) {
+    case FRG_F64:
+        memcpy(&x, at, sizeof x);
+        return x;
+    case FRG_F32:
+        memcpy(&s, at, sizeof s);
+        return (double)s;
+    default:
+        memcpy(&n, at, sizeof n);
+        return (double)n;
+    }
+}
+
+frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_array to)
+{
+    soap_param *p;
+    part x;
+    TRY(find_part(soap, id, key, &p, &x));
+    TRY(check_array(soap, p, &x, key, &to));
+    soap_room *const room = &soap->rooms[0];
+    const soap_factor *const f = x.factor;
+    const ptrdiff_t n = f ? f->size : 0;
+    const double once = ldexp(1, p->exponent), twice = once * once;
+    switch (x.kind) {
+    case PART_NONE:
+        break;
+    case PART_STEP:
+        put(&to, 0, 0, (double)p->step);
+        break;
+    case PART_M:
+    case PART_V: {
+        const bool first = x.kind == PART_M;
+        float *values = room->x;
+        memcpy(values, first ? p->m : p->v, (size_t)p->count * sizeof *values);
+        if (first && p->label == 0 && p->generation > 0) {
+            values = frgi_soap_contract_all(p, SOAP_IN, 1, values, room->y);
+        }
+        values = frgi_soap_in_order(p, values, values == room->x ? room->y : room->x);
+        frgi_soap_put(&to, first ? once : twice, values);
+        break;
+    }
+    case PART_K:
+        for (ptrdiff_t j = 0; j < n; j++) {
+            for (ptrdiff_t i = j; i < n; i++) {
+                put(&to, i, j, twice * (double)f->k[j * n + i]);
+                put(&to, j, i, twice * (double)f->k[j * n + i]);
+            }
+        }
+        break;
+    case PART_Q:
+        for (ptrdiff_t j = 0; j < n; j++) {
+            for (ptrdiff_t i = 0; i < n; i++) {
+                put(&to, i, j, (double)f->q[f->order[j] * n + i]);
+            }
+        }
+        break;
+    case PART_LAMBDA:
+        for (ptrdiff_t j = 0; j < n; j++) {
+            put(&to, j, 0, twice * f->lambda[f->order[j]]);
+        }
+        break;
+    }
+    return FRG_OK;
+}
+
+static frg_status set_step(frg_soap *soap, soap_param *p, double step)
+{
+    REQUIRE(soap->ctx, step >= 0 && step <= 0x1p53 && step == floor(step),
+            "step is %g, expected a whole number >= 0", step);
+    p->step = (int64_t)step;
+    p->started = p->started || step > 0;
+    return FRG_OK;
+}
+
+frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key, frg_array from)
+{
+    soap_param *p;
+    part x;
+    TRY(find_part(soap, id, key, &p, &x));
+    TRY(check_array(soap, p, &x, key, &from));
+    if (x.kind == PART_STEP) {
+        return set_step(soap, p, get(&from, 0, 0));
+    }
+    frgi_soap_straighten(p, &soap->rooms[0]);
+    soap_factor *const f = x.factor;
+    const ptrdiff_t n = f ? f->size : 0;
+    const double once = ldexp(1, -p->exponent), twice = once * once;
+    if (x.kind == PART_M) {
+        frgi_soap_take(&from, once, p->m);
+        p->label = p->generation;
+    } else if (x.kind == PART_V) {
+        frgi_soap_take(&from, twice, p->v);
+    }
+    for (ptrdiff_t j = 0; j < n; j++) {
+        if (x.kind == PART_LAMBDA) {
+            f->lambda[j] = twice * get(&from, j, 0);
+            continue;
+        }
+        for (ptrdiff_t i = 0; i < n; i++) {
+            if (x.kind == PART_K) {
+                f->k[j * n + i] = (float)(twice * get(&from, i, j));
+            } else {
+                f->q[j * n + i] = (float)get(&from, i, j);
+            }
+        }
+    }
+    if (x.kind == PART_Q && p->generation == 0) {
+        p->generation = 1;
+        p->started = true;
+    }
+    return FRG_OK;
+}
