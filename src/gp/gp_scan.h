@@ -1,0 +1,61 @@
+/* gp_scan.h - tokens, numbers and values of kernel expressions, and messages that name their place. */
+#ifndef FRGI_GP_SCAN_H
+#define FRGI_GP_SCAN_H
+
+#include "core/core.h"
+#include "io/decimal.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { GP_WORD_LENGTH = 31 };
+
+typedef enum {
+    TOKEN_END,
+    TOKEN_NUMBER,
+    TOKEN_NAME,
+    TOKEN_STRING,
+    TOKEN_SIGN,
+    TOKEN_BAD
+} frgi_gp_token_kind;
+
+typedef struct {
+    frgi_gp_token_kind kind;
+    int at, length;
+} frgi_gp_token;
+
+typedef struct {
+    frg_context *ctx;
+    const char *text;
+    int length;
+    frgi_gp_token now;
+    frgi_decimal *decimal; /* opened for the first number that needs it */
+} frgi_gp_scan;
+
+/** A number with its marks, as in 0.5! or 0.5 in(0.1,2) or in(0.1,2). */
+typedef struct {
+    double value, lower, upper; /* NaN: not given */
+    bool fixed;
+} frgi_gp_written;
+
+static const frgi_gp_written frgi_gp_not_written = {__builtin_nan(""), __builtin_nan(""),
+                                                 __builtin_nan(""), false};
+
+bool frgi_gp_is_digit(char c);
+bool frgi_gp_is_letter(char c);
+frgi_gp_token frgi_gp_lex(const frgi_gp_scan *p, int i);
+void frgi_gp_advance(frgi_gp_scan *p);
+bool frgi_gp_shows(const frgi_gp_scan *p, char sign);
+bool frgi_gp_is_word(const frgi_gp_scan *p, const frgi_gp_token *t, const char *word);
+/** The word of a token as a string, cut. */
+void frgi_gp_spell(const frgi_gp_scan *p, const frgi_gp_token *t, char out[GP_WORD_LENGTH + 1]);
+/** Column of a byte, counted in characters from 1; the place is set for the next failure. */
+int frgi_gp_locate(const frgi_gp_scan *p, int byte);
+/** The error "expected ..., found ..." at the current token. */
+frg_status frgi_gp_unexpected(const frgi_gp_scan *p, const char *expected);
+FRG_MUST_USE frg_status frgi_gp_expect(frgi_gp_scan *p, char sign, const char *expected);
+FRG_MUST_USE frg_status frgi_gp_read_number(frgi_gp_scan *p, const frgi_gp_token *t, double *out);
+bool frgi_gp_value_begins(const frgi_gp_scan *p);
+FRG_MUST_USE frg_status frgi_gp_parse_value(frgi_gp_scan *p, frgi_gp_written *v);
+
+#pragma GCC visibility pop
+#endif
