@@ -366,7 +366,8 @@ static void information_helps(void)
     o.x[1] = 1;
     run(frgi_gp_ai, &p, exact, &o);
     CHECK_INT(o.status, FRG_OK);
-    CHECK_NEAR(o.x[0], 1, 1e-8);
+    /* it ends where 10 roundings of 1 can be won at most: sqrt(2 * 2.2e-15 / 0.4) at the smallest curvature */
+    CHECK_NEAR(o.x[0], 1, 1.1e-7);
     CHECK_SAYS(o.found.values <= 50, "%" PRId64 " values", o.found.values);
     CHECK(!p.rose);
 
