@@ -148,6 +148,20 @@ static ptrdiff_t left_in_tile(const frgi_spd_shape *s, ptrdiff_t i)
     return (end < s->n ? end : s->n) - i;
 }
 
+/** What the factor wrote beside the data: a unit matrix in the rows behind them. */
+static void pad_copy(const frgi_spd_shape *s, void *b)
+{
+    for (ptrdiff_t i = s->n; i < s->padded; i++) {
+        for (ptrdiff_t j = 0; j <= i; j++) {
+            const ptrdiff_t k = frgi_spd_at(s, i, j);
+            if (s->dtype == FRG_F64)
+                ((double *)b)[k] = i == j;
+            else
+                ((float *)b)[k] = (float)(i == j);
+        }
+    }
+}
+
 void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *a, const frgi_spd_shape *to,
                       void *b)
 {
@@ -162,6 +176,7 @@ void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *
                         (char *)b + (size_t)frgi_spd_at(to, i, j) * size_b);
         }
     }
+    pad_copy(to, b);
 }
 
 int frgi_spd_lanes(const frg_context *ctx, frg_dtype dtype)
