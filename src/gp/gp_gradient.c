@@ -8,9 +8,11 @@
  * noise must be n: the trace residual.
  *
  * Mixed: the factor is rounded to f32 and inverted there.  Rounding L perturbs K^-1 by cond(L) u, so that this is
- * safe where (max L_ii / min L_ii)^2 <= 1e10 and the trace residual is at most 1e-3; elsewhere the inverse is
- * done in f64 and the result marked.
+ * safe where (max L_ii / min L_ii)^2 <= 1e10, the trace residual is at most 1e-3, and a rounding of every entry of
+ * K does no more to ell than the accuracy asked for of the gradient or of n; elsewhere the inverse is done in f64
+ * and the result marked.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -149,6 +151,16 @@ static void noise_gradient(const frg_gp *gp, double *gradient)
     }
 }
 
+/** Is f32 enough for a gradient of this size? */
+static bool is_accurate(const frg_gp *gp, const double *gradient)
+{
+    double largest = 0;
+    for (int i = 0; i < gp->params.kernel_count; i++) {
+        largest = fmax(largest, fabs(gradient[i]));
+    }
+    return (double)FLT_EPSILON * gp->rounding <= gp->opts.accuracy * (largest + (double)gp->n);
+}
+
 /** mixed: the pass in f32.  *enough: its guards held. */
 static frg_status pass_low(frg_gp *gp, double *gradient, double *dx, bool *enough)
 {
@@ -161,7 +173,7 @@ static frg_status pass_low(frg_gp *gp, double *gradient, double *dx, bool *enoug
     }
     if (*enough && status == FRG_OK) {
         status = run_pass(gp, true, gradient, dx);
-        *enough = gp->value.trace_residual <= TRACE_MOST;
+        *enough = gp->value.trace_residual <= TRACE_MOST && is_accurate(gp, gradient);
     }
     return status;
 }

@@ -50,11 +50,10 @@ static frg_dtype own_dtype(const frg_gp *gp)
     return gp->opts.precision == FRG_GP_F32 ? FRG_F32 : FRG_F64;
 }
 
-/** Is there a second arithmetic, and must it have a matrix of its own? */
+/** Is there a second arithmetic: f32 for mixed, f64 beside f32? */
 static bool has_other(const frg_gp *gp)
 {
-    return gp->opts.precision == FRG_GP_MIXED ||
-           (gp->opts.precision == FRG_GP_F32 && gp->opts.auto_promote);
+    return gp->opts.precision != FRG_GP_F64;
 }
 
 static size_t points_bytes(ptrdiff_t n, ptrdiff_t d, frg_dtype dtype)
@@ -88,12 +87,16 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
         gp->profile.root = TAKE(a, double, m *m);
         gp->profile.beta = TAKE(a, double, m *q);
     }
-    if (o->precision != FRG_GP_F64) {
+    if (has_other(gp)) {
         gp->solved_low = TAKE(a, float, n *(q + m));
+    }
+    if (o->precision == FRG_GP_F32) {
+        gp->trust_memory = frgi_take(a, frgi_gp_trust_bytes(n));
     }
     const frg_dtype dtype = own_dtype(gp), second = dtype == FRG_F64 ? FRG_F32 : FRG_F64;
     const dense_bytes own = most_dense(n, dtype, threads);
-    const dense_bytes more = has_other(gp) ? most_dense(n, second, threads) : (dense_bytes){0};
+    const bool second_matrix = o->precision == FRG_GP_MIXED || (has_other(gp) && o->auto_promote);
+    const dense_bytes more = second_matrix ? most_dense(n, second, threads) : (dense_bytes){0};
     const bool shared = o->precision == FRG_GP_F32; /* one triangle for f32 and f64: the larger */
     const size_t matrix = shared && more.matrix > own.matrix ? more.matrix : own.matrix;
     gp->storage = choose_storage(gp, n);

@@ -25,8 +25,8 @@ typedef enum {
     GP_MEAN_VALUES
 } frgi_gp_mean;
 
-/** A second arithmetic beside the process's own: f32 for mixed; f64 for f32 with auto_promote, whose matrix
- *  then lies in the same memory. */
+/** A second arithmetic beside the process's own: f32 for mixed; f64 for f32, with auto_promote a matrix in the
+ *  same memory, without one none. */
 typedef struct {
     frgi_spd_shape shape;
     void *matrix, *kept;
@@ -92,6 +92,7 @@ struct frg_gp {
     bool jitter_told;          /* the fit's warning is out; frgi_gp_set_sticky clears it */
     double *residual;          /* n x q: r */
     double *alpha;             /* n x q: K^-1 r, valid from MATRIX_FACTOR on */
+    void *trust_memory;        /* f32: of frgi_gp_sampled_error */
     float *solved_low;         /* n x (q + m): the same in f32, where a step is in f32 */
     double *noise;             /* n: nu */
     double *diagonal;          /* n: of K = C + N, without jitter */
@@ -101,6 +102,7 @@ struct frg_gp {
     frgi_gp_profile profile;
     double quad;               /* sum_c r_c' a_c */
     double logdet;             /* log |K| */
+    double rounding;           /* K_max (|a|^2 + q sum 1/L_ii^2): times u, what one rounding of each K_ij does to ell */
     frgi_spd_pivots pivots;    /* of the last factor */
     frg_gp_value value;        /* of the current theta from MATRIX_FACTOR on */
     frgi_arena loo_memory;     /* leave-one-out: second triangle and vectors, had at its first call */
@@ -139,6 +141,12 @@ void frgi_gp_forget(frg_gp *gp);
 void frgi_gp_set_sticky(frg_gp *gp, bool sticky);
 /** gp->theta <- theta (checked), forgets the matrix where a value differs. */
 FRG_MUST_USE frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta);
+
+/* ---- gp_trust.c ---- */
+
+/** An estimate of how far ell in f32 is off, from residuals in f64 on a sample of rows; alpha must be there. */
+FRG_MUST_USE frg_status frgi_gp_sampled_error(frg_gp *gp, double *error);
+size_t frgi_gp_trust_bytes(ptrdiff_t n);
 
 /* ---- gp_memory.c ---- */
 

@@ -6,14 +6,18 @@
  *
  * n^3/3 flop.  Jitter: 0 first; where a pivot is not positive K is built again with j0 10^t times its mean
  * diagonal, t = 0, 1, ...  Within a fit (sticky) it never goes back, so that the objective stays one function.
+ * A pivot that is rounding counts as not positive: two equal points without noise leave 1e-16 or -1e-16 by chance,
+ * and the logarithm of the first would be a value made of noise.
  *
- * Rounding.  The factor and the kernel's own rounding change K by some D with |D_ij| <= c u K_max, and ell by
- * 1/2 tr(K^-1 D) - 1/2 a'D a.  Taking the entries as independent of each other and tr K^-2 from the pivots,
+ * Rounding.  The factor and the kernel's own rounding change K by some D with |D_ij| of a few u K_max, and ell by
+ * 1/2 a'D a - 1/2 tr(K^-1 D).  With independent entries that is about
  *
- *     error <= SAFETY u K_max (|a|^2 + sum_i 1 / L_ii^2)
+ *     u K_max (|a|^2 + sum_i 1 / L_ii^2)
  *
- * with the safety calibrated in tests/property/test_gp_value.c.  In f32 it decides; in f64 it is reported.  The
- * trace residual is no such guard: a signed sum, it cancels (1e-7 beside an error of 2.6 has been seen).
+ * and up to n / 5 times as much has been seen where they are not: n / 4 is the bound, 8 at least.  In f32 a bound
+ * that is too large for the accuracy asked for gives way to an estimate (gp_trust.c), and a value that is not good
+ * enough by that is refused or computed in f64.  The trace residual is no such guard: a signed sum, it cancels (1e-7
+ * beside an error of 2.6 has been seen).
  */
 #include <float.h>
 #include <math.h>
@@ -23,7 +27,9 @@
 #include "gp/gp_room.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
-static const double SAFETY = 8;
+static const double SAFETY = 8, SAFETY_PER_POINT = 0.25;
+static const double SAFETY_OF_ESTIMATE = 3;
+static const double SINGULAR = 4; /* a pivot of so many roundings of its diagonal is none */
 enum {
     CLOSEST_MOST = 5000,
     PAIR_ROOM = 160
@@ -123,13 +129,34 @@ frg_status frgi_gp_build_jittered(frg_gp *gp)
     return FRG_OK;
 }
 
+static double unit_roundoff(const frg_gp *gp)
+{
+    return gp->shape.dtype == FRG_F32 ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
+}
+
+/** Is every pivot more than its own rounding?  Leaves the L_ii in scratch. */
+static bool is_regular(frg_gp *gp)
+{
+    const double least = SINGULAR * unit_roundoff(gp);
+    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        const double pivot = gp->scratch[i] * gp->scratch[i];
+        if (!(pivot > least * (gp->diagonal[i] + gp->jitter))) {
+            gp->pivots.pivot = i;
+            gp->pivots.value = pivot;
+            return false;
+        }
+    }
+    return true;
+}
+
 static frg_status factor(frg_gp *gp)
 {
     const double began = frgi_seconds();
     const frg_status status =
         frgi_spd_factor(gp->ctx, &gp->shape, gp->matrix, gp->work, &gp->logdet, &gp->pivots);
     gp->value.factor_seconds += frgi_seconds() - began;
-    return status;
+    return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
 
 static double mean_diagonal(const frg_gp *gp)
@@ -308,11 +335,10 @@ static frg_status solve(frg_gp *gp)
 
 /* ---- judgement ---------------------------------------------------------------------------------- */
 
-static double estimate_error(frg_gp *gp)
+/** The L_ii are in scratch. */
+static void bound_error(frg_gp *gp)
 {
-    const double unit = gp->shape.dtype == FRG_F32 ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
     double largest = 0, square = 0, inverse = 0;
-    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
     for (ptrdiff_t i = 0; i < gp->n; i++) {
         largest = gp->diagonal[i] > largest ? gp->diagonal[i] : largest;
         inverse += 1 / (gp->scratch[i] * gp->scratch[i]);
@@ -320,7 +346,9 @@ static double estimate_error(frg_gp *gp)
     for (ptrdiff_t i = 0; i < gp->n * gp->q; i++) {
         square += gp->alpha[i] * gp->alpha[i];
     }
-    return SAFETY * unit * largest * (square + (double)gp->q * inverse);
+    gp->rounding = largest * (square + (double)gp->q * inverse);
+    gp->value.error_estimate =
+        fmax(SAFETY, SAFETY_PER_POINT * (double)gp->n) * unit_roundoff(gp) * gp->rounding;
 }
 
 static void fill_value(frg_gp *gp)
@@ -334,9 +362,30 @@ static void fill_value(frg_gp *gp)
     v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
     v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
     v->jitter = gp->jitter;
-    v->error_estimate = estimate_error(gp);
+    bound_error(gp);
     v->storage = gp->storage;
     v->promoted = gp->swapped;
+}
+
+static bool is_accurate(const frg_gp *gp)
+{
+    const frg_gp_value *const v = &gp->value;
+    return v->error_estimate <= gp->opts.accuracy * (fabs(v->log_likelihood) + 1); /* not so: NaN */
+}
+
+/** FRG_BROKE_DOWN where f32 is not good enough. */
+static frg_status judge(frg_gp *gp)
+{
+    if (gp->shape.dtype == FRG_F64 || is_accurate(gp)) {
+        return FRG_OK;
+    }
+    double error;
+    const frg_status status = frgi_gp_sampled_error(gp, &error);
+    if (status != FRG_OK) {
+        return status;
+    }
+    gp->value.error_estimate = fmin(SAFETY_OF_ESTIMATE * error, gp->value.error_estimate);
+    return is_accurate(gp) ? FRG_OK : FRG_BROKE_DOWN;
 }
 
 /** Factor, solves and judgement in the arithmetic at hand.  FRG_NOT_POSDEF and FRG_BROKE_DOWN (too inaccurate)
@@ -351,9 +400,7 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
     if (status == FRG_OK) {
         fill_value(gp);
         gp->value.factor_seconds += frgi_seconds() - began;
-        const double allowed = gp->opts.accuracy * (fabs(gp->value.log_likelihood) + 1);
-        const bool good = gp->shape.dtype == FRG_F64 || gp->value.error_estimate <= allowed;
-        status = good ? FRG_OK : FRG_BROKE_DOWN; /* NaN is not good */
+        status = judge(gp);
     }
     return status;
 }
