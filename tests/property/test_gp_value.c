@@ -1,0 +1,884 @@
+/* test_gp_value.c - properties of a process's value, gradients, leave-one-out and information.
+ *
+ * Differences: central with a step of 1e-5 in log v, so that the truncation is 1e-10 of the third derivative and
+ * rounding 1e-5 of the value's 1e-13: 1e-6 relative is asked for.  Against the oracle, which knows the answer to
+ * 15 digits, 1e-9 relative to the sum of |terms| is: condition of K below 1e5 times 2^-53 times n.
+ */
+#include "gp_data.h"
+#include "oracle/gp_oracle.h"
+
+/* ---- against the oracle ------------------------------------------------------------------------- */
+
+enum { NODES = 8 };
+
+typedef struct {
+    const char *kernel;
+    int64_t d;
+    int parameters; /* of the kernel */
+    int n_nodes;
+    gp_oracle_node node[NODES];
+} expression;
+
+static const expression expressions[] = {
+    {"1.3*rbf(l=0.4) + noise(0.1)", 2, 2, 2, {{ORACLE_RBF, .at = {1}}, {ORACLE_SCALE, .at = {0}}}},
+    {"1.3*rbf(l=[0.4,0.7,0.2]) + noise(0.1)",
+     3,
+     4,
+     2,
+     {{ORACLE_RBF, .at = {1}, .vector = {true}}, {ORACLE_SCALE, .at = {0}}}},
+    {"0.8*matern12(l=[0.4,0.7]) + noise(0.1)",
+     2,
+     3,
+     2,
+     {{ORACLE_MATERN12, .at = {1}, .vector = {true}}, {ORACLE_SCALE, .at = {0}}}},
+    {"0.8*matern32(l=0.5) + noise(0.1)",
+     2,
+     2,
+     2,
+     {{ORACLE_MATERN32, .at = {1}}, {ORACLE_SCALE, .at = {0}}}},
+    {"0.8*matern32(l=[0.5,0.3]) + noise(0.1)",
+     2,
+     3,
+     2,
+     {{ORACLE_MATERN32, .at = {1}, .vector = {true}}, {ORACLE_SCALE, .at = {0}}}},
+    {"matern52(l=[0.4,0.7]) + noise(0.1)",
+     2,
+     2,
+     1,
+     {{ORACLE_MATERN52, .at = {0}, .vector = {true}}}},
+    {"1.1*rq(l=[0.4,0.7], alpha=0.6) + noise(0.1)",
+     2,
+     4,
+     2,
+     {{ORACLE_RQ, .at = {1, 3}, .vector = {true}}, {ORACLE_SCALE, .at = {0}}}},
+    {"1.1*periodic(l=[0.9,1.2], p=[0.7,0.5]) + noise(0.2)",
+     2,
+     5,
+     2,
+     {{ORACLE_PERIODIC, .at = {1, 3}, .vector = {true, true}}, {ORACLE_SCALE, .at = {0}}}},
+    {"1.1*periodic(l=0.9, p=0.6, form=gpytorch) + noise(0.2)",
+     2,
+     3,
+     2,
+     {{ORACLE_PERIODIC_GPYTORCH, .at = {1, 2}}, {ORACLE_SCALE, .at = {0}}}},
+    {"linear(v=[0.5,1.5]) + noise(0.2)", 2, 2, 1, {{ORACLE_LINEAR, .at = {0}, .vector = {true}}}},
+    {"0.7*poly(q=3, c=0.8) + noise(0.2)",
+     2,
+     2,
+     2,
+     {{ORACLE_POLY, .at = {1}, .degree = 3}, {ORACLE_SCALE, .at = {0}}}},
+    {"0.7*cosine(p=[0.8,1.3]) + noise(0.2)",
+     2,
+     3,
+     2,
+     {{ORACLE_COSINE, .at = {1}, .vector = {true}}, {ORACLE_SCALE, .at = {0}}}},
+    {"sm(q=2, w=[0.6,0.4], mu=[1,0.5,2,0.7], v=[0.3,0.2,0.5,0.1]) + noise(0.2)",
+     2,
+     10,
+     1,
+     {{ORACLE_SM, .at = {0, 2, 6}, .vector = {true, true, true}, .degree = 2}}},
+    {"sm(q=2, w=[0.6,0.4], mu=[1,0.5,2,0.7], s=[0.3,0.2,0.5,0.1], form=gpytorch) + noise(0.2)",
+     2,
+     10,
+     1,
+     {{ORACLE_SM_GPYTORCH, .at = {0, 2, 6}, .vector = {true, true, true}, .degree = 2}}},
+    {"0.9*rbf(l=0.3)*linear(v=0.7) + 0.5*matern52(l=0.6)*periodic(l=1, p=0.4) + noise(0.1)",
+     2,
+     7,
+     7,
+     {{ORACLE_RBF, .at = {1}},
+      {ORACLE_LINEAR, .at = {2}},
+      {.kind = ORACLE_PRODUCT},
+      {ORACLE_SCALE, .at = {0}},
+      {ORACLE_MATERN52, .at = {4}},
+      {ORACLE_PERIODIC, .at = {5, 6}},
+      {.kind = ORACLE_PRODUCT}}}, /* the second scale and the sum follow in set_oracle */
+    {"on(1; rbf(l=0.3))*on(3,2; rq(l=[0.4,0.9], alpha=2)) + white(0.3) + const(0.4) + noise(0.1)",
+     3,
+     6,
+     7,
+     {{ORACLE_RBF, .at = {0}, .columns = 1, .column = {0}},
+      {ORACLE_RQ, .at = {1, 3}, .vector = {true}, .columns = 2, .column = {2, 1}},
+      {.kind = ORACLE_PRODUCT},
+      {ORACLE_WHITE, .at = {4}},
+      {.kind = ORACLE_SUM},
+      {ORACLE_CONST, .at = {5}},
+      {.kind = ORACLE_SUM}}},
+};
+enum { EXPRESSIONS = sizeof expressions / sizeof *expressions };
+
+typedef struct {
+    gp_data data;
+    gp_oracle oracle;
+    gp_oracle_node node[NODES + 2];
+    int32_t groups[GP_DATA_ROOM];
+    double variances[GP_DATA_ROOM];
+    double theta[GP_DATA_PARAMETERS];
+    int p;
+} problem;
+
+/** The oracle's side of an expression, homoscedastic, zero mean. */
+static void set_oracle(problem *b, const expression *e, int64_t n, int64_t q)
+{
+    gp_data_random(&b->data, n, e->d, q);
+    memcpy(b->node, e->node, sizeof e->node);
+    int nodes = e->n_nodes;
+    if (e->parameters == 7) { /* a sum of two scaled products */
+        b->node[nodes++] = (gp_oracle_node){.kind = ORACLE_SCALE, .at = {3}};
+        b->node[nodes++] = (gp_oracle_node){.kind = ORACLE_SUM};
+    }
+    b->oracle = (gp_oracle){.n = n,
+                            .d = e->d,
+                            .q = q,
+                            .x = b->data.x,
+                            .y = b->data.y,
+                            .node = b->node,
+                            .n_nodes = nodes,
+                            .noise_first = e->parameters,
+                            .noise_count = 1,
+                            .mean_first = e->parameters + 1};
+}
+
+static void check_gradient(const char *what, const double *got, const double *want, int64_t count,
+                           double tolerance)
+{
+    double scale = 1;
+    for (int64_t i = 0; i < count; i++) {
+        scale = fmax(scale, fabs(want[i]));
+    }
+    for (int64_t i = 0; i < count; i++) {
+        CHECK_SAYS(fabs(got[i] - want[i]) <= tolerance * scale,
+                   "%s: entry %d is %.12g, expected %.12g", what, (int)i, got[i], want[i]);
+    }
+}
+
+static frg_gp *open_problem(frg_context *ctx, problem *b, const expression *e, const frg_gp_opts *o)
+{
+    frg_gp *gp = gp_data_open(ctx, &b->data, e->kernel, o);
+    b->p = gp ? gp_data_theta(gp, b->theta) : 0;
+    return gp;
+}
+
+static void compare(frg_context *ctx, problem *b, const expression *e, const frg_gp_opts *o,
+                    bool data)
+{
+    static double gradient[GP_DATA_PARAMETERS], want[GP_DATA_ROOM], dx[GP_DATA_ROOM],
+        dy[GP_DATA_ROOM], want_x[GP_DATA_ROOM];
+    const int64_t n = b->data.n, d = b->data.d, q = b->data.q;
+    frg_gp *gp = open_problem(ctx, b, e, o);
+    const frg_array to_x = frg_matrix(dx, FRG_F64, n, d, d);
+    const frg_array to_y = frg_matrix_columns(dy, FRG_F64, n, q, n);
+    frg_gp_value v;
+    if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient, data ? &to_x : NULL, &to_y, &v))) {
+        const double ell = gp_oracle_value(&b->oracle, b->theta);
+        CHECK_SAYS(fabs(v.log_likelihood - ell) <= 1e-10 * (1 + fabs(ell)),
+                   "%s: %.17g, expected %.17g", e->kernel, v.log_likelihood, ell);
+        CHECK_SAYS(v.trace_residual <= 1e-10, "%s: trace residual %g", e->kernel, v.trace_residual);
+        CHECK_SAYS(v.error_estimate >= fabs(v.log_likelihood - ell), "%s: error %g, estimate %g",
+                   e->kernel, fabs(v.log_likelihood - ell), v.error_estimate);
+        gp_oracle_gradient(&b->oracle, b->theta, b->p, want);
+        check_gradient(e->kernel, gradient, want, b->p, 1e-9);
+        if (data) {
+            gp_oracle_data_gradient(&b->oracle, b->theta, want_x, want);
+            check_gradient(e->kernel, dx, want_x, n * d, 1e-9);
+            check_gradient(e->kernel, dy, want, n * q, 1e-9);
+        }
+    }
+    frg_gp_destroy(gp);
+}
+
+static void kernels_by_oracle(void)
+{
+    frg_context *ctx = test_context();
+    static problem b;
+    const frg_gp_opts o = gp_data_opts("zero");
+    for (int k = 0; k < EXPRESSIONS; k++) {
+        set_oracle(&b, &expressions[k], 14 + test_below(6), 1);
+        compare(ctx, &b, &expressions[k], &o, true);
+    }
+    CHECK_INT(frg_warning_count(ctx), 0);
+    frg_context_destroy(ctx);
+}
+
+static void sizes_by_oracle(void)
+{
+    frg_context *ctx = test_context();
+    static problem b;
+    static const int64_t sizes[] = {1, 2, 7, 8, 9, 15, 17, 33, 48, 64, 97, 160};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        for (int storage = FRG_GP_FULL; storage <= FRG_GP_PACKED; storage++) {
+            frg_gp_opts o = gp_data_opts("zero");
+            o.storage = (frg_gp_storage)storage;
+            set_oracle(&b, &expressions[sizes[k] < 40 ? 1 : 0], test_size(sizes[k], 9), 1);
+            compare(ctx, &b, &expressions[sizes[k] < 40 ? 1 : 0], &o, false);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
+static void models_by_oracle(void)
+{
+    static const struct {
+        const char *mean;
+        gp_oracle_mean oracle;
+        int64_t q;
+        bool reml, groups, known;
+    } models[] = {
+        {"const(0.3)", ORACLE_CONSTANT, 1, false, false, false},
+        {"const(0.3)", ORACLE_CONSTANT, 3, false, true, false},
+        {"linear", ORACLE_LINEAR_MEAN, 1, false, false, true},
+        {"linear", ORACLE_LINEAR_MEAN, 2, false, true, true},
+        {"profiled", ORACLE_GLS, 1, false, false, false},
+        {"profiled", ORACLE_GLS, 1, true, true, false},
+        {"profiled(linear)", ORACLE_GLS_LINEAR, 1, false, false, true},
+        {"profiled(linear)", ORACLE_GLS_LINEAR, 1, true, true, true},
+        {"profiled(linear)", ORACLE_GLS_LINEAR, 3, true, false, false},
+    };
+    frg_context *ctx = test_context();
+    static problem b;
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+        const expression *const e = &expressions[k % 2 == 0 ? 3 : 13];
+        set_oracle(&b, e, 18, models[k].q);
+        frg_gp_opts o = gp_data_opts(models[k].mean);
+        o.reml = models[k].reml;
+        b.oracle.reml = o.reml;
+        b.oracle.mean = models[k].oracle;
+        for (int64_t i = 0; i < b.data.n; i++) {
+            b.groups[i] = (int32_t)(i * i % 3);
+            b.variances[i] = 0.02 * (double)(i % 4);
+        }
+        if (models[k].groups) {
+            o.noise_groups = b.oracle.groups = b.groups;
+            b.oracle.noise_count = 2; /* i^2 mod 3 is 0 or 1 */
+            b.oracle.mean_first++;
+        }
+        if (models[k].known) {
+            o.noise_variances = b.oracle.known_noise = b.variances;
+        }
+        compare(ctx, &b, e, &o, true);
+    }
+    frg_context_destroy(ctx);
+}
+
+static void information_by_oracle(void)
+{
+    frg_context *ctx = test_context();
+    static problem b;
+    static double got[GP_DATA_PARAMETERS * GP_DATA_PARAMETERS],
+        want[GP_DATA_PARAMETERS * GP_DATA_PARAMETERS];
+    static const int which[] = {1, 6, 7, 12, 14, 15};
+    const frg_gp_opts o = gp_data_opts("zero");
+    for (size_t k = 0; k < sizeof which / sizeof *which; k++) {
+        const expression *const e = &expressions[which[k]];
+        set_oracle(&b, e, 20, 1 + (int64_t)k % 2);
+        frg_gp *gp = open_problem(ctx, &b, e, &o);
+        for (int after = 0; gp && after < 2; after++) { /* from the factor, and from the inverse */
+            CHECK_OK(ctx, frg_gp_eval_information(gp, got));
+            gp_oracle_information(&b.oracle, b.theta, b.p, want);
+            check_gradient(e->kernel, got, want, b.p * b.p, 1e-9);
+            double gradient[GP_DATA_PARAMETERS];
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient, NULL, NULL, NULL));
+        }
+        if (gp) {
+            CHECK_OK(ctx, frg_gp_update_fixed(gp, 1, 1));
+            CHECK_OK(ctx, frg_gp_eval_information(gp, got));
+            CHECK(got[1] == 0 && got[b.p] == 0 && got[b.p + 1] == 0 && got[0] > 0);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* ---- by differences ----------------------------------------------------------------------------- */
+
+static double objective(frg_context *ctx, frg_gp *gp, const double *theta)
+{
+    frg_gp_value v = {.log_likelihood = (double)NAN};
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+    CHECK_OK(ctx, frg_gp_eval(gp, &v));
+    return v.log_likelihood + v.log_prior;
+}
+
+static double density(frg_context *ctx, frg_gp *gp, const double *theta)
+{
+    frg_gp_loo v = {.log_density = (double)NAN};
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+    CHECK_OK(ctx, frg_gp_eval_loo(gp, NULL, NULL, NULL, &v));
+    return v.log_density;
+}
+
+/** The gradient of f per log v, per value for means. */
+static void difference(frg_context *ctx, frg_gp *gp,
+                       double (*f)(frg_context *, frg_gp *, const double *), double *gradient)
+{
+    double theta[GP_DATA_PARAMETERS];
+    const int p = gp_data_theta(gp, theta);
+    for (int t = 0; t < p; t++) {
+        frg_gp_parameter info;
+        CHECK_OK(ctx, frg_gp_get_parameter(gp, t, &info));
+        const double kept = theta[t], h = 1e-5;
+        const bool mean = strcmp(info.name, "mean") == 0;
+        theta[t] = mean ? kept + h : kept * exp(h);
+        const double up = f(ctx, gp, theta);
+        theta[t] = mean ? kept - h : kept * exp(-h);
+        const double down = f(ctx, gp, theta);
+        theta[t] = kept;
+        gradient[t] = (up - down) / (2 * h);
+    }
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+}
+
+static void priors(void)
+{
+    static const char *const texts[] = {
+        "rbf.l=gamma(3,6); noise=lognormal(-4,1)",
+        "rbf.l=normal(0.5,0.2); scale=halfnormal(1.5)",
+        "rbf.l=invgamma(3,2); noise=halfcauchy(0.3)",
+        "rbf.l=lognormal(0.1,0.7); scale=gamma(2,0.15)",
+    };
+    static const frg_gp_preset presets[] = {FRG_GP_PRESET_NONE, FRG_GP_PRESET_GPYTORCH,
+                                            FRG_GP_PRESET_BOTORCH, FRG_GP_PRESET_SKLEARN};
+    frg_context *ctx = test_context();
+    gp_data g;
+    gp_data_random(&g, 20, 2, 1);
+    for (int k = 0; k < 32; k++) {
+        frg_gp_opts o = gp_data_opts("const");
+        o.priors = texts[k % 4];
+        o.preset = presets[k / 4 % 4];
+        o.prior_jacobian = k / 16;
+        const char *const kernel = "1.2*rbf(l=[0.4,0.6]) + noise(0.1)";
+        frg_gp *gp = gp_data_open(ctx, &g, kernel, &o);
+        double got[8], want[8];
+        frg_gp_value v;
+        if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, got, NULL, NULL, &v))) {
+            CHECK(v.log_prior != 0 &&
+                  fabs(v.per_point * 20 - v.log_likelihood - v.log_prior) < 1e-12);
+            difference(ctx, gp, objective, want);
+            check_gradient(texts[k % 4], got, want, frg_gp_parameter_count(gp), 1e-6);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+static void leave_one_out_gradient(void)
+{
+    static const struct {
+        const char *mean;
+        int64_t q;
+        frg_gp_storage storage;
+    } models[] = {{"const(0.3)", 1, FRG_GP_FULL},
+                  {"linear", 2, FRG_GP_PACKED},
+                  {"profiled", 1, FRG_GP_PACKED},
+                  {"profiled(linear)", 2, FRG_GP_FULL},
+                  {"profiled(linear)", 1, FRG_GP_PACKED}};
+    frg_context *ctx = test_context();
+    gp_data g;
+    int32_t groups[24];
+    for (int i = 0; i < 24; i++) {
+        groups[i] = i % 2;
+    }
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+        gp_data_random(&g, 24, 2, models[k].q);
+        frg_gp_opts o = gp_data_opts(models[k].mean);
+        o.storage = models[k].storage;
+        o.noise_groups = groups;
+        frg_gp *gp = gp_data_open(
+            ctx, &g, "0.9*rbf(l=[0.3,0.5])*rq(l=0.8, alpha=1) + 0.2*linear + noise(0.1)", &o);
+        double got[16], want[16], value[16], again[16];
+        if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, value, NULL, NULL, NULL)) &&
+            CHECK_OK(ctx, frg_gp_eval_loo(gp, NULL, NULL, got, NULL))) {
+            const int p = frg_gp_parameter_count(gp);
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, again, NULL, NULL,
+                                               NULL)); /* unharmed by what it did */
+            check_gradient("the gradient after leave-one-out", again, value, p, 1e-12);
+            difference(ctx, gp, density, want);
+            check_gradient(models[k].mean, got, want, p, 1e-6);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* ---- identities --------------------------------------------------------------------------------- */
+
+/** Radial kernels depend on x_k / l_k alone: sum_i x_ik d ell/dx_ik + d ell/dlog l_k = 0. */
+static void scale_identity(void)
+{
+    static const char *const words[] = {"rbf", "matern32", "matern52", "rq", "matern12"};
+    frg_context *ctx = test_context();
+    gp_data g;
+    static double dx[GP_DATA_ROOM];
+    const frg_gp_opts o = gp_data_opts("const");
+    for (int w = 0; w < 5; w++) {
+        gp_data_random(&g, test_size(150, 20), 3, 1);
+        char kernel[80];
+        snprintf(kernel, sizeof kernel, "1.2*%s(l=[0.4,0.3,0.8]) + noise(0.05)", words[w]);
+        frg_gp *gp = gp_data_open(ctx, &g, kernel, &o);
+        double gradient[8];
+        const frg_array to = frg_matrix(dx, FRG_F64, g.n, 3, 3);
+        if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient, &to, NULL, NULL))) {
+            for (int k = 0; k < 3; k++) {
+                double sum = gradient[1 + k], size = fabs(sum);
+                for (int64_t i = 0; i < g.n; i++) {
+                    sum += g.x[3 * i + k] * dx[3 * i + k];
+                    size += fabs(g.x[3 * i + k] * dx[3 * i + k]);
+                }
+                CHECK_SAYS(fabs(sum) <= 1e-11 * size, "%s, column %d: %g of %g", words[w], k, sum,
+                           size);
+            }
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** d ell/dlog f = 1/2 ((r'a - n) - sum_i nu_i W_ii), with r'a = -r' d ell/dy. */
+static void outputscale_identity(void)
+{
+    frg_context *ctx = test_context();
+    gp_data g;
+    static double dy[GP_DATA_ROOM];
+    gp_data_random(&g, 90, 2, 1);
+    frg_gp_opts o = gp_data_opts("zero");
+    static const char *const kernels[] = {"1.2*rbf(l=0.4) + noise(0.05)",
+                                          "1.2*rbf(l=0.4)*matern32(l=1) + noise(0.05)"};
+    for (int k = 0; k < 4; k++) {
+        o.storage = k / 2 ? FRG_GP_PACKED : FRG_GP_FULL;
+        frg_gp *gp = gp_data_open(ctx, &g, kernels[k % 2], &o);
+        double gradient[4], quad = 0;
+        const frg_array to = frg_vector(dy, FRG_F64, g.n);
+        if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient, NULL, &to, NULL))) {
+            for (int64_t i = 0; i < g.n; i++) {
+                quad -= g.y[i] * dy[i];
+            }
+            CHECK_NEAR(gradient[0], 0.5 * (quad - 90) - gradient[frg_gp_parameter_count(gp) - 1],
+                       1e-11);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+static void permuted(void)
+{
+    frg_context *ctx = test_context();
+    gp_data g, p;
+    gp_data_random(&g, 120, 2, 1);
+    p = g;
+    for (int64_t i = g.n - 1; i > 0; i--) {
+        const int64_t j = test_below(i + 1);
+        for (int k = 0; k < 2; k++) {
+            const double kept = p.x[2 * i + k];
+            p.x[2 * i + k] = p.x[2 * j + k];
+            p.x[2 * j + k] = kept;
+        }
+        const double kept = p.y[i];
+        p.y[i] = p.y[j];
+        p.y[j] = kept;
+    }
+    const frg_gp_opts o = gp_data_opts("const(0)");
+    double a[4], b[4];
+    frg_gp_value va = {0}, vb = {0};
+    frg_gp *first = gp_data_open(ctx, &g, "1.2*rbf(l=0.4) + noise(0.05)", &o);
+    frg_gp *second = gp_data_open(ctx, &p, "1.2*rbf(l=0.4) + noise(0.05)", &o);
+    if (first && second && CHECK_OK(ctx, frg_gp_eval_gradient(first, a, NULL, NULL, &va)) &&
+        CHECK_OK(ctx, frg_gp_eval_gradient(second, b, NULL, NULL, &vb))) {
+        CHECK_NEAR(va.log_likelihood, vb.log_likelihood, 1e-11);
+        check_gradient("permuted", a, b, 4, 1e-11);
+    }
+    frg_gp_destroy(first);
+    frg_gp_destroy(second);
+    frg_context_destroy(ctx);
+}
+
+/** Stationary kernels do not see an offset: what remains is the rounding of x itself, 1e6 times 1e-16. */
+static void translated(void)
+{
+    static const char *const kernels[] = {"1.2*rbf(l=0.4) + noise(0.05)",
+                                          "matern32(l=0.4)*periodic(l=1, p=0.7) + noise(0.1)"};
+    frg_context *ctx = test_context();
+    for (int k = 0; k < 4; k++) {
+        gp_data g;
+        gp_data_random(&g, 60, 2, 1);
+        frg_gp_opts o = gp_data_opts("const");
+        o.precision = k / 2 ? FRG_GP_F32 : FRG_GP_F64;
+        frg_gp *gp = gp_data_open(ctx, &g, kernels[k % 2], &o);
+        const double want = gp ? gp_data_value(ctx, gp) : 0;
+        frg_gp_destroy(gp);
+        for (int64_t i = 0; i < g.n * g.d; i++) {
+            g.x[i] += 1e6;
+        }
+        gp = gp_data_open(ctx, &g, kernels[k % 2], &o);
+        if (gp) {
+            CHECK_NEAR(gp_data_value(ctx, gp), want, k / 2 ? 1e-4 : 1e-7);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** k noisy copies of a point are one point of noise s/k and a constant. */
+static void merged(void)
+{
+    frg_context *ctx = test_context();
+    gp_data g, m;
+    gp_data_random(&m, 25, 2, 1);
+    const double s = 0.3;
+    double variances[25], constant = 0;
+    g = (gp_data){.d = 2, .q = 1};
+    for (int64_t i = 0; i < m.n; i++) {
+        const int copies = 1 + (int)test_below(4);
+        double sum = 0, square = 0;
+        for (int c = 0; c < copies; c++) {
+            memcpy(g.x + 2 * g.n, m.x + 2 * i, 2 * sizeof *g.x);
+            g.y[g.n] = m.y[i] + 0.4 * test_normal();
+            sum += g.y[g.n++];
+        }
+        for (int c = 0; c < copies; c++) {
+            const double e = g.y[g.n - 1 - c] - sum / copies;
+            square += e * e;
+        }
+        m.y[i] = sum / copies;
+        variances[i] = s / copies;
+        constant -=
+            0.5 * ((copies - 1) * log(2 * 3.14159265358979323846 * s) + log(copies) + square / s);
+    }
+    frg_gp_opts o = gp_data_opts("zero");
+    frg_gp *all = gp_data_open(ctx, &g, "1.2*matern32(l=0.4) + noise(0.3)", &o);
+    o.noise_variances = variances;
+    frg_gp *few = gp_data_open(ctx, &m, "1.2*matern32(l=0.4)", &o);
+    double a[4], b[4];
+    frg_gp_value va = {0}, vb = {0};
+    if (all && few && CHECK_OK(ctx, frg_gp_eval_gradient(all, a, NULL, NULL, &va)) &&
+        CHECK_OK(ctx, frg_gp_eval_gradient(few, b, NULL, NULL, &vb))) {
+        CHECK_NEAR(va.log_likelihood, vb.log_likelihood + constant, 1e-12);
+        check_gradient("merged", a, b, 2, 1e-11);
+        CHECK(frg_warning_count(ctx) == 0);
+    }
+    frg_gp_destroy(all);
+    frg_gp_destroy(few);
+    frg_context_destroy(ctx);
+}
+
+/** One kernel for all columns of y: the sum of the single ones. */
+static void several_outputs(void)
+{
+    frg_context *ctx = test_context();
+    gp_data g, one;
+    gp_data_random(&g, 70, 2, 4);
+    frg_gp_opts o = gp_data_opts("zero");
+    for (int low = 0; low < 2; low++) {
+        o.precision = low ? FRG_GP_F32 : FRG_GP_F64;
+        const double tolerance = low ? 1e-4 : 1e-12;
+        double sum[3] = {0}, got[3], value = 0;
+        frg_gp_value v = {0};
+        one = g;
+        one.q = 1;
+        for (int c = 0; c < 4; c++) {
+            memcpy(one.y, g.y + 70 * c, 70 * sizeof *g.y);
+            frg_gp *gp = gp_data_open(ctx, &one, "1.2*rbf(l=0.4) + noise(0.05)", &o);
+            if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, got, NULL, NULL, &v))) {
+                value += v.log_likelihood;
+                for (int i = 0; i < 3; i++) {
+                    sum[i] += got[i];
+                }
+            }
+            frg_gp_destroy(gp);
+        }
+        frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.4) + noise(0.05)", &o);
+        if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, got, NULL, NULL, &v))) {
+            CHECK_NEAR(v.log_likelihood, value, tolerance);
+            check_gradient("several outputs", got, sum, 3, tolerance);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* ---- storage, threads, precision ---------------------------------------------------------------- */
+
+static const char *const usual = "1.2*rbf(l=[0.4,0.5,0.9]) + noise(0.05)";
+static const char *const composed =
+    "0.8*matern52(l=0.5)*linear + 0.5*rq(l=0.3, alpha=2) + noise(0.1)";
+
+static void storages(void)
+{
+    frg_context *ctx = test_context();
+    static gp_data g;
+    static const int64_t sizes[] = {31, 200, 333, 640};
+    for (int k = 0; k < 8; k++) {
+        gp_data_random(&g, test_size(sizes[k / 2], 30), 3, 1);
+        double gradient[2][16];
+        frg_gp_value v[2] = {0};
+        int p = 0;
+        for (int s = 0; s < 2; s++) {
+            frg_gp_opts o = gp_data_opts("const");
+            o.storage = s ? FRG_GP_PACKED : FRG_GP_FULL;
+            frg_gp *gp = gp_data_open(ctx, &g, k % 2 ? composed : usual, &o);
+            if (gp) {
+                CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient[s], NULL, NULL, &v[s]));
+                CHECK(v[s].storage == o.storage);
+                p = frg_gp_parameter_count(gp);
+            }
+            frg_gp_destroy(gp);
+        }
+        CHECK_NEAR(v[0].log_likelihood, v[1].log_likelihood, 1e-12);
+        check_gradient("FULL and PACKED", gradient[0], gradient[1], p, 1e-12);
+    }
+    frg_context_destroy(ctx);
+}
+
+static void any_threads(void)
+{
+    static const int threads[] = {1, 2, 3, 8};
+    static gp_data g;
+    static double dx[4][GP_DATA_ROOM];
+    for (int k = 0; k < 6; k++) {
+        gp_data_random(&g, test_size(k % 2 ? 700 : 90, 40), 3, 1);
+        double gradient[4][16] = {0}, loo[4][16] = {0}, information[4][256] = {0};
+        frg_gp_value v[4] = {0};
+        for (int t = 0; t < 4; t++) {
+            frg_context *ctx = test_context_with(threads[t], NULL, NULL);
+            frg_gp_opts o = gp_data_opts("const");
+            o.precision = (frg_gp_precision)(k / 2);
+            o.accuracy = 1; /* right or not */
+            frg_gp *gp = gp_data_open(ctx, &g, k % 2 ? usual : composed, &o);
+            const frg_array to = frg_matrix(dx[t], FRG_F64, g.n, 3, 3);
+            if (gp) {
+                CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient[t], &to, NULL, &v[t]));
+                CHECK_OK(ctx, frg_gp_eval_information(gp, information[t]));
+                CHECK_OK(ctx, frg_gp_eval_loo(gp, NULL, NULL, loo[t], NULL));
+            }
+            frg_gp_destroy(gp);
+            frg_context_destroy(ctx);
+            CHECK_BITS(&v[t].log_likelihood, &v[0].log_likelihood, 8);
+            CHECK_BITS(gradient[t], gradient[0], sizeof gradient[0]);
+            CHECK_BITS(loo[t], loo[0], sizeof loo[0]);
+            CHECK_BITS(information[t], information[0], sizeof information[0]);
+            CHECK_BITS(dx[t], dx[0], (size_t)(g.n * 3) * 8);
+        }
+    }
+}
+
+/** A value alone, and a value with its gradient: the same bits; and so again after another theta. */
+static void lazy_gradient(void)
+{
+    frg_context *ctx = test_context();
+    static gp_data g;
+    for (int k = 0; k < 3; k++) {
+        gp_data_random(&g, 200, 3, 1);
+        frg_gp_opts o = gp_data_opts("const");
+        o.precision = (frg_gp_precision)k;
+        frg_gp *gp = gp_data_open(ctx, &g, usual, &o);
+        double theta[16], first[16], again[16];
+        frg_gp_value v, w;
+        if (gp && CHECK_OK(ctx, frg_gp_eval(gp, &v)) &&
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, first, NULL, NULL, &w))) {
+            CHECK_BITS(&v.log_likelihood, &w.log_likelihood, 8);
+            gp_data_theta(gp, theta);
+            theta[1] *= 1.5;
+            CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+            CHECK_OK(ctx, frg_gp_eval(gp, NULL));
+            theta[1] /= 1.5;
+            CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, again, NULL, NULL, &w));
+            CHECK_NEAR(w.log_likelihood, v.log_likelihood,
+                       k == 1 ? 1e-5 : 1e-12); /* theta is an ulp off */
+            check_gradient("again", again, first, 6, k ? 1e-3 : 1e-10);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+static void mixed(void)
+{
+    static const double noises[] = {1e-1, 1e-3, 1e-5, 1e-6, 1e-9};
+    frg_context *ctx = test_context();
+    static gp_data g;
+    for (int k = 0; k < 5; k++) {
+        gp_data_random(&g, test_size(300, 30), 3, 1);
+        char kernel[80];
+        snprintf(kernel, sizeof kernel, "rbf(l=1) + noise(%g)", noises[k]);
+        double gradient[2][4];
+        frg_gp_value v[2] = {0};
+        for (int m = 0; m < 2; m++) {
+            frg_gp_opts o = gp_data_opts("const");
+            o.precision = m ? FRG_GP_MIXED : FRG_GP_F64;
+            frg_gp *gp = gp_data_open(ctx, &g, kernel, &o);
+            if (gp) {
+                CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient[m], NULL, NULL, &v[m]));
+            }
+            frg_gp_destroy(gp);
+        }
+        CHECK_BITS(&v[1].log_likelihood, &v[0].log_likelihood, 8);
+        CHECK_BITS(&v[1].jitter, &v[0].jitter, 8);
+        /* rounding L perturbs K^-1 by cond(L) u = 6e-8 sqrt(n / noise); the guards stop at 1e-3 */
+        check_gradient(kernel, gradient[1], gradient[0], 3, v[1].promoted ? 1e-12 : 2e-3);
+        CHECK_SAYS(v[1].promoted == (k >= 4) || k == 2 || k == 3, "%s: promoted %d", kernel,
+                   v[1].promoted);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** float32 is right, or says "precision": never silently wrong. */
+static void single(void)
+{
+    static const double noises[] = {1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6};
+    static gp_data g;
+    frg_context *ctx = test_context();
+    int answered = 0, refused = 0;
+    for (int k = 0; k < 7; k++) {
+        gp_data_random(&g, test_size(500, 40), 5, 1);
+        char kernel[80];
+        snprintf(kernel, sizeof kernel, "rbf(l=1) + noise(%g)", noises[k]);
+        frg_gp_opts o = gp_data_opts("const");
+        frg_gp *gp = gp_data_open(ctx, &g, kernel, &o);
+        double want[4], got[4], promoted[4];
+        frg_gp_value v = {0}, w = {0};
+        if (gp) {
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, want, NULL, NULL, &v));
+        }
+        frg_gp_destroy(gp);
+        o.precision = FRG_GP_F32;
+        gp = gp_data_open(ctx, &g, kernel, &o);
+        const frg_status status = gp ? frg_gp_eval_gradient(gp, got, NULL, NULL, &w) : FRG_BUG;
+        if (status == FRG_OK && w.jitter == 0) {
+            answered++;
+            const double error = fabs(w.log_likelihood - v.log_likelihood);
+            CHECK_SAYS(error <= 1e-3 * (fabs(v.log_likelihood) + 1), "%s: %g instead of %g", kernel,
+                       w.log_likelihood, v.log_likelihood);
+            CHECK_SAYS(error <= w.error_estimate, "%s: error %g, estimate %g", kernel, error,
+                       w.error_estimate);
+            check_gradient(kernel, got, want, 3, 1e-2);
+        } else {
+            refused++;
+            CHECK_SAYS(status == FRG_BROKE_DOWN || (status == FRG_OK && frg_warning_count(ctx) > 0),
+                       "%s: %s", kernel, frg_status_name(status));
+        }
+        frg_gp_destroy(gp);
+        o.auto_promote = 1; /* then it is the f64 answer to the bit */
+        gp = gp_data_open(ctx, &g, kernel, &o);
+        if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, promoted, NULL, NULL, &w))) {
+            CHECK_SAYS(w.promoted == (status != FRG_OK), "%s: promoted %d after %s", kernel,
+                       w.promoted, frg_status_name(status));
+            CHECK(!w.promoted || memcmp(&w.log_likelihood, &v.log_likelihood, 8) == 0);
+            check_gradient(kernel, promoted, w.promoted ? want : got, 3, w.promoted ? 1e-12 : 0);
+        }
+        frg_gp_destroy(gp);
+    }
+    CHECK_SAYS(answered >= 2 && refused >= 2, "%d answered, %d refused", answered, refused);
+    frg_context_destroy(ctx);
+}
+
+/* ---- leave-one-out ------------------------------------------------------------------------------ */
+
+/** Without point i: the value of all less the value of the others is the density of y_i given them. */
+static void leave_one_out_refits(void)
+{
+    static const struct {
+        const char *mean;
+        int64_t q;
+        bool reml;
+    } models[] = {{"zero", 1, false},
+                  {"const(0.2)", 3, false},
+                  {"linear", 1, false},
+                  {"profiled", 1, true},
+                  {"profiled(linear)", 2, true}};
+    frg_context *ctx = test_context();
+    gp_data g, less;
+    const char *const kernel = "1.2*rbf(l=[0.4,0.6]) + noise(0.1)";
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+        gp_data_random(&g, 22, 2, models[k].q);
+        frg_gp_opts o = gp_data_opts(models[k].mean);
+        o.reml = models[k].reml;
+        frg_gp *all = gp_data_open(ctx, &g, kernel, &o);
+        double mean[66], variance[22], sum = 0, square = 0, theta[16];
+        frg_gp_loo out = {0};
+        if (!all || !CHECK_OK(ctx, frg_gp_eval_loo(all, mean, variance, NULL, &out)))
+            return;
+        const double whole = gp_data_value(ctx, all);
+        gp_data_theta(all, theta);
+        for (int64_t i = 0; i < g.n; i++) {
+            less = g;
+            less.n = g.n - 1;
+            memmove(less.x + 2 * i, less.x + 2 * i + 2, (size_t)(2 * (less.n - i)) * 8);
+            for (int64_t c = 0; c < g.q; c++) {
+                memcpy(less.y + c * less.n, g.y + c * g.n, (size_t)i * 8);
+                memcpy(less.y + c * less.n + i, g.y + c * g.n + i + 1, (size_t)(less.n - i) * 8);
+            }
+            frg_gp *gp = gp_data_open(ctx, &less, kernel, &o);
+            if (gp && CHECK_OK(ctx, frg_gp_update_parameters(gp, theta))) {
+                const double given = whole - gp_data_value(ctx, gp);
+                double want = 0;
+                for (int64_t c = 0; c < g.q; c++) {
+                    const double e = g.y[c * g.n + i] - mean[i * g.q + c];
+                    want -= 0.5 * (e * e / variance[i] + log(variance[i]) + 1.8378770664093454836);
+                    square += e * e;
+                }
+                CHECK_NEAR(want, given, 1e-10);
+                sum += want;
+            }
+            frg_gp_destroy(gp);
+        }
+        CHECK_NEAR(out.log_density, sum, 1e-12);
+        CHECK_NEAR(out.rmse, sqrt(square / (double)(g.n * g.q)), 1e-12);
+        frg_gp_destroy(all);
+    }
+    frg_context_destroy(ctx);
+}
+
+static void leave_one_out_low(void)
+{
+    frg_context *ctx = test_context();
+    gp_data g;
+    gp_data_random(&g, 80, 2, 1);
+    double gradient[3][4], mean[3][80];
+    for (int k = 0; k < 3; k++) {
+        frg_gp_opts o = gp_data_opts("const");
+        o.precision = (frg_gp_precision)k;
+        frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.4) + noise(0.1)", &o);
+        if (gp) {
+            CHECK_OK(ctx, frg_gp_eval_loo(gp, mean[k], NULL, gradient[k], NULL));
+        }
+        frg_gp_destroy(gp);
+        check_gradient("leave-one-out", gradient[k], gradient[0], 4, k == 1 ? 1e-3 : 0);
+        check_gradient("leave-one-out", mean[k], mean[0], 80, k == 1 ? 1e-3 : 0);
+    }
+    /* one point decides the slope: leaving it out leaves nothing */
+    for (int64_t i = 0; i < g.n; i++) {
+        g.x[2 * i] = i == 17;
+    }
+    const frg_gp_opts o = gp_data_opts("profiled(linear)");
+    frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.4) + noise(0.1)", &o);
+    if (gp) {
+        CHECK_STATUS(frg_gp_eval_loo(gp, NULL, NULL, NULL, NULL), FRG_BAD_ARG);
+        CHECK_SAYS(strstr(frg_message(ctx), "row 18"), "%s", frg_message(ctx));
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"kernels by the oracle", kernels_by_oracle},
+    {"sizes by the oracle", sizes_by_oracle},
+    {"models by the oracle", models_by_oracle},
+    {"information by the oracle", information_by_oracle},
+    {"priors", priors},
+    {"leave-one-out gradient", leave_one_out_gradient},
+    {"scale identity", scale_identity},
+    {"outputscale identity", outputscale_identity},
+    {"permuted", permuted},
+    {"translated", translated},
+    {"merged", merged},
+    {"several outputs", several_outputs},
+    {"storages", storages},
+    {"any threads", any_threads},
+    {"lazy gradient", lazy_gradient},
+    {"mixed", mixed},
+    {"single", single},
+    {"leave-one-out by refits", leave_one_out_refits},
+    {"leave-one-out in low precision", leave_one_out_low},
+};
+TEST_MAIN(cases)
