@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fe/fe_demean.h"
 #include "fe/fe_graph.h"
 #include "fe/fe_judge.h"
 #include "fe/fe_ladder.h"
@@ -535,14 +536,10 @@ static int severity(frg_status s)
     return i;
 }
 
-frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean_column columns[],
-                          frg_info *info)
+frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
+                              frg_demean_column columns[], frg_info *info)
 {
-    if (!d) {
-        return FRG_BAD_ARG;
-    }
     const double began = frgi_seconds();
-    frgi_run_begins(d->ctx);
     frg_info summary = {
         .objective = (double)NAN, .setup_seconds = d->setup_seconds, .device_name = "cpu"};
     run r = {.d = d, .in = in, .out = out, .f32 = in.dtype == FRG_F32};
@@ -577,6 +574,16 @@ done:
         *info = summary;
     }
     return status;
+}
+
+frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out, frg_demean_column columns[],
+                          frg_info *info)
+{
+    if (!d) {
+        return FRG_BAD_ARG;
+    }
+    frgi_run_begins(d->ctx);
+    return frgi_fe_demean_run(d, in, out, columns, info);
 }
 
 /* ---- what the plan knows ------------------------------------------------------------------------ */
