@@ -31,6 +31,7 @@ typedef struct {
     LOOP(cosine, level, target, float, float s; frgi_turns_f32(x[i], &s, &y[i]))
 #define LEVEL(level, target)                                                                       \
     BOTH(exp, level, target)                                                                       \
+    BOTH(exp_low, level, target)                                                                   \
     BOTH(log, level, target)                                                                       \
     BOTH(log1p, level, target)                                                                     \
     TURNS(level, target)
@@ -65,9 +66,9 @@ static bool runs(int level)
 }
 #endif
 
-static const loops exp_loops[LEVELS] = ALL(exp), log_loops[LEVELS] = ALL(log),
-                   log1p_loops[LEVELS] = ALL(log1p), sine_loops[LEVELS] = ALL(sine),
-                   cosine_loops[LEVELS] = ALL(cosine);
+static const loops exp_loops[LEVELS] = ALL(exp), low_loops[LEVELS] = ALL(exp_low),
+                   log_loops[LEVELS] = ALL(log), log1p_loops[LEVELS] = ALL(log1p),
+                   sine_loops[LEVELS] = ALL(sine), cosine_loops[LEVELS] = ALL(cosine);
 
 /** sin 2 pi x for a finite x, reduced exactly. */
 static long double sine_turns(long double x)
@@ -131,10 +132,11 @@ static void exponentials(void)
 {
     measure("exp", exp_loops, expl, -1, 1, false, 1.5);
     measure("exp", exp_loops, expl, -86, 88, false, 1.5);
+    measure("exp, low", low_loops, expl, -86, 80, false, 1.5);
     measure("exp of small", exp_loops, expl, 1e-20, 1, true, 1.5);
     static const double x[] = {0,        -0.0,        1,     -1000, 1000,   -HUGE_VAL,
                                HUGE_VAL, (double)NAN, 709.7, 709.8, -707.9, -708.1};
-    static double y[12];
+    static double y[12], low[12];
     static float f[12];
     static const float xf[] = {0,         -0.0f, 1,     -1000, 1000,   -HUGE_VALF,
                                HUGE_VALF, NAN,   88.7f, 88.8f, -86.8f, -87.0f};
@@ -143,6 +145,9 @@ static void exponentials(void)
             continue;
         exp_loops[level].f64(x, y, 12);
         exp_loops[level].f32(xf, f, 12);
+        low_loops[level].f64(x, low, 12);
+        CHECK(low[0] == 1 && low[3] == 0 && low[5] == 0 && isnan(low[7]) && low[11] == 0);
+        CHECK(low[2] == y[2] && low[10] == y[10]);
         CHECK(y[0] == 1 && y[1] == 1 && y[3] == 0 && y[4] == HUGE_VAL && y[5] == 0);
         CHECK(y[6] == HUGE_VAL && isnan(y[7]) && y[9] == HUGE_VAL && y[11] == 0);
         CHECK(ulps(y[2], expl(1), 53, 0) <= 1.5 && ulps(y[8], expl(709.7), 53, 0) <= 1.5);
