@@ -37,7 +37,7 @@ int ext_put(PyObject *dict, const char *key, PyObject *value);
 /* ---- the module --------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject *context_type, *table_type, *fe_type;
+    PyObject *context_type, *table_type, *fe_type, *gp_type;
     PyObject *raise; /* fourge.errors.from_status */
 } ext_state;
 ext_state *ext_state_of(PyObject *module);
@@ -46,8 +46,7 @@ ext_state *ext_state_of(PyObject *module);
 PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx);
 
 typedef struct {
-    PyObject_HEAD
-    frg_context *ctx;
+    PyObject_HEAD frg_context *ctx;
     PyObject *module, *progress;
     double last_check;
 } ext_context;
@@ -55,8 +54,7 @@ typedef struct {
 ext_context *ext_context_of(PyObject *module, PyObject *object);
 
 typedef struct {
-    PyObject_HEAD
-    ext_context *context;
+    PyObject_HEAD ext_context *context;
     frg_table *table;
 } ext_table;
 ext_table *ext_table_of(PyObject *module, PyObject *object);
@@ -67,9 +65,24 @@ PyObject *ext_table_dict(const frg_table *t);
  *  names the argument. */
 int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffer, frg_array *out);
 
+/** The buffers that one call holds; released together. */
+typedef struct {
+    Py_buffer buffers[8];
+    int n;
+} ext_held;
+/** ext_array into the call's list. */
+int ext_hold(ext_held *h, PyObject *object, const char *name, int writable, frg_array *out);
+void ext_release(ext_held *h);
+
+/** The strings of a sequence in PyMem memory; they live as long as `sequence`.  NULL with an exception. */
+const char **ext_strings(PyObject *sequence, const char *name, Py_ssize_t *n);
+/** n structs of `size` bytes as a list of dicts. */
+PyObject *ext_list_of(const void *first, int64_t n, size_t size, const ext_field *fields);
+
 int ext_types_context(PyObject *module);
 int ext_types_table(PyObject *module);
 int ext_types_fe(PyObject *module);
-extern PyMethodDef ext_fe_functions[];
+int ext_types_gp(PyObject *module);
+extern PyMethodDef ext_fe_functions[], ext_gp_functions[];
 
 #endif

@@ -14,159 +14,108 @@ static const char *const dofs[] = {"auto", "naive", "firstpair", "pairwise", "ex
 static const char *const weights_kinds[] = {"analytic", "frequency", "probability", NULL};
 static const char *const lsmr_preconds[] = {"none", "diagonal", NULL};
 
-static const ext_field demean_options[] = {
-    {AT(frg_demean_opts, method), IS_CHOICE, methods},
-    {AT(frg_demean_opts, precond), IS_CHOICE, preconds},
-    {AT(frg_demean_opts, dtype), IS_CHOICE, dtypes},
-    {AT(frg_demean_opts, tol), IS_DOUBLE, NULL},
-    {AT(frg_demean_opts, max_iter), IS_INT64, NULL},
-    {AT(frg_demean_opts, cond_limit), IS_DOUBLE, NULL},
-    {AT(frg_demean_opts, block), IS_INT, NULL},
-    {AT(frg_demean_opts, fill_cap), IS_SIZE, NULL},
-    {AT(frg_demean_opts, dof), IS_CHOICE, dofs},
-    {NULL, 0, IS_INT, NULL}};
+static const ext_field demean_options[] = {{AT(frg_demean_opts, method), IS_CHOICE, methods},
+                                           {AT(frg_demean_opts, precond), IS_CHOICE, preconds},
+                                           {AT(frg_demean_opts, dtype), IS_CHOICE, dtypes},
+                                           {AT(frg_demean_opts, tol), IS_DOUBLE, NULL},
+                                           {AT(frg_demean_opts, max_iter), IS_INT64, NULL},
+                                           {AT(frg_demean_opts, cond_limit), IS_DOUBLE, NULL},
+                                           {AT(frg_demean_opts, block), IS_INT, NULL},
+                                           {AT(frg_demean_opts, fill_cap), IS_SIZE, NULL},
+                                           {AT(frg_demean_opts, dof), IS_CHOICE, dofs},
+                                           {NULL, 0, IS_INT, NULL}};
 
-static const ext_field lsmr_options[] = {
-    {AT(frg_lsmr_opts, atol), IS_DOUBLE, NULL},
-    {AT(frg_lsmr_opts, btol), IS_DOUBLE, NULL},
-    {AT(frg_lsmr_opts, cond_limit), IS_DOUBLE, NULL},
-    {AT(frg_lsmr_opts, damp), IS_DOUBLE, NULL},
-    {AT(frg_lsmr_opts, max_iter), IS_INT64, NULL},
-    {AT(frg_lsmr_opts, block), IS_INT, NULL},
-    {AT(frg_lsmr_opts, precond), IS_CHOICE, lsmr_preconds},
-    {NULL, 0, IS_INT, NULL}};
+static const ext_field lsmr_options[] = {{AT(frg_lsmr_opts, atol), IS_DOUBLE, NULL},
+                                         {AT(frg_lsmr_opts, btol), IS_DOUBLE, NULL},
+                                         {AT(frg_lsmr_opts, cond_limit), IS_DOUBLE, NULL},
+                                         {AT(frg_lsmr_opts, damp), IS_DOUBLE, NULL},
+                                         {AT(frg_lsmr_opts, max_iter), IS_INT64, NULL},
+                                         {AT(frg_lsmr_opts, block), IS_INT, NULL},
+                                         {AT(frg_lsmr_opts, precond), IS_CHOICE, lsmr_preconds},
+                                         {NULL, 0, IS_INT, NULL}};
 
-static const ext_field fe_options[] = {
-    {AT(frg_fe_opts, ssc), IS_TEXT, NULL},
-    {AT(frg_fe_opts, weights), IS_TEXT, NULL},
-    {AT(frg_fe_opts, weights_kind), IS_CHOICE, weights_kinds},
-    {AT(frg_fe_opts, subset), IS_TEXT, NULL},
-    {AT(frg_fe_opts, keep_singletons), IS_BOOL, NULL},
-    {AT(frg_fe_opts, collin_tol), IS_DOUBLE, NULL},
-    {AT(frg_fe_opts, level), IS_DOUBLE, NULL},
-    {AT(frg_fe_opts, keep_effects), IS_BOOL, NULL},
-    {NULL, 0, IS_INT, NULL}};
+static const ext_field fe_options[] = {{AT(frg_fe_opts, ssc), IS_TEXT, NULL},
+                                       {AT(frg_fe_opts, weights), IS_TEXT, NULL},
+                                       {AT(frg_fe_opts, weights_kind), IS_CHOICE, weights_kinds},
+                                       {AT(frg_fe_opts, subset), IS_TEXT, NULL},
+                                       {AT(frg_fe_opts, keep_singletons), IS_BOOL, NULL},
+                                       {AT(frg_fe_opts, collin_tol), IS_DOUBLE, NULL},
+                                       {AT(frg_fe_opts, level), IS_DOUBLE, NULL},
+                                       {AT(frg_fe_opts, keep_effects), IS_BOOL, NULL},
+                                       {NULL, 0, IS_INT, NULL}};
 
-static const ext_field column_fields[] = {
-    {AT(frg_demean_column, iterations), IS_INT64, NULL},
-    {AT(frg_demean_column, audit), IS_DOUBLE, NULL},
-    {AT(frg_demean_column, gradient), IS_DOUBLE, NULL},
-    {AT(frg_demean_column, error_bound), IS_DOUBLE, NULL},
-    {AT(frg_demean_column, absorbed), IS_BOOL, NULL},
-    {AT(frg_demean_column, converged), IS_BOOL, NULL},
-    {NULL, 0, IS_INT, NULL}};
+static const ext_field column_fields[] = {{AT(frg_demean_column, iterations), IS_INT64, NULL},
+                                          {AT(frg_demean_column, audit), IS_DOUBLE, NULL},
+                                          {AT(frg_demean_column, gradient), IS_DOUBLE, NULL},
+                                          {AT(frg_demean_column, error_bound), IS_DOUBLE, NULL},
+                                          {AT(frg_demean_column, absorbed), IS_BOOL, NULL},
+                                          {AT(frg_demean_column, converged), IS_BOOL, NULL},
+                                          {NULL, 0, IS_INT, NULL}};
 
-static const ext_field lsmr_column_fields[] = {
-    {AT(frg_lsmr_column, stop), IS_INT, NULL},
-    {AT(frg_lsmr_column, iterations), IS_INT64, NULL},
-    {AT(frg_lsmr_column, norm_r), IS_DOUBLE, NULL},
-    {AT(frg_lsmr_column, norm_ar), IS_DOUBLE, NULL},
-    {AT(frg_lsmr_column, norm_a), IS_DOUBLE, NULL},
-    {AT(frg_lsmr_column, cond_a), IS_DOUBLE, NULL},
-    {AT(frg_lsmr_column, norm_x), IS_DOUBLE, NULL},
-    {NULL, 0, IS_INT, NULL}};
+static const ext_field lsmr_column_fields[] = {{AT(frg_lsmr_column, stop), IS_INT, NULL},
+                                               {AT(frg_lsmr_column, iterations), IS_INT64, NULL},
+                                               {AT(frg_lsmr_column, norm_r), IS_DOUBLE, NULL},
+                                               {AT(frg_lsmr_column, norm_ar), IS_DOUBLE, NULL},
+                                               {AT(frg_lsmr_column, norm_a), IS_DOUBLE, NULL},
+                                               {AT(frg_lsmr_column, cond_a), IS_DOUBLE, NULL},
+                                               {AT(frg_lsmr_column, norm_x), IS_DOUBLE, NULL},
+                                               {NULL, 0, IS_INT, NULL}};
 
-static const ext_field coefficient_fields[] = {
-    {AT(frg_coefficient, term), IS_TEXT, NULL},
-    {AT(frg_coefficient, estimate), IS_DOUBLE, NULL},
-    {AT(frg_coefficient, std_error), IS_DOUBLE, NULL},
-    {AT(frg_coefficient, statistic), IS_DOUBLE, NULL},
-    {AT(frg_coefficient, p_value), IS_DOUBLE, NULL},
-    {AT(frg_coefficient, conf_low), IS_DOUBLE, NULL},
-    {AT(frg_coefficient, conf_high), IS_DOUBLE, NULL},
-    {NULL, 0, IS_INT, NULL}};
+static const ext_field coefficient_fields[] = {{AT(frg_coefficient, term), IS_TEXT, NULL},
+                                               {AT(frg_coefficient, estimate), IS_DOUBLE, NULL},
+                                               {AT(frg_coefficient, std_error), IS_DOUBLE, NULL},
+                                               {AT(frg_coefficient, statistic), IS_DOUBLE, NULL},
+                                               {AT(frg_coefficient, p_value), IS_DOUBLE, NULL},
+                                               {AT(frg_coefficient, conf_low), IS_DOUBLE, NULL},
+                                               {AT(frg_coefficient, conf_high), IS_DOUBLE, NULL},
+                                               {NULL, 0, IS_INT, NULL}};
 
 static const ext_field dropped_fields[] = {{AT(frg_dropped_term, term), IS_TEXT, NULL},
                                            {AT(frg_dropped_term, reason), IS_TEXT, NULL},
                                            {NULL, 0, IS_INT, NULL}};
 
 static const ext_field vcov_fields[] = {
-    {AT(frg_fe_vcov, spec), IS_TEXT, NULL},
-    {AT(frg_fe_vcov, type), IS_TEXT, NULL},
-    {AT(frg_fe_vcov, df_t), IS_DOUBLE, NULL},
-    {AT(frg_fe_vcov, k), IS_INT64, NULL},
-    {AT(frg_fe_vcov, ssc), IS_TEXT, NULL},
-    {AT(frg_fe_vcov, projected), IS_BOOL, NULL},
-    {AT(frg_fe_vcov, wald_f), IS_DOUBLE, NULL},
-    {NULL, 0, IS_INT, NULL}};
+    {AT(frg_fe_vcov, spec), IS_TEXT, NULL},     {AT(frg_fe_vcov, type), IS_TEXT, NULL},
+    {AT(frg_fe_vcov, df_t), IS_DOUBLE, NULL},   {AT(frg_fe_vcov, k), IS_INT64, NULL},
+    {AT(frg_fe_vcov, ssc), IS_TEXT, NULL},      {AT(frg_fe_vcov, projected), IS_BOOL, NULL},
+    {AT(frg_fe_vcov, wald_f), IS_DOUBLE, NULL}, {NULL, 0, IS_INT, NULL}};
 
-static const ext_field report_fields[] = {
-    {AT(frg_demean_report, method), IS_TEXT, NULL},
-    {AT(frg_demean_report, levels), IS_INT64, NULL},
-    {AT(frg_demean_report, plan_bytes), IS_SIZE, NULL},
-    {AT(frg_demean_report, factor_bytes), IS_SIZE, NULL},
-    {NULL, 0, IS_INT, NULL}};
+static const ext_field report_fields[] = {{AT(frg_demean_report, method), IS_TEXT, NULL},
+                                          {AT(frg_demean_report, levels), IS_INT64, NULL},
+                                          {AT(frg_demean_report, plan_bytes), IS_SIZE, NULL},
+                                          {AT(frg_demean_report, factor_bytes), IS_SIZE, NULL},
+                                          {NULL, 0, IS_INT, NULL}};
 
-static const ext_field result_fields[] = {
-    {AT(frg_fe_result, formula), IS_TEXT, NULL},
-    {AT(frg_fe_result, depvar), IS_TEXT, NULL},
-    {AT(frg_fe_result, n_rows), IS_INT64, NULL},
-    {AT(frg_fe_result, n), IS_INT64, NULL},
-    {AT(frg_fe_result, n_missing), IS_INT64, NULL},
-    {AT(frg_fe_result, n_subset), IS_INT64, NULL},
-    {AT(frg_fe_result, n_zero_weight), IS_INT64, NULL},
-    {AT(frg_fe_result, n_singleton), IS_INT64, NULL},
-    {AT(frg_fe_result, rank), IS_INT64, NULL},
-    {AT(frg_fe_result, rank_method), IS_TEXT, NULL},
-    {AT(frg_fe_result, df_residual), IS_INT64, NULL},
-    {AT(frg_fe_result, r2), IS_DOUBLE, NULL},
-    {AT(frg_fe_result, r2_adjusted), IS_DOUBLE, NULL},
-    {AT(frg_fe_result, r2_within), IS_DOUBLE, NULL},
-    {AT(frg_fe_result, rmse), IS_DOUBLE, NULL},
-    {AT(frg_fe_result, rss), IS_DOUBLE, NULL},
-    {AT(frg_fe_result, tss), IS_DOUBLE, NULL},
-    {AT(frg_fe_result, converged), IS_BOOL, NULL},
-    {AT(frg_fe_result, encode_seconds), IS_DOUBLE, NULL},
-    {AT(frg_fe_result, solve_seconds), IS_DOUBLE, NULL},
-    {AT(frg_fe_result, vcov_seconds), IS_DOUBLE, NULL},
-    {AT(frg_fe_result, total_seconds), IS_DOUBLE, NULL},
-    {NULL, 0, IS_INT, NULL}};
-
-/** n structs of `size` bytes as a list of dicts. */
-static PyObject *list_of(const void *first, int64_t n, size_t size, const ext_field *fields)
-{
-    PyObject *const list = PyList_New((Py_ssize_t)n);
-    for (int64_t i = 0; list && i < n; i++) {
-        PyObject *const item = ext_fields_get((const char *)first + (size_t)i * size, fields);
-        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) {
-            Py_DECREF(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-/* ---- arrays of a call --------------------------------------------------------------------------- */
-
-enum { ARRAYS_MAX = 6 };
-
-/** The buffers that one call holds; released together. */
-typedef struct {
-    Py_buffer buffers[ARRAYS_MAX];
-    int n;
-} held;
-
-static int hold(held *h, PyObject *object, const char *name, int writable, frg_array *out)
-{
-    if (ext_array(object, name, writable, &h->buffers[h->n], out) < 0) {
-        return -1;
-    }
-    h->n++;
-    return 0;
-}
-
-static void release(held *h)
-{
-    while (h->n > 0) {
-        PyBuffer_Release(&h->buffers[--h->n]);
-    }
-}
+static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, NULL},
+                                          {AT(frg_fe_result, depvar), IS_TEXT, NULL},
+                                          {AT(frg_fe_result, n_rows), IS_INT64, NULL},
+                                          {AT(frg_fe_result, n), IS_INT64, NULL},
+                                          {AT(frg_fe_result, n_missing), IS_INT64, NULL},
+                                          {AT(frg_fe_result, n_subset), IS_INT64, NULL},
+                                          {AT(frg_fe_result, n_zero_weight), IS_INT64, NULL},
+                                          {AT(frg_fe_result, n_singleton), IS_INT64, NULL},
+                                          {AT(frg_fe_result, rank), IS_INT64, NULL},
+                                          {AT(frg_fe_result, rank_method), IS_TEXT, NULL},
+                                          {AT(frg_fe_result, df_residual), IS_INT64, NULL},
+                                          {AT(frg_fe_result, r2), IS_DOUBLE, NULL},
+                                          {AT(frg_fe_result, r2_adjusted), IS_DOUBLE, NULL},
+                                          {AT(frg_fe_result, r2_within), IS_DOUBLE, NULL},
+                                          {AT(frg_fe_result, rmse), IS_DOUBLE, NULL},
+                                          {AT(frg_fe_result, rss), IS_DOUBLE, NULL},
+                                          {AT(frg_fe_result, tss), IS_DOUBLE, NULL},
+                                          {AT(frg_fe_result, converged), IS_BOOL, NULL},
+                                          {AT(frg_fe_result, encode_seconds), IS_DOUBLE, NULL},
+                                          {AT(frg_fe_result, solve_seconds), IS_DOUBLE, NULL},
+                                          {AT(frg_fe_result, vcov_seconds), IS_DOUBLE, NULL},
+                                          {AT(frg_fe_result, total_seconds), IS_DOUBLE, NULL},
+                                          {NULL, 0, IS_INT, NULL}};
 
 /* ---- demean ------------------------------------------------------------------------------------- */
 
 /** One demeaning from plan to report, without the interpreter lock. */
-static frg_status run_demean(frg_context *ctx, frg_array codes, const frg_array *weights, frg_array in, frg_array out,
-                             const frg_demean_opts *o, frg_demean_column *columns, frg_demean_report *report)
+static frg_status run_demean(frg_context *ctx, frg_array codes, const frg_array *weights,
+                             frg_array in, frg_array out, const frg_demean_opts *o,
+                             frg_demean_column *columns, frg_demean_report *report)
 {
     frg_demean *plan;
     frg_status status = frg_demean_create(&plan, ctx, codes, weights, NULL, 0, 0, o);
@@ -186,14 +135,15 @@ static PyObject *demean(PyObject *module, PyObject *args)
         !(c = ext_context_of(module, context))) {
         return NULL;
     }
-    held h = {.n = 0};
+    ext_held h = {.n = 0};
     frg_array in, to, code, weight;
     frg_demean_opts o;
     frg_demean_defaults(&o, sizeof o);
-    if (ext_fields_set(&o, demean_options, options) < 0 || hold(&h, x, "x", 0, &in) < 0 ||
-        hold(&h, codes, "fixed effects", 0, &code) < 0 || hold(&h, out, "out", 1, &to) < 0 ||
-        (weights != Py_None && hold(&h, weights, "weights", 0, &weight) < 0)) {
-        release(&h);
+    if (ext_fields_set(&o, demean_options, options) < 0 || ext_hold(&h, x, "x", 0, &in) < 0 ||
+        ext_hold(&h, codes, "fixed effects", 0, &code) < 0 ||
+        ext_hold(&h, out, "out", 1, &to) < 0 ||
+        (weights != Py_None && ext_hold(&h, weights, "weights", 0, &weight) < 0)) {
+        ext_release(&h);
         return NULL;
     }
     const int64_t p = in.ndim == 2 ? in.shape[1] : 1;
@@ -201,17 +151,19 @@ static PyObject *demean(PyObject *module, PyObject *args)
     frg_demean_report report = {.n = 0};
     frg_status status = FRG_NO_MEMORY;
     if (columns) {
-        Py_BEGIN_ALLOW_THREADS
-            status = run_demean(c->ctx, code, weights == Py_None ? NULL : &weight, in, to, &o, columns, &report);
+        Py_BEGIN_ALLOW_THREADS status = run_demean(
+            c->ctx, code, weights == Py_None ? NULL : &weight, in, to, &o, columns, &report);
         Py_END_ALLOW_THREADS
     }
-    release(&h);
+    ext_release(&h);
     if (status < 0 || PyErr_Occurred()) {
         ext_raise(module, status, c->ctx);
     } else {
         result = ext_fields_get(&report, report_fields);
-        if (result && (ext_put(result, "columns", list_of(columns, p, sizeof *columns, column_fields)) < 0 ||
-                       ext_put(result, "status", PyUnicode_FromString(frg_status_name(status))) < 0)) {
+        if (result &&
+            (ext_put(result, "columns", ext_list_of(columns, p, sizeof *columns, column_fields)) <
+                 0 ||
+             ext_put(result, "status", PyUnicode_FromString(frg_status_name(status))) < 0)) {
             Py_CLEAR(result);
         }
     }
@@ -226,38 +178,44 @@ static PyObject *lsmr(PyObject *module, PyObject *args)
     PyObject *context, *starts, *columns, *values, *b, *x, *options, *result = NULL;
     long long m, n;
     ext_context *c;
-    if (!PyArg_ParseTuple(args, "OLLOOOOOO", &context, &m, &n, &starts, &columns, &values, &b, &x, &options) ||
+    if (!PyArg_ParseTuple(args, "OLLOOOOOO", &context, &m, &n, &starts, &columns, &values, &b, &x,
+                          &options) ||
         !(c = ext_context_of(module, context))) {
         return NULL;
     }
-    held h = {.n = 0};
+    ext_held h = {.n = 0};
     frg_array start, column, value, rhs, to;
     frg_lsmr_opts o;
     frg_lsmr_defaults(&o, sizeof o);
-    if (ext_fields_set(&o, lsmr_options, options) < 0 || hold(&h, starts, "indptr", 0, &start) < 0 ||
-        hold(&h, columns, "indices", 0, &column) < 0 || hold(&h, values, "data", 0, &value) < 0 ||
-        hold(&h, b, "b", 0, &rhs) < 0 || hold(&h, x, "x", 1, &to) < 0) {
-        release(&h);
+    if (ext_fields_set(&o, lsmr_options, options) < 0 ||
+        ext_hold(&h, starts, "indptr", 0, &start) < 0 ||
+        ext_hold(&h, columns, "indices", 0, &column) < 0 ||
+        ext_hold(&h, values, "data", 0, &value) < 0 || ext_hold(&h, b, "b", 0, &rhs) < 0 ||
+        ext_hold(&h, x, "x", 1, &to) < 0) {
+        ext_release(&h);
         return NULL;
     }
-    if (start.dtype != FRG_I64 || column.dtype != FRG_I32 || value.dtype != FRG_F64 || start.shape[0] != m + 1 ||
-        column.shape[0] != value.shape[0]) {
-        PyErr_SetString(PyExc_TypeError, "expected indptr int64 (m + 1), indices int32 and data float64 (nnz)");
-        release(&h);
+    if (start.dtype != FRG_I64 || column.dtype != FRG_I32 || value.dtype != FRG_F64 ||
+        start.shape[0] != m + 1 || column.shape[0] != value.shape[0]) {
+        PyErr_SetString(PyExc_TypeError,
+                        "expected indptr int64 (m + 1), indices int32 and data float64 (nnz)");
+        ext_release(&h);
         return NULL;
     }
-    const frg_csr a = {.m = m, .n = n, .starts = start.data, .columns = column.data, .values = value.data};
+    const frg_csr a = {
+        .m = m, .n = n, .starts = start.data, .columns = column.data, .values = value.data};
     const int64_t p = rhs.ndim == 2 ? rhs.shape[1] : 1;
     frg_lsmr_column *const reports = PyMem_Calloc((size_t)p, sizeof *reports);
     frg_status status = FRG_NO_MEMORY;
     if (reports) {
-        Py_BEGIN_ALLOW_THREADS
-            status = frg_lsmr_solve(c->ctx, NULL, &a, rhs, NULL, to, &o, reports, NULL);
+        Py_BEGIN_ALLOW_THREADS status =
+            frg_lsmr_solve(c->ctx, NULL, &a, rhs, NULL, to, &o, reports, NULL);
         Py_END_ALLOW_THREADS
     }
-    release(&h);
-    result = status < 0 || PyErr_Occurred() ? ext_raise(module, status, c->ctx)
-                                            : list_of(reports, p, sizeof *reports, lsmr_column_fields);
+    ext_release(&h);
+    result = status < 0 || PyErr_Occurred()
+                 ? ext_raise(module, status, c->ctx)
+                 : ext_list_of(reports, p, sizeof *reports, lsmr_column_fields);
     PyMem_Free(reports);
     return result;
 }
@@ -265,8 +223,7 @@ static PyObject *lsmr(PyObject *module, PyObject *args)
 /* ---- regressions -------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject_HEAD
-    ext_context *context;
+    PyObject_HEAD ext_context *context;
     ext_table *table;
     frg_fe *fit;
     frg_status status;
@@ -306,7 +263,8 @@ static PyObject *fe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     (void)kwargs;
     PyObject *const module = PyType_GetModule(type), *context, *table, *vcovs, *options, *inner;
     const char *formula;
-    if (!module || !PyArg_ParseTuple(args, "OsOOOO", &context, &formula, &table, &vcovs, &options, &inner)) {
+    if (!module ||
+        !PyArg_ParseTuple(args, "OsOOOO", &context, &formula, &table, &vcovs, &options, &inner)) {
         return NULL;
     }
     ext_context *const c = ext_context_of(module, context);
@@ -323,10 +281,9 @@ static PyObject *fe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     f->context = (ext_context *)Py_NewRef((PyObject *)c);
     f->table = (ext_table *)Py_NewRef((PyObject *)t);
-    Py_BEGIN_ALLOW_THREADS
-        f->status = frg_fe_fit(&f->fit, c->ctx, formula, t->table, &o);
-    Py_END_ALLOW_THREADS
-    if (f->status < 0 || PyErr_Occurred()) {
+    Py_BEGIN_ALLOW_THREADS f->status = frg_fe_fit(&f->fit, c->ctx, formula, t->table, &o);
+    Py_END_ALLOW_THREADS if (f->status < 0 || PyErr_Occurred())
+    {
         ext_raise(module, f->status, c->ctx);
         Py_DECREF(f);
         return NULL;
@@ -344,8 +301,10 @@ static PyObject *vcov_dict(const frg_fe_vcov *v, int k)
     if (!dict || !clusters || ext_put(dict, "clusters", clusters) < 0 ||
         ext_put(dict, "matrix",
                 PyBytes_FromStringAndSize((const char *)v->matrix,
-                                          (Py_ssize_t)((size_t)k * (size_t)k * sizeof(double)))) < 0 ||
-        ext_put(dict, "coefficients", list_of(v->coefficients, k, sizeof *v->coefficients, coefficient_fields)) < 0) {
+                                          (Py_ssize_t)((size_t)k * (size_t)k * sizeof(double)))) <
+            0 ||
+        ext_put(dict, "coefficients",
+                ext_list_of(v->coefficients, k, sizeof *v->coefficients, coefficient_fields)) < 0) {
         Py_XDECREF(dict);
         return NULL;
     }
@@ -358,7 +317,8 @@ static PyObject *fe_result(PyObject *self, PyObject *unused)
     const ext_fe *const f = (ext_fe *)self;
     const frg_fe_result *const r = frg_fe_get(f->fit);
     PyObject *const dict = ext_fields_get(r, result_fields);
-    PyObject *const factors = PyDict_New(), *const vcovs = PyList_New(0), *const columns = PyDict_New();
+    PyObject *const factors = PyDict_New(), *const vcovs = PyList_New(0),
+                    *const columns = PyDict_New();
     for (int q = 0; factors && q < r->n_factors; q++) {
         ext_put(factors, r->factor_name[q], PyLong_FromLongLong(r->factor_levels[q]));
     }
@@ -374,9 +334,11 @@ static PyObject *fe_result(PyObject *self, PyObject *unused)
     }
     if (!dict || ext_put(dict, "factors", factors) < 0 || ext_put(dict, "vcovs", vcovs) < 0 ||
         ext_put(dict, "columns", columns) < 0 ||
-        ext_put(dict, "dropped", list_of(r->dropped, r->n_dropped, sizeof *r->dropped, dropped_fields)) < 0 ||
+        ext_put(dict, "dropped",
+                ext_list_of(r->dropped, r->n_dropped, sizeof *r->dropped, dropped_fields)) < 0 ||
         ext_put(dict, "solver", ext_fields_get(&r->demean, report_fields)) < 0 ||
-        ext_put(dict, "status", PyUnicode_FromString(frg_status_name(f->status))) < 0 || PyErr_Occurred()) {
+        ext_put(dict, "status", PyUnicode_FromString(frg_status_name(f->status))) < 0 ||
+        PyErr_Occurred()) {
         Py_XDECREF(dict);
         return NULL;
     }
@@ -393,11 +355,9 @@ static PyObject *fe_vcov(PyObject *self, PyObject *args)
     }
     const frg_fe_vcov *v;
     frg_status status;
-    Py_BEGIN_ALLOW_THREADS
-        status = frg_fe_vcov_add(f->fit, spec, ssc, &v);
-    Py_END_ALLOW_THREADS
-    return status < 0 ? ext_raise(f->context->module, status, f->context->ctx)
-                      : vcov_dict(v, frg_fe_get(f->fit)->n_coefficients);
+    Py_BEGIN_ALLOW_THREADS status = frg_fe_vcov_add(f->fit, spec, ssc, &v);
+    Py_END_ALLOW_THREADS return status < 0 ? ext_raise(f->context->module, status, f->context->ctx)
+                                           : vcov_dict(v, frg_fe_get(f->fit)->n_coefficients);
 }
 
 /** residuals(residuals, fitted): fills two float64 arrays of n_rows, NaN where a row was dropped. */
@@ -408,20 +368,21 @@ static PyObject *fe_residuals(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO", &residuals, &fitted)) {
         return NULL;
     }
-    held h = {.n = 0};
+    ext_held h = {.n = 0};
     frg_array r, y;
     const int64_t n = frg_table_rows(f->table->table);
-    if (hold(&h, residuals, "residuals", 1, &r) < 0 || hold(&h, fitted, "fitted", 1, &y) < 0) {
-        release(&h);
+    if (ext_hold(&h, residuals, "residuals", 1, &r) < 0 ||
+        ext_hold(&h, fitted, "fitted", 1, &y) < 0) {
+        ext_release(&h);
         return NULL;
     }
     if (r.dtype != FRG_F64 || y.dtype != FRG_F64 || r.shape[0] != n || y.shape[0] != n) {
         PyErr_SetString(PyExc_ValueError, "expected two float64 arrays with the rows of the data");
-        release(&h);
+        ext_release(&h);
         return NULL;
     }
     const frg_status status = frg_fe_residuals(f->fit, r.data, y.data);
-    release(&h);
+    ext_release(&h);
     return status < 0 ? ext_raise(f->context->module, status, f->context->ctx) : Py_NewRef(Py_None);
 }
 
@@ -432,10 +393,9 @@ static PyObject *fe_effects(PyObject *self, PyObject *unused)
     ext_fe *const f = (ext_fe *)self;
     frg_table *t;
     frg_status status;
-    Py_BEGIN_ALLOW_THREADS
-        status = frg_fe_effects(f->fit, &t);
-    Py_END_ALLOW_THREADS
-    if (status < 0) {
+    Py_BEGIN_ALLOW_THREADS status = frg_fe_effects(f->fit, &t);
+    Py_END_ALLOW_THREADS if (status < 0)
+    {
         return ext_raise(f->context->module, status, f->context->ctx);
     }
     PyObject *const dict = ext_table_dict(t);
@@ -449,12 +409,13 @@ static PyObject *fe_predict(PyObject *self, PyObject *args)
     ext_fe *const f = (ext_fe *)self;
     PyObject *table, *out;
     ext_table *t;
-    if (!PyArg_ParseTuple(args, "OO", &table, &out) || !(t = ext_table_of(f->context->module, table))) {
+    if (!PyArg_ParseTuple(args, "OO", &table, &out) ||
+        !(t = ext_table_of(f->context->module, table))) {
         return NULL;
     }
-    held h = {.n = 0};
+    ext_held h = {.n = 0};
     frg_array to;
-    if (hold(&h, out, "out", 1, &to) < 0) {
+    if (ext_hold(&h, out, "out", 1, &to) < 0) {
         return NULL;
     }
     int64_t unseen = 0;
@@ -462,12 +423,12 @@ static PyObject *fe_predict(PyObject *self, PyObject *args)
     if (to.dtype != FRG_F64 || to.shape[0] != frg_table_rows(t->table)) {
         PyErr_SetString(PyExc_ValueError, "out: expected float64 with the rows of the new data");
     } else {
-        Py_BEGIN_ALLOW_THREADS
-            status = frg_fe_predict(f->fit, t->table, to.data, &unseen);
+        Py_BEGIN_ALLOW_THREADS status = frg_fe_predict(f->fit, t->table, to.data, &unseen);
         Py_END_ALLOW_THREADS
     }
-    release(&h);
-    return status < 0 ? ext_raise(f->context->module, status, f->context->ctx) : PyLong_FromLongLong(unseen);
+    ext_release(&h);
+    return status < 0 ? ext_raise(f->context->module, status, f->context->ctx)
+                      : PyLong_FromLongLong(unseen);
 }
 
 static void collect_name(const char *name, void *user)
@@ -493,7 +454,8 @@ static PyObject *fe_columns(PyObject *module, PyObject *args)
         return NULL;
     }
     PyObject *const names = PyList_New(0);
-    const frg_status status = names ? frg_fe_columns(c->ctx, formula, &o, collect_name, names) : FRG_NO_MEMORY;
+    const frg_status status =
+        names ? frg_fe_columns(c->ctx, formula, &o, collect_name, names) : FRG_NO_MEMORY;
     if (status < 0 || PyErr_Occurred()) {
         Py_XDECREF(names);
         return ext_raise(module, status, c->ctx);
@@ -503,8 +465,10 @@ static PyObject *fe_columns(PyObject *module, PyObject *args)
 
 PyMethodDef ext_fe_functions[] = {
     {"demean", demean, METH_VARARGS, "demean(context, x, codes, weights, out, options) -> report"},
-    {"lsmr", lsmr, METH_VARARGS, "lsmr(context, m, n, indptr, indices, data, b, x, options) -> reports"},
-    {"fe_columns", fe_columns, METH_VARARGS, "fe_columns(context, formula, vcovs, options) -> names"},
+    {"lsmr", lsmr, METH_VARARGS,
+     "lsmr(context, m, n, indptr, indices, data, b, x, options) -> reports"},
+    {"fe_columns", fe_columns, METH_VARARGS,
+     "fe_columns(context, formula, vcovs, options) -> names"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -513,9 +477,11 @@ int ext_types_fe(PyObject *module)
     static PyMethodDef members[] = {
         {"result", fe_result, METH_NOARGS, "Everything the fit reports, as a dict."},
         {"vcov", fe_vcov, METH_VARARGS, "vcov(spec, ssc): another covariance of the same fit."},
-        {"residuals", fe_residuals, METH_VARARGS, "residuals(residuals, fitted): fills two arrays."},
+        {"residuals", fe_residuals, METH_VARARGS,
+         "residuals(residuals, fitted): fills two arrays."},
         {"effects", fe_effects, METH_NOARGS, "The fixed effects as columns."},
-        {"predict", fe_predict, METH_VARARGS, "predict(table, out): fills out; rows with unseen levels."},
+        {"predict", fe_predict, METH_VARARGS,
+         "predict(table, out): fills out; rows with unseen levels."},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, fe_new},
                                   {Py_tp_dealloc, fe_free},

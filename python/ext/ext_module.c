@@ -14,11 +14,10 @@ PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx)
     if (PyErr_Occurred()) { /* a callback's exception, Ctrl-C among them, says more than "interrupted" */
         return NULL;
     }
-    PyObject *const error =
-        PyObject_CallFunction(ext_state_of(module)->raise, "sssss", frg_status_name(status),
-                              ctx ? frg_message(ctx) : frg_status_sentence(status),
-                              ctx ? frg_error_code(ctx) : "", ctx ? frg_error_where(ctx) : "",
-                              ctx ? frg_error_hint(ctx) : "");
+    PyObject *const error = PyObject_CallFunction(
+        ext_state_of(module)->raise, "sssss", frg_status_name(status),
+        ctx ? frg_message(ctx) : frg_status_sentence(status), ctx ? frg_error_code(ctx) : "",
+        ctx ? frg_error_where(ctx) : "", ctx ? frg_error_hint(ctx) : "");
     if (error) {
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_DECREF(error);
@@ -38,8 +37,8 @@ static int set_choice(int *to, const ext_field *f, PyObject *value)
         }
     }
     if (!PyErr_Occurred()) {
-        PyErr_Format(PyExc_ValueError, "%s=%R: expected one of '%s', '%s', ...", f->name, value, f->choices[0],
-                     f->choices[1] ? f->choices[1] : f->choices[0]);
+        PyErr_Format(PyExc_ValueError, "%s=%R: expected one of '%s', '%s', ...", f->name, value,
+                     f->choices[0], f->choices[1] ? f->choices[1] : f->choices[0]);
     }
     return -1;
 }
@@ -139,6 +138,19 @@ PyObject *ext_fields_get(const void *from, const ext_field *fields)
     return dict;
 }
 
+PyObject *ext_list_of(const void *first, int64_t n, size_t size, const ext_field *fields)
+{
+    PyObject *const list = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; list && i < n; i++) {
+        PyObject *const item = ext_fields_get((const char *)first + (size_t)i * size, fields);
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 /* ---- arrays ------------------------------------------------------------------------------------- */
 
 static int find_dtype(const char *format, Py_ssize_t bytes, frg_dtype *out)
@@ -147,9 +159,10 @@ static int find_dtype(const char *format, Py_ssize_t bytes, frg_dtype *out)
         const char *letters;
         Py_ssize_t bytes;
         frg_dtype dtype;
-    } known[] = {{"d", 8, FRG_F64},   {"f", 4, FRG_F32},  {"e", 2, FRG_F16}, {"B?", 1, FRG_U8},
-                 {"H", 2, FRG_U16},   {"il", 4, FRG_I32}, {"lq", 8, FRG_I64}};
-    const char letter = format ? format[format[0] == '<' || format[0] == '=' || format[0] == '@'] : 'B';
+    } known[] = {{"d", 8, FRG_F64}, {"f", 4, FRG_F32},  {"e", 2, FRG_F16}, {"B?", 1, FRG_U8},
+                 {"H", 2, FRG_U16}, {"il", 4, FRG_I32}, {"lq", 8, FRG_I64}};
+    const char letter =
+        format ? format[format[0] == '<' || format[0] == '=' || format[0] == '@'] : 'B';
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         if (letter && strchr(known[k].letters, letter) && known[k].bytes == bytes) {
             *out = known[k].dtype;
@@ -168,7 +181,8 @@ int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffe
         return -1;
     }
     *out = (frg_array){.data = buffer->buf, .ndim = buffer->ndim};
-    int fits = buffer->ndim <= FRG_MAX_DIM && find_dtype(buffer->format, buffer->itemsize, &out->dtype) == 0;
+    int fits = buffer->ndim <= FRG_MAX_DIM &&
+               find_dtype(buffer->format, buffer->itemsize, &out->dtype) == 0;
     for (int k = 0; fits && k < buffer->ndim; k++) {
         out->shape[k] = buffer->shape[k];
         out->stride[k] = buffer->strides[k] / buffer->itemsize;
@@ -181,6 +195,39 @@ int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffe
         return -1;
     }
     return 0;
+}
+
+const char **ext_strings(PyObject *sequence, const char *name, Py_ssize_t *n)
+{
+    *n = PySequence_Size(sequence);
+    const char **const out = *n < 0 ? NULL : PyMem_Malloc(sizeof *out * (size_t)(*n + 1));
+    for (Py_ssize_t k = 0; out && k < *n; k++) {
+        PyObject *const item = PySequence_GetItem(sequence, k);
+        out[k] = item && PyUnicode_Check(item) ? PyUnicode_AsUTF8AndSize(item, NULL) : NULL;
+        Py_XDECREF(item); /* the sequence holds it */
+        if (!out[k]) {
+            PyErr_Format(PyExc_TypeError, "%s: expected strings, item %zd is not one", name, k);
+            PyMem_Free(out);
+            return NULL;
+        }
+    }
+    return out;
+}
+
+int ext_hold(ext_held *h, PyObject *object, const char *name, int writable, frg_array *out)
+{
+    if (ext_array(object, name, writable, &h->buffers[h->n], out) < 0) {
+        return -1;
+    }
+    h->n++;
+    return 0;
+}
+
+void ext_release(ext_held *h)
+{
+    while (h->n > 0) {
+        PyBuffer_Release(&h->buffers[--h->n]);
+    }
 }
 
 /* ---- the context -------------------------------------------------------------------------------- */
@@ -226,7 +273,8 @@ static const ext_field context_fields[] = {
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *options = Py_None, *progress = Py_None;
-    if (!PyArg_ParseTuple(args, "|OO", &options, &progress) || (kwargs && PyDict_Size(kwargs) > 0)) {
+    if (!PyArg_ParseTuple(args, "|OO", &options, &progress) ||
+        (kwargs && PyDict_Size(kwargs) > 0)) {
         return NULL;
     }
     ext_context *const c = (ext_context *)PyType_GenericAlloc(type, 0);
@@ -270,7 +318,8 @@ static PyObject *context_warnings(PyObject *self, PyObject *unused)
     frg_context *const ctx = ((ext_context *)self)->ctx;
     PyObject *const list = PyList_New(0);
     for (int i = 0; list && i < frg_warning_count(ctx); i++) {
-        PyObject *const pair = Py_BuildValue("ss", frg_warning_code(ctx, i), frg_warning_message(ctx, i));
+        PyObject *const pair =
+            Py_BuildValue("ss", frg_warning_code(ctx, i), frg_warning_message(ctx, i));
         if (!pair || PyList_Append(list, pair) < 0) {
             Py_XDECREF(pair);
             Py_DECREF(list);
@@ -303,12 +352,14 @@ int ext_types_context(PyObject *module)
         {"warnings", context_warnings, METH_NOARGS, "List of (code, message) since the last call."},
         {"bytes_held", context_held, METH_NOARGS, "Bytes the library holds for this context."},
         {NULL, NULL, 0, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_new, context_new},
-                                  {Py_tp_dealloc, context_free},
-                                  {Py_tp_methods, methods},
-                                  {Py_tp_doc, "Context(options=None, progress=None): threads, seed, limits."},
-                                  {0, NULL}};
-    static PyType_Spec spec = {"fourge._fourge.Context", sizeof(ext_context), 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Slot slots[] = {
+        {Py_tp_new, context_new},
+        {Py_tp_dealloc, context_free},
+        {Py_tp_methods, methods},
+        {Py_tp_doc, "Context(options=None, progress=None): threads, seed, limits."},
+        {0, NULL}};
+    static PyType_Spec spec = {"fourge._fourge.Context", sizeof(ext_context), 0, Py_TPFLAGS_DEFAULT,
+                               slots};
     ext_state *const s = ext_state_of(module);
     s->context_type = PyType_FromModuleAndSpec(module, &spec, NULL);
     return s->context_type ? PyModule_AddObjectRef(module, "Context", s->context_type) : -1;
@@ -336,11 +387,13 @@ static int module_exec(PyObject *module)
     }
     ext_state_of(module)->raise = PyObject_GetAttrString(errors, "from_status");
     Py_DECREF(errors);
-    if (!ext_state_of(module)->raise || ext_types_context(module) < 0 || ext_types_table(module) < 0 ||
-        ext_types_fe(module) < 0) {
+    if (!ext_state_of(module)->raise || ext_types_context(module) < 0 ||
+        ext_types_table(module) < 0 || ext_types_fe(module) < 0 || ext_types_gp(module) < 0) {
         return -1;
     }
-    return PyModule_AddFunctions(module, ext_fe_functions);
+    return PyModule_AddFunctions(module, ext_fe_functions) < 0
+               ? -1
+               : PyModule_AddFunctions(module, ext_gp_functions);
 }
 
 static int module_visit(PyObject *module, visitproc visit, void *arg)
@@ -349,6 +402,7 @@ static int module_visit(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(s->context_type);
     Py_VISIT(s->table_type);
     Py_VISIT(s->fe_type);
+    Py_VISIT(s->gp_type);
     Py_VISIT(s->raise);
     return 0;
 }
@@ -359,6 +413,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->context_type);
     Py_CLEAR(s->table_type);
     Py_CLEAR(s->fe_type);
+    Py_CLEAR(s->gp_type);
     Py_CLEAR(s->raise);
     return 0;
 }

@@ -34,24 +34,6 @@ static void table_free(PyObject *self)
     Py_DECREF(type);
 }
 
-/** The strings of a sequence as C strings in PyMem memory; they live as long as `sequence`. */
-static const char **strings(PyObject *sequence, const char *name, Py_ssize_t *n)
-{
-    *n = PySequence_Size(sequence);
-    const char **const out = *n < 0 ? NULL : PyMem_Malloc(sizeof *out * (size_t)(*n + 1));
-    for (Py_ssize_t k = 0; out && k < *n; k++) {
-        PyObject *const item = PySequence_GetItem(sequence, k);
-        out[k] = item && PyUnicode_Check(item) ? PyUnicode_AsUTF8AndSize(item, NULL) : NULL;
-        Py_XDECREF(item); /* the sequence holds it */
-        if (!out[k]) {
-            PyErr_Format(PyExc_TypeError, "%s: expected strings, item %zd is not one", name, k);
-            PyMem_Free(out);
-            return NULL;
-        }
-    }
-    return out;
-}
-
 /** Table(context, rows): empty, for add_*. */
 static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -59,7 +41,8 @@ static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *const module = PyType_GetModule(type), *object;
     long long rows;
     ext_context *c;
-    if (!module || !PyArg_ParseTuple(args, "OL", &object, &rows) || !(c = ext_context_of(module, object))) {
+    if (!module || !PyArg_ParseTuple(args, "OL", &object, &rows) ||
+        !(c = ext_context_of(module, object))) {
         return NULL;
     }
     frg_table *t;
@@ -84,7 +67,7 @@ static PyObject *table_from_arrow(PyObject *type, PyObject *args)
     frg_table_defaults(&o, sizeof o);
     const char **names = NULL;
     Py_ssize_t n = 0;
-    if (columns != Py_None && !(names = strings(columns, "columns", &n))) {
+    if (columns != Py_None && !(names = ext_strings(columns, "columns", &n))) {
         return NULL;
     }
     o.columns = names;
@@ -93,8 +76,7 @@ static PyObject *table_from_arrow(PyObject *type, PyObject *args)
     frg_status status;
     Py_BEGIN_ALLOW_THREADS /* producers that need the lock take it themselves */
         status = frg_table_read_arrow(&t, c->ctx, stream, &o);
-    Py_END_ALLOW_THREADS
-    PyMem_Free(names);
+    Py_END_ALLOW_THREADS PyMem_Free(names);
     return status < 0 ? ext_raise(module, status, c->ctx) : wrap((PyTypeObject *)type, c, t);
 }
 
@@ -106,11 +88,13 @@ static PyObject *table_add(PyObject *self, PyObject *args)
     PyObject *object, *labels;
     Py_buffer buffer;
     frg_array a;
-    if (!PyArg_ParseTuple(args, "sOO", &name, &object, &labels) || ext_array(object, name, 0, &buffer, &a) < 0) {
+    if (!PyArg_ParseTuple(args, "sOO", &name, &object, &labels) ||
+        ext_array(object, name, 0, &buffer, &a) < 0) {
         return NULL;
     }
     frg_status status = FRG_BAD_ARG;
-    const int fits = a.ndim == 1 && a.shape[0] == frg_table_rows(t->table) && (a.stride[0] == 1 || a.shape[0] < 2);
+    const int fits = a.ndim == 1 && a.shape[0] == frg_table_rows(t->table) &&
+                     (a.stride[0] == 1 || a.shape[0] < 2);
     Py_ssize_t n = 0;
     const char **words = NULL;
     if (!fits) {
@@ -120,7 +104,7 @@ static PyObject *table_add(PyObject *self, PyObject *args)
         status = frg_table_add_numbers(t->table, name, a.data);
     } else if (a.dtype == FRG_I64) {
         status = frg_table_add_integers(t->table, name, a.data);
-    } else if (a.dtype == FRG_I32 && (words = strings(labels, name, &n))) {
+    } else if (a.dtype == FRG_I32 && (words = ext_strings(labels, name, &n))) {
         status = frg_table_add_codes(t->table, name, a.data, words, n);
     } else if (!PyErr_Occurred()) {
         PyErr_Format(PyExc_TypeError, "column '%s': expected float64, int64, or int32 codes", name);
@@ -183,7 +167,8 @@ static PyObject *table_rows(PyObject *self, PyObject *unused)
 int ext_types_table(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"from_arrow", table_from_arrow, METH_VARARGS | METH_CLASS, "from_arrow(context, capsule, columns)"},
+        {"from_arrow", table_from_arrow, METH_VARARGS | METH_CLASS,
+         "from_arrow(context, capsule, columns)"},
         {"add", table_add, METH_VARARGS, "add(name, array, labels): copies one column."},
         {"columns", table_columns, METH_NOARGS, "{name: (kind, bytes, labels)}"},
         {"rows", table_rows, METH_NOARGS, "The number of rows."},
@@ -193,7 +178,8 @@ int ext_types_table(PyObject *module)
                                   {Py_tp_methods, methods},
                                   {Py_tp_doc, "Table(context, rows): named columns."},
                                   {0, NULL}};
-    static PyType_Spec spec = {"fourge._fourge.Table", sizeof(ext_table), 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Spec spec = {"fourge._fourge.Table", sizeof(ext_table), 0, Py_TPFLAGS_DEFAULT,
+                               slots};
     ext_state *const s = ext_state_of(module);
     s->table_type = PyType_FromModuleAndSpec(module, &spec, NULL);
     return s->table_type ? PyModule_AddObjectRef(module, "Table", s->table_type) : -1;

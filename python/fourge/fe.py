@@ -8,16 +8,13 @@ import warnings
 import numpy as np
 
 from . import _fourge, _frame, errors
+from ._arrays import array as _array
+from ._arrays import context as _context
+from ._arrays import warn as _warn
 
 __all__ = ["feols", "demean", "lsmr", "etable", "Fit"]
 
-_context_options = ("threads", "seed", "memory_limit", "time_limit")
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "level", "keep_effects")
-
-
-def _context(options, progress=None):
-    mine = {k: options.pop(k) for k in _context_options if k in options}
-    return _fourge.Context(mine, progress)
 
 
 def _spec(vcov):
@@ -64,9 +61,7 @@ def feols(fml, data, vcov="iid", *, progress=None, **options):
     names = list(dict.fromkeys(_fourge.fe_columns(context, fml, vcovs, outer)))
     call = (context, fml, _frame.table(context, data, names), vcovs, outer, options)
     fit = _fourge.Fe(*call)
-    for code, message in context.warnings():
-        kind = errors.NotConverged if code == "FRG-FE-101" else UserWarning
-        warnings.warn(f"{code}: {message}", kind, stacklevel=2)
+    _warn(context)
     return Fit(call, fit)
 
 
@@ -250,13 +245,6 @@ def demean(x, fixed_effects, weights=None, *, out=None, progress=None, **options
         _array(out)[...] = result
         result = out
     return result, report
-
-
-def _array(x):
-    if not hasattr(x, "__array_interface__") and hasattr(x, "__dlpack__"):
-        return np.from_dlpack(x)
-    a = np.asarray(x)
-    return a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
 
 
 def lsmr(A, b, *, progress=None, **options):

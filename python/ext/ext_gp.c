@@ -1,0 +1,590 @@
+/* ext_gp.c - the Gaussian-process room: processes with their data, and the dense core. */
+#include "fourge/gp.h"
+
+#include "ext.h"
+
+#define AT(type, field) #field, offsetof(type, field)
+
+static const char *const presets[] = {"none", "gpytorch", "botorch", "sklearn", NULL};
+static const char *const precisions[] = {"f64", "f32", "mixed", NULL};
+static const char *const storages[] = {"auto", "full", "packed", NULL};
+static const char *const jitters[] = {"relative", "gpytorch", "none", NULL};
+static const char *const nans[] = {"error", "mask", NULL};
+static const char *const transforms[] = {"log", "softplus", "interval", "identity", NULL};
+static const char *const optimizers[] = {"auto", "ai", "lbfgsb", "adam", NULL};
+
+static const ext_field gp_options[] = {{AT(frg_gp_opts, mean), IS_TEXT, NULL},
+                                       {AT(frg_gp_opts, reml), IS_BOOL, NULL},
+                                       {AT(frg_gp_opts, priors), IS_TEXT, NULL},
+                                       {AT(frg_gp_opts, prior_jacobian), IS_BOOL, NULL},
+                                       {AT(frg_gp_opts, preset), IS_CHOICE, presets},
+                                       {AT(frg_gp_opts, precision), IS_CHOICE, precisions},
+                                       {AT(frg_gp_opts, storage), IS_CHOICE, storages},
+                                       {AT(frg_gp_opts, auto_promote), IS_BOOL, NULL},
+                                       {AT(frg_gp_opts, accuracy), IS_DOUBLE, NULL},
+                                       {AT(frg_gp_opts, jitter), IS_CHOICE, jitters},
+                                       {AT(frg_gp_opts, nan), IS_CHOICE, nans},
+                                       {NULL, 0, IS_INT, NULL}};
+
+static const ext_field fit_options[] = {{AT(frg_gp_fit_opts, optimizer), IS_CHOICE, optimizers},
+                                        {AT(frg_gp_fit_opts, max_iter), IS_INT64, NULL},
+                                        {AT(frg_gp_fit_opts, tol), IS_DOUBLE, NULL},
+                                        {AT(frg_gp_fit_opts, learning_rate), IS_DOUBLE, NULL},
+                                        {AT(frg_gp_fit_opts, starts), IS_INT, NULL},
+                                        {AT(frg_gp_fit_opts, standardize), IS_BOOL, NULL},
+                                        {AT(frg_gp_fit_opts, standard_errors), IS_BOOL, NULL},
+                                        {NULL, 0, IS_INT, NULL}};
+
+static const ext_field parameter_fields[] = {
+    {AT(frg_gp_parameter, name), IS_TEXT, NULL},
+    {AT(frg_gp_parameter, entry), IS_INT, NULL},
+    {AT(frg_gp_parameter, value), IS_DOUBLE, NULL},
+    {AT(frg_gp_parameter, lower), IS_DOUBLE, NULL},
+    {AT(frg_gp_parameter, upper), IS_DOUBLE, NULL},
+    {AT(frg_gp_parameter, transform), IS_CHOICE, transforms},
+    {AT(frg_gp_parameter, fixed), IS_BOOL, NULL},
+    {AT(frg_gp_parameter, active), IS_INT, NULL},
+    {AT(frg_gp_parameter, std_error), IS_DOUBLE, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field value_fields[] = {{AT(frg_gp_value, log_likelihood), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, log_prior), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, per_point), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, jitter), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, jitter_tries), IS_INT, NULL},
+                                         {AT(frg_gp_value, pivot), IS_INT64, NULL},
+                                         {AT(frg_gp_value, trace_residual), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, error_estimate), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, promoted), IS_BOOL, NULL},
+                                         {AT(frg_gp_value, storage), IS_CHOICE, storages},
+                                         {AT(frg_gp_value, build_seconds), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, factor_seconds), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, inverse_seconds), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, gradient_seconds), IS_DOUBLE, NULL},
+                                         {NULL, 0, IS_INT, NULL}};
+
+static const ext_field trace_fields[] = {{AT(frg_gp_trace, log_likelihood), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_trace, gradient_norm), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_trace, seconds), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_trace, values), IS_INT64, NULL},
+                                         {AT(frg_gp_trace, gradients), IS_INT64, NULL},
+                                         {NULL, 0, IS_INT, NULL}};
+
+static const ext_field fit_fields[] = {{AT(frg_gp_fit_result, log_likelihood), IS_DOUBLE, NULL},
+                                       {AT(frg_gp_fit_result, gradient_norm), IS_DOUBLE, NULL},
+                                       {AT(frg_gp_fit_result, iterations), IS_INT64, NULL},
+                                       {AT(frg_gp_fit_result, values), IS_INT64, NULL},
+                                       {AT(frg_gp_fit_result, gradients), IS_INT64, NULL},
+                                       {AT(frg_gp_fit_result, failures), IS_INT64, NULL},
+                                       {AT(frg_gp_fit_result, best_start), IS_INT, NULL},
+                                       {AT(frg_gp_fit_result, optimizer), IS_TEXT, NULL},
+                                       {AT(frg_gp_fit_result, total_seconds), IS_DOUBLE, NULL},
+                                       {NULL, 0, IS_INT, NULL}};
+
+static const ext_field report_fields[] = {{AT(frg_gp_report, n), IS_INT64, NULL},
+                                          {AT(frg_gp_report, d), IS_INT64, NULL},
+                                          {AT(frg_gp_report, q), IS_INT64, NULL},
+                                          {AT(frg_gp_report, n_masked), IS_INT64, NULL},
+                                          {AT(frg_gp_report, kernel), IS_TEXT, NULL},
+                                          {AT(frg_gp_report, storage), IS_CHOICE, storages},
+                                          {AT(frg_gp_report, precision), IS_CHOICE, precisions},
+                                          {AT(frg_gp_report, bytes), IS_SIZE, NULL},
+                                          {NULL, 0, IS_INT, NULL}};
+
+typedef struct {
+    PyObject_HEAD ext_context *context;
+    frg_gp *gp;
+} ext_gp;
+
+static ext_gp *self_of(PyObject *self)
+{
+    return (ext_gp *)self;
+}
+
+static PyObject *failed(PyObject *self, frg_status status)
+{
+    return ext_raise(self_of(self)->context->module, status, self_of(self)->context->ctx);
+}
+
+static void gp_free(PyObject *self)
+{
+    PyTypeObject *const type = Py_TYPE(self);
+    frg_gp_destroy(self_of(self)->gp);
+    Py_XDECREF((PyObject *)self_of(self)->context);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+/** An object without its process yet. */
+static ext_gp *empty(PyTypeObject *type, ext_context *c)
+{
+    ext_gp *const g = (ext_gp *)PyType_GenericAlloc(type, 0);
+    if (g) {
+        g->context = (ext_context *)Py_NewRef((PyObject *)c);
+    }
+    return g;
+}
+
+/* ---- arrays of a call: None is a NULL view ------------------------------------------------------ */
+
+/** As ext_hold; out is NULL where the object is None. */
+static int maybe(ext_held *h, PyObject *object, const char *name, int writable, frg_array *view,
+                 frg_array **out)
+{
+    *out = NULL;
+    if (object == Py_None) {
+        return 0;
+    }
+    *out = view;
+    return ext_hold(h, object, name, writable, view);
+}
+
+/** Contiguous values of one type, or NULL with an exception (None gives NULL without). */
+static void *values_of(ext_held *h, PyObject *object, const char *name, int writable,
+                       frg_dtype dtype, int64_t n)
+{
+    frg_array view, *a;
+    if (maybe(h, object, name, writable, &view, &a) < 0 || !a) {
+        return NULL;
+    }
+    if (a->dtype != dtype || a->ndim != 1 || a->shape[0] != n || (n > 1 && a->stride[0] != 1)) {
+        PyErr_Format(PyExc_ValueError, "%s: expected %lld contiguous values of type %s", name,
+                     (long long)n, frg_dtype_name(dtype));
+        return NULL;
+    }
+    return a->data;
+}
+
+/* ---- life --------------------------------------------------------------------------------------- */
+
+/** Gp(context, x, y, kernel, options, mean_values, noise_variances, noise_groups, column_names). */
+static PyObject *gp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)kwargs;
+    PyObject *const module = PyType_GetModule(type), *context, *x, *y, *options, *mean, *noise,
+                    *groups, *columns;
+    const char *kernel;
+    ext_context *c;
+    if (!module ||
+        !PyArg_ParseTuple(args, "OOOsOOOOO", &context, &x, &y, &kernel, &options, &mean, &noise,
+                          &groups, &columns) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array xa, ya;
+    frg_gp_opts o;
+    frg_gp_defaults(&o, sizeof o);
+    ext_gp *g = NULL;
+    const char **names = NULL;
+    Py_ssize_t n_names = 0;
+    if (ext_fields_set(&o, gp_options, options) < 0 || ext_hold(&h, x, "x", 0, &xa) < 0 ||
+        ext_hold(&h, y, "y", 0, &ya) < 0 ||
+        (columns != Py_None && !(names = ext_strings(columns, "columns", &n_names)))) {
+        ext_release(&h);
+        return NULL;
+    }
+    const int64_t n = xa.shape[0];
+    o.column_names = names;
+    o.mean_values = values_of(&h, mean, "mean values", 0, FRG_F64, n);
+    o.noise_variances =
+        PyErr_Occurred() ? NULL : values_of(&h, noise, "noise variances", 0, FRG_F64, n);
+    o.noise_groups = PyErr_Occurred() ? NULL : values_of(&h, groups, "noise groups", 0, FRG_I32, n);
+    if (names && n_names != (xa.ndim == 2 ? xa.shape[1] : 1)) {
+        PyErr_Format(PyExc_ValueError, "columns: expected %lld names, got %zd",
+                     (long long)(xa.ndim == 2 ? xa.shape[1] : 1), n_names);
+    }
+    frg_status status = FRG_BAD_ARG;
+    if (!PyErr_Occurred() && (g = empty(type, c))) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gp_create(&g->gp, c->ctx, xa, ya, kernel, &o);
+        Py_END_ALLOW_THREADS
+    }
+    PyMem_Free(names);
+    ext_release(&h);
+    if (status < 0 || PyErr_Occurred()) {
+        ext_raise(module, status, c->ctx);
+        Py_XDECREF((PyObject *)g);
+        return NULL;
+    }
+    return (PyObject *)g;
+}
+
+/** load(context, path): a process from a file. */
+static PyObject *gp_load(PyObject *type, PyObject *args)
+{
+    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *context;
+    const char *path;
+    ext_context *c;
+    if (!module || !PyArg_ParseTuple(args, "Os", &context, &path) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_gp *const g = empty((PyTypeObject *)type, c);
+    const frg_status status = g ? frg_gp_load(&g->gp, c->ctx, path) : FRG_NO_MEMORY;
+    if (status < 0) {
+        ext_raise(module, status, c->ctx);
+        Py_XDECREF((PyObject *)g);
+        return NULL;
+    }
+    return (PyObject *)g;
+}
+
+static PyObject *gp_save(PyObject *self, PyObject *args)
+{
+    const char *path;
+    if (!PyArg_ParseTuple(args, "s", &path)) {
+        return NULL;
+    }
+    const frg_status status = frg_gp_save(self_of(self)->gp, path);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/* ---- parameters --------------------------------------------------------------------------------- */
+
+static PyObject *gp_parameters(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const int count = frg_gp_parameter_count(self_of(self)->gp);
+    PyObject *const list = PyList_New(count);
+    for (int i = 0; list && i < count; i++) {
+        frg_gp_parameter p;
+        const frg_status status = frg_gp_get_parameter(self_of(self)->gp, i, &p);
+        PyObject *const item =
+            status < 0 ? failed(self, status) : ext_fields_get(&p, parameter_fields);
+        if (!item || PyList_SetItem(list, i, item) < 0) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/** update(theta): float64 values, one a parameter. */
+static PyObject *gp_update(PyObject *self, PyObject *args)
+{
+    PyObject *theta;
+    if (!PyArg_ParseTuple(args, "O", &theta)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    const double *const values =
+        values_of(&h, theta, "theta", 0, FRG_F64, frg_gp_parameter_count(self_of(self)->gp));
+    const frg_status status =
+        values ? frg_gp_update_parameters(self_of(self)->gp, values) : FRG_BAD_ARG;
+    ext_release(&h);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+static PyObject *gp_fix(PyObject *self, PyObject *args)
+{
+    int i, fixed;
+    if (!PyArg_ParseTuple(args, "ip", &i, &fixed)) {
+        return NULL;
+    }
+    const frg_status status = frg_gp_update_fixed(self_of(self)->gp, i, fixed);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+static PyObject *gp_report(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const frg_gp_report r = frg_gp_get_report(self_of(self)->gp);
+    return ext_fields_get(&r, report_fields);
+}
+
+/* ---- value, gradient, leave-one-out ------------------------------------------------------------- */
+
+static PyObject *gp_value(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    frg_gp_value v;
+    frg_status status;
+    Py_BEGIN_ALLOW_THREADS status = frg_gp_eval(self_of(self)->gp, &v);
+    Py_END_ALLOW_THREADS return status < 0 || PyErr_Occurred() ? failed(self, status)
+                                                               : ext_fields_get(&v, value_fields);
+}
+
+/** gradient(out, x, y): fills float64 arrays; x and y may be None.  Returns the value. */
+static PyObject *gp_gradient(PyObject *self, PyObject *args)
+{
+    PyObject *gradient, *x, *y;
+    if (!PyArg_ParseTuple(args, "OOO", &gradient, &x, &y)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array out, dx, dy, *to_x, *to_y;
+    frg_gp *const gp = self_of(self)->gp;
+    frg_gp_value v;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, gradient, "gradient", 1, &out) == 0 &&
+        maybe(&h, x, "x gradient", 1, &dx, &to_x) == 0 &&
+        maybe(&h, y, "y gradient", 1, &dy, &to_y) == 0) {
+        if (out.dtype != FRG_F64 || out.shape[0] != frg_gp_parameter_count(gp)) {
+            PyErr_SetString(PyExc_ValueError, "gradient: expected one float64 a parameter");
+        } else {
+            Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_gradient(gp, out.data, to_x, to_y, &v);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : ext_fields_get(&v, value_fields);
+}
+
+/** information(out): fills p x p float64. */
+static PyObject *gp_information(PyObject *self, PyObject *args)
+{
+    PyObject *object;
+    if (!PyArg_ParseTuple(args, "O", &object)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    const int p = frg_gp_parameter_count(self_of(self)->gp);
+    double *const out = values_of(&h, object, "information", 1, FRG_F64, (int64_t)p * p);
+    frg_status status = FRG_BAD_ARG;
+    if (out) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_information(self_of(self)->gp, out);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/** loo(mean, variance, gradient) -> (log_density, rmse); gradient may be None. */
+static PyObject *gp_loo(PyObject *self, PyObject *args)
+{
+    PyObject *mean, *variance, *gradient;
+    if (!PyArg_ParseTuple(args, "OOO", &mean, &variance, &gradient)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_gp *const gp = self_of(self)->gp;
+    const frg_gp_report r = frg_gp_get_report(gp);
+    double *const m = values_of(&h, mean, "mean", 1, FRG_F64, r.n * r.q);
+    double *const v =
+        PyErr_Occurred() ? NULL : values_of(&h, variance, "variance", 1, FRG_F64, r.n);
+    double *const g = PyErr_Occurred() ? NULL
+                                       : values_of(&h, gradient, "gradient", 1, FRG_F64,
+                                                   frg_gp_parameter_count(gp));
+    frg_gp_loo out = {.log_density = 0};
+    frg_status status = FRG_BAD_ARG;
+    if (!PyErr_Occurred()) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_loo(gp, m, v, g, &out);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status)
+                                          : Py_BuildValue("dd", out.log_density, out.rmse);
+}
+
+/* ---- fit and prediction ------------------------------------------------------------------------- */
+
+/** fit(options) -> dict with the trace. */
+static PyObject *gp_fit(PyObject *self, PyObject *args)
+{
+    PyObject *options;
+    frg_gp_fit_opts o;
+    frg_gp_fit_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "O", &options) || ext_fields_set(&o, fit_options, options) < 0) {
+        return NULL;
+    }
+    frg_gp_fit_result r;
+    frg_status status;
+    Py_BEGIN_ALLOW_THREADS status = frg_gp_fit(self_of(self)->gp, &o, &r);
+    Py_END_ALLOW_THREADS if (status < 0 || PyErr_Occurred())
+    {
+        return failed(self, status);
+    }
+    PyObject *const dict = ext_fields_get(&r, fit_fields);
+    if (!dict ||
+        ext_put(dict, "trace", ext_list_of(r.trace, r.n_trace, sizeof *r.trace, trace_fields)) <
+            0 ||
+        ext_put(dict, "value", ext_fields_get(&r.value, value_fields)) < 0 ||
+        ext_put(dict, "status", PyUnicode_FromString(frg_status_name(r.status))) < 0) {
+        Py_XDECREF(dict);
+        return NULL;
+    }
+    return dict;
+}
+
+/** predict(x, observed, mean, variance, covariance, mean_dx, variance_dx): fills what is not None. */
+static PyObject *gp_predict(PyObject *self, PyObject *args)
+{
+    PyObject *x, *outs[5];
+    frg_gp_predict_opts o;
+    frg_gp_predict_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "OpOOOOO", &x, &o.observed, &outs[0], &outs[1], &outs[2], &outs[3],
+                          &outs[4])) {
+        return NULL;
+    }
+    static const char *const names[] = {"mean", "variance", "covariance", "mean_dx", "variance_dx"};
+    frg_array **const views[] = {&o.mean, &o.variance, &o.covariance, &o.mean_dx, &o.variance_dx};
+    ext_held h = {.n = 0};
+    frg_array at, arrays[5];
+    frg_status status = FRG_BAD_ARG;
+    int good = ext_hold(&h, x, "x", 0, &at) == 0;
+    for (int k = 0; good && k < 5; k++) {
+        good = maybe(&h, outs[k], names[k], 1, &arrays[k], views[k]) == 0;
+    }
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gp_predict(self_of(self)->gp, at, &o);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/** sample(x, prior, observed, out): out is count x m float64. */
+static PyObject *gp_sample(PyObject *self, PyObject *args)
+{
+    PyObject *x, *out;
+    int prior, observed;
+    if (!PyArg_ParseTuple(args, "OppO", &x, &prior, &observed, &out)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array at, to;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, x, "x", 0, &at) == 0 && ext_hold(&h, out, "out", 1, &to) == 0) {
+        Py_BEGIN_ALLOW_THREADS status =
+            frg_gp_sample(self_of(self)->gp, at, to.shape[0], prior, observed, to);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/** append(x, y, noise_variances or None). */
+static PyObject *gp_append(PyObject *self, PyObject *args)
+{
+    PyObject *x, *y, *noise;
+    if (!PyArg_ParseTuple(args, "OOO", &x, &y, &noise)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array xa, ya;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, x, "x", 0, &xa) == 0 && ext_hold(&h, y, "y", 0, &ya) == 0) {
+        const double *const v = values_of(&h, noise, "noise variances", 0, FRG_F64, xa.shape[0]);
+        if (!PyErr_Occurred()) {
+            Py_BEGIN_ALLOW_THREADS status = frg_gp_update_append(self_of(self)->gp, xa, ya, v);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+static PyObject *gp_remove(PyObject *self, PyObject *args)
+{
+    long long i;
+    if (!PyArg_ParseTuple(args, "L", &i)) {
+        return NULL;
+    }
+    const frg_status status = frg_gp_update_remove(self_of(self)->gp, i);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+static PyObject *gp_update_y(PyObject *self, PyObject *args)
+{
+    PyObject *y;
+    if (!PyArg_ParseTuple(args, "O", &y)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array ya;
+    const frg_status status =
+        ext_hold(&h, y, "y", 0, &ya) == 0 ? frg_gp_update_y(self_of(self)->gp, ya) : FRG_BAD_ARG;
+    ext_release(&h);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/* ---- the dense core ----------------------------------------------------------------------------- */
+
+/** invquad_logdet(context, k, r, inv_quad, logdet, a, inverse): fills; a and inverse may be None. */
+static PyObject *invquad_logdet(PyObject *module, PyObject *args)
+{
+    PyObject *context, *k, *r, *inv_quad, *logdet, *a, *inverse;
+    ext_context *c;
+    if (!PyArg_ParseTuple(args, "OOOOOOO", &context, &k, &r, &inv_quad, &logdet, &a, &inverse) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array ka, ra, qa, la, aa, ia, *to_a, *to_inverse;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, k, "k", 0, &ka) == 0 && ext_hold(&h, r, "r", 0, &ra) == 0 &&
+        ext_hold(&h, inv_quad, "inv_quad", 1, &qa) == 0 &&
+        ext_hold(&h, logdet, "logdet", 1, &la) == 0 && maybe(&h, a, "a", 1, &aa, &to_a) == 0 &&
+        maybe(&h, inverse, "inverse", 1, &ia, &to_inverse) == 0) {
+        Py_BEGIN_ALLOW_THREADS status =
+            frg_gp_invquad_logdet(c->ctx, ka, ra, qa.data, la.data, to_a, to_inverse);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, c->ctx) : Py_NewRef(Py_None);
+}
+
+/** invquad_logdet_backward(context, inverse, a, g_inv_quad, g_logdet, dk, dr): inverse, g_* and d* may be None. */
+static PyObject *invquad_logdet_backward(PyObject *module, PyObject *args)
+{
+    PyObject *context, *inverse, *a, *g_iq, *g_ld, *dk, *dr;
+    ext_context *c;
+    if (!PyArg_ParseTuple(args, "OOOOOOO", &context, &inverse, &a, &g_iq, &g_ld, &dk, &dr) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array ia, aa, qa, la, ka, ra, *from, *q, *l, *to_k, *to_r;
+    frg_status status = FRG_BAD_ARG;
+    if (maybe(&h, inverse, "inverse", 0, &ia, &from) == 0 && ext_hold(&h, a, "a", 0, &aa) == 0 &&
+        maybe(&h, g_iq, "g_inv_quad", 0, &qa, &q) == 0 &&
+        maybe(&h, g_ld, "g_logdet", 0, &la, &l) == 0 && maybe(&h, dk, "dk", 1, &ka, &to_k) == 0 &&
+        maybe(&h, dr, "dr", 1, &ra, &to_r) == 0) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gp_invquad_logdet_backward(
+            c->ctx, from, aa, q ? q->data : NULL, l ? l->data : NULL, to_k, to_r);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, c->ctx) : Py_NewRef(Py_None);
+}
+
+PyMethodDef ext_gp_functions[] = {
+    {"invquad_logdet", invquad_logdet, METH_VARARGS,
+     "invquad_logdet(context, k, r, inv_quad, logdet, a, inverse)"},
+    {"invquad_logdet_backward", invquad_logdet_backward, METH_VARARGS,
+     "invquad_logdet_backward(context, inverse, a, g_inv_quad, g_logdet, dk, dr)"},
+    {NULL, NULL, 0, NULL},
+};
+
+int ext_types_gp(PyObject *module)
+{
+    static PyMethodDef members[] = {
+        {"load", gp_load, METH_VARARGS | METH_CLASS, "load(context, path)"},
+        {"save", gp_save, METH_VARARGS, "save(path)"},
+        {"parameters", gp_parameters, METH_NOARGS, "One dict a parameter."},
+        {"update", gp_update, METH_VARARGS, "update(theta)"},
+        {"fix", gp_fix, METH_VARARGS, "fix(i, fixed)"},
+        {"report", gp_report, METH_NOARGS, "What the process is."},
+        {"value", gp_value, METH_NOARGS, "The log likelihood with its certificates."},
+        {"gradient", gp_gradient, METH_VARARGS, "gradient(out, x, y) -> value"},
+        {"information", gp_information, METH_VARARGS, "information(out)"},
+        {"loo", gp_loo, METH_VARARGS, "loo(mean, variance, gradient) -> (log_density, rmse)"},
+        {"fit", gp_fit, METH_VARARGS, "fit(options) -> report"},
+        {"predict", gp_predict, METH_VARARGS,
+         "predict(x, observed, mean, variance, covariance, mean_dx, variance_dx)"},
+        {"sample", gp_sample, METH_VARARGS, "sample(x, prior, observed, out)"},
+        {"append", gp_append, METH_VARARGS, "append(x, y, noise_variances)"},
+        {"remove", gp_remove, METH_VARARGS, "remove(i)"},
+        {"update_y", gp_update_y, METH_VARARGS, "update_y(y)"},
+        {NULL, NULL, 0, NULL}};
+    static PyType_Slot slots[] = {
+        {Py_tp_new, gp_new},
+        {Py_tp_dealloc, gp_free},
+        {Py_tp_methods, members},
+        {Py_tp_doc, "A Gaussian process with its data; use fourge.gp.GP."},
+        {0, NULL}};
+    static PyType_Spec spec = {"fourge._fourge.Gp", sizeof(ext_gp), 0, Py_TPFLAGS_DEFAULT, slots};
+    ext_state *const s = ext_state_of(module);
+    s->gp_type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    return s->gp_type ? PyModule_AddObjectRef(module, "Gp", s->gp_type) : -1;
+}

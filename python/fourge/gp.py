@@ -1,0 +1,201 @@
+"""Exact Gaussian processes: likelihood, gradient, fit, prediction.
+
+Kernels are the expressions of ``fourge/gp.h``: ``"1.7*rbf(ard) + noise(0.1)"``.
+"""
+
+import numpy as np
+
+from . import _fourge, errors
+from ._arrays import array, context, warn
+
+__all__ = ["GP", "load", "invquad_logdet"]
+
+
+class GP:
+    """A Gaussian process with its data.
+
+    Parameters
+    ----------
+    x : (n, d) or (n,) array
+    y : (n,) or (n, q) array
+        Several columns share one kernel.
+    kernel : str
+        ``rbf matern12 matern32 matern52 rq periodic linear poly cosine sm const white``, sums, products, variances in
+        front, ``on(column; kernel)``, ``noise(v)``; a value left out is set from the data.
+    mean, reml, priors, prior_jacobian, preset, precision, storage, auto_promote, accuracy, jitter, nan
+        As in ``frg_gp_opts``.
+    mean_values, noise_variances, noise_groups : (n,) arrays, optional
+    columns : list of str, optional
+        Names for ``on()``; x1, x2, ... without.
+    threads, seed, memory_limit, time_limit
+        Of the computation.
+    """
+
+    def __init__(self, x, y, kernel, *, mean_values=None, noise_variances=None, noise_groups=None, columns=None,
+                 progress=None, **options):
+        self._context = context(options, progress)
+        x, y = array(x), array(y)
+        each = lambda a, t: None if a is None else np.ascontiguousarray(a, dtype=t)
+        self._gp = _fourge.Gp(self._context, x[:, None] if x.ndim == 1 else x, y, kernel, options,
+                              each(mean_values, np.float64), each(noise_variances, np.float64),
+                              each(noise_groups, np.int32), columns)
+        warn(self._context)
+
+    def __repr__(self):
+        r = self.report
+        return f"GP({r['kernel']}; {r['n']} points, {r['d']} columns)"
+
+    @property
+    def report(self):
+        """n, d, q, kernel with its current values, storage, precision, bytes."""
+        return self._gp.report()
+
+    @property
+    def parameters(self):
+        """One dict a parameter: name, entry, value, lower, upper, fixed, active, std_error."""
+        return self._gp.parameters()
+
+    @property
+    def theta(self):
+        """The parameters' values; assign to change them."""
+        return np.array([p["value"] for p in self.parameters])
+
+    @theta.setter
+    def theta(self, values):
+        self._gp.update(np.ascontiguousarray(values, dtype=np.float64))
+
+    def fix(self, name, fixed=True):
+        """Holds all entries of a parameter at their values (or lets go of them)."""
+        found = [i for i, p in enumerate(self.parameters) if p["name"] == name]
+        if not found:
+            raise KeyError(f"there is no parameter {name!r}; there are {sorted({p['name'] for p in self.parameters})}")
+        for i in found:
+            self._gp.fix(i, fixed)
+        return self
+
+    def value(self):
+        """The log likelihood at the current parameters, with its certificates (a dict)."""
+        return self._gp.value()
+
+    def log_likelihood(self):
+        return self.value()["log_likelihood"]
+
+    def gradient(self, x=False, y=False):
+        """Gradient of log likelihood and log prior, per log of a positive parameter, per value of a mean.
+
+        With x or y true, a tuple with the gradients with respect to the data follows.
+        """
+        r = self.report
+        g = np.empty(len(self.parameters))
+        dx = np.empty((r["n"], r["d"])) if x else None
+        dy = np.empty((r["n"], r["q"])) if y else None
+        self._gp.gradient(g, dx, dy)
+        extra = [a for a in (dx, dy[:, 0] if y and r["q"] == 1 else dy) if a is not None]
+        return (g, *extra) if extra else g
+
+    def information(self):
+        """Average information matrix of the parameters (Gilmour, Thompson and Cullis 1995)."""
+        p = len(self.parameters)
+        out = np.empty(p * p)
+        self._gp.information(out)
+        return out.reshape(p, p)
+
+    def loo(self, gradient=False):
+        """Leave-one-out: a dict with mean, variance (noise included), log_density, rmse and perhaps gradient."""
+        r = self.report
+        mean, variance = np.empty(r["n"] * r["q"]), np.empty(r["n"])
+        g = np.empty(len(self.parameters)) if gradient else None
+        log_density, rmse = self._gp.loo(mean, variance, g)
+        mean = mean if r["q"] == 1 else mean.reshape(r["n"], r["q"])
+        out = {"mean": mean, "variance": variance, "log_density": log_density, "rmse": rmse}
+        return out | ({"gradient": g} if gradient else {})
+
+    def fit(self, **options):
+        """Maximises log likelihood and prior over the free parameters; options as in ``frg_gp_fit_opts``
+        (optimizer "ai", "lbfgsb" or "adam", max_iter, tol, learning_rate, starts, ...).  Returns the report."""
+        out = self._gp.fit(options)
+        warn(self._context)
+        return out
+
+    def predict(self, x, *, observed=False, return_std=False, return_var=False, return_cov=False):
+        """Mean at new points and, where asked, standard deviation, variance or covariance, of the function or, with
+        `observed`, of an observation."""
+        x = array(x)
+        x = x[:, None] if x.ndim == 1 else x
+        r, m = self.report, len(x)
+        mean = np.empty((m, r["q"])) if r["q"] > 1 else np.empty(m)
+        variance = np.empty(m) if return_std or return_var else None
+        cov = np.empty((m, m)) if return_cov else None
+        self._gp.predict(x, observed, mean, variance, cov, None, None)
+        warn(self._context)
+        extra = [np.sqrt(variance)] if return_std else []
+        extra += [variance] if return_var else []
+        extra += [cov] if return_cov else []
+        return (mean, *extra) if extra else mean
+
+    def predict_gradient(self, x):
+        """(d mean / dx, d variance / dx), both (m, d)."""
+        x = array(x)
+        x = x[:, None] if x.ndim == 1 else x
+        a, b = np.empty(x.shape), np.empty(x.shape)
+        self._gp.predict(x, False, None, None, None, a, b)
+        return a, b
+
+    def sample(self, x, count, *, prior=False, observed=False):
+        """(count, m) joint draws at x; the same for the same seed, whatever the threads."""
+        x = array(x)
+        x = x[:, None] if x.ndim == 1 else x
+        out = np.empty((count, len(x)))
+        self._gp.sample(x, prior, observed, out)
+        return out
+
+    def append(self, x, y, noise_variances=None):
+        """Adds points; the parameters stay."""
+        x = array(x)
+        x = x[:, None] if x.ndim == 1 else x
+        v = None if noise_variances is None else np.ascontiguousarray(noise_variances, dtype=np.float64)
+        self._gp.append(x, array(y), v)
+        return self
+
+    def remove(self, i):
+        """Removes point i."""
+        self._gp.remove(i)
+        return self
+
+    def save(self, path):
+        """Data, expression, parameters and factor in one checked file."""
+        self._gp.save(str(path))
+
+
+def load(path, **options):
+    """A process from a file of :meth:`GP.save`; it predicts to the bit what the saved one did."""
+    gp = GP.__new__(GP)
+    gp._context = context(options)
+    if options:
+        raise TypeError(f"there is no option {next(iter(options))!r}")
+    gp._gp = _fourge.Gp.load(gp._context, str(path))
+    return gp
+
+
+def invquad_logdet(k, r, *, inverse=False, **options):
+    """r' K^-1 r and log |K| for each matrix of a batch.
+
+    Parameters
+    ----------
+    k : (..., n, n) array, float64 or float32; only the lower triangle is read
+    r : (..., n) array of the same type
+    inverse : bool
+        Whether K^-1 is wanted as well.
+
+    Returns
+    -------
+    (inv_quad, logdet, a) or (inv_quad, logdet, a, inverse), a = K^-1 r.
+    """
+    k, r = array(k), array(r)
+    if k.ndim < 2 or k.shape[-1] != k.shape[-2] or r.shape != k.shape[:-1] or r.dtype != k.dtype:
+        raise errors.BadArgument(f"expected k (..., n, n) and r (..., n) of one type, got {k.dtype}{k.shape} and {r.dtype}{r.shape}")
+    inv_quad, logdet = np.empty(k.shape[:-2]), np.empty(k.shape[:-2])
+    a = np.empty(r.shape, r.dtype)
+    inv = np.empty(k.shape, k.dtype) if inverse else None
+    _fourge.invquad_logdet(context(options), k, r, inv_quad, logdet, a, inv)
+    return (inv_quad, logdet, a, inv) if inverse else (inv_quad, logdet, a)

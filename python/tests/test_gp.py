@@ -1,0 +1,150 @@
+"""The Gaussian-process module, with NumPy alone."""
+
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+
+from fourge import errors, gp
+
+
+def problem(n=40, d=2):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(size=(n, d))
+    return x, np.sin(6 * x[:, 0]) + 0.1 * rng.normal(size=n)
+
+
+def dense(x, y, theta):
+    """By definition: log likelihood of scale * rbf(ard) + noise with zero mean."""
+    s, l, v = theta[0], theta[1:-1], theta[-1]
+    z = x / l
+    k = s * np.exp(-0.5 * ((z[:, None] - z[None]) ** 2).sum(2)) + v * np.eye(len(x))
+    sign, logdet = np.linalg.slogdet(k)
+    return -0.5 * y @ np.linalg.solve(k, y) - 0.5 * logdet - 0.5 * len(x) * np.log(2 * np.pi)
+
+
+class Process(unittest.TestCase):
+    def setUp(self):
+        self.x, self.y = problem()
+        self.gp = gp.GP(self.x, self.y, "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", mean="zero")
+
+    def test_value_and_gradient(self):
+        """The definition, and its central differences in log theta: step 1e-5 leaves about 1e-8 relative."""
+        theta = self.gp.theta
+        np.testing.assert_allclose(self.gp.log_likelihood(), dense(self.x, self.y, theta), rtol=1e-11)
+        step = 1e-5
+        want = [
+            (dense(self.x, self.y, theta * np.exp(step * e)) - dense(self.x, self.y, theta * np.exp(-step * e))) / (2 * step)
+            for e in np.eye(len(theta))
+        ]
+        np.testing.assert_allclose(self.gp.gradient(), want, rtol=1e-6, atol=1e-6)
+
+    def test_data_gradients(self):
+        g, dx, dy = self.gp.gradient(x=True, y=True)
+        theta, step = self.gp.theta, 1e-6
+        for i, k in ((0, 0), (7, 1)):
+            x = self.x.copy()
+            x[i, k] += step
+            up = dense(x, self.y, theta)
+            x[i, k] -= 2 * step
+            np.testing.assert_allclose(dx[i, k], (up - dense(x, self.y, theta)) / (2 * step), rtol=1e-5)
+        y = self.y.copy()
+        y[3] += step
+        np.testing.assert_allclose(dy[3], (dense(self.x, y, theta) - dense(self.x, self.y, theta)) / step, rtol=1e-3)
+
+    def test_fit_ends_where_the_gradient_does(self):
+        before = self.gp.log_likelihood()
+        report = self.gp.fit()
+        self.assertGreater(report["log_likelihood"], before)
+        self.assertEqual(report["status"], "FRG_OK")
+        free = [p["active"] == 0 for p in self.gp.parameters]
+        self.assertLess(np.abs(self.gp.gradient()[free]).max() / len(self.y), 1e-4)
+        self.assertGreater(len(report["trace"]), 2)
+
+    def test_prediction(self):
+        theta, new = self.gp.theta, np.array([[0.2, 0.4], [0.9, 0.1]])
+        z, w = self.x / theta[1:-1], new / theta[1:-1]
+        k = theta[0] * np.exp(-0.5 * ((z[:, None] - z[None]) ** 2).sum(2)) + theta[-1] * np.eye(len(z))
+        c = theta[0] * np.exp(-0.5 * ((w[:, None] - z[None]) ** 2).sum(2))
+        mean, std, cov = self.gp.predict(new, return_std=True, return_cov=True)
+        np.testing.assert_allclose(mean, c @ np.linalg.solve(k, self.y), rtol=1e-10)
+        np.testing.assert_allclose(std**2, theta[0] - np.diag(c @ np.linalg.solve(k, c.T)), rtol=1e-8)
+        np.testing.assert_allclose(np.diag(cov), std**2, rtol=1e-8)
+        _, observed = self.gp.predict(new, observed=True, return_var=True)
+        np.testing.assert_allclose(observed, std**2 + theta[-1], rtol=1e-10)
+        g, _ = self.gp.predict_gradient(new)
+        h = 1e-6
+        moved = [self.gp.predict(new + h * e) - self.gp.predict(new - h * e) for e in np.eye(2)]
+        np.testing.assert_allclose(g, np.column_stack(moved) / (2 * h), rtol=1e-5, atol=1e-7)
+
+    def test_leave_one_out_is_refits(self):
+        loo = self.gp.loo()
+        theta = self.gp.theta
+        for i in (0, 11):
+            keep = np.arange(len(self.y)) != i
+            other = gp.GP(self.x[keep], self.y[keep], "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", mean="zero")
+            np.testing.assert_array_equal(other.theta, theta)
+            mean, var = other.predict(self.x[i : i + 1], observed=True, return_var=True)
+            np.testing.assert_allclose(loo["mean"][i], mean[0], rtol=1e-9)
+            np.testing.assert_allclose(loo["variance"][i], var[0], rtol=1e-9)
+
+    def test_updates_and_files(self):
+        more_x, more_y = problem(44)
+        grown = gp.GP(more_x[:40], more_y[:40], "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", mean="zero")
+        grown.append(more_x[40:], more_y[40:])
+        whole = gp.GP(more_x, more_y, "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", mean="zero")
+        np.testing.assert_allclose(grown.predict(self.x), whole.predict(self.x), rtol=1e-9, atol=1e-10)
+        for _ in range(4):
+            grown.remove(40)
+        self.assertEqual(grown.report["n"], 40)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "model.frg"
+            self.gp.save(path)
+            np.testing.assert_array_equal(gp.load(path).predict(self.x), self.gp.predict(self.x))
+            path.write_bytes(path.read_bytes()[:-5])
+            with self.assertRaises(errors.BadData):
+                gp.load(path)
+
+    def test_samples(self):
+        a = gp.GP(self.x, self.y, "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", seed=3).sample(self.x[:5], 2000)
+        b = gp.GP(self.x, self.y, "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", seed=3, threads=1).sample(self.x[:5], 2000)
+        np.testing.assert_array_equal(a, b)
+        mean, std = gp.GP(self.x, self.y, "1.5*rbf(l=[0.3,0.8]) + noise(0.05)").predict(self.x[:5], return_std=True)
+        np.testing.assert_allclose(a.mean(0), mean, atol=4.5 * std.max() / np.sqrt(2000))  # 4.5 sigma
+
+    def test_fixing(self):
+        self.gp.fix("rbf.l").fit()
+        np.testing.assert_array_equal(self.gp.theta[1:3], [0.3, 0.8])
+        with self.assertRaises(KeyError):
+            self.gp.fix("matern.l")
+
+    def test_errors(self):
+        with self.assertRaises(errors.BadArgument) as e:
+            gp.GP(self.x, self.y, "rfb(ard)")
+        self.assertIn("rbf", str(e.exception))
+        with self.assertRaises(errors.BadData):
+            gp.GP(self.x, np.full(40, np.nan), "rbf")
+        with self.assertRaises(TypeError):
+            gp.GP(self.x, self.y, "rbf", lengthscale=1)
+        with self.assertRaises(errors.BadArgument):
+            self.gp.theta = -np.ones(4)
+        with self.assertRaises(errors.NotPositiveDefinite):
+            gp.invquad_logdet(-np.eye(3), np.ones(3))
+
+
+class DenseCore(unittest.TestCase):
+    def test_against_numpy(self):
+        rng = np.random.default_rng(2)
+        a = rng.normal(size=(2, 3, 6, 6))
+        k = a @ a.swapaxes(-1, -2) + 6 * np.eye(6)
+        r = rng.normal(size=(2, 3, 6))
+        iq, ld, alpha, inv = gp.invquad_logdet(k, r, inverse=True)
+        np.testing.assert_allclose(ld, np.linalg.slogdet(k)[1], rtol=1e-12)
+        np.testing.assert_allclose(alpha, np.linalg.solve(k, r[..., None])[..., 0], rtol=1e-10)
+        np.testing.assert_allclose(iq, (r * alpha).sum(-1), rtol=1e-12)
+        np.testing.assert_allclose(inv, np.linalg.inv(k), rtol=1e-9, atol=1e-12)
+
+
+if __name__ == "__main__":
+    unittest.main()
