@@ -1,0 +1,525 @@
+/* test_gp_fit.c - fits of Gaussian processes: evaluations to the optimum, other programs' optima, bounds, starts,
+ * limits, failures, units, threads.
+ *
+ * Numbers of other programs: scikit-learn 1.9.1 and SciPy's L-BFGS-B with its own tolerances on the diabetes data
+ * (442 x 10; y standardised by the population deviation), GPyTorch 1.15.2 with torch 2.15 for Adam.
+ */
+#include "fourge/table.h"
+#include "gp_data.h"
+
+enum { DIABETES_N = 442, DIABETES_D = 10 };
+
+/** standardised: y by its population deviation, as the reference numbers have it. */
+static bool diabetes(gp_data *g, bool standardised)
+{
+    frg_context *ctx = test_context();
+    frg_table *t = NULL;
+    frg_status s = frg_table_read(&t, ctx, FOURGE_SOURCE_DIR "/data/diabetes.csv", NULL);
+    *g = (gp_data){.n = DIABETES_N, .d = DIABETES_D, .q = 1};
+    for (int k = 0; s >= 0 && k <= DIABETES_D; k++) {
+        const frg_column *c = frg_table_column(t, k);
+        for (int64_t i = 0; i < DIABETES_N; i++) {
+            const double v = c->numbers ? c->numbers[i] : (double)c->integers[i];
+            *(k < DIABETES_D ? &g->x[i * DIABETES_D + k] : &g->y[i]) =
+                k < DIABETES_D || !standardised ? v : (v - 152.13348416289594) / 77.00574586944044;
+        }
+    }
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+    return CHECK_STATUS(s, FRG_OK);
+}
+
+static frg_gp_fit_opts fit_opts(frg_gp_optimizer method)
+{
+    frg_gp_fit_opts f;
+    frg_gp_fit_defaults(&f, sizeof f);
+    f.optimizer = method;
+    return f;
+}
+
+/** Evaluations until the likelihood was within `gap` of `best`. */
+static int64_t values_until(const frg_gp_fit_result *r, double best, double gap)
+{
+    for (int64_t i = 0; i < r->n_trace; i++)
+        if (r->trace[i].log_likelihood >= best - gap)
+            return r->trace[i].values;
+    return INT64_MAX;
+}
+
+#define ARD "1*rbf(l=[0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1]) + noise(0.5)"
+
+/* ---- how fast and how far ----------------------------------------------------------------------- */
+
+static void few_evaluations(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    frg_gp_opts o = gp_data_opts("zero");
+    frg_gp_fit_opts f = fit_opts(FRG_GP_OPT_AUTO);
+    frg_gp_fit_result r = {0};
+    if (!diabetes(&g, true))
+        return;
+    frg_gp *gp = gp_data_open(ctx, &g, ARD, &o);
+    if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r))) {
+        CHECK_TEXT(r.optimizer, "ai");
+        /* best: SciPy with tight tolerances */
+        CHECK_SAYS(values_until(&r, -478.4262523, 0.01) <= 20, "%" PRId64 " values to 0.01",
+                   values_until(&r, -478.4262523, 0.01));
+        CHECK_NEAR(r.log_likelihood, -478.4262523, 1e-6);
+        CHECK(r.value.log_likelihood == r.log_likelihood && r.failures == 0 && r.n_trace > 3);
+        for (int64_t i = 1; i < r.n_trace; i++)
+            CHECK(r.trace[i].log_likelihood >= r.trace[i - 1].log_likelihood);
+        CHECK_NEAR(gp_data_value(ctx, gp), r.log_likelihood, 0);
+    }
+    frg_gp_destroy(gp);
+    if (!diabetes(&g, false))
+        return;
+    o.mean = "const";
+    gp = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", &o);
+    if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r))) {
+        const double best = -478.0708103 - 442 * log(77.00574586944044);
+        CHECK_SAYS(values_until(&r, best, 0.01) <= 30, "%" PRId64 " values to 0.01",
+                   values_until(&r, best, 0.01));
+        CHECK_NEAR(r.log_likelihood, best, 1e-6);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+static void as_scipy(void)
+{
+    static gp_data g;
+    static const struct {
+        const char *kernel;
+        double best;
+    } known[] = {
+        {"1*rbf(l=0.1) + noise(0.5)", -485.74326333694415},
+        {"1*rq(l=0.2, alpha=1) + noise(0.5)", -485.73902799217285},
+        {"1*matern52(l=[0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2,0.2]) + noise(0.5)",
+         -478.9497651366554},
+        {ARD, -478.426259123008},
+    };
+    frg_context *ctx = test_context();
+    if (!diabetes(&g, true))
+        return;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        const frg_gp_opts o = gp_data_opts("zero");
+        for (int method = FRG_GP_AI; method <= FRG_GP_LBFGSB; method++) {
+            const frg_gp_fit_opts f = fit_opts((frg_gp_optimizer)method);
+            frg_gp_fit_result r = {0};
+            frg_gp *gp = gp_data_open(ctx, &g, known[k].kernel, &o);
+            if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r)))
+                CHECK_SAYS(r.log_likelihood >= known[k].best - 1e-6 * fabs(known[k].best),
+                           "%s: %.9f, SciPy %.9f", known[k].kernel, r.log_likelihood,
+                           known[k].best);
+            frg_gp_destroy(gp);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
+/** ScaleKernel(RBFKernel), ConstantMean, GaussianLikelihood, Adam with lr 0.1, 50 steps. */
+static void as_gpytorch(void)
+{
+    static gp_data g = {.n = 50, .d = 5, .q = 1};
+    static const double primes[] = {2, 3, 5, 7, 11};
+    static const double want[] = {1.277611485503813, 1.3341128389246837, 0.20171755417644283,
+                                  -0.09701691345321044};
+    frg_context *ctx = test_context();
+    for (int i = 0; i < 50; i++) {
+        double sum = 0;
+        for (int k = 0; k < 5; k++) {
+            g.x[5 * i + k] = fmod((i + 1) * sqrt(primes[k]), 1);
+            sum += sin(2 * 3.14159265358979323846 * g.x[5 * i + k]);
+        }
+        g.y[i] = sum / sqrt(5) + 0.1 * sin(100.0 * i);
+    }
+    frg_gp_opts o = gp_data_opts("const");
+    o.preset = FRG_GP_PRESET_GPYTORCH;
+    frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf + noise", &o);
+    frg_gp_fit_opts f = fit_opts(FRG_GP_ADAM);
+    f.max_iter = 50;
+    f.standardize = 0;
+    frg_gp_fit_result r = {0};
+    double theta[GP_DATA_PARAMETERS];
+    if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r))) {
+        CHECK_INT(gp_data_theta(gp, theta), 4);
+        for (int i = 0; i < 4; i++)
+            CHECK_NEAR(theta[i], want[i],
+                       1e-9); /* 50 steps of rounding at a condition of about 100 */
+        CHECK_NEAR(-r.value.per_point, 0.8303149577236204, 1e-9);
+        CHECK_NEAR(-r.trace[0].log_likelihood / 50, 1.0815108994833278, 1e-12);
+        CHECK_INT(r.iterations, 50);
+        CHECK_INT(r.n_trace, 50);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/* ---- what a user holds or bounds ---------------------------------------------------------------- */
+
+static void holds_and_bounds(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 120, 2, 1);
+    const frg_gp_opts o = gp_data_opts("const(0.1!)");
+    frg_gp *gp = gp_data_open(ctx, &g, "1.5!*rbf(l=[0.2, in(0.01,0.05)]) + noise(0.1)", &o);
+    for (int method = FRG_GP_AI; gp && method <= FRG_GP_LBFGSB; method++) {
+        const frg_gp_fit_opts f = fit_opts((frg_gp_optimizer)method);
+        frg_gp_fit_result r = {0};
+        frg_warnings_clear(ctx);
+        if (!CHECK_OK(ctx, frg_gp_fit(gp, &f, &r)))
+            continue;
+        frg_gp_parameter p;
+        CHECK_OK(ctx, frg_gp_get_parameter(gp, 0, &p));
+        CHECK(p.value == 1.5 && p.fixed && p.active == 0 && isnan(p.std_error));
+        CHECK_OK(ctx, frg_gp_get_parameter(gp, 2, &p));
+        CHECK_SAYS(p.value == 0.05 && p.active == 1, "%g, active %d", p.value, p.active);
+        CHECK_OK(ctx, frg_gp_get_parameter(gp, 1, &p));
+        CHECK(p.active == 0 && p.std_error > 0);
+        CHECK_INT(frg_warning_count(ctx), 1);
+        CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-GP-106");
+        CHECK_OK(ctx, frg_gp_get_parameter(gp, 4, &p));
+        CHECK(p.value == 0.1 && p.fixed);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+static void nothing_free(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 30, 1, 1);
+    const frg_gp_opts o = gp_data_opts("zero");
+    frg_gp *gp = gp_data_open(ctx, &g, "1.5!*rbf(l=0.2!) + noise(0.1!)", &o);
+    frg_gp_fit_result r = {0};
+    if (gp && CHECK_OK(ctx, frg_gp_fit(gp, NULL, &r))) {
+        CHECK_NEAR(r.log_likelihood, gp_data_value(ctx, gp), 0);
+        CHECK_INT(r.values, 0);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/** y in other units and far from zero: the same fit in those units. */
+static void units(void)
+{
+    static gp_data g, h;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 150, 2, 1);
+    h = g;
+    for (int64_t i = 0; i < g.n; i++)
+        h.y[i] = 1e3 * g.y[i] + 1e6;
+    static const char *const means[] = {"const", "linear"};
+    for (int k = 0; k < 2; k++) {
+        const frg_gp_opts o = gp_data_opts(means[k]);
+        frg_gp *a = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", &o);
+        frg_gp *b = gp_data_open(ctx, &h, "scale*rbf(ard) + noise", &o);
+        frg_gp_fit_result r = {0}, s = {0};
+        double p[GP_DATA_PARAMETERS], q[GP_DATA_PARAMETERS];
+        if (a && b && CHECK_OK(ctx, frg_gp_fit(a, NULL, &r)) &&
+            CHECK_OK(ctx, frg_gp_fit(b, NULL, &s))) {
+            gp_data_theta(a, p);
+            gp_data_theta(b, q);
+            /* both end at a relative change of 2.2e-9: the optimum is flat to the root of that */
+            CHECK_NEAR(s.log_likelihood, r.log_likelihood - 150 * log(1e3), 1e-6);
+            CHECK_NEAR(log(q[0] / p[0]), 2 * log(1e3), 1e-2);
+            CHECK_NEAR(log(q[1] / p[1]), 0, 1e-2);
+            CHECK_NEAR((q[4] - 1e6) / 1e3, p[4], 1e-2);
+        }
+        frg_gp_destroy(a);
+        frg_gp_destroy(b);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* ---- starts ------------------------------------------------------------------------------------- */
+
+static void hopeless_starts(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 150, 2, 1);
+    static const char *const kernels[] = {"1*rbf(l=1e-4) + noise(0.1)",
+                                          "1*rbf(l=9e4) + noise(0.1)"};
+    const frg_gp_opts o = gp_data_opts("zero");
+    double best[2] = {0};
+    for (int k = 0; k < 2; k++) {
+        frg_gp *gp = gp_data_open(ctx, &g, kernels[k], &o);
+        frg_gp_fit_result r = {0};
+        frg_warnings_clear(ctx);
+        if (gp && CHECK_OK(ctx, frg_gp_fit(gp, NULL, &r))) {
+            CHECK(frg_warning_count(ctx) >= 1);
+            CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-GP-102");
+            best[k] = r.log_likelihood;
+        }
+        frg_gp_destroy(gp);
+    }
+    CHECK_NEAR(best[0], best[1], 1e-6);
+    CHECK(best[0] > -150);
+    frg_context_destroy(ctx);
+}
+
+/** More starts never end lower, and the first is the given one. */
+static void several_starts(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 60, 1, 1);
+    const frg_gp_opts o = gp_data_opts("zero");
+    double one = 0;
+    for (int starts = 1; starts <= 6; starts += 5) {
+        frg_gp *gp = gp_data_open(ctx, &g, "1*periodic(l=3, p=0.03) + noise(0.5)", &o);
+        frg_gp_fit_opts f = fit_opts(FRG_GP_OPT_AUTO);
+        frg_gp_fit_result r = {0};
+        f.starts = starts;
+        if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r))) {
+            if (starts == 1) {
+                CHECK_TEXT(r.optimizer, "lbfgsb");
+                CHECK_INT(r.best_start, 0);
+                one = r.log_likelihood;
+            } else {
+                CHECK_SAYS(r.log_likelihood > one + 10 && r.best_start > 0, "%g after %g",
+                           r.log_likelihood, one);
+            }
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_gp_opts with = o;
+    with.priors = "periodic.l=gamma(3,2); periodic.p=lognormal(0,0.3); scale=halfnormal(2); "
+                  "noise=gamma(1.5,10)";
+    frg_gp *gp = gp_data_open(ctx, &g, "1*periodic(l=3, p=0.03) + noise(0.5)", &with);
+    frg_gp_fit_opts f = fit_opts(FRG_GP_OPT_AUTO);
+    frg_gp_fit_result r = {0};
+    f.starts = 4;
+    if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r)))
+        CHECK(r.value.log_prior < 0 || r.value.log_prior > 0);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/* ---- failures and limits ------------------------------------------------------------------------ */
+
+/** Copies of points and no noise: most evaluations need jitter or fail; the fit ends all the same. */
+static void survives_failures(void)
+{
+    static gp_data g;
+    static const frg_gp_jitter policies[] = {FRG_GP_JITTER_RELATIVE, FRG_GP_JITTER_GPYTORCH,
+                                             FRG_GP_JITTER_NONE};
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 60, 1, 1);
+    for (int p = 0; p < 3; p++) {
+        frg_gp_opts o = gp_data_opts("zero");
+        o.jitter = policies[p];
+        /* with a noise that may fall to nothing, smooth kernels lose their positive pivots on the way */
+        frg_gp *gp = gp_data_open(ctx, &g, "1*rbf(l=0.3) + noise(in(1e-18,1))", &o);
+        for (int method = FRG_GP_AI; gp && method <= FRG_GP_ADAM; method++) {
+            const frg_gp_fit_opts f = fit_opts((frg_gp_optimizer)method);
+            frg_gp_fit_result r = {0};
+            const frg_status s = frg_gp_fit(gp, &f, &r);
+            CHECK_SAYS(s >= 0, "policy %d, method %d: %s", p, method, frg_message(ctx));
+            CHECK(s < 0 || isfinite(r.log_likelihood));
+        }
+        frg_gp_destroy(gp);
+    }
+    /* twice the same points, without any noise: jitter is all there is */
+    memcpy(g.x + 30, g.x, 30 * sizeof *g.x);
+    const frg_gp_opts o = gp_data_opts("zero");
+    frg_gp *gp = gp_data_open(ctx, &g, "1*rbf(l=0.3)", &o);
+    frg_gp_fit_result r = {0};
+    frg_warnings_clear(ctx);
+    if (gp) {
+        const frg_status s = frg_gp_fit(gp, NULL, &r);
+        CHECK_SAYS(s >= 0, "%s", frg_message(ctx));
+        CHECK(r.value.jitter > 0);
+        int jitters = 0;
+        for (int i = 0; i < frg_warning_count(ctx); i++)
+            jitters += strcmp(frg_warning_code(ctx, i), "FRG-GP-101") == 0;
+        CHECK_SAYS(jitters >= 1 && jitters <= 2, "%d warnings of jitter", jitters);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+static int stop_at_third(const frg_progress *p, void *user)
+{
+    (void)user;
+    return strcmp(p->solver, "gp") == 0 && strcmp(p->phase, "lbfgsb") == 0 && p->done >= 3;
+}
+
+static void limits(void)
+{
+    static gp_data g;
+    gp_data_random(&g, 120, 2, 1);
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.threads = 2;
+    c.on_progress = stop_at_third;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    const frg_gp_opts o = gp_data_opts("const");
+    frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", &o);
+    frg_gp_fit_opts f = fit_opts(FRG_GP_LBFGSB);
+    frg_gp_fit_result r = {0};
+    if (gp) {
+        CHECK_STATUS(frg_gp_fit(gp, &f, &r), FRG_INTERRUPTED);
+        CHECK(r.status == FRG_INTERRUPTED && r.iterations == 3);
+        CHECK_NEAR(r.log_likelihood, r.trace[r.n_trace - 1].log_likelihood, 0);
+        frg_interrupt_clear(ctx);
+        CHECK_NEAR(gp_data_value(ctx, gp), r.log_likelihood, 1e-12);
+        f.optimizer = FRG_GP_AI; /* not stopped by the callback */
+        f.max_iter = 2;
+        CHECK_STATUS(frg_gp_fit(gp, &f, &r), FRG_MAX_ITER);
+        CHECK_INT(r.iterations, 2);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+static void bad_options(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 20, 1, 1);
+    const frg_gp_opts o = gp_data_opts("zero");
+    frg_gp *gp = gp_data_open(ctx, &g, "1*rbf + noise", &o);
+    frg_gp_fit_result r = {.best_start = 77};
+    const frg_gp_fit_opts good = fit_opts(FRG_GP_OPT_AUTO);
+    frg_gp_fit_opts bad[6] = {good, good, good, good, good, good};
+    bad[0].max_iter = 0;
+    bad[1].tol = 0;
+    bad[2].learning_rate = -1;
+    bad[3].starts = 0;
+    bad[4].optimizer = (frg_gp_optimizer)9;
+    bad[5].tol = (double)NAN;
+    for (int i = 0; gp && i < 6; i++) {
+        CHECK_STATUS(frg_gp_fit(gp, &bad[i], &r), FRG_BAD_ARG);
+        CHECK_INT(r.best_start, 77);
+    }
+    CHECK_STATUS(frg_gp_fit(NULL, &good, &r), FRG_BAD_ARG);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/* ---- errors of estimates, precisions, threads --------------------------------------------------- */
+
+/** A Gauss-Jordan inverse of a small matrix with free rows alone. */
+static void invert(int n, double *a, const bool *use)
+{
+    for (int k = 0; k < n; k++) {
+        if (!use[k])
+            continue;
+        const double pivot = a[k * n + k];
+        a[k * n + k] = 1;
+        for (int j = 0; j < n; j++)
+            a[k * n + j] /= pivot;
+        for (int i = 0; i < n; i++) {
+            const double factor = a[i * n + k];
+            if (i == k || !use[i])
+                continue;
+            a[i * n + k] = 0;
+            for (int j = 0; j < n; j++)
+                a[i * n + j] -= factor * a[k * n + j];
+        }
+    }
+}
+
+static void standard_errors(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 200, 2, 1);
+    const frg_gp_opts o = gp_data_opts("const");
+    frg_gp *gp = gp_data_open(ctx, &g, "scale*matern52(l=[0.3,0.3]) + noise", &o);
+    frg_gp_fit_result r = {0};
+    double information[25];
+    const bool use[5] = {true, true, true, true, true};
+    if (gp && CHECK_OK(ctx, frg_gp_fit(gp, NULL, &r)) &&
+        CHECK_OK(ctx, frg_gp_eval_information(gp, information))) {
+        invert(5, information, use);
+        for (int i = 0; i < 5; i++) {
+            frg_gp_parameter p;
+            CHECK_OK(ctx, frg_gp_get_parameter(gp, i, &p));
+            CHECK_NEAR(p.std_error, sqrt(information[6 * i]), 1e-8);
+        }
+        frg_gp_fit_opts f = fit_opts(FRG_GP_OPT_AUTO);
+        f.standard_errors = 0;
+        CHECK_OK(ctx, frg_gp_fit(gp, &f, &r));
+        frg_gp_parameter p;
+        CHECK_OK(ctx, frg_gp_get_parameter(gp, 0, &p));
+        CHECK(isnan(p.std_error));
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+static void precisions(void)
+{
+    static gp_data g;
+    static const frg_gp_precision precision[] = {FRG_GP_F64, FRG_GP_MIXED, FRG_GP_F32};
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 250, 2, 1);
+    double best = 0;
+    for (int k = 0; k < 3; k++) {
+        frg_gp_opts o = gp_data_opts("const");
+        o.precision = precision[k];
+        frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", &o);
+        frg_gp_fit_result r = {0};
+        if (gp) {
+            const frg_status s = frg_gp_fit(gp, NULL, &r);
+            CHECK_SAYS(s >= 0, "%d: %s", k, frg_message(ctx));
+            best = k == 0 ? r.log_likelihood : best;
+            CHECK_NEAR(r.log_likelihood, best, k == 2 ? 1e-3 : 1e-6);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+static void threads(void)
+{
+    static gp_data g;
+    gp_data_random(&g, 230, 2, 1);
+    static const char *const methods[] = {"", "ai", "lbfgsb", "adam"};
+    for (int method = FRG_GP_AI; method <= FRG_GP_ADAM; method++) {
+        double first[GP_DATA_PARAMETERS], other[GP_DATA_PARAMETERS];
+        for (int t = 1; t <= 3; t++) {
+            frg_context *ctx = test_context_with(t, NULL, NULL);
+            const frg_gp_opts o = gp_data_opts("const");
+            frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", &o);
+            frg_gp_fit_opts f = fit_opts((frg_gp_optimizer)method);
+            f.max_iter = 12;
+            f.starts = 2;
+            frg_gp_fit_result r = {0};
+            if (gp) {
+                CHECK_SAYS(frg_gp_fit(gp, &f, &r) >= 0, "%s", frg_message(ctx));
+                CHECK_TEXT(r.optimizer, methods[method]);
+                const int count = gp_data_theta(gp, t == 1 ? first : other);
+                if (t > 1)
+                    CHECK_BITS(other, first, (size_t)count * sizeof *first);
+            }
+            frg_gp_destroy(gp);
+            frg_context_destroy(ctx);
+        }
+    }
+}
+
+static const test_case cases[] = {
+    {"few_evaluations", few_evaluations},
+    {"as_scipy", as_scipy},
+    {"as_gpytorch", as_gpytorch},
+    {"holds_and_bounds", holds_and_bounds},
+    {"nothing_free", nothing_free},
+    {"units", units},
+    {"hopeless_starts", hopeless_starts},
+    {"several_starts", several_starts},
+    {"survives_failures", survives_failures},
+    {"limits", limits},
+    {"bad_options", bad_options},
+    {"standard_errors", standard_errors},
+    {"precisions", precisions},
+    {"threads", threads},
+};
+TEST_MAIN(cases)
