@@ -357,6 +357,8 @@ frgi_gp_bound *frgi_gp_bind(const frg_context *ctx, const frgi_gp_kernel *k, con
     g->step = b->step;
     g->child = b->child;
     g->slot = b->slot;
+    g->radial = frgi_gp_is_radial(b->step[0].kind) &&
+                (steps == 1 || (steps == 2 && b->step[1].kind == GP_SCALE));
     g->user = k->user;
     g->user_theta = b->user_theta;
     g->user_cols = b->user_cols;
@@ -392,7 +394,7 @@ static void set_rows(frgi_gp_patch *p, ptrdiff_t first, ptrdiff_t rows, bool tra
     p->rows = (int)rows;
     p->m = (int)((rows + GP_CHUNK - 1) / GP_CHUNK * GP_CHUNK);
     p->training = training;
-    p->by_row = false;
+    p->by_row = p->lower = false;
 }
 
 static void set_cols(frgi_gp_patch *p, ptrdiff_t first, ptrdiff_t end)
@@ -447,13 +449,20 @@ static void build_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const vo
     const build_job *const to = job;
     const unit x = unit_at(s, u);
     load(b, p, &x);
+    p->lower = b->program.radial;
     for (ptrdiff_t col = 0; col <= x.tile; col++) {
         const ptrdiff_t end = columns_below(s, &x, col), begin = col * s->tile;
-        char *const tile = to->a + (size_t)(frgi_spd_tile(s, x.tile, col) + x.row) * b->size;
+        const ptrdiff_t tile = frgi_spd_tile(s, x.tile, col) + x.row;
         for (ptrdiff_t j = 0; j < end; j += GP_COLS) {
+            const size_t at = (size_t)(tile + j * s->ld) * b->size;
             set_cols(p, begin + j, begin + end);
-            b->ops->forward(&b->program, p);
-            b->ops->store(&b->program, p, tile + (size_t)(j * s->ld) * b->size, s->ld);
+            if (b->program.radial) {
+                b->ops->radial_build(&b->program, p, to->a + at, to->kept ? to->kept + at : NULL,
+                                     s->ld);
+            } else {
+                b->ops->forward(&b->program, p);
+                b->ops->store(&b->program, p, to->a + at, s->ld);
+            }
         }
     }
 }
@@ -509,12 +518,20 @@ static void pass_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const voi
     double *const trace = p->sum + (ptrdiff_t)g->n_parameters * GP_ROWS;
     memset(p->sum, 0, sizeof *p->sum * (size_t)(g->n_parameters + 1) * GP_ROWS);
     load(b, p, &x);
+    p->lower = g->radial;
     for (ptrdiff_t col = 0; col <= x.tile; col++) {
         const ptrdiff_t end = columns_below(s, &x, col), begin = col * s->tile;
         frgi_gp_weights w = weights_of(b, s, pass, &x, col);
         for (ptrdiff_t j = 0; j < end; j += GP_COLS) {
             w.col = j;
             set_cols(p, begin + j, begin + end);
+            if (g->radial) {
+                const size_t at =
+                    (size_t)(frgi_spd_tile(s, x.tile, col) + x.row + j * s->ld) * b->size;
+                b->ops->radial_pass(g, &w, p, pass->kept ? (const char *)pass->kept + at : NULL,
+                                    s->ld, trace);
+                continue;
+            }
             b->ops->forward(g, p);
             b->ops->weigh(g, &w, p);
             if (pass->trace) {

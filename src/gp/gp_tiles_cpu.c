@@ -17,22 +17,38 @@
     for (int base_##i = 0; base_##i < m; base_##i += GP_CHUNK)                                     \
         for (int i = base_##i; i < base_##i + GP_CHUNK; i++)
 
+#define EACH_LINE(i, begin)                                                                        \
+    for (int base_##i = (begin); base_##i < m; base_##i += LINE)                                   \
+        for (int i = base_##i; i < base_##i + LINE; i++)
+#define ALWAYS static inline __attribute__((always_inline))
+
 static const double TWO_PI = 6.283185307179586476925;
 
 #define real float
 #define SUF  f32
 #define SQRT __builtin_sqrtf
-#define FAR  1e30F /* squared distances stop here: k is 0 long before, and nothing overflows */
+#define LINE 16
+#define FAR                                                                                        \
+    1e30F /* arguments of logarithms stop here, coordinates at FARTHEST: k is 0 long before, */
+#define FARTHEST 1e15 /* and nothing overflows */
 #include "gp/gp_tiles_cpu.tmpl.h"
+
+#include "gp/gp_radial_cpu.tmpl.h"
 #undef real
 #undef SUF
 #undef SQRT
+#undef LINE
 #undef FAR
-#define real double
-#define SUF  f64
-#define SQRT __builtin_sqrt
-#define FAR  1e290
+#undef FARTHEST
+#define real     double
+#define SUF      f64
+#define SQRT     __builtin_sqrt
+#define LINE     8
+#define FAR      1e290
+#define FARTHEST 1e145
 #include "gp/gp_tiles_cpu.tmpl.h"
+
+#include "gp/gp_radial_cpu.tmpl.h"
 
 #define TABLE(suf)                                                                                 \
     {                                                                                              \
@@ -40,7 +56,9 @@ static const double TWO_PI = 6.283185307179586476925;
         .inputs = inputs_##suf, .weigh = weigh_##suf, .trace = trace_##suf, .store = store_##suf,  \
         .spread = spread_##suf, .copy_weights = copy_weights_##suf, .mark = mark_##suf,            \
         .read_diagonal = read_diagonal_##suf, .load_rows = load_rows_##suf,                        \
-        .fill_slot = fill_slot_##suf                                                               \
+                                                                                                   \
+        .fill_slot = fill_slot_##suf, .radial_build = radial_build_##suf,                          \
+        .radial_pass = radial_pass_##suf                                                           \
     }
 
 #pragma GCC visibility push(hidden)

@@ -73,19 +73,29 @@ static inline void FN(flush)(double *restrict total, const real *restrict part, 
 
 /* ---- sums over columns of x --------------------------------------------------------------------- */
 
-/** s = sum_k (x_ik - x_jk)^2 over `count` slots from `slot` on, added to s where `more`. */
-static inline __attribute__((always_inline)) void FN(squares_of)(const frgi_gp_program *g,
-                                                                 const frgi_gp_patch *p, int slot,
-                                                                 int j, const int count, bool more,
-                                                                 real *restrict s)
+/** First row of column j that is wanted: where only pairs on or below the diagonal are, the vector that holds the
+ *  diagonal.  The same for LINE columns. */
+static inline int FN(begin)(const frgi_gp_patch *p, int j)
+{
+    const ptrdiff_t same = p->j0 + j - p->i0;
+    return p->lower && same > 0 ? (int)(same / LINE * LINE) : 0;
+}
+
+static inline int FN(lines)(const frgi_gp_patch *p)
+{
+    return (p->rows + LINE - 1) / LINE * LINE;
+}
+
+ALWAYS void FN(add_squares)(const frgi_gp_program *g, const frgi_gp_patch *p, int slot, int j,
+                            const int count, bool more, real *restrict s)
 {
     const int m = p->m;
     const real *restrict x = FN(rows)(p, slot);
-    real c[4];
+    real c[8];
     for (int k = 0; k < count; k++) {
         c[k] = FN(cols)(g, p, slot + k)[j];
     }
-    EACH_ROW(i)
+    EACH_LINE(i, FN(begin)(p, j))
     {
         real sum = more ? s[i] : 0;
         for (int k = 0; k < count; k++) {
@@ -96,20 +106,41 @@ static inline __attribute__((always_inline)) void FN(squares_of)(const frgi_gp_p
     }
 }
 
-static inline void FN(squares)(const frgi_gp_program *g, const frgi_gp_patch *p,
-                               const frgi_gp_step *step, int j, real *restrict s)
+/** Up to eight columns of x at once, so that s stays in a register. */
+static void FN(squares)(const frgi_gp_program *g, const frgi_gp_patch *p, const frgi_gp_step *step,
+                        real *restrict s)
 {
-    const int m = p->m;
-    int k = 0;
-    for (; k + 4 <= step->dims; k += 4) {
-        FN(squares_of)(g, p, step->slot + k, j, 4, k > 0, s);
-    }
-    for (; k < step->dims; k++) {
-        FN(squares_of)(g, p, step->slot + k, j, 1, k > 0, s);
-    }
-    EACH_ROW(i)
-    {
-        s[i] = s[i] > FAR ? FAR : s[i];
+    for (int k = 0; k < step->dims; k += 8) {
+        const int slot = step->slot + k, left = step->dims - k;
+        for (int j = 0; j < p->cols; j++) {
+            real *const to = s + j * GP_ROWS;
+            switch (left) {
+            case 1:
+                FN(add_squares)(g, p, slot, j, 1, k > 0, to);
+                break;
+            case 2:
+                FN(add_squares)(g, p, slot, j, 2, k > 0, to);
+                break;
+            case 3:
+                FN(add_squares)(g, p, slot, j, 3, k > 0, to);
+                break;
+            case 4:
+                FN(add_squares)(g, p, slot, j, 4, k > 0, to);
+                break;
+            case 5:
+                FN(add_squares)(g, p, slot, j, 5, k > 0, to);
+                break;
+            case 6:
+                FN(add_squares)(g, p, slot, j, 6, k > 0, to);
+                break;
+            case 7:
+                FN(add_squares)(g, p, slot, j, 7, k > 0, to);
+                break;
+            default:
+                FN(add_squares)(g, p, slot, j, 8, k > 0, to);
+                break;
+            }
+        }
     }
 }
 
@@ -141,13 +172,13 @@ static inline void FN(radial)(frgi_gp_kind kind, real alpha, int m, const real *
     case GP_RBF:
         EACH_ROW(i)
         {
-            value[i] = slope[i] = EF(exp)((real)-0.5 * s[i]);
+            value[i] = slope[i] = EF(exp_low)((real)-0.5 * s[i]);
         }
         break;
     case GP_MATERN12:
         EACH_ROW(i)
         {
-            const real r = SQRT(s[i]), e = EF(exp)(-r);
+            const real r = SQRT(s[i]), e = EF(exp_low)(-r);
             value[i] = e;
             slope[i] = r > 0 ? e / r : 0;
         }
@@ -155,7 +186,7 @@ static inline void FN(radial)(frgi_gp_kind kind, real alpha, int m, const real *
     case GP_MATERN32:
         EACH_ROW(i)
         {
-            const real c = SQRT(3 * s[i]), e = EF(exp)(-c);
+            const real c = SQRT(3 * s[i]), e = EF(exp_low)(-c);
             value[i] = (1 + c) * e;
             slope[i] = 3 * e;
         }
@@ -163,7 +194,7 @@ static inline void FN(radial)(frgi_gp_kind kind, real alpha, int m, const real *
     case GP_MATERN52:
         EACH_ROW(i)
         {
-            const real c = SQRT(5 * s[i]), e = EF(exp)(-c);
+            const real c = SQRT(5 * s[i]), e = EF(exp_low)(-c);
             value[i] = (1 + c + c * c * one_third) * e;
             slope[i] = five_thirds * (1 + c) * e;
         }
@@ -172,7 +203,7 @@ static inline void FN(radial)(frgi_gp_kind kind, real alpha, int m, const real *
         EACH_ROW(i)
         {
             const real raw = s[i] * ((real)0.5 / alpha), t = raw > FAR ? FAR : raw,
-                       log_b = EF(log1p)(t), e = EF(exp)(-alpha * log_b);
+                       log_b = EF(log1p)(t), e = EF(exp_low)(-alpha * log_b);
             const real over = 1 / (1 + t);
             value[i] = e;
             slope[i] = e * over;
@@ -186,12 +217,12 @@ static void FN(radial_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int a
 {
     const frgi_gp_step *const step = &g->step[at];
     const real alpha = step->kind == GP_RQ ? FN(constants)(step)[0] : 0;
+    FN(squares)(g, p, step, FN(aux)(p, at, 1));
     for (int j = 0; j < p->cols; j++) {
         real *const s = FN(aux)(p, at, 1) + j * GP_ROWS, *const value =
                                                              FN(values)(p, at) + j * GP_ROWS;
         real *const slope = FN(aux)(p, at, 0) + j * GP_ROWS, *const extra =
                                                                  FN(aux)(p, at, 2) + j * GP_ROWS;
-        FN(squares)(g, p, step, j, s);
         FN(radial)(step->kind, alpha, p->m, s, value, slope, extra);
     }
 }
@@ -298,7 +329,7 @@ static void FN(periodic_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int
         }
         EACH_ROW(i)
         {
-            value[i] = EF(exp)(-2 * value[i]);
+            value[i] = EF(exp_low)(-2 * value[i]);
         }
     }
 }
@@ -562,7 +593,7 @@ static inline void FN(component)(const frgi_gp_program *g, const frgi_gp_patch *
     const real weight = w[q];
     EACH_ROW(i)
     {
-        e[i] = weight * EF(exp)(-e[i]);
+        e[i] = weight * EF(exp_low)(-e[i]);
     }
 }
 
@@ -651,7 +682,7 @@ static inline void FN(bell)(const frgi_gp_step *step, int q, int k, real c, cons
     const real weight = w[q], turn = mu[q * dims + k], width = a[q * dims + k];
     EACH_ROW(i)
     {
-        const real d = x[i] - c, e = weight * EF(exp)(-width * (d * d));
+        const real d = x[i] - c, e = weight * EF(exp_low)(-width * (d * d));
         real si, co;
         EF(turns)(d * turn, &si, &co);
         cosine[i] = e * co;
@@ -1126,7 +1157,8 @@ static inline void FN(copy_slot)(const frgi_gp_slot *slot, const frgi_gp_points 
     const real *restrict x = (const real *)points->x + slot->column * points->ld + first;
     const double factor = slot->factor, shift = slot->shift;
     for (ptrdiff_t i = 0; i < count; i++) {
-        to[i] = (real)((double)x[i] * factor + shift);
+        const double v = (double)x[i] * factor + shift, high = v > FARTHEST ? FARTHEST : v;
+        to[i] = (real)(high < -FARTHEST ? -FARTHEST : high);
     }
 }
 

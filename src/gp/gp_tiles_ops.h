@@ -42,7 +42,7 @@ typedef struct {
     const frgi_gp_step *step;
     const int *child;
     const frgi_gp_slot *slot;
-    bool radial;  /* [scale *] one radial leaf: step 0, and 1 */
+    bool radial; /* [scale *] one radial leaf: step 0, and 1 */
     bool has_user;
     frg_gp_user_kernel user;
     const double *user_theta;
@@ -55,6 +55,7 @@ typedef struct {
     int m;            /* rows rounded up to GP_CHUNK */
     ptrdiff_t i0, j0; /* first point of the rows, of the columns */
     bool training;    /* rows are bound points: i0 + i == j0 + j is a point with itself */
+    bool lower;       /* only pairs on or below the diagonal are wanted (radial path) */
     bool by_row;      /* sums of the user's kernel are wanted row by row */
     void *x;          /* n_slots x GP_ROWS */
     void *value;      /* n_steps x GP_PATCH */
@@ -71,9 +72,9 @@ typedef struct {
 typedef struct {
     const void *tile; /* of the inverse; rows and columns begin at row, col of it */
     ptrdiff_t ld, row, col;
-    bool transposed;  /* the patch lies above the diagonal: its mirror image is read */
-    bool diagonal;    /* the tile crosses the diagonal */
-    bool full;        /* W as it is; else its lower half, the diagonal halved */
+    bool transposed; /* the patch lies above the diagonal: its mirror image is read */
+    bool diagonal;   /* the tile crosses the diagonal */
+    bool full;       /* W as it is; else its lower half, the diagonal halved */
     const void *alpha, *beta;
     ptrdiff_t q, n;
     const double *extra;
@@ -92,7 +93,8 @@ typedef struct {
     /** the root's adjoint <- W, 0 beyond `rows` */
     void (*weigh)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p);
     /** trace[i] += sum_j inverse_ij C_ij over the pairs of the patch, those below the diagonal twice */
-    void (*trace)(const frgi_gp_program *g, const frgi_gp_weights *w, const frgi_gp_patch *p, double *trace);
+    void (*trace)(const frgi_gp_program *g, const frgi_gp_weights *w, const frgi_gp_patch *p,
+                  double *trace);
     /** the root's adjoint <- a_j in every row; <- w[i + j * ld], 0 beyond `rows`; <- 2 where row and column have
      *  the same place, 0 elsewhere */
     void (*spread)(const frgi_gp_program *g, const double *a, frgi_gp_patch *p);
@@ -103,7 +105,14 @@ typedef struct {
     /** the root's value into out[i + j * ld], exactly `rows` x `cols` */
     void (*store)(const frgi_gp_program *g, const frgi_gp_patch *p, void *out, ptrdiff_t ld);
     /** slots of the rows from m points first, first + 1, ... of a structure of arrays */
-    void (*load_rows)(const frgi_gp_program *g, const frgi_gp_points *points, ptrdiff_t first, frgi_gp_patch *p);
+    void (*load_rows)(const frgi_gp_program *g, const frgi_gp_points *points, ptrdiff_t first,
+                      frgi_gp_patch *p);
+    /** [variance *] one radial leaf: C (and what the pass uses again) of the patch, rows rounded up to 64 bytes */
+    void (*radial_build)(const frgi_gp_program *g, frgi_gp_patch *p, void *out, void *kept,
+                         ptrdiff_t ld);
+    /** the same for its sums and the trace; kept NULL: computed again */
+    void (*radial_pass)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p,
+                        const void *kept, ptrdiff_t ld, double *trace);
     /** one slot of n points */
     void (*fill_slot)(const frgi_gp_slot *slot, const frgi_gp_points *points, void *out);
 } frgi_gp_tiles_ops;

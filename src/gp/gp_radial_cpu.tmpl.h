@@ -1,0 +1,311 @@
+/* gp_radial_cpu.tmpl.h - [variance *] one radial leaf, in few loops; included once for each type.
+ *
+ * The general interpreter writes every step's values down; here a pair costs its squares (3d operations), one
+ * exponential, and one store.  With c = sqrt(3 s) and the like, f the variance and E the part worth keeping:
+ *
+ *                  E                C = E times              dC/ds = -1/2 E times
+ *     rbf          f e^(-s/2)       1                        1
+ *     matern12     f e^-c           1                        1/c
+ *     matern32     f e^-c           1 + c                    3
+ *     matern52     f e^-c           1 + c + c^2/3            5/3 (1 + c)
+ *     rq           f b^-alpha       1                        1/b         b = 1 + s/(2 alpha)
+ *
+ * The pass reads E where it was kept and needs no exponential then; s is cheaper to compute again than to read.
+ * Rows go in whole vectors (LINE elements, 64 bytes), from the one that holds the diagonal on; columns four at a
+ * time, so that sums over them are loaded and stored once.
+ *
+ * Text parameters: real, SUF, LINE, SQRT, FN(name), EF(name).
+ */
+
+/** E and C of one column. */
+static void FN(column)(frgi_gp_kind kind, real f, real alpha, int begin, int m,
+                       const real *restrict s, real *restrict value, real *restrict kept)
+{
+    const real one_third = (real)(1.0 / 3);
+    switch (kind) {
+    case GP_RBF:
+        EACH_LINE(i, begin)
+        {
+            value[i] = kept[i] = f * EF(exp_low)((real)-0.5 * s[i]);
+        }
+        break;
+    case GP_MATERN12:
+        EACH_LINE(i, begin)
+        {
+            value[i] = kept[i] = f * EF(exp_low)(-SQRT(s[i]));
+        }
+        break;
+    case GP_MATERN32:
+        EACH_LINE(i, begin)
+        {
+            const real c = SQRT(3 * s[i]), e = f * EF(exp_low)(-c);
+            value[i] = (1 + c) * e;
+            kept[i] = e;
+        }
+        break;
+    case GP_MATERN52:
+        EACH_LINE(i, begin)
+        {
+            const real c = SQRT(5 * s[i]), e = f * EF(exp_low)(-c);
+            value[i] = (1 + c + c * c * one_third) * e;
+            kept[i] = e;
+        }
+        break;
+    default:
+        EACH_LINE(i, begin)
+        {
+            const real raw = s[i] * ((real)0.5 / alpha), t = raw > FAR ? FAR : raw;
+            value[i] = kept[i] = f * EF(exp_low)(-alpha * EF(log1p)(t));
+        }
+        break;
+    }
+}
+
+static inline real FN(variance)(const frgi_gp_program *g)
+{
+    return g->n_steps > 1 ? FN(constants)(&g->step[1])[0] : 1;
+}
+
+static inline real FN(alpha)(const frgi_gp_program *g)
+{
+    return g->step[0].kind == GP_RQ ? FN(constants)(&g->step[0])[0] : 0;
+}
+
+static void FN(radial_build)(const frgi_gp_program *g, frgi_gp_patch *p, void *out, void *kept,
+                             ptrdiff_t ld)
+{
+    real *const s = FN(aux)(p, 0, 0), *const spare = FN(lane)(p, 0);
+    FN(squares)(g, p, &g->step[0], s);
+    for (int j = 0; j < p->cols; j++) {
+        FN(column)
+        (g->step[0].kind, FN(variance)(g), FN(alpha)(g), FN(begin)(p, j), FN(lines)(p),
+         s + j * GP_ROWS, (real *)out + j * ld, kept ? (real *)kept + j * ld : spare);
+    }
+}
+
+/* ---- the pass ----------------------------------------------------------------------------------- */
+
+/** W and K^-1 of the patch, halved on the diagonal, 0 above it and beyond the rows. */
+static void FN(radial_weigh)(const frgi_gp_weights *w, frgi_gp_patch *p, real *restrict weight,
+                             real *restrict inverse)
+{
+    const int m = FN(lines)(p);
+    const bool plain = w->alpha && w->q == 1 && !w->beta && !w->extra_q;
+    real *restrict a = FN(lane)(p, 0);
+    memset(a, 0, sizeof *a * GP_ROWS);
+    if (plain) {
+        memcpy(a, (const real *)w->alpha + p->i0, sizeof *a * (size_t)p->rows);
+    }
+    for (int j = 0; j < p->cols; j++) {
+        const real *restrict from = (const real *)w->tile + w->row + (w->col + j) * w->ld;
+        real *restrict wj = weight + j * GP_ROWS, *restrict vj = inverse + j * GP_ROWS;
+        const int begin = FN(begin)(p, j);
+        if (plain) {
+            const real aj = ((const real *)w->alpha)[p->j0 + j];
+            EACH_LINE(i, begin)
+            {
+                vj[i] = from[i];
+                wj[i] = a[i] * aj - from[i];
+            }
+        } else {
+            FN(weigh_column)(w, p, j, wj);
+            EACH_LINE(i, begin)
+            {
+                vj[i] = from[i];
+            }
+        }
+        for (int i = p->rows; i < m; i++) {
+            wj[i] = vj[i] = 0;
+        }
+        const ptrdiff_t same = p->j0 + j - p->i0;
+        for (ptrdiff_t i = begin; i < same && i < m; i++) {
+            wj[i] = vj[i] = 0;
+        }
+        if (same >= 0 && same < p->rows) {
+            wj[same] *= (real)0.5;
+            vj[same] *= (real)0.5;
+        }
+    }
+}
+
+/** Sums over `count` columns from j on:  of_f += W C,  of_k += K^-1 C,  and with G = W q:  of_l += G s where the
+ *  lengthscale is one, weight <- G where there are many;  of_a += W dC/dlog alpha. */
+ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, const bool vector,
+                            const int count, int j, real alpha, const real *restrict s,
+                            const real *restrict e, ptrdiff_t ld, real *restrict weight,
+                            const real *restrict inverse, real *restrict sums)
+{
+    const int m = FN(lines)(p);
+    const real one_third = (real)(1.0 / 3), five_thirds = (real)(5.0 / 3),
+               over_alpha = (real)0.5 / alpha;
+    real *restrict of_f = sums, *restrict of_k = sums + GP_ROWS,
+                   *restrict of_l = sums + 2 * GP_ROWS;
+    real *restrict of_a = sums + 3 * GP_ROWS;
+    EACH_LINE(i, FN(begin)(p, j))
+    {
+        real total_f = of_f[i], total_k = of_k[i], total_l = vector ? 0 : of_l[i];
+        real total_a = kind == GP_RQ ? of_a[i] : 0;
+        for (int n = 0; n < count; n++) {
+            const ptrdiff_t at = (j + n) * GP_ROWS + i;
+            const real ei = e[(j + n) * ld + i], w = weight[at];
+            real value = ei, slope = ei, si = vector && kind == GP_RBF ? 0 : s[at];
+            if (kind == GP_MATERN12) {
+                const real r = SQRT(si);
+                slope = vector ? (r > 0 ? ei / r : 0) : ei * r;
+                si = 1;
+            } else if (kind == GP_MATERN32) {
+                const real c = SQRT(3 * si);
+                value = (1 + c) * ei;
+                slope = 3 * ei;
+            } else if (kind == GP_MATERN52) {
+                const real c = SQRT(5 * si);
+                value = (1 + c + c * c * one_third) * ei;
+                slope = five_thirds * (1 + c) * ei;
+            } else if (kind == GP_RQ) {
+                const real raw = si * over_alpha, t = raw > FAR ? FAR : raw, over = 1 / (1 + t);
+                slope = ei * over;
+                total_a += w * (ei * (alpha * (t * over - EF(log1p)(t))));
+            }
+            total_f += w * value;
+            total_k += inverse[at] * value;
+            if (vector) {
+                weight[at] = w * slope;
+            } else {
+                total_l += w * (slope * si);
+            }
+        }
+        of_f[i] = total_f;
+        of_k[i] = total_k;
+        if (!vector) {
+            of_l[i] = total_l;
+        }
+        if (kind == GP_RQ) {
+            of_a[i] = total_a;
+        }
+    }
+}
+
+/** The columns of the patch, four at a time and then one. */
+#define ALL_COLUMNS(kind, vector)                                                                  \
+    do {                                                                                           \
+        int j = 0;                                                                                 \
+        for (; j + 4 <= p->cols; j += 4) {                                                         \
+            FN(radial_sums)(p, kind, vector, 4, j, alpha, s, e, ld, weight, inverse, sums);        \
+        }                                                                                          \
+        for (; j < p->cols; j++) {                                                                 \
+            FN(radial_sums)(p, kind, vector, 1, j, alpha, s, e, ld, weight, inverse, sums);        \
+        }                                                                                          \
+    } while (0)
+
+static void FN(radial_sweep)(const frgi_gp_program *g, frgi_gp_patch *p, const real *s,
+                             const real *e, ptrdiff_t ld, real *weight, const real *inverse,
+                             real *sums)
+{
+    const frgi_gp_step *const step = &g->step[0];
+    const bool vector = step->group[0].vector;
+    const real alpha = FN(alpha)(g);
+    switch (2 * (int)step->kind + vector) {
+    case 2 * GP_RBF:
+        ALL_COLUMNS(GP_RBF, false);
+        break;
+    case 2 * GP_RBF + 1:
+        ALL_COLUMNS(GP_RBF, true);
+        break;
+    case 2 * GP_MATERN12:
+        ALL_COLUMNS(GP_MATERN12, false);
+        break;
+    case 2 * GP_MATERN12 + 1:
+        ALL_COLUMNS(GP_MATERN12, true);
+        break;
+    case 2 * GP_MATERN32:
+        ALL_COLUMNS(GP_MATERN32, false);
+        break;
+    case 2 * GP_MATERN32 + 1:
+        ALL_COLUMNS(GP_MATERN32, true);
+        break;
+    case 2 * GP_MATERN52:
+        ALL_COLUMNS(GP_MATERN52, false);
+        break;
+    case 2 * GP_MATERN52 + 1:
+        ALL_COLUMNS(GP_MATERN52, true);
+        break;
+    case 2 * GP_RQ:
+        ALL_COLUMNS(GP_RQ, false);
+        break;
+    default:
+        ALL_COLUMNS(GP_RQ, true);
+        break;
+    }
+}
+#undef ALL_COLUMNS
+
+/** part += sum over `count` columns of G (x_ik - x_jk)^2 */
+ALWAYS void FN(column_squares)(const frgi_gp_patch *p, const int count, int j,
+                               const real *restrict x, const real *restrict cols,
+                               const real *restrict weight, real *restrict part)
+{
+    const int m = FN(lines)(p);
+    EACH_LINE(i, FN(begin)(p, j))
+    {
+        real total = part[i];
+        for (int n = 0; n < count; n++) {
+            const real u = x[i] - cols[j + n];
+            total += weight[(j + n) * GP_ROWS + i] * (u * u);
+        }
+        part[i] = total;
+    }
+}
+
+static void FN(lengths)(const frgi_gp_program *g, frgi_gp_patch *p, const real *weight)
+{
+    const frgi_gp_step *const step = &g->step[0];
+    real *restrict part = FN(lane)(p, 0);
+    for (int k = 0; k < step->dims; k++) {
+        const real *const x = FN(rows)(p, step->slot + k), *const cols =
+                                                               FN(cols)(g, p, step->slot + k);
+        int j = 0;
+        memset(part, 0, sizeof *part * GP_ROWS);
+        for (; j + 4 <= p->cols; j += 4) {
+            FN(column_squares)(p, 4, j, x, cols, weight, part);
+        }
+        for (; j < p->cols; j++) {
+            FN(column_squares)(p, 1, j, x, cols, weight, part);
+        }
+        FN(flush)(p->sum + (ptrdiff_t)(step->group[0].first + k) * GP_ROWS, part, 1, p->m);
+    }
+}
+
+static void FN(radial_pass)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p,
+                            const void *kept, ptrdiff_t ld, double *trace)
+{
+    const frgi_gp_step *const step = &g->step[0];
+    const bool vector = step->group[0].vector;
+    real *const s = FN(aux)(p, 0, 0), *const own = FN(aux)(p, 0, 1),
+                *const value = FN(aux)(p, 0, 2);
+    real *const weight = FN(adjoints)(p, 0), *const inverse = FN(values)(p, 0),
+                *const sums = FN(lane)(p, 0);
+    if (!kept || !vector || step->kind != GP_RBF) {
+        FN(squares)(g, p, step, s);
+    }
+    for (int j = 0; j < p->cols && !kept; j++) {
+        FN(column)
+        (step->kind, FN(variance)(g), FN(alpha)(g), FN(begin)(p, j), FN(lines)(p), s + j * GP_ROWS,
+         value + j * GP_ROWS, own + j * GP_ROWS);
+    }
+    FN(radial_weigh)(w, p, weight, inverse);
+    memset(sums, 0, sizeof *sums * 4 * GP_ROWS);
+    FN(radial_sweep)
+    (g, p, s, kept ? (const real *)kept : own, kept ? ld : GP_ROWS, weight, inverse, sums);
+    FN(flush)(trace, sums + GP_ROWS, 2, p->m);
+    if (g->n_steps > 1) {
+        FN(flush)(p->sum + (ptrdiff_t)g->step[1].group[0].first * GP_ROWS, sums, 1, p->m);
+    }
+    if (step->kind == GP_RQ) {
+        FN(flush)(p->sum + (ptrdiff_t)step->group[1].first * GP_ROWS, sums + 3 * GP_ROWS, 1, p->m);
+    }
+    if (vector) {
+        FN(lengths)(g, p, weight);
+    } else {
+        FN(flush)(p->sum + (ptrdiff_t)step->group[0].first * GP_ROWS, sums + 2 * GP_ROWS, 1, p->m);
+    }
+}
