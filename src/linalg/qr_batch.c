@@ -68,11 +68,11 @@ static frg_status check_item(frg_context *ctx, const frg_qr_item *item, int64_t 
     snprintf(name, sizeof name, "a of item %lld", (long long)i + 1);
     TRY(frgi_array_check(ctx, &item->a, name, 2, floats));
     const int64_t m = item->a.shape[0], n = item->a.shape[1];
-    if (m < n || n < 1 || m > INT32_MAX / QR_WIDE / 2) {
+    if (m < n || n < 1 || m > INT32_MAX / QR_PANEL / 2) {
         FAIL(ctx, E_SHAPE,
              "%s is %lld x %lld; at least as many rows as columns, one column and at most %d rows "
              "are expected",
-             name, (long long)m, (long long)n, INT32_MAX / QR_WIDE / 2);
+             name, (long long)m, (long long)n, INT32_MAX / QR_PANEL / 2);
     }
     const struct {
         const frg_array *x;

@@ -1,9 +1,9 @@
 /* qr_cpu.tmpl.h - Householder QR by panels; included once per element type.
  *
- * Data first.  A trailing update touches 8 columns of the matrix at a time: W = V' C, X = T' W, C -= V X.
- * The 8 columns stay in the L1 cache between the two products (8 x 1024 f32 are 32 KB), V (by columns and by
- * rows, 2 x 32 x m) streams from L2.  Neither C nor W is ever packed: both products take single numbers of
- * them as broadcasts and whole vectors of V alone.
+ * Data first.  A trailing update takes a band of 32 columns C at a time: W = V' C, X = T' W, C -= V X.  V by rows
+ * goes through L1 in pieces of 128 rows, each used for all columns of the band, V by columns in tiles of three
+ * vectors, likewise; the band itself stays in L2 between the two products.  Neither C nor W is ever packed:
+ * both products take single numbers of them as broadcasts and whole vectors of V alone.
  *
  * A panel is factored 8 columns at a time (a leaf), each leaf first brought up to date with the panel's
  * leaves before it (left-looking), so that the leaf is the only part that runs at the speed of L1.
@@ -22,11 +22,15 @@
 enum {
     FN(LANES) = VECTOR_BYTES / sizeof(real),
     FN(CHUNK) = 2 * VECTOR_BYTES / sizeof(real), /* rows of W that a tile makes */
+    FN(TILE) = 3 * VECTOR_BYTES / sizeof(real),  /* rows of C that a tile updates */
 };
+typedef real FN(oct) __attribute__((vector_size(QR_LEAF * sizeof(real)), may_alias));
+typedef integer FN(oct_mask) __attribute__((vector_size(QR_LEAF * sizeof(real))));
 #define vec   FN(vec)
 #define mask  FN(mask)
 #define LANES FN(LANES)
 #define CHUNK FN(CHUNK)
+#define TILE  FN(TILE)
 
 INLINE vec FN(load)(const real *p)
 {
@@ -40,9 +44,9 @@ INLINE void FN(store)(real *p, vec x)
 
 /* ---- tiles -------------------------------------------------------------------------------------- */
 
-/** w[CHUNK x TOGETHER] = sum_p v_p c_p': rows v_p of a chunk, entries c[j ld + p]. */
-INLINE void FN(inner_tile)(ptrdiff_t k, const real *restrict v, const real *restrict c,
-                           ptrdiff_t ld, real *restrict w, ptrdiff_t ldw)
+/** w[CHUNK x TOGETHER] = (first ? 0 : w) + sum_p v_p c_p': rows v_p of a chunk, entries c[j ld + p]. */
+INLINE void FN(inner_tile)(const bool first, ptrdiff_t k, const real *restrict v,
+                           const real *restrict c, ptrdiff_t ld, real *restrict w, ptrdiff_t ldw)
 {
     vec x[TOGETHER] = {{0}}, y[TOGETHER] = {{0}};
     for (ptrdiff_t p = 0; p < k; p++) {
@@ -56,24 +60,38 @@ INLINE void FN(inner_tile)(ptrdiff_t k, const real *restrict v, const real *rest
     }
     UNROLL(8)
     for (int j = 0; j < TOGETHER; j++) {
-        FN(store)(w + j * ldw, x[j]);
-        FN(store)(w + j * ldw + LANES, y[j]);
+        real *const to = w + j * ldw;
+        if (!first) {
+            x[j] += FN(load)(to);
+            y[j] += FN(load)(to + LANES);
+        }
+        FN(store)(to, x[j]);
+        FN(store)(to + LANES, y[j]);
     }
 }
 
-/** w (width x 8) = V' C over k rows; v starts at a row of the chunks, which are `chunk` apart. */
-INLINE void FN(inner)(ptrdiff_t k, ptrdiff_t width, const real *v, ptrdiff_t chunk, const real *c,
-                      ptrdiff_t ld, real *w, ptrdiff_t ldw)
+/** w (width x columns) = V' C over k rows; v starts at a row of the chunks, which are `chunk` apart. */
+static void FN(inner)(ptrdiff_t k, ptrdiff_t width, const real *v, ptrdiff_t chunk, const real *c,
+                      ptrdiff_t ld, ptrdiff_t columns, real *w, ptrdiff_t ldw)
 {
-    for (ptrdiff_t i = 0; i < width; i += CHUNK, v += chunk) {
-        for (int j = 0; j < QR_LEAF; j += TOGETHER) {
-            FN(inner_tile)(k, v, c + j * ld, ld, w + j * ldw + i, ldw);
+    enum { PIECE = 128 };
+    for (ptrdiff_t p = 0; p < k; p += PIECE) {
+        const ptrdiff_t piece = k - p < PIECE ? k - p : PIECE;
+        for (ptrdiff_t i = 0; i < width; i += CHUNK) {
+            const real *const rows = v + i / CHUNK * chunk + p * CHUNK;
+            for (ptrdiff_t j = 0; j < columns; j += TOGETHER) {
+                if (p == 0) {
+                    FN(inner_tile)(true, piece, rows, c + j * ld + p, ld, w + j * ldw + i, ldw);
+                } else {
+                    FN(inner_tile)(false, piece, rows, c + j * ld + p, ld, w + j * ldw + i, ldw);
+                }
+            }
         }
     }
 }
 
-/** vectors x LANES rows of TOGETHER columns:  c -= sum_p v_p x_p' */
-INLINE void FN(outer_tile)(const int vectors, ptrdiff_t k, const real *restrict v, ptrdiff_t ldv,
+/** vectors x LANES rows of TOGETHER columns:  c -= sum_p v_p x_p', v_p vectors x LANES apart */
+INLINE void FN(outer_tile)(const int vectors, ptrdiff_t k, const real *restrict v,
                            const real *restrict x, ptrdiff_t ldx, real *restrict c, ptrdiff_t ld)
 {
     vec s[3][TOGETHER];
@@ -84,11 +102,11 @@ INLINE void FN(outer_tile)(const int vectors, ptrdiff_t k, const real *restrict 
             s[i][j] = FN(load)(c + j * ld + i * LANES);
         }
     }
-    for (ptrdiff_t p = 0; p < k; p++) {
+    for (ptrdiff_t p = 0; p < k; p++, v += vectors * LANES) {
         vec y[3];
         UNROLL(3)
         for (int i = 0; i < vectors; i++) {
-            y[i] = FN(load)(v + p * ldv + i * LANES);
+            y[i] = FN(load)(v + i * LANES);
         }
         UNROLL(8)
         for (int j = 0; j < TOGETHER; j++) {
@@ -108,25 +126,23 @@ INLINE void FN(outer_tile)(const int vectors, ptrdiff_t k, const real *restrict 
     }
 }
 
-/** 8 columns of `rows` rows:  C -= V X, X (k x 8) */
-INLINE void FN(outer)(ptrdiff_t rows, ptrdiff_t k, const real *v, ptrdiff_t ldv, const real *x,
-                      ptrdiff_t ldx, real *c, ptrdiff_t ld)
+/** `columns` columns of `rows` rows:  C -= V X, X (k x columns), V in tiles that are `panel` columns wide */
+static void FN(outer)(ptrdiff_t rows, ptrdiff_t k, const real *v, ptrdiff_t panel, const real *x,
+                      ptrdiff_t ldx, real *c, ptrdiff_t ld, ptrdiff_t columns)
 {
-    ptrdiff_t left = rows / LANES;
-    while (left > 0) {
-        const int vectors = left == 1 ? 1 : left == 2 || left == 4 ? 2 : 3;
-        for (int j = 0; j < QR_LEAF; j += TOGETHER) {
-            if (vectors == 3) {
-                FN(outer_tile)(3, k, v, ldv, x + j * ldx, ldx, c + j * ld, ld);
-            } else if (vectors == 2) {
-                FN(outer_tile)(2, k, v, ldv, x + j * ldx, ldx, c + j * ld, ld);
+    for (ptrdiff_t at = 0; at < rows; at += TILE) {
+        const ptrdiff_t left = (rows - at) / LANES;
+        const real *const tile = v + at * panel;
+        for (ptrdiff_t j = 0; j < columns; j += TOGETHER) {
+            real *const to = c + at + j * ld;
+            if (left >= 3) {
+                FN(outer_tile)(3, k, tile, x + j * ldx, ldx, to, ld);
+            } else if (left == 2) {
+                FN(outer_tile)(2, k, tile, x + j * ldx, ldx, to, ld);
             } else {
-                FN(outer_tile)(1, k, v, ldv, x + j * ldx, ldx, c + j * ld, ld);
+                FN(outer_tile)(1, k, tile, x + j * ldx, ldx, to, ld);
             }
         }
-        left -= vectors;
-        v += vectors * LANES;
-        c += vectors * LANES;
     }
 }
 
@@ -135,8 +151,8 @@ INLINE void FN(outer)(ptrdiff_t rows, ptrdiff_t k, const real *v, ptrdiff_t ldv,
 /** The panel in hand.  Sizes count from its first row and column. */
 typedef struct {
     ptrdiff_t rows, width; /* width: columns, a multiple of 8 */
-    ptrdiff_t ldv, chunk;  /* of v_columns; elements from chunk to chunk of v_rows */
-    real *v_columns, *v_rows;
+    ptrdiff_t chunk;       /* elements from chunk to chunk of v_rows */
+    real *v_leaf, *v_tiles, *v_rows;
     real *t;       /* chunks of rows: t[chunk][k][i] = T_ki, for X = T' W */
     real *t2;      /* the same of T': for X = T W */
     real *w, *x;   /* panel x 8 */
@@ -148,16 +164,18 @@ INLINE ptrdiff_t FN(whole)(ptrdiff_t width)
     return (width + CHUNK - 1) / CHUNK * CHUNK;
 }
 
-/** 8 columns c <- (I - V T V')' c for the first `width` columns of V (`transposed`), else (I - V T V') c; the
- *  first `zeros` rows of c are known to be zero. */
-INLINE void FN(apply)(const FN(panel) * p, ptrdiff_t width, const int transposed, ptrdiff_t zeros,
-                      real *c, ptrdiff_t ld)
+/** Up to QR_BAND columns c <- (I - V T V')' c for the first `width` columns of V (`transposed`), else
+ *  (I - V T V') c; the first `zeros` rows of c are known to be zero. */
+static void FN(apply)(const FN(panel) * p, ptrdiff_t width, bool transposed, ptrdiff_t zeros,
+                      real *c, ptrdiff_t ld, ptrdiff_t columns)
 {
     const ptrdiff_t whole = FN(whole)(width);
     FN(inner)
-    (p->rows - zeros, whole, p->v_rows + zeros * CHUNK, p->chunk, c + zeros, ld, p->w, p->ldw);
-    FN(inner)(whole, whole, transposed ? p->t : p->t2, p->ldw * CHUNK, p->w, p->ldw, p->x, p->ldw);
-    FN(outer)(p->rows, width, p->v_columns, p->ldv, p->x, p->ldw, c, ld);
+    (p->rows - zeros, whole, p->v_rows + zeros * CHUNK, p->chunk, c + zeros, ld, columns, p->w,
+     p->ldw);
+    FN(inner)
+    (whole, whole, transposed ? p->t : p->t2, p->ldw * CHUNK, p->w, p->ldw, columns, p->x, p->ldw);
+    FN(outer)(p->rows, width, p->v_tiles, p->ldw, p->x, p->ldw, c, ld, columns);
 }
 
 INLINE mask FN(below)(ptrdiff_t at, ptrdiff_t row)
@@ -296,27 +314,65 @@ static void FN(leaf)(ptrdiff_t rows, real *restrict a, ptrdiff_t ld, ptrdiff_t f
     FN(reflect)(7, rows, a, ld, first + 7, s, live);
 }
 
-/** Columns at .. at + 7 of V: explicit, by columns and by rows. */
+/** Rows i .. i + 7 of the leaf at `at` go to v_rows: a transposition of 8 x 8 in three rounds, in the round of s
+ *  the blocks of s lanes beside the diagonal change places. */
+INLINE void FN(turn_block)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i)
+{
+    FN(oct) x[QR_LEAF];
+    UNROLL(8)
+    for (int j = 0; j < QR_LEAF; j++) {
+        x[j] = *(const FN(oct) *)(p->v_leaf + j * p->rows + i);
+    }
+    UNROLL(3)
+    for (int s = 1; s < QR_LEAF; s *= 2) {
+        FN(oct_mask) low, high;
+        for (int l = 0; l < QR_LEAF; l++) {
+            low[l] = (integer)(l & s ? QR_LEAF + l - s : l);
+            high[l] = (integer)(l & s ? QR_LEAF + l : l + s);
+        }
+        UNROLL(8)
+        for (int j = 0; j < QR_LEAF; j++) {
+            if (!(j & s)) {
+                const FN(oct) y = __builtin_shuffle(x[j], x[j | s], low);
+                x[j | s] = __builtin_shuffle(x[j], x[j | s], high);
+                x[j] = y;
+            }
+        }
+    }
+    const int step = CHUNK < (int)QR_LEAF ? CHUNK : QR_LEAF;
+    UNROLL(8)
+    for (int r = 0; r < QR_LEAF; r++) {
+        for (int c = 0; c < QR_LEAF; c += step) {
+            real *const to = p->v_rows + (at + c) / CHUNK * p->chunk + (i + r) * CHUNK;
+            memcpy(to + (at + c) % CHUNK, (const real *)&x[r] + c, (size_t)step * sizeof *to);
+        }
+    }
+}
+
+/** Columns at .. at + 7 of V: explicit, by columns, in tiles and by rows; their squared norms, in double, as
+ *  what T makes of them decides how orthogonal Q is. */
 static void FN(take_leaf)(const FN(panel) * p, const real *restrict a, ptrdiff_t ld, ptrdiff_t at,
-                          const bool live[QR_LEAF])
+                          const bool live[QR_LEAF], double norm2[QR_LEAF])
 {
     for (int j = 0; j < QR_LEAF; j++) {
-        real *const restrict v = p->v_columns + (at + j) * p->ldv;
+        real *const restrict v = p->v_leaf + j * p->rows;
         const ptrdiff_t r = at + j;
         memset(v, 0, (size_t)r * sizeof *v);
         v[r] = live[j] ? 1 : 0;
         memcpy(v + r + 1, a + j * ld + r + 1, (size_t)(p->rows - r - 1) * sizeof *v);
-    }
-    const ptrdiff_t step = CHUNK < (int)QR_LEAF ? CHUNK : QR_LEAF;
-    for (ptrdiff_t c = at; c < at + QR_LEAF; c += step) {
-        const real *const restrict v = p->v_columns + c * p->ldv;
-        real *const restrict by_rows = p->v_rows + c / CHUNK * p->chunk + c % CHUNK;
-        for (ptrdiff_t i = at; i < p->rows; i++) {
-            UNROLL(8)
-            for (int j = 0; j < step; j++) {
-                by_rows[i * CHUNK + j] = v[j * p->ldv + i];
-            }
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (ptrdiff_t i = 0; i < p->rows; i++) {
+            sum += (double)v[i] * (double)v[i];
         }
+        norm2[j] = sum;
+        for (ptrdiff_t i = 0; i < p->rows; i += TILE) {
+            const ptrdiff_t height = p->rows - i < TILE ? p->rows - i : TILE;
+            memcpy(p->v_tiles + i * p->ldw + (at + j) * height, v + i, (size_t)height * sizeof *v);
+        }
+    }
+    for (ptrdiff_t i = at; i < p->rows; i += QR_LEAF) {
+        FN(turn_block)(p, at, i);
     }
 }
 
@@ -326,17 +382,17 @@ INLINE real *FN(t_at)(real *t, ptrdiff_t panel, ptrdiff_t k, ptrdiff_t i)
 }
 
 /** T grows by the leaf at `at`:  T_leaf^-1 = striu(S) + diag(S) / 2,  T_old,leaf = -T_old S T_leaf,
- *  S = V' V_leaf. */
-static void FN(grow_t)(const FN(panel) * p, ptrdiff_t at, const bool live[QR_LEAF])
+ *  S = V' V_leaf without its diagonal, which is norm2. */
+static void FN(grow_t)(const FN(panel) * p, ptrdiff_t at, const double norm2[QR_LEAF])
 {
     const ptrdiff_t whole = FN(whole)(at + QR_LEAF), ldw = p->ldw;
     FN(inner)
-    (p->rows - at, whole, p->v_rows + at * CHUNK, p->chunk, p->v_columns + at * p->ldv + at, p->ldv,
-     p->w, ldw);
+    (p->rows - at, whole, p->v_rows + at * CHUNK, p->chunk, p->v_leaf + at, p->rows, QR_LEAF, p->w,
+     ldw);
     const real *const s = p->w + at;
     real leaf[QR_LEAF][QR_LEAF] = {{0}}; /* [row][column] */
     for (int j = 0; j < QR_LEAF; j++) {
-        leaf[j][j] = live[j] ? 2 / s[j * ldw + j] : 1;
+        leaf[j][j] = norm2[j] > 0 ? (real)(2 / norm2[j]) : 1;
         for (int i = j - 1; i >= 0; i--) {
             real sum = 0;
             for (int k = i + 1; k <= j; k++) {
@@ -352,7 +408,7 @@ static void FN(grow_t)(const FN(panel) * p, ptrdiff_t at, const bool live[QR_LEA
     if (at == 0) {
         return;
     }
-    FN(inner)(at, FN(whole)(at), p->t2, ldw * CHUNK, p->w, ldw, p->x, ldw);
+    FN(inner)(at, FN(whole)(at), p->t2, ldw * CHUNK, p->w, ldw, QR_LEAF, p->x, ldw);
     for (ptrdiff_t i = 0; i < at; i++) {
         for (int j = 0; j < QR_LEAF; j++) {
             real sum = 0;
@@ -373,16 +429,22 @@ INLINE FN(panel) FN(open_panel)(const frgi_qr_matrix *x, ptrdiff_t first)
     return (FN(panel)){
         .rows = x->rows - first,
         .width = left < x->panel ? left : x->panel,
-        .ldv = x->ld,
         .chunk = (x->rows - first) * CHUNK,
-        .v_columns = x->v_columns,
+        .v_leaf = x->v_leaf,
+        .v_tiles = x->v_tiles,
         .v_rows = x->v_rows,
         .t = small,
         .t2 = (real *)x->t + first / x->panel * square,
         .w = small + square,
-        .x = small + square + QR_LEAF * x->panel,
+        .x = small + square + QR_BAND * x->panel,
         .ldw = x->panel,
     };
+}
+
+/** Columns of the band that starts at column c. */
+INLINE ptrdiff_t FN(band)(const frgi_qr_matrix *x, ptrdiff_t c)
+{
+    return x->columns - c < QR_BAND ? x->columns - c : QR_BAND;
 }
 
 /* ---- the two calls ------------------------------------------------------------------------------- */
@@ -400,18 +462,19 @@ static void FN(factor)(const frgi_qr_matrix *x)
         for (ptrdiff_t at = 0; at < p.width; at += QR_LEAF) {
             real *const columns = a + at * x->ld;
             bool live[QR_LEAF];
+            double norm2[QR_LEAF];
             if (at > 0) {
-                FN(apply)(&p, at, 1, 0, columns, x->ld);
+                FN(apply)(&p, at, true, 0, columns, x->ld, QR_LEAF);
             }
             FN(leaf)(p.rows, columns, x->ld, at, live);
             for (int j = 0; j < QR_LEAF; j++) {
                 diagonal[first + at + j] = columns[j * x->ld + at + j];
             }
-            FN(take_leaf)(&p, columns, x->ld, at, live);
-            FN(grow_t)(&p, at, live);
+            FN(take_leaf)(&p, columns, x->ld, at, live, norm2);
+            FN(grow_t)(&p, at, norm2);
         }
-        for (ptrdiff_t c = p.width; first + c < x->columns; c += QR_LEAF) {
-            FN(apply)(&p, p.width, 1, 0, a + c * x->ld, x->ld);
+        for (ptrdiff_t c = p.width; first + c < x->columns; c += QR_BAND) {
+            FN(apply)(&p, p.width, true, 0, a + c * x->ld, x->ld, FN(band)(x, first + c));
         }
     }
 }
@@ -424,13 +487,14 @@ static void FN(form_own)(const FN(panel) * p, real *a, ptrdiff_t ld)
         memset(p->w, 0, (size_t)(QR_LEAF * p->ldw) * sizeof(real));
         for (int j = 0; j < QR_LEAF; j++) {
             for (ptrdiff_t k = 0; k <= at + j; k++) {
-                p->w[j * p->ldw + k] = p->v_columns[k * p->ldv + at + j];
+                p->w[j * p->ldw + k] =
+                    p->v_rows[k / CHUNK * p->chunk + (at + j) * CHUNK + k % CHUNK];
             }
             memset(a + (at + j) * ld, 0, (size_t)p->rows * sizeof(real));
             a[(at + j) * ld + at + j] = 1;
         }
-        FN(inner)(whole, whole, p->t2, p->ldw * CHUNK, p->w, p->ldw, p->x, p->ldw);
-        FN(outer)(p->rows, p->width, p->v_columns, p->ldv, p->x, p->ldw, a + at * ld, ld);
+        FN(inner)(whole, whole, p->t2, p->ldw * CHUNK, p->w, p->ldw, QR_LEAF, p->x, p->ldw);
+        FN(outer)(p->rows, p->width, p->v_tiles, p->ldw, p->x, p->ldw, a + at * ld, ld, QR_LEAF);
     }
 }
 
@@ -450,13 +514,15 @@ static void FN(form)(const frgi_qr_matrix *x)
                     live[j] = v[i] != 0;
                 }
             }
-            FN(take_leaf)(&p, a + at * x->ld, x->ld, at, live);
+            double norm2[QR_LEAF];
+            FN(take_leaf)(&p, a + at * x->ld, x->ld, at, live, norm2);
         }
-        for (ptrdiff_t c = p.width; first + c < x->columns; c += QR_LEAF) {
-            for (int j = 0; j < QR_LEAF; j++) {
+        for (ptrdiff_t c = p.width; first + c < x->columns; c += QR_BAND) {
+            const ptrdiff_t band = FN(band)(x, first + c);
+            for (ptrdiff_t j = 0; j < band; j++) {
                 memset(a + (c + j) * x->ld, 0, (size_t)p.width * sizeof(real));
             }
-            FN(apply)(&p, p.width, 0, p.width, a + c * x->ld, x->ld);
+            FN(apply)(&p, p.width, false, p.width, a + c * x->ld, x->ld, band);
         }
         FN(form_own)(&p, a, x->ld);
     }
@@ -526,3 +592,4 @@ static double FN(probe)(ptrdiff_t rows, ptrdiff_t n, const void *q_, ptrdiff_t l
 #undef mask
 #undef LANES
 #undef CHUNK
+#undef TILE

@@ -17,6 +17,7 @@
 #include "linalg/qr_engine.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "linalg/blas.h"
@@ -85,14 +86,15 @@ void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, bool f64, int64_t 
 {
     const size_t element = f64 ? sizeof(double) : sizeof(float);
     const size_t ld = (size_t)rounded(m, QR_ROW_STEP) + 2 * QR_ROW_STEP;
-    const size_t columns = (size_t)rounded(n, QR_WIDE), wide = QR_WIDE, count = (size_t)n;
+    const size_t columns = (size_t)rounded(n, QR_BLOCK), wide = QR_PANEL, count = (size_t)n;
     *room = (frgi_qr_room){.f64 = f64};
     room->x.a = frgi_take(arena, frgi_mul(frgi_mul(ld, columns), element));
     room->x.diagonal = frgi_take(arena, columns * element);
-    room->x.v_columns = frgi_take(arena, ld * wide * element);
+    room->x.v_leaf = frgi_take(arena, ld * QR_LEAF * element);
+    room->x.v_tiles = frgi_take(arena, ld * wide * element);
     room->x.v_rows = frgi_take(arena, ld * wide * element);
     room->x.t = frgi_take(arena, columns * wide * element);
-    room->x.small = frgi_take(arena, (wide + 2 * QR_LEAF) * wide * element);
+    room->x.small = frgi_take(arena, (wide + 2 * QR_BAND) * wide * element);
     room->strip = frgi_take(arena, (ld + columns) * QR_BLOCK * element);
     room->inverse = frgi_take(arena, columns * QR_BLOCK * element);
     room->norm2 = TAKE(arena, double, count);
@@ -116,7 +118,7 @@ void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n)
     x->rows = rounded(m, QR_ROW_STEP);
     x->columns = rounded(n, QR_LEAF);
     x->ld = column_distance(x->rows);
-    x->panel = n >= QR_WIDE_FROM ? QR_WIDE : QR_PANEL;
+    x->panel = QR_PANEL;
 }
 
 /* ---- one matrix ---------------------------------------------------------------------------------- */
@@ -140,11 +142,13 @@ static bool scale_columns(const frgi_qr_ops *ops, frgi_qr_room *room, const void
         if (top > 0) {
             int exponent;
             (void)frexp(top, &exponent);
-            /* in two steps, as 2^-exponent may be beyond the type's range for denormal numbers */
-            const int half = exponent / 2;
             room->factor[j] = ldexp(1, -exponent);
-            (void)ops->scale(room->x.rows, ldexp(1, -half), a);
-            room->norm2[j] = ops->scale(room->x.rows, ldexp(1, half - exponent), a);
+            if (abs(exponent) > 120) { /* 2^-exponent itself may be beyond the type's range */
+                const int half = exponent / 2;
+                (void)ops->scale(room->x.rows, ldexp(1, -half), a);
+                exponent -= half;
+            }
+            room->norm2[j] = ops->scale(room->x.rows, ldexp(1, -exponent), a);
         } else {
             room->factor[j] = 0;
             room->norm2[j] = old ? 1 : 0;

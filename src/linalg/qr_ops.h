@@ -14,10 +14,9 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-    QR_LEAF = 8,   /* columns factored at a time, and columns updated at a time */
-    QR_PANEL = 32, /* columns of a panel */
-    QR_WIDE = 64,  /* from QR_WIDE_FROM columns on */
-    QR_WIDE_FROM = 896,
+    QR_LEAF = 8,      /* columns factored at a time */
+    QR_BAND = 32,     /* columns updated at a time */
+    QR_PANEL = 32,    /* columns of a panel */
     QR_ROW_STEP = 16, /* rows are rounded up to it: the longest vector */
 };
 
@@ -27,13 +26,15 @@ typedef struct {
     ptrdiff_t rows;    /* m rounded up to QR_ROW_STEP */
     ptrdiff_t columns; /* n rounded up to QR_LEAF */
     ptrdiff_t ld;      /* >= rows, no multiple of 1024: columns must not share their cache sets */
-    ptrdiff_t panel;   /* QR_PANEL or QR_WIDE */
+    ptrdiff_t panel;   /* QR_PANEL */
     void *a;           /* ld x columns */
     void *diagonal;    /* columns: of R, signs as they come */
-    void *v_columns;   /* ld x panel: V of the panel in hand, by columns */
-    void *v_rows;      /* rows x panel: the same by rows, in chunks of two vectors */
-    void *t;           /* columns x panel: T' of every panel, by chunks of rows */
-    void *small;       /* 3 panel x panel + 3 x 8 panel */
+    void *v_leaf;      /* rows x 8: the leaf of V in hand, explicit, by columns */
+    void *
+        v_tiles; /* rows x panel: V of the panel in hand, by columns within tiles of three vectors */
+    void *v_rows; /* rows x panel: the same by rows, in chunks of two vectors */
+    void *t;      /* columns x panel: T' of every panel, by chunks of rows */
+    void *small;  /* panel x panel + 2 panel x QR_BAND */
 } frgi_qr_matrix;
 
 typedef struct {
