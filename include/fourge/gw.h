@@ -176,6 +176,129 @@ FRG_API const frg_plan *frg_sinkhorn_plan(const frg_sinkhorn *s);
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f, double *g);
 FRG_API void frg_sinkhorn_destroy(frg_sinkhorn *s);
 
+/* ---- alignment ---------------------------------------------------------------------------------------- */
+
+typedef enum {
+    FRG_GW_AUTO,    /* sampled */
+    FRG_GW_SAMPLED, /* L(P) from R pairs drawn from P */
+    FRG_GW_EXACT,   /* L(P) by two matrix products; no random numbers */
+    FRG_GW_LANDMARK /* squared landmark distances, L(P) exact in rank landmarks + 2 */
+} frg_gw_mode;
+typedef enum {
+    FRG_GW_DISTANCE_AUTO,        /* precomputed up to 20000 points, landmark above; matrix, graph where given */
+    FRG_GW_DISTANCE_LANDMARK,    /* distance of the vectors of path lengths to landmarks */
+    FRG_GW_DISTANCE_DIJKSTRA,    /* path lengths in the graph of neighbours, rows when they are needed */
+    FRG_GW_DISTANCE_PRECOMPUTED, /* the same, all pairs at once */
+    FRG_GW_DISTANCE_EUCLIDEAN,
+    FRG_GW_DISTANCE_MATRIX,      /* the data are the distances */
+    FRG_GW_DISTANCE_GRAPH        /* a graph is given */
+} frg_gw_distance;
+typedef enum { FRG_GW_ANNEAL_PROGRESS, FRG_GW_ANNEAL_ITER, FRG_GW_ANNEAL_NONE } frg_gw_anneal;
+typedef enum { FRG_GW_SCALE_FIXED, FRG_GW_SCALE_BATCH_MAX, FRG_GW_SCALE_NONE } frg_gw_scale;
+typedef enum { FRG_GW_SYSTEMATIC, FRG_GW_MULTINOMIAL } frg_gw_sampling;
+typedef enum { FRG_GW_MULTISCALE_AUTO, FRG_GW_MULTISCALE_ON, FRG_GW_MULTISCALE_OFF } frg_gw_multiscale;
+typedef enum { FRG_GW_PRESET_NONE, FRG_GW_PRESET_TORCHGW } frg_gw_preset;
+
+/** Why the outer iteration ended. */
+typedef enum {
+    FRG_GW_RUNNING,
+    FRG_GW_CONVERGED_CHANGE,
+    FRG_GW_CONVERGED_PLATEAU,
+    FRG_GW_MAX_ITER,
+    FRG_GW_CANCELLED,
+    FRG_GW_STALLED_PRODUCT, /* the plan is the product of its marginals: W_PRODUCT */
+    FRG_GW_DEGENERATE       /* nothing to align: one point, or all distances 0 */
+} frg_gw_reason;
+
+/** One side.  data: points (n x d), or the distances (n x n) with FRG_GW_DISTANCE_MATRIX, f32 or f64; graph: for
+ *  FRG_GW_DISTANCE_GRAPH; weights: n f64 or NULL.  Borrowed until create returns (graphs: as long as the solver). */
+typedef struct {
+    const frg_array *data;
+    const frg_graph *graph;
+    const double *weights;
+} frg_gw_side;
+
+typedef struct {
+    size_t struct_size;
+    frg_gw_mode mode;
+    frg_gw_distance distance;
+    int64_t k;              /* 30 */
+    int k_clamp, stitch;    /* 0, 1 */
+    int64_t landmarks;      /* 50 */
+    int64_t anchors;        /* 80: pairs a step */
+    double epsilon;         /* 0.001, in units of the scaled costs; <= 0: 1e-4 */
+    frg_gw_anneal anneal;   /* progress: to max(epsilon / 10, min(5e-4, epsilon)) */
+    double damping;         /* 0.9: share of the new plan */
+    int64_t max_iter;       /* 500 outer steps */
+    int64_t min_iter;       /* 20 */
+    double tol;             /* 1e-5: change of the plan */
+    int64_t max_inner;      /* 3 passes a step; exact mode: 100 */
+    double marginal_tol;    /* 5e-4 inside the loop */
+    double mass;            /* 0: all */
+    double rho_source, rho_target; /* infinite */
+    frg_gw_reference reference;
+    double linear_weight;   /* 0 .. 1: theta of J = (1-theta) E + 2 theta <C, P> + 2 eps sum P (log P - 1) */
+    double lambda_ema_beta; /* 0.5: weight of the new linearisation from step 30 on; 0 or 1: no memory */
+    frg_gw_scale scale;     /* fixed */
+    frg_gw_sampling sampling;
+    frg_gw_multiscale multiscale; /* auto: on where n m > 1e6 */
+    int64_t n_coarse;       /* 0: max(10, min(500, n/4, m/4)) */
+    int64_t n_start;        /* 4 */
+    int64_t fine_steps;     /* 3 */
+    int polish, round;      /* 1, 1 */
+    double polish_tol;      /* 1e-4 */
+    int64_t polish_passes;  /* 400 */
+    frg_gw_store cost_store;/* auto: f32 where it fits, else on the fly */
+    int64_t cache_rows;     /* 2000: of the dijkstra distances */
+    frg_gw_preset preset;
+} frg_gw_opts;
+
+typedef struct {
+    int64_t n, m;
+    double energy;                /* E of the returned plan, caller's units */
+    double energy_standard_error; /* 0: exact */
+    double objective;             /* J in scaled units, of the last linearisation */
+    double lower_bound;           /* of E; NaN where there is none */
+    double epsilon_end;
+    int64_t outer_iterations, inner_iterations, coarse_iterations;
+    frg_gw_reason reason;
+    int multiscale;               /* a coarse level was used */
+    int64_t components_source, components_target;
+    double graph_seconds, distances_seconds, build_seconds, inner_seconds, sample_seconds,
+        polish_seconds, total_seconds;
+    int64_t truncated_ages;       /* draws whose age law was cut short */
+} frg_gw_report;
+
+typedef struct frg_gw frg_gw;
+
+/** "converged_plateau" and the like. */
+FRG_API const char *frg_gw_reason_name(frg_gw_reason r);
+FRG_API void frg_gw_defaults(frg_gw_opts *o, size_t struct_size);
+/** The settings of a preset into o (mode, scale, sampling, annealing, damping, inner passes, polish). */
+FRG_API void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset);
+/** linear: n x m f32 or f64, needed where linear_weight > 0, else NULL.
+ *  Errors: those of section "bad inputs" of the documentation, each with its place. */
+FRG_API FRG_MUST_USE frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_side y,
+                                              const frg_array *linear, const frg_gw_opts *o);
+/** Start from a plan (n x m, f64 or f32, >= 0) or from potentials of an earlier run (m values). */
+FRG_API FRG_MUST_USE frg_status frg_gw_start_plan(frg_gw *s, frg_array plan);
+FRG_API FRG_MUST_USE frg_status frg_gw_run(frg_gw *s, frg_info *info);
+FRG_API const frg_gw_report *frg_gw_get(const frg_gw *s);
+FRG_API const frg_plan *frg_gw_plan(const frg_gw *s);
+/** Potentials of the last linearisation, scaled cost units: f (n), g (m); either may be NULL. */
+FRG_API FRG_MUST_USE frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g);
+/** The distances in use, caller's units, n x n (side 0) or m x m (side 1) into out (f32 or f64). */
+FRG_API FRG_MUST_USE frg_status frg_gw_distances(frg_gw *s, int side, frg_array out);
+FRG_API void frg_gw_destroy(frg_gw *s);
+
+/** E of a plan (n x m) for distance matrices c (n x n) and d (m x m); all f64, any strides. */
+FRG_API FRG_MUST_USE frg_status frg_gw_energy(frg_context *ctx, frg_array c, frg_array d, frg_array plan,
+                                              double *energy);
+/** First lower bound of E for weights a, b (Memoli 2011): transport in one dimension between the
+ *  eccentricities sqrt(sum_k C_ik^2 a_k). */
+FRG_API FRG_MUST_USE frg_status frg_gw_lower_bound(frg_context *ctx, frg_array c, const double *a, frg_array d,
+                                                   const double *b, double *bound);
+
 #ifdef __cplusplus
 }
 #endif

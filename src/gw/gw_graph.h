@@ -95,6 +95,10 @@ typedef struct {
     void (*outside)(const float *blocks, const int32_t *order, int64_t n, int64_t d,
                     const float *points, const int32_t *component, int64_t first, int64_t last,
                     float *squared, int32_t *index);
+    /** out[q * stride + i] <- |point i - query q|, i < n, for up to 4 queries; blocks of 16 points side by
+     *  side. */
+    void (*euclid)(const float *blocks, int64_t n, int64_t d, const float *const *queries,
+                   int count, float *out, int64_t stride);
 } frgi_graph_ops;
 
 const frgi_graph_ops *frgi_graph_ops_of(const frg_context *ctx);

@@ -307,8 +307,33 @@ static void outside(const float *blocks, const int32_t *order, int64_t n, int64_
     }
 }
 
+static void euclid(const float *blocks, int64_t n, int64_t d, const float *const *queries,
+                   int count, float *out, int64_t stride)
+{
+    const float *query[QUERIES];
+    for (int q = 0; q < QUERIES; q++) {
+        query[q] = queries[q < count ? q : 0];
+    }
+    for (int64_t j = 0; j < n; j += FRGI_LANES) {
+        lanes squared[QUERIES];
+        block_distances(query, blocks + j * d, d, squared);
+        const int64_t room = n - j < FRGI_LANES ? n - j : FRGI_LANES;
+        for (int q = 0; q < count; q++) {
+            float root[FRGI_LANES];
+            for (int l = 0; l < FRGI_LANES; l++) {
+                root[l] = sqrtf(squared[q][l]);
+            }
+            memcpy(out + q * stride + j, root, (size_t)room * sizeof *root);
+        }
+    }
+}
+
 #pragma GCC visibility push(hidden)
 extern const frgi_graph_ops CAT(frgi_graph_ops, ISA);
 #pragma GCC visibility pop
-const frgi_graph_ops CAT(frgi_graph_ops, ISA) = {
-    .search = search, .spread = spread, .tile = tile, .nearest = nearest, .outside = outside};
+const frgi_graph_ops CAT(frgi_graph_ops, ISA) = {.search = search,
+                                                 .spread = spread,
+                                                 .tile = tile,
+                                                 .nearest = nearest,
+                                                 .outside = outside,
+                                                 .euclid = euclid};

@@ -59,6 +59,7 @@ struct frgi_sweep {
     double *F, *G;          /* total potentials; F is an output of a pass */
     double *G_last;         /* what the plain step gave last, for the extrapolation */
     double *p;              /* n */
+    double *mass;           /* n: sum of each row of the plan */
     void *g;                /* ld: float, or double for X64 */
     int64_t *far;           /* chunks: rows that were far from their potentials */
     void *partial;          /* chunks x ld column sums, float or double */

@@ -115,6 +115,7 @@ INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real
     const double p = finish_row(s, i, sum + virtual_weight, guess);
     if (s->slack_a > 0) {
         s->slack[i] = p * virtual_weight;
+        s->mass[i] -= s->slack[i];
     }
     return (real)p;
 }

@@ -133,6 +133,7 @@ INLINE double finish_row(const frgi_sweep *s, int64_t i, double sum, double gues
         s->F[i] = (s->product ? 1 : s->tau_a) * s->log_a[i] + s->tau_a * raw;
         s->p[i] = s->a[i] > 0 ? power_of_two(s->F[i] - guess) : 0;
     }
+    s->mass[i] = s->p[i] * sum;
     return s->p[i];
 }
 

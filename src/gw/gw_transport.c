@@ -67,6 +67,7 @@ static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
     s->G_last = TAKE(a, double, s->ld);
     s->p = TAKE(a, double, s->rows);
     s->slack = TAKE(a, double, s->rows);
+    s->mass = TAKE(a, double, s->rows);
     s->col = TAKE(a, double, s->ld);
     t->y = TAKE(a, double, s->ld);
     t->u = TAKE(a, double, s->rows);
@@ -137,7 +138,7 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     }
     for (int64_t i = 0; i < s->rows; i++) {
         s->F[i] = i < n ? s->log_a[i] : 0;
-        s->H0[i] = s->p[i] = s->slack[i] = t->u[i] = 0;
+        s->H0[i] = s->p[i] = s->slack[i] = s->mass[i] = t->u[i] = 0;
         s->base_h[i] = 0;
     }
     t->kept = s->x;
@@ -257,6 +258,14 @@ static const void *group_rows(const frgi_sweep *s, int64_t i0, void *room)
     if (s->x && (s->store == FRGI_X32 || s->store == FRGI_X64)) {
         return (const char *)s->x + (size_t)(i0 * s->ld) * element(s->store);
     }
+    if (s->x && s->store == FRGI_X16) {
+        const uint16_t *const q = (const uint16_t *)s->x + i0 * s->ld;
+        float *const to = room;
+        for (int64_t j = 0; j < FRGI_GROUP * s->ld; j++) {
+            to[j] = s->low + s->step * (float)q[j];
+        }
+        return room;
+    }
     s->fill(s, i0, room);
     return room;
 }
@@ -372,14 +381,14 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
 
 /* ---- rows of the plan --------------------------------------------------------------------------------- */
 
-void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
-                         frgi_row_visitor visit, void *user)
+static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                       const int64_t *chosen, frgi_row_visitor visit, void *user)
 {
     const frgi_sweep *const s = &t->s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
     const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
     const size_t size = s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (g1 > g0 + 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (g1 > g0 + 8)
     for (int64_t c = 0; c < chunks; c++) {
         /* scratch: a row of doubles, then 8 rows of exponents */
         char *const room = t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes;
@@ -387,17 +396,36 @@ void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, i
         const int64_t end = g0 + (c + 1) * (g1 - g0) / chunks;
         for (int64_t group = g0 + c * (g1 - g0) / chunks; group < end; group++) {
             const int64_t i0 = group * FRGI_GROUP;
+            const int64_t i1 = i0 + FRGI_GROUP < last ? i0 + FRGI_GROUP : last;
+            if (chosen && chosen[i0] == chosen[i1]) {
+                continue;
+            }
             const void *const rows = group_rows(s, i0, room + (size_t)s->ld * sizeof(double));
-            for (int64_t i = i0 > first ? i0 : first; i < i0 + FRGI_GROUP && i < last; i++) {
+            for (int64_t i = i0 > first ? i0 : first; i < i1; i++) {
+                if (chosen && chosen[i] == chosen[i + 1]) {
+                    continue;
+                }
                 ops->row(s, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
                 const double u = t->u[i];
-                for (int64_t j = 0; j < s->m; j++) {
+                for (int64_t j = 0; j < s->m && t->rounded; j++) {
                     out[j] = t->y[j] * out[j] + u * t->v[j];
                 }
                 visit(user, i, out, c);
             }
         }
     }
+}
+
+void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                         frgi_row_visitor visit, void *user)
+{
+    visit_rows(t, first, last, chunks, NULL, visit, user);
+}
+
+void frgi_transport_some_rows(const frgi_transport *t, const int64_t *first, frgi_row_visitor visit,
+                              void *user)
+{
+    visit_rows(t, 0, t->s.n, 16, first, visit, user);
 }
 
 /* ---- finishing ---------------------------------------------------------------------------------------- */

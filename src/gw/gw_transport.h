@@ -75,5 +75,9 @@ typedef void (*frgi_row_visitor)(void *user, int64_t i, const double *row, int64
 void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
                          frgi_row_visitor visit, void *user);
 
+/** The same for the rows i with first[i] < first[i + 1] alone. */
+void frgi_transport_some_rows(const frgi_transport *t, const int64_t *first, frgi_row_visitor visit,
+                              void *user);
+
 #pragma GCC visibility pop
 #endif

@@ -1,0 +1,681 @@
+/* gw.c - alignment of two spaces: options, checks, and the order of things.
+ *
+ *     distances of both sides
+ *     coarse start, or several short starts           (large; small)
+ *     outer steps: L(P) from anchors, a few passes of Sinkhorn's iteration, new anchors
+ *     polish: accelerated passes on the last L to marginals of polish_tol, then rounding
+ *     energy, standard error, lower bound
+ *
+ * References: Peyre, Cuturi and Solomon (2016), entropic Gromov-Wasserstein; Kerdoncuff, Emonet and Sebban (2021),
+ * sampled Gromov-Wasserstein; Altschuler, Weed and Rigollet (2017), rounding; Memoli (2011), lower bounds.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_exact.h"
+#include "gw/gw_solver.h"
+
+/* Multiply-adds of an exact energy that are worth doing unasked. */
+#define EXACT_ENERGY 2e9
+
+struct frg_gw {
+    frg_context *ctx;
+    frg_gw_opts o;
+    frgi_distances x, y;
+    double *a, *b;
+    float *linear;
+    float *start; /* n x m */
+    double *row_sums, *unused;
+    frgi_level level;
+    frg_plan plan;
+    frg_gw_report report;
+    bool degenerate;
+};
+
+const char *frg_gw_reason_name(frg_gw_reason r)
+{
+    static const char *const names[] = {"running",   "converged_change", "converged_plateau",
+                                        "max_iter",  "cancelled",        "stalled_product",
+                                        "degenerate"};
+    return (size_t)r < sizeof names / sizeof *names ? names[r] : "?";
+}
+
+void frg_gw_defaults(frg_gw_opts *o, size_t struct_size)
+{
+    const frg_gw_opts defaults = {.struct_size = sizeof defaults,
+                                  .k = 30,
+                                  .stitch = 1,
+                                  .landmarks = 50,
+                                  .anchors = 80,
+                                  .epsilon = 0.001,
+                                  .damping = 0.9,
+                                  .max_iter = 500,
+                                  .min_iter = 20,
+                                  .tol = 1e-5,
+                                  .max_inner = 3,
+                                  .marginal_tol = 5e-4,
+                                  .rho_source = (double)INFINITY,
+                                  .rho_target = (double)INFINITY,
+                                  .lambda_ema_beta = 0.5,
+                                  .n_start = 4,
+                                  .fine_steps = 3,
+                                  .polish = 1,
+                                  .round = 1,
+                                  .polish_tol = 1e-4,
+                                  .polish_passes = 400,
+                                  .cache_rows = 2000};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    if (struct_size >= sizeof o->struct_size) {
+        o->struct_size = struct_size;
+    }
+}
+
+void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset)
+{
+    if (preset != FRG_GW_PRESET_TORCHGW) {
+        return;
+    }
+    o->mode = FRG_GW_SAMPLED;
+    o->scale = FRG_GW_SCALE_BATCH_MAX;
+    o->anneal = FRG_GW_ANNEAL_ITER;
+    o->sampling = FRG_GW_MULTINOMIAL;
+    o->max_inner = 10;
+    o->min_iter = 50;
+    o->lambda_ema_beta = 0;
+    o->mass = 0;
+    o->multiscale = FRG_GW_MULTISCALE_OFF;
+    o->n_start = 1;
+    o->polish = 0;
+}
+
+/* ---- checks ----------------------------------------------------------------------------------------- */
+
+static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
+{
+    const struct {
+        const char *name;
+        double value, low, high;
+        bool open;
+    } ranges[] = {{"anchors", (double)o->anchors, 1, 1e9, false},
+                  {"k", (double)o->k, 1, 1e9, false},
+                  {"landmarks", (double)o->landmarks, 1, 1e9, false},
+                  {"damping", o->damping, 0, 1, true},
+                  {"max_iter", (double)o->max_iter, 0, 1e18, false},
+                  {"min_iter", (double)o->min_iter, 0, 1e18, false},
+                  {"tol", o->tol, 0, (double)INFINITY, false},
+                  {"max_inner", (double)o->max_inner, 1, 1e18, false},
+                  {"marginal_tol", o->marginal_tol, 0, (double)INFINITY, false},
+                  {"linear_weight", o->linear_weight, 0, 1, false},
+                  {"lambda_ema_beta", o->lambda_ema_beta, 0, 1, false},
+                  {"mass", o->mass, 0, (double)INFINITY, false},
+                  {"rho_source", o->rho_source, 0, (double)INFINITY, true},
+                  {"rho_target", o->rho_target, 0, (double)INFINITY, true},
+                  {"n_start", (double)o->n_start, 1, 1e6, false},
+                  {"n_coarse", (double)o->n_coarse, 0, 1e9, false},
+                  {"fine_steps", (double)o->fine_steps, 1, 1e9, false},
+                  {"polish_tol", o->polish_tol, 0, (double)INFINITY, false},
+                  {"polish_passes", (double)o->polish_passes, 0, 1e18, false},
+                  {"cache_rows", (double)o->cache_rows, 1, 1e18, false}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        const double v = ranges[i].value;
+        REQUIRE(ctx,
+                v <= ranges[i].high && (ranges[i].open ? v > ranges[i].low : v >= ranges[i].low),
+                "%s is %g, it must be %s %g and <= %g", ranges[i].name, v,
+                ranges[i].open ? ">" : ">=", ranges[i].low, ranges[i].high);
+    }
+    REQUIRE(ctx, isfinite(o->epsilon), "epsilon is %g, a finite number is needed", o->epsilon);
+    if (!(o->epsilon > 0)) {
+        frgi_warn(ctx, W_EPSILON, "epsilon was %g", o->epsilon);
+        o->epsilon = 1e-4;
+    }
+    REQUIRE(ctx, o->linear_weight == 0 || linear, "linear_weight is %g without a linear cost",
+            o->linear_weight);
+    const bool relaxed = isfinite(o->rho_source) || isfinite(o->rho_target);
+    if (o->mass > 0 && relaxed) {
+        FAIL(ctx, E_UNSUPPORTED, "mass together with relaxed marginals");
+    }
+    if ((o->mode == FRG_GW_EXACT || o->mode == FRG_GW_LANDMARK) && (o->mass > 0 || relaxed)) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "partial mass and relaxed marginals in the modes exact and landmark");
+    }
+    return FRG_OK;
+}
+
+static frg_status take_linear(frg_gw *s, const frg_array *a)
+{
+    frg_context *const ctx = s->ctx;
+    TRY(frgi_array_check(ctx, a, "linear", 2, 1u << FRG_F32 | 1u << FRG_F64));
+    const int64_t n = s->x.n, m = s->y.n;
+    if (a->shape[0] != n || a->shape[1] != m) {
+        FAIL(ctx, E_SHAPE, "the linear cost is %lld x %lld, %lld x %lld is needed",
+             (long long)a->shape[0], (long long)a->shape[1], (long long)n, (long long)m);
+    }
+    const int64_t rows = (n + FRGI_GROUP - 1) / FRGI_GROUP * FRGI_GROUP;
+    const int64_t ld = (m + FRGI_PAD - 1) / FRGI_PAD * FRGI_PAD;
+    TRY(NEW0(ctx, &s->linear, frgi_mul((size_t)rows, (size_t)ld), "the linear cost"));
+    const char *const base = frgi_array_base(a);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < m; j++) {
+            const int64_t at = i * a->stride[0] + j * a->stride[1];
+            const double x = a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
+                                                 : (double)((const float *)(const void *)base)[at];
+            if (!isfinite(x)) {
+                frgi_at(ctx, "linear, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
+                FAIL(ctx, E_DISTANCE, "a cost is %g", x);
+            }
+            s->linear[i * ld + j] = (float)x;
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
+{
+    frg_context *const ctx = s->ctx;
+    double sum_a, sum_b;
+    TRY(NEW(ctx, &s->a, s->x.n, "weights"));
+    TRY(NEW(ctx, &s->b, s->y.n, "weights"));
+    TRY(frgi_take_weights(ctx, a, s->x.n, "source", s->a, &sum_a));
+    TRY(frgi_take_weights(ctx, b, s->y.n, "target", s->b, &sum_b));
+    const double least = fmin(sum_a, sum_b);
+    REQUIRE(ctx, s->o.mass <= least * (1 + 1e-12), "mass is %g, the weights sum to %g and %g",
+            s->o.mass, sum_a, sum_b);
+    if (s->o.mass >= least * (1 - 1e-12)) {
+        s->o.mass = 0;
+    }
+    if (!(s->o.mass > 0) && isinf(s->o.rho_source) && isinf(s->o.rho_target)) {
+        return frgi_normalise_weights(ctx, s->a, s->x.n, sum_a, s->b, s->y.n, sum_b);
+    }
+    return FRG_OK;
+}
+
+/** Exponents are stored where they and the averaged costs fit into half of what is allowed. */
+static bool store_fits(const frg_gw *s)
+{
+    if (s->o.cost_store == FRG_GW_STORE_FLY) {
+        return false;
+    }
+    const double bytes = 8.0 * (double)s->x.n * (double)s->y.n;
+    const double allowed = (double)frgi_memory_allowed(s->ctx);
+    return s->o.cost_store == FRG_GW_STORE_F32 || bytes < 0.25 * allowed;
+}
+
+static bool is_multiscale(const frg_gw *s)
+{
+    const frg_gw_opts *const o = &s->o;
+    const bool possible = (o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED) && !s->start &&
+                          !(o->mass > 0) && isinf(o->rho_source) && isinf(o->rho_target) &&
+                          o->linear_weight == 0;
+    return possible &&
+           (o->multiscale == FRG_GW_MULTISCALE_ON ||
+            (o->multiscale == FRG_GW_MULTISCALE_AUTO && (double)s->x.n * (double)s->y.n > 1e6));
+}
+
+static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y,
+                           const frg_array *linear)
+{
+    frg_context *const ctx = s->ctx;
+    TRY(check_options(ctx, &s->o, linear != NULL));
+    if (s->o.mode == FRG_GW_LANDMARK && (s->o.distance == FRG_GW_DISTANCE_AUTO)) {
+        s->o.distance = FRG_GW_DISTANCE_LANDMARK;
+    }
+    TRY(frgi_distances_open(&s->x, ctx, x, &s->o, "source"));
+    TRY(frgi_distances_open(&s->y, ctx, y, &s->o, "target"));
+    if (s->o.mode == FRG_GW_LANDMARK && (s->x.kind != FRGI_VECTOR || s->y.kind != FRGI_VECTOR)) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "the mode landmark with distances other than landmark and euclidean");
+    }
+    TRY(take_marginals(s, x->weights, y->weights));
+    if (linear) {
+        TRY(take_linear(s, linear));
+    }
+    s->degenerate = s->x.n == 1 || s->y.n == 1 || (!(s->x.most > 0) && !(s->y.most > 0));
+    const bool store = store_fits(s), smooth = store && !is_multiscale(s);
+    TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, smooth, store));
+    s->report.n = s->x.n;
+    s->report.m = s->y.n;
+    s->report.components_source = s->x.components;
+    s->report.components_target = s->y.components;
+    s->report.graph_seconds = s->x.graph_seconds + s->y.graph_seconds;
+    s->report.distances_seconds = s->x.seconds + s->y.seconds;
+    return FRG_OK;
+}
+
+frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_side y,
+                         const frg_array *linear, const frg_gw_opts *o)
+{
+    REQUIRE(ctx, out, "out is NULL");
+    *out = NULL;
+    const double begin = frgi_seconds();
+    frg_gw *s;
+    TRY(NEW0(ctx, &s, 1, "an alignment"));
+    s->ctx = ctx;
+    frg_gw_defaults(&s->o, sizeof s->o);
+    if (o) {
+        frgi_take_opts(&s->o, sizeof s->o, o);
+    }
+    frg_gw_apply_preset(&s->o, s->o.preset);
+    frgi_run_begins(ctx);
+    const frg_status status = open_all(s, &x, &y, linear);
+    if (status < 0) {
+        frg_gw_destroy(s);
+        return status;
+    }
+    s->report.total_seconds = frgi_seconds() - begin;
+    *out = s;
+    return FRG_OK;
+}
+
+void frg_gw_destroy(frg_gw *s)
+{
+    if (!s) {
+        return;
+    }
+    frg_context *const ctx = s->ctx;
+    frgi_level_close(&s->level);
+    frgi_distances_close(&s->x);
+    frgi_distances_close(&s->y);
+    DROP(ctx, &s->a);
+    DROP(ctx, &s->b);
+    DROP(ctx, &s->linear);
+    DROP(ctx, &s->start);
+    DROP(ctx, &s);
+}
+
+/* ---- starts -------------------------------------------------------------------------------------------- */
+
+frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
+{
+    frg_context *const ctx = s->ctx;
+    const int64_t n = s->x.n, m = s->y.n;
+    TRY(frgi_array_check(ctx, &plan, "plan", 2, 1u << FRG_F32 | 1u << FRG_F64));
+    if (plan.shape[0] != n || plan.shape[1] != m) {
+        FAIL(ctx, E_SHAPE, "the plan is %lld x %lld, %lld x %lld is needed",
+             (long long)plan.shape[0], (long long)plan.shape[1], (long long)n, (long long)m);
+    }
+    float *copy;
+    TRY(NEW(ctx, &copy, frgi_mul((size_t)n, (size_t)m), "a plan"));
+    const char *const base = frgi_array_base(&plan);
+    double total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < m; j++) {
+            const int64_t at = i * plan.stride[0] + j * plan.stride[1];
+            const double p = plan.dtype == FRG_F64
+                                 ? ((const double *)(const void *)base)[at]
+                                 : (double)((const float *)(const void *)base)[at];
+            if (!(p >= 0 && p < (double)INFINITY)) {
+                DROP(ctx, &copy);
+                frgi_at(ctx, "plan, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
+                FAIL(ctx, E_MARGINAL, "an entry is %g", p);
+            }
+            copy[i * m + j] = (float)p;
+            total += p;
+        }
+    }
+    if (!(total > 0)) {
+        DROP(ctx, &copy);
+        FAIL(ctx, E_MARGINAL, "the plan is zero");
+    }
+    for (int64_t i = 0; i < n * m; i++) {
+        copy[i] = (float)((double)copy[i] / total);
+    }
+    DROP(ctx, &s->start);
+    s->start = copy;
+    s->level.start = copy;
+    return FRG_OK;
+}
+
+/** Anchors of a plan that is given: independent draws by inversion over all entries. */
+static void draw_from_start(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    const int64_t m = s->y.n, count = s->x.n * m;
+    for (int64_t r = 0; r < l->room; r++) {
+        double u[2], below = 0;
+        frgi_uniforms(l->seed, STREAM_START, (uint64_t)r, 0, u);
+        int64_t at = 0;
+        for (; at < count - 1; at++) {
+            below += (double)s->start[at];
+            if (below > u[0]) {
+                break;
+            }
+        }
+        l->ages[0][r] = (frgi_pair){(int32_t)(at / m), (int32_t)(at % m)};
+    }
+}
+
+/** Several short runs; the one of lowest energy goes on from where it was. */
+static frg_status short_starts(frg_gw *s, int64_t *steps)
+{
+    frgi_level *const l = &s->level;
+    const frg_gw_opts *const o = &s->o;
+    const int64_t trial = 10;
+    frg_gw_reason reason;
+    double lowest = (double)INFINITY;
+    double *F = NULL, *G = NULL;
+    frgi_pair *pairs = NULL;
+    uint64_t best = 0;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(s->ctx, &F, s->x.n, "starts"));
+    TRY_TO(done, NEW(s->ctx, &G, s->y.n, "starts"));
+    TRY_TO(done, NEW(s->ctx, &pairs, l->room, "starts"));
+    for (int64_t run = 0; run < o->n_start && trial > 0; run++) {
+        double energy, error;
+        TRY_TO(done, frgi_level_reset(l, (uint64_t)run));
+        status = frgi_level_loop(l, trial, trial, false, &reason, steps);
+        if (status != FRG_OK) {
+            goto done;
+        }
+        TRY_TO(done, frgi_energy_estimate(l, 2 * FRGI_CHECK_PAIRS, 1, 1, &energy, &error));
+        if (energy < lowest) {
+            lowest = energy;
+            best = (uint64_t)run;
+            memcpy(F, l->t.s.F, (size_t)s->x.n * sizeof *F);
+            memcpy(G, l->t.s.G, (size_t)s->y.n * sizeof *G);
+            memcpy(pairs, l->ages[0], (size_t)l->room * sizeof *pairs);
+        }
+    }
+    if (trial > 0) {
+        l->run = best;
+        memcpy(l->t.s.F, F, (size_t)s->x.n * sizeof *F);
+        memcpy(l->t.s.G, G, (size_t)s->y.n * sizeof *G);
+        memcpy(l->ages[0], pairs, (size_t)l->room * sizeof *pairs);
+        l->n_ages = 1;
+        l->age_used[0] = 0;
+    }
+done:
+    DROP(s->ctx, &F);
+    DROP(s->ctx, &G);
+    DROP(s->ctx, &pairs);
+    return status;
+}
+
+/* ---- running --------------------------------------------------------------------------------------------- */
+
+static frg_status sampled_loop(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_gw_report *const r = &s->report;
+    TRY(frgi_level_reset(l, 0));
+    if (s->start) {
+        draw_from_start(s);
+    }
+    if (is_multiscale(s)) {
+        bool done;
+        frg_status status = frgi_coarse_start(l, s->o.n_coarse, r, &done);
+        if (status != FRG_OK) {
+            r->reason = status > 0 ? FRG_GW_CANCELLED : r->reason;
+            return status;
+        }
+        r->multiscale = done;
+        for (int64_t t = 0; done && t < s->o.fine_steps; t++) {
+            TRY(frgi_level_step(l, 5, s->o.marginal_tol));
+            r->outer_iterations++;
+            r->reason = FRG_GW_CONVERGED_PLATEAU;
+        }
+        if (done) {
+            return FRG_OK;
+        }
+    }
+    int64_t spent = 0;
+    const bool many =
+        s->o.n_start > 1 && !s->start && s->o.max_iter >= 40 && s->o.min_iter < s->o.max_iter;
+    if (many) {
+        frg_status status = short_starts(s, &spent);
+        if (status != FRG_OK) {
+            r->reason = status > 0 ? FRG_GW_CANCELLED : r->reason;
+            return status;
+        }
+    }
+    r->outer_iterations += spent;
+    const int64_t left = s->o.max_iter - spent;
+    return frgi_level_loop(l, left, s->o.min_iter, s->o.anneal != FRG_GW_ANNEAL_NONE, &r->reason,
+                           &r->outer_iterations);
+}
+
+/** Distance to the product plan in total variation, from the rows. */
+typedef struct {
+    const frg_gw *s;
+    double *by_row;
+} product_gap;
+
+static void gap_of_row(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    const product_gap *const g = user;
+    double sum = 0;
+    (void)chunk;
+    for (int64_t j = 0; j < g->s->y.n; j++) {
+        sum += fabs(row[j] - g->s->a[i] * g->s->b[j]);
+    }
+    g->by_row[i] = sum / 2;
+}
+
+static frg_status judge_product(frg_gw *s)
+{
+    product_gap g = {.s = s};
+    TRY(NEW(s->ctx, &g.by_row, s->x.n, "a plan"));
+    frgi_transport_rows(&s->level.t, 0, s->x.n, 64, gap_of_row, &g);
+    double total = 0;
+    for (int64_t i = 0; i < s->x.n; i++) {
+        total += g.by_row[i];
+    }
+    DROP(s->ctx, &g.by_row);
+    if (total < 1e-3 && !s->degenerate) {
+        s->report.reason = FRG_GW_STALLED_PRODUCT;
+        frgi_warn(s->ctx, W_PRODUCT, "the plan is within %.1e of the product of its marginals",
+                  total);
+    }
+    return FRG_OK;
+}
+
+static frg_status polish(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frgi_marginal_error before, after;
+    frg_status status = FRG_OK;
+    if (s->o.polish && s->o.polish_passes > 0) {
+        const bool relaxed = isfinite(s->o.rho_source) || isfinite(s->o.rho_target);
+        const int64_t had = l->t.passes;
+        l->t.accelerate = !relaxed;
+        l->t.since = 0;
+        TRY(frgi_transport_solve(&l->t, s->o.polish_tol, s->o.polish_passes));
+        l->t.accelerate = false;
+        l->inner += l->t.passes - had;
+        if (l->t.error > s->o.polish_tol && !relaxed) {
+            frgi_warn(s->ctx, W_MARGINALS,
+                      "after %lld passes the column sums were off by %.1e (L1)",
+                      (long long)(l->t.passes - had), l->t.error);
+        }
+    }
+    TRY(frgi_transport_finish(&l->t, s->o.round != 0, &before, &after));
+    frgi_plan_set(&s->plan, &l->t, before, after);
+    return status;
+}
+
+/** sum_k C_ik^2 a_k of one side, caller's units. */
+static frg_status eccentricities(frgi_distances *d, const double *w, double *out)
+{
+    enum { BATCH = 64 };
+    float *rows = NULL;
+    int32_t nodes[BATCH];
+    TRY(NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)d->n), "eccentricities"));
+    frg_status status = FRG_OK;
+    const double unit = d->scale > 0 ? 1 / (double)d->scale : 1;
+    for (int64_t i0 = 0; i0 < d->n && status >= 0; i0 += BATCH) {
+        const int64_t count = d->n - i0 < BATCH ? d->n - i0 : BATCH;
+        for (int64_t r = 0; r < count; r++) {
+            nodes[r] = (int32_t)(i0 + r);
+        }
+        status = frgi_distances_rows(d, nodes, count, rows, d->n);
+        for (int64_t r = 0; r < count && status >= 0; r++) {
+            double sum = 0;
+            for (int64_t k = 0; k < d->n; k++) {
+                sum += (double)rows[r * d->n + k] * (double)rows[r * d->n + k] * w[k];
+            }
+            out[i0 + r] = sum * unit * unit;
+        }
+    }
+    DROP(d->ctx, &rows);
+    return status;
+}
+
+static frg_status certify(frg_gw *s)
+{
+    frg_gw_report *const r = &s->report;
+    const double n = (double)s->x.n, m = (double)s->y.n;
+    const double unit_x = 1 / (double)s->x.scale, unit_y = 1 / (double)s->y.scale;
+    r->lower_bound = (double)NAN;
+    r->energy_standard_error = 0;
+    const bool plain = isinf(s->o.rho_source) && isinf(s->o.rho_target) && !(s->o.mass > 0) &&
+                       s->o.linear_weight == 0;
+    const bool cheap = s->x.kind != FRGI_ROWS && s->y.kind != FRGI_ROWS;
+    if (n * m * (n + m) <= EXACT_ENERGY) {
+        TRY(frgi_energy_exact(&s->level, unit_x, unit_y, &r->energy));
+    } else {
+        s->level.step++;
+        TRY(frgi_energy_estimate(&s->level, 1024, unit_x, unit_y, &r->energy,
+                                 &r->energy_standard_error));
+        r->energy *= s->plan.report.mass * s->plan.report.mass;
+        r->energy_standard_error *= s->plan.report.mass * s->plan.report.mass;
+    }
+    if (plain && cheap && n * n + m * m <= 2e7) {
+        double *square = NULL;
+        TRY(NEW(s->ctx, &square, s->x.n + s->y.n, "eccentricities"));
+        frg_status status = eccentricities(&s->x, s->a, square);
+        if (status >= 0) {
+            status = eccentricities(&s->y, s->b, square + s->x.n);
+        }
+        if (status >= 0) {
+            status = frgi_lower_bound(s->ctx, square, s->a, s->x.n, square + s->x.n, s->b, s->y.n,
+                                      &r->lower_bound);
+        }
+        DROP(s->ctx, &square);
+        return status;
+    }
+    return FRG_OK;
+}
+
+/** One point against many, or nothing but zeros: every plan is as good, a b' is given. */
+static frg_status degenerate(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    TRY(frgi_level_reset(l, 0));
+    memset(l->left, 0, frgi_mul((size_t)l->rank, (size_t)l->t.s.rows) * sizeof *l->left);
+    memset(l->right, 0, frgi_mul((size_t)l->rank, (size_t)l->t.s.ld) * sizeof *l->right);
+    TRY(frgi_level_solve(l, 3, 0));
+    s->report.reason = FRG_GW_DEGENERATE;
+    return FRG_OK;
+}
+
+static frg_status run(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_status status;
+    frgi_transport_restart(&l->t);
+    l->t.passes = 0;
+    l->inner = 0;
+    if (s->degenerate || s->o.max_iter == 0) {
+        status = degenerate(s);
+        s->report.reason = s->degenerate ? FRG_GW_DEGENERATE : FRG_GW_MAX_ITER;
+    } else if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK) {
+        TRY(frgi_level_reset(l, 0));
+        status = frgi_exact_loop(l, s->o.mode == FRG_GW_LANDMARK, &s->report.reason,
+                                 &s->report.outer_iterations);
+    } else {
+        status = sampled_loop(s);
+    }
+    if (status < 0) {
+        return status;
+    }
+    const double begin = frgi_seconds();
+    TRY(polish(s));
+    TRY(judge_product(s));
+    s->report.polish_seconds = frgi_seconds() - begin;
+    TRY(certify(s));
+    return status;
+}
+
+frg_status frg_gw_run(frg_gw *s, frg_info *info)
+{
+    frgi_run_begins(s->ctx);
+    const double begin = frgi_seconds(),
+                 set_up = s->report.graph_seconds + s->report.distances_seconds;
+    frg_gw_report *const r = &s->report;
+    r->outer_iterations = r->inner_iterations = r->coarse_iterations = 0;
+    frg_status status = run(s);
+    r->inner_iterations += s->level.inner;
+    r->build_seconds = s->level.build_seconds;
+    r->inner_seconds = s->level.inner_seconds;
+    r->sample_seconds = s->level.sample_seconds;
+    r->truncated_ages = s->level.truncated;
+    r->epsilon_end = s->level.epsilon;
+    r->total_seconds = set_up + frgi_seconds() - begin;
+    if (status == FRG_OK) {
+        status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter < s->o.max_iter ? FRG_MAX_ITER
+                 : r->reason == FRG_GW_STALLED_PRODUCT                         ? FRG_STALLED
+                                                                               : FRG_OK;
+    }
+    if (info) {
+        *info = (frg_info){.status = status,
+                           .iterations = r->outer_iterations,
+                           .residual = s->plan.report.target_before,
+                           .objective = r->energy,
+                           .setup_seconds = set_up,
+                           .solve_seconds = frgi_seconds() - begin,
+                           .peak_bytes = frg_peak_bytes(s->ctx),
+                           .device_name = "cpu"};
+    }
+    return status;
+}
+
+const frg_gw_report *frg_gw_get(const frg_gw *s)
+{
+    return &s->report;
+}
+
+const frg_plan *frg_gw_plan(const frg_gw *s)
+{
+    return s->plan.t ? &s->plan : NULL;
+}
+
+frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
+{
+    const frgi_sweep *const w = &s->level.t.s;
+    REQUIRE(s->ctx, s->plan.t, "the alignment has not run");
+    for (int64_t i = 0; f && i < w->n; i++) {
+        f[i] = w->F[i] / s->level.t.k;
+    }
+    for (int64_t j = 0; g && j < w->m; j++) {
+        g[j] = w->G[j] / s->level.t.k;
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gw_distances(frg_gw *s, int side, frg_array out)
+{
+    frg_context *const ctx = s->ctx;
+    frgi_distances *const d = side ? &s->y : &s->x;
+    TRY(frgi_array_check(ctx, &out, "out", 2, 1u << FRG_F32 | 1u << FRG_F64));
+    if (out.shape[0] != d->n || out.shape[1] != d->n) {
+        FAIL(ctx, E_SHAPE, "out is %lld x %lld, %lld x %lld is needed", (long long)out.shape[0],
+             (long long)out.shape[1], (long long)d->n, (long long)d->n);
+    }
+    float *row;
+    TRY(NEW(ctx, &row, d->n, "distances"));
+    frg_status status = FRG_OK;
+    for (int32_t i = 0; i < d->n && status >= 0; i++) {
+        status = frgi_distances_rows(d, &i, 1, row, d->n);
+        for (int64_t j = 0; j < d->n && status >= 0; j++) {
+            char *const to = frgi_array_base(&out) + (i * out.stride[0] + j * out.stride[1]) *
+                                                         (int64_t)frg_sizeof(out.dtype);
+            const double x = (double)row[j] / (double)d->scale;
+            if (out.dtype == FRG_F64) {
+                *(double *)(void *)to = x;
+            } else {
+                *(float *)(void *)to = (float)x;
+            }
+        }
+    }
+    DROP(ctx, &row);
+    return status;
+}

@@ -1,0 +1,189 @@
+/* gw_anchors.c - pairs of points drawn from a plan that is never stored.
+ *
+ * A row i comes with probability r_i (its mass) by a systematic draw: one uniform number places `count` equally
+ * spaced points on the line of cumulative masses, which has the smallest variance there is.  The column comes by
+ * inversion of the distribution in row i, which is computed for these rows alone.
+ *
+ * The plan that the next step linearises at is the average P_t = sum_q alpha (1 - alpha)^q Pnew_(t-q).  To draw
+ * from it draw the age q from that geometric law, then a pair of the plan of that age; pairs are drawn while a
+ * plan is the present one and wait.  So no plan is kept.  The law is cut at FRGI_AGES - 1 plans.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "gw/gw_solver.h"
+
+static double uniform(const frgi_level *l, uint64_t stream, int64_t index)
+{
+    double u[2];
+    frgi_uniforms(l->seed + l->run * UINT64_C(0x9e3779b97f4a7c15), stream, (uint64_t)index,
+                  (uint64_t)l->step, u);
+    return u[0];
+}
+
+/** Systematic (or independent) draw of `count` indices with weights w; rising. */
+static void draw_indices(const frgi_level *l, const double *w, int64_t n, int64_t count,
+                         uint64_t stream, frgi_pair *out, bool target)
+{
+    double total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        total += w[i];
+    }
+    const bool flat = !(total > 1e-9); /* no plan to speak of: uniform */
+    const double sum = flat ? (double)n : total, shift = uniform(l, stream, -1);
+    const bool independent = l->o->sampling == FRG_GW_MULTINOMIAL;
+    double below = 0;
+    int64_t i = 0;
+    for (int64_t q = 0; q < count; q++) {
+        double at = ((double)q + shift) / (double)count * sum;
+        if (independent) { /* each from the start: the order says nothing */
+            at = uniform(l, stream, q) * sum;
+            below = 0;
+            i = 0;
+        }
+        while (i < n - 1 && below + (flat ? 1 : w[i]) <= at) {
+            below += flat ? 1 : w[i];
+            i++;
+        }
+        while (!flat && i > 0 && !(w[i] > 0)) { /* rounding at the end: never an empty row */
+            i--;
+        }
+        if (target) {
+            out[q].j = (int32_t)i;
+        } else {
+            out[q].i = (int32_t)i;
+        }
+    }
+}
+
+/** A random order (Fisher and Yates). */
+static void shuffle(const frgi_level *l, int64_t count, uint64_t stream, frgi_pair *pairs,
+                    bool columns_alone)
+{
+    for (int64_t q = count - 1; q > 0; q--) {
+        const int64_t other = (int64_t)(uniform(l, stream, q) * (double)(q + 1));
+        if (columns_alone) {
+            const int32_t swap = pairs[q].j;
+            pairs[q].j = pairs[other].j;
+            pairs[other].j = swap;
+        } else {
+            const frgi_pair swap = pairs[q];
+            pairs[q] = pairs[other];
+            pairs[other] = swap;
+        }
+    }
+}
+
+void frgi_draw_product(const frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out)
+{
+    const uint64_t s = stream * 16;
+    draw_indices(l, l->a, l->x->n, count, s + 1, out, false);
+    draw_indices(l, l->b, l->y->n, count, s + 2, out, true);
+    shuffle(l, count, s + 3, out, true);
+    shuffle(l, count, s + 4, out, false);
+}
+
+/* ---- columns ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    frgi_level *l;
+    frgi_pair *pairs;
+    int64_t count;
+    const int64_t *first; /* n + 1: pairs of row i */
+    uint64_t stream;
+} column_draw;
+
+static void draw_in_row(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    const column_draw *const c = user;
+    const int64_t m = c->l->y->n;
+    (void)chunk;
+    if (c->first[i] == c->first[i + 1]) {
+        return;
+    }
+    double total = 0;
+    for (int64_t j = 0; j < m; j++) {
+        total += row[j];
+    }
+    for (int64_t q = c->first[i]; q < c->first[i + 1]; q++) {
+        const double at = uniform(c->l, c->stream, q) * total;
+        double below = 0;
+        int64_t j = 0, last = 0;
+        for (; j < m; j++) {
+            below += row[j];
+            last = row[j] > 0 ? j : last;
+            if (below > at) {
+                break;
+            }
+        }
+        c->pairs[q].j = (int32_t)(j < m ? j : last);
+    }
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const frgi_pair *const x = a, *const y = b;
+    return (x->i > y->i) - (x->i < y->i);
+}
+
+frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out)
+{
+    const uint64_t s = stream * 16;
+    const int64_t n = l->x->n;
+    draw_indices(l, l->t.s.mass, n, count, s + 1, out, false);
+    if (l->o->sampling == FRG_GW_MULTINOMIAL) {
+        qsort(out, (size_t)count, sizeof *out, by_row);
+    }
+    int64_t *first;
+    TRY(NEW0(l->ctx, &first, n + 1, "anchors"));
+    for (int64_t q = 0; q < count; q++) {
+        first[out[q].i + 1]++;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        first[i + 1] += first[i];
+    }
+    column_draw c = {l, out, count, first, s + 2};
+    frgi_transport_some_rows(&l->t, first, draw_in_row, &c);
+    DROP(l->ctx, &first);
+    shuffle(l, count, s + 4, out, false);
+    return FRG_OK;
+}
+
+/* ---- the averaged plan ------------------------------------------------------------------------------ */
+
+frg_status frgi_keep_ages(frgi_level *l)
+{
+    frgi_pair *const oldest = l->ages[FRGI_AGES - 1];
+    const int64_t kept = l->o->damping < 1 ? FRGI_AGES : 1;
+    for (int64_t q = FRGI_AGES - 1; q > 0; q--) {
+        l->ages[q] = l->ages[q - 1];
+        l->age_count[q] = l->age_count[q - 1];
+        l->age_used[q] = l->age_used[q - 1];
+    }
+    l->ages[0] = oldest;
+    l->n_ages = l->n_ages + 1 < kept ? l->n_ages + 1 : kept;
+    l->age_count[0] = l->room;
+    l->age_used[0] = 0;
+    return frgi_draw_pairs(l, l->room, STREAM_ROWS, l->ages[0]);
+}
+
+void frgi_take_anchors(frgi_level *l)
+{
+    const double alpha = l->o->damping;
+    for (int64_t r = 0; r < l->o->anchors; r++) {
+        int64_t age = 0;
+        if (alpha < 1 && l->n_ages > 1) {
+            /* the geometric law cut at the plans there are */
+            const double cut = 1 - pow(1 - alpha, (double)l->n_ages);
+            const double u = uniform(l, STREAM_AGE, r) * cut;
+            age = (int64_t)(log1p(-u) / log1p(-alpha));
+            age = age < l->n_ages ? age : l->n_ages - 1;
+            if (l->age_used[age] >= l->age_count[age]) {
+                age = 0;
+                l->truncated++;
+            }
+        }
+        const int64_t at = l->age_used[age]++ % l->age_count[age];
+        l->anchors[r] = l->ages[age][at];
+    }
+}

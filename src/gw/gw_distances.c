@@ -1,0 +1,495 @@
+/* gw_distances.c - distances inside one side: dense, vectors, or rows of shortest paths in a bounded cache.
+ *
+ * One scale a side, found once: the exact maximum of a matrix, else the largest distance met by two sweeps (the
+ * farthest from node 0, then the farthest from that).  What cannot be reached counts as 1.5 times that.
+ */
+#include "gw/gw_distances.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_room.h"
+
+/* ---- opening -------------------------------------------------------------------------------------- */
+
+static double value_at(const frg_array *a, int64_t i, int64_t j)
+{
+    const char *const base = frgi_array_base(a);
+    const int64_t at = i * a->stride[0] + j * a->stride[1];
+    return a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
+                               : (double)((const float *)(const void *)base)[at];
+}
+
+/** Points as vectors of f32, relative to the first one. */
+static frg_status take_points(frgi_distances *d, const frg_array *a, const char *name)
+{
+    d->n = a->shape[0];
+    d->d = a->shape[1];
+    TRY(NEW(d->ctx, &d->points, frgi_mul((size_t)d->n, (size_t)d->d), "points"));
+    for (int64_t i = 0; i < d->n; i++) {
+        for (int64_t c = 0; c < d->d; c++) {
+            const double x = value_at(a, i, c);
+            if (!(fabs(x) <= 1e18)) {
+                frgi_at(d->ctx, "%s, row %lld, column %lld", name, (long long)i + 1,
+                        (long long)c + 1);
+                FAIL(d->ctx, E_NOT_FINITE, "a coordinate is %g", x);
+            }
+            d->points[i * d->d + c] = (float)(x - (a->dtype == FRG_F64 ? value_at(a, 0, c) : 0));
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status make_blocks(frgi_distances *d)
+{
+    const int64_t blocks = (d->n + FRGI_LANES - 1) / FRGI_LANES;
+    TRY(NEW(d->ctx, &d->blocks, frgi_mul((size_t)(blocks * FRGI_LANES), (size_t)d->d), "points"));
+    for (int64_t b = 0; b < blocks; b++) {
+        for (int64_t c = 0; c < d->d; c++) {
+            for (int64_t l = 0; l < FRGI_LANES; l++) {
+                const int64_t i = b * FRGI_LANES + l < d->n ? b * FRGI_LANES + l : d->n - 1;
+                d->blocks[(b * d->d + c) * FRGI_LANES + l] = d->points[i * d->d + c];
+            }
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char *name)
+{
+    frg_context *const ctx = d->ctx;
+    d->n = a->shape[0];
+    if (a->shape[1] != d->n) {
+        FAIL(ctx, E_SHAPE, "the %s distances are %lld x %lld, a square matrix is needed", name,
+             (long long)d->n, (long long)a->shape[1]);
+    }
+    TRY(NEW(ctx, &d->dense, frgi_mul((size_t)d->n, (size_t)d->n), "distances"));
+    double diagonal = 0, gap = 0, most = 0;
+    for (int64_t i = 0; i < d->n; i++) {
+        for (int64_t j = 0; j < d->n; j++) {
+            const double x = value_at(a, i, j);
+            if (!(x >= 0)) {
+                frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
+                FAIL(ctx, E_DISTANCE, "a distance is %g", x);
+            }
+            most = x < (double)INFINITY ? fmax(most, x) : most;
+            gap = fmax(gap, isfinite(x) ? fabs(x - value_at(a, j, i)) : 0);
+            /* of an asymmetric matrix the two one-sided linearisations have the mean of C and C' in common */
+            d->dense[i * d->n + j] = (float)(0.5 * (x + value_at(a, j, i)));
+        }
+        diagonal = fmax(diagonal, value_at(a, i, i));
+    }
+    if (diagonal > 1e-6 * most) {
+        frgi_warn(ctx, W_DISTANCES, "the %s distances have up to %g on the diagonal", name,
+                  diagonal);
+    }
+    if (gap > 1e-5 * most) {
+        frgi_warn(ctx, W_DISTANCES,
+                  "the %s distances are not symmetric (by up to %g): (C + C') / 2 is used", name,
+                  gap);
+    }
+    d->kind = FRGI_DENSE;
+    return FRG_OK;
+}
+
+static frg_status all_pairs(frgi_distances *d)
+{
+    frg_paths_report report;
+    int32_t *nodes;
+    TRY(NEW(d->ctx, &nodes, d->n, "nodes"));
+    frg_status status = NEW(d->ctx, &d->dense, frgi_mul((size_t)d->n, (size_t)d->n), "distances");
+    if (status >= 0) {
+        for (int64_t v = 0; v < d->n; v++) {
+            nodes[v] = (int32_t)v;
+        }
+        status = frgi_path_rows(d->graph, nodes, d->n, d->dense, d->n, &report);
+    }
+    DROP(d->ctx, &nodes);
+    d->kind = FRGI_DENSE;
+    return status == FRG_OK || status < 0 ? status : FRG_OK;
+}
+
+/** Landmark coordinates; what is infinite becomes 1.5 times the largest before differences are taken. */
+static frg_status landmark_vectors(frgi_distances *d, int64_t count)
+{
+    frg_context *const ctx = d->ctx;
+    const int64_t most = count < d->n ? count : d->n;
+    int64_t *nodes = NULL, found = 0;
+    float *rows = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(ctx, &nodes, most, "landmarks"));
+    TRY_TO(done, NEW(ctx, &rows, frgi_mul((size_t)most, (size_t)d->n), "landmarks"));
+    TRY_TO(done, frgi_landmark_rows(d->graph, most, nodes, rows, &found));
+    float largest = 0;
+    for (int64_t i = 0; i < found * d->n; i++) {
+        largest = rows[i] < INFINITY && rows[i] > largest ? rows[i] : largest;
+    }
+    DROP(ctx, &d->points);
+    d->d = found;
+    TRY_TO(done, NEW(ctx, &d->points, frgi_mul((size_t)d->n, (size_t)found), "landmarks"));
+    for (int64_t i = 0; i < d->n; i++) {
+        for (int64_t l = 0; l < found; l++) {
+            const float x = rows[l * d->n + i];
+            d->points[i * found + l] = x < INFINITY ? x : 1.5f * (largest > 0 ? largest : 1);
+        }
+    }
+    d->kind = FRGI_VECTOR;
+    status = make_blocks(d);
+done:
+    DROP(ctx, &nodes);
+    DROP(ctx, &rows);
+    return status;
+}
+
+static frg_status open_cache(frgi_distances *d, int64_t rows)
+{
+    d->kind = FRGI_ROWS;
+    d->capacity = rows < d->n ? rows : d->n;
+    d->capacity = d->capacity > 1 ? d->capacity : 1;
+    TRY(NEW(d->ctx, &d->at, d->n, "the cache of distances"));
+    for (int64_t v = 0; v < d->n; v++) {
+        d->at[v] = -1;
+    }
+    return FRG_OK;
+}
+
+/** Room for `slots` rows; what is there stays. */
+static frg_status cache_room(frgi_distances *d, int64_t slots)
+{
+    if (slots <= d->slots) {
+        return FRG_OK;
+    }
+    const int64_t grown = 2 * d->slots > slots ? 2 * d->slots : slots;
+    const int64_t room = grown < d->capacity || slots > d->capacity ? grown : d->capacity;
+    TRY(GROW(d->ctx, &d->cache, frgi_mul((size_t)room, (size_t)d->n), "the cache of distances"));
+    TRY(GROW(d->ctx, &d->owner, room, "the cache of distances"));
+    for (int64_t s = d->slots; s < room; s++) {
+        d->owner[s] = -1;
+    }
+    d->slots = room;
+    return FRG_OK;
+}
+
+static float largest_of(const float *row, int64_t n, int32_t *where)
+{
+    float best = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (row[i] < INFINITY && row[i] > best) {
+            best = row[i];
+            *where = (int32_t)i;
+        }
+    }
+    return best;
+}
+
+/** most, scale and fill. */
+static frg_status find_scale(frgi_distances *d, frg_gw_scale scale)
+{
+    float *row;
+    int32_t node = 0, end = 0;
+    d->scale = 1;
+    d->beyond = INFINITY;
+    if (d->kind == FRGI_DENSE) {
+        d->most = largest_of(d->dense, d->n * d->n, &end);
+    } else {
+        TRY(NEW(d->ctx, &row, d->n, "distances"));
+        for (int sweep = 0; sweep < 2; sweep++) {
+            const frg_status status = frgi_distances_rows(d, &node, 1, row, d->n);
+            if (status < 0) {
+                DROP(d->ctx, &row);
+                return status;
+            }
+            end = node;
+            const float far = largest_of(row, d->n, &end);
+            d->most = far > d->most ? far : d->most;
+            node = end;
+        }
+        DROP(d->ctx, &row);
+    }
+    d->beyond = d->most > 0 ? 1.5f * d->most : 1;
+    d->scale = scale == FRG_GW_SCALE_FIXED && d->most > 0 ? 1 / d->most : 1;
+    return FRG_OK;
+}
+
+static frg_status make_graph(frgi_distances *d, const frg_array *points, const frg_gw_opts *o)
+{
+    const double begin = frgi_seconds();
+    frg_graph_opts g;
+    frg_graph_defaults(&g, sizeof g);
+    g.k = o->k;
+    g.k_clamp = o->k_clamp;
+    g.stitch = o->stitch;
+    TRY(frg_graph_knn(&d->own_graph, d->ctx, *points, &g));
+    d->graph = d->own_graph;
+    d->n = points->shape[0];
+    d->graph_seconds = frgi_seconds() - begin;
+    return FRG_OK;
+}
+
+static frg_status open_kind(frgi_distances *d, const frg_gw_side *side, const frg_gw_opts *o,
+                            const char *name)
+{
+    frg_gw_distance kind = o->distance;
+    if (kind == FRG_GW_DISTANCE_AUTO) {
+        kind = side->graph                                  ? FRG_GW_DISTANCE_GRAPH
+               : side->data && side->data->shape[0] > 20000 ? FRG_GW_DISTANCE_LANDMARK
+                                                            : FRG_GW_DISTANCE_PRECOMPUTED;
+    }
+    if (kind == FRG_GW_DISTANCE_MATRIX) {
+        return take_matrix(d, side->data, name);
+    }
+    if (kind == FRG_GW_DISTANCE_EUCLIDEAN) {
+        TRY(take_points(d, side->data, name));
+        d->kind = FRGI_VECTOR;
+        return make_blocks(d);
+    }
+    if (side->graph) {
+        d->graph = side->graph;
+        d->n = frg_graph_get(side->graph).n;
+        /* a graph of the caller's: all pairs where they fit, rows on demand above */
+        kind = kind == FRG_GW_DISTANCE_GRAPH
+                   ? (d->n <= 8000 ? FRG_GW_DISTANCE_PRECOMPUTED : FRG_GW_DISTANCE_DIJKSTRA)
+                   : kind;
+    } else {
+        TRY(make_graph(d, side->data, o));
+    }
+    d->components = frg_graph_get(d->graph).components;
+    if (kind == FRG_GW_DISTANCE_LANDMARK) {
+        return landmark_vectors(d, o->landmarks);
+    }
+    return kind == FRG_GW_DISTANCE_DIJKSTRA ? open_cache(d, o->cache_rows) : all_pairs(d);
+}
+
+frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw_side *side,
+                               const frg_gw_opts *o, const char *name)
+{
+    memset(d, 0, sizeof *d);
+    d->ctx = ctx;
+    d->components = 1;
+    const bool needs_graph = o->distance == FRG_GW_DISTANCE_GRAPH;
+    REQUIRE(ctx, needs_graph ? side->graph != NULL : side->graph || side->data,
+            "the %s side has no %s", name, needs_graph ? "graph" : "data");
+    const bool needs_data =
+        o->distance == FRG_GW_DISTANCE_MATRIX || o->distance == FRG_GW_DISTANCE_EUCLIDEAN;
+    REQUIRE(ctx, !needs_data || side->data, "the %s side has no data", name);
+    if (side->data) {
+        TRY(frgi_array_check(ctx, side->data, name, 2, 1u << FRG_F32 | 1u << FRG_F64));
+        REQUIRE(ctx, side->data->shape[0] >= 1 && side->data->shape[1] >= 1,
+                "the %s data are %lld x %lld, at least 1 x 1 is needed", name,
+                (long long)side->data->shape[0], (long long)side->data->shape[1]);
+    }
+    const double begin = frgi_seconds();
+    TRY(open_kind(d, side, o, name));
+    TRY(find_scale(d, o->scale));
+    d->seconds = frgi_seconds() - begin - d->graph_seconds;
+    return FRG_OK;
+}
+
+void frgi_distances_close(frgi_distances *d)
+{
+    if (!d->ctx) {
+        return;
+    }
+    DROP(d->ctx, &d->dense);
+    DROP(d->ctx, &d->points);
+    DROP(d->ctx, &d->blocks);
+    DROP(d->ctx, &d->cache);
+    DROP(d->ctx, &d->at);
+    DROP(d->ctx, &d->owner);
+    frg_graph_destroy(d->own_graph);
+    d->own_graph = NULL;
+}
+
+/* ---- the cache ------------------------------------------------------------------------------------- */
+
+/** A slot for a new row: the oldest that this request does not need (needed[v] set). */
+static int64_t take_slot(frgi_distances *d, const unsigned char *needed)
+{
+    for (int64_t tries = 0; tries < d->slots; tries++) {
+        const int64_t s = d->next;
+        d->next = (d->next + 1) % d->slots;
+        if (d->owner[s] < 0 || !needed[d->owner[s]]) {
+            if (d->owner[s] >= 0) {
+                d->at[d->owner[s]] = -1;
+            }
+            return s;
+        }
+    }
+    return -1; /* cannot be: there is room for all of a request */
+}
+
+static frg_status fetch(frgi_distances *d, const int32_t *nodes, int64_t count)
+{
+    frg_context *const ctx = d->ctx;
+    unsigned char *needed = NULL;
+    int32_t *missing = NULL;
+    float *rows = NULL;
+    int64_t distinct = 0, absent = 0;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW0(ctx, &needed, d->n, "the cache of distances"));
+    TRY_TO(done, NEW(ctx, &missing, count, "the cache of distances"));
+    for (int64_t r = 0; r < count; r++) {
+        if (!needed[nodes[r]]) {
+            needed[nodes[r]] = 1;
+            distinct++;
+            if (d->at[nodes[r]] < 0) {
+                missing[absent++] = nodes[r];
+            }
+        }
+    }
+    if (absent == 0) {
+        goto done;
+    }
+    int64_t held = 0;
+    for (int64_t s = 0; s < d->slots; s++) {
+        held += d->owner[s] >= 0;
+    }
+    const int64_t want = held + absent < d->capacity ? held + absent : d->capacity;
+    TRY_TO(done, cache_room(d, want > distinct ? want : distinct));
+    TRY_TO(done, NEW(ctx, &rows, frgi_mul((size_t)absent, (size_t)d->n), "distances"));
+    frg_paths_report report;
+    TRY_TO(done, frgi_path_rows(d->graph, missing, absent, rows, d->n, &report));
+    status = FRG_OK;
+    for (int64_t r = 0; r < absent; r++) {
+        const int64_t s = take_slot(d, needed);
+        memcpy(d->cache + s * d->n, rows + r * d->n, (size_t)d->n * sizeof *rows);
+        d->owner[s] = missing[r];
+        d->at[missing[r]] = (int32_t)s;
+    }
+done:
+    DROP(ctx, &needed);
+    DROP(ctx, &missing);
+    DROP(ctx, &rows);
+    return status;
+}
+
+/** Back to the capacity after a request that was larger. */
+static frg_status shrink(frgi_distances *d)
+{
+    if (d->slots <= d->capacity) {
+        return FRG_OK;
+    }
+    for (int64_t s = d->capacity; s < d->slots; s++) {
+        if (d->owner[s] >= 0) {
+            d->at[d->owner[s]] = -1;
+        }
+    }
+    d->slots = d->capacity;
+    d->next = d->next < d->slots ? d->next : 0;
+    TRY(GROW(d->ctx, &d->cache, frgi_mul((size_t)d->slots, (size_t)d->n),
+             "the cache of distances"));
+    return GROW(d->ctx, &d->owner, d->slots, "the cache of distances");
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------- */
+
+static void put_scaled(const frgi_distances *d, const float *from, float *to)
+{
+    const float scale = d->scale, beyond = d->beyond;
+    for (int64_t i = 0; i < d->n; i++) {
+        to[i] = scale * (from[i] < INFINITY ? from[i] : beyond);
+    }
+}
+
+frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t count, float *out,
+                               int64_t stride)
+{
+    if (d->kind == FRGI_ROWS) {
+        TRY(fetch(d, nodes, count));
+    }
+    const frgi_graph_ops *const ops = frgi_graph_ops_of(d->ctx);
+    const bool many = (double)count * (double)d->n > 1e5;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many)
+    for (int64_t r0 = 0; r0 < count; r0 += 4) {
+        const int64_t r1 = r0 + 4 < count ? r0 + 4 : count;
+        if (d->kind == FRGI_VECTOR) {
+            const float *queries[4];
+            for (int64_t r = r0; r < r1; r++) {
+                queries[r - r0] = d->points + nodes[r] * d->d;
+            }
+            ops->euclid(d->blocks, d->n, d->d, queries, (int)(r1 - r0), out + r0 * stride, stride);
+        }
+        for (int64_t r = r0; r < r1; r++) {
+            float *const to = out + r * stride;
+            const float *const from = d->kind == FRGI_DENSE ? d->dense + (int64_t)nodes[r] * d->n
+                                      : d->kind == FRGI_ROWS
+                                          ? d->cache + (int64_t)d->at[nodes[r]] * d->n
+                                          : to;
+            put_scaled(d, from, to);
+        }
+    }
+    return d->kind == FRGI_ROWS ? shrink(d) : FRG_OK;
+}
+
+frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t n_from,
+                                const int32_t *to, int64_t n_to, float *out)
+{
+    enum { BATCH = 64 };
+    float *rows;
+    TRY(NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)d->n), "distances"));
+    frg_status status = FRG_OK;
+    for (int64_t r0 = 0; r0 < n_from && status >= 0; r0 += BATCH) {
+        const int64_t count = n_from - r0 < BATCH ? n_from - r0 : BATCH;
+        status = frgi_distances_rows(d, from + r0, count, rows, d->n);
+        for (int64_t r = 0; r < count && status >= 0; r++) {
+            for (int64_t q = 0; q < n_to; q++) {
+                out[(r0 + r) * n_to + q] = rows[r * d->n + to[q]];
+            }
+        }
+    }
+    DROP(d->ctx, &rows);
+    return status;
+}
+
+frg_status frgi_distances_subset(frgi_distances *out, frgi_distances *d, const int32_t *nodes,
+                                 int64_t count)
+{
+    memset(out, 0, sizeof *out);
+    out->ctx = d->ctx;
+    out->kind = FRGI_DENSE;
+    out->n = count;
+    out->components = 1;
+    out->scale = 1; /* rows come out scaled already */
+    out->most = 1;
+    out->beyond = 1.5f;
+    TRY(NEW(d->ctx, &out->dense, frgi_mul((size_t)count, (size_t)count), "distances"));
+    const frg_status status = frgi_distances_cross(d, nodes, count, nodes, count, out->dense);
+    if (status < 0) {
+        DROP(d->ctx, &out->dense);
+    }
+    return status;
+}
+
+frg_status frgi_distances_spread(frgi_distances *d, int64_t count, int32_t *chosen,
+                                 int32_t *nearest)
+{
+    float *row = NULL, *closest = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(d->ctx, &row, d->n, "representatives"));
+    TRY_TO(done, NEW(d->ctx, &closest, d->n, "representatives"));
+    int32_t next = 0;
+    for (int64_t i = 0; i < d->n; i++) {
+        closest[i] = INFINITY;
+        nearest[i] = 0;
+    }
+    for (int64_t c = 0; c < count; c++) {
+        chosen[c] = next;
+        TRY_TO(done, frgi_distances_rows(d, &chosen[c], 1, row, d->n));
+        for (int64_t i = 0; i < d->n; i++) {
+            const bool closer = row[i] < closest[i];
+            nearest[i] = closer ? (int32_t)c : nearest[i];
+            closest[i] = closer ? row[i] : closest[i];
+        }
+        float far = -1;
+        for (int64_t i = 0; i < d->n; i++) {
+            if (closest[i] > far) {
+                far = closest[i];
+                next = (int32_t)i;
+            }
+        }
+    }
+done:
+    DROP(d->ctx, &row);
+    DROP(d->ctx, &closest);
+    return status;
+}

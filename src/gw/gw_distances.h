@@ -1,0 +1,55 @@
+/* gw_distances.h - the distances inside one side, however they are had. */
+#ifndef FRGI_GW_DISTANCES_H
+#define FRGI_GW_DISTANCES_H
+
+#include "gw/gw_graph.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef enum {
+    FRGI_DENSE,  /* n x n in memory */
+    FRGI_VECTOR, /* |z_i - z_k|: landmark coordinates or points */
+    FRGI_ROWS    /* shortest paths, computed when asked for and cached */
+} frgi_distance_kind;
+
+typedef struct {
+    frg_context *ctx;
+    frgi_distance_kind kind;
+    int64_t n;
+    float *dense;
+    int64_t d;     /* VECTOR: coordinates of a point */
+    float *points; /* n x d */
+    float *blocks; /* the same, 16 side by side */
+    const frg_graph *graph;
+    frg_graph *own_graph;
+    /* ROWS: a ring of rows; at[v]: slot of node v, -1: not there */
+    float *cache;
+    int32_t *at, *owner;
+    int64_t capacity, slots, next;
+    float most;   /* the largest finite distance (2-sweep unless dense) */
+    float scale;  /* 1 / most, or 1 */
+    float beyond; /* what stands for infinite: 1.5 times the largest */
+    double graph_seconds, seconds;
+    int64_t components;
+} frgi_distances;
+
+/** Checks and opens.  `name` ("source", "target") stands in messages. */
+FRG_MUST_USE frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx,
+                                            const frg_gw_side *side, const frg_gw_opts *o,
+                                            const char *name);
+void frgi_distances_close(frgi_distances *d);
+/** out[r * stride + i] <- scaled distances of nodes[r], infinite ones filled. */
+FRG_MUST_USE frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t count,
+                                            float *out, int64_t stride);
+/** out[r * n_to + q] <- scaled distances from[r] - to[q]. */
+FRG_MUST_USE frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t n_from,
+                                             const int32_t *to, int64_t n_to, float *out);
+/** A dense side on some of the points; keeps the scale and the fill. */
+FRG_MUST_USE frg_status frgi_distances_subset(frgi_distances *out, frgi_distances *d,
+                                              const int32_t *nodes, int64_t count);
+/** Farthest points from node 0 on, and for every point the nearest of them (a position in `chosen`). */
+FRG_MUST_USE frg_status frgi_distances_spread(frgi_distances *d, int64_t count, int32_t *chosen,
+                                              int32_t *nearest);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,328 @@
+/* gw_energy.c - the energy of a plan: estimated from pairs, exact by matrix products, and bounded from below.
+ *
+ *     E(P) = sum_i r_i sum_k C_ik^2 r_k + sum_j c_j sum_l D_jl^2 c_l - 2 <C P D, P>        for unit mass
+ *
+ * The estimate draws two independent sets of pairs from P; h(r, q) = (C(i_r, i_q) - D(j_r, j_q))^2 averaged over
+ * all of their products is unbiased, with the variance of its row means and column means (Hoeffding 1948).
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gw/gw_solver.h"
+#include "linalg/blas.h"
+
+/* ---- estimate --------------------------------------------------------------------------------------- */
+
+static double variance_of_mean(const double *x, int64_t n)
+{
+    double mean = 0, square = 0;
+    for (int64_t i = 0; i < n; i++) {
+        mean += x[i] / (double)n;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        square += (x[i] - mean) * (x[i] - mean);
+    }
+    return n > 1 ? square / (double)(n - 1) / (double)n : 0;
+}
+
+frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
+                                double *energy, double *error)
+{
+    frg_context *const ctx = l->ctx;
+    frgi_pair *pairs = NULL;
+    int32_t *nodes = NULL;
+    float *x = NULL, *y = NULL;
+    double *means = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(ctx, &pairs, 2 * count, "held-out pairs"));
+    TRY_TO(done, NEW(ctx, &nodes, 2 * count, "held-out pairs"));
+    TRY_TO(done, NEW(ctx, &x, count * count, "held-out pairs"));
+    TRY_TO(done, NEW(ctx, &y, count * count, "held-out pairs"));
+    TRY_TO(done, NEW0(ctx, &means, 2 * count, "held-out pairs"));
+    TRY_TO(done, frgi_draw_pairs(l, count, STREAM_CHECK, pairs));
+    TRY_TO(done, frgi_draw_pairs(l, count, STREAM_CHECK + 1, pairs + count));
+    for (int64_t r = 0; r < 2 * count; r++) {
+        nodes[r] = pairs[r].i;
+    }
+    TRY_TO(done, frgi_distances_cross(l->x, nodes, count, nodes + count, count, x));
+    for (int64_t r = 0; r < 2 * count; r++) {
+        nodes[r] = pairs[r].j;
+    }
+    TRY_TO(done, frgi_distances_cross(l->y, nodes, count, nodes + count, count, y));
+    double sum = 0;
+    for (int64_t r = 0; r < count; r++) {
+        for (int64_t q = 0; q < count; q++) {
+            const double gap =
+                scale_x * (double)x[r * count + q] - scale_y * (double)y[r * count + q];
+            means[r] += gap * gap / (double)count;
+            means[count + q] += gap * gap / (double)count;
+            sum += gap * gap;
+        }
+    }
+    *energy = sum / (double)count / (double)count;
+    *error = sqrt(variance_of_mean(means, count) + variance_of_mean(means + count, count));
+done:
+    DROP(ctx, &pairs);
+    DROP(ctx, &nodes);
+    DROP(ctx, &x);
+    DROP(ctx, &y);
+    DROP(ctx, &means);
+    return status;
+}
+
+/* ---- exact ------------------------------------------------------------------------------------------ */
+
+/** c (m x n) <- a (m x k) b (k x n), row-major, columns cut over the threads. */
+static void product(const frg_context *ctx, int64_t m, int64_t n, int64_t k, const double *a,
+                    const double *b, double *c)
+{
+    enum { PART = 64 };
+    const frgi_blas_guard guard = frgi_blas_begin();
+    const int64_t parts = (m + PART - 1) / PART;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx)) if (parts > 1)
+    for (int64_t p = 0; p < parts; p++) {
+        const int64_t rows = m - p * PART < PART ? m - p * PART : PART;
+        /* row-major C = A B is column-major C' = B' A' */
+        frgi_dgemm('N', 'N', (int)n, (int)rows, (int)k, 1, b, (int)n, a + p * PART * k, (int)k, 0,
+                   c + p * PART * n, (int)n);
+    }
+    frgi_blas_end(guard);
+}
+
+/** E of dense row-major arrays. */
+static frg_status dense_energy(frg_context *ctx, int64_t n, int64_t m, const double *c,
+                               const double *d, const double *p, double *energy)
+{
+    double *cp = NULL, *pd = NULL, *r = NULL, *q = NULL;
+    frg_status status = FRG_OK;
+    REQUIRE(ctx, n <= INT32_MAX && m <= INT32_MAX, "at most 2^31 - 1 points");
+    TRY_TO(done, NEW(ctx, &cp, frgi_mul((size_t)n, (size_t)m), "an energy"));
+    TRY_TO(done, NEW(ctx, &pd, frgi_mul((size_t)n, (size_t)m), "an energy"));
+    TRY_TO(done, NEW0(ctx, &r, n, "an energy"));
+    TRY_TO(done, NEW0(ctx, &q, m, "an energy"));
+    product(ctx, n, m, n, c, p, cp);
+    product(ctx, n, m, m, p, d, pd);
+    double cross = 0, sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < m; j++) {
+            r[i] += p[i * m + j];
+            q[j] += p[i * m + j];
+            cross += cp[i * m + j] * pd[i * m + j];
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double row = 0;
+        for (int64_t k = 0; k < n; k++) {
+            row += c[i * n + k] * c[i * n + k] * r[k];
+        }
+        sum += r[i] * row;
+    }
+    for (int64_t j = 0; j < m; j++) {
+        double row = 0;
+        for (int64_t k = 0; k < m; k++) {
+            row += d[j * m + k] * d[j * m + k] * q[k];
+        }
+        sum += q[j] * row;
+    }
+    *energy = sum - 2 * cross;
+done:
+    DROP(ctx, &cp);
+    DROP(ctx, &pd);
+    DROP(ctx, &r);
+    DROP(ctx, &q);
+    return status;
+}
+
+typedef struct {
+    double *plan;
+    int64_t m;
+} plan_copy;
+
+static void copy_row(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    const plan_copy *const c = user;
+    (void)chunk;
+    memcpy(c->plan + i * c->m, row, (size_t)c->m * sizeof *row);
+}
+
+/** All distances of a side as doubles. */
+static frg_status all_distances(frgi_distances *d, double scale, double **out)
+{
+    float *rows = NULL;
+    int32_t *nodes = NULL;
+    frg_status status = FRG_OK;
+    *out = NULL;
+    TRY_TO(done, NEW(d->ctx, &rows, frgi_mul((size_t)d->n, (size_t)d->n), "distances"));
+    TRY_TO(done, NEW(d->ctx, &nodes, d->n, "distances"));
+    TRY_TO(done, NEW(d->ctx, out, frgi_mul((size_t)d->n, (size_t)d->n), "distances"));
+    for (int64_t i = 0; i < d->n; i++) {
+        nodes[i] = (int32_t)i;
+    }
+    TRY_TO(done, frgi_distances_rows(d, nodes, d->n, rows, d->n));
+    for (int64_t i = 0; i < d->n * d->n; i++) {
+        (*out)[i] = scale * (double)rows[i];
+    }
+done:
+    DROP(d->ctx, &rows);
+    DROP(d->ctx, &nodes);
+    if (status < 0) {
+        DROP(d->ctx, out);
+    }
+    return status;
+}
+
+frg_status frgi_energy_exact(frgi_level *l, double scale_x, double scale_y, double *energy)
+{
+    frg_context *const ctx = l->ctx;
+    const int64_t n = l->x->n, m = l->y->n;
+    double *c = NULL, *d = NULL, *p = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, all_distances(l->x, scale_x, &c));
+    TRY_TO(done, all_distances(l->y, scale_y, &d));
+    TRY_TO(done, NEW(ctx, &p, frgi_mul((size_t)n, (size_t)m), "a plan"));
+    plan_copy copy = {p, m};
+    frgi_transport_rows(&l->t, 0, n, 64, copy_row, &copy);
+    status = dense_energy(ctx, n, m, c, d, p, energy);
+done:
+    DROP(ctx, &c);
+    DROP(ctx, &d);
+    DROP(ctx, &p);
+    return status;
+}
+
+/* ---- public ------------------------------------------------------------------------------------------ */
+
+/** A dense row-major copy of an f64 or f32 view. */
+static frg_status dense_copy(frg_context *ctx, const frg_array *a, double **out)
+{
+    TRY(NEW(ctx, out, frgi_mul((size_t)a->shape[0], (size_t)a->shape[1]), "a matrix"));
+    const char *const base = frgi_array_base(a);
+    for (int64_t i = 0; i < a->shape[0]; i++) {
+        for (int64_t j = 0; j < a->shape[1]; j++) {
+            const int64_t at = i * a->stride[0] + j * a->stride[1];
+            (*out)[i * a->shape[1] + j] = a->dtype == FRG_F64
+                                              ? ((const double *)(const void *)base)[at]
+                                              : (double)((const float *)(const void *)base)[at];
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status check_square(frg_context *ctx, const frg_array *a, const char *name)
+{
+    TRY(frgi_array_check(ctx, a, name, 2, 1u << FRG_F64 | 1u << FRG_F32));
+    if (a->shape[0] != a->shape[1]) {
+        FAIL(ctx, E_SHAPE, "%s is %lld x %lld, a square matrix is needed", name,
+             (long long)a->shape[0], (long long)a->shape[1]);
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gw_energy(frg_context *ctx, frg_array c, frg_array d, frg_array plan, double *energy)
+{
+    REQUIRE(ctx, energy, "energy is NULL");
+    TRY(check_square(ctx, &c, "c"));
+    TRY(check_square(ctx, &d, "d"));
+    TRY(frgi_array_check(ctx, &plan, "plan", 2, 1u << FRG_F64 | 1u << FRG_F32));
+    if (plan.shape[0] != c.shape[0] || plan.shape[1] != d.shape[0]) {
+        FAIL(ctx, E_SHAPE, "the plan is %lld x %lld, the distances need %lld x %lld",
+             (long long)plan.shape[0], (long long)plan.shape[1], (long long)c.shape[0],
+             (long long)d.shape[0]);
+    }
+    double *cc = NULL, *dd = NULL, *pp = NULL, value = 0;
+    frg_status status = FRG_OK;
+    TRY_TO(done, dense_copy(ctx, &c, &cc));
+    TRY_TO(done, dense_copy(ctx, &d, &dd));
+    TRY_TO(done, dense_copy(ctx, &plan, &pp));
+    TRY_TO(done, dense_energy(ctx, plan.shape[0], plan.shape[1], cc, dd, pp, &value));
+    *energy = value;
+done:
+    DROP(ctx, &cc);
+    DROP(ctx, &dd);
+    DROP(ctx, &pp);
+    return status;
+}
+
+typedef struct {
+    double x, w;
+} weighted;
+
+static int by_x(const void *a, const void *b)
+{
+    const weighted *const p = a, *const q = b;
+    return (p->x > q->x) - (p->x < q->x);
+}
+
+/** Transport in one dimension with squared cost: sorted, mass by mass. */
+static double line_transport(weighted *s, int64_t n, weighted *t, int64_t m)
+{
+    qsort(s, (size_t)n, sizeof *s, by_x);
+    qsort(t, (size_t)m, sizeof *t, by_x);
+    double cost = 0;
+    for (int64_t i = 0, j = 0; i < n && j < m;) {
+        const double move = fmin(s[i].w, t[j].w), gap = s[i].x - t[j].x;
+        cost += move * gap * gap;
+        s[i].w -= move;
+        t[j].w -= move;
+        if (s[i].w <= t[j].w) {
+            i++;
+        } else {
+            j++;
+        }
+    }
+    return cost;
+}
+
+frg_status frgi_lower_bound(frg_context *ctx, const double *square_x, const double *a, int64_t n,
+                            const double *square_y, const double *b, int64_t m, double *bound)
+{
+    weighted *s;
+    TRY(NEW(ctx, &s, n + m, "a lower bound"));
+    for (int64_t i = 0; i < n; i++) {
+        s[i] = (weighted){sqrt(square_x[i]), a[i]};
+    }
+    for (int64_t j = 0; j < m; j++) {
+        s[n + j] = (weighted){sqrt(square_y[j]), b[j]};
+    }
+    *bound = line_transport(s, n, s + n, m);
+    DROP(ctx, &s);
+    return FRG_OK;
+}
+
+frg_status frg_gw_lower_bound(frg_context *ctx, frg_array c, const double *a, frg_array d,
+                              const double *b, double *bound)
+{
+    REQUIRE(ctx, bound, "bound is NULL");
+    TRY(check_square(ctx, &c, "c"));
+    TRY(check_square(ctx, &d, "d"));
+    const int64_t n = c.shape[0], m = d.shape[0];
+    double *cc = NULL, *dd = NULL, *w = NULL, *square = NULL, sum_a, sum_b;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(ctx, &w, n + m, "weights"));
+    TRY_TO(done, NEW0(ctx, &square, n + m, "eccentricities"));
+    TRY_TO(done, frgi_take_weights(ctx, a, n, "a", w, &sum_a));
+    TRY_TO(done, frgi_take_weights(ctx, b, m, "b", w + n, &sum_b));
+    TRY_TO(done, frgi_normalise_weights(ctx, w, n, sum_a, w + n, m, sum_b));
+    TRY_TO(done, dense_copy(ctx, &c, &cc));
+    TRY_TO(done, dense_copy(ctx, &d, &dd));
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < n; k++) {
+            square[i] += cc[i * n + k] * cc[i * n + k] * w[k];
+        }
+    }
+    for (int64_t j = 0; j < m; j++) {
+        for (int64_t k = 0; k < m; k++) {
+            square[n + j] += dd[j * m + k] * dd[j * m + k] * w[n + k];
+        }
+    }
+    double value = 0;
+    TRY_TO(done, frgi_lower_bound(ctx, square, w, n, square + n, w + n, m, &value));
+    *bound = value;
+done:
+    DROP(ctx, &cc);
+    DROP(ctx, &dd);
+    DROP(ctx, &w);
+    DROP(ctx, &square);
+    return status;
+}

@@ -1,0 +1,321 @@
+/* gw_exact.c - L(P) without sampling: by two products with the distance matrices, or in the small rank of squared
+ * landmark distances.
+ *
+ * Exact.  The cross term is 2 C P D = (2 C P) D: factors of rank m for the same tiles as the sampled mode's, and
+ * C P itself comes from them too (C of rank n times P).  The plan is stored here: n m floats.
+ *
+ * Landmark.  C_ik = |z_i - z_k|^2 = U V' with U = [|z|^2, 1, z], V = [1, |z|^2, -2 z], so that
+ * 2 C P D = 2 U_x (V_x' P V_y) U_y': one look at the plan and a matrix of (L + 2)^2.
+ */
+#include "gw/gw_exact.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    frgi_level *l;
+    /* exact */
+    float *plan;   /* n x m, averaged */
+    float *packed; /* of C by groups, of P and D by panels */
+    float *p_right, *d_right, *middle, *rows;
+    /* landmark */
+    int64_t wide_x, wide_y; /* landmarks + 2 */
+    double *u_x, *v_x, *u_y, *v_y;
+    double *core;  /* wide_x x wide_y, averaged */
+    double *image; /* n x wide_y: P V_y */
+    double change; /* Frobenius norm, exact mode */
+    double *change_rows;
+} exact_state;
+
+/* ---- exact ------------------------------------------------------------------------------------------ */
+
+static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    exact_state *const e = user;
+    const int64_t m = e->l->y->n;
+    const double alpha = e->l->o->damping;
+    float *const to = e->plan + i * m;
+    double square = 0;
+    (void)chunk;
+    for (int64_t j = 0; j < m; j++) {
+        const double gap = alpha * (row[j] - (double)to[j]);
+        square += gap * gap;
+        to[j] = (float)((double)to[j] + gap);
+    }
+    e->change_rows[i] = square;
+}
+
+/** middle <- 2 C P, row by row of groups. */
+static void product_rows(const exact_state *e)
+{
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(e->l->ctx);
+    const frgi_sweep *const s = &e->l->t.s;
+    const int64_t n = s->n, m = s->m, groups = s->rows / FRGI_GROUP, panels = s->ld / FRGI_PANEL;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(e->l->ctx)) if (panels > 4)
+    for (int64_t p = 0; p < panels; p++) {
+        ops->pack(e->plan, m, n, m, FRGI_PANEL, 1, e->p_right, p, p + 1);
+    }
+    /* the same tiles, with nothing added: exponents 1 times the product */
+    frgi_factors f = {.rank = n, .left = e->packed, .right = e->p_right, .k = 2};
+    frgi_sweep bare = *s;
+    float *const zeros = e->rows; /* ld + rows zeros */
+    bare.base_g = zeros;
+    bare.base_h = zeros + s->ld;
+    bare.source = &f;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(e->l->ctx)) if (groups > 4)
+    for (int64_t g = 0; g < groups; g++) {
+        float *const rows = e->middle + g * FRGI_GROUP * s->ld;
+        ops->build(&bare, g * FRGI_GROUP, rows);
+    }
+    /* packed as the left factor of rank m: [group][l][8] */
+    float *const left = e->l->left;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(e->l->ctx)) if (groups > 4)
+    for (int64_t g = 0; g < groups; g++) {
+        for (int64_t r = 0; r < m; r++) {
+            for (int64_t i = 0; i < FRGI_GROUP; i++) {
+                left[(g * m + r) * FRGI_GROUP + i] = e->middle[(g * FRGI_GROUP + i) * s->ld + r];
+            }
+        }
+    }
+}
+
+static frg_status open_exact(exact_state *e)
+{
+    frgi_level *const l = e->l;
+    frg_context *const ctx = l->ctx;
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(ctx);
+    const frgi_sweep *const s = &l->t.s;
+    const int64_t n = s->n, m = s->m;
+    float *all = NULL;
+    int32_t *nodes = NULL;
+    frg_status status = FRG_OK;
+    const int64_t most = n > m ? n : m;
+    DROP(ctx, &l->left);
+    DROP(ctx, &l->right);
+    TRY_TO(done, NEW(ctx, &l->left, frgi_mul((size_t)s->rows, (size_t)m), "exact linearisation"));
+    TRY_TO(done, NEW(ctx, &l->right, frgi_mul((size_t)s->ld, (size_t)m), "exact linearisation"));
+    TRY_TO(done, NEW(ctx, &e->plan, frgi_mul((size_t)n, (size_t)m), "a plan"));
+    TRY_TO(done, NEW(ctx, &e->packed, frgi_mul((size_t)s->rows, (size_t)n), "exact linearisation"));
+    TRY_TO(done, NEW(ctx, &e->p_right, frgi_mul((size_t)s->ld, (size_t)n), "exact linearisation"));
+    TRY_TO(done,
+           NEW(ctx, &e->middle, frgi_mul((size_t)s->rows, (size_t)s->ld), "exact linearisation"));
+    TRY_TO(done, NEW0(ctx, &e->rows, s->ld + s->rows, "exact linearisation"));
+    TRY_TO(done, NEW0(ctx, &e->change_rows, n, "exact linearisation"));
+    TRY_TO(done, NEW(ctx, &all, frgi_mul((size_t)most, (size_t)most), "distances"));
+    TRY_TO(done, NEW(ctx, &nodes, most, "distances"));
+    for (int64_t i = 0; i < most; i++) {
+        nodes[i] = (int32_t)i;
+    }
+    TRY_TO(done, frgi_distances_rows(l->x, nodes, n, all, n));
+    ops->pack(all, n, n, n, FRGI_GROUP, 1, e->packed, 0, s->rows / FRGI_GROUP);
+    TRY_TO(done, frgi_distances_rows(l->y, nodes, m, all, m));
+    ops->pack(all, m, m, m, FRGI_PANEL, 1, l->right, 0, s->ld / FRGI_PANEL);
+    l->rank = m;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < m; j++) {
+            e->plan[i * m + j] = l->start ? l->start[i * m + j] : (float)(l->a[i] * l->b[j]);
+        }
+    }
+done:
+    DROP(ctx, &all);
+    DROP(ctx, &nodes);
+    return status;
+}
+
+/* ---- landmark ----------------------------------------------------------------------------------------- */
+
+static frg_status landmark_side(frg_context *ctx, const frgi_distances *d, double **u, double **v,
+                                int64_t *wide)
+{
+    const int64_t w = d->d + 2;
+    const double scale = (double)d->scale;
+    *wide = w;
+    TRY(NEW(ctx, u, frgi_mul((size_t)d->n, (size_t)w), "landmark factors"));
+    TRY(NEW(ctx, v, frgi_mul((size_t)d->n, (size_t)w), "landmark factors"));
+    for (int64_t i = 0; i < d->n; i++) {
+        double square = 0;
+        for (int64_t c = 0; c < d->d; c++) {
+            const double z = scale * (double)(d->points[i * d->d + c] - d->points[c]);
+            (*u)[i * w + 2 + c] = z;
+            (*v)[i * w + 2 + c] = -2 * z;
+            square += z * z;
+        }
+        (*u)[i * w] = square;
+        (*u)[i * w + 1] = 1;
+        (*v)[i * w] = 1;
+        (*v)[i * w + 1] = square;
+    }
+    return FRG_OK;
+}
+
+static void image_row(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    const exact_state *const e = user;
+    (void)chunk;
+    double *const to = e->image + i * e->wide_y;
+    memset(to, 0, (size_t)e->wide_y * sizeof *to);
+    for (int64_t j = 0; j < e->l->y->n; j++) {
+        const double p = row[j];
+        const double *const v = e->v_y + j * e->wide_y;
+        for (int64_t c = 0; c < e->wide_y; c++) {
+            to[c] += p * v[c];
+        }
+    }
+}
+
+/** core <- (1 - alpha) core + alpha V_x' image. */
+static void fold_core(exact_state *e, double alpha)
+{
+    for (int64_t c = 0; c < e->wide_x * e->wide_y; c++) {
+        e->core[c] *= 1 - alpha;
+    }
+    for (int64_t i = 0; i < e->l->x->n; i++) {
+        for (int64_t c = 0; c < e->wide_x; c++) {
+            const double v = alpha * e->v_x[i * e->wide_x + c];
+            for (int64_t b = 0; b < e->wide_y; b++) {
+                e->core[c * e->wide_y + b] += v * e->image[i * e->wide_y + b];
+            }
+        }
+    }
+}
+
+static frg_status open_landmark(exact_state *e)
+{
+    frgi_level *const l = e->l;
+    frg_context *const ctx = l->ctx;
+    const frgi_sweep *const s = &l->t.s;
+    TRY(landmark_side(ctx, l->x, &e->u_x, &e->v_x, &e->wide_x));
+    TRY(landmark_side(ctx, l->y, &e->u_y, &e->v_y, &e->wide_y));
+    TRY(NEW0(ctx, &e->core, e->wide_x * e->wide_y, "landmark factors"));
+    TRY(NEW0(ctx, &e->image, frgi_mul((size_t)s->n, (size_t)e->wide_y), "landmark factors"));
+    DROP(ctx, &l->left);
+    DROP(ctx, &l->right);
+    TRY(NEW0(ctx, &l->left, frgi_mul((size_t)s->rows, (size_t)e->wide_y), "landmark factors"));
+    TRY(NEW0(ctx, &l->right, frgi_mul((size_t)s->ld, (size_t)e->wide_y), "landmark factors"));
+    l->rank = e->wide_y;
+    for (int64_t j = 0; j < s->m; j++) {
+        for (int64_t c = 0; c < e->wide_y; c++) {
+            l->right[(j / FRGI_PANEL * l->rank + c) * FRGI_PANEL + j % FRGI_PANEL] =
+                (float)e->u_y[j * e->wide_y + c];
+        }
+    }
+    /* P = a b': its image is a (b' V_y) */
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int64_t j = 0; j < s->m; j++) {
+            const double p = l->start ? (double)l->start[i * s->m + j] : l->a[i] * l->b[j];
+            for (int64_t c = 0; c < e->wide_y; c++) {
+                e->image[i * e->wide_y + c] += p * e->v_y[j * e->wide_y + c];
+            }
+        }
+    }
+    fold_core(e, 1);
+    return FRG_OK;
+}
+
+static void landmark_left(const exact_state *e)
+{
+    frgi_level *const l = e->l;
+    for (int64_t i = 0; i < l->x->n; i++) {
+        for (int64_t b = 0; b < e->wide_y; b++) {
+            double sum = 0;
+            for (int64_t c = 0; c < e->wide_x; c++) {
+                sum += e->u_x[i * e->wide_x + c] * e->core[c * e->wide_y + b];
+            }
+            l->left[(i / FRGI_GROUP * l->rank + b) * FRGI_GROUP + i % FRGI_GROUP] =
+                (float)(2 * sum);
+        }
+    }
+}
+
+/* ---- the loop -------------------------------------------------------------------------------------------- */
+
+static frg_status one_step(exact_state *e, bool landmark)
+{
+    frgi_level *const l = e->l;
+    double begin = frgi_seconds();
+    if (landmark) {
+        landmark_left(e);
+    } else {
+        product_rows(e);
+    }
+    double now = frgi_seconds();
+    l->build_seconds += now - begin;
+    begin = now;
+    TRY(frgi_level_solve(l, l->o->max_inner, l->o->marginal_tol));
+    now = frgi_seconds();
+    l->inner_seconds += now - begin;
+    begin = now;
+    if (landmark) {
+        frgi_transport_rows(&l->t, 0, l->x->n, 64, image_row, e);
+        fold_core(e, l->o->damping);
+        e->change = l->change;
+    } else {
+        frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
+        double square = 0;
+        for (int64_t i = 0; i < l->x->n; i++) {
+            square += e->change_rows[i];
+        }
+        e->change = sqrt(square);
+    }
+    l->sample_seconds += frgi_seconds() - begin;
+    l->step++;
+    return FRG_OK;
+}
+
+static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int64_t *steps)
+{
+    frgi_level *const l = e->l;
+    const frg_gw_opts *const o = l->o;
+    const double start = frgi_epsilon_start(o), end = frgi_epsilon_end(o);
+    const bool anneals = o->anneal != FRG_GW_ANNEAL_NONE;
+    *reason = FRG_GW_MAX_ITER;
+    for (int64_t t = 0; t < o->max_iter; t++) {
+        if (o->anneal == FRG_GW_ANNEAL_ITER) {
+            l->epsilon = start * pow(end / start, (double)t / (double)o->max_iter);
+        }
+        TRY(one_step(e, landmark));
+        ++*steps;
+        const frg_status beat = frgi_heartbeat(l->ctx, &(frg_progress){.solver = "gw",
+                                                                       .phase = "outer",
+                                                                       .done = t + 1,
+                                                                       .total = o->max_iter,
+                                                                       .residual = e->change,
+                                                                       .target = o->tol});
+        if (beat != FRG_OK) {
+            *reason = FRG_GW_CANCELLED;
+            return beat;
+        }
+        if (e->change < o->tol && t > 0 && (!anneals || l->epsilon <= end)) {
+            *reason = FRG_GW_CONVERGED_CHANGE;
+            break;
+        }
+        /* the next epsilon once the plan has settled at this one */
+        if (o->anneal == FRG_GW_ANNEAL_PROGRESS && l->change < 0.1) {
+            l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
+        }
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_exact_loop(frgi_level *l, bool landmark, frg_gw_reason *reason, int64_t *steps)
+{
+    frg_context *const ctx = l->ctx;
+    exact_state e = {.l = l};
+    frg_status status = landmark ? open_landmark(&e) : open_exact(&e);
+    if (status >= 0) {
+        status = loop(&e, landmark, reason, steps);
+    }
+    DROP(ctx, &e.plan);
+    DROP(ctx, &e.packed);
+    DROP(ctx, &e.p_right);
+    DROP(ctx, &e.middle);
+    DROP(ctx, &e.rows);
+    DROP(ctx, &e.change_rows);
+    DROP(ctx, &e.u_x);
+    DROP(ctx, &e.v_x);
+    DROP(ctx, &e.u_y);
+    DROP(ctx, &e.v_y);
+    DROP(ctx, &e.core);
+    DROP(ctx, &e.image);
+    return status;
+}

@@ -1,0 +1,322 @@
+/* gw_level.c - one level of the outer iteration: a step, and the loop of steps with annealing and stopping.
+ *
+ * A step of the sampled mode:  anchors (i_r, j_r) from the averaged plan;  Dx, Dy their distances to all points;
+ *
+ *     L_ij = mean_r Dx_ir^2 + mean_r Dy_jr^2 - (2/R) sum_r Dx_ir Dy_jr
+ *
+ * an unbiased estimate of L(P), and a few passes of Skinhorn's iteration on it from the potentials of the last
+ * step.  The first two terms move potentials alone where the marginals are balanced; they are left out there, so
+ * that their noise does not disturb the warm start.
+ *
+ * Stopping and annealing look at E from pairs that no step has used, every fifth step.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_solver.h"
+
+enum { SMOOTH_FROM = 30 };
+
+double frgi_epsilon_start(const frg_gw_opts *o)
+{
+    return o->epsilon > 0 ? o->epsilon : 1e-4;
+}
+
+double frgi_epsilon_end(const frg_gw_opts *o)
+{
+    const double start = frgi_epsilon_start(o);
+    return fmax(start / 10, fmin(5e-4, start));
+}
+
+static bool balanced(const frg_gw_opts *o)
+{
+    return isinf(o->rho_source) && isinf(o->rho_target) && !(o->mass > 0);
+}
+
+/* ---- opening -------------------------------------------------------------------------------------- */
+
+frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o, frgi_distances *x,
+                           frgi_distances *y, const double *a, const double *b, const float *linear,
+                           bool smooth, bool store)
+{
+    memset(l, 0, sizeof *l);
+    *l = (frgi_level){.ctx = ctx, .o = o, .x = x, .y = y, .a = a, .b = b, .linear = linear};
+    l->seed = frg_seed(ctx);
+    l->epsilon = frgi_epsilon_start(o);
+    const frgi_marginals how = {.a = a,
+                                .b = b,
+                                .rho_a = o->rho_source,
+                                .rho_b = o->rho_target,
+                                .product = o->reference == FRG_GW_REFERENCE_PRODUCT,
+                                .mass = o->mass};
+    TRY(frgi_transport_open(&l->t, ctx, x->n, y->n, FRGI_X32, store, &how));
+    const frgi_sweep *const s = &l->t.s;
+    /* pairs that wait for later steps: R / alpha are enough on average */
+    l->room = (int64_t)ceil((double)o->anchors * fmin(1 / o->damping, 4)) + 8;
+    l->rank = o->anchors;
+    TRY(NEW(ctx, &l->anchors, l->room, "anchors"));
+    TRY(NEW(ctx, &l->nodes, l->room, "anchors"));
+    for (int q = 0; q < FRGI_AGES; q++) {
+        TRY(NEW(ctx, &l->ages[q], l->room, "anchors"));
+    }
+    TRY(NEW(ctx, &l->rows_x, frgi_mul((size_t)l->rank, (size_t)x->n), "anchor distances"));
+    TRY(NEW(ctx, &l->rows_y, frgi_mul((size_t)l->rank, (size_t)y->n), "anchor distances"));
+    TRY(NEW(ctx, &l->left, frgi_mul((size_t)l->rank, (size_t)s->rows), "anchor distances"));
+    TRY(NEW(ctx, &l->right, frgi_mul((size_t)l->rank, (size_t)s->ld), "anchor distances"));
+    TRY(NEW0(ctx, &l->row, s->rows + s->ld, "row and column terms"));
+    TRY(NEW0(ctx, &l->g_before, s->ld, "potentials"));
+    TRY(NEW0(ctx, &l->terms, s->rows + s->ld, "row and column terms"));
+    if (smooth) {
+        TRY(NEW(ctx, &l->smooth, frgi_mul((size_t)s->rows, (size_t)s->ld), "averaged costs"));
+    }
+    return FRG_OK;
+}
+
+void frgi_level_close(frgi_level *l)
+{
+    if (!l->ctx) {
+        return;
+    }
+    frgi_transport_close(&l->t);
+    DROP(l->ctx, &l->anchors);
+    DROP(l->ctx, &l->nodes);
+    for (int q = 0; q < FRGI_AGES; q++) {
+        DROP(l->ctx, &l->ages[q]);
+    }
+    DROP(l->ctx, &l->rows_x);
+    DROP(l->ctx, &l->rows_y);
+    DROP(l->ctx, &l->left);
+    DROP(l->ctx, &l->right);
+    DROP(l->ctx, &l->row);
+    DROP(l->ctx, &l->g_before);
+    DROP(l->ctx, &l->terms);
+    DROP(l->ctx, &l->smooth);
+}
+
+frg_status frgi_level_reset(frgi_level *l, uint64_t run)
+{
+    frgi_sweep *const s = &l->t.s;
+    l->run = run;
+    l->step = 0;
+    l->n_ages = 1;
+    l->best = (double)INFINITY;
+    l->ema = (double)NAN;
+    l->bad = l->stale = 0;
+    l->epsilon = frgi_epsilon_start(l->o);
+    frgi_transport_restart(&l->t);
+    for (int64_t j = 0; j < s->ld; j++) {
+        s->G[j] = 0;
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        s->F[i] = s->log_a[i];
+        s->mass[i] = s->a[i];
+    }
+    l->age_count[0] = l->room;
+    l->age_used[0] = 0;
+    frgi_draw_product(l, l->room, STREAM_START, l->ages[0]);
+    return FRG_OK;
+}
+
+/* ---- one step ---------------------------------------------------------------------------------------- */
+
+static void divide_by_largest(float *rows, int64_t count)
+{
+    float most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        most = rows[i] > most ? rows[i] : most;
+    }
+    const float scale = most > 0 ? 1 / most : 1;
+    for (int64_t i = 0; i < count; i++) {
+        rows[i] *= scale;
+    }
+}
+
+/** Rows of both sides at the anchors, packed; the row and column terms where they matter. */
+static frg_status gather(frgi_level *l)
+{
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
+    frgi_sweep *const s = &l->t.s;
+    const int64_t R = l->o->anchors;
+    frgi_take_anchors(l);
+    for (int64_t r = 0; r < R; r++) {
+        l->nodes[r] = l->anchors[r].i;
+    }
+    TRY(frgi_distances_rows(l->x, l->nodes, R, l->rows_x, s->n));
+    for (int64_t r = 0; r < R; r++) {
+        l->nodes[r] = l->anchors[r].j;
+    }
+    TRY(frgi_distances_rows(l->y, l->nodes, R, l->rows_y, s->m));
+    if (l->o->scale == FRG_GW_SCALE_BATCH_MAX) {
+        divide_by_largest(l->rows_x, R * s->n);
+        divide_by_largest(l->rows_y, R * s->m);
+    }
+    const float scale = 2 / (float)R;
+    const int64_t groups = s->rows / FRGI_GROUP, panels = s->ld / FRGI_PANEL;
+    const int threads = frg_threads(l->ctx);
+#pragma omp parallel for schedule(static) num_threads(threads) if ((double)R * (double)s->ld > 1e5)
+    for (int part = 0; part < threads; part++) {
+        ops->pack(l->rows_x, s->n, R, s->n, FRGI_GROUP, scale, l->left, part * groups / threads,
+                  (part + 1) * groups / threads);
+        ops->pack(l->rows_y, s->m, R, s->m, FRGI_PANEL, 1, l->right, part * panels / threads,
+                  (part + 1) * panels / threads);
+    }
+    l->rank = R;
+    if (!balanced(l->o)) {
+        const float each =
+            (float)(FRGI_LOG2_E / l->epsilon) * (1 - (float)l->o->linear_weight) / (float)R;
+        memset(l->terms, 0, (size_t)(s->rows + s->ld) * sizeof *l->terms);
+        for (int64_t r = 0; r < R; r++) {
+            for (int64_t i = 0; i < s->n; i++) {
+                l->terms[i] += each * l->rows_x[r * s->n + i] * l->rows_x[r * s->n + i];
+            }
+            for (int64_t j = 0; j < s->m; j++) {
+                l->terms[s->rows + j] += each * l->rows_y[r * s->m + j] * l->rows_y[r * s->m + j];
+            }
+        }
+    }
+    return FRG_OK;
+}
+
+/** max |dg| / epsilon without the constant mode. */
+static double change_of(const frgi_level *l)
+{
+    const frgi_sweep *const s = &l->t.s;
+    double low = (double)INFINITY, high = -(double)INFINITY;
+    for (int64_t j = 0; j < s->m; j++) {
+        if (s->b[j] > 0) {
+            const double d = s->G[j] - l->g_before[j];
+            low = fmin(low, d);
+            high = fmax(high, d);
+        }
+    }
+    return high >= low ? (high - low) / 2 / FRGI_LOG2_E : 0;
+}
+
+frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
+{
+    frgi_sweep *const s = &l->t.s;
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
+    const double beta = l->o->lambda_ema_beta;
+    const bool averages = l->smooth && beta > 0 && beta < 1 && l->step >= SMOOTH_FROM;
+    const bool plain = balanced(l->o);
+    l->factors = (frgi_factors){.rank = l->rank,
+                                .left = l->left,
+                                .right = l->right,
+                                .k = (float)(FRGI_LOG2_E / l->epsilon),
+                                .row = plain ? NULL : l->terms,
+                                .column = plain ? NULL : l->terms + s->rows,
+                                .smooth = averages ? l->smooth : NULL,
+                                .keep = l->step > SMOOTH_FROM ? 1 - (float)beta : 0,
+                                .linear = l->linear,
+                                .theta = (float)l->o->linear_weight};
+    frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
+    memcpy(l->g_before, s->G, (size_t)s->m * sizeof *s->G);
+    const int64_t before = l->t.passes;
+    for (int64_t p = 0; p < passes; p++) {
+        frgi_transport_pass(&l->t);
+        if (!(l->t.error < (double)INFINITY)) {
+            FAIL(l->ctx, E_NUMERIC, "outer step %lld at epsilon %g gave %g", (long long)l->step + 1,
+                 l->epsilon, l->t.error);
+        }
+        if (l->factors
+                .smooth) { /* the average has been taken: a pass that fills again must not take it twice */
+            l->factors.keep = 1;
+        }
+        if (l->t.error <= tol) {
+            break;
+        }
+        if (l->t.far > 0 || l->t.drift > 60) {
+            frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
+        }
+    }
+    l->inner += l->t.passes - before;
+    l->change = change_of(l);
+    return FRG_OK;
+}
+
+frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
+{
+    double begin = frgi_seconds();
+    TRY(gather(l));
+    double now = frgi_seconds();
+    l->build_seconds += now - begin;
+    begin = now;
+    TRY(frgi_level_solve(l, passes, tol));
+    now = frgi_seconds();
+    l->inner_seconds += now - begin;
+    begin = now;
+    TRY(frgi_keep_ages(l));
+    l->sample_seconds += frgi_seconds() - begin;
+    l->step++;
+    return FRG_OK;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------------ */
+
+/** Annealing and the plateau test on a new held-out cost; true where the loop may end. */
+static bool judge(frgi_level *l, double cost, double end, bool anneal, int64_t min_iter)
+{
+    const int64_t patience = min_iter / 2 > 20 ? min_iter / 2 : 20;
+    l->ema = isnan(l->ema) ? cost : 0.8 * l->ema + 0.2 * cost;
+    const bool better = l->best - l->ema > 0.005 * fmax(fabs(l->best), 1e-12) || isinf(l->best);
+    if (better) {
+        l->best = l->ema;
+        l->bad = l->stale = 0;
+        return false;
+    }
+    l->bad += FRGI_CHECK_EVERY;
+    l->stale++;
+    if (anneal && l->epsilon > end) {
+        if (l->stale >= 2) { /* three checks with the one that set the mark: a new level, a new mark */
+            l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
+            l->best = (double)INFINITY;
+            l->ema = (double)NAN;
+        }
+        return false;
+    }
+    return l->bad >= patience;
+}
+
+frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bool anneal,
+                           frg_gw_reason *reason, int64_t *steps)
+{
+    const frg_gw_opts *const o = l->o;
+    const double start = frgi_epsilon_start(o), end = frgi_epsilon_end(o);
+    const bool progress = anneal && o->anneal == FRG_GW_ANNEAL_PROGRESS;
+    const bool tests = progress || min_iter < max_iter;
+    *reason = FRG_GW_MAX_ITER;
+    for (int64_t t = 0; t < max_iter; t++) {
+        if (anneal && o->anneal == FRG_GW_ANNEAL_ITER) {
+            l->epsilon =
+                start * pow(end / start, (double)t / (double)(max_iter > 1 ? max_iter : 1));
+        }
+        TRY(frgi_level_step(l, o->max_inner, o->marginal_tol));
+        ++*steps;
+        const frg_status beat = frgi_heartbeat(l->ctx, &(frg_progress){.solver = "gw",
+                                                                       .phase = "outer",
+                                                                       .done = t + 1,
+                                                                       .total = max_iter,
+                                                                       .residual = l->ema,
+                                                                       .target = (double)NAN});
+        if (beat != FRG_OK) {
+            *reason = FRG_GW_CANCELLED;
+            return beat;
+        }
+        if (t + 1 >= min_iter && l->change < o->tol && (!progress || l->epsilon <= end)) {
+            *reason = FRG_GW_CONVERGED_CHANGE;
+            return FRG_OK;
+        }
+        /* earlier the average would drag the cost of the first steps along */
+        if (tests && t + 1 >= min_iter && (t + 1) % FRGI_CHECK_EVERY == 0) {
+            const double begin = frgi_seconds();
+            double cost, error;
+            TRY(frgi_energy_estimate(l, FRGI_CHECK_PAIRS, 1, 1, &cost, &error));
+            l->sample_seconds += frgi_seconds() - begin;
+            if (judge(l, cost, end, progress, min_iter)) {
+                *reason = FRG_GW_CONVERGED_PLATEAU;
+                return FRG_OK;
+            }
+        }
+    }
+    return FRG_OK;
+}

@@ -1,0 +1,105 @@
+/* gw_solver.h - inside an alignment, shared by the files of its outer iteration. */
+#ifndef FRGI_GW_SOLVER_H
+#define FRGI_GW_SOLVER_H
+
+#include "gw/gw_distances.h"
+#include "gw/gw_plan.h"
+#include "gw/gw_room.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FRGI_AGES = 6, FRGI_CHECK_EVERY = 5, FRGI_CHECK_PAIRS = 256 };
+
+/** A pair of points that the plan connects. */
+typedef struct {
+    int32_t i, j;
+} frgi_pair;
+
+/** Streams of random numbers: a draw depends on (seed, stream, step, index) alone. */
+enum { STREAM_ROWS = 101, STREAM_COLUMNS, STREAM_ORDER, STREAM_AGE, STREAM_CHECK, STREAM_START };
+
+/** One level: the problem itself or its coarse image. */
+typedef struct {
+    frg_context *ctx;
+    const frg_gw_opts *o;
+    frgi_distances *x, *y;
+    frgi_transport t;
+    frgi_factors factors;
+    const double *a, *b;
+    float *smooth;              /* averaged cross terms */
+    const float *linear;        /* rows x ld */
+    const float *start;         /* n x m plan to start from, or NULL: a b' */
+    uint64_t seed, run;         /* run: which of several starts */
+    int64_t step;               /* outer steps so far: the second counter of every draw */
+    int64_t room;               /* of anchors */
+    frgi_pair *anchors;         /* of this step */
+    frgi_pair *ages[FRGI_AGES]; /* pairs of the latest plans, the newest first */
+    int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
+    int64_t n_ages, truncated;
+    int64_t rank;           /* of the factors now */
+    float *rows_x, *rows_y; /* room x n, room x m */
+    float *left, *right;    /* packed */
+    int32_t *nodes;         /* room */
+    double *row;            /* rows + ld */
+    float *terms;           /* rows + ld: row and column terms in log2 units */
+    int64_t inner;          /* passes so far */
+    double epsilon;
+    double best, ema; /* of the held-out cost */
+    int64_t bad, stale;
+    double change; /* of the potentials, relative to epsilon */
+    double *g_before;
+    double build_seconds, inner_seconds, sample_seconds, energy_seconds;
+} frgi_level;
+
+FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o,
+                                        frgi_distances *x, frgi_distances *y, const double *a,
+                                        const double *b, const float *linear, bool smooth,
+                                        bool store);
+void frgi_level_close(frgi_level *l);
+/** Forgets the plan: potentials 0, anchors of the product a b'. */
+FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
+/** Passes on the factors in l->left, l->right at l->epsilon. */
+FRG_MUST_USE frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol);
+/** One outer step of the sampled mode: anchors, factors, passes, new anchors. */
+FRG_MUST_USE frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol);
+
+/* ---- anchors (gw_anchors.c) ---- */
+
+/** count pairs from the present plan, in random order. */
+FRG_MUST_USE frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream,
+                                        frgi_pair *out);
+/** count pairs from a b'. */
+void frgi_draw_product(const frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out);
+/** After a step: keeps pairs of the new plan for the steps to come. */
+FRG_MUST_USE frg_status frgi_keep_ages(frgi_level *l);
+/** Before a step: l->anchors from the averaged plan. */
+void frgi_take_anchors(frgi_level *l);
+
+/* ---- energy (gw_energy.c) ---- */
+
+/** E of the plan, scaled units, as a U-statistic over two sets of `count` pairs; *error: standard error.
+ *  scale_x and scale_y multiply the distances first (to undo the scale of a side). */
+FRG_MUST_USE frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x,
+                                             double scale_y, double *energy, double *error);
+/** E of the plan, exactly. */
+FRG_MUST_USE frg_status frgi_energy_exact(frgi_level *l, double scale_x, double scale_y,
+                                          double *energy);
+
+/** From squared eccentricities and weights of unit mass. */
+FRG_MUST_USE frg_status frgi_lower_bound(frg_context *ctx, const double *square_x, const double *a,
+                                         int64_t n, const double *square_y, const double *b,
+                                         int64_t m, double *bound);
+
+/* ---- start from a coarse level (gw_coarse.c) ---- */
+
+FRG_MUST_USE frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *report,
+                                          bool *done);
+
+/** The loop of outer steps of a level (gw_level.c). */
+FRG_MUST_USE frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter,
+                                        bool anneal, frg_gw_reason *reason, int64_t *steps);
+double frgi_epsilon_start(const frg_gw_opts *o);
+double frgi_epsilon_end(const frg_gw_opts *o);
+
+#pragma GCC visibility pop
+#endif
