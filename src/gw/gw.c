@@ -349,7 +349,7 @@ static frg_status short_starts(frg_gw *s, int64_t *steps)
 {
     frgi_level *const l = &s->level;
     const frg_gw_opts *const o = &s->o;
-    const int64_t trial = 10;
+    const int64_t trial = 5; /* enough to tell a fold from its energy */
     frg_gw_reason reason;
     double lowest = (double)INFINITY;
     double *F = NULL, *G = NULL;
@@ -533,7 +533,7 @@ static frg_status certify(frg_gw *s)
         TRY(frgi_energy_exact(&s->level, unit_x, unit_y, &r->energy));
     } else {
         s->level.step++;
-        TRY(frgi_energy_estimate(&s->level, 1024, unit_x, unit_y, &r->energy,
+        TRY(frgi_energy_estimate(&s->level, 512, unit_x, unit_y, &r->energy,
                                  &r->energy_standard_error));
         r->energy *= s->plan.report.mass * s->plan.report.mass;
         r->energy_standard_error *= s->plan.report.mass * s->plan.report.mass;

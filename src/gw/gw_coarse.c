@@ -88,7 +88,7 @@ static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
     frg_gw_reason reason;
     uint64_t best = 0;
     double lowest = (double)INFINITY;
-    const int64_t trial = o->max_iter < 40 ? o->max_iter : 40;
+    const int64_t trial = o->max_iter < 15 ? o->max_iter : 15;
     for (int64_t run = 0; run < o->n_start; run++) {
         TRY(frgi_level_reset(l, fine->run + (uint64_t)run));
         frg_status status =
@@ -117,17 +117,11 @@ static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
     l->age_used[0] = 0;
     l->age_count[0] = l->room;
     c->energy = lowest;
-    if (o->anneal != FRG_GW_ANNEAL_NONE) {
-        const int64_t rest = o->max_iter - trial;
-        if (rest > 0) {
-            frg_status status =
-                frgi_level_loop(l, rest, o->min_iter, true, &reason, &report->coarse_iterations);
-            if (status != FRG_OK) {
-                return status;
-            }
-        }
-    }
-    return FRG_OK;
+    const bool anneal = o->anneal != FRG_GW_ANNEAL_NONE;
+    const int64_t rest = o->max_iter - trial, enough = anneal || rest < 25 ? rest : 25;
+    return enough > 0 ? frgi_level_loop(l, enough, anneal ? o->min_iter : enough, anneal, &reason,
+                                        &report->coarse_iterations)
+                      : FRG_OK;
 }
 
 static frg_status hand_over(coarse *c, frgi_level *fine)

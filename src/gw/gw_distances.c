@@ -421,10 +421,56 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
     return d->kind == FRGI_ROWS ? shrink(d) : FRG_OK;
 }
 
+/** Vectors need the points of `to` alone. */
+static frg_status cross_vectors(const frgi_distances *d, const int32_t *from, int64_t n_from,
+                                const int32_t *to, int64_t n_to, float *out)
+{
+    const frgi_graph_ops *const ops = frgi_graph_ops_of(d->ctx);
+    const int64_t blocks = (n_to + FRGI_LANES - 1) / FRGI_LANES;
+    float *packed;
+    TRY(NEW(d->ctx, &packed, frgi_mul((size_t)(blocks * FRGI_LANES), (size_t)d->d), "distances"));
+    for (int64_t b = 0; b < blocks; b++) {
+        for (int64_t l = 0; l < FRGI_LANES; l++) {
+            const int64_t q = b * FRGI_LANES + l < n_to ? b * FRGI_LANES + l : n_to - 1;
+            for (int64_t c = 0; c < d->d; c++) {
+                packed[(b * d->d + c) * FRGI_LANES + l] = d->points[to[q] * d->d + c];
+            }
+        }
+    }
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(frg_threads(d->ctx)) if (n_from * n_to > 10000)
+    for (int64_t r0 = 0; r0 < n_from; r0 += 4) {
+        const float *queries[4];
+        const int64_t r1 = r0 + 4 < n_from ? r0 + 4 : n_from;
+        for (int64_t r = r0; r < r1; r++) {
+            queries[r - r0] = d->points + from[r] * d->d;
+        }
+        ops->euclid(packed, n_to, d->d, queries, (int)(r1 - r0), out + r0 * n_to, n_to);
+        for (int64_t i = r0 * n_to; i < r1 * n_to; i++) {
+            out[i] *= d->scale;
+        }
+    }
+    DROP(d->ctx, &packed);
+    return FRG_OK;
+}
+
 frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t n_from,
                                 const int32_t *to, int64_t n_to, float *out)
 {
     enum { BATCH = 64 };
+    if (d->kind == FRGI_VECTOR) {
+        return cross_vectors(d, from, n_from, to, n_to, out);
+    }
+    if (d->kind == FRGI_DENSE) {
+        for (int64_t r = 0; r < n_from; r++) {
+            const float *const row = d->dense + (int64_t)from[r] * d->n;
+            for (int64_t q = 0; q < n_to; q++) {
+                const float x = row[to[q]];
+                out[r * n_to + q] = d->scale * (x < INFINITY ? x : d->beyond);
+            }
+        }
+        return FRG_OK;
+    }
     float *rows;
     TRY(NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)d->n), "distances"));
     frg_status status = FRG_OK;

@@ -254,11 +254,14 @@ frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
 /* ---- the loop ------------------------------------------------------------------------------------------ */
 
 /** Annealing and the plateau test on a new held-out cost; true where the loop may end. */
-static bool judge(frgi_level *l, double cost, double end, bool anneal, int64_t min_iter)
+static bool judge(frgi_level *l, double cost, double error, double end, bool anneal,
+                  int64_t min_iter)
 {
     const int64_t patience = min_iter / 2 > 20 ? min_iter / 2 : 20;
     l->ema = isnan(l->ema) ? cost : 0.8 * l->ema + 0.2 * cost;
-    const bool better = l->best - l->ema > 0.005 * fmax(fabs(l->best), 1e-12) || isinf(l->best);
+    /* an average of weight 0.2 has a third of the standard error: less is no improvement */
+    const double least = fmax(0.005 * fmax(fabs(l->best), 1e-12), error / 3);
+    const bool better = l->best - l->ema > least || isinf(l->best);
     if (better) {
         l->best = l->ema;
         l->bad = l->stale = 0;
@@ -267,7 +270,8 @@ static bool judge(frgi_level *l, double cost, double end, bool anneal, int64_t m
     l->bad += FRGI_CHECK_EVERY;
     l->stale++;
     if (anneal && l->epsilon > end) {
-        if (l->stale >= 2) { /* three checks with the one that set the mark: a new level, a new mark */
+        if (l->stale >=
+            2) { /* three checks with the one that set the mark: a new level, a new mark */
             l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
             l->best = (double)INFINITY;
             l->ema = (double)NAN;
@@ -312,7 +316,7 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
             double cost, error;
             TRY(frgi_energy_estimate(l, FRGI_CHECK_PAIRS, 1, 1, &cost, &error));
             l->sample_seconds += frgi_seconds() - begin;
-            if (judge(l, cost, end, progress, min_iter)) {
+            if (judge(l, cost, error, end, progress, min_iter)) {
                 *reason = FRG_GW_CONVERGED_PLATEAU;
                 return FRG_OK;
             }

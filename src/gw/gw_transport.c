@@ -370,6 +370,10 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
                  (long long)pass + 1, FRGI_LOG2_E / t->k, t->error);
         }
         if (t->error <= tol) {
+            if (t->accelerate) { /* end on the plain step, not on its extrapolation */
+                memcpy(t->s.G, t->s.G_last, (size_t)t->s.m * sizeof *t->s.G);
+                set_drift(t);
+            }
             break;
         }
         if (t->far > 0 || t->drift > drift_limit(&t->s)) {
