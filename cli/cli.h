@@ -49,6 +49,8 @@ struct cli {
     const char *program; /* argv[0] */
     frg_context *ctx;
     progress_state progress;
+    struct frg_checkpoint *resumed; /* the state to go on from, NULL: none */
+    struct cli *resumed_by;         /* who read it */
 };
 
 /** Makes the context from the options; returns 0 or the exit code after an error was shown. */
@@ -56,6 +58,8 @@ int cli_open(cli *c);
 void cli_close(cli *c);
 /** The options of input tables, checked and handed on; 0 or the exit code. */
 int cli_table_options(cli *c);
+/** Reads a command line and runs it in c, which is zeroed; returns the exit code. */
+int cli_run(cli *c, int argc, char **argv);
 /** 130 or 143 once a signal asked to stop, else 0. */
 int cli_signalled(void);
 
@@ -67,6 +71,7 @@ int command_bench(cli *c);
 int command_simulate(cli *c);
 int command_doctor(cli *c);
 int command_help(cli *c);
+int command_resume(cli *c);
 int command_later(cli *c);
 
 /* ---- errors ------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "checkpoint.h"
 
 typedef struct {
     frg_npy *x_file, *codes_file, *weights_file;
@@ -183,6 +183,83 @@ static int place_result(const cli *c, demean_job *d)
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
+/** Copies columns that lie one after another to the place of the result. */
+static void copy_columns(const char *from, const frg_array *to)
+{
+    const size_t item = frg_sizeof(to->dtype);
+    for (int64_t j = 0; j < to->shape[1]; j++) {
+        for (int64_t i = 0; i < to->shape[0]; i++, from += item) {
+            memcpy((char *)(uintptr_t)element(to, i, j), from, item);
+        }
+    }
+}
+
+/** Blocks of columns, kept in a checkpoint between them. */
+static frg_status run_blocks(demean_job *d, keeper *k, int64_t block, char *values, int *stopped,
+                             frg_info *info)
+{
+    const int64_t n = d->x.shape[0], p = d->x.shape[1];
+    const int64_t item = (int64_t)frg_sizeof(d->x.dtype);
+    int64_t done = 0;
+    frg_status worst = FRG_OK, status = keeper_load(k, n, p, values, d->columns, &done, &worst);
+    while (status >= 0 && done < p) {
+        const int64_t m = p - done < block ? p - done : block;
+        frg_array in = d->x;
+        in.offset += (size_t)(done * in.stride[1] * item);
+        in.shape[1] = m;
+        status = frg_demean_run(d->plan, in,
+                                frg_matrix_columns(values + done * n * item, in.dtype, n, m, n),
+                                d->columns + done, info);
+        *stopped = status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
+        if (status < 0) {
+            break;
+        }
+        done += *stopped ? 0 : m;
+        const frg_status before = worst;
+        worst = status > 0 ? status : worst;
+        if (done < p) {
+            status =
+                keeper_save(k, n, p, values, d->columns, done, *stopped ? before : worst, *stopped);
+        }
+        if (*stopped) {
+            return status < 0 ? status : worst;
+        }
+    }
+    if (status >= 0) {
+        copy_columns(values, &d->out);
+    }
+    return status < 0 ? status : worst;
+}
+
+/** The run with --checkpoint; *code is the exit code where it ends here. */
+static frg_status run_kept(cli *c, demean_job *d, frg_info *info, int *code)
+{
+    const size_t bytes = (size_t)(d->x.shape[0] * d->x.shape[1]) * frg_sizeof(d->x.dtype);
+    uint64_t data = hash_array(hash_array(0, &d->x), &d->codes);
+    if (d->weights_file) {
+        data = hash_array(data, &d->weights);
+    }
+    keeper k;
+    char *values = malloc(bytes + 1);
+    int stopped = 0;
+    frg_status status = FRG_OK;
+    *code = keeper_open(&k, c, "demean", (int64_t)frg_sizeof(d->x.dtype), data);
+    if (!*code && !values) {
+        *code = cli_fail_memory(c);
+    }
+    if (!*code) {
+        const int block = c->set.fe.demean.block;
+        status = run_blocks(d, &k, block > 0 ? block : 8, values, &stopped, info);
+        if (stopped && status >= 0) {
+            progress_clear(&c->progress);
+            *code = keeper_stopped(c, status);
+        }
+    }
+    keeper_close(&k);
+    free(values);
+    return status;
+}
+
 /** One plan and one run of it; setup and solve are timed apart. */
 static int run_once(cli *c, demean_job *d, double *setup, double *solve)
 {
@@ -202,8 +279,13 @@ static int run_once(cli *c, demean_job *d, double *setup, double *solve)
     }
     const double ready = now_seconds();
     frg_info info = {0};
-    status = frg_demean_run(d->plan, d->x, d->out, d->columns, &info);
+    int ended = 0;
+    status = c->set.checkpoint ? run_kept(c, d, &info, &ended)
+                               : frg_demean_run(d->plan, d->x, d->out, d->columns, &info);
     const double done = now_seconds();
+    if (ended) {
+        return ended;
+    }
     if (status < 0) {
         return cli_fail_library(c, status);
     }
@@ -432,6 +514,10 @@ int command_demean(cli *c)
                             "fourge demean --columns X.npy --codes C.npy --out R.npy",
                             "fourge demean needs %s", files[i].name);
         }
+    }
+    if (c->set.checkpoint && c->set.repeat > 0) {
+        return cli_fail(c, "E_OPTION", "--checkpoint", "",
+                        "--checkpoint does not go with --repeat");
     }
     const int code = cli_open(c);
     if (code) {

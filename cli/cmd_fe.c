@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint.h"
 #include "fe_job.h"
 
 /* ---- fitting ------------------------------------------------------------------------------------ */
@@ -61,6 +62,13 @@ int fe_job_read(cli *c, fe_job *job)
     const double start = now_seconds();
     const frg_status status = read_named(c, job);
     job->read = now_seconds() - start;
+    if (status > 0 && !job->data) { /* stopped while reading: there is nothing to show */
+        progress_clear(&c->progress);
+        if (!c->set.quiet) {
+            fprintf(stderr, "fourge: %s before the data were read\n", frg_status_sentence(status));
+        }
+        return cli_signalled() ? cli_signalled() : frg_status_exit_code(status);
+    }
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
@@ -102,7 +110,11 @@ int fe_job_fit(cli *c, fe_job *job)
         }
         job->status = frg_fe_fit(&job->fit, c->ctx, job->formula, job->data, &job->opts);
         progress_clear(&c->progress);
-        if (job->status < 0 || !job->fit) {
+        if (job->status > 0 && !job->fit) { /* stopped, and the state is saved */
+            code = keeper_stopped(c, job->status);
+            break;
+        }
+        if (job->status < 0) {
             code = cli_fail_library(c, job->status);
             break;
         }
@@ -123,6 +135,36 @@ void fe_job_release(fe_job *job)
     frg_table_destroy(job->data);
     free(job->totals);
     *job = (fe_job){0};
+}
+
+/* ---- with a checkpoint -------------------------------------------------------------------------- */
+
+static frg_status load_columns(void *user, int64_t n, int64_t p, double *values,
+                               frg_demean_column *columns, int64_t *done, frg_status *worst)
+{
+    return keeper_load(user, n, p, values, columns, done, worst);
+}
+
+static frg_status save_columns(void *user, int64_t n, int64_t p, const double *values,
+                               const frg_demean_column *columns, int64_t done, frg_status worst,
+                               int stopped)
+{
+    return keeper_save(user, n, p, values, columns, done, worst, stopped);
+}
+
+static int fit_kept(cli *c, fe_job *job)
+{
+    keeper k;
+    const frg_column_store store = {
+        .block = job->opts.demean.block, .load = load_columns, .save = save_columns, .user = &k};
+    int code = keeper_open(&k, c, "fe", sizeof(double), hash_table(job->data));
+    if (!code) {
+        job->opts.store = &store;
+        code = fe_job_fit(c, job);
+        job->opts.store = NULL;
+    }
+    keeper_close(&k);
+    return code;
 }
 
 /* ---- files beside the result -------------------------------------------------------------------- */
@@ -315,6 +357,15 @@ static int model_options(cli *c)
     } else {
         s->fe.keep_effects = s->save_effects || s->predict;
     }
+    if (s->checkpoint && (s->repeat > 0 || s->fe.keep_effects)) {
+        return cli_fail(c, "E_OPTION", "--checkpoint", "",
+                        "--checkpoint goes neither with --repeat nor with the fixed effects "
+                        "(--save-effects, --predict, --keep-effects)");
+    }
+    if (s->checkpoint && strcmp(c->arguments[1], "-") == 0) {
+        return cli_fail(c, "E_OPTION", "--checkpoint", "write the data to a file first",
+                        "--checkpoint needs data that can be read again, not a pipe");
+    }
     return table_options(c);
 }
 
@@ -325,7 +376,7 @@ static int run_job(cli *c, fe_job *job)
         return estimate(c, job);
     }
     if (!code) {
-        code = fe_job_fit(c, job);
+        code = c->set.checkpoint ? fit_kept(c, job) : fe_job_fit(c, job);
     }
     if (!code) {
         code = save_files(c, job);

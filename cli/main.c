@@ -225,8 +225,9 @@ static int read_line(cli *c, int argc, char **argv)
         const unsigned mask = c->command ? c->command->bit : CMD_ALL;
         const char *text = argv[i];
         const int later = c->command && c->command->bit == CMD_LATER;
+        const int handed_on = c->command && c->command->bit == CMD_RESUME && c->n_arguments > 0;
         int code;
-        if (options_end || text[0] != '-' || text[1] == '\0') {
+        if (options_end || handed_on || text[0] != '-' || text[1] == '\0') {
             code = argument(c, text);
         } else if (strcmp(text, "--") == 0) {
             options_end = 1;
@@ -271,7 +272,7 @@ static int refuse_later(const cli *c)
 {
     for (const option_spec *o = option_table; o->name; o++) {
         const char *const *value = (const char *const *)((const char *)&c->set + o->field);
-        if (o->state != OPTION_LATER || !*value) {
+        if (o->state != OPTION_LATER || !*value || !(o->commands & c->command->bit)) {
             continue;
         }
         if (o->field == offsetof(settings, family) && strcmp(*value, "ols") == 0) {
@@ -321,38 +322,43 @@ static int flushed(int code)
     return 74;
 }
 
-int main(int argc, char **argv)
+int cli_run(cli *c, int argc, char **argv)
 {
-    static cli c; /* too large for the stack of a small thread; zeroed */
-    c.argc = argc;
-    c.argv = argv;
-    c.program = argc > 0 ? argv[0] : "fourge";
-    c.json_errors = asks_json(argc, argv);
-    settings_defaults(&c.set);
-    c.color_err = wants_color(COLOR_AUTO, STDERR_FILENO);
-    catch_signals();
-    int code = read_line(&c, argc, argv);
+    c->argc = argc;
+    c->argv = argv;
+    c->program = argc > 0 ? argv[0] : "fourge";
+    c->json_errors = asks_json(argc, argv);
+    settings_defaults(&c->set);
+    c->color_err = wants_color(COLOR_AUTO, STDERR_FILENO);
+    int code = read_line(c, argc, argv);
     if (code) {
         return code;
     }
-    c.color_err = wants_color(c.set.color, STDERR_FILENO);
-    c.color_out = wants_color(c.set.color, STDOUT_FILENO) && !c.set.output;
-    if (c.set.version) {
-        return flushed(print_version());
+    c->color_err = wants_color(c->set.color, STDERR_FILENO);
+    c->color_out = wants_color(c->set.color, STDOUT_FILENO) && !c->set.output;
+    if (c->set.version) {
+        return print_version();
     }
-    if (c.set.explain) {
-        return flushed(explain_code(&c, c.set.explain));
+    if (c->set.explain) {
+        return explain_code(c, c->set.explain);
     }
-    if (!c.command || c.set.help || c.set.options_json) {
-        return flushed(command_help(&c));
+    if (!c->command || c->set.help || c->set.options_json) {
+        return command_help(c);
     }
-    code = refuse_later(&c);
+    code = refuse_later(c);
     if (!code) {
-        code = check_arguments(&c);
+        code = check_arguments(c);
     }
     if (!code) {
-        code = c.command->run(&c);
-        cli_close(&c);
+        code = c->command->run(c);
+        cli_close(c);
     }
-    return flushed(code);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static cli c; /* too large for the stack of a small thread; zeroed */
+    catch_signals();
+    return flushed(cli_run(&c, argc, argv));
 }

@@ -16,7 +16,7 @@
 #include "fourge/gp.h"
 #include "fourge/table.h"
 
-enum { MAX_ARGUMENTS = 4, MAX_NA = 32, MAX_SET = 32 };
+enum { MAX_ARGUMENTS = 16, MAX_NA = 32, MAX_SET = 32 };
 
 typedef enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_MD, FORMAT_TEX } output_format;
 typedef enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_mode;
@@ -91,6 +91,7 @@ typedef enum {
     CMD_HELP = 64,
     CMD_LATER = 128, /* recognised, not built yet */
     CMD_GP = 256,
+    CMD_RESUME = 8192, /* its words belong to the line that it goes on with */
     CMD_ALL = 65535
 } command_bit;
 

@@ -175,6 +175,20 @@ FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, int64_t n,
 
 typedef enum { FRG_WEIGHTS_ANALYTIC, FRG_WEIGHTS_FREQUENCY, FRG_WEIGHTS_PROBABILITY } frg_weights_kind;
 
+/** Where a fit keeps demeaned columns while it runs, and finds those of an earlier run of the same fit: y first, then
+ *  the regressors, n rows each.  A column's bits do not depend on the others, so that a run that was stopped and
+ *  one that was not end with the same bits.  A negative status of a call ends the fit with it. */
+typedef struct {
+    int64_t block; /* columns demeaned between two calls of save; 0: 8 */
+    /** Fills the first *done < p columns and their reports; *worst is the worst status of theirs. */
+    frg_status (*load)(void *user, int64_t n, int64_t p, double *values, frg_demean_column *columns,
+                       int64_t *done, frg_status *worst);
+    /** The first `done` < p columns are finished.  stopped: the fit ends here, interrupted or out of time. */
+    frg_status (*save)(void *user, int64_t n, int64_t p, const double *values, const frg_demean_column *columns,
+                       int64_t done, frg_status worst, int stopped);
+    void *user;
+} frg_column_store;
+
 /** What collin_tol is measured by: a column's own variance, or, as fixest does, nothing: the pivots of X'WX in the
  *  units of the data. */
 typedef enum { FRG_COLLIN_SHARE, FRG_COLLIN_FIXEST } frg_fe_collin;
@@ -193,6 +207,7 @@ typedef struct {
     int keep_effects;      /* 1: recover the fixed effects (needed for predict) */
     frg_demean_opts demean;
     frg_fe_collin collin;
+    const frg_column_store *store; /* NULL: none; not with keep_effects */
 } frg_fe_opts;
 
 typedef struct {
@@ -254,7 +269,8 @@ typedef struct frg_fe frg_fe;
 FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
 /** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a table.
  *  Rows are dropped in the order missing, subset, zero weight, singletons.  Returns the demeaner's status:
- *  a fit whose columns did not converge comes back marked.  The fit reads `data` again for another
+ *  a fit whose columns did not converge comes back marked; with opts.store one that was stopped does not come back,
+ *  *out is NULL then and the status positive.  The fit reads `data` again for another
  *  covariance, residuals and effects: the table must live as long as the fit; the options need not.
  *  Errors: E_FORMULA with the position, E_COLUMN
  *  with the nearest name, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE. */

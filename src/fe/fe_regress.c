@@ -54,6 +54,9 @@ static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
     if (o->collin != FRG_COLLIN_SHARE && o->collin != FRG_COLLIN_FIXEST) {
         FAIL(ctx, E_OPTION, "collin must be share or fixest, got %d", (int)o->collin);
     }
+    if (o->store && o->keep_effects) {
+        FAIL(ctx, E_UNSUPPORTED, "the effects of a fit whose columns are kept in a store");
+    }
     if (o->weights_kind < FRG_WEIGHTS_ANALYTIC || o->weights_kind > FRG_WEIGHTS_PROBABILITY) {
         FAIL(ctx, E_OPTION, "weights_kind must be analytic, frequency or probability, got %d",
              (int)o->weights_kind);
@@ -243,15 +246,51 @@ static frg_status copy_text(frg_context *ctx, char **out, const char *s)
     return frgi_strdup(ctx, out, s ? s : "", s ? strlen(s) : 0);
 }
 
+/** In blocks of columns that the caller's store keeps; what it has of an earlier run is not done again. */
+static frg_status demean_blocks(frg_fe *f, frg_status *worst)
+{
+    const frg_column_store *const s = f->options.store;
+    const int64_t n = f->frame.n, p = f->p + 1, block = s->block > 0 ? s->block : 8;
+    int64_t done = 0;
+    TRY(s->load(s->user, n, p, f->matrix, f->columns, &done, worst));
+    REQUIRE(f->ctx, done >= 0 && done < p, "the store has %lld of %lld columns", (long long)done,
+            (long long)p);
+    for (;;) {
+        const int64_t m = p - done < block ? p - done : block;
+        const frg_array some = frg_matrix_columns(f->matrix + done * n, FRG_F64, n, m, n);
+        const frg_status status = frg_demean_run(f->plan, some, some, f->columns + done, NULL);
+        TRY(status);
+        f->stopped = status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
+        done += f->stopped ? 0 : m;
+        if (done == p) {
+            *worst = status > 0 ? status : *worst;
+            return FRG_OK;
+        }
+        TRY(s->save(s->user, n, p, f->matrix, f->columns, done,
+                    status > 0 && !f->stopped ? status : *worst, f->stopped));
+        *worst = status > 0 ? status : *worst;
+        if (f->stopped) {
+            return FRG_OK;
+        }
+    }
+}
+
 /** Demeans in place; *worst becomes the demeaner's status where that is positive. */
 static frg_status demean(frg_fe *f, frg_status *worst)
 {
     const frg_array all = frg_matrix_columns(f->matrix, FRG_F64, f->frame.n, f->p + 1, f->frame.n);
     TRY(make_plan(f));
     TRY(NEW0(f->ctx, &f->columns, f->p + 1, "reports"));
-    const frg_status status = frg_demean_run(f->plan, all, all, f->columns, NULL);
-    TRY(status);
-    *worst = status > 0 ? status : *worst;
+    if (f->options.store) {
+        TRY(demean_blocks(f, worst));
+        if (f->stopped) {
+            return FRG_OK;
+        }
+    } else {
+        const frg_status status = frg_demean_run(f->plan, all, all, f->columns, NULL);
+        TRY(status);
+        *worst = status > 0 ? status : *worst;
+    }
     frg_demean_rank rank;
     TRY(frg_demean_get_rank(f->plan, &rank));
     f->rank = (double)rank.rank;
@@ -491,6 +530,9 @@ static frg_status fit(job *j, const char *formula, frg_status *worst)
     r->encode_seconds = encoded - start;
     if (f->frame.n_effects) {
         TRY(demean(f, worst));
+        if (f->stopped) {
+            return FRG_OK;
+        }
     } else if (f->centred) {
         centre(f);
     }
@@ -516,7 +558,7 @@ frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const
     TRY(open_job(&j, ctx, data, o));
     frg_status worst = FRG_OK;
     const frg_status status = fit(&j, formula, &worst);
-    if (status >= 0) {
+    if (status >= 0 && !j.f->stopped) {
         *out = j.f;
         j.f = NULL;
     }

@@ -52,6 +52,7 @@ struct frg_fe {
     frgi_design design;
     frg_demean *plan; /* while effects may be asked for */
 
+    bool stopped;          /* before its columns were demeaned, and they are in the store */
     int p;                 /* columns right of y in the matrix, the ones of an intercept first */
     bool ones;             /* an intercept that no effect spans: a column of ones, the first */
     bool centred;          /* ones, and no effects at all: the others are centred in place of demeaned */

@@ -1,0 +1,34 @@
+/* checkpoint.h - the state of a long run, as the commands keep it. */
+#ifndef FOURGE_CLI_CHECKPOINT_H
+#define FOURGE_CLI_CHECKPOINT_H
+
+#include "cli.h"
+#include "fourge/checkpoint.h"
+
+typedef struct {
+    cli *c;
+    const char *solver;
+    int64_t item; /* bytes of a value */
+    uint64_t options, data;
+    char *line, *folder;
+    int64_t line_bytes;
+    double saved, cost; /* when the last state was written, and how long it took */
+} keeper;
+
+/** Of arrays that lie in one piece; of all columns of a table. */
+uint64_t hash_array(uint64_t seed, const frg_array *a);
+uint64_t hash_table(const frg_table *t);
+
+/** Refuses a resumed state that belongs to another run; returns 0 or the exit code.  Close it in any case. */
+int keeper_open(keeper *k, cli *c, const char *solver, int64_t item, uint64_t data);
+void keeper_close(keeper *k);
+/** The calls of frg_column_store, user a keeper. */
+frg_status keeper_load(void *user, int64_t n, int64_t p, void *values, frg_demean_column *columns,
+                       int64_t *done, frg_status *worst);
+frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
+                       const frg_demean_column *columns, int64_t done, frg_status worst,
+                       int stopped);
+/** Says how to go on; returns the exit code. */
+int keeper_stopped(const cli *c, frg_status status);
+
+#endif

@@ -1,0 +1,246 @@
+/* cli_checkpoint.c - --checkpoint FILE, and `fourge resume FILE`.
+ *
+ * A state is the command line, the folder it was given in, and the columns that are demeaned so far with their
+ * certificates; the columns that are left are the work that is left.  The options' hash covers the line, the version
+ * and the CPU level, because these decide the bits, and not the number of threads, which does not.
+ *
+ *     resume FILE WORDS...     the line of FILE, then WORDS, as if they had been typed, with the state in hand
+ *
+ * States are written between blocks of columns, so seldom that they take a twentieth of the time at most, and when
+ * the run is stopped.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint.h"
+
+enum { SHARE = 20 };
+
+/* ---- the line ----------------------------------------------------------------------------------- */
+
+/** The words, each ended by NUL; free it. */
+static char *join_words(char **words, int count, int64_t *length)
+{
+    *length = 0;
+    for (int i = 0; i < count; i++) {
+        *length += (int64_t)strlen(words[i]) + 1;
+    }
+    char *line = malloc((size_t)*length + 1), *to = line;
+    for (int i = 0; line && i < count; i++) {
+        to = stpcpy(to, words[i]) + 1;
+    }
+    return line;
+}
+
+static uint64_t hash_options(const cli *c, const char *line, int64_t length)
+{
+    uint64_t h = frg_hash(0, line, length);
+    h = frg_hash(h, frg_version(), (int64_t)strlen(frg_version()));
+    return frg_hash(h, frg_isa(c->ctx), (int64_t)strlen(frg_isa(c->ctx)));
+}
+
+uint64_t hash_array(uint64_t seed, const frg_array *a)
+{
+    int64_t count = (int64_t)frg_sizeof(a->dtype);
+    for (int i = 0; i < a->ndim; i++) {
+        count *= a->shape[i];
+        seed = frg_hash(seed, &a->shape[i], sizeof a->shape[i]);
+        seed = frg_hash(seed, &a->stride[i], sizeof a->stride[i]);
+    }
+    return frg_hash(seed, (const char *)a->data + a->offset, count);
+}
+
+uint64_t hash_table(const frg_table *t)
+{
+    uint64_t h = 0;
+    for (int64_t k = 0; k < frg_table_columns(t); k++) {
+        const frg_column *const column = frg_table_column(t, k);
+        const void *const values = column->numbers    ? (const void *)column->numbers
+                                   : column->integers ? (const void *)column->integers
+                                                      : (const void *)column->codes;
+        const size_t each = column->numbers || column->integers ? 8 : 4;
+        h = frg_hash(h, column->name, (int64_t)strlen(column->name));
+        h = frg_hash(h + (uint64_t)column->kind, values, column->n * (int64_t)each);
+        for (int64_t l = 0; l < column->n_labels; l++) {
+            h = frg_hash(h, column->labels[l], (int64_t)strlen(column->labels[l]));
+        }
+    }
+    return h;
+}
+
+/* ---- keeping ------------------------------------------------------------------------------------ */
+
+int keeper_open(keeper *k, cli *c, const char *solver, int64_t item, uint64_t data)
+{
+    *k = (keeper){.c = c, .solver = solver, .item = item, .data = data};
+    char folder[4096] = "";
+    int64_t count = 0;
+    if (c->resumed) {
+        const char *const line = frg_checkpoint_get(c->resumed, "line", &count);
+        k->line = malloc((size_t)count + 1);
+        if (k->line) {
+            memcpy(k->line, line, (size_t)count);
+        }
+        k->line_bytes = count;
+    } else {
+        k->line = join_words(c->argv, c->argc, &k->line_bytes);
+    }
+    k->folder = getcwd(folder, sizeof folder) ? strdup(folder) : NULL;
+    if (!k->line || !k->folder) {
+        return cli_fail_memory(c);
+    }
+    k->options = hash_options(c, k->line, k->line_bytes);
+    const frg_status status =
+        c->resumed ? frg_checkpoint_check(c->resumed, solver, k->options, data) : FRG_OK;
+    return status < 0 ? cli_fail_library(c->resumed_by, status) : 0;
+}
+
+void keeper_close(keeper *k)
+{
+    free(k->line);
+    free(k->folder);
+}
+
+frg_status keeper_load(void *user, int64_t n, int64_t p, void *values, frg_demean_column *columns,
+                       int64_t *done, frg_status *worst)
+{
+    const keeper *const k = user;
+    const frg_checkpoint *const saved = k->c->resumed;
+    int64_t bytes = 0, reports = 0, state = 0;
+    *done = 0;
+    if (!saved) {
+        return FRG_OK;
+    }
+    const void *const from = frg_checkpoint_get(saved, "columns", &bytes),
+                      *const certificates = frg_checkpoint_get(saved, "reports", &reports),
+                      *const run = frg_checkpoint_get(saved, "run", &state);
+    int64_t figures[2] = {0};
+    if (!from || !certificates || !run || state != sizeof figures) {
+        return FRG_MISMATCH;
+    }
+    memcpy(figures, run, sizeof figures);
+    if (figures[0] < 0 || figures[0] >= p || bytes != figures[0] * n * k->item ||
+        reports != figures[0] * (int64_t)sizeof *columns) {
+        return FRG_MISMATCH;
+    }
+    memcpy(values, from, (size_t)bytes);
+    memcpy(columns, certificates, (size_t)reports);
+    *done = figures[0];
+    *worst = (frg_status)figures[1];
+    return FRG_OK;
+}
+
+frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
+                       const frg_demean_column *columns, int64_t done, frg_status worst,
+                       int stopped)
+{
+    (void)p;
+    keeper *const k = user;
+    const double start = now_seconds();
+    if (!stopped && k->saved > 0 && start - k->saved < SHARE * k->cost) {
+        return FRG_OK;
+    }
+    const int64_t figures[2] = {done, worst};
+    const struct {
+        const char *name;
+        const void *bytes;
+        int64_t count;
+    } sections[] = {{"line", k->line, k->line_bytes},
+                    {"folder", k->folder, (int64_t)strlen(k->folder) + 1},
+                    {"run", figures, sizeof figures},
+                    {"columns", values, done * n * k->item},
+                    {"reports", columns, done * (int64_t)sizeof *columns}};
+    frg_checkpoint *state;
+    frg_status status = frg_checkpoint_create(&state, k->c->ctx, k->solver, k->options, k->data);
+    for (size_t i = 0; i < sizeof sections / sizeof *sections && status >= 0; i++) {
+        status = frg_checkpoint_put(state, sections[i].name, sections[i].bytes, sections[i].count);
+    }
+    if (status >= 0) {
+        status = frg_checkpoint_save(state, k->c->set.checkpoint);
+    }
+    frg_checkpoint_destroy(state);
+    k->saved = now_seconds();
+    k->cost = k->saved - start;
+    return status;
+}
+
+int keeper_stopped(const cli *c, frg_status status)
+{
+    if (!c->set.quiet) {
+        fprintf(stderr, "fourge: %s; to go on: fourge resume %s\n", frg_status_sentence(status),
+                c->set.checkpoint);
+    }
+    return cli_signalled() ? cli_signalled() : frg_status_exit_code(status);
+}
+
+/* ---- going on ----------------------------------------------------------------------------------- */
+
+/** The words of the saved line, then those behind FILE; NULL where memory is out.  Free it alone. */
+static char **make_words(const cli *c, char *line, int64_t length, int *count)
+{
+    *count = 0;
+    for (int64_t i = 0; i < length; i++) {
+        *count += line[i] == '\0';
+    }
+    char **words = calloc((size_t)(*count + c->n_arguments) + 1, sizeof *words);
+    for (int i = 0; words && i < *count; i++, line += strlen(line) + 1) {
+        words[i] = line;
+    }
+    for (int i = 1; words && i < c->n_arguments; i++) {
+        words[(*count)++] = (char *)(uintptr_t)c->arguments[i];
+    }
+    return words;
+}
+
+static int go_on(cli *c, frg_checkpoint *state)
+{
+    int64_t length = 0, folder_length = 0;
+    const char *const saved = frg_checkpoint_get(state, "line", &length);
+    const char *const folder = frg_checkpoint_get(state, "folder", &folder_length);
+    if (!saved || length < 1 || saved[length - 1] != '\0' || !folder || folder_length < 1 ||
+        folder[folder_length - 1] != '\0') {
+        return cli_fail(c, "E_CHECKPOINT", c->arguments[0], NULL,
+                        "'%s' holds no command of this program", c->arguments[0]);
+    }
+    if (chdir(folder) != 0) {
+        return cli_fail(c, "E_NO_INPUT", folder, NULL, "the folder of the run, '%s', is gone",
+                        folder);
+    }
+    int count = 0;
+    char *line = malloc((size_t)length);
+    cli *next = calloc(1, sizeof *next);
+    char **words = NULL;
+    if (line) {
+        memcpy(line, saved, (size_t)length);
+        words = make_words(c, line, length, &count);
+    }
+    int code;
+    if (words && next) {
+        next->resumed = state;
+        next->resumed_by = c;
+        code = cli_run(next, count, words);
+    } else {
+        code = cli_fail_memory(c);
+    }
+    free(words);
+    free(next);
+    free(line);
+    return code;
+}
+
+int command_resume(cli *c)
+{
+    int code = cli_open(c);
+    frg_checkpoint *state = NULL;
+    if (!code) {
+        const frg_status status = frg_checkpoint_load(&state, c->ctx, c->arguments[0]);
+        code = status < 0 ? cli_fail_library(c, status) : 0;
+    }
+    if (!code) {
+        cli_show_warnings(c);
+        code = go_on(c, state);
+    }
+    frg_checkpoint_destroy(state);
+    return code;
+}
