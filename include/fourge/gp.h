@@ -74,7 +74,7 @@ typedef struct {
     frg_gp_precision precision;      /* f64 */
     frg_gp_storage storage;          /* auto: FULL where 8 n^2 is at most a quarter of the memory allowed */
     int auto_promote;                /* 0: f32 that is not good enough is an error; 1: run again in f64 */
-    double accuracy;                 /* 1e-3: what f32 must reach in ell, relative to |ell| + 1 */
+    double accuracy;                 /* 1e-3: what f32 must reach in ell, relative to |ell| + 1; in a fit to |ell| + n */
     frg_gp_jitter jitter;            /* relative */
     frg_gp_nan nan;                  /* error */
     const frg_gp_user_kernel *user_kernel; /* for the word `user` in the expression */

@@ -413,7 +413,9 @@ frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta)
         return FRG_BAD_ARG;
     }
     REQUIRE(gp->ctx, theta || gp->params.count == 0, "theta is NULL");
-    return frgi_gp_set_theta(gp, theta);
+    TRY(frgi_gp_set_theta(gp, theta));
+    gp->lenient = gp->lenient && gp->state != MATRIX_NONE; /* other parameters than a fit's */
+    return FRG_OK;
 }
 
 frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed)

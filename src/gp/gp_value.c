@@ -77,6 +77,7 @@ void frgi_gp_set_sticky(frg_gp *gp, bool sticky)
     gp->jitter_told = false;
     if (sticky) {
         gp->jitter = 0;
+        gp->lenient = true;
     }
 }
 
@@ -367,10 +368,15 @@ static void fill_value(frg_gp *gp)
     v->promoted = gp->swapped;
 }
 
+/** On the way of a fit ell goes through 0, where nothing is relative to it: a thousandth of a unit a point will do. */
+static double error_allowed(const frg_gp *gp)
+{
+    return gp->opts.accuracy * (fabs(gp->value.log_likelihood) + (gp->lenient ? (double)gp->n : 1));
+}
+
 static bool is_accurate(const frg_gp *gp)
 {
-    const frg_gp_value *const v = &gp->value;
-    return v->error_estimate <= gp->opts.accuracy * (fabs(v->log_likelihood) + 1); /* not so: NaN */
+    return gp->value.error_estimate <= error_allowed(gp); /* not so: NaN */
 }
 
 /** FRG_BROKE_DOWN where f32 is not good enough. */
@@ -425,8 +431,7 @@ static frg_status refuse(frg_gp *gp, frg_status status)
     if (status == FRG_BROKE_DOWN) {
         FAIL(gp->ctx, E_PRECISION_GP,
              "the log-likelihood %.6g may be wrong by %.2g in float32, %.2g is asked for",
-             v->log_likelihood, v->error_estimate,
-             gp->opts.accuracy * (fabs(v->log_likelihood) + 1));
+             v->log_likelihood, v->error_estimate, error_allowed(gp));
     }
     return status;
 }
