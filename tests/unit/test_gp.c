@@ -4,6 +4,7 @@
  * leaves n u cond = 1e-10 at the very most and, errors being independent, about 1e-13.  scikit-learn's numbers
  * carry its own rounding and its alpha = 0: 1e-10 for values, 1e-8 for gradients, as both sum n^2 terms.
  */
+#include "gp/gp_room.h"
 #include "gp_data.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
@@ -568,6 +569,14 @@ static void too_big(void)
     o.storage = FRG_GP_PACKED;
     CHECK_OK(ctx, frg_gp_estimate(ctx, g.n, 1, 1, kernel, &o, &packed));
     CHECK_SAYS(packed < full && full < 2 * packed, "packed %zu, full %zu", packed, full);
+    size_t large;
+    CHECK_OK(ctx, frg_gp_estimate(ctx, 10000, 5, 1, kernel, &o, &large));
+    CHECK_SAYS((double)large <= 0.55 * 8e8, "packed: %zu bytes", large);
+    o.storage = FRG_GP_FULL;
+    CHECK_OK(ctx, frg_gp_estimate(ctx, 10000, 5, 1, kernel, &o, &large));
+    CHECK_SAYS((double)large <= 1.1 * 8e8, "full: %zu bytes", large);
+    CHECK_STATUS(frg_gp_estimate(ctx, 0, 5, 1, kernel, &o, &large), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gp_estimate(ctx, 10, 5, 1, "rfb", &o, &large), FRG_BAD_ARG);
     frg_context_destroy(ctx);
     c.memory_limit = (int64_t)(packed + full) / 2;
     ctx = NULL;
@@ -685,6 +694,40 @@ static void duplicates(void)
         CHECK_STATUS(frg_gp_eval_gradient(gp, gradient, NULL, NULL, &v), FRG_NOT_POSDEF);
         CHECK(v.log_likelihood == 42 && gradient[0] == 42);
     }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/** Within a fit the jitter stays once it was needed: the objective is one function. */
+static void sticky_jitter(void)
+{
+    frg_context *ctx = test_context();
+    gp_data g;
+    gp_data_random(&g, 20, 1, 1);
+    const frg_gp_opts o = gp_data_opts("zero");
+    frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.1)", &o);
+    if (!gp)
+        return;
+    const double free_of_jitter = gp_data_value(ctx, gp), smooth[2] = {1.2, 5},
+                 rough[2] = {1.2, 0.1};
+    const double rougher[2] = {1.2, 0.01};
+    frg_gp_value v;
+    CHECK(gp->value.jitter == 0);
+    frgi_gp_set_sticky(gp, true);
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, smooth));
+    CHECK_OK(ctx, frg_gp_eval(gp, &v));
+    CHECK(v.jitter > 0 && frg_warning_count(ctx) == 1);
+    const double jitter = v.jitter;
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, rough));
+    CHECK_OK(ctx, frg_gp_eval(gp, &v));
+    CHECK(v.jitter == jitter && v.jitter_tries == 0 && v.log_likelihood != free_of_jitter);
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, rougher));
+    CHECK_OK(ctx, frg_gp_eval(gp, &v));
+    CHECK(v.jitter == jitter && frg_warning_count(ctx) == 1);
+    frgi_gp_set_sticky(gp, false);
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, rough));
+    const double again = gp_data_value(ctx, gp);
+    CHECK_BITS(&again, &free_of_jitter, sizeof again);
     frg_gp_destroy(gp);
     frg_context_destroy(ctx);
 }
@@ -834,6 +877,7 @@ static const test_case cases[] = {
     {"too big", too_big},
     {"masked rows", masked_rows},
     {"duplicates", duplicates},
+    {"sticky jitter", sticky_jitter},
     {"not a covariance", not_a_covariance},
     {"interrupted", interrupted},
     {"no allocation", no_allocation},
