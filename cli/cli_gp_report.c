@@ -7,7 +7,7 @@
 
 #include "gp_job.h"
 
-enum { GRID = 241 };
+enum { GRID = 961 };
 static const double HALF_WIDTH = 1.959963984540054; /* 97.5 % of a normal */
 
 void gp_label(const frg_gp_parameter *p, char *text, size_t room)
@@ -31,7 +31,7 @@ static void data_fact(frg_report *r, const gp_job *job, const frg_gp_report *g)
              grouped(g->n, n), masked, g->d, g->d == 1 ? "" : "s", g->q, g->q == 1 ? "" : "s");
     frg_report_fact(r, "Data", job->shown ? job->shown : job->path);
     frg_report_fact(r, "Size", text);
-    frg_report_fact(r, "Kernel", g->kernel);
+    frg_report_fact(r, "Kernel", *job->kernel ? job->kernel : g->kernel);
 }
 
 static void likelihood_facts(frg_report *r, const gp_job *job)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "fe_job.h"
+#include "tour.h"
 
 typedef struct {
     const char *title, *about;
@@ -34,7 +35,12 @@ static const tour_job jobs[] = {
 
 enum { N_JOBS = sizeof jobs / sizeof *jobs };
 
-static int find_data(const char *file, char *path, size_t room)
+/** The jobs of the other rooms, in the order of the page. */
+static const tour_part *const parts[] = {&tour_gp};
+
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+static int is_found(const char *file, char *path, size_t room)
 {
     char program[PATH_MAX];
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -59,6 +65,15 @@ static int find_data(const char *file, char *path, size_t room)
     return 0;
 }
 
+int tour_find_data(const cli *c, const char *file, char *path, size_t room)
+{
+    if (is_found(file, path, room)) {
+        return 0;
+    }
+    return cli_fail(c, "E_NO_INPUT", file, "set FOURGE_DATA to the folder data of the source",
+                    "the data of the tour, %s, are not found beside the program", file);
+}
+
 typedef struct {
     fe_job fe;
     char path[PATH_MAX];
@@ -68,10 +83,9 @@ typedef struct {
 
 static int run_job(cli *c, const tour_job *k, tour_run *t)
 {
-    if (!find_data(k->file, t->path, sizeof t->path)) {
-        return cli_fail(c, "E_NO_INPUT", k->file,
-                        "set FOURGE_DATA to the folder data of the source",
-                        "the data of the tour, %s, are not found beside the program", k->file);
+    int code = tour_find_data(c, k->file, t->path, sizeof t->path);
+    if (code) {
+        return code;
     }
     snprintf(t->command, sizeof t->command, "fourge fe '%s' data/%s --vcov %s", k->formula, k->file,
              k->vcov);
@@ -87,7 +101,7 @@ static int run_job(cli *c, const tour_job *k, tour_run *t)
     c->progress.trace = (trace){.stride = 1};
     c->progress.steps = 0;
     c->progress.keep_trace = 1;
-    int code = fe_job_read(c, &t->fe);
+    code = fe_job_read(c, &t->fe);
     if (!code) {
         code = fe_job_fit(c, &t->fe);
     }
@@ -105,7 +119,7 @@ static void add_job(frg_report *r, cli *c, const tour_job *k, const tour_run *t,
     frg_report_paragraph(r, k->reading);
 }
 
-static int show_text(cli *c, const tour_run *runs, const char *page)
+static int show_text(cli *c, const tour_run *runs, void *const *states, const char *page)
 {
     frg_report *r;
     const frg_status status = frg_report_create(&r, c->ctx, "fourge tour");
@@ -115,6 +129,9 @@ static int show_text(cli *c, const tour_run *runs, const char *page)
     for (int i = 0; i < N_JOBS; i++) {
         add_job(r, c, &jobs[i], &runs[i], 0);
     }
+    for (int i = 0; i < N_PARTS; i++) {
+        parts[i]->report(r, c, states[i], 0);
+    }
     char text[PATH_MAX + 64];
     snprintf(text, sizeof text, "The same with plots and certificates: %s", page);
     frg_report_paragraph(r, text);
@@ -123,7 +140,7 @@ static int show_text(cli *c, const tour_run *runs, const char *page)
     return code;
 }
 
-static int show_json(cli *c, const tour_run *runs, const char *page)
+static int show_json(cli *c, const tour_run *runs, void *const *states, const char *page)
 {
     frg_json *j;
     const frg_status status = frg_json_create(&j, c->ctx);
@@ -136,6 +153,9 @@ static int show_json(cli *c, const tour_run *runs, const char *page)
     for (int i = 0; i < N_JOBS; i++) {
         fe_json_build(j, c, &runs[i].fe);
     }
+    for (int i = 0; i < N_PARTS; i++) {
+        parts[i]->json(j, c, states[i]);
+    }
     frg_json_close_array(j);
     json_foot(j, c);
     const int code = write_json(c, j);
@@ -143,7 +163,7 @@ static int show_json(cli *c, const tour_run *runs, const char *page)
     return code;
 }
 
-static int save_page(cli *c, const tour_run *runs, const char *page)
+static int save_page(cli *c, const tour_run *runs, void *const *states, const char *page)
 {
     frg_report *r;
     frg_status status = frg_report_create(&r, c->ctx, "fourge tour");
@@ -152,6 +172,9 @@ static int save_page(cli *c, const tour_run *runs, const char *page)
     }
     for (int i = 0; i < N_JOBS; i++) {
         add_job(r, c, &jobs[i], &runs[i], 1);
+    }
+    for (int i = 0; i < N_PARTS; i++) {
+        parts[i]->report(r, c, states[i], 1);
     }
     status = frg_report_save(r, FRG_HTML, page);
     frg_report_destroy(r);
@@ -165,6 +188,7 @@ int command_tour(cli *c)
         return code;
     }
     tour_run *runs = calloc(N_JOBS, sizeof *runs);
+    void *states[N_PARTS] = {NULL};
     const char *page = c->set.report ? c->set.report : "fourge-tour.html";
     code = runs ? 0 : cli_fail_memory(c);
     int worst = 0;
@@ -173,12 +197,21 @@ int command_tour(cli *c)
         const int exit_code = frg_status_exit_code(runs[i].fe.status);
         worst = exit_code > worst ? exit_code : worst;
     }
+    for (int i = 0; !code && i < N_PARTS; i++) {
+        code = parts[i]->run(c, &states[i]);
+        const int exit_code = code ? code : parts[i]->exit_code(states[i]);
+        worst = exit_code > worst ? exit_code : worst;
+    }
     if (!code) {
-        code = save_page(c, runs, page);
+        code = save_page(c, runs, states, page);
     }
     if (!code) {
         cli_show_warnings(c);
-        code = c->set.format == FORMAT_JSON ? show_json(c, runs, page) : show_text(c, runs, page);
+        code = c->set.format == FORMAT_JSON ? show_json(c, runs, states, page)
+                                            : show_text(c, runs, states, page);
+    }
+    for (int i = 0; i < N_PARTS; i++) {
+        parts[i]->release(states[i]);
     }
     for (int i = 0; runs && i < N_JOBS; i++) {
         fe_job_release(&runs[i].fe);

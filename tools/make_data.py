@@ -50,6 +50,15 @@ def diabetes():
     return loaded.data.assign(target=loaded.target)
 
 
+def co2():
+    from statsmodels.datasets import co2 as source
+
+    weekly = source.load_pandas().data["co2"]
+    monthly = weekly.resample("MS").mean()  # over the weeks measured; months without any stay empty
+    year, month = monthly.index.year, monthly.index.month
+    return pd.DataFrame({"year": year, "month": month, "time": year + (month - 0.5) / 12, "co2": monthly.to_numpy()})
+
+
 def plm(folder, name, integers):
     import rdata
 
@@ -65,7 +74,7 @@ def main():
     parser.add_argument("--plm", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    tables = {make.__name__: make() for make in (grunfeld, wage_panel, munnell, jobtraining, diabetes)}
+    tables = {make.__name__: make() for make in (grunfeld, wage_panel, munnell, jobtraining, diabetes, co2)}
     if options.plm:
         tables["cigar"] = plm(options.plm, "Cigar", ["state", "year"])
         tables["empluk"] = plm(options.plm, "EmplUK", ["firm", "year", "sector"])
