@@ -473,7 +473,7 @@ void frgi_fe_add_chunks(const fe_rows *g, const double *partial, int threads, in
 {
     enum { PIECE = 2048 };
     const int64_t pieces = (length + PIECE - 1) / PIECE;
-#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1 && pieces > 8)
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1 && pieces > 16)
     for (int64_t p = 0; p < pieces; p++) {
         const int64_t begin = p * PIECE, end = begin + PIECE < length ? begin + PIECE : length;
         for (int64_t j = begin; j < end; j++) {
