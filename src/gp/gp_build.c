@@ -422,7 +422,16 @@ static void run_units(const frgi_gp_bound *b, const frgi_spd_shape *s, const voi
                       unit_body body)
 {
     const ptrdiff_t count = units_a_tile(s) * s->tiles;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, s->n))
+    const int threads = team(b, s->n);
+    if (threads == 1) { /* opening a region alone costs as much as 10 rows */
+        for (ptrdiff_t u = count - 1; u >= 0; u--) {
+            if (unit_at(s, u).rows > 0) {
+                body(b, s, job, u, &b->patch[0]);
+            }
+        }
+        return;
+    }
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (ptrdiff_t v = 0; v < count; v++) {
         const ptrdiff_t u = count - 1 - v;
         if (unit_at(s, u).rows > 0) {
