@@ -260,6 +260,34 @@ frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
     return FRG_OK;
 }
 
+static int stop_with_parent(const frg_progress *p, void *parent)
+{
+    (void)p;
+    return atomic_load_explicit(&((frg_context *)parent)->interrupted, memory_order_relaxed);
+}
+
+frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts)
+{
+    const int64_t left = parent->memory_limit - (int64_t)parent->held;
+    frg_context_opts o;
+    frg_context_defaults(&o, sizeof o);
+    o.threads = 1;
+    o.seed = parent->seed;
+    o.memory_limit = parent->memory_limit == 0 ? 0 : left > parts ? left / parts : 1;
+    o.time_limit = parent->time_limit;
+    o.on_progress = stop_with_parent;
+    o.user = parent;
+    o.allocator = &parent->allocator;
+    o.files = &parent->files;
+    const frg_status status = frg_context_create(out, &o);
+    if (status < 0) {
+        FAIL(parent, E_MEMORY, "no memory for a thread's context");
+    }
+    (*out)->isa = parent->isa;
+    (*out)->run_began = parent->run_began;
+    return FRG_OK;
+}
+
 void frg_interrupt(frg_context *ctx)
 {
     atomic_store_explicit(&ctx->interrupted, 1, memory_order_relaxed);
