@@ -304,6 +304,7 @@ frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, 
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, s, l, work);
     r->phase = "inverse";
+    pad(r); /* an updated factor may have come without */
     frgi_spd_go(r, THREADS_FROM, inverse_body);
     return r->status;
 }

@@ -59,5 +59,49 @@ static void dense(void)
     }
 }
 
-static const test_case cases[] = {{"dense", dense}};
+/** A batch: a refused allocation fails the call or its member, never a neighbour. */
+static frg_status batch(frg_context *ctx, void *user, uint64_t *hash)
+{
+    enum { COUNT = 6, N = 9, DIMS = 2, PARAMETERS = 4 };
+    double x[COUNT][N * DIMS], y[COUNT][N], gradient[COUNT][PARAMETERS] = {{0}}, fitted[COUNT][PARAMETERS] = {{0}};
+    frg_gp_member m[COUNT];
+    for (int k = 0; k < COUNT; k++) {
+        for (int i = 0; i < N; i++) {
+            y[k][i] = sin(i + 0.3 * k);
+            x[k][DIMS * i] = 0.1 * i;
+            x[k][DIMS * i + 1] = cos(i * (k + 1.0));
+        }
+        m[k] = (frg_gp_member){.x = frg_matrix(x[k], FRG_F64, N, DIMS, DIMS),
+                               .y = frg_vector(y[k], FRG_F64, N),
+                               .gradient = gradient[k],
+                               .fitted = fitted[k]};
+    }
+    frg_gp_fit_opts fit;
+    frg_gp_fit_defaults(&fit, sizeof fit);
+    fit.optimizer = FRG_GP_ADAM;
+    fit.max_iter = 3;
+    frg_status s = *(const bool *)user
+                       ? frg_gp_batch_fit(ctx, COUNT, m, "scale*rbf + noise", NULL, &fit)
+                       : frg_gp_batch_eval(ctx, COUNT, m, "scale*rbf + noise", NULL);
+    for (int k = 0; k < COUNT && s >= 0; k++) {
+        if (m[k].status < 0)
+            s = m[k].status;
+    }
+    if (s >= 0) {
+        fault_hash(hash, gradient, sizeof gradient);
+        fault_hash(hash, fitted, sizeof fitted);
+    }
+    return s < 0 ? s : FRG_OK;
+}
+
+static void batches(void)
+{
+    bool fit[] = {false, true};
+    for (int i = 0; i < 2; i++) {
+        const int64_t k = fault_sweep(i ? "batch_fit" : "batch_eval", batch, &fit[i], test_now.threads);
+        CHECK_SAYS(k > 1, "only %" PRId64 " allocations were seen", k);
+    }
+}
+
+static const test_case cases[] = {{"dense", dense}, {"batches", batches}};
 TEST_MAIN(cases)
