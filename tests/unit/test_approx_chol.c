@@ -1,97 +1,10 @@
 /* test_approx_chol.c - the approximate Cholesky factor: exact where it must be, symmetric, a preconditioner
  * that conjugate gradients need few steps with. */
-#include "fault.h"
+#include "unit/laplacians.h"
 
 #include "fe/fe_approx_chol.h"
 
 /* ---- graphs ------------------------------------------------------------------------------------- */
-
-typedef struct {
-    int32_t a, b;
-    double w;
-} edge;
-
-/** A symmetric matrix, full pattern. */
-typedef struct {
-    int64_t n;
-    int64_t *starts;
-    int32_t *columns;
-    double *values;
-} matrix;
-
-static int compare_edges(const void *x, const void *y)
-{
-    const edge *const p = x, *const q = y;
-    if (p->a != q->a)
-        return p->a < q->a ? -1 : 1;
-    return p->b < q->b ? -1 : p->b > q->b;
-}
-
-/** The Laplacian of the edges plus diag(surplus); surplus NULL: zeros.  Parallel edges add up. */
-static matrix laplacian(int64_t n, const edge *edges, int64_t m, const double *surplus)
-{
-    edge *const all = malloc((size_t)(4 * m + n + 1) * sizeof *all);
-    int64_t k = 0, used = 0;
-    for (int64_t i = 0; i < m; i++) {
-        const edge e = edges[i];
-        if (e.a == e.b)
-            continue;
-        all[k++] = (edge){e.a, e.b, -e.w};
-        all[k++] = (edge){e.b, e.a, -e.w};
-        all[k++] = (edge){e.a, e.a, e.w};
-        all[k++] = (edge){e.b, e.b, e.w};
-    }
-    for (int32_t i = 0; i < n; i++)
-        all[k++] = (edge){i, i, surplus ? surplus[i] : 0};
-    qsort(all, (size_t)k, sizeof *all, compare_edges);
-    for (int64_t i = 0; i < k; i++) {
-        if (used && all[used - 1].a == all[i].a && all[used - 1].b == all[i].b)
-            all[used - 1].w += all[i].w;
-        else
-            all[used++] = all[i];
-    }
-    matrix r = {n, calloc((size_t)n + 1, sizeof(int64_t)),
-                calloc((size_t)used + 1, sizeof(int32_t)),
-                calloc((size_t)used + 1, sizeof(double))};
-    for (int64_t i = 0; i < used; i++) {
-        r.starts[all[i].a + 1]++;
-        r.columns[i] = all[i].b;
-        r.values[i] = all[i].w;
-    }
-    for (int64_t i = 0; i < n; i++)
-        r.starts[i + 1] += r.starts[i];
-    free(all);
-    return r;
-}
-
-static void matrix_free(matrix a)
-{
-    free(a.starts);
-    free(a.columns);
-    free(a.values);
-}
-
-static frgi_symmetric view(matrix a)
-{
-    return (frgi_symmetric){a.n, a.starts, a.columns, a.values, 0};
-}
-
-static void multiply(matrix a, const double *x, double *y)
-{
-    for (int64_t i = 0; i < a.n; i++) {
-        y[i] = 0;
-        for (int64_t e = a.starts[i]; e < a.starts[i + 1]; e++)
-            y[i] += a.values[e] * x[a.columns[e]];
-    }
-}
-
-static double *numbers(int64_t n)
-{
-    double *const x = calloc((size_t)n + 1, sizeof *x);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = test_normal();
-    return x;
-}
 
 static double inner(int64_t n, const double *x, const double *y)
 {
@@ -199,7 +112,7 @@ static void forests(void)
                 for (int32_t i = q; i < n; i += parts)
                     truth[i] -= sum / count;
             }
-            multiply(a, truth, b);
+            multiply(a, 1, truth, b);
             apply(f, 1, b, x);
             for (int32_t i = 0; i < n; i++)
                 largest = fmax(largest, fabs(truth[i]));
@@ -280,14 +193,14 @@ static int steps_of_cg(matrix a, const frgi_ac *f)
     double *const truth = numbers(n), *const r = numbers(n), *const z = numbers(n),
                   *const p = numbers(n);
     double *const q = numbers(n), *const x = calloc((size_t)n, sizeof *x);
-    multiply(a, truth, r);
+    multiply(a, 1, truth, r);
     const double target = 1e-20 * inner(n, r, r);
     apply(f, 1, r, z);
     memcpy(p, z, (size_t)n * sizeof *p);
     double rz = inner(n, r, z);
     int steps = 0;
     while (inner(n, r, r) > target && steps < 1000) {
-        multiply(a, p, q);
+        multiply(a, 1, p, q);
         const double alpha = rz / inner(n, p, q);
         for (int64_t i = 0; i < n; i++) {
             x[i] += alpha * p[i];
