@@ -250,6 +250,9 @@ static void bind_constants(frgi_gp_bound *b, const frgi_gp_node *node, const dou
 
 static double largest(const frgi_gp_points *points, ptrdiff_t column)
 {
+    if (points->largest) {
+        return points->largest[column];
+    }
     double most = 0;
     for (ptrdiff_t i = 0; i < points->n; i++) {
         const double v = points->dtype == FRG_F64

@@ -50,6 +50,7 @@ typedef struct {
     const void *x;        /* d x ld */
     const double *centre; /* d: what was subtracted, the same for bound and new points; NULL: nothing */
     const double *raw;    /* n x d row-major as given: for the user's kernel, NULL without one */
+    const double *largest; /* d: the largest |x| of each column, NULL: looked for at every binding */
 } frgi_gp_points;
 
 /** An expression bound to parameter values: scaled copies of the points, constants of every node.  Memory is the

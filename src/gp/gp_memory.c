@@ -74,6 +74,7 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     gp->groups = gp->has_groups ? TAKE(a, int32_t, n) : NULL;
     gp->given_mean = gp->mean == GP_MEAN_VALUES ? TAKE(a, double, n) : NULL;
     gp->centre = TAKE(a, double, d);
+    gp->largest = TAKE(a, double, d);
     gp->residual = TAKE(a, double, n *q);
     gp->alpha = TAKE(a, double, n *(q + m));
     gp->noise = TAKE(a, double, n);
@@ -241,23 +242,38 @@ void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *me
     fill_points(gp, x, m, gp->shape.dtype, memory, out);
 }
 
-void frgi_gp_refresh(frg_gp *gp)
+/** Column means, and the largest |x| once they are taken out. */
+static void measure_columns(frg_gp *gp)
 {
-    const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;
-    frgi_gp_forget(gp); /* and the process's own arithmetic is back */
+    const ptrdiff_t n = gp->n, d = gp->d;
     for (ptrdiff_t k = 0; k < d; k++) {
-        double sum = 0;
+        double sum = 0, most = 0;
         for (ptrdiff_t i = 0; i < n; i++) {
             sum += gp->x[i * d + k];
         }
-        gp->centre[k] = isfinite(sum) ? sum / (double)n : 0;
+        const double centre = isfinite(sum) ? sum / (double)n : 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            most = fmax(most, fabs(gp->x[i * d + k] - centre));
+        }
+        gp->centre[k] = centre;
+        gp->largest[k] = most;
     }
+}
+
+void frgi_gp_refresh(frg_gp *gp)
+{
+    const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;
+    gp->sticky = false;
+    frgi_gp_forget(gp); /* and the process's own arithmetic is back */
+    measure_columns(gp);
     const frg_dtype dtype = own_dtype(gp), second = dtype == FRG_F64 ? FRG_F32 : FRG_F64;
     gp->shape = frgi_spd_plan(n, dtype);
     fill_points(gp, gp->x, n, dtype, gp->points_memory, &gp->points);
+    gp->points.largest = gp->largest;
     if (has_other(gp)) {
         gp->other.shape = frgi_spd_plan(n, second);
         fill_points(gp, gp->x, n, second, gp->other.points_memory, &gp->other.points);
+        gp->other.points.largest = gp->largest;
     }
     gp->profile.solved = gp->alpha + n * gp->q;
     for (ptrdiff_t c = 0; c < m; c++) {

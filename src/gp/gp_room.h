@@ -62,6 +62,7 @@ struct frg_gp {
     double *known_noise;       /* n or NULL */
     int32_t *groups;           /* n or NULL */
     double *given_mean;        /* n or NULL */
+    double *largest;           /* d: of |x - centre| */
     double *centre;            /* d column means, taken out of the points */
 
     frgi_gp_kernel *kernel;
