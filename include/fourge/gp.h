@@ -37,7 +37,7 @@ extern "C" {
 /** f64; f32: all arithmetic in float, sums in double; mixed: factor and value in f64 (the f64 value to the
  *  bit), inverse and gradient pass in f32 where their guards allow it. */
 typedef enum { FRG_GP_F64, FRG_GP_F32, FRG_GP_MIXED } frg_gp_precision;
-/** FULL keeps the kernel beside the factor (n^2 elements), PACKED computes it twice (n^2/2). */
+/** FULL keeps the kernel beside the factor (n^2 elements), PACKED computes it twice (n^2/2); mixed is PACKED. */
 typedef enum { FRG_GP_STORAGE_AUTO, FRG_GP_FULL, FRG_GP_PACKED } frg_gp_storage;
 /** Transforms, starts, bounds and priors of other packages, for comparable runs. */
 typedef enum { FRG_GP_PRESET_NONE, FRG_GP_PRESET_GPYTORCH, FRG_GP_PRESET_BOTORCH, FRG_GP_PRESET_SKLEARN } frg_gp_preset;
@@ -63,9 +63,10 @@ typedef struct {
 typedef struct {
     size_t struct_size;
     const char *const *column_names; /* d names for on(...); NULL: "x1", "x2", ... */
-    const char *mean;                /* "zero", "const", "const(v)", "linear", "profiled", "values"; default const */
+    const char *mean;                /* "zero", "const" (default), "const(v)", "const(v!)" (fixed), "linear": a
+                                        constant and a slope an input, "profiled", "profiled(linear)", "values" */
     const double *mean_values;       /* n, for "values" */
-    int reml;                        /* 0; 1: restricted likelihood, with mean "profiled" */
+    int reml;                        /* 0; 1: restricted likelihood, with a profiled mean */
     const double *noise_variances;   /* n known variances added to N, or NULL */
     const int32_t *noise_groups;     /* n codes 0 .. G-1: one learned noise a group, or NULL */
     const char *priors;              /* "rbf.l=gamma(3,6); noise=lognormal(-4,1)", NULL: none */
@@ -137,8 +138,8 @@ typedef struct {
  *  jitter helps; parameters and the next call are unharmed. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval(frg_gp *gp, frg_gp_value *out);
 /** The gradient at the current parameters; evaluates the value first unless it is there.  gradient:
- *  parameter_count values (fixed ones are 0), of ell + log prior.  x (n x d), y (n or n x q): gradients with
- *  respect to the data, f64, or NULL. */
+ *  parameter_count values (fixed ones are 0), of ell + log prior, or NULL.  x (n x d), y (n or n x q): gradients
+ *  of ell with respect to the data without the rows left out, f64, or NULL. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient, const frg_array *x,
                                                      const frg_array *y, frg_gp_value *out);
 /** Average information, p x p row-major: AI_st = 1/2 (K_s a)' K^-1 (K_t a) (Gilmour, Thompson and Cullis
@@ -149,8 +150,10 @@ typedef struct {
     double log_density; /* sum_i log p(y_i | the others) */
     double rmse;
 } frg_gp_loo;
-/** Leave-one-out by one inverse: c_i = (K^-1)_ii, mean y_i - a_i/c_i, variance 1/c_i (noise included).
- *  mean, variance: n (n x q for mean) or NULL; gradient of the log density: parameter_count or NULL.
+/** Leave-one-out by one inverse: c_i = (K^-1)_ii, mean y_i - a_i/c_i, variance 1/c_i (noise included); a profiled
+ *  mean is estimated anew without each point.  mean, variance: n (n x q for mean, row-major) or NULL; gradient of
+ *  the log density, without prior: parameter_count or NULL.  The first call, and that of the information, take
+ *  memory of their own.
  *  Rasmussen and Williams (2006), 5.4.2. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *gradient,
                                                 frg_gp_loo *out);
