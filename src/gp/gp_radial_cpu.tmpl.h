@@ -92,7 +92,7 @@ static void FN(radial_weigh)(const frgi_gp_weights *w, frgi_gp_patch *p, real *r
     const int m = FN(lines)(p);
     const bool plain = w->alpha && w->q == 1 && !w->beta && !w->extra_q;
     real *restrict a = FN(lane)(p, 0);
-    memset(a, 0, sizeof *a * GP_ROWS);
+    FN(set)(a, 0, p->m);
     if (plain) {
         memcpy(a, (const real *)w->alpha + p->i0, sizeof *a * (size_t)p->rows);
     }
@@ -128,12 +128,20 @@ static void FN(radial_weigh)(const frgi_gp_weights *w, frgi_gp_patch *p, real *r
     }
 }
 
+/** Where W and K^-1 of a pair come from: two patches, or for patches inside, where alpha is one vector, the inverse
+ *  itself: W = a_i column_j - inverse_ij. */
+typedef struct {
+    const real *inverse;
+    ptrdiff_t ld;
+    const real *a, *column;
+} FN(weight_source);
+
 /** Sums over `count` columns from j on:  of_f += W C,  of_k += K^-1 C,  and with G = W q:  of_l += G s where the
  *  lengthscale is one, weight <- G where there are many;  of_a += W dC/dlog alpha. */
 ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, const bool vector,
                             const int count, int j, real alpha, const real *restrict s,
                             const real *restrict e, ptrdiff_t ld, real *restrict weight,
-                            const real *restrict inverse, real *restrict sums)
+                            const FN(weight_source) * from, const bool inside, real *restrict sums)
 {
     const int m = FN(lines)(p);
     const real one_third = (real)(1.0 / 3), five_thirds = (real)(5.0 / 3),
@@ -147,7 +155,8 @@ ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, con
         real total_a = kind == GP_RQ ? of_a[i] : 0;
         for (int n = 0; n < count; n++) {
             const ptrdiff_t at = (j + n) * GP_ROWS + i;
-            const real ei = e[(j + n) * ld + i], w = weight[at];
+            const real ei = e[(j + n) * ld + i], v = from->inverse[(j + n) * from->ld + i];
+            const real w = inside ? from->a[i] * from->column[j + n] - v : weight[at];
             real value = ei, slope = ei, si = vector && kind == GP_RBF ? 0 : s[at];
             if (kind == GP_MATERN12) {
                 const real r = SQRT(si);
@@ -167,7 +176,7 @@ ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, con
                 total_a += w * (ei * (alpha * (t * over - EF(log1p)(t))));
             }
             total_f += w * value;
-            total_k += inverse[at] * value;
+            total_k += v * value;
             if (vector) {
                 weight[at] = w * slope;
             } else {
@@ -189,17 +198,20 @@ ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, con
 #define ALL_COLUMNS(kind, vector)                                                                  \
     do {                                                                                           \
         int j = 0;                                                                                 \
+        for (; j + 4 <= p->cols && inside; j += 4) {                                               \
+            FN(radial_sums)(p, kind, vector, 4, j, alpha, s, e, ld, weight, from, true, sums);     \
+        }                                                                                          \
         for (; j + 4 <= p->cols; j += 4) {                                                         \
-            FN(radial_sums)(p, kind, vector, 4, j, alpha, s, e, ld, weight, inverse, sums);        \
+            FN(radial_sums)(p, kind, vector, 4, j, alpha, s, e, ld, weight, from, false, sums);    \
         }                                                                                          \
         for (; j < p->cols; j++) {                                                                 \
-            FN(radial_sums)(p, kind, vector, 1, j, alpha, s, e, ld, weight, inverse, sums);        \
+            FN(radial_sums)(p, kind, vector, 1, j, alpha, s, e, ld, weight, from, false, sums);    \
         }                                                                                          \
     } while (0)
 
 static void FN(radial_sweep)(const frgi_gp_program *g, frgi_gp_patch *p, const real *s,
-                             const real *e, ptrdiff_t ld, real *weight, const real *inverse,
-                             real *sums)
+                             const real *e, ptrdiff_t ld, real *weight,
+                             const FN(weight_source) * from, bool inside, real *sums)
 {
     const frgi_gp_step *const step = &g->step[0];
     const bool vector = step->group[0].vector;
@@ -264,7 +276,7 @@ static void FN(lengths)(const frgi_gp_program *g, frgi_gp_patch *p, const real *
         const real *const x = FN(rows)(p, step->slot + k), *const cols =
                                                                FN(cols)(g, p, step->slot + k);
         int j = 0;
-        memset(part, 0, sizeof *part * GP_ROWS);
+        FN(set)(part, 0, p->m);
         for (; j + 4 <= p->cols; j += 4) {
             FN(column_squares)(p, 4, j, x, cols, weight, part);
         }
@@ -273,6 +285,28 @@ static void FN(lengths)(const frgi_gp_program *g, frgi_gp_patch *p, const real *
         }
         FN(flush)(p->sum + (ptrdiff_t)(step->group[0].first + k) * GP_ROWS, part, 1, p->m);
     }
+}
+
+/** Whole vectors of rows below the diagonal, whole fours of columns, and W = a a' - K^-1. */
+static bool FN(is_inside)(const frgi_gp_weights *w, const frgi_gp_patch *p)
+{
+    return w->alpha && w->q == 1 && !w->beta && !w->extra_q && p->j0 + p->cols <= p->i0 &&
+           p->rows % LINE == 0 && p->cols % 4 == 0;
+}
+
+static FN(weight_source)
+    FN(find_weights)(const frgi_gp_weights *w, frgi_gp_patch *p, real *weight, real *inverse)
+{
+    if (!FN(is_inside)(w, p)) {
+        FN(radial_weigh)(w, p, weight, inverse);
+        return (FN(weight_source)){.inverse = inverse, .ld = GP_ROWS};
+    }
+    real *const a = FN(lane)(p, 4);
+    memcpy(a, (const real *)w->alpha + p->i0, sizeof *a * (size_t)p->rows);
+    return (FN(weight_source)){.inverse = (const real *)w->tile + w->row + w->col * w->ld,
+                               .ld = w->ld,
+                               .a = a,
+                               .column = (const real *)w->alpha + p->j0};
 }
 
 static void FN(radial_pass)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p,
@@ -292,10 +326,13 @@ static void FN(radial_pass)(const frgi_gp_program *g, const frgi_gp_weights *w, 
         (step->kind, FN(variance)(g), FN(alpha)(g), FN(begin)(p, j), FN(lines)(p), s + j * GP_ROWS,
          value + j * GP_ROWS, own + j * GP_ROWS);
     }
-    FN(radial_weigh)(w, p, weight, inverse);
-    memset(sums, 0, sizeof *sums * 4 * GP_ROWS);
+    const FN(weight_source) from = FN(find_weights)(w, p, weight, inverse);
+    for (int i = 0; i < 4; i++) {
+        FN(set)(sums + (ptrdiff_t)i * GP_ROWS, 0, p->m);
+    }
     FN(radial_sweep)
-    (g, p, s, kept ? (const real *)kept : own, kept ? ld : GP_ROWS, weight, inverse, sums);
+    (g, p, s, kept ? (const real *)kept : own, kept ? ld : GP_ROWS, weight, &from,
+     FN(is_inside)(w, p), sums);
     FN(flush)(trace, sums + GP_ROWS, 2, p->m);
     if (g->n_steps > 1) {
         FN(flush)(p->sum + (ptrdiff_t)g->step[1].group[0].first * GP_ROWS, sums, 1, p->m);
