@@ -439,6 +439,10 @@ static frg_status settle(fit *m)
         status = frgi_gp_standard_errors(gp);
         TRY(status);
     }
+    for (int i = 0; i < gp->params.count; i++) { /* at a bound the curvature tells no error */
+        frgi_gp_param *p = &gp->params.p[i];
+        p->std_error = p->active != 0 ? (double)NAN : p->std_error;
+    }
     best->status = was_stopped(status) ? status : best->status;
     return FRG_OK;
 }
