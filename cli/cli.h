@@ -66,6 +66,7 @@ int cli_signalled(void);
 int command_fe(cli *c);
 int command_demean(cli *c);
 int command_gp(cli *c);
+int command_gw(cli *c);
 int command_tour(cli *c);
 int command_bench(cli *c);
 int command_simulate(cli *c);

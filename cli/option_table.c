@@ -9,7 +9,7 @@
 
 #define AT(member) offsetof(settings, member)
 #define SOLVERS    (CMD_FE | CMD_DEMEAN | CMD_TOUR | CMD_BENCH)
-#define TABLES     (CMD_FE | CMD_GP)
+#define TABLES     (CMD_FE | CMD_GP | CMD_GW)
 
 static const char general[] = "General", model[] = "Model", errors[] = "Standard errors",
                   solver[] = "Solver", results[] = "Results", input[] = "Input",
@@ -392,6 +392,9 @@ const option_spec option_table[] = {
      .group = arrays,
      .help = "the result, with the shape, order and type of X"},
 
+    /* ---- gw ---- */
+#include "option_gw.def"
+
     /* ---- design: simulate, bench ---- */
     {.name = "rows",
      .kind = KIND_REAL,
@@ -641,7 +644,7 @@ const option_spec option_table[] = {
      .help = "the most memory to hold (suffixes K M G)"},
     {.name = "repeat",
      .kind = KIND_INT,
-     .commands = CMD_FE | CMD_DEMEAN | CMD_GP | CMD_BENCH,
+     .commands = CMD_FE | CMD_DEMEAN | CMD_GP | CMD_GW | CMD_BENCH,
      .field = AT(repeat),
      .value = "N",
      .low = 0,
@@ -832,6 +835,21 @@ const command_spec command_table[] = {
          "--format json\n"
          "fourge gp sample --kernel '1*matern32(l=0.3)' grid.csv --samples 5",
      .run = command_gp},
+    {.name = "gw",
+     .bit = CMD_GW,
+     .arguments = "align|sinkhorn|paths|energy FILES",
+     .min_arguments = 1,
+     .max_arguments = 4,
+     .summary = "Gromov-Wasserstein alignment of two spaces",
+     .description =
+         "align X Y: a plan between the points of two files (npy, csv, tsv; or distance matrices, or graphs as mtx "
+         "or edge lists) that keeps distances as they are.  sinkhorn COST: entropic transport of a cost matrix.  "
+         "paths X: shortest paths in the graph of nearest neighbours of points, or in a graph.  energy X Y PLAN: "
+         "the energy of a plan, exactly, with its lower bound.  Plans are rounded: their marginals hold to 1e-12.",
+     .examples = "fourge gw align cells.npy spots.npy --epsilon 0.005 --matches pairs.csv --top 3\n"
+                 "fourge gw sinkhorn cost.npy --epsilon 0.05 --plan plan.npy\n"
+                 "fourge gw paths points.npy --k 15 --out distances.npy",
+     .run = command_gw},
     {.name = "tour",
      .bit = CMD_TOUR,
      .arguments = "",
@@ -903,12 +921,6 @@ const command_spec command_table[] = {
          "fourge help fe\nfourge help --man fe | man -l -\n"
          "fourge help --completion bash > ~/.local/share/bash-completion/completions/fourge",
      .run = command_help},
-    {.name = "gw",
-     .bit = CMD_LATER,
-     .arguments = "...",
-     .max_arguments = MAX_ARGUMENTS,
-     .summary = "Gromov-Wasserstein alignment",
-     .run = command_later},
     {.name = "soap",
      .bit = CMD_LATER,
      .arguments = "...",

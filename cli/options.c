@@ -18,6 +18,9 @@ void settings_defaults(settings *s)
     frg_table_defaults(&s->table, sizeof s->table);
     frg_gp_defaults(&s->gp, sizeof s->gp);
     frg_gp_fit_defaults(&s->gp_fit, sizeof s->gp_fit);
+    frg_gw_defaults(&s->gw.align, sizeof s->gw.align);
+    frg_sinkhorn_defaults(&s->gw.sinkhorn, sizeof s->gw.sinkhorn);
+    s->gw.top = 1;
     s->fe.n_vcov =
         0; /* the first --vcov replaces the default; command_fe puts it back where none came */
     s->rows = 1e6;

@@ -15,6 +15,7 @@
 #include "fourge/fourge.h"
 #include "fourge/gp.h"
 #include "fourge/table.h"
+#include "gw_settings.h"
 
 enum { MAX_ARGUMENTS = 16, MAX_NA = 32, MAX_SET = 32 };
 
@@ -51,6 +52,7 @@ typedef struct {
     const char *columns, *codes, *weights_file;
     /* demean and simulate */
     const char *out;
+    gw_settings gw;
     /* simulate and bench */
     double rows;
     const char *set[MAX_SET];
@@ -91,6 +93,7 @@ typedef enum {
     CMD_HELP = 64,
     CMD_LATER = 128, /* recognised, not built yet */
     CMD_GP = 256,
+    CMD_GW = 512,
     CMD_RESUME = 8192, /* its words belong to the line that it goes on with */
     CMD_ALL = 65535
 } command_bit;

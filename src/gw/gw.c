@@ -525,6 +525,7 @@ static frg_status certify(frg_gw *s)
     const double n = (double)s->x.n, m = (double)s->y.n;
     const double unit_x = 1 / (double)s->x.scale, unit_y = 1 / (double)s->y.scale;
     r->lower_bound = (double)NAN;
+    r->objective = (double)NAN;
     r->energy_standard_error = 0;
     const bool plain = isinf(s->o.rho_source) && isinf(s->o.rho_target) && !(s->o.mass > 0) &&
                        s->o.linear_weight == 0;

@@ -1,0 +1,711 @@
+/* cmd_gw.c - `fourge gw`: align, sinkhorn, paths, energy. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gw_job.h"
+
+static void seconds_open(frg_json *j)
+{
+    frg_json_open_object(j, "seconds");
+}
+
+static int needs(cli *c, int count, const char *usage)
+{
+    return c->n_arguments == count + 1 ? 0
+                                       : cli_fail(c, "E_OPTION", c->arguments[0], usage,
+                                                  "fourge gw %s needs %d files, got %d",
+                                                  c->arguments[0], count, c->n_arguments - 1);
+}
+
+/** The totals of repeated runs; the smallest of the middle two is not needed here: their median is shown. */
+static void repeats_json(frg_json *j, const cli *c, const double *totals, int n)
+{
+    if (c->set.repeat > 0) {
+        frg_json_open_array(j, "repeats");
+        for (int i = 0; i < n; i++) {
+            frg_json_number(j, NULL, totals[i]);
+        }
+        frg_json_close_array(j);
+    }
+}
+
+/* ---- align ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    gw_input x, y, linear, start;
+    double *a, *b;
+    frg_gw *solver;
+    frg_status status;
+    double read, write;
+    double *totals;
+    int n_totals;
+} align_job;
+
+static int64_t points_of(const gw_input *in)
+{
+    return in->graph ? frg_graph_get(in->graph).n : in->array.shape[0];
+}
+
+static int align_read(cli *c, align_job *job)
+{
+    const double begin = now_seconds();
+    const gw_settings *const g = &c->set.gw;
+    int code = gw_read(c, c->arguments[1], &job->x);
+    if (!code) {
+        code = gw_read(c, c->arguments[2], &job->y);
+    }
+    if (!code && g->linear_cost) {
+        code = gw_read(c, g->linear_cost, &job->linear);
+    }
+    if (!code && g->initial_plan) {
+        code = gw_read(c, g->initial_plan, &job->start);
+    }
+    if (!code && g->source) {
+        code = gw_read_vector(c, "--source", g->source, points_of(&job->x), &job->a);
+    }
+    if (!code && g->target) {
+        code = gw_read_vector(c, "--target", g->target, points_of(&job->y), &job->b);
+    }
+    job->read = now_seconds() - begin;
+    return code;
+}
+
+static frg_gw_side side_of(const gw_input *in, const double *weights)
+{
+    return (frg_gw_side){
+        .data = in->graph ? NULL : &in->array, .graph = in->graph, .weights = weights};
+}
+
+static int align_once(cli *c, align_job *job, double *total)
+{
+    frg_gw_opts o = c->set.gw.align;
+    if ((job->x.graph || job->y.graph) && o.distance == FRG_GW_DISTANCE_AUTO) {
+        o.distance = FRG_GW_DISTANCE_GRAPH;
+    }
+    frg_gw_destroy(job->solver);
+    job->solver = NULL;
+    const double begin = now_seconds();
+    frg_status status =
+        frg_gw_create(&job->solver, c->ctx, side_of(&job->x, job->a), side_of(&job->y, job->b),
+                      job->linear.array.data ? &job->linear.array : NULL, &o);
+    if (status >= 0 && job->start.array.data) {
+        status = frg_gw_start_plan(job->solver, job->start.array);
+    }
+    if (status >= 0) {
+        status = frg_gw_run(job->solver, NULL);
+    }
+    *total = now_seconds() - begin;
+    job->status = status;
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static void align_json(frg_json *j, const cli *c, align_job *job)
+{
+    const frg_gw_report *const r = frg_gw_get(job->solver);
+    const frg_plan_report p = frg_plan_get(frg_gw_plan(job->solver));
+    json_head(j, "fourge.gw.align/1");
+    frg_json_integer(j, "n", r->n);
+    frg_json_integer(j, "m", r->m);
+    frg_json_string(j, "status", frg_status_name(job->status));
+    frg_json_number(j, "energy", r->energy);
+    frg_json_number(j, "gw_distance", sqrt(fmax(r->energy, 0)));
+    frg_json_number(j, "objective", r->objective);
+    frg_json_number(j, "energy_standard_error", r->energy_standard_error);
+    frg_json_number(j, "lower_bound", r->lower_bound);
+    gw_plan_json(j, &p);
+    frg_json_integer(j, "outer_iterations", r->outer_iterations);
+    frg_json_integer(j, "coarse_iterations", r->coarse_iterations);
+    frg_json_integer(j, "inner_iterations", r->inner_iterations);
+    frg_json_number(j, "epsilon_end", r->epsilon_end);
+    frg_json_string(j, "reason", frg_gw_reason_name(r->reason));
+    frg_json_bool(j, "multiscale", r->multiscale);
+    seconds_open(j);
+    frg_json_number(j, "read", job->read);
+    frg_json_number(j, "graph", r->graph_seconds);
+    frg_json_number(j, "distances", r->distances_seconds);
+    frg_json_number(j, "build", r->build_seconds);
+    frg_json_number(j, "inner", r->inner_seconds);
+    frg_json_number(j, "sample", r->sample_seconds);
+    frg_json_number(j, "polish", r->polish_seconds);
+    frg_json_number(j, "write", job->write);
+    frg_json_number(j, "total", median_of(job->totals, job->n_totals));
+    frg_json_close_object(j);
+    repeats_json(j, c, job->totals, job->n_totals);
+    json_foot(j, c);
+}
+
+static void align_text(frg_report *report, align_job *job)
+{
+    const frg_gw_report *const r = frg_gw_get(job->solver);
+    const frg_plan_report p = frg_plan_get(frg_gw_plan(job->solver));
+    char text[200], a[32], b[32];
+    snprintf(text, sizeof text, "%s points and %s points", grouped(r->n, a), grouped(r->m, b));
+    frg_report_fact(report, "Data", text);
+    frg_report_fact_number(report, "Energy", r->energy, 5);
+    if (r->energy_standard_error > 0) {
+        frg_report_fact_number(report, "Standard error of the energy", r->energy_standard_error, 2);
+    }
+    if (isfinite(r->lower_bound)) {
+        frg_report_fact_number(report, "Lower bound", r->lower_bound, 4);
+    }
+    frg_report_fact_number(report, "Mass", p.mass, 6);
+    snprintf(text, sizeof text, "%.1e and %.1e (%.1e and %.1e before rounding)", p.source_error,
+             p.target_error, p.source_before, p.target_before);
+    frg_report_fact(report, "Errors of the marginals", text);
+    snprintf(text, sizeof text,
+             "%" PRId64 " outer, %" PRId64 " coarse, %" PRId64 " inner; epsilon %.2g at the end",
+             r->outer_iterations, r->coarse_iterations, r->inner_iterations, r->epsilon_end);
+    frg_report_fact(report, "Iterations", text);
+    frg_report_fact(report, "Ended", frg_gw_reason_name(r->reason));
+    snprintf(text, sizeof text, "%s; distances %s, polish %s",
+             seconds_text(median_of(job->totals, job->n_totals), a),
+             seconds_text(r->graph_seconds + r->distances_seconds, b), "included");
+    frg_report_fact(report, "Time", text);
+}
+
+static int show_align(cli *c, align_job *job)
+{
+    if (c->set.format == FORMAT_JSON) {
+        frg_json *j;
+        const frg_status status = frg_json_create(&j, c->ctx);
+        if (status < 0) {
+            return cli_fail_library(c, status);
+        }
+        align_json(j, c, job);
+        const int code = write_json(c, j);
+        frg_json_destroy(j);
+        return code;
+    }
+    frg_report *r;
+    const frg_status status = frg_report_create(&r, c->ctx, "Alignment");
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    align_text(r, job);
+    const int code = write_report(c, r);
+    frg_report_destroy(r);
+    return code;
+}
+
+static int potentials_of(cli *c, const align_job *job)
+{
+    const frg_gw_report *const r = frg_gw_get(job->solver);
+    double *f = malloc((size_t)(r->n + r->m) * sizeof *f);
+    if (!f) {
+        return cli_fail_memory(c);
+    }
+    const frg_status status = frg_gw_potentials(job->solver, f, f + r->n);
+    const int code =
+        status < 0 ? cli_fail_library(c, status) : gw_write_potentials(c, f, r->n, f + r->n, r->m);
+    free(f);
+    return code;
+}
+
+static int align_all(cli *c, align_job *job)
+{
+    int code = align_read(c, job);
+    job->totals = calloc((size_t)c->set.repeat + 2, sizeof *job->totals);
+    if (!code && !job->totals) {
+        code = cli_fail_memory(c);
+    }
+    for (int i = 0; !code && i <= c->set.repeat; i++) { /* run 0 is the warm-up of a repeated job */
+        const int at = c->set.repeat ? i - 1 : 0;
+        double total;
+        frg_warnings_clear(c->ctx);
+        code = align_once(c, job, &total);
+        if (!code && at >= 0) {
+            job->totals[at] = total;
+            job->n_totals = at + 1;
+        }
+        if (job->status == FRG_INTERRUPTED) {
+            break;
+        }
+    }
+    progress_clear(&c->progress);
+    if (!code && !frg_gw_plan(job->solver)) {
+        return cli_signalled() ? cli_signalled() : 1; /* stopped before there was a plan */
+    }
+    if (!code) {
+        code = gw_write_plan(c, frg_gw_plan(job->solver), &job->write);
+    }
+    if (!code && c->set.gw.potentials) {
+        code = potentials_of(c, job);
+    }
+    if (!code) {
+        cli_show_warnings(c);
+        code = show_align(c, job);
+    }
+    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+}
+
+int gw_align(cli *c)
+{
+    int code = needs(c, 2, "fourge gw align X Y");
+    if (code) {
+        return code;
+    }
+    align_job job = {0};
+    code = align_all(c, &job);
+    frg_gw_destroy(job.solver);
+    gw_release(&job.x);
+    gw_release(&job.y);
+    gw_release(&job.linear);
+    gw_release(&job.start);
+    free(job.a);
+    free(job.b);
+    free(job.totals);
+    return code;
+}
+
+/* ---- sinkhorn ----------------------------------------------------------------------------------------- */
+
+typedef struct {
+    gw_input cost;
+    double *a, *b, *potentials;
+    frg_sinkhorn *solver;
+    frg_status status;
+    double read, write, *totals, *inner;
+    int n_totals;
+} sinkhorn_job;
+
+static frg_sinkhorn_opts sinkhorn_options(const gw_settings *g)
+{
+    frg_sinkhorn_opts o = g->sinkhorn;
+    frg_gw_opts defaults;
+    frg_gw_defaults(&defaults, sizeof defaults);
+    o.epsilon = g->align.epsilon;
+    o.cost_store = g->align.cost_store;
+    o.rho_source = g->align.rho_source;
+    o.rho_target = g->align.rho_target;
+    o.reference = g->align.reference;
+    o.mass = g->align.mass;
+    o.round = g->align.round;
+    o.tol = g->align.tol != defaults.tol ? g->align.tol : o.tol;
+    o.max_iter = g->align.max_iter != defaults.max_iter ? g->align.max_iter : o.max_iter;
+    if (g->iterations > 0) {
+        o.tol = 0;
+        o.max_iter = g->iterations;
+    }
+    return o;
+}
+
+static int sinkhorn_runs(cli *c, sinkhorn_job *job)
+{
+    const frg_sinkhorn_opts o = sinkhorn_options(&c->set.gw);
+    const int64_t n = job->cost.array.shape[0];
+    frg_status status =
+        frg_sinkhorn_create(&job->solver, c->ctx, job->cost.array, job->a, job->b, &o);
+    for (int i = 0; status >= 0 && i <= c->set.repeat; i++) {
+        const int at = c->set.repeat ? i - 1 : 0;
+        if (i > 0 && !job->potentials) { /* the same start again */
+            const frg_array cost = job->cost.array;
+            double *zero = calloc((size_t)(cost.shape[0] + cost.shape[1]), sizeof *zero);
+            status = zero ? frg_sinkhorn_start(job->solver, zero, zero + n) : FRG_NO_MEMORY;
+            free(zero);
+        } else if (job->potentials) {
+            status = frg_sinkhorn_start(job->solver, job->potentials, job->potentials + n);
+        }
+        if (status >= 0) {
+            status = frg_sinkhorn_run(job->solver, NULL);
+        }
+        if (status >= 0 && at >= 0) {
+            job->totals[at] = frg_sinkhorn_get(job->solver).total_seconds;
+            job->inner[at] = frg_sinkhorn_get(job->solver).inner_seconds;
+            job->n_totals = at + 1;
+        }
+    }
+    job->status = status;
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static int show_sinkhorn(cli *c, sinkhorn_job *job)
+{
+    const frg_sinkhorn_report r = frg_sinkhorn_get(job->solver);
+    const frg_plan_report p = frg_plan_get(frg_sinkhorn_plan(job->solver));
+    const int forced = c->set.gw.iterations > 0;
+    if (c->set.format != FORMAT_JSON) {
+        frg_report *t;
+        char text[160], a[32];
+        const frg_status made = frg_report_create(&t, c->ctx, "Entropic transport");
+        if (made < 0) {
+            return cli_fail_library(c, made);
+        }
+        frg_report_fact_number(t, "Cost", r.cost, 8);
+        frg_report_fact_number(t, "Mass", p.mass, 6);
+        snprintf(text, sizeof text, "%" PRId64 ", column error %.1e", r.iterations,
+                 r.marginal_error);
+        frg_report_fact(t, "Iterations", text);
+        snprintf(text, sizeof text, "%.1e and %.1e", p.source_error, p.target_error);
+        frg_report_fact(t, "Errors of the marginals", text);
+        frg_report_fact(t, "Time", seconds_text(median_of(job->totals, job->n_totals), a));
+        frg_report_fact(t, "Result",
+                        forced        ? "as many passes as asked for"
+                        : r.converged ? "converged"
+                                      : "NOT CONVERGED");
+        const int code = write_report(c, t);
+        frg_report_destroy(t);
+        return code;
+    }
+    frg_json *j;
+    const frg_status made = frg_json_create(&j, c->ctx);
+    if (made < 0) {
+        return cli_fail_library(c, made);
+    }
+    json_head(j, "fourge.gw.sinkhorn/1");
+    frg_json_integer(j, "n", p.n);
+    frg_json_integer(j, "m", p.m);
+    frg_json_integer(j, "iterations", r.iterations);
+    frg_json_bool(j, "converged", r.converged);
+    frg_json_number(j, "column_error", r.marginal_error);
+    gw_plan_json(j, &p);
+    frg_json_number(j, "cost", r.cost);
+    seconds_open(j);
+    frg_json_number(j, "read", job->read);
+    frg_json_number(j, "build", r.build_seconds);
+    frg_json_number(j, "inner", median_of(job->inner, job->n_totals));
+    frg_json_number(j, "polish", r.polish_seconds);
+    frg_json_number(j, "write", job->write);
+    frg_json_number(j, "total", median_of(job->totals, job->n_totals));
+    frg_json_close_object(j);
+    frg_json_number(j, "bytes_read", r.bytes_read);
+    repeats_json(j, c, job->totals, job->n_totals);
+    json_foot(j, c);
+    const int code = write_json(c, j);
+    frg_json_destroy(j);
+    return code;
+}
+
+static int sinkhorn_outputs(cli *c, sinkhorn_job *job)
+{
+    int code = gw_write_plan(c, frg_sinkhorn_plan(job->solver), &job->write);
+    const int64_t n = job->cost.array.shape[0], m = job->cost.array.shape[1];
+    if (!code && c->set.gw.potentials) {
+        double *f = malloc((size_t)(n + m) * sizeof *f);
+        if (!f) {
+            return cli_fail_memory(c);
+        }
+        const frg_status status = frg_sinkhorn_potentials(job->solver, f, f + n);
+        code = status < 0 ? cli_fail_library(c, status) : gw_write_potentials(c, f, n, f + n, m);
+        free(f);
+    }
+    return code;
+}
+
+static int sinkhorn_all(cli *c, sinkhorn_job *job)
+{
+    const gw_settings *const g = &c->set.gw;
+    const double begin = now_seconds();
+    int code = gw_read(c, c->arguments[1], &job->cost);
+    if (!code && job->cost.graph) {
+        code = cli_fail(c, "E_FILE_TYPE", c->arguments[1], "give an npy or csv file",
+                        "'%s' is a graph", c->arguments[1]);
+    }
+    const int64_t n = code ? 0 : job->cost.array.shape[0], m = code ? 0 : job->cost.array.shape[1];
+    if (!code && g->source) {
+        code = gw_read_vector(c, "--source", g->source, n, &job->a);
+    }
+    if (!code && g->target) {
+        code = gw_read_vector(c, "--target", g->target, m, &job->b);
+    }
+    if (!code && g->initial_potentials) {
+        code = gw_read_vector(c, "--initial-potentials", g->initial_potentials, n + m,
+                              &job->potentials);
+    }
+    job->read = now_seconds() - begin;
+    job->totals = calloc((size_t)c->set.repeat + 2, sizeof *job->totals);
+    job->inner = calloc((size_t)c->set.repeat + 2, sizeof *job->inner);
+    if (!code && (!job->totals || !job->inner)) {
+        code = cli_fail_memory(c);
+    }
+    if (!code) {
+        code = sinkhorn_runs(c, job);
+    }
+    progress_clear(&c->progress);
+    if (!code) {
+        code = sinkhorn_outputs(c, job);
+    }
+    if (!code) {
+        cli_show_warnings(c);
+        code = show_sinkhorn(c, job);
+    }
+    const int forced = g->iterations > 0 && job->status == FRG_MAX_ITER;
+    return code              ? code
+           : cli_signalled() ? cli_signalled()
+           : forced          ? 0
+                             : frg_status_exit_code(job->status);
+}
+
+int gw_sinkhorn(cli *c)
+{
+    int code = needs(c, 1, "fourge gw sinkhorn COST.npy --epsilon E");
+    if (code) {
+        return code;
+    }
+    sinkhorn_job job = {0};
+    code = sinkhorn_all(c, &job);
+    frg_sinkhorn_destroy(job.solver);
+    gw_release(&job.cost);
+    free(job.a);
+    free(job.b);
+    free(job.potentials);
+    free(job.totals);
+    free(job.inner);
+    return code;
+}
+
+/* ---- paths ------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    gw_input in;
+    double *sources;
+    int64_t *nodes;
+    float *rows;
+    double read, graph, write, total;
+    frg_paths_report report;
+    frg_graph_report shape;
+} paths_job;
+
+static int paths_sources(cli *c, paths_job *job, int64_t *count)
+{
+    gw_input list = {0};
+    int code = gw_read(c, c->set.gw.sources, &list);
+    if (!code) {
+        *count = list.graph ? 0 : list.array.shape[0] * list.array.shape[1];
+        gw_release(&list);
+        code = gw_read_vector(c, "--sources", c->set.gw.sources, *count, &job->sources);
+    }
+    gw_release(&list);
+    job->nodes = malloc((size_t)*count * sizeof *job->nodes + 1);
+    if (!code && !job->nodes) {
+        code = cli_fail_memory(c);
+    }
+    for (int64_t i = 0; !code && i < *count; i++) {
+        job->nodes[i] = (int64_t)job->sources[i];
+        if ((double)job->nodes[i] != job->sources[i]) {
+            code = cli_fail(c, "E_FORMAT", "--sources", "nodes are whole numbers from 0 on",
+                            "--sources: value %" PRId64 " is %g", i + 1, job->sources[i]);
+        }
+    }
+    return code;
+}
+
+static int paths_run(cli *c, paths_job *job)
+{
+    const double begin = now_seconds();
+    if (!job->in.graph) {
+        frg_graph_opts o;
+        frg_graph_defaults(&o, sizeof o);
+        o.k = c->set.gw.align.k;
+        o.k_clamp = c->set.gw.align.k_clamp;
+        o.stitch = c->set.gw.align.stitch;
+        const frg_status status = frg_graph_knn(&job->in.graph, c->ctx, job->in.array, &o);
+        if (status < 0) {
+            return cli_fail_library(c, status);
+        }
+    }
+    job->graph = now_seconds() - begin;
+    job->shape = frg_graph_get(job->in.graph);
+    int64_t count = job->shape.n;
+    int code = c->set.gw.sources ? paths_sources(c, job, &count) : 0;
+    if (!code && !(job->rows = malloc((size_t)(count * job->shape.n) * sizeof *job->rows + 1))) {
+        code = cli_fail_memory(c);
+    }
+    if (code) {
+        return code;
+    }
+    const frg_array out = frg_matrix(job->rows, FRG_F32, count, job->shape.n, job->shape.n);
+    frg_status status = frg_graph_paths(job->in.graph, job->nodes, count, out, &job->report);
+    job->total = now_seconds() - begin;
+    if (status == FRG_OK && c->set.gw.out) {
+        const double before = now_seconds();
+        status = frg_npy_write(c->ctx, c->set.gw.out, out);
+        job->write = now_seconds() - before;
+    }
+    return status < 0        ? cli_fail_library(c, status)
+           : cli_signalled() ? cli_signalled()
+                             : frg_status_exit_code(status);
+}
+
+static int show_paths(cli *c, const paths_job *job)
+{
+    if (c->set.format != FORMAT_JSON) {
+        frg_report *t;
+        char text[160], a[32], b[32];
+        const frg_status made = frg_report_create(&t, c->ctx, "Shortest paths");
+        if (made < 0) {
+            return cli_fail_library(c, made);
+        }
+        snprintf(text, sizeof text, "%s nodes, %s arcs, %" PRId64 " components",
+                 grouped(job->shape.n, a), grouped(job->shape.arcs, b), job->shape.components);
+        frg_report_fact(t, "Graph", text);
+        snprintf(text, sizeof text, "%s, %.2f relaxations an arc", job->report.method,
+                 job->report.relaxations_per_arc);
+        frg_report_fact(t, "Method", text);
+        frg_report_fact(t, "Time", seconds_text(job->total, a));
+        const int code = write_report(c, t);
+        frg_report_destroy(t);
+        return code;
+    }
+    frg_json *j;
+    const frg_status made = frg_json_create(&j, c->ctx);
+    if (made < 0) {
+        return cli_fail_library(c, made);
+    }
+    json_head(j, "fourge.gw.paths/1");
+    frg_json_integer(j, "n", job->shape.n);
+    frg_json_integer(j, "sources", job->report.sources);
+    frg_json_integer(j, "arcs", job->shape.arcs);
+    frg_json_number(j, "relaxations_per_arc", job->report.relaxations_per_arc);
+    frg_json_integer(j, "components", job->shape.components);
+    frg_json_integer(j, "stitched", job->shape.stitched);
+    frg_json_string(j, "method", job->report.method);
+    seconds_open(j);
+    frg_json_number(j, "read", job->read);
+    frg_json_number(j, "graph", job->graph);
+    frg_json_number(j, "paths", job->report.seconds);
+    frg_json_number(j, "write", job->write);
+    frg_json_number(j, "total", job->total);
+    frg_json_close_object(j);
+    json_foot(j, c);
+    const int code = write_json(c, j);
+    frg_json_destroy(j);
+    return code;
+}
+
+int gw_paths(cli *c)
+{
+    int code = needs(c, 1, "fourge gw paths X_OR_GRAPH --out D.npy");
+    if (code) {
+        return code;
+    }
+    paths_job job = {0};
+    const double begin = now_seconds();
+    code = gw_read(c, c->arguments[1], &job.in);
+    job.read = now_seconds() - begin;
+    if (!code) {
+        code = paths_run(c, &job);
+    }
+    progress_clear(&c->progress);
+    if (!code) {
+        code = show_paths(c, &job);
+    }
+    gw_release(&job.in);
+    free(job.sources);
+    free(job.nodes);
+    free(job.rows);
+    return code;
+}
+
+/* ---- energy ------------------------------------------------------------------------------------------- */
+
+/** Distances of one side as a dense matrix: as given, or those that align would use. */
+static int dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n)
+{
+    int code = gw_read(c, path, in);
+    if (code) {
+        return code;
+    }
+    frg_gw_opts o = c->set.gw.align;
+    if (in->graph && o.distance == FRG_GW_DISTANCE_AUTO) {
+        o.distance = FRG_GW_DISTANCE_GRAPH;
+    }
+    o.max_iter = 0;
+    frg_gw *solver = NULL;
+    const frg_gw_side side = side_of(in, NULL);
+    frg_status status = frg_gw_create(&solver, c->ctx, side, side, NULL, &o);
+    if (status >= 0) {
+        *n = frg_gw_get(solver)->n;
+        *out = malloc((size_t)(*n * *n) * sizeof **out + 1);
+        status = *out ? frg_gw_distances(solver, 0, frg_matrix(*out, FRG_F64, *n, *n, *n))
+                      : FRG_NO_MEMORY;
+    }
+    frg_gw_destroy(solver);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+int gw_energy(cli *c)
+{
+    int code = needs(c, 3, "fourge gw energy X Y PLAN.npy");
+    if (code) {
+        return code;
+    }
+    gw_input x = {0}, y = {0}, plan = {0};
+    double *cx = NULL, *cy = NULL, energy = 0, bound = 0;
+    int64_t n = 0, m = 0;
+    const double begin = now_seconds();
+    code = dense_side(c, c->arguments[1], &x, &cx, &n);
+    if (!code) {
+        code = dense_side(c, c->arguments[2], &y, &cy, &m);
+    }
+    if (!code) {
+        code = gw_read(c, c->arguments[3], &plan);
+    }
+    if (!code) {
+        const frg_array a = frg_matrix(cx, FRG_F64, n, n, n), b = frg_matrix(cy, FRG_F64, m, m, m);
+        frg_status status = frg_gw_energy(c->ctx, a, b, plan.array, &energy);
+        if (status >= 0) {
+            status = frg_gw_lower_bound(c->ctx, a, NULL, b, NULL, &bound);
+        }
+        code = status < 0 ? cli_fail_library(c, status) : 0;
+    }
+    frg_json *j = NULL;
+    if (!code) {
+        const frg_status made = frg_json_create(&j, c->ctx);
+        code = made < 0 ? cli_fail_library(c, made) : 0;
+    }
+    if (!code) {
+        json_head(j, "fourge.gw.energy/1");
+        frg_json_integer(j, "n", n);
+        frg_json_integer(j, "m", m);
+        frg_json_number(j, "energy", energy);
+        frg_json_number(j, "gw_distance", sqrt(fmax(energy, 0)));
+        frg_json_number(j, "lower_bound", bound);
+        seconds_open(j);
+        frg_json_number(j, "total", now_seconds() - begin);
+        frg_json_close_object(j);
+        json_foot(j, c);
+        code = write_json(c, j);
+    }
+    frg_json_destroy(j);
+    gw_release(&x);
+    gw_release(&y);
+    gw_release(&plan);
+    free(cx);
+    free(cy);
+    return code;
+}
+
+/* ---- the command ---------------------------------------------------------------------------------------- */
+
+int command_gw(cli *c)
+{
+    static const struct {
+        const char *name;
+        int (*run)(cli *c);
+    } jobs[] = {
+        {"align", gw_align}, {"sinkhorn", gw_sinkhorn}, {"paths", gw_paths}, {"energy", gw_energy}};
+    const char *const name = c->arguments[0];
+    if (strcmp(name, "barycenter") == 0) {
+        return cli_fail(c, "E_UNSUPPORTED", name, NULL, "fourge gw barycenter is not built yet");
+    }
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        if (strcmp(name, jobs[i].name) == 0) {
+            if (c->set.gw.rank > 0) {
+                return cli_fail(c, "E_UNSUPPORTED", "--rank", NULL,
+                                "plans of low rank are not built yet");
+            }
+            const int code = cli_open(c);
+            return code ? code : jobs[i].run(c);
+        }
+    }
+    static const char *const names[] = {"align", "sinkhorn", "paths", "energy", "barycenter"};
+    const char *const near = frg_nearest_name(name, names, 5);
+    char hint[80];
+    snprintf(hint, sizeof hint,
+             near ? "did you mean fourge gw %s" : "fourge gw --help lists them%s",
+             near ? near : "");
+    return cli_fail(c, "E_OPTION", name, hint,
+                    "fourge gw knows align, sinkhorn, paths and energy, not '%s'", name);
+}

@@ -1,0 +1,32 @@
+/* gw_job.h - what the files behind `fourge gw` share. */
+#ifndef FOURGE_CLI_GW_JOB_H
+#define FOURGE_CLI_GW_JOB_H
+
+#include "cli.h"
+
+/** One input: points, a matrix or a graph, by the name of its file. */
+typedef struct {
+    frg_npy *npy;
+    frg_array array; /* of npy, or of `values` */
+    double *values;  /* of a table */
+    frg_graph *graph;
+} gw_input;
+
+/** Reads npy, a table of numbers (csv, tsv), or a graph (mtx, edges, txt).  Returns 0 or the exit code. */
+int gw_read(cli *c, const char *path, gw_input *in);
+void gw_release(gw_input *in);
+/** A vector of n doubles from a npy file, any numeric type; *out is malloc's. */
+int gw_read_vector(cli *c, const char *option, const char *path, int64_t n, double **out);
+/** --plan, --matches; seconds spent are added to *write. */
+int gw_write_plan(cli *c, const frg_plan *plan, double *write);
+int gw_write_potentials(cli *c, const double *f, int64_t n, const double *g, int64_t m);
+
+/** Keys of a plan in JSON. */
+void gw_plan_json(frg_json *j, const frg_plan_report *p);
+
+int gw_align(cli *c);
+int gw_sinkhorn(cli *c);
+int gw_paths(cli *c);
+int gw_energy(cli *c);
+
+#endif
