@@ -28,6 +28,8 @@ static frg_status fill(frgi_source *source, frgi_wave *wave)
     if (wave->last && wave->length > 0 && wave->text[wave->length - 1] != '\n') {
         wave->text[wave->length++] = '\n'; /* the margin has room for it */
     }
+    /* what kernels load behind the text decides nothing, and is the same every time */
+    memset(wave->text + wave->length, 0, FRGI_CSV_MARGIN - 1);
     return FRG_OK;
 }
 
@@ -37,7 +39,7 @@ static frg_status make_room(frgi_wave *wave, frg_context *ctx, int64_t room)
     TRY(frgi_resize(ctx, (void **)&wave->memory, bytes, "text"));
     wave->text = wave->memory + FRGI_CSV_MARGIN;
     wave->room = room;
-    memset(wave->text + room, 0, FRGI_CSV_MARGIN);
+    memset(wave->memory, 0, FRGI_CSV_MARGIN);
     return FRG_OK;
 }
 
