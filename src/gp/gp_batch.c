@@ -7,21 +7,18 @@
  * starts and means are the same; lanes only stand in for its value and gradient.  What a lane cannot do well - a
  * pivot that is not positive or rounding, f32 that is not accurate enough - is done again for that member alone.
  *
- * Memory: per thread one process (a vector of them), n^2 vectors.  Fits run one a core. */
-#include <float.h>
+ * Fits by Adam from one start go side by side in lanes too (gp_batch_adam.c); other fits run one a core.
+ *
+ * Memory: per thread one process (a vector of them), n^2 vectors. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gp/gp_lanes.h"
-#include "gp/gp_room.h"
+#include "gp/gp_batch.h"
 #include "gp/gp_team.h"
-#include "gp/gp_tree.h"
 
 enum { ROWS_F64 = 128, ROWS_F32 = 200, LANES_FROM = 3 };
-static const double LOG_2PI = 1.8378770664093454836;
-static const double SAFETY = 8, SAFETY_PER_POINT = 0.25, SINGULAR = 4; /* as in gp_value.c */
 
 typedef struct {
     int64_t first, count; /* in order */
@@ -42,176 +39,6 @@ typedef struct {
     frg_context **contexts; /* one a thread */
     frgi_arena *rooms;      /* one a thread: of its lanes */
 } batch;
-
-/* ---- one process in one lane -------------------------------------------------------------------- */
-
-/** The leaf of an expression that lanes know; NULL elsewhere.  *scale: its variance's parameter, -1 for none. */
-static const frgi_gp_node *lane_leaf(const frg_gp *gp, int *scale)
-{
-    const frgi_gp_kernel *const k = gp->kernel;
-    const frgi_gp_node *const leaf = &k->node[0];
-    *scale = k->n_nodes == 2 && k->node[1].kind == GP_SCALE ? k->node[1].group[0].first : -1;
-    if (leaf->kind < GP_RBF || leaf->kind > GP_MATERN52 || k->n_nodes > 2 || (k->n_nodes == 2 && *scale < 0))
-        return NULL;
-    return leaf->dims <= LANES_MOST_DIMS && gp->q == 1 && gp->mean != GP_MEAN_PROFILED && !gp->opts.reml ? leaf
-                                                                                                        : NULL;
-}
-
-static frgi_gp_lanes_kind lane_kind(const frgi_gp_node *leaf)
-{
-    switch (leaf->kind) {
-    case GP_MATERN12:
-        return LANES_MATERN12;
-    case GP_MATERN32:
-        return LANES_MATERN32;
-    case GP_MATERN52:
-        return LANES_MATERN52;
-    default:
-        return LANES_RBF;
-    }
-}
-
-/** Processes in the lanes of one vector. */
-typedef struct {
-    frgi_gp_lanes g;
-    const frgi_gp_lanes_ops *ops;
-    frg_dtype type;
-    frg_gp *gp[LANES_MOST]; /* NULL: idle */
-    void *x, *reciprocal, *variance, *live, *diagonal, *residual;
-} room;
-
-static void put(const room *r, void *at, ptrdiff_t i, int lane, double v)
-{
-    const ptrdiff_t k = i * r->ops->width + lane;
-    if (r->type == FRG_F64)
-        ((double *)at)[k] = v;
-    else
-        ((float *)at)[k] = (float)v;
-}
-
-static double get(const room *r, const void *at, ptrdiff_t i, int lane)
-{
-    const ptrdiff_t k = i * r->ops->width + lane;
-    return r->type == FRG_F64 ? ((const double *)at)[k] : (double)((const float *)at)[k];
-}
-
-static void lay_out(frgi_arena *a, room *r)
-{
-    frgi_gp_lanes *const g = &r->g;
-    const size_t vector = (size_t)r->ops->width * frg_sizeof(r->type), rows = vector * (size_t)g->n;
-    r->x = frgi_take(a, rows * (size_t)g->d);
-    g->u = frgi_take(a, rows * (size_t)g->d);
-    r->reciprocal = frgi_take(a, vector * (size_t)g->d);
-    r->variance = frgi_take(a, vector);
-    r->live = frgi_take(a, rows);
-    r->diagonal = frgi_take(a, rows);
-    r->residual = frgi_take(a, rows);
-    g->root = frgi_take(a, rows);
-    g->alpha = frgi_take(a, rows);
-    g->matrix = frgi_take(a, rows * (size_t)(g->ld + 1)); /* addresses a row behind the last are formed */
-    g->x = r->x;
-    g->reciprocal = r->reciprocal;
-    g->variance = r->variance;
-    g->live = r->live;
-    g->diagonal = r->diagonal;
-    g->residual = r->residual;
-}
-
-static void idle_lane(const room *r, int lane, ptrdiff_t from)
-{
-    for (ptrdiff_t i = from; i < r->g.n; i++) {
-        put(r, r->live, i, lane, 0);
-        put(r, r->diagonal, i, lane, 1);
-        put(r, r->residual, i, lane, 0);
-        for (ptrdiff_t k = 0; k < r->g.d; k++)
-            put(r, r->x, i * r->g.d + k, lane, 0);
-    }
-}
-
-static double length_of(const frg_gp *gp, const frgi_gp_node *leaf, ptrdiff_t k)
-{
-    return gp->theta[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)];
-}
-
-static void fill_lane(const room *r, int lane)
-{
-    const frg_gp *const gp = r->gp[lane];
-    int scale = -1;
-    const frgi_gp_node *const leaf = gp ? lane_leaf(gp, &scale) : NULL;
-    const double variance = scale >= 0 ? gp->theta[scale] : 1;
-    put(r, r->variance, 0, lane, variance);
-    for (ptrdiff_t k = 0; k < r->g.d; k++)
-        put(r, r->reciprocal, k, lane, leaf ? 1 / length_of(gp, leaf, k) : 1);
-    for (ptrdiff_t i = 0; gp && i < gp->n; i++) {
-        put(r, r->live, i, lane, 1);
-        put(r, r->diagonal, i, lane, variance + gp->noise[i]);
-        put(r, r->residual, i, lane, gp->residual[i]);
-        for (ptrdiff_t k = 0; k < r->g.d; k++) {
-            const ptrdiff_t column = gp->kernel->column[leaf->column + k];
-            put(r, r->x, i * r->g.d + k, lane, gp->x[i * gp->d + column] - gp->centre[column]);
-        }
-    }
-    idle_lane(r, lane, gp ? gp->n : 0);
-}
-
-/** gp->value from a lane; false where the lane's answer is not good enough. */
-static bool take_value(const room *r, int lane)
-{
-    frg_gp *const gp = r->gp[lane];
-    const double u = r->type == FRG_F64 ? DBL_EPSILON / 2 : (double)(FLT_EPSILON / 2), n = (double)gp->n;
-    double largest = 0, square = 0, inverse = 0;
-    bool regular = r->g.pivot[lane] < 0;
-    for (ptrdiff_t i = 0; i < gp->n && regular; i++) {
-        const double l = get(r, r->g.root, i, lane), d = get(r, r->diagonal, i, lane);
-        gp->alpha[i] = get(r, r->g.alpha, i, lane);
-        largest = fmax(largest, d);
-        square += gp->alpha[i] * gp->alpha[i];
-        inverse += 1 / (l * l);
-        regular = l * l > SINGULAR * u * d;
-    }
-    if (!regular)
-        return false;
-    frg_gp_value *const v = &gp->value;
-    *v = (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN, .storage = FRG_GP_FULL};
-    v->log_likelihood = -0.5 * (r->g.quad[lane] + r->g.logdet[lane] + n * LOG_2PI);
-    v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
-    v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
-    v->error_estimate = fmax(SAFETY, SAFETY_PER_POINT * n) * u * largest * (square + inverse);
-    return isfinite(v->log_likelihood) &&
-           (r->type == FRG_F64 || v->error_estimate <= gp->opts.accuracy * (fabs(v->log_likelihood) + 1));
-}
-
-/** gp->gradient from a lane, and the trace residual. */
-static void take_gradient(const room *r, int lane)
-{
-    frg_gp *const gp = r->gp[lane];
-    const frgi_gp_params *const ps = &gp->params;
-    double *const out = gp->gradient;
-    int scale;
-    const frgi_gp_node *const leaf = lane_leaf(gp, &scale);
-    memset(out, 0, (size_t)ps->count * sizeof *out);
-    double weights = 0, weighted = 0;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        const double w = gp->alpha[i] * gp->alpha[i] - get(r, r->g.matrix, i * r->g.ld + i, lane);
-        weights += w;
-        weighted += w * get(r, r->diagonal, i, lane);
-        if (ps->noise_count > 0)
-            out[ps->noise_first + (gp->groups ? gp->groups[i] : 0)] += w;
-    }
-    for (int g = 0; g < ps->noise_count; g++)
-        out[ps->noise_first + g] *= 0.5 * gp->theta[ps->noise_first + g];
-    for (ptrdiff_t k = 0; k < r->g.d; k++)
-        out[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)] += r->g.length[k][lane];
-    if (scale >= 0)
-        out[scale] = r->g.scale[lane] + 0.5 * weights * gp->theta[scale];
-    frgi_gp_mean_gradient(gp, gp->alpha, out, NULL);
-    frgi_gp_params_prior(ps, gp->theta, out, NULL);
-    for (int i = 0; i < ps->count; i++)
-        out[i] = ps->p[i].fixed ? 0 : out[i];
-    /* sum W_ij K_ij = r'a - tr(K^-1 K) */
-    const double trace = r->g.quad[lane] - 2 * r->g.scale[lane] - weighted;
-    gp->value.trace_residual = fabs(trace - (double)gp->n) / (double)gp->n;
-}
 
 /* ---- members ------------------------------------------------------------------------------------ */
 
@@ -262,70 +89,60 @@ static frg_status fit_alone(const batch *b, frg_gp *gp, frg_gp_member *m)
     return fitted;
 }
 
-static frg_status run_lanes(frg_context *ctx, frgi_arena *kept, room *r, bool gradient)
+/** A member out of its lane; false where it has to be done alone. */
+static bool take_member(const batch *b, const frgi_gp_batch_room *r, int lane, frg_gp_member *m)
 {
-    for (int l = 0; l < r->ops->width; l++) {
-        if (!r->gp[l])
-            continue;
-        frgi_gp_mean_residual(r->gp[l]);
-        frgi_gp_noise(r->gp[l], r->gp[l]->noise);
+    frg_gp *const gp = r->gp[lane];
+    if (b->fit) { /* frgi_gp_adam_lanes has left value and gradient in gp */
+        if (m->fitted)
+            memcpy(m->fitted, gp->theta, (size_t)gp->params.count * sizeof *m->fitted);
+    } else {
+        if (!frgi_gp_take_value(r, lane))
+            return false;
+        if (m->gradient)
+            frgi_gp_take_gradient(r, lane);
     }
-    frgi_arena measured = {0};
-    lay_out(&measured, r);
-    if (measured.used > kept->bytes) {
-        frgi_arena_close(kept, ctx);
-        *kept = measured;
-        TRY(frgi_arena_open(kept, ctx, "lanes of small processes"));
-    }
-    kept->used = 0;
-    lay_out(kept, r);
-    for (int l = 0; l < r->ops->width; l++)
-        fill_lane(r, l);
-    r->ops->value(&r->g);
-    if (gradient)
-        r->ops->gradient(&r->g);
-    return FRG_OK;
+    give(m, gp, true);
+    return true;
+}
+
+static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bool gradient, bool done[LANES_MOST])
+{
+    frg_context *const ctx = b->contexts[thread];
+    if (r->g.n == 0)
+        return FRG_OK;
+    if (b->fit)
+        return frgi_gp_adam_lanes(ctx, &b->rooms[thread], r, b->fit, done);
+    for (int l = 0; l < LANES_MOST; l++)
+        done[l] = r->gp[l] != NULL;
+    return frgi_gp_run_lanes(ctx, &b->rooms[thread], r, gradient);
 }
 
 /** Lanes for the members of a unit that can be in them; the others, and those that failed, alone.  What goes into
  *  lanes depends on shapes and expression alone, so that a bad member changes no other's bits. */
 static void run_unit(const batch *b, const unit *u, int thread)
 {
-    frg_context *const ctx = b->contexts[thread];
     frg_gp *gp[LANES_MOST] = {NULL};
-    room r = {.ops = frgi_gp_lanes_of(b->ctx, b->lane_type), .type = b->lane_type};
-    bool gradient = false;
-    int lanes = 0, scale;
+    bool gradient = false, done[LANES_MOST] = {false};
     for (int64_t i = 0; i < u->count; i++) {
         frg_gp_member *const m = &b->members[b->order[u->first + i]];
-        m->status = open_member(&gp[i], ctx, b, m);
-        const frgi_gp_node *const leaf = gp[i] && b->width > 1 && u->count >= LANES_FROM ? lane_leaf(gp[i], &scale) : NULL;
-        if (!leaf)
-            continue;
-        r.gp[i] = gp[i];
-        lanes++;
+        m->status = open_member(&gp[i], b->contexts[thread], b, m);
         gradient |= m->gradient != NULL;
-        const ptrdiff_t rows = (gp[i]->n + LANES_BLOCK - 1) / LANES_BLOCK * LANES_BLOCK;
-        r.g.kind = lane_kind(leaf);
-        r.g.d = leaf->dims;
-        r.g.n = rows > r.g.n ? rows : r.g.n;
     }
-    r.g.ld = frgi_gp_lanes_ld(r.g.n);
-    const frg_status ran = lanes > 0 ? run_lanes(ctx, &b->rooms[thread], &r, gradient) : FRG_OK;
+    frgi_gp_batch_room r;
+    const bool lanes = b->width > 1 && u->count >= LANES_FROM;
+    frgi_gp_room_open(&r, b->ctx, b->lane_type, gp, lanes ? (int)u->count : 0);
+    const frg_status ran = run_room(b, &r, thread, gradient, done);
     for (int64_t i = 0; i < u->count; i++) {
         frg_gp_member *const m = &b->members[b->order[u->first + i]];
         if (!gp[i])
             continue;
-        if (r.gp[i] && ran < 0) {
+        if (r.gp[i] && ran != FRG_OK)
             m->status = ran;
-        } else if (r.gp[i] && take_value(&r, (int)i)) {
-            if (m->gradient)
-                take_gradient(&r, (int)i);
-            give(m, gp[i], true);
+        else if (r.gp[i] && done[i] && take_member(b, &r, (int)i, m))
             m->status = FRG_OK;
-        } else {
+        else
             m->status = b->fit ? fit_alone(b, gp[i], m) : evaluate_alone(gp[i], m);
-        }
         frg_gp_destroy(gp[i]);
     }
 }
@@ -443,6 +260,13 @@ static frg_status run_units(batch *b)
     return FRG_OK;
 }
 
+/** Fits whose members take the same steps at the same time; options that are refused are left to frg_gp_fit. */
+static bool side_by_side(const frg_gp_fit_opts *o)
+{
+    return o->optimizer == FRG_GP_ADAM && o->starts == 1 && o->max_iter >= 1 && o->tol > 0 && o->tol < 1 &&
+           o->learning_rate > 0 && isfinite(o->learning_rate);
+}
+
 static frg_status run_batch(batch *b)
 {
     REQUIRE(b->ctx, b->count >= 0 && (b->members || b->count == 0), "a batch takes count >= 0 members");
@@ -451,8 +275,8 @@ static frg_status run_batch(batch *b)
         return FRG_OK;
     frgi_run_begins(b->ctx);
     frg_status status;
-    b->lane_type = b->opts && b->opts->precision == FRG_GP_F32 ? FRG_F32 : FRG_F64;
-    b->width = b->fit ? 1 : frgi_gp_lanes_of(b->ctx, b->lane_type)->width;
+    b->lane_type = b->opts->precision == FRG_GP_F32 ? FRG_F32 : FRG_F64;
+    b->width = !b->fit || side_by_side(b->fit) ? frgi_gp_lanes_of(b->ctx, b->lane_type)->width : 1;
     TRY_TO(done, probe(b));
     TRY_TO(done, NEW(b->ctx, &b->order, b->count, "order of a batch"));
     TRY_TO(done, NEW(b->ctx, &b->units, b->count, "units of a batch"));
@@ -468,21 +292,38 @@ done:
     return status;
 }
 
+/** Options as this library knows them: a caller built with an older header has shorter ones. */
+static frg_status with_opts(batch b, const frg_gp_opts *o, const frg_gp_fit_opts *fit)
+{
+    frg_gp_opts opts;
+    frg_gp_fit_opts fit_opts;
+    frg_gp_defaults(&opts, sizeof opts);
+    if (o)
+        frgi_take_opts(&opts, sizeof opts, o);
+    if (fit) {
+        frg_gp_fit_defaults(&fit_opts, sizeof fit_opts);
+        frgi_take_opts(&fit_opts, sizeof fit_opts, fit);
+        b.fit = &fit_opts;
+    }
+    b.opts = &opts;
+    return run_batch(&b);
+}
+
 frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count, frg_gp_member *members, const char *kernel,
                              const frg_gp_opts *o)
 {
-    return run_batch(&(batch){.ctx = ctx, .count = count, .members = members, .kernel = kernel, .opts = o});
+    if (!ctx)
+        return FRG_BAD_ARG;
+    return with_opts((batch){.ctx = ctx, .count = count, .members = members, .kernel = kernel}, o, NULL);
 }
 
 frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count, frg_gp_member *members, const char *kernel,
                             const frg_gp_opts *o, const frg_gp_fit_opts *fit)
 {
+    if (!ctx)
+        return FRG_BAD_ARG;
     frg_gp_fit_opts defaults;
     frg_gp_fit_defaults(&defaults, sizeof defaults);
-    return run_batch(&(batch){.ctx = ctx,
-                              .count = count,
-                              .members = members,
-                              .kernel = kernel,
-                              .opts = o,
-                              .fit = fit ? fit : &defaults});
+    return with_opts((batch){.ctx = ctx, .count = count, .members = members, .kernel = kernel}, o,
+                     fit ? fit : &defaults);
 }

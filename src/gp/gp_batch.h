@@ -1,0 +1,38 @@
+/* gp_batch.h - processes in the lanes of a vector: what the batch's files share. */
+#ifndef FRGI_GP_BATCH_H
+#define FRGI_GP_BATCH_H
+
+#include "gp/gp_lanes.h"
+#include "gp/gp_room.h"
+#include "gp/gp_tree.h"
+
+#pragma GCC visibility push(hidden)
+
+/** Processes in the lanes of one vector. */
+typedef struct {
+    frgi_gp_lanes g;
+    const frgi_gp_lanes_ops *ops;
+    frg_dtype type;
+    frg_gp *gp[LANES_MOST]; /* NULL: idle */
+    void *x, *reciprocal, *variance, *live, *diagonal, *residual;
+} frgi_gp_batch_room;
+
+/** The leaf of an expression that lanes know, of a process that they can hold; NULL elsewhere.  *scale: its
+ *  variance's parameter, -1 for none. */
+const frgi_gp_node *frgi_gp_lane_leaf(const frg_gp *gp, int *scale);
+/** Sizes the room for the processes in it; they have one leaf kind and as many columns. */
+void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype type, frg_gp *const *gp, int count);
+/** Value, and where asked the gradient's sums, of every lane at gp->theta; *kept holds the memory. */
+FRG_MUST_USE frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r, bool gradient);
+/** gp->value from a lane; false where the lane's answer is not good enough. */
+bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane);
+/** gp->gradient from a lane, after its value, and the trace residual. */
+void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane);
+
+/** Adam's fit of all processes of the room side by side, those marked lost alone afterwards: done[i] tells which have
+ *  their last point, its value and gradient in gp. */
+FRG_MUST_USE frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
+                                           const frg_gp_fit_opts *o, bool done[LANES_MOST]);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,210 @@
+/* gp_batch_lanes.c - processes into the lanes of a vector, and their values and gradients out again.
+ *
+ * What gp_value.c and gp_gradient.c do for one matrix in tiles is done here for a matrix in a lane; centring, means,
+ * noise, priors and the order of the parameters are the process's own. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_batch.h"
+
+static const double LOG_2PI = 1.8378770664093454836;
+static const double SAFETY = 8, SAFETY_PER_POINT = 0.25, SINGULAR = 4; /* as in gp_value.c */
+
+const frgi_gp_node *frgi_gp_lane_leaf(const frg_gp *gp, int *scale)
+{
+    const frgi_gp_kernel *const k = gp->kernel;
+    const frgi_gp_node *const leaf = &k->node[0];
+    *scale = k->n_nodes == 2 && k->node[1].kind == GP_SCALE ? k->node[1].group[0].first : -1;
+    if (leaf->kind < GP_RBF || leaf->kind > GP_MATERN52 || k->n_nodes > 2 || (k->n_nodes == 2 && *scale < 0))
+        return NULL;
+    return leaf->dims <= LANES_MOST_DIMS && gp->q == 1 && gp->mean != GP_MEAN_PROFILED && !gp->opts.reml ? leaf
+                                                                                                        : NULL;
+}
+
+static frgi_gp_lanes_kind lane_kind(const frgi_gp_node *leaf)
+{
+    switch (leaf->kind) {
+    case GP_MATERN12:
+        return LANES_MATERN12;
+    case GP_MATERN32:
+        return LANES_MATERN32;
+    case GP_MATERN52:
+        return LANES_MATERN52;
+    default:
+        return LANES_RBF;
+    }
+}
+
+static void put(const frgi_gp_batch_room *r, void *at, ptrdiff_t i, int lane, double v)
+{
+    const ptrdiff_t k = i * r->ops->width + lane;
+    if (r->type == FRG_F64)
+        ((double *)at)[k] = v;
+    else
+        ((float *)at)[k] = (float)v;
+}
+
+static double get(const frgi_gp_batch_room *r, const void *at, ptrdiff_t i, int lane)
+{
+    const ptrdiff_t k = i * r->ops->width + lane;
+    return r->type == FRG_F64 ? ((const double *)at)[k] : (double)((const float *)at)[k];
+}
+
+static void lay_out(frgi_arena *a, frgi_gp_batch_room *r)
+{
+    frgi_gp_lanes *const g = &r->g;
+    const size_t vector = (size_t)r->ops->width * frg_sizeof(r->type), rows = vector * (size_t)g->n;
+    r->x = frgi_take(a, rows * (size_t)g->d);
+    g->u = frgi_take(a, rows * (size_t)g->d);
+    r->reciprocal = frgi_take(a, vector * (size_t)g->d);
+    r->variance = frgi_take(a, vector);
+    r->live = frgi_take(a, rows);
+    r->diagonal = frgi_take(a, rows);
+    r->residual = frgi_take(a, rows);
+    g->root = frgi_take(a, rows);
+    g->alpha = frgi_take(a, rows);
+    g->matrix = frgi_take(a, rows * (size_t)(g->ld + 1)); /* addresses a row behind the last are formed */
+    g->x = r->x;
+    g->reciprocal = r->reciprocal;
+    g->variance = r->variance;
+    g->live = r->live;
+    g->diagonal = r->diagonal;
+    g->residual = r->residual;
+}
+
+static void idle_lane(const frgi_gp_batch_room *r, int lane, ptrdiff_t from)
+{
+    for (ptrdiff_t i = from; i < r->g.n; i++) {
+        put(r, r->live, i, lane, 0);
+        put(r, r->diagonal, i, lane, 1);
+        put(r, r->residual, i, lane, 0);
+        for (ptrdiff_t k = 0; k < r->g.d; k++)
+            put(r, r->x, i * r->g.d + k, lane, 0);
+    }
+}
+
+static double length_of(const frg_gp *gp, const frgi_gp_node *leaf, ptrdiff_t k)
+{
+    return gp->theta[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)];
+}
+
+static void fill_lane(const frgi_gp_batch_room *r, int lane)
+{
+    const frg_gp *const gp = r->gp[lane];
+    int scale = -1;
+    const frgi_gp_node *const leaf = gp ? frgi_gp_lane_leaf(gp, &scale) : NULL;
+    const double variance = scale >= 0 ? gp->theta[scale] : 1;
+    put(r, r->variance, 0, lane, variance);
+    for (ptrdiff_t k = 0; k < r->g.d; k++)
+        put(r, r->reciprocal, k, lane, leaf ? 1 / length_of(gp, leaf, k) : 1);
+    for (ptrdiff_t i = 0; gp && i < gp->n; i++) {
+        put(r, r->live, i, lane, 1);
+        put(r, r->diagonal, i, lane, variance + gp->noise[i]);
+        put(r, r->residual, i, lane, gp->residual[i]);
+        for (ptrdiff_t k = 0; k < r->g.d; k++) {
+            const ptrdiff_t column = gp->kernel->column[leaf->column + k];
+            put(r, r->x, i * r->g.d + k, lane, gp->x[i * gp->d + column] - gp->centre[column]);
+        }
+    }
+    idle_lane(r, lane, gp ? gp->n : 0);
+}
+
+bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
+{
+    frg_gp *const gp = r->gp[lane];
+    const double u = r->type == FRG_F64 ? DBL_EPSILON / 2 : (double)(FLT_EPSILON / 2), n = (double)gp->n;
+    double largest = 0, square = 0, inverse = 0;
+    bool regular = r->g.pivot[lane] < 0;
+    for (ptrdiff_t i = 0; i < gp->n && regular; i++) {
+        const double l = get(r, r->g.root, i, lane), d = get(r, r->diagonal, i, lane);
+        gp->alpha[i] = get(r, r->g.alpha, i, lane);
+        largest = fmax(largest, d);
+        square += gp->alpha[i] * gp->alpha[i];
+        inverse += 1 / (l * l);
+        regular = l * l > SINGULAR * u * d;
+    }
+    if (!regular)
+        return false;
+    frg_gp_value *const v = &gp->value;
+    *v = (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN, .storage = FRG_GP_FULL};
+    v->log_likelihood = -0.5 * (r->g.quad[lane] + r->g.logdet[lane] + n * LOG_2PI);
+    v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
+    v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
+    v->error_estimate = fmax(SAFETY, SAFETY_PER_POINT * n) * u * largest * (square + inverse);
+    return isfinite(v->log_likelihood) &&
+           (r->type == FRG_F64 || v->error_estimate <= gp->opts.accuracy * (fabs(v->log_likelihood) + 1));
+}
+
+void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)
+{
+    frg_gp *const gp = r->gp[lane];
+    const frgi_gp_params *const ps = &gp->params;
+    double *const out = gp->gradient;
+    int scale;
+    const frgi_gp_node *const leaf = frgi_gp_lane_leaf(gp, &scale);
+    memset(out, 0, (size_t)ps->count * sizeof *out);
+    double weights = 0, weighted = 0;
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        const double w = gp->alpha[i] * gp->alpha[i] - get(r, r->g.matrix, i * r->g.ld + i, lane);
+        weights += w;
+        weighted += w * get(r, r->diagonal, i, lane);
+        if (ps->noise_count > 0)
+            out[ps->noise_first + (gp->groups ? gp->groups[i] : 0)] += w;
+    }
+    for (int g = 0; g < ps->noise_count; g++)
+        out[ps->noise_first + g] *= 0.5 * gp->theta[ps->noise_first + g];
+    for (ptrdiff_t k = 0; k < r->g.d; k++)
+        out[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)] += r->g.length[k][lane];
+    if (scale >= 0)
+        out[scale] = r->g.scale[lane] + 0.5 * weights * gp->theta[scale];
+    frgi_gp_mean_gradient(gp, gp->alpha, out, NULL);
+    frgi_gp_params_prior(ps, gp->theta, out, NULL);
+    for (int i = 0; i < ps->count; i++)
+        out[i] = ps->p[i].fixed ? 0 : out[i];
+    /* sum W_ij K_ij = r'a - tr(K^-1 K) */
+    const double trace = r->g.quad[lane] - 2 * r->g.scale[lane] - weighted;
+    gp->value.trace_residual = fabs(trace - (double)gp->n) / (double)gp->n;
+}
+
+void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype type, frg_gp *const *gp, int count)
+{
+    *r = (frgi_gp_batch_room){.ops = frgi_gp_lanes_of(ctx, type), .type = type};
+    for (int l = 0; l < count; l++) {
+        int scale;
+        const frgi_gp_node *const leaf = gp[l] ? frgi_gp_lane_leaf(gp[l], &scale) : NULL;
+        if (!leaf)
+            continue;
+        const ptrdiff_t rows = (gp[l]->n + LANES_BLOCK - 1) / LANES_BLOCK * LANES_BLOCK;
+        r->gp[l] = gp[l];
+        r->g.kind = lane_kind(leaf);
+        r->g.d = leaf->dims;
+        r->g.n = rows > r->g.n ? rows : r->g.n;
+    }
+    r->g.ld = frgi_gp_lanes_ld(r->g.n);
+}
+
+frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r, bool gradient)
+{
+    for (int l = 0; l < r->ops->width; l++) {
+        if (!r->gp[l])
+            continue;
+        frgi_gp_mean_residual(r->gp[l]);
+        frgi_gp_noise(r->gp[l], r->gp[l]->noise);
+    }
+    frgi_arena measured = {0};
+    lay_out(&measured, r);
+    if (measured.used > kept->bytes) {
+        frgi_arena_close(kept, ctx);
+        *kept = measured;
+        TRY(frgi_arena_open(kept, ctx, "lanes of small processes"));
+    }
+    kept->used = 0;
+    lay_out(kept, r);
+    for (int l = 0; l < r->ops->width; l++)
+        fill_lane(r, l);
+    r->ops->value(&r->g);
+    if (gradient)
+        r->ops->gradient(&r->g);
+    return FRG_OK;
+}
