@@ -1,7 +1,7 @@
 #!/bin/sh
 # The shape of the tree: which room may include which, unique file names, the public headers alone outside.
-#     core <- linalg, io <- report <- fe
-# A solver never includes another; cli, bench and examples include fourge/*.h and their own files only.
+#     core <- linalg, io <- report <- {fe, gp, gw, soap}
+# A solver never includes another; cli, bench, examples and python include fourge/*.h and their own files only.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -36,27 +36,29 @@ check "core includes core" only src/core "core"
 check "linalg includes core, linalg" only src/linalg "core linalg"
 check "io includes core, io" only src/io "core io"
 check "report includes core, linalg, io, report" only src/report "core linalg io report"
-check "fe includes the rooms below it, and fe" only src/fe "core linalg io report fe"
-check "soap includes core, linalg, and soap" only src/soap "core linalg soap"
+for room in fe gp gw soap; do
+    check "$room includes the rooms below it, and $room" only "src/$room" "core linalg io report $room"
+done
 for folder in src/*; do
     case $folder in
-    src/core | src/linalg | src/io | src/report | src/soap | src/fe) ;;
+    src/core | src/linalg | src/io | src/report | src/fe | src/gp | src/gw | src/soap) ;;
     *) check "the room $folder has a place in the order" false ;;
     esac
 done
-for folder in cli examples bench; do
+for folder in cli examples bench python/ext; do
     if [ -d "$folder" ]; then
         check "$folder includes the public headers alone" only "$folder" ""
     fi
 done
 
 # Tracked files and new ones that git does not ignore; outside a checkout, all of these folders.
-{ git ls-files -co --exclude-standard 2>/dev/null || find src cli include tests tools bench examples -type f 2>/dev/null; } |
+{ git ls-files -co --exclude-standard 2>/dev/null || find src cli include tests tools bench examples python -type f 2>/dev/null; } |
     grep -E '\.(c|h|def|py|sh)$' | sed 's|.*/||' | sort | uniq -d >"$scratch/twins"
 check "file names are unique" empty "$scratch/twins"
 
-# Sums of doubles are added in the order of their chunks; minima and counts of integers are exact in any.
-integers='src/fe/fe_(rows|keys)\.c'
+# Sums of doubles are added in the order of their chunks; minima, maxima, counts of integers and the flag that
+# stops a loop are exact in any order, and these files have no others.
+integers='src/(fe/fe_(rows|keys)|gw/gw_(sinkhorn|paths)|gp/gp_batch)\.c'
 grep -rnE 'reduction *\(|# *pragma +omp +(atomic|critical)' src --include='*.[ch]' |
     grep -vE "omp simd|^($integers):" >"$scratch/omp"
 check "no reductions or atomics across threads" empty "$scratch/omp"
