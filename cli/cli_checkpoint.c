@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
+#include "cli_checkpoint.h"
 
 enum { SHARE = 20 };
 

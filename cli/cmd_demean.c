@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint.h"
+#include "cli_checkpoint.h"
 
 typedef struct {
     frg_npy *x_file, *codes_file, *weights_file;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint.h"
+#include "cli_checkpoint.h"
 #include "fe_job.h"
 
 /* ---- fitting ------------------------------------------------------------------------------------ */

@@ -13,7 +13,7 @@
  * a file that turns out to be damaged later leaves the one before it.  Loading trusts nothing: every length is
  * checked against the bytes that are there before it is used.
  */
-#include "core/checkpoint.h"
+#include "core/checkpoint_bytes.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/checkpoint.h"
+#include "core/checkpoint_bytes.h"
 #include "fault.h"
 
 enum { SMALL = 37, LARGE = 150000 }; /* the large section is several write buffers long */

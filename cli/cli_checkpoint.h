@@ -1,4 +1,4 @@
-/* checkpoint.h - the state of a long run, as the commands keep it. */
+/* cli_checkpoint.h - the state of a long run, as the commands keep it. */
 #ifndef FOURGE_CLI_CHECKPOINT_H
 #define FOURGE_CLI_CHECKPOINT_H
 

@@ -1,4 +1,4 @@
-/* checkpoint.h - the parser of checkpoints, for its tests. */
+/* checkpoint_bytes.h - the parser of checkpoints, for its tests. */
 #ifndef FRGI_CHECKPOINT_H
 #define FRGI_CHECKPOINT_H
 
