@@ -281,11 +281,16 @@ static frg_status read_density(reader *r, const frgi_decimal *decimal, frgi_gp_p
     }
     if (!word) {
         const char *near = frgi_nearest(r->word, names, DENSITIES);
-        FAIL(r->ctx, E_PRIOR, "priors, column %d: there is no density '%s'%s%s", here(r), r->word,
-             near ? "; did you mean "
-                  : "; there are gamma, lognormal, normal, halfnormal, halfcauchy, invgamma, "
-                    "uniform, loguniform, smoothbox and horseshoe",
-             near ? near : "");
+        const int column = here(r);
+        if (near) {
+            FAIL(r->ctx, E_PRIOR, "priors, column %d: there is no density '%s'; did you mean %s?",
+                 column, r->word, near);
+        }
+        FAIL(r->ctx, E_PRIOR,
+             "priors, column %d: there is no density '%s'; there are gamma, lognormal, normal, "
+             "halfnormal, "
+             "halfcauchy, invgamma, uniform, loguniform, smoothbox and horseshoe",
+             column, r->word);
     }
     const reader start = *r;
     r->at += (ptrdiff_t)strlen(r->word);
