@@ -147,7 +147,7 @@ static frg_status decide(frg_soap *soap, ptrdiff_t *eigh)
         const bool after = o->order == FRG_UPDATE_FIRST;
         int64_t f;
         TRY(frgi_soap_frequency(soap->ctx, o, p->step, &f));
-        p->updates = !after || p->started || p->n_factors == 0;
+        p->updates = !after || p->started;
         p->first = p->n_factors > 0 && p->generation == 0 &&
                    (after ? !p->started : p->step >= o->adam_warmup_steps);
         for (int k = 0; k < p->n_factors; k++) {

@@ -453,7 +453,8 @@ void soap_oracle_step(soap_oracle *s, const double *gradient)
     for (int64_t i = 0; i < s->n; i++)
         g[i] = s->o.maximize ? -gradient[i] : gradient[i];
     if (!factored(s)) {
-        adam(s, g);
+        if (s->started || s->o.order == FRG_GRAD_FIRST)
+            adam(s, g);
     } else if (s->o.order == FRG_UPDATE_FIRST) {
         if (s->started) {
             adam(s, g);
