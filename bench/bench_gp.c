@@ -7,6 +7,8 @@
  *     fit       50 steps of Adam, learning rate 0.1
  *     loo       leave-one-out density with its gradient
  *     predict   mean and variance at 1000 points, the factor being there
+ *     batch     value and gradient of 200 processes in one call (seconds of all)
+ *     fits      200 fits as above in one call
  *
  * Inputs: FOLDER/gp_x.npy and gp_y.npy as bench/peers/gp_peers.py saves them (the first n rows), or made here the
  * same way: x uniform in [0, 1]^5, y = sum_k sin(2 pi x_k) / sqrt 5 + 0.1 N(0, 1).  Model: scale * RBF + noise
@@ -29,6 +31,7 @@ enum {
     SIZES_MOST = 16,
     PARAMETERS = 4,
     NEW_POINTS = 1000,
+    MEMBERS = 200,
     CHECKED = 1000
 };
 static const char *const expression = "scale*rbf + noise";
@@ -47,6 +50,8 @@ typedef struct {
     double gradient[PARAMETERS];
     /* of the jobs */
     double *k, *dk, *r, *a, *mean, *variance;
+    frg_gp_member *members;
+    double *outputs; /* MEMBERS x 2 PARAMETERS, then MEMBERS x n of y */
     frg_gp_fit_result fit;
 } bench;
 
@@ -273,15 +278,20 @@ static int run_invquad(bench *b, int round)
            agree("the value", ell, b->value.log_likelihood, t == FRG_F64 ? 1e-10 : 1e-3);
 }
 
+static void set_fit(frg_gp_fit_opts *o)
+{
+    frg_gp_fit_defaults(o, sizeof *o);
+    o->optimizer = FRG_GP_ADAM;
+    o->max_iter = 50;
+    o->learning_rate = 0.1;
+    o->standardize = 0;
+    o->standard_errors = 0;
+}
+
 static int run_fit(bench *b, int round)
 {
     frg_gp_fit_opts o;
-    frg_gp_fit_defaults(&o, sizeof o);
-    o.optimizer = FRG_GP_ADAM;
-    o.max_iter = 50;
-    o.learning_rate = 0.1;
-    o.standardize = 0;
-    o.standard_errors = 0;
+    set_fit(&o);
     const double before = value_at(b, b->theta);
     const frg_status status = frg_gp_fit(b->gp, &o, &b->fit);
     b->value = b->fit.value;
@@ -319,6 +329,58 @@ static int run_predict(bench *b, int round)
     return round >= 0 || error < 0.8; /* the mean alone leaves 0.6 with n = 50, 0.1 with 5000 */
 }
 
+/** Members share x; the y of member k is the single problem's with a share of its neighbours': all different. */
+static int prepare_batch(bench *b)
+{
+    const int64_t n = b->n;
+    b->members = calloc(MEMBERS, sizeof *b->members);
+    b->outputs = malloc((size_t)(MEMBERS * (2 * PARAMETERS + n)) * sizeof *b->outputs);
+    for (int64_t k = 0; b->members && b->outputs && k < MEMBERS; k++) {
+        double *const y = b->outputs + MEMBERS * 2 * PARAMETERS + k * n;
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = b->y[i] + 0.1 * (double)k / MEMBERS * b->y[(i + 1) % n];
+        }
+        b->members[k] = (frg_gp_member){.x = frg_matrix(b->x, FRG_F64, n, DIMS, DIMS),
+                                        .y = frg_vector(y, FRG_F64, n),
+                                        .gradient = b->outputs + k * 2 * PARAMETERS,
+                                        .fitted = b->outputs + (k * 2 + 1) * PARAMETERS};
+    }
+    return b->members && b->outputs;
+}
+
+static int run_batch(bench *b, int round)
+{
+    if (frg_gp_batch_eval(b->ctx, MEMBERS, b->members, expression, &b->opts) != FRG_OK) {
+        return 0;
+    }
+    const double tolerance = b->opts.precision == FRG_GP_F32 ? 1e-4 : 1e-10;
+    int good = round >= 0 || agree("member 1", b->members[0].value.log_likelihood,
+                                   b->value.log_likelihood, tolerance);
+    for (int t = 0; round < 0 && t < PARAMETERS; t++) {
+        good &= agree("a gradient of member 1", b->members[0].gradient[t], b->gradient[t],
+                      b->opts.precision == FRG_GP_F64 ? 1e-9 : 1e-3);
+    }
+    return good;
+}
+
+static int run_fits(bench *b, int round)
+{
+    frg_gp_fit_opts o;
+    set_fit(&o);
+    if (frg_gp_batch_fit(b->ctx, MEMBERS, b->members, expression, &b->opts, &o) < 0) {
+        return 0;
+    }
+    if (round >= 0) {
+        return 1;
+    }
+    frg_gp_fit_result single;
+    if (frg_gp_update_parameters(b->gp, b->theta) < 0 || frg_gp_fit(b->gp, &o, &single) < 0) {
+        return 0;
+    }
+    return agree("the fit of member 1", b->members[0].value.log_likelihood, single.log_likelihood,
+                 b->opts.precision == FRG_GP_F32 ? 1e-3 : 1e-8);
+}
+
 typedef struct {
     const char *name;
     int (*prepare)(bench *);        /* NULL: nothing */
@@ -330,7 +392,9 @@ static const job jobs[] = {{"step", NULL, run_step},
                            {"invquad", prepare_invquad, run_invquad},
                            {"fit", NULL, run_fit},
                            {"loo", NULL, run_loo},
-                           {"predict", prepare_predict, run_predict}};
+                           {"predict", prepare_predict, run_predict},
+                           {"batch", prepare_batch, run_batch},
+                           {"fits", prepare_batch, run_fits}};
 
 /* ---- one case ----------------------------------------------------------------------------------- */
 
@@ -418,6 +482,8 @@ static int run_case(frg_context *ctx, const bench *options, const job *j, int64_
     free(b.r);
     free(b.a);
     free(b.mean);
+    free(b.members);
+    free(b.outputs);
     return failed;
 }
 
