@@ -15,6 +15,8 @@
 
 #include "gp/gp_room.h"
 
+enum { MICRO_ROWS = 8 }; /* shapes are made of whole vectors: no shape in between needs more */
+
 /** The most elements and bytes of scratch of all orders up to n, so that points can be removed in place. */
 typedef struct {
     size_t matrix, work;
@@ -23,7 +25,7 @@ typedef struct {
 static dense_bytes most_dense(ptrdiff_t n, frg_dtype dtype, int threads)
 {
     dense_bytes most = {0};
-    for (ptrdiff_t k = 1; k <= n; k++) {
+    for (ptrdiff_t k = n; k > 0; k -= MICRO_ROWS) {
         const frgi_spd_shape s = frgi_spd_plan(k, dtype);
         const size_t matrix = frgi_mul((size_t)frgi_spd_elements(&s), frg_sizeof(dtype));
         most.matrix = matrix > most.matrix ? matrix : most.matrix;
