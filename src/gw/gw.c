@@ -230,7 +230,8 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
         TRY(take_linear(s, linear));
     }
     s->degenerate = s->x.n == 1 || s->y.n == 1 || (!(s->x.most > 0) && !(s->y.most > 0));
-    const bool store = store_fits(s), smooth = store && !is_multiscale(s);
+    const bool sampled = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED;
+    const bool store = store_fits(s), smooth = store && sampled && !is_multiscale(s);
     TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, smooth, store));
     s->report.n = s->x.n;
     s->report.m = s->y.n;

@@ -222,11 +222,12 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
                 .smooth) { /* the average has been taken: a pass that fills again must not take it twice */
             l->factors.keep = 1;
         }
-        if (l->t.error <= tol) {
-            break;
-        }
-        if (l->t.far > 0 || l->t.drift > 60) {
+        const bool far = l->t.far > 0 || l->t.drift > 60;
+        if (far) { /* rows are read after this: their exponents have to be near 0 */
             frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
+            passes += p == passes - 1;
+        } else if (l->t.error <= tol) {
+            break;
         }
     }
     l->inner += l->t.passes - before;

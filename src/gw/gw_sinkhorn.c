@@ -65,9 +65,14 @@ static void fill_exponents(const frgi_sweep *s, int64_t i0, void *rows)
         const int64_t i = i0 + r;
         float *const narrow = (float *)rows + r * s->ld;
         double *const full = (double *)rows + r * s->ld;
+        for (int64_t j = 0; j < s->ld && i >= s->n; j++) { /* rows of the padding weigh nothing */
+            if (wide) {
+                full[j] = -1e30;
+            } else {
+                narrow[j] = -1e30f;
+            }
+        }
         if (i >= s->n) {
-            memset(wide ? (void *)full : (void *)narrow, 0,
-                   (size_t)s->ld * (wide ? sizeof *full : sizeof *narrow));
             continue;
         }
         if (wide) {

@@ -383,7 +383,9 @@ static void build(const frgi_sweep *s, int64_t i0, void *out)
                         const ptrdiff_t j = panel + c + v * 16, at = (i0 + i1 + i) * ld + j;
                         lanes x = sum[i][v];
                         if (f->smooth) {
-                            x = f->keep * lanes_at(f->smooth + at) + (1 - f->keep) * x;
+                            if (f->keep > 0) { /* 0: nothing is there yet */
+                                x = f->keep * lanes_at(f->smooth + at) + (1 - f->keep) * x;
+                            }
                             lanes_put(f->smooth + at, x);
                         }
                         if (f->linear) {

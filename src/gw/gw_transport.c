@@ -139,7 +139,7 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     for (int64_t i = 0; i < s->rows; i++) {
         s->F[i] = i < n ? s->log_a[i] : 0;
         s->H0[i] = s->p[i] = s->slack[i] = s->mass[i] = t->u[i] = 0;
-        s->base_h[i] = 0;
+        s->base_h[i] = i < n ? 0 : (float)NO_WEIGHT; /* rows of the padding weigh nothing */
     }
     t->kept = s->x;
     t->kept_store = store;

@@ -1,0 +1,165 @@
+/* test_gw_fault.c - every allocation of graphs, paths, transport and alignment failed in turn. */
+#include "fault.h"
+#include "fourge/gw.h"
+
+typedef struct {
+    double x[40 * 2], y[45 * 2];
+    frg_gw_opts o;
+    frg_sinkhorn_opts t;
+} job;
+
+static job make(void)
+{
+    job j;
+    for (int i = 0; i < 80; i++)
+        j.x[i] = test_normal();
+    for (int i = 0; i < 90; i++)
+        j.y[i] = test_normal();
+    frg_gw_defaults(&j.o, sizeof j.o);
+    j.o.k = 5;
+    j.o.max_iter = 6;
+    j.o.min_iter = 5;
+    j.o.anchors = 9;
+    j.o.epsilon = 0.02;
+    j.o.polish_passes = 5;
+    frg_sinkhorn_defaults(&j.t, sizeof j.t);
+    j.t.max_iter = 6;
+    j.t.tol = 0;
+    return j;
+}
+
+static frg_status hash_plan(const frg_plan *p, uint64_t *hash)
+{
+    int64_t best[64];
+    double rows[64 * 64];
+    const frg_plan_report r = frg_plan_get(p);
+    frg_status s = frg_plan_argmax(p, best);
+    if (s >= 0)
+        s = frg_plan_rows(p, 0, r.n, frg_matrix(rows, FRG_F64, r.n, r.m, r.m));
+    if (s >= 0) {
+        fault_hash(hash, best, (size_t)r.n * sizeof *best);
+        fault_hash(hash, rows, (size_t)(r.n * r.m) * sizeof *rows);
+        s = frg_plan_apply(p, frg_matrix(rows, FRG_F64, r.n, 1, 1), 1,
+                           frg_matrix(rows + 100, FRG_F64, r.m, 1, 1));
+    }
+    return s;
+}
+
+static frg_status align(frg_context *ctx, void *user, uint64_t *hash)
+{
+    job *const j = user;
+    const frg_array x = frg_matrix(j->x, FRG_F64, 40, 2, 2),
+                    y = frg_matrix(j->y, FRG_F64, 45, 2, 2);
+    frg_gw *s = (frg_gw *)j; /* must become NULL on failure */
+    frg_status status =
+        frg_gw_create(&s, ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y}, NULL, &j->o);
+    if (status < 0) {
+        CHECK(s == NULL);
+        return status;
+    }
+    status = frg_gw_run(s, NULL);
+    if (status >= 0) {
+        const frg_status read = hash_plan(frg_gw_plan(s), hash);
+        fault_hash(hash, &frg_gw_get(s)->energy, sizeof(double));
+        status = read < 0 ? read : status;
+    }
+    frg_gw_destroy(s);
+    return status;
+}
+
+static frg_status transport(frg_context *ctx, void *user, uint64_t *hash)
+{
+    job *const j = user;
+    frg_sinkhorn *s = (frg_sinkhorn *)j;
+    frg_status status =
+        frg_sinkhorn_create(&s, ctx, frg_matrix(j->x, FRG_F64, 8, 9, 9), NULL, NULL, &j->t);
+    if (status < 0) {
+        CHECK(s == NULL);
+        return status;
+    }
+    status = frg_sinkhorn_run(s, NULL);
+    if (status >= 0) {
+        const frg_status read = hash_plan(frg_sinkhorn_plan(s), hash);
+        status = read < 0 ? read : status;
+    }
+    frg_sinkhorn_destroy(s);
+    return status;
+}
+
+static frg_status paths(frg_context *ctx, void *user, uint64_t *hash)
+{
+    job *const j = user;
+    frg_graph *g = (frg_graph *)j;
+    frg_graph_opts o;
+    frg_graph_defaults(&o, sizeof o);
+    o.k = 2;
+    frg_status status = frg_graph_knn(&g, ctx, frg_matrix(j->x, FRG_F64, 40, 2, 2), &o);
+    if (status < 0) {
+        CHECK(g == NULL);
+        return status;
+    }
+    const int64_t sources[] = {3, 1, 4, 15, 9, 2};
+    float rows[6 * 40];
+    int64_t nodes[4], found;
+    double z[40 * 4];
+    status = frg_graph_paths(g, sources, 6, frg_matrix(rows, FRG_F32, 6, 40, 40), NULL);
+    if (status >= 0)
+        status = frg_graph_landmarks(g, 4, nodes, frg_matrix(z, FRG_F64, 40, 4, 4), &found);
+    fault_hash(hash, rows, status < 0 ? 0 : sizeof rows);
+    frg_graph_destroy(g);
+    return status;
+}
+
+static frg_status read_graph(frg_context *ctx, void *user, uint64_t *hash)
+{
+    frg_graph *g = (frg_graph *)user;
+    const frg_status status =
+        frg_graph_read(&g, ctx, FOURGE_SOURCE_DIR "/tests/fuzz/corpus/graph/triangle.mtx", 0);
+    if (status < 0) {
+        CHECK(g == NULL);
+        return status;
+    }
+    const int64_t arcs = frg_graph_get(g).arcs;
+    fault_hash(hash, &arcs, sizeof arcs);
+    frg_graph_destroy(g);
+    return status;
+}
+
+static void memory(void)
+{
+    static const struct {
+        const char *name;
+        frg_gw_distance distance;
+        frg_gw_mode mode;
+        frg_gw_multiscale multiscale;
+    } each[] = {{"precomputed", FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_SAMPLED, FRG_GW_MULTISCALE_OFF},
+                {"dijkstra", FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_SAMPLED, FRG_GW_MULTISCALE_OFF},
+                {"coarse start", FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_SAMPLED, FRG_GW_MULTISCALE_ON},
+                {"exact", FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_EXACT, FRG_GW_MULTISCALE_OFF},
+                {"landmark", FRG_GW_DISTANCE_LANDMARK, FRG_GW_LANDMARK, FRG_GW_MULTISCALE_OFF}};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        job j = make();
+        j.o.distance = each[i].distance;
+        j.o.mode = each[i].mode;
+        j.o.multiscale = each[i].multiscale;
+        const int64_t k = fault_sweep(each[i].name, align, &j, 1);
+        printf("# %s: %" PRId64 " allocations\n", each[i].name, k);
+    }
+    for (int store = 0; store <= FRG_GW_STORE_F64; store++) {
+        job j = make();
+        j.t.cost_store = (frg_gw_store)store;
+        fault_sweep("sinkhorn", transport, &j, 1);
+    }
+    job j = make();
+    fault_sweep("paths", paths, &j, 2);
+    fault_sweep("a graph file", read_graph, &j, 1);
+}
+
+static void files(void)
+{
+    job j = make();
+    fault_sweep_files("a graph file", read_graph, &j);
+}
+
+static const test_case cases[] = {{"memory", memory}, {"files", files}};
+TEST_MAIN(cases)

@@ -1,0 +1,575 @@
+/* test_gw.c - alignments: closed forms, isometries, marginals, unbiased sampling, threads, energies, refusals. */
+#include "fourge/gw.h"
+#include "gw/gw_solver.h"
+#include "test.h"
+
+static frg_array matrix(const double *x, int64_t n, int64_t d)
+{
+    return frg_matrix(x, FRG_F64, n, d, d);
+}
+
+static frg_gw_opts options(frg_gw_distance distance)
+{
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.distance = distance;
+    o.epsilon = 0.005;
+    return o;
+}
+
+/** Runs; the plan goes to `plan` (n x m) where that is not NULL. */
+static frg_gw_report align(frg_context *ctx, frg_array x, frg_array y, const frg_gw_opts *o,
+                           double *plan, frg_plan_report *marginals)
+{
+    frg_gw *s = NULL;
+    frg_gw_report r = {0};
+    if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y},
+                                     NULL, o)))
+        return r;
+    const frg_status status = frg_gw_run(s, NULL);
+    if (CHECK_SAYS(status >= 0, "run: %s", frg_message(ctx))) {
+        r = *frg_gw_get(s);
+        const frg_plan_report p = frg_plan_get(frg_gw_plan(s));
+        if (marginals)
+            *marginals = p;
+        if (plan)
+            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, p.n, matrix(plan, p.n, p.m)));
+    }
+    frg_gw_destroy(s);
+    return r;
+}
+
+/* E by its four sums. */
+static double energy_by_hand(const double *c, const double *d, const double *p, int64_t n,
+                             int64_t m)
+{
+    double e = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < m; j++)
+            for (int64_t k = 0; k < n; k++)
+                for (int64_t l = 0; l < m; l++)
+                    e += pow(c[i * n + k] - d[j * m + l], 2) * p[i * m + j] * p[k * m + l];
+    return e;
+}
+
+static void distances_of(const double *x, int64_t n, int64_t d, double *c)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < n; k++) {
+            double s = 0;
+            for (int64_t q = 0; q < d; q++)
+                s += pow(x[i * d + q] - x[k * d + q], 2);
+            c[i * n + k] = sqrt(s);
+        }
+}
+
+/* T2, T4 and random plans: the energy function against closed forms and four nested sums. */
+static void energies(void)
+{
+    frg_context *ctx = test_context();
+    double e;
+    for (int t = 0; t < 5; t++) {
+        const double x = 0.125 * t, d1 = 3, d2 = 1.5;
+        const double c[] = {0, d1, d1, 0}, d[] = {0, d2, d2, 0}, p[] = {x, .5 - x, .5 - x, x};
+        CHECK_OK(ctx, frg_gw_energy(ctx, matrix(c, 2, 2), matrix(d, 2, 2), matrix(p, 2, 2), &e));
+        CHECK_NEAR(e,
+                   4 * x * (.5 - x) * (d1 * d1 + d2 * d2) +
+                       2 * (x * x + (.5 - x) * (.5 - x)) * (d1 - d2) * (d1 - d2),
+                   1e-14);
+    }
+    double simplex[49], product[49], same[49] = {0};
+    for (int i = 0; i < 49; i++) {
+        simplex[i] = i / 7 != i % 7;
+        product[i] = 1.0 / 49;
+        same[i] = (i / 7 + 3) % 7 == i % 7 ? 1.0 / 7 : 0;
+    }
+    CHECK_OK(ctx, frg_gw_energy(ctx, matrix(simplex, 7, 7), matrix(simplex, 7, 7),
+                                matrix(product, 7, 7), &e));
+    CHECK_NEAR(e, 2 * (1 / 7.0) * (1 - 1 / 7.0), 1e-14);
+    CHECK_OK(ctx, frg_gw_energy(ctx, matrix(simplex, 7, 7), matrix(simplex, 7, 7),
+                                matrix(same, 7, 7), &e));
+    CHECK_NEAR(e, 0, 1e-14);
+    double x[9 * 2], y[7 * 3], c[81], d[49], p[63], bound;
+    for (int i = 0; i < 18; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < 21; i++)
+        y[i] = test_normal();
+    double a[9] = {0}, b[7] = {0}, total = 0;
+    for (int i = 0; i < 63; i++)
+        total += p[i] = test_uniform();
+    for (int i = 0; i < 63; i++) {
+        p[i] /= total;
+        a[i / 7] += p[i];
+        b[i % 7] += p[i];
+    }
+    distances_of(x, 9, 2, c);
+    distances_of(y, 7, 3, d);
+    CHECK_OK(ctx, frg_gw_energy(ctx, matrix(c, 9, 9), matrix(d, 7, 7), matrix(p, 9, 7), &e));
+    CHECK_NEAR(e, energy_by_hand(c, d, p, 9, 7), 1e-12);
+    CHECK_OK(ctx, frg_gw_lower_bound(ctx, matrix(c, 9, 9), a, matrix(d, 7, 7), b, &bound));
+    CHECK(bound >= 0 && bound <= e);
+    frg_context_destroy(ctx);
+}
+
+/* T1: one point on a side: the plan is a, E = sum a_i a_k C_ik^2. */
+static void one_point(void)
+{
+    frg_context *ctx = test_context();
+    double x[6 * 2], y[2] = {0, 0}, c[36], plan[6], want = 0;
+    for (int i = 0; i < 12; i++)
+        x[i] = test_normal();
+    distances_of(x, 6, 2, c);
+    for (int i = 0; i < 36; i++)
+        want += c[i] * c[i] / 36;
+    const frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    const frg_gw_report r = align(ctx, matrix(x, 6, 2), matrix(y, 1, 2), &o, plan, NULL);
+    CHECK_INT(r.reason, FRG_GW_DEGENERATE);
+    CHECK_NEAR(r.energy, want, 1e-6); /* distances in f32 */
+    for (int i = 0; i < 6; i++)
+        CHECK_NEAR(plan[i], 1.0 / 6, 1e-14);
+    frg_context_destroy(ctx);
+}
+
+/* T3: X against a turned, mirrored and permuted copy of itself. */
+static void copies(void)
+{
+    enum { N = 150 };
+    static const struct {
+        frg_gw_distance distance;
+        frg_gw_mode mode;
+    } each[] = {{FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_SAMPLED},
+                {FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_SAMPLED},
+                {FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_SAMPLED},
+                {FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_EXACT}};
+    frg_context *ctx = test_context();
+    double x[N * 3], y[N * 3], *plan = malloc(N * N * sizeof *plan);
+    int64_t order[N];
+    for (int64_t i = 0; i < N; i++) { /* an uneven cloud: no symmetry to fall for */
+        x[3 * i] = test_normal() * 3 + (i % 3 == 0 ? 6 : 0);
+        x[3 * i + 1] = test_normal() * 1.5 + 0.1 * x[3 * i] * x[3 * i];
+        x[3 * i + 2] = test_normal() * 0.7;
+        order[i] = i;
+    }
+    for (int64_t i = N - 1; i > 0; i--) {
+        const int64_t k = test_below(i + 1), swap = order[i];
+        order[i] = order[k];
+        order[k] = swap;
+    }
+    for (int64_t i = 0; i < N; i++) {
+        const double *const p = x + 3 * order[i];
+        y[3 * i] = 0.6 * p[0] - 0.8 * p[1] + 5;
+        y[3 * i + 1] = 0.8 * p[0] + 0.6 * p[1];
+        y[3 * i + 2] = -p[2];
+    }
+    for (size_t e = 0; e < sizeof each / sizeof *each; e++) {
+        frg_gw_opts o = options(each[e].distance);
+        o.mode = each[e].mode;
+        o.k = 12;
+        o.anchors = 400;
+        o.max_inner = o.mode == FRG_GW_EXACT ? 50 : 5;
+        const frg_gw_report r = align(ctx, matrix(x, N, 3), matrix(y, N, 3), &o, plan, NULL);
+        int right = 0;
+        for (int64_t j = 0; j < N; j++) {
+            int64_t best = 0;
+            for (int64_t i = 0; i < N; i++)
+                best = plan[i * N + j] > plan[best * N + j] ? i : best;
+            right += best == order[j];
+        }
+        /* what lies closer than about epsilon of the largest distance is told apart by chance */
+        CHECK_SAYS(right >= N * 90 / 100, "case %zu: %d of %d found, energy %g, epsilon %g, %s", e,
+                   right, N, r.energy, r.epsilon_end, frg_gw_reason_name(r.reason));
+        CHECK_NEAR(r.epsilon_end, 5e-4, 1e-9);
+    }
+    free(plan);
+    frg_context_destroy(ctx);
+}
+
+/* T6: marginals, relaxed and partial ones too. */
+static void marginals(void)
+{
+    enum { N = 90, M = 110 };
+    frg_context *ctx = test_context();
+    double x[N * 2], y[M * 3];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 3; i++)
+        y[i] = test_normal();
+    frg_plan_report p;
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.polish_tol = 1e-6;
+    align(ctx, matrix(x, N, 2), matrix(y, M, 3), &o, NULL, &p);
+    CHECK(p.rounded && p.source_error <= 1e-12 && p.target_error <= 1e-12);
+    o.anneal = FRG_GW_ANNEAL_NONE;
+    align(ctx, matrix(x, N, 2), matrix(y, M, 3), &o, NULL, &p);
+    /* rows of the last pass are exact in f32, columns to the tolerance and its floor */
+    CHECK_SAYS(p.target_before <= 5e-6, "%g", p.target_before);
+    o.mass = 0.6;
+    double *plan = malloc(N * M * sizeof *plan), worst = 0;
+    align(ctx, matrix(x, N, 2), matrix(y, M, 3), &o, plan, &p);
+    CHECK_NEAR(p.mass, 0.6, 1e-6);
+    for (int64_t i = 0; i < N; i++) {
+        double row = -1.0 / N;
+        for (int64_t j = 0; j < M; j++)
+            row += plan[i * M + j];
+        worst = fmax(worst, row);
+    }
+    CHECK_SAYS(worst <= 1e-12, "a row carries %g too much", worst);
+    o.mass = 0;
+    o.rho_target = 0.02;
+    align(ctx, matrix(x, N, 2), matrix(y, M, 3), &o, NULL, &p);
+    CHECK(p.target_error > 1e-3 && p.source_error < 1e-6 && !p.rounded);
+    free(plan);
+    frg_context_destroy(ctx);
+}
+
+/* T7: the mean of sampled cross terms is that of the plan they are drawn from, and the pairs follow the plan. */
+static void sampling(void)
+{
+    enum { N = 12, R = 24, ROUNDS = 1500 };
+    frg_context *ctx = test_context();
+    double x[N * 2], y[N * 2], c[N * N], d[N * N], plan[N * N], uniform[N];
+    for (int i = 0; i < N * 2; i++) {
+        x[i] = test_normal();
+        y[i] = test_normal();
+    }
+    distances_of(x, N, 2, c);
+    distances_of(y, N, 2, d);
+    for (int i = 0; i < N; i++)
+        uniform[i] = 1.0 / N;
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.scale = FRG_GW_SCALE_NONE;
+    o.anchors = R;
+    o.epsilon = 0.5;
+    o.damping = 1;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, N, 2);
+    frgi_distances sx, sy;
+    frgi_level l;
+    CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
+    CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
+    CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, uniform, uniform, NULL, false, true));
+    CHECK_OK(ctx, frgi_level_reset(&l, 0));
+    CHECK_OK(ctx, frgi_level_step(&l, 40, 0));
+    double total = 0;
+    /* the plan that pairs come from: rows in proportion to their mass, columns by their weights */
+    struct frg_plan view = {.ctx = ctx, .t = &l.t};
+    view.report = (frg_plan_report){.n = N, .m = N};
+    CHECK_OK(ctx, frg_plan_rows(&view, 0, N, matrix(plan, N, N)));
+    for (int i = 0; i < N; i++) {
+        double row = 0;
+        for (int j = 0; j < N; j++)
+            row += plan[i * N + j];
+        for (int j = 0; j < N; j++)
+            plan[i * N + j] *= l.t.s.mass[i] / row;
+        total += l.t.s.mass[i];
+    }
+    CHECK_NEAR(total, 1, 1e-6);
+    frgi_pair pairs[R];
+    double count[N * N] = {0}, mean = 0, square = 0, want = 0, chi = 0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            want += plan[i * N + j] * c[3 * N + i] * d[5 * N + j]; /* (C P D) at (3, 5) */
+    for (int t = 0; t < ROUNDS; t++) {
+        l.step++;
+        CHECK_OK(ctx, frgi_draw_pairs(&l, R, STREAM_ROWS, pairs));
+        double sum = 0;
+        for (int r = 0; r < R; r++) {
+            count[pairs[r].i * N + pairs[r].j]++;
+            sum += c[3 * N + pairs[r].i] * d[5 * N + pairs[r].j] / R;
+        }
+        mean += sum / ROUNDS;
+        square += sum * sum / ROUNDS;
+    }
+    const double error = sqrt((square - mean * mean) / ROUNDS);
+    CHECK_SAYS(fabs(mean - want) <= 4 * error, "mean %g, expected %g, standard error %g", mean,
+               want, error);
+    for (int i = 0; i < N * N; i++) {
+        const double expected = plan[i] * R * ROUNDS;
+        chi += (count[i] - expected) * (count[i] - expected) / fmax(expected, 1e-9);
+    }
+    /* systematic rows make it smaller than chi-square with 143 degrees of freedom: mean 143, deviation 17 */
+    CHECK_SAYS(chi < 143 + 3.3 * 17 && chi > 143 - 5 * 17, "chi-square %g", chi);
+    frgi_level_close(&l);
+    frgi_distances_close(&sx);
+    frgi_distances_close(&sy);
+    frg_context_destroy(ctx);
+}
+
+/* T13 and T8: threads change no bit; nor does a scale by a power of two. */
+static void bits(void)
+{
+    enum { N = 120, M = 140 };
+    double x[N * 2], y[M * 2], *first = malloc(N * M * sizeof *first),
+                               *plan = malloc(N * M * sizeof *plan);
+    for (int i = 0; i < N * 2; i++)
+        x[i] = (double)(float)test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = (double)(float)test_normal();
+    frg_gw_opts o = options(FRG_GW_DISTANCE_PRECOMPUTED);
+    o.k = 8;
+    o.max_iter = 60;
+    o.min_iter = 60;
+    static const int counts[] = {1, 2, 3, 8};
+    for (int t = 0; t < 5; t++) {
+        frg_context *ctx = test_context_with(counts[t % 4], NULL, NULL);
+        for (int i = 0; i < N * 2 && t == 4; i++)
+            x[i] *= 64;
+        align(ctx, matrix(x, N, 2), matrix(y, M, 2), &o, t ? plan : first, NULL);
+        if (t)
+            CHECK_BITS(plan, first, N * M * sizeof *plan);
+        frg_context_destroy(ctx);
+    }
+    o.mode = FRG_GW_EXACT;
+    o.max_iter = 8;
+    for (int t = 0; t < 4; t++) {
+        frg_context *ctx = test_context_with(counts[t], NULL, NULL);
+        align(ctx, matrix(x, N, 2), matrix(y, M, 2), &o, t ? plan : first, NULL);
+        if (t)
+            CHECK_BITS(plan, first, N * M * sizeof *plan);
+        frg_context_destroy(ctx);
+    }
+    free(first);
+    free(plan);
+}
+
+/* T16: the cache keeps what a request needs, whatever its capacity, and gives the same rows. */
+static void cache(void)
+{
+    enum { N = 60 };
+    frg_context *ctx = test_context();
+    double x[N * 2];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    frg_gw_opts o = options(FRG_GW_DISTANCE_DIJKSTRA);
+    o.k = 5;
+    o.cache_rows = 5;
+    const frg_array a = matrix(x, N, 2);
+    frgi_distances rows, all;
+    CHECK_OK(ctx, frgi_distances_open(&rows, ctx, &(frg_gw_side){.data = &a}, &o, "source"));
+    o.distance = FRG_GW_DISTANCE_PRECOMPUTED;
+    CHECK_OK(ctx, frgi_distances_open(&all, ctx, &(frg_gw_side){.data = &a}, &o, "source"));
+    rows.scale = all.scale = 1;
+    float got[9 * N], want[9 * N];
+    for (int t = 0; t < 40; t++) {
+        int32_t nodes[9];
+        const int64_t count = 1 + test_below(9);
+        for (int64_t r = 0; r < count; r++)
+            nodes[r] = (int32_t)(r == 3 ? nodes[0] : test_below(t < 20 ? 12 : N));
+        CHECK_OK(ctx, frgi_distances_rows(&rows, nodes, count, got, N));
+        CHECK_OK(ctx, frgi_distances_rows(&all, nodes, count, want, N));
+        CHECK_BITS(got, want, (size_t)(count * N) * sizeof *got);
+        CHECK(rows.slots <= 5);
+    }
+    frgi_distances_close(&rows);
+    frgi_distances_close(&all);
+    frg_context_destroy(ctx);
+}
+
+/* Averaged plans, damping 1, the preset, storage on the fly, several scales: all end with marginals that hold. */
+static void settings(void)
+{
+    enum { N = 70, M = 60 };
+    frg_context *ctx = test_context();
+    double x[N * 2], y[M * 2], linear[N * M];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    for (int i = 0; i < N * M; i++)
+        linear[i] = test_uniform();
+    for (int c = 0; c < 9; c++) {
+        frg_gw_opts o = options(c == 6 ? FRG_GW_DISTANCE_LANDMARK : FRG_GW_DISTANCE_EUCLIDEAN);
+        o.max_iter = 60;
+        o.k = 8;
+        o.damping = c == 0 ? 1 : c == 1 ? 0.3 : 0.9;
+        o.preset = c == 2 ? FRG_GW_PRESET_TORCHGW : FRG_GW_PRESET_NONE;
+        o.cost_store = c == 3 ? FRG_GW_STORE_FLY : FRG_GW_STORE_AUTO;
+        o.multiscale = c == 4 ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_AUTO;
+        o.sampling = c == 5 ? FRG_GW_MULTINOMIAL : FRG_GW_SYSTEMATIC;
+        o.mode = c == 6 ? FRG_GW_LANDMARK : FRG_GW_AUTO;
+        o.linear_weight = c >= 7 ? (c == 8 ? 1 : 0.4) : 0;
+        const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2), al = matrix(linear, N, M);
+        frg_gw *s = NULL;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                    c >= 7 ? &al : NULL, &o));
+        const frg_status status = frg_gw_run(s, NULL);
+        CHECK_SAYS(status >= 0, "case %d: %s", c, frg_message(ctx));
+        const frg_plan_report p = frg_plan_get(frg_gw_plan(s));
+        CHECK_SAYS(p.source_error <= 1e-12 && p.target_error <= 1e-12, "case %d: %g %g", c,
+                   p.source_error, p.target_error);
+        const frg_gw_report *r = frg_gw_get(s);
+        CHECK_SAYS(isnan(r->lower_bound) || r->lower_bound <= r->energy, "case %d: bound %g of %g",
+                   c, r->lower_bound, r->energy);
+        frg_gw_destroy(s);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* Two regular polygons: every rotation is as good.  The plan either breaks the symmetry or says that it did not. */
+static void symmetric(void)
+{
+    enum { N = 24 };
+    frg_context *ctx = test_context();
+    double x[N * 2], plan[N * N], gap = 0;
+    for (int i = 0; i < N; i++) {
+        x[2 * i] = cos(2 * 3.14159265358979 * i / N);
+        x[2 * i + 1] = sin(2 * 3.14159265358979 * i / N);
+    }
+    for (int mode = 0; mode < 2; mode++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.mode = mode ? FRG_GW_EXACT : FRG_GW_SAMPLED;
+        frg_warnings_clear(ctx);
+        const frg_gw_report r = align(ctx, matrix(x, N, 2), matrix(x, N, 2), &o, plan, NULL);
+        gap = 0;
+        for (int i = 0; i < N * N; i++)
+            gap += fabs(plan[i] - 1.0 / (N * N)) / 2;
+        const bool warned =
+            frg_warning_count(ctx) > 0 && strcmp(frg_warning_code(ctx, 0), "FRG-GW-102") == 0;
+        CHECK_SAYS(gap > 1e-3 || (r.reason == FRG_GW_STALLED_PRODUCT && warned),
+                   "mode %d: gap %g, %s", mode, gap, frg_gw_reason_name(r.reason));
+    }
+    frg_context_destroy(ctx);
+}
+
+static int cancel_at_three(const frg_progress *p, void *user)
+{
+    (void)user;
+    return strcmp(p->phase, "outer") == 0 && p->done >= 3;
+}
+
+static void cancelled(void)
+{
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.on_progress = cancel_at_three;
+    c.threads = 2;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    double x[40];
+    for (int i = 0; i < 40; i++)
+        x[i] = test_normal();
+    const frg_array a = matrix(x, 20, 2);
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    frg_gw *s = NULL;
+    CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &a}, (frg_gw_side){.data = &a}, NULL,
+                                &o));
+    CHECK_STATUS(frg_gw_run(s, NULL), FRG_INTERRUPTED);
+    CHECK_INT(frg_gw_get(s)->reason, FRG_GW_CANCELLED);
+    CHECK(frg_gw_plan(s) &&
+          frg_plan_get(frg_gw_plan(s)).target_error <= 1e-12); /* the best so far */
+    frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+}
+
+/* Section 10. */
+static void refusals(void)
+{
+    frg_context *ctx = test_context();
+    double x[20], square[16], linear[100] = {0}, weights[10];
+    for (int i = 0; i < 20; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < 16; i++)
+        square[i] = i % 5 != 0;
+    for (int i = 0; i < 10; i++)
+        weights[i] = 1;
+    static const struct {
+        const char *field;
+        double value;
+        frg_status status;
+    } bad[] = {{"anchors", 0, FRG_BAD_ARG},
+               {"damping", 0, FRG_BAD_ARG},
+               {"damping", 1.5, FRG_BAD_ARG},
+               {"linear_weight", 2, FRG_BAD_ARG},
+               {"linear_weight", .5, FRG_BAD_ARG},
+               {"mass", -1, FRG_BAD_ARG},
+               {"mass", 2, FRG_BAD_ARG},
+               {"rho_source", 0, FRG_BAD_ARG},
+               {"rho_target", -1, FRG_BAD_ARG},
+               {"lambda_ema_beta", 2, FRG_BAD_ARG},
+               {"epsilon", NAN, FRG_BAD_ARG},
+               {"k", 0, FRG_BAD_ARG},
+               {"k", 10, FRG_BAD_ARG}};
+    const frg_array ax = matrix(x, 10, 2), small = matrix(linear, 9, 10),
+                    whole = matrix(linear, 10, 10);
+    const frg_gw_side side = {.data = &ax};
+    frg_gw *s = NULL;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_PRECOMPUTED);
+        o.k = 3;
+        const double v = bad[i].value;
+        const char *const f = bad[i].field;
+        if (strcmp(f, "anchors") == 0)
+            o.anchors = (int64_t)v;
+        if (strcmp(f, "damping") == 0)
+            o.damping = v;
+        if (strcmp(f, "linear_weight") == 0)
+            o.linear_weight = v;
+        if (strcmp(f, "mass") == 0)
+            o.mass = v;
+        if (strcmp(f, "rho_source") == 0)
+            o.rho_source = v;
+        if (strcmp(f, "rho_target") == 0)
+            o.rho_target = v;
+        if (strcmp(f, "lambda_ema_beta") == 0)
+            o.lambda_ema_beta = v;
+        if (strcmp(f, "epsilon") == 0)
+            o.epsilon = v;
+        if (strcmp(f, "k") == 0)
+            o.k = (int64_t)v;
+        const frg_status got = frg_gw_create(&s, ctx, side, side, NULL, &o);
+        CHECK_SAYS(got == bad[i].status && s == NULL && *frg_message(ctx), "%s %g gave %s", f, v,
+                   frg_status_name(got));
+    }
+    frg_gw_opts o = options(FRG_GW_DISTANCE_PRECOMPUTED);
+    o.k = 3;
+    o.linear_weight = 0.5;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, &small, &o), FRG_BAD_ARG);
+    linear[7] = INFINITY;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, &whole, &o), FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_where(ctx), "linear, row 1, column 8");
+    o.linear_weight = 0;
+    weights[4] = -1;
+    CHECK_STATUS(
+        frg_gw_create(&s, ctx, side, (frg_gw_side){.data = &ax, .weights = weights}, NULL, &o),
+        FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_where(ctx), "target, value 5");
+    o.distance = FRG_GW_DISTANCE_GRAPH;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_BAD_ARG);
+    o.distance = FRG_GW_DISTANCE_MATRIX;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_BAD_ARG); /* not square */
+    const frg_array m = matrix(square, 4, 4);
+    square[6] = -1;
+    CHECK_STATUS(
+        frg_gw_create(&s, ctx, (frg_gw_side){.data = &m}, (frg_gw_side){.data = &m}, NULL, &o),
+        FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_where(ctx), "source, row 2, column 3");
+    square[6] = NAN;
+    CHECK_STATUS(
+        frg_gw_create(&s, ctx, (frg_gw_side){.data = &m}, (frg_gw_side){.data = &m}, NULL, &o),
+        FRG_BAD_DATA);
+    o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
+    x[3] = NAN;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_where(ctx), "source, row 2, column 2");
+    x[3] = 0;
+    o.mode = FRG_GW_EXACT;
+    o.rho_target = 1;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
+    o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.epsilon = -1;
+    frg_warnings_clear(ctx);
+    CHECK_OK(ctx, frg_gw_create(&s, ctx, side, side, NULL, &o));
+    CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-GW-105");
+    frg_gw_destroy(s);
+    for (int i = 0; i < 20; i++)
+        x[i] = 3;
+    const frg_gw_report r = align(ctx, ax, ax, &o, NULL, NULL);
+    CHECK_INT(r.reason, FRG_GW_DEGENERATE); /* all points the same */
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"energies", energies},   {"one point", one_point}, {"copies", copies},
+    {"marginals", marginals}, {"sampling", sampling},   {"bits", bits},
+    {"cache", cache},         {"settings", settings},   {"symmetric", symmetric},
+    {"cancelled", cancelled}, {"refusals", refusals}};
+TEST_MAIN(cases)
