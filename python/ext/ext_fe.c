@@ -12,6 +12,7 @@ static const char *const preconds[] = {"auto", "off", "diag", "schwarz", "ac", N
 static const char *const dtypes[] = {"f64", "mixed", "f32", NULL};
 static const char *const dofs[] = {"auto", "naive", "firstpair", "pairwise", "exact", NULL};
 static const char *const weights_kinds[] = {"analytic", "frequency", "probability", NULL};
+static const char *const collins[] = {"share", "fixest", NULL};
 static const char *const lsmr_preconds[] = {"none", "diagonal", NULL};
 
 static const ext_field demean_options[] = {{AT(frg_demean_opts, method), IS_CHOICE, methods},
@@ -40,7 +41,8 @@ static const ext_field fe_options[] = {{AT(frg_fe_opts, ssc), IS_TEXT, NULL},
                                        {AT(frg_fe_opts, subset), IS_TEXT, NULL},
                                        {AT(frg_fe_opts, keep_singletons), IS_BOOL, NULL},
                                        {AT(frg_fe_opts, collin_tol), IS_DOUBLE, NULL},
-                                       {AT(frg_fe_opts, level), IS_DOUBLE, NULL},
+                                       {AT(frg_fe_opts, collin), IS_CHOICE, collins},
+    {AT(frg_fe_opts, level), IS_DOUBLE, NULL},
                                        {AT(frg_fe_opts, keep_effects), IS_BOOL, NULL},
                                        {NULL, 0, IS_INT, NULL}};
 

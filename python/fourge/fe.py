@@ -14,7 +14,7 @@ from ._arrays import warn as _warn
 
 __all__ = ["feols", "demean", "lsmr", "etable", "Fit"]
 
-_fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "level", "keep_effects")
+_fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "level", "keep_effects")
 
 
 def _spec(vcov):
@@ -41,7 +41,7 @@ def feols(fml, data, vcov="iid", *, progress=None, **options):
         Only the columns that the formula names are read.
     vcov : str, dict or list of them
         ``"iid"``, ``"hetero"``/``"HC1"``, ``"cluster=a+b"`` or ``{"CRV1": "a+b"}``; several come from one fit.
-    ssc, weights, weights_kind, subset, keep_singletons, collin_tol, level, keep_effects
+    ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, level, keep_effects
         As in ``frg_fe_opts``.
     method, precond, dtype, tol, max_iter, block, fill_cap, dof
         As in ``frg_demean_opts``.
