@@ -64,25 +64,32 @@ INLINE vec FN(root)(vec x)
 
 /* ---- covariances ---- */
 
-/** value <- k and slope <- -2 dk/ds of B vectors of squared distances; either may be NULL. */
+/** value <- k and slope <- -2 dk/ds over it (k is kept, not its slope) of B vectors of squared distances; either may
+ *  be NULL.  One loop a step, so that each becomes vector code. */
 INLINE void FN(radial)(const frgi_gp_lanes_kind kind, const real *s, real *value, real *slope)
 {
+    const real factor = kind == LANES_MATERN12 ? 1 : kind == LANES_MATERN32 ? 3 : 5;
+    real r[B * WIDTH] __attribute__((aligned(VECTOR_BYTES))), e[B * WIDTH] __attribute__((aligned(VECTOR_BYTES)));
     for (int i = 0; i < B * WIDTH; i++) {
-        const real far = s[i] > FAR ? FAR : s[i];
-        const real r = kind == LANES_RBF         ? 0
-                       : kind == LANES_MATERN12 ? ROOT(far)
-                       : kind == LANES_MATERN32 ? ROOT(3 * far)
-                                                : ROOT(5 * far);
-        if (value) {
-            const real e = EF(exp)(kind == LANES_RBF ? (real)-0.5 * far : -r);
-            value[i] = kind == LANES_MATERN32 ? (1 + r) * e : kind == LANES_MATERN52 ? (1 + r + r * r / 3) * e : e;
-        }
-        if (slope) { /* over the value: k is kept, not its slope */
-            slope[i] = kind == LANES_RBF        ? 1
-                       : kind == LANES_MATERN12 ? (r > 0 ? 1 / r : 0)
-                       : kind == LANES_MATERN32 ? 3 / (1 + r)
-                                                : (real)(5.0 / 3) * (1 + r) / (1 + r + r * r / 3);
-        }
+        const real x = s[i];
+        r[i] = x > FAR ? FAR : x;
+    }
+    for (int i = 0; i < B * WIDTH; i++)
+        r[i] = kind == LANES_RBF ? (real)0.5 * r[i] : ROOT(factor * r[i]);
+    if (value) {
+        for (int i = 0; i < B * WIDTH; i++)
+            e[i] = EF(exp_low)(-r[i]);
+        for (int i = 0; i < B * WIDTH; i++)
+            value[i] = kind == LANES_MATERN32   ? (1 + r[i]) * e[i]
+                       : kind == LANES_MATERN52 ? (1 + r[i] + r[i] * r[i] * (real)(1.0 / 3)) * e[i]
+                                                : e[i];
+    }
+    for (int i = 0; slope && i < B * WIDTH; i++) {
+        const real over = kind == LANES_MATERN12 ? r[i] : 1 + r[i];
+        slope[i] = kind == LANES_RBF        ? 1
+                   : kind == LANES_MATERN12 ? (r[i] > 0 ? 1 / over : 0)
+                   : kind == LANES_MATERN32 ? 3 / over
+                                            : (real)(5.0 / 3) * over / (over + r[i] * r[i] * (real)(1.0 / 3));
     }
 }
 
