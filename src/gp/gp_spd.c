@@ -178,9 +178,3 @@ void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *
     }
     pad_copy(to, b);
 }
-
-int frgi_spd_lanes(const frg_context *ctx, frg_dtype dtype)
-{
-    const frgi_isa isa = frgi_context_isa(ctx);
-    return (isa == ISA_V4 ? 64 : isa == ISA_V3 ? 32 : 16) / (int)frg_sizeof(dtype);
-}

@@ -38,7 +38,8 @@ typedef struct {
 frgi_spd_shape frgi_spd_plan(ptrdiff_t n, frg_dtype dtype);
 /** Elements of the stored triangle. */
 ptrdiff_t frgi_spd_elements(const frgi_spd_shape *s);
-/** Bytes of scratch that factor, inverse and solves of q columns need with this many threads. */
+/** Bytes of scratch that every call needs, 64-byte aligned like the matrix; threads: those of the context, or 1 for
+ *  calls inside a parallel region.  Nothing is kept in it between calls. */
 size_t frgi_spd_work_bytes(const frgi_spd_shape *s, int threads);
 /** Offset in elements of tile (I, J), I >= J. */
 static inline ptrdiff_t frgi_spd_tile(const frgi_spd_shape *s, ptrdiff_t row, ptrdiff_t col)
@@ -63,7 +64,7 @@ typedef struct {
  *  recorded: the caller decides what it means; the matrix is then spoilt), FRG_INTERRUPTED or FRG_TIME_LIMIT. */
 FRG_MUST_USE frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work,
                                         double *logdet, frgi_spd_pivots *pivots);
-/** L -> A^-1 in place (lower triangle). */
+/** L -> A^-1 in place (lower triangle).  FRG_OK, FRG_INTERRUPTED or FRG_TIME_LIMIT: a positive status is no result. */
 FRG_MUST_USE frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *work);
 
 /** b <- L^-1 b and b <- L^-T b; b is n x q of the shape's type, column-major, ldb >= n. */
@@ -83,11 +84,6 @@ void frgi_spd_set_diagonal(const frgi_spd_shape *s, void *a, const double *d);
 /** Copies a triangle into the layout and type of another shape of the same n (f64 <-> f32). */
 void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *a, const frgi_spd_shape *to,
                       void *b);
-
-/* ---- many small ones: one matrix a SIMD lane ---- */
-
-/** Lanes of the widest vector of this CPU level: 8 f64 or 16 f32 with v4. */
-int frgi_spd_lanes(const frg_context *ctx, frg_dtype dtype);
 
 #pragma GCC visibility pop
 #endif
