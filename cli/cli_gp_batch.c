@@ -82,8 +82,9 @@ static int read_list(const cli *c, batch *b, const char *path)
 
 static int read_members(cli *c, batch *b)
 {
-    b->data = calloc((size_t)b->n, sizeof *b->data);
-    b->members = calloc((size_t)b->n, sizeof *b->members);
+    const size_t room = b->n > 0 ? (size_t)b->n : 1;
+    b->data = calloc(room, sizeof *b->data);
+    b->members = calloc(room, sizeof *b->members);
     int code = b->data && b->members ? 0 : cli_fail_memory(c);
     for (int64_t i = 0; i < b->n && !code; i++) {
         gp_data *d = &b->data[i];

@@ -324,24 +324,6 @@ static int estimate(cli *c, const fe_job *job)
 
 /* ---- the command -------------------------------------------------------------------------------- */
 
-static int table_options(cli *c)
-{
-    settings *s = &c->set;
-    if (s->delimiter) {
-        const int tab = strcmp(s->delimiter, "\\t") == 0 || strcmp(s->delimiter, "tab") == 0;
-        if (!tab && strlen(s->delimiter) != 1) {
-            return cli_fail(c, "E_OPTION", "--delimiter", "",
-                            "--delimiter takes one character or tab, got '%s'", s->delimiter);
-        }
-        s->table.delimiter = tab ? '\t' : s->delimiter[0];
-    }
-    if (s->n_na) {
-        s->table.na = s->na;
-        s->table.n_na = s->n_na;
-    }
-    return 0;
-}
-
 static int model_options(cli *c)
 {
     settings *s = &c->set;
@@ -366,7 +348,7 @@ static int model_options(cli *c)
         return cli_fail(c, "E_OPTION", "--checkpoint", "write the data to a file first",
                         "--checkpoint needs data that can be read again, not a pipe");
     }
-    return table_options(c);
+    return cli_table_options(c);
 }
 
 static int run_job(cli *c, fe_job *job)

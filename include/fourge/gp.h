@@ -169,7 +169,8 @@ typedef struct {
     double tol;                 /* 1e-5: largest projected gradient per point */
     double learning_rate;       /* 0.1, adam */
     int starts;                 /* 1; start 0 is the given one, others from priors or log-uniform in the bounds */
-    int standardize;            /* 1: y is centred and scaled inside; everything is reported in y's units */
+    int standardize;            /* 1: means are searched in standard deviations of y; for a kernel whose terms have
+                                   variances of their own that is all that standardising y would change */
     int standard_errors;        /* 1 */
 } frg_gp_fit_opts;
 
@@ -201,7 +202,8 @@ FRG_API FRG_MUST_USE frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o,
 
 typedef struct {
     size_t struct_size;
-    int observed;           /* 0: of the function; 1: of an observation, noise included */
+    int observed;           /* 0: of the function; 1: of an observation, noise included (known or grouped noise:
+                               its mean over the data) */
     frg_array *mean;        /* m, or m x q; f64; each may be NULL */
     frg_array *variance;    /* m */
     frg_array *covariance;  /* m x m */
