@@ -8,7 +8,7 @@
 
 #include "gp/gp_spd_run.h"
 
-enum { THREADS_FROM = 700 };
+enum { THREADS_FROM = 1500 };
 
 static ptrdiff_t rounded(ptrdiff_t q)
 {

@@ -25,7 +25,7 @@
 
 #include "gp/gp_spd_run.h"
 
-enum { THREADS_FROM = 200 };
+enum { THREADS_FROM = 300 };
 enum { LN2_CHUNK = 64 };
 
 /** Where a step updates: columns of [col_from, col_to), rows of up to two stretches. */

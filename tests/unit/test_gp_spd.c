@@ -194,7 +194,7 @@ static double norm(const double *x, ptrdiff_t n)
     return sqrt(s);
 }
 
-enum { COLUMNS = 11 };
+enum { COLUMNS = 11, LARGE = 1600 };
 
 /** Every call with q columns of y = A x, against x; the bits against those of one thread. */
 static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *keep)
@@ -279,10 +279,14 @@ static void threads(void)
 
 static void large(void)
 {
-    double *const keep = malloc((size_t)(1 + 1300 * (COLUMNS + 1)) * sizeof *keep);
+    double *const keep = malloc((size_t)(1 + LARGE * (COLUMNS + 1)) * sizeof *keep);
     for (int t = 0; t < 2; t++) {
+        const uint64_t random = test_now.random;
         keep[0] = NAN;
-        calls(test_size(1300, 300), types[t], 3, 2, keep);
+        for (int threads_now = 1; threads_now <= 3; threads_now++) { /* solves use them too */
+            test_now.random = random;
+            calls(test_size(LARGE, 300), types[t], 3, threads_now, keep);
+        }
     }
     free(keep);
 }
