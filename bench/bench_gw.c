@@ -1,0 +1,305 @@
+/* bench_gw.c - times paths, Sinkhorn's iteration and alignments: bench_gw [--threads N] [--repeat N] FOLDER
+ *
+ * FOLDER holds spiral400.npy, roll500.npy and the others that bench/peers/gw_peers.py saves.  Points of the two
+ * curves come in order of their angle, so Spearman's rank correlation of an alignment is that of indices; its
+ * absolute value counts, because a mirrored curve is as good.  One JSON line a case: best and median seconds of
+ * the whole call (graph, distances, start, polish, energy), after one warm-up.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fourge/gw.h"
+#include "fourge/table.h"
+
+enum { REPEATS_MOST = 100, PATH_ROOM = 4096 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int fail(frg_context *ctx, const char *what)
+{
+    fprintf(stderr, "bench_gw: %s: %s\n", what, frg_message(ctx));
+    return 1;
+}
+
+static frg_npy *load(frg_context *ctx, const char *folder, const char *name)
+{
+    char path[PATH_ROOM];
+    frg_npy *a = NULL;
+    snprintf(path, sizeof path, "%s/%s.npy", folder, name);
+    if (frg_npy_read(&a, ctx, path) < 0) {
+        fail(ctx, path);
+    }
+    return a;
+}
+
+static void head(const frg_context *ctx, const char *bench, double *seconds, int repeats)
+{
+    qsort(seconds, (size_t)repeats, sizeof *seconds, by_size);
+    printf("{\"bench\":\"%s\",\"peer\":\"fourge\",\"threads\":%d,\"isa\":\"%s\",\"commit\":\"%s\","
+           "\"seconds\":%.5f,"
+           "\"median_seconds\":%.5f,\"repeats\":%d",
+           bench, frg_threads(ctx), frg_isa(ctx), frg_commit(), seconds[0], seconds[repeats / 2],
+           repeats);
+}
+
+/** Ranks of x, ties averaged: places[i] sorted by x. */
+static void ranks(const int64_t *x, int64_t n, int64_t most, double *rank)
+{
+    int64_t *count = calloc((size_t)most + 2, sizeof *count);
+    for (int64_t i = 0; count && i < n; i++) {
+        count[x[i] + 1]++;
+    }
+    for (int64_t v = 0; count && v <= most; v++) {
+        count[v + 1] += count[v];
+    }
+    for (int64_t i = 0; count && i < n; i++) {
+        rank[i] = 0.5 * (double)(count[x[i]] + count[x[i] + 1] - 1);
+    }
+    free(count);
+}
+
+/** |Spearman| of i and match[i]; 0 where all matches are the same. */
+static double spearman(const int64_t *match, int64_t n, int64_t m)
+{
+    double *rank = calloc((size_t)n, sizeof *rank), xy = 0, xx = 0, yy = 0;
+    if (!rank) {
+        return NAN;
+    }
+    ranks(match, n, m, rank);
+    const double middle = 0.5 * (double)(n - 1);
+    for (int64_t i = 0; i < n; i++) {
+        const double a = (double)i - middle, b = rank[i] - middle;
+        xy += a * b;
+        xx += a * a;
+        yy += b * b;
+    }
+    free(rank);
+    return yy > 0 ? fabs(xy) / sqrt(xx * yy) : 0;
+}
+
+/* ---- cases ------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name, *x, *y;
+    frg_gw_distance distance;
+    int64_t k, landmarks, max_iter, min_iter;
+    frg_gw_anneal anneal;
+    frg_gw_multiscale multiscale;
+    int curve; /* rho is printed */
+} align_case;
+
+static int align(frg_context *ctx, const char *folder, const align_case *c, int repeats)
+{
+    frg_npy *fx = load(ctx, folder, c->x), *fy = load(ctx, folder, c->y);
+    int failed = 1;
+    double seconds[REPEATS_MOST];
+    frg_gw *s = NULL;
+    int64_t *match = NULL;
+    if (!fx || !fy) {
+        goto done;
+    }
+    const frg_array x = frg_npy_array(fx), y = frg_npy_array(fy);
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.distance = c->distance;
+    o.k = c->k;
+    o.landmarks = c->landmarks;
+    o.max_iter = c->max_iter;
+    o.min_iter = c->min_iter;
+    o.anneal = c->anneal;
+    o.multiscale = c->multiscale;
+    o.epsilon = 0.005;
+    for (int i = -1; i < repeats; i++) { /* the first is a warm-up */
+        frg_gw_destroy(s);
+        s = NULL;
+        const double begin = now();
+        if (frg_gw_create(&s, ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y}, NULL, &o) <
+                0 ||
+            frg_gw_run(s, NULL) < 0) {
+            fail(ctx, c->name);
+            goto done;
+        }
+        seconds[i < 0 ? 0 : i] = now() - begin;
+    }
+    const frg_gw_report *const r = frg_gw_get(s);
+    const frg_plan_report p = frg_plan_get(frg_gw_plan(s));
+    match = malloc((size_t)r->n * sizeof *match);
+    if (!match || frg_plan_argmax(frg_gw_plan(s), match) < 0) {
+        goto done;
+    }
+    head(ctx, "gw_align", seconds, repeats);
+    printf(",\"case\":\"%s\",\"n\":%lld,\"m\":%lld", c->name, (long long)r->n, (long long)r->m);
+    if (c->curve) {
+        printf(",\"rho\":%.4f", spearman(match, r->n, r->m));
+    }
+    printf(",\"energy\":%.6g,\"energy_error\":%.1e,\"epsilon_end\":%.2g,\"outer\":%lld,\"coarse\":%"
+           "lld,\"inner\":%lld,"
+           "\"marginal_before\":%.1e,\"marginal\":%.1e,\"reason\":\"%s\"}\n",
+           r->energy, r->energy_standard_error, r->epsilon_end, (long long)r->outer_iterations,
+           (long long)r->coarse_iterations, (long long)r->inner_iterations, p.target_before,
+           p.target_error, frg_gw_reason_name(r->reason));
+    failed = 0;
+done:
+    free(match);
+    frg_gw_destroy(s);
+    frg_npy_destroy(fx);
+    frg_npy_destroy(fy);
+    return failed;
+}
+
+static int paths(frg_context *ctx, const char *folder, int64_t k, int repeats)
+{
+    frg_npy *f = load(ctx, folder, "roll5000");
+    double seconds[REPEATS_MOST];
+    frg_graph *g = NULL;
+    float *rows = NULL;
+    int failed = 1;
+    frg_paths_report report;
+    frg_graph_opts o;
+    frg_graph_defaults(&o, sizeof o);
+    o.k = k;
+    if (!f || frg_graph_knn(&g, ctx, frg_npy_array(f), &o) < 0) {
+        goto done;
+    }
+    const int64_t n = frg_graph_get(g).n;
+    rows = malloc((size_t)(n * n) * sizeof *rows);
+    for (int i = -1; rows && i < repeats; i++) {
+        const double begin = now();
+        if (frg_graph_paths(g, NULL, n, frg_matrix(rows, FRG_F32, n, n, n), &report) < 0) {
+            fail(ctx, "paths");
+            goto done;
+        }
+        seconds[i < 0 ? 0 : i] = now() - begin;
+    }
+    head(ctx, "gw_apsp", seconds, repeats);
+    printf(",\"n\":%lld,\"k\":%lld,\"relaxations_per_arc\":%.3f}\n", (long long)n, (long long)k,
+           report.relaxations_per_arc);
+    failed = !rows;
+done:
+    free(rows);
+    frg_graph_destroy(g);
+    frg_npy_destroy(f);
+    return failed;
+}
+
+/** 100 forced passes; the time is the passes', as the peers' is. */
+static int sinkhorn(frg_context *ctx, const char *name, int64_t n, int64_t m, frg_gw_store store,
+                    frg_gw_domain domain, int repeats)
+{
+    float *cost = malloc((size_t)(n * m) * sizeof *cost);
+    double seconds[REPEATS_MOST];
+    frg_sinkhorn *s = NULL;
+    int failed = 1;
+    uint64_t z = 1;
+    for (int64_t i = 0; cost && i < n * m; i++) {
+        z = z * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        cost[i] = (float)(z >> 40) * 0x1p-24f;
+    }
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.tol = 0;
+    o.max_iter = 100;
+    o.accel = FRG_GW_ACCEL_NONE;
+    o.cost_store = store;
+    o.domain = domain;
+    o.kernel_store = FRG_GW_KERNEL_BF16;
+    if (!cost ||
+        frg_sinkhorn_create(&s, ctx, frg_matrix(cost, FRG_F32, n, m, m), NULL, NULL, &o) < 0) {
+        fail(ctx, name);
+        goto done;
+    }
+    for (int i = -1; i < repeats; i++) {
+        if (frg_sinkhorn_run(s, NULL) < 0) {
+            fail(ctx, name);
+            goto done;
+        }
+        seconds[i < 0 ? 0 : i] = frg_sinkhorn_get(s).inner_seconds;
+    }
+    head(ctx, "gw_sinkhorn_100_iterations", seconds, repeats);
+    printf(",\"form\":\"%s\",\"n\":%lld,\"m\":%lld,\"column_error\":%.1e}\n", name, (long long)n,
+           (long long)m, frg_sinkhorn_get(s).marginal_error);
+    failed = 0;
+done:
+    frg_sinkhorn_destroy(s);
+    free(cost);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    static const align_case cases[] = {
+        {"spiral dijkstra", "spiral400", "roll500", FRG_GW_DISTANCE_DIJKSTRA, 5, 50, 200, 20,
+         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 1},
+        {"spiral precomputed", "spiral400", "roll500", FRG_GW_DISTANCE_PRECOMPUTED, 5, 50, 200, 20,
+         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 1},
+        {"spiral landmark", "spiral400", "roll500", FRG_GW_DISTANCE_LANDMARK, 5, 20, 200, 20,
+         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 1},
+        {"spiral precomputed annealed", "spiral400", "roll500", FRG_GW_DISTANCE_PRECOMPUTED, 5, 50,
+         500, 20, FRG_GW_ANNEAL_PROGRESS, FRG_GW_MULTISCALE_AUTO, 1},
+        {"spiral landmark", "spiral4000", "roll5000", FRG_GW_DISTANCE_LANDMARK, 5, 50, 300, 20,
+         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 1},
+        {"spiral landmark annealed", "spiral4000", "roll5000", FRG_GW_DISTANCE_LANDMARK, 5, 50, 500,
+         20, FRG_GW_ANNEAL_PROGRESS, FRG_GW_MULTISCALE_AUTO, 1},
+        {"random forced", "normal2000", "normal2500", FRG_GW_DISTANCE_PRECOMPUTED, 30, 50, 100, 100,
+         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_OFF, 0},
+        {"random default", "normal2000", "normal2500", FRG_GW_DISTANCE_PRECOMPUTED, 30, 50, 500, 20,
+         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 0},
+        {"random forced", "normal5000", "normal6000", FRG_GW_DISTANCE_PRECOMPUTED, 30, 50, 100, 100,
+         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_OFF, 0}};
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    int repeats = 5, failures = 0;
+    const char *folder = NULL, *only = "";
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
+            c.threads = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--repeat") == 0 && i + 1 < argc) {
+            repeats = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            only = argv[++i];
+        } else {
+            folder = argv[i];
+        }
+    }
+    if (!folder || repeats < 1 || repeats > REPEATS_MOST) {
+        fprintf(
+            stderr,
+            "usage: bench_gw [--threads N] [--repeat N] [--only paths|sinkhorn|align] FOLDER\n");
+        return 2;
+    }
+    frg_context *ctx = NULL;
+    if (frg_context_create(&ctx, &c) < 0) {
+        return 1;
+    }
+    if (strstr("paths", only)) {
+        failures += paths(ctx, folder, 15, repeats);
+        failures += paths(ctx, folder, 30, repeats);
+    }
+    if (strstr("sinkhorn", only)) {
+        failures += sinkhorn(ctx, "f32", 5001, 6001, FRG_GW_STORE_F32, FRG_GW_DOMAIN_LOG, repeats);
+        failures += sinkhorn(ctx, "u16", 5001, 6001, FRG_GW_STORE_U16, FRG_GW_DOMAIN_LOG, repeats);
+        failures +=
+            sinkhorn(ctx, "u16r", 5001, 6001, FRG_GW_STORE_U16R, FRG_GW_DOMAIN_LOG, repeats);
+        failures += sinkhorn(ctx, "bf16 kernel", 5001, 6001, FRG_GW_STORE_AUTO,
+                             FRG_GW_DOMAIN_KERNEL, repeats);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && strstr("align", only); i++) {
+        failures += align(ctx, folder, &cases[i], repeats);
+    }
+    frg_context_destroy(ctx);
+    return failures > 0;
+}

@@ -1,0 +1,101 @@
+"""Peers on sampled Gromov-Wasserstein: python gw_peers.py [small|large] [FOLDER] (FOLDER keeps the inputs as .npy).
+
+Two noisy curves, a spiral in the plane and a roll in space, whose points come in order of their angle; and clouds
+of normal numbers. torchgw is installed and timed as it is (its licence is non-commercial: nothing of it is read
+or copied); a peer that is not installed is left out. POT gives entropic Sinkhorn, SciPy all-pairs shortest paths.
+"""
+import common
+import pathlib
+import sys
+import time
+import warnings
+
+import numpy as np
+
+warnings.filterwarnings("ignore")
+
+
+def curve(n, seed):
+    rng = np.random.default_rng(seed)
+    radius, angle = np.linspace(0.3, 1.0, n), np.linspace(0, 9, n)
+    e = rng.normal(size=(2, n)) * 0.05
+    return (radius + e[0]) * np.cos(angle), (radius + e[1]) * np.sin(angle), angle, rng
+
+
+def spiral(n, seed=0):
+    x, y, angle, _ = curve(n, seed)
+    return np.c_[x, y].astype(np.float32), angle
+
+
+def swiss_roll(m, seed=1):
+    x, y, angle, rng = curve(m, seed)
+    z = rng.uniform(size=m)
+    return np.c_[x, z, y].astype(np.float32), angle
+
+
+def align(n, m, mode, **options):
+    import torch
+    from scipy.stats import spearmanr
+    from torchgw import sampled_gw
+
+    torch.set_num_threads(common.THREADS)
+    (x, s), (y, t) = spiral(n), swiss_roll(m)
+    start = time.perf_counter()
+    plan = sampled_gw(x, y, distance_mode=mode, k=5, M=80, epsilon=0.005, **options)
+    seconds = time.perf_counter() - start
+    rho = abs(spearmanr(s, t[np.asarray(plan).argmax(1)])[0])
+    common.report(bench="gw_align", n=n, m=m, mode=mode, peer="torchgw", seconds=round(seconds, 3), rho=round(rho, 4))
+
+
+def sinkhorn(n, m, iterations=10):
+    import ot
+    import torch
+
+    torch.set_num_threads(common.THREADS)
+    rng = np.random.default_rng(0)
+    c = torch.tensor(rng.uniform(size=(n, m)), dtype=torch.float32)
+    p, q = torch.full((n,), 1 / n), torch.full((m,), 1 / m)
+    start = time.perf_counter()
+    ot.bregman.sinkhorn_log(p, q, c, 0.05, numItermax=iterations, stopThr=0, warn=False)
+    seconds = (time.perf_counter() - start) / iterations * 100
+    common.report(bench="gw_sinkhorn_100_iterations", n=n, m=m, peer="pot_log_torch_f32", seconds=round(seconds, 3))
+
+
+def shortest_paths(m, k):
+    from scipy.sparse.csgraph import dijkstra
+    from sklearn.neighbors import kneighbors_graph
+
+    graph = kneighbors_graph(swiss_roll(m)[0], k, mode="distance")
+    graph = graph.maximum(graph.T)
+    start = time.perf_counter()
+    dijkstra(graph)
+    common.report(bench="gw_apsp", n=m, k=k, peer="scipy", seconds=round(time.perf_counter() - start, 3))
+
+
+def attempt(run, *args, **options):
+    try:
+        run(*args, **options)
+    except ImportError as missing:
+        common.report(bench="gw", peer=str(missing.name), note="not installed")
+
+
+def save_inputs(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for n in (400, 4000):
+        np.save(folder / f"spiral{n}.npy", spiral(n)[0])
+    for m in (500, 5000):
+        np.save(folder / f"roll{m}.npy", swiss_roll(m)[0])
+    for n, d, seed in ((2000, 3, 0), (2500, 5, 1), (5000, 3, 0), (6000, 5, 1)):
+        np.save(folder / f"normal{n}.npy", np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        save_inputs(pathlib.Path(sys.argv[2]))
+    for mode in ("dijkstra", "precomputed", "landmark"):
+        attempt(align, 400, 500, mode, alpha=0.8, max_iter=200, **({"n_landmarks": 20} if mode == "landmark" else {}))
+    attempt(shortest_paths, 5000, 15)
+    attempt(shortest_paths, 5000, 30)
+    attempt(sinkhorn, 5001, 6001)
+    if "large" in sys.argv:
+        attempt(align, 4000, 5000, "landmark", max_iter=300, mixed_precision=True)
