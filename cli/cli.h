@@ -67,6 +67,7 @@ int command_fe(cli *c);
 int command_demean(cli *c);
 int command_gp(cli *c);
 int command_gw(cli *c);
+int command_soap(cli *c);
 int command_tour(cli *c);
 int command_bench(cli *c);
 int command_simulate(cli *c);

@@ -395,6 +395,9 @@ const option_spec option_table[] = {
     /* ---- gw ---- */
 #include "option_gw.def"
 
+    /* ---- soap ---- */
+#include "option_soap.def"
+
     /* ---- design: simulate, bench ---- */
     {.name = "rows",
      .kind = KIND_REAL,
@@ -644,7 +647,7 @@ const option_spec option_table[] = {
      .help = "the most memory to hold (suffixes K M G)"},
     {.name = "repeat",
      .kind = KIND_INT,
-     .commands = CMD_FE | CMD_DEMEAN | CMD_GP | CMD_GW | CMD_BENCH,
+     .commands = CMD_FE | CMD_DEMEAN | CMD_GP | CMD_GW | CMD_BENCH | CMD_SOAP,
      .field = AT(repeat),
      .value = "N",
      .low = 0,
@@ -850,6 +853,19 @@ const command_spec command_table[] = {
                  "fourge gw sinkhorn cost.npy --epsilon 0.05 --plan plan.npy\n"
                  "fourge gw paths points.npy --k 15 --out distances.npy",
      .run = command_gw},
+    {.name = "soap",
+     .bit = CMD_SOAP,
+     .arguments = "bench|train|qr FILES",
+     .min_arguments = 1,
+     .max_arguments = 2,
+     .summary = "the SOAP optimizer on a batched QR",
+     .description = "bench: times steps on the matrices of transformer layers.  train digits, or train DATA "
+                    "--label COLUMN: trains a small classifier.  qr A.npy: factors a matrix, or a stack of them "
+                    "(batch, m, n), and checks the result.",
+     .examples = "fourge soap bench --hidden 128 --mlp 512 --gradients gaussian --format json\n"
+                 "fourge soap train digits --optimizer soap --lr 3e-3 --steps 200\n"
+                 "fourge soap qr A.npy --q Q.npy --r R.npy",
+     .run = command_soap},
     {.name = "tour",
      .bit = CMD_TOUR,
      .arguments = "",
@@ -921,11 +937,5 @@ const command_spec command_table[] = {
          "fourge help fe\nfourge help --man fe | man -l -\n"
          "fourge help --completion bash > ~/.local/share/bash-completion/completions/fourge",
      .run = command_help},
-    {.name = "soap",
-     .bit = CMD_LATER,
-     .arguments = "...",
-     .max_arguments = MAX_ARGUMENTS,
-     .summary = "the SOAP optimizer",
-     .run = command_later},
     {.name = NULL},
 };

@@ -24,6 +24,12 @@ void settings_defaults(settings *s)
     s->fe.n_vcov =
         0; /* the first --vcov replaces the default; command_fe puts it back where none came */
     s->rows = 1e6;
+    frg_soap_defaults(&s->soap, sizeof s->soap, FRG_SOAP_EMERGING);
+    s->soap_layers = 12;
+    s->soap_hidden = 256;
+    s->soap_mlp = 1024;
+    s->soap_steps = 20;
+    s->soap_warmup = 3;
 }
 
 /* ---- finding ------------------------------------------------------------------------------------ */

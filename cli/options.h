@@ -14,6 +14,7 @@
 #include "fourge/fe.h"
 #include "fourge/fourge.h"
 #include "fourge/gp.h"
+#include "fourge/soap.h"
 #include "fourge/table.h"
 #include "gw_settings.h"
 
@@ -58,6 +59,11 @@ typedef struct {
     const char *set[MAX_SET];
     int n_set;
     int quick;
+    /* soap */
+    frg_soap_opts soap;
+    int soap_layers, soap_hidden, soap_mlp, soap_steps, soap_warmup, soap_gradients, soap_optimizer;
+    const char *soap_label, *soap_q, *soap_r;
+    double soap_target;
     /* help */
     const char *man, *completion;
     int markdown;
@@ -94,6 +100,7 @@ typedef enum {
     CMD_LATER = 128, /* recognised, not built yet */
     CMD_GP = 256,
     CMD_GW = 512,
+    CMD_SOAP = 1024,
     CMD_RESUME = 8192, /* its words belong to the line that it goes on with */
     CMD_ALL = 65535
 } command_bit;

@@ -1,0 +1,388 @@
+/* cmd_soap.c - fourge soap: bench, train, qr. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mlp.h"
+#include "soap_job.h"
+
+/* ---- options ------------------------------------------------------------------------------------- */
+
+static int was_given(const cli *c, const char *name)
+{
+    const size_t length = strlen(name);
+    for (int i = 1; i < c->argc; i++) {
+        const char *const text = c->argv[i];
+        if (strncmp(text, "--", 2) == 0 && strncmp(text + 2, name, length) == 0 &&
+            (text[2 + length] == '\0' || text[2 + length] == '=')) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static size_t option_bytes(const option_spec *o)
+{
+    return o->kind == KIND_REAL    ? sizeof(double)
+           : o->kind == KIND_INT64 ? sizeof(int64_t)
+                                   : sizeof(int);
+}
+
+void soap_options(const cli *c, frg_soap_opts *o)
+{
+    const size_t from = offsetof(settings, soap), to = from + sizeof c->set.soap;
+    frg_soap_defaults(o, sizeof *o, (frg_soap_profile)c->set.soap.profile);
+    for (const option_spec *row = option_table; row->name; row++) {
+        if ((row->commands & CMD_SOAP) && row->field >= from && row->field < to &&
+            was_given(c, row->name)) {
+            memcpy((char *)o + (row->field - from), (const char *)&c->set + row->field,
+                   option_bytes(row));
+        }
+    }
+}
+
+/* ---- qr ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    frg_npy *file;
+    frg_array a;
+    int64_t count, m, n;
+    frg_dtype dtype;
+    void *q, *r;
+    frg_qr_item *items;
+    frg_qr_report *reports;
+    frg_qr *plan;
+    double read, plan_seconds, seconds, write;
+    frg_status status;
+} qr_job;
+
+static int qr_read(cli *c, qr_job *j, const char *path)
+{
+    const double start = now_seconds();
+    const frg_status s = frg_npy_read(&j->file, c->ctx, path);
+    if (s < 0) {
+        return cli_fail_library(c, s);
+    }
+    j->a = frg_npy_array(j->file);
+    if (j->a.ndim != 2 && j->a.ndim != 3) {
+        return cli_fail(c, "E_SHAPE", path, NULL,
+                        "'%s' has %d axes, (m, n) or (batch, m, n) is expected", path, j->a.ndim);
+    }
+    if (j->a.dtype != FRG_F32 && j->a.dtype != FRG_F64) {
+        return cli_fail(c, "E_DTYPE", path, NULL, "'%s' holds %s, f32 or f64 is expected", path,
+                        frg_dtype_name(j->a.dtype));
+    }
+    const int first = j->a.ndim - 2;
+    j->count = first ? j->a.shape[0] : 1;
+    j->m = j->a.shape[first];
+    j->n = j->a.shape[first + 1];
+    j->dtype = j->a.dtype;
+    if (j->m < j->n || j->n < 1) {
+        return cli_fail(c, "E_SHAPE", path, "give the transposed matrices",
+                        "'%s' holds matrices of %" PRId64 " x %" PRId64
+                        "; at least as many rows as columns are expected",
+                        path, j->m, j->n);
+    }
+    j->read = now_seconds() - start;
+    return 0;
+}
+
+/** Matrix i of a stack in C order. */
+static frg_array slice(const void *base, frg_dtype t, int64_t i, int64_t m, int64_t n)
+{
+    return frg_matrix((const char *)base + (size_t)(i * m * n) * frg_sizeof(t), t, m, n, n);
+}
+
+static frg_array member(const frg_array *a, int64_t i)
+{
+    if (a->ndim == 2) {
+        return *a;
+    }
+    frg_array x = *a;
+    x.ndim = 2;
+    x.offset += (size_t)(i * a->stride[0]) * frg_sizeof(a->dtype);
+    for (int d = 0; d < 2; d++) {
+        x.shape[d] = a->shape[d + 1];
+        x.stride[d] = a->stride[d + 1];
+    }
+    return x;
+}
+
+static int qr_run(cli *c, qr_job *j)
+{
+    const size_t size = frg_sizeof(j->dtype), count = (size_t)j->count;
+    j->q = malloc((size_t)(j->m * j->n) * count * size + 1);
+    j->r = c->set.soap_r ? malloc((size_t)(j->n * j->n) * count * size + 1) : NULL;
+    j->items = calloc(count + 1, sizeof *j->items);
+    j->reports = calloc(count + 1, sizeof *j->reports);
+    if (!j->q || !j->items || !j->reports || (c->set.soap_r && !j->r)) {
+        return cli_fail_memory(c);
+    }
+    for (int64_t i = 0; i < j->count; i++) {
+        j->items[i].a = member(&j->a, i);
+        j->items[i].q = slice(j->q, j->dtype, i, j->m, j->n);
+        if (j->r) {
+            j->items[i].r = slice(j->r, j->dtype, i, j->n, j->n);
+        }
+    }
+    frg_qr_opts o;
+    frg_qr_defaults(&o, sizeof o);
+    o.method = c->set.soap.qr_method;
+    o.verify = FRG_QR_VERIFY_FULL;
+    double seconds[64];
+    const int repeats = c->set.repeat > 64 ? 64 : c->set.repeat;
+    double start = now_seconds();
+    frg_status s = frg_qr_create(&j->plan, c->ctx, j->count, j->items, &o);
+    j->plan_seconds = now_seconds() - start;
+    for (int r = repeats ? -1 : 0; r < (repeats ? repeats : 1) && s >= 0; r++) {
+        start = now_seconds();
+        s = frg_qr_run(j->plan, j->items, j->reports, NULL);
+        seconds[r < 0 ? 0 : r] = now_seconds() - start;
+    }
+    if (s < 0) {
+        return cli_fail_library(c, s);
+    }
+    j->seconds = median_of(seconds, repeats ? repeats : 1);
+    j->status = s;
+    return 0;
+}
+
+static frg_array stack(const void *data, frg_dtype t, const frg_array *like, int64_t m, int64_t n)
+{
+    frg_array a = frg_matrix(data, t, m, n, n);
+    if (like->ndim == 3) {
+        a.ndim = 3;
+        a.shape[0] = like->shape[0];
+        a.shape[1] = m;
+        a.shape[2] = n;
+        a.stride[0] = m * n;
+        a.stride[1] = n;
+        a.stride[2] = 1;
+    }
+    return a;
+}
+
+static int qr_write(cli *c, qr_job *j)
+{
+    const double start = now_seconds();
+    frg_status s = FRG_OK;
+    if (c->set.soap_q) {
+        s = frg_npy_write(c->ctx, c->set.soap_q, stack(j->q, j->dtype, &j->a, j->m, j->n));
+    }
+    if (s >= 0 && c->set.soap_r) {
+        s = frg_npy_write(c->ctx, c->set.soap_r, stack(j->r, j->dtype, &j->a, j->n, j->n));
+    }
+    j->write = now_seconds() - start;
+    return s < 0 ? cli_fail_library(c, s) : 0;
+}
+
+typedef struct {
+    int64_t ok, deficient, nonfinite, methods[4];
+    double orthogonality, pivot;
+} qr_summary;
+
+static qr_summary qr_summarise(const qr_job *j)
+{
+    qr_summary s = {.pivot = INFINITY};
+    for (int64_t i = 0; i < j->count; i++) {
+        const frg_qr_report *const r = &j->reports[i];
+        if (r->flags & FRG_QR_NONFINITE) {
+            s.nonfinite++;
+            continue;
+        }
+        s.deficient += (r->flags & FRG_QR_DEFICIENT) != 0;
+        s.ok += !(r->flags & FRG_QR_DEFICIENT);
+        s.methods[r->method]++;
+        s.orthogonality = fmax(s.orthogonality, r->orthogonality);
+        s.pivot = fmin(s.pivot, r->pivot);
+    }
+    return s;
+}
+
+/** norm(A - Q R) / norm(A), the largest of the batch; NaN where R was not asked for. */
+static double qr_residual(const qr_job *j)
+{
+    double worst = j->r ? 0 : (double)NAN;
+    const int64_t m = j->m, n = j->n;
+    for (int64_t i = 0; i < j->count && j->r; i++) {
+        double rest = 0, all = 0;
+        if (j->reports[i].flags & FRG_QR_NONFINITE) {
+            continue;
+        }
+        const frg_array a = j->items[i].a, q = j->items[i].q, r = j->items[i].r;
+        for (int64_t row = 0; row < m; row++) {
+            for (int64_t k = 0; k < n; k++) {
+                double sum = soap_element(&a, row, k);
+                all += sum * sum;
+                for (int64_t p = 0; p <= k; p++) {
+                    sum -= soap_element(&q, row, p) * soap_element(&r, p, k);
+                }
+                rest += sum * sum;
+            }
+        }
+        worst = fmax(worst, all > 0 ? sqrt(rest / all) : sqrt(rest));
+    }
+    return worst;
+}
+
+double soap_element(const frg_array *a, int64_t i, int64_t j)
+{
+    const char *const at = (const char *)a->data + a->offset +
+                           (i * a->stride[0] + j * a->stride[1]) * (int64_t)frg_sizeof(a->dtype);
+    if (a->dtype == FRG_F64) {
+        double x;
+        memcpy(&x, at, sizeof x);
+        return x;
+    }
+    float x;
+    memcpy(&x, at, sizeof x);
+    return (double)x;
+}
+
+static const char *const METHODS[4] = {"auto", "householder", "cholesky", "vendor"};
+
+static void qr_json(frg_json *out, const cli *c, const qr_job *j)
+{
+    const qr_summary s = qr_summarise(j);
+    json_head(out, "fourge.soap.qr/1");
+    frg_json_integer(out, "batch", j->count);
+    frg_json_integer(out, "m", j->m);
+    frg_json_integer(out, "n", j->n);
+    frg_json_string(out, "dtype", frg_dtype_name(j->dtype));
+    frg_json_string(out, "status", frg_status_name(j->status));
+    frg_json_number(out, "orthogonality", s.orthogonality);
+    frg_json_number(out, "residual", qr_residual(j));
+    frg_json_number(out, "smallest_pivot", s.pivot);
+    frg_json_open_object(out, "methods");
+    for (int k = 1; k < 4; k++) {
+        frg_json_integer(out, METHODS[k], s.methods[k]);
+    }
+    frg_json_close_object(out);
+    frg_json_open_object(out, "members");
+    frg_json_integer(out, "ok", s.ok);
+    frg_json_integer(out, "deficient", s.deficient);
+    frg_json_integer(out, "nonfinite", s.nonfinite);
+    frg_json_close_object(out);
+    frg_json_open_object(out, "seconds");
+    frg_json_number(out, "read", j->read);
+    frg_json_number(out, "plan", j->plan_seconds);
+    frg_json_number(out, "factor", j->seconds);
+    frg_json_number(out, "write", j->write);
+    frg_json_number(out, "total", j->plan_seconds + j->seconds);
+    frg_json_close_object(out);
+    json_foot(out, c);
+}
+
+static void qr_text(frg_report *r, const qr_job *j)
+{
+    const qr_summary s = qr_summarise(j);
+    char text[96], b[32];
+    snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " x %" PRId64 ", %s", j->count, j->m,
+             j->n, frg_dtype_name(j->dtype));
+    frg_report_fact(r, "Matrices", text);
+    frg_report_fact_number(r, "Orthogonality", s.orthogonality, 2);
+    if (j->r) {
+        frg_report_fact_number(r, "Residual", qr_residual(j), 2);
+    }
+    snprintf(text, sizeof text,
+             "%" PRId64 " full rank, %" PRId64 " deficient, %" PRId64 " not finite", s.ok,
+             s.deficient, s.nonfinite);
+    frg_report_fact(r, "Members", text);
+    frg_report_fact(r, "Time", seconds_text(j->seconds, b));
+}
+
+int soap_show(cli *c, const char *title, void (*json)(frg_json *, const cli *, const void *),
+              void (*text)(frg_report *, const void *), const void *job)
+{
+    frg_status s;
+    int code;
+    if (c->set.format == FORMAT_JSON) {
+        frg_json *out;
+        s = frg_json_create(&out, c->ctx);
+        if (s < 0) {
+            return cli_fail_library(c, s);
+        }
+        json(out, c, job);
+        code = write_json(c, out);
+        frg_json_destroy(out);
+        return code;
+    }
+    frg_report *out;
+    s = frg_report_create(&out, c->ctx, title);
+    if (s < 0) {
+        return cli_fail_library(c, s);
+    }
+    text(out, job);
+    code = write_report(c, out);
+    frg_report_destroy(out);
+    return code;
+}
+
+static void qr_json_of(frg_json *out, const cli *c, const void *job)
+{
+    qr_json(out, c, job);
+}
+
+static void qr_text_of(frg_report *out, const void *job)
+{
+    qr_text(out, job);
+}
+
+static int qr_command(cli *c)
+{
+    if (c->n_arguments != 2) {
+        return cli_fail(c, "E_OPTION", "qr", "fourge soap qr A.npy --q Q.npy",
+                        "fourge soap qr needs one file of matrices");
+    }
+    if (!c->set.soap_q) {
+        return cli_fail(c, "E_OPTION", "--q", "fourge soap qr A.npy --q Q.npy",
+                        "fourge soap qr needs --q");
+    }
+    qr_job j = {0};
+    int code = qr_read(c, &j, c->arguments[1]);
+    if (!code) {
+        code = qr_run(c, &j);
+    }
+    if (!code) {
+        code = qr_write(c, &j);
+    }
+    if (!code) {
+        cli_show_warnings(c);
+        code = soap_show(c, "QR factorisations", qr_json_of, qr_text_of, &j);
+    }
+    if (!code) {
+        code = frg_status_exit_code(j.status);
+    }
+    frg_qr_destroy(j.plan);
+    frg_npy_destroy(j.file);
+    free(j.q);
+    free(j.r);
+    free(j.items);
+    free(j.reports);
+    return code;
+}
+
+/* ---- the command --------------------------------------------------------------------------------- */
+
+int command_soap(cli *c)
+{
+    static const struct {
+        const char *name;
+        int (*run)(cli *c);
+    } jobs[] = {{"bench", soap_bench}, {"train", soap_train}, {"qr", qr_command}};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        if (strcmp(c->arguments[0], jobs[i].name) == 0) {
+            const int code = cli_open(c);
+            return code ? code : jobs[i].run(c);
+        }
+    }
+    static const char *const names[] = {"bench", "train", "qr"};
+    const char *near = frg_nearest_name(c->arguments[0], names, 3);
+    char hint[64] = "the jobs are bench, train, qr";
+    if (near) {
+        snprintf(hint, sizeof hint, "did you mean fourge soap %s", near);
+    }
+    return cli_fail(c, "E_OPTION", c->arguments[0], hint, "fourge soap has no job '%s'",
+                    c->arguments[0]);
+}

@@ -1,0 +1,303 @@
+/* cmd_soap_bench.c - fourge soap bench: the step of the optimizer on the matrices of transformer layers.
+ *
+ * Per layer (3h x h), (h x h), (f x h), (h x f).  Gradients: gaussian, 1e-3 N; powerlaw,
+ * 1e-3 U diag(1/i) N diag(1/j) V' with fixed rotations U and V, made of log2(n) rounds of rotations of pairs, so
+ * that one costs n log n.  Gradients are made outside the clock.  Each refresh estimates the orthogonality of
+ * its basis within the timed step; after the run every basis is checked in full. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "soap_job.h"
+
+enum { PARAMS_A_LAYER = 4, ROUNDS_MOST = 20 };
+
+typedef struct {
+    int64_t n_params, steps;
+    int64_t (*shape)[2];
+    float **w, **g;
+    frg_array *grads;
+    frg_soap *soap;
+    double *seconds;
+    frg_soap_report sum; /* counts and seconds of the timed steps */
+    double orthogonality, gflops;
+    size_t state, all;
+} bench_job;
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/** About normal: the sum of 12 uniforms would do; this is Box and Muller's. */
+static float normal(uint64_t *state)
+{
+    const double u = ((double)(next_random(state) >> 11) + 0.5) * 0x1p-53;
+    const double v = ((double)(next_random(state) >> 11) + 0.5) * 0x1p-53;
+    return (float)(sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
+}
+
+/** x (`count` vectors, elements `step` apart, vectors `apart`) rotated; `n` long. */
+static void rotate(uint64_t seed, int64_t n, int64_t step, int64_t count, int64_t apart, float *x)
+{
+    for (int64_t s = 1; s < n; s *= 2) {
+        for (int64_t i = 0; i < n; i++) {
+            if ((i / s) % 2 || i + s >= n) {
+                continue;
+            }
+            uint64_t state = seed ^ (uint64_t)(i * 64 + s);
+            const double angle = 6.283185307179586 * (double)(next_random(&state) >> 11) * 0x1p-53;
+            const float cosine = (float)cos(angle), sine = (float)sin(angle);
+            for (int64_t k = 0; k < count; k++) {
+                float *const a = x + i * step + k * apart, *const b = a + s * step;
+                const float u = *a, v = *b;
+                *a = cosine * u - sine * v;
+                *b = sine * u + cosine * v;
+            }
+        }
+    }
+}
+
+static void make_gradient(const cli *c, const bench_job *j, int64_t p, int64_t t)
+{
+    const int64_t m = j->shape[p][0], n = j->shape[p][1];
+    float *const g = j->g[p];
+    uint64_t state = (c->set.context.seed + 1) * 0x100000001b3u + (uint64_t)(p * 1000003 + t);
+    for (int64_t i = 0; i < m * n; i++) {
+        g[i] = 1e-3f * normal(&state);
+    }
+    if (c->set.soap_gradients == 0) { /* power law */
+        for (int64_t i = 0; i < m * n; i++) {
+            g[i] /= (float)((i / n + 1) * (i % n + 1));
+        }
+        rotate(77, m, n, n, 1, g);
+        rotate(78, n, 1, m, n, g);
+    }
+}
+
+static int prepare(cli *c, bench_job *j)
+{
+    const int64_t h = c->set.soap_hidden, f = c->set.soap_mlp;
+    const int64_t shapes[PARAMS_A_LAYER][2] = {{3 * h, h}, {h, h}, {f, h}, {h, f}};
+    j->n_params = (int64_t)c->set.soap_layers * PARAMS_A_LAYER;
+    j->steps = c->set.soap_steps;
+    const size_t n = (size_t)j->n_params;
+    j->shape = calloc(n, sizeof *j->shape);
+    j->w = calloc(n, sizeof *j->w);
+    j->g = calloc(n, sizeof *j->g);
+    j->grads = calloc(n, sizeof *j->grads);
+    j->seconds = calloc((size_t)j->steps, sizeof *j->seconds);
+    if (!j->shape || !j->w || !j->g || !j->grads || !j->seconds) {
+        return cli_fail_memory(c);
+    }
+    frg_soap_opts o;
+    soap_options(c, &o);
+    frg_status s = frg_soap_create(&j->soap, c->ctx, &o);
+    for (int64_t p = 0; p < j->n_params && s >= 0; p++) {
+        memcpy(j->shape[p], shapes[p % PARAMS_A_LAYER], sizeof j->shape[p]);
+        const int64_t rows = j->shape[p][0], columns = j->shape[p][1];
+        j->w[p] = calloc((size_t)(rows * columns), sizeof(float));
+        j->g[p] = calloc((size_t)(rows * columns), sizeof(float));
+        if (!j->w[p] || !j->g[p]) {
+            return cli_fail_memory(c);
+        }
+        j->grads[p] = frg_matrix(j->g[p], FRG_F32, rows, columns, columns);
+        s = frg_soap_add_param(j->soap, 0, frg_matrix(j->w[p], FRG_F32, rows, columns, columns),
+                               NULL, NULL);
+    }
+    return s < 0 ? cli_fail_library(c, s) : 0;
+}
+
+static void add_report(frg_soap_report *sum, const frg_soap_report *r)
+{
+    sum->due += r->due;
+    sum->skipped += r->skipped;
+    sum->householder += r->householder;
+    sum->single_pass += r->single_pass;
+    sum->second_pass += r->second_pass;
+    sum->eigh += r->eigh;
+    sum->eigh_failures += r->eigh_failures;
+    sum->orthogonality = fmax(sum->orthogonality, r->orthogonality);
+    sum->factors_seconds += r->factors_seconds;
+    sum->refresh_seconds += r->refresh_seconds;
+    sum->project_seconds += r->project_seconds;
+    sum->update_seconds += r->update_seconds;
+}
+
+static int run_steps(cli *c, bench_job *j)
+{
+    for (int64_t t = -(int64_t)c->set.soap_warmup; t < j->steps && !cli_signalled(); t++) {
+        for (int64_t p = 0; p < j->n_params; p++) {
+            make_gradient(c, j, p, t);
+        }
+        frg_soap_report r;
+        frg_status s = FRG_OK;
+        const double start = now_seconds();
+        s = frg_soap_step(j->soap, j->grads, j->n_params, &r);
+        if (s < 0) {
+            return cli_fail_library(c, s);
+        }
+        if (t >= 0) {
+            j->seconds[t] = now_seconds() - start;
+            add_report(&j->sum, &r);
+        }
+    }
+    return 0;
+}
+
+/** max |Q'Q - I| of one basis, by the batched QR's own measure would prove little: here by plain sums. */
+static double defect(const float *q, int64_t n)
+{
+    double worst = 0;
+    for (int64_t a = 0; a < n; a++) {
+        for (int64_t b = a; b < n; b++) {
+            float lane[16] = {0};
+            double sum = 0;
+            for (int64_t i = 0; i + 16 <= n; i += 16) {
+                for (int k = 0; k < 16; k++) {
+                    lane[k] += q[a * n + i + k] * q[b * n + i + k];
+                }
+            }
+            for (int k = 0; k < 16; k++) {
+                sum += (double)lane[k];
+            }
+            for (int64_t i = n / 16 * 16; i < n; i++) {
+                sum += (double)q[a * n + i] * (double)q[b * n + i];
+            }
+            worst = fmax(worst, fabs(sum - (a == b)));
+        }
+    }
+    return worst;
+}
+
+/** The bases of the first layer, in full. */
+static int verify(cli *c, bench_job *j)
+{
+    for (int64_t p = 0; p < j->n_params && p < PARAMS_A_LAYER; p++) {
+        for (int axis = 0; axis < 2; axis++) {
+            char key[8];
+            frg_array shape;
+            snprintf(key, sizeof key, "Q.%d", axis);
+            frg_status s = frg_soap_state_shape(j->soap, p, key, &shape);
+            if (s < 0 || shape.ndim == 0) {
+                continue;
+            }
+            const int64_t n = shape.shape[0];
+            float *const q = malloc((size_t)(n * n) * sizeof *q);
+            if (!q) {
+                return cli_fail_memory(c);
+            }
+            s = frg_soap_state_get(j->soap, p, key, frg_matrix_columns(q, FRG_F32, n, n, n));
+            j->orthogonality = s < 0 ? (double)NAN : fmax(j->orthogonality, defect(q, n));
+            free(q);
+        }
+    }
+    return 0;
+}
+
+/** Of a step that refreshes everything: factors mn(m+n), three pairs of products 6 mn(m+n), K Q and QR 14/3 n^3. */
+static double step_flops(const bench_job *j)
+{
+    double sum = 0;
+    for (int64_t p = 0; p < j->n_params; p++) {
+        const double m = (double)j->shape[p][0], n = (double)j->shape[p][1];
+        sum += 7 * m * n * (m + n) + 14.0 / 3 * (m * m * m + n * n * n);
+    }
+    return sum;
+}
+
+static void bench_json(frg_json *out, const cli *c, const void *job)
+{
+    const bench_job *j = job;
+    const double steps = (double)(j->steps > 0 ? j->steps : 1);
+    const double threads = (double)frg_threads(c->ctx);
+    double most = 0, total = 0;
+    for (int64_t t = 0; t < j->steps; t++) {
+        most = fmax(most, j->seconds[t]);
+        total += j->seconds[t];
+    }
+    const double median = median_of(j->seconds, (int)j->steps);
+    json_head(out, "fourge.soap.bench/1");
+    frg_json_integer(out, "layers", c->set.soap_layers);
+    frg_json_integer(out, "hidden", c->set.soap_hidden);
+    frg_json_integer(out, "mlp", c->set.soap_mlp);
+    frg_json_integer(out, "steps", j->steps);
+    frg_json_string(out, "gradients", c->set.soap_gradients ? "gaussian" : "powerlaw");
+    frg_json_number(out, "median_step_seconds", median);
+    frg_json_number(out, "max_step_seconds", most);
+    frg_json_open_object(out, "phases");
+    frg_json_number(out, "factors", j->sum.factors_seconds / steps / threads);
+    frg_json_number(out, "refresh", j->sum.refresh_seconds / steps / threads);
+    frg_json_number(out, "project", j->sum.project_seconds / steps / threads);
+    frg_json_number(out, "update", j->sum.update_seconds / steps / threads);
+    frg_json_close_object(out);
+    frg_json_number(out, "max_orthogonality_error", fmax(j->orthogonality, 0));
+    frg_json_number(out, "orthogonality_estimate", j->sum.orthogonality);
+    frg_json_open_object(out, "refresh");
+    frg_json_integer(out, "batched", j->sum.householder + j->sum.single_pass + j->sum.second_pass);
+    frg_json_integer(out, "single_pass", j->sum.single_pass);
+    frg_json_integer(out, "second_pass", j->sum.second_pass);
+    frg_json_integer(out, "householder", j->sum.householder);
+    frg_json_integer(out, "skipped", j->sum.skipped);
+    frg_json_close_object(out);
+    frg_json_number(out, "gflops", 1e-9 * step_flops(j) / median);
+    frg_json_integer(out, "state_bytes", (int64_t)j->state);
+    frg_json_integer(out, "bytes", (int64_t)j->all);
+    frg_json_open_object(out, "seconds");
+    frg_json_number(out, "total", total);
+    frg_json_close_object(out);
+    json_foot(out, c);
+}
+
+static void bench_text(frg_report *r, const void *job)
+{
+    const bench_job *j = job;
+    char a[32];
+    double most = 0;
+    for (int64_t t = 0; t < j->steps; t++) {
+        most = fmax(most, j->seconds[t]);
+    }
+    frg_report_fact_number(r, "Parameters", (double)j->n_params, 6);
+    frg_report_fact(r, "Median step", seconds_text(median_of(j->seconds, (int)j->steps), a));
+    frg_report_fact(r, "Slowest step", seconds_text(most, a));
+    frg_report_fact_number(r, "Orthogonality", j->orthogonality, 2);
+    frg_report_fact(r, "State", bytes_text((double)j->state, a));
+    frg_report_fact(r, "In all", bytes_text((double)j->all, a));
+}
+
+static void release(bench_job *j)
+{
+    frg_soap_destroy(j->soap);
+    for (int64_t p = 0; p < j->n_params && j->w && j->g; p++) {
+        free(j->w[p]);
+        free(j->g[p]);
+    }
+    free(j->shape);
+    free(j->w);
+    free(j->g);
+    free(j->grads);
+    free(j->seconds);
+}
+
+int soap_bench(cli *c)
+{
+    bench_job j = {0};
+    int code = prepare(c, &j);
+    if (!code) {
+        code = run_steps(c, &j);
+    }
+    if (!code) {
+        code = verify(c, &j);
+    }
+    if (!code) {
+        j.state = frg_soap_state_bytes(j.soap);
+        j.all = frg_soap_bytes(j.soap);
+        cli_show_warnings(c);
+        code = soap_show(c, "SOAP steps", bench_json, bench_text, &j);
+    }
+    release(&j);
+    return code ? code : cli_signalled();
+}

@@ -1,0 +1,116 @@
+/* cmd_soap_train.c - fourge soap train: a classifier trained by SOAP or AdamW. */
+#include <math.h>
+#include <string.h>
+
+#include "mlp.h"
+#include "soap_job.h"
+#include "tour.h"
+
+typedef struct {
+    training_run run;
+    const char *optimizer, *data;
+    double target, lr;
+    int64_t rows, classes;
+} train_job;
+
+void soap_adamw(frg_soap_opts *o, double lr)
+{
+    frg_soap_defaults(o, sizeof *o, FRG_SOAP_EMERGING);
+    o->max_precond_dim = 0;
+    o->beta2 = 0.999;
+    o->lr = lr;
+}
+
+static void train_json(frg_json *out, const cli *c, const void *job)
+{
+    const train_job *j = job;
+    json_head(out, "fourge.soap.train/1");
+    frg_json_string(out, "data", j->data);
+    frg_json_string(out, "optimizer", j->optimizer);
+    frg_json_number(out, "lr", j->lr);
+    frg_json_integer(out, "rows", j->rows);
+    frg_json_integer(out, "classes", j->classes);
+    frg_json_integer(out, "steps", j->run.steps);
+    frg_json_number(out, "loss", j->run.smoothed);
+    frg_json_bool(out, "reached", j->target > 0 && j->run.smoothed <= j->target);
+    frg_json_open_object(out, "seconds");
+    frg_json_number(out, "total", j->run.seconds);
+    frg_json_close_object(out);
+    frg_json_open_array(out, "loss_trace");
+    for (int t = 0; t < j->run.steps; t++) {
+        frg_json_number(out, NULL, j->run.trace[t]);
+    }
+    frg_json_close_array(out);
+    json_foot(out, c);
+}
+
+static void train_text(frg_report *r, const void *job)
+{
+    const train_job *j = job;
+    char a[32];
+    frg_report_fact(r, "Data", j->data);
+    frg_report_fact(r, "Optimizer", j->optimizer);
+    frg_report_fact_number(r, "Steps", j->run.steps, 9);
+    frg_report_fact(r, "Time", seconds_text(j->run.seconds, a));
+    frg_report_fact_number(r, "Loss (mean of the last steps)", j->run.smoothed, 3);
+    const frg_series series = {.name = j->optimizer, .n = j->run.steps, .y = j->run.trace};
+    const frg_plot plot = {.caption = "Loss",
+                           .x_label = "step",
+                           .y_label = "cross-entropy",
+                           .log_y = 1,
+                           .reference = (double)NAN,
+                           .n_series = 1,
+                           .series = &series};
+    frg_report_plot(r, &plot);
+}
+
+int soap_train(cli *c)
+{
+    const char *data = c->n_arguments > 1 ? c->arguments[1] : NULL;
+    const char *label = c->set.soap_label;
+    char path[4096];
+    if (!data) {
+        return cli_fail(c, "E_OPTION", "train", "fourge soap train digits",
+                        "fourge soap train needs digits or a table with --label");
+    }
+    if (strcmp(data, "text") == 0) {
+        return cli_fail(c, "E_UNSUPPORTED", "text", "examples/char_transformer.c trains one",
+                        "training on text is not built into the program yet");
+    }
+    if (strcmp(data, "digits") == 0) {
+        const int missing = tour_find_data(c, "digits.csv", path, sizeof path);
+        if (missing) {
+            return missing;
+        }
+        data = path;
+        label = label ? label : "digit";
+    }
+    if (!label) {
+        return cli_fail(c, "E_OPTION", "--label", NULL, "--label names the column to learn");
+    }
+    training_set set;
+    frg_soap_opts o;
+    train_job j = {.data = c->arguments[1], .target = c->set.soap_target};
+    soap_options(c, &o);
+    j.optimizer = c->set.soap_optimizer ? "adamw" : "soap";
+    if (c->set.soap_optimizer) {
+        soap_adamw(&o, o.lr);
+    }
+    j.lr = o.lr;
+    int code = training_set_read(&set, c, data, label);
+    j.rows = set.rows;
+    j.classes = set.classes;
+    if (!code) {
+        code = training_run_make(&j.run, c, &set, &o, c->set.soap_steps, j.target);
+    }
+    if (!code) {
+        cli_show_warnings(c);
+        code = soap_show(c, "Training", train_json, train_text, &j);
+    }
+    if (!code && j.target > 0 && j.run.smoothed > j.target) {
+        code = 1; /* the steps ran out before the loss was there */
+    }
+    training_run_destroy(&j.run);
+    training_set_destroy(&set);
+    return code ? code : cli_signalled();
+}

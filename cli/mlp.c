@@ -1,0 +1,388 @@
+/* mlp.c - forward and backward of a small network, and the loop that trains it.
+ *
+ * Products are tiles of 4 rows whose inner loop runs along a row, compiled for three CPU levels; rows are shared
+ * by the threads, so bits do not depend on their number. */
+#include "mlp.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default")))
+#else
+#define CLONES
+#endif
+
+/** c (4 rows of n) += a b for 4 rows of a: a[r step + p apart] times row p of b. */
+CLONES static void four_rows(int64_t rows, int64_t k, int64_t n, const float *restrict a,
+                             int64_t row_step, int64_t step, const float *restrict b,
+                             float *restrict c)
+{
+    static const float zero[1] = {0};
+    for (int64_t p = 0; p < k; p++) {
+        const float *const restrict row = b + p * n;
+        const float x0 = a[p * step], x1 = rows > 1 ? a[row_step + p * step] : zero[0];
+        const float x2 = rows > 2 ? a[2 * row_step + p * step] : zero[0];
+        const float x3 = rows > 3 ? a[3 * row_step + p * step] : zero[0];
+        if (rows == 4) {
+            for (int64_t j = 0; j < n; j++) {
+                c[j] += x0 * row[j];
+                c[n + j] += x1 * row[j];
+                c[2 * n + j] += x2 * row[j];
+                c[3 * n + j] += x3 * row[j];
+            }
+            continue;
+        }
+        const float x[4] = {x0, x1, x2, x3};
+        for (int64_t r = 0; r < rows; r++) {
+            for (int64_t j = 0; j < n; j++) {
+                c[r * n + j] += x[r] * row[j];
+            }
+        }
+    }
+}
+
+/** c (m x n) = a b; a's element (i, p) lies at i row_step + p step. */
+static void product(int threads, int64_t m, int64_t k, int64_t n, const float *a, int64_t row_step,
+                    int64_t step, const float *b, float *c)
+{
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < m; i += 4) {
+        const int64_t rows = m - i < 4 ? m - i : 4;
+        memset(c + i * n, 0, (size_t)(rows * n) * sizeof *c);
+        four_rows(rows, k, n, a + i * row_step, row_step, step, b, c + i * n);
+    }
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int mlp_create(mlp *net, const cli *c, int layers, const int64_t size[], int64_t batch,
+               uint64_t seed)
+{
+    *net = (mlp){.layers = layers, .batch = batch};
+    int64_t room = 0;
+    for (int l = 0; l <= layers; l++) {
+        net->size[l] = size[l];
+        room += 2 * batch * size[l] + (l > 0 ? 3 * size[l - 1] * size[l] + 2 * size[l] : 0);
+    }
+    net->memory = calloc((size_t)room, sizeof(float));
+    if (!net->memory) {
+        return cli_fail_memory(c);
+    }
+    float *at = net->memory;
+    uint64_t state = seed;
+    for (int l = 0; l <= layers; l++) {
+        net->a[l] = at;
+        net->d[l] = at + batch * size[l];
+        at += 2 * batch * size[l];
+        if (l == 0) {
+            continue;
+        }
+        const int64_t count = size[l - 1] * size[l];
+        net->w[l - 1] = at;
+        net->gw[l - 1] = at + count;
+        net->b[l - 1] = at + 3 * count; /* between them: W' for the way back */
+        net->gb[l - 1] = at + 3 * count + size[l];
+        at += 3 * count + 2 * size[l];
+        const double range = sqrt(6.0 / (double)(size[l - 1] + size[l]));
+        for (int64_t i = 0; i < count; i++) {
+            const double u = (double)(next_random(&state) >> 11) * 0x1p-53;
+            net->w[l - 1][i] = (float)(range * (2 * u - 1));
+        }
+    }
+    return 0;
+}
+
+void mlp_destroy(mlp *net)
+{
+    free(net->memory);
+    net->memory = NULL;
+}
+
+static double softmax_rows(const mlp *net, const int32_t *labels)
+{
+    const int64_t n = net->size[net->layers];
+    double loss = 0;
+    for (int64_t i = 0; i < net->batch; i++) {
+        const float *const a = net->a[net->layers] + i * n;
+        float *const d = net->d[net->layers] + i * n;
+        double top = -INFINITY, sum = 0;
+        for (int64_t j = 0; j < n; j++) {
+            top = (double)a[j] > top ? (double)a[j] : top;
+        }
+        for (int64_t j = 0; j < n; j++) {
+            sum += exp((double)a[j] - top);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            const double p = exp((double)a[j] - top) / sum;
+            d[j] = (float)((p - (j == labels[i])) / (double)net->batch);
+        }
+        loss += log(sum) + top - (double)a[labels[i]];
+    }
+    return loss / (double)net->batch;
+}
+
+double mlp_loss(mlp *net, const int32_t *labels, int threads)
+{
+    const int64_t batch = net->batch;
+    for (int l = 0; l < net->layers; l++) {
+        const int64_t in = net->size[l], out = net->size[l + 1];
+        float *const a = net->a[l + 1];
+        product(threads, batch, in, out, net->a[l], in, 1, net->w[l], a);
+        for (int64_t i = 0; i < batch; i++) {
+            for (int64_t j = 0; j < out; j++) {
+                const float x = a[i * out + j] + net->b[l][j];
+                a[i * out + j] = l + 1 < net->layers ? tanhf(x) : x;
+            }
+        }
+    }
+    const double loss = softmax_rows(net, labels);
+    for (int l = net->layers - 1; l >= 0; l--) {
+        const int64_t in = net->size[l], out = net->size[l + 1];
+        const float *const d = net->d[l + 1];
+        product(threads, in, batch, out, net->a[l], 1, in, d, net->gw[l]);
+        for (int64_t j = 0; j < out; j++) {
+            net->gb[l][j] = 0;
+        }
+        for (int64_t i = 0; i < batch; i++) {
+            for (int64_t j = 0; j < out; j++) {
+                net->gb[l][j] += d[i * out + j];
+            }
+        }
+        if (l == 0) {
+            break;
+        }
+        float *const turned = net->gw[l] + in * out;
+        for (int64_t i = 0; i < in; i++) {
+            for (int64_t j = 0; j < out; j++) {
+                turned[j * in + i] = net->w[l][i * out + j];
+            }
+        }
+        product(threads, batch, out, in, d, out, 1, turned, net->d[l]);
+        for (int64_t i = 0; i < batch * in; i++) {
+            const float y = net->a[l][i];
+            net->d[l][i] *= 1 - y * y;
+        }
+    }
+    return loss;
+}
+
+/* ---- data ---------------------------------------------------------------------------------------- */
+
+static double value_of(const frg_column *column, int64_t row)
+{
+    return column->numbers    ? column->numbers[row]
+           : column->integers ? (double)column->integers[row]
+                              : (double)column->codes[row];
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/** Classes in ascending order of their values. */
+static int take_labels(training_set *set, cli *c, const frg_column *column)
+{
+    double *const sorted = malloc((size_t)set->rows * sizeof *sorted + 1);
+    if (!sorted) {
+        return cli_fail_memory(c);
+    }
+    for (int64_t i = 0; i < set->rows; i++) {
+        sorted[i] = value_of(column, i);
+    }
+    qsort(sorted, (size_t)set->rows, sizeof *sorted, by_value);
+    for (int64_t i = 0; i < set->rows; i++) {
+        if (set->classes == 0 || sorted[i] != sorted[set->classes - 1]) {
+            sorted[set->classes++] = sorted[i];
+        }
+    }
+    for (int64_t i = 0; i < set->rows; i++) {
+        const double x = value_of(column, i);
+        const double *const at =
+            bsearch(&x, sorted, (size_t)set->classes, sizeof *sorted, by_value);
+        set->label[i] = at ? (int32_t)(at - sorted) : 0;
+    }
+    free(sorted);
+    return 0;
+}
+
+/** Columns to mean 0 and standard deviation 1; constant ones to 0. */
+static void take_column(training_set *set, const frg_column *column, int64_t at)
+{
+    double sum = 0, square = 0;
+    const double n = (double)set->rows;
+    for (int64_t i = 0; i < set->rows; i++) {
+        sum += value_of(column, i);
+    }
+    for (int64_t i = 0; i < set->rows; i++) {
+        const double d = value_of(column, i) - sum / n;
+        square += d * d;
+    }
+    const double scale = square > 0 ? 1 / sqrt(square / n) : 0;
+    for (int64_t i = 0; i < set->rows; i++) {
+        set->x[i * set->inputs + at] = (float)((value_of(column, i) - sum / n) * scale);
+    }
+}
+
+static int fill_set(training_set *set, cli *c, const frg_table *table, const char *label)
+{
+    const frg_column *const y = frg_table_find(table, label);
+    if (!y) {
+        const char *near = frg_table_nearest(table, label);
+        char hint[160] = "";
+        if (near) {
+            snprintf(hint, sizeof hint, "did you mean %s", near);
+        }
+        return cli_fail(c, "E_COLUMN", label, near ? hint : NULL, "the data have no column '%s'",
+                        label);
+    }
+    set->rows = frg_table_rows(table);
+    for (int64_t k = 0; k < frg_table_columns(table); k++) {
+        const frg_column *const column = frg_table_column(table, k);
+        set->inputs += column != y;
+        if (column->n_missing > 0 || (column != y && column->kind == FRG_CATEGORY)) {
+            return cli_fail(c, "E_TYPE", column->name, "give numbers without gaps",
+                            "column '%s' %s", column->name,
+                            column->n_missing > 0 ? "has missing values" : "holds text");
+        }
+    }
+    if (set->rows < 1 || set->inputs < 1) {
+        return cli_fail(c, "E_NO_OBS", label, NULL,
+                        "there are no rows or no columns to learn from");
+    }
+    set->x = calloc((size_t)(set->rows * set->inputs), sizeof *set->x);
+    set->label = calloc((size_t)set->rows, sizeof *set->label);
+    if (!set->x || !set->label) {
+        return cli_fail_memory(c);
+    }
+    int64_t at = 0;
+    for (int64_t k = 0; k < frg_table_columns(table); k++) {
+        const frg_column *const column = frg_table_column(table, k);
+        if (column != y) {
+            take_column(set, column, at++);
+        }
+    }
+    return take_labels(set, c, y);
+}
+
+int training_set_read(training_set *set, cli *c, const char *path, const char *label)
+{
+    *set = (training_set){0};
+    frg_table *table;
+    const frg_status status = frg_table_read(&table, c->ctx, path, &c->set.table);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    const int code = fill_set(set, c, table, label);
+    frg_table_destroy(table);
+    return code;
+}
+
+void training_set_destroy(training_set *set)
+{
+    free(set->x);
+    free(set->label);
+    *set = (training_set){0};
+}
+
+/* ---- training ------------------------------------------------------------------------------------ */
+
+static int add_params(const cli *c, frg_soap *soap, const mlp *net)
+{
+    for (int l = 0; l < net->layers; l++) {
+        char name[32];
+        const int64_t in = net->size[l], out = net->size[l + 1];
+        snprintf(name, sizeof name, "layer%d.weight", l + 1);
+        frg_status s =
+            frg_soap_add_param(soap, 0, frg_matrix(net->w[l], FRG_F32, in, out, out), name, NULL);
+        if (s >= 0) {
+            snprintf(name, sizeof name, "layer%d.bias", l + 1);
+            s = frg_soap_add_param(soap, 0, frg_vector(net->b[l], FRG_F32, out), name, NULL);
+        }
+        if (s < 0) {
+            return cli_fail_library(c, s);
+        }
+    }
+    return 0;
+}
+
+static void draw_batch(const training_set *set, mlp *net, int32_t *labels, uint64_t *state)
+{
+    for (int64_t i = 0; i < net->batch; i++) {
+        const int64_t row = (int64_t)(next_random(state) % (uint64_t)set->rows);
+        memcpy(net->a[0] + i * set->inputs, set->x + row * set->inputs,
+               (size_t)set->inputs * sizeof *set->x);
+        labels[i] = set->label[row];
+    }
+}
+
+static int train(training_run *run, cli *c, const training_set *set, frg_soap *soap, mlp *net,
+                 int32_t *labels, int steps, double target)
+{
+    frg_array grads[2 * MLP_LAYERS_MOST];
+    uint64_t state = 1000003 * c->set.context.seed + 17;
+    const double start = now_seconds();
+    for (int l = 0; l < net->layers; l++) {
+        const int64_t in = net->size[l], out = net->size[l + 1];
+        grads[2 * l] = frg_matrix(net->gw[l], FRG_F32, in, out, out);
+        grads[2 * l + 1] = frg_vector(net->gb[l], FRG_F32, out);
+    }
+    for (int t = 0; t < steps && !cli_signalled(); t++) {
+        draw_batch(set, net, labels, &state);
+        const double loss = mlp_loss(net, labels, frg_threads(c->ctx));
+        const frg_status s = frg_soap_step(soap, grads, 2 * net->layers, NULL);
+        if (s < 0) {
+            return cli_fail_library(c, s);
+        }
+        run->trace[run->steps++] = loss;
+        run->smoothed = t == 0 ? loss : 0.9 * run->smoothed + 0.1 * loss;
+        if (target > 0 && run->smoothed <= target) {
+            break;
+        }
+    }
+    run->seconds = now_seconds() - start;
+    return 0;
+}
+
+int training_run_make(training_run *run, cli *c, const training_set *set, const frg_soap_opts *o,
+                      int steps, double target)
+{
+    enum { BATCH = 512 };
+    const int64_t sizes[4] = {set->inputs, 256, 256, set->classes};
+    mlp net;
+    frg_soap *soap = NULL;
+    *run = (training_run){0};
+    int code = mlp_create(&net, c, 3, sizes, BATCH, c->set.context.seed + 1);
+    int32_t *const labels = malloc(BATCH * sizeof *labels);
+    run->trace = malloc((size_t)(steps + 1) * sizeof *run->trace);
+    if (!code && (!labels || !run->trace)) {
+        code = cli_fail_memory(c);
+    }
+    if (!code) {
+        const frg_status s = frg_soap_create(&soap, c->ctx, o);
+        code = s < 0 ? cli_fail_library(c, s) : add_params(c, soap, &net);
+    }
+    if (!code) {
+        code = train(run, c, set, soap, &net, labels, steps, target);
+    }
+    frg_soap_destroy(soap);
+    free(labels);
+    mlp_destroy(&net);
+    return code;
+}
+
+void training_run_destroy(training_run *run)
+{
+    free(run->trace);
+    *run = (training_run){0};
+}

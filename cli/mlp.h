@@ -1,0 +1,49 @@
+/* mlp.h - a small network with tanh layers and a softmax, to train classifiers: forward, backward, loss. */
+#ifndef FOURGE_CLI_MLP_H
+#define FOURGE_CLI_MLP_H
+
+#include "cli.h"
+
+enum { MLP_LAYERS_MOST = 8 };
+
+/** Layer l: a_l = tanh(a_{l-1} W_l + b_l), the last one without tanh; W_l is size[l-1] x size[l], row-major. */
+typedef struct {
+    int layers; /* matrices */
+    int64_t size[MLP_LAYERS_MOST + 1];
+    int64_t batch;
+    float *memory;
+    float *w[MLP_LAYERS_MOST], *b[MLP_LAYERS_MOST];   /* parameters */
+    float *gw[MLP_LAYERS_MOST], *gb[MLP_LAYERS_MOST]; /* gradients */
+    float *a[MLP_LAYERS_MOST + 1];                    /* batch x size[l]; a[0] is the input */
+    float *d[MLP_LAYERS_MOST + 1];                    /* dL/da before the nonlinearity */
+} mlp;
+
+/** Weights uniform in +-sqrt(6 / (in + out)), biases 0.  Returns 0 or an exit code. */
+int mlp_create(mlp *net, const cli *c, int layers, const int64_t size[], int64_t batch,
+               uint64_t seed);
+void mlp_destroy(mlp *net);
+/** Mean cross-entropy of the rows in a[0] against labels, and its gradient. */
+double mlp_loss(mlp *net, const int32_t *labels, int threads);
+
+/** A classifier trained on a table of numbers. */
+typedef struct {
+    int64_t rows, inputs, classes;
+    float *x; /* rows x inputs, standardised */
+    int32_t *label;
+} training_set;
+
+typedef struct {
+    int steps;
+    double seconds;  /* of the optimizer and the network */
+    double *trace;   /* loss of every step, `steps` of them */
+    double smoothed; /* exponential mean of the loss at the end */
+} training_run;
+
+int training_set_read(training_set *set, cli *c, const char *path, const char *label);
+void training_set_destroy(training_set *set);
+/** Trains 256-256 hidden units on batches of 512 until the smoothed loss is at `target` (0: never) or `steps`. */
+int training_run_make(training_run *run, cli *c, const training_set *set, const frg_soap_opts *o,
+                      int steps, double target);
+void training_run_destroy(training_run *run);
+
+#endif
