@@ -213,7 +213,8 @@ typedef struct {
 
 FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size);
 /** At m new points x (m x d): mean m* + k*'a, variance k** - |L^-1 k*|^2, clamped at 0 with a counted
- *  warning.  Refactors where the gradient has taken the factor's place. */
+ *  warning.  Refactors where the gradient has taken the factor's place.  Gradients of kernels with a cusp at the
+ *  points (matern12) leave out the point's own term there. */
 FRG_API FRG_MUST_USE frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *o);
 /** count joint draws at x (m x d) into out (count x m, f64): of the posterior, or of the prior.  Draw s is
  *  the same whatever count and threads (counter-based, seed of the context). */
