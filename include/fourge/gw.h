@@ -136,7 +136,7 @@ typedef enum { FRG_GW_REFERENCE_COUNTING, FRG_GW_REFERENCE_PRODUCT } frg_gw_refe
 typedef struct {
     size_t struct_size;
     double epsilon;               /* 0.05, cost units */
-    double tol;                   /* 1e-6: L1 error of the marginals relative to the mass */
+    double tol;                   /* 1e-6: L1 error of the marginals relative to the mass; 0: max_iter passes */
     int64_t max_iter;             /* 1000 passes */
     frg_gw_store cost_store;      /* auto */
     frg_gw_domain domain;         /* auto: log */

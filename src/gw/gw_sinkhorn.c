@@ -340,7 +340,7 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
     t->bytes = 0;
     if (reduced(s)) {
         TRY(warm_up(s));
-        if (t->error <= s->o.tol || t->passes >= s->o.max_iter) {
+        if ((s->o.tol > 0 && t->error <= s->o.tol) || t->passes >= s->o.max_iter) {
             *done = t->passes;
             frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
             return FRG_OK;
@@ -351,7 +351,7 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
         /* a heartbeat every 10 passes */
         const int64_t left = s->o.max_iter - t->passes;
         TRY(frgi_transport_solve(t, s->o.tol, left < 10 ? left : 10));
-        if (t->error <= s->o.tol) {
+        if (s->o.tol > 0 && t->error <= s->o.tol) {
             break;
         }
         const frg_status beat = frgi_heartbeat(s->ctx, &(frg_progress){.solver = "gw",

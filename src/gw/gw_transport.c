@@ -369,7 +369,7 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
             FAIL(t->ctx, E_NUMERIC, "pass %lld of Sinkhorn's iteration at epsilon %g gave %g",
                  (long long)pass + 1, FRGI_LOG2_E / t->k, t->error);
         }
-        if (t->error <= tol) {
+        if (tol > 0 && t->error <= tol) {
             if (t->accelerate) { /* end on the plain step, not on its extrapolation */
                 memcpy(t->s.G, t->s.G_last, (size_t)t->s.m * sizeof *t->s.G);
                 set_drift(t);
