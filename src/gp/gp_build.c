@@ -317,8 +317,7 @@ static void bind_step(frgi_gp_bound *b, const frgi_gp_kernel *k, int node, const
                            .degree = from->degree,
                            .slot = *slot,
                            .n_groups = from->n_groups,
-                           .constant = b->constant[node],
-                           .n_constants = count_constants(from)};
+                           .constant = b->constant[node]};
     memcpy(step->group, from->group, sizeof step->group);
     for (int c = 0; c < from->children; c++) {
         b->child[(*children)++] = step_of[frgi_gp_child(k, node, c)];

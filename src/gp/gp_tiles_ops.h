@@ -34,7 +34,6 @@ typedef struct {
     int n_groups;
     frgi_gp_group group[GP_GROUPS];
     const void *constant; /* of the arithmetic's type, see gp_tiles_cpu.tmpl.h */
-    int n_constants;
 } frgi_gp_step;
 
 typedef struct {
@@ -43,7 +42,6 @@ typedef struct {
     const int *child;
     const frgi_gp_slot *slot;
     bool radial; /* [scale *] one radial leaf: step 0, and 1 */
-    bool has_user;
     frg_gp_user_kernel user;
     const double *user_theta;
     const double *user_cols; /* n x dims of the leaf, as given */
