@@ -106,7 +106,8 @@ static bool take_member(const batch *b, const frgi_gp_batch_room *r, int lane, f
     return true;
 }
 
-static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bool gradient, bool done[LANES_MOST])
+static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bool gradient,
+                           bool done[LANES_MOST])
 {
     frg_context *const ctx = b->contexts[thread];
     if (r->g.n == 0)
@@ -154,7 +155,8 @@ static int by_size(const void *one, const void *two, void *members)
 {
     const frg_gp_member *const m = members;
     const int64_t i = *(const int64_t *)one, j = *(const int64_t *)two;
-    const int64_t di = m[i].x.ndim == 2 ? m[i].x.shape[1] : 0, dj = m[j].x.ndim == 2 ? m[j].x.shape[1] : 0;
+    const int64_t di = m[i].x.ndim == 2 ? m[i].x.shape[1] : 0,
+                  dj = m[j].x.ndim == 2 ? m[j].x.shape[1] : 0;
     if (di != dj)
         return di > dj ? -1 : 1;
     if (m[i].x.shape[0] != m[j].x.shape[0])
@@ -186,7 +188,8 @@ static frg_status probe(const batch *b)
 {
     static const char *const of_the_call[] = {"FRG-GP-001", "FRG-GP-005", "FRG-CORE-006"};
     frg_gp *gp = NULL;
-    const frg_status status = frg_gp_create(&gp, b->ctx, b->members[0].x, b->members[0].y, b->kernel, b->opts);
+    const frg_status status =
+        frg_gp_create(&gp, b->ctx, b->members[0].x, b->members[0].y, b->kernel, b->opts);
     frg_gp_destroy(gp);
     for (size_t i = 0; status < 0 && i < sizeof of_the_call / sizeof *of_the_call; i++)
         if (strcmp(frg_error_code(b->ctx), of_the_call[i]) == 0)
@@ -221,9 +224,9 @@ static void explain(const batch *b, int64_t i)
     frg_gp *gp = NULL;
     m.gradient = NULL;
     frgi_at(b->ctx, "member %lld", (long long)i + 1);
-    frg_status status = m.status == FRG_NO_MEMORY
-                            ? frgi_fail(b->ctx, E_MEMORY, __FILE__, __LINE__, "a member could not be held")
-                            : open_member(&gp, b->ctx, b, &m);
+    frg_status status = m.status == FRG_NO_MEMORY ? frgi_fail(b->ctx, E_MEMORY, __FILE__, __LINE__,
+                                                              "a member could not be held")
+                                                  : open_member(&gp, b->ctx, b, &m);
     if (status == FRG_OK)
         status = evaluate_alone(gp, &m);
     frg_gp_destroy(gp);
@@ -239,8 +242,12 @@ static frg_status run_units(batch *b)
         const int me = omp_get_thread_num();
         int stop = 0;
         if (me == 0 && stopped == FRG_OK) {
-            const frg_progress p = {.solver = "gp", .phase = "batch", .done = u, .total = b->n_units,
-                                    .residual = (double)NAN, .target = (double)NAN};
+            const frg_progress p = {.solver = "gp",
+                                    .phase = "batch",
+                                    .done = u,
+                                    .total = b->n_units,
+                                    .residual = (double)NAN,
+                                    .target = (double)NAN};
             stop = (int)frgi_heartbeat(b->ctx, &p);
 #pragma omp atomic write
             stopped = stop;
@@ -263,13 +270,14 @@ static frg_status run_units(batch *b)
 /** Fits whose members take the same steps at the same time; options that are refused are left to frg_gp_fit. */
 static bool side_by_side(const frg_gp_fit_opts *o)
 {
-    return o->optimizer == FRG_GP_ADAM && o->starts == 1 && o->max_iter >= 1 && o->tol > 0 && o->tol < 1 &&
-           o->learning_rate > 0 && isfinite(o->learning_rate);
+    return o->optimizer == FRG_GP_ADAM && o->starts == 1 && o->max_iter >= 1 && o->tol > 0 &&
+           o->tol < 1 && o->learning_rate > 0 && isfinite(o->learning_rate);
 }
 
 static frg_status run_batch(batch *b)
 {
-    REQUIRE(b->ctx, b->count >= 0 && (b->members || b->count == 0), "a batch takes count >= 0 members");
+    REQUIRE(b->ctx, b->count >= 0 && (b->members || b->count == 0),
+            "a batch takes count >= 0 members");
     REQUIRE(b->ctx, b->kernel, "kernel is NULL");
     if (b->count == 0)
         return FRG_OK;
@@ -309,16 +317,17 @@ static frg_status with_opts(batch b, const frg_gp_opts *o, const frg_gp_fit_opts
     return run_batch(&b);
 }
 
-frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count, frg_gp_member *members, const char *kernel,
-                             const frg_gp_opts *o)
+frg_status frg_gp_batch_eval(frg_context *ctx, int64_t count, frg_gp_member *members,
+                             const char *kernel, const frg_gp_opts *o)
 {
     if (!ctx)
         return FRG_BAD_ARG;
-    return with_opts((batch){.ctx = ctx, .count = count, .members = members, .kernel = kernel}, o, NULL);
+    return with_opts((batch){.ctx = ctx, .count = count, .members = members, .kernel = kernel}, o,
+                     NULL);
 }
 
-frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count, frg_gp_member *members, const char *kernel,
-                            const frg_gp_opts *o, const frg_gp_fit_opts *fit)
+frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count, frg_gp_member *members,
+                            const char *kernel, const frg_gp_opts *o, const frg_gp_fit_opts *fit)
 {
     if (!ctx)
         return FRG_BAD_ARG;

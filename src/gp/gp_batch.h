@@ -21,9 +21,11 @@ typedef struct {
  *  variance's parameter, -1 for none. */
 const frgi_gp_node *frgi_gp_lane_leaf(const frg_gp *gp, int *scale);
 /** Sizes the room for the processes in it; they have one leaf kind and as many columns. */
-void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype type, frg_gp *const *gp, int count);
+void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype type,
+                       frg_gp *const *gp, int count);
 /** Value, and where asked the gradient's sums, of every lane at gp->theta; *kept holds the memory. */
-FRG_MUST_USE frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r, bool gradient);
+FRG_MUST_USE frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
+                                          bool gradient);
 /** gp->value from a lane; false where the lane's answer is not good enough. */
 bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane);
 /** gp->gradient from a lane, after its value, and the trace residual. */
@@ -31,8 +33,9 @@ void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane);
 
 /** Adam's fit of all processes of the room side by side, those marked lost alone afterwards: done[i] tells which have
  *  their last point, its value and gradient in gp. */
-FRG_MUST_USE frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
-                                           const frg_gp_fit_opts *o, bool done[LANES_MOST]);
+FRG_MUST_USE frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept,
+                                           frgi_gp_batch_room *r, const frg_gp_fit_opts *o,
+                                           bool done[LANES_MOST]);
 
 #pragma GCC visibility pop
 #endif

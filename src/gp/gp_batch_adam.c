@@ -59,9 +59,11 @@ static double value_of(const frgi_gp_param *p, const coordinate *c)
     return v < lower ? lower : v > upper ? upper : v;
 }
 
-static frg_status move(frg_gp *gp, const frg_gp_fit_opts *o, int64_t t, coordinate *c, double *theta)
+static frg_status move(frg_gp *gp, const frg_gp_fit_opts *o, int64_t t, coordinate *c,
+                       double *theta)
 {
-    const double correct_1 = 1 - pow(DECAY_1, (double)t), root_2 = sqrt(1 - pow(DECAY_2, (double)t));
+    const double correct_1 = 1 - pow(DECAY_1, (double)t),
+                 root_2 = sqrt(1 - pow(DECAY_2, (double)t));
     for (int i = 0; i < gp->params.count; i++) {
         const frgi_gp_param *const p = &gp->params.p[i];
         theta[i] = gp->theta[i];
@@ -69,7 +71,8 @@ static frg_status move(frg_gp *gp, const frg_gp_fit_opts *o, int64_t t, coordina
             continue;
         const double raw = frgi_gp_transform_raw(p, theta[i]);
         const double slope = isfinite(raw) ? frgi_gp_transform_slope(p, raw) : 0;
-        const double g = -gp->gradient[i] * (p->per_value ? slope : slope / theta[i]) * c[i].unit / (double)gp->n;
+        const double g = -gp->gradient[i] * (p->per_value ? slope : slope / theta[i]) * c[i].unit /
+                         (double)gp->n;
         c[i].m += (1 - DECAY_1) * (g - c[i].m);
         c[i].v = DECAY_2 * c[i].v + (1 - DECAY_2) * g * g;
         c[i].u -= o->learning_rate / correct_1 * c[i].m / (sqrt(c[i].v) / root_2 + EPSILON);
@@ -87,8 +90,9 @@ static frg_status lose(frg_gp *gp, const coordinate *c, double *theta, bool *don
     return frgi_gp_set_theta(gp, theta);
 }
 
-static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r, const frg_gp_fit_opts *o,
-                        coordinate *const c[LANES_MOST], double *theta, bool done[LANES_MOST])
+static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
+                        const frg_gp_fit_opts *o, coordinate *const c[LANES_MOST], double *theta,
+                        bool done[LANES_MOST])
 {
     for (int64_t t = 1; t <= o->max_iter + 1; t++) {
         frg_status status = frgi_gp_run_lanes(ctx, kept, r, true);
@@ -104,8 +108,11 @@ static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *
                 status = move(r->gp[l], o, t, c[l], theta);
         }
         if (status == FRG_OK)
-            status = frgi_heartbeat(ctx, &(frg_progress){.solver = "gp", .phase = "adam", .done = t,
-                                                         .total = o->max_iter, .residual = (double)NAN,
+            status = frgi_heartbeat(ctx, &(frg_progress){.solver = "gp",
+                                                         .phase = "adam",
+                                                         .done = t,
+                                                         .total = o->max_iter,
+                                                         .residual = (double)NAN,
                                                          .target = o->tol});
         if (status != FRG_OK)
             return status;
@@ -113,8 +120,8 @@ static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *
     return FRG_OK;
 }
 
-frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r, const frg_gp_fit_opts *o,
-                              bool done[LANES_MOST])
+frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
+                              const frg_gp_fit_opts *o, bool done[LANES_MOST])
 {
     coordinate *c[LANES_MOST] = {NULL};
     double *theta = NULL;

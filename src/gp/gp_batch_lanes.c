@@ -16,10 +16,13 @@ const frgi_gp_node *frgi_gp_lane_leaf(const frg_gp *gp, int *scale)
     const frgi_gp_kernel *const k = gp->kernel;
     const frgi_gp_node *const leaf = &k->node[0];
     *scale = k->n_nodes == 2 && k->node[1].kind == GP_SCALE ? k->node[1].group[0].first : -1;
-    if (leaf->kind < GP_RBF || leaf->kind > GP_MATERN52 || k->n_nodes > 2 || (k->n_nodes == 2 && *scale < 0))
+    if (leaf->kind < GP_RBF || leaf->kind > GP_MATERN52 || k->n_nodes > 2 ||
+        (k->n_nodes == 2 && *scale < 0))
         return NULL;
-    return leaf->dims <= LANES_MOST_DIMS && gp->q == 1 && gp->mean != GP_MEAN_PROFILED && !gp->opts.reml ? leaf
-                                                                                                        : NULL;
+    return leaf->dims <= LANES_MOST_DIMS && gp->q == 1 && gp->mean != GP_MEAN_PROFILED &&
+                   !gp->opts.reml
+               ? leaf
+               : NULL;
 }
 
 static frgi_gp_lanes_kind lane_kind(const frgi_gp_node *leaf)
@@ -64,7 +67,8 @@ static void lay_out(frgi_arena *a, frgi_gp_batch_room *r)
     r->residual = frgi_take(a, rows);
     g->root = frgi_take(a, rows);
     g->alpha = frgi_take(a, rows);
-    g->matrix = frgi_take(a, rows * (size_t)(g->ld + 1)); /* addresses a row behind the last are formed */
+    g->matrix =
+        frgi_take(a, rows * (size_t)(g->ld + 1)); /* addresses a row behind the last are formed */
     g->x = r->x;
     g->reciprocal = r->reciprocal;
     g->variance = r->variance;
@@ -113,7 +117,8 @@ static void fill_lane(const frgi_gp_batch_room *r, int lane)
 bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
 {
     frg_gp *const gp = r->gp[lane];
-    const double u = r->type == FRG_F64 ? DBL_EPSILON / 2 : (double)(FLT_EPSILON / 2), n = (double)gp->n;
+    const double u = r->type == FRG_F64 ? DBL_EPSILON / 2 : (double)(FLT_EPSILON / 2),
+                 n = (double)gp->n;
     double largest = 0, square = 0, inverse = 0;
     bool regular = r->g.pivot[lane] < 0;
     for (ptrdiff_t i = 0; i < gp->n && regular; i++) {
@@ -127,13 +132,15 @@ bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
     if (!regular)
         return false;
     frg_gp_value *const v = &gp->value;
-    *v = (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN, .storage = FRG_GP_FULL};
+    *v = (frg_gp_value){
+        .pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN, .storage = FRG_GP_FULL};
     v->log_likelihood = -0.5 * (r->g.quad[lane] + r->g.logdet[lane] + n * LOG_2PI);
     v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
     v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
     v->error_estimate = fmax(SAFETY, SAFETY_PER_POINT * n) * u * largest * (square + inverse);
     return isfinite(v->log_likelihood) &&
-           (r->type == FRG_F64 || v->error_estimate <= gp->opts.accuracy * (fabs(v->log_likelihood) + 1));
+           (r->type == FRG_F64 ||
+            v->error_estimate <= gp->opts.accuracy * (fabs(v->log_likelihood) + 1));
 }
 
 void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)
@@ -167,7 +174,8 @@ void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)
     gp->value.trace_residual = fabs(trace - (double)gp->n) / (double)gp->n;
 }
 
-void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype type, frg_gp *const *gp, int count)
+void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype type,
+                       frg_gp *const *gp, int count)
 {
     *r = (frgi_gp_batch_room){.ops = frgi_gp_lanes_of(ctx, type), .type = type};
     for (int l = 0; l < count; l++) {
@@ -184,7 +192,8 @@ void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype 
     r->g.ld = frgi_gp_lanes_ld(r->g.n);
 }
 
-frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r, bool gradient)
+frg_status frgi_gp_run_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
+                             bool gradient)
 {
     for (int l = 0; l < r->ops->width; l++) {
         if (!r->gp[l])

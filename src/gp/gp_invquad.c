@@ -30,7 +30,8 @@ typedef struct {
 
 static batch batch_of(const frg_array *a, int own_axes)
 {
-    batch b = {.axes = a->ndim - own_axes, .base = frgi_array_base(a), .size = frg_sizeof(a->dtype)};
+    batch b = {
+        .axes = a->ndim - own_axes, .base = frgi_array_base(a), .size = frg_sizeof(a->dtype)};
     for (int d = 0; d < b.axes; d++) {
         b.shape[d] = a->shape[d];
         b.stride[d] = a->stride[d];
@@ -64,8 +65,8 @@ static int64_t members(const frg_array *a, int own_axes)
         for (ptrdiff_t i = diagonal ? j : 0; i < m; i++)                                           \
     ((type *)to)[i * to_row + j * to_col] = ((const type *)from)[i * row + j * col]
 
-static void copy_square(size_t size, ptrdiff_t m, ptrdiff_t n, bool diagonal, const void *from, ptrdiff_t row,
-                        ptrdiff_t col, void *to, ptrdiff_t to_row, ptrdiff_t to_col)
+static void copy_square(size_t size, ptrdiff_t m, ptrdiff_t n, bool diagonal, const void *from,
+                        ptrdiff_t row, ptrdiff_t col, void *to, ptrdiff_t to_row, ptrdiff_t to_col)
 {
     if (size == sizeof(uint64_t))
         COPY_SQUARE(uint64_t);
@@ -74,8 +75,8 @@ static void copy_square(size_t size, ptrdiff_t m, ptrdiff_t n, bool diagonal, co
 }
 
 /** Copies the lower triangle square by square: in from a view, or out into both triangles of a full matrix. */
-static void copy_triangle(frg_context *ctx, const frgi_spd_shape *s, char *a, char *view, ptrdiff_t row, ptrdiff_t col,
-                          bool in)
+static void copy_triangle(frg_context *ctx, const frgi_spd_shape *s, char *a, char *view,
+                          ptrdiff_t row, ptrdiff_t col, bool in)
 {
     const size_t size = frg_sizeof(s->dtype);
     const ptrdiff_t squares = (s->n + SQUARE - 1) / SQUARE;
@@ -85,8 +86,9 @@ static void copy_triangle(frg_context *ctx, const frgi_spd_shape *s, char *a, ch
         const ptrdiff_t j = c * SQUARE, n = s->n - j < SQUARE ? s->n - j : SQUARE;
         for (ptrdiff_t i = j; i < s->n; i += SQUARE) {
             const ptrdiff_t m = s->n - i < SQUARE ? s->n - i : SQUARE;
-            char *const tile = a + (size_t)(frgi_spd_tile(s, i / s->tile, j / s->tile) + i % s->tile +
-                                            j % s->tile * s->ld) * size;
+            char *const tile = a + (size_t)(frgi_spd_tile(s, i / s->tile, j / s->tile) +
+                                            i % s->tile + j % s->tile * s->ld) *
+                                       size;
             char *const lower = view + (i * row + j * col) * (ptrdiff_t)size;
             char *const upper = view + (j * row + i * col) * (ptrdiff_t)size;
             if (in) {
@@ -116,10 +118,10 @@ typedef struct {
     bool inverse;
     int threads; /* groups at a time */
     size_t matrix_bytes, work_bytes;
-    char *matrices;     /* one a group with an inverse, one a thread otherwise */
-    char *work;         /* one a thread */
-    char *a;            /* count x n: r, z, a */
-    double *iq, *ld;    /* count */
+    char *matrices;          /* one a group with an inverse, one a thread otherwise */
+    char *work;              /* one a thread */
+    char *a;                 /* count x n: r, z, a */
+    double *iq, *ld;         /* count */
     frgi_spd_pivots *pivots; /* groups */
     frg_status *status;      /* groups */
 } job;
@@ -139,7 +141,10 @@ static void lay_out(frgi_arena *arena, job *j)
 
 static char *matrix_of(const job *j, int64_t group)
 {
-    return j->matrices + (size_t)(j->inverse ? group : j->threads > 1 ? omp_get_thread_num() : 0) * j->matrix_bytes;
+    return j->matrices + (size_t)(j->inverse       ? group
+                                  : j->threads > 1 ? omp_get_thread_num()
+                                                   : 0) *
+                             j->matrix_bytes;
 }
 
 static char *work_of(const job *j)
@@ -159,7 +164,8 @@ static frg_status value(const job *j, int64_t g)
     const size_t size = frg_sizeof(j->s.dtype);
     char *const b = j->a + (size_t)(j->first[g] * n) * size;
     for (ptrdiff_t c = 0; c < q; c++)
-        copy_square(size, n, 1, false, member(&j->r, j->first[g] + c), j->step, 0, b + (size_t)(c * n) * size, 1, 0);
+        copy_square(size, n, 1, false, member(&j->r, j->first[g] + c), j->step, 0,
+                    b + (size_t)(c * n) * size, 1, 0);
     TRY(frgi_spd_forward(j->ctx, &j->s, matrix, q, b, n, work));
     for (ptrdiff_t c = 0; c < q; c++) {
         double sum = 0;
@@ -179,7 +185,8 @@ static frg_status invert(const job *j, int64_t g)
 }
 
 /** Every group through `step`; the first one that fails, in their order, gives the status. */
-static frg_status each_group(const job *j, frg_status (*step)(const job *, int64_t), int64_t *failed)
+static frg_status each_group(const job *j, frg_status (*step)(const job *, int64_t),
+                             int64_t *failed)
 {
     if (j->threads == 1) {
         for (*failed = 0; *failed < j->groups; ++*failed) {
@@ -202,11 +209,12 @@ static frg_status not_posdef(const job *j, int64_t g)
     char which[64] = "";
     if (j->count > 1)
         snprintf(which, sizeof which, "member %lld of the batch: ", (long long)j->first[g] + 1);
-    FAIL(j->ctx, E_NOT_POSDEF, "%sthe pivot of row %lld of %lld is %.6g", which, (long long)j->pivots[g].pivot + 1,
-         (long long)j->s.n, j->pivots[g].value);
+    FAIL(j->ctx, E_NOT_POSDEF, "%sthe pivot of row %lld of %lld is %.6g", which,
+         (long long)j->pivots[g].pivot + 1, (long long)j->s.n, j->pivots[g].value);
 }
 
-static frg_status run(job *j, double *inv_quad, double *logdet, const frg_array *a, const frg_array *inverse)
+static frg_status run(job *j, double *inv_quad, double *logdet, const frg_array *a,
+                      const frg_array *inverse)
 {
     int64_t failed = 0;
     frg_status status = each_group(j, value, &failed);
@@ -225,8 +233,8 @@ static frg_status run(job *j, double *inv_quad, double *logdet, const frg_array 
         memcpy(frgi_array_base(a), j->a, count * n * size);
     for (int64_t g = 0; j->inverse && g < j->groups; g++)
         for (int64_t m = j->first[g]; m < j->first[g + 1]; m++)
-            copy_triangle(j->ctx, &j->s, matrix_of(j, g), frgi_array_base(inverse) + (size_t)m * n * n * size,
-                          j->s.n, 1, false);
+            copy_triangle(j->ctx, &j->s, matrix_of(j, g),
+                          frgi_array_base(inverse) + (size_t)m * n * n * size, j->s.n, 1, false);
     return FRG_OK;
 }
 
@@ -244,18 +252,18 @@ static bool contiguous(const frg_array *a)
 }
 
 /** a must have the type of `like` and its shape without the last `drop` axes of it, and n as its last `own`. */
-static frg_status same_batch(frg_context *ctx, const frg_array *a, const char *name, int own, int64_t n,
-                             const frg_array *like, int drop)
+static frg_status same_batch(frg_context *ctx, const frg_array *a, const char *name, int own,
+                             int64_t n, const frg_array *like, int drop)
 {
     TRY(frgi_array_check(ctx, a, name, like->ndim - drop + own, REAL));
     if (a->dtype != like->dtype)
-        FAIL(ctx, E_DTYPE, "%s has elements of type %s, the others %s", name, frg_dtype_name(a->dtype),
-             frg_dtype_name(like->dtype));
+        FAIL(ctx, E_DTYPE, "%s has elements of type %s, the others %s", name,
+             frg_dtype_name(a->dtype), frg_dtype_name(like->dtype));
     for (int d = 0; d < a->ndim; d++) {
         const int64_t want = d < a->ndim - own ? like->shape[d] : n;
         if (a->shape[d] != want)
-            FAIL(ctx, E_SHAPE, "axis %d of %s has length %lld, expected %lld", d, name, (long long)a->shape[d],
-                 (long long)want);
+            FAIL(ctx, E_SHAPE, "axis %d of %s has length %lld, expected %lld", d, name,
+                 (long long)a->shape[d], (long long)want);
     }
     return FRG_OK;
 }
@@ -264,7 +272,8 @@ static frg_status same_batch(frg_context *ctx, const frg_array *a, const char *n
 static frg_status check_output(frg_context *ctx, const frg_array *a, const char *name)
 {
     for (int d = 0; d < a->ndim; d++)
-        REQUIRE(ctx, a->stride[d] != 0 || a->shape[d] <= 1, "%s is written: axis %d must not have stride 0", name, d);
+        REQUIRE(ctx, a->stride[d] != 0 || a->shape[d] <= 1,
+                "%s is written: axis %d must not have stride 0", name, d);
     return FRG_OK;
 }
 
@@ -279,14 +288,16 @@ static frg_status find_groups(job *j)
     return FRG_OK;
 }
 
-frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, double *inv_quad, double *logdet,
-                                 const frg_array *a, const frg_array *inverse)
+frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, double *inv_quad,
+                                 double *logdet, const frg_array *a, const frg_array *inverse)
 {
-    REQUIRE(ctx, k.ndim >= 2 && k.ndim <= FRG_MAX_DIM, "k must have 2 to %d axes, got %d", FRG_MAX_DIM, k.ndim);
+    REQUIRE(ctx, k.ndim >= 2 && k.ndim <= FRG_MAX_DIM, "k must have 2 to %d axes, got %d",
+            FRG_MAX_DIM, k.ndim);
     TRY(frgi_array_check(ctx, &k, "k", k.ndim, REAL));
     const int64_t n = k.shape[k.ndim - 1];
     if (k.shape[k.ndim - 2] != n)
-        FAIL(ctx, E_SHAPE, "k must be square, got %lld x %lld", (long long)k.shape[k.ndim - 2], (long long)n);
+        FAIL(ctx, E_SHAPE, "k must be square, got %lld x %lld", (long long)k.shape[k.ndim - 2],
+             (long long)n);
     TRY(same_batch(ctx, &r, "r", 1, n, &k, 2));
     if (a) {
         TRY(same_batch(ctx, a, "a", 1, n, &k, 2));
@@ -307,7 +318,11 @@ frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, dou
         }
         return FRG_OK;
     }
-    job j = {.ctx = ctx, .s = frgi_spd_plan(n, k.dtype), .count = count, .k = batch_of(&k, 2), .r = batch_of(&r, 1)};
+    job j = {.ctx = ctx,
+             .s = frgi_spd_plan(n, k.dtype),
+             .count = count,
+             .k = batch_of(&k, 2),
+             .r = batch_of(&r, 1)};
     j.row = k.stride[k.ndim - 2];
     j.col = k.stride[k.ndim - 1];
     j.step = r.stride[r.ndim - 1];
@@ -339,8 +354,9 @@ done:
         ((type *)out)[j * out_step] = (type)(x - iq * product);                                    \
     }
 
-static void row_of(frg_dtype t, ptrdiff_t n, double ld, const void *inverse, ptrdiff_t inverse_step, double iq,
-                   double ai, const void *a, ptrdiff_t a_step, void *out, ptrdiff_t out_step)
+static void row_of(frg_dtype t, ptrdiff_t n, double ld, const void *inverse, ptrdiff_t inverse_step,
+                   double iq, double ai, const void *a, ptrdiff_t a_step, void *out,
+                   ptrdiff_t out_step)
 {
     if (t == FRG_F64)
         ROW_OF(double)
@@ -357,14 +373,16 @@ static void put(frg_dtype t, void *x, ptrdiff_t i, double v)
 }
 
 frg_status frg_gp_invquad_logdet_backward(frg_context *ctx, const frg_array *inverse, frg_array a,
-                                          const double *g_iq, const double *g_ld, const frg_array *dk,
-                                          const frg_array *dr)
+                                          const double *g_iq, const double *g_ld,
+                                          const frg_array *dk, const frg_array *dr)
 {
-    REQUIRE(ctx, a.ndim >= 1 && a.ndim < FRG_MAX_DIM, "a must have 1 to %d axes, got %d", FRG_MAX_DIM - 1, a.ndim);
+    REQUIRE(ctx, a.ndim >= 1 && a.ndim < FRG_MAX_DIM, "a must have 1 to %d axes, got %d",
+            FRG_MAX_DIM - 1, a.ndim);
     TRY(frgi_array_check(ctx, &a, "a", a.ndim, REAL));
     const int64_t n = a.shape[a.ndim - 1], count = members(&a, 1);
     const bool needs_inverse = dk && g_ld;
-    REQUIRE(ctx, inverse || !needs_inverse, "the gradient of logdet with respect to k needs the inverse");
+    REQUIRE(ctx, inverse || !needs_inverse,
+            "the gradient of logdet with respect to k needs the inverse");
     if (needs_inverse)
         TRY(same_batch(ctx, inverse, "inverse", 2, n, &a, 1));
     if (dk) {
@@ -379,7 +397,8 @@ frg_status frg_gp_invquad_logdet_backward(frg_context *ctx, const frg_array *inv
         return FRG_OK;
     const frg_dtype t = a.dtype;
     const ptrdiff_t size = (ptrdiff_t)frg_sizeof(t), step = a.stride[a.ndim - 1];
-    const batch from = batch_of(&a, 1), to = dk ? batch_of(dk, 2) : from, to_r = dr ? batch_of(dr, 1) : from;
+    const batch from = batch_of(&a, 1), to = dk ? batch_of(dk, 2) : from,
+                to_r = dr ? batch_of(dr, 1) : from;
     const batch with = needs_inverse ? batch_of(inverse, 2) : from;
     const int threads = frgi_team_size(ctx, n >= COPY_THREADS_FROM || count > 1);
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -389,7 +408,8 @@ frg_status frg_gp_invquad_logdet_backward(frg_context *ctx, const frg_array *inv
         const double iq = g_iq ? g_iq[m] : 0, ld = g_ld ? g_ld[m] : 0, ai = at(t, am, i * step);
         if (dk) {
             const ptrdiff_t across = needs_inverse ? inverse->stride[a.ndim] : 0;
-            const char *const row = needs_inverse ? member(&with, m) + i * inverse->stride[a.ndim - 1] * size : NULL;
+            const char *const row =
+                needs_inverse ? member(&with, m) + i * inverse->stride[a.ndim - 1] * size : NULL;
             char *const out = member(&to, m) + i * dk->stride[a.ndim - 1] * size;
             row_of(t, n, ld, row, across, iq, ai, am, step, out, dk->stride[a.ndim]);
         }

@@ -16,18 +16,24 @@
 #pragma GCC visibility push(hidden)
 
 enum { LANES_BLOCK = 4, LANES_MOST = 16, LANES_MOST_DIMS = 32 };
-typedef enum { LANES_RBF, LANES_MATERN12, LANES_MATERN32, LANES_MATERN52, LANES_KINDS } frgi_gp_lanes_kind;
+typedef enum {
+    LANES_RBF,
+    LANES_MATERN12,
+    LANES_MATERN32,
+    LANES_MATERN52,
+    LANES_KINDS
+} frgi_gp_lanes_kind;
 
 typedef struct {
     frgi_gp_lanes_kind kind;
     ptrdiff_t n, d, ld; /* ld: vectors from row to row of the matrix, at least n */
     /* in, vectors */
-    const void *x;        /* n x d */
+    const void *x;          /* n x d */
     const void *reciprocal; /* d: 1 / l_k */
-    const void *variance; /* 1 */
-    const void *live;     /* n: 1 or 0 */
-    const void *diagonal; /* n: variance + noise; 1 where not live */
-    const void *residual; /* n: 0 where not live */
+    const void *variance;   /* 1 */
+    const void *live;       /* n: 1 or 0 */
+    const void *diagonal;   /* n: variance + noise; 1 where not live */
+    const void *residual;   /* n: 0 where not live */
     /* scratch and out, vectors */
     void *u;      /* n x d */
     void *matrix; /* n x ld: below the diagonal K, L, K^-1; above it C */
@@ -56,8 +62,8 @@ static inline ptrdiff_t frgi_gp_lanes_ld(ptrdiff_t n)
     return n + 1;
 }
 
-extern const frgi_gp_lanes_ops frgi_gp_lanes_ops_plain[2], frgi_gp_lanes_ops_v2[2], frgi_gp_lanes_ops_v3[2],
-    frgi_gp_lanes_ops_v4[2];
+extern const frgi_gp_lanes_ops frgi_gp_lanes_ops_plain[2], frgi_gp_lanes_ops_v2[2],
+    frgi_gp_lanes_ops_v3[2], frgi_gp_lanes_ops_v4[2];
 
 #pragma GCC visibility pop
 #endif

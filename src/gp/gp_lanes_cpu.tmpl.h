@@ -11,8 +11,8 @@ enum { FN(WIDTH) = VECTOR_BYTES / (int)sizeof(real) };
 /* ---- B x B blocks ---- */
 
 /** s[r][c] += sum_kk a[r * ar + kk * ak] b[c * bc + kk * bk] */
-INLINE void FN(sum_block)(ptrdiff_t k, const vec *a, ptrdiff_t ar, ptrdiff_t ak, const vec *b, ptrdiff_t bc,
-                          ptrdiff_t bk, vec s[B][B])
+INLINE void FN(sum_block)(ptrdiff_t k, const vec *a, ptrdiff_t ar, ptrdiff_t ak, const vec *b,
+                          ptrdiff_t bc, ptrdiff_t bk, vec s[B][B])
 {
 #pragma GCC unroll 2
     for (int half = 0; half < B; half += HALF) {
@@ -69,7 +69,8 @@ INLINE vec FN(root)(vec x)
 INLINE void FN(radial)(const frgi_gp_lanes_kind kind, const real *s, real *value, real *slope)
 {
     const real factor = kind == LANES_MATERN12 ? 1 : kind == LANES_MATERN32 ? 3 : 5;
-    real r[B * WIDTH] __attribute__((aligned(VECTOR_BYTES))), e[B * WIDTH] __attribute__((aligned(VECTOR_BYTES)));
+    real r[B * WIDTH] __attribute__((aligned(VECTOR_BYTES))),
+        e[B * WIDTH] __attribute__((aligned(VECTOR_BYTES)));
     for (int i = 0; i < B * WIDTH; i++) {
         const real x = s[i];
         r[i] = x > FAR ? FAR : x;
@@ -88,8 +89,9 @@ INLINE void FN(radial)(const frgi_gp_lanes_kind kind, const real *s, real *value
         const real over = kind == LANES_MATERN12 ? r[i] : 1 + r[i];
         slope[i] = kind == LANES_RBF        ? 1
                    : kind == LANES_MATERN12 ? (r[i] > 0 ? 1 / over : 0)
-                   : kind == LANES_MATERN32 ? 3 / over
-                                            : (real)(5.0 / 3) * over / (over + r[i] * r[i] * (real)(1.0 / 3));
+                   : kind == LANES_MATERN32
+                       ? 3 / over
+                       : (real)(5.0 / 3) * over / (over + r[i] * r[i] * (real)(1.0 / 3));
     }
 }
 
@@ -240,7 +242,8 @@ static void FN(solve)(frgi_gp_lanes *g)
             quad[l] += (double)zi[l] * (double)zi[l];
             const uint64_t bits = frgi_bits_f64((double)li[l]);
             exponent[l] += (int64_t)(bits >> 52) - 1023;
-            product[l] *= frgi_of_bits_f64((bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1023 << 52);
+            product[l] *=
+                frgi_of_bits_f64((bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1023 << 52);
         }
         if (i % 64 == 63 || i == g->n - 1) {
             for (int l = 0; l < WIDTH; l++) {

@@ -48,7 +48,8 @@ static ptrdiff_t unit_rows(const frgi_spd_shape *s)
 
 static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads)
 {
-    const size_t size = frg_sizeof(s->dtype), square = frgi_mul((size_t)(s->block * s->block), size);
+    const size_t size = frg_sizeof(s->dtype),
+                 square = frgi_mul((size_t)(s->block * s->block), size);
     const ptrdiff_t strip = unit_rows(s), a_tile = (s->tile + strip - 1) / strip;
     frgi_spd_run *const r = TAKE(a, frgi_spd_run, 1);
     frgi_spd_run head = {.s = s, .size = size, .strip = strip, .strips = a_tile * s->tiles};
@@ -85,8 +86,9 @@ static void cut(frgi_spd_run *r)
             ptrdiff_t row;
             const ptrdiff_t rows = frgi_spd_strip(r, u, &row);
             if (rows > 0)
-                r->units[r->n_units++] = (frgi_spd_unit){(int32_t)row, (int32_t)rows, (int32_t)col,
-                                                         (int32_t)(end - col), frgi_spd_at(s, row, col)};
+                r->units[r->n_units++] =
+                    (frgi_spd_unit){(int32_t)row, (int32_t)rows, (int32_t)col, (int32_t)(end - col),
+                                    frgi_spd_at(s, row, col)};
         }
     }
 }
@@ -129,7 +131,8 @@ void frgi_spd_set_diagonal(const frgi_spd_shape *s, void *a, const double *d)
 }
 
 /** n elements of a column, all in one tile on both sides. */
-static void convert_run(ptrdiff_t n, frg_dtype from, const void *restrict a, frg_dtype to, void *restrict b)
+static void convert_run(ptrdiff_t n, frg_dtype from, const void *restrict a, frg_dtype to,
+                        void *restrict b)
 {
     if (from == to) {
         __builtin_memcpy(b, a, (size_t)n * frg_sizeof(from));
@@ -162,8 +165,8 @@ static void pad_copy(const frgi_spd_shape *s, void *b)
     }
 }
 
-void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *a, const frgi_spd_shape *to,
-                      void *b)
+void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *a,
+                      const frgi_spd_shape *to, void *b)
 {
     const size_t size_a = frg_sizeof(from->dtype), size_b = frg_sizeof(to->dtype);
     const int threads = frgi_team_size(ctx, from->n > ONE_TILE);
@@ -172,8 +175,8 @@ void frgi_spd_convert(frg_context *ctx, const frgi_spd_shape *from, const void *
         for (ptrdiff_t i = j, n; i < from->n; i += n) {
             const ptrdiff_t one = left_in_tile(from, i), two = left_in_tile(to, i);
             n = one < two ? one : two;
-            convert_run(n, from->dtype, (const char *)a + (size_t)frgi_spd_at(from, i, j) * size_a, to->dtype,
-                        (char *)b + (size_t)frgi_spd_at(to, i, j) * size_b);
+            convert_run(n, from->dtype, (const char *)a + (size_t)frgi_spd_at(from, i, j) * size_a,
+                        to->dtype, (char *)b + (size_t)frgi_spd_at(to, i, j) * size_b);
         }
     }
     pad_copy(to, b);

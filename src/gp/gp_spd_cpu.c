@@ -11,10 +11,10 @@
 #include <math.h>
 #include <string.h>
 
-#define INLINE         static inline __attribute__((always_inline))
-#define JOIN_(a, b)    a##_##b
-#define JOIN(a, b)     JOIN_(a, b)
-#define FN(name)       JOIN(name, SUFFIX)
+#define INLINE      static inline __attribute__((always_inline))
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b)  JOIN_(a, b)
+#define FN(name)    JOIN(name, SUFFIX)
 
 #if defined(__AVX512F__)
 enum { VECTOR_BYTES = 64, VECTOR_ROWS = 3, TILE_COLUMNS = 8 };
@@ -31,7 +31,7 @@ enum { VECTOR_BYTES = 16, VECTOR_ROWS = 2, TILE_COLUMNS = 4 };
 #endif
 #define INDICES FN(INDICES)
 enum { PIECES = SPD_LINE / VECTOR_BYTES }; /* vectors a group */
-enum { SPREAD_FROM = 32 };                 /* terms of a sum that are worth cutting into stretches */
+enum { SPREAD_FROM = 32 }; /* terms of a sum that are worth cutting into stretches */
 
 /** What a tile does with what it has summed. */
 typedef enum { STORE_SET, STORE_NEGATIVE, STORE_MINUS, STORE_PLUS } store;
@@ -62,4 +62,5 @@ typedef enum { STORE_SET, STORE_NEGATIVE, STORE_MINUS, STORE_PLUS } store;
         .times_turned = {[SPD_MINUS] = turned_minus_##t, [SPD_PLUS] = turned_plus_##t},            \
         .times_symmetric = times_symmetric_##t                                                     \
     }
-const frgi_spd_ops JOIN(frgi_spd_ops, ISA)[SPD_TYPES] = {[SPD_F64] = OPS(f64), [SPD_F32] = OPS(f32)};
+const frgi_spd_ops JOIN(frgi_spd_ops,
+                        ISA)[SPD_TYPES] = {[SPD_F64] = OPS(f64), [SPD_F32] = OPS(f32)};

@@ -41,8 +41,8 @@ INLINE ptrdiff_t FN(within)(ptrdiff_t v, ptrdiff_t group)
     return v / PIECES * group + v % PIECES * LANES;
 }
 
-INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrdiff_t first, ptrdiff_t k,
-                     FN(left) a, FN(right) b, FN(place) c, const FN(place) *p)
+INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrdiff_t first,
+                     ptrdiff_t k, FN(left) a, FN(right) b, FN(place) c, const FN(place) * p)
 {
     vec sum[TILE_COLUMNS][VECTOR_ROWS];
     const real *rows[VECTOR_ROWS];
@@ -101,8 +101,8 @@ INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrd
 
 /** 1 to 3 groups of rows by 8 columns.  in_place: the left operand is overwritten from column k - 8 on, and
  *  columns of the right one beyond k - 8 + j are zero: later columns first, each with what it needs. */
-INLINE void FN(piece)(const store how, const int groups, const int in_place, ptrdiff_t k, FN(left) a, FN(right) b,
-                      FN(place) c, const FN(place) *p)
+INLINE void FN(piece)(const store how, const int groups, const int in_place, ptrdiff_t k,
+                      FN(left) a, FN(right) b, FN(place) c, const FN(place) * p)
 {
     const int all = groups * PIECES;
     const int vectors = all <= VECTOR_ROWS ? all : all % VECTOR_ROWS == 0 ? VECTOR_ROWS : 2;
@@ -118,8 +118,8 @@ INLINE void FN(piece)(const store how, const int groups, const int in_place, ptr
 }
 
 /** The same for a number of groups known at run time. */
-INLINE void FN(rows)(const store how, ptrdiff_t groups, const int in_place, ptrdiff_t k, FN(left) a, FN(right) b,
-                     FN(place) c, const FN(place) *p)
+INLINE void FN(rows)(const store how, ptrdiff_t groups, const int in_place, ptrdiff_t k, FN(left) a,
+                     FN(right) b, FN(place) c, const FN(place) * p)
 {
     if (groups >= 3)
         FN(piece)(how, 3, in_place, k, a, b, c, p);
@@ -136,8 +136,8 @@ INLINE ptrdiff_t FN(panel_groups)(ptrdiff_t rows)
 
 /* ---- updates ---- */
 
-INLINE void FN(update)(const store how, ptrdiff_t k, ptrdiff_t rows, const real *a, ptrdiff_t cols, const real *b,
-                       real *c, ptrdiff_t ld, ptrdiff_t below)
+INLINE void FN(update)(const store how, ptrdiff_t k, ptrdiff_t rows, const real *a, ptrdiff_t cols,
+                       const real *b, real *c, ptrdiff_t ld, ptrdiff_t below)
 {
     for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP) {
         const ptrdiff_t groups = FN(panel_groups)(rows - r);
@@ -146,19 +146,21 @@ INLINE void FN(update)(const store how, ptrdiff_t k, ptrdiff_t rows, const real 
             const ptrdiff_t above = j - below - r, skip = above > 0 ? above / GROUP : 0;
             const FN(left) x = {a + (r + skip * GROUP) * k, k * GROUP, GROUP};
             const FN(right) y = {b + j / GROUP * GROUP * k + j % GROUP, GROUP, 1};
-            FN(rows)(how, groups - skip, 0, k, x, y, (FN(place)){c + r + skip * GROUP + j * ld, GROUP, ld}, NULL);
+            FN(rows)
+            (how, groups - skip, 0, k, x, y, (FN(place)){c + r + skip * GROUP + j * ld, GROUP, ld},
+             NULL);
         }
     }
 }
 
-static void FN(update_minus)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols, const void *b, void *c,
-                             ptrdiff_t ld, ptrdiff_t below)
+static void FN(update_minus)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols,
+                             const void *b, void *c, ptrdiff_t ld, ptrdiff_t below)
 {
     FN(update)(STORE_MINUS, k, rows, a, cols, b, c, ld, below);
 }
 
-static void FN(update_plus)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols, const void *b, void *c,
-                            ptrdiff_t ld, ptrdiff_t below)
+static void FN(update_plus)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols,
+                            const void *b, void *c, ptrdiff_t ld, ptrdiff_t below)
 {
     FN(update)(STORE_PLUS, k, rows, a, cols, b, c, ld, below);
 }
@@ -166,7 +168,8 @@ static void FN(update_plus)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_
 /* ---- products with the inverse of a pivot block ---- */
 
 /** x <- x z' in place for `rows` rows, wherever x lies; p receives a copy where it is not NULL. */
-INLINE void FN(divide_in)(ptrdiff_t k, ptrdiff_t rows, FN(place) x, const real *z, ptrdiff_t ldz, FN(place) p)
+INLINE void FN(divide_in)(ptrdiff_t k, ptrdiff_t rows, FN(place) x, const real *z, ptrdiff_t ldz,
+                          FN(place) p)
 {
     for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP) {
         const ptrdiff_t groups = FN(panel_groups)(rows - r);
@@ -174,18 +177,21 @@ INLINE void FN(divide_in)(ptrdiff_t k, ptrdiff_t rows, FN(place) x, const real *
         for (ptrdiff_t j = k - SPD_COLUMNS; j >= 0; j -= SPD_COLUMNS) {
             const FN(place) to = {xr + j * x.column, x.group, x.column};
             const FN(place) copy = {p.at + r / GROUP * p.group + j * p.column, p.group, p.column};
-            FN(rows)(STORE_SET, groups, 1, j + SPD_COLUMNS, (FN(left)){xr, x.group, x.column},
-                     (FN(right)){z + j, ldz, 1}, to, p.at ? &copy : NULL);
+            FN(rows)
+            (STORE_SET, groups, 1, j + SPD_COLUMNS, (FN(left)){xr, x.group, x.column},
+             (FN(right)){z + j, ldz, 1}, to, p.at ? &copy : NULL);
         }
     }
 }
 
-static void FN(divide)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, ptrdiff_t ldz, void *p)
+static void FN(divide)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z,
+                       ptrdiff_t ldz, void *p)
 {
     FN(divide_in)(k, rows, (FN(place)){a, GROUP, ld}, z, ldz, (FN(place)){p, k * GROUP, GROUP});
 }
 
-static void FN(pack)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld, const double *scale, void *to)
+static void FN(pack)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld,
+                     const double *scale, void *to)
 {
     const real *const a = from;
     real *p = to;
@@ -246,8 +252,8 @@ INLINE void FN(turn_square)(const real *from, ptrdiff_t ld, real *to)
 }
 #endif
 
-static void FN(pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld, const double *scale,
-                            void *to)
+static void FN(pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld,
+                            const double *scale, void *to)
 {
     const real *const a = from;
     real *p = to;
@@ -260,7 +266,8 @@ static void FN(pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdi
         }
 }
 
-static void FN(pack_symmetric)(ptrdiff_t k, const void *from, ptrdiff_t ld, const double *scale, void *to)
+static void FN(pack_symmetric)(ptrdiff_t k, const void *from, ptrdiff_t ld, const double *scale,
+                               void *to)
 {
     const real *const a = from;
     real *const p = to;
@@ -270,30 +277,33 @@ static void FN(pack_symmetric)(ptrdiff_t k, const void *from, ptrdiff_t ld, cons
                 (i >= j ? a[i + j * ld] : a[j + i * ld]) * (scale ? (real)scale[j] : 1);
 }
 
-static void FN(retire)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *t, ptrdiff_t ldz, void *p)
+static void FN(retire)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *t,
+                       ptrdiff_t ldz, void *p)
 {
     FN(pack)(k, rows, a, ld, NULL, p);
     for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP) {
         const ptrdiff_t groups = FN(panel_groups)(rows - r);
         for (ptrdiff_t j = 0; j < k; j += SPD_COLUMNS)
-            FN(rows)(STORE_NEGATIVE, groups, 0, k - j,
-                     (FN(left)){(const real *)p + r * k + j * GROUP, k * GROUP, GROUP},
-                     (FN(right)){(const real *)t + j * ldz + j, ldz, 1},
-                     (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
+            FN(rows)
+            (STORE_NEGATIVE, groups, 0, k - j,
+             (FN(left)){(const real *)p + r * k + j * GROUP, k * GROUP, GROUP},
+             (FN(right)){(const real *)t + j * ldz + j, ldz, 1},
+             (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
     }
 }
 
-static void FN(turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, const void *t,
-                     ptrdiff_t ldz, void *p)
+static void FN(turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z,
+                     const void *t, ptrdiff_t ldz, void *p)
 {
     FN(pack_turned)(k, rows, a, ld, NULL, p);
     FN(divide_in)(k, rows, (FN(place)){p, k * GROUP, GROUP}, z, ldz, (FN(place)){NULL, 0, 0});
     for (ptrdiff_t r = 0; r < k; r += 3 * GROUP) {
         const ptrdiff_t groups = FN(panel_groups)(k - r);
         for (ptrdiff_t j = 0; j < rows; j += SPD_COLUMNS)
-            FN(rows)(STORE_SET, groups, 0, k - r, (FN(left)){(const real *)t + r * ldz + r, GROUP, ldz},
-                     (FN(right)){(const real *)p + j / GROUP * GROUP * k + j % GROUP + r * GROUP, GROUP, 1},
-                     (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
+            FN(rows)
+            (STORE_SET, groups, 0, k - r, (FN(left)){(const real *)t + r * ldz + r, GROUP, ldz},
+             (FN(right)){(const real *)p + j / GROUP * GROUP * k + j % GROUP + r * GROUP, GROUP, 1},
+             (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
     }
 }
 
@@ -304,9 +314,10 @@ static void FN(square)(ptrdiff_t k, const void *from, ptrdiff_t ldz, void *a, pt
         const ptrdiff_t groups = FN(panel_groups)(k - r);
         for (ptrdiff_t j = 0; j < r + groups * GROUP; j += SPD_COLUMNS) {
             const ptrdiff_t from_kk = j > r ? j : r;
-            FN(rows)(STORE_SET, groups, 0, k - from_kk, (FN(left)){t + from_kk * ldz + r, GROUP, ldz},
-                     (FN(right)){t + from_kk * ldz + j, ldz, 1}, (FN(place)){(real *)a + r + j * ld, GROUP, ld},
-                     NULL);
+            FN(rows)
+            (STORE_SET, groups, 0, k - from_kk, (FN(left)){t + from_kk * ldz + r, GROUP, ldz},
+             (FN(right)){t + from_kk * ldz + j, ldz, 1},
+             (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
         }
     }
 }
@@ -353,7 +364,8 @@ INLINE void FN(copy)(const int n, const real *from, ptrdiff_t ld, real *to, ptrd
 }
 
 /** Cholesky and inverse of an n x n block, n <= 16 whole groups. */
-INLINE ptrdiff_t FN(small)(const int n, real *a, ptrdiff_t ld, real *z, ptrdiff_t ldz, double *pivot)
+INLINE ptrdiff_t FN(small)(const int n, real *a, ptrdiff_t ld, real *z, ptrdiff_t ldz,
+                           double *pivot)
 {
     real l[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
     real x[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
@@ -406,24 +418,27 @@ static void FN(complete)(ptrdiff_t k, const real *l, ptrdiff_t ld, real *z, ptrd
         for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS) {
             for (int c = 0; c < SPD_COLUMNS; c++)
                 memcpy(row + c * SPD_INNER, z + q + (j + c) * ldz, (size_t)n * sizeof(real));
-            FN(rows)(STORE_SET, n / GROUP, 0, n, (FN(left)){z + q + q * ldz, GROUP, ldz},
-                     (FN(right)){row, 1, SPD_INNER}, (FN(place)){z + q + j * ldz, GROUP, ldz}, NULL);
+            FN(rows)
+            (STORE_SET, n / GROUP, 0, n, (FN(left)){z + q + q * ldz, GROUP, ldz},
+             (FN(right)){row, 1, SPD_INNER}, (FN(place)){z + q + j * ldz, GROUP, ldz}, NULL);
         }
         for (ptrdiff_t r = q + n; r < k; r += 3 * GROUP) {
             const ptrdiff_t groups = FN(panel_groups)(k - r);
             const FN(left) x = {l + r + q * ld, GROUP, ld};
             for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS)
-                FN(rows)(STORE_MINUS, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
-                         (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
+                FN(rows)
+                (STORE_MINUS, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
+                 (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
             for (ptrdiff_t j = q; j < q + n; j += SPD_COLUMNS)
-                FN(rows)(STORE_NEGATIVE, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
-                         (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
+                FN(rows)
+                (STORE_NEGATIVE, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
+                 (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
         }
     }
 }
 
-static ptrdiff_t FN(cholesky)(ptrdiff_t k, void *block, ptrdiff_t ld, void *inverse, ptrdiff_t ldz, void *scratch,
-                              double *pivot)
+static ptrdiff_t FN(cholesky)(ptrdiff_t k, void *block, ptrdiff_t ld, void *inverse, ptrdiff_t ldz,
+                              void *scratch, double *pivot)
 {
     real *const a = block, *const z = inverse;
     for (ptrdiff_t q = 0; q < k; q += SPD_INNER) {
@@ -442,7 +457,8 @@ static ptrdiff_t FN(cholesky)(ptrdiff_t k, void *block, ptrdiff_t ld, void *inve
     return -1;
 }
 
-static void FN(invert)(ptrdiff_t k, const void *lower, ptrdiff_t ld, void *inverse, void *turned, ptrdiff_t ldz)
+static void FN(invert)(ptrdiff_t k, const void *lower, ptrdiff_t ld, void *inverse, void *turned,
+                       ptrdiff_t ldz)
 {
     const real *const l = lower;
     real *const z = inverse, *const t = turned;
@@ -463,8 +479,8 @@ static void FN(invert)(ptrdiff_t k, const void *lower, ptrdiff_t ld, void *inver
 /* ---- solves and products with few columns ---- */
 
 /** y -= or += a x for one column; `vectors` of rows at a time. */
-INLINE ptrdiff_t FN(times_rows)(const store how, const int vectors, ptrdiff_t r, ptrdiff_t rows, ptrdiff_t k,
-                                const real *a, ptrdiff_t ld, const real *x, real *y)
+INLINE ptrdiff_t FN(times_rows)(const store how, const int vectors, ptrdiff_t r, ptrdiff_t rows,
+                                ptrdiff_t k, const real *a, ptrdiff_t ld, const real *x, real *y)
 {
     for (; r + vectors * LANES <= rows; r += vectors * LANES) {
         vec sum[4] = {{0}};
@@ -483,8 +499,8 @@ INLINE ptrdiff_t FN(times_rows)(const store how, const int vectors, ptrdiff_t r,
     return r;
 }
 
-INLINE void FN(times)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *a, ptrdiff_t ld, ptrdiff_t q,
-                      const real *x, ptrdiff_t ldx, real *y, ptrdiff_t ldy)
+INLINE void FN(times)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *a, ptrdiff_t ld,
+                      ptrdiff_t q, const real *x, ptrdiff_t ldx, real *y, ptrdiff_t ldy)
 {
     if (q == 1) {
         const ptrdiff_t r = FN(times_rows)(how, 4, 0, rows, k, a, ld, x, y);
@@ -493,18 +509,19 @@ INLINE void FN(times)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *
     }
     for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP)
         for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS)
-            FN(rows)(how, FN(panel_groups)(rows - r), 0, k, (FN(left)){a + r, GROUP, ld},
-                     (FN(right)){x + j * ldx, 1, ldx}, (FN(place)){y + r + j * ldy, GROUP, ldy}, NULL);
+            FN(rows)
+            (how, FN(panel_groups)(rows - r), 0, k, (FN(left)){a + r, GROUP, ld},
+             (FN(right)){x + j * ldx, 1, ldx}, (FN(place)){y + r + j * ldy, GROUP, ldy}, NULL);
 }
 
-static void FN(times_minus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
-                            ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+static void FN(times_minus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
+                            const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy)
 {
     FN(times)(STORE_MINUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
 
-static void FN(times_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
-                           ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+static void FN(times_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
+                           const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy)
 {
     FN(times)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
@@ -544,8 +561,8 @@ INLINE void FN(add_totals)(const store how, vec *v, real *to)
 }
 
 /** y (k x q) -= or += a' x, 8 columns of a at a time. */
-INLINE void FN(turned)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *a, ptrdiff_t ld, ptrdiff_t q,
-                       const real *x, ptrdiff_t ldx, real *y, ptrdiff_t ldy)
+INLINE void FN(turned)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *a, ptrdiff_t ld,
+                       ptrdiff_t q, const real *x, ptrdiff_t ldx, real *y, ptrdiff_t ldy)
 {
     for (ptrdiff_t c = 0; c < k; c += SPD_COLUMNS, a += SPD_COLUMNS * ld) {
         for (ptrdiff_t j = 0; j < q; j++) {
@@ -561,14 +578,14 @@ INLINE void FN(turned)(const store how, ptrdiff_t rows, ptrdiff_t k, const real 
     }
 }
 
-static void FN(turned_minus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
-                             ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+static void FN(turned_minus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
+                             const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy)
 {
     FN(turned)(STORE_MINUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
 
-static void FN(turned_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
-                            ptrdiff_t ldx, void *y, ptrdiff_t ldy)
+static void FN(turned_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
+                            const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy)
 {
     FN(turned)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
@@ -579,7 +596,7 @@ typedef struct {
     real reciprocal[GROUP];
 } FN(triangle);
 
-INLINE void FN(take_triangle)(FN(triangle) *t, const real *l, ptrdiff_t ld, const int turned)
+INLINE void FN(take_triangle)(FN(triangle) * t, const real *l, ptrdiff_t ld, const int turned)
 {
     memset(t->column, 0, sizeof t->column);
     for (int j = 0; j < GROUP; j++) {
@@ -590,7 +607,7 @@ INLINE void FN(take_triangle)(FN(triangle) *t, const real *l, ptrdiff_t ld, cons
 }
 
 /** x <- x / pivot and the others of the group follow, pivots in the order given. */
-INLINE void FN(eliminate)(const FN(triangle) *t, real *x, const int last_first)
+INLINE void FN(eliminate)(const FN(triangle) * t, real *x, const int last_first)
 {
     for (int n = 0; n < GROUP; n++) {
         const int j = last_first ? GROUP - 1 - n : n;
@@ -601,7 +618,8 @@ INLINE void FN(eliminate)(const FN(triangle) *t, real *x, const int last_first)
     }
 }
 
-static void FN(forward)(ptrdiff_t k, const void *lower, ptrdiff_t ld, ptrdiff_t q, void *to, ptrdiff_t ldx)
+static void FN(forward)(ptrdiff_t k, const void *lower, ptrdiff_t ld, ptrdiff_t q, void *to,
+                        ptrdiff_t ldx)
 {
     const real *const l = lower;
     real *const x = to;
@@ -610,25 +628,30 @@ static void FN(forward)(ptrdiff_t k, const void *lower, ptrdiff_t ld, ptrdiff_t 
         FN(take_triangle)(&t, l + g * (ld + 1), ld, 0);
         for (ptrdiff_t j = 0; j < q; j++)
             FN(eliminate)(&t, x + g + j * ldx, 0);
-        FN(times)(STORE_MINUS, k - g - GROUP, GROUP, l + g + GROUP + g * ld, ld, q, x + g, ldx, x + g + GROUP, ldx);
+        FN(times)
+        (STORE_MINUS, k - g - GROUP, GROUP, l + g + GROUP + g * ld, ld, q, x + g, ldx,
+         x + g + GROUP, ldx);
     }
 }
 
-static void FN(backward)(ptrdiff_t k, const void *lower, ptrdiff_t ld, ptrdiff_t q, void *to, ptrdiff_t ldx)
+static void FN(backward)(ptrdiff_t k, const void *lower, ptrdiff_t ld, ptrdiff_t q, void *to,
+                         ptrdiff_t ldx)
 {
     const real *const l = lower;
     real *const x = to;
     FN(triangle) t;
     for (ptrdiff_t g = k - GROUP; g >= 0; g -= GROUP) {
-        FN(turned)(STORE_MINUS, k - g - GROUP, GROUP, l + g + GROUP + g * ld, ld, q, x + g + GROUP, ldx, x + g, ldx);
+        FN(turned)
+        (STORE_MINUS, k - g - GROUP, GROUP, l + g + GROUP + g * ld, ld, q, x + g + GROUP, ldx,
+         x + g, ldx);
         FN(take_triangle)(&t, l + g * (ld + 1), ld, 1);
         for (ptrdiff_t j = 0; j < q; j++)
             FN(eliminate)(&t, x + g + j * ldx, 1);
     }
 }
 
-static void FN(times_symmetric)(ptrdiff_t k, const void *matrix, ptrdiff_t ld, ptrdiff_t q, const void *from,
-                                ptrdiff_t ldx, void *to, ptrdiff_t ldy)
+static void FN(times_symmetric)(ptrdiff_t k, const void *matrix, ptrdiff_t ld, ptrdiff_t q,
+                                const void *from, ptrdiff_t ldx, void *to, ptrdiff_t ldy)
 {
     const real *const a = matrix;
     for (ptrdiff_t c = 0; c < q; c++) {

@@ -23,46 +23,51 @@ enum { SPD_BLOCK_MAX = 96 };
 typedef struct {
     /** a (k x k, lower) <- its Cholesky factor, z <- the inverse of that.  scratch: k x 16 elements.  Returns the
      *  row whose pivot (*pivot) is not positive, or -1. */
-    ptrdiff_t (*cholesky)(ptrdiff_t k, void *a, ptrdiff_t ld, void *z, ptrdiff_t ldz, void *scratch, double *pivot);
+    ptrdiff_t (*cholesky)(ptrdiff_t k, void *a, ptrdiff_t ld, void *z, ptrdiff_t ldz, void *scratch,
+                          double *pivot);
     /** z <- inverse of the lower triangle l, t <- z turned over. */
     void (*invert)(ptrdiff_t k, const void *l, ptrdiff_t ld, void *z, void *t, ptrdiff_t ldz);
 
     /** a (rows x k) <- a z', packed into p as well. */
-    void (*divide)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, ptrdiff_t ldz, void *p);
+    void (*divide)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, ptrdiff_t ldz,
+                   void *p);
     /** p <- a packed (rows x k), and a <- -a z. */
-    void (*retire)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *t, ptrdiff_t ldz, void *p);
+    void (*retire)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *t, ptrdiff_t ldz,
+                   void *p);
     /** p <- a' z' packed (a: k x rows), and a <- z' p'. */
-    void (*turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, const void *t, ptrdiff_t ldz,
-                 void *p);
+    void (*turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, const void *t,
+                 ptrdiff_t ldz, void *p);
     /** a (k x k, lower) <- z' z. */
     void (*square)(ptrdiff_t k, const void *t, ptrdiff_t ldz, void *a, ptrdiff_t ld);
 
     /** p <- a with column kk times scale[kk], packed: a is rows x k; k x rows; k x k and symmetric (lower). */
-    void (*pack)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t ld, const double *scale, void *p);
-    void (*pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t ld, const double *scale, void *p);
+    void (*pack)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t ld, const double *scale,
+                 void *p);
+    void (*pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t ld,
+                        const double *scale, void *p);
     void (*pack_symmetric)(ptrdiff_t k, const void *a, ptrdiff_t ld, const double *scale, void *p);
 
     /** c (rows x cols) -= or += a b' where row + below >= column; above that it may write anything into the
      *  groups that cross. */
-    void (*update[2])(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols, const void *b, void *c,
-                      ptrdiff_t ld, ptrdiff_t below);
+    void (*update[2])(ptrdiff_t k, ptrdiff_t rows, const void *a, ptrdiff_t cols, const void *b,
+                      void *c, ptrdiff_t ld, ptrdiff_t below);
 
     /** x <- l^-1 x and x <- l^-T x for the k x k triangle l; q is 1 or a multiple of 8, as below. */
     void (*forward)(ptrdiff_t k, const void *l, ptrdiff_t ld, ptrdiff_t q, void *x, ptrdiff_t ldx);
     void (*backward)(ptrdiff_t k, const void *l, ptrdiff_t ld, ptrdiff_t q, void *x, ptrdiff_t ldx);
     /** y (rows x q) -= or += a x, a: rows x k; y (k x q) -= or += a' x; y += a x for a symmetric (lower). */
-    void (*times[2])(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
-                     ptrdiff_t ldx, void *y, ptrdiff_t ldy);
-    void (*times_turned[2])(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
+    void (*times[2])(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
+                     const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy);
+    void (*times_turned[2])(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
+                            const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy);
+    void (*times_symmetric)(ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x,
                             ptrdiff_t ldx, void *y, ptrdiff_t ldy);
-    void (*times_symmetric)(ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q, const void *x, ptrdiff_t ldx,
-                            void *y, ptrdiff_t ldy);
 } frgi_spd_ops;
 
 /** Of f64 and of f32. */
 enum { SPD_F64, SPD_F32, SPD_TYPES };
-extern const frgi_spd_ops frgi_spd_ops_plain[SPD_TYPES], frgi_spd_ops_v2[SPD_TYPES], frgi_spd_ops_v3[SPD_TYPES],
-    frgi_spd_ops_v4[SPD_TYPES];
+extern const frgi_spd_ops frgi_spd_ops_plain[SPD_TYPES], frgi_spd_ops_v2[SPD_TYPES],
+    frgi_spd_ops_v3[SPD_TYPES], frgi_spd_ops_v4[SPD_TYPES];
 
 #pragma GCC visibility pop
 #endif

@@ -12,7 +12,7 @@
 typedef struct {
     int32_t row, rows; /* in the matrix */
     int32_t col, cols;
-    ptrdiff_t at;      /* elements before (row, col) */
+    ptrdiff_t at; /* elements before (row, col) */
 } frgi_spd_unit;
 
 typedef struct {
@@ -24,9 +24,9 @@ typedef struct {
     size_t size; /* bytes of an element */
     ptrdiff_t blocks, strip;
 
-    char *panel;      /* padded x block, packed */
+    char *panel;       /* padded x block, packed */
     char *z[2], *t[2]; /* inverses of pivot blocks, of even and odd steps */
-    char *scratch;    /* block x 16 */
+    char *scratch;     /* block x 16 */
     frgi_spd_unit *units;
     ptrdiff_t n_units;
     ptrdiff_t strips; /* of rows, over all tile rows */

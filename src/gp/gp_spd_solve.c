@@ -21,7 +21,8 @@ static char *column(const frgi_spd_run *r, char *x, ptrdiff_t row)
 }
 
 /** Rows [from, to) of strip u within [lo, hi). */
-static bool strip_in(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t lo, ptrdiff_t hi, ptrdiff_t *from, ptrdiff_t *to)
+static bool strip_in(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t lo, ptrdiff_t hi,
+                     ptrdiff_t *from, ptrdiff_t *to)
 {
     ptrdiff_t row, end = frgi_spd_strip(r, u, &row);
     end += row;
@@ -37,13 +38,15 @@ static void forward_body(void *run, int me)
     for (ptrdiff_t p = 0; p < r->blocks; p++) {
         const frgi_spd_block b = frgi_spd_block_at(r, p);
         if (me == 0)
-            r->ops->forward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q, column(r, r->panel, b.first), ldx);
+            r->ops->forward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q,
+                            column(r, r->panel, b.first), ldx);
         frgi_team_offer_equal(&r->team, me, r->strips);
         frgi_team_meet(&r->team);
         for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
             if (strip_in(r, u, b.end, r->s->padded, &from, &to))
                 r->ops->times[SPD_MINUS](to - from, b.k, frgi_spd_entry(r, from, b.first), ld, r->q,
-                                         column(r, r->panel, b.first), ldx, column(r, r->panel, from), ldx);
+                                         column(r, r->panel, b.first), ldx,
+                                         column(r, r->panel, from), ldx);
         }
         frgi_team_meet(&r->team);
     }
@@ -56,13 +59,15 @@ static void backward_body(void *run, int me)
     for (ptrdiff_t p = r->blocks - 1; p >= 0; p--) {
         const frgi_spd_block b = frgi_spd_block_at(r, p);
         if (me == 0)
-            r->ops->backward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q, column(r, r->panel, b.first), ldx);
+            r->ops->backward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q,
+                             column(r, r->panel, b.first), ldx);
         frgi_team_offer_equal(&r->team, me, r->strips);
         frgi_team_meet(&r->team);
         for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
             if (strip_in(r, u, 0, b.first, &from, &to))
-                r->ops->times_turned[SPD_MINUS](b.k, to - from, frgi_spd_entry(r, b.first, from), ld, r->q,
-                                                column(r, r->panel, b.first), ldx, column(r, r->panel, from), ldx);
+                r->ops->times_turned[SPD_MINUS](b.k, to - from, frgi_spd_entry(r, b.first, from),
+                                                ld, r->q, column(r, r->panel, b.first), ldx,
+                                                column(r, r->panel, from), ldx);
         }
         frgi_team_meet(&r->team);
     }
@@ -75,11 +80,11 @@ static void times_rows(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
     char *const y = column(r, r->b, from);
     for (ptrdiff_t c = 0; c < from; c = c / tile * tile + tile) {
         const ptrdiff_t end = c / tile * tile + tile < from ? c / tile * tile + tile : from;
-        r->ops->times[SPD_PLUS](to - from, end - c, frgi_spd_entry(r, from, c), ld, r->q, column(r, r->panel, c),
-                                ldx, y, ldx);
+        r->ops->times[SPD_PLUS](to - from, end - c, frgi_spd_entry(r, from, c), ld, r->q,
+                                column(r, r->panel, c), ldx, y, ldx);
     }
-    r->ops->times_symmetric(to - from, frgi_spd_entry(r, from, from), ld, r->q, column(r, r->panel, from), ldx, y,
-                            ldx);
+    r->ops->times_symmetric(to - from, frgi_spd_entry(r, from, from), ld, r->q,
+                            column(r, r->panel, from), ldx, y, ldx);
 }
 
 /** Columns of a strip, turned, times what stands below its diagonal square. */
@@ -121,15 +126,16 @@ static void take_columns(const frgi_spd_run *r, ptrdiff_t q, const char *b, ptrd
     }
 }
 
-static void give_columns(const frgi_spd_run *r, const char *from, ptrdiff_t q, char *b, ptrdiff_t ldb)
+static void give_columns(const frgi_spd_run *r, const char *from, ptrdiff_t q, char *b,
+                         ptrdiff_t ldb)
 {
     for (ptrdiff_t c = 0; c < q; c++)
         memcpy(b + (size_t)(c * ldb) * r->size, from + (size_t)(c * r->s->padded) * r->size,
                (size_t)r->s->n * r->size);
 }
 
-static frg_status solve(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q, void *b,
-                        ptrdiff_t ldb, void *work, void (*body)(void *, int))
+static frg_status solve(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q,
+                        void *b, ptrdiff_t ldb, void *work, void (*body)(void *, int))
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, s, l, work);
     for (ptrdiff_t c = 0; c < q; c += s->block) {
@@ -143,20 +149,20 @@ static frg_status solve(frg_context *ctx, const frgi_spd_shape *s, const void *l
     return FRG_OK;
 }
 
-frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q, void *b,
-                            ptrdiff_t ldb, void *work)
+frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q,
+                            void *b, ptrdiff_t ldb, void *work)
 {
     return solve(ctx, s, l, q, b, ldb, work, forward_body);
 }
 
-frg_status frgi_spd_backward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q, void *b,
-                             ptrdiff_t ldb, void *work)
+frg_status frgi_spd_backward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q,
+                             void *b, ptrdiff_t ldb, void *work)
 {
     return solve(ctx, s, l, q, b, ldb, work, backward_body);
 }
 
-frg_status frgi_spd_times(frg_context *ctx, const frgi_spd_shape *s, const void *a, ptrdiff_t q, const void *x,
-                          ptrdiff_t ldx, void *y, ptrdiff_t ldy, void *work)
+frg_status frgi_spd_times(frg_context *ctx, const frgi_spd_shape *s, const void *a, ptrdiff_t q,
+                          const void *x, ptrdiff_t ldx, void *y, ptrdiff_t ldy, void *work)
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
     const ptrdiff_t most = s->block / 2;

@@ -96,16 +96,17 @@ static void offer_by_area(frgi_spd_run *r, int me, const region *g)
     frgi_team_offer(&r->team, me, lo < 0 ? hi : lo, hi);
 }
 
-static void update_unit(const frgi_spd_run *r, const region *g, const frgi_spd_unit *u, ptrdiff_t k, char *to)
+static void update_unit(const frgi_spd_run *r, const region *g, const frgi_spd_unit *u, ptrdiff_t k,
+                        char *to)
 {
     for (int i = 0; i < g->stretches; i++) {
         const part x = clip(g, u, i);
         if (x.row >= x.row_end || x.col >= x.col_end)
             continue;
         const ptrdiff_t at = u->at + (x.row - u->row) + (x.col - u->col) * r->s->ld;
-        r->ops->update[g->rows[i].sign](k, x.row_end - x.row, frgi_spd_panel(r, x.row, k), x.col_end - x.col,
-                                        frgi_spd_panel(r, x.col, k), to + (size_t)at * r->size, r->s->ld,
-                                        x.row - x.col);
+        r->ops->update[g->rows[i].sign](k, x.row_end - x.row, frgi_spd_panel(r, x.row, k),
+                                        x.col_end - x.col, frgi_spd_panel(r, x.col, k),
+                                        to + (size_t)at * r->size, r->s->ld, x.row - x.col);
     }
 }
 
@@ -120,8 +121,12 @@ static void poll(frgi_spd_run *r, ptrdiff_t p)
 {
     if (omp_get_thread_num() > 0)
         return;
-    const frg_progress progress = {.solver = "gp", .phase = r->phase, .done = p, .total = r->blocks,
-                                   .residual = NAN, .target = NAN};
+    const frg_progress progress = {.solver = "gp",
+                                   .phase = r->phase,
+                                   .done = p,
+                                   .total = r->blocks,
+                                   .residual = NAN,
+                                   .target = NAN};
     const frg_status s = frgi_heartbeat(r->ctx, &progress);
     if (r->status == FRG_OK)
         r->status = s;
@@ -134,7 +139,8 @@ static void pad(frgi_spd_run *r)
 {
     const frgi_spd_shape *const s = r->s;
     for (ptrdiff_t j = 0; j < s->padded && s->padded > s->n; j++)
-        memset(frgi_spd_entry(r, later(s->n, j), j), 0, (size_t)(s->padded - later(s->n, j)) * r->size);
+        memset(frgi_spd_entry(r, later(s->n, j), j), 0,
+               (size_t)(s->padded - later(s->n, j)) * r->size);
     for (ptrdiff_t i = s->n; i < s->padded; i++) {
         if (s->dtype == FRG_F64)
             *(double *)(void *)frgi_spd_entry(r, i, i) = 1;
@@ -146,8 +152,8 @@ static void pad(frgi_spd_run *r)
 static void factor_block(frgi_spd_run *r, ptrdiff_t p)
 {
     const frgi_spd_block b = frgi_spd_block_at(r, p);
-    const ptrdiff_t bad = r->ops->cholesky(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, r->z[p & 1],
-                                           r->s->block, r->scratch, &r->pivots->value);
+    const ptrdiff_t bad = r->ops->cholesky(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld,
+                                           r->z[p & 1], r->s->block, r->scratch, &r->pivots->value);
     if (bad >= 0) {
         r->pivots->pivot = b.first + bad;
         r->status = FRG_NOT_POSDEF;
@@ -159,7 +165,8 @@ static void factor_ahead(frgi_spd_run *r, ptrdiff_t p, ptrdiff_t k)
 {
     const frgi_spd_block next = frgi_spd_block_at(r, p + 1);
     const char *const v = frgi_spd_panel(r, next.first, k);
-    r->ops->update[SPD_MINUS](k, next.k, v, next.k, v, frgi_spd_entry(r, next.first, next.first), r->s->ld, 0);
+    r->ops->update[SPD_MINUS](k, next.k, v, next.k, v, frgi_spd_entry(r, next.first, next.first),
+                              r->s->ld, 0);
     factor_block(r, p + 1);
 }
 
@@ -169,8 +176,8 @@ static void divide_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff
     end += row;
     row = later(row, b.end);
     if (row < end)
-        r->ops->divide(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[p & 1], r->s->block,
-                       frgi_spd_panel(r, row, b.k));
+        r->ops->divide(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[p & 1],
+                       r->s->block, frgi_spd_panel(r, row, b.k));
 }
 
 static void factor_body(void *run, int me)
@@ -231,8 +238,8 @@ static double logarithms(const frgi_spd_run *r, ptrdiff_t n, frgi_spd_pivots *pi
     return 2 * (sum + log(product) + (double)exponents * 0.693147180559945309417);
 }
 
-frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work, double *logdet,
-                           frgi_spd_pivots *pivots)
+frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work,
+                           double *logdet, frgi_spd_pivots *pivots)
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
     frgi_spd_pivots found = {.pivot = -1, .value = NAN};
@@ -252,7 +259,8 @@ frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, v
 static void invert_block(frgi_spd_run *r, ptrdiff_t p)
 {
     const frgi_spd_block b = frgi_spd_block_at(r, p);
-    r->ops->invert(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, r->z[p & 1], r->t[p & 1], r->s->block);
+    r->ops->invert(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, r->z[p & 1], r->t[p & 1],
+                   r->s->block);
 }
 
 /** Strips of the panel; one more unit than strips is the diagonal block. */
@@ -288,7 +296,8 @@ static void inverse_body(void *run, int me)
             return;
         for (ptrdiff_t u; (u = frgi_team_take(&r->team, me)) >= 0;)
             invert_strip(r, p, b, u);
-        const region g = {0, b.first, {{0, b.first, SPD_PLUS}, {b.end, r->s->padded, SPD_MINUS}}, 2};
+        const region g = {
+            0, b.first, {{0, b.first, SPD_PLUS}, {b.end, r->s->padded, SPD_MINUS}}, 2};
         offer_by_area(r, me, &g);
         frgi_team_meet(&r->team);
         if (me == 0) {
@@ -315,7 +324,8 @@ static void scale_strip(frgi_spd_run *r, frgi_spd_block b, const double *scale, 
 {
     const ptrdiff_t ld = r->s->ld;
     if (strip == r->strips) {
-        r->ops->pack_symmetric(b.k, frgi_spd_entry(r, b.first, b.first), ld, scale, frgi_spd_panel(r, b.first, b.k));
+        r->ops->pack_symmetric(b.k, frgi_spd_entry(r, b.first, b.first), ld, scale,
+                               frgi_spd_panel(r, b.first, b.k));
         return;
     }
     ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
@@ -325,7 +335,8 @@ static void scale_strip(frgi_spd_run *r, frgi_spd_block b, const double *scale, 
         r->ops->pack_turned(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, scale,
                             frgi_spd_panel(r, row, b.k));
     if (after < end)
-        r->ops->pack(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, scale, frgi_spd_panel(r, after, b.k));
+        r->ops->pack(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, scale,
+                     frgi_spd_panel(r, after, b.k));
 }
 
 static void congruence_body(void *run, int me)
@@ -351,8 +362,8 @@ static void congruence_body(void *run, int me)
     }
 }
 
-frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd_shape *s, const void *a, const double *w, void *b,
-                               void *work)
+frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd_shape *s, const void *a,
+                               const double *w, void *b, void *work)
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
     r->phase = "congruence";

@@ -14,7 +14,8 @@ int frgi_team_size(const frg_context *ctx, bool worth_it)
     return worth_it && !omp_in_parallel() ? frg_threads(ctx) : 1;
 }
 
-void frgi_team_run(frgi_team *t, frgi_team_share *share, int threads, void (*body)(void *user, int me), void *user)
+void frgi_team_run(frgi_team *t, frgi_team_share *share, int threads,
+                   void (*body)(void *user, int me), void *user)
 {
     t->threads = 1;
     t->share = share;

@@ -31,8 +31,9 @@ static frg_status invquad(frg_context *ctx, void *user, uint64_t *hash)
         }
     }
     const frg_array av = batch_view(a, j->count, j->n, 1), xv = batch_view(x, j->count, j->n, 2);
-    frg_status s = frg_gp_invquad_logdet(ctx, batch_view(k, j->count, j->n, 2), batch_view(r, j->count, j->n, 1), iq,
-                                         ld, &av, j->inverse ? &xv : NULL);
+    frg_status s = frg_gp_invquad_logdet(ctx, batch_view(k, j->count, j->n, 2),
+                                         batch_view(r, j->count, j->n, 1), iq, ld, &av,
+                                         j->inverse ? &xv : NULL);
     for (size_t i = 0; i < count * n && s < 0; i++)
         CHECK(a[i] == 0 && x[i] == 0);
     if (s >= 0) {
@@ -63,7 +64,8 @@ static void dense(void)
 static frg_status batch(frg_context *ctx, void *user, uint64_t *hash)
 {
     enum { COUNT = 6, N = 9, DIMS = 2, PARAMETERS = 4 };
-    double x[COUNT][N * DIMS], y[COUNT][N], gradient[COUNT][PARAMETERS] = {{0}}, fitted[COUNT][PARAMETERS] = {{0}};
+    double x[COUNT][N * DIMS], y[COUNT][N], gradient[COUNT][PARAMETERS] = {{0}},
+                                            fitted[COUNT][PARAMETERS] = {{0}};
     frg_gp_member m[COUNT];
     for (int k = 0; k < COUNT; k++) {
         for (int i = 0; i < N; i++) {
@@ -98,7 +100,8 @@ static void batches(void)
 {
     bool fit[] = {false, true};
     for (int i = 0; i < 2; i++) {
-        const int64_t k = fault_sweep(i ? "batch_fit" : "batch_eval", batch, &fit[i], test_now.threads);
+        const int64_t k =
+            fault_sweep(i ? "batch_fit" : "batch_eval", batch, &fit[i], test_now.threads);
         CHECK_SAYS(k > 1, "only %" PRId64 " allocations were seen", k);
     }
 }

@@ -34,14 +34,15 @@ static frg_gp_member member(data *p, bool single)
     memset(p->gradient, 0x55, sizeof p->gradient);
     return (frg_gp_member){.x = single ? frg_matrix(p->x32, FRG_F32, p->n, DIMS, DIMS)
                                        : frg_matrix(p->x, FRG_F64, p->n, DIMS, DIMS),
-                           .y = single ? frg_vector(p->y32, FRG_F32, p->n) : frg_vector(p->y, FRG_F64, p->n),
+                           .y = single ? frg_vector(p->y32, FRG_F32, p->n)
+                                       : frg_vector(p->y, FRG_F64, p->n),
                            .gradient = p->gradient,
                            .fitted = p->fitted};
 }
 
 /** Value and gradient of one member by the calls for one process. */
-static frg_status alone(frg_context *ctx, const frg_gp_member *m, const char *kernel, const frg_gp_opts *o,
-                        double *gradient, frg_gp_value *value, int *count)
+static frg_status alone(frg_context *ctx, const frg_gp_member *m, const char *kernel,
+                        const frg_gp_opts *o, double *gradient, frg_gp_value *value, int *count)
 {
     frg_gp *gp = NULL;
     frg_status s = frg_gp_create(&gp, ctx, m->x, m->y, kernel, o);
@@ -92,9 +93,10 @@ static void against_single(frg_gp_precision precision)
             CHECK(m[i].value.trace_residual < tolerance);
             CHECK(m[i].value.pivot == value.pivot && m[i].value.jitter == value.jitter);
             for (int t = 0; t < count; t++)
-                CHECK_SAYS(fabs(all[i].gradient[t] - gradient[t]) <= tolerance * ((double)all[i].n + fabs(gradient[t])),
-                           "%s, member %d, parameter %d: %.17g, alone %.17g", kernels[k], i, t, all[i].gradient[t],
-                           gradient[t]);
+                CHECK_SAYS(fabs(all[i].gradient[t] - gradient[t]) <=
+                               tolerance * ((double)all[i].n + fabs(gradient[t])),
+                           "%s, member %d, parameter %d: %.17g, alone %.17g", kernels[k], i, t,
+                           all[i].gradient[t], gradient[t]);
         }
     }
     frg_context_destroy(ctx);
@@ -121,7 +123,8 @@ static void independence(void)
     for (int i = 0; i < 3; i++)
         make(&bad[i], 20);
     bad[0].y[7] = NAN;
-    memcpy(bad[1].x + DIMS, bad[1].x, DIMS * sizeof(double)); /* two equal points: no factor without jitter */
+    memcpy(bad[1].x + DIMS, bad[1].x,
+           DIMS * sizeof(double)); /* two equal points: no factor without jitter */
     const double negative[] = {1, -1, 1, 0}, noiseless[] = {1, 1, 0};
     for (int threads = 1; threads <= 3; threads++) {
         frg_context *ctx = test_context_with(threads, NULL, NULL);
@@ -139,7 +142,8 @@ static void independence(void)
         for (int i = 0; i < COUNT + 3; i++)
             mixed[i] = member(i < 3 ? &bad[i] : &all[i - 3], false);
         mixed[2].theta = negative;
-        CHECK_STATUS(frg_gp_batch_eval(ctx, COUNT + 3, mixed, "scale*rbf + noise", NULL), FRG_PARTIAL);
+        CHECK_STATUS(frg_gp_batch_eval(ctx, COUNT + 3, mixed, "scale*rbf + noise", NULL),
+                     FRG_PARTIAL);
         CHECK(strstr(frg_message(ctx), "row 8") && strstr(frg_error_where(ctx), "member 1"));
         CHECK_STATUS(mixed[0].status, FRG_BAD_DATA);
         CHECK_STATUS(mixed[1].status, FRG_OK);
@@ -159,7 +163,8 @@ static void independence(void)
         CHECK_OK(ctx, frg_gp_batch_eval(ctx, 8, mixed, "scale*rbf", &o));
         CHECK(mixed[3].value.jitter > 0 && mixed[3].value.pivot == 1);
         for (int i = 0; i < 8; i++)
-            CHECK_SAYS(mixed[i].status == FRG_OK, "member %d: %s", i, frg_status_name(mixed[i].status));
+            CHECK_SAYS(mixed[i].status == FRG_OK, "member %d: %s", i,
+                       frg_status_name(mixed[i].status));
         frg_context_destroy(ctx);
     }
 }
@@ -224,6 +229,7 @@ static void fits(void)
 }
 
 static const test_case cases[] = {
-    {"f64", f64}, {"f32", f32}, {"independence", independence}, {"refusals", refusals}, {"fits", fits},
+    {"f64", f64},           {"f32", f32},   {"independence", independence},
+    {"refusals", refusals}, {"fits", fits},
 };
 TEST_MAIN(cases)

@@ -12,7 +12,8 @@ static void equicorrelated(void)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         const int64_t n = sizes[s];
         frg_context *ctx = test_context();
-        double *const k = malloc((size_t)(n * n) * sizeof *k), *const kept = malloc((size_t)(n * n) * sizeof *k);
+        double *const k = malloc((size_t)(n * n) * sizeof *k), *const kept = malloc(
+                                                                   (size_t)(n * n) * sizeof *k);
         double *const r = malloc((size_t)n * sizeof *r), *const a = malloc((size_t)n * sizeof *a);
         double *const x = malloc((size_t)(n * n) * sizeof *x);
         double sum = 0, square = 0;
@@ -26,8 +27,8 @@ static void equicorrelated(void)
         memcpy(kept, k, (size_t)(n * n) * sizeof *k);
         const frg_array av = frg_vector(a, FRG_F64, n), xv = frg_matrix(x, FRG_F64, n, n, n);
         double iq, ld;
-        CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, frg_matrix(k, FRG_F64, n, n, n), frg_vector(r, FRG_F64, n), &iq, &ld,
-                                            &av, &xv));
+        CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, frg_matrix(k, FRG_F64, n, n, n),
+                                            frg_vector(r, FRG_F64, n), &iq, &ld, &av, &xv));
         const double m = (double)n, f = c / (1 + (m - 1) * c);
         /* condition number (1 + (n-1) c) / (1 - c) = 194 at n = 450; errors below (n + 20) u of it */
         const double tolerance = (m + 20) * DBL_EPSILON * (1 + (m - 1) * c) / (1 - c);
@@ -85,10 +86,12 @@ static void differences(void)
         const double *const g_iq = weights[w].iq != 0 ? &weights[w].iq : NULL;
         const double *const g_ld = weights[w].ld != 0 ? &weights[w].ld : NULL;
         CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, kv, rv, NULL, NULL, &av, &xv));
-        CHECK_OK(ctx, frg_gp_invquad_logdet_backward(ctx, g_ld ? &xv : NULL, av, g_iq, g_ld, &dkv, &drv));
+        CHECK_OK(ctx, frg_gp_invquad_logdet_backward(ctx, g_ld ? &xv : NULL, av, g_iq, g_ld, &dkv,
+                                                     &drv));
         for (int i = 0; i < N; i++) {
             for (int j = 0; j <= i + 1; j++) { /* j = i + 1: the derivative by r_i */
-                double *const one = j > i ? &r[i] : &k[i * N + j], *const two = j > i ? one : &k[j * N + i];
+                double *const one = j > i ? &r[i] : &k[i * N + j], *const two =
+                                                                       j > i ? one : &k[j * N + i];
                 const double old = *one, h = 1e-5;
                 double f[2];
                 for (int side = 0; side < 2; side++) {
@@ -99,7 +102,9 @@ static void differences(void)
                 }
                 *one = *two = old;
                 /* an entry off the diagonal stands twice; error h^2 f''' / 6 + 2 u f / h, both below 1e-9 here */
-                const double want = j > i ? dr[i] : i == j ? dk[i * N + i] : dk[i * N + j] + dk[j * N + i];
+                const double want = j > i    ? dr[i]
+                                    : i == j ? dk[i * N + i]
+                                             : dk[i * N + j] + dk[j * N + i];
                 CHECK_NEAR((f[1] - f[0]) / (2 * h), want, 1e-7);
             }
         }
@@ -116,7 +121,8 @@ static void differences(void)
     frg_context_destroy(ctx);
 }
 
-static frg_array view(void *data, frg_dtype t, int ndim, const int64_t *shape, const int64_t *stride)
+static frg_array view(void *data, frg_dtype t, int ndim, const int64_t *shape,
+                      const int64_t *stride)
 {
     frg_array v = {.data = data, .dtype = t, .ndim = ndim};
     for (int d = 0; d < ndim; d++) {
@@ -132,14 +138,18 @@ static void batches(frg_dtype t, int64_t n, int threads)
     enum { P = 2, Q = 3 };
     const size_t size = frg_sizeof(t);
     const int64_t nn = n * n;
-    frg_context *ctx = test_context_with(threads, NULL, NULL), *one = test_context_with(1, NULL, NULL);
+    frg_context *ctx = test_context_with(threads, NULL, NULL),
+                *one = test_context_with(1, NULL, NULL);
     double *const full = malloc((size_t)nn * sizeof *full);
-    char *const k = calloc((size_t)(P * Q * nn), size), *const r = calloc((size_t)(P * Q * n * 2), size);
-    char *const a = calloc((size_t)(P * Q * n), size), *const x = calloc((size_t)(P * Q * nn), size);
+    char *const k = calloc((size_t)(P * Q * nn), size), *const r =
+                                                            calloc((size_t)(P * Q * n * 2), size);
+    char *const a = calloc((size_t)(P * Q * n), size), *const x =
+                                                           calloc((size_t)(P * Q * nn), size);
     char *const a1 = calloc((size_t)n, size), *const x1 = calloc((size_t)nn, size);
     for (int64_t m = 0; m < P * Q; m++) {
         posdef(full, n);
-        for (int64_t i = 0; i < nn; i++) { /* stored column by column, members last: element (i, j) of m */
+        for (int64_t i = 0; i < nn;
+             i++) { /* stored column by column, members last: element (i, j) of m */
             if (t == FRG_F64)
                 ((double *)(void *)k)[i * P * Q + m] = full[i];
             else
@@ -152,9 +162,11 @@ static void batches(frg_dtype t, int64_t n, int threads)
         else
             ((float *)(void *)r)[i] = (float)test_normal();
     }
-    for (int kind = 0; kind < 3; kind++) { /* all different; one matrix for each row of members; one for all */
+    for (int kind = 0; kind < 3;
+         kind++) { /* all different; one matrix for each row of members; one for all */
         const int64_t of_p = kind == 2 ? 0 : Q, of_q = kind == 0 ? 1 : 0;
-        const frg_array kv = view(k, t, 4, (int64_t[]){P, Q, n, n}, (int64_t[]){of_p, of_q, P * Q, n * P * Q});
+        const frg_array kv =
+            view(k, t, 4, (int64_t[]){P, Q, n, n}, (int64_t[]){of_p, of_q, P * Q, n * P * Q});
         /* r backwards, every second element */
         frg_array rv = view(r, t, 3, (int64_t[]){P, Q, n}, (int64_t[]){2 * Q * n, 2 * n, -2});
         rv.offset = (size_t)(2 * n - 2) * size;
@@ -210,14 +222,16 @@ static void empty(void)
 {
     frg_context *ctx = test_context();
     double k[4] = {0}, iq[3] = {7, 7, 7}, ld[3] = {7, 7, 7};
-    CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, view(k, FRG_F64, 3, (int64_t[]){3, 0, 0}, (int64_t[]){0, 0, 1}),
-                                        view(k, FRG_F64, 2, (int64_t[]){3, 0}, (int64_t[]){0, 1}), iq, ld, NULL,
-                                        NULL));
+    CHECK_OK(ctx,
+             frg_gp_invquad_logdet(
+                 ctx, view(k, FRG_F64, 3, (int64_t[]){3, 0, 0}, (int64_t[]){0, 0, 1}),
+                 view(k, FRG_F64, 2, (int64_t[]){3, 0}, (int64_t[]){0, 1}), iq, ld, NULL, NULL));
     for (int i = 0; i < 3; i++)
         CHECK(iq[i] == 0 && ld[i] == 0);
-    CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, view(NULL, FRG_F64, 3, (int64_t[]){0, 5, 5}, (int64_t[]){25, 5, 1}),
-                                        view(NULL, FRG_F64, 2, (int64_t[]){0, 5}, (int64_t[]){5, 1}), NULL, NULL,
-                                        NULL, NULL));
+    CHECK_OK(ctx, frg_gp_invquad_logdet(
+                      ctx, view(NULL, FRG_F64, 3, (int64_t[]){0, 5, 5}, (int64_t[]){25, 5, 1}),
+                      view(NULL, FRG_F64, 2, (int64_t[]){0, 5}, (int64_t[]){5, 1}), NULL, NULL,
+                      NULL, NULL));
     const frg_array none = view(NULL, FRG_F64, 2, (int64_t[]){0, 5}, (int64_t[]){5, 1});
     CHECK_OK(ctx, frg_gp_invquad_logdet_backward(ctx, NULL, none, iq, NULL, NULL, &none));
     frg_context_destroy(ctx);
@@ -242,10 +256,12 @@ static void failures(void)
         memset(&untouched, 0x55, sizeof untouched);
         for (int i = 0; i < N; i++)
             k[3 * N * N + i * N + 4] = k[3 * N * N + 4 * N + i] = i == 4 ? -2 : 0;
-        const frg_array kv = view(k, FRG_F64, 3, (int64_t[]){COUNT, N, N}, (int64_t[]){N * N, N, 1});
+        const frg_array kv =
+            view(k, FRG_F64, 3, (int64_t[]){COUNT, N, N}, (int64_t[]){N * N, N, 1});
         const frg_array rv = view(r, FRG_F64, 2, (int64_t[]){COUNT, N}, (int64_t[]){N, 1});
         const frg_array av = view(a, FRG_F64, 2, (int64_t[]){COUNT, N}, (int64_t[]){N, 1});
-        const frg_array xv = view(x, FRG_F64, 3, (int64_t[]){COUNT, N, N}, (int64_t[]){N * N, N, 1});
+        const frg_array xv =
+            view(x, FRG_F64, 3, (int64_t[]){COUNT, N, N}, (int64_t[]){N * N, N, 1});
         CHECK_STATUS(frg_gp_invquad_logdet(ctx, kv, rv, iq, ld, &av, &xv), FRG_NOT_POSDEF);
         CHECK_TEXT(frg_error_code(ctx), "FRG-GP-007");
         CHECK(strstr(frg_message(ctx), "member 4") && strstr(frg_message(ctx), "row 5 of 9"));
@@ -285,7 +301,11 @@ static void refusals(void)
 }
 
 static const test_case cases[] = {
-    {"equicorrelated", equicorrelated}, {"differences", differences}, {"views", views},
-    {"empty", empty},                   {"failures", failures},       {"refusals", refusals},
+    {"equicorrelated", equicorrelated},
+    {"differences", differences},
+    {"views", views},
+    {"empty", empty},
+    {"failures", failures},
+    {"refusals", refusals},
 };
 TEST_MAIN(cases)

@@ -151,8 +151,8 @@ static void lay_out(frgi_arena *a, room *m)
     g->matrix = frgi_take(a, vector * (size_t)(g->n * g->ld));
 }
 
-static void evaluate(frg_context *ctx, room *m, frgi_arena *a, frg_dtype t, const problem *const *p, ptrdiff_t n,
-                     ptrdiff_t d, frgi_gp_lanes_kind kind)
+static void evaluate(frg_context *ctx, room *m, frgi_arena *a, frg_dtype t, const problem *const *p,
+                     ptrdiff_t n, ptrdiff_t d, frgi_gp_lanes_kind kind)
 {
     const ptrdiff_t rows = (n + LANES_BLOCK - 1) / LANES_BLOCK * LANES_BLOCK;
     *m = (room){.ops = frgi_gp_lanes_of(ctx, t), .t = t};
@@ -208,7 +208,8 @@ static void against_plain(void)
                 problem all[LANES_MOST];
                 const problem *p[LANES_MOST];
                 for (int l = 0; l < LANES_MOST; l++) { /* ragged: sizes 1 .. n, idle lanes */
-                    all[l] = make(l == 0 ? sizes[s] : 1 + test_below(sizes[s]), d, (frgi_gp_lanes_kind)kind);
+                    all[l] = make(l == 0 ? sizes[s] : 1 + test_below(sizes[s]), d,
+                                  (frgi_gp_lanes_kind)kind);
                     p[l] = l % 5 == 4 ? NULL : &all[l];
                 }
                 room m;
@@ -274,5 +275,6 @@ static void levels(void)
         unsetenv("FOURGE_ISA");
 }
 
-static const test_case cases[] = {{"against plain", against_plain}, {"poisoned", poisoned}, {"levels", levels}};
+static const test_case cases[] = {
+    {"against plain", against_plain}, {"poisoned", poisoned}, {"levels", levels}};
 TEST_MAIN(cases)

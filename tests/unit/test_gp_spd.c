@@ -54,7 +54,8 @@ static problem make(ptrdiff_t n, frg_dtype t, int threads)
     problem p = {.ctx = test_context_with(threads, NULL, NULL), .s = frgi_spd_plan(n, t)};
     double *const b = malloc((size_t)(n * n) * sizeof *b);
     p.full = malloc((size_t)(n * n) * sizeof *p.full);
-    const ptrdiff_t m = n < 40 ? n : 40; /* terms of a sum: enough for what is asked of them, and n^2 work */
+    const ptrdiff_t m =
+        n < 40 ? n : 40; /* terms of a sum: enough for what is asked of them, and n^2 work */
     for (ptrdiff_t i = 0; i < n * m; i++)
         b[i] = test_normal() / sqrt((double)n);
     for (ptrdiff_t j = 0; j < n; j++) {
@@ -123,7 +124,8 @@ static void one_size(ptrdiff_t n, frg_dtype t)
 {
     problem p = make(n, t, 1);
     fill(&p);
-    long double *const l = malloc((size_t)(n * n) * sizeof *l), *const x = malloc((size_t)(n * n) * sizeof *x);
+    long double *const l = malloc((size_t)(n * n) * sizeof *l), *const x = malloc((size_t)(n * n) *
+                                                                                  sizeof *x);
     reference(&p, l, x);
     const double u = unit(t);
     double logdet = NAN, want = 0;
@@ -140,14 +142,15 @@ static void one_size(ptrdiff_t n, frg_dtype t)
             long double v = p.full[i + j * n];
             for (ptrdiff_t k = 0; k <= j; k++)
                 v -= (long double)get(t, p.a, at(&p.s, i, k)) * get(t, p.a, at(&p.s, j, k));
-            residual = fmax(residual, fabs((double)v) / sqrt(p.full[i + i * n] * p.full[j + j * n]));
+            residual =
+                fmax(residual, fabs((double)v) / sqrt(p.full[i + i * n] * p.full[j + j * n]));
         }
     }
-    CHECK_SAYS(residual <= ((double)n + 20) * u, "n %td %s: factor's residual %g u", n, frg_dtype_name(t),
-               residual / u);
+    CHECK_SAYS(residual <= ((double)n + 20) * u, "n %td %s: factor's residual %g u", n,
+               frg_dtype_name(t), residual / u);
     /* the logarithms of pivots with relative errors of the residual's size, summed */
-    CHECK_SAYS(fabs(logdet - want) <= 2 * (double)n * ((double)n + 20) * u, "n %td %s: logdet %.17g, %.17g", n,
-               frg_dtype_name(t), logdet, want);
+    CHECK_SAYS(fabs(logdet - want) <= 2 * (double)n * ((double)n + 20) * u,
+               "n %td %s: logdet %.17g, %.17g", n, frg_dtype_name(t), logdet, want);
     CHECK(pivots.smallest == smallest && pivots.largest == largest);
 
     CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.s, p.a, p.work), FRG_OK);
@@ -155,7 +158,8 @@ static void one_size(ptrdiff_t n, frg_dtype t)
     for (ptrdiff_t j = 0; j < n; j++)
         for (ptrdiff_t i = j; i < n; i++)
             worst = fmax(worst, fabs(get(t, p.a, at(&p.s, i, j)) - (double)x[i + j * n]));
-    CHECK_SAYS(worst <= 48 * ((double)n + 20) * u, "n %td %s: inverse off by %g u", n, frg_dtype_name(t), worst / u);
+    CHECK_SAYS(worst <= 48 * ((double)n + 20) * u, "n %td %s: inverse off by %g u", n,
+               frg_dtype_name(t), worst / u);
     free(l);
     free(x);
     drop(&p);
@@ -203,7 +207,8 @@ static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *ke
     fill(&p);
     const ptrdiff_t ldb = n + 3;
     const size_t size = frg_sizeof(t);
-    double *const x = malloc((size_t)(n * q) * sizeof *x), *const y = malloc((size_t)(n * q) * sizeof *y);
+    double *const x = malloc((size_t)(n * q) * sizeof *x), *const y =
+                                                               malloc((size_t)(n * q) * sizeof *y);
     double *const d = malloc((size_t)n * sizeof *d);
     char *const b = calloc((size_t)(ldb * q), size), *const c = calloc((size_t)(ldb * q), size);
     for (ptrdiff_t i = 0; i < n * q; i++)
@@ -223,8 +228,8 @@ static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *ke
     for (ptrdiff_t k = 0; k < q; k++) {
         for (ptrdiff_t i = 0; i < n; i++)
             e[i] = get(t, b, i + k * ldb) - x[i + k * n];
-        CHECK_SAYS(norm(e, n) <= allowed * norm(x + k * n, n), "n %td %s: solve off by %g u", n, frg_dtype_name(t),
-                   norm(e, n) / norm(x + k * n, n) / u);
+        CHECK_SAYS(norm(e, n) <= allowed * norm(x + k * n, n), "n %td %s: solve off by %g u", n,
+                   frg_dtype_name(t), norm(e, n) / norm(x + k * n, n) / u);
     }
     CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.s, p.a, p.work), FRG_OK);
     for (ptrdiff_t k = 0; k < q; k++)
@@ -308,7 +313,8 @@ static void not_posdef(void)
                 fill(&p);
                 double logdet = 17;
                 frgi_spd_pivots pivots;
-                CHECK_STATUS(frgi_spd_factor(p.ctx, &p.s, p.a, p.work, &logdet, &pivots), FRG_NOT_POSDEF);
+                CHECK_STATUS(frgi_spd_factor(p.ctx, &p.s, p.a, p.work, &logdet, &pivots),
+                             FRG_NOT_POSDEF);
                 CHECK_INT(pivots.pivot, at_row);
                 CHECK(pivots.value == bad[kind] || (pivots.value != pivots.value && kind == 2));
                 CHECK(logdet == 17);
@@ -343,7 +349,8 @@ static void congruence(void)
                 }
             }
             /* a sum of n terms, each with three roundings */
-            CHECK_SAYS(worst <= ((double)n[m] + 4) * unit(types[t]), "n %td: %g u", n[m], worst / unit(types[t]));
+            CHECK_SAYS(worst <= ((double)n[m] + 4) * unit(types[t]), "n %td: %g u", n[m],
+                       worst / unit(types[t]));
             frgi_free(p.ctx, &b);
             free(w);
             drop(&p);
@@ -359,7 +366,8 @@ static void copies(void)
         fill(&p);
         const frgi_spd_shape wide = frgi_spd_plan(n[m], FRG_F64);
         void *b;
-        CHECK_OK(p.ctx, frgi_alloc(p.ctx, &b, (size_t)frgi_spd_elements(&wide) * sizeof(double), "test"));
+        CHECK_OK(p.ctx,
+                 frgi_alloc(p.ctx, &b, (size_t)frgi_spd_elements(&wide) * sizeof(double), "test"));
         frgi_spd_convert(p.ctx, &p.s, p.a, &wide, b);
         memset(p.a, 0, p.bytes);
         frgi_spd_convert(p.ctx, &wide, b, &p.s, p.a);
@@ -442,7 +450,8 @@ static void levels(void)
 }
 
 static const test_case cases[] = {
-    {"sizes", sizes},           {"threads", threads}, {"large", large},         {"not posdef", not_posdef},
-    {"congruence", congruence}, {"copies", copies},   {"cancelled", cancelled}, {"levels", levels},
+    {"sizes", sizes},           {"threads", threads},       {"large", large},
+    {"not posdef", not_posdef}, {"congruence", congruence}, {"copies", copies},
+    {"cancelled", cancelled},   {"levels", levels},
 };
 TEST_MAIN(cases)
