@@ -120,6 +120,13 @@ FRG_MUST_USE frg_status frgi_strdup(frg_context *ctx, char **out, const char *s,
 /** The nearest of `count` names to `name` by edit distance, or NULL when none is near. */
 const char *frgi_nearest(const char *name, const char *const *names, int64_t count);
 
+/* ---- sorting ------------------------------------------------------------------------------------ */
+
+/** < 0, 0, > 0 as a stands before, beside, behind b. */
+typedef int (*frgi_compare)(const void *a, const void *b, const void *user);
+/** Sorts n elements of at most 64 bytes in place, without memory; not stable. */
+void frgi_sort(void *first, int64_t n, size_t size, frgi_compare compare, const void *user);
+
 /* ---- files -------------------------------------------------------------------------------------- */
 
 /** A writer that appears under its name complete or not at all: temporary file beside it, sync,

@@ -151,7 +151,7 @@ static void run_unit(const batch *b, const unit *u, int thread)
 /* ---- units -------------------------------------------------------------------------------------- */
 
 /** Largest first: the last units are then short ones, and threads end together. */
-static int by_size(const void *one, const void *two, void *members)
+static int by_size(const void *one, const void *two, const void *members)
 {
     const frg_gp_member *const m = members;
     const int64_t i = *(const int64_t *)one, j = *(const int64_t *)two;
@@ -169,7 +169,7 @@ static void cut(batch *b)
     const int64_t most = b->lane_type == FRG_F64 ? ROWS_F64 : ROWS_F32;
     for (int64_t i = 0; i < b->count; i++)
         b->order[i] = i;
-    qsort_r(b->order, (size_t)b->count, sizeof *b->order, by_size, b->members);
+    frgi_sort(b->order, b->count, sizeof *b->order, by_size, b->members);
     for (int64_t i = 0; i < b->count; i += b->units[b->n_units++].count) {
         const frg_array *const x = &b->members[b->order[i]].x;
         int64_t count = 1;

@@ -60,8 +60,9 @@ static frg_status mean_correlation(frg_gp *gp, double *out)
     return status;
 }
 
-static int ascending(const void *a, const void *b)
+static int ascending(const void *a, const void *b, const void *unused)
 {
+    (void)unused;
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
@@ -82,7 +83,7 @@ static double median_distance(const frg_gp *gp, ptrdiff_t k, double *room, ptrdi
         room[count] = sqrt(s);
         count += s > 0;
     }
-    qsort(room, (size_t)count, sizeof *room, ascending);
+    frgi_sort(room, count, sizeof *room, ascending, NULL);
     return count > 0 ? room[count / 2] : 0;
 }
 

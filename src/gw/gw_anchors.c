@@ -120,8 +120,9 @@ static void draw_in_row(void *user, int64_t i, const double *row, int64_t chunk)
     }
 }
 
-static int by_row(const void *a, const void *b)
+static int by_row(const void *a, const void *b, const void *unused)
 {
+    (void)unused;
     const frgi_pair *const x = a, *const y = b;
     return (x->i > y->i) - (x->i < y->i);
 }
@@ -132,7 +133,7 @@ frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_p
     const int64_t n = l->x->n;
     draw_indices(l, l->t.s.mass, n, count, s + 1, out, false);
     if (l->o->sampling == FRG_GW_MULTINOMIAL) {
-        qsort(out, (size_t)count, sizeof *out, by_row);
+        frgi_sort(out, count, sizeof *out, by_row, NULL);
     }
     int64_t *first;
     TRY(NEW0(l->ctx, &first, n + 1, "anchors"));

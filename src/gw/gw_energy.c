@@ -248,8 +248,9 @@ typedef struct {
     double x, w;
 } weighted;
 
-static int by_x(const void *a, const void *b)
+static int by_x(const void *a, const void *b, const void *unused)
 {
+    (void)unused;
     const weighted *const p = a, *const q = b;
     return (p->x > q->x) - (p->x < q->x);
 }
@@ -257,8 +258,8 @@ static int by_x(const void *a, const void *b)
 /** Transport in one dimension with squared cost: sorted, mass by mass. */
 static double line_transport(weighted *s, int64_t n, weighted *t, int64_t m)
 {
-    qsort(s, (size_t)n, sizeof *s, by_x);
-    qsort(t, (size_t)m, sizeof *t, by_x);
+    frgi_sort(s, n, sizeof *s, by_x, NULL);
+    frgi_sort(t, m, sizeof *t, by_x, NULL);
     double cost = 0;
     for (int64_t i = 0, j = 0; i < n && j < m;) {
         const double move = fmin(s[i].w, t[j].w), gap = s[i].x - t[j].x;

@@ -220,8 +220,9 @@ static int64_t run_batch(const batches *b, workspace *w, float *scratch, int64_t
     return visits;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_place(const void *a, const void *b, const void *unused)
 {
+    (void)unused;
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
@@ -304,7 +305,7 @@ static frg_status label_correction(const frg_graph *g, const int32_t *sources, i
     for (int64_t i = 0; i < count; i++) {
         sorted[i] = (uint64_t)r.place[sources[i]] << 32 | (uint64_t)i;
     }
-    qsort(sorted, (size_t)count, sizeof *sorted, by_place);
+    frgi_sort(sorted, count, sizeof *sorted, by_place, NULL);
     batches b = {g, &r, sorted, count, rows, stride};
     int64_t visits = 0;
     status = run_batches(&b, threads, work, scratch, &visits);

@@ -359,7 +359,36 @@ static void warnings(void)
     CHECK_INT(m.live_blocks, 0);
 }
 
+static int by_key(const void *a, const void *b, const void *user)
+{
+    const int64_t *const x = a, *const y = b, sign = *(const int64_t *)user;
+    return (int)(sign * ((x[0] > y[0]) - (x[0] < y[0])));
+}
+
+static void sorting(void)
+{
+    int64_t pairs[257][2];
+    for (int64_t n = 0; n <= 257; n = n < 20 ? n + 1 : 2 * n + 1) {
+        for (int64_t sign = -1; sign <= 1; sign += 2) {
+            int64_t sum = 0;
+            for (int64_t i = 0; i < n; i++) {
+                pairs[i][0] = test_below(n / 2 + 1); /* equal keys among them */
+                pairs[i][1] = 3 * pairs[i][0];       /* elements stay whole */
+                sum += pairs[i][0];
+            }
+            frgi_sort(pairs, n, sizeof *pairs, by_key, &sign);
+            for (int64_t i = 0; i < n; i++) {
+                CHECK(i == 0 || sign * (pairs[i][0] - pairs[i - 1][0]) >= 0);
+                CHECK_INT(pairs[i][1], 3 * pairs[i][0]);
+                sum -= pairs[i][0];
+            }
+            CHECK_INT(sum, 0);
+        }
+    }
+}
+
 static const test_case cases[] = {
+    {"sorting", sorting},
     {"statuses", statuses},     {"catalogue", catalogue}, {"philox", philox},
     {"contexts", contexts},     {"memory", memory},       {"kept blocks", kept_blocks},
     {"arena", arena},           {"text", text},           {"views", views},
