@@ -49,7 +49,8 @@ typedef struct {
 } frgi_gp_program;
 
 typedef struct {
-    int rows, cols;   /* in use */
+    _Alignas(64) int rows,
+        cols;         /* in use; a line of its own: each thread writes its patch all the time */
     int m;            /* rows rounded up to GP_CHUNK */
     ptrdiff_t i0, j0; /* first point of the rows, of the columns */
     bool training;    /* rows are bound points: i0 + i == j0 + j is a point with itself */
