@@ -9,6 +9,7 @@
  * Gram matrix is then as well conditioned as the correlations allow.  The intercept as written is
  * mean(y) - mean(x)'b, and its covariances follow by the same linear map.
  */
+#include "fe/fe_demean.h"
 #include "fe/fe_regress.h"
 
 #include <math.h>
@@ -258,7 +259,7 @@ static frg_status demean_blocks(frg_fe *f, frg_status *worst)
     for (;;) {
         const int64_t m = p - done < block ? p - done : block;
         const frg_array some = frg_matrix_columns(f->matrix + done * n, FRG_F64, n, m, n);
-        const frg_status status = frg_demean_run(f->plan, some, some, f->columns + done, NULL);
+        const frg_status status = frgi_fe_demean_run(f->plan, some, some, f->columns + done, NULL);
         TRY(status);
         f->stopped = status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
         done += f->stopped ? 0 : m;
@@ -287,7 +288,7 @@ static frg_status demean(frg_fe *f, frg_status *worst)
             return FRG_OK;
         }
     } else {
-        const frg_status status = frg_demean_run(f->plan, all, all, f->columns, NULL);
+        const frg_status status = frgi_fe_demean_run(f->plan, all, all, f->columns, NULL);
         TRY(status);
         *worst = status > 0 ? status : *worst;
     }
