@@ -5,8 +5,8 @@ gpytorch: stock model, Cholesky path. tensors: logdet and quadratic form as one 
 gradient of GaussianProcessRegressor, which takes three parameters and no mean.
 
 Model and starts are GPyTorch's defaults: scale * RBF + noise above 1e-4 + constant mean, softplus of 0. `fit` is 50
-steps of Adam with learning rate 0.1 and prints the value and parameters it ends at. FOLDER receives the inputs of
-the largest N as gp_x.npy and gp_y.npy, for bench_gp --data; smaller problems are the first rows.
+steps of Adam with learning rate 0.1 and prints the value and parameters it ends at. FOLDER receives the inputs as
+gp_x.npy and gp_y.npy, for bench_gp --data; a problem is their first N rows.
 """
 import common
 import argparse
@@ -183,7 +183,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("sizes", type=int, nargs="*", default=[50, 100, 500, 1000, 2000, 5000])
     options = parser.parse_args()
-    all_x, all_y = inputs(max(options.sizes))
+    all_x, all_y = inputs(max(10_000, *options.sizes))  # the first rows do not depend on the sizes
     if options.out:
         np.save(options.out / "gp_x.npy", all_x)
         np.save(options.out / "gp_y.npy", all_y)
