@@ -129,32 +129,40 @@ static char *column(const frgi_qr_room *room, const void *base, ptrdiff_t j)
     return (char *)base + (size_t)(j * room->x.ld) * element;
 }
 
-/** Columns to largest entries in [1, 2), zero columns replaced; false: an entry is not finite. */
+bool frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_room *room, ptrdiff_t j, const void *old)
+{
+    void *const a = column(room, room->x.a, j);
+    const double top = ops->largest(room->x.rows, a);
+    if (isnan(top)) {
+        return false;
+    }
+    if (!(top > 0)) {
+        room->factor[j] = 0;
+        room->norm2[j] = old ? 1 : 0;
+        if (old) {
+            const size_t bytes =
+                (size_t)room->x.rows * (room->f64 ? sizeof(double) : sizeof(float));
+            memcpy(a, column(room, old, j), bytes);
+        }
+        return true;
+    }
+    int exponent;
+    (void)frexp(top, &exponent);
+    room->factor[j] = ldexp(1, -exponent);
+    if (abs(exponent) > 120) { /* 2^-exponent itself may be beyond the type's range */
+        const int half = exponent / 2;
+        (void)ops->scale(room->x.rows, ldexp(1, -half), a);
+        exponent -= half;
+    }
+    room->norm2[j] = ops->scale(room->x.rows, ldexp(1, -exponent), a);
+    return true;
+}
+
 static bool scale_columns(const frgi_qr_ops *ops, frgi_qr_room *room, const void *old)
 {
-    const size_t bytes = (size_t)room->x.rows * (room->f64 ? sizeof(double) : sizeof(float));
     for (ptrdiff_t j = 0; j < room->x.n; j++) {
-        void *const a = column(room, room->x.a, j);
-        const double top = ops->largest(room->x.rows, a);
-        if (isnan(top)) {
+        if (!frgi_qr_scale_column(ops, room, j, old)) {
             return false;
-        }
-        if (top > 0) {
-            int exponent;
-            (void)frexp(top, &exponent);
-            room->factor[j] = ldexp(1, -exponent);
-            if (abs(exponent) > 120) { /* 2^-exponent itself may be beyond the type's range */
-                const int half = exponent / 2;
-                (void)ops->scale(room->x.rows, ldexp(1, -half), a);
-                exponent -= half;
-            }
-            room->norm2[j] = ops->scale(room->x.rows, ldexp(1, -exponent), a);
-        } else {
-            room->factor[j] = 0;
-            room->norm2[j] = old ? 1 : 0;
-            if (old) {
-                memcpy(a, column(room, old, j), bytes);
-            }
         }
     }
     return true;
@@ -197,7 +205,7 @@ void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wis
                    frg_qr_report *report)
 {
     *report = (frg_qr_report){.method = FRG_QR_HOUSEHOLDER, .passes = 1, .orthogonality = NAN};
-    if (!scale_columns(ops, room, wish->old)) {
+    if (!wish->scaled && !scale_columns(ops, room, wish->old)) {
         report->flags = FRG_QR_NONFINITE;
         report->pivot = NAN;
         return;

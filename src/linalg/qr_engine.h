@@ -31,6 +31,7 @@ typedef struct {
     double ortho_tol;
     double hint; /* lower bound of the pivots where the caller has one: >= QR_HINT_TRIES one pass */
     const void *old; /* columns, ld apart, that take the place of zero columns; NULL: none */
+    bool scaled;     /* every column went through frgi_qr_scale_column already */
 } frgi_qr_wish;
 
 /** The table for a context's CPU level. */
@@ -40,6 +41,9 @@ void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, bool f64, int64_t 
                        bool ladder, bool gram, bool r);
 /** Sets the shape of the matrix in hand: its rows, columns, ld follow from (m, n) alone. */
 void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n);
+/** Column j of x.a to a largest entry in [1/2, 1); false: an entry is not finite.  For callers that have the
+ *  column in their cache. */
+bool frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_room *room, ptrdiff_t j, const void *old);
 /** Factors x.a, whose padding is zero.  flags FRG_QR_NONFINITE: nothing was computed. */
 void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
                    frg_qr_report *report);

@@ -110,18 +110,21 @@ static void multiply(const soap_factor *f, soap_room *room)
     frgi_ssymm(n, n, f->k, n, f->q, n, room->qr.other, (int)room->qr.x.ld);
 }
 
-/** lambda of every slot from W in room->qr.other; returns the smallest lambda^2 / norm(W_j)^2. */
-static double rayleigh(const frg_soap *soap, soap_factor *f, const soap_room *room)
+/** lambda of every slot, norm(K Q) = norm(K), and the smallest lambda^2 / norm(W_j)^2, from W in
+ *  room->qr.other. */
+static void rayleigh(const frg_soap *soap, soap_factor *f, const soap_room *room)
 {
     const float *const w = room->qr.other;
-    double hint = 1;
+    double hint = 1, sum = 0;
     for (ptrdiff_t j = 0; j < f->size; j++) {
         double ww;
         soap->ops->inner(f->size, f->q + j * f->size, w + j * room->qr.x.ld, &f->lambda[j], &ww);
         const double ratio = ww > 0 ? f->lambda[j] * f->lambda[j] / ww : 0;
         hint = ratio < hint ? ratio : hint;
+        sum += ww;
     }
-    return hint;
+    f->hint = hint;
+    f->norm = sqrt(sum);
 }
 
 void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room)
@@ -130,8 +133,8 @@ void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, s
     const double start = frgi_seconds();
     frgi_qr_room_shape(&room->qr, f->size, f->size);
     multiply(f, room);
-    f->hint = rayleigh(soap, f, room);
-    f->norm = frobenius(soap, f);
+    rayleigh(soap, f, room);
+    f->norm = frobenius(soap, f); /* of K itself: the test is finer than the rounding of K Q */
     f->looked = true;
     double sum = 0;
     for (ptrdiff_t j = 0; j < f->size; j++) {
@@ -357,7 +360,7 @@ static void sort_after(const frg_soap *soap, const frg_soap_opts *o, soap_factor
 {
     float *const w = room->qr.other;
     multiply(f, room);
-    (void)rayleigh(soap, f, room);
+    rayleigh(soap, f, room);
     sort_places(f->size, f->lambda, f->order, room->qr.strip);
     if (o->moment2_order == FRG_MOMENT2_FOLLOW) {
         return;
@@ -381,18 +384,19 @@ static bool iterate(const frg_soap *soap, const frg_soap_opts *o, soap_factor *f
         const ptrdiff_t slot = f->order[p];
         soap->ops->ridge(n, ridge, f->q + slot * n, w + slot * ld, a + p * ld);
         memset(a + p * ld + n, 0, (size_t)(rows - n) * sizeof *a);
+        if (!frgi_qr_scale_column(soap->qr, &room->qr, p, NULL)) {
+            return false;
+        }
     }
     for (ptrdiff_t p = n; p < room->qr.x.columns; p++) {
         memset(a + p * ld, 0, (size_t)rows * sizeof *a);
     }
     const frgi_qr_wish wish = {.method = o->qr_method,
                                .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
+                               .scaled = true,
                                .ortho_tol = 1e-5,
                                .hint = f->hint};
     frgi_qr_solve(soap->qr, &room->qr, &wish, &f->report);
-    if (f->report.flags & FRG_QR_NONFINITE) {
-        return false;
-    }
     const float *const q = room->qr.q;
     const bool stays = o->moment2_order == FRG_MOMENT2_FOLLOW;
     if (last && o->moment2_order == FRG_MOMENT2_ROTATE) {
@@ -410,8 +414,7 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
     const frg_soap_opts *const o = &soap->groups[p->group];
     if (!f->looked) {
         multiply(f, room);
-        f->hint = rayleigh(soap, f, room);
-        f->norm = frobenius(soap, f);
+        rayleigh(soap, f, room);
     }
     if (!(f->norm > 0)) { /* K = 0 tells nothing */
         return;

@@ -333,7 +333,7 @@ static void count_generations(frg_soap *soap, frg_soap_report *report)
                 report->second_pass += cholesky && f->report.passes > 1;
                 const double error = f->report.orthogonality;
                 report->orthogonality =
-                    error <= report->orthogonality ? report->orthogonality : error;
+                    error > report->orthogonality ? error : report->orthogonality;
             }
         }
         if (changed) {
