@@ -105,6 +105,10 @@ typedef struct {
     /** Row i as the plan's consumers see it, in double: out[j] <- p_i 2^(x_ij + g_j);  exponents: ld
      *  floats, or doubles for X64. */
     void (*row)(const frgi_sweep *s, int64_t i, const void *exponents, double *out);
+    /** row <- y row; returns its sum. */
+    double (*weigh)(double *row, const double *y, int64_t m);
+    /** to += scale row */
+    void (*add)(double *to, const double *row, double scale, int64_t m);
 } frgi_sweep_ops;
 
 const frgi_sweep_ops *frgi_sweep_ops_of(const frg_context *ctx);

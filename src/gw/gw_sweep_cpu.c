@@ -440,6 +440,24 @@ static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *o
     }
 }
 
+static double weigh(double *restrict row, const double *restrict y, int64_t m)
+{
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < m; j++) {
+        row[j] *= y[j];
+        sum += row[j];
+    }
+    return sum;
+}
+
+static void add(double *restrict to, const double *restrict row, double scale, int64_t m)
+{
+    for (int64_t j = 0; j < m; j++) {
+        to[j] += scale * row[j];
+    }
+}
+
 #pragma GCC visibility push(hidden)
 extern const frgi_sweep_ops CAT(frgi_sweep_ops, ISA);
 #pragma GCC visibility pop
@@ -452,4 +470,6 @@ const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chun
                                                  .build = build,
                                                  .pack = pack,
                                                  .keep = keep,
-                                                 .row = row};
+                                                 .row = row,
+                                                 .weigh = weigh,
+                                                 .add = add};

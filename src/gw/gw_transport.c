@@ -457,17 +457,11 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
             for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
                 const size_t size = s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
                 ops->row(s, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
-                double sum = 0;
-                for (int64_t j = 0; j < s->m; j++) {
-                    out[j] *= t->y[j];
-                    sum += out[j];
-                }
+                const double sum = ops->weigh(out, t->y, s->m);
                 const double scale = exact_rows && s->a[i] > 0 ? s->a[i] / sum : 1;
                 s->p[i] *= scale;
                 job->row_sum[i] = scale * sum;
-                for (int64_t j = 0; j < s->m; j++) {
-                    part[j] += scale * out[j];
-                }
+                ops->add(part, out, scale, s->m);
             }
         }
     }
