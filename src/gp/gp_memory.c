@@ -5,7 +5,7 @@
  *     data               n (d + q), noise and groups where given
  *     matrix             T(n); FULL: 2 T(n); mixed: T(n) doubles and T(n) floats
  *     points, bound      about 2 n d
- *     r, alpha, nu ...   n (2 q + d + 4), with a profiled mean n (4 m) more
+ *     r, alpha, nu ...   n (2 q + d + 4), with a profiled mean 4 n m more
  *
  * An evaluation takes nothing beyond it.  Leave-one-out gradients and the information have memory of their own
  * from their first call on.
@@ -173,14 +173,13 @@ frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
     frg_gp next = *gp;
     next.n = n;
     if (n > gp->capacity) {
-        const bool grows = gp->capacity > 0; /* a first append is seldom the last: an eighth more */
-        const ptrdiff_t room = grows ? n + n / 8 : n;
+        const size_t allowed = frgi_memory_allowed(gp->ctx), held = frg_bytes_held(gp->ctx);
+        ptrdiff_t room = n + (gp->capacity > 0 ? n / 8 : 0); /* a first append is seldom the last */
+        room = frgi_add(frgi_gp_memory_bytes(gp, room), held) <= allowed ? room : n;
         frgi_arena measure = {0};
         lay_out(&measure, &next, room);
-        const size_t allowed = frgi_memory_allowed(gp->ctx),
-                     needed = frgi_add(measure.used, frg_bytes_held(gp->ctx));
-        if (needed > allowed) {
-            return refuse_size(gp, room, needed, allowed);
+        if (frgi_add(measure.used, held) > allowed) {
+            return refuse_size(gp, room, frgi_add(measure.used, held), allowed);
         }
         TRY(frgi_arena_open(&measure, gp->ctx, "the covariance matrix and its data"));
         next.memory = measure;
