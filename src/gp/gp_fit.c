@@ -1,12 +1,12 @@
 /* gp_fit.c - the fit: ell + log prior as a function of free coordinates, starts, limits, and what is reported.
  *
- * Coordinates.  u_i = (raw_i - shift_i) / unit_i with v = T(raw); shift 0 and unit 1 but for means, which are
- * shifted to their start and measured in standard deviations of y (slopes: of y over those of x), so that one step
- * length suits all.  For positive parameters under the log transform standardising y is a shift of the raw values
- * and changes nothing; so the likelihood stays that of y as given, and nothing has to be turned back.
+ * Coordinates.  u_i = (raw_i - shift_i) / unit_i with raw = log v, for Adam v = T(raw) as torch has it; shift 0 and
+ * unit 1 but for means, which are shifted to their start and measured in standard deviations of y (slopes: of y over
+ * those of x), so that one step length suits all.  On logarithms standardising y is a shift and changes nothing; so
+ * the likelihood stays that of y as given, and nothing has to be turned back.
  *
- *     f(u) = -(ell + log prior) / n,   df/du_i = -(d ell / d log v_i) T'(raw_i) / v_i unit_i / n
- *     H    = D (AI + curvature of the prior) D / n,   D_ii = T'(raw_i) / v_i unit_i
+ *     f(u) = -(ell + log prior) / n,   df/du_i = -(d ell / d log v_i) D_ii / n
+ *     H    = D (AI + curvature of the prior) D / n,   D_ii = d log v_i / d u_i
  *
  * Jitter is sticky within one start, so that f is continuous; the best point is evaluated again without it.  An
  * evaluation that fails (not positive definite; f32 not good enough) is a step that is not taken.  A start that
@@ -113,6 +113,22 @@ static double unit_of(const frg_gp *gp, int i)
     return input < 0 ? sd : sd / deviation(gp->x + input, gp->n, gp->d);
 }
 
+/** Adam goes on the raw values that its users know; the others on logarithms, in which a step means the same
+ *  everywhere, whatever the transform (means: on values). */
+static double raw_of(const fit *m, const frgi_gp_param *p, double value)
+{
+    return m->method == FRG_GP_ADAM ? frgi_gp_transform_raw(p, value)
+           : p->per_value           ? value
+                                    : log(value);
+}
+
+static double value_of(const fit *m, const frgi_gp_param *p, double raw)
+{
+    return m->method == FRG_GP_ADAM ? frgi_gp_transform_value(p, raw)
+           : p->per_value           ? raw
+                                    : exp(raw);
+}
+
 /** A bound as a coordinate; what has no raw value is no bound. */
 static double bound_of(const fit *m, int c, double value, double side)
 {
@@ -120,7 +136,7 @@ static double bound_of(const fit *m, int c, double value, double side)
     if (!isfinite(value)) {
         return side * (double)INFINITY;
     }
-    const double raw = frgi_gp_transform_raw(p, value);
+    const double raw = raw_of(m, p, value);
     return isnan(raw) || isinf(raw) ? side * (double)INFINITY : (raw - m->shift[c]) / m->unit[c];
 }
 
@@ -147,7 +163,7 @@ static void set_coordinates(fit *m)
 static void to_coordinates(fit *m, const double *theta)
 {
     for (int c = 0; c < m->free; c++) {
-        const double raw = frgi_gp_transform_raw(&m->gp->params.p[m->index[c]], theta[m->index[c]]);
+        const double raw = raw_of(m, &m->gp->params.p[m->index[c]], theta[m->index[c]]);
         const double inside = isfinite(raw) ? raw : raw > 0 ? 5 : -5;
         m->u[c] = (inside - m->shift[c]) / m->unit[c];
     }
@@ -166,7 +182,7 @@ static void from_coordinates(const fit *m, const double *u, double *theta)
 {
     for (int c = 0; c < m->free; c++) {
         const frgi_gp_param *p = &m->gp->params.p[m->index[c]];
-        const double v = frgi_gp_transform_value(p, m->shift[c] + m->unit[c] * u[c]);
+        const double v = value_of(m, p, m->shift[c] + m->unit[c] * u[c]);
         theta[m->index[c]] = inside_bounds(p, v);
     }
 }
@@ -175,6 +191,9 @@ static void from_coordinates(const fit *m, const double *u, double *theta)
 static double scale_of(const fit *m, int c)
 {
     const frgi_gp_param *p = &m->gp->params.p[m->index[c]];
+    if (m->method != FRG_GP_ADAM) {
+        return m->unit[c];
+    }
     const double v = m->gp->theta[m->index[c]], raw = frgi_gp_transform_raw(p, v);
     const double slope = isfinite(raw) ? frgi_gp_transform_slope(p, raw) : 0;
     return (p->per_value ? slope : slope / v) * m->unit[c];
