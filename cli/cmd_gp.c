@@ -132,21 +132,37 @@ static frg_status make(cli *c, gp_job *job)
                          frg_matrix(d->y, FRG_F64, d->n, d->q, d->q), job->kernel, &job->opts);
 }
 
+static int add_noise(const cli *c, gp_job *job)
+{
+    const size_t room = strlen(job->kernel) + sizeof " + noise";
+    char *with = malloc(room);
+    if (!with) {
+        return cli_fail_memory(c);
+    }
+    snprintf(with, room, "%s + noise", job->kernel);
+    free(job->kernel);
+    job->kernel = with;
+    return 0;
+}
+
+/** An expression without the words has no noise; one with them may have them as the name of a column. */
 int gp_job_create(cli *c, gp_job *job)
 {
+    const int learns = job->what == GP_FIT && !job->data.noise;
+    const int words = strstr(job->kernel, "noise") || strstr(job->kernel, "white");
+    int code = learns && !words ? add_noise(c, job) : 0;
+    if (code) {
+        return code;
+    }
     frg_gp_destroy(job->gp);
     job->gp = NULL;
     frg_status status = make(c, job);
-    if (status >= 0 && job->what == GP_FIT && !job->data.noise &&
-        !has_parameter(job->gp, "noise") && !has_parameter(job->gp, "white")) {
-        const size_t room = strlen(job->kernel) + sizeof " + noise";
-        char *with = malloc(room);
-        if (!with) {
-            return cli_fail_memory(c);
+    if (status >= 0 && learns && !has_parameter(job->gp, "noise") &&
+        !has_parameter(job->gp, "white")) {
+        code = add_noise(c, job);
+        if (code) {
+            return code;
         }
-        snprintf(with, room, "%s + noise", job->kernel);
-        free(job->kernel);
-        job->kernel = with;
         frg_gp_destroy(job->gp);
         job->gp = NULL;
         frg_warnings_clear(c->ctx);
