@@ -4,7 +4,7 @@
  *
  *     L_ij = mean_r Dx_ir^2 + mean_r Dy_jr^2 - (2/R) sum_r Dx_ir Dy_jr
  *
- * an unbiased estimate of L(P), and a few passes of Skinhorn's iteration on it from the potentials of the last
+ * an unbiased estimate of L(P), and a few passes of Sinkhorn's iteration on it from the potentials of the last
  * step.  The first two terms move potentials alone where the marginals are balanced; they are left out there, so
  * that their noise does not disturb the warm start.
  *
