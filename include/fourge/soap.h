@@ -120,7 +120,7 @@ typedef struct {
     int64_t householder, single_pass, second_pass, eigh; /* refreshes by what did them */
     int64_t eigh_failures; /* bases that could not be had and stayed */
     double orthogonality;  /* largest estimate of |Q'Q - I| over the refreshed bases */
-    double seconds; /* the whole step */
+    double seconds;        /* the whole step */
     double factors_seconds, refresh_seconds, project_seconds,
         update_seconds; /* summed over threads */
 } frg_soap_report;
