@@ -38,9 +38,9 @@ static int run(cli *c, void **state)
     if (!t) {
         return cli_fail_memory(c);
     }
-    soap_adamw(&o[0], 3e-3);
+    soap_adamw(&o[0], 1e-2);
     frg_soap_defaults(&o[1], sizeof o[1], FRG_SOAP_EMERGING);
-    o[1].lr = 3e-3;
+    o[1].lr = 1e-2;
     o[1].precondition_frequency = 5;
     int code = tour_find_data(c, "digits.csv", path, sizeof path);
     if (code) {
