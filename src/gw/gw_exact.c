@@ -65,7 +65,7 @@ static void product_rows(const exact_state *e)
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(e->l->ctx)) if (groups > 4)
     for (int64_t g = 0; g < groups; g++) {
         float *const rows = e->middle + g * FRGI_GROUP * s->ld;
-        ops->build(&bare, g * FRGI_GROUP, rows);
+        ops->build(&bare, g * FRGI_GROUP, 1, rows);
     }
     /* packed as the left factor of rank m: [group][l][8] */
     float *const left = e->l->left;

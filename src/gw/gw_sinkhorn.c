@@ -54,14 +54,14 @@ static double cost_at(const frg_array *c, int64_t i, int64_t j)
 }
 
 /** x_ij = G0_j + H0_i - k c_ij; zeros in the padding. */
-static void fill_exponents(const frgi_sweep *s, int64_t i0, void *rows)
+static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
 {
     const frg_sinkhorn *const job = s->source;
     const frg_array *const c = &job->cost;
     const double k = job->t.k;
     const float k32 = (float)k;
     const bool wide = s->store == FRGI_X64;
-    for (int64_t r = 0; r < FRGI_GROUP; r++) {
+    for (int64_t r = 0; r < groups * FRGI_GROUP; r++) {
         const int64_t i = i0 + r;
         float *const narrow = (float *)rows + r * s->ld;
         double *const full = (double *)rows + r * s->ld;

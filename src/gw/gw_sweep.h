@@ -25,6 +25,7 @@
 
 #pragma GCC visibility push(hidden)
 
+enum { FRGI_FILL_GROUPS = 4 }; /* filled at a time where exponents are stored */
 enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48 };
 #define FRGI_LOST 1e-32 /* f32 cannot tell a column sum this small */
 
@@ -32,8 +33,8 @@ typedef enum { FRGI_X32, FRGI_X16, FRGI_X64, FRGI_K32, FRGI_K16, FRGI_STORES } f
 
 typedef struct frgi_sweep frgi_sweep;
 
-/** Writes the exponents of the 8 rows from i0 on, ld apart, as float (double where the sweep is X64). */
-typedef void (*frgi_fill)(const frgi_sweep *s, int64_t i0, void *rows);
+/** Writes the exponents of `groups` times 8 rows from i0 on, ld apart, as float (double where the sweep is X64). */
+typedef void (*frgi_fill)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
 
 struct frgi_sweep {
     int64_t n, m;     /* points */
@@ -94,8 +95,8 @@ typedef struct {
      *  momentum: G <- plain step + momentum (plain step - the last plain step). */
     frgi_columns_result (*columns)(const frgi_sweep *s, int64_t first, int64_t last,
                                    double momentum);
-    /** 8 rows of exponents from factors. */
-    void (*build)(const frgi_sweep *s, int64_t i0, void *rows);
+    /** Exponents from factors, a frgi_fill: a panel of the right factor is read once for all groups. */
+    void (*build)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
     /** out[panel][r][width] <- scale * rows[r][i], zeros beyond n; panels first .. last-1. */
     void (*pack)(const float *rows, int64_t stride, int64_t rank, int64_t n, int width, float scale,
                  float *out, int64_t first, int64_t last);

@@ -136,7 +136,7 @@ static void RN(chunk)(const frgi_sweep *s, int64_t chunk, void *scratch)
     for (int64_t i0 = first * FRGI_GROUP; i0 < last * FRGI_GROUP; i0 += FRGI_GROUP) {
         const stored *x = s->x ? (const stored *)s->x + i0 * ld : (const stored *)(void *)built;
         if (s->fresh || !s->x) {
-            FILL(s, i0, built);
+            FILL(s, i0, built, i0 / FRGI_GROUP - first, last - i0 / FRGI_GROUP);
         }
         double sums[FRGI_GROUP];
         RN(group)(s, x, before, s->g, p, w, col, sums);

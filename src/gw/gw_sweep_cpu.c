@@ -137,6 +137,18 @@ INLINE double finish_row(const frgi_sweep *s, int64_t i, double sum, double gues
     return s->p[i];
 }
 
+/** Stored exponents are filled some groups ahead, others one group at a time. */
+INLINE void fill_ahead(const frgi_sweep *s, int64_t i0, void *built, int64_t done, int64_t left,
+                       size_t size)
+{
+    if (!s->x) {
+        s->fill(s, i0, 1, built);
+    } else if (done % FRGI_FILL_GROUPS == 0) {
+        s->fill(s, i0, left < FRGI_FILL_GROUPS ? left : FRGI_FILL_GROUPS,
+                (char *)s->x + (size_t)(i0 * s->ld) * size);
+    }
+}
+
 /* ---- stores -------------------------------------------------------------------------------------- */
 
 INLINE lanes load_u16(const uint16_t *p)
@@ -167,18 +179,17 @@ INLINE lanes load_bf16(const uint16_t *p)
 #endif
 }
 
-#define real                 float
-#define vec                  lanes
-#define LANES                16
-#define FN(name)             lanes_##name
-#define KERNEL               0
+#define real                           float
+#define vec                            lanes
+#define LANES                          16
+#define FN(name)                       lanes_##name
+#define KERNEL                         0
 
-#define stored               float
-#define RN(name)             x32_##name
-#define SHIFT(g)             (g)
-#define EXPONENT(p, shifted) (lanes_at(p) + (shifted))
-#define FILL(s, i0, built)                                                                         \
-    (s)->fill((s), (i0), (s)->x ? (void *)((float *)(s)->x + (i0) * (s)->ld) : (void *)(built))
+#define stored                         float
+#define RN(name)                       x32_##name
+#define SHIFT(g)                       (g)
+#define EXPONENT(p, shifted)           (lanes_at(p) + (shifted))
+#define FILL(s, i0, built, done, left) fill_ahead((s), (i0), (built), (done), (left), sizeof(float))
 #include "gw/gw_sweep.tmpl.h"
 #undef stored
 #undef RN
@@ -188,9 +199,9 @@ INLINE lanes load_bf16(const uint16_t *p)
 
 static void keep(const frgi_sweep *s, const float *rows, int64_t i0);
 
-#define FILL(s, i0, built)                                                                         \
+#define FILL(s, i0, built, done, left)                                                             \
     do {                                                                                           \
-        (s)->fill((s), (i0), (built));                                                             \
+        (s)->fill((s), (i0), 1, (built));                                                          \
         keep((s), (built), (i0));                                                                  \
     } while (0)
 
@@ -237,8 +248,8 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0);
 #define RN(name)             x64_##name
 #define SHIFT(g)             (g)
 #define EXPONENT(p, shifted) (reals8_at(p) + (shifted))
-#define FILL(s, i0, built)                                                                         \
-    (s)->fill((s), (i0), (s)->x ? (void *)((double *)(s)->x + (i0) * (s)->ld) : (void *)(built))
+#define FILL(s, i0, built, done, left)                                                             \
+    fill_ahead((s), (i0), (built), (done), (left), sizeof(double))
 #include "gw/gw_sweep.tmpl.h"
 
 /* ---- keeping ------------------------------------------------------------------------------------- */
@@ -366,7 +377,7 @@ INLINE void tile_product(int64_t rank, const float *left, const float *right,
     }
 }
 
-static void build(const frgi_sweep *s, int64_t i0, void *out)
+static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
 {
     const frgi_factors *const f = s->source;
     const ptrdiff_t ld = s->ld;
@@ -374,10 +385,12 @@ static void build(const frgi_sweep *s, int64_t i0, void *out)
     float *const rows = out;
     for (ptrdiff_t panel = 0; panel < ld; panel += FRGI_PANEL) {
         const float *const right = f->right + panel * f->rank;
-        for (int i1 = 0; i1 < FRGI_GROUP; i1 += TILE_ROWS) {
+        for (int64_t i1 = 0; i1 < groups * FRGI_GROUP; i1 += TILE_ROWS) {
+            const float *const part =
+                left + (i1 / FRGI_GROUP) * f->rank * FRGI_GROUP + i1 % FRGI_GROUP;
             for (int c = 0; c < FRGI_PANEL; c += 16 * TILE_VECTORS) {
                 lanes sum[TILE_ROWS][TILE_VECTORS] = {{{0}}};
-                tile_product(f->rank, left + i1, right + c, sum);
+                tile_product(f->rank, part, right + c, sum);
                 for (int i = 0; i < TILE_ROWS; i++) {
                     for (int v = 0; v < TILE_VECTORS; v++) {
                         const ptrdiff_t j = panel + c + v * 16, at = (i0 + i1 + i) * ld + j;

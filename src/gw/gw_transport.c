@@ -266,7 +266,7 @@ static const void *group_rows(const frgi_sweep *s, int64_t i0, void *room)
         }
         return room;
     }
-    s->fill(s, i0, room);
+    s->fill(s, i0, 1, room);
     return room;
 }
 
