@@ -74,7 +74,6 @@ int command_simulate(cli *c);
 int command_doctor(cli *c);
 int command_help(cli *c);
 int command_resume(cli *c);
-int command_later(cli *c);
 
 /* ---- errors ------------------------------------------------------------------------------------- */
 

@@ -18,9 +18,7 @@ static int is_file(const option_spec *o)
 static void command_words(void)
 {
     for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit != CMD_LATER) {
-            printf("%s%s", k == command_table ? "" : " ", k->name);
-        }
+        printf("%s%s", k == command_table ? "" : " ", k->name);
     }
 }
 
@@ -65,9 +63,6 @@ static void bash(void)
           "    case $command in\n",
           stdout);
     for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit == CMD_LATER) {
-            continue;
-        }
         printf("    %s) COMPREPLY=($(compgen -W \"", k->name);
         for (const option_spec *o = option_table; o->name; o++) {
             if (o->commands & k->bit && o->state == OPTION_READY) {
@@ -124,19 +119,14 @@ static void zsh(void)
          "    local -a commands\n"
          "    commands=(");
     for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit != CMD_LATER) {
-            printf("        '%s:", k->name);
-            zsh_text(k->summary);
-            puts("'");
-        }
+        printf("        '%s:", k->name);
+        zsh_text(k->summary);
+        puts("'");
     }
     puts("    )\n"
          "    if (( CURRENT == 2 )); then _describe command commands; return; fi\n"
          "    case $words[2] in");
     for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit == CMD_LATER) {
-            continue;
-        }
         printf("    %s) _arguments \\\n", k->name);
         for (const option_spec *o = option_table; o->name; o++) {
             if (o->commands & k->bit && o->state == OPTION_READY) {
@@ -187,9 +177,6 @@ static void fish(void)
 {
     puts("# fish completion for fourge");
     for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit == CMD_LATER) {
-            continue;
-        }
         printf("complete -c fourge -n __fish_use_subcommand -x -a %s -d ", k->name);
         fish_text(k->summary);
         putchar('\n');

@@ -147,21 +147,13 @@ static void text_command(const command_spec *k, const settings *defaults)
 
 static void text_program(void)
 {
-    printf("fourge %s - fixed-effects regression that proves its answer\n\n"
+    printf("fourge %s - numerical solvers that prove their answers\n\n"
            "Usage: fourge COMMAND [options] [files]\n\nCommands\n",
            frg_version());
     for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit != CMD_LATER) {
-            printf("  %-10s %s\n", k->name, k->summary);
-        }
+        printf("  %-10s %s\n", k->name, k->summary);
     }
-    fputs("  not built yet:", stdout);
-    for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit == CMD_LATER) {
-            printf(" %s", k->name);
-        }
-    }
-    puts("\n\nfourge COMMAND --help    options and examples of a command\n"
+    puts("\nfourge COMMAND --help    options and examples of a command\n"
          "fourge tour              see it work on real data\n"
          "fourge doctor            what holds it back on this machine\n"
          "fourge --explain CODE    what an error code means\n\n"
@@ -253,11 +245,9 @@ static void man_program(void)
            ".SH COMMANDS\n",
            frg_version());
     for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit != CMD_LATER) {
-            printf(".TP\n\\fB%s\\fR\n", k->name);
-            troff(k->summary);
-            printf("; see \\fBfourge\\-%s\\fR(1)\n", k->name);
-        }
+        printf(".TP\n\\fB%s\\fR\n", k->name);
+        troff(k->summary);
+        printf("; see \\fBfourge\\-%s\\fR(1)\n", k->name);
     }
 }
 
@@ -292,9 +282,6 @@ static void markdown_reference(const settings *defaults)
     printf("# fourge %s: commands and options\n\nMade by `fourge help --markdown`.\n",
            frg_version());
     for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit == CMD_LATER) {
-            continue;
-        }
         printf("\n## fourge %s\n\n%s.\n\n```\n", k->name, k->summary);
         usage(k);
         printf("\n```\n\n%s\n", k->description);
@@ -369,7 +356,7 @@ static void options_json(const command_spec *only, const settings *defaults)
     printf("{\"schema\":\"fourge.options/1\",\"version\":\"%s\",\"commands\":[", frg_version());
     int n = 0;
     for (const command_spec *k = command_table; k->name; k++) {
-        if (k->bit == CMD_LATER || (only && k != only)) {
+        if (only && k != only) {
             continue;
         }
         printf("%s\n{\"name\":\"%s\",\"arguments\":", n++ ? "," : "", k->name);
@@ -413,9 +400,6 @@ static int manual(cli *c, const settings *defaults)
     if (code) {
         return code;
     }
-    if (k->bit == CMD_LATER) {
-        return cli_fail(c, "E_UNSUPPORTED", k->name, NULL, "fourge %s is not built yet", k->name);
-    }
     man_command(k, defaults);
     return 0;
 }
@@ -445,8 +429,6 @@ int command_help(cli *c)
     }
     if (c->set.options_json) {
         options_json(k, &defaults);
-    } else if (k && k->bit == CMD_LATER) {
-        printf("fourge %s - %s: not built yet\n", k->name, k->summary);
     } else if (k) {
         text_command(k, &defaults);
     } else {
@@ -454,10 +436,4 @@ int command_help(cli *c)
         return c->command || c->set.help ? 0 : 2;
     }
     return 0;
-}
-
-int command_later(cli *c)
-{
-    return cli_fail(c, "E_UNSUPPORTED", c->command->name, NULL, "fourge %s (%s) is not built yet",
-                    c->command->name, c->command->summary);
 }

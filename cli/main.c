@@ -201,9 +201,6 @@ static int argument(cli *c, const char *text)
         c->command = find_command(text);
         return c->command ? 0 : unknown_command(c, text);
     }
-    if (c->command->bit == CMD_LATER) {
-        return 0;
-    }
     if (c->n_arguments >= c->command->max_arguments) {
         return cli_fail(c, "E_OPTION", text,
                         c->command->bit == CMD_FE
@@ -217,22 +214,18 @@ static int argument(cli *c, const char *text)
     return 0;
 }
 
-/** What the commands that are not built yet take is not known; of their options only --help is read. */
 static int read_line(cli *c, int argc, char **argv)
 {
     int options_end = 0;
     for (int i = 1; i < argc; i++) {
         const unsigned mask = c->command ? c->command->bit : CMD_ALL;
         const char *text = argv[i];
-        const int later = c->command && c->command->bit == CMD_LATER;
         const int handed_on = c->command && c->command->bit == CMD_RESUME && c->n_arguments > 0;
         int code;
         if (options_end || handed_on || text[0] != '-' || text[1] == '\0') {
             code = argument(c, text);
         } else if (strcmp(text, "--") == 0) {
             options_end = 1;
-            code = 0;
-        } else if (later && strcmp(text, "--help") != 0) {
             code = 0;
         } else {
             code = text[1] == '-' ? long_option(c, mask, argv, argc, &i)

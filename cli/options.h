@@ -97,7 +97,6 @@ typedef enum {
     CMD_SIMULATE = 16,
     CMD_DOCTOR = 32,
     CMD_HELP = 64,
-    CMD_LATER = 128, /* recognised, not built yet */
     CMD_GP = 256,
     CMD_GW = 512,
     CMD_SOAP = 1024,

@@ -13,6 +13,7 @@
  * text is anybody's; depth, nodes and parameters are limited, every position is checked, time is linear.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gp/gp_scan.h"
@@ -96,7 +97,8 @@ static frg_status add_parameter(parser *p, const char *name, frgi_gp_role role, 
 static void number_name(char out[GP_WORD_LENGTH + 16], const char *name, int use)
 {
     size_t length = strlen(name);
-    memcpy(out, name, length + 1);
+    memcpy(out, name, length);
+    out[length] = '\0';
     if (use > 1) {
         char digits[12];
         int n = 0;
@@ -311,8 +313,7 @@ static frg_status add_group(parser *p, leaf *l, int g, const char *prefix)
              frgi_gp_locate(&p->scan, w->at), word->name, l->word->name, w->count, full);
     }
     char name[2 * GP_WORD_LENGTH + 16];
-    memcpy(name, prefix, strlen(prefix) + 1);
-    strcat(strcat(name, "."), word->name);
+    snprintf(name, sizeof name, "%s.%s", prefix, word->name);
     const int count = vector ? full : 1;
     l->node.group[g] = (frgi_gp_group){.first = p->params->count, .count = count, .vector = vector};
     l->node.n_groups = g + 1;
