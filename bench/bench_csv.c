@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fourge/table.h"
+
+#include "bench.h"
 
 enum { SUMS_MOST = 16, REPEATS_MOST = 100, COLUMNS_MOST = 64 };
 
@@ -24,19 +25,6 @@ typedef struct {
     double sum_value[SUMS_MOST];
     const char *columns[COLUMNS_MOST];
 } job;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static int read_arguments(job *j, int argc, char **argv)
 {
@@ -143,9 +131,9 @@ int main(int argc, char **argv)
     long long rows = 0, columns = 0;
     for (int r = -1; r < j.repeats; r++) { /* -1: warms up and verifies */
         frg_table *t;
-        const double start = now();
+        const double start = bench_now();
         status = frg_table_read(&t, ctx, j.path, &o);
-        const double taken = now() - start;
+        const double taken = bench_now() - start;
         if (status != FRG_OK) {
             fprintf(stderr, "%s: %s: %s\n", j.path, frg_status_name(status), frg_message(ctx));
             frg_context_destroy(ctx);
@@ -163,7 +151,7 @@ int main(int argc, char **argv)
             seconds[r] = taken;
         }
     }
-    qsort(seconds, (size_t)j.repeats, sizeof *seconds, by_size);
+    bench_sort(seconds, j.repeats);
     const long long bytes = file_bytes(j.path);
     const char *const slash = strrchr(j.path, '/');
     printf("{\"bench\":\"csv_read\",\"file\":\"%s\",\"bytes\":%lld,\"rows\":%lld,\"columns\":%lld,"

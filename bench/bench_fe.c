@@ -9,24 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fourge/fe.h"
 
+#include "bench.h"
+
 enum { REPEATS_MOST = 1000, SMALL_ROWS = 1000, PATH_ROOM = 4096 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static int fail(frg_context *ctx, const char *what)
 {
@@ -63,7 +51,7 @@ static double audit(const double *r, const int32_t *codes, int64_t n, int64_t p,
 
 static void print_times(double *seconds, int repeats)
 {
-    qsort(seconds, (size_t)repeats, sizeof *seconds, by_size);
+    bench_sort(seconds, repeats);
     printf("\"seconds\":%.6f,\"median_seconds\":%.6f,\"repeats\":%d", seconds[0],
            seconds[repeats / 2], repeats);
 }
@@ -95,13 +83,13 @@ static int demean_folder(frg_context *ctx, const char *folder, int repeats)
     const frg_array r = frg_matrix(out, FRG_F64, n, p, p);
     for (int i = -1; i < repeats; i++) { /* the first is a warm-up */
         frg_demean *plan;
-        const double began = now();
+        const double began = bench_now();
         if (frg_demean_create(&plan, ctx, k, NULL, NULL, 0, 0, NULL) < 0) {
             fail(ctx, folder);
             goto done;
         }
         const frg_status s = frg_demean_run(plan, x, r, NULL, NULL);
-        seconds[i < 0 ? 0 : i] = now() - began;
+        seconds[i < 0 ? 0 : i] = bench_now() - began;
         report = frg_demean_get_report(plan);
         frg_demean_destroy(plan);
         if (s != FRG_OK) {
@@ -156,9 +144,9 @@ static int small_regression(frg_context *ctx, int repeats)
     int failed = small_table(ctx, &table);
     for (int i = -3; !failed && i < repeats; i++) {
         frg_fe *fit = NULL;
-        const double began = now();
+        const double began = bench_now();
         failed = frg_fe_fit(&fit, ctx, "y ~ x | person + year + firm", table, NULL) != FRG_OK;
-        seconds[i < 0 ? 0 : i] = now() - began;
+        seconds[i < 0 ? 0 : i] = bench_now() - began;
         frg_fe_destroy(fit);
     }
     if (failed) {

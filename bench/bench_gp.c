@@ -20,10 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fourge/gp.h"
 #include "fourge/table.h"
+
+#include "bench.h"
 
 enum {
     REPEATS_MOST = 1000,
@@ -54,19 +55,6 @@ typedef struct {
     double *outputs; /* MEMBERS x 2 PARAMETERS, then MEMBERS x n of y */
     frg_gp_fit_result fit;
 } bench;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* ---- inputs ------------------------------------------------------------------------------------- */
 
@@ -418,7 +406,7 @@ static int open_process(bench *b)
 
 static void print_case(const bench *b, double *seconds, int repeats)
 {
-    qsort(seconds, (size_t)repeats, sizeof *seconds, by_size);
+    bench_sort(seconds, repeats);
     printf("{\"bench\":\"gp\",\"job\":\"%s\",\"n\":%lld,\"d\":%d,\"dtype\":\"%s\",\"peer\":"
            "\"fourge\",\"threads\":%d,"
            "\"isa\":\"%s\",\"commit\":\"%s\",\"storage\":\"%s\",\"seconds\":%.9f,\"median_"
@@ -456,13 +444,13 @@ static int time_case(bench *b, const job *j)
         return 1;
     }
     for (int i = 0; i < b->repeats; i++) {
-        const double began = now();
+        const double began = bench_now();
         if (!j->run(b, i)) {
             fprintf(stderr, "bench_gp: %s, n = %lld: %s\n", b->job, (long long)b->n,
                     frg_message(b->ctx));
             return 1;
         }
-        seconds[i] = now() - began;
+        seconds[i] = bench_now() - began;
     }
     print_case(b, seconds, b->repeats);
     return 0;

@@ -9,25 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fourge/gw.h"
 #include "fourge/table.h"
 
+#include "bench.h"
+
 enum { REPEATS_MOST = 100, PATH_ROOM = 4096 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static int fail(frg_context *ctx, const char *what)
 {
@@ -48,7 +36,7 @@ static frg_npy *load(frg_context *ctx, const char *folder, const char *name)
 
 static void head(const frg_context *ctx, const char *bench, double *seconds, int repeats)
 {
-    qsort(seconds, (size_t)repeats, sizeof *seconds, by_size);
+    bench_sort(seconds, repeats);
     printf("{\"bench\":\"%s\",\"peer\":\"fourge\",\"threads\":%d,\"isa\":\"%s\",\"commit\":\"%s\","
            "\"seconds\":%.5f,"
            "\"median_seconds\":%.5f,\"repeats\":%d",
@@ -126,14 +114,14 @@ static int align(frg_context *ctx, const char *folder, const align_case *c, int 
     for (int i = -1; i < repeats; i++) { /* the first is a warm-up */
         frg_gw_destroy(s);
         s = NULL;
-        const double begin = now();
+        const double begin = bench_now();
         if (frg_gw_create(&s, ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y}, NULL, &o) <
                 0 ||
             frg_gw_run(s, NULL) < 0) {
             fail(ctx, c->name);
             goto done;
         }
-        seconds[i < 0 ? 0 : i] = now() - begin;
+        seconds[i < 0 ? 0 : i] = bench_now() - begin;
     }
     const frg_gw_report *const r = frg_gw_get(s);
     const frg_plan_report p = frg_plan_get(frg_gw_plan(s));
@@ -178,12 +166,12 @@ static int paths(frg_context *ctx, const char *folder, int64_t k, int repeats)
     const int64_t n = frg_graph_get(g).n;
     rows = malloc((size_t)(n * n) * sizeof *rows);
     for (int i = -1; rows && i < repeats; i++) {
-        const double begin = now();
+        const double begin = bench_now();
         if (frg_graph_paths(g, NULL, n, frg_matrix(rows, FRG_F32, n, n, n), &report) < 0) {
             fail(ctx, "paths");
             goto done;
         }
-        seconds[i < 0 ? 0 : i] = now() - begin;
+        seconds[i < 0 ? 0 : i] = bench_now() - begin;
     }
     head(ctx, "gw_apsp", seconds, repeats);
     printf(",\"n\":%lld,\"k\":%lld,\"relaxations_per_arc\":%.3f}\n", (long long)n, (long long)k,

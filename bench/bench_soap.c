@@ -15,9 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "fourge/qr.h"
+
+#include "bench.h"
 
 extern void sgemm_(const char *, const char *, const int *, const int *, const int *, const float *,
                    const float *, const int *, const float *, const int *, const float *, float *,
@@ -30,13 +31,6 @@ extern void sorgqr_(const int *, const int *, const int *, float *, const int *,
 enum { REPEATS_MOST = 100, DISTINCT = 3, STEPS = 10 };
 
 static uint64_t random_state = 1;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static double uniform(void)
 {
@@ -124,12 +118,6 @@ static double worst_orthogonality(int n, const float *q, float *gram)
     return worst;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void bench(frg_context *ctx, int count, int n, const char *kind, int repeats)
 {
     const size_t square = (size_t)n * (size_t)n;
@@ -157,23 +145,23 @@ static void bench(frg_context *ctx, int count, int n, const char *kind, int repe
         fail(ctx, "plan");
     }
     for (int r = -1; r < repeats; r++) { /* -1 warms up */
-        double start = now();
+        double start = bench_now();
         if (frg_qr_run(qr, items, NULL, NULL) < 0) {
             fail(ctx, "run");
         }
-        const double mine = now() - start;
+        const double mine = bench_now() - start;
         for (int i = 0; i < DISTINCT && i < count; i++) {
             errors[0] = fmax(errors[0], worst_orthogonality(n, q + (size_t)i * square, in));
         }
         memcpy(q, a, square * (size_t)count * sizeof *q);
-        start = now();
+        start = bench_now();
         for (int i = 0; i < count; i++) {
             const int lwork = n * 256;
             int info;
             sgeqrf_(&n, &n, q + (size_t)i * square, &n, tau, work, &lwork, &info);
             sorgqr_(&n, &n, &n, q + (size_t)i * square, &n, tau, work, &lwork, &info);
         }
-        const double other = now() - start;
+        const double other = bench_now() - start;
         for (int i = 0; i < DISTINCT && i < count; i++) {
             errors[1] = fmax(errors[1], worst_orthogonality(n, q + (size_t)i * square, in));
         }
@@ -182,8 +170,8 @@ static void bench(frg_context *ctx, int count, int n, const char *kind, int repe
             theirs[r] = other;
         }
     }
-    qsort(ours, (size_t)repeats, sizeof *ours, by_size);
-    qsort(theirs, (size_t)repeats, sizeof *theirs, by_size);
+    bench_sort(ours, repeats);
+    bench_sort(theirs, repeats);
     printf("{\"bench\":\"qr\",\"count\":%d,\"order\":%d,\"inputs\":\"%s\",\"threads\":%d,"
            "\"seconds\":%.5f,\"openblas_seconds\":%.5f,\"ratio\":%.2f,\"orthogonality\":%.1e,"
            "\"openblas_orthogonality\":%.1e,\"repeats\":%d}\n",
