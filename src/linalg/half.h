@@ -1,9 +1,12 @@
-/* half.h - 16-bit floating-point numbers: bf16 (8 bits of exponent, 7 of fraction) and f16 (5 and 10). */
+/* half.h - 16-bit floating-point numbers: bf16 (8 bits of exponent, 7 of fraction) and f16 (5 and 10), and elements
+ * of any floating type. */
 #ifndef FRGI_HALF_H
 #define FRGI_HALF_H
 
 #include <stdint.h>
 #include <string.h>
+
+#include "fourge/fourge.h"
 
 static inline float frgi_from_bf16(uint16_t h)
 {
@@ -61,6 +64,44 @@ static inline uint16_t frgi_to_f16(float x)
     }
     bits += 0xfff + (bits >> 13 & 1) - (112u << 23);
     return (uint16_t)(sign | bits >> 13);
+}
+
+/** One element of type f64, f32, bf16 or f16, from and to any address. */
+static inline double frgi_element_get(const char *at, frg_dtype t)
+{
+    uint16_t h;
+    float s;
+    double d;
+    switch (t) {
+    case FRG_F64:
+        memcpy(&d, at, sizeof d);
+        return d;
+    case FRG_F32:
+        memcpy(&s, at, sizeof s);
+        return (double)s;
+    case FRG_BF16:
+        memcpy(&h, at, sizeof h);
+        return (double)frgi_from_bf16(h);
+    default:
+        memcpy(&h, at, sizeof h);
+        return (double)frgi_from_f16(h);
+    }
+}
+
+static inline void frgi_element_put(char *at, frg_dtype t, double d)
+{
+    const float s = (float)d;
+    const uint16_t h = t == FRG_BF16 ? frgi_to_bf16(s) : frgi_to_f16(s);
+    switch (t) {
+    case FRG_F64:
+        memcpy(at, &d, sizeof d);
+        return;
+    case FRG_F32:
+        memcpy(at, &s, sizeof s);
+        return;
+    default:
+        memcpy(at, &h, sizeof h);
+    }
 }
 
 #endif

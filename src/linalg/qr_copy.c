@@ -7,43 +7,6 @@
 
 enum { TILE_SIDE = 16 };
 
-static double element_in(const char *at, frg_dtype t)
-{
-    uint16_t h;
-    float s;
-    double d;
-    switch (t) {
-    case FRG_F64:
-        memcpy(&d, at, sizeof d);
-        return d;
-    case FRG_F32:
-        memcpy(&s, at, sizeof s);
-        return (double)s;
-    case FRG_BF16:
-        memcpy(&h, at, sizeof h);
-        return (double)frgi_from_bf16(h);
-    default:
-        memcpy(&h, at, sizeof h);
-        return (double)frgi_from_f16(h);
-    }
-}
-
-static void element_out(char *at, frg_dtype t, double d)
-{
-    const float s = (float)d;
-    const uint16_t h = t == FRG_BF16 ? frgi_to_bf16(s) : frgi_to_f16(s);
-    switch (t) {
-    case FRG_F64:
-        memcpy(at, &d, sizeof d);
-        return;
-    case FRG_F32:
-        memcpy(at, &s, sizeof s);
-        return;
-    default:
-        memcpy(at, &h, sizeof h);
-    }
-}
-
 static inline ptrdiff_t size_of(const frg_dtype t)
 {
     return t == FRG_F64 ? 8 : t == FRG_F32 ? 4 : 2;
@@ -61,9 +24,9 @@ static inline __attribute__((always_inline)) void tile(char *a, const frg_dtype 
             char *const outer = a + (i * down + j * right) * size_a;
             char *const inner = x + (j * ld + i) * size_x;
             if (in) {
-                element_out(inner, own, element_in(outer, t));
+                frgi_element_put(inner, own, frgi_element_get(outer, t));
             } else {
-                element_out(outer, t, element_in(inner, own));
+                frgi_element_put(outer, t, frgi_element_get(inner, own));
             }
         }
     }
@@ -125,7 +88,7 @@ void frgi_qr_fill(const frg_array *a, double value)
     const ptrdiff_t size = (ptrdiff_t)frg_sizeof(a->dtype);
     for (int64_t j = 0; j < a->shape[1]; j++) {
         for (int64_t i = 0; i < a->shape[0]; i++) {
-            element_out(frgi_array_base(a) + size * (i * a->stride[0] + j * a->stride[1]), a->dtype,
+            frgi_element_put(frgi_array_base(a) + size * (i * a->stride[0] + j * a->stride[1]), a->dtype,
                         value);
         }
     }

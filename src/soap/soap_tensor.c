@@ -27,43 +27,6 @@ bool frgi_soap_contiguous(const frg_array *a)
     return true;
 }
 
-static double element(const char *at, frg_dtype t)
-{
-    uint16_t h;
-    float s;
-    double d;
-    switch (t) {
-    case FRG_F64:
-        memcpy(&d, at, sizeof d);
-        return d;
-    case FRG_F32:
-        memcpy(&s, at, sizeof s);
-        return (double)s;
-    case FRG_BF16:
-        memcpy(&h, at, sizeof h);
-        return (double)frgi_from_bf16(h);
-    default:
-        memcpy(&h, at, sizeof h);
-        return (double)frgi_from_f16(h);
-    }
-}
-
-static void set_element(char *at, frg_dtype t, double d)
-{
-    const float s = (float)d;
-    const uint16_t h = t == FRG_BF16 ? frgi_to_bf16(s) : frgi_to_f16(s);
-    switch (t) {
-    case FRG_F64:
-        memcpy(at, &d, sizeof d);
-        return;
-    case FRG_F32:
-        memcpy(at, &s, sizeof s);
-        return;
-    default:
-        memcpy(at, &h, sizeof h);
-    }
-}
-
 /** The rows of an array: runs of its last axis. */
 typedef struct {
     int64_t rows, length;
@@ -99,7 +62,7 @@ void frgi_soap_take(const frg_array *a, double scale, float *to)
     for (int64_t r = 0; r < w.rows; r++) {
         const char *const row = row_start(a, r);
         for (int64_t i = 0; i < w.length; i++) {
-            *to++ = (float)(scale * element(row + i * w.step, a->dtype));
+            *to++ = (float)(scale * frgi_element_get(row + i * w.step, a->dtype));
         }
     }
 }
@@ -110,7 +73,7 @@ void frgi_soap_put(const frg_array *a, double scale, const float *x)
     for (int64_t r = 0; r < w.rows; r++) {
         char *const row = row_start(a, r);
         for (int64_t i = 0; i < w.length; i++, x++) {
-            set_element(row + i * w.step, a->dtype, scale * (double)*x);
+            frgi_element_put(row + i * w.step, a->dtype, scale * (double)*x);
         }
     }
 }
@@ -121,7 +84,7 @@ void frgi_soap_add(const frg_array *a, double scale, float *x)
     for (int64_t r = 0; r < w.rows; r++) {
         const char *const row = row_start(a, r);
         for (int64_t i = 0; i < w.length; i++, x++) {
-            *x = (float)((double)*x + scale * element(row + i * w.step, a->dtype));
+            *x = (float)((double)*x + scale * frgi_element_get(row + i * w.step, a->dtype));
         }
     }
 }
@@ -139,8 +102,8 @@ void frgi_soap_give(const soap_ops *ops, const frg_array *a, double keep, bool a
     for (int64_t r = 0; r < w.rows; r++) {
         char *const row = row_start(a, r);
         for (int64_t i = 0; i < w.length; i++, d++) {
-            const double old = element(row + i * w.step, a->dtype), move = lr * (double)*d;
-            set_element(row + i * w.step, a->dtype,
+            const double old = frgi_element_get(row + i * w.step, a->dtype), move = lr * (double)*d;
+            frgi_element_put(row + i * w.step, a->dtype,
                         after ? (old - move) * keep : old * keep - move);
         }
     }
