@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "linalg/shuffle.h"
+
 #define INLINE      static inline __attribute__((always_inline))
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b)  JOIN_(a, b)

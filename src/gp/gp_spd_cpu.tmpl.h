@@ -211,8 +211,8 @@ INLINE void FN(exchange)(vec *v, const int s)
     for (int i = 0; i < LANES; i++) {
         if ((i & s) == 0) {
             const vec x = v[i], y = v[i + s];
-            v[i] = __builtin_shuffle(x, y, low);
-            v[i + s] = __builtin_shuffle(x, y, low + s);
+            v[i] = FRGI_SHUFFLE(x, y, low);
+            v[i + s] = FRGI_SHUFFLE(x, y, low + s);
         }
     }
 }
@@ -224,7 +224,7 @@ INLINE void FN(fold)(vec *v, const int s)
     const FN(mask) low = lane + (((lane & s) != 0) & (LANES - s));
 #pragma GCC unroll 8
     for (int i = 0; i < SPD_COLUMNS; i += 2 * s)
-        v[i] = __builtin_shuffle(v[i], v[i + s], low) + __builtin_shuffle(v[i], v[i + s], low + s);
+        v[i] = FRGI_SHUFFLE(v[i], v[i + s], low) + FRGI_SHUFFLE(v[i], v[i + s], low + s);
 }
 
 /** to[r * GROUP + c] <- from[r + c * ld], a group square. */

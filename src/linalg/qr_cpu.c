@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "linalg/qr_ops.h"
+#include "linalg/shuffle.h"
 
 #define INLINE     static inline __attribute__((always_inline))
 #define CAT_(a, b) a##_##b

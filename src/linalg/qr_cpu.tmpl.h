@@ -201,7 +201,7 @@ INLINE real FN(total)(vec x)
         for (int i = 0; i < LANES; i++) {
             other[i] = (integer)(i ^ h);
         }
-        x += __builtin_shuffle(x, other);
+        x += FRGI_SHUFFLE(x, x, other);
     }
     return x[0];
 }
@@ -333,8 +333,8 @@ INLINE void FN(turn_block)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i)
         UNROLL(8)
         for (int j = 0; j < QR_LEAF; j++) {
             if (!(j & s)) {
-                const FN(oct) y = __builtin_shuffle(x[j], x[j | s], low);
-                x[j | s] = __builtin_shuffle(x[j], x[j | s], high);
+                const FN(oct) y = FRGI_SHUFFLE(x[j], x[j | s], low);
+                x[j | s] = FRGI_SHUFFLE(x[j], x[j | s], high);
                 x[j] = y;
             }
         }
