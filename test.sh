@@ -4,7 +4,7 @@
 #     ./test.sh           every test program, the tests of the build, of the program, the fuzz corpora
 #     ./test.sh --full    besides: all of it under address and undefined-behaviour sanitizers, the
 #                         parallel code under the thread sanitizer, 60 s of fresh fuzzing
-#     ./test.sh --peers   besides: the Python package inside pyfixest and with frames of other packages;
+#     ./test.sh --peers   besides: the Python package beside pyfixest, scikit-learn, torch, gpytorch, POT, anndata;
 #                         installs these from the package index into build/peers-env
 #     ./test.sh NAME...   test programs whose name contains NAME
 #
@@ -119,7 +119,8 @@ if [ -n "$peers" ]; then
     need_packages python3-venv
     env=$root/build/peers-env
     [ -x "$env/bin/python" ] || /usr/bin/python3 -m venv "$env"
-    "$env/bin/pip" install -q --disable-pip-version-check numpy pandas polars pyarrow pyfixest torch >"$logs/pip.log" 2>&1 ||
+    "$env/bin/pip" install -q --disable-pip-version-check numpy pandas polars pyarrow pyfixest torch \
+        gpytorch scikit-learn matplotlib POT anndata >"$logs/pip.log" 2>&1 ||
         die "could not install the peers; see $logs/pip.log"
     run "python in peers" 600 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py" peers
     run "python with frames" 300 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py"

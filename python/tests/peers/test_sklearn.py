@@ -1,0 +1,204 @@
+"""The scikit-learn estimator beside scikit-learn's own."""
+
+import pickle
+import unittest
+import warnings
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor as Theirs
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    CompoundKernel,
+    ConstantKernel,
+    DotProduct,
+    Exponentiation,
+    ExpSineSquared,
+    Matern,
+    PairwiseKernel,
+    RationalQuadratic,
+    WhiteKernel,
+)
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from fourge import errors
+from fourge.sklearn import GaussianProcessRegressor, expression
+
+KERNELS = [
+    ConstantKernel(1.7) * RBF(0.6) + WhiteKernel(0.1),
+    ConstantKernel(0.8) * RBF([0.6, 1.3]) + WhiteKernel(0.05),
+    ConstantKernel(2.0, "fixed") * Matern(0.7, nu=0.5) + WhiteKernel(0.2),
+    Matern([0.7, 2.0], nu=1.5) + ConstantKernel(0.5) + WhiteKernel(0.2),
+    Matern(0.7, nu=2.5) * ConstantKernel(0.4) + WhiteKernel(0.2),
+    Matern(0.7, nu=np.inf) + WhiteKernel(0.2, "fixed"),
+    RationalQuadratic(0.8, 1.4) * (ConstantKernel(0.5) + DotProduct(0.9)) + WhiteKernel(0.3),
+    DotProduct(1.2) ** 2 + RBF(0.5) + WhiteKernel(0.3),
+    DotProduct(1.2, "fixed") + WhiteKernel(0.3) * ConstantKernel(0.6),
+    (RBF(0.5) + WhiteKernel(0.1)) * (Matern(1.0) + WhiteKernel(0.2)),
+    ConstantKernel(2.0) * ConstantKernel(0.3) * RBF(1.0) + WhiteKernel(0.1) + WhiteKernel(0.2),
+]
+
+
+def problem(n=60, d=2, q=None):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-2, 2, size=(n, d))
+    y = np.sin(3 * X[:, 0]) + X[:, -1] + 0.3 * rng.normal(size=n)
+    return X, y if q is None else np.column_stack([y * (k + 1) + k for k in range(q)])
+
+
+def both(kernel, X, y, **options):
+    """The two estimators with the same kernel; what theirs warns of (bounds, convergence) is not the matter here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return GaussianProcessRegressor(kernel, **options).fit(X, y), Theirs(kernel, **options).fit(X, y)
+
+
+class Estimator(unittest.TestCase):
+    def test_check_estimator(self):
+        for kernel in (None, 1.0 * RBF() + WhiteKernel(), "1*rbf(l=1) + noise(0.1)"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                results = check_estimator(GaussianProcessRegressor(kernel), on_fail=None)
+            self.assertEqual([(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"], [])
+            self.assertGreater(sum(r["status"] == "passed" for r in results), 40)
+
+    def test_numbers(self):
+        """Likelihood, gradient, prediction at the same parameters: rounding apart (K + alpha has a condition below 1e5)."""
+        X, y = problem()
+        new = problem(7)[0] + 0.1
+        for kernel in KERNELS:
+            with self.subTest(str(kernel)):
+                ours, theirs = both(kernel, X, y, optimizer=None)
+                theta = kernel.theta + np.linspace(-0.3, 0.4, len(kernel.theta))
+                for at in (kernel.theta, theta):
+                    value, gradient = ours.log_marginal_likelihood(at, eval_gradient=True)
+                    want, slope = theirs.log_marginal_likelihood(at, eval_gradient=True)
+                    np.testing.assert_allclose(value, want, rtol=1e-10)
+                    np.testing.assert_allclose(gradient, slope, rtol=1e-7, atol=1e-7)
+                for flag in ("return_std", "return_cov"):
+                    for a, b in zip(ours.predict(new, **{flag: True}), theirs.predict(new, **{flag: True})):
+                        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
+                np.testing.assert_allclose(ours.alpha_, theirs.alpha_, rtol=1e-8, atol=1e-8)
+                np.testing.assert_allclose(ours.L_, theirs.L_, rtol=1e-9, atol=1e-12)
+
+    def test_periodic(self):
+        X, y = problem(d=1)
+        kernel = 1.3 * ExpSineSquared(1.1, 2.2) + WhiteKernel(0.3)
+        ours, theirs = both(kernel, X, y, optimizer=None)
+        np.testing.assert_allclose(
+            ours.log_marginal_likelihood(kernel.theta, eval_gradient=True)[1],
+            theirs.log_marginal_likelihood(kernel.theta, eval_gradient=True)[1], rtol=1e-7, atol=1e-7)
+        with self.assertRaises(errors.Unsupported):
+            GaussianProcessRegressor(kernel).fit(*problem())
+
+    def test_fits(self):
+        """Of kernels with one maximum in reach ours ends where theirs does, or higher."""
+        X, y = problem()
+        for kernel in KERNELS[:6]:
+            with self.subTest(str(kernel)):
+                ours, theirs = both(kernel, X, y, normalize_y=True)
+                self.assertGreater(ours.log_marginal_likelihood_value_, theirs.log_marginal_likelihood_value_ - 1e-4)
+                np.testing.assert_allclose(ours.log_marginal_likelihood(ours.kernel_.theta), ours.log_marginal_likelihood_value_)
+                np.testing.assert_allclose(ours.predict(X[:5]), theirs.predict(X[:5]), atol=2e-2)
+                self.assertAlmostEqual(ours.score(X, y), theirs.score(X, y), delta=1e-2)
+
+    def test_restarts_are_theirs(self):
+        X, y = problem(30)
+        kernel = 1.0 * RBF(50.0, (1e-2, 1e3)) + WhiteKernel(1.0)
+        ours, theirs = both(kernel, X, y, n_restarts_optimizer=3, random_state=4)
+        self.assertGreater(ours.log_marginal_likelihood_value_, theirs.log_marginal_likelihood_value_ - 1e-4)
+        again = GaussianProcessRegressor(kernel, n_restarts_optimizer=3, random_state=4).fit(X, y)
+        np.testing.assert_array_equal(again.kernel_.theta, ours.kernel_.theta)
+
+    def test_optimizers(self):
+        X, y = problem()
+        kernel = KERNELS[0]
+        want = GaussianProcessRegressor(kernel).fit(X, y).log_marginal_likelihood_value_
+
+        def halves(objective, theta, bounds):
+            value, gradient = objective(theta)
+            self.assertEqual((gradient.shape, bounds.shape), ((3,), (3, 2)))
+            self.assertEqual(objective(theta, eval_gradient=False), value)
+            return theta / 2, objective(theta / 2)[0]
+
+        for optimizer in ("ai", "auto"):
+            fit = GaussianProcessRegressor(kernel, optimizer=optimizer).fit(X, y)
+            self.assertAlmostEqual(fit.log_marginal_likelihood_value_, want, delta=1e-4)
+            self.assertEqual(fit.fit_report_["status"], "FRG_OK")
+        fit = GaussianProcessRegressor(kernel, optimizer=halves).fit(X, y)
+        np.testing.assert_allclose(fit.kernel_.theta, kernel.theta / 2)
+        far = kernel.theta + [-25, 0, 0]  # outside of the bounds
+        theirs = Theirs(kernel, optimizer=None).fit(X, y)
+        np.testing.assert_allclose(fit.log_marginal_likelihood(far), theirs.log_marginal_likelihood(far), rtol=1e-9)
+        np.testing.assert_allclose(fit.predict(X[:3]), fit.predict(X[:3]))
+
+    def test_several_targets(self):
+        X, y = problem(q=3)
+        ours, theirs = both(KERNELS[0], X, y, normalize_y=True, optimizer=None)
+        np.testing.assert_allclose(ours.log_marginal_likelihood_value_, theirs.log_marginal_likelihood_value_, rtol=1e-10)
+        for flag in ("return_std", "return_cov"):
+            for a, b in zip(ours.predict(X[:4], **{flag: True}), theirs.predict(X[:4], **{flag: True})):
+                self.assertEqual(a.shape, b.shape)
+                np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
+        self.assertEqual(ours.sample_y(X[:4], 5).shape, theirs.sample_y(X[:4], 5).shape)
+
+    def test_prior_and_samples(self):
+        X, y = problem()
+        for a, b in zip(GaussianProcessRegressor(KERNELS[0]).predict(X, return_std=True), Theirs(KERNELS[0]).predict(X, return_std=True)):
+            np.testing.assert_allclose(a, b)
+        ours, theirs = both(KERNELS[0], X, y, optimizer=None)
+        # The draws go through a decomposition of the covariance, whose vectors are theirs to rounding over gaps.
+        np.testing.assert_allclose(ours.sample_y(X[:3], 4, random_state=5), theirs.sample_y(X[:3], 4, random_state=5), rtol=1e-6)
+
+    def test_alpha_by_row(self):
+        X, y = problem()
+        alpha = np.linspace(0.01, 0.5, len(y))
+        ours, theirs = both(1.0 * RBF(), X, y, alpha=alpha, optimizer=None)
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
+        with self.assertRaises(ValueError):
+            GaussianProcessRegressor(alpha=alpha[:3]).fit(X, y)
+
+    def test_in_their_company(self):
+        """clone, pickle, pipeline, search."""
+        X, y = problem()
+        model = GaussianProcessRegressor(KERNELS[0], alpha=1e-6).fit(X, y)
+        self.assertEqual(str(clone(model).get_params()), str(GaussianProcessRegressor(KERNELS[0], alpha=1e-6).get_params()))
+        copy = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), GaussianProcessRegressor(normalize_y=True)),
+            {"gaussianprocessregressor__kernel": [1.0 * RBF() + WhiteKernel(), "1*matern52(l=1) + noise(0.1)"]}, cv=2,
+        ).fit(X, y)
+        self.assertGreater(search.best_score_, 0.5)
+
+    def test_expressions(self):
+        X, y = problem()
+        model = GaussianProcessRegressor("1*rbf(l=[1,1]) + noise(0.1)").fit(X, y)
+        want = GaussianProcessRegressor(1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.1)).fit(X, y)
+        self.assertAlmostEqual(model.log_marginal_likelihood_value_, want.log_marginal_likelihood_value_, delta=1e-5)
+        self.assertIn("rbf(l=[", model.kernel_)
+        self.assertEqual(len(model.log_marginal_likelihood(np.zeros(4), eval_gradient=True)[1]), 4)
+        self.assertEqual(expression(ConstantKernel(2.0, (0.25, 8.0)) * RBF(0.5, "fixed")), "2.0 in(0.24999999999975,8.000000000008)*rbf(l=0.5! in(0.25,1.0))")
+
+    def test_refusals(self):
+        X, y = problem(10)
+        refused = [PairwiseKernel(), RBF() ** 2, Exponentiation(DotProduct(), 0.5), Matern(nu=0.7), CompoundKernel([RBF()]),
+                   type("Own", (RBF,), {})()]
+        for kernel in refused:
+            with self.subTest(repr(kernel)), self.assertRaises(errors.Unsupported):
+                GaussianProcessRegressor(kernel).fit(X, y)
+        twice = np.vstack([X, X])
+        with self.assertRaisesRegex(np.linalg.LinAlgError, "larger alpha"):
+            GaussianProcessRegressor(RBF(), alpha=0.0, optimizer=None).fit(twice, np.concatenate([y, y]))
+        with self.assertRaises(errors.BadArgument):
+            GaussianProcessRegressor("rfb").fit(X, y)
+        with self.assertRaises(RuntimeError):
+            GaussianProcessRegressor().fit(X, y).predict(X, return_std=True, return_cov=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
