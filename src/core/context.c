@@ -110,7 +110,6 @@ void frg_context_destroy(frg_context *ctx)
         return;
     }
     frg_warnings_clear(ctx);
-    DROP(ctx, &ctx->warnings);
     frgi_drop_kept(ctx);
     const frg_allocator allocator = ctx->allocator;
     allocator.free(ctx, sizeof *ctx, allocator.user);
@@ -225,7 +224,8 @@ void frg_warnings_clear(frg_context *ctx)
     for (int i = 0; i < ctx->n_warnings; i++) {
         DROP(ctx, &ctx->warnings[i].message);
     }
-    ctx->n_warnings = 0;
+    DROP(ctx, &ctx->warnings);
+    ctx->n_warnings = ctx->room_warnings = 0;
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */
