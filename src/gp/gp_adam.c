@@ -1,20 +1,15 @@
 /* gp_adam.c - Adam on raw parameters, step by step what torch.optim.Adam does.
  *
- *     m <- m + (1 - b1)(g - m)        v <- b2 v + (1 - b2) g g
- *     x <- x - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
- *
- * with b1 = 0.9, b2 = 0.999, eps = 1e-8; the last point is the result, as there.  Two things are added that torch
- * lacks: the box (of no effect where it is infinite, as for softplus parameters), and a step into a point without
- * a value is halved instead of ending the run.
+ * The step is that of gp_adam.h; the last point is the result, as there.  Two things are added that torch lacks: the
+ * box (of no effect where it is infinite, as for softplus parameters), and a step into a point without a value is
+ * halved instead of ending the run.
  *
  * Kingma and Ba (2015), ICLR; torch/optim/adam.py, the single-tensor form.
  */
-#include <math.h>
-
+#include "gp/gp_adam.h"
 #include "gp/gp_optimise.h"
 
 enum { MAX_HALVINGS = 12 };
-static const double DECAY_1 = 0.9, DECAY_2 = 0.999, EPSILON = 1e-8;
 
 typedef struct {
     double *m, *v, *g, *from;
@@ -30,14 +25,10 @@ static void lay_out(frgi_arena *a, moments *w, int n)
 
 static void step(const frgi_gp_objective *o, moments *w, double rate, int64_t t, double *x)
 {
-    const double correct_1 = 1 - pow(DECAY_1, (double)t);
-    const double root_2 = sqrt(1 - pow(DECAY_2, (double)t));
+    const frgi_gp_adam_step now = frgi_gp_adam_at(rate, t);
     for (int i = 0; i < o->n; i++) {
-        const double g = w->g[i];
-        w->m[i] += (1 - DECAY_1) * (g - w->m[i]);
-        w->v[i] = DECAY_2 * w->v[i] + (1 - DECAY_2) * g * g;
         w->from[i] = x[i];
-        x[i] -= rate / correct_1 * w->m[i] / (sqrt(w->v[i]) / root_2 + EPSILON);
+        x[i] -= frgi_gp_adam_move(&now, w->g[i], &w->m[i], &w->v[i]);
         x[i] = frgi_gp_clip(o, i, x[i]);
     }
 }

@@ -1,97 +1,63 @@
 /* gp_batch_adam.c - Adam on the processes of one vector side by side.
  *
- * The steps are those of gp_adam.c on the coordinates of gp_fit.c, u = (raw - shift) / unit with v = T(raw), where only
- * a constant mean has a shift (its start) and a unit (the standard deviation of y).  A process whose lane has no good
+ * The steps and coordinates are those of a fit of one process (gp_adam.h, gp_coordinates.h).  A process whose lane has no good
  * value at some point is lost to the room: it returns to its start and is fitted alone, and stands still meanwhile. */
 #include <math.h>
 #include <string.h>
 
+#include "gp/gp_adam.h"
 #include "gp/gp_batch.h"
+#include "gp/gp_coordinates.h"
 #include "gp/gp_fit.h"
 
-static const double DECAY_1 = 0.9, DECAY_2 = 0.999, EPSILON = 1e-8, INFINITE_RAW = 5;
-
-/** One parameter's search. */
+/** One process's search. */
 typedef struct {
-    double u, m, v, shift, unit, lower, upper, start;
-} coordinate;
+    frgi_gp_coordinates to;
+    double *u, *m, *v; /* of each coordinate: place and moments */
+    double *start;     /* parameters */
+} search;
 
-static double bound(const frgi_gp_param *p, const coordinate *c, double value, double side)
+static void lay_out(frgi_arena *a, const frg_gp *gp, search *s)
 {
-    const double raw = isfinite(value) ? frgi_gp_transform_raw(p, value) : (double)NAN;
-    return isfinite(raw) ? (raw - c->shift) / c->unit : side * (double)INFINITY;
+    const int p = gp->params.count;
+    frgi_gp_coordinates_take(a, gp, &s->to);
+    s->u = TAKE(a, double, p);
+    s->m = TAKE(a, double, p);
+    s->v = TAKE(a, double, p);
+    s->start = TAKE(a, double, p);
 }
 
-static double deviation_of_y(const frg_gp *gp)
+static void start(const frg_gp *gp, bool standardize, search *s)
 {
-    double mean = 0, square = 0;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        const double change = gp->y[i] - mean;
-        mean += change / (double)(i + 1);
-        square += change * (gp->y[i] - mean);
+    frgi_gp_coordinates_set(&s->to, true, standardize);
+    frgi_gp_coordinates_of(&s->to, gp->theta, s->u);
+    memset(s->m, 0, (size_t)gp->params.count * sizeof *s->m);
+    memset(s->v, 0, (size_t)gp->params.count * sizeof *s->v);
+    memcpy(s->start, gp->theta, (size_t)gp->params.count * sizeof *s->start);
+}
+
+static frg_status move(frg_gp *gp, const frg_gp_fit_opts *o, int64_t t, search *s, double *theta)
+{
+    const frgi_gp_adam_step now = frgi_gp_adam_at(o->learning_rate, t);
+    memcpy(theta, gp->theta, (size_t)gp->params.count * sizeof *theta);
+    for (int k = 0; k < s->to.count; k++) {
+        const double scale = frgi_gp_coordinates_scale(&s->to, k);
+        const double g = -gp->gradient[s->to.index[k]] * scale / (double)gp->n;
+        s->u[k] -= frgi_gp_adam_move(&now, g, &s->m[k], &s->v[k]);
+        s->u[k] = fmin(fmax(s->u[k], s->to.lower[k]), s->to.upper[k]);
     }
-    const double sd = sqrt(square / (double)gp->n);
-    return sd > 0 && isfinite(sd) ? sd : 1;
-}
-
-static void start(const frg_gp *gp, bool standardize, coordinate *c)
-{
-    for (int i = 0; i < gp->params.count; i++) {
-        const frgi_gp_param *const p = &gp->params.p[i];
-        const bool mean = standardize && p->role == GP_ROLE_MEAN;
-        c[i] = (coordinate){.start = gp->theta[i], .shift = mean ? gp->theta[i] : 0, .unit = 1};
-        if (mean)
-            c[i].unit = deviation_of_y(gp);
-        const double raw = frgi_gp_transform_raw(p, gp->theta[i]);
-        c[i].u = ((isfinite(raw) ? raw : copysign(INFINITE_RAW, raw)) - c[i].shift) / c[i].unit;
-        c[i].lower = bound(p, &c[i], p->lower, -1);
-        c[i].upper = bound(p, &c[i], p->upper, 1);
-    }
-}
-
-/** theta_i at its coordinate, within bounds that belong to the values. */
-static double value_of(const frgi_gp_param *p, const coordinate *c)
-{
-    const bool open = p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
-    const double lower = open ? nextafter(p->lower, (double)INFINITY) : p->lower;
-    const double upper = open ? nextafter(p->upper, -(double)INFINITY) : p->upper;
-    const double v = frgi_gp_transform_value(p, c->shift + c->unit * c->u);
-    return v < lower ? lower : v > upper ? upper : v;
-}
-
-static frg_status move(frg_gp *gp, const frg_gp_fit_opts *o, int64_t t, coordinate *c,
-                       double *theta)
-{
-    const double correct_1 = 1 - pow(DECAY_1, (double)t),
-                 root_2 = sqrt(1 - pow(DECAY_2, (double)t));
-    for (int i = 0; i < gp->params.count; i++) {
-        const frgi_gp_param *const p = &gp->params.p[i];
-        theta[i] = gp->theta[i];
-        if (p->fixed)
-            continue;
-        const double raw = frgi_gp_transform_raw(p, theta[i]);
-        const double slope = isfinite(raw) ? frgi_gp_transform_slope(p, raw) : 0;
-        const double g = -gp->gradient[i] * (p->per_value ? slope : slope / theta[i]) * c[i].unit /
-                         (double)gp->n;
-        c[i].m += (1 - DECAY_1) * (g - c[i].m);
-        c[i].v = DECAY_2 * c[i].v + (1 - DECAY_2) * g * g;
-        c[i].u -= o->learning_rate / correct_1 * c[i].m / (sqrt(c[i].v) / root_2 + EPSILON);
-        c[i].u = fmin(fmax(c[i].u, c[i].lower), c[i].upper);
-        theta[i] = value_of(p, &c[i]);
-    }
+    frgi_gp_coordinates_values(&s->to, s->u, theta);
     return frgi_gp_set_theta(gp, theta);
 }
 
-static frg_status lose(frg_gp *gp, const coordinate *c, double *theta, bool *done)
+static frg_status lose(frg_gp *gp, const search *s, bool *done)
 {
-    for (int i = 0; i < gp->params.count; i++)
-        theta[i] = c[i].start;
     *done = false;
-    return frgi_gp_set_theta(gp, theta);
+    return frgi_gp_set_theta(gp, s->start);
 }
 
 static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
-                        const frg_gp_fit_opts *o, coordinate *const c[LANES_MOST], double *theta,
+                        const frg_gp_fit_opts *o, search s[LANES_MOST], double *theta,
                         bool done[LANES_MOST])
 {
     for (int64_t t = 1; t <= o->max_iter + 1; t++) {
@@ -100,12 +66,12 @@ static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *
             if (!done[l])
                 continue;
             if (!frgi_gp_take_value(r, l)) {
-                status = lose(r->gp[l], c[l], theta, &done[l]);
+                status = lose(r->gp[l], &s[l], &done[l]);
                 continue;
             }
             frgi_gp_take_gradient(r, l);
             if (t <= o->max_iter)
-                status = move(r->gp[l], o, t, c[l], theta);
+                status = move(r->gp[l], o, t, &s[l], theta);
         }
         if (status == FRG_OK)
             status = frgi_heartbeat(ctx, &(frg_progress){.solver = "gp",
@@ -123,24 +89,26 @@ static frg_status steps(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *
 frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_room *r,
                               const frg_gp_fit_opts *o, bool done[LANES_MOST])
 {
-    coordinate *c[LANES_MOST] = {NULL};
-    double *theta = NULL;
+    search s[LANES_MOST];
+    frgi_arena a = {0};
     int most = 0;
-    frg_status status = FRG_OK;
     for (int l = 0; l < r->ops->width; l++) {
-        done[l] = r->gp[l] && (r->gp[l]->mean != GP_MEAN_LINEAR || !o->standardize);
+        done[l] = r->gp[l] != NULL;
         if (!done[l])
             continue;
-        TRY_TO(failed, frgi_gp_check_start(r->gp[l]));
-        TRY_TO(failed, NEW(ctx, &c[l], r->gp[l]->params.count, "coordinates of a fit"));
-        start(r->gp[l], o->standardize, c[l]);
+        TRY(frgi_gp_check_start(r->gp[l]));
+        lay_out(&a, r->gp[l], &s[l]);
         most = r->gp[l]->params.count > most ? r->gp[l]->params.count : most;
     }
-    TRY_TO(failed, NEW(ctx, &theta, most, "parameters of a fit"));
-    status = steps(ctx, kept, r, o, c, theta, done);
-failed:
-    DROP(ctx, &theta);
-    for (int l = 0; l < LANES_MOST; l++)
-        DROP(ctx, &c[l]);
+    double *theta = TAKE(&a, double, most);
+    TRY(frgi_arena_open(&a, ctx, "searches of fits side by side"));
+    for (int l = 0; l < r->ops->width; l++)
+        if (done[l]) {
+            lay_out(&a, r->gp[l], &s[l]);
+            start(r->gp[l], o->standardize, &s[l]);
+        }
+    theta = TAKE(&a, double, most);
+    const frg_status status = steps(ctx, kept, r, o, s, theta, done);
+    frgi_arena_close(&a, ctx);
     return status;
 }

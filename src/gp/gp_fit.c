@@ -1,12 +1,9 @@
 /* gp_fit.c - the fit: ell + log prior as a function of free coordinates, starts, limits, and what is reported.
  *
- * Coordinates.  u_i = (raw_i - shift_i) / unit_i with raw = log v, for Adam v = T(raw) as torch has it; shift 0 and
- * unit 1 but for means, which are shifted to their start and measured in standard deviations of y (slopes: of y over
- * those of x), so that one step length suits all.  On logarithms standardising y is a shift and changes nothing; so
- * the likelihood stays that of y as given, and nothing has to be turned back.
+ * Coordinates u: gp_coordinates.h; on logarithms, for Adam on v = T(raw) as torch has it.  D_ii = d log v_i / d u_i.
  *
  *     f(u) = -(ell + log prior) / n,   df/du_i = -(d ell / d log v_i) D_ii / n
- *     H    = D (AI + curvature of the prior) D / n,   D_ii = d log v_i / d u_i
+ *     H    = D (AI + curvature of the prior) D / n
  *
  * Jitter is sticky within one start, so that f is continuous; the best point is evaluated again without it.  An
  * evaluation that fails (not positive definite; f32 not good enough) is a step that is not taken.  A start that
@@ -17,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gp/gp_coordinates.h"
 #include "gp/gp_fit.h"
 #include "gp/gp_optimise.h"
 
@@ -44,10 +42,8 @@ typedef struct {
     frg_gp_fit_opts opts;
     frg_gp_optimizer method;
     double began;
-    int free;
-    int *index;           /* the parameter of each coordinate */
-    double *shift, *unit; /* of each coordinate */
-    double *lower, *upper, *u;
+    frgi_gp_coordinates to; /* the free ones */
+    double *u;
     double *theta;       /* params.count: where the search is */
     double *given;       /* where it began */
     double *gradient;    /* of all parameters */
@@ -86,125 +82,12 @@ static frg_status check_opts(frg_context *ctx, const frg_gp_fit_opts *o)
     return FRG_OK;
 }
 
-/* ---- coordinates -------------------------------------------------------------------------------- */
-
-static double deviation(const double *v, ptrdiff_t n, ptrdiff_t stride)
-{
-    double mean = 0, square = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const double change = v[i * stride] - mean;
-        mean += change / (double)(i + 1);
-        square += change * (v[i * stride] - mean);
-    }
-    const double sd = sqrt(square / (double)n);
-    return sd > 0 && isfinite(sd) ? sd : 1;
-}
-
-/** The natural unit of parameter i: 1, or for means that of y over that of their input. */
-static double unit_of(const frg_gp *gp, int i)
-{
-    const frgi_gp_params *ps = &gp->params;
-    if (ps->p[i].role != GP_ROLE_MEAN) {
-        return 1;
-    }
-    const int width = ps->mean_count / (int)gp->q, k = i - ps->mean_first;
-    const double sd = deviation(gp->y + k / width * gp->n, gp->n, 1);
-    const int input = k % width - 1;
-    return input < 0 ? sd : sd / deviation(gp->x + input, gp->n, gp->d);
-}
-
-/** Adam goes on the raw values that its users know; the others on logarithms, in which a step means the same
- *  everywhere, whatever the transform (means: on values). */
-static double raw_of(const fit *m, const frgi_gp_param *p, double value)
-{
-    return m->method == FRG_GP_ADAM ? frgi_gp_transform_raw(p, value)
-           : p->per_value           ? value
-                                    : log(value);
-}
-
-static double value_of(const fit *m, const frgi_gp_param *p, double raw)
-{
-    return m->method == FRG_GP_ADAM ? frgi_gp_transform_value(p, raw)
-           : p->per_value           ? raw
-                                    : exp(raw);
-}
-
-/** A bound as a coordinate; what has no raw value is no bound. */
-static double bound_of(const fit *m, int c, double value, double side)
-{
-    const frgi_gp_param *p = &m->gp->params.p[m->index[c]];
-    if (!isfinite(value)) {
-        return side * (double)INFINITY;
-    }
-    const double raw = raw_of(m, p, value);
-    return isnan(raw) || isinf(raw) ? side * (double)INFINITY : (raw - m->shift[c]) / m->unit[c];
-}
-
-static void set_coordinates(fit *m)
-{
-    frg_gp *gp = m->gp;
-    m->free = 0;
-    for (int i = 0; i < gp->params.count; i++) {
-        const frgi_gp_param *p = &gp->params.p[i];
-        if (p->fixed) {
-            continue;
-        }
-        const int c = m->free++;
-        m->index[c] = i;
-        m->unit[c] = m->opts.standardize ? unit_of(gp, i) : 1;
-        m->shift[c] = m->opts.standardize && p->role == GP_ROLE_MEAN ? gp->theta[i] : 0;
-        m->lower[c] = bound_of(m, c, p->lower, -1);
-        m->upper[c] = bound_of(m, c, p->upper, 1);
-    }
-}
-
-/** u <- the coordinates of theta; a value at the end of its transform, whose raw value is infinite, starts beside
- *  it. */
-static void to_coordinates(fit *m, const double *theta)
-{
-    for (int c = 0; c < m->free; c++) {
-        const double raw = raw_of(m, &m->gp->params.p[m->index[c]], theta[m->index[c]]);
-        const double inside = isfinite(raw) ? raw : raw > 0 ? 5 : -5;
-        m->u[c] = (inside - m->shift[c]) / m->unit[c];
-    }
-}
-
-/** What rounding has put at or beyond a bound returns to it; ends that do not belong to the values are left out. */
-static double inside_bounds(const frgi_gp_param *p, double v)
-{
-    const bool open = p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
-    const double lower = open ? nextafter(p->lower, (double)INFINITY) : p->lower;
-    const double upper = open ? nextafter(p->upper, -(double)INFINITY) : p->upper;
-    return v < lower ? lower : v > upper ? upper : v;
-}
-
-static void from_coordinates(const fit *m, const double *u, double *theta)
-{
-    for (int c = 0; c < m->free; c++) {
-        const frgi_gp_param *p = &m->gp->params.p[m->index[c]];
-        const double v = value_of(m, p, m->shift[c] + m->unit[c] * u[c]);
-        theta[m->index[c]] = inside_bounds(p, v);
-    }
-}
-
-/** D_cc: what a change of the coordinate does to log v (to v for means). */
-static double scale_of(const fit *m, int c)
-{
-    const frgi_gp_param *p = &m->gp->params.p[m->index[c]];
-    if (m->method != FRG_GP_ADAM) {
-        return m->unit[c];
-    }
-    const double v = m->gp->theta[m->index[c]], raw = frgi_gp_transform_raw(p, v);
-    const double slope = isfinite(raw) ? frgi_gp_transform_slope(p, raw) : 0;
-    return (p->per_value ? slope : slope / v) * m->unit[c];
-}
-
 /* ---- the objective ------------------------------------------------------------------------------ */
 
 static frg_status objective_value(void *user, const double *u, double *f)
 {
     fit *m = user;
-    from_coordinates(m, u, m->theta);
+    frgi_gp_coordinates_values(&m->to, u, m->theta);
     TRY(frgi_gp_set_theta(m->gp, m->theta));
     const frg_status status = frgi_gp_value(m->gp);
     if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) {
@@ -224,8 +107,9 @@ static frg_status objective_gradient(void *user, double *g)
         m->refused = status;
         return FRG_NOT_POSDEF;
     }
-    for (int c = 0; c < m->free && status == FRG_OK; c++) {
-        g[c] = -m->gradient[m->index[c]] * scale_of(m, c) / (double)m->gp->n;
+    for (int c = 0; c < m->to.count && status == FRG_OK; c++) {
+        g[c] =
+            -m->gradient[m->to.index[c]] * frgi_gp_coordinates_scale(&m->to, c) / (double)m->gp->n;
     }
     return status;
 }
@@ -245,12 +129,14 @@ static frg_status objective_information(void *user, double *h)
     }
     memset(m->gradient, 0, p * sizeof *m->gradient);
     frgi_gp_params_prior(&gp->params, gp->theta, NULL, m->gradient);
-    for (int a = 0; a < m->free; a++) {
-        const size_t row = (size_t)m->index[a];
-        for (int b = 0; b < m->free; b++) {
+    for (int a = 0; a < m->to.count; a++) {
+        const size_t row = (size_t)m->to.index[a];
+        for (int b = 0; b < m->to.count; b++) {
             const double curvature = a == b ? m->gradient[row] : 0;
-            h[a * m->free + b] = (m->information[row * p + (size_t)m->index[b]] + curvature) *
-                                 scale_of(m, a) * scale_of(m, b) / (double)gp->n;
+            h[a * m->to.count + b] =
+                (m->information[row * p + (size_t)m->to.index[b]] + curvature) *
+                frgi_gp_coordinates_scale(&m->to, a) * frgi_gp_coordinates_scale(&m->to, b) /
+                (double)gp->n;
         }
     }
     return FRG_OK;
@@ -304,9 +190,9 @@ static frg_status search_from(fit *m)
                                  double *, frgi_gp_found *);
     static optimiser *const methods[] = {
         [FRG_GP_AI] = frgi_gp_ai, [FRG_GP_LBFGSB] = frgi_gp_lbfgsb, [FRG_GP_ADAM] = frgi_gp_adam};
-    const frgi_gp_objective objective = {.n = m->free,
-                                         .lower = m->lower,
-                                         .upper = m->upper,
+    const frgi_gp_objective objective = {.n = m->to.count,
+                                         .lower = m->to.lower,
+                                         .upper = m->to.upper,
                                          .value = objective_value,
                                          .gradient = objective_gradient,
                                          .information = objective_information,
@@ -323,7 +209,7 @@ static frg_status search_from(fit *m)
     m->now.f = (double)INFINITY;
     const frg_status status = methods[m->method](m->gp->ctx, &objective, &search, m->u, &m->found);
     if (status >= 0 && m->method == FRG_GP_ADAM) { /* the last point, not the best one */
-        from_coordinates(m, m->u, m->now.theta);
+        frgi_gp_coordinates_values(&m->to, m->u, m->now.theta);
         m->now.f = m->found.f;
     }
     return status;
@@ -359,7 +245,7 @@ static frg_status run_start(fit *m, int start)
         if (attempt > 0) {
             move_start(m, start, attempt, theta);
         }
-        to_coordinates(m, theta);
+        frgi_gp_coordinates_of(&m->to, theta, m->u);
         status = search_from(m);
     }
     m->now.status = status;
@@ -406,9 +292,9 @@ static void mark_active(fit *m)
         ps->p[i].active = 0;
         ps->p[i].std_error = (double)NAN;
     }
-    for (int c = 0; c < m->free; c++) {
-        frgi_gp_param *p = &ps->p[m->index[c]];
-        const double v = m->gp->theta[m->index[c]], slack = 1e-9 * fabs(v);
+    for (int c = 0; c < m->to.count; c++) {
+        frgi_gp_param *p = &ps->p[m->to.index[c]];
+        const double v = m->gp->theta[m->to.index[c]], slack = 1e-9 * fabs(v);
         p->active = v <= p->lower + slack ? -1 : v >= p->upper - slack ? 1 : 0;
         if (p->active != 0) {
             char label[96];
@@ -422,9 +308,9 @@ static void mark_active(fit *m)
 /** The projected gradient per point at the process's parameters. */
 static frg_status final_norm(fit *m, double *norm)
 {
-    const frgi_gp_objective box = {.n = m->free, .lower = m->lower, .upper = m->upper};
+    const frgi_gp_objective box = {.n = m->to.count, .lower = m->to.lower, .upper = m->to.upper};
     double *g = m->now.theta; /* no longer needed */
-    to_coordinates(m, m->gp->theta);
+    frgi_gp_coordinates_of(&m->to, m->gp->theta, m->u);
     const frg_status status = objective_gradient(m, g);
     *norm = status == FRG_OK ? frgi_gp_projected_norm(&box, m->u, g) : (double)NAN;
     return status == FRG_NOT_POSDEF ? FRG_OK : status;
@@ -454,7 +340,7 @@ static frg_status settle(fit *m)
         status = final_norm(m, &best->norm);
         TRY(status);
     }
-    if (status == FRG_OK && m->opts.standard_errors && m->free > 0) {
+    if (status == FRG_OK && m->opts.standard_errors && m->to.count > 0) {
         status = frgi_gp_standard_errors(gp);
         TRY(status);
     }
@@ -491,13 +377,13 @@ static void report(fit *m, frg_gp_fit_result *out)
 static void lay_out(frgi_arena *a, fit *m)
 {
     const size_t p = (size_t)m->gp->params.count;
-    double **const vectors[] = {&m->shift, &m->unit,  &m->lower,    &m->upper,     &m->u,
-                                &m->theta, &m->given, &m->gradient, &m->now.theta, &m->best.theta};
+    double **const vectors[] = {&m->u,        &m->theta,     &m->given,
+                                &m->gradient, &m->now.theta, &m->best.theta};
+    frgi_gp_coordinates_take(a, m->gp, &m->to);
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         *vectors[i] = TAKE(a, double, p);
     }
     m->information = m->method == FRG_GP_AI ? TAKE(a, double, p *p) : NULL;
-    m->index = TAKE(a, int, p);
 }
 
 static frg_gp_optimizer choose(const frg_gp *gp, frg_gp_optimizer asked)
@@ -530,8 +416,8 @@ static frg_status run(fit *m)
     memcpy(m->best.theta, gp->theta, bytes);
     m->best.f = (double)INFINITY;
     m->best.value.log_likelihood = (double)NAN;
-    set_coordinates(m);
-    if (m->free > 0) {
+    frgi_gp_coordinates_set(&m->to, m->method == FRG_GP_ADAM, m->opts.standardize);
+    if (m->to.count > 0) {
         TRY(run_starts(m));
     }
     return settle(m);

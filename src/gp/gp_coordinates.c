@@ -1,0 +1,124 @@
+/* gp_coordinates.c - free parameters as coordinates of a search: see gp_coordinates.h.
+ *
+ * On logarithms standardising y is a shift and changes nothing; so the likelihood stays that of y as given, and
+ * nothing has to be turned back.  Bounds go through the same map; one that has no raw value is no bound. */
+#include <math.h>
+
+#include "gp/gp_coordinates.h"
+
+static const double INFINITE_RAW = 5; /* where a search starts whose raw value is infinite */
+
+void frgi_gp_coordinates_take(frgi_arena *a, const frg_gp *gp, frgi_gp_coordinates *c)
+{
+    const size_t p = (size_t)gp->params.count;
+    c->gp = gp;
+    c->index = TAKE(a, int, p);
+    c->shift = TAKE(a, double, p);
+    c->unit = TAKE(a, double, p);
+    c->lower = TAKE(a, double, p);
+    c->upper = TAKE(a, double, p);
+}
+
+static double deviation(const double *v, ptrdiff_t n, ptrdiff_t stride)
+{
+    double mean = 0, square = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double change = v[i * stride] - mean;
+        mean += change / (double)(i + 1);
+        square += change * (v[i * stride] - mean);
+    }
+    const double sd = sqrt(square / (double)n);
+    return sd > 0 && isfinite(sd) ? sd : 1;
+}
+
+/** The natural unit of parameter i: 1, or for means that of y over that of their input. */
+static double unit_of(const frg_gp *gp, int i)
+{
+    const frgi_gp_params *const ps = &gp->params;
+    if (ps->p[i].role != GP_ROLE_MEAN) {
+        return 1;
+    }
+    const int width = ps->mean_count / (int)gp->q, k = i - ps->mean_first;
+    const double sd = deviation(gp->y + k / width * gp->n, gp->n, 1);
+    const int input = k % width - 1;
+    return input < 0 ? sd : sd / deviation(gp->x + input, gp->n, gp->d);
+}
+
+static const frgi_gp_param *parameter(const frgi_gp_coordinates *c, int k)
+{
+    return &c->gp->params.p[c->index[k]];
+}
+
+static double raw_of(const frgi_gp_coordinates *c, int k, double value)
+{
+    const frgi_gp_param *const p = parameter(c, k);
+    return c->raw ? frgi_gp_transform_raw(p, value) : p->per_value ? value : log(value);
+}
+
+static double value_of(const frgi_gp_coordinates *c, int k, double raw)
+{
+    const frgi_gp_param *const p = parameter(c, k);
+    return c->raw ? frgi_gp_transform_value(p, raw) : p->per_value ? raw : exp(raw);
+}
+
+static double bound_of(const frgi_gp_coordinates *c, int k, double value, double side)
+{
+    const double raw = isfinite(value) ? raw_of(c, k, value) : (double)NAN;
+    return isfinite(raw) ? (raw - c->shift[k]) / c->unit[k] : side * (double)INFINITY;
+}
+
+void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize)
+{
+    const frg_gp *const gp = c->gp;
+    c->raw = raw;
+    c->count = 0;
+    for (int i = 0; i < gp->params.count; i++) {
+        const frgi_gp_param *const p = &gp->params.p[i];
+        if (p->fixed) {
+            continue;
+        }
+        const int k = c->count++;
+        c->index[k] = i;
+        c->unit[k] = standardize ? unit_of(gp, i) : 1;
+        c->shift[k] = standardize && p->role == GP_ROLE_MEAN ? gp->theta[i] : 0;
+        c->lower[k] = bound_of(c, k, p->lower, -1);
+        c->upper[k] = bound_of(c, k, p->upper, 1);
+    }
+}
+
+void frgi_gp_coordinates_of(const frgi_gp_coordinates *c, const double *theta, double *u)
+{
+    for (int k = 0; k < c->count; k++) {
+        const double raw = raw_of(c, k, theta[c->index[k]]);
+        const double inside = isfinite(raw) ? raw : raw > 0 ? INFINITE_RAW : -INFINITE_RAW;
+        u[k] = (inside - c->shift[k]) / c->unit[k];
+    }
+}
+
+/** What rounding has put at or beyond a bound returns to it; ends that do not belong to the values are left out. */
+static double inside_bounds(const frgi_gp_param *p, double v)
+{
+    const bool open = p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
+    const double lower = open ? nextafter(p->lower, (double)INFINITY) : p->lower;
+    const double upper = open ? nextafter(p->upper, -(double)INFINITY) : p->upper;
+    return v < lower ? lower : v > upper ? upper : v;
+}
+
+void frgi_gp_coordinates_values(const frgi_gp_coordinates *c, const double *u, double *theta)
+{
+    for (int k = 0; k < c->count; k++) {
+        const double v = value_of(c, k, c->shift[k] + c->unit[k] * u[k]);
+        theta[c->index[k]] = inside_bounds(parameter(c, k), v);
+    }
+}
+
+double frgi_gp_coordinates_scale(const frgi_gp_coordinates *c, int k)
+{
+    if (!c->raw) {
+        return c->unit[k];
+    }
+    const frgi_gp_param *const p = parameter(c, k);
+    const double v = c->gp->theta[c->index[k]], raw = frgi_gp_transform_raw(p, v);
+    const double slope = isfinite(raw) ? frgi_gp_transform_slope(p, raw) : 0;
+    return (p->per_value ? slope : slope / v) * c->unit[k];
+}

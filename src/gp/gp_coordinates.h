@@ -1,0 +1,35 @@
+/* gp_coordinates.h - the free parameters of a process as the coordinates of a search.
+ *
+ *     u_c = (raw_c - shift_c) / unit_c,   raw = log v (means: v), or T^-1(v) where Adam goes on what its users know
+ *
+ * Shift 0 and unit 1 but for means, which are shifted to their start and measured in standard deviations of y (slopes:
+ * of y over those of x), so that one step length suits all. */
+#ifndef FRGI_GP_COORDINATES_H
+#define FRGI_GP_COORDINATES_H
+
+#include "gp/gp_room.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct {
+    const frg_gp *gp;
+    int count;            /* of free parameters */
+    bool raw;             /* on T^-1(v), as torch has it; false: on logarithms whatever the transform */
+    int *index;           /* the parameter of each coordinate */
+    double *shift, *unit; /* of each coordinate */
+    double *lower, *upper;
+} frgi_gp_coordinates;
+
+/** Memory for the parameters of a process, from a measuring or an open arena. */
+void frgi_gp_coordinates_take(frgi_arena *a, const frg_gp *gp, frgi_gp_coordinates *c);
+/** At the parameters that the process has; standardize: means have a shift and a unit. */
+void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize);
+/** u <- the coordinates of theta; a value at the end of its transform, whose raw value is infinite, is put beside it. */
+void frgi_gp_coordinates_of(const frgi_gp_coordinates *c, const double *theta, double *u);
+/** The free entries of theta <- the values at u, within bounds that belong to the values. */
+void frgi_gp_coordinates_values(const frgi_gp_coordinates *c, const double *u, double *theta);
+/** d log v / d u_k (for means dv / d u_k) at the parameters of the process. */
+double frgi_gp_coordinates_scale(const frgi_gp_coordinates *c, int k);
+
+#pragma GCC visibility pop
+#endif
