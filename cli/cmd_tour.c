@@ -36,7 +36,7 @@ static const tour_job jobs[] = {
 enum { N_JOBS = sizeof jobs / sizeof *jobs };
 
 /** The jobs of the other rooms, in the order of the page. */
-static const tour_part *const parts[] = {&tour_gp, &tour_soap};
+static const tour_part *const parts[] = {&tour_gp, &tour_gw, &tour_soap};
 
 enum { N_PARTS = sizeof parts / sizeof *parts };
 

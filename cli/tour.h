@@ -14,7 +14,7 @@ typedef struct {
     void (*release)(void *state); /* NULL is fine */
 } tour_part;
 
-extern const tour_part tour_gp, tour_soap;
+extern const tour_part tour_gp, tour_gw, tour_soap;
 
 /** The place of a file of data/; 0 or the exit code after an error was shown. */
 int tour_find_data(const cli *c, const char *file, char *path, size_t room);
