@@ -11,8 +11,9 @@ from . import _fourge, _frame, errors
 from ._arrays import array as _array
 from ._arrays import context as _context
 from ._arrays import warn as _warn
+from ._tables import coefplot, etable, iplot
 
-__all__ = ["feols", "demean", "lsmr", "etable", "Fit"]
+__all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
 
 _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "level", "keep_effects")
 
@@ -111,14 +112,39 @@ class Fit:
     def tidy(self, style="broom"):
         """{column: values} of the coefficient table, under broom's names or pyfixest's; ``pandas.DataFrame(fit.tidy())``
         and ``polars.DataFrame(fit.tidy())`` make frames of it."""
+        level = self._call[4].get("level", 0.95)
+        low, high = f"{50 * (1 - level):.1f}%", f"{50 * (1 + level):.1f}%"
         names = {
             "broom": ("term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"),
-            "pyfixest": ("Coefficient", "Estimate", "Std. Error", "t value", "Pr(>|t|)", "2.5%", "97.5%"),
+            "pyfixest": ("Coefficient", "Estimate", "Std. Error", "t value", "Pr(>|t|)", low, high),
         }
         if style not in names:
             raise ValueError(f"style={style!r}: expected one of {list(names)}")
         keys = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
         return {n: [c[k] for c in self._shown["coefficients"]] for n, k in zip(names[style], keys)}
+
+    def glance(self):
+        """{name: value} of the whole fit, under broom's names."""
+        r = self.result
+        return {"r.squared": r["r2"], "adj.r.squared": r["r2_adjusted"], "within.r.squared": r["r2_within"],
+                "rmse": r["rmse"], "statistic": self._shown["wald_f"], "df.residual": r["df_residual"], "nobs": r["n"]}
+
+    def augment(self):
+        """{name: array} with ``.fitted`` and ``.resid`` for the rows of the data, NaN where a row was dropped."""
+        residuals, fitted = self._residuals()
+        return {".fitted": fitted, ".resid": residuals}
+
+    def etable(self, type="text", **options):
+        """:func:`etable` of this fit."""
+        return etable(self, type, **options)
+
+    def coefplot(self, **options):
+        """:func:`coefplot` of this fit."""
+        return coefplot(self, **options)
+
+    def iplot(self, **options):
+        """:func:`iplot` of this fit."""
+        return iplot(self, **options)
 
     def resid(self):
         """Residuals for the rows of the data, NaN where a row was dropped."""
@@ -161,46 +187,39 @@ class Fit:
             warnings.warn(f"{unseen} rows have a level that the fit has not seen", stacklevel=2)
         return out
 
-    def summary(self):
-        """Prints the table of coefficients with what the fit rests on."""
-        print(self)
+    def summary(self, digits=5):
+        """Prints what fixest prints: the table of coefficients with what the fit rests on."""
+        print(self._text(digits))
 
-    def __str__(self):
-        r, rows = self.result, self._shown["coefficients"]
-        width = max([len(c["term"]) for c in rows] + [4])
-        lines = [
-            f"{r['formula']}",
-            f"{r['n']} observations, standard errors {self._shown['spec']}, {r['solver']['method']}",
-            f"{'term':<{width}} {'estimate':>12} {'std. error':>12} {'t':>9} {'p':>9}",
-        ]
-        lines += [
-            f"{c['term']:<{width}} {c['estimate']:>12.6g} {c['std_error']:>12.6g} {c['statistic']:>9.3f} {c['p_value']:>9.3g}"
-            for c in rows
-        ]
-        lines.append(f"R2 {r['r2']:.4f}, within {r['r2_within']:.4f}, RMSE {r['rmse']:.6g}")
+    def _text(self, digits=5):
+        r, shown = self.result, self._shown
+        dropped = [("missing values", r["n_missing"]), ("the subset", r["n_subset"]), ("zero weights", r["n_zero_weight"]),
+                   ("singletons", r["n_singleton"])]
+        without = ", ".join(f"{n} for {why}" for why, n in dropped if n)
+        lines = [f"OLS estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
+        if r["factors"]:
+            lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in r["factors"].items()))
+        kind = f"Clustered ({', '.join(shown['clusters'])})" if shown["clusters"] else {"iid": "IID", "hc1": "Heteroskedasticity-robust"}
+        lines.append(f"Standard-errors: {kind if isinstance(kind, str) else kind.get(shown['type'], shown['spec'])}")
+        head = ["", "Estimate", "Std. Error", "t value", "Pr(>|t|)"]
+        cells = [[c["term"], *(f"{c[k]:.{digits}g}" for k in ("estimate", "std_error", "statistic", "p_value"))]
+                 for c in shown["coefficients"]]
+        widths = [max(len(row[k]) for row in [head, *cells]) for k in range(5)]
+        lines += [" ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))) for row in [head, *cells]]
+        lines += [f"{d['term']}: dropped, {d['reason']}" for d in r["dropped"]]
+        lines += ["---", f"RMSE: {r['rmse']:.6g}  R2: {r['r2']:.6g}  Adj. R2: {r['r2_adjusted']:.6g}"
+                  + (f"  Within R2: {r['r2_within']:.6g}" if r["factors"] else "")]
         if not r["converged"]:
             lines.append("NOT CONVERGED: see result['columns']")
         return "\n".join(lines)
 
+    def __str__(self):
+        return self._text()
+
     __repr__ = __str__
 
-
-def etable(fits, *, digits=4):
-    """Several fits side by side, as text: estimates with standard errors below."""
-    fits = [fits] if isinstance(fits, Fit) else list(fits)
-    terms = list(dict.fromkeys(t for f in fits for t in f.terms))
-    cells = [["", *(f"({i + 1})" for i in range(len(fits)))]]
-    for term in terms:
-        estimates, errors_ = [term], [""]
-        for f in fits:
-            found = [c for c in f._shown["coefficients"] if c["term"] == term]
-            estimates.append(f"{found[0]['estimate']:.{digits}g}" if found else "")
-            errors_.append(f"({found[0]['std_error']:.{digits}g})" if found else "")
-        cells += [estimates, errors_]
-    cells.append(["n", *(str(f.result["n"]) for f in fits)])
-    cells.append(["R2", *(f"{f.result['r2']:.{digits}g}" for f in fits)])
-    widths = [max(len(row[k]) for row in cells) for k in range(len(fits) + 1)]
-    return "\n".join("  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))).rstrip() for row in cells)
+    def _repr_html_(self):
+        return etable(self, "html")
 
 
 def _codes(fixed_effects):

@@ -120,14 +120,6 @@ class Feols(unittest.TestCase):
         with self.assertWarns(UserWarning):
             self.assertTrue(np.isnan(fit.predict(part)).all())
 
-    def test_tables(self):
-        data = read_csv("grunfeld.csv")
-        fits = [fe.feols(f, data) for f in ("invest ~ value", "invest ~ value + capital | firm")]
-        self.assertIn("capital", fe.etable(fits))
-        self.assertEqual(list(fits[1].tidy()["term"]), ["value", "capital"])
-        self.assertEqual(list(fits[1].tidy("pyfixest"))[1], "Estimate")
-        self.assertIn("within", str(fits[1]))
-
     def test_frames(self):
         """The same bits from every frame that is installed."""
         data = read_csv("grunfeld.csv")
