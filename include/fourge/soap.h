@@ -158,6 +158,9 @@ FRG_API size_t frg_soap_bytes(const frg_soap *soap);
  *  The parameters must have been added in the same order with the same shapes. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save(frg_soap *soap, const char *path);
 FRG_API FRG_MUST_USE frg_status frg_soap_load(frg_soap *soap, const char *path);
+/** The same to `room` bytes, *count <- how many the state takes; bytes NULL: the count alone. */
+FRG_API FRG_MUST_USE frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t room,
+                                                    int64_t *count);
 /** The same from bytes. */
 FRG_API FRG_MUST_USE frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes,
                                                     int64_t count, const char *name);

@@ -53,19 +53,31 @@ static const checksum HASH_START = {UINT64_C(0xcbf29ce484222325), 0, 0};
 /** What goes over the state: to a writer, or against bytes. */
 typedef struct {
     frg_context *ctx;
-    frgi_writer *writer; /* NULL: reading */
+    bool writes;
+    frgi_writer *writer; /* writing: to a file, */
+    char *to;            /* or to memory; both NULL: bytes are counted alone */
+    int64_t count;
     checksum sum;
     const char *at, *end; /* reading */
     bool copies;          /* the second pass of a load */
     const char *name;
 } stream;
 
+static frg_status put(stream *s, const void *bytes, size_t count)
+{
+    if (s->to) {
+        memcpy(s->to + s->count, bytes, count);
+    }
+    s->count += (int64_t)count;
+    return s->writer ? frgi_writer_put(s->writer, bytes, count) : FRG_OK;
+}
+
 /** Bytes of the state itself. */
 static frg_status body(stream *s, void *bytes, size_t count)
 {
-    if (s->writer) {
+    if (s->writes) {
         hash_bytes(&s->sum, bytes, count);
-        return frgi_writer_put(s->writer, bytes, count);
+        return put(s, bytes, count);
     }
     if ((size_t)(s->end - s->at) < count) {
         FAIL(s->ctx, E_STATE, "'%s' ends before the state does", s->name);
@@ -83,9 +95,9 @@ static frg_status body(stream *s, void *bytes, size_t count)
 static frg_status same(stream *s, const void *bytes, size_t count, const char *what,
                        const char *param)
 {
-    if (s->writer) {
+    if (s->writes) {
         hash_bytes(&s->sum, bytes, count);
-        return frgi_writer_put(s->writer, bytes, count);
+        return put(s, bytes, count);
     }
     if ((size_t)(s->end - s->at) < count || memcmp(s->at, bytes, count) != 0) {
         FAIL(s->ctx, E_STATE, "'%s': %s%s%s%s is not that of this optimizer", s->name, what,
@@ -121,7 +133,7 @@ static frg_status walk_factor(stream *s, const soap_param *p, soap_factor *f)
     TRY(body(s, f->k, n * n * sizeof *f->k));
     TRY(body(s, f->q, n * n * sizeof *f->q));
     TRY(body(s, f->lambda, n * sizeof *f->lambda));
-    if (!s->writer && !s->copies && (size_t)(s->end - s->at) >= n * sizeof *f->order) {
+    if (!s->writes && !s->copies && (size_t)(s->end - s->at) >= n * sizeof *f->order) {
         for (size_t i = 0; i < n; i++) {
             int32_t slot;
             memcpy(&slot, s->at + i * sizeof slot, sizeof slot);
@@ -153,7 +165,7 @@ static frg_status walk_param(stream *s, soap_param *p)
     counters c = {p->step, p->generation, p->label, p->exponent, p->started};
     const char *const before = s->at;
     TRY(body(s, &c, sizeof c));
-    if (!s->writer) {
+    if (!s->writes) {
         memcpy(&c, before, sizeof c);
         TRY(check_counters(s, p->name, &c));
     }
@@ -184,6 +196,14 @@ static frg_status walk(stream *s, frg_soap *soap)
     return FRG_OK;
 }
 
+/** The state and its checksum. */
+static frg_status write_all(stream *s, frg_soap *soap)
+{
+    TRY(walk(s, soap));
+    const uint64_t sum = hash_end(&s->sum);
+    return put(s, &sum, sizeof sum);
+}
+
 /* ---- the calls ----------------------------------------------------------------------------------- */
 
 frg_status frg_soap_save(frg_soap *soap, const char *path)
@@ -192,16 +212,32 @@ frg_status frg_soap_save(frg_soap *soap, const char *path)
         FAIL(NULL, E_ARG, "soap is NULL");
     }
     REQUIRE(soap->ctx, path, "path is NULL");
-    stream s = {.ctx = soap->ctx, .sum = HASH_START, .name = path};
+    stream s = {.ctx = soap->ctx, .writes = true, .sum = HASH_START, .name = path};
     frg_status status;
     TRY(frgi_writer_open(&s.writer, soap->ctx, path));
-    TRY_TO(failed, walk(&s, soap));
-    const uint64_t sum = hash_end(&s.sum);
-    TRY_TO(failed, frgi_writer_put(s.writer, &sum, sizeof sum));
+    TRY_TO(failed, write_all(&s, soap));
     return frgi_writer_commit(&s.writer);
 failed:
     frgi_writer_abandon(&s.writer);
     return status;
+}
+
+frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t room, int64_t *count)
+{
+    if (!soap) {
+        FAIL(NULL, E_ARG, "soap is NULL");
+    }
+    REQUIRE(soap->ctx, count, "count is NULL");
+    stream s = {.ctx = soap->ctx, .writes = true};
+    TRY(write_all(&s, soap));
+    REQUIRE(soap->ctx, !bytes || room >= s.count, "room for %lld bytes, the state has %lld",
+            (long long)room, (long long)s.count);
+    if (bytes) {
+        s = (stream){.ctx = soap->ctx, .writes = true, .to = bytes, .sum = HASH_START};
+        TRY(write_all(&s, soap));
+    }
+    *count = s.count;
+    return FRG_OK;
 }
 
 frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes, int64_t count, const char *name)

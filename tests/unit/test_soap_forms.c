@@ -795,6 +795,13 @@ static void damaged_states(void)
     if (f)
         fclose(f);
     CHECK(count > 100 && count < sizeof bytes);
+    unsigned char in_memory[sizeof bytes];
+    int64_t in_all = 0;
+    CHECK_STATUS(frg_soap_save_bytes(soap, in_memory, (int64_t)count - 1, &in_all), FRG_BAD_ARG);
+    CHECK_OK(ctx, frg_soap_save_bytes(soap, NULL, 0, &in_all));
+    CHECK_INT(in_all, (int64_t)count);
+    CHECK_OK(ctx, frg_soap_save_bytes(soap, in_memory, in_all, &in_all));
+    CHECK_BITS(in_memory, bytes, count);
     CHECK_STATUS(frg_soap_load_bytes(other, bytes, (int64_t)count, "x"), FRG_MISMATCH);
     CHECK_STATUS(frg_soap_load(soap, "/tmp/no/such/file"), FRG_NO_INPUT);
     float before[12], again[12];
