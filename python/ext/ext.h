@@ -37,7 +37,7 @@ int ext_put(PyObject *dict, const char *key, PyObject *value);
 /* ---- the module --------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject *context_type, *table_type, *fe_type, *gp_type;
+    PyObject *context_type, *table_type, *fe_type, *gp_type, *soap_type;
     PyObject *raise; /* fourge.errors.from_status */
 } ext_state;
 ext_state *ext_state_of(PyObject *module);
@@ -65,6 +65,9 @@ PyObject *ext_table_dict(const frg_table *t);
  *  names the argument. */
 int ext_array(PyObject *object, const char *name, int writable, Py_buffer *buffer, frg_array *out);
 
+/** The view of a DLPack capsule, which the caller keeps as long as the view is used.  0, or -1 with TypeError. */
+int ext_tensor(PyObject *capsule, const char *name, frg_array *out);
+
 /** The buffers that one call holds; released together. */
 typedef struct {
     Py_buffer buffers[8];
@@ -73,6 +76,12 @@ typedef struct {
 /** ext_array into the call's list. */
 int ext_hold(ext_held *h, PyObject *object, const char *name, int writable, frg_array *out);
 void ext_release(ext_held *h);
+/** As ext_hold; *out is NULL where the object is None, `view` otherwise. */
+int ext_maybe(ext_held *h, PyObject *object, const char *name, int writable, frg_array *view,
+              frg_array **out);
+/** Contiguous values of one type, or NULL with an exception (None gives NULL without). */
+void *ext_values(ext_held *h, PyObject *object, const char *name, int writable, frg_dtype dtype,
+                 int64_t n);
 
 /** The strings of a sequence in PyMem memory; they live as long as `sequence`.  NULL with an exception. */
 const char **ext_strings(PyObject *sequence, const char *name, Py_ssize_t *n);
@@ -83,6 +92,7 @@ int ext_types_context(PyObject *module);
 int ext_types_table(PyObject *module);
 int ext_types_fe(PyObject *module);
 int ext_types_gp(PyObject *module);
+int ext_types_soap(PyObject *module);
 extern PyMethodDef ext_fe_functions[], ext_gp_functions[];
 
 #endif

@@ -42,7 +42,7 @@ static const ext_field fe_options[] = {{AT(frg_fe_opts, ssc), IS_TEXT, NULL},
                                        {AT(frg_fe_opts, keep_singletons), IS_BOOL, NULL},
                                        {AT(frg_fe_opts, collin_tol), IS_DOUBLE, NULL},
                                        {AT(frg_fe_opts, collin), IS_CHOICE, collins},
-    {AT(frg_fe_opts, level), IS_DOUBLE, NULL},
+                                       {AT(frg_fe_opts, level), IS_DOUBLE, NULL},
                                        {AT(frg_fe_opts, keep_effects), IS_BOOL, NULL},
                                        {NULL, 0, IS_INT, NULL}};
 

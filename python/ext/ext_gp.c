@@ -125,36 +125,6 @@ static ext_gp *empty(PyTypeObject *type, ext_context *c)
     return g;
 }
 
-/* ---- arrays of a call: None is a NULL view ------------------------------------------------------ */
-
-/** As ext_hold; out is NULL where the object is None. */
-static int maybe(ext_held *h, PyObject *object, const char *name, int writable, frg_array *view,
-                 frg_array **out)
-{
-    *out = NULL;
-    if (object == Py_None) {
-        return 0;
-    }
-    *out = view;
-    return ext_hold(h, object, name, writable, view);
-}
-
-/** Contiguous values of one type, or NULL with an exception (None gives NULL without). */
-static void *values_of(ext_held *h, PyObject *object, const char *name, int writable,
-                       frg_dtype dtype, int64_t n)
-{
-    frg_array view, *a;
-    if (maybe(h, object, name, writable, &view, &a) < 0 || !a) {
-        return NULL;
-    }
-    if (a->dtype != dtype || a->ndim != 1 || a->shape[0] != n || (n > 1 && a->stride[0] != 1)) {
-        PyErr_Format(PyExc_ValueError, "%s: expected %lld contiguous values of type %s", name,
-                     (long long)n, frg_dtype_name(dtype));
-        return NULL;
-    }
-    return a->data;
-}
-
 /* ---- life --------------------------------------------------------------------------------------- */
 
 /** Gp(context, x, y, kernel, options, mean_values, noise_variances, noise_groups, column_names). */
@@ -186,10 +156,11 @@ static PyObject *gp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     const int64_t n = xa.shape[0];
     o.column_names = names;
-    o.mean_values = values_of(&h, mean, "mean values", 0, FRG_F64, n);
+    o.mean_values = ext_values(&h, mean, "mean values", 0, FRG_F64, n);
     o.noise_variances =
-        PyErr_Occurred() ? NULL : values_of(&h, noise, "noise variances", 0, FRG_F64, n);
-    o.noise_groups = PyErr_Occurred() ? NULL : values_of(&h, groups, "noise groups", 0, FRG_I32, n);
+        PyErr_Occurred() ? NULL : ext_values(&h, noise, "noise variances", 0, FRG_F64, n);
+    o.noise_groups =
+        PyErr_Occurred() ? NULL : ext_values(&h, groups, "noise groups", 0, FRG_I32, n);
     if (names && n_names != (xa.ndim == 2 ? xa.shape[1] : 1)) {
         PyErr_Format(PyExc_ValueError, "columns: expected %lld names, got %zd",
                      (long long)(xa.ndim == 2 ? xa.shape[1] : 1), n_names);
@@ -268,7 +239,7 @@ static PyObject *gp_update(PyObject *self, PyObject *args)
     }
     ext_held h = {.n = 0};
     const double *const values =
-        values_of(&h, theta, "theta", 0, FRG_F64, frg_gp_parameter_count(self_of(self)->gp));
+        ext_values(&h, theta, "theta", 0, FRG_F64, frg_gp_parameter_count(self_of(self)->gp));
     const frg_status status =
         values ? frg_gp_update_parameters(self_of(self)->gp, values) : FRG_BAD_ARG;
     ext_release(&h);
@@ -317,8 +288,8 @@ static PyObject *gp_gradient(PyObject *self, PyObject *args)
     frg_gp_value v;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, gradient, "gradient", 1, &out) == 0 &&
-        maybe(&h, x, "x gradient", 1, &dx, &to_x) == 0 &&
-        maybe(&h, y, "y gradient", 1, &dy, &to_y) == 0) {
+        ext_maybe(&h, x, "x gradient", 1, &dx, &to_x) == 0 &&
+        ext_maybe(&h, y, "y gradient", 1, &dy, &to_y) == 0) {
         if (out.dtype != FRG_F64 || out.shape[0] != frg_gp_parameter_count(gp)) {
             PyErr_SetString(PyExc_ValueError, "gradient: expected one float64 a parameter");
         } else {
@@ -339,7 +310,7 @@ static PyObject *gp_information(PyObject *self, PyObject *args)
     }
     ext_held h = {.n = 0};
     const int p = frg_gp_parameter_count(self_of(self)->gp);
-    double *const out = values_of(&h, object, "information", 1, FRG_F64, (int64_t)p * p);
+    double *const out = ext_values(&h, object, "information", 1, FRG_F64, (int64_t)p * p);
     frg_status status = FRG_BAD_ARG;
     if (out) {
         Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_information(self_of(self)->gp, out);
@@ -359,12 +330,12 @@ static PyObject *gp_loo(PyObject *self, PyObject *args)
     ext_held h = {.n = 0};
     frg_gp *const gp = self_of(self)->gp;
     const frg_gp_report r = frg_gp_get_report(gp);
-    double *const m = values_of(&h, mean, "mean", 1, FRG_F64, r.n * r.q);
+    double *const m = ext_values(&h, mean, "mean", 1, FRG_F64, r.n * r.q);
     double *const v =
-        PyErr_Occurred() ? NULL : values_of(&h, variance, "variance", 1, FRG_F64, r.n);
+        PyErr_Occurred() ? NULL : ext_values(&h, variance, "variance", 1, FRG_F64, r.n);
     double *const g = PyErr_Occurred() ? NULL
-                                       : values_of(&h, gradient, "gradient", 1, FRG_F64,
-                                                   frg_gp_parameter_count(gp));
+                                       : ext_values(&h, gradient, "gradient", 1, FRG_F64,
+                                                    frg_gp_parameter_count(gp));
     frg_gp_loo out = {.log_density = 0};
     frg_status status = FRG_BAD_ARG;
     if (!PyErr_Occurred()) {
@@ -423,7 +394,7 @@ static PyObject *gp_predict(PyObject *self, PyObject *args)
     frg_status status = FRG_BAD_ARG;
     int good = ext_hold(&h, x, "x", 0, &at) == 0;
     for (int k = 0; good && k < 5; k++) {
-        good = maybe(&h, outs[k], names[k], 1, &arrays[k], views[k]) == 0;
+        good = ext_maybe(&h, outs[k], names[k], 1, &arrays[k], views[k]) == 0;
     }
     if (good) {
         Py_BEGIN_ALLOW_THREADS status = frg_gp_predict(self_of(self)->gp, at, &o);
@@ -464,7 +435,7 @@ static PyObject *gp_append(PyObject *self, PyObject *args)
     frg_array xa, ya;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, x, "x", 0, &xa) == 0 && ext_hold(&h, y, "y", 0, &ya) == 0) {
-        const double *const v = values_of(&h, noise, "noise variances", 0, FRG_F64, xa.shape[0]);
+        const double *const v = ext_values(&h, noise, "noise variances", 0, FRG_F64, xa.shape[0]);
         if (!PyErr_Occurred()) {
             Py_BEGIN_ALLOW_THREADS status = frg_gp_update_append(self_of(self)->gp, xa, ya, v);
             Py_END_ALLOW_THREADS
@@ -514,8 +485,8 @@ static PyObject *invquad_logdet(PyObject *module, PyObject *args)
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, k, "k", 0, &ka) == 0 && ext_hold(&h, r, "r", 0, &ra) == 0 &&
         ext_hold(&h, inv_quad, "inv_quad", 1, &qa) == 0 &&
-        ext_hold(&h, logdet, "logdet", 1, &la) == 0 && maybe(&h, a, "a", 1, &aa, &to_a) == 0 &&
-        maybe(&h, inverse, "inverse", 1, &ia, &to_inverse) == 0) {
+        ext_hold(&h, logdet, "logdet", 1, &la) == 0 && ext_maybe(&h, a, "a", 1, &aa, &to_a) == 0 &&
+        ext_maybe(&h, inverse, "inverse", 1, &ia, &to_inverse) == 0) {
         Py_BEGIN_ALLOW_THREADS status =
             frg_gp_invquad_logdet(c->ctx, ka, ra, qa.data, la.data, to_a, to_inverse);
         Py_END_ALLOW_THREADS
@@ -536,10 +507,11 @@ static PyObject *invquad_logdet_backward(PyObject *module, PyObject *args)
     ext_held h = {.n = 0};
     frg_array ia, aa, qa, la, ka, ra, *from, *q, *l, *to_k, *to_r;
     frg_status status = FRG_BAD_ARG;
-    if (maybe(&h, inverse, "inverse", 0, &ia, &from) == 0 && ext_hold(&h, a, "a", 0, &aa) == 0 &&
-        maybe(&h, g_iq, "g_inv_quad", 0, &qa, &q) == 0 &&
-        maybe(&h, g_ld, "g_logdet", 0, &la, &l) == 0 && maybe(&h, dk, "dk", 1, &ka, &to_k) == 0 &&
-        maybe(&h, dr, "dr", 1, &ra, &to_r) == 0) {
+    if (ext_maybe(&h, inverse, "inverse", 0, &ia, &from) == 0 &&
+        ext_hold(&h, a, "a", 0, &aa) == 0 && ext_maybe(&h, g_iq, "g_inv_quad", 0, &qa, &q) == 0 &&
+        ext_maybe(&h, g_ld, "g_logdet", 0, &la, &l) == 0 &&
+        ext_maybe(&h, dk, "dk", 1, &ka, &to_k) == 0 &&
+        ext_maybe(&h, dr, "dr", 1, &ra, &to_r) == 0) {
         Py_BEGIN_ALLOW_THREADS status = frg_gp_invquad_logdet_backward(
             c->ctx, from, aa, q ? q->data : NULL, l ? l->data : NULL, to_k, to_r);
         Py_END_ALLOW_THREADS

@@ -230,6 +230,32 @@ void ext_release(ext_held *h)
     }
 }
 
+int ext_maybe(ext_held *h, PyObject *object, const char *name, int writable, frg_array *view,
+              frg_array **out)
+{
+    *out = NULL;
+    if (object == Py_None) {
+        return 0;
+    }
+    *out = view;
+    return ext_hold(h, object, name, writable, view);
+}
+
+void *ext_values(ext_held *h, PyObject *object, const char *name, int writable, frg_dtype dtype,
+                 int64_t n)
+{
+    frg_array view, *a;
+    if (ext_maybe(h, object, name, writable, &view, &a) < 0 || !a) {
+        return NULL;
+    }
+    if (a->dtype != dtype || a->ndim != 1 || a->shape[0] != n || (n > 1 && a->stride[0] != 1)) {
+        PyErr_Format(PyExc_ValueError, "%s: expected %lld contiguous values of type %s", name,
+                     (long long)n, frg_dtype_name(dtype));
+        return NULL;
+    }
+    return a->data;
+}
+
 /* ---- the context -------------------------------------------------------------------------------- */
 
 static double seconds(void)
@@ -388,7 +414,8 @@ static int module_exec(PyObject *module)
     ext_state_of(module)->raise = PyObject_GetAttrString(errors, "from_status");
     Py_DECREF(errors);
     if (!ext_state_of(module)->raise || ext_types_context(module) < 0 ||
-        ext_types_table(module) < 0 || ext_types_fe(module) < 0 || ext_types_gp(module) < 0) {
+        ext_types_table(module) < 0 || ext_types_fe(module) < 0 || ext_types_gp(module) < 0 ||
+        ext_types_soap(module) < 0) {
         return -1;
     }
     return PyModule_AddFunctions(module, ext_fe_functions) < 0
@@ -403,6 +430,7 @@ static int module_visit(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(s->table_type);
     Py_VISIT(s->fe_type);
     Py_VISIT(s->gp_type);
+    Py_VISIT(s->soap_type);
     Py_VISIT(s->raise);
     return 0;
 }
@@ -414,6 +442,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->table_type);
     Py_CLEAR(s->fe_type);
     Py_CLEAR(s->gp_type);
+    Py_CLEAR(s->soap_type);
     Py_CLEAR(s->raise);
     return 0;
 }

@@ -1,11 +1,21 @@
-"""fourge in torch: autograd functions on CPU tensors."""
+"""fourge in torch: the SOAP optimizer and autograd functions, on CPU tensors."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+try:
+    import torch
+except ImportError as e:
+    raise ImportError("fourge.torch needs torch: pip install torch") from e
 import numpy as np
-import torch
+from torch.utils.dlpack import to_dlpack
 
-from . import _fourge, errors
+from . import _fourge, errors, soap
+from ._arrays import CONTEXT_OPTIONS, context
 
-__all__ = ["inv_quad_logdet"]
+__all__ = ["SOAP", "inv_quad_logdet"]
 
 
 def _numpy(t):
@@ -65,3 +75,192 @@ def inv_quad_logdet(k, r):
     if k.ndim < 2 or k.shape[-1] != k.shape[-2] or r.ndim < 1 or r.shape[-1] != k.shape[-1]:
         raise errors.BadArgument(f"expected k (..., n, n) and r (..., n), got {tuple(k.shape)} and {tuple(r.shape)}")
     return _InvQuadLogdet.apply(k, r)
+
+
+class SOAP(torch.optim.Optimizer):
+    """SOAP (Vyas et al. 2024): Adam in the eigenbasis of Shampoo's factors, all factors in one batched call.
+
+    Parameters
+    ----------
+    params : iterable of parameters, of (name, parameter) or of groups
+        float32, float64, bfloat16 or float16 tensors on the CPU with at most 4 axes, used where they lie.
+    lr, betas, shampoo_beta, eps, weight_decay : numbers
+        None: the profile's, 1e-3 (nikhilvyas: 3e-3), (0.9, 0.95), 0.95, 1e-8, 0.01.
+    profile : "emerging", "emerging-0.4" or "nikhilvyas"
+        Whose defaults and conventions: NVIDIA Emerging-Optimizers 0.2 and 0.4, nikhilvyas/SOAP.
+    maximize : bool
+    threads, seed, memory_limit, time_limit
+        Of the computation; results are the same bits for any number of threads.
+    foreach, fused, capturable : accepted; they change nothing here.
+    **options
+        Of :func:`fourge.soap.defaults`: ``nesterov``, ``weight_decay_method``, ``precondition_frequency`` (a number,
+        a function of the step or rows of (from step, frequency)), ``adam_warmup_steps``, ``precondition_1d``,
+        ``max_precond_dim``, ``merge_dims``, ``use_eigh``, ``power_iter_steps``, ``use_adaptive_criteria``,
+        ``max_update_rms``, ``use_kl_shampoo``, ...  ``use_batched_qr`` and the matmul precisions of other packages
+        are accepted; factors are always factored in one call and in float32.
+
+    Every option can be given per group and changed in ``param_groups`` between steps, as schedulers do.  The state lies
+    in the library; ``state_dict()`` exports it under the names of the profile's package and, under "fourge", as bytes
+    with which a run goes on to the bit; ``load_state_dict`` takes these and the layouts of the other packages.
+    ``report`` is a dict of what the last step did.
+
+    A gradient with NaN or infinity leaves its parameter as it is and is counted in ``report["nonfinite"]``
+    (``nonfinite="error"`` or ``"propagate"`` change that).
+
+    Raises :class:`fourge.errors.NoDevice` for tensors that are not on the CPU, :class:`fourge.errors.BadArgument`
+    naming an option out of range, TypeError for one that is not there.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float | None = None, betas: tuple[float, float] | None = None,
+                 shampoo_beta: float | None = None, eps: float | None = None, weight_decay: float | None = None, *,
+                 profile: str = "emerging", foreach: bool | None = None, maximize: bool = False,
+                 capturable: bool = False, differentiable: bool = False, fused: bool | None = None, **options: Any):
+        if differentiable:
+            raise errors.Unsupported("differentiable=True: the step carries no graph")
+        self._profile = profile
+        self._context_options = {k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}
+        all_options = soap.defaults(profile)
+        given = {"lr": lr, "betas": betas, "shampoo_beta": shampoo_beta, "eps": eps, "weight_decay": weight_decay}
+        all_options |= soap.named(options, all_options) | {k: v for k, v in given.items() if v is not None}
+        all_options["maximize"] = maximize
+        self._start()
+        super().__init__(params, all_options)
+
+    def _start(self):
+        self._engine = soap.Engine(self._profile, context(dict(self._context_options)))
+        self._params, self._pointers = [], []
+
+    def _attach(self, group):
+        """The parameters of a group into the handle."""
+        names = group.get("param_names") or [f"param.{len(self._params) + i}" for i in range(len(group["params"]))]
+        for name, p in zip(names, group["params"]):
+            if not p.is_cpu:
+                raise errors.NoDevice(f"{name} is on {p.device}; this build of fourge has the CPU alone: move the model "
+                                      "there with .cpu(), or keep another optimizer for it")
+            if p.dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16) or p.layout != torch.strided:
+                raise errors.BadArgument(f"{name} is {p.dtype}, {p.layout}: expected a dense tensor of float32, float64, "
+                                         "bfloat16 or float16")
+            if p.ndim > 4:
+                raise errors.BadArgument(f"{name} has {p.ndim} axes, at most 4 are taken: register a view of it with axes "
+                                         "merged, or leave it to another optimizer")
+        number = self._engine.add_group(group)
+        for name, p in zip(names, group["params"]):
+            self._engine.handle.add_param(number, to_dlpack(p.detach()), name)
+            self._params.append(p)
+            self._pointers.append(p.data_ptr())
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        if isinstance(param_group, dict) and self._known:
+            own = {k: v for k, v in param_group.items() if k in soap.ALIASES or k in soap.WITHOUT_EFFECT}
+            param_group = {k: v for k, v in param_group.items() if k not in own} | soap.named(own, self._known)
+        super().add_param_group(param_group)
+        try:
+            self._attach(self.param_groups[-1])
+        except Exception:
+            self.param_groups.pop()
+            raise
+
+    @property
+    def _known(self):
+        return self._engine._known
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What the last step did: updated, nonfinite, due, skipped, householder, orthogonality, seconds, ..."""
+        return self._engine.report
+
+    def _moved(self):
+        """Parameters lie elsewhere now (p.data was replaced): the same state over the new places."""
+        state = self._engine.handle.save()
+        self._start()
+        for group in self.param_groups:
+            self._attach(group)
+        self._engine.handle.load(state, "state")
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step over all parameters that have a gradient; the closure's value, if there is one."""
+        loss = None
+        if closure is not None:
+            if self._profile == "emerging-0.4":
+                raise ValueError("the profile emerging-0.4 takes no closure")
+            with torch.enable_grad():
+                loss = closure()
+        gradients, moved = [], False
+        for p, pointer in zip(self._params, self._pointers):
+            g = p.grad
+            moved |= p.data_ptr() != pointer
+            if g is not None:
+                if g.layout is not torch.strided:
+                    raise RuntimeError("SOAP does not support sparse gradients")
+                g = to_dlpack(g.detach() if g.requires_grad else g)
+            gradients.append(g)
+        if moved:
+            self._moved()
+        self._engine.step(self.param_groups, gradients)
+        return loss
+
+    # ---- state ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state by the names of the profile's package, the groups, and under "fourge" all of it as bytes."""
+        tensor = lambda v: torch.empty(0) if v is None else torch.from_numpy(v) if isinstance(v, np.ndarray) else v
+        number = 0
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self._engine.export(number, tuple(p.shape), group)
+                self.state[p] = {k: [tensor(x) for x in v] if isinstance(v, list) else tensor(v) for k, v in state.items()}
+                number += 1
+        try:
+            out = super().state_dict()
+        finally:
+            self.state.clear()
+        return out | {"fourge": torch.frombuffer(bytearray(self._engine.handle.save()), dtype=torch.uint8)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what :meth:`state_dict` gave (to the bit) or a checkpoint of another package: GG and Q, or L and R."""
+        taken = {}
+
+        def take(_, given):  # the state goes to the library, in f32, whatever the parameters' types are
+            taken.update(given)
+            return {**given, "state": {}}
+
+        handle = self.register_load_state_dict_pre_hook(take)
+        self._taken = taken
+        try:
+            super().load_state_dict(state_dict)
+        finally:
+            handle.remove()
+            self._taken = None
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_profile": self._profile, "_context_options": self._context_options,
+                "_bytes": self._engine.handle.save()}
+
+    def __setstate__(self, state):
+        if "_bytes" in state:  # of a copy or a pickle
+            state = dict(state)
+            saved = state.pop("_bytes")
+            super().__setstate__(state)
+            self._start()
+            for group in self.param_groups:
+                self._attach(group)
+            self._engine.handle.load(saved, "pickled state")
+            return
+        mine = self.param_groups
+        super().__setstate__(state)
+        for group, saved in zip(mine, state["param_groups"]):
+            full = {k: v for k, v in group.items() if k in self._known}
+            soap.update_group(full, saved)
+            saved.update(full)
+        if "fourge" in self._taken:
+            self._engine.handle.load(self._taken["fourge"].numpy().tobytes(), "state_dict")
+        else:
+            for i, part in self._taken["state"].items():
+                self._engine.restore(int(i), {k: _arrays_of(v) for k, v in part.items()})
+
+
+def _arrays_of(value):
+    if isinstance(value, torch.Tensor):
+        return value.detach().to("cpu", torch.float32).numpy()
+    return [_arrays_of(v) for v in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,448 @@
+/* ext_soap.c - the SOAP room: a handle over parameters that lie in other libraries' memory.
+ *
+ * Weights and gradients come as DLPack capsules or as buffers.  Those of the weights are held as long as the handle
+ * is; gradients are held during a step. */
+#include <string.h>
+
+#include "fourge/soap.h"
+
+#include "ext.h"
+
+#define AT(field)     #field, offsetof(frg_soap_opts, field)
+#define REPORT(field) #field, offsetof(frg_soap_report, field)
+
+static const char *const profiles[] = {"emerging", "emerging-0.4", "nikhilvyas", NULL};
+static const char *const decays[] = {"decoupled", "decoupled-after", "independent", "l2", "palm",
+                                     NULL};
+static const char *const scopes[] = {"parameter", "factor", NULL};
+static const char *const forms[] = {"diagonal", "offdiagonal", NULL};
+static const char *const sorts[] = {"before_qr", "after_qr", NULL};
+static const char *const moments[] = {"follow", "rank", "rotate", NULL};
+static const char *const orders[] = {"grad_first", "update_first", NULL};
+static const char *const bases[] = {"auto", "eigen", "original", NULL};
+static const char *const warmups[] = {"keep", "reset", "rotate", NULL};
+static const char *const kl_inits[] = {"reference", "unit", NULL};
+static const char *const nonfinites[] = {"skip", "error", "propagate", NULL};
+static const char *const merges[] = {"left", "fan_in", NULL};
+static const char *const qr_methods[] = {"auto", "householder", "cholesky", "vendor", NULL};
+
+static const ext_field soap_options[] = {{AT(lr), IS_DOUBLE, NULL},
+                                         {AT(beta1), IS_DOUBLE, NULL},
+                                         {AT(beta2), IS_DOUBLE, NULL},
+                                         {AT(shampoo_beta), IS_DOUBLE, NULL},
+                                         {AT(eps), IS_DOUBLE, NULL},
+                                         {AT(weight_decay), IS_DOUBLE, NULL},
+                                         {AT(weight_decay_method), IS_CHOICE, decays},
+                                         {AT(nesterov), IS_BOOL, NULL},
+                                         {AT(maximize), IS_BOOL, NULL},
+                                         {AT(correct_bias), IS_BOOL, NULL},
+                                         {AT(correct_shampoo_beta_bias), IS_INT, NULL},
+                                         {AT(max_update_rms), IS_DOUBLE, NULL},
+                                         {AT(normalize_update), IS_BOOL, NULL},
+                                         {AT(trace_normalization), IS_BOOL, NULL},
+                                         {AT(denom_floor), IS_DOUBLE, NULL},
+                                         {AT(precondition_frequency), IS_INT64, NULL},
+                                         {AT(precondition_warmup_steps), IS_INT64, NULL},
+                                         {AT(adam_warmup_steps), IS_INT64, NULL},
+                                         {AT(stagger), IS_BOOL, NULL},
+                                         {AT(refresh_async), IS_BOOL, NULL},
+                                         {AT(power_iter_steps), IS_INT, NULL},
+                                         {AT(use_eigh), IS_BOOL, NULL},
+                                         {AT(use_adaptive_criteria), IS_BOOL, NULL},
+                                         {AT(adaptive_tolerance), IS_DOUBLE, NULL},
+                                         {AT(adaptive_scope), IS_CHOICE, scopes},
+                                         {AT(adaptive_form), IS_CHOICE, forms},
+                                         {AT(use_kl_shampoo), IS_BOOL, NULL},
+                                         {AT(kl_init), IS_CHOICE, kl_inits},
+                                         {AT(sort_when), IS_CHOICE, sorts},
+                                         {AT(moment2_order), IS_CHOICE, moments},
+                                         {AT(order), IS_CHOICE, orders},
+                                         {AT(warmup_v), IS_CHOICE, warmups},
+                                         {AT(moment1_basis), IS_CHOICE, bases},
+                                         {AT(qr_method), IS_CHOICE, qr_methods},
+                                         {AT(ridge_c), IS_DOUBLE, NULL},
+                                         {AT(nonfinite), IS_CHOICE, nonfinites},
+                                         {AT(precondition_1d), IS_BOOL, NULL},
+                                         {AT(max_precond_dim), IS_INT64, NULL},
+                                         {AT(block_dim), IS_INT64, NULL},
+                                         {AT(merge_dims), IS_BOOL, NULL},
+                                         {AT(merge_rule), IS_CHOICE, merges},
+                                         {NULL, 0, IS_INT, NULL}};
+
+static const ext_field soap_report[] = {{REPORT(updated), IS_INT64, NULL},
+                                        {REPORT(nonfinite), IS_INT64, NULL},
+                                        {REPORT(due), IS_INT64, NULL},
+                                        {REPORT(skipped), IS_INT64, NULL},
+                                        {REPORT(householder), IS_INT64, NULL},
+                                        {REPORT(single_pass), IS_INT64, NULL},
+                                        {REPORT(second_pass), IS_INT64, NULL},
+                                        {REPORT(eigh), IS_INT64, NULL},
+                                        {REPORT(eigh_failures), IS_INT64, NULL},
+                                        {REPORT(orthogonality), IS_DOUBLE, NULL},
+                                        {REPORT(seconds), IS_DOUBLE, NULL},
+                                        {REPORT(factors_seconds), IS_DOUBLE, NULL},
+                                        {REPORT(refresh_seconds), IS_DOUBLE, NULL},
+                                        {REPORT(project_seconds), IS_DOUBLE, NULL},
+                                        {REPORT(update_seconds), IS_DOUBLE, NULL},
+                                        {NULL, 0, IS_INT, NULL}};
+
+typedef struct {
+    PyObject_HEAD ext_context *context;
+    frg_soap *soap;
+    PyObject *held; /* capsules, views and functions that the handle points to */
+    int64_t n;      /* parameters */
+} ext_soap;
+
+static ext_soap *self_of(PyObject *self)
+{
+    return (ext_soap *)self;
+}
+
+static PyObject *failed(PyObject *self, frg_status status)
+{
+    return ext_raise(self_of(self)->context->module, status, self_of(self)->context->ctx);
+}
+
+/* ---- groups ------------------------------------------------------------------------------------- */
+
+/** A Python function of the step as a frequency; 0, which is refused, where it raises. */
+static int64_t call_frequency(int64_t t0, void *function)
+{
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *const answer = PyObject_CallFunction(function, "L", (long long)t0);
+    const long long f = answer ? PyLong_AsLongLong(answer) : 0;
+    Py_XDECREF(answer);
+    PyGILState_Release(state);
+    return f;
+}
+
+static int profile_of(const char *text, frg_soap_profile *out)
+{
+    for (int k = 0; profiles[k]; k++) {
+        if (strcmp(text, profiles[k]) == 0) {
+            *out = (frg_soap_profile)k;
+            return 0;
+        }
+    }
+    PyErr_Format(PyExc_ValueError,
+                 "profile='%s': expected 'emerging', 'emerging-0.4' or 'nikhilvyas'", text);
+    return -1;
+}
+
+/** Options over those in `o`; frequency is a function or None. */
+static int read_options(ext_soap *s, frg_soap_opts *o, PyObject *options, PyObject *frequency)
+{
+    if (ext_fields_set(o, soap_options, options) < 0) {
+        return -1;
+    }
+    o->frequency = NULL;
+    if (frequency != Py_None) {
+        if (PyList_Append(s->held, frequency) < 0) {
+            return -1;
+        }
+        o->frequency = call_frequency;
+        o->user = frequency;
+    }
+    return 0;
+}
+
+/** Soap(context, profile, options, frequency): a handle with group 0. */
+static PyObject *soap_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)kwargs;
+    PyObject *const module = PyType_GetModule(type), *context, *options, *frequency;
+    const char *profile;
+    ext_context *c;
+    frg_soap_profile p;
+    if (!module || !PyArg_ParseTuple(args, "OsOO", &context, &profile, &options, &frequency) ||
+        !(c = ext_context_of(module, context)) || profile_of(profile, &p) < 0) {
+        return NULL;
+    }
+    ext_soap *const s = (ext_soap *)PyType_GenericAlloc(type, 0);
+    if (!s) {
+        return NULL;
+    }
+    s->context = (ext_context *)Py_NewRef((PyObject *)c);
+    s->held = PyList_New(0);
+    frg_soap_opts o;
+    frg_soap_defaults(&o, sizeof o, p);
+    frg_status status = FRG_BAD_ARG;
+    if (s->held && read_options(s, &o, options, frequency) == 0) {
+        status = frg_soap_create(&s->soap, c->ctx, &o);
+    }
+    if (status < 0) {
+        ext_raise(module, status, c->ctx);
+        Py_DECREF(s);
+        return NULL;
+    }
+    return (PyObject *)s;
+}
+
+static void soap_free(PyObject *self)
+{
+    PyTypeObject *const type = Py_TYPE(self);
+    frg_soap_destroy(self_of(self)->soap);
+    Py_XDECREF(self_of(self)->held);
+    Py_XDECREF((PyObject *)self_of(self)->context);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+/** add_group(profile, options, frequency) -> number. */
+static PyObject *soap_add_group(PyObject *self, PyObject *args)
+{
+    PyObject *options, *frequency;
+    const char *profile;
+    frg_soap_profile p;
+    if (!PyArg_ParseTuple(args, "sOO", &profile, &options, &frequency) ||
+        profile_of(profile, &p) < 0) {
+        return NULL;
+    }
+    frg_soap_opts o;
+    frg_soap_defaults(&o, sizeof o, p);
+    if (read_options(self_of(self), &o, options, frequency) < 0) {
+        return NULL;
+    }
+    int group;
+    const frg_status status = frg_soap_add_group(self_of(self)->soap, &o, &group);
+    return status < 0 ? failed(self, status) : PyLong_FromLong(group);
+}
+
+/** set_group(group, options, frequency): changes what is named; frequency None takes a function away. */
+static PyObject *soap_set_group(PyObject *self, PyObject *args)
+{
+    PyObject *options, *frequency;
+    int group;
+    if (!PyArg_ParseTuple(args, "iOO", &group, &options, &frequency)) {
+        return NULL;
+    }
+    ext_soap *const s = self_of(self);
+    frg_soap_opts o;
+    frg_status status = frg_soap_get_group(s->soap, group, &o, sizeof o);
+    if (status >= 0) {
+        if (read_options(s, &o, options, frequency) < 0) {
+            return NULL;
+        }
+        status = frg_soap_set_group(s->soap, group, &o);
+    }
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/** A group's options; also the defaults that a profile has. */
+static PyObject *soap_get_group(PyObject *self, PyObject *args)
+{
+    int group;
+    frg_soap_opts o;
+    if (!PyArg_ParseTuple(args, "i", &group)) {
+        return NULL;
+    }
+    const frg_status status = frg_soap_get_group(self_of(self)->soap, group, &o, sizeof o);
+    return status < 0 ? failed(self, status) : ext_fields_get(&o, soap_options);
+}
+
+/* ---- parameters and steps ------------------------------------------------------------------------- */
+
+/** The view of a capsule, or of a buffer through a memoryview that goes to `held`. */
+static int view_of(PyObject *object, const char *name, int writable, PyObject *held, frg_array *out)
+{
+    if (PyCapsule_CheckExact(object)) {
+        return ext_tensor(object, name, out) < 0 || PyList_Append(held, object) < 0 ? -1 : 0;
+    }
+    Py_buffer buffer;
+    if (ext_array(object, name, writable, &buffer, out) < 0) {
+        return -1;
+    }
+    PyObject *const view = PyMemoryView_FromObject(object); /* keeps the buffer exported */
+    PyBuffer_Release(&buffer);
+    const int result = view ? PyList_Append(held, view) : -1;
+    Py_XDECREF(view);
+    return result;
+}
+
+/** add_param(group, w, name) -> id. */
+static PyObject *soap_add_param(PyObject *self, PyObject *args)
+{
+    PyObject *w;
+    const char *name;
+    int group;
+    if (!PyArg_ParseTuple(args, "iOs", &group, &w, &name)) {
+        return NULL;
+    }
+    ext_soap *const s = self_of(self);
+    frg_array view;
+    if (view_of(w, name, 1, s->held, &view) < 0) {
+        return NULL;
+    }
+    int64_t id;
+    const frg_status status = frg_soap_add_param(s->soap, group, view, name, &id);
+    s->n += status >= 0;
+    return status < 0 ? failed(self, status) : PyLong_FromLongLong(id);
+}
+
+/** The views of a list with one gradient or None a parameter. */
+static int read_gradients(PyObject *list, PyObject *held, int64_t n, frg_array *out)
+{
+    if (!PyList_Check(list) || PyList_Size(list) != n) {
+        PyErr_Format(PyExc_ValueError, "gradients: expected a list of %lld, one a parameter",
+                     (long long)n);
+        return -1;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        PyObject *const g = PyList_GetItem(list, (Py_ssize_t)i);
+        out[i] = (frg_array){.data = NULL};
+        char name[48];
+        PyOS_snprintf(name, sizeof name, "gradient %lld", (long long)i);
+        if (g != Py_None && view_of(g, name, 0, held, &out[i]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/** step(gradients) -> report. */
+static PyObject *soap_step(PyObject *self, PyObject *list)
+{
+    ext_soap *const s = self_of(self);
+    frg_array *const views = PyMem_Malloc(sizeof *views * (size_t)(s->n + 1));
+    PyObject *const held = PyList_New(0);
+    frg_soap_report report;
+    frg_status status = FRG_NO_MEMORY;
+    if (views && held && read_gradients(list, held, s->n, views) == 0) {
+        Py_BEGIN_ALLOW_THREADS status = frg_soap_step(s->soap, views, s->n, &report);
+        Py_END_ALLOW_THREADS
+    }
+    PyMem_Free(views);
+    Py_XDECREF(held);
+    return status < 0 || PyErr_Occurred() ? failed(self, status)
+                                          : ext_fields_get(&report, soap_report);
+}
+
+/* ---- state ---------------------------------------------------------------------------------------- */
+
+/** state_shape(id, key) -> tuple, or None for a part that the parameter does not have. */
+static PyObject *soap_state_shape(PyObject *self, PyObject *args)
+{
+    long long id;
+    const char *key;
+    frg_array a;
+    if (!PyArg_ParseTuple(args, "Ls", &id, &key)) {
+        return NULL;
+    }
+    const frg_status status = frg_soap_state_shape(self_of(self)->soap, id, key, &a);
+    if (status < 0) {
+        return failed(self, status);
+    }
+    PyObject *const shape = PyTuple_New(a.ndim);
+    for (int k = 0; shape && k < a.ndim; k++) {
+        if (PyTuple_SetItem(shape, k, PyLong_FromLongLong(a.shape[k])) < 0) {
+            Py_DECREF(shape);
+            return NULL;
+        }
+    }
+    return shape;
+}
+
+static PyObject *move_state(PyObject *self, PyObject *args, int get)
+{
+    long long id;
+    const char *key;
+    PyObject *array;
+    if (!PyArg_ParseTuple(args, "LsO", &id, &key, &array)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array view;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, array, key, get, &view) == 0) {
+        status = get ? frg_soap_state_get(self_of(self)->soap, id, key, view)
+                     : frg_soap_state_set(self_of(self)->soap, id, key, view);
+    }
+    ext_release(&h);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+static PyObject *soap_state_get(PyObject *self, PyObject *args)
+{
+    return move_state(self, args, 1);
+}
+
+static PyObject *soap_state_set(PyObject *self, PyObject *args)
+{
+    return move_state(self, args, 0);
+}
+
+/** save() -> bytes; save(path) writes a file that appears whole or not at all. */
+static PyObject *soap_save(PyObject *self, PyObject *args)
+{
+    frg_soap *const soap = self_of(self)->soap;
+    const char *path = NULL;
+    int64_t count = 0;
+    if (!PyArg_ParseTuple(args, "|s", &path)) {
+        return NULL;
+    }
+    frg_status status =
+        path ? frg_soap_save(soap, path) : frg_soap_save_bytes(soap, NULL, 0, &count);
+    if (status < 0 || path) {
+        return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    }
+    PyObject *const bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    char *const to = bytes ? PyBytes_AsString(bytes) : NULL;
+    if (!to) {
+        return NULL;
+    }
+    status = frg_soap_save_bytes(soap, to, count, &count);
+    if (status < 0) {
+        Py_DECREF(bytes);
+        return failed(self, status);
+    }
+    return bytes;
+}
+
+/** load(bytes-like, name). */
+static PyObject *soap_load(PyObject *self, PyObject *args)
+{
+    Py_buffer b;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "y*s", &b, &name)) {
+        return NULL;
+    }
+    const frg_status status = frg_soap_load_bytes(self_of(self)->soap, b.buf, b.len, name);
+    PyBuffer_Release(&b);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/** bytes() -> (state, all). */
+static PyObject *soap_bytes(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const frg_soap *const soap = self_of(self)->soap;
+    return Py_BuildValue("KK", (unsigned long long)frg_soap_state_bytes(soap),
+                         (unsigned long long)frg_soap_bytes(soap));
+}
+
+int ext_types_soap(PyObject *module)
+{
+    static PyMethodDef members[] = {
+        {"add_group", soap_add_group, METH_VARARGS, "add_group(profile, options, frequency)"},
+        {"set_group", soap_set_group, METH_VARARGS, "set_group(group, options, frequency)"},
+        {"get_group", soap_get_group, METH_VARARGS, "get_group(group) -> options"},
+        {"add_param", soap_add_param, METH_VARARGS, "add_param(group, w, name) -> id"},
+        {"step", soap_step, METH_O, "step(gradients) -> report"},
+        {"state_shape", soap_state_shape, METH_VARARGS, "state_shape(id, key) -> shape"},
+        {"state_get", soap_state_get, METH_VARARGS, "state_get(id, key, out)"},
+        {"state_set", soap_state_set, METH_VARARGS, "state_set(id, key, array)"},
+        {"save", soap_save, METH_VARARGS, "save() -> bytes; save(path)"},
+        {"load", soap_load, METH_VARARGS, "load(bytes, name)"},
+        {"bytes", soap_bytes, METH_NOARGS, "bytes() -> (state, all)"},
+        {NULL, NULL, 0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, soap_new},
+                                  {Py_tp_dealloc, soap_free},
+                                  {Py_tp_methods, members},
+                                  {Py_tp_doc, "An optimizer's handle; use fourge.soap.SOAP."},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"fourge._fourge.Soap", sizeof(ext_soap), 0, Py_TPFLAGS_DEFAULT,
+                               slots};
+    ext_state *const s = ext_state_of(module);
+    s->soap_type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    return s->soap_type ? PyModule_AddObjectRef(module, "Soap", s->soap_type) : -1;
+}

@@ -1,0 +1,300 @@
+"""The SOAP optimizer on NumPy arrays: Adam in the eigenbasis of Shampoo's factors.
+
+>>> opt = SOAP({"w": w, "b": b}, lr=3e-3)
+>>> opt.step({"w": grad_w, "b": grad_b})
+
+The arrays are changed in place and stay yours.  ``fourge.torch.SOAP`` is the same for torch.  Vyas et al. (2024); the
+formulas stand in ``fourge/soap.h``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _fourge, errors
+from ._arrays import context, warn
+
+__all__ = ["SOAP", "defaults"]
+
+#: Names that other packages have for options.
+ALIASES = {
+    "adaptive_update_tolerance": "adaptive_tolerance",
+    "normalize_grads": "normalize_update",
+    "normalize_gradient": "normalize_update",
+    "max_precondition_dim": "max_precond_dim",
+}
+#: Keywords of other packages that change nothing here: factors are always factored in one call and in f32.
+WITHOUT_EFFECT = ("use_batched_qr", "batched_qr_num_streams", "fp32_matmul_prec", "qr_fp32_matmul_prec", "stream_list")
+#: Read when a parameter is added, fixed from then on.
+LAYOUT = ("precondition_1d", "max_precond_dim", "block_dim", "merge_dims", "merge_rule", "order", "use_kl_shampoo",
+          "moment2_order", "warmup_v")
+_TYPES = (np.float16, np.float32, np.float64)
+
+
+def defaults(profile: str = "emerging") -> dict[str, Any]:
+    """All options of a group with the values that they have under a profile.
+
+    Profiles are "emerging" (NVIDIA Emerging-Optimizers 0.2), "emerging-0.4" and "nikhilvyas"; they differ in
+    conventions as well, see ``fourge/soap.h``.
+    """
+    group = _fourge.Soap(_fourge.Context({"threads": 1}), profile, None, None).get_group(0)
+    beta1, beta2 = group.pop("beta1"), group.pop("beta2")
+    correct = group["correct_shampoo_beta_bias"]
+    return {"lr": group.pop("lr"), "betas": (beta1, beta2), **group, "correct_shampoo_beta_bias": None if correct < 0 else bool(correct)}
+
+
+def named(options: Mapping[str, Any], known: Iterable[str], fixed_data_format: str = "channels_first") -> dict[str, Any]:
+    """The options under their own names; TypeError for one that is not there."""
+    out = {}
+    for key, value in options.items():
+        if key in WITHOUT_EFFECT:
+            continue
+        if key == "data_format":
+            if value != fixed_data_format:
+                raise errors.Unsupported(f"data_format={value!r}: arrays are taken as {fixed_data_format}; permute the weight")
+            continue
+        name = ALIASES.get(key, key)
+        if name not in known:
+            near = difflib.get_close_matches(key, [*known, *ALIASES], 1)
+            raise TypeError(f"there is no option {key!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        out[name] = value
+    return out
+
+
+def _frequency(value) -> tuple[int, Callable[[int], int] | None]:
+    """The number, or the function that a callable or a table of (from step, frequency) stands for."""
+    if callable(value):
+        return 1, lambda t: int(value(t))
+    if isinstance(value, (list, tuple)):
+        rows = sorted((int(t), int(f)) for t, f in value)
+        return 1, lambda t: next((f for at, f in reversed(rows) if at <= t), rows[0][1])
+    return int(value), None
+
+
+class Engine:
+    """The handle with its groups; what the classes for NumPy and torch have in common."""
+
+    def __init__(self, profile: str, context_: Any):
+        self.profile, self.context = profile, context_
+        self.handle = None
+        self._last: list[dict[str, Any]] = []
+        self.report: dict[str, Any] = {}
+        self._known = tuple(defaults(profile))
+
+    def _of(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: group[k] for k in self._known}
+
+    @staticmethod
+    def _translated(o: dict[str, Any]) -> tuple[dict[str, Any], Callable[[int], int] | None]:
+        o = dict(o)
+        try:
+            o["beta1"], o["beta2"] = o.pop("betas")
+        except (TypeError, ValueError):
+            raise errors.BadArgument("betas: expected two numbers") from None
+        o["lr"] = float(o["lr"])
+        o["shampoo_beta"] = -1 if o["shampoo_beta"] is None else o["shampoo_beta"]
+        o["max_precond_dim"] = -1 if o["max_precond_dim"] is None else o["max_precond_dim"]
+        correct = o["correct_shampoo_beta_bias"]
+        o["correct_shampoo_beta_bias"] = -1 if correct is None else int(correct)
+        o["weight_decay_method"] = str(o["weight_decay_method"]).replace("_", "-")
+        o["precondition_frequency"], function = _frequency(o["precondition_frequency"])
+        return o, function
+
+    def add_group(self, group: Mapping[str, Any]) -> int:
+        last = self._of(group)
+        options, function = self._translated(last)
+        if self.handle is None:
+            self.handle = _fourge.Soap(self.context, self.profile, options, function)
+        else:
+            self.handle.add_group(self.profile, options, function)
+        self._last.append(last)
+        return len(self._last) - 1
+
+    def step(self, groups: Sequence[Mapping[str, Any]], gradients: list[Any]) -> dict[str, Any]:
+        for i, group in enumerate(groups):
+            now = self._of(group)
+            if now != self._last[i]:
+                self.handle.set_group(i, *self._translated(now))
+                self._last[i] = now
+        self.report = self.handle.step(gradients)
+        warn(self.context, stacklevel=4)
+        return self.report
+
+    # ---- state by the names of other packages ----
+
+    def _part(self, id_: int, key: str) -> np.ndarray | None:
+        shape = self.handle.state_shape(id_, key)
+        if not shape:
+            return None
+        out = np.empty(shape, np.float32)
+        self.handle.state_get(id_, key, out)
+        return out
+
+    def export(self, id_: int, shape: tuple[int, ...], group: Mapping[str, Any]) -> dict[str, Any]:
+        """step, exp_avg, exp_avg_sq (in the bases) and the factors as the profile's package lays them out."""
+        step = np.empty(1, np.int64)
+        self.handle.state_get(id_, "step", step)
+        out: dict[str, Any] = {"step": int(step[0])}
+        for key in ("exp_avg", "exp_avg_sq"):
+            out[key] = np.empty(shape, np.float32)
+            self.handle.state_get(id_, key, out[key])
+        if group["block_dim"]:
+            for kind in ("GG", "Q"):
+                for axis in range(len(shape)):
+                    for block in range(-(-shape[axis] // group["block_dim"])):
+                        part = self._part(id_, f"{kind}.{axis}.{block}")
+                        out |= {} if part is None else {f"{kind}.{axis}.{block}": part}
+        elif self.profile == "emerging-0.4" and len(shape) == 2:
+            out |= {k: self._part(id_, k) for k in ("L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R")}
+        else:
+            for kind in ("GG", "Q"):
+                parts = [self._part(id_, f"{kind}.{axis}") for axis in range(max(len(shape), 1))]
+                while group["merge_dims"] and len(parts) > 1 and parts[-1] is None:
+                    parts.pop()
+                out[kind] = parts
+        return out
+
+    def restore(self, id_: int, state: Mapping[str, Any]) -> None:
+        """Any of the layouts: GG and Q, L and R, or GG.axis.block."""
+        if not state:
+            return
+        missing = [k for k in ("step", "exp_avg", "exp_avg_sq") if k not in state]
+        if missing:
+            raise errors.Mismatch(f"the saved state of parameter {id_} has no {missing[0]!r}")
+        parts = {k: v for k, v in state.items() if k.startswith(("GG.", "Q.")) or k in ("L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R")}
+        for kind in ("GG", "Q"):
+            parts |= {f"{kind}.{axis}": part for axis, part in enumerate(state.get(kind) or [])}
+        parts = {k: np.ascontiguousarray(v, np.float32) for k, v in parts.items() if v is not None and np.size(v)}
+        is_basis = lambda k: k.startswith("Q")
+        for key in sorted(parts, key=lambda k: not is_basis(k)):  # bases first: moments are set in them
+            if is_basis(key) and np.array_equal(parts[key], np.eye(len(parts[key]))):
+                continue  # there is none yet
+            self.handle.state_set(id_, key, parts[key])
+        for key in ("exp_avg", "exp_avg_sq"):
+            self.handle.state_set(id_, key, np.ascontiguousarray(state[key], np.float32))
+        self.handle.state_set(id_, "step", np.array([int(state["step"])], np.int64))
+
+
+def _groups_of(params: Any) -> list[dict[str, Any]]:
+    if isinstance(params, Mapping):
+        return [{"params": list(params.values()), "names": list(params)}]
+    params = list(params)
+    if not params:
+        raise errors.BadArgument("params: there are no parameters")
+    return [dict(g) for g in params] if isinstance(params[0], Mapping) else [{"params": params}]
+
+
+class SOAP:
+    """SOAP over NumPy arrays.
+
+    Parameters
+    ----------
+    params : mapping of names to arrays, list of arrays, or list of groups ``{"params": [...], "lr": ...}``
+        float16, float32 or float64, writable, any strides, at most 4 axes; changed in place by every step.
+    lr, betas, shampoo_beta, eps, weight_decay : numbers
+        None: the profile's value.
+    profile : "emerging", "emerging-0.4" or "nikhilvyas"
+        Whose defaults and conventions.
+    threads, seed, memory_limit, time_limit
+        Of the computation; results are the same bits for any number of threads.
+    **options
+        Of :func:`defaults`, for all groups.
+
+    ``param_groups`` holds the groups; what is changed there counts from the next step on.  ``report`` tells what the
+    last step did.  Raises :class:`fourge.errors.BadArgument` naming the option or parameter.
+    """
+
+    def __init__(self, params: Any, lr: float | None = None, betas: tuple[float, float] | None = None,
+                 shampoo_beta: float | None = None, eps: float | None = None, weight_decay: float | None = None, *,
+                 profile: str = "emerging", **options: Any):
+        given = {"lr": lr, "betas": betas, "shampoo_beta": shampoo_beta, "eps": eps, "weight_decay": weight_decay}
+        self._engine = Engine(profile, context(options))
+        self.defaults = defaults(profile)
+        self.defaults |= named(options, self.defaults) | {k: v for k, v in given.items() if v is not None}
+        self.param_groups: list[dict[str, Any]] = []
+        self._params: list[np.ndarray] = []
+        self._names: list[str] = []
+        for group in _groups_of(params):
+            self.add_param_group(group)
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Adds a group; what it leaves out has the values given at the start."""
+        group = dict(group)
+        arrays, names = list(group.pop("params")), group.pop("names", None)
+        names = names or [f"param.{len(self._params) + i}" for i in range(len(arrays))]
+        for a, name in zip(arrays, names):
+            if not isinstance(a, np.ndarray) or a.dtype not in _TYPES or not a.flags.writeable or a.ndim > 4:
+                what = f"{a.dtype} array of shape {a.shape}" if isinstance(a, np.ndarray) else type(a).__name__
+                raise errors.BadArgument(f"{name}: expected a writable array of floats with at most 4 axes, got {what}")
+        group = {"params": arrays, **self.defaults, **named(group, self.defaults)}
+        number = self._engine.add_group(group)
+        for a, name in zip(arrays, names):
+            self._engine.handle.add_param(number, a, name)
+        self.param_groups.append(group)
+        self._params += arrays
+        self._names += names
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What the last step did: updated, nonfinite, due, skipped, householder, orthogonality, seconds, ..."""
+        return self._engine.report
+
+    def step(self, gradients: Any) -> dict[str, Any]:
+        """One step.
+
+        Parameters
+        ----------
+        gradients : list with one array or None a parameter, or mapping of names to arrays
+            Of the parameters' shapes, float16, float32 or float64; a parameter without gradient is left alone, one
+            with a gradient that is not finite as well (counted in ``report["nonfinite"]``).
+        """
+        if isinstance(gradients, Mapping):
+            extra = set(gradients) - set(self._names)
+            if extra:
+                raise errors.BadArgument(f"there is no parameter {sorted(extra)[0]!r}; there are {self._names}")
+            gradients = [gradients.get(name) for name in self._names]
+        return self._engine.step(self.param_groups, list(gradients))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state by the names of other packages, and all of it as bytes, with which a run goes on to the bit."""
+        group_of = [g for g in self.param_groups for _ in g["params"]]
+        state = {i: self._engine.export(i, p.shape, group_of[i]) for i, p in enumerate(self._params)}
+        groups, first = [], 0
+        for g in self.param_groups:
+            groups.append({**g, "params": list(range(first, first + len(g["params"])))})
+            first += len(g["params"])
+        return {"state": state, "param_groups": groups, "fourge": self._engine.handle.save()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Takes a state of this class (to the bit) or of another package (GG and Q, or L and R)."""
+        saved = state_dict["param_groups"]
+        if [len(g["params"]) for g in saved] != [len(g["params"]) for g in self.param_groups]:
+            raise errors.Mismatch("the saved groups have other numbers of parameters")
+        if "fourge" in state_dict:
+            self._engine.handle.load(state_dict["fourge"], "state_dict")
+        else:
+            for i, state in state_dict["state"].items():
+                self._engine.restore(int(i), state)
+        for mine, theirs in zip(self.param_groups, saved):
+            update_group(mine, theirs)
+
+    def save(self, path: Any) -> None:
+        """The whole state in one checked file."""
+        self._engine.handle.save(str(path))
+
+    def load(self, path: Any) -> None:
+        """A state of :meth:`save`; one that does not fit, or is damaged, changes nothing."""
+        with open(path, "rb") as file:
+            self._engine.handle.load(file.read(), str(path))
+
+
+def update_group(mine: dict[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Options of a saved group, under whatever names, over those of a group; the layout stays."""
+    for key, value in theirs.items():
+        name = ALIASES.get(key, key)
+        if name in mine and name not in LAYOUT and name != "params":
+            mine[name] = tuple(value) if name == "betas" else value

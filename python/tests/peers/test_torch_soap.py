@@ -1,0 +1,278 @@
+"""fourge.torch.SOAP inside torch, and beside pytorch_optimizer."""
+
+import copy
+import io
+import unittest
+import warnings
+
+import torch
+
+from fourge import errors, soap
+from fourge.torch import SOAP
+
+
+def model(dtype=torch.float32):
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.Tanh(), torch.nn.Linear(9, 3)).to(dtype)
+
+
+def train(net, opt, steps, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        x, y = torch.randn(16, 6, generator=generator), torch.randn(16, 3, generator=generator)
+        dtype = next(net.parameters()).dtype
+        opt.zero_grad()
+        torch.nn.functional.mse_loss(net(x.to(dtype)), y.to(dtype)).backward()
+        opt.step()
+    return [p.detach().clone() for p in net.parameters()]
+
+
+class Equal(unittest.TestCase):
+    def same(self, a, b):
+        for x, y in zip(a, b):
+            self.assertTrue(torch.equal(x, y))
+
+    def test_bits_of_the_numpy_class(self):
+        net = model()
+        arrays = [p.detach().numpy().copy() for p in net.parameters()]
+        ours = SOAP(net.parameters(), 0.01, precondition_frequency=2)
+        theirs = soap.SOAP(arrays, 0.01, precondition_frequency=2)
+        for step in range(5):
+            opt_before = [p.data_ptr() for p in net.parameters()]
+            train_grads(net, step)
+            theirs.step([p.grad.numpy() for p in net.parameters()])
+            ours.step()
+            self.assertEqual(opt_before, [p.data_ptr() for p in net.parameters()])
+        self.same([p.detach() for p in net.parameters()], [torch.from_numpy(a) for a in arrays])
+
+    def test_pytorch_optimizer(self):
+        """Both in float32 with eps = 0.05: 3e-3 lr a step, derived in tests/unit/test_soap_golden.c.  Square weights:
+        the first factor of another has a null space, in which every basis is right."""
+        from pytorch_optimizer import SOAP as Peer
+
+        settings = dict(lr=0.05, betas=(0.95, 0.95), eps=0.05, weight_decay=0.01, precondition_frequency=2)
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Linear(6, 6))
+        nets = net, copy.deepcopy(net)
+        ours = SOAP(nets[0].parameters(), profile="nikhilvyas", **settings)
+        theirs = Peer(nets[1].parameters(), **settings)
+        for step in range(1, 13):
+            train_grads(nets[0], step)
+            for p, q in zip(*(n.parameters() for n in nets)):
+                q.grad = p.grad.clone()
+            ours.step()
+            theirs.step()
+            for p, q in zip(*(n.parameters() for n in nets)):
+                torch.testing.assert_close(p, q, rtol=0, atol=3e-3 * 0.05 * step + 1e-6)
+
+    def test_adamw_where_no_axis_has_a_factor(self):
+        nets = model(), model()
+        a = train(nets[0], SOAP(nets[0].parameters(), 0.01, (0.9, 0.99), max_precond_dim=0, weight_decay=0.1), 10)
+        b = train(nets[1], torch.optim.AdamW(nets[1].parameters(), 0.01, (0.9, 0.99), weight_decay=0.1), 10)
+        for x, y in zip(a, b):
+            torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-6)
+
+    def test_types(self):
+        """float64 weights follow the float32 state.  Those of 16 bits are rounded, and so were their gradients, which
+        moves single entries by a step of lr where a factor has a null space: on average three steps are within lr."""
+        for dtype, most in ((torch.float64, 1e-6), (torch.bfloat16, 0.01), (torch.float16, 0.01)):
+            net, reference = model(dtype), model()
+            opt, other = SOAP(net.parameters(), 0.01, eps=0.05), SOAP(reference.parameters(), 0.01, eps=0.05)
+            for step in range(3):
+                train_grads(reference, step)
+                for p, q in zip(net.parameters(), reference.parameters()):
+                    p.grad = q.grad.to(dtype)
+                opt.step()
+                other.step()
+            for p, q in zip(net.parameters(), reference.parameters()):
+                self.assertLess((p.float() - q).abs().mean(), most)
+
+
+def train_grads(net, seed):
+    generator = torch.Generator().manual_seed(seed)
+    for p in net.parameters():
+        p.grad = torch.randn(p.shape, generator=generator).to(p.dtype)
+
+
+class Torch(unittest.TestCase):
+    same = Equal.same
+
+    def test_resume(self):
+        """torch.save, weights_only load: the same bits; without our bytes the same up to rounding."""
+        net = model()
+        opt = SOAP(net.parameters(), 0.01, precondition_frequency=3)
+        train(net, opt, 4)
+        file = io.BytesIO()
+        torch.save(opt.state_dict(), file)
+        file.seek(0)
+        saved = torch.load(file, weights_only=True)
+        nets = [copy.deepcopy(net) for _ in range(2)]
+        others = [SOAP(n.parameters(), 0.5, precondition_frequency=3) for n in nets]
+        others[0].load_state_dict(saved)
+        self.assertEqual(others[0].param_groups[0]["lr"], 0.01)
+        others[1].load_state_dict({k: v for k, v in saved.items() if k != "fourge"})
+        want = train(net, opt, 5)
+        self.same(train(nets[0], others[0], 5), want)
+        for x, y in zip(train(nets[1], others[1], 5), want):
+            torch.testing.assert_close(x, y, rtol=0, atol=1e-4)
+
+    def test_layout_of_the_stacked_package(self):
+        net = torch.nn.Sequential(torch.nn.Linear(6, 5, bias=False), torch.nn.Linear(5, 3, bias=False))
+        opt = SOAP(net.parameters(), 0.01, profile="emerging-0.4")
+        train(net, opt, 3)
+        saved = opt.state_dict()
+        state = saved["state"]
+        self.assertEqual(state[0]["Q_L"].shape, (5, 5))
+        self.assertEqual(state[0]["eigvals_R"].shape, (6,))
+        other = SOAP((copied := copy.deepcopy(net)).parameters(), 0.01)
+        other.load_state_dict({"state": state, "param_groups": saved["param_groups"]})
+        again = other.state_dict()["state"][0]
+        self.assertEqual(again["step"], 3)
+        torch.testing.assert_close(again["exp_avg"], state[0]["exp_avg"])
+        torch.testing.assert_close(again["Q"][0], state[0]["Q_L"])
+        train(copied, other, 1)
+
+    def test_deepcopy(self):
+        net = model()
+        opt = SOAP(net.parameters(), 0.01)
+        train(net, opt, 3)
+        net2, opt2 = copy.deepcopy((net, opt))
+        self.same(train(net, opt, 3), train(net2, opt2, 3))
+
+    def test_groups_and_schedulers(self):
+        net = model()
+        opt = SOAP([{"params": net[0].parameters(), "lr": 0.0}, {"params": net[2].parameters()}], lr=0.01)
+        kept = [p.detach().clone() for p in net[0].parameters()]
+        train(net, opt, 2)
+        self.same(kept, [p.detach() for p in net[0].parameters()])
+        scheduler = torch.optim.lr_scheduler.StepLR(opt, 1, gamma=0.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # opt.step() ran before the scheduler was made
+            scheduler.step()
+        kept = [p.detach().clone() for p in net.parameters()]
+        train(net, opt, 1)
+        self.same(kept, [p.detach() for p in net.parameters()])
+        extra = torch.nn.Parameter(torch.ones(2, 2))
+        opt.add_param_group({"params": [extra], "lr": 0.1, "normalize_grads": True})
+        self.assertTrue(opt.param_groups[2]["normalize_update"])
+        extra.grad = torch.eye(2)
+        opt.step()
+        self.assertFalse(torch.equal(extra.detach(), torch.ones(2, 2)))
+
+    def test_closure_hooks_and_names(self):
+        net = model()
+        opt = SOAP(net.named_parameters(), lr=0.01)
+        seen = []
+        opt.register_step_pre_hook(lambda *_: seen.append("pre"))
+        opt.register_step_post_hook(lambda *_: seen.append("post"))
+        x = torch.randn(4, 6)
+
+        def closure():
+            opt.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            return loss
+
+        self.assertGreater(opt.step(closure).item(), 0)
+        self.assertEqual(seen, ["pre", "post"])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            net[0].weight.grad.fill_(float("nan"))
+            opt.step()
+        self.assertIn("0.weight", str(caught[0].message))
+        with self.assertRaises(ValueError):
+            SOAP(net.parameters(), profile="emerging-0.4").step(closure)
+
+    def test_grad_scaler(self):
+        net, plain = model(), model()
+        opt, other = SOAP(net.parameters(), 0.01), SOAP(plain.parameters(), 0.01)
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        x = torch.randn(8, 6)
+        plain(x).square().mean().backward()
+        other.step()
+        scaler.scale(net(x).square().mean()).backward()
+        scaler.step(opt)
+        scaler.update()
+        self.same([p.detach() for p in net.parameters()], [p.detach() for p in plain.parameters()])
+        kept = [p.detach().clone() for p in net.parameters()]
+        net[0].weight.grad.fill_(float("inf"))
+        scaler = torch.amp.GradScaler("cpu", init_scale=1.0)
+        scaler.scale(torch.ones(()))
+        scaler.step(opt)
+        self.same(kept, [p.detach() for p in net.parameters()])
+
+    def test_parameters_that_move(self):
+        """p.data replaced between steps: the state stays, the new memory is changed."""
+        net, other = model(), model()
+        opts = SOAP(net.parameters(), 0.01), SOAP(other.parameters(), 0.01)
+        train(net, opts[0], 2)
+        train(other, opts[1], 2)
+        for p in net.parameters():
+            p.data = p.data.clone()
+        self.same(train(net, opts[0], 2), train(other, opts[1], 2))
+
+    def test_no_gradient_no_change_and_odd_shapes(self):
+        shapes = [(), (0,), (5,), (2, 3, 4), (4, 3, 2, 2), (7, 1)]
+        params = [torch.nn.Parameter(torch.ones(s)) for s in shapes]
+        frozen = torch.nn.Parameter(torch.ones(3, 3))
+        opt = SOAP([*params, frozen], lr=0.1, precondition_1d=True)
+        for _ in range(3):
+            for p in params:
+                p.grad = torch.randn(p.shape)
+            opt.step()
+        self.assertTrue(torch.equal(frozen.detach(), torch.ones(3, 3)))
+        for p in params:
+            self.assertTrue(torch.isfinite(p).all())
+            self.assertFalse(p.numel() and torch.equal(p.detach(), torch.ones(p.shape)))
+        wide = torch.nn.Parameter(torch.ones(6, 4).t())  # not contiguous
+        opt = SOAP([wide], lr=0.1)
+        wide.grad = torch.randn(4, 6)
+        opt.step()
+        self.assertFalse((wide == 1).any())
+
+    def test_maximize(self):
+        p, q = (torch.nn.Parameter(torch.ones(3, 3)) for _ in range(2))
+        p.grad, q.grad = torch.eye(3), -torch.eye(3)
+        SOAP([p], lr=0.1, maximize=True).step()
+        SOAP([q], lr=0.1).step()
+        self.assertTrue(torch.equal(p.detach(), q.detach()))
+
+    def test_refusals(self):
+        net = model()
+        with self.assertRaisesRegex(errors.NoDevice, "meta"):
+            SOAP([torch.nn.Parameter(torch.ones(2, 2, device="meta"))])
+        with self.assertRaisesRegex(errors.BadArgument, "complex64"):
+            SOAP([torch.nn.Parameter(torch.ones(2, 2, dtype=torch.complex64))])
+        with self.assertRaisesRegex(errors.BadArgument, "5 axes"):
+            SOAP([torch.nn.Parameter(torch.ones(1, 1, 1, 1, 1))])
+        with self.assertRaisesRegex(TypeError, "nesterov"):
+            SOAP(net.parameters(), nestorov=True)
+        with self.assertRaisesRegex(ValueError, "eps"):
+            SOAP(net.parameters(), eps=-1)
+        with self.assertRaises(errors.Unsupported):
+            SOAP(net.parameters(), differentiable=True)
+        embedding = torch.nn.Embedding(4, 3, sparse=True)
+        opt = SOAP(embedding.parameters())
+        embedding(torch.tensor([1])).sum().backward()
+        with self.assertRaisesRegex(RuntimeError, "sparse"):
+            opt.step()
+        opt = SOAP(net.parameters())
+        with self.assertRaises(ValueError):
+            opt.param_groups[0]["lr"] = -1.0
+            train(net, opt, 1)
+        with self.assertRaises(ValueError):
+            SOAP(net.parameters()).load_state_dict(SOAP([torch.nn.Parameter(torch.ones(2))]).state_dict())
+
+    def test_memory_is_steady(self):
+        p = torch.nn.Parameter(torch.ones(3, 2))
+        opt = SOAP([p], lr=1e-3)
+        p.grad = torch.ones(3, 2)
+        opt.step()
+        held = opt._engine.context.bytes_held(), len(opt._engine.handle.save())
+        for _ in range(2000):
+            opt.step()
+        self.assertEqual(held, (opt._engine.context.bytes_held(), len(opt._engine.handle.save())))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,202 @@
+"""The optimizer's module, with NumPy alone."""
+
+import pathlib
+import pickle
+import tempfile
+import unittest
+
+import numpy as np
+
+from fourge import errors, soap
+
+golden = pathlib.Path(__file__).parents[2] / "tests" / "golden" / "soap.txt"
+
+
+def gradients(rng, arrays):
+    return [rng.normal(size=a.shape).astype(np.float32) for a in arrays]
+
+
+def weights(rng):
+    return [rng.normal(size=s).astype(np.float32) for s in ((6, 4), (4,), (3, 2, 5))]
+
+
+class Soap(unittest.TestCase):
+    def setUp(self):
+        self.rng = np.random.default_rng(5)
+
+    def test_trajectories_of_pytorch_optimizer(self):
+        """Both sides compute in float32; 3e-3 lr a step is the bound derived in tests/unit/test_soap_golden.c."""
+        lines = golden.read_text().splitlines()[1:]
+        at = cases = 0
+        while at < len(lines):
+            word, _, m, n, steps, lr, b1, b2, beta, eps, decay, f, limit, bias = lines[at].split()
+            self.assertEqual(word, "case")
+            shape = int(m), int(n)
+            row = lambda i: np.array(lines[i].split(), np.float32).reshape(shape)
+            w = row(at + 1)
+            opt = soap.SOAP([w], float(lr), (float(b1), float(b2)), float(beta), float(eps), float(decay),
+                            profile="nikhilvyas", precondition_frequency=int(f), max_precond_dim=int(limit),
+                            correct_bias=bias == "1")
+            for t in range(1, int(steps) + 1):
+                opt.step([row(at + 2 * t)])
+                np.testing.assert_allclose(w, row(at + 2 * t + 1), rtol=0, atol=3e-3 * float(lr) * t + 1e-6)
+            at += 2 + 2 * int(steps)
+            cases += 1
+        self.assertEqual(cases, 6)
+
+    def test_without_factors_it_is_adamw(self):
+        """In float64 by definition; float32 state leaves 1e-6 relative a step."""
+        w = self.rng.normal(size=(5, 3))
+        want, m, v = w.copy(), 0, 0
+        opt = soap.SOAP([w], 0.01, (0.9, 0.99), max_precond_dim=0, weight_decay=0.1)
+        for t in range(1, 9):
+            g = self.rng.normal(size=w.shape)
+            opt.step([g])
+            m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
+            want -= 0.01 * 0.1 * want
+            want -= 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.99**t)) + 1e-8)
+        np.testing.assert_allclose(w, want, atol=8e-6 * 0.01 * 8)
+
+    def test_state_goes_on_to_the_bit(self):
+        a = weights(self.rng)
+        one = soap.SOAP(a, 0.01, precondition_frequency=3)
+        for _ in range(4):
+            one.step(gradients(self.rng, a))
+        b, c, d = ([x.copy() for x in a] for _ in range(3))
+        two, three, four = (soap.SOAP(x, 0.5, precondition_frequency=3) for x in (b, c, d))
+        state = pickle.loads(pickle.dumps(one.state_dict()))
+        two.load_state_dict(state)
+        self.assertEqual(two.param_groups[0]["lr"], 0.01)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "state.frg"
+            one.save(path)
+            three.load(path)
+            three.param_groups[0]["lr"] = 0.01
+            path.write_bytes(path.read_bytes()[:-3])
+            with self.assertRaises(errors.Mismatch):
+                three.load(path)
+        del state["fourge"]  # by the names of the other packages: the same up to rounding
+        four.load_state_dict(state)
+        for _ in range(5):
+            g = gradients(self.rng, a)
+            for opt in (one, two, three, four):
+                opt.step(g)
+        for x, y, z, u in zip(a, b, c, d):
+            np.testing.assert_array_equal(x, y)
+            np.testing.assert_array_equal(x, z)
+            np.testing.assert_allclose(x, u, atol=1e-4)
+
+    def test_layouts_of_state(self):
+        a = [self.rng.normal(size=(4, 3)).astype(np.float32)]
+        for profile, keys in (("emerging", {"GG", "Q"}), ("emerging-0.4", {"L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R"})):
+            opt = soap.SOAP(a, profile=profile)
+            opt.step(gradients(self.rng, a))
+            state = opt.state_dict()["state"][0]
+            self.assertEqual(set(state), {"step", "exp_avg", "exp_avg_sq"} | keys)
+            self.assertEqual(state["step"], 1)
+            q = state["Q"][0] if "Q" in state else state["Q_L"]
+            np.testing.assert_allclose(q.T @ q, np.eye(4), atol=1e-5)
+        one = soap.SOAP([np.ones(3, np.float32)])
+        self.assertEqual(one.state_dict()["state"][0]["GG"], [None])
+
+    def test_groups_names_and_schedules(self):
+        a = {"w": np.ones((3, 3), np.float32), "b": np.ones(3, np.float32)}
+        opt = soap.SOAP(a, lr=0.1)
+        opt.step({"w": np.eye(3, dtype=np.float32)})
+        self.assertFalse((a["w"] == 1).all())
+        self.assertTrue((a["b"] == 1).all())
+        with self.assertRaises(errors.BadArgument):
+            opt.step({"c": a["b"]})
+        x, y = np.ones((2, 2), np.float32), np.ones((2, 2), np.float32)
+        opt = soap.SOAP([{"params": [x]}, {"params": [y], "lr": 0.0}], lr=0.1)
+        g = [np.eye(2, dtype=np.float32)] * 2
+        opt.step(g)
+        self.assertTrue((y == 1).all())
+        kept = x.copy()
+        opt.param_groups[0]["lr"] = 0.0
+        opt.step(g)
+        np.testing.assert_array_equal(x, kept)
+
+    def test_frequencies(self):
+        """A number, a function and a table that say the same give the same bits."""
+        asked = []
+
+        def function(t):
+            asked.append(t)
+            return 1 if t < 3 else 2
+
+        results = []
+        for f in (function, [(0, 1), (3, 2)], ((3, 2), (0, 1))):
+            rng, a = np.random.default_rng(1), [np.ones((3, 4), np.float32)]
+            opt = soap.SOAP(a, precondition_frequency=f)
+            for _ in range(7):
+                opt.step(gradients(rng, a))
+            results.append(a[0])
+        self.assertEqual(sorted(set(asked)), list(range(7)))
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_array_equal(results[0], results[2])
+
+        def fails(t):
+            raise KeyError("mine")
+
+        opt = soap.SOAP([np.ones((2, 2), np.float32)], precondition_frequency=fails)
+        with self.assertRaisesRegex(KeyError, "mine"):
+            opt.step([np.ones((2, 2), np.float32)])
+
+    def test_threads_and_strides(self):
+        results = []
+        for threads, strided in ((1, False), (3, False), (2, True)):
+            rng = np.random.default_rng(2)
+            w = np.ones((2 * 7, 3 * 5), np.float32)[::2, ::3] if strided else np.ones((7, 5), np.float32)
+            opt = soap.SOAP([w], threads=threads)
+            for _ in range(4):
+                opt.step(gradients(rng, [w]))
+            results.append(np.array(w))
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_allclose(results[0], results[2], atol=1e-6)  # W - lr D with and without contraction
+
+    def test_not_finite(self):
+        w = np.ones((3, 3), np.float32)
+        opt = soap.SOAP([w])
+        bad = np.full((3, 3), np.nan, np.float32)
+        with self.assertWarnsRegex(UserWarning, "param.0"):
+            self.assertEqual(opt.step([bad])["nonfinite"], 1)
+        self.assertTrue((w == 1).all())
+        with self.assertRaises(errors.BadData):
+            soap.SOAP([w], nonfinite="error").step([bad])
+
+    def test_refusals(self):
+        w = np.ones((3, 3), np.float32)
+        with self.assertRaisesRegex(TypeError, "did you mean 'nesterov'"):
+            soap.SOAP([w], nestrov=True)
+        with self.assertRaisesRegex(ValueError, "lr"):
+            soap.SOAP([w], lr=-1)
+        with self.assertRaisesRegex(ValueError, "profile"):
+            soap.SOAP([w], profile="nv")
+        with self.assertRaisesRegex(ValueError, "betas"):
+            soap.SOAP([w], betas=0.9)
+        with self.assertRaisesRegex(ValueError, "param.0.*int64"):
+            soap.SOAP([np.ones((3, 3), int)])
+        fixed = w.copy()
+        fixed.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "writable"):
+            soap.SOAP([fixed])
+        with self.assertRaises(ValueError):
+            soap.SOAP([w]).step([np.ones((2, 3), np.float32)])
+        with self.assertRaises(ValueError):
+            soap.SOAP([w]).step([])
+        with self.assertRaises(errors.Unsupported):
+            soap.SOAP([w], data_format="channels_last")
+        with self.assertRaises(errors.Mismatch):
+            soap.SOAP([w]).load_state_dict({"state": {0: {"step": 1}}, "param_groups": [{"params": [0]}]})
+
+    def test_keywords_of_other_packages(self):
+        w = np.ones((3, 3), np.float32)
+        opt = soap.SOAP([w], use_batched_qr=True, batched_qr_num_streams=4, fp32_matmul_prec="high", normalize_grads=True,
+                        adaptive_update_tolerance=1e-4)
+        self.assertTrue(opt.param_groups[0]["normalize_update"])
+        self.assertEqual(opt.param_groups[0]["adaptive_tolerance"], 1e-4)
+
+
+if __name__ == "__main__":
+    unittest.main()
