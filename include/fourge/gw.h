@@ -299,6 +299,39 @@ FRG_API FRG_MUST_USE frg_status frg_gw_energy(frg_context *ctx, frg_array c, frg
 FRG_API FRG_MUST_USE frg_status frg_gw_lower_bound(frg_context *ctx, frg_array c, const double *a, frg_array d,
                                                    const double *b, double *bound);
 
+/* ---- gradients ------------------------------------------------------------------------------------------ */
+
+/** Where J = (1-theta) E + 2 theta <linear, P> + 2 epsilon sum P (log P - 1), minimised over plans with the
+ *  marginals of `plan`, is differentiated: a plan of mass 1 at which the exact mode has settled.  c, d: symmetric;
+ *  everything in the units that epsilon has. */
+typedef struct {
+    frg_array c, d, plan;    /* n x n, m x m, n x m; f64 or f32 */
+    const frg_array *linear; /* n x m; NULL: none */
+    double linear_weight;    /* theta */
+    double epsilon;
+} frg_gw_point;
+/** NULL: not wanted.  The derivatives of weights are those along changes that keep the sum: centred. */
+typedef struct {
+    const frg_array *c, *d, *linear; /* shapes as above, f64 or f32, any strides */
+    double *a, *b;                   /* n, m */
+} frg_gw_gradients;
+/** dJ/dC = (1-theta)(2 C .* r r' - 2 P D P'), dJ/dlinear = 2 theta P, dJ/da = 2 f (by the envelope theorem; J's
+ *  gradient, not E's).  It does not flow through the scale, the choice of neighbours or the anchors.
+ *  FRG_MAX_ITER: the potentials behind a and b did not settle. */
+FRG_API FRG_MUST_USE frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_point *at,
+                                                const frg_gw_gradients *out);
+
+typedef enum {
+    FRG_GW_GRAD_IMPLICIT, /* of the fixed point: exact for a converged balanced plan */
+    FRG_GW_GRAD_UNROLLED, /* of the passes; E_UNSUPPORTED so far */
+    FRG_GW_GRAD_FROZEN    /* potentials held fixed: -P .* G / epsilon, inexact */
+} frg_gw_grad_mode;
+/** For g = dLoss/dP (n x m): out <- dLoss/dCost of the cost (of the last linearisation, scaled units) that the plan
+ *  comes from; for the linear cost of a fused problem times linear_weight.  a (n), b (m): dLoss/dweights, centred;
+ *  may be NULL.  Errors: E_UNSUPPORTED for relaxed and partial plans with FRG_GW_GRAD_IMPLICIT. */
+FRG_API FRG_MUST_USE frg_status frg_plan_vjp(const frg_plan *p, frg_array g, frg_gw_grad_mode mode,
+                                             frg_array out, double *a, double *b);
+
 #ifdef __cplusplus
 }
 #endif

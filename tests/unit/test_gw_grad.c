@@ -1,0 +1,299 @@
+/* test_gw_grad.c - derivatives of values and plans against central differences. */
+#include "fault.h"
+#include "fourge/gw.h"
+
+enum { N = 7, M = 9 };
+
+static frg_array matrix(const double *x, int64_t n, int64_t m)
+{
+    return frg_matrix(x, FRG_F64, n, m, m);
+}
+
+typedef struct {
+    double c[N * N], d[M * M], linear[N * M], a[N], b[M], plan[N * M];
+    double theta, epsilon;
+} problem;
+
+static problem make(void)
+{
+    problem p = {.theta = 0.3, .epsilon = 0.15};
+    double x[N * 2], y[M * 3], sa = 0, sb = 0;
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_uniform();
+    for (int i = 0; i < M * 3; i++)
+        y[i] = test_uniform();
+    for (int i = 0; i < N; i++) {
+        sa += p.a[i] = 0.5 + test_uniform();
+        for (int k = 0; k < N; k++)
+            p.c[i * N + k] = hypot(x[2 * i] - x[2 * k], x[2 * i + 1] - x[2 * k + 1]);
+    }
+    for (int j = 0; j < M; j++) {
+        sb += p.b[j] = 0.5 + test_uniform();
+        for (int l = 0; l < M; l++)
+            p.d[j * M + l] =
+                sqrt(pow(y[3 * j] - y[3 * l], 2) + pow(y[3 * j + 1] - y[3 * l + 1], 2) +
+                     pow(y[3 * j + 2] - y[3 * l + 2], 2));
+    }
+    for (int i = 0; i < N; i++)
+        p.a[i] /= sa;
+    for (int j = 0; j < M; j++)
+        p.b[j] /= sb;
+    for (int i = 0; i < N * M; i++)
+        p.linear[i] = test_uniform();
+    for (int i = 0; i < N * M; i++)
+        p.plan[i] = p.a[i / M] * p.b[i % M];
+    return p;
+}
+
+/* (1-theta) L(P) + theta M for any C, D (not only symmetric ones). */
+static void linearise(const problem *p, double *cost)
+{
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < M; j++) {
+            double sum = 0;
+            for (int k = 0; k < N; k++)
+                for (int l = 0; l < M; l++) {
+                    const double one = p->c[i * N + k] - p->d[j * M + l],
+                                 two = p->c[k * N + i] - p->d[l * M + j];
+                    sum += (one * one + two * two) / 2 * p->plan[k * M + l];
+                }
+            cost[i * M + j] = (1 - p->theta) * sum + p->theta * p->linear[i * M + j];
+        }
+}
+
+static void sinkhorn(const problem *p, const double *cost, double *plan)
+{
+    double u[N], v[M];
+    for (int j = 0; j < M; j++)
+        v[j] = 1;
+    for (int t = 0; t < 3000; t++) {
+        double off = 0;
+        for (int i = 0; i < N; i++) {
+            double s = 0;
+            for (int j = 0; j < M; j++)
+                s += exp(-cost[i * M + j] / p->epsilon) * v[j];
+            u[i] = p->a[i] / s;
+        }
+        for (int j = 0; j < M; j++) {
+            double s = 0;
+            for (int i = 0; i < N; i++)
+                s += exp(-cost[i * M + j] / p->epsilon) * u[i];
+            off = fmax(off, fabs(s * v[j] - p->b[j]));
+            v[j] = p->b[j] / s;
+        }
+        if (off < 1e-16)
+            break;
+    }
+    for (int i = 0; i < N * M; i++)
+        plan[i] = u[i / M] * exp(-cost[i] / p->epsilon) * v[i % M];
+}
+
+/* min J near p->plan, by the iteration P <- Sinkhorn(L(P)). */
+static double value(problem *p)
+{
+    double cost[N * M], plan[N * M], j = 0;
+    for (int t = 0; t < 500; t++) {
+        double change = 0;
+        linearise(p, cost);
+        sinkhorn(p, cost, plan);
+        for (int i = 0; i < N * M; i++) {
+            change = fmax(change, fabs(plan[i] - p->plan[i]));
+            p->plan[i] = plan[i];
+        }
+        if (change < 1e-16)
+            break;
+    }
+    for (int i = 0; i < N * M; i++) {
+        for (int k = 0; k < N * M; k++)
+            j += (1 - p->theta) * pow(p->c[i / M * N + k / M] - p->d[i % M * M + k % M], 2) *
+                 p->plan[i] * p->plan[k];
+        j += 2 * p->theta * p->linear[i] * p->plan[i] +
+             2 * p->epsilon * p->plan[i] * (log(p->plan[i]) - 1);
+    }
+    return j;
+}
+
+/* Error of a central difference: h^2 |J'''| / 6 + eps |J| / h, here about 1e-9 at h = 1e-4; asked for: 1e-6. */
+static double difference(const problem *at, double *entry_of_at, double *second_of_at, double sign)
+{
+    const double h = 1e-4;
+    problem p[2] = {*at, *at};
+    const ptrdiff_t one = (char *)entry_of_at - (const char *)at,
+                    two = second_of_at ? (char *)second_of_at - (const char *)at : -1;
+    for (int side = 0; side < 2; side++) {
+        const double step = side ? h : -h;
+        *(double *)(void *)((char *)&p[side] + one) += step;
+        if (two >= 0)
+            *(double *)(void *)((char *)&p[side] + two) += sign * step;
+    }
+    return (value(&p[1]) - value(&p[0])) / (2 * h);
+}
+
+static void values(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make();
+    value(&p);
+    double gc[N * N] = {0}, gd[M * M] = {0}, gl[N * M] = {0}, ga[N], gb[M];
+    const frg_array ac = matrix(gc, N, N), ad = matrix(gd, M, M), al = matrix(gl, N, M),
+                    linear = matrix(p.linear, N, M);
+    const frg_gw_point at = {.c = matrix(p.c, N, N),
+                             .d = matrix(p.d, M, M),
+                             .plan = matrix(p.plan, N, M),
+                             .linear = &linear,
+                             .linear_weight = p.theta,
+                             .epsilon = p.epsilon};
+    const frg_gw_gradients out = {.c = &ac, .d = &ad, .linear = &al, .a = ga, .b = gb};
+    CHECK_OK(ctx, frg_gw_gradient(ctx, &at, &out));
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < i; k++) /* both entries of a pair move: C stays symmetric */
+            CHECK_NEAR(gc[i * N + k] + gc[k * N + i],
+                       difference(&p, &p.c[i * N + k], &p.c[k * N + i], 1), 1e-6);
+    CHECK_NEAR(gd[M + 5] + gd[5 * M + 1], difference(&p, &p.d[M + 5], &p.d[5 * M + 1], 1), 1e-6);
+    CHECK_NEAR(gd[3 * M + 7] + gd[7 * M + 3], difference(&p, &p.d[3 * M + 7], &p.d[7 * M + 3], 1),
+               1e-6);
+    for (int i = 0; i < N * M; i += 11)
+        CHECK_NEAR(gl[i], difference(&p, &p.linear[i], NULL, 0), 1e-6);
+    for (int i = 1; i < N; i++) /* mass moves from one point to another */
+        CHECK_NEAR(ga[i] - ga[0], difference(&p, &p.a[i], &p.a[0], -1), 1e-6);
+    for (int j = 1; j < M; j++)
+        CHECK_NEAR(gb[j] - gb[0], difference(&p, &p.b[j], &p.b[0], -1), 1e-6);
+    frg_context_destroy(ctx);
+}
+
+/* ---- through a plan ---------------------------------------------------------------------------------- */
+
+static frg_sinkhorn *transport(frg_context *ctx, const double *cost, const problem *p)
+{
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = 0.2;
+    o.cost_store = FRG_GW_STORE_F64;
+    o.tol = 1e-14;
+    o.max_iter = 5000;
+    frg_sinkhorn *s = NULL;
+    if (CHECK_OK(ctx, frg_sinkhorn_create(&s, ctx, matrix(cost, N, M), p->a, p->b, &o))) {
+        const frg_status status = frg_sinkhorn_run(s, NULL);
+        CHECK_SAYS(status >= 0, "%s", frg_message(ctx));
+    }
+    return s;
+}
+
+static double loss(frg_context *ctx, const double *cost, const problem *p, const double *g)
+{
+    double plan[N * M] = {0}, sum = 0;
+    frg_sinkhorn *s = transport(ctx, cost, p);
+    CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(s), 0, N, matrix(plan, N, M)));
+    for (int i = 0; i < N * M; i++)
+        sum += g[i] * plan[i];
+    frg_sinkhorn_destroy(s);
+    return sum;
+}
+
+/* The passes end at 1e-14 of the marginals: the difference is off by 1e-14 / h + O(h^2), about 1e-9. */
+static void plans(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make();
+    const double h = 1e-4;
+    double g[N * M], out[N * M] = {0}, x[N], y[M], frozen[N * M] = {0}, plan[N * M] = {0};
+    for (int i = 0; i < N * M; i++)
+        g[i] = test_normal();
+    frg_sinkhorn *s = transport(ctx, p.linear, &p);
+    const frg_plan *const solved = frg_sinkhorn_plan(s);
+    CHECK_OK(ctx,
+             frg_plan_vjp(solved, matrix(g, N, M), FRG_GW_GRAD_IMPLICIT, matrix(out, N, M), x, y));
+    CHECK_OK(ctx, frg_plan_vjp(solved, matrix(g, N, M), FRG_GW_GRAD_FROZEN, matrix(frozen, N, M),
+                               NULL, NULL));
+    CHECK_STATUS(frg_plan_vjp(solved, matrix(g, N, M), FRG_GW_GRAD_UNROLLED, matrix(frozen, N, M),
+                              NULL, NULL),
+                 FRG_UNSUPPORTED);
+    CHECK_OK(ctx, frg_plan_rows(solved, 0, N, matrix(plan, N, M)));
+    for (int i = 0; i < N * M; i++)
+        CHECK_NEAR(frozen[i], -plan[i] * g[i] / 0.2, 1e-12);
+    frg_sinkhorn_destroy(s);
+    for (int i = 0; i < N * M; i += 4) {
+        double cost[2][N * M];
+        for (int side = 0; side < 2; side++) {
+            memcpy(cost[side], p.linear, sizeof p.linear);
+            cost[side][i] += side ? h : -h;
+        }
+        CHECK_NEAR(out[i], (loss(ctx, cost[1], &p, g) - loss(ctx, cost[0], &p, g)) / (2 * h), 1e-6);
+    }
+    problem less = p, more = p;
+    less.a[2] -= h, less.a[0] += h, more.a[2] += h, more.a[0] -= h;
+    CHECK_NEAR(x[2] - x[0],
+               (loss(ctx, p.linear, &more, g) - loss(ctx, p.linear, &less, g)) / (2 * h), 1e-6);
+    less = more = p;
+    less.b[5] -= h, less.b[1] += h, more.b[5] += h, more.b[1] -= h;
+    CHECK_NEAR(y[5] - y[1],
+               (loss(ctx, p.linear, &more, g) - loss(ctx, p.linear, &less, g)) / (2 * h), 1e-6);
+    frg_context_destroy(ctx);
+}
+
+static void refusals(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make();
+    double out[N * M] = {0};
+    frg_gw_point at = {
+        .c = matrix(p.c, N, N), .d = matrix(p.d, M, M), .plan = matrix(p.plan, N, M)};
+    frg_gw_gradients none = {.a = out};
+    CHECK_STATUS(frg_gw_gradient(ctx, &at, &none), FRG_BAD_ARG); /* epsilon is 0 */
+    at.epsilon = 1;
+    at.linear_weight = 0.5;
+    CHECK_STATUS(frg_gw_gradient(ctx, &at, &none), FRG_BAD_ARG); /* no linear cost */
+    at.linear_weight = 0;
+    at.d = matrix(p.c, N, N);
+    CHECK_STATUS(frg_gw_gradient(ctx, &at, &none), FRG_BAD_ARG);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.rho_target = 1;
+    frg_sinkhorn *s = NULL;
+    CHECK_OK(ctx, frg_sinkhorn_create(&s, ctx, matrix(p.linear, N, M), NULL, NULL, &o));
+    CHECK(frg_sinkhorn_run(s, NULL) >= 0);
+    CHECK_STATUS(frg_plan_vjp(frg_sinkhorn_plan(s), matrix(p.linear, N, M), FRG_GW_GRAD_IMPLICIT,
+                              matrix(out, N, M), NULL, NULL),
+                 FRG_UNSUPPORTED);
+    CHECK_OK(ctx, frg_plan_vjp(frg_sinkhorn_plan(s), matrix(p.linear, N, M), FRG_GW_GRAD_FROZEN,
+                               matrix(out, N, M), NULL, NULL));
+    frg_sinkhorn_destroy(s);
+    frg_context_destroy(ctx);
+}
+
+static frg_status both(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const problem *const p = user;
+    double gc[N * N] = {0}, ga[N], out[N * M] = {0};
+    const frg_array ac = matrix(gc, N, N);
+    const frg_gw_point at = {.c = matrix(p->c, N, N),
+                             .d = matrix(p->d, M, M),
+                             .plan = matrix(p->plan, N, M),
+                             .epsilon = p->epsilon};
+    frg_status status = frg_gw_gradient(ctx, &at, &(frg_gw_gradients){.c = &ac, .a = ga});
+    if (status < 0)
+        return status;
+    fault_hash(hash, gc, sizeof gc);
+    fault_hash(hash, ga, sizeof ga);
+    frg_sinkhorn *s = NULL;
+    status = frg_sinkhorn_create(&s, ctx, matrix(p->linear, N, M), p->a, p->b, NULL);
+    if (status >= 0)
+        status = frg_sinkhorn_run(s, NULL);
+    if (status >= 0)
+        status = frg_plan_vjp(frg_sinkhorn_plan(s), matrix(p->linear, N, M), FRG_GW_GRAD_IMPLICIT,
+                              matrix(out, N, M), NULL, NULL);
+    if (status >= 0)
+        fault_hash(hash, out, sizeof out);
+    frg_sinkhorn_destroy(s);
+    return status;
+}
+
+static void memory(void)
+{
+    problem p = make();
+    fault_sweep("gradients", both, &p, 1);
+}
+
+static const test_case cases[] = {
+    {"values", values}, {"plans", plans}, {"refusals", refusals}, {"memory", memory}};
+TEST_MAIN(cases)
