@@ -112,15 +112,15 @@ static void precondition(const cg *c, double *rho)
 }
 
 /** Is the column's residual at the target?  Half the tolerance, so that the audit will agree.  The energy
- *  left is a difference: below 1e-13 of the total it is rounding, the column is absorbed or nearly so, and
- *  the level means have to go down to their own rounding floor. */
+ *  left is a difference: where it is noise, the column is absorbed or nearly so, and the level means have to
+ *  go down to their own rounding floor. */
 static int at_target(const fe_cg_target *t, double energy, double gradient, double top)
 {
     if (!(t->mass > 0) || top == 0) {
         return 1;
     }
-    const double left = t->within - energy, noise = 1e-13 * t->total;
-    const double mean = 0.5 * t->tol * sqrt((left > noise ? left : noise) / t->mass);
+    const double left = t->within - energy;
+    const double mean = 0.5 * t->tol * sqrt((left > t->noise ? left : t->noise) / t->mass);
     return top <= (mean > t->floor ? mean : t->floor) &&
            sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
 }

@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     double mass;   /* sum of the weights */
     double within; /* sum of squares that the remaining energy is taken from */
+    double noise;  /* what is left of it below this is rounding */
     double total;  /* sum of squares about the mean */
     double tol;
     double floor; /* level means below it are rounding */

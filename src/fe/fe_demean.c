@@ -7,8 +7,9 @@
  *     r   = (I - P_1)(x - D_r a)          the second pass writes the result and scatters it by level:
  *     s   = D_r' W r                      the audit, and the right-hand side of a refinement
  *
- * Nothing is claimed that s does not show.  A column that fails the test is refined alone: solve S da = s,
- * r <- (I - P_1)(r - D_r da), at most MAX_ROUNDS times, going one rung further when a round gained little.
+ * Nothing is claimed that s does not show.  A column that fails the test, or passes it by the rounding of its
+ * effects alone, is refined by itself: solve S da = s, r <- (I - P_1)(r - D_r da), at most MAX_ROUNDS times,
+ * going one rung further when a round gained little.
  */
 #include <float.h>
 #include <math.h>
@@ -22,6 +23,7 @@
 
 enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
+static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may be */
 static const double TOL_F32 =
     3.6e-7; /* three roundings of float32: what float32 columns can reach */
 
@@ -220,11 +222,13 @@ static frg_status prepare_run(frg_demean *d, int64_t p)
 typedef struct {
     fe_column_size size;
     double within; /* sum of w (x - unit mean)^2 */
-    double floor;  /* level means that are rounding in the solve at hand */
+    double floor;  /* level means that are rounding in the solve at hand, */
+    double noise;  /* and the sum of squares */
     double scale;  /* power of two that brings the column near 1 */
     double lambda; /* smallest Ritz value seen */
     bool
-        settled; /* converged with the direct factor: whatever its bound, nothing can improve on it */
+        direct; /* the last solve was the direct factor's: whatever its bound, no rung does better */
+    bool dull;  /* the last refinement did not halve the level means */
 } column_state;
 
 static column_state study_column(const fe_moments *m, int k, double epsilon)
@@ -239,6 +243,7 @@ static column_state study_column(const fe_moments *m, int k, double epsilon)
                       .lambda = (double)NAN};
     const double deviation = mass > 0 ? sqrt(c.size.total / mass) : 0;
     c.floor = 16 * epsilon * deviation;
+    c.noise = NOISE * c.size.total;
     c.scale = deviation > 0 ? ldexp(1, -ilogb(deviation)) : 1;
     return c;
 }
@@ -343,6 +348,7 @@ static fe_cg_target target_of(const frg_demean *d, const column_state *c, double
     const double s = c->scale;
     return (fe_cg_target){.mass = c->size.mass,
                           .within = within * s * s,
+                          .noise = c->noise * s * s,
                           .total = c->size.total * s * s,
                           .tol = d->opts.tol,
                           .floor = c->floor * s};
@@ -387,10 +393,23 @@ static double largest_coefficient(const double *a, int64_t n, int lanes, int k)
     return top;
 }
 
-/** Is nothing left to be done for the column? */
+/** Does the result hold? */
+static bool holds(const frg_demean *d, const column_state *c, const frg_demean_column *report)
+{
+    return frgi_fe_accepted(d->opts.tol, report) || (report->converged && c->direct);
+}
+
+/** Are the level means below tol, or below what the column's type can show? */
+static bool sharp(const frg_demean *d, const column_state *c, const frg_demean_column *report)
+{
+    return report->audit <= fmax(d->opts.tol, 4 * c->size.epsilon);
+}
+
+/** Is nothing left to be done for the column?  Effects a million times the result leave level means that are
+ *  their rounding.  The result is stored to its own size, so that one more round takes most of them out. */
 static bool finished(const frg_demean *d, const column_state *c, const frg_demean_column *report)
 {
-    return frgi_fe_accepted(d->opts.tol, report) || c->settled;
+    return holds(d, c, report) && (c->dull || sharp(d, c, report));
 }
 
 /** One round: solve for what is left, take it out of the result, judge again. */
@@ -402,19 +421,23 @@ static frg_status refine_once(run *r, const block_effects *b, int k, int escalat
     const fe_block_work *w = &d->work[0];
     const int lanes = 1 << b->kind;
     const fe_block x = block_of(&r->out, b->first_column + k, 1);
-    if (!report->converged && !report->absorbed) {
-        /* what is subtracted now is of the size of the result and of the coefficients, not of the input */
-        const double size =
-            sqrt(*square / state->size.mass) + largest_coefficient(b->coef, g->n_coef, lanes, k);
-        state->floor = 16 * state->size.epsilon * size;
+    const double before = report->audit;
+    if (!(report->converged && sharp(d, state, report)) && !report->absorbed) {
+        /* what is subtracted now is of the size of the result, not of the input or of its effects */
+        state->floor = 16 * state->size.epsilon * sqrt(*square / state->size.mass);
+        state->noise = NOISE * *square;
     }
+    const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0);
     if (g->n_coef > 0) {
-        memcpy(w->cg.r, d->left, (size_t)g->n_coef * sizeof(double));
+        /* not the sums that the last pass left: their total is that of the units' roundings, and what is
+         * outside the range of S would end in one level of each component */
+        fe_moments moments;
+        frgi_fe_rhs(g, ops, &w->rows, frg_threads(d->ctx), 1, &x, w->cg.r, &moments);
         TRY(solve_block(r, w, escalate, square, 1, state, report));
     }
     fe_unit_audit audit;
-    frgi_fe_residual(g, frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0), &w->rows,
-                     frg_threads(d->ctx), 1, &x, &x, w->answer, d->left, d->refined_unit, &audit);
+    frgi_fe_residual(g, ops, &w->rows, frg_threads(d->ctx), 1, &x, &x, w->answer, d->left,
+                     d->refined_unit, &audit);
     for (int64_t l = 0; l < g->n_coef; l++) {
         b->coef[l * lanes + k] += w->answer[l];
     }
@@ -425,7 +448,8 @@ static frg_status refine_once(run *r, const block_effects *b, int k, int escalat
     double error;
     frgi_fe_ladder_error(d->ladder, w, d->left, &state->lambda, &error);
     judge(d, state, &audit, 0, d->left, 1, error, report);
-    state->settled = report->converged && frgi_fe_ladder_is_direct(d->ladder);
+    state->direct = frgi_fe_ladder_is_direct(d->ladder);
+    state->dull = report->audit > 0.5 * before;
     return FRG_OK;
 }
 
@@ -439,14 +463,15 @@ static void refine(run *r, const block_effects *b, int k, column_state *state, d
         d->left[l] = s[(l << b->kind) + k];
     }
     const bool may_escalate = d->opts.method == FRG_FE_AUTO;
-    int escalate = may_escalate && report->converged;
+    int escalate = may_escalate && report->converged && !holds(d, state, report);
     for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && !finished(d, state, report);
          round++) {
         const double before = report->gradient;
         if (refine_once(r, b, k, escalate, state, &square, report) < 0) {
             return;
         }
-        escalate = may_escalate && (report->gradient > 0.5 * before || report->converged);
+        escalate = may_escalate && !holds(d, state, report) &&
+                   (report->gradient > 0.5 * before || report->converged);
     }
 }
 
@@ -487,14 +512,13 @@ static frg_status run_block(run *r, const block_effects *b)
     frgi_fe_ladder_error(d->ladder, w, w->keep, lambda, error);
     for (int k = 0; k < b->live; k++) {
         judge(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
-        state[k].settled =
-            columns[k].converged && frgi_fe_ladder_is_direct(d->ladder) && g->n_coef > 0;
+        state[k].direct = frgi_fe_ladder_is_direct(d->ladder) && g->n_coef > 0;
         if (!finished(d, &state[k], &columns[k])) {
             refine(r, b, k, &state[k], audit.square[k], &columns[k], w->keep);
         }
     }
     for (int k = 0; k < b->live; k++) {
-        if (finished(d, &state[k], &columns[k])) {
+        if (holds(d, &state[k], &columns[k])) {
             columns[k].status = FRG_OK;
         } else if (r->stopped != FRG_OK) {
             columns[k].status = r->stopped;

@@ -389,6 +389,40 @@ static void faint_bridge(void)
     }
 }
 
+/** Effects 1e8 times the residual: the first result has level means that are their rounding, 1e-8 of it.  The
+ *  audit holds to tol all the same, on gradients (an expander) and on the factor (a ring, a chain). */
+static void faint_residuals(void)
+{
+    graph all[] = {ring(10000), expander(3000, 3), chain(500, 3)};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        const int64_t vertices = all[k].m[0] + all[k].m[1];
+        double *want, *effect = panel_zeros(vertices, sizeof *effect);
+        const int64_t side = all[k].m[0];
+        panel d = plant(&all[k], false, &want);
+        for (int64_t v = 0; v < vertices; v++)
+            effect[v] = 1e8 * test_normal();
+        for (int64_t i = 0; i < d.n * d.p; i++) {
+            const int32_t *const ends = d.codes + 2 * (i % d.n);
+            d.x[i] += effect[ends[0]] + effect[side + ends[1]];
+        }
+        double *r = panel_zeros(d.n * d.p, sizeof *r);
+        frg_demean_column columns[PANEL_COLUMNS] = {0};
+        frg_context *ctx = test_context();
+        CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, columns, NULL));
+        for (int c = 0; c < d.p; c++) {
+            const panel_audit a = panel_check(&d, d.x + c * d.n, r + c * d.n);
+            CHECK(!columns[c].absorbed);
+            CHECK_SAYS(a.audit <= 1.01 * tol && columns[c].audit <= tol,
+                       "graph %zu: the audit is %.3g, reported %.3g", k, a.audit, columns[c].audit);
+        }
+        frg_context_destroy(ctx);
+        free(r);
+        free(effect);
+        free(want);
+        panel_free(&d);
+    }
+}
+
 /** Three factors: a third that is a function of the others' parity adds null directions, not residuals. */
 static void third_factor(void)
 {
@@ -453,6 +487,7 @@ static const test_case cases[] = {
     {"direct", direct},
     {"ring of 20000 rows", long_ring},
     {"bridge of weight 1e-8", faint_bridge},
+    {"effects 1e8 times the residual", faint_residuals},
     {"a nested third factor", third_factor},
     {"collinear slopes", collinear_slopes},
 };
