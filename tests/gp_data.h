@@ -99,4 +99,57 @@ TEST_UNUSED static int gp_data_find(const frg_gp *gp, const char *name)
     return -1;
 }
 
+/** Entries agree to `tolerance` of the largest (of 1 where all are smaller). */
+TEST_UNUSED static void gp_data_check(const char *what, const double *got, const double *want, int64_t count,
+                           double tolerance)
+{
+    double scale = 1;
+    for (int64_t i = 0; i < count; i++) {
+        scale = fmax(scale, fabs(want[i]));
+    }
+    for (int64_t i = 0; i < count; i++) {
+        CHECK_SAYS(fabs(got[i] - want[i]) <= tolerance * scale,
+                   "%s: entry %d is %.12g, expected %.12g", what, (int)i, got[i], want[i]);
+    }
+}
+
+/** ell + log prior at theta; the log density of leave-one-out there. */
+TEST_UNUSED static double gp_data_objective(frg_context *ctx, frg_gp *gp, const double *theta)
+{
+    frg_gp_value v = {.log_likelihood = (double)NAN};
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+    CHECK_OK(ctx, frg_gp_eval(gp, &v));
+    return v.log_likelihood + v.log_prior;
+}
+
+TEST_UNUSED static double gp_data_density(frg_context *ctx, frg_gp *gp, const double *theta)
+{
+    frg_gp_loo v = {.log_density = (double)NAN};
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+    CHECK_OK(ctx, frg_gp_eval_loo(gp, NULL, NULL, NULL, &v));
+    return v.log_density;
+}
+
+/** The gradient of f per log v, per value for means: central differences with a step of 1e-5, so that the truncation is
+ *  1e-10 of the third derivative and rounding 1e-5 of the value's 1e-13: good to about 1e-6 relative. */
+TEST_UNUSED static void gp_data_differences(frg_context *ctx, frg_gp *gp,
+                       double (*f)(frg_context *, frg_gp *, const double *), double *gradient)
+{
+    double theta[GP_DATA_PARAMETERS];
+    const int p = gp_data_theta(gp, theta);
+    for (int t = 0; t < p; t++) {
+        frg_gp_parameter info;
+        CHECK_OK(ctx, frg_gp_get_parameter(gp, t, &info));
+        const double kept = theta[t], h = 1e-5;
+        const bool mean = strcmp(info.name, "mean") == 0;
+        theta[t] = mean ? kept + h : kept * exp(h);
+        const double up = f(ctx, gp, theta);
+        theta[t] = mean ? kept - h : kept * exp(-h);
+        const double down = f(ctx, gp, theta);
+        theta[t] = kept;
+        gradient[t] = (up - down) / (2 * h);
+    }
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+}
+
 #endif

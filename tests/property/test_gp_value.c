@@ -1,4 +1,4 @@
-/* test_gp_value.c - properties of a process's value, gradients, leave-one-out and information.
+/* test_gp_value.c - values, gradients and information against the oracle, differences and identities.
  *
  * Differences: central with a step of 1e-5 in log v, so that the truncation is 1e-10 of the third derivative and
  * rounding 1e-5 of the value's 1e-13: 1e-6 relative is asked for.  Against the oracle, which knows the answer to
@@ -139,19 +139,6 @@ static void set_oracle(problem *b, const expression *e, int64_t n, int64_t q)
                             .mean_first = e->parameters + 1};
 }
 
-static void check_gradient(const char *what, const double *got, const double *want, int64_t count,
-                           double tolerance)
-{
-    double scale = 1;
-    for (int64_t i = 0; i < count; i++) {
-        scale = fmax(scale, fabs(want[i]));
-    }
-    for (int64_t i = 0; i < count; i++) {
-        CHECK_SAYS(fabs(got[i] - want[i]) <= tolerance * scale,
-                   "%s: entry %d is %.12g, expected %.12g", what, (int)i, got[i], want[i]);
-    }
-}
-
 static frg_gp *open_problem(frg_context *ctx, problem *b, const expression *e, const frg_gp_opts *o)
 {
     frg_gp *gp = gp_data_open(ctx, &b->data, e->kernel, o);
@@ -177,11 +164,11 @@ static void compare(frg_context *ctx, problem *b, const expression *e, const frg
         CHECK_SAYS(v.error_estimate >= fabs(v.log_likelihood - ell), "%s: error %g, estimate %g",
                    e->kernel, fabs(v.log_likelihood - ell), v.error_estimate);
         gp_oracle_gradient(&b->oracle, b->theta, b->p, want);
-        check_gradient(e->kernel, gradient, want, b->p, 1e-9);
+        gp_data_check(e->kernel, gradient, want, b->p, 1e-9);
         if (data) {
             gp_oracle_data_gradient(&b->oracle, b->theta, want_x, want);
-            check_gradient(e->kernel, dx, want_x, n * d, 1e-9);
-            check_gradient(e->kernel, dy, want, n * q, 1e-9);
+            gp_data_check(e->kernel, dx, want_x, n * d, 1e-9);
+            gp_data_check(e->kernel, dy, want, n * q, 1e-9);
         }
     }
     frg_gp_destroy(gp);
@@ -275,7 +262,7 @@ static void information_by_oracle(void)
         for (int after = 0; gp && after < 2; after++) { /* from the factor, and from the inverse */
             CHECK_OK(ctx, frg_gp_eval_information(gp, got));
             gp_oracle_information(&b.oracle, b.theta, b.p, want);
-            check_gradient(e->kernel, got, want, b.p * b.p, 1e-9);
+            gp_data_check(e->kernel, got, want, b.p * b.p, 1e-9);
             double gradient[GP_DATA_PARAMETERS];
             CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient, NULL, NULL, NULL));
         }
@@ -290,43 +277,6 @@ static void information_by_oracle(void)
 }
 
 /* ---- by differences ----------------------------------------------------------------------------- */
-
-static double objective(frg_context *ctx, frg_gp *gp, const double *theta)
-{
-    frg_gp_value v = {.log_likelihood = (double)NAN};
-    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
-    CHECK_OK(ctx, frg_gp_eval(gp, &v));
-    return v.log_likelihood + v.log_prior;
-}
-
-static double density(frg_context *ctx, frg_gp *gp, const double *theta)
-{
-    frg_gp_loo v = {.log_density = (double)NAN};
-    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
-    CHECK_OK(ctx, frg_gp_eval_loo(gp, NULL, NULL, NULL, &v));
-    return v.log_density;
-}
-
-/** The gradient of f per log v, per value for means. */
-static void difference(frg_context *ctx, frg_gp *gp,
-                       double (*f)(frg_context *, frg_gp *, const double *), double *gradient)
-{
-    double theta[GP_DATA_PARAMETERS];
-    const int p = gp_data_theta(gp, theta);
-    for (int t = 0; t < p; t++) {
-        frg_gp_parameter info;
-        CHECK_OK(ctx, frg_gp_get_parameter(gp, t, &info));
-        const double kept = theta[t], h = 1e-5;
-        const bool mean = strcmp(info.name, "mean") == 0;
-        theta[t] = mean ? kept + h : kept * exp(h);
-        const double up = f(ctx, gp, theta);
-        theta[t] = mean ? kept - h : kept * exp(-h);
-        const double down = f(ctx, gp, theta);
-        theta[t] = kept;
-        gradient[t] = (up - down) / (2 * h);
-    }
-    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
-}
 
 static void priors(void)
 {
@@ -353,47 +303,8 @@ static void priors(void)
         if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, got, NULL, NULL, &v))) {
             CHECK(v.log_prior != 0 &&
                   fabs(v.per_point * 20 - v.log_likelihood - v.log_prior) < 1e-12);
-            difference(ctx, gp, objective, want);
-            check_gradient(texts[k % 4], got, want, frg_gp_parameter_count(gp), 1e-6);
-        }
-        frg_gp_destroy(gp);
-    }
-    frg_context_destroy(ctx);
-}
-
-static void leave_one_out_gradient(void)
-{
-    static const struct {
-        const char *mean;
-        int64_t q;
-        frg_gp_storage storage;
-    } models[] = {{"const(0.3)", 1, FRG_GP_FULL},
-                  {"linear", 2, FRG_GP_PACKED},
-                  {"profiled", 1, FRG_GP_PACKED},
-                  {"profiled(linear)", 2, FRG_GP_FULL},
-                  {"profiled(linear)", 1, FRG_GP_PACKED}};
-    frg_context *ctx = test_context();
-    gp_data g;
-    int32_t groups[24];
-    for (int i = 0; i < 24; i++) {
-        groups[i] = i % 2;
-    }
-    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
-        gp_data_random(&g, 24, 2, models[k].q);
-        frg_gp_opts o = gp_data_opts(models[k].mean);
-        o.storage = models[k].storage;
-        o.noise_groups = groups;
-        frg_gp *gp = gp_data_open(
-            ctx, &g, "0.9*rbf(l=[0.3,0.5])*rq(l=0.8, alpha=1) + 0.2*linear + noise(0.1)", &o);
-        double got[16], want[16], value[16], again[16];
-        if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, value, NULL, NULL, NULL)) &&
-            CHECK_OK(ctx, frg_gp_eval_loo(gp, NULL, NULL, got, NULL))) {
-            const int p = frg_gp_parameter_count(gp);
-            CHECK_OK(ctx, frg_gp_eval_gradient(gp, again, NULL, NULL,
-                                               NULL)); /* unharmed by what it did */
-            check_gradient("the gradient after leave-one-out", again, value, p, 1e-12);
-            difference(ctx, gp, density, want);
-            check_gradient(models[k].mean, got, want, p, 1e-6);
+            gp_data_differences(ctx, gp, gp_data_objective, want);
+            gp_data_check(texts[k % 4], got, want, frg_gp_parameter_count(gp), 1e-6);
         }
         frg_gp_destroy(gp);
     }
@@ -485,7 +396,7 @@ static void permuted(void)
     if (first && second && CHECK_OK(ctx, frg_gp_eval_gradient(first, a, NULL, NULL, &va)) &&
         CHECK_OK(ctx, frg_gp_eval_gradient(second, b, NULL, NULL, &vb))) {
         CHECK_NEAR(va.log_likelihood, vb.log_likelihood, 1e-11);
-        check_gradient("permuted", a, b, 4, 1e-11);
+        gp_data_check("permuted", a, b, 4, 1e-11);
     }
     frg_gp_destroy(first);
     frg_gp_destroy(second);
@@ -553,7 +464,7 @@ static void merged(void)
     if (all && few && CHECK_OK(ctx, frg_gp_eval_gradient(all, a, NULL, NULL, &va)) &&
         CHECK_OK(ctx, frg_gp_eval_gradient(few, b, NULL, NULL, &vb))) {
         CHECK_NEAR(va.log_likelihood, vb.log_likelihood + constant, 1e-12);
-        check_gradient("merged", a, b, 2, 1e-11);
+        gp_data_check("merged", a, b, 2, 1e-11);
         CHECK(frg_warning_count(ctx) == 0);
     }
     frg_gp_destroy(all);
@@ -589,275 +500,10 @@ static void several_outputs(void)
         frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.4) + noise(0.05)", &o);
         if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, got, NULL, NULL, &v))) {
             CHECK_NEAR(v.log_likelihood, value, tolerance);
-            check_gradient("several outputs", got, sum, 3, tolerance);
+            gp_data_check("several outputs", got, sum, 3, tolerance);
         }
         frg_gp_destroy(gp);
     }
-    frg_context_destroy(ctx);
-}
-
-/* ---- storage, threads, precision ---------------------------------------------------------------- */
-
-static const char *const usual = "1.2*rbf(l=[0.4,0.5,0.9]) + noise(0.05)";
-static const char *const composed =
-    "0.8*matern52(l=0.5)*linear + 0.5*rq(l=0.3, alpha=2) + noise(0.1)";
-
-static void storages(void)
-{
-    frg_context *ctx = test_context();
-    static gp_data g;
-    static const int64_t sizes[] = {31, 200, 333, 640};
-    for (int k = 0; k < 8; k++) {
-        gp_data_random(&g, test_size(sizes[k / 2], 30), 3, 1);
-        double gradient[2][16];
-        frg_gp_value v[2] = {0};
-        int p = 0;
-        for (int s = 0; s < 2; s++) {
-            frg_gp_opts o = gp_data_opts("const");
-            o.storage = s ? FRG_GP_PACKED : FRG_GP_FULL;
-            frg_gp *gp = gp_data_open(ctx, &g, k % 2 ? composed : usual, &o);
-            if (gp) {
-                CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient[s], NULL, NULL, &v[s]));
-                CHECK(v[s].storage == o.storage);
-                p = frg_gp_parameter_count(gp);
-            }
-            frg_gp_destroy(gp);
-        }
-        CHECK_NEAR(v[0].log_likelihood, v[1].log_likelihood, 1e-12);
-        check_gradient("FULL and PACKED", gradient[0], gradient[1], p, 1e-12);
-    }
-    frg_context_destroy(ctx);
-}
-
-static void any_threads(void)
-{
-    static const int threads[] = {1, 2, 3, 8};
-    static gp_data g;
-    static double dx[4][GP_DATA_ROOM];
-    for (int k = 0; k < 6; k++) {
-        gp_data_random(&g, test_size(k % 2 ? 700 : 90, 40), 3, 1);
-        double gradient[4][16] = {0}, loo[4][16] = {0}, information[4][256] = {0};
-        frg_gp_value v[4] = {0};
-        for (int t = 0; t < 4; t++) {
-            frg_context *ctx = test_context_with(threads[t], NULL, NULL);
-            frg_gp_opts o = gp_data_opts("const");
-            o.precision = (frg_gp_precision)(k / 2);
-            o.accuracy = 1; /* right or not */
-            frg_gp *gp = gp_data_open(ctx, &g, k % 2 ? usual : composed, &o);
-            const frg_array to = frg_matrix(dx[t], FRG_F64, g.n, 3, 3);
-            if (gp) {
-                CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient[t], &to, NULL, &v[t]));
-                CHECK_OK(ctx, frg_gp_eval_information(gp, information[t]));
-                CHECK_OK(ctx, frg_gp_eval_loo(gp, NULL, NULL, loo[t], NULL));
-            }
-            frg_gp_destroy(gp);
-            frg_context_destroy(ctx);
-            CHECK_BITS(&v[t].log_likelihood, &v[0].log_likelihood, 8);
-            CHECK_BITS(gradient[t], gradient[0], sizeof gradient[0]);
-            CHECK_BITS(loo[t], loo[0], sizeof loo[0]);
-            CHECK_BITS(information[t], information[0], sizeof information[0]);
-            CHECK_BITS(dx[t], dx[0], (size_t)(g.n * 3) * 8);
-        }
-    }
-}
-
-/** A value alone, and a value with its gradient: the same bits; and so again after another theta. */
-static void lazy_gradient(void)
-{
-    frg_context *ctx = test_context();
-    static gp_data g;
-    for (int k = 0; k < 3; k++) {
-        gp_data_random(&g, 200, 3, 1);
-        frg_gp_opts o = gp_data_opts("const");
-        o.precision = (frg_gp_precision)k;
-        frg_gp *gp = gp_data_open(ctx, &g, usual, &o);
-        double theta[16], first[16], again[16];
-        frg_gp_value v, w;
-        if (gp && CHECK_OK(ctx, frg_gp_eval(gp, &v)) &&
-            CHECK_OK(ctx, frg_gp_eval_gradient(gp, first, NULL, NULL, &w))) {
-            CHECK_BITS(&v.log_likelihood, &w.log_likelihood, 8);
-            gp_data_theta(gp, theta);
-            theta[1] *= 1.5;
-            CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
-            CHECK_OK(ctx, frg_gp_eval(gp, NULL));
-            theta[1] /= 1.5;
-            CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
-            CHECK_OK(ctx, frg_gp_eval_gradient(gp, again, NULL, NULL, &w));
-            CHECK_NEAR(w.log_likelihood, v.log_likelihood,
-                       k == 1 ? 1e-5 : 1e-12); /* theta is an ulp off */
-            check_gradient("again", again, first, 6, k ? 1e-3 : 1e-10);
-        }
-        frg_gp_destroy(gp);
-    }
-    frg_context_destroy(ctx);
-}
-
-static void mixed(void)
-{
-    static const double noises[] = {1e-1, 1e-3, 1e-5, 1e-6, 1e-9};
-    frg_context *ctx = test_context();
-    static gp_data g;
-    for (int k = 0; k < 5; k++) {
-        gp_data_random(&g, test_size(300, 30), 3, 1);
-        char kernel[80];
-        snprintf(kernel, sizeof kernel, "rbf(l=1) + noise(%g)", noises[k]);
-        double gradient[2][4];
-        frg_gp_value v[2] = {0};
-        for (int m = 0; m < 2; m++) {
-            frg_gp_opts o = gp_data_opts("const");
-            o.precision = m ? FRG_GP_MIXED : FRG_GP_F64;
-            frg_gp *gp = gp_data_open(ctx, &g, kernel, &o);
-            if (gp) {
-                CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient[m], NULL, NULL, &v[m]));
-            }
-            frg_gp_destroy(gp);
-        }
-        CHECK_BITS(&v[1].log_likelihood, &v[0].log_likelihood, 8);
-        CHECK_BITS(&v[1].jitter, &v[0].jitter, 8);
-        /* rounding L perturbs K^-1 by cond(L) u = 6e-8 sqrt(n / noise); the guards stop at 1e-3 */
-        check_gradient(kernel, gradient[1], gradient[0], 3, v[1].promoted ? 1e-12 : 2e-3);
-        CHECK_SAYS(v[1].promoted == (k >= 4) || k == 2 || k == 3, "%s: promoted %d", kernel,
-                   v[1].promoted);
-    }
-    frg_context_destroy(ctx);
-}
-
-/** float32 is right, or says "precision": never silently wrong. */
-static void single(void)
-{
-    static const double noises[] = {1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6};
-    static gp_data g;
-    frg_context *ctx = test_context();
-    int answered = 0, refused = 0;
-    for (int k = 0; k < 7; k++) {
-        gp_data_random(&g, test_size(500, 40), 5, 1);
-        char kernel[80];
-        snprintf(kernel, sizeof kernel, "rbf(l=1) + noise(%g)", noises[k]);
-        frg_gp_opts o = gp_data_opts("const");
-        frg_gp *gp = gp_data_open(ctx, &g, kernel, &o);
-        double want[4], got[4], promoted[4];
-        frg_gp_value v = {0}, w = {0};
-        if (gp) {
-            CHECK_OK(ctx, frg_gp_eval_gradient(gp, want, NULL, NULL, &v));
-        }
-        frg_gp_destroy(gp);
-        o.precision = FRG_GP_F32;
-        gp = gp_data_open(ctx, &g, kernel, &o);
-        const frg_status status = gp ? frg_gp_eval_gradient(gp, got, NULL, NULL, &w) : FRG_BUG;
-        if (status == FRG_OK && w.jitter == 0) {
-            answered++;
-            const double error = fabs(w.log_likelihood - v.log_likelihood);
-            CHECK_SAYS(error <= 1e-3 * (fabs(v.log_likelihood) + 1), "%s: %g instead of %g", kernel,
-                       w.log_likelihood, v.log_likelihood);
-            CHECK_SAYS(error <= w.error_estimate, "%s: error %g, estimate %g", kernel, error,
-                       w.error_estimate);
-            check_gradient(kernel, got, want, 3, 1e-2);
-        } else {
-            refused++;
-            CHECK_SAYS(status == FRG_BROKE_DOWN || (status == FRG_OK && frg_warning_count(ctx) > 0),
-                       "%s: %s", kernel, frg_status_name(status));
-        }
-        frg_gp_destroy(gp);
-        o.auto_promote = 1; /* then it is the f64 answer to the bit */
-        gp = gp_data_open(ctx, &g, kernel, &o);
-        if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, promoted, NULL, NULL, &w))) {
-            CHECK_SAYS(w.promoted == (status != FRG_OK), "%s: promoted %d after %s", kernel,
-                       w.promoted, frg_status_name(status));
-            CHECK(!w.promoted || memcmp(&w.log_likelihood, &v.log_likelihood, 8) == 0);
-            check_gradient(kernel, promoted, w.promoted ? want : got, 3, w.promoted ? 1e-12 : 0);
-        }
-        frg_gp_destroy(gp);
-    }
-    CHECK_SAYS(answered >= 2 && (refused >= 2 || g.n < 500), "%d answered, %d refused", answered,
-               refused);
-    frg_context_destroy(ctx);
-}
-
-/* ---- leave-one-out ------------------------------------------------------------------------------ */
-
-/** Without point i: the value of all less the value of the others is the density of y_i given them. */
-static void leave_one_out_refits(void)
-{
-    static const struct {
-        const char *mean;
-        int64_t q;
-        bool reml;
-    } models[] = {{"zero", 1, false},
-                  {"const(0.2)", 3, false},
-                  {"linear", 1, false},
-                  {"profiled", 1, true},
-                  {"profiled(linear)", 2, true}};
-    frg_context *ctx = test_context();
-    gp_data g, less;
-    const char *const kernel = "1.2*rbf(l=[0.4,0.6]) + noise(0.1)";
-    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
-        gp_data_random(&g, 22, 2, models[k].q);
-        frg_gp_opts o = gp_data_opts(models[k].mean);
-        o.reml = models[k].reml;
-        frg_gp *all = gp_data_open(ctx, &g, kernel, &o);
-        double mean[66], variance[22], sum = 0, square = 0, theta[16];
-        frg_gp_loo out = {0};
-        if (!all || !CHECK_OK(ctx, frg_gp_eval_loo(all, mean, variance, NULL, &out)))
-            return;
-        const double whole = gp_data_value(ctx, all);
-        gp_data_theta(all, theta);
-        for (int64_t i = 0; i < g.n; i++) {
-            less = g;
-            less.n = g.n - 1;
-            memmove(less.x + 2 * i, less.x + 2 * i + 2, (size_t)(2 * (less.n - i)) * 8);
-            for (int64_t c = 0; c < g.q; c++) {
-                memcpy(less.y + c * less.n, g.y + c * g.n, (size_t)i * 8);
-                memcpy(less.y + c * less.n + i, g.y + c * g.n + i + 1, (size_t)(less.n - i) * 8);
-            }
-            frg_gp *gp = gp_data_open(ctx, &less, kernel, &o);
-            if (gp && CHECK_OK(ctx, frg_gp_update_parameters(gp, theta))) {
-                const double given = whole - gp_data_value(ctx, gp);
-                double want = 0;
-                for (int64_t c = 0; c < g.q; c++) {
-                    const double e = g.y[c * g.n + i] - mean[i * g.q + c];
-                    want -= 0.5 * (e * e / variance[i] + log(variance[i]) + 1.8378770664093454836);
-                    square += e * e;
-                }
-                CHECK_NEAR(want, given, 1e-10);
-                sum += want;
-            }
-            frg_gp_destroy(gp);
-        }
-        CHECK_NEAR(out.log_density, sum, 1e-12);
-        CHECK_NEAR(out.rmse, sqrt(square / (double)(g.n * g.q)), 1e-12);
-        frg_gp_destroy(all);
-    }
-    frg_context_destroy(ctx);
-}
-
-static void leave_one_out_low(void)
-{
-    frg_context *ctx = test_context();
-    gp_data g;
-    gp_data_random(&g, 80, 2, 1);
-    double gradient[3][4], mean[3][80];
-    for (int k = 0; k < 3; k++) {
-        frg_gp_opts o = gp_data_opts("const");
-        o.precision = (frg_gp_precision)k;
-        frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.4) + noise(0.1)", &o);
-        if (gp) {
-            CHECK_OK(ctx, frg_gp_eval_loo(gp, mean[k], NULL, gradient[k], NULL));
-        }
-        frg_gp_destroy(gp);
-        check_gradient("leave-one-out", gradient[k], gradient[0], 4, k == 1 ? 1e-3 : 0);
-        check_gradient("leave-one-out", mean[k], mean[0], 80, k == 1 ? 1e-3 : 0);
-    }
-    /* one point decides the slope: leaving it out leaves nothing */
-    for (int64_t i = 0; i < g.n; i++) {
-        g.x[2 * i] = i == 17;
-    }
-    const frg_gp_opts o = gp_data_opts("profiled(linear)");
-    frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.4) + noise(0.1)", &o);
-    if (gp) {
-        CHECK_STATUS(frg_gp_eval_loo(gp, NULL, NULL, NULL, NULL), FRG_BAD_ARG);
-        CHECK_SAYS(strstr(frg_message(ctx), "row 18"), "%s", frg_message(ctx));
-    }
-    frg_gp_destroy(gp);
     frg_context_destroy(ctx);
 }
 
@@ -867,19 +513,11 @@ static const test_case cases[] = {
     {"models by the oracle", models_by_oracle},
     {"information by the oracle", information_by_oracle},
     {"priors", priors},
-    {"leave-one-out gradient", leave_one_out_gradient},
     {"scale identity", scale_identity},
     {"outputscale identity", outputscale_identity},
     {"permuted", permuted},
     {"translated", translated},
     {"merged", merged},
     {"several outputs", several_outputs},
-    {"storages", storages},
-    {"any threads", any_threads},
-    {"lazy gradient", lazy_gradient},
-    {"mixed", mixed},
-    {"single", single},
-    {"leave-one-out by refits", leave_one_out_refits},
-    {"leave-one-out in low precision", leave_one_out_low},
 };
 TEST_MAIN(cases)
