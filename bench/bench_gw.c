@@ -136,10 +136,14 @@ static int align(frg_context *ctx, const char *folder, const align_case *c, int 
     }
     printf(",\"energy\":%.6g,\"energy_error\":%.1e,\"epsilon_end\":%.2g,\"outer\":%lld,\"coarse\":%"
            "lld,\"inner\":%lld,"
-           "\"marginal_before\":%.1e,\"marginal\":%.1e,\"reason\":\"%s\"}\n",
+           "\"marginal_before\":%.1e,\"marginal\":%.1e,\"reason\":\"%s\"",
            r->energy, r->energy_standard_error, r->epsilon_end, (long long)r->outer_iterations,
            (long long)r->coarse_iterations, (long long)r->inner_iterations, p.target_before,
            p.target_error, frg_gw_reason_name(r->reason));
+    printf(",\"graph\":%.4f,\"distances\":%.4f,\"gather\":%.4f,\"inner_seconds\":%.4f,"
+           "\"sample\":%.4f,\"polish\":%.4f}\n",
+           r->graph_seconds, r->distances_seconds, r->build_seconds, r->inner_seconds,
+           r->sample_seconds, r->polish_seconds);
     failed = 0;
 done:
     free(match);
@@ -230,28 +234,28 @@ done:
 int main(int argc, char **argv)
 {
     static const align_case cases[] = {
-        {"spiral dijkstra", "spiral400", "roll500", FRG_GW_DISTANCE_DIJKSTRA, 5, 50, 200, 20,
+        {"400x500 dijkstra", "spiral400", "roll500", FRG_GW_DISTANCE_DIJKSTRA, 5, 50, 200, 20,
          FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 1},
-        {"spiral precomputed", "spiral400", "roll500", FRG_GW_DISTANCE_PRECOMPUTED, 5, 50, 200, 20,
+        {"400x500 precomputed", "spiral400", "roll500", FRG_GW_DISTANCE_PRECOMPUTED, 5, 50, 200, 20,
          FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 1},
-        {"spiral landmark", "spiral400", "roll500", FRG_GW_DISTANCE_LANDMARK, 5, 20, 200, 20,
+        {"400x500 landmark", "spiral400", "roll500", FRG_GW_DISTANCE_LANDMARK, 5, 20, 200, 20,
          FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 1},
-        {"spiral precomputed annealed", "spiral400", "roll500", FRG_GW_DISTANCE_PRECOMPUTED, 5, 50,
-         500, 20, FRG_GW_ANNEAL_PROGRESS, FRG_GW_MULTISCALE_AUTO, 1},
-        {"spiral landmark", "spiral4000", "roll5000", FRG_GW_DISTANCE_LANDMARK, 5, 50, 300, 20,
+        {"400x500 annealed", "spiral400", "roll500", FRG_GW_DISTANCE_PRECOMPUTED, 5, 50, 500, 20,
+         FRG_GW_ANNEAL_PROGRESS, FRG_GW_MULTISCALE_AUTO, 1},
+        {"4000x5000 landmark", "spiral4000", "roll5000", FRG_GW_DISTANCE_LANDMARK, 5, 50, 300, 20,
          FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 1},
-        {"spiral landmark annealed", "spiral4000", "roll5000", FRG_GW_DISTANCE_LANDMARK, 5, 50, 500,
-         20, FRG_GW_ANNEAL_PROGRESS, FRG_GW_MULTISCALE_AUTO, 1},
-        {"random forced", "normal2000", "normal2500", FRG_GW_DISTANCE_PRECOMPUTED, 30, 50, 100, 100,
-         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_OFF, 0},
-        {"random default", "normal2000", "normal2500", FRG_GW_DISTANCE_PRECOMPUTED, 30, 50, 500, 20,
-         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 0},
-        {"random forced", "normal5000", "normal6000", FRG_GW_DISTANCE_PRECOMPUTED, 30, 50, 100, 100,
-         FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_OFF, 0}};
+        {"4000x5000 annealed", "spiral4000", "roll5000", FRG_GW_DISTANCE_LANDMARK, 5, 50, 500, 20,
+         FRG_GW_ANNEAL_PROGRESS, FRG_GW_MULTISCALE_AUTO, 1},
+        {"2000x2500 forced", "normal2000", "normal2500", FRG_GW_DISTANCE_PRECOMPUTED, 30, 50, 100,
+         100, FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_OFF, 0},
+        {"2000x2500 default", "normal2000", "normal2500", FRG_GW_DISTANCE_PRECOMPUTED, 30, 50, 500,
+         20, FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_AUTO, 0},
+        {"5000x6000 forced", "normal5000", "normal6000", FRG_GW_DISTANCE_PRECOMPUTED, 30, 50, 100,
+         100, FRG_GW_ANNEAL_NONE, FRG_GW_MULTISCALE_OFF, 0}};
     frg_context_opts c;
     frg_context_defaults(&c, sizeof c);
     int repeats = 5, failures = 0;
-    const char *folder = NULL, *only = "";
+    const char *folder = NULL, *only = "", *name = "";
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
             c.threads = atoi(argv[++i]);
@@ -259,14 +263,15 @@ int main(int argc, char **argv)
             repeats = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             only = argv[++i];
+        } else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) {
+            name = argv[++i];
         } else {
             folder = argv[i];
         }
     }
     if (!folder || repeats < 1 || repeats > REPEATS_MOST) {
-        fprintf(
-            stderr,
-            "usage: bench_gw [--threads N] [--repeat N] [--only paths|sinkhorn|align] FOLDER\n");
+        fprintf(stderr, "usage: bench_gw [--threads N] [--repeat N] [--only paths|sinkhorn|align] "
+                        "[--case TEXT] FOLDER\n");
         return 2;
     }
     frg_context *ctx = NULL;
@@ -286,7 +291,9 @@ int main(int argc, char **argv)
                              FRG_GW_DOMAIN_KERNEL, repeats);
     }
     for (size_t i = 0; i < sizeof cases / sizeof *cases && strstr("align", only); i++) {
-        failures += align(ctx, folder, &cases[i], repeats);
+        if (strstr(cases[i].name, name)) {
+            failures += align(ctx, folder, &cases[i], repeats);
+        }
     }
     frg_context_destroy(ctx);
     return failures > 0;

@@ -189,13 +189,13 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
     return FRG_OK;
 }
 
-/** Exponents are stored where they and the averaged costs fit into half of what is allowed. */
+/** Exponents are stored where they fit into a quarter of what is allowed. */
 static bool store_fits(const frg_gw *s)
 {
     if (s->o.cost_store == FRG_GW_STORE_FLY) {
         return false;
     }
-    const double bytes = 8.0 * (double)s->x.n * (double)s->y.n;
+    const double bytes = 4.0 * (double)s->x.n * (double)s->y.n;
     const double allowed = (double)frgi_memory_allowed(s->ctx);
     return s->o.cost_store == FRG_GW_STORE_F32 || bytes < 0.25 * allowed;
 }
@@ -231,8 +231,9 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     }
     s->degenerate = s->x.n == 1 || s->y.n == 1 || (!(s->x.most > 0) && !(s->y.most > 0));
     const bool sampled = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED;
-    const bool store = store_fits(s), smooth = store && sampled && !is_multiscale(s);
-    TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, smooth, store));
+    const bool store = store_fits(s);
+    TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, store));
+    s->level.smooths = store && sampled;
     s->report.n = s->x.n;
     s->report.m = s->y.n;
     s->report.components_source = s->x.components;

@@ -37,7 +37,7 @@ static bool balanced(const frg_gw_opts *o)
 
 frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o, frgi_distances *x,
                            frgi_distances *y, const double *a, const double *b, const float *linear,
-                           bool smooth, bool store)
+                           bool store)
 {
     memset(l, 0, sizeof *l);
     *l = (frgi_level){.ctx = ctx, .o = o, .x = x, .y = y, .a = a, .b = b, .linear = linear};
@@ -66,9 +66,6 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     TRY(NEW0(ctx, &l->row, s->rows + s->ld, "row and column terms"));
     TRY(NEW0(ctx, &l->g_before, s->ld, "potentials"));
     TRY(NEW0(ctx, &l->terms, s->rows + s->ld, "row and column terms"));
-    if (smooth) {
-        TRY(NEW(ctx, &l->smooth, frgi_mul((size_t)s->rows, (size_t)s->ld), "averaged costs"));
-    }
     return FRG_OK;
 }
 
@@ -90,7 +87,6 @@ void frgi_level_close(frgi_level *l)
     DROP(l->ctx, &l->row);
     DROP(l->ctx, &l->g_before);
     DROP(l->ctx, &l->terms);
-    DROP(l->ctx, &l->smooth);
 }
 
 frg_status frgi_level_reset(frgi_level *l, uint64_t run)
@@ -197,7 +193,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     frgi_sweep *const s = &l->t.s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
     const double beta = l->o->lambda_ema_beta;
-    const bool averages = l->smooth && beta > 0 && beta < 1 && l->step >= SMOOTH_FROM;
+    const bool averages = l->smooths && beta > 0 && beta < 1 && l->step >= SMOOTH_FROM;
     const bool plain = balanced(l->o);
     l->factors = (frgi_factors){.rank = l->rank,
                                 .left = l->left,
@@ -205,8 +201,8 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
                                 .k = (float)(FRGI_LOG2_E / l->epsilon),
                                 .row = plain ? NULL : l->terms,
                                 .column = plain ? NULL : l->terms + s->rows,
-                                .smooth = averages ? l->smooth : NULL,
-                                .keep = l->step > SMOOTH_FROM ? 1 - (float)beta : 0,
+                                .past = averages ? l->t.kept : NULL,
+                                .keep = 1 - (float)beta,
                                 .linear = l->linear,
                                 .theta = (float)l->o->linear_weight};
     frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
@@ -218,10 +214,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
             FAIL(l->ctx, E_NUMERIC, "outer step %lld at epsilon %g gave %g", (long long)l->step + 1,
                  l->epsilon, l->t.error);
         }
-        if (l->factors
-                .smooth) { /* the average has been taken: a pass that fills again must not take it twice */
-            l->factors.keep = 1;
-        }
+        l->factors.keep = 1; /* the average is in the exponents: filling again keeps it as it is */
         const bool far = l->t.far > 0 || l->t.drift > 60;
         if (far) { /* rows are read after this: their exponents have to be near 0 */
             frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);

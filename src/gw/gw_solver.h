@@ -26,7 +26,7 @@ typedef struct {
     frgi_transport t;
     frgi_factors factors;
     const double *a, *b;
-    float *smooth;              /* averaged cross terms */
+    bool smooths;               /* later steps average their costs with those before */
     const float *linear;        /* rows x ld */
     const float *start;         /* n x m plan to start from, or NULL: a b' */
     uint64_t seed, run;         /* run: which of several starts */
@@ -53,8 +53,7 @@ typedef struct {
 
 FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o,
                                         frgi_distances *x, frgi_distances *y, const double *a,
-                                        const double *b, const float *linear, bool smooth,
-                                        bool store);
+                                        const double *b, const float *linear, bool store);
 void frgi_level_close(frgi_level *l);
 /** Forgets the plan: potentials 0, anchors of the product a b'. */
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);

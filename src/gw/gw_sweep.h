@@ -57,17 +57,21 @@ struct frgi_sweep {
 
     double *H0, *G0; /* potentials in x; whole floats, so that both precisions mean the same */
     float *base_h, *base_g; /* the same as floats */
-    double *F, *G;          /* total potentials; F is an output of a pass */
-    double *G_last;         /* what the plain step gave last, for the extrapolation */
-    double *p;              /* n */
-    double *mass;           /* n: sum of each row of the plan */
-    void *g;                /* ld: float, or double for X64 */
-    int64_t *far;           /* chunks: rows that were far from their potentials */
-    void *partial;          /* chunks x ld column sums, float or double */
-    double *col;            /* m */
+    float *past_h, *past_g; /* those that are in x since it was filled, and their k */
+    double past_k;
+    double *F, *G;  /* total potentials; F is an output of a pass */
+    double *G_last; /* what the plain step gave last, for the extrapolation */
+    double *p;      /* n */
+    double *mass;   /* n: sum of each row of the plan */
+    void *g;        /* ld: float, or double for X64 */
+    int64_t *far;   /* chunks: rows that were far from their potentials */
+    void *partial;  /* chunks x ld column sums, float or double */
+    double *col;    /* m */
 };
 
-/** Factors of a cost c_ij = row_i + column_j - sum_r left_ir right_jr, and what is done to it on the way. */
+/** Factors of a cost c_ij = row_i + column_j - sum_r left_ir right_jr, and what is done to it on the way.
+ *  An average over the steps needs no array of its own: the past costs are what is left of the past exponents
+ *  without their potentials. */
 typedef struct {
     int64_t rank;
     const float *left;   /* packed by groups: [group][r][8] */
@@ -75,8 +79,8 @@ typedef struct {
     float k;             /* x = k cross - row - column + H0 + G0 */
     const float *row;    /* rows, log2 units; NULL: 0 */
     const float *column; /* ld; NULL: 0 */
-    float *smooth;       /* rows x ld averaged cross terms, or NULL */
-    float keep;          /* share of the old average; 1 - keep of the new */
+    const float *past; /* the exponents of the last step (s->x, before they are filled), or NULL */
+    float keep;        /* share of the past costs; 1 - keep of the new */
     const float *linear; /* rows x ld linear cost, or NULL */
     float theta;         /* cross <- (1 - theta) cross - theta linear */
 } frgi_factors;
@@ -106,6 +110,10 @@ typedef struct {
     /** Row i as the plan's consumers see it, in double: out[j] <- p_i 2^(x_ij + g_j);  exponents: ld
      *  floats, or doubles for X64. */
     void (*row)(const frgi_sweep *s, int64_t i, const void *exponents, double *out);
+    double (*sum)(const double *x, int64_t n);
+    /** Squares of scale_x x - scale_y y: added to columns, their sum returned. */
+    double (*gaps)(const float *x, const float *y, double scale_x, double scale_y, int64_t n,
+                   double *columns);
     /** row <- y row; returns its sum. */
     double (*weigh)(double *row, const double *y, int64_t m);
     /** to += scale row */

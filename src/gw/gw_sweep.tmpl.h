@@ -40,10 +40,7 @@ INLINE void RN(group)(const frgi_sweep *s, const stored *x, const stored *x_befo
         FN(put)(col + j, c);
     }
     for (int r = 0; r < FRGI_GROUP; r++) {
-        sums[r] = 0;
-        for (int l = 0; l < LANES; l++) {
-            sums[r] += (double)total[r][l];
-        }
+        sums[r] = FN(sum)(total[r]);
     }
 }
 
@@ -88,15 +85,12 @@ static double RN(far_row)(const frgi_sweep *s, const stored *x, real *w, double 
         FN(put)(w + j, y);
         total += y;
     }
-    *sum = 0;
-    for (int l = 0; l < LANES; l++) {
-        *sum += (double)total[l];
-    }
+    *sum = FN(sum)(total);
     return (double)top;
 }
 #endif
 
-/** p and F of row i from the sum of its weights. */
+/** p of row i from the sum of its weights, and what settle_rows needs. */
 INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real *w, double sum,
                            int64_t *far)
 {
@@ -113,10 +107,7 @@ INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real
 #endif
     const double virtual_weight = s->slack_a > 0 ? power_of_two(s->slack_g + guess) : 0;
     const double p = finish_row(s, i, sum + virtual_weight, guess);
-    if (s->slack_a > 0) {
-        s->slack[i] = p * virtual_weight;
-        s->mass[i] -= s->slack[i];
-    }
+    s->slack[i] = p * virtual_weight;
     return (real)p;
 }
 
@@ -148,5 +139,6 @@ static void RN(chunk)(const frgi_sweep *s, int64_t chunk, void *scratch)
         before = x;
     }
     RN(flush)(s, before, p, w, col);
+    settle_rows(s, first * FRGI_GROUP, last * FRGI_GROUP);
     restore_denormals(mode);
 }

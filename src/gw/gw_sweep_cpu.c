@@ -34,6 +34,20 @@ INLINE void reals8_put(double *p, reals8 v)
     memcpy(p, &v, sizeof v);
 }
 
+INLINE double reals8_sum(reals8 v)
+{
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+INLINE double lanes_sum(lanes v)
+{
+    typedef float half __attribute__((vector_size(32)));
+    half part[2];
+    memcpy(part, &v, sizeof part);
+    return reals8_sum(__builtin_convertvector(part[0], reals8) +
+                      __builtin_convertvector(part[1], reals8));
+}
+
 /** Denormals as zeros while a pass runs: sums of tiny weights would take a hundred times as long. */
 INLINE unsigned flush_denormals(void)
 {
@@ -122,19 +136,33 @@ INLINE double power_of_two(double z)
     return frgi_exp_f64(z * LN_2);
 }
 
-/** p_i, and F_i on the way; the sum is relative to 2^guess. */
+/** p_i; the sum is relative to 2^guess. Both wait in F and mass for settle_rows. */
 INLINE double finish_row(const frgi_sweep *s, int64_t i, double sum, double guess)
 {
-    const double raw = guess - frgi_log_f64(sum) * LOG2_E;
+    s->F[i] = guess;
+    s->mass[i] = sum;
     if (s->tau_a == 1) {
-        s->F[i] = s->log_a[i] + raw;
         s->p[i] = s->a[i] / sum;
     } else {
-        s->F[i] = (s->product ? 1 : s->tau_a) * s->log_a[i] + s->tau_a * raw;
-        s->p[i] = s->a[i] > 0 ? power_of_two(s->F[i] - guess) : 0;
+        const double raw = guess - frgi_log_f64(sum) * LOG2_E;
+        const double F = (s->product ? 1 : s->tau_a) * s->log_a[i] + s->tau_a * raw;
+        s->p[i] = s->a[i] > 0 ? power_of_two(F - guess) : 0;
     }
-    s->mass[i] = s->p[i] * sum;
     return s->p[i];
+}
+
+/** F and mass of rows first .. last-1 of a chunk: logarithms in vectors. */
+static void settle_rows(const frgi_sweep *s, int64_t first, int64_t last)
+{
+    const double tau = s->tau_a, weight = tau == 1 || s->product ? 1 : tau;
+    const double *restrict const p = s->p, *restrict const log_a = s->log_a;
+    const double *restrict const slack = s->slack;
+    double *restrict const F = s->F, *restrict const mass = s->mass;
+    last = last < s->n ? last : s->n;
+    for (int64_t i = first; i < last; i++) {
+        F[i] = weight * log_a[i] + tau * (F[i] - frgi_log_f64(mass[i]) * LOG2_E);
+        mass[i] = p[i] * mass[i] - slack[i];
+    }
 }
 
 /** Stored exponents are filled some groups ahead, others one group at a time. */
@@ -381,6 +409,8 @@ static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
 {
     const frgi_factors *const f = s->source;
     const ptrdiff_t ld = s->ld;
+    const float keep = f->past ? f->keep : 0, k = (1 - keep) * f->k;
+    const float past = f->past ? (float)((double)keep * (double)f->k / s->past_k) : 0;
     const float *const left = f->left + i0 * f->rank;
     float *const rows = out;
     for (ptrdiff_t panel = 0; panel < ld; panel += FRGI_PANEL) {
@@ -389,26 +419,29 @@ static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
             const float *const part =
                 left + (i1 / FRGI_GROUP) * f->rank * FRGI_GROUP + i1 % FRGI_GROUP;
             for (int c = 0; c < FRGI_PANEL; c += 16 * TILE_VECTORS) {
+                for (int i = 0; i < TILE_ROWS; i++) {
+                    for (int v = 0; v < TILE_VECTORS; v++) { /* they are read or written last */
+                        __builtin_prefetch(rows + (i1 + i) * ld + panel + c + v * 16, 1);
+                    }
+                }
                 lanes sum[TILE_ROWS][TILE_VECTORS] = {{{0}}};
                 tile_product(f->rank, part, right + c, sum);
                 for (int i = 0; i < TILE_ROWS; i++) {
                     for (int v = 0; v < TILE_VECTORS; v++) {
                         const ptrdiff_t j = panel + c + v * 16, at = (i0 + i1 + i) * ld + j;
                         lanes x = sum[i][v];
-                        if (f->smooth) {
-                            if (f->keep > 0) { /* 0: nothing is there yet */
-                                x = f->keep * lanes_at(f->smooth + at) + (1 - f->keep) * x;
-                            }
-                            lanes_put(f->smooth + at, x);
-                        }
                         if (f->linear) {
                             x = (1 - f->theta) * x - f->theta * lanes_at(f->linear + at);
                         }
                         lanes base = lanes_at(s->base_g + j) + s->base_h[i0 + i1 + i];
                         if (f->row) {
-                            base -= lanes_at(f->column + j) + f->row[i0 + i1 + i];
+                            base -= (1 - keep) * (lanes_at(f->column + j) + f->row[i0 + i1 + i]);
                         }
-                        lanes_put(rows + (i1 + i) * ld + j, x * f->k + base);
+                        if (past > 0) {
+                            const lanes gone = lanes_at(s->past_g + j) + s->past_h[i0 + i1 + i];
+                            base += past * (lanes_at(f->past + at) - gone);
+                        }
+                        lanes_put(rows + (i1 + i) * ld + j, x * k + base);
                     }
                 }
             }
@@ -453,6 +486,29 @@ static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *o
     }
 }
 
+static double sum_of(const double *x, int64_t n)
+{
+    double s = 0;
+#pragma omp simd reduction(+ : s)
+    for (int64_t j = 0; j < n; j++) {
+        s += x[j];
+    }
+    return s;
+}
+
+static double gaps(const float *restrict x, const float *restrict y, double scale_x, double scale_y,
+                   int64_t n, double *restrict columns)
+{
+    double s = 0;
+#pragma omp simd reduction(+ : s)
+    for (int64_t j = 0; j < n; j++) {
+        const double gap = scale_x * (double)x[j] - scale_y * (double)y[j], square = gap * gap;
+        columns[j] += square;
+        s += square;
+    }
+    return s;
+}
+
 static double weigh(double *restrict row, const double *restrict y, int64_t m)
 {
     double sum = 0;
@@ -484,5 +540,7 @@ const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chun
                                                  .pack = pack,
                                                  .keep = keep,
                                                  .row = row,
+                                                 .sum = sum_of,
+                                                 .gaps = gaps,
                                                  .weigh = weigh,
                                                  .add = add};

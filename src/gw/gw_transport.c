@@ -62,6 +62,8 @@ static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
     s->G0 = TAKE(a, double, s->ld);
     s->base_h = TAKE(a, float, s->rows);
     s->base_g = TAKE(a, float, s->ld);
+    s->past_h = TAKE(a, float, s->rows);
+    s->past_g = TAKE(a, float, s->ld);
     s->F = TAKE(a, double, s->rows);
     s->G = TAKE(a, double, s->ld);
     s->G_last = TAKE(a, double, s->ld);
@@ -112,8 +114,9 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     s->m = m;
     s->rows = (n + FRGI_GROUP - 1) / FRGI_GROUP * FRGI_GROUP;
     s->ld = (m + FRGI_PAD - 1) / FRGI_PAD * FRGI_PAD;
-    const int64_t chunks = (n + 15) / 16;
-    s->chunks = chunks < 64 ? chunks : 64; /* of the data alone: bits do not depend on threads */
+    /* at most 64, of whole fills; of the data alone, so that bits do not depend on threads */
+    const int64_t fill = FRGI_FILL_GROUPS * FRGI_GROUP, each = (n + 64 * fill - 1) / (64 * fill);
+    s->chunks = (n + each * fill - 1) / (each * fill);
     s->store = store;
     s->product = how->product;
     t->scratch_bytes = (size_t)(16 * s->ld) * real_size(s) + 64;
@@ -334,6 +337,11 @@ void frgi_transport_pass(frgi_transport *t)
         lost += t->blocks[b].lost;
     }
     t->bytes += s->x ? (double)s->rows * (double)s->ld * (double)element(s->store) : 0;
+    if (s->fresh && s->x) {
+        memcpy(s->past_h, s->base_h, (size_t)s->rows * sizeof *s->past_h);
+        memcpy(s->past_g, s->base_g, (size_t)s->ld * sizeof *s->past_g);
+        s->past_k = t->k;
+    }
     s->fresh = false;
     t->far = far;
     if (lost) {
