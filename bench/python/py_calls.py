@@ -15,7 +15,7 @@ from common import report  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-import fourge  # noqa: E402
+
 from fourge import _fourge, fe, gp  # noqa: E402
 
 
