@@ -234,7 +234,7 @@ FRG_API void frg_interrupt_clear(frg_context *ctx);
 
 FRG_API int frg_threads(const frg_context *ctx);
 FRG_API uint64_t frg_seed(const frg_context *ctx);
-/** "plain", "v2", "v3", "v4": the CPU level in use. */
+/** "plain", "v2", "v3", "v4", "v4+amx": the CPU level in use. */
 FRG_API const char *frg_isa(const frg_context *ctx);
 /** Bytes held now, and the most held at a time since the context was made or frg_peak_reset. */
 FRG_API size_t frg_bytes_held(const frg_context *ctx);

@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 void frg_context_defaults(frg_context_opts *o, size_t struct_size)
 {
@@ -51,17 +56,33 @@ static frgi_isa highest_isa(void)
 
 static const char *const isa_names[ISA_COUNT] = {"plain", "v2", "v3", "v4"};
 
-/** The machine's level, or the lower one that FOURGE_ISA asks for. */
-static frgi_isa chosen_isa(void)
+/** The CPU has tiles of bfloat16, and the kernel lets this process use them: their 8 KB of registers have to be
+ *  asked for, once a process; asking again changes nothing. */
+static bool has_tiles(void)
 {
-    const frgi_isa highest = highest_isa();
-    const char *asked = getenv("FOURGE_ISA");
-    for (int i = 0; asked && i < (int)highest; i++) {
+#if defined(__x86_64__) && defined(__linux__)
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    static const unsigned bfloat16 = 1u << 22, tiles = 1u << 24;
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & bfloat16) && (d & tiles) &&
+           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+
+/** The machine's level, or the lower one that FOURGE_ISA asks for; "v4" is v4 without tiles. */
+static void choose_isa(frg_context *ctx)
+{
+    const char *const asked = getenv("FOURGE_ISA");
+    ctx->isa = highest_isa();
+    for (int i = 0; asked && i <= (int)ctx->isa; i++) {
         if (strcmp(asked, isa_names[i]) == 0) {
-            return (frgi_isa)i;
+            ctx->isa = (frgi_isa)i;
+            return;
         }
     }
-    return highest;
+    ctx->tiles = ctx->isa == ISA_V4 && has_tiles();
 }
 
 frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
@@ -98,7 +119,7 @@ frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
     ctx->user = opts.user;
     ctx->allocator = *allocator;
     ctx->files = opts.files ? *opts.files : *frg_system_files();
-    ctx->isa = chosen_isa();
+    choose_isa(ctx);
     frgi_run_begins(ctx);
     *out = ctx;
     return FRG_OK;
@@ -284,6 +305,7 @@ frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts)
         FAIL(parent, E_MEMORY, "no memory for a thread's context");
     }
     (*out)->isa = parent->isa;
+    (*out)->tiles = parent->tiles;
     (*out)->run_began = parent->run_began;
     return FRG_OK;
 }
@@ -310,12 +332,17 @@ uint64_t frg_seed(const frg_context *ctx)
 
 const char *frg_isa(const frg_context *ctx)
 {
-    return isa_names[ctx->isa];
+    return ctx->tiles ? "v4+amx" : isa_names[ctx->isa];
 }
 
 frgi_isa frgi_context_isa(const frg_context *ctx)
 {
     return ctx->isa;
+}
+
+bool frgi_context_tiles(const frg_context *ctx)
+{
+    return ctx->tiles;
 }
 
 size_t frg_bytes_held(const frg_context *ctx)

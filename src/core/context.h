@@ -25,6 +25,7 @@ struct frg_context {
     frg_allocator allocator;
     frg_files files;
     frgi_isa isa;
+    bool tiles;
 
     size_t held, peak;       /* bytes in use, the blocks' headers included */
     void *kept[KEPT_BLOCKS]; /* freed blocks that wait to be used again, see memory.c */

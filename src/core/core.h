@@ -159,6 +159,8 @@ FRG_MUST_USE frg_status frgi_read_file(frg_context *ctx, const char *path, char 
 /** CPU level of the kernels: index into every table of kernels.  PLAIN is C without level flags. */
 typedef enum { ISA_PLAIN, ISA_V2, ISA_V3, ISA_V4, ISA_COUNT } frgi_isa;
 frgi_isa frgi_context_isa(const frg_context *ctx);
+/** Does the CPU multiply tiles of bfloat16 (AMX), and may we?  Never where FOURGE_ISA names a level. */
+bool frgi_context_tiles(const frg_context *ctx);
 /** Initialises an array of ISA_COUNT from what a *_cpu.c exports once per level: EACH_LEVEL(&frgi_x_ops) for
  *  objects, EACH_LEVEL(frgi_x_table) for arrays.  Machines without levels have the plain one alone. */
 #if FOURGE_LEVELS > 1

@@ -34,7 +34,7 @@ static void copy(ptrdiff_t n, const float *from, float *to)
 static void move_moment(soap_param *p, soap_direction way, int64_t label, soap_room *room)
 {
     copy(p->count, p->m, room->x);
-    copy(p->count, frgi_soap_contract_all(p, way, 1, room->x, room->y), p->m);
+    copy(p->count, frgi_soap_contract_all(p, room, way, 1, room->x, room->y), p->m);
     p->label = label;
 }
 
@@ -98,7 +98,7 @@ void frgi_soap_turn(const frg_soap *soap, soap_param *p, soap_room *room)
         }
         if (any) {
             copy(p->count, p->v, room->x);
-            frgi_soap_contract(p, axis, SOAP_TURN, 1, room->x, p->v);
+            frgi_soap_contract(p, room, axis, SOAP_TURN, 1, room->x, p->v);
         }
         for (int i = first; i < end; i++) {
             p->factors[i].rotated = false;
@@ -245,7 +245,7 @@ static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_ro
         soap->ops->blend(p->count, (float)(1 - o->beta1), g, p->m);
         copy(p->count, g, room->x);
         copy(p->count, p->m, room->x + p->count);
-        float *const both = frgi_soap_contract_all(p, SOAP_IN, 2, room->x, room->y);
+        float *const both = frgi_soap_contract_all(p, room, SOAP_IN, 2, room->x, room->y);
         *in_basis = both + p->count;
         return both;
     }
@@ -254,7 +254,7 @@ static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_ro
         move_moment(p, SOAP_IN, p->generation, room);
     }
     copy(p->count, g, room->x);
-    return frgi_soap_contract_all(p, SOAP_IN, 1, room->x, room->y);
+    return frgi_soap_contract_all(p, room, SOAP_IN, 1, room->x, room->y);
 }
 
 /** The factor that the update is multiplied with after it left the bases. */
@@ -308,7 +308,8 @@ void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room)
     soap->ops->adam(p->count, &rule.adam, x, stored ? p->m : NULL, in_basis, p->v);
     const double adapted = frgi_seconds();
     float *const other = x == room->x ? room->y : room->x;
-    const float *const d = p->generation > 0 ? frgi_soap_contract_all(p, SOAP_OUT, 1, x, other) : x;
+    const float *const d =
+        p->generation > 0 ? frgi_soap_contract_all(p, room, SOAP_OUT, 1, x, other) : x;
     const double left = frgi_seconds();
     frgi_soap_give(soap->ops, &p->w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d), d);
     p->step++;

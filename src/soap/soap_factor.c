@@ -20,23 +20,23 @@ static const double UNIT = 0x1p-24;
 /* ---- the average --------------------------------------------------------------------------------- */
 
 /** k <- past k + weight mat(x) mat(x)' over the factor's block. */
-static void rank_update(const soap_param *p, const soap_factor *f, float past, float weight,
-                        const float *x)
+static void rank_update(const soap_param *p, const soap_factor *f, const soap_room *room,
+                        float past, float weight, const float *x)
 {
     ptrdiff_t outer = 1, inner = 1;
     for (int a = 0; a < p->axes; a++) {
         outer *= a < f->axis ? p->dims[a] : 1;
         inner *= a > f->axis ? p->dims[a] : 1;
     }
-    const int n = (int)f->size;
-    const ptrdiff_t d = p->dims[f->axis];
+    const frgi_product_room *const product = frgi_soap_products(p, room);
+    const ptrdiff_t n = f->size, d = p->dims[f->axis];
     if (inner == 1) {
-        frgi_ssyrk('N', n, (int)outer, weight, x + f->at, (int)d, past, f->k, n);
+        frgi_product_square(product, 'N', n, outer, weight, x + f->at, d, past, f->k, n);
         return;
     }
     for (ptrdiff_t o = 0; o < outer; o++) {
-        frgi_ssyrk('T', n, (int)inner, weight, x + (o * d + f->at) * inner, (int)inner,
-                   o == 0 ? past : 1, f->k, n);
+        frgi_product_square(product, 'T', n, inner, weight, x + (o * d + f->at) * inner, inner,
+                            o == 0 ? past : 1, f->k, n);
     }
 }
 
@@ -81,13 +81,13 @@ void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor
         const int other = 1 - f->axis;
         const double floor = ldexp(o->eps > 0 ? o->eps : 1e-30, -2 * p->exponent);
         if (has_axis(p, other)) {
-            frgi_soap_contract(p, other, SOAP_IN, 1, x, room->x);
+            frgi_soap_contract(p, room, other, SOAP_IN, 1, x, room->x);
             weigh(p, other, floor, o->kl_init == FRG_KL_UNIT && p->step == 0, room->x);
             x = room->x;
         }
         weight /= (double)p->dims[other];
     }
-    rank_update(p, f, (float)beta, (float)weight, x);
+    rank_update(p, f, room, (float)beta, (float)weight, x);
     room->seconds[SOAP_FACTORS] += frgi_seconds() - start;
 }
 
@@ -104,10 +104,11 @@ static double frobenius(const frg_soap *soap, const soap_factor *f)
     return sqrt(sum);
 }
 
-static void multiply(const soap_factor *f, soap_room *room)
+static void multiply(const soap_param *p, const soap_factor *f, soap_room *room)
 {
-    const int n = (int)f->size;
-    frgi_ssymm(n, n, f->k, n, f->q, n, room->qr.other, (int)room->qr.x.ld);
+    const ptrdiff_t n = f->size;
+    frgi_product_symmetric(frgi_soap_products(p, room), n, n, f->k, n, f->q, n, room->qr.other,
+                           room->qr.x.ld);
 }
 
 /** lambda of every slot, norm(K Q) = norm(K), and the smallest lambda^2 / norm(W_j)^2, from W in
@@ -132,7 +133,7 @@ void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, s
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
     frgi_qr_room_shape(&room->qr, f->size, f->size);
-    multiply(f, room);
+    multiply(p, f, room);
     rayleigh(soap, f, room);
     f->norm = frobenius(soap, f); /* of K itself: the test is finer than the rounding of K Q */
     f->looked = true;
@@ -355,11 +356,11 @@ static void sort_columns(const soap_factor *f, float *x, float *w)
 }
 
 /** Columns are sorted by the quotients of the basis that has just been found (which cost a product). */
-static void sort_after(const frg_soap *soap, const frg_soap_opts *o, soap_factor *f,
-                       soap_room *room)
+static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room)
 {
+    const frg_soap_opts *const o = &soap->groups[p->group];
     float *const w = room->qr.other;
-    multiply(f, room);
+    multiply(p, f, room);
     rayleigh(soap, f, room);
     sort_places(f->size, f->lambda, f->order, room->qr.strip);
     if (o->moment2_order == FRG_MOMENT2_FOLLOW) {
@@ -413,7 +414,7 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     if (!f->looked) {
-        multiply(f, room);
+        multiply(p, f, room);
         rayleigh(soap, f, room);
     }
     if (!(f->norm > 0)) { /* K = 0 tells nothing */
@@ -427,7 +428,7 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
     f->done = SOAP_BY_QR;
     for (int s = 0; s < o->power_iter_steps; s++) {
         if (s > 0) {
-            multiply(f, room);
+            multiply(p, f, room);
             f->hint = 0;
         }
         if (!iterate(soap, o, f, room, s + 1 == o->power_iter_steps)) {
@@ -439,7 +440,7 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
         }
     }
     if (!before) {
-        sort_after(soap, o, f, room);
+        sort_after(soap, p, f, room);
     }
 }
 

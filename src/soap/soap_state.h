@@ -4,6 +4,7 @@
 
 #include "core/core.h"
 #include "fourge/soap.h"
+#include "linalg/product.h"
 #include "linalg/qr_engine.h"
 #include "soap/soap_ops.h"
 
@@ -62,6 +63,7 @@ enum { SOAP_FACTORS, SOAP_REFRESH, SOAP_PROJECT, SOAP_UPDATE, SOAP_TIMES };
 /** Memory of one thread, for the largest parameter and factor. */
 typedef struct {
     frgi_qr_room qr;
+    frgi_product_room product;
     float *g, *x, *y; /* count, 2 count, 2 count */
     double seconds[SOAP_TIMES];
 } soap_room;
@@ -115,12 +117,15 @@ void frgi_soap_add(const frg_array *w, double scale, float *x);
 /** The gradient as the factors see it: of sign and scale, contiguous; in room->g unless it lies so already. */
 const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_room *room);
 typedef enum { SOAP_IN, SOAP_OUT, SOAP_TURN } soap_direction;
+/** The room for products of a parameter.  Tiles take numbers below 2^-126 for zero, also as the last eight bits of
+ *  a larger one: gradients below 2^-40, whose squares are averaged, stay away from them. */
+const frgi_product_room *frgi_soap_products(const soap_param *p, const soap_room *room);
 /** Contracts `copies` tensors along one axis with its factors' q (or q', or turn). */
-void frgi_soap_contract(const soap_param *p, int axis, soap_direction way, int copies,
-                        const float *from, float *to);
+void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, soap_direction way,
+                        int copies, const float *from, float *to);
 /** All axes that have factors, from x: the result stands in the pointer returned, x or y. */
-float *frgi_soap_contract_all(const soap_param *p, soap_direction way, int copies, float *x,
-                              float *y);
+float *frgi_soap_contract_all(const soap_param *p, const soap_room *room, soap_direction way,
+                              int copies, float *x, float *y);
 int frgi_soap_first_axis(const soap_param *p);
 
 /* ---- soap_factor.c ---- */

@@ -9,7 +9,6 @@
  * so that no axis is ever transposed. */
 #include <string.h>
 
-#include "linalg/blas.h"
 #include "linalg/half.h"
 #include "soap/soap_state.h"
 
@@ -104,7 +103,7 @@ void frgi_soap_give(const soap_ops *ops, const frg_array *a, double keep, bool a
         for (int64_t i = 0; i < w.length; i++, d++) {
             const double old = frgi_element_get(row + i * w.step, a->dtype), move = lr * (double)*d;
             frgi_element_put(row + i * w.step, a->dtype,
-                        after ? (old - move) * keep : old * keep - move);
+                             after ? (old - move) * keep : old * keep - move);
         }
     }
 }
@@ -122,25 +121,33 @@ const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_
 
 /* ---- contractions -------------------------------------------------------------------------------- */
 
-static void one_factor(const soap_factor *f, soap_direction way, ptrdiff_t outer, ptrdiff_t d,
-                       ptrdiff_t inner, const float *from, float *to)
+const frgi_product_room *frgi_soap_products(const soap_param *p, const soap_room *room)
 {
-    const int n = (int)f->size, length = (int)d;
+    static const frgi_product_room without = {0};
+    const double faint = 0x1p-40;
+    return p->largest > 0 && __builtin_ldexp(p->largest, -p->exponent) < faint ? &without
+                                                                               : &room->product;
+}
+
+static void one_factor(const soap_factor *f, const frgi_product_room *room, soap_direction way,
+                       ptrdiff_t outer, ptrdiff_t d, ptrdiff_t inner, const float *from, float *to)
+{
+    const ptrdiff_t n = f->size, m = inner;
     const float *const q = way == SOAP_TURN ? f->turn : f->q;
     if (inner == 1) {
-        frgi_sgemm(way == SOAP_OUT ? 'N' : 'T', 'N', n, (int)outer, n, 1, q, n, from + f->at,
-                   length, 0, to + f->at, length);
+        frgi_product(room, way == SOAP_OUT ? 'N' : 'T', 'N', n, outer, n, q, n, from + f->at, d,
+                     to + f->at, d);
         return;
     }
-    const int m = (int)inner;
     for (ptrdiff_t o = 0; o < outer; o++) {
         const ptrdiff_t at = (o * d + f->at) * inner;
-        frgi_sgemm('N', way == SOAP_OUT ? 'T' : 'N', m, n, n, 1, from + at, m, q, n, 0, to + at, m);
+        frgi_product(room, 'N', way == SOAP_OUT ? 'T' : 'N', m, n, n, from + at, m, q, n, to + at,
+                     m);
     }
 }
 
-void frgi_soap_contract(const soap_param *p, int axis, soap_direction way, int copies,
-                        const float *from, float *to)
+void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, soap_direction way,
+                        int copies, const float *from, float *to)
 {
     ptrdiff_t outer = copies, inner = 1;
     for (int a = 0; a < p->axes; a++) {
@@ -149,7 +156,8 @@ void frgi_soap_contract(const soap_param *p, int axis, soap_direction way, int c
     }
     for (int i = 0; i < p->n_factors; i++) {
         if (p->factors[i].axis == axis) {
-            one_factor(&p->factors[i], way, outer, p->dims[axis], inner, from, to);
+            one_factor(&p->factors[i], frgi_soap_products(p, room), way, outer, p->dims[axis],
+                       inner, from, to);
         }
     }
 }
@@ -159,14 +167,14 @@ int frgi_soap_first_axis(const soap_param *p)
     return p->n_factors > 0 ? p->factors[0].axis : -1;
 }
 
-float *frgi_soap_contract_all(const soap_param *p, soap_direction way, int copies, float *x,
-                              float *y)
+float *frgi_soap_contract_all(const soap_param *p, const soap_room *room, soap_direction way,
+                              int copies, float *x, float *y)
 {
     int last = -1;
     for (int i = 0; i < p->n_factors; i++) {
         if (p->factors[i].axis != last) {
             last = p->factors[i].axis;
-            frgi_soap_contract(p, last, way, copies, x, y);
+            frgi_soap_contract(p, room, last, way, copies, x, y);
             float *const other = x;
             x = y;
             y = other;

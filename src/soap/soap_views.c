@@ -220,7 +220,7 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
         float *values = room->x;
         memcpy(values, first ? p->m : p->v, (size_t)p->count * sizeof *values);
         if (first && p->label == 0 && p->generation > 0) {
-            values = frgi_soap_contract_all(p, SOAP_IN, 1, values, room->y);
+            values = frgi_soap_contract_all(p, room, SOAP_IN, 1, values, room->y);
         }
         values = frgi_soap_in_order(p, values, values == room->x ? room->y : room->x);
         frgi_soap_put(&to, first ? once : twice, values);

@@ -1,0 +1,35 @@
+/* product.h - products of matrices in single precision for one thread: on the CPU's tiles where it has them.
+ *
+ * All matrices lie by columns.  A room's `tiles` says which way is taken; where it is false, and for matrices too
+ * small to gain, BLAS computes.  Both are as exact as single precision: see product.c.
+ */
+#ifndef FRGI_PRODUCT_H
+#define FRGI_PRODUCT_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+/** Packed operands of one thread. */
+typedef struct {
+    bool tiles;
+    unsigned char *columns, *rows;
+} frgi_product_room;
+
+/** Runs twice over an arena (see core.h); takes nothing without tiles. */
+void frgi_product_room_take(frgi_arena *arena, frgi_product_room *room, bool tiles);
+
+/** C (m x n) <- op(A) op(B); trans 'N' or 'T'. */
+void frgi_product(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,
+                  ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda, const float *b,
+                  ptrdiff_t ldb, float *c, ptrdiff_t ldc);
+/** C (m x n) <- A B, A symmetric by its lower triangle. */
+void frgi_product_symmetric(const frgi_product_room *room, ptrdiff_t m, ptrdiff_t n, const float *a,
+                            ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc);
+/** Lower triangle of C (n x n) <- past C + weight A A' ('N', A n x k) or A' A ('T', A k x n). */
+void frgi_product_square(const frgi_product_room *room, char trans, ptrdiff_t n, ptrdiff_t k,
+                         float weight, const float *a, ptrdiff_t lda, float past, float *c,
+                         ptrdiff_t ldc);
+
+#pragma GCC visibility pop
+#endif
