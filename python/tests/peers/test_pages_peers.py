@@ -24,6 +24,9 @@ class Pages(unittest.TestCase):
     def test_from_scikit_learn(self):
         self.page("from_scikit_learn.md", 18)
 
+    def test_from_torch(self):
+        self.page("from_torch.md", 8)
+
 
 if __name__ == "__main__":
     unittest.main()
