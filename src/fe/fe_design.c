@@ -1,11 +1,13 @@
 /* fe_design.c - the columns of the model matrix.
  *
- * Numbers stay single columns.  A text column expands into indicators of its levels, in sorted order, by R's
- * rule: in a term, a factor loses its first level (contrasts) when the term without it is in the model too;
- * the empty term is the intercept, or the fixed effects, which span it.  i(f) loses its first level under the
- * same condition unless ref= says which; i(f, x) keeps all; i(f, g) is one column for each observed pair.
+ * Numbers stay single columns.  A text column, and any column as factor(x), as.factor(x) or C(x), expands into
+ * indicators of its levels, in sorted order, by R's rule: in a term, a factor loses its first level (contrasts)
+ * when the term without it is in the model too; the empty term is the intercept, or the fixed effects, which span
+ * it.  i(f) loses its first level under the same condition unless ref= says which; i(f, x) keeps all; i(f, g) is
+ * one column for each observed pair.
  *
- * Names follow fixest: "x", "log(x)", "stateCA", "unionTRUE", "year::1981", "year::1981:x", "a::1:b::2", "x1:x2".
+ * Names follow fixest: "x", "log(x)", "stateCA", "factor(year)1981", "unionTRUE", "year::1981", "year::1981:x",
+ * "a::1:b::2", "x1:x2".
  */
 #include "fe/fe_design.h"
 
@@ -45,6 +47,11 @@ static frg_status make_variable(frgi_variable *v, frg_context *ctx, const frgi_s
     const frgi_node *const x = &s->nodes[v->node];
     if (x->kind == NODE_CALL && frgi_syntax_is(s, v->node, "i")) {
         return make_categories(v, ctx, s, table);
+    }
+    if (frgi_formula_is_factor(s, v->node)) {
+        v->kind = VARIABLE_FACTOR;
+        v->n_factors = 1;
+        return frgi_column_find(&v->factor[0], ctx, s, frgi_syntax_child(s, v->node, 0), 0, table);
     }
     TRY(frgi_program_create(&v->number, ctx, s, v->node, table));
     const bool text = v->number.column && v->number.column->kind == FRG_CATEGORY;

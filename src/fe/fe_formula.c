@@ -110,7 +110,8 @@ frg_status frgi_formula_check_expression(const frgi_syntax *s, frg_context *ctx,
             }
         } else if (x->kind == NODE_CALL && !is_function(s, i)) {
             return refuse(s, ctx, i,
-                          "this function is not known; there are log, exp, sqrt, abs and I");
+                          "this function is not known; there are log, exp, sqrt, abs, I, and "
+                          "factor and i for terms alone");
         } else if (x->kind == NODE_CALL && x->children != 1) {
             return refuse(s, ctx, i, "this function takes one argument");
         } else if (x->kind == NODE_IN && !is_set(s, i - 1)) {
@@ -308,6 +309,20 @@ static frg_status check_categories(const frgi_syntax *s, frg_context *ctx, int32
     return plain > 0 ? FRG_OK : refuse(s, ctx, node, "i() wants a column");
 }
 
+bool frgi_formula_is_factor(const frgi_syntax *s, int32_t node)
+{
+    return s->nodes[node].kind == NODE_CALL &&
+           (frgi_syntax_is(s, node, "factor") || frgi_syntax_is(s, node, "as.factor") ||
+            frgi_syntax_is(s, node, "C"));
+}
+
+static frg_status check_factor(const frgi_syntax *s, frg_context *ctx, int32_t node)
+{
+    const bool column = s->nodes[node].children == 1 &&
+                        s->nodes[frgi_syntax_child(s, node, 0)].kind == NODE_NAME;
+    return column ? FRG_OK : refuse(s, ctx, node, "factor() takes one column");
+}
+
 /** An atom or a number as a range of its own. */
 static frg_status push_atom(builder *b, int32_t node)
 {
@@ -331,6 +346,8 @@ static frg_status push_atom(builder *b, int32_t node)
     }
     if (x->kind == NODE_CALL && frgi_syntax_is(s, node, "i")) {
         TRY(check_categories(s, b->ctx, node));
+    } else if (frgi_formula_is_factor(s, node)) {
+        TRY(check_factor(s, b->ctx, node));
     } else if (x->kind == NODE_POWER) {
         if (s->nodes[frgi_syntax_child(s, node, 0)].kind == NODE_PAREN) {
             return refuse(s, b->ctx, node,

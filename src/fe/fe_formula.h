@@ -59,6 +59,8 @@ void frgi_formula_destroy(frgi_formula *f, frg_context *ctx);
 /** Is this subtree arithmetic that we can evaluate? */
 FRG_MUST_USE frg_status frgi_formula_check_expression(const frgi_syntax *s, frg_context *ctx,
                                                       int32_t node);
+/** factor(x), as.factor(x) or C(x): the column as categories, whatever its type. */
+bool frgi_formula_is_factor(const frgi_syntax *s, int32_t node);
 /** f1^f2^f3, the nodes first .. last; key->name is left alone. */
 FRG_MUST_USE frg_status frgi_formula_key(const frgi_syntax *s, frg_context *ctx, int32_t first,
                                          int32_t last, frgi_key_spec *key);
