@@ -157,6 +157,12 @@ typedef struct {
  *  Rasmussen and Williams (2006), 5.4.2. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *gradient,
                                                 frg_gp_loo *out);
+/** K-fold by the same inverse: rows with one code in folds (n codes 0 .. F-1, F <= n, of the rows that are kept) are
+ *  predicted together from all others, P = K^-1: mean y_B - P_BB^-1 a_B, covariance P_BB^-1 (noise included), of which
+ *  variance takes the diagonal; log_density is that of each fold's rows together, summed.  sum_B |B|^3 flop more.  A
+ *  profiled mean is estimated anew without each fold.  mean, variance: as above. */
+FRG_API FRG_MUST_USE frg_status frg_gp_eval_folds(frg_gp *gp, const int32_t *folds, double *mean, double *variance,
+                                                  frg_gp_loo *out);
 
 /* ---- fit ---------------------------------------------------------------------------------------- */
 

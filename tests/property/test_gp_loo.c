@@ -1,4 +1,4 @@
-/* test_gp_loo.c - leave-one-out against refits and differences.
+/* test_gp_loo.c - leave-one-out and blocks of rows against refits and differences.
  *
  * Differences: gp_data_differences, 1e-6 relative.
  */
@@ -129,9 +129,135 @@ static void leave_one_out_low(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- blocks of rows ----------------------------------------------------------------------------- */
+
+/** The rows outside (inside = 0) or inside one fold. */
+static void select_fold(const gp_data *g, const int32_t *folds, int32_t fold, int inside,
+                        gp_data *out)
+{
+    out->n = 0;
+    out->d = g->d;
+    out->q = 1;
+    for (int64_t i = 0; i < g->n; i++) {
+        if ((folds[i] == fold) == (inside != 0)) {
+            memcpy(out->x + out->n * g->d, g->x + i * g->d, (size_t)g->d * sizeof *g->x);
+            out->y[out->n++] = g->y[i];
+        }
+    }
+}
+
+/** Each fold against a process without its rows: means and variances by its prediction, the log density as what the
+ *  rows add to the likelihood, ell(all) - ell(others).  A profiled mean's ell(all) belongs to another mean: there the
+ *  means and variances alone are compared.  cond(K) = 60 / 0.08, so that 1e-9 leaves four digits of room. */
+static void folds_by_refits(void)
+{
+    static const char *const means[] = {"const(0.2)", "profiled", "profiled(linear)"};
+    enum { N = 41, FOLDS = 5 };
+    static gp_data g, rest, out;
+    const char *const kernel = "1.1*rbf(l=[0.3,0.5]) + 0.3*matern12(l=0.4) + noise(0.08)";
+    int32_t folds[N];
+    double mean[N], variance[N], got_mean[N], got_variance[N], theta[GP_DATA_PARAMETERS];
+    frg_context *ctx = test_context();
+    gp_data_random(&g, N, 2, 1);
+    for (int i = 0; i < N; i++) { /* one fold of one row, one code without rows */
+        folds[i] = i == 7 ? 5 : (int32_t)test_below(FOLDS - 1);
+    }
+    for (size_t k = 0; k < sizeof means / sizeof *means; k++) {
+        const frg_gp_opts o = gp_data_opts(means[k]);
+        frg_gp *all = gp_data_open(ctx, &g, kernel, &o);
+        frg_gp_loo got;
+        double density = 0, square = 0;
+        if (!all || !CHECK_OK(ctx, frg_gp_eval_folds(all, folds, mean, variance, &got))) {
+            continue;
+        }
+        gp_data_theta(all, theta);
+        const double whole = gp_data_value(ctx, all);
+        for (int32_t f = 0; f <= FOLDS; f++) {
+            select_fold(&g, folds, f, 0, &rest);
+            select_fold(&g, folds, f, 1, &out);
+            frg_gp *gp = out.n > 0 ? gp_data_open(ctx, &rest, kernel, &o) : NULL;
+            if (!gp) {
+                continue;
+            }
+            frg_array to_mean = frg_vector(got_mean, FRG_F64, out.n),
+                      to_variance = frg_vector(got_variance, FRG_F64, out.n);
+            frg_gp_predict_opts po;
+            frg_gp_predict_defaults(&po, sizeof po);
+            po.observed = 1;
+            po.mean = &to_mean;
+            po.variance = &to_variance;
+            CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+            density += whole - gp_data_value(ctx, gp);
+            CHECK_OK(ctx, frg_gp_predict(gp, gp_data_x(&out), &po));
+            for (int64_t i = 0, at = 0; i < N; i++) {
+                if (folds[i] == f) {
+                    CHECK_NEAR(mean[i], got_mean[at], 1e-9);
+                    CHECK_NEAR(variance[i], got_variance[at], 1e-9);
+                    square += (g.y[i] - got_mean[at]) * (g.y[i] - got_mean[at]);
+                    at++;
+                }
+            }
+            frg_gp_destroy(gp);
+        }
+        if (k == 0) {
+            CHECK_NEAR(got.log_density, density, 1e-9);
+        }
+        CHECK_NEAR(got.rmse, sqrt(square / N), 1e-9);
+        frg_gp_destroy(all);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** Folds of one row are leave-one-out, in every type and for several outputs; one fold of all rows is the prior, and
+ *  with a mean to estimate it is none. */
+static void folds_at_the_ends(void)
+{
+    enum { N = 60 };
+    static gp_data g;
+    int32_t each[N], all[N] = {0}, bad[N] = {0};
+    double mean[2 * N], variance[N], want_mean[2 * N], want_variance[N];
+    frg_context *ctx = test_context();
+    gp_data_random(&g, N, 2, 2);
+    for (int32_t i = 0; i < N; i++) {
+        each[i] = N - 1 - i;
+    }
+    for (int k = 0; k < 3; k++) {
+        frg_gp_opts o = gp_data_opts(k == 0 ? "profiled(linear)" : "const(0.1)");
+        o.precision = (frg_gp_precision)k;
+        /* the same inverse divided in two ways: rounding of the type it is in */
+        const double tolerance = o.precision == FRG_GP_F32 ? 1e-5 : 1e-11;
+        frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.4) + noise(0.2)", &o);
+        frg_gp_loo got, want;
+        if (gp && CHECK_OK(ctx, frg_gp_eval_loo(gp, want_mean, want_variance, NULL, &want)) &&
+            CHECK_OK(ctx, frg_gp_eval_folds(gp, each, mean, variance, &got))) {
+            gp_data_check("means of folds of one", mean, want_mean, 2 * N, tolerance);
+            gp_data_check("variances of folds of one", variance, want_variance, N, tolerance);
+            CHECK_NEAR(got.log_density, want.log_density, 10 * tolerance);
+            CHECK_NEAR(got.rmse, want.rmse, tolerance);
+        }
+        if (k == 0) {
+            CHECK_STATUS(frg_gp_eval_folds(gp, all, mean, variance, NULL), FRG_BAD_ARG);
+            CHECK(strstr(frg_message(ctx), "the mean alone"));
+        } else if (k == 2 && CHECK_OK(ctx, frg_gp_eval_folds(gp, all, mean, variance, &got))) {
+            CHECK_NEAR(got.log_density, gp_data_value(ctx, gp), 1e-9);
+            for (int i = 0; i < N; i++) {
+                CHECK_NEAR(mean[2 * i], 0.1, 1e-9);
+                CHECK_NEAR(variance[i], 1.4, 1e-9);
+            }
+        }
+        bad[4] = k == 1 ? -1 : N;
+        CHECK_STATUS(frg_gp_eval_folds(gp, bad, mean, variance, NULL), FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), "row 5"));
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"leave-one-out gradient", leave_one_out_gradient},
     {"leave-one-out by refits", leave_one_out_refits},
     {"leave-one-out in low precision", leave_one_out_low},
+    {"folds by refits", folds_by_refits},
+    {"folds at the ends", folds_at_the_ends},
 };
 TEST_MAIN(cases)
