@@ -24,7 +24,7 @@ fuzz() {
     name=$(basename "$1" | sed 's/^fuzz_//')
     mkdir -p "$build/corpus/$name" "$build/findings/$name"
     status=0
-    OMP_NUM_THREADS=1 "$1" -max_total_time="$share" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+    OMP_NUM_THREADS=1 "$1" -max_total_time="$share" -timeout=25 -rss_limit_mb=2048 -max_len=65536 \
         -artifact_prefix="$build/findings/$name/" -print_final_stats=1 \
         "$build/corpus/$name" "$here/corpus/$name" >"$build/findings/$name.log" 2>&1 || status=$?
     echo "$status" >"$build/findings/$name.status"
