@@ -3,7 +3,11 @@
 The formulas, the tests of convergence and the options are those of ``fourge/fe.h``; formulas follow R's fixest.
 """
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +32,8 @@ def _spec(vcov):
     return {"hetero": "hc1", "HC1": "hc1"}.get(vcov, vcov)
 
 
-def feols(fml, data, vcov="iid", *, progress=None, **options):
+def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
+          progress: Callable[..., Any] | bool | None = None, **options: Any) -> Fit:
     """Linear regression with fixed effects, ordinary or weighted least squares.
 
     ``feols("y ~ x1 + i(year, ref=2000) | firm^industry + worker", data, vcov={"CRV1": "firm"})``
@@ -48,8 +53,9 @@ def feols(fml, data, vcov="iid", *, progress=None, **options):
         As in ``frg_demean_opts``.
     threads, seed, memory_limit, time_limit
         Of the computation; threads 0 takes the cores this process may use.
-    progress : callable, optional
-        ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.
+    progress : callable or True, optional
+        ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the fit.  True shows a
+        bar, by tqdm where it is installed.
 
     Returns
     -------
@@ -78,29 +84,31 @@ class Fit:
         return np.array([c[key] for c in self._shown["coefficients"]])
 
     @property
-    def terms(self):
+    def terms(self) -> list[str]:
         """Names of the coefficients."""
         return [c["term"] for c in self._shown["coefficients"]]
 
-    def coef(self):
+    def coef(self) -> np.ndarray:
         """Estimates, in the order of `terms`."""
         return self._coefficients("estimate")
 
-    def se(self):
+    def se(self) -> np.ndarray:
         """Standard errors under the covariance shown."""
         return self._coefficients("std_error")
 
-    def tstat(self):
+    def tstat(self) -> np.ndarray:
+        """t statistics."""
         return self._coefficients("statistic")
 
-    def pvalue(self):
+    def pvalue(self) -> np.ndarray:
+        """Two-sided p-values, of the t distribution with the covariance's degrees of freedom."""
         return self._coefficients("p_value")
 
-    def confint(self):
+    def confint(self) -> np.ndarray:
         """(k, 2): the interval of the level that the fit was given."""
         return np.column_stack([self._coefficients("conf_low"), self._coefficients("conf_high")])
 
-    def vcov(self, spec=None, ssc=None):
+    def vcov(self, spec: str | Mapping[str, str] | None = None, ssc: str | None = None) -> Any:
         """Without `spec`, the covariance matrix shown (k x k); with it, the same fit under another covariance
         from here on, and the fit itself is returned."""
         if spec is None:
@@ -109,7 +117,7 @@ class Fit:
         self._shown = self._fit.vcov(_spec(spec), ssc)
         return self
 
-    def tidy(self, style="broom"):
+    def tidy(self, style: str = "broom") -> dict[str, list[Any]]:
         """{column: values} of the coefficient table, under broom's names or pyfixest's; ``pandas.DataFrame(fit.tidy())``
         and ``polars.DataFrame(fit.tidy())`` make frames of it."""
         level = self._call[4].get("level", 0.95)
@@ -123,34 +131,35 @@ class Fit:
         keys = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
         return {n: [c[k] for c in self._shown["coefficients"]] for n, k in zip(names[style], keys)}
 
-    def glance(self):
+    def glance(self) -> dict[str, Any]:
         """{name: value} of the whole fit, under broom's names."""
         r = self.result
         return {"r.squared": r["r2"], "adj.r.squared": r["r2_adjusted"], "within.r.squared": r["r2_within"],
                 "rmse": r["rmse"], "statistic": self._shown["wald_f"], "df.residual": r["df_residual"], "nobs": r["n"]}
 
-    def augment(self):
+    def augment(self) -> dict[str, np.ndarray]:
         """{name: array} with ``.fitted`` and ``.resid`` for the rows of the data, NaN where a row was dropped."""
         residuals, fitted = self._residuals()
         return {".fitted": fitted, ".resid": residuals}
 
-    def etable(self, type="text", **options):
+    def etable(self, type: str = "text", **options: Any) -> Any:
         """:func:`etable` of this fit."""
         return etable(self, type, **options)
 
-    def coefplot(self, **options):
+    def coefplot(self, **options: Any) -> Any:
         """:func:`coefplot` of this fit."""
         return coefplot(self, **options)
 
-    def iplot(self, **options):
+    def iplot(self, **options: Any) -> Any:
         """:func:`iplot` of this fit."""
         return iplot(self, **options)
 
-    def resid(self):
+    def resid(self) -> np.ndarray:
         """Residuals for the rows of the data, NaN where a row was dropped."""
         return self._residuals()[0]
 
-    def fitted(self):
+    def fitted(self) -> np.ndarray:
+        """Fitted values for the rows of the data, NaN where a row was dropped."""
         return self._residuals()[1]
 
     def _residuals(self):
@@ -158,7 +167,7 @@ class Fit:
         self._fit.residuals(out[0], out[1])
         return out
 
-    def fixef(self):
+    def fixef(self) -> dict[str, dict[str, float]]:
         """{factor: {level: effect}}; the first level of every factor but the first is 0 in each component."""
         columns = _frame.arrays(self._with_effects().effects())
         out = {}
@@ -173,7 +182,7 @@ class Fit:
             self._fit = _fourge.Fe(*self._call)
         return self._fit
 
-    def predict(self, newdata=None):
+    def predict(self, newdata: Any = None) -> np.ndarray:
         """Fitted values, or predictions for the rows of `newdata` (NaN where a level was not in the fit)."""
         if newdata is None:
             return self.fitted()
@@ -187,7 +196,7 @@ class Fit:
             warnings.warn(f"{unseen} rows have a level that the fit has not seen", stacklevel=2)
         return out
 
-    def summary(self, digits=5):
+    def summary(self, digits: int = 5) -> None:
         """Prints what fixest prints: the table of coefficients with what the fit rests on."""
         print(self._text(digits))
 
@@ -233,7 +242,8 @@ def _codes(fixed_effects):
     return a.astype(np.int32, copy=False)
 
 
-def demean(x, fixed_effects, weights=None, *, out=None, progress=None, **options):
+def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
+           progress: Callable[..., Any] | bool | None = None, **options: Any) -> tuple[np.ndarray, dict[str, Any]]:
     """What is left of the columns of `x` when all group means are taken out.
 
     Solves ``min || W^(1/2) (x - D alpha) ||`` for each column and returns ``x - D alpha``.
@@ -266,7 +276,7 @@ def demean(x, fixed_effects, weights=None, *, out=None, progress=None, **options
     return result, report
 
 
-def lsmr(A, b, *, progress=None, **options):
+def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, **options: Any) -> tuple[np.ndarray, Any]:
     """LSMR (Fong and Saunders 2011) for ``min ||A x - b||^2 + damp^2 ||x||^2``, all columns of b at once.
 
     Parameters

@@ -3,6 +3,12 @@
 Kernels are the expressions of ``fourge/gp.h``: ``"1.7*rbf(ard) + noise(0.1)"``.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
 import numpy as np
 
 from . import _fourge, errors
@@ -31,8 +37,9 @@ class GP:
         Of the computation.
     """
 
-    def __init__(self, x, y, kernel, *, mean_values=None, noise_variances=None, noise_groups=None, columns=None,
-                 progress=None, **options):
+    def __init__(self, x: Any, y: Any, kernel: str, *, mean_values: Any = None, noise_variances: Any = None,
+                 noise_groups: Any = None, columns: list[str] | None = None,
+                 progress: Callable[..., Any] | bool | None = None, **options: Any):
         self._context = context(options, progress)
         x, y = array(x), array(y)
         each = lambda a, t: None if a is None else np.ascontiguousarray(a, dtype=t)
@@ -46,25 +53,25 @@ class GP:
         return f"GP({r['kernel']}; {r['n']} points, {r['d']} columns)"
 
     @property
-    def report(self):
+    def report(self) -> dict[str, Any]:
         """n, d, q, kernel with its current values, storage, precision, bytes."""
         return self._gp.report()
 
     @property
-    def parameters(self):
+    def parameters(self) -> list[dict[str, Any]]:
         """One dict a parameter: name, entry, value, lower, upper, fixed, active, std_error."""
         return self._gp.parameters()
 
     @property
-    def theta(self):
+    def theta(self) -> np.ndarray:
         """The parameters' values; assign to change them."""
         return np.array([p["value"] for p in self.parameters])
 
     @theta.setter
-    def theta(self, values):
+    def theta(self, values: Any) -> None:
         self._gp.update(np.ascontiguousarray(values, dtype=np.float64))
 
-    def fix(self, name, fixed=True):
+    def fix(self, name: str, fixed: bool = True) -> GP:
         """Holds all entries of a parameter at their values (or lets go of them)."""
         found = [i for i, p in enumerate(self.parameters) if p["name"] == name]
         if not found:
@@ -73,14 +80,15 @@ class GP:
             self._gp.fix(i, fixed)
         return self
 
-    def value(self):
+    def value(self) -> dict[str, Any]:
         """The log likelihood at the current parameters, with its certificates (a dict)."""
         return self._gp.value()
 
-    def log_likelihood(self):
+    def log_likelihood(self) -> float:
+        """The log likelihood at the current parameters, without the prior."""
         return self.value()["log_likelihood"]
 
-    def gradient(self, x=False, y=False):
+    def gradient(self, x: bool = False, y: bool = False) -> Any:
         """Gradient of log likelihood and log prior, per log of a positive parameter, per value of a mean.
 
         With x or y true, a tuple with the gradients with respect to the data follows.
@@ -93,14 +101,14 @@ class GP:
         extra = [a for a in (dx, dy[:, 0] if y and r["q"] == 1 else dy) if a is not None]
         return (g, *extra) if extra else g
 
-    def information(self):
+    def information(self) -> np.ndarray:
         """Average information matrix of the parameters (Gilmour, Thompson and Cullis 1995)."""
         p = len(self.parameters)
         out = np.empty(p * p)
         self._gp.information(out)
         return out.reshape(p, p)
 
-    def loo(self, gradient=False):
+    def loo(self, gradient: bool = False) -> dict[str, Any]:
         """Leave-one-out: a dict with mean, variance (noise included), log_density, rmse and perhaps gradient."""
         r = self.report
         mean, variance = np.empty(r["n"] * r["q"]), np.empty(r["n"])
@@ -110,14 +118,15 @@ class GP:
         out = {"mean": mean, "variance": variance, "log_density": log_density, "rmse": rmse}
         return out | ({"gradient": g} if gradient else {})
 
-    def fit(self, **options):
+    def fit(self, **options: Any) -> dict[str, Any]:
         """Maximises log likelihood and prior over the free parameters; options as in ``frg_gp_fit_opts``
         (optimizer "ai", "lbfgsb" or "adam", max_iter, tol, learning_rate, starts, ...).  Returns the report."""
         out = self._gp.fit(options)
         warn(self._context)
         return out
 
-    def predict(self, x, *, observed=False, return_std=False, return_var=False, return_cov=False):
+    def predict(self, x: Any, *, observed: bool = False, return_std: bool = False, return_var: bool = False,
+                return_cov: bool = False) -> Any:
         """Mean at new points and, where asked, standard deviation, variance or covariance, of the function or, with
         `observed`, of an observation."""
         x = array(x)
@@ -133,7 +142,7 @@ class GP:
         extra += [cov] if return_cov else []
         return (mean, *extra) if extra else mean
 
-    def predict_gradient(self, x):
+    def predict_gradient(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """(d mean / dx, d variance / dx), both (m, d)."""
         x = array(x)
         x = x[:, None] if x.ndim == 1 else x
@@ -141,7 +150,7 @@ class GP:
         self._gp.predict(x, False, None, None, None, a, b)
         return a, b
 
-    def sample(self, x, count, *, prior=False, observed=False):
+    def sample(self, x: Any, count: int, *, prior: bool = False, observed: bool = False) -> np.ndarray:
         """(count, m) joint draws at x; the same for the same seed, whatever the threads."""
         x = array(x)
         x = x[:, None] if x.ndim == 1 else x
@@ -149,7 +158,7 @@ class GP:
         self._gp.sample(x, prior, observed, out)
         return out
 
-    def append(self, x, y, noise_variances=None):
+    def append(self, x: Any, y: Any, noise_variances: Any = None) -> GP:
         """Adds points; the parameters stay."""
         x = array(x)
         x = x[:, None] if x.ndim == 1 else x
@@ -157,17 +166,17 @@ class GP:
         self._gp.append(x, array(y), v)
         return self
 
-    def remove(self, i):
+    def remove(self, i: int) -> GP:
         """Removes point i."""
         self._gp.remove(i)
         return self
 
-    def save(self, path):
+    def save(self, path: str | PathLike[str]) -> None:
         """Data, expression, parameters and factor in one checked file."""
         self._gp.save(str(path))
 
 
-def load(path, **options):
+def load(path: str | PathLike[str], **options: Any) -> GP:
     """A process from a file of :meth:`GP.save`; it predicts to the bit what the saved one did."""
     gp = GP.__new__(GP)
     gp._context = context(options)
@@ -177,7 +186,7 @@ def load(path, **options):
     return gp
 
 
-def invquad_logdet(k, r, *, inverse=False, **options):
+def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Any) -> tuple[np.ndarray, ...]:
     """r' K^-1 r and log |K| for each matrix of a batch.
 
     Parameters

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 import unittest
+import unittest.mock
 import warnings
 
 import numpy as np
@@ -262,6 +264,42 @@ class Demean(unittest.TestCase):
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         with self.assertRaises(KeyboardInterrupt):
             fe.demean(x, two, method="lsmr", max_iter=10**7)
+
+
+    def test_progress(self):
+        """progress=True shows a bar of tqdm where that is installed; here of a stand-in, and of none."""
+        shown = []
+
+        class Bar:
+            def __init__(self, total, desc, leave):
+                self.n = 0
+                shown.append(["open", desc])
+
+            def update(self, by):
+                self.n += by
+
+            def set_postfix_str(self, text):
+                shown.append([self.n, text])
+
+            def close(self):
+                shown.append(["close"])
+
+        n = 4000
+        codes = np.column_stack([np.arange(n) // 2, ((np.arange(n) + 1) % n) // 2])
+        solve = lambda progress: fe.demean(np.cos(np.arange(n)), codes, method="lsmr", max_iter=100, progress=progress)
+        tqdm = types.ModuleType("tqdm.auto")
+        tqdm.tqdm = Bar
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with unittest.mock.patch.dict(sys.modules, {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": tqdm}):
+                solve(True)
+            with unittest.mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None}):
+                solve(True)
+            solve(False)
+        self.assertEqual((shown[0][0], shown[-1]), ("open", ["close"]))
+        self.assertRegex(shown[1][1], r"e[-+]\d\d of ")
+        with self.assertRaisesRegex(TypeError, "progress"):
+            solve("yes")
 
 
 class Lsmr(unittest.TestCase):
