@@ -21,7 +21,7 @@
 
 #include "gp/gp_tiles_ops.h"
 
-enum { SERIAL_ROWS = 192 }; /* below, threads cost more than they bring */
+enum { SERIAL_ROWS = 192, SERIAL_ROWS_RADIAL = 400 }; /* below, threads cost more than they bring */
 
 /* f64, f32 */
 static const double CAP[2] = {1e140, 1e14}, LARGEST[2] = {1e250, 1e25},
@@ -414,7 +414,8 @@ static void load(const frgi_gp_bound *b, frgi_gp_patch *p, const unit *x)
 
 static int team(const frgi_gp_bound *b, ptrdiff_t n)
 {
-    return n < SERIAL_ROWS || omp_in_parallel() ? 1 : b->threads;
+    const ptrdiff_t most = b->program.radial ? SERIAL_ROWS_RADIAL : SERIAL_ROWS;
+    return n < most || omp_in_parallel() ? 1 : b->threads;
 }
 
 /** Runs body for all units, the longest rows first. */
