@@ -222,8 +222,23 @@ FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size)
  *  warning.  Refactors where the gradient has taken the factor's place.  Gradients of kernels with a cusp at the
  *  points (matern12) leave out the point's own term there. */
 FRG_API FRG_MUST_USE frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *o);
-/** count joint draws at x (m x d) into out (count x m, f64): of the posterior, or of the prior.  Draw s is
- *  the same whatever count and threads (counter-based, seed of the context). */
+typedef struct {
+    size_t struct_size;
+    int observed;                  /* as in frg_gp_predict_opts */
+    const double *noise_variances; /* sets x m known variances of the candidates, where the process has such */
+    frg_array *mean;               /* sets x t x s, f64; each may be NULL */
+    frg_array *variance;           /* sets x t: it does not depend on y */
+} frg_gp_fantasy_opts;
+
+FRG_API void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size);
+/** Predictions at the t points of `at` (t x d) as they would be after observing candidates: `sets` alternative sets of
+ *  m points (x: sets x m x d), each with s alternative outcomes (y: sets x m x s).  The process stays as it is and
+ *  its factor serves all sets: n^2 (t + sets m) flop, then sets n m t; equal to frg_gp_update_append and
+ *  frg_gp_predict for each.  For processes with one output. */
+FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y, frg_array at,
+                                                         const frg_gp_fantasy_opts *o);
+/** count joint draws at x (m x d) into out (count x m; with q outputs count x m x q; f64): of the posterior, or of the
+ *  prior.  Draw s is the same whatever count and threads (counter-based, seed of the context). */
 FRG_API FRG_MUST_USE frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior, int observed,
                                               frg_array out);
 
@@ -232,6 +247,9 @@ FRG_API FRG_MUST_USE frg_status frg_gp_update_append(frg_gp *gp, frg_array x, fr
                                                      const double *noise_variances);
 FRG_API FRG_MUST_USE frg_status frg_gp_update_remove(frg_gp *gp, int64_t i);
 FRG_API FRG_MUST_USE frg_status frg_gp_update_y(frg_gp *gp, frg_array y);
+/** The known noise variance of point i (of those kept) becomes another: a rank-one update of the factor, O((n-i)^2);
+ *  where a smaller one would cost a pivot its digits the next call factors anew. */
+FRG_API FRG_MUST_USE frg_status frg_gp_update_noise(frg_gp *gp, int64_t i, double variance);
 
 /** Data, expression, parameters and factor in one checked file; a loaded process predicts to the bit. */
 FRG_API FRG_MUST_USE frg_status frg_gp_save(frg_gp *gp, const char *path);

@@ -31,7 +31,7 @@ typedef struct {
     void *solved;       /* n x block: L^-1 k_t, then K^-1 k_t */
     double *weights;    /* block x n, of the derivatives */
     double *self;       /* m: k_tt */
-    double *half;       /* n x m: V, of a covariance */
+    double *half;       /* n x m: V, of a covariance or for the caller */
     double *basis;      /* count x m: R^-1 u of a profiled mean */
     double *slope;      /* count: R^-T of it */
     void *bound_memory; /* of the new points among themselves */
@@ -39,7 +39,7 @@ typedef struct {
 
 static bool solves(const frgi_gp_wanted *w)
 {
-    return !w->prior && (w->variance || w->covariance || w->variance_dx);
+    return !w->prior && (w->variance || w->covariance || w->variance_dx || w->half);
 }
 
 static void lay_out(frgi_arena *a, predictor *p)
@@ -53,8 +53,10 @@ static void lay_out(frgi_arena *a, predictor *p)
     p->solved = solves(w) ? frgi_take(a, frgi_mul(frgi_mul(block, n), size)) : NULL;
     p->weights = w->mean_dx || w->variance_dx ? TAKE(a, double, frgi_mul(block, n)) : NULL;
     p->self = TAKE(a, double, m);
-    p->half = w->covariance && !w->prior ? TAKE(a, double, frgi_mul(n, m)) : NULL;
-    p->basis = TAKE(a, double, m *(size_t)gp->profile.count);
+    p->half = w->half                      ? w->half
+              : w->covariance && !w->prior ? TAKE(a, double, frgi_mul(n, m))
+                                           : NULL;
+    p->basis = w->basis ? w->basis : TAKE(a, double, m *(size_t)gp->profile.count);
     p->slope = TAKE(a, double, gp->profile.count);
     p->bound_memory = NULL;
     if (w->covariance) {
@@ -355,7 +357,7 @@ static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
     if (w->variance) {
         block_variance(p, first, rows);
     }
-    if (w->covariance) {
+    if (w->covariance || w->half) {
         block_half(p, first, rows);
     }
     return w->variance_dx ? block_variance_dx(p, first, rows) : FRG_OK;

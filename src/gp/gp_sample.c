@@ -2,7 +2,7 @@
  *
  *     f = m + L z,   L L' = covariance at the m points,   z independent normals
  *
- * z_i of draw s is a function of (seed of the context, s, i) alone (Philox, Box and Muller), so that a draw is the
+ * z_i of draw s is a function of (seed of the context, output, s, i) alone (Philox, Box and Muller), so that a draw is the
  * same for any count and any number of threads.  A covariance of close points is singular to rounding: its diagonal
  * gets 0, then 1e-10, 1e-9, ... (f32: 1e-7, ...) of the mean prior variance until it can be factored; a standard
  * deviation is moved by at most the root of that.  m^2 n + m^3/3 flop, then m^2/2 a draw; memory 2 m^2.
@@ -16,16 +16,17 @@
 #define SAMPLE_STREAM UINT64_C(0x6770206472617773)
 
 typedef struct {
-    double *mean, *covariance, *self; /* m, m x m, m */
+    double *mean, *covariance, *self; /* m x q, m x m, m */
     frgi_spd_shape shape;
     double *matrix;
     void *work;
     double *z, *f; /* threads x m */
 } sampler;
 
-static void lay_out(frgi_arena *a, sampler *q, ptrdiff_t m, int threads)
+static void lay_out(frgi_arena *a, sampler *q, const frg_gp *gp, ptrdiff_t m)
 {
-    q->mean = TAKE(a, double, m);
+    const int threads = frg_threads(gp->ctx);
+    q->mean = TAKE(a, double, m * gp->q);
     q->covariance = TAKE(a, double, frgi_mul((size_t)m, (size_t)m));
     q->self = TAKE(a, double, m);
     q->shape = frgi_spd_plan(m, FRG_F64);
@@ -72,18 +73,20 @@ static frg_status factor(frg_gp *gp, sampler *q, ptrdiff_t m)
          pivots.value, (long long)pivots.pivot + 1);
 }
 
-static void draw(const frg_gp *gp, const sampler *q, ptrdiff_t m, int64_t number, double *z,
-                 double *f)
+/** Draw `number` of output c, with normals of its own. */
+static void draw(const frg_gp *gp, const sampler *q, ptrdiff_t m, int64_t number, ptrdiff_t c,
+                 double *z, double *f)
 {
     for (ptrdiff_t i = 0; i < m; i += 2) {
         double pair[2];
-        frgi_normals(frg_seed(gp->ctx), SAMPLE_STREAM, (uint64_t)number, (uint64_t)i / 2, pair);
+        frgi_normals(frg_seed(gp->ctx), SAMPLE_STREAM + (uint64_t)c, (uint64_t)number,
+                     (uint64_t)i / 2, pair);
         z[i] = pair[0];
         if (i + 1 < m) {
             z[i + 1] = pair[1];
         }
     }
-    memcpy(f, q->mean, (size_t)m * sizeof *f);
+    memcpy(f, q->mean + c * m, (size_t)m * sizeof *f);
     for (ptrdiff_t k = 0; k < m; k++) {
         const double *const column = q->covariance + k * m;
         for (ptrdiff_t i = k; i < m; i++) {
@@ -100,10 +103,13 @@ static void draw_all(const frg_gp *gp, const sampler *q, ptrdiff_t m, int64_t co
     for (int t = 0; t < threads; t++) { /* a thread takes a stretch of the draws */
         double *const z = q->z + t * m, *const f = q->f + t * m;
         for (int64_t s = count * t / threads; s < count * (t + 1) / threads; s++) {
-            draw(gp, q, m, s, z, f);
-            double *const to = (double *)(void *)frgi_array_base(out) + s * out->stride[0];
-            for (ptrdiff_t i = 0; i < m; i++) {
-                to[i * out->stride[1]] = f[i];
+            for (ptrdiff_t c = 0; c < gp->q; c++) {
+                draw(gp, q, m, s, c, z, f);
+                double *const to = (double *)(void *)frgi_array_base(out) + s * out->stride[0] +
+                                   (gp->q > 1 ? c * out->stride[2] : 0);
+                for (ptrdiff_t i = 0; i < m; i++) {
+                    to[i * out->stride[1]] = f[i];
+                }
             }
         }
     }
@@ -114,9 +120,9 @@ static frg_status sample(frg_gp *gp, const double *x, ptrdiff_t m, int64_t count
 {
     sampler q;
     frgi_arena a = {0};
-    lay_out(&a, &q, m, frg_threads(gp->ctx));
+    lay_out(&a, &q, gp, m);
     TRY(frgi_arena_open(&a, gp->ctx, "draws"));
-    lay_out(&a, &q, m, frg_threads(gp->ctx));
+    lay_out(&a, &q, gp, m);
     const frgi_gp_wanted both = {
         .mean = q.mean, .covariance = q.covariance, .prior = prior, .observed = observed};
     const frgi_gp_wanted size = {.variance = q.self, .prior = true};
@@ -143,16 +149,16 @@ frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior, int 
     frg_context *ctx = gp->ctx;
     frgi_run_begins(ctx);
     REQUIRE(ctx, count >= 0, "count must be >= 0, got %lld", (long long)count);
-    REQUIRE(ctx, gp->q == 1, "draws need a process with one output, this one has %lld",
-            (long long)gp->q);
-    TRY(frgi_array_check(ctx, &out, "out", 2, 1u << FRG_F64));
+    TRY(frgi_array_check(ctx, &out, "out", gp->q > 1 ? 3 : 2, 1u << FRG_F64));
     double *points;
     TRY(frgi_gp_take_points(gp, &x, "x", &points));
     frg_status status = FRG_OK;
-    if (out.shape[0] != count || out.shape[1] != x.shape[0]) {
+    if (out.shape[0] != count || out.shape[1] != x.shape[0] ||
+        (gp->q > 1 && out.shape[2] != gp->q)) {
         DROP(ctx, &points);
-        FAIL(ctx, E_SHAPE, "out must be %lld x %lld, got %lld x %lld", (long long)count,
-             (long long)x.shape[0], (long long)out.shape[0], (long long)out.shape[1]);
+        FAIL(ctx, E_SHAPE, "out must be %lld x %lld%s, got %lld x %lld", (long long)count,
+             (long long)x.shape[0], gp->q > 1 ? " x the outputs" : "", (long long)out.shape[0],
+             (long long)out.shape[1]);
     }
     if (count > 0 && x.shape[0] > 0) {
         status = sample(gp, points, (ptrdiff_t)x.shape[0], count, prior != 0, observed != 0, &out);

@@ -1,8 +1,9 @@
-/* gp_update.c - points added and removed, y replaced: the factor follows instead of being made again.
+/* gp_update.c - points added and removed, one noise or y replaced: the factor follows instead of being made again.
  *
  * Append m points:      K+ = [K, B; B', S],  V = L^-1 B,  L+ = [L, 0; V', chol(S - V'V)]            n^2 m
  * Remove point i:       rows below it, L_33 L_33' + l l' with l = L(i+1.., i), by rotations         2 (n - i)^2
  *     r = hypot(L_kk, l_k), c = r / L_kk, s = l_k / L_kk:  L_jk <- (L_jk + s l_j) / c, l_j <- c l_j - s L_jk
+ * Noise of point i:     L L' + d e_i e_i' by the same rotations from l = sqrt(|d|) e_i on            2 (n - i)^2
  * Replace y:            two solves                                                                   2 n^2
  *
  * An update equals a refit at the same parameters to rounding: it changes nothing but the factor, which the same
@@ -94,7 +95,7 @@ static frg_status check_y(frg_gp *gp, const frg_array *y, int64_t n)
     return FRG_OK;
 }
 
-static frg_status check_noise(frg_gp *gp, const double *v, int64_t m)
+frg_status frgi_gp_check_new_noise(frg_gp *gp, const double *v, int64_t m)
 {
     frg_context *ctx = gp->ctx;
     REQUIRE(ctx, !gp->known_noise == !v,
@@ -136,8 +137,7 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, growth *g)
         frgi_take(a, frgi_gp_bound_bytes(gp->kernel, FRG_F64, g->m, frg_threads(gp->ctx)));
 }
 
-/** schur <- its Cholesky factor, column by column; false where a pivot is not positive. */
-static bool factor_schur(ptrdiff_t m, double *a)
+bool frgi_gp_factor_schur(ptrdiff_t m, double *a)
 {
     for (ptrdiff_t j = 0; j < m; j++) {
         for (ptrdiff_t k = 0; k < j; k++) {
@@ -185,7 +185,7 @@ static frg_status prepare(frg_gp *gp, const growth *g, const double *noise, bool
             g->schur[i + j * m] -= sum;
         }
     }
-    *good = factor_schur(m, g->schur);
+    *good = frgi_gp_factor_schur(m, g->schur);
     return FRG_OK;
 }
 
@@ -261,7 +261,7 @@ frg_status frg_gp_update_append(frg_gp *gp, frg_array x, frg_array y, const doub
     const ptrdiff_t m = (ptrdiff_t)x.shape[0];
     frg_status status;
     TRY_TO(done, check_y(gp, &y, m));
-    TRY_TO(done, check_noise(gp, noise_variances, m));
+    TRY_TO(done, frgi_gp_check_new_noise(gp, noise_variances, m));
     if (m > 0) {
         status = append(gp, points, &y, noise_variances, m);
     }
@@ -300,20 +300,24 @@ static frg_status remove_data(frg_gp *gp, ptrdiff_t i)
     return FRG_OK;
 }
 
-/** Columns i+1 .. n-1 of the factor take in what column i held below its diagonal. */
-static void rotate_in(double *l, ptrdiff_t n, ptrdiff_t i)
+/** Columns first .. n-1 of L become those of L L' + sign w w'; w_j at w[j], which is spent.  False where a pivot is
+ *  lost: what a millionth is left of has half of its digits at best. */
+static bool rotate_in(double *l, ptrdiff_t n, ptrdiff_t first, double sign, double *w)
 {
-    double *const w = l + packed(n, i) - i; /* w[j] = L_ji */
-    for (ptrdiff_t k = i + 1; k < n; k++) {
+    for (ptrdiff_t k = first; k < n; k++) {
         double *const column = l + packed(n, k) - k;
-        const double pivot = column[k], r = hypot(pivot, w[k]);
-        const double c = r / pivot, s = w[k] / pivot;
+        const double pivot = column[k], square = pivot * pivot + sign * w[k] * w[k];
+        if (!(square > 1e-6 * pivot * pivot)) {
+            return false;
+        }
+        const double r = sqrt(square), c = r / pivot, s = w[k] / pivot;
         column[k] = r;
         for (ptrdiff_t j = k + 1; j < n; j++) {
-            column[j] = (column[j] + s * w[j]) / c;
+            column[j] = (column[j] + sign * s * w[j]) / c;
             w[j] = c * w[j] - s * column[j];
         }
     }
+    return true;
 }
 
 static void write_without(frg_gp *gp, const double *l, ptrdiff_t n, ptrdiff_t i)
@@ -350,15 +354,61 @@ frg_status frg_gp_update_remove(frg_gp *gp, int64_t i)
     const double jitter = gp->jitter;
     TRY(NEW(gp->ctx, &factor, packed(n, n), "work memory of the update"));
     copy_factor(gp, factor);
-    rotate_in(factor, n, (ptrdiff_t)i);
+    const bool good = rotate_in(factor, n, (ptrdiff_t)i + 1, 1, factor + packed(n, i) - i);
     frg_status status = remove_data(gp, (ptrdiff_t)i);
-    if (status == FRG_OK) {
+    if (status == FRG_OK && good) {
         gp->jitter = jitter;
         write_without(gp, factor, n, (ptrdiff_t)i);
         status = frgi_gp_adopt_factor(gp);
     }
     DROP(gp->ctx, &factor);
     return status;
+}
+
+/* ---- noise -------------------------------------------------------------------------------------- */
+
+/** Columns i .. n-1 of the factor follow the noise of point i; *good is false where they cannot. */
+static frg_status rotate_noise(frg_gp *gp, ptrdiff_t i, double change, bool *good)
+{
+    const ptrdiff_t n = gp->n, rest = n - i;
+    double *l; /* the trailing triangle, and w behind it */
+    TRY(NEW0(gp->ctx, &l, packed(rest, rest) + rest, "work memory of the update"));
+    for (ptrdiff_t j = 0; j < rest; j++) {
+        frgi_gp_read_column(&gp->shape, gp->matrix, i + j, i + j, n, l + packed(rest, j));
+    }
+    double *const w = l + packed(rest, rest);
+    w[0] = sqrt(fabs(change));
+    *good = rotate_in(l, rest, 0, change < 0 ? -1 : 1, w);
+    for (ptrdiff_t j = 0; j < rest && *good; j++) {
+        frgi_gp_write_column(&gp->shape, gp->matrix, i + j, i + j, n, l + packed(rest, j));
+    }
+    DROP(gp->ctx, &l);
+    return FRG_OK;
+}
+
+frg_status frg_gp_update_noise(frg_gp *gp, int64_t i, double variance)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    frgi_run_begins(gp->ctx);
+    REQUIRE(gp->ctx, gp->known_noise, "the process was made without noise_variances");
+    REQUIRE(gp->ctx, i >= 0 && i < gp->n, "point %lld does not exist, there are %lld", (long long)i,
+            (long long)gp->n);
+    if (!(variance >= 0) || isinf(variance)) {
+        FAIL(gp->ctx, E_NOISE, "the noise variance of point %lld is %g", (long long)i + 1,
+             variance);
+    }
+    bool good = false;
+    if (can_update(gp)) {
+        TRY(rotate_noise(gp, (ptrdiff_t)i, variance - gp->known_noise[i], &good));
+    }
+    gp->known_noise[i] = variance;
+    if (good) {
+        return frgi_gp_adopt_factor(gp);
+    }
+    frgi_gp_forget(gp);
+    return FRG_OK;
 }
 
 /* ---- y ------------------------------------------------------------------------------------------ */
