@@ -1,0 +1,257 @@
+"""fourge under GPyTorch: marginal likelihoods and gradients with and without, fits."""
+
+import copy
+import threading
+import unittest
+import warnings
+
+import gpytorch
+import torch
+
+from fourge import errors
+from fourge.gpytorch import fast_mll, fit_mll, use_torch_tensors
+
+K, M, L = gpytorch.kernels, gpytorch.means, gpytorch.likelihoods
+
+
+class Model(gpytorch.models.ExactGP):
+    def __init__(self, x, y, likelihood, kernel, mean=None):
+        super().__init__(x, y, likelihood)
+        self.mean_module, self.covar_module = mean or M.ConstantMean(), kernel
+
+    def forward(self, x):
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+
+class Warped(K.RBFKernel):
+    """A kernel of a user's."""
+
+    def forward(self, x1, x2, diag=False, **params):
+        return super().forward(x1.sqrt(), x2.sqrt(), diag=diag, **params)
+
+
+def data(n=40, d=3, dtype=torch.float64):
+    torch.manual_seed(2)
+    x = torch.rand(n, d, dtype=dtype)
+    return x, torch.sin(6 * x[:, 0]) + 0.1 * torch.randn(n, dtype=dtype)
+
+
+def problem(kernel, mean=None, likelihood=None, n=40, dtype=torch.float64):
+    x, y = data(n, dtype=dtype)
+    likelihood = likelihood or L.GaussianLikelihood()
+    model = Model(x, y, likelihood, kernel, mean).to(dtype)
+    torch.manual_seed(4)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.3 * torch.randn(p.shape, dtype=dtype))
+    model.train()
+    likelihood.train()
+    return gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
+
+
+def value_and_gradients(mll):
+    model = mll.model
+    model.zero_grad()
+    value = mll(model(model.train_inputs[0]), model.train_targets)
+    value.sum().backward()
+    return value.detach(), [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+def noisy(n=40, **more):
+    return L.FixedNoiseGaussianLikelihood(torch.linspace(0.05, 0.2, n, dtype=torch.float64), **more)
+
+
+CASES = {  # name: (way, mll)
+    "rbf": ("fused", lambda: problem(K.RBFKernel())),
+    "scale rbf ard": ("fused", lambda: problem(K.ScaleKernel(K.RBFKernel(ard_num_dims=3)))),
+    "matern12": ("fused", lambda: problem(K.ScaleKernel(K.MaternKernel(0.5)))),
+    "matern32, zero mean": ("fused", lambda: problem(K.ScaleKernel(K.MaternKernel(1.5)), M.ZeroMean())),
+    "matern52 ard, linear mean": ("fused", lambda: problem(K.ScaleKernel(K.MaternKernel(2.5, ard_num_dims=3)), M.LinearMean(3))),
+    "rq": ("fused", lambda: problem(K.ScaleKernel(K.RQKernel()))),
+    "periodic of a column": ("fused", lambda: problem(K.ScaleKernel(K.PeriodicKernel(active_dims=[1])))),
+    "linear and constant": ("fused", lambda: problem(K.LinearKernel() + K.ConstantKernel() + K.RBFKernel())),
+    "sum over columns": ("fused", lambda: problem(K.ScaleKernel(K.RBFKernel(active_dims=[0, 2], ard_num_dims=2))
+                                                  + K.ScaleKernel(K.MaternKernel(1.5, active_dims=[1])))),
+    "product": ("fused", lambda: problem(K.ScaleKernel(K.RBFKernel(active_dims=[0])) * K.RQKernel(active_dims=[1, 2]))),
+    "scaled sum": ("fused", lambda: problem(K.ScaleKernel(K.RBFKernel() + K.PolynomialKernel(2)))),
+    "fixed noise": ("fused", lambda: problem(K.ScaleKernel(K.RBFKernel()), likelihood=noisy())),
+    "fixed and learned noise": ("dense", lambda: problem(K.RBFKernel(), likelihood=noisy(learn_additional_noise=True))),
+    "cosine": ("dense", lambda: problem(K.ScaleKernel(K.CosineKernel()) + K.RBFKernel())),
+    "a user's kernel": ("dense", lambda: problem(K.ScaleKernel(Warped()))),
+    "a batch": ("dense", lambda: problem(K.ScaleKernel(K.RBFKernel(batch_shape=torch.Size([2])), batch_shape=torch.Size([2])),
+                                         M.ConstantMean(batch_shape=torch.Size([2])),
+                                         L.GaussianLikelihood(batch_shape=torch.Size([2])))),
+    "priors": ("fused", lambda: problem(K.ScaleKernel(K.RBFKernel(lengthscale_prior=gpytorch.priors.GammaPrior(3.0, 6.0))))),
+}
+
+
+class FastMll(unittest.TestCase):
+    def setUp(self):
+        fast_mll.stats.clear()
+        warnings.simplefilter("ignore")
+
+    def compare(self, mll, rtol, atol, **settings):
+        want, gradients = value_and_gradients(mll)
+        with fast_mll(**settings):
+            got, ours = value_and_gradients(mll)
+        torch.testing.assert_close(got, want, rtol=rtol[0], atol=1e-300)
+        self.assertEqual(len(ours), len(gradients))
+        for a, b in zip(ours, gradients):
+            torch.testing.assert_close(a, b, rtol=rtol[1], atol=atol)
+
+    def test_values_and_gradients(self):
+        """Both sides factor in float64; values of order 1 here, gradients compared to 1e-8 absolute and relative."""
+        for name, (way, make) in CASES.items():
+            with self.subTest(name):
+                fast_mll.stats.clear()
+                self.compare(make(), (1e-10, 1e-8), 1e-8)
+                self.assertEqual(dict(fast_mll.stats), {way: 1})
+
+    def test_the_dense_way_alone(self):
+        for name, (_, make) in CASES.items():
+            with self.subTest(name):
+                fast_mll.stats.clear()
+                self.compare(make(), (1e-10, 1e-8), 1e-8, fused=False)
+                self.assertEqual(dict(fast_mll.stats), {"dense": 1})
+        with use_torch_tensors(), use_torch_tensors(False):
+            value_and_gradients(CASES["rbf"][1]())
+        self.assertEqual(fast_mll.stats["dense"], 2)
+
+    def test_float32(self):
+        for kernel in (K.ScaleKernel(K.RBFKernel()), K.ScaleKernel(K.MaternKernel(1.5))):
+            self.compare(problem(kernel, dtype=torch.float32), (1e-4, 1e-3), 1e-4)
+        self.assertEqual(dict(fast_mll.stats), {"fused": 2})
+
+    def test_gradients_of_points_and_targets(self):
+        grads = []
+        for fast in (False, True):
+            mll = problem(K.ScaleKernel(K.RBFKernel(ard_num_dims=3)))
+            x, y = mll.model.train_inputs[0].clone().requires_grad_(), mll.model.train_targets.clone().requires_grad_()
+            mll.model.set_train_data(x, y)
+            with fast_mll() if fast else use_torch_tensors(False):
+                mll(mll.model(x), y).backward()
+            grads.append((x.grad, y.grad))
+        self.assertEqual(dict(fast_mll.stats), {"fused": 1})
+        for a, b in zip(*grads):
+            torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-10)
+
+    def test_training(self):
+        """The same steps of Adam end at the same parameters; points and noise are kept between steps."""
+        ends = []
+        for fast in (False, True):
+            mll = problem(K.ScaleKernel(K.MaternKernel(2.5, ard_num_dims=3)))
+            opt = torch.optim.Adam(mll.parameters(), lr=0.1)
+            with fast_mll() if fast else use_torch_tensors(False):
+                for _ in range(30):
+                    opt.zero_grad()
+                    loss = -mll(mll.model(mll.model.train_inputs[0]), mll.model.train_targets)
+                    loss.backward()
+                    opt.step()
+            ends.append([p.detach().clone() for p in mll.parameters()])
+        for a, b in zip(*ends):
+            torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+
+    def test_what_stays_with_gpytorch(self):
+        structured = problem(K.ScaleKernel(K.GridInterpolationKernel(K.RBFKernel(), grid_size=8, num_dims=1, active_dims=[0])))
+        with gpytorch.settings.max_cholesky_size(10), fast_mll():  # conjugate gradients with random probes
+            value_and_gradients(structured)
+            value_and_gradients(problem(K.RBFKernel()))
+        self.assertEqual(dict(fast_mll.stats), {"untouched": 2})
+        with gpytorch.settings.max_cholesky_size(10), fast_mll(exact=True):
+            value_and_gradients(problem(K.RBFKernel()))
+        self.assertEqual(fast_mll.stats["fused"], 1)
+
+    def test_singular_matrices_get_their_jitter(self):
+        def make():
+            x, y = torch.zeros(12, 2, dtype=torch.float64), torch.zeros(12, dtype=torch.float64)
+            likelihood = L.FixedNoiseGaussianLikelihood(torch.full((12,), 1e-14, dtype=torch.float64))
+            model = Model(x, y, likelihood, K.RBFKernel()).double()
+            return gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model.train())
+
+        value, _ = value_and_gradients(make())
+        with fast_mll():
+            ours, _ = value_and_gradients(make())
+        self.assertTrue(torch.isfinite(ours))
+        torch.testing.assert_close(ours, value, rtol=0.2, atol=0)
+
+    def test_blocks(self):
+        """Nested, left by exceptions, and other threads."""
+        from gpytorch.distributions import MultivariateNormal
+
+        before = MultivariateNormal.log_prob
+        with self.assertRaises(KeyError), fast_mll():
+            with fast_mll(fused=False):
+                pass
+            value_and_gradients(CASES["rbf"][1]())
+            thread = threading.Thread(target=lambda: value_and_gradients(CASES["rbf"][1]()))
+            thread.start()
+            thread.join()
+            raise KeyError
+        self.assertEqual(dict(fast_mll.stats), {"fused": 1})
+        self.assertIs(MultivariateNormal.log_prob, before)
+
+        @fast_mll()
+        def decorated():
+            return value_and_gradients(CASES["rbf"][1]())
+
+        decorated()
+        decorated()
+        self.assertEqual(fast_mll.stats["fused"], 3)
+
+    def test_second_derivatives_are_refused(self):
+        mll = CASES["rbf"][1]()
+        with fast_mll(), self.assertRaises(errors.Unsupported):
+            value = mll(mll.model(mll.model.train_inputs[0]), mll.model.train_targets)
+            torch.autograd.grad(value, list(mll.parameters()), create_graph=True)
+
+
+class Fit(unittest.TestCase):
+    def setUp(self):
+        warnings.simplefilter("ignore")
+
+    def test_ends_where_gpytorch_has_no_gradient(self):
+        for name in ("scale rbf ard", "matern52 ard, linear mean", "sum over columns", "fixed noise", "priors"):
+            with self.subTest(name):
+                mll = CASES[name][1]()
+                before, _ = value_and_gradients(mll)
+                report = fit_mll(mll)
+                after, gradients = value_and_gradients(mll)
+                self.assertGreater(after, before)
+                flat = torch.cat([g.reshape(-1) for g in gradients])
+                self.assertLess(flat.abs().max(), 2e-3)  # per point; lengthscales that run to infinity end earlier
+                self.assertIn(report["status"], ("FRG_OK", "FRG_STALLED", "FRG_MAX_ITER"))
+
+    def test_beside_adam(self):
+        mll = problem(K.ScaleKernel(K.RBFKernel()))
+        other = copy.deepcopy(mll)
+        fit_mll(mll.model)
+        opt = torch.optim.Adam(other.parameters(), lr=0.1)
+        for _ in range(300):
+            opt.zero_grad()
+            loss = -other(other.model(other.model.train_inputs[0]), other.model.train_targets)
+            loss.backward()
+            opt.step()
+        self.assertGreater(value_and_gradients(mll)[0], value_and_gradients(other)[0] - 1e-4)
+
+    def test_what_is_fixed_stays(self):
+        mll = problem(K.ScaleKernel(K.RBFKernel()))
+        mll.model.covar_module.base_kernel.raw_lengthscale.requires_grad_(False)
+        kept = mll.model.covar_module.base_kernel.lengthscale.item()
+        fit_mll(mll)
+        self.assertEqual(mll.model.covar_module.base_kernel.lengthscale.item(), kept)
+
+    def test_constraints_are_bounds(self):
+        kernel = K.RBFKernel(lengthscale_constraint=gpytorch.constraints.Interval(0.05, 0.1))
+        mll = problem(K.ScaleKernel(kernel))
+        fit_mll(mll)
+        self.assertTrue(0.0499 <= kernel.lengthscale.item() <= 0.1001)
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(errors.Unsupported, "Warped"):
+            fit_mll(problem(Warped()))
+        with self.assertRaisesRegex(errors.Unsupported, "Horseshoe"):
+            fit_mll(problem(K.RBFKernel(lengthscale_prior=gpytorch.priors.HorseshoePrior(0.1))))
+
+
+if __name__ == "__main__":
+    unittest.main()
