@@ -1,6 +1,7 @@
 """The pages of examples/ with the peers: both sides of every row.  FOURGE_STORE_PAGES=1 keeps theirs for the test
 that has NumPy alone."""
 
+import importlib.util
 import pathlib
 import sys
 import unittest
@@ -26,6 +27,14 @@ class Pages(unittest.TestCase):
 
     def test_from_torch(self):
         self.page("from_torch.md", 8)
+
+    @unittest.skipUnless(importlib.util.find_spec("gpytorch"), "gpytorch is not installed")
+    def test_from_gpytorch(self):
+        self.page("from_gpytorch.md", 7)
+
+    @unittest.skipUnless(importlib.util.find_spec("botorch"), "botorch is not installed")
+    def test_from_botorch(self):
+        self.page("from_botorch.md", 2)
 
 
 if __name__ == "__main__":
