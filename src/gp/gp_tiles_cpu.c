@@ -22,6 +22,8 @@
         for (int i = base_##i; i < base_##i + LINE; i++)
 #define ALWAYS static inline __attribute__((always_inline))
 
+enum { MOST_AT_ONCE = 8 }; /* columns of x */
+
 static const double TWO_PI = 6.283185307179586476925;
 
 #define real float
@@ -31,6 +33,12 @@ static const double TWO_PI = 6.283185307179586476925;
 #define FAR                                                                                        \
     1e30F /* arguments of logarithms stop here, coordinates at FARTHEST: k is 0 long before, */
 #define FARTHEST 1e15 /* and nothing overflows */
+#include "gp/gp_patch_cpu.tmpl.h"
+
+#include "gp/gp_leaves_cpu.tmpl.h"
+
+#include "gp/gp_waves_cpu.tmpl.h"
+
 #include "gp/gp_tiles_cpu.tmpl.h"
 
 #include "gp/gp_radial_cpu.tmpl.h"
@@ -46,6 +54,12 @@ static const double TWO_PI = 6.283185307179586476925;
 #define LINE     8
 #define FAR      1e290
 #define FARTHEST 1e145
+#include "gp/gp_patch_cpu.tmpl.h"
+
+#include "gp/gp_leaves_cpu.tmpl.h"
+
+#include "gp/gp_waves_cpu.tmpl.h"
+
 #include "gp/gp_tiles_cpu.tmpl.h"
 
 #include "gp/gp_radial_cpu.tmpl.h"
