@@ -107,6 +107,7 @@ typedef struct {
     int fixed;
     int active; /* after a fit: -1 at the lower bound, 1 at the upper one, 0 inside */
     double std_error; /* of the log parameter (of the value for means); NaN before a fit */
+    int tied;         /* the parameter that it follows, -1: none */
 } frg_gp_parameter;
 
 FRG_API int frg_gp_parameter_count(const frg_gp *gp);
@@ -114,7 +115,12 @@ FRG_API FRG_MUST_USE frg_status frg_gp_get_parameter(const frg_gp *gp, int i, fr
 /** theta: parameter_count values; nothing is clamped: E_PARAMETER names a value that is not finite, not
  *  positive where it must be, or out of bounds. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta);
+/** Fixes or frees parameter i, and those tied to it. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed);
+/** Parameter i follows another one (to; -1: goes its own way again): it takes its value at once, and a fit moves both as
+ *  one, within the bounds of both.  What i led follows too.  The gradient and the information still hold each parameter's
+ *  own part: along a group parts add up.  frg_gp_update_parameters wants equal values. */
+FRG_API FRG_MUST_USE frg_status frg_gp_update_tied(frg_gp *gp, int i, int to);
 
 /* ---- value and gradient ------------------------------------------------------------------------- */
 

@@ -403,7 +403,8 @@ frg_status frg_gp_get_parameter(const frg_gp *gp, int i, frg_gp_parameter *out)
                               .transform = p->transform,
                               .fixed = p->fixed,
                               .active = p->active,
-                              .std_error = p->std_error};
+                              .std_error = p->std_error,
+                              .tied = p->tie - 1};
     return FRG_OK;
 }
 
@@ -424,7 +425,59 @@ frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed)
         return FRG_BAD_ARG;
     }
     TRY(check_index(gp, i));
-    gp->params.p[i].fixed = fixed != 0;
+    const int leader = frgi_gp_params_leader(&gp->params, i);
+    for (int k = 0; k < gp->params.count; k++) {
+        if (frgi_gp_params_leader(&gp->params, k) == leader) {
+            gp->params.p[k].fixed = fixed != 0;
+        }
+    }
+    return FRG_OK;
+}
+
+/** Can parameter i have the leader's value, now and in a fit? */
+static frg_status check_tie(const frg_gp *gp, int i, int leader)
+{
+    const frgi_gp_param *const p = &gp->params.p[i], *const q = &gp->params.p[leader];
+    const double v = gp->theta[leader];
+    char label[96], other[96];
+    frgi_gp_params_label(p, label);
+    frgi_gp_params_label(q, other);
+    REQUIRE(gp->ctx, i != leader, "%s cannot be tied to itself", label);
+    REQUIRE(gp->ctx, p->per_value == q->per_value,
+            "%s cannot be tied to %s: one of them may be negative, the other may not", label,
+            other);
+    if (!(v >= p->lower && v <= p->upper)) {
+        FAIL(gp->ctx, E_PARAMETER, "%s cannot be tied to %s, whose value %g is out of [%g, %g]",
+             label, other, v, p->lower, p->upper);
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gp_update_tied(frg_gp *gp, int i, int to)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    frgi_gp_params *const ps = &gp->params;
+    TRY(check_index(gp, i));
+    if (to < 0) {
+        ps->p[i].tie = 0;
+        return FRG_OK;
+    }
+    TRY(check_index(gp, to));
+    const int leader = frgi_gp_params_leader(ps, to);
+    TRY(check_tie(gp, i, leader));
+    for (int k = 0; k < ps->count; k++) {
+        if (k == i || ps->p[k].tie == i + 1) {
+            ps->p[k].tie = leader + 1;
+            ps->p[k].fixed = ps->p[leader].fixed;
+        }
+    }
+    frgi_gp_params_follow(ps, gp->theta);
+    for (int k = 0; k < ps->count; k++) {
+        ps->p[k].value = gp->theta[k];
+    }
+    frgi_gp_forget(gp);
     return FRG_OK;
 }
 

@@ -13,8 +13,8 @@
 /** One process's search. */
 typedef struct {
     frgi_gp_coordinates to;
-    double *u, *m, *v; /* of each coordinate: place and moments */
-    double *start;     /* parameters */
+    double *u, *g, *m, *v; /* of each coordinate: place, gradient, moments */
+    double *start;         /* parameters */
 } search;
 
 static void lay_out(frgi_arena *a, const frg_gp *gp, search *s)
@@ -22,6 +22,7 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, search *s)
     const int p = gp->params.count;
     frgi_gp_coordinates_take(a, gp, &s->to);
     s->u = TAKE(a, double, p);
+    s->g = TAKE(a, double, p);
     s->m = TAKE(a, double, p);
     s->v = TAKE(a, double, p);
     s->start = TAKE(a, double, p);
@@ -40,9 +41,9 @@ static frg_status move(frg_gp *gp, const frg_gp_fit_opts *o, int64_t t, search *
 {
     const frgi_gp_adam_step now = frgi_gp_adam_at(o->learning_rate, t);
     memcpy(theta, gp->theta, (size_t)gp->params.count * sizeof *theta);
+    frgi_gp_coordinates_gradient(&s->to, gp->gradient, s->g);
     for (int k = 0; k < s->to.count; k++) {
-        const double scale = frgi_gp_coordinates_scale(&s->to, k);
-        const double g = -gp->gradient[s->to.index[k]] * scale / (double)gp->n;
+        const double g = -s->g[k] / (double)gp->n;
         s->u[k] -= frgi_gp_adam_move(&now, g, &s->m[k], &s->v[k]);
         s->u[k] = fmin(fmax(s->u[k], s->to.lower[k]), s->to.upper[k]);
     }

@@ -13,6 +13,7 @@ void frgi_gp_coordinates_take(frgi_arena *a, const frg_gp *gp, frgi_gp_coordinat
     const size_t p = (size_t)gp->params.count;
     c->gp = gp;
     c->index = TAKE(a, int, p);
+    c->of = TAKE(a, int, p);
     c->shift = TAKE(a, double, p);
     c->unit = TAKE(a, double, p);
     c->lower = TAKE(a, double, p);
@@ -67,6 +68,20 @@ static double bound_of(const frgi_gp_coordinates *c, int k, double value, double
     return isfinite(raw) ? (raw - c->shift[k]) / c->unit[k] : side * (double)INFINITY;
 }
 
+/** The box of all that parameter i leads. */
+static void box(const frgi_gp_coordinates *c, int i, double *lower, double *upper)
+{
+    const frgi_gp_params *const ps = &c->gp->params;
+    *lower = -(double)INFINITY;
+    *upper = (double)INFINITY;
+    for (int k = 0; k < ps->count; k++) {
+        if (frgi_gp_params_leader(ps, k) == i) {
+            *lower = fmax(*lower, ps->p[k].lower);
+            *upper = fmin(*upper, ps->p[k].upper);
+        }
+    }
+}
+
 void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize)
 {
     const frg_gp *const gp = c->gp;
@@ -74,15 +89,22 @@ void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize)
     c->count = 0;
     for (int i = 0; i < gp->params.count; i++) {
         const frgi_gp_param *const p = &gp->params.p[i];
-        if (p->fixed) {
+        if (!frgi_gp_params_moves(&gp->params, i)) {
             continue;
         }
         const int k = c->count++;
+        double lower, upper;
+        box(c, i, &lower, &upper);
         c->index[k] = i;
+        c->of[i] = k;
         c->unit[k] = standardize ? unit_of(gp, i) : 1;
         c->shift[k] = standardize && p->role == GP_ROLE_MEAN ? gp->theta[i] : 0;
-        c->lower[k] = bound_of(c, k, p->lower, -1);
-        c->upper[k] = bound_of(c, k, p->upper, 1);
+        c->lower[k] = bound_of(c, k, lower, -1);
+        c->upper[k] = bound_of(c, k, upper, 1);
+    }
+    for (int i = 0; i < gp->params.count; i++) {
+        const int leader = frgi_gp_params_leader(&gp->params, i);
+        c->of[i] = gp->params.p[leader].fixed ? -1 : c->of[leader];
     }
 }
 
@@ -110,9 +132,11 @@ void frgi_gp_coordinates_values(const frgi_gp_coordinates *c, const double *u, d
         const double v = value_of(c, k, c->shift[k] + c->unit[k] * u[k]);
         theta[c->index[k]] = inside_bounds(parameter(c, k), v);
     }
+    frgi_gp_params_follow(&c->gp->params, theta);
 }
 
-double frgi_gp_coordinates_scale(const frgi_gp_coordinates *c, int k)
+/** d log v / d u_k (for means dv / d u_k) at the parameters of the process. */
+static double scale(const frgi_gp_coordinates *c, int k)
 {
     if (!c->raw) {
         return c->unit[k];
@@ -121,4 +145,40 @@ double frgi_gp_coordinates_scale(const frgi_gp_coordinates *c, int k)
     const double v = c->gp->theta[c->index[k]], raw = frgi_gp_transform_raw(p, v);
     const double slope = isfinite(raw) ? frgi_gp_transform_slope(p, raw) : 0;
     return (p->per_value ? slope : slope / v) * c->unit[k];
+}
+
+void frgi_gp_coordinates_gradient(const frgi_gp_coordinates *c, const double *gradient, double *g)
+{
+    for (int k = 0; k < c->count; k++) {
+        g[k] = 0;
+    }
+    for (int i = 0; i < c->gp->params.count; i++) {
+        if (c->of[i] >= 0) {
+            g[c->of[i]] += gradient[i];
+        }
+    }
+    for (int k = 0; k < c->count; k++) {
+        g[k] *= scale(c, k);
+    }
+}
+
+void frgi_gp_coordinates_curvature(const frgi_gp_coordinates *c, const double *all,
+                                   const double *more, double *h)
+{
+    const int p = c->gp->params.count, n = c->count;
+    for (int k = 0; k < n * n; k++) {
+        h[k] = 0;
+    }
+    for (int i = 0; i < p; i++) {
+        for (int j = 0; j < p && c->of[i] >= 0; j++) {
+            if (c->of[j] >= 0) {
+                h[c->of[i] * n + c->of[j]] += all[i * p + j] + (i == j ? more[i] : 0);
+            }
+        }
+    }
+    for (int a = 0; a < n; a++) {
+        for (int b = 0; b < n; b++) {
+            h[a * n + b] *= scale(c, a) * scale(c, b);
+        }
+    }
 }

@@ -15,7 +15,8 @@ typedef struct {
     const frg_gp *gp;
     int count;            /* of free parameters */
     bool raw;             /* on T^-1(v), as torch has it; false: on logarithms whatever the transform */
-    int *index;           /* the parameter of each coordinate */
+    int *index;           /* the parameter of each coordinate; others may be tied to it */
+    int *of;              /* the coordinate of each parameter, -1: fixed */
     double *shift, *unit; /* of each coordinate */
     double *lower, *upper;
 } frgi_gp_coordinates;
@@ -28,8 +29,11 @@ void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize)
 void frgi_gp_coordinates_of(const frgi_gp_coordinates *c, const double *theta, double *u);
 /** The free entries of theta <- the values at u, within bounds that belong to the values. */
 void frgi_gp_coordinates_values(const frgi_gp_coordinates *c, const double *u, double *theta);
-/** d log v / d u_k (for means dv / d u_k) at the parameters of the process. */
-double frgi_gp_coordinates_scale(const frgi_gp_coordinates *c, int k);
+/** g <- the derivative along each coordinate, from that of all parameters: per log v (for means per v). */
+void frgi_gp_coordinates_gradient(const frgi_gp_coordinates *c, const double *gradient, double *g);
+/** h <- the second derivatives, count x count, from those of all parameters and `more` on their diagonal. */
+void frgi_gp_coordinates_curvature(const frgi_gp_coordinates *c, const double *all,
+                                   const double *more, double *h);
 
 #pragma GCC visibility pop
 #endif

@@ -10,7 +10,8 @@
  *     f64 x 3    accuracy, jitter in the factor, 0
  *     i64 x 4    n, d, q, rows left out
  *     text       expression (u32 length, bytes), d column names in the same way
- *     parameters u32 transform, fixed, active + 1, prior; f64 value, lower, upper, standard error, prior a, b, c
+ *     parameters u32 transform, fixed + 2 (1 + the parameter it is tied to; 0: none), active + 1, prior;
+ *                f64 value, lower, upper, standard error, prior a, b, c
  *     f64        x (n d), y (n q, column after column), known noise (n), mean values (n); u32 groups (n)
  *     f64        the factor's lower triangle, column after column
  *     u32        CRC-32 of all before it
@@ -98,7 +99,7 @@ static void put_parameter(sink *s, const frgi_gp_param *p, double value)
     const double numbers[] = {value,      p->lower,   p->upper,  p->std_error,
                               p->prior.a, p->prior.b, p->prior.c};
     put_u32(s, (uint32_t)p->transform);
-    put_u32(s, p->fixed);
+    put_u32(s, (p->fixed ? 1 : 0) + 2 * (uint32_t)p->tie);
     put_u32(s, (uint32_t)(p->active + 1));
     put_u32(s, (uint32_t)p->prior.kind);
     put_doubles(s, numbers, sizeof numbers / sizeof *numbers);
@@ -427,12 +428,14 @@ static bool take_parameters(frg_gp *gp, const unsigned char *bytes, uint32_t cou
         frgi_gp_param *const p = &gp->params.p[i];
         const uint32_t transform = get_u32(&s), fixed = get_u32(&s), active = get_u32(&s);
         const uint32_t prior = get_u32(&s);
-        if (transform > FRG_GP_IDENTITY || fixed > 1 || active > 2 ||
+        const uint32_t tie = fixed / 2;
+        if (transform > FRG_GP_IDENTITY || tie > count || tie == i + 1 || active > 2 ||
             prior > GP_PRIOR_LOG_UNIFORM) {
             return false;
         }
         p->transform = (frg_gp_transform)transform;
-        p->fixed = fixed != 0;
+        p->fixed = fixed % 2 != 0;
+        p->tie = (int)tie;
         p->active = (int)active - 1;
         gp->theta[i] = p->value = get_double(&s);
         p->lower = get_double(&s);
@@ -443,6 +446,11 @@ static bool take_parameters(frg_gp *gp, const unsigned char *bytes, uint32_t cou
         p->prior.b = get_double(&s);
         p->prior.c = get_double(&s);
         if (!(p->lower <= p->upper)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) { /* who is followed follows no one */
+        if (gp->params.p[frgi_gp_params_leader(&gp->params, (int)i)].tie > 0) {
             return false;
         }
     }

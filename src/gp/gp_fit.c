@@ -107,11 +107,14 @@ static frg_status objective_gradient(void *user, double *g)
         m->refused = status;
         return FRG_NOT_POSDEF;
     }
-    for (int c = 0; c < m->to.count && status == FRG_OK; c++) {
-        g[c] =
-            -m->gradient[m->to.index[c]] * frgi_gp_coordinates_scale(&m->to, c) / (double)m->gp->n;
+    if (status != FRG_OK) {
+        return status;
     }
-    return status;
+    frgi_gp_coordinates_gradient(&m->to, m->gradient, g);
+    for (int c = 0; c < m->to.count; c++) {
+        g[c] = -g[c] / (double)m->gp->n;
+    }
+    return FRG_OK;
 }
 
 static frg_status objective_information(void *user, double *h)
@@ -129,15 +132,9 @@ static frg_status objective_information(void *user, double *h)
     }
     memset(m->gradient, 0, p * sizeof *m->gradient);
     frgi_gp_params_prior(&gp->params, gp->theta, NULL, m->gradient);
-    for (int a = 0; a < m->to.count; a++) {
-        const size_t row = (size_t)m->to.index[a];
-        for (int b = 0; b < m->to.count; b++) {
-            const double curvature = a == b ? m->gradient[row] : 0;
-            h[a * m->to.count + b] =
-                (m->information[row * p + (size_t)m->to.index[b]] + curvature) *
-                frgi_gp_coordinates_scale(&m->to, a) * frgi_gp_coordinates_scale(&m->to, b) /
-                (double)gp->n;
-        }
+    frgi_gp_coordinates_curvature(&m->to, m->information, m->gradient, h);
+    for (int k = 0; k < m->to.count * m->to.count; k++) {
+        h[k] /= (double)gp->n;
     }
     return FRG_OK;
 }
@@ -222,7 +219,7 @@ static void move_start(const fit *m, int start, int attempt, double *theta)
     bool moved = false;
     for (int i = ps->noise_first; i < ps->noise_first + ps->noise_count; i++) {
         const frgi_gp_param *p = &ps->p[i];
-        if (!p->fixed && theta[i] < p->upper) {
+        if (frgi_gp_params_moves(ps, i) && theta[i] < p->upper) {
             theta[i] = fmin(10 * theta[i], p->upper);
             moved = true;
         }
@@ -344,6 +341,9 @@ static frg_status settle(fit *m)
         status = frgi_gp_standard_errors(gp);
         TRY(status);
     }
+    for (int i = 0; i < gp->params.count; i++) {
+        gp->params.p[i].active = gp->params.p[frgi_gp_params_leader(&gp->params, i)].active;
+    }
     for (int i = 0; i < gp->params.count; i++) { /* at a bound the curvature tells no error */
         frgi_gp_param *p = &gp->params.p[i];
         p->std_error = p->active != 0 ? (double)NAN : p->std_error;
@@ -390,7 +390,7 @@ static frg_gp_optimizer choose(const frg_gp *gp, frg_gp_optimizer asked)
 {
     int free = 0;
     for (int i = 0; i < gp->params.count; i++) {
-        free += !gp->params.p[i].fixed;
+        free += frgi_gp_params_moves(&gp->params, i);
     }
     if (asked != FRG_GP_OPT_AUTO) {
         return asked;

@@ -9,7 +9,8 @@
 /** Where the kernel correlates no two points, or all completely, at gp->theta: the free lengthscales become the
  *  median distances, with a warning. */
 FRG_MUST_USE frg_status frgi_gp_check_start(frg_gp *gp);
-/** theta <- random values of the free parameters: from their priors, else log-uniform within their bounds. */
+/** Random values of the free parameters in theta: from their priors, else log-uniform within their bounds, or about
+ *  what stands there. */
 void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta);
 
 #pragma GCC visibility pop

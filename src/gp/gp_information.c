@@ -196,6 +196,27 @@ frg_status frg_gp_eval_information(frg_gp *gp, double *information)
     return status;
 }
 
+/** Rows and columns of tied parameters are added to those of their leaders and become zero. */
+static void join_tied(const frgi_gp_params *ps, double *a, double *curvature)
+{
+    const int p = ps->count;
+    for (int i = 0; i < p; i++) {
+        const int leader = frgi_gp_params_leader(ps, i);
+        for (int k = 0; k < p && leader != i; k++) {
+            a[leader * p + k] += a[i * p + k];
+            a[i * p + k] = 0;
+        }
+        for (int k = 0; k < p && leader != i; k++) {
+            a[k * p + leader] += a[k * p + i];
+            a[k * p + i] = 0;
+        }
+        if (leader != i) {
+            curvature[leader] += curvature[i];
+            curvature[i] = 0;
+        }
+    }
+}
+
 /** Rows and columns of the free parameters alone, scaled to a unit diagonal; scale[] takes the roots. */
 static int free_part(const frg_gp *gp, double *a, const double *curvature, double *scale)
 {
@@ -239,6 +260,7 @@ frg_status frgi_gp_standard_errors(frg_gp *gp)
     for (int i = 0; i < p; i++) {
         curvature[i] = gp->params.p[i].fixed ? 0 : curvature[i];
     }
+    join_tied(&gp->params, k.small, curvature);
     const int count = free_part(gp, k.small, curvature, scale);
     const bool found = count > 0 && frgi_inverse(count, k.small, FLAT);
     int row = 0;
@@ -247,6 +269,9 @@ frg_status frgi_gp_standard_errors(frg_gp *gp)
         gp->params.p[i].std_error =
             known ? sqrt(k.small[row * count + row]) / scale[i] : (double)NAN;
         row += scale[i] > 0;
+    }
+    for (int i = 0; i < p; i++) {
+        gp->params.p[i].std_error = gp->params.p[frgi_gp_params_leader(&gp->params, i)].std_error;
     }
     DROP(gp->ctx, &gradient);
     return FRG_OK;

@@ -401,6 +401,15 @@ frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const doubl
     return FRG_OK;
 }
 
+/* ---- ties --------------------------------------------------------------------------------------- */
+
+void frgi_gp_params_follow(const frgi_gp_params *ps, double *theta)
+{
+    for (int i = 0; i < ps->count; i++) {
+        theta[i] = theta[frgi_gp_params_leader(ps, i)];
+    }
+}
+
 /* ---- checks ------------------------------------------------------------------------------------- */
 
 frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
@@ -411,7 +420,9 @@ frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
         const bool open = p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
         const bool inside =
             p->fixed || (open ? v > p->lower && v < p->upper : v >= p->lower && v <= p->upper);
-        if (isfinite(v) && (v > 0 || p->per_value) && inside) {
+        const int leader = frgi_gp_params_leader(ps, i);
+        const bool follows = v == theta[leader] || !isfinite(theta[leader]);
+        if (isfinite(v) && (v > 0 || p->per_value) && inside && follows) {
             continue;
         }
         char label[96];
@@ -422,6 +433,12 @@ frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
         }
         if (!(v > 0) && !p->per_value) {
             FAIL(ps->ctx, E_PARAMETER, "%s must be positive, got %g", label, v);
+        }
+        if (inside) {
+            char other[96];
+            frgi_gp_params_label(&ps->p[leader], other);
+            FAIL(ps->ctx, E_PARAMETER, "%s is %g and %s, to which it is tied, is %g", label, v,
+                 other, theta[leader]);
         }
         FAIL(ps->ctx, E_PARAMETER, "%s is %g, outside its bounds %s%g, %g%s", label, v,
              open ? "(" : "[", p->lower, p->upper, open ? ")" : "]");

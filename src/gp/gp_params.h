@@ -54,6 +54,7 @@ typedef struct {
     double std_error;  /* NaN before a fit */
     int active;
     frgi_gp_prior prior;
+    int tie;           /* 1 + the index of the parameter it follows, which follows none; 0: itself */
 } frgi_gp_param;
 
 typedef struct {
@@ -85,6 +86,18 @@ FRG_MUST_USE frg_status frgi_gp_params_noise_groups(frgi_gp_params *ps, int grou
 void frgi_gp_params_label(const frgi_gp_param *p, char out[96]);
 /** E_PARAMETER where a value is not finite, not positive where it must be, or out of bounds. */
 FRG_MUST_USE frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta);
+/** Is parameter i one that a search moves: neither fixed nor following another? */
+static inline bool frgi_gp_params_moves(const frgi_gp_params *ps, int i)
+{
+    return !ps->p[i].fixed && ps->p[i].tie == 0;
+}
+/** The parameter whose value parameter i has: itself where it follows none. */
+static inline int frgi_gp_params_leader(const frgi_gp_params *ps, int i)
+{
+    return ps->p[i].tie > 0 ? ps->p[i].tie - 1 : i;
+}
+/** Tied entries of theta take their leaders' values. */
+void frgi_gp_params_follow(const frgi_gp_params *ps, double *theta);
 /** Log density of all priors; adds its derivative (per log v or per v, as each gradient is) to `gradient`, and
  *  minus its second derivative, where positive, to `curvature` (either NULL). */
 double frgi_gp_params_prior(const frgi_gp_params *ps, const double *theta, double *gradient, double *curvature);

@@ -98,7 +98,7 @@ static frg_status rescale(frg_gp *gp, double correlation)
     memcpy(theta, gp->theta, (size_t)count * sizeof *theta);
     for (int i = 0; i < count; i++) {
         const frgi_gp_param *p = &gp->params.p[i];
-        if (p->role != GP_ROLE_LENGTH || p->fixed) {
+        if (p->role != GP_ROLE_LENGTH || !frgi_gp_params_moves(&gp->params, i)) {
             continue;
         }
         const double l =
@@ -108,6 +108,7 @@ static frg_status rescale(frg_gp *gp, double correlation)
             changed++;
         }
     }
+    frgi_gp_params_follow(&gp->params, theta);
     const frg_status status = frgi_gp_set_theta(gp, theta);
     DROP(gp->ctx, &room);
     if (changed > 0 && status >= 0) {
@@ -211,8 +212,7 @@ void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta)
     for (int i = 0; i < gp->params.count; i++) {
         const frgi_gp_param *p = &gp->params.p[i];
         draws r = {frg_seed(gp->ctx), (uint64_t)number, (uint64_t)i * DRAWS};
-        theta[i] = gp->theta[i];
-        if (p->fixed) {
+        if (!frgi_gp_params_moves(&gp->params, i)) {
             continue;
         }
         double v = from_prior(&p->prior, &r);
@@ -225,4 +225,5 @@ void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta)
             theta[i] = fmin(fmax(v, p->lower), p->upper);
         }
     }
+    frgi_gp_params_follow(&gp->params, theta);
 }

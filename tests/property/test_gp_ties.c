@@ -1,0 +1,134 @@
+/* test_gp_ties.c - parameters that go together.
+ *
+ * A process whose three lengthscales are tied is the one with a single lengthscale: same likelihood, same optimum,
+ * same standard errors.  Optima are compared to what the searches stop at, 1e-5 of the gradient a point.
+ */
+#include <unistd.h>
+
+#include "gp_data.h"
+
+static const char *const one = "1.2*rbf(l=0.4) + noise(0.1)";
+static const char *const three = "1.2*rbf(l=[0.4,0.4,0.4]) + noise(0.1)";
+
+static frg_gp *open_tied(frg_context *ctx, const gp_data *g)
+{
+    frg_gp *gp = gp_data_open(ctx, g, three, NULL);
+    /* a chain: what 2 leads follows too */
+    CHECK_OK(ctx,
+             frg_gp_update_tied(gp, gp_data_find(gp, "rbf.l[3]"), gp_data_find(gp, "rbf.l[2]")));
+    CHECK_OK(ctx,
+             frg_gp_update_tied(gp, gp_data_find(gp, "rbf.l[2]"), gp_data_find(gp, "rbf.l[1]")));
+    return gp;
+}
+
+static frg_gp_parameter parameter(const frg_gp *gp, const char *name)
+{
+    frg_gp_parameter p = {0};
+    CHECK_STATUS(frg_gp_get_parameter(gp, gp_data_find(gp, name), &p), FRG_OK);
+    return p;
+}
+
+static void fits(void)
+{
+    static const frg_gp_optimizer methods[] = {FRG_GP_AI, FRG_GP_LBFGSB, FRG_GP_ADAM};
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 60, 3, 1);
+    for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
+        frg_gp *tied = open_tied(ctx, &g), *plain = gp_data_open(ctx, &g, one, NULL);
+        frg_gp_fit_opts o;
+        frg_gp_fit_result a, b;
+        frg_gp_fit_defaults(&o, sizeof o);
+        o.optimizer = methods[k];
+        o.max_iter = methods[k] == FRG_GP_ADAM ? 15 : 200;
+        if (tied && plain && CHECK_STATUS(frg_gp_fit(tied, &o, &a), FRG_OK) &&
+            CHECK_STATUS(frg_gp_fit(plain, &o, &b), FRG_OK)) {
+            CHECK_NEAR(a.log_likelihood, b.log_likelihood, 1e-8);
+            CHECK_INT(a.values, b.values);
+            const double l = parameter(tied, "rbf.l[1]").value,
+                         e = parameter(tied, "rbf.l[1]").std_error;
+            for (int i = 1; i <= 3; i++) {
+                char name[16];
+                snprintf(name, sizeof name, "rbf.l[%d]", i);
+                const frg_gp_parameter p = parameter(tied, name);
+                CHECK(p.value == l && p.std_error == e);
+                CHECK_INT(p.tied, i == 1 ? -1 : gp_data_find(tied, "rbf.l[1]"));
+            }
+            CHECK_NEAR(l, parameter(plain, "rbf.l").value, 1e-4);
+            CHECK_NEAR(e, parameter(plain, "rbf.l").std_error, 1e-3);
+            CHECK_NEAR(parameter(tied, "noise").std_error, parameter(plain, "noise").std_error,
+                       1e-3);
+        }
+        frg_gp_destroy(tied);
+        frg_gp_destroy(plain);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** Starts, bounds of both, a bound that is met, fixing one of them. */
+static void bounds(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 40, 2, 1);
+    frg_gp *gp = gp_data_open(ctx, &g, "rbf(l=0.3) + matern52(l=in(0.2,0.35)) + noise(0.1)", NULL);
+    const int follower = gp_data_find(gp, "rbf.l"), leader = gp_data_find(gp, "matern52.l");
+    double theta[GP_DATA_PARAMETERS];
+    frg_gp_fit_opts o;
+    frg_gp_fit_result r;
+    frg_gp_fit_defaults(&o, sizeof o);
+    o.starts = 3;
+    CHECK_OK(ctx, frg_gp_update_tied(gp, follower, leader));
+    CHECK(parameter(gp, "rbf.l").value == parameter(gp, "matern52.l").value);
+    CHECK(frg_gp_fit(gp, &o, &r) >= 0);
+    CHECK(parameter(gp, "rbf.l").value == parameter(gp, "matern52.l").value);
+    CHECK_NEAR(parameter(gp, "rbf.l").value, 0.35, 1e-14); /* sines of period 1 are wider */
+    CHECK_INT(parameter(gp, "rbf.l").active, 1);
+    gp_data_theta(gp, theta);
+    theta[leader] = 0.3;
+    CHECK_STATUS(frg_gp_update_parameters(gp, theta), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "rbf.l is 0.35 and matern52.l, to which it is tied, is 0.3"));
+    theta[follower] = 0.3;
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+    CHECK_OK(ctx, frg_gp_update_fixed(gp, follower, 1));
+    CHECK(frg_gp_fit(gp, &o, &r) >= 0);
+    CHECK(parameter(gp, "rbf.l").value == 0.3 && parameter(gp, "matern52.l").value == 0.3);
+    CHECK_OK(ctx, frg_gp_update_fixed(gp, leader, 0));
+    CHECK_OK(ctx, frg_gp_update_tied(gp, follower, -1));
+    CHECK(frg_gp_fit(gp, &o, &r) >= 0);
+    CHECK(parameter(gp, "rbf.l").value != parameter(gp, "matern52.l").value);
+    CHECK_STATUS(frg_gp_update_tied(gp, leader, follower), FRG_BAD_ARG); /* out of 0.2 .. 0.35 */
+    CHECK_STATUS(frg_gp_update_tied(gp, leader, leader), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gp_update_tied(gp, leader, gp_data_find(gp, "mean")), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gp_update_tied(gp, leader, 99), FRG_BAD_ARG);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+static void files(void)
+{
+    static gp_data g;
+    char path[] = "/tmp/fourge-ties-XXXXXX";
+    frg_context *ctx = test_context();
+    const int file = mkstemp(path);
+    gp_data_random(&g, 12, 3, 1);
+    frg_gp *gp = open_tied(ctx, &g), *back = NULL;
+    if (CHECK(file >= 0) && CHECK_OK(ctx, frg_gp_save(gp, path)) &&
+        CHECK_OK(ctx, frg_gp_load(&back, ctx, path))) {
+        CHECK_INT(parameter(back, "rbf.l[3]").tied, gp_data_find(back, "rbf.l[1]"));
+        CHECK_INT(parameter(back, "noise").tied, -1);
+        CHECK(!parameter(back, "rbf.l[3]").fixed);
+    }
+    close(file);
+    unlink(path);
+    frg_gp_destroy(back);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"fits", fits},
+    {"bounds", bounds},
+    {"files", files},
+};
+TEST_MAIN(cases)
