@@ -120,7 +120,8 @@ if [ -n "$peers" ]; then
     env=$root/build/peers-env
     [ -x "$env/bin/python" ] || /usr/bin/python3 -m venv "$env"
     "$env/bin/pip" install -q --disable-pip-version-check numpy pandas polars pyarrow pyfixest torch \
-        gpytorch botorch pytorch_optimizer scikit-learn matplotlib POT anndata >"$logs/pip.log" 2>&1 ||
+        gpytorch botorch pytorch_optimizer scikit-learn matplotlib \
+        POT anndata tqdm abi3audit >"$logs/pip.log" 2>&1 ||
         die "could not install the peers; see $logs/pip.log"
     run "python in peers" 600 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py" peers
     run "python with frames" 300 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py"
