@@ -140,8 +140,9 @@ typedef struct {
  *  lengthscale is one, weight <- G where there are many;  of_a += W dC/dlog alpha. */
 ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, const bool vector,
                             const int count, int j, real alpha, const real *restrict s,
-                            const real *restrict e, ptrdiff_t ld, real *restrict weight,
-                            const FN(weight_source) * from, const bool inside, real *restrict sums)
+                            const real *restrict logs, const real *restrict e, ptrdiff_t ld,
+                            real *restrict weight, const FN(weight_source) * from,
+                            const bool inside, real *restrict sums)
 {
     const int m = FN(lines)(p);
     const real one_third = (real)(1.0 / 3), five_thirds = (real)(5.0 / 3),
@@ -173,7 +174,7 @@ ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, con
             } else if (kind == GP_RQ) {
                 const real raw = si * over_alpha, t = raw > FAR ? FAR : raw, over = 1 / (1 + t);
                 slope = ei * over;
-                total_a += w * (ei * (alpha * (t * over - EF(log1p)(t))));
+                total_a += w * (ei * (alpha * (t * over - logs[at])));
             }
             total_f += w * value;
             total_k += v * value;
@@ -199,18 +200,21 @@ ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, con
     do {                                                                                           \
         int j = 0;                                                                                 \
         for (; j + 4 <= p->cols && inside; j += 4) {                                               \
-            FN(radial_sums)(p, kind, vector, 4, j, alpha, s, e, ld, weight, from, true, sums);     \
+            FN(radial_sums)                                                                        \
+            (p, kind, vector, 4, j, alpha, s, logs, e, ld, weight, from, true, sums);              \
         }                                                                                          \
         for (; j + 4 <= p->cols; j += 4) {                                                         \
-            FN(radial_sums)(p, kind, vector, 4, j, alpha, s, e, ld, weight, from, false, sums);    \
+            FN(radial_sums)                                                                        \
+            (p, kind, vector, 4, j, alpha, s, logs, e, ld, weight, from, false, sums);             \
         }                                                                                          \
         for (; j < p->cols; j++) {                                                                 \
-            FN(radial_sums)(p, kind, vector, 1, j, alpha, s, e, ld, weight, from, false, sums);    \
+            FN(radial_sums)                                                                        \
+            (p, kind, vector, 1, j, alpha, s, logs, e, ld, weight, from, false, sums);             \
         }                                                                                          \
     } while (0)
 
 static void FN(radial_sweep)(const frgi_gp_program *g, frgi_gp_patch *p, const real *s,
-                             const real *e, ptrdiff_t ld, real *weight,
+                             const real *logs, const real *e, ptrdiff_t ld, real *weight,
                              const FN(weight_source) * from, bool inside, real *sums)
 {
     const frgi_gp_step *const step = &g->step[0];
@@ -309,13 +313,30 @@ static FN(weight_source)
                                .column = (const real *)w->alpha + p->j0};
 }
 
+/** log(1 + s/(2 alpha)), in a loop of its own: among the sums it keeps them from becoming vector code. */
+static void FN(logarithms)(const frgi_gp_patch *p, real alpha, const real *restrict s,
+                           real *restrict logs)
+{
+    const int m = FN(lines)(p);
+    const real over_alpha = (real)0.5 / alpha;
+    for (int j = 0; j < p->cols; j++) {
+        const real *restrict sj = s + j * GP_ROWS;
+        real *restrict to = logs + j * GP_ROWS;
+        EACH_LINE(i, FN(begin)(p, j))
+        {
+            const real raw = sj[i] * over_alpha, t = raw > FAR ? FAR : raw;
+            to[i] = EF(log1p)(t);
+        }
+    }
+}
+
 static void FN(radial_pass)(const frgi_gp_program *g, const frgi_gp_weights *w, frgi_gp_patch *p,
                             const void *kept, ptrdiff_t ld, double *trace)
 {
     const frgi_gp_step *const step = &g->step[0];
     const bool vector = step->group[0].vector;
     real *const s = FN(aux)(p, 0, 0), *const own = FN(aux)(p, 0, 1),
-                *const value = FN(aux)(p, 0, 2);
+                *const value = FN(aux)(p, 0, 2), *const logs = value; /* the values are not used */
     real *const weight = FN(adjoints)(p, 0), *const inverse = FN(values)(p, 0),
                 *const sums = FN(lane)(p, 0);
     if (!kept || !vector || step->kind != GP_RBF) {
@@ -326,12 +347,15 @@ static void FN(radial_pass)(const frgi_gp_program *g, const frgi_gp_weights *w, 
         (step->kind, FN(variance)(g), FN(alpha)(g), FN(begin)(p, j), FN(lines)(p), s + j * GP_ROWS,
          value + j * GP_ROWS, own + j * GP_ROWS);
     }
+    if (step->kind == GP_RQ) {
+        FN(logarithms)(p, FN(alpha)(g), s, logs);
+    }
     const FN(weight_source) from = FN(find_weights)(w, p, weight, inverse);
     for (int i = 0; i < 4; i++) {
         FN(set)(sums + (ptrdiff_t)i * GP_ROWS, 0, p->m);
     }
     FN(radial_sweep)
-    (g, p, s, kept ? (const real *)kept : own, kept ? ld : GP_ROWS, weight, &from,
+    (g, p, s, logs, kept ? (const real *)kept : own, kept ? ld : GP_ROWS, weight, &from,
      FN(is_inside)(w, p), sums);
     FN(flush)(trace, sums + GP_ROWS, 2, p->m);
     if (g->n_steps > 1) {
