@@ -680,7 +680,7 @@ frg_status frgi_gp_cross(frg_context *ctx, const frgi_gp_bound *b, const frgi_gp
     REQUIRE(ctx, new_points->dtype == b->points.dtype && new_points->d == b->points.d,
             "the new points are not like the bound ones");
     const ptrdiff_t n = b->points.n, blocks = (m + GP_ROWS - 1) / GP_ROWS;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m < SERIAL_ROWS ? 0 : m))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m < SERIAL_ROWS ? 0 : SERIAL_ROWS_RADIAL))
     for (ptrdiff_t block = 0; block < blocks; block++) {
         const int me = omp_get_thread_num();
         const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;
@@ -705,7 +705,7 @@ frg_status frgi_gp_cross_dx(frg_context *ctx, const frgi_gp_bound *b,
         FAIL(ctx, E_UNSUPPORTED, "a user's kernel gives no gradient with respect to x");
     }
     const ptrdiff_t n = b->points.n, d = b->points.d, blocks = (m + GP_ROWS - 1) / GP_ROWS;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m < SERIAL_ROWS ? 0 : m))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m < SERIAL_ROWS ? 0 : SERIAL_ROWS_RADIAL))
     for (ptrdiff_t block = 0; block < blocks; block++) {
         const int me = omp_get_thread_num();
         const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;
