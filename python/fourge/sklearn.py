@@ -24,7 +24,9 @@ One evaluation of value and gradient takes n^3 flop and n^2 numbers whatever the
 scikit-learn takes n^2 numbers more for each.  Reference: Rasmussen and Williams (2006), algorithm 2.1.
 """
 
+import functools
 import numbers
+import threading
 import warnings
 
 import numpy as np
@@ -243,6 +245,21 @@ def _white(kernel, X):
 
 # ---- the estimator ------------------------------------------------------------------------------------------------
 
+_locks = threading.Lock()
+
+
+def _alone(method):
+    """One thread at a time uses the process of an estimator; threads that predict with one model wait for each other."""
+
+    @functools.wraps(method)
+    def locked(self, *args, **kwargs):
+        with _locks:
+            lock = self.__dict__.setdefault("_lock", threading.RLock())
+        with lock:
+            return method(self, *args, **kwargs)
+
+    return locked
+
 
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Gaussian process regression with the interface of ``sklearn.gaussian_process.GaussianProcessRegressor``.
@@ -316,6 +333,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     # ---- fit ----
 
+    @_alone
     def fit(self, X, y):
         """Fits the kernel's parameters to X (n, d) and y (n,) or (n, q); returns self."""
         self._validate_params()
@@ -401,6 +419,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __getstate__(self):
         state = super().__getstate__().copy()
         state.pop("_cached", None)
+        state.pop("_lock", None)
         return state
 
     def _process(self, theta=None):
@@ -433,6 +452,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return process, map_
 
     @property
+    @_alone
     def alpha_(self):
         """K^-1 y, (n,) or (n, q)."""
         self._check_fitted("alpha_")
@@ -452,6 +472,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     # ---- after the fit ----
 
+    @_alone
     def log_marginal_likelihood(self, theta=None, eval_gradient=False, clone_kernel=True):
         """The log marginal likelihood at theta (logarithms of the free parameters), of the fit where theta is None;
         with `eval_gradient` the pair of it and its gradient.  -inf where the covariance has no factor."""
@@ -469,6 +490,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         except errors.NotPositiveDefinite:
             return (-np.inf, np.zeros_like(theta)) if eval_gradient else -np.inf
 
+    @_alone
     def predict(self, X, return_std=False, return_cov=False):
         """The mean at X (m, d) and, where asked, standard deviations or the joint covariance; before a fit of the prior.
 

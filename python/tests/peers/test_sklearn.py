@@ -1,5 +1,6 @@
 """The scikit-learn estimator beside scikit-learn's own."""
 
+import concurrent.futures
 import pickle
 import unittest
 import warnings
@@ -174,6 +175,14 @@ class Estimator(unittest.TestCase):
             {"gaussianprocessregressor__kernel": [1.0 * RBF() + WhiteKernel(), "1*matern52(l=1) + noise(0.1)"]}, cv=2,
         ).fit(X, y)
         self.assertGreater(search.best_score_, 0.5)
+
+    def test_threads_at_once(self):
+        X, y = problem()
+        model = GaussianProcessRegressor(KERNELS[0]).fit(X, y)
+        want = model.predict(X, return_std=True)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for got in pool.map(lambda _: model.predict(X, return_std=True), range(80)):
+                np.testing.assert_array_equal(got, want)
 
     def test_expressions(self):
         X, y = problem()
