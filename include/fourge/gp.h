@@ -138,6 +138,8 @@ typedef struct {
     int promoted;          /* the inverse (mixed) or all (f32, auto_promote) was done again in f64 */
     frg_gp_storage storage;
     double build_seconds, factor_seconds, inverse_seconds, gradient_seconds;
+    int cusps;             /* 1: the gradient in x was asked of a kernel with a cusp (matern12), where two equal points
+                              have none: it holds 0 for such a pair, the mean of both sides */
 } frg_gp_value;
 
 /** ell at the current parameters.  FRG_NOT_POSDEF (E_NOT_POSDEF names pivot, size and closest pair) when no
@@ -283,6 +285,8 @@ typedef struct {
     frg_gp_value value;   /* out */
     double *gradient;     /* out: parameter_count, or NULL */
     double *fitted;       /* out of frg_gp_batch_fit: parameter_count */
+    int n_warnings;       /* out: its warnings, which the context does not have */
+    char message[200];    /* out: the error of a member that failed, else its first warning, else empty; cut off */
 } frg_gp_member;
 
 /** Value (and gradient) of many independent processes with one expression; sizes may differ.  Up to about

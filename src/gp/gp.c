@@ -554,6 +554,7 @@ frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient, const frg_array *x
     }
     if (out) {
         *out = gp->value;
+        out->cusps = x && !frgi_gp_kernel_smooth(gp->kernel);
     }
     return FRG_OK;
 }

@@ -12,10 +12,12 @@
  * Memory: per thread one process (a vector of them), n^2 vectors. */
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gp/gp_batch.h"
+#include "gp/gp_fit.h"
 #include "gp/gp_team.h"
 
 enum { ROWS_F64 = 128, ROWS_F32 = 200, LANES_FROM = 3 };
@@ -53,6 +55,18 @@ static frg_status open_member(frg_gp **gp, frg_context *ctx, const batch *b, con
         *gp = NULL;
     }
     return status;
+}
+
+/** What a thread's context has to say since the last time goes to the member that it was about. */
+static void report(frg_context *ctx, frg_gp_member *m)
+{
+    const int count = frg_warning_count(ctx);
+    if (m->status < 0)
+        snprintf(m->message, sizeof m->message, "%s", frg_message(ctx));
+    else if (count > 0 && m->n_warnings == 0)
+        snprintf(m->message, sizeof m->message, "%s", frg_warning_message(ctx, 0));
+    m->n_warnings += count;
+    frg_warnings_clear(ctx);
 }
 
 static void give(frg_gp_member *m, const frg_gp *gp, bool gradient)
@@ -96,6 +110,7 @@ static bool take_member(const batch *b, const frgi_gp_batch_room *r, int lane, f
     if (b->fit) { /* frgi_gp_adam_lanes has left value and gradient in gp */
         if (m->fitted)
             memcpy(m->fitted, gp->theta, (size_t)gp->params.count * sizeof *m->fitted);
+        frgi_gp_mark_active(gp);
     } else {
         if (!frgi_gp_take_value(r, lane))
             return false;
@@ -104,6 +119,18 @@ static bool take_member(const batch *b, const frgi_gp_batch_room *r, int lane, f
     }
     give(m, gp, true);
     return true;
+}
+
+/** What a fit does before its first step: it may have something to say about a member. */
+static frg_status check_starts(const batch *b, const unit *u, const frgi_gp_batch_room *r,
+                               frg_context *ctx)
+{
+    for (int64_t i = 0; b->fit && i < u->count; i++)
+        if (r->gp[i]) {
+            TRY(frgi_gp_check_start(r->gp[i]));
+            report(ctx, &b->members[b->order[u->first + i]]);
+        }
+    return FRG_OK;
 }
 
 static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bool gradient,
@@ -123,17 +150,23 @@ static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bo
  *  lanes depends on shapes and expression alone, so that a bad member changes no other's bits. */
 static void run_unit(const batch *b, const unit *u, int thread)
 {
+    frg_context *const ctx = b->contexts[thread];
     frg_gp *gp[LANES_MOST] = {NULL};
     bool gradient = false, done[LANES_MOST] = {false};
     for (int64_t i = 0; i < u->count; i++) {
         frg_gp_member *const m = &b->members[b->order[u->first + i]];
-        m->status = open_member(&gp[i], b->contexts[thread], b, m);
+        m->n_warnings = 0;
+        m->message[0] = '\0';
+        m->status = open_member(&gp[i], ctx, b, m);
+        report(ctx, m);
         gradient |= m->gradient != NULL;
     }
     frgi_gp_batch_room r;
     const bool lanes = b->width > 1 && u->count >= LANES_FROM;
     frgi_gp_room_open(&r, b->ctx, b->lane_type, gp, lanes ? (int)u->count : 0);
-    const frg_status ran = run_room(b, &r, thread, gradient, done);
+    frg_status ran = check_starts(b, u, &r, ctx);
+    if (ran == FRG_OK)
+        ran = run_room(b, &r, thread, gradient, done);
     for (int64_t i = 0; i < u->count; i++) {
         frg_gp_member *const m = &b->members[b->order[u->first + i]];
         if (!gp[i])
@@ -144,6 +177,7 @@ static void run_unit(const batch *b, const unit *u, int thread)
             m->status = FRG_OK;
         else
             m->status = b->fit ? fit_alone(b, gp[i], m) : evaluate_alone(gp[i], m);
+        report(ctx, m);
         frg_gp_destroy(gp[i]);
     }
 }

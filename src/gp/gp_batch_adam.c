@@ -8,7 +8,6 @@
 #include "gp/gp_adam.h"
 #include "gp/gp_batch.h"
 #include "gp/gp_coordinates.h"
-#include "gp/gp_fit.h"
 
 /** One process's search. */
 typedef struct {
@@ -97,7 +96,6 @@ frg_status frgi_gp_adam_lanes(frg_context *ctx, frgi_arena *kept, frgi_gp_batch_
         done[l] = r->gp[l] != NULL;
         if (!done[l])
             continue;
-        TRY(frgi_gp_check_start(r->gp[l]));
         lay_out(&a, r->gp[l], &s[l]);
         most = r->gp[l]->params.count > most ? r->gp[l]->params.count : most;
     }

@@ -282,22 +282,30 @@ static frg_status run_starts(fit *m)
 
 /* ---- the end ------------------------------------------------------------------------------------ */
 
-static void mark_active(fit *m)
+void frgi_gp_mark_active(frg_gp *gp)
 {
-    frgi_gp_params *ps = &m->gp->params;
+    frgi_gp_params *const ps = &gp->params;
     for (int i = 0; i < ps->count; i++) {
-        ps->p[i].active = 0;
-        ps->p[i].std_error = (double)NAN;
+        frgi_gp_param *const p = &ps->p[i];
+        const double v = gp->theta[i], slack = 1e-9 * fabs(v);
+        const bool moved = !ps->p[frgi_gp_params_leader(ps, i)].fixed;
+        p->std_error = (double)NAN;
+        p->active = !moved ? 0 : v <= p->lower + slack ? -1 : v >= p->upper - slack ? 1 : 0;
     }
-    for (int c = 0; c < m->to.count; c++) {
-        frgi_gp_param *p = &ps->p[m->to.index[c]];
-        const double v = m->gp->theta[m->to.index[c]], slack = 1e-9 * fabs(v);
-        p->active = v <= p->lower + slack ? -1 : v >= p->upper - slack ? 1 : 0;
-        if (p->active != 0) {
+    for (int i = 0; i < ps->count; i++) { /* a group stops where the first of its bounds is met */
+        const int leader = frgi_gp_params_leader(ps, i);
+        if (ps->p[leader].active == 0) {
+            ps->p[leader].active = ps->p[i].active;
+        }
+    }
+    for (int i = 0; i < ps->count; i++) {
+        frgi_gp_param *const p = &ps->p[i];
+        p->active = ps->p[frgi_gp_params_leader(ps, i)].active;
+        if (p->active != 0 && p->tie == 0) {
             char label[96];
             frgi_gp_params_label(p, label);
-            frgi_warn(m->gp->ctx, W_BOUNDS, "%s ended at its %s bound, %g", label,
-                      p->active < 0 ? "lower" : "upper", v);
+            frgi_warn(gp->ctx, W_BOUNDS, "%s ended at its %s bound, %g", label,
+                      p->active < 0 ? "lower" : "upper", gp->theta[i]);
         }
     }
 }
@@ -324,7 +332,7 @@ static frg_status settle(fit *m)
     if (gp->jitter > 0) {
         frgi_gp_forget(gp);
     }
-    mark_active(m);
+    frgi_gp_mark_active(gp);
     if (was_stopped(best->status)) {
         return FRG_OK;
     }
@@ -340,9 +348,6 @@ static frg_status settle(fit *m)
     if (status == FRG_OK && m->opts.standard_errors && m->to.count > 0) {
         status = frgi_gp_standard_errors(gp);
         TRY(status);
-    }
-    for (int i = 0; i < gp->params.count; i++) {
-        gp->params.p[i].active = gp->params.p[frgi_gp_params_leader(&gp->params, i)].active;
     }
     for (int i = 0; i < gp->params.count; i++) { /* at a bound the curvature tells no error */
         frgi_gp_param *p = &gp->params.p[i];

@@ -228,8 +228,51 @@ static void fits(void)
     frg_context_destroy(ctx);
 }
 
+/** Whoever has something to say says it on its own member: jitter, a start that was moved, a bound, an error. */
+static void messages(void)
+{
+    static data all[6];
+    static frg_gp_member m[6];
+    const double noiseless[] = {1, 1, 0}, flat[] = {1, 2e-5, 0.1, 0};
+    frg_context *ctx = test_context();
+    frg_gp_fit_opts fit;
+    frg_gp_fit_defaults(&fit, sizeof fit);
+    fit.optimizer = FRG_GP_ADAM;
+    fit.max_iter = 3;
+    for (int way = 0; way < 3; way++) { /* values in lanes, fits in lanes, fits alone */
+        for (int i = 0; i < 6; i++) {
+            make(&all[i], 20 + i);
+            m[i] = member(&all[i], false);
+            m[i].n_warnings = 77;
+        }
+        memcpy(all[1].x + DIMS, all[1].x, DIMS * sizeof(double));
+        all[4].y[2] = INFINITY;
+        fit.optimizer = way == 2 ? FRG_GP_LBFGSB : FRG_GP_ADAM;
+        m[1].theta = way == 0 ? noiseless : NULL;
+        m[2].theta = way == 0 ? NULL : flat;
+        CHECK_STATUS(way == 0 ? frg_gp_batch_eval(ctx, 6, m, "scale*rbf", NULL)
+                              : frg_gp_batch_fit(ctx, 6, m, "scale*rbf + noise", NULL, &fit),
+                     FRG_PARTIAL);
+        CHECK(strstr(m[4].message, "row 3") && m[4].status == FRG_BAD_DATA);
+        CHECK_SAYS(m[way == 0 ? 1 : 2].n_warnings >= 1, "way %d", way);
+        CHECK_SAYS(strstr(m[way == 0 ? 1 : 2].message, way == 0 ? "jitter" : "mean correlation"),
+                   "%s", m[way == 0 ? 1 : 2].message);
+        CHECK(m[0].n_warnings == 0 && m[0].message[0] == '\0');
+        CHECK_INT(frg_warning_count(ctx), 0);
+    }
+    CHECK_STATUS(frg_gp_batch_fit(ctx, 3, m, "scale*rbf(l=in(0.1,0.12)) + noise", NULL, &fit),
+                 FRG_PARTIAL); /* the second and the third have parameters out of these bounds */
+    fit.optimizer = FRG_GP_ADAM;
+    fit.max_iter = 60;
+    m[2].theta = NULL;
+    CHECK_OK(ctx, frg_gp_batch_fit(ctx, 3, m, "scale*rbf(l=in(0.1,0.12)) + noise", NULL, &fit));
+    for (int i = 0; i < 3; i++) /* sines of period one are wider */
+        CHECK_SAYS(m[i].n_warnings > 0 && strstr(m[i].message, "rbf.l"), "%s", m[i].message);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"f64", f64},           {"f32", f32},   {"independence", independence},
-    {"refusals", refusals}, {"fits", fits},
+    {"refusals", refusals}, {"fits", fits}, {"messages", messages},
 };
 TEST_MAIN(cases)

@@ -218,9 +218,49 @@ static void no_allocation(void)
     frg_context_destroy(ctx);
 }
 
+/** matern12 at two equal points: no NaN, and the mean of both sides, which central differences of the value give: their
+ *  truncation is about 100 h (h |h| is odd) and their rounding 1e-13 / h, 1e-5 together for h = 1e-7. */
+static void cusp(void)
+{
+    static gp_data g;
+    double dx[40];
+    const double h = 1e-7;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 20, 2, 1);
+    memcpy(g.x + 2, g.x, 2 * sizeof *g.x);
+    const frg_array to = frg_matrix(dx, FRG_F64, 20, 2, 2);
+    const char *const kernel = "1.2*matern12(l=[0.5,0.8]) + noise(0.2)";
+    frg_gp *gp = gp_data_open(ctx, &g, kernel, NULL);
+    frg_gp_value v;
+    CHECK_OK(ctx, frg_gp_eval_gradient(gp, NULL, NULL, NULL, &v));
+    CHECK_INT(v.cusps, 0);
+    CHECK_OK(ctx, frg_gp_eval_gradient(gp, NULL, &to, NULL, &v));
+    CHECK_INT(v.cusps, 1);
+    frg_gp_destroy(gp);
+    for (int k = 0; k < 6; k++) {
+        const double kept = g.x[k];
+        double side[2];
+        for (int s = 0; s < 2; s++) {
+            g.x[k] = kept + (s ? h : -h);
+            gp = gp_data_open(ctx, &g, kernel, NULL);
+            side[s] = gp_data_value(ctx, gp);
+            frg_gp_destroy(gp);
+        }
+        g.x[k] = kept;
+        CHECK_SAYS(fabs(dx[k] - (side[1] - side[0]) / (2 * h)) <= 1e-5 * (1 + fabs(dx[k])),
+                   "entry %d: %.10g, differences %.10g", k, dx[k], (side[1] - side[0]) / (2 * h));
+    }
+    gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.5) + noise(0.2)", NULL);
+    CHECK_OK(ctx, frg_gp_eval_gradient(gp, NULL, &to, NULL, &v));
+    CHECK_INT(v.cusps, 0);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"duplicates", duplicates},
     {"sticky jitter", sticky_jitter},
+    {"cusp", cusp},
     {"not a covariance", not_a_covariance},
     {"interrupted", interrupted},
     {"no allocation", no_allocation},
