@@ -121,6 +121,7 @@ static void align_json(frg_json *j, const cli *c, align_job *job)
     frg_json_number(j, "epsilon_end", r->epsilon_end);
     frg_json_string(j, "reason", frg_gw_reason_name(r->reason));
     frg_json_bool(j, "multiscale", r->multiscale);
+    frg_json_integer(j, "rank", frg_gw_rank(job->solver));
     seconds_open(j);
     frg_json_number(j, "read", job->read);
     frg_json_number(j, "graph", r->graph_seconds);
@@ -692,10 +693,6 @@ int command_gw(cli *c)
     }
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         if (strcmp(name, jobs[i].name) == 0) {
-            if (c->set.gw.rank > 0) {
-                return cli_fail(c, "E_UNSUPPORTED", "--rank", NULL,
-                                "plans of low rank are not built yet");
-            }
             const int code = cli_open(c);
             return code ? code : jobs[i].run(c);
         }

@@ -251,6 +251,9 @@ typedef struct {
     frg_gw_store cost_store;/* auto: f32 where it fits, else on the fly */
     int64_t cache_rows;     /* 2000: of the dijkstra distances */
     frg_gw_preset preset;
+    int64_t rank;           /* 0: no bound; else P = Q diag(1/h) W' of this rank, memory O((n + m)(rank + anchors)) */
+    int64_t lr_max_iter;         /* 5: mirror steps on factors per linearisation */
+    int64_t lr_dykstra_max_iter; /* 50: passes of the projection on their marginals */
 } frg_gw_opts;
 
 typedef struct {
@@ -287,6 +290,11 @@ FRG_API const frg_gw_report *frg_gw_get(const frg_gw *s);
 FRG_API const frg_plan *frg_gw_plan(const frg_gw *s);
 /** Potentials of the last linearisation, scaled cost units: f (n), g (m); either may be NULL. */
 FRG_API FRG_MUST_USE frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g);
+/** The rank of the factors: rank, or min(n, m) where that is less; 0 where there are none. */
+FRG_API int64_t frg_gw_rank(const frg_gw *s);
+/** With rank > 0: Q (n x rank), W (m x rank), h (rank), row-major, P = Q diag(1/h) W'; any may be NULL.  The plan
+ *  as its consumers see it is the same in f32, rounded. */
+FRG_API FRG_MUST_USE frg_status frg_gw_factors(const frg_gw *s, double *q, double *w, double *h);
 /** The distances in use, caller's units, n x n (side 0) or m x m (side 1) into out (f32 or f64). */
 FRG_API FRG_MUST_USE frg_status frg_gw_distances(frg_gw *s, int side, frg_array out);
 FRG_API void frg_gw_destroy(frg_gw *s);

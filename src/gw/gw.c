@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "gw/gw_exact.h"
+#include "gw/gw_lowrank.h"
 #include "gw/gw_solver.h"
 
 /* Multiply-adds of an exact energy that are worth doing unasked. */
@@ -27,6 +28,7 @@ struct frg_gw {
     float *start; /* n x m */
     double *row_sums, *unused;
     frgi_level level;
+    frgi_factored factors; /* rank > 0 */
     frg_plan plan;
     frg_gw_report report;
     bool degenerate;
@@ -63,7 +65,9 @@ void frg_gw_defaults(frg_gw_opts *o, size_t struct_size)
                                   .round = 1,
                                   .polish_tol = 1e-4,
                                   .polish_passes = 400,
-                                  .cache_rows = 2000};
+                                  .cache_rows = 2000,
+                                  .lr_max_iter = 5,
+                                  .lr_dykstra_max_iter = 50};
     memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
     if (struct_size >= sizeof o->struct_size) {
         o->struct_size = struct_size;
@@ -115,7 +119,10 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
                   {"fine_steps", (double)o->fine_steps, 1, 1e9, false},
                   {"polish_tol", o->polish_tol, 0, (double)INFINITY, false},
                   {"polish_passes", (double)o->polish_passes, 0, 1e18, false},
-                  {"cache_rows", (double)o->cache_rows, 1, 1e18, false}};
+                  {"cache_rows", (double)o->cache_rows, 1, 1e18, false},
+                  {"rank", (double)o->rank, 0, 1e9, false},
+                  {"lr_max_iter", (double)o->lr_max_iter, 1, 1e18, false},
+                  {"lr_dykstra_max_iter", (double)o->lr_dykstra_max_iter, 1, 1e18, false}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         const double v = ranges[i].value;
         REQUIRE(ctx,
@@ -137,6 +144,12 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
     if ((o->mode == FRG_GW_EXACT || o->mode == FRG_GW_LANDMARK) && (o->mass > 0 || relaxed)) {
         FAIL(ctx, E_UNSUPPORTED,
              "partial mass and relaxed marginals in the modes exact and landmark");
+    }
+    const bool sampled = o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED;
+    if (o->rank > 0 && (o->mass > 0 || relaxed || !sampled)) {
+        FAIL(
+            ctx, E_UNSUPPORTED,
+            "plans of low rank with partial mass, relaxed marginals, or a mode other than sampled");
     }
     return FRG_OK;
 }
@@ -231,7 +244,7 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     }
     s->degenerate = s->x.n == 1 || s->y.n == 1 || (!(s->x.most > 0) && !(s->y.most > 0));
     const bool sampled = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED;
-    const bool store = store_fits(s);
+    const bool store = s->o.rank == 0 && store_fits(s);
     TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, store));
     s->level.smooths = store && sampled;
     s->report.n = s->x.n;
@@ -281,6 +294,7 @@ void frg_gw_destroy(frg_gw *s)
     DROP(ctx, &s->b);
     DROP(ctx, &s->linear);
     DROP(ctx, &s->start);
+    frgi_factored_close(&s->factors, ctx);
     DROP(ctx, &s);
 }
 
@@ -290,6 +304,9 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
 {
     frg_context *const ctx = s->ctx;
     const int64_t n = s->x.n, m = s->y.n;
+    if (s->o.rank > 0) {
+        FAIL(ctx, E_UNSUPPORTED, "a plan to start from where the plan has low rank");
+    }
     TRY(frgi_array_check(ctx, &plan, "plan", 2, 1u << FRG_F32 | 1u << FRG_F64));
     if (plan.shape[0] != n || plan.shape[1] != m) {
         FAIL(ctx, E_SHAPE, "the plan is %lld x %lld, %lld x %lld is needed",
@@ -490,7 +507,7 @@ static frg_status polish(frg_gw *s)
     frgi_level *const l = &s->level;
     frgi_marginal_error before, after;
     frg_status status = FRG_OK;
-    if (s->o.polish && s->o.polish_passes > 0) {
+    if (s->o.polish && s->o.polish_passes > 0 && s->o.rank == 0) {
         const bool relaxed = isfinite(s->o.rho_source) || isfinite(s->o.rho_target);
         const int64_t had = l->t.passes;
         l->t.accelerate = !relaxed;
@@ -599,6 +616,11 @@ static frg_status run(frg_gw *s)
         TRY(frgi_level_reset(l, 0));
         status = frgi_exact_loop(l, s->o.mode == FRG_GW_LANDMARK, &s->report.reason,
                                  &s->report.outer_iterations);
+    } else if (s->o.rank > 0) {
+        status = frgi_lowrank_loop(l, &s->factors, &s->report.reason, &s->report.outer_iterations);
+        if (status > 0) {
+            return status; /* stopped: no plan was made of the factors */
+        }
     } else {
         status = sampled_loop(s);
     }
@@ -660,11 +682,34 @@ frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
 {
     const frgi_sweep *const w = &s->level.t.s;
     REQUIRE(s->ctx, s->plan.t, "the alignment has not run");
+    REQUIRE(s->ctx, s->o.rank == 0, "a plan of low rank has factors and no potentials");
     for (int64_t i = 0; f && i < w->n; i++) {
         f[i] = w->F[i] / s->level.t.k;
     }
     for (int64_t j = 0; g && j < w->m; j++) {
         g[j] = w->G[j] / s->level.t.k;
+    }
+    return FRG_OK;
+}
+
+int64_t frg_gw_rank(const frg_gw *s)
+{
+    return s->factors.q ? s->factors.rank : 0;
+}
+
+frg_status frg_gw_factors(const frg_gw *s, double *q, double *w, double *h)
+{
+    const frgi_factored *const f = &s->factors;
+    REQUIRE(s->ctx, s->plan.t && f->q, "the alignment has no plan of low rank");
+    const struct {
+        double *to;
+        const double *from;
+        int64_t count;
+    } parts[] = {{q, f->q, f->n * f->rank}, {w, f->w, f->m * f->rank}, {h, f->h, f->rank}};
+    for (int p = 0; p < 3; p++) {
+        if (parts[p].to) {
+            memcpy(parts[p].to, parts[p].from, (size_t)parts[p].count * sizeof(double));
+        }
     }
     return FRG_OK;
 }

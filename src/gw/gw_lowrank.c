@@ -1,0 +1,683 @@
+/* gw_lowrank.c - alignment with a plan of low rank, in factors from end to end.
+ *
+ *     P = Q diag(1/h) W',     Q (n x r) 1 = a,  W (m x r) 1 = b,  Q' 1 = W' 1 = h
+ *
+ * An outer step draws R anchors from the factors (row ~ a, component ~ Q_i. / a_i, column ~ W_.k / h_k) and
+ * linearises the energy: L = -(2/R) Dx Dy' with the columns of Dx and Dy centred, plus terms of rows and columns
+ * that no plan with these marginals can feel, plus the linear cost.  Then mirror steps (Scetbon, Cuturi and Peyre
+ * 2021, 2022), all in logarithms:
+ *
+ *     grad_Q = L W / h,   grad_W = L' Q / h,   grad_h = -diag(Q' L W) / h^2
+ *     xi_Q = (1 - gamma eps) log Q - gamma grad_Q,  the others alike
+ *
+ * and (Q, W, h) <- the projection of exp(xi) by Dykstra's algorithm in the sense of Kullback and Leibler.  The
+ * marginal sets are affine and need no correction; the set h >= h_min has one.  gamma = 10 / max|grad|^2, kept so
+ * that 1e-3 / max|grad|^2 <= gamma and gamma eps <= 1: at gamma eps = 1 the memory of the last factors is gone,
+ * beyond it would grow.
+ *
+ * Dykstra's algorithm runs on kernels scaled by their row maxima; where a column of one would be lost to the
+ * range of double, the scalings go into the logarithms first.  Memory O((n + m)(r + R)), an outer step
+ * O((n + m) r (R + passes)).  The plan handed on is made from the factors, row by row, whenever it is read.
+ */
+#include "gw/gw_lowrank.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "linalg/blas.h"
+
+enum { START_STEPS = 10, STEPS_AN_EPSILON = 5, STREAM_FACTORS = 160 };
+
+/** One of the two sides of a projection: exp(log_k) scaled from both sides. */
+typedef struct {
+    int64_t n;
+    const double *weight; /* n */
+    double *log_k;        /* n x r */
+    double *k;            /* exp(log_k - shift_i) */
+    double *shift;        /* n */
+    double *u;            /* n: of the rows of k */
+    double *v, *sums;     /* r */
+} half;
+
+typedef struct {
+    frgi_level *l;
+    frgi_factored *f;
+    double *dx, *dy;             /* R x n, R x m: centred, scaled */
+    double *middle;              /* R x r */
+    double *grad_q, *grad_w;     /* n x r, m x r */
+    double *grad_h, *h_new, *hc; /* r; hc: correction of h >= h_min */
+    half x, y;
+    double *best; /* copy of the factors of the best start */
+} lowrank;
+
+static double uniform(const frgi_level *l, uint64_t stream, int64_t index)
+{
+    double u[2];
+    frgi_uniforms(l->seed + l->run * UINT64_C(0x9e3779b97f4a7c15), STREAM_FACTORS + stream,
+                  (uint64_t)index, (uint64_t)l->step, u);
+    return u[0];
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------- */
+
+static frg_status open_half(half *s, frg_context *ctx, int64_t n, int64_t r, const double *weight)
+{
+    s->n = n;
+    s->weight = weight;
+    TRY(NEW(ctx, &s->log_k, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
+    TRY(NEW(ctx, &s->k, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
+    TRY(NEW(ctx, &s->shift, n, "factors of a plan"));
+    TRY(NEW(ctx, &s->u, n, "factors of a plan"));
+    TRY(NEW(ctx, &s->v, r, "factors of a plan"));
+    return NEW(ctx, &s->sums, r, "factors of a plan");
+}
+
+static void close_half(half *s, frg_context *ctx)
+{
+    DROP(ctx, &s->log_k);
+    DROP(ctx, &s->k);
+    DROP(ctx, &s->shift);
+    DROP(ctx, &s->u);
+    DROP(ctx, &s->v);
+    DROP(ctx, &s->sums);
+}
+
+static frg_status open_factors(lowrank *w)
+{
+    frg_context *const ctx = w->l->ctx;
+    frgi_factored *const f = w->f;
+    const int64_t R = w->l->o->anchors, n = f->n, m = f->m, r = f->rank;
+    frgi_factored_close(f, ctx);
+    TRY(NEW(ctx, &f->q, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
+    TRY(NEW(ctx, &f->w, frgi_mul((size_t)m, (size_t)r), "factors of a plan"));
+    TRY(NEW(ctx, &f->h, r, "factors of a plan"));
+    TRY(NEW(ctx, &f->a, n, "factors of a plan"));
+    TRY(NEW(ctx, &f->left, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
+    TRY(NEW0(ctx, &f->right, frgi_mul((size_t)f->ld, (size_t)r), "factors of a plan"));
+    TRY(NEW(ctx, &w->dx, frgi_mul((size_t)R, (size_t)n), "anchor distances"));
+    TRY(NEW(ctx, &w->dy, frgi_mul((size_t)R, (size_t)m), "anchor distances"));
+    TRY(NEW(ctx, &w->middle, frgi_mul((size_t)R, (size_t)r), "anchor distances"));
+    TRY(NEW(ctx, &w->grad_q, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
+    TRY(NEW(ctx, &w->grad_w, frgi_mul((size_t)m, (size_t)r), "factors of a plan"));
+    TRY(NEW(ctx, &w->grad_h, 3 * r, "factors of a plan"));
+    w->h_new = w->grad_h + r;
+    w->hc = w->h_new + r;
+    TRY(NEW(ctx, &w->best, frgi_mul((size_t)(n + m + 1), (size_t)r), "factors of a plan"));
+    TRY(open_half(&w->x, ctx, n, r, w->l->a));
+    return open_half(&w->y, ctx, m, r, w->l->b);
+}
+
+static void close_work(lowrank *w)
+{
+    frg_context *const ctx = w->l->ctx;
+    DROP(ctx, &w->dx);
+    DROP(ctx, &w->dy);
+    DROP(ctx, &w->middle);
+    DROP(ctx, &w->grad_q);
+    DROP(ctx, &w->grad_w);
+    DROP(ctx, &w->grad_h);
+    DROP(ctx, &w->best);
+    close_half(&w->x, ctx);
+    close_half(&w->y, ctx);
+}
+
+void frgi_factored_close(frgi_factored *f, frg_context *ctx)
+{
+    DROP(ctx, &f->q);
+    DROP(ctx, &f->w);
+    DROP(ctx, &f->h);
+    DROP(ctx, &f->a);
+    DROP(ctx, &f->left);
+    DROP(ctx, &f->right);
+}
+
+/* ---- projection -------------------------------------------------------------------------------------------- */
+
+/** k <- exp(log_k - its row maximum). */
+static void exponentiate(half *s, int64_t r)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        double top = -(double)INFINITY;
+        for (int64_t c = 0; c < r; c++) {
+            top = fmax(top, s->log_k[i * r + c]);
+        }
+        s->shift[i] = top;
+        for (int64_t c = 0; c < r; c++) {
+            s->k[i * r + c] = exp(s->log_k[i * r + c] - top);
+        }
+    }
+    for (int64_t c = 0; c < r; c++) {
+        s->v[c] = 1;
+    }
+}
+
+/** Moves the scaling of the columns into log_k, and every column's largest entry to 0. */
+static void absorb(half *s, int64_t r)
+{
+    for (int64_t c = 0; c < r; c++) {
+        double top = -(double)INFINITY;
+        const double log_v = s->v[c] > 0 ? log(s->v[c]) : 0;
+        for (int64_t i = 0; i < s->n; i++) {
+            s->log_k[i * r + c] += log_v;
+            if (s->weight[i] > 0) {
+                top = fmax(top, s->log_k[i * r + c] - s->shift[i]);
+            }
+        }
+        for (int64_t i = 0; i < s->n && top < -300; i++) {
+            s->log_k[i * r + c] -= top;
+        }
+    }
+    exponentiate(s, r);
+}
+
+/** u <- weight / (k v); returns how far the rows were off before, and leaves k' u in sums. */
+static double scale_rows(half *s, int64_t r)
+{
+    double error = 0;
+    memset(s->sums, 0, (size_t)r * sizeof *s->sums);
+    for (int64_t i = 0; i < s->n; i++) {
+        const double *const k = s->k + i * r;
+        double sum = 0;
+        for (int64_t c = 0; c < r; c++) {
+            sum += k[c] * s->v[c];
+        }
+        const double u = s->weight[i] > 0 && sum > 0 ? s->weight[i] / sum : 0;
+        error += fabs(s->u[i] * sum - s->weight[i]);
+        s->u[i] = u;
+        for (int64_t c = 0; c < r; c++) {
+            s->sums[c] += k[c] * u;
+        }
+    }
+    return error;
+}
+
+static bool is_lost(const half *s, int64_t r)
+{
+    bool lost = false;
+    for (int64_t c = 0; c < r; c++) {
+        lost = lost || !(s->sums[c] > 1e-250 && s->sums[c] < 1e250) ||
+               !(s->v[c] > 1e-100 && s->v[c] < 1e100);
+    }
+    return lost;
+}
+
+static void scaled_out(const half *s, int64_t r, double *out)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int64_t c = 0; c < r; c++) {
+            out[i * r + c] = s->u[i] * s->k[i * r + c] * s->v[c];
+        }
+    }
+}
+
+/** (Q, W, h) <- projection of exp(x.log_k), exp(y.log_k), exp(h_new); h_new in logarithms. */
+static frg_status project(lowrank *w, int64_t passes)
+{
+    frgi_factored *const f = w->f;
+    const int64_t r = f->rank;
+    const double least = log(1 / (double)r < 1e-10 ? 0.5 / (double)r : 1e-10);
+    half *const sides[2] = {&w->x, &w->y};
+    for (int q = 0; q < 2; q++) {
+        exponentiate(sides[q], r);
+        memset(sides[q]->u, 0, (size_t)sides[q]->n * sizeof(double));
+    }
+    memset(w->hc, 0, (size_t)r * sizeof *w->hc);
+    for (int64_t pass = 0; pass < passes; pass++) {
+        double error = 0;
+        for (int q = 0; q < 2; q++) {
+            error += scale_rows(sides[q], r);
+            if (is_lost(sides[q], r)) {
+                absorb(sides[q], r);
+                error += 1 + scale_rows(sides[q], r);
+            }
+        }
+        if (!(error < (double)INFINITY)) {
+            FAIL(w->l->ctx, E_NUMERIC, "the projection of outer step %lld gave %g",
+                 (long long)w->l->step + 1, error);
+        }
+        if (error <= 1e-7 && pass > 0) {
+            break;
+        }
+        for (int64_t c = 0; c < r; c++) {
+            const double raised = w->h_new[c] + w->hc[c], kept = fmax(least, raised);
+            w->hc[c] = raised - kept;
+            const double log_x = log(w->x.sums[c] * w->x.v[c]),
+                         log_y = log(w->y.sums[c] * w->y.v[c]), mean = (kept + log_x + log_y) / 3;
+            w->x.v[c] *= exp(mean - log_x);
+            w->y.v[c] *= exp(mean - log_y);
+            w->h_new[c] = mean;
+        }
+    }
+    /* rows were scaled last: make the inner marginals meet where both sides allow it */
+    for (int64_t c = 0; c < r; c++) {
+        f->h[c] = fmax(sqrt(w->x.sums[c] * w->x.v[c] * w->y.sums[c] * w->y.v[c]), exp(least));
+    }
+    scaled_out(&w->x, r, f->q);
+    scaled_out(&w->y, r, f->w);
+    return FRG_OK;
+}
+
+/* ---- starts ------------------------------------------------------------------------------------------------ */
+
+/** Positive random factors |N(0, 1)| + 1, projected. */
+static frg_status start(lowrank *w, uint64_t run)
+{
+    frgi_level *const l = w->l;
+    const int64_t r = w->f->rank;
+    half *const sides[2] = {&w->x, &w->y};
+    l->run = run;
+    l->step = 0;
+    for (int q = 0; q < 2; q++) {
+        for (int64_t i = 0; i < sides[q]->n * r; i++) {
+            double z[2];
+            frgi_normals(l->seed + run * UINT64_C(0x9e3779b97f4a7c15),
+                         (uint64_t)(STREAM_FACTORS + 8 + q), (uint64_t)i, 0, z);
+            sides[q]->log_k[i] = log(fabs(z[0]) + 1);
+        }
+    }
+    for (int64_t c = 0; c < r; c++) {
+        w->h_new[c] = -log((double)r);
+    }
+    return project(w, w->l->o->lr_dykstra_max_iter);
+}
+
+/* ---- anchors ------------------------------------------------------------------------------------------------ */
+
+static int64_t draw(const double *weight, int64_t n, int64_t stride, double at)
+{
+    double total = 0, below = 0;
+    int64_t last = 0;
+    for (int64_t i = 0; i < n; i++) {
+        total += weight[i * stride];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        below += weight[i * stride];
+        last = weight[i * stride] > 0 ? i : last;
+        if (below > at * total) {
+            return i;
+        }
+    }
+    return last;
+}
+
+/** count pairs from the factors; rows by a systematic draw. */
+static void draw_factored(const lowrank *w, int64_t count, uint64_t stream, frgi_pair *out)
+{
+    const frgi_level *const l = w->l;
+    const frgi_factored *const f = w->f;
+    const double shift = uniform(l, stream, -1);
+    double below = 0;
+    int64_t i = 0;
+    for (int64_t p = 0; p < count; p++) {
+        const double at = ((double)p + shift) / (double)count;
+        while (i < f->n - 1 && below + l->a[i] <= at) {
+            below += l->a[i++];
+        }
+        while (i > 0 && !(l->a[i] > 0)) {
+            i--;
+        }
+        const int64_t c = draw(f->q + i * f->rank, f->rank, 1, uniform(l, stream + 1, p));
+        const int64_t j = draw(f->w + c, f->m, f->rank, uniform(l, stream + 2, p));
+        out[p] = (frgi_pair){(int32_t)i, (int32_t)j};
+    }
+}
+
+/** out (R x n) <- rows of d at the nodes, centred with the weights, times scale. */
+static frg_status centred_rows(frgi_level *l, frgi_distances *d, const double *weight, float *rows,
+                               double scale, double *out)
+{
+    const int64_t n = d->n, R = l->o->anchors;
+    TRY(frgi_distances_rows(d, l->nodes, R, rows, n));
+    for (int64_t p = 0; p < R; p++) {
+        double mean = 0;
+        for (int64_t i = 0; i < n; i++) {
+            mean += weight[i] * (double)rows[p * n + i];
+        }
+        for (int64_t i = 0; i < n; i++) {
+            out[p * n + i] = scale * ((double)rows[p * n + i] - mean);
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status linearise(lowrank *w)
+{
+    frgi_level *const l = w->l;
+    const int64_t R = l->o->anchors;
+    draw_factored(w, R, 0, l->anchors);
+    for (int64_t p = 0; p < R; p++) {
+        l->nodes[p] = l->anchors[p].i;
+    }
+    const double share = -2 * (1 - l->o->linear_weight) / (double)R;
+    TRY(centred_rows(l, l->x, l->a, l->rows_x, share, w->dx));
+    for (int64_t p = 0; p < R; p++) {
+        l->nodes[p] = l->anchors[p].j;
+    }
+    return centred_rows(l, l->y, l->b, l->rows_y, 1, w->dy);
+}
+
+/* ---- mirror steps --------------------------------------------------------------------------------------------- */
+
+/** out (n x r) <- left' (n x R) right (R x m) z (m x r); row-major. */
+static void through(const double *left, int64_t n, const double *right, int64_t m, int64_t R,
+                    int64_t r, const double *z, double *middle, double *out)
+{
+    const frgi_blas_guard guard = frgi_blas_begin();
+    frgi_dgemm('N', 'N', (int)r, (int)R, (int)m, 1, z, (int)r, right, (int)m, 0, middle, (int)r);
+    frgi_dgemm('N', 'T', (int)r, (int)n, (int)R, 1, middle, (int)r, left, (int)n, 0, out, (int)r);
+    frgi_blas_end(guard);
+}
+
+/** grad_q += theta M W, grad_w += theta M' Q. */
+static void add_linear(lowrank *w)
+{
+    const frgi_factored *const f = w->f;
+    const double theta = w->l->o->linear_weight;
+    const int64_t r = f->rank;
+    for (int64_t i = 0; w->l->linear && i < f->n; i++) {
+        for (int64_t j = 0; j < f->m; j++) {
+            const double cost = theta * (double)w->l->linear[i * f->ld + j];
+            for (int64_t c = 0; c < r; c++) {
+                w->grad_q[i * r + c] += cost * f->w[j * r + c];
+                w->grad_w[j * r + c] += cost * f->q[i * r + c];
+            }
+        }
+    }
+}
+
+/** Divides by h; returns the largest. */
+static double divide(double *grad, int64_t n, int64_t r, const double *h)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t c = 0; c < r; c++) {
+            grad[i * r + c] /= h[c];
+            most = fmax(most, fabs(grad[i * r + c]));
+        }
+    }
+    return most;
+}
+
+static void mirror(half *s, const double *factor, const double *grad, int64_t r, double gamma,
+                   double keep)
+{
+    for (int64_t i = 0; i < s->n * r; i++) {
+        s->log_k[i] = keep * log(fmax(factor[i], 1e-300)) - gamma * grad[i];
+    }
+}
+
+static frg_status mirror_step(lowrank *w)
+{
+    const frgi_level *const l = w->l;
+    frgi_factored *const f = w->f;
+    const int64_t r = f->rank, R = l->o->anchors;
+    through(w->dx, f->n, w->dy, f->m, R, r, f->w, w->middle, w->grad_q);
+    through(w->dy, f->m, w->dx, f->n, R, r, f->q, w->middle, w->grad_w);
+    add_linear(w);
+    double most = 0;
+    for (int64_t c = 0; c < r; c++) {
+        double omega = 0;
+        for (int64_t i = 0; i < f->n; i++) {
+            omega += f->q[i * r + c] * w->grad_q[i * r + c];
+        }
+        w->grad_h[c] = -omega / (f->h[c] * f->h[c]);
+        most = fmax(most, fabs(w->grad_h[c]));
+    }
+    most = fmax(most, divide(w->grad_q, f->n, r, f->h));
+    most = fmax(most, divide(w->grad_w, f->m, r, f->h));
+    if (!(most < (double)INFINITY)) {
+        FAIL(l->ctx, E_NUMERIC, "a gradient of outer step %lld is %g", (long long)l->step + 1,
+             most);
+    }
+    const double square = fmax(most * most, 1e-30), eps = l->epsilon;
+    const double gamma = fmax(fmin(10 / square, 1 / eps), fmin(1e-3 / square, 1 / eps));
+    const double keep = 1 - gamma * eps;
+    mirror(&w->x, f->q, w->grad_q, r, gamma, keep);
+    mirror(&w->y, f->w, w->grad_w, r, gamma, keep);
+    for (int64_t c = 0; c < r; c++) {
+        w->h_new[c] = keep * log(f->h[c]) - gamma * w->grad_h[c];
+    }
+    return project(w, w->l->o->lr_dykstra_max_iter);
+}
+
+static frg_status outer_step(lowrank *w)
+{
+    frgi_level *const l = w->l;
+    double begin = frgi_seconds(), now;
+    TRY(linearise(w));
+    now = frgi_seconds();
+    l->build_seconds += now - begin;
+    for (int64_t t = 0; t < l->o->lr_max_iter; t++) {
+        TRY(mirror_step(w));
+    }
+    l->inner += l->o->lr_max_iter;
+    l->inner_seconds += frgi_seconds() - now;
+    l->step++;
+    return FRG_OK;
+}
+
+/* ---- energy ----------------------------------------------------------------------------------------------------- */
+
+/** From two independent sets of pairs that no step has used; *error: standard error. */
+static frg_status estimate(lowrank *w, double *energy, double *error)
+{
+    enum { COUNT = FRGI_CHECK_PAIRS };
+    frgi_level *const l = w->l;
+    frgi_pair pairs[2 * COUNT];
+    int32_t nodes[2 * COUNT];
+    float *x;
+    draw_factored(w, COUNT, 3, pairs);
+    draw_factored(w, COUNT, 6, pairs + COUNT);
+    TRY(NEW(l->ctx, &x, 2 * COUNT * COUNT, "held-out pairs"));
+    for (int p = 0; p < 2 * COUNT; p++) {
+        nodes[p] = pairs[p].i;
+    }
+    frg_status status = frgi_distances_cross(l->x, nodes, COUNT, nodes + COUNT, COUNT, x);
+    for (int p = 0; p < 2 * COUNT; p++) {
+        nodes[p] = pairs[p].j;
+    }
+    if (status >= 0) {
+        status = frgi_distances_cross(l->y, nodes, COUNT, nodes + COUNT, COUNT, x + COUNT * COUNT);
+    }
+    double sum = 0, square = 0;
+    for (int p = 0; status >= 0 && p < COUNT; p++) {
+        double mean = 0;
+        for (int q = 0; q < COUNT; q++) {
+            const double gap = (double)x[p * COUNT + q] - (double)x[(COUNT + p) * COUNT + q];
+            mean += gap * gap / COUNT;
+        }
+        sum += mean;
+        square += mean * mean;
+    }
+    DROP(l->ctx, &x);
+    *energy = sum / COUNT;
+    *error = sqrt(fmax(square / COUNT - *energy * *energy, 0) / COUNT);
+    return status;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+
+static void copy_factors(lowrank *w, bool back)
+{
+    frgi_factored *const f = w->f;
+    const size_t q = (size_t)(f->n * f->rank), v = (size_t)(f->m * f->rank);
+    double *const parts[3] = {f->q, f->w, f->h};
+    const size_t counts[3] = {q, v, (size_t)f->rank};
+    double *at = w->best;
+    for (int p = 0; p < 3; p++) {
+        memcpy(back ? parts[p] : at, back ? at : parts[p], counts[p] * sizeof *at);
+        at += counts[p];
+    }
+}
+
+static frg_status beat(const lowrank *w, int64_t t)
+{
+    return frgi_heartbeat(w->l->ctx, &(frg_progress){.solver = "gw",
+                                                     .phase = "factors",
+                                                     .done = t + 1,
+                                                     .total = w->l->o->max_iter,
+                                                     .residual = w->l->ema,
+                                                     .target = (double)NAN});
+}
+
+/** Some steps from every start; goes on from the one of lowest energy. */
+static frg_status best_start(lowrank *w, int64_t *steps)
+{
+    frgi_level *const l = w->l;
+    const int64_t count = l->o->n_start;
+    const int64_t trial = l->o->max_iter < START_STEPS ? l->o->max_iter : START_STEPS;
+    double lowest = (double)INFINITY;
+    uint64_t best = 0;
+    for (int64_t run = 0; run < count; run++) {
+        double energy, error;
+        TRY(start(w, (uint64_t)run));
+        for (int64_t t = 0; t < trial; t++) {
+            TRY(outer_step(w));
+            ++*steps;
+            const frg_status status = beat(w, *steps - 1);
+            if (status != FRG_OK) {
+                return status;
+            }
+        }
+        TRY(estimate(w, &energy, &error));
+        if (energy < lowest) {
+            lowest = energy;
+            best = (uint64_t)run;
+            copy_factors(w, false);
+        }
+    }
+    copy_factors(w, true);
+    l->run = best;
+    l->step = trial;
+    return FRG_OK;
+}
+
+/** True where the held-out cost has not fallen for as long as the patience is. */
+static bool has_settled(frgi_level *l, double cost, double error)
+{
+    const int64_t patience = l->o->min_iter / 2 > 20 ? l->o->min_iter / 2 : 20;
+    l->ema = isnan(l->ema) ? cost : 0.8 * l->ema + 0.2 * cost;
+    if (isinf(l->best) || l->best - l->ema > fmax(0.005 * fabs(l->best), error / 3)) {
+        l->best = l->ema;
+        l->bad = 0;
+        return false;
+    }
+    l->bad += FRGI_CHECK_EVERY;
+    return l->bad >= patience;
+}
+
+static frg_status loop(lowrank *w, frg_gw_reason *reason, int64_t *steps)
+{
+    frgi_level *const l = w->l;
+    const frg_gw_opts *const o = l->o;
+    const double end = o->anneal == FRG_GW_ANNEAL_NONE ? l->epsilon : frgi_epsilon_end(o);
+    *reason = FRG_GW_MAX_ITER;
+    frg_status status = best_start(w, steps);
+    for (int64_t t = START_STEPS; status == FRG_OK && t < o->max_iter; t++) {
+        if (t % STEPS_AN_EPSILON == 0) {
+            l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
+        }
+        TRY(outer_step(w));
+        ++*steps;
+        status = beat(w, t);
+        if (status == FRG_OK && l->epsilon <= end && t + 1 >= o->min_iter &&
+            (t + 1) % FRGI_CHECK_EVERY == 0 && o->min_iter < o->max_iter) {
+            double cost, error;
+            TRY(estimate(w, &cost, &error));
+            if (has_settled(l, cost, error)) {
+                *reason = FRG_GW_CONVERGED_PLATEAU;
+                return FRG_OK;
+            }
+        }
+    }
+    if (status > 0) {
+        *reason = FRG_GW_CANCELLED;
+    }
+    return status;
+}
+
+/* ---- the plan --------------------------------------------------------------------------------------------------- */
+
+/** Exponents log2(P_ij / a_i) and the potentials that the sweep wants inside. */
+static void fill(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
+{
+    const frgi_factored *const f = s->source;
+    float *const out = rows;
+    for (int64_t q = 0; q < groups * FRGI_GROUP; q++) {
+        float *const row = out + q * f->ld;
+        const int64_t i = i0 + q;
+        memset(row, 0, (size_t)f->ld * sizeof *row);
+        for (int64_t c = 0; i < f->n && c < f->rank; c++) {
+            const float left = f->left[i * f->rank + c];
+            const float *const right = f->right + c * f->ld;
+            for (int64_t j = 0; j < f->ld; j++) {
+                row[j] += left * right[j];
+            }
+        }
+        for (int64_t j = 0; j < f->ld; j++) {
+            row[j] = log2f(fmaxf(row[j], 0x1p-120f)) + s->base_h[i] + s->base_g[j];
+        }
+    }
+}
+
+/** The last factors meet their marginals to 1e-7: steps on the way need not. */
+static frg_status settle(lowrank *w)
+{
+    enum { PASSES = 5000 };
+    const frgi_factored *const f = w->f;
+    mirror(&w->x, f->q, w->grad_q, f->rank, 0, 1);
+    mirror(&w->y, f->w, w->grad_w, f->rank, 0, 1);
+    for (int64_t c = 0; c < f->rank; c++) {
+        w->h_new[c] = log(f->h[c]);
+    }
+    return project(w, PASSES);
+}
+
+static void hand_over(lowrank *w)
+{
+    frgi_level *const l = w->l;
+    frgi_factored *const f = w->f;
+    frgi_sweep *const s = &l->t.s;
+    for (int64_t i = 0; i < f->n; i++) {
+        f->a[i] = l->a[i];
+        for (int64_t c = 0; c < f->rank; c++) {
+            f->left[i * f->rank + c] =
+                l->a[i] > 0 ? (float)(f->q[i * f->rank + c] / f->h[c] / l->a[i]) : 0;
+        }
+        s->F[i] = s->log_a[i];
+    }
+    for (int64_t j = 0; j < f->ld; j++) {
+        for (int64_t c = 0; j < f->m && c < f->rank; c++) {
+            f->right[c * f->ld + j] = (float)f->w[j * f->rank + c];
+        }
+        s->G[j] = 0;
+    }
+    frgi_transport_renew(&l->t, l->epsilon, fill, f);
+    frgi_transport_pass(&l->t);
+}
+
+frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_reason *reason, int64_t *steps)
+{
+    lowrank w = {.l = l, .f = f};
+    const int64_t n = l->x->n, m = l->y->n, least = n < m ? n : m;
+    f->n = n;
+    f->m = m;
+    f->ld = l->t.s.ld;
+    f->rank = l->o->rank < least ? l->o->rank : least;
+    l->epsilon = frgi_epsilon_start(l->o);
+    l->best = (double)INFINITY;
+    l->ema = (double)NAN;
+    l->bad = 0;
+    frg_status status = open_factors(&w);
+    if (status >= 0) {
+        status = loop(&w, reason, steps);
+    }
+    if (status == FRG_OK) {
+        status = settle(&w);
+    }
+    if (status == FRG_OK) {
+        hand_over(&w);
+    }
+    close_work(&w);
+    return status;
+}
