@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from . import _fourge, errors
+from . import _fourge, _progress, errors
 
 CONTEXT_OPTIONS = ("threads", "seed", "memory_limit", "time_limit")
 
@@ -12,15 +12,7 @@ CONTEXT_OPTIONS = ("threads", "seed", "memory_limit", "time_limit")
 def context(options, progress=None):
     """A context from the options that are its own; takes them out of `options`.  Progress is a function, None, or
     True for a bar."""
-    if progress is True:
-        from ._progress import Bar
-
-        progress = Bar()
-    elif progress is False:
-        progress = None
-    elif progress is not None and not callable(progress):
-        raise TypeError(f"progress: expected a function, True or None, got {type(progress).__name__}")
-    return _fourge.Context({k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}, progress)
+    return _fourge.Context({k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}, _progress.of(progress))
 
 
 def array(x):

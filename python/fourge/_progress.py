@@ -37,3 +37,14 @@ class Bar:
         self._bar, self._width = None, 0
 
     __del__ = close
+
+
+def of(progress):
+    """The function that a context calls: True is a bar, a function itself, None and False nothing."""
+    if progress is True:
+        return Bar()
+    if progress is None or progress is False:
+        return None
+    if not callable(progress):
+        raise TypeError(f"progress: expected a function, True or None, got {type(progress).__name__}")
+    return progress
