@@ -40,11 +40,10 @@ class Bar:
 
 
 def of(progress):
-    """The function that a context calls: True is a bar, a function itself, None and False nothing."""
-    if progress is True:
-        return Bar()
-    if progress is None or progress is False:
-        return None
-    if not callable(progress):
-        raise TypeError(f"progress: expected a function, True or None, got {type(progress).__name__}")
-    return progress
+    """The function that a context calls: True (or a number of verbosity) is a bar, a function itself, None and False
+    nothing."""
+    if callable(progress):
+        return progress
+    if progress is None or isinstance(progress, int):
+        return Bar() if progress else None
+    raise TypeError(f"progress: expected a function, True or None, got {type(progress).__name__}")
