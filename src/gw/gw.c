@@ -512,7 +512,7 @@ static frg_status polish(frg_gw *s)
         const int64_t had = l->t.passes;
         l->t.accelerate = !relaxed;
         l->t.since = 0;
-        TRY(frgi_transport_solve(&l->t, s->o.polish_tol, s->o.polish_passes));
+        TRY(frgi_level_settle(l, s->o.polish_tol, s->o.polish_passes));
         l->t.accelerate = false;
         l->inner += l->t.passes - had;
         if (l->t.error > s->o.polish_tol && !relaxed) {

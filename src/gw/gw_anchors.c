@@ -95,28 +95,34 @@ typedef struct {
 
 static void draw_in_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
+    enum { BLOCK = 64 };
     const column_draw *const c = user;
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(c->l->ctx);
     const int64_t m = c->l->y->n;
     (void)chunk;
     if (c->first[i] == c->first[i + 1]) {
         return;
     }
     double total = 0;
-    for (int64_t j = 0; j < m; j++) {
-        total += row[j];
+    for (int64_t j = 0; j < m; j += BLOCK) {
+        total += ops->sum(row + j, m - j < BLOCK ? m - j : BLOCK);
     }
     for (int64_t q = c->first[i]; q < c->first[i + 1]; q++) {
         const double at = uniform(c->l, c->stream, q) * total;
-        double below = 0;
+        double below = 0, next = 0;
         int64_t j = 0, last = 0;
-        for (; j < m; j++) {
-            below += row[j];
-            last = row[j] > 0 ? j : last;
-            if (below > at) {
+        for (;; j += BLOCK) { /* the block that reaches it, of the sums that made the total */
+            next = below + ops->sum(row + j, m - j < BLOCK ? m - j : BLOCK);
+            if (next > at || j + BLOCK >= m) {
                 break;
             }
+            below = next;
         }
-        c->pairs[q].j = (int32_t)(j < m ? j : last);
+        for (int64_t end = j + BLOCK < m ? j + BLOCK : m; j < end && !(below > at); j++) {
+            below += row[j];
+            last = row[j] > 0 ? j : last;
+        }
+        c->pairs[q].j = (int32_t)(below > at ? j - 1 : last);
     }
 }
 

@@ -462,6 +462,8 @@ frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t 
         return cross_vectors(d, from, n_from, to, n_to, out);
     }
     if (d->kind == FRGI_DENSE) {
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(frg_threads(d->ctx)) if (n_from * n_to > 10000)
         for (int64_t r = 0; r < n_from; r++) {
             const float *const row = d->dense + (int64_t)from[r] * d->n;
             for (int64_t q = 0; q < n_to; q++) {

@@ -52,13 +52,12 @@ frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x, do
     TRY_TO(done, frgi_distances_cross(l->y, nodes, count, nodes + count, count, y));
     double sum = 0;
     for (int64_t r = 0; r < count; r++) {
-        for (int64_t q = 0; q < count; q++) {
-            const double gap =
-                scale_x * (double)x[r * count + q] - scale_y * (double)y[r * count + q];
-            means[r] += gap * gap / (double)count;
-            means[count + q] += gap * gap / (double)count;
-            sum += gap * gap;
-        }
+        means[r] = frgi_sweep_ops_of(ctx)->gaps(x + r * count, y + r * count, scale_x, scale_y,
+                                                count, means + count);
+        sum += means[r];
+    }
+    for (int64_t r = 0; r < 2 * count; r++) {
+        means[r] /= (double)count;
     }
     *energy = sum / (double)count / (double)count;
     *error = sqrt(variance_of_mean(means, count) + variance_of_mean(means + count, count));
@@ -77,17 +76,30 @@ done:
 static void product(const frg_context *ctx, int64_t m, int64_t n, int64_t k, const double *a,
                     const double *b, double *c)
 {
-    enum { PART = 64 };
+    enum { PART = 64, TEAM = 8 }; /* rows of a part at most; parts in eights share out evenly */
     const frgi_blas_guard guard = frgi_blas_begin();
-    const int64_t parts = (m + PART - 1) / PART;
+    const int64_t parts = (m + TEAM * PART - 1) / (TEAM * PART) * TEAM;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx)) if (parts > 1)
     for (int64_t p = 0; p < parts; p++) {
-        const int64_t rows = m - p * PART < PART ? m - p * PART : PART;
+        const int64_t first = p * m / parts, rows = (p + 1) * m / parts - first;
         /* row-major C = A B is column-major C' = B' A' */
-        frgi_dgemm('N', 'N', (int)n, (int)rows, (int)k, 1, b, (int)n, a + p * PART * k, (int)k, 0,
-                   c + p * PART * n, (int)n);
+        if (rows > 0) {
+            frgi_dgemm('N', 'N', (int)n, (int)rows, (int)k, 1, b, (int)n, a + first * k, (int)k, 0,
+                       c + first * n, (int)n);
+        }
     }
     frgi_blas_end(guard);
+}
+
+/** sum x^2 w */
+static double weighted_square(const double *x, const double *w, int64_t n)
+{
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t k = 0; k < n; k++) {
+        sum += x[k] * x[k] * w[k];
+    }
+    return sum;
 }
 
 /** E of dense row-major arrays. */
@@ -103,27 +115,18 @@ static frg_status dense_energy(frg_context *ctx, int64_t n, int64_t m, const dou
     TRY_TO(done, NEW0(ctx, &q, m, "an energy"));
     product(ctx, n, m, n, c, p, cp);
     product(ctx, n, m, m, p, d, pd);
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(ctx);
     double cross = 0, sum = 0;
     for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < m; j++) {
-            r[i] += p[i * m + j];
-            q[j] += p[i * m + j];
-            cross += cp[i * m + j] * pd[i * m + j];
-        }
+        r[i] = ops->sum(p + i * m, m);
+        ops->add(q, p + i * m, 1, m);
+        cross += ops->weigh(cp + i * m, pd + i * m, m);
     }
     for (int64_t i = 0; i < n; i++) {
-        double row = 0;
-        for (int64_t k = 0; k < n; k++) {
-            row += c[i * n + k] * c[i * n + k] * r[k];
-        }
-        sum += r[i] * row;
+        sum += r[i] * weighted_square(c + i * n, r, n);
     }
     for (int64_t j = 0; j < m; j++) {
-        double row = 0;
-        for (int64_t k = 0; k < m; k++) {
-            row += d[j * m + k] * d[j * m + k] * q[k];
-        }
-        sum += q[j] * row;
+        sum += q[j] * weighted_square(d + j * m, q, m);
     }
     *energy = sum - 2 * cross;
 done:

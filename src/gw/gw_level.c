@@ -15,7 +15,9 @@
 
 #include "gw/gw_solver.h"
 
-enum { SMOOTH_FROM = 30 };
+enum { SMOOTH_FROM = 30, WIDE_PASSES = 20 };
+#define SETTLED 0.01 /* error of columns from which epsilon alone decides how long the rest takes */
+#define WIDEST  16   /* epsilon where a settling begins, in units of the last one */
 
 double frgi_epsilon_start(const frg_gw_opts *o)
 {
@@ -226,6 +228,27 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     l->inner += l->t.passes - before;
     l->change = change_of(l);
     return FRG_OK;
+}
+
+frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most)
+{
+    const double epsilon = l->epsilon;
+    const int64_t before = l->t.passes;
+    if (l->t.error > SETTLED && balanced(l->o) && most > 4 * WIDE_PASSES) {
+        for (double wide = WIDEST; wide > 1; wide /= 2) {
+            if (wide * epsilon > frgi_epsilon_start(l->o)) {
+                continue;
+            }
+            l->factors.k = (float)(FRGI_LOG2_E / (wide * epsilon));
+            frgi_transport_renew(&l->t, wide * epsilon, l->t.s.fill, &l->factors);
+            TRY(frgi_transport_solve(&l->t, SETTLED, WIDE_PASSES));
+        }
+        if (l->t.passes > before) {
+            l->factors.k = (float)(FRGI_LOG2_E / epsilon);
+            frgi_transport_renew(&l->t, epsilon, l->t.s.fill, &l->factors);
+        }
+    }
+    return frgi_transport_solve(&l->t, tol, most - (l->t.passes - before));
 }
 
 frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)

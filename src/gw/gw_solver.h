@@ -59,6 +59,9 @@ void frgi_level_close(frgi_level *l);
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
 /** Passes on the factors in l->left, l->right at l->epsilon. */
 FRG_MUST_USE frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol);
+/** Accelerated passes on the last costs to columns of error tol, `most` at most. Mass that has a long way to
+ *  go is carried at larger epsilon first, at most that of the start, halved to l->epsilon. */
+FRG_MUST_USE frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most);
 /** One outer step of the sampled mode: anchors, factors, passes, new anchors. */
 FRG_MUST_USE frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol);
 

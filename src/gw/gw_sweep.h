@@ -16,6 +16,10 @@
  * A row whose sum leaves [1e-24, 1e24] is done again relative to its maximum and counted as far: the exponents
  * are due to be built with new potentials.
  *
+ * Of a plan with narrow support most powers are 0.  A marking pass lists, for each 8 rows, the vectors of 16
+ * columns that hold a weight above 2^-100 of its row; passes that follow look at these alone.  While no potential
+ * has moved by more than 20 (log2) since, what is left out is below 2^-60 of its row.
+ *
  * Relaxed marginals, tau = rho / (rho + epsilon):  F_i = tau (log2 a_i + H0_i - log2 S_i), and G_j alike.
  */
 #ifndef FRGI_GW_SWEEP_H
@@ -59,14 +63,16 @@ struct frgi_sweep {
     float *base_h, *base_g; /* the same as floats */
     float *past_h, *past_g; /* those that are in x since it was filled, and their k */
     double past_k;
-    double *F, *G;  /* total potentials; F is an output of a pass */
-    double *G_last; /* what the plain step gave last, for the extrapolation */
-    double *p;      /* n */
-    double *mass;   /* n: sum of each row of the plan */
-    void *g;        /* ld: float, or double for X64 */
-    int64_t *far;   /* chunks: rows that were far from their potentials */
-    void *partial;  /* chunks x ld column sums, float or double */
-    double *col;    /* m */
+    double *F, *G;   /* total potentials; F is an output of a pass */
+    double *G_last;  /* what the plain step gave last, for the extrapolation */
+    double *p;       /* n */
+    double *mass;    /* n: sum of each row of the plan */
+    void *g;         /* ld: float, or double for X64 */
+    int64_t *far;    /* chunks: rows that were far from their potentials */
+    uint16_t *lists; /* X32: for each 8 rows the marked vectors */
+    int64_t *listed; /* their number */
+    void *partial;   /* chunks x ld column sums, float or double */
+    double *col;     /* m */
 };
 
 /** Factors of a cost c_ij = row_i + column_j - sum_r left_ir right_jr, and what is done to it on the way.
@@ -95,6 +101,10 @@ typedef struct {
 typedef struct {
     /** Runs the pass over chunk; w: scratch of 16 ld floats (doubles for X64). */
     void (*chunk[FRGI_STORES])(const frgi_sweep *s, int64_t chunk, void *w);
+    /** The same for exponents that are stored (X32, balanced, all mass): all vectors, marking them; the marked
+     *  ones alone. */
+    void (*marking)(const frgi_sweep *s, int64_t chunk, void *w);
+    void (*marked)(const frgi_sweep *s, int64_t chunk, void *w);
     /** From the chunks' sums: col, the error's share of columns first .. last-1, new potentials.
      *  momentum: G <- plain step + momentum (plain step - the last plain step). */
     frgi_columns_result (*columns)(const frgi_sweep *s, int64_t first, int64_t last,

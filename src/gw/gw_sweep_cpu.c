@@ -39,13 +39,20 @@ INLINE double reals8_sum(reals8 v)
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-INLINE double lanes_sum(lanes v)
+INLINE void lanes_widen(lanes v, reals8 *low, reals8 *high)
 {
     typedef float half __attribute__((vector_size(32)));
     half part[2];
     memcpy(part, &v, sizeof part);
-    return reals8_sum(__builtin_convertvector(part[0], reals8) +
-                      __builtin_convertvector(part[1], reals8));
+    *low = __builtin_convertvector(part[0], reals8);
+    *high = __builtin_convertvector(part[1], reals8);
+}
+
+INLINE double lanes_sum(lanes v)
+{
+    reals8 low, high;
+    lanes_widen(v, &low, &high);
+    return reals8_sum(low + high);
 }
 
 /** Denormals as zeros while a pass runs: sums of tiny weights would take a hundred times as long. */
@@ -280,6 +287,94 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0);
     fill_ahead((s), (i0), (built), (done), (left), sizeof(double))
 #include "gw/gw_sweep.tmpl.h"
 
+/* ---- marked vectors ----------------------------------------------------------------------------- */
+
+/** Weights of the marked vectors of 8 rows, [vector][row][16]; their sums, also of what is not marked. */
+INLINE int64_t weigh_vectors(const frgi_sweep *s, const float *x, uint16_t *list, int64_t count,
+                             bool mark, float *w, double *sums)
+{
+    enum { AHEAD = 3 };
+    const ptrdiff_t ld = s->ld;
+    const float *const g = s->g;
+    lanes total[FRGI_GROUP] = {{0}};
+    int64_t kept = 0;
+    for (int64_t k = 0; k < count; k++) {
+        const ptrdiff_t j = 16 * (ptrdiff_t)(mark ? k : list[k]);
+        const ptrdiff_t soon = mark ? j + 128 : 16 * list[k + AHEAD < count ? k + AHEAD : k];
+        const lanes gj = lanes_at(g + j);
+        lanes most = {0};
+#pragma GCC unroll 8
+        for (int r = 0; r < FRGI_GROUP; r++) {
+            __builtin_prefetch(x + r * ld + soon);
+            const lanes y = lanes_power(lanes_at(x + r * ld + j) + gj);
+            lanes_put(w + (kept * FRGI_GROUP + r) * 16, y);
+            total[r] += y;
+            most = mark ? lanes_larger(most, y) : most;
+        }
+        if (!mark) {
+            kept++;
+        } else if (lanes_any_less(lanes_all(0x1p-100f), most)) {
+            list[kept++] = (uint16_t)k;
+        }
+    }
+    for (int r = 0; r < FRGI_GROUP; r++) {
+        sums[r] = lanes_sum(total[r]);
+    }
+    return kept;
+}
+
+INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, bool mark)
+{
+    const unsigned mode = flush_denormals();
+    const ptrdiff_t ld = s->ld;
+    const int64_t groups = s->rows / FRGI_GROUP, vectors = ld / 16;
+    const int64_t first = chunk * groups / s->chunks, last = (chunk + 1) * groups / s->chunks;
+    float *const w = scratch, *const full = w + FRGI_GROUP * ld;
+    float *const col = (float *)s->partial + chunk * ld;
+    memset(col, 0, (size_t)ld * sizeof *col);
+    s->far[chunk] = 0;
+    for (int64_t group = first; group < last; group++) {
+        const int64_t i0 = group * FRGI_GROUP;
+        const float *const x = (const float *)s->x + i0 * ld;
+        uint16_t *const list = s->lists + group * vectors;
+        double sums[FRGI_GROUP];
+        float p[FRGI_GROUP] = {0};
+        const int64_t kept =
+            weigh_vectors(s, x, list, mark ? vectors : s->listed[group], mark, w, sums);
+        s->listed[group] = kept;
+        for (int r = 0; r < FRGI_GROUP && i0 + r < s->n; r++) {
+            const int64_t far = s->far[chunk];
+            p[r] = x32_end_of_row(s, x + r * ld, i0 + r, full, sums[r], &s->far[chunk]);
+            if (s->far[chunk] > far) { /* all of the row, relative to its maximum */
+                for (ptrdiff_t j = 0; j < ld; j++) {
+                    col[j] += p[r] * full[j];
+                }
+                p[r] = 0;
+            }
+        }
+        for (int64_t k = 0; k < kept; k++) {
+            lanes c = lanes_at(col + 16 * list[k]);
+#pragma GCC unroll 8
+            for (int r = 0; r < FRGI_GROUP; r++) {
+                c += p[r] * lanes_at(w + (k * FRGI_GROUP + r) * 16);
+            }
+            lanes_put(col + 16 * list[k], c);
+        }
+    }
+    settle_rows(s, first * FRGI_GROUP, last * FRGI_GROUP);
+    restore_denormals(mode);
+}
+
+static void marking(const frgi_sweep *s, int64_t chunk, void *scratch)
+{
+    some_of_chunk(s, chunk, scratch, true);
+}
+
+static void marked(const frgi_sweep *s, int64_t chunk, void *scratch)
+{
+    some_of_chunk(s, chunk, scratch, false);
+}
+
 /* ---- keeping ------------------------------------------------------------------------------------- */
 
 static void keep(const frgi_sweep *s, const float *rows, int64_t i0)
@@ -479,10 +574,10 @@ static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *o
     }
     const float *const x = exponents, *const g = s->g;
     for (ptrdiff_t j = 0; j < s->ld; j += 16) {
-        const lanes y = lanes_power(lanes_at(x + j) + lanes_at(g + j));
-        for (int l = 0; l < 16; l++) {
-            out[j + l] = p * (double)y[l];
-        }
+        reals8 low, high;
+        lanes_widen(lanes_power(lanes_at(x + j) + lanes_at(g + j)), &low, &high);
+        reals8_put(out + j, p * low);
+        reals8_put(out + j + 8, p * high);
     }
 }
 
@@ -535,6 +630,8 @@ const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chun
                                                            [FRGI_X64] = x64_chunk,
                                                            [FRGI_K32] = k32_chunk,
                                                            [FRGI_K16] = k16_chunk},
+                                                 .marking = marking,
+                                                 .marked = marked,
                                                  .columns = columns,
                                                  .build = build,
                                                  .pack = pack,

@@ -76,6 +76,10 @@ static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
     t->v = TAKE(a, double, s->ld);
     t->blocks = TAKE(a, frgi_columns_result, n_blocks);
     s->far = TAKE(a, int64_t, s->chunks);
+    const int64_t groups = with_store && s->store == FRGI_X32 ? s->rows / FRGI_GROUP : 0;
+    t->G_marked = TAKE(a, double, s->ld);
+    s->listed = TAKE(a, int64_t, groups);
+    s->lists = TAKE(a, uint16_t, groups * (s->ld / 16));
     s->g = frgi_take(a, (size_t)s->ld * real_size(s));
     s->partial = frgi_take(a, frgi_mul((size_t)(s->chunks * s->ld), real_size(s)));
     t->scratch = frgi_take(a, frgi_mul((size_t)t->threads, t->scratch_bytes));
@@ -223,6 +227,7 @@ void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, con
     t->error = INFINITY;
     t->drift = 0;
     t->rounded = false;
+    t->marks = false;
     set_drift(t);
 }
 
@@ -308,15 +313,53 @@ static void rescue(frgi_transport *t)
     set_drift(t);
 }
 
+typedef void (*chunk_pass)(const frgi_sweep *, int64_t, void *);
+
+/** A marking pass costs as much as one over everything and is worth its while where many follow. */
+static chunk_pass choose_pass(const frgi_transport *t, const frgi_sweep_ops *ops)
+{
+    const frgi_sweep *const s = &t->s;
+    const bool balanced = s->tau_a == 1 && s->tau_b == 1 && !(s->slack_a > 0) && !(s->slack_b > 0);
+    const bool may = t->skips && balanced && s->x && s->store == FRGI_X32 && !s->fresh &&
+                     s->ld / 16 <= UINT16_MAX;
+    if (!may || (t->marks && t->share > 0.6)) {
+        return ops->chunk[s->store];
+    }
+    return t->marks ? ops->marked : ops->marking;
+}
+
+/** Whether the lists still hold, and how much is on new ones. */
+static void watch_marks(frgi_transport *t, bool now)
+{
+    const frgi_sweep *const s = &t->s;
+    double moved = 0;
+    for (int64_t j = 0; j < s->m; j++) {
+        moved = s->b[j] > 0 ? fmax(moved, fabs(s->G[j] - t->G_marked[j])) : moved;
+    }
+    t->marks = moved <= 20;
+    if (now) {
+        int64_t listed = 0;
+        for (int64_t group = 0; group < s->rows / FRGI_GROUP; group++) {
+            listed += s->listed[group];
+        }
+        t->share = (double)listed * 16 * FRGI_GROUP / ((double)s->rows * (double)s->ld);
+    }
+}
+
 void frgi_transport_pass(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
+    const chunk_pass chunk = choose_pass(t, ops);
+    const bool marking = chunk == ops->marking;
+    if (marking) {
+        memcpy(t->G_marked, s->G, (size_t)s->ld * sizeof *s->G);
+    }
     const int64_t n_blocks = (s->m + COLUMN_BLOCK - 1) / COLUMN_BLOCK;
     const bool parallel = (double)s->rows * (double)s->ld > 2e4;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (parallel)
     for (int64_t c = 0; c < s->chunks; c++) {
-        ops->chunk[s->store](s, c, t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
+        chunk(s, c, t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
     }
     t->blocks[0].error = 0;
     update_slack(t);
@@ -336,7 +379,9 @@ void frgi_transport_pass(frgi_transport *t)
         t->drift = fmax(t->drift, t->blocks[b].drift);
         lost += t->blocks[b].lost;
     }
-    t->bytes += s->x ? (double)s->rows * (double)s->ld * (double)element(s->store) : 0;
+    t->bytes += s->x ? (chunk == ops->marked ? t->share : 1) * (double)s->rows * (double)s->ld *
+                           (double)element(s->store)
+                     : 0;
     if (s->fresh && s->x) {
         memcpy(s->past_h, s->base_h, (size_t)s->rows * sizeof *s->past_h);
         memcpy(s->past_g, s->base_g, (size_t)s->ld * sizeof *s->past_g);
@@ -346,6 +391,9 @@ void frgi_transport_pass(frgi_transport *t)
     t->far = far;
     if (lost) {
         rescue(t);
+    }
+    if (marking || t->marks) {
+        watch_marks(t, marking);
     }
     error /= t->total;
     t->passes++;
@@ -372,7 +420,9 @@ static double drift_limit(const frgi_sweep *s)
 frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
 {
     for (int64_t pass = 0; pass < most; pass++) {
+        t->skips = true;
         frgi_transport_pass(t);
+        t->skips = false;
         if (!(t->error < (double)INFINITY)) {
             FAIL(t->ctx, E_NUMERIC, "pass %lld of Sinkhorn's iteration at epsilon %g gave %g",
                  (long long)pass + 1, FRGI_LOG2_E / t->k, t->error);

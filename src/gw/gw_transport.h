@@ -33,6 +33,10 @@ typedef struct {
     frgi_columns_result *blocks;
     double *y, *u, *v; /* of the rounding; y 1, u = v = 0 before */
     bool rounded;
+    bool skips;          /* passes may leave out what weighs nothing */
+    bool marks;          /* the lists of vectors hold */
+    double share;        /* of the vectors that are listed */
+    double *G_marked;    /* potentials of the marking pass */
     double total;        /* the mass that is carried */
     double drift, error; /* after the last pass; error: L1 relative to total */
     double momentum;
