@@ -9,16 +9,21 @@
  * evaluation that fails (not positive definite; f32 not good enough) is a step that is not taken.  A start that
  * fails is tried again up to five times: with ten times the noise where noise is free, elsewhere else.
  *
+ * Starts of up to a thousand points go side by side, one a thread, each on a twin of the process: larger ones use the
+ * threads themselves.  The result is the same to the bit: a start knows nothing of another.
+ *
  * Letters: p free coordinates, u a point, theta all parameters.  Memory p^2 + O(p); time is the likelihood's.
  */
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "gp/gp_coordinates.h"
 #include "gp/gp_fit.h"
 #include "gp/gp_optimise.h"
+#include "gp/gp_team.h"
 
-enum { MAX_RESTARTS = 5, AI_MOST = 64, AI_FROM = 200, FIRST_TRACE = 64 };
+enum { MAX_RESTARTS = 5, AI_MOST = 64, AI_FROM = 200, FIRST_TRACE = 64, TOGETHER_MOST = 1000 };
 static const double RELATIVE = 2.2e-9; /* of L-BFGS-B's customary factr = 1e7 */
 
 /** A trace under way. */
@@ -48,7 +53,8 @@ typedef struct {
     double *given;       /* where it began */
     double *gradient;    /* of all parameters */
     double *information; /* count x count; NULL for the others */
-    frgi_gp_found found; /* of all starts together */
+    frgi_gp_found found; /* of the start under way, at the end of all together */
+    frgi_gp_found *cost; /* of each start */
     candidate now, best;
     frg_status refused; /* the last failed evaluation */
 } fit;
@@ -250,9 +256,15 @@ static frg_status run_start(fit *m, int start)
     return status;
 }
 
+/** The first of equals. */
+static bool is_better(const candidate *a, const candidate *b)
+{
+    return a->f < b->f || (a->f == b->f && isfinite(a->f) && a->start < b->start);
+}
+
 static void keep_better(fit *m)
 {
-    if (m->now.status >= 0 && m->now.f < m->best.f) {
+    if (m->now.status >= 0 && is_better(&m->now, &m->best)) {
         const candidate other = m->best;
         m->best = m->now;
         m->now = other;
@@ -264,20 +276,217 @@ static bool was_stopped(frg_status status)
     return status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
 }
 
-static frg_status run_starts(fit *m)
+static bool is_hard(frg_status status)
+{
+    return status < 0 && status != FRG_NOT_POSDEF;
+}
+
+static frg_status take_start(fit *m, int start)
+{
+    m->found = (frgi_gp_found){0};
+    const frg_status status = run_start(m, start);
+    m->cost[start] = m->found;
+    keep_better(m);
+    return status;
+}
+
+static frg_status run_in_turn(fit *m)
 {
     for (int start = 0; start < m->opts.starts; start++) {
-        const frg_status status = run_start(m, start);
-        if (status < 0 && status != FRG_NOT_POSDEF) {
+        const frg_status status = take_start(m, start);
+        if (is_hard(status)) {
             return status;
         }
-        keep_better(m);
         if (was_stopped(status)) {
             m->best.status = status;
             return FRG_OK;
         }
     }
     return isfinite(m->best.f) ? FRG_OK : m->refused;
+}
+
+/** The process's parameters are where all starts come from. */
+static void begin(fit *m)
+{
+    const frg_gp *const gp = m->gp;
+    const size_t bytes = (size_t)gp->params.count * sizeof *m->given;
+    memcpy(m->given, gp->theta, bytes);
+    memcpy(m->theta, gp->theta, bytes);
+    memcpy(m->best.theta, gp->theta, bytes);
+    m->best.f = (double)INFINITY;
+    m->best.value.log_likelihood = (double)NAN;
+    frgi_gp_coordinates_set(&m->to, m->method == FRG_GP_ADAM, m->opts.standardize);
+}
+
+static void lay_out(frgi_arena *a, fit *m)
+{
+    const size_t p = (size_t)m->gp->params.count;
+    double **const vectors[] = {&m->u,        &m->theta,     &m->given,
+                                &m->gradient, &m->now.theta, &m->best.theta};
+    frgi_gp_coordinates_take(a, m->gp, &m->to);
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        *vectors[i] = TAKE(a, double, p);
+    }
+    m->information = m->method == FRG_GP_AI ? TAKE(a, double, p *p) : NULL;
+}
+
+/* ---- starts side by side ------------------------------------------------------------------------ */
+
+typedef struct {
+    frg_context *ctx;
+    frgi_arena memory;
+    fit fit;
+    int told; /* the start that the context's warning is about */
+} worker;
+
+static frg_status open_worker(worker *w, const fit *m, int parts)
+{
+    fit *const f = &w->fit;
+    *f = (fit){.opts = m->opts, .method = m->method, .began = m->began, .cost = m->cost};
+    w->told = m->opts.starts;
+    TRY(frgi_context_fork(&w->ctx, m->gp->ctx, parts));
+    TRY(frgi_gp_twin(&f->gp, w->ctx, m->gp));
+    lay_out(&w->memory, f);
+    TRY(frgi_arena_open(&w->memory, w->ctx, "work memory of the fit"));
+    lay_out(&w->memory, f);
+    begin(f);
+    return FRG_OK;
+}
+
+static void close_worker(worker *w)
+{
+    if (w->ctx) {
+        DROP(w->ctx, &w->fit.now.trace.rows);
+        DROP(w->ctx, &w->fit.best.trace.rows);
+        frgi_arena_close(&w->memory, w->ctx);
+        frgi_gp_drop_twin(w->fit.gp);
+        frg_context_destroy(w->ctx);
+    }
+}
+
+static void run_worker(worker *w, int start, int *halted)
+{
+    const int status = (int)take_start(&w->fit, start);
+    if (frg_warning_count(w->ctx) > 0 && start < w->told) {
+        w->told = start; /* a search warns of its jitter alone, and once */
+    }
+    if (is_hard((frg_status)status) || was_stopped((frg_status)status)) {
+#pragma omp atomic write
+        *halted = status;
+    }
+}
+
+static int run_workers(const fit *m, worker *w, int threads)
+{
+    int halted = FRG_OK;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int start = 0; start < m->opts.starts; start++) {
+        const int me = omp_get_thread_num();
+        int halt;
+#pragma omp atomic read
+        halt = halted;
+        if (halt == FRG_OK && me == 0) {
+            halt = (int)frgi_heartbeat(m->gp->ctx, &(frg_progress){.solver = "gp",
+                                                                   .phase = "starts",
+                                                                   .done = start,
+                                                                   .total = m->opts.starts,
+                                                                   .residual = (double)NAN,
+                                                                   .target = m->opts.tol});
+            if (halt != FRG_OK) {
+#pragma omp atomic write
+                halted = halt;
+            }
+        }
+        if (halt == FRG_OK) {
+            run_worker(&w[me], start, &halted);
+        }
+    }
+    return halted;
+}
+
+/** The best of all workers becomes that of m. */
+static frg_status take_best(fit *m, const worker *w, int threads)
+{
+    const worker *first = &w[0], *warned = &w[0];
+    for (int t = 1; t < threads; t++) {
+        first = is_better(&w[t].fit.best, &first->fit.best) ? &w[t] : first;
+        warned = w[t].told < warned->told ? &w[t] : warned;
+    }
+    const candidate *const found = &first->fit.best;
+    candidate *const best = &m->best;
+    TRY(GROW(m->gp->ctx, &best->trace.rows, found->trace.n, "the trace of the fit"));
+    best->trace.n = best->trace.room = found->trace.n;
+    memcpy(best->theta, found->theta, (size_t)m->gp->params.count * sizeof *best->theta);
+    if (found->trace.n > 0) {
+        memcpy(best->trace.rows, found->trace.rows,
+               (size_t)found->trace.n * sizeof *best->trace.rows);
+    }
+    best->f = found->f;
+    best->norm = found->norm;
+    best->value = found->value;
+    best->status = found->status;
+    best->start = found->start;
+    if (warned->told < m->opts.starts) {
+        frgi_warn(m->gp->ctx, W_JITTER, "%s", frg_warning_message(warned->ctx, 0));
+    }
+    return FRG_OK;
+}
+
+/** False where something went wrong: in turn it goes wrong again, or not for want of memory, with its message. */
+static bool run_together(fit *m, int threads)
+{
+    worker *w;
+    bool good = true;
+    if (NEW0(m->gp->ctx, &w, threads, "threads of a fit") < 0) {
+        return false;
+    }
+    for (int t = 0; t < threads && good; t++) {
+        good = open_worker(&w[t], m, threads) == FRG_OK;
+    }
+    const int halted = good ? run_workers(m, w, threads) : FRG_OK;
+    good = good && !is_hard((frg_status)halted) && take_best(m, w, threads) == FRG_OK;
+    if (halted > 0) {
+        m->best.status = (frg_status)halted;
+    } else {
+        good = good && isfinite(m->best.f);
+    }
+    for (int t = 0; t < threads; t++) {
+        close_worker(&w[t]);
+    }
+    DROP(m->gp->ctx, &w);
+    return good;
+}
+
+/** All starts, and what they have cost together; the trace counts from the first start on. */
+static frg_status run_starts(fit *m)
+{
+    frg_context *const ctx = m->gp->ctx;
+    const int team = frgi_team_size(ctx, m->opts.starts > 1 && m->gp->n <= TOGETHER_MOST);
+    const int threads = team < m->opts.starts ? team : m->opts.starts;
+    TRY(NEW0(ctx, &m->cost, m->opts.starts, "counts of the starts"));
+    const bool together = threads > 1 && run_together(m, threads);
+    frg_status status = FRG_OK;
+    if (together) { /* as if the process itself had searched */
+        frgi_gp_set_sticky(m->gp, true);
+        frgi_gp_forget(m->gp);
+    } else {
+        begin(m);
+        status = run_in_turn(m);
+    }
+    m->found = (frgi_gp_found){0};
+    for (int start = 0; start < m->opts.starts; start++) {
+        const frgi_gp_found *const cost = &m->cost[start];
+        for (int64_t i = 0; start == m->best.start && i < m->best.trace.n; i++) {
+            m->best.trace.rows[i].values += m->found.values;
+            m->best.trace.rows[i].gradients += m->found.gradients;
+        }
+        m->found.iterations += cost->iterations;
+        m->found.values += cost->values;
+        m->found.gradients += cost->gradients;
+        m->found.failures += cost->failures;
+    }
+    DROP(ctx, &m->cost);
+    return status;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------ */
@@ -379,18 +588,6 @@ static void report(fit *m, frg_gp_fit_result *out)
                                .total_seconds = frgi_seconds() - m->began};
 }
 
-static void lay_out(frgi_arena *a, fit *m)
-{
-    const size_t p = (size_t)m->gp->params.count;
-    double **const vectors[] = {&m->u,        &m->theta,     &m->given,
-                                &m->gradient, &m->now.theta, &m->best.theta};
-    frgi_gp_coordinates_take(a, m->gp, &m->to);
-    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-        *vectors[i] = TAKE(a, double, p);
-    }
-    m->information = m->method == FRG_GP_AI ? TAKE(a, double, p *p) : NULL;
-}
-
 static frg_gp_optimizer choose(const frg_gp *gp, frg_gp_optimizer asked)
 {
     int free = 0;
@@ -413,15 +610,8 @@ static void put_back(frg_gp *gp, const double *theta)
 
 static frg_status run(fit *m)
 {
-    frg_gp *gp = m->gp;
-    const size_t bytes = (size_t)gp->params.count * sizeof *m->given;
-    TRY(frgi_gp_check_start(gp));
-    memcpy(m->given, gp->theta, bytes);
-    memcpy(m->theta, gp->theta, bytes);
-    memcpy(m->best.theta, gp->theta, bytes);
-    m->best.f = (double)INFINITY;
-    m->best.value.log_likelihood = (double)NAN;
-    frgi_gp_coordinates_set(&m->to, m->method == FRG_GP_ADAM, m->opts.standardize);
+    TRY(frgi_gp_check_start(m->gp));
+    begin(m);
     if (m->to.count > 0) {
         TRY(run_starts(m));
     }

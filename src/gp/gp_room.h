@@ -166,6 +166,12 @@ void frgi_gp_refresh(frg_gp *gp);
 size_t frgi_gp_points_bytes(const frg_gp *gp, ptrdiff_t m);
 void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *memory, frgi_gp_points *out);
 
+/* ---- gp_twin.c ---- */
+
+/** Another process at the same data and parameters, on ctx; it shares what never changes and goes by drop_twin. */
+FRG_MUST_USE frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp);
+void frgi_gp_drop_twin(frg_gp *twin);
+
 /* ---- gp_mean.c ---- */
 
 /** Reads "zero", "const", "const(v)", "const(v!)", "linear", "profiled", "profiled(linear)" or "values"; sets

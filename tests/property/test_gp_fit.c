@@ -508,6 +508,89 @@ static void threads(void)
     }
 }
 
+static int stop_after(const frg_progress *p, void *user)
+{
+    (void)p;
+    return ++*(int *)user > 2;
+}
+
+/** Starts on several threads end as one after another: bits, counts, trace, warnings; whatever the optimiser, and where
+ *  starts need jitter. */
+static void starts_on_threads(void)
+{
+    static const struct {
+        const char *kernel, *mean;
+        frg_gp_optimizer method;
+        frg_gp_precision precision;
+    } models[] = {{"scale*rbf(ard) + noise", "const", FRG_GP_LBFGSB, FRG_GP_F64},
+                  {"scale*matern52(ard) + noise", "linear", FRG_GP_AI, FRG_GP_MIXED},
+                  {"scale*rbf + noise", "profiled", FRG_GP_ADAM, FRG_GP_F64},
+                  {"scale*rbf + noise", "const", FRG_GP_LBFGSB, FRG_GP_F32},
+                  {"scale*rbf", "zero", FRG_GP_LBFGSB, FRG_GP_F64}};
+    static gp_data g;
+    gp_data_random(&g, 45, 2, 1);
+    memcpy(g.x + 2, g.x, 2 * sizeof *g.x); /* the last model has no noise: jitter */
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+        double theta[GP_DATA_PARAMETERS], want[GP_DATA_PARAMETERS] = {0};
+        frg_gp_fit_result first = {0};
+        frg_gp_trace last = {0};
+        int warnings = 0;
+        for (int threads = 1; threads <= 3; threads++) {
+            frg_context *ctx = test_context_with(threads, NULL, NULL);
+            frg_gp_opts o = gp_data_opts(models[k].mean);
+            o.precision = models[k].precision;
+            o.accuracy = 1e-2;
+            o.auto_promote = 1;
+            frg_gp *gp = gp_data_open(ctx, &g, models[k].kernel, &o);
+            frg_gp_fit_opts f;
+            frg_gp_fit_result r;
+            frg_gp_fit_defaults(&f, sizeof f);
+            f.optimizer = models[k].method;
+            f.starts = 5;
+            f.max_iter = 12;
+            CHECK(frg_gp_fit(gp, &f, &r) >= 0);
+            const int p = gp_data_theta(gp, theta);
+            const frg_gp_trace end = r.n_trace > 0 ? r.trace[r.n_trace - 1] : (frg_gp_trace){0};
+            if (threads == 1) {
+                first = r;
+                last = end;
+                warnings = frg_warning_count(ctx);
+                memcpy(want, theta, sizeof want);
+                CHECK(k != 4 || warnings > 0);
+            }
+            CHECK_BITS(theta, want, (size_t)p * sizeof *theta);
+            CHECK_SAYS(r.log_likelihood == first.log_likelihood && r.best_start == first.best_start,
+                       "model %d, %d threads", (int)k, threads);
+            CHECK(r.status == first.status && r.gradient_norm == first.gradient_norm);
+            CHECK(r.values == first.values && r.gradients == first.gradients &&
+                  r.iterations == first.iterations && r.failures == first.failures);
+            CHECK(r.n_trace == first.n_trace && end.values == last.values &&
+                  end.gradients == last.gradients);
+            CHECK_INT(frg_warning_count(ctx), warnings);
+            frg_gp_destroy(gp);
+            frg_context_destroy(ctx);
+        }
+    }
+    /* stopped from outside: the process keeps the best that it has */
+    int calls = 0;
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.threads = 2;
+    c.on_progress = stop_after;
+    c.user = &calls;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", NULL);
+    frg_gp_fit_opts f;
+    frg_gp_fit_result r;
+    frg_gp_fit_defaults(&f, sizeof f);
+    f.starts = 2000;
+    CHECK_STATUS(frg_gp_fit(gp, &f, &r), FRG_INTERRUPTED);
+    CHECK(r.status == FRG_INTERRUPTED && r.values > 0);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"few_evaluations", few_evaluations},
     {"as_scipy", as_scipy},
@@ -523,5 +606,6 @@ static const test_case cases[] = {
     {"standard_errors", standard_errors},
     {"precisions", precisions},
     {"threads", threads},
+    {"starts on threads", starts_on_threads},
 };
 TEST_MAIN(cases)

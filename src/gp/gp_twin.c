@@ -1,0 +1,71 @@
+/* gp_twin.c - a process with the data and parameters of another on a context of its own, so that two threads can search
+ * at once.  What never changes is shared: the expression, names of columns and parameters; the other one must outlive
+ * it.  The way of storing is the other's, so that both compute the same bits. */
+#include <string.h>
+
+#include "gp/gp_room.h"
+
+static void copy_data(frg_gp *to, const frg_gp *from)
+{
+    const size_t n = (size_t)from->n;
+    memcpy(to->x, from->x, n * (size_t)from->d * sizeof *to->x);
+    memcpy(to->y, from->y, n * (size_t)from->q * sizeof *to->y);
+    if (from->known_noise) {
+        memcpy(to->known_noise, from->known_noise, n * sizeof *to->known_noise);
+    }
+    if (from->groups) {
+        memcpy(to->groups, from->groups, n * sizeof *to->groups);
+    }
+    if (from->given_mean) {
+        memcpy(to->given_mean, from->given_mean, n * sizeof *to->given_mean);
+    }
+}
+
+frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp)
+{
+    const size_t count = (size_t)gp->params.count;
+    frg_gp *twin;
+    frg_status status;
+    TRY(NEW(ctx, &twin, 1, "process"));
+    *twin = *gp;
+    twin->ctx = twin->params.ctx = ctx;
+    twin->opts.storage = gp->storage;
+    twin->params.p = NULL;
+    twin->theta = twin->gradient = NULL;
+    twin->printed = NULL;
+    twin->trace = NULL;
+    twin->n_trace = 0;
+    twin->memory = twin->loo_memory = twin->information_memory = (frgi_arena){0};
+    twin->capacity = 0;
+    twin->swapped = twin->sticky = false;
+    twin->jitter = 0;
+    TRY_TO(failed, NEW(ctx, &twin->params.p, count, "parameters"));
+    TRY_TO(failed, NEW(ctx, &twin->theta, count, "parameters"));
+    TRY_TO(failed, NEW(ctx, &twin->gradient, count, "the gradient"));
+    memcpy(twin->params.p, gp->params.p, count * sizeof *gp->params.p);
+    twin->params.room = twin->params.count;
+    memcpy(twin->theta, gp->theta, count * sizeof *gp->theta);
+    TRY_TO(failed, frgi_gp_resize(twin, gp->n));
+    copy_data(twin, gp);
+    frgi_gp_refresh(twin);
+    *out = twin;
+    return FRG_OK;
+failed:
+    frgi_gp_drop_twin(twin);
+    return status;
+}
+
+void frgi_gp_drop_twin(frg_gp *twin)
+{
+    if (!twin) {
+        return;
+    }
+    frg_context *const ctx = twin->ctx;
+    frgi_arena_close(&twin->information_memory, ctx);
+    frgi_arena_close(&twin->loo_memory, ctx);
+    frgi_arena_close(&twin->memory, ctx);
+    DROP(ctx, &twin->gradient);
+    DROP(ctx, &twin->theta);
+    DROP(ctx, &twin->params.p);
+    DROP(ctx, &twin);
+}
