@@ -61,6 +61,8 @@ FRG_MUST_USE frg_status frgi_basis_create(fe_basis *b, frg_context *ctx, const f
 void frgi_basis_destroy(fe_basis *b, frg_context *ctx);
 /** The block of the caller's factor q. */
 const fe_basis_factor *frgi_basis_factor(const fe_basis *b, int q);
+/** The columns of A_r in which the row is not 0, and its values without W^(1/2); returns how many. */
+int frgi_basis_row(const fe_basis *b, int64_t row, int32_t *place, double *value);
 /** alpha (levels x width values: intercepts, then slope after slope) from the orthonormal coefficients. */
 void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const double *coef,
                         double *alpha);

@@ -94,6 +94,22 @@ INLINE void scatter(const fe_basis *b, int64_t row, const double *v, double *x, 
     }
 }
 
+int frgi_basis_row(const fe_basis *b, int64_t row, int32_t *place, double *value)
+{
+    int count = 0;
+    for (int r = 0; r < b->g->n_rest; r++) {
+        const fe_basis_factor *f = &b->rest[r];
+        int64_t level;
+        const int64_t at = place_of(b, f, row, &level);
+        for (int j = 0; j < f->width; j++) {
+            place[count] = (int32_t)(at + j);
+            value[count++] =
+                j < f->intercept ? f->root[level] : f->phi[row * f->slopes + j - f->intercept];
+        }
+    }
+    return count;
+}
+
 /** phi_j of a unit's row. */
 INLINE double unit_value(const fe_basis_factor *f, int64_t unit, int64_t row, int j)
 {

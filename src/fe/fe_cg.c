@@ -16,6 +16,9 @@
 #include <math.h>
 #include <string.h>
 
+enum { PROBE_STEPS = 12 };
+static const double PROBE_GOAL = 1e-11;
+
 static void layout_sums(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
 {
     w->sums = TAKE(a, double, (fe_pieces(n) + 1) * FE_SUMS * lanes);
@@ -218,6 +221,25 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
         }
     }
     finish(&c, first_rho, rho, column);
+    return status;
+}
+
+frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
+                              const fe_cg_work *w, double *steps)
+{
+    double *random = w->p;
+    for (int64_t i = 0; i < s->n; i++) {
+        double z[2];
+        frgi_uniforms(frg_seed(ctx), 1, (uint64_t)i, 0, z);
+        random[i] = z[0] - 0.5;
+    }
+    s->times(s->data, 1, random, w->r);
+    const fe_cg_target never = {.mass = 1, .total = 1, .within = 1};
+    fe_cg_column column;
+    const frg_status status =
+        frgi_fe_cg_run(ctx, s, ops, ops, w, 1, PROBE_STEPS, "probe", &never, &column);
+    const double rate = column.rate < 0.999 ? column.rate : 0.999;
+    *steps = column.done || rate <= 0 ? 1 : log(PROBE_GOAL) / log(rate);
     return status;
 }
 

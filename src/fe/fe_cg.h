@@ -97,6 +97,12 @@ FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, con
                                        int64_t max_steps, const char *phase,
                                        const fe_cg_target *target, fe_cg_column *column);
 
+/** Steps that a right-hand side in the range of S will need, from a few steps on b = S z with z random: a
+ *  matter of the graph and the seed.  w is laid out for one column, ops are of doubles. */
+FRG_MUST_USE frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s,
+                                           const fe_coef_ops *ops, const fe_cg_work *w,
+                                           double *steps);
+
 /** Pieces of the coefficients: a function of n alone, so that sums have one order. */
 enum { FE_PIECE = 4096 };
 static inline int64_t fe_pieces(int64_t n)

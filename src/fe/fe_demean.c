@@ -130,6 +130,11 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
         TRY_TO(failed, frgi_fe_reference_create(&d->reference, ctx, &d->rows, slopes, n_slopes,
                                                 no_intercept, &d->opts));
     }
+    if (!by_rows && d->has_slopes && opts.method != FRG_FE_CG &&
+        opts.precond == FRG_FE_PRECOND_AUTO) {
+        TRY_TO(failed, frgi_fe_reference_factor(d->reference, ctx, frgi_fe_fill_cap(ctx, &d->opts),
+                                                opts.method == FRG_FE_DIRECT));
+    }
     d->setup_seconds = frgi_seconds() - began;
     *out = d;
     return FRG_OK;
@@ -645,14 +650,16 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
 frg_demean_report frg_demean_get_report(const frg_demean *d)
 {
     const fe_rows *g = &d->rows;
-    const size_t factor = frgi_fe_ladder_factor_bytes(d->ladder);
-    const size_t reference = d->reference ? frgi_fe_reference_bytes(d->reference) : 0;
+    const size_t own = d->reference ? frgi_fe_reference_factor_bytes(d->reference) : 0;
+    const size_t factor = frgi_fe_ladder_factor_bytes(d->ladder) + own;
+    const size_t reference = d->reference ? frgi_fe_reference_bytes(d->reference) - own : 0;
     const int64_t levels =
         d->reference ? frgi_fe_reference_levels(d->reference) : g->n_units + g->n_coef;
     return (frg_demean_report){.n = g->n,
                                .n_factors = g->n_factors,
                                .levels = levels,
-                               .method = d->reference ? "lsmr" : frgi_fe_ladder_method(d->ladder),
+                               .method = d->reference ? frgi_fe_reference_method(d->reference)
+                                                      : frgi_fe_ladder_method(d->ladder),
                                .plan_bytes =
                                    frgi_fe_rows_bytes(g) + factor + reference + d->arena.bytes,
                                .factor_bytes = factor};

@@ -252,6 +252,11 @@ failed:
     return status;
 }
 
+bool frgi_direct_refused(const frg_context *ctx, frg_status status)
+{
+    return status < 0 && strcmp(frg_error_code(ctx), frg_error_catalogue(E_TOO_BIG - 1)->code) == 0;
+}
+
 frgi_order frgi_direct_chosen(const frgi_direct *f)
 {
     return f->chosen;

@@ -40,6 +40,8 @@ void frgi_direct_defaults(frgi_direct_opts *o);
 FRG_MUST_USE frg_status frgi_direct_analyse(frgi_direct **out, frg_context *ctx,
                                             const frgi_symmetric *s, const int32_t *last,
                                             int64_t n_last, const frgi_direct_opts *o);
+/** Is the status the cap's refusal, rather than memory that could not be had? */
+bool frgi_direct_refused(const frg_context *ctx, frg_status status);
 /** The candidate chosen, and the figures of each. */
 frgi_order frgi_direct_chosen(const frgi_direct *f);
 frgi_direct_cost frgi_direct_costs(const frgi_direct *f, frgi_order order);

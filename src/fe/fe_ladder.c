@@ -14,10 +14,9 @@
 #include "fe/fe_schur.h"
 
 enum {
-    ROW_STEPS = 30, /* through the rows before S is looked at again: easy graphs need 5 to 15 */
-    PROBE_STEPS = 12,
-    FEW_STEPS = 20,            /* so few gradient steps need no factor */
-    MANY_STEPS = 150,          /* so many pay for an approximate factor */
+    ROW_STEPS = 30,   /* through the rows before S is looked at again: easy graphs need 5 to 15 */
+    FEW_STEPS = 20,   /* so few gradient steps need no factor */
+    MANY_STEPS = 150, /* so many pay for an approximate factor */
     FAR_COEFFICIENTS = 1 << 15 /* a direction of so many, 4 columns wide, is half of an L2 cache */
 };
 static const double CHEAP_PRODUCTS = 1; /* a row: S is assembled at once */
@@ -25,7 +24,6 @@ static const double WORTH_PRODUCTS =
     30; /* a row: S is assembled when the rows' gradients are slow */
 /* Entries between two factors are differences, w less c_u c_u' / N_u, and carry the rounding of N_u. */
 static const double NULL_PIVOT = 1e-9;
-static const double PROBE_GOAL = 1e-11;
 static const double SECONDS_PER_ROW = 1e-8, SECONDS_PER_ENTRY = 1e-9, SECONDS_PER_AMD_ENTRY = 1e-7;
 
 typedef enum { RUNG_ROWS, RUNG_EXPLICIT, RUNG_DIRECT, RUNG_AC } rung;
@@ -101,12 +99,6 @@ size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o)
     return o->fill_cap > 0 ? o->fill_cap : frgi_memory_allowed(ctx) / 4;
 }
 
-/** Did the call fail on fill_cap, rather than on memory that could not be had? */
-static bool too_big(const frg_context *ctx, frg_status status)
-{
-    return status < 0 && strcmp(frg_error_code(ctx), frg_error_catalogue(E_TOO_BIG - 1)->code) == 0;
-}
-
 /** Assembles S unless it is there; a matrix over the cap is no failure but a rung that is missing. */
 static frg_status build_schur(fe_ladder *l, frg_context *ctx)
 {
@@ -119,7 +111,7 @@ static frg_status build_schur(fe_ladder *l, frg_context *ctx)
         return FRG_OK;
     }
     const frg_status status = frgi_fe_schur_create(&l->schur, ctx, l->g, cap);
-    l->refused = too_big(ctx, status);
+    l->refused = frgi_direct_refused(ctx, status);
     return l->refused ? FRG_OK : status;
 }
 
@@ -352,29 +344,16 @@ static void solve_direct(fe_ladder *l, const fe_block_work *w, fe_cg_column *col
 
 /* ---- choosing ----------------------------------------------------------------------------------- */
 
-/** Gradient steps that the assembled S will need, from a few steps on b = S z with z random. */
+/** Gradient steps that the assembled S will need. */
 static frg_status probe(fe_ladder *l, frg_context *ctx, const fe_block_work *single, double *steps)
 {
-    const int64_t n = l->g->n_coef;
     const product p = {l, &single->rows, 0, 0};
-    for (int64_t i = 0; i < n; i++) {
-        double z[2];
-        frgi_uniforms(frg_seed(ctx), 1, (uint64_t)i, 0, z);
-        ((double *)single->cg.p)[i] = z[0] - 0.5;
-    }
-    times_schur(&p, 1, single->cg.p, single->cg.r);
-    const fe_cg_target never = {.mass = 1, .total = 1, .within = 1};
-    fe_cg_column column;
-    const fe_system s = {.n = n,
+    const fe_system s = {.n = l->g->n_coef,
                          .times = times_schur,
                          .data = &p,
                          .inverse_diag = jacobi(l, RUNG_EXPLICIT),
                          .level_inverse = l->g->level_inverse};
-    const frg_status status = frgi_fe_cg_run(ctx, &s, coef_ops(&p), coef_ops(&p), &single->cg, 1,
-                                             PROBE_STEPS, "probe", &never, &column);
-    const double rate = column.rate < 0.999 ? column.rate : 0.999;
-    *steps = column.done || rate <= 0 ? 1 : log(PROBE_GOAL) / log(rate);
-    return status;
+    return frgi_fe_cg_predict(ctx, &s, coef_ops(&p), &single->cg, steps);
 }
 
 /** Gradients or a factor for the assembled S?  An envelope that costs less than a few gradient steps needs
@@ -384,7 +363,7 @@ static frg_status weigh_rungs(fe_ladder *l, frg_context *ctx, const fe_block_wor
 {
     const double step = (double)l->schur.starts[l->schur.n] * 4 * SECONDS_PER_ENTRY;
     frg_status status = analyse(l, ctx, 0);
-    if (status != FRG_OK && !too_big(ctx, status)) {
+    if (status != FRG_OK && !frgi_direct_refused(ctx, status)) {
         return status;
     }
     if (status == FRG_OK && factor_seconds(l) < FEW_STEPS * step) {
@@ -406,7 +385,7 @@ static frg_status weigh_rungs(fe_ladder *l, frg_context *ctx, const fe_block_wor
     if (status == FRG_OK && factor_seconds(l) < steps * step) {
         l->choice = RUNG_DIRECT;
     }
-    return too_big(ctx, status) ? FRG_OK : status;
+    return frgi_direct_refused(ctx, status) ? FRG_OK : status;
 }
 
 /** Fixes the rung that serves the assembled S, once for the plan. */
@@ -611,7 +590,7 @@ frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, bool cheap_only,
     }
     if (cheap_only) {
         const frg_status status = analyse(l, ctx, 0);
-        if (too_big(ctx, status) ||
+        if (frgi_direct_refused(ctx, status) ||
             (status == FRG_OK && factor_seconds(l) > SECONDS_PER_ROW * rows)) {
             return FRG_OK;
         }

@@ -64,8 +64,26 @@ void frgi_fe_reference_destroy(fe_reference *f, frg_context *ctx)
         return;
     }
     frgi_arena_close(&f->arena, ctx);
+    frgi_fe_slopes_destroy(f->factor, ctx);
     frgi_basis_destroy(&f->basis, ctx);
     DROP(ctx, &f);
+}
+
+frg_status frgi_fe_reference_factor(fe_reference *f, frg_context *ctx, size_t byte_cap, bool forced)
+{
+    if (f->basis.n_coef == 0 || f->basis.g->n == 0) {
+        return FRG_OK;
+    }
+    TRY(frgi_fe_slopes_create(&f->factor, ctx, &f->basis, byte_cap, forced));
+    if (f->factor) {
+        frgi_fe_reference_precondition(f, frgi_fe_slopes_solve, f->factor);
+    }
+    return FRG_OK;
+}
+
+const char *frgi_fe_reference_method(const fe_reference *f)
+{
+    return f->factor ? "lsmr, direct factor" : "lsmr";
 }
 
 void frgi_fe_reference_precondition(fe_reference *f, fe_reference_precond *apply, const void *data)
@@ -76,7 +94,12 @@ void frgi_fe_reference_precondition(fe_reference *f, fe_reference_precond *apply
 
 size_t frgi_fe_reference_bytes(const fe_reference *f)
 {
-    return sizeof *f + f->basis.arena.bytes + f->arena.bytes;
+    return sizeof *f + f->basis.arena.bytes + f->arena.bytes + frgi_fe_reference_factor_bytes(f);
+}
+
+size_t frgi_fe_reference_factor_bytes(const fe_reference *f)
+{
+    return f->factor ? frgi_fe_slopes_bytes(f->factor) : 0;
 }
 
 int64_t frgi_fe_reference_levels(const fe_reference *f)

@@ -35,6 +35,13 @@ FRG_MUST_USE frg_status frgi_fe_reference_create(fe_reference **out, frg_context
 typedef void fe_reference_precond(const void *data, int64_t k, const double *p, double *v);
 void frgi_fe_reference_precondition(fe_reference *f, fe_reference_precond *apply, const void *data);
 
+/** Preconditions with the factor of the Schur complement (fe_slopes.h) where that pays; forced: whatever it
+ *  costs, E_TOO_BIG where byte_cap forbids it. */
+FRG_MUST_USE frg_status frgi_fe_reference_factor(fe_reference *f, frg_context *ctx, size_t byte_cap,
+                                                 bool forced);
+/** "lsmr", or with what it is preconditioned. */
+const char *frgi_fe_reference_method(const fe_reference *f);
+
 /** in, out: n x p in the caller's row order, f64 or f32, out may be in; columns: p reports.  FRG_OK, or a
  *  failure before anything was written; what became of a column is in its status. */
 FRG_MUST_USE frg_status frgi_fe_reference_run(fe_reference *f, frg_context *ctx, frg_array in,
@@ -43,10 +50,12 @@ FRG_MUST_USE frg_status frgi_fe_reference_run(fe_reference *f, frg_context *ctx,
 FRG_MUST_USE frg_status frgi_fe_reference_effects(const fe_reference *f, int64_t column,
                                                   double *alpha);
 int64_t frgi_fe_reference_levels(const fe_reference *f);
-/** The rank of D: exact where the dense elimination is small enough, else an upper bound. */
+/** The rank of D: exact where the dense elimination is small enough or a factor is there, else an upper
+ *  bound. */
 FRG_MUST_USE frg_status frgi_fe_reference_rank(fe_reference *f, frg_context *ctx, int64_t *rank,
                                                int *exact);
 size_t frgi_fe_reference_bytes(const fe_reference *f);
+size_t frgi_fe_reference_factor_bytes(const fe_reference *f);
 void frgi_fe_reference_destroy(fe_reference *f, frg_context *ctx);
 
 #pragma GCC visibility pop

@@ -5,6 +5,7 @@
 #include "fe/fe_basis.h"
 #include "fe/fe_lsmr.h"
 #include "fe/fe_reference.h"
+#include "fe/fe_slopes.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -35,6 +36,7 @@ struct fe_reference {
     frg_demean_opts opts;
     fe_reference_precond *precond; /* NULL: none */
     const void *precond_data;
+    fe_slopes *factor; /* the preconditioner, where it is this; or NULL */
     /* memory of the run */
     int64_t columns; /* it was laid out for */
     frgi_arena arena;

@@ -4,7 +4,7 @@
  * most 1.  Where S is small enough it is assembled densely, unit by unit, and eliminated with diagonal pivots
  * (blocked as in LAPACK's dpstrf; Lucas 2004) down to PIVOT; the count of pivots is the rank.
  *
- * Otherwise a bound: the columns kept by each factor for itself, less redundancies between pairs of factors.
+ * A larger S that has a sparse factor (fe_slopes.h) has as many pivots as that.  Otherwise a bound: the columns kept by each factor for itself, less redundancies between pairs of factors.
  * A column kind that two factors share (intercepts, or slopes with the same values) has a null vector for each
  * connected component of the two: the sum over one side's levels less that over the other's.  For every
  * kind of every factor the earlier factor with the most components counts; these null vectors are independent
@@ -35,22 +35,6 @@ typedef struct {
     double *value;
 } dense;
 
-static int row_entries(const dense *d, int64_t row)
-{
-    const fe_basis *b = d->b;
-    int count = 0;
-    for (int r = 0; r < b->g->n_rest; r++) {
-        const fe_basis_factor *f = &b->rest[r];
-        const int64_t level = b->g->index[row * b->g->n_rest + r] - f->index_base;
-        for (int j = 0; j < f->width; j++) {
-            d->place[count] = (int32_t)(f->first + level * f->width + j);
-            d->value[count++] =
-                j < f->intercept ? f->root[level] : f->phi[row * f->slopes + j - f->intercept];
-        }
-    }
-    return count;
-}
-
 static double *entry(const dense *d, int64_t i, int64_t j)
 {
     return d->s + (i > j ? j * d->n + i : i * d->n + j);
@@ -62,7 +46,7 @@ static int64_t add_rows(const dense *d, int64_t unit)
     const fe_rows *g = d->b->g;
     int64_t touched = 0;
     for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
-        const int count = row_entries(d, i);
+        const int count = frgi_basis_row(d->b, i, d->place, d->value);
         const double w = g->weight ? g->weight[i] : 1;
         for (int a = 0; a < count; a++) {
             if (!d->seen[d->place[a]]) {
@@ -83,7 +67,7 @@ static void subtract_column(const dense *d, int64_t unit, int j, int64_t touched
     const fe_rows *g = d->b->g;
     const fe_basis_factor *f = &d->b->unit;
     for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
-        const int count = row_entries(d, i);
+        const int count = frgi_basis_row(d->b, i, d->place, d->value);
         const double phi =
             j < f->intercept ? f->root[unit] : f->phi[i * f->slopes + j - f->intercept];
         for (int a = 0; a < count; a++) {
@@ -285,5 +269,10 @@ frg_status frgi_fe_reference_rank(fe_reference *f, frg_context *ctx, int64_t *ra
 {
     const fe_basis *b = &f->basis;
     *exact = b->n_coef <= EXACT_MAX && assembly_work(b) <= WORK_MAX;
+    if (!*exact && f->factor) {
+        *exact = 1;
+        *rank = b->unit.rank + frgi_fe_slopes_rank(f->factor);
+        return FRG_OK;
+    }
     return *exact ? dense_rank(b, ctx, rank) : bound_rank(b, ctx, rank);
 }

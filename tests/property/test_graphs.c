@@ -443,6 +443,86 @@ static void third_factor(void)
     }
 }
 
+/** Relative distance of two results. */
+static double distance(const panel *d, const double *a, const double *b)
+{
+    double worst = 0;
+    for (int c = 0; c < d->p; c++)
+        worst = fmax(worst, panel_norm(d, a + c * d->n, b + c * d->n) /
+                                panel_centred_norm(d, d->x + c * d->n));
+    return worst;
+}
+
+/** Trends of firms among workers that rarely leave: LSMR's steps grow with the length of the firms' chain, the
+ *  factor of S needs none of them.  Both give the same residuals, to what error_bound allows. */
+static void firm_trends(void)
+{
+    for (int q = 2; q <= 3; q++) {
+        panel d = panel_workers(test_size(5000, 2000), q, 2);
+        panel_random_weights(&d, 0.5, 2);
+        d.slope_values = panel_zeros(d.n, sizeof(double));
+        for (int64_t i = 0; i < d.n; i++)
+            d.slope_values[i] = 2000 + (double)(i % 8) + 0.1 * test_normal();
+        d.n_slopes = 1;
+        d.slopes[0] = (frg_slope){.factor = 1, .z = d.slope_values};
+        frg_demean_opts o = panel_options();
+        o.max_iter = 20000;
+        double *r = panel_zeros(d.n * d.p, sizeof *r), *slow = panel_zeros(d.n * d.p, sizeof *r);
+        frg_demean_column columns[PANEL_COLUMNS] = {0};
+        panel_report report;
+        frg_context *ctx = test_context();
+        CHECK_OK(ctx, panel_demean(ctx, &d, &o, r, columns, &report));
+        CHECK(strcmp(report.plan.method, "lsmr, direct factor") == 0);
+        CHECK(report.plan.factor_bytes > 0);
+        CHECK_SAYS(columns[0].iterations <= 4, "%lld steps", (long long)columns[0].iterations);
+        o.method = FRG_FE_LSMR;
+        CHECK_OK(ctx, panel_demean(ctx, &d, &o, slow, columns, NULL));
+        CHECK_SAYS(columns[0].iterations > 30, "%lld steps", (long long)columns[0].iterations);
+        CHECK_SAYS(distance(&d, r, slow) <= 2e3 * tol, "%.3g apart", distance(&d, r, slow));
+        double *one = panel_residuals(&d, NULL, 1), *three = panel_residuals(&d, NULL, 3);
+        CHECK(memcmp(one, three, (size_t)(d.n * d.p) * sizeof *one) == 0);
+        free(one);
+        free(three);
+        frg_context_destroy(ctx);
+        free(r);
+        free(slow);
+        panel_free(&d);
+    }
+}
+
+/** A ring of 2 m edges, four rows each, with slopes in one factor: 3 m - 1 independent columns, counted by the
+ *  sparse factor; and what happens where the cap forbids it. */
+static void slopes_rank_and_cap(void)
+{
+    const int64_t m = 2000;
+    panel d = panel_make(8 * m, 2, 1);
+    d.slope_values = panel_zeros(d.n, sizeof(double));
+    for (int64_t i = 0; i < d.n; i++) {
+        d.codes[2 * i] = (int32_t)(i / 8);
+        d.codes[2 * i + 1] = (int32_t)((i / 4 + 1) / 2 % m);
+        d.slope_values[i] = test_normal();
+    }
+    d.n_slopes = 1;
+    d.slopes[0] = (frg_slope){.factor = 1, .z = d.slope_values};
+    double *r = panel_zeros(d.n, sizeof *r);
+    panel_report report;
+    frg_demean_column column;
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, &column, &report));
+    CHECK(report.rank.exact && report.rank.rank == 3 * m - 1);
+    frg_demean_opts o = panel_options();
+    o.fill_cap = 1000;
+    o.max_iter = 20;
+    CHECK(panel_demean(ctx, &d, &o, r, &column, &report) >= 0);
+    CHECK(strcmp(report.plan.method, "lsmr") == 0 && !report.rank.exact);
+    o.method = FRG_FE_DIRECT;
+    CHECK(panel_demean(ctx, &d, &o, r, &column, NULL) < 0);
+    CHECK(strcmp(frg_error_code(ctx), "FRG-FE-012") == 0);
+    frg_context_destroy(ctx);
+    free(r);
+    panel_free(&d);
+}
+
 /** A slope on time in two factors is collinear with itself. */
 static void collinear_slopes(void)
 {
@@ -489,6 +569,8 @@ static const test_case cases[] = {
     {"bridge of weight 1e-8", faint_bridge},
     {"effects 1e8 times the residual", faint_residuals},
     {"a nested third factor", third_factor},
+    {"trends of firms", firm_trends},
+    {"rank and cap of slopes", slopes_rank_and_cap},
     {"collinear slopes", collinear_slopes},
 };
 TEST_MAIN(cases)

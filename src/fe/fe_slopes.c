@@ -1,0 +1,513 @@
+/* fe_slopes.c - assembles S of fe_slopes.h unit by unit, decides whether its factor pays, and builds it.
+ *
+ * A unit u touches t_u coefficients.  Its part of S is dense on them, with phi the orthonormal columns:
+ *
+ *     M_u = sum over its rows of w a a'  -  sum over its columns j of c_j c_j',     c_j = sum w phi_j a
+ *
+ * Their lower triangles are stored side by side and added up row by row of S in the order of the units.  S is
+ * symmetric to the bit, so that the transpose of unsorted rows is S with sorted ones.  A coefficient
+ * that the units explain but for rounding (diagonal below EXPLAINED, where 1 is the most) gets a row of zeros:
+ * its pivot could not be told from noise, relative to its own diagonal.
+ *
+ * Memory while it is assembled: 4 bytes times the sum of t_u^2, which also bounds the time; nothing is begun
+ * where these are more than PRODUCTS_A_ROW a row or half of byte_cap.  Afterwards: the factor.
+ */
+#include "fe/fe_slopes.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "fe/fe_cg.h"
+#include "fe/fe_direct.h"
+
+enum { FEW_STEPS = 10, SMALL_FACTOR = 256 };
+static const double PRODUCTS_A_ROW = 30;
+static const double EXPLAINED = 1e-12;
+static const double NULL_PIVOT = 1e-9;
+static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* of a step of LSMR through the rows */
+
+struct fe_slopes {
+    frg_context *ctx;
+    int64_t n; /* R */
+    frgi_direct *direct;
+    double *scratch; /* of a solve with BASIS_MAX_LANES columns */
+    size_t scratch_doubles;
+};
+
+/* ---- units -------------------------------------------------------------------------------------- */
+
+/** The parts of all units, and what one is made with. */
+typedef struct {
+    const fe_basis *b;
+    frgi_arena arena, parts;
+    int64_t *first_touched; /* n_units + 1: into touched */
+    int64_t *first_entry;   /* n_units + 1: into part */
+    int32_t *slot;          /* R: place among the unit's coefficients; -1 */
+    int32_t *place;         /* of one row */
+    double *value;
+    int64_t widest; /* largest t_u */
+    int32_t *touched;
+    double *part;  /* t_u (t_u + 1) / 2: rows of the lower triangle */
+    double *along; /* widest */
+} units;
+
+/** Numbers the coefficients of unit u from 0 on; returns how many there are.  to may be NULL. */
+static int32_t touch(const units *m, int64_t u, int32_t *to)
+{
+    const fe_rows *g = m->b->g;
+    int32_t count = 0;
+    for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+        const int row = frgi_basis_row(m->b, i, m->place, m->value);
+        for (int a = 0; a < row; a++) {
+            if (m->slot[m->place[a]] >= 0) {
+                continue;
+            }
+            m->slot[m->place[a]] = count;
+            if (to) {
+                to[count] = m->place[a];
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+static void release(const units *m, int64_t u)
+{
+    const fe_rows *g = m->b->g;
+    for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+        const int row = frgi_basis_row(m->b, i, m->place, m->value);
+        for (int a = 0; a < row; a++) {
+            m->slot[m->place[a]] = -1;
+        }
+    }
+}
+
+/** along <- sum over the rows of w phi_j a */
+static void sum_along(const units *m, int64_t u, int j, int64_t t)
+{
+    const fe_rows *g = m->b->g;
+    const fe_basis_factor *f = &m->b->unit;
+    memset(m->along, 0, (size_t)t * sizeof *m->along);
+    for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+        const int row = frgi_basis_row(m->b, i, m->place, m->value);
+        const double w = (g->weight ? g->weight[i] : 1) *
+                         (j < f->intercept ? f->root[u] : f->phi[i * f->slopes + j - f->intercept]);
+        for (int a = 0; a < row; a++) {
+            m->along[m->slot[m->place[a]]] += w * m->value[a];
+        }
+    }
+}
+
+/** Entries of the rows before row a. */
+static int64_t triangle(int64_t a)
+{
+    return a * (a + 1) / 2;
+}
+
+static void fill_part(const units *m, int64_t u)
+{
+    const fe_rows *g = m->b->g;
+    double *part = m->part + m->first_entry[u];
+    const int64_t t = touch(m, u, m->touched + m->first_touched[u]);
+    memset(part, 0, (size_t)triangle(t) * sizeof *part);
+    for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+        const int row = frgi_basis_row(m->b, i, m->place, m->value);
+        const double w = g->weight ? g->weight[i] : 1;
+        for (int a = 0; a < row; a++) {
+            for (int c = 0; c < row; c++) {
+                const int64_t at = m->slot[m->place[a]], other = m->slot[m->place[c]];
+                if (other <= at) {
+                    part[triangle(at) + other] += w * (m->value[a] * m->value[c]);
+                }
+            }
+        }
+    }
+    for (int j = 0; j < m->b->unit.width; j++) {
+        sum_along(m, u, j, t);
+        for (int64_t a = 0; a < t; a++) {
+            for (int64_t c = 0; c <= a; c++) {
+                part[triangle(a) + c] -= m->along[a] * m->along[c];
+            }
+        }
+    }
+    release(m, u);
+}
+
+static void lay_out_units(frgi_arena *a, units *m, int row_width)
+{
+    m->first_touched = TAKE(a, int64_t, m->b->g->n_units + 1);
+    m->first_entry = TAKE(a, int64_t, m->b->g->n_units + 1);
+    m->slot = TAKE(a, int32_t, m->b->n_coef);
+    m->place = TAKE(a, int32_t, row_width);
+    m->value = TAKE(a, double, row_width);
+}
+
+static void lay_out_parts(frgi_arena *a, units *m)
+{
+    const int64_t n = m->b->g->n_units;
+    m->touched = TAKE(a, int32_t, m->first_touched[n]);
+    m->part = TAKE(a, double, m->first_entry[n]);
+    m->along = TAKE(a, double, m->widest);
+}
+
+static int row_width_of(const fe_basis *b)
+{
+    int width = 0;
+    for (int r = 0; r < b->g->n_rest; r++) {
+        width += b->rest[r].width;
+    }
+    return width;
+}
+
+/** Counts what the units touch; *entries is the size of all parts, or above `most` where the count stopped. */
+static frg_status count_units(units *m, frg_context *ctx, double most, double *entries)
+{
+    const int width = row_width_of(m->b);
+    frgi_arena fresh = {0};
+    lay_out_units(&fresh, m, width);
+    TRY(frgi_arena_open(&fresh, ctx, "units of the Schur complement"));
+    lay_out_units(&fresh, m, width);
+    m->arena = fresh;
+    memset(m->slot, 0xff, (size_t)m->b->n_coef * sizeof *m->slot);
+    m->first_touched[0] = m->first_entry[0] = 0;
+    *entries = 0;
+    for (int64_t u = 0; u < m->b->g->n_units && *entries <= most; u++) {
+        const int64_t t = touch(m, u, NULL);
+        release(m, u);
+        m->widest = t > m->widest ? t : m->widest;
+        m->first_touched[u + 1] = m->first_touched[u] + t;
+        m->first_entry[u + 1] = m->first_entry[u] + triangle(t);
+        *entries += (double)triangle(t);
+    }
+    return FRG_OK;
+}
+
+static frg_status fill_units(units *m, frg_context *ctx)
+{
+    frgi_arena fresh = {0};
+    lay_out_parts(&fresh, m);
+    TRY(frgi_arena_open(&fresh, ctx, "parts of the Schur complement"));
+    lay_out_parts(&fresh, m);
+    m->parts = fresh;
+    for (int64_t u = 0; u < m->b->g->n_units; u++) {
+        fill_part(m, u);
+    }
+    return FRG_OK;
+}
+
+/* ---- S ------------------------------------------------------------------------------------------ */
+
+/** S with both triangles and sorted rows, and what adding it up takes. */
+typedef struct {
+    int64_t n;
+    frgi_arena arena, entries;
+    int64_t *starts;   /* n + 1 */
+    int64_t *first;    /* n + 1: coefficient -> its units, */
+    int32_t *unit;     /* and they; */
+    int32_t *position; /* its place in each */
+    int64_t *next;     /* n */
+    int32_t *met;      /* n: columns of the row at hand */
+    int32_t *seen;     /* n: the last row that met the column; -1 */
+    double *sum;       /* n */
+    int32_t *columns;
+    double *values;
+} sparse;
+
+static void lay_out_sparse(frgi_arena *a, sparse *s, int64_t incidences)
+{
+    s->starts = TAKE(a, int64_t, s->n + 1);
+    s->first = TAKE(a, int64_t, s->n + 1);
+    s->unit = TAKE(a, int32_t, incidences);
+    s->position = TAKE(a, int32_t, incidences);
+    s->next = TAKE(a, int64_t, s->n);
+    s->met = TAKE(a, int32_t, s->n);
+    s->seen = TAKE(a, int32_t, s->n);
+    s->sum = TAKE(a, double, s->n);
+}
+
+static void lay_out_entries(frgi_arena *a, sparse *s)
+{
+    s->columns = TAKE(a, int32_t, s->starts[s->n]);
+    s->values = TAKE(a, double, s->starts[s->n]);
+}
+
+/** The units of every coefficient, in their order. */
+static void invert(sparse *s, const units *m)
+{
+    const int64_t incidences = m->first_touched[m->b->g->n_units];
+    memset(s->first, 0, (size_t)(s->n + 1) * sizeof *s->first);
+    for (int64_t e = 0; e < incidences; e++) {
+        s->first[m->touched[e] + 1]++;
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        s->first[i + 1] += s->first[i];
+        s->next[i] = s->first[i];
+    }
+    for (int64_t u = 0; u < m->b->g->n_units; u++) {
+        for (int64_t e = m->first_touched[u]; e < m->first_touched[u + 1]; e++) {
+            const int64_t at = s->next[m->touched[e]]++;
+            s->unit[at] = (int32_t)u;
+            s->position[at] = (int32_t)(e - m->first_touched[u]);
+        }
+    }
+}
+
+/** Adds row i up in s->sum at the columns s->met; returns how many there are. */
+static int64_t add_row(const sparse *s, const units *m, int64_t i)
+{
+    int64_t count = 0;
+    for (int64_t e = s->first[i]; e < s->first[i + 1]; e++) {
+        const int64_t u = s->unit[e], from = m->first_touched[u];
+        const int64_t t = m->first_touched[u + 1] - from;
+        const int64_t position = s->position[e];
+        const double *part = m->part + m->first_entry[u];
+        for (int64_t a = 0; a < t; a++) {
+            const int32_t j = m->touched[from + a];
+            if (s->seen[j] != i) {
+                s->seen[j] = (int32_t)i;
+                s->met[count++] = j;
+                s->sum[j] = 0;
+            }
+            s->sum[j] += part[a > position ? triangle(a) + position : triangle(position) + a];
+        }
+    }
+    return count;
+}
+
+/** Coefficients that the units explain leave S: their rows and columns become zeros. */
+static void clear_explained(const sparse *s)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        s->sum[i] = 0;
+        for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+            s->sum[i] = s->columns[e] == i ? s->values[e] : s->sum[i];
+        }
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+            if (!(s->sum[i] > EXPLAINED && s->sum[s->columns[e]] > EXPLAINED)) {
+                s->values[e] = 0;
+            }
+        }
+    }
+}
+
+static frg_status add_up(sparse *s, frg_context *ctx, const units *m)
+{
+    frgi_arena fresh = {0};
+    const int64_t incidences = m->first_touched[m->b->g->n_units];
+    lay_out_sparse(&fresh, s, incidences);
+    TRY(frgi_arena_open(&fresh, ctx, "rows of the Schur complement"));
+    lay_out_sparse(&fresh, s, incidences);
+    s->arena = fresh;
+    invert(s, m);
+    memset(s->seen, 0xff, (size_t)s->n * sizeof *s->seen);
+    s->starts[0] = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        s->starts[i + 1] = s->starts[i] + add_row(s, m, i);
+        s->next[i] = s->starts[i];
+    }
+    fresh = (frgi_arena){0};
+    lay_out_entries(&fresh, s);
+    TRY(frgi_arena_open(&fresh, ctx, "Schur complement with slopes"));
+    lay_out_entries(&fresh, s);
+    s->entries = fresh;
+    memset(s->seen, 0xff, (size_t)s->n * sizeof *s->seen);
+    for (int64_t i = 0; i < s->n; i++) {
+        const int64_t count = add_row(s, m, i);
+        for (int64_t a = 0; a < count; a++) {
+            const int64_t at = s->next[s->met[a]]++;
+            s->columns[at] = (int32_t)i;
+            s->values[at] = s->sum[s->met[a]];
+        }
+    }
+    clear_explained(s);
+    return FRG_OK;
+}
+
+/** Counts, fills and adds up.  *fits: false where there would be more than `most` products. */
+static frg_status assemble(sparse *s, frg_context *ctx, const fe_basis *b, double most, bool *fits)
+{
+    units m = {.b = b};
+    double products = 0;
+    frg_status status;
+    TRY_TO(done, count_units(&m, ctx, most, &products));
+    *fits = products <= most;
+    if (*fits) {
+        TRY_TO(done, fill_units(&m, ctx));
+        TRY_TO(done, add_up(s, ctx, &m));
+    }
+done:
+    frgi_arena_close(&m.parts, ctx);
+    frgi_arena_close(&m.arena, ctx);
+    return status;
+}
+
+/* ---- the choice --------------------------------------------------------------------------------- */
+
+static void times(const void *data, int lanes, const void *x, double *y)
+{
+    const sparse *s = data;
+    const double *from = x;
+    for (int64_t i = 0; i < s->n; i++) {
+        double sum = 0;
+        for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+            sum += s->values[e] * from[s->columns[e] * lanes];
+        }
+        y[i * lanes] = sum;
+    }
+}
+
+typedef struct {
+    fe_cg_work cg;
+    double *ones;
+} probe_work;
+
+static void lay_out_probe(frgi_arena *a, int64_t n, probe_work *w)
+{
+    frgi_fe_cg_layout(a, n, 1, &w->cg);
+    w->ones = TAKE(a, double, n);
+}
+
+/** Steps that LSMR would need without the factor. */
+static frg_status predict_steps(const sparse *s, frg_context *ctx, double *steps)
+{
+    probe_work w;
+    frgi_arena memory = {0};
+    lay_out_probe(&memory, s->n, &w);
+    TRY(frgi_arena_open(&memory, ctx, "probe of the Schur complement"));
+    lay_out_probe(&memory, s->n, &w);
+    for (int64_t i = 0; i < s->n; i++) {
+        w.ones[i] = 1;
+    }
+    const fe_system system = {
+        .n = s->n, .times = times, .data = s, .inverse_diag = w.ones, .level_inverse = w.ones};
+    const frg_status status = frgi_fe_cg_predict(
+        ctx, &system, frgi_fe_coef_ops(frgi_context_isa(ctx), 0, 0), &w.cg, steps);
+    frgi_arena_close(&memory, ctx);
+    return status;
+}
+
+/** Coefficients of small factors, whose rows of S are dense: eliminated last. */
+static int64_t list_border(const fe_basis *b, int32_t *list)
+{
+    int64_t count = 0;
+    for (int r = 0; r < b->g->n_rest; r++) {
+        const fe_basis_factor *f = &b->rest[r];
+        const int64_t size = f->levels * f->width;
+        for (int64_t j = 0; size <= SMALL_FACTOR && size < b->n_coef && j < size; j++) {
+            list[count++] = (int32_t)(f->first + j);
+        }
+    }
+    return count;
+}
+
+/** Does a factor pay?  Its cost is known, that of a step of LSMR too, the number of steps is asked last. */
+static frg_status weigh(const sparse *s, frg_context *ctx, const fe_basis *b,
+                        const frgi_direct *direct, bool *pays)
+{
+    const double seconds = frgi_direct_costs(direct, frgi_direct_chosen(direct)).seconds;
+    const double columns = row_width_of(b) + b->unit.width + 1;
+    const double step = SECONDS_PER_ROW_AND_COLUMN * (double)b->g->n * columns;
+    *pays = seconds < FEW_STEPS * step;
+    if (*pays) {
+        return FRG_OK;
+    }
+    double steps;
+    const frg_status status = predict_steps(s, ctx, &steps);
+    *pays = seconds < steps * step;
+    return status;
+}
+
+/** Analyses and factors.  f->direct is NULL where it does not pay, or where the heartbeat stopped it. */
+static frg_status build(fe_slopes *f, const sparse *s, const fe_basis *b, size_t cap, bool forced)
+{
+    frg_context *ctx = f->ctx;
+    const frgi_symmetric view = {s->n, s->starts, s->columns, s->values, 0};
+    frgi_direct_opts o;
+    frgi_direct_defaults(&o);
+    o.byte_cap = cap;
+    o.null_pivot = NULL_PIVOT;
+    bool pays = forced;
+    frg_status status =
+        frgi_direct_analyse(&f->direct, ctx, &view, s->met, list_border(b, s->met), &o);
+    if (!forced && frgi_direct_refused(ctx, status)) {
+        return FRG_OK;
+    }
+    TRY(status);
+    if (!forced) {
+        TRY(status = weigh(s, ctx, b, f->direct, &pays));
+    }
+    if (pays && status == FRG_OK) {
+        TRY(status = frgi_direct_factor(f->direct, &view));
+    }
+    if (!pays || status != FRG_OK) {
+        frgi_direct_destroy(f->direct);
+        f->direct = NULL;
+        return FRG_OK;
+    }
+    f->scratch_doubles = frgi_direct_scratch(f->direct, BASIS_MAX_LANES);
+    return NEW(ctx, &f->scratch, f->scratch_doubles, "scratch of the factor");
+}
+
+frg_status frgi_fe_slopes_create(fe_slopes **out, frg_context *ctx, const fe_basis *b,
+                                 size_t byte_cap, bool forced)
+{
+    *out = NULL;
+    sparse s = {.n = b->n_coef};
+    fe_slopes *f = NULL;
+    frg_status status;
+    const double room = (double)byte_cap / (2 * sizeof(double)),
+                 rows = PRODUCTS_A_ROW * (double)b->g->n;
+    bool fits = false;
+    TRY_TO(done, assemble(&s, ctx, b, forced || rows > room ? room : rows, &fits));
+    if (!fits && forced) {
+        status = frgi_fail(
+            ctx, E_TOO_BIG, __FILE__, __LINE__,
+            "the Schur complement of the slopes is too dense for fill_cap = %zu bytes", byte_cap);
+    }
+    if (!fits) {
+        goto done;
+    }
+    TRY_TO(done, NEW0(ctx, &f, 1, "factor of the slopes"));
+    f->ctx = ctx;
+    f->n = s.n;
+    TRY_TO(done, build(f, &s, b, byte_cap, forced));
+    if (f->direct) {
+        *out = f;
+        f = NULL;
+    }
+done:
+    frgi_fe_slopes_destroy(f, ctx);
+    frgi_arena_close(&s.arena, ctx);
+    frgi_arena_close(&s.entries, ctx);
+    return status;
+}
+
+void frgi_fe_slopes_destroy(fe_slopes *s, frg_context *ctx)
+{
+    if (!s) {
+        return;
+    }
+    frgi_direct_destroy(s->direct);
+    DROP(ctx, &s->scratch);
+    DROP(ctx, &s);
+}
+
+void frgi_fe_slopes_solve(const void *data, int64_t k, const double *p, double *v)
+{
+    const fe_slopes *s = data;
+    memcpy(v, p, (size_t)(s->n * k) * sizeof *v);
+    frgi_direct_solve(s->direct, k, v, s->scratch);
+}
+
+int64_t frgi_fe_slopes_rank(const fe_slopes *s)
+{
+    return frgi_direct_rank(s->direct);
+}
+
+size_t frgi_fe_slopes_bytes(const fe_slopes *s)
+{
+    return sizeof *s + frgi_direct_bytes(s->direct) + s->scratch_doubles * sizeof *s->scratch;
+}
