@@ -1,4 +1,5 @@
-"""Peers on sampled Gromov-Wasserstein: python gw_peers.py [small|large] [FOLDER] (FOLDER keeps the inputs as .npy).
+"""Peers on sampled Gromov-Wasserstein: python gw_peers.py [small|large] [FOLDER [PART...]]; FOLDER keeps the inputs
+as .npy, a part is align, paths, sinkhorn or cache.
 
 Two noisy curves, a spiral in the plane and a roll in space, whose points come in order of their angle; and clouds
 of normal numbers. torchgw is installed and timed as it is (its licence is non-commercial: nothing of it is read
@@ -81,9 +82,9 @@ def attempt(run, *args, **options):
 
 def save_inputs(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    for n in (400, 4000):
+    for n in (400, 500, 1000, 2000, 4000, 20000):
         np.save(folder / f"spiral{n}.npy", spiral(n)[0])
-    for m in (500, 5000):
+    for m in (500, 600, 1200, 2500, 5000, 25000):
         np.save(folder / f"roll{m}.npy", swiss_roll(m)[0])
     for n, d, seed in ((2000, 3, 0), (2500, 5, 1), (5000, 3, 0), (6000, 5, 1)):
         np.save(folder / f"normal{n}.npy", np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32))
@@ -92,10 +93,17 @@ def save_inputs(folder):
 if __name__ == "__main__":
     if len(sys.argv) > 2:
         save_inputs(pathlib.Path(sys.argv[2]))
-    for mode in ("dijkstra", "precomputed", "landmark"):
+    parts = sys.argv[3:] or ["align", "paths", "sinkhorn", "cache"]
+    for mode in ("dijkstra", "precomputed", "landmark") if "align" in parts else ():
         attempt(align, 400, 500, mode, alpha=0.8, max_iter=200, **({"n_landmarks": 20} if mode == "landmark" else {}))
-    attempt(shortest_paths, 5000, 15)
-    attempt(shortest_paths, 5000, 30)
-    attempt(sinkhorn, 5001, 6001)
-    if "large" in sys.argv:
+    if "paths" in parts:
+        attempt(shortest_paths, 5000, 15)
+        attempt(shortest_paths, 5000, 30)
+    if "sinkhorn" in parts:
+        attempt(sinkhorn, 5001, 6001)
+    if "cache" in parts:
+        attempt(align, 500, 600, "dijkstra", max_iter=50)
+        attempt(align, 1000, 1200, "dijkstra", max_iter=100)
+    if "large" in sys.argv[1:2]:
+        attempt(align, 2000, 2500, "dijkstra", max_iter=100)
         attempt(align, 4000, 5000, "landmark", max_iter=300, mixed_precision=True)
