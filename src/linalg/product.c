@@ -64,6 +64,11 @@ typedef struct {
     bool symmetric;  /* the lower triangle alone is read */
 } operand;
 
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
+{
+    return a < b ? a : b;
+}
+
 static bool worth_tiles(const frgi_product_room *room, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
 {
     return room->tiles && m >= SMALLEST && n >= SMALLEST && k >= SMALLEST;
@@ -119,13 +124,26 @@ INLINE void transpose(__m512 v[TILE])
     }
 }
 
+/** Lines of 64 bytes that will be wanted: sixteen streams are more than the hardware foresees. */
+INLINE void ask_for(const float *x, ptrdiff_t ld, ptrdiff_t lines)
+{
+    for (int r = 0; r < TILE; r++) {
+        if (r < lines) {
+            _mm_prefetch((const char *)(x + r * ld), _MM_HINT_T0);
+        }
+    }
+}
+
 /** The 16 x 16 elements at (i, k): v[r] holds k + r of all i where rows_of_k, else i + r of all k. */
 INLINE void fetch(const operand *o, ptrdiff_t i, ptrdiff_t k, bool rows_of_k, __m512 v[TILE])
 {
     const bool lines_of_k = o->symmetric ? i >= k : o->lines_of_k;
+    const ptrdiff_t next = i + TILE < o->count ? i + TILE : i;
     if (lines_of_k) {
+        ask_for(o->x + k * o->ld + next, o->ld, o->k - k);
         load(o->x + k * o->ld + i, o->ld, o->k - k, o->count - i, v);
     } else {
+        ask_for(o->x + next * o->ld + k, o->ld, o->count - next);
         load(o->x + i * o->ld + k, o->ld, o->count - i, o->k - k, v);
     }
     if (o->symmetric && i == k) {
@@ -251,9 +269,13 @@ INLINE void give(const target *t, ptrdiff_t i, ptrdiff_t j, float past, const fl
     }
 }
 
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
+/** Asks for the 32 columns of 32 rows of C that grow next. */
+INLINE void ask_for_block(const target *t, ptrdiff_t i, ptrdiff_t j)
 {
-    return a < b ? a : b;
+    for (ptrdiff_t p = j; p < j + STEP && p < t->n && t->past != 0; p++) {
+        _mm_prefetch((const char *)(t->c + p * t->ldc + i), _MM_HINT_T0);
+        _mm_prefetch((const char *)(t->c + p * t->ldc + smaller(i + TILE, t->m - 1)), _MM_HINT_T0);
+    }
 }
 
 static ptrdiff_t whole(ptrdiff_t n, ptrdiff_t step)
@@ -290,6 +312,7 @@ ON_TILES static void multiply(const frgi_product_room *room, const target *t, co
                 const ptrdiff_t end = t->lower ? smaller(nc, i + STEP - jc) : nc;
                 pack(rows, i, STEP, kc, depth, true, room->rows);
                 for (ptrdiff_t j = 0; j < end; j += STEP) {
+                    ask_for_block(t, i, jc + j);
                     multiply_block(room->columns + j / TILE * panel, room->rows, depth, sums);
                     give(t, i, jc + j, kc == 0 ? t->past : 1, sums);
                 }
