@@ -99,6 +99,59 @@ static void memory(void)
     sweep("adam", "rbf + noise(0.1)", "zero", FRG_GP_ADAM);
 }
 
+/** Blocks left out, fantasies, one noise, draws of two outputs, ties. */
+static frg_status what_if_body(frg_context *ctx, void *user, uint64_t *hash)
+{
+    const job *const j = user;
+    double noise[14], mean[14], variance[14], x[8] = {0.1, 0.4, 0.7, 0.2, 0.9, 0.95, 0.3, 0.3};
+    double y[4] = {1, -1, 0.5, 0}, to_mean[6] = {0}, to_variance[6] = {0};
+    int32_t folds[14];
+    for (int i = 0; i < 14; i++) {
+        noise[i] = 0.01 * (i + 1);
+        folds[i] = i / 5;
+    }
+    frg_gp_opts o = gp_data_opts(j->mean);
+    o.noise_variances = noise;
+    frg_gp *gp = NULL;
+    frg_gp_fantasy_opts f;
+    frg_gp_fantasy_defaults(&f, sizeof f);
+    frg_array m = frg_matrix(to_mean, FRG_F64, 2, 3, 3),
+              v = frg_matrix(to_variance, FRG_F64, 2, 3, 3);
+    m.ndim = 3;
+    m.shape[2] = m.stride[2] = 1;
+    f.mean = &m;
+    f.variance = &v;
+    f.noise_variances = noise;
+    frg_array at = frg_matrix(x, FRG_F64, 2, 2, 4), outcome = frg_matrix(y, FRG_F64, 2, 2, 2);
+    at.ndim = outcome.ndim = 3;
+    at.stride[1] = 2;
+    at.shape[2] = 2;
+    at.stride[2] = outcome.shape[2] = outcome.stride[2] = 1;
+    frg_status s = frg_gp_create(&gp, ctx, gp_data_x(&j->data), gp_data_y(&j->data), j->kernel, &o);
+    if (s >= 0)
+        s = frg_gp_eval_folds(gp, folds, mean, variance, NULL);
+    if (s >= 0)
+        s = frg_gp_predict_fantasies(gp, at, outcome, frg_matrix(x, FRG_F64, 3, 2, 2), &f);
+    if (s >= 0) {
+        fault_hash(hash, mean, sizeof mean);
+        fault_hash(hash, to_mean, sizeof to_mean);
+        fault_hash(hash, to_variance, sizeof to_variance);
+        s = frg_gp_update_noise(gp, 3, 0.5);
+    }
+    if (s >= 0)
+        s = predict(gp, hash);
+    frg_gp_destroy(gp);
+    return s;
+}
+
+static void what_if(void)
+{
+    static job j;
+    j = (job){.kernel = "1.2*rbf(l=0.4) + noise(0.1)", .mean = "profiled(linear)"};
+    gp_data_random(&j.data, 14, 2, 1);
+    CHECK(fault_sweep("what if", what_if_body, &j, test_now.threads) > 20);
+}
+
 /** The old model stands after a failed save, and no temporary file is left. */
 static frg_status save_and_load(frg_context *ctx, void *user, uint64_t *hash)
 {
@@ -134,6 +187,7 @@ static void files(void)
 
 static const test_case cases[] = {
     {"memory", memory},
+    {"what if", what_if},
     {"files", files},
 };
 TEST_MAIN(cases)
