@@ -1,6 +1,9 @@
 /* char_transformer.c - a language model trained from scratch, by AdamW and by SOAP side by side.
  *
- *     char_transformer [STEPS [TEXT]]        120 steps on data/shakespeare.txt
+ *     char_transformer [STEPS [TEXT [RATE [SEED [CURVES]]]]]
+ *
+ * By default 120 steps on data/shakespeare.txt at the learning rate 3e-3; SEED makes other weights and batches, and
+ * a file CURVES gets a line of step, AdamW's loss, SOAP's loss, seconds of both so far.
  *
  * Two transformer layers of width 128 read 32 characters and guess the next one at every place.  Forward and
  * backward are written out below; the optimizers are fourge's: matrices of the layers go to a group with factors,
@@ -90,7 +93,6 @@ static model *new_model(void)
     if (!m) {
         exit(1);
     }
-    random_state = 1;
     make(&m->p[E_], VOCABULARY, C, 0.1);
     make(&m->p[P_], T, C, 0.1);
     make(&m->p[U_], C, VOCABULARY, 0.05);
@@ -350,17 +352,25 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/** Trains a fresh model; fills the loss of every step and returns the seconds. */
-static double train(frg_context *ctx, int with_factors, int steps, const unsigned char *text,
-                    long length, double losses[])
+typedef struct {
+    const unsigned char *text;
+    long length;
+    int steps, seed;
+    double rate;
+} task;
+
+/** Trains a fresh model; fills the loss and the time of every step. */
+static void train(frg_context *ctx, int with_factors, const task *t, double losses[],
+                  double seconds[])
 {
+    random_state = 2 * (unsigned long long)t->seed - 1;
     model *m = new_model();
     frg_soap_opts matrices, others;
     frg_soap *soap;
     int plain;
     frg_soap_defaults(&others, sizeof others, FRG_SOAP_EMERGING);
     others.max_precond_dim = 0;
-    others.lr = 3e-3;
+    others.lr = t->rate;
     matrices = others;
     if (with_factors) {
         matrices.max_precond_dim = -1;
@@ -376,22 +386,21 @@ static double train(frg_context *ctx, int with_factors, int steps, const unsigne
                                        frg_matrix(p->w, FRG_F32, p->rows, p->columns, p->columns),
                                        NULL, NULL));
     }
-    random_state = 2;
+    random_state = 2 * (unsigned long long)t->seed;
     const double start = now();
-    for (int step = 0; step < steps; step++) {
+    for (int step = 0; step < t->steps; step++) {
         unsigned char in[N], next[N];
         for (int b = 0; b < B; b++) {
-            const long at = (long)(uniform() * (double)(length - T - 1));
-            memcpy(in + b * T, text + at, T);
-            memcpy(next + b * T, text + at + 1, T);
+            const long at = (long)(uniform() * (double)(t->length - T - 1));
+            memcpy(in + b * T, t->text + at, T);
+            memcpy(next + b * T, t->text + at + 1, T);
         }
         losses[step] = loss_and_gradient(m, in, next);
         insist(ctx, frg_soap_step(soap, grads, PARAMS, NULL));
+        seconds[step] = now() - start;
     }
-    const double seconds = now() - start;
     frg_soap_destroy(soap);
     free_model(m);
-    return seconds;
 }
 
 static double mean_to(const double *losses, int step)
@@ -404,38 +413,31 @@ static double mean_to(const double *losses, int step)
     return sum / n;
 }
 
-int main(int argc, char **argv)
+/** The whole file, as characters of the vocabulary; NULL where it cannot be read or is too short. */
+static unsigned char *read_text(const char *path, long *length)
 {
-    const int steps = argc > 1 ? atoi(argv[1]) : 120;
-    const char *path = argc > 2 ? argv[2] : "data/shakespeare.txt";
-    FILE *file = fopen(path, "rb");
-    if (!file || steps < 1) {
-        fprintf(stderr, "char_transformer [STEPS [TEXT]]: %s\n",
-                file ? "STEPS is at least 1" : path);
-        return 66;
+    FILE *const file = fopen(path, "rb");
+    if (!file) {
+        return NULL;
     }
     fseek(file, 0, SEEK_END);
-    const long length = ftell(file);
+    *length = ftell(file);
     rewind(file);
-    unsigned char *text = malloc((size_t)length + 1);
-    double *losses[2] = {malloc((size_t)steps * sizeof(double)),
-                         malloc((size_t)steps * sizeof(double))};
-    if (!text || !losses[0] || !losses[1] || length < 2 * T ||
-        fread(text, 1, (size_t)length, file) != (size_t)length) {
-        return 66;
-    }
+    unsigned char *const text = *length < 2 * T ? NULL : malloc((size_t)*length);
+    const int whole = text && fread(text, 1, (size_t)*length, file) == (size_t)*length;
     fclose(file);
-    for (long i = 0; i < length; i++) {
+    for (long i = 0; i < *length && whole; i++) {
         text[i] &= VOCABULARY - 1;
     }
-    frg_context *ctx;
-    if (frg_context_create(&ctx, NULL) < 0) {
-        return 1;
+    if (!whole) {
+        free(text);
     }
-    double seconds[2];
-    for (int k = 0; k < 2; k++) {
-        seconds[k] = train(ctx, k, steps, text, length, losses[k]);
-    }
+    return whole ? text : NULL;
+}
+
+static void show(const task *t, double *const losses[2], double *const seconds[2])
+{
+    const int steps = t->steps;
     printf("mean loss of the last 20 steps\n%8s %10s %10s\n", "step", "AdamW", "SOAP");
     for (int i = 0; i < 10; i++) {
         const int step = (int)((long)steps * (i + 1) / 10);
@@ -447,11 +449,51 @@ int main(int argc, char **argv)
     while (reached < steps && mean_to(losses[1], reached) > mean_to(losses[0], steps)) {
         reached++;
     }
-    printf("%.1f s and %.1f s; SOAP is at AdamW's last loss after %d of %d steps\n", seconds[0],
-           seconds[1], reached, steps);
+    printf("%.1f s and %.1f s; SOAP is at AdamW's last loss after %d of %d steps\n",
+           seconds[0][steps - 1], seconds[1][steps - 1], reached, steps);
+}
+
+static int write_curves(const char *path, const task *t, double *const losses[2],
+                        double *const seconds[2])
+{
+    FILE *const file = fopen(path, "w");
+    for (int i = 0; file && i < t->steps; i++) {
+        fprintf(file, "%d %.6f %.6f %.4f %.4f\n", i + 1, losses[0][i], losses[1][i], seconds[0][i],
+                seconds[1][i]);
+    }
+    return file && fclose(file) == 0 ? 0 : 73;
+}
+
+int main(int argc, char **argv)
+{
+    const char *path = argc > 2 ? argv[2] : "data/shakespeare.txt";
+    task t = {.steps = argc > 1 ? atoi(argv[1]) : 120,
+              .rate = argc > 3 ? atof(argv[3]) : 3e-3,
+              .seed = argc > 4 ? atoi(argv[4]) : 1};
+    if (t.steps < 1 || t.seed < 1 || !(t.rate > 0)) {
+        fprintf(stderr, "char_transformer: STEPS and SEED are at least 1, RATE is above 0\n");
+        return 64;
+    }
+    unsigned char *const text = read_text(path, &t.length);
+    if (!text) {
+        fprintf(stderr, "char_transformer: no text of %d characters in %s\n", 2 * T, path);
+        return 66;
+    }
+    t.text = text;
+    double *const room = malloc((size_t)t.steps * 4 * sizeof *room);
+    frg_context *ctx;
+    if (!room || frg_context_create(&ctx, NULL) < 0) {
+        return 1;
+    }
+    double *const losses[2] = {room, room + t.steps};
+    double *const seconds[2] = {room + 2 * (size_t)t.steps, room + 3 * (size_t)t.steps};
+    for (int k = 0; k < 2; k++) {
+        train(ctx, k, &t, losses[k], seconds[k]);
+    }
+    show(&t, losses, seconds);
+    const int code = argc > 5 ? write_curves(argv[5], &t, losses, seconds) : 0;
     frg_context_destroy(ctx);
     free(text);
-    free(losses[0]);
-    free(losses[1]);
-    return 0;
+    free(room);
+    return code;
 }
