@@ -9,6 +9,8 @@
 #include <math.h>
 
 enum { ONE_TILE = 384, TILE_ROWS = 288, CACHE_STRIDE = 512, FINE_UNITS_BELOW = 1500 };
+/* Rows from which splitting for the CPU's tiles costs less than they gain. */
+enum { TILES_FROM = 1200 };
 
 static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t to)
 {
@@ -40,17 +42,24 @@ static const frgi_spd_ops *kernels(const frg_context *ctx, frg_dtype dtype)
 }
 
 /** Rows of a unit: the register tile's where a step has little to share out, several tiles' elsewhere. */
-static ptrdiff_t unit_rows(const frgi_spd_shape *s)
+static ptrdiff_t unit_rows(const frgi_spd_shape *s, bool tiles)
 {
     const ptrdiff_t tile = 3 * SPD_LINE / (ptrdiff_t)frg_sizeof(s->dtype);
-    return s->n < FINE_UNITS_BELOW ? tile : 96;
+    return s->n < FINE_UNITS_BELOW && !tiles ? tile : 96;
 }
 
-static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads)
+static bool may_split(const frgi_spd_shape *s)
+{
+    return s->dtype == FRG_F32 && s->n >= TILES_FROM;
+}
+
+/** The most is needed without tiles, whose units are larger; what they need beside is laid out in any case, so that
+ *  the bytes do not depend on the machine. */
+static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads, bool tiles)
 {
     const size_t size = frg_sizeof(s->dtype),
                  square = frgi_mul((size_t)(s->block * s->block), size);
-    const ptrdiff_t strip = unit_rows(s), a_tile = (s->tile + strip - 1) / strip;
+    const ptrdiff_t strip = unit_rows(s, tiles), a_tile = (s->tile + strip - 1) / strip;
     frgi_spd_run *const r = TAKE(a, frgi_spd_run, 1);
     frgi_spd_run head = {.s = s, .size = size, .strip = strip, .strips = a_tile * s->tiles};
     head.blocks = (s->padded + s->block - 1) / s->block;
@@ -62,6 +71,9 @@ static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads
         head.t[i] = frgi_take(a, square);
     }
     head.scratch = frgi_take(a, frgi_mul((size_t)(s->block * SPD_INNER), size));
+    head.tiles = tiles;
+    head.as_rows = frgi_take(a, may_split(s) ? frgi_spd_split_bytes(s->padded, s->block) : 0);
+    head.as_columns = frgi_take(a, may_split(s) ? frgi_spd_split_bytes(s->padded, s->block) : 0);
     if (r)
         *r = head;
     return r;
@@ -70,7 +82,7 @@ static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads
 size_t frgi_spd_work_bytes(const frgi_spd_shape *s, int threads)
 {
     frgi_arena a = {0};
-    lay_out(&a, s, threads);
+    lay_out(&a, s, threads, false);
     return a.used;
 }
 
@@ -96,7 +108,8 @@ static void cut(frgi_spd_run *r)
 frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd_shape *s, const void *a, void *work)
 {
     frgi_arena arena = {.base = work, .bytes = SIZE_MAX};
-    frgi_spd_run *const r = lay_out(&arena, s, frgi_team_size(ctx, true));
+    const bool tiles = may_split(s) && frgi_context_tiles(ctx);
+    frgi_spd_run *const r = lay_out(&arena, s, frgi_team_size(ctx, true), tiles);
     r->ctx = ctx;
     r->ops = kernels(ctx, s->dtype);
     r->a = (char *)(uintptr_t)a;

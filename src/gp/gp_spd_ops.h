@@ -64,6 +64,15 @@ typedef struct {
                             ptrdiff_t ldx, void *y, ptrdiff_t ldy);
 } frgi_spd_ops;
 
+/** The update of f32 on the CPU's tiles (AMX), where frgi_context_tiles: `rows` of a packed panel are split into both
+ *  operands, of frgi_spd_split_bytes each; c (rows x cols) -= or += a b' as above, but for blocks of 32 x 32. */
+size_t frgi_spd_split_bytes(ptrdiff_t rows, ptrdiff_t k);
+void frgi_spd_split(ptrdiff_t k, ptrdiff_t rows, const float *panel, unsigned char *as_rows,
+                    unsigned char *as_columns);
+void frgi_spd_update_tiles(int sign, ptrdiff_t k, ptrdiff_t rows, const unsigned char *a,
+                           ptrdiff_t cols, const unsigned char *b, float *c, ptrdiff_t ld,
+                           ptrdiff_t below);
+
 /** Of f64 and of f32. */
 enum { SPD_F64, SPD_F32, SPD_TYPES };
 extern const frgi_spd_ops frgi_spd_ops_plain[SPD_TYPES], frgi_spd_ops_v2[SPD_TYPES],

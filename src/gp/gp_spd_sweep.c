@@ -96,6 +96,32 @@ static void offer_by_area(frgi_spd_run *r, int me, const region *g)
     frgi_team_offer(&r->team, me, lo < 0 ? hi : lo, hi);
 }
 
+/** Where rows from `row` on of the split panel begin. */
+static unsigned char *split_at(unsigned char *panel, ptrdiff_t row, ptrdiff_t k)
+{
+    return panel + frgi_spd_split_bytes(row, k);
+}
+
+/** Rows of the panel that have just been packed become operands of the tiles. */
+static void split(const frgi_spd_run *r, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t k)
+{
+    if (r->tiles)
+        frgi_spd_split(k, rows, (const float *)(const void *)frgi_spd_panel(r, row, k),
+                       split_at(r->as_rows, row, k), split_at(r->as_columns, row, k));
+}
+
+static void update_part(const frgi_spd_run *r, int sign, const part *x, ptrdiff_t k, char *to)
+{
+    const ptrdiff_t rows = x->row_end - x->row, cols = x->col_end - x->col, ld = r->s->ld;
+    if (r->tiles)
+        frgi_spd_update_tiles(sign, k, rows, split_at(r->as_rows, x->row, k), cols,
+                              split_at(r->as_columns, x->col, k), (float *)(void *)to, ld,
+                              x->row - x->col);
+    else
+        r->ops->update[sign](k, rows, frgi_spd_panel(r, x->row, k), cols,
+                             frgi_spd_panel(r, x->col, k), to, ld, x->row - x->col);
+}
+
 static void update_unit(const frgi_spd_run *r, const region *g, const frgi_spd_unit *u, ptrdiff_t k,
                         char *to)
 {
@@ -104,9 +130,7 @@ static void update_unit(const frgi_spd_run *r, const region *g, const frgi_spd_u
         if (x.row >= x.row_end || x.col >= x.col_end)
             continue;
         const ptrdiff_t at = u->at + (x.row - u->row) + (x.col - u->col) * r->s->ld;
-        r->ops->update[g->rows[i].sign](k, x.row_end - x.row, frgi_spd_panel(r, x.row, k),
-                                        x.col_end - x.col, frgi_spd_panel(r, x.col, k),
-                                        to + (size_t)at * r->size, r->s->ld, x.row - x.col);
+        update_part(r, g->rows[i].sign, &x, k, to + (size_t)at * r->size);
     }
 }
 
@@ -175,9 +199,11 @@ static void divide_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff
     ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
     end += row;
     row = later(row, b.end);
-    if (row < end)
-        r->ops->divide(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[p & 1],
-                       r->s->block, frgi_spd_panel(r, row, b.k));
+    if (row >= end)
+        return;
+    r->ops->divide(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[p & 1],
+                   r->s->block, frgi_spd_panel(r, row, b.k));
+    split(r, row, end - row, b.k);
 }
 
 static void factor_body(void *run, int me)
@@ -275,12 +301,16 @@ static void invert_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff
     ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
     end += row;
     const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
-    if (row < before)
+    if (row < before) {
         r->ops->turn(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, z, t, ldz,
                      frgi_spd_panel(r, row, b.k));
-    if (after < end)
+        split(r, row, before - row, b.k);
+    }
+    if (after < end) {
         r->ops->retire(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, t, ldz,
                        frgi_spd_panel(r, after, b.k));
+        split(r, after, end - after, b.k);
+    }
 }
 
 static void inverse_body(void *run, int me)
@@ -326,17 +356,22 @@ static void scale_strip(frgi_spd_run *r, frgi_spd_block b, const double *scale, 
     if (strip == r->strips) {
         r->ops->pack_symmetric(b.k, frgi_spd_entry(r, b.first, b.first), ld, scale,
                                frgi_spd_panel(r, b.first, b.k));
+        split(r, b.first, b.k, b.k);
         return;
     }
     ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
     end += row;
     const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
-    if (row < before)
+    if (row < before) {
         r->ops->pack_turned(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, scale,
                             frgi_spd_panel(r, row, b.k));
-    if (after < end)
+        split(r, row, before - row, b.k);
+    }
+    if (after < end) {
         r->ops->pack(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, scale,
                      frgi_spd_panel(r, after, b.k));
+        split(r, after, end - after, b.k);
+    }
 }
 
 static void congruence_body(void *run, int me)

@@ -1,0 +1,144 @@
+/* bf16_tiles.h - the tiles of x86 (AMX) as a kernel for single precision: a 32 x 32 block of C from packed panels.
+ *
+ * A float is the sum of three bfloat16, x = hi + mid + lo, each rounded to nearest: |mid| <= 2^-8 |x|, |lo| <= 2^-16 |x|.
+ * Of the nine products of two such sums six are formed; the rest is below 2^-23 |a b|, 2^-26 as a rule.  Small products
+ * are summed first, while the sums are 2^-8 of what they become: their roundings do not count, and as many are left
+ * as in a loop of fused multiply-adds.
+ *
+ * A panel is 16 rows (or columns) of C with all its k, in pieces of 32 of k: tiles hi, mid and lo, 1 KB each.  A word
+ * of a tile pairs k with k + 16.  Tiles of rows have a line for each pair, those of columns one for each column.
+ *
+ * Dangers: numbers below 2^-126 count as zero, also as parts of larger ones; an infinity becomes NaN.  The tiles'
+ * shape belongs to the thread: between bf16_open() and bf16_close() nobody else may set it. */
+#ifndef FRGI_BF16_TILES_H
+#define FRGI_BF16_TILES_H
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BF16_TILE = 16, BF16_DEPTH = 32, BF16_PARTS = 3, BF16_BYTES = 1024, BF16_BLOCK = 32 };
+
+#define ON_TILES     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,amx-tile,amx-bf16")))
+#define TILES_INLINE ON_TILES static inline __attribute__((always_inline))
+
+/** x to the nearest bfloat16, as a float. */
+TILES_INLINE __m512i bf16_nearest(__m512 x)
+{
+    const __m512i half = _mm512_set1_epi32(0x8000), keep = _mm512_set1_epi32((int)0xffff0000);
+    return _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), keep);
+}
+
+/** The next parts of x and y, and what is left of them. */
+TILES_INLINE __m512i bf16_part(__m512 *x, __m512 *y)
+{
+    const __m512i p = bf16_nearest(*x), q = bf16_nearest(*y);
+    *x = _mm512_sub_ps(*x, _mm512_castsi512_ps(p));
+    *y = _mm512_sub_ps(*y, _mm512_castsi512_ps(q));
+    return _mm512_or_si512(_mm512_srli_epi32(p, 16), q);
+}
+
+/** 16 x 16 words: by pairs, fours within quarters, then the quarters. */
+TILES_INLINE void bf16_transpose(__m512i v[BF16_TILE])
+{
+    __m512i t[BF16_TILE];
+    for (int r = 0; r < BF16_TILE; r += 2) {
+        t[r] = _mm512_unpacklo_epi32(v[r], v[r + 1]);
+        t[r + 1] = _mm512_unpackhi_epi32(v[r], v[r + 1]);
+    }
+    for (int r = 0; r < BF16_TILE; r += 4) {
+        for (int h = 0; h < 2; h++) {
+            v[r + 2 * h] = _mm512_unpacklo_epi64(t[r + h], t[r + h + 2]);
+            v[r + 2 * h + 1] = _mm512_unpackhi_epi64(t[r + h], t[r + h + 2]);
+        }
+    }
+    for (int c = 0; c < 4; c++) {
+        const __m512i a = _mm512_shuffle_i32x4(v[c], v[c + 4], 0x88);
+        const __m512i b = _mm512_shuffle_i32x4(v[c], v[c + 4], 0xdd);
+        const __m512i d = _mm512_shuffle_i32x4(v[c + 8], v[c + 12], 0x88);
+        const __m512i e = _mm512_shuffle_i32x4(v[c + 8], v[c + 12], 0xdd);
+        t[c] = _mm512_shuffle_i32x4(a, d, 0x88);
+        t[c + 8] = _mm512_shuffle_i32x4(a, d, 0xdd);
+        t[c + 4] = _mm512_shuffle_i32x4(b, e, 0x88);
+        t[c + 12] = _mm512_shuffle_i32x4(b, e, 0xdd);
+    }
+    for (int r = 0; r < BF16_TILE; r++) {
+        v[r] = t[r];
+    }
+}
+
+/** Eight tiles of 16 lines of 64 bytes. */
+ON_TILES static inline void bf16_open(void)
+{
+    struct {
+        unsigned char palette, start, reserved[14];
+        uint16_t bytes[16];
+        unsigned char lines[16];
+    } shape = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        shape.bytes[i] = 64;
+        shape.lines[i] = BF16_TILE;
+    }
+    _tile_loadconfig(&shape);
+}
+
+ON_TILES static inline void bf16_close(void)
+{
+    _tile_release();
+}
+
+#define LOAD_COLUMNS(part)                                                                         \
+    _tile_loadd(4, c0 + at + (part)*BF16_BYTES, 64);                                               \
+    _tile_loadd(5, c1 + at + (part)*BF16_BYTES, 64)
+#define LOAD_ROWS(part)                                                                            \
+    _tile_loadd(6, r0 + at + (part)*BF16_BYTES, 64);                                               \
+    _tile_loadd(7, r1 + at + (part)*BF16_BYTES, 64)
+#define MULTIPLY                                                                                   \
+    _tile_dpbf16ps(0, 4, 6);                                                                       \
+    _tile_dpbf16ps(1, 4, 7);                                                                       \
+    _tile_dpbf16ps(2, 5, 6);                                                                       \
+    _tile_dpbf16ps(3, 5, 7)
+
+/** sums[32 j + i] <- sum_k of 32 columns j and 32 rows i, two panels of each; pieces: of 32 of k. */
+TILES_INLINE void bf16_block(ptrdiff_t pieces, const unsigned char *c0, const unsigned char *c1,
+                             const unsigned char *r0, const unsigned char *r1, float *sums)
+{
+    enum { HI, MID, LO };
+    const ptrdiff_t piece = BF16_PARTS * BF16_BYTES, end = pieces * piece;
+    __asm__ volatile("" ::: "memory"); /* what was packed is in memory */
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (ptrdiff_t at = 0; at < end; at += piece) {
+        LOAD_COLUMNS(LO);
+        LOAD_ROWS(HI);
+        MULTIPLY;
+        LOAD_COLUMNS(MID);
+        MULTIPLY;
+        LOAD_ROWS(MID);
+        MULTIPLY;
+        LOAD_COLUMNS(HI);
+        MULTIPLY;
+        LOAD_ROWS(LO);
+        MULTIPLY;
+    }
+    for (ptrdiff_t at = 0; at < end; at += piece) {
+        LOAD_COLUMNS(HI);
+        LOAD_ROWS(HI);
+        MULTIPLY;
+    }
+    const ptrdiff_t stride = BF16_BLOCK * (ptrdiff_t)sizeof *sums;
+    _tile_stored(0, sums, stride);
+    _tile_stored(1, sums + BF16_TILE, stride);
+    _tile_stored(2, sums + BF16_TILE * BF16_BLOCK, stride);
+    _tile_stored(3, sums + BF16_TILE * BF16_BLOCK + BF16_TILE, stride);
+    __asm__ volatile("" ::: "memory");
+}
+
+#undef LOAD_COLUMNS
+#undef LOAD_ROWS
+#undef MULTIPLY
+#endif
+#endif
