@@ -37,7 +37,8 @@ int ext_put(PyObject *dict, const char *key, PyObject *value);
 /* ---- the module --------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject *context_type, *table_type, *fe_type, *gp_type, *soap_type;
+    PyObject *context_type, *table_type, *fe_type, *gp_type, *soap_type, *graph_type,
+        *sinkhorn_type, *gw_type;
     PyObject *raise; /* fourge.errors.from_status */
 } ext_state;
 ext_state *ext_state_of(PyObject *module);
@@ -70,7 +71,7 @@ int ext_tensor(PyObject *capsule, const char *name, frg_array *out);
 
 /** The buffers that one call holds; released together. */
 typedef struct {
-    Py_buffer buffers[8];
+    Py_buffer buffers[8]; /* as many as a call has arrays at most */
     int n;
 } ext_held;
 /** ext_array into the call's list. */
@@ -93,6 +94,7 @@ int ext_types_table(PyObject *module);
 int ext_types_fe(PyObject *module);
 int ext_types_gp(PyObject *module);
 int ext_types_soap(PyObject *module);
-extern PyMethodDef ext_fe_functions[], ext_gp_functions[];
+int ext_types_gw(PyObject *module);
+extern PyMethodDef ext_fe_functions[], ext_gp_functions[], ext_gw_functions[];
 
 #endif

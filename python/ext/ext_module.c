@@ -415,35 +415,39 @@ static int module_exec(PyObject *module)
     Py_DECREF(errors);
     if (!ext_state_of(module)->raise || ext_types_context(module) < 0 ||
         ext_types_table(module) < 0 || ext_types_fe(module) < 0 || ext_types_gp(module) < 0 ||
-        ext_types_soap(module) < 0) {
+        ext_types_soap(module) < 0 || ext_types_gw(module) < 0) {
         return -1;
     }
-    return PyModule_AddFunctions(module, ext_fe_functions) < 0
-               ? -1
-               : PyModule_AddFunctions(module, ext_gp_functions);
+    PyMethodDef *const tables[] = {ext_fe_functions, ext_gp_functions, ext_gw_functions};
+    for (size_t k = 0; k < sizeof tables / sizeof *tables; k++) {
+        if (PyModule_AddFunctions(module, tables[k]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }
+
+/** The references in the state, one after the other. */
+#define EACH_REFERENCE(X)                                                                          \
+    X(context_type)                                                                                \
+    X(table_type)                                                                                  \
+    X(fe_type) X(gp_type) X(soap_type) X(graph_type) X(sinkhorn_type) X(gw_type) X(raise)
 
 static int module_visit(PyObject *module, visitproc visit, void *arg)
 {
     ext_state *const s = ext_state_of(module);
-    Py_VISIT(s->context_type);
-    Py_VISIT(s->table_type);
-    Py_VISIT(s->fe_type);
-    Py_VISIT(s->gp_type);
-    Py_VISIT(s->soap_type);
-    Py_VISIT(s->raise);
+#define VISIT(member) Py_VISIT(s->member);
+    EACH_REFERENCE(VISIT)
+#undef VISIT
     return 0;
 }
 
 static int module_clear(PyObject *module)
 {
     ext_state *const s = ext_state_of(module);
-    Py_CLEAR(s->context_type);
-    Py_CLEAR(s->table_type);
-    Py_CLEAR(s->fe_type);
-    Py_CLEAR(s->gp_type);
-    Py_CLEAR(s->soap_type);
-    Py_CLEAR(s->raise);
+#define CLEAR(member) Py_CLEAR(s->member);
+    EACH_REFERENCE(CLEAR)
+#undef CLEAR
     return 0;
 }
 

@@ -1,0 +1,692 @@
+/* ext_gw.c - the Gromov-Wasserstein room: graphs, Sinkhorn, alignments, and what is made of their plans.
+ *
+ * A solver of either kind owns a plan that is never stored; both types share the methods that read it. */
+#include "fourge/gw.h"
+
+#include "ext.h"
+
+#define AT(type, field) #field, offsetof(type, field)
+
+static const char *const modes[] = {"auto", "sampled", "exact", "landmark", NULL};
+static const char *const distances[] = {"auto",      "landmark", "dijkstra", "precomputed",
+                                        "euclidean", "matrix",   "graph",    NULL};
+static const char *const anneals[] = {"progress", "iter", "none", NULL};
+static const char *const scales[] = {"fixed", "batch_max", "none", NULL};
+static const char *const samplings[] = {"systematic", "multinomial", NULL};
+static const char *const multiscales[] = {"auto", "on", "off", NULL};
+static const char *const presets[] = {"none", "torchgw", NULL};
+static const char *const references[] = {"counting", "product", NULL};
+static const char *const stores[] = {"auto", "f32", "u16", "u16r", "fly", "f64", NULL};
+static const char *const domains[] = {"auto", "log", "kernel", NULL};
+static const char *const kernel_stores[] = {"auto", "f32", "bf16", NULL};
+static const char *const accels[] = {"none", "momentum", NULL};
+
+static const ext_field gw_options[] = {{AT(frg_gw_opts, mode), IS_CHOICE, modes},
+                                       {AT(frg_gw_opts, distance), IS_CHOICE, distances},
+                                       {AT(frg_gw_opts, k), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, k_clamp), IS_BOOL, NULL},
+                                       {AT(frg_gw_opts, stitch), IS_BOOL, NULL},
+                                       {AT(frg_gw_opts, landmarks), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, anchors), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, epsilon), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, anneal), IS_CHOICE, anneals},
+                                       {AT(frg_gw_opts, damping), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, max_iter), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, min_iter), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, tol), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, max_inner), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, marginal_tol), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, mass), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, rho_source), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, rho_target), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, reference), IS_CHOICE, references},
+                                       {AT(frg_gw_opts, linear_weight), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, lambda_ema_beta), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, scale), IS_CHOICE, scales},
+                                       {AT(frg_gw_opts, sampling), IS_CHOICE, samplings},
+                                       {AT(frg_gw_opts, multiscale), IS_CHOICE, multiscales},
+                                       {AT(frg_gw_opts, n_coarse), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, n_start), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, fine_steps), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, polish), IS_BOOL, NULL},
+                                       {AT(frg_gw_opts, round), IS_BOOL, NULL},
+                                       {AT(frg_gw_opts, polish_tol), IS_DOUBLE, NULL},
+                                       {AT(frg_gw_opts, polish_passes), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, cost_store), IS_CHOICE, stores},
+                                       {AT(frg_gw_opts, cache_rows), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, preset), IS_CHOICE, presets},
+                                       {NULL, 0, IS_INT, NULL}};
+
+static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
+                                      {AT(frg_gw_report, m), IS_INT64, NULL},
+                                      {AT(frg_gw_report, energy), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, energy_standard_error), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, objective), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, lower_bound), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, epsilon_end), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, outer_iterations), IS_INT64, NULL},
+                                      {AT(frg_gw_report, inner_iterations), IS_INT64, NULL},
+                                      {AT(frg_gw_report, coarse_iterations), IS_INT64, NULL},
+                                      {AT(frg_gw_report, multiscale), IS_BOOL, NULL},
+                                      {AT(frg_gw_report, components_source), IS_INT64, NULL},
+                                      {AT(frg_gw_report, components_target), IS_INT64, NULL},
+                                      {AT(frg_gw_report, graph_seconds), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, distances_seconds), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, build_seconds), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, inner_seconds), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, sample_seconds), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, polish_seconds), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, total_seconds), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, truncated_ages), IS_INT64, NULL},
+                                      {NULL, 0, IS_INT, NULL}};
+
+static const ext_field sinkhorn_options[] = {
+    {AT(frg_sinkhorn_opts, epsilon), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_opts, tol), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_opts, max_iter), IS_INT64, NULL},
+    {AT(frg_sinkhorn_opts, cost_store), IS_CHOICE, stores},
+    {AT(frg_sinkhorn_opts, domain), IS_CHOICE, domains},
+    {AT(frg_sinkhorn_opts, kernel_store), IS_CHOICE, kernel_stores},
+    {AT(frg_sinkhorn_opts, accel), IS_CHOICE, accels},
+    {AT(frg_sinkhorn_opts, rho_source), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_opts, rho_target), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_opts, reference), IS_CHOICE, references},
+    {AT(frg_sinkhorn_opts, mass), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_opts, round), IS_BOOL, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field sinkhorn_report[] = {
+    {AT(frg_sinkhorn_report, iterations), IS_INT64, NULL},
+    {AT(frg_sinkhorn_report, marginal_error), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, cost), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, build_seconds), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, inner_seconds), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, polish_seconds), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, total_seconds), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, bytes_read), IS_DOUBLE, NULL},
+    {AT(frg_sinkhorn_report, converged), IS_BOOL, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field plan_report[] = {{AT(frg_plan_report, n), IS_INT64, NULL},
+                                        {AT(frg_plan_report, m), IS_INT64, NULL},
+                                        {AT(frg_plan_report, mass), IS_DOUBLE, NULL},
+                                        {AT(frg_plan_report, source_error), IS_DOUBLE, NULL},
+                                        {AT(frg_plan_report, target_error), IS_DOUBLE, NULL},
+                                        {AT(frg_plan_report, source_error_max), IS_DOUBLE, NULL},
+                                        {AT(frg_plan_report, target_error_max), IS_DOUBLE, NULL},
+                                        {AT(frg_plan_report, source_before), IS_DOUBLE, NULL},
+                                        {AT(frg_plan_report, target_before), IS_DOUBLE, NULL},
+                                        {AT(frg_plan_report, rounded), IS_BOOL, NULL},
+                                        {NULL, 0, IS_INT, NULL}};
+
+static const ext_field graph_options[] = {{AT(frg_graph_opts, k), IS_INT64, NULL},
+                                          {AT(frg_graph_opts, k_clamp), IS_BOOL, NULL},
+                                          {AT(frg_graph_opts, stitch), IS_BOOL, NULL},
+                                          {NULL, 0, IS_INT, NULL}};
+
+static const ext_field graph_report[] = {{AT(frg_graph_report, n), IS_INT64, NULL},
+                                         {AT(frg_graph_report, arcs), IS_INT64, NULL},
+                                         {AT(frg_graph_report, components), IS_INT64, NULL},
+                                         {AT(frg_graph_report, stitched), IS_INT64, NULL},
+                                         {AT(frg_graph_report, directed), IS_BOOL, NULL},
+                                         {NULL, 0, IS_INT, NULL}};
+
+static const ext_field paths_report[] = {
+    {AT(frg_paths_report, method), IS_TEXT, NULL},
+    {AT(frg_paths_report, sources), IS_INT64, NULL},
+    {AT(frg_paths_report, relaxations_per_arc), IS_DOUBLE, NULL},
+    {AT(frg_paths_report, seconds), IS_DOUBLE, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+/** A graph, an alignment or a Sinkhorn solver: one of the three is not NULL. */
+typedef struct {
+    PyObject_HEAD ext_context *context;
+    frg_graph *graph;
+    frg_gw *gw;
+    frg_sinkhorn *sinkhorn;
+    PyObject *held; /* what the solver points to */
+    int64_t n, m;   /* the plan's shape */
+} ext_gw;
+
+static ext_gw *self_of(PyObject *self)
+{
+    return (ext_gw *)self;
+}
+
+static PyObject *failed(PyObject *self, frg_status status)
+{
+    return ext_raise(self_of(self)->context->module, status, self_of(self)->context->ctx);
+}
+
+static PyObject *answer(PyObject *self, frg_status status)
+{
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+static void gw_free(PyObject *self)
+{
+    PyTypeObject *const type = Py_TYPE(self);
+    ext_gw *const s = self_of(self);
+    frg_gw_destroy(s->gw);
+    frg_sinkhorn_destroy(s->sinkhorn);
+    frg_graph_destroy(s->graph);
+    Py_XDECREF(s->held);
+    Py_XDECREF((PyObject *)s->context);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static ext_gw *empty(PyTypeObject *type, ext_context *c)
+{
+    ext_gw *const s = (ext_gw *)PyType_GenericAlloc(type, 0);
+    if (s) {
+        s->context = (ext_context *)Py_NewRef((PyObject *)c);
+    }
+    return s;
+}
+
+/** The object, or NULL with the exception where the status or an exception says so. */
+static PyObject *made(ext_gw *s, PyObject *module, ext_context *c, frg_status status)
+{
+    if (status < 0 || PyErr_Occurred()) {
+        ext_raise(module, status, c->ctx);
+        Py_XDECREF((PyObject *)s);
+        return NULL;
+    }
+    return (PyObject *)s;
+}
+
+/* ---- graphs --------------------------------------------------------------------------------------- */
+
+/** knn(context, points, options). */
+static PyObject *graph_knn(PyObject *type, PyObject *args)
+{
+    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *context, *points, *options;
+    ext_context *c;
+    frg_graph_opts o;
+    frg_graph_defaults(&o, sizeof o);
+    if (!module || !PyArg_ParseTuple(args, "OOO", &context, &points, &options) ||
+        !(c = ext_context_of(module, context)) || ext_fields_set(&o, graph_options, options) < 0) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array x;
+    ext_gw *s = NULL;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, points, "points", 0, &x) == 0 && (s = empty((PyTypeObject *)type, c))) {
+        Py_BEGIN_ALLOW_THREADS status = frg_graph_knn(&s->graph, c->ctx, x, &o);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return made(s, module, c, status);
+}
+
+/** csr(context, starts, targets, weights or None, directed). */
+static PyObject *graph_csr(PyObject *type, PyObject *args)
+{
+    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *context, *starts, *targets,
+                    *weights;
+    int directed;
+    ext_context *c;
+    if (!module ||
+        !PyArg_ParseTuple(args, "OOOOp", &context, &starts, &targets, &weights, &directed) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array a, b, w, *to_w;
+    ext_gw *s = NULL;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, starts, "starts", 0, &a) == 0 &&
+        ext_hold(&h, targets, "targets", 0, &b) == 0 &&
+        ext_maybe(&h, weights, "weights", 0, &w, &to_w) == 0 &&
+        (s = empty((PyTypeObject *)type, c))) {
+        Py_BEGIN_ALLOW_THREADS status = frg_graph_csr(&s->graph, c->ctx, a, b, to_w, directed);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return made(s, module, c, status);
+}
+
+static PyObject *graph_get(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const frg_graph_report r = frg_graph_get(self_of(self)->graph);
+    return ext_fields_get(&r, graph_report);
+}
+
+/** paths(sources or None, out) -> report. */
+static PyObject *graph_paths(PyObject *self, PyObject *args)
+{
+    PyObject *sources, *out;
+    if (!PyArg_ParseTuple(args, "OO", &sources, &out)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array to;
+    frg_paths_report r;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, out, "out", 1, &to) == 0) {
+        const int64_t *const from = ext_values(&h, sources, "sources", 0, FRG_I64, to.shape[0]);
+        if (!PyErr_Occurred()) {
+            Py_BEGIN_ALLOW_THREADS status =
+                frg_graph_paths(self_of(self)->graph, from, to.shape[0], to, &r);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : ext_fields_get(&r, paths_report);
+}
+
+/** The plan, or NULL with an exception before the first run. */
+static const frg_plan *plan_of(PyObject *self)
+{
+    const ext_gw *const s = self_of(self);
+    const frg_plan *const p = s->gw ? frg_gw_plan(s->gw) : frg_sinkhorn_plan(s->sinkhorn);
+    if (!p) {
+        PyErr_SetString(PyExc_ValueError, "there is no plan before the run");
+    }
+    return p;
+}
+
+/* ---- solvers --------------------------------------------------------------------------------------- */
+
+/** Sinkhorn(context, cost, a, b, options): the cost is held. */
+static PyObject *sinkhorn_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)kwargs;
+    PyObject *const module = PyType_GetModule(type), *context, *cost, *a, *b, *options;
+    ext_context *c;
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    if (!module || !PyArg_ParseTuple(args, "OOOOO", &context, &cost, &a, &b, &options) ||
+        !(c = ext_context_of(module, context)) ||
+        ext_fields_set(&o, sinkhorn_options, options) < 0) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array view;
+    ext_gw *s = NULL;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, cost, "cost", 0, &view) == 0 && (s = empty(type, c)) &&
+        (s->held = PyMemoryView_FromObject(cost))) {
+        s->n = view.shape[0];
+        s->m = view.ndim == 2 ? view.shape[1] : 0;
+        const double *const wa = ext_values(&h, a, "a", 0, FRG_F64, s->n);
+        const double *const wb = PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, s->m);
+        if (!PyErr_Occurred()) {
+            Py_BEGIN_ALLOW_THREADS status =
+                frg_sinkhorn_create(&s->sinkhorn, c->ctx, view, wa, wb, &o);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    ext_release(&h);
+    return made(s, module, c, status);
+}
+
+/** One side of an alignment: an array, or a Graph. */
+static int read_side(ext_held *h, PyObject *module, PyObject *object, PyObject *weights,
+                     const char *name, frg_array *view, frg_gw_side *out, int64_t *n)
+{
+    *out = (frg_gw_side){.data = NULL};
+    if (PyObject_TypeCheck(object, (PyTypeObject *)ext_state_of(module)->graph_type)) {
+        out->graph = self_of(object)->graph;
+        *n = frg_graph_get(out->graph).n;
+    } else {
+        if (ext_hold(h, object, name, 0, view) < 0) {
+            return -1;
+        }
+        out->data = view;
+        *n = view->ndim > 0 ? view->shape[0] : 0;
+    }
+    out->weights = ext_values(h, weights, "weights", 0, FRG_F64, *n);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/** Gw(context, x, y, a, b, linear, options): x and y are arrays or graphs, which are held. */
+static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)kwargs;
+    PyObject *const module = PyType_GetModule(type), *context, *x, *y, *a, *b, *linear, *options;
+    ext_context *c;
+    if (!module ||
+        !PyArg_ParseTuple(args, "OOOOOOO", &context, &x, &y, &a, &b, &linear, &options) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    frg_gw_opts o, named;
+    frg_gw_defaults(&named, sizeof named);
+    o = named;
+    if (ext_fields_set(&named, gw_options, options) < 0) {
+        return NULL;
+    }
+    frg_gw_apply_preset(&o, named.preset); /* what is named stands above the preset */
+    if (ext_fields_set(&o, gw_options, options) < 0) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array xa, ya, la, *to_linear;
+    frg_gw_side from, to;
+    ext_gw *s = NULL;
+    frg_status status = FRG_BAD_ARG;
+    int64_t n, m;
+    if (read_side(&h, module, x, a, "source", &xa, &from, &n) == 0 &&
+        read_side(&h, module, y, b, "target", &ya, &to, &m) == 0 &&
+        ext_maybe(&h, linear, "linear cost", 0, &la, &to_linear) == 0 && (s = empty(type, c)) &&
+        (s->held = PyTuple_Pack(2, x, y))) {
+        s->n = n;
+        s->m = m;
+        Py_BEGIN_ALLOW_THREADS status = frg_gw_create(&s->gw, c->ctx, from, to, to_linear, &o);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return made(s, module, c, status);
+}
+
+/** start(f, g): potentials of float64; either may be None. */
+static PyObject *sinkhorn_start(PyObject *self, PyObject *args)
+{
+    PyObject *f, *g;
+    if (!PyArg_ParseTuple(args, "OO", &f, &g)) {
+        return NULL;
+    }
+    ext_gw *const s = self_of(self);
+    ext_held h = {.n = 0};
+    const double *const from = ext_values(&h, f, "f", 0, FRG_F64, s->n);
+    const double *const to = PyErr_Occurred() ? NULL : ext_values(&h, g, "g", 0, FRG_F64, s->m);
+    const frg_status status =
+        PyErr_Occurred() ? FRG_BAD_ARG : frg_sinkhorn_start(s->sinkhorn, from, to);
+    ext_release(&h);
+    return answer(self, status);
+}
+
+/** start(plan). */
+static PyObject *gw_start(PyObject *self, PyObject *plan)
+{
+    ext_held h = {.n = 0};
+    frg_array view;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, plan, "plan", 0, &view) == 0) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gw_start_plan(self_of(self)->gw, view);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return answer(self, status);
+}
+
+/** run() -> report. */
+static PyObject *solver_run(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    ext_gw *const s = self_of(self);
+    frg_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        s->gw ? frg_gw_run(s->gw, NULL) : frg_sinkhorn_run(s->sinkhorn, NULL);
+    Py_END_ALLOW_THREADS if (status < 0 || PyErr_Occurred())
+    {
+        return failed(self, status);
+    }
+    const frg_gw_report *const g = s->gw ? frg_gw_get(s->gw) : NULL;
+    const frg_sinkhorn_report k = s->gw ? (frg_sinkhorn_report){0} : frg_sinkhorn_get(s->sinkhorn);
+    PyObject *const dict = g ? ext_fields_get(g, gw_report) : ext_fields_get(&k, sinkhorn_report);
+    if (!dict || ext_put(dict, "status", PyUnicode_FromString(frg_status_name(status))) < 0 ||
+        (g && ext_put(dict, "reason", PyUnicode_FromString(frg_gw_reason_name(g->reason))) < 0)) {
+        Py_XDECREF(dict);
+        return NULL;
+    }
+    return dict;
+}
+
+/** potentials(f, g): fills float64. */
+static PyObject *solver_potentials(PyObject *self, PyObject *args)
+{
+    PyObject *f, *g;
+    if (!PyArg_ParseTuple(args, "OO", &f, &g)) {
+        return NULL;
+    }
+    ext_gw *const s = self_of(self);
+    if (!plan_of(self)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    double *const to_f = ext_values(&h, f, "f", 1, FRG_F64, s->n);
+    double *const to_g = PyErr_Occurred() ? NULL : ext_values(&h, g, "g", 1, FRG_F64, s->m);
+    frg_status status = FRG_BAD_ARG;
+    if (!PyErr_Occurred()) {
+        status = s->gw ? frg_gw_potentials(s->gw, to_f, to_g)
+                       : frg_sinkhorn_potentials(s->sinkhorn, to_f, to_g);
+    }
+    ext_release(&h);
+    return answer(self, status);
+}
+
+/** distances(side, out). */
+static PyObject *gw_distances(PyObject *self, PyObject *args)
+{
+    PyObject *out;
+    int side;
+    if (!PyArg_ParseTuple(args, "iO", &side, &out)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array view;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, out, "out", 1, &view) == 0) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gw_distances(self_of(self)->gw, side, view);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return answer(self, status);
+}
+
+/* ---- plans ----------------------------------------------------------------------------------------- */
+
+static PyObject *plan_get(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const frg_plan *const p = plan_of(self);
+    const frg_plan_report r = p ? frg_plan_get(p) : (frg_plan_report){0};
+    return p ? ext_fields_get(&r, plan_report) : NULL;
+}
+
+/** rows(first, last, out). */
+static PyObject *plan_rows(PyObject *self, PyObject *args)
+{
+    PyObject *out;
+    long long first, last;
+    const frg_plan *const p = plan_of(self);
+    if (!p || !PyArg_ParseTuple(args, "LLO", &first, &last, &out)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array view;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, out, "out", 1, &view) == 0) {
+        Py_BEGIN_ALLOW_THREADS status = frg_plan_rows(p, first, last, view);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return answer(self, status);
+}
+
+/** top(k, index, value): fills n k of int64 and float64. */
+static PyObject *plan_top(PyObject *self, PyObject *args)
+{
+    PyObject *index, *value;
+    long long k;
+    const frg_plan *const p = plan_of(self);
+    if (!p || !PyArg_ParseTuple(args, "LOO", &k, &index, &value)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    const int64_t n = frg_plan_get(p).n;
+    int64_t *const to_index = ext_values(&h, index, "index", 1, FRG_I64, n * k);
+    double *const to_value =
+        PyErr_Occurred() ? NULL : ext_values(&h, value, "value", 1, FRG_F64, n * k);
+    frg_status status = FRG_BAD_ARG;
+    if (!PyErr_Occurred()) {
+        Py_BEGIN_ALLOW_THREADS status = frg_plan_top(p, k, to_index, to_value);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return answer(self, status);
+}
+
+/** sparse(threshold, starts, columns, values): columns and values None fill starts alone. */
+static PyObject *plan_sparse(PyObject *self, PyObject *args)
+{
+    PyObject *starts, *columns, *values;
+    double threshold;
+    const frg_plan *const p = plan_of(self);
+    if (!p || !PyArg_ParseTuple(args, "dOOO", &threshold, &starts, &columns, &values)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    int64_t *const at = ext_values(&h, starts, "starts", 1, FRG_I64, frg_plan_get(p).n + 1);
+    const int64_t count = at && columns != Py_None ? at[frg_plan_get(p).n] : 0;
+    int32_t *const to_columns =
+        PyErr_Occurred() ? NULL : ext_values(&h, columns, "columns", 1, FRG_I32, count);
+    double *const to_values =
+        PyErr_Occurred() ? NULL : ext_values(&h, values, "values", 1, FRG_F64, count);
+    frg_status status = FRG_BAD_ARG;
+    if (!PyErr_Occurred()) {
+        Py_BEGIN_ALLOW_THREADS status = frg_plan_sparse(p, threshold, at, to_columns, to_values);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return answer(self, status);
+}
+
+/** apply(v, transposed, out). */
+static PyObject *plan_apply(PyObject *self, PyObject *args)
+{
+    PyObject *v, *out;
+    int transposed;
+    const frg_plan *const p = plan_of(self);
+    if (!p || !PyArg_ParseTuple(args, "OpO", &v, &transposed, &out)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array from, to;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, v, "v", 0, &from) == 0 && ext_hold(&h, out, "out", 1, &to) == 0) {
+        Py_BEGIN_ALLOW_THREADS status = frg_plan_apply(p, from, transposed, to);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return answer(self, status);
+}
+
+/** labels(labels, count, out, share): int32 and float64. */
+static PyObject *plan_labels(PyObject *self, PyObject *args)
+{
+    PyObject *labels, *out, *share;
+    long long count;
+    const frg_plan *const p = plan_of(self);
+    if (!p || !PyArg_ParseTuple(args, "OLOO", &labels, &count, &out, &share)) {
+        return NULL;
+    }
+    const frg_plan_report r = frg_plan_get(p);
+    ext_held h = {.n = 0};
+    const int32_t *const from = ext_values(&h, labels, "labels", 0, FRG_I32, r.m);
+    int32_t *const to = PyErr_Occurred() ? NULL : ext_values(&h, out, "out", 1, FRG_I32, r.n);
+    double *const shares =
+        PyErr_Occurred() ? NULL : ext_values(&h, share, "share", 1, FRG_F64, r.n);
+    frg_status status = FRG_BAD_ARG;
+    if (!PyErr_Occurred()) {
+        Py_BEGIN_ALLOW_THREADS status = frg_plan_labels(p, from, count, to, shares);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return answer(self, status);
+}
+
+/* ---- functions -------------------------------------------------------------------------------------- */
+
+/** gw_energy(context, c, d, plan) -> E. */
+static PyObject *energy(PyObject *module, PyObject *args)
+{
+    PyObject *context, *c, *d, *plan;
+    ext_context *ctx;
+    if (!PyArg_ParseTuple(args, "OOOO", &context, &c, &d, &plan) ||
+        !(ctx = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array ca, da, pa;
+    double e = 0;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, c, "c", 0, &ca) == 0 && ext_hold(&h, d, "d", 0, &da) == 0 &&
+        ext_hold(&h, plan, "plan", 0, &pa) == 0) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gw_energy(ctx->ctx, ca, da, pa, &e);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
+                                          : PyFloat_FromDouble(e);
+}
+
+PyMethodDef ext_gw_functions[] = {
+    {"gw_energy", energy, METH_VARARGS, "gw_energy(context, c, d, plan) -> energy"},
+    {NULL, NULL, 0, NULL},
+};
+
+#define PLAN_METHODS                                                                               \
+    {"run", solver_run, METH_NOARGS, "run() -> report"},                                           \
+        {"potentials", solver_potentials, METH_VARARGS, "potentials(f, g)"},                       \
+        {"plan", plan_get, METH_NOARGS, "What the plan is."},                                      \
+        {"rows", plan_rows, METH_VARARGS, "rows(first, last, out)"},                               \
+        {"top", plan_top, METH_VARARGS, "top(k, index, value)"},                                   \
+        {"sparse", plan_sparse, METH_VARARGS, "sparse(threshold, starts, columns, values)"},       \
+        {"apply", plan_apply, METH_VARARGS, "apply(v, transposed, out)"},                          \
+    {                                                                                              \
+        "labels", plan_labels, METH_VARARGS, "labels(labels, count, out, share)"                   \
+    }
+
+int ext_types_gw(PyObject *module)
+{
+    static PyMethodDef graph_members[] = {
+        {"knn", graph_knn, METH_VARARGS | METH_CLASS, "knn(context, points, options)"},
+        {"csr", graph_csr, METH_VARARGS | METH_CLASS,
+         "csr(context, starts, targets, weights, directed)"},
+        {"report", graph_get, METH_NOARGS, "What the graph is."},
+        {"paths", graph_paths, METH_VARARGS, "paths(sources, out) -> report"},
+        {NULL, NULL, 0, NULL}};
+    static PyMethodDef sinkhorn_members[] = {{"start", sinkhorn_start, METH_VARARGS, "start(f, g)"},
+                                             PLAN_METHODS,
+                                             {NULL, NULL, 0, NULL}};
+    static PyMethodDef gw_members[] = {
+        {"start", gw_start, METH_O, "start(plan)"},
+        {"distances", gw_distances, METH_VARARGS, "distances(side, out)"},
+        PLAN_METHODS,
+        {NULL, NULL, 0, NULL}};
+    static PyType_Slot graph_slots[] = {{Py_tp_dealloc, gw_free},
+                                        {Py_tp_methods, graph_members},
+                                        {Py_tp_doc, "A graph; use fourge.gw.Graph."},
+                                        {0, NULL}};
+    static PyType_Slot sinkhorn_slots[] = {{Py_tp_new, sinkhorn_new},
+                                           {Py_tp_dealloc, gw_free},
+                                           {Py_tp_methods, sinkhorn_members},
+                                           {Py_tp_doc, "Sinkhorn's iteration; use fourge.gw."},
+                                           {0, NULL}};
+    static PyType_Slot gw_slots[] = {{Py_tp_new, gw_new},
+                                     {Py_tp_dealloc, gw_free},
+                                     {Py_tp_methods, gw_members},
+                                     {Py_tp_doc, "An alignment; use fourge.gw."},
+                                     {0, NULL}};
+    static PyType_Spec specs[] = {
+        {"fourge._fourge.Graph", sizeof(ext_gw), 0,
+         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, graph_slots},
+        {"fourge._fourge.Sinkhorn", sizeof(ext_gw), 0, Py_TPFLAGS_DEFAULT, sinkhorn_slots},
+        {"fourge._fourge.Gw", sizeof(ext_gw), 0, Py_TPFLAGS_DEFAULT, gw_slots}};
+    ext_state *const s = ext_state_of(module);
+    s->graph_type = PyType_FromModuleAndSpec(module, &specs[0], NULL);
+    s->sinkhorn_type = PyType_FromModuleAndSpec(module, &specs[1], NULL);
+    s->gw_type = PyType_FromModuleAndSpec(module, &specs[2], NULL);
+    return s->graph_type && s->sinkhorn_type && s->gw_type &&
+                   PyModule_AddObjectRef(module, "Graph", s->graph_type) == 0 &&
+                   PyModule_AddObjectRef(module, "Sinkhorn", s->sinkhorn_type) == 0 &&
+                   PyModule_AddObjectRef(module, "Gw", s->gw_type) == 0
+               ? 0
+               : -1;
+}

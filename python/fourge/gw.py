@@ -1,0 +1,457 @@
+"""Gromov-Wasserstein: alignment of two spaces by the distances inside them, Sinkhorn, graphs.
+
+>>> found = align(x, y, k=10)              # points in spaces of any dimensions
+>>> found.argmax(), found.report["energy"]
+
+For n x m plans P with marginals a and b the energy is ``sum (C_ik - D_jl)^2 P_ij P_kl``, without a root or 1/2.  The
+plan is never stored: rows, matches and products are made when they are asked for.  :func:`sampled_gw` has the names of
+TorchGW, :func:`gromov_wasserstein`, :func:`entropic_gromov_wasserstein` and :func:`sinkhorn` those of POT.  Formulas
+and sources: ``fourge/gw.h``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _fourge, errors
+from ._arrays import array, context, warn
+
+__all__ = ["Alignment", "Graph", "Transport", "align", "energy", "entropic_gromov_wasserstein", "gromov_wasserstein",
+           "sampled_gw", "sinkhorn", "transport"]
+
+
+def _matrix(x: Any, name: str) -> np.ndarray:
+    x = array(x.detach() if hasattr(x, "detach") else x)
+    if x.ndim == 1:
+        x = x[:, None]
+    if x.ndim != 2:
+        raise errors.BadArgument(f"{name}: expected a matrix, got shape {x.shape}")
+    return x
+
+
+def _weights(w: Any, name: str, n: int) -> np.ndarray | None:
+    if w is None or np.size(w) == 0:
+        return None
+    w = np.ascontiguousarray(w.detach() if hasattr(w, "detach") else w, np.float64)
+    if w.shape != (n,):
+        raise errors.BadArgument(f"{name}: expected {n} weights, got shape {w.shape}")
+    return w
+
+
+def _like(a: np.ndarray, *inputs: Any) -> Any:
+    """A torch tensor where one of the inputs is one."""
+    for x in inputs:
+        if type(x).__module__.split(".")[0] == "torch":
+            import torch
+
+            return torch.from_numpy(a)
+    return a
+
+
+class Graph:
+    """Nodes and arcs of length >= 0.
+
+    ``Graph.knn(points, k)`` joins each point with its nearest ones, ``Graph.csr(starts, targets, weights)`` takes
+    compressed rows, ``Graph.of(matrix)`` a SciPy sparse matrix.
+    """
+
+    def __init__(self, handle: Any):
+        self._graph = handle
+
+    @classmethod
+    def knn(cls, points: Any, k: int = 30, *, k_clamp: bool = False, stitch: bool = True, **options: Any) -> Graph:
+        """The k nearest neighbours of each of the (n, d) points, exact; `stitch` joins components."""
+        more = {"k": k, "k_clamp": k_clamp, "stitch": stitch}
+        c = context(options)
+        _none_left(options)
+        return cls(_fourge.Graph.knn(c, _matrix(points, "points"), more))
+
+    @classmethod
+    def csr(cls, starts: Any, targets: Any, weights: Any = None, *, directed: bool = False, **options: Any) -> Graph:
+        """Node i has the arcs targets[starts[i]:starts[i + 1]] of lengths weights (None: all 1)."""
+        c = context(options)
+        _none_left(options)
+        w = None if weights is None else np.ascontiguousarray(weights, np.float64)
+        return cls(_fourge.Graph.csr(c, np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(targets, np.int64), w,
+                                     directed))
+
+    @classmethod
+    def of(cls, matrix: Any, **options: Any) -> Graph:
+        """A SciPy sparse matrix of lengths."""
+        matrix = matrix.tocsr()
+        return cls.csr(matrix.indptr, matrix.indices, matrix.data, **options)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """n, arcs, components, stitched, directed."""
+        return self._graph.report()
+
+    def paths(self, sources: Sequence[int] | None = None) -> np.ndarray:
+        """(sources, n) lengths of shortest paths, infinite where there is none; sources None: from all nodes."""
+        n = self.report["n"]
+        sources = None if sources is None else np.ascontiguousarray(sources, np.int64)
+        out = np.empty((n if sources is None else len(sources), n), np.float32)
+        self._graph.paths(sources, out)
+        return out
+
+
+def _none_left(options: dict[str, Any]) -> None:
+    if options:
+        raise TypeError(f"there is no option {next(iter(options))!r}")
+
+
+class _Plan:
+    """A transport plan P (n x m) that is made of its solver when it is asked for."""
+
+    _solver: Any
+    report: dict[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        r = self._solver.plan()
+        return r["n"], r["m"]
+
+    @property
+    def marginals(self) -> dict[str, Any]:
+        """mass and errors of the plan's marginals, before and after rounding."""
+        return self._solver.plan()
+
+    def plan(self, dtype: Any = np.float64) -> np.ndarray:
+        """All of it, (n, m)."""
+        return self.rows(0, self.shape[0], dtype)
+
+    def rows(self, first: int, last: int, dtype: Any = np.float64) -> np.ndarray:
+        """Rows first .. last - 1."""
+        out = np.empty((max(last - first, 0), self.shape[1]), dtype)
+        self._solver.rows(first, last, out)
+        return out
+
+    def top(self, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """(columns, masses), both (n, k): the largest entries of every row, falling."""
+        n = self.shape[0]
+        index, value = np.empty(n * k, np.int64), np.empty(n * k)
+        self._solver.top(k, index, value)
+        return index.reshape(n, k), value.reshape(n, k)
+
+    def argmax(self) -> np.ndarray:
+        """(n,) columns of the largest entries."""
+        return self.top(1)[0][:, 0]
+
+    def sparse(self, threshold: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(starts, columns, masses) of the entries >= threshold, for ``scipy.sparse.csr_matrix((masses, columns,
+        starts), shape)``."""
+        starts = np.empty(self.shape[0] + 1, np.int64)
+        self._solver.sparse(threshold, starts, None, None)
+        columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1])
+        self._solver.sparse(threshold, starts, columns, values)
+        return starts, columns, values
+
+    def apply(self, v: Any, transposed: bool = False) -> np.ndarray:
+        """P v, or P' v with `transposed`; v has one or two axes."""
+        v = np.ascontiguousarray(v, np.float64)
+        wide = v[:, None] if v.ndim == 1 else v
+        out = np.empty((self.shape[1 if transposed else 0], wide.shape[1]))
+        self._solver.apply(wide, transposed, out)
+        return out[:, 0] if v.ndim == 1 else out
+
+    def labels(self, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+        """For every source the label with the most mass among its targets, and that label's share of the row.
+
+        labels: (m,) of any type; None, NaN and "" are no labels.  Rows without labelled mass get None (NaN for numbers).
+        """
+        labels = np.asarray(labels)
+        known = np.array([x is not None and x == x and x != "" for x in labels.tolist()], bool)
+        names, codes = np.unique(labels[known], return_inverse=True)
+        all_codes = np.full(len(labels), -1, np.int32)
+        all_codes[known] = codes
+        n = self.shape[0]
+        if len(labels) != self.shape[1]:
+            raise errors.BadArgument(f"labels: expected {self.shape[1]}, one a target, got {len(labels)}")
+        out, share = np.empty(n, np.int32), np.empty(n)
+        self._solver.labels(all_codes, max(len(names), 1), out, share)
+        found = np.full(n, None, object)
+        found[out >= 0] = names[out[out >= 0]]
+        return (found if (out < 0).any() else found.astype(names.dtype)), share
+
+    def _potentials(self) -> tuple[np.ndarray, np.ndarray]:
+        n, m = self.shape
+        f, g = np.empty(n), np.empty(m)
+        self._solver.potentials(f, g)
+        return f, g
+
+
+class Alignment(_Plan):
+    """What :func:`align` found.  ``report`` holds energy, its standard error, iterations, seconds and the reason of the
+    end; plans are read by the methods."""
+
+    def __init__(self, solver: Any, report: dict[str, Any]):
+        self._solver, self.report = solver, report
+
+    def __repr__(self) -> str:
+        r = self.report
+        return f"Alignment({r['n']} x {r['m']}, energy {r['energy']:.5g}, {r['reason']})"
+
+    @property
+    def potentials(self) -> tuple[np.ndarray, np.ndarray]:
+        """f (n,) and g (m,) of the last linearisation, scaled cost units."""
+        return self._potentials()
+
+    def distances(self, side: int = 0) -> np.ndarray:
+        """The distances in use, (n, n) for side 0 or (m, m) for side 1."""
+        n = self.shape[side]
+        out = np.empty((n, n))
+        self._solver.distances(side, out)
+        return out
+
+
+class Transport(_Plan):
+    """What :func:`transport` found: ``report`` with iterations, marginal_error and cost; P by the methods."""
+
+    def __init__(self, solver: Any, report: dict[str, Any]):
+        self._solver, self.report = solver, report
+
+    @property
+    def potentials(self) -> tuple[np.ndarray, np.ndarray]:
+        """f (n,) and g (m,) of P = exp((f + g - C) / epsilon)."""
+        return self._potentials()
+
+
+def _run(solver: Any, context_: Any) -> dict[str, Any]:
+    report = solver.run()
+    warn(context_, stacklevel=4)
+    return report
+
+
+def _side(x: Any, name: str) -> tuple[Any, int]:
+    if isinstance(x, Graph):
+        return x._graph, x.report["n"]
+    if hasattr(x, "tocsr"):
+        return (g := Graph.of(x))._graph, g.report["n"]
+    x = _matrix(x, name)
+    return x, len(x)
+
+
+def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, start: Any = None, progress: Any = None,
+          **options: Any) -> Alignment:
+    """Aligns two sets of points, distance matrices or graphs.
+
+    Parameters
+    ----------
+    x, y : (n, d) and (m, e) arrays, :class:`Graph` objects, or SciPy sparse matrices of lengths
+        float32 and float64 are taken as they are; with ``distance="matrix"`` they are the distances.
+    a, b : (n,) and (m,) weights, optional
+        Uniform without; normalised to sum 1 where the marginals are not relaxed.
+    linear : (n, m) array, optional
+        A cost for each pair, of weight ``linear_weight``.
+    start : (n, m) array, optional
+        The plan to start from.
+    progress : bool or function
+        True shows a bar (tqdm where it is installed).
+    **options
+        distance ("auto", "landmark", "dijkstra", "precomputed", "euclidean", "matrix", "graph"), mode ("auto",
+        "sampled", "exact", "landmark"), k 30, landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
+        min_iter 20, tol 1e-5, max_inner, marginal_tol, mass, rho_source, rho_target, reference, linear_weight,
+        lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,
+        polish_passes, cost_store, cache_rows, preset ("torchgw"), and threads, seed, memory_limit, time_limit.
+
+    Raises :class:`fourge.errors.BadArgument` and :class:`fourge.errors.BadData` naming the argument, row and column.
+    Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.
+    """
+    (source, n), (target, m) = _side(x, "x"), _side(y, "y")
+    graphs = isinstance(source, _fourge.Graph), isinstance(target, _fourge.Graph)
+    if graphs[0] != graphs[1]:
+        raise errors.BadArgument("x and y: expected two graphs or two arrays, got one of each")
+    if graphs[0]:
+        options = {"distance": "graph", **options}
+    c = context(options, progress)
+    cost = None if linear is None else _matrix(linear, "linear")
+    solver = _fourge.Gw(c, source, target, _weights(a, "a", n), _weights(b, "b", m), cost, options)
+    if start is not None:
+        solver.start(_matrix(start, "start"))
+    return Alignment(solver, _run(solver, c))
+
+
+def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any] | None = None, progress: Any = None,
+              **options: Any) -> Transport:
+    """Entropic optimal transport for an (n, m) cost by Sinkhorn's iteration.
+
+    Options: epsilon 0.05 (cost units), tol 1e-6 (L1 error of the marginals relative to the mass), max_iter 1000,
+    cost_store ("auto", "f32", "u16", "u16r", "fly", "f64"), domain, kernel_store, accel, rho_source, rho_target, reference,
+    mass, round, and threads, memory_limit, time_limit.  start: potentials (f, g) to begin with.
+    """
+    cost = _matrix(cost, "cost")
+    n, m = cost.shape
+    c = context(options, progress)
+    solver = _fourge.Sinkhorn(c, cost, _weights(a, "a", n), _weights(b, "b", m), options)
+    if start is not None:
+        solver.start(*(None if s is None else np.ascontiguousarray(s, np.float64) for s in start))
+    return Transport(solver, _run(solver, c))
+
+
+def energy(c: Any, d: Any, plan: Any, **options: Any) -> float:
+    """sum (C_ik - D_jl)^2 P_ij P_kl for (n, n), (m, m) distances and an (n, m) plan."""
+    ctx = context(options)
+    _none_left(options)
+    c, d, p = (np.ascontiguousarray(_matrix(v, name), np.float64) for v, name in ((c, "c"), (d, "d"), (plan, "plan")))
+    return _fourge.gw_energy(ctx, c, d, p)
+
+
+# ---- under TorchGW's names -----------------------------------------------------------------------------------------
+
+
+def _one_side(x: Any, dist: Any, graph: Any, side: str) -> tuple[Any, str]:
+    given = [(v, kind) for v, kind in ((dist, "matrix"), (graph, "graph"), (x, "points")) if v is not None]
+    if not given:
+        raise errors.BadArgument(f"the {side}: expected points, dist_{side} or graph_{side}")
+    return given[0]
+
+
+def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any = None, *, distance_mode: str | None = None,
+               dist_source: Any = None, dist_target: Any = None, graph_source: Any = None, graph_target: Any = None,
+               n_landmarks: int = 50, fgw_alpha: float = 0.0, C_linear: Any = None, s_shared: int | None = None,
+               M: int = 80, alpha: float = 0.9, max_iter: int = 500, tol: float = 1e-5, epsilon: float = 1e-3, k: int = 30,
+               min_iter_before_converge: int | None = None, semi_relaxed: bool = False, rho: float | None = None,
+               rho_a: float | None = None, rho_b: float | None = None, multiscale: bool | None = None,
+               n_coarse: int | None = None, lambda_ema_beta: float | None = None, mixed_precision: bool = True,
+               differentiable: bool = False, T_init: Any = None, verbose: bool = False, verbose_every: int = 20,
+               log: bool = False, **options: Any) -> Any:
+    """The (n, m) plan of an alignment, under TorchGW's names; torch tensors in, torch tensor out.
+
+    ===========================  ======================================================================================
+    distance_mode                ``distance``: "dijkstra", "precomputed", "landmark", "euclidean"
+    dist_source, dist_target     distance matrices in place of points; ``graph_source``, ``graph_target``: graphs
+    n_landmarks, M, alpha        ``landmarks``, ``anchors``, ``damping``
+    fgw_alpha, C_linear          ``linear_weight`` and ``linear``: 0 is Gromov-Wasserstein alone
+    rho (target), rho_a, rho_b   KL penalties, with ``semi_relaxed``; rho excludes the others
+    min_iter_before_converge     ``min_iter``
+    multiscale                   None: where n m > 1e6
+    T_init, seed                 plan to start from; of the draws (0)
+    s_shared, mixed_precision    accepted; the first has no effect in the other package either (``mass=`` moves a part)
+    verbose                      a bar; ``verbose_every`` is accepted
+    log                          True: (plan, report)
+    ===========================  ======================================================================================
+
+    Other options are those of :func:`align`; ``preset="torchgw"`` sets its schedule and sampling as well.
+    """
+    if differentiable:
+        raise errors.Unsupported("differentiable=True is not there yet; fit the plan first and differentiate by fourge/gw.h")
+    source, kind = _one_side(X_source, dist_source, graph_source, "source")
+    target, other = _one_side(X_target, dist_target, graph_target, "target")
+    if kind != other:
+        raise errors.BadArgument(f"the source is given by {kind}, the target by {other}: expected the same for both")
+    if rho is not None and (rho_a is not None or rho_b is not None):
+        raise errors.BadArgument("rho is the target's penalty: give it or rho_a and rho_b")
+    if (rho is not None or rho_a is not None or rho_b is not None) and not semi_relaxed:
+        raise errors.BadArgument("rho, rho_a and rho_b take semi_relaxed=True")
+    named = {"landmarks": n_landmarks, "linear_weight": fgw_alpha, "anchors": M, "damping": alpha, "max_iter": max_iter,
+             "tol": tol, "epsilon": epsilon, "k": k}
+    if kind == "points":
+        named |= {} if distance_mode is None else {"distance": distance_mode}
+    else:
+        named["distance"] = kind
+    if semi_relaxed:
+        penalties = (None, 1.0 if rho is None else rho) if rho_a is None and rho_b is None else (rho_a, rho_b)
+        named |= {key: v for key, v in zip(("rho_source", "rho_target"), penalties) if v is not None}
+    optional = {"min_iter": min_iter_before_converge, "n_coarse": n_coarse, "lambda_ema_beta": lambda_ema_beta,
+                "multiscale": {None: None, True: "on", False: "off"}.get(multiscale, multiscale)}
+    named |= {key: v for key, v in optional.items() if v is not None}
+    found = align(source, target, a=p, b=q, linear=C_linear, start=T_init, progress=verbose or options.pop("progress", None),
+                  **{**named, **options})
+    plan = _like(found.plan(), X_source, X_target, dist_source, dist_target)
+    return (plan, found.report) if log else plan
+
+
+# ---- under POT's names ---------------------------------------------------------------------------------------------
+
+
+def _square_loss(loss_fun: str) -> None:
+    if loss_fun != "square_loss":
+        raise errors.Unsupported(f"loss_fun={loss_fun!r}: there is 'square_loss' alone")
+
+
+def _symmetric(c: Any, name: str, symmetric: bool | None) -> np.ndarray:
+    c = _matrix(c, name)
+    if symmetric is False:
+        raise errors.Unsupported("symmetric=False: distances are symmetric here")
+    return c
+
+
+def _log(found: Alignment, a: np.ndarray, b: np.ndarray, plan: np.ndarray) -> dict[str, Any]:
+    return {"gw_dist": energy(a, b, plan), **found.report}
+
+
+def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
+                                epsilon: float = 0.1, symmetric: bool | None = None, G0: Any = None, max_iter: int = 1000,
+                                tol: float = 1e-9, solver: str = "PGD", warmstart: bool = False, verbose: bool = False,
+                                log: bool = False, **options: Any) -> Any:
+    """``ot.gromov.entropic_gromov_wasserstein``: projected gradient with exact costs, the same plan to 1e-6.
+
+    C1 (n, n), C2 (m, m) symmetric; p, q uniform without.  POT's epsilon is twice that of :func:`align`; its tol is an
+    absolute change of the plan, ours is relative: 100 tol, at least 1e-7.  Returns the
+    plan, with ``log=True`` (plan, dict with "gw_dist").  ``solver="PPA"`` and other losses raise
+    :class:`fourge.errors.Unsupported`.
+    """
+    _square_loss(loss_fun)
+    if solver != "PGD":
+        raise errors.Unsupported(f"solver={solver!r}: there is 'PGD' alone")
+    a, b = _symmetric(C1, "C1", symmetric), _symmetric(C2, "C2", symmetric)
+    settings = {"distance": "matrix", "mode": "exact", "scale": "none", "anneal": "none", "damping": 1.0, "max_inner": 200,
+                "marginal_tol": 2e-8, "polish": False, "round": False, "multiscale": "off", "lambda_ema_beta": 0.0,
+                "min_iter": 0, "max_iter": int(max_iter), "tol": max(100 * tol, 1e-7), "epsilon": epsilon / 2}
+    found = align(a, b, a=p, b=q, start=G0, progress=verbose, **{**settings, **options})
+    plan = found.plan()
+    out = _like(plan, C1, C2)
+    return (out, _log(found, a, b, plan)) if log else out
+
+
+def gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
+                       symmetric: bool | None = None, log: bool = False, armijo: bool = False, G0: Any = None,
+                       max_iter: int = 500, tol_rel: float = 1e-9, tol_abs: float = 1e-9, verbose: bool = False,
+                       **options: Any) -> Any:
+    """``ot.gromov.gromov_wasserstein``: a plan of low energy without entropy in the result's marginals.
+
+    The way is another than POT's conditional gradient: exact costs with entropy of a tenth of the largest ones (skipped
+    where G0 is given), from there with a five hundredth, then the marginals are made exact.  Plans are local optima in both packages; compare energies, not entries.
+    ``armijo``, ``tol_rel`` and ``tol_abs`` are accepted.  Returns the plan, with ``log=True`` (plan, dict with "gw_dist").
+    """
+    _square_loss(loss_fun)
+    a, b = _symmetric(C1, "C1", symmetric), _symmetric(C2, "C2", symmetric)
+    settings = {"distance": "matrix", "mode": "exact", "max_iter": int(max_iter), "multiscale": "off", **options}
+    if G0 is None:
+        G0 = align(a, b, a=p, b=q, progress=verbose, **{"epsilon": 0.1, **settings}).plan()
+    found = align(a, b, a=p, b=q, start=G0, progress=verbose, **{"epsilon": 2e-3, **settings})
+    plan = found.plan()
+    out = _like(plan, C1, C2)
+    return (out, _log(found, a, b, plan)) if log else out
+
+
+def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numItermax: int = 1000, stopThr: float = 1e-9,
+             verbose: bool = False, log: bool = False, warn: bool = True, warmstart: Any = None, **options: Any) -> Any:
+    """``ot.sinkhorn``: the (n, m) plan of entropic transport of cost M with strength reg.
+
+    Every method of POT's is solved in logarithms, in float64.  ``stopThr`` is compared with the L1 error of the marginals.
+    With ``log=True``: (plan, dict with "err", "niter", "log_u", "log_v", "u", "v", "warmstart").
+    """
+    cost = np.ascontiguousarray(_matrix(M, "M"), np.float64)
+    if np.ndim(b) > 1:
+        raise errors.Unsupported("b: one histogram a call")
+    start = None if warmstart is None else tuple(reg * np.asarray(w, np.float64) for w in warmstart)
+    settings = {"epsilon": reg, "tol": stopThr, "max_iter": int(numItermax), "cost_store": "f64", "round": False}
+    with warnings.catch_warnings():
+        if not warn:
+            warnings.simplefilter("ignore")
+        found = transport(cost, a, b, start=start, progress=verbose, **{**settings, **options})
+    plan = _like(found.plan(), M, a, b)
+    if warn and not found.report["converged"]:
+        warnings.warn(f"the marginals differ by {found.report['marginal_error']:.2g} after {numItermax} passes, stopThr is "
+                      f"{stopThr:g}", errors.NotConverged, stacklevel=2)
+    if not log:
+        return plan
+    f, g = found.potentials
+    out = {"err": [found.report["marginal_error"]], "niter": found.report["iterations"], "log_u": f / reg, "log_v": g / reg}
+    with np.errstate(over="ignore"):
+        return plan, out | {"u": np.exp(f / reg), "v": np.exp(g / reg), "warmstart": (f / reg, g / reg)}

@@ -1,0 +1,67 @@
+"""fourge.gw beside POT, and with torch tensors."""
+
+import unittest
+
+import numpy as np
+import ot
+import torch
+
+from fourge import gw
+
+
+def problem(n=30, m=36, seed=0):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(n, 2)), rng.normal(size=(m, 3))
+    c, d = (np.linalg.norm(v[:, None] - v, axis=-1) for v in (x, y))
+    p, q = rng.uniform(0.5, 1, n), rng.uniform(0.5, 1, m)
+    return c, d, p / p.sum(), q / q.sum()
+
+
+class Pot(unittest.TestCase):
+    def test_entropic(self):
+        """The same fixed point from the same start; both stop where the plan changes by less than 1e-7 of itself."""
+        c, d, p, q = problem()
+        for epsilon in (0.5, 1.0):
+            want, log = ot.gromov.entropic_gromov_wasserstein(c, d, p, q, epsilon=epsilon, log=True)
+            plan, ours = gw.entropic_gromov_wasserstein(c, d, p, q, epsilon=epsilon, log=True)
+            np.testing.assert_allclose(plan, want, atol=1e-6)
+            np.testing.assert_allclose(ours["gw_dist"], log["gw_dist"], rtol=1e-5)
+
+    def test_without_entropy(self):
+        """Local optima of two methods: ours is not above POT's by more than the entropy that is left costs."""
+        for seed in range(3):
+            c, d, p, q = problem(seed=seed)
+            want, log = ot.gromov.gromov_wasserstein(c, d, p, q, log=True)
+            plan, ours = gw.gromov_wasserstein(c, d, p, q, log=True)
+            np.testing.assert_allclose(plan.sum(1), p, atol=1e-12)
+            np.testing.assert_allclose(plan.sum(0), q, atol=1e-12)
+            self.assertLess(ours["gw_dist"], 1.05 * log["gw_dist"])
+            np.testing.assert_allclose(gw.energy(c, d, want), log["gw_dist"], rtol=1e-10)
+
+    def test_sinkhorn(self):
+        cost = np.random.default_rng(1).uniform(size=(30, 36))
+        _, _, p, q = problem()
+        for reg in (0.1, 0.02):
+            want = ot.sinkhorn(p, q, cost, reg, method="sinkhorn_log", stopThr=1e-13, numItermax=20000)
+            np.testing.assert_allclose(gw.sinkhorn(p, q, cost, reg, numItermax=20000), want, atol=1e-9)
+
+    def test_unbalanced(self):
+        """KL penalties of both marginals relative to the product: POT's unbalanced Sinkhorn with the same reference."""
+        cost = np.random.default_rng(1).uniform(size=(10, 12))
+        p, q = np.full(10, 0.1), np.full(12, 1 / 12)
+        want = ot.unbalanced.sinkhorn_unbalanced(p, q, cost, 0.1, 0.5, stopThr=1e-14, numItermax=20000, reg_type="kl")
+        found = gw.transport(cost, p, q, epsilon=0.1, rho_source=0.5, rho_target=0.5, reference="product", tol=0,
+                             max_iter=3000, cost_store="f64", round=False)
+        np.testing.assert_allclose(found.plan(), want, atol=1e-7)
+
+    def test_tensors(self):
+        c, d, p, q = (torch.from_numpy(v) for v in problem())
+        plan = gw.entropic_gromov_wasserstein(c, d, p, q, epsilon=1.0, max_iter=5)
+        self.assertIsInstance(plan, torch.Tensor)
+        x, y = torch.randn(30, 2), torch.randn(36, 3)
+        self.assertIsInstance(gw.sampled_gw(x, y, k=6, max_iter=5), torch.Tensor)
+        self.assertIsInstance(gw.sinkhorn(p, q, torch.rand(30, 36), 0.1), torch.Tensor)
+
+
+if __name__ == "__main__":
+    unittest.main()

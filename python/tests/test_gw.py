@@ -1,0 +1,198 @@
+"""Alignment, Sinkhorn and graphs, with NumPy alone."""
+
+import _thread
+import threading
+import time
+import unittest
+import warnings
+
+import numpy as np
+
+from fourge import errors, gw
+
+
+def distances(x):
+    return np.sqrt(((x[:, None] - x[None]) ** 2).sum(-1))
+
+
+def pair(n=60, seed=0):
+    """A cloud, and the same one turned, lifted into three dimensions and shuffled: target[order[i]] is source i."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2)) * [1.0, 0.4]
+    q = np.linalg.qr(rng.normal(size=(3, 3)))[0][:2]
+    order = rng.permutation(n)
+    y = np.empty((n, 3))
+    y[order] = x @ q
+    return x, y, order
+
+
+class Align(unittest.TestCase):
+    def setUp(self):
+        warnings.simplefilter("ignore")
+
+    def test_a_turned_cloud_is_found(self):
+        x, y, order = pair()
+        found = gw.align(x, y, distance="euclidean", mode="exact", epsilon=0.005, seed=1)
+        self.assertLess(found.report["energy"], 0.02 * distances(x).mean() ** 2)
+        self.assertGreater((found.argmax() == order).mean(), 0.9)
+        self.assertIn("60 x 60", repr(found))
+
+    def test_consumers_agree_with_the_plan(self):
+        x, y, _ = pair(40)
+        a = np.linspace(1, 2, 40)
+        found = gw.align(x, y, a=a, distance="euclidean", epsilon=0.01)
+        p = found.plan()
+        np.testing.assert_allclose(p.sum(1), a / a.sum(), atol=1e-12)
+        np.testing.assert_allclose(p.sum(0), 1 / 40, atol=1e-12)
+        np.testing.assert_array_equal(found.rows(3, 9), p[3:9])
+        np.testing.assert_array_equal(found.rows(0, 40, np.float32), p.astype(np.float32))
+        index, value = found.top(3)
+        np.testing.assert_array_equal(np.sort(p, 1)[:, ::-1][:, :3], value)
+        np.testing.assert_array_equal(np.take_along_axis(p, index, 1), value)
+        starts, columns, values = found.sparse(0.002)
+        dense = np.zeros_like(p)
+        dense[np.repeat(np.arange(40), np.diff(starts)), columns] = values
+        np.testing.assert_array_equal(dense, np.where(p >= 0.002, p, 0))
+        v = np.random.default_rng(0).normal(size=(40, 2))
+        np.testing.assert_allclose(found.apply(v), p @ v, atol=1e-14)
+        np.testing.assert_allclose(found.apply(v[:, 0], transposed=True), p.T @ v[:, 0], atol=1e-14)
+        labels = np.array(["a", "b", "c", ""] * 10)
+        found_labels, share = found.labels(labels)
+        masses = np.stack([p[:, labels == s].sum(1) for s in "abc"], 1)
+        np.testing.assert_array_equal(found_labels, np.array(list("abc"))[masses.argmax(1)])
+        np.testing.assert_allclose(share, masses.max(1) / masses.sum(1), atol=1e-12)
+        np.testing.assert_allclose(gw.energy(found.distances(0), found.distances(1), p), found.report["energy"], rtol=1e-5)
+        self.assertEqual([len(f) for f in found.potentials], [40, 40])
+
+    def test_bits_do_not_depend_on_threads(self):
+        x, y, _ = pair(50)
+        plans = [gw.align(x, y, k=8, seed=3, threads=t).plan() for t in (1, 2, 3)]
+        np.testing.assert_array_equal(plans[0], plans[1])
+        np.testing.assert_array_equal(plans[0], plans[2])
+        self.assertFalse(np.array_equal(plans[0], gw.align(x, y, k=8, seed=4).plan()))
+
+    def test_names_of_the_peer(self):
+        x, y, _ = pair(50)
+        ours = gw.align(x, y, distance="landmark", landmarks=9, anchors=33, damping=0.8, k=7, epsilon=0.02, min_iter=10, seed=2)
+        plan, report = gw.sampled_gw(x, y, distance_mode="landmark", n_landmarks=9, M=33, alpha=0.8, k=7, epsilon=0.02,
+                                     min_iter_before_converge=10, seed=2, s_shared=50, mixed_precision=True, log=True)
+        np.testing.assert_array_equal(plan, ours.plan())
+        self.assertEqual(report["outer_iterations"], ours.report["outer_iterations"])
+        c, d = distances(x), distances(y)
+        np.testing.assert_array_equal(gw.sampled_gw(dist_source=c, dist_target=d, max_iter=5),
+                                      gw.align(c, d, distance="matrix", max_iter=5).plan())
+        g, h = gw.Graph.knn(x, 7), gw.Graph.knn(y, 7)
+        np.testing.assert_array_equal(gw.sampled_gw(graph_source=g, graph_target=h, max_iter=5),
+                                      gw.align(g, h, max_iter=5).plan())
+        linear = np.random.default_rng(0).uniform(size=(50, 50))
+        np.testing.assert_array_equal(gw.sampled_gw(x, y, k=7, fgw_alpha=0.5, C_linear=linear, max_iter=5),
+                                      gw.align(x, y, k=7, linear=linear, linear_weight=0.5, max_iter=5).plan())
+        relaxed = gw.sampled_gw(x, y, k=7, semi_relaxed=True, rho=0.05)
+        np.testing.assert_allclose(relaxed.sum(1), 1 / 50, atol=1e-4)
+        self.assertGreater(np.abs(relaxed.sum(0) - 1 / 50).max(), 1e-4)
+        near = gw.sampled_gw(x, x, T_init=np.eye(50) / 50, distance_mode="euclidean", mode="exact", max_iter=3, anneal="none")
+        self.assertGreater((near.argmax(1) == np.arange(50)).mean(), 0.5)  # from a b' the cloud may be turned over
+        for bad in ({"rho": 1.0}, {"semi_relaxed": True, "rho": 1.0, "rho_a": 1.0}, {"dist_source": c}):
+            with self.assertRaises(errors.BadArgument):
+                gw.sampled_gw(x, y, **bad)
+        with self.assertRaises(errors.Unsupported):
+            gw.sampled_gw(x, y, differentiable=True)
+
+    def test_refusals(self):
+        x, y, _ = pair(20)
+        with self.assertRaises(errors.BadArgument):
+            gw.align(x, y, k=30)
+        with self.assertRaisesRegex(TypeError, "epsilonn"):
+            gw.align(x, y, epsilonn=1)
+        with self.assertRaisesRegex(ValueError, "distance"):
+            gw.align(x, y, distance="taxi")
+        with self.assertRaisesRegex(ValueError, "a: expected 20"):
+            gw.align(x, y, a=np.ones(3))
+        bad = x.copy()
+        bad[3, 1] = np.nan
+        with self.assertRaises((errors.BadData, errors.BadArgument)):
+            gw.align(bad, y, k=5)
+        with self.assertRaises(errors.BadArgument):
+            gw.align(gw.Graph.knn(x, 5), y)
+        with self.assertRaises((errors.BadData, errors.BadArgument)):
+            gw.align(-distances(x), distances(y), distance="matrix")
+
+    def test_progress_and_stop(self):
+        x, y, _ = pair(300)
+        seen = []
+
+        def look(solver, phase, done, total, residual, target, seconds):
+            seen.append((solver, done))
+            return len(seen) >= 3
+
+        found = gw.align(x, y, distance="euclidean", max_iter=100000, min_iter=100000, tol=0, progress=look)
+        self.assertEqual(len(seen), 3)
+        self.assertEqual(found.report["reason"], "cancelled")
+
+    def test_ctrl_c(self):
+        x, y, _ = pair(300)
+        began = time.monotonic()
+        threading.Timer(0.3, _thread.interrupt_main).start()
+        with self.assertRaises(KeyboardInterrupt):
+            gw.align(x, y, distance="euclidean", max_iter=10**9, min_iter=10**9, tol=0)
+        self.assertLess(time.monotonic() - began, 20)  # a busy machine; a run that cannot be stopped goes on for days
+
+
+class Sinkhorn(unittest.TestCase):
+    def setUp(self):
+        rng = np.random.default_rng(3)
+        self.cost = rng.uniform(size=(12, 9))
+        self.a = rng.uniform(0.5, 1, 12)
+        self.a /= self.a.sum()
+
+    def test_marginals_and_form(self):
+        """P has both marginals and is exp((f + g - C) / reg): that is the definition."""
+        plan, log = gw.sinkhorn(self.a, [], self.cost, 0.1, log=True)
+        np.testing.assert_allclose(plan.sum(1), self.a, atol=2e-9)
+        np.testing.assert_allclose(plan.sum(0), 1 / 9, atol=2e-9)
+        np.testing.assert_allclose(plan, np.exp(log["log_u"][:, None] + log["log_v"] - self.cost / 0.1), rtol=1e-6)
+        again, warm = gw.sinkhorn(self.a, None, self.cost, 0.1, warmstart=log["warmstart"], log=True)
+        self.assertLess(warm["niter"], log["niter"])
+        np.testing.assert_allclose(again, plan, atol=1e-8)
+
+    def test_relaxed_and_early(self):
+        found = gw.transport(self.cost, self.a, epsilon=0.1, rho_target=0.5)
+        self.assertGreater(np.abs(found.plan().sum(0) - 1 / 9).max(), 1e-3)
+        with self.assertWarns(errors.NotConverged):
+            gw.sinkhorn(self.a, None, self.cost, 1e-3, numItermax=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            gw.sinkhorn(self.a, None, self.cost, 1e-3, numItermax=2, warn=False)
+
+    def test_refusals(self):
+        with self.assertRaises(errors.Unsupported):
+            gw.sinkhorn(self.a, np.ones((9, 2)), self.cost, 0.1)
+        with self.assertRaises((errors.BadData, errors.BadArgument)):
+            gw.transport(np.full((3, 3), np.nan))
+        with self.assertRaises(errors.BadArgument):
+            gw.transport(self.cost, epsilon=-1)
+
+
+class Graphs(unittest.TestCase):
+    def test_paths(self):
+        """A ring of 6 with a chord: lengths by hand."""
+        starts, targets = [0, 2, 3, 4, 5, 6, 6], [1, 3, 2, 3, 4, 5]
+        g = gw.Graph.csr(starts, targets, [1.0, 1.5, 1, 1, 1, 1])
+        self.assertEqual(g.report["n"], 6)
+        np.testing.assert_array_equal(g.paths([0])[0], [0, 1, 2, 1.5, 2.5, 3.5])
+        np.testing.assert_array_equal(g.paths(), g.paths().T)
+
+    def test_neighbours(self):
+        x = np.random.default_rng(0).normal(size=(30, 2))
+        d = distances(x)
+        near = gw.Graph.knn(x, 3, stitch=False)
+        np.fill_diagonal(d, np.inf)
+        wanted = np.zeros((30, 30), bool)
+        np.put_along_axis(wanted, np.argsort(d, 1)[:, :3], True, 1)
+        self.assertEqual(near.report["arcs"], (wanted | wanted.T).sum())
+        with self.assertRaises(errors.BadArgument):
+            gw.Graph.knn(x, 30)
+
+
+if __name__ == "__main__":
+    unittest.main()
