@@ -173,6 +173,9 @@ static void batch_json(frg_json *j, const cli *c, const gp_job *job, const batch
             frg_json_number(j, "per_point", m->value.per_point);
             frg_json_number(j, "jitter", m->value.jitter);
         }
+        if (m->message[0]) {
+            frg_json_string(j, m->status < 0 ? "error" : "warning", m->message);
+        }
         if (m->status >= 0 && c->set.batch_fit) {
             numbers(j, "parameters", b, m->fitted);
         } else if (m->status >= 0 && m->gradient) {
