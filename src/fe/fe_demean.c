@@ -21,7 +21,7 @@
 #include "fe/fe_ladder.h"
 #include "fe/fe_reference.h"
 
-enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12 };
+enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12, VERIFIED_LEVELS = 100000 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
 static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may be */
 static const double TOL_F32 =
@@ -665,6 +665,22 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
                                .factor_bytes = factor};
 }
 
+/** A count in integers where that is short; where it is not, or a factor is there already and its pivots are
+ *  too many to verify, those.  *rank is -1 where neither is cheap. */
+static frg_status exact_rank(const frg_demean *d, bool cheap_only, int64_t *rank)
+{
+    const fe_rows *g = &d->rows;
+    int64_t rank_s = frgi_fe_ladder_rank(d->ladder);
+    if (rank_s < 0 || g->n_units + g->n_coef <= VERIFIED_LEVELS) {
+        TRY(frgi_fe_modular_rank(g, d->ctx, rank));
+    }
+    if (*rank < 0) {
+        TRY(frgi_fe_ladder_count(d->ladder, d->ctx, cheap_only, &rank_s));
+        *rank = rank_s >= 0 ? g->n_units + rank_s : -1;
+    }
+    return FRG_OK;
+}
+
 frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
 {
     static const char *const names[] = {"exact", "naive", "firstpair", "pairwise", "exact"};
@@ -682,13 +698,13 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
         *out = r;
         return FRG_OK;
     }
-    int64_t rank_s = -1;
+    int64_t rank = -1;
     if (!r.exact && (asked == FRG_DOF_EXACT || asked == FRG_DOF_AUTO)) {
-        TRY(frgi_fe_ladder_count(d->ladder, d->ctx, asked == FRG_DOF_AUTO, &rank_s));
+        TRY(exact_rank(d, asked == FRG_DOF_AUTO, &rank));
     }
-    if (rank_s >= 0) {
+    if (rank >= 0) {
         r.exact = 1;
-        r.rank = g->n_units + rank_s;
+        r.rank = rank;
     } else {
         const frg_fe_dof how =
             asked == FRG_DOF_AUTO || asked == FRG_DOF_EXACT ? FRG_DOF_PAIRWISE : asked;

@@ -20,5 +20,9 @@ FRG_MUST_USE frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, i
 FRG_MUST_USE frg_status frgi_fe_count_rank(const fe_rows *g, frg_context *ctx, frg_fe_dof how,
                                            int64_t *rank);
 
+/** The rank of D for three and more factors, exact, where all but two of them are small and the elimination
+ *  in integers stays short (fe_modular.c); -1 otherwise. */
+FRG_MUST_USE frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *rank);
+
 #pragma GCC visibility pop
 #endif

@@ -523,6 +523,37 @@ static void slopes_rank_and_cap(void)
     panel_free(&d);
 }
 
+/** 3000 units, 200 firms, 9 years: one column of the firms and one of the years are redundant.  Where even firms
+ *  are seen in even years alone, the parity is in both, and one more is.  The count is in integers, with no
+ *  factor built, so that a design whose S is dense has its exact rank too. */
+static void exact_rank_in_integers(void)
+{
+    for (int bound = 0; bound < 2; bound++) {
+        panel d = panel_make(15000, 3, 1);
+        for (int64_t i = 0; i < d.n; i++) {
+            const int64_t firm = test_below(200);
+            int64_t year = test_below(9);
+            if (bound)
+                year = firm % 2 + 2 * test_below(firm % 2 ? 4 : 5);
+            d.codes[3 * i] = (int32_t)(i / 5);
+            d.codes[3 * i + 1] = (int32_t)firm;
+            d.codes[3 * i + 2] = (int32_t)year;
+        }
+        frg_demean_opts o = panel_options();
+        o.fill_cap = 1; /* no factor can be had */
+        frg_demean *plan = NULL;
+        frg_demean_rank rank = {0};
+        frg_context *ctx = test_context();
+        CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o));
+        CHECK_OK(ctx, frg_demean_get_rank(plan, &rank));
+        CHECK(rank.exact && strcmp(rank.method, "exact") == 0);
+        CHECK_SAYS(rank.rank == 3000 + 199 + 8 - bound, "rank %lld", (long long)rank.rank);
+        frg_demean_destroy(plan);
+        frg_context_destroy(ctx);
+        panel_free(&d);
+    }
+}
+
 /** A slope on time in two factors is collinear with itself. */
 static void collinear_slopes(void)
 {
@@ -571,6 +602,7 @@ static const test_case cases[] = {
     {"a nested third factor", third_factor},
     {"trends of firms", firm_trends},
     {"rank and cap of slopes", slopes_rank_and_cap},
+    {"exact rank in integers", exact_rank_in_integers},
     {"collinear slopes", collinear_slopes},
 };
 TEST_MAIN(cases)
