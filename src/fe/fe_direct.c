@@ -308,6 +308,21 @@ static frg_status open_numbers(frgi_direct *f)
     return FRG_OK;
 }
 
+frg_status frgi_direct_poll(frg_context *ctx, double *since, int64_t done, int64_t total)
+{
+    static const double between = 2e7; /* multiply-adds: some milliseconds */
+    if (*since <= between)
+        return FRG_OK;
+    *since = 0;
+    const frg_progress p = {.solver = "fe",
+                            .phase = "factor",
+                            .done = done,
+                            .total = total,
+                            .residual = (double)NAN,
+                            .target = (double)NAN};
+    return frgi_heartbeat(ctx, &p);
+}
+
 frg_status frgi_direct_factor(frgi_direct *f, const frgi_symmetric *s)
 {
     f->factored = false;

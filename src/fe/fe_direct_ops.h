@@ -39,6 +39,10 @@ typedef struct {
     void (*backward[WIDTH_COUNT])(const frgi_strips *s, ptrdiff_t i, double *x);
 } frgi_direct_ops;
 
+/** The heartbeat of both factors: asks when `since`, the multiply-adds since it last did, is large enough. */
+FRG_MUST_USE frg_status frgi_direct_poll(frg_context *ctx, double *since, int64_t done,
+                                         int64_t total);
+
 extern const frgi_direct_ops frgi_direct_ops_plain, frgi_direct_ops_v2, frgi_direct_ops_v3,
     frgi_direct_ops_v4;
 

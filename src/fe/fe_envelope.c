@@ -18,8 +18,6 @@
 #include <math.h>
 #include <string.h>
 
-static const double POLL_FLOPS = 2e7; /* between two heartbeats */
-
 void frgi_envelope_layout(frgi_arena *a, frgi_envelope *e, int64_t n)
 {
     e->blocks = (n + STRIP - 1) / STRIP;
@@ -105,18 +103,9 @@ frg_status frgi_envelope_factor(const frgi_envelope *e, const frgi_envelope_work
         *nulls += w->ops->factor(&s, i);
         const double width = (double)(i - e->start[i]);
         since += (double)(TILE * STRIP) * width * width / 2;
-        if (since > POLL_FLOPS) {
-            since = 0;
-            const frg_progress p = {.solver = "fe",
-                                    .phase = "factor",
-                                    .done = i + 1,
-                                    .total = e->blocks,
-                                    .residual = (double)NAN,
-                                    .target = (double)NAN};
-            const frg_status status = frgi_heartbeat(ctx, &p);
-            if (status)
-                return status;
-        }
+        const frg_status status = frgi_direct_poll(ctx, &since, i + 1, e->blocks);
+        if (status)
+            return status;
     }
     return FRG_OK;
 }

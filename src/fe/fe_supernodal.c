@@ -20,8 +20,6 @@
 #include <math.h>
 #include <string.h>
 
-static const double POLL_FLOPS = 2e7; /* between two heartbeats */
-
 /* ---- symbolic ----------------------------------------------------------------------------------- */
 
 /** Temporary arrays of n. */
@@ -477,18 +475,9 @@ frg_status frgi_supernodal_factor(const frgi_supernodal *t, const frgi_supernoda
         w->done[s] = (int32_t)columns_of(t, s);
         if (t->parent[s] >= 0)
             queue(w, s, t->parent[s]);
-        if (since > POLL_FLOPS) {
-            since = 0;
-            const frg_progress p = {.solver = "fe",
-                                    .phase = "factor",
-                                    .done = s + 1,
-                                    .total = t->count,
-                                    .residual = (double)NAN,
-                                    .target = (double)NAN};
-            const frg_status status = frgi_heartbeat(ctx, &p);
-            if (status)
-                return status;
-        }
+        const frg_status status = frgi_direct_poll(ctx, &since, s + 1, t->count);
+        if (status)
+            return status;
     }
     return FRG_OK;
 }
