@@ -194,6 +194,13 @@ typedef struct {
     int64_t values, gradients; /* evaluations so far */
 } frg_gp_trace;
 
+/** What became of one start. */
+typedef struct {
+    frg_status status;     /* FRG_INTERRUPTED where its turn did not come */
+    double objective;      /* ell + log prior where it ended, with the jitter of its search; NaN: nowhere */
+    int64_t iterations, values, gradients, failures;
+} frg_gp_start;
+
 typedef struct {
     frg_status status;
     double log_likelihood;
@@ -205,6 +212,8 @@ typedef struct {
     const frg_gp_trace *trace; /* of the best start; lives as long as the process or its next fit */
     frg_gp_value value;      /* at the optimum */
     double total_seconds;
+    int64_t n_starts;        /* 0 where nothing is free */
+    const frg_gp_start *starts; /* lives as long as the trace */
 } frg_gp_fit_result;
 
 FRG_API void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size);

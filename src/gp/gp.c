@@ -265,6 +265,7 @@ void frg_gp_destroy(frg_gp *gp)
     frgi_arena_close(&gp->loo_memory, ctx);
     frgi_arena_close(&gp->memory, ctx);
     DROP(ctx, &gp->trace);
+    DROP(ctx, &gp->starts);
     if (gp->printed) {
         frgi_text_free(ctx, gp->printed);
     }

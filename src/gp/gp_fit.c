@@ -16,6 +16,7 @@
  */
 #include <math.h>
 #include <omp.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "gp/gp_coordinates.h"
@@ -54,7 +55,7 @@ typedef struct {
     double *gradient;    /* of all parameters */
     double *information; /* count x count; NULL for the others */
     frgi_gp_found found; /* of the start under way, at the end of all together */
-    frgi_gp_found *cost; /* of each start */
+    frg_gp_start *each;  /* what became of each start; NULL where nothing is free */
     candidate now, best;
     frg_status refused; /* the last failed evaluation */
 } fit;
@@ -285,7 +286,13 @@ static frg_status take_start(fit *m, int start)
 {
     m->found = (frgi_gp_found){0};
     const frg_status status = run_start(m, start);
-    m->cost[start] = m->found;
+    m->each[start] = (frg_gp_start){
+        .status = status,
+        .objective = status >= 0 && isfinite(m->now.f) ? -m->now.f * (double)m->gp->n : (double)NAN,
+        .iterations = m->found.iterations,
+        .values = m->found.values,
+        .gradients = m->found.gradients,
+        .failures = m->found.failures};
     keep_better(m);
     return status;
 }
@@ -342,7 +349,7 @@ typedef struct {
 static frg_status open_worker(worker *w, const fit *m, int parts)
 {
     fit *const f = &w->fit;
-    *f = (fit){.opts = m->opts, .method = m->method, .began = m->began, .cost = m->cost};
+    *f = (fit){.opts = m->opts, .method = m->method, .began = m->began, .each = m->each};
     w->told = m->opts.starts;
     TRY(frgi_context_fork(&w->ctx, m->gp->ctx, parts));
     TRY(frgi_gp_twin(&f->gp, w->ctx, m->gp));
@@ -364,27 +371,25 @@ static void close_worker(worker *w)
     }
 }
 
-static void run_worker(worker *w, int start, int *halted)
+static void run_worker(worker *w, int start, atomic_int *halted)
 {
-    const int status = (int)take_start(&w->fit, start);
+    const frg_status status = take_start(&w->fit, start);
     if (frg_warning_count(w->ctx) > 0 && start < w->told) {
         w->told = start; /* a search warns of its jitter alone, and once */
     }
-    if (is_hard((frg_status)status) || was_stopped((frg_status)status)) {
-#pragma omp atomic write
-        *halted = status;
+    if (is_hard(status) || was_stopped(status)) {
+        atomic_store(halted, (int)status);
     }
 }
 
 static int run_workers(const fit *m, worker *w, int threads)
 {
-    int halted = FRG_OK;
+    atomic_int halted;
+    atomic_init(&halted, FRG_OK);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int start = 0; start < m->opts.starts; start++) {
         const int me = omp_get_thread_num();
-        int halt;
-#pragma omp atomic read
-        halt = halted;
+        int halt = atomic_load(&halted);
         if (halt == FRG_OK && me == 0) {
             halt = (int)frgi_heartbeat(m->gp->ctx, &(frg_progress){.solver = "gp",
                                                                    .phase = "starts",
@@ -393,15 +398,14 @@ static int run_workers(const fit *m, worker *w, int threads)
                                                                    .residual = (double)NAN,
                                                                    .target = m->opts.tol});
             if (halt != FRG_OK) {
-#pragma omp atomic write
-                halted = halt;
+                atomic_store(&halted, halt);
             }
         }
         if (halt == FRG_OK) {
             run_worker(&w[me], start, &halted);
         }
     }
-    return halted;
+    return atomic_load(&halted);
 }
 
 /** The best of all workers becomes that of m. */
@@ -463,7 +467,10 @@ static frg_status run_starts(fit *m)
     frg_context *const ctx = m->gp->ctx;
     const int team = frgi_team_size(ctx, m->opts.starts > 1 && m->gp->n <= TOGETHER_MOST);
     const int threads = team < m->opts.starts ? team : m->opts.starts;
-    TRY(NEW0(ctx, &m->cost, m->opts.starts, "counts of the starts"));
+    TRY(NEW(ctx, &m->each, m->opts.starts, "what becomes of the starts"));
+    for (int start = 0; start < m->opts.starts; start++) {
+        m->each[start] = (frg_gp_start){.status = FRG_INTERRUPTED, .objective = (double)NAN};
+    }
     const bool together = threads > 1 && run_together(m, threads);
     frg_status status = FRG_OK;
     if (together) { /* as if the process itself had searched */
@@ -475,7 +482,7 @@ static frg_status run_starts(fit *m)
     }
     m->found = (frgi_gp_found){0};
     for (int start = 0; start < m->opts.starts; start++) {
-        const frgi_gp_found *const cost = &m->cost[start];
+        const frg_gp_start *const cost = &m->each[start];
         for (int64_t i = 0; start == m->best.start && i < m->best.trace.n; i++) {
             m->best.trace.rows[i].values += m->found.values;
             m->best.trace.rows[i].gradients += m->found.gradients;
@@ -485,7 +492,6 @@ static frg_status run_starts(fit *m)
         m->found.gradients += cost->gradients;
         m->found.failures += cost->failures;
     }
-    DROP(ctx, &m->cost);
     return status;
 }
 
@@ -573,6 +579,9 @@ static void report(fit *m, frg_gp_fit_result *out)
     gp->trace = m->best.trace.rows;
     gp->n_trace = m->best.trace.n;
     m->best.trace.rows = NULL;
+    DROP(gp->ctx, &gp->starts);
+    gp->starts = m->each;
+    m->each = NULL;
     *out = (frg_gp_fit_result){.status = m->best.status,
                                .log_likelihood = m->best.value.log_likelihood,
                                .gradient_norm = m->best.norm,
@@ -585,7 +594,9 @@ static void report(fit *m, frg_gp_fit_result *out)
                                .n_trace = gp->n_trace,
                                .trace = gp->trace,
                                .value = m->best.value,
-                               .total_seconds = frgi_seconds() - m->began};
+                               .total_seconds = frgi_seconds() - m->began,
+                               .n_starts = gp->starts ? m->opts.starts : 0,
+                               .starts = gp->starts};
 }
 
 static frg_gp_optimizer choose(const frg_gp *gp, frg_gp_optimizer asked)
@@ -652,6 +663,7 @@ failed:
     if (status < 0) {
         put_back(gp, before);
     }
+    DROP(ctx, &m.each);
     DROP(ctx, &m.now.trace.rows);
     DROP(ctx, &m.best.trace.rows);
     frgi_arena_close(&a, ctx);

@@ -111,6 +111,7 @@ struct frg_gp {
     frgi_arena information_memory; /* the same for the information */
     frg_gp_trace *trace;       /* of the last fit */
     int64_t n_trace;
+    frg_gp_start *starts;      /* of the last fit */
 };
 
 /* ---- gp_value.c ---- */

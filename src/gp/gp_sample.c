@@ -149,6 +149,10 @@ frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior, int 
     frg_context *ctx = gp->ctx;
     frgi_run_begins(ctx);
     REQUIRE(ctx, count >= 0, "count must be >= 0, got %lld", (long long)count);
+    if (gp->q > 1 && out.ndim != 3) {
+        FAIL(ctx, E_SHAPE, "out must be count x m x %lld: the process has that many outputs",
+             (long long)gp->q);
+    }
     TRY(frgi_array_check(ctx, &out, "out", gp->q > 1 ? 3 : 2, 1u << FRG_F64));
     double *points;
     TRY(frgi_gp_take_points(gp, &x, "x", &points));

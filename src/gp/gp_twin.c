@@ -35,6 +35,7 @@ frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp)
     twin->printed = NULL;
     twin->trace = NULL;
     twin->n_trace = 0;
+    twin->starts = NULL;
     twin->memory = twin->loo_memory = twin->information_memory = (frgi_arena){0};
     twin->capacity = 0;
     twin->swapped = twin->sticky = false;

@@ -265,6 +265,10 @@ static void draws_of_outputs(void)
             }
         }
         CHECK_STATUS(frg_gp_sample(gp, at, DRAWS, 0, 0, cube(f, DRAWS, POINTS, 1)), FRG_BAD_ARG);
+        CHECK_STATUS(
+            frg_gp_sample(gp, at, DRAWS, 0, 0, frg_matrix(f, FRG_F64, DRAWS, POINTS, POINTS)),
+            FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), "count x m x 2"));
     }
     frg_gp_destroy(gp);
     frg_context_destroy(ctx);

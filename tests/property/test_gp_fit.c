@@ -534,6 +534,7 @@ static void starts_on_threads(void)
         double theta[GP_DATA_PARAMETERS], want[GP_DATA_PARAMETERS] = {0};
         frg_gp_fit_result first = {0};
         frg_gp_trace last = {0};
+        double ends[5] = {0};
         int warnings = 0;
         for (int threads = 1; threads <= 3; threads++) {
             frg_context *ctx = test_context_with(threads, NULL, NULL);
@@ -567,6 +568,18 @@ static void starts_on_threads(void)
             CHECK(r.n_trace == first.n_trace && end.values == last.values &&
                   end.gradients == last.gradients);
             CHECK_INT(frg_warning_count(ctx), warnings);
+            CHECK_INT(r.n_starts, 5);
+            int64_t values = 0;
+            for (int s = 0; s < 5; s++) {
+                const frg_gp_start *const start = &r.starts[s];
+                if (threads == 1) {
+                    ends[s] = start->objective;
+                }
+                CHECK(start->status >= 0 && start->objective == ends[s]);
+                CHECK(start->objective <= r.starts[r.best_start].objective);
+                values += start->values;
+            }
+            CHECK_INT(r.values, values);
             frg_gp_destroy(gp);
             frg_context_destroy(ctx);
         }
@@ -587,6 +600,8 @@ static void starts_on_threads(void)
     f.starts = 2000;
     CHECK_STATUS(frg_gp_fit(gp, &f, &r), FRG_INTERRUPTED);
     CHECK(r.status == FRG_INTERRUPTED && r.values > 0);
+    CHECK_INT(r.n_starts, 2000);
+    CHECK(r.starts[1999].status == FRG_INTERRUPTED && isnan(r.starts[1999].objective));
     frg_gp_destroy(gp);
     frg_context_destroy(ctx);
 }
