@@ -13,6 +13,9 @@ class Pages(unittest.TestCase):
     def test_from_pyfixest(self):
         self.assertGreaterEqual(len(pages.run("from_pyfixest.md", None, {"data": read_csv("grunfeld.csv")})), 20)
 
+    def test_from_pot(self):
+        self.assertGreaterEqual(len(pages.run("from_pot.md", None, {})), 12)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -11,11 +11,12 @@ STUB = pathlib.Path(fourge.__file__).with_name("_fourge.pyi")
 
 
 def names_of(body):
-    """{name: names within, for a class; None for a function} of what a stub declares."""
+    """{name: names within, for a class, those of its bases included; None for a function} of what a stub declares."""
     out = {}
     for node in body:
         if isinstance(node, ast.ClassDef):
-            out[node.name] = set(names_of(node.body)) - {"__new__"}
+            bases = [out[b.id] for b in node.bases if isinstance(b, ast.Name) and b.id in out]
+            out[node.name] = set(names_of(node.body)).union(*bases) - {"__new__"}
         elif isinstance(node, ast.FunctionDef):
             out[node.name] = None
     return out
@@ -24,6 +25,7 @@ def names_of(body):
 class Stub(unittest.TestCase):
     def test_names(self):
         declared = names_of(ast.parse(STUB.read_text(encoding="utf-8")).body)
+        declared = {n: members for n, members in declared.items() if not n.startswith("_")}
         public = {n for n in dir(_fourge) if not n.startswith("_")}
         self.assertEqual(set(declared), public)
         for name, members in declared.items():

@@ -36,6 +36,9 @@ class Pages(unittest.TestCase):
     def test_from_botorch(self):
         self.page("from_botorch.md", 2)
 
+    def test_from_pot(self):
+        pages.store("from_pot.md", self.page("from_pot.md", 12))
+
 
 if __name__ == "__main__":
     unittest.main()
