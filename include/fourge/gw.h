@@ -340,6 +340,61 @@ typedef enum {
 FRG_API FRG_MUST_USE frg_status frg_plan_vjp(const frg_plan *p, frg_array g, frg_gw_grad_mode mode,
                                              frg_array out, double *a, double *b);
 
+/* ---- joint embedding -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    size_t struct_size;
+    int64_t dimensions; /* 2 */
+    double lambda;      /* 1: weight of the plans beside the graphs */
+    double tol;         /* 1e-8: of the linear systems, relative */
+} frg_embed_opts;
+/** A set with its graph (n nodes, not directed), its plan to the anchor (n x m), and out (n x dimensions, f64). */
+typedef struct {
+    const frg_graph *graph;
+    const frg_plan *plan;
+    frg_array out;
+} frg_embed_query;
+
+FRG_API void frg_embed_defaults(frg_embed_opts *o, size_t struct_size);
+/** Coordinates of the anchor's m points (anchor_out, m x dimensions, f64) and of all queries' in one space: the
+ *  leading singular vectors of the stacked S_q^-1 P_q S_Y^-1, S the graph's Laplacian with weights 1 / length plus
+ *  lambda times the plan's masses; not scaled, the largest component of each anchor column positive.  *found: how
+ *  many columns were filled, fewer than dimensions in small sets.
+ *  Errors: E_ARG, E_SHAPE; E_UNSUPPORTED for directed graphs.  FRG_MAX_ITER: the last column may not be settled. */
+FRG_API FRG_MUST_USE frg_status frg_gw_embed(frg_context *ctx, const frg_graph *anchor, frg_array anchor_out,
+                                             const frg_embed_query *queries, int64_t n_queries,
+                                             const frg_embed_opts *o, int64_t *found);
+
+/* ---- barycenter -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    size_t struct_size;
+    double epsilon;        /* 5e-3, in units of the largest distance of all spaces */
+    int64_t max_iter;      /* 100 rounds */
+    double tol;            /* 1e-5: change of the distances, relative (Frobenius) */
+    int64_t max_outer;     /* 100 steps of an alignment in a round */
+    double outer_tol;      /* 1e-6: change of a plan that ends them */
+    int64_t max_inner;     /* 300 passes in a step */
+} frg_barycenter_opts;
+typedef struct {
+    int64_t iterations;
+    double change;         /* of the last round */
+    double energy;         /* sum_s share_s E_s of the last plans */
+    int converged;
+} frg_barycenter_report;
+
+FRG_API void frg_barycenter_defaults(frg_barycenter_opts *o, size_t struct_size);
+/** The distances (out, size x size, f64) of the space of `size` points with weights p (NULL: uniform) that is nearest
+ *  to all of n_spaces spaces: minimises sum_s share_s E(P_s) with entropy of strength epsilon (Peyre, Cuturi and
+ *  Solomon 2016), C <- sum_s share_s P_s C_s P_s' / (p p'), in turn.  spaces[s]: n_s x n_s, f64 or f32; weights[s]:
+ *  n_s or NULL (weights itself may be NULL); shares: n_spaces or NULL, equal.  start (size x size): distances to
+ *  start from; NULL: those of the first space at points spread over it.  All in double.  FRG_MAX_ITER: not settled. */
+FRG_API FRG_MUST_USE frg_status frg_gw_barycenter(frg_context *ctx, const frg_array *spaces,
+                                                  const double *const *weights, const double *shares,
+                                                  int64_t n_spaces, const double *p, const frg_array *start,
+                                                  const frg_barycenter_opts *o, frg_array out,
+                                                  frg_barycenter_report *report);
+
 #ifdef __cplusplus
 }
 #endif

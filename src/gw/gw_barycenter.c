@@ -1,0 +1,395 @@
+/* gw_barycenter.c - the space in the middle of several.
+ *
+ *     min over C, P_s of  sum_s share_s (E(C, C_s, P_s) + 2 eps sum P_s (log P_s - 1)),   P_s 1 = p,  P_s' 1 = p_s
+ *
+ * in turn (Peyre, Cuturi and Solomon 2016): every P_s by P <- Sinkhorn(L(P)) from where it was, then
+ *
+ *     C <- sum_s share_s P_s C_s P_s' / (p p'),
+ *
+ * the minimiser for given plans.  Distances are divided by the largest of all spaces inside.  All in double; a round
+ * costs O(sum_s steps (N n_s (N + n_s))), memory O(sum_s (N n_s + n_s^2)).  The objective falls with every round;
+ * which of its minima is reached depends on the start.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gw/gw_room.h"
+#include "linalg/blas.h"
+
+typedef struct {
+    int64_t n;
+    double *c, *w, *plan; /* n x n, n, size x n */
+    double *f;            /* potentials: size, then n */
+} space;
+
+typedef struct {
+    frg_context *ctx;
+    const frg_barycenter_opts *o;
+    int64_t size, count;
+    space *spaces;
+    double *p, *share, *c, *next; /* size, count, size x size */
+    double *cost, *half;          /* size x the largest n */
+    double unit;                  /* the largest distance */
+    double energy;
+} middle;
+
+/* ---- memory and checks ---------------------------------------------------------------------------------------- */
+
+static double read_at(const frg_array *a, int64_t i, int64_t j)
+{
+    const int64_t at = i * a->stride[0] + j * a->stride[1];
+    const char *const base = frgi_array_base(a);
+    return a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
+                               : (double)((const float *)(const void *)base)[at];
+}
+
+/** A square matrix of finite distances >= 0 as doubles; *most: at least the largest. */
+static frg_status take_square(frg_context *ctx, const frg_array *a, const char *name, double **out,
+                              double *most)
+{
+    TRY(frgi_array_check(ctx, a, name, 2, 1u << FRG_F64 | 1u << FRG_F32));
+    const int64_t n = a->shape[0];
+    if (a->shape[1] != n || n < 1 || n > INT32_MAX) {
+        FAIL(ctx, E_SHAPE, "%s is %lld x %lld, a square matrix is needed", name, (long long)n,
+             (long long)a->shape[1]);
+    }
+    TRY(NEW(ctx, out, frgi_mul((size_t)n, (size_t)n), "a barycenter"));
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            const double d = read_at(a, i, j);
+            if (!(d >= 0 && d < (double)INFINITY)) {
+                frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
+                FAIL(ctx, E_DISTANCE, "a distance is %g", d);
+            }
+            (*out)[i * n + j] = d;
+            *most = fmax(*most, d);
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status take_shares(frg_context *ctx, const double *given, int64_t n, const char *name,
+                              double *out)
+{
+    double sum;
+    TRY(frgi_take_weights(ctx, given, n, name, out, &sum));
+    for (int64_t i = 0; i < n; i++) {
+        out[i] /= sum;
+    }
+    return FRG_OK;
+}
+
+static frg_status open_spaces(middle *b, const frg_array *spaces, const double *const *weights,
+                              const double *shares, const double *p)
+{
+    frg_context *const ctx = b->ctx;
+    int64_t most = 0;
+    TRY(NEW0(ctx, &b->spaces, b->count, "a barycenter"));
+    TRY(NEW(ctx, &b->share, b->count, "a barycenter"));
+    TRY(NEW(ctx, &b->p, b->size, "a barycenter"));
+    TRY(take_shares(ctx, shares, b->count, "shares", b->share));
+    TRY(take_shares(ctx, p, b->size, "p", b->p));
+    for (int64_t i = 0; i < b->size; i++) {
+        REQUIRE(ctx, b->p[i] > 0, "p[%lld] is 0, every point of a barycenter has weight",
+                (long long)i);
+    }
+    for (int64_t s = 0; s < b->count; s++) {
+        space *const x = &b->spaces[s];
+        char name[40];
+        snprintf(name, sizeof name, "space %lld", (long long)s + 1);
+        TRY(take_square(ctx, &spaces[s], name, &x->c, &b->unit));
+        x->n = spaces[s].shape[0];
+        most = x->n > most ? x->n : most;
+        const size_t entries = frgi_mul((size_t)b->size, (size_t)x->n);
+        TRY(NEW(ctx, &x->w, x->n, "a barycenter"));
+        TRY(NEW(ctx, &x->plan, entries, "a barycenter"));
+        TRY(NEW0(ctx, &x->f, b->size + x->n, "a barycenter"));
+        TRY(take_shares(ctx, weights ? weights[s] : NULL, x->n, name, x->w));
+        for (int64_t i = 0; i < b->size * x->n; i++) {
+            x->plan[i] = b->p[i / x->n] * x->w[i % x->n];
+        }
+    }
+    b->unit = b->unit > 0 ? b->unit : 1;
+    for (int64_t s = 0; s < b->count; s++) {
+        for (int64_t i = 0; i < b->spaces[s].n * b->spaces[s].n; i++) {
+            b->spaces[s].c[i] /= b->unit;
+        }
+    }
+    TRY(NEW(ctx, &b->cost, frgi_mul((size_t)b->size, (size_t)most), "a barycenter"));
+    TRY(NEW(ctx, &b->half, frgi_mul((size_t)b->size, (size_t)most), "a barycenter"));
+    return NEW(ctx, &b->next, frgi_mul((size_t)b->size, (size_t)b->size), "a barycenter");
+}
+
+static void close_all(middle *b)
+{
+    frg_context *const ctx = b->ctx;
+    for (int64_t s = 0; b->spaces && s < b->count; s++) {
+        DROP(ctx, &b->spaces[s].c);
+        DROP(ctx, &b->spaces[s].w);
+        DROP(ctx, &b->spaces[s].plan);
+        DROP(ctx, &b->spaces[s].f);
+    }
+    DROP(ctx, &b->spaces);
+    DROP(ctx, &b->share);
+    DROP(ctx, &b->p);
+    DROP(ctx, &b->c);
+    DROP(ctx, &b->next);
+    DROP(ctx, &b->cost);
+    DROP(ctx, &b->half);
+}
+
+/** Farthest points of the first space from its point 0 on; they repeat where there are too few. */
+static frg_status spread_start(middle *b)
+{
+    const space *const x = &b->spaces[0];
+    int64_t *chosen = NULL;
+    double *gap = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW0(b->ctx, &chosen, b->size, "a barycenter"));
+    TRY_TO(done, NEW(b->ctx, &gap, x->n, "a barycenter"));
+    TRY_TO(done, NEW(b->ctx, &b->c, frgi_mul((size_t)b->size, (size_t)b->size), "a barycenter"));
+    for (int64_t k = 0; k < x->n; k++) {
+        gap[k] = x->c[k];
+    }
+    for (int64_t i = 1; i < b->size; i++) {
+        int64_t far = 0;
+        for (int64_t k = 0; k < x->n; k++) {
+            far = gap[k] > gap[far] ? k : far;
+        }
+        chosen[i] = gap[far] > 0 ? far : i % x->n;
+        for (int64_t k = 0; k < x->n; k++) {
+            gap[k] = fmin(gap[k], x->c[chosen[i] * x->n + k]);
+        }
+    }
+    for (int64_t i = 0; i < b->size; i++) {
+        for (int64_t j = 0; j < b->size; j++) {
+            b->c[i * b->size + j] = x->c[chosen[i] * x->n + chosen[j]];
+        }
+    }
+done:
+    DROP(b->ctx, &chosen);
+    DROP(b->ctx, &gap);
+    return status;
+}
+
+/* ---- a round --------------------------------------------------------------------------------------------------- */
+
+/** Row-major out (n x m) <- a (n x k) op(b), op(b) k x m. */
+static void multiply(char tb, int64_t n, int64_t m, int64_t k, const double *a, const double *b,
+                     double *out)
+{
+    const frgi_blas_guard guard = frgi_blas_begin();
+    frgi_dgemm(tb, 'N', (int)m, (int)n, (int)k, 1, b, (int)(tb == 'N' ? m : k), a, (int)k, 0, out,
+               (int)m);
+    frgi_blas_end(guard);
+}
+
+/** sum_k x_ik^2 w_k */
+static double square_term(const double *row, const double *w, int64_t n)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) {
+        sum += row[k] * row[k] * w[k];
+    }
+    return sum;
+}
+
+/** b->cost <- L(P); *energy <- <L, P>. */
+static void linearise(middle *b, const space *x, double *energy)
+{
+    multiply('N', b->size, x->n, b->size, b->c, x->plan, b->half);
+    multiply('N', b->size, x->n, x->n, b->half, x->c, b->cost);
+    for (int64_t j = 0; j < x->n; j++) { /* the row of half that is not needed any more */
+        b->half[j] = square_term(x->c + j * x->n, x->w, x->n);
+    }
+    double sum = 0;
+    for (int64_t i = 0; i < b->size; i++) {
+        const double row = square_term(b->c + i * b->size, b->p, b->size);
+        for (int64_t j = 0; j < x->n; j++) {
+            double *const at = &b->cost[i * x->n + j];
+            *at = row + b->half[j] - 2 * *at;
+            sum += *at * x->plan[i * x->n + j];
+        }
+    }
+    *energy = sum;
+}
+
+/** P <- Sinkhorn(L(P)); *change: in the Frobenius norm. */
+static frg_status plan_step(middle *b, space *x, double *energy, double *change)
+{
+    frg_sinkhorn_opts o;
+    frg_sinkhorn *s = NULL;
+    linearise(b, x, energy);
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = b->o->epsilon;
+    o.tol = 1e-9;
+    o.max_iter = b->o->max_inner;
+    o.cost_store = FRG_GW_STORE_F64;
+    TRY(frg_sinkhorn_create(&s, b->ctx, frg_matrix(b->cost, FRG_F64, b->size, x->n, x->n), b->p,
+                            x->w, &o));
+    frg_status status = frg_sinkhorn_start(s, x->f, x->f + b->size);
+    if (status >= 0) {
+        status = frg_sinkhorn_run(s, NULL);
+    }
+    if (status >= 0) {
+        status = status == FRG_MAX_ITER ? FRG_OK : status;
+        const frg_status read = frg_plan_rows(frg_sinkhorn_plan(s), 0, b->size,
+                                              frg_matrix(b->half, FRG_F64, b->size, x->n, x->n));
+        status = read < 0 ? read : status;
+    }
+    if (status >= 0) {
+        const frg_status read = frg_sinkhorn_potentials(s, x->f, x->f + b->size);
+        status = read < 0 ? read : status;
+    }
+    double square = 0;
+    for (int64_t i = 0; status >= 0 && i < b->size * x->n; i++) {
+        square += (b->half[i] - x->plan[i]) * (b->half[i] - x->plan[i]);
+        x->plan[i] = b->half[i];
+    }
+    *change = sqrt(square);
+    frg_sinkhorn_destroy(s);
+    return status;
+}
+
+static frg_status align_space(middle *b, space *x, double share)
+{
+    double energy = 0, change = (double)INFINITY;
+    for (int64_t t = 0; t < b->o->max_outer && change > b->o->outer_tol; t++) {
+        const frg_status status = plan_step(b, x, &energy, &change);
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    linearise(b, x, &energy);
+    b->energy += share * energy * b->unit * b->unit;
+    /* next += share P C_s P' */
+    multiply('N', b->size, x->n, x->n, x->plan, x->c, b->half);
+    const frgi_blas_guard guard = frgi_blas_begin();
+    frgi_dgemm('T', 'N', (int)b->size, (int)b->size, (int)x->n, share, x->plan, (int)x->n, b->half,
+               (int)x->n, 1, b->next, (int)b->size);
+    frgi_blas_end(guard);
+    return FRG_OK;
+}
+
+static frg_status one_round(middle *b, double *change)
+{
+    const int64_t n = b->size;
+    memset(b->next, 0, (size_t)(n * n) * sizeof *b->next);
+    b->energy = 0;
+    for (int64_t s = 0; s < b->count; s++) {
+        const frg_status status = align_space(b, &b->spaces[s], b->share[s]);
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    double moved = 0, square = 0;
+    for (int64_t i = 0; i < n * n; i++) {
+        const double c = b->next[i] / (b->p[i / n] * b->p[i % n]);
+        moved += (c - b->c[i]) * (c - b->c[i]);
+        square += c * c;
+        b->c[i] = c;
+    }
+    *change = square > 0 ? sqrt(moved / square) : 0;
+    return FRG_OK;
+}
+
+static frg_status rounds(middle *b, frg_barycenter_report *r)
+{
+    for (int64_t t = 0; t < b->o->max_iter; t++) {
+        frg_status status = one_round(b, &r->change);
+        if (status == FRG_OK) {
+            r->iterations = t + 1;
+            r->energy = b->energy;
+            r->converged = r->change <= b->o->tol;
+            status = frgi_heartbeat(b->ctx, &(frg_progress){.solver = "gw",
+                                                            .phase = "barycenter",
+                                                            .done = t + 1,
+                                                            .total = b->o->max_iter,
+                                                            .residual = r->change,
+                                                            .target = b->o->tol});
+        }
+        if (status != FRG_OK || r->converged) {
+            return status;
+        }
+    }
+    return FRG_MAX_ITER;
+}
+
+/* ---- public ------------------------------------------------------------------------------------------------------- */
+
+void frg_barycenter_defaults(frg_barycenter_opts *o, size_t struct_size)
+{
+    const frg_barycenter_opts defaults = {.struct_size = sizeof defaults,
+                                          .epsilon = 5e-3,
+                                          .max_iter = 100,
+                                          .tol = 1e-5,
+                                          .max_outer = 100,
+                                          .outer_tol = 1e-6,
+                                          .max_inner = 300};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    if (struct_size >= sizeof o->struct_size) {
+        o->struct_size = struct_size;
+    }
+}
+
+static frg_status open_all(middle *b, const frg_array *spaces, const double *const *weights,
+                           const double *shares, const double *p, const frg_array *start)
+{
+    frg_context *const ctx = b->ctx;
+    TRY(open_spaces(b, spaces, weights, shares, p));
+    if (!start) {
+        return spread_start(b);
+    }
+    double unused = 0;
+    TRY(take_square(ctx, start, "start", &b->c, &unused));
+    if (start->shape[0] != b->size) {
+        FAIL(ctx, E_SHAPE, "start has %lld points, out has %lld", (long long)start->shape[0],
+             (long long)b->size);
+    }
+    for (int64_t i = 0; i < b->size * b->size; i++) {
+        b->c[i] /= b->unit;
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gw_barycenter(frg_context *ctx, const frg_array *spaces,
+                             const double *const *weights, const double *shares, int64_t n_spaces,
+                             const double *p, const frg_array *start, const frg_barycenter_opts *o,
+                             frg_array out, frg_barycenter_report *report)
+{
+    frg_barycenter_opts opts;
+    frg_barycenter_defaults(&opts, sizeof opts);
+    if (o) {
+        frgi_take_opts(&opts, sizeof opts, o);
+    }
+    REQUIRE(ctx, spaces && n_spaces >= 1, "a barycenter needs spaces");
+    REQUIRE(ctx, opts.epsilon > 0 && isfinite(opts.epsilon), "epsilon is %g, it must be > 0",
+            opts.epsilon);
+    REQUIRE(ctx, opts.max_iter >= 1 && opts.max_outer >= 1 && opts.max_inner >= 1,
+            "max_iter, max_outer and max_inner must be >= 1");
+    REQUIRE(ctx, opts.tol >= 0 && opts.outer_tol >= 0, "tol and outer_tol must be >= 0");
+    TRY(frgi_array_check(ctx, &out, "out", 2, 1u << FRG_F64));
+    if (out.shape[0] != out.shape[1] || out.shape[0] < 1) {
+        FAIL(ctx, E_SHAPE, "out is %lld x %lld, a square matrix is needed", (long long)out.shape[0],
+             (long long)out.shape[1]);
+    }
+    middle b = {.ctx = ctx, .o = &opts, .size = out.shape[0], .count = n_spaces};
+    frg_barycenter_report r = {0};
+    frgi_run_begins(ctx);
+    frg_status status = open_all(&b, spaces, weights, shares, p, start);
+    if (status >= 0) {
+        status = rounds(&b, &r);
+    }
+    for (int64_t i = 0; status >= 0 && i < b.size; i++) {
+        for (int64_t j = 0; j < b.size; j++) {
+            ((double *)(void *)frgi_array_base(&out))[i * out.stride[0] + j * out.stride[1]] =
+                b.unit * b.c[i * b.size + j];
+        }
+    }
+    if (status >= 0 && report) {
+        *report = r;
+    }
+    close_all(&b);
+    return status;
+}
