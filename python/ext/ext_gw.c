@@ -54,6 +54,9 @@ static const ext_field gw_options[] = {{AT(frg_gw_opts, mode), IS_CHOICE, modes}
                                        {AT(frg_gw_opts, polish_passes), IS_INT64, NULL},
                                        {AT(frg_gw_opts, cost_store), IS_CHOICE, stores},
                                        {AT(frg_gw_opts, cache_rows), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, rank), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, lr_max_iter), IS_INT64, NULL},
+                                       {AT(frg_gw_opts, lr_dykstra_max_iter), IS_INT64, NULL},
                                        {AT(frg_gw_opts, preset), IS_CHOICE, presets},
                                        {NULL, 0, IS_INT, NULL}};
 
@@ -479,6 +482,29 @@ static PyObject *gw_distances(PyObject *self, PyObject *args)
     return answer(self, status);
 }
 
+/** factors(q, w, h): fills n rank, m rank and rank values; the rank without arguments. */
+static PyObject *gw_factors(PyObject *self, PyObject *args)
+{
+    PyObject *q = NULL, *w = NULL, *h = NULL;
+    if (!PyArg_ParseTuple(args, "|OOO", &q, &w, &h)) {
+        return NULL;
+    }
+    ext_gw *const s = self_of(self);
+    const int64_t rank = frg_gw_rank(s->gw);
+    if (!h) {
+        return PyLong_FromLongLong(rank);
+    }
+    ext_held held = {.n = 0};
+    double *const to_q = ext_values(&held, q, "q", 1, FRG_F64, s->n * rank);
+    double *const to_w =
+        PyErr_Occurred() ? NULL : ext_values(&held, w, "w", 1, FRG_F64, s->m * rank);
+    double *const to_h = PyErr_Occurred() ? NULL : ext_values(&held, h, "h", 1, FRG_F64, rank);
+    const frg_status status =
+        PyErr_Occurred() ? FRG_BAD_ARG : frg_gw_factors(s->gw, to_q, to_w, to_h);
+    ext_release(&held);
+    return answer(self, status);
+}
+
 /* ---- plans ----------------------------------------------------------------------------------------- */
 
 static PyObject *plan_get(PyObject *self, PyObject *unused)
@@ -626,7 +652,42 @@ static PyObject *energy(PyObject *module, PyObject *args)
                                           : PyFloat_FromDouble(e);
 }
 
+/** gw_gradient(context, c, d, plan, epsilon, dc, dd, da, db): the last four are filled where they are not None. */
+static PyObject *gradient(PyObject *module, PyObject *args)
+{
+    PyObject *context, *c, *d, *plan, *dc, *dd, *da, *db;
+    ext_context *ctx;
+    frg_gw_point at = {.linear = NULL};
+    if (!PyArg_ParseTuple(args, "OOOOdOOOO", &context, &c, &d, &plan, &at.epsilon, &dc, &dd, &da,
+                          &db) ||
+        !(ctx = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array to_c, to_d, *c_or_null, *d_or_null;
+    frg_gw_gradients out = {.a = NULL};
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, c, "c", 0, &at.c) == 0 && ext_hold(&h, d, "d", 0, &at.d) == 0 &&
+        ext_hold(&h, plan, "plan", 0, &at.plan) == 0 &&
+        ext_maybe(&h, dc, "dc", 1, &to_c, &c_or_null) == 0 &&
+        ext_maybe(&h, dd, "dd", 1, &to_d, &d_or_null) == 0) {
+        out.c = c_or_null;
+        out.d = d_or_null;
+        out.a = ext_values(&h, da, "da", 1, FRG_F64, at.plan.shape[0]);
+        out.b = PyErr_Occurred() ? NULL : ext_values(&h, db, "db", 1, FRG_F64, at.plan.shape[1]);
+        if (!PyErr_Occurred()) {
+            Py_BEGIN_ALLOW_THREADS status = frg_gw_gradient(ctx->ctx, &at, &out);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
+                                          : Py_NewRef(Py_None);
+}
+
 PyMethodDef ext_gw_functions[] = {
+    {"gw_gradient", gradient, METH_VARARGS,
+     "gw_gradient(context, c, d, plan, epsilon, dc, dd, da, db)"},
     {"gw_energy", energy, METH_VARARGS, "gw_energy(context, c, d, plan) -> energy"},
     {NULL, NULL, 0, NULL},
 };
@@ -658,6 +719,7 @@ int ext_types_gw(PyObject *module)
     static PyMethodDef gw_members[] = {
         {"start", gw_start, METH_O, "start(plan)"},
         {"distances", gw_distances, METH_VARARGS, "distances(side, out)"},
+        {"factors", gw_factors, METH_VARARGS, "factors(q, w, h), or factors() -> rank"},
         PLAN_METHODS,
         {NULL, NULL, 0, NULL}};
     static PyType_Slot graph_slots[] = {{Py_tp_dealloc, gw_free},

@@ -20,8 +20,8 @@ import numpy as np
 from . import _fourge, errors
 from ._arrays import array, context, warn
 
-__all__ = ["Alignment", "Graph", "Transport", "align", "energy", "entropic_gromov_wasserstein", "gromov_wasserstein",
-           "sampled_gw", "sinkhorn", "transport"]
+__all__ = ["Alignment", "Graph", "Transport", "align", "energy", "entropic_gromov_wasserstein",
+           "entropic_gromov_wasserstein2", "gromov_wasserstein", "sampled_gw", "sampled_lowrank_gw", "sinkhorn", "transport"]
 
 
 def _matrix(x: Any, name: str) -> np.ndarray:
@@ -200,6 +200,17 @@ class Alignment(_Plan):
         """f (n,) and g (m,) of the last linearisation, scaled cost units."""
         return self._potentials()
 
+    @property
+    def factors(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Q (n, rank), W (m, rank) and h (rank,) of a plan Q diag(1/h) W' of low rank; None for others."""
+        rank = self._solver.factors()
+        if rank == 0:
+            return None
+        (n, m), h = self.shape, np.empty(rank)
+        q, w = np.empty(n * rank), np.empty(m * rank)
+        self._solver.factors(q, w, h)
+        return q.reshape(n, rank), w.reshape(m, rank), h
+
     def distances(self, side: int = 0) -> np.ndarray:
         """The distances in use, (n, n) for side 0 or (m, m) for side 1."""
         n = self.shape[side]
@@ -256,7 +267,7 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         "sampled", "exact", "landmark"), k 30, landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
         min_iter 20, tol 1e-5, max_inner, marginal_tol, mass, rho_source, rho_target, reference, linear_weight,
         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,
-        polish_passes, cost_store, cache_rows, preset ("torchgw"), and threads, seed, memory_limit, time_limit.
+        polish_passes, cost_store, cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter, preset ("torchgw"), and threads, seed, memory_limit, time_limit.
 
     Raises :class:`fourge.errors.BadArgument` and :class:`fourge.errors.BadData` naming the argument, row and column.
     Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.
@@ -338,7 +349,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     Other options are those of :func:`align`; ``preset="torchgw"`` sets its schedule and sampling as well.
     """
     if differentiable:
-        raise errors.Unsupported("differentiable=True is not there yet; fit the plan first and differentiate by fourge/gw.h")
+        raise errors.Unsupported("differentiable=True is not there yet; entropic_gromov_wasserstein2 carries gradients into torch")
     source, kind = _one_side(X_source, dist_source, graph_source, "source")
     target, other = _one_side(X_target, dist_target, graph_target, "target")
     if kind != other:
@@ -363,6 +374,17 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
                   **{**named, **options})
     plan = _like(found.plan(), X_source, X_target, dist_source, dist_target)
     return (plan, found.report) if log else plan
+
+
+def sampled_lowrank_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any = None, *, rank: int = 20,
+                       lr_max_iter: int = 5, lr_dykstra_max_iter: int = 50, **options: Any) -> Any:
+    """:func:`sampled_gw` with plans of bounded rank, in memory O((n + m)(rank + M)) but for the plan that is returned;
+    ``align(..., rank=20).factors`` returns the factors alone.  Other keywords are those of :func:`sampled_gw`;
+    ``semi_relaxed`` is refused."""
+    if options.get("semi_relaxed"):
+        raise errors.Unsupported("semi_relaxed=True: plans of low rank have both marginals")
+    return sampled_gw(X_source, X_target, p, q, rank=rank, lr_max_iter=lr_max_iter, lr_dykstra_max_iter=lr_dykstra_max_iter,
+                      **options)
 
 
 # ---- under POT's names ---------------------------------------------------------------------------------------------
@@ -406,6 +428,22 @@ def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, 
     plan = found.plan()
     out = _like(plan, C1, C2)
     return (out, _log(found, a, b, plan)) if log else out
+
+
+def entropic_gromov_wasserstein2(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
+                                 epsilon: float = 0.1, log: bool = False, **options: Any) -> Any:
+    """``ot.gromov.entropic_gromov_wasserstein2``: the energy of :func:`entropic_gromov_wasserstein`'s plan.
+
+    For torch tensors a scalar tensor whose backward fills the gradients of C1, C2, p and q at the plan held fixed: those
+    of the energy with its entropy (the envelope theorem), centred for p and q.
+    """
+    plan, found = entropic_gromov_wasserstein(C1, C2, p, q, loss_fun, epsilon, log=True, **options)
+    value = found["gw_dist"]
+    if type(plan).__module__.split(".")[0] == "torch":
+        from .torch import _gw_value
+
+        value = _gw_value(value, C1, C2, p, q, plan, epsilon / 2)
+    return (value, {"T": plan, **found}) if log else value
 
 
 def gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",

@@ -264,3 +264,26 @@ def _arrays_of(value):
     if isinstance(value, torch.Tensor):
         return value.detach().to("cpu", torch.float32).numpy()
     return [_arrays_of(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+class _GwValue(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value, c, d, p, q, plan, epsilon):
+        ctx.save_for_backward(c, d, plan)
+        ctx.epsilon, ctx.types = epsilon, [None if t is None else t.dtype for t in (c, d, p, q)]
+        return c.new_tensor(value)
+
+    @staticmethod
+    def backward(ctx, g):
+        c, d, plan = (np.ascontiguousarray(_numpy(t), np.float64) for t in ctx.saved_tensors)
+        shapes = c.shape, d.shape, (len(c),), (len(d),)
+        out = [np.empty(s) if w else None for s, w in zip(shapes, ctx.needs_input_grad[1:5])]
+        _fourge.gw_gradient(_fourge.Context(), c, d, plan, ctx.epsilon, *out)
+        return None, *(None if a is None else g * torch.from_numpy(a).to(t) for a, t in zip(out, ctx.types)), None, None
+
+
+def _gw_value(value, c, d, p, q, plan, epsilon):
+    """A scalar with the gradients of an energy at its plan."""
+    c, d = torch.as_tensor(c), torch.as_tensor(d)
+    p, q = (torch.as_tensor(t) if t is not None and len(t) else None for t in (p, q))
+    return _GwValue.apply(value, c, d, p, q, plan, epsilon)

@@ -54,6 +54,21 @@ class Pot(unittest.TestCase):
                              max_iter=3000, cost_store="f64", round=False)
         np.testing.assert_allclose(found.plan(), want, atol=1e-7)
 
+    def test_gradients(self):
+        """The envelope's 2 C p p' - 2 P D P', as POT's gromov_wasserstein2 has it, at POT's plan."""
+        arrays = problem()
+        c, d, p, q = (torch.from_numpy(v) for v in arrays)
+        plan = ot.gromov.entropic_gromov_wasserstein(*arrays, epsilon=1.0)
+        c.requires_grad_(), d.requires_grad_()
+        (2 * gw.entropic_gromov_wasserstein2(c, d, p, q, epsilon=1.0)).backward()
+        both = (arrays[0], arrays[1], arrays[2], plan, c.grad), (arrays[1], arrays[0], arrays[3], plan.T, d.grad)
+        for mine, other, weights, t, got in both:
+            want = 2 * (2 * mine * np.outer(weights, weights) - 2 * t @ other @ t.T)
+            np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-7)
+        p = torch.from_numpy(problem()[2]).requires_grad_()
+        gw.entropic_gromov_wasserstein2(c.detach(), d.detach(), p, q, epsilon=1.0).backward()
+        self.assertLess(abs(float(p.grad.sum())), 1e-8)
+
     def test_tensors(self):
         c, d, p, q = (torch.from_numpy(v) for v in problem())
         plan = gw.entropic_gromov_wasserstein(c, d, p, q, epsilon=1.0, max_iter=5)
