@@ -1,4 +1,4 @@
-/* cmd_bench.c - `fourge bench fe`: verifies, then times, on simulated designs; a JSON line for each.
+/* cmd_bench.c - `fourge bench`: verifies, then times; a JSON line for each case.  Here are the lines and fe.
  *
  * Verified is the result that is timed: the audit is computed again from the result by the plainest text there
  * is, level sums in long double, and compared with the tolerance, before any time is believed.  Times run
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_lines.h"
 #include "simulate.h"
 
 typedef struct {
@@ -176,30 +177,61 @@ static void put_line(FILE *to, const char *text, int64_t length)
     fflush(to);
 }
 
-/* ---- one design --------------------------------------------------------------------------------- */
-
-static int show(cli *c, const bench_run *b, const char *name, int repeats, FILE *to)
+int bench_repeats(const cli *c)
 {
-    frg_json *j;
-    const frg_status status = frg_json_create(&j, c->ctx);
+    return c->set.repeat > 0 ? c->set.repeat : c->set.quick ? 3 : 5;
+}
+
+int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j)
+{
+    const frg_status status = frg_json_create(j, c->ctx);
     if (status < 0) {
         return cli_fail_library(c, status);
     }
     machine m;
     machine_look(&m);
+    json_head(*j, "fourge.bench/1");
+    frg_json_string(*j, "bench", bench);
+    frg_json_string(*j, "machine", m.cpu);
+    frg_json_string(*j, "level", frg_isa(c->ctx));
+    frg_json_string(*j, "compiler", __VERSION__);
+    frg_json_string(*j, "commit", frg_commit());
+    frg_json_integer(*j, "repetitions", repeats);
+    return 0;
+}
+
+int bench_line_end(cli *c, frg_json *j, FILE *to)
+{
+    const char *text;
+    int64_t length;
+    json_foot(j, c);
+    const frg_status finished = frg_json_finish(j, &text, &length);
+    if (finished >= 0) {
+        put_line(to, text, length);
+    }
+    frg_json_destroy(j);
+    return finished < 0 ? cli_fail_library(c, finished) : 0;
+}
+
+/* ---- one design --------------------------------------------------------------------------------- */
+
+static int show(cli *c, const bench_run *b, const char *name, int repeats, FILE *to)
+{
+    frg_json *j;
+    const int code = bench_line_begin(c, "fe", repeats, &j);
+    if (code) {
+        return code;
+    }
     int64_t steps = 0;
     double reported = 0;
     for (int k = 0; k < b->data.p; k++) {
         steps = b->columns[k].iterations > steps ? b->columns[k].iterations : steps;
         reported = fmax(reported, b->columns[k].audit);
     }
-    json_head(j, "fourge.bench/1");
-    frg_json_string(j, "bench", "fe");
     frg_json_string(j, "design", name);
     frg_json_integer(j, "effects", b->n_factors);
     frg_json_integer(j, "n", b->data.n);
     frg_json_integer(j, "columns", b->data.p);
-    frg_json_integer(j, "repetitions", repeats);
     frg_json_open_object(j, "seconds");
     frg_json_number(j, "setup", b->setup);
     frg_json_number(j, "solve", b->solve);
@@ -213,19 +245,7 @@ static int show(cli *c, const bench_run *b, const char *name, int repeats, FILE 
     frg_json_number(j, "audit_again", b->audit);
     frg_json_integer(j, "plan_bytes", (int64_t)b->report.plan_bytes);
     frg_json_integer(j, "factor_bytes", (int64_t)b->report.factor_bytes);
-    frg_json_string(j, "machine", m.cpu);
-    frg_json_string(j, "level", frg_isa(c->ctx));
-    frg_json_string(j, "compiler", __VERSION__);
-    frg_json_string(j, "commit", frg_commit());
-    json_foot(j, c);
-    const char *text;
-    int64_t length;
-    const frg_status finished = frg_json_finish(j, &text, &length);
-    if (finished >= 0) {
-        put_line(to, text, length);
-    }
-    frg_json_destroy(j);
-    return finished < 0 ? cli_fail_library(c, finished) : 0;
+    return bench_line_end(c, j, to);
 }
 
 static int bench_memory(const cli *c, bench_run *b)
@@ -276,7 +296,7 @@ static int bench_one(cli *c, const bench_case *k, int64_t rows, int repeats, FIL
 static int bench_fe(cli *c, FILE *to)
 {
     const int64_t rows = (int64_t)(c->set.quick ? fmin(c->set.rows, 1e5) : c->set.rows);
-    const int repeats = c->set.repeat > 0 ? c->set.repeat : c->set.quick ? 3 : 5;
+    const int repeats = bench_repeats(c);
     int worst = 0;
     for (size_t i = 0; i < sizeof fe_cases / sizeof *fe_cases && worst <= 1; i++) {
         frg_peak_reset(c->ctx);
@@ -289,17 +309,24 @@ static int bench_fe(cli *c, FILE *to)
 
 int command_bench(cli *c)
 {
-    static const char *const unbuilt[] = {"gp", "gw", "soap"};
+    static const struct {
+        const char *name;
+        int (*run)(cli *c, FILE *to); /* NULL: not built */
+    } solvers[] = {{"fe", bench_fe}, {"gw", bench_gw}, {"gp", NULL}, {"soap", NULL}};
     const char *solver = c->arguments[0], *error = "E_OPTION";
-    for (int i = 0; i < 3; i++) {
-        error = strcmp(unbuilt[i], solver) == 0 ? "E_UNSUPPORTED" : error;
+    int (*run)(cli *, FILE *) = NULL;
+    for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) {
+        if (strcmp(solvers[i].name, solver) == 0) {
+            run = solvers[i].run;
+            error = "E_UNSUPPORTED";
+        }
     }
-    if (strcmp(solver, "fe") != 0) {
-        return cli_fail(c, error, solver, NULL, "fourge bench has 'fe', not '%s'", solver);
+    if (!run) {
+        return cli_fail(c, error, solver, NULL, "fourge bench has 'fe' and 'gw', not '%s'", solver);
     }
     int code = cli_open(c);
     if (code || !c->set.output) { /* lines come as they are ready */
-        return code ? code : bench_fe(c, stdout);
+        return code ? code : run(c, stdout);
     }
     char *text = NULL;
     size_t length = 0;
@@ -307,7 +334,7 @@ int command_bench(cli *c)
     if (!lines) {
         return cli_fail_memory(c);
     }
-    code = bench_fe(c, lines);
+    code = run(c, lines);
     fclose(lines);
     const int written = code <= 1 ? write_output(c, text, (int64_t)length) : 0;
     free(text);

@@ -911,9 +911,10 @@ const command_spec command_table[] = {
      .max_arguments = 1,
      .summary = "verify, then time, on simulated designs",
      .description =
-         "SOLVER is fe.  Every design is solved, the result is audited again by a second, simple "
+         "SOLVER is fe or gw.  Every design is solved, the result is audited again by a second, simple "
          "program text, and only then timed.  One JSON line for each design.",
-     .examples = "fourge bench fe --quick\nfourge bench fe --rows 1e6 --repeat 5 --threads 2",
+     .examples = "fourge bench fe --quick\nfourge bench fe --rows 1e6 --repeat 5 --threads 2\n"
+                 "fourge bench gw --quick",
      .run = command_bench},
     {.name = "doctor",
      .bit = CMD_DOCTOR,
