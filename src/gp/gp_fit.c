@@ -207,6 +207,8 @@ static frg_status search_from(fit *m)
                                    .relative = RELATIVE,
                                    .rate = m->opts.learning_rate};
     const bool told = m->gp->jitter_told; /* one warning for all starts */
+    frgi_gp_set_sticky(m->gp, false); /* no promotion, jitter or matrix of the start before */
+    frgi_gp_forget(m->gp);
     frgi_gp_set_sticky(m->gp, true);
     m->gp->jitter_told = told;
     m->now.trace.n = 0;
