@@ -3,6 +3,7 @@
 
 #include "core/core.h"
 #include "gp/gp_lanes.h"
+#include "levels.h"
 #include "test.h"
 
 enum { MOST = 64, DIMS = 3 };
@@ -257,22 +258,15 @@ static void poisoned(void)
     frg_context_destroy(ctx);
 }
 
+static void one_level(void)
+{
+    against_plain();
+    poisoned();
+}
+
 static void levels(void)
 {
-    static const char *const names[] = {"plain", "v2", "v3", "v4"};
-    const char *const before = getenv("FOURGE_ISA");
-    char kept[16] = "";
-    if (before)
-        snprintf(kept, sizeof kept, "%s", before);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        setenv("FOURGE_ISA", names[i], 1);
-        against_plain();
-        poisoned();
-    }
-    if (before)
-        setenv("FOURGE_ISA", kept, 1);
-    else
-        unsetenv("FOURGE_ISA");
+    test_at_levels(one_level);
 }
 
 static const test_case cases[] = {

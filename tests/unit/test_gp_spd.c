@@ -12,6 +12,7 @@
 
 #include "core/core.h"
 #include "gp/gp_spd.h"
+#include "levels.h"
 #include "test.h"
 
 static const frg_dtype types[] = {FRG_F64, FRG_F32};
@@ -424,31 +425,24 @@ static void cancelled(void)
     }
 }
 
+static void one_level(void)
+{
+    static const ptrdiff_t n[] = {1, 23, 50, 100, 144, 203, 250};
+    for (int t = 0; t < 2; t++) {
+        double keep[1 + 250 * (COLUMNS + 1)];
+        for (size_t m = 0; m < sizeof n / sizeof *n; m++) {
+            if (m < 4)
+                one_size(n[m], types[t]);
+            keep[0] = NAN;
+            calls(n[m], types[t], COLUMNS, 2, keep);
+        }
+    }
+}
+
 /** Every CPU level of this machine gives the same within rounding. */
 static void levels(void)
 {
-    static const char *const names[] = {"plain", "v2", "v3", "v4"};
-    const char *const before = getenv("FOURGE_ISA");
-    char kept[16] = "";
-    if (before)
-        snprintf(kept, sizeof kept, "%s", before);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        setenv("FOURGE_ISA", names[i], 1);
-        for (int t = 0; t < 2; t++) {
-            double keep[1 + 250 * (COLUMNS + 1)];
-            static const ptrdiff_t n[] = {1, 23, 50, 100, 144, 203, 250};
-            for (size_t m = 0; m < sizeof n / sizeof *n; m++) {
-                if (m < 4)
-                    one_size(n[m], types[t]);
-                keep[0] = NAN;
-                calls(n[m], types[t], COLUMNS, 2, keep);
-            }
-        }
-    }
-    if (before)
-        setenv("FOURGE_ISA", kept, 1);
-    else
-        unsetenv("FOURGE_ISA");
+    test_at_levels(one_level);
 }
 
 static const test_case cases[] = {
