@@ -1,25 +1,15 @@
 /* fuzz_checkpoint.c - any bytes as a saved state: no crash, nothing read beyond them. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/checkpoint_bytes.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void insist(bool held)
-{
-    if (!held)
-        abort();
-}
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = {"line", "columns", "reports", "one", ""};
-    frg_context_opts o;
-    frg_context_defaults(&o, sizeof o);
-    o.threads = 1;
-    frg_context *ctx;
-    if (frg_context_create(&ctx, &o) < 0)
+    frg_context *const ctx = fuzz_context(0);
+    if (!ctx)
         return 0;
     char *bytes;
     frg_checkpoint *c = NULL;

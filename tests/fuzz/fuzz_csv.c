@@ -3,18 +3,10 @@
  * The first byte chooses the delimiter, whether there is a header, and how small the second reading's steps
  * are; the rest is the file (gzip where it begins as one).
  */
-#include <stdlib.h>
-
 #include "fourge/table.h"
 #include "io/io.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void insist(bool held)
-{
-    if (!held)
-        abort();
-}
+#include "fuzz.h"
 
 /** Everything must be readable, and the codes within the labels. */
 static int64_t walk(const frg_table *t)

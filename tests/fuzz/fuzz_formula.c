@@ -10,7 +10,7 @@
 #include "fe/fe_program.h"
 #include "fourge/fe.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static const char csv[] =
     "y,x,z,f,g,s,b\n1,2,1.5,1,1,a,TRUE\n3,1,2,1,2,b,FALSE\n2,5,,1,1,a,TRUE\n6,4,0,2,2,b,TRUE\n"
@@ -73,15 +73,11 @@ static void fit(frg_context *ctx, const frg_table *table, const char *text, size
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    frg_context_opts o;
-    frg_context *ctx;
+    frg_context *const ctx = fuzz_context(64 << 20);
     frg_table *table = NULL;
     frgi_formula f;
     const char *const text = (const char *)data;
-    frg_context_defaults(&o, sizeof o);
-    o.threads = 1;
-    o.memory_limit = 64 << 20;
-    if (frg_context_create(&ctx, &o) < 0)
+    if (!ctx)
         abort();
     if (frg_table_parse(&table, ctx, csv, sizeof csv - 1, "memory", NULL) < 0)
         abort();

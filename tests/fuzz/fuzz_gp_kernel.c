@@ -9,7 +9,7 @@
 
 #include "gp/gp_kernel.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 enum { N = 5, D = 3, RUN_PARAMETERS = 200 };
 
@@ -97,15 +97,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const double x[N * D] = {0, 1, 5, 1, 1, -3, 0, 1, 5, 2.5, 1, 0, 1e6, 1, 7},
                               y[N] = {1, 2, 0, 4, 3};
-    frg_context_opts o;
-    frg_context *ctx;
+    frg_context *const ctx = fuzz_context(64 << 20);
     frgi_gp_params ps;
     frgi_gp_kernel *k;
     char *const text = malloc(size + 1);
-    frg_context_defaults(&o, sizeof o);
-    o.threads = 1;
-    o.memory_limit = 64 << 20;
-    if (!text || frg_context_create(&ctx, &o) < 0)
+    if (!text || !ctx)
         abort();
     memcpy(text, data, size);
     text[size] = '\0';

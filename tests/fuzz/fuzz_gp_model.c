@@ -6,13 +6,7 @@
 
 #include "gp/gp_file.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void insist(bool held)
-{
-    if (!held)
-        abort();
-}
+#include "fuzz.h"
 
 static void little(uint8_t *to, uint64_t v, int bytes)
 {
@@ -40,12 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > 1 << 14)
         return 0;
-    frg_context_opts o;
-    frg_context_defaults(&o, sizeof o);
-    o.threads = 1;
-    o.memory_limit = 64 << 20;
-    frg_context *ctx;
-    if (frg_context_create(&ctx, &o) < 0)
+    frg_context *const ctx = fuzz_context(64 << 20);
+    if (!ctx)
         return 0;
     uint8_t *const bytes = malloc(size + 1);
     if (!bytes)

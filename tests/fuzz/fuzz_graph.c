@@ -1,25 +1,13 @@
 /* fuzz_graph.c - any bytes as a Matrix Market file or edge list: no crash, nothing lost, sound graphs alone. */
-#include <stdlib.h>
-
 #include "gw/gw_graph.h"
 #include "gw/gw_graph_read.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void insist(bool held)
-{
-    if (!held)
-        abort();
-}
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    frg_context_opts o;
-    frg_context_defaults(&o, sizeof o);
-    o.threads = 1;
-    o.memory_limit = 256 << 20;
-    frg_context *ctx;
-    if (frg_context_create(&ctx, &o) < 0)
+    frg_context *const ctx = fuzz_context(256 << 20);
+    if (!ctx)
         return 0;
     frg_graph *g;
     const frg_status s =

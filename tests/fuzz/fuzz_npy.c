@@ -1,24 +1,13 @@
 /* fuzz_npy.c - any bytes as an .npy file: no crash, nothing lost, memory by what is there alone. */
-#include <stdlib.h>
-
 #include "fourge/table.h"
 #include "io/io.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void insist(bool held)
-{
-    if (!held)
-        abort();
-}
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    frg_context_opts o;
-    frg_context_defaults(&o, sizeof o);
-    o.threads = 1;
-    frg_context *ctx;
-    if (frg_context_create(&ctx, &o) < 0)
+    frg_context *const ctx = fuzz_context(0);
+    if (!ctx)
         return 0;
     frg_npy *a;
     const frg_status s =

@@ -4,16 +4,12 @@
 #include "fourge/table.h"
 #include "io/io.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    frg_context_opts o;
-    frg_context_defaults(&o, sizeof o);
-    o.threads = 1;
-    o.memory_limit = 1 << 29;
-    frg_context *ctx;
-    if (frg_context_create(&ctx, &o) < 0)
+    frg_context *const ctx = fuzz_context(1 << 29);
+    if (!ctx)
         return 0;
     frg_table *t;
     const frg_status s = frgi_npz_parse(&t, ctx, (const char *)data, (int64_t)size, "fuzz.npz");

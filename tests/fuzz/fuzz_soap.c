@@ -1,28 +1,17 @@
 /* fuzz_soap.c - any bytes as a saved state of the optimizer: no crash; a load that fails changes nothing, one that
  * succeeds leaves a handle that steps. */
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fourge/soap.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 enum { M = 4, N = 3 };
 
-static void insist(bool held)
-{
-    if (!held)
-        abort();
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    frg_context_opts o;
-    frg_context_defaults(&o, sizeof o);
-    o.threads = 1;
-    frg_context *ctx;
-    if (frg_context_create(&ctx, &o) < 0)
+    frg_context *const ctx = fuzz_context(0);
+    if (!ctx)
         return 0;
     float w[M * N] = {0}, g[M * N], before[M * N], after[M * N];
     for (int i = 0; i < M * N; i++)
