@@ -53,12 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return 0;
-    frg_context_opts co;
-    frg_context_defaults(&co, sizeof co);
-    co.threads = 1;
-    co.memory_limit = 1 << 30;
-    frg_context *ctx;
-    if (frg_context_create(&ctx, &co) < 0)
+    frg_context *const ctx = fuzz_context(1 << 30);
+    if (!ctx)
         return 0;
     frg_table_opts o;
     frg_table_defaults(&o, sizeof o);
