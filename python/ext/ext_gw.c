@@ -134,6 +134,11 @@ static const ext_field graph_report[] = {{AT(frg_graph_report, n), IS_INT64, NUL
                                          {AT(frg_graph_report, directed), IS_BOOL, NULL},
                                          {NULL, 0, IS_INT, NULL}};
 
+static const ext_field embed_options[] = {{AT(frg_embed_opts, dimensions), IS_INT64, NULL},
+                                          {AT(frg_embed_opts, lambda), IS_DOUBLE, NULL},
+                                          {AT(frg_embed_opts, tol), IS_DOUBLE, NULL},
+                                          {NULL, 0, IS_INT, NULL}};
+
 static const ext_field paths_report[] = {
     {AT(frg_paths_report, method), IS_TEXT, NULL},
     {AT(frg_paths_report, sources), IS_INT64, NULL},
@@ -685,7 +690,77 @@ static PyObject *gradient(PyObject *module, PyObject *args)
                                           : Py_NewRef(Py_None);
 }
 
+/** The graph of an object, or NULL with TypeError. */
+static const frg_graph *graph_of(PyObject *module, PyObject *object)
+{
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)ext_state_of(module)->graph_type)) {
+        PyErr_Format(PyExc_TypeError, "expected a Graph, got %R", (PyObject *)Py_TYPE(object));
+        return NULL;
+    }
+    return self_of(object)->graph;
+}
+
+/** (Graph, Gw, out) as a query of the embedding. */
+static int read_query(PyObject *module, PyObject *tuple, Py_buffer *buffer, frg_embed_query *q)
+{
+    PyObject *graph, *solver, *out;
+    if (!PyArg_ParseTuple(tuple, "OOO", &graph, &solver, &out) ||
+        !(q->graph = graph_of(module, graph))) {
+        return -1;
+    }
+    if (!PyObject_TypeCheck(solver, (PyTypeObject *)ext_state_of(module)->gw_type)) {
+        PyErr_SetString(PyExc_TypeError, "expected an alignment");
+        return -1;
+    }
+    q->plan = plan_of(solver);
+    return q->plan ? ext_array(out, "out", 1, buffer, &q->out) : -1;
+}
+
+/** gw_embed(context, anchor, anchor_out, queries, options) -> columns that were filled. */
+static PyObject *embed(PyObject *module, PyObject *args)
+{
+    PyObject *context, *anchor, *anchor_out, *list, *options;
+    ext_context *ctx;
+    frg_embed_opts o;
+    frg_embed_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "OOOO!O", &context, &anchor, &anchor_out, &PyList_Type, &list,
+                          &options) ||
+        !(ctx = ext_context_of(module, context)) ||
+        ext_fields_set(&o, embed_options, options) < 0) {
+        return NULL;
+    }
+    const frg_graph *const graph = graph_of(module, anchor);
+    const Py_ssize_t n = PyList_Size(list);
+    frg_embed_query *const queries = PyMem_Malloc(sizeof *queries * (size_t)(n + 1));
+    Py_buffer *const buffers = PyMem_Malloc(sizeof *buffers * (size_t)(n + 1));
+    ext_held h = {.n = 0};
+    frg_array to;
+    Py_ssize_t held = 0;
+    int64_t found = 0;
+    frg_status status = FRG_BAD_ARG;
+    int good = graph && queries && buffers && ext_hold(&h, anchor_out, "anchor_out", 1, &to) == 0;
+    for (; good && held < n; held += good) {
+        good = read_query(module, PyList_GetItem(list, held), &buffers[held], &queries[held]) == 0;
+    }
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gw_embed(ctx->ctx, graph, to, queries, n, &o, &found);
+        Py_END_ALLOW_THREADS
+    } else if (!PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    while (held > 0) {
+        PyBuffer_Release(&buffers[--held]);
+    }
+    ext_release(&h);
+    PyMem_Free(buffers);
+    PyMem_Free(queries);
+    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
+                                          : PyLong_FromLongLong(found);
+}
+
 PyMethodDef ext_gw_functions[] = {
+    {"gw_embed", embed, METH_VARARGS,
+     "gw_embed(context, anchor, anchor_out, queries, options) -> columns"},
     {"gw_gradient", gradient, METH_VARARGS,
      "gw_gradient(context, c, d, plan, epsilon, dc, dd, da, db)"},
     {"gw_energy", energy, METH_VARARGS, "gw_energy(context, c, d, plan) -> energy"},

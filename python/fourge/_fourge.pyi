@@ -120,6 +120,9 @@ class Gw(_Solver):
     def distances(self, side: int, out: object) -> None: ...
     def factors(self, q: object = ..., w: object = ..., h: object = ...) -> int | None: ...
 
+def gw_embed(
+    context: Context, anchor: Graph, anchor_out: object, queries: list[tuple[Any, ...]], options: dict[str, Any]
+) -> int: ...
 def gw_gradient(
     context: Context,
     c: object,

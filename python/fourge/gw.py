@@ -21,7 +21,7 @@ from . import _fourge, errors
 from ._arrays import array, context, warn
 
 __all__ = ["Alignment", "Graph", "Transport", "align", "energy", "entropic_gromov_wasserstein",
-           "entropic_gromov_wasserstein2", "gromov_wasserstein", "sampled_gw", "sampled_lowrank_gw", "sinkhorn", "transport"]
+           "entropic_gromov_wasserstein2", "gromov_wasserstein", "joint_embedding", "sampled_gw", "sampled_lowrank_gw", "sinkhorn", "transport"]
 
 
 def _matrix(x: Any, name: str) -> np.ndarray:
@@ -309,6 +309,37 @@ def energy(c: Any, d: Any, plan: Any, **options: Any) -> float:
     _none_left(options)
     c, d, p = (np.ascontiguousarray(_matrix(v, name), np.float64) for v, name in ((c, "c"), (d, "d"), (plan, "plan")))
     return _fourge.gw_energy(ctx, c, d, p)
+
+
+def joint_embedding(anchor: Any, queries: Sequence[tuple[Any, Alignment]], *, out_dim: int = 2, lam: float = 1.0,
+                    tol: float = 1e-8, k: int = 30, **options: Any) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Coordinates of several sets in one space, by their graphs and their alignments with one of them.
+
+    Parameters
+    ----------
+    anchor : (m, e) points or :class:`Graph`
+    queries : list of (points or Graph, :class:`Alignment` of these with the anchor)
+        Of points the graph of the k nearest neighbours is taken.
+    out_dim : int
+        Columns wanted; small sets have fewer.
+    lam : float
+        Weight of the plans beside the graphs.
+
+    Returns
+    -------
+    (m, out_dim) array of the anchor, list of (n_q, out_dim) arrays of the queries.
+    """
+    c = context(options)
+    _none_left(options)
+    graph_of = lambda x: (x if isinstance(x, Graph) else Graph.of(x) if hasattr(x, "tocsr") else Graph.knn(x, k))._graph
+    center, sets = graph_of(anchor), []
+    for points, found in queries:
+        graph = graph_of(points)
+        sets.append((graph, found._solver, np.zeros((graph.report()["n"], out_dim))))
+    out = np.zeros((center.report()["n"], out_dim))
+    columns = _fourge.gw_embed(c, center, out, sets, {"dimensions": out_dim, "lambda": lam, "tol": tol})
+    warn(c)
+    return out[:, :columns], [s[2][:, :columns] for s in sets]
 
 
 # ---- under TorchGW's names -----------------------------------------------------------------------------------------

@@ -150,6 +150,23 @@ class Align(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 20)  # a busy machine; a run that cannot be stopped goes on for days
 
 
+class Embedding(unittest.TestCase):
+    def test_twins_lie_together(self):
+        warnings.simplefilter("ignore")
+        x, y, order = pair(60)
+        found = gw.align(x, y, distance="euclidean", mode="exact", epsilon=0.005, seed=1)
+        self.assertGreater((found.argmax() == order).mean(), 0.9)
+        anchor, (query,) = gw.joint_embedding(y, [(x, found)], out_dim=3, lam=1e4, k=8)  # the plan above the graphs
+        self.assertEqual((anchor.shape, query.shape), ((60, 3), (60, 3)))
+        for j in range(3):
+            self.assertGreater(abs(np.corrcoef(anchor[found.argmax(), j], query[:, j])[0, 1]), 0.95)
+        self.assertTrue((anchor[np.abs(anchor).argmax(0), np.arange(3)] > 0).all())
+        with self.assertRaises(TypeError):
+            gw.joint_embedding(y, [(x, found)], k=8, colour=1)
+        with self.assertRaises(errors.BadArgument):
+            gw.joint_embedding(y[:30], [(x, found)], k=8)
+
+
 class Sinkhorn(unittest.TestCase):
     def setUp(self):
         rng = np.random.default_rng(3)
