@@ -1,7 +1,7 @@
 #!/bin/sh
 # Exact Gaussian processes beside the peers, on the same inputs, in one run: gp.sh PEERS [JOB [SIZES [FOLDER]]]
 #
-# PEERS is the environment of bench/peers/setup.sh, with gpytorch and scikit-learn.  JOB is step (default), fit or
+# PEERS is the environment of bench/peers/setup.sh, with gpytorch and scikit-learn.  JOB is step (default), fit, batch or
 # invquad; SIZES are separated by blanks (default: 50 100 500 1000 2000); FOLDER (default: a temporary one) takes
 # the inputs.  Prints JSON lines, first the peers', then ours.
 set -eu

@@ -1,11 +1,12 @@
-"""Peers on exact Gaussian processes: python gp_peers.py [--job step|fit|invquad] [--out FOLDER] [N ...]
+"""Peers on exact Gaussian processes: python gp_peers.py [--job step|fit|invquad|batch] [--out FOLDER] [N ...]
 
 gpytorch: stock model, Cholesky path. tensors: logdet and quadratic form as one autograd function on plain tensors
 (backward by the inverse from the Cholesky factor), the least that torch needs. sklearn (step, f64): value and
 gradient of GaussianProcessRegressor, which takes three parameters and no mean.
 
 Model and starts are GPyTorch's defaults: scale * RBF + noise above 1e-4 + constant mean, softplus of 0. `fit` is 50
-steps of Adam with learning rate 0.1 and prints the value and parameters it ends at. FOLDER receives the inputs as
+steps of Adam with learning rate 0.1 and prints the value and parameters it ends at. `batch` is 200 processes at once,
+in GPyTorch's batch mode and as 200 plain steps in a row (gpytorch_loop); seconds are of all 200. FOLDER receives the inputs as
 gp_x.npy and gp_y.npy, for bench_gp --data; a problem is their first N rows.
 """
 import common
@@ -18,6 +19,7 @@ import torch
 
 torch.set_num_threads(common.THREADS)
 DIMS = 5
+MEMBERS = 200
 
 
 def inputs(rows):
@@ -27,16 +29,19 @@ def inputs(rows):
 
 
 def stock_model(x, y):
+    shape = x.shape[:-2]
+
     class Model(gpytorch.models.ExactGP):
         def __init__(self, likelihood):
             super().__init__(x, y, likelihood)
-            self.mean_module = gpytorch.means.ConstantMean()
-            self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
+            self.mean_module = gpytorch.means.ConstantMean(batch_shape=shape)
+            rbf = gpytorch.kernels.RBFKernel(batch_shape=shape)
+            self.covar_module = gpytorch.kernels.ScaleKernel(rbf, batch_shape=shape)
 
         def forward(self, at):
             return gpytorch.distributions.MultivariateNormal(self.mean_module(at), self.covar_module(at))
 
-    likelihood = gpytorch.likelihoods.GaussianLikelihood().to(x.dtype)
+    likelihood = gpytorch.likelihoods.GaussianLikelihood(batch_shape=shape).to(x.dtype)
     model = Model(likelihood).to(x.dtype).train()
     mll = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
     return model, lambda: -mll(model(x), y)
@@ -49,8 +54,23 @@ def stock(x, y):
         with gpytorch.settings.fast_computations(False, False, False), gpytorch.settings.max_cholesky_size(10**9):
             model.zero_grad()
             value = loss()
-            value.backward()
-        return {"log_likelihood": -value.item() * len(y)}
+            value.sum().backward()
+        return {"log_likelihood": -value.flatten()[0].item() * y.shape[-1]}
+
+    return run
+
+
+def stock_batch(x, y):
+    return stock(x.expand(MEMBERS, *x.shape).contiguous(), y.expand(MEMBERS, *y.shape).contiguous())
+
+
+def stock_loop(x, y):
+    one = stock(x, y)
+
+    def run():
+        for _ in range(MEMBERS):
+            result = one()
+        return result
 
     return run
 
@@ -172,7 +192,8 @@ def sklearn_step(x, y):
 
 JOBS = {"step": {"gpytorch": stock, "tensors": tensors, "sklearn": sklearn_step},
         "fit": {"gpytorch": stock_fit, "tensors": tensors_fit},
-        "invquad": {"gpytorch": stock_invquad, "tensors": tensors_invquad}}
+        "invquad": {"gpytorch": stock_invquad, "tensors": tensors_invquad},
+        "batch": {"gpytorch": stock_batch, "gpytorch_loop": stock_loop}}
 
 
 def main():
@@ -195,7 +216,8 @@ def main():
                 run = make(torch.tensor(all_x[:n], dtype=dtype), torch.tensor(all_y[:n], dtype=dtype))
                 if run is None:
                     continue
-                repeats = 1 if options.job == "fit" and n > 500 else 20 if n <= 500 else 3
+                long = n > 500 or options.job == "batch"
+                repeats = 1 if options.job == "fit" and long else 3 if long else 20
                 seconds, result = common.best_of(run, repeats)
                 common.report(bench="gp", job=options.job, n=n, d=DIMS, dtype=name, peer=peer,
                               seconds=round(seconds, 6), **result)
