@@ -1,4 +1,4 @@
-/* cmd_gw.c - `fourge gw`: align, sinkhorn, paths, energy. */
+/* cmd_gw.c - `fourge gw`: align, sinkhorn, paths, energy; barycenters are in cmd_gw_shapes.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -233,6 +233,9 @@ static int align_all(cli *c, align_job *job)
     }
     if (!code && c->set.gw.potentials) {
         code = potentials_of(c, job);
+    }
+    if (!code && c->set.gw.embedding) {
+        code = gw_write_embedding(c, &job->x, &job->y, frg_gw_plan(job->solver));
     }
     if (!code) {
         cli_show_warnings(c);
@@ -601,8 +604,7 @@ int gw_paths(cli *c)
 
 /* ---- energy ------------------------------------------------------------------------------------------- */
 
-/** Distances of one side as a dense matrix: as given, or those that align would use. */
-static int dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n)
+int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n)
 {
     int code = gw_read(c, path, in);
     if (code) {
@@ -636,9 +638,9 @@ int gw_energy(cli *c)
     double *cx = NULL, *cy = NULL, energy = 0, bound = 0;
     int64_t n = 0, m = 0;
     const double begin = now_seconds();
-    code = dense_side(c, c->arguments[1], &x, &cx, &n);
+    code = gw_dense_side(c, c->arguments[1], &x, &cx, &n);
     if (!code) {
-        code = dense_side(c, c->arguments[2], &y, &cy, &m);
+        code = gw_dense_side(c, c->arguments[2], &y, &cy, &m);
     }
     if (!code) {
         code = gw_read(c, c->arguments[3], &plan);
@@ -685,12 +687,12 @@ int command_gw(cli *c)
     static const struct {
         const char *name;
         int (*run)(cli *c);
-    } jobs[] = {
-        {"align", gw_align}, {"sinkhorn", gw_sinkhorn}, {"paths", gw_paths}, {"energy", gw_energy}};
+    } jobs[] = {{"align", gw_align},
+                {"sinkhorn", gw_sinkhorn},
+                {"paths", gw_paths},
+                {"energy", gw_energy},
+                {"barycenter", gw_barycenter}};
     const char *const name = c->arguments[0];
-    if (strcmp(name, "barycenter") == 0) {
-        return cli_fail(c, "E_UNSUPPORTED", name, NULL, "fourge gw barycenter is not built yet");
-    }
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         if (strcmp(name, jobs[i].name) == 0) {
             const int code = cli_open(c);
@@ -704,5 +706,6 @@ int command_gw(cli *c)
              near ? "did you mean fourge gw %s" : "fourge gw --help lists them%s",
              near ? near : "");
     return cli_fail(c, "E_OPTION", name, hint,
-                    "fourge gw knows align, sinkhorn, paths and energy, not '%s'", name);
+                    "fourge gw knows align, sinkhorn, paths, energy and barycenter, not '%s'",
+                    name);
 }

@@ -12,7 +12,7 @@ typedef struct {
         *sources;
     const char *plan, *matches, *potentials, *embedding, *out;
     int plan_dtype, directed;
-    int64_t top, dimensions;
+    int64_t top, dimensions, points;
 } gw_settings;
 
 #endif

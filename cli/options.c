@@ -21,6 +21,7 @@ void settings_defaults(settings *s)
     frg_gw_defaults(&s->gw.align, sizeof s->gw.align);
     frg_sinkhorn_defaults(&s->gw.sinkhorn, sizeof s->gw.sinkhorn);
     s->gw.top = 1;
+    s->gw.dimensions = 2;
     s->fe.n_vcov =
         0; /* the first --vcov replaces the default; command_fe puts it back where none came */
     s->rows = 1e6;
