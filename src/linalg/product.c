@@ -54,6 +54,7 @@ typedef struct {
     bool lower;
     float *c;
     ptrdiff_t ldc;
+    ptrdiff_t count, step; /* so many A and C, each so far from the last */
 } target;
 
 /** An operand: element (i, k), i a row of op(A) or a column of op(B). */
@@ -297,25 +298,39 @@ ON_TILES static void configure(void)
     _tile_loadconfig(&shape);
 }
 
+/** All rows of C_each by the packed columns jc .. jc + nc, over `depth` of k. */
+ON_TILES static void add_slab(const frgi_product_room *room, const target *t, const operand *rows,
+                              ptrdiff_t each, ptrdiff_t jc, ptrdiff_t nc, ptrdiff_t kc,
+                              ptrdiff_t depth)
+{
+    _Alignas(64) float sums[STEP * STEP];
+    const ptrdiff_t panel = depth / DEPTH * PARTS * TILE_BYTES;
+    target mine = *t;
+    operand own = *rows;
+    mine.c += each * t->step;
+    own.x += each * t->step;
+    for (ptrdiff_t i = t->lower ? jc : 0; i < t->m; i += STEP) {
+        const ptrdiff_t end = t->lower ? smaller(nc, i + STEP - jc) : nc;
+        pack(&own, i, STEP, kc, depth, true, room->rows);
+        for (ptrdiff_t j = 0; j < end; j += STEP) {
+            ask_for_block(&mine, i, jc + j);
+            multiply_block(room->columns + j / TILE * panel, room->rows, depth, sums);
+            give(&mine, i, jc + j, kc == 0 ? t->past : 1, sums);
+        }
+    }
+}
+
 ON_TILES static void multiply(const frgi_product_room *room, const target *t, const operand *rows,
                               const operand *columns)
 {
-    _Alignas(64) float sums[STEP * STEP];
     configure();
     for (ptrdiff_t jc = 0; jc < t->n; jc += COLUMNS) {
         const ptrdiff_t nc = whole(smaller(t->n - jc, COLUMNS), STEP);
         for (ptrdiff_t kc = 0; kc < t->k; kc += INNER) {
             const ptrdiff_t depth = whole(smaller(t->k - kc, INNER), DEPTH);
-            const ptrdiff_t panel = depth / DEPTH * PARTS * TILE_BYTES;
             pack(columns, jc, nc, kc, depth, false, room->columns);
-            for (ptrdiff_t i = t->lower ? jc : 0; i < t->m; i += STEP) {
-                const ptrdiff_t end = t->lower ? smaller(nc, i + STEP - jc) : nc;
-                pack(rows, i, STEP, kc, depth, true, room->rows);
-                for (ptrdiff_t j = 0; j < end; j += STEP) {
-                    ask_for_block(t, i, jc + j);
-                    multiply_block(room->columns + j / TILE * panel, room->rows, depth, sums);
-                    give(t, i, jc + j, kc == 0 ? t->past : 1, sums);
-                }
+            for (ptrdiff_t each = 0; each < t->count; each++) {
+                add_slab(room, t, rows, each, jc, nc, kc, depth);
             }
         }
     }
@@ -339,8 +354,24 @@ void frgi_product(const frgi_product_room *room, char trans_a, char trans_b, ptr
                    (int)ldc);
         return;
     }
-    const target t = {.m = m, .n = n, .k = k, .weight = 1, .c = c, .ldc = ldc};
+    const target t = {.m = m, .n = n, .k = k, .weight = 1, .c = c, .ldc = ldc, .count = 1};
     multiply(room, &t, &(operand){a, lda, m, k, trans_a == 'N', false},
+             &(operand){b, ldb, n, k, trans_b == 'T', false});
+}
+
+void frgi_product_each(const frgi_product_room *room, char trans_b, ptrdiff_t count, ptrdiff_t step,
+                       ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda,
+                       const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc)
+{
+    if (!worth_tiles(room, m, n, k)) {
+        for (ptrdiff_t i = 0; i < count; i++) {
+            frgi_product(room, 'N', trans_b, m, n, k, a + i * step, lda, b, ldb, c + i * step, ldc);
+        }
+        return;
+    }
+    const target t = {
+        .m = m, .n = n, .k = k, .weight = 1, .c = c, .ldc = ldc, .count = count, .step = step};
+    multiply(room, &t, &(operand){a, lda, m, k, true, false},
              &(operand){b, ldb, n, k, trans_b == 'T', false});
 }
 
@@ -351,7 +382,7 @@ void frgi_product_symmetric(const frgi_product_room *room, ptrdiff_t m, ptrdiff_
         frgi_ssymm((int)m, (int)n, a, (int)lda, b, (int)ldb, c, (int)ldc);
         return;
     }
-    const target t = {.m = m, .n = n, .k = m, .weight = 1, .c = c, .ldc = ldc};
+    const target t = {.m = m, .n = n, .k = m, .weight = 1, .c = c, .ldc = ldc, .count = 1};
     multiply(room, &t, &(operand){a, lda, m, m, false, true},
              &(operand){b, ldb, n, m, false, false});
 }
@@ -364,7 +395,7 @@ void frgi_product_square(const frgi_product_room *room, char trans, ptrdiff_t n,
         frgi_ssyrk(trans, (int)n, (int)k, weight, a, (int)lda, past, c, (int)ldc);
         return;
     }
-    const target t = {n, n, k, past, weight, true, c, ldc};
+    const target t = {n, n, k, past, weight, true, c, ldc, 1, 0};
     const operand x = {a, lda, n, k, trans == 'N', false};
     multiply(room, &t, &x, &x);
 }

@@ -23,6 +23,10 @@ void frgi_product_room_take(frgi_arena *arena, frgi_product_room *room, bool til
 void frgi_product(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,
                   ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda, const float *b,
                   ptrdiff_t ldb, float *c, ptrdiff_t ldc);
+/** C_i (m x n) <- A_i op(B), i < count; A_i and C_i are `step` apart.  B is packed once. */
+void frgi_product_each(const frgi_product_room *room, char trans_b, ptrdiff_t count, ptrdiff_t step,
+                       ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda,
+                       const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc);
 /** C (m x n) <- A B, A symmetric by its lower triangle. */
 void frgi_product_symmetric(const frgi_product_room *room, ptrdiff_t m, ptrdiff_t n, const float *a,
                             ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc);

@@ -139,11 +139,9 @@ static void one_factor(const soap_factor *f, const frgi_product_room *room, soap
                      to + f->at, d);
         return;
     }
-    for (ptrdiff_t o = 0; o < outer; o++) {
-        const ptrdiff_t at = (o * d + f->at) * inner;
-        frgi_product(room, 'N', way == SOAP_OUT ? 'T' : 'N', m, n, n, from + at, m, q, n, to + at,
-                     m);
-    }
+    const ptrdiff_t at = f->at * inner;
+    frgi_product_each(room, way == SOAP_OUT ? 'T' : 'N', outer, d * inner, m, n, n, from + at, m, q,
+                      n, to + at, m);
 }
 
 void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, soap_direction way,

@@ -145,6 +145,28 @@ static void every_way(bool tiles)
     close_work(&w);
 }
 
+/** Several products with one B are the products one by one, to the bit. */
+static void several(void)
+{
+    enum { COUNT = 3, M = 40, N = 70, K = 33, APART = 80 * 70 };
+    for (int tiles = 0; tiles < 2; tiles++) {
+        work w;
+        if (!open_work(&w, tiles)) {
+            CHECK(false);
+            return;
+        }
+        for (int turned = 0; turned < 2; turned++) {
+            const char way = turned ? 'T' : 'N';
+            frgi_product_each(&w.room, way, COUNT, APART, M, N, K, w.a, M, w.b, LD, w.c, M);
+            for (int i = 0; i < COUNT; i++) {
+                frgi_product(&w.room, 'N', way, M, N, K, w.a + i * APART, M, w.b, LD, w.old, M);
+                CHECK_BITS(w.c + i * APART, w.old, M * N * sizeof *w.old);
+            }
+        }
+        close_work(&w);
+    }
+}
+
 static void on_tiles(void)
 {
     every_way(true);
@@ -209,5 +231,6 @@ static void not_finite(void)
 static const test_case cases[] = {{"on tiles", on_tiles},
                                   {"by BLAS", by_blas},
                                   {"many columns", many_columns},
+                                  {"several", several},
                                   {"not finite", not_finite}};
 TEST_MAIN(cases)
