@@ -108,11 +108,11 @@ static void factors(void)
     frg_context_destroy(ctx);
 }
 
-/* Nothing of size n m: 3000 x 3500 in f32 would be 42 MB.  (Below 2e9 products n m (n + m) the energy is computed
+/* Nothing of size n m: 2000 x 2333 in f32 would be 19 MB.  (Below 2e9 products n m (n + m) the energy is computed
  * exactly, from a dense plan.) */
 static void memory_grows_with_the_points(void)
 {
-    const int64_t n = test_size(3000, 1200), m = n + n / 6;
+    const int64_t n = test_size(2000, 1200), m = n + n / 6;
     frg_context *ctx = test_context();
     double *const x = malloc((size_t)(2 * n) * sizeof *x), *const y =
                                                                malloc((size_t)(3 * m) * sizeof *y);
