@@ -96,7 +96,7 @@ ON_TILES void frgi_spd_update_tiles(int sign, ptrdiff_t k, ptrdiff_t rows, const
             const ptrdiff_t height = rows - i < BF16_BLOCK ? rows - i : BF16_BLOCK;
             const unsigned char *const ai = a + i / BF16_TILE * panel;
             /* where the block has one panel, it is computed twice and given once */
-            bf16_block(pieces, bj, width > BF16_TILE ? bj + panel : bj, ai,
+            bf16_block(pieces, false, bj, width > BF16_TILE ? bj + panel : bj, ai,
                        height > BF16_TILE ? ai + panel : ai, sums[side]);
             make(sign, &last, ld);
             last = (change){height, width, c + i + j * ld, sums[side]};

@@ -1,9 +1,13 @@
 /* bf16_tiles.h - the tiles of x86 (AMX) as a kernel for single precision: a 32 x 32 block of C from packed panels.
  *
  * A float is the sum of three bfloat16, x = hi + mid + lo, each rounded to nearest: |mid| <= 2^-8 |x|, |lo| <= 2^-16 |x|.
- * Of the nine products of two such sums six are formed; the rest is below 2^-23 |a b|, 2^-26 as a rule.  Small products
- * are summed first, while the sums are 2^-8 of what they become: their roundings do not count, and as many are left
- * as in a loop of fused multiply-adds.
+ * Of the nine products of two such sums six are formed,
+ *
+ *     lo hi + mid hi + mid mid + hi mid + hi lo + hi hi,
+ *
+ * the rest is below 2^-23 |a b| and of either sign, 2^-26 as a rule.  Small products come first, while the sums are
+ * 2^-8 of what they become: where all of them do (not `together`), their roundings do not count, and as many are
+ * left as in a loop of fused multiply-adds; together with hi hi, piece after piece, saves loads where k is short.
  *
  * A panel is 16 rows (or columns) of C with all its k, in pieces of 32 of k: tiles hi, mid and lo, 1 KB each.  A word
  * of a tile pairs k with k + 16.  Tiles of rows have a line for each pair, those of columns one for each column.
@@ -13,12 +17,19 @@
 #ifndef FRGI_BF16_TILES_H
 #define FRGI_BF16_TILES_H
 
+enum {
+    BF16_TILE = 16,    /* rows of a tile */
+    BF16_DEPTH = 32,   /* of k in a tile */
+    BF16_PARTS = 3,    /* hi, mid, lo */
+    BF16_BYTES = 1024, /* of a tile */
+    BF16_BLOCK = 32,   /* of C in registers, each way */
+};
+
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { BF16_TILE = 16, BF16_DEPTH = 32, BF16_PARTS = 3, BF16_BYTES = 1024, BF16_BLOCK = 32 };
 
 #define ON_TILES     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,amx-tile,amx-bf16")))
 #define TILES_INLINE ON_TILES static inline __attribute__((always_inline))
@@ -100,9 +111,11 @@ ON_TILES static inline void bf16_close(void)
     _tile_dpbf16ps(2, 5, 6);                                                                       \
     _tile_dpbf16ps(3, 5, 7)
 
-/** sums[32 j + i] <- sum_k of 32 columns j and 32 rows i, two panels of each; pieces: of 32 of k. */
-TILES_INLINE void bf16_block(ptrdiff_t pieces, const unsigned char *c0, const unsigned char *c1,
-                             const unsigned char *r0, const unsigned char *r1, float *sums)
+/** sums[32 j + i] <- sum_k of 32 columns j and 32 rows i, two panels of each; pieces: of 32 of k.
+ *  `together` is a constant at every call. */
+TILES_INLINE void bf16_block(ptrdiff_t pieces, bool together, const unsigned char *c0,
+                             const unsigned char *c1, const unsigned char *r0,
+                             const unsigned char *r1, float *sums)
 {
     enum { HI, MID, LO };
     const ptrdiff_t piece = BF16_PARTS * BF16_BYTES, end = pieces * piece;
@@ -123,8 +136,12 @@ TILES_INLINE void bf16_block(ptrdiff_t pieces, const unsigned char *c0, const un
         MULTIPLY;
         LOAD_ROWS(LO);
         MULTIPLY;
+        if (together) {
+            LOAD_ROWS(HI);
+            MULTIPLY;
+        }
     }
-    for (ptrdiff_t at = 0; at < end; at += piece) {
+    for (ptrdiff_t at = together ? end : 0; at < end; at += piece) {
         LOAD_COLUMNS(HI);
         LOAD_ROWS(HI);
         MULTIPLY;
