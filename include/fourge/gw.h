@@ -260,7 +260,8 @@ typedef struct {
     int64_t n, m;
     double energy;                /* E of the returned plan, caller's units */
     double energy_standard_error; /* 0: exact */
-    double objective;             /* J in scaled units, of the last linearisation */
+    double objective;             /* J of the returned plan, scaled units; NaN where E is an estimate, the rank is
+                                     bounded, or marginals are relaxed or partial */
     double lower_bound;           /* of E; NaN where there is none */
     double epsilon_end;
     int64_t outer_iterations, inner_iterations, coarse_iterations;

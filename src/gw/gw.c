@@ -553,6 +553,14 @@ static frg_status eccentricities(frgi_distances *d, const double *w, double *out
     return status;
 }
 
+/** J = (1 - theta) E + 2 theta <Clin, P> + 2 eps sum P (log P - 1), scaled units. */
+static double objective_of(const frg_gw *s, const frgi_plan_sums *sums)
+{
+    const double theta = s->o.linear_weight;
+    return (1 - theta) * frgi_energy_of(sums, 1, 1) + 2 * theta * sums->linear +
+           2 * s->level.epsilon * sums->entropy;
+}
+
 static frg_status certify(frg_gw *s)
 {
     frg_gw_report *const r = &s->report;
@@ -561,11 +569,15 @@ static frg_status certify(frg_gw *s)
     r->lower_bound = (double)NAN;
     r->objective = (double)NAN;
     r->energy_standard_error = 0;
-    const bool plain = isinf(s->o.rho_source) && isinf(s->o.rho_target) && !(s->o.mass > 0) &&
-                       s->o.linear_weight == 0;
+    const bool balanced = isinf(s->o.rho_source) && isinf(s->o.rho_target) && !(s->o.mass > 0);
+    const bool plain = balanced && s->o.linear_weight == 0;
     const bool cheap = s->x.kind != FRGI_ROWS && s->y.kind != FRGI_ROWS;
     if (n * m * (n + m) <= EXACT_ENERGY) {
-        TRY(frgi_energy_exact(&s->level, unit_x, unit_y, &r->energy));
+        frgi_plan_sums sums;
+        const bool objective = balanced && s->o.rank == 0;
+        TRY(frgi_plan_sums_take(&s->level, objective, &sums));
+        r->energy = frgi_energy_of(&sums, unit_x, unit_y);
+        r->objective = objective ? objective_of(s, &sums) : r->objective;
     } else {
         s->level.step++;
         TRY(frgi_energy_estimate(&s->level, 512, unit_x, unit_y, &r->energy,

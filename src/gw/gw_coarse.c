@@ -98,8 +98,9 @@ static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
             return status;
         }
         TRY(settle(l));
-        double energy;
-        TRY(frgi_energy_exact(l, 1, 1, &energy));
+        frgi_plan_sums sums;
+        TRY(frgi_plan_sums_take(l, false, &sums));
+        const double energy = frgi_energy_of(&sums, 1, 1);
         if (energy < lowest) {
             lowest = energy;
             best = fine->run + (uint64_t)run;

@@ -102,9 +102,14 @@ static double weighted_square(const double *x, const double *w, int64_t n)
     return sum;
 }
 
-/** E of dense row-major arrays. */
-static frg_status dense_energy(frg_context *ctx, int64_t n, int64_t m, const double *c,
-                               const double *d, const double *p, double *energy)
+double frgi_energy_of(const frgi_plan_sums *s, double scale_x, double scale_y)
+{
+    return scale_x * scale_x * s->x + scale_y * scale_y * s->y - 2 * scale_x * scale_y * s->cross;
+}
+
+/** The sums of E over dense row-major arrays. */
+static frg_status dense_sums(frg_context *ctx, int64_t n, int64_t m, const double *c,
+                             const double *d, const double *p, frgi_plan_sums *out)
 {
     double *cp = NULL, *pd = NULL, *r = NULL, *q = NULL;
     frg_status status = FRG_OK;
@@ -116,19 +121,18 @@ static frg_status dense_energy(frg_context *ctx, int64_t n, int64_t m, const dou
     product(ctx, n, m, n, c, p, cp);
     product(ctx, n, m, m, p, d, pd);
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(ctx);
-    double cross = 0, sum = 0;
+    out->x = out->y = out->cross = 0;
     for (int64_t i = 0; i < n; i++) {
         r[i] = ops->sum(p + i * m, m);
         ops->add(q, p + i * m, 1, m);
-        cross += ops->weigh(cp + i * m, pd + i * m, m);
+        out->cross += ops->weigh(cp + i * m, pd + i * m, m);
     }
     for (int64_t i = 0; i < n; i++) {
-        sum += r[i] * weighted_square(c + i * n, r, n);
+        out->x += r[i] * weighted_square(c + i * n, r, n);
     }
     for (int64_t j = 0; j < m; j++) {
-        sum += q[j] * weighted_square(d + j * m, q, m);
+        out->y += q[j] * weighted_square(d + j * m, q, m);
     }
-    *energy = sum - 2 * cross;
 done:
     DROP(ctx, &cp);
     DROP(ctx, &pd);
@@ -137,20 +141,31 @@ done:
     return status;
 }
 
+enum { CHUNKS = 64 }; /* runs of rows whose sums are added up in order */
+
 typedef struct {
     double *plan;
     int64_t m;
+    const float *linear; /* NULL: none */
+    int64_t ld;
+    bool objective;
+    double entropy[CHUNKS], cost[CHUNKS];
 } plan_copy;
 
 static void copy_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
-    const plan_copy *const c = user;
-    (void)chunk;
+    plan_copy *const c = user;
     memcpy(c->plan + i * c->m, row, (size_t)c->m * sizeof *row);
+    for (int64_t j = 0; j < c->m && c->objective; j++) {
+        c->entropy[chunk] += row[j] > 0 ? row[j] * (log(row[j]) - 1) : 0;
+    }
+    for (int64_t j = 0; j < c->m && c->objective && c->linear; j++) {
+        c->cost[chunk] += row[j] * (double)c->linear[i * c->ld + j];
+    }
 }
 
 /** All distances of a side as doubles. */
-static frg_status all_distances(frgi_distances *d, double scale, double **out)
+static frg_status all_distances(frgi_distances *d, double **out)
 {
     float *rows = NULL;
     int32_t *nodes = NULL;
@@ -164,7 +179,7 @@ static frg_status all_distances(frgi_distances *d, double scale, double **out)
     }
     TRY_TO(done, frgi_distances_rows(d, nodes, d->n, rows, d->n));
     for (int64_t i = 0; i < d->n * d->n; i++) {
-        (*out)[i] = scale * (double)rows[i];
+        (*out)[i] = (double)rows[i];
     }
 done:
     DROP(d->ctx, &rows);
@@ -175,18 +190,24 @@ done:
     return status;
 }
 
-frg_status frgi_energy_exact(frgi_level *l, double scale_x, double scale_y, double *energy)
+frg_status frgi_plan_sums_take(frgi_level *l, bool objective, frgi_plan_sums *out)
 {
     frg_context *const ctx = l->ctx;
     const int64_t n = l->x->n, m = l->y->n;
     double *c = NULL, *d = NULL, *p = NULL;
     frg_status status = FRG_OK;
-    TRY_TO(done, all_distances(l->x, scale_x, &c));
-    TRY_TO(done, all_distances(l->y, scale_y, &d));
+    *out = (frgi_plan_sums){0};
+    TRY_TO(done, all_distances(l->x, &c));
+    TRY_TO(done, all_distances(l->y, &d));
     TRY_TO(done, NEW(ctx, &p, frgi_mul((size_t)n, (size_t)m), "a plan"));
-    plan_copy copy = {p, m};
-    frgi_transport_rows(&l->t, 0, n, 64, copy_row, &copy);
-    status = dense_energy(ctx, n, m, c, d, p, energy);
+    plan_copy copy = {
+        .plan = p, .m = m, .linear = l->linear, .ld = l->t.s.ld, .objective = objective};
+    frgi_transport_rows(&l->t, 0, n, CHUNKS, copy_row, &copy);
+    for (int k = 0; k < CHUNKS; k++) {
+        out->entropy += copy.entropy[k];
+        out->linear += copy.cost[k];
+    }
+    status = dense_sums(ctx, n, m, c, d, p, out);
 done:
     DROP(ctx, &c);
     DROP(ctx, &d);
@@ -233,13 +254,14 @@ frg_status frg_gw_energy(frg_context *ctx, frg_array c, frg_array d, frg_array p
              (long long)plan.shape[0], (long long)plan.shape[1], (long long)c.shape[0],
              (long long)d.shape[0]);
     }
-    double *cc = NULL, *dd = NULL, *pp = NULL, value = 0;
+    double *cc = NULL, *dd = NULL, *pp = NULL;
+    frgi_plan_sums sums;
     frg_status status = FRG_OK;
     TRY_TO(done, dense_copy(ctx, &c, &cc));
     TRY_TO(done, dense_copy(ctx, &d, &dd));
     TRY_TO(done, dense_copy(ctx, &plan, &pp));
-    TRY_TO(done, dense_energy(ctx, plan.shape[0], plan.shape[1], cc, dd, pp, &value));
-    *energy = value;
+    TRY_TO(done, dense_sums(ctx, plan.shape[0], plan.shape[1], cc, dd, pp, &sums));
+    *energy = frgi_energy_of(&sums, 1, 1);
 done:
     DROP(ctx, &cc);
     DROP(ctx, &dd);

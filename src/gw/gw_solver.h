@@ -83,9 +83,16 @@ void frgi_take_anchors(frgi_level *l);
  *  scale_x and scale_y multiply the distances first (to undo the scale of a side). */
 FRG_MUST_USE frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x,
                                              double scale_y, double *energy, double *error);
-/** E of the plan, exactly. */
-FRG_MUST_USE frg_status frgi_energy_exact(frgi_level *l, double scale_x, double scale_y,
-                                          double *energy);
+/** Sums over the plan, scaled units. */
+typedef struct {
+    double x, y, cross;     /* sum r C^2 r, sum c D^2 c, <C P D, P> */
+    double entropy, linear; /* sum P (log P - 1), <Clin, P>; 0 where not asked for */
+} frgi_plan_sums;
+
+/** All of them exactly, O(n m (n + m)); entropy and linear only where the objective is wanted. */
+FRG_MUST_USE frg_status frgi_plan_sums_take(frgi_level *l, bool objective, frgi_plan_sums *out);
+/** E; the scales multiply the distances first. */
+double frgi_energy_of(const frgi_plan_sums *s, double scale_x, double scale_y);
 
 /** From squared eccentricities and weights of unit mass. */
 FRG_MUST_USE frg_status frgi_lower_bound(frg_context *ctx, const double *square_x, const double *a,
