@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Writes the constant tables of src/report: powers of ten and display widths.
+"""Writes the constant tables of src/report and src/io: powers of ten and five, display widths.
 
     python3 tools/make_number_tables.py pow10  > src/report/report_pow10.def
+    python3 tools/make_number_tables.py pow5   > src/io/decimal_pow5.def
     python3 tools/make_number_tables.py widths > src/report/report_widths.def
 
 pow10:  g(k) = ceil(10^k / 2^(e - 127)), e = floor(log2 10^k), k = -292 .. 324, as two 64-bit halves: the
         multipliers of Schubfach (Giulietti 2020).
+pow5:   the first 128 bits of 5^q, q = -342 .. 308, cut off; of 5^q >= 2^-64, q = -27 .. -1, plus one unit, so
+        that exact halves come out as the test for ties in src/io/decimal.h expects them (Lemire 2021).
 widths: ranges of code points of width 0 and 2, from Python's unicodedata.  Unassigned code points may
         fall into either range, which keeps the tables short.
 """
@@ -23,6 +26,17 @@ def pow10():
         g = -((-x.numerator) // x.denominator)
         assert 1 << 127 <= g < 1 << 128
         print("{0x%016xu, 0x%016xu}," % (g >> 64, g & (1 << 64) - 1), end="\n" if k % 2 else " ")
+    print()
+
+
+def pow5():
+    print("/* decimal_pow5.def - the first 128 bits of 5^q for q = -342 .. 308, high half first.")
+    print(" * Written by tools/make_number_tables.py. */")
+    for q in range(-342, 309):
+        x = 5**q if q >= 0 else 2**1151 // 5**-q
+        bits = x.bit_length()
+        g = (x << 128 >> bits) + (-27 <= q < 0)
+        print("{0x%016xu, 0x%016xu}," % (g >> 64, g & (1 << 64) - 1), end="\n" if q % 2 else " ")
     print()
 
 
@@ -69,4 +83,4 @@ def widths():
         print("#endif")
 
 
-{"pow10": pow10, "widths": widths}[sys.argv[1]]()
+{"pow10": pow10, "pow5": pow5, "widths": widths}[sys.argv[1]]()

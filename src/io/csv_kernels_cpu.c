@@ -369,13 +369,13 @@ static inline bool read_plain(const char *s, const char *e, plain_digits *out)
 #endif
 
 /** Plain numbers: [-]digits[.digits]. */
-static inline bool plain_number(const frgi_power *power, const char *s, const char *e, double *out)
+static inline bool plain_number(const char *s, const char *e, double *out)
 {
     const bool negative = *s == '-';
     plain_digits digits;
     double x;
     if (!read_plain(s + negative, e, &digits) ||
-        !frgi_decimal_scale(power, digits.w, -digits.fraction, &x)) {
+        !frgi_decimal_scale(digits.w, -digits.fraction, &x)) {
         return false;
     }
     uint64_t bits; /* signs are as hard to foresee as coins: no branch on them */
@@ -413,12 +413,11 @@ static frgi_cell_kind convert_numbers(const frgi_cells *c, double *out, int64_t 
 {
     const frgi_cells cells = *c;
     const bool plain = !cells.rules->na_numeric;
-    const frgi_power *const power = cells.rules->decimal->power;
     int64_t missing = 0;
     for (ptrdiff_t r = 0; r < cells.index->rows; r++) {
         const char *s, *e;
         frgi_cell_at(&cells, r, &s, &e);
-        if (plain && plain_number(power, s, e, &out[r])) {
+        if (plain && plain_number(s, e, &out[r])) {
             continue;
         }
         int64_t unused;

@@ -1,9 +1,8 @@
-/* decimal.c - the table of powers of five, and numbers of any spelling.
+/* decimal.c - numbers of any spelling; the table of powers of five.
  *
- * Powers q >= 0: 5^q exactly as a big integer (717 bits at q = 308), its first 128 bits kept.
- * Powers q < 0: floor(2^1151 / 5^-q); since floor(floor(x / a) / b) = floor(x / (a b)), dividing by five
- * again and again is exact, and 357 bits are left at q = -342.  Where 5^-q < 2^64 (q >= -27) the kept
- * value is rounded up, so that exact halves come out as the test for ties expects them.
+ * Powers q >= 0: the first 128 bits of 5^q.  Powers q < 0: those of floor(2^1151 / 5^-q).  Where 5^-q < 2^64
+ * (q >= -27) the kept value is rounded up, so that exact halves come out as the test for ties expects them.
+ * They are written by tools/make_number_tables.py; test_csv computes them again.
  *
  * Reference: Lemire, Software: Practice and Experience 51 (2021) 1700.
  */
@@ -12,71 +11,15 @@
 #include <locale.h>
 #include <stdlib.h>
 
-enum { WORDS = 18, TIE_MIN = -27 };
-
-/** The 128 bits from the highest set bit on; big[WORDS - 1] is the most significant word. */
-static frgi_power leading_bits(const uint64_t big[WORDS])
-{
-    int w = WORDS - 1;
-    while (big[w] == 0) {
-        w--;
-    }
-    const uint64_t a = big[w], b = w > 0 ? big[w - 1] : 0, c = w > 1 ? big[w - 2] : 0;
-    const int lift = __builtin_clzll(a);
-    if (lift == 0) {
-        return (frgi_power){a, b};
-    }
-    return (frgi_power){a << lift | b >> (64 - lift), b << lift | c >> (64 - lift)};
-}
-
-static void times_five(uint64_t big[WORDS])
-{
-    uint64_t carry = 0;
-    for (int w = 0; w < WORDS; w++) {
-        const unsigned __int128 x = (unsigned __int128)big[w] * 5 + carry;
-        big[w] = (uint64_t)x;
-        carry = (uint64_t)(x >> 64);
-    }
-}
-
-/** With 2^64 = 5 c + 1:  (r 2^64 + x) / 5 = r c + x / 5 + (r + x mod 5) / 5. */
-static void by_five(uint64_t big[WORDS])
-{
-    const uint64_t c = UINT64_MAX / 5;
-    uint64_t rest = 0;
-    for (int w = WORDS - 1; w >= 0; w--) {
-        const uint64_t x = big[w], left = rest + x % 5;
-        big[w] = rest * c + x / 5 + left / 5;
-        rest = left % 5;
-    }
-}
-
-static void make_powers(frgi_power *power)
-{
-    uint64_t big[WORDS] = {1};
-    for (int q = 0; q <= FRGI_POWER_MAX; q++) {
-        power[q - FRGI_POWER_MIN] = leading_bits(big);
-        times_five(big);
-    }
-    memset(big, 0, sizeof big);
-    big[WORDS - 1] = (uint64_t)1 << 63;
-    for (int q = -1; q >= FRGI_POWER_MIN; q--) {
-        by_five(big);
-        frgi_power p = leading_bits(big);
-        if (q >= TIE_MIN) {
-            p.low++;
-            p.high += p.low == 0;
-        }
-        power[q - FRGI_POWER_MIN] = p;
-    }
-}
+const frgi_power frgi_powers_of_five[FRGI_POWER_MAX - FRGI_POWER_MIN + 1] = {
+#include "io/decimal_pow5.def"
+};
 
 frg_status frgi_decimal_open(frgi_decimal **out, frg_context *ctx)
 {
     *out = NULL;
     frgi_decimal *d;
-    TRY(NEW(ctx, &d, 1, "powers of five"));
-    make_powers(d->power);
+    TRY(NEW(ctx, &d, 1, "the reader of numbers"));
     d->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!d->locale) {
         DROP(ctx, &d);
@@ -192,9 +135,9 @@ bool frgi_decimal_parse(const frgi_decimal *d, const char *s, const char *e, dou
         return false;
     }
     double above;
-    bool decided = frgi_decimal_scale(d->power, m.w, m.q, &value);
+    bool decided = frgi_decimal_scale(m.w, m.q, &value);
     if (decided && m.cut) { /* the truth lies between w and w + 1 */
-        decided = frgi_decimal_scale(d->power, m.w + 1, m.q, &above) && value == above;
+        decided = frgi_decimal_scale(m.w + 1, m.q, &above) && value == above;
     }
     if (!decided) {
         *out = strtod_l(s, NULL, (locale_t)d->locale);

@@ -21,12 +21,13 @@ typedef struct {
     uint64_t high, low;
 } frgi_power;
 
+/** Of 5^q at [q - FRGI_POWER_MIN]. */
+extern const frgi_power frgi_powers_of_five[FRGI_POWER_MAX - FRGI_POWER_MIN + 1];
+
 typedef struct {
-    frgi_power power[FRGI_POWER_MAX - FRGI_POWER_MIN + 1]; /* of 5^q at [q - FRGI_POWER_MIN] */
-    void *locale;                                          /* the C locale, for strtod_l */
+    void *locale; /* the C locale, for strtod_l */
 } frgi_decimal;
 
-/** Computes the table: about 40 microseconds and 10 KB. */
 FRG_MUST_USE frg_status frgi_decimal_open(frgi_decimal **out, frg_context *ctx);
 void frgi_decimal_close(frgi_decimal **d, frg_context *ctx);
 
@@ -36,7 +37,7 @@ void frgi_decimal_close(frgi_decimal **d, frg_context *ctx);
 bool frgi_decimal_parse(const frgi_decimal *d, const char *s, const char *e, double *out);
 
 /** *out = w * 10^q rounded to nearest, ties to even; false where 128 bits do not decide. */
-static inline bool frgi_decimal_scale(const frgi_power *power, uint64_t w, int64_t q, double *out)
+static inline bool frgi_decimal_scale(uint64_t w, int64_t q, double *out)
 {
     if (w == 0 || q < FRGI_POWER_MIN) {
         *out = 0;
@@ -49,7 +50,7 @@ static inline bool frgi_decimal_scale(const frgi_power *power, uint64_t w, int64
     /* w 2^l with the top bit set, times 5^q 2^(its own scale): 192 bits, of which the first 64 hold the
        mantissa (53 bits), the rounding bit and at least 9 more; the second word of 5^q matters only when
        those nine are all ones. */
-    const frgi_power p = power[q - FRGI_POWER_MIN];
+    const frgi_power p = frgi_powers_of_five[q - FRGI_POWER_MIN];
     const int lift = __builtin_clzll(w);
     w <<= lift;
     const unsigned __int128 product = (unsigned __int128)w * p.high;

@@ -46,26 +46,57 @@ static void hard_numbers(void)
     frg_context_destroy(ctx);
 }
 
-/** The powers of five: 5^q by doubling is a third way to the same leading bits. */
+enum { WORDS = 18 };
+
+/** The 128 bits from the highest set bit on; big[WORDS - 1] is the most significant word. */
+static frgi_power leading_bits(const uint64_t big[WORDS])
+{
+    int w = WORDS - 1;
+    while (big[w] == 0)
+        w--;
+    const uint64_t a = big[w], b = w > 0 ? big[w - 1] : 0, c = w > 1 ? big[w - 2] : 0;
+    const int lift = __builtin_clzll(a);
+    return lift == 0 ? (frgi_power){a, b}
+                     : (frgi_power){a << lift | b >> (64 - lift), b << lift | c >> (64 - lift)};
+}
+
+static void check_power(int q, frgi_power want)
+{
+    const frgi_power have = frgi_powers_of_five[q - FRGI_POWER_MIN];
+    CHECK_SAYS(have.high == want.high && have.low == want.low, "5^%d", q);
+}
+
+/** The powers of five, by multiplying and dividing a big integer by five, a word at a time:
+ *  floor(floor(x / a) / b) = floor(x / (a b)), so that 2^1151 is divided exactly again and again. */
 static void powers_of_five(void)
 {
-    frg_context *ctx = test_context();
-    frgi_decimal *d;
-    CHECK_OK(ctx, frgi_decimal_open(&d, ctx));
-    const frgi_power *const zero = d->power - FRGI_POWER_MIN;
-    CHECK(zero[0].high == UINT64_C(1) << 63 && zero[0].low == 0);
-    CHECK(zero[1].high == UINT64_C(5) << 61 && zero[1].low == 0);
-    CHECK(zero[27].high == UINT64_C(7450580596923828125) << 1 && zero[27].low == 0);
-    CHECK(zero[-1].high == UINT64_C(0xcccccccccccccccc) &&
-          zero[-1].low == UINT64_C(0xcccccccccccccccd));
-    CHECK(zero[-28].high == UINT64_C(0xfd87b5f28300ca0d) &&
-          zero[-28].low == UINT64_C(0x8bca9d6e188853fc));
-    CHECK(zero[-342].high == UINT64_C(0xeef453d6923bd65a) &&
-          zero[-342].low == UINT64_C(0x113faa2906a13b3f));
-    CHECK(zero[308].high == UINT64_C(0x8e679c2f5e44ff8f) &&
-          zero[308].low == UINT64_C(0x570f09eaa7ea7648));
-    frgi_decimal_close(&d, ctx);
-    frg_context_destroy(ctx);
+    uint64_t big[WORDS] = {1};
+    for (int q = 0; q <= FRGI_POWER_MAX; q++) {
+        check_power(q, leading_bits(big));
+        unsigned __int128 carry = 0;
+        for (int w = 0; w < WORDS; w++) {
+            carry += (unsigned __int128)big[w] * 5;
+            big[w] = (uint64_t)carry;
+            carry >>= 64;
+        }
+    }
+    memset(big, 0, sizeof big);
+    big[WORDS - 1] = (uint64_t)1 << 63;
+    for (int q = -1; q >= FRGI_POWER_MIN; q--) {
+        unsigned __int128 rest = 0;
+        for (int w = WORDS - 1; w >= 0; w--) {
+            rest = rest << 64 | big[w];
+            big[w] = (uint64_t)(rest / 5);
+            rest %= 5;
+        }
+        frgi_power want = leading_bits(big);
+        if (q >= -27) {
+            want.low++;
+            want.high += want.low == 0;
+        }
+        check_power(q, want);
+    }
+    check_power(-28, (frgi_power){UINT64_C(0xfd87b5f28300ca0d), UINT64_C(0x8bca9d6e188853fc)});
 }
 
 /** The hard list and random doubles as a column, through the kernels of every level. */
