@@ -85,6 +85,13 @@ static void choose_isa(frg_context *ctx)
     ctx->tiles = ctx->isa == ISA_V4 && has_tiles();
 }
 
+/** Asked for once: plans of small problems are made by the thousand, and each asks what it may take. */
+static size_t physical_memory(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? frgi_mul((size_t)pages, (size_t)page) : SIZE_MAX;
+}
+
 frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
 {
     if (!out) {
@@ -113,6 +120,7 @@ frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
     ctx->threads = opts.threads ? opts.threads : default_threads();
     ctx->seed = opts.seed;
     ctx->memory_limit = opts.memory_limit;
+    ctx->physical_memory = physical_memory();
     ctx->time_limit = opts.time_limit;
     ctx->on_progress = opts.on_progress;
     ctx->on_log = opts.on_log;

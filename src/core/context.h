@@ -18,6 +18,7 @@ struct frg_context {
     int threads;
     uint64_t seed;
     int64_t memory_limit;
+    size_t physical_memory; /* of the machine; SIZE_MAX: not known */
     double time_limit;
     frg_progress_fn on_progress;
     frg_log_fn on_log;

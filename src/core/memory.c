@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "core/context.h"
 
@@ -211,11 +210,7 @@ void frgi_free(frg_context *ctx, void **p)
 
 size_t frgi_memory_allowed(const frg_context *ctx)
 {
-    if (ctx->memory_limit > 0) {
-        return (size_t)ctx->memory_limit;
-    }
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? frgi_mul((size_t)pages, (size_t)page) : SIZE_MAX;
+    return ctx->memory_limit > 0 ? (size_t)ctx->memory_limit : ctx->physical_memory;
 }
 
 void *frgi_take(frgi_arena *a, size_t bytes)
