@@ -10,6 +10,8 @@ int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j);
 int bench_line_end(cli *c, frg_json *j, FILE *to);
 int bench_repeats(const cli *c);
 
+int bench_gp(cli *c, FILE *to);
 int bench_gw(cli *c, FILE *to);
+int bench_soap(cli *c, FILE *to);
 
 #endif

@@ -311,18 +311,18 @@ int command_bench(cli *c)
 {
     static const struct {
         const char *name;
-        int (*run)(cli *c, FILE *to); /* NULL: not built */
-    } solvers[] = {{"fe", bench_fe}, {"gw", bench_gw}, {"gp", NULL}, {"soap", NULL}};
-    const char *solver = c->arguments[0], *error = "E_OPTION";
+        int (*run)(cli *c, FILE *to);
+    } solvers[] = {{"fe", bench_fe}, {"gp", bench_gp}, {"gw", bench_gw}, {"soap", bench_soap}};
+    const char *solver = c->arguments[0];
     int (*run)(cli *, FILE *) = NULL;
     for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) {
         if (strcmp(solvers[i].name, solver) == 0) {
             run = solvers[i].run;
-            error = "E_UNSUPPORTED";
         }
     }
     if (!run) {
-        return cli_fail(c, error, solver, NULL, "fourge bench has 'fe' and 'gw', not '%s'", solver);
+        return cli_fail(c, "E_OPTION", solver, NULL,
+                        "fourge bench has 'fe', 'gp', 'gw' and 'soap', not '%s'", solver);
     }
     int code = cli_open(c);
     if (code || !c->set.output) { /* lines come as they are ready */

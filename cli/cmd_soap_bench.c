@@ -1,4 +1,4 @@
-/* cmd_soap_bench.c - fourge soap bench: the step of the optimizer on the matrices of transformer layers.
+/* cmd_soap_bench.c - fourge soap bench, fourge bench soap: the optimizer's step on the matrices of transformer layers.
  *
  * Per layer (3h x h), (h x h), (f x h), (h x f).  Gradients: gaussian, 1e-3 N; powerlaw,
  * 1e-3 U diag(1/i) N diag(1/j) V' with fixed rotations U and V, made of log2(n) rounds of rotations of pairs, so
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_lines.h"
 #include "soap_job.h"
 
 enum { PARAMS_A_LAYER = 4, ROUNDS_MOST = 20 };
@@ -209,9 +210,8 @@ static double step_flops(const bench_job *j)
     return sum;
 }
 
-static void bench_json(frg_json *out, const cli *c, const void *job)
+static void bench_fields(frg_json *out, const cli *c, const bench_job *j)
 {
-    const bench_job *j = job;
     const double steps = (double)(j->steps > 0 ? j->steps : 1);
     const double threads = (double)frg_threads(c->ctx);
     double most = 0, total = 0;
@@ -220,7 +220,6 @@ static void bench_json(frg_json *out, const cli *c, const void *job)
         total += j->seconds[t];
     }
     const double median = median_of(j->seconds, (int)j->steps);
-    json_head(out, "fourge.soap.bench/1");
     frg_json_integer(out, "layers", c->set.soap_layers);
     frg_json_integer(out, "hidden", c->set.soap_hidden);
     frg_json_integer(out, "mlp", c->set.soap_mlp);
@@ -249,6 +248,12 @@ static void bench_json(frg_json *out, const cli *c, const void *job)
     frg_json_open_object(out, "seconds");
     frg_json_number(out, "total", total);
     frg_json_close_object(out);
+}
+
+static void bench_json(frg_json *out, const cli *c, const void *job)
+{
+    json_head(out, "fourge.soap.bench/1");
+    bench_fields(out, c, job);
     json_foot(out, c);
 }
 
@@ -282,22 +287,77 @@ static void release(bench_job *j)
     free(j->seconds);
 }
 
+static int run(cli *c, bench_job *j)
+{
+    int code = prepare(c, j);
+    if (!code) {
+        code = run_steps(c, j);
+    }
+    if (!code) {
+        code = verify(c, j);
+    }
+    if (!code) {
+        j->state = frg_soap_state_bytes(j->soap);
+        j->all = frg_soap_bytes(j->soap);
+    }
+    return code ? code : cli_signalled();
+}
+
 int soap_bench(cli *c)
 {
     bench_job j = {0};
-    int code = prepare(c, &j);
+    int code = run(c, &j);
     if (!code) {
-        code = run_steps(c, &j);
-    }
-    if (!code) {
-        code = verify(c, &j);
-    }
-    if (!code) {
-        j.state = frg_soap_state_bytes(j.soap);
-        j.all = frg_soap_bytes(j.soap);
         cli_show_warnings(c);
         code = soap_show(c, "SOAP steps", bench_json, bench_text, &j);
     }
     release(&j);
-    return code ? code : cli_signalled();
+    return code;
+}
+
+/* ---- fourge bench soap -------------------------------------------------------------------------- */
+
+typedef struct {
+    int hidden, mlp, gradients;
+    int slow; /* not with --quick */
+} layer_case;
+
+static const layer_case cases[] = {
+    {128, 512, 1, 0}, {128, 512, 0, 0}, {256, 1024, 1, 1}, {256, 1024, 0, 1}};
+
+static int bench_layers(cli *c, const layer_case *k, FILE *to)
+{
+    bench_job j = {0};
+    c->set.soap_hidden = k->hidden;
+    c->set.soap_mlp = k->mlp;
+    c->set.soap_gradients = k->gradients;
+    c->set.soap_steps = bench_repeats(c);
+    int code = run(c, &j);
+    if (!code && !(j.orthogonality <= 1e-4)) { /* a basis of order 1024 in f32 has 1e-5 */
+        code = cli_fail(c, "E_BUG", "soap", NULL, "a basis is off orthogonality by %.1e",
+                        j.orthogonality);
+    }
+    frg_json *line;
+    if (!code) {
+        code = bench_line_begin(c, "soap", (int)j.steps, &line);
+    }
+    if (!code) {
+        bench_fields(line, c, &j);
+        code = bench_line_end(c, line, to);
+    }
+    release(&j);
+    return code;
+}
+
+int bench_soap(cli *c, FILE *to)
+{
+    const settings kept = c->set;
+    int code = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && !code; i++) {
+        frg_peak_reset(c->ctx);
+        frg_warnings_clear(c->ctx);
+        code = c->set.quick && cases[i].slow ? 0 : bench_layers(c, &cases[i], to);
+    }
+    c->set = kept;
+    return code;
 }

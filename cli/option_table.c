@@ -910,12 +910,12 @@ const command_spec command_table[] = {
      .arguments = "SOLVER",
      .min_arguments = 1,
      .max_arguments = 1,
-     .summary = "verify, then time, on simulated designs",
+     .summary = "verify, then time, on simulated inputs",
      .description =
-         "SOLVER is fe or gw.  Every design is solved, the result is audited again by a second, simple "
-         "program text, and only then timed.  One JSON line for each design.",
+         "SOLVER is fe, gp, gw or soap.  Every case is solved, the result is checked by a second, simple "
+         "program text, and only then timed.  One JSON line for each case.",
      .examples = "fourge bench fe --quick\nfourge bench fe --rows 1e6 --repeat 5 --threads 2\n"
-                 "fourge bench gw --quick",
+                 "fourge bench gp --quick\nfourge bench gw --quick\nfourge bench soap --quick",
      .run = command_bench},
     {.name = "doctor",
      .bit = CMD_DOCTOR,
