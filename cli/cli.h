@@ -105,6 +105,9 @@ int write_output(const cli *c, const char *text, int64_t length);
 int write_report(cli *c, frg_report *report);
 /** Finishes the text of `json` and writes it with a line end. */
 int write_json(cli *c, frg_json *json);
+/** The result of `job` as --format asks for it: `json` fills an object, `text` a report of that title. */
+int write_result(cli *c, const char *title, void (*json)(frg_json *, const cli *, const void *job),
+                 void (*text)(frg_report *, const cli *, const void *job), const void *job);
 /** The keys that every JSON object has: schema and version first, the rest at the end. */
 void json_head(frg_json *j, const char *schema);
 void json_foot(frg_json *j, const cli *c);

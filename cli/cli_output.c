@@ -110,6 +110,32 @@ int write_json(cli *c, frg_json *json)
     return c->set.output && strcmp(c->set.output, "-") != 0 ? 0 : write_standard_output(c, "\n", 1);
 }
 
+int write_result(cli *c, const char *title, void (*json)(frg_json *, const cli *, const void *job),
+                 void (*text)(frg_report *, const cli *, const void *job), const void *job)
+{
+    int code;
+    if (c->set.format == FORMAT_JSON) {
+        frg_json *out;
+        const frg_status status = frg_json_create(&out, c->ctx);
+        if (status < 0) {
+            return cli_fail_library(c, status);
+        }
+        json(out, c, job);
+        code = write_json(c, out);
+        frg_json_destroy(out);
+        return code;
+    }
+    frg_report *out;
+    const frg_status status = frg_report_create(&out, c->ctx, title);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    text(out, c, job);
+    code = write_report(c, out);
+    frg_report_destroy(out);
+    return code;
+}
+
 /* ---- JSON --------------------------------------------------------------------------------------- */
 
 void json_head(frg_json *j, const char *schema)

@@ -332,8 +332,9 @@ static int run_all(cli *c, demean_job *d)
 
 /* ---- showing ------------------------------------------------------------------------------------ */
 
-static void demean_json(frg_json *j, const cli *c, const demean_job *d)
+static void demean_json(frg_json *j, const cli *c, const void *job)
 {
+    const demean_job *const d = job;
     const int64_t p = d->x.shape[1];
     json_head(j, "fourge.demean/1");
     frg_json_integer(j, "n", d->x.shape[0]);
@@ -398,8 +399,9 @@ static void demean_json(frg_json *j, const cli *c, const demean_job *d)
     json_foot(j, c);
 }
 
-static void demean_text(frg_report *r, const cli *c, const demean_job *d)
+static void demean_text(frg_report *r, const cli *c, const void *job)
 {
+    const demean_job *const d = job;
     char text[160], a[32], b[32];
     snprintf(text, sizeof text, "%s rows, %" PRId64 " columns, %" PRId64 " factors",
              grouped(d->x.shape[0], a), d->x.shape[1], d->codes.shape[1]);
@@ -437,30 +439,6 @@ static void demean_text(frg_report *r, const cli *c, const demean_job *d)
     frg_report_table_close(r);
 }
 
-static int show(cli *c, const demean_job *d)
-{
-    if (c->set.format == FORMAT_JSON) {
-        frg_json *j;
-        const frg_status status = frg_json_create(&j, c->ctx);
-        if (status < 0) {
-            return cli_fail_library(c, status);
-        }
-        demean_json(j, c, d);
-        const int code = write_json(c, j);
-        frg_json_destroy(j);
-        return code;
-    }
-    frg_report *r;
-    const frg_status status = frg_report_create(&r, c->ctx, "Demeaned columns");
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    demean_text(r, c, d);
-    const int code = write_report(c, r);
-    frg_report_destroy(r);
-    return code;
-}
-
 /* ---- the command -------------------------------------------------------------------------------- */
 
 static int job(cli *c, demean_job *d)
@@ -496,7 +474,7 @@ static int job(cli *c, demean_job *d)
         return cli_fail_library(c, status);
     }
     cli_show_warnings(c);
-    code = show(c, d);
+    code = write_result(c, "Demeaned columns", demean_json, demean_text, d);
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(d->status);
 }
 

@@ -277,32 +277,21 @@ static int save_files(cli *c, const fe_job *job)
 
 /* ---- the result --------------------------------------------------------------------------------- */
 
-static int show_json(cli *c, const fe_job *job)
+static void json_of(frg_json *j, const cli *c, const void *job)
 {
-    frg_json *j;
-    const frg_status status = frg_json_create(&j, c->ctx);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
     fe_json_build(j, c, job);
-    const int code = write_json(c, j);
-    frg_json_destroy(j);
-    return code;
 }
 
-static int show_report(cli *c, const fe_job *job)
+static void text_of(frg_report *r, const cli *c, const void *job)
 {
-    frg_report *r;
+    fe_report_build(r, c, job, 0);
+}
+
+static int show(cli *c, const fe_job *job)
+{
     const char *title =
         frg_fe_get(job->fit)->n_factors ? "Regression with fixed effects" : "Linear regression";
-    const frg_status status = frg_report_create(&r, c->ctx, title);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    fe_report_build(r, c, job, 0);
-    const int code = write_report(c, r);
-    frg_report_destroy(r);
-    return code;
+    return write_result(c, title, json_of, text_of, job);
 }
 
 /* ---- dry run ------------------------------------------------------------------------------------ */
@@ -367,7 +356,7 @@ static int run_job(cli *c, fe_job *job)
         return code;
     }
     cli_show_warnings(c);
-    code = c->set.format == FORMAT_JSON ? show_json(c, job) : show_report(c, job);
+    code = show(c, job);
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
 }
 

@@ -101,8 +101,9 @@ static int align_once(cli *c, align_job *job, double *total)
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
-static void align_json(frg_json *j, const cli *c, align_job *job)
+static void align_json(frg_json *j, const cli *c, const void *state)
 {
+    const align_job *const job = state;
     const frg_gw_report *const r = frg_gw_get(job->solver);
     const frg_plan_report p = frg_plan_get(frg_gw_plan(job->solver));
     json_head(j, "fourge.gw.align/1");
@@ -137,8 +138,10 @@ static void align_json(frg_json *j, const cli *c, align_job *job)
     json_foot(j, c);
 }
 
-static void align_text(frg_report *report, align_job *job)
+static void align_text(frg_report *report, const cli *c, const void *state)
 {
+    const align_job *const job = state;
+    (void)c;
     const frg_gw_report *const r = frg_gw_get(job->solver);
     const frg_plan_report p = frg_plan_get(frg_gw_plan(job->solver));
     char text[200], a[32], b[32];
@@ -164,30 +167,6 @@ static void align_text(frg_report *report, align_job *job)
              seconds_text(median_of(job->totals, job->n_totals), a),
              seconds_text(r->graph_seconds + r->distances_seconds, b), "included");
     frg_report_fact(report, "Time", text);
-}
-
-static int show_align(cli *c, align_job *job)
-{
-    if (c->set.format == FORMAT_JSON) {
-        frg_json *j;
-        const frg_status status = frg_json_create(&j, c->ctx);
-        if (status < 0) {
-            return cli_fail_library(c, status);
-        }
-        align_json(j, c, job);
-        const int code = write_json(c, j);
-        frg_json_destroy(j);
-        return code;
-    }
-    frg_report *r;
-    const frg_status status = frg_report_create(&r, c->ctx, "Alignment");
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    align_text(r, job);
-    const int code = write_report(c, r);
-    frg_report_destroy(r);
-    return code;
 }
 
 static int potentials_of(cli *c, const align_job *job)
@@ -239,7 +218,7 @@ static int align_all(cli *c, align_job *job)
     }
     if (!code) {
         cli_show_warnings(c);
-        code = show_align(c, job);
+        code = write_result(c, "Alignment", align_json, align_text, job);
     }
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
 }
@@ -324,39 +303,31 @@ static int sinkhorn_runs(cli *c, sinkhorn_job *job)
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
-static int show_sinkhorn(cli *c, sinkhorn_job *job)
+static void sinkhorn_text(frg_report *t, const cli *c, const void *state)
 {
+    const sinkhorn_job *const job = state;
     const frg_sinkhorn_report r = frg_sinkhorn_get(job->solver);
     const frg_plan_report p = frg_plan_get(frg_sinkhorn_plan(job->solver));
     const int forced = c->set.gw.iterations > 0;
-    if (c->set.format != FORMAT_JSON) {
-        frg_report *t;
-        char text[160], a[32];
-        const frg_status made = frg_report_create(&t, c->ctx, "Entropic transport");
-        if (made < 0) {
-            return cli_fail_library(c, made);
-        }
-        frg_report_fact_number(t, "Cost", r.cost, 8);
-        frg_report_fact_number(t, "Mass", p.mass, 6);
-        snprintf(text, sizeof text, "%" PRId64 ", column error %.1e", r.iterations,
-                 r.marginal_error);
-        frg_report_fact(t, "Iterations", text);
-        snprintf(text, sizeof text, "%.1e and %.1e", p.source_error, p.target_error);
-        frg_report_fact(t, "Errors of the marginals", text);
-        frg_report_fact(t, "Time", seconds_text(median_of(job->totals, job->n_totals), a));
-        frg_report_fact(t, "Result",
-                        forced        ? "as many passes as asked for"
-                        : r.converged ? "converged"
-                                      : "NOT CONVERGED");
-        const int code = write_report(c, t);
-        frg_report_destroy(t);
-        return code;
-    }
-    frg_json *j;
-    const frg_status made = frg_json_create(&j, c->ctx);
-    if (made < 0) {
-        return cli_fail_library(c, made);
-    }
+    char text[160], a[32];
+    frg_report_fact_number(t, "Cost", r.cost, 8);
+    frg_report_fact_number(t, "Mass", p.mass, 6);
+    snprintf(text, sizeof text, "%" PRId64 ", column error %.1e", r.iterations, r.marginal_error);
+    frg_report_fact(t, "Iterations", text);
+    snprintf(text, sizeof text, "%.1e and %.1e", p.source_error, p.target_error);
+    frg_report_fact(t, "Errors of the marginals", text);
+    frg_report_fact(t, "Time", seconds_text(median_of(job->totals, job->n_totals), a));
+    frg_report_fact(t, "Result",
+                    forced        ? "as many passes as asked for"
+                    : r.converged ? "converged"
+                                  : "NOT CONVERGED");
+}
+
+static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
+{
+    const sinkhorn_job *const job = state;
+    const frg_sinkhorn_report r = frg_sinkhorn_get(job->solver);
+    const frg_plan_report p = frg_plan_get(frg_sinkhorn_plan(job->solver));
     json_head(j, "fourge.gw.sinkhorn/1");
     frg_json_integer(j, "n", p.n);
     frg_json_integer(j, "m", p.m);
@@ -376,9 +347,6 @@ static int show_sinkhorn(cli *c, sinkhorn_job *job)
     frg_json_number(j, "bytes_read", r.bytes_read);
     repeats_json(j, c, job->totals, job->n_totals);
     json_foot(j, c);
-    const int code = write_json(c, j);
-    frg_json_destroy(j);
-    return code;
 }
 
 static int sinkhorn_outputs(cli *c, sinkhorn_job *job)
@@ -432,7 +400,7 @@ static int sinkhorn_all(cli *c, sinkhorn_job *job)
     }
     if (!code) {
         cli_show_warnings(c);
-        code = show_sinkhorn(c, job);
+        code = write_result(c, "Entropic transport", sinkhorn_json, sinkhorn_text, job);
     }
     const int forced = g->iterations > 0 && job->status == FRG_MAX_ITER;
     return code              ? code
@@ -532,31 +500,23 @@ static int paths_run(cli *c, paths_job *job)
                              : frg_status_exit_code(status);
 }
 
-static int show_paths(cli *c, const paths_job *job)
+static void paths_text(frg_report *t, const cli *c, const void *state)
 {
-    if (c->set.format != FORMAT_JSON) {
-        frg_report *t;
-        char text[160], a[32], b[32];
-        const frg_status made = frg_report_create(&t, c->ctx, "Shortest paths");
-        if (made < 0) {
-            return cli_fail_library(c, made);
-        }
-        snprintf(text, sizeof text, "%s nodes, %s arcs, %" PRId64 " components",
-                 grouped(job->shape.n, a), grouped(job->shape.arcs, b), job->shape.components);
-        frg_report_fact(t, "Graph", text);
-        snprintf(text, sizeof text, "%s, %.2f relaxations an arc", job->report.method,
-                 job->report.relaxations_per_arc);
-        frg_report_fact(t, "Method", text);
-        frg_report_fact(t, "Time", seconds_text(job->total, a));
-        const int code = write_report(c, t);
-        frg_report_destroy(t);
-        return code;
-    }
-    frg_json *j;
-    const frg_status made = frg_json_create(&j, c->ctx);
-    if (made < 0) {
-        return cli_fail_library(c, made);
-    }
+    const paths_job *const job = state;
+    (void)c;
+    char text[160], a[32], b[32];
+    snprintf(text, sizeof text, "%s nodes, %s arcs, %" PRId64 " components",
+             grouped(job->shape.n, a), grouped(job->shape.arcs, b), job->shape.components);
+    frg_report_fact(t, "Graph", text);
+    snprintf(text, sizeof text, "%s, %.2f relaxations an arc", job->report.method,
+             job->report.relaxations_per_arc);
+    frg_report_fact(t, "Method", text);
+    frg_report_fact(t, "Time", seconds_text(job->total, a));
+}
+
+static void paths_json(frg_json *j, const cli *c, const void *state)
+{
+    const paths_job *const job = state;
     json_head(j, "fourge.gw.paths/1");
     frg_json_integer(j, "n", job->shape.n);
     frg_json_integer(j, "sources", job->report.sources);
@@ -573,9 +533,6 @@ static int show_paths(cli *c, const paths_job *job)
     frg_json_number(j, "total", job->total);
     frg_json_close_object(j);
     json_foot(j, c);
-    const int code = write_json(c, j);
-    frg_json_destroy(j);
-    return code;
 }
 
 int gw_paths(cli *c)
@@ -593,7 +550,7 @@ int gw_paths(cli *c)
     }
     progress_clear(&c->progress);
     if (!code) {
-        code = show_paths(c, &job);
+        code = write_result(c, "Shortest paths", paths_json, paths_text, &job);
     }
     gw_release(&job.in);
     free(job.sources);

@@ -113,32 +113,24 @@ static int barycenter_run(cli *c, barycenter_job *job)
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
-static int show_barycenter(cli *c, const barycenter_job *job)
+static void barycenter_text(frg_report *t, const cli *c, const void *state)
 {
-    if (c->set.format != FORMAT_JSON) {
-        frg_report *t;
-        char text[120], a[32];
-        const frg_status made = frg_report_create(&t, c->ctx, "Barycenter");
-        if (made < 0) {
-            return cli_fail_library(c, made);
-        }
-        snprintf(text, sizeof text, "%d", job->count);
-        frg_report_fact(t, "Spaces", text);
-        frg_report_fact_number(t, "Energy", job->report.energy, 5);
-        snprintf(text, sizeof text, "%" PRId64 ", change %.1e", job->report.iterations,
-                 job->report.change);
-        frg_report_fact(t, "Rounds", text);
-        frg_report_fact(t, "Result", job->report.converged ? "converged" : "NOT CONVERGED");
-        frg_report_fact(t, "Time", seconds_text(job->total, a));
-        const int code = write_report(c, t);
-        frg_report_destroy(t);
-        return code;
-    }
-    frg_json *j;
-    const frg_status made = frg_json_create(&j, c->ctx);
-    if (made < 0) {
-        return cli_fail_library(c, made);
-    }
+    const barycenter_job *const job = state;
+    (void)c;
+    char text[120], a[32];
+    snprintf(text, sizeof text, "%d", job->count);
+    frg_report_fact(t, "Spaces", text);
+    frg_report_fact_number(t, "Energy", job->report.energy, 5);
+    snprintf(text, sizeof text, "%" PRId64 ", change %.1e", job->report.iterations,
+             job->report.change);
+    frg_report_fact(t, "Rounds", text);
+    frg_report_fact(t, "Result", job->report.converged ? "converged" : "NOT CONVERGED");
+    frg_report_fact(t, "Time", seconds_text(job->total, a));
+}
+
+static void barycenter_json(frg_json *j, const cli *c, const void *state)
+{
+    const barycenter_job *const job = state;
     json_head(j, "fourge.gw.barycenter/1");
     frg_json_integer(j, "spaces", job->count);
     frg_json_string(j, "status", frg_status_name(job->status));
@@ -151,9 +143,6 @@ static int show_barycenter(cli *c, const barycenter_job *job)
     frg_json_number(j, "total", job->total);
     frg_json_close_object(j);
     json_foot(j, c);
-    const int code = write_json(c, j);
-    frg_json_destroy(j);
-    return code;
 }
 
 int gw_barycenter(cli *c)
@@ -170,7 +159,7 @@ int gw_barycenter(cli *c)
     progress_clear(&c->progress);
     if (!code) {
         cli_show_warnings(c);
-        code = show_barycenter(c, job);
+        code = write_result(c, "Barycenter", barycenter_json, barycenter_text, job);
     }
     code = code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
     for (int s = 0; s < job->count; s++) {

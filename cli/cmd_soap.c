@@ -242,8 +242,9 @@ double soap_element(const frg_array *a, int64_t i, int64_t j)
 
 static const char *const METHODS[4] = {"auto", "householder", "cholesky", "vendor"};
 
-static void qr_json(frg_json *out, const cli *c, const qr_job *j)
+static void qr_json(frg_json *out, const cli *c, const void *job)
 {
+    const qr_job *const j = job;
     const qr_summary s = qr_summarise(j);
     json_head(out, "fourge.soap.qr/1");
     frg_json_integer(out, "batch", j->count);
@@ -274,8 +275,10 @@ static void qr_json(frg_json *out, const cli *c, const qr_job *j)
     json_foot(out, c);
 }
 
-static void qr_text(frg_report *r, const qr_job *j)
+static void qr_text(frg_report *r, const cli *c, const void *job)
 {
+    const qr_job *const j = job;
+    (void)c;
     const qr_summary s = qr_summarise(j);
     char text[96], b[32];
     snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " x %" PRId64 ", %s", j->count, j->m,
@@ -290,43 +293,6 @@ static void qr_text(frg_report *r, const qr_job *j)
              s.deficient, s.nonfinite);
     frg_report_fact(r, "Members", text);
     frg_report_fact(r, "Time", seconds_text(j->seconds, b));
-}
-
-int soap_show(cli *c, const char *title, void (*json)(frg_json *, const cli *, const void *),
-              void (*text)(frg_report *, const void *), const void *job)
-{
-    frg_status s;
-    int code;
-    if (c->set.format == FORMAT_JSON) {
-        frg_json *out;
-        s = frg_json_create(&out, c->ctx);
-        if (s < 0) {
-            return cli_fail_library(c, s);
-        }
-        json(out, c, job);
-        code = write_json(c, out);
-        frg_json_destroy(out);
-        return code;
-    }
-    frg_report *out;
-    s = frg_report_create(&out, c->ctx, title);
-    if (s < 0) {
-        return cli_fail_library(c, s);
-    }
-    text(out, job);
-    code = write_report(c, out);
-    frg_report_destroy(out);
-    return code;
-}
-
-static void qr_json_of(frg_json *out, const cli *c, const void *job)
-{
-    qr_json(out, c, job);
-}
-
-static void qr_text_of(frg_report *out, const void *job)
-{
-    qr_text(out, job);
 }
 
 static int qr_command(cli *c)
@@ -349,7 +315,7 @@ static int qr_command(cli *c)
     }
     if (!code) {
         cli_show_warnings(c);
-        code = soap_show(c, "QR factorisations", qr_json_of, qr_text_of, &j);
+        code = write_result(c, "QR factorisations", qr_json, qr_text, &j);
     }
     if (!code) {
         code = frg_status_exit_code(j.status);

@@ -257,8 +257,9 @@ static void bench_json(frg_json *out, const cli *c, const void *job)
     json_foot(out, c);
 }
 
-static void bench_text(frg_report *r, const void *job)
+static void bench_text(frg_report *r, const cli *c, const void *job)
 {
+    (void)c;
     const bench_job *j = job;
     char a[32];
     double most = 0;
@@ -309,7 +310,7 @@ int soap_bench(cli *c)
     int code = run(c, &j);
     if (!code) {
         cli_show_warnings(c);
-        code = soap_show(c, "SOAP steps", bench_json, bench_text, &j);
+        code = write_result(c, "SOAP steps", bench_json, bench_text, &j);
     }
     release(&j);
     return code;

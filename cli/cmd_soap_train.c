@@ -44,8 +44,9 @@ static void train_json(frg_json *out, const cli *c, const void *job)
     json_foot(out, c);
 }
 
-static void train_text(frg_report *r, const void *job)
+static void train_text(frg_report *r, const cli *c, const void *job)
 {
+    (void)c;
     const train_job *j = job;
     char a[32];
     frg_report_fact(r, "Data", j->data);
@@ -105,7 +106,7 @@ int soap_train(cli *c)
     }
     if (!code) {
         cli_show_warnings(c);
-        code = soap_show(c, "Training", train_json, train_text, &j);
+        code = write_result(c, "Training", train_json, train_text, &j);
     }
     if (!code && j.target > 0 && j.run.smoothed > j.target) {
         code = 1; /* the steps ran out before the loss was there */

@@ -10,9 +10,6 @@ int soap_train(cli *c);
 void soap_options(const cli *c, frg_soap_opts *o);
 /** Element (i, j) of an f32 or f64 matrix. */
 double soap_element(const frg_array *a, int64_t i, int64_t j);
-/** The result as JSON or as a report, by --format. */
-int soap_show(cli *c, const char *title, void (*json)(frg_json *, const cli *, const void *),
-              void (*text)(frg_report *, const void *), const void *job);
 /** AdamW: no factors. */
 void soap_adamw(frg_soap_opts *o, double lr);
 
