@@ -9,6 +9,11 @@ int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j);
 /** Writes it as one line and destroys it; 0 or the exit code. */
 int bench_line_end(cli *c, frg_json *j, FILE *to);
 int bench_repeats(const cli *c);
+/** Runs the job once and checks it, then `repeats` times for their seconds; 0 or the exit code. */
+int bench_time(cli *c, frg_status (*once)(cli *, void *job, double *seconds),
+               int (*check)(cli *, void *job), void *job, int repeats, double *seconds);
+/** The median and the least of them; they are sorted. */
+void bench_line_seconds(frg_json *j, double *seconds, int repeats);
 
 int bench_gp(cli *c, FILE *to);
 int bench_gw(cli *c, FILE *to);

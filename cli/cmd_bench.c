@@ -213,6 +213,33 @@ int bench_line_end(cli *c, frg_json *j, FILE *to)
     return finished < 0 ? cli_fail_library(c, finished) : 0;
 }
 
+int bench_time(cli *c, frg_status (*once)(cli *, void *job, double *seconds),
+               int (*check)(cli *, void *job), void *job, int repeats, double *seconds)
+{
+    int code = 0;
+    for (int i = -1; i < repeats && !code; i++) { /* the warm-up is the run that is verified */
+        double took;
+        const frg_status status = once(c, job, &took);
+        progress_clear(&c->progress);
+        code = status < 0 ? cli_fail_library(c, status) : cli_signalled();
+        if (!code && i < 0) {
+            code = check(c, job);
+        } else if (!code) {
+            seconds[i] = took;
+        }
+    }
+    return code;
+}
+
+void bench_line_seconds(frg_json *j, double *seconds, int repeats)
+{
+    const double median = median_of(seconds, repeats); /* sorted now */
+    frg_json_open_object(j, "seconds");
+    frg_json_number(j, "total", median);
+    frg_json_number(j, "least", seconds[0]);
+    frg_json_close_object(j);
+}
+
 /* ---- one design --------------------------------------------------------------------------------- */
 
 static int show(cli *c, const bench_run *b, const char *name, int repeats, FILE *to)

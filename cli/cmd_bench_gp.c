@@ -86,8 +86,10 @@ static int prepare(cli *c, process_job *job, int repeats)
 }
 
 /** Parameters that differ from those before, if by little: nothing of the last step can be used again. */
-static frg_status run_once(process_job *job, double *seconds)
+static frg_status run_once(cli *c, void *state, double *seconds)
 {
+    process_job *const job = state;
+    (void)c;
     for (int p = 0; p < PARAMETERS; p++) {
         job->theta[p] *= 1 + 1e-9;
     }
@@ -131,8 +133,9 @@ static double plain_value(const process_job *job, const double theta[PARAMETERS]
 
 /** Errors a point.  Differences with steps of 1e-5 in the logarithm are good to 1e-8 a point: 1e-10 by their curvature,
  *  1e-11 / 1e-5 times the roundings of ell; float32 promises 1e-3. */
-static int verify(cli *c, process_job *job)
+static int verify(cli *c, void *state)
 {
+    process_job *const job = state;
     const double step = 1e-5, n = (double)job->k->n;
     const double allowed = job->k->precision == FRG_GP_F64 ? 1e-6 : 1e-3;
     job->value_error = fabs(job->value.log_likelihood - plain_value(job, job->theta)) / n;
@@ -161,14 +164,10 @@ static int show(cli *c, const process_job *job, int repeats, FILE *to)
     if (code) {
         return code;
     }
-    const double median = median_of(job->seconds, repeats); /* sorted now */
     frg_json_string(j, "case", "value and gradient");
     frg_json_integer(j, "n", job->k->n);
     frg_json_string(j, "dtype", job->k->precision == FRG_GP_F64 ? "f64" : "f32");
-    frg_json_open_object(j, "seconds");
-    frg_json_number(j, "total", median);
-    frg_json_number(j, "least", job->seconds[0]);
-    frg_json_close_object(j);
+    bench_line_seconds(j, job->seconds, repeats);
     frg_json_number(j, "value_error", job->value_error);
     frg_json_number(j, "gradient_error", job->gradient_error);
     frg_json_number(j, "trace_residual", job->value.trace_residual);
@@ -180,16 +179,8 @@ static int bench_process(cli *c, const process_case *k, FILE *to)
     const int repeats = bench_repeats(c);
     process_job job = {.k = k};
     int code = prepare(c, &job, repeats);
-    for (int i = -1; i < repeats && !code; i++) { /* the warm-up is the run that is verified */
-        double seconds;
-        const frg_status status = run_once(&job, &seconds);
-        progress_clear(&c->progress);
-        code = status < 0 ? cli_fail_library(c, status) : cli_signalled();
-        if (!code && i < 0) {
-            code = verify(c, &job);
-        } else if (!code) {
-            job.seconds[i] = seconds;
-        }
+    if (!code) {
+        code = bench_time(c, run_once, verify, &job, repeats, job.seconds);
     }
     if (!code) {
         code = show(c, &job, repeats, to);

@@ -87,8 +87,9 @@ static int prepare(const cli *c, curve_job *job, int repeats)
     return 0;
 }
 
-static frg_status run_once(cli *c, curve_job *job, double *seconds)
+static frg_status run_once(cli *c, void *state, double *seconds)
 {
+    curve_job *const job = state;
     const curve_case *const k = job->k;
     const frg_array x = frg_matrix(job->x, FRG_F64, k->n, 2, 2),
                     y = frg_matrix(job->y, FRG_F64, k->m, 3, 3);
@@ -134,8 +135,9 @@ static double rank_correlation(const curve_job *job)
     return yy > 0 ? fabs(xy) / sqrt(xx * yy) : 0;
 }
 
-static int verify(cli *c, curve_job *job)
+static int verify(cli *c, void *state)
 {
+    curve_job *const job = state;
     const frg_plan *const plan = frg_gw_plan(job->solver);
     const int64_t n = job->k->n, m = job->k->m;
     frg_status status = frg_plan_argmax(plan, job->match);
@@ -172,14 +174,10 @@ static int show(cli *c, const curve_job *job, int repeats, FILE *to)
         return code;
     }
     const frg_gw_report *const r = frg_gw_get(job->solver);
-    const double median = median_of(job->seconds, repeats); /* sorted now */
     frg_json_string(j, "case", job->k->name);
     frg_json_integer(j, "n", r->n);
     frg_json_integer(j, "m", r->m);
-    frg_json_open_object(j, "seconds");
-    frg_json_number(j, "total", median);
-    frg_json_number(j, "least", job->seconds[0]);
-    frg_json_close_object(j);
+    bench_line_seconds(j, job->seconds, repeats);
     frg_json_number(j, "rho", job->rho);
     frg_json_number(j, "marginal_error", job->error);
     frg_json_number(j, "marginal_error_before_rounding",
@@ -198,16 +196,8 @@ static int bench_curve(cli *c, const curve_case *k, FILE *to)
     const int repeats = bench_repeats(c);
     curve_job job = {.k = k};
     int code = prepare(c, &job, repeats);
-    for (int i = -1; i < repeats && !code; i++) { /* the warm-up is the run that is verified */
-        double seconds;
-        const frg_status status = run_once(c, &job, &seconds);
-        progress_clear(&c->progress);
-        code = status < 0 ? cli_fail_library(c, status) : cli_signalled();
-        if (!code && i < 0) {
-            code = verify(c, &job);
-        } else if (!code) {
-            job.seconds[i] = seconds;
-        }
+    if (!code) {
+        code = bench_time(c, run_once, verify, &job, repeats, job.seconds);
     }
     if (!code) {
         code = show(c, &job, repeats, to);
