@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "linalg/half.h"
 #include "soap/soap_state.h"
 
 typedef enum { PART_NONE, PART_STEP, PART_M, PART_V, PART_K, PART_Q, PART_LAMBDA } part_kind;
@@ -169,33 +170,24 @@ static char *place(const frg_array *a, int64_t i, int64_t j)
 
 static void put(const frg_array *a, int64_t i, int64_t j, double x)
 {
-    const float s = (float)x;
-    const int64_t n = (int64_t)x;
     char *const at = place(a, i, j);
-    memcpy(at,
-           a->dtype == FRG_F64   ? (const void *)&x
-           : a->dtype == FRG_F32 ? (const void *)&s
-                                 : &n,
-           frg_sizeof(a->dtype));
+    if (a->dtype == FRG_I64) {
+        const int64_t n = (int64_t)x;
+        memcpy(at, &n, sizeof n);
+    } else {
+        frgi_element_put(at, a->dtype, x);
+    }
 }
 
 static double get(const frg_array *a, int64_t i, int64_t j)
 {
     const char *const at = place(a, i, j);
-    double x;
-    float s;
-    int64_t n;
-    switch (a->dtype) {
-    case FRG_F64:
-        memcpy(&x, at, sizeof x);
-        return x;
-    case FRG_F32:
-        memcpy(&s, at, sizeof s);
-        return (double)s;
-    default:
+    if (a->dtype == FRG_I64) {
+        int64_t n;
         memcpy(&n, at, sizeof n);
         return (double)n;
     }
+    return frgi_element_get(at, a->dtype);
 }
 
 frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_array to)

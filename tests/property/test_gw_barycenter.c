@@ -1,6 +1,7 @@
 /* test_gw_barycenter.c - barycenters: of scaled copies, of one space, as POT has them, refusals. */
 #include "fault.h"
 #include "fourge/gw.h"
+#include "golden_text.h"
 
 enum { N = 9 };
 
@@ -75,22 +76,7 @@ static void smaller(void)
 
 static bool golden(const char *name, double *out)
 {
-    FILE *const f = fopen(FOURGE_SOURCE_DIR "/tests/golden/gw_barycenter.txt", "r");
-    char word[64];
-    long rows, columns;
-    bool found = false;
-    if (!CHECK(f != NULL))
-        return false;
-    while (!found && fscanf(f, "%63s %ld %ld", word, &rows, &columns) == 3) {
-        found = strcmp(word, name) == 0;
-        for (long i = 0; i < rows * columns; i++) {
-            double skipped;
-            if (fscanf(f, "%lf", found ? &out[i] : &skipped) != 1)
-                break;
-        }
-    }
-    fclose(f);
-    return CHECK_SAYS(found, "%s is not in the file", name);
+    return golden_array(FOURGE_SOURCE_DIR "/tests/golden/gw_barycenter.txt", name, out);
 }
 
 /* POT's entropic barycenter of the same start with twice the epsilon: both solve every plan to the end. */

@@ -1,28 +1,12 @@
 /* test_gw_golden.c - plans of POT (tests/golden/gw.txt, made by tools/make_gw_golden.py). */
 #include "fourge/gw.h"
-#include "test.h"
+#include "golden_text.h"
 
 enum { N = 20, M = 25 };
 
-/** The array `name`; its values in row-major order. */
 static bool golden(const char *name, double *out)
 {
-    FILE *const f = fopen(FOURGE_SOURCE_DIR "/tests/golden/gw.txt", "r");
-    char word[64];
-    long rows, columns;
-    bool found = false;
-    if (!CHECK(f != NULL))
-        return false;
-    while (!found && fscanf(f, "%63s %ld %ld", word, &rows, &columns) == 3) {
-        found = strcmp(word, name) == 0;
-        for (long i = 0; i < rows * columns; i++) {
-            double skipped;
-            if (fscanf(f, "%lf", found ? &out[i] : &skipped) != 1)
-                break;
-        }
-    }
-    fclose(f);
-    return CHECK_SAYS(found, "%s is not in the file", name);
+    return golden_array(FOURGE_SOURCE_DIR "/tests/golden/gw.txt", name, out);
 }
 
 static double furthest(const double *a, const double *b)
