@@ -55,10 +55,10 @@ INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrd
         for (int v = 0; v < vectors; v++) {
             sum[j][v] = (vec){0};
         }
-    /* The columns that the next tile of this row panel adds to are fetched while this one is summed, evenly:
+    /* What the next 8 columns of this row panel are added to is fetched while this one is summed, evenly:
      * a burst of them would hold up the operands. */
     const bool adds = how == STORE_MINUS || how == STORE_PLUS;
-    const real *next = c.at + FN(within)(first, c.group) + columns * c.column;
+    const real *next = c.at + FN(within)(first, c.group) + SPD_COLUMNS * c.column;
     for (ptrdiff_t kk = 0; kk < k;) {
         const ptrdiff_t stop = adds && k >= SPREAD_FROM ? kk + k / columns : k;
         if (adds) {
