@@ -2,10 +2,12 @@
  *
  * Members are sorted by columns and rows, so that those side by side have about the same size, and cut into units: as
  * many as a vector has lanes where a lane can hold them (gp_lanes.h: [variance *] rbf or matern of all columns, one
- * column of y, no profiled mean, up to 128 rows in f64 and 200 in f32), one elsewhere.  Threads take units; each has a
- * context of its own.  A member is a process like any other from frg_gp_create to frg_gp_destroy, so that checks,
- * starts and means are the same; lanes only stand in for its value and gradient.  What a lane cannot do well - a
- * pivot that is not positive or rounding, f32 that is not accurate enough - is done again for that member alone.
+ * column of y, no profiled mean, up to 128 rows in f64 and 200 in f32), one elsewhere.  Whether a member goes into a
+ * lane follows from its own shape and from the call, never from how many neighbours it finds: its bits would.
+ * Threads take units; each has a context of its own.  A member is a process like any other from frg_gp_create to
+ * frg_gp_destroy, so that checks, starts and means are the same; lanes only stand in for its value and gradient.  What
+ * a lane cannot do well - a pivot that is not positive or rounding, f32 that is not accurate enough - is done again for
+ * that member alone.
  *
  * Fits by Adam from one start go side by side in lanes too (gp_batch_adam.c); other fits run one a core.
  *
@@ -24,6 +26,7 @@ enum { ROWS_F64 = 128, ROWS_F32 = 200, LANES_FROM = 3 };
 
 typedef struct {
     int64_t first, count; /* in order */
+    bool lanes;           /* of a size for lanes */
 } unit;
 
 typedef struct {
@@ -162,8 +165,7 @@ static void run_unit(const batch *b, const unit *u, int thread)
         gradient |= m->gradient != NULL;
     }
     frgi_gp_batch_room r;
-    const bool lanes = b->width > 1 && u->count >= LANES_FROM;
-    frgi_gp_room_open(&r, b->ctx, b->lane_type, gp, lanes ? (int)u->count : 0);
+    frgi_gp_room_open(&r, b->ctx, b->lane_type, gp, u->lanes ? (int)u->count : 0);
     frg_status ran = check_starts(b, u, &r, ctx);
     if (ran == FRG_OK)
         ran = run_room(b, &r, thread, gradient, done);
@@ -206,14 +208,15 @@ static void cut(batch *b)
     frgi_sort(b->order, b->count, sizeof *b->order, by_size, b->members);
     for (int64_t i = 0; i < b->count; i += b->units[b->n_units++].count) {
         const frg_array *const x = &b->members[b->order[i]].x;
+        const bool lanes = b->width > 1 && x->ndim == 2 && x->shape[0] <= most;
         int64_t count = 1;
-        while (count < b->width && i + count < b->count && x->ndim == 2 && x->shape[0] <= most) {
+        while (lanes && count < b->width && i + count < b->count) {
             const frg_array *const next = &b->members[b->order[i + count]].x;
             if (next->ndim != 2 || next->shape[1] != x->shape[1])
                 break;
             count++;
         }
-        b->units[b->n_units] = (unit){i, count};
+        b->units[b->n_units] = (unit){i, count, lanes};
     }
 }
 
@@ -308,6 +311,15 @@ static bool side_by_side(const frg_gp_fit_opts *o)
            o->tol < 1 && o->learning_rate > 0 && isfinite(o->learning_rate);
 }
 
+/** Lanes pay from three members on, and where a vector has that many. */
+static int lanes_of_call(const batch *b)
+{
+    const int width = frgi_gp_lanes_of(b->ctx, b->lane_type)->width;
+    return b->count >= LANES_FROM && width >= LANES_FROM && (!b->fit || side_by_side(b->fit))
+               ? width
+               : 1;
+}
+
 static frg_status run_batch(batch *b)
 {
     REQUIRE(b->ctx, b->count >= 0 && (b->members || b->count == 0),
@@ -318,7 +330,7 @@ static frg_status run_batch(batch *b)
     frgi_run_begins(b->ctx);
     frg_status status;
     b->lane_type = b->opts->precision == FRG_GP_F32 ? FRG_F32 : FRG_F64;
-    b->width = !b->fit || side_by_side(b->fit) ? frgi_gp_lanes_of(b->ctx, b->lane_type)->width : 1;
+    b->width = lanes_of_call(b);
     TRY_TO(done, probe(b));
     TRY_TO(done, NEW(b->ctx, &b->order, b->count, "order of a batch"));
     TRY_TO(done, NEW(b->ctx, &b->units, b->count, "units of a batch"));

@@ -169,6 +169,42 @@ static void independence(void)
     }
 }
 
+/** Whatever number of others there is, and whichever of them share its vector: the same bits. */
+static void company(void)
+{
+    static data all[COUNT];
+    static frg_gp_member m[COUNT];
+    double gradients[COUNT][PARAMETERS], values[COUNT];
+    frg_gp_opts o;
+    frg_gp_defaults(&o, sizeof o);
+    frg_context *ctx = test_context();
+    for (int way = 0; way < 4; way++) {
+        const bool single = way % 2, fit = way / 2;
+        frg_gp_fit_opts adam;
+        frg_gp_fit_defaults(&adam, sizeof adam);
+        adam.optimizer = FRG_GP_ADAM;
+        adam.max_iter = 3;
+        o.precision = single ? FRG_GP_F32 : FRG_GP_F64;
+        for (int i = 0; i < COUNT; i++)
+            make(&all[i], 3 + test_below(40));
+        for (int count = COUNT; count >= 3; count = count > COUNT - 20 ? count - 1 : count - 5) {
+            for (int i = 0; i < count; i++)
+                m[i] = member(&all[i], single);
+            CHECK_OK(ctx, fit ? frg_gp_batch_fit(ctx, count, m, "scale*rbf + noise", &o, &adam)
+                              : frg_gp_batch_eval(ctx, count, m, "scale*rbf + noise", &o));
+            for (int i = 0; i < count; i++) {
+                if (count < COUNT) {
+                    CHECK(values[i] == m[i].value.log_likelihood);
+                    CHECK_BITS(all[i].gradient, gradients[i], 4 * sizeof(double));
+                }
+                values[i] = m[i].value.log_likelihood;
+                memcpy(gradients[i], all[i].gradient, sizeof gradients[i]);
+            }
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
 static void refusals(void)
 {
     static data one;
@@ -272,7 +308,7 @@ static void messages(void)
 }
 
 static const test_case cases[] = {
-    {"f64", f64},           {"f32", f32},   {"independence", independence},
+    {"f64", f64},           {"f32", f32},   {"independence", independence}, {"company", company},
     {"refusals", refusals}, {"fits", fits}, {"messages", messages},
 };
 TEST_MAIN(cases)
