@@ -71,7 +71,7 @@ int ext_tensor(PyObject *capsule, const char *name, frg_array *out);
 
 /** The buffers that one call holds; released together. */
 typedef struct {
-    Py_buffer buffers[8]; /* as many as a call has arrays at most */
+    Py_buffer buffers[10]; /* as many as a call has arrays at most */
     int n;
 } ext_held;
 /** ext_array into the call's list. */

@@ -139,6 +139,30 @@ static const ext_field embed_options[] = {{AT(frg_embed_opts, dimensions), IS_IN
                                           {AT(frg_embed_opts, tol), IS_DOUBLE, NULL},
                                           {NULL, 0, IS_INT, NULL}};
 
+static const ext_field barycenter_options[] = {
+    {AT(frg_barycenter_opts, epsilon), IS_DOUBLE, NULL},
+    {AT(frg_barycenter_opts, max_iter), IS_INT64, NULL},
+    {AT(frg_barycenter_opts, tol), IS_DOUBLE, NULL},
+    {AT(frg_barycenter_opts, max_outer), IS_INT64, NULL},
+    {AT(frg_barycenter_opts, outer_tol), IS_DOUBLE, NULL},
+    {AT(frg_barycenter_opts, max_inner), IS_INT64, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+static const ext_field barycenter_report[] = {
+    {AT(frg_barycenter_report, iterations), IS_INT64, NULL},
+    {AT(frg_barycenter_report, change), IS_DOUBLE, NULL},
+    {AT(frg_barycenter_report, energy), IS_DOUBLE, NULL},
+    {AT(frg_barycenter_report, converged), IS_BOOL, NULL},
+    {NULL, 0, IS_INT, NULL}};
+
+/** How a derivative goes through a plan: "implicit", "unrolled" or "frozen". */
+typedef struct {
+    frg_gw_grad_mode grad_mode;
+} pull_opts;
+static const char *const grad_modes[] = {"implicit", "unrolled", "frozen", NULL};
+static const ext_field pull_options[] = {{AT(pull_opts, grad_mode), IS_CHOICE, grad_modes},
+                                         {NULL, 0, IS_INT, NULL}};
+
 static const ext_field paths_report[] = {
     {AT(frg_paths_report, method), IS_TEXT, NULL},
     {AT(frg_paths_report, sources), IS_INT64, NULL},
@@ -284,6 +308,65 @@ static PyObject *graph_paths(PyObject *self, PyObject *args)
     }
     ext_release(&h);
     return status < 0 || PyErr_Occurred() ? failed(self, status) : ext_fields_get(&r, paths_report);
+}
+
+/** read(context, path, directed). */
+static PyObject *graph_read(PyObject *type, PyObject *args)
+{
+    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *context;
+    const char *path;
+    int directed;
+    ext_context *c;
+    if (!module || !PyArg_ParseTuple(args, "Osp", &context, &path, &directed) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_gw *const s = empty((PyTypeObject *)type, c);
+    frg_status status = FRG_BAD_ARG;
+    if (s) {
+        Py_BEGIN_ALLOW_THREADS status = frg_graph_read(&s->graph, c->ctx, path, directed);
+        Py_END_ALLOW_THREADS
+    }
+    return made(s, module, c, status);
+}
+
+/** arcs() -> (starts, targets, weights): bytes of int64, int32 and float32. */
+static PyObject *graph_arcs(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const frg_graph *const g = self_of(self)->graph;
+    const frg_graph_report r = frg_graph_get(g);
+    const int64_t *starts;
+    const int32_t *targets;
+    const float *weights;
+    frg_graph_arcs(g, &starts, &targets, &weights);
+    return Py_BuildValue("y#y#y#", starts, (Py_ssize_t)(r.n + 1) * (Py_ssize_t)sizeof *starts,
+                         targets, (Py_ssize_t)r.arcs * (Py_ssize_t)sizeof *targets, weights,
+                         (Py_ssize_t)r.arcs * (Py_ssize_t)sizeof *weights);
+}
+
+/** landmarks(nodes, out) -> how many were found; nodes: count of int64, out: n x count. */
+static PyObject *graph_landmarks(PyObject *self, PyObject *args)
+{
+    PyObject *nodes, *out;
+    if (!PyArg_ParseTuple(args, "OO", &nodes, &out)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array to;
+    int64_t found = 0;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, out, "out", 1, &to) == 0) {
+        const int64_t count = to.ndim == 2 ? to.shape[1] : 0;
+        int64_t *const chosen = ext_values(&h, nodes, "nodes", 1, FRG_I64, count);
+        if (!PyErr_Occurred()) {
+            Py_BEGIN_ALLOW_THREADS status =
+                frg_graph_landmarks(self_of(self)->graph, count, chosen, to, &found);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : PyLong_FromLongLong(found);
 }
 
 /** The plan, or NULL with an exception before the first run. */
@@ -632,7 +715,171 @@ static PyObject *plan_labels(PyObject *self, PyObject *args)
     return answer(self, status);
 }
 
+/** vjp(g, grad_mode, out, a, b): out is filled, a and b (float64) where they are not None. */
+static PyObject *plan_vjp(PyObject *self, PyObject *args)
+{
+    PyObject *g, *options, *out, *a, *b;
+    pull_opts o = {FRG_GW_GRAD_IMPLICIT};
+    const frg_plan *const p = plan_of(self);
+    if (!p || !PyArg_ParseTuple(args, "OOOOO", &g, &options, &out, &a, &b) ||
+        ext_fields_set(&o, pull_options, options) < 0) {
+        return NULL;
+    }
+    const frg_plan_report r = frg_plan_get(p);
+    ext_held h = {.n = 0};
+    frg_array from, to;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, g, "g", 0, &from) == 0 && ext_hold(&h, out, "out", 1, &to) == 0) {
+        double *const to_a = ext_values(&h, a, "a", 1, FRG_F64, r.n);
+        double *const to_b = PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 1, FRG_F64, r.m);
+        if (!PyErr_Occurred()) {
+            Py_BEGIN_ALLOW_THREADS status = frg_plan_vjp(p, from, o.grad_mode, to, to_a, to_b);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    ext_release(&h);
+    return answer(self, status);
+}
+
 /* ---- functions -------------------------------------------------------------------------------------- */
+
+/** gw_lower_bound(context, c, a, d, b) -> bound of E; a and b may be None. */
+static PyObject *lower_bound(PyObject *module, PyObject *args)
+{
+    PyObject *context, *c, *a, *d, *b;
+    ext_context *ctx;
+    if (!PyArg_ParseTuple(args, "OOOOO", &context, &c, &a, &d, &b) ||
+        !(ctx = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array ca, da;
+    double bound = 0;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, c, "c", 0, &ca) == 0 && ext_hold(&h, d, "d", 0, &da) == 0) {
+        const double *const wa = ext_values(&h, a, "a", 0, FRG_F64, ca.shape[0]);
+        const double *const wb =
+            PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, da.shape[0]);
+        if (!PyErr_Occurred()) {
+            Py_BEGIN_ALLOW_THREADS status = frg_gw_lower_bound(ctx->ctx, ca, wa, da, wb, &bound);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
+                                          : PyFloat_FromDouble(bound);
+}
+
+/** The buffers of a list of arrays, as many as it has. */
+typedef struct {
+    Py_ssize_t n;
+    Py_buffer *buffers; /* two a space: distances, weights */
+    frg_array *spaces;
+    const double **weights;
+} held_spaces;
+
+static void release_spaces(held_spaces *s)
+{
+    for (Py_ssize_t k = 0; s->buffers && k < 2 * s->n; k++) {
+        if (s->buffers[k].obj) {
+            PyBuffer_Release(&s->buffers[k]);
+        }
+    }
+    PyMem_Free(s->buffers);
+    PyMem_Free(s->spaces);
+    PyMem_Free(s->weights);
+}
+
+/** spaces: a list of arrays; weights: a list of float64 arrays or None of the same length. */
+static int hold_spaces(held_spaces *s, PyObject *spaces, PyObject *weights)
+{
+    s->n = PyList_Size(spaces);
+    s->buffers = PyMem_Calloc(2 * (size_t)s->n + 1, sizeof *s->buffers);
+    s->spaces = PyMem_Calloc((size_t)s->n + 1, sizeof *s->spaces);
+    s->weights = PyMem_Calloc((size_t)s->n + 1, sizeof *s->weights);
+    if (!s->buffers || !s->spaces || !s->weights) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < s->n; k++) {
+        PyObject *const given = PyList_GetItem(weights, k);
+        frg_array view;
+        if (!given || ext_array(PyList_GetItem(spaces, k), "spaces", 0, &s->buffers[2 * k],
+                                &s->spaces[k]) < 0) {
+            return -1;
+        }
+        if (given != Py_None) {
+            if (ext_array(given, "weights", 0, &s->buffers[2 * k + 1], &view) < 0) {
+                return -1;
+            }
+            if (view.dtype != FRG_F64 || view.ndim != 1 || view.shape[0] != s->spaces[k].shape[0]) {
+                PyErr_Format(PyExc_ValueError, "weights[%zd]: expected %lld of float64", k,
+                             (long long)s->spaces[k].shape[0]);
+                return -1;
+            }
+            s->weights[k] = view.data;
+        }
+    }
+    return 0;
+}
+
+/** gw_barycenter(context, spaces, weights, shares, p, start, options, out) -> report. */
+static PyObject *barycenter(PyObject *module, PyObject *args)
+{
+    PyObject *context, *spaces, *weights, *shares, *p, *start, *options, *out;
+    ext_context *ctx;
+    frg_barycenter_opts o;
+    frg_barycenter_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "OO!O!OOOOO", &context, &PyList_Type, &spaces, &PyList_Type,
+                          &weights, &shares, &p, &start, &options, &out) ||
+        !(ctx = ext_context_of(module, context)) ||
+        ext_fields_set(&o, barycenter_options, options) < 0) {
+        return NULL;
+    }
+    held_spaces s = {.n = 0};
+    ext_held h = {.n = 0};
+    frg_array to, from, *from_or_null;
+    frg_barycenter_report r;
+    frg_status status = FRG_BAD_ARG;
+    if (hold_spaces(&s, spaces, weights) == 0 && ext_hold(&h, out, "out", 1, &to) == 0 &&
+        ext_maybe(&h, start, "start", 0, &from, &from_or_null) == 0) {
+        const double *const each = ext_values(&h, shares, "shares", 0, FRG_F64, s.n);
+        const double *const mine =
+            PyErr_Occurred() ? NULL : ext_values(&h, p, "p", 0, FRG_F64, to.shape[0]);
+        if (!PyErr_Occurred()) {
+            Py_BEGIN_ALLOW_THREADS status = frg_gw_barycenter(ctx->ctx, s.spaces, s.weights, each,
+                                                              s.n, mine, from_or_null, &o, to, &r);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    ext_release(&h);
+    release_spaces(&s);
+    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
+                                          : ext_fields_get(&r, barycenter_report);
+}
+
+/** gw_landmark_bounds(z, w) -> (lower, upper): float32 distances of two nodes to the same landmarks. */
+static PyObject *landmark_bounds(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *z, *w;
+    if (!PyArg_ParseTuple(args, "OO", &z, &w)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array view;
+    float lower = 0, upper = 0;
+    if (ext_hold(&h, z, "z", 0, &view) == 0) {
+        const int64_t n = view.ndim == 1 ? view.shape[0] : -1;
+        const float *const from = ext_values(&h, z, "z", 0, FRG_F32, n);
+        const float *const to = from ? ext_values(&h, w, "w", 0, FRG_F32, n) : NULL;
+        if (from && to) {
+            frg_landmark_bounds(from, to, n, &lower, &upper);
+        }
+    }
+    ext_release(&h);
+    return PyErr_Occurred() ? NULL : Py_BuildValue("dd", (double)lower, (double)upper);
+}
 
 /** gw_energy(context, c, d, plan) -> E. */
 static PyObject *energy(PyObject *module, PyObject *args)
@@ -657,27 +904,33 @@ static PyObject *energy(PyObject *module, PyObject *args)
                                           : PyFloat_FromDouble(e);
 }
 
-/** gw_gradient(context, c, d, plan, epsilon, dc, dd, da, db): the last four are filled where they are not None. */
+/** gw_gradient(context, c, d, plan, linear, linear_weight, epsilon, dc, dd, dlinear, da, db): linear may be None; the
+ *  last five are filled where they are not. */
 static PyObject *gradient(PyObject *module, PyObject *args)
 {
-    PyObject *context, *c, *d, *plan, *dc, *dd, *da, *db;
+    PyObject *context, *c, *d, *plan, *linear, *dc, *dd, *dlinear, *da, *db;
     ext_context *ctx;
     frg_gw_point at = {.linear = NULL};
-    if (!PyArg_ParseTuple(args, "OOOOdOOOO", &context, &c, &d, &plan, &at.epsilon, &dc, &dd, &da,
-                          &db) ||
+    if (!PyArg_ParseTuple(args, "OOOOOddOOOOO", &context, &c, &d, &plan, &linear, &at.linear_weight,
+                          &at.epsilon, &dc, &dd, &dlinear, &da, &db) ||
         !(ctx = ext_context_of(module, context))) {
         return NULL;
     }
     ext_held h = {.n = 0};
-    frg_array to_c, to_d, *c_or_null, *d_or_null;
+    frg_array from_linear, to_c, to_d, to_linear, *linear_or_null, *c_or_null, *d_or_null,
+        *m_or_null;
     frg_gw_gradients out = {.a = NULL};
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, c, "c", 0, &at.c) == 0 && ext_hold(&h, d, "d", 0, &at.d) == 0 &&
         ext_hold(&h, plan, "plan", 0, &at.plan) == 0 &&
+        ext_maybe(&h, linear, "linear", 0, &from_linear, &linear_or_null) == 0 &&
         ext_maybe(&h, dc, "dc", 1, &to_c, &c_or_null) == 0 &&
-        ext_maybe(&h, dd, "dd", 1, &to_d, &d_or_null) == 0) {
+        ext_maybe(&h, dd, "dd", 1, &to_d, &d_or_null) == 0 &&
+        ext_maybe(&h, dlinear, "dlinear", 1, &to_linear, &m_or_null) == 0) {
+        at.linear = linear_or_null;
         out.c = c_or_null;
         out.d = d_or_null;
+        out.linear = m_or_null;
         out.a = ext_values(&h, da, "da", 1, FRG_F64, at.plan.shape[0]);
         out.b = PyErr_Occurred() ? NULL : ext_values(&h, db, "db", 1, FRG_F64, at.plan.shape[1]);
         if (!PyErr_Occurred()) {
@@ -762,7 +1015,12 @@ PyMethodDef ext_gw_functions[] = {
     {"gw_embed", embed, METH_VARARGS,
      "gw_embed(context, anchor, anchor_out, queries, options) -> columns"},
     {"gw_gradient", gradient, METH_VARARGS,
-     "gw_gradient(context, c, d, plan, epsilon, dc, dd, da, db)"},
+     "gw_gradient(context, c, d, plan, linear, linear_weight, epsilon, dc, dd, dlinear, da, db)"},
+    {"gw_lower_bound", lower_bound, METH_VARARGS, "gw_lower_bound(context, c, a, d, b) -> bound"},
+    {"gw_barycenter", barycenter, METH_VARARGS,
+     "gw_barycenter(context, spaces, weights, shares, p, start, options, out) -> report"},
+    {"gw_landmark_bounds", landmark_bounds, METH_VARARGS,
+     "gw_landmark_bounds(z, w) -> (lower, upper)"},
     {"gw_energy", energy, METH_VARARGS, "gw_energy(context, c, d, plan) -> energy"},
     {NULL, NULL, 0, NULL},
 };
@@ -775,6 +1033,7 @@ PyMethodDef ext_gw_functions[] = {
         {"top", plan_top, METH_VARARGS, "top(k, index, value)"},                                   \
         {"sparse", plan_sparse, METH_VARARGS, "sparse(threshold, starts, columns, values)"},       \
         {"apply", plan_apply, METH_VARARGS, "apply(v, transposed, out)"},                          \
+        {"vjp", plan_vjp, METH_VARARGS, "vjp(g, grad_mode, out, a, b)"},                           \
     {                                                                                              \
         "labels", plan_labels, METH_VARARGS, "labels(labels, count, out, share)"                   \
     }
@@ -786,7 +1045,10 @@ int ext_types_gw(PyObject *module)
         {"csr", graph_csr, METH_VARARGS | METH_CLASS,
          "csr(context, starts, targets, weights, directed)"},
         {"report", graph_get, METH_NOARGS, "What the graph is."},
+        {"read", graph_read, METH_VARARGS | METH_CLASS, "read(context, path, directed)"},
+        {"arcs", graph_arcs, METH_NOARGS, "arcs() -> (starts, targets, weights)"},
         {"paths", graph_paths, METH_VARARGS, "paths(sources, out) -> report"},
+        {"landmarks", graph_landmarks, METH_VARARGS, "landmarks(nodes, out) -> found"},
         {NULL, NULL, 0, NULL}};
     static PyMethodDef sinkhorn_members[] = {{"start", sinkhorn_start, METH_VARARGS, "start(f, g)"},
                                              PLAN_METHODS,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ import numpy as np
 from . import _fourge, errors
 from ._arrays import array, context, warn
 
-__all__ = ["Alignment", "Graph", "Transport", "align", "energy", "entropic_gromov_wasserstein",
-           "entropic_gromov_wasserstein2", "gromov_wasserstein", "joint_embedding", "sampled_gw", "sampled_lowrank_gw", "sinkhorn", "transport"]
+__all__ = ["Alignment", "Graph", "Transport", "align", "barycenter", "energy", "entropic_gromov_barycenters",
+           "entropic_gromov_wasserstein", "entropic_gromov_wasserstein2", "gromov_wasserstein", "joint_embedding",
+           "landmark_bounds", "lower_bound", "sampled_gw", "sampled_lowrank_gw", "sinkhorn", "transport"]
 
 
 def _matrix(x: Any, name: str) -> np.ndarray:
@@ -84,6 +86,27 @@ class Graph:
         """A SciPy sparse matrix of lengths."""
         matrix = matrix.tocsr()
         return cls.csr(matrix.indptr, matrix.indices, matrix.data, **options)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str], *, directed: bool = False, **options: Any) -> Graph:
+        """A Matrix Market file, or lines "from to [weight]" with nodes counted from 0."""
+        c = context(options)
+        _none_left(options)
+        return cls(_fourge.Graph.read(c, fspath(path), directed))
+
+    def arcs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(starts, targets, lengths) in compressed rows: int64, int32, float32; an undirected edge is two arcs."""
+        starts, targets, weights = self._graph.arcs()
+        return np.frombuffer(starts, np.int64), np.frombuffer(targets, np.int32), np.frombuffer(weights, np.float32)
+
+    def landmarks(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """(nodes, lengths): node 0, then always the one farthest from those chosen; (L,) and the (n, L) paths to them.
+
+        L is less than `count` where all others are at distance 0 of one.  De Silva and Tenenbaum (2004)."""
+        n = self.report["n"]
+        nodes, out = np.empty(count, np.int64), np.empty((n, count), np.float32)
+        found = self._graph.landmarks(nodes, out)
+        return nodes[:found], out[:, :found]
 
     @property
     def report(self) -> dict[str, Any]:
@@ -176,6 +199,18 @@ class _Plan:
         found = np.full(n, None, object)
         found[out >= 0] = names[out[out >= 0]]
         return (found if (out < 0).any() else found.astype(names.dtype)), share
+
+    def vjp(self, g: Any, grad_mode: str = "implicit") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(dLoss/dCost (n, m), dLoss/da (n,), dLoss/db (m,)) for g = dLoss/dP, (n, m).
+
+        The cost is that of the last linearisation, in scaled units; derivatives of weights are centred.  grad_mode:
+        "implicit" (of the fixed point: exact for a converged balanced plan) or "frozen" (potentials held fixed).
+        Raises :class:`fourge.errors.Unsupported` for relaxed and partial plans with "implicit".
+        """
+        n, m = self.shape
+        out, a, b = np.empty((n, m)), np.empty(n), np.empty(m)
+        self._solver.vjp(np.ascontiguousarray(_matrix(g, "g"), np.float64), {"grad_mode": grad_mode}, out, a, b)
+        return out, a, b
 
     def _potentials(self) -> tuple[np.ndarray, np.ndarray]:
         n, m = self.shape
@@ -311,6 +346,64 @@ def energy(c: Any, d: Any, plan: Any, **options: Any) -> float:
     return _fourge.gw_energy(ctx, c, d, p)
 
 
+def lower_bound(c: Any, d: Any, a: Any = None, b: Any = None, **options: Any) -> float:
+    """A bound of the energy of every plan from below, for (n, n) and (m, m) distances with weights a and b.
+
+    Transport in one dimension between the eccentricities ``sqrt(sum_k C_ik^2 a_k)``: Memoli (2011), the first bound.
+    """
+    ctx = context(options)
+    _none_left(options)
+    c, d = _matrix(c, "c"), _matrix(d, "d")
+    return _fourge.gw_lower_bound(ctx, c, _weights(a, "a", len(c)), d, _weights(b, "b", len(d)))
+
+
+def landmark_bounds(z: Any, w: Any) -> tuple[float, float]:
+    """(lower, upper) bounds of the path between two nodes from their paths z and w to the same L landmarks:
+    ``max |z - w| <= length <= min (z + w)``."""
+    return _fourge.gw_landmark_bounds(np.ascontiguousarray(z, np.float32), np.ascontiguousarray(w, np.float32))
+
+
+def barycenter(spaces: Sequence[Any], size: int, *, weights: Sequence[Any] | None = None, shares: Any = None, p: Any = None,
+               start: Any = None, **options: Any) -> tuple[np.ndarray, dict[str, Any]]:
+    """The distances of the space of `size` points that is nearest to all of `spaces`.
+
+    Minimises ``sum_s share_s E(P_s)`` over distances and plans, with entropy of strength epsilon, in turn: Peyre, Cuturi
+    and Solomon (2016).
+
+    Parameters
+    ----------
+    spaces : list of (n_s, n_s) distances
+    weights : list of (n_s,) weights or None, optional
+    shares : (number of spaces,), optional
+        Equal without.
+    p : (size,) weights of the points, optional
+    start : (size, size) distances, optional
+        Without: those of the first space at points spread over it.
+    **options
+        epsilon 5e-3 (units of the largest distance of all spaces), max_iter 100, tol 1e-5, max_outer 100,
+        outer_tol 1e-6, max_inner 300, and threads, seed, memory_limit, time_limit.
+
+    Returns
+    -------
+    (size, size) distances, dict with iterations, change, energy, converged
+        One that did not settle is returned and warned of (:class:`fourge.errors.NotConverged`).
+    """
+    ctx = context(options)
+    arrays = [_matrix(s, f"spaces[{i}]") for i, s in enumerate(spaces)]
+    given = [None] * len(arrays) if weights is None else list(weights)
+    if len(given) != len(arrays):
+        raise errors.BadArgument(f"weights: expected {len(arrays)}, one a space, got {len(given)}")
+    given = [_weights(w, f"weights[{i}]", len(c)) for i, (w, c) in enumerate(zip(given, arrays))]
+    out = np.empty((size, size))
+    report = _fourge.gw_barycenter(ctx, arrays, given, _weights(shares, "shares", len(arrays)), _weights(p, "p", size),
+                                   None if start is None else _matrix(start, "start"), options, out)
+    warn(ctx)
+    if not report["converged"]:
+        warnings.warn(f"the distances still change by {report['change']:.2g} after {report['iterations']} rounds",
+                      errors.NotConverged, stacklevel=2)
+    return out, report
+
+
 def joint_embedding(anchor: Any, queries: Sequence[tuple[Any, Alignment]], *, out_dim: int = 2, lam: float = 1.0,
                     tol: float = 1e-8, k: int = 30, **options: Any) -> tuple[np.ndarray, list[np.ndarray]]:
     """Coordinates of several sets in one space, by their graphs and their alignments with one of them.
@@ -359,7 +452,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
                min_iter_before_converge: int | None = None, semi_relaxed: bool = False, rho: float | None = None,
                rho_a: float | None = None, rho_b: float | None = None, multiscale: bool | None = None,
                n_coarse: int | None = None, lambda_ema_beta: float | None = None, mixed_precision: bool = True,
-               differentiable: bool = False, T_init: Any = None, verbose: bool = False, verbose_every: int = 20,
+               differentiable: bool = False, grad_mode: str = "implicit", T_init: Any = None, verbose: bool = False, verbose_every: int = 20,
                log: bool = False, **options: Any) -> Any:
     """The (n, m) plan of an alignment, under TorchGW's names; torch tensors in, torch tensor out.
 
@@ -371,6 +464,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     rho (target), rho_a, rho_b   KL penalties, with ``semi_relaxed``; rho excludes the others
     min_iter_before_converge     ``min_iter``
     multiscale                   None: where n m > 1e6
+    differentiable, grad_mode    True: the tensor carries gradients, see below; "implicit" or "frozen"
     T_init, seed                 plan to start from; of the draws (0)
     s_shared, mixed_precision    accepted; the first has no effect in the other package either (``mass=`` moves a part)
     verbose                      a bar; ``verbose_every`` is accepted
@@ -378,9 +472,12 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     ===========================  ======================================================================================
 
     Other options are those of :func:`align`; ``preset="torchgw"`` sets its schedule and sampling as well.
+
+    With ``differentiable=True`` a loss of the plan has gradients in dist_source, dist_target, C_linear, p, q, and in
+    points with ``distance_mode="euclidean"``: of Sinkhorn's fixed point for the last linearised cost, taken at the plan
+    that is returned.  Earlier steps, the scale of the distances, neighbours and anchors carry none, and rounding is left
+    out.  Relaxed and partial plans need ``grad_mode="frozen"`` (potentials held fixed, inexact); low rank is refused.
     """
-    if differentiable:
-        raise errors.Unsupported("differentiable=True is not there yet; entropic_gromov_wasserstein2 carries gradients into torch")
     source, kind = _one_side(X_source, dist_source, graph_source, "source")
     target, other = _one_side(X_target, dist_target, graph_target, "target")
     if kind != other:
@@ -403,7 +500,12 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     named |= {key: v for key, v in optional.items() if v is not None}
     found = align(source, target, a=p, b=q, linear=C_linear, start=T_init, progress=verbose or options.pop("progress", None),
                   **{**named, **options})
-    plan = _like(found.plan(), X_source, X_target, dist_source, dist_target)
+    if differentiable:
+        from .torch import _gw_plan
+
+        plan = _gw_plan(found, kind, source, target, C_linear, p, q, grad_mode, {**named, **options})
+    else:
+        plan = _like(found.plan(), X_source, X_target, dist_source, dist_target)
     return (plan, found.report) if log else plan
 
 
@@ -412,8 +514,9 @@ def sampled_lowrank_gw(X_source: Any = None, X_target: Any = None, p: Any = None
     """:func:`sampled_gw` with plans of bounded rank, in memory O((n + m)(rank + M)) but for the plan that is returned;
     ``align(..., rank=20).factors`` returns the factors alone.  Other keywords are those of :func:`sampled_gw`;
     ``semi_relaxed`` is refused."""
-    if options.get("semi_relaxed"):
-        raise errors.Unsupported("semi_relaxed=True: plans of low rank have both marginals")
+    for name, why in (("semi_relaxed", "have both marginals"), ("differentiable", "carry no gradients")):
+        if options.get(name):
+            raise errors.Unsupported(f"{name}=True: plans of low rank {why}")
     return sampled_gw(X_source, X_target, p, q, rank=rank, lr_max_iter=lr_max_iter, lr_dykstra_max_iter=lr_dykstra_max_iter,
                       **options)
 
@@ -496,6 +599,24 @@ def gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun:
     plan = found.plan()
     out = _like(plan, C1, C2)
     return (out, _log(found, a, b, plan)) if log else out
+
+
+def entropic_gromov_barycenters(N: int, Cs: Sequence[Any], ps: Sequence[Any] | None = None, p: Any = None, lambdas: Any = None,
+                                loss_fun: str = "square_loss", epsilon: float = 0.1, symmetric: bool = True,
+                                max_iter: int = 1000, tol: float = 1e-9, init_C: Any = None, verbose: bool = False,
+                                log: bool = False, **options: Any) -> Any:
+    """``ot.gromov.entropic_gromov_barycenters``: (N, N) distances; epsilon in the units of the squared distances.
+
+    POT starts from random distances, ours from points spread over the first space; results are local optima.  tol is a
+    relative change here, at least 1e-9.  With ``log=True``: (C, dict).
+    """
+    _square_loss(loss_fun)
+    arrays = [_symmetric(c, f"Cs[{i}]", symmetric) for i, c in enumerate(Cs)]
+    most = max(float(np.max(c, initial=0)) for c in arrays) if arrays else 1.0
+    settings = {"epsilon": epsilon / 2 / most**2, "max_iter": int(max_iter), "tol": max(tol, 1e-9)}
+    c, report = barycenter(arrays, N, weights=ps, shares=lambdas, p=p, start=init_C, **{**settings, **options})
+    out = _like(c, *Cs)
+    return (out, report) if log else out
 
 
 def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numItermax: int = 1000, stopThr: float = 1e-9,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -278,7 +279,7 @@ class _GwValue(torch.autograd.Function):
         c, d, plan = (np.ascontiguousarray(_numpy(t), np.float64) for t in ctx.saved_tensors)
         shapes = c.shape, d.shape, (len(c),), (len(d),)
         out = [np.empty(s) if w else None for s, w in zip(shapes, ctx.needs_input_grad[1:5])]
-        _fourge.gw_gradient(_fourge.Context(), c, d, plan, ctx.epsilon, *out)
+        _fourge.gw_gradient(_fourge.Context(), c, d, plan, None, 0.0, ctx.epsilon, *out[:2], None, *out[2:])
         return None, *(None if a is None else g * torch.from_numpy(a).to(t) for a, t in zip(out, ctx.types)), None, None
 
 
@@ -287,3 +288,87 @@ def _gw_value(value, c, d, p, q, plan, epsilon):
     c, d = torch.as_tensor(c), torch.as_tensor(d)
     p, q = (torch.as_tensor(t) if t is not None and len(t) else None for t in (p, q))
     return _GwValue.apply(value, c, d, p, q, plan, epsilon)
+
+
+class _GwPlan(torch.autograd.Function):
+    """The plan of an alignment; the gradients are those of the cost it was had from, at the plan held fixed:
+
+        L_ij = (1 - theta) sum_kl (C_ik - D_jl)^2 P_kl + theta M_ij,    V = dLoss/dL
+        dLoss/dC = 2 (1 - theta) (C .* (V 1) r' - V D P'),   dLoss/dD alike,   dLoss/dM = theta V
+
+    in units of the largest distances (scale="fixed"), symmetric parts; r and c are the marginals of P.  Weights are
+    normalised before, so that their gradients are those of the normalised ones, projected and divided by the sum.
+    """
+
+    @staticmethod
+    def forward(ctx, c, d, linear, p, q, found, mode, theta, scaled):
+        plan = found.plan()
+        ctx.found, ctx.mode, ctx.theta, ctx.scaled = found, mode, theta, scaled
+        ctx.inputs = [None if t is None else (t.dtype, t.shape) for t in (c, d, linear, p, q)]
+        ctx.sums = [1.0 if w is None else float(w.sum()) for w in (p, q)]
+        ctx.plan = plan
+        like = next(t for t in (c, d, linear, p, q) if t is not None)
+        return torch.from_numpy(plan).to(like.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        if torch.is_grad_enabled():
+            raise errors.Unsupported("sampled_gw has a first derivative alone; do not ask for create_graph")
+        plan, wants = ctx.plan, ctx.needs_input_grad
+        v, da, db = ctx.found.vjp(g.double(), ctx.mode)
+        out = [None] * 5
+        if wants[0] or wants[1]:
+            sides = [ctx.found.distances(side) for side in (0, 1)]
+            units = [s.max() if ctx.scaled and s.max() > 0 else 1.0 for s in sides]
+            c, d = (s / u for s, u in zip(sides, units))
+            for i, (w, own, other, at) in enumerate(((v, c, d, plan), (v.T, d, c, plan.T))):
+                if wants[i]:
+                    whole = own * w.sum(1)[:, None] * at.sum(1) - w @ other @ at.T
+                    out[i] = (1 - ctx.theta) / units[i] * (whole + whole.T)
+        if wants[2]:
+            out[2] = ctx.theta * v
+        for i, (x, weights) in enumerate(((da, plan.sum(1)), (db, plan.sum(0)))):
+            if wants[3 + i]:
+                out[3 + i] = (x - x @ weights / weights.sum()) / ctx.sums[i]
+        tensors = (None if a is None else torch.from_numpy(a).to(kind[0]).reshape(kind[1]) for a, kind in zip(out, ctx.inputs))
+        return *tensors, None, None, None, None
+
+
+def _euclidean(x):
+    return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _gw_plan(found, kind, source, target, linear, p, q, mode, options):
+    """The plan of `found` with gradients; options: those of the alignment."""
+    if mode not in ("implicit", "frozen"):
+        raise errors.Unsupported(f"grad_mode={mode!r}: there is 'implicit' and 'frozen'")
+    scale = "batch_max" if options.get("preset") == "torchgw" else "fixed"
+    scale = options.get("scale", scale)
+    if scale == "batch_max":
+        raise errors.Unsupported("scale='batch_max' with differentiable=True: costs have no scale of their own; take scale='fixed'")
+    if mode == "implicit" and any(np.isfinite(options.get(k, np.inf)) for k in ("rho_source", "rho_target")):
+        raise errors.Unsupported("semi_relaxed=True with grad_mode='implicit'; take 'frozen'")
+    if mode == "implicit" and options.get("mass"):
+        raise errors.Unsupported("mass with grad_mode='implicit'; take 'frozen'")
+    tensors = [t if isinstance(t, torch.Tensor) else None for t in (source, target, linear, p, q)]
+    if kind == "points":
+        if options.get("distance") == "euclidean":
+            tensors[:2] = [None if t is None else _euclidean(t.reshape(len(t), -1)) for t in tensors[:2]]
+        elif any(t is not None and t.requires_grad for t in tensors[:2]):
+            raise errors.Unsupported(f"distance_mode={options.get('distance')!r} with differentiable=True: gradients reach points "
+                                     "with distance_mode='euclidean' alone; give dist_source and dist_target, or detach the points")
+        else:
+            tensors[:2] = None, None
+    elif kind == "graph":
+        tensors[:2] = None, None
+    theta = options.get("linear_weight", 0.0)
+    wants = [t is not None and t.requires_grad for t in tensors]
+    if not any(wants[:2]) and not any(wants[3:]) and theta == 0:
+        warnings.warn("differentiable=True: the gradient is zero: fgw_alpha is 0 and neither distances nor weights require one",
+                      stacklevel=3)
+    if found.report["epsilon_end"] < 1e-4:
+        warnings.warn(f"differentiable=True with epsilon {found.report['epsilon_end']:.2g}: gradients of nearly hard plans are "
+                      "large and noisy", stacklevel=3)
+    if not any(t is not None for t in tensors):
+        return torch.from_numpy(found.plan())
+    return _GwPlan.apply(*tensors, found, mode, theta, scale == "fixed")

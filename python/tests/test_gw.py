@@ -1,6 +1,8 @@
 """Alignment, Sinkhorn and graphs, with NumPy alone."""
 
 import _thread
+import pathlib
+import tempfile
 import threading
 import time
 import unittest
@@ -95,8 +97,6 @@ class Align(unittest.TestCase):
         for bad in ({"rho": 1.0}, {"semi_relaxed": True, "rho": 1.0, "rho_a": 1.0}, {"dist_source": c}):
             with self.assertRaises(errors.BadArgument):
                 gw.sampled_gw(x, y, **bad)
-        with self.assertRaises(errors.Unsupported):
-            gw.sampled_gw(x, y, differentiable=True)
 
     def test_low_rank(self):
         x, y, _ = pair(50)
@@ -148,6 +148,80 @@ class Align(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             gw.align(x, y, distance="euclidean", max_iter=10**9, min_iter=10**9, tol=0)
         self.assertLess(time.monotonic() - began, 20)  # a busy machine; a run that cannot be stopped goes on for days
+
+
+class Bounds(unittest.TestCase):
+    def test_lower_bound(self):
+        """Below the energy of any plan, 0 between equal spaces, and between two points each by hand."""
+        x, y, _ = pair(30)
+        c, d = distances(x), distances(1.3 * y)
+        found = gw.align(c, d, distance="matrix", mode="exact", epsilon=0.005)
+        bound = gw.lower_bound(c, d)
+        self.assertTrue(0 < bound <= found.report["energy"])
+        self.assertLess(gw.lower_bound(c, c), 1e-12)
+        self.assertLess(gw.lower_bound(c, distances(y)), 1e-12)
+        # two points at distance s with weights 1/4, 3/4 against one at distance 0: eccentricities s sqrt(3/4), s sqrt(1/4)
+        two, one = np.array([[0, 2.0], [2, 0]]), np.zeros((1, 1))
+        self.assertAlmostEqual(gw.lower_bound(two, one, a=[0.25, 0.75]), 4 * (0.25 * 0.75 + 0.75 * 0.25))
+        with self.assertRaisesRegex(ValueError, "a: expected 2"):
+            gw.lower_bound(two, one, a=[1.0])
+        with self.assertRaises((errors.BadArgument, errors.BadData)):
+            gw.lower_bound(np.ones((2, 3)), one)
+
+    def test_barycenter(self):
+        """Of one space given twice it is that space (up to entropy); between two scaled copies it lies between."""
+        warnings.simplefilter("ignore")
+        x, _, _ = pair(12)
+        c = distances(x)
+        out, report = gw.barycenter([c, c], 12, start=c, epsilon=1e-3)
+        self.assertLess(np.abs(out - c).max(), 0.1 * c.max())
+        between, report = gw.barycenter([c, 3 * c], 12, weights=[None, np.full(12, 1 / 12)], shares=[0.5, 0.5], start=2 * c, epsilon=1e-3)
+        np.testing.assert_allclose(np.median(between[c > 0] / c[c > 0]), 2, atol=0.1)
+        self.assertEqual(set(report), {"iterations", "change", "energy", "converged"})
+        with self.assertWarns(errors.NotConverged):
+            gw.barycenter([c, 2 * c], 7, max_iter=1)
+        for bad in ({"weights": [None]}, {"shares": [1.0]}, {"p": np.ones(3)}, {"start": np.ones((2, 2))}):
+            with self.assertRaises((errors.BadArgument, errors.BadData)):
+                gw.barycenter([c, c], 5, **bad)
+        with self.assertRaisesRegex(TypeError, "epsilom"):
+            gw.barycenter([c], 5, epsilom=1)
+        with self.assertRaises((errors.BadArgument, errors.BadData)):
+            gw.barycenter([], 5)
+        np.testing.assert_array_equal(gw.entropic_gromov_barycenters(5, [c, c], epsilon=0.1, max_iter=3),
+                                      gw.barycenter([c, c], 5, epsilon=0.05 / c.max() ** 2, max_iter=3, tol=1e-9)[0])
+
+
+class Derivatives(unittest.TestCase):
+    """Through a plan, by differences: a step of 1e-5 and passes that end at 1e-12 leave 1e-6."""
+
+    def test_plan(self):
+        rng = np.random.default_rng(0)
+        cost, g = rng.uniform(size=(7, 5)), rng.normal(size=(7, 5))
+        a = rng.uniform(0.5, 1, 7)
+        a /= a.sum()
+        run = lambda m, w: gw.transport(m, w, epsilon=0.2, tol=1e-13, max_iter=100000, cost_store="f64", round=False)
+        found = run(cost, a)
+        by_cost, by_a, by_b = found.vjp(g)
+        h = 1e-5
+        for i, j in ((0, 0), (3, 4), (6, 2)):
+            step = np.zeros_like(cost)
+            step[i, j] = h
+            wanted = ((g * run(cost + step, a).plan()).sum() - (g * run(cost - step, a).plan()).sum()) / (2 * h)
+            self.assertAlmostEqual(by_cost[i, j], wanted, delta=1e-6)
+        step = np.zeros(7)
+        step[1], step[5] = h, -h
+        wanted = ((g * run(cost, a + step).plan()).sum() - (g * run(cost, a - step).plan()).sum()) / (2 * h)
+        self.assertAlmostEqual(by_a[1] - by_a[5], wanted, delta=1e-6)
+        self.assertEqual(by_b.shape, (5,))
+        np.testing.assert_allclose(found.vjp(g, "frozen")[0], -found.plan() * g / 0.2, atol=1e-12)
+        with self.assertRaises(errors.Unsupported):
+            found.vjp(g, "unrolled")
+        with self.assertRaisesRegex(ValueError, "grad_mode"):
+            found.vjp(g, "backward")
+        with self.assertRaises(errors.BadArgument):
+            found.vjp(g[:3])
+        with self.assertRaises(errors.Unsupported):
+            gw.transport(cost, rho_target=1.0).vjp(g)
 
 
 class Embedding(unittest.TestCase):
@@ -210,6 +284,31 @@ class Graphs(unittest.TestCase):
         self.assertEqual(g.report["n"], 6)
         np.testing.assert_array_equal(g.paths([0])[0], [0, 1, 2, 1.5, 2.5, 3.5])
         np.testing.assert_array_equal(g.paths(), g.paths().T)
+
+    def test_arcs_landmarks_and_files(self):
+        """The ring again: from node 0 the farthest is 5 (3.5), then 2 (2 from 0, 1.5 from 5)."""
+        starts, targets = [0, 2, 3, 4, 5, 6, 6], [1, 3, 2, 3, 4, 5]
+        g = gw.Graph.csr(starts, targets, [1.0, 1.5, 1, 1, 1, 1])
+        nodes, lengths = g.landmarks(3)
+        np.testing.assert_array_equal(nodes, [0, 5, 2])
+        np.testing.assert_array_equal(lengths, g.paths(nodes).T)
+        self.assertEqual(gw.landmark_bounds(lengths[1], lengths[4]), (3.0, 3.0))  # 4 - 1 by node 5, 1 + 2 by node 2
+        self.assertEqual(g.paths([1])[0, 4], 3)
+        self.assertEqual(len(gw.Graph.csr([0, 1, 1], [1], [0.0]).landmarks(2)[0]), 1)  # the other is at distance 0
+        at, to, length = g.arcs()
+        again = gw.Graph.csr(at, to, length, directed=True)
+        np.testing.assert_array_equal(again.paths(), g.paths())
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "ring.txt")
+            path.write_text("".join(f"{i} {j} {w}\n" for i, j, w in ((0, 1, 1), (0, 3, 1.5), (1, 2, 1), (2, 3, 1), (3, 4, 1), (4, 5, 1))))
+            np.testing.assert_array_equal(gw.Graph.read(path).paths(), g.paths())
+            path.write_text("0 x 1\n")
+            with self.assertRaises(errors.BadData):
+                gw.Graph.read(path)
+        with self.assertRaises(errors.FileError):
+            gw.Graph.read("/nowhere/ring.txt")
+        with self.assertRaises(errors.BadArgument):
+            g.landmarks(0)
 
     def test_neighbours(self):
         x = np.random.default_rng(0).normal(size=(30, 2))

@@ -6,7 +6,7 @@ import numpy as np
 import ot
 import torch
 
-from fourge import gw
+from fourge import errors, gw
 
 
 def problem(n=30, m=36, seed=0):
@@ -68,6 +68,73 @@ class Pot(unittest.TestCase):
         p = torch.from_numpy(problem()[2]).requires_grad_()
         gw.entropic_gromov_wasserstein2(c.detach(), d.detach(), p, q, epsilon=1.0).backward()
         self.assertLess(abs(float(p.grad.sum())), 1e-8)
+
+    def test_gradients_through_a_plan(self):
+        """By differences of the last step, which starts at the plan that was found: what is differentiated."""
+        c, d, p, q = problem(9, 8)
+        linear = np.random.default_rng(1).uniform(size=(9, 8))
+        g = torch.randn(9, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        fixed = {"mode": "exact", "anneal": "none", "damping": 1.0, "max_inner": 3000, "marginal_tol": 2e-8, "polish": False,
+                 "round": False, "multiscale": "off", "lambda_ema_beta": 0.0, "min_iter": 0, "epsilon": 0.05, "fgw_alpha": 0.3}
+        start = gw.sampled_gw(None, None, p, q, dist_source=c, dist_target=d, C_linear=linear, tol=1e-7, max_iter=200, **fixed)
+        inputs = [torch.from_numpy(v).requires_grad_() for v in (c, d, linear, p, q)]
+
+        def loss(c, d, linear, p, q, **more):
+            plan = gw.sampled_gw(None, None, p, q, dist_source=c, dist_target=d, C_linear=linear, T_init=start, max_iter=1,
+                                 **fixed, **more)
+            return (g * torch.as_tensor(plan)).sum()
+
+        loss(*inputs, differentiable=True).backward()
+        h = 1e-3  # marginals are good to 2e-8, costs to 6e-8: 1e-4 of noise, and h^2
+        largest = [np.unravel_index(v.argmax(), v.shape) for v in (c, d)]
+        for which, places in ((0, ((1, 4), (7, 2))), (1, ((0, 5), (2, 6))), (2, ((2, 2), (8, 1)))):
+            for i, j in places:
+                self.assertNotIn((i, j), largest + [x[::-1] for x in largest])  # the scale would move
+                step = np.zeros_like((c, d, linear)[which])
+                step[i, j] = h
+                if which < 2:
+                    step[j, i] = h
+                values = [[v.detach().numpy() + (sign * step if k == which else 0) for k, v in enumerate(inputs)] for sign in (1, -1)]
+                wanted = float(loss(*values[0]) - loss(*values[1])) / (2 * h)
+                got = inputs[which].grad
+                got = float(got[i, j] + got[j, i]) if which < 2 else float(got[i, j])
+                self.assertAlmostEqual(got, wanted, delta=2e-3 * max(1, abs(wanted)))
+        for which in (3, 4):  # weights are normalised: one that moves alone
+            step = np.zeros(len(inputs[which]))
+            step[2] = h
+            values = [[v.detach().numpy() + (sign * step if k == which else 0) for k, v in enumerate(inputs)] for sign in (1, -1)]
+            wanted = float(loss(*values[0]) - loss(*values[1])) / (2 * h)
+            self.assertAlmostEqual(float(inputs[which].grad[2]), wanted, delta=1e-2 * max(1, abs(wanted)))
+
+    def test_what_carries_gradients(self):
+        x, y = torch.randn(20, 2, requires_grad=True), torch.randn(22, 3)
+        plan = gw.sampled_gw(x, y, distance_mode="euclidean", differentiable=True, epsilon=0.05, max_iter=30)
+        (plan * torch.randn(20, 22)).sum().backward()
+        self.assertTrue(torch.isfinite(x.grad).all() and x.grad.abs().max() > 0)
+        self.assertEqual(plan.dtype, torch.float32)
+        frozen = gw.sampled_gw(x.detach(), y, k=6, C_linear=torch.rand(20, 22, requires_grad=True), fgw_alpha=0.5, grad_mode="frozen",
+                               differentiable=True, semi_relaxed=True, rho=0.5, max_iter=5)
+        frozen.sum().backward()
+        with self.assertWarnsRegex(UserWarning, "gradient is zero"):
+            gw.sampled_gw(x.detach(), y, k=6, differentiable=True, max_iter=3)
+        for bad in ({"distance_mode": "dijkstra"}, {"preset": "torchgw", "distance_mode": "euclidean"}, {"grad_mode": "unrolled"},
+                    {"semi_relaxed": True, "rho": 1.0, "distance_mode": "euclidean"}):
+            with self.assertRaises(errors.Unsupported):
+                gw.sampled_gw(x, y, k=6, differentiable=True, max_iter=3, **bad)
+        with self.assertRaises(errors.Unsupported):
+            gw.sampled_lowrank_gw(x, y, k=6, rank=3, differentiable=True)
+        loss = gw.sampled_gw(x, y, distance_mode="euclidean", differentiable=True, epsilon=0.05, max_iter=5).square().sum()
+        with self.assertRaises(errors.Unsupported):
+            torch.autograd.grad(loss, x, create_graph=True)
+
+    def test_barycenters(self):
+        """Of the same start and entropy, to what POT's rounds leave."""
+        c, d, p, q = problem(12, 14)
+        start = c[:10, :10].copy()
+        want = ot.gromov.entropic_gromov_barycenters(10, [c, d], [p, q], ot.unif(10), [0.4, 0.6], epsilon=2.0, init_C=start,
+                                                     max_iter=200, tol=1e-9)
+        got = gw.entropic_gromov_barycenters(10, [c, d], [p, q], None, [0.4, 0.6], epsilon=2.0, init_C=start, max_iter=200, tol=1e-9)
+        np.testing.assert_allclose(got, want, atol=1e-4 * want.max())
 
     def test_tensors(self):
         c, d, p, q = (torch.from_numpy(v) for v in problem())
