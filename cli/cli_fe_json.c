@@ -11,9 +11,13 @@ static void dropped_rows(frg_json *j, const frg_fe_result *f)
     frg_json_integer(j, "subset", f->n_subset);
     frg_json_integer(j, "zero_weight", f->n_zero_weight);
     frg_json_integer(j, "singleton", f->n_singleton);
+    frg_json_integer(j, "disconnected", f->n_disconnected);
     frg_json_integer(j, "separated", 0);
     frg_json_close_object(j);
     frg_json_integer(j, "singleton_rounds", f->singleton_rounds);
+    if (f->n_groups > 0) {
+        frg_json_integer(j, "connected_sets", f->n_groups);
+    }
 }
 
 static void coefficients(frg_json *j, const frg_fe_result *f)

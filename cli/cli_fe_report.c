@@ -64,7 +64,8 @@ static void rows_fact(frg_report *r, const frg_fe_result *f)
     } dropped[] = {{f->n_missing, "missing values"},
                    {f->n_subset, "outside the subset"},
                    {f->n_zero_weight, "weight 0"},
-                   {f->n_singleton, "singletons"}};
+                   {f->n_singleton, "singletons"},
+                   {f->n_disconnected, "outside the largest connected set"}};
     int first = 1;
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
         if (dropped[i].n > 0) {
@@ -91,6 +92,11 @@ static void effects_fact(frg_report *r, const frg_fe_result *f)
     }
     if (f->n_factors) {
         frg_report_fact(r, "Fixed effects", l.text);
+    }
+    if (f->n_groups > 0) {
+        l = (line){{0}, 0};
+        put(&l, "the largest of %s", grouped(f->n_groups, count));
+        frg_report_fact(r, "Connected set", l.text);
     }
 }
 

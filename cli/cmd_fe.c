@@ -213,6 +213,27 @@ static int save_residuals(cli *c, const fe_job *job)
     return code;
 }
 
+static int save_groups(cli *c, const fe_job *job)
+{
+    const int64_t n = frg_table_rows(job->data);
+    int32_t *groups = malloc((size_t)n * sizeof *groups + 1);
+    int64_t *values = malloc((size_t)n * sizeof *values + 1);
+    int code = groups && values ? 0 : cli_fail_memory(c);
+    frg_table *t = NULL;
+    if (!code) {
+        frg_status status = frg_fe_groups(job->fit, groups, NULL);
+        for (int64_t i = 0; i < n && status >= 0; i++) {
+            values[i] = groups[i];
+        }
+        status = status < 0 ? status : frg_table_create(&t, c->ctx, n);
+        status = status < 0 ? status : frg_table_add_integers(t, "group", values);
+        code = write_table(c, t, status, c->set.save_groups);
+    }
+    free(groups);
+    free(values);
+    return code;
+}
+
 static int save_predictions(cli *c, const fe_job *job)
 {
     frg_table *data = NULL;
@@ -265,6 +286,9 @@ static int save_files(cli *c, const fe_job *job)
     int code = s->save_effects ? save_effects(c, job) : 0;
     if (!code && s->save_residuals) {
         code = save_residuals(c, job);
+    }
+    if (!code && s->save_groups) {
+        code = save_groups(c, job);
     }
     if (!code && s->predict) {
         code = save_predictions(c, job);

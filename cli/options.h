@@ -40,7 +40,7 @@ typedef struct {
     const char *na[MAX_NA];
     int n_na;
     /* fe */
-    const char *save_effects, *save_residuals, *predict, *predictions;
+    const char *save_effects, *save_residuals, *save_groups, *predict, *predictions;
     const char *family, *offset, *split, *panel;
     int keep_effects;
     /* gp */

@@ -193,6 +193,10 @@ typedef struct {
  *  units of the data. */
 typedef enum { FRG_COLLIN_SHARE, FRG_COLLIN_FIXEST } frg_fe_collin;
 
+/** Which rows are used by the graph that the rows make of the levels of the first two effects (not counting slopes
+ *  alone).  Effects of different connected sets cannot be compared with each other (Abowd, Creecy and Kramarz 2002). */
+typedef enum { FRG_CONNECTED_ALL, FRG_CONNECTED_LARGEST } frg_fe_connected;
+
 typedef struct {
     size_t struct_size;
     const char *vcov[8];   /* "iid", "hc1", "cluster=a+b", ...; the first is the one shown; default {"iid"} */
@@ -208,6 +212,8 @@ typedef struct {
     frg_demean_opts demean;
     frg_fe_collin collin;
     const frg_column_store *store; /* NULL: none; not with keep_effects */
+    frg_fe_connected connected;    /* all; largest: the connected set with the most rows (the sum of frequency weights),
+                                      the earlier of two equal ones; singletons are then looked for again */
 } frg_fe_opts;
 
 typedef struct {
@@ -243,6 +249,8 @@ typedef struct {
     int64_t n_rows;      /* of the data */
     int64_t n;           /* used (the sum of the weights for frequency weights) */
     int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds;
+    int64_t n_disconnected; /* rows dropped because they are outside the largest connected set */
+    int64_t n_groups;       /* connected sets before that; 0 with FRG_CONNECTED_ALL, where frg_fe_groups counts them */
     int n_coefficients;
     const frg_coefficient *coefficients; /* under vcovs[0] */
     int n_dropped;
@@ -268,7 +276,7 @@ typedef struct frg_fe frg_fe;
 
 FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
 /** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a table.
- *  Rows are dropped in the order missing, subset, zero weight, singletons.  Returns the demeaner's status:
+ *  Rows are dropped in the order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's status:
  *  a fit whose columns did not converge comes back marked; with opts.store one that was stopped does not come back,
  *  *out is NULL then and the status positive.  The fit reads `data` again for another
  *  covariance, residuals and effects: the table must live as long as the fit; the options need not.
@@ -297,6 +305,10 @@ FRG_API FRG_MUST_USE frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, con
                                                 const frg_fe_vcov **out);
 /** Residuals and fitted values for the rows of the data, NaN where a row was dropped; either may be NULL. */
 FRG_API FRG_MUST_USE frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted);
+/** group[i] <- the connected set of row i of the data in the graph of the first two effects: 1 is the set with the
+ *  most rows, 2 the next, 0 a row that was dropped.  *n_groups, where not NULL, is their number.
+ *  Errors: E_OPTION where the formula has fewer than two effects with an intercept. */
+FRG_API FRG_MUST_USE frg_status frg_fe_groups(const frg_fe *f, int32_t *group, int64_t *n_groups);
 /** Fixed effects as a table: factor, level, effect, identified.  Normalised as fixest does: the first level
  *  of every factor but the first is 0 in each component.  Needs keep_effects. */
 FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out);

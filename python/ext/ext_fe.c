@@ -13,6 +13,7 @@ static const char *const dtypes[] = {"f64", "mixed", "f32", NULL};
 static const char *const dofs[] = {"auto", "naive", "firstpair", "pairwise", "exact", NULL};
 static const char *const weights_kinds[] = {"analytic", "frequency", "probability", NULL};
 static const char *const collins[] = {"share", "fixest", NULL};
+static const char *const connections[] = {"all", "largest", NULL};
 static const char *const lsmr_preconds[] = {"none", "diagonal", NULL};
 
 static const ext_field demean_options[] = {{AT(frg_demean_opts, method), IS_CHOICE, methods},
@@ -42,6 +43,7 @@ static const ext_field fe_options[] = {{AT(frg_fe_opts, ssc), IS_TEXT, NULL},
                                        {AT(frg_fe_opts, keep_singletons), IS_BOOL, NULL},
                                        {AT(frg_fe_opts, collin_tol), IS_DOUBLE, NULL},
                                        {AT(frg_fe_opts, collin), IS_CHOICE, collins},
+                                       {AT(frg_fe_opts, connected), IS_CHOICE, connections},
                                        {AT(frg_fe_opts, level), IS_DOUBLE, NULL},
                                        {AT(frg_fe_opts, keep_effects), IS_BOOL, NULL},
                                        {NULL, 0, IS_INT, NULL}};
@@ -96,6 +98,8 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
                                           {AT(frg_fe_result, n_subset), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_zero_weight), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_singleton), IS_INT64, NULL},
+                                          {AT(frg_fe_result, n_disconnected), IS_INT64, NULL},
+                                          {AT(frg_fe_result, n_groups), IS_INT64, NULL},
                                           {AT(frg_fe_result, rank), IS_INT64, NULL},
                                           {AT(frg_fe_result, rank_method), IS_TEXT, NULL},
                                           {AT(frg_fe_result, df_residual), IS_INT64, NULL},

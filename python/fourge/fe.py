@@ -19,7 +19,8 @@ from ._tables import coefplot, etable, iplot
 
 __all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
 
-_fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "level", "keep_effects")
+_fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "collin_tol", "collin", "connected", "level",
+                "keep_effects")
 
 
 def _spec(vcov):
@@ -47,7 +48,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         Only the columns that the formula names are read.
     vcov : str, dict or list of them
         ``"iid"``, ``"hetero"``/``"HC1"``, ``"cluster=a+b"`` or ``{"CRV1": "a+b"}``; several come from one fit.
-    ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, level, keep_effects
+    ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, connected, level, keep_effects
         As in ``frg_fe_opts``.
     method, precond, dtype, tol, max_iter, block, fill_cap, dof
         As in ``frg_demean_opts``.
@@ -203,7 +204,7 @@ class Fit:
     def _text(self, digits=5):
         r, shown = self.result, self._shown
         dropped = [("missing values", r["n_missing"]), ("the subset", r["n_subset"]), ("zero weights", r["n_zero_weight"]),
-                   ("singletons", r["n_singleton"])]
+                   ("singletons", r["n_singleton"]), ("the largest connected set", r["n_disconnected"])]
         without = ", ".join(f"{n} for {why}" for why, n in dropped if n)
         lines = [f"OLS estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
         if r["factors"]:

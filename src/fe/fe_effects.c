@@ -46,6 +46,33 @@ frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted)
     return FRG_OK;
 }
 
+/* ---- connected sets ----------------------------------------------------------------------------- */
+
+frg_status frg_fe_groups(const frg_fe *f, int32_t *group, int64_t *n_groups)
+{
+    if (!f) {
+        return FRG_BAD_ARG;
+    }
+    const frgi_frame *const frame = &f->frame;
+    REQUIRE(f->ctx, group, "frg_fe_groups takes a place for the groups");
+    int32_t *of_row, count;
+    TRY(NEW(f->ctx, &of_row, frame->n, "connected sets"));
+    const bool frequencies = f->options.weights_kind == FRG_WEIGHTS_FREQUENCY;
+    const frg_status status = frgi_connected_rows(of_row, &count, f->ctx, frame, &f->formula,
+                                                  frequencies ? frame->weights : NULL);
+    if (status >= 0) {
+        memset(group, 0, (size_t)frame->n_rows * sizeof *group);
+        for (int64_t i = 0; i < frame->n; i++) {
+            group[frame->rows ? frame->rows[i] : i] = of_row[i];
+        }
+        if (n_groups) {
+            *n_groups = count;
+        }
+    }
+    DROP(f->ctx, &of_row);
+    return status;
+}
+
 /* ---- the effects as numbers --------------------------------------------------------------------- */
 
 void frgi_effects_destroy(frgi_effects *a, frg_context *ctx)

@@ -1,4 +1,4 @@
-/* fe_frame.c - which rows are used: missing, subset, zero weight, singletons, in this order.
+/* fe_frame.c - which rows are used: missing, subset, zero weight, singletons, connected set, in this order.
  *
  * A mask of one byte a row holds the reason; it exists only once a reason was looked for, and where no row
  * is dropped there is no list of rows either and nothing is copied.
@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef enum { KEEP, MISSING, SUBSET, ZERO_WEIGHT, REASONS } reason;
@@ -190,13 +191,18 @@ static frg_status mark_weights(framer *b)
 static frg_status no_rows(const framer *b)
 {
     const frgi_frame *const f = b->f;
+    char apart[64] = "";
+    if (f->n_disconnected) {
+        snprintf(apart, sizeof apart, ", %lld are outside the largest connected set",
+                 (long long)f->n_disconnected);
+    }
     FAIL(b->ctx, E_NO_OBS,
          "none of the %lld rows is left: %lld have missing values, %lld are outside the subset, "
          "%lld have "
-         "zero weight, %lld were singletons, dropped in %lld round%s",
+         "zero weight, %lld were singletons, dropped in %lld round%s%s",
          (long long)f->n_rows, (long long)f->n_missing, (long long)f->n_subset,
          (long long)f->n_zero_weight, (long long)f->n_singleton, (long long)f->singleton_rounds,
-         f->singleton_rounds == 1 ? "" : "s");
+         f->singleton_rounds == 1 ? "" : "s", apart);
 }
 
 static frg_status list_rows(framer *b)
@@ -233,6 +239,46 @@ static frg_status gather_weights(framer *b)
     }
     TRY(NEW(b->ctx, &f->weights, f->n, "weights"));
     frgi_column_block(b->weights, f->rows, 0, f->n, f->weights);
+    return FRG_OK;
+}
+
+/** Removes `count` rows that are gone from the list, the weights and the codes. */
+static frg_status remove_rows(framer *b, const unsigned char *gone, int64_t count)
+{
+    frgi_frame *const f = b->f;
+    const int64_t n = f->n;
+    f->n -= count;
+    if (f->n == 0) {
+        return no_rows(b);
+    }
+    if (!f->rows) {
+        TRY(NEW(b->ctx, &f->rows, n, "the list of rows"));
+        for (int64_t i = 0; i < n; i++) {
+            f->rows[i] = i;
+        }
+    }
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!gone[i]) {
+            f->rows[kept] = f->rows[i];
+            if (f->weights) {
+                f->weights[kept] = f->weights[i];
+            }
+            kept++;
+        }
+    }
+    int32_t *to = f->codes;
+    for (int q = 0; q < f->n_effects; q++) {
+        const int32_t *const from = f->codes + q * n;
+        for (int64_t i = 0; i < n; i++) {
+            if (!gone[i]) {
+                *to++ = from[i];
+            }
+        }
+    }
+    for (int q = 0; q < f->n_effects; q++) {
+        TRY(frgi_keys_compact(b->ctx, kept, f->codes + q * kept, &f->levels[q]));
+    }
     return FRG_OK;
 }
 
@@ -292,11 +338,15 @@ typedef struct {
     unsigned char *gone;
 } cascade;
 
+static bool has_frequencies(const framer *b)
+{
+    return b->f->weights && b->in->options->weights_kind == FRG_WEIGHTS_FREQUENCY;
+}
+
 /** Does a single row of this weight make a singleton?  A frequency weight of 2 stands for two rows. */
 static bool is_single(const framer *b, int64_t i)
 {
-    return !(b->f->weights && b->in->options->weights_kind == FRG_WEIGHTS_FREQUENCY &&
-             b->f->weights[i] > 1);
+    return !(has_frequencies(b) && b->f->weights[i] > 1);
 }
 
 static void count_rows(cascade *c)
@@ -348,47 +398,6 @@ static void run_cascade(cascade *c)
     }
 }
 
-/** Removes the rows that are gone from the list, the weights and the codes. */
-static frg_status remove_rows(const cascade *c)
-{
-    frgi_frame *const f = c->b->f;
-    const int64_t n = f->n;
-    if (f->n_singleton == n) {
-        f->n = 0;
-        return no_rows(c->b);
-    }
-    if (!f->rows) {
-        TRY(NEW(c->b->ctx, &f->rows, n, "the list of rows"));
-        for (int64_t i = 0; i < n; i++) {
-            f->rows[i] = i;
-        }
-    }
-    int64_t kept = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!c->gone[i]) {
-            f->rows[kept] = f->rows[i];
-            if (f->weights) {
-                f->weights[kept] = f->weights[i];
-            }
-            kept++;
-        }
-    }
-    int32_t *to = f->codes;
-    for (int q = 0; q < f->n_effects; q++) {
-        const int32_t *const from = f->codes + q * n;
-        for (int64_t i = 0; i < n; i++) {
-            if (!c->gone[i]) {
-                *to++ = from[i];
-            }
-        }
-    }
-    f->n = kept;
-    for (int q = 0; q < f->n_effects; q++) {
-        TRY(frgi_keys_compact(c->b->ctx, kept, f->codes + q * kept, &f->levels[q]));
-    }
-    return FRG_OK;
-}
-
 static frg_status drop_singletons(framer *b)
 {
     frgi_frame *const f = b->f;
@@ -412,9 +421,10 @@ static frg_status drop_singletons(framer *b)
                 c.queue[c.queued++] = l;
             }
         }
+        const int64_t before = f->n_singleton;
         run_cascade(&c);
-        if (f->n_singleton) {
-            TRY_TO(done, remove_rows(&c));
+        if (f->n_singleton > before) {
+            TRY_TO(done, remove_rows(b, c.gone, f->n_singleton - before));
         }
     }
     status = FRG_OK;
@@ -423,6 +433,54 @@ done:
     DROP(b->ctx, &c.queue);
     DROP(b->ctx, &c.gone);
     return status;
+}
+
+/* ---- the largest connected set ------------------------------------------------------------------ */
+
+/** Drops the rows of all connected sets but the largest. */
+static frg_status drop_disconnected(framer *b)
+{
+    frgi_frame *const f = b->f;
+    int32_t *group = NULL, groups = 0;
+    unsigned char *gone = NULL;
+    int64_t count = 0;
+    frg_status status;
+    TRY_TO(done, NEW(b->ctx, &group, f->n, "connected sets"));
+    TRY_TO(done, NEW(b->ctx, &gone, f->n, "connected sets"));
+    TRY_TO(done, frgi_connected_rows(group, &groups, b->ctx, f, b->in->formula,
+                                     has_frequencies(b) ? f->weights : NULL));
+    f->n_groups = f->n_groups ? f->n_groups : groups;
+    for (int64_t i = 0; i < f->n; i++) {
+        gone[i] = group[i] > 1;
+        count += gone[i];
+    }
+    f->n_disconnected += count;
+    if (count) {
+        TRY_TO(done, remove_rows(b, gone, count));
+    }
+done:
+    DROP(b->ctx, &group);
+    DROP(b->ctx, &gone);
+    return status;
+}
+
+/** Until both rules hold: without a singleton of a third effect two sets may fall apart, and without the small sets
+ *  there may be new singletons. */
+static frg_status drop_by_effects(framer *b)
+{
+    const bool singletons = !b->in->options->keep_singletons,
+               connected = b->in->options->connected == FRG_CONNECTED_LARGEST;
+    int64_t n;
+    do {
+        n = b->f->n;
+        if (singletons) {
+            TRY(drop_singletons(b));
+        }
+        if (connected) {
+            TRY(drop_disconnected(b));
+        }
+    } while (connected && singletons && b->f->n < n);
+    return FRG_OK;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------- */
@@ -450,13 +508,11 @@ static frg_status encode_effects(framer *b)
 {
     frgi_frame *const f = b->f;
     if (f->n_effects == 0) {
-        return FRG_OK;
+        return b->in->options->connected == FRG_CONNECTED_LARGEST ? drop_disconnected(b) : FRG_OK;
     }
     TRY(NEW(b->ctx, &f->codes, f->n_effects * f->n, "codes of the effects"));
     TRY(frgi_key_codes(b->ctx, f->keys, f->n_effects, f->rows, f->n, f->codes, f->levels));
-    if (!b->in->options->keep_singletons) {
-        TRY(drop_singletons(b));
-    }
+    TRY(drop_by_effects(b));
     for (int q = 0; q < f->n_effects; q++) {
         if (f->levels[q] == 1) {
             frgi_warn(b->ctx, W_ONE_LEVEL, "the effect '%s' has one level", f->keys[q].name);
@@ -515,7 +571,7 @@ static frg_status build(framer *b)
     TRY(evaluate_slopes(b));
     frgi_frame *const f = b->f;
     f->count = (double)f->n;
-    if (f->weights && b->in->options->weights_kind == FRG_WEIGHTS_FREQUENCY) {
+    if (has_frequencies(b)) {
         f->count = 0;
         for (int64_t i = 0; i < f->n; i++) {
             f->count += f->weights[i];

@@ -17,7 +17,8 @@ typedef struct {
 typedef struct {
     int64_t n_rows; /* of the table */
     int64_t n;      /* used */
-    int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds;
+    int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds, n_disconnected;
+    int64_t n_groups; /* connected sets, before all but the largest were dropped; 0: not asked for */
     int64_t *rows;   /* the n rows used; NULL: all */
     double *weights; /* n, or NULL */
     double count;    /* n, or the sum of frequency weights */
@@ -42,6 +43,12 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_frame_create(frgi_frame *f, frg_context *ctx,
                                           const frgi_frame_input *in);
 void frgi_frame_destroy(frgi_frame *f, frg_context *ctx);
+
+/** group[i] <- the connected set of row i in the graph of the first two effects, 1 .. *n_groups, the largest first.
+ *  counts: what a row stands for, NULL: 1.  E_OPTION where there are no two effects. */
+FRG_MUST_USE frg_status frgi_connected_rows(int32_t *group, int32_t *n_groups, frg_context *ctx,
+                                            const frgi_frame *f, const frgi_formula *formula,
+                                            const double *counts);
 
 /** Resolves the columns of a key. */
 FRG_MUST_USE frg_status frgi_key_find(frgi_key *key, frg_context *ctx, const frgi_syntax *s,

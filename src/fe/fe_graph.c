@@ -1,31 +1,7 @@
-/* fe_graph.c - union-find over the rows (path halving; the smaller label becomes the root, so that labels
- * do not depend on the order of the rows). */
+/* fe_graph.c - union-find over the rows. */
 #include "fe/fe_graph.h"
 
-static int32_t root_of(int32_t *parent, int32_t l)
-{
-    while (parent[l] != l) {
-        parent[l] = parent[parent[l]];
-        l = parent[l];
-    }
-    return l;
-}
-
-/** Joins two vertices; returns 1 when they were apart. */
-static int join(int32_t *parent, int32_t a, int32_t b)
-{
-    a = root_of(parent, a);
-    b = root_of(parent, b);
-    if (a == b) {
-        return 0;
-    }
-    if (a < b) {
-        parent[b] = a;
-    } else {
-        parent[a] = b;
-    }
-    return 1;
-}
+#include "fe/fe_union.h"
 
 static int rest_of(const fe_rows *g, int q)
 {
@@ -41,7 +17,7 @@ static int64_t join_units(const fe_rows *g, int32_t *parent, int rest)
         int32_t before = *index;
         for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++, index += g->n_rest) {
             if (*index != before) {
-                joined += join(parent, before, *index);
+                joined += fe_join(parent, before, *index);
                 before = *index;
             }
         }
@@ -54,7 +30,7 @@ static int64_t join_pair(const fe_rows *g, int32_t *parent, int r, int s)
     int64_t joined = 0;
     for (int64_t i = 0; i < g->n; i++) {
         const int32_t *index = g->index + i * g->n_rest;
-        joined += join(parent, index[r], index[s]);
+        joined += fe_join(parent, index[r], index[s]);
     }
     return joined;
 }

@@ -55,6 +55,9 @@ static frg_status check_options(frg_context *ctx, const frg_fe_opts *o)
     if (o->collin != FRG_COLLIN_SHARE && o->collin != FRG_COLLIN_FIXEST) {
         FAIL(ctx, E_OPTION, "collin must be share or fixest, got %d", (int)o->collin);
     }
+    if (o->connected != FRG_CONNECTED_ALL && o->connected != FRG_CONNECTED_LARGEST) {
+        FAIL(ctx, E_OPTION, "connected must be all or largest, got %d", (int)o->connected);
+    }
     if (o->store && o->keep_effects) {
         FAIL(ctx, E_UNSUPPORTED, "the effects of a fit whose columns are kept in a store");
     }
@@ -340,6 +343,8 @@ static frg_status describe(frg_fe *f)
     r->n_zero_weight = frame->n_zero_weight;
     r->n_singleton = frame->n_singleton;
     r->singleton_rounds = frame->singleton_rounds;
+    r->n_disconnected = frame->n_disconnected;
+    r->n_groups = frame->n_groups;
     r->n_coefficients = f->k;
     r->dropped = f->dropped;
     r->n_factors = frame->n_effects;

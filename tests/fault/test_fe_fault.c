@@ -6,6 +6,7 @@
 typedef struct {
     const char *csv, *formula, *subset, *weights;
     const char *vcov[3];
+    frg_fe_connected connected;
     int64_t n;
 } job;
 
@@ -15,7 +16,8 @@ static frg_status use(frg_context *ctx, const job *j, const frg_table *t, frg_fe
     double *const out = calloc((size_t)j->n, sizeof *out);
     const frg_fe_vcov *v = NULL;
     frg_table *effects = NULL;
-    int64_t unseen = 0;
+    int64_t unseen = 0, sets = 0;
+    int32_t *const group = (int32_t *)out;
     (void)ctx;
     for (int c = 0; c < r->n_vcov; c++)
         for (int k = 0; k < r->n_coefficients; k++)
@@ -28,6 +30,11 @@ static frg_status use(frg_context *ctx, const job *j, const frg_table *t, frg_fe
         s = frg_fe_residuals(f, out, NULL);
     if (s >= 0)
         fault_hash(hash, out, (size_t)j->n * sizeof *out);
+    if (s >= 0 && j->connected) {
+        s = frg_fe_groups(f, group, &sets);
+        if (s >= 0)
+            fault_hash(hash, group, (size_t)j->n * sizeof *group);
+    }
     if (s >= 0 && r->n_factors)
         s = frg_fe_effects(f, &effects);
     if (effects)
@@ -56,6 +63,7 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
     o.keep_effects = 1;
     o.subset = j->subset;
     o.weights = j->weights;
+    o.connected = j->connected;
     s = frg_fe_fit(&f, ctx, j->formula, t, &o);
     CHECK(s >= 0 || f == NULL);
     if (s >= 0)
@@ -101,6 +109,7 @@ static void joint_and_weighted(void)
 {
     sweep("joint", &(job){.formula = "log(abs(y)) ~ x + I(2*x) | g^s + k",
                           .weights = "w",
+                          .connected = FRG_CONNECTED_LARGEST,
                           .vcov = {"cluster=c+s", "cluster=c^s", "hc1"}});
 }
 

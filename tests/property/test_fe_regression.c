@@ -783,6 +783,162 @@ static void predictions_elsewhere(void)
     frg_context_destroy(ctx);
 }
 
+/** The connected sets of f1 and f2 among the rows in use, by spreading labels until nothing changes; of[i] is 1 for
+ *  the set with the most rows, ties going to the earlier one, 0 for rows that are not in use.  Returns their number. */
+static int brute_sets(const design *d, const bool *used, const double *counts, int32_t *of)
+{
+    int label[ROWS_MAX], sets = 0;
+    for (int64_t i = 0; i < d->n; i++)
+        label[i] = (int)i;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int64_t i = 0; i < d->n; i++)
+            for (int64_t j = 0; j < d->n; j++)
+                if (used[i] && used[j] && label[j] < label[i] &&
+                    (d->codes[0][i] == d->codes[0][j] || d->codes[1][i] == d->codes[1][j])) {
+                    label[i] = label[j];
+                    changed = true;
+                }
+    }
+    double size[ROWS_MAX] = {0};
+    for (int64_t i = 0; i < d->n; i++) {
+        of[i] = 0;
+        size[label[i]] += used[i] ? counts ? counts[i] : 1 : 0;
+    }
+    for (;;) {
+        int64_t top = 0;
+        for (int64_t k = 0; k < d->n; k++)
+            top = size[k] > size[top] ? k : top;
+        if (size[top] == 0)
+            return sets;
+        sets++;
+        for (int64_t i = 0; i < d->n; i++)
+            if (used[i] && label[i] == top)
+                of[i] = sets;
+        size[top] = 0;
+    }
+}
+
+/** Rows that singletons leave, by looking again and again; returns how many. */
+static int64_t brute_singletons(const design *d, bool *used, const double *counts)
+{
+    int64_t gone = 0;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int q = 0; q < d->q; q++)
+            for (int64_t i = 0; i < d->n; i++) {
+                double same = 0;
+                for (int64_t j = 0; j < d->n; j++)
+                    same += used[j] && d->codes[q][j] == d->codes[q][i] ? counts ? counts[j] : 1 : 0;
+                if (used[i] && same == 1) {
+                    used[i] = false;
+                    changed = true;
+                    gone++;
+                }
+            }
+    }
+    return gone;
+}
+
+/** --connected largest is the fit of the rows that are left, to the bit; the groups are those found by hand. */
+static void largest_connected_set(void)
+{
+    frg_context *const ctx = test_context();
+    int dropped = 0, again = 0;
+    for (int trial = 0; trial < test_size(120, 20); trial++) {
+        static design d, small;
+        const int q = 2 + (int)test_below(2);
+        draw(&d, 60 + test_below(90), q, 1);
+        const int64_t parts = 1 + test_below(4);
+        const bool frequencies = test_below(3) == 0, keep = test_below(3) == 0;
+        for (int64_t i = 0; i < d.n; i++) {
+            const int64_t part = test_below(parts);
+            d.codes[0][i] = 100 * part + test_below(9);
+            d.codes[1][i] = 100 * part + test_below(6);
+            d.w[i] = 1 + (double)test_below(3);
+            if (q == 3) /* levels of a row or two, in different sets perhaps */
+                d.codes[2][i] = test_below(5) ? test_below(4) : 4 + test_below(d.n / 4);
+        }
+        const double *const counts = frequencies ? d.w : NULL;
+        bool used[ROWS_MAX];
+        int32_t of[ROWS_MAX], got[ROWS_MAX];
+        int64_t left = d.n, singles = 0, apart = 0, before;
+        int groups = 0;
+        memset(used, 1, sizeof used);
+        do {
+            before = left;
+            const int64_t gone = keep ? 0 : brute_singletons(&d, used, counts);
+            again += apart > 0 && gone > 0;
+            singles += gone;
+            const int sets = brute_sets(&d, used, counts, of);
+            groups = groups ? groups : sets;
+            left -= gone;
+            for (int64_t i = 0; i < d.n; i++)
+                if (of[i] > 1) {
+                    used[i] = false;
+                    apart++;
+                    left--;
+                }
+        } while (left < before);
+        dropped += apart > 0;
+        if (left < 30) /* fewer may leave nothing of the regressor */
+            continue;
+        char formula[128];
+        formula_of(&d, formula, sizeof formula);
+        frg_fe_opts o;
+        frg_fe_defaults(&o, sizeof o);
+        o.keep_singletons = keep;
+        o.weights = frequencies ? "w" : NULL;
+        o.weights_kind = frequencies ? FRG_WEIGHTS_FREQUENCY : FRG_WEIGHTS_ANALYTIC;
+        small = d;
+        small.n = 0;
+        for (int64_t i = 0; i < d.n; i++)
+            if (used[i]) {
+                for (int f = 0; f < q; f++)
+                    small.codes[f][small.n] = d.codes[f][i];
+                small.y[small.n] = d.y[i];
+                small.x[0][small.n] = d.x[0][i];
+                small.w[small.n++] = d.w[i];
+            }
+        frg_table *const t = table_of(ctx, &d), *const u = table_of(ctx, &small);
+        frg_fe *a = NULL, *b = NULL;
+        CHECK_OK(ctx, frg_fe_fit(&b, ctx, formula, u, &o));
+        o.connected = FRG_CONNECTED_LARGEST;
+        if (CHECK_OK(ctx, frg_fe_fit(&a, ctx, formula, t, &o)) && b) {
+            const frg_fe_result *const r = frg_fe_get(a), *const s = frg_fe_get(b);
+            CHECK_INT(r->n, s->n);
+            CHECK_INT(r->n_disconnected, apart);
+            CHECK_INT(r->n_singleton, singles);
+            CHECK_INT(r->n_groups, groups);
+            CHECK_INT(r->rank, s->rank);
+            CHECK_BITS(&r->coefficients->estimate, &s->coefficients->estimate, 2 * sizeof(double));
+            int64_t count = 0;
+            CHECK_OK(ctx, frg_fe_groups(a, got, &count));
+            CHECK_INT(count, 1);
+            for (int64_t i = 0; i < d.n; i++)
+                CHECK_INT(got[i], used[i]);
+        }
+        frg_fe_destroy(a);
+        frg_fe_destroy(b);
+        a = NULL;
+        o.connected = FRG_CONNECTED_ALL;
+        o.keep_singletons = 1;
+        if (CHECK_OK(ctx, frg_fe_fit(&a, ctx, formula, t, &o))) {
+            int64_t count = 0;
+            memset(used, 1, sizeof used);
+            CHECK_INT(frg_fe_get(a)->n_groups, 0);
+            CHECK_OK(ctx, frg_fe_groups(a, got, &count));
+            CHECK_INT(count, brute_sets(&d, used, counts, of));
+            CHECK_BITS(got, of, (size_t)d.n * sizeof *of);
+        }
+        frg_fe_destroy(a);
+        frg_table_destroy(t);
+        frg_table_destroy(u);
+    }
+    CHECK_SAYS(dropped > test_size(40, 3) && again >= test_size(5, 0), "%d dropped, %d again", dropped, again);
+    frg_context_destroy(ctx);
+}
+
 /* ---- threads ------------------------------------------------------------------------------------ */
 
 /** 1, 2, 3 and 8 threads: the same bits of everything. */
@@ -857,6 +1013,7 @@ static const test_case cases[] = {
     {"slopes_add_up", slopes_add_up},
     {"components", components},
     {"predictions_elsewhere", predictions_elsewhere},
+    {"largest_connected_set", largest_connected_set},
     {"same_bits", same_bits},
 };
 TEST_MAIN(cases)

@@ -577,8 +577,29 @@ static void calls(void)
         CHECK(out[0] == 1 && out[1] == 2);
         CHECK_STATUS(frg_fe_vcov_add(g, NULL, NULL, NULL), FRG_BAD_ARG);
     }
+    int32_t group[9] = {7};
+    CHECK_STATUS(frg_fe_groups(NULL, group, NULL), FRG_BAD_ARG);
+    if (f && g) {
+        CHECK_STATUS(frg_fe_groups(f, NULL, NULL), FRG_BAD_ARG);
+        CHECK_STATUS(frg_fe_groups(f, group, NULL), FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), "the formula has one") != NULL);
+        CHECK_STATUS(frg_fe_groups(g, group, NULL), FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), "the formula has none") != NULL);
+        CHECK_INT(group[0], 7);
+    }
     frg_fe_destroy(f);
     frg_fe_destroy(g);
+    static const char *const too_few[] = {"y ~ x", "y ~ x | f", "y ~ x | f + f[[x]]"};
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    o.connected = FRG_CONNECTED_LARGEST;
+    for (int i = 0; i < 3; i++) {
+        CHECK_STATUS(frg_fe_fit(&f, ctx, too_few[i], data, &o), FRG_BAD_ARG);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-006");
+    }
+    o.connected = (frg_fe_connected)2;
+    CHECK_STATUS(frg_fe_fit(&f, ctx, "y ~ x | f", data, &o), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "connected must be all or largest") != NULL);
     frg_table_destroy(data);
     frg_table_destroy(other);
     frg_context_destroy(ctx);
