@@ -17,6 +17,8 @@
 #include "gw/gw_graph.h"
 #include "gw/gw_lanes.h"
 
+enum { PARTS = FRGI_LANES / FLOATS }; /* vectors that hold the 16 sources or points of a block */
+
 /* ---- label correction --------------------------------------------------------------------------- */
 
 INLINE void bucket_remove(const frgi_search *s, int32_t *heads, int32_t v)
@@ -48,12 +50,12 @@ static int64_t search(const frgi_search *s, const int32_t *sources, int count, i
 {
     const int64_t n = s->n;
     const float inverse = 1 / s->bucket_width;
-    lanes start = lanes_all(-INFINITY); /* lanes without a source never change */
-    for (int l = 0; l < count; l++) {
-        start[l] = INFINITY;
+    float start[FRGI_LANES];
+    for (int l = 0; l < FRGI_LANES; l++) { /* lanes without a source never change */
+        start[l] = l < count ? INFINITY : -INFINITY;
     }
     for (int64_t v = 0; v < n; v++) {
-        lanes_put(s->distance + v * FRGI_LANES, start);
+        memcpy(s->distance + v * FRGI_LANES, start, sizeof start);
         s->bucket[v] = -1;
     }
     memset(heads, 0xff, FRGI_BUCKETS * sizeof *heads);
@@ -77,7 +79,10 @@ static int64_t search(const frgi_search *s, const int32_t *sources, int count, i
         bucket_remove(s, heads, v);
         s->bucket[v] = -1;
         waiting--;
-        const lanes here = lanes_at(s->distance + (int64_t)v * FRGI_LANES);
+        lanes here[PARTS];
+        for (int q = 0; q < PARTS; q++) {
+            here[q] = lanes_at(s->distance + (int64_t)v * FRGI_LANES + q * FLOATS);
+        }
         const float key = s->key[v];
         const int64_t end = s->starts[v + 1];
         visits += end - s->starts[v];
@@ -85,11 +90,19 @@ static int64_t search(const frgi_search *s, const int32_t *sources, int count, i
             const int32_t t = s->arcs[e].to;
             const float length = s->arcs[e].length;
             float *const at = s->distance + (int64_t)t * FRGI_LANES;
-            const lanes through = here + length, old = lanes_at(at);
-            if (!lanes_any_less(through, old)) {
+            lanes through[PARTS], old[PARTS];
+            unsigned closer = 0;
+            for (int q = 0; q < PARTS; q++) {
+                through[q] = here[q] + length;
+                old[q] = lanes_at(at + q * FLOATS);
+                closer |= lanes_less(through[q], old[q]);
+            }
+            if (!closer) {
                 continue;
             }
-            lanes_put(at, lanes_smaller(through, old));
+            for (int q = 0; q < PARTS; q++) {
+                lanes_put(at + q * FLOATS, lanes_smaller(through[q], old[q]));
+            }
             const float pending = key + length;
             if (s->bucket[t] >= 0 && !(pending < s->key[t])) {
                 continue;
@@ -131,26 +144,32 @@ static void spread(int64_t n, const float *distance, const int32_t *place, int c
 
 /* ---- Floyd and Warshall ---------------------------------------------------------------------------- */
 
-/** Four rows of c at a time keep 16 vectors in registers over all steps k. */
-INLINE void tile_rows(float *c, const float *a, const float *b, int64_t ld)
+#if defined(__AVX512F__)
+enum { STRIP = 4 };
+#else
+enum { STRIP = 2 };
+#endif
+
+/** Four rows of c and STRIP vectors of columns stay in registers over all steps k. */
+INLINE void tile_strip(float *c, const float *a, const float *b, int64_t ld)
 {
-    lanes sum[4][4];
+    lanes sum[4][STRIP];
     for (int i = 0; i < 4; i++) {
-        for (int j = 0; j < 4; j++) {
-            sum[i][j] = lanes_at(c + i * ld + j * FRGI_LANES);
+        for (int j = 0; j < STRIP; j++) {
+            sum[i][j] = lanes_at(c + i * ld + j * FLOATS);
         }
     }
     for (int k = 0; k < FRGI_TILE; k++) {
-        for (int j = 0; j < 4; j++) {
-            const lanes right = lanes_at(b + k * ld + j * FRGI_LANES);
+        for (int j = 0; j < STRIP; j++) {
+            const lanes right = lanes_at(b + k * ld + j * FLOATS);
             for (int i = 0; i < 4; i++) {
                 sum[i][j] = lanes_smaller(a[i * ld + k] + right, sum[i][j]);
             }
         }
     }
     for (int i = 0; i < 4; i++) {
-        for (int j = 0; j < 4; j++) {
-            lanes_put(c + i * ld + j * FRGI_LANES, sum[i][j]);
+        for (int j = 0; j < STRIP; j++) {
+            lanes_put(c + i * ld + j * FLOATS, sum[i][j]);
         }
     }
 }
@@ -159,14 +178,16 @@ static void tile(float *c, const float *a, const float *b, int64_t ld, bool in_o
 {
     if (!in_order) {
         for (int i = 0; i < FRGI_TILE; i += 4) {
-            tile_rows(c + i * ld, a + i * ld, b, ld);
+            for (int j = 0; j < FRGI_TILE; j += STRIP * FLOATS) {
+                tile_strip(c + i * ld + j, a + i * ld, b + j, ld);
+            }
         }
         return;
     }
     for (int k = 0; k < FRGI_TILE; k++) {
         for (int i = 0; i < FRGI_TILE; i++) {
             const float left = a[i * ld + k];
-            for (int j = 0; j < FRGI_TILE; j += FRGI_LANES) {
+            for (int j = 0; j < FRGI_TILE; j += FLOATS) {
                 float *const at = c + i * ld + j;
                 lanes_put(at, lanes_smaller(left + lanes_at(b + k * ld + j), lanes_at(at)));
             }
@@ -178,41 +199,63 @@ static void tile(float *c, const float *a, const float *b, int64_t ld, bool in_o
 
 enum { QUERIES = 4, DIMENSIONS = 64 };
 
+/** out <- sum over the coordinates first .. last-1 of (block - query)^2. */
+INLINE void some_coordinates(const float *const query[QUERIES], const float *block, int64_t first,
+                             int64_t last, float out[QUERIES][FRGI_LANES])
+{
+    lanes sum[QUERIES][PARTS] = {{{0}}};
+    for (int64_t c = first; c < last; c++) {
+        for (int part = 0; part < PARTS; part++) {
+            const lanes x = lanes_at(block + c * FRGI_LANES + part * FLOATS);
+            for (int q = 0; q < QUERIES; q++) {
+                const lanes difference = x - query[q][c];
+                sum[q][part] += difference * difference;
+            }
+        }
+    }
+    for (int q = 0; q < QUERIES; q++) {
+        for (int part = 0; part < PARTS; part++) {
+            lanes_put(out[q] + part * FLOATS, sum[q][part]);
+        }
+    }
+}
+
 /** Squared distances of 4 points to a block of 16; differences are taken first, so equal points are at 0.
  *  Sums of more than 64 dimensions are carried on in double. */
 INLINE void block_distances(const float *const query[QUERIES], const float *block, int64_t d,
-                            lanes out[QUERIES])
+                            float out[QUERIES][FRGI_LANES])
 {
-    typedef double half __attribute__((vector_size(64)));
-    half low[QUERIES] = {{0}}, high[QUERIES] = {{0}};
-    const int wide = d > DIMENSIONS;
+    if (d <= DIMENSIONS) {
+        some_coordinates(query, block, 0, d, out);
+        return;
+    }
+    double sum[QUERIES][FRGI_LANES] = {{0}};
     for (int64_t from = 0; from < d; from += DIMENSIONS) {
-        const int64_t to = from + DIMENSIONS < d ? from + DIMENSIONS : d;
-        lanes sum[QUERIES] = {{0}};
-        for (int64_t c = from; c < to; c++) {
-            const lanes x = lanes_at(block + c * FRGI_LANES);
-            for (int q = 0; q < QUERIES; q++) {
-                const lanes difference = x - query[q][c];
-                sum[q] += difference * difference;
-            }
-        }
+        some_coordinates(query, block, from, from + DIMENSIONS < d ? from + DIMENSIONS : d, out);
         for (int q = 0; q < QUERIES; q++) {
-            if (!wide) {
-                out[q] = sum[q];
-                continue;
-            }
-            for (int l = 0; l < 8; l++) {
-                low[q][l] += (double)sum[q][l];
-                high[q][l] += (double)sum[q][8 + l];
+            for (int l = 0; l < FRGI_LANES; l++) {
+                sum[q][l] += (double)out[q][l];
             }
         }
     }
-    for (int q = 0; q < QUERIES && wide; q++) {
-        for (int l = 0; l < 8; l++) {
-            out[q][l] = (float)low[q][l];
-            out[q][8 + l] = (float)high[q][l];
+    for (int q = 0; q < QUERIES; q++) {
+        for (int l = 0; l < FRGI_LANES; l++) {
+            out[q][l] = (float)sum[q][l];
         }
     }
+}
+
+/** Bit l: value[l] < bound; not greater than it where `or_equal`. */
+INLINE unsigned below(const float value[FRGI_LANES], float bound, int or_equal)
+{
+    unsigned bits = 0;
+    for (int part = 0; part < PARTS; part++) {
+        const lanes x = lanes_at(value + part * FLOATS);
+        const unsigned is = or_equal ? ~lanes_less(lanes_all(bound), x) & ((1u << FLOATS) - 1)
+                                     : lanes_less(x, lanes_all(bound));
+        bits |= is << part * FLOATS;
+    }
+    return bits;
 }
 
 /** Inserts into a list that rises by (distance, index). */
@@ -255,10 +298,10 @@ static void nearest(const float *blocks, const int32_t *order, int64_t n, int64_
             if (block < 0 || block >= n_blocks) {
                 continue;
             }
-            lanes distance[QUERIES];
+            float distance[QUERIES][FRGI_LANES];
             block_distances(query, blocks + block * FRGI_LANES * d, d, distance);
             for (int q = 0; q < width; q++) {
-                unsigned closer = 0xffffu & ~lanes_less(lanes_all(list[q][k - 1]), distance[q]);
+                unsigned closer = below(distance[q], list[q][k - 1], 1);
                 for (; closer; closer &= closer - 1) {
                     const int l = __builtin_ctz(closer);
                     const int64_t at = block * FRGI_LANES + l;
@@ -289,11 +332,11 @@ static void outside(const float *blocks, const int32_t *order, int64_t n, int64_
             index[i - first + q] = -1;
         }
         for (int64_t j = 0; j < n; j += FRGI_LANES) {
-            lanes distance[QUERIES];
+            float distance[QUERIES][FRGI_LANES];
             block_distances(query, blocks + j * d, d, distance);
             for (int q = 0; q < width; q++) {
                 float *const best = squared + i - first + q;
-                unsigned closer = lanes_less(distance[q], lanes_all(*best));
+                unsigned closer = below(distance[q], *best, 0);
                 for (; closer; closer &= closer - 1) {
                     const int l = __builtin_ctz(closer);
                     if (j + l < n && component[order[j + l]] != component[i + q] &&
@@ -315,7 +358,7 @@ static void euclid(const float *blocks, int64_t n, int64_t d, const float *const
         query[q] = queries[q < count ? q : 0];
     }
     for (int64_t j = 0; j < n; j += FRGI_LANES) {
-        lanes squared[QUERIES];
+        float squared[QUERIES][FRGI_LANES];
         block_distances(query, blocks + j * d, d, squared);
         const int64_t room = n - j < FRGI_LANES ? n - j : FRGI_LANES;
         for (int q = 0; q < count; q++) {

@@ -30,7 +30,7 @@
 #pragma GCC visibility push(hidden)
 
 enum { FRGI_FILL_GROUPS = 4 }; /* filled at a time where exponents are stored */
-enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48 };
+enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48, FRGI_MARK = 16 };
 #define FRGI_LOST 1e-32 /* f32 cannot tell a column sum this small */
 
 typedef enum { FRGI_X32, FRGI_X16, FRGI_X64, FRGI_K32, FRGI_K16, FRGI_STORES } frgi_store;

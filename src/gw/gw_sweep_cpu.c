@@ -8,9 +8,6 @@
  * Compiled once per level with -DISA=plain, v2, v3, v4.
  */
 #include <math.h>
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 #include "gw/gw_lanes.h"
 #include "gw/gw_sweep.h"
@@ -18,42 +15,6 @@
 
 #define LOG2_E 1.4426950408889634
 #define LN_2   0.69314718055994531
-
-typedef double reals8 __attribute__((vector_size(64), may_alias));
-typedef int64_t mask8 __attribute__((vector_size(64), may_alias));
-
-INLINE reals8 reals8_at(const double *p)
-{
-    reals8 v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-INLINE void reals8_put(double *p, reals8 v)
-{
-    memcpy(p, &v, sizeof v);
-}
-
-INLINE double reals8_sum(reals8 v)
-{
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
-
-INLINE void lanes_widen(lanes v, reals8 *low, reals8 *high)
-{
-    typedef float half __attribute__((vector_size(32)));
-    half part[2];
-    memcpy(part, &v, sizeof part);
-    *low = __builtin_convertvector(part[0], reals8);
-    *high = __builtin_convertvector(part[1], reals8);
-}
-
-INLINE double lanes_sum(lanes v)
-{
-    reals8 low, high;
-    lanes_widen(v, &low, &high);
-    return reals8_sum(low + high);
-}
 
 /** Denormals as zeros while a pass runs: sums of tiny weights would take a hundred times as long. */
 INLINE unsigned flush_denormals(void)
@@ -101,11 +62,11 @@ INLINE lanes lanes_power(lanes z)
 #endif
 }
 
-INLINE reals8 reals8_power(reals8 z)
+INLINE reals reals_power(reals z)
 {
 #if defined(__AVX512F__)
-    const reals8 r = (reals8)_mm512_reduce_pd((__m512d)z, 0x09);
-    reals8 q = (reals8){} + 0x1.57abd0af446adp-27;
+    const reals r = (reals)_mm512_reduce_pd((__m512d)z, 0x09);
+    reals q = (reals){} + 0x1.57abd0af446adp-27;
     q = q * r + 0x1.95480f1723331p-24;
     q = q * r + 0x1.65801c61dd860p-20;
     q = q * r + 0x1.ff816c0810ef7p-17;
@@ -116,14 +77,12 @@ INLINE reals8 reals8_power(reals8 z)
     q = q * r + 0x1.ebfbdff8452c3p-3;
     q = q * r + 0x1.62e42fefa3773p-1;
     q = q * r + 1;
-    return (reals8)_mm512_scalef_pd((__m512d)q, (__m512d)z);
+    return (reals)_mm512_scalef_pd((__m512d)q, (__m512d)z);
 #else
-    const double magic = 0x1.8p52, least = -1000, most = 1000;
-    const mask8 low = z<least, high = z> most;
-    z = (reals8)((low & (mask8)((reals8){} + least)) | (~low & (mask8)z));
-    z = (reals8)((high & (mask8)((reals8){} + most)) | (~high & (mask8)z));
-    const reals8 t = z + magic, n = t - magic, r = z - n;
-    reals8 q = (reals8){} + 0x1.e6063f7217bc6p-28;
+    const double magic = 0x1.8p52;
+    z = reals_smaller(reals_larger(z, (reals){} - 1000), (reals){} + 1000);
+    const reals t = z + magic, n = t - magic, r = z - n;
+    reals q = (reals){} + 0x1.e6063f7217bc6p-28;
     q = q * r + 0x1.b675bca4eeebbp-24;
     q = q * r + 0x1.62bfd47773353p-20;
     q = q * r + 0x1.ffcb54062e698p-17;
@@ -134,7 +93,7 @@ INLINE reals8 reals8_power(reals8 z)
     q = q * r + 0x1.ebfbdff82c598p-3;
     q = q * r + 0x1.62e42fefa3a19p-1;
     q = q * r + 0x1.0000000000000p+0;
-    return (reals8)((mask8)q + ((mask8)t << 52));
+    return (reals)((real_mask)q + ((real_mask)t << 52));
 #endif
 }
 
@@ -186,37 +145,33 @@ INLINE void fill_ahead(const frgi_sweep *s, int64_t i0, void *built, int64_t don
 
 /* ---- stores -------------------------------------------------------------------------------------- */
 
-INLINE lanes load_u16(const uint16_t *p)
+INLINE lane_mask load_shorts(const uint16_t *p)
 {
-    typedef uint16_t half __attribute__((vector_size(32)));
+#if defined(__AVX512F__)
+    return (lane_mask)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+#elif defined(__AVX2__)
+    return (lane_mask)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+#else
+    typedef uint16_t half __attribute__((vector_size(VECTOR / 2)));
     half v;
     memcpy(&v, p, sizeof v);
-#if defined(__AVX512F__)
-    return (lanes)_mm512_cvtepi32_ps(_mm512_cvtepu16_epi32((__m256i)v));
-#else
-    lanes x;
-    for (int l = 0; l < 16; l++) {
-        x[l] = (float)v[l];
-    }
-    return x;
+    return __builtin_convertvector(v, lane_mask);
 #endif
+}
+
+INLINE lanes load_u16(const uint16_t *p)
+{
+    return __builtin_convertvector(load_shorts(p), lanes);
 }
 
 INLINE lanes load_bf16(const uint16_t *p)
 {
-    typedef uint16_t half __attribute__((vector_size(32)));
-    half v;
-    memcpy(&v, p, sizeof v);
-#if defined(__AVX512F__)
-    return (lanes)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)v), 16);
-#else
-    return (lanes)(__builtin_convertvector(v, lane_mask) << 16);
-#endif
+    return (lanes)(load_shorts(p) << 16);
 }
 
 #define real                           float
 #define vec                            lanes
-#define LANES                          16
+#define LANES                          FLOATS
 #define FN(name)                       lanes_##name
 #define KERNEL                         0
 
@@ -275,21 +230,21 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0);
 #undef FN
 
 #define real                 double
-#define vec                  reals8
-#define LANES                8
-#define FN(name)             reals8_##name
+#define vec                  reals
+#define LANES                REALS
+#define FN(name)             reals_##name
 #define KERNEL               0
 #define stored               double
 #define RN(name)             x64_##name
 #define SHIFT(g)             (g)
-#define EXPONENT(p, shifted) (reals8_at(p) + (shifted))
+#define EXPONENT(p, shifted) (reals_at(p) + (shifted))
 #define FILL(s, i0, built, done, left)                                                             \
     fill_ahead((s), (i0), (built), (done), (left), sizeof(double))
 #include "gw/gw_sweep.tmpl.h"
 
 /* ---- marked vectors ----------------------------------------------------------------------------- */
 
-/** Weights of the marked vectors of 8 rows, [vector][row][16]; their sums, also of what is not marked. */
+/** Weights of the marked vectors of 8 rows, [mark][row][column]; their sums, also of what is not marked. */
 INLINE int64_t weigh_vectors(const frgi_sweep *s, const float *x, uint16_t *list, int64_t count,
                              bool mark, float *w, double *sums)
 {
@@ -299,21 +254,26 @@ INLINE int64_t weigh_vectors(const frgi_sweep *s, const float *x, uint16_t *list
     lanes total[FRGI_GROUP] = {{0}};
     int64_t kept = 0;
     for (int64_t k = 0; k < count; k++) {
-        const ptrdiff_t j = 16 * (ptrdiff_t)(mark ? k : list[k]);
-        const ptrdiff_t soon = mark ? j + 128 : 16 * list[k + AHEAD < count ? k + AHEAD : k];
-        const lanes gj = lanes_at(g + j);
+        const ptrdiff_t j = FRGI_MARK * (ptrdiff_t)(mark ? k : list[k]);
+        const ptrdiff_t soon =
+            mark ? j + 8 * FRGI_MARK : FRGI_MARK * list[k + AHEAD < count ? k + AHEAD : k];
         lanes most = {0};
+        for (int c = 0; c < FRGI_MARK; c += FLOATS) {
+            const lanes gj = lanes_at(g + j + c);
 #pragma GCC unroll 8
-        for (int r = 0; r < FRGI_GROUP; r++) {
-            __builtin_prefetch(x + r * ld + soon);
-            const lanes y = lanes_power(lanes_at(x + r * ld + j) + gj);
-            lanes_put(w + (kept * FRGI_GROUP + r) * 16, y);
-            total[r] += y;
-            most = mark ? lanes_larger(most, y) : most;
+            for (int r = 0; r < FRGI_GROUP; r++) {
+                if (c == 0) {
+                    __builtin_prefetch(x + r * ld + soon);
+                }
+                const lanes y = lanes_power(lanes_at(x + r * ld + j + c) + gj);
+                lanes_put(w + (kept * FRGI_GROUP + r) * FRGI_MARK + c, y);
+                total[r] += y;
+                most = mark ? lanes_larger(most, y) : most;
+            }
         }
         if (!mark) {
             kept++;
-        } else if (lanes_any_less(lanes_all(0x1p-100f), most)) {
+        } else if (lanes_less(lanes_all(0x1p-100f), most)) {
             list[kept++] = (uint16_t)k;
         }
     }
@@ -327,7 +287,7 @@ INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, boo
 {
     const unsigned mode = flush_denormals();
     const ptrdiff_t ld = s->ld;
-    const int64_t groups = s->rows / FRGI_GROUP, vectors = ld / 16;
+    const int64_t groups = s->rows / FRGI_GROUP, marks = ld / FRGI_MARK;
     const int64_t first = chunk * groups / s->chunks, last = (chunk + 1) * groups / s->chunks;
     float *const w = scratch, *const full = w + FRGI_GROUP * ld;
     float *const col = (float *)s->partial + chunk * ld;
@@ -336,11 +296,11 @@ INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, boo
     for (int64_t group = first; group < last; group++) {
         const int64_t i0 = group * FRGI_GROUP;
         const float *const x = (const float *)s->x + i0 * ld;
-        uint16_t *const list = s->lists + group * vectors;
+        uint16_t *const list = s->lists + group * marks;
         double sums[FRGI_GROUP];
         float p[FRGI_GROUP] = {0};
         const int64_t kept =
-            weigh_vectors(s, x, list, mark ? vectors : s->listed[group], mark, w, sums);
+            weigh_vectors(s, x, list, mark ? marks : s->listed[group], mark, w, sums);
         s->listed[group] = kept;
         for (int r = 0; r < FRGI_GROUP && i0 + r < s->n; r++) {
             const int64_t far = s->far[chunk];
@@ -353,12 +313,16 @@ INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, boo
             }
         }
         for (int64_t k = 0; k < kept; k++) {
-            lanes c = lanes_at(col + 16 * list[k]);
+            const float *const weights = w + k * FRGI_GROUP * FRGI_MARK;
+            for (int j = 0; j < FRGI_MARK; j += FLOATS) {
+                float *const at = col + FRGI_MARK * list[k] + j;
+                lanes c = lanes_at(at);
 #pragma GCC unroll 8
-            for (int r = 0; r < FRGI_GROUP; r++) {
-                c += p[r] * lanes_at(w + (k * FRGI_GROUP + r) * 16);
+                for (int r = 0; r < FRGI_GROUP; r++) {
+                    c += p[r] * lanes_at(weights + r * FRGI_MARK + j);
+                }
+                lanes_put(at, c);
             }
-            lanes_put(col + 16 * list[k], c);
         }
     }
     settle_rows(s, first * FRGI_GROUP, last * FRGI_GROUP);
@@ -391,7 +355,7 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0)
         return;
     }
     float *const full = (float *)s->x + i0 * ld;
-    for (ptrdiff_t j = 0; j < count; j += 16) {
+    for (ptrdiff_t j = 0; j < count; j += FLOATS) {
         const lanes y = lanes_power(lanes_at(rows + j));
         if (s->store == FRGI_K32) {
             lanes_put(full + j, y);
@@ -400,7 +364,7 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0)
         const lane_mask bits = (lane_mask)y;
         const lane_mask even =
             (bits + 0x7fff + ((bits >> 16) & 1)) >> 16; /* nearest, ties to even */
-        for (int l = 0; l < 16; l++) {
+        for (int l = 0; l < FLOATS; l++) {
             half[j + l] = (uint16_t)even[l];
         }
     }
@@ -476,7 +440,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 8, TILE_VECTORS = 3 };
 #else
-enum { TILE_ROWS = 4, TILE_VECTORS = 1 };
+enum { TILE_ROWS = 4, TILE_VECTORS = 3 };
 #endif
 
 /** sum <- the cross terms of TILE_ROWS rows and TILE_VECTORS vectors of columns. */
@@ -487,7 +451,7 @@ INLINE void tile_product(int64_t rank, const float *left, const float *right,
         lanes b[TILE_VECTORS];
 #pragma GCC unroll 3
         for (int v = 0; v < TILE_VECTORS; v++) {
-            b[v] = lanes_at(right + r * FRGI_PANEL + v * 16);
+            b[v] = lanes_at(right + r * FRGI_PANEL + v * FLOATS);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < TILE_ROWS; i++) {
@@ -513,17 +477,17 @@ static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
         for (int64_t i1 = 0; i1 < groups * FRGI_GROUP; i1 += TILE_ROWS) {
             const float *const part =
                 left + (i1 / FRGI_GROUP) * f->rank * FRGI_GROUP + i1 % FRGI_GROUP;
-            for (int c = 0; c < FRGI_PANEL; c += 16 * TILE_VECTORS) {
+            for (int c = 0; c < FRGI_PANEL; c += FLOATS * TILE_VECTORS) {
                 for (int i = 0; i < TILE_ROWS; i++) {
                     for (int v = 0; v < TILE_VECTORS; v++) { /* they are read or written last */
-                        __builtin_prefetch(rows + (i1 + i) * ld + panel + c + v * 16, 1);
+                        __builtin_prefetch(rows + (i1 + i) * ld + panel + c + v * FLOATS, 1);
                     }
                 }
                 lanes sum[TILE_ROWS][TILE_VECTORS] = {{{0}}};
                 tile_product(f->rank, part, right + c, sum);
                 for (int i = 0; i < TILE_ROWS; i++) {
                     for (int v = 0; v < TILE_VECTORS; v++) {
-                        const ptrdiff_t j = panel + c + v * 16, at = (i0 + i1 + i) * ld + j;
+                        const ptrdiff_t j = panel + c + v * FLOATS, at = (i0 + i1 + i) * ld + j;
                         lanes x = sum[i][v];
                         if (f->linear) {
                             x = (1 - f->theta) * x - f->theta * lanes_at(f->linear + at);
@@ -567,17 +531,17 @@ static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *o
     const double p = s->p[i];
     if (s->store == FRGI_X64) {
         const double *const x = exponents, *const g = s->g;
-        for (ptrdiff_t j = 0; j < s->ld; j += 8) {
-            reals8_put(out + j, p * reals8_power(reals8_at(x + j) + reals8_at(g + j)));
+        for (ptrdiff_t j = 0; j < s->ld; j += REALS) {
+            reals_put(out + j, p * reals_power(reals_at(x + j) + reals_at(g + j)));
         }
         return;
     }
     const float *const x = exponents, *const g = s->g;
-    for (ptrdiff_t j = 0; j < s->ld; j += 16) {
-        reals8 low, high;
+    for (ptrdiff_t j = 0; j < s->ld; j += FLOATS) {
+        reals low, high;
         lanes_widen(lanes_power(lanes_at(x + j) + lanes_at(g + j)), &low, &high);
-        reals8_put(out + j, p * low);
-        reals8_put(out + j + 8, p * high);
+        reals_put(out + j, p * low);
+        reals_put(out + j + REALS, p * high);
     }
 }
 

@@ -79,7 +79,7 @@ static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
     const int64_t groups = with_store && s->store == FRGI_X32 ? s->rows / FRGI_GROUP : 0;
     t->G_marked = TAKE(a, double, s->ld);
     s->listed = TAKE(a, int64_t, groups);
-    s->lists = TAKE(a, uint16_t, groups * (s->ld / 16));
+    s->lists = TAKE(a, uint16_t, groups * (s->ld / FRGI_MARK));
     s->g = frgi_take(a, (size_t)s->ld * real_size(s));
     s->partial = frgi_take(a, frgi_mul((size_t)(s->chunks * s->ld), real_size(s)));
     t->scratch = frgi_take(a, frgi_mul((size_t)t->threads, t->scratch_bytes));
@@ -321,7 +321,7 @@ static chunk_pass choose_pass(const frgi_transport *t, const frgi_sweep_ops *ops
     const frgi_sweep *const s = &t->s;
     const bool balanced = s->tau_a == 1 && s->tau_b == 1 && !(s->slack_a > 0) && !(s->slack_b > 0);
     const bool may = t->skips && balanced && s->x && s->store == FRGI_X32 && !s->fresh &&
-                     s->ld / 16 <= UINT16_MAX;
+                     s->ld / FRGI_MARK <= UINT16_MAX;
     if (!may || (t->marks && t->share > 0.6)) {
         return ops->chunk[s->store];
     }
@@ -342,7 +342,7 @@ static void watch_marks(frgi_transport *t, bool now)
         for (int64_t group = 0; group < s->rows / FRGI_GROUP; group++) {
             listed += s->listed[group];
         }
-        t->share = (double)listed * 16 * FRGI_GROUP / ((double)s->rows * (double)s->ld);
+        t->share = (double)listed * FRGI_MARK * FRGI_GROUP / ((double)s->rows * (double)s->ld);
     }
 }
 
