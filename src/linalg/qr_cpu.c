@@ -16,15 +16,23 @@
 #define UNROLL(n)  UNROLL_(GCC unroll n)
 #define UNROLL_(x) _Pragma(#x)
 
+/* TOGETHER: columns that a tile keeps in registers; WIDEST: of inner products, whose tile has two vectors a column
+ * where updates have three; BAND: columns updated at a time, which stay in L2. */
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
-#define TOGETHER     8 /* columns that a tile keeps in registers */
+#define TOGETHER     8
+#define WIDEST       8
+#define BAND         32
 #elif defined(__AVX__)
 #define VECTOR_BYTES 32
 #define TOGETHER     4
+#define WIDEST       6
+#define BAND         48
 #else
 #define VECTOR_BYTES 16
 #define TOGETHER     4
+#define WIDEST       4
+#define BAND         32
 #endif
 
 typedef float vec_f32 __attribute__((vector_size(VECTOR_BYTES), may_alias));

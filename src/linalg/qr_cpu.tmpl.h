@@ -1,6 +1,6 @@
 /* qr_cpu.tmpl.h - Householder QR by panels; included once per element type.
  *
- * Data first.  A trailing update takes a band of 32 columns C at a time: W = V' C, X = T' W, C -= V X.  V by rows
+ * Data first.  A trailing update takes a band of some columns C at a time: W = V' C, X = T' W, C -= V X.  V by rows
  * goes through L1 in pieces of 128 rows, each used for all columns of the band, V by columns in tiles of three
  * vectors, likewise; the band itself stays in L2 between the two products.  Neither C nor W is ever packed:
  * both products take single numbers of them as broadcasts and whole vectors of V alone.
@@ -44,22 +44,22 @@ INLINE void FN(store)(real *p, vec x)
 
 /* ---- tiles -------------------------------------------------------------------------------------- */
 
-/** w[CHUNK x TOGETHER] = (first ? 0 : w) + sum_p v_p c_p': rows v_p of a chunk, entries c[j ld + p]. */
-INLINE void FN(inner_tile)(const bool first, ptrdiff_t k, const real *restrict v,
+/** w[CHUNK x columns] = (first ? 0 : w) + sum_p v_p c_p': rows v_p of a chunk, entries c[j ld + p]. */
+INLINE void FN(inner_tile)(const int columns, bool first, ptrdiff_t k, const real *restrict v,
                            const real *restrict c, ptrdiff_t ld, real *restrict w, ptrdiff_t ldw)
 {
-    vec x[TOGETHER] = {{0}}, y[TOGETHER] = {{0}};
+    vec x[WIDEST] = {{0}}, y[WIDEST] = {{0}};
     for (ptrdiff_t p = 0; p < k; p++) {
         const vec v0 = FN(load)(v + CHUNK * p), v1 = FN(load)(v + CHUNK * p + LANES);
         UNROLL(8)
-        for (int j = 0; j < TOGETHER; j++) {
+        for (int j = 0; j < columns; j++) {
             const real t = c[j * ld + p];
             x[j] += v0 * t;
             y[j] += v1 * t;
         }
     }
     UNROLL(8)
-    for (int j = 0; j < TOGETHER; j++) {
+    for (int j = 0; j < columns; j++) {
         real *const to = w + j * ldw;
         if (!first) {
             x[j] += FN(load)(to);
@@ -70,20 +70,26 @@ INLINE void FN(inner_tile)(const bool first, ptrdiff_t k, const real *restrict v
     }
 }
 
-/** w (width x columns) = V' C over k rows; v starts at a row of the chunks, which are `chunk` apart. */
-static void FN(inner)(ptrdiff_t k, ptrdiff_t width, const real *v, ptrdiff_t chunk, const real *c,
+/** w (rows x columns) = V' C over k rows; v starts at a row of the chunks, which are `chunk` apart. */
+static void FN(inner)(ptrdiff_t k, ptrdiff_t rows, const real *v, ptrdiff_t chunk, const real *c,
                       ptrdiff_t ld, ptrdiff_t columns, real *w, ptrdiff_t ldw)
 {
     enum { PIECE = 128 };
     for (ptrdiff_t p = 0; p < k; p += PIECE) {
         const ptrdiff_t piece = k - p < PIECE ? k - p : PIECE;
-        for (ptrdiff_t i = 0; i < width; i += CHUNK) {
-            const real *const rows = v + i / CHUNK * chunk + p * CHUNK;
-            for (ptrdiff_t j = 0; j < columns; j += TOGETHER) {
-                if (p == 0) {
-                    FN(inner_tile)(true, piece, rows, c + j * ld + p, ld, w + j * ldw + i, ldw);
+        for (ptrdiff_t i = 0; i < rows; i += CHUNK) {
+            const real *const from_v = v + i / CHUNK * chunk + p * CHUNK;
+            ptrdiff_t width;
+            for (ptrdiff_t j = 0; j < columns; j += width) {
+                const real *const from = c + j * ld + p;
+                real *const to = w + j * ldw + i;
+                const ptrdiff_t after = columns - j - WIDEST;
+                if (after == 0 || after >= TOGETHER) {
+                    width = WIDEST;
+                    FN(inner_tile)(WIDEST, p == 0, piece, from_v, from, ld, to, ldw);
                 } else {
-                    FN(inner_tile)(false, piece, rows, c + j * ld + p, ld, w + j * ldw + i, ldw);
+                    width = TOGETHER;
+                    FN(inner_tile)(TOGETHER, p == 0, piece, from_v, from, ld, to, ldw);
                 }
             }
         }
@@ -164,7 +170,19 @@ INLINE ptrdiff_t FN(whole)(ptrdiff_t width)
     return (width + CHUNK - 1) / CHUNK * CHUNK;
 }
 
-/** Up to QR_BAND columns c <- (I - V T V')' c for the first `width` columns of V (`transposed`), else
+/** x <- T'w (`transposed`), else T w, with the half of T that is not zero, by chunks. */
+static void FN(turn)(const FN(panel) * p, ptrdiff_t whole, bool transposed, ptrdiff_t columns)
+{
+    const real *const t = transposed ? p->t : p->t2;
+    for (ptrdiff_t i = 0; i < whole; i += CHUNK) {
+        const ptrdiff_t from = transposed ? 0 : i, to = transposed ? i + CHUNK : whole;
+        FN(inner)
+        (to - from, CHUNK, t + i * p->ldw + from * CHUNK, 0, p->w + from, p->ldw, columns, p->x + i,
+         p->ldw);
+    }
+}
+
+/** Up to BAND columns c <- (I - V T V')' c for the first `width` columns of V (`transposed`), else
  *  (I - V T V') c; the first `zeros` rows of c are known to be zero. */
 static void FN(apply)(const FN(panel) * p, ptrdiff_t width, bool transposed, ptrdiff_t zeros,
                       real *c, ptrdiff_t ld, ptrdiff_t columns)
@@ -173,8 +191,7 @@ static void FN(apply)(const FN(panel) * p, ptrdiff_t width, bool transposed, ptr
     FN(inner)
     (p->rows - zeros, whole, p->v_rows + zeros * CHUNK, p->chunk, c + zeros, ld, columns, p->w,
      p->ldw);
-    FN(inner)
-    (whole, whole, transposed ? p->t : p->t2, p->ldw * CHUNK, p->w, p->ldw, columns, p->x, p->ldw);
+    FN(turn)(p, whole, transposed, columns);
     FN(outer)(p->rows, width, p->v_tiles, p->ldw, p->x, p->ldw, c, ld, columns);
 }
 
@@ -314,8 +331,21 @@ static void FN(leaf)(ptrdiff_t rows, real *restrict a, ptrdiff_t ld, ptrdiff_t f
     FN(reflect)(7, rows, a, ld, first + 7, s, live);
 }
 
-/** Rows i .. i + 7 of the leaf at `at` go to v_rows: a transposition of 8 x 8 in three rounds, in the round of s
- *  the blocks of s lanes beside the diagonal change places. */
+/** One round of the transposition below: the blocks of s lanes beside the diagonal change places. */
+INLINE void FN(turn_round)(const int s, FN(oct_mask) low, FN(oct_mask) high, FN(oct) x[QR_LEAF])
+{
+    UNROLL(8)
+    for (int j = 0; j < QR_LEAF; j++) {
+        if (!(j & s)) {
+            const FN(oct) y = FRGI_SHUFFLE(x[j], x[j | s], low);
+            x[j | s] = FRGI_SHUFFLE(x[j], x[j | s], high);
+            x[j] = y;
+        }
+    }
+}
+
+/** Rows i .. i + 7 of the leaf at `at` go to v_rows: a transposition of 8 x 8 in three rounds.  The lanes that
+ *  stand there are constants, which make one instruction of every exchange. */
 INLINE void FN(turn_block)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i)
 {
     FN(oct) x[QR_LEAF];
@@ -323,22 +353,12 @@ INLINE void FN(turn_block)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i)
     for (int j = 0; j < QR_LEAF; j++) {
         x[j] = *(const FN(oct) *)(p->v_leaf + j * p->rows + i);
     }
-    UNROLL(3)
-    for (int s = 1; s < QR_LEAF; s *= 2) {
-        FN(oct_mask) low, high;
-        for (int l = 0; l < QR_LEAF; l++) {
-            low[l] = (integer)(l & s ? QR_LEAF + l - s : l);
-            high[l] = (integer)(l & s ? QR_LEAF + l : l + s);
-        }
-        UNROLL(8)
-        for (int j = 0; j < QR_LEAF; j++) {
-            if (!(j & s)) {
-                const FN(oct) y = FRGI_SHUFFLE(x[j], x[j | s], low);
-                x[j | s] = FRGI_SHUFFLE(x[j], x[j | s], high);
-                x[j] = y;
-            }
-        }
-    }
+    FN(turn_round)
+    (1, (FN(oct_mask)){0, 8, 2, 10, 4, 12, 6, 14}, (FN(oct_mask)){1, 9, 3, 11, 5, 13, 7, 15}, x);
+    FN(turn_round)
+    (2, (FN(oct_mask)){0, 1, 8, 9, 4, 5, 12, 13}, (FN(oct_mask)){2, 3, 10, 11, 6, 7, 14, 15}, x);
+    FN(turn_round)
+    (4, (FN(oct_mask)){0, 1, 2, 3, 8, 9, 10, 11}, (FN(oct_mask)){4, 5, 6, 7, 12, 13, 14, 15}, x);
     const int step = CHUNK < (int)QR_LEAF ? CHUNK : QR_LEAF;
     UNROLL(8)
     for (int r = 0; r < QR_LEAF; r++) {
@@ -349,10 +369,26 @@ INLINE void FN(turn_block)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i)
     }
 }
 
-/** Columns at .. at + 7 of V: explicit, by columns, in tiles and by rows; their squared norms, in double, as
- *  what T makes of them decides how orthogonal Q is. */
+/** Column j of V goes to its places in the tiles. */
+INLINE void FN(tile_column)(const FN(panel) * p, const real *restrict v, ptrdiff_t j)
+{
+    ptrdiff_t i = 0;
+    for (; i + TILE <= p->rows; i += TILE) {
+        real *const to = p->v_tiles + i * p->ldw + j * TILE;
+        UNROLL(3)
+        for (int part = 0; part < TILE; part += LANES) {
+            FN(store)(to + part, FN(load)(v + i + part));
+        }
+    }
+    real *const to = p->v_tiles + i * p->ldw + j * (p->rows - i);
+    for (ptrdiff_t part = 0; i + part < p->rows; part += LANES) {
+        FN(store)(to + part, FN(load)(v + i + part));
+    }
+}
+
+/** Columns at .. at + 7 of V: explicit, by columns, in tiles and by rows. */
 static void FN(take_leaf)(const FN(panel) * p, const real *restrict a, ptrdiff_t ld, ptrdiff_t at,
-                          const bool live[QR_LEAF], double norm2[QR_LEAF])
+                          const bool live[QR_LEAF])
 {
     for (int j = 0; j < QR_LEAF; j++) {
         real *const restrict v = p->v_leaf + j * p->rows;
@@ -360,16 +396,7 @@ static void FN(take_leaf)(const FN(panel) * p, const real *restrict a, ptrdiff_t
         memset(v, 0, (size_t)r * sizeof *v);
         v[r] = live[j] ? 1 : 0;
         memcpy(v + r + 1, a + j * ld + r + 1, (size_t)(p->rows - r - 1) * sizeof *v);
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (ptrdiff_t i = 0; i < p->rows; i++) {
-            sum += (double)v[i] * (double)v[i];
-        }
-        norm2[j] = sum;
-        for (ptrdiff_t i = 0; i < p->rows; i += TILE) {
-            const ptrdiff_t height = p->rows - i < TILE ? p->rows - i : TILE;
-            memcpy(p->v_tiles + i * p->ldw + (at + j) * height, v + i, (size_t)height * sizeof *v);
-        }
+        FN(tile_column)(p, v, at + j);
     }
     for (ptrdiff_t i = at; i < p->rows; i += QR_LEAF) {
         FN(turn_block)(p, at, i);
@@ -381,10 +408,26 @@ INLINE real *FN(t_at)(real *t, ptrdiff_t panel, ptrdiff_t k, ptrdiff_t i)
     return t + i / CHUNK * panel * CHUNK + k * CHUNK + i % CHUNK;
 }
 
+/** Squared norms of the leaf's columns of V: in double, as what T makes of them decides how orthogonal Q is. */
+static void FN(leaf_norms)(const FN(panel) * p, ptrdiff_t at, double norm2[QR_LEAF])
+{
+    for (int j = 0; j < QR_LEAF; j++) {
+        const real *const restrict v = p->v_leaf + j * p->rows;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (ptrdiff_t i = at; i < p->rows; i++) {
+            sum += (double)v[i] * (double)v[i];
+        }
+        norm2[j] = sum;
+    }
+}
+
 /** T grows by the leaf at `at`:  T_leaf^-1 = striu(S) + diag(S) / 2,  T_old,leaf = -T_old S T_leaf,
  *  S = V' V_leaf without its diagonal, which is norm2. */
-static void FN(grow_t)(const FN(panel) * p, ptrdiff_t at, const double norm2[QR_LEAF])
+static void FN(grow_t)(const FN(panel) * p, ptrdiff_t at)
 {
+    double norm2[QR_LEAF];
+    FN(leaf_norms)(p, at, norm2);
     const ptrdiff_t whole = FN(whole)(at + QR_LEAF), ldw = p->ldw;
     FN(inner)
     (p->rows - at, whole, p->v_rows + at * CHUNK, p->chunk, p->v_leaf + at, p->rows, QR_LEAF, p->w,
@@ -444,7 +487,7 @@ INLINE FN(panel) FN(open_panel)(const frgi_qr_matrix *x, ptrdiff_t first)
 /** Columns of the band that starts at column c. */
 INLINE ptrdiff_t FN(band)(const frgi_qr_matrix *x, ptrdiff_t c)
 {
-    return x->columns - c < QR_BAND ? x->columns - c : QR_BAND;
+    return x->columns - c < BAND ? x->columns - c : BAND;
 }
 
 /* ---- the two calls ------------------------------------------------------------------------------- */
@@ -462,7 +505,6 @@ static void FN(factor)(const frgi_qr_matrix *x)
         for (ptrdiff_t at = 0; at < p.width; at += QR_LEAF) {
             real *const columns = a + at * x->ld;
             bool live[QR_LEAF];
-            double norm2[QR_LEAF];
             if (at > 0) {
                 FN(apply)(&p, at, true, 0, columns, x->ld, QR_LEAF);
             }
@@ -470,10 +512,10 @@ static void FN(factor)(const frgi_qr_matrix *x)
             for (int j = 0; j < QR_LEAF; j++) {
                 diagonal[first + at + j] = columns[j * x->ld + at + j];
             }
-            FN(take_leaf)(&p, columns, x->ld, at, live, norm2);
-            FN(grow_t)(&p, at, norm2);
+            FN(take_leaf)(&p, columns, x->ld, at, live);
+            FN(grow_t)(&p, at);
         }
-        for (ptrdiff_t c = p.width; first + c < x->columns; c += QR_BAND) {
+        for (ptrdiff_t c = p.width; first + c < x->columns; c += BAND) {
             FN(apply)(&p, p.width, true, 0, a + c * x->ld, x->ld, FN(band)(x, first + c));
         }
     }
@@ -493,7 +535,7 @@ static void FN(form_own)(const FN(panel) * p, real *a, ptrdiff_t ld)
             memset(a + (at + j) * ld, 0, (size_t)p->rows * sizeof(real));
             a[(at + j) * ld + at + j] = 1;
         }
-        FN(inner)(whole, whole, p->t2, p->ldw * CHUNK, p->w, p->ldw, QR_LEAF, p->x, p->ldw);
+        FN(turn)(p, whole, false, QR_LEAF);
         FN(outer)(p->rows, p->width, p->v_tiles, p->ldw, p->x, p->ldw, a + at * ld, ld, QR_LEAF);
     }
 }
@@ -514,10 +556,9 @@ static void FN(form)(const frgi_qr_matrix *x)
                     live[j] = v[i] != 0;
                 }
             }
-            double norm2[QR_LEAF];
-            FN(take_leaf)(&p, a + at * x->ld, x->ld, at, live, norm2);
+            FN(take_leaf)(&p, a + at * x->ld, x->ld, at, live);
         }
-        for (ptrdiff_t c = p.width; first + c < x->columns; c += QR_BAND) {
+        for (ptrdiff_t c = p.width; first + c < x->columns; c += BAND) {
             const ptrdiff_t band = FN(band)(x, first + c);
             for (ptrdiff_t j = 0; j < band; j++) {
                 memset(a + (c + j) * x->ld, 0, (size_t)p.width * sizeof(real));

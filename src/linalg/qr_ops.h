@@ -15,7 +15,7 @@
 
 enum {
     QR_LEAF = 8,      /* columns factored at a time */
-    QR_BAND = 32,     /* columns updated at a time */
+    QR_BAND = 48,     /* columns updated at a time, at most */
     QR_PANEL = 32,    /* columns of a panel */
     QR_ROW_STEP = 16, /* rows are rounded up to it: the longest vector */
 };
