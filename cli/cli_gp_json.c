@@ -199,6 +199,7 @@ static void leave_one_out(frg_json *j, const gp_job *job, const frg_gp_report *r
     frg_json_number(j, "rmse", job->loo.rmse);
     outputs(j, "mean", job->loo_mean, r->n, r->q);
     vector(j, "variance", job->loo_variance, r->n, 1);
+    vector(j, "latent_variance", job->loo_latent, r->n, 1);
 }
 
 static void times(frg_json *j, const cli *c, const gp_job *job)

@@ -226,6 +226,9 @@ static frg_status loo_of(const cli *c, gp_job *job)
         status = frg_gp_eval_loo(job->gp, job->loo_mean, job->loo_variance,
                                  c->set.no_gradient ? NULL : job->gradient, &job->loo);
     }
+    if (status == FRG_OK) {
+        status = frg_gp_eval_loo_latent(job->gp, job->loo_latent);
+    }
     return status;
 }
 
@@ -236,6 +239,7 @@ static int make_room(const cli *c, gp_job *job)
     if (!code && job->what == GP_LOO) {
         code = need(c, &job->loo_mean, r.n, r.q);
         code = code ? code : need(c, &job->loo_variance, r.n, 1);
+        code = code ? code : need(c, &job->loo_latent, r.n, 1);
     }
     return code;
 }
@@ -525,8 +529,8 @@ void gp_job_release(gp_job *job)
     frg_gp_destroy(job->gp);
     gp_data_release(&job->data);
     gp_data_release(&job->fresh);
-    double *const vectors[] = {job->gradient, job->loo_mean, job->loo_variance, job->mean,
-                               job->variance, job->draws,    job->totals};
+    double *const vectors[] = {job->gradient, job->loo_mean, job->loo_variance, job->loo_latent,
+                               job->mean,     job->variance, job->draws,        job->totals};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         free(vectors[i]);
     }

@@ -34,7 +34,7 @@ typedef struct {
     double *gradient;    /* parameter_count, NULL: not asked for */
     frg_gp_fit_result result;
     frg_gp_loo loo;
-    double *loo_mean, *loo_variance; /* n x q, n */
+    double *loo_mean, *loo_variance, *loo_latent; /* n x q, n, n */
     double *mean, *variance;         /* of new points: m x q, m */
     double *draws;                   /* samples x m */
     int64_t samples;

@@ -165,12 +165,16 @@ typedef struct {
  *  Rasmussen and Williams (2006), 5.4.2. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *gradient,
                                                 frg_gp_loo *out);
+/** Leave-one-out variances of the function itself, 1/c_i - nu_i, as frg_gp_predict gives them without `observed`:
+ *  neither noise, jitter nor white(...); n values, negative ones become 0. */
+FRG_API FRG_MUST_USE frg_status frg_gp_eval_loo_latent(frg_gp *gp, double *variance);
 /** K-fold by the same inverse: rows with one code in folds (n codes 0 .. F-1, F <= n, of the rows that are kept) are
  *  predicted together from all others, P = K^-1: mean y_B - P_BB^-1 a_B, covariance P_BB^-1 (noise included), of which
- *  variance takes the diagonal; log_density is that of each fold's rows together, summed.  sum_B |B|^3 flop more.  A
- *  profiled mean is estimated anew without each fold.  mean, variance: as above. */
+ *  variance takes the diagonal; log_density is that of each fold's rows together, summed.  sum_B |B|^3 flop more, and
+ *  for the gradient of log_density 2 n^3 and a second triangle.  A profiled mean is estimated anew without each fold.
+ *  mean, variance, gradient: as above. */
 FRG_API FRG_MUST_USE frg_status frg_gp_eval_folds(frg_gp *gp, const int32_t *folds, double *mean, double *variance,
-                                                  frg_gp_loo *out);
+                                                  double *gradient, frg_gp_loo *out);
 
 /* ---- fit ---------------------------------------------------------------------------------------- */
 

@@ -8,12 +8,20 @@
  *
  * for each column of y.  Leave-one-out is the case of blocks of one.  Beyond the inverse sum_B |B|^3 flop, in f64
  * whatever the process's arithmetic; memory |B|^2 of the largest block.
+ *
+ * Gradient (gp_density.h): P D P = sum_B P_:B D_B P_B:, n^2 |B| flop a block, on tiles of the second triangle; blocks
+ * are gathered until there are columns enough for a product to be worth its tile.  Memory 2 n (|B| + 128) more.
  * Rasmussen and Williams (2006), 5.4.2; Dubrule (1983).
  */
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "gp/gp_columns.h"
+#include "gp/gp_density.h"
+#include "linalg/blas.h"
+
+enum { GATHERED = 128, STRIP = 64 };
 
 static const double LOG_2PI = 1.8378770664093454836;
 
@@ -27,6 +35,13 @@ typedef struct {
     double *mean, *variance;
     void *work;
     size_t elements, work_bytes; /* for every order up to `most` */
+    bool wants_gradient;
+    frgi_gp_density density;
+    double *weight; /* D_B / (2 q) */
+    double *strip,
+        *product; /* n x (most + GATHERED): P_:B of the blocks gathered, and times their weights */
+    double *tile; /* f32: a tile of the update a thread */
+    ptrdiff_t gathered; /* columns of both */
 } folding;
 
 static void lay_out(frgi_arena *a, const frg_gp *gp, folding *f)
@@ -40,6 +55,13 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, folding *f)
     f->mean = TAKE(a, double, gp->n * gp->q);
     f->variance = TAKE(a, double, gp->n);
     f->work = frgi_take(a, f->work_bytes);
+    frgi_gp_density_take(a, gp, f->wants_gradient, &f->density);
+    const ptrdiff_t columns = f->wants_gradient ? f->most + GATHERED : 0;
+    const bool single = f->wants_gradient && gp->shape.dtype == FRG_F32;
+    f->weight = TAKE(a, double, f->wants_gradient ? f->most * f->most : 0);
+    f->strip = TAKE(a, double, gp->n *columns);
+    f->product = TAKE(a, double, gp->n *columns);
+    f->tile = TAKE(a, double, single ? gp->shape.tile * gp->shape.tile *frg_threads(gp->ctx) : 0);
 }
 
 /** begin and row from the codes; begin is one ahead while rows are dealt out. */
@@ -157,18 +179,147 @@ static frg_status predict_block(frg_gp *gp, const folding *f, ptrdiff_t fold, do
     return FRG_OK;
 }
 
-static frg_status predict_all(frg_gp *gp, const folding *f, double *mean, double *variance,
-                              frg_gp_loo *out)
+/* ---- gradient ----------------------------------------------------------------------------------- */
+
+/** weight <- (P_BB^-1 + 1/q sum_c u_c u_c') / 2 of the block at hand; u of its rows goes where all rows have theirs. */
+static void weigh_block(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
+                        const ptrdiff_t *row)
+{
+    const ptrdiff_t m = s->n;
+    for (ptrdiff_t j = 0; j < m; j++) {
+        for (ptrdiff_t i = j; i < m; i++) {
+            double w = f->block[frgi_gp_place(s, i, j)];
+            for (ptrdiff_t c = 0; c < gp->q; c++) {
+                w += f->e[c * m + i] * f->e[c * m + j] / (double)gp->q;
+            }
+            f->weight[i + j * m] = f->weight[j + i * m] = 0.5 * w;
+        }
+    }
+    for (ptrdiff_t c = 0; c < gp->q; c++) {
+        for (ptrdiff_t i = 0; i < m; i++) {
+            f->density.u[c * gp->n + row[i]] = f->e[c * m + i];
+        }
+    }
+}
+
+/** second <- second + product strip', tile by tile; nothing is gathered any more. */
+static void add_gathered(const frg_gp *gp, folding *f)
+{
+    const frgi_spd_shape *const s = &gp->shape;
+    const int n = (int)gp->n, k = (int)f->gathered;
+    const bool single = s->dtype == FRG_F32;
+    const frgi_blas_guard guard = frgi_blas_begin();
+#pragma omp parallel num_threads(frg_threads(gp->ctx))
+    {
+        frgi_blas_single();
+        double *const own = single ? f->tile + omp_get_thread_num() * s->tile * s->tile : NULL;
+#pragma omp for schedule(static, 1)
+        for (ptrdiff_t t = 0; t < s->tiles * s->tiles; t++) {
+            const ptrdiff_t row = t / s->tiles, column = t % s->tiles;
+            if (row < column) {
+                continue;
+            }
+            const int rows = (int)frgi_spd_rows(s, row), columns = (int)frgi_spd_rows(s, column);
+            const ptrdiff_t at = frgi_spd_tile(s, row, column);
+            double *const to = single ? own : (double *)f->density.second + at;
+            const int ld = single ? rows : (int)s->ld;
+            frgi_dgemm('N', 'T', rows, columns, k, 1, f->product + row * s->tile, n,
+                       f->strip + column * s->tile, n, single ? 0 : 1, to, ld);
+            for (ptrdiff_t j = 0; single && j < columns; j++) {
+                float *const narrow = (float *)f->density.second + at + j * s->ld;
+                for (ptrdiff_t i = 0; i < rows; i++) {
+                    narrow[i] += (float)own[i + j * rows];
+                }
+            }
+        }
+    }
+    frgi_blas_end(guard);
+    f->gathered = 0;
+}
+
+/** The block at hand joins those gathered: P_:B and P_:B D_B. */
+static void gather_columns(const frg_gp *gp, folding *f, ptrdiff_t fold)
+{
+    const ptrdiff_t *const row = f->row + f->begin[fold];
+    const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->n;
+    const frgi_spd_shape s = frgi_spd_plan(m, FRG_F64);
+    double *const strip = f->strip + f->gathered * n, *const product = f->product + f->gathered * n;
+    weigh_block(gp, f, &s, row);
+    const frgi_blas_guard guard = frgi_blas_begin();
+#pragma omp parallel num_threads(frg_threads(gp->ctx))
+    {
+        frgi_blas_single();
+#pragma omp for schedule(static)
+        for (ptrdiff_t first = 0; first < n; first += STRIP) {
+            const ptrdiff_t end = first + STRIP < n ? first + STRIP : n;
+            for (ptrdiff_t j = 0; j < m; j++) {
+                for (ptrdiff_t i = first; i < end; i++) {
+                    strip[i + j * n] =
+                        i >= row[j] ? inverse_at(gp, i, row[j]) : inverse_at(gp, row[j], i);
+                }
+            }
+            frgi_dgemm('N', 'N', (int)(end - first), (int)m, (int)m, 1, strip + first, (int)n,
+                       f->weight, (int)m, 0, product + first, (int)n);
+        }
+    }
+    frgi_blas_end(guard);
+    f->gathered += m;
+}
+
+static void begin_gradient(frg_gp *gp, folding *f)
+{
+    const size_t elements = (size_t)frgi_spd_elements(&gp->shape);
+    gp->kept_ready = gp->kept_ready && f->density.second != gp->kept;
+    memset(f->density.second, 0, elements * frg_sizeof(gp->shape.dtype));
+    f->gathered = 0;
+}
+
+static frg_status finish_gradient(frg_gp *gp, folding *f, double *gradient)
+{
+    add_gathered(gp, f);
+    frg_status status = frgi_gp_density_apply(gp, &f->density);
+    if (status == FRG_OK) {
+        status = frgi_gp_density_pass(gp, &f->density, gp->gradient);
+    }
+    if (status == FRG_OK) {
+        memcpy(gradient, gp->gradient, (size_t)gp->params.count * sizeof *gradient);
+    }
+    return status;
+}
+
+/* ---- all blocks --------------------------------------------------------------------------------- */
+
+static frg_status predict_blocks(frg_gp *gp, folding *f, double *gradient, double *density)
+{
+    if (gradient) {
+        begin_gradient(gp, f);
+    }
+    for (ptrdiff_t k = 0; k < f->folds; k++) {
+        if (f->begin[k + 1] == f->begin[k]) {
+            continue;
+        }
+        const frg_status status = predict_block(gp, f, k, density);
+        if (status != FRG_OK) {
+            return status;
+        }
+        if (gradient) {
+            gather_columns(gp, f, k);
+        }
+        if (f->gathered >= GATHERED) {
+            add_gathered(gp, f);
+        }
+    }
+    return gradient ? finish_gradient(gp, f, gradient) : FRG_OK;
+}
+
+static frg_status predict_all(frg_gp *gp, folding *f, double *mean, double *variance,
+                              double *gradient, frg_gp_loo *out)
 {
     const ptrdiff_t n = gp->n, q = gp->q;
     double density = 0, square = 0;
-    for (ptrdiff_t k = 0; k < f->folds; k++) {
-        if (f->begin[k + 1] > f->begin[k]) {
-            const frg_status status = predict_block(gp, f, k, &density);
-            if (status != FRG_OK) {
-                return status;
-            }
-        }
+    const frg_status status = predict_blocks(gp, f, gradient, &density);
+    if (status != FRG_OK) {
+        return status;
     }
     for (ptrdiff_t i = 0; i < n; i++) {
         for (ptrdiff_t c = 0; c < q; c++) {
@@ -189,14 +340,14 @@ static frg_status predict_all(frg_gp *gp, const folding *f, double *mean, double
 }
 
 frg_status frg_gp_eval_folds(frg_gp *gp, const int32_t *folds, double *mean, double *variance,
-                             frg_gp_loo *out)
+                             double *gradient, frg_gp_loo *out)
 {
     if (!gp) {
         return FRG_BAD_ARG;
     }
     REQUIRE(gp->ctx, folds, "folds is NULL");
     frgi_run_begins(gp->ctx);
-    folding f = {0};
+    folding f = {.wants_gradient = gradient != NULL};
     frgi_arena a = {0};
     TRY(measure(gp, folds, &f));
     frg_status status = frgi_gp_need_inverse(gp);
@@ -207,7 +358,7 @@ frg_status frg_gp_eval_folds(frg_gp *gp, const int32_t *folds, double *mean, dou
     TRY(frgi_arena_open(&a, gp->ctx, "blocks left out"));
     lay_out(&a, gp, &f);
     sort_rows(gp, folds, &f);
-    status = predict_all(gp, &f, mean, variance, out);
+    status = predict_all(gp, &f, mean, variance, gradient, out);
     frgi_arena_close(&a, gp->ctx);
     return status;
 }

@@ -3,45 +3,29 @@
  * With P = K^-1, or K^-1 - E E' where a mean H beta is estimated with each point left out, c_i = P_ii, a = P y:
  *
  *     mean y_i - a_i/c_i,  variance 1/c_i (noise included),  ell_loo = sum_i 1/2 log c_i - a_i^2/(2 c_i) - 1/2 log 2 pi
- *     u = a/c,  z = P u,  w_i = 1/2 (1/c_i + a_i^2/c_i^2),  V = 1/2 (z a' + a z') - P diag(w) P
- *     d ell_loo/dt = sum_ij V_ij dK_ij/dt,   d ell_loo/db = (dm/db)' z
+ *     of the function alone: 1/c_i - nu_i,   gradient: gp_density.h with u = a/c, D = diag(1/c_i + u_i^2)
  *
- * summed over the columns of y.  Values are free once the inverse is there; the gradient takes n^3 more flop and
- * a second triangle: FULL has one in `kept`, PACKED takes one at the first call.
+ * summed over the columns of y.  Values are free once the inverse is there; the gradient takes n^3 more flop.
  * Rasmussen and Williams (2006), 5.4.2; Dubrule (1983) for estimated means.
  */
 #include <math.h>
 #include <string.h>
 
-#include "gp/gp_room.h"
+#include "gp/gp_density.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
 
 typedef struct {
-    ptrdiff_t n, q;
-    double *c;    /* n */
-    double *w;    /* n: w / q, as the pass weighs the matrix by q */
-    double *u;    /* n x q: a / c */
-    double *z;    /* n x q: P u */
-    float *z_low; /* n x q, f32 */
-    float *a_low; /* n x q, f32 */
-    void *second; /* a triangle, gradient alone */
+    double *c; /* n */
+    double *w; /* n: w / q, as the pass weighs the matrix by q */
+    frgi_gp_density density;
 } work;
 
 static void lay_out(frgi_arena *a, const frg_gp *gp, work *k, bool gradient)
 {
-    const size_t triangle =
-        frgi_mul((size_t)frgi_spd_elements(&gp->shape), frg_sizeof(gp->shape.dtype));
-    const bool single = gp->opts.precision == FRG_GP_F32;
-    k->n = gp->n;
-    k->q = gp->q;
-    k->c = TAKE(a, double, k->n);
-    k->w = TAKE(a, double, k->n);
-    k->u = TAKE(a, double, k->n * k->q);
-    k->z = TAKE(a, double, k->n * k->q);
-    k->z_low = single ? TAKE(a, float, k->n * k->q) : NULL;
-    k->a_low = single ? TAKE(a, float, k->n * k->q) : NULL;
-    k->second = gp->kept || !gradient ? gp->kept : frgi_take(a, triangle);
+    k->c = TAKE(a, double, gp->n);
+    k->w = TAKE(a, double, gp->n);
+    frgi_gp_density_take(a, gp, gradient, &k->density);
 }
 
 /** The matrix K^-1 becomes P = K^-1 - E E'. */
@@ -85,78 +69,28 @@ static frg_status find_precisions(const frg_gp *gp, double *c)
     return FRG_OK;
 }
 
-/** z <- P u. */
-static frg_status apply(frg_gp *gp, const work *k)
-{
-    const ptrdiff_t n = k->n, q = k->q;
-    if (gp->shape.dtype == FRG_F64) {
-        return frgi_spd_times(gp->ctx, &gp->shape, gp->matrix, q, k->u, n, k->z, n, gp->work);
-    }
-    frgi_gp_narrow(n * q, k->u, k->a_low);
-    const frg_status status =
-        frgi_spd_times(gp->ctx, &gp->shape, gp->matrix, q, k->a_low, n, k->z_low, n, gp->work);
-    frgi_gp_widen(n * q, k->z_low, k->z);
-    frgi_gp_narrow(n * q, gp->alpha, k->a_low);
-    return status;
-}
-
-/** V into the pass: 1/2 (z a' + a z') - B with B = P diag(w) P, and what its diagonal gives. */
-static frg_status pass_gradient(frg_gp *gp, const work *k, double *gradient)
-{
-    const frgi_gp_params *const ps = &gp->params;
-    const bool single = gp->shape.dtype == FRG_F32;
-    const frgi_gp_pass pass = {
-        .inverse = k->second,
-        .alpha = single ? (const void *)k->z_low : k->z,
-        .beta = single ? (const void *)k->a_low : gp->alpha,
-        .q = k->q,
-        .gradient = gradient,
-    };
-    const frg_status status = frgi_gp_run_pass(gp->ctx, gp->bound, &gp->shape, &pass);
-    if (status != FRG_OK) {
-        return status;
-    }
-    for (int i = 0; i < ps->count; i++) {
-        gradient[i] = i < ps->kernel_count ? 2 * gradient[i] : 0; /* the pass gives half the sum */
-    }
-    double *const b = gp->scratch;
-    frgi_spd_diagonal(&gp->shape, k->second, b);
-    for (ptrdiff_t i = 0; ps->noise_count > 0 && i < k->n; i++) {
-        double v = -(double)k->q * b[i];
-        for (ptrdiff_t c = 0; c < k->q; c++) {
-            v += k->z[c * k->n + i] * gp->alpha[c * k->n + i];
-        }
-        const int at = ps->noise_first + (gp->groups ? gp->groups[i] : 0);
-        gradient[at] += v * gp->theta[at];
-    }
-    frgi_gp_mean_gradient(gp, k->z, gradient, NULL);
-    for (int i = 0; i < ps->count; i++) {
-        gradient[i] = ps->p[i].fixed ? 0 : gradient[i];
-    }
-    return FRG_OK;
-}
-
 static frg_status find_gradient(frg_gp *gp, const work *k, double *gradient)
 {
-    const ptrdiff_t n = k->n, q = k->q;
+    const ptrdiff_t n = gp->n, q = gp->q;
+    const frgi_gp_density *const to = &k->density;
     for (ptrdiff_t i = 0; i < n; i++) {
         k->w[i] = 0;
         for (ptrdiff_t c = 0; c < q; c++) {
             const double u = gp->alpha[c * n + i] / k->c[i];
-            k->u[c * n + i] = u;
+            to->u[c * n + i] = u;
             k->w[i] += 0.5 * (1 / k->c[i] + u * u) / (double)q;
         }
     }
-    if (gp->profile.count > 0) {
-        remove_mean(gp);
-    }
-    frg_status status = apply(gp, k);
+    frg_status status = frgi_gp_density_apply(gp, to);
     if (status == FRG_OK) {
-        gp->kept_ready = gp->kept_ready && k->second != gp->kept;
-        status = frgi_spd_congruence(gp->ctx, &gp->shape, gp->matrix, k->w, k->second, gp->work);
+        if (gp->profile.count > 0) {
+            remove_mean(gp);
+        }
+        gp->kept_ready = gp->kept_ready && to->second != gp->kept;
+        status = frgi_spd_congruence(gp->ctx, &gp->shape, gp->matrix, k->w, to->second, gp->work);
     }
     if (status == FRG_OK) {
-        status = pass_gradient(gp, k, gradient);
+        status = frgi_gp_density_pass(gp, to, gradient);
     }
     if (gp->profile.count > 0) {
         frgi_gp_forget(gp); /* the matrix is P */
@@ -188,14 +122,15 @@ frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *g
         }
         memcpy(gradient, gp->gradient, (size_t)gp->params.count * sizeof *gradient);
     }
+    const ptrdiff_t n = gp->n, q = gp->q;
     double density = 0, square = 0;
-    for (ptrdiff_t i = 0; i < k.n; i++) {
-        for (ptrdiff_t c = 0; c < k.q; c++) {
-            const double a = gp->alpha[c * k.n + i], e = a / k.c[i];
+    for (ptrdiff_t i = 0; i < n; i++) {
+        for (ptrdiff_t c = 0; c < q; c++) {
+            const double a = gp->alpha[c * n + i], e = a / k.c[i];
             density += 0.5 * (log(k.c[i]) - a * e - LOG_2PI);
             square += e * e;
             if (mean) {
-                mean[i * k.q + c] = gp->y[c * k.n + i] - e;
+                mean[i * q + c] = gp->y[c * n + i] - e;
             }
         }
         if (variance) {
@@ -203,7 +138,24 @@ frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *g
         }
     }
     if (out) {
-        *out = (frg_gp_loo){.log_density = density, .rmse = sqrt(square / (double)(k.n * k.q))};
+        *out = (frg_gp_loo){.log_density = density, .rmse = sqrt(square / (double)(n * q))};
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gp_eval_loo_latent(frg_gp *gp, double *variance)
+{
+    if (!gp) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(gp->ctx, variance, "variance is NULL");
+    const frg_status status = frg_gp_eval_loo(gp, NULL, variance, NULL, NULL);
+    if (status != FRG_OK) {
+        return status;
+    }
+    const double white = frgi_gp_kernel_white(gp->kernel, gp->theta);
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        variance[i] = fmax(variance[i] - gp->noise[i] - gp->jitter - white, 0);
     }
     return FRG_OK;
 }

@@ -103,7 +103,8 @@ static void memory(void)
 static frg_status what_if_body(frg_context *ctx, void *user, uint64_t *hash)
 {
     const job *const j = user;
-    double noise[14], mean[14], variance[14], x[8] = {0.1, 0.4, 0.7, 0.2, 0.9, 0.95, 0.3, 0.3};
+    double noise[14], mean[14], variance[14], latent[14], gradient[GP_DATA_PARAMETERS],
+        x[8] = {0.1, 0.4, 0.7, 0.2, 0.9, 0.95, 0.3, 0.3};
     double y[4] = {1, -1, 0.5, 0}, to_mean[6] = {0}, to_variance[6] = {0};
     int32_t folds[14];
     for (int i = 0; i < 14; i++) {
@@ -129,11 +130,15 @@ static frg_status what_if_body(frg_context *ctx, void *user, uint64_t *hash)
     at.stride[2] = outcome.shape[2] = outcome.stride[2] = 1;
     frg_status s = frg_gp_create(&gp, ctx, gp_data_x(&j->data), gp_data_y(&j->data), j->kernel, &o);
     if (s >= 0)
-        s = frg_gp_eval_folds(gp, folds, mean, variance, NULL);
+        s = frg_gp_eval_folds(gp, folds, mean, variance, gradient, NULL);
+    if (s >= 0)
+        s = frg_gp_eval_loo_latent(gp, latent);
     if (s >= 0)
         s = frg_gp_predict_fantasies(gp, at, outcome, frg_matrix(x, FRG_F64, 3, 2, 2), &f);
     if (s >= 0) {
         fault_hash(hash, mean, sizeof mean);
+        fault_hash(hash, latent, sizeof latent);
+        fault_hash(hash, gradient, (size_t)frg_gp_parameter_count(gp) * sizeof *gradient);
         fault_hash(hash, to_mean, sizeof to_mean);
         fault_hash(hash, to_variance, sizeof to_variance);
         s = frg_gp_update_noise(gp, 3, 0.5);

@@ -167,7 +167,7 @@ static void folds_by_refits(void)
         frg_gp *all = gp_data_open(ctx, &g, kernel, &o);
         frg_gp_loo got;
         double density = 0, square = 0;
-        if (!all || !CHECK_OK(ctx, frg_gp_eval_folds(all, folds, mean, variance, &got))) {
+        if (!all || !CHECK_OK(ctx, frg_gp_eval_folds(all, folds, mean, variance, NULL, &got))) {
             continue;
         }
         gp_data_theta(all, theta);
@@ -229,16 +229,17 @@ static void folds_at_the_ends(void)
         frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.4) + noise(0.2)", &o);
         frg_gp_loo got, want;
         if (gp && CHECK_OK(ctx, frg_gp_eval_loo(gp, want_mean, want_variance, NULL, &want)) &&
-            CHECK_OK(ctx, frg_gp_eval_folds(gp, each, mean, variance, &got))) {
+            CHECK_OK(ctx, frg_gp_eval_folds(gp, each, mean, variance, NULL, &got))) {
             gp_data_check("means of folds of one", mean, want_mean, 2 * N, tolerance);
             gp_data_check("variances of folds of one", variance, want_variance, N, tolerance);
             CHECK_NEAR(got.log_density, want.log_density, 10 * tolerance);
             CHECK_NEAR(got.rmse, want.rmse, tolerance);
         }
         if (k == 0) {
-            CHECK_STATUS(frg_gp_eval_folds(gp, all, mean, variance, NULL), FRG_BAD_ARG);
+            CHECK_STATUS(frg_gp_eval_folds(gp, all, mean, variance, NULL, NULL), FRG_BAD_ARG);
             CHECK(strstr(frg_message(ctx), "the mean alone"));
-        } else if (k == 2 && CHECK_OK(ctx, frg_gp_eval_folds(gp, all, mean, variance, &got))) {
+        } else if (k == 2 &&
+                   CHECK_OK(ctx, frg_gp_eval_folds(gp, all, mean, variance, NULL, &got))) {
             CHECK_NEAR(got.log_density, gp_data_value(ctx, gp), 1e-9);
             for (int i = 0; i < N; i++) {
                 CHECK_NEAR(mean[2 * i], 0.1, 1e-9);
@@ -246,10 +247,147 @@ static void folds_at_the_ends(void)
             }
         }
         bad[4] = k == 1 ? -1 : N;
-        CHECK_STATUS(frg_gp_eval_folds(gp, bad, mean, variance, NULL), FRG_BAD_ARG);
+        CHECK_STATUS(frg_gp_eval_folds(gp, bad, mean, variance, NULL, NULL), FRG_BAD_ARG);
         CHECK(strstr(frg_message(ctx), "row 5"));
         frg_gp_destroy(gp);
     }
+    frg_context_destroy(ctx);
+}
+
+/** Three folds of different sizes, each scattered over the rows. */
+static void three_folds(int64_t n, int32_t *folds)
+{
+    for (int64_t i = 0; i < n; i++) {
+        folds[i] = (int32_t)(i * i % 7 % 3);
+    }
+}
+
+static double density_of_folds(frg_context *ctx, frg_gp *gp, const double *theta)
+{
+    int32_t folds[24];
+    frg_gp_loo v = {.log_density = (double)NAN};
+    three_folds(24, folds);
+    CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+    CHECK_OK(ctx, frg_gp_eval_folds(gp, folds, NULL, NULL, NULL, &v));
+    return v.log_density;
+}
+
+static void folds_gradient(void)
+{
+    static const struct {
+        const char *mean;
+        int64_t q;
+        frg_gp_storage storage;
+    } models[] = {{"const(0.3)", 1, FRG_GP_FULL},
+                  {"linear", 2, FRG_GP_PACKED},
+                  {"profiled", 1, FRG_GP_PACKED},
+                  {"profiled(linear)", 2, FRG_GP_FULL}};
+    enum { N = 24 };
+    frg_context *ctx = test_context();
+    static gp_data g;
+    int32_t groups[N], folds[N];
+    three_folds(N, folds);
+    for (int i = 0; i < N; i++) {
+        groups[i] = i % 2;
+    }
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+        gp_data_random(&g, N, 2, models[k].q);
+        frg_gp_opts o = gp_data_opts(models[k].mean);
+        o.storage = models[k].storage;
+        o.noise_groups = groups;
+        frg_gp *gp = gp_data_open(
+            ctx, &g, "0.9*rbf(l=[0.3,0.5])*rq(l=0.8, alpha=1!) + 0.2*linear + noise(0.1)", &o);
+        double got[16], want[16], value[16], again[16];
+        if (gp && CHECK_OK(ctx, frg_gp_eval_gradient(gp, value, NULL, NULL, NULL)) &&
+            CHECK_OK(ctx, frg_gp_eval_folds(gp, folds, NULL, NULL, got, NULL))) {
+            const int p = frg_gp_parameter_count(gp);
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, again, NULL, NULL, NULL));
+            gp_data_check("the gradient after folds", again, value, p, 1e-12);
+            gp_data_differences(ctx, gp, density_of_folds, want);
+            want[gp_data_find(gp, "rq.alpha")] = 0; /* fixed */
+            gp_data_check(models[k].mean, got, want, p, 1e-6);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** Folds of one have the gradient of leave-one-out, in every type, over several storage tiles and for any number of
+ *  threads to the bit.  cond(K) = 600 / 0.2: 1e-10 and, in f32, where two triangles of n roundings meet, 1e-3. */
+static void folds_of_one_gradient(void)
+{
+    static gp_data g;
+    const int n = (int)test_size(600, 80);
+    int32_t *const each = malloc((size_t)n * sizeof *each);
+    double got[3][GP_DATA_PARAMETERS], want[GP_DATA_PARAMETERS];
+    gp_data_random(&g, n, 2, 2);
+    for (int32_t i = 0; i < n; i++) {
+        each[i] = n - 1 - i;
+    }
+    for (int k = 0; k < 3; k++) {
+        frg_gp_opts o = gp_data_opts("const(0.1)");
+        o.precision = (frg_gp_precision)k;
+        for (int threads = 1; threads <= 3; threads++) {
+            frg_context *ctx = test_context_with(threads, NULL, NULL);
+            frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=[0.4,0.6]) + noise(0.2)", &o);
+            const int p = frg_gp_parameter_count(gp);
+            if (gp &&
+                CHECK_OK(ctx, frg_gp_eval_folds(gp, each, NULL, NULL, got[threads - 1], NULL)) &&
+                CHECK_OK(ctx, frg_gp_eval_loo(gp, NULL, NULL, want, NULL))) {
+                gp_data_check("gradient of folds of one", got[threads - 1], want, p,
+                              o.precision == FRG_GP_F32 ? 1e-3 : 1e-10);
+                CHECK_BITS(got[threads - 1], got[0], (size_t)p * sizeof **got);
+            }
+            frg_gp_destroy(gp);
+            frg_context_destroy(ctx);
+        }
+    }
+    free(each);
+}
+
+/** The function's variance without point i: what a process without it predicts there, white noise and all. */
+static void latent_by_refits(void)
+{
+    enum { N = 20 };
+    static gp_data g, less;
+    const char *const kernel = "1.2*rbf(l=[0.4,0.6]) + 0.3*white(0.2) + noise(0.1)";
+    double latent[N], known[N], rest[N];
+    frg_context *ctx = test_context();
+    gp_data_random(&g, N, 2, 1);
+    for (int i = 0; i < N; i++) {
+        known[i] = 0.1 * test_uniform();
+    }
+    frg_gp_opts o = gp_data_opts("profiled(linear)");
+    o.noise_variances = known;
+    frg_gp *all = gp_data_open(ctx, &g, kernel, &o);
+    if (all && CHECK_OK(ctx, frg_gp_eval_loo_latent(all, latent))) {
+        for (int i = 0; i < N; i++) {
+            int at = 0;
+            less = g;
+            less.n = N - 1;
+            for (int k = 0; k < N; k++) {
+                if (k != i) {
+                    memcpy(less.x + 2 * at, g.x + 2 * k, 2 * sizeof *g.x);
+                    less.y[at] = g.y[k];
+                    rest[at++] = known[k];
+                }
+            }
+            double want = NAN;
+            frg_array to = frg_vector(&want, FRG_F64, 1);
+            frg_gp_predict_opts po;
+            frg_gp_predict_defaults(&po, sizeof po);
+            po.variance = &to;
+            o.noise_variances = rest;
+            frg_gp *gp = gp_data_open(ctx, &less, kernel, &o);
+            if (gp) {
+                CHECK_OK(ctx, frg_gp_predict(gp, frg_matrix(g.x + 2 * i, FRG_F64, 1, 2, 2), &po));
+                CHECK_NEAR(latent[i], want, 1e-10);
+            }
+            frg_gp_destroy(gp);
+        }
+        CHECK_STATUS(frg_gp_eval_loo_latent(all, NULL), FRG_BAD_ARG);
+    }
+    frg_gp_destroy(all);
     frg_context_destroy(ctx);
 }
 
@@ -259,5 +397,8 @@ static const test_case cases[] = {
     {"leave-one-out in low precision", leave_one_out_low},
     {"folds by refits", folds_by_refits},
     {"folds at the ends", folds_at_the_ends},
+    {"gradient of folds", folds_gradient},
+    {"gradient of folds of one", folds_of_one_gradient},
+    {"latent variances by refits", latent_by_refits},
 };
 TEST_MAIN(cases)
