@@ -201,7 +201,7 @@ static void FN(pack)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld
                 FN(keep)(p, FN(load)(a + r + v * LANES + kk * ld) * (scale ? (real)scale[kk] : 1));
 }
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 /** Lanes with bit s of the number of their vector and of their own exchanged. */
 INLINE void FN(exchange)(vec *v, const int s)
 {
@@ -217,18 +217,8 @@ INLINE void FN(exchange)(vec *v, const int s)
     }
 }
 
-/** v[i] <- sums of the halves of v[i] and v[i + s] that differ in bit s: one round of adding up 8 vectors' lanes. */
-INLINE void FN(fold)(vec *v, const int s)
-{
-    const FN(mask) lane = {INDICES};
-    const FN(mask) low = lane + (((lane & s) != 0) & (LANES - s));
-#pragma GCC unroll 8
-    for (int i = 0; i < SPD_COLUMNS; i += 2 * s)
-        v[i] = FRGI_SHUFFLE(v[i], v[i + s], low) + FRGI_SHUFFLE(v[i], v[i + s], low + s);
-}
-
-/** to[r * GROUP + c] <- from[r + c * ld], a group square. */
-INLINE void FN(turn_square)(const real *from, ptrdiff_t ld, real *to)
+/** to[r * ldt + c] <- from[r + c * ld], a square of LANES. */
+INLINE void FN(turn_lanes)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
 {
     vec v[LANES];
 #pragma GCC unroll 16
@@ -236,21 +226,30 @@ INLINE void FN(turn_square)(const real *from, ptrdiff_t ld, real *to)
         v[c] = FN(load)(from + c * ld);
     FN(exchange)(v, 1);
     FN(exchange)(v, 2);
-    FN(exchange)(v, 4);
+    if (LANES > 4)
+        FN(exchange)(v, LANES > 4 ? 4 : 0);
     if (LANES > 8)
         FN(exchange)(v, LANES > 8 ? 8 : 0);
 #pragma GCC unroll 16
     for (int r = 0; r < LANES; r++)
-        FN(keep)(to + r * GROUP, v[r]);
+        FN(keep)(to + r * ldt, v[r]);
 }
 #else
-INLINE void FN(turn_square)(const real *from, ptrdiff_t ld, real *to)
+INLINE void FN(turn_lanes)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
 {
-    for (int c = 0; c < GROUP; c++)
-        for (int r = 0; r < GROUP; r++)
-            to[r * GROUP + c] = from[r + c * ld];
+    for (int c = 0; c < LANES; c++)
+        for (int r = 0; r < LANES; r++)
+            to[r * ldt + c] = from[r + c * ld];
 }
 #endif
+
+/** The same for a square of a group. */
+INLINE void FN(turn_square)(const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
+{
+    for (int c = 0; c < GROUP; c += LANES)
+        for (int r = 0; r < GROUP; r += LANES)
+            FN(turn_lanes)(from + r + c * ld, ld, to + r * ldt + c, ldt);
+}
 
 static void FN(pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdiff_t ld,
                             const double *scale, void *to)
@@ -259,7 +258,7 @@ static void FN(pack_turned)(ptrdiff_t k, ptrdiff_t rows, const void *from, ptrdi
     real *p = to;
     for (ptrdiff_t r = 0; r < rows; r += GROUP)
         for (ptrdiff_t kk = 0; kk < k; kk += GROUP, p += GROUP * GROUP) {
-            FN(turn_square)(a + kk + r * ld, ld, p);
+            FN(turn_square)(a + kk + r * ld, ld, p, GROUP);
             for (int c = 0; scale && c < GROUP; c++)
                 for (int v = 0; v < GROUP; v += LANES)
                     FN(keep)(p + c * GROUP + v, FN(load)(p + c * GROUP + v) * (real)scale[kk + c]);
@@ -285,10 +284,10 @@ static void FN(retire)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const
         const ptrdiff_t groups = FN(panel_groups)(rows - r);
         for (ptrdiff_t j = 0; j < k; j += SPD_COLUMNS)
             FN(rows)
-            (STORE_NEGATIVE, groups, 0, k - j,
-             (FN(left)){(const real *)p + r * k + j * GROUP, k * GROUP, GROUP},
-             (FN(right)){(const real *)t + j * ldz + j, ldz, 1},
-             (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
+        (STORE_NEGATIVE, groups, 0, k - j,
+         (FN(left)){(const real *)p + r * k + j * GROUP, k * GROUP, GROUP},
+         (FN(right)){(const real *)t + j * ldz + j, ldz, 1},
+         (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
     }
 }
 
@@ -301,9 +300,9 @@ static void FN(turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const v
         const ptrdiff_t groups = FN(panel_groups)(k - r);
         for (ptrdiff_t j = 0; j < rows; j += SPD_COLUMNS)
             FN(rows)
-            (STORE_SET, groups, 0, k - r, (FN(left)){(const real *)t + r * ldz + r, GROUP, ldz},
-             (FN(right)){(const real *)p + j / GROUP * GROUP * k + j % GROUP + r * GROUP, GROUP, 1},
-             (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
+        (STORE_SET, groups, 0, k - r, (FN(left)){(const real *)t + r * ldz + r, GROUP, ldz},
+         (FN(right)){(const real *)p + j / GROUP * GROUP * k + j % GROUP + r * GROUP, GROUP, 1},
+         (FN(place)){(real *)a + r + j * ld, GROUP, ld}, NULL);
     }
 }
 
@@ -333,17 +332,19 @@ INLINE vec FN(below)(const real *column, ptrdiff_t first, ptrdiff_t j)
 }
 
 /** x <- the inverse of the n x n lower triangle in l (ld 16; only what is below the diagonal is used), reciprocal
- *  diagonal given; one column of l at a time, so that factor and inverse can go together. */
-INLINE void FN(invert_column)(const int n, const real *l, real *x, int j, real reciprocal)
+ *  diagonal given; one column j of l at a time, so that factor and inverse can go together.  What is above the
+ *  vector `first`, which holds row j, is zero. */
+INLINE void FN(invert_column)(const int n, const int first, const real *l, real *x, int j,
+                              real reciprocal)
 {
     vec below[SPD_INNER / LANES];
 #pragma GCC unroll 8
-    for (int v = 0; v < n / LANES; v++)
+    for (int v = first; v < n / LANES; v++)
         below[v] = FN(below)(l, v * LANES, j);
     for (int c = 0; c <= j; c++, x += SPD_INNER) {
         const real s = x[j] * reciprocal;
 #pragma GCC unroll 8
-        for (int v = 0; v < n / LANES; v++)
+        for (int v = first; v < n / LANES; v++)
             FN(keep)(x + v * LANES, FN(load)(x + v * LANES) - below[v] * s);
         x[j] = s;
     }
@@ -363,6 +364,36 @@ INLINE void FN(copy)(const int n, const real *from, ptrdiff_t ld, real *to, ptrd
             FN(keep)(to + j * ldt + v, FN(load)(from + j * ld + v));
 }
 
+/** Pivot j, in vector `first` of its column: the column of L, what it changes right of it (no vectors above the
+ *  diagonal), and its step of the inverse.  False: the pivot is not positive. */
+INLINE bool FN(pivot)(const int n, const int first, int j, real *l, real *x)
+{
+    real *const column = l + j * SPD_INNER;
+    const real p = column[j];
+    if (!(p > 0) || !isfinite(p))
+        return false;
+    const real root = ROOT(p), r = 1 / root;
+    vec below[SPD_INNER / LANES];
+#pragma GCC unroll 8
+    for (int v = first; v < n / LANES; v++) {
+        below[v] = FN(below)(column, v * LANES, j) * r;
+        FN(keep)(column + v * LANES, below[v]);
+    }
+#pragma GCC unroll 8
+    for (int from = first; from < n / LANES; from++) {
+        for (int c = from == first ? j + 1 : from * LANES; c < (from + 1) * LANES; c++) {
+            real *const next = l + c * SPD_INNER;
+            const real s = column[c];
+#pragma GCC unroll 8
+            for (int v = from; v < n / LANES; v++)
+                FN(keep)(next + v * LANES, FN(load)(next + v * LANES) - below[v] * s);
+        }
+    }
+    FN(invert_column)(n, first, column, x, j, r);
+    column[j] = root;
+    return true;
+}
+
 /** Cholesky and inverse of an n x n block, n <= 16 whole groups. */
 INLINE ptrdiff_t FN(small)(const int n, real *a, ptrdiff_t ld, real *z, ptrdiff_t ldz,
                            double *pivot)
@@ -371,29 +402,14 @@ INLINE ptrdiff_t FN(small)(const int n, real *a, ptrdiff_t ld, real *z, ptrdiff_
     real x[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
     FN(copy)(n, a, ld, l, SPD_INNER);
     FN(identity)(x);
-    for (int j = 0; j < n; j++) {
-        real *const column = l + j * SPD_INNER;
-        const real p = column[j];
-        if (!(p > 0) || !isfinite(p)) {
-            *pivot = (double)p;
-            return j;
-        }
-        const real root = ROOT(p), r = 1 / root;
-        vec below[SPD_INNER / LANES];
 #pragma GCC unroll 8
-        for (int v = 0; v < n / LANES; v++) {
-            below[v] = FN(below)(column, v * LANES, j) * r;
-            FN(keep)(column + v * LANES, below[v]);
+    for (int first = 0; first < n / LANES; first++) {
+        for (int j = first * LANES; j < (first + 1) * LANES; j++) {
+            if (!FN(pivot)(n, first, j, l, x)) {
+                *pivot = (double)l[j * SPD_INNER + j];
+                return j;
+            }
         }
-        for (int c = j + 1; c < n; c++) {
-            real *const next = l + c * SPD_INNER;
-            const real s = column[c];
-#pragma GCC unroll 8
-            for (int v = 0; v < n / LANES; v++)
-                FN(keep)(next + v * LANES, FN(load)(next + v * LANES) - below[v] * s);
-        }
-        FN(invert_column)(n, column, x, j, r);
-        column[j] = root;
     }
     FN(copy)(n, l, SPD_INNER, a, ld);
     FN(copy)(n, x, SPD_INNER, z, ldz);
@@ -404,8 +420,10 @@ INLINE void FN(small_inverse)(const int n, const real *l, ptrdiff_t ld, real *z,
 {
     real x[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
     FN(identity)(x);
-    for (int j = 0; j < n; j++)
-        FN(invert_column)(n, l + j * ld, x, j, 1 / l[j + j * ld]);
+#pragma GCC unroll 8
+    for (int first = 0; first < n / LANES; first++)
+        for (int j = first * LANES; j < (first + 1) * LANES; j++)
+            FN(invert_column)(n, first, l + j * ld, x, j, 1 / l[j + j * ld]);
     FN(copy)(n, x, SPD_INNER, z, ldz);
 }
 
@@ -427,12 +445,12 @@ static void FN(complete)(ptrdiff_t k, const real *l, ptrdiff_t ld, real *z, ptrd
             const FN(left) x = {l + r + q * ld, GROUP, ld};
             for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS)
                 FN(rows)
-                (STORE_MINUS, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
-                 (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
+            (STORE_MINUS, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
+             (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
             for (ptrdiff_t j = q; j < q + n; j += SPD_COLUMNS)
                 FN(rows)
-                (STORE_NEGATIVE, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
-                 (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
+            (STORE_NEGATIVE, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
+             (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
         }
     }
 }
@@ -469,10 +487,11 @@ static void FN(invert)(ptrdiff_t k, const void *lower, ptrdiff_t ld, void *inver
             FN(small_inverse)(SPD_INNER, l + q * (ld + 1), ld, z + q * (ldz + 1), ldz);
     }
     FN(complete)(k, l, ld, z, ldz);
-    for (ptrdiff_t i = 0; i < k; i++) {
-        for (ptrdiff_t j = 0; j <= i; j++)
-            t[i * ldz + j] = z[i + j * ldz];
-        memset(t + i * ldz + i + 1, 0, (size_t)(k - i - 1) * sizeof(real));
+    for (ptrdiff_t g = 0; g < k; g += GROUP) {
+        for (ptrdiff_t j = 0; j <= g; j += GROUP)
+            FN(turn_square)(z + g + j * ldz, ldz, t + g * ldz + j, ldz);
+        for (ptrdiff_t i = g; i < g + GROUP; i++)
+            memset(t + i * ldz + g + GROUP, 0, (size_t)(k - g - GROUP) * sizeof(real));
     }
 }
 
@@ -510,8 +529,8 @@ INLINE void FN(times)(const store how, ptrdiff_t rows, ptrdiff_t k, const real *
     for (ptrdiff_t r = 0; r < rows; r += 3 * GROUP)
         for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS)
             FN(rows)
-            (how, FN(panel_groups)(rows - r), 0, k, (FN(left)){a + r, GROUP, ld},
-             (FN(right)){x + j * ldx, 1, ldx}, (FN(place)){y + r + j * ldy, GROUP, ldy}, NULL);
+    (how, FN(panel_groups)(rows - r), 0, k, (FN(left)){a + r, GROUP, ld},
+     (FN(right)){x + j * ldx, 1, ldx}, (FN(place)){y + r + j * ldy, GROUP, ldy}, NULL);
 }
 
 static void FN(times_minus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t ld, ptrdiff_t q,
@@ -526,7 +545,17 @@ static void FN(times_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t
     FN(times)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
 
-#if !defined(__AVX512F__)
+#if defined(__AVX512F__)
+/** v[i] <- sums of the halves of v[i] and v[i + s] that differ in bit s: one round of adding up 8 vectors' lanes. */
+INLINE void FN(fold)(vec *v, const int s)
+{
+    const FN(mask) lane = {INDICES};
+    const FN(mask) low = lane + (((lane & s) != 0) & (LANES - s));
+#pragma GCC unroll 8
+    for (int i = 0; i < SPD_COLUMNS; i += 2 * s)
+        v[i] = FRGI_SHUFFLE(v[i], v[i + s], low) + FRGI_SHUFFLE(v[i], v[i + s], low + s);
+}
+#else
 /** The sum of a vector's lanes, halves first. */
 INLINE real FN(total)(vec v)
 {
