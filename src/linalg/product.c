@@ -18,7 +18,7 @@
  *
  * References: Henry, Tang and Heinecke (2019), Leveraging the bfloat16 datatype for higher-precision computations;
  * Goto and van de Geijn (2008) for the loops. */
-#include "linalg/product.h"
+#include "linalg/product_ways.h"
 
 #include "linalg/bf16_tiles.h"
 #include "linalg/blas.h"
@@ -29,40 +29,39 @@ enum {
     SMALLEST = 32, /* sizes below this go to BLAS */
 };
 
-void frgi_product_room_take(frgi_arena *arena, frgi_product_room *room, bool tiles)
+frgi_product_way frgi_product_way_of(const frg_context *ctx)
 {
-    const size_t bytes = (size_t)INNER / BF16_DEPTH * BF16_PARTS * BF16_BYTES;
-    room->tiles = tiles;
-    room->columns = tiles ? frgi_take(arena, COLUMNS / BF16_TILE * bytes) : NULL;
-    room->rows = tiles ? frgi_take(arena, BF16_BLOCK / BF16_TILE * bytes) : NULL;
+    return frgi_context_tiles(ctx)           ? PRODUCT_TILES
+           : frgi_context_isa(ctx) == ISA_V3 ? PRODUCT_AVX2
+                                             : PRODUCT_BLAS;
 }
 
-/** C <- past C + weight op(A) op(B), the whole or its lower triangle. */
-typedef struct {
-    ptrdiff_t m, n, k;
-    float past, weight;
-    bool lower;
-    float *c;
-    ptrdiff_t ldc;
-    ptrdiff_t count, step; /* so many A and C, each so far from the last */
-} target;
+void frgi_product_room_take(frgi_arena *arena, frgi_product_room *room, frgi_product_way way)
+{
+    const size_t bytes = (size_t)INNER / BF16_DEPTH * BF16_PARTS * BF16_BYTES;
+    const struct {
+        size_t columns, rows;
+    } packed[] = {
+        [PRODUCT_AVX2] = {frgi_product_avx2_columns(), frgi_product_avx2_rows()},
+        [PRODUCT_TILES] = {COLUMNS / BF16_TILE * bytes, BF16_BLOCK / BF16_TILE * bytes},
+    };
+    room->way = way;
+    room->columns = way == PRODUCT_BLAS ? NULL : frgi_take(arena, packed[way].columns);
+    room->rows = way == PRODUCT_BLAS ? NULL : frgi_take(arena, packed[way].rows);
+}
 
-/** An operand: element (i, k), i a row of op(A) or a column of op(B). */
-typedef struct {
-    const float *x;
-    ptrdiff_t ld, count, k;
-    bool lines_of_k; /* neighbours in memory differ in i, else in k */
-    bool symmetric;  /* the lower triangle alone is read */
-} operand;
+typedef frgi_product_target target;
+typedef frgi_product_operand operand;
 
 static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
 {
     return a < b ? a : b;
 }
 
-static bool worth_tiles(const frgi_product_room *room, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
+/** Is the product to be computed here, and not by BLAS? */
+static bool ours(const frgi_product_room *room, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
 {
-    return room->tiles && m >= SMALLEST && n >= SMALLEST && k >= SMALLEST;
+    return room->way != PRODUCT_BLAS && m >= SMALLEST && n >= SMALLEST && k >= SMALLEST;
 }
 
 #if defined(__x86_64__)
@@ -206,8 +205,8 @@ ON_TILES static void add_slab(const frgi_product_room *room, const target *t, co
     }
 }
 
-ON_TILES static void multiply(const frgi_product_room *room, const target *t, const operand *rows,
-                              const operand *columns)
+ON_TILES static void multiply_on_tiles(const frgi_product_room *room, const target *t,
+                                       const operand *rows, const operand *columns)
 {
     bf16_open();
     for (ptrdiff_t jc = 0; jc < t->n; jc += COLUMNS) {
@@ -224,18 +223,24 @@ ON_TILES static void multiply(const frgi_product_room *room, const target *t, co
 }
 
 #else
-static void multiply(const frgi_product_room *room, const target *t, const operand *rows,
-                     const operand *columns)
+static void multiply_on_tiles(const frgi_product_room *room, const target *t, const operand *rows,
+                              const operand *columns)
 {
     (void)room, (void)t, (void)rows, (void)columns; /* no room has tiles here */
 }
 #endif
 
+static void multiply(const frgi_product_room *room, const target *t, const operand *rows,
+                     const operand *columns)
+{
+    (room->way == PRODUCT_TILES ? multiply_on_tiles : frgi_product_avx2)(room, t, rows, columns);
+}
+
 void frgi_product(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,
                   ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda, const float *b,
                   ptrdiff_t ldb, float *c, ptrdiff_t ldc)
 {
-    if (!worth_tiles(room, m, n, k)) {
+    if (!ours(room, m, n, k)) {
         frgi_sgemm(trans_a, trans_b, (int)m, (int)n, (int)k, 1, a, (int)lda, b, (int)ldb, 0, c,
                    (int)ldc);
         return;
@@ -249,7 +254,7 @@ void frgi_product_each(const frgi_product_room *room, char trans_b, ptrdiff_t co
                        ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda,
                        const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc)
 {
-    if (!worth_tiles(room, m, n, k)) {
+    if (!ours(room, m, n, k)) {
         for (ptrdiff_t i = 0; i < count; i++) {
             frgi_product(room, 'N', trans_b, m, n, k, a + i * step, lda, b, ldb, c + i * step, ldc);
         }
@@ -264,7 +269,7 @@ void frgi_product_each(const frgi_product_room *room, char trans_b, ptrdiff_t co
 void frgi_product_symmetric(const frgi_product_room *room, ptrdiff_t m, ptrdiff_t n, const float *a,
                             ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc)
 {
-    if (!worth_tiles(room, m, n, m)) {
+    if (!ours(room, m, n, m)) {
         frgi_ssymm((int)m, (int)n, a, (int)lda, b, (int)ldb, c, (int)ldc);
         return;
     }
@@ -277,7 +282,7 @@ void frgi_product_square(const frgi_product_room *room, char trans, ptrdiff_t n,
                          float weight, const float *a, ptrdiff_t lda, float past, float *c,
                          ptrdiff_t ldc)
 {
-    if (!worth_tiles(room, n, n, k)) {
+    if (room->way != PRODUCT_TILES || !ours(room, n, n, k)) {
         frgi_ssyrk(trans, (int)n, (int)k, weight, a, (int)lda, past, c, (int)ldc);
         return;
     }

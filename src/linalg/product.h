@@ -1,7 +1,8 @@
-/* product.h - products of matrices in single precision for one thread: on the CPU's tiles where it has them.
+/* product.h - products of matrices in single precision for one thread: on the CPU's tiles where it has them, by
+ * kernels of our own on AVX2.
  *
- * All matrices lie by columns.  A room's `tiles` says which way is taken; where it is false, and for matrices too
- * small to gain, BLAS computes.  Both are as exact as single precision: see product.c.
+ * All matrices lie by columns.  A room's `way` says how; for matrices too small to gain BLAS computes.  All are as
+ * exact as single precision: see product.c.
  */
 #ifndef FRGI_PRODUCT_H
 #define FRGI_PRODUCT_H
@@ -10,14 +11,18 @@
 
 #pragma GCC visibility push(hidden)
 
+typedef enum { PRODUCT_BLAS, PRODUCT_AVX2, PRODUCT_TILES } frgi_product_way;
+
 /** Packed operands of one thread. */
 typedef struct {
-    bool tiles;
+    frgi_product_way way;
     unsigned char *columns, *rows;
 } frgi_product_room;
 
-/** Runs twice over an arena (see core.h); takes nothing without tiles. */
-void frgi_product_room_take(frgi_arena *arena, frgi_product_room *room, bool tiles);
+/** The fastest way of a context's CPU level. */
+frgi_product_way frgi_product_way_of(const frg_context *ctx);
+/** Runs twice over an arena (see core.h); takes nothing for BLAS. */
+void frgi_product_room_take(frgi_arena *arena, frgi_product_room *room, frgi_product_way way);
 
 /** C (m x n) <- op(A) op(B); trans 'N' or 'T'. */
 void frgi_product(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,

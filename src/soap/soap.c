@@ -383,7 +383,7 @@ static void layout_rooms(frg_soap *soap, ptrdiff_t count, ptrdiff_t size)
         if (size > 0) {
             frgi_qr_room_take(a, &room->qr, false, size, size, true, true, false);
         }
-        frgi_product_room_take(a, &room->product, frgi_context_tiles(soap->ctx));
+        frgi_product_room_take(a, &room->product, frgi_product_way_of(soap->ctx));
         room->g = TAKE(a, float, count);
         room->x = TAKE(a, float, 2 * count);
         room->y = TAKE(a, float, 2 * count);

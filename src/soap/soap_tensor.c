@@ -125,8 +125,9 @@ const frgi_product_room *frgi_soap_products(const soap_param *p, const soap_room
 {
     static const frgi_product_room without = {0};
     const double faint = 0x1p-40;
-    return p->largest > 0 && __builtin_ldexp(p->largest, -p->exponent) < faint ? &without
-                                                                               : &room->product;
+    const bool lost = room->product.way == PRODUCT_TILES && p->largest > 0 &&
+                      __builtin_ldexp(p->largest, -p->exponent) < faint;
+    return lost ? &without : &room->product;
 }
 
 static void one_factor(const soap_factor *f, const frgi_product_room *room, soap_direction way,

@@ -1,8 +1,8 @@
-/* Products of matrices on tiles and by BLAS beside sums in double precision.
+/* Products of matrices on tiles, by the kernels of AVX2 and by BLAS beside sums in double precision.
  *
  * Bound of an entry with |a|'|b| = s: tiles leave out less than 2u s (u = 2^-24), sum 16 products of each half of a
  * word one after another, add six such sums for every 32 of k to C, and give() rounds twice; every rounding is at
- * most u s.  BLAS rounds at most k times.  (16 + 1 + 6 ceil(k / 32) + 2 + 2) u s and (k + 2) u s hold for both below. */
+ * most u s.  BLAS and AVX2 round at most k times.  (16 + 1 + 6 ceil(k / 32) + 2 + 2) u s and (k + 2) u s hold for both below. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,11 +26,19 @@ static void fill(float *x)
     }
 }
 
-static bool open_work(work *w, bool tiles)
+/** The machine's own tiles or AVX2; BLAS where it has them not. */
+static frgi_product_way possible(const work *w, frgi_product_way way)
+{
+    const bool has =
+        way == PRODUCT_TILES ? frgi_context_tiles(w->ctx) : frgi_context_isa(w->ctx) >= ISA_V3;
+    return has ? way : PRODUCT_BLAS;
+}
+
+static bool open_work(work *w, frgi_product_way way)
 {
     *w = (work){.ctx = test_context()};
     for (int pass = 0; pass < 2; pass++) {
-        frgi_product_room_take(&w->arena, &w->room, tiles && frgi_context_tiles(w->ctx));
+        frgi_product_room_take(&w->arena, &w->room, possible(w, way));
         w->a = TAKE(&w->arena, float, SPACE);
         w->b = TAKE(&w->arena, float, SPACE);
         w->c = TAKE(&w->arena, float, SPACE);
@@ -114,12 +122,12 @@ static void restore(work *w)
 }
 
 /** Every way in every size: whole tiles, one more and one less, below and beyond a block of k. */
-static void every_way(bool tiles)
+static void every_way(frgi_product_way with)
 {
-    static const int sizes[][3] = {{1, 1, 1},     {31, 64, 64},  {32, 32, 32},  {33, 47, 35},
-                                   {64, 96, 128}, {70, 33, 129}, {150, 40, 300}};
+    static const int sizes[][3] = {{1, 1, 1},     {31, 64, 64},  {32, 32, 32},   {33, 47, 35},
+                                   {64, 96, 128}, {70, 33, 129}, {150, 40, 300}, {211, 38, 41}};
     work w;
-    if (!open_work(&w, tiles)) {
+    if (!open_work(&w, with)) {
         CHECK(false);
         return;
     }
@@ -149,9 +157,9 @@ static void every_way(bool tiles)
 static void several(void)
 {
     enum { COUNT = 3, M = 40, N = 70, K = 33, APART = 80 * 70 };
-    for (int tiles = 0; tiles < 2; tiles++) {
+    for (frgi_product_way with = PRODUCT_BLAS; with <= PRODUCT_TILES; with++) {
         work w;
-        if (!open_work(&w, tiles)) {
+        if (!open_work(&w, with)) {
             CHECK(false);
             return;
         }
@@ -169,20 +177,25 @@ static void several(void)
 
 static void on_tiles(void)
 {
-    every_way(true);
+    every_way(PRODUCT_TILES);
+}
+
+static void on_avx2(void)
+{
+    every_way(PRODUCT_AVX2);
 }
 
 static void by_blas(void)
 {
-    every_way(false);
+    every_way(PRODUCT_BLAS);
 }
 
 /** More columns than are packed at a time. */
-static void many_columns(void)
+static void many_columns_with(frgi_product_way with)
 {
-    enum { M = 40, N = 530, K = 33 };
+    enum { M = 40, N = 1546, K = 33 };
     work w;
-    if (!open_work(&w, true)) {
+    if (!open_work(&w, with)) {
         CHECK(false);
         return;
     }
@@ -204,13 +217,19 @@ static void many_columns(void)
     close_work(&w);
 }
 
+static void many_columns(void)
+{
+    many_columns_with(PRODUCT_TILES);
+    many_columns_with(PRODUCT_AVX2);
+}
+
 /** A NaN or an infinity shows in its row and column, and nowhere else. */
 static void not_finite(void)
 {
     enum { N = 64 };
-    for (int tiles = 0; tiles < 2; tiles++) {
+    for (frgi_product_way with = PRODUCT_BLAS; with <= PRODUCT_TILES; with++) {
         work w;
-        if (!open_work(&w, tiles)) {
+        if (!open_work(&w, with)) {
             CHECK(false);
             return;
         }
@@ -228,9 +247,7 @@ static void not_finite(void)
     }
 }
 
-static const test_case cases[] = {{"on tiles", on_tiles},
-                                  {"by BLAS", by_blas},
-                                  {"many columns", many_columns},
-                                  {"several", several},
-                                  {"not finite", not_finite}};
+static const test_case cases[] = {{"on tiles", on_tiles}, {"on AVX2", on_avx2},
+                                  {"by BLAS", by_blas},   {"many columns", many_columns},
+                                  {"several", several},   {"not finite", not_finite}};
 TEST_MAIN(cases)
