@@ -50,7 +50,50 @@ typedef struct {
     PyObject_HEAD frg_context *ctx;
     PyObject *module, *progress;
     double last_check;
+    PyThread_type_lock lock; /* held by the call that uses the context */
+    unsigned long owner;     /* the thread of that call, 0 if there is none */
 } ext_context;
+/** Everything that is made from a context begins so. */
+typedef struct {
+    PyObject_HEAD ext_context *context;
+} ext_object;
+
+/* ---- one call at a time ------------------------------------------------------------------------- */
+
+/** A context and what is made from it serve one call at a time; others wait here, without the interpreter lock.
+ *  0, or -1 with fourge.errors.Internal where the call comes out of a callback of the one it would wait for. */
+int ext_enter(ext_context *c);
+void ext_leave(ext_context *c);
+/** For destructors: nothing to wait for where the thread's own call is the one. */
+int ext_enter_free(ext_context *c);
+
+PyObject *ext_call_method(PyCFunction f, PyObject *self, PyObject *args);
+/** The same for a function or class method whose first argument is the context. */
+PyObject *ext_call_function(PyCFunction f, PyObject *self, PyObject *args);
+PyObject *ext_call_new(newfunc f, PyTypeObject *type, PyObject *args, PyObject *kwargs);
+void ext_call_free(destructor f, PyObject *self);
+
+/** name_alone: `name` with its context to itself. */
+#define EXT_METHOD(name)                                                                           \
+    static PyObject *name##_alone(PyObject *self, PyObject *args)                                  \
+    {                                                                                              \
+        return ext_call_method(name, self, args);                                                  \
+    }
+#define EXT_FUNCTION(name)                                                                         \
+    static PyObject *name##_alone(PyObject *self, PyObject *args)                                  \
+    {                                                                                              \
+        return ext_call_function(name, self, args);                                                \
+    }
+#define EXT_NEW(name)                                                                              \
+    static PyObject *name##_alone(PyTypeObject *type, PyObject *args, PyObject *kwargs)            \
+    {                                                                                              \
+        return ext_call_new(name, type, args, kwargs);                                             \
+    }
+#define EXT_FREE(name)                                                                             \
+    static void name##_alone(PyObject *self)                                                       \
+    {                                                                                              \
+        ext_call_free(name, self);                                                                 \
+    }
 /** The context of a Python object, or NULL with TypeError. */
 ext_context *ext_context_of(PyObject *module, PyObject *object);
 

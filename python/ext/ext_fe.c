@@ -469,11 +469,25 @@ static PyObject *fe_columns(PyObject *module, PyObject *args)
     return names;
 }
 
+/* ---- with the context to themselves ---------------------------------------------------------------- */
+
+EXT_FUNCTION(demean)
+EXT_FUNCTION(lsmr)
+EXT_FUNCTION(fe_columns)
+EXT_METHOD(fe_result)
+EXT_METHOD(fe_vcov)
+EXT_METHOD(fe_residuals)
+EXT_METHOD(fe_effects)
+EXT_METHOD(fe_predict)
+EXT_NEW(fe_new)
+EXT_FREE(fe_free)
+
 PyMethodDef ext_fe_functions[] = {
-    {"demean", demean, METH_VARARGS, "demean(context, x, codes, weights, out, options) -> report"},
-    {"lsmr", lsmr, METH_VARARGS,
+    {"demean", demean_alone, METH_VARARGS,
+     "demean(context, x, codes, weights, out, options) -> report"},
+    {"lsmr", lsmr_alone, METH_VARARGS,
      "lsmr(context, m, n, indptr, indices, data, b, x, options) -> reports"},
-    {"fe_columns", fe_columns, METH_VARARGS,
+    {"fe_columns", fe_columns_alone, METH_VARARGS,
      "fe_columns(context, formula, vcovs, options) -> names"},
     {NULL, NULL, 0, NULL},
 };
@@ -481,16 +495,17 @@ PyMethodDef ext_fe_functions[] = {
 int ext_types_fe(PyObject *module)
 {
     static PyMethodDef members[] = {
-        {"result", fe_result, METH_NOARGS, "Everything the fit reports, as a dict."},
-        {"vcov", fe_vcov, METH_VARARGS, "vcov(spec, ssc): another covariance of the same fit."},
-        {"residuals", fe_residuals, METH_VARARGS,
+        {"result", fe_result_alone, METH_NOARGS, "Everything the fit reports, as a dict."},
+        {"vcov", fe_vcov_alone, METH_VARARGS,
+         "vcov(spec, ssc): another covariance of the same fit."},
+        {"residuals", fe_residuals_alone, METH_VARARGS,
          "residuals(residuals, fitted): fills two arrays."},
-        {"effects", fe_effects, METH_NOARGS, "The fixed effects as columns."},
-        {"predict", fe_predict, METH_VARARGS,
+        {"effects", fe_effects_alone, METH_NOARGS, "The fixed effects as columns."},
+        {"predict", fe_predict_alone, METH_VARARGS,
          "predict(table, out): fills out; rows with unseen levels."},
         {NULL, NULL, 0, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_new, fe_new},
-                                  {Py_tp_dealloc, fe_free},
+    static PyType_Slot slots[] = {{Py_tp_new, fe_new_alone},
+                                  {Py_tp_dealloc, fe_free_alone},
                                   {Py_tp_methods, members},
                                   {Py_tp_doc, "A fitted regression; use fourge.fe.feols."},
                                   {0, NULL}};

@@ -520,10 +520,33 @@ static PyObject *invquad_logdet_backward(PyObject *module, PyObject *args)
     return status < 0 || PyErr_Occurred() ? ext_raise(module, status, c->ctx) : Py_NewRef(Py_None);
 }
 
+/* ---- with the context to themselves ---------------------------------------------------------------- */
+
+EXT_FUNCTION(invquad_logdet)
+EXT_FUNCTION(invquad_logdet_backward)
+EXT_FUNCTION(gp_load)
+EXT_METHOD(gp_save)
+EXT_METHOD(gp_parameters)
+EXT_METHOD(gp_update)
+EXT_METHOD(gp_fix)
+EXT_METHOD(gp_report)
+EXT_METHOD(gp_value)
+EXT_METHOD(gp_gradient)
+EXT_METHOD(gp_information)
+EXT_METHOD(gp_loo)
+EXT_METHOD(gp_fit)
+EXT_METHOD(gp_predict)
+EXT_METHOD(gp_sample)
+EXT_METHOD(gp_append)
+EXT_METHOD(gp_remove)
+EXT_METHOD(gp_update_y)
+EXT_NEW(gp_new)
+EXT_FREE(gp_free)
+
 PyMethodDef ext_gp_functions[] = {
-    {"invquad_logdet", invquad_logdet, METH_VARARGS,
+    {"invquad_logdet", invquad_logdet_alone, METH_VARARGS,
      "invquad_logdet(context, k, r, inv_quad, logdet, a, inverse)"},
-    {"invquad_logdet_backward", invquad_logdet_backward, METH_VARARGS,
+    {"invquad_logdet_backward", invquad_logdet_backward_alone, METH_VARARGS,
      "invquad_logdet_backward(context, inverse, a, g_inv_quad, g_logdet, dk, dr)"},
     {NULL, NULL, 0, NULL},
 };
@@ -531,27 +554,27 @@ PyMethodDef ext_gp_functions[] = {
 int ext_types_gp(PyObject *module)
 {
     static PyMethodDef members[] = {
-        {"load", gp_load, METH_VARARGS | METH_CLASS, "load(context, path)"},
-        {"save", gp_save, METH_VARARGS, "save(path)"},
-        {"parameters", gp_parameters, METH_NOARGS, "One dict a parameter."},
-        {"update", gp_update, METH_VARARGS, "update(theta)"},
-        {"fix", gp_fix, METH_VARARGS, "fix(i, fixed)"},
-        {"report", gp_report, METH_NOARGS, "What the process is."},
-        {"value", gp_value, METH_NOARGS, "The log likelihood with its certificates."},
-        {"gradient", gp_gradient, METH_VARARGS, "gradient(out, x, y) -> value"},
-        {"information", gp_information, METH_VARARGS, "information(out)"},
-        {"loo", gp_loo, METH_VARARGS, "loo(mean, variance, gradient) -> (log_density, rmse)"},
-        {"fit", gp_fit, METH_VARARGS, "fit(options) -> report"},
-        {"predict", gp_predict, METH_VARARGS,
+        {"load", gp_load_alone, METH_VARARGS | METH_CLASS, "load(context, path)"},
+        {"save", gp_save_alone, METH_VARARGS, "save(path)"},
+        {"parameters", gp_parameters_alone, METH_NOARGS, "One dict a parameter."},
+        {"update", gp_update_alone, METH_VARARGS, "update(theta)"},
+        {"fix", gp_fix_alone, METH_VARARGS, "fix(i, fixed)"},
+        {"report", gp_report_alone, METH_NOARGS, "What the process is."},
+        {"value", gp_value_alone, METH_NOARGS, "The log likelihood with its certificates."},
+        {"gradient", gp_gradient_alone, METH_VARARGS, "gradient(out, x, y) -> value"},
+        {"information", gp_information_alone, METH_VARARGS, "information(out)"},
+        {"loo", gp_loo_alone, METH_VARARGS, "loo(mean, variance, gradient) -> (log_density, rmse)"},
+        {"fit", gp_fit_alone, METH_VARARGS, "fit(options) -> report"},
+        {"predict", gp_predict_alone, METH_VARARGS,
          "predict(x, observed, mean, variance, covariance, mean_dx, variance_dx)"},
-        {"sample", gp_sample, METH_VARARGS, "sample(x, prior, observed, out)"},
-        {"append", gp_append, METH_VARARGS, "append(x, y, noise_variances)"},
-        {"remove", gp_remove, METH_VARARGS, "remove(i)"},
-        {"update_y", gp_update_y, METH_VARARGS, "update_y(y)"},
+        {"sample", gp_sample_alone, METH_VARARGS, "sample(x, prior, observed, out)"},
+        {"append", gp_append_alone, METH_VARARGS, "append(x, y, noise_variances)"},
+        {"remove", gp_remove_alone, METH_VARARGS, "remove(i)"},
+        {"update_y", gp_update_y_alone, METH_VARARGS, "update_y(y)"},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {
-        {Py_tp_new, gp_new},
-        {Py_tp_dealloc, gp_free},
+        {Py_tp_new, gp_new_alone},
+        {Py_tp_dealloc, gp_free_alone},
         {Py_tp_methods, members},
         {Py_tp_doc, "A Gaussian process with its data; use fourge.gp.GP."},
         {0, NULL}};

@@ -1011,29 +1011,60 @@ static PyObject *embed(PyObject *module, PyObject *args)
                                           : PyLong_FromLongLong(found);
 }
 
+/* ---- with the context to themselves ---------------------------------------------------------------- */
+
+EXT_FUNCTION(embed)
+EXT_FUNCTION(gradient)
+EXT_FUNCTION(lower_bound)
+EXT_FUNCTION(barycenter)
+EXT_FUNCTION(energy)
+EXT_METHOD(solver_run)
+EXT_METHOD(solver_potentials)
+EXT_METHOD(plan_get)
+EXT_METHOD(plan_rows)
+EXT_METHOD(plan_top)
+EXT_METHOD(plan_sparse)
+EXT_METHOD(plan_apply)
+EXT_METHOD(plan_vjp)
+EXT_FUNCTION(graph_knn)
+EXT_FUNCTION(graph_csr)
+EXT_METHOD(graph_get)
+EXT_FUNCTION(graph_read)
+EXT_METHOD(graph_arcs)
+EXT_METHOD(graph_paths)
+EXT_METHOD(graph_landmarks)
+EXT_METHOD(sinkhorn_start)
+EXT_METHOD(gw_start)
+EXT_METHOD(gw_distances)
+EXT_METHOD(gw_factors)
+EXT_NEW(sinkhorn_new)
+EXT_NEW(gw_new)
+EXT_FREE(gw_free)
+
 PyMethodDef ext_gw_functions[] = {
-    {"gw_embed", embed, METH_VARARGS,
+    {"gw_embed", embed_alone, METH_VARARGS,
      "gw_embed(context, anchor, anchor_out, queries, options) -> columns"},
-    {"gw_gradient", gradient, METH_VARARGS,
+    {"gw_gradient", gradient_alone, METH_VARARGS,
      "gw_gradient(context, c, d, plan, linear, linear_weight, epsilon, dc, dd, dlinear, da, db)"},
-    {"gw_lower_bound", lower_bound, METH_VARARGS, "gw_lower_bound(context, c, a, d, b) -> bound"},
-    {"gw_barycenter", barycenter, METH_VARARGS,
+    {"gw_lower_bound", lower_bound_alone, METH_VARARGS,
+     "gw_lower_bound(context, c, a, d, b) -> bound"},
+    {"gw_barycenter", barycenter_alone, METH_VARARGS,
      "gw_barycenter(context, spaces, weights, shares, p, start, options, out) -> report"},
     {"gw_landmark_bounds", landmark_bounds, METH_VARARGS,
      "gw_landmark_bounds(z, w) -> (lower, upper)"},
-    {"gw_energy", energy, METH_VARARGS, "gw_energy(context, c, d, plan) -> energy"},
+    {"gw_energy", energy_alone, METH_VARARGS, "gw_energy(context, c, d, plan) -> energy"},
     {NULL, NULL, 0, NULL},
 };
 
 #define PLAN_METHODS                                                                               \
-    {"run", solver_run, METH_NOARGS, "run() -> report"},                                           \
-        {"potentials", solver_potentials, METH_VARARGS, "potentials(f, g)"},                       \
-        {"plan", plan_get, METH_NOARGS, "What the plan is."},                                      \
-        {"rows", plan_rows, METH_VARARGS, "rows(first, last, out)"},                               \
-        {"top", plan_top, METH_VARARGS, "top(k, index, value)"},                                   \
-        {"sparse", plan_sparse, METH_VARARGS, "sparse(threshold, starts, columns, values)"},       \
-        {"apply", plan_apply, METH_VARARGS, "apply(v, transposed, out)"},                          \
-        {"vjp", plan_vjp, METH_VARARGS, "vjp(g, grad_mode, out, a, b)"},                           \
+    {"run", solver_run_alone, METH_NOARGS, "run() -> report"},                                     \
+        {"potentials", solver_potentials_alone, METH_VARARGS, "potentials(f, g)"},                 \
+        {"plan", plan_get_alone, METH_NOARGS, "What the plan is."},                                \
+        {"rows", plan_rows_alone, METH_VARARGS, "rows(first, last, out)"},                         \
+        {"top", plan_top_alone, METH_VARARGS, "top(k, index, value)"},                             \
+        {"sparse", plan_sparse_alone, METH_VARARGS, "sparse(threshold, starts, columns, values)"}, \
+        {"apply", plan_apply_alone, METH_VARARGS, "apply(v, transposed, out)"},                    \
+        {"vjp", plan_vjp_alone, METH_VARARGS, "vjp(g, grad_mode, out, a, b)"},                     \
     {                                                                                              \
         "labels", plan_labels, METH_VARARGS, "labels(labels, count, out, share)"                   \
     }
@@ -1041,35 +1072,36 @@ PyMethodDef ext_gw_functions[] = {
 int ext_types_gw(PyObject *module)
 {
     static PyMethodDef graph_members[] = {
-        {"knn", graph_knn, METH_VARARGS | METH_CLASS, "knn(context, points, options)"},
-        {"csr", graph_csr, METH_VARARGS | METH_CLASS,
+        {"knn", graph_knn_alone, METH_VARARGS | METH_CLASS, "knn(context, points, options)"},
+        {"csr", graph_csr_alone, METH_VARARGS | METH_CLASS,
          "csr(context, starts, targets, weights, directed)"},
-        {"report", graph_get, METH_NOARGS, "What the graph is."},
-        {"read", graph_read, METH_VARARGS | METH_CLASS, "read(context, path, directed)"},
-        {"arcs", graph_arcs, METH_NOARGS, "arcs() -> (starts, targets, weights)"},
-        {"paths", graph_paths, METH_VARARGS, "paths(sources, out) -> report"},
-        {"landmarks", graph_landmarks, METH_VARARGS, "landmarks(nodes, out) -> found"},
+        {"report", graph_get_alone, METH_NOARGS, "What the graph is."},
+        {"read", graph_read_alone, METH_VARARGS | METH_CLASS, "read(context, path, directed)"},
+        {"arcs", graph_arcs_alone, METH_NOARGS, "arcs() -> (starts, targets, weights)"},
+        {"paths", graph_paths_alone, METH_VARARGS, "paths(sources, out) -> report"},
+        {"landmarks", graph_landmarks_alone, METH_VARARGS, "landmarks(nodes, out) -> found"},
         {NULL, NULL, 0, NULL}};
-    static PyMethodDef sinkhorn_members[] = {{"start", sinkhorn_start, METH_VARARGS, "start(f, g)"},
-                                             PLAN_METHODS,
-                                             {NULL, NULL, 0, NULL}};
-    static PyMethodDef gw_members[] = {
-        {"start", gw_start, METH_O, "start(plan)"},
-        {"distances", gw_distances, METH_VARARGS, "distances(side, out)"},
-        {"factors", gw_factors, METH_VARARGS, "factors(q, w, h), or factors() -> rank"},
+    static PyMethodDef sinkhorn_members[] = {
+        {"start", sinkhorn_start_alone, METH_VARARGS, "start(f, g)"},
         PLAN_METHODS,
         {NULL, NULL, 0, NULL}};
-    static PyType_Slot graph_slots[] = {{Py_tp_dealloc, gw_free},
+    static PyMethodDef gw_members[] = {
+        {"start", gw_start_alone, METH_O, "start(plan)"},
+        {"distances", gw_distances_alone, METH_VARARGS, "distances(side, out)"},
+        {"factors", gw_factors_alone, METH_VARARGS, "factors(q, w, h), or factors() -> rank"},
+        PLAN_METHODS,
+        {NULL, NULL, 0, NULL}};
+    static PyType_Slot graph_slots[] = {{Py_tp_dealloc, gw_free_alone},
                                         {Py_tp_methods, graph_members},
                                         {Py_tp_doc, "A graph; use fourge.gw.Graph."},
                                         {0, NULL}};
-    static PyType_Slot sinkhorn_slots[] = {{Py_tp_new, sinkhorn_new},
-                                           {Py_tp_dealloc, gw_free},
+    static PyType_Slot sinkhorn_slots[] = {{Py_tp_new, sinkhorn_new_alone},
+                                           {Py_tp_dealloc, gw_free_alone},
                                            {Py_tp_methods, sinkhorn_members},
                                            {Py_tp_doc, "Sinkhorn's iteration; use fourge.gw."},
                                            {0, NULL}};
-    static PyType_Slot gw_slots[] = {{Py_tp_new, gw_new},
-                                     {Py_tp_dealloc, gw_free},
+    static PyType_Slot gw_slots[] = {{Py_tp_new, gw_new_alone},
+                                     {Py_tp_dealloc, gw_free_alone},
                                      {Py_tp_methods, gw_members},
                                      {Py_tp_doc, "An alignment; use fourge.gw."},
                                      {0, NULL}};

@@ -309,6 +309,12 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     }
     c->module = Py_XNewRef(PyType_GetModule(type));
     c->progress = Py_NewRef(progress);
+    c->lock = PyThread_allocate_lock();
+    if (!c->lock) {
+        PyErr_NoMemory();
+        Py_DECREF(c);
+        return NULL;
+    }
     frg_context_opts o;
     frg_context_defaults(&o, sizeof o);
     o.on_progress = on_progress;
@@ -331,29 +337,134 @@ static void context_free(PyObject *self)
     ext_context *const c = (ext_context *)self;
     PyTypeObject *const type = Py_TYPE(self);
     frg_context_destroy(c->ctx);
+    if (c->lock) {
+        PyThread_free_lock(c->lock);
+    }
     Py_XDECREF(c->module);
     Py_XDECREF(c->progress);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
 
+/** Takes the lock with the interpreter lock held; gives that one away only to wait. */
+static void take(ext_context *c, unsigned long me)
+{
+    if (!PyThread_acquire_lock(c->lock, NOWAIT_LOCK)) {
+        Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(c->lock, WAIT_LOCK);
+        Py_END_ALLOW_THREADS
+    }
+    c->owner = me;
+}
+
+int ext_enter(ext_context *c)
+{
+    const unsigned long me = PyThread_get_thread_ident();
+    if (c->owner == me) {
+        ext_raise(c->module, FRG_BUSY, NULL);
+        return -1;
+    }
+    take(c, me);
+    return 0;
+}
+
+int ext_enter_free(ext_context *c)
+{
+    const unsigned long me = PyThread_get_thread_ident();
+    if (c->owner == me) {
+        return 0;
+    }
+    take(c, me);
+    return 1;
+}
+
+void ext_leave(ext_context *c)
+{
+    c->owner = 0;
+    PyThread_release_lock(c->lock);
+}
+
+PyObject *ext_call_method(PyCFunction f, PyObject *self, PyObject *args)
+{
+    ext_context *const c = ((ext_object *)self)->context;
+    if (ext_enter(c) < 0) {
+        return NULL;
+    }
+    PyObject *const result = f(self, args);
+    ext_leave(c);
+    return result;
+}
+
+/** The context that comes first among the arguments; NULL where f is to say what is wrong with them. */
+static ext_context *first_context(PyObject *module, PyObject *args)
+{
+    PyObject *const first = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
+    return first && module &&
+                   PyObject_TypeCheck(first, (PyTypeObject *)ext_state_of(module)->context_type)
+               ? (ext_context *)first
+               : NULL;
+}
+
+PyObject *ext_call_function(PyCFunction f, PyObject *self, PyObject *args)
+{
+    PyObject *const module = PyType_Check(self) ? PyType_GetModule((PyTypeObject *)self) : self;
+    ext_context *const c = first_context(module, args);
+    if (c && ext_enter(c) < 0) {
+        return NULL;
+    }
+    PyObject *const result = f(self, args);
+    if (c) {
+        ext_leave(c);
+    }
+    return result;
+}
+
+PyObject *ext_call_new(newfunc f, PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    ext_context *const c = first_context(PyType_GetModule(type), args);
+    if (c && ext_enter(c) < 0) {
+        return NULL;
+    }
+    PyObject *const result = f(type, args, kwargs);
+    if (c) {
+        ext_leave(c);
+    }
+    return result;
+}
+
+void ext_call_free(destructor f, PyObject *self)
+{
+    ext_context *const c = ((ext_object *)self)->context;
+    Py_XINCREF((PyObject *)c); /* the lock outlives what f lets go of */
+    const int entered = c && ext_enter_free(c);
+    f(self);
+    if (entered) {
+        ext_leave(c);
+    }
+    Py_XDECREF((PyObject *)c);
+}
+
 /** warnings() -> list of (code, message), and forgets them. */
 static PyObject *context_warnings(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    frg_context *const ctx = ((ext_context *)self)->ctx;
-    PyObject *const list = PyList_New(0);
-    for (int i = 0; list && i < frg_warning_count(ctx); i++) {
-        PyObject *const pair =
-            Py_BuildValue("ss", frg_warning_code(ctx, i), frg_warning_message(ctx, i));
-        if (!pair || PyList_Append(list, pair) < 0) {
-            Py_XDECREF(pair);
-            Py_DECREF(list);
-            return NULL;
-        }
-        Py_DECREF(pair);
+    ext_context *const c = (ext_context *)self;
+    PyObject *list = PyList_New(0);
+    if (!list || ext_enter(c) < 0) {
+        Py_XDECREF(list);
+        return NULL;
     }
-    frg_warnings_clear(ctx);
+    for (int i = 0; list && i < frg_warning_count(c->ctx); i++) {
+        PyObject *const pair =
+            Py_BuildValue("ss", frg_warning_code(c->ctx, i), frg_warning_message(c->ctx, i));
+        if (!pair || PyList_Append(list, pair) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(pair);
+    }
+    if (list) {
+        frg_warnings_clear(c->ctx);
+    }
+    ext_leave(c);
     return list;
 }
 

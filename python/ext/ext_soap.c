@@ -89,8 +89,10 @@ static const ext_field soap_report[] = {{REPORT(updated), IS_INT64, NULL},
 typedef struct {
     PyObject_HEAD ext_context *context;
     frg_soap *soap;
-    PyObject *held; /* capsules, views and functions that the handle points to */
-    int64_t n;      /* parameters */
+    PyObject *held;   /* capsules, views and functions that the handle points to */
+    int64_t n;        /* parameters */
+    frg_array *views; /* room for as many gradients */
+    frg_soap_report report;
 } ext_soap;
 
 static ext_soap *self_of(PyObject *self)
@@ -182,6 +184,7 @@ static void soap_free(PyObject *self)
 {
     PyTypeObject *const type = Py_TYPE(self);
     frg_soap_destroy(self_of(self)->soap);
+    PyMem_Free(self_of(self)->views);
     Py_XDECREF(self_of(self)->held);
     Py_XDECREF((PyObject *)self_of(self)->context);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
@@ -242,19 +245,21 @@ static PyObject *soap_get_group(PyObject *self, PyObject *args)
 
 /* ---- parameters and steps ------------------------------------------------------------------------- */
 
-/** The view of a capsule, or of a buffer through a memoryview that goes to `held`. */
-static int view_of(PyObject *object, const char *name, int writable, PyObject *held, frg_array *out)
+/** The view of a capsule, which its owner keeps, or of a buffer through a memoryview that goes to *held. */
+static int view_of(PyObject *object, const char *name, int writable, PyObject **held,
+                   frg_array *out)
 {
     if (PyCapsule_CheckExact(object)) {
-        return ext_tensor(object, name, out) < 0 || PyList_Append(held, object) < 0 ? -1 : 0;
+        return ext_tensor(object, name, out);
     }
     Py_buffer buffer;
-    if (ext_array(object, name, writable, &buffer, out) < 0) {
+    if ((!*held && !(*held = PyList_New(0))) ||
+        ext_array(object, name, writable, &buffer, out) < 0) {
         return -1;
     }
     PyObject *const view = PyMemoryView_FromObject(object); /* keeps the buffer exported */
     PyBuffer_Release(&buffer);
-    const int result = view ? PyList_Append(held, view) : -1;
+    const int result = view ? PyList_Append(*held, view) : -1;
     Py_XDECREF(view);
     return result;
 }
@@ -270,7 +275,12 @@ static PyObject *soap_add_param(PyObject *self, PyObject *args)
     }
     ext_soap *const s = self_of(self);
     frg_array view;
-    if (view_of(w, name, 1, s->held, &view) < 0) {
+    frg_array *const views = PyMem_Realloc(s->views, sizeof *views * (size_t)(s->n + 1));
+    if (!views) {
+        return PyErr_NoMemory();
+    }
+    s->views = views;
+    if (view_of(w, name, 1, &s->held, &view) < 0 || PyList_Append(s->held, w) < 0) {
         return NULL;
     }
     int64_t id;
@@ -280,7 +290,7 @@ static PyObject *soap_add_param(PyObject *self, PyObject *args)
 }
 
 /** The views of a list with one gradient or None a parameter. */
-static int read_gradients(PyObject *list, PyObject *held, int64_t n, frg_array *out)
+static int read_gradients(PyObject *list, PyObject **held, int64_t n, frg_array *out)
 {
     if (!PyList_Check(list) || PyList_Size(list) != n) {
         PyErr_Format(PyExc_ValueError, "gradients: expected a list of %lld, one a parameter",
@@ -290,8 +300,10 @@ static int read_gradients(PyObject *list, PyObject *held, int64_t n, frg_array *
     for (int64_t i = 0; i < n; i++) {
         PyObject *const g = PyList_GetItem(list, (Py_ssize_t)i);
         out[i] = (frg_array){.data = NULL};
-        char name[48];
-        PyOS_snprintf(name, sizeof name, "gradient %lld", (long long)i);
+        char name[48] = "gradient";
+        if (!PyCapsule_CheckExact(g)) {
+            PyOS_snprintf(name, sizeof name, "gradient %lld", (long long)i);
+        }
         if (g != Py_None && view_of(g, name, 0, held, &out[i]) < 0) {
             return -1;
         }
@@ -299,22 +311,26 @@ static int read_gradients(PyObject *list, PyObject *held, int64_t n, frg_array *
     return 0;
 }
 
-/** step(gradients) -> report. */
+/** step(gradients) -> how many warnings the context has; the list keeps the gradients. */
 static PyObject *soap_step(PyObject *self, PyObject *list)
 {
     ext_soap *const s = self_of(self);
-    frg_array *const views = PyMem_Malloc(sizeof *views * (size_t)(s->n + 1));
-    PyObject *const held = PyList_New(0);
-    frg_soap_report report;
-    frg_status status = FRG_NO_MEMORY;
-    if (views && held && read_gradients(list, held, s->n, views) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = frg_soap_step(s->soap, views, s->n, &report);
+    PyObject *held = NULL;
+    frg_status status = FRG_BAD_ARG;
+    if (read_gradients(list, &held, s->n, s->views) == 0) {
+        Py_BEGIN_ALLOW_THREADS status = frg_soap_step(s->soap, s->views, s->n, &s->report);
         Py_END_ALLOW_THREADS
     }
-    PyMem_Free(views);
     Py_XDECREF(held);
     return status < 0 || PyErr_Occurred() ? failed(self, status)
-                                          : ext_fields_get(&report, soap_report);
+                                          : PyLong_FromLong(frg_warning_count(s->context->ctx));
+}
+
+/** What the last step did. */
+static PyObject *soap_get_report(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return ext_fields_get(&self_of(self)->report, soap_report);
 }
 
 /* ---- state ---------------------------------------------------------------------------------------- */
@@ -420,23 +436,41 @@ static PyObject *soap_bytes(PyObject *self, PyObject *unused)
                          (unsigned long long)frg_soap_bytes(soap));
 }
 
+/* ---- with the context to themselves ---------------------------------------------------------------- */
+
+EXT_METHOD(soap_add_group)
+EXT_METHOD(soap_set_group)
+EXT_METHOD(soap_get_group)
+EXT_METHOD(soap_add_param)
+EXT_METHOD(soap_step)
+EXT_METHOD(soap_get_report)
+EXT_METHOD(soap_state_shape)
+EXT_METHOD(soap_state_get)
+EXT_METHOD(soap_state_set)
+EXT_METHOD(soap_save)
+EXT_METHOD(soap_load)
+EXT_METHOD(soap_bytes)
+EXT_NEW(soap_new)
+EXT_FREE(soap_free)
+
 int ext_types_soap(PyObject *module)
 {
     static PyMethodDef members[] = {
-        {"add_group", soap_add_group, METH_VARARGS, "add_group(profile, options, frequency)"},
-        {"set_group", soap_set_group, METH_VARARGS, "set_group(group, options, frequency)"},
-        {"get_group", soap_get_group, METH_VARARGS, "get_group(group) -> options"},
-        {"add_param", soap_add_param, METH_VARARGS, "add_param(group, w, name) -> id"},
-        {"step", soap_step, METH_O, "step(gradients) -> report"},
-        {"state_shape", soap_state_shape, METH_VARARGS, "state_shape(id, key) -> shape"},
-        {"state_get", soap_state_get, METH_VARARGS, "state_get(id, key, out)"},
-        {"state_set", soap_state_set, METH_VARARGS, "state_set(id, key, array)"},
-        {"save", soap_save, METH_VARARGS, "save() -> bytes; save(path)"},
-        {"load", soap_load, METH_VARARGS, "load(bytes, name)"},
-        {"bytes", soap_bytes, METH_NOARGS, "bytes() -> (state, all)"},
+        {"add_group", soap_add_group_alone, METH_VARARGS, "add_group(profile, options, frequency)"},
+        {"set_group", soap_set_group_alone, METH_VARARGS, "set_group(group, options, frequency)"},
+        {"get_group", soap_get_group_alone, METH_VARARGS, "get_group(group) -> options"},
+        {"add_param", soap_add_param_alone, METH_VARARGS, "add_param(group, w, name) -> id"},
+        {"step", soap_step_alone, METH_O, "step(gradients) -> warnings"},
+        {"report", soap_get_report_alone, METH_NOARGS, "What the last step did."},
+        {"state_shape", soap_state_shape_alone, METH_VARARGS, "state_shape(id, key) -> shape"},
+        {"state_get", soap_state_get_alone, METH_VARARGS, "state_get(id, key, out)"},
+        {"state_set", soap_state_set_alone, METH_VARARGS, "state_set(id, key, array)"},
+        {"save", soap_save_alone, METH_VARARGS, "save() -> bytes; save(path)"},
+        {"load", soap_load_alone, METH_VARARGS, "load(bytes, name)"},
+        {"bytes", soap_bytes_alone, METH_NOARGS, "bytes() -> (state, all)"},
         {NULL, NULL, 0, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_new, soap_new},
-                                  {Py_tp_dealloc, soap_free},
+    static PyType_Slot slots[] = {{Py_tp_new, soap_new_alone},
+                                  {Py_tp_dealloc, soap_free_alone},
                                   {Py_tp_methods, members},
                                   {Py_tp_doc, "An optimizer's handle; use fourge.soap.SOAP."},
                                   {0, NULL}};

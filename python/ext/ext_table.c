@@ -164,17 +164,26 @@ static PyObject *table_rows(PyObject *self, PyObject *unused)
     return PyLong_FromLongLong(frg_table_rows(((ext_table *)self)->table));
 }
 
+/* ---- with the context to themselves ---------------------------------------------------------------- */
+
+EXT_FUNCTION(table_from_arrow)
+EXT_METHOD(table_add)
+EXT_METHOD(table_columns)
+EXT_METHOD(table_rows)
+EXT_NEW(table_new)
+EXT_FREE(table_free)
+
 int ext_types_table(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"from_arrow", table_from_arrow, METH_VARARGS | METH_CLASS,
+        {"from_arrow", table_from_arrow_alone, METH_VARARGS | METH_CLASS,
          "from_arrow(context, capsule, columns)"},
-        {"add", table_add, METH_VARARGS, "add(name, array, labels): copies one column."},
-        {"columns", table_columns, METH_NOARGS, "{name: (kind, bytes, labels)}"},
-        {"rows", table_rows, METH_NOARGS, "The number of rows."},
+        {"add", table_add_alone, METH_VARARGS, "add(name, array, labels): copies one column."},
+        {"columns", table_columns_alone, METH_NOARGS, "{name: (kind, bytes, labels)}"},
+        {"rows", table_rows_alone, METH_NOARGS, "The number of rows."},
         {NULL, NULL, 0, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_new, table_new},
-                                  {Py_tp_dealloc, table_free},
+    static PyType_Slot slots[] = {{Py_tp_new, table_new_alone},
+                                  {Py_tp_dealloc, table_free_alone},
                                   {Py_tp_methods, methods},
                                   {Py_tp_doc, "Table(context, rows): named columns."},
                                   {0, NULL}};

@@ -54,7 +54,7 @@ class Mismatch(Error, ValueError):
 
 
 class Internal(Error, RuntimeError):
-    """A fault of fourge, or an object used by two threads at once."""
+    """A fault of fourge, or an object that was called out of its own callback."""
 
 
 class NotConverged(UserWarning):

@@ -10,6 +10,7 @@ formulas stand in ``fourge/soap.h``.
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -81,16 +82,16 @@ class Engine:
     def __init__(self, profile: str, context_: Any):
         self.profile, self.context = profile, context_
         self.handle = None
-        self._last: list[dict[str, Any]] = []
-        self.report: dict[str, Any] = {}
+        self._last: list[tuple[Any, ...]] = []
         self._known = tuple(defaults(profile))
+        self._values = operator.itemgetter(*self._known)
 
-    def _of(self, group: Mapping[str, Any]) -> dict[str, Any]:
-        return {k: group[k] for k in self._known}
+    @property
+    def report(self) -> dict[str, Any]:
+        return {} if self.handle is None else self.handle.report()
 
-    @staticmethod
-    def _translated(o: dict[str, Any]) -> tuple[dict[str, Any], Callable[[int], int] | None]:
-        o = dict(o)
+    def _translated(self, values: tuple[Any, ...]) -> tuple[dict[str, Any], Callable[[int], int] | None]:
+        o = dict(zip(self._known, values))
         try:
             o["beta1"], o["beta2"] = o.pop("betas")
         except (TypeError, ValueError):
@@ -105,7 +106,7 @@ class Engine:
         return o, function
 
     def add_group(self, group: Mapping[str, Any]) -> int:
-        last = self._of(group)
+        last = self._values(group)
         options, function = self._translated(last)
         if self.handle is None:
             self.handle = _fourge.Soap(self.context, self.profile, options, function)
@@ -114,15 +115,14 @@ class Engine:
         self._last.append(last)
         return len(self._last) - 1
 
-    def step(self, groups: Sequence[Mapping[str, Any]], gradients: list[Any]) -> dict[str, Any]:
+    def step(self, groups: Sequence[Mapping[str, Any]], gradients: list[Any]) -> None:
         for i, group in enumerate(groups):
-            now = self._of(group)
+            now = self._values(group)
             if now != self._last[i]:
                 self.handle.set_group(i, *self._translated(now))
                 self._last[i] = now
-        self.report = self.handle.step(gradients)
-        warn(self.context, stacklevel=4)
-        return self.report
+        if self.handle.step(gradients):
+            warn(self.context, stacklevel=4)
 
     # ---- state by the names of other packages ----
 
@@ -257,7 +257,8 @@ class SOAP:
             if extra:
                 raise errors.BadArgument(f"there is no parameter {sorted(extra)[0]!r}; there are {self._names}")
             gradients = [gradients.get(name) for name in self._names]
-        return self._engine.step(self.param_groups, list(gradients))
+        self._engine.step(self.param_groups, list(gradients))
+        return self.report
 
     def state_dict(self) -> dict[str, Any]:
         """The state by the names of other packages, and all of it as bytes, with which a run goes on to the bit."""

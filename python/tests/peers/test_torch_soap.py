@@ -6,6 +6,7 @@ import unittest
 import warnings
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from fourge import errors, soap
 from fourge.torch import SOAP
@@ -272,6 +273,50 @@ class Torch(unittest.TestCase):
         for _ in range(2000):
             opt.step()
         self.assertEqual(held, (opt._engine.context.bytes_held(), len(opt._engine.handle.save())))
+
+
+class Watched(unittest.TestCase):
+    """What torch wraps around a step is there when someone looks."""
+
+    def setUp(self):
+        self.p = torch.nn.Parameter(torch.randn(3, 4))
+        self.p.grad = torch.randn(3, 4)
+        self.opt = SOAP([self.p])
+
+    def test_hooks(self):
+        seen = []
+        handles = [self.opt.register_step_pre_hook(lambda o, a, k: seen.append(("pre", len(a)))),
+                   self.opt.register_step_post_hook(lambda o, a, k: seen.append(("post", len(a)))),
+                   register_optimizer_step_pre_hook(lambda o, a, k: seen.append(("all", len(a))))]
+        self.opt.step()
+        self.assertEqual(seen, [("all", 1), ("pre", 1), ("post", 1)])
+        self.assertEqual(self.opt.step(lambda: 3), 3)
+        self.assertEqual(seen[3:], [("all", 2), ("pre", 2), ("post", 2)])
+        for h in handles:
+            h.remove()
+        self.opt.step()
+        self.assertEqual(len(seen), 6)
+
+        class Mine(SOAP):
+            def step(self, closure=None):
+                seen.append("mine")
+                return super().step(closure)
+
+        mine = Mine([self.p])
+        mine.step()
+        mine.step()
+        self.assertEqual(seen[6:], ["mine", "mine"])
+
+    def test_profile_range(self):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            self.opt.step()
+        self.assertIn("Optimizer.step#SOAP.step", {e.key for e in profile.key_averages()})
+
+    def test_a_kept_graph_sees_the_change(self):
+        y = (self.p * self.p).sum()
+        self.opt.step()
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            y.backward()
 
 
 if __name__ == "__main__":
