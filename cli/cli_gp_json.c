@@ -187,7 +187,7 @@ static void predictions(frg_json *j, const cli *c, const gp_job *job, const frg_
         frg_json_bool(j, "prior", c->set.prior_draws || c->n_arguments == 2);
         frg_json_open_array(j, "samples");
         for (int64_t s = 0; s < job->samples; s++) {
-            vector(j, NULL, job->draws + s * m, m, 1);
+            outputs(j, NULL, job->draws + s * m * r->q, m, r->q);
         }
         frg_json_close_array(j);
     }

@@ -148,9 +148,10 @@ static void prediction_table(frg_report *r, const gp_job *job, int64_t q)
     if (job->mean) {
         frg_report_table_column(r, "std_dev", FRG_RIGHT);
     }
-    for (int64_t s = 0; s < job->samples; s++) {
-        char name[32];
-        snprintf(name, sizeof name, "sample%" PRId64, s + 1);
+    for (int64_t s = 0; s < job->samples * q; s++) {
+        char name[48];
+        snprintf(name, sizeof name, q > 1 ? "sample%" PRId64 "_%" PRId64 : "sample%" PRId64,
+                 s / q + 1, s % q + 1);
         frg_report_table_column(r, name, FRG_RIGHT);
     }
     for (int64_t i = 0; i < f->n; i++) {
@@ -163,8 +164,8 @@ static void prediction_table(frg_report *r, const gp_job *job, int64_t q)
         if (job->mean) {
             frg_report_cell_number(r, sqrt(job->variance[i]), 4);
         }
-        for (int64_t s = 0; s < job->samples; s++) {
-            frg_report_cell_number(r, job->draws[s * f->n + i], 6);
+        for (int64_t s = 0; s < job->samples * q; s++) {
+            frg_report_cell_number(r, job->draws[(s / q * f->n + i) * q + s % q], 6);
         }
     }
     frg_report_table_close(r);

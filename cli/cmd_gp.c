@@ -18,9 +18,12 @@ typedef struct {
 } subcommand;
 
 static const subcommand subcommands[GP_SUBCOMMANDS] = {
-    [GP_VALUE] = {"value", "DATA", 1, 1, 1},          [GP_FIT] = {"fit", "DATA", 1, 1, 1},
-    [GP_PREDICT] = {"predict", "MODEL NEW", 2, 2, 0}, [GP_LOO] = {"loo", "DATA", 1, 1, 1},
-    [GP_SAMPLE] = {"sample", "[MODEL] NEW", 1, 2, 0}, [GP_BATCH] = {"batch", "LIST", 1, 1, 1},
+    [GP_VALUE] = {"value", "DATA", 1, 1, 1},
+    [GP_FIT] = {"fit", "DATA", 1, 1, 1},
+    [GP_PREDICT] = {"predict", "MODEL|DATA NEW", 2, 2, 0},
+    [GP_LOO] = {"loo", "DATA", 1, 1, 1},
+    [GP_SAMPLE] = {"sample", "[MODEL|DATA] NEW", 1, 2, 0},
+    [GP_BATCH] = {"batch", "LIST", 1, 1, 1},
 };
 
 /* ---- options ------------------------------------------------------------------------------------ */
@@ -59,22 +62,26 @@ static int check_arguments(const cli *c, gp_subcommand what)
 static int check_given(const cli *c, gp_subcommand what)
 {
     const settings *s = &c->set;
-    enum { DATA = 1 << GP_VALUE | 1 << GP_FIT | 1 << GP_LOO | 1 << GP_BATCH };
+    enum {
+        NEW = 1 << GP_PREDICT | 1 << GP_SAMPLE,
+        DATA = 1 << GP_VALUE | 1 << GP_FIT | 1 << GP_LOO | 1 << GP_BATCH | NEW
+    };
     const struct {
         const char *name;
         int given;
         unsigned known; /* bits of subcommands */
     } some[] = {
         {"--y", s->y != NULL, DATA},
-        {"--x", s->x != NULL, DATA | 1 << GP_SAMPLE},
-        {"--kernel", s->kernel != NULL, DATA | 1 << GP_SAMPLE},
+        {"--x", s->x != NULL, DATA},
+        {"--kernel", s->kernel != NULL, DATA},
         {"--no-gradient", s->no_gradient, 1 << GP_VALUE | 1 << GP_LOO | 1 << GP_BATCH},
         {"--save", s->save_model != NULL, 1 << GP_FIT | 1 << GP_VALUE},
-        {"--observed", s->observed, 1 << GP_PREDICT | 1 << GP_SAMPLE},
+        {"--observed", s->observed, NEW},
+        {"--variance-floor", s->variance_floor > 0, 1 << GP_PREDICT},
         {"--covariance", s->covariance != NULL, 1 << GP_PREDICT},
-        {"--samples", s->samples > 0, 1 << GP_PREDICT | 1 << GP_SAMPLE},
+        {"--samples", s->samples > 0, NEW},
         {"--prior-draws", s->prior_draws, 1 << GP_SAMPLE},
-        {"--fit", s->batch_fit, 1 << GP_BATCH},
+        {"--fit", s->batch_fit, 1 << GP_BATCH | NEW},
         {"--noise-column", s->noise_column != NULL, DATA & ~(1u << GP_BATCH)},
         {"--noise-groups", s->noise_groups != NULL, DATA & ~(1u << GP_BATCH)},
     };
@@ -91,14 +98,16 @@ static int check_given(const cli *c, gp_subcommand what)
 static int check_needed(const cli *c, gp_subcommand what)
 {
     const settings *s = &c->set;
-    const int data = subcommands[what].stands_on_data;
+    const int two = c->n_arguments == 3; /* MODEL|DATA NEW */
+    const int from_data = two && (s->y || s->kernel || s->batch_fit);
+    const int data = subcommands[what].stands_on_data || from_data;
     const struct {
         const char *name, *how;
         int missing;
     } needed[] = {
         {"--y", "--y COLUMN", data && !s->y},
         {"--kernel", "--kernel EXPR, as in \"1.7*rbf(l=0.2) + noise(0.04)\"", data && !s->kernel},
-        {"--kernel", "a MODEL before NEW, or --kernel EXPR",
+        {"--kernel", "a MODEL before NEW, DATA with --y, or --kernel EXPR",
          what == GP_SAMPLE && c->n_arguments == 2 && !s->kernel},
         {"--samples", "--samples N", what == GP_SAMPLE && s->samples == 0},
     };
@@ -148,7 +157,8 @@ static int add_noise(const cli *c, gp_job *job)
 /** An expression without the words has no noise; one with them may have them as the name of a column. */
 int gp_job_create(cli *c, gp_job *job)
 {
-    const int learns = job->what == GP_FIT && !job->data.noise;
+    const int fits = job->what == GP_FIT || c->set.batch_fit;
+    const int learns = fits && !job->data.noise;
     const int words = strstr(job->kernel, "noise") || strstr(job->kernel, "white");
     int code = learns && !words ? add_noise(c, job) : 0;
     if (code) {
@@ -296,14 +306,20 @@ static frg_array new_points(const gp_job *job)
 
 static int draw(cli *c, gp_job *job, int prior)
 {
-    const int64_t m = job->fresh.n;
-    int code = need(c, &job->draws, job->samples, m);
+    const int64_t m = job->fresh.n, q = frg_gp_get_report(job->gp).q;
+    int code = need(c, &job->draws, job->samples, m * q);
     if (code) {
         return code;
     }
+    frg_array out = frg_matrix(job->draws, FRG_F64, job->samples, m, m * q);
+    out.stride[1] = q;
+    if (q > 1) {
+        out.ndim = 3;
+        out.shape[2] = q;
+        out.stride[2] = 1;
+    }
     const frg_status status =
-        frg_gp_sample(job->gp, new_points(job), job->samples, prior, c->set.observed,
-                      frg_matrix(job->draws, FRG_F64, job->samples, m, m));
+        frg_gp_sample(job->gp, new_points(job), job->samples, prior, c->set.observed, out);
     return status != FRG_OK ? cli_fail_library(c, status) : 0;
 }
 
@@ -325,6 +341,7 @@ static int predict(cli *c, gp_job *job)
     frg_gp_predict_opts o;
     frg_gp_predict_defaults(&o, sizeof o);
     o.observed = c->set.observed;
+    o.variance_floor = c->set.variance_floor;
     o.mean = &mean;
     o.variance = &variance;
     o.covariance = square ? &covariance : NULL;
@@ -346,9 +363,25 @@ static int load_model(cli *c, gp_job *job)
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
+/** The model of a file, or one made of DATA at the numbers of the expression, or fitted to it. */
+static int find_model(cli *c, gp_job *job)
+{
+    if (!c->set.y) {
+        return load_model(c, job);
+    }
+    int code = read_data(c, job);
+    code = code ? code : gp_job_create(c, job);
+    if (!code && c->set.batch_fit) {
+        job->status = fit_of(job);
+        progress_clear(&c->progress);
+        code = job->status < 0 ? cli_fail_library(c, job->status) : 0;
+    }
+    return code;
+}
+
 static int run_predict(cli *c, gp_job *job)
 {
-    int code = load_model(c, job);
+    int code = find_model(c, job);
     code = code ? code : read_new(c, job, c->arguments[2]);
     const double start = now_seconds();
     code = code ? code : predict(c, job);
@@ -379,7 +412,7 @@ static int create_prior(cli *c, gp_job *job, const char *path)
 static int run_sample(cli *c, gp_job *job)
 {
     const int prior = c->n_arguments == 2;
-    int code = prior ? create_prior(c, job, c->arguments[1]) : load_model(c, job);
+    int code = prior ? create_prior(c, job, c->arguments[1]) : find_model(c, job);
     if (!code && !prior) {
         code = read_new(c, job, c->arguments[2]);
     }

@@ -36,7 +36,7 @@ typedef struct {
     frg_gp_loo loo;
     double *loo_mean, *loo_variance, *loo_latent; /* n x q, n, n */
     double *mean, *variance;         /* of new points: m x q, m */
-    double *draws;                   /* samples x m */
+    double *draws;                   /* samples x m x q */
     int64_t samples;
     double read, total;
     double *totals;

@@ -292,6 +292,15 @@ const option_spec option_table[] = {
      .high = 1e15,
      .group = fitting,
      .help = "iterations of a start; steps of adam"},
+    {.name = "max-evaluations",
+     .kind = KIND_INT64,
+     .commands = CMD_GP,
+     .field = AT(gp_fit.max_evaluations),
+     .value = "N",
+     .low = 1,
+     .high = 1e15,
+     .group = fitting,
+     .help = "likelihoods that each start may ask for"},
     {.name = "tol",
      .kind = KIND_REAL,
      .commands = CMD_GP,
@@ -340,13 +349,22 @@ const option_spec option_table[] = {
      .commands = CMD_GP,
      .field = AT(batch_fit),
      .group = fitting,
-     .help = "batch: fit every member"},
+     .help = "batch: fit every member; predict and sample from data: fit first"},
     {.name = "observed",
      .kind = KIND_FLAG,
      .commands = CMD_GP,
      .field = AT(observed),
      .group = results,
      .help = "predict and sample observations, noise included, instead of the function"},
+    {.name = "variance-floor",
+     .kind = KIND_REAL,
+     .commands = CMD_GP,
+     .field = AT(variance_floor),
+     .value = "X",
+     .low = 0,
+     .high = 1e300,
+     .group = results,
+     .help = "least variance of a prediction; preset gpytorch has GPyTorch's"},
     {.name = "covariance",
      .kind = KIND_OUTPUT,
      .commands = CMD_GP,
@@ -843,13 +861,15 @@ const command_spec command_table[] = {
          "value DATA: log-likelihood and gradient at the numbers of the expression.  fit DATA: "
          "parameters of the largest likelihood, with standard errors.  loo DATA: predictions of "
          "every point from the others.  predict MODEL NEW: mean and standard deviation at new "
-         "points.  sample MODEL NEW, or sample --kernel EXPR NEW: joint draws.  batch LIST: one "
+         "points.  sample MODEL NEW, or sample --kernel EXPR NEW: joint draws.  Both take DATA with --y and "
+         "--kernel in the place of MODEL.  batch LIST: one "
          "small process for each data file that LIST names, a line each.  Tables are csv, tsv "
          "(both plain or .gz), npy, npz.  A fit that did not converge is written, marked, and "
          "ends with exit code 1.",
      .examples =
          "fourge gp fit co2.csv --y co2 --x year --kernel 'scale*rbf + noise' --save co2.model\n"
          "fourge gp predict co2.model new.csv --observed --format csv\n"
+         "fourge gp predict co2.csv new.csv --y co2 --x year --kernel 'scale*rbf + noise' --fit\n"
          "fourge gp value data.csv --y y --x a,b --kernel '1.7*rbf(l=[0.2,1]) + noise(0.04)' "
          "--format json\n"
          "fourge gp sample --kernel '1*matern32(l=0.3)' grid.csv --samples 5",

@@ -49,6 +49,7 @@ typedef struct {
     const char *x, *y, *kernel, *noise_column, *noise_groups, *save_model, *covariance;
     int no_gradient, observed, prior_draws, batch_fit;
     int64_t samples;
+    double variance_floor;
     /* demean */
     const char *columns, *codes, *weights_file;
     /* demean and simulate */

@@ -190,6 +190,8 @@ typedef struct {
     int standardize;            /* 1: means are searched in standard deviations of y; for a kernel whose terms have
                                    variances of their own that is all that standardising y would change */
     int standard_errors;        /* 1 */
+    int64_t max_evaluations;    /* 0: no limit; else values that each start may ask for: FRG_MAX_ITER with the best
+                                   point so far (of adam: the last one) where it ended a search */
 } frg_gp_fit_opts;
 
 /** One accepted iterate. */
@@ -236,18 +238,20 @@ typedef struct {
     frg_array *covariance;  /* m x m */
     frg_array *mean_dx;     /* m x d: d mean / d x (q = 1) */
     frg_array *variance_dx; /* m x d */
+    double variance_floor;  /* 0: negative variances become 0; smaller ones than this become this (GPyTorch has 1e-10
+                               in f64 and 1e-6 in f32, which preset gpytorch takes where this is 0) */
 } frg_gp_predict_opts;
 
 FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size);
-/** At m new points x (m x d): mean m* + k*'a, variance k** - |L^-1 k*|^2, clamped at 0 with a counted
- *  warning.  Refactors where the gradient has taken the factor's place.  Gradients of kernels with a cusp at the
+/** At m new points x (m x d): mean m* + k*'a, variance k** - |L^-1 k*|^2, clamped at 0, or at variance_floor
+ *  (noise included), with a counted warning.  Refactors where the gradient has taken the factor's place.  Gradients of kernels with a cusp at the
  *  points (matern12) leave out the point's own term there. */
 FRG_API FRG_MUST_USE frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *o);
 typedef struct {
     size_t struct_size;
     int observed;                  /* as in frg_gp_predict_opts */
     const double *noise_variances; /* sets x m known variances of the candidates, where the process has such */
-    frg_array *mean;               /* sets x t x s, f64; each may be NULL */
+    frg_array *mean;               /* sets x t x s (of q outputs: s q), f64; each may be NULL */
     frg_array *variance;           /* sets x t: it does not depend on y */
 } frg_gp_fantasy_opts;
 
@@ -255,7 +259,7 @@ FRG_API void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size)
 /** Predictions at the t points of `at` (t x d) as they would be after observing candidates: `sets` alternative sets of
  *  m points (x: sets x m x d), each with s alternative outcomes (y: sets x m x s).  The process stays as it is and
  *  its factor serves all sets: n^2 (t + sets m) flop, then sets n m t; equal to frg_gp_update_append and
- *  frg_gp_predict for each.  For processes with one output. */
+ *  frg_gp_predict for each.  With q outputs y is sets x m x s q, the outputs of an outcome side by side. */
 FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y, frg_array at,
                                                          const frg_gp_fantasy_opts *o);
 /** count joint draws at x (m x d) into out (count x m; with q outputs count x m x q; f64): of the posterior, or of the

@@ -6,6 +6,8 @@
  *
  * Kingma and Ba (2015), ICLR; torch/optim/adam.py, the single-tensor form.
  */
+#include <string.h>
+
 #include "gp/gp_adam.h"
 #include "gp/gp_optimise.h"
 
@@ -68,6 +70,10 @@ static frg_status run(const frgi_gp_objective *o, const frgi_gp_search *s, momen
         step(o, w, s->rate, t, x);
         out->iterations++;
         status = value_near(o, w, x, out);
+        if (status > 0) { /* a limit: the last point with a value */
+            memcpy(x, w->from, (size_t)o->n * sizeof *x);
+            out->iterations--;
+        }
     }
     return status;
 }

@@ -307,8 +307,9 @@ static frg_status run_units(batch *b)
 /** Fits whose members take the same steps at the same time; options that are refused are left to frg_gp_fit. */
 static bool side_by_side(const frg_gp_fit_opts *o)
 {
-    return o->optimizer == FRG_GP_ADAM && o->starts == 1 && o->max_iter >= 1 && o->tol > 0 &&
-           o->tol < 1 && o->learning_rate > 0 && isfinite(o->learning_rate);
+    return o->optimizer == FRG_GP_ADAM && o->starts == 1 && o->max_evaluations == 0 &&
+           o->max_iter >= 1 && o->tol > 0 && o->tol < 1 && o->learning_rate > 0 &&
+           isfinite(o->learning_rate);
 }
 
 /** Lanes pay from three members on, and where a vector has that many. */

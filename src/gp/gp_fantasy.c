@@ -8,7 +8,7 @@
  *
  *     mean_t <- mean_t + B R^-1 (y - mean_c),   variance_t <- variance_t - sum_j B_tj^2
  *
- * which is what appending them would give.  V is computed once for all test points and candidates, n^2 (t + sets m)
+ * which is what appending them would give, each of q outputs with its own means and the same variances.  V is computed once for all test points and candidates, n^2 (t + sets m)
  * flop; a set costs n m t more, its outcomes share R and B.  Memory n (t + sets m).
  */
 #include <math.h>
@@ -21,15 +21,16 @@ enum { STRIP = 64, TRIES = 6 };
 
 typedef struct {
     frg_gp *gp;
-    ptrdiff_t sets, m, s, t, all; /* all = t + sets m: the test points first */
-    double *points;               /* all x d */
-    double *mean, *variance;      /* all */
-    double *half, *basis;         /* n x all, profile.count x all */
-    double *y;                    /* sets x s x m: outcomes, candidates side by side */
-    double *noise;                /* sets x m */
-    double *cross;                /* t x m, column-major: C, then B */
-    double *schur, *root;         /* m x m */
-    void *raw;                    /* a block as the kernel gives it */
+    ptrdiff_t sets, m, s, t,
+        all;        /* s: outcomes times outputs; all = t + sets m: the test points first */
+    double *points; /* all x d */
+    double *mean, *variance; /* all x q, all */
+    double *half, *basis;    /* n x all, profile.count x all */
+    double *y;               /* sets x s x m: outcomes, candidates side by side */
+    double *noise;           /* sets x m */
+    double *cross;           /* t x m, column-major: C, then B */
+    double *schur, *root;    /* m x m */
+    void *raw;               /* a block as the kernel gives it */
     void *test_memory, *points_memory, *bound_memory;
     frgi_gp_points test;
     double *to_mean, *to_variance; /* sets x t x s, sets x t */
@@ -41,7 +42,7 @@ static void lay_out(frgi_arena *a, fantasy *f)
     const size_t all = (size_t)f->all, m = (size_t)f->m, t = (size_t)f->t, s = (size_t)f->s;
     const size_t sets = (size_t)f->sets;
     f->points = TAKE(a, double, frgi_mul(all, (size_t)gp->d));
-    f->mean = TAKE(a, double, all);
+    f->mean = TAKE(a, double, frgi_mul(all, (size_t)gp->q));
     f->variance = TAKE(a, double, all);
     f->half = TAKE(a, double, frgi_mul((size_t)gp->n, all));
     f->basis = TAKE(a, double, frgi_mul((size_t)gp->profile.count, all));
@@ -126,7 +127,7 @@ static void predict_strip(const fantasy *f, ptrdiff_t set, ptrdiff_t c, ptrdiff_
         f->to_variance[set * t + first + i] = v > 0 ? v : 0;
         for (ptrdiff_t k = 0; k < s; k++) {
             const double *const z = f->y + (set * s + k) * m;
-            double mean = f->mean[first + i];
+            double mean = f->mean[k % f->gp->q * f->all + first + i];
             for (ptrdiff_t j = 0; j < m; j++) {
                 mean += b[i + j * t] * z[j];
             }
@@ -157,7 +158,7 @@ static frg_status predict_set(const fantasy *f, ptrdiff_t set)
     if (status == FRG_OK) { /* R^-1 (y - mean_c) of all outcomes */
         double *const z = f->y + set * f->s * m;
         for (ptrdiff_t k = 0; k < f->s * m; k++) {
-            z[k] -= f->mean[c + k % m];
+            z[k] -= f->mean[k / m % gp->q * f->all + c + k % m];
         }
         frgi_dtrsm('L', 'N', (int)m, (int)f->s, 1, f->root, (int)m, z, (int)m);
 #pragma omp parallel num_threads(frg_threads(gp->ctx))
@@ -224,8 +225,6 @@ static frg_status check_shapes(const frg_gp *gp, const frg_array *x, const frg_a
     TRY(frgi_array_check(ctx, x, "x", 3, floats));
     TRY(frgi_array_check(ctx, y, "y", 3, floats));
     TRY(frgi_array_check(ctx, at, "at", 2, floats));
-    REQUIRE(ctx, gp->q == 1, "fantasies need a process with one output, this one has %lld",
-            (long long)gp->q);
     if (x->shape[2] != gp->d || at->shape[1] != gp->d || y->shape[0] != x->shape[0] ||
         y->shape[1] != x->shape[1]) {
         FAIL(ctx, E_SHAPE,
@@ -236,6 +235,10 @@ static frg_status check_shapes(const frg_gp *gp, const frg_array *x, const frg_a
              (long long)y->shape[2], (long long)at->shape[0], (long long)at->shape[1]);
     }
     const int64_t sets = x->shape[0], t = at->shape[0], s = y->shape[2];
+    if (s % gp->q != 0) {
+        FAIL(ctx, E_SHAPE, "y has %lld columns a point, which is no multiple of the %lld outputs",
+             (long long)s, (long long)gp->q);
+    }
     if (o->mean) {
         TRY(frgi_array_check(ctx, o->mean, "mean", 3, 1u << FRG_F64));
     }

@@ -83,6 +83,8 @@ static frg_status check_opts(frg_context *ctx, const frg_gp_fit_opts *o)
     OPTION(o->tol > 0 && o->tol < 1, "tol must lie in (0, 1), got %g", o->tol)
     OPTION(o->learning_rate > 0 && isfinite(o->learning_rate),
            "learning_rate must be positive, got %g", o->learning_rate)
+    OPTION(o->max_evaluations >= 0, "max_evaluations must not be negative, got %lld",
+           (long long)o->max_evaluations)
     OPTION(o->starts >= 1 && o->starts <= 100000, "starts must lie in 1 .. 100000, got %d",
            o->starts)
 #undef OPTION
@@ -94,6 +96,10 @@ static frg_status check_opts(frg_context *ctx, const frg_gp_fit_opts *o)
 static frg_status objective_value(void *user, const double *u, double *f)
 {
     fit *m = user;
+    if (m->opts.max_evaluations > 0 && m->found.values > m->opts.max_evaluations) {
+        m->found.values--; /* asked for, not made */
+        return FRG_MAX_ITER;
+    }
     frgi_gp_coordinates_values(&m->to, u, m->theta);
     TRY(frgi_gp_set_theta(m->gp, m->theta));
     const frg_status status = frgi_gp_value(m->gp);
@@ -207,7 +213,7 @@ static frg_status search_from(fit *m)
                                    .relative = RELATIVE,
                                    .rate = m->opts.learning_rate};
     const bool told = m->gp->jitter_told; /* one warning for all starts */
-    frgi_gp_set_sticky(m->gp, false); /* no promotion, jitter or matrix of the start before */
+    frgi_gp_set_sticky(m->gp, false);     /* no promotion, jitter or matrix of the start before */
     frgi_gp_forget(m->gp);
     frgi_gp_set_sticky(m->gp, true);
     m->gp->jitter_told = told;

@@ -368,19 +368,24 @@ static void finish_variance(predictor *p)
 {
     const frgi_gp_wanted *w = p->want;
     const double noise = w->observed ? frgi_gp_new_noise(p->gp) : 0;
-    int64_t negative = 0;
+    int64_t negative = 0, raised = 0;
     double worst = 0;
     for (ptrdiff_t i = 0; i < p->m && w->variance; i++) {
         double *const v = &w->variance[i];
         negative += *v < 0;
         worst = *v < worst ? *v : worst;
         *v = (*v < 0 ? 0 : *v) + noise;
+        raised += *v < w->floor;
+        *v = *v < w->floor ? w->floor : *v;
     }
     for (ptrdiff_t i = 0; i < p->m && w->covariance; i++) {
         double *const v = &w->covariance[i + i * p->m];
         *v = (*v < 0 ? 0 : *v) + noise;
     }
-    if (negative > 0) {
+    if (raised > 0) {
+        frgi_warn(p->gp->ctx, W_VARIANCE, "%lld of %lld variances were below %.2g and became that",
+                  (long long)raised, (long long)p->m, w->floor);
+    } else if (negative > 0) {
         frgi_warn(p->gp->ctx, W_VARIANCE, "%lld of %lld variances were negative, the lowest %.2g",
                   (long long)negative, (long long)p->m, worst);
     }
@@ -469,6 +474,15 @@ frg_status frgi_gp_take_points(frg_gp *gp, const frg_array *x, const char *name,
     return FRG_OK;
 }
 
+/** What GPyTorch holds its variances to is part of its preset. */
+static double least_variance(const frg_gp *gp, double asked)
+{
+    const bool single = gp->opts.precision == FRG_GP_F32;
+    return asked > 0                                   ? asked
+           : gp->opts.preset == FRG_GP_PRESET_GPYTORCH ? (single ? 1e-6 : 1e-10)
+                                                       : 0;
+}
+
 void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size)
 {
     const frg_gp_predict_opts defaults = {.struct_size = struct_size};
@@ -538,10 +552,13 @@ frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *gi
     frg_gp_predict_defaults(&o, sizeof o);
     frgi_take_opts(&o, sizeof o, given);
     frgi_run_begins(gp->ctx);
+    if (!(o.variance_floor >= 0 && isfinite(o.variance_floor))) {
+        FAIL(gp->ctx, E_OPTION, "variance_floor must be 0 or positive, got %g", o.variance_floor);
+    }
     double *points;
     TRY(frgi_gp_take_points(gp, &x, "x", &points));
     const ptrdiff_t m = (ptrdiff_t)x.shape[0], d = gp->d;
-    frgi_gp_wanted w = {.observed = o.observed != 0};
+    frgi_gp_wanted w = {.observed = o.observed != 0, .floor = least_variance(gp, o.variance_floor)};
     frgi_arena a = {0};
     frg_status status;
     TRY_TO(done, check_outputs(gp, &o, m));

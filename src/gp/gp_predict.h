@@ -17,6 +17,7 @@ typedef struct {
     double *basis;       /* profile.count x m: R^-1 (h_t - H'K^-1 k_t) of a profiled mean */
     bool prior;          /* without the data: neither derivatives nor half */
     bool observed;       /* noise of a new observation on the diagonal */
+    double floor;        /* least variance, noise included */
 } frgi_gp_wanted;
 
 /** x: m x d row-major.  The factor is made where it is needed. */

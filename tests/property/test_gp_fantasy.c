@@ -61,7 +61,8 @@ static frg_status ask(frg_gp *gp, fantasies *f, const double *noise)
 static void against_appended(frg_context *ctx, const gp_data *g, const frg_gp_opts *o, fantasies *f,
                              double tolerance)
 {
-    double mean[T], variance[T], y[M];
+    double mean[T * S], variance[T], y[M * S];
+    const int64_t q = g->q;
     for (int k = 0; k < SETS * S; k++) {
         const int set = k / S, outcome = k % S;
         frg_gp *gp = gp_data_open(ctx, g, kernel, o);
@@ -69,21 +70,21 @@ static void against_appended(frg_context *ctx, const gp_data *g, const frg_gp_op
             return;
         }
         gp_data_value(ctx, gp);
-        for (int i = 0; i < M; i++) {
-            y[i] = f->y[(set * M + i) * S + outcome];
+        for (int i = 0; i < M * q; i++) {
+            y[i] = f->y[(set * M + i / q) * S + outcome / q * q + i % q];
         }
-        frg_array to_mean = frg_vector(mean, FRG_F64, T),
+        frg_array to_mean = frg_matrix(mean, FRG_F64, T, q, q),
                   to_variance = frg_vector(variance, FRG_F64, T);
         frg_gp_predict_opts p;
         frg_gp_predict_defaults(&p, sizeof p);
         p.mean = &to_mean;
         p.variance = &to_variance;
         CHECK_OK(ctx, frg_gp_update_append(gp, frg_matrix(f->x + set * M * 2, FRG_F64, M, 2, 2),
-                                           frg_vector(y, FRG_F64, M),
+                                           frg_matrix(y, FRG_F64, M, q, q),
                                            o->noise_variances ? f->noise + set * M : NULL));
         CHECK_OK(ctx, frg_gp_predict(gp, frg_matrix(f->at, FRG_F64, T, 2, 2), &p));
         for (int i = 0; i < T; i++) {
-            CHECK_NEAR(f->mean[(set * T + i) * S + outcome], mean[i], tolerance);
+            CHECK_NEAR(f->mean[(set * T + i) * S + outcome], mean[i * q + outcome % q], tolerance);
             if (!o->noise_variances) { /* an observation's noise: the learned one alone */
                 CHECK_NEAR(f->variance[set * T + i], variance[i] + 0.06, tolerance);
             }
@@ -101,14 +102,18 @@ static void fantasies_are_appended_points(void)
         bool known;
         frg_gp_precision precision;
         double tolerance;
+        int64_t q;
     } models[] = {
-        {"const(0.3)", false, FRG_GP_F64, 1e-9},       {"const(0.3)", true, FRG_GP_F64, 1e-9},
-        {"profiled(linear)", false, FRG_GP_F64, 1e-9}, {"profiled", false, FRG_GP_F64, 1e-9},
-        {"zero", false, FRG_GP_MIXED, 1e-9},           {"zero", false, FRG_GP_F32, 1e-3},
+        {"const(0.3)", false, FRG_GP_F64, 1e-9, 1},
+        {"const(0.3)", true, FRG_GP_F64, 1e-9, 1},
+        {"linear", false, FRG_GP_F64, 1e-9, 2},
+        {"profiled(linear)", false, FRG_GP_F64, 1e-9, 2},
+        {"profiled", false, FRG_GP_F64, 1e-9, 1},
+        {"zero", false, FRG_GP_MIXED, 1e-9, 1},
+        {"zero", false, FRG_GP_F32, 1e-3, 1},
     };
     frg_context *ctx = test_context();
     double noise[N];
-    gp_data_random(&g, N, 2, 1);
     for (int i = 0; i < N; i++) {
         noise[i] = 0.1 * test_uniform();
     }
@@ -116,6 +121,7 @@ static void fantasies_are_appended_points(void)
         frg_gp_opts o = gp_data_opts(models[k].mean);
         o.precision = models[k].precision;
         o.noise_variances = models[k].known ? noise : NULL;
+        gp_data_random(&g, N, 2, models[k].q);
         frg_gp *gp = gp_data_open(ctx, &g, kernel, &o);
         random_fantasies(&f);
         if (gp) {
@@ -174,6 +180,12 @@ static void refused_fantasies(void)
     CHECK_STATUS(frg_gp_predict_fantasies(gp, cube(f.x, SETS, M, 2), cube(f.y, SETS, M - 1, S),
                                           frg_matrix(f.at, FRG_F64, T, 2, 2), &o),
                  FRG_BAD_ARG);
+    frg_gp_destroy(gp);
+    gp_data_random(&g, N, 2, 3);
+    gp = gp_data_open(ctx, &g, kernel, NULL);
+    f.x[1] = 0;
+    CHECK_STATUS(ask(gp, &f, NULL), FRG_BAD_ARG);
+    CHECK_SAYS(strstr(frg_message(ctx), "3 outputs"), "%s", frg_message(ctx));
     frg_gp_destroy(gp);
     frg_context_destroy(ctx);
 }

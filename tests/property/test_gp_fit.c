@@ -606,7 +606,57 @@ static void starts_on_threads(void)
     frg_context_destroy(ctx);
 }
 
+/** A start asks for so many values and no more, and has the best of them (of Adam: the last); enough is no limit. */
+static void evaluations(void)
+{
+    enum { LIMIT = 5 };
+    static const frg_gp_optimizer methods[] = {FRG_GP_AI, FRG_GP_LBFGSB, FRG_GP_ADAM};
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 60, 2, 1);
+    for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
+        double start = 0, theta[2][GP_DATA_PARAMETERS];
+        for (int64_t limit = 0; limit <= LIMIT; limit += limit == 1 ? LIMIT - 1 : 1) {
+            frg_gp *gp = gp_data_open(ctx, &g, "1*rbf(l=[0.1,0.1]) + noise(0.5)", NULL);
+            frg_gp_fit_opts o;
+            frg_gp_fit_result r;
+            frg_gp_fit_defaults(&o, sizeof o);
+            o.optimizer = methods[k];
+            o.starts = 2;
+            o.max_evaluations = limit;
+            o.max_iter = limit == 0 ? LIMIT - 1 : 200; /* of Adam the same steps */
+            start = gp_data_value(ctx, gp);
+            const frg_status status = frg_gp_fit(gp, &o, &r);
+            if (limit == 0) {
+                CHECK(status >= 0);
+            } else {
+                CHECK_STATUS(status, FRG_MAX_ITER);
+                CHECK_STATUS(r.status, FRG_MAX_ITER);
+                for (int s = 0; s < 2; s++) {
+                    CHECK_INT(r.starts[s].values, limit);
+                    CHECK_STATUS(r.starts[s].status, FRG_MAX_ITER);
+                }
+            }
+            CHECK(r.log_likelihood == gp_data_value(ctx, gp));
+            CHECK(limit == 1 || methods[k] == FRG_GP_ADAM || r.log_likelihood >= start);
+            if (limit == 1) { /* the given parameters, as they come back from logarithms */
+                CHECK_NEAR(r.starts[0].objective, start, 1e-10);
+            }
+            gp_data_theta(gp, theta[limit > 0]);
+            if (methods[k] == FRG_GP_ADAM && limit == LIMIT) {
+                CHECK_BITS(theta[0], theta[1], 5 * sizeof(double));
+                CHECK_INT(r.starts[0].iterations, LIMIT - 1);
+            }
+            o.max_evaluations = -1;
+            CHECK_STATUS(frg_gp_fit(gp, &o, &r), FRG_BAD_ARG);
+            frg_gp_destroy(gp);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
+    {"limit on evaluations", evaluations},
     {"few_evaluations", few_evaluations},
     {"as_scipy", as_scipy},
     {"as_gpytorch", as_gpytorch},

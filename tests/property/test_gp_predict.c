@@ -550,7 +550,59 @@ static void bad_input(void)
     frg_context_destroy(ctx);
 }
 
+/** No variance is below the floor, those above are untouched; GPyTorch's preset brings GPyTorch's. */
+static void variance_floor(void)
+{
+    enum { N = 30 };
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, N, 2, 1);
+    for (int preset = 0; preset < 2; preset++) {
+        frg_gp_opts o = gp_data_opts("zero");
+        o.preset = preset ? FRG_GP_PRESET_GPYTORCH : FRG_GP_PRESET_NONE;
+        frg_gp *gp = gp_data_open(ctx, &g, "1*rbf(l=0.6) + noise(2e-4!)", &o);
+        double plain[N], floored[N];
+        for (int observed = 0; observed < 2 && gp; observed++) {
+            frg_array to = frg_vector(plain, FRG_F64, N);
+            frg_gp_predict_opts p;
+            frg_gp_predict_defaults(&p, sizeof p);
+            p.observed = observed;
+            p.variance = &to;
+            frg_warnings_clear(ctx);
+            CHECK_OK(ctx, frg_gp_predict(gp, gp_data_x(&g), &p));
+            CHECK_INT(frg_warning_count(ctx), 0);
+            const double floor = 0.5 * (plain[3] + plain[7]);
+            to = frg_vector(floored, FRG_F64, N);
+            p.variance_floor = floor;
+            CHECK_OK(ctx, frg_gp_predict(gp, gp_data_x(&g), &p));
+            CHECK(frg_warning_count(ctx) == 1 && strstr(frg_warning_message(ctx, 0), "became"));
+            for (int i = 0; i < N; i++) {
+                CHECK(floored[i] == (plain[i] < floor ? floor : plain[i]));
+            }
+            p.variance_floor = -1;
+            CHECK_STATUS(frg_gp_predict(gp, gp_data_x(&g), &p), FRG_BAD_ARG);
+        }
+        frg_gp_destroy(gp);
+        /* a point of the data, without noise: nothing is left but rounding */
+        o.precision = preset ? FRG_GP_F32 : FRG_GP_F64;
+        gp = gp_data_open(ctx, &g, "1*matern12(l=0.3) + noise(1e-12!)", &o);
+        frg_array to = frg_vector(plain, FRG_F64, N);
+        frg_gp_predict_opts p;
+        frg_gp_predict_defaults(&p, sizeof p);
+        p.variance = &to;
+        if (gp && CHECK_OK(ctx, frg_gp_predict(gp, gp_data_x(&g), &p))) {
+            for (int i = 0; i < N; i++) {
+                CHECK(preset ? plain[i] >= 1e-6 && plain[i] < 1e-4
+                             : plain[i] >= 0 && plain[i] < 1e-10);
+            }
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
+    {"variance floor", variance_floor},
     {"chain_rule", chain_rule},
     {"chain_rule_profiled", chain_rule_profiled},
     {"interpolates", interpolates},
