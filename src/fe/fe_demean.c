@@ -21,8 +21,10 @@
 #include "fe/fe_ladder.h"
 #include "fe/fe_reference.h"
 
-enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12, VERIFIED_LEVELS = 100000 };
+enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
+static const double RANK_MOST = 4e9, RANK_CHEAP = 3e7,
+                    RANK_CHEAP_PER_ROW = 20; /* multiply-adds modulo a prime, 3 ns each */
 static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may be */
 static const double TOL_F32 =
     3.6e-7; /* three roundings of float32: what float32 columns can reach */
@@ -665,16 +667,19 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
                                .factor_bytes = factor};
 }
 
-/** A count in integers where that is short; where it is not, or a factor is there already and its pivots are
- *  too many to verify, those.  *rank is -1 where neither is cheap. */
-static frg_status exact_rank(const frg_demean *d, bool cheap_only, int64_t *rank)
+/** A count in integers and a prime field where that is short, else the pivots of a factor, which nothing verifies.
+ *  *rank is -1 where neither is cheap. */
+static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank, bool *verified)
 {
     const fe_rows *g = &d->rows;
-    int64_t rank_s = frgi_fe_ladder_rank(d->ladder);
-    if (rank_s < 0 || g->n_units + g->n_coef <= VERIFIED_LEVELS) {
-        TRY(frgi_fe_modular_rank(g, d->ctx, rank));
-    }
+    TRY(frgi_fe_modular_rank(g, d->ctx, rank));
     if (*rank < 0) {
+        const double most = cheap_only ? RANK_CHEAP + RANK_CHEAP_PER_ROW * (double)g->n : RANK_MOST;
+        TRY(frgi_fe_sparse_rank(g, d->ctx, most, frgi_fe_fill_cap(d->ctx, &d->opts), rank));
+    }
+    *verified = *rank >= 0;
+    if (*rank < 0) {
+        int64_t rank_s;
         TRY(frgi_fe_ladder_count(d->ladder, d->ctx, cheap_only, &rank_s));
         *rank = rank_s >= 0 ? g->n_units + rank_s : -1;
     }
@@ -699,10 +704,11 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
         return FRG_OK;
     }
     int64_t rank = -1;
+    bool verified = false;
     if (!r.exact && (asked == FRG_DOF_EXACT || asked == FRG_DOF_AUTO)) {
-        TRY(exact_rank(d, asked == FRG_DOF_AUTO, &rank));
+        TRY(count_rank(d, asked == FRG_DOF_AUTO, &rank, &verified));
     }
-    if (rank >= 0) {
+    if (verified) {
         r.exact = 1;
         r.rank = rank;
     } else {
@@ -710,6 +716,10 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
             asked == FRG_DOF_AUTO || asked == FRG_DOF_EXACT ? FRG_DOF_PAIRWISE : asked;
         TRY(frgi_fe_count_rank(g, d->ctx, how, &r.rank));
         r.method = r.exact ? "exact" : names[how];
+        if (rank >= 0 && rank < r.rank) {
+            r.rank = rank;
+            r.method = "pivots";
+        }
     }
     *out = r;
     return FRG_OK;

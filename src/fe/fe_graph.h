@@ -23,6 +23,10 @@ FRG_MUST_USE frg_status frgi_fe_count_rank(const fe_rows *g, frg_context *ctx, f
 /** The rank of D for three and more factors, exact, where all but two of them are small and the elimination
  *  in integers stays short (fe_modular.c); -1 otherwise. */
 FRG_MUST_USE frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *rank);
+/** The same for factors of any size, by classes of levels and a sparse factor in a prime field of at most work_most
+ *  multiply-adds and byte_cap bytes (fe_sparse_rank.c); -1 where that does not do. */
+FRG_MUST_USE frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, double work_most,
+                                            size_t byte_cap, int64_t *rank);
 
 #pragma GCC visibility pop
 #endif

@@ -6,43 +6,24 @@
  *     (e_f(i) - e_f(i0)) + (s(i) - s(i0)),     f the larger of the other factors, s = sum of the small ones' e
  *
  * Union-find on the levels of f with offsets: e_l = e_parent + offset_l, an integer vector over the T levels of
- * the small factors.  A row that joins two trees adds one to the rank and defines an offset.  A row within a
- * tree leaves a vector of Z^T; these are eliminated modulo the prime 2^61 - 1, where the rank of integer
+ * the small factors.  A row that joins two trees adds one to the rank and defines an offset.  Any row leaves a vector
+ * of Z^T, 0 where it joined; these are eliminated modulo the prime 2^61 - 1, where the rank of integer
  * vectors is at most the rational one, and less only if the prime divides their minors.  The search for more
- * ends at sum (m_q - 1) over the small factors, which no such vector can exceed.
+ * ends at sum (m_q - 1) over the small factors, which no such vector can exceed.  Where many vectors in turn were
+ * dependent, the others are tried by their product with a random y that is orthogonal to the vectors so far, two
+ * gathers a row: an independent one has the product 0 with probability 1 / p.
  *
  * Cost: n T at most for the offsets, T^2 a vector that is eliminated; most designs reach the bound after a few
- * hundred rows.  Memory: 8 T bytes a level of f.  Not for T > SMALL_LEVELS: the caller has the sparse factor.
+ * hundred rows.  Memory: 8 T bytes a level of f.  Not for T > SMALL_LEVELS: there is fe_sparse_rank.c.
  */
 #include <string.h>
 
 #include "fe/fe_graph.h"
+#include "fe/fe_prime.h"
 
-enum { SMALL_LEVELS = 256 };
-static const uint64_t PRIME = ((uint64_t)1 << 61) - 1;
+enum { SMALL_LEVELS = 256, PATIENCE = 64 };
 static const int64_t OFFSETS_MOST = (int64_t)1 << 24;
 static const double WORK_MOST = 2e9; /* multiply-adds */
-
-typedef unsigned __int128 wide;
-
-/* ---- vectors over the prime field --------------------------------------------------------------- */
-
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    const wide product = (wide)a * b;
-    const uint64_t sum = (uint64_t)(product & PRIME) + (uint64_t)(product >> 61);
-    return sum >= PRIME ? sum - PRIME : sum;
-}
-
-static uint64_t inverse_of(uint64_t a)
-{
-    uint64_t result = 1;
-    for (uint64_t e = PRIME - 2; e > 0; e >>= 1) { /* Fermat */
-        result = e & 1 ? times(result, a) : result;
-        a = times(a, a);
-    }
-    return result;
-}
 
 typedef struct {
     const fe_rows *g;
@@ -61,8 +42,8 @@ typedef struct {
     uint64_t *reduced;  /* T */
     uint64_t *basis;    /* T x T: row j has its first entry, 1, at column j, or is empty */
     unsigned char *has; /* T */
-    unsigned char
-        *seen; /* T x T: pairs of levels already eliminated, where one small factor is alone */
+    uint64_t *y;        /* T: orthogonal to the basis */
+    uint64_t *product;  /* levels: y' offset */
 } field;
 
 /** Eliminates m->vector by the basis and adds what is left of it. */
@@ -70,8 +51,8 @@ static void eliminate(field *m)
 {
     const int64_t t = m->width;
     for (int64_t j = 0; j < t; j++) {
-        const int64_t v = m->vector[j] % (int64_t)PRIME;
-        m->reduced[j] = v < 0 ? (uint64_t)v + PRIME : (uint64_t)v;
+        const int64_t v = m->vector[j] % (int64_t)FE_PRIME;
+        m->reduced[j] = v < 0 ? (uint64_t)v + FE_PRIME : (uint64_t)v;
     }
     for (int64_t j = 0; j < t; j++) {
         const uint64_t lead = m->reduced[j];
@@ -81,18 +62,17 @@ static void eliminate(field *m)
         }
         m->work += (double)t;
         if (!m->has[j]) {
-            const uint64_t scale = inverse_of(lead);
+            const uint64_t scale = fe_prime_inverse(lead);
             for (int64_t k = j; k < t; k++) {
-                row[k] = times(m->reduced[k], scale);
+                row[k] = fe_prime_times(m->reduced[k], scale);
             }
             m->has[j] = 1;
             m->rank++;
             return;
         }
-        const uint64_t minus = PRIME - lead;
+        const uint64_t minus = fe_prime_minus(lead);
         for (int64_t k = j; k < t; k++) {
-            const uint64_t sum = m->reduced[k] + times(minus, row[k]);
-            m->reduced[k] = sum >= PRIME ? sum - PRIME : sum;
+            m->reduced[k] = fe_prime_plus(m->reduced[k], fe_prime_times(minus, row[k]));
         }
     }
 }
@@ -130,32 +110,15 @@ static void small_difference(const field *m, const int32_t *row, const int32_t *
     }
 }
 
-/** Has a row of the same pair of levels come before?  Only where the vector is made of that pair alone. */
-static bool repeats(const field *m, const int32_t *row, const int32_t *first)
-{
-    if (m->g->n_rest != 2) {
-        return false;
-    }
-    const int other = 1 - m->large;
-    const int64_t pair = m->small[row[other]] * m->width + m->small[first[other]];
-    const bool before = m->seen[pair];
-    m->seen[pair] = 1;
-    return before;
-}
-
 /** Row `row` against the first of its unit; returns 1 when it joins two trees. */
-static int take_row(field *m, const int32_t *row, const int32_t *first)
+static int join_row(field *m, const int32_t *row, const int32_t *first)
 {
     const int32_t a = row[m->large] - m->first, b = first[m->large] - m->first;
     if (a == b) {
-        if (m->rank < m->bound && !repeats(m, row, first)) {
-            small_difference(m, row, first);
-            eliminate(m);
-        }
         return 0;
     }
     const int32_t root_a = climb(m, a), root_b = climb(m, b);
-    if (root_a == root_b && m->rank == m->bound) {
+    if (root_a == root_b) {
         return 0;
     }
     /* e_a + s(i) - e_b - s(first), from the roots: offsets of roots are 0 */
@@ -163,16 +126,102 @@ static int take_row(field *m, const int32_t *row, const int32_t *first)
     add(m->vector, m->offset + a * m->width, m->width, 1);
     add(m->vector, m->offset + b * m->width, m->width, -1);
     m->work += 3 * (double)m->width;
-    if (root_a == root_b) {
-        eliminate(m);
-        return 0;
-    }
     const bool below = m->size[root_a] <= m->size[root_b]; /* the smaller tree: paths stay short */
     const int32_t low = below ? root_a : root_b, high = below ? root_b : root_a;
     add(m->offset + low * m->width, m->vector, m->width, below ? -1 : 1);
     m->parent[low] = high;
     m->size[high] += m->size[low];
     return 1;
+}
+
+/** Offsets from the roots themselves. */
+static void flatten(field *m)
+{
+    for (int32_t l = 0; l < m->levels; l++) {
+        climb(m, l);
+    }
+}
+
+/* ---- vectors that are left ---------------------------------------------------------------------- */
+
+/** Eliminates what row `row` leaves; returns whether it was independent. */
+static bool take_row(field *m, const int32_t *row, const int32_t *first)
+{
+    const int64_t before = m->rank;
+    const int32_t a = row[m->large] - m->first, b = first[m->large] - m->first;
+    small_difference(m, row, first);
+    if (a != b) {
+        add(m->vector, m->offset + a * m->width, m->width, 1);
+        add(m->vector, m->offset + b * m->width, m->width, -1);
+    }
+    eliminate(m);
+    m->work += 3 * (double)m->width;
+    return m->rank > before;
+}
+
+/** A random y orthogonal to the basis, from the last column to the first, and its products with the offsets. */
+static void draw(field *m)
+{
+    const int64_t t = m->width;
+    for (int64_t j = t - 1; j >= 0; j--) {
+        uint32_t word[4];
+        frgi_philox(0, 0x72616e6b, (uint64_t)j, (uint64_t)m->rank, word);
+        m->y[j] = m->has[j] ? 0 : ((uint64_t)word[0] << 32 | word[1]) % FE_PRIME;
+        for (int64_t k = j + 1; m->has[j] && k < t; k++) {
+            const uint64_t part = fe_prime_times(m->basis[j * t + k], m->y[k]);
+            m->y[j] = fe_prime_plus(m->y[j], fe_prime_minus(part));
+        }
+    }
+    for (int64_t l = 0; l < m->levels; l++) {
+        const int64_t *const offset = m->offset + l * t;
+        uint64_t sum = 0;
+        for (int64_t j = 0; j < t; j++) {
+            const int64_t o = offset[j] % (int64_t)FE_PRIME;
+            const uint64_t part = fe_prime_times((uint64_t)(o < 0 ? -o : o), m->y[j]);
+            sum = fe_prime_plus(sum, o < 0 ? fe_prime_minus(part) : part);
+        }
+        m->product[l] = sum;
+    }
+    m->work += (double)(m->levels * t);
+}
+
+/** y' (e_f(i) + s(i)), up to a constant of the tree. */
+static uint64_t product_of(const field *m, const int32_t *row)
+{
+    uint64_t sum = m->product[row[m->large] - m->first];
+    for (int q = 0; q < m->g->n_rest; q++) {
+        if (q != m->large) {
+            sum = fe_prime_plus(sum, m->y[m->small[row[q]]]);
+        }
+    }
+    return sum;
+}
+
+/** The rank of what all rows leave. */
+static void take_rows(field *m)
+{
+    const fe_rows *const g = m->g;
+    const int64_t patience = m->width > PATIENCE ? m->width : PATIENCE;
+    int64_t dependent = 0; /* in turn */
+    bool drawn = false;
+    for (int64_t u = 0; u < g->n_units && m->rank < m->bound && m->work <= WORK_MOST; u++) {
+        const int32_t *const first = g->index + g->unit_start[u] * g->n_rest, *row = first;
+        uint64_t want = drawn ? product_of(m, first) : 0;
+        for (int64_t i = g->unit_start[u] + 1; i < g->unit_start[u + 1]; i++) {
+            row += g->n_rest;
+            if (drawn && product_of(m, row) == want) {
+                continue;
+            }
+            drawn = false;
+            dependent = take_row(m, row, first) ? 0 : dependent + 1;
+            if (dependent == patience) {
+                draw(m);
+                drawn = true;
+                dependent = 0;
+                want = product_of(m, first);
+            }
+        }
+    }
 }
 
 /* ---- the count ---------------------------------------------------------------------------------- */
@@ -211,7 +260,8 @@ static void lay_out(frgi_arena *a, field *m)
     m->reduced = TAKE(a, uint64_t, m->width);
     m->basis = TAKE(a, uint64_t, m->width * m->width);
     m->has = TAKE(a, unsigned char, m->width);
-    m->seen = TAKE(a, unsigned char, m->width * m->width);
+    m->y = TAKE(a, uint64_t, m->width);
+    m->product = TAKE(a, uint64_t, m->levels);
 }
 
 static void prepare(const field *m)
@@ -226,7 +276,6 @@ static void prepare(const field *m)
     }
     memset(m->offset, 0, (size_t)(m->levels * m->width) * sizeof *m->offset);
     memset(m->has, 0, (size_t)m->width);
-    memset(m->seen, 0, (size_t)(m->width * m->width));
 }
 
 frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *rank)
@@ -242,12 +291,14 @@ frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *ran
     lay_out(&memory, &m);
     prepare(&m);
     int64_t joined = 0;
-    for (int64_t u = 0; u < g->n_units && m.work <= WORK_MOST; u++) {
+    for (int64_t u = 0; u < g->n_units && joined < m.levels - 1 && m.work <= WORK_MOST; u++) {
         const int32_t *first = g->index + g->unit_start[u] * g->n_rest;
         for (int64_t i = g->unit_start[u] + 1; i < g->unit_start[u + 1]; i++) {
-            joined += take_row(&m, g->index + i * g->n_rest, first);
+            joined += join_row(&m, g->index + i * g->n_rest, first);
         }
     }
+    flatten(&m);
+    take_rows(&m);
     *rank = m.work <= WORK_MOST ? g->n_units + joined + m.rank : -1;
     frgi_arena_close(&memory, ctx);
     return FRG_OK;

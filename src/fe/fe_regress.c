@@ -308,7 +308,10 @@ static frg_status demean(frg_fe *f, frg_status *worst)
     f->result.columns = f->columns;
     warn_columns(f);
     if (!rank.exact) {
-        frgi_warn(f->ctx, W_DOF_BOUND, "the rank of the effects is at most %lld (%s)",
+        const bool pivots = strcmp(rank.method, "pivots") == 0;
+        frgi_warn(f->ctx, W_DOF_BOUND,
+                  pivots ? "the rank of the effects is %lld by the %s of a factor, not verified"
+                         : "the rank of the effects is at most %lld (%s)",
                   (long long)rank.rank, f->rank_method);
     }
     if (!f->options.keep_effects) {
