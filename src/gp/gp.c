@@ -319,12 +319,9 @@ static frg_status start_parameters(frg_gp *gp)
     return frgi_gp_params_check(ps, gp->theta);
 }
 
-frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
-                         const char *kernel, const frg_gp_opts *o)
+frg_status frgi_gp_create_in(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
+                             const char *kernel, const frg_gp_opts *o, frgi_arena *spare)
 {
-    if (!out || !ctx) {
-        return FRG_BAD_ARG;
-    }
     *out = NULL;
     frg_gp_opts opts;
     TRY(take_opts(ctx, &opts, o));
@@ -342,6 +339,8 @@ frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array 
     frg_status status;
     TRY(create_parts(&gp, ctx, rows, x.shape[1], columns_of(&y), kernel, &opts));
     gp->masked = (ptrdiff_t)masked;
+    gp->memory = *spare;
+    *spare = (frgi_arena){0};
     TRY_TO(failed, frgi_gp_resize(gp, (ptrdiff_t)(rows - masked)));
     copy_rows(gp, &x, &y, &opts);
     frgi_gp_refresh(gp);
@@ -352,6 +351,23 @@ frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array 
 failed:
     frg_gp_destroy(gp);
     return status;
+}
+
+frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
+                         const char *kernel, const frg_gp_opts *o)
+{
+    if (!out || !ctx) {
+        return FRG_BAD_ARG;
+    }
+    frgi_arena none = {0};
+    return frgi_gp_create_in(out, ctx, x, y, kernel, o, &none);
+}
+
+void frgi_gp_destroy_into(frg_gp *gp, frgi_arena *spare)
+{
+    *spare = gp->memory;
+    gp->memory = (frgi_arena){0};
+    frg_gp_destroy(gp);
 }
 
 frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q, const char *kernel,

@@ -43,13 +43,15 @@ typedef struct {
     int threads;
     frg_context **contexts; /* one a thread */
     frgi_arena *rooms;      /* one a thread: of its lanes */
+    frgi_arena *spares;     /* LANES_MOST a thread: what members leave for the next ones */
 } batch;
 
 /* ---- members ------------------------------------------------------------------------------------ */
 
-static frg_status open_member(frg_gp **gp, frg_context *ctx, const batch *b, const frg_gp_member *m)
+static frg_status open_member(frg_gp **gp, frg_context *ctx, const batch *b, const frg_gp_member *m,
+                              frgi_arena *spare)
 {
-    TRY(frg_gp_create(gp, ctx, m->x, m->y, b->kernel, b->opts));
+    TRY(frgi_gp_create_in(gp, ctx, m->x, m->y, b->kernel, b->opts, spare));
     if (!m->theta)
         return FRG_OK;
     const frg_status status = frg_gp_update_parameters(*gp, m->theta);
@@ -154,13 +156,14 @@ static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bo
 static void run_unit(const batch *b, const unit *u, int thread)
 {
     frg_context *const ctx = b->contexts[thread];
+    frgi_arena *const spares = b->spares + thread * LANES_MOST;
     frg_gp *gp[LANES_MOST] = {NULL};
     bool gradient = false, done[LANES_MOST] = {false};
     for (int64_t i = 0; i < u->count; i++) {
         frg_gp_member *const m = &b->members[b->order[u->first + i]];
         m->n_warnings = 0;
         m->message[0] = '\0';
-        m->status = open_member(&gp[i], ctx, b, m);
+        m->status = open_member(&gp[i], ctx, b, m, &spares[i]);
         report(ctx, m);
         gradient |= m->gradient != NULL;
     }
@@ -180,7 +183,7 @@ static void run_unit(const batch *b, const unit *u, int thread)
         else
             m->status = b->fit ? fit_alone(b, gp[i], m) : evaluate_alone(gp[i], m);
         report(ctx, m);
-        frg_gp_destroy(gp[i]);
+        frgi_gp_destroy_into(gp[i], &spares[i]);
     }
 }
 
@@ -238,6 +241,7 @@ static frg_status open_threads(batch *b)
 {
     TRY(NEW0(b->ctx, &b->contexts, b->threads, "threads of a batch"));
     TRY(NEW0(b->ctx, &b->rooms, b->threads, "threads of a batch"));
+    TRY(NEW0(b->ctx, &b->spares, b->threads * LANES_MOST, "threads of a batch"));
     for (int t = 0; t < b->threads; t++)
         TRY(frgi_context_fork(&b->contexts[t], b->ctx, b->threads));
     return FRG_OK;
@@ -248,10 +252,13 @@ static void close_threads(batch *b)
     for (int t = 0; b->contexts && t < b->threads; t++) {
         if (b->contexts[t] && b->rooms)
             frgi_arena_close(&b->rooms[t], b->contexts[t]);
+        for (int i = 0; b->contexts[t] && b->spares && i < LANES_MOST; i++)
+            frgi_arena_close(&b->spares[t * LANES_MOST + i], b->contexts[t]);
         frg_context_destroy(b->contexts[t]);
     }
     DROP(b->ctx, &b->contexts);
     DROP(b->ctx, &b->rooms);
+    DROP(b->ctx, &b->spares);
 }
 
 /** The message of the first member that failed: it is done again, on the caller's context. */
@@ -259,11 +266,12 @@ static void explain(const batch *b, int64_t i)
 {
     frg_gp_member m = b->members[i];
     frg_gp *gp = NULL;
+    frgi_arena none = {0};
     m.gradient = NULL;
     frgi_at(b->ctx, "member %lld", (long long)i + 1);
     frg_status status = m.status == FRG_NO_MEMORY ? frgi_fail(b->ctx, E_MEMORY, __FILE__, __LINE__,
                                                               "a member could not be held")
-                                                  : open_member(&gp, b->ctx, b, &m);
+                                                  : open_member(&gp, b->ctx, b, &m, &none);
     if (status == FRG_OK)
         status = evaluate_alone(gp, &m);
     frg_gp_destroy(gp);

@@ -124,7 +124,7 @@ bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
     for (ptrdiff_t i = 0; i < gp->n && regular; i++) {
         const double l = get(r, r->g.root, i, lane), d = get(r, r->diagonal, i, lane);
         gp->alpha[i] = get(r, r->g.alpha, i, lane);
-        largest = fmax(largest, d);
+        largest = d > largest ? d : largest;
         square += gp->alpha[i] * gp->alpha[i];
         inverse += 1 / (l * l);
         regular = l * l > SINGULAR * u * d;

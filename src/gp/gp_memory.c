@@ -174,18 +174,24 @@ frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
     next.n = n;
     if (n > gp->capacity) {
         const size_t allowed = frgi_memory_allowed(gp->ctx), held = frg_bytes_held(gp->ctx);
-        ptrdiff_t room = n + (gp->capacity > 0 ? n / 8 : 0); /* a first append is seldom the last */
-        room = frgi_add(frgi_gp_memory_bytes(gp, room), held) <= allowed ? room : n;
+        ptrdiff_t room = n;
+        if (gp->capacity > 0) { /* a first append is seldom the last */
+            room += n / 8;
+            room = frgi_add(frgi_gp_memory_bytes(gp, room), held) <= allowed ? room : n;
+        }
         frgi_arena measure = {0};
         lay_out(&measure, &next, room);
-        if (frgi_add(measure.used, held) > allowed) {
-            return refuse_size(gp, room, frgi_add(measure.used, held), allowed);
+        if (gp->capacity > 0 || measure.used > gp->memory.bytes) { /* no spare memory to take */
+            if (frgi_add(measure.used, held) > allowed) {
+                return refuse_size(gp, room, frgi_add(measure.used, held), allowed);
+            }
+            TRY(frgi_arena_open(&measure, gp->ctx, "the covariance matrix and its data"));
+            next.memory = measure;
         }
-        TRY(frgi_arena_open(&measure, gp->ctx, "the covariance matrix and its data"));
-        next.memory = measure;
+        next.memory.used = 0;
         lay_out(&next.memory, &next, room);
     }
-    if (gp->memory.base) {
+    if (gp->capacity > 0) {
         keep_data(&next, gp);
     }
     if (next.memory.base != gp->memory.base) {
@@ -254,7 +260,8 @@ static void measure_columns(frg_gp *gp)
         }
         const double centre = isfinite(sum) ? sum / (double)n : 0;
         for (ptrdiff_t i = 0; i < n; i++) {
-            most = fmax(most, fabs(gp->x[i * d + k] - centre));
+            const double size = fabs(gp->x[i * d + k] - centre);
+            most = size > most ? size : most; /* not by fmax, which is a call */
         }
         gp->centre[k] = centre;
         gp->largest[k] = most;

@@ -171,8 +171,8 @@ static void measure_x(moments *m, const double *x, ptrdiff_t n)
         double low = HUGE_VAL, high = -HUGE_VAL, sum = 0, square = 0;
         for (ptrdiff_t i = 0; i < n; i++) {
             const double v = x[i * m->d + k];
-            low = fmin(low, v);
-            high = fmax(high, v);
+            low = v < low ? v : low; /* not by fmin and fmax, which are calls */
+            high = v > high ? v : high;
             sum += v - x[k];
         }
         m->centre[k] = n ? x[k] + sum / (double)n : 0;
