@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PROBE_STEPS = 12 };
+enum { PROBE_STEPS = 12, FORESIGHT_STEPS = 6 /* so many show how fast a column contracts */ };
 static const double PROBE_GOAL = 1e-11;
 
 static void layout_sums(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w)
@@ -128,6 +128,18 @@ static int at_target(const fe_cg_target *t, double energy, double gradient, doub
            sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
 }
 
+/** Are more steps than its patience in sight for a column?  Its contraction so far is taken for what is left
+ *  too; gradient = sum r^2 / N, now and at the start. */
+static int out_of_patience(const fe_cg_target *t, int64_t steps, double first, double gradient)
+{
+    const double goal = 0.5 * t->tol * sqrt(t->total);
+    if (t->patience == 0 || steps < FORESIGHT_STEPS || !(first > goal * goal)) {
+        return 0;
+    }
+    const double gained = log(first / gradient), wanted = log(first / (goal * goal));
+    return !(gained * (double)t->patience > wanted * (double)steps);
+}
+
 static void finish(const cg *c, const double *first_rho, const double *rho, fe_cg_column *column)
 {
     for (int k = 0; k < c->lanes; k++) {
@@ -147,6 +159,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
 {
     const cg c = {s, ops, ops64, w, lanes, frg_threads(ctx), s->n, fe_pieces(s->n)};
     double zeros[FE_MAX_LANES] = {0}, rho[FE_MAX_LANES], first_rho[FE_MAX_LANES];
+    double first_gradient[FE_MAX_LANES];
     double carry[FE_MAX_LANES] = {0}, carry2[FE_MAX_LANES] = {0}; /* beta/alpha, beta/alpha^2 */
     double sums[FE_SUMS][FE_MAX_LANES];
     frg_status status = FRG_OK;
@@ -159,6 +172,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
     memcpy(rho, sums[FE_SUM_RHO], sizeof rho);
     precondition(&c, rho);
     memcpy(first_rho, rho, sizeof rho);
+    memcpy(first_gradient, sums[FE_SUM_GRADIENT], sizeof first_gradient);
     int running = 0;
     for (int k = 0; k < lanes; k++) {
         const double top = sums[FE_SUM_TOP][k];
@@ -176,7 +190,8 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
         s->times(s->data, lanes, w->p, w->q);
         dots(&c, ops, w->p, w->q, curvature);
         for (int k = 0; k < lanes; k++) {
-            const bool moves = !column[k].done && curvature[k] > 0 && rho[k] > 0;
+            const bool moves =
+                !column[k].done && !column[k].given_up && curvature[k] > 0 && rho[k] > 0;
             alpha[k] = moves ? rho[k] / curvature[k] : 0;
             column[k].energy += alpha[k] * rho[k];
         }
@@ -186,7 +201,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
         running = 0;
         double worst = 0;
         for (int k = 0; k < lanes; k++) {
-            if (column[k].done) {
+            if (column[k].done || column[k].given_up) {
                 continue;
             }
             if (alpha[k] == 0) { /* nothing left in the range of S: as good as it gets */
@@ -204,7 +219,10 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
             column[k].steps = step + 1;
             column[k].done = at_target(&target[k], column[k].energy, sums[FE_SUM_GRADIENT][k],
                                        sums[FE_SUM_TOP][k]);
-            running += !column[k].done;
+            column[k].given_up =
+                !column[k].done &&
+                out_of_patience(&target[k], step + 1, first_gradient[k], sums[FE_SUM_GRADIENT][k]);
+            running += !column[k].done && !column[k].given_up;
             const double relative = sqrt(sums[FE_SUM_GRADIENT][k] / target[k].total);
             worst = relative > worst ? relative : worst;
         }

@@ -34,12 +34,15 @@ typedef struct {
     double noise;  /* what is left of it below this is rounding */
     double total;  /* sum of squares about the mean */
     double tol;
-    double floor; /* level means below it are rounding */
+    double floor;     /* level means below it are rounding */
+    int64_t patience; /* the column stops where more steps than these are in sight; 0: never */
 } fe_cg_target;
 
 typedef struct {
     int64_t steps;
     int done;      /* reached the target */
+    int given_up;  /* too many steps in sight */
+    int climbed;   /* the ladder's word: no gradients through the rows have served it */
     double energy; /* b'a so far: what the iterate has taken from `within` */
     double rate;   /* mean contraction of the residual a step */
     double lambda; /* smallest Ritz value of M^-1 S; NaN before the first step */
@@ -90,7 +93,7 @@ typedef struct {
 enum { FE_HISTORY = 256 };
 
 void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);
-/** Runs on w->r = b, w->x = 0 until every column is done or has made max_steps steps.  phase names the
+/** Runs on w->r = b, w->x = 0 until every column is done, has given up or has made max_steps steps.  phase names the
  *  operator in the progress reports.  Returns FRG_OK, or the heartbeat's status. */
 FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
                                        const fe_coef_ops *ops64, const fe_cg_work *w, int lanes,

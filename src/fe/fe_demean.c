@@ -236,6 +236,7 @@ typedef struct {
     bool
         direct; /* the last solve was the direct factor's: whatever its bound, no rung does better */
     bool dull;  /* the last refinement did not halve the level means */
+    bool climbed; /* gradients through the rows have not served it */
 } column_state;
 
 static column_state study_column(const fe_moments *m, int k, double epsilon)
@@ -362,8 +363,9 @@ static fe_cg_target target_of(const frg_demean *d, const column_state *c, double
 }
 
 /** Solves S a = w->cg.r for the block, in each column's own scale, and leaves a in w->answer. */
-static frg_status solve_block(run *r, const fe_block_work *w, int escalate, const double *within,
-                              int live, column_state *state, frg_demean_column *columns)
+static frg_status solve_block(run *r, const fe_block_work *w, fe_ladder_start start,
+                              const double *within, int live, column_state *state,
+                              frg_demean_column *columns)
 {
     frg_demean *d = r->d;
     const int lanes = 1 << w->kind;
@@ -377,12 +379,13 @@ static frg_status solve_block(run *r, const fe_block_work *w, int escalate, cons
     }
     scale_lanes(w->cg.r, d->rows.n_coef, lanes, factor);
     const frg_status status =
-        frgi_fe_ladder_solve(d->ladder, d->ctx, w, &d->work[0], escalate, target, column);
+        frgi_fe_ladder_solve(d->ladder, d->ctx, w, &d->work[0], start, target, column);
     TRY(status);
     r->stopped = status != FRG_OK ? status : r->stopped;
     scale_lanes(w->answer, d->rows.n_coef, lanes, inverse);
     for (int k = 0; k < live; k++) {
         columns[k].iterations += column[k].steps;
+        state[k].climbed = state[k].climbed || column[k].climbed;
         columns[k].status = column[k].done ? FRG_OK : FRG_MAX_ITER;
         state[k].lambda = column[k].lambda < state[k].lambda || isnan(state[k].lambda)
                               ? column[k].lambda
@@ -420,7 +423,7 @@ static bool finished(const frg_demean *d, const column_state *c, const frg_demea
 }
 
 /** One round: solve for what is left, take it out of the result, judge again. */
-static frg_status refine_once(run *r, const block_effects *b, int k, int escalate,
+static frg_status refine_once(run *r, const block_effects *b, int k, bool escalate,
                               column_state *state, double *square, frg_demean_column *report)
 {
     frg_demean *d = r->d;
@@ -435,12 +438,15 @@ static frg_status refine_once(run *r, const block_effects *b, int k, int escalat
         state->noise = NOISE * *square;
     }
     const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0);
+    const fe_ladder_start start = escalate         ? FE_FROM_FACTOR
+                                  : state->climbed ? FE_FROM_ASSEMBLED
+                                                   : FE_FROM_ROWS;
     if (g->n_coef > 0) {
         /* not the sums that the last pass left: their total is that of the units' roundings, and what is
          * outside the range of S would end in one level of each component */
         fe_moments moments;
         frgi_fe_rhs(g, ops, &w->rows, frg_threads(d->ctx), 1, &x, w->cg.r, &moments);
-        TRY(solve_block(r, w, escalate, square, 1, state, report));
+        TRY(solve_block(r, w, start, square, 1, state, report));
     }
     fe_unit_audit audit;
     frgi_fe_residual(g, ops, &w->rows, frg_threads(d->ctx), 1, &x, &x, w->answer, d->left,
@@ -470,7 +476,7 @@ static void refine(run *r, const block_effects *b, int k, column_state *state, d
         d->left[l] = s[(l << b->kind) + k];
     }
     const bool may_escalate = d->opts.method == FRG_FE_AUTO;
-    int escalate = may_escalate && report->converged && !holds(d, state, report);
+    bool escalate = may_escalate && report->converged && !holds(d, state, report);
     for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && !finished(d, state, report);
          round++) {
         const double before = report->gradient;
@@ -506,7 +512,7 @@ static frg_status run_block(run *r, const block_effects *b)
         columns[k] = (frg_demean_column){.status = FRG_OK, .error_bound = NAN};
     }
     if (g->n_coef > 0) {
-        TRY(solve_block(r, w, 0, within, b->live, state, columns));
+        TRY(solve_block(r, w, FE_FROM_ROWS, within, b->live, state, columns));
     }
     memcpy(b->coef, w->answer, (size_t)(g->n_coef * lanes) * sizeof(double));
     fe_unit_audit audit;

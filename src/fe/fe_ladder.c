@@ -14,9 +14,10 @@
 #include "fe/fe_schur.h"
 
 enum {
-    ROW_STEPS = 30,   /* through the rows before S is looked at again: easy graphs need 5 to 15 */
-    FEW_STEPS = 20,   /* so few gradient steps need no factor */
-    MANY_STEPS = 150, /* so many pay for an approximate factor */
+    ROW_STEPS = 30,    /* through the rows before S is looked at again: easy graphs need 5 to 15 */
+    ROW_PATIENCE = 60, /* so many in sight, and S is looked at right away */
+    FEW_STEPS = 20,    /* so few gradient steps need no factor */
+    MANY_STEPS = 150,  /* so many pay for an approximate factor */
     FAR_COEFFICIENTS = 1 << 15 /* a direction of so many, 4 columns wide, is half of an L2 cache */
 };
 static const double CHEAP_PRODUCTS = 1; /* a row: S is assembled at once */
@@ -411,13 +412,13 @@ static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *si
 }
 
 /** Does the climb begin above the rows? */
-static bool skips_rows(fe_ladder *l, int escalate)
+static bool skips_rows(fe_ladder *l, fe_ladder_start start)
 {
     if (l->products < 0) {
         l->products = frgi_fe_schur_estimate(l->g, frg_seed(l->ctx));
     }
     return l->opts.method == FRG_FE_DIRECT || l->opts.precond == FRG_FE_PRECOND_AC ||
-           escalate > 0 ||
+           start != FE_FROM_ROWS ||
            (l->opts.method != FRG_FE_CG && l->products <= CHEAP_PRODUCTS * (double)l->g->n);
 }
 
@@ -439,8 +440,8 @@ static int retire(const fe_rows *g, const fe_block_work *w, const fe_cg_column *
 
 /** The rungs above the rows. */
 static frg_status climb(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
-                        const fe_block_work *single, int escalate, const fe_cg_target *target,
-                        fe_cg_column *column)
+                        const fe_block_work *single, fe_ladder_start start,
+                        const fe_cg_target *target, fe_cg_column *column)
 {
     /* the probe takes the work memory of one column: what w holds is kept aside when they are the same */
     const size_t bytes = (size_t)l->g->n_coef * sizeof(double);
@@ -455,7 +456,7 @@ static frg_status climb(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
     if (status != FRG_OK) {
         return status;
     }
-    l->used = escalate > 0 ? RUNG_DIRECT : l->choice;
+    l->used = start == FE_FROM_FACTOR ? RUNG_DIRECT : l->choice;
     if (l->used == RUNG_DIRECT) {
         const frg_status built = build_factor(l, ctx);
         if (built != FRG_OK) {
@@ -474,8 +475,8 @@ static frg_status climb(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
 }
 
 frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
-                                const fe_block_work *single, int escalate, const fe_cg_target *goal,
-                                fe_cg_column *column)
+                                const fe_block_work *single, fe_ladder_start start,
+                                const fe_cg_target *goal, fe_cg_column *column)
 {
     const int lanes = 1 << w->kind;
     fe_cg_target target[FE_MAX_LANES];
@@ -490,17 +491,23 @@ frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_w
         }
     }
 
-    if (!skips_rows(l, escalate)) {
+    if (!skips_rows(l, start)) {
         const bool further =
             l->opts.method != FRG_FE_CG && l->products <= WORTH_PRODUCTS * (double)l->g->n;
         const int64_t steps =
             further && l->opts.max_iter > ROW_STEPS ? ROW_STEPS : l->opts.max_iter;
         l->used = RUNG_ROWS;
+        for (int k = 0; k < lanes; k++) {
+            target[k].patience = further ? ROW_PATIENCE : 0;
+        }
         const frg_status status = gradients(l, ctx, RUNG_ROWS, w, steps, target, column);
         if (status != FRG_OK || !further || retire(l->g, w, column, target) == 0) {
             return status;
         }
         memcpy(before, column, sizeof before);
+        for (int k = 0; k < lanes; k++) {
+            target[k].patience = 0;
+        }
     }
     TRY(build_schur(l, ctx));
     frg_status status;
@@ -508,11 +515,12 @@ frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_w
         l->used = RUNG_ROWS;
         status = gradients(l, ctx, RUNG_ROWS, w, l->opts.max_iter, target, column);
     } else {
-        status = climb(l, ctx, w, single, escalate, target, column);
+        status = climb(l, ctx, w, single, start, target, column);
     }
     for (int k = 0; k < lanes; k++) {
         column[k].steps += before[k].steps;
         column[k].lambda = before[k].done ? before[k].lambda : column[k].lambda;
+        column[k].climbed = !l->refused && !before[k].done;
     }
     return status;
 }

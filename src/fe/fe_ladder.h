@@ -33,12 +33,18 @@ void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int kind, fe_blo
 
 FRG_MUST_USE frg_status frgi_fe_ladder_create(fe_ladder **out, frg_context *ctx, const fe_rows *g,
                                               const frg_demean_opts *o);
+/** Where a solve begins. */
+typedef enum {
+    FE_FROM_ROWS,      /* where the graph says */
+    FE_FROM_ASSEMBLED, /* beyond the rows: for the refinement of a column that they have not served */
+    FE_FROM_FACTOR /* whatever it costs within fill_cap: for one that the rung before could not halve */
+} fe_ladder_start;
+
 /** Solves S a = w->cg.r into w->answer.  `single` is the work memory of one column, for the probe (it may
- *  be w).  escalate > 0 begins so many rungs further, whatever they cost within fill_cap: for a refinement
- *  that the rung before could not halve.  Returns FRG_OK, the heartbeat's status (w->answer is then the
+ *  be w).  column[k].climbed tells whether column k went beyond the rows.  Returns FRG_OK, the heartbeat's status (w->answer is then the
  *  iterate), or a failure to build a rung. */
 FRG_MUST_USE frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
-                                             const fe_block_work *single, int escalate,
+                                             const fe_block_work *single, fe_ladder_start start,
                                              const fe_cg_target *target, fe_cg_column *column);
 /** error[k] <- an estimate of || W^(1/2) D_r e_k ||^2 over the solution's error e = S^+ s: exact with a
  *  factor, else s'M^-1 s / lambda_k with the rung's preconditioner M.  Uses w->cg.z and w->cg.q. */
