@@ -6,8 +6,9 @@
  *
  * Large blocks of the system's allocator are not given back at once: fresh pages cost as much as a pass or two
  * over them (the kernel clears them), and a plan that is made anew needs the same sizes again.  A context
- * keeps what it has freed, at most as much as it had in use at one time and never beyond its memory limit, and
- * marks it so that the kernel may take the pages whenever it is short of some.
+ * keeps what it has freed, at most twice what it had in use at one time (one step's blocks are not the next one's)
+ * and never beyond its memory limit, and marks it so that the kernel may take the pages whenever it is short of
+ * some.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +120,7 @@ static bool over_limit(const frg_context *ctx, size_t more)
 static bool keep(frg_context *ctx, block *b)
 {
     if (ctx->allocator.alloc != system_alloc || b->room < HUGE_PAGE || ctx->n_kept == KEPT_BLOCKS ||
-        ctx->kept_bytes + b->room > ctx->peak || over_limit(ctx, b->room)) {
+        ctx->kept_bytes + b->room > 2 * ctx->peak || over_limit(ctx, b->room)) {
         return false;
     }
     /* whole huge pages, less the one with the header: what lies behind the block is not ours */
@@ -138,7 +139,8 @@ static block *get_block(frg_context *ctx, size_t total)
     if (b) {
         return b;
     }
-    while (ctx->n_kept > 0 && frgi_add(frgi_add(ctx->held, total), ctx->kept_bytes) > ctx->peak) {
+    while (ctx->n_kept > 0 &&
+           frgi_add(frgi_add(ctx->held, total), ctx->kept_bytes) > 2 * ctx->peak) {
         drop_kept(ctx, 0);
     }
     b = ctx->allocator.alloc(total, ctx->allocator.user);
