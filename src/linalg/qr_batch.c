@@ -1,7 +1,8 @@
 /* qr_batch.c - the public batched QR: plans rooms for the threads, hands them matrices, largest first.
  *
- * One matrix is factored by one thread, whatever their number: panels do not scale inside a matrix, and the
- * bits then depend on the matrix alone.  A thread copies the matrix into its room (by columns, in the type that
+ * One matrix is factored by one thread where there are enough of them: panels do not scale inside a matrix.  What
+ * is left over when they are dealt evenly (a single one, the fifth of five on two threads) is factored first, by all
+ * threads, each of which updates some columns: bits depend on the matrix alone.  A thread copies the matrix into its room (by columns, in the type that
  * is computed in), factors it there and copies the result out, so that q may be a and any strides serve.
  * Cost 8/3 n^3 flops and two passes of O(mn); memory: a room per thread for the largest matrix. */
 #include <math.h>
@@ -122,7 +123,8 @@ static void layout(frg_qr *qr)
     }
     for (int thread = 0; thread < qr->threads; thread++) {
         for (int t = 0; t < 2; t++) {
-            frgi_qr_room_take(a, &qr->rooms[2 * thread + t], t, m[t], n[t], ladder, gram, r);
+            const int team = thread == 0 ? qr->threads : 1; /* it leads where all take part */
+            frgi_qr_room_take(a, &qr->rooms[2 * thread + t], t, m[t], n[t], team, ladder, gram, r);
         }
         qr->old[thread] = frgi_take(a, old);
     }
@@ -232,8 +234,8 @@ static bool same_shape(const shape *a, const shape *b)
     return a->m == b->m && a->n == b->n && a->dtype == b->dtype && a->r == b->r && a->old == b->old;
 }
 
-static void factor_item(const frg_qr *qr, int thread, const frg_qr_item *item, const shape *s,
-                        frg_qr_report *report)
+static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_item *item,
+                        const shape *s, frg_qr_report *report)
 {
     const bool f64 = is_f64(s->dtype);
     frgi_qr_room room = qr->rooms[2 * thread + f64];
@@ -244,6 +246,7 @@ static void factor_item(const frg_qr *qr, int thread, const frg_qr_item *item, c
                                       : f64   ? 1e-13
                                               : 1e-5};
     frgi_qr_room_shape(&room, s->m, s->n);
+    room.x.team = team;
     if (!s->r) {
         room.r = NULL;
     }
@@ -266,6 +269,20 @@ static void factor_item(const frg_qr *qr, int thread, const frg_qr_item *item, c
     }
 }
 
+/** How many of the largest matrices all threads factor together: by Householder alone, as BLAS has one thread. */
+static int64_t shared_items(const frg_qr *qr)
+{
+    enum { WORTH_IT = 256 }; /* columns from which a team gains */
+    const bool blas = qr->opts.method == FRG_QR_CHOLESKY || qr->opts.method == FRG_QR_VENDOR ||
+                      qr->opts.verify == FRG_QR_VERIFY_FULL;
+    const int64_t left_over = blas ? 0 : qr->n_items % qr->threads;
+    int64_t shared = 0;
+    while (shared < left_over && qr->shapes[qr->order[shared]].n >= WORTH_IT) {
+        shared++;
+    }
+    return shared;
+}
+
 frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report reports[],
                       frg_info *info)
 {
@@ -286,13 +303,18 @@ frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report repor
     const double start = frgi_seconds();
     frg_qr_report *const report = reports ? reports : qr->report;
     const frgi_blas_guard guard = frgi_blas_begin();
+    const int64_t shared = shared_items(qr);
+    for (int64_t k = 0; k < shared; k++) {
+        const int64_t i = qr->order[k];
+        factor_item(qr, 0, qr->threads, &items[i], &qr->shapes[i], &report[i]);
+    }
 #pragma omp parallel num_threads(qr->threads)
     {
         frgi_blas_single();
 #pragma omp for schedule(dynamic, 1)
-        for (int64_t k = 0; k < qr->n_items; k++) {
+        for (int64_t k = shared; k < qr->n_items; k++) {
             const int64_t i = qr->order[k];
-            factor_item(qr, omp_get_thread_num(), &items[i], &qr->shapes[i], &report[i]);
+            factor_item(qr, omp_get_thread_num(), 1, &items[i], &qr->shapes[i], &report[i]);
         }
     }
     frgi_blas_end(guard);

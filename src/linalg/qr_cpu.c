@@ -4,6 +4,7 @@
  * vector extension, as long as the level's registers, so that no vector is split behind our back.
  */
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "linalg/qr_ops.h"

@@ -484,10 +484,36 @@ INLINE FN(panel) FN(open_panel)(const frgi_qr_matrix *x, ptrdiff_t first)
     };
 }
 
-/** Columns of the band that starts at column c. */
-INLINE ptrdiff_t FN(band)(const frgi_qr_matrix *x, ptrdiff_t c)
+/** The band whose first column is c, by thread `thread` of the team; where Q is formed it has zeros beside the panel. */
+static void FN(update_band)(const frgi_qr_matrix *x, const FN(panel) * p, ptrdiff_t c, int thread,
+                            bool transposed)
 {
-    return x->columns - c < BAND ? x->columns - c : BAND;
+    const ptrdiff_t band = x->columns - c < BAND ? x->columns - c : BAND;
+    real *const a = (real *)x->a + c * x->ld + x->rows - p->rows;
+    FN(panel) mine = *p;
+    mine.w += thread * 2 * QR_BAND * p->ldw;
+    mine.x += thread * 2 * QR_BAND * p->ldw;
+    for (ptrdiff_t j = 0; j < (transposed ? 0 : band); j++) {
+        memset(a + j * x->ld, 0, (size_t)p->width * sizeof *a);
+    }
+    FN(apply)(&mine, p->width, transposed, transposed ? 0 : p->width, a, x->ld, band);
+}
+
+/** All columns right of the panel.  A band is computed alone: bits do not depend on the team. */
+static void FN(update)(const frgi_qr_matrix *x, const FN(panel) * p, ptrdiff_t first,
+                       bool transposed)
+{
+    const ptrdiff_t from = first + p->width;
+    if (x->team == 1) { /* within a region of the caller's */
+        for (ptrdiff_t c = from; c < x->columns; c += BAND) {
+            FN(update_band)(x, p, c, 0, transposed);
+        }
+        return;
+    }
+#pragma omp parallel for schedule(dynamic, 1) num_threads(x->team)
+    for (ptrdiff_t c = from; c < x->columns; c += BAND) {
+        FN(update_band)(x, p, c, omp_get_thread_num(), transposed);
+    }
 }
 
 /* ---- the two calls ------------------------------------------------------------------------------- */
@@ -515,9 +541,7 @@ static void FN(factor)(const frgi_qr_matrix *x)
             FN(take_leaf)(&p, columns, x->ld, at, live);
             FN(grow_t)(&p, at);
         }
-        for (ptrdiff_t c = p.width; first + c < x->columns; c += BAND) {
-            FN(apply)(&p, p.width, true, 0, a + c * x->ld, x->ld, FN(band)(x, first + c));
-        }
+        FN(update)(x, &p, first, true);
     }
 }
 
@@ -558,13 +582,7 @@ static void FN(form)(const frgi_qr_matrix *x)
             }
             FN(take_leaf)(&p, a + at * x->ld, x->ld, at, live);
         }
-        for (ptrdiff_t c = p.width; first + c < x->columns; c += BAND) {
-            const ptrdiff_t band = FN(band)(x, first + c);
-            for (ptrdiff_t j = 0; j < band; j++) {
-                memset(a + (c + j) * x->ld, 0, (size_t)p.width * sizeof(real));
-            }
-            FN(apply)(&p, p.width, false, p.width, a + c * x->ld, x->ld, band);
-        }
+        FN(update)(x, &p, first, false);
         FN(form_own)(&p, a, x->ld);
     }
 }

@@ -87,7 +87,7 @@ static ptrdiff_t column_distance(ptrdiff_t rows)
 }
 
 void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, bool f64, int64_t m, int64_t n,
-                       bool ladder, bool gram, bool r)
+                       int team, bool ladder, bool gram, bool r)
 {
     const size_t element = f64 ? sizeof(double) : sizeof(float);
     const size_t ld = (size_t)rounded(m, QR_ROW_STEP) + 2 * QR_ROW_STEP;
@@ -99,7 +99,7 @@ void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, bool f64, int64_t 
     room->x.v_tiles = frgi_take(arena, ld * wide * element);
     room->x.v_rows = frgi_take(arena, ld * wide * element);
     room->x.t = frgi_take(arena, columns * wide * element);
-    room->x.small = frgi_take(arena, (wide + 2 * QR_BAND) * wide * element);
+    room->x.small = frgi_take(arena, (wide + 2 * QR_BAND * (size_t)team) * wide * element);
     room->strip = frgi_take(arena, (ld + columns) * QR_BLOCK * element);
     room->inverse = frgi_take(arena, columns * QR_BLOCK * element);
     room->norm2 = TAKE(arena, double, count);
@@ -124,6 +124,7 @@ void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n)
     x->columns = rounded(n, QR_LEAF);
     x->ld = column_distance(x->rows);
     x->panel = QR_PANEL;
+    x->team = 1;
 }
 
 /* ---- one matrix ---------------------------------------------------------------------------------- */

@@ -36,10 +36,11 @@ typedef struct {
 
 /** The table for a context's CPU level. */
 const frgi_qr_ops *frgi_qr_ops_of(const frg_context *ctx, bool f64);
-/** Carves a room for matrices up to m x n; runs twice over an arena (see core.h). */
+/** Carves a room for matrices up to m x n, factored by a team of so many threads at most; runs twice over an arena
+ *  (see core.h). */
 void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, bool f64, int64_t m, int64_t n,
-                       bool ladder, bool gram, bool r);
-/** Sets the shape of the matrix in hand: its rows, columns, ld follow from (m, n) alone. */
+                       int team, bool ladder, bool gram, bool r);
+/** Sets the shape of the matrix in hand: its rows, columns, ld follow from (m, n) alone; the team is one thread. */
 void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n);
 /** Column j of x.a to a largest entry in [1/2, 1); false: an entry is not finite.  For callers that have the
  *  column in their cache. */

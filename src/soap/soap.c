@@ -381,7 +381,7 @@ static void layout_rooms(frg_soap *soap, ptrdiff_t count, ptrdiff_t size)
         soap_room *const room = &soap->rooms[t];
         *room = (soap_room){0};
         if (size > 0) {
-            frgi_qr_room_take(a, &room->qr, false, size, size, true, true, false);
+            frgi_qr_room_take(a, &room->qr, false, size, size, 1, true, true, false);
         }
         frgi_product_room_take(a, &room->product, frgi_product_way_of(soap->ctx));
         room->g = TAKE(a, float, count);

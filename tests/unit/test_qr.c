@@ -450,6 +450,43 @@ static void independence(void)
     }
 }
 
+/** Matrices that a team factors (those left over when they are dealt to the threads) have the bits of one thread. */
+static void teams(void)
+{
+    enum { COUNT = 3 };
+    static const int64_t rows[COUNT] = {300, 520, 257}, columns[COUNT] = {300, 260, 256};
+    static const int threads[] = {1, 2, 3, 4, 5, 8};
+    float *a[COUNT], *q[2][COUNT];
+    frg_qr_report reports[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        const size_t count = (size_t)(rows[i] * columns[i]);
+        a[i] = malloc(count * sizeof(float));
+        q[0][i] = malloc(count * sizeof(float));
+        q[1][i] = malloc(count * sizeof(float));
+        for (size_t k = 0; k < count; k++)
+            a[i][k] = (float)test_normal();
+    }
+    for (size_t trial = 0; trial < sizeof threads / sizeof *threads; trial++) {
+        frg_qr_item items[COUNT];
+        for (int i = 0; i < COUNT; i++) {
+            float *const to = q[trial > 0][i];
+            items[i] = (frg_qr_item){
+                .a = frg_matrix(a[i], FRG_F32, rows[i], columns[i], columns[i]),
+                .q = frg_matrix(to, FRG_F32, rows[i], columns[i], columns[i]),
+            };
+            memset(to, 0, (size_t)(rows[i] * columns[i]) * sizeof *to);
+        }
+        run_batch(threads[trial], 0, COUNT, items, reports);
+        for (int i = 0; i < COUNT && trial; i++)
+            CHECK_BITS(q[1][i], q[0][i], (size_t)(rows[i] * columns[i]) * sizeof(float));
+    }
+    for (int i = 0; i < COUNT; i++) {
+        free(a[i]);
+        free(q[0][i]);
+        free(q[1][i]);
+    }
+}
+
 /* ---- layouts and types --------------------------------------------------------------------------- */
 
 static uint16_t bf16_of(float x)
@@ -609,6 +646,7 @@ static const test_case cases[] = {
     {"bidiagonal", bidiagonal},
     {"ladder", ladder},
     {"independence", independence},
+    {"teams", teams},
     {"layouts and types", layouts},
     {"old basis", old_basis},
     {"bad calls", bad_calls},
