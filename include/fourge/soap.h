@@ -109,6 +109,12 @@ typedef struct {
     int64_t block_dim;       /* longer axes are split into blocks with a factor each; 0: off */
     int merge_dims;
     frg_soap_merge merge_rule;
+    /* at every step again */
+    /** bf16 and f16 parameters are rounded up or down by chance, so that the mean is right and updates below half a
+     *  unit are not lost; by the parameter's name, its step and the seed alone: the same for any number of threads
+     *  and after a load.  0: to the nearest. */
+    int stochastic_rounding;
+    int64_t rounding_seed;
 } frg_soap_opts;
 
 /** What a step did. */

@@ -67,6 +67,8 @@ static const ext_field soap_options[] = {{AT(lr), IS_DOUBLE, NULL},
                                          {AT(block_dim), IS_INT64, NULL},
                                          {AT(merge_dims), IS_BOOL, NULL},
                                          {AT(merge_rule), IS_CHOICE, merges},
+                                         {AT(stochastic_rounding), IS_BOOL, NULL},
+                                         {AT(rounding_seed), IS_INT64, NULL},
                                          {NULL, 0, IS_INT, NULL}};
 
 static const ext_field soap_report[] = {{REPORT(updated), IS_INT64, NULL},

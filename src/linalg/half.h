@@ -104,4 +104,23 @@ static inline void frgi_element_put(char *at, frg_dtype t, double d)
     }
 }
 
+/** x to one of the two numbers of a 16-bit type around it, the farther from zero with the probability that makes x
+ *  the mean; `random` has 32 even bits.  Exact in the type, but for f16 beyond its range. */
+static inline float frgi_round_randomly(float x, frg_dtype t, uint32_t random)
+{
+    if (t == FRG_F16 && x > -0x1p-14f && x < 0x1p-14f) { /* multiples of 2^-24 */
+        const double units = (double)x * 0x1p24, up = (double)random * 0x1p-32;
+        return (float)(units < 0 ? -(int)(-units + up) : (int)(units + up)) * 0x1p-24f;
+    }
+    const uint32_t rest = t == FRG_BF16 ? 0xffff : 0x1fff;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7f800000) == 0x7f800000) {
+        return x;
+    }
+    bits = (bits + (random & rest)) & ~rest;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 #endif

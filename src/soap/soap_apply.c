@@ -311,7 +311,8 @@ void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room)
     const float *const d =
         p->generation > 0 ? frgi_soap_contract_all(p, room, SOAP_OUT, 1, x, other) : x;
     const double left = frgi_seconds();
-    frgi_soap_give(soap->ops, &p->w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d), d);
+    frgi_soap_give(soap->ops, &p->w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d),
+                   frgi_soap_rounding(o, p), d);
     p->step++;
     room->seconds[SOAP_PROJECT] += entered - start + left - adapted;
     room->seconds[SOAP_UPDATE] += adapted - entered + frgi_seconds() - left;

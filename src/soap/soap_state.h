@@ -107,9 +107,15 @@ double frgi_soap_shampoo_beta(const frg_soap_opts *o, int64_t t);
 bool frgi_soap_contiguous(const frg_array *a);
 /** to <- scale a, in the order of its indices. */
 void frgi_soap_take(const frg_array *a, double scale, float *to);
+/** How 16-bit parameters are rounded: to the nearest, or by random numbers of element, step, name and seed. */
+typedef struct {
+    bool stochastic;
+    uint64_t seed, stream, step;
+} soap_rounding;
+soap_rounding frgi_soap_rounding(const frg_soap_opts *o, const soap_param *p);
 /** w <- keep w - lr d (or (w - lr d) keep), computed in f32 or wider and rounded once. */
 void frgi_soap_give(const soap_ops *ops, const frg_array *w, double keep, bool after, double lr,
-                    const float *d);
+                    soap_rounding rounding, const float *d);
 /** a <- scale x. */
 void frgi_soap_put(const frg_array *a, double scale, const float *x);
 /** x <- x + scale w */

@@ -88,8 +88,21 @@ void frgi_soap_add(const frg_array *a, double scale, float *x)
     }
 }
 
+soap_rounding frgi_soap_rounding(const frg_soap_opts *o, const soap_param *p)
+{
+    uint64_t stream = UINT64_C(0xcbf29ce484222325); /* FNV-1a of the name */
+    for (const char *c = p->name; *c; c++) {
+        stream = (stream ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    }
+    return (soap_rounding){.stochastic = o->stochastic_rounding &&
+                                         (p->w.dtype == FRG_BF16 || p->w.dtype == FRG_F16),
+                           .seed = (uint64_t)o->rounding_seed,
+                           .stream = stream,
+                           .step = (uint64_t)p->step};
+}
+
 void frgi_soap_give(const soap_ops *ops, const frg_array *a, double keep, bool after, double lr,
-                    const float *d)
+                    soap_rounding rounding, const float *d)
 {
     if (a->dtype == FRG_F32 && frgi_soap_contiguous(a)) {
         const row_walk w = walk_of(a);
@@ -98,12 +111,20 @@ void frgi_soap_give(const soap_ops *ops, const frg_array *a, double keep, bool a
         return;
     }
     const row_walk w = walk_of(a);
+    uint32_t words[4] = {0};
     for (int64_t r = 0; r < w.rows; r++) {
         char *const row = row_start(a, r);
         for (int64_t i = 0; i < w.length; i++, d++) {
             const double old = frgi_element_get(row + i * w.step, a->dtype), move = lr * (double)*d;
-            frgi_element_put(row + i * w.step, a->dtype,
-                             after ? (old - move) * keep : old * keep - move);
+            double x = after ? (old - move) * keep : old * keep - move;
+            if (rounding.stochastic) {
+                const uint64_t number = (uint64_t)(r * w.length + i);
+                if (number % 4 == 0) {
+                    frgi_philox(rounding.seed, rounding.stream, number / 4, rounding.step, words);
+                }
+                x = (double)frgi_round_randomly((float)x, a->dtype, words[number % 4]);
+            }
+            frgi_element_put(row + i * w.step, a->dtype, x);
         }
     }
 }

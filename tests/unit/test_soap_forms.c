@@ -566,6 +566,48 @@ static void half_parameters(void)
     frg_context_destroy(ctx);
 }
 
+/** Updates of 1/20 unit: to the nearest they are lost; by chance they arrive in the mean.  The number of N N units
+ *  gone up after T steps is binomial with variance below N N T / 20: five deviations. */
+static void rounded_by_chance(void)
+{
+    enum { N = 40, T = 40 };
+    static const int threads[] = {1, 2, 1};
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        static uint16_t h[3][N * N];
+        const double unit = bf16 ? 0x1p-7 : 0x1p-10;
+        const frg_dtype t = bf16 ? FRG_BF16 : FRG_F16;
+        for (int trial = 0; trial < 3; trial++) { /* the last one rounds to the nearest */
+            frg_context *ctx = test_context_with(threads[trial], NULL, NULL);
+            frg_soap_opts o = options(FRG_SOAP_EMERGING);
+            o.max_precond_dim = 0;
+            o.weight_decay = 0;
+            o.lr = unit / 20;
+            o.maximize = 1; /* W grows, away from where the unit is half as large */
+            o.stochastic_rounding = trial < 2;
+            o.rounding_seed = 3;
+            float g[N * N];
+            for (int i = 0; i < N * N; i++) {
+                h[trial][i] = bf16 ? 0x3f80 : 0x3c00; /* 1 */
+                g[i] = 1;
+            }
+            frg_soap *soap = optimizer(ctx, &o, frg_matrix(h[trial], t, N, N, N));
+            const frg_array grad = matrix(g, N, N);
+            for (int step = 0; step < T; step++)
+                CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+            frg_soap_destroy(soap);
+            frg_context_destroy(ctx);
+        }
+        double up = 0;
+        for (int i = 0; i < N * N; i++) {
+            up += ((double)half_of(h[0][i], bf16) - 1) / unit;
+            CHECK(h[2][i] == (bf16 ? 0x3f80 : 0x3c00));
+        }
+        CHECK_BITS(h[1], h[0], sizeof h[0]);
+        CHECK_SAYS(fabs(up - N * N * T / 20.) <= 5 * sqrt(N * N * T / 20.), "%g units, %g expected",
+                   up, N * N * T / 20.);
+    }
+}
+
 static void strides(void)
 {
     enum { M = 5, N = 4 };
@@ -964,6 +1006,7 @@ static const test_case cases[] = {
     {"bits", bits},
     {"allocates nothing", allocates_nothing},
     {"half parameters", half_parameters},
+    {"rounded by chance", rounded_by_chance},
     {"strides", strides},
     {"merged and blocked", merged_and_blocked},
     {"late parameter", late_parameter},
