@@ -21,7 +21,7 @@ frgi_spd_shape frgi_spd_plan(ptrdiff_t n, frg_dtype dtype)
 {
     const ptrdiff_t size = (ptrdiff_t)frg_sizeof(dtype), group = SPD_LINE / size;
     frgi_spd_shape s = {.dtype = dtype, .n = n, .padded = round_up(n > 0 ? n : 1, group)};
-    s.block = n <= 120 ? 16 : n <= 280 ? 32 : n <= 700 ? 48 : 96;
+    s.block = n <= 72 ? 16 : n <= 280 ? 32 : n <= 700 ? 48 : 96;
     s.tile = s.padded <= ONE_TILE ? s.padded : TILE_ROWS;
     s.tiles = (s.padded + s.tile - 1) / s.tile;
     s.ld = s.tile * size % CACHE_STRIDE ? s.tile : s.tile + group;

@@ -545,7 +545,7 @@ static void FN(times_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t
     FN(times)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 /** v[i] <- sums of the halves of v[i] and v[i + s] that differ in bit s: one round of adding up 8 vectors' lanes. */
 INLINE void FN(fold)(vec *v, const int s)
 {
@@ -573,11 +573,13 @@ INLINE real FN(total)(vec v)
 INLINE void FN(add_totals)(const store how, vec *v, real *to)
 {
     real sum[SPD_COLUMNS];
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
     FN(fold)(v, 1);
     FN(fold)(v, 2);
-    FN(fold)(v, 4);
-    memcpy(sum, v, sizeof sum);
+    if (LANES > 4)
+        FN(fold)(v, LANES > 4 ? 4 : 0);
+    for (int i = 0; i < SPD_COLUMNS; i += LANES)
+        memcpy(sum + i, &v[i], LANES > 8 ? sizeof sum : sizeof *v);
     if ((int)LANES > (int)SPD_COLUMNS)
         for (int i = 0; i < SPD_COLUMNS; i++)
             sum[i] += v[0][(i + SPD_COLUMNS) % (int)LANES];
@@ -627,11 +629,15 @@ typedef struct {
 
 INLINE void FN(take_triangle)(FN(triangle) * t, const real *l, ptrdiff_t ld, const int turned)
 {
-    memset(t->column, 0, sizeof t->column);
     for (int j = 0; j < GROUP; j++) {
         t->reciprocal[j] = 1 / l[j * (ld + 1)];
-        for (int i = j + 1; i < GROUP; i++)
-            t->column[turned ? i * GROUP + j : j * GROUP + i] = l[i + j * ld];
+        for (int v = 0; v < GROUP; v += LANES)
+            FN(keep)(t->column + j * GROUP + v, FN(below)(l + j * ld, v, j));
+    }
+    if (turned) {
+        real rows[GROUP * GROUP] __attribute__((aligned(SPD_LINE)));
+        FN(turn_square)(t->column, GROUP, rows, GROUP);
+        memcpy(t->column, rows, sizeof rows);
     }
 }
 
