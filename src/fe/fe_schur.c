@@ -13,7 +13,13 @@
 #include <omp.h>
 #include <string.h>
 
-enum { SAMPLE = 512, BORDER_LEVELS = 256, MAX_STRIP_COPIES_BYTES = 64 << 20 };
+enum {
+    SAMPLE = 512,
+    BORDER_LEVELS = 256,
+    MAX_STRIP_COPIES_BYTES = 64 << 20,
+    MOST_PARTS =
+        16 /* threads that merge units; more would read the hashes more often than they save */
+};
 
 /* ---- the border --------------------------------------------------------------------------------- */
 
@@ -83,16 +89,25 @@ static inline uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
+static inline bool stands_alone(const split *s, int64_t begin, int64_t end)
+{
+    const int32_t *index = s->g->index + s->sparse[0];
+    const int64_t rests = s->g->n_rest;
+    int64_t i = begin + 1;
+    while (s->n_sparse == 1 && i < end && index[i * rests] == index[begin * rests]) {
+        i++;
+    }
+    return s->n_sparse == 1 && i >= end;
+}
+
 static unit_hash hash_unit(const split *s, int64_t u)
 {
     const fe_rows *g = s->g;
     const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
-    const int32_t first = g->index[begin * g->n_rest + s->sparse[0]];
-    unit_hash h = {.alone = s->n_sparse == 1};
-    for (int64_t i = begin; i < end; i++) {
+    unit_hash h = {.alone = stands_alone(s, begin, end)};
+    for (int64_t i = begin; !h.alone && i < end; i++) {
         const int32_t *index = g->index + i * g->n_rest;
         uint64_t key = (uint64_t)(uint32_t)index[s->sparse[0]];
-        h.alone = h.alone && index[s->sparse[0]] == first;
         for (int q = 1; q < s->n_sparse; q++) {
             key = mix(key) + (uint64_t)(uint32_t)index[s->sparse[q]];
         }
@@ -165,72 +180,111 @@ double frgi_fe_schur_estimate(const fe_rows *g, uint64_t seed)
 
 typedef struct {
     int64_t n;
-    int64_t *unit; /* a representative */
+    int64_t *unit; /* the first of each class, ascending */
     double *times; /* how many units it stands for */
 } class_list;
 
 typedef struct {
-    uint64_t a;       /* of the class's units; b is looked up where a is equal */
-    int64_t position; /* in the class list, -1: free */
+    uint64_t a;   /* of the class's units; b is looked up where a is equal */
+    int64_t unit; /* the first of the class, -1: free */
 } slot;
 
 enum { UNITS_AHEAD = 16 }; /* slots and classes are fetched so many before they are looked at */
 
-static frg_status hash_units(frg_context *ctx, const split *s, unit_hash **out)
+/** Which of `parts` threads looks after a class: the leading digits of its hash say. */
+static inline int part_of(const unit_hash *h, int parts)
 {
-    const fe_rows *g = s->g;
-    unit_hash *hash;
-    TRY(NEW(ctx, &hash, g->n_units, "unit hashes"));
-#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static) if (g->n_chunks > 1)
-    for (int64_t u = 0; u < g->n_units; u++) {
-        hash[u] = hash_unit(s, u);
-    }
-    *out = hash;
-    return FRG_OK;
+    return h->alone ? -1 : (int)((h->a >> 32) * (uint64_t)parts >> 32);
 }
 
-static frg_status merge_units(frg_context *ctx, const split *s, class_list *c)
+/** times[u] <- the units whose rows are those of u, where u is the first of them, for the classes of one part.
+ *  The table has `room` slots, a power of two. */
+static void merge_part(const unit_hash *hash, int64_t n_units, int part, int parts, slot *table,
+                       int64_t room, uint32_t *times)
 {
-    const fe_rows *g = s->g;
-    unit_hash *hash = NULL;
-    slot *table = NULL;
-    int64_t contributing = 0, room = 16;
-    frg_status status;
-    TRY_TO(done, hash_units(ctx, s, &hash));
-    for (int64_t u = 0; u < g->n_units; u++) {
-        contributing += !hash[u].alone;
-    }
-    while (room < 2 * contributing) {
-        room *= 2;
-    }
-    TRY_TO(done, NEW(ctx, &table, room, "classes of units"));
-    TRY_TO(done, NEW(ctx, &c->unit, contributing, "classes of units"));
-    TRY_TO(done, NEW(ctx, &c->times, contributing, "classes of units"));
+    const uint64_t mask = (uint64_t)(room - 1);
     for (int64_t i = 0; i < room; i++) {
-        table[i].position = -1;
+        table[i].unit = -1;
     }
-    for (int64_t u = 0; u < g->n_units; u++) {
-        if (u + UNITS_AHEAD < g->n_units) {
-            __builtin_prefetch(&table[hash[u + UNITS_AHEAD].a & (uint64_t)(room - 1)], 1);
+    for (int64_t u = 0; u < n_units; u++) {
+        if (u + UNITS_AHEAD < n_units && part_of(&hash[u + UNITS_AHEAD], parts) == part) {
+            __builtin_prefetch(&table[hash[u + UNITS_AHEAD].a & mask], 1);
         }
-        if (hash[u].alone) {
+        if (part_of(&hash[u], parts) != part) {
             continue;
         }
-        int64_t i = (int64_t)(hash[u].a & (uint64_t)(room - 1));
-        while (table[i].position >= 0 &&
-               (table[i].a != hash[u].a || hash[c->unit[table[i].position]].b != hash[u].b)) {
-            i = (i + 1) & (room - 1);
+        uint64_t i = hash[u].a & mask;
+        while (table[i].unit >= 0 &&
+               (table[i].a != hash[u].a || hash[table[i].unit].b != hash[u].b)) {
+            i = (i + 1) & mask;
         }
-        if (table[i].position < 0) {
-            table[i] = (slot){hash[u].a, c->n};
-            c->unit[c->n] = u;
-            c->times[c->n++] = 0;
+        if (table[i].unit < 0) {
+            table[i] = (slot){hash[u].a, u};
         }
-        c->times[table[i].position] += 1;
+        times[table[i].unit]++;
+    }
+}
+
+/** hash[u] of all units, and how many of them each part looks after. */
+static void hash_units(const split *s, int parts, unit_hash *hash, int64_t *counts)
+{
+#pragma omp parallel num_threads(parts)
+    {
+        int64_t mine[MOST_PARTS] = {0};
+#pragma omp for schedule(static)
+        for (int64_t u = 0; u < s->g->n_units; u++) {
+            hash[u] = hash_unit(s, u);
+            if (!hash[u].alone) {
+                mine[part_of(&hash[u], parts)]++;
+            }
+        }
+#pragma omp critical
+        for (int p = 0; p < parts; p++) {
+            counts[p] += mine[p];
+        }
+    }
+}
+
+/** Threads find classes apart; the units that are the first of their classes do not depend on their number. */
+static frg_status merge_units(frg_context *ctx, const split *s, int threads, class_list *c)
+{
+    const int64_t n_units = s->g->n_units;
+    const int parts = threads < MOST_PARTS ? threads : MOST_PARTS;
+    int64_t counts[MOST_PARTS] = {0}, room[MOST_PARTS], first[MOST_PARTS], slots = 0;
+    unit_hash *hash = NULL;
+    slot *table = NULL;
+    uint32_t *times = NULL;
+    frg_status status;
+    TRY_TO(done, NEW(ctx, &hash, n_units, "unit hashes"));
+    TRY_TO(done, NEW0(ctx, &times, n_units, "classes of units"));
+    hash_units(s, parts, hash, counts);
+    int64_t contributing = 0;
+    for (int p = 0; p < parts; p++) {
+        room[p] = 16;
+        while (room[p] < 2 * counts[p]) {
+            room[p] *= 2;
+        }
+        first[p] = slots;
+        slots += room[p];
+        contributing += counts[p];
+    }
+    TRY_TO(done, NEW(ctx, &table, slots, "classes of units"));
+    TRY_TO(done, NEW(ctx, &c->unit, contributing + 1, "classes of units"));
+    TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "classes of units"));
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (int p = 0; p < parts; p++) {
+        merge_part(hash, n_units, p, parts, table + first[p], room[p], times);
+    }
+    for (int64_t u = 0; u < n_units && c->n < contributing;
+         u++) { /* without a jump that depends on times */
+        c->unit[c->n] = u;
+        c->times[c->n] = times[u];
+        c->n += times[u] > 0;
     }
 done:
     DROP(ctx, &hash);
     DROP(ctx, &table);
+    DROP(ctx, &times);
     return status;
 }
 
@@ -242,14 +296,14 @@ typedef struct {
 } member;
 
 typedef struct {
-    int64_t start; /* first member */
-    double factor; /* times / N_u */
-    double mass;   /* N_u */
+    int64_t start, end; /* its members */
+    double factor;      /* times / N_u */
+    double mass;        /* N_u */
 } class_sums;
 
 typedef struct {
     class_list classes;
-    class_sums *of; /* classes + 1 */
+    class_sums *of; /* classes */
     member *members;
     int64_t levels;       /* n_coef */
     int64_t *level_start; /* levels + 1 */
@@ -297,45 +351,88 @@ static double unit_mass(const fe_rows *g, int64_t unit)
     return mass;
 }
 
-static frg_status list_classes(frg_context *ctx, const split *s, incidence *m)
+/** The classes that one thread lists. */
+typedef struct {
+    int64_t begin, end;
+    int64_t room;   /* members at most */
+    int64_t *seen;  /* n_coef: markers; then where its classes go in each level's list */
+    int32_t *place; /* n_coef */
+} share;
+
+/** Members of the share's classes, from `first` on; seen[l] <- how many of these classes have level l. */
+static void list_share(const split *s, incidence *m, const share *p, int64_t first)
 {
     const fe_rows *g = s->g;
-    int64_t *seen = NULL;
-    int32_t *place = NULL;
-    int64_t room = 0, used = 0;
-    frg_status status;
-    for (int64_t c = 0; c < m->classes.n; c++) {
+    for (int64_t c = p->begin; c < p->end; c++) {
         const int64_t u = m->classes.unit[c];
-        room += (g->unit_start[u + 1] - g->unit_start[u]) * s->n_sparse;
+        const int64_t count = list_members(s, u, c + 1, p->seen, p->place, m->members + first);
+        m->of[c] = (class_sums){.start = first,
+                                .end = first + count,
+                                .factor = m->classes.times[c] * g->unit_inverse[u],
+                                .mass = unit_mass(g, u)};
+        first += count;
     }
-    TRY_TO(done, NEW0(ctx, &seen, g->n_coef, "markers"));
-    TRY_TO(done, NEW(ctx, &place, g->n_coef, "markers"));
-    TRY_TO(done, NEW(ctx, &m->of, m->classes.n + 1, "classes"));
-    TRY_TO(done, NEW(ctx, &m->members, room, "class members"));
-    TRY_TO(done, NEW0(ctx, &m->level_start, g->n_coef + 1, "classes of levels"));
-    for (int64_t c = 0; c < m->classes.n; c++) {
-        m->of[c].start = used;
-        m->of[c].factor = m->classes.times[c] * g->unit_inverse[m->classes.unit[c]];
-        m->of[c].mass = unit_mass(g, m->classes.unit[c]);
-        used += list_members(s, m->classes.unit[c], c + 1, seen, place, m->members + used);
+    memset(p->seen, 0, (size_t)g->n_coef * sizeof *p->seen);
+    for (int64_t j = p->begin < p->end ? m->of[p->begin].start : first; j < first; j++) {
+        p->seen[m->members[j].level]++;
     }
-    m->of[m->classes.n].start = used;
-    TRY_TO(done, NEW(ctx, &m->level_class, used, "classes of levels"));
-    for (int64_t j = 0; j < used; j++) {
-        m->level_start[m->members[j].level + 1]++;
+}
+
+/** Members and inverted lists of all classes; threads list stretches of the classes. */
+static frg_status list_classes(frg_context *ctx, const split *s, int threads, incidence *m)
+{
+    const fe_rows *g = s->g;
+    const int64_t n = m->classes.n;
+    int64_t first[MOST_PARTS + 1] = {0};
+    share part[MOST_PARTS] = {{0}};
+    const int parts = threads < MOST_PARTS ? threads : MOST_PARTS;
+    frg_status status;
+    for (int t = 0; t < parts; t++) {
+        part[t] = (share){.begin = n * t / parts, .end = n * (t + 1) / parts};
+        TRY_TO(done, NEW0(ctx, &part[t].seen, g->n_coef, "markers"));
+        TRY_TO(done, NEW(ctx, &part[t].place, g->n_coef, "markers"));
     }
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (int t = 0; t < parts; t++) {
+        for (int64_t c = part[t].begin; c < part[t].end; c++) {
+            const int64_t u = m->classes.unit[c];
+            part[t].room += (g->unit_start[u + 1] - g->unit_start[u]) * s->n_sparse;
+        }
+    }
+    for (int t = 0; t < parts; t++) {
+        first[t + 1] = first[t] + part[t].room;
+    }
+    TRY_TO(done, NEW(ctx, &m->of, n, "classes"));
+    TRY_TO(done, NEW(ctx, &m->members, first[parts], "class members"));
+    TRY_TO(done, NEW(ctx, &m->level_start, g->n_coef + 1, "classes of levels"));
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (int t = 0; t < parts; t++) {
+        list_share(s, m, &part[t], first[t]);
+    }
+    int64_t used = 0;
     for (int64_t l = 0; l < g->n_coef; l++) {
-        m->level_start[l + 1] += m->level_start[l];
-        seen[l] = m->level_start[l];
+        m->level_start[l] = used;
+        for (int t = 0; t < parts; t++) {
+            const int64_t count = part[t].seen[l];
+            part[t].seen[l] = used;
+            used += count;
+        }
     }
-    for (int64_t c = 0; c < m->classes.n; c++) {
-        for (int64_t j = m->of[c].start; j < m->of[c + 1].start; j++) {
-            m->level_class[seen[m->members[j].level]++] = (int32_t)c;
+    m->level_start[g->n_coef] = used;
+    TRY_TO(done, NEW(ctx, &m->level_class, used, "classes of levels"));
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (int t = 0; t < parts; t++) {
+        for (int64_t c = part[t].begin; c < part[t].end; c++) {
+            for (int64_t j = m->of[c].start; j < m->of[c].end; j++) {
+                m->level_class[part[t].seen[m->members[j].level]++] = (int32_t)c;
+            }
         }
     }
 done:
-    DROP(ctx, &seen);
-    DROP(ctx, &place);
+    for (int t = 0; t < parts; t++) {
+        DROP(ctx, &part[t].seen);
+        DROP(ctx, &part[t].place);
+    }
     return status;
 }
 
@@ -407,7 +504,7 @@ static void gather_row(const split *s, const incidence *m, accumulator *a, int32
         const int64_t c = m->level_class[k];
         fetch_classes(m, k, all);
         const double mine = count_of(m, c, level), mass = m->of[c].mass;
-        for (int64_t j = m->of[c].start; j < m->of[c + 1].start; j++) {
+        for (int64_t j = m->of[c].start; j < m->of[c].end; j++) {
             const member *o = &m->members[j];
             add_entry(a, level, o->level,
                       o->level == level ? m->of[c].factor * mine * (mass - mine)
@@ -731,22 +828,32 @@ static void clean_row(const fe_rows *g, accumulator *a, int32_t level)
     }
 }
 
+/** Entries that row l has at most: itself, the border, the other members of its classes. */
+static double bound_row(const split *s, const incidence *m, int64_t l)
+{
+    const double n = (double)s->g->n_coef;
+    double length = 1 + (double)s->width;
+    for (int64_t k = m->level_start[l]; k < m->level_start[l + 1]; k++) {
+        const int64_t c = m->level_class[k];
+        length += (double)(m->of[c].end - m->of[c].start - 1);
+    }
+    return length > n || (s->width > 0 && strip_place(s, (int32_t)l) >= 0) ? n : length;
+}
+
 /** Bounds of the rows' lengths, summed: bound[l] is where row l may begin. */
-static double bound_rows(const split *s, const incidence *m, int64_t *bound)
+static double bound_rows(const split *s, const incidence *m, int threads, int64_t *bound)
 {
     const int64_t n = s->g->n_coef;
     double total = 0;
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t l = 0; l < n; l++) {
-        double length = 1 + (double)s->width;
-        for (int64_t k = m->level_start[l]; k < m->level_start[l + 1]; k++) {
-            const int64_t c = m->level_class[k];
-            length += (double)(m->of[c + 1].start - m->of[c].start);
-        }
-        const bool dense = length > (double)n || (s->width > 0 && strip_place(s, (int32_t)l) >= 0);
-        bound[l] = total < 9e18 ? (int64_t)total : INT64_MAX;
-        total += dense ? (double)n : length;
+        bound[l] = (int64_t)bound_row(s, m, l); /* at most n */
     }
-    bound[n] = total < 9e18 ? (int64_t)total : INT64_MAX;
+    for (int64_t l = 0; l <= n; l++) {
+        const double length = l < n ? (double)bound[l] : 0;
+        bound[l] = total < 9e18 ? (int64_t)total : INT64_MAX;
+        total += length;
+    }
     return total;
 }
 
@@ -781,8 +888,12 @@ static frg_status write_rows(frg_context *ctx, const split *s, const incidence *
     int64_t used = 0;
     for (int64_t l = 0; l < out->n; l++) {
         const int64_t from = out->starts[l];
-        memmove(out->columns + used, out->columns + from, (size_t)length[l] * sizeof *out->columns);
-        memmove(out->values + used, out->values + from, (size_t)length[l] * sizeof *out->values);
+        if (from > used) {
+            memmove(out->columns + used, out->columns + from,
+                    (size_t)length[l] * sizeof *out->columns);
+            memmove(out->values + used, out->values + from,
+                    (size_t)length[l] * sizeof *out->values);
+        }
         out->starts[l] = used;
         used += length[l];
     }
@@ -838,12 +949,15 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     border_sums b = {0};
     frg_status status;
     out->n = g->n_coef;
-    TRY_TO(done, merge_units(ctx, &s, &m.classes));
+    /* arrays of all levels a thread, as long as they do not outweigh the rows */
+    const int64_t worth = g->n_chunks > 1 ? 1 + g->n / (out->n + 1) : 1;
+    const int threads = worth < frg_threads(ctx) ? (int)worth : frg_threads(ctx);
+    TRY_TO(done, merge_units(ctx, &s, threads, &m.classes));
     m.levels = g->n_coef;
-    TRY_TO(done, list_classes(ctx, &s, &m));
+    TRY_TO(done, list_classes(ctx, &s, threads, &m));
     out->classes = m.classes.n;
     TRY_TO(done, NEW(ctx, &out->starts, out->n + 1, "Schur complement"));
-    const double bytes = 12 * bound_rows(&s, &m, out->starts);
+    const double bytes = 12 * bound_rows(&s, &m, threads, out->starts);
     if (bytes > (double)byte_cap) {
         status = frgi_fail(ctx, E_TOO_BIG, __FILE__, __LINE__,
                            "the Schur complement could take %.3g bytes, %zu are allowed", bytes,
@@ -855,9 +969,6 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     if (s.width > 0) {
         TRY_TO(done, gather_border(ctx, &s, false, &b));
     }
-    /* an accumulator a thread, as long as they do not outweigh the rows */
-    const int64_t worth = 1 + g->n / (out->n + 1);
-    const int threads = worth < frg_threads(ctx) ? (int)worth : frg_threads(ctx);
     TRY_TO(done, write_rows(ctx, &s, &m, &b, threads, out));
 done:
     DROP(ctx, &b.strip);
