@@ -31,9 +31,10 @@ INLINE void RN(group)(const frgi_sweep *s, const stored *x, const stored *x_befo
             c += p[r] * LOAD(x_before + r * ld + j);
             total[r] += LOAD(x + r * ld + j) * gj;
 #else
-            c += p[r] * FN(at)(w + r * ld + j);
+            real *const at = w + j * FRGI_GROUP + r * LANES;
+            c += p[r] * FN(at)(at);
             const vec y = FN(power)(EXPONENT(x + r * ld + j, gj));
-            FN(put)(w + r * ld + j, y);
+            FN(put)(at, y);
             total[r] += y;
 #endif
         }
@@ -57,7 +58,7 @@ INLINE void RN(flush)(const frgi_sweep *s, const stored *x_before, const real *p
 #if KERNEL
             c += p[r] * LOAD(x_before + r * ld + j);
 #else
-            c += p[r] * FN(at)(w + r * ld + j);
+            c += p[r] * FN(at)(w + j * FRGI_GROUP + r * LANES);
 #endif
         }
         FN(put)(col + j, c);
@@ -82,7 +83,7 @@ static double RN(far_row)(const frgi_sweep *s, const stored *x, real *w, double 
     }
     for (ptrdiff_t j = 0; j < s->ld; j += LANES) {
         const vec y = FN(power)(EXPONENT(x + j, SHIFT(FN(at)(g + j))) - top);
-        FN(put)(w + j, y);
+        FN(put)(w + j * FRGI_GROUP, y);
         total += y;
     }
     *sum = FN(sum)(total);
@@ -133,7 +134,7 @@ static void RN(chunk)(const frgi_sweep *s, int64_t chunk, void *scratch)
         RN(group)(s, x, before, s->g, p, w, col, sums);
         for (int r = 0; r < FRGI_GROUP; r++) {
             const int64_t i = i0 + r;
-            p[r] = i < s->n ? RN(end_of_row)(s, x + r * ld, i, w + r * ld, sums[r], &s->far[chunk])
+            p[r] = i < s->n ? RN(end_of_row)(s, x + r * ld, i, w + r * LANES, sums[r], &s->far[chunk])
                             : 0;
         }
         before = x;

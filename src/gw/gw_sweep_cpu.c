@@ -306,8 +306,8 @@ INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, boo
             const int64_t far = s->far[chunk];
             p[r] = x32_end_of_row(s, x + r * ld, i0 + r, full, sums[r], &s->far[chunk]);
             if (s->far[chunk] > far) { /* all of the row, relative to its maximum */
-                for (ptrdiff_t j = 0; j < ld; j++) {
-                    col[j] += p[r] * full[j];
+                for (ptrdiff_t j = 0; j < ld; j += FLOATS) {
+                    lanes_put(col + j, lanes_at(col + j) + p[r] * lanes_at(full + j * FRGI_GROUP));
                 }
                 p[r] = 0;
             }
