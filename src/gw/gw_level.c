@@ -216,7 +216,8 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
             FAIL(l->ctx, E_NUMERIC, "outer step %lld at epsilon %g gave %g", (long long)l->step + 1,
                  l->epsilon, l->t.error);
         }
-        l->factors.keep = 1; /* the average is in the exponents: filling again keeps it as it is */
+        l->factors.past = l->t.kept; /* the costs are in the exponents: only their potentials change */
+        l->factors.keep = 1;
         const bool far = l->t.far > 0 || l->t.drift > 60;
         if (far) { /* rows are read after this: their exponents have to be near 0 */
             frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);

@@ -484,7 +484,7 @@ static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
                     }
                 }
                 lanes sum[TILE_ROWS][TILE_VECTORS] = {{{0}}};
-                tile_product(f->rank, part, right + c, sum);
+                tile_product(keep < 1 ? f->rank : 0, part, right + c, sum);
                 for (int i = 0; i < TILE_ROWS; i++) {
                     for (int v = 0; v < TILE_VECTORS; v++) {
                         const ptrdiff_t j = panel + c + v * FLOATS, at = (i0 + i1 + i) * ld + j;
