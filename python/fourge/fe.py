@@ -77,7 +77,7 @@ class Fit:
     """A fitted regression."""
 
     def __init__(self, call, fit):
-        self._call, self._fit = call, fit
+        self._call, self._fit, self._vcovs = call, fit, {}
         self.result = fit.result()
         self._shown = self.result["vcovs"][0]
 
@@ -115,7 +115,10 @@ class Fit:
         if spec is None:
             k = len(self._shown["coefficients"])
             return np.frombuffer(self._shown["matrix"]).reshape(k, k).copy()
-        self._shown = self._fit.vcov(_spec(spec), ssc)
+        key = _spec(spec), ssc
+        if key not in self._vcovs:  # the library keeps each that it is asked for
+            self._vcovs[key] = self._fit.vcov(*key)
+        self._shown = self._vcovs[key]
         return self
 
     def tidy(self, style: str = "broom") -> dict[str, list[Any]]:

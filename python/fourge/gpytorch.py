@@ -16,8 +16,10 @@ from __future__ import annotations
 import collections
 import contextlib
 import contextvars
+import functools
 import inspect
 import threading
+import weakref
 from typing import Any
 
 try:
@@ -208,14 +210,227 @@ class _LogLikelihood(torch.autograd.Function):
         return None, *(None if p is None or not w else g * p for p, w in zip(ctx.parts, ctx.needs_input_grad[1:]))
 
 
+# ---- level 1 from above: the marginal likelihood of an ExactGP -----------------------------------------------------
+#
+# What GPyTorch itself does around a small likelihood costs more than the likelihood.  A tree of modules that was
+# understood once is read at its raw parameters: value = transform(raw), d value / d raw in closed form.
+
+
+def _softplus(raw):
+    # log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), its derivative 1 / (1 + e^-x); torch takes x itself above 20
+    small = np.exp(-np.abs(raw))
+    value, slope = np.maximum(raw, 0) + np.log1p(small), np.where(raw < 0, small, 1.0) / (1 + small)
+    if raw.max() > 20:
+        value, slope = np.where(raw > 20, raw, value), np.where(raw > 20, 1.0, slope)
+    return value, slope
+
+
+def _sigmoid(raw):
+    value = 1 / (1 + np.exp(-np.clip(raw, -700, 700)))
+    return value, value * (1 - value)
+
+
+_TRANSFORMS = {
+    gpytorch.constraints.constraints.softplus: _softplus,
+    torch.nn.functional.softplus: _softplus,
+    torch.sigmoid: _sigmoid,
+    torch.exp: lambda raw: (np.exp(raw), np.exp(raw)),
+}
+
+
+class _Link:
+    """One leaf: where its raw values lie, and the constraint's map."""
+
+    def __init__(self, leaf):
+        self.parameters, self.name = leaf.module._parameters, leaf.raw
+        c = leaf.module.constraint_for_parameter_name(leaf.raw)  # the one of now
+        self.parameter = self.parameters.get(self.name)
+        if type(self.parameter) is not torch.nn.Parameter:
+            raise _Unknown("a parameter that is not torch's")
+        self.values = self.parameter.detach().numpy().ravel()  # a view: parameters are dense where they are this small
+        self.pointer, self.shape, self.dtype = self.parameter.data_ptr(), self.parameter.shape, self.parameter.dtype
+        if not np.shares_memory(self.values, self.parameter.detach().numpy()):
+            raise _Unknown("a parameter with strides")
+        self.map, self.low, self.width = None, 0.0, 1.0
+        self.bounds = [] if c is None else [(c._buffers, key, c._buffers[key], c._buffers[key]._version) for key in c._buffers]
+        if c is None or not c.enforced:
+            return
+        known = {gpytorch.constraints.Positive, gpytorch.constraints.GreaterThan, gpytorch.constraints.Interval}
+        self.map = _TRANSFORMS.get(c._transform)
+        if type(c) not in known or self.map is None or c.lower_bound.numel() > 1 or c.upper_bound.numel() > 1:
+            raise _Unknown(f"a constraint {c}")
+        self.low = float(c.lower_bound)
+        if type(c) is gpytorch.constraints.Interval:
+            self.width = float(c.upper_bound) - self.low
+
+
+class _Prepared:
+    """An ExactMarginalLogLikelihood with its process; `holds` tells whether its modules are still the same."""
+
+    def __init__(self, mll, kernel, fused):
+        self.fused, self.kernel = fused, kernel
+        modules, self.seen = list(mll.modules()), (None, 0)
+        self.trees = [(m._modules, tuple(m._modules.values())) for m in modules]
+        self.below = [(m._modules, tuple(m._modules.values())) for m in kernel.modules()]
+        self.kernels = [(m, self._settings(m)) for m in kernel.modules() if isinstance(m, _K.Kernel)]
+        self.terms = [d for m in modules for d in (getattr(m, "_priors", None), getattr(m, "_added_loss_terms", None)) if d is not None]
+        noise = mll.likelihood.noise_covar
+        self.links = [_Link(leaf) for leaf in (*fused.leaves, _Leaf(noise, "noise", "raw_noise", noise.raw_noise_constraint))]
+        self.raws = [link.parameter for link in self.links]
+        self.bounds = [b for link in self.links for b in link.bounds]
+        ends = np.cumsum([len(link.values) for link in self.links])
+        self.places = [slice(int(end) - len(link.values), int(end)) for link, end in zip(self.links, ends)]
+        self.low, self.width = (np.concatenate([np.full(len(link.values), getattr(link, k)) for link in self.links])
+                                for k in ("low", "width"))
+        self.maps = [(f, np.concatenate([np.full(len(link.values), link.map is f) for link in self.links]))
+                     for f in {link.map for link in self.links}]
+        self.kinds = list(zip(self.places, (link.shape for link in self.links), (link.dtype for link in self.links)))
+        if ends[-1] != len(fused.order):
+            raise _Unknown("a noise of its own for every point")
+
+    @staticmethod
+    def _settings(kernel):
+        columns = kernel._buffers.get("active_dims")
+        more = kernel.__dict__
+        return columns, None if columns is None else columns._version, more.get("nu"), more.get("power")
+
+    def at(self, x):
+        """Whether the process has these points; a tensor that was compared before and has not changed since has."""
+        last, version = self.seen
+        if last is not None and last() is x and x._version == version:
+            return True
+        same = self.fused.fits(x.detach().numpy(), None)
+        self.seen = (weakref.ref(x), x._version) if same else (None, 0)
+        return same
+
+    def holds(self):
+        return self.kernel_holds(self.trees) and self.parameters_hold()
+
+    def kernel_holds(self, trees):
+        for modules, children in trees:
+            if tuple(modules.values()) != children:
+                return False
+        for m, known in self.kernels:
+            now = self._settings(m)
+            if now[0] is not known[0] or now[1:] != known[1:]:
+                return False
+        return True
+
+    def parameters_hold(self):
+        for link in self.links:
+            p = link.parameter
+            if link.parameters.get(link.name) is not p or p.data_ptr() != link.pointer or p.shape != link.shape:
+                return False
+        return all(buffers.get(key) is b and b._version == version for buffers, key, b, version in self.bounds)
+
+    @property
+    def plain(self):
+        """No priors and no added terms."""
+        return not any(d and any(v is not None for v in d.values()) for d in self.terms)
+
+    def values(self):
+        """(values, d values / d raw) of all parameters."""
+        raw = np.concatenate([link.values for link in self.links], dtype=np.float64)
+        value, slope = raw, np.ones(len(raw))
+        for f, where in self.maps:
+            if f is not None:
+                y, dy = f(raw)
+                value, slope = (y, dy) if len(self.maps) == 1 else (np.where(where, y, value), np.where(where, dy, slope))
+        return self.low + self.width * value, self.width * slope
+
+
+def _constant_under(loc):
+    """The parameter that a constant mean was expanded from, or None."""
+    fn = loc.grad_fn
+    for name in ("ExpandBackward0", "UnsqueezeBackward0"):
+        if fn is None or fn.name() != name or len(fn.next_functions) != 1:
+            return None
+        fn = fn.next_functions[0][0]
+    found = getattr(fn, "variable", None)
+    return found if found is not None and found.numel() == 1 and not loc._backward_hooks and not loc.retains_grad else None
+
+
+class _Marginal(torch.autograd.Function):
+    """share log N(target; mean, K + noise); mean: a constant's parameter, or the values at all points."""
+
+    @staticmethod
+    def forward(ctx, value, parts, share, kinds, x, target, mean, *raws):
+        ctx.parts, ctx.share, ctx.kinds, ctx.mean = parts, share, kinds, (mean.shape, mean.dtype)
+        return torch.tensor(value * share, dtype=target.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        if torch.is_grad_enabled():
+            raise errors.Unsupported("fast_mll has a first derivative alone; do not ask for create_graph")
+        scale, needs, (dx, dr, dtheta), (shape, dtype) = g.item() * ctx.share, ctx.needs_input_grad[4:], ctx.parts, ctx.mean
+        tensor = lambda a, kind: torch.from_numpy(a) if kind is torch.float64 else torch.from_numpy(a).to(kind)
+        dmean = None
+        if needs[2]:
+            dmean = -scale * dr if len(shape) == 1 and shape[0] == len(dr) else np.full(shape, -scale * dr.sum())
+            dmean = tensor(dmean, dtype)
+        out = [None, None, None, None, tensor(scale * dx, dtype) if needs[0] else None, tensor(scale * dr, dtype) if needs[1] else None, dmean]
+        if dtheta is not None:
+            dtheta = scale * dtheta
+        for (place, shape, kind), wanted in zip(ctx.kinds, needs[3:]):
+            out.append(tensor(dtheta[place], kind).view(shape) if wanted else None)
+        return tuple(out)
+
+
+_prepared: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+
+
+def _marginal_value(mll, normal, target):
+    """(log likelihood, whether it is divided by n already); _Unknown where something is not one of the library's."""
+    if type(normal) is not _Normal:
+        raise _Unknown(type(normal).__name__)
+    lazy, loc = normal.lazy_covariance_matrix, normal.loc
+    if target.shape != loc.shape or target.dtype != loc.dtype or loc.ndim != 1 or not target.is_cpu:
+        raise _Unknown("targets of another shape or type")
+    x, prepared = _points(lazy), _prepared.get(mll)
+    if prepared is None or prepared.kernel is not lazy.kernel or not prepared.holds() or not prepared.at(x):
+        prepared = _prepare(mll, lazy, np.float32 if loc.dtype == torch.float32 else np.float64)
+    plain, constant, raws = prepared.plain, _constant_under(loc), prepared.raws
+    mean, r = loc if constant is None else constant, target.detach().numpy() - loc.detach().numpy()
+    graph = torch.is_grad_enabled()
+    theta, slope = prepared.values()
+    wants = (graph and x.requires_grad, graph and (target.requires_grad or mean.requires_grad),
+             graph and any([p.requires_grad for p in raws]))
+    value, dx, dr, dtheta = prepared.fused.evaluate(theta, r, wants)
+    share = 1 / len(r) if plain else 1.0
+    parts = dx, dr, None if dtheta is None else dtheta * slope
+    return _Marginal.apply(value, parts, share, prepared.kinds, x, target, mean, *raws), plain
+
+
+def _prepare(mll, lazy, dtype):
+    noise = getattr(mll.likelihood, "noise_covar", None)
+    if (type(mll.likelihood) is not gpytorch.likelihoods.GaussianLikelihood
+            or type(noise) is not gpytorch.likelihoods.noise_models.HomoskedasticNoise or noise.raw_noise.numel() != 1):
+        raise _Unknown(type(mll.likelihood).__name__)
+    prepared = _Prepared(mll, lazy.kernel, _fused_at(lazy, None, dtype))
+    with _cache_lock:
+        _prepared[mll] = _by_kernel[id(lazy.kernel)] = prepared
+    return prepared
+
+
+_by_kernel: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()  # alive as long as its likelihood
+
+
+def _lazy_size(self):
+    """The shape of a covariance of a kernel that is known to have no batch."""
+    known = _by_kernel.get(id(self.kernel)) if _settings.get() is not None else None
+    if known is None or known.kernel is not self.kernel or self.x1.ndim != 2 or self.x2.ndim != 2 or self.last_dim_is_batch or not known.kernel_holds(known.below):
+        return _original_size(self)
+    return torch.Size((self.x1.shape[0], self.x2.shape[0]))
+
+
 _cache: "collections.OrderedDict[int, tuple[Any, Any]]" = collections.OrderedDict()
 _cache_lock = threading.Lock()
 _CACHED = 8
 
 
 def _structure(kernel):
-    """What makes an expression of a kernel another one: types, columns, numbers of values."""
-    return tuple((type(k).__name__, None if k.active_dims is None else tuple(map(int, k.active_dims)),
+    """What makes an expression of a kernel another one: modules, columns, numbers of values."""
+    return tuple((id(k), type(k).__name__, None if k.active_dims is None else tuple(map(int, k.active_dims)),
                   getattr(k, "nu", None), getattr(k, "power", None), tuple(p.shape for p in k.parameters(recurse=False)))
                  for k in kernel.modules() if isinstance(k, _K.Kernel))
 
@@ -234,15 +449,33 @@ def _fused_of(kernel, x, noise, dtype):
     return kept[2]
 
 
+def _points(lazy):
+    """The points of a covariance that was not evaluated yet."""
+    if type(lazy).__name__ != "LazyEvaluatedKernelTensor" or lazy.last_dim_is_batch or lazy.params or lazy.x1.ndim != 2:
+        raise _Unknown(type(lazy).__name__)
+    if lazy.x1 is lazy.x2:
+        return lazy.x1
+    if not torch.equal(lazy.x1, lazy.x2):
+        raise _Unknown("a covariance between two sets of points")
+    return (lazy.x1 + lazy.x2) / 2
+
+
+def _fused_at(lazy, noise, dtype):
+    """The process of a covariance: its points have the kernel's columns already, so that these are left out."""
+    kernel, kept = lazy.kernel, lazy.kernel.active_dims
+    kernel.active_dims = None
+    try:
+        return _fused_of(kernel, lazy.x1.detach().numpy(), noise, dtype)
+    finally:
+        kernel.active_dims = kept
+
+
 def _fused_value(r, covar):
     """log N(r; 0, covar) at level 1; _Unknown where it is not one of the library's."""
     if type(covar) is not operators.AddedDiagLinearOperator or r.ndim != 1:
         raise _Unknown(type(covar).__name__)
     lazy, diagonal = covar._linear_op, covar._diag_tensor
-    if type(lazy).__name__ != "LazyEvaluatedKernelTensor" or lazy.last_dim_is_batch or lazy.params or lazy.x1.ndim != 2:
-        raise _Unknown(type(lazy).__name__)
-    if lazy.x1 is not lazy.x2 and not torch.equal(lazy.x1, lazy.x2):
-        raise _Unknown("a covariance between two sets of points")
+    x = _points(lazy)
     noise, learned = None, []
     if type(diagonal) is operators.ConstantDiagLinearOperator:
         learned = [diagonal.diag_values.reshape(-1)]
@@ -251,14 +484,8 @@ def _fused_value(r, covar):
     else:
         raise _Unknown("a noise that is learned for every point")
     dtype = np.float32 if r.dtype == torch.float32 else np.float64
-    kernel, kept = lazy.kernel, lazy.kernel.active_dims
-    kernel.active_dims = None  # as the lazy tensor itself does: its points have the columns already
-    try:
-        fused = _fused_of(kernel, lazy.x1.detach().numpy(), noise, dtype)
-    finally:
-        kernel.active_dims = kept
+    fused = _fused_at(lazy, noise, dtype)
     theta = torch.cat([leaf.value.reshape(-1) for leaf in fused.leaves] + learned)
-    x = lazy.x1 if lazy.x1 is lazy.x2 else (lazy.x1 + lazy.x2) / 2
     return _LogLikelihood.apply(fused, x, r, theta)
 
 
@@ -291,12 +518,19 @@ _patch_lock = threading.Lock()
 _patched = 0
 _Normal = gpytorch.distributions.MultivariateNormal
 _original = _Normal.__dict__["log_prob"]
+_Mll = gpytorch.mlls.ExactMarginalLogLikelihood
+_original_mll = _Mll.__dict__["forward"]
+_Lazy = gpytorch.lazy.LazyEvaluatedKernelTensor
+_original_size = _Lazy.__dict__["_size"]
 
 
+@functools.cache
 def _check_version():
     found = getattr(gpytorch, "__version__", "unknown")
     good = (list(inspect.signature(_original).parameters) == ["self", "value"]
             and {"loc", "lazy_covariance_matrix"} <= set(_original.__code__.co_names)
+            and list(inspect.signature(_original_mll).parameters)[:3] == ["self", "function_dist", "target"]
+            and hasattr(_Mll, "_add_other_terms")
             and hasattr(gpytorch.settings.fast_computations, "log_prob")
             and hasattr(operators.LinearOperator, "evaluate_kernel"))
     if not good:
@@ -332,6 +566,22 @@ def _log_prob(self, value):
         return _original(self, value)
 
 
+def _mll_forward(self, function_dist, target, *params, **kwargs):
+    setting = _settings.get()
+    loc = getattr(function_dist, "loc", None)
+    if (setting is None or not setting[0] or params or kwargs or loc is None or not loc.is_cpu
+            or loc.dtype not in (torch.float32, torch.float64) or gpytorch.settings.fast_computations.log_prob.off()
+            or gpytorch.settings.observation_nan_policy.value() != "ignore"
+            or (loc.shape[-1] > gpytorch.settings.max_cholesky_size.value() and not setting[1])):
+        return _original_mll(self, function_dist, target, *params, **kwargs)
+    try:
+        value, done = _marginal_value(self, function_dist, target)
+    except (_Unknown, errors.BadArgument, errors.NotPositiveDefinite, errors.BadData):
+        return _original_mll(self, function_dist, target)  # by way of log_prob
+    fast_mll.stats["fused"] += 1
+    return value if done else self._add_other_terms(value, params).div_(function_dist.event_shape.numel())
+
+
 class fast_mll(contextlib.ContextDecorator):
     """Within the block ``MultivariateNormal.log_prob``, and so every exact marginal likelihood, is fourge's.
 
@@ -360,7 +610,7 @@ class fast_mll(contextlib.ContextDecorator):
         _check_version()
         with _patch_lock:
             if _patched == 0:
-                _Normal.log_prob = _log_prob
+                _Normal.log_prob, _Mll.forward, _Lazy._size = _log_prob, _mll_forward, _lazy_size
             _patched += 1
         self._tokens.append(_settings.set(self._setting))
         return fast_mll.stats
@@ -371,7 +621,7 @@ class fast_mll(contextlib.ContextDecorator):
         with _patch_lock:
             _patched -= 1
             if _patched == 0:
-                _Normal.log_prob = _original
+                _Normal.log_prob, _Mll.forward, _Lazy._size = _original, _original_mll, _original_size
         return False
 
     def _recreate_cm(self):

@@ -140,8 +140,8 @@ class Steady(unittest.TestCase):
                 before, counts = resident(), [sys.getrefcount(o) for o in held[:-1]]
                 for _ in range(CALLS):
                     call()
-                self.assertLess(resident() - before, 64 * CALLS + (256 << 10))
-                self.assertEqual([sys.getrefcount(o) for o in held[:-1]], counts)
+                self.assertLess(resident() - before, 64 * CALLS + (256 << 10), name)
+                self.assertEqual([sys.getrefcount(o) for o in held[:-1]], counts, name)
 
     def test_threads(self):
         """8 threads call everything, each in an order of its own, on objects that they share; numbers stay the same

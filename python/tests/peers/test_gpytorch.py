@@ -1,13 +1,17 @@
 """fourge under GPyTorch: marginal likelihoods and gradients with and without, fits."""
 
+import contextlib
 import copy
+import gc
 import threading
 import unittest
 import warnings
+import weakref
 
 import gpytorch
 import torch
 
+import fourge.gpytorch
 from fourge import errors
 from fourge.gpytorch import fast_mll, fit_mll, use_torch_tensors
 
@@ -203,6 +207,117 @@ class FastMll(unittest.TestCase):
         with fast_mll(), self.assertRaises(errors.Unsupported):
             value = mll(mll.model(mll.model.train_inputs[0]), mll.model.train_targets)
             torch.autograd.grad(value, list(mll.parameters()), create_graph=True)
+
+
+class Prepared(unittest.TestCase):
+    """The likelihood that was understood once: whatever is changed afterwards is seen."""
+
+    def setUp(self):
+        warnings.simplefilter("ignore")
+
+    def same(self, mll, x, y):
+        results = []
+        for block in (contextlib.nullcontext, fast_mll):
+            mll.zero_grad()
+            with block():
+                value = mll(mll.model(x), y)
+                (3 * value).backward()
+            results.append((value.item(), {n: None if p.grad is None else p.grad.clone() for n, p in mll.named_parameters()}))
+        (want, wanted), (got, gradients) = results
+        self.assertLess(abs(got - want), 1e-10 * abs(want) + 1e-12)
+        self.assertEqual(set(gradients), set(wanted))
+        for name, g in wanted.items():
+            if g is None:
+                self.assertIsNone(gradients[name], name)
+            else:
+                torch.testing.assert_close(gradients[name], g, rtol=1e-8, atol=1e-10, msg=lambda m: f"{name}: {m}")
+
+    def test_changes_between_steps(self):
+        torch.manual_seed(0)
+        x, y = torch.rand(30, 2, dtype=torch.float64), torch.randn(30, dtype=torch.float64)
+        model = Model(x, y, L.GaussianLikelihood(), K.ScaleKernel(K.RBFKernel(ard_num_dims=2))).double().train()
+        mll = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+        kernel = model.covar_module
+
+        def data():
+            kernel.raw_outputscale.data = torch.tensor(0.7, dtype=torch.float64)
+
+        def new():
+            kernel.base_kernel.raw_lengthscale = torch.nn.Parameter(torch.tensor([[0.3, 25.0]], dtype=torch.float64))
+
+        def interval():
+            kernel.base_kernel.register_constraint("raw_lengthscale", gpytorch.constraints.Interval(0.1, 3.0).double())
+
+        def bound():
+            kernel.base_kernel.raw_lengthscale_constraint.upper_bound.fill_(5.0)
+
+        def exponential():
+            kernel.register_constraint("raw_outputscale", gpytorch.constraints.Positive(torch.exp, torch.log).double())
+
+        def less():
+            kernel.register_constraint("raw_outputscale", gpytorch.constraints.LessThan(4.0).double())
+
+        def constant():
+            model.mean_module.register_constraint("raw_constant", gpytorch.constraints.Positive().double())
+
+        def linear():
+            model.mean_module = gpytorch.means.LinearMean(2).double()
+
+        def prior():
+            kernel.register_prior("outputscale_prior", gpytorch.priors.GammaPrior(2.0, 0.5), "outputscale")
+
+        def base():
+            kernel.base_kernel = K.MaternKernel(1.5).double()
+
+        def twin():
+            kernel.base_kernel = K.MaternKernel(1.5).double()
+            kernel.base_kernel.lengthscale = 0.2
+
+        def smooth():
+            kernel.base_kernel.nu = 2.5
+
+        def frozen():
+            kernel.raw_outputscale.requires_grad_(False)
+
+        def points():
+            x.mul_(1.1)
+
+        def more_noise():
+            model.likelihood.noise_covar.raw_noise.data.add_(1.0)
+
+        self.same(mll, x, y)
+        for change in (data, more_noise, new, interval, bound, exponential, less, constant, linear, prior, base, twin, smooth, points, frozen):
+            with self.subTest(change.__name__):
+                change()
+                self.same(mll, x, y)
+                self.same(mll, x, y)
+        model.likelihood = gpytorch.likelihoods.FixedNoiseGaussianLikelihood(torch.full((30,), 0.2, dtype=torch.float64))
+        mll.likelihood = model.likelihood
+        self.same(mll, x, y)
+        kernel.base_kernel = K.RBFKernel(batch_shape=torch.Size([2])).double()
+        with fast_mll():
+            self.assertEqual(model(x).batch_shape, torch.Size([2]))  # shapes of a covariance are not remembered either
+
+    def test_nothing_is_kept(self):
+        x, y = torch.rand(20, 2, dtype=torch.float64), torch.randn(20, dtype=torch.float64)
+        model = Model(x, y, L.GaussianLikelihood(), K.RBFKernel()).double().train()
+        mll = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+        with fast_mll():
+            mll(model(x), y).backward()
+        prepared = weakref.ref(fourge.gpytorch._prepared[mll])
+        del mll
+        gc.collect()
+        self.assertIsNone(prepared())
+
+    def test_without_a_graph(self):
+        x, y = torch.rand(20, 2, dtype=torch.float64), torch.randn(20, dtype=torch.float64)
+        model = Model(x, y, L.GaussianLikelihood(), K.RBFKernel()).double().train()
+        mll = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+        want = mll(model(x), y).item()
+        with fast_mll(), torch.no_grad():
+            value = mll(model(x), y)
+        self.assertFalse(value.requires_grad)
+        self.assertLess(abs(value.item() - want), 1e-10 * abs(want))
 
 
 class Fit(unittest.TestCase):
