@@ -1,7 +1,7 @@
 /* cli_checkpoint.c - --checkpoint FILE, and `fourge resume FILE`.
  *
- * A state is the command line, the folder it was given in, and the columns that are demeaned so far with their
- * certificates; the columns that are left are the work that is left.  The options' hash covers the line, the version
+ * A state is the command line, the folder it was given in, and what the solver needs: the columns that are demeaned so
+ * far with their certificates (the columns that are left are the work that is left), or the state of an alignment.  The options' hash covers the line, the version
  * and the CPU level, because these decide the bits, and not the number of threads, which does not.
  *
  *     resume FILE WORDS...     the line of FILE, then WORDS, as if they had been typed, with the state in hand
@@ -131,14 +131,43 @@ frg_status keeper_load(void *user, int64_t n, int64_t p, void *values, frg_demea
     return FRG_OK;
 }
 
+int keeper_is_due(const keeper *k, int stopped)
+{
+    return stopped || !(k->saved > 0) || now_seconds() - k->saved >= SHARE * k->cost;
+}
+
+frg_status keeper_begin(keeper *k, frg_checkpoint **state)
+{
+    k->began = now_seconds();
+    frg_status status = frg_checkpoint_create(state, k->c->ctx, k->solver, k->options, k->data);
+    if (status >= 0) {
+        status = frg_checkpoint_put(*state, "line", k->line, k->line_bytes);
+    }
+    if (status >= 0) {
+        status =
+            frg_checkpoint_put(*state, "folder", k->folder, (int64_t)strlen(k->folder) + 1);
+    }
+    return status;
+}
+
+frg_status keeper_write(keeper *k, frg_checkpoint *state, frg_status status)
+{
+    if (status >= 0) {
+        status = frg_checkpoint_save(state, k->c->set.checkpoint);
+    }
+    frg_checkpoint_destroy(state);
+    k->saved = now_seconds();
+    k->cost = k->saved - k->began;
+    return status;
+}
+
 frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
                        const frg_demean_column *columns, int64_t done, frg_status worst,
                        int stopped)
 {
     (void)p;
     keeper *const k = user;
-    const double start = now_seconds();
-    if (!stopped && k->saved > 0 && start - k->saved < SHARE * k->cost) {
+    if (!keeper_is_due(k, stopped)) {
         return FRG_OK;
     }
     const int64_t figures[2] = {done, worst};
@@ -146,23 +175,15 @@ frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
         const char *name;
         const void *bytes;
         int64_t count;
-    } sections[] = {{"line", k->line, k->line_bytes},
-                    {"folder", k->folder, (int64_t)strlen(k->folder) + 1},
-                    {"run", figures, sizeof figures},
+    } sections[] = {{"run", figures, sizeof figures},
                     {"columns", values, done * n * k->item},
                     {"reports", columns, done * (int64_t)sizeof *columns}};
     frg_checkpoint *state;
-    frg_status status = frg_checkpoint_create(&state, k->c->ctx, k->solver, k->options, k->data);
+    frg_status status = keeper_begin(k, &state);
     for (size_t i = 0; i < sizeof sections / sizeof *sections && status >= 0; i++) {
         status = frg_checkpoint_put(state, sections[i].name, sections[i].bytes, sections[i].count);
     }
-    if (status >= 0) {
-        status = frg_checkpoint_save(state, k->c->set.checkpoint);
-    }
-    frg_checkpoint_destroy(state);
-    k->saved = now_seconds();
-    k->cost = k->saved - start;
-    return status;
+    return keeper_write(k, state, status);
 }
 
 int keeper_stopped(const cli *c, frg_status status)

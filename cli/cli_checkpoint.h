@@ -12,7 +12,7 @@ typedef struct {
     uint64_t options, data;
     char *line, *folder;
     int64_t line_bytes;
-    double saved, cost; /* when the last state was written, and how long it took */
+    double began, saved, cost; /* when the last state was begun and written, and how long it took */
 } keeper;
 
 /** Of arrays that lie in one piece; of all columns of a table. */
@@ -28,6 +28,12 @@ frg_status keeper_load(void *user, int64_t n, int64_t p, void *values, frg_demea
 frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
                        const frg_demean_column *columns, int64_t done, frg_status worst,
                        int stopped);
+/** Whether a state is due: where the run stops, and so seldom that states take a twentieth of the time. */
+int keeper_is_due(const keeper *k, int stopped);
+/** A state with the line and the folder; sections may be put into it before keeper_write, which ends it. */
+frg_status keeper_begin(keeper *k, frg_checkpoint **state);
+/** Writes the state unless status is negative, and destroys it; returns the worse of both. */
+frg_status keeper_write(keeper *k, frg_checkpoint *state, frg_status status);
 /** Says how to go on; returns the exit code. */
 int keeper_stopped(const cli *c, frg_status status);
 

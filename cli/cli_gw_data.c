@@ -13,10 +13,16 @@ static int ends_with(const char *path, const char *end)
 
 static int read_table(cli *c, const char *path, gw_input *in)
 {
-    frg_table *t;
+    frg_table *t = NULL;
     const frg_status status = frg_table_read(&t, c->ctx, path, &c->set.table);
     if (status < 0) {
         return cli_fail_library(c, status);
+    }
+    if (!t) {
+        if (!c->set.quiet) {
+            fprintf(stderr, "fourge: %s before the data were read\n", frg_status_sentence(status));
+        }
+        return cli_signalled() ? cli_signalled() : frg_status_exit_code(status);
     }
     const int64_t n = frg_table_rows(t), d = frg_table_columns(t);
     int code = 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_checkpoint.h"
 #include "gw_job.h"
 
 static void seconds_open(frg_json *j)
@@ -78,6 +79,44 @@ static frg_gw_side side_of(const gw_input *in, const double *weights)
         .data = in->graph ? NULL : &in->array, .graph = in->graph, .weights = weights};
 }
 
+/** A frg_gw_saver, user a keeper. */
+static frg_status save_state(void *user, const frg_gw *s, int stopped)
+{
+    keeper *const k = user;
+    if (!keeper_is_due(k, stopped)) {
+        return FRG_OK;
+    }
+    frg_checkpoint *state;
+    frg_status status = keeper_begin(k, &state);
+    if (status >= 0) {
+        status = frg_gw_save(s, state);
+    }
+    return keeper_write(k, state, status);
+}
+
+/** The run with --checkpoint; *code: where it ends here. */
+static frg_status run_kept(cli *c, frg_gw *solver, int *code)
+{
+    keeper k;
+    frg_status status = FRG_OK;
+    *code = keeper_open(&k, c, "gw", 1, 0);
+    if (!*code) {
+        frg_gw_keep(solver, save_state, &k);
+        if (c->resumed) {
+            status = frg_gw_resume(solver, c->resumed);
+        }
+        if (status >= 0) {
+            status = frg_gw_run(solver, NULL);
+        }
+        if ((status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT) && k.saved > 0) {
+            progress_clear(&c->progress);
+            *code = keeper_stopped(c, status);
+        }
+    }
+    keeper_close(&k);
+    return status;
+}
+
 static int align_once(cli *c, align_job *job, double *total)
 {
     frg_gw_opts o = c->set.gw.align;
@@ -93,12 +132,13 @@ static int align_once(cli *c, align_job *job, double *total)
     if (status >= 0 && job->start.array.data) {
         status = frg_gw_start_plan(job->solver, job->start.array);
     }
+    int code = 0;
     if (status >= 0) {
-        status = frg_gw_run(job->solver, NULL);
+        status = c->set.checkpoint ? run_kept(c, job->solver, &code) : frg_gw_run(job->solver, NULL);
     }
     *total = now_seconds() - begin;
     job->status = status;
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    return code ? code : status < 0 ? cli_fail_library(c, status) : 0;
 }
 
 static void align_json(frg_json *j, const cli *c, const void *state)
@@ -205,7 +245,11 @@ static int align_all(cli *c, align_job *job)
     }
     progress_clear(&c->progress);
     if (!code && !frg_gw_plan(job->solver)) {
-        return cli_signalled() ? cli_signalled() : 1; /* stopped before there was a plan */
+        if (!c->set.quiet) {
+            fprintf(stderr, "fourge: %s before there was a plan\n",
+                    frg_status_sentence(job->status));
+        }
+        return cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
     }
     if (!code) {
         code = gw_write_plan(c, frg_gw_plan(job->solver), &job->write);
@@ -226,6 +270,10 @@ static int align_all(cli *c, align_job *job)
 int gw_align(cli *c)
 {
     int code = needs(c, 2, "fourge gw align X Y");
+    if (!code && c->set.checkpoint && c->set.repeat > 0) {
+        code = cli_fail(c, "E_OPTION", "--checkpoint", "",
+                        "--checkpoint does not go with --repeat");
+    }
     if (code) {
         return code;
     }
@@ -582,7 +630,9 @@ int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t 
                       : FRG_NO_MEMORY;
     }
     frg_gw_destroy(solver);
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    return status < 0        ? cli_fail_library(c, status)
+           : cli_signalled() ? cli_signalled()
+                             : frg_status_exit_code(status);
 }
 
 int gw_energy(cli *c)
@@ -653,6 +703,10 @@ int command_gw(cli *c)
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         if (strcmp(name, jobs[i].name) == 0) {
             const int code = cli_open(c);
+            if (!code && c->set.checkpoint && i > 0) {
+                return cli_fail(c, "E_UNSUPPORTED", "--checkpoint", "",
+                                "fourge gw %s keeps no states, align does", name);
+            }
             return code ? code : jobs[i].run(c);
         }
     }

@@ -11,6 +11,7 @@
 #ifndef FOURGE_GW_H
 #define FOURGE_GW_H
 
+#include "fourge/checkpoint.h"
 #include "fourge/fourge.h"
 
 #ifdef __cplusplus
@@ -280,13 +281,29 @@ FRG_API const char *frg_gw_reason_name(frg_gw_reason r);
 FRG_API void frg_gw_defaults(frg_gw_opts *o, size_t struct_size);
 /** The settings of a preset into o (mode, scale, sampling, annealing, damping, inner passes, polish). */
 FRG_API void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset);
-/** linear: n x m f32 or f64, needed where linear_weight > 0, else NULL.
+/** linear: n x m f32 or f64, needed where linear_weight > 0, else NULL.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped
+ *  while distances were made; *out is there, and its run says the same and makes no plan.
  *  Errors: those of section "bad inputs" of the documentation, each with its place. */
 FRG_API FRG_MUST_USE frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_side y,
                                               const frg_array *linear, const frg_gw_opts *o);
 /** Start from a plan (n x m, f64 or f32, >= 0) or from potentials of an earlier run (m values). */
 FRG_API FRG_MUST_USE frg_status frg_gw_start_plan(frg_gw *s, frg_array plan);
+/** FRG_INTERRUPTED or FRG_TIME_LIMIT where it was stopped: the plan is the best so far, reason FRG_GW_CANCELLED. */
 FRG_API FRG_MUST_USE frg_status frg_gw_run(frg_gw *s, frg_info *info);
+
+/** Called before every outer step; stopped: the run ends early (interrupted, out of time).  frg_gw_save gives the
+ *  state then, which costs a copy of what the next step depends on: O(n + m), n m floats where costs are averaged
+ *  (from step 30 on) and in the exact mode.  A negative status ends the run with it. */
+typedef frg_status (*frg_gw_saver)(void *user, const frg_gw *s, int stopped);
+/** NULL: no states. */
+FRG_API void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user);
+/** From within the call: puts the state into c as the sections run, F, G and others, borrowed until the call returns. */
+FRG_API FRG_MUST_USE frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c);
+/** The next run goes on from the state in c, which it needs until it ends, and ends with the bits of the run that was
+ *  not stopped, on any number of threads.  s: a solver of the same data, options and seed.  Errors: E_MISMATCH where
+ *  these differ, or another version or CPU level wrote it; E_CHECKPOINT where it is damaged, some of it found by
+ *  frg_gw_run alone. */
+FRG_API FRG_MUST_USE frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c);
 FRG_API const frg_gw_report *frg_gw_get(const frg_gw *s);
 FRG_API const frg_plan *frg_gw_plan(const frg_gw *s);
 /** Potentials of the last linearisation, scaled cost units: f (n), g (m); either may be NULL. */

@@ -14,7 +14,9 @@
 
 #include "gw/gw_exact.h"
 #include "gw/gw_lowrank.h"
-#include "gw/gw_solver.h"
+#include "gw/gw_state.h"
+
+enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough to tell a fold from its energy */
 
 /* Multiply-adds of an exact energy that are worth doing unasked. */
 #define EXACT_ENERGY 2e9
@@ -31,6 +33,8 @@ struct frg_gw {
     frgi_factored factors; /* rank > 0 */
     frg_plan plan;
     frg_gw_report report;
+    struct frgi_state state;
+    frg_status stopped; /* positive: while distances were made */
     bool degenerate;
 };
 
@@ -232,8 +236,13 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     if (s->o.mode == FRG_GW_LANDMARK && (s->o.distance == FRG_GW_DISTANCE_AUTO)) {
         s->o.distance = FRG_GW_DISTANCE_LANDMARK;
     }
-    TRY(frgi_distances_open(&s->x, ctx, x, &s->o, "source"));
-    TRY(frgi_distances_open(&s->y, ctx, y, &s->o, "target"));
+    frg_status status = frgi_distances_open(&s->x, ctx, x, &s->o, "source");
+    if (status == FRG_OK) {
+        status = frgi_distances_open(&s->y, ctx, y, &s->o, "target");
+    }
+    if (status != FRG_OK) {
+        return status;
+    }
     if (s->o.mode == FRG_GW_LANDMARK && (s->x.kind != FRGI_VECTOR || s->y.kind != FRGI_VECTOR)) {
         FAIL(ctx, E_UNSUPPORTED,
              "the mode landmark with distances other than landmark and euclidean");
@@ -247,6 +256,8 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     const bool store = s->o.rank == 0 && store_fits(s);
     TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, store));
     s->level.smooths = store && sampled;
+    s->state = (struct frgi_state){.ctx = ctx, .report = &s->report, .owner = s};
+    s->level.state = &s->state;
     s->report.n = s->x.n;
     s->report.m = s->y.n;
     s->report.components_source = s->x.components;
@@ -276,9 +287,10 @@ frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_s
         frg_gw_destroy(s);
         return status;
     }
+    s->stopped = status;
     s->report.total_seconds = frgi_seconds() - begin;
     *out = s;
-    return FRG_OK;
+    return status;
 }
 
 void frg_gw_destroy(frg_gw *s)
@@ -288,6 +300,7 @@ void frg_gw_destroy(frg_gw *s)
     }
     frg_context *const ctx = s->ctx;
     frgi_level_close(&s->level);
+    frgi_state_close(&s->state);
     frgi_distances_close(&s->x);
     frgi_distances_close(&s->y);
     DROP(ctx, &s->a);
@@ -304,6 +317,9 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
 {
     frg_context *const ctx = s->ctx;
     const int64_t n = s->x.n, m = s->y.n;
+    if (s->stopped) {
+        return s->stopped;
+    }
     if (s->o.rank > 0) {
         FAIL(ctx, E_UNSUPPORTED, "a plan to start from where the plan has low rank");
     }
@@ -364,52 +380,53 @@ static void draw_from_start(frg_gw *s)
 }
 
 /** Several short runs; the one of lowest energy goes on from where it was. */
-static frg_status short_starts(frg_gw *s, int64_t *steps)
+static frg_status short_starts(frg_gw *s)
 {
     frgi_level *const l = &s->level;
-    const frg_gw_opts *const o = &s->o;
-    const int64_t trial = 5; /* enough to tell a fold from its energy */
     frg_gw_reason reason;
-    double lowest = (double)INFINITY;
-    double *F = NULL, *G = NULL;
-    frgi_pair *pairs = NULL;
-    uint64_t best = 0;
-    frg_status status = FRG_OK;
-    TRY_TO(done, NEW(s->ctx, &F, s->x.n, "starts"));
-    TRY_TO(done, NEW(s->ctx, &G, s->y.n, "starts"));
-    TRY_TO(done, NEW(s->ctx, &pairs, l->room, "starts"));
-    for (int64_t run = 0; run < o->n_start && trial > 0; run++) {
+    l->phase = FRGI_STARTS;
+    for (int64_t run = frgi_state_turn(l, FRGI_STARTS); run < s->o.n_start; run++) {
         double energy, error;
-        TRY_TO(done, frgi_level_reset(l, (uint64_t)run));
-        status = frgi_level_loop(l, trial, trial, false, &reason, steps);
+        TRY(frgi_level_reset(l, (uint64_t)run));
+        l->turn = run;
+        const frg_status status = frgi_level_loop(l, TRIAL_STEPS, TRIAL_STEPS, false, &reason,
+                                                  &s->report.outer_iterations);
         if (status != FRG_OK) {
-            goto done;
+            return status;
         }
-        TRY_TO(done, frgi_energy_estimate(l, 2 * FRGI_CHECK_PAIRS, 1, 1, &energy, &error));
-        if (energy < lowest) {
-            lowest = energy;
-            best = (uint64_t)run;
-            memcpy(F, l->t.s.F, (size_t)s->x.n * sizeof *F);
-            memcpy(G, l->t.s.G, (size_t)s->y.n * sizeof *G);
-            memcpy(pairs, l->ages[0], (size_t)l->room * sizeof *pairs);
-        }
+        TRY(frgi_energy_estimate(l, 2 * FRGI_CHECK_PAIRS, 1, 1, &energy, &error));
+        TRY(frgi_level_remember(l, energy));
     }
-    if (trial > 0) {
-        l->run = best;
-        memcpy(l->t.s.F, F, (size_t)s->x.n * sizeof *F);
-        memcpy(l->t.s.G, G, (size_t)s->y.n * sizeof *G);
-        memcpy(l->ages[0], pairs, (size_t)l->room * sizeof *pairs);
-        l->n_ages = 1;
-        l->age_used[0] = 0;
-    }
-done:
-    DROP(s->ctx, &F);
-    DROP(s->ctx, &G);
-    DROP(s->ctx, &pairs);
-    return status;
+    frgi_level_recall(l, &l->starts[0]);
+    frgi_level_forget(l);
+    return FRG_OK;
 }
 
 /* ---- running --------------------------------------------------------------------------------------------- */
+
+/** Steps at full size after a coarse start. */
+static frg_status fine_steps(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_gw_report *const r = &s->report;
+    int64_t t = 0;
+    l->phase = FRGI_FINE;
+    l->turn = 0;
+    r->multiscale = 1;
+    r->reason = FRG_GW_CONVERGED_PLATEAU;
+    TRY(frgi_state_enter(l, s->o.fine_steps, &t));
+    for (; t < s->o.fine_steps; t++) {
+        TRY(frgi_state_point(l, t));
+        TRY(frgi_level_step(l, 5, s->o.marginal_tol));
+        r->outer_iterations++;
+        const frg_status beat =
+            frgi_level_beat(l, "fine", t + 1, s->o.fine_steps, (double)NAN, (double)NAN);
+        if (beat != FRG_OK) {
+            return beat;
+        }
+    }
+    return FRG_OK;
+}
 
 static frg_status sampled_loop(frg_gw *s)
 {
@@ -419,37 +436,31 @@ static frg_status sampled_loop(frg_gw *s)
     if (s->start) {
         draw_from_start(s);
     }
-    if (is_multiscale(s)) {
-        bool done;
-        frg_status status = frgi_coarse_start(l, s->o.n_coarse, r, &done);
+    bool coarse = frgi_state_waits(l, FRGI_FINE);
+    if (is_multiscale(s) && !coarse) {
+        const frg_status status = frgi_coarse_start(l, s->o.n_coarse, r, &coarse);
+        if (status > 0) { /* stopped: what the coarse level knows, at full size */
+            TRY(frgi_level_step(l, 5, s->o.marginal_tol));
+        }
         if (status != FRG_OK) {
-            r->reason = status > 0 ? FRG_GW_CANCELLED : r->reason;
             return status;
         }
-        r->multiscale = done;
-        for (int64_t t = 0; done && t < s->o.fine_steps; t++) {
-            TRY(frgi_level_step(l, 5, s->o.marginal_tol));
-            r->outer_iterations++;
-            r->reason = FRG_GW_CONVERGED_PLATEAU;
-        }
-        if (done) {
-            return FRG_OK;
-        }
     }
-    int64_t spent = 0;
+    if (coarse) {
+        return fine_steps(s);
+    }
     const bool many =
         s->o.n_start > 1 && !s->start && s->o.max_iter >= 40 && s->o.min_iter < s->o.max_iter;
-    if (many) {
-        frg_status status = short_starts(s, &spent);
+    if (many && !frgi_state_waits(l, FRGI_MAIN)) {
+        const frg_status status = short_starts(s);
         if (status != FRG_OK) {
-            r->reason = status > 0 ? FRG_GW_CANCELLED : r->reason;
             return status;
         }
     }
-    r->outer_iterations += spent;
-    const int64_t left = s->o.max_iter - spent;
-    return frgi_level_loop(l, left, s->o.min_iter, s->o.anneal != FRG_GW_ANNEAL_NONE, &r->reason,
-                           &r->outer_iterations);
+    l->phase = FRGI_MAIN;
+    l->turn = 0;
+    return frgi_level_loop(l, s->o.max_iter - (many ? s->o.n_start * TRIAL_STEPS : 0), s->o.min_iter,
+                           s->o.anneal != FRG_GW_ANNEAL_NONE, &r->reason, &r->outer_iterations);
 }
 
 /** Distance to the product plan in total variation, from the rows. */
@@ -502,20 +513,22 @@ done:
     return status;
 }
 
-static frg_status polish(frg_gw *s)
+/** may_pass: a run that was stopped takes no more passes. */
+static frg_status polish(frg_gw *s, bool may_pass)
 {
     frgi_level *const l = &s->level;
     frgi_marginal_error before, after;
     frg_status status = FRG_OK;
-    if (s->o.polish && s->o.polish_passes > 0 && s->o.rank == 0) {
+    if (may_pass && s->o.polish && s->o.polish_passes > 0 && s->o.rank == 0) {
         const bool relaxed = isfinite(s->o.rho_source) || isfinite(s->o.rho_target);
         const int64_t had = l->t.passes;
         l->t.accelerate = !relaxed;
         l->t.since = 0;
-        TRY(frgi_level_settle(l, s->o.polish_tol, s->o.polish_passes));
+        status = frgi_level_settle(l, s->o.polish_tol, s->o.polish_passes);
         l->t.accelerate = false;
+        TRY(status);
         l->inner += l->t.passes - had;
-        if (l->t.error > s->o.polish_tol && !relaxed) {
+        if (status == FRG_OK && l->t.error > s->o.polish_tol && !relaxed) {
             frgi_warn(s->ctx, W_MARGINALS,
                       "after %lld passes the column sums were off by %.1e (L1)",
                       (long long)(l->t.passes - had), l->t.error);
@@ -630,9 +643,6 @@ static frg_status run(frg_gw *s)
                                  &s->report.outer_iterations);
     } else if (s->o.rank > 0) {
         status = frgi_lowrank_loop(l, &s->factors, &s->report.reason, &s->report.outer_iterations);
-        if (status > 0) {
-            return status; /* stopped: no plan was made of the factors */
-        }
     } else {
         status = sampled_loop(s);
     }
@@ -640,10 +650,28 @@ static frg_status run(frg_gw *s)
         return status;
     }
     const double begin = frgi_seconds();
-    TRY(polish(s));
+    const frg_status polished = polish(s, status == FRG_OK);
+    TRY(polished);
+    status = status == FRG_OK ? polished : status;
     TRY(judge_product(s));
     s->report.polish_seconds = frgi_seconds() - begin;
     TRY(certify(s));
+    s->report.reason = status > 0 ? FRG_GW_CANCELLED : s->report.reason;
+    return status;
+}
+
+/** The state that stopped runs leave, and none that was waiting for another kind of run. */
+static frg_status end_states(frg_gw *s, frg_status status)
+{
+    struct frgi_state *const state = &s->state;
+    if (state->from && status >= 0) {
+        state->from = NULL;
+        FAIL(s->ctx, E_MISMATCH, "the checkpoint is of another kind of run");
+    }
+    state->from = NULL;
+    if (status > 0 && state->save && state->filled) {
+        TRY(state->save(state->user, s, 1));
+    }
     return status;
 }
 
@@ -654,7 +682,8 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
                  set_up = s->report.graph_seconds + s->report.distances_seconds;
     frg_gw_report *const r = &s->report;
     r->outer_iterations = r->inner_iterations = r->coarse_iterations = 0;
-    frg_status status = run(s);
+    s->state.filled = false;
+    frg_status status = s->stopped ? s->stopped : end_states(s, run(s));
     r->inner_iterations += s->level.inner;
     r->build_seconds = s->level.build_seconds;
     r->inner_seconds = s->level.inner_seconds;
@@ -678,6 +707,97 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
                            .device_name = "cpu"};
     }
     return status;
+}
+
+/* ---- saved states ------------------------------------------------------------------------------------------- */
+
+/** Of everything that decides the bits of a run but the data. */
+static uint64_t hash_options(const frg_gw *s)
+{
+    const frg_gw_opts *const o = &s->o;
+    const double numbers[] = {(double)o->mode,
+                              (double)o->distance,
+                              (double)o->anchors,
+                              o->epsilon,
+                              (double)o->anneal,
+                              o->damping,
+                              (double)o->max_iter,
+                              (double)o->min_iter,
+                              o->tol,
+                              (double)o->max_inner,
+                              o->marginal_tol,
+                              o->mass,
+                              o->rho_source,
+                              o->rho_target,
+                              (double)o->reference,
+                              o->linear_weight,
+                              o->lambda_ema_beta,
+                              (double)o->scale,
+                              (double)o->sampling,
+                              (double)is_multiscale(s),
+                              (double)o->n_coarse,
+                              (double)o->n_start,
+                              (double)o->fine_steps,
+                              (double)o->rank,
+                              (double)o->lr_max_iter,
+                              (double)o->lr_dykstra_max_iter,
+                              (double)s->level.smooths};
+    const uint64_t seed = s->level.seed;
+    uint64_t h = frg_hash(0, numbers, sizeof numbers);
+    h = frg_hash(h, &seed, sizeof seed);
+    h = frg_hash(h, frg_version(), (int64_t)strlen(frg_version()));
+    return frg_hash(h, frg_isa(s->ctx), (int64_t)strlen(frg_isa(s->ctx)));
+}
+
+static uint64_t hash_data(const frg_gw *s)
+{
+    const int64_t n = s->x.n, m = s->y.n;
+    uint64_t h = frgi_distances_hash(&s->y, frgi_distances_hash(&s->x, 0));
+    h = frg_hash(h, s->a, n * (int64_t)sizeof *s->a);
+    h = frg_hash(h, s->b, m * (int64_t)sizeof *s->b);
+    if (s->linear) {
+        h = frg_hash(h, s->linear, n * s->level.t.s.ld * (int64_t)sizeof *s->linear);
+    }
+    return s->start ? frg_hash(h, s->start, n * m * (int64_t)sizeof *s->start) : h;
+}
+
+static void hash_all(frg_gw *s)
+{
+    s->state.options = hash_options(s);
+    s->state.data = hash_data(s);
+}
+
+void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user)
+{
+    if (s->stopped) {
+        return;
+    }
+    s->state.save = save;
+    s->state.user = user;
+    hash_all(s);
+}
+
+frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c)
+{
+    const struct frgi_state *const state = &s->state;
+    REQUIRE(s->ctx, c, "c is NULL");
+    REQUIRE(s->ctx, state->filled, "there is no state: call frg_gw_keep, and this from its call");
+    TRY(frg_checkpoint_put(c, "run", &state->numbers, sizeof state->numbers));
+    for (int p = 0; p < state->n_parts; p++) {
+        TRY(frg_checkpoint_put(c, state->parts[p].name, state->parts[p].live,
+                               (int64_t)state->parts[p].bytes));
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c)
+{
+    REQUIRE(s->ctx, c, "c is NULL");
+    if (s->stopped) {
+        return s->stopped;
+    }
+    hash_all(s);
+    return frgi_state_open(&s->state, c, s->o.n_start);
 }
 
 const frg_gw_report *frg_gw_get(const frg_gw *s)
@@ -730,6 +850,9 @@ frg_status frg_gw_distances(frg_gw *s, int side, frg_array out)
 {
     frg_context *const ctx = s->ctx;
     frgi_distances *const d = side ? &s->y : &s->x;
+    if (s->stopped) {
+        return s->stopped;
+    }
     TRY(frgi_array_check(ctx, &out, "out", 2, 1u << FRG_F32 | 1u << FRG_F64));
     if (out.shape[0] != d->n || out.shape[1] != d->n) {
         FAIL(ctx, E_SHAPE, "out is %lld x %lld, %lld x %lld is needed", (long long)out.shape[0],

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_solver.h"
+#include "gw/gw_state.h"
 
 typedef struct {
     int64_t n, m;
@@ -17,10 +17,6 @@ typedef struct {
     double *a, *b;
     frgi_distances x, y;
     frgi_level level;
-    /* of the best start */
-    double *F, *G;
-    frgi_pair *pairs;
-    double energy;
 } coarse;
 
 static void gather_weights(const double *from, int64_t n, const int32_t *nearest, double *to,
@@ -42,8 +38,6 @@ static frg_status open_coarse(coarse *c, frgi_level *fine)
     TRY(NEW(ctx, &c->nearest_y, m, "representatives"));
     TRY(NEW(ctx, &c->a, c->n, "representatives"));
     TRY(NEW(ctx, &c->b, c->m, "representatives"));
-    TRY(NEW(ctx, &c->F, c->n, "representatives"));
-    TRY(NEW(ctx, &c->G, c->m, "representatives"));
     TRY(frgi_distances_spread(fine->x, c->n, c->chosen_x, c->nearest_x));
     TRY(frgi_distances_spread(fine->y, c->m, c->chosen_y, c->nearest_y));
     gather_weights(fine->a, n, c->nearest_x, c->a, c->n);
@@ -52,7 +46,8 @@ static frg_status open_coarse(coarse *c, frgi_level *fine)
     TRY(frgi_distances_subset(&c->y, fine->y, c->chosen_y, c->m));
     TRY(frgi_level_open(&c->level, ctx, fine->o, &c->x, &c->y, c->a, c->b, NULL, true));
     c->level.smooths = true;
-    return NEW(ctx, &c->pairs, c->level.room, "anchors");
+    c->level.state = fine->state;
+    return FRG_OK;
 }
 
 static void close_coarse(coarse *c, frg_context *ctx)
@@ -66,92 +61,163 @@ static void close_coarse(coarse *c, frg_context *ctx)
     DROP(ctx, &c->nearest_y);
     DROP(ctx, &c->a);
     DROP(ctx, &c->b);
-    DROP(ctx, &c->F);
-    DROP(ctx, &c->G);
-    DROP(ctx, &c->pairs);
 }
 
-/** Row and column sums exact, so that energies of different starts compare. */
-static frg_status settle(frgi_level *l)
+/** E of the plan with exact row and column sums, so that energies of different starts compare. */
+static frg_status settled_energy(frgi_level *l, double *energy)
 {
     frgi_marginal_error before, after;
+    frgi_plan_sums sums;
     l->t.accelerate = true;
-    TRY(frgi_transport_solve(&l->t, 1e-4, 60));
+    const frg_status status = frgi_transport_solve(&l->t, 1e-4, 60);
     l->t.accelerate = false;
-    return frgi_transport_finish(&l->t, true, &before, &after);
+    TRY(status);
+    TRY(frgi_transport_finish(&l->t, true, &before, &after));
+    TRY(frgi_plan_sums_take(l, false, &sums));
+    *energy = frgi_energy_of(&sums, 1, 1);
+    return FRG_OK;
 }
 
-/** Some steps for every start, the rest for the best one. */
-static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
+/** Some steps for every start; the plan that lowest energies are known of is kept, and the next one. */
+static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial, frg_gw_report *report)
 {
     frgi_level *const l = &c->level;
-    const frg_gw_opts *const o = fine->o;
     frg_gw_reason reason;
-    uint64_t best = 0;
-    double lowest = (double)INFINITY;
-    const int64_t trial = o->max_iter < 15 ? o->max_iter : 15;
-    for (int64_t run = 0; run < o->n_start; run++) {
+    l->phase = FRGI_COARSE_STARTS;
+    for (int64_t run = frgi_state_turn(l, FRGI_COARSE_STARTS); run < fine->o->n_start; run++) {
         TRY(frgi_level_reset(l, fine->run + (uint64_t)run));
+        l->turn = run;
         frg_status status =
             frgi_level_loop(l, trial, trial, false, &reason, &report->coarse_iterations);
         if (status != FRG_OK) {
             return status;
         }
-        TRY(settle(l));
-        frgi_plan_sums sums;
-        TRY(frgi_plan_sums_take(l, false, &sums));
-        const double energy = frgi_energy_of(&sums, 1, 1);
-        if (energy < lowest) {
-            lowest = energy;
-            best = fine->run + (uint64_t)run;
-            memcpy(c->F, l->t.s.F, (size_t)c->n * sizeof *c->F);
-            memcpy(c->G, l->t.s.G, (size_t)c->m * sizeof *c->G);
-            memcpy(c->pairs, l->ages[0], (size_t)l->room * sizeof *c->pairs);
-        }
+        double energy;
+        TRY(settled_energy(l, &energy));
+        TRY(frgi_level_remember(l, energy));
     }
-    /* back to the best one; its next draws are those of a longer run */
-    l->run = best;
-    frgi_transport_restart(&l->t);
-    memcpy(l->t.s.F, c->F, (size_t)c->n * sizeof *c->F);
-    memcpy(l->t.s.G, c->G, (size_t)c->m * sizeof *c->G);
-    memcpy(l->ages[0], c->pairs, (size_t)l->room * sizeof *c->pairs);
-    l->n_ages = 1;
-    l->age_used[0] = 0;
-    l->age_count[0] = l->room;
-    c->energy = lowest;
-    const bool anneal = o->anneal != FRG_GW_ANNEAL_NONE;
-    const int64_t rest = o->max_iter - trial, enough = anneal || rest < 25 ? rest : 25;
-    return enough > 0 ? frgi_level_loop(l, enough, anneal ? o->min_iter : enough, anneal, &reason,
-                                        &report->coarse_iterations)
-                      : FRG_OK;
+    return FRG_OK;
 }
 
-static frg_status hand_over(coarse *c, frgi_level *fine)
+/** The rest of the steps from a start, whose place the result takes; its next draws are those of a longer run. */
+static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t trial, frg_gw_report *report)
 {
     frgi_level *const l = &c->level;
+    const frg_gw_opts *const o = fine->o;
+    const bool anneal = o->anneal != FRG_GW_ANNEAL_NONE;
+    const int64_t rest = o->max_iter - trial, enough = anneal || rest < 25 ? rest : 25;
+    frg_gw_reason reason;
+    l->phase = FRGI_COARSE;
+    if (enough <= 0) {
+        return FRG_OK; /* the trial was all */
+    }
+    TRY(frgi_level_reset(l, 0));
+    if (!frgi_state_waits(l, FRGI_COARSE)) {
+        l->step = trial;
+        frgi_level_recall(l, &l->starts[q]);
+    }
+    const frg_status status = frgi_level_loop(l, enough, anneal ? o->min_iter : enough, anneal,
+                                              &reason, &report->coarse_iterations);
+    if (status != FRG_OK) {
+        return status;
+    }
+    if (!l->starts[q].F) {
+        FAIL(l->ctx, E_CHECKPOINT, "the state of the alignment has no start %lld", (long long)q + 1);
+    }
+    /* pairs for the fine level, before a closer look changes the potentials */
+    l->step++;
+    TRY(frgi_draw_pairs(l, l->room, STREAM_ROWS + 50, l->ages[0]));
+    frgi_start_fill(l, &l->starts[q]);
+    return FRG_OK;
+}
+
+/** Whether two starts found different plans: pairs that are neighbours in X are none in Y for more than a quarter. */
+static frg_status are_different(coarse *c, const frgi_start *one, const frgi_start *other, bool *out)
+{
+    frgi_level *const l = &c->level;
+    const int64_t count = l->room;
+    int32_t *nodes = NULL;
+    float *gaps = NULL;
+    int64_t near = 0;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(l->ctx, &nodes, 4 * count, "starts"));
+    TRY_TO(done, NEW(l->ctx, &gaps, frgi_mul(2, frgi_mul((size_t)count, (size_t)count)), "starts"));
+    for (int64_t r = 0; r < count; r++) {
+        nodes[r] = one->pairs[r].i;
+        nodes[count + r] = other->pairs[r].i;
+        nodes[2 * count + r] = one->pairs[r].j;
+        nodes[3 * count + r] = other->pairs[r].j;
+    }
+    float *const in_y = gaps + count * count;
+    TRY_TO(done, frgi_distances_cross(&c->x, nodes, count, nodes + count, count, gaps));
+    TRY_TO(done, frgi_distances_cross(&c->y, nodes + 2 * count, count, nodes + 3 * count, count, in_y));
+    for (int64_t r = 0; r < count; r++) {
+        int64_t nearest = 0;
+        for (int64_t q = 0; q < count; q++) {
+            nearest = gaps[r * count + q] < gaps[r * count + nearest] ? q : nearest;
+        }
+        near += in_y[r * count + nearest] < 0.15f; /* of the largest distance */
+    }
+    *out = 4 * near < 3 * count;
+done:
+    DROP(l->ctx, &nodes);
+    DROP(l->ctx, &gaps);
+    return status;
+}
+
+/** The start that wins: the lowest energy of the trials, refined; where another plan comes within 5 %, a symmetry that
+ *  is nearly one, both are refined and the lower one wins. */
+static frg_status best_start(coarse *c, frgi_level *fine, frg_gw_report *report)
+{
+    frgi_level *const l = &c->level;
+    const int64_t trial = fine->o->max_iter < 15 ? fine->o->max_iter : 15;
+    const int64_t turn = frgi_state_turn(l, FRGI_COARSE); /* 0: the one; 1, 2: the two in turn */
+    frg_status status = FRG_OK;
+    bool two = turn > 0;
+    if (!frgi_state_waits(l, FRGI_COARSE)) {
+        status = try_starts(c, fine, trial, report);
+        if (status == FRG_OK && l->starts[1].F &&
+            l->starts[1].energy <= 1.05 * l->starts[0].energy) {
+            TRY(are_different(c, &l->starts[0], &l->starts[1], &two));
+        }
+    }
+    two = two && fine->o->max_iter > trial;
+    for (int64_t q = turn > 1; status == FRG_OK && q < 1 + two; q++) {
+        l->turn = two ? q + 1 : 0;
+        status = refine(c, fine, q, trial, report);
+        if (status == FRG_OK && two) {
+            TRY(settled_energy(l, &l->starts[q].energy));
+        }
+    }
+    if (status == FRG_OK && two && l->starts[1].energy < l->starts[0].energy) {
+        const frgi_start lower = l->starts[1];
+        l->starts[1] = l->starts[0];
+        l->starts[0] = lower;
+    }
+    return status;
+}
+
+static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
+{
     frgi_sweep *const s = &fine->t.s;
-    const double *const F = l->t.s.F, *const G = l->t.s.G;
     /* the coarse epsilon is where the fine level goes on; potentials are in its units of log 2 */
-    fine->epsilon = l->epsilon;
-    fine->t.k = FRGI_LOG2_E / l->epsilon;
+    fine->epsilon = from->epsilon;
+    fine->t.k = FRGI_LOG2_E / from->epsilon;
     for (int64_t i = 0; i < s->n; i++) {
         const int32_t r = c->nearest_x[i];
-        s->F[i] = s->log_a[i] + (c->a[r] > 0 ? F[r] - log2(c->a[r]) : 0);
+        s->F[i] = s->log_a[i] + (c->a[r] > 0 ? from->F[r] - log2(c->a[r]) : 0);
     }
     for (int64_t j = 0; j < s->m; j++) {
         const int32_t r = c->nearest_y[j];
-        s->G[j] = c->b[r] > 0 && s->b[j] > 0 ? G[r] + s->log_b[j] - log2(c->b[r]) : 0;
+        s->G[j] = c->b[r] > 0 && s->b[j] > 0 ? from->G[r] + s->log_b[j] - log2(c->b[r]) : 0;
     }
-    l->step++;
-    TRY(frgi_draw_pairs(l, fine->room, STREAM_ROWS + 50, fine->ages[0]));
     for (int64_t r = 0; r < fine->room; r++) {
-        fine->ages[0][r].i = c->chosen_x[fine->ages[0][r].i];
-        fine->ages[0][r].j = c->chosen_y[fine->ages[0][r].j];
+        fine->ages[0][r].i = c->chosen_x[from->pairs[r].i];
+        fine->ages[0][r].j = c->chosen_y[from->pairs[r].j];
     }
     fine->n_ages = 1;
     fine->age_count[0] = fine->room;
     fine->age_used[0] = 0;
-    return FRG_OK;
 }
 
 frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *report, bool *done)
@@ -172,12 +238,15 @@ frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *
     if (status >= 0) {
         status = best_start(&c, fine, report);
     }
+    if (status > 0 && !c.level.starts[0].F) { /* stopped in the first start */
+        const frg_status kept = frgi_level_remember(&c.level, 0);
+        status = kept < 0 ? kept : status;
+    }
     if (status >= 0) {
-        const frg_status handed = hand_over(&c, fine);
-        status = handed < 0 ? handed : status;
+        hand_over(&c, &c.level.starts[0], fine);
     }
     report->inner_iterations += c.level.inner;
     close_coarse(&c, fine->ctx);
-    *done = status >= 0;
+    *done = status == FRG_OK;
     return status;
 }

@@ -102,11 +102,11 @@ static frg_status all_pairs(frgi_distances *d)
         for (int64_t v = 0; v < d->n; v++) {
             nodes[v] = (int32_t)v;
         }
-        status = frgi_path_rows(d->graph, nodes, d->n, d->dense, d->n, &report);
+        status = frgi_path_rows(d->graph, nodes, d->n, d->dense, d->n, true, &report);
     }
     DROP(d->ctx, &nodes);
     d->kind = FRGI_DENSE;
-    return status == FRG_OK || status < 0 ? status : FRG_OK;
+    return status;
 }
 
 /** Landmark coordinates; what is infinite becomes 1.5 times the largest before differences are taken. */
@@ -279,7 +279,10 @@ frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw
                 (long long)side->data->shape[0], (long long)side->data->shape[1]);
     }
     const double begin = frgi_seconds();
-    TRY(open_kind(d, side, o, name));
+    const frg_status status = open_kind(d, side, o, name);
+    if (status != FRG_OK) {
+        return status;
+    }
     TRY(find_scale(d, o->scale));
     d->seconds = frgi_seconds() - begin - d->graph_seconds;
     return FRG_OK;
@@ -298,6 +301,25 @@ void frgi_distances_close(frgi_distances *d)
     DROP(d->ctx, &d->owner);
     frg_graph_destroy(d->own_graph);
     d->own_graph = NULL;
+}
+
+uint64_t frgi_distances_hash(const frgi_distances *d, uint64_t seed)
+{
+    const int64_t shape[3] = {(int64_t)d->kind, d->n, d->d};
+    uint64_t h = frg_hash(seed, shape, sizeof shape);
+    h = frg_hash(h, &d->scale, sizeof d->scale);
+    if (d->kind != FRGI_ROWS) {
+        const bool dense = d->kind == FRGI_DENSE;
+        return frg_hash(h, dense ? d->dense : d->points,
+                        d->n * (dense ? d->n : d->d) * (int64_t)sizeof(float));
+    }
+    const int64_t *starts;
+    const int32_t *targets;
+    const float *weights;
+    frg_graph_arcs(d->graph, &starts, &targets, &weights);
+    h = frg_hash(h, starts, (d->n + 1) * (int64_t)sizeof *starts);
+    h = frg_hash(h, targets, starts[d->n] * (int64_t)sizeof *targets);
+    return frg_hash(h, weights, starts[d->n] * (int64_t)sizeof *weights);
 }
 
 /* ---- the cache ------------------------------------------------------------------------------------- */
@@ -348,7 +370,7 @@ static frg_status fetch(frgi_distances *d, const int32_t *nodes, int64_t count)
     TRY_TO(done, cache_room(d, want > distinct ? want : distinct));
     TRY_TO(done, NEW(ctx, &rows, frgi_mul((size_t)absent, (size_t)d->n), "distances"));
     frg_paths_report report;
-    TRY_TO(done, frgi_path_rows(d->graph, missing, absent, rows, d->n, &report));
+    TRY_TO(done, frgi_path_rows(d->graph, missing, absent, rows, d->n, false, &report));
     status = FRG_OK;
     for (int64_t r = 0; r < absent; r++) {
         const int64_t s = take_slot(d, needed);

@@ -33,11 +33,13 @@ typedef struct {
     int64_t components;
 } frgi_distances;
 
-/** Checks and opens.  `name` ("source", "target") stands in messages. */
+/** Checks and opens.  `name` ("source", "target") stands in messages.  Positive: stopped, without distances. */
 FRG_MUST_USE frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx,
                                             const frg_gw_side *side, const frg_gw_opts *o,
                                             const char *name);
 void frgi_distances_close(frgi_distances *d);
+/** Of what the distances come from. */
+uint64_t frgi_distances_hash(const frgi_distances *d, uint64_t seed);
 /** out[r * stride + i] <- scaled distances of nodes[r], infinite ones filled. */
 FRG_MUST_USE frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t count,
                                             float *out, int64_t stride);

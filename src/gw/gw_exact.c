@@ -8,6 +8,7 @@
  * 2 C P D = 2 U_x (V_x' P V_y) U_y': one look at the plan and a matrix of (L + 2)^2.
  */
 #include "gw/gw_exact.h"
+#include "gw/gw_state.h"
 
 #include <math.h>
 #include <string.h>
@@ -268,19 +269,22 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
     const frg_gw_opts *const o = l->o;
     const double start = frgi_epsilon_start(o), end = frgi_epsilon_end(o);
     const bool anneals = o->anneal != FRG_GW_ANNEAL_NONE;
+    int64_t t = 0;
     *reason = FRG_GW_MAX_ITER;
-    for (int64_t t = 0; t < o->max_iter; t++) {
+    l->phase = FRGI_EXACT;
+    l->turn = 0;
+    l->n_own = 1;
+    l->own[0] = landmark ? (frgi_part){"core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core}
+                         : (frgi_part){"plan", e->plan, (size_t)(l->x->n * l->y->n) * sizeof *e->plan};
+    TRY(frgi_state_enter(l, o->max_iter, &t));
+    for (; t < o->max_iter; t++) {
+        TRY(frgi_state_point(l, t));
         if (o->anneal == FRG_GW_ANNEAL_ITER) {
             l->epsilon = start * pow(end / start, (double)t / (double)o->max_iter);
         }
         TRY(one_step(e, landmark));
         ++*steps;
-        const frg_status beat = frgi_heartbeat(l->ctx, &(frg_progress){.solver = "gw",
-                                                                       .phase = "outer",
-                                                                       .done = t + 1,
-                                                                       .total = o->max_iter,
-                                                                       .residual = e->change,
-                                                                       .target = o->tol});
+        const frg_status beat = frgi_level_beat(l, "outer", t + 1, o->max_iter, e->change, o->tol);
         if (beat != FRG_OK) {
             *reason = FRG_GW_CANCELLED;
             return beat;
@@ -305,6 +309,7 @@ frg_status frgi_exact_loop(frgi_level *l, bool landmark, frg_gw_reason *reason, 
     if (status >= 0) {
         status = loop(&e, landmark, reason, steps);
     }
+    l->n_own = 0;
     DROP(ctx, &e.plan);
     DROP(ctx, &e.packed);
     DROP(ctx, &e.p_right);

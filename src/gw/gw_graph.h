@@ -55,9 +55,11 @@ void frgi_dijkstra(const frg_graph *g, int32_t source, float *distance, frgi_hea
 /** Chooses landmarks as frg_graph_landmarks; rows (count x n) <- the distances by landmark. */
 FRG_MUST_USE frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes,
                                            float *rows, int64_t *found);
-/** rows[s] (length n, at rows + s * stride) <- distances from sources[s]; all different. */
+/** rows[s] (length n, at rows + s * stride) <- distances from sources[s]; all different.  stops: looks up on the way,
+ *  and leaves rows undone where it is stopped (positive status). */
 FRG_MUST_USE frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t count,
-                                       float *rows, int64_t stride, frg_paths_report *report);
+                                       float *rows, int64_t stride, bool stops,
+                                       frg_paths_report *report);
 
 /* ---- steps per CPU level -------------------------------------------------------------------------- */
 

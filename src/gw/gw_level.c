@@ -10,12 +10,13 @@
  *
  * Stopping and annealing look at E from pairs that no step has used, every fifth step.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_solver.h"
+#include "gw/gw_state.h"
 
-enum { SMOOTH_FROM = 30, WIDE_PASSES = 20 };
+enum { WIDE_PASSES = 20, NEAR_PASSES = 10 };
 #define SETTLED 0.01 /* error of columns from which epsilon alone decides how long the rest takes */
 #define WIDEST  16   /* epsilon where a settling begins, in units of the last one */
 
@@ -45,6 +46,7 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     *l = (frgi_level){.ctx = ctx, .o = o, .x = x, .y = y, .a = a, .b = b, .linear = linear};
     l->seed = frg_seed(ctx);
     l->epsilon = frgi_epsilon_start(o);
+    frgi_level_forget(l);
     const frgi_marginals how = {.a = a,
                                 .b = b,
                                 .rho_a = o->rho_source,
@@ -89,6 +91,7 @@ void frgi_level_close(frgi_level *l)
     DROP(l->ctx, &l->row);
     DROP(l->ctx, &l->g_before);
     DROP(l->ctx, &l->terms);
+    frgi_level_forget(l);
 }
 
 frg_status frgi_level_reset(frgi_level *l, uint64_t run)
@@ -113,6 +116,77 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     l->age_used[0] = 0;
     frgi_draw_product(l, l->room, STREAM_START, l->ages[0]);
     return FRG_OK;
+}
+
+/* ---- several starts ------------------------------------------------------------------------------------ */
+
+static void close_start(frg_context *ctx, frgi_start *s)
+{
+    DROP(ctx, &s->F);
+    DROP(ctx, &s->G);
+    DROP(ctx, &s->pairs);
+    s->energy = (double)INFINITY;
+}
+
+void frgi_level_forget(frgi_level *l)
+{
+    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+        close_start(l->ctx, &l->starts[q]);
+    }
+}
+
+frg_status frgi_start_open(const frgi_level *l, frgi_start *s)
+{
+    TRY(NEW(l->ctx, &s->F, l->t.s.n, "starts"));
+    TRY(NEW(l->ctx, &s->G, l->t.s.m, "starts"));
+    return NEW(l->ctx, &s->pairs, l->room, "starts");
+}
+
+void frgi_start_fill(const frgi_level *l, frgi_start *s)
+{
+    memcpy(s->F, l->t.s.F, (size_t)l->t.s.n * sizeof *s->F);
+    memcpy(s->G, l->t.s.G, (size_t)l->t.s.m * sizeof *s->G);
+    memcpy(s->pairs, l->ages[0], (size_t)l->room * sizeof *s->pairs);
+    s->run = l->run;
+    s->epsilon = l->epsilon;
+}
+
+frg_status frgi_level_remember(frgi_level *l, double energy)
+{
+    int q = 0;
+    energy = isfinite(energy) ? energy : DBL_MAX;
+    while (q < FRGI_STARTS_KEPT && l->starts[q].energy <= energy) {
+        q++;
+    }
+    if (q == FRGI_STARTS_KEPT) {
+        return FRG_OK;
+    }
+    frgi_start s = {0};
+    const frg_status status = frgi_start_open(l, &s);
+    if (status < 0) {
+        close_start(l->ctx, &s);
+        return status;
+    }
+    frgi_start_fill(l, &s);
+    s.energy = energy;
+    close_start(l->ctx, &l->starts[FRGI_STARTS_KEPT - 1]);
+    for (int r = FRGI_STARTS_KEPT - 1; r > q; r--) {
+        l->starts[r] = l->starts[r - 1];
+    }
+    l->starts[q] = s;
+    return FRG_OK;
+}
+
+void frgi_level_recall(frgi_level *l, const frgi_start *from)
+{
+    l->run = from->run;
+    frgi_transport_restart(&l->t);
+    memcpy(l->t.s.F, from->F, (size_t)l->t.s.n * sizeof *from->F);
+    memcpy(l->t.s.G, from->G, (size_t)l->t.s.m * sizeof *from->G);
+    memcpy(l->ages[0], from->pairs, (size_t)l->room * sizeof *from->pairs);
+    l->n_ages = 1;
+    l->age_used[0] = 0;
+    l->age_count[0] = l->room;
 }
 
 /* ---- one step ---------------------------------------------------------------------------------------- */
@@ -195,7 +269,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     frgi_sweep *const s = &l->t.s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
     const double beta = l->o->lambda_ema_beta;
-    const bool averages = l->smooths && beta > 0 && beta < 1 && l->step >= SMOOTH_FROM;
+    const bool averages = l->smooths && beta > 0 && beta < 1 && l->step >= FRGI_SMOOTH_FROM;
     const bool plain = balanced(l->o);
     l->factors = (frgi_factors){.rank = l->rank,
                                 .left = l->left,
@@ -209,7 +283,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
                                 .theta = (float)l->o->linear_weight};
     frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
     memcpy(l->g_before, s->G, (size_t)s->m * sizeof *s->G);
-    const int64_t before = l->t.passes;
+    const int64_t before = l->t.passes, most = passes + NEAR_PASSES;
     for (int64_t p = 0; p < passes; p++) {
         frgi_transport_pass(&l->t);
         if (!(l->t.error < (double)INFINITY)) {
@@ -221,7 +295,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
         const bool far = l->t.far > 0 || l->t.drift > 60;
         if (far) { /* rows are read after this: their exponents have to be near 0 */
             frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
-            passes += p == passes - 1;
+            passes += p == passes - 1 && passes < most;
         } else if (l->t.error <= tol) {
             break;
         }
@@ -231,25 +305,46 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     return FRG_OK;
 }
 
+/** Passes to columns of error tol, `most` at most; looks up every few of them. */
+static frg_status pass_on(frgi_level *l, double tol, int64_t most)
+{
+    enum { AT_ONCE = 10 };
+    frg_status status = FRG_OK;
+    for (int64_t done = 0; done < most && status == FRG_OK; done += AT_ONCE) {
+        TRY(frgi_transport_solve(&l->t, tol, most - done < AT_ONCE ? most - done : AT_ONCE));
+        if (tol > 0 && l->t.error <= tol) {
+            return FRG_OK;
+        }
+        status = frgi_level_beat(l, "polish", done + AT_ONCE, most, l->t.error, tol);
+    }
+    return status;
+}
+
 frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most)
 {
     const double epsilon = l->epsilon;
     const int64_t before = l->t.passes;
+    frg_status status = FRG_OK;
     if (l->t.error > SETTLED && balanced(l->o) && most > 4 * WIDE_PASSES) {
-        for (double wide = WIDEST; wide > 1; wide /= 2) {
+        for (double wide = WIDEST; wide > 1 && status == FRG_OK; wide /= 2) {
             if (wide * epsilon > frgi_epsilon_start(l->o)) {
                 continue;
             }
             l->factors.k = (float)(FRGI_LOG2_E / (wide * epsilon));
             frgi_transport_renew(&l->t, wide * epsilon, l->t.s.fill, &l->factors);
-            TRY(frgi_transport_solve(&l->t, SETTLED, WIDE_PASSES));
+            status = pass_on(l, SETTLED, WIDE_PASSES);
+            TRY(status);
         }
         if (l->t.passes > before) {
             l->factors.k = (float)(FRGI_LOG2_E / epsilon);
             frgi_transport_renew(&l->t, epsilon, l->t.s.fill, &l->factors);
         }
     }
-    return frgi_transport_solve(&l->t, tol, most - (l->t.passes - before));
+    if (status > 0) { /* stopped: one pass at the last epsilon makes rows exact */
+        TRY(frgi_transport_solve(&l->t, tol, 1));
+        return status;
+    }
+    return pass_on(l, tol, most - (l->t.passes - before));
 }
 
 frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
@@ -299,6 +394,17 @@ static bool judge(frgi_level *l, double cost, double error, double end, bool ann
     return l->bad >= patience;
 }
 
+frg_status frgi_level_beat(const frgi_level *l, const char *phase, int64_t done, int64_t most,
+                           double residual, double target)
+{
+    return frgi_heartbeat(l->ctx, &(frg_progress){.solver = "gw",
+                                                  .phase = phase,
+                                                  .done = done,
+                                                  .total = most,
+                                                  .residual = residual,
+                                                  .target = target});
+}
+
 frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bool anneal,
                            frg_gw_reason *reason, int64_t *steps)
 {
@@ -306,20 +412,19 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
     const double start = frgi_epsilon_start(o), end = frgi_epsilon_end(o);
     const bool progress = anneal && o->anneal == FRG_GW_ANNEAL_PROGRESS;
     const bool tests = progress || min_iter < max_iter;
+    int64_t t = 0;
     *reason = FRG_GW_MAX_ITER;
-    for (int64_t t = 0; t < max_iter; t++) {
+    TRY(frgi_state_enter(l, max_iter, &t));
+    for (; t < max_iter; t++) {
+        TRY(frgi_state_point(l, t));
         if (anneal && o->anneal == FRG_GW_ANNEAL_ITER) {
             l->epsilon =
                 start * pow(end / start, (double)t / (double)(max_iter > 1 ? max_iter : 1));
         }
         TRY(frgi_level_step(l, o->max_inner, o->marginal_tol));
         ++*steps;
-        const frg_status beat = frgi_heartbeat(l->ctx, &(frg_progress){.solver = "gw",
-                                                                       .phase = "outer",
-                                                                       .done = t + 1,
-                                                                       .total = max_iter,
-                                                                       .residual = l->ema,
-                                                                       .target = (double)NAN});
+        const frg_status beat =
+            frgi_level_beat(l, "outer", t + 1, max_iter, l->ema, (double)NAN);
         if (beat != FRG_OK) {
             *reason = FRG_GW_CANCELLED;
             return beat;

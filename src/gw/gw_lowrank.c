@@ -24,6 +24,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gw/gw_state.h"
 #include "linalg/blas.h"
 
 enum { START_STEPS = 10, STEPS_AN_EPSILON = 5, STREAM_FACTORS = 160 };
@@ -102,7 +103,7 @@ static frg_status open_factors(lowrank *w)
     TRY(NEW(ctx, &w->grad_h, 3 * r, "factors of a plan"));
     w->h_new = w->grad_h + r;
     w->hc = w->h_new + r;
-    TRY(NEW(ctx, &w->best, frgi_mul((size_t)(n + m + 1), (size_t)r), "factors of a plan"));
+    TRY(NEW0(ctx, &w->best, frgi_mul((size_t)(n + m + 1), (size_t)r), "factors of a plan"));
     TRY(open_half(&w->x, ctx, n, r, w->l->a));
     return open_half(&w->y, ctx, m, r, w->l->b);
 }
@@ -510,44 +511,41 @@ static void copy_factors(lowrank *w, bool back)
     }
 }
 
-static frg_status beat(const lowrank *w, int64_t t)
-{
-    return frgi_heartbeat(w->l->ctx, &(frg_progress){.solver = "gw",
-                                                     .phase = "factors",
-                                                     .done = t + 1,
-                                                     .total = w->l->o->max_iter,
-                                                     .residual = w->l->ema,
-                                                     .target = (double)NAN});
-}
-
 /** Some steps from every start; goes on from the one of lowest energy. */
 static frg_status best_start(lowrank *w, int64_t *steps)
 {
     frgi_level *const l = w->l;
     const int64_t count = l->o->n_start;
     const int64_t trial = l->o->max_iter < START_STEPS ? l->o->max_iter : START_STEPS;
-    double lowest = (double)INFINITY;
-    uint64_t best = 0;
-    for (int64_t run = 0; run < count; run++) {
+    frgi_start *const lowest = &l->starts[0]; /* its factors are in w->best */
+    l->phase = FRGI_FACTOR_STARTS;
+    if (!frgi_state_waits(l, FRGI_FACTOR_STARTS)) {
+        frgi_level_forget(l);
+    }
+    for (int64_t run = frgi_state_turn(l, FRGI_FACTOR_STARTS); run < count; run++) {
         double energy, error;
+        int64_t t = 0;
         TRY(start(w, (uint64_t)run));
-        for (int64_t t = 0; t < trial; t++) {
+        l->turn = run;
+        TRY(frgi_state_enter(l, trial, &t));
+        for (; t < trial; t++) {
+            TRY(frgi_state_point(l, t));
             TRY(outer_step(w));
             ++*steps;
-            const frg_status status = beat(w, *steps - 1);
+            const frg_status status = frgi_level_beat(l, "factors", *steps, l->o->max_iter, l->ema, (double)NAN);
             if (status != FRG_OK) {
                 return status;
             }
         }
         TRY(estimate(w, &energy, &error));
-        if (energy < lowest) {
-            lowest = energy;
-            best = (uint64_t)run;
+        if (energy < lowest->energy) {
+            lowest->energy = energy;
+            lowest->run = (uint64_t)run;
             copy_factors(w, false);
         }
     }
     copy_factors(w, true);
-    l->run = best;
+    l->run = lowest->run;
     l->step = trial;
     return FRG_OK;
 }
@@ -572,14 +570,22 @@ static frg_status loop(lowrank *w, frg_gw_reason *reason, int64_t *steps)
     const frg_gw_opts *const o = l->o;
     const double end = o->anneal == FRG_GW_ANNEAL_NONE ? l->epsilon : frgi_epsilon_end(o);
     *reason = FRG_GW_MAX_ITER;
-    frg_status status = best_start(w, steps);
-    for (int64_t t = START_STEPS; status == FRG_OK && t < o->max_iter; t++) {
+    const bool skips = frgi_state_waits(l, FRGI_FACTORS);
+    int64_t t = START_STEPS;
+    frg_status status = skips ? FRG_OK : best_start(w, steps);
+    l->phase = FRGI_FACTORS;
+    l->turn = 0;
+    if (skips) {
+        TRY(frgi_state_enter(l, o->max_iter, &t));
+    }
+    for (; status == FRG_OK && t < o->max_iter; t++) {
+        TRY(frgi_state_point(l, t));
         if (t % STEPS_AN_EPSILON == 0) {
             l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
         }
         TRY(outer_step(w));
         ++*steps;
-        status = beat(w, t);
+        status = frgi_level_beat(l, "factors", t + 1, o->max_iter, l->ema, (double)NAN);
         if (status == FRG_OK && l->epsilon <= end && t + 1 >= o->min_iter &&
             (t + 1) % FRGI_CHECK_EVERY == 0 && o->min_iter < o->max_iter) {
             double cost, error;
@@ -669,15 +675,23 @@ frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_reason *rea
     l->ema = (double)NAN;
     l->bad = 0;
     frg_status status = open_factors(&w);
+    const size_t each = (size_t)f->rank * sizeof *f->q;
+    l->n_own = 4;
+    l->own[0] = (frgi_part){"q", f->q, (size_t)n * each};
+    l->own[1] = (frgi_part){"w", f->w, (size_t)m * each};
+    l->own[2] = (frgi_part){"h", f->h, each};
+    l->own[3] = (frgi_part){"lowest", w.best, (size_t)(n + m + 1) * each};
     if (status >= 0) {
         status = loop(&w, reason, steps);
     }
-    if (status == FRG_OK) {
-        status = settle(&w);
+    if (status >= 0) { /* stopped or not: the factors there are */
+        const frg_status settled = settle(&w);
+        status = settled < 0 ? settled : status;
     }
-    if (status == FRG_OK) {
+    if (status >= 0) {
         hand_over(&w);
     }
+    l->n_own = 0;
     close_work(&w);
     return status;
 }

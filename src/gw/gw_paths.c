@@ -191,6 +191,7 @@ typedef struct {
     int64_t count;
     float *rows;
     int64_t stride;
+    bool stops;
 } batches;
 
 static int64_t run_batch(const batches *b, workspace *w, float *scratch, int64_t batch)
@@ -249,7 +250,7 @@ static frg_status run_batches(batches *b, int threads, workspace *work, float *s
             visited += v;
 #pragma omp atomic
             done++;
-            if (me == 0) {
+            if (me == 0 && b->stops) {
                 int64_t so_far;
 #pragma omp atomic read
                 so_far = done;
@@ -272,7 +273,8 @@ static frg_status run_batches(batches *b, int threads, workspace *work, float *s
 }
 
 static frg_status label_correction(const frg_graph *g, const int32_t *sources, int64_t count,
-                                   float *rows, int64_t stride, frg_paths_report *report)
+                                   float *rows, int64_t stride, bool stops,
+                                   frg_paths_report *report)
 {
     frg_context *const ctx = g->ctx;
     const int64_t n_batches = (count + FRGI_LANES - 1) / FRGI_LANES;
@@ -306,7 +308,7 @@ static frg_status label_correction(const frg_graph *g, const int32_t *sources, i
         sorted[i] = (uint64_t)r.place[sources[i]] << 32 | (uint64_t)i;
     }
     frgi_sort(sorted, count, sizeof *sorted, by_place, NULL);
-    batches b = {g, &r, sorted, count, rows, stride};
+    batches b = {g, &r, sorted, count, rows, stride, stops};
     int64_t visits = 0;
     status = run_batches(&b, threads, work, scratch, &visits);
     const double arcs = (double)g->report.arcs * (double)n_batches;
@@ -350,7 +352,7 @@ static void fill_dense(const frg_graph *g, float *c, int64_t ld)
 }
 
 /** For each diagonal tile k: itself, then its row and column of tiles, then all others. */
-static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride,
+static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride, bool stops,
                                  frg_paths_report *report)
 {
     frg_context *const ctx = g->ctx;
@@ -384,12 +386,13 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
                 }
             }
         }
-        status = frgi_heartbeat(ctx, &(frg_progress){.solver = "gw",
-                                                     .phase = "paths",
-                                                     .done = k + 1,
-                                                     .total = tiles,
-                                                     .residual = (double)NAN,
-                                                     .target = (double)NAN});
+        const frg_progress at = {.solver = "gw",
+                                 .phase = "paths",
+                                 .done = k + 1,
+                                 .total = tiles,
+                                 .residual = (double)NAN,
+                                 .target = (double)NAN};
+        status = stops ? frgi_heartbeat(ctx, &at) : FRG_OK;
     }
     for (int64_t i = 0; i < g->n && status == FRG_OK; i++) {
         memcpy(rows + i * stride, c + i * ld, (size_t)g->n * sizeof *c);
@@ -410,7 +413,7 @@ static bool is_all(const frg_graph *g, const int32_t *sources, int64_t count)
 }
 
 frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t count, float *rows,
-                          int64_t stride, frg_paths_report *report)
+                          int64_t stride, bool stops, frg_paths_report *report)
 {
     const double start = frgi_seconds();
     /* measured at 2500 nodes: a visit of an arc for 16 sources costs as much as 6 to 8 steps of tiles */
@@ -419,9 +422,9 @@ frg_status frgi_path_rows(const frg_graph *g, const int32_t *sources, int64_t co
     if (count < FEW) {
         status = one_by_one(g, sources, count, rows, stride, report);
     } else if (dense && g->n >= FRGI_TILE && is_all(g, sources, count)) {
-        status = floyd_warshall(g, rows, stride, report);
+        status = floyd_warshall(g, rows, stride, stops, report);
     } else {
-        status = label_correction(g, sources, count, rows, stride, report);
+        status = label_correction(g, sources, count, rows, stride, stops, report);
     }
     report->seconds = frgi_seconds() - start;
     return status;
@@ -484,7 +487,7 @@ frg_status frg_graph_paths(const frg_graph *g, const int64_t *sources, int64_t c
     }
     TRY_TO(done, frgi_path_rows(g, narrow, expected,
                                 direct ? (float *)(void *)frgi_array_base(&out) : rows,
-                                direct ? out.stride[0] : g->n, &r));
+                                direct ? out.stride[0] : g->n, true, &r));
     if (!direct && status == FRG_OK) {
         copy_out(rows, g->n, 1, &out);
     }

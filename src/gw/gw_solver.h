@@ -9,6 +9,8 @@
 #pragma GCC visibility push(hidden)
 
 enum { FRGI_AGES = 6, FRGI_CHECK_EVERY = 5, FRGI_CHECK_PAIRS = 256 };
+enum { FRGI_STARTS_KEPT = 2, FRGI_PARTS = 24 };
+enum { FRGI_SMOOTH_FROM = 30 }; /* the step whose costs are averaged first */
 
 /** A pair of points that the plan connects. */
 typedef struct {
@@ -17,6 +19,22 @@ typedef struct {
 
 /** Streams of random numbers: a draw depends on (seed, stream, step, index) alone. */
 enum { STREAM_ROWS = 101, STREAM_COLUMNS, STREAM_ORDER, STREAM_AGE, STREAM_CHECK, STREAM_START };
+
+/** What is left of one of several starts. */
+typedef struct {
+    double energy; /* infinite: none */
+    uint64_t run;
+    double epsilon;
+    double *F, *G; /* NULL: none */
+    frgi_pair *pairs;
+} frgi_start;
+
+/** An array of a saved state. */
+typedef struct {
+    char name[8];
+    void *live;
+    size_t bytes;
+} frgi_part;
 
 /** One level: the problem itself or its coarse image. */
 typedef struct {
@@ -49,6 +67,12 @@ typedef struct {
     double change; /* of the potentials, relative to epsilon */
     double *g_before;
     double build_seconds, inner_seconds, sample_seconds, energy_seconds;
+    frgi_start starts[FRGI_STARTS_KEPT]; /* the best ones, the best first */
+    struct frgi_state *state;            /* saved states; NULL: none */
+    int phase;                           /* a frgi_phase */
+    int64_t turn;                        /* which of the runs of the phase */
+    frgi_part own[4];                    /* arrays of the mode that belong to a state */
+    int n_own;
 } frgi_level;
 
 FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o,
@@ -60,10 +84,20 @@ FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
 /** Passes on the factors in l->left, l->right at l->epsilon. */
 FRG_MUST_USE frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol);
 /** Accelerated passes on the last costs to columns of error tol, `most` at most. Mass that has a long way to
- *  go is carried at larger epsilon first, at most that of the start, halved to l->epsilon. */
+ *  go is carried at larger epsilon first, at most that of the start, halved to l->epsilon.  Positive: stopped. */
 FRG_MUST_USE frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most);
 /** One outer step of the sampled mode: anchors, factors, passes, new anchors. */
 FRG_MUST_USE frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol);
+
+/** Keeps the present potentials and pairs as those of start l->run, if its energy is among the lowest. */
+FRG_MUST_USE frg_status frgi_level_remember(frgi_level *l, double energy);
+/** Goes on from a start that was kept. */
+void frgi_level_recall(frgi_level *l, const frgi_start *from);
+/** Forgets the starts. */
+void frgi_level_forget(frgi_level *l);
+/** FRG_OK, or why the run ends: interrupted, out of time. */
+frg_status frgi_level_beat(const frgi_level *l, const char *phase, int64_t done, int64_t most,
+                           double residual, double target);
 
 /* ---- anchors (gw_anchors.c) ---- */
 

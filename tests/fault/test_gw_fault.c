@@ -67,6 +67,60 @@ static frg_status align(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+/** Saves the state before the third step, in a file where there is a name. */
+typedef struct {
+    frg_checkpoint *state;
+    int calls;
+} keeper;
+
+static frg_status keep_third(void *user, const frg_gw *s, int stopped)
+{
+    keeper *const k = user;
+    (void)stopped;
+    if (++k->calls != 3)
+        return FRG_OK;
+    frg_status status = frg_gw_save(s, k->state);
+    if (status >= 0)
+        status = frg_checkpoint_save(k->state, "/tmp/fourge_gw_fault.state");
+    return status;
+}
+
+static frg_status stop_and_go_on(frg_context *ctx, void *user, uint64_t *hash)
+{
+    job *const j = user;
+    const frg_array x = frg_matrix(j->x, FRG_F64, 40, 2, 2),
+                    y = frg_matrix(j->y, FRG_F64, 45, 2, 2);
+    const frg_gw_side from = {.data = &x}, to = {.data = &y};
+    keeper k = {0};
+    frg_gw *s = NULL;
+    frg_checkpoint *loaded = NULL;
+    frg_status status = frg_checkpoint_create(&k.state, ctx, "gw", 0, 0);
+    if (status >= 0)
+        status = frg_gw_create(&s, ctx, from, to, NULL, &j->o);
+    if (status >= 0) {
+        frg_gw_keep(s, keep_third, &k);
+        status = frg_gw_run(s, NULL);
+    }
+    frg_gw_destroy(s);
+    s = NULL;
+    frg_checkpoint_destroy(k.state);
+    if (status >= 0)
+        status = frg_checkpoint_load(&loaded, ctx, "/tmp/fourge_gw_fault.state");
+    if (status >= 0)
+        status = frg_gw_create(&s, ctx, from, to, NULL, &j->o);
+    if (status >= 0)
+        status = frg_gw_resume(s, loaded);
+    if (status >= 0)
+        status = frg_gw_run(s, NULL);
+    if (status >= 0) {
+        const frg_status read = hash_plan(frg_gw_plan(s), hash);
+        status = read < 0 ? read : status;
+    }
+    frg_gw_destroy(s);
+    frg_checkpoint_destroy(loaded);
+    return status;
+}
+
 static frg_status transport(frg_context *ctx, void *user, uint64_t *hash)
 {
     job *const j = user;
@@ -145,6 +199,13 @@ static void memory(void)
         const int64_t k = fault_sweep(each[i].name, align, &j, 1);
         printf("# %s: %" PRId64 " allocations\n", each[i].name, k);
     }
+    for (int mode = 0; mode < 3; mode++) {
+        job j = make();
+        j.o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
+        j.o.multiscale = mode == 1 ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_OFF;
+        j.o.rank = mode == 2 ? 3 : 0;
+        fault_sweep("a saved alignment", stop_and_go_on, &j, 1);
+    }
     for (int store = 0; store <= FRG_GW_STORE_F64; store++) {
         job j = make();
         j.t.cost_store = (frg_gw_store)store;
@@ -159,6 +220,10 @@ static void files(void)
 {
     job j = make();
     fault_sweep_files("a graph file", read_graph, &j);
+    j.o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
+    fault_sweep_files("a saved alignment", stop_and_go_on, &j);
+    remove("/tmp/fourge_gw_fault.state");
+    remove("/tmp/fourge_gw_fault.state~");
 }
 
 static const test_case cases[] = {{"memory", memory}, {"files", files}};

@@ -1,0 +1,299 @@
+/* gw_state.c - saved states of alignments: what is copied before a step, the call of the one who keeps it, and the way
+ * back.  The bytes of a file are never believed: sizes, counts and points are checked before a run goes on from them.
+ */
+#include "gw/gw_state.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- numbers ---------------------------------------------------------------------------------------- */
+
+static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
+{
+    const struct frgi_state *const s = l->state;
+    const frgi_sweep *const w = &l->t.s;
+    *v = (frgi_state_numbers){.options = s->options,
+                              .data = s->data,
+                              .phase = l->phase,
+                              .turn = l->turn,
+                              .t = t,
+                              .outer = s->report->outer_iterations,
+                              .coarse = s->report->coarse_iterations,
+                              .inner = s->report->inner_iterations,
+                              .run = (int64_t)l->run,
+                              .step = l->step,
+                              .n_ages = l->n_ages,
+                              .truncated = l->truncated,
+                              .passes = l->inner,
+                              .bad = l->bad,
+                              .stale = l->stale,
+                              .epsilon = l->epsilon,
+                              .best = l->best,
+                              .ema = l->ema,
+                              .k = l->t.k,
+                              .slack_g = w->slack_g,
+                              .slack_f = w->slack_f,
+                              .past_k = w->past_k};
+    memcpy(v->age_count, l->age_count, sizeof v->age_count);
+    memcpy(v->age_used, l->age_used, sizeof v->age_used);
+    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+        v->start_run[q] = (int64_t)l->starts[q].run;
+        v->start_energy[q] = l->starts[q].energy;
+        v->start_epsilon[q] = l->starts[q].epsilon;
+        v->start_filled[q] = l->starts[q].F != NULL;
+    }
+}
+
+static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
+{
+    struct frgi_state *const s = l->state;
+    frgi_sweep *const w = &l->t.s;
+    s->report->outer_iterations = v->outer;
+    s->report->coarse_iterations = v->coarse;
+    s->report->inner_iterations = v->inner;
+    l->run = (uint64_t)v->run;
+    l->step = v->step;
+    l->n_ages = v->n_ages;
+    l->truncated = v->truncated;
+    l->inner = v->passes;
+    l->bad = v->bad;
+    l->stale = v->stale;
+    l->epsilon = v->epsilon;
+    l->best = v->best;
+    l->ema = v->ema;
+    l->t.k = v->k;
+    w->slack_g = v->slack_g;
+    w->slack_f = v->slack_f;
+    w->past_k = v->past_k;
+    memcpy(l->age_count, v->age_count, sizeof v->age_count);
+    memcpy(l->age_used, v->age_used, sizeof v->age_used);
+    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+        l->starts[q].run = (uint64_t)v->start_run[q];
+        l->starts[q].energy = v->start_energy[q];
+        l->starts[q].epsilon = v->start_epsilon[q];
+    }
+}
+
+/** Numbers that a run can go on from: counts in their ranges, nothing that is not a number where it matters. */
+static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
+{
+    enum { MOST = 1 << 30 };
+    const int64_t counts[] = {v->turn,      v->t,      v->outer, v->coarse, v->inner, v->step,
+                              v->truncated, v->passes, v->bad,   v->stale,  v->run};
+    const bool factors = v->phase == FRGI_FACTOR_STARTS || v->phase == FRGI_FACTORS;
+    const bool starts = v->phase == FRGI_COARSE_STARTS || v->phase == FRGI_STARTS ||
+                        v->phase == FRGI_FACTOR_STARTS;
+    const int64_t turns = starts ? n_start : v->phase == FRGI_COARSE ? 1 + FRGI_STARTS_KEPT : 1;
+    bool sound = v->phase > FRGI_PHASE_NONE && v->phase < FRGI_PHASES && v->turn < turns &&
+                 v->n_ages >= !factors && v->n_ages <= FRGI_AGES && v->epsilon > 0 && isfinite(v->epsilon) && v->k >= 0 &&
+                 isfinite(v->k) && isfinite(v->slack_g) && isfinite(v->slack_f) &&
+                 isfinite(v->past_k) && !(v->best < 0 && isinf(v->best));
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        sound = sound && counts[i] >= 0 && counts[i] <= INT64_MAX / 4;
+    }
+    for (int q = 0; q < FRGI_AGES && sound; q++) {
+        sound = q >= v->n_ages || (v->age_count[q] >= 1 && v->age_count[q] <= MOST &&
+                                   v->age_used[q] >= 0 && v->age_used[q] <= MOST);
+    }
+    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+        const bool filled = v->start_filled[q] != 0;
+        sound = sound && (factors ? !filled : filled == (bool)isfinite(v->start_energy[q])) &&
+                (!filled || (v->start_epsilon[q] > 0 && isfinite(v->start_epsilon[q])));
+    }
+    return sound;
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------ */
+
+static void add(struct frgi_state *s, const char *name, int number, void *live, size_t bytes)
+{
+    frgi_part *const p = &s->parts[s->n_parts++];
+    *p = (frgi_part){.live = live, .bytes = bytes};
+    const size_t length = strlen(name);
+    memcpy(p->name, name, length);
+    if (number >= 0) {
+        p->name[length] = (char)('0' + number);
+    }
+}
+
+/** The arrays that the next step of l depends on. */
+static void list_parts(frgi_level *l)
+{
+    struct frgi_state *const s = l->state;
+    const frgi_sweep *const w = &l->t.s;
+    const size_t pairs = (size_t)l->room * sizeof(frgi_pair);
+    const double beta = l->o->lambda_ema_beta;
+    s->n_parts = 0;
+    add(s, "F", -1, w->F, (size_t)w->n * sizeof *w->F);
+    add(s, "G", -1, w->G, (size_t)w->m * sizeof *w->G);
+    for (int q = 0; q < FRGI_AGES && q < l->n_ages; q++) {
+        add(s, "age", q, l->ages[q], pairs);
+    }
+    if (l->smooths && beta > 0 && beta < 1 && l->step >= FRGI_SMOOTH_FROM) {
+        add(s, "past", -1, l->t.kept, (size_t)w->rows * (size_t)w->ld * sizeof(float));
+        add(s, "past_h", -1, w->past_h, (size_t)w->rows * sizeof *w->past_h);
+        add(s, "past_g", -1, w->past_g, (size_t)w->ld * sizeof *w->past_g);
+    }
+    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+        if (l->starts[q].F) {
+            add(s, "f", q, l->starts[q].F, (size_t)w->n * sizeof *w->F);
+            add(s, "g", q, l->starts[q].G, (size_t)w->m * sizeof *w->G);
+            add(s, "pairs", q, l->starts[q].pairs, pairs);
+        }
+    }
+    for (int q = 0; q < l->n_own; q++) {
+        add(s, l->own[q].name, -1, l->own[q].live, l->own[q].bytes);
+    }
+}
+
+/* ---- points ------------------------------------------------------------------------------------------- */
+
+frg_status frgi_state_point(frgi_level *l, int64_t t)
+{
+    struct frgi_state *const s = l->state;
+    if (!s || !s->save) {
+        return FRG_OK;
+    }
+    size_t bytes = 0;
+    s->filled = false;
+    list_parts(l);
+    for (int p = 0; p < s->n_parts; p++) {
+        bytes += s->parts[p].bytes;
+    }
+    TRY(GROW(s->ctx, &s->memory, bytes + 1, "the state of an alignment"));
+    char *to = s->memory;
+    for (int p = 0; p < s->n_parts; p++) {
+        memcpy(to, s->parts[p].live, s->parts[p].bytes);
+        s->parts[p].live = to;
+        to += s->parts[p].bytes;
+    }
+    numbers_of(l, t, &s->numbers);
+    s->filled = true;
+    return s->save(s->user, s->owner, 0);
+}
+
+/* ---- taking up ---------------------------------------------------------------------------------------- */
+
+bool frgi_state_waits(const frgi_level *l, frgi_phase phase)
+{
+    return l->state && l->state->from && l->state->numbers.phase == (int64_t)phase;
+}
+
+int64_t frgi_state_turn(const frgi_level *l, frgi_phase phase)
+{
+    return frgi_state_waits(l, phase) ? l->state->numbers.turn : 0;
+}
+
+frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c, int64_t n_start)
+{
+    int64_t bytes;
+    const void *const run = frg_checkpoint_get(c, "run", &bytes);
+    frgi_state_numbers v;
+    if (!run || bytes != (int64_t)sizeof v) {
+        FAIL(s->ctx, E_CHECKPOINT, "the checkpoint holds no state of an alignment");
+    }
+    memcpy(&v, run, sizeof v);
+    if (v.options != s->options) {
+        FAIL(s->ctx, E_MISMATCH,
+             "the checkpoint was written with other options, another version of fourge or on "
+             "another kind of machine");
+    }
+    if (v.data != s->data) {
+        FAIL(s->ctx, E_MISMATCH, "the data are not those that the checkpoint was written for");
+    }
+    if (!are_sound(&v, n_start)) {
+        FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");
+    }
+    s->numbers = v;
+    s->from = c;
+    s->filled = false;
+    return FRG_OK;
+}
+
+/** Every pair is one of points, every potential and weight a number. */
+static bool arrays_are_sound(const frgi_level *l)
+{
+    const frgi_sweep *const w = &l->t.s;
+    bool sound = true;
+    const struct {
+        const frgi_pair *pairs;
+        const double *F, *G;
+    } sets[] = {{NULL, w->F, w->G},
+                {l->starts[0].pairs, l->starts[0].F, l->starts[0].G},
+                {l->starts[1].pairs, l->starts[1].F, l->starts[1].G}};
+    for (size_t q = 0; q < sizeof sets / sizeof *sets; q++) {
+        for (int64_t i = 0; sets[q].F && i < w->n; i++) {
+            sound = sound && isfinite(sets[q].F[i]);
+        }
+        for (int64_t j = 0; sets[q].G && j < w->m; j++) {
+            sound = sound && isfinite(sets[q].G[j]);
+        }
+    }
+    for (int q = 0; q < FRGI_AGES + FRGI_STARTS_KEPT; q++) {
+        const frgi_pair *const pairs = q < FRGI_AGES ? (q < l->n_ages ? l->ages[q] : NULL)
+                                                     : l->starts[q - FRGI_AGES].pairs;
+        sound = sound && (q >= FRGI_AGES || q >= l->n_ages || l->age_count[q] <= l->room);
+        for (int64_t r = 0; pairs && r < l->room; r++) {
+            sound = sound && pairs[r].i >= 0 && pairs[r].i < w->n && pairs[r].j >= 0 &&
+                    pairs[r].j < w->m;
+        }
+    }
+    for (int q = 0; q < l->n_own; q++) {
+        const bool single = strcmp(l->own[q].name, "plan") == 0;
+        const int64_t count = (int64_t)(l->own[q].bytes / (single ? sizeof(float) : sizeof(double)));
+        for (int64_t i = 0; i < count; i++) {
+            sound = sound && isfinite(single ? (double)((const float *)l->own[q].live)[i]
+                                             : ((const double *)l->own[q].live)[i]);
+        }
+    }
+    return sound;
+}
+
+static frg_status take_up(frgi_level *l)
+{
+    struct frgi_state *const s = l->state;
+    const frg_checkpoint *const c = s->from;
+    s->from = NULL;
+    frgi_level_forget(l);
+    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+        if (s->numbers.start_filled[q]) {
+            TRY(frgi_start_open(l, &l->starts[q]));
+        }
+    }
+    numbers_back(l, &s->numbers);
+    list_parts(l);
+    for (int p = 0; p < s->n_parts; p++) {
+        int64_t bytes = 0;
+        const void *const from = frg_checkpoint_get(c, s->parts[p].name, &bytes);
+        if (!from || (size_t)bytes != s->parts[p].bytes) {
+            FAIL(s->ctx, E_MISMATCH, "the checkpoint has %lld bytes of '%s', %lld are needed",
+                 from ? (long long)bytes : 0LL, s->parts[p].name, (long long)s->parts[p].bytes);
+        }
+        memcpy(s->parts[p].live, from, s->parts[p].bytes);
+    }
+    if (!arrays_are_sound(l)) {
+        FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_state_enter(frgi_level *l, int64_t most, int64_t *t)
+{
+    struct frgi_state *const s = l->state;
+    if (!frgi_state_waits(l, (frgi_phase)l->phase) || s->numbers.turn != l->turn) {
+        return FRG_OK;
+    }
+    if (s->numbers.t >= most) {
+        FAIL(s->ctx, E_MISMATCH, "the checkpoint is of step %lld, there are %lld",
+             (long long)s->numbers.t + 1, (long long)most);
+    }
+    *t = s->numbers.t;
+    return take_up(l);
+}
+
+void frgi_state_close(struct frgi_state *s)
+{
+    if (s->ctx) {
+        DROP(s->ctx, &s->memory);
+    }
+}

@@ -1,0 +1,75 @@
+/* gw_state.h - where a run of the outer iteration stands, between two steps, and taking it up again.
+ *
+ * A step depends on what is listed here alone: potentials, pairs that wait, the plan or the factors of the modes that
+ * keep them, the past costs once they are averaged, and some numbers.  Before every step these are copied, if anybody
+ * wants states; a run that stops anywhere later leaves that copy, so that the resumed run does the step again and ends
+ * with the same bits.
+ */
+#ifndef FRGI_GW_STATE_H
+#define FRGI_GW_STATE_H
+
+#include "gw/gw_solver.h"
+
+#pragma GCC visibility push(hidden)
+
+/** The loops of steps that a run may stand in. */
+typedef enum {
+    FRGI_PHASE_NONE,
+    FRGI_COARSE_STARTS,
+    FRGI_COARSE,
+    FRGI_FINE,
+    FRGI_STARTS,
+    FRGI_MAIN,
+    FRGI_EXACT,
+    FRGI_FACTOR_STARTS,
+    FRGI_FACTORS,
+    FRGI_PHASES
+} frgi_phase;
+
+/** What a state has besides arrays. */
+typedef struct {
+    uint64_t options, data;        /* hashes */
+    int64_t phase, turn, t;        /* the loop, which of its runs, the step in it */
+    int64_t outer, coarse, inner;  /* of the report */
+    int64_t run, step, n_ages, truncated, passes, bad, stale;
+    int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
+    double epsilon, best, ema, k, slack_g, slack_f, past_k;
+    int64_t start_run[FRGI_STARTS_KEPT], start_filled[FRGI_STARTS_KEPT];
+    double start_energy[FRGI_STARTS_KEPT], start_epsilon[FRGI_STARTS_KEPT];
+} frgi_state_numbers;
+
+struct frgi_state {
+    frg_context *ctx;
+    frg_gw_report *report; /* whose counts belong to the state */
+    frg_gw *owner;
+    frg_gw_saver save; /* NULL: nobody wants states */
+    void *user;
+    uint64_t options, data;
+    frgi_state_numbers numbers; /* of the last point, or of the one to take up */
+    frgi_part parts[FRGI_PARTS];
+    int n_parts;
+    char *memory; /* of the copies */
+    bool filled;
+    const frg_checkpoint *from; /* to be taken up by the phase and turn in numbers; NULL: none */
+};
+
+/** Memory of a start; what l is now into it (gw_level.c). */
+FRG_MUST_USE frg_status frgi_start_open(const frgi_level *l, frgi_start *s);
+void frgi_start_fill(const frgi_level *l, frgi_start *s);
+
+/** Whether a state of this phase waits to be taken up. */
+bool frgi_state_waits(const frgi_level *l, frgi_phase phase);
+/** The turn to begin a phase with: that of a state that waits, else 0. */
+int64_t frgi_state_turn(const frgi_level *l, frgi_phase phase);
+/** At the beginning of the loop of l->phase, l->turn: *t stays, or becomes the step of the state that waits for
+ *  this place, which l then has.  E_MISMATCH where that is not below `most`. */
+FRG_MUST_USE frg_status frgi_state_enter(frgi_level *l, int64_t most, int64_t *t);
+/** Before step t: the copy, and the call of the one who wants it. */
+FRG_MUST_USE frg_status frgi_state_point(frgi_level *l, int64_t t);
+/** The numbers of a checkpoint, checked against the hashes; n_start: how many starts a run has. */
+FRG_MUST_USE frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c,
+                                        int64_t n_start);
+void frgi_state_close(struct frgi_state *s);
+
+#pragma GCC visibility pop
+#endif
