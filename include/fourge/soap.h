@@ -86,7 +86,9 @@ typedef struct {
     int64_t precondition_warmup_steps; /* refresh at every step up to this one */
     int64_t adam_warmup_steps;         /* plain Adam before this step */
     int stagger;                       /* factors take turns within the frequency */
-    int refresh_async;                 /* not built yet */
+    /** The refresh goes on, on a thread of the handle's, after the step has returned; the next call on the handle
+     *  waits for it.  Same bits; its part of the report is in the next step's.  For order FRG_UPDATE_FIRST alone. */
+    int refresh_async;
     int power_iter_steps;
     int use_eigh;
     int use_adaptive_criteria;

@@ -6,7 +6,7 @@
  *     factor    the bases that had to wait: for the adaptive test over a parameter, for KL's old factors
  *     apply     every parameter: into the bases, Adam, out, W
  *
- * (in the order apply, collect for the profile that updates first).  Tasks share nothing but read-only state,
+ * (in the order apply, collect for the profile that updates first, which may let the bases follow: soap_async.c).  Tasks share nothing but read-only state,
  * so bits do not depend on threads or on what else is in the handle.  All that can fail, options, shapes,
  * callbacks, memory, is done before the first byte of state changes.
  *
@@ -75,6 +75,7 @@ void frg_soap_destroy(frg_soap *soap)
     if (!soap) {
         return;
     }
+    frgi_soap_wait(soap);
     frg_context *const ctx = soap->ctx;
     drop_plan(soap);
     frgi_soap_eigh_close(soap);
@@ -91,6 +92,7 @@ frg_status frg_soap_add_group(frg_soap *soap, const frg_soap_opts *o, int *group
     if (!soap) {
         FAIL(NULL, E_ARG, "soap is NULL");
     }
+    frgi_soap_wait(soap);
     frg_context *const ctx = soap->ctx;
     REQUIRE(ctx, o, "the options of a group are NULL");
     frg_soap_opts taken;
@@ -159,6 +161,7 @@ frg_status frg_soap_set_group(frg_soap *soap, int group, const frg_soap_opts *o)
 {
     TRY(check_group(soap, group));
     REQUIRE(soap->ctx, o, "the options of a group are NULL");
+    frgi_soap_wait(soap);
     frg_soap_opts taken = soap->groups[group];
     frgi_take_opts(&taken, sizeof taken, o);
     TRY(frgi_soap_check(soap->ctx, &taken));
@@ -304,6 +307,7 @@ static frg_status build_param(frg_context *ctx, const frg_soap_opts *o, soap_par
 frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char *name, int64_t *id)
 {
     TRY(check_group(soap, group));
+    frgi_soap_wait(soap);
     frg_context *const ctx = soap->ctx;
     const frg_soap_opts *const o = &soap->groups[group];
     TRY(check_param(soap, &w, o));

@@ -125,9 +125,11 @@ frg_status frgi_soap_check(frg_context *ctx, const frg_soap_opts *o)
                 "row %lld of frequencies is (%lld, %lld); steps must ascend, frequencies be >= 1",
                 (long long)i + 1, (long long)o->frequencies[i][0], (long long)o->frequencies[i][1]);
     }
-    if (o->refresh_async) {
-        FAIL(ctx, E_UNSUPPORTED, "refresh_async is not built yet%s",
-             o->order == FRG_GRAD_FIRST ? "; with order FRG_GRAD_FIRST it cannot be" : "");
+    if (o->refresh_async && o->order == FRG_GRAD_FIRST) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "refresh_async needs order FRG_UPDATE_FIRST (profile nikhilvyas): with the gradient "
+             "first, a "
+             "step uses the bases that it refreshes");
     }
     return FRG_OK;
 }

@@ -212,6 +212,7 @@ frg_status frg_soap_save(frg_soap *soap, const char *path)
         FAIL(NULL, E_ARG, "soap is NULL");
     }
     REQUIRE(soap->ctx, path, "path is NULL");
+    frgi_soap_wait(soap);
     stream s = {.ctx = soap->ctx, .writes = true, .sum = HASH_START, .name = path};
     frg_status status;
     TRY(frgi_writer_open(&s.writer, soap->ctx, path));
@@ -228,6 +229,7 @@ frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t room, int64_
         FAIL(NULL, E_ARG, "soap is NULL");
     }
     REQUIRE(soap->ctx, count, "count is NULL");
+    frgi_soap_wait(soap);
     stream s = {.ctx = soap->ctx, .writes = true};
     TRY(write_all(&s, soap));
     REQUIRE(soap->ctx, !bytes || room >= s.count, "room for %lld bytes, the state has %lld",
@@ -245,6 +247,7 @@ frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes, int64_t count,
     if (!soap) {
         FAIL(NULL, E_ARG, "soap is NULL");
     }
+    frgi_soap_wait(soap);
     REQUIRE(soap->ctx, (bytes || count == 0) && count >= 0, "bytes is %s, count is %lld",
             bytes ? "given" : "NULL", (long long)count);
     stream s = {.ctx = soap->ctx,

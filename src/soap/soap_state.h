@@ -2,6 +2,8 @@
 #ifndef FRGI_SOAP_STATE_H
 #define FRGI_SOAP_STATE_H
 
+#include <pthread.h>
+
 #include "core/core.h"
 #include "fourge/soap.h"
 #include "linalg/product.h"
@@ -94,6 +96,10 @@ struct frg_soap {
     float **eigh_work;
     int **eigh_integers;
     ptrdiff_t eigh_size;
+    /* a refresh that goes on between two steps */
+    bool pending, in_flight; /* bases are to be settled; by a thread that must be waited for */
+    pthread_t worker;
+    frg_soap_report late; /* what it did, for the next step's report */
 };
 
 /* ---- soap_options.c ---- */
@@ -158,6 +164,19 @@ void frgi_soap_rescale(soap_param *p, int exponent);
 float *frgi_soap_in_order(const soap_param *p, float *x, float *y);
 /** Columns, quotients and moments are moved so that places are slots: order becomes 0, 1, 2, ... */
 void frgi_soap_straighten(soap_param *p, soap_room *room);
+
+/* ---- soap_step.c ---- */
+/** The adaptive tests and the new bases of the pass in hand. */
+void frgi_soap_change_bases(frg_soap *soap);
+/** What follows a change of bases, on the caller's thread. */
+void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report);
+void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report);
+
+/* ---- soap_async.c ---- */
+/** frgi_soap_change_bases on a thread of its own. */
+void frgi_soap_launch(frg_soap *soap);
+/** Ends the refresh that is going on, if there is one: first in every call that sees the state. */
+void frgi_soap_wait(frg_soap *soap);
 
 /* ---- soap.c ---- */
 FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);

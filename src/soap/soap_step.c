@@ -198,12 +198,11 @@ static bool waits(const frg_soap_opts *o, const soap_param *p)
            p->label != 0;
 }
 
-/** K, the adaptive test, and the new basis where nothing has to wait for it. */
-static void collect_task(frg_soap *soap, const soap_task *t, soap_room *room, int thread)
+/** The adaptive test, and the new basis where nothing has to wait for it. */
+static void examine_task(frg_soap *soap, const soap_task *t, soap_room *room, int thread)
 {
     const frg_soap_opts *const o = &soap->groups[t->param->group];
     soap_factor *const f = t->factor;
-    frgi_soap_accumulate(soap, t->param, f, room);
     if (tests(o, t->param, f)) {
         frgi_soap_look(soap, t->param, f, room);
         if (!adaptive_over_parameter(o)) {
@@ -229,7 +228,9 @@ static void weigh_task(frg_soap *soap, const soap_task *t, soap_room *room)
 
 typedef enum {
     LOOP_WEIGH,
-    LOOP_COLLECT,
+    LOOP_COLLECT, /* K and what examine_task does */
+    LOOP_ACCUMULATE,
+    LOOP_EXAMINE,
     LOOP_LEAVE,
     LOOP_REFRESH,
     LOOP_TURN,
@@ -257,7 +258,14 @@ static void run_loop(frg_soap *soap, loop_kind kind)
                 weigh_task(soap, t, room);
                 break;
             case LOOP_COLLECT:
-                collect_task(soap, t, room, thread);
+                frgi_soap_accumulate(soap, t->param, t->factor, room);
+                examine_task(soap, t, room, thread);
+                break;
+            case LOOP_ACCUMULATE:
+                frgi_soap_accumulate(soap, t->param, t->factor, room);
+                break;
+            case LOOP_EXAMINE:
+                examine_task(soap, t, room, thread);
                 break;
             case LOOP_LEAVE:
                 if (t->param->leaves) {
@@ -344,25 +352,65 @@ static void count_generations(frg_soap *soap, frg_soap_report *report)
     }
 }
 
-static void refresh_bases(frg_soap *soap, frg_soap_report *report)
+static void weigh(frg_soap *soap)
 {
-    bool weighs = false;
+    bool any = false;
     for (int64_t g = 0; g < soap->n_groups; g++) {
-        weighs |= soap->groups[g].use_kl_shampoo != 0;
+        any |= soap->groups[g].use_kl_shampoo != 0;
     }
-    if (weighs) {
+    if (any) {
         run_loop(soap, LOOP_WEIGH);
     }
-    run_loop(soap, LOOP_COLLECT);
+}
+
+/** The bases that had to wait. */
+static void change_waiting(frg_soap *soap)
+{
     if (settle_refreshes(soap)) {
         run_loop(soap, LOOP_LEAVE);
         run_loop(soap, LOOP_REFRESH);
     }
-    count_generations(soap, report);
-    run_loop(soap, LOOP_TURN);
 }
 
-static void sum_times(const frg_soap *soap, double start, frg_soap_report *report)
+void frgi_soap_change_bases(frg_soap *soap)
+{
+    run_loop(soap, LOOP_EXAMINE);
+    change_waiting(soap);
+}
+
+void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report)
+{
+    count_generations(soap, report);
+    run_loop(soap, LOOP_TURN);
+    bool again = false;
+    for (int64_t g = 0; g < soap->n_groups; g++) {
+        again |= soap->groups[g].use_eigh != 0;
+    }
+    if (!again) {
+        frgi_soap_eigh_close(soap);
+    }
+}
+
+static void refresh_bases(frg_soap *soap, frg_soap_report *report)
+{
+    weigh(soap);
+    run_loop(soap, LOOP_COLLECT);
+    change_waiting(soap);
+    frgi_soap_end_refresh(soap, report);
+}
+
+/** Does any parameter of the pass in hand leave its refresh to a thread of its own? */
+static bool goes_on(const frg_soap *soap)
+{
+    bool any = false;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        const soap_param *const p = soap->params[i];
+        any |= p->grad && soap->groups[p->group].refresh_async;
+    }
+    return any;
+}
+
+void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report)
 {
     double *const to[SOAP_TIMES] = {&report->factors_seconds, &report->refresh_seconds,
                                     &report->project_seconds, &report->update_seconds};
@@ -371,11 +419,11 @@ static void sum_times(const frg_soap *soap, double start, frg_soap_report *repor
             *to[k] += soap->rooms[t].seconds[k];
         }
     }
-    report->seconds = frgi_seconds() - start;
 }
 
-/** Groups that update first and groups that collect first are separate passes over the same lists. */
-static void run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order order,
+/** Groups that update first and groups that collect first are separate passes over the same lists.  true: bases are
+ *  to be changed after the step. */
+static bool run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order order,
                      frg_soap_report *report)
 {
     bool any = false;
@@ -386,15 +434,21 @@ static void run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order ord
         any |= p->grad != NULL;
     }
     if (!any) {
-        return;
+        return false;
     }
-    if (order == FRG_UPDATE_FIRST) {
-        run_loop(soap, LOOP_APPLY);
-        refresh_bases(soap, report);
-    } else {
+    if (order == FRG_GRAD_FIRST) {
         refresh_bases(soap, report);
         run_loop(soap, LOOP_APPLY);
+        return false;
     }
+    run_loop(soap, LOOP_APPLY);
+    if (goes_on(soap)) {
+        weigh(soap);
+        run_loop(soap, LOOP_ACCUMULATE);
+        return true;
+    }
+    refresh_bases(soap, report);
+    return false;
 }
 
 frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg_soap_report *to)
@@ -403,9 +457,10 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
         FAIL(NULL, E_ARG, "soap is NULL");
     }
     const double start = frgi_seconds();
-    frg_soap_report report = {0};
     ptrdiff_t eigh;
     frgi_run_begins(soap->ctx);
+    frgi_soap_wait(soap);
+    frg_soap_report report = soap->late;
     TRY(check_gradients(soap, grads, n));
     TRY(frgi_soap_plan(soap));
     look_at_gradients(soap);
@@ -425,17 +480,15 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     }
     const frgi_blas_guard guard = frgi_blas_begin();
     rescale(soap);
-    run_pass(soap, grads, FRG_GRAD_FIRST, &report);
-    run_pass(soap, grads, FRG_UPDATE_FIRST, &report);
+    (void)run_pass(soap, grads, FRG_GRAD_FIRST, &report);
+    const bool later = run_pass(soap, grads, FRG_UPDATE_FIRST, &report);
     frgi_blas_end(guard);
-    bool again = false;
-    for (int64_t g = 0; g < soap->n_groups; g++) {
-        again |= soap->groups[g].use_eigh != 0;
+    frgi_soap_sum_times(soap, &report);
+    soap->late = (frg_soap_report){0};
+    if (later) {
+        frgi_soap_launch(soap);
     }
-    if (!again) {
-        frgi_soap_eigh_close(soap);
-    }
-    sum_times(soap, start, &report);
+    report.seconds = frgi_seconds() - start;
     if (to) {
         *to = report;
     }

@@ -70,6 +70,7 @@ static frg_status find_part(frg_soap *soap, int64_t id, const char *key, soap_pa
     if (!soap) {
         FAIL(NULL, E_ARG, "soap is NULL");
     }
+    frgi_soap_wait(soap);
     frg_context *const ctx = soap->ctx;
     REQUIRE(ctx, id >= 0 && id < soap->n_params, "parameter %lld, there are 0 .. %lld",
             (long long)id, (long long)soap->n_params - 1);

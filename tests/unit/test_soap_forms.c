@@ -693,6 +693,70 @@ static void merged_and_blocked(void)
     frg_context_destroy(ctx);
 }
 
+/** A refresh after the step is the one within it, to the bit: over steps, in saved states at any time, with tests that
+ *  skip, with options changed between steps, and where a handle is destroyed while one goes on. */
+static void refresh_after_the_step(void)
+{
+    enum { PARAMS = 3, SIZE = 40 * 24, STEPS = 9 };
+    static const int64_t shape[PARAMS][2] = {{40, 24}, {24, 40}, {7, 50}};
+    static float w[2][PARAMS][SIZE], g[PARAMS][SIZE], given[PARAMS][SIZE];
+    for (int kind = 0; kind < 4; kind++) {
+        frg_context *ctx = test_context_with(2, NULL, NULL);
+        frg_soap *soap[2];
+        int64_t due[2] = {0};
+        frg_soap_opts o = options(FRG_SOAP_NIKHILVYAS);
+        o.precondition_frequency = kind == 1 ? 3 : 1;
+        o.use_adaptive_criteria = kind == 2;
+        o.adaptive_tolerance = 0.05;
+        o.use_kl_shampoo = kind == 3;
+        for (int p = 0; p < PARAMS; p++) {
+            gaussian(w[0][p], SIZE);
+            memcpy(w[1][p], w[0][p], sizeof w[0][p]);
+        }
+        for (int k = 0; k < 2; k++) {
+            o.refresh_async = k;
+            CHECK_OK(ctx, frg_soap_create(&soap[k], ctx, &o));
+            for (int p = 0; p < PARAMS; p++)
+                CHECK_OK(ctx,
+                         frg_soap_add_param(soap[k], 0, matrix(w[k][p], shape[p][0], shape[p][1]),
+                                            NULL, NULL));
+        }
+        for (int t = 0; t < STEPS; t++) {
+            gaussian(g[0], PARAMS * SIZE);
+            for (int k = 0; k < 2; k++) {
+                frg_soap_report report;
+                frg_array grads[PARAMS];
+                memcpy(given, g, sizeof given);
+                for (int p = 0; p < PARAMS; p++)
+                    grads[p] = matrix(given[p], shape[p][0], shape[p][1]);
+                CHECK_OK(ctx, frg_soap_step(soap[k], grads, PARAMS, &report));
+                memset(given, 0xff, sizeof given); /* the gradients are the caller's again */
+                due[k] += report.due;
+            }
+            CHECK_BITS(w[1], w[0], sizeof w[0]);
+            if (t == 4) {
+                int64_t bytes[2] = {0};
+                char *state[2];
+                for (int k = 0; k < 2; k++) {
+                    CHECK_OK(ctx, frg_soap_save_bytes(soap[k], NULL, 0, &bytes[k]));
+                    state[k] = malloc((size_t)bytes[k]);
+                    CHECK_OK(ctx, frg_soap_save_bytes(soap[k], state[k], bytes[k], &bytes[k]));
+                }
+                CHECK_INT(bytes[1], bytes[0]);
+                CHECK_BITS(state[1], state[0], (size_t)bytes[0]);
+                free(state[0]);
+                free(state[1]);
+            }
+        }
+        frg_soap_report last;
+        CHECK_OK(ctx, frg_soap_step(soap[1], (frg_array[PARAMS]){{0}}, PARAMS, &last));
+        CHECK_INT(due[1] + last.due, due[0]); /* counted in the step after */
+        frg_soap_destroy(soap[0]);
+        frg_soap_destroy(soap[1]);
+        frg_context_destroy(ctx);
+    }
+}
+
 static void late_parameter(void)
 {
     enum { N = 4 };
@@ -1009,6 +1073,7 @@ static const test_case cases[] = {
     {"rounded by chance", rounded_by_chance},
     {"strides", strides},
     {"merged and blocked", merged_and_blocked},
+    {"refresh after the step", refresh_after_the_step},
     {"late parameter", late_parameter},
     {"resume", resume},
     {"parts", parts},
