@@ -394,13 +394,16 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_ladder_start st
     return FRG_OK;
 }
 
-static double largest_coefficient(const double *a, int64_t n, int lanes, int k)
+/** top[k] <- the largest |a| of column k */
+static void largest_coefficients(const double *a, int64_t n, int lanes, double *top)
 {
-    double top = 0;
+    memset(top, 0, (size_t)lanes * sizeof *top);
     for (int64_t l = 0; l < n; l++) {
-        top = fabs(a[l * lanes + k]) > top ? fabs(a[l * lanes + k]) : top;
+        for (int k = 0; k < lanes; k++) {
+            const double v = fabs(a[l * lanes + k]);
+            top[k] = v > top[k] ? v : top[k];
+        }
     }
-    return top;
 }
 
 /** Does the result hold? */
@@ -500,6 +503,7 @@ static frg_status run_block(run *r, const block_effects *b)
     frg_demean_column *columns = r->columns + b->first_column;
     column_state state[FE_MAX_LANES];
     double within[FE_MAX_LANES], lambda[FE_MAX_LANES] = {0}, error[FE_MAX_LANES];
+    double top[FE_MAX_LANES];
 
     fe_moments moments;
     frgi_fe_rhs(g, ops, &w->rows, threads, lanes, &x, w->cg.r, &moments);
@@ -517,9 +521,9 @@ static frg_status run_block(run *r, const block_effects *b)
     memcpy(b->coef, w->answer, (size_t)(g->n_coef * lanes) * sizeof(double));
     fe_unit_audit audit;
     frgi_fe_residual(g, ops, &w->rows, threads, lanes, &x, &y, w->answer, w->keep, b->unit, &audit);
+    largest_coefficients(w->answer, g->n_coef, lanes, top);
     for (int k = 0; k < b->live; k++) {
-        const double a = largest_coefficient(w->answer, g->n_coef, lanes, k);
-        state[k].size.effect = fmax(a, audit.effect[k]);
+        state[k].size.effect = fmax(top[k], audit.effect[k]);
         lambda[k] = state[k].lambda;
     }
     frgi_fe_ladder_error(d->ladder, w, w->keep, lambda, error);

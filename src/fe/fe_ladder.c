@@ -323,18 +323,24 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
     return status;
 }
 
-/** The factor's solution, refined once in coefficient space: r <- r - S x, x <- x + S^+ r. */
-static void solve_direct(fe_ladder *l, const fe_block_work *w, fe_cg_column *column)
+/** The factor's solution, in every round but the first of what the rounds before have left: r <- r - S x,
+ *  x <- x + S^+ r. */
+static void solve_direct(fe_ladder *l, const fe_block_work *w, int rounds, fe_cg_column *column)
 {
     const int lanes = 1 << w->kind;
     const int64_t length = l->g->n_coef * lanes;
     const product p = {l, &w->rows, w->kind, 0};
-    for (int round = 0; round < 2; round++) {
+    for (int round = 1; round <= rounds; round++) {
         memcpy(w->cg.x, w->cg.r, (size_t)length * sizeof(double));
         frgi_direct_solve(l->direct, lanes, w->cg.x, l->scratch);
-        times_schur(&p, lanes, w->cg.x, w->cg.q);
         for (int64_t j = 0; j < length; j++) {
             w->answer[j] += w->cg.x[j];
+        }
+        if (round == rounds) {
+            break;
+        }
+        times_schur(&p, lanes, w->cg.x, w->cg.q);
+        for (int64_t j = 0; j < length; j++) {
             w->cg.r[j] -= w->cg.q[j];
         }
     }
@@ -462,7 +468,8 @@ static frg_status climb(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
         if (built != FRG_OK) {
             return built;
         }
-        solve_direct(l, w, column);
+        /* a refinement of the result is looked at right afterwards, and may be repeated */
+        solve_direct(l, w, start == FE_FROM_ASSEMBLED ? 1 : 2, column);
         return FRG_OK;
     }
     if (l->used == RUNG_AC) {
