@@ -81,6 +81,28 @@ static void head(frg_json *j, const gp_job *job, const frg_gp_report *r)
     frg_json_string(j, "dtype", precisions[r->precision]);
 }
 
+/** {follower: leader}, where there are such. */
+static void ties(frg_json *j, const gp_job *job)
+{
+    int found = 0;
+    for (int i = 0; i < frg_gp_parameter_count(job->gp); i++) {
+        const frg_gp_parameter p = parameter(job, i);
+        if (p.tied >= 0) {
+            const frg_gp_parameter leader = parameter(job, p.tied);
+            char follower[128], label[128];
+            gp_label(&p, follower, sizeof follower);
+            gp_label(&leader, label, sizeof label);
+            if (!found++) {
+                frg_json_open_object(j, "tied");
+            }
+            frg_json_string(j, follower, label);
+        }
+    }
+    if (found) {
+        frg_json_close_object(j);
+    }
+}
+
 static void likelihood(frg_json *j, const cli *c, const gp_job *job)
 {
     static const char *const storages[] = {"auto", "full", "packed"};
@@ -92,6 +114,7 @@ static void likelihood(frg_json *j, const cli *c, const gp_job *job)
         by_name(j, "gradient", job, GRADIENTS);
     }
     by_name(j, "parameters", job, VALUES);
+    ties(j, job);
     frg_json_open_object(j, "jitter");
     frg_json_number(j, "value", v->jitter);
     frg_json_integer(j, "tries", v->jitter_tries);

@@ -125,7 +125,14 @@ static void parameter_table(frg_report *r, const cli *c, const gp_job *job)
              6);
         cell(r, isfinite(p.lower) ? p.lower : (double)NAN, 3);
         cell(r, isfinite(p.upper) ? p.upper : (double)NAN, 3);
-        frg_report_cell_text(r, p.fixed        ? "fixed"
+        frg_gp_parameter leader;
+        char state[144] = "as ";
+        const int follows = p.tied >= 0 && frg_gp_get_parameter(job->gp, p.tied, &leader) == FRG_OK;
+        if (follows) {
+            gp_label(&leader, state + 3, sizeof state - 3);
+        }
+        frg_report_cell_text(r, follows        ? state
+                                : p.fixed      ? "fixed"
                                 : p.active < 0 ? "at lower bound"
                                 : p.active > 0 ? "at upper bound"
                                                : "free");
@@ -369,7 +376,7 @@ static void pictures(frg_report *r, const cli *c, const gp_job *job)
 
 /* ---- all of it ---------------------------------------------------------------------------------- */
 
-void gp_report_build(frg_report *r, cli *c, gp_job *job, int full)
+void gp_report_build(frg_report *r, const cli *c, const gp_job *job, int full)
 {
     const frg_gp_report g = frg_gp_get_report(job->gp);
     const int tables_alone = c->set.format == FORMAT_CSV && !full;

@@ -424,20 +424,17 @@ static int run_sample(cli *c, gp_job *job)
 
 /* ---- showing ------------------------------------------------------------------------------------ */
 
-static int show_json(cli *c, const gp_job *job)
+static void result_json(frg_json *j, const cli *c, const void *job)
 {
-    frg_json *j;
-    const frg_status status = frg_json_create(&j, c->ctx);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
     gp_json_build(j, c, job);
-    const int code = write_json(c, j);
-    frg_json_destroy(j);
-    return code;
 }
 
-static int show_report(cli *c, gp_job *job)
+static void result_report(frg_report *r, const cli *c, const void *job)
+{
+    gp_report_build(r, c, job, 0);
+}
+
+static int show(cli *c, const gp_job *job)
 {
     static const char *const titles[GP_SUBCOMMANDS] = {
         [GP_VALUE] = "Likelihood of a Gaussian process",
@@ -447,18 +444,10 @@ static int show_report(cli *c, gp_job *job)
         [GP_SAMPLE] = "Draws",
         [GP_BATCH] = "Many Gaussian processes",
     };
-    frg_report *r;
-    const frg_status status = frg_report_create(&r, c->ctx, titles[job->what]);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    gp_report_build(r, c, job, 0);
-    const int code = write_report(c, r);
-    frg_report_destroy(r);
-    return code;
+    return write_result(c, titles[job->what], result_json, result_report, job);
 }
 
-static int save_page(cli *c, gp_job *job)
+static int save_page(cli *c, const gp_job *job)
 {
     frg_report *r;
     frg_status status = frg_report_create(&r, c->ctx, "fourge: Gaussian process");
@@ -478,44 +467,43 @@ static int save_model(cli *c, const gp_job *job)
 }
 
 /** --dry-run: the memory, and the time of one value and gradient at 50 GFLOP/s. */
+typedef struct {
+    const gp_data *data;
+    size_t bytes;
+    double seconds;
+} forecast;
+
+static void forecast_json(frg_json *j, const cli *c, const void *of)
+{
+    const forecast *const f = of;
+    json_head(j, "fourge.gp.estimate/1");
+    frg_json_bool(j, "dry_run", 1);
+    frg_json_integer(j, "n", f->data->n);
+    frg_json_integer(j, "d", f->data->d);
+    frg_json_integer(j, "plan_bytes", (int64_t)f->bytes);
+    frg_json_number(j, "estimated_seconds", f->seconds);
+    json_foot(j, c);
+}
+
+static void forecast_report(frg_report *r, const cli *c, const void *of)
+{
+    const forecast *const f = of;
+    char text[64], words[32];
+    (void)c;
+    snprintf(text, sizeof text, "%s points, %d inputs", grouped(f->data->n, words), f->data->d);
+    frg_report_fact(r, "Data", text);
+    frg_report_fact(r, "Memory", bytes_text((double)f->bytes, words));
+    frg_report_fact(r, "One gradient, about", seconds_text(f->seconds, words));
+}
+
 static int estimate(cli *c, const gp_job *job)
 {
     const gp_data *d = &job->data;
-    size_t bytes = 0;
+    forecast f = {.data = d, .seconds = pow((double)d->n, 3) / 5e10};
     const frg_status status =
-        frg_gp_estimate(c->ctx, d->n, d->d, d->q, job->kernel, &job->opts, &bytes);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    const double seconds = pow((double)d->n, 3) / 5e10;
-    if (c->set.format == FORMAT_JSON) {
-        frg_json *j;
-        if (frg_json_create(&j, c->ctx) < 0) {
-            return cli_fail_memory(c);
-        }
-        json_head(j, "fourge.gp.estimate/1");
-        frg_json_bool(j, "dry_run", 1);
-        frg_json_integer(j, "n", d->n);
-        frg_json_integer(j, "d", d->d);
-        frg_json_integer(j, "plan_bytes", (int64_t)bytes);
-        frg_json_number(j, "estimated_seconds", seconds);
-        json_foot(j, c);
-        const int code = write_json(c, j);
-        frg_json_destroy(j);
-        return code;
-    }
-    frg_report *r;
-    if (frg_report_create(&r, c->ctx, "Dry run") < 0) {
-        return cli_fail_memory(c);
-    }
-    char text[64], words[32];
-    snprintf(text, sizeof text, "%s points, %d inputs", grouped(d->n, words), d->d);
-    frg_report_fact(r, "Data", text);
-    frg_report_fact(r, "Memory", bytes_text((double)bytes, words));
-    frg_report_fact(r, "One gradient, about", seconds_text(seconds, words));
-    const int code = write_report(c, r);
-    frg_report_destroy(r);
-    return code;
+        frg_gp_estimate(c->ctx, d->n, d->d, d->q, job->kernel, &job->opts, &f.bytes);
+    return status < 0 ? cli_fail_library(c, status)
+                      : write_result(c, "Dry run", forecast_json, forecast_report, &f);
 }
 
 /* ---- the command -------------------------------------------------------------------------------- */
@@ -553,7 +541,7 @@ static int run(cli *c, gp_job *job)
         return code;
     }
     cli_show_warnings(c);
-    code = c->set.format == FORMAT_JSON ? show_json(c, job) : show_report(c, job);
+    code = show(c, job);
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
 }
 

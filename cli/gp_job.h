@@ -60,7 +60,7 @@ void gp_job_release(gp_job *job);
 /** "rbf.l" or "rbf.l[2]". */
 void gp_label(const frg_gp_parameter *p, char *text, size_t room);
 /** The parameters of the process with what is known of them; `full`: plots, options and versions as well. */
-void gp_report_build(frg_report *r, cli *c, gp_job *job, int full);
+void gp_report_build(frg_report *r, const cli *c, const gp_job *job, int full);
 void gp_json_build(frg_json *j, const cli *c, const gp_job *job);
 
 int gp_batch(cli *c, gp_job *job);

@@ -159,8 +159,8 @@ const option_spec option_table[] = {
      .group = process,
      .help = "as in \"1.7*rbf(l=0.2) + noise(0.04)\": rbf matern12 matern32 matern52 rq periodic "
              "linear poly cosine sm const white; ard or l=[0.1,0.3] for a lengthscale a column; "
-             "on(a,b; KERNEL) for some columns; v! fixes a number, in(lo,hi) bounds one, what is "
-             "left out comes from the data"},
+             "on(a,b; KERNEL) for some columns; v! fixes a number, in(lo,hi) bounds one, @rbf.l "
+             "follows a parameter before it, what is left out comes from the data"},
     {.name = "mean",
      .kind = KIND_TEXT,
      .commands = CMD_GP,

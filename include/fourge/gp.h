@@ -19,7 +19,8 @@
  *     sm(q[,form=gpytorch]) const(v) white(v) user
  *
  * l=[0.1,0.3] or the word ard gives one lengthscale a dimension, on(a,b; KERNEL) picks columns by name or
- * number, =v! fixes a value, in(lo,hi) bounds one, and a value left out is set from the data.
+ * number, =v! fixes a value, in(lo,hi) bounds one, @name follows a parameter that stands before it (as in
+ * rbf(l=0.2)*matern32(l=@rbf.l), or one entry of a vector: @rbf.l[2]), and a value left out is set from the data.
  *
  * Gradients are per log of a parameter that is positive (all but means, whose gradients are per value).
  */

@@ -6,7 +6,7 @@
  *     factor     := "(" sum ")" | "on" "(" columns ";" sum ")" | "scale" [ "(" value ")" ] | name [ "(" items ")" ]
  *     items      := item { "," item }        item := "ard" | name "=" values | values | "form" "=" name
  *     values     := value | "[" value { "," value } "]"
- *     value                                  see gp_scan.h
+ *     value                                  see gp_scan.h; "@" name follows a parameter that stands before it
  *     columns    := column { "," column }    column := name | "name" | number from 1
  *
  * Parameters are appended to the process's list as they are met, so their order is that of the text.  Dangers: the
@@ -71,6 +71,30 @@ static uint64_t columns_seen(const parser *p)
     return seen;
 }
 
+/** The parameter that `v` follows, and how many entries its name has; *first -1: it follows none. */
+static frg_status find_tied(const parser *p, const frgi_gp_written *v, int *first, int *count)
+{
+    const frgi_gp_token *const t = &v->tie;
+    *first = -1;
+    *count = 0;
+    for (int i = 0; i < p->params->count && t->length > 0; i++) {
+        const frgi_gp_param *const q = &p->params->p[i];
+        if (frgi_gp_is_word(&p->scan, t, q->name) && (v->entry < 0 || v->entry == q->entry)) {
+            *first = *count == 0 ? i : *first;
+            ++*count;
+        }
+    }
+    if (t->length > 0 && *count == 0) {
+        FAIL(p->scan.ctx, E_KERNEL,
+             "kernel, column %d: there is no parameter '%.*s%s' before this one that could be "
+             "followed",
+             frgi_gp_locate(&p->scan, t->at),
+             t->length > GP_WORD_LENGTH ? GP_WORD_LENGTH : t->length, p->scan.text + t->at,
+             v->entry < 0 ? "" : "[..]");
+    }
+    return FRG_OK;
+}
+
 static frg_status add_parameter(parser *p, const char *name, frgi_gp_role role, int entry,
                                 int column, frgi_gp_written v, double factor)
 {
@@ -78,19 +102,29 @@ static frg_status add_parameter(parser *p, const char *name, frgi_gp_role role, 
         FAIL(p->scan.ctx, E_KERNEL, "kernel, column %d: the expression has more than %d parameters",
              frgi_gp_locate(&p->scan, p->scan.now.at), GP_MAX_PARAMETERS);
     }
-    return frgi_gp_params_add(p->params, name,
-                              (frgi_gp_param){.entry = entry,
-                                              .role = role,
-                                              .column = column,
-                                              .columns = columns_seen(p),
-                                              .value = v.value,
-                                              .start_factor = factor,
-                                              .lower = v.lower,
-                                              .upper = v.upper,
-                                              .bounded = !isnan(v.lower),
-                                              .transform = FRG_GP_LOG,
-                                              .fixed = v.fixed,
-                                              .std_error = NAN});
+    int leader, entries;
+    TRY(find_tied(p, &v, &leader, &entries));
+    if (entries > 1) {
+        FAIL(p->scan.ctx, E_KERNEL,
+             "kernel, column %d: '%.*s' has %d entries, one is to be followed here: write @%s[1]",
+             frgi_gp_locate(&p->scan, v.tie.at), v.tie.length, p->scan.text + v.tie.at, entries,
+             p->params->p[leader].name);
+    }
+    return frgi_gp_params_add(
+        p->params, name,
+        (frgi_gp_param){.entry = entry,
+                        .role = role,
+                        .column = column,
+                        .columns = columns_seen(p),
+                        .value = v.value,
+                        .start_factor = factor,
+                        .lower = v.lower,
+                        .upper = v.upper,
+                        .bounded = !isnan(v.lower),
+                        .transform = FRG_GP_LOG,
+                        .fixed = v.fixed,
+                        .std_error = NAN,
+                        .tie = leader < 0 ? 0 : frgi_gp_params_leader(p->params, leader) + 1});
 }
 
 /** "rbf" the first time, "rbf2" the second. */
@@ -307,10 +341,16 @@ static frg_status add_group(parser *p, leaf *l, int g, const char *prefix)
     const int full = vector_length(p, l, word->spread);
     const bool always = word->spread == GP_PER_COMPONENT || word->spread == GP_PER_BOTH ||
                         word->spread == GP_PER_USER;
-    const bool vector = always || w->vector || (l->ard && word->spread == GP_PER_COLUMN);
-    if (w->vector && w->count != full) {
+    int leader = -1, entries = 0; /* a vector followed as a whole */
+    if (w->count == 1 && !w->vector && w->list[0].entry < 0) {
+        TRY(find_tied(p, &w->list[0], &leader, &entries));
+    }
+    const bool whole = entries > 0 && p->params->p[leader].entry >= 0;
+    const bool vector = always || w->vector || whole || (l->ard && word->spread == GP_PER_COLUMN);
+    if ((w->vector && w->count != full) || (whole && entries != full)) {
         FAIL(p->scan.ctx, E_KERNEL, "kernel, column %d: %s of %s has %d entries here, expected %d",
-             frgi_gp_locate(&p->scan, w->at), word->name, l->word->name, w->count, full);
+             frgi_gp_locate(&p->scan, w->at), word->name, l->word->name, whole ? entries : w->count,
+             full);
     }
     char name[2 * GP_WORD_LENGTH + 16];
     snprintf(name, sizeof name, "%s.%s", prefix, word->name);
@@ -319,6 +359,7 @@ static frg_status add_group(parser *p, leaf *l, int g, const char *prefix)
     l->node.n_groups = g + 1;
     for (int i = 0; i < count; i++) {
         frgi_gp_written v = w->count == 0 ? frgi_gp_not_written : w->list[w->vector ? i : 0];
+        v.entry = whole ? i : v.entry;
         int column = -1;
         double factor = 1;
         if (word->spread == GP_PER_COLUMN && vector) {
@@ -328,7 +369,7 @@ static frg_status add_group(parser *p, leaf *l, int g, const char *prefix)
             factor = word->role == GP_ROLE_FREQUENCY ? i / p->dims + 0.5 : 1;
         } else if (word->spread == GP_PER_COMPONENT) {
             factor = 1.0 / full;
-        } else if (word->spread == GP_PER_USER && isnan(v.value)) {
+        } else if (word->spread == GP_PER_USER && isnan(v.value) && v.tie.length == 0) {
             v.value = p->k->user.start[i];
         }
         TRY(add_parameter(p, name, word->role, vector ? i : -1, column, v, factor));

@@ -369,6 +369,20 @@ static void hold_constant(frgi_gp_params *ps, frgi_gp_param *p, const moments *m
     }
 }
 
+/** A parameter that follows another one from the text on has all of it but its name and its prior. */
+static void follow_leaders(frgi_gp_params *ps)
+{
+    for (int i = 0; i < ps->count; i++) {
+        const frgi_gp_param *const leader = &ps->p[frgi_gp_params_leader(ps, i)];
+        frgi_gp_param *const p = &ps->p[i];
+        p->value = leader->value;
+        p->lower = leader->lower;
+        p->upper = leader->upper;
+        p->transform = leader->transform;
+        p->fixed = leader->fixed;
+    }
+}
+
 frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const double *y, ptrdiff_t n,
                                 ptrdiff_t d, ptrdiff_t q, frg_gp_preset preset, frg_dtype dtype)
 {
@@ -397,6 +411,7 @@ frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const doubl
         reach_value(p);
         hold_constant(ps, p, &m);
     }
+    follow_leaders(ps);
     DROP(ps->ctx, &block);
     return FRG_OK;
 }

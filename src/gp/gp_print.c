@@ -109,9 +109,21 @@ static frg_status put_number(printer *p, double x)
     return frgi_text_append(p->ctx, p->out, text, (size_t)frg_format_double(x, text));
 }
 
+/** Does parameter i follow one whose name the parser has met when it comes to i? */
+static bool follows(const printer *p, int i)
+{
+    return frgi_gp_params_leader(p->params, i) < i;
+}
+
 static frg_status put_value(printer *p, int i)
 {
     const frgi_gp_param *const v = &p->params->p[i];
+    if (follows(p, i)) {
+        char label[96];
+        frgi_gp_params_label(&p->params->p[frgi_gp_params_leader(p->params, i)], label);
+        TRY(put(p, "@"));
+        return put(p, label);
+    }
     if (!isnan(v->value)) {
         TRY(put_number(p, v->value));
         TRY(put(p, v->fixed ? "!" : ""));
@@ -128,7 +140,7 @@ static frg_status put_value(printer *p, int i)
 
 static bool is_open(const printer *p, int i)
 {
-    return isnan(p->params->p[i].value) && !p->params->p[i].bounded;
+    return isnan(p->params->p[i].value) && !p->params->p[i].bounded && !follows(p, i);
 }
 
 static frg_status put_separator(printer *p, bool *first)
@@ -229,11 +241,11 @@ static frg_status put_node(printer *p, int i)
         TRY(put_columns(p, node));
     } else if (kind == GP_SCALE) {
         const int parameter = node->group[0].first;
-        if (isnan(p->params->p[parameter].value)) {
-            TRY(put(p, is_open(p, parameter) ? "scale" : "scale("));
-        }
+        const bool number = !isnan(p->params->p[parameter].value) && !follows(p, parameter);
+        const bool open = is_open(p, parameter);
+        TRY(put(p, number ? "" : open ? "scale" : "scale("));
         TRY(put_value(p, parameter));
-        TRY(put(p, isnan(p->params->p[parameter].value) && !is_open(p, parameter) ? ")*" : "*"));
+        TRY(put(p, number || open ? "*" : ")*"));
     }
     for (int c = 0; c < node->children; c++) {
         const int child = frgi_gp_child(p->k, i, c);

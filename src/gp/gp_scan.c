@@ -1,6 +1,7 @@
 /* gp_scan.c - tokens, numbers and values of kernel expressions.
  *
- *     value := number marks | marks        marks := [ "!" ] [ "in" "(" number "," number ")" ]
+ *     value := number marks | marks | "@" name [ "[" number "]" ]
+ *     marks := [ "!" ] [ "in" "(" number "," number ")" ]
  *
  * Numbers carry no sign: parameters are positive.  The text is anybody's; nothing beyond its length is read.
  */
@@ -9,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TOKEN_SHOWN = 20 };
+enum { TOKEN_SHOWN = 20, ENTRY_LIMIT = 1 << 20 };
 
 bool frgi_gp_is_digit(char c)
 {
@@ -74,7 +75,7 @@ frgi_gp_token frgi_gp_lex(const frgi_gp_scan *p, int i)
         return (frgi_gp_token){
             .kind = closed ? TOKEN_STRING : TOKEN_BAD, .at = i, .length = end + closed - i};
     }
-    const bool known = strchr("+*()[],;=!", c) != NULL;
+    const bool known = strchr("+*()[],;=!@", c) != NULL;
     return (frgi_gp_token){.kind = known ? TOKEN_SIGN : TOKEN_BAD, .at = i, .length = 1};
 }
 
@@ -228,9 +229,34 @@ static frg_status parse_marks(frgi_gp_scan *p, frgi_gp_written *v)
     return FRG_OK;
 }
 
+/** "@" name [ "[" number "]" ] */
+static frg_status parse_tie(frgi_gp_scan *p, frgi_gp_written *v)
+{
+    frgi_gp_advance(p);
+    if (p->now.kind != TOKEN_NAME) {
+        return frgi_gp_unexpected(p, "the name of a parameter, as in @rbf.l");
+    }
+    v->tie = p->now;
+    frgi_gp_advance(p);
+    if (!frgi_gp_shows(p, '[')) {
+        return FRG_OK;
+    }
+    frgi_gp_advance(p);
+    const frgi_gp_token t = p->now;
+    double entry;
+    TRY(parse_number(p, &entry));
+    if (entry != floor(entry) || entry > ENTRY_LIMIT) {
+        FAIL(p->ctx, E_KERNEL, "kernel, column %d: entries are whole numbers from 1",
+             frgi_gp_locate(p, t.at));
+    }
+    v->entry = (int)entry - 1;
+    return frgi_gp_expect(p, ']', "']'");
+}
+
 bool frgi_gp_value_begins(const frgi_gp_scan *p)
 {
-    return p->now.kind == TOKEN_NUMBER || frgi_gp_is_word(p, &p->now, "in");
+    return p->now.kind == TOKEN_NUMBER || frgi_gp_is_word(p, &p->now, "in") ||
+           frgi_gp_shows(p, '@');
 }
 
 frg_status frgi_gp_parse_value(frgi_gp_scan *p, frgi_gp_written *v)
@@ -238,6 +264,9 @@ frg_status frgi_gp_parse_value(frgi_gp_scan *p, frgi_gp_written *v)
     *v = frgi_gp_not_written;
     if (!frgi_gp_value_begins(p)) {
         return frgi_gp_unexpected(p, "a number or in(lo,hi)");
+    }
+    if (frgi_gp_shows(p, '@')) {
+        return parse_tie(p, v);
     }
     if (p->now.kind == TOKEN_NUMBER) {
         TRY(parse_number(p, &v->value));

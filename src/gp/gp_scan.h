@@ -31,14 +31,17 @@ typedef struct {
     frgi_decimal *decimal; /* opened for the first number that needs it */
 } frgi_gp_scan;
 
-/** A number with its marks, as in 0.5! or 0.5 in(0.1,2) or in(0.1,2). */
+/** A number with its marks, as in 0.5! or 0.5 in(0.1,2) or in(0.1,2); or the parameter to follow, as in @rbf.l or
+ *  @rbf.l[2]. */
 typedef struct {
     double value, lower, upper; /* NaN: not given */
     bool fixed;
+    frgi_gp_token tie; /* its name; of no length: none */
+    int entry;         /* of a vector, from 0; -1: none is named */
 } frgi_gp_written;
 
 static const frgi_gp_written frgi_gp_not_written = {__builtin_nan(""), __builtin_nan(""),
-                                                 __builtin_nan(""), false};
+                                                 __builtin_nan(""), false, {TOKEN_END, 0, 0}, -1};
 
 bool frgi_gp_is_digit(char c);
 bool frgi_gp_is_letter(char c);

@@ -126,7 +126,95 @@ static void files(void)
     frg_context_destroy(ctx);
 }
 
+/** Ties written in the expression are those made by call; the expression as it is printed has them again. */
+static void written(void)
+{
+    static const struct {
+        const char *text, *plain, *printed;
+        int pairs[4]; /* follower, leader: indices; ended by -1 */
+    } some[] = {
+        {"1.2*rbf(l=0.4) + 0.5*matern52(l=@rbf.l) + noise(0.1)",
+         "1.2*rbf(l=0.4) + 0.5*matern52(l=0.4) + noise(0.1)",
+         "1.2*rbf(l=0.4) + 0.5*matern52(l=@rbf.l) + noise(0.1)",
+         {3, 1, -1}},
+        {"1.2*rbf(l=[0.4,0.3,@rbf.l[1]]) + noise(@scale)",
+         "1.2*rbf(l=[0.4,0.3,0.4]) + noise(1.2)",
+         "1.2*rbf(l=[0.4,0.3,@rbf.l[1]]) + noise(@scale)",
+         {3, 1, 4, 0}},
+        {"scale(0.7! in(0.5,1))*rq(l=0.4,alpha=@rq.l) + scale(@scale)*rbf(@rq.alpha) + noise(0.1)",
+         "0.7!*rq(l=0.4,alpha=0.4) + 0.7!*rbf(0.4) + noise(0.1)",
+         "0.7! in(0.5,1)*rq(l=0.4, alpha=@rq.l) + scale(@scale)*rbf(l=@rq.l) + noise(0.1)",
+         {2, 1, 3, 0}},
+    };
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 30, 3, 1);
+    for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
+        frg_gp *gp = gp_data_open(ctx, &g, some[k].text, NULL),
+               *plain = gp_data_open(ctx, &g, some[k].plain, NULL);
+        if (!gp || !plain)
+            continue;
+        CHECK_TEXT(frg_gp_get_report(gp).kernel, some[k].printed);
+        frg_gp *again = gp_data_open(ctx, &g, frg_gp_get_report(gp).kernel, NULL);
+        CHECK(gp_data_value(ctx, gp) == gp_data_value(ctx, plain));
+        for (int i = 0; i < 4 && some[k].pairs[i] >= 0; i += 2) {
+            frg_gp_parameter p, q;
+            CHECK_OK(ctx, frg_gp_get_parameter(gp, some[k].pairs[i], &p));
+            CHECK_OK(ctx, frg_gp_get_parameter(again, some[k].pairs[i], &q));
+            CHECK_INT(p.tied, some[k].pairs[i + 1]);
+            CHECK_INT(q.tied, some[k].pairs[i + 1]);
+        }
+        frg_gp_fit_result r;
+        CHECK(frg_gp_fit(gp, NULL, &r) >= 0);
+        double theta[GP_DATA_PARAMETERS];
+        gp_data_theta(gp, theta);
+        for (int i = 0; i < 4 && some[k].pairs[i] >= 0; i += 2) {
+            CHECK(theta[some[k].pairs[i]] == theta[some[k].pairs[i + 1]]);
+        }
+        frg_gp_destroy(again);
+        frg_gp_destroy(plain);
+        frg_gp_destroy(gp);
+    }
+    /* a whole vector; starts from the data, a constant column's and all */
+    for (int i = 0; i < 30; i++) {
+        g.x[3 * i + 2] = 4;
+    }
+    frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf(ard)*matern12(l=@rbf.l) + noise", NULL);
+    for (int i = 0; i < 3 && gp; i++) {
+        frg_gp_parameter p, q;
+        CHECK_OK(ctx, frg_gp_get_parameter(gp, 1 + i, &p));
+        CHECK_OK(ctx, frg_gp_get_parameter(gp, 4 + i, &q));
+        CHECK(q.tied == 1 + i && q.value == p.value && q.fixed == p.fixed && q.lower == p.lower);
+        CHECK_INT(p.fixed, i == 2);
+    }
+    frg_gp_destroy(gp);
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {"rbf(l=@matern12.l)*matern12(l=1)", "column 8: there is no parameter 'matern12.l'"},
+        {"rbf(l=@rbf.l)", "no parameter 'rbf.l'"},
+        {"rbf(l=@rbf.l[1])", "no parameter 'rbf.l[..]'"},
+        {"rbf(ard) + noise(@rbf.l)",
+         "'rbf.l' has 3 entries, one is to be followed here: write @rbf.l[1]"},
+        {"rbf(ard)*on(x1;rq(l=@rbf.l))", "l of rq has 3 entries here, expected 1"},
+        {"rbf(ard)*matern12(l=@rbf.l[4])", "no parameter 'rbf.l[..]'"},
+        {"rbf(ard)*matern12(l=@rbf.l[1.5])", "whole numbers"},
+        {"rbf(ard)*matern12(l=@)", "expected the name of a parameter"},
+        {"rbf(l=1)*matern12(l=@rbf.l!)", "found '!'"},
+        {"@scale*rbf", "found '@'"},
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        gp = NULL;
+        CHECK_STATUS(frg_gp_create(&gp, ctx, gp_data_x(&g), gp_data_y(&g), wrong[k].text, NULL),
+                     FRG_BAD_ARG);
+        CHECK_SAYS(strstr(frg_message(ctx), wrong[k].says), "%s", frg_message(ctx));
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
+    {"ties in the expression", written},
     {"fits", fits},
     {"bounds", bounds},
     {"files", files},
