@@ -1,4 +1,5 @@
-/* cmd_soap_train.c - fourge soap train: a classifier trained by SOAP or AdamW. */
+/* cmd_soap_train.c - fourge soap train: a classifier of digits, of the next character of a text, or of a table's rows,
+ * trained by SOAP or AdamW. */
 #include <math.h>
 #include <string.h>
 
@@ -72,14 +73,12 @@ int soap_train(cli *c)
     char path[4096];
     if (!data) {
         return cli_fail(c, "E_OPTION", "train", "fourge soap train digits",
-                        "fourge soap train needs digits or a table with --label");
+                        "fourge soap train needs digits, text or a table with --label");
     }
-    if (strcmp(data, "text") == 0) {
-        return cli_fail(c, "E_UNSUPPORTED", "text", "examples/char_transformer.c trains one",
-                        "training on text is not built into the program yet");
-    }
-    if (strcmp(data, "digits") == 0) {
-        const int missing = tour_find_data(c, "digits.csv", path, sizeof path);
+    const int text = strcmp(data, "text") == 0;
+    if (text || strcmp(data, "digits") == 0) {
+        const int missing =
+            tour_find_data(c, text ? "shakespeare.txt" : "digits.csv", path, sizeof path);
         if (missing) {
             return missing;
         }
@@ -98,7 +97,7 @@ int soap_train(cli *c)
         soap_adamw(&o, o.lr);
     }
     j.lr = o.lr;
-    int code = training_set_read(&set, c, data, label);
+    int code = text ? training_set_text(&set, c, data) : training_set_read(&set, c, data, label);
     j.rows = set.rows;
     j.classes = set.classes;
     if (!code) {

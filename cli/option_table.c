@@ -903,7 +903,7 @@ const command_spec command_table[] = {
      .min_arguments = 1,
      .max_arguments = 2,
      .summary = "the SOAP optimizer on a batched QR",
-     .description = "bench: times steps on the matrices of transformer layers.  train digits, or train DATA "
+     .description = "bench: times steps on the matrices of transformer layers.  train digits, train text, or train DATA "
                     "--label COLUMN: trains a small classifier.  qr A.npy: factors a matrix, or a stack of them "
                     "(batch, m, n), and checks the result.",
      .examples = "fourge soap bench --hidden 128 --mlp 512 --gradients gaussian --format json\n"
