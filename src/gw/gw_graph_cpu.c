@@ -46,6 +46,28 @@ INLINE void bucket_insert(const frgi_search *s, int32_t *heads, int32_t v, int32
     heads[b] = v;
 }
 
+enum { ARCS = 64 };
+
+/** distance[t] <- min(distance[t], here + length) over `count` arcs; closer: those that lowered a lane, by
+ *  number; returns how many.  Without a branch on what cannot be foreseen. */
+INLINE int64_t relax(float *distance, const lanes here[PARTS], const frgi_arc *arcs, int64_t count,
+                     int32_t closer[ARCS])
+{
+    int64_t found = 0;
+    for (int64_t e = 0; e < count; e++) {
+        float *const at = distance + (int64_t)arcs[e].to * FRGI_LANES;
+        unsigned lowered = 0;
+        for (int q = 0; q < PARTS; q++) {
+            const lanes through = here[q] + arcs[e].length, old = lanes_at(at + q * FLOATS);
+            lowered |= lanes_less(through, old);
+            lanes_put(at + q * FLOATS, lanes_smaller(through, old));
+        }
+        closer[found] = (int32_t)e;
+        found += lowered != 0;
+    }
+    return found;
+}
+
 static int64_t search(const frgi_search *s, const int32_t *sources, int count, int32_t *heads)
 {
     const int64_t n = s->n;
@@ -86,39 +108,30 @@ static int64_t search(const frgi_search *s, const int32_t *sources, int count, i
         const float key = s->key[v];
         const int64_t end = s->starts[v + 1];
         visits += end - s->starts[v];
-        for (int64_t e = s->starts[v]; e < end; e++) {
-            const int32_t t = s->arcs[e].to;
-            const float length = s->arcs[e].length;
-            float *const at = s->distance + (int64_t)t * FRGI_LANES;
-            lanes through[PARTS], old[PARTS];
-            unsigned closer = 0;
-            for (int q = 0; q < PARTS; q++) {
-                through[q] = here[q] + length;
-                old[q] = lanes_at(at + q * FLOATS);
-                closer |= lanes_less(through[q], old[q]);
+        for (int64_t first = s->starts[v]; first < end; first += ARCS) {
+            const frgi_arc *const arcs = s->arcs + first;
+            int32_t closer[ARCS];
+            const int64_t width = end - first < ARCS ? end - first : ARCS;
+            const int64_t found = relax(s->distance, here, arcs, width, closer);
+            for (int64_t q = 0; q < found; q++) {
+                const int32_t t = arcs[closer[q]].to;
+                const float pending = key + arcs[closer[q]].length;
+                if (s->bucket[t] >= 0 && !(pending < s->key[t])) {
+                    continue;
+                }
+                /* what lies beyond the window waits in its last bucket */
+                const float place = pending * inverse;
+                int64_t b = place < (float)(now + FRGI_BUCKETS - 1) ? (int64_t)place
+                                                                    : now + FRGI_BUCKETS - 1;
+                b = b < now ? now : b;
+                if (s->bucket[t] >= 0) {
+                    bucket_remove(s, heads, t);
+                } else {
+                    waiting++;
+                }
+                s->key[t] = pending;
+                bucket_insert(s, heads, t, (int32_t)(b % FRGI_BUCKETS));
             }
-            if (!closer) {
-                continue;
-            }
-            for (int q = 0; q < PARTS; q++) {
-                lanes_put(at + q * FLOATS, lanes_smaller(through[q], old[q]));
-            }
-            const float pending = key + length;
-            if (s->bucket[t] >= 0 && !(pending < s->key[t])) {
-                continue;
-            }
-            /* what lies beyond the window waits in its last bucket */
-            const float place = pending * inverse;
-            int64_t b =
-                place < (float)(now + FRGI_BUCKETS - 1) ? (int64_t)place : now + FRGI_BUCKETS - 1;
-            b = b < now ? now : b;
-            if (s->bucket[t] >= 0) {
-                bucket_remove(s, heads, t);
-            } else {
-                waiting++;
-            }
-            s->key[t] = pending;
-            bucket_insert(s, heads, t, (int32_t)(b % FRGI_BUCKETS));
         }
     }
     return visits;
