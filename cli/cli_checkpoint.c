@@ -144,8 +144,7 @@ frg_status keeper_begin(keeper *k, frg_checkpoint **state)
         status = frg_checkpoint_put(*state, "line", k->line, k->line_bytes);
     }
     if (status >= 0) {
-        status =
-            frg_checkpoint_put(*state, "folder", k->folder, (int64_t)strlen(k->folder) + 1);
+        status = frg_checkpoint_put(*state, "folder", k->folder, (int64_t)strlen(k->folder) + 1);
     }
     return status;
 }

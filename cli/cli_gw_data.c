@@ -47,8 +47,22 @@ static int read_table(cli *c, const char *path, gw_input *in)
     return code;
 }
 
+static int read_mesh(cli *c, const char *path, gw_input *in)
+{
+    frg_status status = frg_mesh_read(&in->mesh, c->ctx, path);
+    if (status >= 0 && c->set.gw.align.distance == FRG_GW_DISTANCE_GRAPH) {
+        status = frg_graph_mesh(&in->graph, c->ctx, in->mesh);
+    } else if (status >= 0) {
+        in->array = frg_mesh_points(in->mesh);
+    }
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
 int gw_read(cli *c, const char *path, gw_input *in)
 {
+    if (ends_with(path, ".off") || ends_with(path, ".obj") || ends_with(path, ".ply")) {
+        return read_mesh(c, path, in);
+    }
     if (ends_with(path, ".mtx") || ends_with(path, ".edges") || ends_with(path, ".txt")) {
         const frg_status status = frg_graph_read(&in->graph, c->ctx, path, c->set.gw.directed);
         return status < 0 ? cli_fail_library(c, status) : 0;
@@ -71,6 +85,7 @@ void gw_release(gw_input *in)
 {
     frg_npy_destroy(in->npy);
     frg_graph_destroy(in->graph);
+    frg_mesh_destroy(in->mesh);
     free(in->values);
     *in = (gw_input){0};
 }

@@ -134,7 +134,8 @@ static int align_once(cli *c, align_job *job, double *total)
     }
     int code = 0;
     if (status >= 0) {
-        status = c->set.checkpoint ? run_kept(c, job->solver, &code) : frg_gw_run(job->solver, NULL);
+        status =
+            c->set.checkpoint ? run_kept(c, job->solver, &code) : frg_gw_run(job->solver, NULL);
     }
     *total = now_seconds() - begin;
     job->status = status;
@@ -271,8 +272,8 @@ int gw_align(cli *c)
 {
     int code = needs(c, 2, "fourge gw align X Y");
     if (!code && c->set.checkpoint && c->set.repeat > 0) {
-        code = cli_fail(c, "E_OPTION", "--checkpoint", "",
-                        "--checkpoint does not go with --repeat");
+        code =
+            cli_fail(c, "E_OPTION", "--checkpoint", "", "--checkpoint does not go with --repeat");
     }
     if (code) {
         return code;

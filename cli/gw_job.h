@@ -7,12 +7,14 @@
 /** One input: points, a matrix or a graph, by the name of its file. */
 typedef struct {
     frg_npy *npy;
-    frg_array array; /* of npy, or of `values` */
+    frg_array array; /* of npy, of `values` or of the mesh */
     double *values;  /* of a table */
     frg_graph *graph;
+    frg_mesh *mesh;
 } gw_input;
 
-/** Reads npy, a table of numbers (csv, tsv), or a graph (mtx, edges, txt).  Returns 0 or the exit code. */
+/** Reads npy, a table of numbers (csv, tsv), a graph (mtx, edges, txt) or a mesh (off, obj, ply: its points, with
+ *  --distance graph its edges).  Returns 0 or the exit code. */
 int gw_read(cli *c, const char *path, gw_input *in);
 void gw_release(gw_input *in);
 /** A vector of n doubles from a npy file, any numeric type; *out is malloc's. */

@@ -13,6 +13,7 @@
 
 #include "fourge/checkpoint.h"
 #include "fourge/fourge.h"
+#include "fourge/mesh.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,6 +57,9 @@ FRG_API FRG_MUST_USE frg_status frg_graph_csr(frg_graph **out, frg_context *ctx,
  *  The kind is seen from the first line.  Errors: E_FORMAT with the line, E_NO_INPUT, E_READ. */
 FRG_API FRG_MUST_USE frg_status frg_graph_read(frg_graph **out, frg_context *ctx, const char *path,
                                                int directed);
+/** The graph of a mesh's edges with their lengths, not directed.  Errors: E_ARG where it has points alone,
+ *  E_NOT_FINITE for an edge too long for f32. */
+FRG_API FRG_MUST_USE frg_status frg_graph_mesh(frg_graph **out, frg_context *ctx, const frg_mesh *mesh);
 FRG_API frg_graph_report frg_graph_get(const frg_graph *g);
 /** The arcs by row, targets rising; alive as long as g. */
 FRG_API void frg_graph_arcs(const frg_graph *g, const int64_t **starts, const int32_t **targets,

@@ -459,8 +459,9 @@ static frg_status sampled_loop(frg_gw *s)
     }
     l->phase = FRGI_MAIN;
     l->turn = 0;
-    return frgi_level_loop(l, s->o.max_iter - (many ? s->o.n_start * TRIAL_STEPS : 0), s->o.min_iter,
-                           s->o.anneal != FRG_GW_ANNEAL_NONE, &r->reason, &r->outer_iterations);
+    return frgi_level_loop(l, s->o.max_iter - (many ? s->o.n_start * TRIAL_STEPS : 0),
+                           s->o.min_iter, s->o.anneal != FRG_GW_ANNEAL_NONE, &r->reason,
+                           &r->outer_iterations);
 }
 
 /** Distance to the product plan in total variation, from the rows. */

@@ -79,7 +79,8 @@ static frg_status settled_energy(frgi_level *l, double *energy)
 }
 
 /** Some steps for every start; the plan that lowest energies are known of is kept, and the next one. */
-static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial, frg_gw_report *report)
+static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
+                             frg_gw_report *report)
 {
     frgi_level *const l = &c->level;
     frg_gw_reason reason;
@@ -100,7 +101,8 @@ static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial, f
 }
 
 /** The rest of the steps from a start, whose place the result takes; its next draws are those of a longer run. */
-static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t trial, frg_gw_report *report)
+static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t trial,
+                         frg_gw_report *report)
 {
     frgi_level *const l = &c->level;
     const frg_gw_opts *const o = fine->o;
@@ -122,7 +124,8 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
         return status;
     }
     if (!l->starts[q].F) {
-        FAIL(l->ctx, E_CHECKPOINT, "the state of the alignment has no start %lld", (long long)q + 1);
+        FAIL(l->ctx, E_CHECKPOINT, "the state of the alignment has no start %lld",
+             (long long)q + 1);
     }
     /* pairs for the fine level, before a closer look changes the potentials */
     l->step++;
@@ -132,7 +135,8 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
 }
 
 /** Whether two starts found different plans: pairs that are neighbours in X are none in Y for more than a quarter. */
-static frg_status are_different(coarse *c, const frgi_start *one, const frgi_start *other, bool *out)
+static frg_status are_different(coarse *c, const frgi_start *one, const frgi_start *other,
+                                bool *out)
 {
     frgi_level *const l = &c->level;
     const int64_t count = l->room;
@@ -150,7 +154,8 @@ static frg_status are_different(coarse *c, const frgi_start *one, const frgi_sta
     }
     float *const in_y = gaps + count * count;
     TRY_TO(done, frgi_distances_cross(&c->x, nodes, count, nodes + count, count, gaps));
-    TRY_TO(done, frgi_distances_cross(&c->y, nodes + 2 * count, count, nodes + 3 * count, count, in_y));
+    TRY_TO(done,
+           frgi_distances_cross(&c->y, nodes + 2 * count, count, nodes + 3 * count, count, in_y));
     for (int64_t r = 0; r < count; r++) {
         int64_t nearest = 0;
         for (int64_t q = 0; q < count; q++) {

@@ -274,8 +274,9 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
     l->phase = FRGI_EXACT;
     l->turn = 0;
     l->n_own = 1;
-    l->own[0] = landmark ? (frgi_part){"core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core}
-                         : (frgi_part){"plan", e->plan, (size_t)(l->x->n * l->y->n) * sizeof *e->plan};
+    l->own[0] =
+        landmark ? (frgi_part){"core", e->core, (size_t)(e->wide_x * e->wide_y) * sizeof *e->core}
+                 : (frgi_part){"plan", e->plan, (size_t)(l->x->n * l->y->n) * sizeof *e->plan};
     TRY(frgi_state_enter(l, o->max_iter, &t));
     for (; t < o->max_iter; t++) {
         TRY(frgi_state_point(l, t));

@@ -4,6 +4,7 @@
  * line, counted from 1.  Edge lists: "from to [weight]" a line, counted from 0; the nodes are 0 .. the largest.
  * Every refusal names the line.  Memory grows with the lines that are there, never with a number in the file.
  */
+#include <math.h>
 #include <string.h>
 
 #include "gw/gw_graph.h"
@@ -269,5 +270,34 @@ frg_status frg_graph_read(frg_graph **out, frg_context *ctx, const char *path, i
     TRY(frgi_read_file(ctx, path, &bytes, &count));
     const frg_status status = frgi_graph_parse(out, ctx, bytes, (int64_t)count, path, directed);
     DROP(ctx, &bytes);
+    return status;
+}
+
+frg_status frg_graph_mesh(frg_graph **out, frg_context *ctx, const frg_mesh *mesh)
+{
+    REQUIRE(ctx, out && mesh, "frg_graph_mesh takes a mesh and a place for the graph");
+    *out = NULL;
+    const int32_t *ends;
+    const int64_t count = frg_mesh_edges(mesh, &ends);
+    const frg_array points = frg_mesh_points(mesh);
+    const double *const x = points.data;
+    REQUIRE(ctx, count > 0,
+            "the mesh has points and no edges: take the graph of nearest neighbours");
+    frgi_edge *edges;
+    TRY(NEW(ctx, &edges, count, "edges of a mesh"));
+    frg_status status = FRG_OK;
+    for (int64_t e = 0; e < count && status >= 0; e++) {
+        const double *const p = x + 3 * ends[2 * e], *const q = x + 3 * ends[2 * e + 1];
+        const double length = hypot(hypot(p[0] - q[0], p[1] - q[1]), p[2] - q[2]);
+        edges[e] = (frgi_edge){ends[2 * e], ends[2 * e + 1], (float)length};
+        if (!(length <= FRGI_LENGTH_MAX)) {
+            status = frgi_fail(ctx, E_NOT_FINITE, __FILE__, __LINE__, "edge %lld is %g long",
+                               (long long)e + 1, length);
+        }
+    }
+    if (status >= 0) {
+        status = frgi_graph_build(out, ctx, points.shape[0], edges, count, false);
+    }
+    DROP(ctx, &edges);
     return status;
 }

@@ -290,7 +290,8 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
             FAIL(l->ctx, E_NUMERIC, "outer step %lld at epsilon %g gave %g", (long long)l->step + 1,
                  l->epsilon, l->t.error);
         }
-        l->factors.past = l->t.kept; /* the costs are in the exponents: only their potentials change */
+        l->factors.past =
+            l->t.kept; /* the costs are in the exponents: only their potentials change */
         l->factors.keep = 1;
         const bool far = l->t.far > 0 || l->t.drift > 60;
         if (far) { /* rows are read after this: their exponents have to be near 0 */
@@ -423,8 +424,7 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
         }
         TRY(frgi_level_step(l, o->max_inner, o->marginal_tol));
         ++*steps;
-        const frg_status beat =
-            frgi_level_beat(l, "outer", t + 1, max_iter, l->ema, (double)NAN);
+        const frg_status beat = frgi_level_beat(l, "outer", t + 1, max_iter, l->ema, (double)NAN);
         if (beat != FRG_OK) {
             *reason = FRG_GW_CANCELLED;
             return beat;

@@ -532,7 +532,8 @@ static frg_status best_start(lowrank *w, int64_t *steps)
             TRY(frgi_state_point(l, t));
             TRY(outer_step(w));
             ++*steps;
-            const frg_status status = frgi_level_beat(l, "factors", *steps, l->o->max_iter, l->ema, (double)NAN);
+            const frg_status status =
+                frgi_level_beat(l, "factors", *steps, l->o->max_iter, l->ema, (double)NAN);
             if (status != FRG_OK) {
                 return status;
             }

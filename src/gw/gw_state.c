@@ -81,13 +81,13 @@ static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
     const int64_t counts[] = {v->turn,      v->t,      v->outer, v->coarse, v->inner, v->step,
                               v->truncated, v->passes, v->bad,   v->stale,  v->run};
     const bool factors = v->phase == FRGI_FACTOR_STARTS || v->phase == FRGI_FACTORS;
-    const bool starts = v->phase == FRGI_COARSE_STARTS || v->phase == FRGI_STARTS ||
-                        v->phase == FRGI_FACTOR_STARTS;
+    const bool starts =
+        v->phase == FRGI_COARSE_STARTS || v->phase == FRGI_STARTS || v->phase == FRGI_FACTOR_STARTS;
     const int64_t turns = starts ? n_start : v->phase == FRGI_COARSE ? 1 + FRGI_STARTS_KEPT : 1;
     bool sound = v->phase > FRGI_PHASE_NONE && v->phase < FRGI_PHASES && v->turn < turns &&
-                 v->n_ages >= !factors && v->n_ages <= FRGI_AGES && v->epsilon > 0 && isfinite(v->epsilon) && v->k >= 0 &&
-                 isfinite(v->k) && isfinite(v->slack_g) && isfinite(v->slack_f) &&
-                 isfinite(v->past_k) && !(v->best < 0 && isinf(v->best));
+                 v->n_ages >= !factors && v->n_ages <= FRGI_AGES && v->epsilon > 0 &&
+                 isfinite(v->epsilon) && v->k >= 0 && isfinite(v->k) && isfinite(v->slack_g) &&
+                 isfinite(v->slack_f) && isfinite(v->past_k) && !(v->best < 0 && isinf(v->best));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         sound = sound && counts[i] >= 0 && counts[i] <= INT64_MAX / 4;
     }
@@ -230,8 +230,8 @@ static bool arrays_are_sound(const frgi_level *l)
         }
     }
     for (int q = 0; q < FRGI_AGES + FRGI_STARTS_KEPT; q++) {
-        const frgi_pair *const pairs = q < FRGI_AGES ? (q < l->n_ages ? l->ages[q] : NULL)
-                                                     : l->starts[q - FRGI_AGES].pairs;
+        const frgi_pair *const pairs =
+            q < FRGI_AGES ? (q < l->n_ages ? l->ages[q] : NULL) : l->starts[q - FRGI_AGES].pairs;
         sound = sound && (q >= FRGI_AGES || q >= l->n_ages || l->age_count[q] <= l->room);
         for (int64_t r = 0; pairs && r < l->room; r++) {
             sound = sound && pairs[r].i >= 0 && pairs[r].i < w->n && pairs[r].j >= 0 &&
@@ -240,7 +240,8 @@ static bool arrays_are_sound(const frgi_level *l)
     }
     for (int q = 0; q < l->n_own; q++) {
         const bool single = strcmp(l->own[q].name, "plan") == 0;
-        const int64_t count = (int64_t)(l->own[q].bytes / (single ? sizeof(float) : sizeof(double)));
+        const int64_t count =
+            (int64_t)(l->own[q].bytes / (single ? sizeof(float) : sizeof(double)));
         for (int64_t i = 0; i < count; i++) {
             sound = sound && isfinite(single ? (double)((const float *)l->own[q].live)[i]
                                              : ((const double *)l->own[q].live)[i]);

@@ -28,9 +28,9 @@ typedef enum {
 
 /** What a state has besides arrays. */
 typedef struct {
-    uint64_t options, data;        /* hashes */
-    int64_t phase, turn, t;        /* the loop, which of its runs, the step in it */
-    int64_t outer, coarse, inner;  /* of the report */
+    uint64_t options, data;       /* hashes */
+    int64_t phase, turn, t;       /* the loop, which of its runs, the step in it */
+    int64_t outer, coarse, inner; /* of the report */
     int64_t run, step, n_ages, truncated, passes, bad, stale;
     int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
     double epsilon, best, ema, k, slack_g, slack_f, past_k;

@@ -21,9 +21,9 @@ typedef struct {
     int count, calls, at;
 } saver;
 
-static const char *const names[] = {"run",  "F",    "G",    "age0", "age1", "past", "past_h", "past_g", "f0",
-                                    "g0",   "pairs0", "f1", "g1",   "pairs1", "plan", "core", "q",      "w",
-                                    "h",    "lowest"};
+static const char *const names[] = {"run",    "F",    "G",  "age0",   "age1", "past",  "past_h",
+                                    "past_g", "f0",   "g0", "pairs0", "f1",   "g1",    "pairs1",
+                                    "plan",   "core", "q",  "w",      "h",    "lowest"};
 
 /** The sections of the state, some bytes of theirs replaced. */
 static frg_status take(void *user, const frg_gw *s, int stopped)

@@ -16,23 +16,22 @@ typedef struct {
     frg_gw_anneal anneal;
 } kind;
 
-static const kind kinds[] = {
-    {"averaged costs", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9,
-     FRG_GW_ANNEAL_PROGRESS},
-    {"a cache of rows", FRG_GW_SAMPLED, FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.4,
-     FRG_GW_ANNEAL_ITER},
-    {"a coarse start", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_ON, 0, 0, 0, 0.9,
-     FRG_GW_ANNEAL_PROGRESS},
-    {"partial mass", FRG_GW_SAMPLED, FRG_GW_DISTANCE_LANDMARK, FRG_GW_MULTISCALE_OFF, 0, 0.7, 0, 0.9,
-     FRG_GW_ANNEAL_NONE},
-    {"a linear cost", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 0, 0, 0.3, 1,
-     FRG_GW_ANNEAL_PROGRESS},
-    {"exact", FRG_GW_EXACT, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9,
-     FRG_GW_ANNEAL_PROGRESS},
-    {"landmark", FRG_GW_LANDMARK, FRG_GW_DISTANCE_LANDMARK, FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9,
-     FRG_GW_ANNEAL_PROGRESS},
-    {"factors", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 6, 0, 0, 0.9,
-     FRG_GW_ANNEAL_PROGRESS}};
+static const kind kinds[] = {{"averaged costs", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS},
+                             {"a cache of rows", FRG_GW_SAMPLED, FRG_GW_DISTANCE_DIJKSTRA,
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.4, FRG_GW_ANNEAL_ITER},
+                             {"a coarse start", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
+                              FRG_GW_MULTISCALE_ON, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS},
+                             {"partial mass", FRG_GW_SAMPLED, FRG_GW_DISTANCE_LANDMARK,
+                              FRG_GW_MULTISCALE_OFF, 0, 0.7, 0, 0.9, FRG_GW_ANNEAL_NONE},
+                             {"a linear cost", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0.3, 1, FRG_GW_ANNEAL_PROGRESS},
+                             {"exact", FRG_GW_EXACT, FRG_GW_DISTANCE_EUCLIDEAN,
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS},
+                             {"landmark", FRG_GW_LANDMARK, FRG_GW_DISTANCE_LANDMARK,
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS},
+                             {"factors", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
+                              FRG_GW_MULTISCALE_OFF, 6, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static double points_x[N * 2], points_y[M * 3], linear[CELLS];
@@ -202,9 +201,9 @@ static void same_bits(void)
             CHECK_SAYS(memcmp(whole.plan, resumed.plan, sizeof whole.plan) == 0 &&
                            memcmp(whole.counts, resumed.counts, sizeof whole.counts) == 0 &&
                            whole.energy == resumed.energy && whole.status == resumed.status,
-                       "%s, state %" PRId64 " of %" PRId64
-                       ": energy %.17g and %.17g, %" PRId64 " and %" PRId64 " steps, %" PRId64
-                       " and %" PRId64 " coarse, %" PRId64 " and %" PRId64 " passes",
+                       "%s, state %" PRId64 " of %" PRId64 ": energy %.17g and %.17g, %" PRId64
+                       " and %" PRId64 " steps, %" PRId64 " and %" PRId64 " coarse, %" PRId64
+                       " and %" PRId64 " passes",
                        k->name, places[p], calls, whole.energy, resumed.energy, whole.counts[0],
                        resumed.counts[0], whole.counts[1], resumed.counts[1], whole.counts[2],
                        resumed.counts[2]);
