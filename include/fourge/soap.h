@@ -173,6 +173,13 @@ FRG_API FRG_MUST_USE frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes,
 FRG_API FRG_MUST_USE frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes,
                                                     int64_t count, const char *name);
 
+/** The state of one parameter: the bytes that a handle with it alone has.  So a run goes on with its parameters dealt
+ *  to other handles (other ranks), to the bit. */
+FRG_API FRG_MUST_USE frg_status frg_soap_save_param(frg_soap *soap, int64_t id, void *bytes,
+                                                    int64_t room, int64_t *count);
+FRG_API FRG_MUST_USE frg_status frg_soap_load_param(frg_soap *soap, int64_t id, const void *bytes,
+                                                    int64_t count, const char *name);
+
 /** Parts of the state under the names that the peers' checkpoints have:
  *    "step" (one element), "exp_avg", "exp_avg_sq" (the parameter's shape, in the bases),
  *    "GG.i", "Q.i", "eig.i" of axis i; for two axes also "L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R".

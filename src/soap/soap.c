@@ -255,10 +255,15 @@ static frg_status check_param(frg_soap *soap, const frg_array *w, const frg_soap
     REQUIRE(ctx, w->ndim >= 0 && w->ndim <= FRG_MAX_DIM, "w has %d axes, at most %d are possible",
             w->ndim, FRG_MAX_DIM);
     TRY(frgi_array_check(ctx, w, "w", w->ndim, floats));
+    bool empty = false;
+    for (int d = 0; d < w->ndim; d++) {
+        empty |= w->shape[d] == 0;
+    }
     for (int d = 0; d < w->ndim; d++) {
         REQUIRE(ctx, w->shape[d] <= INT32_MAX / 64, "axis %d of w has length %lld, at most %d", d,
                 (long long)w->shape[d], INT32_MAX / 64);
-        REQUIRE(ctx, w->shape[d] <= 1 || w->stride[d] != 0, "axis %d of w has stride 0", d);
+        REQUIRE(ctx, empty || w->shape[d] <= 1 || w->stride[d] != 0, "axis %d of w has stride 0",
+                d);
     }
     if (o->use_kl_shampoo && w->ndim != 2) {
         FAIL(ctx, E_SHAPE, "use_kl_shampoo takes parameters of two axes, w has %d", w->ndim);

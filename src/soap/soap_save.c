@@ -185,23 +185,75 @@ static frg_status walk_param(stream *s, soap_param *p)
     return FRG_OK;
 }
 
-static frg_status walk(stream *s, frg_soap *soap)
+/** Parameters `first` .. first + count - 1: all of them, or one. */
+typedef struct {
+    int64_t first, count;
+} range;
+
+static range all_of(const frg_soap *soap)
+{
+    return (range){0, soap->n_params};
+}
+
+static frg_status walk(stream *s, frg_soap *soap, range which)
 {
     TRY(same(s, MAGIC, sizeof MAGIC, "the version", NULL));
     TRY(same(s, &MARK, sizeof MARK, "the byte order", NULL));
-    TRY(same(s, &soap->n_params, sizeof soap->n_params, "the number of parameters", NULL));
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        TRY(walk_param(s, soap->params[i]));
+    TRY(same(s, &which.count, sizeof which.count, "the number of parameters", NULL));
+    for (int64_t i = 0; i < which.count; i++) {
+        TRY(walk_param(s, soap->params[which.first + i]));
     }
     return FRG_OK;
 }
 
 /** The state and its checksum. */
-static frg_status write_all(stream *s, frg_soap *soap)
+static frg_status write_all(stream *s, frg_soap *soap, range which)
 {
-    TRY(walk(s, soap));
+    TRY(walk(s, soap, which));
     const uint64_t sum = hash_end(&s->sum);
     return put(s, &sum, sizeof sum);
+}
+
+static frg_status to_bytes(frg_soap *soap, range which, void *bytes, int64_t room, int64_t *count)
+{
+    REQUIRE(soap->ctx, count, "count is NULL");
+    frgi_soap_wait(soap);
+    stream s = {.ctx = soap->ctx, .writes = true};
+    TRY(write_all(&s, soap, which));
+    REQUIRE(soap->ctx, !bytes || room >= s.count, "room for %lld bytes, the state has %lld",
+            (long long)room, (long long)s.count);
+    if (bytes) {
+        s = (stream){.ctx = soap->ctx, .writes = true, .to = bytes, .sum = HASH_START};
+        TRY(write_all(&s, soap, which));
+    }
+    *count = s.count;
+    return FRG_OK;
+}
+
+static frg_status from_bytes(frg_soap *soap, range which, const void *bytes, int64_t count,
+                             const char *name)
+{
+    REQUIRE(soap->ctx, (bytes || count == 0) && count >= 0, "bytes is %s, count is %lld",
+            bytes ? "given" : "NULL", (long long)count);
+    frgi_soap_wait(soap);
+    stream s = {.ctx = soap->ctx,
+                .sum = HASH_START,
+                .at = bytes,
+                .end = (const char *)bytes + count,
+                .name = name ? name : "state"};
+    TRY(walk(&s, soap, which));
+    uint64_t sum;
+    if (s.end - s.at != (ptrdiff_t)sizeof sum) {
+        FAIL(soap->ctx, E_STATE, "'%s' has %lld bytes after the state, expected a checksum of 8",
+             s.name, (long long)(s.end - s.at));
+    }
+    memcpy(&sum, s.at, sizeof sum);
+    if (sum != hash_end(&s.sum)) {
+        FAIL(soap->ctx, E_STATE, "'%s': the checksum does not fit, the file was damaged", s.name);
+    }
+    s.at = bytes;
+    s.copies = true;
+    return walk(&s, soap, which);
 }
 
 /* ---- the calls ----------------------------------------------------------------------------------- */
@@ -216,7 +268,7 @@ frg_status frg_soap_save(frg_soap *soap, const char *path)
     stream s = {.ctx = soap->ctx, .writes = true, .sum = HASH_START, .name = path};
     frg_status status;
     TRY(frgi_writer_open(&s.writer, soap->ctx, path));
-    TRY_TO(failed, write_all(&s, soap));
+    TRY_TO(failed, write_all(&s, soap, all_of(soap)));
     return frgi_writer_commit(&s.writer);
 failed:
     frgi_writer_abandon(&s.writer);
@@ -228,18 +280,7 @@ frg_status frg_soap_save_bytes(frg_soap *soap, void *bytes, int64_t room, int64_
     if (!soap) {
         FAIL(NULL, E_ARG, "soap is NULL");
     }
-    REQUIRE(soap->ctx, count, "count is NULL");
-    frgi_soap_wait(soap);
-    stream s = {.ctx = soap->ctx, .writes = true};
-    TRY(write_all(&s, soap));
-    REQUIRE(soap->ctx, !bytes || room >= s.count, "room for %lld bytes, the state has %lld",
-            (long long)room, (long long)s.count);
-    if (bytes) {
-        s = (stream){.ctx = soap->ctx, .writes = true, .to = bytes, .sum = HASH_START};
-        TRY(write_all(&s, soap));
-    }
-    *count = s.count;
-    return FRG_OK;
+    return to_bytes(soap, all_of(soap), bytes, room, count);
 }
 
 frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes, int64_t count, const char *name)
@@ -247,27 +288,31 @@ frg_status frg_soap_load_bytes(frg_soap *soap, const void *bytes, int64_t count,
     if (!soap) {
         FAIL(NULL, E_ARG, "soap is NULL");
     }
-    frgi_soap_wait(soap);
-    REQUIRE(soap->ctx, (bytes || count == 0) && count >= 0, "bytes is %s, count is %lld",
-            bytes ? "given" : "NULL", (long long)count);
-    stream s = {.ctx = soap->ctx,
-                .sum = HASH_START,
-                .at = bytes,
-                .end = (const char *)bytes + count,
-                .name = name ? name : "state"};
-    TRY(walk(&s, soap));
-    uint64_t sum;
-    if (s.end - s.at != (ptrdiff_t)sizeof sum) {
-        FAIL(soap->ctx, E_STATE, "'%s' has %lld bytes after the state, expected a checksum of 8",
-             s.name, (long long)(s.end - s.at));
+    return from_bytes(soap, all_of(soap), bytes, count, name);
+}
+
+static frg_status check_id(const frg_soap *soap, int64_t id)
+{
+    if (!soap) {
+        FAIL(NULL, E_ARG, "soap is NULL");
     }
-    memcpy(&sum, s.at, sizeof sum);
-    if (sum != hash_end(&s.sum)) {
-        FAIL(soap->ctx, E_STATE, "'%s': the checksum does not fit, the file was damaged", s.name);
-    }
-    s.at = bytes;
-    s.copies = true;
-    return walk(&s, soap);
+    REQUIRE(soap->ctx, id >= 0 && id < soap->n_params, "parameter %lld, there are 0 .. %lld",
+            (long long)id, (long long)soap->n_params - 1);
+    return FRG_OK;
+}
+
+frg_status frg_soap_save_param(frg_soap *soap, int64_t id, void *bytes, int64_t room,
+                               int64_t *count)
+{
+    TRY(check_id(soap, id));
+    return to_bytes(soap, (range){id, 1}, bytes, room, count);
+}
+
+frg_status frg_soap_load_param(frg_soap *soap, int64_t id, const void *bytes, int64_t count,
+                               const char *name)
+{
+    TRY(check_id(soap, id));
+    return from_bytes(soap, (range){id, 1}, bytes, count, name);
 }
 
 frg_status frg_soap_load(frg_soap *soap, const char *path)

@@ -1,0 +1,335 @@
+/* test_soap_limits.c - the optimizer at the ends of its options and of the numbers' range, and dealt to other handles. */
+#include "fourge/soap.h"
+#include "test.h"
+
+enum { M = 12, N = 7, SIZE = M * N };
+
+static void gaussian(double scale, float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(scale * test_normal());
+}
+
+static frg_array matrix(const void *x)
+{
+    return frg_matrix(x, FRG_F32, M, N, N);
+}
+
+static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w)
+{
+    frg_soap *soap = NULL;
+    if (CHECK_OK(ctx, frg_soap_create(&soap, ctx, o)))
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, w, "w", NULL));
+    return soap;
+}
+
+static bool all_finite(const float *x, int64_t n)
+{
+    bool fine = true;
+    for (int64_t i = 0; i < n; i++)
+        fine = fine && isfinite(x[i]);
+    return fine;
+}
+
+/** Rates and betas at their ends: W is finite, bases are orthogonal (a probe sums M entries); at lr 0 W stays to the
+ *  bit. */
+static void ends_of_options(void)
+{
+    static const struct {
+        double lr, beta1, beta2, shampoo_beta, eps;
+        int correct_bias;
+    } rows[] = {
+        {0, 0.9, 0.95, 0.95, 1e-8, 1},
+        {0.1, 0, 0, 0, 1e-8, 1},
+        {0.1, 0, 0, 0, 0, 0},
+        {0.1, 0.9, 0.999999, 0.999999, 1e-8, 1},
+        {0.1, 0.999999, 0.999999, 0, 0, 1},
+        {0.1, 0, 0.95, 0.999999, 1, 0},
+        {1e30, 0.9, 0.95, 0.95, 1e-8, 1},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        for (int profile = 0; profile < 3; profile++) {
+            frg_context *ctx = test_context();
+            frg_soap_opts o;
+            frg_soap_defaults(&o, sizeof o, (frg_soap_profile)profile);
+            o.lr = rows[r].lr;
+            o.beta1 = rows[r].beta1;
+            o.beta2 = rows[r].beta2;
+            o.shampoo_beta = rows[r].shampoo_beta;
+            o.eps = rows[r].eps;
+            o.correct_bias = rows[r].correct_bias;
+            o.weight_decay = 0;
+            o.precondition_frequency = 1;
+            float w[SIZE], before[SIZE], g[SIZE];
+            gaussian(1, w, SIZE);
+            memcpy(before, w, sizeof w);
+            frg_soap *soap = optimizer(ctx, &o, matrix(w));
+            const frg_array grad = matrix(g);
+            for (int t = 0; t < 12; t++) {
+                frg_soap_report report;
+                gaussian(1, g, SIZE);
+                CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
+                CHECK(!(report.orthogonality > 1e-5 * M));
+            }
+            CHECK_SAYS(all_finite(w, SIZE), "row %d, profile %d", (int)r, profile);
+            if (o.lr == 0)
+                CHECK_BITS(w, before, sizeof w);
+            frg_soap_destroy(soap);
+            frg_context_destroy(ctx);
+        }
+    }
+}
+
+/** A hundred steps without a gradient after five with one: moments and factors decay into denormals, nothing is NaN,
+ *  W comes to rest, and gradients that come again are followed. */
+static void long_silence(void)
+{
+    for (int profile = 0; profile < 3; profile++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, (frg_soap_profile)profile);
+        o.weight_decay = 0;
+        o.precondition_frequency = 1;
+        float w[SIZE], g[SIZE], rest[SIZE];
+        gaussian(1, w, SIZE);
+        frg_soap *soap = optimizer(ctx, &o, matrix(w));
+        const frg_array grad = matrix(g);
+        for (int t = 0; t < 1105; t++) {
+            gaussian(t < 5 ? 1e-6 : 0, g, SIZE);
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+            if (t == 1000)
+                memcpy(rest, w, sizeof w);
+        }
+        CHECK(all_finite(w, SIZE));
+        for (int i = 0; i < SIZE; i++)
+            CHECK_NEAR((double)w[i], (double)rest[i], 1e-4);
+        memcpy(rest, w, sizeof w);
+        for (int t = 0; t < 5; t++) {
+            gaussian(1, g, SIZE);
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+        }
+        CHECK(all_finite(w, SIZE) && memcmp(w, rest, sizeof w) != 0);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** With eps 0 the update does not see the scale of the gradients: powers of two change no bit as long as squares of
+ *  what matters stay in range (LAPACK scales matrices of norms beyond 3e-16 .. 3e15 by what is no power of two, and has thresholds that do not scale).
+ *  At the ends of the range W is finite. */
+static void scales(void)
+{
+    static const double scale[] = {1,       0x1p-4,  0x1p20,   0x1p60,  0x1p100,
+                                   0x1p120, 0x1p-60, 0x1p-120, 0x1p-140};
+    float first[SIZE] = {0};
+    for (size_t s = 0; s < sizeof scale / sizeof *scale; s++) {
+        frg_context *ctx = test_context_with(1, NULL, NULL);
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);
+        o.eps = 0;
+        o.weight_decay = 0;
+        o.lr = 0.01;
+        float w[SIZE] = {0}, g[SIZE];
+        frg_soap *soap = optimizer(ctx, &o, matrix(w));
+        const frg_array grad = matrix(g);
+        uint64_t z = 9;
+        for (int t = 0; t < 8; t++) {
+            for (int i = 0; i < SIZE; i++) {
+                z = z * 6364136223846793005u + 1442695040888963407u;
+                g[i] = (float)(scale[s] * ((double)(z >> 40) * 0x1p-24 - 0.5));
+            }
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+        }
+        CHECK_SAYS(all_finite(w, SIZE), "scale %g", scale[s]);
+        if (s == 0)
+            memcpy(first, w, sizeof w);
+        if (s == 1 || s == 2)
+            CHECK_BITS(w, first, sizeof w);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Parameters of one handle go to two, to four, and back, in the middle of a run: the bits of the run in one. */
+static void dealt_anew(void)
+{
+    enum { PARAMS = 4, STEPS = 12 };
+    static const int handles[] = {1, 2, 4, 1};
+    for (int kind = 0; kind < 2; kind++) {
+        frg_context *ctx = test_context_with(2, NULL, NULL);
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, kind ? FRG_SOAP_NIKHILVYAS : FRG_SOAP_EMERGING);
+        o.precondition_frequency = 5;
+        float w[2][PARAMS][SIZE], g[PARAMS][SIZE];
+        gaussian(1, w[0][0], PARAMS * SIZE);
+        memcpy(w[1], w[0], sizeof w[0]);
+        frg_soap *whole = NULL, *part[PARAMS] = {NULL};
+        char *state[PARAMS] = {NULL};
+        int64_t bytes[PARAMS] = {0};
+        CHECK_OK(ctx, frg_soap_create(&whole, ctx, &o));
+        for (int p = 0; p < PARAMS; p++)
+            CHECK_OK(ctx, frg_soap_add_param(whole, 0, matrix(w[0][p]), NULL, NULL));
+        for (int t = 0; t < STEPS; t++) {
+            const int count = handles[t / 3];
+            if (t % 3 == 0) { /* parameter p belongs to handle p % count */
+                for (int h = 0; h < PARAMS; h++) {
+                    frg_soap_destroy(part[h]);
+                    part[h] = NULL;
+                }
+                for (int p = 0; p < PARAMS; p++) {
+                    if (!part[p % count])
+                        CHECK_OK(ctx, frg_soap_create(&part[p % count], ctx, &o));
+                    int64_t id;
+                    CHECK_OK(ctx,
+                             frg_soap_add_param(part[p % count], 0, matrix(w[1][p]), NULL, &id));
+                    CHECK_INT(id, p / count);
+                    if (t)
+                        CHECK_OK(ctx, frg_soap_load_param(part[p % count], id, state[p], bytes[p],
+                                                          NULL));
+                }
+            }
+            frg_array grads[PARAMS];
+            gaussian(1, g[0], PARAMS * SIZE);
+            for (int p = 0; p < PARAMS; p++)
+                grads[p] = matrix(g[p]);
+            CHECK_OK(ctx, frg_soap_step(whole, grads, PARAMS, NULL));
+            for (int h = 0; h < count; h++) {
+                frg_array mine[PARAMS];
+                int n = 0;
+                for (int p = h; p < PARAMS; p += count)
+                    mine[n++] = grads[p];
+                CHECK_OK(ctx, frg_soap_step(part[h], mine, n, NULL));
+            }
+            CHECK_BITS(w[1], w[0], sizeof w[0]);
+            for (int p = 0; p < PARAMS; p++) {
+                CHECK_OK(ctx, frg_soap_save_param(part[p % count], p / count, NULL, 0, &bytes[p]));
+                free(state[p]);
+                state[p] = malloc((size_t)bytes[p]);
+                CHECK_OK(ctx, frg_soap_save_param(part[p % count], p / count, state[p], bytes[p],
+                                                  &bytes[p]));
+            }
+        }
+        CHECK_STATUS(frg_soap_load_param(whole, 0, state[0], bytes[0] - 1, NULL), FRG_MISMATCH);
+        CHECK_STATUS(frg_soap_load_param(whole, PARAMS, state[0], bytes[0], NULL), FRG_BAD_ARG);
+        CHECK_STATUS(frg_soap_load_param(whole, -1, state[0], bytes[0], NULL), FRG_BAD_ARG);
+        CHECK_STATUS(frg_soap_load_param(NULL, 0, state[0], bytes[0], NULL), FRG_BAD_ARG);
+        CHECK_STATUS(frg_soap_save_param(whole, 9, NULL, 0, &bytes[0]), FRG_BAD_ARG);
+        CHECK_STATUS(frg_soap_load_bytes(whole, state[0], bytes[0], NULL), FRG_MISMATCH);
+        for (int p = 0; p < PARAMS; p++) {
+            frg_soap_destroy(part[p]);
+            free(state[p]);
+        }
+        frg_soap_destroy(whole);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Every bit of a state: a load fails and nothing has changed.  Another byte order and version, too. */
+static void every_bit(void)
+{
+    frg_context *ctx = test_context();
+    frg_soap_opts o;
+    frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);
+    float w[6], g[6];
+    gaussian(1, w, 6);
+    gaussian(1, g, 6);
+    frg_soap *soap = optimizer(ctx, &o, frg_matrix(w, FRG_F32, 3, 2, 2));
+    const frg_array grad = frg_matrix(g, FRG_F32, 3, 2, 2);
+    for (int t = 0; t < 3; t++)
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+    unsigned char bytes[2048], after[2048];
+    int64_t count;
+    CHECK_OK(ctx, frg_soap_save_bytes(soap, bytes, sizeof bytes, &count));
+    for (int64_t bit = 0; bit < 8 * count; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        CHECK_STATUS(frg_soap_load_bytes(soap, bytes, count, "x"), FRG_MISMATCH);
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    for (int64_t cut = 0; cut < count; cut++)
+        CHECK_STATUS(frg_soap_load_bytes(soap, bytes, cut, "x"), FRG_MISMATCH);
+    unsigned char turned[2048];
+    memcpy(turned, bytes, sizeof turned);
+    for (int i = 0; i < 4; i++) /* the mark as a machine of the other byte order writes it */
+        turned[8 + i] = bytes[8 + 3 - i];
+    CHECK_STATUS(frg_soap_load_bytes(soap, turned, count, "x"), FRG_MISMATCH);
+    CHECK(strstr(frg_message(ctx), "byte order"));
+    memcpy(turned, bytes, sizeof turned);
+    turned[7] = '0';
+    CHECK_STATUS(frg_soap_load_bytes(soap, turned, count, "x"), FRG_MISMATCH);
+    CHECK(strstr(frg_message(ctx), "version"));
+    CHECK_OK(ctx, frg_soap_save_bytes(soap, after, sizeof after, &count));
+    CHECK_BITS(after, bytes, (size_t)count);
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
+/** Shapes with axes of length one and none, up to the four axes of an array: finite, whatever is merged or blocked. */
+static void shapes(void)
+{
+    static const struct {
+        int ndim;
+        int64_t shape[4];
+    } rows[] = {
+        {0, {0}},          {1, {0}},          {1, {1}},          {1, {9}},
+        {2, {1, 1}},       {2, {1, 9}},       {2, {9, 1}},       {2, {0, 4}},
+        {2, {2, 33}},      {3, {2, 1, 3}},    {3, {1, 1, 1}},    {3, {3, 0, 2}},
+        {3, {4, 3, 5}},    {4, {2, 3, 2, 3}}, {4, {1, 5, 1, 4}}, {4, {1, 1, 1, 1}},
+        {4, {3, 2, 1, 0}}, {4, {7, 1, 1, 2}},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        for (int kind = 0; kind < 5; kind++) {
+            frg_context *ctx = test_context();
+            frg_soap_opts o;
+            frg_soap_defaults(&o, sizeof o, kind == 4 ? FRG_SOAP_NIKHILVYAS : FRG_SOAP_EMERGING);
+            o.precondition_1d = 1;
+            o.merge_dims = kind == 1;
+            o.max_precond_dim = kind == 1 ? 8 : kind == 3 ? 2 : -1;
+            o.block_dim = kind == 2 ? 2 : 0;
+            o.moment2_order = kind == 2 ? FRG_MOMENT2_ROTATE : FRG_MOMENT2_FOLLOW;
+            float w[72], g[72];
+            gaussian(1, w, 72);
+            frg_array x = {.data = w, .dtype = FRG_F32, .ndim = rows[r].ndim};
+            int64_t stride = 1;
+            for (int d = x.ndim - 1; d >= 0; d--) {
+                x.shape[d] = rows[r].shape[d];
+                x.stride[d] = stride;
+                stride *= x.shape[d];
+            }
+            frg_soap *soap = optimizer(ctx, &o, x);
+            frg_array grad = x;
+            grad.data = g;
+            for (int t = 0; t < 5; t++) {
+                gaussian(1, g, 72);
+                CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+            }
+            CHECK_SAYS(all_finite(w, 72), "row %d, kind %d", (int)r, kind);
+            frg_soap_destroy(soap);
+            frg_context_destroy(ctx);
+        }
+    }
+    frg_context *ctx = test_context();
+    frg_soap *soap = NULL;
+    float one = 1;
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, NULL));
+    frg_array many = frg_vector(&one, FRG_F32, 1);
+    many.ndim = 5;
+    CHECK_STATUS(frg_soap_add_param(soap, 0, many, NULL, NULL), FRG_BAD_ARG);
+    many.ndim = -1;
+    CHECK_STATUS(frg_soap_add_param(soap, 0, many, NULL, NULL), FRG_BAD_ARG);
+    many = frg_vector(&one, FRG_F32, INT64_C(1) << 40);
+    CHECK_STATUS(frg_soap_add_param(soap, 0, many, NULL, NULL), FRG_BAD_ARG);
+    many = frg_matrix(&one, FRG_F32, 1 << 24, 1 << 24, 1 << 24);
+    CHECK(frg_soap_add_param(soap, 0, many, NULL, NULL) < 0);
+    many = frg_vector(&one, FRG_F32, -1);
+    CHECK_STATUS(frg_soap_add_param(soap, 0, many, NULL, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_soap_step(soap, NULL, -1, NULL), FRG_BAD_ARG);
+    CHECK_OK(ctx, frg_soap_step(soap, NULL, 0, NULL)); /* what was refused left nothing */
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"ends of options", ends_of_options}, {"long silence", long_silence}, {"scales", scales},
+    {"dealt anew", dealt_anew},           {"every bit", every_bit},       {"shapes", shapes},
+};
+TEST_MAIN(cases)
