@@ -43,7 +43,7 @@ static void qr(void)
 
 typedef struct {
     const char *path; /* NULL: no files */
-    int frequency, warmup, eigh;
+    int frequency, warmup, eigh, async;
 } job;
 
 static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
@@ -51,7 +51,8 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
     const job *j = user;
     float w[M * N], v[5], g[M * N], h[5];
     frg_soap_opts o;
-    frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);
+    frg_soap_defaults(&o, sizeof o, j->async ? FRG_SOAP_NIKHILVYAS : FRG_SOAP_EMERGING);
+    o.refresh_async = j->async;
     o.precondition_frequency = j->frequency;
     o.adam_warmup_steps = j->warmup;
     o.use_eigh = j->eigh;
@@ -88,6 +89,13 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
             s = frg_soap_load(soap, j->path);
     }
     if (s >= 0) {
+        char state[4096];
+        int64_t count = 0;
+        s = frg_soap_save_param(soap, 0, state, sizeof state, &count);
+        if (s >= 0)
+            s = frg_soap_load_param(soap, 0, state, count, NULL);
+    }
+    if (s >= 0) {
         float q[N * N];
         s = frg_soap_state_get(soap, 0, "Q.1", frg_matrix(q, FRG_F32, N, N, N));
         fault_hash(hash, q, sizeof q);
@@ -100,8 +108,8 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
 
 static void soap(void)
 {
-    job jobs[] = {{NULL, 1, 0, 0}, {NULL, 3, 2, 0}, {NULL, 1, 0, 1}};
-    for (int i = 0; i < 3; i++)
+    job jobs[] = {{NULL, 1, 0, 0, 0}, {NULL, 3, 2, 0, 0}, {NULL, 1, 0, 1, 0}, {NULL, 1, 0, 0, 1}};
+    for (int i = 0; i < 4; i++)
         CHECK(fault_sweep("soap", body, &jobs[i], test_now.threads) > 1);
 }
 
@@ -109,7 +117,7 @@ static void files(void)
 {
     char path[64];
     snprintf(path, sizeof path, "/tmp/fourge_soap_fault_%d", (int)test_below(1 << 30));
-    job j = {path, 1, 0, 0};
+    job j = {path, 1, 0, 0, 0};
     fault_sweep_files("soap", body, &j);
     CHECK(fault_sweep("soap state", body, &j, 1) > 1);
     remove(path);
