@@ -204,6 +204,16 @@ typedef enum { FRG_GW_SYSTEMATIC, FRG_GW_MULTINOMIAL } frg_gw_sampling;
 typedef enum { FRG_GW_MULTISCALE_AUTO, FRG_GW_MULTISCALE_ON, FRG_GW_MULTISCALE_OFF } frg_gw_multiscale;
 typedef enum { FRG_GW_PRESET_NONE, FRG_GW_PRESET_TORCHGW } frg_gw_preset;
 
+typedef enum { FRG_GW_LINEAR_AS_GIVEN, FRG_GW_LINEAR_MAX } frg_gw_scale_linear;
+/** Distance of two points from their path lengths z, w to the landmarks: |z - w|; max_l |z_l - w_l| (at most the
+ *  path's length); min_l (z_l + w_l) (at least); the mean of these two. */
+typedef enum {
+    FRG_GW_LANDMARK_L2,
+    FRG_GW_LANDMARK_LOWER,
+    FRG_GW_LANDMARK_UPPER,
+    FRG_GW_LANDMARK_MID
+} frg_gw_landmark_metric;
+
 /** Why the outer iteration ended. */
 typedef enum {
     FRG_GW_RUNNING,
@@ -234,7 +244,7 @@ typedef struct {
     double epsilon;         /* 0.001, in units of the scaled costs; <= 0: 1e-4 */
     frg_gw_anneal anneal;   /* progress: to max(epsilon / 10, min(5e-4, epsilon)) */
     double damping;         /* 0.9: share of the new plan */
-    int64_t max_iter;       /* 500 outer steps */
+    int64_t max_iter;       /* 500 outer steps; 0: a b', or the plan to start from, scaled to the marginals */
     int64_t min_iter;       /* 20 */
     double tol;             /* 1e-5: change of the plan */
     int64_t max_inner;      /* 3 passes a step; exact mode: 100 */
@@ -259,6 +269,10 @@ typedef struct {
     int64_t rank;           /* 0: no bound; else P = Q diag(1/h) W' of this rank, memory O((n + m)(rank + anchors)) */
     int64_t lr_max_iter;         /* 5: mirror steps on factors per linearisation */
     int64_t lr_dykstra_max_iter; /* 50: passes of the projection on their marginals */
+    frg_gw_scale_linear scale_linear; /* none: the linear cost as given; max: divided by its largest |value| */
+    frg_gw_landmark_metric landmark_metric; /* l2; the others not in the mode landmark */
+    int lazy;               /* 0; 1: precomputed distances row by row as they are needed, all kept; the scale is then
+                               that of two sweeps */
 } frg_gw_opts;
 
 typedef struct {
@@ -310,7 +324,9 @@ FRG_API FRG_MUST_USE frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c);
 FRG_API FRG_MUST_USE frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c);
 FRG_API const frg_gw_report *frg_gw_get(const frg_gw *s);
 FRG_API const frg_plan *frg_gw_plan(const frg_gw *s);
-/** Potentials of the last linearisation, scaled cost units: f (n), g (m); either may be NULL. */
+/** Potentials of the last linearisation L, row and column terms of L included, scaled cost units: f (n), g (m), so
+ *  that P = exp((f_i + g_j - L_ij) / epsilon) before rounding; either may be NULL.  In the sampled mode L and its terms
+ *  are estimates from the last pairs. */
 FRG_API FRG_MUST_USE frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g);
 /** The rank of the factors: rank, or min(n, m) where that is less; 0 where there are none. */
 FRG_API int64_t frg_gw_rank(const frg_gw *s);

@@ -171,6 +171,7 @@ static frg_status take_linear(frg_gw *s, const frg_array *a)
     const int64_t ld = (m + FRGI_PAD - 1) / FRGI_PAD * FRGI_PAD;
     TRY(NEW0(ctx, &s->linear, frgi_mul((size_t)rows, (size_t)ld), "the linear cost"));
     const char *const base = frgi_array_base(a);
+    float most = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
             const int64_t at = i * a->stride[0] + j * a->stride[1];
@@ -181,7 +182,12 @@ static frg_status take_linear(frg_gw *s, const frg_array *a)
                 FAIL(ctx, E_DISTANCE, "a cost is %g", x);
             }
             s->linear[i * ld + j] = (float)x;
+            most = fmaxf(most, fabsf((float)x));
         }
+    }
+    const float scale = s->o.scale_linear == FRG_GW_LINEAR_MAX && most > 0 ? 1 / most : 1;
+    for (int64_t i = 0; i < rows * ld; i++) {
+        s->linear[i] *= scale;
     }
     return FRG_OK;
 }
@@ -242,6 +248,9 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     }
     if (status != FRG_OK) {
         return status;
+    }
+    if (s->o.mode == FRG_GW_LANDMARK && s->x.metric + s->y.metric != (int)FRG_GW_LANDMARK_L2) {
+        FAIL(ctx, E_UNSUPPORTED, "the mode landmark with a landmark_metric other than l2");
     }
     if (s->o.mode == FRG_GW_LANDMARK && (s->x.kind != FRGI_VECTOR || s->y.kind != FRGI_VECTOR)) {
         FAIL(ctx, E_UNSUPPORTED,
@@ -319,6 +328,11 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     const int64_t n = s->x.n, m = s->y.n;
     if (s->stopped) {
         return s->stopped;
+    }
+    if (s->o.max_iter == 0 &&
+        (s->o.mass > 0 || isfinite(s->o.rho_source) || isfinite(s->o.rho_target))) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "a plan to start from and no steps where marginals are partial or relaxed");
     }
     if (s->o.rank > 0) {
         FAIL(ctx, E_UNSUPPORTED, "a plan to start from where the plan has low rank");
@@ -616,6 +630,32 @@ static frg_status certify(frg_gw *s)
     return FRG_OK;
 }
 
+/** Exponents of the plan to start from: log2(P_ij / a_i), with the potentials that the sweep wants inside. */
+static void fill_start(const frgi_sweep *w, int64_t i0, int64_t groups, void *rows)
+{
+    const float *const plan = w->source;
+    float *const out = rows;
+    for (int64_t q = 0; q < groups * FRGI_GROUP; q++) {
+        const int64_t i = i0 + q;
+        const float a = i < w->n && w->a[i] > 0 ? (float)w->a[i] : 1;
+        for (int64_t j = 0; j < w->ld; j++) {
+            const float p = i < w->n && j < w->m ? plan[i * w->m + j] / a : 0;
+            out[q * w->ld + j] = log2f(fmaxf(p, 0x1p-120f)) + w->base_h[i] + w->base_g[j];
+        }
+    }
+}
+
+/** No steps: the plan to start from, its rows and columns scaled to the marginals. */
+static frg_status keep_start(frg_gw *s)
+{
+    frgi_transport *const t = &s->level.t;
+    TRY(frgi_level_reset(&s->level, 0));
+    frgi_transport_renew(t, s->level.epsilon, fill_start, s->start);
+    TRY(frgi_transport_solve(t, s->o.polish_tol, s->o.polish_passes > 1 ? s->o.polish_passes : 1));
+    s->level.inner += t->passes;
+    return FRG_OK;
+}
+
 /** One point against many, or nothing but zeros: every plan is as good, a b' is given. */
 static frg_status degenerate(frg_gw *s)
 {
@@ -635,7 +675,11 @@ static frg_status run(frg_gw *s)
     frgi_transport_restart(&l->t);
     l->t.passes = 0;
     l->inner = 0;
-    if (s->degenerate || s->o.max_iter == 0) {
+    const bool stays = s->o.max_iter == 0 && s->start && !s->degenerate;
+    if (stays) {
+        status = keep_start(s);
+        s->report.reason = FRG_GW_MAX_ITER;
+    } else if (s->degenerate || s->o.max_iter == 0) {
         status = degenerate(s);
         s->report.reason = s->degenerate ? FRG_GW_DEGENERATE : FRG_GW_MAX_ITER;
     } else if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK) {
@@ -651,7 +695,7 @@ static frg_status run(frg_gw *s)
         return status;
     }
     const double begin = frgi_seconds();
-    const frg_status polished = polish(s, status == FRG_OK);
+    const frg_status polished = polish(s, status == FRG_OK && !stays);
     TRY(polished);
     status = status == FRG_OK ? polished : status;
     TRY(judge_product(s));
@@ -742,6 +786,7 @@ static uint64_t hash_options(const frg_gw *s)
                               (double)o->rank,
                               (double)o->lr_max_iter,
                               (double)o->lr_dykstra_max_iter,
+                              (double)o->scale_linear,
                               (double)s->level.smooths};
     const uint64_t seed = s->level.seed;
     uint64_t h = frg_hash(0, numbers, sizeof numbers);
@@ -811,16 +856,50 @@ const frg_plan *frg_gw_plan(const frg_gw *s)
     return s->plan.t ? &s->plan : NULL;
 }
 
+/** The row (side 0) or column terms of the last linearisation, which balanced problems leave out of their exponents:
+ *  the mean over the pairs of squared distances to them; in the modes without sampling sum_k C_ik^2 a_k. */
+static frg_status left_out_terms(const frg_gw *s, int side, double *out)
+{
+    const frgi_level *const l = &s->level;
+    frgi_distances *const d = side ? l->y : l->x;
+    const int64_t R = s->o.anchors;
+    const float *const rows = side ? l->rows_y : l->rows_x;
+    const double theta = s->o.linear_weight;
+    const bool exact = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK;
+    memset(out, 0, (size_t)d->n * sizeof *out);
+    if (exact) {
+        TRY(eccentricities(d, side ? s->b : s->a, out));
+    }
+    const double unit = (double)d->scale * (double)d->scale;
+    for (int64_t i = 0; i < d->n; i++) {
+        for (int64_t r = 0; r < R && !exact; r++) {
+            out[i] += (double)rows[r * d->n + i] * (double)rows[r * d->n + i] / (double)R;
+        }
+        out[i] *= (1 - theta) * (exact ? unit : 1);
+    }
+    return FRG_OK;
+}
+
 frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
 {
     const frgi_sweep *const w = &s->level.t.s;
     REQUIRE(s->ctx, s->plan.t, "the alignment has not run");
     REQUIRE(s->ctx, s->o.rank == 0, "a plan of low rank has factors and no potentials");
-    for (int64_t i = 0; f && i < w->n; i++) {
-        f[i] = w->F[i] / s->level.t.k;
-    }
-    for (int64_t j = 0; g && j < w->m; j++) {
-        g[j] = w->G[j] / s->level.t.k;
+    const bool balanced = isinf(s->o.rho_source) && isinf(s->o.rho_target) && !(s->o.mass > 0);
+    const bool left_out = balanced && s->o.max_iter > 0 && !s->degenerate;
+    const struct {
+        double *to;
+        const double *from;
+        int64_t count;
+    } sides[] = {{f, w->F, w->n}, {g, w->G, w->m}};
+    for (int side = 0; side < 2; side++) {
+        double *const to = sides[side].to;
+        if (to && left_out) {
+            TRY(left_out_terms(s, side, to));
+        }
+        for (int64_t i = 0; to && i < sides[side].count; i++) {
+            to[i] = (left_out ? to[i] : 0) + sides[side].from[i] / s->level.t.k;
+        }
     }
     return FRG_OK;
 }

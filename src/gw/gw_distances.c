@@ -255,7 +255,11 @@ static frg_status open_kind(frgi_distances *d, const frg_gw_side *side, const fr
     }
     d->components = frg_graph_get(d->graph).components;
     if (kind == FRG_GW_DISTANCE_LANDMARK) {
+        d->metric = o->landmark_metric;
         return landmark_vectors(d, o->landmarks);
+    }
+    if (o->lazy && kind == FRG_GW_DISTANCE_PRECOMPUTED) {
+        return open_cache(d, d->n);
     }
     return kind == FRG_GW_DISTANCE_DIJKSTRA ? open_cache(d, o->cache_rows) : all_pairs(d);
 }
@@ -307,7 +311,7 @@ uint64_t frgi_distances_hash(const frgi_distances *d, uint64_t seed)
 {
     const int64_t shape[3] = {(int64_t)d->kind, d->n, d->d};
     uint64_t h = frg_hash(seed, shape, sizeof shape);
-    h = frg_hash(h, &d->scale, sizeof d->scale);
+    h = frg_hash(h + (uint64_t)d->metric, &d->scale, sizeof d->scale);
     if (d->kind != FRGI_ROWS) {
         const bool dense = d->kind == FRGI_DENSE;
         return frg_hash(h, dense ? d->dense : d->points,
@@ -413,6 +417,19 @@ static void put_scaled(const frgi_distances *d, const float *from, float *to)
     }
 }
 
+/** Lower or upper bounds of path lengths, or their mean; a point is at distance 0 of itself. */
+static void bounds_row(const frgi_distances *d, int64_t node, float *to)
+{
+    const float up = d->metric == FRG_GW_LANDMARK_LOWER ? 0
+                     : d->metric == FRG_GW_LANDMARK_MID ? 0.5f
+                                                        : 1;
+    for (int64_t i = 0; i < d->n; i++) {
+        float low, high;
+        frg_landmark_bounds(d->points + node * d->d, d->points + i * d->d, d->d, &low, &high);
+        to[i] = i == node ? 0 : (1 - up) * low + up * high;
+    }
+}
+
 frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t count, float *out,
                                int64_t stride)
 {
@@ -424,7 +441,7 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
 #pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many)
     for (int64_t r0 = 0; r0 < count; r0 += 4) {
         const int64_t r1 = r0 + 4 < count ? r0 + 4 : count;
-        if (d->kind == FRGI_VECTOR) {
+        if (d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2) {
             const float *queries[4];
             for (int64_t r = r0; r < r1; r++) {
                 queries[r - r0] = d->points + nodes[r] * d->d;
@@ -433,6 +450,9 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
         }
         for (int64_t r = r0; r < r1; r++) {
             float *const to = out + r * stride;
+            if (d->kind == FRGI_VECTOR && d->metric != FRG_GW_LANDMARK_L2) {
+                bounds_row(d, nodes[r], to);
+            }
             const float *const from = d->kind == FRGI_DENSE ? d->dense + (int64_t)nodes[r] * d->n
                                       : d->kind == FRGI_ROWS
                                           ? d->cache + (int64_t)d->at[nodes[r]] * d->n
@@ -480,7 +500,7 @@ frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t 
                                 const int32_t *to, int64_t n_to, float *out)
 {
     enum { BATCH = 64 };
-    if (d->kind == FRGI_VECTOR) {
+    if (d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2) {
         return cross_vectors(d, from, n_from, to, n_to, out);
     }
     if (d->kind == FRGI_DENSE) {

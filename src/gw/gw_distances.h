@@ -17,6 +17,7 @@ typedef struct {
     frgi_distance_kind kind;
     int64_t n;
     float *dense;
+    frg_gw_landmark_metric metric; /* of VECTOR */
     int64_t d;     /* VECTOR: coordinates of a point */
     float *points; /* n x d */
     float *blocks; /* the same, 16 side by side */

@@ -479,6 +479,220 @@ static void symmetric(void)
     frg_context_destroy(ctx);
 }
 
+/* T5: sorted points on a line and the same line: in order or reversed. */
+static void lines(void)
+{
+    enum { N = 60 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N], y[N], plan[N * N];
+    for (int i = 0; i < N; i++) {
+        x[i] = (i ? x[i - 1] : 0) + 0.2 + test_uniform();
+        y[i] = 3 - x[i];
+    }
+    for (int mode = 0; mode < 2; mode++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.mode = mode ? FRG_GW_EXACT : FRG_GW_SAMPLED;
+        align(ctx, matrix(x, N, 1), matrix(y, N, 1), &o, plan, NULL);
+        int rising = 0, falling = 0;
+        for (int i = 1; i < N; i++) {
+            int here = 0, before = 0;
+            for (int j = 0; j < N; j++) {
+                here = plan[i * N + j] > plan[i * N + here] ? j : here;
+                before = plan[(i - 1) * N + j] > plan[(i - 1) * N + before] ? j : before;
+            }
+            rising += here >= before;
+            falling += here <= before;
+        }
+        CHECK_SAYS(rising == N - 1 || falling == N - 1, "mode %d: %d steps rise, %d fall", mode,
+                   rising, falling);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* T8: X and Y exchanged, or points of X in another order, in the exact mode: the plan transposed, its rows in that
+ * order.  Passes make rows exact before columns, so that the two differ by what the columns are off at the end. */
+static void exchanged(void)
+{
+    enum { N = 24, M = 20 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[M * 2], turned[N * 2], plan[N * M], other[N * M];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    for (int i = 0; i < N; i++)
+        memcpy(turned + 2 * i, x + 2 * ((7 * i + 3) % N), 2 * sizeof *x);
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.mode = FRG_GW_EXACT;
+    o.anneal = FRG_GW_ANNEAL_NONE;
+    o.epsilon = 0.05;
+    o.tol = 1e-9;
+    o.max_iter = 60;
+    o.max_inner = 2000;
+    o.marginal_tol = 1e-7;
+    align(ctx, matrix(x, N, 2), matrix(y, M, 2), &o, plan, NULL);
+    align(ctx, matrix(y, M, 2), matrix(x, N, 2), &o, other, NULL);
+    double worst = 0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < M; j++)
+            worst = fmax(worst, fabs(plan[i * M + j] - other[j * N + i]));
+    CHECK_SAYS(worst <= 1e-6, "exchanged: %g", worst);
+    align(ctx, matrix(turned, N, 2), matrix(y, M, 2), &o, other, NULL);
+    worst = 0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < M; j++)
+            worst = fmax(worst, fabs(plan[(7 * i + 3) % N * M + j] - other[i * M + j]));
+    CHECK_SAYS(worst <= 1e-6, "in another order: %g", worst);
+    frg_context_destroy(ctx);
+}
+
+/* P = exp((f + g - L) / epsilon) with all terms of L, in the exact mode: L from the plan by hand.  L is made of f32
+ * distances in [0, 1]: 4 x 2^-24 / epsilon = 5e-6 relative, and the plan moved less than tol in the last step. */
+static void potentials(void)
+{
+    enum { N = 12, M = 10 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[M * 2], c[N * N], d[M * M], plan[N * M], f[N], g[M];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    distances_of(x, N, 2, c);
+    distances_of(y, M, 2, d);
+    frg_gw_opts o = options(FRG_GW_DISTANCE_MATRIX);
+    o.mode = FRG_GW_EXACT;
+    o.anneal = FRG_GW_ANNEAL_NONE;
+    o.scale = FRG_GW_SCALE_NONE;
+    o.epsilon = 0.5;
+    o.tol = 1e-9;
+    o.max_inner = 1000;
+    o.marginal_tol = 1e-7;
+    o.round = 0;
+    const frg_array ac = matrix(c, N, N), ad = matrix(d, M, M);
+    frg_gw *s = NULL;
+    CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ac}, (frg_gw_side){.data = &ad},
+                                NULL, &o));
+    CHECK(frg_gw_run(s, NULL) >= 0);
+    CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
+    CHECK_OK(ctx, frg_gw_potentials(s, f, g));
+    double worst = 0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < M; j++) {
+            double l = 0;
+            for (int k = 0; k < N; k++)
+                for (int q = 0; q < M; q++)
+                    l += pow(c[i * N + k] - d[j * M + q], 2) * plan[k * M + q];
+            const double want = exp((f[i] + g[j] - l) / o.epsilon);
+            worst = fmax(worst, fabs(plan[i * M + j] - want) / want);
+        }
+    CHECK_SAYS(worst < 1e-3, "relative %g", worst);
+    frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+}
+
+/* No steps: the plan to start from, a b' where there is none. */
+static void no_steps(void)
+{
+    enum { N = 9, M = 7 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[M * 2], start[N * M], plan[N * M];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    for (int i = 0; i < N * M; i++) /* a plan of uniform marginals: the product and a cycle */
+        start[i] = 1.0 / (N * M);
+    start[0] += 0.01;
+    start[1] -= 0.01;
+    start[M] -= 0.01;
+    start[M + 1] += 0.01;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.max_iter = 0;
+    for (int with = 0; with < 2; with++)
+        for (int mode = 0; mode < 2; mode++) {
+            frg_gw *s = NULL;
+            o.mode = mode ? FRG_GW_EXACT : FRG_GW_SAMPLED;
+            CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax},
+                                        (frg_gw_side){.data = &ay}, NULL, &o));
+            if (with)
+                CHECK_OK(ctx, frg_gw_start_plan(s, matrix(start, N, M)));
+            CHECK(frg_gw_run(s, NULL) >= 0);
+            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
+            for (int i = 0; i < N * M; i++) /* the start is kept in f32 */
+                CHECK_NEAR(plan[i], with ? start[i] : 1.0 / (N * M), 1e-7);
+            CHECK(frg_plan_get(frg_gw_plan(s)).target_error <= 1e-12);
+            CHECK_INT(frg_gw_get(s)->outer_iterations, 0);
+            frg_gw_destroy(s);
+        }
+    o.rho_target = 1;
+    o.mode = FRG_GW_SAMPLED;
+    frg_gw *s = NULL;
+    CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                NULL, &o));
+    CHECK_STATUS(frg_gw_start_plan(s, matrix(start, N, M)), FRG_UNSUPPORTED);
+    frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+}
+
+/* Lazy rows are the rows of all pairs; bounds from landmarks stay on their side of them; a scaled linear cost is the
+ * cost that was scaled before. */
+static void ways_to_distances(void)
+{
+    enum { N = 50, M = 45 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[M * 2], paths[N * N], lazy[N * N], low[N * N], high[N * N], mid[N * N];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    static const frg_gw_landmark_metric metrics[] = {FRG_GW_LANDMARK_LOWER, FRG_GW_LANDMARK_UPPER,
+                                                     FRG_GW_LANDMARK_MID};
+    double *const outs[] = {paths, lazy, low, high, mid};
+    for (int way = 0; way < 5; way++) {
+        frg_gw_opts o = options(way < 2 ? FRG_GW_DISTANCE_PRECOMPUTED : FRG_GW_DISTANCE_LANDMARK);
+        o.k = 5;
+        o.landmarks = 6;
+        o.lazy = way == 1;
+        o.max_iter = 12;
+        o.landmark_metric = way < 2 ? FRG_GW_LANDMARK_L2 : metrics[way - 2];
+        frg_gw *s = NULL;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                    NULL, &o));
+        CHECK_OK(ctx, frg_gw_distances(s, 0, matrix(outs[way], N, N)));
+        CHECK(frg_gw_run(s, NULL) >= 0);
+        CHECK(frg_plan_get(frg_gw_plan(s)).target_error <= 1e-12);
+        frg_gw_destroy(s);
+    }
+    for (int i = 0; i < N * N; i++) { /* rows come out in f32, scaled and back */
+        const double room = 1e-6 * (1 + paths[i]);
+        CHECK(fabs(lazy[i] - paths[i]) <= room);
+        CHECK(low[i] <= paths[i] + room && (i % (N + 1) == 0 || paths[i] <= high[i] + room));
+        CHECK(fabs(mid[i] - (i % (N + 1) ? (low[i] + high[i]) / 2 : 0)) <= room);
+    }
+    double linear[N * M], divided[N * M], plans[2][N * M];
+    for (int i = 0; i < N * M; i++) {
+        divided[i] = (double)((i * 5) % 33) / 32;
+        linear[i] = 4 * divided[i];
+    }
+    for (int way = 0; way < 2; way++) {
+        const frg_array al = matrix(way ? linear : divided, N, M);
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.linear_weight = 0.5;
+        o.max_iter = 12;
+        o.scale_linear = way ? FRG_GW_LINEAR_MAX : FRG_GW_LINEAR_AS_GIVEN;
+        frg_gw *s = NULL;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                    &al, &o));
+        CHECK(frg_gw_run(s, NULL) >= 0);
+        CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plans[way], N, M)));
+        frg_gw_destroy(s);
+    }
+    CHECK_BITS(plans[1], plans[0], sizeof plans[0]);
+    frg_context_destroy(ctx);
+}
+
 static int cancel_at_three(const frg_progress *p, void *user)
 {
     (void)user;
@@ -616,9 +830,21 @@ static void refusals(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {
-    {"energies", energies},   {"one point", one_point}, {"copies", copies},
-    {"marginals", marginals}, {"sampling", sampling},   {"bits", bits},
-    {"cache", cache},         {"settings", settings},   {"symmetric", symmetric},
-    {"cancelled", cancelled}, {"refusals", refusals},   {"objective", objective}};
+static const test_case cases[] = {{"energies", energies},
+                                  {"one point", one_point},
+                                  {"copies", copies},
+                                  {"marginals", marginals},
+                                  {"sampling", sampling},
+                                  {"bits", bits},
+                                  {"cache", cache},
+                                  {"settings", settings},
+                                  {"symmetric", symmetric},
+                                  {"cancelled", cancelled},
+                                  {"refusals", refusals},
+                                  {"objective", objective},
+                                  {"lines", lines},
+                                  {"exchanged", exchanged},
+                                  {"potentials", potentials},
+                                  {"no steps", no_steps},
+                                  {"ways to distances", ways_to_distances}};
 TEST_MAIN(cases)
