@@ -52,6 +52,7 @@ typedef struct {
     double last_check;
     PyThread_type_lock lock; /* held by the call that uses the context */
     unsigned long owner;     /* the thread of that call, 0 if there is none */
+    int forks;               /* of the process when it was made */
 } ext_context;
 /** Everything that is made from a context begins so. */
 typedef struct {

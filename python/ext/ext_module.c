@@ -1,4 +1,5 @@
 /* ext_module.c - the module, the context with its progress and signals, structs by table, arrays. */
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -67,7 +68,16 @@ static int set_field(char *at, const ext_field *f, PyObject *value)
     case IS_CHOICE:
         return set_choice((int *)(void *)at, f, value);
     }
-    return PyErr_Occurred() ? -1 : 0;
+    if (!PyErr_Occurred()) {
+        return 0;
+    }
+    if (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_OverflowError)) {
+        PyErr_Format(PyExc_TypeError, "%s=%R: expected %s", f->name, value,
+                     f->kind == IS_TEXT     ? "a str"
+                     : f->kind == IS_DOUBLE ? "a number"
+                                            : "an integer of 64 bits at most");
+    }
+    return -1;
 }
 
 int ext_fields_set(void *into, const ext_field *fields, PyObject *options)
@@ -288,6 +298,25 @@ static int on_progress(const frg_progress *p, void *user)
     return stop;
 }
 
+/* A child of fork() has none of its parent's threads: OpenMP would wait for its pool for ever, a lock for a holder
+ * that is not there.  Contexts of a child have one thread, which changes no bit; those of its parent with more, or
+ * in use when it forked, are refused. */
+static int forks;
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static int refuse_forked(void)
+{
+    PyErr_SetString(PyExc_RuntimeError,
+                    "this object was made before os.fork(), by a process whose threads the child "
+                    "does not have: make "
+                    "it anew in the child (pickles go along), or make it with threads=1");
+    return -1;
+}
+
 static const ext_field context_fields[] = {
     {"threads", offsetof(frg_context_opts, threads), IS_INT, NULL},
     {"seed", offsetof(frg_context_opts, seed), IS_INT64, NULL},
@@ -323,7 +352,14 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         Py_DECREF(c);
         return NULL;
     }
+    c->forks = forks;
+    o.threads = forks > 0 && o.threads >= 0 ? 1 : o.threads;
     const frg_status status = frg_context_create(&c->ctx, &o);
+    if (status == FRG_BAD_ARG) {
+        PyErr_Format(PyExc_ValueError,
+                     "%R: expected threads from 0 to 4096, memory_limit and time_limit >= 0",
+                     options);
+    }
     if (status < 0) {
         ext_raise(c->module, status, NULL);
         Py_DECREF(c);
@@ -347,30 +383,37 @@ static void context_free(PyObject *self)
 }
 
 /** Takes the lock with the interpreter lock held; gives that one away only to wait. */
-static void take(ext_context *c, unsigned long me)
+static int take(ext_context *c, unsigned long me)
 {
-    if (!PyThread_acquire_lock(c->lock, NOWAIT_LOCK)) {
+    const int mine = PyThread_acquire_lock(c->lock, NOWAIT_LOCK);
+    if (!mine && c->forks != forks) {
+        return refuse_forked();
+    }
+    if (!mine) {
         Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(c->lock, WAIT_LOCK);
         Py_END_ALLOW_THREADS
     }
     c->owner = me;
+    return 0;
 }
 
 int ext_enter(ext_context *c)
 {
     const unsigned long me = PyThread_get_thread_ident();
-    if (c->owner == me) {
+    if (c->owner == me && c->forks == forks) {
         ext_raise(c->module, FRG_BUSY, NULL);
         return -1;
     }
-    take(c, me);
-    return 0;
+    if (c->forks != forks && frg_threads(c->ctx) > 1) {
+        return refuse_forked();
+    }
+    return take(c, me);
 }
 
 int ext_enter_free(ext_context *c)
 {
     const unsigned long me = PyThread_get_thread_ident();
-    if (c->owner == me) {
+    if (c->owner == me || c->forks != forks) {
         return 0;
     }
     take(c, me);
@@ -518,6 +561,10 @@ static PyMethodDef functions[] = {
 
 static int module_exec(PyObject *module)
 {
+    static int counting;
+    if (!counting) {
+        counting = pthread_atfork(NULL, NULL, count_fork) == 0;
+    }
     PyObject *const errors = PyImport_ImportModule("fourge.errors");
     if (!errors) {
         return -1;

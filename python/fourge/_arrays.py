@@ -15,12 +15,30 @@ def context(options, progress=None):
     return _fourge.Context({k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}, _progress.of(progress))
 
 
-def array(x):
-    """float32 and float64 arrays and tensors as they are (no copy), anything else as float64."""
+def array(x, name="the array"):
+    """float32 and float64 arrays and tensors as they are (no copy), other real numbers as float64."""
+    kind = getattr(x, "dtype", type(x).__name__)
+    if hasattr(x, "detach"):
+        x = x.detach()
     if not hasattr(x, "__array_interface__") and hasattr(x, "__dlpack__"):
-        return np.from_dlpack(x)
-    a = np.asarray(x)
-    return a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
+        try:
+            a = np.from_dlpack(x)
+        except (BufferError, RuntimeError, TypeError, ValueError) as e:
+            place = getattr(x, "device", "this device")
+            raise TypeError(f"{name}: {kind} on {place} is not taken; expected real numbers in the CPU's memory, float32 or "
+                            f"float64 ({e})") from None
+    else:
+        a = np.asarray(x)
+    if np.ma.is_masked(x):
+        raise TypeError(f"{name}: masked values are not taken; fill them or drop their rows")
+    if a.dtype in (np.float32, np.float64):
+        return a
+    try:
+        if a.dtype.kind not in "fiubO" or (a.dtype == object and (a.ndim == 0 or any(isinstance(v, (str, bytes)) for v in a.flat))):
+            raise TypeError
+        return a.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected an array of real numbers, got {kind}") from None
 
 
 def warn(context_, stacklevel=3):

@@ -5,29 +5,47 @@ import numpy as np
 from . import _fourge
 
 
+def _categories(a, missing):
+    """Codes and labels of any values; -1 where they are missing."""
+    words = np.array([str(v) for v in a[~missing]])
+    labels, codes = np.unique(words, return_inverse=True)
+    out = np.full(len(a), -1, dtype=np.int32)
+    out[~missing] = codes
+    return out, [str(w) for w in labels]
+
+
+def is_missing(v):
+    return v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, (float, np.floating, np.datetime64)) and v != v)
+
+
 def _column(name, values):
     """The array that a column is, and its labels where it is one of categories."""
-    if hasattr(values, "cat"):  # a pandas categorical
+    if hasattr(values, "cat") and hasattr(values.cat, "codes"):  # a pandas categorical
         values = values.cat
         return values.codes.to_numpy(dtype=np.int32), [str(c) for c in values.categories]
+    if hasattr(values, "detach"):
+        values = values.detach()
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.where(np.ma.getmaskarray(values), None, values.data.astype(object))
     a = np.asarray(values)
     if a.ndim != 1:
         raise TypeError(f"column '{name}': expected one axis, got {a.ndim}")
-    if a.dtype.kind == "f":
+    kind = a.dtype.kind
+    if kind == "O":
+        missing = np.array([is_missing(v) for v in a], dtype=bool)
+        if all(isinstance(v, (int, float, np.number, np.bool_)) and not isinstance(v, np.complexfloating) for v in a[~missing]):
+            a = np.where(missing, np.nan, a).astype(np.float64) if missing.any() else np.array(a.tolist())
+            kind = a.dtype.kind
+    if kind == "f":
         return np.ascontiguousarray(a, dtype=np.float64), None
-    if a.dtype.kind in "iub":
+    if kind in "iub" and not (a.dtype == np.uint64 and a.size and a.max() > np.iinfo(np.int64).max):
         return np.ascontiguousarray(a, dtype=np.int64), None
-    if a.dtype.kind in "mM":
-        return np.ascontiguousarray(a).view(np.int64), None
-    if a.dtype.kind in "OUS":
-        missing = np.array([v is None or v != v for v in a], dtype=bool)
-        words = np.array(["" if m else str(v) for v, m in zip(a, missing)])
-        labels, codes = np.unique(words[~missing], return_inverse=True)
-        out = np.full(len(a), -1, dtype=np.int32)
-        out[~missing] = codes
-        return out, [str(w) for w in labels]
+    if kind in "mM" and not np.isnat(a).any():
+        return np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("=")).view(np.int64), None
+    if kind in "OUSumM":
+        return _categories(a, np.isnat(a) if kind in "mM" else np.array([is_missing(v) for v in a], dtype=bool))
     raise TypeError(f"column '{name}': the type {a.dtype} is not taken")
 
 
@@ -43,6 +61,10 @@ def table(context, data, columns):
             capsule = None
         if capsule is not None:
             return _fourge.Table.from_arrow(context, capsule, columns)
+    if hasattr(data, "collect") and not hasattr(data, "keys"):
+        raise TypeError(f"data: a {type(data).__name__} has no values yet; collect() it first")
+    if not hasattr(data, "__getitem__") or not hasattr(data, "__contains__") or isinstance(data, (str, bytes, list, tuple, np.ndarray)):
+        raise TypeError(f"data: expected a frame or a mapping of names to arrays, got {type(data).__name__}")
     present = [c for c in columns if c in data]
     absent = [c for c in columns if c not in data]
     if absent:

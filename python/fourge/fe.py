@@ -26,10 +26,13 @@ _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "
 def _spec(vcov):
     """fixest's and pyfixest's ways to name a covariance -> ours."""
     if isinstance(vcov, dict):
-        kind, clusters = next(iter(vcov.items()))
+        kind, clusters = next(iter(vcov.items()), ("nothing", ""))
+        clusters = "+".join(clusters) if isinstance(clusters, (list, tuple)) else str(clusters)
         if kind != "CRV1":
             raise errors.Unsupported(f"vcov {kind!r} is not built; there is {{'CRV1': 'a+b'}}")
         return "cluster=" + clusters.replace(" ", "")
+    if not isinstance(vcov, str):
+        raise TypeError(f"vcov: expected a name, {{'CRV1': 'a+b'}} or a list of these, got {vcov!r}")
     return {"hetero": "hc1", "HC1": "hc1"}.get(vcov, vcov)
 
 
@@ -63,6 +66,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     Fit
         A fit that did not converge is returned and warned of (:class:`fourge.errors.NotConverged`).
     """
+    if not isinstance(fml, str):
+        raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
     context = _context(options, progress)
     outer = {k: options.pop(k) for k in _fit_options if k in options}
     vcovs = [_spec(v) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]
@@ -266,16 +271,21 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     (array, dict)
         The residual in x's type and shape, and the report: ``method``, and for each column ``audit``, ``converged``, ...
     """
-    x = _array(x)
+    x = _array(x, "x")
+    if x.ndim not in (1, 2):
+        raise errors.BadArgument(f"x: expected (n,) or (n, p), got shape {x.shape}")
+    target = None if out is None else _array(out, "out")
+    if target is not None and (target.shape != x.shape or not target.flags.writeable or not np.may_share_memory(target, out)):
+        raise errors.BadArgument(f"out: expected a writable array of shape {x.shape} and floats, got {target.shape}")
     context = _context(options, progress)
     result = np.empty_like(x)
-    w = None if weights is None else np.asarray(weights, dtype=np.float64)
+    w = None if weights is None else np.ascontiguousarray(_array(weights, "weights"), dtype=np.float64)
     shape = (lambda a: a[:, None] if a.ndim == 1 else a)
     report = _fourge.demean(context, shape(x), _codes(fixed_effects), w, shape(result), options)
     if report["status"] != "FRG_OK":
         warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=2)
     if out is not None:
-        _array(out)[...] = result
+        target[...] = result
         result = out
     return result, report
 
@@ -300,7 +310,7 @@ def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, *
     else:
         A = A.tocsr()
         (m, n), indptr, indices, data = A.shape, A.indptr, A.indices, A.data
-    b = np.asarray(b, dtype=np.float64)
+    b = np.asarray(_array(b, "b"), dtype=np.float64)
     context = _context(options, progress)
     columns = b[:, None] if b.ndim == 1 else b
     x = np.empty((n, columns.shape[1]))

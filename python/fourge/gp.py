@@ -5,6 +5,8 @@ Kernels are the expressions of ``fourge/gp.h``: ``"1.7*rbf(ard) + noise(0.1)"``.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import _fourge, errors
-from ._arrays import array, context, warn
+from ._arrays import CONTEXT_OPTIONS, array, context, warn
 
 __all__ = ["GP", "load", "invquad_logdet"]
 
@@ -40,12 +42,19 @@ class GP:
     def __init__(self, x: Any, y: Any, kernel: str, *, mean_values: Any = None, noise_variances: Any = None,
                  noise_groups: Any = None, columns: list[str] | None = None,
                  progress: Callable[..., Any] | bool | None = None, **options: Any):
+        if not isinstance(kernel, str):
+            raise TypeError(f"kernel: expected an expression, a str, got {type(kernel).__name__}")
+        if isinstance(columns, str):
+            raise TypeError("columns: expected a list of names, got a str")
+        if noise_groups is not None and np.asarray(noise_groups).dtype.kind not in "iu":
+            raise TypeError(f"noise_groups: expected integer codes, got {np.asarray(noise_groups).dtype}")
+        self._settings = dict(options)
         self._context = context(options, progress)
-        x, y = array(x), array(y)
-        each = lambda a, t: None if a is None else np.ascontiguousarray(a, dtype=t)
+        x, y = array(x, "x"), array(y, "y")
+        each = lambda a, t, name: None if a is None else np.ascontiguousarray(array(a, name) if t is np.float64 else a, dtype=t)
         self._gp = _fourge.Gp(self._context, x[:, None] if x.ndim == 1 else x, y, kernel, options,
-                              each(mean_values, np.float64), each(noise_variances, np.float64),
-                              each(noise_groups, np.int32), columns)
+                              each(mean_values, np.float64, "mean_values"), each(noise_variances, np.float64, "noise_variances"),
+                              each(noise_groups, np.int32, "noise_groups"), columns)
         warn(self._context)
 
     def __repr__(self):
@@ -69,7 +78,7 @@ class GP:
 
     @theta.setter
     def theta(self, values: Any) -> None:
-        self._gp.update(np.ascontiguousarray(values, dtype=np.float64))
+        self._gp.update(np.ascontiguousarray(array(values, "theta"), dtype=np.float64))
 
     def fix(self, name: str, fixed: bool = True) -> GP:
         """Holds all entries of a parameter at their values (or lets go of them)."""
@@ -129,7 +138,7 @@ class GP:
                 return_cov: bool = False) -> Any:
         """Mean at new points and, where asked, standard deviation, variance or covariance, of the function or, with
         `observed`, of an observation."""
-        x = array(x)
+        x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         r, m = self.report, len(x)
         mean = np.empty((m, r["q"])) if r["q"] > 1 else np.empty(m)
@@ -144,26 +153,29 @@ class GP:
 
     def predict_gradient(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """(d mean / dx, d variance / dx), both (m, d)."""
-        x = array(x)
+        x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         a, b = np.empty(x.shape), np.empty(x.shape)
         self._gp.predict(x, False, None, None, None, a, b)
         return a, b
 
     def sample(self, x: Any, count: int, *, prior: bool = False, observed: bool = False) -> np.ndarray:
-        """(count, m) joint draws at x; the same for the same seed, whatever the threads."""
-        x = array(x)
+        """(count, m) joint draws at x, (count, m, q) with q outputs; the same for the same seed, whatever the threads."""
+        x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
-        out = np.empty((count, len(x)))
+        q = self.report["q"]
+        if count < 0:
+            raise errors.BadArgument(f"count is {count}, it must be >= 0")
+        out = np.empty((count, len(x), q) if q > 1 else (count, len(x)))
         self._gp.sample(x, prior, observed, out)
         return out
 
     def append(self, x: Any, y: Any, noise_variances: Any = None) -> GP:
         """Adds points; the parameters stay."""
-        x = array(x)
+        x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         v = None if noise_variances is None else np.ascontiguousarray(noise_variances, dtype=np.float64)
-        self._gp.append(x, array(y), v)
+        self._gp.append(x, array(y, "y"), v)
         return self
 
     def remove(self, i: int) -> GP:
@@ -173,16 +185,33 @@ class GP:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Data, expression, parameters and factor in one checked file."""
-        self._gp.save(str(path))
+        self._gp.save(os.fsdecode(path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are files of :meth:`save`; a function for progress is not in them."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "process")
+            self.save(path)
+            with open(path, "rb") as file:
+                return _from_bytes, (file.read(), {k: v for k, v in self._settings.items() if k in CONTEXT_OPTIONS})
+
+
+def _from_bytes(saved: bytes, options: dict[str, Any]) -> GP:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "process")
+        with open(path, "wb") as file:
+            file.write(saved)
+        return load(path, **options)
 
 
 def load(path: str | PathLike[str], **options: Any) -> GP:
     """A process from a file of :meth:`GP.save`; it predicts to the bit what the saved one did."""
     gp = GP.__new__(GP)
+    gp._settings = dict(options)
     gp._context = context(options)
     if options:
         raise TypeError(f"there is no option {next(iter(options))!r}")
-    gp._gp = _fourge.Gp.load(gp._context, str(path))
+    gp._gp = _fourge.Gp.load(gp._context, os.fsdecode(path))
     return gp
 
 
@@ -200,7 +229,7 @@ def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Any) -> 
     -------
     (inv_quad, logdet, a) or (inv_quad, logdet, a, inverse), a = K^-1 r.
     """
-    k, r = array(k), array(r)
+    k, r = array(k, "k"), array(r, "r")
     if k.ndim < 2 or k.shape[-1] != k.shape[-2] or r.shape != k.shape[:-1] or r.dtype != k.dtype:
         raise errors.BadArgument(f"expected k (..., n, n) and r (..., n) of one type, got {k.dtype}{k.shape} and {r.dtype}{r.shape}")
     inv_quad, logdet = np.empty(k.shape[:-2]), np.empty(k.shape[:-2])

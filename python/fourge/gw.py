@@ -20,6 +20,7 @@ import numpy as np
 
 from . import _fourge, errors
 from ._arrays import array, context, warn
+from ._frame import is_missing
 
 __all__ = ["Alignment", "Graph", "Transport", "align", "barycenter", "energy", "entropic_gromov_barycenters",
            "entropic_gromov_wasserstein", "entropic_gromov_wasserstein2", "gromov_wasserstein", "joint_embedding",
@@ -27,7 +28,7 @@ __all__ = ["Alignment", "Graph", "Transport", "align", "barycenter", "energy", "
 
 
 def _matrix(x: Any, name: str) -> np.ndarray:
-    x = array(x.detach() if hasattr(x, "detach") else x)
+    x = array(x, name)
     if x.ndim == 1:
         x = x[:, None]
     if x.ndim != 2:
@@ -38,7 +39,7 @@ def _matrix(x: Any, name: str) -> np.ndarray:
 def _weights(w: Any, name: str, n: int) -> np.ndarray | None:
     if w is None or np.size(w) == 0:
         return None
-    w = np.ascontiguousarray(w.detach() if hasattr(w, "detach") else w, np.float64)
+    w = np.ascontiguousarray(array(w, name), np.float64)
     if w.shape != (n,):
         raise errors.BadArgument(f"{name}: expected {n} weights, got shape {w.shape}")
     return w
@@ -104,6 +105,8 @@ class Graph:
 
         L is less than `count` where all others are at distance 0 of one.  De Silva and Tenenbaum (2004)."""
         n = self.report["n"]
+        if count < 1:
+            raise errors.BadArgument(f"count is {count}, it must be >= 1")
         nodes, out = np.empty(count, np.int64), np.empty((n, count), np.float32)
         found = self._graph.landmarks(nodes, out)
         return nodes[:found], out[:, :found]
@@ -116,7 +119,10 @@ class Graph:
     def paths(self, sources: Sequence[int] | None = None) -> np.ndarray:
         """(sources, n) lengths of shortest paths, infinite where there is none; sources None: from all nodes."""
         n = self.report["n"]
-        sources = None if sources is None else np.ascontiguousarray(sources, np.int64)
+        if sources is not None:
+            if np.size(sources) and np.asarray(sources).dtype.kind not in "iu":
+                raise TypeError(f"sources: expected numbers of nodes, got {np.asarray(sources).dtype}")
+            sources = np.ascontiguousarray(sources, np.int64)
         out = np.empty((n if sources is None else len(sources), n), np.float32)
         self._graph.paths(sources, out)
         return out
@@ -156,6 +162,8 @@ class _Plan:
     def top(self, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """(columns, masses), both (n, k): the largest entries of every row, falling."""
         n = self.shape[0]
+        if k < 1:
+            raise errors.BadArgument(f"k is {k}, it must be >= 1")
         index, value = np.empty(n * k, np.int64), np.empty(n * k)
         self._solver.top(k, index, value)
         return index.reshape(n, k), value.reshape(n, k)
@@ -167,6 +175,8 @@ class _Plan:
     def sparse(self, threshold: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(starts, columns, masses) of the entries >= threshold, for ``scipy.sparse.csr_matrix((masses, columns,
         starts), shape)``."""
+        if threshold != threshold:
+            raise errors.BadArgument("threshold is nan")
         starts = np.empty(self.shape[0] + 1, np.int64)
         self._solver.sparse(threshold, starts, None, None)
         columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1])
@@ -187,7 +197,7 @@ class _Plan:
         labels: (m,) of any type; None, NaN and "" are no labels.  Rows without labelled mass get None (NaN for numbers).
         """
         labels = np.asarray(labels)
-        known = np.array([x is not None and x == x and x != "" for x in labels.tolist()], bool)
+        known = np.array([not is_missing(x) and x != "" for x in labels.tolist()], bool)
         names, codes = np.unique(labels[known], return_inverse=True)
         all_codes = np.full(len(labels), -1, np.int32)
         all_codes[known] = codes
@@ -248,6 +258,8 @@ class Alignment(_Plan):
 
     def distances(self, side: int = 0) -> np.ndarray:
         """The distances in use, (n, n) for side 0 or (m, m) for side 1."""
+        if side not in (0, 1):
+            raise errors.BadArgument(f"side is {side!r}: 0 is the source, 1 the target")
         n = self.shape[side]
         out = np.empty((n, n))
         self._solver.distances(side, out)
@@ -388,6 +400,8 @@ def barycenter(spaces: Sequence[Any], size: int, *, weights: Sequence[Any] | Non
     (size, size) distances, dict with iterations, change, energy, converged
         One that did not settle is returned and warned of (:class:`fourge.errors.NotConverged`).
     """
+    if spaces is None or size < 1:
+        raise errors.BadArgument("spaces: expected a list of distances" if spaces is None else f"size is {size}, it must be >= 1")
     ctx = context(options)
     arrays = [_matrix(s, f"spaces[{i}]") for i, s in enumerate(spaces)]
     given = [None] * len(arrays) if weights is None else list(weights)
@@ -427,6 +441,8 @@ def joint_embedding(anchor: Any, queries: Sequence[tuple[Any, Alignment]], *, ou
     graph_of = lambda x: (x if isinstance(x, Graph) else Graph.of(x) if hasattr(x, "tocsr") else Graph.knn(x, k))._graph
     center, sets = graph_of(anchor), []
     for points, found in queries:
+        if not isinstance(found, Alignment):
+            raise TypeError(f"queries: expected pairs of points and an Alignment, got {type(found).__name__}")
         graph = graph_of(points)
         sets.append((graph, found._solver, np.zeros((graph.report()["n"], out_dim))))
     out = np.zeros((center.report()["n"], out_dim))

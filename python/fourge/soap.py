@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import difflib
 import operator
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _fourge, errors
-from ._arrays import context, warn
+from ._arrays import CONTEXT_OPTIONS, context, warn
 
 __all__ = ["SOAP", "defaults"]
 
@@ -212,6 +213,7 @@ class SOAP:
                  shampoo_beta: float | None = None, eps: float | None = None, weight_decay: float | None = None, *,
                  profile: str = "emerging", **options: Any):
         given = {"lr": lr, "betas": betas, "shampoo_beta": shampoo_beta, "eps": eps, "weight_decay": weight_decay}
+        self._context_options = {k: options[k] for k in CONTEXT_OPTIONS if k in options}
         self._engine = Engine(profile, context(options))
         self.defaults = defaults(profile)
         self.defaults |= named(options, self.defaults) | {k: v for k, v in given.items() if v is not None}
@@ -226,7 +228,11 @@ class SOAP:
         group = dict(group)
         arrays, names = list(group.pop("params")), group.pop("names", None)
         names = names or [f"param.{len(self._params) + i}" for i in range(len(arrays))]
+        known = {id(p) for p in self._params}
         for a, name in zip(arrays, names):
+            if id(a) in known:
+                raise errors.BadArgument(f"{name} is among the parameters twice")
+            known.add(id(a))
             if not isinstance(a, np.ndarray) or a.dtype not in _TYPES or not a.flags.writeable or a.ndim > 4:
                 what = f"{a.dtype} array of shape {a.shape}" if isinstance(a, np.ndarray) else type(a).__name__
                 raise errors.BadArgument(f"{name}: expected a writable array of floats with at most 4 axes, got {what}")
@@ -285,12 +291,25 @@ class SOAP:
 
     def save(self, path: Any) -> None:
         """The whole state in one checked file."""
-        self._engine.handle.save(str(path))
+        self._engine.handle.save(os.fsdecode(path))
 
     def load(self, path: Any) -> None:
         """A state of :meth:`save`; one that does not fit, or is damaged, changes nothing."""
         with open(path, "rb") as file:
-            self._engine.handle.load(file.read(), str(path))
+            self._engine.handle.load(file.read(), os.fsdecode(path))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"profile": self._engine.profile, "options": self._context_options, "defaults": self.defaults,
+                "groups": self.param_groups, "names": self._names, "bytes": self._engine.handle.save()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._context_options, self.defaults = state["options"], state["defaults"]
+        self._engine = Engine(state["profile"], context(dict(self._context_options)))
+        self.param_groups, self._params, self._names = [], [], []
+        names = list(state["names"])
+        for group in state["groups"]:
+            self.add_param_group({**group, "names": [names.pop(0) for _ in group["params"]]})
+        self._engine.handle.load(state["bytes"], "pickled state")
 
 
 def update_group(mine: dict[str, Any], theirs: Mapping[str, Any]) -> None:

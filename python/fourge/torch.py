@@ -73,6 +73,8 @@ def inv_quad_logdet(k, r):
     second derivative is refused.
     """
     for name, t in (("k", k), ("r", r)):
+        if not isinstance(t, torch.Tensor):
+            raise TypeError(f"{name}: expected a tensor, got {type(t).__name__}; fourge.gp.invquad_logdet takes arrays")
         if t.device.type != "cpu":
             raise errors.NoDevice(f"{name} is on {t.device}; this build has the CPU alone")
         if t.dtype not in (torch.float32, torch.float64) or t.dtype != k.dtype:
@@ -138,7 +140,11 @@ class SOAP(torch.optim.Optimizer):
     def _attach(self, group):
         """The parameters of a group into the handle."""
         names = group.get("param_names") or [f"param.{len(self._params) + i}" for i in range(len(group["params"]))]
+        known = {id(p) for p in self._params}
         for name, p in zip(names, group["params"]):
+            if id(p) in known:
+                raise errors.BadArgument(f"{name} is among the parameters twice")
+            known.add(id(p))
             if not p.is_cpu:
                 raise errors.NoDevice(f"{name} is on {p.device}; this build of fourge has the CPU alone: move the model "
                                       "there with .cpu(), or keep another optimizer for it")

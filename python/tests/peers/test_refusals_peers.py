@@ -1,0 +1,94 @@
+"""Frames and tensors in every dress: taken as they are meant, or refused by name."""
+
+import unittest
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import torch
+
+from fourge import errors, fe, gp
+from fourge.torch import SOAP, inv_quad_logdet
+
+N = 40
+RNG = np.random.default_rng(0)
+DATA = {"y": RNG.normal(size=N), "x": RNG.normal(size=N), "f": np.arange(N) % 5}
+WORDS = [str(v) for v in DATA["f"]]
+
+
+def coef(data):
+    return fe.feols("y ~ x | f", data).coef()
+
+
+class Frames(unittest.TestCase):
+    def same(self, cases, want):
+        for name, data in cases.items():
+            with self.subTest(name):
+                np.testing.assert_allclose(coef(data), want, rtol=1e-12)
+
+    def test_taken(self):
+        p, l, t = pd.DataFrame(DATA), pl.DataFrame(DATA), pa.table(DATA)
+        halves = [pa.DictionaryArray.from_arrays(pa.array(DATA["f"][:20].astype("i1")), pa.array(list("01234"))),
+                  pa.DictionaryArray.from_arrays(pa.array((4 - DATA["f"][20:]).astype("i1")), pa.array(list("43210")))]
+        self.same({
+            "pandas": p, "categories": p.assign(f=pd.Categorical(WORDS)), "string": p.assign(f=pd.array(WORDS, dtype="string")),
+            "arrow types": p.assign(x=pd.array(DATA["x"], dtype="float64[pyarrow]")), "times": p.assign(f=pd.to_datetime(DATA["f"], unit="D", utc=True)),
+            "polars": l, "enum": l.with_columns(f=pl.col("f").cast(pl.String).cast(pl.Enum(list("01234")))),
+            "polars categories": l.with_columns(f=pl.col("f").cast(pl.String).cast(pl.Categorical)),
+            "chunks": pa.concat_tables([t.slice(0, 7), t.slice(7, 0), t.slice(7)]), "a batch": t.to_batches()[0],
+            "dictionaries that differ": t.set_column(2, "f", pa.chunked_array(halves)),
+            "string views": t.set_column(2, "f", pa.array(WORDS).cast(pa.string_view())),
+            "series": {k: p[k] for k in DATA}, "polars series": {k: l[k] for k in DATA},
+            "polars series of categories": {**DATA, "f": l["f"].cast(pl.String).cast(pl.Categorical)},
+            "tensors": {k: torch.tensor(v) for k, v in DATA.items()} | {"x": torch.tensor(DATA["x"], requires_grad=True)},
+        }, coef(DATA))
+
+    def test_missing(self):
+        p = pd.DataFrame(DATA)
+        self.same({
+            "category": p.assign(f=pd.Categorical([None] + WORDS[1:])), "Int64": p.assign(f=pd.array([None, *DATA["f"][1:]], dtype="Int64")),
+            "Float64": p.assign(x=pd.array([None, *DATA["x"][1:]], dtype="Float64")), "object": p.assign(f=[None] + WORDS[1:]),
+            "series of Int64": {**DATA, "f": pd.Series([None, *DATA["f"][1:]], dtype="Int64")},
+            "polars": pl.DataFrame({**DATA, "x": [None, *DATA["x"][1:]]}),
+            "polars series": {**DATA, "x": pl.Series([None, *DATA["x"][1:]])},
+        }, coef(p.iloc[1:]))
+
+    def test_refused(self):
+        l = pl.DataFrame(DATA)
+        for says, data in (("collect", l.lazy()), ("'x'", l.with_columns(x=pl.struct("x"))), ("'x'", l.with_columns(x=pl.concat_list("x", "x"))),
+                           ("'x'", l.with_columns(x=pl.col("x").cast(pl.Decimal(20, 10)))), ("'f'", l.with_columns(f=pl.col("f").cast(pl.Int128))),
+                           ("no column 'y'", pd.DataFrame({("a", "y"): [1.0]}))):
+            with self.subTest(says), self.assertRaisesRegex((TypeError, ValueError, NotImplementedError, KeyError), says):
+                coef(data)
+
+
+class Tensors(unittest.TestCase):
+    def test_arrays(self):
+        x = torch.randn(20, 2, dtype=torch.float64)
+        make = lambda x: gp.GP(x, np.zeros(20), "1*rbf(l=1) + noise(0.1)").log_likelihood()
+        want = make(x.numpy())
+        for taken in (x.clone().requires_grad_(), x.t().contiguous().t(), pd.DataFrame(x.numpy()), pl.DataFrame(x.numpy())):
+            self.assertEqual(make(taken), want)
+        for refused in (x.bfloat16(), x.to("meta"), x.to(torch.complex64), x.to_sparse()):
+            with self.assertRaisesRegex(TypeError, "^x: "):
+                make(refused)
+
+    def test_soap(self):
+        new = lambda *a, **k: torch.nn.Parameter(torch.zeros(*a, **k))
+        for says, params in (("complex", [new(3, dtype=torch.complex64)]), ("meta", [new(3, device="meta")]),
+                             ("sparse", [torch.nn.Parameter(torch.zeros(3, 3).to_sparse())]), ("twice", [p := new(3), p]), ("axes", [new(1, 1, 1, 1, 1)]),
+                             ("stride", [torch.zeros(3).expand(3, 3).requires_grad_()])):
+            with self.subTest(says), warnings.catch_warnings(), self.assertRaisesRegex(errors.Error, says):
+                warnings.simplefilter("ignore")
+                SOAP(params)
+
+    def test_inv_quad_logdet(self):
+        for kind, k in ((TypeError, np.eye(3)), (errors.BadArgument, torch.eye(3).half()), (errors.NoDevice, torch.eye(3, device="meta"))):
+            with self.assertRaisesRegex(kind, "k"):
+                inv_quad_logdet(k, torch.ones(3))
+
+
+if __name__ == "__main__":
+    unittest.main()

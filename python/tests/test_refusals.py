@@ -1,0 +1,215 @@
+"""What comes in wrong: taken as it is meant, or refused by the name of the argument; forks, exits, interpreters."""
+
+import copy
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import warnings
+
+import numpy as np
+
+from fourge import errors, fe, gp, gw, soap
+
+N = 40
+RNG = np.random.default_rng(0)
+Y, X, F = RNG.normal(size=N), RNG.normal(size=N), np.arange(N) % 5
+P = RNG.normal(size=(20, 2))
+KERNEL = "1*rbf(l=1) + noise(0.1)"
+
+
+def coef(**columns):
+    return fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F, **columns}).coef()
+
+
+class Taken(unittest.TestCase):
+    def test_columns(self):
+        want = coef()
+        for name, columns in {
+            "big-endian": {"x": X.astype(">f8"), "f": F.astype(">i8")},
+            "strides": {"x": np.stack([X, X], 1)[:, 0], "f": np.repeat(F, 2)[::2]},
+            "objects that are numbers": {"x": X.astype(object), "f": F.astype(object)},
+            "words": {"f": np.array([f"firm {v}" for v in F], object)},
+            "beyond int64": {"f": F.astype(np.uint64) + np.uint64(2**63)},
+            "dates": {"f": F.astype("M8[D]")},
+            "lists": {"x": list(X), "f": list(F)},
+        }.items():
+            with self.subTest(name):
+                np.testing.assert_allclose(coef(**columns), want, rtol=1e-13)
+
+    def test_missing_values(self):
+        """However they are written, the row goes."""
+        keep = np.arange(N) != 3
+        want = fe.feols("y ~ x | f", {"y": Y[keep], "x": X[keep], "f": F[keep]}).coef()
+        put = lambda v, what: np.array([what if i == 3 else x for i, x in enumerate(v.tolist())], object)
+        dates = F.astype("M8[D]")
+        dates[3] = "NaT"
+        for name, columns in {
+            "mask": {"x": np.ma.masked_array(X, ~keep)}, "mask of codes": {"f": np.ma.masked_array(F, ~keep)},
+            "nan": {"x": np.where(keep, X, np.nan)}, "None": {"x": put(X, None)}, "None among codes": {"f": put(F, None)},
+            "None among words": {"f": put(F.astype(str), None)}, "NaT": {"f": dates},
+        }.items():
+            with self.subTest(name):
+                np.testing.assert_allclose(coef(**columns), want, rtol=1e-12)
+
+    def test_arrays(self):
+        want = gp.GP(P, P[:, 0], KERNEL).log_likelihood()
+        for x in (np.asfortranarray(P), P.astype(">f8"), P[::-1][::-1], P.astype(object)):
+            self.assertAlmostEqual(gp.GP(x, P[:, 0], KERNEL).log_likelihood(), want, places=12)
+        read_only = P.copy()
+        read_only.flags.writeable = False
+        self.assertEqual(gp.GP(read_only, P[:, 0], KERNEL).log_likelihood(), want)
+        self.assertEqual(gp.GP(P, np.c_[P[:, 0], P[:, 1]], KERNEL).sample(P[:3], 2).shape, (2, 3, 2))
+
+    def test_copies(self):
+        process = gp.GP(P, P[:, 0], KERNEL, threads=1)
+        for other in (copy.deepcopy(process), pickle.loads(pickle.dumps(process))):
+            np.testing.assert_array_equal(other.predict(P + 1), process.predict(P + 1))
+        w = RNG.normal(size=(4, 3)).astype(np.float32)
+        g = RNG.normal(size=(4, 3)).astype(np.float32)
+        opt = soap.SOAP({"w": w}, lr=0.1)
+        opt.step({"w": g})
+        other = pickle.loads(pickle.dumps(opt))
+        opt.step({"w": g})
+        other.step({"w": g})
+        np.testing.assert_array_equal(other.param_groups[0]["params"][0], w)
+        self.assertIsNot(other.param_groups[0]["params"][0], w)
+
+
+class Refused(unittest.TestCase):
+    """(what the message has to say, the call)"""
+
+    def check(self, calls):
+        warnings.simplefilter("ignore")
+        for says, call in calls:
+            with self.subTest(says):
+                with self.assertRaisesRegex((TypeError, ValueError, KeyError, NotImplementedError, OSError), says):
+                    call()
+
+    def test_fe(self):
+        data = {"y": Y, "x": X, "f": F}
+        fit = lambda fml="y ~ x | f", d=data, **o: fe.feols(fml, d, **o)
+        read_only = X.copy()
+        read_only.flags.writeable = False
+        self.check([
+            ("fml", lambda: fit(5)), ("data", lambda: fit(d=None)), ("data", lambda: fit(d=[1, 2])), ("vcov", lambda: fit(vcov=3)),
+            ("vcov", lambda: fit(vcov=None)), ("vcov", lambda: fit(vcov={})), ("weights=3", lambda: fit(weights=3)),
+            ("tolerance", lambda: fit(tolerance=1)), ("tol='1'", lambda: fit(tol="1")), ("threads='two'", lambda: fit(threads="two")),
+            ("threads", lambda: fit(threads=-1)), ("max_iter=", lambda: fit(max_iter=2**70)),
+            ("'x'.*complex", lambda: coef(x=X + 0j)), ("'x'.*axis", lambda: coef(x=1.0)), ("lengths", lambda: coef(x=X[1:])),
+            ("no column 'f'", lambda: fit(d={"y": Y, "x": X})), ("x: .*complex", lambda: fe.demean(X + 0j, F)),
+            ("x: .*NoneType", lambda: fe.demean(None, F)), ("x: .*shape", lambda: fe.demean(np.array(1.0), F)),
+            ("x: .*masked", lambda: fe.demean(np.ma.masked_array(X, X > 0), F)), ("x: ", lambda: fe.demean(np.array(["a"] * N), F)),
+            ("fixed effects", lambda: fe.demean(X, F * 0.5)), ("weights: ", lambda: fe.demean(X, F, "w")),
+            ("out: .*writable", lambda: fe.demean(X, F, out=read_only)), ("out: ", lambda: fe.demean(X, F, out=np.zeros(3))),
+            ("b: .*complex", lambda: fe.lsmr(((2, 1), [0, 1, 2], [0, 0], [1.0, 1.0]), np.ones(2) * 1j)),
+        ])
+
+    def test_gp(self):
+        process = gp.GP(P, P[:, 0], KERNEL)
+        self.check([
+            ("x: .*complex", lambda: gp.GP(P + 0j, P[:, 0], KERNEL)), ("y: ", lambda: gp.GP(P, None, KERNEL)),
+            ("kernel", lambda: gp.GP(P, P[:, 0], 3)), ("columns", lambda: gp.GP(P, P[:, 0], KERNEL, columns="ab")),
+            ("noise_groups", lambda: gp.GP(P, P[:, 0], "1*rbf", noise_groups=np.full(20, 0.5))),
+            ("noise variances", lambda: gp.GP(P, P[:, 0], "1*rbf", noise_variances=np.ones(3))), ("theta", lambda: setattr(process, "theta", [1.0])),
+            ("theta", lambda: setattr(process, "theta", "abc")), ("count", lambda: process.sample(P, -1)),
+            ("NoneType", lambda: process.save(None)), ("NoneType", lambda: gp.load(None)), ("cannot open '/nowhere'", lambda: gp.load(b"/nowhere")),
+        ])
+
+    def test_gw(self):
+        found = gw.align(P, P, k=3, max_iter=2)
+        graph = gw.Graph.knn(P, 3)
+        self.check([
+            ("x: .*complex", lambda: gw.align(P + 0j, P)), ("y: ", lambda: gw.align(P, None)), ("x: .*shape", lambda: gw.align(P[None], P)),
+            ("weight", lambda: gw.align(P, P, k=3, a=-np.ones(20))), ("a: ", lambda: gw.align(P, P, k=3, a=np.ones(20) * 1j)),
+            ("labels", lambda: found.labels([1])), ("k is 0", lambda: found.top(0)), ("k is -1", lambda: found.top(-1)),
+            ("threshold", lambda: found.sparse(float("nan"))), ("side", lambda: found.distances(5)), ("rows", lambda: found.rows(-1, 2)),
+            ("sources", lambda: graph.paths([0.5])), ("node 99", lambda: graph.paths([99])), ("count", lambda: graph.landmarks(-1)),
+            ("spaces", lambda: gw.barycenter(None, 3)), ("size", lambda: gw.barycenter([P @ P.T], 0)),
+            ("queries", lambda: gw.joint_embedding(P, [(P, 3)], k=3)),
+        ])
+
+    def test_soap(self):
+        w = np.zeros((3, 2), np.float32)
+        step = lambda g: soap.SOAP({"w": w}).step([g])
+        read_only = w.copy()
+        read_only.flags.writeable = False
+        self.check([
+            ("w: .*writable", lambda: soap.SOAP({"w": read_only})), ("w: ", lambda: soap.SOAP({"w": w.astype(">f4")})),
+            ("twice", lambda: soap.SOAP([w, w])), ("gradient 0", lambda: step(w.astype(">f4"))), ("gradient 0", lambda: step([1, 2])),
+            ("gradient", lambda: step(w.astype(int))), ("gradient of 'w'", lambda: step(w[:2])), ("overlaps", lambda: step(w)),
+            ("gradients", lambda: soap.SOAP([w]).step([])),
+        ])
+
+
+def run(code, *arguments):
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=100, check=False)
+
+
+class Processes(unittest.TestCase):
+    @unittest.skipUnless(hasattr(os, "fork"), "there is no fork")
+    def test_fork_after_use(self):
+        """The child computes the same bits by one thread; what the parent made with two is refused, not waited for."""
+        x = np.random.default_rng(1).normal(size=(400, 3))
+        process = gp.GP(x, x[:, 0], KERNEL, threads=2)
+        one = gp.GP(x, x[:, 0], KERNEL, threads=1)
+        want = process.log_likelihood(), one.log_likelihood()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            code = 1
+            try:
+                again = gp.GP(x, x[:, 0], KERNEL, threads=2).log_likelihood(), one.log_likelihood()
+                process.log_likelihood()
+            except RuntimeError as e:
+                code = 0 if "fork" in str(e) and again == want else 2
+            os._exit(code)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(process.log_likelihood(), want[0])
+
+    def test_exit_with_a_running_thread(self):
+        code = ("import sys, threading, time, numpy as np\nfrom fourge import gw\nx = np.random.default_rng(0).normal(size=(600, 3))\n"
+                "n = int(sys.argv[1])\n"
+                "work = lambda: gw.align(x, x, distance='euclidean', max_iter=n, min_iter=n, tol=0)\n"
+                "threading.Thread(target=work, daemon=n > 1000).start()\ntime.sleep(0.5)\nprint('ends')\n")
+        for steps in ("20", "1000000000"):
+            done = run(code, steps)
+            self.assertEqual((done.returncode, done.stdout), (0, "ends\n"), done.stderr)
+
+    def test_two_interpreters(self):
+        code = ("try:\n    import _xxsubinterpreters as s\nexcept ImportError:\n    print('done'); raise SystemExit\n"
+                "import sys\nfrom fourge import _fourge\ni = s.create()\n"
+                "s.run_string(i, 'import sys; sys.path[:] = ' + repr(sys.path) + '''\nfrom fourge import _fourge\n"
+                "try:\n    _fourge.Context({'threads': -1}, None)\nexcept ValueError:\n    _fourge.Context({'threads': 1}, None)\n''')\n"
+                "s.destroy(i)\n_fourge.Context({'threads': 1}, None)\nprint('done')\n")
+        done = run(code)
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"), done.stderr)
+
+    def test_paths(self):
+        process = gp.GP(P, P[:, 0], KERNEL)
+        with tempfile.TemporaryDirectory() as folder:
+            for path in (pathlib.Path(folder, "a"), os.fsencode(os.path.join(folder, "b"))):
+                process.save(path)
+                np.testing.assert_array_equal(gp.load(path).predict(P), process.predict(P))
+
+    def test_four_fits_of_one_process(self):
+        """Each waits for the other; the callback is called out of all of them."""
+        calls = []
+        process = gp.GP(P, P[:, 0], KERNEL, progress=lambda *a: calls.append(a) or False)
+        threads = [threading.Thread(target=process.fit, kwargs={"max_iter": 3}) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertTrue(np.isfinite(process.log_likelihood()))
+
+
+if __name__ == "__main__":
+    unittest.main()
