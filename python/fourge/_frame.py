@@ -40,7 +40,7 @@ def _column(name, values):
             kind = a.dtype.kind
     if kind == "f":
         return np.ascontiguousarray(a, dtype=np.float64), None
-    if kind in "iub" and not (a.dtype == np.uint64 and a.size and a.max() > np.iinfo(np.int64).max):
+    if kind in "iub" and not (a.dtype == np.uint64 and a.size and int(a.max()) > np.iinfo(np.int64).max):
         return np.ascontiguousarray(a, dtype=np.int64), None
     if kind in "mM" and not np.isnat(a).any():
         return np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("=")).view(np.int64), None
