@@ -64,17 +64,25 @@ INLINE vec FN(root)(vec x)
 
 /* ---- covariances ---- */
 
+/** The smaller of s and FAR, by masks: a choice of numbers becomes branches where there is AVX2 alone. */
+INLINE vec FN(near)(vec s)
+{
+    const vec far = (vec){0} + FAR;
+    const FN(mask) beyond = s > far;
+    return (vec)(((FN(mask))far & beyond) | ((FN(mask))s & ~beyond));
+}
+
 /** value <- k and slope <- -2 dk/ds over it (k is kept, not its slope) of B vectors of squared distances; either may
  *  be NULL.  One loop a step, so that each becomes vector code. */
-INLINE void FN(radial)(const frgi_gp_lanes_kind kind, const real *s, real *value, real *slope)
+INLINE void FN(radial)(const frgi_gp_lanes_kind kind, const vec s[B], real *value, real *slope)
 {
     const real factor = kind == LANES_MATERN12 ? 1 : kind == LANES_MATERN32 ? 3 : 5;
-    real r[B * WIDTH] __attribute__((aligned(VECTOR_BYTES))),
-        e[B * WIDTH] __attribute__((aligned(VECTOR_BYTES)));
-    for (int i = 0; i < B * WIDTH; i++) {
-        const real x = s[i];
-        r[i] = x > FAR ? FAR : x;
-    }
+    vec near[B];
+    real *const r = (real *)near;
+    real e[B * WIDTH] __attribute__((aligned(VECTOR_BYTES)));
+#pragma GCC unroll 4
+    for (int c = 0; c < B; c++)
+        near[c] = FN(near)(s[c]);
     for (int i = 0; i < B * WIDTH; i++)
         r[i] = kind == LANES_RBF ? (real)0.5 * r[i] : ROOT(factor * r[i]);
     if (value) {
@@ -124,7 +132,7 @@ INLINE void FN(build)(const frgi_gp_lanes_kind kind, const frgi_gp_lanes *g)
         for (ptrdiff_t j = 0; j < i; j += B) {
             vec s[B], k[B];
             FN(distances)(u, g->d, i, j, s);
-            FN(radial)(kind, (const real *)s, (real *)k, NULL);
+            FN(radial)(kind, s, (real *)k, NULL);
 #pragma GCC unroll 4
             for (int c = 0; c < B; c++) {
                 const vec value = f * k[c] * live[j + c];
@@ -370,7 +378,7 @@ INLINE void FN(pass)(const frgi_gp_lanes_kind kind, frgi_gp_lanes *g)
             }
             if (kind != LANES_RBF) {
                 FN(distances)(u, d, i, j, s);
-                FN(radial)(kind, (const real *)s, NULL, (real *)over);
+                FN(radial)(kind, s, NULL, (real *)over);
 #pragma GCC unroll 4
                 for (int c = 0; c < B; c++)
                     w[c] *= over[c];
