@@ -411,11 +411,14 @@ static void print_case(const bench *b, double *seconds, int repeats)
            "\"fourge\",\"threads\":%d,"
            "\"isa\":\"%s\",\"commit\":\"%s\",\"storage\":\"%s\",\"seconds\":%.9f,\"median_"
            "seconds\":%.9f,"
-           "\"repeats\":%d,\"log_likelihood\":%.10g,\"trace_residual\":%.1e,\"bytes\":%zu",
+           "\"repeats\":%d,\"log_likelihood\":%.10g,\"bytes\":%zu",
            b->job, (long long)b->n, DIMS, b->dtype, frg_threads(b->ctx), frg_isa(b->ctx),
            frg_commit(), frg_gp_get_report(b->gp).storage == FRG_GP_FULL ? "full" : "packed",
            seconds[0], seconds[repeats / 2], repeats, b->value.log_likelihood,
-           b->value.trace_residual, frg_gp_get_report(b->gp).bytes);
+           frg_gp_get_report(b->gp).bytes);
+    if (isfinite(b->value.trace_residual)) { /* a fit ends with a value */
+        printf(",\"trace_residual\":%.1e", b->value.trace_residual);
+    }
     if (strcmp(b->job, "step") == 0) {
         printf(",\"build\":%.9f,\"factor\":%.9f,\"inverse\":%.9f,\"pass\":%.9f,\"gflops\":%.1f",
                b->value.build_seconds, b->value.factor_seconds, b->value.inverse_seconds,
