@@ -550,6 +550,9 @@ static frg_status polish(frg_gw *s, bool may_pass)
         }
     }
     TRY(frgi_transport_finish(&l->t, s->o.round != 0, &before, &after));
+    if (!isfinite(after.mass + after.source_l1 + after.target_l1)) {
+        FAIL(s->ctx, E_NUMERIC, "the plan at epsilon %g has mass %g", l->epsilon, after.mass);
+    }
     frgi_plan_set(&s->plan, &l->t, before, after);
     return status;
 }

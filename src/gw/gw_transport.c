@@ -17,6 +17,8 @@
 
 enum { PLAIN_PASSES = 5, COLUMN_BLOCK = 1024 };
 #define NO_WEIGHT (-1e30) /* log2 of 0 that survives sums */
+#define NO_ROW                                                                                     \
+    (-1e5) /* of a row without weight, whose potential must not drown in it: 2^-1e5 is 0 as well */
 
 #pragma GCC visibility push(hidden)
 extern const frgi_sweep_ops frgi_sweep_ops_plain;
@@ -97,12 +99,13 @@ static double sum_of(const double *x, int64_t n)
     return s;
 }
 
-static void fill_weights(const double *from, int64_t n, const double *to, const double *log_to)
+static void fill_weights(const double *from, int64_t n, const double *to, const double *log_to,
+                         double log_zero)
 {
     double *const w = (double *)(uintptr_t)to, *const l = (double *)(uintptr_t)log_to;
     for (int64_t i = 0; i < n; i++) {
         w[i] = from[i];
-        l[i] = from[i] > 0 ? log2(from[i]) : NO_WEIGHT;
+        l[i] = from[i] > 0 ? log2(from[i]) : log_zero;
     }
 }
 
@@ -128,8 +131,8 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     layout(&t->memory, t, with_store);
     TRY(frgi_arena_open(&t->memory, ctx, "transport plan"));
     layout(&t->memory, t, with_store);
-    fill_weights(how->a, n, s->a, s->log_a);
-    fill_weights(how->b, m, s->b, s->log_b);
+    fill_weights(how->a, n, s->a, s->log_a, NO_ROW);
+    fill_weights(how->b, m, s->b, s->log_b, NO_WEIGHT);
     t->how.a = s->a;
     t->how.b = s->b;
     const double mass_a = sum_of(s->a, n), mass_b = sum_of(s->b, m);
@@ -210,7 +213,9 @@ void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, con
         s->G0[j] = (double)s->base_g[j];
     }
     for (int64_t i = 0; i < s->n; i++) {
-        const double base = s->log_a[i] > NO_WEIGHT ? s->F[i] - s->log_a[i] : 0;
+        /* relaxed rows without weight have no potential */
+        const bool live = s->a[i] > 0 || isinf(t->how.rho_a);
+        const double base = live ? s->F[i] - s->log_a[i] : 0;
         s->base_h[i] = (float)(base * scale);
         s->H0[i] = (double)s->base_h[i];
         s->F[i] = s->log_a[i] + base * scale;
@@ -429,7 +434,9 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
         }
         if (tol > 0 && t->error <= tol) {
             if (t->accelerate) { /* end on the plain step, not on its extrapolation */
-                memcpy(t->s.G, t->s.G_last, (size_t)t->s.m * sizeof *t->s.G);
+                for (int64_t j = 0; j < t->s.m; j++) { /* columns without weight have none */
+                    t->s.G[j] = t->s.b[j] > 0 ? t->s.G_last[j] : t->s.G[j];
+                }
                 set_drift(t);
             }
             break;
@@ -443,11 +450,20 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
 
 /* ---- rows of the plan --------------------------------------------------------------------------------- */
 
+/** Row i of the plan: 0 where it has no weight, whatever its exponents are. */
+static void plan_row(const frgi_transport *t, int64_t i, const void *exponents, double *out)
+{
+    if (t->s.a[i] > 0) {
+        frgi_sweep_ops_of(t->ctx)->row(&t->s, i, exponents, out);
+    } else {
+        memset(out, 0, (size_t)t->s.m * sizeof *out);
+    }
+}
+
 static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
                        const int64_t *chosen, frgi_row_visitor visit, void *user)
 {
     const frgi_sweep *const s = &t->s;
-    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
     const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
     const size_t size = s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (g1 > g0 + 8)
@@ -467,7 +483,7 @@ static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int
                 if (chosen && chosen[i] == chosen[i + 1]) {
                     continue;
                 }
-                ops->row(s, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
+                plan_row(t, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
                 const double u = t->u[i];
                 for (int64_t j = 0; j < s->m && t->rounded; j++) {
                     out[j] = t->y[j] * out[j] + u * t->v[j];
@@ -514,7 +530,7 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
             const void *const rows = group_rows(s, i0, room + (size_t)s->ld * sizeof(double));
             for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
                 const size_t size = s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
-                ops->row(s, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
+                plan_row(t, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
                 const double sum = ops->weigh(out, t->y, s->m);
                 const double scale = exact_rows && s->a[i] > 0 ? s->a[i] / sum : 1;
                 s->p[i] *= scale;
@@ -596,9 +612,13 @@ frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_er
     *before = compare(s, row, s->col);
     *after = *before;
     if (round && (balanced || partial)) {
+        double carried = 0;
+        for (int64_t i = 0; i < s->n && partial; i++) {
+            carried += fmin(row[i], s->a[i]);
+        }
         for (int64_t i = 0; i < s->n && partial; i++) {
             const double scale = row[i] > s->a[i] ? s->a[i] / row[i] : 1;
-            s->p[i] *= scale;
+            s->p[i] *= carried > t->how.mass ? scale * t->how.mass / carried : scale;
         }
         if (partial) {
             plan_sums(t, &job, false);

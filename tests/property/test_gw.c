@@ -693,6 +693,100 @@ static void ways_to_distances(void)
     frg_context_destroy(ctx);
 }
 
+/* Points without weight are not there: their rows and columns are 0, and the others have the plan of a problem
+ * without them, up to what their mere distances add to the scale, which is given here. */
+static void without_weight(void)
+{
+    enum { N = 40, M = 36 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[M * 2], a[N], b[M], plan[N * M];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    for (int i = 0; i < N; i++)
+        a[i] = i % 3 ? 1.0 / 26 : 0;
+    for (int j = 0; j < M; j++)
+        b[j] = j % 4 ? 1.0 / 27 : 0;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    for (int c = 0; c < 6; c++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.max_iter = 30;
+        o.mode = c == 1 ? FRG_GW_EXACT : c == 2 ? FRG_GW_LANDMARK : FRG_GW_SAMPLED;
+        o.mass = c == 3 ? 0.3 : 0;
+        o.multiscale = c == 4 ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_OFF;
+        o.rank = c == 5 ? 4 : 0;
+        frg_gw *s = NULL;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax, .weights = a},
+                                    (frg_gw_side){.data = &ay, .weights = b}, NULL, &o));
+        const frg_status status = frg_gw_run(s, NULL);
+        CHECK_SAYS(status >= 0 && status != FRG_STALLED, "case %d: %s %s", c,
+                   frg_status_name(status), frg_message(ctx));
+        if (status < 0) {
+            frg_gw_destroy(s);
+            continue;
+        }
+        const frg_plan_report p = frg_plan_get(frg_gw_plan(s));
+        CHECK_SAYS(p.source_before < 0.8 && p.target_before < 0.8, "case %d: %g and %g before", c,
+                   p.source_before, p.target_before);
+        CHECK_NEAR(p.mass, c == 3 ? 0.3 : 1, 1e-12);
+        CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
+        for (int i = 0; i < N * M; i++)
+            CHECK((a[i / M] > 0 && b[i % M] > 0) ? plan[i] >= 0 : plan[i] == 0);
+        frg_gw_destroy(s);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* What cannot be computed is refused, never returned as a plan of NaN; what can be ends with marginals that hold. */
+static void extremes(void)
+{
+    enum { N = 40, M = 36 };
+    static const struct {
+        double epsilon, mass, rho, size;
+    } each[] = {{1e-12, 0, INFINITY, 1},  {1e-6, 0, INFINITY, 1},      {1e6, 0, INFINITY, 1},
+                {.01, 1e-9, INFINITY, 1}, {.01, .999999, INFINITY, 1}, {.01, 0, 1e-9, 1},
+                {.01, 0, 1e6, 1},         {.01, 0, INFINITY, 1e15},    {.01, 0, INFINITY, -1e15}};
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[M * 2], plan[N * M];
+    for (size_t c = 0; c < sizeof each / sizeof *each; c++) {
+        for (int i = 0; i < N * 2; i++)
+            x[i] = test_normal() * fabs(each[c].size);
+        for (int i = 0; i < M * 2; i++)
+            y[i] = test_normal();
+        const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+        for (int mode = FRG_GW_SAMPLED; mode <= FRG_GW_LANDMARK; mode++) {
+            frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+            o.mode = (frg_gw_mode)mode;
+            o.epsilon = each[c].epsilon;
+            o.mass = each[c].mass;
+            o.rho_source = o.rho_target = each[c].rho;
+            o.scale = each[c].size < 0 ? FRG_GW_SCALE_NONE : FRG_GW_SCALE_FIXED;
+            o.max_iter = 30;
+            if (mode != FRG_GW_SAMPLED && (o.mass > 0 || isfinite(o.rho_source)))
+                continue;
+            frg_gw *s = NULL;
+            CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax},
+                                        (frg_gw_side){.data = &ay}, NULL, &o));
+            const frg_status status = frg_gw_run(s, NULL);
+            CHECK_SAYS(status >= 0 || status == FRG_BROKE_DOWN, "case %zu, mode %d: %s", c, mode,
+                       frg_message(ctx));
+            if (status >= 0) {
+                const frg_plan_report p = frg_plan_get(frg_gw_plan(s));
+                CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
+                for (int i = 0; i < N * M; i++)
+                    CHECK(isfinite(plan[i]) && plan[i] >= 0);
+                if (o.mass > 0)
+                    CHECK_NEAR(p.mass / o.mass, 1, 1e-9);
+                else if (isinf(o.rho_source))
+                    CHECK(p.source_error <= 1e-12 && p.target_error <= 1e-12);
+            }
+            frg_gw_destroy(s);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
 static int cancel_at_three(const frg_progress *p, void *user)
 {
     (void)user;
@@ -845,6 +939,8 @@ static const test_case cases[] = {{"energies", energies},
                                   {"lines", lines},
                                   {"exchanged", exchanged},
                                   {"potentials", potentials},
+                                  {"without weight", without_weight},
+                                  {"extremes", extremes},
                                   {"no steps", no_steps},
                                   {"ways to distances", ways_to_distances}};
 TEST_MAIN(cases)
