@@ -888,13 +888,14 @@ const command_spec command_table[] = {
      .max_arguments = MAX_ARGUMENTS,
      .summary = "Gromov-Wasserstein alignment of two spaces",
      .description =
-         "align X Y: a plan between the points of two files (npy, csv, tsv; or distance matrices, or graphs as mtx "
-         "or edge lists) that keeps distances as they are.  sinkhorn COST: entropic transport of a cost matrix.  "
+         "align X Y: a plan between the points of two files (npy, csv, tsv, off, obj, ply; or distance matrices, or "
+         "graphs as mtx or edge lists, or the edges of off, obj and ply with --distance graph) that keeps distances as they are.  sinkhorn COST: entropic transport of a cost matrix.  "
          "paths X: shortest paths in the graph of nearest neighbours of points, or in a graph.  energy X Y PLAN: "
          "the energy of a plan, exactly, with its lower bound.  barycenter X Y ...: the distances of the space nearest to "
          "all of them.  Plans are rounded: their marginals hold to 1e-12.",
      .examples = "fourge gw align cells.npy spots.npy --epsilon 0.005 --matches pairs.csv --top 3\n"
                  "fourge gw sinkhorn cost.npy --epsilon 0.05 --plan plan.npy\n"
+                 "fourge gw align cat.off dog.ply --distance graph --matches pairs.csv\n"
                  "fourge gw paths points.npy --k 15 --out distances.npy",
      .run = command_gw},
     {.name = "soap",
