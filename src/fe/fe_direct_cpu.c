@@ -27,23 +27,39 @@ static inline ptrdiff_t strip_start(const frgi_strips *s, ptrdiff_t i)
     return s->start ? s->start[i] : 0;
 }
 
-/** Columns 4h .. 4h+3 of the tile: c -= sum_k a_k b_k[c]. */
+#ifdef __AVX512F__
+typedef v8 part; /* of a column of the tile: what one register holds */
+#else
+typedef v4 part; /* wider vectors are kept in memory by GCC 12, even in the loop */
+#endif
+enum { PARTS = sizeof(v8) / sizeof(part) };
+
+/** Columns 4h .. 4h+3 of the tile, in halves: c -= sum_k a_k b_k[c]. */
 static inline void minus_half(ptrdiff_t n, const double *restrict a, const double *restrict b,
-                              v8 *restrict c)
+                              v4 *restrict c)
 {
-    v8 c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
+    v4 c00 = c[0], c01 = c[1], c10 = c[2], c11 = c[3], c20 = c[4], c21 = c[5], c30 = c[6],
+       c31 = c[7];
     for (ptrdiff_t k = 0; k < n; k++) {
-        const v8 x = *(const v8 *)(a + STRIP * k);
+        const v4 x0 = *(const v4 *)(a + STRIP * k), x1 = *(const v4 *)(a + STRIP * k + 4);
         const double *const y = b + STRIP * k;
-        c0 -= x * y[0];
-        c1 -= x * y[1];
-        c2 -= x * y[2];
-        c3 -= x * y[3];
+        c00 -= x0 * y[0];
+        c01 -= x1 * y[0];
+        c10 -= x0 * y[1];
+        c11 -= x1 * y[1];
+        c20 -= x0 * y[2];
+        c21 -= x1 * y[2];
+        c30 -= x0 * y[3];
+        c31 -= x1 * y[3];
     }
-    c[0] = c0;
-    c[1] = c1;
-    c[2] = c2;
-    c[3] = c3;
+    c[0] = c00;
+    c[1] = c01;
+    c[2] = c10;
+    c[3] = c11;
+    c[4] = c20;
+    c[5] = c21;
+    c[6] = c30;
+    c[7] = c31;
 }
 
 static inline void minus(ptrdiff_t n, const double *restrict a, const double *restrict b,
@@ -72,8 +88,8 @@ static inline void minus(ptrdiff_t n, const double *restrict a, const double *re
     c[6] = c6;
     c[7] = c7;
 #else
-    minus_half(n, a, b, c);
-    minus_half(n, a, b + 4, c + 4);
+    minus_half(n, a, b, (v4 *)c);
+    minus_half(n, a, b + 4, (v4 *)(c + 4));
 #endif
 }
 
@@ -89,14 +105,16 @@ static void product(ptrdiff_t n, const double *a, const double *b, double *tile)
 static inline void divide(const double *restrict d, const double *restrict inverse,
                           double *restrict x)
 {
-    v8 *const restrict c = (v8 *)x;
+    for (int h = 0; h < PARTS; h++) {
+        part *const restrict c = (part *)x + h;
 #pragma GCC unroll 8
-    for (int j = 0; j < STRIP; j++) {
-        const v8 y = c[j] * inverse[j];
-        c[j] = y;
+        for (int j = 0; j < STRIP; j++) {
+            const part y = c[PARTS * j] * inverse[j];
+            c[PARTS * j] = y;
 #pragma GCC unroll 8
-        for (int l = j + 1; l < STRIP; l++)
-            c[l] -= y * d[STRIP * j + l];
+            for (int l = j + 1; l < STRIP; l++)
+                c[PARTS * l] -= y * d[STRIP * j + l];
+        }
     }
 }
 
