@@ -34,13 +34,13 @@ static void take_name(const char *name, void *user)
 }
 
 /** Reads the columns that the fit needs and leaves the rest of a wide file alone.  When one is not there all are
- *  read (not from a pipe, which gives its data once), so that the fit can say which name was meant. */
+ *  read, so that the fit can say where in the formula; of a pipe, which gives its data once, the reader says it. */
 static frg_status read_named(cli *c, fe_job *job)
 {
     named k = {.n = 0};
     frg_table_opts opts = c->set.table;
     frg_status status = frg_fe_columns(c->ctx, job->formula, &job->opts, take_name, &k);
-    const int pruned = status >= 0 && !k.lost && strcmp(job->path, "-") != 0;
+    const int pruned = status >= 0 && !k.lost, pipe = strcmp(job->path, "-") == 0;
     if (pruned) {
         opts.columns = k.names;
         opts.n_columns = k.n;
@@ -48,7 +48,7 @@ static frg_status read_named(cli *c, fe_job *job)
     if (status >= 0) {
         status = frg_table_read(&job->data, c->ctx, job->path, &opts);
     }
-    if (pruned && status < 0 && strcmp(frg_error_code(c->ctx), find_error("E_COLUMN")->code) == 0) {
+    if (pruned && !pipe && status < 0 && strcmp(frg_error_code(c->ctx), find_error("E_COLUMN")->code) == 0) {
         status = frg_table_read(&job->data, c->ctx, job->path, &c->set.table);
     }
     for (int i = 0; i < k.n; i++) {

@@ -160,7 +160,7 @@ typedef struct {
 /** How files are reached; every read and write of the library goes through it.  Functions return a
  *  negative errno on failure.  A handle is whatever `open` chose (the default: a file descriptor). */
 typedef struct {
-    /** flags: 'r' reads an existing file, 'w' creates a new one and fails if it is there. */
+    /** mode: 'r' reads a file that is there, 'w' makes a new one and fails if it is there, 'd' writes to a device or pipe (else -ENODEV). */
     int (*open)(const char *path, char mode, void *user);
     int64_t (*read)(int handle, void *to, size_t bytes, void *user);        /* 0 at the end */
     int64_t (*write)(int handle, const void *from, size_t bytes, void *user); /* may be short */

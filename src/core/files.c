@@ -1,7 +1,7 @@
 /* files.c - the system's file table, readers that retry, and writers that publish whole files or none.
  *
  * A writer's order (power may fail between any two steps): temporary file in the same folder, write,
- * sync the file, rename over the old one, sync the folder.
+ * sync the file, rename over the old one, sync the folder.  Devices and pipes are written to as they are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,13 @@
 static int system_open(const char *path, char mode, void *user)
 {
     (void)user;
-    const int flags =
-        mode == 'w' ? O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC : O_RDONLY | O_CLOEXEC;
+    struct stat s;
+    if (mode == 'd' && (stat(path, &s) < 0 || S_ISREG(s.st_mode) || S_ISDIR(s.st_mode))) {
+        return -ENODEV;
+    }
+    const int flags = mode == 'd'   ? O_WRONLY | O_CLOEXEC
+                      : mode == 'w' ? O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+                                    : O_RDONLY | O_CLOEXEC;
     const int fd = open(path, flags, 0666);
     return fd < 0 ? -errno : fd;
 }
@@ -198,10 +203,13 @@ done:
 
 enum { WRITE_ROOM = 1 << 16 };
 
+enum { STANDARD_OUTPUT = 1 };
+
 struct frgi_writer {
     frg_context *ctx;
     int handle;
-    bool standard; /* standard output: nothing to publish */
+    bool standard; /* standard output */
+    bool direct;   /* that, a device, a pipe: nothing to publish */
     char *path, *temporary;
     size_t used;
     char buffer[WRITE_ROOM];
@@ -216,16 +224,28 @@ static frg_status name_paths(frgi_writer *w, const char *path)
     return FRG_OK;
 }
 
+/** A device or a pipe is written to, not replaced by a file of its name; -ENODEV where path is neither. */
+static int open_device(frg_context *ctx, const char *path)
+{
+    int handle;
+    do {
+        handle = ctx->files.open(path, 'd', ctx->files.user);
+    } while (handle == -EINTR);
+    return handle;
+}
+
 frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *path)
 {
     *out = NULL;
     frgi_writer *w;
     TRY(NEW(ctx, &w, 1, "write buffer"));
-    *w = (frgi_writer){.ctx = ctx, .handle = 1, .standard = is_standard(path)};
+    *w = (frgi_writer){.ctx = ctx};
     frg_status status;
-    if (!w->standard) {
-        TRY_TO(failed, name_paths(w, path));
-        int handle;
+    TRY_TO(failed, name_paths(w, path));
+    w->standard = is_standard(path) || strcmp(path, "/dev/stdout") == 0;
+    int handle = w->standard ? STANDARD_OUTPUT : open_device(ctx, path);
+    w->direct = handle >= 0;
+    if (handle == -ENODEV || handle == -ENOENT) {
         do {
             handle = ctx->files.open(w->temporary, 'w', ctx->files.user);
         } while (handle == -EINTR);
@@ -233,14 +253,14 @@ frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *pat
             ctx->files.remove(w->temporary, ctx->files.user);
             handle = ctx->files.open(w->temporary, 'w', ctx->files.user);
         }
-        if (handle < 0) {
-            frgi_at(ctx, "%s", path);
-            status = frgi_fail(ctx, E_CREATE, __FILE__, __LINE__, "cannot create '%s': %s", path,
-                               strerror(-handle));
-            goto failed;
-        }
-        w->handle = handle;
     }
+    if (handle < 0) {
+        frgi_at(ctx, "%s", path);
+        status = frgi_fail(ctx, E_CREATE, __FILE__, __LINE__, "cannot create '%s': %s", path,
+                           strerror(-handle));
+        goto failed;
+    }
+    w->handle = handle;
     *out = w;
     return FRG_OK;
 failed:
@@ -296,13 +316,22 @@ static void release(frgi_writer **w)
     DROP(ctx, w);
 }
 
+static void close_device(const frgi_writer *w)
+{
+    if (!w->standard) {
+        w->ctx->files.close(w->handle, w->ctx->files.user);
+    }
+}
+
 frg_status frgi_writer_commit(frgi_writer **writer)
 {
     frgi_writer *w = *writer;
     const frg_files *files = &w->ctx->files;
     frg_status status;
     TRY_TO(failed, flush(w, w->buffer, w->used));
-    if (!w->standard) {
+    if (w->direct) {
+        close_device(w);
+    } else {
         int error = files->sync(w->handle, files->user);
         if (!error) {
             error = files->close(w->handle, files->user);
@@ -332,7 +361,9 @@ void frgi_writer_abandon(frgi_writer **writer)
     }
     frgi_writer *w = *writer;
     const frg_files *files = &w->ctx->files;
-    if (!w->standard) {
+    if (w->direct) {
+        close_device(w);
+    } else {
         if (w->handle >= 0) {
             files->close(w->handle, files->user);
         }

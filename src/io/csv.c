@@ -77,10 +77,25 @@ static void list_active(frgi_csv_reader *t)
     }
 }
 
-/** Copies the text of the wave that the second pass of a pipe would need. */
+static void drop_text(frgi_csv_reader *t)
+{
+    for (int64_t i = 0; i < t->n_kept; i++) {
+        void *text = (void *)(uintptr_t)t->kept[i].bytes;
+        frgi_free(t->ctx, &text);
+    }
+    t->n_kept = 0;
+}
+
+/** Copies the text of the wave that the second pass of a pipe would need; of a long pipe nothing is kept. */
 static frg_status keep_text(frgi_csv_reader *t, int64_t from)
 {
-    if (!t->keep || t->again) {
+    if (!t->keep || t->again || t->let_go) {
+        return FRG_OK;
+    }
+    t->kept_bytes += t->waves.used - from;
+    if (t->kept_bytes > (t->steps->keep ? t->steps->keep : frgi_csv_default_steps.keep)) {
+        t->let_go = true;
+        drop_text(t);
         return FRG_OK;
     }
     if (t->n_kept == t->kept_room) {
@@ -152,6 +167,13 @@ static frg_status read_again(frgi_csv_reader *t)
     bool any = false;
     for (int64_t i = 0; i < t->n_columns; i++) {
         frgi_csv_column *const c = &t->columns[i];
+        if (c->again && t->let_go) {
+            frgi_at(t->ctx, "%s:%s", t->input->name, c->name);
+            FAIL(t->ctx, E_READ,
+                 "column '%s' turns from numbers to text late in a long pipe, whose beginning is "
+                 "gone; write the data to a file first, which can be read twice",
+                 c->name);
+        }
         any |= c->again;
         c->active = c->again;
         if (c->again) {
@@ -263,10 +285,7 @@ static void close_reader(frgi_csv_reader *t)
         DROP(t->ctx, &t->scratch[i].cell);
     }
     DROP(t->ctx, &t->scratch);
-    for (int64_t i = 0; i < t->n_kept; i++) {
-        void *text = (void *)(uintptr_t)t->kept[i].bytes;
-        frgi_free(t->ctx, &text);
-    }
+    drop_text(t);
     DROP(t->ctx, &t->kept);
     frgi_decimal_close(&t->decimal, t->ctx);
 }

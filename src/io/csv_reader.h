@@ -55,7 +55,8 @@ typedef struct {
     bool keep;  /* the input cannot be opened again */
     bool again; /* this is the second pass */
     frgi_span *kept;
-    int64_t n_kept, kept_room;
+    int64_t n_kept, kept_room, kept_bytes;
+    bool let_go; /* the pipe grew too long to be kept */
 } frgi_csv_reader;
 
 /** The newlines in [s, e). */

@@ -71,7 +71,7 @@ static frg_status waves_body(frg_context *ctx, void *user, uint64_t *hash)
     frg_status s = frgi_source_open(&source, ctx, &input, true);
     frg_table *t = NULL;
     if (s == FRG_OK)
-        s = frgi_csv_read(&t, ctx, &input, source, &o, &(frgi_csv_steps){60, 150});
+        s = frgi_csv_read(&t, ctx, &input, source, &o, &(frgi_csv_steps){60, 150, 0});
     frgi_source_close(&source);
     if (s == FRG_OK)
         hash_table(hash, t);

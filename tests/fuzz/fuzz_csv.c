@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     frg_table *a, *b;
     const frg_status s = read_in_steps(&a, ctx, &span, &o, frgi_csv_default_steps);
     insist((s == FRG_OK) == (a != NULL));
-    const frg_status r = read_in_steps(&b, ctx, &span, &o, (frgi_csv_steps){wave / 3 + 1, wave});
+    const frg_status r = read_in_steps(&b, ctx, &span, &o, (frgi_csv_steps){wave / 3 + 1, wave, 0});
     insist(r == s);
     if (s == FRG_OK) {
         insist(frg_table_rows(a) == frg_table_rows(b));

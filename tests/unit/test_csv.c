@@ -309,7 +309,8 @@ static frg_status parse_in_steps(frg_table **t, frg_context *ctx, const byte_str
 static void any_steps(void)
 {
     static const frgi_csv_steps steps[] = {
-        {1 << 20, 1 << 20}, {1, 1}, {3, 40}, {17, 200}, {64, 64}, {100, 5000}, {1000, 1 << 16}};
+        {1 << 20, 1 << 20, 0}, {1, 1, 0},      {3, 40, 0},        {17, 200, 0},
+        {64, 64, 0},           {100, 5000, 0}, {1000, 1 << 16, 0}};
     static const int threads[] = {1, 2, 3, 8};
     for (int repeat = 0; repeat < 6; repeat++) {
         byte_string b = {0};
@@ -434,7 +435,7 @@ static void line_of_a_late_error(void)
     add_bytes(&b, "1,2,3\n", 6); /* 1 + 500 rows + 167 second lines + 1 */
     frg_table *t;
     for (int64_t wave = 1; wave < 100000; wave *= 7) {
-        CHECK_STATUS(parse_in_steps(&t, ctx, &b, (frgi_csv_steps){wave / 5 + 1, wave}),
+        CHECK_STATUS(parse_in_steps(&t, ctx, &b, (frgi_csv_steps){wave / 5 + 1, wave, 0}),
                      FRG_BAD_DATA);
         CHECK_TEXT(frg_error_where(ctx), "t.csv:669");
     }
@@ -565,7 +566,7 @@ static void files_and_pipes(void)
             frg_table_defaults(&o, sizeof o);
             o.delimiter = ',';
             const frgi_input input = {.path = path, .name = path};
-            const frgi_csv_steps steps = {wave / 3, wave};
+            const frgi_csv_steps steps = {wave / 3, wave, 0};
             frgi_source *source;
             CHECK_OK(ctx, frgi_source_open(&source, ctx, &input, true));
             CHECK_OK(ctx, frgi_csv_read(&t, ctx, &input, source, &o, &steps));
@@ -581,6 +582,64 @@ static void files_and_pipes(void)
     }
     remove(path);
     drop_bytes(&b);
+}
+
+/** A pipe longer than what is kept of it is streamed: its kinds are right, memory is that of the columns, and a
+ *  column that turns to text too late is an error with its name. */
+static void long_pipes(void)
+{
+    char path[] = "/tmp/fourge_csv_XXXXXX";
+    const int fd = mkstemp(path);
+    if (!CHECK(fd >= 0))
+        return;
+    for (int late = 0; late < 2; late++) {
+        enum { N = 20000, KEEP = 1 << 16 };
+        byte_string b = {0};
+        add_bytes(&b, "wide_label,x,id\n", 16);
+        for (int i = 0; i < N; i++) {
+            char line[64];
+            const int length = snprintf(line, sizeof line, "%s,%d.5,%s%d\n", i % 2 ? "an_even_longer_label" : "label",
+                                        i, late && i == N - 1 ? "A" : "", i / 7);
+            add_bytes(&b, line, (size_t)length);
+        }
+        CHECK(write_file(path, b.data, b.count));
+        fault_disk d;
+        fault_disk_open(&d);
+        d.no_size = true;
+        frg_context *ctx = test_context_with(2, NULL, &d.table);
+        frg_table_opts o;
+        frg_table_defaults(&o, sizeof o);
+        const frgi_input input = {.path = path, .name = path};
+        size_t streamed = 0;
+        for (int kept = 0; kept < 2; kept++) {
+            const frgi_csv_steps steps = {1 << 14, 1 << 16, kept ? (int64_t)(2 * b.count) : KEEP};
+            frgi_source *source;
+            frg_table *t = NULL;
+            CHECK_OK(ctx, frgi_source_open(&source, ctx, &input, true));
+            const frg_status s = frgi_csv_read(&t, ctx, &input, source, &o, &steps);
+            frgi_source_close(&source);
+            if (late && !kept) {
+                CHECK_STATUS(s, FRG_IO);
+                CHECK_TEXT(frg_error_code(ctx), "FRG-IO-002");
+                CHECK(strstr(frg_message(ctx), "'id'") && strstr(frg_message(ctx), "to a file first"));
+            } else if (CHECK_OK(ctx, s)) {
+                CHECK_INT(frg_table_rows(t), N);
+                CHECK(frg_table_find(t, "x")->numbers[N - 1] == N - 0.5);
+                CHECK_INT(frg_table_find(t, "id")->kind, late ? FRG_CATEGORY : FRG_INTEGER);
+            }
+            /* columns that double as they grow are largest when half of the text is there, at the earliest */
+            const size_t peak = frg_peak_bytes(ctx);
+            if (kept)
+                CHECK_SAYS(peak >= streamed + b.count / 2 - KEEP, "%zu bytes with the text, %zu streamed", peak,
+                           streamed);
+            streamed = peak;
+            frg_table_destroy(t);
+        }
+        CHECK_INT(d.open_handles, 0);
+        frg_context_destroy(ctx);
+        drop_bytes(&b);
+    }
+    remove(path);
 }
 
 static int stop_at_once(const frg_progress *p, void *user)
@@ -645,6 +704,7 @@ static const test_case cases[] = {
     {"wrong calls", wrong_calls},
     {"gzip", gzip},
     {"files and pipes", files_and_pipes},
+    {"long pipes", long_pipes},
     {"interrupted", interrupted},
     {"memory of a large text", memory_of_a_large_text},
 };
