@@ -1,9 +1,11 @@
 """Runs tests and prints TAP: python run.py [FOLDER BELOW THIS ONE [PART OF A NAME]]; `peers` needs the peers installed."""
 
 import pathlib
+import signal
 import sys
 import unittest
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and wait for ever
 here = pathlib.Path(__file__).parent / (sys.argv[1] if len(sys.argv) > 1 else ".")
 pattern = sys.argv[2] if len(sys.argv) > 2 else ""
 

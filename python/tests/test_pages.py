@@ -14,7 +14,7 @@ class Pages(unittest.TestCase):
         self.assertGreaterEqual(len(pages.run("from_pyfixest.md", None, {"data": read_csv("grunfeld.csv")})), 20)
 
     def test_from_pot(self):
-        self.assertGreaterEqual(len(pages.run("from_pot.md", None, {})), 12)
+        self.assertGreaterEqual(len(pages.run("from_pot.md", None, {})), 25)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Pages(unittest.TestCase):
         self.page("from_scikit_learn.md", 18)
 
     def test_from_torch(self):
-        self.page("from_torch.md", 8)
+        self.page("from_torch.md", 19)
 
     @unittest.skipUnless(importlib.util.find_spec("gpytorch"), "gpytorch is not installed")
     def test_from_gpytorch(self):
@@ -37,7 +37,7 @@ class Pages(unittest.TestCase):
         self.page("from_botorch.md", 2)
 
     def test_from_pot(self):
-        pages.store("from_pot.md", self.page("from_pot.md", 12))
+        pages.store("from_pot.md", self.page("from_pot.md", 25))
 
 
 if __name__ == "__main__":
