@@ -31,7 +31,8 @@ static void data_fact(frg_report *r, const gp_job *job, const frg_gp_report *g)
              grouped(g->n, n), masked, g->d, g->d == 1 ? "" : "s", g->q, g->q == 1 ? "" : "s");
     frg_report_fact(r, "Data", job->shown ? job->shown : job->path);
     frg_report_fact(r, "Size", text);
-    frg_report_fact(r, "Kernel", *job->kernel ? job->kernel : g->kernel);
+    const int as_given = *job->kernel && job->what != GP_PREDICT && job->what != GP_SAMPLE;
+    frg_report_fact(r, "Kernel", as_given ? job->kernel : g->kernel);
 }
 
 static void likelihood_facts(frg_report *r, const gp_job *job)

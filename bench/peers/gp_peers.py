@@ -224,4 +224,5 @@ def main():
                               seconds=round(seconds, 6), **result)
 
 
-main()
+if __name__ == "__main__":
+    main()
