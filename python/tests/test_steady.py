@@ -1,6 +1,6 @@
 """Every entry point: memory and reference counts over many calls, 8 threads at once, calls out of callbacks, Ctrl-C.
 
-FOURGE_TEST_CALLS sets the number of calls, 1000 without; ./test.sh --peers makes 10 000.
+FOURGE_TEST_CALLS sets the number of calls, 1000 without; 10000 take some minutes.
 """
 
 import _thread
