@@ -228,6 +228,7 @@ static void merge_part(const unit_hash *hash, int64_t n_units, int part, int par
 /** hash[u] of all units, and how many of them each part looks after. */
 static void hash_units(const split *s, int parts, unit_hash *hash, int64_t *counts)
 {
+    int64_t counted[MOST_PARTS][MOST_PARTS] = {{0}}; /* by thread and part */
 #pragma omp parallel num_threads(parts)
     {
         int64_t mine[MOST_PARTS] = {0};
@@ -238,9 +239,11 @@ static void hash_units(const split *s, int parts, unit_hash *hash, int64_t *coun
                 mine[part_of(&hash[u], parts)]++;
             }
         }
-#pragma omp critical
+        memcpy(counted[omp_get_thread_num()], mine, sizeof mine);
+    }
+    for (int t = 0; t < parts; t++) {
         for (int p = 0; p < parts; p++) {
-            counts[p] += mine[p];
+            counts[p] += counted[t][p];
         }
     }
 }
