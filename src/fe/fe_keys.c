@@ -17,6 +17,7 @@ typedef struct {
     int64_t least, greatest;
     bool whole; /* every key is an integer */
     bool finite;
+    bool rounded; /* a double of 2^53 or more, where neighbours round to one value */
 } range;
 
 /** Keys begin .. begin + n - 1 as 64 bits; whole doubles as integers where `whole`. */
@@ -56,6 +57,7 @@ static range range_of_chunk(const frg_column *c, const int64_t *rows, int64_t be
             r.whole &= v == rint(v);
         }
         r.finite = isfinite(least) && isfinite(greatest);
+        r.rounded = r.finite && (least <= -0x1p53 || greatest >= 0x1p53);
         r.whole &= least > -0x1p62 && greatest < 0x1p62;
         if (r.whole) {
             r.least = (int64_t)least;
@@ -93,6 +95,7 @@ static range range_of(frg_context *ctx, const frg_column *c, const int64_t *rows
             r.greatest = s.greatest > r.greatest ? s.greatest : r.greatest;
             r.whole &= s.whole;
             r.finite &= s.finite;
+            r.rounded |= s.rounded;
         }
     }
     return r;
@@ -209,15 +212,23 @@ static bool fits_table(range r, int64_t n)
            length < INT32_MAX;
 }
 
-static frg_status infinite_key(frg_context *ctx, const frg_column *c, const int64_t *rows,
-                               int64_t n)
+/** The first key of a column of doubles that is infinite or, `rounded`, of 2^53 or more. */
+static frg_status refuse_key(frg_context *ctx, const frg_column *c, const int64_t *rows, int64_t n,
+                             bool rounded)
 {
+    const double limit = rounded ? 0x1p53 : HUGE_VAL;
     int64_t i = 0;
-    while (i < n - 1 && !isinf(c->numbers[rows ? rows[i] : i])) {
+    while (i < n - 1 && fabs(c->numbers[rows ? rows[i] : i]) < limit) {
         i++;
     }
     const long long row = (rows ? rows[i] : i) + 1;
     frgi_at(ctx, "%s:%lld", c->name, row);
+    if (rounded) {
+        FAIL(ctx, E_TYPE,
+             "column '%s', row %lld: a key of 2^53 or more as a double, which rounds neighbours "
+             "to one level; give it as int64 or as text",
+             c->name, row);
+    }
     FAIL(ctx, E_NOT_FINITE, "column '%s', row %lld: an infinite value is no key", c->name, row);
 }
 
@@ -233,8 +244,8 @@ frg_status frgi_keys_encode(frg_context *ctx, frgi_key_job jobs[], int count, co
         const frg_column *const c = jobs[k].column;
         ranges[k] = range_of(ctx, c, rows, n);
         const bool labels = c->kind == FRG_CATEGORY || c->kind == FRG_BOOL;
-        if (!ranges[k].finite && n > 0) {
-            TRY_TO(done, infinite_key(ctx, c, rows, n));
+        if ((!ranges[k].finite || ranges[k].rounded) && n > 0) {
+            TRY_TO(done, refuse_key(ctx, c, rows, n, ranges[k].finite));
         }
         if (n > 0 && (labels || fits_table(ranges[k], n))) {
             TRY_TO(done, NEW(ctx, &tables[k], ranges[k].greatest - ranges[k].least + 1,

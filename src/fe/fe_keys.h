@@ -19,7 +19,8 @@ typedef struct {
 } frgi_key_job;
 
 /** Encodes several columns of the same rows (rows NULL: the first n), tables in parallel.
- *  E_NOT_FINITE for an infinite key, E_TOO_BIG beyond 2^31 - 1 levels. */
+ *  E_NOT_FINITE for an infinite key, E_TYPE for whole numbers of
+ *  2^53 or more held as doubles, E_TOO_BIG beyond 2^31 - 1 levels. */
 FRG_MUST_USE frg_status frgi_keys_encode(frg_context *ctx, frgi_key_job jobs[], int count,
                                          const int64_t *rows, int64_t n);
 /** codes <- joint code of (codes, other). */

@@ -335,7 +335,7 @@ static void keys_of_any_type(void)
         const int64_t l = test_below(LEVELS);
         small[i] = l - 5;
         sparse[i] = (l * 0x1234567890ab) ^ 0x55;
-        whole[i] = (double)(l == 0 ? -0.0 : (double)l * 1e15);
+        whole[i] = (double)(l == 0 ? -0.0 : (double)l * 1e14);
         fraction[i] = (double)l / 7 - 0.5;
         text[i] = (int32_t)((l * 5) % LEVELS);
         high[i] = l / 4;

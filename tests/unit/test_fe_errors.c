@@ -191,6 +191,17 @@ static void not_finite(void)
         table, sizeof table / sizeof *table);
 }
 
+/** Two keys of the file that one double stands for must not become one level. */
+static void rounded_keys(void)
+{
+    static const mistake table[] = {
+        {"y ~ x | id", FRG_BAD_DATA, "FRG-FE-011", "id:2", "a key of 2^53 or more as a double",
+         NULL},
+    };
+    check_mistakes("y,x,id\n1,2,1\n2,1,9223372036854775808\n1,3,9223372036854775809\n3,1,1\n",
+                   table, 1);
+}
+
 /** Rows that are left out may hold anything. */
 static void unused_rows_are_not_judged(void)
 {
@@ -609,6 +620,7 @@ static const test_case cases[] = {
     {"names_and_types", names_and_types},
     {"rows", rows},
     {"not_finite", not_finite},
+    {"rounded_keys", rounded_keys},
     {"unused_rows_are_not_judged", unused_rows_are_not_judged},
     {"missing_cells", missing_cells},
     {"level_without_weight", level_without_weight},
