@@ -144,6 +144,7 @@ done:
 enum { CHUNKS = 64 }; /* runs of rows whose sums are added up in order */
 
 typedef struct {
+    const frgi_sweep_ops *ops;
     double *plan;
     int64_t m;
     const float *linear; /* NULL: none */
@@ -156,9 +157,7 @@ static void copy_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     plan_copy *const c = user;
     memcpy(c->plan + i * c->m, row, (size_t)c->m * sizeof *row);
-    for (int64_t j = 0; j < c->m && c->objective; j++) {
-        c->entropy[chunk] += row[j] > 0 ? row[j] * (log(row[j]) - 1) : 0;
-    }
+    c->entropy[chunk] += c->objective ? c->ops->entropy(row, c->m) : 0;
     for (int64_t j = 0; j < c->m && c->objective && c->linear; j++) {
         c->cost[chunk] += row[j] * (double)c->linear[i * c->ld + j];
     }
@@ -200,8 +199,12 @@ frg_status frgi_plan_sums_take(frgi_level *l, bool objective, frgi_plan_sums *ou
     TRY_TO(done, all_distances(l->x, &c));
     TRY_TO(done, all_distances(l->y, &d));
     TRY_TO(done, NEW(ctx, &p, frgi_mul((size_t)n, (size_t)m), "a plan"));
-    plan_copy copy = {
-        .plan = p, .m = m, .linear = l->linear, .ld = l->t.s.ld, .objective = objective};
+    plan_copy copy = {.ops = frgi_sweep_ops_of(ctx),
+                      .plan = p,
+                      .m = m,
+                      .linear = l->linear,
+                      .ld = l->t.s.ld,
+                      .objective = objective};
     frgi_transport_rows(&l->t, 0, n, CHUNKS, copy_row, &copy);
     for (int k = 0; k < CHUNKS; k++) {
         out->entropy += copy.entropy[k];

@@ -121,6 +121,8 @@ typedef struct {
      *  floats, or doubles for X64. */
     void (*row)(const frgi_sweep *s, int64_t i, const void *exponents, double *out);
     double (*sum)(const double *x, int64_t n);
+    /** sum x (log x - 1), x >= 0 */
+    double (*entropy)(const double *x, int64_t n);
     /** Squares of scale_x x - scale_y y: added to columns, their sum returned. */
     double (*gaps)(const float *x, const float *y, double scale_x, double scale_y, int64_t n,
                    double *columns);

@@ -555,6 +555,16 @@ static double sum_of(const double *x, int64_t n)
     return s;
 }
 
+static double entropy(const double *restrict x, int64_t n)
+{
+    double s = 0;
+#pragma omp simd reduction(+ : s)
+    for (int64_t j = 0; j < n; j++) {
+        s += x[j] > 0 ? x[j] * (frgi_log_f64(x[j]) - 1) : 0;
+    }
+    return s;
+}
+
 static double gaps(const float *restrict x, const float *restrict y, double scale_x, double scale_y,
                    int64_t n, double *restrict columns)
 {
@@ -602,6 +612,7 @@ const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chun
                                                  .keep = keep,
                                                  .row = row,
                                                  .sum = sum_of,
+                                                 .entropy = entropy,
                                                  .gaps = gaps,
                                                  .weigh = weigh,
                                                  .add = add};
