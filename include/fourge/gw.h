@@ -222,7 +222,7 @@ typedef enum {
     FRG_GW_MAX_ITER,
     FRG_GW_CANCELLED,
     FRG_GW_STALLED_PRODUCT, /* the plan is the product of its marginals: W_PRODUCT */
-    FRG_GW_DEGENERATE       /* nothing to align: one point, or all distances 0 */
+    FRG_GW_DEGENERATE       /* every plan is as good: one point, or distances 0 */
 } frg_gw_reason;
 
 /** One side.  data: points (n x d), or the distances (n x n) with FRG_GW_DISTANCE_MATRIX, f32 or f64; graph: for

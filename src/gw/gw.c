@@ -177,7 +177,7 @@ static frg_status take_linear(frg_gw *s, const frg_array *a)
             const int64_t at = i * a->stride[0] + j * a->stride[1];
             const double x = a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
                                                  : (double)((const float *)(const void *)base)[at];
-            if (!isfinite(x)) {
+            if (!(fabs(x) <= FRGI_LENGTH_MAX)) {
                 frgi_at(ctx, "linear, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "a cost is %g", x);
             }
@@ -206,7 +206,7 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
     if (s->o.mass >= least * (1 - 1e-12)) {
         s->o.mass = 0;
     }
-    if (!(s->o.mass > 0) && isinf(s->o.rho_source) && isinf(s->o.rho_target)) {
+    if (frgi_is_balanced(&s->o)) {
         return frgi_normalise_weights(ctx, s->a, s->x.n, sum_a, s->b, s->y.n, sum_b);
     }
     return FRG_OK;
@@ -227,11 +227,20 @@ static bool is_multiscale(const frg_gw *s)
 {
     const frg_gw_opts *const o = &s->o;
     const bool possible = (o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED) && !s->start &&
-                          !(o->mass > 0) && isinf(o->rho_source) && isinf(o->rho_target) &&
-                          o->linear_weight == 0;
+                          frgi_is_balanced(o) && o->linear_weight == 0;
     return possible &&
            (o->multiscale == FRG_GW_MULTISCALE_ON ||
             (o->multiscale == FRG_GW_MULTISCALE_AUTO && (double)s->x.n * (double)s->y.n > 1e6));
+}
+
+/** Is every plan with the marginals as good?  One point: there is but one plan.  Zeros alone on a side: no cross term.
+ *  What is taken of each point is to be found even then where marginals are partial or relaxed. */
+static bool all_plans_alike(const frg_gw *s)
+{
+    const bool zero_x = !(s->x.most > 0), zero_y = !(s->y.most > 0);
+    const bool settled = frgi_is_balanced(&s->o), single = s->x.n == 1 || s->y.n == 1;
+    return (settled && single) ||
+           (s->o.linear_weight == 0 && (settled ? zero_x || zero_y : zero_x && zero_y));
 }
 
 static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y,
@@ -260,7 +269,7 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     if (linear) {
         TRY(take_linear(s, linear));
     }
-    s->degenerate = s->x.n == 1 || s->y.n == 1 || (!(s->x.most > 0) && !(s->y.most > 0));
+    s->degenerate = all_plans_alike(s);
     const bool sampled = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED;
     const bool store = s->o.rank == 0 && store_fits(s);
     TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, store));
@@ -517,7 +526,7 @@ static frg_status judge_product(frg_gw *s)
     for (int64_t i = 0; i < n; i++) {
         gap += g.by_row[i];
     }
-    if (gap < 1e-3 * mass && !s->degenerate) {
+    if (gap < 1e-3 * mass && !s->degenerate && n > 1 && s->y.n > 1) {
         s->report.reason = FRG_GW_STALLED_PRODUCT;
         frgi_warn(s->ctx, W_PRODUCT, "the plan is within %.1e of the product of its marginals",
                   mass > 0 ? gap / mass : 0);
@@ -600,7 +609,7 @@ static frg_status certify(frg_gw *s)
     r->lower_bound = (double)NAN;
     r->objective = (double)NAN;
     r->energy_standard_error = 0;
-    const bool balanced = isinf(s->o.rho_source) && isinf(s->o.rho_target) && !(s->o.mass > 0);
+    const bool balanced = frgi_is_balanced(&s->o);
     const bool plain = balanced && s->o.linear_weight == 0;
     const bool cheap = s->x.kind != FRGI_ROWS && s->y.kind != FRGI_ROWS;
     if (n * m * (n + m) <= EXACT_ENERGY) {
@@ -659,7 +668,7 @@ static frg_status keep_start(frg_gw *s)
     return FRG_OK;
 }
 
-/** One point against many, or nothing but zeros: every plan is as good, a b' is given. */
+/** Every plan is as good: a b' is given. */
 static frg_status degenerate(frg_gw *s)
 {
     frgi_level *const l = &s->level;
@@ -888,8 +897,7 @@ frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
     const frgi_sweep *const w = &s->level.t.s;
     REQUIRE(s->ctx, s->plan.t, "the alignment has not run");
     REQUIRE(s->ctx, s->o.rank == 0, "a plan of low rank has factors and no potentials");
-    const bool balanced = isinf(s->o.rho_source) && isinf(s->o.rho_target) && !(s->o.mass > 0);
-    const bool left_out = balanced && s->o.max_iter > 0 && !s->degenerate;
+    const bool left_out = frgi_is_balanced(&s->o) && s->o.max_iter > 0 && !s->degenerate;
     const struct {
         double *to;
         const double *from;

@@ -68,7 +68,7 @@ static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char 
     for (int64_t i = 0; i < d->n; i++) {
         for (int64_t j = 0; j < d->n; j++) {
             const double x = value_at(a, i, j);
-            if (!(x >= 0)) {
+            if (!(x >= 0 && (x <= FRGI_LENGTH_MAX || isinf(x)))) {
                 frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "a distance is %g", x);
             }
@@ -78,6 +78,9 @@ static frg_status take_matrix(frgi_distances *d, const frg_array *a, const char 
             d->dense[i * d->n + j] = (float)(0.5 * (x + value_at(a, j, i)));
         }
         diagonal = fmax(diagonal, value_at(a, i, i));
+    }
+    if (most > 0 && most < 1 / FRGI_LENGTH_MAX) {
+        FAIL(ctx, E_DISTANCE, "the %s distances are %g at most, too small for f32", name, most);
     }
     if (diagonal > 1e-6 * most) {
         frgi_warn(ctx, W_DISTANCES, "the %s distances have up to %g on the diagonal", name,
@@ -170,10 +173,12 @@ static frg_status cache_room(frgi_distances *d, int64_t slots)
     return FRG_OK;
 }
 
-static float largest_of(const float *row, int64_t n, int32_t *where)
+/** The largest finite one; *cut where one is infinite. */
+static float largest_of(const float *row, int64_t n, int32_t *where, bool *cut)
 {
     float best = 0;
     for (int64_t i = 0; i < n; i++) {
+        *cut |= !(row[i] < INFINITY);
         if (row[i] < INFINITY && row[i] > best) {
             best = row[i];
             *where = (int32_t)i;
@@ -187,10 +192,11 @@ static frg_status find_scale(frgi_distances *d, frg_gw_scale scale)
 {
     float *row;
     int32_t node = 0, end = 0;
+    bool cut = false;
     d->scale = 1;
     d->beyond = INFINITY;
     if (d->kind == FRGI_DENSE) {
-        d->most = largest_of(d->dense, d->n * d->n, &end);
+        d->most = largest_of(d->dense, d->n * d->n, &end, &cut);
     } else {
         TRY(NEW(d->ctx, &row, d->n, "distances"));
         for (int sweep = 0; sweep < 2; sweep++) {
@@ -200,13 +206,16 @@ static frg_status find_scale(frgi_distances *d, frg_gw_scale scale)
                 return status;
             }
             end = node;
-            const float far = largest_of(row, d->n, &end);
+            const float far = largest_of(row, d->n, &end, &cut);
             d->most = far > d->most ? far : d->most;
             node = end;
         }
         DROP(d->ctx, &row);
     }
     d->beyond = d->most > 0 ? 1.5f * d->most : 1;
+    if (cut && !(d->most > 0)) { /* components of equal points */
+        d->most = d->beyond;
+    }
     d->scale = scale == FRG_GW_SCALE_FIXED && d->most > 0 ? 1 / d->most : 1;
     return FRG_OK;
 }

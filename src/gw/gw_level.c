@@ -31,7 +31,7 @@ double frgi_epsilon_end(const frg_gw_opts *o)
     return fmax(start / 10, fmin(5e-4, start));
 }
 
-static bool balanced(const frg_gw_opts *o)
+bool frgi_is_balanced(const frg_gw_opts *o)
 {
     return isinf(o->rho_source) && isinf(o->rho_target) && !(o->mass > 0);
 }
@@ -233,7 +233,7 @@ static frg_status gather(frgi_level *l)
                   (part + 1) * panels / threads);
     }
     l->rank = R;
-    if (!balanced(l->o)) {
+    if (!frgi_is_balanced(l->o)) {
         const float each =
             (float)(FRGI_LOG2_E / l->epsilon) * (1 - (float)l->o->linear_weight) / (float)R;
         memset(l->terms, 0, (size_t)(s->rows + s->ld) * sizeof *l->terms);
@@ -270,7 +270,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
     const double beta = l->o->lambda_ema_beta;
     const bool averages = l->smooths && beta > 0 && beta < 1 && l->step >= FRGI_SMOOTH_FROM;
-    const bool plain = balanced(l->o);
+    const bool plain = frgi_is_balanced(l->o);
     l->factors = (frgi_factors){.rank = l->rank,
                                 .left = l->left,
                                 .right = l->right,
@@ -326,7 +326,7 @@ frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most)
     const double epsilon = l->epsilon;
     const int64_t before = l->t.passes;
     frg_status status = FRG_OK;
-    if (l->t.error > SETTLED && balanced(l->o) && most > 4 * WIDE_PASSES) {
+    if (l->t.error > SETTLED && frgi_is_balanced(l->o) && most > 4 * WIDE_PASSES) {
         for (double wide = WIDEST; wide > 1 && status == FRG_OK; wide /= 2) {
             if (wide * epsilon > frgi_epsilon_start(l->o)) {
                 continue;

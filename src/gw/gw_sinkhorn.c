@@ -128,7 +128,7 @@ static frg_status check_cost(frg_context *ctx, const frg_array *c, double *low, 
             j++;
         }
         frgi_at(ctx, "cost, row %lld, column %lld", (long long)bad + 1, (long long)j + 1);
-        FAIL(ctx, E_DISTANCE, "a cost is %g", cost_at(c, bad, j));
+        FAIL(ctx, E_DISTANCE, "an entry is %g", cost_at(c, bad, j));
     }
     *low = least;
     *high = most;

@@ -143,6 +143,8 @@ FRG_MUST_USE frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t
                                         bool anneal, frg_gw_reason *reason, int64_t *steps);
 double frgi_epsilon_start(const frg_gw_opts *o);
 double frgi_epsilon_end(const frg_gw_opts *o);
+/** All mass, and marginals that hold. */
+bool frgi_is_balanced(const frg_gw_opts *o);
 
 #pragma GCC visibility pop
 #endif

@@ -106,7 +106,9 @@ INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real
         ++*far;
     }
 #endif
-    const double virtual_weight = s->slack_a > 0 ? power_of_two(s->slack_g + guess) : 0;
+    /* a row that is too far for any but the virtual column: all of it, in finite numbers */
+    const double exponent = fmin(s->slack_g + guess, 1000);
+    const double virtual_weight = s->slack_a > 0 ? power_of_two(exponent) : 0;
     const double p = finish_row(s, i, sum + virtual_weight, guess);
     s->slack[i] = p * virtual_weight;
     return (real)p;

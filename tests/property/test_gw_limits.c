@@ -1,0 +1,214 @@
+/* test_gw_limits.c - single points, nothing but zeros, numbers beyond f32, graphs in parts. */
+#include "fourge/gw.h"
+#include "test.h"
+
+static frg_array matrix(const double *x, int64_t n, int64_t d)
+{
+    return frg_matrix(x, FRG_F64, n, d, d);
+}
+
+static frg_gw_opts options(frg_gw_distance distance)
+{
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.distance = distance;
+    o.epsilon = 0.005;
+    o.k = 3;
+    o.max_iter = test_size(200, 60);
+    return o;
+}
+
+/** Runs; the plan goes to `plan`. */
+static frg_status align(frg_context *ctx, frg_gw_side x, frg_gw_side y, const frg_array *linear,
+                        const frg_gw_opts *o, double *plan, frg_gw_report *r)
+{
+    frg_gw *s = NULL;
+    frg_warnings_clear(ctx);
+    frg_status status = frg_gw_create(&s, ctx, x, y, linear, o);
+    if (!CHECK_SAYS(status == FRG_OK, "create: %s", frg_message(ctx)))
+        return status;
+    status = frg_gw_run(s, NULL);
+    if (CHECK_SAYS(status >= 0, "run: %s", frg_message(ctx))) {
+        *r = *frg_gw_get(s);
+        const frg_plan_report p = frg_plan_get(frg_gw_plan(s));
+        CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, p.n, matrix(plan, p.n, p.m)));
+    }
+    frg_gw_destroy(s);
+    return status;
+}
+
+/* Against one point there is one plan, whatever makes distances and whatever the linear cost says. */
+static void single_points(void)
+{
+    enum { N = 6 };
+    static const frg_gw_distance distances[] = {
+        FRG_GW_DISTANCE_AUTO, FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_DISTANCE_PRECOMPUTED,
+        FRG_GW_DISTANCE_LANDMARK, FRG_GW_DISTANCE_EUCLIDEAN};
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[2] = {3, 4}, linear[N], plan[N];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < N; i++)
+        linear[i] = i;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, 1, 2);
+    for (size_t c = 0; c < sizeof distances / sizeof *distances; c++)
+        for (int side = 0; side < 3; side++) { /* one point on the target, the source, on both */
+            const frg_array *const px = side ? &ay : &ax, *const py = side == 1 ? &ax : &ay;
+            const frg_array al = matrix(linear, px->shape[0], py->shape[0]);
+            for (int how = 0; how < 4; how++) {
+                frg_gw_report r = {0};
+                frg_gw_opts o = options(distances[c]);
+                o.mode = how == 1 ? FRG_GW_EXACT : FRG_GW_AUTO;
+                o.linear_weight = how == 2 ? 0.5 : 0;
+                o.rank = how == 3 ? 2 : 0;
+                align(ctx, (frg_gw_side){.data = px}, (frg_gw_side){.data = py},
+                      how == 2 ? &al : NULL, &o, plan, &r);
+                CHECK_INT(r.reason, FRG_GW_DEGENERATE);
+                const int64_t count = px->shape[0] * py->shape[0];
+                for (int64_t i = 0; i < count; i++)
+                    CHECK_NEAR(plan[i], 1 / (double)count, 1e-14);
+            }
+        }
+    frg_context_destroy(ctx);
+}
+
+/* Marginals that need not hold are part of the answer even against one point: five points close together and one far
+ * away, and the far one is left out, or gets less. */
+static void part_of_many(void)
+{
+    enum { N = 6 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    const double x[N] = {0, 0.1, 0.2, 0.3, 0.4, 10}, y[1] = {0};
+    const frg_array ax = matrix(x, N, 1), ay = matrix(y, 1, 1);
+    double plan[N];
+    for (int side = 0; side < 2; side++)
+        for (int how = 0; how < 3; how++) {
+            frg_gw_report r = {0};
+            frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+            o.mass = how == 0 ? 0.5 : 0;
+            o.rho_source = how == 2 || (how == 1 && !side) ? 0.05 : (double)INFINITY;
+            o.rho_target = how == 2 || (how == 1 && side) ? 0.05 : (double)INFINITY;
+            align(ctx, (frg_gw_side){.data = side ? &ay : &ax},
+                  (frg_gw_side){.data = side ? &ax : &ay}, NULL, &o, plan, &r);
+            double near = 0;
+            for (int i = 0; i < 5; i++)
+                near += plan[i] / 5;
+            CHECK_SAYS(plan[5] < 0.1 * near, "side %d, case %d: the far point has %g, others %g",
+                       side, how, plan[5], near);
+            CHECK(r.reason != FRG_GW_STALLED_PRODUCT);
+        }
+    frg_context_destroy(ctx);
+}
+
+/* Equal points: the plan is a b' and nothing stalls; a linear cost decides alone; what is taken of the
+ * points of the other side follows their distances. */
+static void equal_points(void)
+{
+    enum { N = 4, M = 6 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    const double x[N] = {0}, y[M] = {0, 0.1, 0.2, 0.3, 0.4, 10};
+    double plan[N * M], linear[N * N];
+    const frg_array ax = matrix(x, N, 1), ay = matrix(y, M, 1), al = matrix(linear, N, N);
+    const frg_gw_side zeros = {.data = &ax}, others = {.data = &ay};
+    frg_gw_report r = {0};
+    for (int mode = 0; mode < 2; mode++)
+        for (int both = 0; both < 2; both++) {
+            frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+            o.mode = mode ? FRG_GW_EXACT : FRG_GW_SAMPLED;
+            CHECK_INT(align(ctx, zeros, both ? zeros : others, NULL, &o, plan, &r), FRG_OK);
+            CHECK_INT(r.reason, FRG_GW_DEGENERATE);
+            for (int i = 0; i < N * (both ? N : M); i++)
+                CHECK_NEAR(plan[i], 1.0 / (N * (both ? N : M)), 1e-14);
+        }
+    for (int i = 0; i < N * N; i++) /* the cheapest way: i to i + 1 */
+        linear[i] = (i / N + 1) % N == i % N ? 0 : 1;
+    for (int how = 0; how < 2; how++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.linear_weight = 0.5;
+        o.mode = how == 1 ? FRG_GW_EXACT : FRG_GW_SAMPLED;
+        align(ctx, zeros, zeros, &al, &o, plan, &r);
+        double right = 0;
+        for (int i = 0; i < N * N; i++)
+            right += linear[i] > 0 ? 0 : plan[i];
+        CHECK_SAYS(right > 0.99, "case %d: %g where it is cheap", how, right);
+    }
+    for (int side = 0; side < 2; side++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.mass = 0.5;
+        align(ctx, side ? zeros : others, side ? others : zeros, NULL, &o, plan, &r);
+        double far = 0;
+        for (int i = 0; i < N; i++)
+            far += side ? plan[i * M + 5] : plan[5 * N + i];
+        CHECK_SAYS(far < 0.01, "side %d: the far point has %g", side, far);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* Two pairs of nodes, arcs of length 0 inside a pair and none between: a pair goes to a pair. */
+static void parts_of_length_zero(void)
+{
+    static const frg_gw_distance ways[] = {FRG_GW_DISTANCE_GRAPH, FRG_GW_DISTANCE_DIJKSTRA,
+                                           FRG_GW_DISTANCE_LANDMARK};
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    const int64_t starts[] = {0, 1, 2, 3, 4};
+    const int32_t targets[] = {1, 0, 3, 2};
+    const double lengths[] = {0, 0, 0, 0};
+    const frg_array w = frg_vector(lengths, FRG_F64, 4);
+    frg_graph *g = NULL;
+    CHECK_OK(ctx, frg_graph_csr(&g, ctx, frg_vector(starts, FRG_I64, 5),
+                                frg_vector(targets, FRG_I32, 4), &w, 0));
+    for (int way = 0; way < 3; way++) {
+        double plan[16], split = 0;
+        frg_gw_report r = {0};
+        const frg_gw_opts o = options(ways[way]);
+        align(ctx, (frg_gw_side){.graph = g}, (frg_gw_side){.graph = g}, NULL, &o, plan, &r);
+        for (int i = 0; i < 4; i++) /* of each row one pair of columns has all */
+            split += fmin(plan[4 * i] + plan[4 * i + 1], plan[4 * i + 2] + plan[4 * i + 3]);
+        CHECK_SAYS(split < 1e-6, "way %d: %g is split, %s", way, split,
+                   frg_gw_reason_name(r.reason));
+    }
+    frg_graph_destroy(g);
+    frg_context_destroy(ctx);
+}
+
+/* What single precision cannot hold is refused where it stands. */
+static void beyond_single(void)
+{
+    enum { N = 4 };
+    static const struct {
+        double size, diagonal, cost;
+        const char *where, *says;
+    } each[] = {{1e39, 0, 0, "source, row 1, column 2", "1e+39"},
+                {1e-46, 0, 0, "", "too small"},
+                {1, (double)NAN, 0, "source, row 2, column 2", "nan"},
+                {1, 0, 1e39, "linear, row 1, column 3", "1e+39"},
+                {1, 0, -1e39, "linear, row 1, column 3", "-1e+39"},
+                {1, 0, (double)NAN, "linear, row 1, column 3", "nan"}};
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double c[N * N], linear[N * N] = {0};
+    const frg_array ac = matrix(c, N, N), al = matrix(linear, N, N);
+    frg_gw_opts o = options(FRG_GW_DISTANCE_MATRIX);
+    o.linear_weight = 0.5;
+    for (size_t e = 0; e < sizeof each / sizeof *each; e++) {
+        frg_gw *s = NULL;
+        for (int i = 0; i < N * N; i++)
+            c[i] = i / N == i % N ? 0 : each[e].size;
+        c[N + 1] = each[e].diagonal;
+        linear[2] = each[e].cost;
+        CHECK_STATUS(
+            frg_gw_create(&s, ctx, (frg_gw_side){.data = &ac}, (frg_gw_side){.data = &ac}, &al, &o),
+            FRG_BAD_DATA);
+        CHECK_SAYS(s == NULL && strstr(frg_message(ctx), each[e].says), "case %zu: %s", e,
+                   frg_message(ctx));
+        if (*each[e].where)
+            CHECK_TEXT(frg_error_where(ctx), each[e].where);
+    }
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"single points", single_points},
+                                  {"part of many", part_of_many},
+                                  {"equal points", equal_points},
+                                  {"parts of length zero", parts_of_length_zero},
+                                  {"beyond single precision", beyond_single}};
+TEST_MAIN(cases)
