@@ -33,6 +33,7 @@ static const ext_field fit_options[] = {{AT(frg_gp_fit_opts, optimizer), IS_CHOI
                                         {AT(frg_gp_fit_opts, starts), IS_INT, NULL},
                                         {AT(frg_gp_fit_opts, standardize), IS_BOOL, NULL},
                                         {AT(frg_gp_fit_opts, standard_errors), IS_BOOL, NULL},
+                                        {AT(frg_gp_fit_opts, max_evaluations), IS_INT64, NULL},
                                         {NULL, 0, IS_INT, NULL}};
 
 static const ext_field parameter_fields[] = {
@@ -45,6 +46,7 @@ static const ext_field parameter_fields[] = {
     {AT(frg_gp_parameter, fixed), IS_BOOL, NULL},
     {AT(frg_gp_parameter, active), IS_INT, NULL},
     {AT(frg_gp_parameter, std_error), IS_DOUBLE, NULL},
+    {AT(frg_gp_parameter, tied), IS_INT, NULL},
     {NULL, 0, IS_INT, NULL}};
 
 static const ext_field value_fields[] = {{AT(frg_gp_value, log_likelihood), IS_DOUBLE, NULL},
@@ -320,31 +322,68 @@ static PyObject *gp_information(PyObject *self, PyObject *args)
     return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
 }
 
-/** loo(mean, variance, gradient) -> (log_density, rmse); gradient may be None. */
-static PyObject *gp_loo(PyObject *self, PyObject *args)
+/** Means and variances of left-out points: of one at a time, or of a fold where `folds` has codes. */
+static PyObject *left_out(PyObject *self, PyObject *codes, PyObject *const outs[3])
 {
-    PyObject *mean, *variance, *gradient;
-    if (!PyArg_ParseTuple(args, "OOO", &mean, &variance, &gradient)) {
-        return NULL;
-    }
     ext_held h = {.n = 0};
     frg_gp *const gp = self_of(self)->gp;
     const frg_gp_report r = frg_gp_get_report(gp);
-    double *const m = ext_values(&h, mean, "mean", 1, FRG_F64, r.n * r.q);
-    double *const v =
-        PyErr_Occurred() ? NULL : ext_values(&h, variance, "variance", 1, FRG_F64, r.n);
-    double *const g = PyErr_Occurred() ? NULL
-                                       : ext_values(&h, gradient, "gradient", 1, FRG_F64,
-                                                    frg_gp_parameter_count(gp));
+    const int32_t *const folds = ext_values(&h, codes, "folds", 0, FRG_I32, r.n);
+    static const char *const names[] = {"mean", "variance", "gradient"};
+    const int64_t lengths[] = {r.n * r.q, r.n, frg_gp_parameter_count(gp)};
+    double *to[3] = {NULL, NULL, NULL};
+    for (int k = 0; k < 3 && !PyErr_Occurred(); k++) {
+        to[k] = ext_values(&h, outs[k], names[k], 1, FRG_F64, lengths[k]);
+    }
     frg_gp_loo out = {.log_density = 0};
     frg_status status = FRG_BAD_ARG;
     if (!PyErr_Occurred()) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_loo(gp, m, v, g, &out);
+        Py_BEGIN_ALLOW_THREADS status =
+            folds ? frg_gp_eval_folds(gp, folds, to[0], to[1], to[2], &out)
+                  : frg_gp_eval_loo(gp, to[0], to[1], to[2], &out);
         Py_END_ALLOW_THREADS
     }
     ext_release(&h);
     return status < 0 || PyErr_Occurred() ? failed(self, status)
                                           : Py_BuildValue("dd", out.log_density, out.rmse);
+}
+
+/** loo(mean, variance, gradient) -> (log_density, rmse); gradient may be None. */
+static PyObject *gp_loo(PyObject *self, PyObject *args)
+{
+    PyObject *outs[3];
+    return PyArg_ParseTuple(args, "OOO", &outs[0], &outs[1], &outs[2])
+               ? left_out(self, Py_None, outs)
+               : NULL;
+}
+
+/** folds(codes, mean, variance, gradient) -> (log_density, rmse); gradient may be None. */
+static PyObject *gp_folds(PyObject *self, PyObject *args)
+{
+    PyObject *codes, *outs[3];
+    return PyArg_ParseTuple(args, "OOOO", &codes, &outs[0], &outs[1], &outs[2])
+               ? left_out(self, codes, outs)
+               : NULL;
+}
+
+/** loo_latent(variance): fills n float64. */
+static PyObject *gp_loo_latent(PyObject *self, PyObject *args)
+{
+    PyObject *object;
+    if (!PyArg_ParseTuple(args, "O", &object)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_gp *const gp = self_of(self)->gp;
+    double *const out =
+        ext_values(&h, object, "variance", 1, FRG_F64, frg_gp_get_report(gp).n);
+    frg_status status = FRG_BAD_ARG;
+    if (out) {
+        Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_loo_latent(gp, out);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 /* ---- fit and prediction ------------------------------------------------------------------------- */
@@ -377,14 +416,14 @@ static PyObject *gp_fit(PyObject *self, PyObject *args)
     return dict;
 }
 
-/** predict(x, observed, mean, variance, covariance, mean_dx, variance_dx): fills what is not None. */
+/** predict(x, observed, variance_floor, mean, variance, covariance, mean_dx, variance_dx): fills what is not None. */
 static PyObject *gp_predict(PyObject *self, PyObject *args)
 {
     PyObject *x, *outs[5];
     frg_gp_predict_opts o;
     frg_gp_predict_defaults(&o, sizeof o);
-    if (!PyArg_ParseTuple(args, "OpOOOOO", &x, &o.observed, &outs[0], &outs[1], &outs[2], &outs[3],
-                          &outs[4])) {
+    if (!PyArg_ParseTuple(args, "OpdOOOOO", &x, &o.observed, &o.variance_floor, &outs[0], &outs[1],
+                          &outs[2], &outs[3], &outs[4])) {
         return NULL;
     }
     static const char *const names[] = {"mean", "variance", "covariance", "mean_dx", "variance_dx"};
@@ -399,6 +438,34 @@ static PyObject *gp_predict(PyObject *self, PyObject *args)
     if (good) {
         Py_BEGIN_ALLOW_THREADS status = frg_gp_predict(self_of(self)->gp, at, &o);
         Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/** fantasies(x, y, at, observed, noise_variances, mean, variance): fills what is not None. */
+static PyObject *gp_fantasies(PyObject *self, PyObject *args)
+{
+    PyObject *x, *y, *at, *noise, *mean, *variance;
+    frg_gp_fantasy_opts o;
+    frg_gp_fantasy_defaults(&o, sizeof o);
+    if (!PyArg_ParseTuple(args, "OOOpOOO", &x, &y, &at, &o.observed, &noise, &mean, &variance)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array xa, ya, ta, ma, va;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, x, "x", 0, &xa) == 0 && ext_hold(&h, y, "y", 0, &ya) == 0 &&
+        ext_hold(&h, at, "at", 0, &ta) == 0 &&
+        ext_maybe(&h, mean, "mean", 1, &ma, &o.mean) == 0 &&
+        ext_maybe(&h, variance, "variance", 1, &va, &o.variance) == 0) {
+        o.noise_variances = ext_values(&h, noise, "noise variances", 0, FRG_F64,
+                                       xa.shape[0] * (xa.ndim == 3 ? xa.shape[1] : 1));
+        if (!PyErr_Occurred()) {
+            Py_BEGIN_ALLOW_THREADS status =
+                frg_gp_predict_fantasies(self_of(self)->gp, xa, ya, ta, &o);
+            Py_END_ALLOW_THREADS
+        }
     }
     ext_release(&h);
     return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
@@ -534,8 +601,11 @@ EXT_METHOD(gp_value)
 EXT_METHOD(gp_gradient)
 EXT_METHOD(gp_information)
 EXT_METHOD(gp_loo)
+EXT_METHOD(gp_folds)
+EXT_METHOD(gp_loo_latent)
 EXT_METHOD(gp_fit)
 EXT_METHOD(gp_predict)
+EXT_METHOD(gp_fantasies)
 EXT_METHOD(gp_sample)
 EXT_METHOD(gp_append)
 EXT_METHOD(gp_remove)
@@ -564,9 +634,14 @@ int ext_types_gp(PyObject *module)
         {"gradient", gp_gradient_alone, METH_VARARGS, "gradient(out, x, y) -> value"},
         {"information", gp_information_alone, METH_VARARGS, "information(out)"},
         {"loo", gp_loo_alone, METH_VARARGS, "loo(mean, variance, gradient) -> (log_density, rmse)"},
+        {"folds", gp_folds_alone, METH_VARARGS,
+         "folds(codes, mean, variance, gradient) -> (log_density, rmse)"},
+        {"loo_latent", gp_loo_latent_alone, METH_VARARGS, "loo_latent(variance)"},
         {"fit", gp_fit_alone, METH_VARARGS, "fit(options) -> report"},
         {"predict", gp_predict_alone, METH_VARARGS,
-         "predict(x, observed, mean, variance, covariance, mean_dx, variance_dx)"},
+         "predict(x, observed, variance_floor, mean, variance, covariance, mean_dx, variance_dx)"},
+        {"fantasies", gp_fantasies_alone, METH_VARARGS,
+         "fantasies(x, y, at, observed, noise_variances, mean, variance)"},
         {"sample", gp_sample_alone, METH_VARARGS, "sample(x, prior, observed, out)"},
         {"append", gp_append_alone, METH_VARARGS, "append(x, y, noise_variances)"},
         {"remove", gp_remove_alone, METH_VARARGS, "remove(i)"},

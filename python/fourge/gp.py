@@ -29,7 +29,8 @@ class GP:
         Several columns share one kernel.
     kernel : str
         ``rbf matern12 matern32 matern52 rq periodic linear poly cosine sm const white``, sums, products, variances in
-        front, ``on(column; kernel)``, ``noise(v)``; a value left out is set from the data.
+        front, ``on(column; kernel)``, ``noise(v)``; a value left out is set from the data, ``l=@rbf.l`` follows a parameter
+        that stands before it.
     mean, reml, priors, prior_jacobian, preset, precision, storage, auto_promote, accuracy, jitter, nan
         As in ``frg_gp_opts``.
     mean_values, noise_variances, noise_groups : (n,) arrays, optional
@@ -68,7 +69,8 @@ class GP:
 
     @property
     def parameters(self) -> list[dict[str, Any]]:
-        """One dict a parameter: name, entry, value, lower, upper, fixed, active, std_error."""
+        """One dict a parameter: name, entry, value, lower, upper, fixed, active, std_error, tied (the number of the
+        one that it follows, or -1)."""
         return self._gp.parameters()
 
     @property
@@ -117,34 +119,59 @@ class GP:
         self._gp.information(out)
         return out.reshape(p, p)
 
-    def loo(self, gradient: bool = False) -> dict[str, Any]:
-        """Leave-one-out: a dict with mean, variance (noise included), log_density, rmse and perhaps gradient."""
+    def loo(self, gradient: bool = False, latent: bool = False) -> dict[str, Any]:
+        """Leave-one-out: a dict with mean, variance (noise included), log_density, rmse and perhaps gradient.
+
+        With `latent` it also has latent_variance, that of the function alone: neither noise nor jitter.  Rasmussen and
+        Williams (2006), 5.4.2.
+        """
+        out = self._left_out(self._gp.loo, gradient)
+        if latent:
+            out["latent_variance"] = np.empty(self.report["n"])
+            self._gp.loo_latent(out["latent_variance"])
+        return out
+
+    def folds(self, codes: Any, gradient: bool = False) -> dict[str, Any]:
+        """K-fold by one inverse: rows with one code, 0 .. F - 1, are predicted together from all others.
+
+        A dict as of :meth:`loo`; log_density is that of each fold's rows together, summed over the folds.  Codes are
+        those of the rows that are kept (``nan="mask"`` leaves rows out).
+        """
+        codes = np.asarray(codes)
+        if codes.dtype.kind not in "iu":
+            raise TypeError(f"codes: expected integer codes, got {codes.dtype}")
+        if codes.shape != (self.report["n"],) or (codes.size and not 0 <= codes.min() <= codes.max() < len(codes)):
+            raise errors.BadArgument(f"codes: expected {self.report['n']} codes, 0 to at most {self.report['n'] - 1}")
+        codes = np.ascontiguousarray(codes, np.int32)
+        return self._left_out(lambda *out: self._gp.folds(codes, *out), gradient)
+
+    def _left_out(self, call: Callable[..., tuple[float, float]], gradient: bool) -> dict[str, Any]:
         r = self.report
         mean, variance = np.empty(r["n"] * r["q"]), np.empty(r["n"])
         g = np.empty(len(self.parameters)) if gradient else None
-        log_density, rmse = self._gp.loo(mean, variance, g)
+        log_density, rmse = call(mean, variance, g)
         mean = mean if r["q"] == 1 else mean.reshape(r["n"], r["q"])
         out = {"mean": mean, "variance": variance, "log_density": log_density, "rmse": rmse}
         return out | ({"gradient": g} if gradient else {})
 
     def fit(self, **options: Any) -> dict[str, Any]:
         """Maximises log likelihood and prior over the free parameters; options as in ``frg_gp_fit_opts``
-        (optimizer "ai", "lbfgsb" or "adam", max_iter, tol, learning_rate, starts, ...).  Returns the report."""
+        (optimizer "ai", "lbfgsb" or "adam", max_iter, max_evaluations, tol, learning_rate, starts, ...).  Returns the report."""
         out = self._gp.fit(options)
         warn(self._context)
         return out
 
     def predict(self, x: Any, *, observed: bool = False, return_std: bool = False, return_var: bool = False,
-                return_cov: bool = False) -> Any:
+                return_cov: bool = False, variance_floor: float = 0.0) -> Any:
         """Mean at new points and, where asked, standard deviation, variance or covariance, of the function or, with
-        `observed`, of an observation."""
+        `observed`, of an observation.  Variances below `variance_floor` become that, with a warning."""
         x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         r, m = self.report, len(x)
         mean = np.empty((m, r["q"])) if r["q"] > 1 else np.empty(m)
         variance = np.empty(m) if return_std or return_var else None
         cov = np.empty((m, m)) if return_cov else None
-        self._gp.predict(x, observed, mean, variance, cov, None, None)
+        self._gp.predict(x, observed, variance_floor, mean, variance, cov, None, None)
         warn(self._context)
         extra = [np.sqrt(variance)] if return_std else []
         extra += [variance] if return_var else []
@@ -156,8 +183,40 @@ class GP:
         x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         a, b = np.empty(x.shape), np.empty(x.shape)
-        self._gp.predict(x, False, None, None, None, a, b)
+        self._gp.predict(x, False, 0.0, None, None, None, a, b)
         return a, b
+
+    def fantasies(self, x: Any, y: Any, at: Any, *, observed: bool = False,
+                  noise_variances: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions as they would be after observing candidates; the process stays as it is.
+
+        Parameters
+        ----------
+        x : (sets, m, d) array
+            Alternative sets of m candidates.
+        y : (sets, m, s) array; (sets, m, s, q) with q outputs
+            s alternative outcomes of each set.
+        at : (t, d) array
+        noise_variances : (sets, m) array, optional
+            Known variances of the candidates, where the process has such.
+
+        Returns
+        -------
+        (mean, variance)
+            (sets, t, s), or (sets, t, s, q), and (sets, t): the variance does not depend on y.
+        """
+        x, y, at = array(x, "x"), array(y, "y"), array(at, "at")
+        q = self.report["q"]
+        axes = 4 if q > 1 else 3
+        if x.ndim != 3 or at.ndim != 2 or y.ndim != axes or y.shape[:2] != x.shape[:2] or y.shape[3:] != (q,) * (axes - 3):
+            raise errors.BadArgument(f"expected x (sets, m, d), y (sets, m, s{', q' if q > 1 else ''}) and at (t, d), got shapes "
+                                     f"{x.shape}, {y.shape} and {at.shape}")
+        v = None if noise_variances is None else np.ascontiguousarray(array(noise_variances, "noise_variances"), np.float64)
+        mean, variance = np.empty((len(x), len(at), *y.shape[2:])), np.empty((len(x), len(at)))
+        flat = lambda a: a.reshape(*a.shape[:2], int(np.prod(a.shape[2:])))  # the outputs of an outcome lie side by side
+        self._gp.fantasies(x, flat(y), at, observed, v, flat(mean), variance)
+        warn(self._context)
+        return mean, variance
 
     def sample(self, x: Any, count: int, *, prior: bool = False, observed: bool = False) -> np.ndarray:
         """(count, m) joint draws at x, (count, m, q) with q outputs; the same for the same seed, whatever the threads."""

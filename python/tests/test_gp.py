@@ -89,6 +89,82 @@ class Process(unittest.TestCase):
             np.testing.assert_allclose(loo["mean"][i], mean[0], rtol=1e-9)
             np.testing.assert_allclose(loo["variance"][i], var[0], rtol=1e-9)
 
+    def test_folds_and_latent_variances(self):
+        """Folds are refits without them; the gradient is that of the summed density, by central differences."""
+        codes = np.arange(40) % 7
+        found = self.gp.folds(codes, gradient=True)
+
+        def by_definition(theta):
+            s, l, v = theta[0], theta[1:-1], theta[-1]
+            z = self.x / l
+            k = s * np.exp(-0.5 * ((z[:, None] - z[None]) ** 2).sum(2)) + v * np.eye(40)
+            mean, variance, density = np.empty(40), np.empty(40), 0.0
+            for f in range(7):
+                b, o = np.flatnonzero(codes == f), np.flatnonzero(codes != f)
+                half = np.linalg.solve(k[np.ix_(o, o)], k[np.ix_(o, b)])
+                mean[b], cov = half.T @ self.y[o], k[np.ix_(b, b)] - k[np.ix_(b, o)] @ half
+                variance[b], r = np.diag(cov), self.y[b] - mean[b]
+                density -= 0.5 * (r @ np.linalg.solve(cov, r) + np.linalg.slogdet(cov)[1] + len(b) * np.log(2 * np.pi))
+            return mean, variance, density
+
+        theta, step = self.gp.theta, 1e-5
+        mean, variance, density = by_definition(theta)
+        np.testing.assert_allclose(found["mean"], mean, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(found["variance"], variance, rtol=1e-9)
+        np.testing.assert_allclose(found["log_density"], density, rtol=1e-9)
+        np.testing.assert_allclose(found["rmse"], np.sqrt(np.mean((self.y - mean) ** 2)), rtol=1e-9)
+        want = [(by_definition(theta * np.exp(step * e))[2] - by_definition(theta * np.exp(-step * e))[2]) / (2 * step)
+                for e in np.eye(4)]
+        np.testing.assert_allclose(found["gradient"], want, rtol=1e-6, atol=1e-6)
+        single, loo = self.gp.folds(np.arange(40)), self.gp.loo(latent=True)
+        np.testing.assert_allclose(single["mean"], loo["mean"], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(loo["latent_variance"], loo["variance"] - theta[-1], rtol=1e-12, atol=1e-14)
+        for bad in (codes - 1, codes[:-1], codes + 40):
+            with self.assertRaises(errors.BadArgument):
+                self.gp.folds(bad)
+        with self.assertRaises(TypeError):
+            self.gp.folds(codes / 2)
+
+    def test_fantasies_are_appends(self):
+        """Of two outputs: every set and outcome as append and predict give it, the process as it was."""
+        rng = np.random.default_rng(4)
+        kernel, y = "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", np.column_stack([self.y, self.x[:, 1]])
+        one = gp.GP(self.x, y, kernel, mean="zero")
+        x, outcomes, at = rng.uniform(size=(3, 2, 2)), rng.normal(size=(3, 2, 4, 2)), rng.uniform(size=(5, 2))
+        mean, variance = one.fantasies(x, outcomes, at, observed=True)
+        for i, k in ((0, 0), (2, 3)):
+            other = gp.GP(self.x, y, kernel, mean="zero").append(x[i], outcomes[i, :, k])
+            want, var = other.predict(at, observed=True, return_var=True)
+            np.testing.assert_allclose(mean[i, :, k], want, rtol=1e-9, atol=1e-10)
+            np.testing.assert_allclose(variance[i], var, rtol=1e-9)
+        self.assertEqual(one.report["n"], 40)
+        m, _ = self.gp.fantasies(x, outcomes[..., 0], at)
+        np.testing.assert_allclose(m, mean[..., 0], rtol=1e-9, atol=1e-10)
+        with self.assertRaisesRegex(errors.BadArgument, "sets, m, s, q"):
+            one.fantasies(x, outcomes[..., 0], at)
+
+    def test_limits_and_floors(self):
+        report = gp.GP(self.x, self.y, "rbf(ard) + noise").fit(max_evaluations=3)
+        self.assertEqual((report["status"], report["values"] <= 3), ("FRG_MAX_ITER", True))
+        variance = self.gp.predict(self.x, return_var=True)[1]
+        floor = np.median(variance)
+        with self.assertWarns(UserWarning):
+            found = self.gp.predict(self.x, return_var=True, variance_floor=floor)[1]
+        np.testing.assert_array_equal(found, np.maximum(variance, floor))
+
+    def test_ties(self):
+        """A lengthscale that follows another one stays equal to it, and a fit moves both."""
+        one = gp.GP(self.x, self.y, "1.5*rbf(l=0.3)*matern32(l=@rbf.l) + noise(0.05)", mean="zero")
+        names = [p["name"] for p in one.parameters]
+        l, m = names.index("rbf.l"), names.index("matern32.l")
+        self.assertEqual([p["tied"] for p in one.parameters], [l if i == m else -1 for i in range(len(names))])
+        before = one.theta
+        one.fit()
+        self.assertEqual(one.theta[l], one.theta[m])
+        self.assertNotEqual(one.theta[l], before[l])
+        with self.assertRaises(errors.BadArgument):
+            one.theta = np.where(np.arange(len(names)) == m, 2.0, one.theta)
+
     def test_updates_and_files(self):
         more_x, more_y = problem(44)
         grown = gp.GP(more_x[:40], more_y[:40], "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", mean="zero")
