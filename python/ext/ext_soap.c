@@ -389,31 +389,60 @@ static PyObject *soap_state_set(PyObject *self, PyObject *args)
     return move_state(self, args, 0);
 }
 
-/** save() -> bytes; save(path) writes a file that appears whole or not at all. */
-static PyObject *soap_save(PyObject *self, PyObject *args)
+/** The state of parameter `id`, of all for -1. */
+static frg_status save_state(frg_soap *soap, int64_t id, void *to, int64_t room, int64_t *count)
+{
+    return id < 0 ? frg_soap_save_bytes(soap, to, room, count)
+                  : frg_soap_save_param(soap, id, to, room, count);
+}
+
+static PyObject *state_bytes(PyObject *self, int64_t id)
 {
     frg_soap *const soap = self_of(self)->soap;
-    const char *path = NULL;
     int64_t count = 0;
-    if (!PyArg_ParseTuple(args, "|s", &path)) {
-        return NULL;
-    }
-    frg_status status =
-        path ? frg_soap_save(soap, path) : frg_soap_save_bytes(soap, NULL, 0, &count);
-    if (status < 0 || path) {
-        return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    frg_status status = save_state(soap, id, NULL, 0, &count);
+    if (status < 0) {
+        return failed(self, status);
     }
     PyObject *const bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
     char *const to = bytes ? PyBytes_AsString(bytes) : NULL;
     if (!to) {
         return NULL;
     }
-    status = frg_soap_save_bytes(soap, to, count, &count);
+    status = save_state(soap, id, to, count, &count);
     if (status < 0) {
         Py_DECREF(bytes);
         return failed(self, status);
     }
     return bytes;
+}
+
+/** save() -> bytes; save(path) writes a file that appears whole or not at all. */
+static PyObject *soap_save(PyObject *self, PyObject *args)
+{
+    const char *path = NULL;
+    if (!PyArg_ParseTuple(args, "|s", &path)) {
+        return NULL;
+    }
+    if (!path) {
+        return state_bytes(self, -1);
+    }
+    const frg_status status = frg_soap_save(self_of(self)->soap, path);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/** save_param(id) -> bytes. */
+static PyObject *soap_save_param(PyObject *self, PyObject *args)
+{
+    long long id;
+    if (!PyArg_ParseTuple(args, "L", &id)) {
+        return NULL;
+    }
+    if (id < 0) {
+        PyErr_Format(PyExc_ValueError, "id is %lld, it must be >= 0", id);
+        return NULL;
+    }
+    return state_bytes(self, id);
 }
 
 /** load(bytes-like, name). */
@@ -425,6 +454,20 @@ static PyObject *soap_load(PyObject *self, PyObject *args)
         return NULL;
     }
     const frg_status status = frg_soap_load_bytes(self_of(self)->soap, b.buf, b.len, name);
+    PyBuffer_Release(&b);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/** load_param(id, bytes-like, name). */
+static PyObject *soap_load_param(PyObject *self, PyObject *args)
+{
+    Py_buffer b;
+    long long id;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "Ly*s", &id, &b, &name)) {
+        return NULL;
+    }
+    const frg_status status = frg_soap_load_param(self_of(self)->soap, id, b.buf, b.len, name);
     PyBuffer_Release(&b);
     return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
 }
@@ -451,6 +494,8 @@ EXT_METHOD(soap_state_get)
 EXT_METHOD(soap_state_set)
 EXT_METHOD(soap_save)
 EXT_METHOD(soap_load)
+EXT_METHOD(soap_save_param)
+EXT_METHOD(soap_load_param)
 EXT_METHOD(soap_bytes)
 EXT_NEW(soap_new)
 EXT_FREE(soap_free)
@@ -469,6 +514,8 @@ int ext_types_soap(PyObject *module)
         {"state_set", soap_state_set_alone, METH_VARARGS, "state_set(id, key, array)"},
         {"save", soap_save_alone, METH_VARARGS, "save() -> bytes; save(path)"},
         {"load", soap_load_alone, METH_VARARGS, "load(bytes, name)"},
+        {"save_param", soap_save_param_alone, METH_VARARGS, "save_param(id) -> bytes"},
+        {"load_param", soap_load_param_alone, METH_VARARGS, "load_param(id, bytes, name)"},
         {"bytes", soap_bytes_alone, METH_NOARGS, "bytes() -> (state, all)"},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, soap_new_alone},

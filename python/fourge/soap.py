@@ -203,7 +203,9 @@ class SOAP:
     threads, seed, memory_limit, time_limit
         Of the computation; results are the same bits for any number of threads.
     **options
-        Of :func:`defaults`, for all groups.
+        Of :func:`defaults`, for all groups; among them ``stochastic_rounding`` (float16 parameters are rounded by chance,
+        so that the mean is right; by name, step and ``rounding_seed`` alone) and ``refresh_async`` (the bases are made
+        while the next gradients are; the same bits; for "nikhilvyas" alone, and arrays must stay as they are).
 
     ``param_groups`` holds the groups; what is changed there counts from the next step on.  ``report`` tells what the
     last step did.  Raises :class:`fourge.errors.BadArgument` naming the option or parameter.
@@ -297,6 +299,19 @@ class SOAP:
         """A state of :meth:`save`; one that does not fit, or is damaged, changes nothing."""
         with open(path, "rb") as file:
             self._engine.handle.load(file.read(), os.fsdecode(path))
+
+    def save_param(self, name: str) -> bytes:
+        """The state of one parameter: so a run goes on, to the bit, with its parameters dealt to other optimizers."""
+        return self._engine.handle.save_param(self._id_of(name))
+
+    def load_param(self, name: str, state: bytes) -> None:
+        """A state of :meth:`save_param` for the parameter of that name; one that does not fit changes nothing."""
+        self._engine.handle.load_param(self._id_of(name), state, name)
+
+    def _id_of(self, name: str) -> int:
+        if name not in self._names:
+            raise errors.BadArgument(f"there is no parameter {name!r}; there are {self._names}")
+        return self._names.index(name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"profile": self._engine.profile, "options": self._context_options, "defaults": self.defaults,

@@ -86,6 +86,64 @@ class Soap(unittest.TestCase):
             np.testing.assert_array_equal(x, z)
             np.testing.assert_allclose(x, u, atol=1e-4)
 
+    def test_parameters_move_between_optimizers(self):
+        """Two optimizers deal their parameters anew and go on to the bit of one that holds both."""
+        start = {"a": self.rng.normal(size=(4, 3)).astype(np.float32), "b": self.rng.normal(size=(5,)).astype(np.float32)}
+        make = lambda names: soap.SOAP({n: start[n].copy() for n in names}, 0.01, precondition_frequency=2)
+        weights_of = lambda opt: dict(zip(opt._names, opt._params))
+        whole, first, second = make("ab"), make("a"), make("b")
+        for t in range(6):
+            if t == 3:
+                taken = {"a": first.save_param("a"), "b": second.save_param("b")}
+                now = weights_of(first) | weights_of(second)
+                first, second = make("b"), make("a")
+                for opt in (first, second):
+                    for name, w in weights_of(opt).items():
+                        opt.load_param(name, taken[name])
+                        w[...] = now[name]
+            g = {n: self.rng.normal(size=w.shape).astype(np.float32) for n, w in start.items()}
+            for opt in (whole, first, second):
+                opt.step({n: g[n] for n in opt._names})
+        for name, w in (weights_of(first) | weights_of(second)).items():
+            np.testing.assert_array_equal(w, weights_of(whole)[name])
+        with self.assertRaises(errors.Mismatch):
+            whole.load_param("a", taken["b"])
+        with self.assertRaisesRegex(errors.BadArgument, "'c'"):
+            whole.save_param("c")
+
+    def test_refresh_between_steps(self):
+        """The same bits as within them, and a state saved in between is the same."""
+        results = []
+        for later in (False, True):
+            rng, a = np.random.default_rng(7), weights(np.random.default_rng(8))
+            opt = soap.SOAP(a, 0.01, profile="nikhilvyas", precondition_frequency=2, refresh_async=later, threads=2)
+            for _ in range(7):
+                opt.step(gradients(rng, a))
+            results.append((a, opt._engine.handle.save_param(0)))
+        for x, y in zip(results[0][0], results[1][0]):
+            np.testing.assert_array_equal(x, y)
+        self.assertEqual(results[0][1], results[1][1])
+        with self.assertRaisesRegex(errors.Unsupported, "nikhilvyas"):
+            soap.SOAP(weights(self.rng), refresh_async=True)
+
+    def test_rounding_by_chance(self):
+        """Adam's first step is lr: 1 - 1e-4 lies between 1 and 1 - 2^-11 of float16, and is one of them so that the mean
+        is right, within 4.5 standard errors; to the nearest nothing moves."""
+        n, lr, unit = 4096, 1e-4, 2.0**-11
+
+        def stepped(**options):
+            w = np.ones(n, np.float16)
+            soap.SOAP({"w": w}, lr, max_precond_dim=0, weight_decay=0.0, **options).step([np.ones(n, np.float32)])
+            return w.astype(float)
+
+        np.testing.assert_array_equal(stepped(), 1.0)
+        w = stepped(stochastic_rounding=True, rounding_seed=3)
+        self.assertEqual(set(w), {1.0, 1.0 - unit})
+        share = lr / unit
+        np.testing.assert_allclose(w.mean(), 1 - lr, atol=4.5 * unit * np.sqrt(share * (1 - share) / n))
+        np.testing.assert_array_equal(stepped(stochastic_rounding=True, rounding_seed=3, threads=1), w)
+        self.assertFalse(np.array_equal(stepped(stochastic_rounding=True, rounding_seed=4), w))
+
     def test_layouts_of_state(self):
         a = [self.rng.normal(size=(4, 3)).astype(np.float32)]
         for profile, keys in (("emerging", {"GG", "Q"}), ("emerging-0.4", {"L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R"})):

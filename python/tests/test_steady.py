@@ -53,6 +53,7 @@ class Entries:
             opt.step([slope])
             state = opt.state_dict()
             opt.load_state_dict(state)
+            opt.load_param("param.0", opt.save_param("param.0"))
             return opt.param_groups[0]["params"][0]
 
         def refused(call, kind=Exception):
@@ -83,6 +84,8 @@ class Entries:
             "GP.gradient": lambda: process.gradient(x=True, y=True),
             "GP.information": process.information,
             "GP.loo": lambda: process.loo(gradient=True)["gradient"],
+            "GP.folds": lambda: (process.folds(self.codes, gradient=True)["gradient"], process.loo(latent=True)["latent_variance"]),
+            "GP.fantasies": lambda: process.fantasies(self.x[None, :2], self.x[None, :2], self.x[:3]),
             "GP.predict": lambda: process.predict(self.x[:2], return_cov=True, return_std=True),
             "GP.predict_gradient": lambda: process.predict_gradient(self.x[:2]),
             "GP.sample": lambda: process.sample(self.x[:2], 3),
