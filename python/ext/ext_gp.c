@@ -375,8 +375,7 @@ static PyObject *gp_loo_latent(PyObject *self, PyObject *args)
     }
     ext_held h = {.n = 0};
     frg_gp *const gp = self_of(self)->gp;
-    double *const out =
-        ext_values(&h, object, "variance", 1, FRG_F64, frg_gp_get_report(gp).n);
+    double *const out = ext_values(&h, object, "variance", 1, FRG_F64, frg_gp_get_report(gp).n);
     frg_status status = FRG_BAD_ARG;
     if (out) {
         Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_loo_latent(gp, out);
@@ -456,8 +455,7 @@ static PyObject *gp_fantasies(PyObject *self, PyObject *args)
     frg_array xa, ya, ta, ma, va;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, x, "x", 0, &xa) == 0 && ext_hold(&h, y, "y", 0, &ya) == 0 &&
-        ext_hold(&h, at, "at", 0, &ta) == 0 &&
-        ext_maybe(&h, mean, "mean", 1, &ma, &o.mean) == 0 &&
+        ext_hold(&h, at, "at", 0, &ta) == 0 && ext_maybe(&h, mean, "mean", 1, &ma, &o.mean) == 0 &&
         ext_maybe(&h, variance, "variance", 1, &va, &o.variance) == 0) {
         o.noise_variances = ext_values(&h, noise, "noise variances", 0, FRG_F64,
                                        xa.shape[0] * (xa.ndim == 3 ? xa.shape[1] : 1));

@@ -1,5 +1,6 @@
 /* ext_module.c - the module, the context with its progress and signals, structs by table, arrays. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,9 +11,25 @@ ext_state *ext_state_of(PyObject *module)
     return PyModule_GetState(module);
 }
 
+/* Daemon threads could compute on while the process ends: without an interpreter to ask for signals, and in memory that
+ * the BLAS gives back at exit().  Their calls are stopped before, by what atexit runs, and raise SystemExit, which ends
+ * a thread without a word. */
+static atomic_ulong ending; /* the main thread where the process is about to end, 0 before */
+static atomic_int running;  /* calls in the library, or waiting for another one */
+
+static int is_late(void)
+{
+    const unsigned long last = ending;
+    return last && last != PyThread_get_thread_ident();
+}
+
 PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx)
 {
     if (PyErr_Occurred()) { /* a callback's exception, Ctrl-C among them, says more than "interrupted" */
+        return NULL;
+    }
+    if (is_late()) {
+        PyErr_SetNone(PyExc_SystemExit);
         return NULL;
     }
     PyObject *const error = PyObject_CallFunction(
@@ -275,10 +292,44 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/** Waits at most two seconds: a call looks for the end about once an iteration. */
+static PyObject *end_calls(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    ending = PyThread_get_thread_ident();
+    Py_BEGIN_ALLOW_THREADS for (int k = 0; running > 0 && k < 400; k++)
+    {
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    Py_END_ALLOW_THREADS return Py_NewRef(Py_None);
+}
+
+/** atexit.register(end_calls) in the main interpreter: others end before the process does. */
+static int watch_the_end(void)
+{
+    static PyMethodDef method = {"end_calls", end_calls, METH_NOARGS,
+                                 "Stops what daemon threads compute."};
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        return 0;
+    }
+    PyObject *const atexit = PyImport_ImportModule("atexit");
+    PyObject *const function = PyCFunction_NewEx(&method, NULL, NULL);
+    PyObject *const done =
+        atexit && function ? PyObject_CallMethod(atexit, "register", "O", function) : NULL;
+    Py_XDECREF(atexit);
+    Py_XDECREF(function);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 /** Called by the solver about once an iteration, without the lock: takes it at most 20 times a second to see
  *  signals and to tell the caller's function. */
 static int on_progress(const frg_progress *p, void *user)
 {
+    if (is_late()) {
+        return 1;
+    }
     ext_context *const c = user;
     const double now = seconds();
     if (now - c->last_check < 0.05) {
@@ -306,6 +357,7 @@ static int forks;
 static void count_fork(void)
 {
     forks++;
+    running = 0;
 }
 
 static int refuse_forked(void)
@@ -389,6 +441,7 @@ static int take(ext_context *c, unsigned long me)
     if (!mine && c->forks != forks) {
         return refuse_forked();
     }
+    running++;
     if (!mine) {
         Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(c->lock, WAIT_LOCK);
         Py_END_ALLOW_THREADS
@@ -400,7 +453,7 @@ static int take(ext_context *c, unsigned long me)
 int ext_enter(ext_context *c)
 {
     const unsigned long me = PyThread_get_thread_ident();
-    if (c->owner == me && c->forks == forks) {
+    if (is_late() || (c->owner == me && c->forks == forks)) {
         ext_raise(c->module, FRG_BUSY, NULL);
         return -1;
     }
@@ -422,6 +475,7 @@ int ext_enter_free(ext_context *c)
 
 void ext_leave(ext_context *c)
 {
+    running--;
     c->owner = 0;
     PyThread_release_lock(c->lock);
 }
@@ -566,7 +620,8 @@ static int module_exec(PyObject *module)
         counting = pthread_atfork(NULL, NULL, count_fork) == 0;
     }
     PyObject *const errors = PyImport_ImportModule("fourge.errors");
-    if (!errors) {
+    if (!errors || watch_the_end() < 0) {
+        Py_XDECREF(errors);
         return -1;
     }
     ext_state_of(module)->raise = PyObject_GetAttrString(errors, "from_status");
