@@ -1,0 +1,258 @@
+/* test_gw_sampled.c - what sampled alignments are known to get wrong: tolerances that any plan meets, annealing that
+ * hangs on the limit of steps, scales that hang on the draw, energies of a draw, seeds, graphs of the caller, costs
+ * below 0. */
+#include "fourge/gw.h"
+#include "gw/gw_solver.h"
+#include "test.h"
+
+static frg_array matrix(const double *x, int64_t n, int64_t d)
+{
+    return frg_matrix(x, FRG_F64, n, d, d);
+}
+
+static frg_gw_opts options(frg_gw_distance distance)
+{
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.distance = distance;
+    o.epsilon = 0.005;
+    return o;
+}
+
+static double *cloud(int64_t n, int64_t d)
+{
+    double *x = malloc((size_t)(n * d) * sizeof *x);
+    for (int64_t i = 0; i < n * d; i++)
+        x[i] = test_normal();
+    return x;
+}
+
+/** Runs; the plan goes to `plan`. */
+static frg_gw_report align(frg_context *ctx, frg_gw_side x, frg_gw_side y, const frg_array *linear,
+                           const frg_gw_opts *o, double *plan, frg_plan_report *marginals)
+{
+    frg_gw *s = NULL;
+    frg_gw_report r = {0};
+    if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, x, y, linear, o)))
+        return r;
+    const frg_status status = frg_gw_run(s, NULL);
+    if (CHECK_SAYS(status >= 0, "run: %s", frg_message(ctx))) {
+        r = *frg_gw_get(s);
+        *marginals = frg_plan_get(frg_gw_plan(s));
+        CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, r.n, matrix(plan, r.n, r.m)));
+    }
+    frg_gw_destroy(s);
+    return r;
+}
+
+/* Tolerances are of the mass, not of an entry: with n points no marginal is more than 1/n off, which is below the
+ * tolerance here, so that a test of the largest error would end at once. */
+static void tolerances(void)
+{
+    const int64_t n = test_size(700, 300);
+    const double tol = 2 / (double)n;
+    frg_context *ctx = test_context();
+    double *cost = malloc((size_t)(n * n) * sizeof *cost);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            cost[i * n + j] = pow((double)(i * i) / (double)(n * n) - (double)j / (double)n, 2);
+    double before[2] = {0, 0};
+    for (int t = 0; t < 2; t++) {
+        frg_sinkhorn_opts o;
+        frg_sinkhorn_defaults(&o, sizeof o);
+        o.epsilon = 0.01;
+        o.tol = t ? tol : 0;
+        o.max_iter = t ? 1000 : 10; /* ten passes: where others look for the first time */
+        frg_sinkhorn *s = NULL;
+        CHECK_OK(ctx, frg_sinkhorn_create(&s, ctx, matrix(cost, n, n), NULL, NULL, &o));
+        CHECK(frg_sinkhorn_run(s, NULL) >= 0);
+        before[t] = frg_plan_get(frg_sinkhorn_plan(s)).target_before;
+        frg_sinkhorn_destroy(s);
+    }
+    CHECK_SAYS(before[0] > 2 * tol, "ten passes are enough here: %g", before[0]);
+    CHECK_SAYS(before[1] <= 1.01 * tol, "off by %g, %g was asked for", before[1], tol);
+    free(cost);
+    frg_context_destroy(ctx);
+}
+
+/* Epsilon falls with progress: a run that settles does not know how many steps it might have taken. */
+static void limits_of_steps(void)
+{
+    enum { N = 50, M = 45 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double *const x = cloud(N, 2), *const y = cloud(M, 3), first[N * M], plan[N * M];
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 3);
+    for (int t = 0; t < 3; t++) {
+        frg_plan_report p;
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.max_iter = t == 0 ? 600 : t == 1 ? 900 : 20000;
+        const frg_gw_report r = align(ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                      NULL, &o, t ? plan : first, &p);
+        CHECK_SAYS(r.reason != FRG_GW_MAX_ITER && r.outer_iterations < 600, "%lld steps, %s",
+                   (long long)r.outer_iterations, frg_gw_reason_name(r.reason));
+        CHECK_NEAR(r.epsilon_end, 5e-4, 1e-12);
+        if (t)
+            CHECK_BITS(plan, first, sizeof first);
+    }
+    free(x);
+    free(y);
+    frg_context_destroy(ctx);
+}
+
+/* One step by hand: log2 P_ij = F_i + G_j + log2(e) / epsilon (2/R) sum_r C(i_r, i) D(j_r, j), C and D divided by
+ * their largest distance, whatever was drawn, and no terms of rows and columns, which no balanced plan can feel.
+ * Exponents are up to 60 in f32: 60 x 2^-23 with the roundings of R terms.  Then E of that plan within five standard
+ * errors of its estimate. */
+static void one_step(void)
+{
+    enum { N = 30, M = 26, R = 3 };
+    frg_context *ctx = test_context();
+    double *const x = cloud(N, 2), *const y = cloud(M, 2), a[N], b[M], plan[N * M];
+    for (int i = 0; i < N; i++)
+        a[i] = 1.0 / N;
+    for (int j = 0; j < M; j++)
+        b[j] = 1.0 / M;
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.anchors = R;
+    o.epsilon = 0.05;
+    o.damping = 1;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    frgi_distances sx, sy;
+    frgi_level l;
+    double c[N * N], d[M * M], most_c = 0, most_d = 0;
+    for (int i = 0; i < N * N; i++)
+        most_c = fmax(
+            most_c, c[i] = hypot(x[i / N * 2] - x[i % N * 2], x[i / N * 2 + 1] - x[i % N * 2 + 1]));
+    for (int j = 0; j < M * M; j++)
+        most_d = fmax(
+            most_d, d[j] = hypot(y[j / M * 2] - y[j % M * 2], y[j / M * 2 + 1] - y[j % M * 2 + 1]));
+    CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
+    CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
+    /* the largest of two sweeps may be a little less than the largest of all */
+    CHECK((double)sx.most <= 1.0001 * most_c && (double)sx.most >= 0.8 * most_c);
+    CHECK((double)sy.most <= 1.0001 * most_d && (double)sy.most >= 0.8 * most_d);
+    CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, a, b, NULL, true));
+    CHECK_OK(ctx, frgi_level_reset(&l, 0));
+    for (int step = 0; step < 4; step++) {
+        double worst = 0;
+        CHECK_OK(ctx, frgi_level_step(&l, 20, 0));
+        struct frg_plan view = {.ctx = ctx, .t = &l.t};
+        view.report = (frg_plan_report){.n = N, .m = M};
+        CHECK_OK(ctx, frg_plan_rows(&view, 0, N, matrix(plan, N, M)));
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < M; j++) {
+                double cross = 0;
+                for (int r = 0; r < R; r++)
+                    cross += 2.0 / R * c[l.anchors[r].i * N + i] / (double)sx.most *
+                             d[l.anchors[r].j * M + j] / (double)sy.most;
+                const double want =
+                    l.t.s.F[i] + l.t.s.G[j] + 1.4426950408889634 * cross / l.epsilon;
+                worst = fmax(worst, fabs(log2(plan[i * M + j]) - want));
+            }
+        CHECK_SAYS(worst < 1e-3, "step %d: %g in the logarithm of the plan", step, worst);
+    }
+    double energy, error, by_hand = 0;
+    CHECK_OK(ctx, frgi_energy_estimate(&l, 512, most_c, most_d, &energy, &error));
+    for (int i = 0; i < N * M; i++) /* pairs are drawn from rows of their proper mass */
+        for (int k = 0; k < N * M; k++) {
+            const double gap = c[i / M * N + k / M] * most_c / (double)sx.most -
+                               d[i % M * M + k % M] * most_d / (double)sy.most;
+            by_hand += gap * gap * plan[i] * plan[k];
+        }
+    CHECK_SAYS(fabs(energy - by_hand) <= 5 * error && error < 0.2 * by_hand,
+               "estimate %g, by hand %g, standard error %g", energy, by_hand, error);
+    frgi_level_close(&l);
+    frgi_distances_close(&sx);
+    frgi_distances_close(&sy);
+    free(x);
+    free(y);
+    frg_context_destroy(ctx);
+}
+
+/* The seed decides and nothing else: the same plan again, another one for another seed; a graph of the caller's is the
+ * graph of nearest neighbours where it has its arcs. */
+static void seeds_and_graphs(void)
+{
+    enum { N = 40, M = 35 };
+    double *const x = cloud(N, 2), *const y = cloud(M, 2), plans[4][N * M];
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    for (int t = 0; t < 4; t++) {
+        frg_context_opts c;
+        frg_context_defaults(&c, sizeof c);
+        c.seed = t == 2 ? 8 : 7;
+        c.threads = 2;
+        frg_context *ctx = NULL;
+        CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+        frg_gw_opts o = options(t == 3 ? FRG_GW_DISTANCE_GRAPH : FRG_GW_DISTANCE_PRECOMPUTED);
+        o.k = 5;
+        o.max_iter = o.min_iter = 30;
+        frg_gw_side sides[2] = {{.data = &ax}, {.data = &ay}};
+        frg_graph *own[2] = {NULL, NULL};
+        for (int q = 0; q < 2 && t == 3; q++) {
+            const int64_t *starts, n = sides[q].data->shape[0];
+            const int32_t *targets;
+            const float *lengths;
+            frg_graph_opts g;
+            frg_graph *found = NULL;
+            frg_graph_defaults(&g, sizeof g);
+            g.k = o.k;
+            CHECK_OK(ctx, frg_graph_knn(&found, ctx, *sides[q].data, &g));
+            frg_graph_arcs(found, &starts, &targets, &lengths);
+            const frg_array w = frg_vector(lengths, FRG_F32, starts[n]);
+            CHECK_OK(ctx, frg_graph_csr(&own[q], ctx, frg_vector(starts, FRG_I64, n + 1),
+                                        frg_vector(targets, FRG_I32, starts[n]), &w, 0));
+            frg_graph_destroy(found);
+            sides[q] = (frg_gw_side){.graph = own[q]};
+        }
+        frg_plan_report p;
+        align(ctx, sides[0], sides[1], NULL, &o, plans[t], &p);
+        for (int q = 0; q < 2; q++)
+            frg_graph_destroy(own[q]);
+        frg_context_destroy(ctx);
+    }
+    CHECK_BITS(plans[1], plans[0], sizeof plans[0]);
+    CHECK(memcmp(plans[2], plans[0], sizeof plans[0]) != 0);
+    CHECK_BITS(plans[3], plans[0], sizeof plans[0]);
+    free(x);
+    free(y);
+}
+
+/* A constant taken off the linear cost changes no plan and must not change when a run ends: below 0 too, and with a
+ * damping of 1.  Costs are multiples of 1/64, so that both are exact in f32; exponents are rounded elsewhere. */
+static void costs_below_zero(void)
+{
+    enum { N = 40, M = 36 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double *const x = cloud(N, 2), *const y = cloud(M, 2), linear[N * M], plan[N * M];
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2), al = matrix(linear, N, M);
+    double cost[2] = {0, 0};
+    for (int t = 0; t < 2; t++) {
+        for (int i = 0; i < N * M; i++)
+            linear[i] = (double)((i * 37) % 64) / 64 - 2 * t;
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.linear_weight = 0.7;
+        o.damping = 1;
+        o.max_iter = 3000;
+        frg_plan_report p;
+        const frg_gw_report r =
+            align(ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay}, &al, &o, plan, &p);
+        CHECK_SAYS(r.reason == FRG_GW_CONVERGED_CHANGE || r.reason == FRG_GW_CONVERGED_PLATEAU,
+                   "%s after %lld steps", frg_gw_reason_name(r.reason),
+                   (long long)r.outer_iterations);
+        CHECK_NEAR(r.epsilon_end, 5e-4, 1e-12);
+        CHECK(p.source_error <= 1e-12 && p.target_error <= 1e-12);
+        for (int i = 0; i < N * M; i++)
+            cost[t] += plan[i] * (linear[i] + 2 * t);
+    }
+    CHECK_NEAR(cost[1], cost[0], 0.01);
+    free(x);
+    free(y);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"tolerances", tolerances},
+                                  {"limits of steps", limits_of_steps},
+                                  {"one step", one_step},
+                                  {"seeds and graphs", seeds_and_graphs},
+                                  {"costs below zero", costs_below_zero}};
+TEST_MAIN(cases)
