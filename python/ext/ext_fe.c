@@ -392,6 +392,27 @@ static PyObject *fe_residuals(PyObject *self, PyObject *args)
     return status < 0 ? ext_raise(f->context->module, status, f->context->ctx) : Py_NewRef(Py_None);
 }
 
+/** groups(out) -> how many connected sets; fills int32 of n_rows, 0 where a row was dropped. */
+static PyObject *fe_groups(PyObject *self, PyObject *args)
+{
+    ext_fe *const f = (ext_fe *)self;
+    PyObject *object;
+    if (!PyArg_ParseTuple(args, "O", &object)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    int32_t *const out = ext_values(&h, object, "out", 1, FRG_I32, frg_table_rows(f->table->table));
+    int64_t count = 0;
+    frg_status status = FRG_BAD_ARG;
+    if (out) {
+        Py_BEGIN_ALLOW_THREADS status = frg_fe_groups(f->fit, out, &count);
+        Py_END_ALLOW_THREADS
+    }
+    ext_release(&h);
+    return status < 0 || PyErr_Occurred() ? ext_raise(f->context->module, status, f->context->ctx)
+                                          : PyLong_FromLongLong(count);
+}
+
 /** effects() -> {column: (kind, bytes, labels)}: factor, level, effect, identified. */
 static PyObject *fe_effects(PyObject *self, PyObject *unused)
 {
@@ -477,6 +498,7 @@ EXT_FUNCTION(fe_columns)
 EXT_METHOD(fe_result)
 EXT_METHOD(fe_vcov)
 EXT_METHOD(fe_residuals)
+EXT_METHOD(fe_groups)
 EXT_METHOD(fe_effects)
 EXT_METHOD(fe_predict)
 EXT_NEW(fe_new)
@@ -500,6 +522,8 @@ int ext_types_fe(PyObject *module)
          "vcov(spec, ssc): another covariance of the same fit."},
         {"residuals", fe_residuals_alone, METH_VARARGS,
          "residuals(residuals, fitted): fills two arrays."},
+        {"groups", fe_groups_alone, METH_VARARGS,
+         "groups(out) -> count: the connected set of each row."},
         {"effects", fe_effects_alone, METH_NOARGS, "The fixed effects as columns."},
         {"predict", fe_predict_alone, METH_VARARGS,
          "predict(table, out): fills out; rows with unseen levels."},

@@ -2,6 +2,7 @@
  *
  * A solver of either kind owns a plan that is never stored; both types share the methods that read it. */
 #include "fourge/gw.h"
+#include "fourge/mesh.h"
 
 #include "ext.h"
 
@@ -14,6 +15,8 @@ static const char *const anneals[] = {"progress", "iter", "none", NULL};
 static const char *const scales[] = {"fixed", "batch_max", "none", NULL};
 static const char *const samplings[] = {"systematic", "multinomial", NULL};
 static const char *const multiscales[] = {"auto", "on", "off", NULL};
+static const char *const linear_scales[] = {"none", "max", NULL};
+static const char *const metrics[] = {"l2", "lower", "upper", "mid", NULL};
 static const char *const presets[] = {"none", "torchgw", NULL};
 static const char *const references[] = {"counting", "product", NULL};
 static const char *const stores[] = {"auto", "f32", "u16", "u16r", "fly", "f64", NULL};
@@ -58,6 +61,9 @@ static const ext_field gw_options[] = {{AT(frg_gw_opts, mode), IS_CHOICE, modes}
                                        {AT(frg_gw_opts, lr_max_iter), IS_INT64, NULL},
                                        {AT(frg_gw_opts, lr_dykstra_max_iter), IS_INT64, NULL},
                                        {AT(frg_gw_opts, preset), IS_CHOICE, presets},
+                                       {AT(frg_gw_opts, scale_linear), IS_CHOICE, linear_scales},
+                                       {AT(frg_gw_opts, landmark_metric), IS_CHOICE, metrics},
+                                       {AT(frg_gw_opts, lazy), IS_BOOL, NULL},
                                        {NULL, 0, IS_INT, NULL}};
 
 static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
@@ -308,6 +314,56 @@ static PyObject *graph_paths(PyObject *self, PyObject *args)
     }
     ext_release(&h);
     return status < 0 || PyErr_Occurred() ? failed(self, status) : ext_fields_get(&r, paths_report);
+}
+
+/** mesh(context, path): the edges of a mesh with their lengths. */
+static PyObject *graph_mesh(PyObject *type, PyObject *args)
+{
+    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *context;
+    const char *path;
+    ext_context *c;
+    if (!module || !PyArg_ParseTuple(args, "Os", &context, &path) ||
+        !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_gw *const s = empty((PyTypeObject *)type, c);
+    frg_mesh *mesh = NULL;
+    frg_status status = FRG_BAD_ARG;
+    if (s) {
+        Py_BEGIN_ALLOW_THREADS status = frg_mesh_read(&mesh, c->ctx, path);
+        if (status >= 0) {
+            status = frg_graph_mesh(&s->graph, c->ctx, mesh);
+            frg_mesh_destroy(mesh);
+        }
+        Py_END_ALLOW_THREADS
+    }
+    return made(s, module, c, status);
+}
+
+/** mesh_read(context, path) -> (points, ends): the bytes of n x 3 float64 and of e x 2 int32. */
+static PyObject *mesh_read(PyObject *module, PyObject *args)
+{
+    PyObject *context;
+    const char *path;
+    ext_context *c;
+    if (!PyArg_ParseTuple(args, "Os", &context, &path) || !(c = ext_context_of(module, context))) {
+        return NULL;
+    }
+    frg_mesh *mesh = NULL;
+    frg_status status;
+    Py_BEGIN_ALLOW_THREADS status = frg_mesh_read(&mesh, c->ctx, path);
+    Py_END_ALLOW_THREADS if (status < 0 || PyErr_Occurred())
+    {
+        return ext_raise(module, status, c->ctx);
+    }
+    const frg_array x = frg_mesh_points(mesh);
+    const int32_t *ends;
+    const int64_t edges = frg_mesh_edges(mesh, &ends);
+    PyObject *const out =
+        Py_BuildValue("y#y#", (const char *)x.data, (Py_ssize_t)(x.shape[0] * 3 * 8),
+                      edges ? (const char *)ends : "", (Py_ssize_t)(edges * 2 * 4));
+    frg_mesh_destroy(mesh);
+    return out;
 }
 
 /** read(context, path, directed). */
@@ -1030,6 +1086,8 @@ EXT_FUNCTION(graph_knn)
 EXT_FUNCTION(graph_csr)
 EXT_METHOD(graph_get)
 EXT_FUNCTION(graph_read)
+EXT_FUNCTION(graph_mesh)
+EXT_FUNCTION(mesh_read)
 EXT_METHOD(graph_arcs)
 EXT_METHOD(graph_paths)
 EXT_METHOD(graph_landmarks)
@@ -1052,6 +1110,7 @@ PyMethodDef ext_gw_functions[] = {
      "gw_barycenter(context, spaces, weights, shares, p, start, options, out) -> report"},
     {"gw_landmark_bounds", landmark_bounds, METH_VARARGS,
      "gw_landmark_bounds(z, w) -> (lower, upper)"},
+    {"mesh_read", mesh_read_alone, METH_VARARGS, "mesh_read(context, path) -> (points, ends)"},
     {"gw_energy", energy_alone, METH_VARARGS, "gw_energy(context, c, d, plan) -> energy"},
     {NULL, NULL, 0, NULL},
 };
@@ -1077,6 +1136,7 @@ int ext_types_gw(PyObject *module)
          "csr(context, starts, targets, weights, directed)"},
         {"report", graph_get_alone, METH_NOARGS, "What the graph is."},
         {"read", graph_read_alone, METH_VARARGS | METH_CLASS, "read(context, path, directed)"},
+        {"mesh", graph_mesh_alone, METH_VARARGS | METH_CLASS, "mesh(context, path)"},
         {"arcs", graph_arcs_alone, METH_NOARGS, "arcs() -> (starts, targets, weights)"},
         {"paths", graph_paths_alone, METH_VARARGS, "paths(sources, out) -> report"},
         {"landmarks", graph_landmarks_alone, METH_VARARGS, "landmarks(nodes, out) -> found"},

@@ -184,6 +184,16 @@ class Fit:
             out.setdefault(str(factor), {})[str(level)] = float(effect)
         return out
 
+    def connected_sets(self) -> np.ndarray:
+        """(rows,) int32: the connected set of each row of the data in the graph of the first two effects.
+
+        1 is the set with the most rows, 2 the next, 0 a row that was dropped.  Effects of different sets cannot be
+        compared with each other: Abowd, Creecy and Kramarz (2002).  ``connected="largest"`` fits on set 1 alone.
+        """
+        out = np.empty(self.result["n_rows"], np.int32)
+        self._fit.groups(out)
+        return out
+
     def _with_effects(self):
         """The fit with its fixed effects kept: the same regression once more where they were not."""
         if not self._call[4].get("keep_effects") and self.result["factors"]:

@@ -24,7 +24,7 @@ from ._frame import is_missing
 
 __all__ = ["Alignment", "Graph", "Transport", "align", "barycenter", "energy", "entropic_gromov_barycenters",
            "entropic_gromov_wasserstein", "entropic_gromov_wasserstein2", "gromov_wasserstein", "joint_embedding",
-           "landmark_bounds", "lower_bound", "sampled_gw", "sampled_lowrank_gw", "sinkhorn", "transport"]
+           "landmark_bounds", "lower_bound", "read_mesh", "sampled_gw", "sampled_lowrank_gw", "sinkhorn", "transport"]
 
 
 def _matrix(x: Any, name: str) -> np.ndarray:
@@ -95,6 +95,13 @@ class Graph:
         _none_left(options)
         return cls(_fourge.Graph.read(c, fspath(path), directed))
 
+    @classmethod
+    def mesh(cls, path: str | PathLike[str], **options: Any) -> Graph:
+        """The edges of an OFF, OBJ or PLY file with their lengths; see :func:`read_mesh`."""
+        c = context(options)
+        _none_left(options)
+        return cls(_fourge.Graph.mesh(c, fspath(path)))
+
     def arcs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(starts, targets, lengths) in compressed rows: int64, int32, float32; an undirected edge is two arcs."""
         starts, targets, weights = self._graph.arcs()
@@ -131,6 +138,18 @@ class Graph:
 def _none_left(options: dict[str, Any]) -> None:
     if options:
         raise TypeError(f"there is no option {next(iter(options))!r}")
+
+
+def read_mesh(path: str | PathLike[str], **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(points, edges) of an OFF, OBJ or PLY file (ascii or binary): (n, 3) float64 and (e, 2) int32.
+
+    Edges are the sides of the faces and the edges of the file, in its order, twice where two faces meet; a file without
+    faces is a cloud of points and has none.  :meth:`Graph.mesh` makes a graph of them.
+    """
+    c = context(options)
+    _none_left(options)
+    points, ends = _fourge.mesh_read(c, fspath(path))
+    return np.frombuffer(points).reshape(-1, 3).copy(), np.frombuffer(ends, np.int32).reshape(-1, 2).copy()
 
 
 class _Plan:
@@ -314,7 +333,9 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         "sampled", "exact", "landmark"), k 30, landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
         min_iter 20, tol 1e-5, max_inner, marginal_tol, mass, rho_source, rho_target, reference, linear_weight,
         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,
-        polish_passes, cost_store, cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter, preset ("torchgw"), and threads, seed, memory_limit, time_limit.
+        polish_passes, cost_store, cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter, preset ("torchgw"),
+        scale_linear ("none"; "max": `linear` divided by its largest |value|), landmark_metric ("l2", "lower", "upper",
+        "mid"), lazy (precomputed distances row by row as they are needed), and threads, seed, memory_limit, time_limit.
 
     Raises :class:`fourge.errors.BadArgument` and :class:`fourge.errors.BadData` naming the argument, row and column.
     Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.

@@ -56,6 +56,31 @@ def group_means(x, g):
 
 
 class Feols(unittest.TestCase):
+    def test_connected_sets(self):
+        """Workers 0, 1, 2 meet at firms 0 and 1 (six rows), workers 3, 4 at firm 2 (four): sets by hand.  The fit of the
+        largest is the fit of its rows."""
+        worker = np.array([0, 0, 3, 1, 1, 3, 2, 4, 2, 4])
+        firm = np.array([0, 1, 2, 0, 1, 2, 1, 2, 0, 2])
+        sets = np.array([1, 1, 2, 1, 1, 2, 1, 2, 1, 2], np.int32)
+        rng = np.random.default_rng(6)
+        data = {"y": rng.normal(size=10), "x": rng.normal(size=10), "worker": worker, "firm": firm}
+        full = fe.feols("y ~ x | worker + firm", data)
+        np.testing.assert_array_equal(full.connected_sets(), sets)
+        self.assertEqual((full.result["n_disconnected"], full.result["n_groups"]), (0, 0))
+        largest = fe.feols("y ~ x | worker + firm", data, connected="largest")
+        r = largest.result
+        self.assertEqual((r["n"], r["n_disconnected"], r["n_groups"]), (6, 4, 2))
+        np.testing.assert_array_equal(largest.connected_sets(), np.where(sets == 1, 1, 0))
+        np.testing.assert_array_equal(np.isnan(largest.resid()), sets != 1)
+        alone = fe.feols("y ~ x | worker + firm", {n: v[sets == 1] for n, v in data.items()})
+        np.testing.assert_allclose(largest.coef(), alone.coef(), rtol=1e-10)
+        np.testing.assert_allclose(largest.se(), alone.se(), rtol=1e-8)
+        self.assertIn("4 for the largest connected set", str(largest))
+        with self.assertRaises(ValueError):
+            fe.feols("y ~ x | worker", data).connected_sets()
+        with self.assertRaisesRegex(ValueError, "connected"):
+            fe.feols("y ~ x | worker + firm", data, connected="most")
+
     def test_golden(self):
         """Every plain case of the golden file: 1e-8 for estimates, 1e-6 for standard errors."""
         data = read_csv("grunfeld.csv")

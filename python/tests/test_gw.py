@@ -98,6 +98,34 @@ class Align(unittest.TestCase):
             with self.assertRaises(errors.BadArgument):
                 gw.sampled_gw(x, y, **bad)
 
+    def test_scale_linear(self):
+        """Divided by its largest |value|, 4, a cost is the one whose largest value is 1, to the bit."""
+        x, y, _ = pair(30)
+        cost = np.random.default_rng(0).uniform(size=(30, 30))
+        cost[2, 3] = 1
+        run = lambda c, **more: gw.align(x, y, k=7, linear=c, linear_weight=0.5, max_iter=5, **more).plan()
+        np.testing.assert_array_equal(run(4 * cost, scale_linear="max"), run(cost))
+        self.assertFalse(np.array_equal(run(cost), run(4 * cost)))
+
+    def test_landmark_metrics(self):
+        """By definition, of the paths to the landmarks of the same graph."""
+        x, y, _ = pair(30)
+        z = gw.Graph.knn(x, 7).landmarks(5)[1].astype(float)
+        gap, total = np.abs(z[:, None] - z[None]), z[:, None] + z[None]
+        lower, upper = gap.max(2), total.min(2)
+        np.fill_diagonal(upper, 0)
+        want = {"l2": np.sqrt((gap**2).sum(2)), "lower": lower, "upper": upper, "mid": (lower + upper) / 2}
+        for metric, d in want.items():
+            found = gw.align(x, y, k=7, distance="landmark", landmarks=5, landmark_metric=metric, max_iter=2)
+            np.testing.assert_allclose(found.distances(0), d, rtol=1e-5, atol=1e-6, err_msg=metric)
+
+    def test_lazy_distances(self):
+        x, y, _ = pair(30)
+        run = lambda **more: gw.align(x, y, k=7, distance="precomputed", max_iter=5, **more)
+        whole, lazy = run(), run(lazy=True)
+        np.testing.assert_array_equal(lazy.distances(0), whole.distances(0))
+        np.testing.assert_allclose(lazy.plan().sum(1), 1 / 30, atol=1e-12)
+
     def test_low_rank(self):
         x, y, _ = pair(50)
         found = gw.align(x, y, k=7, rank=6, max_iter=30)
@@ -309,6 +337,26 @@ class Graphs(unittest.TestCase):
             gw.Graph.read("/nowhere/ring.txt")
         with self.assertRaises(errors.BadArgument):
             g.landmarks(0)
+
+    def test_meshes(self):
+        """A square of two triangles: its sides are 1, the diagonal that both share sqrt(2)."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "square.off"
+            path.write_text("OFF\n4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n3 0 1 2\n3 0 2 3\n")
+            points, edges = gw.read_mesh(path)
+            np.testing.assert_array_equal(points, [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]])
+            self.assertEqual(sorted(map(tuple, np.sort(edges, 1).tolist())), [(0, 1), (0, 2), (0, 2), (0, 3), (1, 2), (2, 3)])
+            graph = gw.Graph.mesh(path)
+            root = np.sqrt(2)
+            np.testing.assert_allclose(graph.paths(), [[0, 1, root, 1], [1, 0, 1, 2], [root, 1, 0, 1], [1, 2, 1, 0]], rtol=1e-6)
+            path.write_text("OFF\n2 0 0\n0 0 0\n1 0 0\n")
+            self.assertEqual(gw.read_mesh(path)[1].shape, (0, 2))
+            with self.assertRaises(errors.BadArgument):
+                gw.Graph.mesh(path)
+            path.write_text("OFF\n4 2 0\n0 0 zero\n")
+            with self.assertRaisesRegex(errors.BadData, "zero") as refused:
+                gw.read_mesh(path)
+            self.assertIn(":3", refused.exception.where)
 
     def test_neighbours(self):
         x = np.random.default_rng(0).normal(size=(30, 2))

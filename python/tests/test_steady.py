@@ -34,6 +34,7 @@ class Entries:
         self.c = np.sqrt(((self.x[:, None] - self.x) ** 2).sum(-1))
         frame = {"y": self.y, "x": self.x[:, 0], "f": self.codes}
         fit = fe.feols("y ~ x | f", frame, **one)
+        pair = fe.feols("y ~ x | f + g", frame | {"g": self.codes[::-1].copy()}, **one)
         process = gp.GP(self.x, self.y, "1*rbf(l=1) + noise(0.1)", **one)
         known = gp.GP(self.x, self.y, "1*rbf(l=1)", noise_variances=np.full(8, 0.1), **one)
         path = str(pathlib.Path(folder, "process"))
@@ -77,7 +78,7 @@ class Entries:
             "fe.demean": lambda: fe.demean(self.x, self.codes, **one)[0],
             "fe.lsmr": lambda: fe.lsmr(sparse, self.y, **one)[0],
             "fe.feols": lambda: fe.feols("y ~ x | f", frame, vcov="hetero", **one).coef(),
-            "Fit": lambda: (fit.vcov("iid").se(), fit.resid(), fit.predict(), fit.predict({"x": self.x[:, 0], "f": self.codes}),
+            "Fit": lambda: (fit.vcov("iid").se(), fit.resid(), pair.connected_sets(), fit.predict(), fit.predict({"x": self.x[:, 0], "f": self.codes}),
                             list(fit.fixef()), fit.tidy()["estimate"], fit.etable(), str(fit)),
             "gp.GP": lambda: gp.GP(self.x, self.y, "1*rbf(l=1) + noise(0.1)", **one).theta,
             "GP.value": evaluate,
@@ -109,7 +110,7 @@ class Entries:
                                refused(lambda: gw.transport(self.c * np.nan)), refused(lambda: process.fit(colour=1))],
         }
         self.inputs = [self.x, self.y, self.codes, self.k, self.c, weights, slope, theta]
-        self.shared = [process, known, moved, fit, graph, found, moved_mass, low]
+        self.shared = [process, known, moved, fit, pair, graph, found, moved_mass, low]
 
 
 def numbers(value):
