@@ -1,0 +1,105 @@
+/* test_gw_curves.c - a spiral in the plane against a roll in space, by all three ways to distances.
+ *
+ * Radius 0.3 .. 1 and angle 0 .. 9 rise with the index, both coordinates of the plane get noise of 0.05 on the radius,
+ * the roll a uniform third coordinate.  Points come in order of their angle: Spearman's correlation of an alignment is
+ * that of indices, its absolute value counts, as a mirrored curve is as good.
+ */
+#include "fourge/gw.h"
+#include "test.h"
+
+enum { PAIRS = 10, STREAMS = 3, WAYS = 3 };
+
+static double *curve(int64_t n, int64_t d, double noise)
+{
+    double *x = malloc((size_t)(n * d) * sizeof *x);
+    for (int64_t i = 0; i < n; i++) {
+        const double t = (double)i / (double)(n - 1), radius = 0.3 + 0.7 * t, angle = 9 * t;
+        x[i * d] = (radius + noise * test_normal()) * cos(angle);
+        x[i * d + 1] = (radius + noise * test_normal()) * sin(angle);
+        if (d > 2)
+            x[i * d + 2] = test_uniform();
+    }
+    return x;
+}
+
+/** Ranks of values 0 .. most-1, ties averaged. */
+static void ranks(const int64_t *x, int64_t n, int64_t most, double *rank)
+{
+    int64_t *below = calloc((size_t)most + 1, sizeof *below);
+    for (int64_t i = 0; i < n; i++)
+        below[x[i] + 1]++;
+    for (int64_t v = 0; v < most; v++)
+        below[v + 1] += below[v];
+    for (int64_t i = 0; i < n; i++)
+        rank[i] = 0.5 * (double)(below[x[i]] + below[x[i] + 1] - 1);
+    free(below);
+}
+
+/** |Spearman| of i and match[i]; NaN where all matches are the same, which no bound accepts. */
+static double spearman(const int64_t *match, int64_t n, int64_t m)
+{
+    double *rank = malloc((size_t)n * sizeof *rank), xy = 0, xx = 0, yy = 0;
+    ranks(match, n, m, rank);
+    for (int64_t i = 0; i < n; i++) {
+        const double p = (double)i - 0.5 * (double)(n - 1), q = rank[i] - 0.5 * (double)(n - 1);
+        xy += p * q;
+        xx += p * p;
+        yy += q * q;
+    }
+    free(rank);
+    return fabs(xy) / sqrt(xx * yy);
+}
+
+static double align(uint64_t seed, const double *x, int64_t n, const double *y, int64_t m, int way)
+{
+    static const frg_gw_distance ways[WAYS] = {
+        FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_DISTANCE_LANDMARK};
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.seed = seed;
+    c.threads = 1; /* runs are short: two threads would wait for each other */
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.distance = ways[way];
+    o.k = 5;
+    o.landmarks = 20;
+    o.epsilon = 0.005;
+    o.anneal = FRG_GW_ANNEAL_NONE;
+    o.max_iter = 200;
+    const frg_array ax = frg_matrix(x, FRG_F64, n, 2, 2), ay = frg_matrix(y, FRG_F64, m, 3, 3);
+    frg_gw *s = NULL;
+    double rho = NAN;
+    int64_t *match = malloc((size_t)n * sizeof *match);
+    CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                NULL, &o));
+    if (s && frg_gw_run(s, NULL) >= 0 && frg_plan_argmax(frg_gw_plan(s), match) == FRG_OK)
+        rho = spearman(match, n, m);
+    free(match);
+    frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+    return rho;
+}
+
+/* Nine of ten pairs: a graph may have a short circuit, and no alignment of its distances is then the one of the angles.
+ * Every way meets all streams of random numbers, each pair one of them. */
+static void spirals(void)
+{
+    const int64_t n = test_size(400, 200), m = test_size(500, 250), pairs = test_size(PAIRS, 2);
+    const double noise = n == 400 ? 0.05 : 0.02; /* fewer points need clearer curves */
+    int64_t good[WAYS] = {0};
+    for (int64_t p = 0; p < pairs; p++) {
+        double *x = curve(n, 2, noise), *y = curve(m, 3, noise);
+        for (int way = 0; way < WAYS; way++)
+            good[way] += align((uint64_t)((p + way) % STREAMS), x, n, y, m, way) >= 0.998;
+        free(x);
+        free(y);
+    }
+    for (int way = 0; way < WAYS; way++)
+        CHECK_SAYS(good[way] >= pairs - 1, "way %d: %lld of %lld pairs", way, (long long)good[way],
+                   (long long)pairs);
+}
+
+static const test_case cases[] = {{"spirals", spirals}};
+TEST_MAIN(cases)
