@@ -160,6 +160,14 @@ void frg_demean_destroy(frg_demean *d)
 
 /* ---- memory of a run ---------------------------------------------------------------------------- */
 
+/** Columns carried together: what one register of doubles holds.  Eight in two registers of AVX2 are compared
+ *  lane by lane, and take longer than two passes of four. */
+static int widest(const frg_demean *d)
+{
+    const int most = frgi_context_isa(d->ctx) == ISA_V4 ? 8 : 4;
+    return d->opts.block < most ? d->opts.block : most;
+}
+
 /** Widths the columns are cut into: 8, 4, 2, 1, with one or two lanes idle where that saves a pass. */
 static int next_width(int64_t left, int block, int *kind)
 {
@@ -189,7 +197,7 @@ static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
     d->blocks = TAKE(a, block_effects, p);
     for (int64_t c = 0; c < p;) {
         int kind;
-        const int live = next_width(p - c, d->opts.block, &kind);
+        const int live = next_width(p - c, widest(d), &kind);
         double *unit = TAKE(a, double, g->n_units << kind);
         double *coef = TAKE(a, double, g->n_coef << kind);
         if (a->base) {
