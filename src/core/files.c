@@ -113,6 +113,16 @@ static bool is_standard(const char *path)
     return strcmp(path, "-") == 0;
 }
 
+/** A handle, or the error's negative number; a signal does not end it. */
+static int open_file(const frg_context *ctx, const char *path, char mode)
+{
+    int handle;
+    do {
+        handle = ctx->files.open(path, mode, ctx->files.user);
+    } while (handle == -EINTR);
+    return handle;
+}
+
 /* ---- readers ------------------------------------------------------------------------------------ */
 
 frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
@@ -121,10 +131,7 @@ frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
     if (is_standard(path)) {
         return FRG_OK;
     }
-    int handle;
-    do {
-        handle = ctx->files.open(path, 'r', ctx->files.user);
-    } while (handle == -EINTR);
+    const int handle = open_file(ctx, path, 'r');
     if (handle < 0) {
         r->path = NULL; /* nothing to close */
         frgi_at(ctx, "%s", path);
@@ -201,9 +208,7 @@ done:
 
 /* ---- writers ------------------------------------------------------------------------------------ */
 
-enum { WRITE_ROOM = 1 << 16 };
-
-enum { STANDARD_OUTPUT = 1 };
+enum { WRITE_ROOM = 1 << 16, STANDARD_OUTPUT = 1 };
 
 struct frgi_writer {
     frg_context *ctx;
@@ -224,16 +229,6 @@ static frg_status name_paths(frgi_writer *w, const char *path)
     return FRG_OK;
 }
 
-/** A device or a pipe is written to, not replaced by a file of its name; -ENODEV where path is neither. */
-static int open_device(frg_context *ctx, const char *path)
-{
-    int handle;
-    do {
-        handle = ctx->files.open(path, 'd', ctx->files.user);
-    } while (handle == -EINTR);
-    return handle;
-}
-
 frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *path)
 {
     *out = NULL;
@@ -243,15 +238,14 @@ frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *pat
     frg_status status;
     TRY_TO(failed, name_paths(w, path));
     w->standard = is_standard(path) || strcmp(path, "/dev/stdout") == 0;
-    int handle = w->standard ? STANDARD_OUTPUT : open_device(ctx, path);
+    /* a device or a pipe is written to, not replaced by a file of its name */
+    int handle = w->standard ? STANDARD_OUTPUT : open_file(ctx, path, 'd');
     w->direct = handle >= 0;
     if (handle == -ENODEV || handle == -ENOENT) {
-        do {
-            handle = ctx->files.open(w->temporary, 'w', ctx->files.user);
-        } while (handle == -EINTR);
+        handle = open_file(ctx, w->temporary, 'w');
         if (handle == -EEXIST) { /* left by a killed process that had our number */
             ctx->files.remove(w->temporary, ctx->files.user);
-            handle = ctx->files.open(w->temporary, 'w', ctx->files.user);
+            handle = open_file(ctx, w->temporary, 'w');
         }
     }
     if (handle < 0) {
