@@ -1,9 +1,9 @@
 /* fe_codes_cpu.c - the kernels of fe_codes.h for 1 to 4 factors side by side, compiled once per CPU level.
  *
  * WIDE rows of q codes are q vectors; lane j of vector v belongs to factor (WIDE v + j) mod q.  The row
- * before is the same memory, q codes earlier.  A vector is a register of the level: comparisons of wider
- * ones are taken apart into single codes by GCC 12.
+ * before is the same memory, q codes earlier.  A vector is a register of the level.
  */
+#include "core/registers.h"
 #include "fe/fe_codes.h"
 
 #include <string.h>
@@ -12,14 +12,8 @@
 #define CAT_(a, b) a##_##b
 #define CAT(a, b)  CAT_(a, b)
 
-#if defined __AVX512F__
-enum { WIDE = 16 };
-#elif defined __AVX2__
-enum { WIDE = 8 };
-#else
-enum { WIDE = 4 };
-#endif
-typedef int32_t wide __attribute__((vector_size(4 * WIDE)));
+typedef int32_t wide __attribute__((vector_size(VECTOR_BYTES)));
+enum { WIDE = VECTOR_BYTES / sizeof(int32_t) };
 
 INLINE wide take(const int32_t *from)
 {

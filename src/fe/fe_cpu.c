@@ -1,10 +1,12 @@
-/* fe_cpu.c - the steps of the fixed-effects room for one CPU level: one text, two types, four widths.
+/* fe_cpu.c - the steps of the fixed-effects room for one CPU level: one text, two types, four widths (three where
+ * registers hold fewer than eight doubles).
  *
  * Compiled once per level with -DISA=plain, v2, v3, v4; each compilation exports one table.
  */
 #include <math.h>
 #include <string.h>
 
+#include "core/registers.h"
 #include "fe/fe_cg.h"
 #include "fe/fe_rows.h"
 
@@ -47,10 +49,18 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 #undef LANES
 #undef vec
 #undef mask
+#if VECTOR_BYTES == 64 /* two registers for eight columns are slower than two blocks of four */
 #define LANES 8
 #define vec   vec8
 #define mask  mask8
 #include "fe/fe_both.tmpl.h"
+#define WIDEST(ops, suf) ops(suf, 8)
+#else
+#define WIDEST(ops, suf)                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#endif
 
 #define ROW_OPS(suf, lanes)                                                                        \
     {                                                                                              \
@@ -65,7 +75,7 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
     }
 #define WIDTHS(ops, suf)                                                                           \
     {                                                                                              \
-        ops(suf, 1), ops(suf, 2), ops(suf, 4), ops(suf, 8)                                         \
+        ops(suf, 1), ops(suf, 2), ops(suf, 4), WIDEST(ops, suf)                                    \
     }
 
 #pragma GCC visibility push(hidden)

@@ -160,12 +160,14 @@ void frg_demean_destroy(frg_demean *d)
 
 /* ---- memory of a run ---------------------------------------------------------------------------- */
 
-/** Columns carried together: what one register of doubles holds.  Eight in two registers of AVX2 are compared
- *  lane by lane, and take longer than two passes of four. */
+/** Columns carried together: the widest the CPU level has, or fewer where fewer are asked for. */
 static int widest(const frg_demean *d)
 {
-    const int most = frgi_context_isa(d->ctx) == ISA_V4 ? 8 : 4;
-    return d->opts.block < most ? d->opts.block : most;
+    int kind = FE_LANE_KINDS - 1;
+    while (!frgi_fe_row_ops(frgi_context_isa(d->ctx), 0, kind)->rhs) {
+        kind--;
+    }
+    return d->opts.block < 1 << kind ? d->opts.block : 1 << kind;
 }
 
 /** Widths the columns are cut into: 8, 4, 2, 1, with one or two lanes idle where that saves a pass. */

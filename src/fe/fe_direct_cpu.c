@@ -7,6 +7,7 @@
  * held in registers: 8 accumulators of 8 doubles where registers are 512 bits, two passes of 4 otherwise.
  * Vectors are GCC's vector extension, so the same text serves SSE2, AVX2, AVX-512 and other machines.
  * The sums run over k in order for each entry, whatever the tiling: bits depend on the level alone. */
+#include "core/registers.h"
 #include "fe/fe_direct_ops.h"
 
 #include <math.h>
@@ -27,10 +28,10 @@ static inline ptrdiff_t strip_start(const frgi_strips *s, ptrdiff_t i)
     return s->start ? s->start[i] : 0;
 }
 
-#ifdef __AVX512F__
+#if VECTOR_BYTES == 64
 typedef v8 part; /* of a column of the tile: what one register holds */
 #else
-typedef v4 part; /* wider vectors are kept in memory by GCC 12, even in the loop */
+typedef v4 part;
 #endif
 enum { PARTS = sizeof(v8) / sizeof(part) };
 
@@ -65,7 +66,7 @@ static inline void minus_half(ptrdiff_t n, const double *restrict a, const doubl
 static inline void minus(ptrdiff_t n, const double *restrict a, const double *restrict b,
                          v8 *restrict c)
 {
-#ifdef __AVX512F__
+#if VECTOR_BYTES == 64
     v8 c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3], c4 = c[4], c5 = c[5], c6 = c[6], c7 = c[7];
     for (ptrdiff_t k = 0; k < n; k++) {
         const v8 x = *(const v8 *)(a + STRIP * k);

@@ -88,7 +88,8 @@ typedef struct {
                      const double *a, double *partial, double *unit_effect, fe_unit_audit *audit);
 } fe_row_ops;
 
-/** The table for a column type (0: f64, 1: f32) and lanes 1 << kind, at the CPU level `isa`. */
+/** The table for a column type (0: f64, 1: f32) and lanes 1 << kind, at the CPU level `isa`; empty
+ *  where the level has no such width. */
 const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind);
 
 /** Reads codes (n x Q int32, any strides) and weights (n or NULL) into g; g must be zeroed before.

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/registers.h"
 #include "gp/gp_lanes.h"
 #include "linalg/elementary.h"
 
@@ -20,14 +21,7 @@
 #define FN(name)    JOIN(name, SUFFIX)
 #define EF(name)    JOIN(frgi_##name, SUFFIX)
 
-#if defined(__AVX512F__)
-enum { VECTOR_BYTES = 64, HALF = 4 };
-#elif defined(__AVX2__)
-enum { VECTOR_BYTES = 32, HALF = 2 };
-#else
-enum { VECTOR_BYTES = 16, HALF = 2 };
-#endif
-enum { B = LANES_BLOCK };
+enum { B = LANES_BLOCK, HALF = VECTOR_BYTES == 64 ? 4 : 2 };
 
 #define SUFFIX f64
 #define real   double

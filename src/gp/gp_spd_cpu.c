@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/registers.h"
 #include "linalg/shuffle.h"
 
 #define INLINE      static inline __attribute__((always_inline))
@@ -18,16 +19,16 @@
 #define JOIN(a, b)  JOIN_(a, b)
 #define FN(name)    JOIN(name, SUFFIX)
 
-#if defined(__AVX512F__)
-enum { VECTOR_BYTES = 64, VECTOR_ROWS = 3, TILE_COLUMNS = 8 };
+#if VECTOR_BYTES == 64
+enum { VECTOR_ROWS = 3, TILE_COLUMNS = 8 };
 #define INDICES_f64 0, 1, 2, 3, 4, 5, 6, 7
 #define INDICES_f32 INDICES_f64, 8, 9, 10, 11, 12, 13, 14, 15
-#elif defined(__AVX2__)
-enum { VECTOR_BYTES = 32, VECTOR_ROWS = 3, TILE_COLUMNS = 4 };
+#elif VECTOR_BYTES == 32
+enum { VECTOR_ROWS = 3, TILE_COLUMNS = 4 };
 #define INDICES_f64 0, 1, 2, 3
 #define INDICES_f32 INDICES_f64, 4, 5, 6, 7
 #else
-enum { VECTOR_BYTES = 16, VECTOR_ROWS = 2, TILE_COLUMNS = 4 };
+enum { VECTOR_ROWS = 2, TILE_COLUMNS = 4 };
 #define INDICES_f64 0, 1
 #define INDICES_f32 INDICES_f64, 2, 3
 #endif

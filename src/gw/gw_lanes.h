@@ -1,7 +1,5 @@
-/* gw_lanes.h - vectors of floats and of doubles as wide as the registers, for the *_cpu.c files of this room.
- *
- * Vectors wider than the registers are taken apart by GCC, which compares them lane by lane and keeps them in
- * memory: ten times slower on AVX2.  A text that needs 16 lanes takes 16 / FLOATS vectors.
+/* gw_lanes.h - vectors of floats and of doubles as wide as the registers, for the *_cpu.c files of this room: a text
+ * that needs 16 lanes takes 16 / FLOATS vectors.
  */
 #ifndef FRGI_GW_LANES_H
 #define FRGI_GW_LANES_H
@@ -12,32 +10,29 @@
 #include <immintrin.h>
 #endif
 
+#include "core/registers.h"
+
 #define INLINE     static inline __attribute__((always_inline))
 #define CAT_(a, b) a##_##b
 #define CAT(a, b)  CAT_(a, b)
 
-#if defined(__AVX512F__)
-#define VECTOR                64 /* bytes */
+#if VECTOR_BYTES == 64
 #define OF_FLOATS(name, a, b) ((lanes)_mm512_##name##_ps((__m512)(a), (__m512)(b)))
 #define OF_REALS(name, a, b)  ((reals)_mm512_##name##_pd((__m512d)(a), (__m512d)(b)))
-#elif defined(__AVX2__)
-#define VECTOR                32
+#elif VECTOR_BYTES == 32
 #define OF_FLOATS(name, a, b) ((lanes)_mm256_##name##_ps((__m256)(a), (__m256)(b)))
 #define OF_REALS(name, a, b)  ((reals)_mm256_##name##_pd((__m256d)(a), (__m256d)(b)))
-#else
-#define VECTOR 16
-#if defined(__SSE2__)
+#elif defined(__SSE2__)
 #define OF_FLOATS(name, a, b) ((lanes)_mm_##name##_ps((__m128)(a), (__m128)(b)))
 #define OF_REALS(name, a, b)  ((reals)_mm_##name##_pd((__m128d)(a), (__m128d)(b)))
 #endif
-#endif
 
-enum { FLOATS = VECTOR / 4, REALS = VECTOR / 8 };
+enum { FLOATS = VECTOR_BYTES / 4, REALS = VECTOR_BYTES / 8 };
 
-typedef float lanes __attribute__((vector_size(VECTOR), may_alias));
-typedef int32_t lane_mask __attribute__((vector_size(VECTOR), may_alias));
-typedef double reals __attribute__((vector_size(VECTOR), may_alias));
-typedef int64_t real_mask __attribute__((vector_size(VECTOR), may_alias));
+typedef float lanes __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef int32_t lane_mask __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef double reals __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef int64_t real_mask __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
 INLINE lanes lanes_at(const float *p)
 {
@@ -71,9 +66,9 @@ INLINE void reals_put(double *p, reals v)
 /** The upper half on the lower until one is left. */
 INLINE double reals_sum(reals v)
 {
-#if VECTOR == 64
+#if VECTOR_BYTES == 64
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-#elif VECTOR == 32
+#elif VECTOR_BYTES == 32
     return (v[0] + v[2]) + (v[1] + v[3]);
 #else
     return v[0] + v[1];
@@ -82,7 +77,7 @@ INLINE double reals_sum(reals v)
 
 INLINE void lanes_widen(lanes v, reals *low, reals *high)
 {
-    typedef float half __attribute__((vector_size(VECTOR / 2)));
+    typedef float half __attribute__((vector_size(VECTOR_BYTES / 2)));
     half part[2];
     memcpy(part, &v, sizeof part);
     *low = __builtin_convertvector(part[0], reals);

@@ -152,7 +152,7 @@ INLINE lane_mask load_shorts(const uint16_t *p)
 #elif defined(__AVX2__)
     return (lane_mask)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 #else
-    typedef uint16_t half __attribute__((vector_size(VECTOR / 2)));
+    typedef uint16_t half __attribute__((vector_size(VECTOR_BYTES / 2)));
     half v;
     memcpy(&v, p, sizeof v);
     return __builtin_convertvector(v, lane_mask);

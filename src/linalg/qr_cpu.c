@@ -7,6 +7,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/registers.h"
 #include "linalg/qr_ops.h"
 #include "linalg/shuffle.h"
 
@@ -19,21 +20,18 @@
 
 /* TOGETHER: columns that a tile keeps in registers; WIDEST: of inner products, whose tile has two vectors a column
  * where updates have three; BAND: columns updated at a time, which stay in L2. */
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
-#define TOGETHER     8
-#define WIDEST       8
-#define BAND         32
-#elif defined(__AVX__)
-#define VECTOR_BYTES 32
-#define TOGETHER     4
-#define WIDEST       6
-#define BAND         48
+#if VECTOR_BYTES == 64
+#define TOGETHER 8
+#define WIDEST   8
+#define BAND     32
+#elif VECTOR_BYTES == 32
+#define TOGETHER 4
+#define WIDEST   6
+#define BAND     48
 #else
-#define VECTOR_BYTES 16
-#define TOGETHER     4
-#define WIDEST       4
-#define BAND         32
+#define TOGETHER 4
+#define WIDEST   4
+#define BAND     32
 #endif
 
 typedef float vec_f32 __attribute__((vector_size(VECTOR_BYTES), may_alias));
