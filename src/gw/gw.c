@@ -185,9 +185,11 @@ static frg_status take_linear(frg_gw *s, const frg_array *a)
             most = fmaxf(most, fabsf((float)x));
         }
     }
-    const float scale = s->o.scale_linear == FRG_GW_LINEAR_MAX && most > 0 ? 1 / most : 1;
-    for (int64_t i = 0; i < rows * ld; i++) {
-        s->linear[i] *= scale;
+    if (s->o.scale_linear == FRG_GW_LINEAR_MAX && most > 0) {
+        const float scale = 1 / most;
+        for (int64_t i = 0; i < rows * ld; i++) {
+            s->linear[i] *= scale;
+        }
     }
     return FRG_OK;
 }
@@ -338,8 +340,7 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     if (s->stopped) {
         return s->stopped;
     }
-    if (s->o.max_iter == 0 &&
-        (s->o.mass > 0 || isfinite(s->o.rho_source) || isfinite(s->o.rho_target))) {
+    if (s->o.max_iter == 0 && !frgi_is_balanced(&s->o)) {
         FAIL(ctx, E_UNSUPPORTED,
              "a plan to start from and no steps where marginals are partial or relaxed");
     }

@@ -426,6 +426,12 @@ static void put_scaled(const frgi_distances *d, const float *from, float *to)
     }
 }
 
+/** Are distances those of the vectors, not bounds that landmarks give? */
+static bool is_euclidean(const frgi_distances *d)
+{
+    return d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2;
+}
+
 /** Lower or upper bounds of path lengths, or their mean; a point is at distance 0 of itself. */
 static void bounds_row(const frgi_distances *d, int64_t node, float *to)
 {
@@ -450,7 +456,7 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
 #pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many)
     for (int64_t r0 = 0; r0 < count; r0 += 4) {
         const int64_t r1 = r0 + 4 < count ? r0 + 4 : count;
-        if (d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2) {
+        if (is_euclidean(d)) {
             const float *queries[4];
             for (int64_t r = r0; r < r1; r++) {
                 queries[r - r0] = d->points + nodes[r] * d->d;
@@ -459,7 +465,7 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
         }
         for (int64_t r = r0; r < r1; r++) {
             float *const to = out + r * stride;
-            if (d->kind == FRGI_VECTOR && d->metric != FRG_GW_LANDMARK_L2) {
+            if (d->kind == FRGI_VECTOR && !is_euclidean(d)) {
                 bounds_row(d, nodes[r], to);
             }
             const float *const from = d->kind == FRGI_DENSE ? d->dense + (int64_t)nodes[r] * d->n
@@ -509,7 +515,7 @@ frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t 
                                 const int32_t *to, int64_t n_to, float *out)
 {
     enum { BATCH = 64 };
-    if (d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2) {
+    if (is_euclidean(d)) {
         return cross_vectors(d, from, n_from, to, n_to, out);
     }
     if (d->kind == FRGI_DENSE) {
