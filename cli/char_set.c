@@ -4,36 +4,10 @@
  * character that follows, among those that the text has.  The network reads them as it reads any table: a model of a
  * language without attention, which examples/char_transformer.c has. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "mlp.h"
 
 enum { CONTEXT = 32, BITS = 7, CODES = 1 << BITS, ROWS_MOST = 40000 };
-
-/** The whole file; NULL and an exit code where it cannot be had. */
-static unsigned char *read_text(const cli *c, const char *path, int64_t *length, int *code)
-{
-    FILE *const file = fopen(path, "rb");
-    unsigned char *text = NULL;
-    *length = 0;
-    if (file && fseek(file, 0, SEEK_END) == 0) {
-        *length = ftell(file);
-        rewind(file);
-        text = *length > CONTEXT ? malloc((size_t)*length) : NULL;
-    }
-    if (text && fread(text, 1, (size_t)*length, file) != (size_t)*length) {
-        free(text);
-        text = NULL;
-    }
-    if (file) {
-        (void)fclose(file);
-    }
-    *code = text ? 0
-                 : cli_fail(c, "E_NO_INPUT", path, NULL,
-                            "'%s' cannot be read, or is no text of more than %d characters", path,
-                            CONTEXT);
-    return text;
-}
 
 /** classes[code]: the number of a character among those that occur. */
 static int number_characters(const unsigned char *text, int64_t length, int32_t classes[CODES])
@@ -52,15 +26,21 @@ static int number_characters(const unsigned char *text, int64_t length, int32_t 
 int training_set_text(training_set *set, const cli *c, const char *path)
 {
     *set = (training_set){.inputs = CONTEXT * BITS};
-    int64_t length;
+    size_t length;
     int code;
-    unsigned char *const text = read_text(c, path, &length, &code);
-    if (!text) {
+    char *const owned = cli_read_text(c, path, &length, &code);
+    if (owned && length <= CONTEXT) {
+        code = cli_fail(c, "E_NO_INPUT", path, NULL, "'%s' has no more than %d characters", path,
+                        CONTEXT);
+    }
+    if (code) {
+        free(owned);
         return code;
     }
+    const unsigned char *const text = (const unsigned char *)owned;
     int32_t classes[CODES];
-    const int64_t places = length - CONTEXT;
-    set->classes = number_characters(text, length, classes);
+    const int64_t places = (int64_t)length - CONTEXT;
+    set->classes = number_characters(text, (int64_t)length, classes);
     set->rows = places < ROWS_MOST ? places : ROWS_MOST;
     set->x = malloc((size_t)(set->rows * set->inputs) * sizeof *set->x);
     set->label = malloc((size_t)set->rows * sizeof *set->label);
@@ -71,6 +51,6 @@ int training_set_text(training_set *set, const cli *c, const char *path)
         }
         set->label[r] = classes[at[CONTEXT] % CODES];
     }
-    free(text);
+    free(owned);
     return set->x && set->label ? 0 : cli_fail_memory(c);
 }

@@ -84,6 +84,9 @@ int cli_fail(const cli *c, const char *name, const char *where, const char *hint
 /** Shows why the last call of the library failed; returns the exit code. */
 int cli_fail_library(const cli *c, frg_status status);
 int cli_fail_memory(const cli *c);
+/** All of a file or, for "-", of standard input, with a zero behind it; the caller frees it.  NULL and an exit code
+ *  where it cannot be had. */
+char *cli_read_text(const cli *c, const char *path, size_t *length, int *code);
 /** Prints the context's warnings on stderr unless -q was given. */
 void cli_show_warnings(const cli *c);
 /** The catalogue's row with this code or name, NULL if there is none. */

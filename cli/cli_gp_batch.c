@@ -39,32 +39,16 @@ static void release(batch *b)
 /** The lines of LIST that name something. */
 static int read_list(const cli *c, batch *b, const char *path)
 {
-    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-    size_t room = 0, length = 0;
-    if (!f) {
-        return cli_fail(c, "E_NO_INPUT", path, NULL, "cannot open '%s'", path);
-    }
-    for (int more = 1; more;) {
-        if (length + 4097 > room) {
-            room = 2 * room + 8192;
-            char *bigger = realloc(b->text, room);
-            if (!bigger) {
-                break;
-            }
-            b->text = bigger;
-        }
-        const size_t got = fread(b->text + length, 1, 4096, f);
-        length += got;
-        more = got > 0;
-    }
-    if (f != stdin) {
-        fclose(f);
+    size_t length;
+    int code;
+    b->text = cli_read_text(c, path, &length, &code);
+    if (!b->text) {
+        return code;
     }
     b->paths = calloc(length + 2, sizeof *b->paths);
-    if (!b->text || !b->paths) {
+    if (!b->paths) {
         return cli_fail_memory(c);
     }
-    b->text[length] = '\0';
     for (char *line = strtok(b->text, "\r\n"); line; line = strtok(NULL, "\r\n")) {
         line[strcspn(line, "#")] = '\0';
         line += strspn(line, " \t");
