@@ -4,27 +4,28 @@
  */
 #include "gp_data.h"
 
+static const struct {
+    const char *mean;
+    int64_t q;
+    frg_gp_storage storage;
+} gradient_models[] = {{"const(0.3)", 1, FRG_GP_FULL},
+                       {"linear", 2, FRG_GP_PACKED},
+                       {"profiled", 1, FRG_GP_PACKED},
+                       {"profiled(linear)", 2, FRG_GP_FULL},
+                       {"profiled(linear)", 1, FRG_GP_PACKED}};
+
 static void leave_one_out_gradient(void)
 {
-    static const struct {
-        const char *mean;
-        int64_t q;
-        frg_gp_storage storage;
-    } models[] = {{"const(0.3)", 1, FRG_GP_FULL},
-                  {"linear", 2, FRG_GP_PACKED},
-                  {"profiled", 1, FRG_GP_PACKED},
-                  {"profiled(linear)", 2, FRG_GP_FULL},
-                  {"profiled(linear)", 1, FRG_GP_PACKED}};
     frg_context *ctx = test_context();
     gp_data g;
     int32_t groups[24];
     for (int i = 0; i < 24; i++) {
         groups[i] = i % 2;
     }
-    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
-        gp_data_random(&g, 24, 2, models[k].q);
-        frg_gp_opts o = gp_data_opts(models[k].mean);
-        o.storage = models[k].storage;
+    for (size_t k = 0; k < sizeof gradient_models / sizeof *gradient_models; k++) {
+        gp_data_random(&g, 24, 2, gradient_models[k].q);
+        frg_gp_opts o = gp_data_opts(gradient_models[k].mean);
+        o.storage = gradient_models[k].storage;
         o.noise_groups = groups;
         frg_gp *gp = gp_data_open(
             ctx, &g, "0.9*rbf(l=[0.3,0.5])*rq(l=0.8, alpha=1) + 0.2*linear + noise(0.1)", &o);
@@ -36,7 +37,7 @@ static void leave_one_out_gradient(void)
                                                NULL)); /* unharmed by what it did */
             gp_data_check("the gradient after leave-one-out", again, value, p, 1e-12);
             gp_data_differences(ctx, gp, gp_data_density, want);
-            gp_data_check(models[k].mean, got, want, p, 1e-6);
+            gp_data_check(gradient_models[k].mean, got, want, p, 1e-6);
         }
         frg_gp_destroy(gp);
     }
@@ -274,14 +275,6 @@ static double density_of_folds(frg_context *ctx, frg_gp *gp, const double *theta
 
 static void folds_gradient(void)
 {
-    static const struct {
-        const char *mean;
-        int64_t q;
-        frg_gp_storage storage;
-    } models[] = {{"const(0.3)", 1, FRG_GP_FULL},
-                  {"linear", 2, FRG_GP_PACKED},
-                  {"profiled", 1, FRG_GP_PACKED},
-                  {"profiled(linear)", 2, FRG_GP_FULL}};
     enum { N = 24 };
     frg_context *ctx = test_context();
     static gp_data g;
@@ -290,10 +283,10 @@ static void folds_gradient(void)
     for (int i = 0; i < N; i++) {
         groups[i] = i % 2;
     }
-    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
-        gp_data_random(&g, N, 2, models[k].q);
-        frg_gp_opts o = gp_data_opts(models[k].mean);
-        o.storage = models[k].storage;
+    for (size_t k = 0; k < sizeof gradient_models / sizeof *gradient_models; k++) {
+        gp_data_random(&g, N, 2, gradient_models[k].q);
+        frg_gp_opts o = gp_data_opts(gradient_models[k].mean);
+        o.storage = gradient_models[k].storage;
         o.noise_groups = groups;
         frg_gp *gp = gp_data_open(
             ctx, &g, "0.9*rbf(l=[0.3,0.5])*rq(l=0.8, alpha=1!) + 0.2*linear + noise(0.1)", &o);
@@ -305,7 +298,7 @@ static void folds_gradient(void)
             gp_data_check("the gradient after folds", again, value, p, 1e-12);
             gp_data_differences(ctx, gp, density_of_folds, want);
             want[gp_data_find(gp, "rq.alpha")] = 0; /* fixed */
-            gp_data_check(models[k].mean, got, want, p, 1e-6);
+            gp_data_check(gradient_models[k].mean, got, want, p, 1e-6);
         }
         frg_gp_destroy(gp);
     }

@@ -1,42 +1,13 @@
 /* test_gw.c - alignments: closed forms, isometries, marginals, unbiased sampling, threads, energies, refusals. */
-#include "fourge/gw.h"
+#include "gw_data.h"
+
 #include "gw/gw_solver.h"
-#include "test.h"
 
-static frg_array matrix(const double *x, int64_t n, int64_t d)
-{
-    return frg_matrix(x, FRG_F64, n, d, d);
-}
-
-static frg_gw_opts options(frg_gw_distance distance)
-{
-    frg_gw_opts o;
-    frg_gw_defaults(&o, sizeof o);
-    o.distance = distance;
-    o.epsilon = 0.005;
-    return o;
-}
-
-/** Runs; the plan goes to `plan` (n x m) where that is not NULL. */
 static frg_gw_report align(frg_context *ctx, frg_array x, frg_array y, const frg_gw_opts *o,
                            double *plan, frg_plan_report *marginals)
 {
-    frg_gw *s = NULL;
-    frg_gw_report r = {0};
-    if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y},
-                                     NULL, o)))
-        return r;
-    const frg_status status = frg_gw_run(s, NULL);
-    if (CHECK_SAYS(status >= 0, "run: %s", frg_message(ctx))) {
-        r = *frg_gw_get(s);
-        const frg_plan_report p = frg_plan_get(frg_gw_plan(s));
-        if (marginals)
-            *marginals = p;
-        if (plan)
-            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, p.n, matrix(plan, p.n, p.m)));
-    }
-    frg_gw_destroy(s);
-    return r;
+    return align_sides(ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y}, NULL, o, plan,
+                       marginals);
 }
 
 /* E by its four sums. */

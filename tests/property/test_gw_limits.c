@@ -1,18 +1,9 @@
 /* test_gw_limits.c - single points, nothing but zeros, numbers beyond f32, graphs in parts. */
-#include "fourge/gw.h"
-#include "test.h"
+#include "gw_data.h"
 
-static frg_array matrix(const double *x, int64_t n, int64_t d)
+static frg_gw_opts short_options(frg_gw_distance distance)
 {
-    return frg_matrix(x, FRG_F64, n, d, d);
-}
-
-static frg_gw_opts options(frg_gw_distance distance)
-{
-    frg_gw_opts o;
-    frg_gw_defaults(&o, sizeof o);
-    o.distance = distance;
-    o.epsilon = 0.005;
+    frg_gw_opts o = options(distance);
     o.k = 3;
     o.max_iter = test_size(200, 60);
     return o;
@@ -57,7 +48,7 @@ static void single_points(void)
             const frg_array al = matrix(linear, px->shape[0], py->shape[0]);
             for (int how = 0; how < 4; how++) {
                 frg_gw_report r = {0};
-                frg_gw_opts o = options(distances[c]);
+                frg_gw_opts o = short_options(distances[c]);
                 o.mode = how == 1 ? FRG_GW_EXACT : FRG_GW_AUTO;
                 o.linear_weight = how == 2 ? 0.5 : 0;
                 o.rank = how == 3 ? 2 : 0;
@@ -84,7 +75,7 @@ static void part_of_many(void)
     for (int side = 0; side < 2; side++)
         for (int how = 0; how < 3; how++) {
             frg_gw_report r = {0};
-            frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+            frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
             o.mass = how == 0 ? 0.5 : 0;
             o.rho_source = how == 2 || (how == 1 && !side) ? 0.05 : (double)INFINITY;
             o.rho_target = how == 2 || (how == 1 && side) ? 0.05 : (double)INFINITY;
@@ -113,7 +104,7 @@ static void equal_points(void)
     frg_gw_report r = {0};
     for (int mode = 0; mode < 2; mode++)
         for (int both = 0; both < 2; both++) {
-            frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+            frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
             o.mode = mode ? FRG_GW_EXACT : FRG_GW_SAMPLED;
             CHECK_INT(align(ctx, zeros, both ? zeros : others, NULL, &o, plan, &r), FRG_OK);
             CHECK_INT(r.reason, FRG_GW_DEGENERATE);
@@ -123,7 +114,7 @@ static void equal_points(void)
     for (int i = 0; i < N * N; i++) /* the cheapest way: i to i + 1 */
         linear[i] = (i / N + 1) % N == i % N ? 0 : 1;
     for (int how = 0; how < 2; how++) {
-        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
         o.linear_weight = 0.5;
         o.mode = how == 1 ? FRG_GW_EXACT : FRG_GW_SAMPLED;
         align(ctx, zeros, zeros, &al, &o, plan, &r);
@@ -133,7 +124,7 @@ static void equal_points(void)
         CHECK_SAYS(right > 0.99, "case %d: %g where it is cheap", how, right);
     }
     for (int side = 0; side < 2; side++) {
-        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
         o.mass = 0.5;
         align(ctx, side ? zeros : others, side ? others : zeros, NULL, &o, plan, &r);
         double far = 0;
@@ -160,7 +151,7 @@ static void parts_of_length_zero(void)
     for (int way = 0; way < 3; way++) {
         double plan[16], split = 0;
         frg_gw_report r = {0};
-        const frg_gw_opts o = options(ways[way]);
+        const frg_gw_opts o = short_options(ways[way]);
         align(ctx, (frg_gw_side){.graph = g}, (frg_gw_side){.graph = g}, NULL, &o, plan, &r);
         for (int i = 0; i < 4; i++) /* of each row one pair of columns has all */
             split += fmin(plan[4 * i] + plan[4 * i + 1], plan[4 * i + 2] + plan[4 * i + 3]);
@@ -187,7 +178,7 @@ static void beyond_single(void)
     frg_context *ctx = test_context_with(1, NULL, NULL);
     double c[N * N], linear[N * N] = {0};
     const frg_array ac = matrix(c, N, N), al = matrix(linear, N, N);
-    frg_gw_opts o = options(FRG_GW_DISTANCE_MATRIX);
+    frg_gw_opts o = short_options(FRG_GW_DISTANCE_MATRIX);
     o.linear_weight = 0.5;
     for (size_t e = 0; e < sizeof each / sizeof *each; e++) {
         frg_gw *s = NULL;

@@ -1,23 +1,9 @@
 /* test_gw_sampled.c - what sampled alignments are known to get wrong: tolerances that any plan meets, annealing that
  * hangs on the limit of steps, scales that hang on the draw, energies of a draw, seeds, graphs of the caller, costs
  * below 0. */
-#include "fourge/gw.h"
+#include "gw_data.h"
+
 #include "gw/gw_solver.h"
-#include "test.h"
-
-static frg_array matrix(const double *x, int64_t n, int64_t d)
-{
-    return frg_matrix(x, FRG_F64, n, d, d);
-}
-
-static frg_gw_opts options(frg_gw_distance distance)
-{
-    frg_gw_opts o;
-    frg_gw_defaults(&o, sizeof o);
-    o.distance = distance;
-    o.epsilon = 0.005;
-    return o;
-}
 
 static double *cloud(int64_t n, int64_t d)
 {
@@ -25,24 +11,6 @@ static double *cloud(int64_t n, int64_t d)
     for (int64_t i = 0; i < n * d; i++)
         x[i] = test_normal();
     return x;
-}
-
-/** Runs; the plan goes to `plan`. */
-static frg_gw_report align(frg_context *ctx, frg_gw_side x, frg_gw_side y, const frg_array *linear,
-                           const frg_gw_opts *o, double *plan, frg_plan_report *marginals)
-{
-    frg_gw *s = NULL;
-    frg_gw_report r = {0};
-    if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, x, y, linear, o)))
-        return r;
-    const frg_status status = frg_gw_run(s, NULL);
-    if (CHECK_SAYS(status >= 0, "run: %s", frg_message(ctx))) {
-        r = *frg_gw_get(s);
-        *marginals = frg_plan_get(frg_gw_plan(s));
-        CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, r.n, matrix(plan, r.n, r.m)));
-    }
-    frg_gw_destroy(s);
-    return r;
 }
 
 /* Tolerances are of the mass, not of an entry: with n points no marginal is more than 1/n off, which is below the
@@ -86,8 +54,9 @@ static void limits_of_steps(void)
         frg_plan_report p;
         frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
         o.max_iter = t == 0 ? 600 : t == 1 ? 900 : 20000;
-        const frg_gw_report r = align(ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
-                                      NULL, &o, t ? plan : first, &p);
+        const frg_gw_report r =
+            align_sides(ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay}, NULL, &o,
+                        t ? plan : first, &p);
         CHECK_SAYS(r.reason != FRG_GW_MAX_ITER && r.outer_iterations < 600, "%lld steps, %s",
                    (long long)r.outer_iterations, frg_gw_reason_name(r.reason));
         CHECK_NEAR(r.epsilon_end, 5e-4, 1e-12);
@@ -205,7 +174,7 @@ static void seeds_and_graphs(void)
             sides[q] = (frg_gw_side){.graph = own[q]};
         }
         frg_plan_report p;
-        align(ctx, sides[0], sides[1], NULL, &o, plans[t], &p);
+        align_sides(ctx, sides[0], sides[1], NULL, &o, plans[t], &p);
         for (int q = 0; q < 2; q++)
             frg_graph_destroy(own[q]);
         frg_context_destroy(ctx);
@@ -234,8 +203,8 @@ static void costs_below_zero(void)
         o.damping = 1;
         o.max_iter = 3000;
         frg_plan_report p;
-        const frg_gw_report r =
-            align(ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay}, &al, &o, plan, &p);
+        const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = &ax},
+                                            (frg_gw_side){.data = &ay}, &al, &o, plan, &p);
         CHECK_SAYS(r.reason == FRG_GW_CONVERGED_CHANGE || r.reason == FRG_GW_CONVERGED_PLATEAU,
                    "%s after %lld steps", frg_gw_reason_name(r.reason),
                    (long long)r.outer_iterations);

@@ -1,0 +1,44 @@
+/* gw_data.h - small alignments for the tests of src/gw. */
+#ifndef FOURGE_TEST_GW_DATA_H
+#define FOURGE_TEST_GW_DATA_H
+
+#include "fourge/gw.h"
+#include "test.h"
+
+static inline frg_array matrix(const double *x, int64_t n, int64_t d)
+{
+    return frg_matrix(x, FRG_F64, n, d, d);
+}
+
+static inline frg_gw_opts options(frg_gw_distance distance)
+{
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.distance = distance;
+    o.epsilon = 0.005;
+    return o;
+}
+
+/** Creates and runs; the plan goes to `plan` (n x m) and its sums to `marginals` where these are not NULL. */
+static inline frg_gw_report align_sides(frg_context *ctx, frg_gw_side x, frg_gw_side y,
+                                        const frg_array *linear, const frg_gw_opts *o, double *plan,
+                                        frg_plan_report *marginals)
+{
+    frg_gw *s = NULL;
+    frg_gw_report r = {0};
+    if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, x, y, linear, o)))
+        return r;
+    const frg_status status = frg_gw_run(s, NULL);
+    if (CHECK_SAYS(status >= 0, "run: %s", frg_message(ctx))) {
+        r = *frg_gw_get(s);
+        const frg_plan_report p = frg_plan_get(frg_gw_plan(s));
+        if (marginals)
+            *marginals = p;
+        if (plan)
+            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, p.n, matrix(plan, p.n, p.m)));
+    }
+    frg_gw_destroy(s);
+    return r;
+}
+
+#endif
