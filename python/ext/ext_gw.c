@@ -1082,6 +1082,7 @@ EXT_METHOD(plan_top)
 EXT_METHOD(plan_sparse)
 EXT_METHOD(plan_apply)
 EXT_METHOD(plan_vjp)
+EXT_METHOD(plan_labels)
 EXT_FUNCTION(graph_knn)
 EXT_FUNCTION(graph_csr)
 EXT_METHOD(graph_get)
@@ -1125,7 +1126,7 @@ PyMethodDef ext_gw_functions[] = {
         {"apply", plan_apply_alone, METH_VARARGS, "apply(v, transposed, out)"},                    \
         {"vjp", plan_vjp_alone, METH_VARARGS, "vjp(g, grad_mode, out, a, b)"},                     \
     {                                                                                              \
-        "labels", plan_labels, METH_VARARGS, "labels(labels, count, out, share)"                   \
+        "labels", plan_labels_alone, METH_VARARGS, "labels(labels, count, out, share)"             \
     }
 
 int ext_types_gw(PyObject *module)

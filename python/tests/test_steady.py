@@ -171,6 +171,29 @@ class Steady(unittest.TestCase):
             t.join()
         self.assertEqual(wrong, [])
 
+    def test_readers_of_one_plan(self):
+        """8 threads read one plan at once, all in different orders: its rows are made in scratch that it owns."""
+        c, y, labels = self.entries.c, self.entries.y, list("aabbccdd")
+        for seed in range(10):
+            found = gw.align(c, c, distance="matrix", mode="exact", max_iter=3, epsilon=0.05, threads=1)
+            reads = [lambda: found.rows(0, 2), lambda: found.top(2)[1], lambda: found.sparse(0.01)[2], lambda: found.apply(y),
+                     lambda: found.labels(labels)[1], lambda: found.potentials, lambda: found.distances(1), lambda: found.vjp(c)[0]]
+            wanted = [numbers(read()) for read in reads]
+            wrong, ready = [], threading.Barrier(THREADS)
+
+            def work(i):
+                order = np.random.default_rng([seed, i])
+                ready.wait()
+                for _ in range(20):
+                    wrong.extend(k for k in order.permutation(len(reads)) if not np.array_equal(numbers(reads[k]()), wanted[k]))
+
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            self.assertEqual(wrong, [])
+
     def test_a_call_out_of_a_callback(self):
         """Of the object that is at work: refused, where it would wait for itself."""
         x = np.random.default_rng(0).normal(size=(200, 2))

@@ -64,4 +64,10 @@ grep -rnE 'reduction *\(|# *pragma +omp +(atomic|critical)' src --include='*.[ch
 check "no reductions or atomics across threads" empty "$scratch/omp"
 grep -rnE '^ *(static )?[a-z].*\b(thread_local|_Thread_local)\b' src --include='*.[ch]' >"$scratch/globals"
 check "no thread-local state" empty "$scratch/globals"
+
+# A method that is not name_alone (python/ext/ext.h) runs beside another call on its object.  These touch no object,
+# or take its turn themselves.
+free='landmark_bounds|end_calls|context_warnings|context_held|version'
+grep -nE '^ *\{?"[a-z_]+", *[a-z_]+, *METH_' python/ext/*.c | grep -vE "\"[a-z_]+\", *([a-z_]+_alone|$free)," >"$scratch/open"
+check "Python's methods have their object to themselves" empty "$scratch/open"
 finish
