@@ -1,8 +1,7 @@
-"""Regenerates data/*.csv from the packages they come from: python tools/make_data.py [--plm FOLDER] [--check]
+"""Regenerates data/*.csv from the packages they come from: python tools/make_data.py [--julia FOLDER] [--check]
 
-statsmodels, linearmodels and scikit-learn carry their tables inside their wheels. The two tables of R's plm come from the folder
-that holds its .rda files (Debian: apt-get download r-cran-plm; dpkg -x r-cran-plm_*.deb x;
---plm x/usr/lib/R/site-library/plm/data); without --plm they are left as they are. Reading them needs `rdata`.
+statsmodels, linearmodels and scikit-learn carry their tables inside their wheels. The two tables of FixedEffectModels.jl
+come from the folder `dataset` of a checkout of it; without --julia they are left as they are.
 --check compares with the files that are there and writes nothing.
 """
 import argparse
@@ -59,25 +58,20 @@ def co2():
     return pd.DataFrame({"year": year, "month": month, "time": year + (month - 0.5) / 12, "co2": monthly.to_numpy()})
 
 
-def plm(folder, name, integers):
-    import rdata
-
-    table = rdata.read_rda(folder / f"{name}.rda")[name]
-    for column in integers:
-        assert (table[column] == table[column].astype("int64")).all()
-        table[column] = table[column].astype("int64")
-    return table
+def julia(folder, name):
+    table = pd.read_csv(folder / f"{name}.csv")
+    return table.rename(columns=str.lower)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--plm", type=pathlib.Path)
+    parser.add_argument("--julia", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     tables = {make.__name__: make() for make in (grunfeld, wage_panel, munnell, jobtraining, diabetes, co2)}
-    if options.plm:
-        tables["cigar"] = plm(options.plm, "Cigar", ["state", "year"])
-        tables["empluk"] = plm(options.plm, "EmplUK", ["firm", "year", "sector"])
+    if options.julia:
+        tables["cigar"] = julia(options.julia, "Cigar")
+        tables["empluk"] = julia(options.julia, "EmplUK")
     different = 0
     for name, table in tables.items():
         # Floats are written with the shortest digits that read back to the same double; missing values are empty.
