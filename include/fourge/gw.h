@@ -369,12 +369,15 @@ FRG_API FRG_MUST_USE frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_p
 
 typedef enum {
     FRG_GW_GRAD_IMPLICIT, /* of the fixed point: exact for a converged balanced plan */
-    FRG_GW_GRAD_UNROLLED, /* of the passes; E_UNSUPPORTED so far */
+    FRG_GW_GRAD_UNROLLED, /* of the passes that were done, the last 480 at least, from the potentials they began with */
     FRG_GW_GRAD_FROZEN    /* potentials held fixed: -P .* G / epsilon, inexact */
 } frg_gw_grad_mode;
 /** For g = dLoss/dP (n x m): out <- dLoss/dCost of the cost (of the last linearisation, scaled units) that the plan
  *  comes from; for the linear cost of a fused problem times linear_weight.  a (n), b (m): dLoss/dweights, centred;
- *  may be NULL.  Errors: E_UNSUPPORTED for relaxed and partial plans with FRG_GW_GRAD_IMPLICIT. */
+ *  may be NULL; as they are, not centred, for relaxed and partial plans.  Unrolled: exact for plans that are not
+ *  rounded, converged or not, whose passes are those over the last cost at the last epsilon; O(n + m) memory; rounding
+ *  is left out.  Errors: E_UNSUPPORTED for relaxed and partial plans with FRG_GW_GRAD_IMPLICIT, and for plans of
+ *  low rank. */
 FRG_API FRG_MUST_USE frg_status frg_plan_vjp(const frg_plan *p, frg_array g, frg_gw_grad_mode mode,
                                              frg_array out, double *a, double *b);
 

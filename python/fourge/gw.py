@@ -233,8 +233,9 @@ class _Plan:
         """(dLoss/dCost (n, m), dLoss/da (n,), dLoss/db (m,)) for g = dLoss/dP, (n, m).
 
         The cost is that of the last linearisation, in scaled units; derivatives of weights are centred.  grad_mode:
-        "implicit" (of the fixed point: exact for a converged balanced plan) or "frozen" (potentials held fixed).
-        Raises :class:`fourge.errors.Unsupported` for relaxed and partial plans with "implicit".
+        "implicit" (of the fixed point: exact for a converged balanced plan), "unrolled" (of the passes that were done,
+        converged or not; weights of relaxed and partial plans as they are; rounding is left out) or "frozen" (potentials
+        held fixed).  Raises :class:`fourge.errors.Unsupported` for relaxed and partial plans with "implicit", and for low rank.
         """
         n, m = self.shape
         out, a, b = np.empty((n, m)), np.empty(n), np.empty(m)

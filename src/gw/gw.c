@@ -564,6 +564,7 @@ static frg_status polish(frg_gw *s, bool may_pass)
         FAIL(s->ctx, E_NUMERIC, "the plan at epsilon %g has mass %g", l->epsilon, after.mass);
     }
     frgi_plan_set(&s->plan, &l->t, before, after);
+    s->plan.factored = s->o.rank > 0;
     return status;
 }
 

@@ -22,11 +22,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_plan.h"
+#include "gw/gw_grad.h"
 #include "gw/gw_room.h"
 #include "linalg/blas.h"
-
-enum { GRAD_CHUNKS = 8 };
 
 /* ---- the system -------------------------------------------------------------------------------------- */
 
@@ -41,13 +39,14 @@ typedef struct {
 static void visit_rows(const plan_rows *p, frgi_row_visitor visit, void *user)
 {
     if (p->t) {
-        frgi_transport_rows(p->t, 0, p->n, GRAD_CHUNKS, visit, user);
+        frgi_transport_rows(p->t, 0, p->n, FRGI_GRAD_CHUNKS, visit, user);
         return;
     }
 #pragma omp parallel for schedule(static, 1)                                                       \
     num_threads(frg_threads(p->ctx)) if (p->n * p->m > 20000)
-    for (int64_t chunk = 0; chunk < GRAD_CHUNKS; chunk++) {
-        for (int64_t i = chunk * p->n / GRAD_CHUNKS; i < (chunk + 1) * p->n / GRAD_CHUNKS; i++) {
+    for (int64_t chunk = 0; chunk < FRGI_GRAD_CHUNKS; chunk++) {
+        for (int64_t i = chunk * p->n / FRGI_GRAD_CHUNKS; i < (chunk + 1) * p->n / FRGI_GRAD_CHUNKS;
+             i++) {
             visit(user, i, p->dense + i * p->m, chunk);
         }
     }
@@ -88,11 +87,11 @@ static void spread_row(void *user, int64_t i, const double *row, int64_t chunk)
     }
 }
 
-static void sum_chunks(const double *sums, int64_t m, double *out)
+void frgi_sum_chunks(const double *sums, int64_t m, double *out)
 {
     for (int64_t j = 0; j < m; j++) {
         double sum = 0;
-        for (int64_t chunk = 0; chunk < GRAD_CHUNKS; chunk++) {
+        for (int64_t chunk = 0; chunk < FRGI_GRAD_CHUNKS; chunk++) {
             sum += sums[chunk * m + j];
         }
         out[j] = sum;
@@ -103,12 +102,12 @@ static void sum_chunks(const double *sums, int64_t m, double *out)
 static void through_rows(bipartite *s, frgi_row_visitor visit, const double *y, double *out)
 {
     s->y = y;
-    memset(s->sums, 0, (size_t)(GRAD_CHUNKS * s->rows.m) * sizeof *s->sums);
+    memset(s->sums, 0, (size_t)(FRGI_GRAD_CHUNKS * s->rows.m) * sizeof *s->sums);
     visit_rows(&s->rows, visit, s);
-    sum_chunks(s->sums, s->rows.m, out);
+    frgi_sum_chunks(s->sums, s->rows.m, out);
 }
 
-static void centre(double *x, const double *weight, int64_t n)
+void frgi_centre(double *x, const double *weight, int64_t n)
 {
     double sum = 0, count = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -134,7 +133,7 @@ static frg_status open_system(bipartite *s, frg_context *ctx)
     TRY(NEW0(ctx, &s->a, s->rows.n, "a gradient"));
     TRY(NEW0(ctx, &s->b, s->rows.m, "a gradient"));
     TRY(NEW0(ctx, &s->x, s->rows.n, "a gradient"));
-    return NEW(ctx, &s->sums, frgi_mul(GRAD_CHUNKS, (size_t)s->rows.m), "a gradient");
+    return NEW(ctx, &s->sums, frgi_mul(FRGI_GRAD_CHUNKS, (size_t)s->rows.m), "a gradient");
 }
 
 static void close_system(bipartite *s, frg_context *ctx)
@@ -163,7 +162,7 @@ static frg_status solve_system(bipartite *s, const double *u, const double *v, d
         r[j] = s->b[j] > 0 ? v[j] - q[j] : 0;
         y[j] = 0;
     }
-    centre(r, s->b, m); /* what rounding left along the null vector */
+    frgi_centre(r, s->b, m); /* what rounding left along the null vector */
     const double first = sqrt(dot(r, r, m));
     double rz = 0;
     for (int step = 0; step < MOST && first > 0; step++) {
@@ -175,7 +174,7 @@ static frg_status solve_system(bipartite *s, const double *u, const double *v, d
         for (int64_t j = 0; j < m; j++) {
             p[j] = z[j] + beta * p[j];
         }
-        centre(p, s->b, m);
+        frgi_centre(p, s->b, m);
         through_rows(s, normal_row, p, q);
         for (int64_t j = 0; j < m; j++) {
             q[j] = s->b[j] * p[j] - q[j];
@@ -204,25 +203,6 @@ static frg_status solve_system(bipartite *s, const double *u, const double *v, d
 
 /* ---- arrays ---------------------------------------------------------------------------------------------- */
 
-static double read_at(const frg_array *a, int64_t i, int64_t j)
-{
-    const int64_t at = i * a->stride[0] + j * a->stride[1];
-    const char *const base = frgi_array_base(a);
-    return a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
-                               : (double)((const float *)(const void *)base)[at];
-}
-
-static void write_at(const frg_array *a, int64_t i, int64_t j, double value)
-{
-    const int64_t at = i * a->stride[0] + j * a->stride[1];
-    char *const base = frgi_array_base(a);
-    if (a->dtype == FRG_F64) {
-        ((double *)(void *)base)[at] = value;
-    } else {
-        ((float *)(void *)base)[at] = (float)value;
-    }
-}
-
 static frg_status check_matrix(frg_context *ctx, const frg_array *a, const char *name, int64_t n,
                                int64_t m)
 {
@@ -240,7 +220,7 @@ static frg_status dense_of(frg_context *ctx, const frg_array *a, double **out)
     TRY(NEW(ctx, out, frgi_mul((size_t)n, (size_t)m), "a gradient"));
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            (*out)[i * m + j] = read_at(a, i, j);
+            (*out)[i * m + j] = frgi_entry(a, i, j);
         }
     }
     return FRG_OK;
@@ -316,7 +296,7 @@ static void distance_gradient(const double *x, const double *w, const double *cr
 {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = 0; k < n; k++) {
-            write_at(out, i, k, share * 2 * (x[i * n + k] * w[i] * w[k] - cross[i * n + k]));
+            frgi_put_entry(out, i, k, share * 2 * (x[i * n + k] * w[i] * w[k] - cross[i * n + k]));
         }
     }
 }
@@ -349,7 +329,7 @@ static void weigh_exponents(value_work *w, const frg_gw_point *at)
             const double p = w->p[i * m + j];
             if (p > 0) {
                 const double linear =
-                    at->linear && theta > 0 ? theta * read_at(at->linear, i, j) : 0;
+                    at->linear && theta > 0 ? theta * frgi_entry(at->linear, i, j) : 0;
                 const double t = (1 - theta) * (term + square[j] + w->t[i * m + j]) + linear +
                                  at->epsilon * log(p);
                 w->u[i] += p * t;
@@ -367,8 +347,8 @@ static frg_status weight_gradients(value_work *w, frg_context *ctx, const frg_gw
     if (status < 0) {
         return status;
     }
-    centre(w->system.x, w->system.a, w->n);
-    centre(w->y, w->system.b, w->m);
+    frgi_centre(w->system.x, w->system.a, w->n);
+    frgi_centre(w->y, w->system.b, w->m);
     for (int64_t i = 0; out->a && i < w->n; i++) {
         out->a[i] = 2 * w->system.x[i];
     }
@@ -428,7 +408,7 @@ frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_point *at, const frg_g
     }
     for (int64_t i = 0; out->linear && i < n; i++) {
         for (int64_t j = 0; j < m; j++) {
-            write_at(out->linear, i, j, 2 * at->linear_weight * w.p[i * m + j]);
+            frgi_put_entry(out->linear, i, j, 2 * at->linear_weight * w.p[i * m + j]);
         }
     }
 done:
@@ -454,7 +434,7 @@ static void gather_row(void *user, int64_t i, const double *row, int64_t chunk)
     double *const sums = w->s->sums + chunk * m;
     double sum = 0, mass = 0;
     for (int64_t j = 0; j < m; j++) {
-        const double pulled = row[j] * read_at(&w->g, i, j);
+        const double pulled = row[j] * frgi_entry(&w->g, i, j);
         sum += pulled;
         mass += row[j];
         sums[j] += pulled;
@@ -479,7 +459,7 @@ static void pull_row(void *user, int64_t i, const double *row, int64_t chunk)
     (void)chunk;
     for (int64_t j = 0; j < w->s->rows.m; j++) {
         const double shift = w->frozen ? 0 : w->s->x[i] + w->y[j];
-        write_at(&w->out, i, j, w->per_epsilon * row[j] * (shift - read_at(&w->g, i, j)));
+        frgi_put_entry(&w->out, i, j, w->per_epsilon * row[j] * (shift - frgi_entry(&w->g, i, j)));
     }
 }
 
@@ -490,8 +470,8 @@ static frg_status check_pull(const frg_plan *p, const frg_array *g, frg_gw_grad_
     REQUIRE(p->ctx, (unsigned)mode <= FRG_GW_GRAD_FROZEN, "mode is %d", (int)mode);
     TRY(check_matrix(p->ctx, g, "g", p->report.n, p->report.m));
     TRY(check_matrix(p->ctx, out, "out", p->report.n, p->report.m));
-    if (mode == FRG_GW_GRAD_UNROLLED) {
-        FAIL(p->ctx, E_UNSUPPORTED, "unrolled derivatives of a plan");
+    if (p->factored) {
+        FAIL(p->ctx, E_UNSUPPORTED, "derivatives of a plan of low rank");
     }
     if (mode == FRG_GW_GRAD_IMPLICIT &&
         (isfinite(how->rho_a) || isfinite(how->rho_b) || how->mass > 0)) {
@@ -505,6 +485,9 @@ frg_status frg_plan_vjp(const frg_plan *p, frg_array g, frg_gw_grad_mode mode, f
 {
     TRY(check_pull(p, &g, mode, &out));
     frg_context *const ctx = p->ctx;
+    if (mode == FRG_GW_GRAD_UNROLLED) {
+        return frgi_unrolled_vjp(p->t, &g, &out, a, b);
+    }
     const int64_t n = p->report.n, m = p->report.m;
     bipartite s = {.rows = {.ctx = ctx, .n = n, .m = m, .t = p->t}};
     plan_pull w = {.s = &s,
@@ -518,17 +501,17 @@ frg_status frg_plan_vjp(const frg_plan *p, frg_array g, frg_gw_grad_mode mode, f
     TRY_TO(done, NEW(ctx, &w.v, m, "a derivative"));
     TRY_TO(done, NEW0(ctx, &w.y, m, "a derivative"));
     if (!w.frozen) {
-        memset(s.sums, 0, (size_t)(GRAD_CHUNKS * m) * sizeof *s.sums);
+        memset(s.sums, 0, (size_t)(FRGI_GRAD_CHUNKS * m) * sizeof *s.sums);
         visit_rows(&s.rows, mass_row, &w);
-        sum_chunks(s.sums, m, s.b);
-        memset(s.sums, 0, (size_t)(GRAD_CHUNKS * m) * sizeof *s.sums);
+        frgi_sum_chunks(s.sums, m, s.b);
+        memset(s.sums, 0, (size_t)(FRGI_GRAD_CHUNKS * m) * sizeof *s.sums);
         visit_rows(&s.rows, gather_row, &w);
-        sum_chunks(s.sums, m, w.v);
+        frgi_sum_chunks(s.sums, m, w.v);
         TRY_TO(done, solve_system(&s, w.u, w.v, w.y, ctx));
     }
     visit_rows(&s.rows, pull_row, &w);
-    centre(s.x, s.a, n);
-    centre(w.y, s.b, m);
+    frgi_centre(s.x, s.a, n);
+    frgi_centre(w.y, s.b, m);
     for (int64_t i = 0; a && i < n; i++) {
         a[i] = s.x[i];
     }

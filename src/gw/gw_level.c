@@ -281,6 +281,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
                                 .keep = 1 - (float)beta,
                                 .linear = l->linear,
                                 .theta = (float)l->o->linear_weight};
+    frgi_transport_forget(&l->t);
     frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
     memcpy(l->g_before, s->G, (size_t)s->m * sizeof *s->G);
     const int64_t before = l->t.passes, most = passes + NEAR_PASSES;

@@ -11,6 +11,7 @@ struct frg_plan {
     frg_context *ctx;
     const frgi_transport *t;
     frg_plan_report report;
+    bool factored; /* of low rank: its cost is no cost */
 };
 
 /** The report from the errors before and after rounding. */

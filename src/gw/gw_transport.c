@@ -73,6 +73,8 @@ static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
     s->slack = TAKE(a, double, s->rows);
     s->mass = TAKE(a, double, s->rows);
     s->col = TAKE(a, double, s->ld);
+    t->tape.G = TAKE(a, double, FRGI_TAPE_SLOTS * s->ld);
+    t->tape.G_last = TAKE(a, double, FRGI_TAPE_SLOTS * s->ld);
     t->y = TAKE(a, double, s->ld);
     t->u = TAKE(a, double, s->rows);
     t->v = TAKE(a, double, s->ld);
@@ -173,6 +175,7 @@ void frgi_transport_restart(frgi_transport *t)
     s->x = t->kept;
     s->store = t->kept_store;
     t->rounded = false;
+    frgi_transport_forget(t);
     for (int64_t j = 0; j < s->ld; j++) {
         t->y[j] = 1;
         t->v[j] = 0;
@@ -205,6 +208,9 @@ void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, con
 {
     frgi_sweep *const s = &t->s;
     const double k = FRGI_LOG2_E / epsilon, scale = t->k > 0 ? k / t->k : 1;
+    if (fabs(k - t->k) > 1e-12 * k) { /* not where it went through epsilon and back */
+        frgi_transport_forget(t);
+    }
     /* potentials are kept in cost units across epsilon */
     for (int64_t j = 0; j < s->ld; j++) {
         s->G[j] *= scale;
@@ -233,6 +239,53 @@ void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, con
     t->drift = 0;
     t->rounded = false;
     t->marks = false;
+    set_drift(t);
+}
+
+void frgi_transport_place(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    double drift = 0;
+    for (int64_t j = 0; j < s->m; j++) {
+        drift = s->b[j] > 0 ? fmax(drift, fabs(s->G[j] - s->G0[j])) : drift;
+    }
+    if (drift <= 60) {
+        set_drift(t);
+        return;
+    }
+    s->store = s->store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
+    s->x = NULL;
+    frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->fill, s->source);
+}
+
+/* ---- the tape ------------------------------------------------------------------------------------------ */
+
+void frgi_transport_forget(frgi_transport *t)
+{
+    t->tape.passes = 0;
+}
+
+static void record(frgi_transport *t)
+{
+    const frgi_sweep *const s = &t->s;
+    frgi_tape *const tape = &t->tape;
+    const int64_t at = tape->passes++ % FRGI_TAPE_ROOM, slot = at / FRGI_TAPE_STRIDE;
+    tape->momentum[at] = t->momentum;
+    if (at % FRGI_TAPE_STRIDE == 0) {
+        memcpy(tape->G + slot * s->ld, s->G, (size_t)s->ld * sizeof *s->G);
+        memcpy(tape->G_last + slot * s->ld, s->G_last, (size_t)s->ld * sizeof *s->G_last);
+        tape->slack_g[slot] = s->slack_g;
+    }
+}
+
+/** The last pass ends on its plain step, not on its extrapolation. */
+static void end_on_plain_step(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    for (int64_t j = 0; j < s->m; j++) { /* columns without weight have none */
+        s->G[j] = s->b[j] > 0 ? s->G_last[j] : s->G[j];
+    }
+    t->tape.momentum[(t->tape.passes - 1) % FRGI_TAPE_ROOM] = 0;
     set_drift(t);
 }
 
@@ -357,6 +410,9 @@ void frgi_transport_pass(frgi_transport *t)
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
     const chunk_pass chunk = choose_pass(t, ops);
     const bool marking = chunk == ops->marking;
+    if (t->tape.G) {
+        record(t);
+    }
     if (marking) {
         memcpy(t->G_marked, s->G, (size_t)s->ld * sizeof *s->G);
     }
@@ -433,11 +489,8 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
                  (long long)pass + 1, FRGI_LOG2_E / t->k, t->error);
         }
         if (tol > 0 && t->error <= tol) {
-            if (t->accelerate) { /* end on the plain step, not on its extrapolation */
-                for (int64_t j = 0; j < t->s.m; j++) { /* columns without weight have none */
-                    t->s.G[j] = t->s.b[j] > 0 ? t->s.G_last[j] : t->s.G[j];
-                }
-                set_drift(t);
+            if (t->accelerate) {
+                end_on_plain_step(t);
             }
             break;
         }

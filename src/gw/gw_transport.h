@@ -21,6 +21,20 @@ typedef struct {
     double mass;         /* partial: less than both sums; 0: off */
 } frgi_marginals;
 
+/** What the latest passes began with, for derivatives of the iteration: potentials every FRGI_TAPE_STRIDE passes, the
+ *  momentum of each.  A ring: of many passes the last FRGI_TAPE_ROOM - FRGI_TAPE_STRIDE at least. */
+enum {
+    FRGI_TAPE_STRIDE = 32,
+    FRGI_TAPE_SLOTS = 16,
+    FRGI_TAPE_ROOM = FRGI_TAPE_STRIDE * FRGI_TAPE_SLOTS
+};
+typedef struct {
+    int64_t passes;     /* over this cost at this epsilon */
+    double *G, *G_last; /* slots x ld */
+    double slack_g[FRGI_TAPE_SLOTS];
+    double momentum[FRGI_TAPE_ROOM]; /* of the step that ends the pass */
+} frgi_tape;
+
 typedef struct {
     frg_context *ctx;
     frgi_sweep s;
@@ -42,6 +56,7 @@ typedef struct {
     double momentum;
     int64_t since, passes, far;
     double bytes; /* read from the store so far */
+    frgi_tape tape;
     frgi_arena memory;
     void *
         kept; /* s.x and s.store as they were opened: finishing reads exponents from their source */
@@ -59,6 +74,11 @@ void frgi_transport_restart(frgi_transport *t);
 /** Begins a new regularisation or cost: exponents will be filled by `fill` from `source` during the next pass
  *  with the present potentials inside. */
 void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, const void *source);
+/** The cost is another one from here on: passes before are none of those that a plan comes from. */
+void frgi_transport_forget(frgi_transport *t);
+/** Potentials G were set from outside: the next pass begins with them.  x is left as it is, and no longer read where
+ *  they are too far from those in it. */
+void frgi_transport_place(frgi_transport *t);
 /** One full iteration; t->error is the L1 error of the columns before it. */
 void frgi_transport_pass(frgi_transport *t);
 /** Passes until error <= tol or `most` are done; E_NUMERIC where something is not a number. */

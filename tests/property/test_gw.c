@@ -165,7 +165,7 @@ static void marginals(void)
         x[i] = test_normal();
     for (int i = 0; i < M * 3; i++)
         y[i] = test_normal();
-    frg_plan_report p;
+    frg_plan_report p = {0};
     frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
     o.polish_tol = 1e-6;
     align(ctx, matrix(x, N, 2), matrix(y, M, 3), &o, NULL, &p);

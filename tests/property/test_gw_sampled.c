@@ -51,7 +51,7 @@ static void limits_of_steps(void)
     double *const x = cloud(N, 2), *const y = cloud(M, 3), first[N * M], plan[N * M];
     const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 3);
     for (int t = 0; t < 3; t++) {
-        frg_plan_report p;
+        frg_plan_report p = {0};
         frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
         o.max_iter = t == 0 ? 600 : t == 1 ? 900 : 20000;
         const frg_gw_report r =
@@ -173,7 +173,7 @@ static void seeds_and_graphs(void)
             frg_graph_destroy(found);
             sides[q] = (frg_gw_side){.graph = own[q]};
         }
-        frg_plan_report p;
+        frg_plan_report p = {0};
         align_sides(ctx, sides[0], sides[1], NULL, &o, plans[t], &p);
         for (int q = 0; q < 2; q++)
             frg_graph_destroy(own[q]);
@@ -202,7 +202,7 @@ static void costs_below_zero(void)
         o.linear_weight = 0.7;
         o.damping = 1;
         o.max_iter = 3000;
-        frg_plan_report p;
+        frg_plan_report p = {0};
         const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = &ax},
                                             (frg_gw_side){.data = &ay}, &al, &o, plan, &p);
         CHECK_SAYS(r.reason == FRG_GW_CONVERGED_CHANGE || r.reason == FRG_GW_CONVERGED_PLATEAU,

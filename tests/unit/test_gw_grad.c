@@ -205,9 +205,6 @@ static void plans(void)
              frg_plan_vjp(solved, matrix(g, N, M), FRG_GW_GRAD_IMPLICIT, matrix(out, N, M), x, y));
     CHECK_OK(ctx, frg_plan_vjp(solved, matrix(g, N, M), FRG_GW_GRAD_FROZEN, matrix(frozen, N, M),
                                NULL, NULL));
-    CHECK_STATUS(frg_plan_vjp(solved, matrix(g, N, M), FRG_GW_GRAD_UNROLLED, matrix(frozen, N, M),
-                              NULL, NULL),
-                 FRG_UNSUPPORTED);
     CHECK_OK(ctx, frg_plan_rows(solved, 0, N, matrix(plan, N, M)));
     for (int i = 0; i < N * M; i++)
         CHECK_NEAR(frozen[i], -plan[i] * g[i] / 0.2, 1e-12);
@@ -228,6 +225,175 @@ static void plans(void)
     less.b[5] -= h, less.b[1] += h, more.b[5] += h, more.b[1] -= h;
     CHECK_NEAR(y[5] - y[1],
                (loss(ctx, p.linear, &more, g) - loss(ctx, p.linear, &less, g)) / (2 * h), 1e-6);
+    frg_context_destroy(ctx);
+}
+
+/* ---- through its passes ------------------------------------------------------------------------------ */
+
+typedef struct {
+    const char *name;
+    int64_t passes;
+    frg_gw_accel accel;
+    double rho_source, rho_target, mass;
+    frg_gw_reference reference;
+} unrolled_case;
+
+static frg_sinkhorn *few_passes(frg_context *ctx, const double *cost, const problem *p,
+                                const unrolled_case *how)
+{
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = 0.2;
+    o.cost_store = FRG_GW_STORE_F64;
+    o.tol = 0;
+    o.max_iter = how->passes;
+    o.accel = how->accel;
+    o.rho_source = how->rho_source;
+    o.rho_target = how->rho_target;
+    o.mass = how->mass;
+    o.reference = how->reference;
+    o.round = 0;
+    frg_sinkhorn *s = NULL;
+    CHECK_OK(ctx, frg_sinkhorn_create(&s, ctx, matrix(cost, N, M), p->a, p->b, &o));
+    CHECK_STATUS(frg_sinkhorn_run(s, NULL), FRG_MAX_ITER);
+    return s;
+}
+
+static double loss_of_few(frg_context *ctx, const problem *p, const unrolled_case *how,
+                          const double *g)
+{
+    double plan[N * M] = {0}, sum = 0;
+    frg_sinkhorn *s = few_passes(ctx, p->linear, p, how);
+    CHECK_OK(ctx, frg_plan_rows(frg_sinkhorn_plan(s), 0, N, matrix(plan, N, M)));
+    for (int i = 0; i < N * M; i++)
+        sum += g[i] * plan[i];
+    frg_sinkhorn_destroy(s);
+    return sum;
+}
+
+/* The same number of passes on either side of a difference, far from converged ones too: the derivative is that of
+ * the passes, and off by no more than O(h^2) |J'''| and rounding / h, about 1e-8 of the largest entry (some units). */
+static void unrolled_differences(frg_context *ctx, const unrolled_case *how)
+{
+    problem p = make();
+    const double h = 1e-4;
+    const bool holds = isinf(how->rho_source) && isinf(how->rho_target) && !(how->mass > 0);
+    double g[N * M], out[N * M] = {0}, x[N], y[M];
+    for (int i = 0; i < N * M; i++)
+        g[i] = test_normal();
+    frg_sinkhorn *s = few_passes(ctx, p.linear, &p, how);
+    CHECK_OK(ctx, frg_plan_vjp(frg_sinkhorn_plan(s), matrix(g, N, M), FRG_GW_GRAD_UNROLLED,
+                               matrix(out, N, M), x, y));
+    frg_sinkhorn_destroy(s);
+    for (int i = 0; i < N * M; i += 4) {
+        problem sides[2] = {p, p};
+        sides[0].linear[i] -= h, sides[1].linear[i] += h;
+        const double wanted =
+            (loss_of_few(ctx, &sides[1], how, g) - loss_of_few(ctx, &sides[0], how, g)) / (2 * h);
+        CHECK_SAYS(fabs(out[i] - wanted) < 1e-6, "%s, cost %d: %.9g, differences %.9g", how->name,
+                   i, out[i], wanted);
+    }
+    for (int side = 0; side < 2; side++) {
+        double *const weights = side ? p.b : p.a, *const by = side ? y : x;
+        problem low = p, high = p;
+        double *const down = side ? low.b : low.a, *const up = side ? high.b : high.a;
+        down[2] = weights[2] - h, up[2] = weights[2] + h;
+        if (holds) /* the sum stays: mass moves from one point to another */
+            down[0] = weights[0] + h, up[0] = weights[0] - h;
+        const double wanted =
+            (loss_of_few(ctx, &high, how, g) - loss_of_few(ctx, &low, how, g)) / (2 * h);
+        const double got = holds ? by[2] - by[0] : by[2];
+        CHECK_SAYS(fabs(got - wanted) < 1e-6, "%s, weights of side %d: %.9g, differences %.9g",
+                   how->name, side, got, wanted);
+    }
+}
+
+static void unrolled(void)
+{
+    const double none = (double)INFINITY;
+    const unrolled_case table[] = {
+        {"one pass", 1, FRG_GW_ACCEL_NONE, none, none, 0, FRG_GW_REFERENCE_COUNTING},
+        {"four passes", 4, FRG_GW_ACCEL_NONE, none, none, 0, FRG_GW_REFERENCE_COUNTING},
+        {"momentum", 9, FRG_GW_ACCEL_MOMENTUM, none, none, 0, FRG_GW_REFERENCE_COUNTING},
+        {"past a mark of the tape", 37, FRG_GW_ACCEL_MOMENTUM, none, none, 0,
+         FRG_GW_REFERENCE_COUNTING},
+        {"both relaxed", 5, FRG_GW_ACCEL_NONE, 0.5, 0.3, 0, FRG_GW_REFERENCE_COUNTING},
+        {"target relaxed", 5, FRG_GW_ACCEL_NONE, none, 0.3, 0, FRG_GW_REFERENCE_COUNTING},
+        {"relative to the product", 5, FRG_GW_ACCEL_NONE, 0.4, none, 0, FRG_GW_REFERENCE_PRODUCT},
+        {"partial", 6, FRG_GW_ACCEL_NONE, none, none, 0.7, FRG_GW_REFERENCE_COUNTING},
+        {"partial, momentum", 12, FRG_GW_ACCEL_MOMENTUM, none, none, 0.7,
+         FRG_GW_REFERENCE_COUNTING}};
+    frg_context *ctx = test_context();
+    for (size_t c = 0; c < sizeof table / sizeof *table; c++)
+        unrolled_differences(ctx, &table[c]);
+    frg_context_destroy(ctx);
+}
+
+/* Of many passes the tape holds the last ones alone, and they are enough: each contracts what came before. */
+static void unrolled_settles(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make();
+    double g[N * M], out[N * M] = {0}, fixed[N * M] = {0}, x[2][N], y[2][M];
+    for (int i = 0; i < N * M; i++)
+        g[i] = test_normal();
+    const unrolled_case how = {.name = "many",
+                               .passes = 1200,
+                               .rho_source = (double)INFINITY,
+                               .rho_target = (double)INFINITY};
+    frg_sinkhorn *s = few_passes(ctx, p.linear, &p, &how);
+    const frg_plan *const plan = frg_sinkhorn_plan(s);
+    CHECK_OK(ctx, frg_plan_vjp(plan, matrix(g, N, M), FRG_GW_GRAD_UNROLLED, matrix(out, N, M), x[0],
+                               y[0]));
+    CHECK_OK(ctx, frg_plan_vjp(plan, matrix(g, N, M), FRG_GW_GRAD_IMPLICIT, matrix(fixed, N, M),
+                               x[1], y[1]));
+    for (int i = 0; i < N * M; i++)
+        CHECK_NEAR(out[i], fixed[i], 1e-9);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(x[0][i], x[1][i], 1e-9);
+    for (int j = 0; j < M; j++)
+        CHECK_NEAR(y[0][j], y[1][j], 1e-9);
+    frg_sinkhorn_destroy(s);
+    frg_context_destroy(ctx);
+}
+
+/* Exponents far from their potentials are built anew on the way, in f32, with rows and columns without weight. */
+static void unrolled_in_floats(void)
+{
+    enum { ROWS = 60, COLUMNS = 70 };
+    frg_context *ctx = test_context();
+    double cost[ROWS * COLUMNS], g[ROWS * COLUMNS], a[ROWS], b[COLUMNS];
+    double out[2][ROWS * COLUMNS] = {{0}};
+    for (int i = 0; i < ROWS; i++)
+        a[i] = i == 7 ? 0 : 1;
+    for (int j = 0; j < COLUMNS; j++)
+        b[j] = j == 9 ? 0 : 1;
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        cost[i] = 40 * test_uniform();
+        g[i] = test_normal();
+    }
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = 0.5; /* costs of 80 epsilon */
+    o.tol = 0;
+    o.max_iter = 45;
+    o.round = 0;
+    for (int wide = 0; wide < 2; wide++) {
+        frg_sinkhorn *s = NULL;
+        o.cost_store = wide ? FRG_GW_STORE_F64 : FRG_GW_STORE_FLY;
+        o.accel = FRG_GW_ACCEL_NONE;
+        const frg_array shape = matrix(cost, ROWS, COLUMNS);
+        CHECK_OK(ctx, frg_sinkhorn_create(&s, ctx, shape, a, b, &o));
+        CHECK(frg_sinkhorn_run(s, NULL) >= 0);
+        CHECK_OK(ctx,
+                 frg_plan_vjp(frg_sinkhorn_plan(s), matrix(g, ROWS, COLUMNS), FRG_GW_GRAD_UNROLLED,
+                              matrix(out[wide], ROWS, COLUMNS), NULL, NULL));
+        frg_sinkhorn_destroy(s);
+    }
+    /* exponents of 115 in f32 are off by 115 2^-24 = 7e-6, entries of the derivative, at most |g| / epsilon times an
+     * entry of the plan, by some times that: 1e-5 max|g| max P / epsilon at most */
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        CHECK_NEAR(out[0][i], out[1][i], 1e-5 * 4 / 60.0 / 0.5 * 8);
     frg_context_destroy(ctx);
 }
 
@@ -284,6 +450,11 @@ static frg_status both(frg_context *ctx, void *user, uint64_t *hash)
                               matrix(out, N, M), NULL, NULL);
     if (status >= 0)
         fault_hash(hash, out, sizeof out);
+    if (status >= 0)
+        status = frg_plan_vjp(frg_sinkhorn_plan(s), matrix(p->linear, N, M), FRG_GW_GRAD_UNROLLED,
+                              matrix(out, N, M), NULL, NULL);
+    if (status >= 0)
+        fault_hash(hash, out, sizeof out);
     frg_sinkhorn_destroy(s);
     return status;
 }
@@ -294,6 +465,11 @@ static void memory(void)
     fault_sweep("gradients", both, &p, 1);
 }
 
-static const test_case cases[] = {
-    {"values", values}, {"plans", plans}, {"refusals", refusals}, {"memory", memory}};
+static const test_case cases[] = {{"values", values},
+                                  {"plans", plans},
+                                  {"unrolled", unrolled},
+                                  {"unrolled_settles", unrolled_settles},
+                                  {"unrolled_in_floats", unrolled_in_floats},
+                                  {"refusals", refusals},
+                                  {"memory", memory}};
 TEST_MAIN(cases)

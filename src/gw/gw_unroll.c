@@ -1,0 +1,300 @@
+/* gw_unroll.c - a loss through the passes that gave a plan, in reverse order.
+ *
+ * With potentials p, q in natural logarithms, w_ij = exp(p_i + q_j - c_ij / eps) and v_j the virtual row, a pass is
+ *
+ *     p_i  = t_a (log a_i - log S_i) + const,   S_i = sum_j exp(q_j - c_ij / eps) + exp(s)
+ *     q+_j = t_b (log b_j + q_j - log col_j),   col_j = sum_i w_ij + v_j
+ *
+ * t = rho / (rho + eps), 1 where marginals hold.  Of derivatives q+~ of the loss by q+ it makes, with
+ * h_j = t_b q+~_j / col_j,
+ *
+ *     p~_i = -sum_j h_j w_ij,    e_i = t_a p~_i / sum_j w_ij,    q~_j = -sum_i e_i w_ij,
+ *     c~_ij += w_ij (h_j + e_i) / eps,    a~_i += t_a p~_i / a_i,    b~_j += t_b q+~_j / b_j
+ *
+ * and with momentum, q <- q+ + mu (q+ - q+_before), the derivative is dealt to both.  Partial mass: the virtual row
+ * and column are one more of each, of cost 0; s is the potential of the column.
+ *
+ * The plan itself: rows exact for the last q (balanced), or the last p and q.  Rounding is not differentiated, as it
+ * moves a plan by no more than the error of its marginals, nor is what potentials the first of the passes began with.
+ *
+ * Memory.  q is known every FRGI_TAPE_STRIDE passes; between them the passes are done once more, so that there are
+ * FRGI_TAPE_STRIDE (n + 2 m) doubles beside the arrays of a pass, whatever their number.  Time: that of the passes, and
+ * a look at the rows in double for each.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_grad.h"
+#include "gw/gw_room.h"
+
+typedef struct {
+    frgi_transport
+        t; /* a copy with potentials of its own: what it borrows is read alone, or scratch */
+    const frgi_transport *from;
+    const frg_array *g, *out;
+    int64_t n, m, ld;
+    double *room, *doubles;
+    double per_epsilon;
+    bool exact_rows; /* the plan's rows are those of its last q */
+    /* of the passes between two entries of the tape */
+    double *q, *plain, *p, slack_g[FRGI_TAPE_STRIDE];
+    /* of one pass */
+    double *h, *extra, *sums;       /* m; n: what the plan adds to p~; chunks x m */
+    double *by_a, *by_b, *of_slack; /* n, m, n: e_i times what the virtual column takes of row i */
+    double slack_pull, slack_now;   /* p~_i -= slack_pull times that */
+} unrolled;
+
+/* ---- rows -------------------------------------------------------------------------------------------- */
+
+/** What the virtual column takes of row i. */
+static double slack_of(const unrolled *w, int64_t i)
+{
+    const frgi_sweep *const s = &w->t.s;
+    return s->slack_a > 0 && s->a[i] > 0 ? exp2(s->F[i] + w->slack_now) : 0;
+}
+
+static void add_entry(const unrolled *w, int64_t i, int64_t j, double value)
+{
+    frgi_put_entry(w->out, i, j, frgi_entry(w->out, i, j) + w->per_epsilon * value);
+}
+
+/** From dLoss/dP. */
+static void plan_row(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    unrolled *const w = user;
+    double *const sums = w->sums + chunk * w->m, pulled = 0, mass = 0;
+    for (int64_t j = 0; j < w->m; j++) {
+        pulled += row[j] * frgi_entry(w->g, i, j);
+        mass += row[j];
+    }
+    const double scale = !w->exact_rows ? 1 : mass > 0 ? w->t.s.a[i] / mass : 0;
+    const double each = w->exact_rows && mass > 0 ? pulled / mass : 0;
+    for (int64_t j = 0; j < w->m; j++) {
+        const double value = scale * row[j] * (frgi_entry(w->g, i, j) - each);
+        sums[j] += value;
+        frgi_put_entry(w->out, i, j, -w->per_epsilon * value);
+    }
+    w->extra[i] = w->exact_rows ? 0 : pulled;
+    w->by_a[i] = each;
+}
+
+/** From q+~ of a pass to q~ of the one before. */
+static void pass_row(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    unrolled *const w = user;
+    const frgi_sweep *const s = &w->t.s;
+    double *const sums = w->sums + chunk * w->m, slack = slack_of(w, i);
+    double pull = w->extra[i] - w->slack_pull * slack, mass = slack;
+    for (int64_t j = 0; j < w->m; j++) {
+        pull -= w->h[j] * row[j];
+        mass += row[j];
+    }
+    const double each = mass > 0 ? s->tau_a * pull / mass : 0;
+    for (int64_t j = 0; j < w->m; j++) {
+        sums[j] -= each * row[j];
+        add_entry(w, i, j, row[j] * (w->h[j] + each));
+    }
+    w->extra[i] = 0;
+    w->of_slack[i] = each * slack;
+    w->by_a[i] += s->a[i] > 0 ? (s->product ? 1 : s->tau_a) * pull / s->a[i] : 0;
+}
+
+/** The rows of the plan that F and G give, without rounding; their sums over the chunks into q. */
+static void through_rows(unrolled *w, const double *G, const double *F, frgi_row_visitor visit,
+                         double *q)
+{
+    frgi_sweep *const s = &w->t.s;
+    memcpy(s->G, G, (size_t)w->m * sizeof *G);
+    memcpy(s->F, F, (size_t)w->n * sizeof *F);
+    frgi_transport_place(&w->t);
+    for (int64_t i = 0; i < w->n; i++) {
+        s->p[i] = s->a[i] > 0 ? exp2(F[i] - s->H0[i]) : 0;
+    }
+    memset(w->sums, 0, (size_t)(FRGI_GRAD_CHUNKS * w->m) * sizeof *w->sums);
+    frgi_transport_rows(&w->t, 0, w->n, FRGI_GRAD_CHUNKS, visit, w);
+    frgi_sum_chunks(w->sums, w->m, q);
+}
+
+/* ---- passes ------------------------------------------------------------------------------------------ */
+
+/** The passes from `first` on once more, `count` of them, from the entry of the tape that `first` has. */
+static void replay(unrolled *w, int64_t first, int64_t count)
+{
+    frgi_transport *const t = &w->t;
+    frgi_sweep *const s = &t->s;
+    const frgi_tape *const tape = &w->from->tape;
+    const int64_t slot = first % FRGI_TAPE_ROOM / FRGI_TAPE_STRIDE;
+    memcpy(s->G, tape->G + slot * w->ld, (size_t)w->ld * sizeof *s->G);
+    frgi_transport_place(t); /* may renew, which sets G_last */
+    memcpy(s->G_last, tape->G_last + slot * w->ld, (size_t)w->ld * sizeof *s->G_last);
+    s->slack_g = tape->slack_g[slot];
+    for (int64_t r = 0; r < count; r++) {
+        memcpy(w->q + r * w->m, s->G, (size_t)w->m * sizeof *s->G);
+        w->slack_g[r] = s->slack_g;
+        t->momentum = tape->momentum[(first + r) % FRGI_TAPE_ROOM];
+        frgi_transport_pass(t);
+        memcpy(w->plain + r * w->m, s->G_last, (size_t)w->m * sizeof *s->G_last);
+        memcpy(w->p + r * w->n, s->F, (size_t)w->n * sizeof *s->F);
+    }
+}
+
+/** log2 of the column sum that led from q to the plain step. */
+static double log_column(const frgi_sweep *s, double q, double plain, int64_t j)
+{
+    const double weight = s->tau_b == 1 || s->product ? 1 : s->tau_b;
+    return q - (plain - weight * s->log_b[j]) / s->tau_b;
+}
+
+/** Through pass r of those replayed: from the derivative by its plain step to that by its q; slack: by s. */
+static void pull_pass(unrolled *w, int64_t r, const double *by_plain, double *by_q,
+                      double *by_slack)
+{
+    frgi_sweep *const s = &w->t.s;
+    const double *const q = w->q + r * w->m, *const plain = w->plain + r * w->m;
+    double sums = 0, top = -(double)INFINITY, of_row = 0, taken = 0;
+    for (int64_t j = 0; j < w->m; j++) {
+        const bool live = s->b[j] > 0;
+        w->h[j] = live ? s->tau_b * by_plain[j] * exp2(-log_column(s, q[j], plain[j], j)) : 0;
+        w->by_b[j] += live ? (s->product ? 1 : s->tau_b) * by_plain[j] / s->b[j] : 0;
+        top = live ? fmax(top, q[j]) : top;
+    }
+    for (int64_t j = 0; j < w->m; j++) {
+        sums += s->b[j] > 0 ? exp2(q[j] - top) : 0;
+    }
+    /* the virtual row: v_j = slack_b softmax(q)_j */
+    for (int64_t j = 0; j < w->m && s->slack_b > 0; j++) {
+        of_row -= s->b[j] > 0 ? w->h[j] * s->slack_b * exp2(q[j] - top) / sums : 0;
+    }
+    memcpy(s->F, w->p + r * w->n, (size_t)w->n * sizeof *s->F);
+    w->slack_now = w->slack_g[r];
+    for (int64_t i = 0; i < w->n; i++) {
+        taken += slack_of(w, i);
+    }
+    w->slack_pull = taken > 0 ? *by_slack / taken : 0;
+    through_rows(w, q, w->p + r * w->n, pass_row, by_q);
+    for (int64_t j = 0; j < w->m && s->slack_b > 0; j++) {
+        by_q[j] -= s->b[j] > 0 ? of_row * exp2(q[j] - top) / sums : 0;
+        w->by_b[j] += of_row / s->slack_b;
+    }
+    for (int64_t i = 0; i < w->n && s->slack_a > 0; i++) {
+        w->by_a[i] += *by_slack / s->slack_a;
+    }
+    *by_slack = 0;
+    for (int64_t i = 0; i < w->n; i++) {
+        *by_slack -= w->of_slack[i];
+    }
+}
+
+/** All passes of the tape, the last one first; by_q (3 x m): the derivative by the last q, then scratch. */
+static void pull_passes(unrolled *w, double *by_q)
+{
+    const frgi_tape *const tape = &w->from->tape;
+    double *const by_plain = by_q + w->m, *const later =
+                                              by_plain + w->m; /* by the plain step before */
+    double by_slack = 0;
+    int64_t end = tape->passes;
+    const int64_t whole = (end - 1) / FRGI_TAPE_STRIDE * FRGI_TAPE_STRIDE;
+    const int64_t oldest = whole - FRGI_TAPE_ROOM + FRGI_TAPE_STRIDE;
+    memset(later, 0, (size_t)w->m * sizeof *later);
+    for (int64_t first = whole; first >= 0 && first >= oldest; first -= FRGI_TAPE_STRIDE) {
+        replay(w, first, end - first);
+        for (int64_t r = end - first - 1; r >= 0; r--) {
+            const double mu = tape->momentum[(first + r) % FRGI_TAPE_ROOM];
+            for (int64_t j = 0; j < w->m; j++) {
+                by_plain[j] = (1 + mu) * by_q[j] + later[j];
+                later[j] = -mu * by_q[j];
+            }
+            pull_pass(w, r, by_plain, by_q, &by_slack);
+        }
+        end = first;
+    }
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------- */
+
+static double *cut(double **from, int64_t count)
+{
+    double *const at = *from;
+    *from += count;
+    return at;
+}
+
+static frg_status open_unrolled(unrolled *w, frg_context *ctx)
+{
+    frgi_sweep *const s = &w->t.s;
+    const frgi_sweep *const known = &w->from->s;
+    const int64_t n = w->n, m = w->m, ld = w->ld, rows = s->rows;
+    const int64_t each = 9 * rows + 9 * ld + 4 * m + FRGI_GRAD_CHUNKS * m;
+    TRY(NEW0(ctx, &w->room, frgi_mul(FRGI_TAPE_STRIDE, (size_t)(n + 2 * m)), "a derivative"));
+    TRY(NEW0(ctx, &w->doubles, each, "a derivative"));
+    double *room = w->room, *at = w->doubles;
+    w->p = cut(&room, FRGI_TAPE_STRIDE * n);
+    w->q = cut(&room, FRGI_TAPE_STRIDE * m);
+    w->plain = cut(&room, FRGI_TAPE_STRIDE * m);
+    s->F = cut(&at, rows);
+    s->H0 = cut(&at, rows);
+    s->p = cut(&at, rows);
+    s->slack = cut(&at, rows);
+    s->mass = cut(&at, rows);
+    s->base_h = (float *)(void *)cut(&at, rows);
+    w->extra = cut(&at, rows);
+    w->by_a = cut(&at, rows);
+    w->of_slack = cut(&at, rows);
+    s->G = cut(&at, ld);
+    s->G0 = cut(&at, ld);
+    s->G_last = cut(&at, ld);
+    s->col = cut(&at, ld);
+    s->base_g = (float *)(void *)cut(&at, ld);
+    s->g = cut(&at, ld);
+    w->h = cut(&at, ld);
+    w->by_b = cut(&at, ld);
+    w->sums = cut(&at, FRGI_GRAD_CHUNKS * m);
+    memcpy(s->F, known->F, (size_t)rows * sizeof *s->F);
+    memcpy(s->H0, known->H0, (size_t)rows * sizeof *s->H0);
+    memcpy(s->base_h, known->base_h, (size_t)rows * sizeof *s->base_h);
+    memcpy(s->G, known->G, (size_t)ld * sizeof *s->G);
+    memcpy(s->G0, known->G0, (size_t)ld * sizeof *s->G0);
+    memcpy(s->base_g, known->base_g, (size_t)ld * sizeof *s->base_g);
+    w->t.tape.G = NULL; /* nothing is recorded */
+    w->t.rounded = w->t.skips = w->t.marks = w->t.accelerate = false;
+    return FRG_OK;
+}
+
+frg_status frgi_unrolled_vjp(const frgi_transport *t, const frg_array *g, const frg_array *out,
+                             double *a, double *b)
+{
+    frg_context *const ctx = t->ctx;
+    const bool holds = t->s.tau_a == 1 && t->s.tau_b == 1 && !(t->how.mass > 0);
+    unrolled w = {.t = *t,
+                  .from = t,
+                  .g = g,
+                  .out = out,
+                  .n = t->s.n,
+                  .m = t->s.m,
+                  .ld = t->s.ld,
+                  .exact_rows = t->s.tau_a == 1 && !(t->how.mass > 0),
+                  .per_epsilon = t->k / FRGI_LOG2_E};
+    double *by_q = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, open_unrolled(&w, ctx));
+    TRY_TO(done, NEW0(ctx, &by_q, 3 * w.m, "a derivative"));
+    through_rows(&w, t->s.G, t->s.F, plan_row, by_q);
+    if (t->tape.passes > 0) {
+        pull_passes(&w, by_q);
+    }
+    if (holds) {
+        frgi_centre(w.by_a, t->s.a, w.n);
+        frgi_centre(w.by_b, t->s.b, w.m);
+    }
+    if (a) {
+        memcpy(a, w.by_a, (size_t)w.n * sizeof *a);
+    }
+    if (b) {
+        memcpy(b, w.by_b, (size_t)w.m * sizeof *b);
+    }
+done:
+    DROP(ctx, &w.room);
+    DROP(ctx, &w.doubles);
+    DROP(ctx, &by_q);
+    return status;
+}
