@@ -181,7 +181,8 @@ FRG_API FRG_MUST_USE frg_status frg_soap_load_param(frg_soap *soap, int64_t id, 
                                                     int64_t count, const char *name);
 
 /** Parts of the state under the names that the peers' checkpoints have:
- *    "step" (one element), "exp_avg", "exp_avg_sq" (the parameter's shape, in the bases),
+ *    "step" (one element), "exp_avg", "exp_avg_sq" (the parameter's shape, in the bases), "exp_avg.plain" (the first
+ *    in the parameter's own coordinates),
  *    "GG.i", "Q.i", "eig.i" of axis i; for two axes also "L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R".
  *  Arrays have the order of columns that the profile documents; with block_dim, factors are "GG.i.b".
  *  to/from: f32 or f64 of that shape; "step" besides i64. */
@@ -192,6 +193,33 @@ FRG_API FRG_MUST_USE frg_status frg_soap_state_set(frg_soap *soap, int64_t id, c
 /** Shape of a part; ndim 0 and data NULL for a part that the parameter does not have. */
 FRG_API FRG_MUST_USE frg_status frg_soap_state_shape(frg_soap *soap, int64_t id, const char *key,
                                                      frg_array *shape);
+
+/** Whose names and conventions a file of named arrays has. */
+typedef enum {
+    FRG_LAYOUT_EMERGING,         /* step, exp_avg, exp_avg_sq, GG.i, Q.i; the moments in the bases */
+    FRG_LAYOUT_EMERGING_04,      /* step, exp_avg, exp_avg_sq, L, R, Q_L, Q_R, eigvals_L, eigvals_R */
+    FRG_LAYOUT_NIKHILVYAS,       /* the first; besides precondition_frequency, shampoo_beta */
+    FRG_LAYOUT_PYTORCH_OPTIMIZER /* the same without step, exp_avg in the parameter's own coordinates;
+                                    param_groups.G.step counts the group's steps, the first one included */
+} frg_soap_layout;
+
+/** The state of all parameters for another package: an .npz archive with the arrays "state.ID.PART", as
+ *  state_dict()["state"][ID][PART] has them there (list elements: "state.ID.GG.0").  f32; the archive appears whole or
+ *  not at all.  Options are not in it.  Errors: E_SHAPE where a layout cannot say it (emerging-0.4: two axes in one
+ *  block each), E_STATE for numbers beyond f32. */
+FRG_API FRG_MUST_USE frg_status frg_soap_export(frg_soap *soap, const char *path,
+                                                frg_soap_layout layout);
+/** Takes such an archive, written here or by numpy.savez from another package's state_dict; f16, f32 or f64.  ID may be
+ *  the parameter's name too.  A parameter of which the file has nothing starts anew.  The run goes on with the same
+ *  numbers up to rounding; for the same bits see frg_soap_save.  Errors: E_NO_INPUT, E_FORMAT and the like for files
+ *  that are no archives, E_STATE for parts that are missing, too many, of another shape, not finite, or no bases; then
+ *  the handle is as it was. */
+FRG_API FRG_MUST_USE frg_status frg_soap_import(frg_soap *soap, const char *path,
+                                                frg_soap_layout layout);
+/** The same from bytes; name stands in messages. */
+FRG_API FRG_MUST_USE frg_status frg_soap_import_bytes(frg_soap *soap, const void *bytes,
+                                                      int64_t count, const char *name,
+                                                      frg_soap_layout layout);
 
 #ifdef __cplusplus
 }

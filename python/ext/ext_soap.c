@@ -472,6 +472,30 @@ static PyObject *soap_load_param(PyObject *self, PyObject *args)
     return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
 }
 
+static PyObject *move_layout(PyObject *self, PyObject *args, int out)
+{
+    const char *path;
+    int layout;
+    if (!PyArg_ParseTuple(args, "si", &path, &layout)) {
+        return NULL;
+    }
+    frg_soap *const soap = self_of(self)->soap;
+    const frg_status status = out ? frg_soap_export(soap, path, (frg_soap_layout)layout)
+                                  : frg_soap_import(soap, path, (frg_soap_layout)layout);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
+/** export(path, layout): layout by its number in fourge/soap.h. */
+static PyObject *soap_export(PyObject *self, PyObject *args)
+{
+    return move_layout(self, args, 1);
+}
+
+static PyObject *soap_import(PyObject *self, PyObject *args)
+{
+    return move_layout(self, args, 0);
+}
+
 /** bytes() -> (state, all). */
 static PyObject *soap_bytes(PyObject *self, PyObject *unused)
 {
@@ -496,6 +520,8 @@ EXT_METHOD(soap_save)
 EXT_METHOD(soap_load)
 EXT_METHOD(soap_save_param)
 EXT_METHOD(soap_load_param)
+EXT_METHOD(soap_export)
+EXT_METHOD(soap_import)
 EXT_METHOD(soap_bytes)
 EXT_NEW(soap_new)
 EXT_FREE(soap_free)
@@ -516,6 +542,8 @@ int ext_types_soap(PyObject *module)
         {"load", soap_load_alone, METH_VARARGS, "load(bytes, name)"},
         {"save_param", soap_save_param_alone, METH_VARARGS, "save_param(id) -> bytes"},
         {"load_param", soap_load_param_alone, METH_VARARGS, "load_param(id, bytes, name)"},
+        {"export", soap_export_alone, METH_VARARGS, "export(path, layout)"},
+        {"import_", soap_import_alone, METH_VARARGS, "import_(path, layout)"},
         {"bytes", soap_bytes_alone, METH_NOARGS, "bytes() -> (state, all)"},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, soap_new_alone},

@@ -34,6 +34,8 @@ WITHOUT_EFFECT = ("use_batched_qr", "batched_qr_num_streams", "fp32_matmul_prec"
 #: Read when a parameter is added, fixed from then on.
 LAYOUT = ("precondition_1d", "max_precond_dim", "block_dim", "merge_dims", "merge_rule", "order", "use_kl_shampoo",
           "moment2_order", "warmup_v")
+#: Whose names and conventions an exported state has, in the order of ``frg_soap_layout``.
+LAYOUTS = ("emerging", "emerging-0.4", "nikhilvyas", "pytorch_optimizer")
 _TYPES = (np.float16, np.float32, np.float64)
 
 
@@ -159,10 +161,14 @@ class Engine:
                 out[kind] = parts
         return out
 
-    def restore(self, id_: int, state: Mapping[str, Any]) -> None:
-        """Any of the layouts: GG and Q, L and R, or GG.axis.block."""
+    def restore(self, id_: int, state: Mapping[str, Any], group: Mapping[str, Any]) -> None:
+        """Any of the layouts: GG and Q, L and R, or GG.axis.block; ``group`` is the saved one."""
         if not state:
             return
+        moment = "exp_avg"
+        if "step" not in state and "step" in group:  # pytorch_optimizer: the group counts, with the first step, and the
+            state = {**state, "step": group["step"] - 1}  # first moment is in the parameter's own coordinates
+            moment = "exp_avg.plain"
         missing = [k for k in ("step", "exp_avg", "exp_avg_sq") if k not in state]
         if missing:
             raise errors.Mismatch(f"the saved state of parameter {id_} has no {missing[0]!r}")
@@ -175,8 +181,8 @@ class Engine:
             if is_basis(key) and np.array_equal(parts[key], np.eye(len(parts[key]))):
                 continue  # there is none yet
             self.handle.state_set(id_, key, parts[key])
-        for key in ("exp_avg", "exp_avg_sq"):
-            self.handle.state_set(id_, key, np.ascontiguousarray(state[key], np.float32))
+        for key, part in ((moment, "exp_avg"), ("exp_avg_sq", "exp_avg_sq")):
+            self.handle.state_set(id_, key, np.ascontiguousarray(state[part], np.float32))
         self.handle.state_set(id_, "step", np.array([int(state["step"])], np.int64))
 
 
@@ -286,8 +292,9 @@ class SOAP:
         if "fourge" in state_dict:
             self._engine.handle.load(state_dict["fourge"], "state_dict")
         else:
+            group_of = [g for g in saved for _ in g["params"]]
             for i, state in state_dict["state"].items():
-                self._engine.restore(int(i), state)
+                self._engine.restore(int(i), state, group_of[int(i)])
         for mine, theirs in zip(self.param_groups, saved):
             update_group(mine, theirs)
 
@@ -299,6 +306,24 @@ class SOAP:
         """A state of :meth:`save`; one that does not fit, or is damaged, changes nothing."""
         with open(path, "rb") as file:
             self._engine.handle.load(file.read(), os.fsdecode(path))
+
+    def export(self, path: Any, layout: str = "emerging") -> None:
+        """The state for another package: an .npz archive whose ``state.ID.PART`` is ``state_dict()["state"][ID][PART]``
+        there (elements of lists: ``state.ID.GG.0``).
+
+        Parameters
+        ----------
+        path : path of the file, which appears whole or not at all
+        layout : "emerging", "emerging-0.4", "nikhilvyas" or "pytorch_optimizer"
+            The package whose names and conventions the arrays have.
+        """
+        self._engine.handle.export(os.fsdecode(path), _layout(layout))
+
+    def import_(self, path: Any, layout: str = "emerging") -> None:
+        """Takes such an archive, of :meth:`export` or of ``numpy.savez`` on another package's state; ID may be the
+        parameter's name.  The run goes on with the same numbers up to rounding.  One that does not fit raises
+        :class:`fourge.errors.Mismatch` and changes nothing."""
+        self._engine.handle.import_(os.fsdecode(path), _layout(layout))
 
     def save_param(self, name: str) -> bytes:
         """The state of one parameter: so a run goes on, to the bit, with its parameters dealt to other optimizers."""
@@ -325,6 +350,12 @@ class SOAP:
         for group in state["groups"]:
             self.add_param_group({**group, "names": [names.pop(0) for _ in group["params"]]})
         self._engine.handle.load(state["bytes"], "pickled state")
+
+
+def _layout(name: str) -> int:
+    if name not in LAYOUTS:
+        raise errors.BadArgument(f"layout is {name!r}, expected one of {LAYOUTS}")
+    return LAYOUTS.index(name)
 
 
 def update_group(mine: dict[str, Any], theirs: Mapping[str, Any]) -> None:

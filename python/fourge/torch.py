@@ -280,8 +280,9 @@ class SOAP(torch.optim.Optimizer):
         if "fourge" in self._taken:
             self._engine.handle.load(self._taken["fourge"].numpy().tobytes(), "state_dict")
         else:
+            group_of = [g for g in self._taken["param_groups"] for _ in g["params"]]
             for i, part in self._taken["state"].items():
-                self._engine.restore(int(i), {k: _arrays_of(v) for k, v in part.items()})
+                self._engine.restore(int(i), {k: _arrays_of(v) for k, v in part.items()}, group_of[int(i)])
 
 
 def _arrays_of(value):

@@ -111,6 +111,41 @@ class Soap(unittest.TestCase):
         with self.assertRaisesRegex(errors.BadArgument, "'c'"):
             whole.save_param("c")
 
+    def test_export_and_import(self):
+        """numpy.load reads what is exported, numpy.savez writes what is imported: the run goes on up to rounding."""
+        parts = {"emerging": {"step", "exp_avg", "exp_avg_sq", "GG.0", "GG.1", "Q.0", "Q.1"},
+                 "emerging-0.4": {"step", "exp_avg", "exp_avg_sq", "L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R"}}
+        for layout, names in parts.items():
+            with tempfile.TemporaryDirectory() as folder:
+                start = [self.rng.normal(size=(5, 4)).astype(np.float32)]
+                a, path = [w.copy() for w in start], pathlib.Path(folder) / "state.npz"
+                one = soap.SOAP(a, 0.01, eps=0.05)
+                for _ in range(4):
+                    one.step(gradients(self.rng, a))
+                one.export(path, layout)
+                with np.load(path) as file:
+                    arrays = {name: file[name] for name in file.files}
+                self.assertEqual({f"state.0.{n}" for n in names}, set(arrays))
+                self.assertEqual(arrays["state.0.step"], 4)
+                q = arrays["state.0.Q_L" if layout == "emerging-0.4" else "state.0.Q.0"]
+                np.testing.assert_allclose(q.T @ q, np.eye(5), atol=1e-5)
+                np.savez_compressed(path, **{n: v.astype(np.float64) if v.ndim else v for n, v in arrays.items()})
+                b = [w.copy() for w in a]
+                two = soap.SOAP(b, 0.01, eps=0.05)
+                two.import_(path, layout)
+                for _ in range(3):
+                    g = gradients(self.rng, a)
+                    one.step(g)
+                    two.step(g)
+                np.testing.assert_allclose(a[0], b[0], atol=1e-4)
+                before = two.state_dict()["fourge"]
+                np.savez(path, **{n: v[:-1] if v.ndim else v for n, v in arrays.items()})
+                with self.assertRaises(errors.Mismatch):
+                    two.import_(path, layout)
+                self.assertEqual(two.state_dict()["fourge"], before)
+                with self.assertRaisesRegex(errors.BadArgument, "heavyball"):
+                    two.export(path, "heavyball")
+
     def test_refresh_between_steps(self):
         """The same bits as within them, and a state saved in between is the same."""
         results = []

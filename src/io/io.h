@@ -118,9 +118,25 @@ FRG_MUST_USE frg_status frgi_npy_parse_bytes(frg_npy **out, frg_context *ctx, co
  *  makes one of its rows.  Frees the array. */
 FRG_MUST_USE frg_status frgi_npy_to_columns(frg_table **t, frg_context *ctx, frg_npy *a,
                                             const char *single, const char *stem, const char *name);
-/** All arrays of an .npz archive in memory. */
+/** Takes over an array of an archive, named without its ".npy". */
+typedef frg_status (*frgi_npz_taker)(void *to, const char *name, frg_npy *array);
+/** Every array of an .npz archive in memory, in the order of its directory. */
+FRG_MUST_USE frg_status frgi_npz_each(frg_context *ctx, const char *bytes, int64_t count,
+                                      const char *name, frgi_npz_taker take, void *to);
+/** All of them as columns. */
 FRG_MUST_USE frg_status frgi_npz_parse(frg_table **out, frg_context *ctx, const char *bytes,
                                        int64_t count, const char *name);
+
+/* ---- an archive that is written ------------------------------------------------------------------ */
+
+/** An .npz archive that appears whole or not at all. */
+typedef struct frgi_npz_writer frgi_npz_writer;
+FRG_MUST_USE frg_status frgi_npz_open(frgi_npz_writer **out, frg_context *ctx, const char *path);
+/** Adds NAME.npy, stored.  The array is contiguous, its last index fastest. */
+FRG_MUST_USE frg_status frgi_npz_add(frgi_npz_writer *w, const char *name, const frg_array *a);
+FRG_MUST_USE frg_status frgi_npz_commit(frgi_npz_writer **w);
+/** Leaves nothing behind.  NULL is fine. */
+void frgi_npz_abandon(frgi_npz_writer **w);
 
 #pragma GCC visibility pop
 #endif

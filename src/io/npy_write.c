@@ -4,7 +4,7 @@
 
 #include "io/npy.h"
 
-enum { GATHER = 1 << 15, HEADER_ROOM = 256, ALIGN = 64 };
+enum { GATHER = 1 << 15, ALIGN = 64 };
 
 static const char *const descr[] = {
     [FRG_F64] = "f8", [FRG_F32] = "f4", [FRG_F16] = "f2", [FRG_U8] = "u1",
@@ -22,29 +22,28 @@ static bool is_fortran(const frg_array *a)
     return rising && !falling && a->stride[0] >= 0;
 }
 
-static frg_status put_header(frgi_writer *w, const frg_array *a, bool fortran)
+int frgi_npy_header(const frg_array *a, bool fortran, char text[NPY_HEADER_ROOM])
 {
-    char text[HEADER_ROOM];
+    enum { ROOM = NPY_HEADER_ROOM - 10 }; /* behind magic, version and length */
     const char order = frg_sizeof(a->dtype) == 1                   ? '|'
                        : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<'
                                                                    : '>';
-    int n =
-        snprintf(text + 10, sizeof text - 10, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (",
-                 order, descr[a->dtype], fortran ? "True" : "False");
+    int n = snprintf(text + 10, ROOM, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (", order,
+                     descr[a->dtype], fortran ? "True" : "False");
     for (int d = 0; d < a->ndim; d++) {
-        n += snprintf(text + 10 + n, sizeof text - 10 - (size_t)n, "%lld%s", (long long)a->shape[d],
+        n += snprintf(text + 10 + n, ROOM - (size_t)n, "%lld%s", (long long)a->shape[d],
                       a->ndim == 1      ? ","
                       : d + 1 < a->ndim ? ", "
                                         : "");
     }
-    n += snprintf(text + 10 + n, sizeof text - 10 - (size_t)n, "), }");
+    n += snprintf(text + 10 + n, ROOM - (size_t)n, "), }");
     const int whole = (10 + n + 1 + ALIGN - 1) / ALIGN * ALIGN;
     memset(text + 10 + n, ' ', (size_t)(whole - 10 - n));
     text[whole - 1] = '\n';
     memcpy(text, "\x93NUMPY\x01\x00", 8);
     text[8] = (char)((whole - 10) & 255);
     text[9] = (char)((whole - 10) >> 8);
-    return frgi_writer_put(w, text, (size_t)whole);
+    return whole;
 }
 
 /** The elements along the fastest axis of the file, from the one at `at`. */
@@ -100,7 +99,8 @@ static frg_status put_array(frgi_writer *w, frg_context *ctx, const frg_array *a
     for (int d = 0; d < a->ndim; d++) {
         axis[d] = fortran ? d : a->ndim - 1 - d;
     }
-    TRY(put_header(w, a, fortran));
+    char header[NPY_HEADER_ROOM];
+    TRY(frgi_writer_put(w, header, (size_t)frgi_npy_header(a, fortran, header)));
     char *gather;
     TRY(NEW(ctx, &gather, GATHER, "write buffer"));
     const frg_status status = put_elements(w, a, axis, gather);

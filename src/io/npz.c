@@ -242,45 +242,64 @@ static frg_status parse_member(const archive *a, const member *m, frg_npy **out)
     return status;
 }
 
-static frg_status add_member(const archive *a, const member *m, frg_table **t)
+/** The member's array, under its name without ".npy", to whoever takes it. */
+static frg_status hand_over(const archive *a, const member *m, frgi_npz_taker take, void *to)
 {
     frg_npy *array;
     TRY(parse_member(a, m, &array));
     char *stem;
-    const frg_status status = frgi_strdup(a->ctx, &stem, m->name, (size_t)m->name_length - 4);
+    frg_status status = frgi_strdup(a->ctx, &stem, m->name, (size_t)m->name_length - 4);
     if (status < 0) {
         frg_npy_destroy(array);
         return status;
     }
-    const frg_status added = frgi_npy_to_columns(t, a->ctx, array, stem, stem, a->name);
+    status = take(to, stem, array);
     DROP(a->ctx, &stem);
-    return added;
+    return status;
+}
+
+frg_status frgi_npz_each(frg_context *ctx, const char *bytes, int64_t count, const char *name,
+                         frgi_npz_taker take, void *to)
+{
+    const archive a = {
+        .ctx = ctx, .name = name, .bytes = (const unsigned char *)bytes, .count = (uint64_t)count};
+    uint64_t at = 0, entries = 0;
+    TRY(find_directory(&a, &at, &entries));
+    for (uint64_t i = 0; i < entries; i++) {
+        member m;
+        TRY(read_entry(&a, &at, &m));
+        TRY(hand_over(&a, &m, take, to));
+    }
+    return FRG_OK;
+}
+
+/* ---- as a table ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    frg_context *ctx;
+    const char *name;
+    frg_table *table;
+} columns;
+
+static frg_status add_columns(void *to, const char *stem, frg_npy *array)
+{
+    columns *const c = to;
+    return frgi_npy_to_columns(&c->table, c->ctx, array, stem, stem, c->name);
 }
 
 frg_status frgi_npz_parse(frg_table **out, frg_context *ctx, const char *bytes, int64_t count,
                           const char *name)
 {
     *out = NULL;
-    const archive a = {
-        .ctx = ctx, .name = name, .bytes = (const unsigned char *)bytes, .count = (uint64_t)count};
-    uint64_t at = 0, entries = 0;
-    TRY(find_directory(&a, &at, &entries));
-    if (entries == 0) {
-        return malformed(&a, "it holds no arrays");
-    }
-    frg_table *t = NULL;
-    frg_status status = FRG_OK;
-    for (uint64_t i = 0; i < entries && status == FRG_OK; i++) {
-        member m;
-        status = read_entry(&a, &at, &m);
-        if (status == FRG_OK) {
-            status = add_member(&a, &m, &t);
-        }
-    }
+    columns c = {ctx, name, NULL};
+    const frg_status status = frgi_npz_each(ctx, bytes, count, name, add_columns, &c);
     if (status < 0) {
-        frg_table_destroy(t);
+        frg_table_destroy(c.table);
         return status;
     }
-    *out = t;
+    if (!c.table) {
+        return malformed(&(archive){.ctx = ctx, .name = name}, "it holds no arrays");
+    }
+    *out = c.table;
     return FRG_OK;
 }

@@ -236,15 +236,19 @@ static void layout_param(const frg_soap_opts *o, soap_param *p)
     }
 }
 
-static void clear_param(soap_param *p)
+void frgi_soap_clear(soap_param *p)
 {
     memset(p->state.base, 0, p->state.bytes);
+    p->step = p->generation = p->label = 0;
+    p->exponent = 0;
+    p->started = false;
     for (int i = 0; i < p->n_factors; i++) {
         soap_factor *const f = &p->factors[i];
         for (ptrdiff_t j = 0; j < f->size; j++) {
             f->q[j * f->size + j] = 1;
             f->order[j] = (int32_t)j;
         }
+        f->lost = false;
     }
 }
 
@@ -305,7 +309,7 @@ static frg_status build_param(frg_context *ctx, const frg_soap_opts *o, soap_par
     layout_param(o, p);
     TRY(frgi_arena_open(&p->state, ctx, "the state of a parameter"));
     layout_param(o, p);
-    clear_param(p);
+    frgi_soap_clear(p);
     return FRG_OK;
 }
 

@@ -180,6 +180,8 @@ void frgi_soap_wait(frg_soap *soap);
 
 /* ---- soap.c ---- */
 FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);
+/** A parameter's state as before its first step. */
+void frgi_soap_clear(soap_param *p);
 bool frgi_soap_original(const frg_soap_opts *o);
 
 #pragma GCC visibility pop

@@ -10,7 +10,16 @@
 #include "linalg/half.h"
 #include "soap/soap_state.h"
 
-typedef enum { PART_NONE, PART_STEP, PART_M, PART_V, PART_K, PART_Q, PART_LAMBDA } part_kind;
+typedef enum {
+    PART_NONE,
+    PART_STEP,
+    PART_M,
+    PART_M_PLAIN,
+    PART_V,
+    PART_K,
+    PART_Q,
+    PART_LAMBDA
+} part_kind;
 
 typedef struct {
     part_kind kind;
@@ -53,6 +62,7 @@ static const struct {
 } KEYS[] = {
     {"step", PART_STEP, -1},
     {"exp_avg", PART_M, -1},
+    {"exp_avg.plain", PART_M_PLAIN, -1},
     {"exp_avg_sq", PART_V, -1},
     {"GG.", PART_K, -2},
     {"Q.", PART_Q, -2},
@@ -92,10 +102,10 @@ static frg_status find_part(frg_soap *soap, int64_t id, const char *key, soap_pa
         }
         return FRG_OK;
     }
-    FAIL(
-        ctx, E_OPTION,
-        "there is no part '%s' of the state; parts are step, exp_avg, exp_avg_sq, GG.i, Q.i, eig.i",
-        key);
+    FAIL(ctx, E_OPTION,
+         "there is no part '%s' of the state; parts are step, exp_avg, exp_avg.plain, "
+         "exp_avg_sq, GG.i, Q.i, eig.i",
+         key);
 }
 
 static frg_array shape_of(const soap_param *p, const part *x)
@@ -110,6 +120,7 @@ static frg_array shape_of(const soap_param *p, const part *x)
         a.dtype = FRG_I64;
         break;
     case PART_M:
+    case PART_M_PLAIN:
     case PART_V:
         a.ndim = p->w.ndim;
         memcpy(a.shape, p->w.shape, sizeof a.shape);
@@ -191,6 +202,24 @@ static double get(const frg_array *a, int64_t i, int64_t j)
     return frgi_element_get(at, a->dtype);
 }
 
+/** The first moment in the bases, columns in their order. */
+static const float *moment_in_bases(const soap_param *p, const soap_room *room)
+{
+    float *values = room->x;
+    memcpy(values, p->m, (size_t)p->count * sizeof *values);
+    if (p->label == 0 && p->generation > 0) {
+        values = frgi_soap_contract_all(p, room, SOAP_IN, 1, values, room->y);
+    }
+    return frgi_soap_in_order(p, values, values == room->x ? room->y : room->x);
+}
+
+/** The first moment in the parameter's own coordinates. */
+static const float *moment_outside(const soap_param *p, const soap_room *room)
+{
+    memcpy(room->x, p->m, (size_t)p->count * sizeof *p->m);
+    return p->label == 0 ? room->x : frgi_soap_contract_all(p, room, SOAP_OUT, 1, room->x, room->y);
+}
+
 frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_array to)
 {
     soap_param *p;
@@ -208,17 +237,15 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
         put(&to, 0, 0, (double)p->step);
         break;
     case PART_M:
-    case PART_V: {
-        const bool first = x.kind == PART_M;
-        float *values = room->x;
-        memcpy(values, first ? p->m : p->v, (size_t)p->count * sizeof *values);
-        if (first && p->label == 0 && p->generation > 0) {
-            values = frgi_soap_contract_all(p, room, SOAP_IN, 1, values, room->y);
-        }
-        values = frgi_soap_in_order(p, values, values == room->x ? room->y : room->x);
-        frgi_soap_put(&to, first ? once : twice, values);
+        frgi_soap_put(&to, once, moment_in_bases(p, room));
         break;
-    }
+    case PART_M_PLAIN:
+        frgi_soap_put(&to, once, moment_outside(p, room));
+        break;
+    case PART_V:
+        memcpy(room->x, p->v, (size_t)p->count * sizeof *p->v);
+        frgi_soap_put(&to, twice, frgi_soap_in_order(p, room->x, room->y));
+        break;
     case PART_K:
         for (ptrdiff_t j = 0; j < n; j++) {
             for (ptrdiff_t i = j; i < n; i++) {
@@ -265,9 +292,9 @@ frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key, frg_a
     soap_factor *const f = x.factor;
     const ptrdiff_t n = f ? f->size : 0;
     const double once = ldexp(1, -p->exponent), twice = once * once;
-    if (x.kind == PART_M) {
+    if (x.kind == PART_M || x.kind == PART_M_PLAIN) {
         frgi_soap_take(&from, once, p->m);
-        p->label = p->generation;
+        p->label = x.kind == PART_M ? p->generation : 0;
     } else if (x.kind == PART_V) {
         frgi_soap_take(&from, twice, p->v);
     }

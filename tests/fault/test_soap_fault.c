@@ -87,6 +87,10 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
         s = frg_soap_save(soap, j->path);
         if (s >= 0)
             s = frg_soap_load(soap, j->path);
+        if (s >= 0)
+            s = frg_soap_export(soap, j->path, FRG_LAYOUT_EMERGING);
+        if (s >= 0)
+            s = frg_soap_import(soap, j->path, FRG_LAYOUT_EMERGING);
     }
     if (s >= 0) {
         char state[4096];

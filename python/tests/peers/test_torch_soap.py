@@ -2,9 +2,12 @@
 
 import copy
 import io
+import os
+import tempfile
 import unittest
 import warnings
 
+import numpy as np
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
@@ -65,6 +68,62 @@ class Equal(unittest.TestCase):
             theirs.step()
             for p, q in zip(*(n.parameters() for n in nets)):
                 torch.testing.assert_close(p, q, rtol=0, atol=3e-3 * 0.05 * step + 1e-6)
+
+    def test_checkpoints_of_pytorch_optimizer(self):
+        """Its state goes on here, from state_dict and from an archive of its arrays; an archive exported here goes on
+        there.  One refresh every two steps and eps = 0.05: the tolerance of the test above, from the step of the change
+        on; where the first bases are taken over, no null space is left to chance."""
+        from pytorch_optimizer import SOAP as Peer
+
+        settings = dict(lr=0.05, betas=(0.95, 0.95), eps=0.05, weight_decay=0.01, precondition_frequency=2)
+        torch.manual_seed(1)
+        net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Linear(4, 3))
+        theirs = Peer(net.parameters(), **settings)
+        for step in range(1, 6):
+            train_grads(net, step)
+            theirs.step()
+        nets = [copy.deepcopy(net) for _ in range(2)]
+        loaded = SOAP(nets[0].parameters(), profile="nikhilvyas", **settings)
+        loaded.load_state_dict(theirs.state_dict())
+        arrays = [p.detach().numpy() for p in nets[1].parameters()]
+        imported = soap.SOAP(arrays, profile="nikhilvyas", **settings)
+        flat = {"param_groups.0.step": np.array(theirs.state_dict()["param_groups"][0]["step"])}
+        for i, state in theirs.state_dict()["state"].items():
+            for key in ("exp_avg", "exp_avg_sq"):
+                flat[f"state.{i}.{key}"] = state[key].numpy()
+            for key in ("GG", "Q"):
+                flat |= {f"state.{i}.{key}.{axis}": m.numpy() for axis, m in enumerate(state[key]) if len(m)}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "state.npz")
+            np.savez(path, **flat)
+            imported.import_(path, "pytorch_optimizer")
+            imported.export(path, "pytorch_optimizer")
+            with np.load(path) as file:
+                back = {name: file[name] for name in file.files}
+        other = copy.deepcopy(net)
+        again = Peer(other.parameters(), **settings)
+        state = copy.deepcopy(theirs.state_dict())
+        state["param_groups"][0]["step"] = int(back["param_groups.0.step"])
+        for i, part in state["state"].items():
+            part |= {key: torch.from_numpy(back[f"state.{i}.{key}"]) for key in ("exp_avg", "exp_avg_sq")}
+            part |= {key: [torch.from_numpy(back[f"state.{i}.{key}.{a}"]) if len(m) else [] for a, m in enumerate(part[key])]
+                     for key in ("GG", "Q")}
+            self.assertEqual(part["shampoo_beta"] or 0.95, float(back[f"state.{i}.shampoo_beta"]))
+            self.assertEqual(part["precondition_frequency"], int(back[f"state.{i}.precondition_frequency"]))
+        again.load_state_dict(state)
+        for step in range(6, 12):
+            train_grads(net, step)
+            grads = [p.grad.clone() for p in net.parameters()]
+            for n in (nets[0], other):
+                for p, g in zip(n.parameters(), grads):
+                    p.grad = g.clone()
+            theirs.step()
+            again.step()
+            loaded.step()
+            imported.step([g.numpy() for g in grads])
+            for p, q, r, s in zip(net.parameters(), nets[0].parameters(), arrays, other.parameters()):
+                for x in (q.detach(), torch.from_numpy(r), s.detach()):
+                    torch.testing.assert_close(p.detach(), x, rtol=0, atol=3e-3 * 0.05 * (step - 5) + 1e-6)
 
     def test_adamw_where_no_axis_has_a_factor(self):
         nets = model(), model()

@@ -1,0 +1,344 @@
+/* test_soap_layouts.c - the optimizer's state in the layouts of other packages: out, in, on, and what is refused. */
+#include <unistd.h>
+
+#include "fourge/soap.h"
+#include "fourge/table.h"
+#include "io/io.h"
+#include "test.h"
+
+enum { PARAMS = 4, ROOM = 1 << 10, FILE_ROOM = 1 << 16 };
+
+static const frg_soap_layout layouts[] = {FRG_LAYOUT_EMERGING, FRG_LAYOUT_EMERGING_04,
+                                          FRG_LAYOUT_NIKHILVYAS, FRG_LAYOUT_PYTORCH_OPTIMIZER};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+/** A weight, a bias, a tensor of three axes in plain Adam for the layout of two axes, and a weight with one factor. */
+typedef struct {
+    frg_soap *soap;
+    float w[PARAMS][ROOM];
+    frg_array views[PARAMS];
+} model;
+
+static const int64_t shapes[PARAMS][4] = {{2, 6, 5, 0}, {1, 7, 0, 0}, {3, 2, 3, 4}, {2, 4, 20, 0}};
+
+static frg_array view_of(const float *x, int i)
+{
+    frg_array a = {.data = (void *)(uintptr_t)x, .dtype = FRG_F32, .ndim = (int)shapes[i][0]};
+    int64_t stride = 1;
+    for (int d = a.ndim - 1; d >= 0; d--) {
+        a.shape[d] = shapes[i][1 + d];
+        a.stride[d] = stride;
+        stride *= a.shape[d];
+    }
+    return a;
+}
+
+static int64_t size_of(int i)
+{
+    int64_t size = 1;
+    for (int d = 0; d < shapes[i][0]; d++)
+        size *= shapes[i][1 + d];
+    return size;
+}
+
+static frg_soap_opts options(frg_soap_layout layout)
+{
+    frg_soap_opts o;
+    frg_soap_defaults(&o, sizeof o,
+                      layout >= FRG_LAYOUT_NIKHILVYAS ? FRG_SOAP_NIKHILVYAS : FRG_SOAP_EMERGING);
+    o.lr = 0.05;
+    o.eps = 0.05; /* noise in the bases' null spaces is not amplified */
+    o.precondition_frequency = 2;
+    return o;
+}
+
+/** Weights of `from`, or random ones. */
+static void open_model(model *m, frg_context *ctx, frg_soap_layout layout, const model *from)
+{
+    frg_soap_opts o = options(layout);
+    m->soap = NULL;
+    if (!CHECK_OK(ctx, frg_soap_create(&m->soap, ctx, &o)))
+        return;
+    o.max_precond_dim = 10;
+    CHECK_OK(ctx, frg_soap_add_group(m->soap, &o, NULL));
+    o.max_precond_dim = layout == FRG_LAYOUT_EMERGING_04 ? 0 : -1;
+    CHECK_OK(ctx, frg_soap_add_group(m->soap, &o, NULL));
+    for (int i = 0; i < PARAMS; i++) {
+        for (int64_t k = 0; k < size_of(i); k++)
+            m->w[i][k] = from ? from->w[i][k] : (float)test_normal();
+        m->views[i] = view_of(m->w[i], i);
+        const int group = i == 3 ? 1 : i == 2 ? 2 : 0;
+        CHECK_OK(ctx, frg_soap_add_param(m->soap, group, m->views[i], i == 0 ? "block.0.w" : NULL,
+                                         NULL));
+    }
+}
+
+/** The same gradients to every model. */
+static void step(frg_context *ctx, int n, model *const models[])
+{
+    float g[PARAMS][ROOM];
+    frg_array grads[PARAMS];
+    for (int i = 0; i < PARAMS; i++) {
+        for (int64_t k = 0; k < size_of(i); k++)
+            g[i][k] = (float)test_normal();
+        grads[i] = view_of(g[i], i);
+    }
+    for (int m = 0; m < n; m++)
+        CHECK_OK(ctx, frg_soap_step(models[m]->soap, grads, PARAMS, NULL));
+}
+
+static const char *path_of(const char *what)
+{
+    static char paths[4][80];
+    static int next;
+    char *const path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "/tmp/fourge_layout_%d_%s.npz", (int)getpid(), what);
+    return path;
+}
+
+static size_t read_file(const char *path, unsigned char *bytes)
+{
+    FILE *f = fopen(path, "rb");
+    const size_t count = f ? fread(bytes, 1, FILE_ROOM, f) : 0;
+    if (f)
+        fclose(f);
+    CHECK(count > 0 && count < FILE_ROOM);
+    return count;
+}
+
+static void write_file(const char *path, const unsigned char *bytes, size_t count)
+{
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(bytes, 1, count, f) == count);
+    if (f)
+        fclose(f);
+}
+
+/** Out and in and out again gives the same file; two that came in from it go on to the same bits, and so does, up to
+ *  rounding, the one that went out.  After no step, the first and some. */
+static void round_trips(void)
+{
+    static unsigned char first[FILE_ROOM], again[FILE_ROOM];
+    static model one, two, three;
+    for (int l = 0; l < LAYOUTS; l++) {
+        for (int steps = 0; steps < 6; steps += steps == 0 ? 1 : 2) {
+            frg_context *ctx = test_context();
+            const char *const a = path_of("a"), *const b = path_of("b");
+            open_model(&one, ctx, layouts[l], NULL);
+            for (int t = 0; t < steps; t++)
+                step(ctx, 1, (model *[]){&one});
+            CHECK_OK(ctx, frg_soap_export(one.soap, a, layouts[l]));
+            open_model(&two, ctx, layouts[l], &one);
+            open_model(&three, ctx, layouts[l], &one);
+            step(ctx, 1, (model *[]){&three}); /* what it had before is gone */
+            memcpy(three.w, one.w, sizeof one.w);
+            CHECK_OK(ctx, frg_soap_import(two.soap, a, layouts[l]));
+            CHECK_OK(ctx, frg_soap_import(three.soap, a, layouts[l]));
+            CHECK_OK(ctx, frg_soap_export(two.soap, b, layouts[l]));
+            const size_t count = read_file(a, first);
+            CHECK_INT(read_file(b, again), count);
+            CHECK_BITS(again, first, count);
+            for (int t = 0; t < 4; t++)
+                step(ctx, 3, (model *[]){&one, &two, &three});
+            CHECK_BITS(two.w, three.w, sizeof two.w);
+            for (int i = 0; i < PARAMS; i++)
+                for (int64_t k = 0; k < size_of(i); k++)
+                    CHECK_SAYS(fabsf(one.w[i][k] - two.w[i][k]) < 1e-4f,
+                               "layout %d, %d steps, parameter %d: off by %g", l, steps, i,
+                               (double)fabsf(one.w[i][k] - two.w[i][k]));
+            frg_soap_destroy(one.soap);
+            frg_soap_destroy(two.soap);
+            frg_soap_destroy(three.soap);
+            remove(a);
+            remove(b);
+            frg_context_destroy(ctx);
+        }
+    }
+}
+
+/** From layout to layout by way of files: the run goes on as it would have. */
+static void across(void)
+{
+    static model kept, links[LAYOUTS];
+    frg_context *ctx = test_context();
+    open_model(&kept, ctx, FRG_LAYOUT_EMERGING_04, NULL);
+    for (int t = 0; t < 5; t++)
+        step(ctx, 1, (model *[]){&kept});
+    model *last = &kept;
+    for (int l = 0; l < LAYOUTS; l++) {
+        const char *const path = path_of("across");
+        open_model(&links[l], ctx, FRG_LAYOUT_EMERGING_04, &kept);
+        CHECK_OK(ctx, frg_soap_export(last->soap, path, layouts[l]));
+        CHECK_OK(ctx, frg_soap_import(links[l].soap, path, layouts[l]));
+        last = &links[l];
+        remove(path);
+    }
+    for (int t = 0; t < 3; t++)
+        step(ctx, 2, (model *[]){&kept, last});
+    for (int i = 0; i < PARAMS; i++)
+        for (int64_t k = 0; k < size_of(i); k++)
+            CHECK_NEAR((double)last->w[i][k], (double)kept.w[i][k], 1e-4);
+    for (int l = 0; l < LAYOUTS; l++)
+        frg_soap_destroy(links[l].soap);
+    frg_soap_destroy(kept.soap);
+    frg_context_destroy(ctx);
+}
+
+/* ---- files that are changed ------------------------------------------------------------------------ */
+
+typedef enum { LEAVE, DROP_IT, RENAME, OTHER_SHAPE, NOT_FINITE, DOUBLED, AS_INTEGER, ADD } change;
+
+typedef struct {
+    frgi_npz_writer *to;
+    const char *member, *name; /* which one, and what it is called or the one added is */
+    change what;
+} editor;
+
+static frg_status edit(void *to, const char *name, frg_npy *array)
+{
+    editor *const e = to;
+    frg_array a = frg_npy_array(array);
+    const char *called = name;
+    static float values[ROOM];
+    int64_t n = 1;
+    frg_status s = FRG_OK;
+    for (int d = 0; d < a.ndim; d++)
+        n *= a.shape[d];
+    if (strncmp(name, e->member, strlen(e->member)) == 0) {
+        if (e->what == NOT_FINITE || e->what == DOUBLED)
+            for (int64_t k = 0; k < n; k++) {
+                const float x = ((const float *)a.data)[k];
+                values[k] = e->what == DOUBLED ? 2 * x : k == n - 1 ? NAN : x;
+            }
+        if (e->what == NOT_FINITE || e->what == DOUBLED)
+            a.data = values;
+        if (e->what == OTHER_SHAPE)
+            a = frg_vector(a.data, a.dtype, n - 1);
+        if (e->what == AS_INTEGER) {
+            static int64_t zeros[ROOM];
+            a.dtype = FRG_I64;
+            a.data = zeros;
+        }
+        static char renamed[128];
+        snprintf(renamed, sizeof renamed, "%s%s", e->name ? e->name : "", name + strlen(e->member));
+        called = e->what == RENAME ? renamed : name;
+        if (e->what == ADD)
+            s = frgi_npz_add(e->to, e->name, &a);
+    }
+    if (s >= 0 && !(called == name && e->what == DROP_IT && strcmp(name, e->member) == 0))
+        s = frgi_npz_add(e->to, called, &a);
+    frg_npy_destroy(array);
+    return s;
+}
+
+static void rewrite(frg_context *ctx, const unsigned char *bytes, size_t count, const char *path,
+                    editor *e)
+{
+    CHECK_OK(ctx, frgi_npz_open(&e->to, ctx, path));
+    CHECK_OK(ctx, frgi_npz_each(ctx, (const char *)bytes, (int64_t)count, "file", edit, e));
+    CHECK_OK(ctx, frgi_npz_commit(&e->to));
+}
+
+/** Each is refused and leaves the handle as it was, to the bit; what is only called otherwise, or is not of the
+ *  state, is taken. */
+static void changed_files(void)
+{
+    static const struct {
+        frg_soap_layout layout;
+        const char *member, *name;
+        change what;
+        bool taken;
+    } rows[] = {
+        {FRG_LAYOUT_EMERGING, "none", NULL, LEAVE, true},
+        {FRG_LAYOUT_EMERGING, "state.0.", "state.block.0.w.", RENAME, true},
+        {FRG_LAYOUT_EMERGING, "state.0.step", "model.0.weight", ADD, true},
+        {FRG_LAYOUT_EMERGING, "state.0.step", "state.9.step", ADD, false},
+        {FRG_LAYOUT_EMERGING, "state.0.Q.0", "state.0.Q.2", ADD, false},
+        {FRG_LAYOUT_EMERGING, "state.0.step", NULL, DROP_IT, false},
+        {FRG_LAYOUT_EMERGING, "state.0.exp_avg", NULL, DROP_IT, false},
+        {FRG_LAYOUT_EMERGING, "state.0.Q.1", NULL, DROP_IT, false},
+        {FRG_LAYOUT_EMERGING, "state.2.GG.1", NULL, DROP_IT, false},
+        {FRG_LAYOUT_EMERGING, "state.0.Q.0", NULL, DOUBLED, false},
+        {FRG_LAYOUT_EMERGING, "state.0.Q.0", NULL, OTHER_SHAPE, false},
+        {FRG_LAYOUT_EMERGING, "state.1.exp_avg_sq", NULL, OTHER_SHAPE, false},
+        {FRG_LAYOUT_EMERGING, "state.1.exp_avg_sq", NULL, NOT_FINITE, false},
+        {FRG_LAYOUT_EMERGING, "state.0.GG.1", NULL, NOT_FINITE, false},
+        {FRG_LAYOUT_EMERGING, "state.0.GG.1", NULL, AS_INTEGER, false},
+        {FRG_LAYOUT_EMERGING_04, "state.0.R", NULL, DROP_IT, false},
+        {FRG_LAYOUT_EMERGING_04, "state.0.eigvals_L", NULL, NOT_FINITE, false},
+        {FRG_LAYOUT_NIKHILVYAS, "state.0.shampoo_beta", NULL, DROP_IT, true},
+        {FRG_LAYOUT_PYTORCH_OPTIMIZER, "param_groups.0.step", NULL, DROP_IT, false},
+        {FRG_LAYOUT_PYTORCH_OPTIMIZER, "param_groups.0.step", NULL, AS_INTEGER, false}, /* 0 */
+    };
+    static unsigned char bytes[FILE_ROOM], before[FILE_ROOM], after[FILE_ROOM];
+    static model one;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        frg_context *ctx = test_context();
+        const char *const path = path_of("sound"), *const other = path_of("changed");
+        int64_t count = 0, again = 0;
+        open_model(&one, ctx, rows[r].layout, NULL);
+        for (int t = 0; t < 3; t++)
+            step(ctx, 1, (model *[]){&one});
+        CHECK_OK(ctx, frg_soap_export(one.soap, path, rows[r].layout));
+        editor e = {NULL, rows[r].member, rows[r].name, rows[r].what};
+        rewrite(ctx, bytes, read_file(path, bytes), other, &e);
+        step(ctx, 1, (model *[]){&one});
+        CHECK_OK(ctx, frg_soap_save_bytes(one.soap, before, FILE_ROOM, &count));
+        const frg_status s = frg_soap_import(one.soap, other, rows[r].layout);
+        CHECK_SAYS(s == (rows[r].taken ? FRG_OK : FRG_MISMATCH), "row %d: %s %s", (int)r,
+                   frg_status_name(s), frg_message(ctx));
+        CHECK_OK(ctx, frg_soap_save_bytes(one.soap, after, FILE_ROOM, &again));
+        CHECK_INT(again, count);
+        CHECK_SAYS((memcmp(before, after, (size_t)count) == 0) == !rows[r].taken, "row %d", (int)r);
+        remove(path);
+        remove(other);
+        frg_soap_destroy(one.soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** A file cut off anywhere, or with any byte of its arrays or directory changed, changes nothing. */
+static void damaged_files(void)
+{
+    static unsigned char bytes[FILE_ROOM], before[FILE_ROOM], after[FILE_ROOM];
+    static model one;
+    frg_context *ctx = test_context();
+    const char *const path = path_of("damaged");
+    int64_t count = 0, again = 0;
+    open_model(&one, ctx, FRG_LAYOUT_EMERGING, NULL);
+    step(ctx, 1, (model *[]){&one});
+    CHECK_OK(ctx, frg_soap_export(one.soap, path, FRG_LAYOUT_EMERGING));
+    const size_t whole = read_file(path, bytes);
+    CHECK_OK(ctx, frg_soap_save_bytes(one.soap, before, FILE_ROOM, &count));
+    for (size_t cut = 0; cut < whole; cut += 1 + whole / 40) {
+        write_file(path, bytes, cut);
+        CHECK(frg_soap_import(one.soap, path, FRG_LAYOUT_EMERGING) < 0);
+    }
+    for (size_t at = 60; at < whole / 2;
+         at += 1 + whole / 80) { /* within members: their CRC tells */
+        bytes[at] ^= 0x20;
+        write_file(path, bytes, whole);
+        if (frg_soap_import(one.soap, path, FRG_LAYOUT_EMERGING) >= 0) /* a date, say */
+            CHECK_OK(ctx, frg_soap_load_bytes(one.soap, before, count, "before"));
+        bytes[at] ^= 0x20;
+    }
+    CHECK_OK(ctx, frg_soap_save_bytes(one.soap, after, FILE_ROOM, &again));
+    CHECK_INT(again, count);
+    CHECK_STATUS(frg_soap_import(one.soap, "/tmp/no/such.npz", FRG_LAYOUT_EMERGING), FRG_NO_INPUT);
+    CHECK_STATUS(frg_soap_import(NULL, path, FRG_LAYOUT_EMERGING), FRG_BAD_ARG);
+    CHECK_STATUS(frg_soap_export(NULL, path, FRG_LAYOUT_EMERGING), FRG_BAD_ARG);
+    CHECK_STATUS(frg_soap_export(one.soap, NULL, FRG_LAYOUT_EMERGING), FRG_BAD_ARG);
+    CHECK_STATUS(frg_soap_export(one.soap, path, (frg_soap_layout)7), FRG_BAD_ARG);
+    /* the parameter of three axes has factors here */
+    CHECK_STATUS(frg_soap_export(one.soap, path, FRG_LAYOUT_EMERGING_04), FRG_BAD_ARG);
+    CHECK_BITS(after, before, (size_t)count);
+    remove(path);
+    frg_soap_destroy(one.soap);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"round_trips", round_trips},
+                                  {"across", across},
+                                  {"changed_files", changed_files},
+                                  {"damaged_files", damaged_files}};
+TEST_MAIN(cases)
