@@ -43,38 +43,59 @@ typedef struct {
 } ext_state;
 ext_state *ext_state_of(PyObject *module);
 
+/** Whether a call that has all its result or none has none: it failed, was stopped, or a callback raised. */
+int ext_has_failed(frg_status status);
 /** Raises what the status and the context's message say; always returns NULL. */
 PyObject *ext_raise(PyObject *module, frg_status status, const frg_context *ctx);
 
 typedef struct {
     PyObject_HEAD frg_context *ctx;
     PyObject *module, *progress;
+    PyObject *warnings; /* {thread: list of (code, message)}, until it asks for them */
+    int shown;          /* the function was called during this call */
     double last_check;
     PyThread_type_lock lock; /* held by the call that uses the context */
     unsigned long owner;     /* the thread of that call, 0 if there is none */
     int forks;               /* of the process when it was made */
 } ext_context;
-/** Everything that is made from a context begins so. */
+/** Everything that is made from a context begins so; others: contexts of what it reads, or NULL. */
+#define EXT_HEAD PyObject_HEAD ext_context *context, *others[2];
 typedef struct {
-    PyObject_HEAD ext_context *context;
+    EXT_HEAD
 } ext_object;
+/** tp_traverse of what begins so; an object with more to visit calls it first. */
+int ext_visit(PyObject *self, visitproc visit, void *arg);
+enum { EXT_TYPE = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC };
+
+/* ---- without the interpreter lock ---------------------------------------------------------------- */
+
+void ext_lock_give(void);
+void ext_lock_take(void);
+/** Work of the library, without the interpreter lock; whatever may take long or report progress. */
+#define EXT_WORK(...) (ext_lock_give(), (void)(__VA_ARGS__), ext_lock_take())
+/** For callbacks out of EXT_WORK, in the thread that does it: the lock for a moment; the answer goes to ext_lock_return. */
+int ext_lock_borrow(void);
+void ext_lock_return(int away);
+/** Whether the process is about to end and this thread is not the one that ends it. */
+int ext_is_late(void);
 
 /* ---- one call at a time ------------------------------------------------------------------------- */
 
 /** A context and what is made from it serve one call at a time; others wait here, without the interpreter lock.
- *  0, or -1 with fourge.errors.Internal where the call comes out of a callback of the one it would wait for. */
+ *  0, or -1 with fourge.errors.Internal where the call comes out of a callback of the one it would wait for, and with
+ *  KeyboardInterrupt where Ctrl-C ends the wait. */
 int ext_enter(ext_context *c);
 void ext_leave(ext_context *c);
 /** For destructors: nothing to wait for where the thread's own call is the one. */
 int ext_enter_free(ext_context *c);
 
 PyObject *ext_call_method(PyCFunction f, PyObject *self, PyObject *args);
-/** The same for a function or class method whose first argument is the context. */
+/** The same for a function or class method, with the contexts of all its arguments. */
 PyObject *ext_call_function(PyCFunction f, PyObject *self, PyObject *args);
 PyObject *ext_call_new(newfunc f, PyTypeObject *type, PyObject *args, PyObject *kwargs);
 void ext_call_free(destructor f, PyObject *self);
 
-/** name_alone: `name` with its context to itself. */
+/** name_alone: `name` with its contexts to itself. */
 #define EXT_METHOD(name)                                                                           \
     static PyObject *name##_alone(PyObject *self, PyObject *args)                                  \
     {                                                                                              \
@@ -99,7 +120,7 @@ void ext_call_free(destructor f, PyObject *self);
 ext_context *ext_context_of(PyObject *module, PyObject *object);
 
 typedef struct {
-    PyObject_HEAD ext_context *context;
+    EXT_HEAD
     frg_table *table;
 } ext_table;
 ext_table *ext_table_of(PyObject *module, PyObject *object);
@@ -128,8 +149,8 @@ int ext_maybe(ext_held *h, PyObject *object, const char *name, int writable, frg
 void *ext_values(ext_held *h, PyObject *object, const char *name, int writable, frg_dtype dtype,
                  int64_t n);
 
-/** The strings of a sequence in PyMem memory; they live as long as `sequence`.  NULL with an exception. */
-const char **ext_strings(PyObject *sequence, const char *name, Py_ssize_t *n);
+/** The strings of a list in PyMem memory; they live as long as `list`.  NULL with an exception. */
+const char **ext_strings(PyObject *list, const char *name, Py_ssize_t *n);
 /** n structs of `size` bytes as a list of dicts. */
 PyObject *ext_list_of(const void *first, int64_t n, size_t size, const ext_field *fields);
 

@@ -157,9 +157,8 @@ static PyObject *demean(PyObject *module, PyObject *args)
     frg_demean_report report = {.n = 0};
     frg_status status = FRG_NO_MEMORY;
     if (columns) {
-        Py_BEGIN_ALLOW_THREADS status = run_demean(
-            c->ctx, code, weights == Py_None ? NULL : &weight, in, to, &o, columns, &report);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = run_demean(c->ctx, code, weights == Py_None ? NULL : &weight, in, to, &o,
+                                     columns, &report));
     }
     ext_release(&h);
     if (status < 0 || PyErr_Occurred()) {
@@ -214,14 +213,13 @@ static PyObject *lsmr(PyObject *module, PyObject *args)
     frg_lsmr_column *const reports = PyMem_Calloc((size_t)p, sizeof *reports);
     frg_status status = FRG_NO_MEMORY;
     if (reports) {
-        Py_BEGIN_ALLOW_THREADS status =
-            frg_lsmr_solve(c->ctx, NULL, &a, rhs, NULL, to, &o, reports, NULL);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_lsmr_solve(c->ctx, NULL, &a, rhs, NULL, to, &o, reports, NULL));
     }
     ext_release(&h);
     result = status < 0 || PyErr_Occurred()
                  ? ext_raise(module, status, c->ctx)
-                 : ext_list_of(reports, p, sizeof *reports, lsmr_column_fields);
+                 : Py_BuildValue("sN", frg_status_name(status),
+                                 ext_list_of(reports, p, sizeof *reports, lsmr_column_fields));
     PyMem_Free(reports);
     return result;
 }
@@ -229,7 +227,7 @@ static PyObject *lsmr(PyObject *module, PyObject *args)
 /* ---- regressions -------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject_HEAD ext_context *context;
+    EXT_HEAD
     ext_table *table;
     frg_fe *fit;
     frg_status status;
@@ -244,6 +242,12 @@ static void fe_free(PyObject *self)
     Py_XDECREF((PyObject *)f->context);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
+}
+
+static int fe_visit(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT((PyObject *)((ext_fe *)self)->table);
+    return ext_visit(self, visit, arg);
 }
 
 static int take_vcovs(PyObject *list, frg_fe_opts *o)
@@ -287,9 +291,8 @@ static PyObject *fe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     f->context = (ext_context *)Py_NewRef((PyObject *)c);
     f->table = (ext_table *)Py_NewRef((PyObject *)t);
-    Py_BEGIN_ALLOW_THREADS f->status = frg_fe_fit(&f->fit, c->ctx, formula, t->table, &o);
-    Py_END_ALLOW_THREADS if (f->status < 0 || PyErr_Occurred())
-    {
+    EXT_WORK(f->status = frg_fe_fit(&f->fit, c->ctx, formula, t->table, &o));
+    if (f->status < 0 || PyErr_Occurred() || !f->fit) {
         ext_raise(module, f->status, c->ctx);
         Py_DECREF(f);
         return NULL;
@@ -361,9 +364,9 @@ static PyObject *fe_vcov(PyObject *self, PyObject *args)
     }
     const frg_fe_vcov *v;
     frg_status status;
-    Py_BEGIN_ALLOW_THREADS status = frg_fe_vcov_add(f->fit, spec, ssc, &v);
-    Py_END_ALLOW_THREADS return status < 0 ? ext_raise(f->context->module, status, f->context->ctx)
-                                           : vcov_dict(v, frg_fe_get(f->fit)->n_coefficients);
+    EXT_WORK(status = frg_fe_vcov_add(f->fit, spec, ssc, &v));
+    return ext_has_failed(status) ? ext_raise(f->context->module, status, f->context->ctx)
+                                  : vcov_dict(v, frg_fe_get(f->fit)->n_coefficients);
 }
 
 /** residuals(residuals, fitted): fills two float64 arrays of n_rows, NaN where a row was dropped. */
@@ -387,9 +390,11 @@ static PyObject *fe_residuals(PyObject *self, PyObject *args)
         ext_release(&h);
         return NULL;
     }
-    const frg_status status = frg_fe_residuals(f->fit, r.data, y.data);
+    frg_status status;
+    EXT_WORK(status = frg_fe_residuals(f->fit, r.data, y.data));
     ext_release(&h);
-    return status < 0 ? ext_raise(f->context->module, status, f->context->ctx) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_raise(f->context->module, status, f->context->ctx)
+                                  : Py_NewRef(Py_None);
 }
 
 /** groups(out) -> how many connected sets; fills int32 of n_rows, 0 where a row was dropped. */
@@ -405,12 +410,11 @@ static PyObject *fe_groups(PyObject *self, PyObject *args)
     int64_t count = 0;
     frg_status status = FRG_BAD_ARG;
     if (out) {
-        Py_BEGIN_ALLOW_THREADS status = frg_fe_groups(f->fit, out, &count);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_fe_groups(f->fit, out, &count));
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? ext_raise(f->context->module, status, f->context->ctx)
-                                          : PyLong_FromLongLong(count);
+    return ext_has_failed(status) ? ext_raise(f->context->module, status, f->context->ctx)
+                                  : PyLong_FromLongLong(count);
 }
 
 /** effects() -> {column: (kind, bytes, labels)}: factor, level, effect, identified. */
@@ -420,9 +424,8 @@ static PyObject *fe_effects(PyObject *self, PyObject *unused)
     ext_fe *const f = (ext_fe *)self;
     frg_table *t;
     frg_status status;
-    Py_BEGIN_ALLOW_THREADS status = frg_fe_effects(f->fit, &t);
-    Py_END_ALLOW_THREADS if (status < 0)
-    {
+    EXT_WORK(status = frg_fe_effects(f->fit, &t));
+    if (ext_has_failed(status)) {
         return ext_raise(f->context->module, status, f->context->ctx);
     }
     PyObject *const dict = ext_table_dict(t);
@@ -450,12 +453,11 @@ static PyObject *fe_predict(PyObject *self, PyObject *args)
     if (to.dtype != FRG_F64 || to.shape[0] != frg_table_rows(t->table)) {
         PyErr_SetString(PyExc_ValueError, "out: expected float64 with the rows of the new data");
     } else {
-        Py_BEGIN_ALLOW_THREADS status = frg_fe_predict(f->fit, t->table, to.data, &unseen);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_fe_predict(f->fit, t->table, to.data, &unseen));
     }
     ext_release(&h);
-    return status < 0 ? ext_raise(f->context->module, status, f->context->ctx)
-                      : PyLong_FromLongLong(unseen);
+    return ext_has_failed(status) ? ext_raise(f->context->module, status, f->context->ctx)
+                                  : PyLong_FromLongLong(unseen);
 }
 
 static void collect_name(const char *name, void *user)
@@ -508,7 +510,7 @@ PyMethodDef ext_fe_functions[] = {
     {"demean", demean_alone, METH_VARARGS,
      "demean(context, x, codes, weights, out, options) -> report"},
     {"lsmr", lsmr_alone, METH_VARARGS,
-     "lsmr(context, m, n, indptr, indices, data, b, x, options) -> reports"},
+     "lsmr(context, m, n, indptr, indices, data, b, x, options) -> (status, reports)"},
     {"fe_columns", fe_columns_alone, METH_VARARGS,
      "fe_columns(context, formula, vcovs, options) -> names"},
     {NULL, NULL, 0, NULL},
@@ -530,10 +532,11 @@ int ext_types_fe(PyObject *module)
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, fe_new_alone},
                                   {Py_tp_dealloc, fe_free_alone},
+                                  {Py_tp_traverse, fe_visit},
                                   {Py_tp_methods, members},
                                   {Py_tp_doc, "A fitted regression; use fourge.fe.feols."},
                                   {0, NULL}};
-    static PyType_Spec spec = {"fourge._fourge.Fe", sizeof(ext_fe), 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Spec spec = {"fourge._fourge.Fe", sizeof(ext_fe), 0, EXT_TYPE, slots};
     ext_state *const s = ext_state_of(module);
     s->fe_type = PyType_FromModuleAndSpec(module, &spec, NULL);
     return s->fe_type ? PyModule_AddObjectRef(module, "Fe", s->fe_type) : -1;

@@ -94,7 +94,7 @@ static const ext_field report_fields[] = {{AT(frg_gp_report, n), IS_INT64, NULL}
                                           {NULL, 0, IS_INT, NULL}};
 
 typedef struct {
-    PyObject_HEAD ext_context *context;
+    EXT_HEAD
     frg_gp *gp;
 } ext_gp;
 
@@ -169,8 +169,7 @@ static PyObject *gp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     frg_status status = FRG_BAD_ARG;
     if (!PyErr_Occurred() && (g = empty(type, c))) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gp_create(&g->gp, c->ctx, xa, ya, kernel, &o);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gp_create(&g->gp, c->ctx, xa, ya, kernel, &o));
     }
     PyMem_Free(names);
     ext_release(&h);
@@ -193,8 +192,11 @@ static PyObject *gp_load(PyObject *type, PyObject *args)
         return NULL;
     }
     ext_gp *const g = empty((PyTypeObject *)type, c);
-    const frg_status status = g ? frg_gp_load(&g->gp, c->ctx, path) : FRG_NO_MEMORY;
-    if (status < 0) {
+    frg_status status = FRG_NO_MEMORY;
+    if (g) {
+        EXT_WORK(status = frg_gp_load(&g->gp, c->ctx, path));
+    }
+    if (status < 0 || PyErr_Occurred()) {
         ext_raise(module, status, c->ctx);
         Py_XDECREF((PyObject *)g);
         return NULL;
@@ -208,7 +210,8 @@ static PyObject *gp_save(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "s", &path)) {
         return NULL;
     }
-    const frg_status status = frg_gp_save(self_of(self)->gp, path);
+    frg_status status;
+    EXT_WORK(status = frg_gp_save(self_of(self)->gp, path));
     return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
 }
 
@@ -272,9 +275,8 @@ static PyObject *gp_value(PyObject *self, PyObject *unused)
     (void)unused;
     frg_gp_value v;
     frg_status status;
-    Py_BEGIN_ALLOW_THREADS status = frg_gp_eval(self_of(self)->gp, &v);
-    Py_END_ALLOW_THREADS return status < 0 || PyErr_Occurred() ? failed(self, status)
-                                                               : ext_fields_get(&v, value_fields);
+    EXT_WORK(status = frg_gp_eval(self_of(self)->gp, &v));
+    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, value_fields);
 }
 
 /** gradient(out, x, y): fills float64 arrays; x and y may be None.  Returns the value. */
@@ -295,12 +297,11 @@ static PyObject *gp_gradient(PyObject *self, PyObject *args)
         if (out.dtype != FRG_F64 || out.shape[0] != frg_gp_parameter_count(gp)) {
             PyErr_SetString(PyExc_ValueError, "gradient: expected one float64 a parameter");
         } else {
-            Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_gradient(gp, out.data, to_x, to_y, &v);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_gp_eval_gradient(gp, out.data, to_x, to_y, &v));
         }
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : ext_fields_get(&v, value_fields);
+    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, value_fields);
 }
 
 /** information(out): fills p x p float64. */
@@ -315,11 +316,10 @@ static PyObject *gp_information(PyObject *self, PyObject *args)
     double *const out = ext_values(&h, object, "information", 1, FRG_F64, (int64_t)p * p);
     frg_status status = FRG_BAD_ARG;
     if (out) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_information(self_of(self)->gp, out);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gp_eval_information(self_of(self)->gp, out));
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** Means and variances of left-out points: of one at a time, or of a fold where `folds` has codes. */
@@ -338,14 +338,12 @@ static PyObject *left_out(PyObject *self, PyObject *codes, PyObject *const outs[
     frg_gp_loo out = {.log_density = 0};
     frg_status status = FRG_BAD_ARG;
     if (!PyErr_Occurred()) {
-        Py_BEGIN_ALLOW_THREADS status =
-            folds ? frg_gp_eval_folds(gp, folds, to[0], to[1], to[2], &out)
-                  : frg_gp_eval_loo(gp, to[0], to[1], to[2], &out);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = folds ? frg_gp_eval_folds(gp, folds, to[0], to[1], to[2], &out)
+                                : frg_gp_eval_loo(gp, to[0], to[1], to[2], &out));
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status)
-                                          : Py_BuildValue("dd", out.log_density, out.rmse);
+    return ext_has_failed(status) ? failed(self, status)
+                                  : Py_BuildValue("dd", out.log_density, out.rmse);
 }
 
 /** loo(mean, variance, gradient) -> (log_density, rmse); gradient may be None. */
@@ -378,11 +376,10 @@ static PyObject *gp_loo_latent(PyObject *self, PyObject *args)
     double *const out = ext_values(&h, object, "variance", 1, FRG_F64, frg_gp_get_report(gp).n);
     frg_status status = FRG_BAD_ARG;
     if (out) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gp_eval_loo_latent(gp, out);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gp_eval_loo_latent(gp, out));
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 /* ---- fit and prediction ------------------------------------------------------------------------- */
@@ -398,9 +395,8 @@ static PyObject *gp_fit(PyObject *self, PyObject *args)
     }
     frg_gp_fit_result r;
     frg_status status;
-    Py_BEGIN_ALLOW_THREADS status = frg_gp_fit(self_of(self)->gp, &o, &r);
-    Py_END_ALLOW_THREADS if (status < 0 || PyErr_Occurred())
-    {
+    EXT_WORK(status = frg_gp_fit(self_of(self)->gp, &o, &r));
+    if (status < 0 || PyErr_Occurred()) {
         return failed(self, status);
     }
     PyObject *const dict = ext_fields_get(&r, fit_fields);
@@ -435,11 +431,10 @@ static PyObject *gp_predict(PyObject *self, PyObject *args)
         good = ext_maybe(&h, outs[k], names[k], 1, &arrays[k], views[k]) == 0;
     }
     if (good) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gp_predict(self_of(self)->gp, at, &o);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gp_predict(self_of(self)->gp, at, &o));
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** fantasies(x, y, at, observed, noise_variances, mean, variance): fills what is not None. */
@@ -460,13 +455,11 @@ static PyObject *gp_fantasies(PyObject *self, PyObject *args)
         o.noise_variances = ext_values(&h, noise, "noise variances", 0, FRG_F64,
                                        xa.shape[0] * (xa.ndim == 3 ? xa.shape[1] : 1));
         if (!PyErr_Occurred()) {
-            Py_BEGIN_ALLOW_THREADS status =
-                frg_gp_predict_fantasies(self_of(self)->gp, xa, ya, ta, &o);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_gp_predict_fantasies(self_of(self)->gp, xa, ya, ta, &o));
         }
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** sample(x, prior, observed, out): out is count x m float64. */
@@ -481,12 +474,10 @@ static PyObject *gp_sample(PyObject *self, PyObject *args)
     frg_array at, to;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, x, "x", 0, &at) == 0 && ext_hold(&h, out, "out", 1, &to) == 0) {
-        Py_BEGIN_ALLOW_THREADS status =
-            frg_gp_sample(self_of(self)->gp, at, to.shape[0], prior, observed, to);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gp_sample(self_of(self)->gp, at, to.shape[0], prior, observed, to));
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** append(x, y, noise_variances or None). */
@@ -502,12 +493,11 @@ static PyObject *gp_append(PyObject *self, PyObject *args)
     if (ext_hold(&h, x, "x", 0, &xa) == 0 && ext_hold(&h, y, "y", 0, &ya) == 0) {
         const double *const v = ext_values(&h, noise, "noise variances", 0, FRG_F64, xa.shape[0]);
         if (!PyErr_Occurred()) {
-            Py_BEGIN_ALLOW_THREADS status = frg_gp_update_append(self_of(self)->gp, xa, ya, v);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_gp_update_append(self_of(self)->gp, xa, ya, v));
         }
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 static PyObject *gp_remove(PyObject *self, PyObject *args)
@@ -516,8 +506,9 @@ static PyObject *gp_remove(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "L", &i)) {
         return NULL;
     }
-    const frg_status status = frg_gp_update_remove(self_of(self)->gp, i);
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    frg_status status;
+    EXT_WORK(status = frg_gp_update_remove(self_of(self)->gp, i));
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 static PyObject *gp_update_y(PyObject *self, PyObject *args)
@@ -528,10 +519,12 @@ static PyObject *gp_update_y(PyObject *self, PyObject *args)
     }
     ext_held h = {.n = 0};
     frg_array ya;
-    const frg_status status =
-        ext_hold(&h, y, "y", 0, &ya) == 0 ? frg_gp_update_y(self_of(self)->gp, ya) : FRG_BAD_ARG;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, y, "y", 0, &ya) == 0) {
+        EXT_WORK(status = frg_gp_update_y(self_of(self)->gp, ya));
+    }
     ext_release(&h);
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 /* ---- the dense core ----------------------------------------------------------------------------- */
@@ -552,12 +545,11 @@ static PyObject *invquad_logdet(PyObject *module, PyObject *args)
         ext_hold(&h, inv_quad, "inv_quad", 1, &qa) == 0 &&
         ext_hold(&h, logdet, "logdet", 1, &la) == 0 && ext_maybe(&h, a, "a", 1, &aa, &to_a) == 0 &&
         ext_maybe(&h, inverse, "inverse", 1, &ia, &to_inverse) == 0) {
-        Py_BEGIN_ALLOW_THREADS status =
-            frg_gp_invquad_logdet(c->ctx, ka, ra, qa.data, la.data, to_a, to_inverse);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status =
+                     frg_gp_invquad_logdet(c->ctx, ka, ra, qa.data, la.data, to_a, to_inverse));
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, c->ctx) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_raise(module, status, c->ctx) : Py_NewRef(Py_None);
 }
 
 /** invquad_logdet_backward(context, inverse, a, g_inv_quad, g_logdet, dk, dr): inverse, g_* and d* may be None. */
@@ -577,12 +569,11 @@ static PyObject *invquad_logdet_backward(PyObject *module, PyObject *args)
         ext_maybe(&h, g_ld, "g_logdet", 0, &la, &l) == 0 &&
         ext_maybe(&h, dk, "dk", 1, &ka, &to_k) == 0 &&
         ext_maybe(&h, dr, "dr", 1, &ra, &to_r) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gp_invquad_logdet_backward(
-            c->ctx, from, aa, q ? q->data : NULL, l ? l->data : NULL, to_k, to_r);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gp_invquad_logdet_backward(c->ctx, from, aa, q ? q->data : NULL,
+                                                         l ? l->data : NULL, to_k, to_r));
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, c->ctx) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_raise(module, status, c->ctx) : Py_NewRef(Py_None);
 }
 
 /* ---- with the context to themselves ---------------------------------------------------------------- */
@@ -648,10 +639,11 @@ int ext_types_gp(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_new, gp_new_alone},
         {Py_tp_dealloc, gp_free_alone},
+        {Py_tp_traverse, ext_visit},
         {Py_tp_methods, members},
         {Py_tp_doc, "A Gaussian process with its data; use fourge.gp.GP."},
         {0, NULL}};
-    static PyType_Spec spec = {"fourge._fourge.Gp", sizeof(ext_gp), 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Spec spec = {"fourge._fourge.Gp", sizeof(ext_gp), 0, EXT_TYPE, slots};
     ext_state *const s = ext_state_of(module);
     s->gp_type = PyType_FromModuleAndSpec(module, &spec, NULL);
     return s->gp_type ? PyModule_AddObjectRef(module, "Gp", s->gp_type) : -1;

@@ -178,7 +178,7 @@ static const ext_field paths_report[] = {
 
 /** A graph, an alignment or a Sinkhorn solver: one of the three is not NULL. */
 typedef struct {
-    PyObject_HEAD ext_context *context;
+    EXT_HEAD
     frg_graph *graph;
     frg_gw *gw;
     frg_sinkhorn *sinkhorn;
@@ -198,7 +198,7 @@ static PyObject *failed(PyObject *self, frg_status status)
 
 static PyObject *answer(PyObject *self, frg_status status)
 {
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
 static void gw_free(PyObject *self)
@@ -214,6 +214,12 @@ static void gw_free(PyObject *self)
     Py_DECREF(type);
 }
 
+static int gw_visit(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self_of(self)->held);
+    return ext_visit(self, visit, arg);
+}
+
 static ext_gw *empty(PyTypeObject *type, ext_context *c)
 {
     ext_gw *const s = (ext_gw *)PyType_GenericAlloc(type, 0);
@@ -226,7 +232,7 @@ static ext_gw *empty(PyTypeObject *type, ext_context *c)
 /** The object, or NULL with the exception where the status or an exception says so. */
 static PyObject *made(ext_gw *s, PyObject *module, ext_context *c, frg_status status)
 {
-    if (status < 0 || PyErr_Occurred()) {
+    if (status < 0 || PyErr_Occurred() || !(s->graph || s->gw || s->sinkhorn)) {
         ext_raise(module, status, c->ctx);
         Py_XDECREF((PyObject *)s);
         return NULL;
@@ -252,8 +258,7 @@ static PyObject *graph_knn(PyObject *type, PyObject *args)
     ext_gw *s = NULL;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, points, "points", 0, &x) == 0 && (s = empty((PyTypeObject *)type, c))) {
-        Py_BEGIN_ALLOW_THREADS status = frg_graph_knn(&s->graph, c->ctx, x, &o);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_graph_knn(&s->graph, c->ctx, x, &o));
     }
     ext_release(&h);
     return made(s, module, c, status);
@@ -279,8 +284,7 @@ static PyObject *graph_csr(PyObject *type, PyObject *args)
         ext_hold(&h, targets, "targets", 0, &b) == 0 &&
         ext_maybe(&h, weights, "weights", 0, &w, &to_w) == 0 &&
         (s = empty((PyTypeObject *)type, c))) {
-        Py_BEGIN_ALLOW_THREADS status = frg_graph_csr(&s->graph, c->ctx, a, b, to_w, directed);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_graph_csr(&s->graph, c->ctx, a, b, to_w, directed));
     }
     ext_release(&h);
     return made(s, module, c, status);
@@ -307,13 +311,22 @@ static PyObject *graph_paths(PyObject *self, PyObject *args)
     if (ext_hold(&h, out, "out", 1, &to) == 0) {
         const int64_t *const from = ext_values(&h, sources, "sources", 0, FRG_I64, to.shape[0]);
         if (!PyErr_Occurred()) {
-            Py_BEGIN_ALLOW_THREADS status =
-                frg_graph_paths(self_of(self)->graph, from, to.shape[0], to, &r);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_graph_paths(self_of(self)->graph, from, to.shape[0], to, &r));
         }
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : ext_fields_get(&r, paths_report);
+    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&r, paths_report);
+}
+
+static frg_status graph_of_file(frg_graph **out, frg_context *ctx, const char *path)
+{
+    frg_mesh *mesh;
+    frg_status status = frg_mesh_read(&mesh, ctx, path);
+    if (status >= 0) {
+        status = frg_graph_mesh(out, ctx, mesh);
+        frg_mesh_destroy(mesh);
+    }
+    return status;
 }
 
 /** mesh(context, path): the edges of a mesh with their lengths. */
@@ -327,15 +340,9 @@ static PyObject *graph_mesh(PyObject *type, PyObject *args)
         return NULL;
     }
     ext_gw *const s = empty((PyTypeObject *)type, c);
-    frg_mesh *mesh = NULL;
     frg_status status = FRG_BAD_ARG;
     if (s) {
-        Py_BEGIN_ALLOW_THREADS status = frg_mesh_read(&mesh, c->ctx, path);
-        if (status >= 0) {
-            status = frg_graph_mesh(&s->graph, c->ctx, mesh);
-            frg_mesh_destroy(mesh);
-        }
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = graph_of_file(&s->graph, c->ctx, path));
     }
     return made(s, module, c, status);
 }
@@ -351,9 +358,8 @@ static PyObject *mesh_read(PyObject *module, PyObject *args)
     }
     frg_mesh *mesh = NULL;
     frg_status status;
-    Py_BEGIN_ALLOW_THREADS status = frg_mesh_read(&mesh, c->ctx, path);
-    Py_END_ALLOW_THREADS if (status < 0 || PyErr_Occurred())
-    {
+    EXT_WORK(status = frg_mesh_read(&mesh, c->ctx, path));
+    if (ext_has_failed(status)) {
         return ext_raise(module, status, c->ctx);
     }
     const frg_array x = frg_mesh_points(mesh);
@@ -380,8 +386,7 @@ static PyObject *graph_read(PyObject *type, PyObject *args)
     ext_gw *const s = empty((PyTypeObject *)type, c);
     frg_status status = FRG_BAD_ARG;
     if (s) {
-        Py_BEGIN_ALLOW_THREADS status = frg_graph_read(&s->graph, c->ctx, path, directed);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_graph_read(&s->graph, c->ctx, path, directed));
     }
     return made(s, module, c, status);
 }
@@ -416,13 +421,11 @@ static PyObject *graph_landmarks(PyObject *self, PyObject *args)
         const int64_t count = to.ndim == 2 ? to.shape[1] : 0;
         int64_t *const chosen = ext_values(&h, nodes, "nodes", 1, FRG_I64, count);
         if (!PyErr_Occurred()) {
-            Py_BEGIN_ALLOW_THREADS status =
-                frg_graph_landmarks(self_of(self)->graph, count, chosen, to, &found);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_graph_landmarks(self_of(self)->graph, count, chosen, to, &found));
         }
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? failed(self, status) : PyLong_FromLongLong(found);
+    return ext_has_failed(status) ? failed(self, status) : PyLong_FromLongLong(found);
 }
 
 /** The plan, or NULL with an exception before the first run. */
@@ -462,9 +465,7 @@ static PyObject *sinkhorn_new(PyTypeObject *type, PyObject *args, PyObject *kwar
         const double *const wa = ext_values(&h, a, "a", 0, FRG_F64, s->n);
         const double *const wb = PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, s->m);
         if (!PyErr_Occurred()) {
-            Py_BEGIN_ALLOW_THREADS status =
-                frg_sinkhorn_create(&s->sinkhorn, c->ctx, view, wa, wb, &o);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_sinkhorn_create(&s->sinkhorn, c->ctx, view, wa, wb, &o));
         }
     }
     ext_release(&h);
@@ -523,8 +524,9 @@ static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         (s->held = PyTuple_Pack(2, x, y))) {
         s->n = n;
         s->m = m;
-        Py_BEGIN_ALLOW_THREADS status = frg_gw_create(&s->gw, c->ctx, from, to, to_linear, &o);
-        Py_END_ALLOW_THREADS
+        s->others[0] = from.graph ? self_of(x)->context : NULL;
+        s->others[1] = to.graph ? self_of(y)->context : NULL;
+        EXT_WORK(status = frg_gw_create(&s->gw, c->ctx, from, to, to_linear, &o));
     }
     ext_release(&h);
     return made(s, module, c, status);
@@ -554,8 +556,7 @@ static PyObject *gw_start(PyObject *self, PyObject *plan)
     frg_array view;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, plan, "plan", 0, &view) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gw_start_plan(self_of(self)->gw, view);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gw_start_plan(self_of(self)->gw, view));
     }
     ext_release(&h);
     return answer(self, status);
@@ -567,10 +568,8 @@ static PyObject *solver_run(PyObject *self, PyObject *unused)
     (void)unused;
     ext_gw *const s = self_of(self);
     frg_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        s->gw ? frg_gw_run(s->gw, NULL) : frg_sinkhorn_run(s->sinkhorn, NULL);
-    Py_END_ALLOW_THREADS if (status < 0 || PyErr_Occurred())
-    {
+    EXT_WORK(status = s->gw ? frg_gw_run(s->gw, NULL) : frg_sinkhorn_run(s->sinkhorn, NULL));
+    if (status < 0 || PyErr_Occurred()) {
         return failed(self, status);
     }
     const frg_gw_report *const g = s->gw ? frg_gw_get(s->gw) : NULL;
@@ -600,8 +599,8 @@ static PyObject *solver_potentials(PyObject *self, PyObject *args)
     double *const to_g = PyErr_Occurred() ? NULL : ext_values(&h, g, "g", 1, FRG_F64, s->m);
     frg_status status = FRG_BAD_ARG;
     if (!PyErr_Occurred()) {
-        status = s->gw ? frg_gw_potentials(s->gw, to_f, to_g)
-                       : frg_sinkhorn_potentials(s->sinkhorn, to_f, to_g);
+        EXT_WORK(status = s->gw ? frg_gw_potentials(s->gw, to_f, to_g)
+                                : frg_sinkhorn_potentials(s->sinkhorn, to_f, to_g));
     }
     ext_release(&h);
     return answer(self, status);
@@ -619,8 +618,7 @@ static PyObject *gw_distances(PyObject *self, PyObject *args)
     frg_array view;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, out, "out", 1, &view) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gw_distances(self_of(self)->gw, side, view);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gw_distances(self_of(self)->gw, side, view));
     }
     ext_release(&h);
     return answer(self, status);
@@ -672,8 +670,7 @@ static PyObject *plan_rows(PyObject *self, PyObject *args)
     frg_array view;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, out, "out", 1, &view) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = frg_plan_rows(p, first, last, view);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_plan_rows(p, first, last, view));
     }
     ext_release(&h);
     return answer(self, status);
@@ -695,8 +692,7 @@ static PyObject *plan_top(PyObject *self, PyObject *args)
         PyErr_Occurred() ? NULL : ext_values(&h, value, "value", 1, FRG_F64, n * k);
     frg_status status = FRG_BAD_ARG;
     if (!PyErr_Occurred()) {
-        Py_BEGIN_ALLOW_THREADS status = frg_plan_top(p, k, to_index, to_value);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_plan_top(p, k, to_index, to_value));
     }
     ext_release(&h);
     return answer(self, status);
@@ -720,8 +716,7 @@ static PyObject *plan_sparse(PyObject *self, PyObject *args)
         PyErr_Occurred() ? NULL : ext_values(&h, values, "values", 1, FRG_F64, count);
     frg_status status = FRG_BAD_ARG;
     if (!PyErr_Occurred()) {
-        Py_BEGIN_ALLOW_THREADS status = frg_plan_sparse(p, threshold, at, to_columns, to_values);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_plan_sparse(p, threshold, at, to_columns, to_values));
     }
     ext_release(&h);
     return answer(self, status);
@@ -740,8 +735,7 @@ static PyObject *plan_apply(PyObject *self, PyObject *args)
     frg_array from, to;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, v, "v", 0, &from) == 0 && ext_hold(&h, out, "out", 1, &to) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = frg_plan_apply(p, from, transposed, to);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_plan_apply(p, from, transposed, to));
     }
     ext_release(&h);
     return answer(self, status);
@@ -764,8 +758,7 @@ static PyObject *plan_labels(PyObject *self, PyObject *args)
         PyErr_Occurred() ? NULL : ext_values(&h, share, "share", 1, FRG_F64, r.n);
     frg_status status = FRG_BAD_ARG;
     if (!PyErr_Occurred()) {
-        Py_BEGIN_ALLOW_THREADS status = frg_plan_labels(p, from, count, to, shares);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_plan_labels(p, from, count, to, shares));
     }
     ext_release(&h);
     return answer(self, status);
@@ -789,8 +782,7 @@ static PyObject *plan_vjp(PyObject *self, PyObject *args)
         double *const to_a = ext_values(&h, a, "a", 1, FRG_F64, r.n);
         double *const to_b = PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 1, FRG_F64, r.m);
         if (!PyErr_Occurred()) {
-            Py_BEGIN_ALLOW_THREADS status = frg_plan_vjp(p, from, o.grad_mode, to, to_a, to_b);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_plan_vjp(p, from, o.grad_mode, to, to_a, to_b));
         }
     }
     ext_release(&h);
@@ -817,13 +809,11 @@ static PyObject *lower_bound(PyObject *module, PyObject *args)
         const double *const wb =
             PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, da.shape[0]);
         if (!PyErr_Occurred()) {
-            Py_BEGIN_ALLOW_THREADS status = frg_gw_lower_bound(ctx->ctx, ca, wa, da, wb, &bound);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_gw_lower_bound(ctx->ctx, ca, wa, da, wb, &bound));
         }
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
-                                          : PyFloat_FromDouble(bound);
+    return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx) : PyFloat_FromDouble(bound);
 }
 
 /** The buffers of a list of arrays, as many as it has. */
@@ -895,7 +885,7 @@ static PyObject *barycenter(PyObject *module, PyObject *args)
     held_spaces s = {.n = 0};
     ext_held h = {.n = 0};
     frg_array to, from, *from_or_null;
-    frg_barycenter_report r;
+    frg_barycenter_report r = {.iterations = 0};
     frg_status status = FRG_BAD_ARG;
     if (hold_spaces(&s, spaces, weights) == 0 && ext_hold(&h, out, "out", 1, &to) == 0 &&
         ext_maybe(&h, start, "start", 0, &from, &from_or_null) == 0) {
@@ -903,15 +893,15 @@ static PyObject *barycenter(PyObject *module, PyObject *args)
         const double *const mine =
             PyErr_Occurred() ? NULL : ext_values(&h, p, "p", 0, FRG_F64, to.shape[0]);
         if (!PyErr_Occurred()) {
-            Py_BEGIN_ALLOW_THREADS status = frg_gw_barycenter(ctx->ctx, s.spaces, s.weights, each,
-                                                              s.n, mine, from_or_null, &o, to, &r);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_gw_barycenter(ctx->ctx, s.spaces, s.weights, each, s.n, mine,
+                                                from_or_null, &o, to, &r));
         }
     }
     ext_release(&h);
     release_spaces(&s);
-    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
-                                          : ext_fields_get(&r, barycenter_report);
+    return status < 0 || (ext_has_failed(status) && r.iterations == 0) || PyErr_Occurred()
+               ? ext_raise(module, status, ctx->ctx)
+               : ext_fields_get(&r, barycenter_report);
 }
 
 /** gw_landmark_bounds(z, w) -> (lower, upper): float32 distances of two nodes to the same landmarks. */
@@ -952,12 +942,10 @@ static PyObject *energy(PyObject *module, PyObject *args)
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, c, "c", 0, &ca) == 0 && ext_hold(&h, d, "d", 0, &da) == 0 &&
         ext_hold(&h, plan, "plan", 0, &pa) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gw_energy(ctx->ctx, ca, da, pa, &e);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gw_energy(ctx->ctx, ca, da, pa, &e));
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
-                                          : PyFloat_FromDouble(e);
+    return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx) : PyFloat_FromDouble(e);
 }
 
 /** gw_gradient(context, c, d, plan, linear, linear_weight, epsilon, dc, dd, dlinear, da, db): linear may be None; the
@@ -990,13 +978,11 @@ static PyObject *gradient(PyObject *module, PyObject *args)
         out.a = ext_values(&h, da, "da", 1, FRG_F64, at.plan.shape[0]);
         out.b = PyErr_Occurred() ? NULL : ext_values(&h, db, "db", 1, FRG_F64, at.plan.shape[1]);
         if (!PyErr_Occurred()) {
-            Py_BEGIN_ALLOW_THREADS status = frg_gw_gradient(ctx->ctx, &at, &out);
-            Py_END_ALLOW_THREADS
+            EXT_WORK(status = frg_gw_gradient(ctx->ctx, &at, &out));
         }
     }
     ext_release(&h);
-    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
-                                          : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx) : Py_NewRef(Py_None);
 }
 
 /** The graph of an object, or NULL with TypeError. */
@@ -1052,8 +1038,7 @@ static PyObject *embed(PyObject *module, PyObject *args)
         good = read_query(module, PyList_GetItem(list, held), &buffers[held], &queries[held]) == 0;
     }
     if (good) {
-        Py_BEGIN_ALLOW_THREADS status = frg_gw_embed(ctx->ctx, graph, to, queries, n, &o, &found);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_gw_embed(ctx->ctx, graph, to, queries, n, &o, &found));
     } else if (!PyErr_Occurred()) {
         PyErr_NoMemory();
     }
@@ -1063,8 +1048,8 @@ static PyObject *embed(PyObject *module, PyObject *args)
     ext_release(&h);
     PyMem_Free(buffers);
     PyMem_Free(queries);
-    return status < 0 || PyErr_Occurred() ? ext_raise(module, status, ctx->ctx)
-                                          : PyLong_FromLongLong(found);
+    return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx)
+                                  : PyLong_FromLongLong(found);
 }
 
 /* ---- with the context to themselves ---------------------------------------------------------------- */
@@ -1153,24 +1138,27 @@ int ext_types_gw(PyObject *module)
         PLAN_METHODS,
         {NULL, NULL, 0, NULL}};
     static PyType_Slot graph_slots[] = {{Py_tp_dealloc, gw_free_alone},
+                                        {Py_tp_traverse, gw_visit},
                                         {Py_tp_methods, graph_members},
                                         {Py_tp_doc, "A graph; use fourge.gw.Graph."},
                                         {0, NULL}};
     static PyType_Slot sinkhorn_slots[] = {{Py_tp_new, sinkhorn_new_alone},
+                                           {Py_tp_traverse, gw_visit},
                                            {Py_tp_dealloc, gw_free_alone},
                                            {Py_tp_methods, sinkhorn_members},
                                            {Py_tp_doc, "Sinkhorn's iteration; use fourge.gw."},
                                            {0, NULL}};
     static PyType_Slot gw_slots[] = {{Py_tp_new, gw_new_alone},
+                                     {Py_tp_traverse, gw_visit},
                                      {Py_tp_dealloc, gw_free_alone},
                                      {Py_tp_methods, gw_members},
                                      {Py_tp_doc, "An alignment; use fourge.gw."},
                                      {0, NULL}};
     static PyType_Spec specs[] = {
-        {"fourge._fourge.Graph", sizeof(ext_gw), 0,
-         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, graph_slots},
-        {"fourge._fourge.Sinkhorn", sizeof(ext_gw), 0, Py_TPFLAGS_DEFAULT, sinkhorn_slots},
-        {"fourge._fourge.Gw", sizeof(ext_gw), 0, Py_TPFLAGS_DEFAULT, gw_slots}};
+        {"fourge._fourge.Graph", sizeof(ext_gw), 0, EXT_TYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+         graph_slots},
+        {"fourge._fourge.Sinkhorn", sizeof(ext_gw), 0, EXT_TYPE, sinkhorn_slots},
+        {"fourge._fourge.Gw", sizeof(ext_gw), 0, EXT_TYPE, gw_slots}};
     ext_state *const s = ext_state_of(module);
     s->graph_type = PyType_FromModuleAndSpec(module, &specs[0], NULL);
     s->sinkhorn_type = PyType_FromModuleAndSpec(module, &specs[1], NULL);

@@ -89,11 +89,12 @@ static const ext_field soap_report[] = {{REPORT(updated), IS_INT64, NULL},
                                         {NULL, 0, IS_INT, NULL}};
 
 typedef struct {
-    PyObject_HEAD ext_context *context;
+    EXT_HEAD
     frg_soap *soap;
-    PyObject *held;   /* capsules, views and functions that the handle points to */
-    int64_t n;        /* parameters */
-    frg_array *views; /* room for as many gradients */
+    PyObject *held;      /* capsules and views that the handle points to */
+    PyObject *functions; /* {group: its frequency} */
+    int64_t n;           /* parameters */
+    frg_array *views;    /* room for as many gradients */
     frg_soap_report report;
 } ext_soap;
 
@@ -112,11 +113,12 @@ static PyObject *failed(PyObject *self, frg_status status)
 /** A Python function of the step as a frequency; 0, which is refused, where it raises. */
 static int64_t call_frequency(int64_t t0, void *function)
 {
-    const PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *const answer = PyObject_CallFunction(function, "L", (long long)t0);
+    const int away = ext_lock_borrow();
+    PyObject *const answer =
+        PyErr_Occurred() ? NULL : PyObject_CallFunction(function, "L", (long long)t0);
     const long long f = answer ? PyLong_AsLongLong(answer) : 0;
     Py_XDECREF(answer);
-    PyGILState_Release(state);
+    ext_lock_return(away);
     return f;
 }
 
@@ -134,20 +136,29 @@ static int profile_of(const char *text, frg_soap_profile *out)
 }
 
 /** Options over those in `o`; frequency is a function or None. */
-static int read_options(ext_soap *s, frg_soap_opts *o, PyObject *options, PyObject *frequency)
+static int read_options(frg_soap_opts *o, PyObject *options, PyObject *frequency)
 {
     if (ext_fields_set(o, soap_options, options) < 0) {
         return -1;
     }
     o->frequency = NULL;
     if (frequency != Py_None) {
-        if (PyList_Append(s->held, frequency) < 0) {
-            return -1;
-        }
         o->frequency = call_frequency;
         o->user = frequency;
     }
     return 0;
+}
+
+/** Keeps the function that group `group` has now, in place of the one before. */
+static int keep_function(const ext_soap *s, int group, PyObject *frequency)
+{
+    PyObject *const number = PyLong_FromLong(group);
+    const int result = number ? PyDict_SetItem(s->functions, number, frequency) : -1;
+    Py_XDECREF(number);
+    if (result < 0) {
+        Py_INCREF(frequency); /* the handle has it already: never let go of, for want of memory */
+    }
+    return result;
 }
 
 /** Soap(context, profile, options, frequency): a handle with group 0. */
@@ -168,13 +179,14 @@ static PyObject *soap_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     s->context = (ext_context *)Py_NewRef((PyObject *)c);
     s->held = PyList_New(0);
+    s->functions = PyDict_New();
     frg_soap_opts o;
     frg_soap_defaults(&o, sizeof o, p);
     frg_status status = FRG_BAD_ARG;
-    if (s->held && read_options(s, &o, options, frequency) == 0) {
+    if (s->held && s->functions && read_options(&o, options, frequency) == 0) {
         status = frg_soap_create(&s->soap, c->ctx, &o);
     }
-    if (status < 0) {
+    if (status < 0 || keep_function(s, 0, frequency) < 0) {
         ext_raise(module, status, c->ctx);
         Py_DECREF(s);
         return NULL;
@@ -188,9 +200,17 @@ static void soap_free(PyObject *self)
     frg_soap_destroy(self_of(self)->soap);
     PyMem_Free(self_of(self)->views);
     Py_XDECREF(self_of(self)->held);
+    Py_XDECREF(self_of(self)->functions);
     Py_XDECREF((PyObject *)self_of(self)->context);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
+}
+
+static int soap_visit(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self_of(self)->held);
+    Py_VISIT(self_of(self)->functions);
+    return ext_visit(self, visit, arg);
 }
 
 /** add_group(profile, options, frequency) -> number. */
@@ -205,12 +225,14 @@ static PyObject *soap_add_group(PyObject *self, PyObject *args)
     }
     frg_soap_opts o;
     frg_soap_defaults(&o, sizeof o, p);
-    if (read_options(self_of(self), &o, options, frequency) < 0) {
+    if (read_options(&o, options, frequency) < 0) {
         return NULL;
     }
     int group;
     const frg_status status = frg_soap_add_group(self_of(self)->soap, &o, &group);
-    return status < 0 ? failed(self, status) : PyLong_FromLong(group);
+    return status < 0 || keep_function(self_of(self), group, frequency) < 0
+               ? failed(self, status)
+               : PyLong_FromLong(group);
 }
 
 /** set_group(group, options, frequency): changes what is named; frequency None takes a function away. */
@@ -225,12 +247,13 @@ static PyObject *soap_set_group(PyObject *self, PyObject *args)
     frg_soap_opts o;
     frg_status status = frg_soap_get_group(s->soap, group, &o, sizeof o);
     if (status >= 0) {
-        if (read_options(s, &o, options, frequency) < 0) {
+        if (read_options(&o, options, frequency) < 0) {
             return NULL;
         }
         status = frg_soap_set_group(s->soap, group, &o);
     }
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 || keep_function(s, group, frequency) < 0 ? failed(self, status)
+                                                                : Py_NewRef(Py_None);
 }
 
 /** A group's options; also the defaults that a profile has. */
@@ -320,8 +343,7 @@ static PyObject *soap_step(PyObject *self, PyObject *list)
     PyObject *held = NULL;
     frg_status status = FRG_BAD_ARG;
     if (read_gradients(list, &held, s->n, s->views) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = frg_soap_step(s->soap, s->views, s->n, &s->report);
-        Py_END_ALLOW_THREADS
+        EXT_WORK(status = frg_soap_step(s->soap, s->views, s->n, &s->report));
     }
     Py_XDECREF(held);
     return status < 0 || PyErr_Occurred() ? failed(self, status)
@@ -372,8 +394,8 @@ static PyObject *move_state(PyObject *self, PyObject *args, int get)
     frg_array view;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, array, key, get, &view) == 0) {
-        status = get ? frg_soap_state_get(self_of(self)->soap, id, key, view)
-                     : frg_soap_state_set(self_of(self)->soap, id, key, view);
+        EXT_WORK(status = get ? frg_soap_state_get(self_of(self)->soap, id, key, view)
+                              : frg_soap_state_set(self_of(self)->soap, id, key, view));
     }
     ext_release(&h);
     return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
@@ -409,7 +431,7 @@ static PyObject *state_bytes(PyObject *self, int64_t id)
     if (!to) {
         return NULL;
     }
-    status = save_state(soap, id, to, count, &count);
+    EXT_WORK(status = save_state(soap, id, to, count, &count));
     if (status < 0) {
         Py_DECREF(bytes);
         return failed(self, status);
@@ -427,7 +449,8 @@ static PyObject *soap_save(PyObject *self, PyObject *args)
     if (!path) {
         return state_bytes(self, -1);
     }
-    const frg_status status = frg_soap_save(self_of(self)->soap, path);
+    frg_status status;
+    EXT_WORK(status = frg_soap_save(self_of(self)->soap, path));
     return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
 }
 
@@ -453,7 +476,8 @@ static PyObject *soap_load(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*s", &b, &name)) {
         return NULL;
     }
-    const frg_status status = frg_soap_load_bytes(self_of(self)->soap, b.buf, b.len, name);
+    frg_status status;
+    EXT_WORK(status = frg_soap_load_bytes(self_of(self)->soap, b.buf, b.len, name));
     PyBuffer_Release(&b);
     return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
 }
@@ -467,7 +491,8 @@ static PyObject *soap_load_param(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "Ly*s", &id, &b, &name)) {
         return NULL;
     }
-    const frg_status status = frg_soap_load_param(self_of(self)->soap, id, b.buf, b.len, name);
+    frg_status status;
+    EXT_WORK(status = frg_soap_load_param(self_of(self)->soap, id, b.buf, b.len, name));
     PyBuffer_Release(&b);
     return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
 }
@@ -548,11 +573,11 @@ int ext_types_soap(PyObject *module)
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, soap_new_alone},
                                   {Py_tp_dealloc, soap_free_alone},
+                                  {Py_tp_traverse, soap_visit},
                                   {Py_tp_methods, members},
                                   {Py_tp_doc, "An optimizer's handle; use fourge.soap.SOAP."},
                                   {0, NULL}};
-    static PyType_Spec spec = {"fourge._fourge.Soap", sizeof(ext_soap), 0, Py_TPFLAGS_DEFAULT,
-                               slots};
+    static PyType_Spec spec = {"fourge._fourge.Soap", sizeof(ext_soap), 0, EXT_TYPE, slots};
     ext_state *const s = ext_state_of(module);
     s->soap_type = PyType_FromModuleAndSpec(module, &spec, NULL);
     return s->soap_type ? PyModule_AddObjectRef(module, "Soap", s->soap_type) : -1;

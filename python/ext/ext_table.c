@@ -74,10 +74,11 @@ static PyObject *table_from_arrow(PyObject *type, PyObject *args)
     o.n_columns = n;
     frg_table *t;
     frg_status status;
-    Py_BEGIN_ALLOW_THREADS /* producers that need the lock take it themselves */
-        status = frg_table_read_arrow(&t, c->ctx, stream, &o);
-    Py_END_ALLOW_THREADS PyMem_Free(names);
-    return status < 0 ? ext_raise(module, status, c->ctx) : wrap((PyTypeObject *)type, c, t);
+    EXT_WORK(status = frg_table_read_arrow(
+                 &t, c->ctx, stream, &o)); /* producers that need the lock take it themselves */
+    PyMem_Free(names);
+    return ext_has_failed(status) ? ext_raise(module, status, c->ctx)
+                                  : wrap((PyTypeObject *)type, c, t);
 }
 
 /** add(name, array, labels): float64 -> numbers, int64 -> integers, int32 with labels -> codes. */
@@ -184,11 +185,11 @@ int ext_types_table(PyObject *module)
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, table_new_alone},
                                   {Py_tp_dealloc, table_free_alone},
+                                  {Py_tp_traverse, ext_visit},
                                   {Py_tp_methods, methods},
                                   {Py_tp_doc, "Table(context, rows): named columns."},
                                   {0, NULL}};
-    static PyType_Spec spec = {"fourge._fourge.Table", sizeof(ext_table), 0, Py_TPFLAGS_DEFAULT,
-                               slots};
+    static PyType_Spec spec = {"fourge._fourge.Table", sizeof(ext_table), 0, EXT_TYPE, slots};
     ext_state *const s = ext_state_of(module);
     s->table_type = PyType_FromModuleAndSpec(module, &spec, NULL);
     return s->table_type ? PyModule_AddObjectRef(module, "Table", s->table_type) : -1;

@@ -4,7 +4,7 @@ import sys
 
 
 class Bar:
-    """A progress function; the bar ends with the object, that is with the call that was given progress=True."""
+    """A progress function; the bar ends with each call that shows one."""
 
     def __init__(self):
         try:
@@ -15,10 +15,10 @@ class Bar:
 
     def __call__(self, solver, phase, done, total, residual, target, seconds):
         what = f"{solver} {phase}".strip()
-        left = f"{residual:.1e} of {target:.1e}"
+        left = f"{residual:.1e} of {target:.1e}" if residual == residual else ""
         if self._tqdm is None:
             if sys.stderr is not None and sys.stderr.isatty():
-                line = f"{what}: {done}" + (f" of {total}" if total > 0 else "") + f", {left}, {seconds:.0f} s"
+                line = f"{what}: {done}" + (f" of {total}" if total > 0 else "") + f", {left}" * bool(left) + f", {seconds:.0f} s"
                 sys.stderr.write("\r" + line.ljust(self._width))
                 self._width = len(line)
             return False
@@ -36,7 +36,7 @@ class Bar:
             sys.stderr.write("\r" + " " * self._width + "\r")
         self._bar, self._width = None, 0
 
-    __del__ = close
+    _call_ended = close  # what a context calls after a call that has shown something
 
 
 def of(progress):

@@ -57,6 +57,10 @@ class Internal(Error, RuntimeError):
     """A fault of fourge, or an object that was called out of its own callback."""
 
 
+class Stopped(Error, RuntimeError):
+    """A progress function or the time limit stopped the call before it had a result."""
+
+
 class NotConverged(UserWarning):
     """A result that stopped early; it is marked."""
 
@@ -75,6 +79,8 @@ _classes = {
     "FRG_IO": FileError,
     "FRG_MISMATCH": Mismatch,
     "FRG_BUSY": Internal,
+    "FRG_INTERRUPTED": Stopped,
+    "FRG_TIME_LIMIT": Stopped,
 }
 
 

@@ -197,8 +197,9 @@ class Fit:
     def _with_effects(self):
         """The fit with its fixed effects kept: the same regression once more where they were not."""
         if not self._call[4].get("keep_effects") and self.result["factors"]:
-            self._call[4]["keep_effects"] = True
-            self._fit = _fourge.Fe(*self._call)
+            call = (*self._call[:4], {**self._call[4], "keep_effects": True}, *self._call[5:])
+            fit = _fourge.Fe(*call)
+            self._fit, self._call = fit, call  # the fit first: another thread looks at the call
         return self._fit
 
     def predict(self, newdata: Any = None) -> np.ndarray:
@@ -313,7 +314,8 @@ def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, *
     Returns
     -------
     (x, reports)
-        Reports one a column: ``stop`` (SciPy's istop codes), ``iterations``, ``norm_r``, ``norm_ar``, ...
+        Reports one a column: ``stop`` (SciPy's istop codes), ``iterations``, ``norm_r``, ``norm_ar``, ..., and
+        ``status`` of the whole run.  One that was stopped is returned and warned of.
     """
     if isinstance(A, tuple):
         (m, n), indptr, indices, data = A
@@ -324,6 +326,10 @@ def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, *
     context = _context(options, progress)
     columns = b[:, None] if b.ndim == 1 else b
     x = np.empty((n, columns.shape[1]))
-    reports = _fourge.lsmr(context, m, n, np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(indices, np.int32),
-                           np.ascontiguousarray(data, np.float64), columns, x, options)
+    status, reports = _fourge.lsmr(context, m, n, np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(indices, np.int32),
+                                   np.ascontiguousarray(data, np.float64), columns, x, options)
+    for report in reports:
+        report["status"] = status
+    if status in ("FRG_INTERRUPTED", "FRG_TIME_LIMIT"):
+        warnings.warn(f"{status}: the solution is that of the last iteration", errors.NotConverged, stacklevel=2)
     return (x[:, 0], reports[0]) if b.ndim == 1 else (x, reports)

@@ -55,7 +55,7 @@ class GP:
         each = lambda a, t, name: None if a is None else np.ascontiguousarray(array(a, name) if t is np.float64 else a, dtype=t)
         self._gp = _fourge.Gp(self._context, x[:, None] if x.ndim == 1 else x, y, kernel, options,
                               each(mean_values, np.float64, "mean_values"), each(noise_variances, np.float64, "noise_variances"),
-                              each(noise_groups, np.int32, "noise_groups"), columns)
+                              each(noise_groups, np.int32, "noise_groups"), None if columns is None else list(columns))
         warn(self._context)
 
     def __repr__(self):

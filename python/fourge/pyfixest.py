@@ -6,13 +6,15 @@
 ...     fit = pf.feols("y ~ x | firm + worker", data)
 
 pyfixest's releases accept their own demeaners alone, so :func:`demeaning` replaces the one function through which
-every estimator demeans (feols, fepois, feglm, IV, several estimations), and puts it back at the end.  Releases
-whose function has another signature are refused.
+every estimator demeans (feols, fepois, feglm, IV, several estimations), and puts it back when the last block ends.
+Releases whose function has another signature are refused.
 """
 
 import contextlib
+import contextvars
 import inspect
 import sys
+import threading
 
 import numpy as np
 
@@ -28,6 +30,11 @@ BACKENDS = {
     "torch_cuda": "cuda",
     "torch_cuda32": "cuda",
 }
+
+_lock = threading.Lock()
+_blocks = []  # (options, reports) of all threads, in the order in which they were entered
+_own = contextvars.ContextVar("the block that this thread or task is in", default=None)
+_put_back = []  # what ends the replacement
 
 _module = "pyfixest.estimation.internals.demean_"
 _arguments = ["x", "flist", "weights", "demeaner", "cached_preconditioner"]
@@ -46,9 +53,34 @@ def _original():
     return function
 
 
+def _replace():
+    """Puts our function where theirs is held."""
+    original = _original()
+    holders = [m for m in list(sys.modules.values()) if getattr(m, "dispatch_demean", None) is original]
+
+    def ours(x, flist, weights, demeaner, cached_preconditioner=None):
+        block = _own.get() or (_blocks[-1] if _blocks else None)  # a thread that was started within a block is in none
+        if block is None:
+            return original(x, flist, weights, demeaner, cached_preconditioner)
+        options, reports = block
+        w = None if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
+        columns = [np.unique(f, return_inverse=True)[1].reshape(-1) for f in np.asarray(flist).T]
+        out, report = fe.demean(x, np.column_stack(columns), w, **options)
+        reports.append(report)
+        return out, report["status"] == "FRG_OK", None
+
+    def put_back():
+        for m in holders:
+            m.dispatch_demean = original
+
+    for m in holders:
+        m.dispatch_demean = ours
+    _put_back.append(put_back)
+
+
 @contextlib.contextmanager
 def demeaning(backend="auto", **options):
-    """Within the block pyfixest demeans with fourge.
+    """Within the block pyfixest demeans with fourge, in this thread and in others that are in no block of their own.
 
     Parameters
     ----------
@@ -67,21 +99,18 @@ def demeaning(backend="auto", **options):
         raise ValueError(f"backend={backend!r}: expected one of {list(BACKENDS)}")
     if BACKENDS[backend] != "cpu":
         raise errors.NoDevice(f"backend={backend!r} needs the device '{BACKENDS[backend]}', which this build does not have")
-    original = _original()
-    reports = []
-
-    def ours(x, flist, weights, demeaner, cached_preconditioner=None):
-        w = None if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
-        columns = [np.unique(f, return_inverse=True)[1].reshape(-1) for f in np.asarray(flist).T]
-        out, report = fe.demean(x, np.column_stack(columns), w, **options)
-        reports.append(report)
-        return out, report["status"] == "FRG_OK", None
-
-    holders = [m for m in list(sys.modules.values()) if getattr(m, "dispatch_demean", None) is original]
-    for m in holders:
-        m.dispatch_demean = ours
+    block = options, []
+    with _lock:
+        if not _blocks:
+            _replace()
+        _blocks.append(block)
+    token = _own.set(block)
     try:
-        yield reports
+        yield block[1]
     finally:
-        for m in holders:
-            m.dispatch_demean = original
+        with _lock:
+            _blocks[:] = [b for b in _blocks if b is not block]
+            if not _blocks:
+                _put_back.pop()()
+        with contextlib.suppress(ValueError):  # the block ends in another task than it began in
+            _own.reset(token)

@@ -1,5 +1,7 @@
 """pyfixest with our demeaning beside pyfixest alone."""
 
+import sys
+import threading
 import unittest
 import warnings
 
@@ -65,6 +67,30 @@ class Backend(unittest.TestCase):
             if len(a.coef()):
                 np.testing.assert_allclose(b.coef(), a.coef(), rtol=rtol, atol=rtol)
                 np.testing.assert_allclose(b.se(), a.se(), rtol=rtol, atol=rtol)
+
+    def test_blocks_that_overlap(self):
+        """Blocks of several threads end in any order; pyfixest has its own function back after the last, not before."""
+        data = panel()
+        fit = lambda: pf.feols("y ~ x1 | firm + worker", data).coef().iloc[0]
+        want = fit()
+        module = sys.modules["pyfixest.estimation.internals.demean_"]
+        theirs = module.dispatch_demean
+        first, second = demeaning(), demeaning(tol=1e-6)
+        a = first.__enter__()
+        self.assertAlmostEqual(fit(), want, places=6)
+        within = threading.Thread(target=fit)
+        within.start()
+        within.join()
+        b = second.__enter__()
+        self.assertEqual((len(a), len(b)), (2, 0))
+        first.__exit__(None, None, None)
+        self.assertIsNot(module.dispatch_demean, theirs)
+        self.assertAlmostEqual(fit(), want, places=4)
+        self.assertEqual((len(a), len(b)), (2, 1))
+        second.__exit__(None, None, None)
+        self.assertIs(module.dispatch_demean, theirs)
+        fit()
+        self.assertEqual((len(a), len(b)), (2, 1))
 
     def test_formulas(self):
         """40 formulas: 1e-8, with pyfixest's own demeaner at 1e-12."""
