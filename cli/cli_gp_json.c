@@ -115,6 +115,9 @@ static void likelihood(frg_json *j, const cli *c, const gp_job *job)
     }
     by_name(j, "parameters", job, VALUES);
     ties(j, job);
+    if (job->opts.profile_scale) {
+        frg_json_number(j, "profiled_scale", v->scale);
+    }
     frg_json_open_object(j, "jitter");
     frg_json_number(j, "value", v->jitter);
     frg_json_integer(j, "tries", v->jitter_tries);

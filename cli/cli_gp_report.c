@@ -43,6 +43,9 @@ static void likelihood_facts(frg_report *r, const gp_job *job)
     if (v->log_prior < 0 || v->log_prior > 0) {
         frg_report_fact_number(r, "Log prior", v->log_prior, 6);
     }
+    if (job->opts.profile_scale) {
+        frg_report_fact_number(r, "Profiled scale", v->scale, 6);
+    }
     if (v->jitter > 0) {
         snprintf(text, sizeof text, "%.3g, found in %d tries", v->jitter, v->jitter_tries);
         frg_report_fact(r, "Jitter", text);

@@ -13,8 +13,9 @@
 
 static const char general[] = "General", model[] = "Model", errors[] = "Standard errors",
                   solver[] = "Solver", results[] = "Results", input[] = "Input",
-                  process[] = "Process", fitting[] = "Fit", arrays[] = "Arrays", design[] = "Design", running[] = "Running",
-                  pages[] = "Pages", later[] = "Recognised, not built yet";
+                  process[] = "Process", fitting[] = "Fit", arrays[] = "Arrays",
+                  design[] = "Design", running[] = "Running", pages[] = "Pages",
+                  later[] = "Recognised, not built yet";
 
 const option_spec option_table[] = {
     /* ---- model: fe ---- */
@@ -62,8 +63,9 @@ const option_spec option_table[] = {
      .value = "SETS",
      .choices = "all|largest",
      .group = model,
-     .help = "largest: keep the connected set of the first two fixed effects with the most rows, as "
-             "workers and firms need whose effects are compared"},
+     .help =
+         "largest: keep the connected set of the first two fixed effects with the most rows, as "
+         "workers and firms need whose effects are compared"},
     {.name = "collin-tol",
      .kind = KIND_REAL,
      .commands = CMD_FE,
@@ -175,6 +177,12 @@ const option_spec option_table[] = {
      .field = AT(gp.reml),
      .group = process,
      .help = "the restricted likelihood, with --mean profiled"},
+    {.name = "profile-scale",
+     .kind = KIND_FLAG,
+     .commands = CMD_GP,
+     .field = AT(gp.profile_scale),
+     .group = process,
+     .help = "the kernel and its noise up to a factor, which is estimated with them"},
     {.name = "noise-column",
      .kind = KIND_TEXT,
      .commands = CMD_GP,
@@ -419,10 +427,10 @@ const option_spec option_table[] = {
      .group = arrays,
      .help = "the result, with the shape, order and type of X"},
 
-    /* ---- gw ---- */
+/* ---- gw ---- */
 #include "option_gw.def"
 
-    /* ---- soap ---- */
+/* ---- soap ---- */
 #include "option_soap.def"
 
     /* ---- design: simulate, bench ---- */
@@ -612,7 +620,8 @@ const option_spec option_table[] = {
      .field = AT(save_groups),
      .value = "FILE",
      .group = results,
-     .help = "the connected set of every row of the data as csv: 1 is the largest, 0 a row that was dropped"},
+     .help = "the connected set of every row of the data as csv: 1 is the largest, 0 a row that "
+             "was dropped"},
     {.name = "predict",
      .kind = KIND_INPUT,
      .commands = CMD_FE,
@@ -868,7 +877,8 @@ const command_spec command_table[] = {
          "value DATA: log-likelihood and gradient at the numbers of the expression.  fit DATA: "
          "parameters of the largest likelihood, with standard errors.  loo DATA: predictions of "
          "every point from the others.  predict MODEL NEW: mean and standard deviation at new "
-         "points.  sample MODEL NEW, or sample --kernel EXPR NEW: joint draws.  Both take DATA with --y and "
+         "points.  sample MODEL NEW, or sample --kernel EXPR NEW: joint draws.  Both take DATA "
+         "with --y and "
          "--kernel in the place of MODEL.  batch LIST: one "
          "small process for each data file that LIST names, a line each.  Tables are csv, tsv "
          "(both plain or .gz), npy, npz.  A fit that did not converge is written, marked, and "
@@ -888,10 +898,14 @@ const command_spec command_table[] = {
      .max_arguments = MAX_ARGUMENTS,
      .summary = "Gromov-Wasserstein alignment of two spaces",
      .description =
-         "align X Y: a plan between the points of two files (npy, csv, tsv, off, obj, ply; or distance matrices, or "
-         "graphs as mtx or edge lists, or the edges of off, obj and ply with --distance graph) that keeps distances as they are.  sinkhorn COST: entropic transport of a cost matrix.  "
-         "paths X: shortest paths in the graph of nearest neighbours of points, or in a graph.  energy X Y PLAN: "
-         "the energy of a plan, exactly, with its lower bound.  barycenter X Y ...: the distances of the space nearest to "
+         "align X Y: a plan between the points of two files (npy, csv, tsv, off, obj, ply; or "
+         "distance matrices, or "
+         "graphs as mtx or edge lists, or the edges of off, obj and ply with --distance graph) "
+         "that keeps distances as they are.  sinkhorn COST: entropic transport of a cost matrix.  "
+         "paths X: shortest paths in the graph of nearest neighbours of points, or in a graph.  "
+         "energy X Y PLAN: "
+         "the energy of a plan, exactly, with its lower bound.  barycenter X Y ...: the distances "
+         "of the space nearest to "
          "all of them.  Plans are rounded: their marginals hold to 1e-12.",
      .examples = "fourge gw align cells.npy spots.npy --epsilon 0.005 --matches pairs.csv --top 3\n"
                  "fourge gw sinkhorn cost.npy --epsilon 0.05 --plan plan.npy\n"
@@ -904,8 +918,10 @@ const command_spec command_table[] = {
      .min_arguments = 1,
      .max_arguments = 2,
      .summary = "the SOAP optimizer on a batched QR",
-     .description = "bench: times steps on the matrices of transformer layers.  train digits, train text, or train DATA "
-                    "--label COLUMN: trains a small classifier.  qr A.npy: factors a matrix, or a stack of them "
+     .description = "bench: times steps on the matrices of transformer layers.  train digits, "
+                    "train text, or train DATA "
+                    "--label COLUMN: trains a small classifier.  qr A.npy: factors a matrix, or a "
+                    "stack of them "
                     "(batch, m, n), and checks the result.",
      .examples = "fourge soap bench --hidden 128 --mlp 512 --gradients gaussian --format json\n"
                  "fourge soap train digits --optimizer soap --lr 3e-3 --steps 200\n"
@@ -929,11 +945,14 @@ const command_spec command_table[] = {
      .min_arguments = 1,
      .max_arguments = MAX_ARGUMENTS,
      .summary = "go on from a checkpoint",
-     .description =
-         "Runs the command that wrote FILE (--checkpoint FILE) again, in the folder where it was given, and takes "
-         "from FILE what was finished; the result has the same bits as that of a run that was not stopped.  "
-         "OPTIONS come behind those of the command, as --threads 8.  Other data and another version are refused.",
-     .examples = "fourge fe 'y ~ x | f + g' big.csv --checkpoint big.state\nfourge resume big.state",
+     .description = "Runs the command that wrote FILE (--checkpoint FILE) again, in the folder "
+                    "where it was given, and takes "
+                    "from FILE what was finished; the result has the same bits as that of a run "
+                    "that was not stopped.  "
+                    "OPTIONS come behind those of the command, as --threads 8.  Other data and "
+                    "another version are refused.",
+     .examples =
+         "fourge fe 'y ~ x | f + g' big.csv --checkpoint big.state\nfourge resume big.state",
      .run = command_resume},
     {.name = "simulate",
      .bit = CMD_SIMULATE,
@@ -955,9 +974,9 @@ const command_spec command_table[] = {
      .min_arguments = 1,
      .max_arguments = 1,
      .summary = "verify, then time, on simulated inputs",
-     .description =
-         "SOLVER is fe, gp, gw or soap.  Every case is solved, the result is checked by a second, simple "
-         "program text, and only then timed.  One JSON line for each case.",
+     .description = "SOLVER is fe, gp, gw or soap.  Every case is solved, the result is checked by "
+                    "a second, simple "
+                    "program text, and only then timed.  One JSON line for each case.",
      .examples = "fourge bench fe --quick\nfourge bench fe --rows 1e6 --repeat 5 --threads 2\n"
                  "fourge bench gp --quick\nfourge bench gw --quick\nfourge bench soap --quick",
      .run = command_bench},

@@ -23,6 +23,16 @@
  * rbf(l=0.2)*matern32(l=@rbf.l), or one entry of a vector: @rbf.l[2]), and a value left out is set from the data.
  *
  * Gradients are per log of a parameter that is positive (all but means, whose gradients are per value).
+ *
+ * Profiled scale (profile_scale).  The expression is R, up to a factor that the likelihood is maximal at:
+ *
+ *     K = f R,   f = r'R^-1 r / (n q)   (REML, m columns of H: (n - m) q),   W = a a'/f - q R^-1,  a = R^-1 r
+ *     ell = -1/2 [ n q (log 2 pi f + 1) + q log |R| ]
+ *
+ * One parameter less to search, and none to start.  Where all of R could be multiplied by free parameters (a variance in
+ * every term, and the noise) the first of these is fixed, at 1 unless the expression says more.  Values left out are set
+ * as if var(y) were 1; jitter is added to R.  f is in frg_gp_value; predictions, draws, leave-one-out and folds have it;
+ * where a theta, y or a point changes it is estimated anew.  Known noise variances, in the units of y, do not go with it.
  */
 #ifndef FOURGE_GP_H
 #define FOURGE_GP_H
@@ -80,6 +90,7 @@ typedef struct {
     frg_gp_jitter jitter;            /* relative */
     frg_gp_nan nan;                  /* error */
     const frg_gp_user_kernel *user_kernel; /* for the word `user` in the expression */
+    int profile_scale;               /* 0; 1: K = f R, the expression is R and f is estimated (below) */
 } frg_gp_opts;
 
 /* ---- a process with its data -------------------------------------------------------------------- */
@@ -141,6 +152,7 @@ typedef struct {
     double build_seconds, factor_seconds, inverse_seconds, gradient_seconds;
     int cusps;             /* 1: the gradient in x was asked of a kernel with a cusp (matern12), where two equal points
                               have none: it holds 0 for such a pair, the mean of both sides */
+    double scale;          /* f of a profiled scale; 1 */
 } frg_gp_value;
 
 /** ell at the current parameters.  FRG_NOT_POSDEF (E_NOT_POSDEF names pivot, size and closest pair) when no
@@ -260,7 +272,7 @@ FRG_API void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size)
 /** Predictions at the t points of `at` (t x d) as they would be after observing candidates: `sets` alternative sets of
  *  m points (x: sets x m x d), each with s alternative outcomes (y: sets x m x s).  The process stays as it is and
  *  its factor serves all sets: n^2 (t + sets m) flop, then sets n m t; equal to frg_gp_update_append and
- *  frg_gp_predict for each.  With q outputs y is sets x m x s q, the outputs of an outcome side by side. */
+ *  frg_gp_predict for each, but for a profiled scale, which stays as it is.  With q outputs y is sets x m x s q, the outputs of an outcome side by side. */
 FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y, frg_array at,
                                                          const frg_gp_fantasy_opts *o);
 /** count joint draws at x (m x d) into out (count x m; with q outputs count x m x q; f64): of the posterior, or of the

@@ -15,6 +15,7 @@ static const char *const optimizers[] = {"auto", "ai", "lbfgsb", "adam", NULL};
 
 static const ext_field gp_options[] = {{AT(frg_gp_opts, mean), IS_TEXT, NULL},
                                        {AT(frg_gp_opts, reml), IS_BOOL, NULL},
+                                       {AT(frg_gp_opts, profile_scale), IS_BOOL, NULL},
                                        {AT(frg_gp_opts, priors), IS_TEXT, NULL},
                                        {AT(frg_gp_opts, prior_jacobian), IS_BOOL, NULL},
                                        {AT(frg_gp_opts, preset), IS_CHOICE, presets},
@@ -52,6 +53,7 @@ static const ext_field parameter_fields[] = {
 static const ext_field value_fields[] = {{AT(frg_gp_value, log_likelihood), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, log_prior), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, per_point), IS_DOUBLE, NULL},
+                                         {AT(frg_gp_value, scale), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, jitter), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, jitter_tries), IS_INT, NULL},
                                          {AT(frg_gp_value, pivot), IS_INT64, NULL},

@@ -31,8 +31,9 @@ class GP:
         ``rbf matern12 matern32 matern52 rq periodic linear poly cosine sm const white``, sums, products, variances in
         front, ``on(column; kernel)``, ``noise(v)``; a value left out is set from the data, ``l=@rbf.l`` follows a parameter
         that stands before it.
-    mean, reml, priors, prior_jacobian, preset, precision, storage, auto_promote, accuracy, jitter, nan
-        As in ``frg_gp_opts``.
+    mean, reml, profile_scale, priors, prior_jacobian, preset, precision, storage, auto_promote, accuracy, jitter, nan
+        As in ``frg_gp_opts``; with `profile_scale` the kernel and its noise are known up to a factor, which is estimated
+        in closed form: ``value()["scale"]``.
     mean_values, noise_variances, noise_groups : (n,) arrays, optional
     columns : list of str, optional
         Names for ``on()``; x1, x2, ... without.

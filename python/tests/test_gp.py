@@ -29,6 +29,19 @@ class Process(unittest.TestCase):
         self.x, self.y = problem()
         self.gp = gp.GP(self.x, self.y, "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", mean="zero")
 
+    def test_profiled_scale(self):
+        """f r'R^-1 r / n, and the process whose numbers are multiplied by it: the same value and predictions."""
+        model = gp.GP(self.x, self.y, "1.5*rbf(l=[0.3,0.8]) + noise(0.05)", mean="zero", profile_scale=True)
+        value, f = model.value(), model.value()["scale"]
+        self.assertEqual(self.gp.value()["scale"], 1)
+        np.testing.assert_allclose(value["log_likelihood"], dense(self.x, self.y, f * model.theta * np.r_[1, 0, 0, 1]
+                                                                  + model.theta * np.r_[0, 1, 1, 0]), rtol=1e-11)
+        plain = gp.GP(self.x, self.y, f"{f * 1.5:.17g}*rbf(l=[0.3,0.8]) + noise({f * 0.05:.17g})", mean="zero")
+        for got, want in zip(model.predict(self.x[:5] + 0.01, return_std=True),
+                             plain.predict(self.x[:5] + 0.01, return_std=True)):
+            np.testing.assert_allclose(got, want, rtol=1e-9)
+        self.assertEqual([p["fixed"] for p in model.parameters], [True, False, False, False])
+
     def test_value_and_gradient(self):
         """The definition, and its central differences in log theta: step 1e-5 leaves about 1e-8 relative."""
         theta = self.gp.theta

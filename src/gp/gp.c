@@ -47,11 +47,15 @@ static frg_status take_opts(frg_context *ctx, frg_gp_opts *o, const frg_gp_opts 
     return FRG_OK;
 }
 
-static frg_status check_mean_opts(const frg_gp *gp)
+static frg_status check_together(const frg_gp *gp)
 {
     const frg_gp_opts *const o = &gp->opts;
     if (o->reml && gp->mean != GP_MEAN_PROFILED) {
         FAIL(gp->ctx, E_OPTION, "reml needs mean \"profiled\"");
+    }
+    if (o->profile_scale && o->noise_variances) {
+        FAIL(gp->ctx, E_OPTION,
+             "profile_scale multiplies the noise too: known noise variances do not go with it");
     }
     if (gp->mean == GP_MEAN_VALUES && !o->mean_values) {
         FAIL(gp->ctx, E_OPTION, "mean \"values\" needs mean_values");
@@ -213,7 +217,7 @@ static frg_status parse_all(frg_gp *gp, const char *kernel, const frg_gp_opts *o
     frgi_gp_params *const ps = &gp->params;
     TRY(name_columns(gp, o->column_names));
     TRY(frgi_gp_mean_parse(gp, o->mean));
-    TRY(check_mean_opts(gp));
+    TRY(check_together(gp));
     TRY(frgi_gp_kernel_parse(&gp->kernel, gp->ctx, kernel, gp->d,
                              (const char *const *)gp->column_names, o->user_kernel, ps));
     if (groups > 0) {
@@ -221,6 +225,7 @@ static frg_status parse_all(frg_gp *gp, const char *kernel, const frg_gp_opts *o
     }
     TRY(frgi_gp_mean_add(gp));
     ps->jacobian = o->prior_jacobian != 0;
+    frgi_gp_scale_hold(gp);
     if (o->priors) {
         TRY(frgi_gp_params_priors(ps, o->priors));
     }
@@ -242,6 +247,7 @@ static frg_status create_parts(frg_gp **out, frg_context *ctx, int64_t rows, int
     TRY(NEW0(ctx, &gp, 1, "process"));
     gp->ctx = ctx;
     gp->opts = *o;
+    gp->scale = 1;
     gp->d = d;
     gp->q = q;
     gp->has_known_noise = o->noise_variances != NULL;
@@ -311,7 +317,8 @@ static frg_status start_parameters(frg_gp *gp)
 {
     frgi_gp_params *const ps = &gp->params;
     frgi_gp_mean_start(gp);
-    TRY(frgi_gp_params_start(ps, gp->x, gp->y, gp->n, gp->d, gp->q, gp->opts.preset,
+    TRY(frgi_gp_params_start(ps, gp->x, gp->opts.profile_scale ? NULL : gp->y, gp->n, gp->d, gp->q,
+                             gp->opts.preset,
                              gp->opts.precision == FRG_GP_F32 ? FRG_F32 : FRG_F64));
     for (int i = 0; i < ps->count; i++) {
         gp->theta[i] = ps->p[i].value;
@@ -566,7 +573,7 @@ frg_status frg_gp_eval_gradient(frg_gp *gp, double *gradient, const frg_array *x
             set_element(x, i, k, gp->dx[i * gp->d + k]);
         }
         for (ptrdiff_t c = 0; y && c < gp->q; c++) {
-            set_element(y, i, c, -gp->alpha[c * gp->n + i]);
+            set_element(y, i, c, -gp->alpha[c * gp->n + i] / sqrt(gp->scale));
         }
     }
     if (out) {

@@ -2,7 +2,7 @@
  *
  * Members are sorted by columns and rows, so that those side by side have about the same size, and cut into units: as
  * many as a vector has lanes where a lane can hold them (gp_lanes.h: [variance *] rbf or matern of all columns, one
- * column of y, no profiled mean, up to 128 rows in f64 and 200 in f32), one elsewhere.  Whether a member goes into a
+ * column of y, nothing profiled, up to 128 rows in f64 and 200 in f32), one elsewhere.  Whether a member goes into a
  * lane follows from its own shape and from the call, never from how many neighbours it finds: its bits would.
  * Threads take units; each has a context of its own.  A member is a process like any other from frg_gp_create to
  * frg_gp_destroy, so that checks, starts and means are the same; lanes only stand in for its value and gradient.  What

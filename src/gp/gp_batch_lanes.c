@@ -20,7 +20,7 @@ const frgi_gp_node *frgi_gp_lane_leaf(const frg_gp *gp, int *scale)
         (k->n_nodes == 2 && *scale < 0))
         return NULL;
     return leaf->dims <= LANES_MOST_DIMS && gp->q == 1 && gp->mean != GP_MEAN_PROFILED &&
-                   !gp->opts.reml
+                   !gp->opts.reml && !gp->opts.profile_scale
                ? leaf
                : NULL;
 }

@@ -49,11 +49,21 @@ frg_status frgi_gp_density_apply(frg_gp *gp, const frgi_gp_density *k)
     return status;
 }
 
+/** What a profiled scale that theta moves adds to z. */
+static void follow_scale(const frg_gp *gp, const frgi_gp_density *k)
+{
+    const double share = gp->opts.profile_scale ? -k->scale_slope / frgi_gp_scale_count(gp) : 0;
+    for (ptrdiff_t i = 0; share != 0 && i < gp->n * gp->q; i++) {
+        k->z[i] += share * gp->alpha[i];
+    }
+}
+
 frg_status frgi_gp_density_pass(frg_gp *gp, const frgi_gp_density *k, double *gradient)
 {
     const frgi_gp_params *const ps = &gp->params;
     const ptrdiff_t n = gp->n, q = gp->q;
     const bool single = gp->shape.dtype == FRG_F32;
+    follow_scale(gp, k);
     if (single) {
         frgi_gp_narrow(n * q, k->z, k->z_low);
         frgi_gp_narrow(n * q, gp->alpha, k->a_low);
@@ -82,6 +92,7 @@ frg_status frgi_gp_density_pass(frg_gp *gp, const frgi_gp_density *k, double *gr
         const int at = ps->noise_first + (gp->groups ? gp->groups[i] : 0);
         gradient[at] += v * gp->theta[at];
     }
+    follow_scale(gp, k); /* f has r twice */
     frgi_gp_mean_gradient(gp, k->z, gradient, NULL);
     for (int i = 0; i < ps->count; i++) {
         gradient[i] = ps->p[i].fixed ? 0 : gradient[i];

@@ -6,7 +6,8 @@
  *
  *     z = P u,   V = 1/2 (z a' + a z') - 1/2 P D P,   d/dt = sum_ij V_ij dK_ij/dt,   d/db = (dm/db)' z
  *
- * summed over the columns of y.  The triangle of P D P is a second one: FULL has it in `kept`, PACKED takes it. */
+ * summed over the columns of y.  A profiled scale f moves with theta too: with e = d/dlog f of the log density, z gains
+ * -e/N a (twice that for d/db), in the units of gp_scale.c.  The triangle of P D P is a second one: FULL has it in `kept`, PACKED takes it. */
 #ifndef FRGI_GP_DENSITY_H
 #define FRGI_GP_DENSITY_H
 
@@ -18,6 +19,7 @@ typedef struct {
     double *u, *z;        /* n x q */
     float *z_low, *a_low; /* n x q, f32 */
     void *second;         /* P D P / (2 q), as the pass weighs it by 2 q; gradient alone */
+    double scale_slope;   /* e; 0 where the scale is not profiled */
 } frgi_gp_density;
 
 void frgi_gp_density_take(frgi_arena *a, const frg_gp *gp, bool gradient, frgi_gp_density *k);

@@ -70,6 +70,9 @@ static frg_status prior_block(const fantasy *f, const frgi_gp_bound *b,
     if (!wide) {
         frgi_gp_widen(rows * f->m, f->raw, out);
     }
+    for (ptrdiff_t i = 0; f->gp->opts.profile_scale && i < rows * f->m; i++) {
+        out[i] *= f->gp->scale;
+    }
     return FRG_OK;
 }
 
@@ -149,8 +152,9 @@ static frg_status predict_set(const fantasy *f, ptrdiff_t set)
     TRY(prior_block(f, bound, &f->test, f->cross));
     for (ptrdiff_t i = 0; i < m; i++) {
         frgi_gp_self(bound, &points, i, 1, &f->schur[i + i * m]);
+        f->schur[i + i * m] = gp->scale * f->schur[i + i * m];
         unit += f->schur[i + i * m] / (double)m;
-        f->schur[i + i * m] += f->noise[set * m + i];
+        f->schur[i + i * m] += gp->scale * f->noise[set * m + i];
     }
     const frgi_blas_guard guard = frgi_blas_begin();
     condition(f, c, m, c, f->schur, m);

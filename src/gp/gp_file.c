@@ -6,7 +6,8 @@
  *     u32        version, 1; another one is refused
  *     u64        bytes of the whole file
  *     u32 x 10   precision, storage, jitter policy, mean, columns of a profiled mean, reml, prior jacobian,
- *                auto promote, what is there (bits: known noise 1, groups 2, mean values 4, factor 8), parameters
+ *                auto promote, what is there (bits: known noise 1, groups 2, mean values 4, factor 8, a
+ *                profiled scale 16), parameters
  *     f64 x 3    accuracy, jitter in the factor, 0
  *     i64 x 4    n, d, q, rows left out
  *     text       expression (u32 length, bytes), d column names in the same way
@@ -30,7 +31,7 @@
 
 static const char MAGIC[8] = "FRG-GP\r\n";
 enum { VERSION = 1, HEAD_BYTES = 20, CHUNK = 512, LONGEST_TEXT = 1 << 20 };
-enum { HAS_NOISE = 1, HAS_GROUPS = 2, HAS_MEAN = 4, HAS_FACTOR = 8 };
+enum { HAS_NOISE = 1, HAS_GROUPS = 2, HAS_MEAN = 4, HAS_FACTOR = 8, HAS_SCALE = 16, HAS_ALL = 31 };
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
@@ -159,7 +160,8 @@ static frg_status write_model(frg_gp *gp, const char *path, const char *kernel, 
                               double *column)
 {
     const uint32_t there = (gp->known_noise ? HAS_NOISE : 0u) | (gp->groups ? HAS_GROUPS : 0u) |
-                           (gp->given_mean ? HAS_MEAN : 0u) | (with_factor ? HAS_FACTOR : 0u);
+                           (gp->given_mean ? HAS_MEAN : 0u) | (with_factor ? HAS_FACTOR : 0u) |
+                           (gp->opts.profile_scale ? HAS_SCALE : 0u);
     sink count = {0}, s = {0};
     put_model(&count, gp, kernel, there, 0, column);
     TRY(frgi_writer_open(&s.writer, gp->ctx, path));
@@ -303,6 +305,7 @@ static const char *read_head(source *s, model *m)
     m->opts.prior_jacobian = get_u32(s) != 0;
     m->opts.auto_promote = get_u32(s) != 0;
     m->there = get_u32(s);
+    m->opts.profile_scale = (m->there & HAS_SCALE) != 0;
     m->n_params = get_u32(s);
     m->opts.accuracy = get_double(s);
     m->jitter = get_double(s);
@@ -312,8 +315,8 @@ static const char *read_head(source *s, model *m)
     m->q = (int64_t)get_u64(s);
     m->masked = (int64_t)get_u64(s);
     const bool known = precision <= FRG_GP_MIXED && storage <= FRG_GP_PACKED &&
-                       jitter <= FRG_GP_JITTER_NONE && m->mean <= GP_MEAN_VALUES && m->there < 16 &&
-                       m->jitter >= 0 && isfinite(m->jitter);
+                       jitter <= FRG_GP_JITTER_NONE && m->mean <= GP_MEAN_VALUES &&
+                       m->there <= HAS_ALL && m->jitter >= 0 && isfinite(m->jitter);
     const int64_t most = (int64_t)(s->left / 8);
     const bool sizes = m->n >= 1 && m->n <= most && m->d >= 0 && m->d <= most && m->q >= 1 &&
                        m->q <= most / m->n && m->d <= most / m->n && m->masked >= 0 &&

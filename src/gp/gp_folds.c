@@ -33,6 +33,7 @@ typedef struct {
     double *column;        /* most */
     double *a, *e;         /* most x q: a_B and P_BB^-1 a_B */
     double *mean, *variance;
+    double square; /* sum of a_B'P_BB^-1 a_B */
     void *work;
     size_t elements, work_bytes; /* for every order up to `most` */
     bool wants_gradient;
@@ -134,12 +135,13 @@ static void gather(const frg_gp *gp, const folding *f, const frgi_spd_shape *s,
     }
 }
 
-/** One block: its means and variances, *density gains its log density. */
-static frg_status predict_block(frg_gp *gp, const folding *f, ptrdiff_t fold, double *density)
+/** One block: its means and variances, *density gains its log |P_BB|, f->square its a_B'P_BB^-1 a_B. */
+static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *density)
 {
     const ptrdiff_t *const row = f->row + f->begin[fold];
     const ptrdiff_t m = f->begin[fold + 1] - f->begin[fold], n = gp->n, q = gp->q;
     const frgi_spd_shape s = frgi_spd_plan(m, FRG_F64);
+    const double unit = sqrt(gp->scale);
     frgi_spd_pivots pivots;
     double logdet;
     gather(gp, f, &s, row);
@@ -170,10 +172,10 @@ static frg_status predict_block(frg_gp *gp, const folding *f, ptrdiff_t fold, do
     frgi_spd_diagonal(&s, f->block, f->column);
     *density += 0.5 * (double)q * (logdet - (double)m * LOG_2PI);
     for (ptrdiff_t i = 0; i < m; i++) {
-        f->variance[row[i]] = f->column[i];
+        f->variance[row[i]] = gp->scale * f->column[i];
         for (ptrdiff_t c = 0; c < q; c++) {
-            *density -= 0.5 * f->a[c * m + i] * f->e[c * m + i];
-            f->mean[c * n + row[i]] = gp->y[c * n + row[i]] - f->e[c * m + i];
+            f->square += f->a[c * m + i] * f->e[c * m + i];
+            f->mean[c * n + row[i]] = gp->y[c * n + row[i]] - unit * f->e[c * m + i];
         }
     }
     return FRG_OK;
@@ -277,6 +279,7 @@ static void begin_gradient(frg_gp *gp, folding *f)
 static frg_status finish_gradient(frg_gp *gp, folding *f, double *gradient)
 {
     add_gathered(gp, f);
+    f->density.scale_slope = 0.5 * (f->square - (double)(gp->n * gp->q));
     frg_status status = frgi_gp_density_apply(gp, &f->density);
     if (status == FRG_OK) {
         status = frgi_gp_density_pass(gp, &f->density, gp->gradient);
@@ -321,6 +324,7 @@ static frg_status predict_all(frg_gp *gp, folding *f, double *mean, double *vari
     if (status != FRG_OK) {
         return status;
     }
+    density -= 0.5 * (f->square + (double)(n * q) * log(gp->scale));
     for (ptrdiff_t i = 0; i < n; i++) {
         for (ptrdiff_t c = 0; c < q; c++) {
             const double e = gp->y[c * n + i] - f->mean[c * n + i];

@@ -2,7 +2,7 @@
  *
  *     W = a a' - q K^-1 (+ Q under REML),   d ell/dt = 1/2 sum_ij W_ij dK_ij/dt       kernel: the pass
  *     d ell/d nu_i = W_ii / 2,   d ell/d log s_g = s_g/2 sum_{i in g} W_ii            noise: the diagonal
- *     d ell/db = (dm/db)' a,   d ell/dy = -a                                          mean, data
+ *     d ell/db = (dm/db)' a,   d ell/dy = -a       (by sqrt(f) of a profiled scale)   mean, data
  *
  * 2 n^3/3 flop for the inverse, O(d n^2) for the pass.  The pass also gives sum_ij (K^-1)_ij C_ij, which with the
  * noise must be n: the trace residual.
@@ -223,7 +223,7 @@ frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy
         gradient[i] = ps->p[i].fixed ? 0 : gradient[i];
     }
     for (ptrdiff_t i = 0; dy && i < gp->n * gp->q; i++) {
-        dy[i] = -gp->alpha[i];
+        dy[i] = -gp->alpha[i] / sqrt(gp->scale);
     }
     return FRG_OK;
 }

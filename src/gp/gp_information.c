@@ -5,7 +5,11 @@
  *
  * the mean of the observed and the expected information (Gilmour, Thompson and Cullis 1995): positive semidefinite,
  * and O(p n^2) with a factor or an inverse at hand.  P = K^-1, or K^-1 - E E' where the mean is profiled.  The
- * two blocks do not meet.  Standard errors are the square roots of the diagonal of (AI + prior curvature)^-1 over
+ * two blocks do not meet.  A profiled scale f of N observations is taken out of it: with b_s = sum_c a_c'K_s a_c
+ *
+ *     AI_st - b_s b_t / (2 N)          AI_ff = N/2, AI_sf = b_s/2 per log f
+ *
+ * Standard errors are the square roots of the diagonal of (AI + prior curvature)^-1 over
  * the free parameters.
  */
 #include <math.h>
@@ -23,6 +27,7 @@ typedef struct {
     double *s;     /* n x columns: L^-1 v, or K^-1 v */
     float *low[2]; /* the same in f32 */
     double *small; /* p x p */
+    double *slope; /* columns: b */
     bool inverse;  /* s is K^-1 v */
 } work;
 
@@ -39,6 +44,7 @@ static void lay_out(frgi_arena *a, const frg_gp *gp, work *k)
     k->low[0] = single ? TAKE(a, float, k->n *columns) : NULL;
     k->low[1] = single ? TAKE(a, float, k->n *columns) : NULL;
     k->small = TAKE(a, double, ps->count * ps->count);
+    k->slope = TAKE(a, double, covariance);
 }
 
 static frg_status open_work(frg_gp *gp, work *k)
@@ -122,20 +128,39 @@ static void mean_columns(const frg_gp *gp, double *v)
     }
 }
 
+/** The part of the information that a scale which is estimated too takes away. */
+static void remove_scale(const frg_gp *gp, const work *k, double *out)
+{
+    const ptrdiff_t p = gp->params.count;
+    const double share = 0.5 / frgi_gp_scale_count(gp);
+    for (int s = 0; s < k->columns; s++) {
+        for (int t = 0; t < k->columns; t++) {
+            out[s * p + t] -= share * k->slope[s] * k->slope[t];
+        }
+    }
+}
+
 static frg_status fill(frg_gp *gp, work *k, double *out)
 {
     const frgi_gp_params *const ps = &gp->params;
     const ptrdiff_t n = gp->n;
     frg_status status = FRG_OK;
     k->columns = ps->kernel_count + ps->noise_count;
+    memset(k->slope, 0, (size_t)k->columns * sizeof *k->slope);
     for (ptrdiff_t c = 0; k->columns > 0 && c < gp->q && status == FRG_OK; c++) {
         const double *const a = gp->alpha + c * n;
         status = frgi_gp_derivative_products(gp->ctx, gp->bound, &gp->shape, a, k->v);
         noise_products(gp, a, k->v + ps->kernel_count * n);
+        for (int t = 0; t < k->columns && status == FRG_OK; t++) {
+            k->slope[t] += dot(n, a, k->v + t * n);
+        }
         status = status == FRG_OK ? solve(gp, k) : status;
         if (status == FRG_OK) {
             add_block(gp, k, 0, 0.5, out);
         }
+    }
+    if (gp->opts.profile_scale && status == FRG_OK) {
+        remove_scale(gp, k, out);
     }
     k->columns = ps->mean_count / (int)gp->q;
     if (k->columns > 0 && status == FRG_OK) {
@@ -143,7 +168,7 @@ static frg_status fill(frg_gp *gp, work *k, double *out)
         status = solve(gp, k);
     }
     for (int c = 0; k->columns > 0 && c < gp->q && status == FRG_OK; c++) {
-        add_block(gp, k, ps->mean_first + c * k->columns, 1, out);
+        add_block(gp, k, ps->mean_first + c * k->columns, 1 / gp->scale, out);
     }
     return status;
 }

@@ -5,6 +5,8 @@
  *     mean y_i - a_i/c_i,  variance 1/c_i (noise included),  ell_loo = sum_i 1/2 log c_i - a_i^2/(2 c_i) - 1/2 log 2 pi
  *     of the function alone: 1/c_i - nu_i,   gradient: gp_density.h with u = a/c, D = diag(1/c_i + u_i^2)
  *
+ * A profiled scale is that of all points, as theta is: e_i and 1/c_i are in its units until they leave.
+ *
  * summed over the columns of y.  Values are free once the inverse is there; the gradient takes n^3 more flop.
  * Rasmussen and Williams (2006), 5.4.2; Dubrule (1983) for estimated means.
  */
@@ -69,15 +71,17 @@ static frg_status find_precisions(const frg_gp *gp, double *c)
     return FRG_OK;
 }
 
-static frg_status find_gradient(frg_gp *gp, const work *k, double *gradient)
+static frg_status find_gradient(frg_gp *gp, work *k, double *gradient)
 {
     const ptrdiff_t n = gp->n, q = gp->q;
-    const frgi_gp_density *const to = &k->density;
+    frgi_gp_density *const to = &k->density;
+    to->scale_slope = -0.5 * (double)(n * q);
     for (ptrdiff_t i = 0; i < n; i++) {
         k->w[i] = 0;
         for (ptrdiff_t c = 0; c < q; c++) {
             const double u = gp->alpha[c * n + i] / k->c[i];
             to->u[c * n + i] = u;
+            to->scale_slope += 0.5 * u * gp->alpha[c * n + i];
             k->w[i] += 0.5 * (1 / k->c[i] + u * u) / (double)q;
         }
     }
@@ -123,18 +127,19 @@ frg_status frg_gp_eval_loo(frg_gp *gp, double *mean, double *variance, double *g
         memcpy(gradient, gp->gradient, (size_t)gp->params.count * sizeof *gradient);
     }
     const ptrdiff_t n = gp->n, q = gp->q;
-    double density = 0, square = 0;
+    const double unit = sqrt(gp->scale);
+    double density = -0.5 * (double)(n * q) * log(gp->scale), square = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
         for (ptrdiff_t c = 0; c < q; c++) {
             const double a = gp->alpha[c * n + i], e = a / k.c[i];
             density += 0.5 * (log(k.c[i]) - a * e - LOG_2PI);
-            square += e * e;
+            square += unit * e * unit * e;
             if (mean) {
-                mean[i * q + c] = gp->y[c * n + i] - e;
+                mean[i * q + c] = gp->y[c * n + i] - unit * e;
             }
         }
         if (variance) {
-            variance[i] = 1 / k.c[i];
+            variance[i] = gp->scale / k.c[i];
         }
     }
     if (out) {
@@ -155,7 +160,7 @@ frg_status frg_gp_eval_loo_latent(frg_gp *gp, double *variance)
     }
     const double white = frgi_gp_kernel_white(gp->kernel, gp->theta);
     for (ptrdiff_t i = 0; i < gp->n; i++) {
-        variance[i] = fmax(variance[i] - gp->noise[i] - gp->jitter - white, 0);
+        variance[i] = fmax(variance[i] - gp->scale * (gp->noise[i] + gp->jitter + white), 0);
     }
     return FRG_OK;
 }

@@ -303,10 +303,11 @@ void frgi_gp_mean_half(frg_gp *gp)
 static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
 {
     const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;
+    const double unit = 1 / sqrt(gp->scale);
     for (ptrdiff_t k = 1; k < m; k++) {
         for (ptrdiff_t c = 0; c < gp->q; c++) {
             for (ptrdiff_t i = 0; i < n; i++) {
-                dx[i * d + k - 1] += a[c * n + i] * gp->profile.beta[c * m + k];
+                dx[i * d + k - 1] += unit * a[c * n + i] * gp->profile.beta[c * m + k];
             }
         }
     }
@@ -328,6 +329,7 @@ static void profiled_dx(const frg_gp *gp, const double *a, double *dx)
 void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, double *dx)
 {
     const ptrdiff_t n = gp->n, d = gp->d;
+    const double unit = 1 / sqrt(gp->scale);
     if (dx && gp->mean == GP_MEAN_PROFILED) {
         profiled_dx(gp, a, dx);
     }
@@ -339,9 +341,9 @@ void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, 
         for (ptrdiff_t i = 0; i < n; i++) {
             sum += input < 0 ? column[i] : column[i] * gp->x[i * d + input];
         }
-        gradient[gp->params.mean_first + k] += sum;
+        gradient[gp->params.mean_first + k] += unit * sum;
         for (ptrdiff_t i = 0; dx && input >= 0 && i < n; i++) {
-            dx[i * d + input] += column[i] * gp->theta[gp->params.mean_first + k];
+            dx[i * d + input] += unit * column[i] * gp->theta[gp->params.mean_first + k];
         }
     }
 }

@@ -151,7 +151,7 @@ typedef struct {
 static void measure_y(moments *m, const double *y, ptrdiff_t n, ptrdiff_t q)
 {
     double squares = 0;
-    for (ptrdiff_t c = 0; c < q; c++) {
+    for (ptrdiff_t c = 0; y && c < q; c++) {
         const double *const v = y + c * n;
         double sum = 0, mean;
         for (ptrdiff_t i = 0; i < n; i++) {

@@ -74,7 +74,7 @@ void frgi_gp_params_close(frgi_gp_params *ps);
 FRG_MUST_USE frg_status frgi_gp_params_add(frgi_gp_params *ps, const char *name, frgi_gp_param p);
 /** Values, bounds and transforms that are still open, from data or preset: l = 0.5 sqrt(d) sd_k within
  *  [1e-5, 1e5] range_k, variances var(y) within [1e-6, 1e6] var(y), noise 0.1 var(y).  A value that is there stays.
- *  x: n x d row-major, y: n x q column-major: var(y) is the mean of the columns' variances, 1 where that is 0.
+ *  x: n x d row-major, y: n x q column-major: var(y) is the mean of the columns' variances, 1 where that is 0 or y NULL.
  *  Means come with their values. */
 FRG_MUST_USE frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const double *y, ptrdiff_t n,
                                              ptrdiff_t d, ptrdiff_t q, frg_gp_preset preset, frg_dtype dtype);

@@ -5,7 +5,7 @@
  *     d variance / dx = dk_tt/dx - 2 sum_j (K^-1 k_t)_j dk_tj/dx
  *
  * A profiled mean H beta is estimated, which its variance knows: with u = h_t - H'K^-1 k_t and R R' = H'K^-1 H,
- * + |R^-1 u|^2 (Rasmussen and Williams 2006, 2.42).
+ * + |R^-1 u|^2 (Rasmussen and Williams 2006, 2.42).  A profiled scale multiplies at the end.
  *
  * New points come in blocks of 256: n for a mean, n^2 for a variance, 2 n^2 for its gradient; memory 2 x 256 n, and
  * n m + m^2 for a covariance.  A variance that rounding has made negative becomes 0 and is counted.  Blocks depend
@@ -72,10 +72,11 @@ static double entry(frg_dtype t, const void *v, ptrdiff_t i)
 
 /* ---- means -------------------------------------------------------------------------------------- */
 
-/** out[i] += sum_j k_ij a_j, strips of new points in parallel, j in order. */
+/** out[i] += sum_j k_ij a_j in the units of y, strips of new points in parallel, j in order. */
 static void add_products(const predictor *p, ptrdiff_t rows, const double *a, double *out)
 {
     const ptrdiff_t n = p->gp->n;
+    const double unit = sqrt(p->gp->scale);
     const double *const wide = p->cross;
     const float *const narrow = p->cross;
     const bool single = p->gp->shape.dtype == FRG_F32;
@@ -90,17 +91,18 @@ static void add_products(const predictor *p, ptrdiff_t rows, const double *a, do
             }
         }
         for (ptrdiff_t i = from; i < to; i++) {
-            out[i] += sum[i - from];
+            out[i] += unit * sum[i - from];
         }
     }
 }
 
-/** weights (rows x n) <- a_j in every row. */
+/** weights (rows x n) <- a_j in every row, in the units of y. */
 static void spread(const predictor *p, ptrdiff_t rows, const double *a)
 {
+    const double unit = sqrt(p->gp->scale);
     for (ptrdiff_t j = 0; j < p->gp->n; j++) {
         for (ptrdiff_t i = 0; i < rows; i++) {
-            p->weights[i + j * rows] = a[j];
+            p->weights[i + j * rows] = unit * a[j];
         }
     }
 }
@@ -325,7 +327,7 @@ double frgi_gp_new_noise(const frg_gp *gp)
         }
         sum /= (double)gp->n;
     }
-    return sum;
+    return gp->scale * sum;
 }
 
 static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
@@ -361,6 +363,29 @@ static frg_status block(predictor *p, ptrdiff_t first, ptrdiff_t rows)
         block_half(p, first, rows);
     }
     return w->variance_dx ? block_variance_dx(p, first, rows) : FRG_OK;
+}
+
+static void multiply(double factor, double *v, ptrdiff_t count)
+{
+    for (ptrdiff_t i = 0; v && i < count; i++) {
+        v[i] *= factor;
+    }
+}
+
+/** A profiled scale into what has been computed with R. */
+static void scale_results(const predictor *p)
+{
+    const frg_gp *const gp = p->gp;
+    const frgi_gp_wanted *const w = p->want;
+    const ptrdiff_t m = p->m;
+    const double unit = sqrt(gp->scale);
+    if (gp->opts.profile_scale) {
+        multiply(gp->scale, w->variance, m);
+        multiply(gp->scale, w->covariance, m * m);
+        multiply(gp->scale, w->variance_dx, m * gp->d);
+        multiply(unit, w->half, gp->n * m);
+        multiply(unit, w->basis, gp->profile.count * m);
+    }
 }
 
 /** Clamps and adds noise. */
@@ -416,13 +441,15 @@ static frg_status run(predictor *p)
     if (w->covariance) {
         TRY(covariance(p));
     }
+    scale_results(p);
     finish_variance(p);
     return FRG_OK;
 }
 
 frg_status frgi_gp_posterior(frg_gp *gp, const double *x, ptrdiff_t m, const frgi_gp_wanted *w)
 {
-    if (!w->prior || gp->profile.count > 0) { /* a profiled mean comes from the data */
+    const bool profiled = gp->profile.count > 0 || gp->opts.profile_scale;
+    if (!w->prior || profiled) { /* a profiled mean or scale comes from the data */
         const frg_status status = frgi_gp_need_factor(gp);
         if (status != FRG_OK) {
             return status;

@@ -102,6 +102,7 @@ struct frg_gp {
     double *dx;                /* n x d: gradient with respect to x, before it is handed out */
     double *gradient;          /* params.count: the same */
     frgi_gp_profile profile;
+    double scale;              /* f of a profiled scale: matrix is R, residual r / sqrt(f), alpha R^-1 of it; 1 */
     double quad;               /* sum_c r_c' a_c */
     double logdet;             /* log |K| */
     double rounding;           /* K_max (|a|^2 + q sum 1/L_ii^2): times u, what one rounding of each K_ij does to ell */
@@ -201,6 +202,18 @@ void frgi_gp_mean_gradient(const frg_gp *gp, const double *a, double *gradient, 
 /** Mean function at points x (m x d row-major) under the current parameters, column c of y.  Profiled means
  *  need the factor; given values are unknown elsewhere: 0. */
 void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c, double *out);
+
+/* ---- gp_scale.c ---- */
+
+/** Parameters of a profiled scale: fixes one where all of R could be multiplied by free ones. */
+void frgi_gp_scale_hold(frg_gp *gp);
+/** The first free variance that multiplies all of the expression, -1 where there is none. */
+int frgi_gp_kernel_variance(const frgi_gp_kernel *k, const frgi_gp_params *ps);
+/** Observations that f is the mean square of: n q, (n - m) q under REML. */
+double frgi_gp_scale_count(const frg_gp *gp);
+/** Between the two triangular solves: quad, f, and residual and alpha divided by its root.  False where the
+ *  residual is rounding. */
+bool frgi_gp_scale_profile(frg_gp *gp);
 
 /* ---- gp_information.c ---- */
 

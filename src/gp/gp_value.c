@@ -3,6 +3,7 @@
  *     K = C + N (+ jitter),  K = L L',  z = L^-1 r,  a = L^-T z
  *     ell = -1/2 |z|^2 - sum_i log L_ii - n/2 log 2 pi                         for each column of y
  *     restricted: ell - 1/2 log |H'K^-1 H| + m/2 log 2 pi
+ *     with a profiled scale: K is R, r is r / sqrt(f), and ell loses N/2 log f (gp_scale.c)
  *
  * n^3/3 flop.  Jitter: 0 first; where a pivot is not positive K is built again with j0 10^t times its mean
  * diagonal, t = 0, 1, ...  Within a fit (sticky) it never goes back, so that the objective stays one function.
@@ -307,7 +308,8 @@ static frg_status solve_triangle(frg_gp *gp, bool transposed)
     return status;
 }
 
-/** a, quad and the profiled mean; FRG_NOT_POSDEF with pivot -1 where H'K^-1 H is singular. */
+/** a, quad, the profiled mean and scale; FRG_NOT_POSDEF with pivot -1 where H'K^-1 H is singular, FRG_BROKE_DOWN
+ *  with scale 0 where nothing is left to scale. */
 static frg_status solve(frg_gp *gp)
 {
     const ptrdiff_t n = gp->n, m = gp->profile.count;
@@ -323,9 +325,8 @@ static frg_status solve(frg_gp *gp)
         gp->pivots.pivot = -1;
         return FRG_NOT_POSDEF;
     }
-    gp->quad = 0;
-    for (ptrdiff_t i = 0; i < n * gp->q; i++) {
-        gp->quad += gp->alpha[i] * gp->alpha[i];
+    if (!frgi_gp_scale_profile(gp)) {
+        return FRG_BROKE_DOWN;
     }
     status = solve_triangle(gp, true);
     if (m > 0 && status == FRG_OK) {
@@ -360,9 +361,13 @@ static void fill_value(frg_gp *gp)
     if (gp->opts.reml) {
         v->log_likelihood += 0.5 * q * ((double)gp->profile.count * LOG_2PI - gp->profile.logdet);
     }
+    if (gp->opts.profile_scale) {
+        v->log_likelihood -= 0.5 * frgi_gp_scale_count(gp) * log(gp->scale);
+    }
     v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
     v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
     v->jitter = gp->jitter;
+    v->scale = gp->scale;
     bound_error(gp);
     v->storage = gp->storage;
     v->promoted = gp->swapped;
@@ -424,6 +429,10 @@ static frg_status refuse(frg_gp *gp, frg_status status)
              (long long)gp->pivots.pivot + 1, (long long)gp->n,
              gp->pivots.value / mean_diagonal(gp), gp->jitter, v->jitter_tries,
              describe_closest(gp, pair));
+    }
+    if (status == FRG_BROKE_DOWN && !(gp->scale > 0)) {
+        FAIL(gp->ctx, E_OPTION,
+             "profile_scale: all residuals are 0 or rounding, nothing is left to estimate from");
     }
     if (status == FRG_BROKE_DOWN && !isfinite(v->log_likelihood)) {
         FAIL(gp->ctx, E_RANGE_GP, "r'K^-1 r overflows in %s", frg_dtype_name(gp->shape.dtype));

@@ -55,7 +55,7 @@ static void profiled(void)
     gp_data_random(&b.data, 20, 2, 2);
     b.kernel = "matern32 + noise";
     b.opts = gp_data_opts("profiled(linear)");
-    b.opts.reml = 1;
+    b.opts.reml = b.opts.profile_scale = 1;
     b.opts.storage = FRG_GP_PACKED;
     CHECK(fault_sweep("profiled", body, &b, 1) > 10);
 }
