@@ -155,7 +155,8 @@ typedef struct {
 
 typedef struct {
     int64_t iterations;
-    double marginal_error; /* of the last pass, L1 relative to the mass */
+    double marginal_error; /* of the last pass, L1 relative to the mass; where rho_target is finite the largest change of
+                              g / epsilon but for a constant, which `tol` then stands for */
     double cost;           /* <C, P> */
     double build_seconds, inner_seconds, polish_seconds, total_seconds;
     double bytes_read;     /* of the stored costs */

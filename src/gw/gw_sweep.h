@@ -92,8 +92,9 @@ typedef struct {
 } frgi_factors;
 
 typedef struct {
-    double error; /* sum |col - b| */
-    double drift; /* max |G - G0| */
+    double error;     /* sum |col - b| */
+    double drift;     /* max |G - G0| */
+    double low, high; /* of the steps of G */
     int64_t lost; /* columns of weight whose sum is below FRGI_LOST; their potential is as before */
 } frgi_columns_result;
 

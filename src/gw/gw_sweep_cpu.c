@@ -377,7 +377,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
 {
     enum { BLOCK = 256 };
     const bool kernel = s->store == FRGI_K32 || s->store == FRGI_K16, wide = s->store == FRGI_X64;
-    frgi_columns_result result = {0, 0, 0};
+    frgi_columns_result result = {.low = (double)INFINITY, .high = -(double)INFINITY};
     for (int64_t from = first; from < last; from += BLOCK) {
         const int64_t to = from + BLOCK < last ? from + BLOCK : last;
         double sum[BLOCK] = {0};
@@ -422,6 +422,8 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
                 result.lost++;
                 continue;
             }
+            result.low = fmin(result.low, next - s->G[j]);
+            result.high = fmax(result.high, next - s->G[j]);
             s->G[j] = next;
             const double drift = next - s->G0[j];
             result.drift = fmax(result.drift, fabs(drift));

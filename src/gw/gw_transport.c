@@ -6,6 +6,11 @@
  *     G <- G+ + mu_t (G+ - G+_last),     mu_t = t / (t + 3),     t <- 0 where the error has grown
  *
  * Rows stay exact throughout, so the error is always that of the columns alone.
+ *
+ * Relaxed marginals: the mean of f - g converges as (1 - epsilon / rho) on its own.  f + l, g - l is the same plan, and
+ * the l of the largest dual value is known (Sejourne, Vialard and Peyre 2022); it is taken behind every pass:
+ *
+ *     l = (log sum_i a_i exp(-f_i / rho_a) - log sum_j b_j exp(-g_j / rho_b)) / (1 / rho_a + 1 / rho_b)
  */
 #include "gw/gw_transport.h"
 
@@ -289,6 +294,45 @@ static void end_on_plain_step(frgi_transport *t)
     set_drift(t);
 }
 
+/* ---- relaxed marginals --------------------------------------------------------------------------------- */
+
+double frgi_log_penalty(const double *w, const double *log_w, const double *x, int64_t n,
+                        bool product, double rate)
+{
+    double top = -(double)INFINITY, total = 0, sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double exponent = -rate * (x[i] - (product ? log_w[i] : 0));
+        top = w[i] > 0 ? fmax(top, exponent) : top;
+        total += w[i];
+    }
+    top = fabs(top) < 1 ? 0 : top; /* near 1 every power counts by its distance to 1 */
+    for (int64_t i = 0; i < n; i++) {
+        sum += w[i] > 0 ? w[i] * expm1(-rate * (x[i] - (product ? log_w[i] : 0)) - top) : 0;
+    }
+    return top + log(total) + log1p(sum / total);
+}
+
+/** Moves the constant between F and G to where the dual is largest; the plan stays. */
+static void translate(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    const double unit = 1 / t->k; /* cost units of one of log 2 */
+    const double by_a = 1 / t->how.rho_a, by_b = 1 / t->how.rho_b;
+    const double gap = frgi_log_penalty(s->a, s->log_a, s->F, s->n, s->product, unit * by_a) -
+                       frgi_log_penalty(s->b, s->log_b, s->G, s->m, s->product, unit * by_b);
+    t->shift = t->k * gap / (by_a + by_b);
+    const double scale = exp2(t->shift);
+    for (int64_t i = 0; i < s->n; i++) {
+        s->F[i] += s->a[i] > 0 ? t->shift : 0;
+        s->p[i] *= scale;
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        s->G[j] -= s->b[j] > 0 ? t->shift : 0;
+    }
+    t->drift += fabs(t->shift);
+    set_drift(t);
+}
+
 /* ---- one pass ---------------------------------------------------------------------------------------- */
 
 /** log2 sum_j 2^(G_j) over the real columns. */
@@ -431,6 +475,7 @@ void frgi_transport_pass(frgi_transport *t)
         t->blocks[b] = ops->columns(s, first, last < s->m ? last : s->m, t->momentum);
     }
     int64_t lost = 0, far = 0;
+    double low = (double)INFINITY, high = -(double)INFINITY;
     t->drift = 0;
     for (int64_t c = 0; c < s->chunks; c++) {
         far += s->far[c];
@@ -439,6 +484,8 @@ void frgi_transport_pass(frgi_transport *t)
         error += t->blocks[b].error;
         t->drift = fmax(t->drift, t->blocks[b].drift);
         lost += t->blocks[b].lost;
+        low = fmin(low, t->blocks[b].low);
+        high = fmax(high, t->blocks[b].high);
     }
     t->bytes += s->x ? (chunk == ops->marked ? t->share : 1) * (double)s->rows * (double)s->ld *
                            (double)element(s->store)
@@ -457,6 +504,12 @@ void frgi_transport_pass(frgi_transport *t)
         watch_marks(t, marking);
     }
     error /= t->total;
+    if (s->tau_a < 1 || s->tau_b < 1) {
+        translate(t);
+        /* relaxed columns come near b no further than they have to */
+        const double step = lost ? 1 : fmax(high - low, 0) / 2 / FRGI_LOG2_E;
+        error = s->tau_b < 1 && isfinite(error) ? step : error;
+    }
     t->passes++;
     t->since++;
     if (!t->accelerate || t->since < PLAIN_PASSES || lost) {

@@ -47,12 +47,15 @@ typedef struct {
     frgi_columns_result *blocks;
     double *y, *u, *v; /* of the rounding; y 1, u = v = 0 before */
     bool rounded;
-    bool skips;          /* passes may leave out what weighs nothing */
-    bool marks;          /* the lists of vectors hold */
-    double share;        /* of the vectors that are listed */
-    double *G_marked;    /* potentials of the marking pass */
-    double total;        /* the mass that is carried */
-    double drift, error; /* after the last pass; error: L1 relative to total */
+    bool skips;       /* passes may leave out what weighs nothing */
+    bool marks;       /* the lists of vectors hold */
+    double share;     /* of the vectors that are listed */
+    double *G_marked; /* potentials of the marking pass */
+    double total;     /* the mass that is carried */
+    /* after the last pass; error: L1 relative to total, or where the target is relaxed the largest step of G in natural
+     * logarithms, its mean apart */
+    double drift, error;
+    double shift; /* relaxed: what the last pass moved from G to F */
     double momentum;
     int64_t since, passes, far;
     double bytes; /* read from the store so far */
@@ -79,6 +82,9 @@ void frgi_transport_forget(frgi_transport *t);
 /** Potentials G were set from outside: the next pass begins with them.  x is left as it is, and no longer read where
  *  they are too far from those in it. */
 void frgi_transport_place(frgi_transport *t);
+/** log of sum_i w_i exp(-rate x_i), x_i relative to log_w where `product`; entries of weight 0 left out. */
+double frgi_log_penalty(const double *w, const double *log_w, const double *x, int64_t n,
+                        bool product, double rate);
 /** One full iteration; t->error is the L1 error of the columns before it. */
 void frgi_transport_pass(frgi_transport *t);
 /** Passes until error <= tol or `most` are done; E_NUMERIC where something is not a number. */

@@ -11,7 +11,8 @@
  *     p~_i = -sum_j h_j w_ij,    e_i = t_a p~_i / sum_j w_ij,    q~_j = -sum_i e_i w_ij,
  *     c~_ij += w_ij (h_j + e_i) / eps,    a~_i += t_a p~_i / a_i,    b~_j += t_b q+~_j / b_j
  *
- * and with momentum, q <- q+ + mu (q+ - q+_before), the derivative is dealt to both.  Partial mass: the virtual row
+ * Behind the passes of relaxed marginals l(p, q+) goes from q to p (gw_transport.c): l~ = sum p~ - sum q~ is dealt to
+ * both, with the weights of the two sums in l.  And with momentum, q <- q+ + mu (q+ - q+_before), the derivative is dealt to both.  Partial mass: the virtual row
  * and column are one more of each, of cost 0; s is the potential of the column.
  *
  * The plan itself: rows exact for the last q (balanced), or the last p and q.  Rounding is not differentiated, as it
@@ -37,9 +38,9 @@ typedef struct {
     double per_epsilon;
     bool exact_rows; /* the plan's rows are those of its last q */
     /* of the passes between two entries of the tape */
-    double *q, *plain, *p, slack_g[FRGI_TAPE_STRIDE];
+    double *q, *plain, *p, slack_g[FRGI_TAPE_STRIDE]; /* before l has gone over */
     /* of one pass */
-    double *h, *extra, *sums;       /* m; n: what the plan adds to p~; chunks x m */
+    double *h, *extra, *sums;       /* m; n: what the plan and l add to p~; chunks x m */
     double *by_a, *by_b, *of_slack; /* n, m, n: e_i times what the virtual column takes of row i */
     double slack_pull, slack_now;   /* p~_i -= slack_pull times that */
 } unrolled;
@@ -134,7 +135,9 @@ static void replay(unrolled *w, int64_t first, int64_t count)
         t->momentum = tape->momentum[(first + r) % FRGI_TAPE_ROOM];
         frgi_transport_pass(t);
         memcpy(w->plain + r * w->m, s->G_last, (size_t)w->m * sizeof *s->G_last);
-        memcpy(w->p + r * w->n, s->F, (size_t)w->n * sizeof *s->F);
+        for (int64_t i = 0; i < w->n; i++) {
+            w->p[r * w->n + i] = s->F[i] - (s->a[i] > 0 ? t->shift : 0);
+        }
     }
 }
 
@@ -145,13 +148,58 @@ static double log_column(const frgi_sweep *s, double q, double plain, int64_t j)
     return q - (plain - weight * s->log_b[j]) / s->tau_b;
 }
 
+typedef struct {
+    const double *weights, *logs, *potentials;
+    double rho, sign;
+    int64_t n;
+    double *by_potential, *by_weight;
+} shifted_side;
+
+/** Through what relaxed marginals move from q to p behind a pass. */
+static void pull_shift(unrolled *w, const double *plain, const double *p, double *by_plain)
+{
+    const frgi_sweep *const s = &w->t.s;
+    const frgi_marginals *const how = &w->t.how;
+    const double strength = 1 / (1 / how->rho_a + 1 / how->rho_b), unit = 1 / w->t.k;
+    const shifted_side sides[] = {{s->a, s->log_a, p, how->rho_a, -1, w->n, w->extra, w->by_a},
+                                  {s->b, s->log_b, plain, how->rho_b, 1, w->m, by_plain, w->by_b}};
+    double pulled = 0;
+    for (int side = 0; side < 2; side++) {
+        for (int64_t i = 0; i < sides[side].n; i++) {
+            pulled -=
+                sides[side].sign * (sides[side].weights[i] > 0 ? sides[side].by_potential[i] : 0);
+        }
+    }
+    for (int side = 0; side < 2; side++) {
+        const shifted_side *const z = &sides[side];
+        const double rate = unit / z->rho;
+        const double sum =
+            frgi_log_penalty(z->weights, z->logs, z->potentials, z->n, s->product, rate);
+        for (int64_t i = 0; i < z->n; i++) {
+            if (!(z->weights[i] > 0)) {
+                continue;
+            }
+            const double x = z->potentials[i] - (s->product ? z->logs[i] : 0);
+            const double share = z->weights[i] * exp(-rate * x - sum);
+            const double each = z->sign * pulled * strength / z->rho * share;
+            z->by_potential[i] += each;
+            /* and by the weights in the sum; relative to the product log w is taken out of the potential again */
+            z->by_weight[i] -=
+                (z->sign * pulled * strength * w->per_epsilon * share + (s->product ? each : 0)) /
+                z->weights[i];
+        }
+    }
+}
+
 /** Through pass r of those replayed: from the derivative by its plain step to that by its q; slack: by s. */
-static void pull_pass(unrolled *w, int64_t r, const double *by_plain, double *by_q,
-                      double *by_slack)
+static void pull_pass(unrolled *w, int64_t r, double *by_plain, double *by_q, double *by_slack)
 {
     frgi_sweep *const s = &w->t.s;
     const double *const q = w->q + r * w->m, *const plain = w->plain + r * w->m;
     double sums = 0, top = -(double)INFINITY, of_row = 0, taken = 0;
+    if (s->tau_a < 1 || s->tau_b < 1) {
+        pull_shift(w, plain, w->p + r * w->n, by_plain);
+    }
     for (int64_t j = 0; j < w->m; j++) {
         const bool live = s->b[j] > 0;
         w->h[j] = live ? s->tau_b * by_plain[j] * exp2(-log_column(s, q[j], plain[j], j)) : 0;
