@@ -274,6 +274,10 @@ typedef struct {
     frg_gw_landmark_metric landmark_metric; /* l2; the others not in the mode landmark */
     int lazy;               /* 0; 1: precomputed distances row by row as they are needed, all kept; the scale is then
                                that of two sweeps */
+    int store_plan; /* 0; 1: the sampled mode keeps its averaged plan, n m floats: anchors come from it and `tol` is its
+                       change (Frobenius) */
+    int diag_exact; /* 0; 1: the row and column terms of L from the marginals of the plan instead of the anchors, at
+                       O(n^2 + m^2) a step where these are relaxed or partial; not with dijkstra or lazy */
 } frg_gw_opts;
 
 typedef struct {

@@ -64,6 +64,8 @@ static const ext_field gw_options[] = {{AT(frg_gw_opts, mode), IS_CHOICE, modes}
                                        {AT(frg_gw_opts, scale_linear), IS_CHOICE, linear_scales},
                                        {AT(frg_gw_opts, landmark_metric), IS_CHOICE, metrics},
                                        {AT(frg_gw_opts, lazy), IS_BOOL, NULL},
+                                       {AT(frg_gw_opts, store_plan), IS_BOOL, NULL},
+                                       {AT(frg_gw_opts, diag_exact), IS_BOOL, NULL},
                                        {NULL, 0, IS_INT, NULL}};
 
 static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},

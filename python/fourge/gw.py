@@ -336,7 +336,8 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,
         polish_passes, cost_store, cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter, preset ("torchgw"),
         scale_linear ("none"; "max": `linear` divided by its largest |value|), landmark_metric ("l2", "lower", "upper",
-        "mid"), lazy (precomputed distances row by row as they are needed), and threads, seed, memory_limit, time_limit.
+        "mid"), lazy (precomputed distances row by row as they are needed), store_plan
+        (the averaged plan is kept), diag_exact (row and column terms from the plan's marginals), and threads, seed, memory_limit, time_limit.
 
     Raises :class:`fourge.errors.BadArgument` and :class:`fourge.errors.BadData` naming the argument, row and column.
     Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.

@@ -155,6 +155,10 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
             ctx, E_UNSUPPORTED,
             "plans of low rank with partial mass, relaxed marginals, or a mode other than sampled");
     }
+    if ((o->store_plan || o->diag_exact) && (o->rank > 0 || !sampled)) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "store_plan and diag_exact with plans of low rank or a mode other than sampled");
+    }
     return FRG_OK;
 }
 
@@ -266,6 +270,9 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     if (s->o.mode == FRG_GW_LANDMARK && (s->x.kind != FRGI_VECTOR || s->y.kind != FRGI_VECTOR)) {
         FAIL(ctx, E_UNSUPPORTED,
              "the mode landmark with distances other than landmark and euclidean");
+    }
+    if (s->o.diag_exact && (s->x.kind == FRGI_ROWS || s->y.kind == FRGI_ROWS)) {
+        FAIL(ctx, E_UNSUPPORTED, "diag_exact with distances that are computed row by row");
     }
     TRY(take_marginals(s, x->weights, y->weights));
     if (linear) {
@@ -571,28 +578,12 @@ static frg_status polish(frg_gw *s, bool may_pass)
 /** sum_k C_ik^2 a_k of one side, caller's units. */
 static frg_status eccentricities(frgi_distances *d, const double *w, double *out)
 {
-    enum { BATCH = 64 };
-    float *rows = NULL;
-    int32_t nodes[BATCH];
-    TRY(NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)d->n), "eccentricities"));
-    frg_status status = FRG_OK;
     const double unit = d->scale > 0 ? 1 / (double)d->scale : 1;
-    for (int64_t i0 = 0; i0 < d->n && status >= 0; i0 += BATCH) {
-        const int64_t count = d->n - i0 < BATCH ? d->n - i0 : BATCH;
-        for (int64_t r = 0; r < count; r++) {
-            nodes[r] = (int32_t)(i0 + r);
-        }
-        status = frgi_distances_rows(d, nodes, count, rows, d->n);
-        for (int64_t r = 0; r < count && status >= 0; r++) {
-            double sum = 0;
-            for (int64_t k = 0; k < d->n; k++) {
-                sum += (double)rows[r * d->n + k] * (double)rows[r * d->n + k] * w[k];
-            }
-            out[i0 + r] = sum * unit * unit;
-        }
+    TRY(frgi_distances_squares(d, w, out));
+    for (int64_t i = 0; i < d->n; i++) {
+        out[i] *= unit * unit;
     }
-    DROP(d->ctx, &rows);
-    return status;
+    return FRG_OK;
 }
 
 /** J = (1 - theta) E + 2 theta <Clin, P> + 2 eps sum P (log P - 1), scaled units. */
@@ -801,6 +792,8 @@ static uint64_t hash_options(const frg_gw *s)
                               (double)o->lr_max_iter,
                               (double)o->lr_dykstra_max_iter,
                               (double)o->scale_linear,
+                              (double)o->store_plan,
+                              (double)o->diag_exact,
                               (double)s->level.smooths};
     const uint64_t seed = s->level.seed;
     uint64_t h = frg_hash(0, numbers, sizeof numbers);
@@ -879,7 +872,7 @@ static frg_status left_out_terms(const frg_gw *s, int side, double *out)
     const int64_t R = s->o.anchors;
     const float *const rows = side ? l->rows_y : l->rows_x;
     const double theta = s->o.linear_weight;
-    const bool exact = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK;
+    const bool exact = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK || s->o.diag_exact;
     memset(out, 0, (size_t)d->n * sizeof *out);
     if (exact) {
         TRY(eccentricities(d, side ? s->b : s->a, out));

@@ -6,7 +6,8 @@
  *
  * The plan that the next step linearises at is the average P_t = sum_q alpha (1 - alpha)^q Pnew_(t-q).  To draw
  * from it draw the age q from that geometric law, then a pair of the plan of that age; pairs are drawn while a
- * plan is the present one and wait.  So no plan is kept.  The law is cut at FRGI_AGES - 1 plans.
+ * plan is the present one and wait.  So no plan is kept.  The law is cut at FRGI_AGES - 1 plans.  Where the averaged
+ * plan is kept all the same (gw_kept.c), pairs come from it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -133,11 +134,12 @@ static int by_row(const void *a, const void *b, const void *unused)
     return (x->i > y->i) - (x->i < y->i);
 }
 
-frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out)
+/** From the present plan, or from the averaged one that is kept. */
+static frg_status draw(frgi_level *l, bool averaged, int64_t count, uint64_t stream, frgi_pair *out)
 {
     const uint64_t s = stream * 16;
     const int64_t n = l->x->n;
-    draw_indices(l, l->t.s.mass, n, count, s + 1, out, false);
+    draw_indices(l, averaged ? l->plan_rows : l->t.s.mass, n, count, s + 1, out, false);
     if (l->o->sampling == FRG_GW_MULTINOMIAL) {
         frgi_sort(out, count, sizeof *out, by_row, NULL);
     }
@@ -150,10 +152,19 @@ frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_p
         first[i + 1] += first[i];
     }
     column_draw c = {l, out, count, first, s + 2};
-    frgi_transport_some_rows(&l->t, first, draw_in_row, &c);
+    if (averaged) {
+        frgi_kept_rows(l, first, draw_in_row, &c);
+    } else {
+        frgi_transport_some_rows(&l->t, first, draw_in_row, &c);
+    }
     DROP(l->ctx, &first);
     shuffle(l, count, s + 4, out, false);
     return FRG_OK;
+}
+
+frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out)
+{
+    return draw(l, false, count, stream, out);
 }
 
 /* ---- the averaged plan ------------------------------------------------------------------------------ */
@@ -161,7 +172,7 @@ frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_p
 frg_status frgi_keep_ages(frgi_level *l)
 {
     frgi_pair *const oldest = l->ages[FRGI_AGES - 1];
-    const int64_t kept = l->o->damping < 1 ? FRGI_AGES : 1;
+    const int64_t kept = l->o->damping < 1 && !l->plan ? FRGI_AGES : 1;
     for (int64_t q = FRGI_AGES - 1; q > 0; q--) {
         l->ages[q] = l->ages[q - 1];
         l->age_count[q] = l->age_count[q - 1];
@@ -171,7 +182,7 @@ frg_status frgi_keep_ages(frgi_level *l)
     l->n_ages = l->n_ages + 1 < kept ? l->n_ages + 1 : kept;
     l->age_count[0] = l->room;
     l->age_used[0] = 0;
-    return frgi_draw_pairs(l, l->room, STREAM_ROWS, l->ages[0]);
+    return draw(l, l->plan != NULL, l->room, STREAM_ROWS, l->ages[0]);
 }
 
 void frgi_take_anchors(frgi_level *l)

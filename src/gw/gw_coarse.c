@@ -220,6 +220,7 @@ static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
         fine->ages[0][r].i = c->chosen_x[from->pairs[r].i];
         fine->ages[0][r].j = c->chosen_y[from->pairs[r].j];
     }
+    frgi_kept_reset(fine, false);
     fine->n_ages = 1;
     fine->age_count[0] = fine->room;
     fine->age_used[0] = 0;

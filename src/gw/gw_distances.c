@@ -598,3 +598,28 @@ done:
     DROP(d->ctx, &closest);
     return status;
 }
+
+frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *out)
+{
+    enum { BATCH = 64 };
+    float *rows = NULL;
+    int32_t nodes[BATCH];
+    TRY(NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)d->n), "eccentricities"));
+    frg_status status = FRG_OK;
+    for (int64_t i0 = 0; i0 < d->n && status >= 0; i0 += BATCH) {
+        const int64_t count = d->n - i0 < BATCH ? d->n - i0 : BATCH;
+        for (int64_t r = 0; r < count; r++) {
+            nodes[r] = (int32_t)(i0 + r);
+        }
+        status = frgi_distances_rows(d, nodes, count, rows, d->n);
+        for (int64_t r = 0; r < count && status >= 0; r++) {
+            double sum = 0;
+            for (int64_t k = 0; k < d->n; k++) {
+                sum += (double)rows[r * d->n + k] * (double)rows[r * d->n + k] * w[k];
+            }
+            out[i0 + r] = sum;
+        }
+    }
+    DROP(d->ctx, &rows);
+    return status;
+}

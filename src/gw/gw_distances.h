@@ -18,9 +18,9 @@ typedef struct {
     int64_t n;
     float *dense;
     frg_gw_landmark_metric metric; /* of VECTOR */
-    int64_t d;     /* VECTOR: coordinates of a point */
-    float *points; /* n x d */
-    float *blocks; /* the same, 16 side by side */
+    int64_t d;                     /* VECTOR: coordinates of a point */
+    float *points;                 /* n x d */
+    float *blocks;                 /* the same, 16 side by side */
     const frg_graph *graph;
     frg_graph *own_graph;
     /* ROWS: a ring of rows; at[v]: slot of node v, -1: not there */
@@ -47,6 +47,8 @@ FRG_MUST_USE frg_status frgi_distances_rows(frgi_distances *d, const int32_t *no
 /** out[r * n_to + q] <- scaled distances from[r] - to[q]. */
 FRG_MUST_USE frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t n_from,
                                              const int32_t *to, int64_t n_to, float *out);
+/** out[i] <- sum_k C_ik^2 w_k, scaled; O(n^2). */
+FRG_MUST_USE frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *out);
 /** A dense side on some of the points; keeps the scale and the fill. */
 FRG_MUST_USE frg_status frgi_distances_subset(frgi_distances *out, frgi_distances *d,
                                               const int32_t *nodes, int64_t count);

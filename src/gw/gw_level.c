@@ -70,7 +70,7 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     TRY(NEW0(ctx, &l->row, s->rows + s->ld, "row and column terms"));
     TRY(NEW0(ctx, &l->g_before, s->ld, "potentials"));
     TRY(NEW0(ctx, &l->terms, s->rows + s->ld, "row and column terms"));
-    return FRG_OK;
+    return frgi_kept_open(l);
 }
 
 void frgi_level_close(frgi_level *l)
@@ -91,6 +91,7 @@ void frgi_level_close(frgi_level *l)
     DROP(l->ctx, &l->row);
     DROP(l->ctx, &l->g_before);
     DROP(l->ctx, &l->terms);
+    frgi_kept_close(l);
     frgi_level_forget(l);
 }
 
@@ -112,6 +113,7 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
         s->F[i] = s->log_a[i];
         s->mass[i] = s->a[i];
     }
+    frgi_kept_reset(l, true);
     l->age_count[0] = l->room;
     l->age_used[0] = 0;
     frgi_draw_product(l, l->room, STREAM_START, l->ages[0]);
@@ -187,6 +189,7 @@ void frgi_level_recall(frgi_level *l, const frgi_start *from)
     l->n_ages = 1;
     l->age_used[0] = 0;
     l->age_count[0] = l->room;
+    frgi_kept_reset(l, false);
 }
 
 /* ---- one step ---------------------------------------------------------------------------------------- */
@@ -233,9 +236,11 @@ static frg_status gather(frgi_level *l)
                   (part + 1) * panels / threads);
     }
     l->rank = R;
-    if (!frgi_is_balanced(l->o)) {
-        const float each =
-            (float)(FRGI_LOG2_E / l->epsilon) * (1 - (float)l->o->linear_weight) / (float)R;
+    const double unit = FRGI_LOG2_E / l->epsilon * (1 - l->o->linear_weight);
+    if (l->sums) {
+        TRY(frgi_kept_terms(l, unit));
+    } else if (!frgi_is_balanced(l->o)) {
+        const float each = (float)unit / (float)R;
         memset(l->terms, 0, (size_t)(s->rows + s->ld) * sizeof *l->terms);
         for (int64_t r = 0; r < R; r++) {
             for (int64_t i = 0; i < s->n; i++) {
@@ -360,6 +365,7 @@ frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
     now = frgi_seconds();
     l->inner_seconds += now - begin;
     begin = now;
+    frgi_kept_fold(l);
     TRY(frgi_keep_ages(l));
     l->sample_seconds += frgi_seconds() - begin;
     l->step++;

@@ -73,6 +73,10 @@ typedef struct {
     int64_t turn;                        /* which of the runs of the phase */
     frgi_part own[4];                    /* arrays of the mode that belong to a state */
     int n_own;
+    float *plan;       /* store_plan: n x m, averaged; zeros: nothing is known of it */
+    double *plan_rows; /* n row sums, n squares of the last change */
+    double *sums;      /* diag_exact, not balanced: averaged marginals, n + m */
+    double *squares;   /* n + m */
 } frgi_level;
 
 FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o,
@@ -110,6 +114,19 @@ void frgi_draw_product(const frgi_level *l, int64_t count, uint64_t stream, frgi
 FRG_MUST_USE frg_status frgi_keep_ages(frgi_level *l);
 /** Before a step: l->anchors from the averaged plan. */
 void frgi_take_anchors(frgi_level *l);
+
+/* ---- what is kept of the plan (gw_kept.c) ---- */
+
+FRG_MUST_USE frg_status frgi_kept_open(frgi_level *l);
+void frgi_kept_close(frgi_level *l);
+/** known: the plan is a b', or the one to start from; else it is what the next step makes it. */
+void frgi_kept_reset(frgi_level *l, bool known);
+/** After a step; with store_plan l->change is that of the plan. */
+void frgi_kept_fold(frgi_level *l);
+/** Rows i of the averaged plan with first[i] < first[i + 1], in order. */
+void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user);
+/** l->terms <- scale times the row and column terms of the averaged marginals. */
+FRG_MUST_USE frg_status frgi_kept_terms(frgi_level *l, double scale);
 
 /* ---- energy (gw_energy.c) ---- */
 

@@ -882,6 +882,13 @@ static void refusals(void)
     o.mode = FRG_GW_EXACT;
     o.rho_target = 1;
     CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
+    o.rho_target = (double)INFINITY;
+    o.store_plan = 1;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
+    o = options(FRG_GW_DISTANCE_DIJKSTRA);
+    o.k = 3;
+    o.diag_exact = 1;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
     o = options(FRG_GW_DISTANCE_EUCLIDEAN);
     o.epsilon = -1;
     frg_warnings_clear(ctx);

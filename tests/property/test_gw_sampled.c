@@ -219,7 +219,120 @@ static void costs_below_zero(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"tolerances", tolerances},
+/* What is kept of the plans of four steps against averages made here; terms of L from the marginals of the average.
+ * Floats: 2^-24 of each entry and again of what is left of it in the next averages, 1e-7. */
+static void kept(void)
+{
+    enum { N = 30, M = 26 };
+    frg_context *ctx = test_context();
+    double *const x = cloud(N, 2), *const y = cloud(M, 2), a[N], b[M], plan[N * M];
+    for (int i = 0; i < N; i++)
+        a[i] = 1.0 / N;
+    for (int j = 0; j < M; j++)
+        b[j] = 1.0 / M;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    for (int kind = 0; kind < 3; kind++) { /* balanced, partial, relaxed */
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.anchors = 8;
+        o.epsilon = 0.05;
+        o.damping = 0.6;
+        o.store_plan = o.diag_exact = 1;
+        o.mass = kind == 1 ? 0.6 : 0;
+        o.rho_source = kind == 2 ? 0.1 : (double)INFINITY;
+        o.rho_target = kind == 2 ? 0.2 : (double)INFINITY;
+        frgi_distances sx, sy;
+        frgi_level l;
+        CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
+        CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
+        CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, a, b, NULL, true));
+        CHECK_OK(ctx, frgi_level_reset(&l, 0));
+        double mean[N * M], rows[N], columns[M];
+        for (int i = 0; i < N * M; i++)
+            mean[i] = a[0] * b[0];
+        for (int step = 0; step < 4; step++) {
+            for (int i = 0; i < N; i++)
+                rows[i] = 0;
+            for (int j = 0; j < M; j++)
+                columns[j] = 0;
+            for (int i = 0; i < N * M; i++) {
+                rows[i / M] += mean[i];
+                columns[i % M] += mean[i];
+            }
+            CHECK_OK(ctx, frgi_level_step(&l, 200, 1e-7));
+            double total = 0, square = 0, term = 0;
+            for (int i = 0; i < N; i++)
+                total += rows[i];
+            for (int k = 0; k < N; k++) {
+                const double gap = hypot(x[8] - x[2 * k], x[9] - x[2 * k + 1]) / (double)sx.most;
+                term += gap * gap * rows[k] / total;
+            }
+            if (kind) /* in units of epsilon, of points whose marginals the passes left 1e-6 off at most */
+                CHECK_NEAR((double)l.terms[4], term * 1.4426950408889634 / l.epsilon, 1e-4);
+            struct frg_plan view = {.ctx = ctx, .t = &l.t};
+            view.report = (frg_plan_report){.n = N, .m = M};
+            CHECK_OK(ctx, frg_plan_rows(&view, 0, N, matrix(plan, N, M)));
+            for (int i = 0; i < N * M; i++) {
+                const double gap = 0.6 * (plan[i] - mean[i]);
+                square += gap * gap;
+                mean[i] += gap;
+                CHECK_SAYS(fabs((double)l.plan[i] - mean[i]) <= 2e-7 * mean[i] + 1e-12,
+                           "kind %d, step %d, entry %d: %g, %g", kind, step, i, (double)l.plan[i],
+                           mean[i]);
+            }
+            CHECK_NEAR(l.change, sqrt(square), 1e-7);
+        }
+        frgi_level_close(&l);
+        frgi_distances_close(&sx);
+        frgi_distances_close(&sy);
+    }
+    free(x);
+    free(y);
+    frg_context_destroy(ctx);
+}
+
+/* Anchors of a plan that is kept follow the average, not the last plan: half of what each has. */
+static void kept_anchors(void)
+{
+    enum { N = 12, M = 14, R = 20000 };
+    frg_context *ctx = test_context();
+    double *const x = cloud(N, 2), *const y = cloud(M, 2), a[N], b[M];
+    for (int i = 0; i < N; i++)
+        a[i] = 1.0 / N;
+    for (int j = 0; j < M; j++)
+        b[j] = 1.0 / M;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.anchors = R;
+    o.epsilon = 0.002; /* a narrow plan, far from a b' */
+    o.damping = 0.5;
+    o.store_plan = 1;
+    frgi_distances sx, sy;
+    frgi_level l;
+    CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
+    CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
+    CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, a, b, NULL, true));
+    CHECK_OK(ctx, frgi_level_reset(&l, 0));
+    CHECK_OK(ctx, frgi_level_step(&l, 200, 1e-5));
+    double counts[N * M] = {0};
+    for (int64_t r = 0; r < l.room; r++)
+        counts[l.ages[0][r].i * M + l.ages[0][r].j]++;
+    for (int i = 0; i < N * M; i++) {
+        const double want = (double)l.plan[i] * (double)l.room;
+        /* half of a b' is everywhere; five standard deviations and the rows' rounding */
+        CHECK_SAYS(l.plan[i] >= 0.499f / (N * M) && fabs(counts[i] - want) <= 5 * sqrt(want) + 1,
+                   "entry %d: %g pairs, %g expected", i, counts[i], want);
+    }
+    frgi_level_close(&l);
+    frgi_distances_close(&sx);
+    frgi_distances_close(&sy);
+    free(x);
+    free(y);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"kept", kept},
+                                  {"kept_anchors", kept_anchors},
+                                  {"tolerances", tolerances},
                                   {"limits of steps", limits_of_steps},
                                   {"one step", one_step},
                                   {"seeds and graphs", seeds_and_graphs},

@@ -14,24 +14,29 @@ typedef struct {
     int64_t rank;
     double mass, linear_weight, damping;
     frg_gw_anneal anneal;
+    int store_plan, diag_exact;
 } kind;
 
 static const kind kinds[] = {{"averaged costs", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS},
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
                              {"a cache of rows", FRG_GW_SAMPLED, FRG_GW_DISTANCE_DIJKSTRA,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.4, FRG_GW_ANNEAL_ITER},
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.4, FRG_GW_ANNEAL_ITER, 0, 0},
                              {"a coarse start", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_ON, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS},
+                              FRG_GW_MULTISCALE_ON, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
                              {"partial mass", FRG_GW_SAMPLED, FRG_GW_DISTANCE_LANDMARK,
-                              FRG_GW_MULTISCALE_OFF, 0, 0.7, 0, 0.9, FRG_GW_ANNEAL_NONE},
+                              FRG_GW_MULTISCALE_OFF, 0, 0.7, 0, 0.9, FRG_GW_ANNEAL_NONE, 0, 0},
                              {"a linear cost", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0.3, 1, FRG_GW_ANNEAL_PROGRESS},
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0.3, 1, FRG_GW_ANNEAL_PROGRESS, 0, 0},
                              {"exact", FRG_GW_EXACT, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS},
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
                              {"landmark", FRG_GW_LANDMARK, FRG_GW_DISTANCE_LANDMARK,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS},
+                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
                              {"factors", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_OFF, 6, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS}};
+                              FRG_GW_MULTISCALE_OFF, 6, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
+                             {"a plan that is kept", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
+                              FRG_GW_MULTISCALE_ON, 0, 0, 0, 0.6, FRG_GW_ANNEAL_NONE, 1, 0},
+                             {"exact terms", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
+                              FRG_GW_MULTISCALE_OFF, 0, 0.7, 0, 0.6, FRG_GW_ANNEAL_NONE, 1, 1}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static double points_x[N * 2], points_y[M * 3], linear[CELLS];
@@ -100,6 +105,8 @@ static frg_gw *open_kind(frg_context *ctx, const kind *k)
     o.linear_weight = k->linear_weight;
     o.damping = k->damping;
     o.anneal = k->anneal;
+    o.store_plan = k->store_plan;
+    o.diag_exact = k->diag_exact;
     o.epsilon = 0.01;
     o.k = 8;
     o.landmarks = 12;

@@ -1,0 +1,158 @@
+/* gw_kept.c - what an alignment may keep of its plan between two steps: all of it, or its marginals.
+ *
+ * Plan (store_plan).  P <- (1 - alpha) P + alpha Pnew in n m floats.  Anchors come from it, with no law of ages, and
+ * the change of a step is ||P - P_before|| = alpha ||Pnew - P_before|| (Frobenius), as in the exact mode.
+ *
+ * Marginals (diag_exact).  The terms sum_k C_ik^2 r_k and sum_l D_jl^2 c_l of L(P) from the averaged marginals r and c
+ * of the plan instead of the anchors: exact, at O(n^2 + m^2) a step.  Balanced plans cannot feel them and have a and b
+ * for r and c; relaxed and partial ones have what the passes left.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_solver.h"
+
+enum { KEPT_CHUNKS = 64 };
+
+frg_status frgi_kept_open(frgi_level *l)
+{
+    const int64_t n = l->x->n, m = l->y->n;
+    if (l->o->store_plan) {
+        TRY(NEW0(l->ctx, &l->plan, frgi_mul((size_t)n, (size_t)m), "the averaged plan"));
+        TRY(NEW0(l->ctx, &l->plan_rows, 2 * n, "the averaged plan"));
+        l->own[l->n_own++] = (frgi_part){"plan", l->plan, (size_t)(n * m) * sizeof *l->plan};
+    }
+    if (l->o->diag_exact && !frgi_is_balanced(l->o)) {
+        TRY(NEW(l->ctx, &l->sums, n + m, "marginals of the plan"));
+        TRY(NEW(l->ctx, &l->squares, n + m, "marginals of the plan"));
+        l->own[l->n_own++] = (frgi_part){"sums", l->sums, (size_t)(n + m) * sizeof *l->sums};
+    }
+    return FRG_OK;
+}
+
+void frgi_kept_close(frgi_level *l)
+{
+    DROP(l->ctx, &l->plan);
+    DROP(l->ctx, &l->plan_rows);
+    DROP(l->ctx, &l->sums);
+    DROP(l->ctx, &l->squares);
+}
+
+void frgi_kept_reset(frgi_level *l, bool known)
+{
+    const int64_t n = l->x->n, m = l->y->n;
+    for (int64_t i = 0; l->plan && i < n; i++) {
+        float *const row = l->plan + i * m;
+        for (int64_t j = 0; j < m; j++) {
+            row[j] = !known ? 0 : l->start ? l->start[i * m + j] : (float)(l->a[i] * l->b[j]);
+        }
+    }
+    if (l->sums) {
+        memcpy(l->sums, l->a, (size_t)n * sizeof *l->a);
+        memcpy(l->sums + n, l->b, (size_t)m * sizeof *l->b);
+    }
+}
+
+/* ---- the plan ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    frgi_level *l;
+    double alpha;
+} fold;
+
+static void fold_row(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    const fold *const f = user;
+    const int64_t n = f->l->x->n, m = f->l->y->n;
+    float *const to = f->l->plan + i * m;
+    double square = 0, sum = 0;
+    (void)chunk;
+    for (int64_t j = 0; j < m; j++) {
+        const double gap = f->alpha * (row[j] - (double)to[j]);
+        square += gap * gap;
+        to[j] = (float)((double)to[j] + gap);
+        sum += (double)to[j];
+    }
+    f->l->plan_rows[i] = sum;
+    f->l->plan_rows[n + i] = square;
+}
+
+/** Of a plan that nothing is known of the new one is taken whole. */
+static void fold_plan(frgi_level *l)
+{
+    const int64_t n = l->x->n, count = n * l->y->n;
+    bool known = false;
+    for (int64_t at = 0; at < count && !known; at++) {
+        known = l->plan[at] > 0;
+    }
+    fold f = {l, known ? l->o->damping : 1};
+    frgi_transport_rows(&l->t, 0, n, KEPT_CHUNKS, fold_row, &f);
+    double square = 0;
+    for (int64_t i = 0; i < n; i++) {
+        square += l->plan_rows[n + i];
+    }
+    l->change = known ? sqrt(square) : (double)INFINITY;
+}
+
+void frgi_kept_rows(const frgi_level *l, const int64_t *first, frgi_row_visitor visit, void *user)
+{
+    const int64_t n = l->x->n, m = l->y->n;
+    double *const row = l->row; /* rows + ld */
+    for (int64_t i = 0; i < n; i++) {
+        if (first[i] < first[i + 1]) {
+            for (int64_t j = 0; j < m; j++) {
+                row[j] = (double)l->plan[i * m + j];
+            }
+            visit(user, i, row, 0);
+        }
+    }
+}
+
+/* ---- marginals --------------------------------------------------------------------------------------- */
+
+static void fold_sums(frgi_level *l)
+{
+    const frgi_sweep *const s = &l->t.s;
+    const double alpha = l->o->damping;
+    for (int64_t i = 0; i < s->n; i++) {
+        l->sums[i] += alpha * (s->mass[i] - l->sums[i]);
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        /* of partial columns the virtual row had 2^(slack_f + G) with the G before the step to b */
+        const double others =
+            s->slack_b > 0 && s->b[j] > 0 ? exp2(s->slack_f + s->G[j] - s->log_b[j]) : 0;
+        l->sums[s->n + j] += alpha * (s->col[j] * (1 - others) - l->sums[s->n + j]);
+    }
+}
+
+void frgi_kept_fold(frgi_level *l)
+{
+    if (l->plan) {
+        fold_plan(l);
+    }
+    if (l->sums) {
+        fold_sums(l);
+    }
+}
+
+frg_status frgi_kept_terms(frgi_level *l, double scale)
+{
+    const frgi_sweep *const s = &l->t.s;
+    const struct {
+        frgi_distances *d;
+        int64_t n, from, to; /* to: where its terms begin */
+    } sides[] = {{l->x, s->n, 0, 0}, {l->y, s->m, s->n, s->rows}};
+    for (int side = 0; side < 2; side++) {
+        const int64_t n = sides[side].n;
+        const double *const weights = l->sums + sides[side].from;
+        double *const squares = l->squares + sides[side].from, total = 0;
+        TRY(frgi_distances_squares(sides[side].d, weights, squares));
+        for (int64_t i = 0; i < n; i++) {
+            total += weights[i];
+        }
+        for (int64_t i = 0; i < n && total > 0; i++) {
+            l->terms[sides[side].to + i] = (float)(scale * squares[i] / total);
+        }
+    }
+    return FRG_OK;
+}
