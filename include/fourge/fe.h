@@ -305,6 +305,18 @@ FRG_API const frg_fe_result *frg_fe_get(const frg_fe *f);
 /** Another covariance of the same fit; *out lives as long as f. */
 FRG_API FRG_MUST_USE frg_status frg_fe_vcov_add(frg_fe *f, const char *spec, const char *ssc,
                                                 const frg_fe_vcov **out);
+/** A joint test of linear restrictions. */
+typedef struct {
+    double wald, f;      /* W; W / df1 */
+    int64_t df1;         /* restrictions */
+    double df2;          /* of the covariance's t */
+    double p_f, p_chi2;  /* P(F(df1, df2) > f), P(chi2(df1) > W) */
+} frg_fe_test;
+/** R b = q: W = (R b - q)' (R V R')^-1 (R b - q).  v: one of f's covariances; r: rows x n_coefficients, row-major;
+ *  q: rows values, NULL: zeros.  Wooldridge (2010), 4.2.3.
+ *  Errors: E_ARGUMENT (rows that depend on others, a singular or projected covariance, values that are not finite). */
+FRG_API FRG_MUST_USE frg_status frg_fe_wald(const frg_fe *f, const frg_fe_vcov *v, const double *r, const double *q,
+                                            int64_t rows, frg_fe_test *out);
 /** Residuals and fitted values for the rows of the data, NaN where a row was dropped; either may be NULL. */
 FRG_API FRG_MUST_USE frg_status frg_fe_residuals(const frg_fe *f, double *residuals, double *fitted);
 /** group[i] <- the connected set of row i of the data in the graph of the first two effects: 1 is the set with the

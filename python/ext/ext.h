@@ -76,6 +76,8 @@ void ext_lock_take(void);
 /** For callbacks out of EXT_WORK, in the thread that does it: the lock for a moment; the answer goes to ext_lock_return. */
 int ext_lock_borrow(void);
 void ext_lock_return(int away);
+/** Of the clock. */
+double ext_seconds(void);
 /** Whether the process is about to end and this thread is not the one that ends it. */
 int ext_is_late(void);
 
@@ -160,6 +162,8 @@ int ext_types_fe(PyObject *module);
 int ext_types_gp(PyObject *module);
 int ext_types_soap(PyObject *module);
 int ext_types_gw(PyObject *module);
-extern PyMethodDef ext_fe_functions[], ext_gp_functions[], ext_gw_functions[];
+extern const ext_field ext_gp_options[], ext_gp_fit_options[], ext_gp_value_fields[];
+extern PyMethodDef ext_fe_functions[], ext_gp_functions[], ext_gp_many_functions[],
+    ext_gw_functions[], ext_qr_functions[];
 
 #endif

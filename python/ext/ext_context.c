@@ -88,7 +88,7 @@ void ext_lock_return(int away)
 
 /* ---- progress and signals ------------------------------------------------------------------------ */
 
-static double seconds(void)
+double ext_seconds(void)
 {
     struct timespec t;
     timespec_get(&t, TIME_UTC);
@@ -120,7 +120,7 @@ static int on_progress(const frg_progress *p, void *user)
         return 1;
     }
     ext_context *const c = user;
-    const double now = seconds();
+    const double now = ext_seconds();
     if (now - c->last_check < 0.05) {
         return 0;
     }

@@ -84,6 +84,14 @@ static const ext_field vcov_fields[] = {
     {AT(frg_fe_vcov, ssc), IS_TEXT, NULL},      {AT(frg_fe_vcov, projected), IS_BOOL, NULL},
     {AT(frg_fe_vcov, wald_f), IS_DOUBLE, NULL}, {NULL, 0, IS_INT, NULL}};
 
+static const ext_field test_fields[] = {{AT(frg_fe_test, wald), IS_DOUBLE, NULL},
+                                        {AT(frg_fe_test, f), IS_DOUBLE, NULL},
+                                        {AT(frg_fe_test, df1), IS_INT64, NULL},
+                                        {AT(frg_fe_test, df2), IS_DOUBLE, NULL},
+                                        {AT(frg_fe_test, p_f), IS_DOUBLE, NULL},
+                                        {AT(frg_fe_test, p_chi2), IS_DOUBLE, NULL},
+                                        {NULL, 0, IS_INT, NULL}};
+
 static const ext_field report_fields[] = {{AT(frg_demean_report, method), IS_TEXT, NULL},
                                           {AT(frg_demean_report, levels), IS_INT64, NULL},
                                           {AT(frg_demean_report, plan_bytes), IS_SIZE, NULL},
@@ -231,6 +239,8 @@ typedef struct {
     ext_table *table;
     frg_fe *fit;
     frg_status status;
+    const frg_fe_vcov **added; /* beside those of the fit */
+    int n_added;
 } ext_fe;
 
 static void fe_free(PyObject *self)
@@ -238,6 +248,7 @@ static void fe_free(PyObject *self)
     ext_fe *const f = (ext_fe *)self;
     PyTypeObject *const type = Py_TYPE(self);
     frg_fe_destroy(f->fit);
+    PyMem_Free(f->added);
     Py_XDECREF((PyObject *)f->table);
     Py_XDECREF((PyObject *)f->context);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
@@ -354,6 +365,38 @@ static PyObject *fe_result(PyObject *self, PyObject *unused)
     return dict;
 }
 
+/** A covariance that the fit has, or NULL; ssc: all its keys. */
+static const frg_fe_vcov *find_vcov(const ext_fe *f, const char *spec, const char *ssc)
+{
+    const frg_fe_result *const r = frg_fe_get(f->fit);
+    for (int i = 0; i < r->n_vcov + f->n_added; i++) {
+        const frg_fe_vcov *const v = i < r->n_vcov ? &r->vcov[i] : f->added[i - r->n_vcov];
+        if (strcmp(v->spec, spec) == 0 && strcmp(v->ssc, ssc) == 0) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
+/** Another covariance, remembered; NULL with an exception. */
+static const frg_fe_vcov *add_vcov(ext_fe *f, const char *spec, const char *ssc)
+{
+    const frg_fe_vcov **const more =
+        PyMem_Realloc(f->added, sizeof *f->added * (size_t)(f->n_added + 1));
+    const frg_fe_vcov *v;
+    frg_status status = FRG_NO_MEMORY;
+    if (more) {
+        f->added = more;
+        EXT_WORK(status = frg_fe_vcov_add(f->fit, spec, ssc, &v));
+    }
+    if (ext_has_failed(status)) {
+        ext_raise(f->context->module, status, f->context->ctx);
+        return NULL;
+    }
+    f->added[f->n_added++] = v;
+    return v;
+}
+
 /** vcov(spec, ssc) -> dict: another covariance of the same fit. */
 static PyObject *fe_vcov(PyObject *self, PyObject *args)
 {
@@ -362,11 +405,43 @@ static PyObject *fe_vcov(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "sz", &spec, &ssc)) {
         return NULL;
     }
-    const frg_fe_vcov *v;
-    frg_status status;
-    EXT_WORK(status = frg_fe_vcov_add(f->fit, spec, ssc, &v));
+    const frg_fe_vcov *const v = add_vcov(f, spec, ssc);
+    return v ? vcov_dict(v, frg_fe_get(f->fit)->n_coefficients) : NULL;
+}
+
+/** wald(spec, ssc, r, q) -> dict: a joint test under a covariance that result() or vcov() has given. */
+static PyObject *fe_wald(PyObject *self, PyObject *args)
+{
+    ext_fe *const f = (ext_fe *)self;
+    const char *spec, *ssc;
+    PyObject *r, *q;
+    if (!PyArg_ParseTuple(args, "ssOO", &spec, &ssc, &r, &q)) {
+        return NULL;
+    }
+    const frg_fe_vcov *v = find_vcov(f, spec, ssc);
+    v = v ? v : add_vcov(f, spec, ssc);
+    if (!v) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array matrix;
+    frg_fe_test test;
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, r, "R", 0, &matrix) == 0) {
+        const int64_t rows = matrix.ndim == 2 ? matrix.shape[0] : -1;
+        const double *const b = ext_values(&h, q, "q", 0, FRG_F64, rows);
+        if (!PyErr_Occurred() && (rows < 1 || matrix.dtype != FRG_F64 ||
+                                  matrix.shape[1] != frg_fe_get(f->fit)->n_coefficients ||
+                                  matrix.stride[1] != 1 || matrix.stride[0] != matrix.shape[1])) {
+            PyErr_Format(PyExc_ValueError, "R: expected contiguous float64, restrictions x %d",
+                         frg_fe_get(f->fit)->n_coefficients);
+        } else if (!PyErr_Occurred()) {
+            status = frg_fe_wald(f->fit, v, matrix.data, b, rows, &test);
+        }
+    }
+    ext_release(&h);
     return ext_has_failed(status) ? ext_raise(f->context->module, status, f->context->ctx)
-                                  : vcov_dict(v, frg_fe_get(f->fit)->n_coefficients);
+                                  : ext_fields_get(&test, test_fields);
 }
 
 /** residuals(residuals, fitted): fills two float64 arrays of n_rows, NaN where a row was dropped. */
@@ -499,6 +574,7 @@ EXT_FUNCTION(lsmr)
 EXT_FUNCTION(fe_columns)
 EXT_METHOD(fe_result)
 EXT_METHOD(fe_vcov)
+EXT_METHOD(fe_wald)
 EXT_METHOD(fe_residuals)
 EXT_METHOD(fe_groups)
 EXT_METHOD(fe_effects)
@@ -522,6 +598,7 @@ int ext_types_fe(PyObject *module)
         {"result", fe_result_alone, METH_NOARGS, "Everything the fit reports, as a dict."},
         {"vcov", fe_vcov_alone, METH_VARARGS,
          "vcov(spec, ssc): another covariance of the same fit."},
+        {"wald", fe_wald_alone, METH_VARARGS, "wald(spec, ssc, r, q): a joint test."},
         {"residuals", fe_residuals_alone, METH_VARARGS,
          "residuals(residuals, fitted): fills two arrays."},
         {"groups", fe_groups_alone, METH_VARARGS,

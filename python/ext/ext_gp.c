@@ -13,21 +13,21 @@ static const char *const nans[] = {"error", "mask", NULL};
 static const char *const transforms[] = {"log", "softplus", "interval", "identity", NULL};
 static const char *const optimizers[] = {"auto", "ai", "lbfgsb", "adam", NULL};
 
-static const ext_field gp_options[] = {{AT(frg_gp_opts, mean), IS_TEXT, NULL},
-                                       {AT(frg_gp_opts, reml), IS_BOOL, NULL},
-                                       {AT(frg_gp_opts, profile_scale), IS_BOOL, NULL},
-                                       {AT(frg_gp_opts, priors), IS_TEXT, NULL},
-                                       {AT(frg_gp_opts, prior_jacobian), IS_BOOL, NULL},
-                                       {AT(frg_gp_opts, preset), IS_CHOICE, presets},
-                                       {AT(frg_gp_opts, precision), IS_CHOICE, precisions},
-                                       {AT(frg_gp_opts, storage), IS_CHOICE, storages},
-                                       {AT(frg_gp_opts, auto_promote), IS_BOOL, NULL},
-                                       {AT(frg_gp_opts, accuracy), IS_DOUBLE, NULL},
-                                       {AT(frg_gp_opts, jitter), IS_CHOICE, jitters},
-                                       {AT(frg_gp_opts, nan), IS_CHOICE, nans},
-                                       {NULL, 0, IS_INT, NULL}};
+const ext_field ext_gp_options[] = {{AT(frg_gp_opts, mean), IS_TEXT, NULL},
+                                    {AT(frg_gp_opts, reml), IS_BOOL, NULL},
+                                    {AT(frg_gp_opts, profile_scale), IS_BOOL, NULL},
+                                    {AT(frg_gp_opts, priors), IS_TEXT, NULL},
+                                    {AT(frg_gp_opts, prior_jacobian), IS_BOOL, NULL},
+                                    {AT(frg_gp_opts, preset), IS_CHOICE, presets},
+                                    {AT(frg_gp_opts, precision), IS_CHOICE, precisions},
+                                    {AT(frg_gp_opts, storage), IS_CHOICE, storages},
+                                    {AT(frg_gp_opts, auto_promote), IS_BOOL, NULL},
+                                    {AT(frg_gp_opts, accuracy), IS_DOUBLE, NULL},
+                                    {AT(frg_gp_opts, jitter), IS_CHOICE, jitters},
+                                    {AT(frg_gp_opts, nan), IS_CHOICE, nans},
+                                    {NULL, 0, IS_INT, NULL}};
 
-static const ext_field fit_options[] = {{AT(frg_gp_fit_opts, optimizer), IS_CHOICE, optimizers},
+const ext_field ext_gp_fit_options[] = {{AT(frg_gp_fit_opts, optimizer), IS_CHOICE, optimizers},
                                         {AT(frg_gp_fit_opts, max_iter), IS_INT64, NULL},
                                         {AT(frg_gp_fit_opts, tol), IS_DOUBLE, NULL},
                                         {AT(frg_gp_fit_opts, learning_rate), IS_DOUBLE, NULL},
@@ -50,7 +50,7 @@ static const ext_field parameter_fields[] = {
     {AT(frg_gp_parameter, tied), IS_INT, NULL},
     {NULL, 0, IS_INT, NULL}};
 
-static const ext_field value_fields[] = {{AT(frg_gp_value, log_likelihood), IS_DOUBLE, NULL},
+const ext_field ext_gp_value_fields[] = {{AT(frg_gp_value, log_likelihood), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, log_prior), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, per_point), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, scale), IS_DOUBLE, NULL},
@@ -84,6 +84,11 @@ static const ext_field fit_fields[] = {{AT(frg_gp_fit_result, log_likelihood), I
                                        {AT(frg_gp_fit_result, optimizer), IS_TEXT, NULL},
                                        {AT(frg_gp_fit_result, total_seconds), IS_DOUBLE, NULL},
                                        {NULL, 0, IS_INT, NULL}};
+
+static const ext_field start_fields[] = {
+    {AT(frg_gp_start, objective), IS_DOUBLE, NULL}, {AT(frg_gp_start, iterations), IS_INT64, NULL},
+    {AT(frg_gp_start, values), IS_INT64, NULL},     {AT(frg_gp_start, gradients), IS_INT64, NULL},
+    {AT(frg_gp_start, failures), IS_INT64, NULL},   {NULL, 0, IS_INT, NULL}};
 
 static const ext_field report_fields[] = {{AT(frg_gp_report, n), IS_INT64, NULL},
                                           {AT(frg_gp_report, d), IS_INT64, NULL},
@@ -152,7 +157,7 @@ static PyObject *gp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     ext_gp *g = NULL;
     const char **names = NULL;
     Py_ssize_t n_names = 0;
-    if (ext_fields_set(&o, gp_options, options) < 0 || ext_hold(&h, x, "x", 0, &xa) < 0 ||
+    if (ext_fields_set(&o, ext_gp_options, options) < 0 || ext_hold(&h, x, "x", 0, &xa) < 0 ||
         ext_hold(&h, y, "y", 0, &ya) < 0 ||
         (columns != Py_None && !(names = ext_strings(columns, "columns", &n_names)))) {
         ext_release(&h);
@@ -263,6 +268,17 @@ static PyObject *gp_fix(PyObject *self, PyObject *args)
     return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
 }
 
+/** tie(i, to): parameter i follows parameter `to`; -1: none. */
+static PyObject *gp_tie(PyObject *self, PyObject *args)
+{
+    int i, to;
+    if (!PyArg_ParseTuple(args, "ii", &i, &to)) {
+        return NULL;
+    }
+    const frg_status status = frg_gp_update_tied(self_of(self)->gp, i, to);
+    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+}
+
 static PyObject *gp_report(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -278,7 +294,7 @@ static PyObject *gp_value(PyObject *self, PyObject *unused)
     frg_gp_value v;
     frg_status status;
     EXT_WORK(status = frg_gp_eval(self_of(self)->gp, &v));
-    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, value_fields);
+    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, ext_gp_value_fields);
 }
 
 /** gradient(out, x, y): fills float64 arrays; x and y may be None.  Returns the value. */
@@ -303,7 +319,7 @@ static PyObject *gp_gradient(PyObject *self, PyObject *args)
         }
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, value_fields);
+    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, ext_gp_value_fields);
 }
 
 /** information(out): fills p x p float64. */
@@ -386,13 +402,28 @@ static PyObject *gp_loo_latent(PyObject *self, PyObject *args)
 
 /* ---- fit and prediction ------------------------------------------------------------------------- */
 
-/** fit(options) -> dict with the trace. */
+/** What became of each start. */
+static PyObject *starts_of(const frg_gp_fit_result *r)
+{
+    PyObject *const list = ext_list_of(r->starts, r->n_starts, sizeof *r->starts, start_fields);
+    for (int64_t i = 0; list && i < r->n_starts; i++) {
+        if (ext_put(PyList_GetItem(list, (Py_ssize_t)i), "status",
+                    PyUnicode_FromString(frg_status_name(r->starts[i].status))) < 0) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/** fit(options) -> dict with the trace and the starts. */
 static PyObject *gp_fit(PyObject *self, PyObject *args)
 {
     PyObject *options;
     frg_gp_fit_opts o;
     frg_gp_fit_defaults(&o, sizeof o);
-    if (!PyArg_ParseTuple(args, "O", &options) || ext_fields_set(&o, fit_options, options) < 0) {
+    if (!PyArg_ParseTuple(args, "O", &options) ||
+        ext_fields_set(&o, ext_gp_fit_options, options) < 0) {
         return NULL;
     }
     frg_gp_fit_result r;
@@ -405,7 +436,8 @@ static PyObject *gp_fit(PyObject *self, PyObject *args)
     if (!dict ||
         ext_put(dict, "trace", ext_list_of(r.trace, r.n_trace, sizeof *r.trace, trace_fields)) <
             0 ||
-        ext_put(dict, "value", ext_fields_get(&r.value, value_fields)) < 0 ||
+        ext_put(dict, "starts", starts_of(&r)) < 0 ||
+        ext_put(dict, "value", ext_fields_get(&r.value, ext_gp_value_fields)) < 0 ||
         ext_put(dict, "status", PyUnicode_FromString(frg_status_name(r.status))) < 0) {
         Py_XDECREF(dict);
         return NULL;
@@ -529,6 +561,19 @@ static PyObject *gp_update_y(PyObject *self, PyObject *args)
     return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
 }
 
+/** update_noise(i, variance). */
+static PyObject *gp_update_noise(PyObject *self, PyObject *args)
+{
+    long long i;
+    double variance;
+    if (!PyArg_ParseTuple(args, "Ld", &i, &variance)) {
+        return NULL;
+    }
+    frg_status status;
+    EXT_WORK(status = frg_gp_update_noise(self_of(self)->gp, i, variance));
+    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+}
+
 /* ---- the dense core ----------------------------------------------------------------------------- */
 
 /** invquad_logdet(context, k, r, inv_quad, logdet, a, inverse): fills; a and inverse may be None. */
@@ -587,6 +632,7 @@ EXT_METHOD(gp_save)
 EXT_METHOD(gp_parameters)
 EXT_METHOD(gp_update)
 EXT_METHOD(gp_fix)
+EXT_METHOD(gp_tie)
 EXT_METHOD(gp_report)
 EXT_METHOD(gp_value)
 EXT_METHOD(gp_gradient)
@@ -601,6 +647,7 @@ EXT_METHOD(gp_sample)
 EXT_METHOD(gp_append)
 EXT_METHOD(gp_remove)
 EXT_METHOD(gp_update_y)
+EXT_METHOD(gp_update_noise)
 EXT_NEW(gp_new)
 EXT_FREE(gp_free)
 
@@ -620,6 +667,7 @@ int ext_types_gp(PyObject *module)
         {"parameters", gp_parameters_alone, METH_NOARGS, "One dict a parameter."},
         {"update", gp_update_alone, METH_VARARGS, "update(theta)"},
         {"fix", gp_fix_alone, METH_VARARGS, "fix(i, fixed)"},
+        {"tie", gp_tie_alone, METH_VARARGS, "tie(i, to)"},
         {"report", gp_report_alone, METH_NOARGS, "What the process is."},
         {"value", gp_value_alone, METH_NOARGS, "The log likelihood with its certificates."},
         {"gradient", gp_gradient_alone, METH_VARARGS, "gradient(out, x, y) -> value"},
@@ -637,6 +685,7 @@ int ext_types_gp(PyObject *module)
         {"append", gp_append_alone, METH_VARARGS, "append(x, y, noise_variances)"},
         {"remove", gp_remove_alone, METH_VARARGS, "remove(i)"},
         {"update_y", gp_update_y_alone, METH_VARARGS, "update_y(y)"},
+        {"update_noise", gp_update_noise_alone, METH_VARARGS, "update_noise(i, variance)"},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {
         {Py_tp_new, gp_new_alone},

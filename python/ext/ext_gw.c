@@ -1,6 +1,9 @@
 /* ext_gw.c - the Gromov-Wasserstein room: graphs, Sinkhorn, alignments, and what is made of their plans.
  *
  * A solver of either kind owns a plan that is never stored; both types share the methods that read it. */
+#include <string.h>
+
+#include "fourge/checkpoint.h"
 #include "fourge/gw.h"
 #include "fourge/mesh.h"
 
@@ -184,8 +187,11 @@ typedef struct {
     frg_graph *graph;
     frg_gw *gw;
     frg_sinkhorn *sinkhorn;
-    PyObject *held; /* what the solver points to */
-    int64_t n, m;   /* the plan's shape */
+    PyObject *held;       /* what the solver points to */
+    int64_t n, m;         /* the plan's shape */
+    char *kept;           /* the file that states go to, or NULL */
+    double every, saved;  /* seconds between them; when the last was written */
+    frg_checkpoint *from; /* the state that the run goes on from, or NULL */
 } ext_gw;
 
 static ext_gw *self_of(PyObject *self)
@@ -208,6 +214,8 @@ static void gw_free(PyObject *self)
     PyTypeObject *const type = Py_TYPE(self);
     ext_gw *const s = self_of(self);
     frg_gw_destroy(s->gw);
+    frg_checkpoint_destroy(s->from);
+    PyMem_Free(s->kept);
     frg_sinkhorn_destroy(s->sinkhorn);
     frg_graph_destroy(s->graph);
     Py_XDECREF(s->held);
@@ -564,6 +572,68 @@ static PyObject *gw_start(PyObject *self, PyObject *plan)
     return answer(self, status);
 }
 
+/** A frg_gw_saver: a file when it is due, and when the run is stopped. */
+static frg_status save_state(void *user, const frg_gw *gw, int stopped)
+{
+    ext_gw *const s = user;
+    const double now = ext_seconds();
+    if (!stopped && now - s->saved < s->every) {
+        return FRG_OK;
+    }
+    frg_checkpoint *c;
+    frg_status status = frg_checkpoint_create(&c, s->context->ctx, "gw", 0, 0);
+    if (status < 0) {
+        return status;
+    }
+    status = frg_gw_save(gw, c);
+    if (status >= 0) {
+        status = frg_checkpoint_save(c, s->kept);
+    }
+    frg_checkpoint_destroy(c);
+    s->saved = ext_seconds();
+    return status;
+}
+
+/** keep(path, every): the run writes its state there every so many seconds, and when it is stopped. */
+static PyObject *gw_keep(PyObject *self, PyObject *args)
+{
+    ext_gw *const s = self_of(self);
+    const char *path;
+    double every;
+    if (!PyArg_ParseTuple(args, "sd", &path, &every)) {
+        return NULL;
+    }
+    const size_t bytes = strlen(path) + 1;
+    char *const copy = PyMem_Realloc(s->kept, bytes);
+    if (!copy) {
+        return PyErr_NoMemory();
+    }
+    s->kept = memcpy(copy, path, bytes);
+    s->every = every;
+    s->saved = ext_seconds();
+    EXT_WORK(frg_gw_keep(s->gw, save_state, s));
+    return Py_NewRef(Py_None);
+}
+
+/** resume(path): the run goes on from the state in a file. */
+static PyObject *gw_resume(PyObject *self, PyObject *args)
+{
+    ext_gw *const s = self_of(self);
+    const char *path;
+    if (!PyArg_ParseTuple(args, "s", &path)) {
+        return NULL;
+    }
+    frg_checkpoint *from;
+    frg_status status;
+    EXT_WORK(status = frg_checkpoint_load(&from, s->context->ctx, path));
+    if (status >= 0) {
+        EXT_WORK(status = frg_gw_resume(s->gw, from));
+        frg_checkpoint_destroy(s->from);
+        s->from = from; /* which the run needs */
+    }
+    return answer(self, status);
+}
+
 /** run() -> report. */
 static PyObject *solver_run(PyObject *self, PyObject *unused)
 {
@@ -571,7 +641,8 @@ static PyObject *solver_run(PyObject *self, PyObject *unused)
     ext_gw *const s = self_of(self);
     frg_status status;
     EXT_WORK(status = s->gw ? frg_gw_run(s->gw, NULL) : frg_sinkhorn_run(s->sinkhorn, NULL));
-    if (status < 0 || PyErr_Occurred()) {
+    const int has_plan = status >= 0 && (s->gw ? frg_gw_plan(s->gw) != NULL : 1);
+    if (status < 0 || PyErr_Occurred() || (!has_plan && ext_has_failed(status))) {
         return failed(self, status);
     }
     const frg_gw_report *const g = s->gw ? frg_gw_get(s->gw) : NULL;
@@ -1081,6 +1152,8 @@ EXT_METHOD(graph_paths)
 EXT_METHOD(graph_landmarks)
 EXT_METHOD(sinkhorn_start)
 EXT_METHOD(gw_start)
+EXT_METHOD(gw_keep)
+EXT_METHOD(gw_resume)
 EXT_METHOD(gw_distances)
 EXT_METHOD(gw_factors)
 EXT_NEW(sinkhorn_new)
@@ -1135,6 +1208,8 @@ int ext_types_gw(PyObject *module)
         {NULL, NULL, 0, NULL}};
     static PyMethodDef gw_members[] = {
         {"start", gw_start_alone, METH_O, "start(plan)"},
+        {"keep", gw_keep_alone, METH_VARARGS, "keep(path, every)"},
+        {"resume", gw_resume_alone, METH_VARARGS, "resume(path)"},
         {"distances", gw_distances_alone, METH_VARARGS, "distances(side, out)"},
         {"factors", gw_factors_alone, METH_VARARGS, "factors(q, w, h), or factors() -> rank"},
         PLAN_METHODS,

@@ -15,7 +15,7 @@ from . import _fourge, _frame, errors
 from ._arrays import array as _array
 from ._arrays import context as _context
 from ._arrays import warn as _warn
-from ._tables import coefplot, etable, iplot
+from ._tables import chosen, coefplot, etable, iplot
 
 __all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
 
@@ -125,6 +125,52 @@ class Fit:
             self._vcovs[key] = self._fit.vcov(*key)
         self._shown = self._vcovs[key]
         return self
+
+    def wald_test(self, R: Any = None, q: Any = None, distribution: str = "F", *, keep: Any = None,
+                  drop: Any = None) -> dict[str, float]:
+        """A joint test of the restrictions R b = q under the covariance shown.
+
+        ``W = (R b - q)' (R V R')^-1 (R b - q)``, and ``F = W / df1``.  Wooldridge (2010), 4.2.3.
+
+        Parameters
+        ----------
+        R : (k,) or (restrictions, k) array, optional
+            k as `terms`.  Without, each of the terms that `keep` and `drop` leave is tested to be zero, all of them but
+            the intercept where these are not given.
+        q : number or (restrictions,) array, optional
+            Zeros without.
+        distribution : "F" or "chi2"
+        keep, drop : str or list of str, optional
+            Regular expressions of terms, as in :func:`etable`; not beside R.
+
+        Returns
+        -------
+        dict
+            statistic (F, or W), pvalue, df1, and df2 (of F; infinite for chi2).
+
+        Raises :class:`fourge.errors.BadArgument` for restrictions that depend on each other.
+        """
+        if distribution not in ("F", "chi2"):
+            raise ValueError(f"distribution={distribution!r}: expected 'F' or 'chi2'")
+        if R is not None and (keep is not None or drop is not None):
+            raise errors.BadArgument("keep and drop name the terms that are tested: give them or R")
+        terms = self.terms
+        if R is None:
+            left = chosen([t for t in terms if keep is not None or t != "(Intercept)"], keep, drop, False)
+            if not left:
+                raise errors.BadArgument(f"no term is left to test; there are {terms}")
+            R = np.array([[float(t == name) for t in terms] for name in left])
+        R = np.atleast_2d(np.ascontiguousarray(_array(R, "R"), np.float64))
+        if R.ndim != 2 or R.shape[1] != len(terms):
+            raise errors.BadArgument(f"R: expected (restrictions, {len(terms)}), a column for each of {terms}, got shape {R.shape}")
+        if q is not None:
+            q = np.ascontiguousarray(np.broadcast_to(_array(q, "q"), len(R)) if np.ndim(q) == 0 else _array(q, "q"), np.float64)
+            if q.shape != (len(R),):
+                raise errors.BadArgument(f"q: expected {len(R)} values, one a restriction, got shape {q.shape}")
+        test = self._fit.wald(self._shown["spec"], self._shown["ssc"], R, q)
+        if distribution == "chi2":
+            return {"statistic": test["wald"], "pvalue": test["p_chi2"], "df1": test["df1"], "df2": float("inf")}
+        return {"statistic": test["f"], "pvalue": test["p_f"], "df1": test["df1"], "df2": test["df2"]}
 
     def tidy(self, style: str = "broom") -> dict[str, list[Any]]:
         """{column: values} of the coefficient table, under broom's names or pyfixest's; ``pandas.DataFrame(fit.tidy())``

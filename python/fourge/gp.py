@@ -16,7 +16,7 @@ import numpy as np
 from . import _fourge, errors
 from ._arrays import CONTEXT_OPTIONS, array, context, warn
 
-__all__ = ["GP", "load", "invquad_logdet"]
+__all__ = ["GP", "load", "evaluate_batch", "fit_batch", "invquad_logdet"]
 
 
 class GP:
@@ -92,6 +92,24 @@ class GP:
             self._gp.fix(i, fixed)
         return self
 
+    def tie(self, name: str, to: str | None, *, entry: int | None = None, to_entry: int | None = None) -> GP:
+        """Parameter `name` follows parameter `to` from here on, or goes its own way again (None).
+
+        It takes the other's value at once, and a fit moves both as one.  Entries of vectors are tied one by one; without
+        `entry` all those of `name`, to `to_entry` or to the entries of the same numbers.
+        """
+        p = self.parameters
+        mine = [i for i, x in enumerate(p) if x["name"] == name and entry in (None, x["entry"])]
+        theirs = [i for i, x in enumerate(p) if x["name"] == to and to_entry in (None, x["entry"])]
+        if not mine or (to is not None and not theirs):
+            raise KeyError(f"there is no parameter {name if not mine else to!r} with that entry; there are "
+                           f"{sorted({x['name'] for x in p})}")
+        if to is not None and len(theirs) not in (1, len(mine)):
+            raise errors.BadArgument(f"tie: {name!r} has {len(mine)} entries, {to!r} {len(theirs)}; give to_entry")
+        for k, i in enumerate(mine):
+            self._gp.tie(i, -1 if to is None else theirs[k if len(theirs) > 1 else 0])
+        return self
+
     def value(self) -> dict[str, Any]:
         """The log likelihood at the current parameters, with its certificates (a dict)."""
         return self._gp.value()
@@ -157,7 +175,11 @@ class GP:
 
     def fit(self, **options: Any) -> dict[str, Any]:
         """Maximises log likelihood and prior over the free parameters; options as in ``frg_gp_fit_opts``
-        (optimizer "ai", "lbfgsb" or "adam", max_iter, max_evaluations, tol, learning_rate, starts, ...).  Returns the report."""
+        (optimizer "ai", "lbfgsb" or "adam", max_iter, max_evaluations, tol, learning_rate, starts, ...).
+
+        Returns the report: status, log_likelihood, gradient_norm, counts, trace (one dict an iterate of the best start) and
+        starts (what became of each: status, objective, iterations, values, gradients, failures).
+        """
         out = self._gp.fit(options)
         warn(self._context)
         return out
@@ -243,6 +265,19 @@ class GP:
         self._gp.remove(i)
         return self
 
+    def update_y(self, y: Any) -> GP:
+        """Replaces the observations, (n,) or (n, q); the factor stays."""
+        self._gp.update_y(array(y, "y"))
+        return self
+
+    def update_noise(self, i: int, variance: float) -> GP:
+        """The known noise variance of point i becomes another: a rank-one update, O((n - i)^2).
+
+        For processes that were made with ``noise_variances``.
+        """
+        self._gp.update_noise(i, variance)
+        return self
+
     def save(self, path: str | PathLike[str]) -> None:
         """Data, expression, parameters and factor in one checked file."""
         self._gp.save(os.fsdecode(path))
@@ -273,6 +308,79 @@ def load(path: str | PathLike[str], **options: Any) -> GP:
         raise TypeError(f"there is no option {next(iter(options))!r}")
     gp._gp = _fourge.Gp.load(gp._context, os.fsdecode(path))
     return gp
+
+
+def _problems(problems: Any, theta: Any) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+    out = []
+    problems = list(problems)
+    each = [None] * len(problems) if theta is None else list(theta)
+    if len(each) != len(problems):
+        raise errors.BadArgument(f"theta: expected {len(problems)}, one a problem, got {len(each)}")
+    for i, (problem, start) in enumerate(zip(problems, each)):
+        if not isinstance(problem, (tuple, list)) or len(problem) != 2:
+            raise TypeError(f"problems[{i}]: expected a pair (x, y), got {type(problem).__name__}")
+        x, y = array(problem[0], f"problems[{i}][0]"), array(problem[1], f"problems[{i}][1]")
+        start = None if start is None else np.ascontiguousarray(array(start, f"theta[{i}]"), np.float64)
+        out.append((x[:, None] if x.ndim == 1 else x, y, start))
+    return out
+
+
+def _many(problems, kernel, theta, columns, progress, gradient, fit, options):
+    if not isinstance(kernel, str):
+        raise TypeError(f"kernel: expected an expression, a str, got {type(kernel).__name__}")
+    c = context(options, progress)
+    found = _fourge.gp_many(c, _problems(problems, theta), kernel, options, None if columns is None else list(columns),
+                            gradient, fit)
+    for one in found:
+        for key in ("gradient", "theta"):
+            value = one.pop(key)
+            if value is not None:
+                one[key] = np.frombuffer(value).copy()
+    return found
+
+
+def evaluate_batch(problems: Any, kernel: str, *, theta: Any = None, gradient: bool = False, columns: Any = None,
+                   progress: Callable[..., Any] | bool | None = None, **options: Any) -> list[dict[str, Any]]:
+    """Log likelihoods of many independent processes with one expression, in one call.
+
+    Up to about 128 points a lane of a vector register holds a process, above that a core does.
+
+    Parameters
+    ----------
+    problems : list of (x, y)
+        x (n, d) or (n,), y (n,); n and d may differ.
+    kernel : str
+        As in :class:`GP`; a value left out is set from each problem's data.
+    theta : list of arrays or None, optional
+        Parameters of each problem, in the order of :attr:`GP.parameters`.
+    gradient : bool
+        Whether gradients are wanted, per log of a positive parameter.
+    columns : list of str, optional
+    **options
+        Of :class:`GP`, for all.
+
+    Returns
+    -------
+    list of dict
+        One a problem: status, message, warnings, log_likelihood, log_prior, jitter, ..., and gradient.  One that failed
+        says so in its status and message and disturbs no other; the others' bits do not depend on it.
+    """
+    return _many(problems, kernel, theta, columns, progress, gradient, None, options)
+
+
+def fit_batch(problems: Any, kernel: str, *, theta: Any = None, columns: Any = None,
+              progress: Callable[..., Any] | bool | None = None, fit: dict[str, Any] | None = None,
+              **options: Any) -> list[dict[str, Any]]:
+    """Fits many independent processes with one expression, in one call.
+
+    Parameters as in :func:`evaluate_batch`; theta is where each begins, `fit` the options of :meth:`GP.fit`.
+
+    Returns
+    -------
+    list of dict
+        As :func:`evaluate_batch`, at the optimum, with theta: the fitted parameters.
+    """
+    return _many(problems, kernel, theta, columns, progress, False, dict(fit or {}), options)
 
 
 def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Any) -> tuple[np.ndarray, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from os import PathLike, fspath
+from os import PathLike, fsdecode, fspath, path
 from typing import Any
 
 import numpy as np
@@ -314,7 +314,8 @@ def _side(x: Any, name: str) -> tuple[Any, int]:
 
 
 def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, start: Any = None, progress: Any = None,
-          **options: Any) -> Alignment:
+          checkpoint: str | PathLike[str] | None = None, checkpoint_every: float = 60.0,
+          resume: bool | str | PathLike[str] = False, **options: Any) -> Alignment:
     """Aligns two sets of points, distance matrices or graphs.
 
     Parameters
@@ -329,6 +330,11 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         The plan to start from.
     progress : bool or function
         True shows a bar (tqdm where it is installed).
+    checkpoint : path, optional
+        The run writes its state there every `checkpoint_every` seconds, and when it is stopped (Ctrl-C, time_limit).
+    resume : path or bool
+        Goes on from that state to the bits of a run that was not stopped; True: from `checkpoint` where that is there.  The
+        data, the options and the seed must be those of the state; threads need not.
     **options
         distance ("auto", "landmark", "dijkstra", "precomputed", "euclidean", "matrix", "graph"), mode ("auto",
         "sampled", "exact", "landmark"), k 30, landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
@@ -353,6 +359,14 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
     solver = _fourge.Gw(c, source, target, _weights(a, "a", n), _weights(b, "b", m), cost, options)
     if start is not None:
         solver.start(_matrix(start, "start"))
+    if resume is True:
+        if checkpoint is None:
+            raise errors.BadArgument("resume=True takes a checkpoint to go on from")
+        resume = checkpoint if path.exists(checkpoint) else False
+    if resume is not False:
+        solver.resume(fsdecode(resume))
+    if checkpoint is not None:
+        solver.keep(fsdecode(checkpoint), float(checkpoint_every))
     return Alignment(solver, _run(solver, c))
 
 
@@ -503,7 +517,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     rho (target), rho_a, rho_b   KL penalties, with ``semi_relaxed``; rho excludes the others
     min_iter_before_converge     ``min_iter``
     multiscale                   None: where n m > 1e6
-    differentiable, grad_mode    True: the tensor carries gradients, see below; "implicit" or "frozen"
+    differentiable, grad_mode    True: the tensor carries gradients, see below; "implicit", "unrolled", "frozen"
     T_init, seed                 plan to start from; of the draws (0)
     s_shared, mixed_precision    accepted; the first has no effect in the other package either (``mass=`` moves a part)
     verbose                      a bar; ``verbose_every`` is accepted
@@ -515,7 +529,8 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     With ``differentiable=True`` a loss of the plan has gradients in dist_source, dist_target, C_linear, p, q, and in
     points with ``distance_mode="euclidean"``: of Sinkhorn's fixed point for the last linearised cost, taken at the plan
     that is returned.  Earlier steps, the scale of the distances, neighbours and anchors carry none, and rounding is left
-    out.  Relaxed and partial plans need ``grad_mode="frozen"`` (potentials held fixed, inexact); low rank is refused.
+    out.  Relaxed and partial plans need ``grad_mode="unrolled"`` (of the passes that were done) or "frozen" (potentials held
+    fixed, inexact); low rank is refused.
     """
     source, kind = _one_side(X_source, dist_source, graph_source, "source")
     target, other = _one_side(X_target, dist_target, graph_target, "target")

@@ -135,7 +135,7 @@ class SOAP(torch.optim.Optimizer):
 
     def _start(self):
         self._engine = soap.Engine(self._profile, context(dict(self._context_options)))
-        self._params, self._pointers = [], []
+        self._params, self._pointers, self._names = [], [], []
 
     def _attach(self, group):
         """The parameters of a group into the handle."""
@@ -158,6 +158,7 @@ class SOAP(torch.optim.Optimizer):
         for name, p in zip(names, group["params"]):
             self._engine.handle.add_param(number, to_dlpack(p.detach()), name)
             self._params.append(p)
+            self._names.append(name)
             self._pointers.append(p.data_ptr())
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -256,6 +257,29 @@ class SOAP(torch.optim.Optimizer):
         finally:
             handle.remove()
             self._taken = None
+
+    def save_param(self, param: torch.Tensor | str) -> bytes:
+        """The state of one parameter, which is given by itself or by its name (``param_names`` of the group, param.0, ...).
+
+        So a run goes on, to the bit, with its parameters dealt to other optimizers, as sharded trainers do.
+        """
+        return self._engine.handle.save_param(self._id_of(param))
+
+    def load_param(self, param: torch.Tensor | str, state: bytes) -> None:
+        """A state of :meth:`save_param` for this parameter; one that does not fit changes nothing and raises
+        :class:`fourge.errors.Mismatch`."""
+        number = self._id_of(param)
+        self._engine.handle.load_param(number, state, self._names[number])
+
+    def _id_of(self, param):
+        if isinstance(param, str):
+            if param not in self._names:
+                raise errors.BadArgument(f"there is no parameter {param!r}; there are {self._names}")
+            return self._names.index(param)
+        found = [i for i, p in enumerate(self._params) if p is param]
+        if not found:
+            raise errors.BadArgument("param: expected one of the parameters of this optimizer, or its name")
+        return found[0]
 
     def __getstate__(self):
         return {**super().__getstate__(), "_profile": self._profile, "_context_options": self._context_options,
@@ -364,16 +388,16 @@ def _euclidean(x):
 
 def _gw_plan(found, kind, source, target, linear, p, q, mode, options):
     """The plan of `found` with gradients; options: those of the alignment."""
-    if mode not in ("implicit", "frozen"):
-        raise errors.Unsupported(f"grad_mode={mode!r}: there is 'implicit' and 'frozen'")
+    if mode not in ("implicit", "unrolled", "frozen"):
+        raise ValueError(f"grad_mode={mode!r}: expected 'implicit', 'unrolled' or 'frozen'")
     scale = "batch_max" if options.get("preset") == "torchgw" else "fixed"
     scale = options.get("scale", scale)
     if scale == "batch_max":
         raise errors.Unsupported("scale='batch_max' with differentiable=True: costs have no scale of their own; take scale='fixed'")
     if mode == "implicit" and any(np.isfinite(options.get(k, np.inf)) for k in ("rho_source", "rho_target")):
-        raise errors.Unsupported("semi_relaxed=True with grad_mode='implicit'; take 'frozen'")
+        raise errors.Unsupported("semi_relaxed=True with grad_mode='implicit'; take 'unrolled', or 'frozen', which is inexact")
     if mode == "implicit" and options.get("mass"):
-        raise errors.Unsupported("mass with grad_mode='implicit'; take 'frozen'")
+        raise errors.Unsupported("mass with grad_mode='implicit'; take 'unrolled', or 'frozen', which is inexact")
     tensors = [t if isinstance(t, torch.Tensor) else None for t in (source, target, linear, p, q)]
     if kind == "points":
         if options.get("distance") == "euclidean":

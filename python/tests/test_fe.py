@@ -363,5 +363,49 @@ class Package(unittest.TestCase):
         self.assertTrue(any("FRG-FE-104" in str(w.message) for w in caught))
 
 
+
+class Wald(unittest.TestCase):
+    def setUp(self):
+        self.fit = fe.feols("invest ~ value + capital | firm", read_csv("grunfeld.csv"), vcov={"CRV1": "firm"})
+
+    def by_definition(self, R, q):
+        b, v = self.fit.coef(), self.fit.vcov()
+        d = np.atleast_2d(R) @ b - q
+        return d @ np.linalg.solve(np.atleast_2d(R) @ v @ np.atleast_2d(R).T, d)
+
+    def test_against_the_definition(self):
+        for R, q in (([1.0, 0.0], 0), ([[1.0, 0.0], [0.0, 1.0]], 0), ([[1.0, -2.0]], 0.3), (np.array([[1, 1], [1, -1]]), [0.1, -0.2])):
+            w = self.by_definition(np.array(R, float), q)
+            found = self.fit.wald_test(R, q)
+            np.testing.assert_allclose(found["statistic"], w / len(np.atleast_2d(R)), rtol=1e-10)
+            self.assertEqual((found["df1"], found["df2"]), (len(np.atleast_2d(R)), 10))
+            np.testing.assert_allclose(self.fit.wald_test(R, q, "chi2")["statistic"], w, rtol=1e-10)
+        one = self.fit.wald_test([1.0, 0.0])
+        np.testing.assert_allclose(one["pvalue"], self.fit.pvalue()[0], rtol=1e-9)
+
+    def test_by_names_and_under_another_covariance(self):
+        both = self.fit.wald_test()
+        self.assertEqual(both["df1"], 2)
+        np.testing.assert_allclose(both["statistic"], self.fit.glance()["statistic"], rtol=1e-12)
+        np.testing.assert_allclose(self.fit.wald_test(keep="val")["statistic"], self.fit.tstat()[0] ** 2, rtol=1e-12)
+        np.testing.assert_allclose(self.fit.wald_test(drop="val")["statistic"], self.fit.tstat()[1] ** 2, rtol=1e-12)
+        for spec in ("hetero", "iid", "hetero"):
+            self.fit.vcov(spec)
+            np.testing.assert_allclose(self.fit.wald_test()["statistic"], self.by_definition(np.eye(2), 0) / 2, rtol=1e-10)
+        self.fit.fixef()  # fits once more
+        np.testing.assert_allclose(self.fit.wald_test()["statistic"], self.by_definition(np.eye(2), 0) / 2, rtol=1e-10)
+        plain = fe.feols("invest ~ value + capital", read_csv("grunfeld.csv"))
+        self.assertEqual(plain.wald_test()["df1"], 2)
+
+    def test_refusals(self):
+        for says, call in (
+            ("R: .*shape", lambda: self.fit.wald_test([1.0])), ("R: ", lambda: self.fit.wald_test("value")), ("q: ", lambda: self.fit.wald_test([1, 0], [1, 2])),
+            ("distribution", lambda: self.fit.wald_test(distribution="t")), ("depend", lambda: self.fit.wald_test([[1, 0], [2, 0]])),
+            ("no term", lambda: self.fit.wald_test(keep="zzz")), ("keep", lambda: self.fit.wald_test([1, 0], keep="value")), ("finite", lambda: self.fit.wald_test([np.nan, 0])),
+        ):
+            with self.subTest(says), self.assertRaisesRegex((TypeError, ValueError), says):
+                call()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -66,6 +66,50 @@ class Process(unittest.TestCase):
         y[3] += step
         np.testing.assert_allclose(dy[3], (dense(self.x, y, theta) - dense(self.x, self.y, theta)) / step, rtol=1e-3)
 
+    def test_starts(self):
+        """What became of each: the best is the report's."""
+        process = gp.GP(self.x, self.y, "scale*rbf(l=in(0.05,5)) + noise(in(1e-3,1))", seed=3, threads=1)
+        report = process.fit(starts=4)
+        self.assertEqual(len(report["starts"]), 4)
+        best = report["starts"][report["best_start"]]
+        self.assertEqual(best["status"], "FRG_OK")
+        self.assertEqual(best["objective"], max(s["objective"] for s in report["starts"] if s["status"] == "FRG_OK"))
+        self.assertAlmostEqual(best["objective"], report["log_likelihood"], places=6)
+
+    def test_ties(self):
+        process = gp.GP(self.x, self.y, "1*rbf(l=0.2) + 1*matern32(l=0.7) + noise(0.1)", mean="zero")
+        process.tie("matern32.l", "rbf.l")
+        values = {p["name"]: p["value"] for p in process.parameters}
+        self.assertEqual(values["matern32.l"], values["rbf.l"])
+        process.fit(max_iter=5)
+        values = {p["name"]: p["value"] for p in process.parameters}
+        self.assertEqual(values["matern32.l"], values["rbf.l"])
+        self.assertNotEqual(values["rbf.l"], 0.2)
+        self.assertEqual({p["name"]: p["tied"] for p in process.tie("matern32.l", None).parameters}["matern32.l"], -1)
+        vector = gp.GP(self.x, self.y, "1*rbf(l=[0.2,0.3]) + noise(0.1)").tie("rbf.l", "rbf.l", entry=1, to_entry=0)
+        self.assertEqual([p["value"] for p in vector.parameters if p["name"] == "rbf.l"], [0.2, 0.2])
+        for says, call in ((KeyError, lambda: process.tie("l", "rbf.l")), (KeyError, lambda: process.tie("rbf.l", "l")),
+                           (ValueError, lambda: process.tie("rbf.l", "rbf.l"))):
+            with self.assertRaises(says):
+                call()
+
+    def test_noise_and_observations_replaced(self):
+        """As a process that is made anew with them."""
+        v = np.full(len(self.x), 0.1)
+        process = gp.GP(self.x, self.y, "1*rbf(l=0.3)", noise_variances=v, mean="zero")
+        process.log_likelihood()
+        v[3] = 0.5
+        process.update_noise(3, 0.5).update_y(self.y + 1)
+        want = gp.GP(self.x, self.y + 1, "1*rbf(l=0.3)", noise_variances=v, mean="zero")
+        np.testing.assert_allclose(process.log_likelihood(), want.log_likelihood(), rtol=1e-11)
+        np.testing.assert_allclose(process.predict(self.x[:4]), want.predict(self.x[:4]), rtol=1e-10)
+        with self.assertRaisesRegex(ValueError, "noise"):
+            process.update_noise(3, -1.0)
+
+    def test_names_of_columns_of_any_kind(self):
+        want = gp.GP(self.x, self.y, "1*on(2; rbf) + noise", columns=["a", "b"]).log_likelihood()
+        self.assertEqual(gp.GP(self.x, self.y, "1*on(b; rbf) + noise", columns=("a", "b")).log_likelihood(), want)
+
     def test_fit_ends_where_the_gradient_does(self):
         before = self.gp.log_likelihood()
         report = self.gp.fit()
@@ -233,6 +277,60 @@ class DenseCore(unittest.TestCase):
         np.testing.assert_allclose(alpha, np.linalg.solve(k, r[..., None])[..., 0], rtol=1e-10)
         np.testing.assert_allclose(iq, (r * alpha).sum(-1), rtol=1e-12)
         np.testing.assert_allclose(inv, np.linalg.inv(k), rtol=1e-9, atol=1e-12)
+
+
+
+class Batch(unittest.TestCase):
+    """Many processes in one call, each as it is alone."""
+
+    KERNEL = "1*rbf(l=0.3) + noise(0.1)"
+
+    def setUp(self):
+        self.problems = [problem(n, 2) for n in (5, 12, 12, 40, 150)] + [problem(9, 1)]
+
+    def test_values_and_gradients(self):
+        theta = [None, np.array([0.2, 2.0, 0.4, 0.3])] + [None] * 4
+        theta[1] = gp.GP(*self.problems[1], self.KERNEL).theta * 1.3
+        found = gp.evaluate_batch(self.problems, self.KERNEL, theta=theta, gradient=True)
+        self.assertEqual(len(found), len(self.problems))
+        for (x, y), start, one in zip(self.problems, theta, found):
+            alone = gp.GP(x, y, self.KERNEL)
+            if start is not None:
+                alone.theta = start
+            self.assertEqual((one["status"], one["message"]), ("FRG_OK", ""))
+            np.testing.assert_allclose(one["log_likelihood"], alone.log_likelihood(), rtol=1e-10)
+            np.testing.assert_allclose(one["gradient"], alone.gradient(), rtol=1e-7, atol=1e-8)
+
+    def test_fits(self):
+        found = gp.fit_batch(self.problems, self.KERNEL, fit={"max_iter": 100})
+        for (x, y), one in zip(self.problems, found):
+            alone = gp.GP(x, y, self.KERNEL)
+            alone.theta = one["theta"]
+            np.testing.assert_allclose(one["log_likelihood"], alone.log_likelihood(), rtol=1e-9)
+            self.assertGreaterEqual(one["log_likelihood"], gp.GP(x, y, self.KERNEL).log_likelihood())
+
+    def test_one_that_fails_disturbs_no_other(self):
+        x, y = self.problems[1]
+        bad = x.copy()
+        bad[3, 1] = np.nan
+        want = gp.evaluate_batch(self.problems, self.KERNEL)
+        found = gp.evaluate_batch([*self.problems, (bad, y), (x, y[:3])], self.KERNEL)
+        self.assertEqual([one["log_likelihood"] for one in found[:-2]], [one["log_likelihood"] for one in want])
+        self.assertEqual([one["status"] for one in found[-2:]], ["FRG_BAD_DATA", "FRG_BAD_ARG"])
+        self.assertIn("row 4", found[-2]["message"])
+        self.assertNotIn("gradient", found[0])
+        self.assertEqual(gp.evaluate_batch([], self.KERNEL), [])
+
+    def test_refusals(self):
+        x, y = self.problems[0]
+        for says, call in (
+            (r"problems\[0\]", lambda: gp.evaluate_batch([x], self.KERNEL)), (r"problems\[1\]\[1\]", lambda: gp.fit_batch([(x, y), (x, None)], self.KERNEL)),
+            ("theta", lambda: gp.evaluate_batch([(x, y)], self.KERNEL, theta=[])), ("theta of problem 0", lambda: gp.evaluate_batch([(x, y)], self.KERNEL, theta=[[1.0]])),
+            ("kernel", lambda: gp.evaluate_batch([(x, y)], 3)), ("columns", lambda: gp.evaluate_batch([(x, y)], self.KERNEL, columns=["a"])),
+            ("'steps'", lambda: gp.fit_batch([(x, y)], self.KERNEL, fit={"steps": 3})), ("expression|kernel", lambda: gp.evaluate_batch([(x, y)], "rbf(")),
+        ):
+            with self.subTest(says), self.assertRaisesRegex((TypeError, ValueError), says):
+                call()
 
 
 if __name__ == "__main__":

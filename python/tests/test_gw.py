@@ -219,6 +219,78 @@ class Bounds(unittest.TestCase):
                                       gw.barycenter([c, c], 5, epsilon=0.05 / c.max() ** 2, max_iter=3, tol=1e-9)[0])
 
 
+class States(unittest.TestCase):
+    """Alignments that were stopped go on to the same bits."""
+
+    def setUp(self):
+        rng = np.random.default_rng(2)
+        self.x, self.y = rng.normal(size=(60, 2)), rng.normal(size=(50, 3))
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name, "run.state")
+
+    def align(self, **options):
+        return gw.align(self.x, self.y, distance="euclidean", max_iter=40, min_iter=40, tol=0.0, multiscale="off", **options)
+
+    def stopped(self):
+        """A run that ends at its first look, which a fresh context has at once, after a few states."""
+        found = self.align(progress=lambda *a: True, checkpoint=self.path, checkpoint_every=0)
+        self.assertEqual((found.report["status"], found.report["reason"]), ("FRG_INTERRUPTED", "cancelled"))
+
+    def test_goes_on_to_the_same_bits(self):
+        want = self.align()
+        self.stopped()
+        for threads in (1, 2):
+            found = self.align(resume=self.path, threads=threads)
+            self.assertEqual(found.report["energy"], want.report["energy"])
+            np.testing.assert_array_equal(found.plan(), want.plan())
+
+    def test_a_job_that_is_started_again(self):
+        """resume=True: from the checkpoint where it is there, else from the start."""
+        want = self.align().plan()
+        again = lambda: self.align(checkpoint=str(self.path), checkpoint_every=1e9, resume=True)
+        np.testing.assert_array_equal(again().plan(), want)
+        self.assertFalse(self.path.exists())
+        self.stopped()
+        np.testing.assert_array_equal(again().plan(), want)
+
+    def test_ctrl_c_leaves_a_state(self):
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            self.align(progress=stop, checkpoint=self.path, checkpoint_every=1e9)
+        np.testing.assert_array_equal(self.align(resume=self.path).plan(), self.align().plan())
+
+    def test_stopped_before_there_is_a_plan(self):
+        with self.assertRaisesRegex(errors.Stopped, "stopped"):
+            gw.align(self.x, self.y, k=5, progress=lambda *a: True)
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(OSError, "nowhere"):
+            self.align(resume="/nowhere/run.state")
+        with self.assertRaisesRegex(OSError, "nowhere"):
+            self.align(checkpoint="/nowhere/run.state", checkpoint_every=0)
+        with self.assertRaisesRegex(ValueError, "checkpoint"):
+            self.align(resume=True)
+        self.stopped()
+        with self.assertRaises(errors.Mismatch):
+            gw.align(self.y, self.x, distance="euclidean", resume=self.path)
+
+    def test_a_damaged_state(self):
+        """The one before it is taken, with a warning; where that is damaged as well, it is refused."""
+        self.stopped()
+        before = pathlib.Path(f"{self.path}~")
+        self.assertTrue(before.exists())
+        self.path.write_bytes(self.path.read_bytes()[:100])
+        with self.assertWarns(UserWarning):
+            found = self.align(resume=self.path)
+        np.testing.assert_array_equal(found.plan(), self.align().plan())
+        before.write_bytes(b"")
+        with self.assertRaises(errors.Error):
+            self.align(resume=self.path)
+
+
 class Derivatives(unittest.TestCase):
     """Through a plan, by differences: a step of 1e-5 and passes that end at 1e-12 leave 1e-6."""
 

@@ -16,7 +16,7 @@ import warnings
 
 import numpy as np
 
-from fourge import _fourge, errors, fe, gp, gw, soap
+from fourge import _fourge, errors, fe, gp, gw, linalg, soap
 
 CALLS = int(os.environ.get("FOURGE_TEST_CALLS", "1000"))
 THREADS = 8
@@ -73,13 +73,22 @@ class Entries:
             p.append(self.x[:1] + 1, self.y[:1]).remove(8)
             return p.log_likelihood()
 
+        def tied():
+            p = gp.GP(self.x, self.y, "1*rbf(l=1) + 1*matern32(l=2)", noise_variances=np.full(8, 0.1), **one)
+            return p.tie("matern32.l", "rbf.l").update_noise(2, 0.2).update_y(self.y + 1).log_likelihood()
+
+        def kept():
+            state = str(pathlib.Path(folder, f"state {threading.get_ident()}"))
+            gw.align(self.c, self.c, distance="matrix", max_iter=2, checkpoint=state, checkpoint_every=0, **one)
+            return gw.align(self.c, self.c, distance="matrix", max_iter=2, resume=state, **one).plan()
+
         sparse = (8, 2), np.arange(0, 17, 2), np.tile([0, 1], 8), self.x.ravel()
         self.calls = {
             "fe.demean": lambda: fe.demean(self.x, self.codes, **one)[0],
             "fe.lsmr": lambda: fe.lsmr(sparse, self.y, **one)[0],
             "fe.feols": lambda: fe.feols("y ~ x | f", frame, vcov="hetero", **one).coef(),
             "Fit": lambda: (fit.vcov("iid").se(), fit.resid(), pair.connected_sets(), fit.predict(), fit.predict({"x": self.x[:, 0], "f": self.codes}),
-                            list(fit.fixef()), fit.tidy()["estimate"], fit.etable(), str(fit)),
+                            list(fit.fixef()), fit.wald_test()["statistic"], fit.tidy()["estimate"], fit.etable(), str(fit)),
             "gp.GP": lambda: gp.GP(self.x, self.y, "1*rbf(l=1) + noise(0.1)", **one).theta,
             "GP.value": evaluate,
             "GP.gradient": lambda: process.gradient(x=True, y=True),
@@ -91,6 +100,11 @@ class Entries:
             "GP.predict_gradient": lambda: process.predict_gradient(self.x[:2]),
             "GP.sample": lambda: process.sample(self.x[:2], 3),
             "GP.append": appended,
+            "GP, ties and noise": tied,
+            "gp.evaluate_batch": lambda: [p["gradient"] for p in gp.evaluate_batch([(self.x, self.y), (self.x[:3], self.y[:3])], "1*rbf + noise", gradient=True, **one)],
+            "gp.fit_batch": lambda: [p["theta"] for p in gp.fit_batch([(self.x, self.y)] * 2, "1*rbf + noise", fit={"max_iter": 2}, **one)],
+            "linalg.qr": lambda: linalg.qr([self.k, self.x], **one)[1],
+            "gw.align, states": kept,
             "GP.fit": lambda: gp.GP(self.x, self.y, "1*rbf + noise", **one).fit(max_iter=2)["log_likelihood"],
             "GP, noise": lambda: (known.log_likelihood(), moved.predict(self.x[:1]), repr(known), known.parameters[0]["value"]),
             "gp.invquad_logdet": lambda: gp.invquad_logdet(self.k, self.y[:2], inverse=True, **one),
@@ -131,8 +145,9 @@ def resident():
 class Steady(unittest.TestCase):
     def setUp(self):
         warnings.simplefilter("ignore")
-        with tempfile.TemporaryDirectory() as folder:
-            self.entries = Entries(folder)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.entries = Entries(folder.name)
 
     def test_memory_and_references(self):
         """A call that lost 64 bytes would have lost 64 CALLS; the heap may take that much, and grows by half a megabyte at a time."""

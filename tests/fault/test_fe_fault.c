@@ -26,6 +26,12 @@ static frg_status use(frg_context *ctx, const job *j, const frg_table *t, frg_fe
     CHECK((s >= 0) == (v != NULL));
     if (s >= 0)
         fault_hash(hash, v->matrix, sizeof(double));
+    frg_fe_test test;
+    const double first[16] = {1};
+    if (s >= 0)
+        s = frg_fe_wald(f, v->projected ? &r->vcov[0] : v, first, NULL, 1, &test);
+    if (s >= 0)
+        fault_hash(hash, &test, sizeof test);
     if (s >= 0)
         s = frg_fe_residuals(f, out, NULL);
     if (s >= 0)

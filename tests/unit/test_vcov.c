@@ -415,6 +415,52 @@ static void added_later(void)
     frg_context_destroy(ctx);
 }
 
+/** One restriction is a t test, all slopes are wald_f, and what restrictions are called does not matter. */
+static void joint_tests(void)
+{
+    frg_context *const ctx = test_context();
+    sample s;
+    draw(&s, ctx);
+    frg_fe_opts o = options("cluster=a");
+    frg_fe *f = NULL;
+    if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x + z | b", s.table, &o))) {
+        const frg_fe_vcov *const v = &frg_fe_get(f)->vcov[0];
+        const double t = v->coefficients[1].statistic, both[] = {1, 0, 0, 1},
+                     mixed[] = {2, 3, -1e6, 5e6}, q[] = {0.25, -1e6},
+                     same[] = {v->coefficients[0].estimate};
+        frg_fe_test one, all, other, zero;
+        CHECK_OK(ctx, frg_fe_wald(f, v, (double[]){0, -7}, NULL, 1, &one));
+        CHECK_NEAR(one.f, t * t, 1e-13 * fabs(t * t));
+        CHECK_NEAR(one.wald, t * t, 1e-13 * fabs(t * t));
+        CHECK_NEAR(one.p_f, v->coefficients[1].p_value, 1e-10 * fabs(v->coefficients[1].p_value));
+        CHECK_NEAR(one.p_chi2, erfc(fabs(t) / sqrt(2)), 1e-10 * fabs(erfc(fabs(t) / sqrt(2))));
+        CHECK_INT(one.df1, 1);
+        CHECK_BITS(&one.df2, &v->df_t, sizeof(double));
+        CHECK_OK(ctx, frg_fe_wald(f, v, both, NULL, 2, &all));
+        CHECK_NEAR(all.f, v->wald_f, 1e-12 * fabs(v->wald_f));
+        CHECK_OK(ctx, frg_fe_wald(f, v, mixed, NULL, 2, &other));
+        CHECK_NEAR(other.f, all.f, 1e-10 * fabs(all.f));
+        CHECK_OK(ctx, frg_fe_wald(f, v, (double[]){1, 0}, same, 1, &zero));
+        CHECK(zero.f <= 1e-28 && zero.p_f >= 1 - 1e-13);
+
+        const double twice[] = {1, 2, 3, 6}, none[] = {0, 0}, bad[] = {(double)NAN, 0};
+        const frg_fe_test kept = one;
+        CHECK_STATUS(frg_fe_wald(f, v, twice, NULL, 2, &one), FRG_BAD_ARG);
+        CHECK_STATUS(frg_fe_wald(f, v, none, NULL, 1, &one), FRG_BAD_ARG);
+        CHECK_STATUS(frg_fe_wald(f, v, bad, NULL, 1, &one), FRG_BAD_ARG);
+        CHECK_STATUS(frg_fe_wald(f, v, both, bad, 1, &one), FRG_BAD_ARG);
+        CHECK_STATUS(frg_fe_wald(f, v, both, q, 0, &one), FRG_BAD_ARG);
+        CHECK_STATUS(frg_fe_wald(f, v, both, q, 3, &one), FRG_BAD_ARG);
+        CHECK_STATUS(frg_fe_wald(f, NULL, both, q, 1, &one), FRG_BAD_ARG);
+        CHECK_STATUS(frg_fe_wald(f, v, NULL, q, 1, &one), FRG_BAD_ARG);
+        CHECK_STATUS(frg_fe_wald(NULL, v, both, q, 1, &one), FRG_BAD_ARG);
+        CHECK_BITS(&one, &kept, sizeof kept);
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(s.table);
+    frg_context_destroy(ctx);
+}
+
 /* ---- negative eigenvalues ----------------------------------------------------------------------- */
 
 /** Two clusters a variable and opposite errors: the joint clusters take more away than the single ones give. */
@@ -565,6 +611,7 @@ static const test_case cases[] = {
     {"single_rules", single_rules},
     {"probability_weights", probability_weights},
     {"added_later", added_later},
+    {"joint_tests", joint_tests},
     {"projection", projection},
     {"small_matrices", small_matrices},
     {"wrong_specs", wrong_specs},

@@ -117,7 +117,7 @@ class Pot(unittest.TestCase):
         frozen.sum().backward()
         with self.assertWarnsRegex(UserWarning, "gradient is zero"):
             gw.sampled_gw(x.detach(), y, k=6, differentiable=True, max_iter=3)
-        for bad in ({"distance_mode": "dijkstra"}, {"preset": "torchgw", "distance_mode": "euclidean"}, {"grad_mode": "unrolled"},
+        for bad in ({"distance_mode": "dijkstra"}, {"preset": "torchgw", "distance_mode": "euclidean"}, 
                     {"semi_relaxed": True, "rho": 1.0, "distance_mode": "euclidean"}):
             with self.assertRaises(errors.Unsupported):
                 gw.sampled_gw(x, y, k=6, differentiable=True, max_iter=3, **bad)
@@ -126,6 +126,27 @@ class Pot(unittest.TestCase):
         loss = gw.sampled_gw(x, y, distance_mode="euclidean", differentiable=True, epsilon=0.05, max_iter=5).square().sum()
         with self.assertRaises(errors.Unsupported):
             torch.autograd.grad(loss, x, create_graph=True)
+
+    def test_unrolled(self):
+        """Relaxed marginals: the derivative in a linear cost against differences of the whole run."""
+        rng = np.random.default_rng(4)
+        c, d, p, q = problem(9, 8)
+        cost, weight = torch.from_numpy(rng.uniform(size=(9, 8))).requires_grad_(), torch.from_numpy(rng.normal(size=(9, 8)))
+
+        def loss(m):
+            plan = gw.sampled_gw(None, None, p, q, dist_source=c, dist_target=d, C_linear=m, fgw_alpha=1.0, differentiable=True,
+                                 grad_mode="unrolled", semi_relaxed=True, rho=0.7, epsilon=0.1, anneal="none", damping=1.0,
+                                 max_iter=3, max_inner=400, marginal_tol=1e-10, round=False, polish=False, multiscale="off", cost_store="f32")
+            return (plan * weight).sum()
+
+        loss(cost).backward()
+        h = 1e-2
+        for i, j in ((0, 0), (4, 7), (8, 3)):
+            with torch.no_grad():
+                step = torch.zeros_like(cost)
+                step[i, j] = h
+            wanted = float(loss((cost + step).detach()) - loss((cost - step).detach())) / (2 * h)
+            self.assertAlmostEqual(float(cost.grad[i, j]), wanted, delta=2e-3 * max(abs(wanted), float(cost.grad.abs().max())))
 
     def test_barycenters(self):
         """Of the same start and entropy, to what POT's rounds leave."""

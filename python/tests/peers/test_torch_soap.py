@@ -192,6 +192,30 @@ class Torch(unittest.TestCase):
         torch.testing.assert_close(again["Q"][0], state[0]["Q_L"])
         train(copied, other, 1)
 
+    def test_single_parameters(self):
+        """Dealt to two optimizers, a run goes on to the bit; parameters are given by themselves or by their names."""
+        net = model()
+        opt = SOAP(net.named_parameters(), 0.01, precondition_frequency=2)
+        train(net, opt, 3)
+        other = copy.deepcopy(net)
+        mine, theirs = list(net.parameters()), list(other.named_parameters())
+        parts = [SOAP(theirs[:1], 0.01, precondition_frequency=2), SOAP(theirs[1:], 0.01, precondition_frequency=2)]
+        for k, (name, p) in enumerate(theirs):
+            part = parts[k > 0]
+            part.load_param(p if k % 2 else name, opt.save_param(mine[k] if k % 2 else name))
+        for k, (p, (_, q)) in enumerate(zip(mine, theirs)):
+            p.grad = q.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(k))
+        opt.step()
+        for part in parts:
+            part.step()
+        self.same(mine, [p for _, p in theirs])
+        state = opt.save_param(mine[0])
+        with self.assertRaises(errors.Mismatch):
+            opt.load_param(mine[1], state)
+        for bad in ("nothing", torch.zeros(3), 0):
+            with self.assertRaisesRegex(ValueError, "param"):
+                opt.save_param(bad)
+
     def test_deepcopy(self):
         net = model()
         opt = SOAP(net.parameters(), 0.01)
