@@ -4,6 +4,7 @@
  * of the caller's is kept: a process lives on its copies.  All memory is taken here, in one arena (gp_memory.c)
  * beside the small parts; an evaluation takes none.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -65,14 +66,28 @@ static frg_status check_together(const frg_gp *gp)
 
 /* ---- arrays of the caller ----------------------------------------------------------------------- */
 
-/** Element (i, j) of a vector or matrix, wherever it lies: addresses need not be aligned. */
-static double element(const frg_array *a, int64_t i, int64_t j)
+/** A vector or matrix to read from, wherever it lies: addresses need not be aligned. */
+typedef struct {
+    const char *at;
+    int64_t row, column; /* bytes from element to element */
+    bool wide;
+} reader;
+
+static reader read_from(const frg_array *a)
 {
-    const int64_t at = i * a->stride[0] + (a->ndim == 2 ? j * a->stride[1] : 0);
-    const char *const p = frgi_array_base(a) + at * (int64_t)frg_sizeof(a->dtype);
+    const int64_t size = (int64_t)frg_sizeof(a->dtype);
+    return (reader){.at = frgi_array_base(a),
+                    .row = a->stride[0] * size,
+                    .column = a->ndim == 2 ? a->stride[1] * size : 0,
+                    .wide = a->dtype == FRG_F64};
+}
+
+static inline double element(const reader *r, int64_t i, int64_t j)
+{
+    const char *const p = r->at + i * r->row + j * r->column;
     double wide;
     float narrow;
-    if (a->dtype == FRG_F64) {
+    if (r->wide) {
         memcpy(&wide, p, sizeof wide);
         return wide;
     }
@@ -116,49 +131,69 @@ static frg_status refuse_value(frg_context *ctx, const char *name, int64_t i, in
          (long long)j + 1);
 }
 
-static frg_status check_range(frg_context *ctx, const char *name, int64_t i, double v, double most)
+/** A number that is not within +-most. */
+static frg_status refuse_size(frg_context *ctx, const char *name, int64_t i, int64_t j, double v)
 {
-    if (fabs(v) > most) {
-        FAIL(ctx, E_RANGE_GP, "%s is %g in row %lld: float32 cannot hold what follows from it",
-             name, v, (long long)i + 1);
+    if (!isfinite(v)) {
+        return refuse_value(ctx, name, i, j, v);
     }
-    return FRG_OK;
+    FAIL(ctx, E_RANGE_GP, "%s is %g in row %lld: float32 cannot hold what follows from it", name, v,
+         (long long)i + 1);
+}
+
+/** The arrays of a caller; what is read of them, and what they may hold. */
+typedef struct {
+    frg_context *ctx;
+    const frg_gp_opts *o;
+    reader x, y;
+    int64_t n, d, q;
+    double most_x, most_y;
+} given;
+
+static given given_data(frg_context *ctx, const frg_array *x, const frg_array *y,
+                        const frg_gp_opts *o)
+{
+    return (given){.ctx = ctx,
+                   .o = o,
+                   .x = read_from(x),
+                   .y = read_from(y),
+                   .n = x->shape[0],
+                   .d = x->shape[1],
+                   .q = columns_of(y),
+                   .most_x = o->precision == FRG_GP_F32 ? LARGEST_F32_X : DBL_MAX,
+                   .most_y = o->precision != FRG_GP_F64 ? LARGEST_F32_Y : DBL_MAX};
 }
 
 /** Is row i left out for a NaN in y? */
-static bool is_masked(const frg_array *y, const frg_gp_opts *o, int64_t i)
+static bool is_masked(const given *g, int64_t i)
 {
     bool nan = false;
-    for (int64_t c = 0; c < columns_of(y); c++) {
-        nan = nan || isnan(element(y, i, c));
+    for (int64_t c = 0; c < g->q; c++) {
+        nan = nan || isnan(element(&g->y, i, c));
     }
-    return nan && o->nan == FRG_GP_NAN_MASK;
+    return nan && g->o->nan == FRG_GP_NAN_MASK;
 }
 
-static frg_status check_row(frg_context *ctx, const frg_array *x, const frg_array *y,
-                            const frg_gp_opts *o, int64_t i)
+static frg_status check_row(const given *g, int64_t i, bool masked)
 {
-    const bool single = o->precision == FRG_GP_F32, masked = is_masked(y, o, i);
-    for (int64_t k = 0; k < x->shape[1]; k++) {
-        const double v = element(x, i, k);
-        if (!isfinite(v)) {
-            return refuse_value(ctx, "x", i, k, v);
+    for (int64_t k = 0; k < g->d; k++) {
+        const double v = element(&g->x, i, k);
+        if (!(fabs(v) <= g->most_x)) {
+            return refuse_size(g->ctx, "x", i, k, v);
         }
-        TRY(check_range(ctx, "x", i, v, single ? LARGEST_F32_X : (double)INFINITY));
     }
-    for (int64_t c = 0; c < columns_of(y); c++) {
-        const double v = element(y, i, c);
-        if (isinf(v) || (isnan(v) && !masked)) {
-            return refuse_value(ctx, "y", i, c, v);
+    for (int64_t c = 0; c < g->q; c++) {
+        const double v = element(&g->y, i, c);
+        if (!(fabs(v) <= g->most_y) && !(isnan(v) && masked)) {
+            return refuse_size(g->ctx, "y", i, c, v);
         }
-        TRY(check_range(ctx, "y", i, v,
-                        o->precision != FRG_GP_F64 ? LARGEST_F32_Y : (double)INFINITY));
     }
-    if (o->noise_variances && !(o->noise_variances[i] >= 0 && isfinite(o->noise_variances[i]))) {
-        FAIL(ctx, E_NOISE, "noise variance %lld is %g", (long long)i + 1, o->noise_variances[i]);
+    const double *const noise = g->o->noise_variances, *const mean = g->o->mean_values;
+    if (noise && !(noise[i] >= 0 && isfinite(noise[i]))) {
+        FAIL(g->ctx, E_NOISE, "noise variance %lld is %g", (long long)i + 1, noise[i]);
     }
-    if (o->mean_values && !isfinite(o->mean_values[i])) {
-        return refuse_value(ctx, "mean_values", i, 0, o->mean_values[i]);
+    if (mean && !isfinite(mean[i])) {
+        return refuse_value(g->ctx, "mean_values", i, 0, mean[i]);
     }
     return FRG_OK;
 }
@@ -272,6 +307,7 @@ void frg_gp_destroy(frg_gp *gp)
     frgi_arena_close(&gp->memory, ctx);
     DROP(ctx, &gp->trace);
     DROP(ctx, &gp->starts);
+    DROP(ctx, &gp->unset);
     if (gp->printed) {
         frgi_text_free(ctx, gp->printed);
     }
@@ -287,27 +323,27 @@ void frg_gp_destroy(frg_gp *gp)
 
 /* ---- a process with its points ------------------------------------------------------------------ */
 
-static void copy_rows(frg_gp *gp, const frg_array *x, const frg_array *y, const frg_gp_opts *o)
+static void copy_rows(frg_gp *gp, const given *g)
 {
     ptrdiff_t to = 0;
-    for (int64_t i = 0; i < x->shape[0]; i++) {
-        if (is_masked(y, o, i)) {
+    for (int64_t i = 0; i < g->n; i++) {
+        if (gp->masked > 0 && is_masked(g, i)) {
             continue;
         }
         for (ptrdiff_t k = 0; k < gp->d; k++) {
-            gp->x[to * gp->d + k] = element(x, i, k);
+            gp->x[to * gp->d + k] = element(&g->x, i, k);
         }
         for (ptrdiff_t c = 0; c < gp->q; c++) {
-            gp->y[c * gp->n + to] = element(y, i, c);
+            gp->y[c * gp->n + to] = element(&g->y, i, c);
         }
         if (gp->known_noise) {
-            gp->known_noise[to] = o->noise_variances[i];
+            gp->known_noise[to] = g->o->noise_variances[i];
         }
         if (gp->groups) {
-            gp->groups[to] = o->noise_groups[i];
+            gp->groups[to] = g->o->noise_groups[i];
         }
         if (gp->given_mean) {
-            gp->given_mean[to] = o->mean_values[i];
+            gp->given_mean[to] = g->o->mean_values[i];
         }
         to++;
     }
@@ -326,38 +362,33 @@ static frg_status start_parameters(frg_gp *gp)
     return frgi_gp_params_check(ps, gp->theta);
 }
 
-frg_status frgi_gp_create_in(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
-                             const char *kernel, const frg_gp_opts *o, frgi_arena *spare)
+/** Shapes and values; *masked: rows that are left out. */
+static frg_status check_data(frg_context *ctx, const frg_array *x, const frg_array *y,
+                             const frg_gp_opts *o, given *g, ptrdiff_t *masked)
 {
-    *out = NULL;
-    frg_gp_opts opts;
-    TRY(take_opts(ctx, &opts, o));
-    TRY(check_arrays(ctx, &x, &y));
-    const int64_t rows = x.shape[0];
-    int64_t masked = 0;
-    for (int64_t i = 0; i < rows; i++) {
-        TRY(check_row(ctx, &x, &y, &opts, i));
-        masked += is_masked(&y, &opts, i);
+    TRY(check_arrays(ctx, x, y));
+    *g = given_data(ctx, x, y, o);
+    *masked = 0;
+    for (int64_t i = 0; i < g->n; i++) {
+        const bool out = is_masked(g, i);
+        TRY(check_row(g, i, out));
+        *masked += out;
     }
-    if (masked == rows) {
-        FAIL(ctx, E_NO_POINTS, "y is NaN in all %lld rows", (long long)rows);
+    if (*masked == g->n) {
+        FAIL(ctx, E_NO_POINTS, "y is NaN in all %lld rows", (long long)g->n);
     }
-    frg_gp *gp;
-    frg_status status;
-    TRY(create_parts(&gp, ctx, rows, x.shape[1], columns_of(&y), kernel, &opts));
-    gp->masked = (ptrdiff_t)masked;
-    gp->memory = *spare;
-    *spare = (frgi_arena){0};
-    TRY_TO(failed, frgi_gp_resize(gp, (ptrdiff_t)(rows - masked)));
-    copy_rows(gp, &x, &y, &opts);
-    frgi_gp_refresh(gp);
-    TRY_TO(failed, frgi_gp_mean_check(gp));
-    TRY_TO(failed, start_parameters(gp));
-    *out = gp;
     return FRG_OK;
-failed:
-    frg_gp_destroy(gp);
-    return status;
+}
+
+/** Checked data into a process whose parameters are as the expression left them. */
+static frg_status fill(frg_gp *gp, const given *g, ptrdiff_t masked)
+{
+    gp->masked = masked;
+    TRY(frgi_gp_resize(gp, g->n - masked));
+    copy_rows(gp, g);
+    frgi_gp_refresh(gp);
+    TRY(frgi_gp_mean_check(gp));
+    return start_parameters(gp);
 }
 
 frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
@@ -366,15 +397,55 @@ frg_status frg_gp_create(frg_gp **out, frg_context *ctx, frg_array x, frg_array 
     if (!out || !ctx) {
         return FRG_BAD_ARG;
     }
-    frgi_arena none = {0};
-    return frgi_gp_create_in(out, ctx, x, y, kernel, o, &none);
+    *out = NULL;
+    frg_gp_opts opts;
+    frg_gp *gp;
+    frg_status status;
+    ptrdiff_t masked;
+    given g;
+    TRY(take_opts(ctx, &opts, o));
+    TRY(check_data(ctx, &x, &y, &opts, &g, &masked));
+    TRY(create_parts(&gp, ctx, g.n, g.d, g.q, kernel, &opts));
+    TRY_TO(failed, fill(gp, &g, masked));
+    *out = gp;
+    return FRG_OK;
+failed:
+    frg_gp_destroy(gp);
+    return status;
 }
 
-void frgi_gp_destroy_into(frg_gp *gp, frgi_arena *spare)
+/** Everything that the last data or a fit left in the process goes. */
+static void clear(frg_gp *gp)
 {
-    *spare = gp->memory;
-    gp->memory = (frgi_arena){0};
-    frg_gp_destroy(gp);
+    memcpy(gp->params.p, gp->unset, (size_t)gp->params.count * sizeof *gp->unset);
+    gp->lenient = gp->jitter_told = false;
+    gp->jitter = 0;
+    gp->n_trace = 0;
+    DROP(gp->ctx, &gp->trace);
+    DROP(gp->ctx, &gp->starts);
+}
+
+frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, frg_array x, frg_array y,
+                               const char *kernel, const frg_gp_opts *o)
+{
+    frg_gp *gp = *parked;
+    frg_gp_opts opts;
+    ptrdiff_t masked;
+    given g;
+    TRY(take_opts(ctx, &opts, o));
+    TRY(check_data(ctx, &x, &y, &opts, &g, &masked));
+    if (gp && (!gp->unset || gp->d != g.d || gp->q != g.q || gp->capacity < g.n - masked)) {
+        frg_gp_destroy(gp);
+        gp = *parked = NULL;
+    }
+    if (!gp) {
+        TRY(create_parts(parked, ctx, g.n, g.d, g.q, kernel, &opts));
+        gp = *parked;
+        TRY(NEW(ctx, &gp->unset, gp->params.count, "parameters"));
+        memcpy(gp->unset, gp->params.p, (size_t)gp->params.count * sizeof *gp->unset);
+    }
+    clear(gp);
+    return fill(gp, &g, masked);
 }
 
 frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q, const char *kernel,

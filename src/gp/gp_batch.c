@@ -4,9 +4,9 @@
  * many as a vector has lanes where a lane can hold them (gp_lanes.h: [variance *] rbf or matern of all columns, one
  * column of y, nothing profiled, up to 128 rows in f64 and 200 in f32), one elsewhere.  Whether a member goes into a
  * lane follows from its own shape and from the call, never from how many neighbours it finds: its bits would.
- * Threads take units; each has a context of its own.  A member is a process like any other from frg_gp_create to
- * frg_gp_destroy, so that checks, starts and means are the same; lanes only stand in for its value and gradient.  What
- * a lane cannot do well - a pivot that is not positive or rounding, f32 that is not accurate enough - is done again for
+ * Threads take units; each has a context of its own.  A member is a process like any other, so that checks,
+ * starts and means are the same; the next member takes its place, memory and expression.  Lanes only stand in for its
+ * value and gradient.  What a lane cannot do well - a pivot that is not positive or rounding, f32 that is not accurate enough - is done again for
  * that member alone.
  *
  * Fits by Adam from one start go side by side in lanes too (gp_batch_adam.c); other fits run one a core.
@@ -43,23 +43,16 @@ typedef struct {
     int threads;
     frg_context **contexts; /* one a thread */
     frgi_arena *rooms;      /* one a thread: of its lanes */
-    frgi_arena *spares;     /* LANES_MOST a thread: what members leave for the next ones */
+    frg_gp **parked;        /* LANES_MOST a thread: what members leave for the next ones */
 } batch;
 
 /* ---- members ------------------------------------------------------------------------------------ */
 
-static frg_status open_member(frg_gp **gp, frg_context *ctx, const batch *b, const frg_gp_member *m,
-                              frgi_arena *spare)
+static frg_status open_member(frg_gp **parked, frg_context *ctx, const batch *b,
+                              const frg_gp_member *m)
 {
-    TRY(frgi_gp_create_in(gp, ctx, m->x, m->y, b->kernel, b->opts, spare));
-    if (!m->theta)
-        return FRG_OK;
-    const frg_status status = frg_gp_update_parameters(*gp, m->theta);
-    if (status < 0) {
-        frg_gp_destroy(*gp);
-        *gp = NULL;
-    }
-    return status;
+    TRY(frgi_gp_create_from(parked, ctx, m->x, m->y, b->kernel, b->opts));
+    return m->theta ? frg_gp_update_parameters(*parked, m->theta) : FRG_OK;
 }
 
 /** What a thread's context has to say since the last time goes to the member that it was about. */
@@ -156,14 +149,15 @@ static frg_status run_room(const batch *b, frgi_gp_batch_room *r, int thread, bo
 static void run_unit(const batch *b, const unit *u, int thread)
 {
     frg_context *const ctx = b->contexts[thread];
-    frgi_arena *const spares = b->spares + thread * LANES_MOST;
+    frg_gp **const parked = b->parked + thread * LANES_MOST;
     frg_gp *gp[LANES_MOST] = {NULL};
     bool gradient = false, done[LANES_MOST] = {false};
     for (int64_t i = 0; i < u->count; i++) {
         frg_gp_member *const m = &b->members[b->order[u->first + i]];
         m->n_warnings = 0;
         m->message[0] = '\0';
-        m->status = open_member(&gp[i], ctx, b, m, &spares[i]);
+        m->status = open_member(&parked[i], ctx, b, m);
+        gp[i] = m->status == FRG_OK ? parked[i] : NULL;
         report(ctx, m);
         gradient |= m->gradient != NULL;
     }
@@ -183,7 +177,6 @@ static void run_unit(const batch *b, const unit *u, int thread)
         else
             m->status = b->fit ? fit_alone(b, gp[i], m) : evaluate_alone(gp[i], m);
         report(ctx, m);
-        frgi_gp_destroy_into(gp[i], &spares[i]);
     }
 }
 
@@ -241,7 +234,7 @@ static frg_status open_threads(batch *b)
 {
     TRY(NEW0(b->ctx, &b->contexts, b->threads, "threads of a batch"));
     TRY(NEW0(b->ctx, &b->rooms, b->threads, "threads of a batch"));
-    TRY(NEW0(b->ctx, &b->spares, b->threads * LANES_MOST, "threads of a batch"));
+    TRY(NEW0(b->ctx, &b->parked, b->threads * LANES_MOST, "threads of a batch"));
     for (int t = 0; t < b->threads; t++)
         TRY(frgi_context_fork(&b->contexts[t], b->ctx, b->threads));
     return FRG_OK;
@@ -252,13 +245,13 @@ static void close_threads(batch *b)
     for (int t = 0; b->contexts && t < b->threads; t++) {
         if (b->contexts[t] && b->rooms)
             frgi_arena_close(&b->rooms[t], b->contexts[t]);
-        for (int i = 0; b->contexts[t] && b->spares && i < LANES_MOST; i++)
-            frgi_arena_close(&b->spares[t * LANES_MOST + i], b->contexts[t]);
+        for (int i = 0; b->parked && i < LANES_MOST; i++)
+            frg_gp_destroy(b->parked[t * LANES_MOST + i]);
         frg_context_destroy(b->contexts[t]);
     }
     DROP(b->ctx, &b->contexts);
     DROP(b->ctx, &b->rooms);
-    DROP(b->ctx, &b->spares);
+    DROP(b->ctx, &b->parked);
 }
 
 /** The message of the first member that failed: it is done again, on the caller's context. */
@@ -266,12 +259,11 @@ static void explain(const batch *b, int64_t i)
 {
     frg_gp_member m = b->members[i];
     frg_gp *gp = NULL;
-    frgi_arena none = {0};
     m.gradient = NULL;
     frgi_at(b->ctx, "member %lld", (long long)i + 1);
     frg_status status = m.status == FRG_NO_MEMORY ? frgi_fail(b->ctx, E_MEMORY, __FILE__, __LINE__,
                                                               "a member could not be held")
-                                                  : open_member(&gp, b->ctx, b, &m, &none);
+                                                  : open_member(&gp, b->ctx, b, &m);
     if (status == FRG_OK)
         status = evaluate_alone(gp, &m);
     frg_gp_destroy(gp);

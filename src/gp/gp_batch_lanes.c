@@ -93,22 +93,41 @@ static double length_of(const frg_gp *gp, const frgi_gp_node *leaf, ptrdiff_t k)
     return gp->theta[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)];
 }
 
+/** A column of a lane: n numbers `step` vectors apart, from `from` by columns of `width`, less `centre`. */
+static void put_column(const frgi_gp_batch_room *r, void *at, ptrdiff_t step, int lane, ptrdiff_t n,
+                       const double *from, ptrdiff_t width, double less)
+{
+    const ptrdiff_t stride = step * r->ops->width;
+    double *const wide = (double *)at + lane;
+    float *const narrow = (float *)at + lane;
+    for (ptrdiff_t i = 0; r->type == FRG_F64 && i < n; i++)
+        wide[i * stride] = from[i * width] - less;
+    for (ptrdiff_t i = 0; r->type == FRG_F32 && i < n; i++)
+        narrow[i * stride] = (float)(from[i * width] - less);
+}
+
+static char *vector_at(const frgi_gp_batch_room *r, void *at, ptrdiff_t i)
+{
+    return (char *)at + (size_t)(i * r->ops->width) * frg_sizeof(r->type);
+}
+
 static void fill_lane(const frgi_gp_batch_room *r, int lane)
 {
-    const frg_gp *const gp = r->gp[lane];
+    frg_gp *const gp = r->gp[lane];
     int scale = -1;
     const frgi_gp_node *const leaf = gp ? frgi_gp_lane_leaf(gp, &scale) : NULL;
-    const double variance = scale >= 0 ? gp->theta[scale] : 1;
+    const double variance = scale >= 0 ? gp->theta[scale] : 1, one = 1;
     put(r, r->variance, 0, lane, variance);
     for (ptrdiff_t k = 0; k < r->g.d; k++)
         put(r, r->reciprocal, k, lane, leaf ? 1 / length_of(gp, leaf, k) : 1);
-    for (ptrdiff_t i = 0; gp && i < gp->n; i++) {
-        put(r, r->live, i, lane, 1);
-        put(r, r->diagonal, i, lane, variance + gp->noise[i]);
-        put(r, r->residual, i, lane, gp->residual[i]);
+    if (gp) {
+        put_column(r, r->live, 1, lane, gp->n, &one, 0, 0);
+        put_column(r, r->diagonal, 1, lane, gp->n, gp->noise, 1, -variance);
+        put_column(r, r->residual, 1, lane, gp->n, gp->residual, 1, 0);
         for (ptrdiff_t k = 0; k < r->g.d; k++) {
             const ptrdiff_t column = gp->kernel->column[leaf->column + k];
-            put(r, r->x, i * r->g.d + k, lane, gp->x[i * gp->d + column] - gp->centre[column]);
+            put_column(r, vector_at(r, r->x, k), r->g.d, lane, gp->n, gp->x + column, gp->d,
+                       gp->centre[column]);
         }
     }
     idle_lane(r, lane, gp ? gp->n : 0);

@@ -75,15 +75,9 @@ frg_status frgi_gp_mean_parse(frg_gp *gp, const char *text)
         word);
 }
 
-/** Mean of column c of y, as differences from its first value: exact for a constant column. */
 static double column_mean(const frg_gp *gp, ptrdiff_t c)
 {
-    const double *const y = gp->y + c * gp->n;
-    double sum = 0;
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        sum += y[i] - y[0];
-    }
-    return y[0] + sum / (double)gp->n;
+    return frgi_gp_mean_of(gp->y + c * gp->n, gp->n, 1);
 }
 
 frg_status frgi_gp_mean_add(frg_gp *gp)

@@ -181,13 +181,11 @@ frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n)
         }
         frgi_arena measure = {0};
         lay_out(&measure, &next, room);
-        if (gp->capacity > 0 || measure.used > gp->memory.bytes) { /* no spare memory to take */
-            if (frgi_add(measure.used, held) > allowed) {
-                return refuse_size(gp, room, frgi_add(measure.used, held), allowed);
-            }
-            TRY(frgi_arena_open(&measure, gp->ctx, "the covariance matrix and its data"));
-            next.memory = measure;
+        if (frgi_add(measure.used, held) > allowed) {
+            return refuse_size(gp, room, frgi_add(measure.used, held), allowed);
         }
+        TRY(frgi_arena_open(&measure, gp->ctx, "the covariance matrix and its data"));
+        next.memory = measure;
         next.memory.used = 0;
         lay_out(&next.memory, &next, room);
     }
@@ -227,17 +225,17 @@ static void fill_points(const frg_gp *gp, const double *x, ptrdiff_t m, frg_dtyp
 {
     const ptrdiff_t d = gp->d, size = (ptrdiff_t)frg_sizeof(dtype);
     const ptrdiff_t ld = (m * size + 63) / 64 * 64 / size;
-    double *const wide = memory;
-    float *const narrow = memory;
     for (ptrdiff_t k = 0; k < d; k++) {
-        for (ptrdiff_t i = 0; i < ld; i++) {
-            const double v = i < m ? x[i * d + k] - gp->centre[k] : 0;
-            if (dtype == FRG_F64) {
-                wide[k * ld + i] = v;
-            } else {
-                narrow[k * ld + i] = (float)v;
-            }
+        const double centre = gp->centre[k];
+        double *const wide = (double *)memory + k * ld;
+        float *const narrow = (float *)memory + k * ld;
+        for (ptrdiff_t i = 0; dtype == FRG_F64 && i < m; i++) {
+            wide[i] = x[i * d + k] - centre;
         }
+        for (ptrdiff_t i = 0; dtype == FRG_F32 && i < m; i++) {
+            narrow[i] = (float)(x[i * d + k] - centre);
+        }
+        memset((char *)memory + (k * ld + m) * size, 0, (size_t)((ld - m) * size));
     }
     *out = (frgi_gp_points){
         .dtype = dtype, .n = m, .d = d, .ld = ld, .x = memory, .centre = gp->centre, .raw = x};
@@ -254,11 +252,8 @@ static void measure_columns(frg_gp *gp)
 {
     const ptrdiff_t n = gp->n, d = gp->d;
     for (ptrdiff_t k = 0; k < d; k++) {
-        double sum = 0, most = 0;
-        for (ptrdiff_t i = 0; i < n; i++) {
-            sum += gp->x[i * d + k];
-        }
-        const double centre = isfinite(sum) ? sum / (double)n : 0;
+        const double mean = frgi_gp_mean_of(gp->x + k, n, d), centre = isfinite(mean) ? mean : 0;
+        double most = 0;
         for (ptrdiff_t i = 0; i < n; i++) {
             const double size = fabs(gp->x[i * d + k] - centre);
             most = size > most ? size : most; /* not by fmax, which is a call */

@@ -153,14 +153,8 @@ static void measure_y(moments *m, const double *y, ptrdiff_t n, ptrdiff_t q)
     double squares = 0;
     for (ptrdiff_t c = 0; y && c < q; c++) {
         const double *const v = y + c * n;
-        double sum = 0, mean;
-        for (ptrdiff_t i = 0; i < n; i++) {
-            sum += v[i] - v[0];
-        }
-        mean = n ? v[0] + sum / (double)n : 0;
-        for (ptrdiff_t i = 0; i < n; i++) {
-            squares += (v[i] - mean) * (v[i] - mean);
-        }
+        const double mean = frgi_gp_mean_of(v, n, 1);
+        squares += frgi_gp_sum_of(v, n, 1, mean, 2);
     }
     m->variance = squares > 0 ? squares / (double)(n * q) : 1;
 }
@@ -168,20 +162,15 @@ static void measure_y(moments *m, const double *y, ptrdiff_t n, ptrdiff_t q)
 static void measure_x(moments *m, const double *x, ptrdiff_t n)
 {
     for (ptrdiff_t k = 0; k < m->d; k++) {
-        double low = HUGE_VAL, high = -HUGE_VAL, sum = 0, square = 0;
+        double low = HUGE_VAL, high = -HUGE_VAL;
         for (ptrdiff_t i = 0; i < n; i++) {
             const double v = x[i * m->d + k];
             low = v < low ? v : low; /* not by fmin and fmax, which are calls */
             high = v > high ? v : high;
-            sum += v - x[k];
         }
-        m->centre[k] = n ? x[k] + sum / (double)n : 0;
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const double v = x[i * m->d + k] - m->centre[k];
-            square += v * v;
-        }
+        m->centre[k] = frgi_gp_mean_of(x + k, n, m->d);
         m->range[k] = n ? high - low : 0;
-        m->deviation[k] = n ? sqrt(square / (double)n) : 0;
+        m->deviation[k] = n ? sqrt(frgi_gp_sum_of(x + k, n, m->d, m->centre[k], 2) / (double)n) : 0;
     }
 }
 

@@ -67,6 +67,30 @@ typedef struct {
     bool jacobian;
 } frgi_gp_params;
 
+/** sum_i (v_i - from)^power, power 1 or 2, of n values `step` apart; four sums side by side, as one would wait for every
+ *  addition. */
+static inline double frgi_gp_sum_of(const double *v, ptrdiff_t n, ptrdiff_t step, double from, const int power)
+{
+    double sum[4] = {0};
+    ptrdiff_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        for (int k = 0; k < 4; k++) {
+            const double t = v[(i + k) * step] - from;
+            sum[k] += power == 2 ? t * t : t;
+        }
+    }
+    for (; i < n; i++) {
+        const double t = v[i * step] - from;
+        sum[0] += power == 2 ? t * t : t;
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+/** Their mean, from the differences to the first: exact where all are equal. */
+static inline double frgi_gp_mean_of(const double *v, ptrdiff_t n, ptrdiff_t step)
+{
+    return n > 0 ? v[0] + frgi_gp_sum_of(v, n, step, v[0], 1) / (double)n : 0;
+}
+
 void frgi_gp_params_open(frgi_gp_params *ps, frg_context *ctx);
 void frgi_gp_params_close(frgi_gp_params *ps);
 /** Appends one; `name` is copied, numbered (rbf, rbf2) by the caller; lower, upper NaN: from the data; the entry

@@ -113,6 +113,7 @@ struct frg_gp {
     frg_gp_trace *trace;       /* of the last fit */
     int64_t n_trace;
     frg_gp_start *starts;      /* of the last fit */
+    frgi_gp_param *unset;      /* frgi_gp_create_from: the parameters as the expression left them */
 };
 
 /* ---- gp_value.c ---- */
@@ -158,12 +159,11 @@ size_t frgi_gp_trust_bytes(ptrdiff_t n);
  *  matrix is forgotten.  Fills nothing else: the caller writes the new rows of x, y and so on, then calls
  *  frgi_gp_refresh.  On failure the process is as before. */
 FRG_MUST_USE frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n);
-/** frg_gp_create and frg_gp_destroy, but the points' memory is taken out of `spare` where that is large enough, and
- *  left there: many processes one after the other do not go to the allocator, and so to the system, for each. */
-FRG_MUST_USE frg_status frgi_gp_create_in(frg_gp **out, frg_context *ctx, frg_array x, frg_array y,
-                                          const char *kernel, const frg_gp_opts *o,
-                                          frgi_arena *spare);
-void frgi_gp_destroy_into(frg_gp *gp, frgi_arena *spare);
+/** frg_gp_create in *parked, which is NULL or what an earlier call with this expression and these options left there:
+ *  a process with room enough takes the new data as a new one would.  The caller destroys *parked at the end, also
+ *  after a failure. */
+FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, frg_array x, frg_array y,
+                                            const char *kernel, const frg_gp_opts *o);
 /** *kept grows to hold what `measured` counted; its contents are lost where it does. */
 FRG_MUST_USE frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured, const char *what);
 /** Bytes of the arena for n points. */

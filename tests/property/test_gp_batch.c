@@ -205,6 +205,57 @@ static void company(void)
     frg_context_destroy(ctx);
 }
 
+/** A member takes the place of another on the same thread: of one with a constant column (its lengthscale is held), of
+ *  one with masked rows, of one with equal points.  None of that is left: the bits are those of a batch of its own. */
+static void succession(void)
+{
+    enum { FIRST = 16, ORDINARY = 20, ROWS = 24 };
+    static const char *const leaves[] = {"scale*rbf(ard) + noise", "scale*rq(ard) + noise"};
+    static data all[FIRST + ORDINARY];
+    static frg_gp_member m[FIRST + ORDINARY];
+    double values[ORDINARY], gradients[ORDINARY][PARAMETERS];
+    frg_gp_opts o;
+    frg_gp_defaults(&o, sizeof o);
+    o.nan = FRG_GP_NAN_MASK;
+    frg_gp_fit_opts adam;
+    frg_gp_fit_defaults(&adam, sizeof adam);
+    adam.optimizer = FRG_GP_ADAM;
+    adam.max_iter = 3;
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    for (int way = 0; way < 4; way++) {
+        const char *const kernel = leaves[way % 2];
+        for (int i = 0; i < FIRST + ORDINARY; i++)
+            make(&all[i], ROWS);
+        for (int i = 0; i < FIRST; i++) {
+            for (int row = 0; row < ROWS && i % 3 == 0; row++)
+                all[i].x[row * DIMS + 1] = 0.5;
+            if (i % 3 == 1)
+                all[i].y[4] = NAN;
+            if (i % 3 == 2)
+                memcpy(all[i].x + DIMS, all[i].x, DIMS * sizeof(double));
+        }
+        for (int from = FIRST; from >= 0; from -= FIRST) {
+            const int count = FIRST + ORDINARY - from;
+            for (int i = 0; i < count; i++)
+                m[i] = member(&all[from + i], false);
+            const frg_status status = way / 2 ? frg_gp_batch_fit(ctx, count, m, kernel, &o, &adam)
+                                              : frg_gp_batch_eval(ctx, count, m, kernel, &o);
+            CHECK(status == FRG_OK);
+            for (int i = 0; i < ORDINARY; i++) {
+                const double *const gradient = all[FIRST + i].gradient;
+                if (from == 0) {
+                    CHECK(values[i] == m[FIRST + i].value.log_likelihood);
+                    CHECK_BITS(gradient, gradients[i], 6 * sizeof *gradient);
+                    CHECK(m[FIRST + i].n_warnings == 0);
+                }
+                values[i] = m[count - ORDINARY + i].value.log_likelihood;
+                memcpy(gradients[i], gradient, sizeof gradients[i]);
+            }
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
 static void refusals(void)
 {
     static data one;
@@ -308,7 +359,13 @@ static void messages(void)
 }
 
 static const test_case cases[] = {
-    {"f64", f64},           {"f32", f32},   {"independence", independence}, {"company", company},
-    {"refusals", refusals}, {"fits", fits}, {"messages", messages},
+    {"f64", f64},
+    {"f32", f32},
+    {"independence", independence},
+    {"company", company},
+    {"succession", succession},
+    {"refusals", refusals},
+    {"fits", fits},
+    {"messages", messages},
 };
 TEST_MAIN(cases)
