@@ -1,4 +1,5 @@
 /* bench_soap.c - times the batched QR beside a loop of LAPACK: bench_soap --job qr [--threads N] [--repeat N]
+ * and a step over one parameter, which all threads share: bench_soap --job one [--rows N] [--columns N]
  *
  * Batches of the optimizer's sizes (64 of order 256, 96 of 512, 60 of 1024, f32), by default; --count and --order
  * name one.  Three kinds of inputs:
@@ -12,11 +13,12 @@
  * before a time is printed.  One JSON line a case; a line's seconds are medians of interleaved runs.  The whole
  * step is timed by `fourge soap bench`. */
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fourge/qr.h"
+#include "fourge/soap.h"
 
 #include "bench.h"
 
@@ -187,13 +189,47 @@ static void bench(frg_context *ctx, int count, int n, const char *kind, int repe
     free(items);
 }
 
+/** A step over one rows x columns parameter with Gaussian gradients, after two to warm up. */
+static void bench_one(frg_context *ctx, int64_t rows, int64_t columns, int repeats)
+{
+    const size_t count = (size_t)(rows * columns);
+    float *const w = array(count), *const g = array(count);
+    double seconds[REPEATS_MOST], error = 0;
+    frg_soap *soap;
+    memset(w, 0, count * sizeof *w);
+    if (frg_soap_create(&soap, ctx, NULL) < 0 ||
+        frg_soap_add_param(soap, 0, frg_matrix(w, FRG_F32, rows, columns, columns), NULL, NULL) <
+            0) {
+        fail(ctx, "optimizer");
+    }
+    for (int r = -2; r < repeats; r++) {
+        for (size_t i = 0; i < count; i++) {
+            g[i] = 1e-3f * normal();
+        }
+        const frg_array gradient = frg_matrix(g, FRG_F32, rows, columns, columns);
+        frg_soap_report report;
+        if (frg_soap_step(soap, &gradient, 1, &report) < 0) {
+            fail(ctx, "step");
+        }
+        error = fmax(error, report.orthogonality);
+        seconds[r < 0 ? 0 : r] = report.seconds;
+    }
+    bench_sort(seconds, repeats);
+    printf("{\"bench\":\"soap_one\",\"rows\":%d,\"columns\":%d,\"threads\":%d,\"seconds\":%.4f,"
+           "\"largest_probe_error\":%.1e,\"repeats\":%d}\n",
+           (int)rows, (int)columns, frg_threads(ctx), seconds[repeats / 2], error, repeats);
+    frg_soap_destroy(soap);
+    free(w);
+    free(g);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         int count, order;
     } batches[] = {{64, 256}, {96, 512}, {60, 1024}};
     static const char *const kinds[] = {"cold", "flat", "power"};
-    int repeats = 3, count = 0, order = 0;
+    int repeats = 3, count = 0, order = 0, rows = 2048, columns = 512;
     const char *kind = NULL, *job = "qr";
     frg_context_opts o;
     frg_context_defaults(&o, sizeof o);
@@ -207,21 +243,29 @@ int main(int argc, char **argv)
             count = value;
         } else if (strcmp(argv[i], "--order") == 0) {
             order = value;
+        } else if (strcmp(argv[i], "--rows") == 0) {
+            rows = value;
+        } else if (strcmp(argv[i], "--columns") == 0) {
+            columns = value;
         } else if (strcmp(argv[i], "--inputs") == 0) {
             kind = argv[i + 1];
         } else if (strcmp(argv[i], "--job") == 0) {
             job = argv[i + 1];
         }
     }
-    if (strcmp(job, "qr") != 0) {
-        fprintf(stderr, "bench_soap: --job %s: the job is qr\n", job);
+    const bool one = strcmp(job, "one") == 0;
+    if (!one && strcmp(job, "qr") != 0) {
+        fprintf(stderr, "bench_soap: --job %s: the jobs are qr and one\n", job);
         return 2;
     }
     frg_context *ctx;
     if (frg_context_create(&ctx, &o) < 0) {
         return 1;
     }
-    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+    if (one) {
+        bench_one(ctx, rows, columns, repeats);
+    }
+    for (size_t b = one ? 3 : 0; b < sizeof batches / sizeof *batches; b++) {
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             if ((!order || order == batches[b].order) && (!kind || strcmp(kind, kinds[k]) == 0)) {
                 bench(ctx, count ? count : batches[b].count, batches[b].order, kinds[k], repeats);

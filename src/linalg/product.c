@@ -58,10 +58,15 @@ static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
+bool frgi_product_is_own(const frgi_product_room *room, ptrdiff_t least)
+{
+    return room->way != PRODUCT_BLAS && least >= SMALLEST;
+}
+
 /** Is the product to be computed here, and not by BLAS? */
 static bool ours(const frgi_product_room *room, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
 {
-    return room->way != PRODUCT_BLAS && m >= SMALLEST && n >= SMALLEST && k >= SMALLEST;
+    return frgi_product_is_own(room, smaller(m, smaller(n, k)));
 }
 
 #if defined(__x86_64__)
@@ -236,18 +241,26 @@ static void multiply(const frgi_product_room *room, const target *t, const opera
     (room->way == PRODUCT_TILES ? multiply_on_tiles : frgi_product_avx2)(room, t, rows, columns);
 }
 
+void frgi_product_blend(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,
+                        ptrdiff_t n, ptrdiff_t k, float weight, const float *a, ptrdiff_t lda,
+                        const float *b, ptrdiff_t ldb, float past, float *c, ptrdiff_t ldc)
+{
+    if (!ours(room, m, n, k)) {
+        frgi_sgemm(trans_a, trans_b, (int)m, (int)n, (int)k, weight, a, (int)lda, b, (int)ldb, past,
+                   c, (int)ldc);
+        return;
+    }
+    const target t = {
+        .m = m, .n = n, .k = k, .past = past, .weight = weight, .c = c, .ldc = ldc, .count = 1};
+    multiply(room, &t, &(operand){a, lda, m, k, trans_a == 'N', false},
+             &(operand){b, ldb, n, k, trans_b == 'T', false});
+}
+
 void frgi_product(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,
                   ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda, const float *b,
                   ptrdiff_t ldb, float *c, ptrdiff_t ldc)
 {
-    if (!ours(room, m, n, k)) {
-        frgi_sgemm(trans_a, trans_b, (int)m, (int)n, (int)k, 1, a, (int)lda, b, (int)ldb, 0, c,
-                   (int)ldc);
-        return;
-    }
-    const target t = {.m = m, .n = n, .k = k, .weight = 1, .c = c, .ldc = ldc, .count = 1};
-    multiply(room, &t, &(operand){a, lda, m, k, trans_a == 'N', false},
-             &(operand){b, ldb, n, k, trans_b == 'T', false});
+    frgi_product_blend(room, trans_a, trans_b, m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
 }
 
 void frgi_product_each(const frgi_product_room *room, char trans_b, ptrdiff_t count, ptrdiff_t step,

@@ -24,10 +24,17 @@ frgi_product_way frgi_product_way_of(const frg_context *ctx);
 /** Runs twice over an arena (see core.h); takes nothing for BLAS. */
 void frgi_product_room_take(frgi_arena *arena, frgi_product_room *room, frgi_product_way way);
 
+/** Are products none of whose sizes is below `least` computed here, not by BLAS?  Then columns of C may be computed by
+ *  several calls, and have the same bits. */
+bool frgi_product_is_own(const frgi_product_room *room, ptrdiff_t least);
 /** C (m x n) <- op(A) op(B); trans 'N' or 'T'. */
 void frgi_product(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,
                   ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda, const float *b,
                   ptrdiff_t ldb, float *c, ptrdiff_t ldc);
+/** C <- past C + weight op(A) op(B); what C holds is not read where past is 0. */
+void frgi_product_blend(const frgi_product_room *room, char trans_a, char trans_b, ptrdiff_t m,
+                        ptrdiff_t n, ptrdiff_t k, float weight, const float *a, ptrdiff_t lda,
+                        const float *b, ptrdiff_t ldb, float past, float *c, ptrdiff_t ldc);
 /** C_i (m x n) <- A_i op(B), i < count; A_i and C_i are `step` apart.  B is packed once. */
 void frgi_product_each(const frgi_product_room *room, char trans_b, ptrdiff_t count, ptrdiff_t step,
                        ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t lda,

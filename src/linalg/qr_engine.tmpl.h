@@ -8,6 +8,7 @@ static void FN(form_gram)(const frgi_qr_room *room, const real *q)
     enum { WIDTH = 128 };
     const int m = small_int(room->x.m), n = small_int(room->x.n), ld = small_int(room->x.ld);
     real *const c = room->gram;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(room->x.team) if (room->x.team > 1)
     for (int j = 0; j < n; j += WIDTH) {
         const int width = n - j < WIDTH ? n - j : WIDTH;
         GEMM('T', 'N', j + width, width, m, 1, q, ld, q + (ptrdiff_t)j * ld, ld, 0,
@@ -59,6 +60,19 @@ static double FN(block_factor)(int width, const real *c, ptrdiff_t ld, real *r, 
     return smallest;
 }
 
+/** Rows k .. k + width of the trailing part, whose columns begin at `at`, less what the rows above make of them. */
+static void FN(catch_up)(const frgi_qr_room *room, int k, int width, real *at)
+{
+    enum { COLUMNS = 512 };
+    const int n = small_int(room->x.n), left = n - k;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(room->x.team) if (room->x.team > 1)
+    for (int j = 0; j < (k > 0 ? left : 0); j += COLUMNS) {
+        const int columns = left - j < COLUMNS ? left - j : COLUMNS;
+        real *const to = at + (ptrdiff_t)j * n;
+        GEMM('T', 'N', width, columns, k, -1, at, n, to, n, 1, to + k, n);
+    }
+}
+
 /** gram -> R in its upper triangle, inverses of the diagonal blocks in `inverse`; the smallest pivot. */
 static double FN(cholesky)(const frgi_qr_room *room)
 {
@@ -70,9 +84,7 @@ static double FN(cholesky)(const frgi_qr_room *room)
         const int width = n - k < QR_BLOCK ? n - k : QR_BLOCK, right = n - k - width;
         real *const at = c + (ptrdiff_t)k * n, *const inverse =
                                                    (real *)room->inverse + k * QR_BLOCK;
-        if (k > 0) {
-            GEMM('T', 'N', width, n - k, k, -1, at, n, at, n, 1, at + k, n);
-        }
+        FN(catch_up)(room, k, width, at);
         const double pivot = FN(block_factor)(width, at + k, n, r, inverse);
         if (!(pivot > 0)) {
             return pivot;
@@ -96,21 +108,34 @@ static double FN(cholesky)(const frgi_qr_room *room)
     return smallest;
 }
 
+/** Rows from .. of  q <- q R^-1. */
+static void FN(divide_rows)(const frgi_qr_room *room, real *q, int from, int rows)
+{
+    const int n = small_int(room->x.n), ld = small_int(room->x.ld);
+    const real *const c = room->gram;
+    real *const strip = (real *)room->strip + from;
+    for (int k = 0; k < n; k += QR_BLOCK) {
+        const int width = n - k < QR_BLOCK ? n - k : QR_BLOCK;
+        real *const at = q + (ptrdiff_t)k * ld + from;
+        if (k > 0) {
+            GEMM('N', 'N', rows, width, k, -1, q + from, ld, c + (ptrdiff_t)k * n, n, 1, at, ld);
+        }
+        for (int j = 0; j < width; j++) {
+            memcpy(strip + (ptrdiff_t)j * ld, at + (ptrdiff_t)j * ld, (size_t)rows * sizeof *strip);
+        }
+        GEMM('N', 'N', rows, width, width, 1, strip, ld, (real *)room->inverse + k * QR_BLOCK,
+             QR_BLOCK, 0, at, ld);
+    }
+}
+
 /** q <- q R^-1 in place. */
 static void FN(divide)(const frgi_qr_room *room, real *q)
 {
-    const int m = small_int(room->x.m), n = small_int(room->x.n), ld = small_int(room->x.ld);
-    const real *const c = room->gram;
-    real *const strip = room->strip;
-    for (int k = 0; k < n; k += QR_BLOCK) {
-        const int width = n - k < QR_BLOCK ? n - k : QR_BLOCK;
-        real *const at = q + (ptrdiff_t)k * ld;
-        if (k > 0) {
-            GEMM('N', 'N', m, width, k, -1, q, ld, c + (ptrdiff_t)k * n, n, 1, at, ld);
-        }
-        memcpy(strip, at, (size_t)((ptrdiff_t)width * ld) * sizeof *strip);
-        GEMM('N', 'N', m, width, width, 1, strip, ld, (real *)room->inverse + k * QR_BLOCK,
-             QR_BLOCK, 0, at, ld);
+    enum { ROWS = 512 };
+    const int m = small_int(room->x.m);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(room->x.team) if (room->x.team > 1)
+    for (int i = 0; i < m; i += ROWS) {
+        FN(divide_rows)(room, q, i, m - i < ROWS ? m - i : ROWS);
     }
 }
 

@@ -6,9 +6,10 @@
  *     factor    the bases that had to wait: for the adaptive test over a parameter, for KL's old factors
  *     apply     every parameter: into the bases, Adam, out, W
  *
- * (in the order apply, collect for the profile that updates first, which may let the bases follow: soap_async.c).  Tasks share nothing but read-only state,
- * so bits do not depend on threads or on what else is in the handle.  All that can fail, options, shapes,
- * callbacks, memory, is done before the first byte of state changes.
+ * (in the order apply, collect for the profile that updates first, which may let the bases follow: soap_async.c).
+ * Where that leaves threads idle, the largest tasks are done first, each by all of them (soap_team.c).  Tasks share
+ * nothing but read-only state, so bits do not depend on threads or on what else is in the handle.  All that can fail,
+ * options, shapes, callbacks, memory, is done before the first byte of state changes.
  *
  * Memory: m, v, K, Q of every parameter; per thread one room for the largest: 5 tensors, 2 matrices, a panel. */
 #include <math.h>
@@ -66,6 +67,7 @@ static void drop_plan(frg_soap *soap)
     DROP(soap->ctx, &soap->rooms);
     DROP(soap->ctx, &soap->factor_tasks);
     DROP(soap->ctx, &soap->param_tasks);
+    DROP(soap->ctx, &soap->costs);
     soap->n_tasks = 0;
     soap->planned = false;
 }
@@ -392,9 +394,10 @@ static void layout_rooms(frg_soap *soap, ptrdiff_t count, ptrdiff_t size)
     frgi_arena *const a = &soap->arena;
     for (int t = 0; t < soap->threads; t++) {
         soap_room *const room = &soap->rooms[t];
-        *room = (soap_room){0};
+        *room = (soap_room){.team = 1};
         if (size > 0) {
-            frgi_qr_room_take(a, &room->qr, false, size, size, 1, true, true, false);
+            const int team = t == 0 ? soap->threads : 1; /* it leads where all take part */
+            frgi_qr_room_take(a, &room->qr, false, size, size, team, true, true, false);
         }
         frgi_product_room_take(a, &room->product, frgi_product_way_of(soap->ctx));
         room->g = TAKE(a, float, count);
@@ -422,6 +425,7 @@ frg_status frgi_soap_plan(frg_soap *soap)
     }
     TRY(NEW(ctx, &soap->factor_tasks, n, "tasks"));
     TRY(NEW(ctx, &soap->param_tasks, soap->n_params, "tasks"));
+    TRY(NEW(ctx, &soap->costs, n > soap->n_params ? n : soap->n_params, "tasks"));
     TRY(NEW0(ctx, &soap->rooms, soap->threads, "rooms"));
     for (int64_t i = 0; i < soap->n_params; i++) {
         soap_param *const p = soap->params[i];

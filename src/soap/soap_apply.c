@@ -17,6 +17,8 @@
 
 #include "soap/soap_state.h"
 
+enum { ELEMENTS = 1 << 16 }; /* of a part of a tensor */
+
 bool frgi_soap_original(const frg_soap_opts *o)
 {
     if (o->moment1_basis != FRG_BASIS_AUTO) {
@@ -228,6 +230,24 @@ static update_rule rule_of(const frg_soap_opts *o, const soap_param *p, double t
     return r;
 }
 
+/** m <- its average with g; g and m after one another at `to`. */
+typedef struct {
+    const soap_ops *ops;
+    ptrdiff_t count;
+    float rate;
+    const float *g;
+    float *m, *to;
+} stacking;
+
+static void stack_part(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
+{
+    (void)room;
+    const stacking *const s = job;
+    s->ops->blend(count, s->rate, s->g + from, s->m + from);
+    copy(count, s->g + from, s->to + from);
+    copy(count, s->m + from, s->to + s->count + from);
+}
+
 /** P in room->x; the first moment in its basis beside it at *in_basis, NULL where Adam keeps it itself. */
 static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_room *room,
                     const float **in_basis)
@@ -242,9 +262,8 @@ static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_ro
         if (p->label != 0) { /* the option was changed since */
             move_moment(p, SOAP_OUT, 0, room);
         }
-        soap->ops->blend(p->count, (float)(1 - o->beta1), g, p->m);
-        copy(p->count, g, room->x);
-        copy(p->count, p->m, room->x + p->count);
+        const stacking s = {soap->ops, p->count, (float)(1 - o->beta1), g, p->m, room->x};
+        frgi_soap_share(room, p->count, ELEMENTS, stack_part, &s);
         float *const both = frgi_soap_contract_all(p, room, SOAP_IN, 2, room->x, room->y);
         *in_basis = both + p->count;
         return both;
@@ -255,6 +274,21 @@ static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_ro
     }
     copy(p->count, g, room->x);
     return frgi_soap_contract_all(p, room, SOAP_IN, 1, room->x, room->y);
+}
+
+typedef struct {
+    const soap_ops *ops;
+    const soap_adam *adam;
+    float *p, *m, *v;
+    const float *in_basis;
+} adaption;
+
+static void adapt_part(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
+{
+    (void)room;
+    const adaption *const a = job;
+    a->ops->adam(count, a->adam, a->p + from, a->m ? a->m + from : NULL,
+                 a->in_basis ? a->in_basis + from : NULL, a->v + from);
 }
 
 /** The factor that the update is multiplied with after it left the bases. */
@@ -305,13 +339,14 @@ void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room)
     const double entered = frgi_seconds();
     const double top = o->denom_floor > 0 ? soap->ops->largest(p->count, x) : 0;
     const update_rule rule = rule_of(o, p, top);
-    soap->ops->adam(p->count, &rule.adam, x, stored ? p->m : NULL, in_basis, p->v);
+    const adaption step = {soap->ops, &rule.adam, x, stored ? p->m : NULL, p->v, in_basis};
+    frgi_soap_share(room, p->count, ELEMENTS, adapt_part, &step);
     const double adapted = frgi_seconds();
     float *const other = x == room->x ? room->y : room->x;
     const float *const d =
         p->generation > 0 ? frgi_soap_contract_all(p, room, SOAP_OUT, 1, x, other) : x;
     const double left = frgi_seconds();
-    frgi_soap_give(soap->ops, &p->w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d),
+    frgi_soap_give(soap->ops, room, &p->w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d),
                    frgi_soap_rounding(o, p), d);
     p->step++;
     room->seconds[SOAP_PROJECT] += entered - start + left - adapted;

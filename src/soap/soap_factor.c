@@ -16,8 +16,39 @@
 #include "soap/soap_state.h"
 
 static const double UNIT = 0x1p-24;
+enum {
+    SQUARE_COLUMNS = 512, /* at least, of a part of a triangle */
+    COLUMNS = 64          /* of other matrices */
+};
 
 /* ---- the average --------------------------------------------------------------------------------- */
+
+/** k <- past k + weight mat(x) mat(x)' by one matrix of mat(x): lines of k x n ('T') or n x k ('N'). */
+typedef struct {
+    const soap_param *p;
+    char trans;
+    ptrdiff_t n, k, ld;
+    const float *x;
+    float past, weight, *to;
+} averaging;
+
+/** Columns from .. of the lower triangle: the block on the diagonal and what is below it. */
+static void columns_of_square(const void *job, const soap_room *room, ptrdiff_t from,
+                              ptrdiff_t count)
+{
+    const averaging *const s = job;
+    const frgi_product_room *const product = frgi_soap_products(s->p, room);
+    const ptrdiff_t step = s->trans == 'N' ? 1 : s->ld, end = from + count;
+    const float *const x = s->x + from * step;
+    float *const to = s->to + from * s->n;
+    frgi_product_square(product, s->trans, count, s->k, s->weight, x, s->ld, s->past, to + from,
+                        s->n);
+    if (end < s->n) {
+        const bool lines = s->trans == 'N';
+        frgi_product_blend(product, lines ? 'N' : 'T', lines ? 'T' : 'N', s->n - end, count, s->k,
+                           s->weight, s->x + end * step, s->ld, x, s->ld, s->past, to + end, s->n);
+    }
+}
 
 /** k <- past k + weight mat(x) mat(x)' over the factor's block. */
 static void rank_update(const soap_param *p, const soap_factor *f, const soap_room *room,
@@ -28,15 +59,17 @@ static void rank_update(const soap_param *p, const soap_factor *f, const soap_ro
         outer *= a < f->axis ? p->dims[a] : 1;
         inner *= a > f->axis ? p->dims[a] : 1;
     }
-    const frgi_product_room *const product = frgi_soap_products(p, room);
-    const ptrdiff_t n = f->size, d = p->dims[f->axis];
+    const ptrdiff_t d = p->dims[f->axis];
+    averaging s = {p, 'N', f->size, outer, d, x + f->at, past, weight, f->k};
     if (inner == 1) {
-        frgi_product_square(product, 'N', n, outer, weight, x + f->at, d, past, f->k, n);
+        frgi_soap_share(room, f->size, SQUARE_COLUMNS, columns_of_square, &s);
         return;
     }
     for (ptrdiff_t o = 0; o < outer; o++) {
-        frgi_product_square(product, 'T', n, inner, weight, x + (o * d + f->at) * inner, inner,
-                            o == 0 ? past : 1, f->k, n);
+        s = (averaging){p,      'T',    f->size, inner, inner, x + (o * d + f->at) * inner,
+                        s.past, weight, f->k};
+        frgi_soap_share(room, f->size, SQUARE_COLUMNS, columns_of_square, &s);
+        s.past = 1;
     }
 }
 
@@ -104,22 +137,54 @@ static double frobenius(const frg_soap *soap, const soap_factor *f)
     return sqrt(sum);
 }
 
-static void multiply(const soap_param *p, const soap_factor *f, soap_room *room)
+/** A factor and the matrices of the room that leads its team. */
+typedef struct {
+    const frg_soap *soap;
+    const soap_param *p;
+    soap_factor *f;
+    soap_room *lead;
+    float ridge;
+} factor_job;
+
+static void columns_of_product(const void *job, const soap_room *room, ptrdiff_t from,
+                               ptrdiff_t count)
 {
-    const ptrdiff_t n = f->size;
-    frgi_product_symmetric(frgi_soap_products(p, room), n, n, f->k, n, f->q, n, room->qr.other,
-                           room->qr.x.ld);
+    const factor_job *const j = job;
+    const frgi_qr_room *const qr = &j->lead->qr;
+    const ptrdiff_t n = j->f->size;
+    frgi_product_symmetric(frgi_soap_products(j->p, room), n, count, j->f->k, n, j->f->q + from * n,
+                           n, (float *)qr->other + from * qr->x.ld, qr->x.ld);
+}
+
+/** W = K Q in room->qr.other. */
+static void multiply(const soap_param *p, soap_factor *f, soap_room *room)
+{
+    const factor_job j = {.p = p, .f = f, .lead = room};
+    frgi_soap_share_product(room, p, f->size, f->size, columns_of_product, &j);
+}
+
+/** lambda_j, and norm(W_j)^2 beside it. */
+static void quotients(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
+{
+    (void)room;
+    const factor_job *const jb = job;
+    const frgi_qr_room *const qr = &jb->lead->qr;
+    const ptrdiff_t n = jb->f->size;
+    for (ptrdiff_t j = from; j < from + count; j++) {
+        jb->soap->ops->inner(n, jb->f->q + j * n, (const float *)qr->other + j * qr->x.ld,
+                             &jb->f->lambda[j], &qr->norm2[j]);
+    }
 }
 
 /** lambda of every slot, norm(K Q) = norm(K), and the smallest lambda^2 / norm(W_j)^2, from W in
  *  room->qr.other. */
-static void rayleigh(const frg_soap *soap, soap_factor *f, const soap_room *room)
+static void rayleigh(const frg_soap *soap, soap_factor *f, soap_room *room)
 {
-    const float *const w = room->qr.other;
+    const factor_job job = {.soap = soap, .f = f, .lead = room};
     double hint = 1, sum = 0;
+    frgi_soap_share(room, f->size, COLUMNS, quotients, &job);
     for (ptrdiff_t j = 0; j < f->size; j++) {
-        double ww;
-        soap->ops->inner(f->size, f->q + j * f->size, w + j * room->qr.x.ld, &f->lambda[j], &ww);
+        const double ww = room->qr.norm2[j];
         const double ratio = ww > 0 ? f->lambda[j] * f->lambda[j] / ww : 0;
         hint = ratio < hint ? ratio : hint;
         sum += ww;
@@ -133,6 +198,7 @@ void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, s
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
     frgi_qr_room_shape(&room->qr, f->size, f->size);
+    room->qr.x.team = room->team;
     multiply(p, f, room);
     rayleigh(soap, f, room);
     f->norm = frobenius(soap, f); /* of K itself: the test is finer than the rounding of K Q */
@@ -373,24 +439,57 @@ static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f
     move_quotients(f, room);
 }
 
+/** Columns of A = W + ridge Q in their order, scaled; norm2 is NaN where one is not finite. */
+static void columns_to_factor(const void *job, const soap_room *room, ptrdiff_t from,
+                              ptrdiff_t count)
+{
+    (void)room;
+    const factor_job *const j = job;
+    frgi_qr_room *const qr = &j->lead->qr;
+    const ptrdiff_t n = j->f->size, ld = qr->x.ld;
+    for (ptrdiff_t p = from; p < from + count; p++) {
+        const ptrdiff_t slot = j->f->order[p];
+        float *const a = (float *)qr->x.a + p * ld;
+        j->soap->ops->ridge(n, j->ridge, j->f->q + slot * n, (const float *)qr->other + slot * ld,
+                            a);
+        memset(a + n, 0, (size_t)(qr->x.rows - n) * sizeof *a);
+        if (!frgi_qr_scale_column(j->soap->qr, qr, p, NULL)) {
+            qr->norm2[p] = (double)NAN;
+        }
+    }
+}
+
+/** Columns of the new basis to their places: the slots where second moments stay. */
+static void columns_of_basis(const void *job, const soap_room *room, ptrdiff_t from,
+                             ptrdiff_t count)
+{
+    (void)room;
+    const factor_job *const j = job;
+    const frgi_qr_room *const qr = &j->lead->qr;
+    const ptrdiff_t n = j->f->size;
+    const bool stays = j->soap->groups[j->p->group].moment2_order == FRG_MOMENT2_FOLLOW;
+    for (ptrdiff_t p = from; p < from + count; p++) {
+        memcpy(j->f->q + (stays ? j->f->order[p] : p) * n, (const float *)qr->q + p * qr->x.ld,
+               (size_t)n * sizeof(float));
+    }
+}
+
 /** One step of orthogonal iteration from W in room->qr.other; false: not finite, Q is as before. */
-static bool iterate(const frg_soap *soap, const frg_soap_opts *o, soap_factor *f, soap_room *room,
+static bool iterate(const frg_soap *soap, const soap_param *param, soap_factor *f, soap_room *room,
                     bool last)
 {
-    const ptrdiff_t n = f->size, ld = room->qr.x.ld, rows = room->qr.x.rows;
-    const float *const w = room->qr.other;
-    float *const a = room->qr.x.a;
-    const float ridge = (float)(o->ridge_c * UNIT * f->norm);
+    const frg_soap_opts *const o = &soap->groups[param->group];
+    const ptrdiff_t n = f->size, ld = room->qr.x.ld;
+    const factor_job job = {soap, param, f, room, (float)(o->ridge_c * UNIT * f->norm)};
+    frgi_soap_share(room, n, COLUMNS, columns_to_factor, &job);
     for (ptrdiff_t p = 0; p < n; p++) {
-        const ptrdiff_t slot = f->order[p];
-        soap->ops->ridge(n, ridge, f->q + slot * n, w + slot * ld, a + p * ld);
-        memset(a + p * ld + n, 0, (size_t)(rows - n) * sizeof *a);
-        if (!frgi_qr_scale_column(soap->qr, &room->qr, p, NULL)) {
+        if (isnan(room->qr.norm2[p])) {
             return false;
         }
     }
     for (ptrdiff_t p = n; p < room->qr.x.columns; p++) {
-        memset(a + p * ld, 0, (size_t)rows * sizeof *a);
+        float *const a = (float *)room->qr.x.a + p * ld;
+        memset(a, 0, (size_t)room->qr.x.rows * sizeof *a);
     }
     const frgi_qr_wish wish = {.method = o->qr_method,
                                .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
@@ -398,14 +497,10 @@ static bool iterate(const frg_soap *soap, const frg_soap_opts *o, soap_factor *f
                                .ortho_tol = 1e-5,
                                .hint = f->hint};
     frgi_qr_solve(soap->qr, &room->qr, &wish, &f->report);
-    const float *const q = room->qr.q;
-    const bool stays = o->moment2_order == FRG_MOMENT2_FOLLOW;
     if (last && o->moment2_order == FRG_MOMENT2_ROTATE) {
-        keep_turn(f, q, ld);
+        keep_turn(f, room->qr.q, ld);
     }
-    for (ptrdiff_t p = 0; p < n; p++) {
-        memcpy(f->q + (stays ? f->order[p] : p) * n, q + p * ld, (size_t)n * sizeof *q);
-    }
+    frgi_soap_share(room, n, COLUMNS, columns_of_basis, &job);
     return true;
 }
 
@@ -431,7 +526,7 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
             multiply(p, f, room);
             f->hint = 0;
         }
-        if (!iterate(soap, o, f, room, s + 1 == o->power_iter_steps)) {
+        if (!iterate(soap, p, f, room, s + 1 == o->power_iter_steps)) {
             f->done = SOAP_FAILED;
             return;
         }
@@ -450,6 +545,7 @@ void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
     frgi_qr_room_shape(&room->qr, f->size, f->size);
+    room->qr.x.team = room->team;
     f->report = (frg_qr_report){.orthogonality = NAN};
     f->done = SOAP_UNTOUCHED;
     if (p->first || f->lost || o->use_eigh) {

@@ -67,6 +67,7 @@ typedef struct {
     frgi_qr_room qr;
     frgi_product_room product;
     float *g, *x, *y; /* count, 2 count, 2 count */
+    int team; /* threads on the task in hand: this one's and those of the rooms that follow */
     double seconds[SOAP_TIMES];
 } soap_room;
 
@@ -89,6 +90,8 @@ struct frg_soap {
     bool planned;
     int64_t n_tasks;
     soap_task *factor_tasks, *param_tasks; /* most work first */
+    double *costs;                         /* of the tasks of a loop */
+    int64_t tasks_shared;                  /* by all threads, since the handle was made */
     soap_room *rooms;
     frgi_arena arena;
     /* rooms for eigendecompositions, while there are any */
@@ -109,6 +112,20 @@ FRG_MUST_USE frg_status frgi_soap_frequency(frg_context *ctx, const frg_soap_opt
                                             int64_t *f);
 double frgi_soap_shampoo_beta(const frg_soap_opts *o, int64_t t);
 
+/* ---- soap_team.c ---- */
+/** Part `from` .. from + count - 1 of a task, by the thread of `room`. */
+typedef void (*soap_part)(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count);
+/** Deals 0 .. n - 1 to the room's team in parts of at least `width` (or one), which depend on n and width alone. */
+void frgi_soap_share(const soap_room *room, ptrdiff_t n, ptrdiff_t width, soap_part part,
+                     const void *job);
+/** Columns of a product whose other sizes are at least `least`: as above, but in one part where the team is one and
+ *  products are our own, whose bits do not depend on the parts. */
+void frgi_soap_share_product(const soap_room *room, const soap_param *p, ptrdiff_t columns,
+                             ptrdiff_t least, soap_part part, const void *job);
+/** How many of the first tasks of a loop are to be done by all threads, one after the other; cost: of every task, below
+ *  zero for those that one thread has to do. */
+int64_t frgi_soap_shared_tasks(int threads, int64_t n, const double cost[]);
+
 /* ---- soap_tensor.c: parameters in and out, contractions ---- */
 bool frgi_soap_contiguous(const frg_array *a);
 /** to <- scale a, in the order of its indices. */
@@ -120,8 +137,8 @@ typedef struct {
 } soap_rounding;
 soap_rounding frgi_soap_rounding(const frg_soap_opts *o, const soap_param *p);
 /** w <- keep w - lr d (or (w - lr d) keep), computed in f32 or wider and rounded once. */
-void frgi_soap_give(const soap_ops *ops, const frg_array *w, double keep, bool after, double lr,
-                    soap_rounding rounding, const float *d);
+void frgi_soap_give(const soap_ops *ops, const soap_room *room, const frg_array *w, double keep,
+                    bool after, double lr, soap_rounding rounding, const float *d);
 /** a <- scale x. */
 void frgi_soap_put(const frg_array *a, double scale, const float *x);
 /** x <- x + scale w */

@@ -237,55 +237,117 @@ typedef enum {
     LOOP_APPLY
 } loop_kind;
 
+static void run_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thread)
+{
+    soap_room *const room = &soap->rooms[thread];
+    if (!t->param->grad) {
+        return;
+    }
+    switch (kind) {
+    case LOOP_WEIGH:
+        weigh_task(soap, t, room);
+        break;
+    case LOOP_COLLECT:
+        frgi_soap_accumulate(soap, t->param, t->factor, room);
+        examine_task(soap, t, room, thread);
+        break;
+    case LOOP_ACCUMULATE:
+        frgi_soap_accumulate(soap, t->param, t->factor, room);
+        break;
+    case LOOP_EXAMINE:
+        examine_task(soap, t, room, thread);
+        break;
+    case LOOP_LEAVE:
+        if (t->param->leaves) {
+            frgi_soap_leave(soap, t->param, room);
+        }
+        break;
+    case LOOP_REFRESH:
+        if (t->factor->refresh) {
+            frgi_soap_refresh(soap, t->param, t->factor, room, thread);
+        }
+        break;
+    case LOOP_TURN:
+        frgi_soap_turn(soap, t->param, room);
+        break;
+    case LOOP_APPLY:
+        if (t->param->updates) {
+            frgi_soap_apply(soap, t->param, room);
+        }
+        break;
+    }
+}
+
+/** Work of a task, in multiply-adds, below zero where one thread has to do it: small ones, eigendecompositions. */
+static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
+{
+    enum {
+        WORTH_IT = 256
+    }; /* size of a factor, or of a square parameter, from which a team gains */
+    const soap_param *const p = t->param;
+    const soap_factor *const f = t->factor;
+    const double count = (double)p->count;
+    if (!p->grad || kind == LOOP_TURN || (kind == LOOP_LEAVE && !p->leaves) ||
+        (kind == LOOP_APPLY && !p->updates)) {
+        return 0;
+    }
+    if (!f) {
+        return count >= WORTH_IT * WORTH_IT ? t->cost : -t->cost;
+    }
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    const double n = (double)f->size;
+    const bool here = kind == LOOP_REFRESH || (kind != LOOP_ACCUMULATE && !waits(o, p));
+    const bool looks = kind != LOOP_REFRESH && kind != LOOP_ACCUMULATE && tests(o, p, f);
+    double cost = kind == LOOP_COLLECT || kind == LOOP_ACCUMULATE ? n * count : 0;
+    cost += looks || kind == LOOP_WEIGH ? 2 * n * n * n : 0;
+    if (f->refresh && here && kind != LOOP_WEIGH) {
+        const bool by_eigh = p->first || f->lost || o->use_eigh;
+        cost += (by_eigh ? 20 : 5) * n * n * n;
+        return by_eigh || f->size < WORTH_IT ? -cost : cost;
+    }
+    return f->size < WORTH_IT ? -cost : cost;
+}
+
+/** The tasks that all threads take part in, one after the other. */
+static int64_t run_shared(frg_soap *soap, loop_kind kind, int64_t n, const soap_task *tasks)
+{
+    if (soap->threads == 1) {
+        return 0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        soap->costs[i] = cost_of(soap, kind, &tasks[i]);
+    }
+    const int64_t shared = frgi_soap_shared_tasks(soap->threads, n, soap->costs);
+    soap_room *const lead = &soap->rooms[0];
+    double before[SOAP_TIMES];
+    memcpy(before, lead->seconds, sizeof before);
+    const int was = omp_get_max_threads();
+    frgi_blas_single(); /* for what the lead does alone */
+    lead->team = soap->threads;
+    for (int64_t i = 0; i < shared; i++) {
+        run_task(soap, kind, &tasks[i], 0);
+    }
+    lead->team = 1;
+    soap->tasks_shared += shared;
+    omp_set_num_threads(was);
+    for (int k = 0; k < SOAP_TIMES; k++) {
+        lead->seconds[k] += (soap->threads - 1) * (lead->seconds[k] - before[k]);
+    }
+    return shared;
+}
+
 static void run_loop(frg_soap *soap, loop_kind kind)
 {
     const bool by_param = kind == LOOP_LEAVE || kind == LOOP_TURN || kind == LOOP_APPLY;
     const soap_task *const tasks = by_param ? soap->param_tasks : soap->factor_tasks;
     const int64_t n = by_param ? soap->n_params : soap->n_tasks;
+    const int64_t shared = run_shared(soap, kind, n, tasks);
 #pragma omp parallel num_threads(soap->threads)
     {
-        const int thread = omp_get_thread_num();
-        soap_room *const room = &soap->rooms[thread];
         frgi_blas_single();
 #pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < n; i++) {
-            const soap_task *const t = &tasks[i];
-            if (!t->param->grad) {
-                continue;
-            }
-            switch (kind) {
-            case LOOP_WEIGH:
-                weigh_task(soap, t, room);
-                break;
-            case LOOP_COLLECT:
-                frgi_soap_accumulate(soap, t->param, t->factor, room);
-                examine_task(soap, t, room, thread);
-                break;
-            case LOOP_ACCUMULATE:
-                frgi_soap_accumulate(soap, t->param, t->factor, room);
-                break;
-            case LOOP_EXAMINE:
-                examine_task(soap, t, room, thread);
-                break;
-            case LOOP_LEAVE:
-                if (t->param->leaves) {
-                    frgi_soap_leave(soap, t->param, room);
-                }
-                break;
-            case LOOP_REFRESH:
-                if (t->factor->refresh) {
-                    frgi_soap_refresh(soap, t->param, t->factor, room, thread);
-                }
-                break;
-            case LOOP_TURN:
-                frgi_soap_turn(soap, t->param, room);
-                break;
-            case LOOP_APPLY:
-                if (t->param->updates) {
-                    frgi_soap_apply(soap, t->param, room);
-                }
-                break;
-            }
+        for (int64_t i = shared; i < n; i++) {
+            run_task(soap, kind, &tasks[i], omp_get_thread_num());
         }
     }
 }

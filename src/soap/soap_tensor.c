@@ -101,16 +101,33 @@ soap_rounding frgi_soap_rounding(const frg_soap_opts *o, const soap_param *p)
                            .step = (uint64_t)p->step};
 }
 
-void frgi_soap_give(const soap_ops *ops, const frg_array *a, double keep, bool after, double lr,
-                    soap_rounding rounding, const float *d)
+/** w <- keep w - lr d, where w lies as d does. */
+typedef struct {
+    const soap_ops *ops;
+    float keep, lr;
+    bool after;
+    const float *d;
+    float *w;
+} writing;
+
+static void write_part(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
 {
+    (void)room;
+    const writing *const j = job;
+    j->ops->write(count, j->keep, j->after, j->lr, j->d + from, j->w + from);
+}
+
+void frgi_soap_give(const soap_ops *ops, const soap_room *room, const frg_array *a, double keep,
+                    bool after, double lr, soap_rounding rounding, const float *d)
+{
+    enum { ELEMENTS = 1 << 16 };
+    const row_walk w = walk_of(a);
     if (a->dtype == FRG_F32 && frgi_soap_contiguous(a)) {
-        const row_walk w = walk_of(a);
-        ops->write(w.rows * w.length, (float)keep, after, (float)lr, d,
-                   (float *)(void *)frgi_array_base(a));
+        const writing job = {ops,   (float)keep, (float)lr,
+                             after, d,           (float *)(void *)frgi_array_base(a)};
+        frgi_soap_share(room, (ptrdiff_t)(w.rows * w.length), ELEMENTS, write_part, &job);
         return;
     }
-    const row_walk w = walk_of(a);
     uint32_t words[4] = {0};
     for (int64_t r = 0; r < w.rows; r++) {
         char *const row = row_start(a, r);
@@ -151,19 +168,40 @@ const frgi_product_room *frgi_soap_products(const soap_param *p, const soap_room
     return lost ? &without : &room->product;
 }
 
-static void one_factor(const soap_factor *f, const frgi_product_room *room, soap_direction way,
-                       ptrdiff_t outer, ptrdiff_t d, ptrdiff_t inner, const float *from, float *to)
+/** The contraction of one block of an axis. */
+typedef struct {
+    const soap_param *p;
+    const soap_factor *f;
+    soap_direction way;
+    ptrdiff_t outer, d, inner;
+    const float *from;
+    float *to;
+} contraction;
+
+static const float *matrix_of(const contraction *c)
 {
-    const ptrdiff_t n = f->size, m = inner;
-    const float *const q = way == SOAP_TURN ? f->turn : f->q;
-    if (inner == 1) {
-        frgi_product(room, way == SOAP_OUT ? 'N' : 'T', 'N', n, outer, n, q, n, from + f->at, d,
-                     to + f->at, d);
-        return;
-    }
-    const ptrdiff_t at = f->at * inner;
-    frgi_product_each(room, way == SOAP_OUT ? 'T' : 'N', outer, d * inner, m, n, n, from + at, m, q,
-                      n, to + at, m);
+    return c->way == SOAP_TURN ? c->f->turn : c->f->q;
+}
+
+/** inner = 1: some of the `outer` columns. */
+static void columns_of_fibres(const void *job, const soap_room *room, ptrdiff_t from,
+                              ptrdiff_t count)
+{
+    const contraction *const c = job;
+    const ptrdiff_t n = c->f->size, at = c->f->at + from * c->d;
+    frgi_product(frgi_soap_products(c->p, room), c->way == SOAP_OUT ? 'N' : 'T', 'N', n, count, n,
+                 matrix_of(c), n, c->from + at, c->d, c->to + at, c->d);
+}
+
+/** Some columns of every matrix. */
+static void columns_of_each(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count)
+{
+    const contraction *const c = job;
+    const ptrdiff_t n = c->f->size, m = c->inner, at = c->f->at * m;
+    const bool out = c->way == SOAP_OUT;
+    frgi_product_each(frgi_soap_products(c->p, room), out ? 'T' : 'N', c->outer, c->d * m, m, count,
+                      n, c->from + at, m, matrix_of(c) + (out ? from : from * n), n,
+                      c->to + at + from * m, m);
 }
 
 void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, soap_direction way,
@@ -176,8 +214,13 @@ void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, so
     }
     for (int i = 0; i < p->n_factors; i++) {
         if (p->factors[i].axis == axis) {
-            one_factor(&p->factors[i], frgi_soap_products(p, room), way, outer, p->dims[axis],
-                       inner, from, to);
+            const contraction c = {p, &p->factors[i], way, outer, p->dims[axis], inner, from, to};
+            const ptrdiff_t n = c.f->size;
+            if (inner == 1) {
+                frgi_soap_share_product(room, p, outer, n, columns_of_fibres, &c);
+            } else {
+                frgi_soap_share_product(room, p, n, inner < n ? inner : n, columns_of_each, &c);
+            }
         }
     }
 }

@@ -1,0 +1,95 @@
+/* soap_team.c - one task by several threads, and which tasks are done so.
+ *
+ * Tasks are dealt to threads whole, as a factor alone is fastest on one.  Where that leaves threads idle, because one
+ * factor is most of the work or the last ones cannot be dealt evenly, the largest are done first, each by all threads:
+ * columns of products, of matrices and ranges of elements are dealt in parts that depend on the sizes alone, so that the
+ * bits are those of one thread. */
+#include <omp.h>
+
+#include "linalg/blas.h"
+#include "soap/soap_state.h"
+
+enum { BLAS_COLUMNS = 256, COLUMNS = 128 }; /* of a part of a product */
+
+static ptrdiff_t part_start(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i)
+{
+    return n / parts * i + (n % parts < i ? n % parts : i);
+}
+
+void frgi_soap_share(const soap_room *room, ptrdiff_t n, ptrdiff_t width, soap_part part,
+                     const void *job)
+{
+    const ptrdiff_t parts = n / width > 1 ? n / width : 1;
+    if (room->team == 1) { /* within a region of the caller's */
+        for (ptrdiff_t i = 0; i < parts; i++) {
+            part(job, room, part_start(n, parts, i),
+                 part_start(n, parts, i + 1) - part_start(n, parts, i));
+        }
+        return;
+    }
+#pragma omp parallel num_threads(room->team)
+    {
+        const soap_room *const mine = room + omp_get_thread_num();
+        frgi_blas_single();
+#pragma omp for schedule(dynamic, 1)
+        for (ptrdiff_t i = 0; i < parts; i++) {
+            part(job, mine, part_start(n, parts, i),
+                 part_start(n, parts, i + 1) - part_start(n, parts, i));
+        }
+    }
+}
+
+void frgi_soap_share_product(const soap_room *room, const soap_param *p, ptrdiff_t columns,
+                             ptrdiff_t least, soap_part part, const void *job)
+{
+    const bool own = frgi_product_is_own(frgi_soap_products(p, room), least);
+    if (room->team == 1 && own) {
+        part(job, room, 0, columns);
+    } else {
+        frgi_soap_share(room, columns, own ? COLUMNS : BLAS_COLUMNS, part, job);
+    }
+}
+
+/* ---- which tasks ----------------------------------------------------------------------------------- */
+
+enum { MOST_THREADS = 64, MOST_SHARED = 16 };
+static const double TEAM_LOSS = 1.25; /* threads on one factor wait for its panels */
+
+static double size_of(double cost)
+{
+    return cost < 0 ? -cost : cost;
+}
+
+/** When the last thread ends that takes the next task whenever it is free. */
+static double end_of(int threads, int64_t n, const double cost[])
+{
+    double load[MOST_THREADS] = {0}, end = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int least = 0;
+        for (int t = 1; t < threads; t++) {
+            least = load[t] < load[least] ? t : least;
+        }
+        load[least] += size_of(cost[i]);
+        end = load[least] > end ? load[least] : end;
+    }
+    return end;
+}
+
+int64_t frgi_soap_shared_tasks(int threads, int64_t n, const double cost[])
+{
+    int64_t best = 0;
+    if (threads == 1) {
+        return 0;
+    }
+    const int team = threads < MOST_THREADS ? threads : MOST_THREADS;
+    double shared = 0, least = end_of(team, n, cost);
+    for (int64_t k = 0; k < n && k < MOST_SHARED && cost[k] >= 0; k++) {
+        shared += TEAM_LOSS * cost[k] / team;
+        const double end = shared + end_of(team, n - k - 1, cost + k + 1);
+        if (end < least) {
+            least = end;
+            best = k + 1;
+        }
+    }
+    return best;
+}
