@@ -322,6 +322,35 @@ static PyObject *gp_gradient(PyObject *self, PyObject *args)
     return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, ext_gp_value_fields);
 }
 
+/** step(y, theta, gradient, x, y): values at other observations and parameters; gradient, x and y are filled and
+ *  may be None.  Returns the log likelihood alone: for loops that make small steps. */
+static PyObject *gp_step(PyObject *self, PyObject *args)
+{
+    PyObject *y, *theta, *gradient, *x_out, *y_out;
+    if (!PyArg_ParseTuple(args, "OOOOO", &y, &theta, &gradient, &x_out, &y_out)) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array ya, dx, dy, *to_x, *to_y;
+    frg_gp *const gp = self_of(self)->gp;
+    const int64_t count = frg_gp_parameter_count(gp);
+    frg_gp_value v = {.log_likelihood = 0};
+    frg_status status = FRG_BAD_ARG;
+    const double *const values = ext_values(&h, theta, "theta", 0, FRG_F64, count);
+    double *const out = values ? ext_values(&h, gradient, "gradient", 1, FRG_F64, count) : NULL;
+    if (values && !PyErr_Occurred() && ext_hold(&h, y, "y", 0, &ya) == 0 &&
+        ext_maybe(&h, x_out, "x gradient", 1, &dx, &to_x) == 0 &&
+        ext_maybe(&h, y_out, "y gradient", 1, &dy, &to_y) == 0) {
+        EXT_WORK(status = frg_gp_update_y(gp, ya),
+                 status = status < 0 ? status : frg_gp_update_parameters(gp, values),
+                 status = status < 0 ? status
+                          : out      ? frg_gp_eval_gradient(gp, out, to_x, to_y, &v)
+                                     : frg_gp_eval(gp, &v));
+    }
+    ext_release(&h);
+    return ext_has_failed(status) ? failed(self, status) : PyFloat_FromDouble(v.log_likelihood);
+}
+
 /** information(out): fills p x p float64. */
 static PyObject *gp_information(PyObject *self, PyObject *args)
 {
@@ -636,6 +665,7 @@ EXT_METHOD(gp_tie)
 EXT_METHOD(gp_report)
 EXT_METHOD(gp_value)
 EXT_METHOD(gp_gradient)
+EXT_METHOD(gp_step)
 EXT_METHOD(gp_information)
 EXT_METHOD(gp_loo)
 EXT_METHOD(gp_folds)
@@ -671,6 +701,7 @@ int ext_types_gp(PyObject *module)
         {"report", gp_report_alone, METH_NOARGS, "What the process is."},
         {"value", gp_value_alone, METH_NOARGS, "The log likelihood with its certificates."},
         {"gradient", gp_gradient_alone, METH_VARARGS, "gradient(out, x, y) -> value"},
+        {"step", gp_step_alone, METH_VARARGS, "step(y, theta, gradient, x, y) -> log likelihood"},
         {"information", gp_information_alone, METH_VARARGS, "information(out)"},
         {"loo", gp_loo_alone, METH_VARARGS, "loo(mean, variance, gradient) -> (log_density, rmse)"},
         {"folds", gp_folds_alone, METH_VARARGS,

@@ -7,7 +7,9 @@
 
 Two levels.  Kernels that fourge knows (Scale, RBF, Matern, RQ, Periodic, Linear, Polynomial, Constant, sums and products
 of them, with ARD and active_dims) over one set of points with one noise or fixed noises are evaluated in C from points
-and parameters; torch holds no n x n tensor.  What else is dense goes through :func:`fourge.torch.inv_quad_logdet`.
+and parameters; torch holds no n x n tensor.  A batch of such kernels (``batch_shape``, several outputs of a BoTorch model)
+is one call, where its mean is constant and neither points nor targets need a derivative.  What else is dense goes through
+:func:`fourge.torch.inv_quad_logdet`.
 Structured operators, batches too large for ``max_cholesky_size``, other devices and types stay with GPyTorch.
 """
 
@@ -18,8 +20,11 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import math
+import operator
 import threading
 import weakref
+from array import array
 from typing import Any
 
 try:
@@ -30,7 +35,7 @@ except ImportError as e:
 import numpy as np
 import torch
 
-from . import errors
+from . import _fourge, errors
 from .gp import GP
 from .torch import inv_quad_logdet
 
@@ -66,10 +71,10 @@ class _Leaf:
 class _Expression:
     """Text of a kernel, with a number of its own in every place, so that places are found again in the process."""
 
-    def __init__(self, kernel, d, bounds):
+    def __init__(self, kernel, d, bounds, batch=torch.Size()):
         self.leaves: list[_Leaf] = []
         self.numbers: list[float] = []
-        self.d, self.bounds, self.within = d, bounds, False
+        self.d, self.bounds, self.batch, self.within = d, bounds, batch, False
         self.text = self.of(kernel)
 
     def number(self, leaf):
@@ -87,7 +92,7 @@ class _Expression:
     def leaf(self, module, name, vector=False):
         raw = "raw_" + name
         leaf = _Leaf(module, name, raw, module.constraint_for_parameter_name(raw))
-        n = leaf.value.numel()
+        n = leaf.value.numel() // (module._batch_shape.numel() if self.batch else 1)
         if n > 1 and not vector:
             raise _Unknown(f"{type(module).__name__} with {n} values of {name}")
         self.leaves.append(leaf)
@@ -96,7 +101,7 @@ class _Expression:
 
     def of(self, k, direct=False):
         """Text of a kernel; `direct`: it is called by its parent's forward, which has chosen the columns."""
-        if len(k.batch_shape):
+        if k._batch_shape not in (torch.Size(), self.batch):
             raise _Unknown("a batch of kernels")
         inside = _TEXTS.get(type(k))
         if inside is None:
@@ -152,54 +157,78 @@ def _places(process, numbers):
 # ---- level 1: everything in C ------------------------------------------------------------------------------------
 
 
-class _Fused:
-    """A process that stands for kernel, points and noise; parameters and y are set before every evaluation."""
+class _Words:
+    """What a kernel is called in the library, and where its parameters are in a process.
 
-    def __init__(self, kernel, x, noise, dtype):
-        expression = _Expression(kernel, x.shape[1], bounds=False)
+    leaves are followed by the learned noise (`noise` is None) and a learned constant mean (mean="const"): `order` has
+    the place of each of their values in the process.
+    """
+
+    def __init__(self, kernel, x, noise, dtype, mean, batch=torch.Size()):
+        d = x.shape[-1]
+        expression = _Expression(kernel, d, bounds=False, batch=batch)
         text, numbers = expression.text, list(expression.numbers)
-        self.learns_noise = noise is None
-        if self.learns_noise:
+        if noise is None:
             numbers.append(0.25)
             text += " + noise(0.25in(1e-300,1e300))"
-        self.x, self.noise = x, noise
-        self.gp = GP(x, np.zeros(len(x), dtype), text, mean="zero", noise_variances=noise,
-                     jitter="gpytorch", precision="f32" if dtype == np.float32 else "f64", auto_promote=dtype == np.float32,
-                     preset="gpytorch", columns=[f"c{i}" for i in range(x.shape[1])])
-        self.lower = np.array([p["lower"] for p in self.gp.parameters])
-        self.order = np.array(_places(self.gp, numbers))
-        if len(self.order) != len(self.gp.parameters):
+        f32 = dtype == np.float32
+        self.text, self.leaves, self.columns = text, expression.leaves, [f"c{i}" for i in range(d)]
+        self.options = {"mean": mean, "jitter": "gpytorch", "precision": "f32" if f32 else "f64", "auto_promote": f32,
+                        "preset": "gpytorch"}
+        self.gp = GP(x, np.zeros(len(x), dtype), text, noise_variances=noise, columns=self.columns, **self.options)
+        parameters = self.gp.parameters
+        self.order = _places(self.gp, numbers) + [i for i, p in enumerate(parameters) if p["name"] == "mean"]
+        if len(self.order) != len(parameters):
             raise _Unknown("a kernel with parameters of its own")
-        self.leaves = expression.leaves
-        self.lock = threading.Lock()
+        self.lower = [p["lower"] for p in parameters]
+        self.logarithmic = [p["name"] != "mean" for p in parameters]  # the library's derivatives are by logarithms there
+
+    def checked(self, theta):
+        """Parameters in the order of the process, of one process or a row each; _Unknown where one is too small."""
+        if (theta <= np.array(self.lower)).any():
+            raise _Unknown("a parameter below the smallest that the library takes")
+        return theta
+
+
+class _Fused(_Words):
+    """A process that stands for kernel, points and noise; parameters and y are set before every evaluation."""
+
+    def __init__(self, kernel, x, noise, dtype, mean="zero"):
+        super().__init__(kernel, x, noise, dtype, mean)
+        self.learns_noise, self.x, self.noise = noise is None, x, noise
+        self.count, self.lock = len(self.order), threading.Lock()
 
     def fits(self, x, noise):
         return x.shape == self.x.shape and x.dtype == self.x.dtype and np.array_equal(x, self.x) and (
             self.learns_noise if noise is None else not self.learns_noise and np.array_equal(noise, self.noise))
 
-    def evaluate(self, theta, r, wants):
+    def evaluate(self, theta, y, wants):
+        """(log likelihood, its derivatives by x, y and parameters), the last a list; None each where not wanted.
+
+        Everything about parameters is Python's own numbers: there are few, and NumPy takes longer to begin.
+        """
+        t, order = array("d", self.lower), self.order
+        for place, value in zip(order, theta):
+            t[place] = value
+        if any(map(operator.le, t, self.lower)):
+            raise _Unknown("a parameter below the smallest that the library takes")
+        if not any(wants):
+            with self.lock:
+                return self.gp._gp.step(y, t, None, None, None), None, None, None
+        g = array("d", self.lower)
+        dx = np.empty(self.x.shape) if wants[0] else None
+        dy = np.empty(y.shape) if wants[1] else None
         with self.lock:
-            t = np.empty(len(theta))
-            t[self.order] = theta
-            if (t <= self.lower).any():
-                raise _Unknown("a parameter below the smallest that the library takes")
-            self.gp._gp.update_y(r)
-            self.gp._gp.update(t)
-            if not any(wants):
-                return self.gp._gp.value()["log_likelihood"], None, None, None
-            g = np.empty(len(t))
-            dx = np.empty(self.x.shape) if wants[0] else None
-            dr = np.empty(r.shape) if wants[1] else None
-            value = self.gp._gp.gradient(g, dx, dr)["log_likelihood"]
-            return value, dx, dr, (g / t)[self.order]  # the library's are per logarithm
+            value = self.gp._gp.step(y, t, g, dx, dy)
+        return value, dx, dy, [g[i] / t[i] if self.logarithmic[i] else g[i] for i in order]
 
 
 class _LogLikelihood(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fused, x, r, theta):
         wants = ctx.needs_input_grad[1:]
-        value, dx, dr, dtheta = fused.evaluate(theta.detach().double().numpy(), r.detach().numpy(), wants)
-        tensor = lambda a, like: None if a is None else torch.from_numpy(a).to(like.dtype)
+        value, dx, dr, dtheta = fused.evaluate(theta.tolist(), r.detach().numpy(), wants)
+        tensor = lambda a, like: None if a is None else torch.as_tensor(a, dtype=like.dtype)
         ctx.parts = tensor(dx, x), tensor(dr, r), tensor(dtheta, theta)
         return torch.tensor(value, dtype=r.dtype)
 
@@ -218,23 +247,32 @@ class _LogLikelihood(torch.autograd.Function):
 
 def _softplus(raw):
     # log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), its derivative 1 / (1 + e^-x); torch takes x itself above 20
-    small = np.exp(-np.abs(raw))
-    value, slope = np.maximum(raw, 0) + np.log1p(small), np.where(raw < 0, small, 1.0) / (1 + small)
-    if raw.max() > 20:
-        value, slope = np.where(raw > 20, raw, value), np.where(raw > 20, 1.0, slope)
-    return value, slope
+    if raw > 20:
+        return raw, 1.0
+    small = math.exp(-abs(raw))
+    return max(raw, 0.0) + math.log1p(small), (small if raw < 0 else 1.0) / (1 + small)
 
 
 def _sigmoid(raw):
-    value = 1 / (1 + np.exp(-np.clip(raw, -700, 700)))
+    value = 1 / (1 + math.exp(min(max(-raw, -700.0), 700.0)))
     return value, value * (1 - value)
 
 
+def _exp(raw):
+    value = math.exp(raw)
+    return value, value
+
+
+def _identity(raw):
+    return raw, 1.0
+
+
+_Interval = gpytorch.constraints.Interval  # of all constraints
 _TRANSFORMS = {
     gpytorch.constraints.constraints.softplus: _softplus,
     torch.nn.functional.softplus: _softplus,
     torch.sigmoid: _sigmoid,
-    torch.exp: lambda raw: (np.exp(raw), np.exp(raw)),
+    torch.exp: _exp,
 }
 
 
@@ -248,10 +286,10 @@ class _Link:
         if type(self.parameter) is not torch.nn.Parameter:
             raise _Unknown("a parameter that is not torch's")
         self.values = self.parameter.detach().numpy().ravel()  # a view: parameters are dense where they are this small
-        self.pointer, self.shape, self.dtype = self.parameter.data_ptr(), self.parameter.shape, self.parameter.dtype
+        self.pointer, self.shape = self.parameter.data_ptr(), self.parameter.shape
         if not np.shares_memory(self.values, self.parameter.detach().numpy()):
             raise _Unknown("a parameter with strides")
-        self.map, self.low, self.width = None, 0.0, 1.0
+        self.map, self.low, self.width = _identity, 0.0, 1.0
         self.bounds = [] if c is None else [(c._buffers, key, c._buffers[key], c._buffers[key]._version) for key in c._buffers]
         if c is None or not c.enforced:
             return
@@ -267,32 +305,30 @@ class _Link:
 class _Prepared:
     """An ExactMarginalLogLikelihood with its process; `holds` tells whether its modules are still the same."""
 
-    def __init__(self, mll, kernel, fused):
-        self.fused, self.kernel = fused, kernel
-        modules, self.seen = list(mll.modules()), (None, 0)
-        self.trees = [(m._modules, tuple(m._modules.values())) for m in modules]
-        self.below = [(m._modules, tuple(m._modules.values())) for m in kernel.modules()]
+    def __init__(self, mll, kernel, fused, mean):
+        self.mll, self.fused, self.kernel, self.mean = weakref.ref(mll), fused, kernel, mean
+        modules, self.seen, self.targets = list(mll.modules()), (None, 0), (None, 0, None)
+        self.trees, self.below = self._children(mll), self._children(kernel)
         self.kernels = [(m, self._settings(m)) for m in kernel.modules() if isinstance(m, _K.Kernel)]
         self.terms = [d for m in modules for d in (getattr(m, "_priors", None), getattr(m, "_added_loss_terms", None)) if d is not None]
         noise = mll.likelihood.noise_covar
         self.links = [_Link(leaf) for leaf in (*fused.leaves, _Leaf(noise, "noise", "raw_noise", noise.raw_noise_constraint))]
-        self.raws = [link.parameter for link in self.links]
+        self.raws, self.kinds, at = tuple(link.parameter for link in self.links), [], 0
+        for link in self.links:
+            self.kinds.append((slice(at, at + len(link.values)), link.shape, link.values.dtype))
+            at += len(link.values)
         self.bounds = [b for link in self.links for b in link.bounds]
-        ends = np.cumsum([len(link.values) for link in self.links])
-        self.places = [slice(int(end) - len(link.values), int(end)) for link, end in zip(self.links, ends)]
-        self.low, self.width = (np.concatenate([np.full(len(link.values), getattr(link, k)) for link in self.links])
-                                for k in ("low", "width"))
-        self.maps = [(f, np.concatenate([np.full(len(link.values), link.map is f) for link in self.links]))
-                     for f in {link.map for link in self.links}]
-        self.kinds = list(zip(self.places, (link.shape for link in self.links), (link.dtype for link in self.links)))
-        if ends[-1] != len(fused.order):
+        if at + (mean == "const") != fused.count:
             raise _Unknown("a noise of its own for every point")
+
+    @staticmethod
+    def _children(root):
+        return [(m._modules, tuple(m._modules.values())) for m in root.modules() if not isinstance(m, _Interval)]
 
     @staticmethod
     def _settings(kernel):
         columns = kernel._buffers.get("active_dims")
-        more = kernel.__dict__
-        return columns, None if columns is None else columns._version, more.get("nu"), more.get("power")
+        return columns, None if columns is None else columns._version, kernel.__dict__.get("nu"), kernel.__dict__.get("power")
 
     def at(self, x):
         """Whether the process has these points; a tensor that was compared before and has not changed since has."""
@@ -303,6 +339,14 @@ class _Prepared:
         self.seen = (weakref.ref(x), x._version) if same else (None, 0)
         return same
 
+    def observed(self, target):
+        """The memory of the targets: kept, as asking torch for it costs more than reading it."""
+        last, pointer, view = self.targets
+        if last is None or last() is not target or target.data_ptr() != pointer:
+            view = target.detach().numpy()
+            self.targets = weakref.ref(target), target.data_ptr(), view
+        return view
+
     def holds(self):
         return self.kernel_holds(self.trees) and self.parameters_hold()
 
@@ -310,9 +354,9 @@ class _Prepared:
         for modules, children in trees:
             if tuple(modules.values()) != children:
                 return False
-        for m, known in self.kernels:
-            now = self._settings(m)
-            if now[0] is not known[0] or now[1:] != known[1:]:
+        for m, (columns, version, nu, power) in self.kernels:
+            now, own = m._buffers.get("active_dims"), m.__dict__
+            if now is not columns or (now is not None and now._version != version) or own.get("nu") != nu or own.get("power") != power:
                 return False
         return True
 
@@ -330,85 +374,103 @@ class _Prepared:
 
     def values(self):
         """(values, d values / d raw) of all parameters."""
-        raw = np.concatenate([link.values for link in self.links], dtype=np.float64)
-        value, slope = raw, np.ones(len(raw))
-        for f, where in self.maps:
-            if f is not None:
-                y, dy = f(raw)
-                value, slope = (y, dy) if len(self.maps) == 1 else (np.where(where, y, value), np.where(where, dy, slope))
-        return self.low + self.width * value, self.width * slope
+        values, slopes = [], []
+        for link in self.links:
+            for raw in link.values.tolist():
+                value, slope = link.map(raw)
+                values.append(link.low + link.width * value)
+                slopes.append(link.width * slope)
+        return values, slopes
 
 
 def _constant_under(loc):
     """The parameter that a constant mean was expanded from, or None."""
     fn = loc.grad_fn
-    for name in ("ExpandBackward0", "UnsqueezeBackward0"):
-        if fn is None or fn.name() != name or len(fn.next_functions) != 1:
-            return None
+    if fn is None or fn.name() != "ExpandBackward0":
+        return None
+    fn = fn.next_functions[0][0]
+    if fn is not None and fn.name() == "UnsqueezeBackward0":
         fn = fn.next_functions[0][0]
     found = getattr(fn, "variable", None)
     return found if found is not None and found.numel() == 1 and not loc._backward_hooks and not loc.retains_grad else None
 
 
 class _Marginal(torch.autograd.Function):
-    """share log N(target; mean, K + noise); mean: a constant's parameter, or the values at all points."""
+    """A value whose derivatives are known: by whole tensors (their arrays), then by raw parameters (Python's numbers).
+
+    known: value, its type, [array of each tensor], [derivative of each number], [(where, shape, type) of each parameter].
+    """
 
     @staticmethod
-    def forward(ctx, value, parts, share, kinds, x, target, mean, *raws):
-        ctx.parts, ctx.share, ctx.kinds, ctx.mean = parts, share, kinds, (mean.shape, mean.dtype)
-        return torch.tensor(value * share, dtype=target.dtype)
+    def forward(ctx, known, *tensors):
+        ctx.known = known
+        return torch.scalar_tensor(known[0], dtype=known[1])
 
     @staticmethod
     def backward(ctx, g):
         if torch.is_grad_enabled():
             raise errors.Unsupported("fast_mll has a first derivative alone; do not ask for create_graph")
-        scale, needs, (dx, dr, dtheta), (shape, dtype) = g.item() * ctx.share, ctx.needs_input_grad[4:], ctx.parts, ctx.mean
-        tensor = lambda a, kind: torch.from_numpy(a) if kind is torch.float64 else torch.from_numpy(a).to(kind)
-        dmean = None
-        if needs[2]:
-            dmean = -scale * dr if len(shape) == 1 and shape[0] == len(dr) else np.full(shape, -scale * dr.sum())
-            dmean = tensor(dmean, dtype)
-        out = [None, None, None, None, tensor(scale * dx, dtype) if needs[0] else None, tensor(scale * dr, dtype) if needs[1] else None, dmean]
-        if dtheta is not None:
-            dtheta = scale * dtheta
-        for (place, shape, kind), wanted in zip(ctx.kinds, needs[3:]):
-            out.append(tensor(dtheta[place], kind).view(shape) if wanted else None)
+        _, _, arrays, slopes, kinds = ctx.known
+        scale, out = g.item(), [None]
+        for a in arrays:
+            out.append(torch.from_numpy(a * a.dtype.type(scale)))
+        flat, needs = np.array([scale * slope for slope in slopes]), ctx.needs_input_grad
+        for where, shape, kind in kinds:
+            part = flat[where].reshape(shape)
+            out.append(torch.from_numpy(part if kind == part.dtype else part.astype(kind)) if needs[len(out)] else None)
         return tuple(out)
 
 
-_prepared: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+_prepared: dict[int, Any] = {}  # by the number of a likelihood, until that ends
 
 
 def _marginal_value(mll, normal, target):
     """(log likelihood, whether it is divided by n already); _Unknown where something is not one of the library's."""
     if type(normal) is not _Normal:
         raise _Unknown(type(normal).__name__)
-    lazy, loc = normal.lazy_covariance_matrix, normal.loc
+    lazy, loc = normal._covar if normal._islazy else None, normal.loc
     if target.shape != loc.shape or target.dtype != loc.dtype or loc.ndim != 1 or not target.is_cpu:
         raise _Unknown("targets of another shape or type")
-    x, prepared = _points(lazy), _prepared.get(mll)
-    if prepared is None or prepared.kernel is not lazy.kernel or not prepared.holds() or not prepared.at(x):
-        prepared = _prepare(mll, lazy, np.float32 if loc.dtype == torch.float32 else np.float64)
-    plain, constant, raws = prepared.plain, _constant_under(loc), prepared.raws
-    mean, r = loc if constant is None else constant, target.detach().numpy() - loc.detach().numpy()
-    graph = torch.is_grad_enabled()
-    theta, slope = prepared.values()
-    wants = (graph and x.requires_grad, graph and (target.requires_grad or mean.requires_grad),
-             graph and any([p.requires_grad for p in raws]))
-    value, dx, dr, dtheta = prepared.fused.evaluate(theta, r, wants)
-    share = 1 / len(r) if plain else 1.0
-    parts = dx, dr, None if dtheta is None else dtheta * slope
-    return _Marginal.apply(value, parts, share, prepared.kinds, x, target, mean, *raws), plain
+    x, constant = _points(lazy), _constant_under(loc)
+    word = "zero" if constant is None else "const"
+    prepared = _prepared.get(id(mll))
+    if (prepared is None or prepared.mll() is not mll or prepared.kernel is not lazy.kernel or prepared.mean != word
+            or not prepared.holds() or not prepared.at(x)):
+        prepared = _prepare(mll, lazy, np.float32 if loc.dtype == torch.float32 else np.float64, word)
+    raws, kinds, (theta, slopes) = prepared.raws, prepared.kinds, prepared.values()
+    observed = prepared.observed(target)
+    graph, tensors, wants = torch.is_grad_enabled(), [], [False, False, False]
+    if constant is None:
+        observed = observed - loc.detach().numpy()
+    else:  # a parameter of the process as well, the last one
+        raws, kinds = (*raws, constant), (*kinds, (slice(len(theta), None), constant.shape, observed.dtype))
+        theta.append(constant.item())
+        slopes.append(1.0)
+    for i, t in enumerate((x, target, loc if constant is None else None)):
+        if graph and t is not None and t.requires_grad:
+            tensors.append(t)
+            wants[i] = True
+    by_raws = graph and any([p.requires_grad for p in raws])
+    value, dx, dy, dtheta = prepared.fused.evaluate(theta, observed, (wants[0], wants[1] or wants[2], by_raws))
+    plain = prepared.plain
+    share = 1 / len(observed) if plain else 1.0
+    if not (tensors or by_raws):
+        return torch.scalar_tensor(value * share, dtype=target.dtype), plain
+    arrays = [(sign * share * a).astype(observed.dtype, copy=False) for a, sign, want in zip((dx, dy, dy), (1, 1, -1), wants) if want]
+    slopes = [share * a * b for a, b in zip(dtheta, slopes)]
+    return _Marginal.apply((value * share, target.dtype, arrays, slopes, kinds), *tensors, *raws), plain
 
 
-def _prepare(mll, lazy, dtype):
+def _prepare(mll, lazy, dtype, mean):
     noise = getattr(mll.likelihood, "noise_covar", None)
     if (type(mll.likelihood) is not gpytorch.likelihoods.GaussianLikelihood
             or type(noise) is not gpytorch.likelihoods.noise_models.HomoskedasticNoise or noise.raw_noise.numel() != 1):
         raise _Unknown(type(mll.likelihood).__name__)
-    prepared = _Prepared(mll, lazy.kernel, _fused_at(lazy, None, dtype))
+    prepared = _Prepared(mll, lazy.kernel, _fused_at(lazy, None, dtype, mean), mean)
     with _cache_lock:
-        _prepared[mll] = _by_kernel[id(lazy.kernel)] = prepared
+        if id(mll) not in _prepared or _prepared[id(mll)].mll() is not mll:
+            weakref.finalize(mll, _prepared.pop, id(mll), None).atexit = False
+        _prepared[id(mll)] = _by_kernel[id(lazy.kernel)] = prepared
     return prepared
 
 
@@ -423,7 +485,7 @@ def _lazy_size(self):
     return torch.Size((self.x1.shape[0], self.x2.shape[0]))
 
 
-_cache: "collections.OrderedDict[int, tuple[Any, Any]]" = collections.OrderedDict()
+_cache: "collections.OrderedDict[Any, tuple[Any, Any, Any]]" = collections.OrderedDict()
 _cache_lock = threading.Lock()
 _CACHED = 8
 
@@ -435,13 +497,13 @@ def _structure(kernel):
                  for k in kernel.modules() if isinstance(k, _K.Kernel))
 
 
-def _fused_of(kernel, x, noise, dtype):
-    """The process of the last calls with this kernel, or a new one."""
-    key, structure = id(kernel), _structure(kernel)
+def _kept(kernel, kind, fits, make):
+    """What was made of this kernel in the last calls, where it still fits, or a new one."""
+    key, structure = (id(kernel), kind), _structure(kernel)
     with _cache_lock:
         kept = _cache.pop(key, None)
-    if kept is None or kept[0] is not kernel or kept[1] != structure or not kept[2].fits(x, noise):
-        kept = kernel, structure, _Fused(kernel, x.copy(), None if noise is None else noise.copy(), dtype)
+    if kept is None or kept[0] is not kernel or kept[1] != structure or not fits(kept[2]):
+        kept = kernel, structure, make()
     with _cache_lock:
         _cache[key] = kept
         while len(_cache) > _CACHED:
@@ -460,14 +522,22 @@ def _points(lazy):
     return (lazy.x1 + lazy.x2) / 2
 
 
-def _fused_at(lazy, noise, dtype):
-    """The process of a covariance: its points have the kernel's columns already, so that these are left out."""
-    kernel, kept = lazy.kernel, lazy.kernel.active_dims
-    kernel.active_dims = None
+@contextlib.contextmanager
+def _without_columns(kernel):
+    """The points of a covariance have the columns of its kernel already: these are left out of the expression."""
+    kept, kernel.active_dims = kernel.active_dims, None
     try:
-        return _fused_of(kernel, lazy.x1.detach().numpy(), noise, dtype)
+        yield
     finally:
         kernel.active_dims = kept
+
+
+def _fused_at(lazy, noise, dtype, mean="zero"):
+    """The process of a covariance."""
+    x = lazy.x1.detach().numpy()
+    with _without_columns(lazy.kernel):
+        return _kept(lazy.kernel, mean, lambda fused: fused.fits(x, noise),
+                     lambda: _Fused(lazy.kernel, x.copy(), None if noise is None else noise.copy(), dtype, mean))
 
 
 def _fused_value(r, covar):
@@ -487,6 +557,61 @@ def _fused_value(r, covar):
     fused = _fused_at(lazy, noise, dtype)
     theta = torch.cat([leaf.value.reshape(-1) for leaf in fused.leaves] + learned)
     return _LogLikelihood.apply(fused, x, r, theta)
+
+
+# ---- level 1 of a batch: all members in one call -------------------------------------------------------------------
+
+
+class _BatchLikelihood(torch.autograd.Function):
+    """log N(y; mean, K + noise) of every member; theta: a row of parameters each, in the order of the words."""
+
+    @staticmethod
+    def forward(ctx, words, x, y, theta):
+        t, wanted = np.empty(theta.shape), ctx.needs_input_grad[3]
+        t[:, words.order] = theta.detach().numpy()
+        members = [(x if x.ndim == 2 else x[i], *rows) for i, rows in enumerate(zip(y, words.checked(t)))]
+        found = _fourge.gp_many(_fourge.Context(), members, words.text, words.options, words.columns, wanted, None)
+        for member, result in enumerate(found):
+            if result["status"] != "FRG_OK":
+                raise errors.from_status(result["status"], result["message"], "", f"member {member + 1}", "")
+        if wanted:
+            g = np.frombuffer(b"".join(result["gradient"] for result in found)).reshape(t.shape)
+            ctx.slopes = torch.from_numpy(np.where(words.logarithmic, g / t, g)[:, words.order])
+        return torch.tensor([result["log_likelihood"] for result in found], dtype=torch.float64)
+
+    @staticmethod
+    def backward(ctx, g):
+        if torch.is_grad_enabled():
+            raise errors.Unsupported("fast_mll has a first derivative alone; do not ask for create_graph")
+        return None, None, None, g[:, None] * ctx.slopes
+
+
+def _batch_value(value, loc, covar):
+    """log N(value; loc, covar) of the members of a batch of kernels; _Unknown where one is not the library's."""
+    if type(covar) is not operators.AddedDiagLinearOperator:
+        raise _Unknown(type(covar).__name__)
+    lazy, diagonal, batch, n = covar._linear_op, covar._diag_tensor, covar.batch_shape, loc.shape[-1]
+    if type(lazy).__name__ != "LazyEvaluatedKernelTensor" or lazy.last_dim_is_batch or lazy.params:
+        raise _Unknown(type(lazy).__name__)
+    x, kernel = lazy.x1, lazy.kernel
+    if (x is not lazy.x2 and not torch.equal(x, lazy.x2)) or value.ndim > loc.ndim or loc.shape[:-1] != batch:
+        raise _Unknown("a covariance between two sets of points, or targets of another shape")
+    if x.requires_grad or value.requires_grad or (loc.requires_grad and loc.stride(-1) != 0):
+        raise _Unknown("derivatives by points, by targets or by a mean that is not constant, in a batch")
+    if type(diagonal) is not operators.ConstantDiagLinearOperator:
+        raise _Unknown("a noise of its own for every point, in a batch")
+    mean, dtype = "const" if loc.requires_grad else "zero", np.float32 if loc.dtype == torch.float32 else np.float64
+    points = (x if x.ndim == 2 else x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:])).numpy()
+    y = (value.expand(loc.shape) if mean == "const" else value - loc).detach().reshape(-1, n).numpy()
+    first = points.reshape(-1, points.shape[-1])[:2]  # a process for its words
+    with _without_columns(kernel):
+        words = _kept(kernel, (mean, batch, dtype), lambda words: len(words.columns) == x.shape[-1],
+                      lambda: _Words(kernel, first.copy(), None, dtype, mean, batch))
+    columns = [leaf.value.reshape(len(y) if leaf.module._batch_shape else 1, -1).expand(len(y), -1) for leaf in words.leaves]
+    columns.append(diagonal.diag_values.expand(*batch, 1).reshape(-1, 1))
+    columns += [loc[..., :1].reshape(-1, 1)] if mean == "const" else []
+    out = _BatchLikelihood.apply(words, points, y, torch.cat(columns, 1).double())
+    return out.to(loc.dtype).reshape(batch)
 
 
 # ---- level 2: dense matrices ---------------------------------------------------------------------------------------
@@ -522,6 +647,8 @@ _Mll = gpytorch.mlls.ExactMarginalLogLikelihood
 _original_mll = _Mll.__dict__["forward"]
 _Lazy = gpytorch.lazy.LazyEvaluatedKernelTensor
 _original_size = _Lazy.__dict__["_size"]
+_original_init = _Normal.__dict__["__init__"]
+_original_constant = gpytorch.means.ConstantMean.__dict__["forward"]
 
 
 @functools.cache
@@ -535,6 +662,33 @@ def _check_version():
             and hasattr(operators.LinearOperator, "evaluate_kernel"))
     if not good:
         raise errors.Unsupported(f"gpytorch {found} computes log_prob in another way than 1.15, which this version of fourge knows")
+
+
+@functools.cache
+def _knows_init():
+    """Whether a normal distribution is made as 1.15 makes it, so that its parts can be set without torch's shapes."""
+    return set(_original_init.__code__.co_names) & _SLOW_NAMES == _SLOW_NAMES
+
+
+_SLOW_NAMES = {"_islazy", "loc", "_covar", "_MultivariateNormal__unbroadcasted_scale_tril", "_validate_args", "broadcast_shapes"}
+
+
+def _normal_init(self, mean, covariance_matrix, validate_args=False):
+    """One normal over points, without the 20 microseconds of torch.broadcast_shapes."""
+    if (validate_args or _settings.get() is None or type(covariance_matrix) is not _Lazy or type(mean) is not torch.Tensor
+            or mean.ndim != 1 or len(covariance_matrix.shape) != 2 or not _knows_init()):
+        return _original_init(self, mean, covariance_matrix, validate_args)
+    self._islazy, self.loc, self._covar, self._validate_args = True, mean, covariance_matrix, validate_args
+    self._MultivariateNormal__unbroadcasted_scale_tril = None
+    torch.distributions.Distribution.__init__(self, torch.Size(), mean.shape, validate_args=False)
+
+
+def _constant_mean(self, x):
+    """A constant at all points, without torch.broadcast_shapes as well."""
+    raw = self._parameters.get("raw_constant")
+    if _settings.get() is None or raw is None or raw.ndim or "raw_constant_constraint" in self._modules:
+        return _original_constant(self, x)
+    return raw.expand(x.shape[:-1])
 
 
 def _log_prob(self, value):
@@ -552,7 +706,7 @@ def _log_prob(self, value):
     diff, covar = value - loc, self.lazy_covariance_matrix
     if fused:
         try:
-            out = _fused_value(diff, covar)
+            out = _fused_value(diff, covar) if diff.ndim == 1 else _batch_value(value, loc, covar)
             fast_mll.stats["fused"] += 1
             return out
         except (_Unknown, errors.BadArgument, errors.NotPositiveDefinite, errors.BadData):
@@ -576,10 +730,19 @@ def _mll_forward(self, function_dist, target, *params, **kwargs):
         return _original_mll(self, function_dist, target, *params, **kwargs)
     try:
         value, done = _marginal_value(self, function_dist, target)
-    except (_Unknown, errors.BadArgument, errors.NotPositiveDefinite, errors.BadData):
+    except (_Unknown, OverflowError, errors.BadArgument, errors.NotPositiveDefinite, errors.BadData):
         return _original_mll(self, function_dist, target)  # by way of log_prob
     fast_mll.stats["fused"] += 1
     return value if done else self._add_other_terms(value, params).div_(function_dist.event_shape.numel())
+
+
+_PATCHES = [
+    (_Normal, "log_prob", _log_prob, _original),
+    (_Normal, "__init__", _normal_init, _original_init),
+    (_Mll, "forward", _mll_forward, _original_mll),
+    (_Lazy, "_size", _lazy_size, _original_size),
+    (gpytorch.means.ConstantMean, "forward", _constant_mean, _original_constant),
+]
 
 
 class fast_mll(contextlib.ContextDecorator):
@@ -610,7 +773,8 @@ class fast_mll(contextlib.ContextDecorator):
         _check_version()
         with _patch_lock:
             if _patched == 0:
-                _Normal.log_prob, _Mll.forward, _Lazy._size = _log_prob, _mll_forward, _lazy_size
+                for owner, name, ours, _ in _PATCHES:
+                    setattr(owner, name, ours)
             _patched += 1
         self._tokens.append(_settings.set(self._setting))
         return fast_mll.stats
@@ -621,7 +785,8 @@ class fast_mll(contextlib.ContextDecorator):
         with _patch_lock:
             _patched -= 1
             if _patched == 0:
-                _Normal.log_prob, _Mll.forward, _Lazy._size = _original, _original_mll, _original_size
+                for owner, name, _, theirs in _PATCHES:
+                    setattr(owner, name, theirs)
         return False
 
     def _recreate_cm(self):

@@ -106,23 +106,9 @@ class Process(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "noise"):
             process.update_noise(3, -1.0)
 
-    def test_types_that_differ(self):
-        want = gp.GP(self.x.astype(np.float32).astype(float), self.y, "1*rbf(l=0.3) + noise(0.1)")
-        mixed = gp.GP(self.x.astype(np.float32), self.y, "1*rbf(l=0.3) + noise(0.1)")
-        self.assertEqual(mixed.log_likelihood(), want.log_likelihood())
-        self.assertEqual(mixed.append(self.x[:1].astype(np.float32) + 1, self.y[:1]).report["n"], len(self.x) + 1)
-
     def test_names_of_columns_of_any_kind(self):
         want = gp.GP(self.x, self.y, "1*on(2; rbf) + noise", columns=["a", "b"]).log_likelihood()
         self.assertEqual(gp.GP(self.x, self.y, "1*on(b; rbf) + noise", columns=("a", "b")).log_likelihood(), want)
-
-        class Frame:
-            columns = "a", "b"
-
-            def __array__(frame, dtype=None, copy=None):
-                return self.x
-
-        self.assertEqual(gp.GP(Frame(), self.y, "1*on(b; rbf) + noise").log_likelihood(), want)
 
     def test_fit_ends_where_the_gradient_does(self):
         before = self.gp.log_likelihood()
@@ -338,13 +324,30 @@ class Batch(unittest.TestCase):
     def test_refusals(self):
         x, y = self.problems[0]
         for says, call in (
-            (r"problems\[0\]", lambda: gp.evaluate_batch([x], self.KERNEL)), (r"problems\[1\]: y", lambda: gp.fit_batch([(x, y), (x, None)], self.KERNEL)),
+            (r"problems\[0\]", lambda: gp.evaluate_batch([x], self.KERNEL)), (r"problems\[1\]\[1\]", lambda: gp.fit_batch([(x, y), (x, None)], self.KERNEL)),
             ("theta", lambda: gp.evaluate_batch([(x, y)], self.KERNEL, theta=[])), ("theta of problem 0", lambda: gp.evaluate_batch([(x, y)], self.KERNEL, theta=[[1.0]])),
             ("kernel", lambda: gp.evaluate_batch([(x, y)], 3)), ("columns", lambda: gp.evaluate_batch([(x, y)], self.KERNEL, columns=["a"])),
             ("'steps'", lambda: gp.fit_batch([(x, y)], self.KERNEL, fit={"steps": 3})), ("expression|kernel", lambda: gp.evaluate_batch([(x, y)], "rbf(")),
         ):
             with self.subTest(says), self.assertRaisesRegex((TypeError, ValueError), says):
                 call()
+
+
+class Steps(unittest.TestCase):
+    def test_a_step_is_a_value(self):
+        """The short call for loops: other parameters and observations in one."""
+        rng = np.random.default_rng(3)
+        x, y, theta = rng.random((12, 2)), rng.normal(size=(2, 12)), np.array([1.2, 0.5, 0.3, 0.1])
+        kernel = "1.5*rbf(l=0.7) + noise(0.2)"
+        one, other, g = gp.GP(x, y[0], kernel), gp.GP(x, y[1], kernel), np.empty(4)
+        other.theta = theta
+        self.assertEqual(one._gp.step(y[1], theta, g, None, None), other.log_likelihood())
+        np.testing.assert_array_equal(g, other.gradient())
+        self.assertEqual(one._gp.step(y[1], theta, None, None, None), other.log_likelihood())
+        for message, bad in (("theta", (y[1], theta[:3], None)), ("gradient", (y[1], theta, g[:2])), ("y", (y[1, :5], theta, None)),
+                             ("parameter", (y[1], -theta, None))):
+            with self.subTest(message), self.assertRaisesRegex(ValueError, message):
+                one._gp.step(*bad, None, None)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ CASES = {  # name: (way, mll)
     "fixed and learned noise": ("dense", lambda: problem(K.RBFKernel(), likelihood=noisy(learn_additional_noise=True))),
     "cosine": ("dense", lambda: problem(K.ScaleKernel(K.CosineKernel()) + K.RBFKernel())),
     "a user's kernel": ("dense", lambda: problem(K.ScaleKernel(Warped()))),
-    "a batch": ("dense", lambda: problem(K.ScaleKernel(K.RBFKernel(batch_shape=torch.Size([2])), batch_shape=torch.Size([2])),
+    "a batch": ("fused", lambda: problem(K.ScaleKernel(K.RBFKernel(batch_shape=torch.Size([2])), batch_shape=torch.Size([2])),
                                          M.ConstantMean(batch_shape=torch.Size([2])),
                                          L.GaussianLikelihood(batch_shape=torch.Size([2])))),
     "priors": ("fused", lambda: problem(K.ScaleKernel(K.RBFKernel(lengthscale_prior=gpytorch.priors.GammaPrior(3.0, 6.0))))),
@@ -209,6 +209,100 @@ class FastMll(unittest.TestCase):
             torch.autograd.grad(value, list(mll.parameters()), create_graph=True)
 
 
+def batch(b, kernel, mean=None, likelihood=None, x=None, y=None, n=20, dtype=torch.float64):
+    """A likelihood over a batch of shape b whose parameters all differ; kernel: of its batch shape."""
+    b = torch.Size(b)
+    torch.manual_seed(5)
+    x = torch.rand(n, 3, dtype=dtype) if x is None else x
+    y = torch.randn(*b, n, dtype=dtype) if y is None else y
+    likelihood = likelihood or L.GaussianLikelihood(batch_shape=b)
+    model = Model(x, y, likelihood, kernel(b), mean or M.ConstantMean(batch_shape=b)).to(dtype).train()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.3 * torch.randn(p.shape, dtype=dtype))
+    return gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
+
+
+def rbf(b):
+    return K.ScaleKernel(K.RBFKernel(batch_shape=b, ard_num_dims=3), batch_shape=b)
+
+
+TWO = torch.Size([2])
+BATCHES = {  # name: (way, mll)
+    "points of their own": ("fused", lambda: batch([4], rbf, x=torch.rand(4, 20, 3, dtype=torch.float64))),
+    "points in common": ("fused", lambda: batch([3], rbf)),
+    "two axes": ("fused", lambda: batch([2, 3], rbf, x=torch.rand(2, 3, 20, 3, dtype=torch.float64))),
+    "one member": ("fused", lambda: batch([1], rbf)),
+    "larger than a lane": ("fused", lambda: batch([2], rbf, n=140)),
+    "a parameter in common": ("fused", lambda: batch([2], lambda b: K.ScaleKernel(K.RBFKernel(), batch_shape=b))),
+    "sum of chosen columns": ("fused", lambda: batch([2], lambda b: K.RBFKernel(batch_shape=b, active_dims=[0, 2], ard_num_dims=2)
+                                                     + K.ScaleKernel(K.MaternKernel(1.5, batch_shape=b, active_dims=[1]), batch_shape=b))),
+    "columns of the whole": ("fused", lambda: batch([2], lambda b: K.RBFKernel(batch_shape=b, active_dims=[1]))),
+    "zero mean": ("fused", lambda: batch([2], rbf, M.ZeroMean(batch_shape=TWO))),
+    "one noise": ("fused", lambda: batch([2], rbf, likelihood=L.GaussianLikelihood())),
+    "known noise": ("dense", lambda: batch([2], rbf, likelihood=noisy(20))),
+    "priors": ("fused", lambda: batch([2], lambda b: K.ScaleKernel(
+        K.RBFKernel(batch_shape=b, lengthscale_prior=gpytorch.priors.GammaPrior(3.0, 6.0)), batch_shape=b))),
+    "linear mean": ("dense", lambda: batch([2], rbf, M.LinearMean(3, batch_shape=TWO))),
+    "targets with a derivative": ("dense", lambda: batch([2], rbf, y=torch.randn(2, 20, dtype=torch.float64).requires_grad_())),
+}
+
+
+class Batches(unittest.TestCase):
+    """Members of a batch in one call of the library."""
+
+    def setUp(self):
+        warnings.simplefilter("ignore")
+
+    def test_values_and_gradients(self):
+        for name, (way, make) in BATCHES.items():
+            with self.subTest(name):
+                fast_mll.stats.clear()
+                FastMll.compare(self, make(), (1e-10, 1e-8), 1e-8)
+                self.assertEqual(dict(fast_mll.stats), {way: 1})
+
+    def test_weights_of_members(self):
+        """A derivative of its own for each member's value."""
+        grads = []
+        for block in (contextlib.nullcontext, fast_mll):
+            mll = BATCHES["points in common"][1]()
+            with block():
+                value = mll(mll.model(mll.model.train_inputs[0]), mll.model.train_targets)
+            (value * torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)).sum().backward()
+            grads.append([p.grad for p in mll.parameters()])
+        for a, b in zip(*grads):
+            torch.testing.assert_close(b, a, rtol=1e-8, atol=1e-10)
+
+    def test_float32(self):
+        fast_mll.stats.clear()
+        FastMll.compare(self, batch([3], rbf, dtype=torch.float32), (1e-4, 1e-3), 1e-4)
+        self.assertEqual(dict(fast_mll.stats), {"fused": 1})
+
+    def test_changed_kernels_are_seen(self):
+        mll = batch([2], lambda b: K.ScaleKernel(K.MaternKernel(2.5, batch_shape=b), batch_shape=b))
+        FastMll.compare(self, mll, (1e-10, 1e-8), 1e-8)
+        mll.model.covar_module.base_kernel.nu = 1.5
+        FastMll.compare(self, mll, (1e-10, 1e-8), 1e-8)
+        mll.model.covar_module.base_kernel = K.RBFKernel(batch_shape=TWO).double()
+        FastMll.compare(self, mll, (1e-10, 1e-8), 1e-8)
+
+    def test_a_member_that_is_singular(self):
+        """It goes the dense way with its jitter, and the others with it."""
+        x = torch.rand(2, 20, 3, dtype=torch.float64)
+        x[1] = 0.5
+        mll = batch([2], rbf, x=x, likelihood=L.FixedNoiseGaussianLikelihood(torch.full((20,), 1e-14, dtype=torch.float64)))
+        mll.model.covar_module.base_kernel.raw_lengthscale.data.fill_(-3)
+        with fast_mll():
+            value = mll(mll.model(x), mll.model.train_targets)
+        self.assertTrue(torch.isfinite(value).all())
+
+    def test_second_derivatives_are_refused(self):
+        mll = BATCHES["points in common"][1]()
+        with fast_mll(), self.assertRaises(errors.Unsupported):
+            value = mll(mll.model(mll.model.train_inputs[0]), mll.model.train_targets).sum()
+            torch.autograd.grad(value, list(mll.parameters()), create_graph=True)
+
+
 class Prepared(unittest.TestCase):
     """The likelihood that was understood once: whatever is changed afterwards is seen."""
 
@@ -285,8 +379,14 @@ class Prepared(unittest.TestCase):
         def more_noise():
             model.likelihood.noise_covar.raw_noise.data.add_(1.0)
 
+        def targets():
+            y.data = y.data * 2
+
+        def targets_in_place():
+            y.data.mul_(0.7)
+
         self.same(mll, x, y)
-        for change in (data, more_noise, new, interval, bound, exponential, less, constant, linear, prior, base, twin, smooth, points, frozen):
+        for change in (targets, targets_in_place, data, more_noise, new, interval, bound, exponential, less, constant, linear, prior, base, twin, smooth, points, frozen):
             with self.subTest(change.__name__):
                 change()
                 self.same(mll, x, y)
@@ -304,7 +404,7 @@ class Prepared(unittest.TestCase):
         mll = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
         with fast_mll():
             mll(model(x), y).backward()
-        prepared = weakref.ref(fourge.gpytorch._prepared[mll])
+        prepared = weakref.ref(fourge.gpytorch._prepared[id(mll)])
         del mll
         gc.collect()
         self.assertIsNone(prepared())
