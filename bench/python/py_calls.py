@@ -3,11 +3,14 @@
     PYTHONPATH=build/python PEERS/bin/python bench/python/py_calls.py
 
 Each figure is the median of batches of 200 calls, in microseconds; `fresh` makes a context in every call, as the plain
-functions do, `again` calls an object that is there.  `import` is a fresh interpreter with and without fourge.
+functions do, `again` calls an object that is there.  Where `build/bench_calls` was built (cmake --build build --target
+bench_calls), `library_microseconds` is the same call through the C interface, in the same run, and `overhead_microseconds`
+what Python adds.  `import` is a fresh interpreter with and without fourge.
 Where torch is installed, a step of fourge.torch.SOAP over one parameter and the library's own part of it; `--interrupt`
 measures instead how soon after Ctrl-C each solver has ended (limit: 200 ms).
 """
 import _thread
+import json
 import pathlib
 import subprocess
 import sys
@@ -21,6 +24,7 @@ from common import report  # noqa: E402
 import numpy as np  # noqa: E402
 
 
+import fourge  # noqa: E402
 from fourge import _fourge, fe, gp, gw, soap  # noqa: E402
 
 
@@ -33,6 +37,15 @@ def microseconds(call, batches=15, repeats=200):
             call()
         times.append((time.perf_counter() - start) / repeats * 1e6)
     return sorted(times)[batches // 2]
+
+
+def in_c():
+    """{call: microseconds} of the same calls in C; empty where the program was not built."""
+    program = pathlib.Path(fourge.__file__).parents[2] / "bench_calls"
+    if not program.exists():
+        return {}
+    lines = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+    return {line["call"]: line["microseconds"] for line in map(json.loads, lines)}
 
 
 def start_up(code):
@@ -102,8 +115,11 @@ CALLS |= {
     "soap.SOAP.step 3 x 3, again": lambda: optimizer.step([slope]),
 }
 warnings.simplefilter("ignore")
+library = in_c()
 for name, call in CALLS.items():
-    report(bench="py_calls", call=name, microseconds=round(microseconds(call), 2))
+    us = microseconds(call)
+    more = {"library_microseconds": library[name], "overhead_microseconds": round(us - library[name], 2)} if name in library else {}
+    report(bench="py_calls", call=name, microseconds=round(us, 2), **more)
 bare, ours = start_up("pass"), start_up("import fourge")
 report(bench="py_calls", call="import fourge", milliseconds=round((ours - bare) * 1e3, 1), interpreter_ms=round(bare * 1e3, 1))
 try:

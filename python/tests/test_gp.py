@@ -345,7 +345,7 @@ class Steps(unittest.TestCase):
         np.testing.assert_array_equal(g, other.gradient())
         self.assertEqual(one._gp.step(y[1], theta, None, None, None), other.log_likelihood())
         for message, bad in (("theta", (y[1], theta[:3], None)), ("gradient", (y[1], theta, g[:2])), ("y", (y[1, :5], theta, None)),
-                             ("parameter", (y[1], -theta, None))):
+                             ("scale", (y[1], -theta, None))):
             with self.subTest(message), self.assertRaisesRegex(ValueError, message):
                 one._gp.step(*bad, None, None)
 
