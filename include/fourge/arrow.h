@@ -43,12 +43,12 @@ struct ArrowArrayStream {
 /** Reads a stream of record batches to its end; the stream stays the caller's to release.  Of the options,
  *  `columns` alone counts: columns that are not asked for are not looked at.
  *
- *  Floats become NUMBER, integers, dates and times (their count of days, seconds, ...) INTEGER, booleans BOOL,
+ *  Floats and decimals of at most 128 bits become NUMBER, integers, dates and times (their count of days, seconds, ...) INTEGER, booleans BOOL,
  *  strings (utf8, large, view) and dictionaries of strings CATEGORY; a column of nulls is NUMBER.  A float64 or
  *  int64 column without nulls in a single batch is borrowed, not copied: the table keeps the batch.
  *
  *  Errors: E_FORMAT (the producer's message, an unsigned integer beyond int64, text that is not UTF-8), E_COLUMN,
- *  E_FILE_TYPE naming a column of another type (nested, decimal, binary). */
+ *  E_FILE_TYPE naming a column of another type (nested, binary, decimals of 256 bits). */
 FRG_API FRG_MUST_USE frg_status frg_table_read_arrow(frg_table **out, frg_context *ctx,
                                                      struct ArrowArrayStream *stream,
                                                      const frg_table_opts *o);

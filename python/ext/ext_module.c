@@ -120,6 +120,26 @@ static int set_field(char *at, const ext_field *f, PyObject *value)
     return -1;
 }
 
+/** TypeError with the nearest name, or all of them. */
+static int refuse_option(const ext_field *fields, const char *name)
+{
+    enum { MOST = 64 };
+    const char *names[MOST];
+    char all[1024] = "";
+    int64_t n = 0;
+    for (; fields[n].name && n < MOST; n++) {
+        const size_t used = strlen(all);
+        names[n] = fields[n].name;
+        PyOS_snprintf(all + used, sizeof all - used, "%s%s", n ? ", " : "", names[n]);
+    }
+    const char *const near = frg_nearest_name(name, names, n);
+    PyErr_Format(PyExc_TypeError,
+                 near ? "there is no option '%s'; did you mean '%s'?"
+                      : "there is no option '%s'; there are %s",
+                 name, near ? near : all);
+    return -1;
+}
+
 int ext_fields_set(void *into, const ext_field *fields, PyObject *options)
 {
     if (!options || options == Py_None) {
@@ -137,8 +157,7 @@ int ext_fields_set(void *into, const ext_field *fields, PyObject *options)
             return -1;
         }
         if (!f->name) {
-            PyErr_Format(PyExc_TypeError, "there is no option '%s'", name);
-            return -1;
+            return refuse_option(fields, name);
         }
         if (set_field((char *)into + f->offset, f, value) < 0) {
             return -1;

@@ -20,6 +20,8 @@ def array(x, name="the array"):
     kind = getattr(x, "dtype", type(x).__name__)
     if hasattr(x, "detach"):
         x = x.detach()
+        if str(kind) == "torch.bfloat16":  # NumPy has no such type
+            x = x.float()
     if not hasattr(x, "__array_interface__") and hasattr(x, "__dlpack__"):
         try:
             a = np.from_dlpack(x)

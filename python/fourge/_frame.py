@@ -1,5 +1,7 @@
 """Data frames and mappings as tables of the library."""
 
+import difflib
+
 import numpy as np
 
 from . import _fourge
@@ -25,6 +27,8 @@ def _column(name, values):
         return values.codes.to_numpy(dtype=np.int32), [str(c) for c in values.categories]
     if hasattr(values, "detach"):
         values = values.detach()
+        if str(getattr(values, "device", "cpu")) != "cpu":
+            raise TypeError(f"column '{name}' is on {values.device}: move it to the CPU's memory first, with .cpu()")
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, np.ma.MaskedArray):
@@ -63,12 +67,19 @@ def table(context, data, columns):
             return _fourge.Table.from_arrow(context, capsule, columns)
     if hasattr(data, "collect") and not hasattr(data, "keys"):
         raise TypeError(f"data: a {type(data).__name__} has no values yet; collect() it first")
-    if not hasattr(data, "__getitem__") or not hasattr(data, "__contains__") or isinstance(data, (str, bytes, list, tuple, np.ndarray)):
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        data = {name: data[name] for name in data.dtype.names}
+    if isinstance(data, np.ndarray):
+        raise TypeError("data: an array has no names of columns; give {name: column, ...}")
+    if isinstance(data, (str, bytes)):
+        raise TypeError("data: expected a frame, got a path; read the file first, with polars.read_csv or pandas.read_csv")
+    if not hasattr(data, "__getitem__") or not hasattr(data, "__contains__") or isinstance(data, (list, tuple)):
         raise TypeError(f"data: expected a frame or a mapping of names to arrays, got {type(data).__name__}")
     present = [c for c in columns if c in data]
     absent = [c for c in columns if c not in data]
     if absent:
-        raise KeyError(f"the data have no column '{absent[0]}'; there are {list(data)[:20]}")
+        near = difflib.get_close_matches(absent[0], [str(name) for name in data], 1)
+        raise KeyError(f"the data have no column '{absent[0]}'; " + (f"did you mean '{near[0]}'?" if near else f"there are {list(data)[:20]}"))
     arrays = {name: _column(name, data[name]) for name in present}
     rows = {len(a) for a, _ in arrays.values()}
     if len(rows) > 1:

@@ -76,6 +76,9 @@ def align(a: Any, b: Any, use_rep: str | tuple[str, str] | None = None, *, key_a
     -------
     fourge.gw.Alignment, or with ``copy`` (copy, Alignment).
     """
+    for data, name in ((a, "a"), (b, "b")):
+        if not hasattr(data, "obsm"):
+            raise TypeError(f"{name}: expected an AnnData object, got {type(data).__name__}; fourge.gw.align takes arrays")
     reps = use_rep if isinstance(use_rep, (tuple, list)) else (use_rep, use_rep)
     if len(reps) != 2:
         raise errors.BadArgument(f"use_rep: expected a key or two, got {len(reps)}")

@@ -5,6 +5,8 @@ Every exception is an :class:`Error` and, besides, the built-in exception that f
 (``FRG-FE-001``), ``where`` the place (column, row, argument), ``hint`` the remedy.
 """
 
+import re
+
 
 class Error(Exception):
     """A call of the library failed; nothing was changed."""
@@ -84,6 +86,24 @@ _classes = {
 }
 
 
+#: What hints say to the command line, and what they say here.
+_hints = (
+    (r"see the function's documentation in the header|see (fourge \w+ )?--help for the allowed values", "see help() of the function"),
+    (r"; see fourge \w+ --help( for the densities)?|; --dry-run prints what is needed| as in --help|; fourge doctor lists the devices", ""),
+    (r"--(\w+) (mask|f64|f32|mixed|exact|cpu)\b", r'\1="\2"'),
+    (r"--(\w+)-(\w+)", r"\1_\2"),
+    (r"--(\w+)", r"\1"),
+)
+
+
 def from_status(status, message, code, where, hint):
     """The exception for a status of the library."""
+    for pattern, here in _hints:
+        hint = re.sub(pattern, here, hint)
+    if code.startswith("FRG-GP-"):
+        hint = hint.replace("dtype", "precision")
+    if "Arrow type" in message:
+        hint = "cast the column, to Float64 or String"
+    if where and not re.search("row|column|value|entry|item", message):
+        message = f"{message} ({where})"
     return _classes.get(status, Internal)(message, code, where, hint)

@@ -25,6 +25,8 @@ _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "
 
 def _spec(vcov):
     """fixest's and pyfixest's ways to name a covariance -> ours."""
+    if vcov is None:
+        return "iid"
     if isinstance(vcov, dict):
         kind, clusters = next(iter(vcov.items()), ("nothing", ""))
         clusters = "+".join(clusters) if isinstance(clusters, (list, tuple)) else str(clusters)
@@ -33,7 +35,61 @@ def _spec(vcov):
         return "cluster=" + clusters.replace(" ", "")
     if not isinstance(vcov, str):
         raise TypeError(f"vcov: expected a name, {{'CRV1': 'a+b'}} or a list of these, got {vcov!r}")
+    if vcov.startswith("~"):  # fixest's formula
+        return "cluster=" + vcov[1:].replace(" ", "")
     return {"hetero": "hc1", "HC1": "hc1"}.get(vcov, vcov)
+
+
+#: pyfixest's names of options -> ours, with a table of values where these differ.
+_aliases = {
+    "fixef_tol": ("tol", None),
+    "fixef_maxiter": ("max_iter", None),
+    "fixef_rm": ("keep_singletons", {"singleton": False, "singletons": False, "none": True}),
+    "weights_type": ("weights_kind", {"aweights": "analytic", "fweights": "frequency"}),
+}
+#: Those that change nothing here: copies are not made, what is read is what the formula names.
+_without_effect = ("copy_data", "store_data", "lean", "solver", "demeaner", "demeaner_backend", "use_compression", "context")
+_absent = {
+    "split": "fit each part with subset=", "fsplit": "fit each part with subset=", "reps": "there is no bootstrap",
+    "vcov_kwargs": "there are iid, hetero and CRV1", "drop_intercept": "write '- 1' or '0 +' into the formula",
+    "i_ref1": "write i(var, ref=level) into the formula",
+}
+
+
+def _translated(options):
+    """pyfixest's options under our names."""
+    out = {}
+    for key, value in options.items():
+        if value is None:
+            continue
+        if key in _aliases:
+            name, values = _aliases[key]
+            if values is not None and value not in values:
+                raise ValueError(f"{key}={value!r}: expected one of {list(values)}")
+            key, value = name, value if values is None else values[value]
+        elif key == "ssc" and isinstance(value, Mapping):
+            value = _ssc(value)
+        elif key in _absent and value:
+            raise errors.Unsupported(f"{key}={value!r}: {_absent[key]}")
+        if key not in _without_effect and key not in _absent:
+            out[key] = value
+    return out
+
+
+def _ssc(given):
+    """What pyfixest's ``ssc()`` returns, under its present and former names, as a rule of ours."""
+    names = {"k_adj": "adj", "adj": "adj", "k_fixef": "fixef", "fixef_k": "fixef", "G_adj": "cluster.adj", "cluster_adj": "cluster.adj",
+             "G_df": "cluster.df", "cluster_df": "cluster.df"}
+    unknown = [key for key in given if key not in names]
+    if unknown:
+        raise ValueError(f"ssc: {unknown[0]!r} is none of {list(names)}")
+    return ",".join(f"{names[key]}={str(value).lower()}" for key, value in given.items())
+
+
+def __getattr__(name):
+    if name in ("fepois", "feglm", "quantreg", "did2s", "event_study"):
+        raise AttributeError(f"fourge.fe has no {name} yet: pyfixest's {name} inside fourge.pyfixest.demeaning() demeans with fourge")
+    raise AttributeError(f"module 'fourge.fe' has no attribute {name!r}")
 
 
 def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
@@ -50,11 +106,14 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow) or names -> 1-D arrays.
         Only the columns that the formula names are read.
     vcov : str, dict or list of them
-        ``"iid"``, ``"hetero"``/``"HC1"``, ``"cluster=a+b"`` or ``{"CRV1": "a+b"}``; several come from one fit.
+        ``"iid"``, ``"hetero"``/``"HC1"``, ``"cluster=a+b"``, ``"~a+b"`` or ``{"CRV1": "a+b"}``; several come from one fit.
     ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, connected, level, keep_effects
         As in ``frg_fe_opts``.
     method, precond, dtype, tol, max_iter, block, fill_cap, dof
         As in ``frg_demean_opts``.
+    fixef_tol, fixef_maxiter, fixef_rm, weights_type, ssc (a dict of ``pyfixest.ssc()``)
+        pyfixest's names for tol, max_iter, keep_singletons and weights_kind.  demeaner, demeaner_backend, solver, lean,
+        copy_data, store_data, use_compression and context are accepted and change nothing.
     threads, seed, memory_limit, time_limit
         Of the computation; threads 0 takes the cores this process may use.
     progress : callable or True, optional
@@ -68,6 +127,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     """
     if not isinstance(fml, str):
         raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
+    options = _translated(options)
     context = _context(options, progress)
     outer = {k: options.pop(k) for k in _fit_options if k in options}
     vcovs = [_spec(v) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]
@@ -85,6 +145,19 @@ class Fit:
         self._call, self._fit, self._vcovs = call, fit, {}
         self.result = fit.result()
         self._shown = self.result["vcovs"][0]
+
+    def __reduce__(self):
+        raise TypeError("a fit is not pickled or copied, it holds its data: keep coef(), vcov(), tidy() or glance(), or fit again")
+
+    @property
+    def nobs(self) -> int:
+        """Rows used; the sum of frequency weights."""
+        return self.result["n"]
+
+    @property
+    def r2(self) -> float:
+        """1 - RSS / TSS; ``result`` has r2_adjusted, r2_within, rmse, rss, tss, df_residual and more."""
+        return self.result["r2"]
 
     def _coefficients(self, key):
         return np.array([c[key] for c in self._shown["coefficients"]])
@@ -301,6 +374,8 @@ def _codes(fixed_effects):
     a = np.asarray(fixed_effects)
     if a.ndim == 1:
         a = a[:, None]
+    if a.dtype.kind in "OUSb" and a.ndim == 2:  # words: numbered in their order
+        a = np.column_stack([np.unique(c.astype(str), return_inverse=True)[1] for c in a.T])
     if a.dtype.kind not in "iu":
         raise TypeError(f"fixed effects: expected integer codes, got {a.dtype}; number the levels first (np.unique)")
     if a.size and a.max() > np.iinfo(np.int32).max:
@@ -318,7 +393,7 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     ----------
     x : (n,) or (n, p) array, float64 or float32
         A tensor of torch on the CPU works as well (it is not copied).
-    fixed_effects : (n,) or (n, Q) integer codes >= 0
+    fixed_effects : (n,) or (n, Q) integer codes >= 0, or words
     weights : (n,) float64 > 0, optional
     out : array like x, optional
         May be x itself; written when the result is there, so that an exception (Ctrl-C, too) leaves it as it was.

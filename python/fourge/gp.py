@@ -19,6 +19,12 @@ from ._arrays import CONTEXT_OPTIONS, array, context, warn
 __all__ = ["GP", "load", "evaluate_batch", "fit_batch", "invquad_logdet"]
 
 
+def _pair(x: Any, y: Any, x_name: str = "x", y_name: str = "y") -> tuple[np.ndarray, np.ndarray]:
+    """Both in one type: float64 where they differ."""
+    x, y = array(x, x_name), array(y, y_name)
+    return (x, y) if x.dtype == y.dtype else (x.astype(np.float64), y.astype(np.float64))
+
+
 class GP:
     """A Gaussian process with its data.
 
@@ -36,7 +42,7 @@ class GP:
         in closed form: ``value()["scale"]``.
     mean_values, noise_variances, noise_groups : (n,) arrays, optional
     columns : list of str, optional
-        Names for ``on()``; x1, x2, ... without.
+        Names for ``on()``; without, those of a frame, else x1, x2, ...
     threads, seed, memory_limit, time_limit
         Of the computation.
     """
@@ -45,14 +51,17 @@ class GP:
                  noise_groups: Any = None, columns: list[str] | None = None,
                  progress: Callable[..., Any] | bool | None = None, **options: Any):
         if not isinstance(kernel, str):
-            raise TypeError(f"kernel: expected an expression, a str, got {type(kernel).__name__}")
+            raise TypeError(f"kernel: expected an expression as '1.7*rbf(ard) + noise(0.1)', a str, got {type(kernel).__name__}; "
+                            "fourge.sklearn takes scikit-learn's kernels, fourge.gpytorch GPyTorch's")
         if isinstance(columns, str):
             raise TypeError("columns: expected a list of names, got a str")
+        if columns is None and hasattr(x, "columns") and all(isinstance(name, str) for name in x.columns):
+            columns = list(x.columns)
         if noise_groups is not None and np.asarray(noise_groups).dtype.kind not in "iu":
             raise TypeError(f"noise_groups: expected integer codes, got {np.asarray(noise_groups).dtype}")
         self._settings = dict(options)
         self._context = context(options, progress)
-        x, y = array(x, "x"), array(y, "y")
+        x, y = _pair(x, y)
         each = lambda a, t, name: None if a is None else np.ascontiguousarray(array(a, name) if t is np.float64 else a, dtype=t)
         self._gp = _fourge.Gp(self._context, x[:, None] if x.ndim == 1 else x, y, kernel, options,
                               each(mean_values, np.float64, "mean_values"), each(noise_variances, np.float64, "noise_variances"),
@@ -254,10 +263,10 @@ class GP:
 
     def append(self, x: Any, y: Any, noise_variances: Any = None) -> GP:
         """Adds points; the parameters stay."""
-        x = array(x, "x")
+        x, y = _pair(x, y)
         x = x[:, None] if x.ndim == 1 else x
-        v = None if noise_variances is None else np.ascontiguousarray(noise_variances, dtype=np.float64)
-        self._gp.append(x, array(y, "y"), v)
+        v = None if noise_variances is None else np.ascontiguousarray(array(noise_variances, "noise_variances"), np.float64)
+        self._gp.append(x, y, v)
         return self
 
     def remove(self, i: int) -> GP:
@@ -319,7 +328,7 @@ def _problems(problems: Any, theta: Any) -> list[tuple[np.ndarray, np.ndarray, n
     for i, (problem, start) in enumerate(zip(problems, each)):
         if not isinstance(problem, (tuple, list)) or len(problem) != 2:
             raise TypeError(f"problems[{i}]: expected a pair (x, y), got {type(problem).__name__}")
-        x, y = array(problem[0], f"problems[{i}][0]"), array(problem[1], f"problems[{i}][1]")
+        x, y = _pair(*problem, f"problems[{i}]: x", f"problems[{i}]: y")
         start = None if start is None else np.ascontiguousarray(array(start, f"theta[{i}]"), np.float64)
         out.append((x[:, None] if x.ndim == 1 else x, y, start))
     return out

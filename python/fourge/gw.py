@@ -308,6 +308,9 @@ def _side(x: Any, name: str) -> tuple[Any, int]:
     if isinstance(x, Graph):
         return x._graph, x.report["n"]
     if hasattr(x, "tocsr"):
+        if x.shape[0] != x.shape[1]:
+            raise errors.BadArgument(f"{name}: a sparse matrix holds the lengths of a graph, n x n, got {x.shape}; of points give "
+                                     f"{name}.toarray()")
         return (g := Graph.of(x))._graph, g.report["n"]
     x = _matrix(x, name)
     return x, len(x)
@@ -521,6 +524,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     T_init, seed                 plan to start from; of the draws (0)
     s_shared, mixed_precision    accepted; the first has no effect in the other package either (``mass=`` moves a part)
     verbose                      a bar; ``verbose_every`` is accepted
+    device                       "cpu" or None
     log                          True: (plan, report)
     ===========================  ======================================================================================
 
@@ -532,6 +536,8 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     out.  Relaxed and partial plans need ``grad_mode="unrolled"`` (of the passes that were done) or "frozen" (potentials held
     fixed, inexact); low rank is refused.
     """
+    if str(options.pop("device", None) or "cpu") != "cpu":
+        raise errors.NoDevice("device: this build of fourge has the CPU alone")
     source, kind = _one_side(X_source, dist_source, graph_source, "source")
     target, other = _one_side(X_target, dist_target, graph_target, "target")
     if kind != other:

@@ -106,9 +106,23 @@ class Process(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "noise"):
             process.update_noise(3, -1.0)
 
+    def test_types_that_differ(self):
+        want = gp.GP(self.x.astype(np.float32).astype(float), self.y, "1*rbf(l=0.3) + noise(0.1)")
+        mixed = gp.GP(self.x.astype(np.float32), self.y, "1*rbf(l=0.3) + noise(0.1)")
+        self.assertEqual(mixed.log_likelihood(), want.log_likelihood())
+        self.assertEqual(mixed.append(self.x[:1].astype(np.float32) + 1, self.y[:1]).report["n"], len(self.x) + 1)
+
     def test_names_of_columns_of_any_kind(self):
         want = gp.GP(self.x, self.y, "1*on(2; rbf) + noise", columns=["a", "b"]).log_likelihood()
         self.assertEqual(gp.GP(self.x, self.y, "1*on(b; rbf) + noise", columns=("a", "b")).log_likelihood(), want)
+
+        class Frame:
+            columns = "a", "b"
+
+            def __array__(frame, dtype=None, copy=None):
+                return self.x
+
+        self.assertEqual(gp.GP(Frame(), self.y, "1*on(b; rbf) + noise").log_likelihood(), want)
 
     def test_fit_ends_where_the_gradient_does(self):
         before = self.gp.log_likelihood()
@@ -324,7 +338,7 @@ class Batch(unittest.TestCase):
     def test_refusals(self):
         x, y = self.problems[0]
         for says, call in (
-            (r"problems\[0\]", lambda: gp.evaluate_batch([x], self.KERNEL)), (r"problems\[1\]\[1\]", lambda: gp.fit_batch([(x, y), (x, None)], self.KERNEL)),
+            (r"problems\[0\]", lambda: gp.evaluate_batch([x], self.KERNEL)), (r"problems\[1\]: y", lambda: gp.fit_batch([(x, y), (x, None)], self.KERNEL)),
             ("theta", lambda: gp.evaluate_batch([(x, y)], self.KERNEL, theta=[])), ("theta of problem 0", lambda: gp.evaluate_batch([(x, y)], self.KERNEL, theta=[[1.0]])),
             ("kernel", lambda: gp.evaluate_batch([(x, y)], 3)), ("columns", lambda: gp.evaluate_batch([(x, y)], self.KERNEL, columns=["a"])),
             ("'steps'", lambda: gp.fit_batch([(x, y)], self.KERNEL, fit={"steps": 3})), ("expression|kernel", lambda: gp.evaluate_batch([(x, y)], "rbf(")),

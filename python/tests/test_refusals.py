@@ -14,7 +14,8 @@ import warnings
 
 import numpy as np
 
-from fourge import errors, fe, gp, gw, soap
+import fourge.anndata
+from fourge import errors, fe, gp, gw, linalg, soap
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -81,6 +82,30 @@ class Taken(unittest.TestCase):
         self.assertIsNot(other.param_groups[0]["params"][0], w)
 
 
+class Sparse:
+    """As much of a SciPy matrix as is looked at."""
+
+    shape = 20, 5
+
+    def tocsr(self):
+        return self
+
+
+class OnDevice:
+    """As much of a tensor on another device as is looked at."""
+
+    device, dtype = "cuda:0", "torch.float32"
+
+    def detach(self):
+        return self
+
+    def __dlpack__(self, **_):
+        raise BufferError("the memory is the device's")
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
 class Refused(unittest.TestCase):
     """(what the message has to say, the call)"""
 
@@ -88,7 +113,7 @@ class Refused(unittest.TestCase):
         warnings.simplefilter("ignore")
         for says, call in calls:
             with self.subTest(says):
-                with self.assertRaisesRegex((TypeError, ValueError, KeyError, NotImplementedError, OSError), says):
+                with self.assertRaisesRegex((TypeError, ValueError, KeyError, NotImplementedError, OSError, errors.NoDevice), says):
                     call()
 
     def test_fe(self):
@@ -98,11 +123,17 @@ class Refused(unittest.TestCase):
         read_only.flags.writeable = False
         self.check([
             ("fml", lambda: fit(5)), ("data", lambda: fit(d=None)), ("data", lambda: fit(d=[1, 2])), ("vcov", lambda: fit(vcov=3)),
-            ("vcov", lambda: fit(vcov=None)), ("vcov", lambda: fit(vcov={})), ("weights=3", lambda: fit(weights=3)),
+            ("vcov", lambda: fit(vcov={})), ("weights=3", lambda: fit(weights=3)),
             ("tolerance", lambda: fit(tolerance=1)), ("tol='1'", lambda: fit(tol="1")), ("threads='two'", lambda: fit(threads="two")),
             ("threads", lambda: fit(threads=-1)), ("max_iter=", lambda: fit(max_iter=2**70)),
             ("'x'.*complex", lambda: coef(x=X + 0j)), ("'x'.*axis", lambda: coef(x=1.0)), ("lengths", lambda: coef(x=X[1:])),
-            ("no column 'f'", lambda: fit(d={"y": Y, "x": X})), ("x: .*complex", lambda: fe.demean(X + 0j, F)),
+            ("no column 'f'.*there are", lambda: fit(d={"y": Y, "x": X})), ("no column 'firm'.*did you mean 'firms'", lambda: fit("y ~ x | firm", {**data, "firms": F})),
+            ("data: .*path.*read", lambda: fit(d="data.csv")), ("data: .*names of columns", lambda: fit(d=np.ones((3, 2)))),
+            ("there is no option 'keep_effect'; did you mean 'keep_effects'|'keep_effect'", lambda: fit(keep_effect=True)),
+            ("there is no option 'zzz'; there are .*tol", lambda: fit(zzz=1)), ("method='lu': expected one of 'auto', 'cg'.*'map'", lambda: fit(method="lu")),
+            ("keep_effects='no': expected True or False", lambda: fit(keep_effects="no")), ("block=4294967297: .*32 bits", lambda: fit(block=2**32 + 1)),
+            ("weights_type='x'.*aweights", lambda: fit(weights_type="x")), ("split='f': .*subset", lambda: fit(split="f")), ("ssc: 'adjust'", lambda: fit(ssc={"adjust": True})),
+            ("CRV3", lambda: fit(vcov={"CRV3": "f"})), ("not pickled.*tidy", lambda: copy.deepcopy(fit())), ("x: .*complex", lambda: fe.demean(X + 0j, F)),
             ("x: .*NoneType", lambda: fe.demean(None, F)), ("x: .*shape", lambda: fe.demean(np.array(1.0), F)),
             ("x: .*masked", lambda: fe.demean(np.ma.masked_array(X, X > 0), F)), ("x: ", lambda: fe.demean(np.array(["a"] * N), F)),
             ("fixed effects", lambda: fe.demean(X, F * 0.5)), ("weights: ", lambda: fe.demean(X, F, "w")),
@@ -110,11 +141,54 @@ class Refused(unittest.TestCase):
             ("b: .*complex", lambda: fe.lsmr(((2, 1), [0, 1, 2], [0, 0], [1.0, 1.0]), np.ones(2) * 1j)),
         ])
 
+    def test_devices(self):
+        """A tensor on a device is refused by the name of the argument and that of the device."""
+        self.check([
+            ("x: .*cuda:0", lambda: gp.GP(OnDevice(), P[:, 0], KERNEL)), ("y: .*cuda:0", lambda: gw.align(P, OnDevice(), k=3)),
+            ("column 'x' is on cuda:0.*cpu", lambda: coef(x=OnDevice())), ("x: .*cuda:0", lambda: fe.demean(OnDevice(), F)),
+            ("cost: .*cuda:0", lambda: gw.transport(OnDevice())), ("A: .*cuda:0", lambda: linalg.qr(OnDevice())), ("b: .*cuda:0", lambda: fe.lsmr(((2, 1), [0, 1, 2], [0, 0], [1.0, 1.0]), OnDevice())),
+            ("w: .*OnDevice", lambda: soap.SOAP({"w": OnDevice()})), ("gradient", lambda: soap.SOAP([np.zeros((2, 2), np.float32)]).step([OnDevice()])),
+        ])
+
+    def test_hints_speak_python(self):
+        """What the command line is told to write is written as an argument; the place is in the message."""
+        x = P.copy()
+        x[3, 1] = np.nan
+        for says, call in (
+            ('nan="mask"', lambda: gp.GP(P, np.where(np.arange(20) == 3, np.nan, P[:, 0]), KERNEL)), ("row 4, column 2", lambda: gw.align(x, P, k=3)),
+            ("precision|dtype|row", lambda: gp.GP(x, P[:, 0], KERNEL)), (r"help\(\)", lambda: fe.feols("y ~ x", {"y": Y, "x": X}, level=2.0)),
+        ):
+            with self.subTest(says), self.assertRaisesRegex(errors.Error, says) as caught:
+                call()
+            self.assertNotIn("--", str(caught.exception))
+        for hint in ("raise --memory-limit or fill_cap", "use --dtype mixed or f32, or another device", "see --help for the allowed values",
+                     "write it as rbf.l=gamma(3,6); see fourge gp --help for the densities", "raise --max-iter or leave --method at auto"):
+            self.assertNotIn("--", str(errors.from_status("FRG_BAD_ARG", "m", "FRG-FE-001", "", hint)))
+
+    def test_names_of_the_peers(self):
+        """pyfixest's options by pyfixest's names."""
+        data = {"y": Y, "x": X, "f": F, "w": np.abs(X) + 1, "single": np.arange(N) // 2 * (np.arange(N) > 0) + 100 * (np.arange(N) == 0)}
+        fit = lambda fml="y ~ x | f", **o: fe.feols(fml, data, **o).se()
+        np.testing.assert_array_equal(fit(), fit(vcov=None, demeaner_backend="numba", copy_data=True, fixef_tol=None, seed=None, lean=False))
+        np.testing.assert_array_equal(fit(tol=1e-6, max_iter=50), fit(fixef_tol=1e-6, fixef_maxiter=50))
+        np.testing.assert_array_equal(fit(weights="w", weights_kind="analytic"), fit(weights="w", weights_type="aweights"))
+        np.testing.assert_array_equal(fit(vcov="cluster=f"), fit(vcov="~f"))
+        np.testing.assert_array_equal(fit(ssc="adj=false,fixef=none"), fit(ssc={"k_adj": False, "k_fixef": "none"}))
+        singles = lambda **o: fe.feols("y ~ x | single", data, **o).nobs
+        self.assertEqual((singles(), singles(fixef_rm="singleton"), singles(fixef_rm="none")), (N - 2, N - 2, N))
+        with self.assertRaisesRegex(AttributeError, "fepois.*pyfixest.demeaning"):
+            fe.fepois
+        with self.assertRaisesRegex(AttributeError, "has no attribute 'nothing'"):
+            fe.nothing
+        self.assertEqual(fe.feols("y ~ x", np.rec.fromarrays([Y, X], names="y,x")).nobs, N)
+        words = np.array(["a", "b", "c", "d", "e"], object)[F]
+        np.testing.assert_array_equal(fe.demean(X, words)[0], fe.demean(X, F)[0])
+
     def test_gp(self):
         process = gp.GP(P, P[:, 0], KERNEL)
         self.check([
             ("x: .*complex", lambda: gp.GP(P + 0j, P[:, 0], KERNEL)), ("y: ", lambda: gp.GP(P, None, KERNEL)),
-            ("kernel", lambda: gp.GP(P, P[:, 0], 3)), ("columns", lambda: gp.GP(P, P[:, 0], KERNEL, columns="ab")),
+            ("kernel: .*scikit-learn", lambda: gp.GP(P, P[:, 0], 3)), ("columns", lambda: gp.GP(P, P[:, 0], KERNEL, columns="ab")),
             ("noise_groups", lambda: gp.GP(P, P[:, 0], "1*rbf", noise_groups=np.full(20, 0.5))),
             ("noise variances", lambda: gp.GP(P, P[:, 0], "1*rbf", noise_variances=np.ones(3))), ("theta", lambda: setattr(process, "theta", [1.0])),
             ("theta", lambda: setattr(process, "theta", "abc")), ("count", lambda: process.sample(P, -1)),
@@ -129,7 +203,8 @@ class Refused(unittest.TestCase):
             ("weight", lambda: gw.align(P, P, k=3, a=-np.ones(20))), ("a: ", lambda: gw.align(P, P, k=3, a=np.ones(20) * 1j)),
             ("labels", lambda: found.labels([1])), ("k is 0", lambda: found.top(0)), ("k is -1", lambda: found.top(-1)),
             ("threshold", lambda: found.sparse(float("nan"))), ("side", lambda: found.distances(5)), ("rows", lambda: found.rows(-1, 2)),
-            ("sources", lambda: graph.paths([0.5])), ("node 99", lambda: graph.paths([99])), ("count", lambda: graph.landmarks(-1)),
+            ("x: a sparse matrix.*toarray", lambda: gw.align(Sparse(), P)), ("a: expected an AnnData.*ndarray", lambda: fourge.anndata.align(P, P)),
+            ("device", lambda: gw.sampled_gw(P, P, k=3, device="cuda")), ("sources", lambda: graph.paths([0.5])), ("node 99", lambda: graph.paths([99])), ("count", lambda: graph.landmarks(-1)),
             ("spaces", lambda: gw.barycenter(None, 3)), ("size", lambda: gw.barycenter([P @ P.T], 0)),
             ("queries", lambda: gw.joint_embedding(P, [(P, 3)], k=3)),
         ])

@@ -3,8 +3,8 @@
  * A stream is a schema and record batches (structs with one child a column).  All batches are taken first, so
  * that the number of rows is known; then each wanted column is written into one array, batch after batch.
  *
- *     format      c C s S i I l L   e f g    b      tdD tdm tt* ts* tD*   u U vu   n
- *     column      INTEGER           NUMBER   BOOL   INTEGER               CATEGORY NUMBER, all missing
+ *     format      c C s S i I l L   e f g d:   b      tdD tdm tt* ts* tD*   u U vu   n
+ *     column      INTEGER           NUMBER     BOOL   INTEGER               CATEGORY NUMBER, all missing
  *
  * Element i of an array lies at `offset + i` of its buffers; buffer 0 is the validity bitmap (NULL: all valid).
  * Strings are numbered in order of first appearance; a dictionary array maps its own numbers through a table
@@ -12,6 +12,8 @@
  *
  * Columns that need no conversion are lent by the batch, which the table then keeps until it is destroyed.
  */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fourge/arrow.h"
@@ -32,6 +34,7 @@ typedef enum {
     AS_F16,
     AS_F32,
     AS_F64,
+    AS_DECIMAL,
     AS_UTF8,
     AS_LARGE_UTF8,
     AS_UTF8_VIEW,
@@ -58,6 +61,7 @@ static const format_row formats[] = {
     {"tts", false, AS_I32, FRG_INTEGER},       {"ttm", false, AS_I32, FRG_INTEGER},
     {"ttu", false, AS_I64, FRG_INTEGER},       {"ttn", false, AS_I64, FRG_INTEGER},
     {"ts", true, AS_I64, FRG_INTEGER},         {"tD", true, AS_I64, FRG_INTEGER},
+    {"d:", true, AS_DECIMAL, FRG_NUMBER},
 };
 
 /** What is being read. */
@@ -74,6 +78,8 @@ typedef struct {
     const char *name;
     format_row row; /* of the values, a dictionary's looked through */
     element index;  /* of a dictionary's numbers, AS_NONE without one */
+    int bits;       /* of a decimal: 32, 64 or 128 */
+    double unit;    /* 10^scale of a decimal */
     frgi_column_memory memory;
     frgi_dictionary labels;
     int64_t missing;
@@ -137,6 +143,21 @@ static double number_at(const void *values, element e, int64_t at)
     }
 }
 
+/** A decimal is a whole number over 10^scale: right to an ulp, and exact in both where they fit 53 bits. */
+static double decimal_at(const void *values, const column *c, int64_t at)
+{
+    __extension__ typedef __int128 wide;
+    if (c->bits == 32) {
+        return (double)((const int32_t *)values)[at] / c->unit;
+    }
+    if (c->bits == 64) {
+        return (double)((const int64_t *)values)[at] / c->unit;
+    }
+    wide v;
+    memcpy(&v, (const char *)values + 16 * at, sizeof v); /* 8-byte aligned at least */
+    return (double)v / c->unit;
+}
+
 /** Unsigned 64-bit values come as they are; the caller has checked them. */
 static int64_t integer_at(const void *values, element e, int64_t at)
 {
@@ -197,8 +218,9 @@ static frg_status fill_numbers(const arrow_read *r, column *c, const slice *s, i
     }
     const bool nulls = may_have_nulls(s);
     for (int64_t i = 0; i < s->n; i++) {
-        out[i] = nulls && !is_valid(s, i)
-                     ? __builtin_nan("")
+        out[i] = nulls && !is_valid(s, i) ? __builtin_nan("")
+                 : c->row.read == AS_DECIMAL
+                     ? decimal_at(s->array->buffers[1], c, s->first + i)
                      : number_at(s->array->buffers[1], c->row.read, s->first + i);
         c->missing += out[i] != out[i];
     }
@@ -395,13 +417,27 @@ static bool find_format(const char *format, format_row *out)
     return false;
 }
 
+/** d:PRECISION,SCALE or d:PRECISION,SCALE,BITS; false for widths that are not read. */
+static bool settle_decimal(column *c, const char *format)
+{
+    int precision = 0, scale = 0, bits = 128;
+    if (sscanf(format, "d:%d,%d,%d", &precision, &scale, &bits) < 2 || scale < -300 ||
+        scale > 300) {
+        return false;
+    }
+    c->bits = bits;
+    c->unit = pow(10, scale);
+    return bits == 32 || bits == 64 || bits == 128;
+}
+
 static frg_status settle_format(const arrow_read *r, column *c)
 {
     const struct ArrowSchema *const s = r->schema->children[c->child];
     const char *const values = s->dictionary ? s->dictionary->format : s->format;
     format_row index = {.read = AS_NONE};
-    const bool known =
-        find_format(values, &c->row) && (!s->dictionary || find_format(s->format, &index));
+    const bool known = find_format(values, &c->row) &&
+                       (!s->dictionary || find_format(s->format, &index)) &&
+                       (c->row.read != AS_DECIMAL || settle_decimal(c, values));
     if (!known || (s->dictionary && (c->row.kind != FRG_CATEGORY || index.kind != FRG_INTEGER))) {
         frgi_at(r->ctx, "column '%s'", c->name);
         FAIL(r->ctx, E_FILE_TYPE,

@@ -218,6 +218,52 @@ static void element_types(void)
     frg_context_destroy(ctx);
 }
 
+/** Whole numbers over 10^scale in 4, 8 and 16 bytes. */
+static void decimals(void)
+{
+    static const int32_t small[] = {-125, 7, 0};
+    static const int64_t middle[] = {-INT64_C(9007199254740991), 5, 0};
+    static const uint64_t wide[] = {5, 0, (uint64_t)-3, UINT64_MAX, 0, 1}; /* 5, -3, 2^64 */
+    static const unsigned char valid[] = {0x05};
+    producer p = {
+        .n_columns = 4,
+        .n_batches = 1,
+        .fails_at = -1,
+        .names = {"s", "m", "w", "n"},
+        .formats = {"d:9,2,32", "d:18,3,64", "d:38,1", "d:38,-2,128"},
+        .rows = {3},
+        .columns = {{{.n_buffers = 2, .buffers = BUFFERS(NULL, small)},
+                     {.n_buffers = 2, .buffers = BUFFERS(NULL, middle)},
+                     {.n_buffers = 2, .buffers = BUFFERS(NULL, wide)},
+                     {.null_count = 1, .n_buffers = 2, .buffers = BUFFERS(valid, wide)}}},
+    };
+    static const double want[4][3] = {{-1.25, 0.07, 0},
+                                      {-9007199254740.991, 0.005, 0},
+                                      {0.5, -0.3, 0x1p64 / 10},
+                                      {500, (double)NAN, 0x1p64 * 100}};
+    frg_context *ctx = test_context();
+    struct ArrowArrayStream stream = stream_of(&p);
+    frg_table *t;
+    if (CHECK_OK(ctx, frg_table_read_arrow(&t, ctx, &stream, NULL)))
+        for (int k = 0; k < 4; k++)
+            for (int i = 0; i < 3; i++) {
+                const double got = frg_table_column(t, k)->numbers[i];
+                CHECK(isnan(want[k][i]) ? isnan(got)
+                                        : !(fabs(got - want[k][i]) > 2e-16 * fabs(got)));
+            }
+    frg_table_destroy(t);
+    static const char *const bad[] = {"d:50,2,256", "d:9", "d:", "d:9,9999", "d:9,2,31"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        p.formats[1] = bad[i];
+        p.given = 0;
+        stream = stream_of(&p);
+        CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_UNSUPPORTED);
+        CHECK(strstr(frg_message(ctx), "'m'") && strstr(frg_message(ctx), bad[i]));
+    }
+    CHECK_INT(frg_bytes_held(ctx), 0);
+    frg_context_destroy(ctx);
+}
+
 static void selected(void)
 {
     frg_context *ctx = test_context();
@@ -325,6 +371,7 @@ static const test_case cases[] = {
     {"batches", batches},
     {"borrowed", borrowed},
     {"element types", element_types},
+    {"decimals", decimals},
     {"selected", selected},
     {"refused", refused},
     {"no rows", no_rows},
