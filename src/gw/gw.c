@@ -410,7 +410,7 @@ static void draw_from_start(frg_gw *s)
     }
 }
 
-/** Several short runs; the one of lowest energy goes on from where it was. */
+/** Several short runs; the one of lowest energy, or objective, goes on from where it was. */
 static frg_status short_starts(frg_gw *s)
 {
     frgi_level *const l = &s->level;
@@ -425,7 +425,10 @@ static frg_status short_starts(frg_gw *s)
         if (status != FRG_OK) {
             return status;
         }
-        TRY(frgi_energy_estimate(l, 2 * FRGI_CHECK_PAIRS, 1, 1, &energy, &error));
+        TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
+        if (s->o.linear_weight > 0) { /* the whole of J: a linear cost may be paid for in entropy */
+            energy += 2 * l->epsilon * frgi_plan_entropy(l);
+        }
         TRY(frgi_level_remember(l, energy));
     }
     frgi_level_recall(l, &l->starts[0]);

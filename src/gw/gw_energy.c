@@ -26,16 +26,15 @@ static double variance_of_mean(const double *x, int64_t n)
     return n > 1 ? square / (double)(n - 1) / (double)n : 0;
 }
 
-frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
-                                double *energy, double *error)
+/** From the pairs (2 count of them), which are drawn here. */
+static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
+                           frgi_pair *pairs, double *energy, double *error)
 {
     frg_context *const ctx = l->ctx;
-    frgi_pair *pairs = NULL;
     int32_t *nodes = NULL;
     float *x = NULL, *y = NULL;
     double *means = NULL;
     frg_status status = FRG_OK;
-    TRY_TO(done, NEW(ctx, &pairs, 2 * count, "held-out pairs"));
     TRY_TO(done, NEW(ctx, &nodes, 2 * count, "held-out pairs"));
     TRY_TO(done, NEW(ctx, &x, count * count, "held-out pairs"));
     TRY_TO(done, NEW(ctx, &y, count * count, "held-out pairs"));
@@ -62,11 +61,55 @@ frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x, do
     *energy = sum / (double)count / (double)count;
     *error = sqrt(variance_of_mean(means, count) + variance_of_mean(means + count, count));
 done:
-    DROP(ctx, &pairs);
     DROP(ctx, &nodes);
     DROP(ctx, &x);
     DROP(ctx, &y);
     DROP(ctx, &means);
+    return status;
+}
+
+frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
+                                double *energy, double *error)
+{
+    frgi_pair *pairs;
+    TRY(NEW(l->ctx, &pairs, 2 * count, "held-out pairs"));
+    const frg_status status = estimate(l, count, scale_x, scale_y, pairs, energy, error);
+    DROP(l->ctx, &pairs);
+    return status;
+}
+
+void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count, double mass,
+                      double *cost, double *error)
+{
+    const double theta = l->o->linear_weight, share = (1 - theta) * mass * mass;
+    if (!(theta > 0)) {
+        return;
+    }
+    double mean = 0, square = 0;
+    for (int64_t r = 0; r < count; r++) {
+        const double x = (double)l->linear[pairs[r].i * l->t.s.ld + pairs[r].j];
+        const double gap = x - mean;
+        mean += gap / (double)(r + 1);
+        square += gap * (x - mean);
+    }
+    const double of_linear = 2 * theta * mass * sqrt(square) / (double)count;
+    *cost = share * *cost + 2 * theta * mass * mean;
+    *error = hypot(share * *error, of_linear);
+}
+
+frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost, double *error)
+{
+    frgi_pair *pairs;
+    double mass = 0;
+    for (int64_t i = 0; i < l->x->n; i++) {
+        mass += l->t.s.mass[i];
+    }
+    TRY(NEW(l->ctx, &pairs, 2 * count, "held-out pairs"));
+    const frg_status status = estimate(l, count, 1, 1, pairs, cost, error);
+    if (status >= 0) {
+        frgi_join_linear(l, pairs, 2 * count, mass, cost, error);
+    }
+    DROP(l->ctx, &pairs);
     return status;
 }
 
@@ -156,11 +199,24 @@ typedef struct {
 static void copy_row(void *user, int64_t i, const double *row, int64_t chunk)
 {
     plan_copy *const c = user;
-    memcpy(c->plan + i * c->m, row, (size_t)c->m * sizeof *row);
+    if (c->plan) {
+        memcpy(c->plan + i * c->m, row, (size_t)c->m * sizeof *row);
+    }
     c->entropy[chunk] += c->objective ? c->ops->entropy(row, c->m) : 0;
     for (int64_t j = 0; j < c->m && c->objective && c->linear; j++) {
         c->cost[chunk] += row[j] * (double)c->linear[i * c->ld + j];
     }
+}
+
+double frgi_plan_entropy(const frgi_level *l)
+{
+    plan_copy sums = {.ops = frgi_sweep_ops_of(l->ctx), .m = l->y->n, .objective = true};
+    double entropy = 0;
+    frgi_transport_rows(&l->t, 0, l->x->n, CHUNKS, copy_row, &sums);
+    for (int k = 0; k < CHUNKS; k++) {
+        entropy += sums.entropy[k];
+    }
+    return entropy;
 }
 
 /** All distances of a side as doubles. */

@@ -8,7 +8,8 @@
  * step.  The first two terms move potentials alone where the marginals are balanced; they are left out there, so
  * that their noise does not disturb the warm start.
  *
- * Stopping and annealing look at E from pairs that no step has used, every fifth step.
+ * Stopping and annealing look at E from pairs that no step has used, every fifth step; with a linear cost at
+ * (1 - theta) E + 2 theta <Clin, P>.
  */
 #include <float.h>
 #include <math.h>
@@ -444,7 +445,7 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
         if (tests && t + 1 >= min_iter && (t + 1) % FRGI_CHECK_EVERY == 0) {
             const double begin = frgi_seconds();
             double cost, error;
-            TRY(frgi_energy_estimate(l, FRGI_CHECK_PAIRS, 1, 1, &cost, &error));
+            TRY(frgi_cost_estimate(l, FRGI_CHECK_PAIRS, &cost, &error));
             l->sample_seconds += frgi_seconds() - begin;
             if (judge(l, cost, error, end, progress, min_iter)) {
                 *reason = FRG_GW_CONVERGED_PLATEAU;

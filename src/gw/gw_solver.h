@@ -134,6 +134,14 @@ FRG_MUST_USE frg_status frgi_kept_terms(frgi_level *l, double scale);
  *  scale_x and scale_y multiply the distances first (to undo the scale of a side). */
 FRG_MUST_USE frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x,
                                              double scale_y, double *energy, double *error);
+/** What is lowered, as far as pairs tell, scaled units: E; with a linear cost (1-theta) E + 2 theta <Clin, P>. */
+FRG_MUST_USE frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost,
+                                           double *error);
+/** With a linear cost: *cost <- (1-theta) mass^2 *cost + 2 theta mass (mean of Clin over the pairs), its error alike. */
+void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count, double mass,
+                      double *cost, double *error);
+/** sum P (log P - 1) of the present plan: a look at all rows. */
+double frgi_plan_entropy(const frgi_level *l);
 /** Sums over the plan, scaled units. */
 typedef struct {
     double x, y, cross;     /* sum r C^2 r, sum c D^2 c, <C P D, P> */

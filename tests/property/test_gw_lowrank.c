@@ -159,6 +159,78 @@ static void threads(void)
     }
 }
 
+/* Equal points say nothing and the linear cost does: the plan leaves the product and carries mass along it.  Mass that
+ * lies in blocks of 1 / rank on the diagonal costs rank times 1 / (6 rank^3) / (1 / rank), 1 / (6 rank^2); the product
+ * costs 1/6.  With the blur of epsilon, blocks twice as long at most: four times that. */
+static void a_linear_cost_alone(void)
+{
+    enum { N = 60, M = 70, RANK = 5 };
+    frg_context *ctx = test_context();
+    for (int equal = 0; equal < 2; equal++) {
+        double x[2 * N], y[3 * M], linear[N * M], plan[N * M] = {0}, cost = 0;
+        clouds(x, N, y, M);
+        for (int i = 0; i < 2 * N; i++)
+            x[i] = 1;
+        for (int i = 0; i < 3 * M && equal; i++)
+            y[i] = 1;
+        for (int i = 0; i < N * M; i++)
+            linear[i] = pow((i / M + 0.5) / N - (i % M + 0.5) / M, 2);
+        const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 3), al = matrix(linear, N, M);
+        frg_gw_opts o = options(RANK);
+        o.linear_weight = 0.5;
+        frg_gw *s = NULL;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                    &al, &o));
+        CHECK(frg_gw_run(s, NULL) >= 0);
+        CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
+        for (int i = 0; i < N * M; i++)
+            cost += plan[i] * linear[i];
+        CHECK_SAYS(cost <= 4.0 / (6 * RANK * RANK),
+                   "cost %g (the product's: %g) after %lld steps, %s", cost, 1.0 / 6,
+                   (long long)frg_gw_get(s)->outer_iterations,
+                   frg_gw_reason_name(frg_gw_get(s)->reason));
+        frg_gw_destroy(s);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* A linear cost of 0 and 1 in four interleaved blocks and equal points: steps in which both factors answered the other
+ * as it had been ended at 1, where the product has 3/4.  Four ranks or more carry everything at 0; with four of them
+ * two blocks may share one from the first step on, which costs 1/4 for each such pair. */
+static void blocks_of_a_linear_cost(void)
+{
+    enum { N = 40, M = 36 };
+    static const int64_t ranks[] = {4, 10, 36};
+    frg_context *ctx = test_context();
+    double x[2 * N], y[3 * M], linear[N * M], plan[N * M] = {0};
+    for (int i = 0; i < 2 * N; i++)
+        x[i] = 1;
+    for (int i = 0; i < 3 * M; i++)
+        y[i] = 1;
+    for (int i = 0; i < N * M; i++)
+        linear[i] = i / M % 4 != i % M % 4;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 3), al = matrix(linear, N, M);
+    for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++) {
+        for (int weight = 0; weight < 2; weight++) {
+            frg_gw_opts o = options(ranks[k]);
+            o.linear_weight = weight ? 0.5 : 0.1;
+            frg_gw *s = NULL;
+            double cost = 0;
+            CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax},
+                                        (frg_gw_side){.data = &ay}, &al, &o));
+            CHECK(frg_gw_run(s, NULL) >= 0);
+            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
+            for (int i = 0; i < N * M; i++)
+                cost += plan[i] * linear[i];
+            CHECK_SAYS(cost <= (ranks[k] == 4 ? 0.51 : 0.01), "rank %lld, weight %g: cost %g, %s",
+                       (long long)ranks[k], o.linear_weight, cost,
+                       frg_gw_reason_name(frg_gw_get(s)->reason));
+            frg_gw_destroy(s);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
 static void refusals(void)
 {
     frg_context *ctx = test_context();
@@ -214,6 +286,8 @@ static void memory(void)
 static const test_case cases[] = {{"factors", factors},
                                   {"memory grows with the points", memory_grows_with_the_points},
                                   {"threads", threads},
+                                  {"a linear cost alone", a_linear_cost_alone},
+                                  {"blocks of a linear cost", blocks_of_a_linear_cost},
                                   {"refusals", refusals},
                                   {"memory", memory}};
 TEST_MAIN(cases)

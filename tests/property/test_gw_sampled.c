@@ -219,6 +219,64 @@ static void costs_below_zero(void)
     frg_context_destroy(ctx);
 }
 
+/* What the plateau and the starts look at where a linear cost counts: (1 - theta) E + 2 theta <Clin, P> of the present
+ * plan, partial mass too, within five standard errors; its entropy to rounding of floats. */
+static void costs_of_both(void)
+{
+    enum { N = 30, M = 26, PAD = 48 };
+    frg_context *ctx = test_context();
+    double *const x = cloud(N, 2), *const y = cloud(M, 2), a[N], b[M], plan[N * M];
+    float *const linear = calloc((size_t)32 * PAD, sizeof *linear);
+    for (int i = 0; i < N; i++)
+        a[i] = 1.0 / N;
+    for (int j = 0; j < M; j++)
+        b[j] = 1.0 / M;
+    for (int i = 0; i < N * M; i++)
+        linear[i / M * PAD + i % M] = (float)test_uniform();
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    for (int kind = 0; kind < 3; kind++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.anchors = 20;
+        o.epsilon = 0.02;
+        o.linear_weight = kind == 1 ? 1 : 0.3;
+        o.mass = kind == 2 ? 0.6 : 0;
+        frgi_distances sx, sy;
+        frgi_level l;
+        CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
+        CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
+        CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, a, b, linear, true));
+        CHECK_OK(ctx, frgi_level_reset(&l, 0));
+        CHECK_OK(ctx, frgi_level_step(&l, 400, 1e-6));
+        double cost, error, exact = 0, entropy = 0;
+        CHECK_OK(ctx, frgi_cost_estimate(&l, 512, &cost, &error));
+        struct frg_plan view = {.ctx = ctx, .t = &l.t};
+        view.report = (frg_plan_report){.n = N, .m = M};
+        CHECK_OK(ctx, frg_plan_rows(&view, 0, N, matrix(plan, N, M)));
+        for (int i = 0; i < N * M; i++) {
+            const int p = i / M, q = i % M;
+            for (int k = 0; k < N * M; k++) {
+                const int r = k / M, s = k % M;
+                const double gap =
+                    hypot(x[2 * p] - x[2 * r], x[2 * p + 1] - x[2 * r + 1]) / (double)sx.most -
+                    hypot(y[2 * q] - y[2 * s], y[2 * q + 1] - y[2 * s + 1]) / (double)sy.most;
+                exact += (1 - o.linear_weight) * gap * gap * plan[i] * plan[k];
+            }
+            exact += 2 * o.linear_weight * plan[i] * (double)linear[p * PAD + q];
+            entropy += plan[i] > 0 ? plan[i] * (log(plan[i]) - 1) : 0;
+        }
+        CHECK_SAYS(fabs(cost - exact) <= 5 * error && error < 0.1 * exact,
+                   "kind %d: %g +- %g, exactly %g", kind, cost, error, exact);
+        CHECK_NEAR(frgi_plan_entropy(&l), entropy, 1e-9);
+        frgi_level_close(&l);
+        frgi_distances_close(&sx);
+        frgi_distances_close(&sy);
+    }
+    free(linear);
+    free(x);
+    free(y);
+    frg_context_destroy(ctx);
+}
+
 /* What is kept of the plans of four steps against averages made here; terms of L from the marginals of the average.
  * Floats: 2^-24 of each entry and again of what is left of it in the next averages, 1e-7. */
 static void kept(void)
@@ -336,5 +394,6 @@ static const test_case cases[] = {{"kept", kept},
                                   {"limits of steps", limits_of_steps},
                                   {"one step", one_step},
                                   {"seeds and graphs", seeds_and_graphs},
-                                  {"costs below zero", costs_below_zero}};
+                                  {"costs below zero", costs_below_zero},
+                                  {"costs of both", costs_of_both}};
 TEST_MAIN(cases)
