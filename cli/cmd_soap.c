@@ -32,13 +32,21 @@ static size_t option_bytes(const option_spec *o)
 void soap_options(const cli *c, frg_soap_opts *o)
 {
     const size_t from = offsetof(settings, soap), to = from + sizeof c->set.soap;
-    frg_soap_defaults(o, sizeof *o, (frg_soap_profile)c->set.soap.profile);
+    if (c->set.soap_optimizer) {
+        soap_adamw(o, 1e-3);
+    } else {
+        frg_soap_defaults(o, sizeof *o, (frg_soap_profile)c->set.soap.profile);
+    }
     for (const option_spec *row = option_table; row->name; row++) {
         if ((row->commands & CMD_SOAP) && row->field >= from && row->field < to &&
             was_given(c, row->name)) {
             memcpy((char *)o + (row->field - from), (const char *)&c->set + row->field,
                    option_bytes(row));
         }
+    }
+    if (c->set.soap_optimizer) { /* whatever stands there */
+        o->profile = FRG_SOAP_EMERGING;
+        o->max_precond_dim = 0;
     }
 }
 

@@ -93,9 +93,6 @@ int soap_train(cli *c)
     train_job j = {.data = c->arguments[1], .target = c->set.soap_target};
     soap_options(c, &o);
     j.optimizer = c->set.soap_optimizer ? "adamw" : "soap";
-    if (c->set.soap_optimizer) {
-        soap_adamw(&o, o.lr);
-    }
     j.lr = o.lr;
     int code = text ? training_set_text(&set, c, data) : training_set_read(&set, c, data, label);
     j.rows = set.rows;

@@ -17,8 +17,6 @@
 
 #include "soap/soap_state.h"
 
-enum { ELEMENTS = 1 << 16 }; /* of a part of a tensor */
-
 bool frgi_soap_original(const frg_soap_opts *o)
 {
     if (o->moment1_basis != FRG_BASIS_AUTO) {
@@ -263,7 +261,7 @@ static float *enter(const frg_soap *soap, soap_param *p, const float *g, soap_ro
             move_moment(p, SOAP_OUT, 0, room);
         }
         const stacking s = {soap->ops, p->count, (float)(1 - o->beta1), g, p->m, room->x};
-        frgi_soap_share(room, p->count, ELEMENTS, stack_part, &s);
+        frgi_soap_share(room, p->count, SOAP_ELEMENTS, stack_part, &s);
         float *const both = frgi_soap_contract_all(p, room, SOAP_IN, 2, room->x, room->y);
         *in_basis = both + p->count;
         return both;
@@ -340,7 +338,7 @@ void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room)
     const double top = o->denom_floor > 0 ? soap->ops->largest(p->count, x) : 0;
     const update_rule rule = rule_of(o, p, top);
     const adaption step = {soap->ops, &rule.adam, x, stored ? p->m : NULL, p->v, in_basis};
-    frgi_soap_share(room, p->count, ELEMENTS, adapt_part, &step);
+    frgi_soap_share(room, p->count, SOAP_ELEMENTS, adapt_part, &step);
     const double adapted = frgi_seconds();
     float *const other = x == room->x ? room->y : room->x;
     const float *const d =

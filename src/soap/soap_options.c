@@ -128,8 +128,7 @@ frg_status frgi_soap_check(frg_context *ctx, const frg_soap_opts *o)
     if (o->refresh_async && o->order == FRG_GRAD_FIRST) {
         FAIL(ctx, E_UNSUPPORTED,
              "refresh_async needs order FRG_UPDATE_FIRST (profile nikhilvyas): with the gradient "
-             "first, a "
-             "step uses the bases that it refreshes");
+             "first, a step uses the bases that it refreshes");
     }
     return FRG_OK;
 }

@@ -113,6 +113,7 @@ FRG_MUST_USE frg_status frgi_soap_frequency(frg_context *ctx, const frg_soap_opt
 double frgi_soap_shampoo_beta(const frg_soap_opts *o, int64_t t);
 
 /* ---- soap_team.c ---- */
+enum { SOAP_ELEMENTS = 1 << 16 }; /* of a tensor, at least, where those are dealt in parts */
 /** Part `from` .. from + count - 1 of a task, by the thread of `room`. */
 typedef void (*soap_part)(const void *job, const soap_room *room, ptrdiff_t from, ptrdiff_t count);
 /** Deals 0 .. n - 1 to the room's team in parts of at least `width` (or one), which depend on n and width alone. */

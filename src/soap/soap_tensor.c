@@ -120,12 +120,11 @@ static void write_part(const void *job, const soap_room *room, ptrdiff_t from, p
 void frgi_soap_give(const soap_ops *ops, const soap_room *room, const frg_array *a, double keep,
                     bool after, double lr, soap_rounding rounding, const float *d)
 {
-    enum { ELEMENTS = 1 << 16 };
     const row_walk w = walk_of(a);
     if (a->dtype == FRG_F32 && frgi_soap_contiguous(a)) {
         const writing job = {ops,   (float)keep, (float)lr,
                              after, d,           (float *)(void *)frgi_array_base(a)};
-        frgi_soap_share(room, (ptrdiff_t)(w.rows * w.length), ELEMENTS, write_part, &job);
+        frgi_soap_share(room, (ptrdiff_t)(w.rows * w.length), SOAP_ELEMENTS, write_part, &job);
         return;
     }
     uint32_t words[4] = {0};

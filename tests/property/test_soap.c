@@ -7,11 +7,21 @@
  * norm of a row of G, about 2e-6, moves the update by r / eps = 4e-5; bases differ by u over relative gaps, which
  * for 8 Gaussian eigenvalues are 1e-2 and now and then 1e-4: 6e-4.  Hence 3e-3 lr per step, against updates of
  * size lr; a wrong basis, decay or order shows as 1e-1 lr. */
+#include <stddef.h>
+
 #include "fourge/soap.h"
 #include "oracle/oracle_soap.h"
 #include "test.h"
 
-enum { MOST = 4096 };
+enum { MOST = 4096, SETTINGS = 4 };
+
+/** An option other than the profile's. */
+typedef struct {
+    enum { AS_IS, A_WHOLE, A_REAL, BY_CALLBACK, BY_TABLE } kind;
+    size_t at, bytes;
+    int64_t whole;
+    double real;
+} setting;
 
 typedef struct {
     const char *name;
@@ -19,7 +29,7 @@ typedef struct {
     int axes;
     int64_t d[4];
     int steps;
-    void (*set)(frg_soap_opts *o);
+    setting settings[SETTINGS];
 } scenario;
 
 static frg_array view_of(const void *x, frg_dtype t, int axes, const int64_t d[])
@@ -42,6 +52,43 @@ static int64_t count_of(int axes, const int64_t d[])
     return n;
 }
 
+/* ---- options ------------------------------------------------------------------------------------- */
+
+static int64_t three_then_two(int64_t t0, void *user)
+{
+    (void)user;
+    return t0 < 6 ? 3 : 2;
+}
+
+static const int64_t four_then_one[2][2] = {{0, 4}, {8, 1}};
+
+#define FIELD(f)    offsetof(frg_soap_opts, f), sizeof(((frg_soap_opts *)0)->f)
+#define WHOLE(f, x) A_WHOLE, FIELD(f), x, 0
+#define REAL(f, x)  A_REAL, FIELD(f), 0, x
+
+static void apply(const setting *s, frg_soap_opts *o)
+{
+    const int narrow = (int)s->whole;
+    char *const to = (char *)o + s->at;
+    switch (s->kind) {
+    case AS_IS:
+        break;
+    case A_WHOLE:
+        memcpy(to, s->bytes == sizeof narrow ? (const void *)&narrow : &s->whole, s->bytes);
+        break;
+    case A_REAL:
+        memcpy(to, &s->real, s->bytes);
+        break;
+    case BY_CALLBACK:
+        o->frequency = three_then_two;
+        break;
+    case BY_TABLE:
+        o->frequencies = four_then_one;
+        o->n_frequencies = 2;
+        break;
+    }
+}
+
 static void compare(const scenario *c)
 {
     frg_context *ctx = test_context();
@@ -49,8 +96,11 @@ static void compare(const scenario *c)
     frg_soap_defaults(&o, sizeof o, c->profile);
     o.lr = 0.1;
     o.eps = 0.05;
-    if (c->set)
-        c->set(&o);
+    for (int i = 0; i < SETTINGS; i++) {
+        const frg_soap_opts before = o;
+        apply(&c->settings[i], &o);
+        CHECK((memcmp(&before, &o, sizeof o) == 0) == (c->settings[i].kind == AS_IS));
+    }
     const int64_t n = count_of(c->axes, c->d);
     float w[MOST], g[MOST];
     double exact_w[MOST], exact_g[MOST];
@@ -79,254 +129,68 @@ static void compare(const scenario *c)
     frg_context_destroy(ctx);
 }
 
-/* ---- options ------------------------------------------------------------------------------------- */
-
-static int64_t three_then_two(int64_t t0, void *user)
-{
-    (void)user;
-    return t0 < 6 ? 3 : 2;
-}
-
-static void frequency_2(frg_soap_opts *o)
-{
-    o->precondition_frequency = 2;
-}
-static void frequency_5(frg_soap_opts *o)
-{
-    o->precondition_frequency = 5;
-}
-static void frequency_callback(frg_soap_opts *o)
-{
-    o->frequency = three_then_two;
-}
-static void frequency_table(frg_soap_opts *o)
-{
-    static const int64_t rows[2][2] = {{0, 4}, {8, 1}};
-    o->frequencies = rows;
-    o->n_frequencies = 2;
-}
-static void basis_eigen(frg_soap_opts *o)
-{
-    o->moment1_basis = FRG_BASIS_EIGEN;
-}
-static void basis_original_5(frg_soap_opts *o)
-{
-    o->moment1_basis = FRG_BASIS_ORIGINAL;
-    o->precondition_frequency = 5;
-}
-static void warmup(frg_soap_opts *o)
-{
-    o->adam_warmup_steps = 4;
-}
-static void warmup_reset(frg_soap_opts *o)
-{
-    o->adam_warmup_steps = 4;
-    o->warmup_v = FRG_WARMUP_V_RESET;
-}
-static void warmup_rotate(frg_soap_opts *o)
-{
-    o->adam_warmup_steps = 4;
-    o->warmup_v = FRG_WARMUP_V_ROTATE;
-}
-static void refresh_warmup(frg_soap_opts *o)
-{
-    o->precondition_frequency = 7;
-    o->precondition_warmup_steps = 4;
-}
-static void nesterov(frg_soap_opts *o)
-{
-    o->nesterov = 1;
-}
-static void maximize(frg_soap_opts *o)
-{
-    o->maximize = 1;
-}
-static void no_bias(frg_soap_opts *o)
-{
-    o->correct_bias = 0;
-}
-static void no_shampoo_bias(frg_soap_opts *o)
-{
-    o->correct_shampoo_beta_bias = 0;
-}
-static void independent(frg_soap_opts *o)
-{
-    o->weight_decay_method = FRG_DECAY_INDEPENDENT;
-}
-static void after(frg_soap_opts *o)
-{
-    o->weight_decay_method = FRG_DECAY_DECOUPLED_AFTER;
-    o->weight_decay = 0.3;
-}
-static void l2(frg_soap_opts *o)
-{
-    o->weight_decay_method = FRG_DECAY_L2;
-    o->weight_decay = 0.3;
-}
-static void palm(frg_soap_opts *o)
-{
-    o->weight_decay_method = FRG_DECAY_PALM;
-    o->weight_decay = 0.3;
-}
-static void clip(frg_soap_opts *o)
-{
-    o->max_update_rms = 0.3;
-}
-static void normalize(frg_soap_opts *o)
-{
-    o->normalize_update = 1;
-}
-static void trace(frg_soap_opts *o) /* updates are some 8 times as long */
-{
-    o->trace_normalization = 1;
-    o->eps = 0.5;
-}
-static void two_powers(frg_soap_opts *o)
-{
-    o->power_iter_steps = 3;
-}
-static void eigh(frg_soap_opts *o)
-{
-    o->use_eigh = 1;
-}
-static void adaptive(frg_soap_opts *o)
-{
-    o->use_adaptive_criteria = 1;
-    o->adaptive_tolerance = 0.02;
-}
-static void adaptive_factor(frg_soap_opts *o)
-{
-    adaptive(o);
-    o->adaptive_scope = FRG_SCOPE_FACTOR;
-}
-static void adaptive_eigen(frg_soap_opts *o)
-{
-    adaptive(o);
-    o->moment1_basis = FRG_BASIS_EIGEN;
-}
-static void adaptive_off(frg_soap_opts *o)
-{
-    adaptive(o);
-    o->adaptive_form = FRG_ADAPTIVE_OFFDIAGONAL;
-    o->adaptive_tolerance = 0.2;
-}
-static void one_sided(frg_soap_opts *o)
-{
-    o->max_precond_dim = 8;
-}
-static void one_dimension(frg_soap_opts *o)
-{
-    o->precondition_1d = 1;
-    o->adam_warmup_steps = 16;
-    o->shampoo_beta = 0.98;
-}
-static void after_qr(frg_soap_opts *o)
-{
-    o->sort_when = FRG_SORT_AFTER_QR;
-}
-static void rank(frg_soap_opts *o)
-{
-    o->moment2_order = FRG_MOMENT2_RANK;
-}
-static void rotate(frg_soap_opts *o)
-{
-    o->moment2_order = FRG_MOMENT2_ROTATE;
-}
-static void rotate_first(frg_soap_opts *o)
-{
-    o->moment2_order = FRG_MOMENT2_ROTATE;
-    o->precondition_frequency = 2;
-}
-static void kl(frg_soap_opts *o)
-{
-    o->use_kl_shampoo = 1;
-    o->adam_warmup_steps = 3;
-}
-static void kl_unit(frg_soap_opts *o)
-{
-    kl(o);
-    o->kl_init = FRG_KL_UNIT;
-}
-static void zero_betas(frg_soap_opts *o) /* K is that of one gradient: its gaps may be small */
-{
-    o->beta1 = o->beta2 = o->shampoo_beta = 0;
-    o->eps = 1;
-}
-static void floor_16(frg_soap_opts *o)
-{
-    o->denom_floor = 16;
-}
-static void vendor(frg_soap_opts *o)
-{
-    o->qr_method = FRG_QR_VENDOR;
-}
-static void cholesky(frg_soap_opts *o)
-{
-    o->qr_method = FRG_QR_CHOLESKY;
-}
-static void every(frg_soap_opts *o)
-{
-    o->precondition_frequency = 1;
-}
-
 #define E_ FRG_SOAP_EMERGING
 #define F_ FRG_SOAP_EMERGING_04
 #define N_ FRG_SOAP_NIKHILVYAS
 
+/* clang-format off */
 static const scenario scenarios[] = {
-    {"emerging 12 x 12", E_, 2, {12, 12}, 12, NULL},
-    {"emerging 3 x 3", E_, 2, {3, 3}, 20, NULL},
-    {"frequency 2", E_, 2, {9, 9}, 12, frequency_2},
-    {"frequency 5", E_, 2, {9, 9}, 14, frequency_5},
-    {"frequency by callback", E_, 2, {9, 9}, 14, frequency_callback},
-    {"frequency by table", E_, 2, {9, 9}, 14, frequency_table},
-    {"m in the basis", E_, 2, {9, 9}, 12, basis_eigen},
-    {"m outside, frequency 5", E_, 2, {9, 9}, 12, basis_original_5},
-    {"warm-up, 12 x 6", E_, 2, {12, 6}, 14, warmup},
-    {"warm-up, v begun anew", E_, 2, {12, 6}, 14, warmup_reset},
-    {"warm-up, v rotated", E_, 2, {12, 6}, 14, warmup_rotate},
-    {"refresh warm-up", E_, 2, {9, 9}, 12, refresh_warmup},
-    {"nesterov", E_, 2, {8, 8}, 10, nesterov},
-    {"maximize", E_, 2, {8, 8}, 10, maximize},
-    {"without bias correction", E_, 2, {8, 8}, 10, no_bias},
-    {"without that of the factors", E_, 2, {8, 8}, 10, no_shampoo_bias},
-    {"independent decay", E_, 2, {8, 8}, 10, independent},
-    {"decay after", E_, 2, {8, 8}, 10, after},
-    {"l2", E_, 2, {8, 8}, 10, l2},
-    {"palm", E_, 2, {8, 8}, 10, palm},
-    {"clip", E_, 2, {8, 8}, 10, clip},
-    {"normalized", E_, 2, {8, 8}, 10, normalize},
-    {"trace", E_, 2, {8, 8}, 10, trace},
-    {"three power steps", E_, 2, {8, 8}, 10, two_powers},
-    {"eigh", E_, 2, {8, 8}, 10, eigh},
-    {"adaptive", E_, 2, {8, 8}, 16, adaptive},
-    {"adaptive by factor", E_, 2, {8, 8}, 16, adaptive_factor},
-    {"adaptive, m in the basis", E_, 2, {8, 8}, 16, adaptive_eigen},
-    {"adaptive, off-diagonal", E_, 2, {8, 8}, 16, adaptive_off},
-    {"one side", E_, 2, {8, 20}, 10, one_sided},
-    {"other side", E_, 2, {20, 8}, 10, one_sided},
-    {"one axis, plain", E_, 1, {30}, 10, NULL},
-    {"one axis, factored", E_, 1, {10}, 24, one_dimension},
-    {"three axes", E_, 3, {4, 5, 6}, 10, NULL},
-    {"four axes", E_, 4, {4, 3, 5, 2}, 10, NULL},
-    {"an axis of 1", E_, 3, {6, 1, 6}, 10, NULL},
-    {"sorted after", E_, 2, {8, 8}, 12, after_qr},
-    {"v by rank", E_, 2, {8, 8}, 12, rank},
-    {"v rotated", E_, 2, {8, 8}, 12, rotate},
-    {"KL", E_, 2, {8, 8}, 12, kl},
-    {"KL, unit start", E_, 2, {8, 8}, 12, kl_unit},
-    {"betas of 0", E_, 2, {8, 8}, 2, zero_betas},
-    {"noise floor", E_, 2, {8, 8}, 10, floor_16},
-    {"LAPACK", E_, 2, {8, 8}, 10, vendor},
-    {"Cholesky", E_, 2, {8, 8}, 10, cholesky},
-    {"emerging-0.4", F_, 2, {8, 8}, 14, NULL},
-    {"emerging-0.4, KL", F_, 2, {8, 8}, 12, kl},
-    {"emerging-0.4, v rotated", F_, 2, {8, 8}, 12, rotate},
-    {"nikhilvyas", N_, 2, {8, 8}, 24, NULL},
-    {"nikhilvyas, every step", N_, 2, {8, 8}, 12, every},
-    {"nikhilvyas, v rotated", N_, 2, {8, 8}, 12, rotate_first},
-    {"nikhilvyas, three axes", N_, 3, {4, 5, 6}, 22, NULL},
+    {"emerging 12 x 12", E_, 2, {12, 12}, 12, {{AS_IS, 0, 0, 0, 0}}},
+    {"emerging 3 x 3", E_, 2, {3, 3}, 20, {{AS_IS, 0, 0, 0, 0}}},
+    {"frequency 2", E_, 2, {9, 9}, 12, {{WHOLE(precondition_frequency, 2)}}},
+    {"frequency 5", E_, 2, {9, 9}, 14, {{WHOLE(precondition_frequency, 5)}}},
+    {"frequency by callback", E_, 2, {9, 9}, 14, {{BY_CALLBACK, 0, 0, 0, 0}}},
+    {"frequency by table", E_, 2, {9, 9}, 14, {{BY_TABLE, 0, 0, 0, 0}}},
+    {"m in the basis", E_, 2, {9, 9}, 12, {{WHOLE(moment1_basis, FRG_BASIS_EIGEN)}}},
+    {"m outside, frequency 5", E_, 2, {9, 9}, 12, {{WHOLE(moment1_basis, FRG_BASIS_ORIGINAL)}, {WHOLE(precondition_frequency, 5)}}},
+    {"warm-up, 12 x 6", E_, 2, {12, 6}, 14, {{WHOLE(adam_warmup_steps, 4)}}},
+    {"warm-up, v begun anew", E_, 2, {12, 6}, 14, {{WHOLE(adam_warmup_steps, 4)}, {WHOLE(warmup_v, FRG_WARMUP_V_RESET)}}},
+    {"warm-up, v rotated", E_, 2, {12, 6}, 14, {{WHOLE(adam_warmup_steps, 4)}, {WHOLE(warmup_v, FRG_WARMUP_V_ROTATE)}}},
+    {"refresh warm-up", E_, 2, {9, 9}, 12, {{WHOLE(precondition_frequency, 7)}, {WHOLE(precondition_warmup_steps, 4)}}},
+    {"nesterov", E_, 2, {8, 8}, 10, {{WHOLE(nesterov, 1)}}},
+    {"maximize", E_, 2, {8, 8}, 10, {{WHOLE(maximize, 1)}}},
+    {"without bias correction", E_, 2, {8, 8}, 10, {{WHOLE(correct_bias, 0)}}},
+    {"without that of the factors", E_, 2, {8, 8}, 10, {{WHOLE(correct_shampoo_beta_bias, 0)}}},
+    {"independent decay", E_, 2, {8, 8}, 10, {{WHOLE(weight_decay_method, FRG_DECAY_INDEPENDENT)}}},
+    {"decay after", E_, 2, {8, 8}, 10, {{WHOLE(weight_decay_method, FRG_DECAY_DECOUPLED_AFTER)}, {REAL(weight_decay, 0.3)}}},
+    {"l2", E_, 2, {8, 8}, 10, {{WHOLE(weight_decay_method, FRG_DECAY_L2)}, {REAL(weight_decay, 0.3)}}},
+    {"palm", E_, 2, {8, 8}, 10, {{WHOLE(weight_decay_method, FRG_DECAY_PALM)}, {REAL(weight_decay, 0.3)}}},
+    {"clip", E_, 2, {8, 8}, 10, {{REAL(max_update_rms, 0.3)}}},
+    {"normalized", E_, 2, {8, 8}, 10, {{WHOLE(normalize_update, 1)}}},
+    /* updates are some 8 times as long */
+    {"trace", E_, 2, {8, 8}, 10, {{WHOLE(trace_normalization, 1)}, {REAL(eps, 0.5)}}},
+    {"three power steps", E_, 2, {8, 8}, 10, {{WHOLE(power_iter_steps, 3)}}},
+    {"eigh", E_, 2, {8, 8}, 10, {{WHOLE(use_eigh, 1)}}},
+    {"adaptive", E_, 2, {8, 8}, 16, {{WHOLE(use_adaptive_criteria, 1)}, {REAL(adaptive_tolerance, 0.02)}}},
+    {"adaptive by factor", E_, 2, {8, 8}, 16, {{WHOLE(use_adaptive_criteria, 1)}, {REAL(adaptive_tolerance, 0.02)}, {WHOLE(adaptive_scope, FRG_SCOPE_FACTOR)}}},
+    {"adaptive, m in the basis", E_, 2, {8, 8}, 16, {{WHOLE(use_adaptive_criteria, 1)}, {REAL(adaptive_tolerance, 0.02)}, {WHOLE(moment1_basis, FRG_BASIS_EIGEN)}}},
+    {"adaptive, off-diagonal", E_, 2, {8, 8}, 16, {{WHOLE(use_adaptive_criteria, 1)}, {REAL(adaptive_tolerance, 0.02)}, {WHOLE(adaptive_form, FRG_ADAPTIVE_OFFDIAGONAL)}, {REAL(adaptive_tolerance, 0.2)}}},
+    {"one side", E_, 2, {8, 20}, 10, {{WHOLE(max_precond_dim, 8)}}},
+    {"other side", E_, 2, {20, 8}, 10, {{WHOLE(max_precond_dim, 8)}}},
+    {"one axis, plain", E_, 1, {30}, 10, {{AS_IS, 0, 0, 0, 0}}},
+    {"one axis, factored", E_, 1, {10}, 24, {{WHOLE(precondition_1d, 1)}, {WHOLE(adam_warmup_steps, 16)}, {REAL(shampoo_beta, 0.98)}}},
+    {"three axes", E_, 3, {4, 5, 6}, 10, {{AS_IS, 0, 0, 0, 0}}},
+    {"four axes", E_, 4, {4, 3, 5, 2}, 10, {{AS_IS, 0, 0, 0, 0}}},
+    {"an axis of 1", E_, 3, {6, 1, 6}, 10, {{AS_IS, 0, 0, 0, 0}}},
+    {"sorted after", E_, 2, {8, 8}, 12, {{WHOLE(sort_when, FRG_SORT_AFTER_QR)}}},
+    {"v by rank", E_, 2, {8, 8}, 12, {{WHOLE(moment2_order, FRG_MOMENT2_RANK)}}},
+    {"v rotated", E_, 2, {8, 8}, 12, {{WHOLE(moment2_order, FRG_MOMENT2_ROTATE)}}},
+    {"KL", E_, 2, {8, 8}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 3)}}},
+    {"KL, unit start", E_, 2, {8, 8}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 3)}, {WHOLE(kl_init, FRG_KL_UNIT)}}},
+    /* K is that of one gradient: its gaps may be small */
+    {"betas of 0", E_, 2, {8, 8}, 2, {{REAL(beta1, 0)}, {REAL(beta2, 0)}, {REAL(shampoo_beta, 0)}, {REAL(eps, 1)}}},
+    {"noise floor", E_, 2, {8, 8}, 10, {{REAL(denom_floor, 16)}}},
+    {"LAPACK", E_, 2, {8, 8}, 10, {{WHOLE(qr_method, FRG_QR_VENDOR)}}},
+    {"Cholesky", E_, 2, {8, 8}, 10, {{WHOLE(qr_method, FRG_QR_CHOLESKY)}}},
+    {"emerging-0.4", F_, 2, {8, 8}, 14, {{AS_IS, 0, 0, 0, 0}}},
+    {"emerging-0.4, KL", F_, 2, {8, 8}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 3)}}},
+    {"emerging-0.4, v rotated", F_, 2, {8, 8}, 12, {{WHOLE(moment2_order, FRG_MOMENT2_ROTATE)}}},
+    {"nikhilvyas", N_, 2, {8, 8}, 24, {{AS_IS, 0, 0, 0, 0}}},
+    {"nikhilvyas, every step", N_, 2, {8, 8}, 12, {{WHOLE(precondition_frequency, 1)}}},
+    {"nikhilvyas, v rotated", N_, 2, {8, 8}, 12, {{WHOLE(moment2_order, FRG_MOMENT2_ROTATE)}, {WHOLE(precondition_frequency, 2)}}},
+    {"nikhilvyas, three axes", N_, 3, {4, 5, 6}, 22, {{AS_IS, 0, 0, 0, 0}}},
 };
+/* clang-format on */
 
 static void against_the_oracle(void)
 {
