@@ -73,8 +73,9 @@ typedef struct {
     double max_update_rms;         /* 0: off */
     int normalize_update;
     int trace_normalization;
-    double
-        denom_floor; /* adds c u sqrt(max d_i) max|P| to Adam's denominator; 0: off, 16 is sound */
+    /** Adds c u sqrt(max d_i) max|P| to Adam's denominator; 0: off, as the peers are.  16 keeps the rounding residues
+     *  of the first step, whose basis is made of its own gradient, from becoming updates as long as the others. */
+    double denom_floor;
     /* refresh of the bases */
     int64_t precondition_frequency;
     /** Frequency by step: rows (from step t0 on, frequency), ascending, n_frequencies of them; NULL: constant. */

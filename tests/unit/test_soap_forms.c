@@ -97,6 +97,50 @@ static void rank_one(void)
     frg_context_destroy(ctx);
 }
 
+/** The same G = sum_i s_i u_i v_i' at every step: bias-corrected moments are those of G, so that every direction moves
+ *  by lr s_i / (s_i + eps) a step. */
+static void constant(void)
+{
+    enum { M = 6, N = 4, STEPS = 15 };
+    static const double s[N] = {4, 3, 2, 1};
+    frg_context *ctx = test_context();
+    frg_soap_opts o = options(FRG_SOAP_EMERGING);
+    o.eps = 0.5;
+    double u[M], v[N], uu = 0, vv = 0;
+    for (int i = 0; i < M; i++) {
+        u[i] = test_normal();
+        uu += u[i] * u[i];
+    }
+    for (int j = 0; j < N; j++) {
+        v[j] = test_normal();
+        vv += v[j] * v[j];
+    }
+    float w[M * N] = {0}, g[M * N];
+    double moves[M * N];
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) { /* singular vectors: columns of I - 2 u u' / u'u */
+            double sum = 0, move = 0;
+            for (int k = 0; k < N; k++) {
+                const double p =
+                    ((i == k) - 2 * u[i] * u[k] / uu) * ((j == k) - 2 * v[j] * v[k] / vv);
+                sum += s[k] * p;
+                move += 0.1 * s[k] / (s[k] + o.eps) * p;
+            }
+            g[i * N + j] = (float)sum;
+            moves[i * N + j] = move;
+        }
+    frg_soap *soap = optimizer(ctx, &o, matrix(w, M, N));
+    const frg_array grad = matrix(g, M, N);
+    for (int t = 1; t <= STEPS; t++) {
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+        /* residues of 4 u s = 1e-6 off the diagonal over eps: 24 entries of 2e-6 a step, and what they add up to */
+        for (int i = 0; i < M * N; i++)
+            CHECK_NEAR((double)w[i], -t * moves[i], 1e-5 * t);
+    }
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
 /** Gradients turned by orthogonal A and B: the trajectory is turned. */
 static void equivariance(void)
 {
@@ -1057,6 +1101,7 @@ static void odd_shapes(void)
 static const test_case cases[] = {
     {"diagonal gradients", diagonal},
     {"rank one", rank_one},
+    {"constant gradient", constant},
     {"turned coordinates", equivariance},
     {"AdamW without factors", adamw},
     {"clip", clip},
