@@ -281,11 +281,10 @@ const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind)
 void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
                    int lanes, const void *p, double *y)
 {
-    const int64_t length = g->n_coef * lanes;
+    const int64_t length = 2 * g->n_coef * lanes;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
     for (int k = 0; k < g->n_chunks; k++) {
-        memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
         ops->apply(g, k, p, w->partial + k * length);
     }
-    frgi_fe_add_chunks(g, w->partial, threads, length, y);
+    frgi_fe_add_lines(g, ops->add_lines, w->partial, threads, y);
 }

@@ -51,8 +51,9 @@ typedef struct {
 /** The coefficient passes of one CPU level, width and type of the search direction p, over coefficients
  *  begin .. end-1 (apply: over one chunk of the rows). */
 typedef struct {
-    /** partial <- D_r' W (I - P_1) D_r p over the chunk, partial zeroed before */
-    void (*apply)(const fe_rows *g, int chunk, const void *p, double *partial);
+    /** lines <- p and D_r' W (I - P_1) D_r p over the chunk */
+    void (*apply)(const fe_rows *g, int chunk, const void *p, double *lines);
+    fe_add_lines *add_lines;
     /** Levels begin .. end-1 of the large factor of fe_border.h, p_large and y_large their coefficients:
      *  y_large += strip p_T,  sum (T x lanes) <- strip' p_large */
     void (*border)(int64_t begin, int64_t end, int64_t t, const double *strip, const int32_t *level,

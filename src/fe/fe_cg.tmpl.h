@@ -1,16 +1,17 @@
 /* fe_cg.tmpl.h - the steps of conjugate gradients on S; included for each type of the search direction.
  *
- *     apply       per unit:  t = sum w (D_r p) / N_u;  several rest factors:  partial[l] += w (D_r p - t)
- *                 one rest factor:  partial[l] -= w t,  and N p once, with the first chunk
+ *     apply       per unit:  t = sum w (D_r p) / N_u;  several rest factors:  sum[l] += w (D_r p - t)
+ *                 one rest factor:  sum[l] -= w t,  and N p once, with the first chunk
  *     border      the dense part of S p where all factors but one are small; corner: of the small ones alone
  *     spmv        q = S p with the assembled S
  *     dot         p'q
  *     update      x += alpha p,  r -= alpha q,  and the sums of the stopping test
  *     direction   p = M^-1 r + beta p
  *
- * The direction p is what is gathered at random; in float32 (dtype mixed) it takes half the cache.  Whatever
- * p is rounded to is the direction that x, q and alpha are computed with, in double: the recurrence residual
- * stays the true one, and only conjugacy is lost to 1e-7, which costs a few steps and no accuracy.
+ * apply copies p into each chunk's lines (fe_lanes.tmpl.h), where it is gathered at random beside the sums.
+ * In float32 (dtype mixed), whatever p is rounded to is the direction that x, q and alpha are computed with, in
+ * double: the recurrence residual stays the true one, and only conjugacy is lost to 1e-7, which costs a few
+ * steps and no accuracy.
  *
  * Text parameters: coef (type of p), LANES, vec, FN(name) for the lanes, CN(name) for the type as well.
  */
@@ -33,75 +34,74 @@ INLINE void CN(give)(void *p, int64_t l, vec v)
     }
 }
 
-/** Fetches coefficients of a row ahead, and coefficient numbers further ahead (an address, no pointer: it may
- *  lie behind the array). */
-INLINE void CN(fetch_ahead)(const fe_rows *g, int64_t i, int rests, const void *p,
-                            const double *partial)
+/** Fetches the lines of the row FE_ROWS_AHEAD further. */
+INLINE void CN(fetch_ahead)(const int32_t *index, int rests, const double *lines)
 {
-    const uintptr_t numbers = (uintptr_t)(g->index + i * rests) + FE_BYTES_AHEAD;
-    __builtin_prefetch((const void *)numbers, 0);
     for (int q = 0; q < rests; q++) {
-        const int64_t l = g->index[(i + FE_ROWS_AHEAD) * rests + q];
-        __builtin_prefetch((const coef *)p + l * LANES, 0);
-        __builtin_prefetch(partial + l * LANES, 1);
+        __builtin_prefetch(lines + (int64_t)index[FE_ROWS_AHEAD * rests + q] * 2 * LANES, 1);
     }
 }
 
-INLINE void CN(apply_body)(const fe_rows *g, int chunk, const void *p, double *partial,
-                           const int weighted, const int rests_known)
+INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int weighted,
+                           const int rests_known)
 {
     const int rests = rests_known ? rests_known : g->n_rest;
     const double *weight = weighted ? g->weight : NULL;
+    const int32_t *const all = g->index;
+    const int64_t *const start = g->unit_start;
+    const double *const inverse = g->unit_inverse;
+    const int64_t last = g->chunk_unit[chunk + 1];
     const bool far = FN(is_far)(g);
-    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
-        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+    for (int64_t u = g->chunk_unit[chunk]; u < last; u++) {
+        const int64_t begin = start[u], end = start[u + 1];
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             if (far) {
-                CN(fetch_ahead)(g, i, rests, p, partial);
+                CN(fetch_ahead)(all + i * rests, rests, lines);
             }
             for (int q = 0; q < rests; q++) {
-                const vec v = CN(take)(p, g->index[i * rests + q]);
+                const vec v = FN(value)(lines, all[i * rests + q]);
                 s += weight ? weight[i] * v : v;
             }
         }
-        const vec mean = s * g->unit_inverse[u];
+        const vec mean = s * inverse[u];
         for (int64_t i = begin; i < end; i++) {
-            const int32_t *index = g->index + i * rests;
+            const int32_t *index = all + i * rests;
             if (rests_known == 1) {
-                FN(put)
-                (partial, index[0], FN(at)(partial, index[0]) - (weight ? weight[i] * mean : mean));
+                FN(add)(lines, index[0], -(weight ? weight[i] * mean : mean));
                 continue;
             }
             vec v = FN(zero)() - mean;
             for (int q = 0; q < rests; q++) {
-                v += CN(take)(p, index[q]);
+                v += FN(value)(lines, index[q]);
             }
             v = weight ? weight[i] * v : v;
             for (int q = 0; q < rests; q++) {
-                FN(put)(partial, index[q], FN(at)(partial, index[q]) + v);
+                FN(add)(lines, index[q], v);
             }
         }
     }
 }
 
-static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *partial)
+static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *lines)
 {
-    for (int64_t l = 0; g->n_rest == 1 && chunk == 0 && l < g->n_coef; l++) {
-        FN(put)(partial, l, CN(take)(p, l) * g->level_weight[l]);
+    const bool diagonal = g->n_rest == 1 && chunk == 0;
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        const vec v = CN(take)(p, l);
+        FN(open_line)(lines, l, v, diagonal ? v * g->level_weight[l] : FN(zero)());
     }
     if (g->n_rest == 1) {
         if (g->weight) {
-            CN(apply_body)(g, chunk, p, partial, 1, 1);
+            CN(apply_body)(g, chunk, lines, 1, 1);
         } else {
-            CN(apply_body)(g, chunk, p, partial, 0, 1);
+            CN(apply_body)(g, chunk, lines, 0, 1);
         }
     } else if (g->weight) {
-        CN(apply_body)(g, chunk, p, partial, 1, 0);
+        CN(apply_body)(g, chunk, lines, 1, 0);
     } else if (g->n_rest == 2) {
-        CN(apply_body)(g, chunk, p, partial, 0, 2);
+        CN(apply_body)(g, chunk, lines, 0, 2);
     } else {
-        CN(apply_body)(g, chunk, p, partial, 0, 0);
+        CN(apply_body)(g, chunk, lines, 0, 0);
     }
 }
 

@@ -64,14 +64,15 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 
 #define ROW_OPS(suf, lanes)                                                                        \
     {                                                                                              \
-        .rhs = rhs_##suf##_##lanes, .residual = residual_##suf##_##lanes                           \
+        .rhs = rhs_##suf##_##lanes, .residual = residual_##suf##_##lanes,                          \
+        .add_lines = add_lines_##lanes                                                             \
     }
 #define COEF_OPS(suf, lanes)                                                                       \
     {                                                                                              \
-        .apply = apply_##suf##_##lanes, .border = border_##suf##_##lanes,                          \
-        .corner = corner_##suf##_##lanes, .spmv = spmv_##suf##_##lanes,                            \
-        .dot = dot_##suf##_##lanes, .update = update_##suf##_##lanes,                              \
-        .direction = direction_##suf##_##lanes                                                     \
+        .apply = apply_##suf##_##lanes, .add_lines = add_lines_##lanes,                            \
+        .border = border_##suf##_##lanes, .corner = corner_##suf##_##lanes,                        \
+        .spmv = spmv_##suf##_##lanes, .dot = dot_##suf##_##lanes,                                  \
+        .update = update_##suf##_##lanes, .direction = direction_##suf##_##lanes                   \
     }
 #define WIDTHS(ops, suf)                                                                           \
     {                                                                                              \

@@ -17,8 +17,7 @@ enum {
     ROW_STEPS = 30,    /* through the rows before S is looked at again: easy graphs need 5 to 15 */
     ROW_PATIENCE = 60, /* so many in sight, and S is looked at right away */
     FEW_STEPS = 20,    /* so few gradient steps need no factor */
-    MANY_STEPS = 150,  /* so many pay for an approximate factor */
-    FAR_COEFFICIENTS = 1 << 15 /* a direction of so many, 4 columns wide, is half of an L2 cache */
+    MANY_STEPS = 150   /* so many pay for an approximate factor */
 };
 static const double CHEAP_PRODUCTS = 1; /* a row: S is assembled at once */
 static const double WORTH_PRODUCTS =
@@ -289,19 +288,12 @@ static frg_status build_border(fe_ladder *l, frg_context *ctx)
     return FRG_OK;
 }
 
-/** Are the directions through the rows float32?  On request, and where the gathers leave the L2 cache; the
- *  sums, the residual and the answer are double (fe_cg.tmpl.h).  A matter of the graph, not of the block. */
-static bool short_directions(const fe_ladder *l, rung which)
-{
-    return l->opts.dtype == FRG_FE_MIXED || (which == RUNG_ROWS && l->g->n_coef > FAR_COEFFICIENTS);
-}
-
 /** Conjugate gradients on one of the operators, from w->cg.r, added to w->answer. */
 static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe_block_work *w,
                             int64_t max_steps, const fe_cg_target *target, fe_cg_column *column)
 {
     const int lanes = 1 << w->kind;
-    const product p = {l, &w->rows, w->kind, short_directions(l, which)};
+    const product p = {l, &w->rows, w->kind, l->opts.dtype == FRG_FE_MIXED};
     const fe_system s = {
         .n = l->g->n_coef,
         .times = which == RUNG_ROWS ? times_rows : times_schur,
@@ -571,8 +563,8 @@ const char *frgi_fe_ladder_method(const fe_ladder *l)
     if (l->g->n_coef == 0) {
         return "closed form";
     }
-    return l->used == RUNG_ROWS && short_directions(l, RUNG_ROWS) ? "cg rows, float32 directions"
-                                                                  : rung_names[l->used];
+    return l->used == RUNG_ROWS && l->opts.dtype == FRG_FE_MIXED ? "cg rows, float32 directions"
+                                                                 : rung_names[l->used];
 }
 
 size_t frgi_fe_ladder_factor_bytes(const fe_ladder *l)

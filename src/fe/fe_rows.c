@@ -463,13 +463,27 @@ const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind)
 
 void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w)
 {
-    w->partial = TAKE(a, double, frgi_mul((size_t)g->n_chunks * (size_t)g->n_coef, (size_t)lanes));
+    w->partial =
+        TAKE(a, double, frgi_mul((size_t)g->n_chunks * (size_t)g->n_coef, (size_t)lanes * 2));
     w->moments = TAKE(a, fe_moments, g->n_chunks);
     w->audit = TAKE(a, fe_unit_audit, g->n_chunks);
 }
 
-void frgi_fe_add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
-                        double *to)
+void frgi_fe_add_lines(const fe_rows *g, fe_add_lines *add, const double *lines, int threads,
+                       double *to)
+{
+    enum { PIECE = 512 };
+    const int64_t pieces = (g->n_coef + PIECE - 1) / PIECE;
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1 && pieces > 16)
+    for (int64_t p = 0; p < pieces; p++) {
+        const int64_t end = (p + 1) * PIECE;
+        add(g, p * PIECE, end < g->n_coef ? end : g->n_coef, lines, to);
+    }
+}
+
+/** to[j] = sum over chunks of partial[chunk][j], chunk after chunk, j < length. */
+static void add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
+                       double *to)
 {
     enum { PIECE = 2048 };
     const int64_t pieces = (length + PIECE - 1) / PIECE;
@@ -512,7 +526,7 @@ void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, 
             ops->rhs(g, k, x, w->partial + k * length, &w->moments[k]);
         }
     }
-    frgi_fe_add_chunks(g, w->partial, threads, length, b);
+    add_chunks(g, w->partial, threads, length, b);
     *total = w->moments[0];
     for (int k = 1; k < g->n_chunks; k++) {
         merge_moments(total, &w->moments[k], lanes);
@@ -534,14 +548,13 @@ void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work
                       int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
                       double *unit_effect, fe_unit_audit *total)
 {
-    const int64_t length = g->n_coef * lanes;
+    const int64_t length = 2 * g->n_coef * lanes;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
     for (int k = 0; k < g->n_chunks; k++) {
-        memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
         memset(&w->audit[k], 0, sizeof w->audit[k]);
         ops->residual(g, k, x, out, a, w->partial + k * length, unit_effect, &w->audit[k]);
     }
-    frgi_fe_add_chunks(g, w->partial, threads, length, s);
+    frgi_fe_add_lines(g, ops->add_lines, w->partial, threads, s);
     *total = w->audit[0];
     for (int k = 1; k < g->n_chunks; k++) {
         merge_audits(total, &w->audit[k], lanes);

@@ -23,8 +23,11 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 };         /* columns carried together: 1, 2, 4 or 8 */
-enum { FE_ROWS_AHEAD = 48, FE_BYTES_AHEAD = 2048, FE_NEAR_BYTES = 1 << 19 }; /* what the passes fetch, and when */
+enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
+enum {
+    FE_ROWS_AHEAD = 24,     /* rows that the passes fetch ahead */
+    FE_NEAR_BYTES = 1 << 19 /* and their lines, where all of them are more than this */
+};
 
 /** One factor of the design as the caller numbered it. */
 typedef struct {
@@ -79,13 +82,18 @@ typedef struct {
     int64_t worst[FE_MAX_LANES];   /* the unit where `mean` was found */
 } fe_unit_audit;
 
+/** to[l] = sum over chunks of what the lines of level l have gathered, begin <= l < end. */
+typedef void fe_add_lines(const fe_rows *g, int64_t begin, int64_t end, const double *lines,
+                          double *to);
+
 /** The passes over one chunk; every array of coefficients is R x lanes, row-major. */
 typedef struct {
     /** partial += D_r' W (I - P_1) x, and the moments of x */
     void (*rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m);
-    /** out <- (I - P_1)(x - D_r a);  partial += D_r' W out;  unit_effect <- the unit means taken out */
+    /** out <- (I - P_1)(x - D_r a);  lines <- a and D_r' W out;  unit_effect <- the unit means taken out */
     void (*residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
-                     const double *a, double *partial, double *unit_effect, fe_unit_audit *audit);
+                     const double *a, double *lines, double *unit_effect, fe_unit_audit *audit);
+    fe_add_lines *add_lines;
 } fe_row_ops;
 
 /** The table for a column type (0: f64, 1: f32) and lanes 1 << kind, at the CPU level `isa`; empty
@@ -102,7 +110,7 @@ void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx);
 
 /** Work memory of the passes, for blocks of `lanes` columns. */
 typedef struct {
-    double *partial;      /* n_chunks x R x lanes */
+    double *partial;      /* n_chunks x R x 2 x lanes: lines, or sums alone in the first half */
     fe_moments *moments;  /* n_chunks */
     fe_unit_audit *audit; /* n_chunks */
 } fe_row_work;
@@ -114,9 +122,9 @@ void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, 
 void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
                       int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
                       double *unit_effect, fe_unit_audit *total);
-/** to[j] = sum over chunks of partial[chunk][j], chunk after chunk, j < length. */
-void frgi_fe_add_chunks(const fe_rows *g, const double *partial, int threads, int64_t length,
-                        double *to);
+/** to (R x lanes) <- the sums of all chunks' lines, chunk after chunk. */
+void frgi_fe_add_lines(const fe_rows *g, fe_add_lines *add, const double *lines, int threads,
+                       double *to);
 
 #pragma GCC visibility pop
 #endif

@@ -53,24 +53,20 @@ INLINE void RN(fetch_row)(const fe_block *x, const fe_block *out, const uint32_t
 }
 
 /** Fetches the coefficients of row i + FE_ROWS_AHEAD. */
-INLINE void RN(fetch_levels)(const fe_rows *g, int64_t i, int rests, const double *a,
-                             const double *partial)
+INLINE void RN(fetch_levels)(const int32_t *index, int rests, const double *lines, const int paired)
 {
     for (int q = 0; q < rests; q++) {
-        const int64_t l = g->index[(i + FE_ROWS_AHEAD) * rests + q];
-        if (a) {
-            __builtin_prefetch(a + l * LANES, 0);
-        }
-        __builtin_prefetch(partial + l * LANES, 1);
+        const int64_t l = index[FE_ROWS_AHEAD * rests + q];
+        __builtin_prefetch(lines + l * (paired ? 2 : 1) * LANES, 1);
     }
 }
 
-/** sum over the row's coefficients of a */
-INLINE vec RN(gather)(const double *a, const int32_t *index, int rests)
+/** sum over the row's coefficients of their values */
+INLINE vec RN(gather)(const double *lines, const int32_t *index, int rests)
 {
-    vec v = FN(at)(a, index[0]);
+    vec v = FN(value)(lines, index[0]);
     for (int q = 1; q < rests; q++) {
-        v += FN(at)(a, index[q]);
+        v += FN(value)(lines, index[q]);
     }
     return v;
 }
@@ -94,29 +90,32 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
     const vec shift = RN(load)(x, order ? order[first_row] : first_row, live, adjacent);
     vec sum = FN(zero)(), square = FN(zero)(), within = FN(zero)(), top = FN(zero)();
     double mass = 0;
+    const int32_t *const all = g->index;
+    const int64_t *const start = g->unit_start;
+    const double *const inverses = g->unit_inverse;
     const bool far = FN(is_far)(g);
 
     for (int64_t u = first; u < last; u++) {
-        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+        const int64_t begin = start[u], end = start[u + 1];
         const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             const vec v = RN(load)(x, order ? order[i] : i, live, adjacent), d = v - base;
             RN(fetch_row)(x, NULL, order, i);
             if (far) {
-                RN(fetch_levels)(g, i, rests, NULL, partial);
+                RN(fetch_levels)(all + i * rests, rests, partial, 0);
             }
             s += weight ? weight[i] * d : d;
             top = FN(larger)(top, FN(absolute)(v));
         }
-        const double inverse = g->unit_inverse[u];
+        const double inverse = inverses[u];
         const vec mean = s * inverse;
         vec spread = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             const vec d = RN(load)(x, order ? order[i] : i, live, adjacent) - base - mean;
             const vec wd = weight ? weight[i] * d : d;
             spread += wd * d;
-            RN(scatter)(partial, g->index + i * rests, rests, wd);
+            RN(scatter)(partial, all + i * rests, rests, wd);
         }
         const double n_u = inverse > 0 ? 1 / inverse : 0;
         const vec c = base - shift + mean;
@@ -136,49 +135,55 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
 }
 
 INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
-                              const double *a, double *partial, double *unit_effect,
-                              fe_unit_audit *audit, const int plain, const int rests_known,
-                              const int live, const int adjacent)
+                              double *lines, double *unit_effect, fe_unit_audit *audit,
+                              const int plain, const int rests_known, const int live,
+                              const int adjacent)
 {
     const int rests = rests_known ? rests_known : g->n_rest;
     const uint32_t *order = plain ? NULL : g->order;
     const double *weight = plain ? NULL : g->weight;
     vec square = FN(zero)(), gradient = FN(zero)(), worst = FN(zero)(), effect = FN(zero)();
+    const int32_t *const all = g->index;
+    const int64_t *const start = g->unit_start;
+    const double *const inverses = g->unit_inverse;
     const bool far = FN(is_far)(g);
     for (int k = 0; k < LANES; k++) {
         audit->worst[k] = g->chunk_unit[chunk];
     }
 
-    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
-        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+    const int64_t last = g->chunk_unit[chunk + 1];
+    for (int64_t u = g->chunk_unit[chunk]; u < last; u++) {
+        const int64_t begin = start[u], end = start[u + 1];
         const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             vec z = RN(load)(x, order ? order[i] : i, live, adjacent) - base;
             RN(fetch_row)(x, out, order, i);
             if (far) {
-                RN(fetch_levels)(g, i, rests, a, partial);
+                RN(fetch_levels)(all + i * rests, rests, lines, 1);
             }
             if (rests) {
-                z -= RN(gather)(a, g->index + i * rests, rests);
+                z -= RN(gather)(lines, all + i * rests, rests);
             }
             s += weight ? weight[i] * z : z;
         }
-        const double inverse = g->unit_inverse[u];
+        const double inverse = inverses[u];
         const vec mean = s * inverse;
         vec left = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             const int64_t row = order ? order[i] : i;
             vec z = RN(load)(x, row, live, adjacent) - base;
             if (rests) {
-                z -= RN(gather)(a, g->index + i * rests, rests);
+                z -= RN(gather)(lines, all + i * rests, rests);
             }
             const vec r = z - mean;
             RN(store)(out, row, r, live, adjacent);
             const vec wr = weight ? weight[i] * r : r;
             left += wr;
             square += wr * r;
-            RN(scatter)(partial, g->index + i * rests, rests, wr);
+            for (int q = 0; q < rests; q++) {
+                FN(add)(lines, all[i * rests + q], wr);
+            }
         }
         FN(put)(unit_effect, u, base + mean);
         effect = FN(larger)(effect, FN(absolute)(base + mean));
@@ -248,28 +253,30 @@ static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *part
 }
 
 static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
-                         const double *a, double *partial, double *unit_effect,
-                         fe_unit_audit *audit)
+                         const double *a, double *lines, double *unit_effect, fe_unit_audit *audit)
 {
     const RN(layout) in = RN(layout_of)(g, x);
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        FN(open_line)(lines, l, FN(at)(a, l), FN(zero)());
+    }
     switch (in == RN(layout_of)(g, out) ? in : RN(GENERAL)) {
     case RN(WHOLE):
 #define LIVE LANES
-        BY_RESTS(residual_body, g, chunk, x, out, a, partial, unit_effect, audit)
+        BY_RESTS(residual_body, g, chunk, x, out, lines, unit_effect, audit)
         return;
 #undef LIVE
 #if LANES > 2
     case RN(ONE_IDLE):
 #define LIVE (LANES - 1)
-        BY_RESTS(residual_body, g, chunk, x, out, a, partial, unit_effect, audit)
+        BY_RESTS(residual_body, g, chunk, x, out, lines, unit_effect, audit)
         return;
 #undef LIVE
 #endif
     case RN(COLUMNS):
-        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 1, 0, LANES, 0);
+        RN(residual_body)(g, chunk, x, out, lines, unit_effect, audit, 1, 0, LANES, 0);
         return;
     default:
-        RN(residual_body)(g, chunk, x, out, a, partial, unit_effect, audit, 0, 0, 0, 0);
+        RN(residual_body)(g, chunk, x, out, lines, unit_effect, audit, 0, 0, 0, 0);
     }
 }
 #undef BY_RESTS
