@@ -19,6 +19,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "gp/gp_team.h"
 #include "gp/gp_tiles_ops.h"
 
 enum { SERIAL_ROWS = 192, SERIAL_ROWS_RADIAL = 400 }; /* below, threads cost more than they bring */
@@ -41,9 +42,10 @@ struct frgi_gp_bound {
     void **copy;               /* per slot: n values, NULL where the points serve as they are */
     void **constant;           /* per step */
     double *user_cols;
-    frgi_gp_patch *patch; /* per thread */
-    double **user_rows;   /* per thread */
-    double *partial;      /* units x (parameters + 1) */
+    frgi_gp_patch *patch;   /* per thread */
+    double **user_rows;     /* per thread */
+    frgi_team_share *share; /* per thread */
+    double *partial;        /* units x (parameters + 1) */
     double *user_theta;
 };
 
@@ -137,6 +139,7 @@ static frgi_gp_bound *lay_out(frgi_arena *a, const frgi_gp_kernel *k, frg_dtype 
     head.user_cols = TAKE(a, double, user_dims *n);
     head.patch = TAKE(a, frgi_gp_patch, threads);
     head.user_rows = TAKE(a, double *, threads);
+    head.share = TAKE(a, frgi_team_share, threads);
     head.partial = TAKE(a, double, units_of(n) * (k->n_parameters + 1));
     head.user_theta = TAKE(a, double, k->has_user ? k->user.n_parameters : 0);
     int slot = 0;
@@ -418,29 +421,53 @@ static int team(const frgi_gp_bound *b, ptrdiff_t n)
     return n < most || omp_in_parallel() ? 1 : b->threads;
 }
 
-/** Runs body for all units, the longest rows first. */
 typedef void (*unit_body)(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
                           ptrdiff_t u, frgi_gp_patch *p);
-static void run_units(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
-                      unit_body body)
+
+/** What the units visit: the pairs on or below the diagonal, or all. */
+typedef enum { LOWER_PAIRS, ALL_PAIRS } pairs;
+
+typedef struct {
+    frgi_team team;
+    const frgi_gp_bound *b;
+    const frgi_spd_shape *s;
+    const void *job;
+    unit_body body;
+    pairs visits;
+} sweep;
+
+/** The first unit of share number `share`: shares are of equal area. */
+static ptrdiff_t share_begins(const sweep *w, ptrdiff_t share)
 {
-    const ptrdiff_t count = units_a_tile(s) * s->tiles;
-    const int threads = team(b, s->n);
-    if (threads == 1) { /* opening a region alone costs as much as 10 rows */
-        for (ptrdiff_t u = count - 1; u >= 0; u--) {
-            if (unit_at(s, u).rows > 0) {
-                body(b, s, job, u, &b->patch[0]);
-            }
-        }
-        return;
+    const ptrdiff_t count = units_a_tile(w->s) * w->s->tiles;
+    const double part = (double)share / (double)w->team.threads;
+    const double row = (double)w->s->n * (w->visits == LOWER_PAIRS ? sqrt(part) : part);
+    ptrdiff_t u = 0;
+    while (u < count && (double)unit_at(w->s, u).first + 0.5 * GP_ROWS <= row) {
+        u++;
     }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (ptrdiff_t v = 0; v < count; v++) {
-        const ptrdiff_t u = count - 1 - v;
-        if (unit_at(s, u).rows > 0) {
-            body(b, s, job, u, &b->patch[omp_get_thread_num()]);
+    return share < w->team.threads ? u : count;
+}
+
+static void sweep_body(void *run, int me)
+{
+    sweep *const w = run;
+    frgi_team_offer(&w->team, me, share_begins(w, me), share_begins(w, me + 1));
+    frgi_team_meet(&w->team);
+    for (ptrdiff_t u; (u = frgi_team_take(&w->team, me)) >= 0;) {
+        if (unit_at(w->s, u).rows > 0) {
+            w->body(w->b, w->s, w->job, u, &w->b->patch[me]);
         }
     }
+}
+
+/** Runs body for all units.  Threads keep to neighbouring rows, the same from one sweep to the next: where each core
+ *  has a last cache of its own, lines that go to and fro between them cost more than the arithmetic. */
+static void run_units(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
+                      unit_body body, pairs visits)
+{
+    sweep w = {.b = b, .s = s, .job = job, .body = body, .visits = visits};
+    frgi_team_run(&w.team, b->share, team(b, s->n), sweep_body, &w);
 }
 
 /** Columns of tile `col` that lie on or below the diagonal for some row of the unit. */
@@ -485,7 +512,7 @@ frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_sp
     REQUIRE(ctx, s->n == b->points.n && s->dtype == b->points.dtype,
             "the shape is not that of the points");
     const build_job job = {.a = a, .kept = kept};
-    run_units(b, s, &job, build_unit);
+    run_units(b, s, &job, build_unit, LOWER_PAIRS);
     return FRG_OK;
 }
 
@@ -600,7 +627,7 @@ frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi
     const pass_job job = {.pass = pass};
     const int stride = b->program.n_parameters + 1;
     const ptrdiff_t units = units_a_tile(s) * s->tiles;
-    run_units(b, s, &job, pass_unit);
+    run_units(b, s, &job, pass_unit, LOWER_PAIRS);
     for (int t = 0; t < stride; t++) {
         double sum = 0;
         for (ptrdiff_t u = 0; u < units; u++) {
@@ -617,7 +644,7 @@ frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi
         pass->gradient[scale] = *pass->scale;
     }
     if (pass->dx) {
-        run_units(b, s, &job, inputs_unit);
+        run_units(b, s, &job, inputs_unit, ALL_PAIRS);
     }
     return FRG_OK;
 }
@@ -657,7 +684,7 @@ frg_status frgi_gp_derivative_products(frg_context *ctx, const frgi_gp_bound *b,
 {
     REQUIRE(ctx, s->n == b->points.n, "the shape is not that of the points");
     const product_job job = {.a = a, .v = v};
-    run_units(b, s, &job, product_unit);
+    run_units(b, s, &job, product_unit, ALL_PAIRS);
     return FRG_OK;
 }
 
@@ -680,7 +707,8 @@ frg_status frgi_gp_cross(frg_context *ctx, const frgi_gp_bound *b, const frgi_gp
     REQUIRE(ctx, new_points->dtype == b->points.dtype && new_points->d == b->points.d,
             "the new points are not like the bound ones");
     const ptrdiff_t n = b->points.n, blocks = (m + GP_ROWS - 1) / GP_ROWS;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m < SERIAL_ROWS ? 0 : SERIAL_ROWS_RADIAL))
+#pragma omp parallel for schedule(dynamic, 1)                                                      \
+    num_threads(team(b, m < SERIAL_ROWS ? 0 : SERIAL_ROWS_RADIAL))
     for (ptrdiff_t block = 0; block < blocks; block++) {
         const int me = omp_get_thread_num();
         const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;
@@ -705,7 +733,8 @@ frg_status frgi_gp_cross_dx(frg_context *ctx, const frgi_gp_bound *b,
         FAIL(ctx, E_UNSUPPORTED, "a user's kernel gives no gradient with respect to x");
     }
     const ptrdiff_t n = b->points.n, d = b->points.d, blocks = (m + GP_ROWS - 1) / GP_ROWS;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m < SERIAL_ROWS ? 0 : SERIAL_ROWS_RADIAL))
+#pragma omp parallel for schedule(dynamic, 1)                                                      \
+    num_threads(team(b, m < SERIAL_ROWS ? 0 : SERIAL_ROWS_RADIAL))
     for (ptrdiff_t block = 0; block < blocks; block++) {
         const int me = omp_get_thread_num();
         const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;

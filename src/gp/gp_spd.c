@@ -71,6 +71,7 @@ static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads
         head.t[i] = frgi_take(a, square);
     }
     head.scratch = frgi_take(a, frgi_mul((size_t)(s->block * SPD_INNER), size));
+    head.side = frgi_take(a, frgi_mul((size_t)s->padded, size));
     head.tiles = tiles;
     head.as_rows = frgi_take(a, may_split(s) ? frgi_spd_split_bytes(s->padded, s->block) : 0);
     head.as_columns = frgi_take(a, may_split(s) ? frgi_spd_split_bytes(s->padded, s->block) : 0);
@@ -126,20 +127,25 @@ void frgi_spd_go(frgi_spd_run *r, ptrdiff_t rows, void (*body)(void *run, int me
 
 void frgi_spd_diagonal(const frgi_spd_shape *s, const void *a, double *d)
 {
-    for (ptrdiff_t i = 0; i < s->n; i++) {
-        const ptrdiff_t k = frgi_spd_at(s, i, i);
-        d[i] = s->dtype == FRG_F64 ? ((const double *)a)[k] : (double)((const float *)a)[k];
+    for (ptrdiff_t t = 0; t < s->tiles; t++) {
+        const ptrdiff_t rows = frgi_spd_rows(s, t), at = frgi_spd_tile(s, t, t);
+        double *const to = d + t * s->tile;
+        for (ptrdiff_t i = 0; s->dtype == FRG_F64 && i < rows; i++)
+            to[i] = ((const double *)a)[at + i * (s->ld + 1)];
+        for (ptrdiff_t i = 0; s->dtype == FRG_F32 && i < rows; i++)
+            to[i] = (double)((const float *)a)[at + i * (s->ld + 1)];
     }
 }
 
 void frgi_spd_set_diagonal(const frgi_spd_shape *s, void *a, const double *d)
 {
-    for (ptrdiff_t i = 0; i < s->n; i++) {
-        const ptrdiff_t k = frgi_spd_at(s, i, i);
-        if (s->dtype == FRG_F64)
-            ((double *)a)[k] = d[i];
-        else
-            ((float *)a)[k] = (float)d[i];
+    for (ptrdiff_t t = 0; t < s->tiles; t++) {
+        const ptrdiff_t rows = frgi_spd_rows(s, t), at = frgi_spd_tile(s, t, t);
+        const double *const from = d + t * s->tile;
+        for (ptrdiff_t i = 0; s->dtype == FRG_F64 && i < rows; i++)
+            ((double *)a)[at + i * (s->ld + 1)] = from[i];
+        for (ptrdiff_t i = 0; s->dtype == FRG_F32 && i < rows; i++)
+            ((float *)a)[at + i * (s->ld + 1)] = (float)from[i];
     }
 }
 

@@ -64,6 +64,10 @@ typedef struct {
  *  recorded: the caller decides what it means; the matrix is then spoilt), FRG_INTERRUPTED or FRG_TIME_LIMIT. */
 FRG_MUST_USE frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work,
                                         double *logdet, frgi_spd_pivots *pivots);
+/** The same, and b <- L^-1 b for n elements on the way, where L is at hand: the bits of frgi_spd_factor and then
+ *  frgi_spd_forward.  Where there is no factor, b is spoilt. */
+FRG_MUST_USE frg_status frgi_spd_factor_forward(frg_context *ctx, const frgi_spd_shape *s, void *a, void *b, void *work,
+                                                double *logdet, frgi_spd_pivots *pivots);
 /** L -> A^-1 in place (lower triangle).  FRG_OK, FRG_INTERRUPTED or FRG_TIME_LIMIT: a positive status is no result. */
 FRG_MUST_USE frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *work);
 

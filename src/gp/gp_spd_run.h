@@ -27,6 +27,7 @@ typedef struct {
     char *panel;       /* padded x block, packed */
     char *z[2], *t[2]; /* inverses of pivot blocks, of even and odd steps */
     char *scratch;     /* block x 16 */
+    char *side;        /* padded: the right side that goes along with a factor */
     bool
         tiles; /* updates go over the CPU's tiles: the panel is there as two operands of them as well */
     unsigned char *as_rows, *as_columns;

@@ -3,6 +3,7 @@
  * Step p, rows and columns by pivot blocks (B is what the inverse grows in, L_ip the factor below):
  *
  *     factor      V_i = A_ip L_pp^-T  (i > p)                    A_ij -= V_i V_j'    for i >= j > p
+ *                 (and b_p = L_pp^-1 b_p, b_i -= V_i b_p)
  *     inverse     V_j = (L_pp^-1 B_pj)'  (j < p)                 B_ij += V_i V_j'    for p > i >= j
  *                 B_pj = L_pp^-T V_j',  B_ip = -L_ip L_pp^-1     B_ij -= L_ip V_j'   for i > p > j
  *                 B_pp = L_pp^-T L_pp^-1
@@ -181,6 +182,9 @@ static void factor_block(frgi_spd_run *r, ptrdiff_t p)
     if (bad >= 0) {
         r->pivots->pivot = b.first + bad;
         r->status = FRG_NOT_POSDEF;
+    } else if (r->b) { /* all steps before p have been taken from b_p */
+        r->ops->forward(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, 1,
+                        r->b + (size_t)b.first * r->size, r->s->padded);
     }
 }
 
@@ -204,6 +208,10 @@ static void divide_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff
     r->ops->divide(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[p & 1],
                    r->s->block, frgi_spd_panel(r, row, b.k));
     split(r, row, end - row, b.k);
+    if (r->b)
+        r->ops->times[SPD_MINUS](end - row, b.k, frgi_spd_entry(r, row, b.first), r->s->ld, 1,
+                                 r->b + (size_t)b.first * r->size, r->s->padded,
+                                 r->b + (size_t)row * r->size, r->s->padded);
 }
 
 static void factor_body(void *run, int me)
@@ -264,20 +272,34 @@ static double logarithms(const frgi_spd_run *r, ptrdiff_t n, frgi_spd_pivots *pi
     return 2 * (sum + log(product) + (double)exponents * 0.693147180559945309417);
 }
 
-frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work,
-                           double *logdet, frgi_spd_pivots *pivots)
+frg_status frgi_spd_factor_forward(frg_context *ctx, const frgi_spd_shape *s, void *a, void *b,
+                                   void *work, double *logdet, frgi_spd_pivots *pivots)
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
     frgi_spd_pivots found = {.pivot = -1, .value = NAN};
+    const size_t bytes = (size_t)s->n * r->size;
     r->phase = "factor";
     r->pivots = &found;
+    if (b) {
+        r->b = r->side;
+        memcpy(r->b, b, bytes);
+        memset(r->b + bytes, 0, (size_t)s->padded * r->size - bytes);
+    }
     pad(r);
     frgi_spd_go(r, THREADS_FROM, factor_body);
     const double sum = logarithms(r, found.pivot >= 0 ? found.pivot : s->n, &found);
     if (r->status == FRG_OK)
         *logdet = sum;
+    if (b)
+        memcpy(b, r->b, bytes);
     *pivots = found;
     return r->status;
+}
+
+frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work,
+                           double *logdet, frgi_spd_pivots *pivots)
+{
+    return frgi_spd_factor_forward(ctx, s, a, NULL, work, logdet, pivots);
 }
 
 /* ---- inverse ---- */

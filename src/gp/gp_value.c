@@ -152,11 +152,28 @@ static bool is_regular(frg_gp *gp)
     return true;
 }
 
+/** Is there one right side alone?  It goes along with the factor. */
+static bool goes_along(const frg_gp *gp)
+{
+    return gp->q + gp->profile.count == 1;
+}
+
+/** L, and L^-1 r where r goes along. */
 static frg_status factor(frg_gp *gp)
 {
     const double began = frgi_seconds();
-    const frg_status status =
-        frgi_spd_factor(gp->ctx, &gp->shape, gp->matrix, gp->work, &gp->logdet, &gp->pivots);
+    const bool single = gp->shape.dtype == FRG_F32, along = goes_along(gp);
+    void *const b = single ? (void *)gp->solved_low : gp->alpha;
+    if (along && single) {
+        frgi_gp_narrow(gp->n, gp->residual, gp->solved_low);
+    } else if (along) {
+        memcpy(gp->alpha, gp->residual, (size_t)gp->n * sizeof(double));
+    }
+    const frg_status status = frgi_spd_factor_forward(
+        gp->ctx, &gp->shape, gp->matrix, along ? b : NULL, gp->work, &gp->logdet, &gp->pivots);
+    if (along && single) {
+        frgi_gp_widen(gp->n, gp->solved_low, gp->alpha);
+    }
     gp->value.factor_seconds += frgi_seconds() - began;
     return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
@@ -308,19 +325,22 @@ static frg_status solve_triangle(frg_gp *gp, bool transposed)
     return status;
 }
 
-/** a, quad, the profiled mean and scale; FRG_NOT_POSDEF with pivot -1 where H'K^-1 H is singular, FRG_BROKE_DOWN
- *  with scale 0 where nothing is left to scale. */
-static frg_status solve(frg_gp *gp)
+/** alpha <- L^-1 r, and L^-1 H behind it. */
+static frg_status solve_forward(frg_gp *gp)
 {
     const ptrdiff_t n = gp->n, m = gp->profile.count;
     memcpy(gp->alpha, gp->residual, (size_t)(n * gp->q) * sizeof(double));
     if (m > 0) {
         memcpy(gp->profile.solved, gp->profile.basis, (size_t)(n * m) * sizeof(double));
     }
-    frg_status status = solve_triangle(gp, false);
-    if (status != FRG_OK) {
-        return status;
-    }
+    return solve_triangle(gp, false);
+}
+
+/** a, quad, the profiled mean and scale from L^-1 r (and L^-1 H); FRG_NOT_POSDEF with pivot -1 where H'K^-1 H is
+ *  singular, FRG_BROKE_DOWN with scale 0 where nothing is left to scale. */
+static frg_status solve(frg_gp *gp)
+{
+    const ptrdiff_t m = gp->profile.count;
     if (m > 0 && !frgi_gp_mean_profile(gp)) {
         gp->pivots.pivot = -1;
         return FRG_NOT_POSDEF;
@@ -328,7 +348,7 @@ static frg_status solve(frg_gp *gp)
     if (!frgi_gp_scale_profile(gp)) {
         return FRG_BROKE_DOWN;
     }
-    status = solve_triangle(gp, true);
+    const frg_status status = solve_triangle(gp, true);
     if (m > 0 && status == FRG_OK) {
         frgi_gp_mean_half(gp);
     }
@@ -405,6 +425,9 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
 {
     frg_status status = factor_with_jitter(gp, may_raise);
     const double began = frgi_seconds();
+    if (status == FRG_OK && !goes_along(gp)) {
+        status = solve_forward(gp);
+    }
     if (status == FRG_OK) {
         status = solve(gp);
     }
@@ -521,7 +544,10 @@ frg_status frgi_gp_take_factor(frg_gp *gp)
         gp->logdet += 2 * log(gp->scratch[i]);
     }
     frgi_gp_mean_residual(gp);
-    const frg_status status = solve(gp);
+    frg_status status = solve_forward(gp);
+    if (status == FRG_OK) {
+        status = solve(gp);
+    }
     if (status == FRG_OK) {
         fill_value(gp);
     }

@@ -223,8 +223,11 @@ static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *ke
     double logdet;
     frgi_spd_pivots pivots;
     const double u = unit(t), allowed = 48 * ((double)n + 20) * u;
-    CHECK_STATUS(frgi_spd_factor(p.ctx, &p.s, p.a, p.work, &logdet, &pivots), FRG_OK);
+    memcpy(c, b, (size_t)n * size);
+    CHECK_STATUS(frgi_spd_factor_forward(p.ctx, &p.s, p.a, c, p.work, &logdet, &pivots), FRG_OK);
     CHECK_STATUS(frgi_spd_forward(p.ctx, &p.s, p.a, q, b, ldb, p.work), FRG_OK);
+    if (q == 1)
+        CHECK_BITS(b, c, (size_t)n * size);
     CHECK_STATUS(frgi_spd_backward(p.ctx, &p.s, p.a, q, b, ldb, p.work), FRG_OK);
     double *const e = malloc((size_t)n * sizeof *e);
     for (ptrdiff_t k = 0; k < q; k++) {
