@@ -197,9 +197,9 @@ FRG_API FRG_MUST_USE frg_status frg_soap_state_shape(frg_soap *soap, int64_t id,
 
 /** Whose names and conventions a file of named arrays has. */
 typedef enum {
-    FRG_LAYOUT_EMERGING,         /* step, exp_avg, exp_avg_sq, GG.i, Q.i; the moments in the bases */
-    FRG_LAYOUT_EMERGING_04,      /* step, exp_avg, exp_avg_sq, L, R, Q_L, Q_R, eigvals_L, eigvals_R */
-    FRG_LAYOUT_NIKHILVYAS,       /* the first; besides precondition_frequency, shampoo_beta */
+    FRG_LAYOUT_EMERGING,    /* step, exp_avg, exp_avg_sq, GG.i, Q.i; the moments in the bases */
+    FRG_LAYOUT_EMERGING_04, /* step, exp_avg, exp_avg_sq, L, R, Q_L, Q_R, eigvals_L, eigvals_R */
+    FRG_LAYOUT_NIKHILVYAS,  /* the first; besides precondition_frequency, shampoo_beta */
     FRG_LAYOUT_PYTORCH_OPTIMIZER /* the same without step, exp_avg in the parameter's own coordinates;
                                     param_groups.G.step counts the group's steps, the first one included */
 } frg_soap_layout;

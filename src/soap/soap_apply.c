@@ -192,7 +192,7 @@ static update_rule rule_of(const frg_soap_opts *o, const soap_param *p, double t
     const bool outside = o->profile == FRG_SOAP_NIKHILVYAS; /* eps is not divided by sqrt(c2) */
     double longest = 1;
     for (int a = 0; a < p->axes; a++) {
-        longest = p->dims[a] > longest ? (double)p->dims[a] : longest;
+        longest = fmax(longest, (double)p->dims[a]);
     }
     const double floor = o->denom_floor * 0x1p-24 * sqrt(longest) * top;
     update_rule r = {

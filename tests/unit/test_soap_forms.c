@@ -896,7 +896,7 @@ static void parts(void)
         }
         memcpy(x, w, sizeof x);
         frg_soap *two = optimizer(ctx, &o, matrix(x, SM, SN));
-        int64_t step;
+        int64_t step = 0;
         CHECK_OK(ctx, frg_soap_state_get(one, 0, "step", frg_vector(&step, FRG_I64, 1)));
         CHECK_INT(step, 6);
         CHECK_OK(ctx, frg_soap_state_set(two, 0, "step", frg_vector(&step, FRG_I64, 1)));
