@@ -116,7 +116,7 @@ typedef struct {
 /** What happened to one column, with the certificate. */
 typedef struct {
     frg_status status;     /* FRG_OK: converged is true */
-    int64_t iterations;    /* Krylov steps, all rungs and rounds */
+    int64_t iterations;    /* Krylov steps, all rungs and rounds; of several parts the one that takes most */
     double audit;          /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed */
     double gradient;       /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i / sqrt(N_l) */
     double error_bound;    /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave lambda */
@@ -130,10 +130,21 @@ typedef struct {
 typedef struct {
     int64_t n, n_factors;
     int64_t levels;       /* sum of the levels of all factors, empty ones left out */
-    const char *method;   /* the last rung used: "closed form", "cg rows", "cg cells", "cg explicit", "direct", ... */
+    const char *method;   /* the last rung used: "closed form", "cg rows", "cg cells", "cg explicit", "direct",
+                             "direct and cg by components", ... */
     size_t plan_bytes;    /* held by the plan */
     size_t factor_bytes;  /* of these, a built factor's */
+    int64_t n_parts;      /* that components of the graph were taken apart into (frg_demean_get_part); 0: none */
 } frg_demean_report;
+
+/** A component of the graph, or several, that was solved apart from the others, on the rung that suits it. */
+typedef struct {
+    int64_t n;          /* rows */
+    int64_t levels;     /* of all factors */
+    int64_t components; /* connected, with more than one level beside the largest factor's */
+    int64_t iterations; /* the most Krylov steps that one solve of it has taken */
+    const char *method; /* as in frg_demean_report */
+} frg_demean_part;
 
 typedef struct frg_demean frg_demean;
 
@@ -154,6 +165,8 @@ FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_
  *  code (empty codes left out); slopes follow their factor's intercepts.  Not unique; see frg_fe_effects. */
 FRG_API FRG_MUST_USE frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha);
 FRG_API frg_demean_report frg_demean_get_report(const frg_demean *d);
+/** Part i of the n_parts of the report, those with the fewest rows first.  Errors: E_ARG. */
+FRG_API FRG_MUST_USE frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out);
 
 /** The rank of D: what the effects absorb. */
 typedef struct {

@@ -35,6 +35,8 @@ typedef struct {
     double total;  /* sum of squares about the mean */
     double tol;
     double floor;     /* level means below it are rounding */
+    double lambda;    /* smallest Ritz value that the column has seen; NaN: none */
+    int lane;         /* the column's place in the block that it came with */
     int64_t patience; /* the column stops where more steps than these are in sight; 0: never */
 } fe_cg_target;
 

@@ -18,14 +18,14 @@
 #include "fe/fe_demean.h"
 #include "fe/fe_graph.h"
 #include "fe/fe_judge.h"
-#include "fe/fe_ladder.h"
+#include "fe/fe_parts.h"
 #include "fe/fe_reference.h"
 
 enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
 static const double RANK_MOST = 4e9, RANK_CHEAP = 3e7,
                     RANK_CHEAP_PER_ROW = 20; /* multiply-adds modulo a prime, 3 ns each */
-static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may be */
+static const double NOISE = 1e-13;           /* of a sum of squares: what its rounding may be */
 static const double TOL_F32 =
     3.6e-7; /* three roundings of float32: what float32 columns can reach */
 
@@ -243,6 +243,7 @@ typedef struct {
     double noise;  /* and the sum of squares */
     double scale;  /* power of two that brings the column near 1 */
     double lambda; /* smallest Ritz value seen */
+    int lane;      /* its place in the block */
     bool
         direct; /* the last solve was the direct factor's: whatever its bound, no rung does better */
     bool dull;  /* the last refinement did not halve the level means */
@@ -258,7 +259,8 @@ static column_state study_column(const fe_moments *m, int k, double epsilon)
                                .top = m->top[k],
                                .epsilon = epsilon},
                       .within = m->within[k],
-                      .lambda = (double)NAN};
+                      .lambda = (double)NAN,
+                      .lane = k};
     const double deviation = mass > 0 ? sqrt(c.size.total / mass) : 0;
     c.floor = 16 * epsilon * deviation;
     c.noise = NOISE * c.size.total;
@@ -369,7 +371,9 @@ static fe_cg_target target_of(const frg_demean *d, const column_state *c, double
                           .noise = c->noise * s * s,
                           .total = c->size.total * s * s,
                           .tol = d->opts.tol,
-                          .floor = c->floor * s};
+                          .floor = c->floor * s,
+                          .lambda = c->lambda,
+                          .lane = c->lane};
 }
 
 /** Solves S a = w->cg.r for the block, in each column's own scale, and leaves a in w->answer. */
@@ -385,7 +389,8 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_ladder_start st
     for (int k = 0; k < lanes; k++) {
         factor[k] = k < live ? state[k].scale : 0;
         inverse[k] = k < live ? 1 / state[k].scale : 0;
-        target[k] = k < live ? target_of(d, &state[k], within[k]) : (fe_cg_target){0};
+        target[k] = k < live ? target_of(d, &state[k], within[k])
+                             : (fe_cg_target){.lambda = (double)NAN, .lane = k};
     }
     scale_lanes(w->cg.r, d->rows.n_coef, lanes, factor);
     const frg_status status =
@@ -472,7 +477,7 @@ static frg_status refine_once(run *r, const block_effects *b, int k, bool escala
     }
     *square = audit.square[0];
     double error;
-    frgi_fe_ladder_error(d->ladder, w, d->left, &state->lambda, &error);
+    frgi_fe_ladder_error(d->ladder, w, d->left, &state->lambda, false, &error);
     judge(d, state, &audit, 0, d->left, 1, error, report);
     state->direct = frgi_fe_ladder_is_direct(d->ladder);
     state->dull = report->audit > 0.5 * before;
@@ -536,7 +541,7 @@ static frg_status run_block(run *r, const block_effects *b)
         state[k].size.effect = fmax(top[k], audit.effect[k]);
         lambda[k] = state[k].lambda;
     }
-    frgi_fe_ladder_error(d->ladder, w, w->keep, lambda, error);
+    frgi_fe_ladder_error(d->ladder, w, w->keep, lambda, false, error);
     for (int k = 0; k < b->live; k++) {
         judge(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
         state[k].direct = frgi_fe_ladder_is_direct(d->ladder) && g->n_coef > 0;
@@ -669,6 +674,12 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
     return FRG_OK;
 }
 
+static int64_t count_parts(const frg_demean *d)
+{
+    const fe_parts *parts = frgi_fe_ladder_parts(d->ladder);
+    return parts ? frgi_fe_parts_count(parts) : 0;
+}
+
 frg_demean_report frg_demean_get_report(const frg_demean *d)
 {
     const fe_rows *g = &d->rows;
@@ -684,7 +695,19 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
                                                       : frgi_fe_ladder_method(d->ladder),
                                .plan_bytes =
                                    frgi_fe_rows_bytes(g) + factor + reference + d->arena.bytes,
-                               .factor_bytes = factor};
+                               .factor_bytes = factor,
+                               .n_parts = count_parts(d)};
+}
+
+frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out)
+{
+    if (!d || !out) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(d->ctx, i >= 0 && i < count_parts(d), "part %lld is not one of the plan's %lld",
+            (long long)i, (long long)count_parts(d));
+    *out = frgi_fe_parts_part(frgi_fe_ladder_parts(d->ladder), i);
+    return FRG_OK;
 }
 
 /** A count in integers and a prime field where that is short, else the pivots of a factor, which nothing verifies.

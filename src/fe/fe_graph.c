@@ -8,11 +8,12 @@ static int rest_of(const fe_rows *g, int q)
     return q < g->unit_factor ? q : q - 1;
 }
 
-/** The units are never vertices of their own: every unit has a row, so its component is that row's. */
-static int64_t join_units(const fe_rows *g, int32_t *parent, int rest)
+/** The units are never vertices of their own: every unit has a row, so its component is that row's.  Ends when
+ *  `most` pairs are joined, with the unit that joined the last. */
+static int64_t join_units(const fe_rows *g, int32_t *parent, int rest, int64_t most)
 {
     int64_t joined = 0;
-    for (int64_t u = 0; u < g->n_units; u++) {
+    for (int64_t u = 0; u < g->n_units && joined < most; u++) {
         const int32_t *index = g->index + g->unit_start[u] * g->n_rest + rest;
         int32_t before = *index;
         for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++, index += g->n_rest) {
@@ -25,14 +26,39 @@ static int64_t join_units(const fe_rows *g, int32_t *parent, int rest)
     return joined;
 }
 
-static int64_t join_pair(const fe_rows *g, int32_t *parent, int r, int s)
+static int64_t join_pair(const fe_rows *g, int32_t *parent, int r, int s, int64_t most)
 {
     int64_t joined = 0;
-    for (int64_t i = 0; i < g->n; i++) {
+    for (int64_t i = 0; i < g->n && joined < most; i++) {
         const int32_t *index = g->index + i * g->n_rest;
         joined += fe_join(parent, index[r], index[s]);
     }
     return joined;
+}
+
+static int64_t levels_of_rest(const fe_rows *g, int r)
+{
+    return g->factor[r < g->unit_factor ? r : r + 1].levels;
+}
+
+static frg_status lone_vertices(const fe_rows *g, frg_context *ctx, int32_t **parent)
+{
+    TRY(NEW(ctx, parent, g->n_coef, "components"));
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        (*parent)[l] = (int32_t)l;
+    }
+    return FRG_OK;
+}
+
+/** Joins the levels of all factors along the rows; returns the components. */
+static int64_t join_all(const fe_rows *g, int32_t *parent)
+{
+    int64_t vertices = levels_of_rest(g, 0), joined = join_units(g, parent, 0, vertices - 1);
+    for (int r = 1; r < g->n_rest; r++) {
+        vertices += levels_of_rest(g, r);
+        joined += join_pair(g, parent, 0, r, vertices - 1 - joined);
+    }
+    return vertices - joined;
 }
 
 frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q, int64_t *out)
@@ -42,27 +68,42 @@ frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q, 
         return FRG_OK;
     }
     int32_t *parent;
-    TRY(NEW(ctx, &parent, g->n_coef, "components"));
-    for (int64_t l = 0; l < g->n_coef; l++) {
-        parent[l] = (int32_t)l;
-    }
-    int64_t vertices = 0, joined = 0;
+    TRY(lone_vertices(g, ctx, &parent));
     if (q < 0) {
-        vertices = g->n_coef;
-        joined = join_units(g, parent, 0);
-        for (int r = 1; r < g->n_rest; r++) {
-            joined += join_pair(g, parent, 0, r);
-        }
+        *out = join_all(g, parent);
     } else if (p == g->unit_factor || q == g->unit_factor) {
         const int other = p == g->unit_factor ? q : p;
-        vertices = g->factor[other].levels;
-        joined = join_units(g, parent, rest_of(g, other));
+        const int64_t vertices = g->factor[other].levels;
+        *out = vertices - join_units(g, parent, rest_of(g, other), vertices - 1);
     } else {
-        vertices = g->factor[p].levels + g->factor[q].levels;
-        joined = join_pair(g, parent, rest_of(g, p), rest_of(g, q));
+        const int64_t vertices = g->factor[p].levels + g->factor[q].levels;
+        *out = vertices - join_pair(g, parent, rest_of(g, p), rest_of(g, q), vertices - 1);
     }
     DROP(ctx, &parent);
-    *out = vertices - joined;
+    return FRG_OK;
+}
+
+frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx, int32_t **label,
+                                    int64_t *count)
+{
+    int32_t *parent;
+    *label = NULL;
+    TRY(lone_vertices(g, ctx, &parent));
+    *count = join_all(g, parent);
+    if (*count <= 1) {
+        DROP(ctx, &parent);
+        return FRG_OK;
+    }
+    /* a root is the smallest of its component: it is numbered before any other asks for its number */
+    int32_t next = 0;
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        const int32_t root = fe_root_of(parent, (int32_t)l);
+        parent[l] = root;
+    }
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        parent[l] = parent[l] == l ? next++ : parent[parent[l]];
+    }
+    *label = parent;
     return FRG_OK;
 }
 

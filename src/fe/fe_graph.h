@@ -12,6 +12,12 @@
 FRG_MUST_USE frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q,
                                            int64_t *out);
 
+/** *label <- the component of each coefficient in the graph of all factors, numbered by their smallest
+ *  coefficients; NULL, and nothing allocated, where there is one component: a graph of few levels and many rows
+ *  shows that within its first rows. */
+FRG_MUST_USE frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx,
+                                                 int32_t **label, int64_t *count);
+
 /** Rank of D, or the bound that `how` stands for, for the ways that need no factor:
  *    naive      sum of the levels less Q - 1 (fixest)
  *    firstpair  the first two factors exactly, one redundant level for every other

@@ -11,6 +11,7 @@
 #include "fe/fe_approx_chol.h"
 #include "fe/fe_border.h"
 #include "fe/fe_direct.h"
+#include "fe/fe_parts.h"
 #include "fe/fe_schur.h"
 
 enum {
@@ -26,9 +27,9 @@ static const double WORTH_PRODUCTS =
 static const double NULL_PIVOT = 1e-9;
 static const double SECONDS_PER_ROW = 1e-8, SECONDS_PER_ENTRY = 1e-9, SECONDS_PER_AMD_ENTRY = 1e-7;
 
-typedef enum { RUNG_ROWS, RUNG_EXPLICIT, RUNG_DIRECT, RUNG_AC } rung;
+typedef enum { RUNG_ROWS, RUNG_EXPLICIT, RUNG_DIRECT, RUNG_AC, RUNG_PARTS } rung;
 static const char *const rung_names[] = {"cg rows", "cg explicit", "direct",
-                                         "cg approximate cholesky"};
+                                         "cg approximate cholesky", "parts"};
 
 struct fe_ladder {
     const fe_rows *g;
@@ -42,7 +43,10 @@ struct fe_ladder {
     bool border_known;
     fe_border border; /* the rows' product where all factors but one are small */
     bool chosen;
-    rung choice; /* on the assembled S */
+    rung choice;     /* beyond the rows */
+    bool parted;     /* components were looked at */
+    fe_parts *parts; /* NULL: the whole is one */
+    bool beyond;     /* gradients through the rows are known not to serve */
     frgi_direct *direct;
     bool factored;
     frgi_ac *ac;
@@ -87,6 +91,7 @@ void frgi_fe_ladder_destroy(fe_ladder *l, frg_context *ctx)
     frgi_ac_destroy(l->ac);
     frgi_fe_schur_destroy(&l->schur, ctx);
     frgi_fe_border_destroy(&l->border, ctx);
+    frgi_fe_parts_destroy(l->parts, ctx);
     DROP(ctx, &l->ones);
     DROP(ctx, &l->scratch);
     DROP(ctx, &l);
@@ -163,6 +168,13 @@ static frg_status build_factor(fe_ladder *l, frg_context *ctx)
     TRY(need_scratch(l, ctx, frgi_direct_scratch(l->direct, FE_MAX_LANES)));
     l->factored = true;
     return FRG_OK;
+}
+
+static void drop_factor(fe_ladder *l)
+{
+    frgi_direct_destroy(l->direct);
+    l->direct = NULL;
+    l->factored = false;
 }
 
 static int factor_of(const fe_rows *g, int32_t level)
@@ -343,21 +355,44 @@ static void solve_direct(fe_ladder *l, const fe_block_work *w, int rounds, fe_cg
 
 /* ---- choosing ----------------------------------------------------------------------------------- */
 
-/** Gradient steps that the assembled S will need. */
-static frg_status probe(fe_ladder *l, frg_context *ctx, const fe_block_work *single, double *steps)
+/** Gradient steps that an operator will need. */
+static frg_status probe(fe_ladder *l, frg_context *ctx, rung which, const fe_block_work *single,
+                        double *steps)
 {
     const product p = {l, &single->rows, 0, 0};
     const fe_system s = {.n = l->g->n_coef,
-                         .times = times_schur,
+                         .times = which == RUNG_ROWS ? times_rows : times_schur,
                          .data = &p,
-                         .inverse_diag = jacobi(l, RUNG_EXPLICIT),
+                         .inverse_diag = jacobi(l, which),
                          .level_inverse = l->g->level_inverse};
     return frgi_fe_cg_predict(ctx, &s, coef_ops(&p), &single->cg, steps);
 }
 
+/** Is the way to solve the ladder's to choose? */
+static bool is_free(const fe_ladder *l)
+{
+    return l->opts.method == FRG_FE_AUTO && l->opts.precond == FRG_FE_PRECOND_AUTO;
+}
+
+/** Takes components apart, where there are several that matter; asked once. */
+static frg_status take_apart(fe_ladder *l, frg_context *ctx)
+{
+    if (l->parted || !is_free(l)) {
+        return FRG_OK;
+    }
+    TRY(frgi_fe_parts_create(&l->parts, ctx, l->g, &l->opts));
+    l->parted = true;
+    if (l->parts) {
+        l->choice = RUNG_PARTS;
+        drop_factor(l);
+        frgi_fe_schur_destroy(&l->schur, ctx);
+    }
+    return FRG_OK;
+}
+
 /** Gradients or a factor for the assembled S?  An envelope that costs less than a few gradient steps needs
- *  no probe.  Otherwise: few steps -> gradients; a factor that costs less than the steps -> direct; many
- *  steps -> the approximate factor. */
+ *  no probe.  Otherwise: few steps -> gradients; a factor that costs less than the steps -> direct; several
+ *  large components -> each by itself; many steps -> the approximate factor. */
 static frg_status weigh_rungs(fe_ladder *l, frg_context *ctx, const fe_block_work *single)
 {
     const double step = (double)l->schur.starts[l->schur.n] * 4 * SECONDS_PER_ENTRY;
@@ -370,7 +405,7 @@ static frg_status weigh_rungs(fe_ladder *l, frg_context *ctx, const fe_block_wor
         return FRG_OK;
     }
     double steps;
-    status = probe(l, ctx, single, &steps);
+    status = probe(l, ctx, RUNG_EXPLICIT, single, &steps);
     if (status != FRG_OK) {
         return status;
     }
@@ -378,8 +413,11 @@ static frg_status weigh_rungs(fe_ladder *l, frg_context *ctx, const fe_block_wor
     if (steps <= FEW_STEPS) {
         return FRG_OK;
     }
-    frgi_direct_destroy(l->direct);
-    l->direct = NULL;
+    TRY(take_apart(l, ctx));
+    if (l->parts) {
+        return FRG_OK;
+    }
+    drop_factor(l);
     status = analyse(l, ctx, steps * step);
     if (status == FRG_OK && factor_seconds(l) < steps * step) {
         l->choice = RUNG_DIRECT;
@@ -387,13 +425,25 @@ static frg_status weigh_rungs(fe_ladder *l, frg_context *ctx, const fe_block_wor
     return frgi_direct_refused(ctx, status) ? FRG_OK : status;
 }
 
-/** Fixes the rung that serves the assembled S, once for the plan. */
+/** Fixes the rung beyond the rows, once for the plan.  Components are looked at before S is assembled, unless that
+ *  costs no more than looking. */
 static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *single)
 {
     if (l->chosen) {
         return FRG_OK;
     }
-    if (l->opts.precond == FRG_FE_PRECOND_AC) {
+    if (l->products > CHEAP_PRODUCTS * (double)l->g->n) {
+        TRY(take_apart(l, ctx));
+    }
+    if (!l->parts) {
+        TRY(build_schur(l, ctx));
+    }
+    if (l->parts) {
+        l->choice = RUNG_PARTS;
+    } else if (l->refused) {
+        TRY(take_apart(l, ctx));
+        l->choice = l->parts ? RUNG_PARTS : RUNG_ROWS;
+    } else if (l->opts.precond == FRG_FE_PRECOND_AC) {
         l->choice = RUNG_AC;
     } else if (l->opts.method == FRG_FE_DIRECT) {
         l->choice = RUNG_DIRECT;
@@ -409,13 +459,24 @@ static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *si
     return FRG_OK;
 }
 
-/** Does the climb begin above the rows? */
-static bool skips_rows(fe_ladder *l, fe_ladder_start start)
+/** What S would cost, asked once; where that is too much, components go apart before a step is made. */
+static frg_status study(fe_ladder *l, frg_context *ctx)
 {
     if (l->products < 0) {
-        l->products = frgi_fe_schur_estimate(l->g, frg_seed(l->ctx));
+        const double products = frgi_fe_schur_estimate(l->g, frg_seed(ctx));
+        if (products > WORTH_PRODUCTS * (double)l->g->n) {
+            TRY(take_apart(l, ctx));
+            l->beyond = l->parts != NULL;
+        }
+        l->products = products;
     }
-    return l->opts.method == FRG_FE_DIRECT || l->opts.precond == FRG_FE_PRECOND_AC ||
+    return FRG_OK;
+}
+
+/** Does the climb begin above the rows? */
+static bool skips_rows(const fe_ladder *l, fe_ladder_start start)
+{
+    return l->beyond || l->opts.method == FRG_FE_DIRECT || l->opts.precond == FRG_FE_PRECOND_AC ||
            start != FE_FROM_ROWS ||
            (l->opts.method != FRG_FE_CG && l->products <= CHEAP_PRODUCTS * (double)l->g->n);
 }
@@ -436,6 +497,35 @@ static int retire(const fe_rows *g, const fe_block_work *w, const fe_cg_column *
     return left;
 }
 
+static frg_status build_rung(fe_ladder *l, frg_context *ctx, rung which)
+{
+    return which == RUNG_DIRECT ? build_factor(l, ctx)
+           : which == RUNG_AC   ? build_ac(l, ctx)
+                                : FRG_OK;
+}
+
+bool frgi_fe_ladder_begins_beyond(const fe_ladder *l)
+{
+    return skips_rows(l, FE_FROM_ROWS);
+}
+
+frg_status frgi_fe_ladder_prepare(fe_ladder *l, frg_context *ctx, const fe_block_work *single)
+{
+    TRY(study(l, ctx));
+    double steps = 0;
+    frg_status status = FRG_OK;
+    if (!skips_rows(l, FE_FROM_ROWS) && l->products <= WORTH_PRODUCTS * (double)l->g->n) {
+        TRY(build_border(l, ctx));
+        status = probe(l, ctx, RUNG_ROWS, single, &steps);
+        l->beyond = status == FRG_OK && steps > ROW_STEPS;
+    }
+    if (status == FRG_OK && skips_rows(l, FE_FROM_ROWS)) {
+        status = choose(l, ctx, single);
+        status = status == FRG_OK ? build_rung(l, ctx, l->choice) : status;
+    }
+    return status;
+}
+
 /** The rungs above the rows. */
 static frg_status climb(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
                         const fe_block_work *single, fe_ladder_start start,
@@ -454,23 +544,24 @@ static frg_status climb(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
     if (status != FRG_OK) {
         return status;
     }
-    l->used = start == FE_FROM_FACTOR ? RUNG_DIRECT : l->choice;
-    if (l->used == RUNG_DIRECT) {
-        const frg_status built = build_factor(l, ctx);
-        if (built != FRG_OK) {
-            return built;
-        }
+    rung next = l->choice;
+    if (start == FE_FROM_FACTOR && next != RUNG_PARTS && !l->refused) {
+        next = RUNG_DIRECT;
+    }
+    const frg_status built = build_rung(l, ctx, next);
+    if (built != FRG_OK) { /* `used` stays what it was: an interrupted rung is not there */
+        return built;
+    }
+    l->used = next;
+    if (next == RUNG_PARTS) {
+        return frgi_fe_parts_solve(l->parts, ctx, w, start, target, column);
+    }
+    if (next == RUNG_DIRECT) {
         /* a refinement of the result is looked at right afterwards, and may be repeated */
         solve_direct(l, w, start == FE_FROM_ASSEMBLED ? 1 : 2, column);
         return FRG_OK;
     }
-    if (l->used == RUNG_AC) {
-        const frg_status built = build_ac(l, ctx);
-        if (built != FRG_OK) {
-            return built;
-        }
-    }
-    return gradients(l, ctx, l->used, w, l->opts.max_iter, target, column);
+    return gradients(l, ctx, next, w, l->opts.max_iter, target, column);
 }
 
 frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
@@ -490,6 +581,7 @@ frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_w
         }
     }
 
+    TRY(study(l, ctx));
     if (!skips_rows(l, start)) {
         const bool further =
             l->opts.method != FRG_FE_CG && l->products <= WORTH_PRODUCTS * (double)l->g->n;
@@ -508,36 +600,36 @@ frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, const fe_block_w
             target[k].patience = 0;
         }
     }
-    TRY(build_schur(l, ctx));
-    frg_status status;
-    if (l->refused) {
-        l->used = RUNG_ROWS;
-        status = gradients(l, ctx, RUNG_ROWS, w, l->opts.max_iter, target, column);
-    } else {
-        status = climb(l, ctx, w, single, start, target, column);
-    }
+    const frg_status status = climb(l, ctx, w, single, start, target, column);
     for (int k = 0; k < lanes; k++) {
         column[k].steps += before[k].steps;
         column[k].lambda = before[k].done ? before[k].lambda : column[k].lambda;
-        column[k].climbed = !l->refused && !before[k].done;
+        column[k].climbed = l->used != RUNG_ROWS && !before[k].done;
     }
     return status;
 }
 
 void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const double *s,
-                          const double *lambda, double *error)
+                          const double *lambda, bool prepared, double *error)
 {
+    const rung which = !prepared                         ? l->used
+                       : frgi_fe_ladder_begins_beyond(l) ? l->choice
+                                                         : RUNG_ROWS;
     const int lanes = 1 << w->kind;
     const int64_t length = l->g->n_coef * lanes;
     const product p = {l, &w->rows, w->kind, 0};
     double *z = w->cg.z;
-    if (l->used == RUNG_DIRECT) {
+    if (which == RUNG_PARTS) {
+        frgi_fe_parts_error(l->parts, w, s, lambda, prepared, error);
+        return;
+    }
+    if (which == RUNG_DIRECT) {
         memcpy(z, s, (size_t)length * sizeof(double));
         frgi_direct_solve(l->direct, lanes, z, l->scratch);
-    } else if (l->used == RUNG_AC) {
+    } else if (which == RUNG_AC) {
         apply_ac(&p, lanes, s, z);
     } else {
-        const double *d = jacobi(l, l->used);
+        const double *d = jacobi(l, which);
         for (int64_t j = 0; j < length; j++) {
             z[j] = s[j] * d[j / lanes];
         }
@@ -547,7 +639,7 @@ void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const doub
         for (int64_t i = 0; i < l->g->n_coef; i++) {
             sum += s[i * lanes + k] * z[i * lanes + k];
         }
-        error[k] = l->used == RUNG_DIRECT ? sum : sum / lambda[k];
+        error[k] = which == RUNG_DIRECT ? sum : sum / lambda[k];
     }
 }
 
@@ -555,13 +647,21 @@ void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const doub
 
 bool frgi_fe_ladder_is_direct(const fe_ladder *l)
 {
-    return l->used == RUNG_DIRECT;
+    return l->used == RUNG_PARTS ? frgi_fe_parts_at_end(l->parts) : l->used == RUNG_DIRECT;
+}
+
+const fe_parts *frgi_fe_ladder_parts(const fe_ladder *l)
+{
+    return l->parts;
 }
 
 const char *frgi_fe_ladder_method(const fe_ladder *l)
 {
     if (l->g->n_coef == 0) {
         return "closed form";
+    }
+    if (l->used == RUNG_PARTS) {
+        return frgi_fe_parts_method(l->parts);
     }
     return l->used == RUNG_ROWS && l->opts.dtype == FRG_FE_MIXED ? "cg rows, float32 directions"
                                                                  : rung_names[l->used];
@@ -570,7 +670,8 @@ const char *frgi_fe_ladder_method(const fe_ladder *l)
 size_t frgi_fe_ladder_factor_bytes(const fe_ladder *l)
 {
     return frgi_fe_schur_bytes(&l->schur) + frgi_fe_border_bytes(&l->border) +
-           (l->direct ? frgi_direct_bytes(l->direct) : 0) + (l->ac ? frgi_ac_bytes(l->ac) : 0);
+           (l->direct ? frgi_direct_bytes(l->direct) : 0) + (l->ac ? frgi_ac_bytes(l->ac) : 0) +
+           (l->parts ? frgi_fe_parts_bytes(l->parts) : 0);
 }
 
 int64_t frgi_fe_ladder_rank(const fe_ladder *l)
@@ -580,11 +681,12 @@ int64_t frgi_fe_ladder_rank(const fe_ladder *l)
 
 frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, bool cheap_only, int64_t *rank)
 {
+    TRY(study(l, ctx));
+    if (l->parts) {
+        return frgi_fe_parts_rank(l->parts, ctx, cheap_only, rank);
+    }
     const double rows = (double)l->g->n;
     *rank = frgi_fe_ladder_rank(l);
-    if (l->products < 0) {
-        l->products = frgi_fe_schur_estimate(l->g, frg_seed(ctx));
-    }
     if (*rank >= 0 || (cheap_only && l->products > CHEAP_PRODUCTS * rows)) {
         return FRG_OK;
     }

@@ -4,6 +4,7 @@
  *     explicit   conjugate gradients on the assembled S
  *     direct     a sparse Cholesky factor of S
  *     ac         conjugate gradients on S, preconditioned by an approximate Cholesky factor
+ *     parts      components of the graph apart, each on a ladder of its own (fe_parts.h)
  *
  * The choice depends on the graph alone, never on a column, so that a column's bits do not depend on the
  * columns beside it: a sample of the units tells what S would cost, a probe with a random right-hand side
@@ -20,6 +21,7 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct fe_ladder fe_ladder;
+typedef struct fe_parts fe_parts;
 
 /** Work memory of one block of 1 << kind columns. */
 typedef struct {
@@ -47,13 +49,24 @@ FRG_MUST_USE frg_status frgi_fe_ladder_solve(fe_ladder *l, frg_context *ctx, con
                                              const fe_block_work *single, fe_ladder_start start,
                                              const fe_cg_target *target, fe_cg_column *column);
 /** error[k] <- an estimate of || W^(1/2) D_r e_k ||^2 over the solution's error e = S^+ s: exact with a
- *  factor, else s'M^-1 s / lambda_k with the rung's preconditioner M.  Uses w->cg.z and w->cg.q. */
+ *  factor, else s'M^-1 s / lambda_k with the rung's preconditioner M.  The rung is the last one used, or,
+ *  prepared, the one that solves begin with, which no column has a say in.  Uses w->cg.z and w->cg.q. */
 void frgi_fe_ladder_error(const fe_ladder *l, const fe_block_work *w, const double *s,
-                          const double *lambda, double *error);
+                          const double *lambda, bool prepared, double *error);
+
+/** Fixes where solves will begin before any is made, by a probe through the rows, and builds the rung that serves
+ *  beyond them: a matter of the graph.  Asked once, of the ladders of parts.  single: as for frgi_fe_ladder_solve. */
+FRG_MUST_USE frg_status frgi_fe_ladder_prepare(fe_ladder *l, frg_context *ctx,
+                                               const fe_block_work *single);
+/** Does a solve from the rows begin beyond them? */
+bool frgi_fe_ladder_begins_beyond(const fe_ladder *l);
+/** The parts that components were taken apart into; NULL: none. */
+const fe_parts *frgi_fe_ladder_parts(const fe_ladder *l);
 
 /** Bytes a factor may take: fill_cap, or a quarter of the memory limit or of what the process may use. */
 size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o);
-/** Was the last solve by the direct factor, beyond which there is nothing? */
+/** Was the last solve by the direct factor, or by those of the parts that needed one, beyond which there is
+ *  nothing? */
 bool frgi_fe_ladder_is_direct(const fe_ladder *l);
 /** The last rung used, in words. */
 const char *frgi_fe_ladder_method(const fe_ladder *l);

@@ -357,6 +357,14 @@ static void cut_chunks(fe_rows *g)
     }
 }
 
+frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx)
+{
+    g->n_chunks = choose_chunks(g->n, g->n_coef);
+    TRY(NEW(ctx, &g->chunk_unit, g->n_chunks + 1, "chunks"));
+    cut_chunks(g);
+    return FRG_OK;
+}
+
 static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights)
 {
     fe_rows *g = b->g;
@@ -377,10 +385,7 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights)
     TRY(NEW(ctx, &g->level_weight, g->n_coef, "level weights"));
     TRY(NEW(ctx, &g->level_inverse, g->n_coef, "level weights"));
     weigh_levels(g, b->f, frg_threads(ctx));
-    g->n_chunks = choose_chunks(g->n, g->n_coef);
-    TRY(NEW(ctx, &g->chunk_unit, g->n_chunks + 1, "chunks"));
-    cut_chunks(g);
-    return FRG_OK;
+    return frgi_fe_rows_cut(g, ctx);
 }
 
 frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,

@@ -104,6 +104,8 @@ const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind);
  *  Errors: E_CODES, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
 FRG_MUST_USE frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
                                             const frg_array *weights);
+/** Cuts the rows into chunks of whole units: the last step of any layout. */
+FRG_MUST_USE frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx);
 /** Bytes that the layout holds. */
 size_t frgi_fe_rows_bytes(const fe_rows *g);
 void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx);

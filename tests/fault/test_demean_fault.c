@@ -84,6 +84,15 @@ static void ladder(void)
         ring.d.codes[2 * i + 1] = (int32_t)((i + 1) / 2 % 200);
     }
     sweep("ring", &ring);
+
+    job parts = {panel_make(600 + 17400, 2, 1),
+                 panel_options()}; /* a ring beside a dense component */
+    for (int64_t i = 0; i < parts.d.n; i++) {
+        const bool in_ring = i < 600;
+        parts.d.codes[2 * i] = (int32_t)(in_ring ? i / 2 : 300 + (i - 600) / 60);
+        parts.d.codes[2 * i + 1] = (int32_t)(in_ring ? (i + 1) / 2 % 300 : 300 + test_below(290));
+    }
+    sweep("parts", &parts);
 }
 
 static void methods(void)
