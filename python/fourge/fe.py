@@ -376,6 +376,8 @@ def _codes(fixed_effects):
         a = a[:, None]
     if a.dtype.kind in "OUSb" and a.ndim == 2:  # words: numbered in their order
         a = np.column_stack([np.unique(c.astype(str), return_inverse=True)[1] for c in a.T])
+    if a.dtype == np.int32:
+        return a
     if a.dtype.kind not in "iu":
         raise TypeError(f"fixed effects: expected integer codes, got {a.dtype}; number the levels first (np.unique)")
     if a.size and a.max() > np.iinfo(np.int32).max:

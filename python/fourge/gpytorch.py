@@ -842,8 +842,39 @@ def _noise_leaf(likelihood, n):
                              "GaussianLikelihood and FixedNoiseGaussianLikelihood without additional noise")
 
 
-def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads: int = 0, seed: int = 0,
-            **options: Any) -> dict[str, Any]:
+class FitReport(dict):
+    """The report of a fit, with the names that BoTorch reads."""
+
+    @property
+    def fval(self) -> float:
+        """The negative of what was maximised, per point."""
+        return -(self["log_likelihood"] + self["log_prior"]) / self["n"]
+
+
+def _training_points(model):
+    """The points that the kernel sees; Unsupported where the model's forward is not its mean and its kernel at these."""
+    x = model.train_inputs[0]
+    x = x.unsqueeze(-1) if x.ndim == 1 else x
+    transform = getattr(model, "transform_inputs", None)  # BoTorch's: applied in forward while training
+    if transform is not None:
+        if any(p.requires_grad for p in getattr(model, "input_transform", torch.nn.Module()).parameters()):
+            raise errors.Unsupported("fit_mll: an input transform with parameters of its own")
+        x = transform(x)
+    training = model.training
+    try:
+        normal = model.train()(*model.train_inputs)
+    finally:
+        model.train(training)
+    lazy, columns = getattr(normal, "_covar", None), model.covar_module.active_dims
+    seen = x if columns is None else x.index_select(-1, columns)
+    if (type(lazy) is not _Lazy or lazy.kernel is not model.covar_module or not torch.equal(lazy.x1, seen)
+            or not torch.equal(normal.loc, model.mean_module(x))):
+        raise errors.Unsupported(f"fit_mll: the forward of {type(model).__name__} is not mean_module and covar_module at its inputs")
+    return x
+
+
+def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads: int = 0, seed: int = 0, closure: Any = None,
+            **options: Any) -> FitReport:
     """Maximises the exact marginal likelihood and the priors over all parameters, and writes them into the model.
 
     Parameters
@@ -851,6 +882,7 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
     model : gpytorch.models.ExactGP with ``mean_module`` and ``covar_module``, or an ExactMarginalLogLikelihood
     likelihood : the model's, if it is not given
     method : "auto", "ai" (average information), "lbfgsb" or "adam"
+    closure : ignored; as an optimizer of BoTorch it is called with one: ``fit_gpytorch_mll(mll, optimizer=fit_mll)``
     **options
         max_iter, tol, learning_rate, starts, standard_errors: as :meth:`fourge.gp.GP.fit`.
 
@@ -870,7 +902,9 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
         raise errors.Unsupported("fit_mll takes one array of inputs (n, d) and targets (n,)")
     if not x.is_cpu:
         raise errors.NoDevice(f"the training inputs are on {x.device}; this build of fourge has the CPU alone")
-    x, y = x.reshape(len(y), -1).detach().double().numpy(), y.detach().double().numpy()
+    if closure is not None and not callable(closure):
+        raise TypeError("closure: expected a function, as BoTorch passes one")
+    x, y = _training_points(model).reshape(len(y), -1).detach().double().numpy(), y.detach().double().numpy()
     try:
         expression = _Expression(model.covar_module, x.shape[1], bounds=True)
     except _Unknown as e:
@@ -918,4 +952,5 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
     for leaf, place in zip(leaves, places):
         if getattr(leaf.module, leaf.raw).requires_grad:
             leaf.write(theta[place])
-    return report
+    at = process._gp.value()
+    return FitReport(report, n=len(y), log_likelihood=at["log_likelihood"], log_prior=at["log_prior"])

@@ -461,6 +461,15 @@ class Fit(unittest.TestCase):
         fit_mll(mll)
         self.assertTrue(0.0499 <= kernel.lengthscale.item() <= 0.1001)
 
+    def test_a_forward_of_its_own_is_refused(self):
+        class Twice(Model):
+            def forward(self, x):
+                return super().forward(2 * x)
+
+        x, y = data()
+        with self.assertRaisesRegex(errors.Unsupported, "Twice"):
+            fit_mll(Twice(x, y, L.GaussianLikelihood(), K.RBFKernel()).double())
+
     def test_refusals(self):
         with self.assertRaisesRegex(errors.Unsupported, "Warped"):
             fit_mll(problem(Warped()))
