@@ -4,6 +4,7 @@
  *
  * and with --format json also {"error":{"code","message","where","hint"}} on standard output.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
@@ -36,12 +37,32 @@ void write_json_string(FILE *file, const char *text)
     putc('"', file);
 }
 
-/** Does the message already name the place?  "formula:9" is named by "formula, column 9: ...". */
+/** Whether the first `length` characters of word stand in the message by themselves. */
+static int has_word(const char *message, const char *word, size_t length)
+{
+    for (const char *at = message; *at; at++) {
+        const int begins = at == message || !isalnum((unsigned char)at[-1]);
+        if (begins && strncmp(at, word, length) == 0 && !isalnum((unsigned char)at[length])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/** Does the message already name the place, its first word and all numbers behind it?  "formula:9" is named by
+ *  "formula, column 9: ..."; "source, row 2" is not by a message about the source. */
 static int names_place(const char *message, const char *where)
 {
-    char first[128];
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(where, ":,"), where);
-    return strstr(message, first) != NULL;
+    const size_t first = strcspn(where, ":,");
+    int named = has_word(message, where, first);
+    for (const char *at = where + first; *at && named; at++) {
+        const size_t digits = strspn(at, "0123456789");
+        if (digits && !isalnum((unsigned char)at[-1])) {
+            named = has_word(message, at, digits);
+        }
+        at += digits ? digits - 1 : 0;
+    }
+    return named;
 }
 
 static void show(const cli *c, const char *code, const char *message, const char *where,

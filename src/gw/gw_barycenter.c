@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "gw/gw_room.h"
-#include "linalg/blas.h"
 
 typedef struct {
     int64_t n;
@@ -175,16 +174,6 @@ done:
 
 /* ---- a round --------------------------------------------------------------------------------------------------- */
 
-/** Row-major out (n x m) <- a (n x k) op(b), op(b) k x m. */
-static void multiply(char tb, int64_t n, int64_t m, int64_t k, const double *a, const double *b,
-                     double *out)
-{
-    const frgi_blas_guard guard = frgi_blas_begin();
-    frgi_dgemm(tb, 'N', (int)m, (int)n, (int)k, 1, b, (int)(tb == 'N' ? m : k), a, (int)k, 0, out,
-               (int)m);
-    frgi_blas_end(guard);
-}
-
 /** sum_k x_ik^2 w_k */
 static double square_term(const double *row, const double *w, int64_t n)
 {
@@ -198,8 +187,8 @@ static double square_term(const double *row, const double *w, int64_t n)
 /** b->cost <- L(P); *energy <- <L, P>. */
 static void linearise(middle *b, const space *x, double *energy)
 {
-    multiply('N', b->size, x->n, b->size, b->c, x->plan, b->half);
-    multiply('N', b->size, x->n, x->n, b->half, x->c, b->cost);
+    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, b->size, 1, b->c, x->plan, 0, b->half);
+    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, b->half, x->c, 0, b->cost);
     for (int64_t j = 0; j < x->n; j++) { /* the row of half that is not needed any more */
         b->half[j] = square_term(x->c + j * x->n, x->w, x->n);
     }
@@ -264,11 +253,8 @@ static frg_status align_space(middle *b, space *x, double share)
     linearise(b, x, &energy);
     b->energy += share * energy * b->unit * b->unit;
     /* next += share P C_s P' */
-    multiply('N', b->size, x->n, x->n, x->plan, x->c, b->half);
-    const frgi_blas_guard guard = frgi_blas_begin();
-    frgi_dgemm('T', 'N', (int)b->size, (int)b->size, (int)x->n, share, x->plan, (int)x->n, b->half,
-               (int)x->n, 1, b->next, (int)b->size);
-    frgi_blas_end(guard);
+    frgi_gw_product(b->ctx, 'N', 'N', b->size, x->n, x->n, 1, x->plan, x->c, 0, b->half);
+    frgi_gw_product(b->ctx, 'N', 'T', b->size, b->size, x->n, share, b->half, x->plan, 1, b->next);
     return FRG_OK;
 }
 

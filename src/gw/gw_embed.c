@@ -224,8 +224,16 @@ static frg_status decompose(embedding *e)
         }
     }
     const int n_work = (int)(1 + 6 * w + 2 * w * w), n_integers = (int)(3 + 5 * w);
-    if (!frgi_dsyevd((int)w, e->gram, (int)w, e->values, e->work, n_work, e->integers,
-                     n_integers)) {
+    bool converged = false;
+    const frgi_blas_guard guard = frgi_blas_begin();
+#pragma omp parallel num_threads(1) /* outside of a team the BLAS would make its own */
+    {
+        frgi_blas_single();
+        converged = frgi_dsyevd((int)w, e->gram, (int)w, e->values, e->work, n_work, e->integers,
+                                n_integers);
+    }
+    frgi_blas_end(guard);
+    if (!converged) {
         FAIL(e->ctx, E_NUMERIC, "the singular values of an embedding did not converge");
     }
     return FRG_OK;

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "gw/gw_solver.h"
-#include "linalg/blas.h"
 
 /* ---- estimate --------------------------------------------------------------------------------------- */
 
@@ -115,25 +114,6 @@ frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost, double
 
 /* ---- exact ------------------------------------------------------------------------------------------ */
 
-/** c (m x n) <- a (m x k) b (k x n), row-major, columns cut over the threads. */
-static void product(const frg_context *ctx, int64_t m, int64_t n, int64_t k, const double *a,
-                    const double *b, double *c)
-{
-    enum { PART = 64, TEAM = 8 }; /* rows of a part at most; parts in eights share out evenly */
-    const frgi_blas_guard guard = frgi_blas_begin();
-    const int64_t parts = (m + TEAM * PART - 1) / (TEAM * PART) * TEAM;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx)) if (parts > 1)
-    for (int64_t p = 0; p < parts; p++) {
-        const int64_t first = p * m / parts, rows = (p + 1) * m / parts - first;
-        /* row-major C = A B is column-major C' = B' A' */
-        if (rows > 0) {
-            frgi_dgemm('N', 'N', (int)n, (int)rows, (int)k, 1, b, (int)n, a + first * k, (int)k, 0,
-                       c + first * n, (int)n);
-        }
-    }
-    frgi_blas_end(guard);
-}
-
 /** sum x^2 w */
 static double weighted_square(const double *x, const double *w, int64_t n)
 {
@@ -161,8 +141,8 @@ static frg_status dense_sums(frg_context *ctx, int64_t n, int64_t m, const doubl
     TRY_TO(done, NEW(ctx, &pd, frgi_mul((size_t)n, (size_t)m), "an energy"));
     TRY_TO(done, NEW0(ctx, &r, n, "an energy"));
     TRY_TO(done, NEW0(ctx, &q, m, "an energy"));
-    product(ctx, n, m, n, c, p, cp);
-    product(ctx, n, m, m, p, d, pd);
+    frgi_gw_product(ctx, 'N', 'N', n, m, n, 1, c, p, 0, cp);
+    frgi_gw_product(ctx, 'N', 'N', n, m, m, 1, p, d, 0, pd);
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(ctx);
     out->x = out->y = out->cross = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -24,7 +24,6 @@
 
 #include "gw/gw_grad.h"
 #include "gw/gw_room.h"
-#include "linalg/blas.h"
 
 /* ---- the system -------------------------------------------------------------------------------------- */
 
@@ -226,16 +225,6 @@ static frg_status dense_of(frg_context *ctx, const frg_array *a, double **out)
     return FRG_OK;
 }
 
-/** Row-major out (n x m) <- alpha op(A) op(B), k between. */
-static void multiply(char ta, char tb, int64_t n, int64_t m, int64_t k, double alpha,
-                     const double *a, const double *b, double *out)
-{
-    const frgi_blas_guard guard = frgi_blas_begin();
-    frgi_dgemm(tb, ta, (int)m, (int)n, (int)k, alpha, b, (int)(tb == 'N' ? m : k), a,
-               (int)(ta == 'N' ? k : n), 0, out, (int)m);
-    frgi_blas_end(guard);
-}
-
 /* ---- gradients of the value --------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -285,8 +274,8 @@ static frg_status open_value(value_work *w, frg_context *ctx, const frg_gw_point
             w->system.b[j] += w->p[i * m + j];
         }
     }
-    multiply('N', 'N', n, m, m, 1, w->p, w->d, w->pd);
-    multiply('N', 'N', n, m, n, 1, w->c, w->p, w->cp);
+    frgi_gw_product(ctx, 'N', 'N', n, m, m, 1, w->p, w->d, 0, w->pd);
+    frgi_gw_product(ctx, 'N', 'N', n, m, n, 1, w->c, w->p, 0, w->cp);
     return FRG_OK;
 }
 
@@ -302,11 +291,11 @@ static void distance_gradient(const double *x, const double *w, const double *cr
 }
 
 /** u <- rowsum(P .* T), v <- colsum(P .* T). */
-static void weigh_exponents(value_work *w, const frg_gw_point *at)
+static void weigh_exponents(value_work *w, const frg_context *ctx, const frg_gw_point *at)
 {
     const int64_t n = w->n, m = w->m;
     const double theta = at->linear_weight;
-    multiply('N', 'N', n, m, m, -2, w->cp, w->d, w->t);
+    frgi_gw_product(ctx, 'N', 'N', n, m, m, -2, w->cp, w->d, 0, w->t);
     double *const square = w->big; /* row terms, then column terms */
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
@@ -342,7 +331,7 @@ static void weigh_exponents(value_work *w, const frg_gw_point *at)
 static frg_status weight_gradients(value_work *w, frg_context *ctx, const frg_gw_point *at,
                                    const frg_gw_gradients *out)
 {
-    weigh_exponents(w, at);
+    weigh_exponents(w, ctx, at);
     const frg_status status = solve_system(&w->system, w->u, w->v, w->y, ctx);
     if (status < 0) {
         return status;
@@ -399,11 +388,11 @@ frg_status frg_gw_gradient(frg_context *ctx, const frg_gw_point *at, const frg_g
         TRY_TO(done, weight_gradients(&w, ctx, at, out));
     }
     if (out->c) {
-        multiply('N', 'T', n, n, m, 1, w.pd, w.p, w.big);
+        frgi_gw_product(ctx, 'N', 'T', n, n, m, 1, w.pd, w.p, 0, w.big);
         distance_gradient(w.c, w.system.a, w.big, n, share, out->c);
     }
     if (out->d) {
-        multiply('T', 'N', m, m, n, 1, w.p, w.cp, w.big);
+        frgi_gw_product(ctx, 'T', 'N', m, m, n, 1, w.p, w.cp, 0, w.big);
         distance_gradient(w.d, w.system.b, w.big, m, share, out->d);
     }
     for (int64_t i = 0; out->linear && i < n; i++) {

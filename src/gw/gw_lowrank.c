@@ -25,7 +25,6 @@
 #include <string.h>
 
 #include "gw/gw_state.h"
-#include "linalg/blas.h"
 
 enum { START_STEPS = 10, STEPS_AN_EPSILON = 5, STREAM_FACTORS = 160 };
 
@@ -364,13 +363,11 @@ static frg_status linearise(lowrank *w)
 /* ---- mirror steps --------------------------------------------------------------------------------------------- */
 
 /** out (n x r) <- left' (n x R) right (R x m) z (m x r); row-major. */
-static void through(const double *left, int64_t n, const double *right, int64_t m, int64_t R,
-                    int64_t r, const double *z, double *middle, double *out)
+static void through(const frg_context *ctx, const double *left, int64_t n, const double *right,
+                    int64_t m, int64_t R, int64_t r, const double *z, double *middle, double *out)
 {
-    const frgi_blas_guard guard = frgi_blas_begin();
-    frgi_dgemm('N', 'N', (int)r, (int)R, (int)m, 1, z, (int)r, right, (int)m, 0, middle, (int)r);
-    frgi_dgemm('N', 'T', (int)r, (int)n, (int)R, 1, middle, (int)r, left, (int)n, 0, out, (int)r);
-    frgi_blas_end(guard);
+    frgi_gw_product(ctx, 'N', 'N', R, r, m, 1, right, z, 0, middle);
+    frgi_gw_product(ctx, 'T', 'N', n, r, R, 1, left, middle, 0, out);
 }
 
 /** grad_q += theta M W, grad_w += theta M' Q. */
@@ -441,8 +438,8 @@ static frg_status derive(lowrank *w, double *value)
     const frgi_level *const l = w->l;
     frgi_factored *const f = w->f;
     const int64_t r = f->rank, R = l->o->anchors;
-    through(w->dx, f->n, w->dy, f->m, R, r, f->w, w->middle, w->grad_q);
-    through(w->dy, f->m, w->dx, f->n, R, r, f->q, w->middle, w->grad_w);
+    through(l->ctx, w->dx, f->n, w->dy, f->m, R, r, f->w, w->middle, w->grad_q);
+    through(l->ctx, w->dy, f->m, w->dx, f->n, R, r, f->q, w->middle, w->grad_w);
     add_linear(w);
     double most = 0;
     *value = l->epsilon * (entropy(f->q, f->n * r) + entropy(f->w, f->m * r) + entropy(f->h, r));

@@ -16,5 +16,9 @@ FRG_MUST_USE frg_status frgi_take_weights(frg_context *ctx, const double *given,
 FRG_MUST_USE frg_status frgi_normalise_weights(frg_context *ctx, double *a, int64_t n, double sum_a,
                                                double *b, int64_t m, double sum_b);
 
+/** Row-major out (n x m) <- alpha op(A) op(B) + beta out, k between. */
+void frgi_gw_product(const frg_context *ctx, char ta, char tb, int64_t n, int64_t m, int64_t k,
+                     double alpha, const double *a, const double *b, double beta, double *out);
+
 #pragma GCC visibility pop
 #endif

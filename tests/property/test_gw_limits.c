@@ -1,4 +1,6 @@
 /* test_gw_limits.c - single points, nothing but zeros, numbers beyond f32, graphs in parts. */
+#include <dirent.h>
+
 #include "gw_data.h"
 
 static frg_gw_opts short_options(frg_gw_distance distance)
@@ -197,7 +199,51 @@ static void beyond_single(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"single points", single_points},
+/* Threads of this process; 0 where nobody tells. */
+static int tasks(void)
+{
+    DIR *const d = opendir("/proc/self/task");
+    int count = 0;
+    while (d && readdir(d))
+        count++;
+    if (d)
+        closedir(d);
+    return count;
+}
+
+/* The first case, as threads that another one woke would serve this one too: the BLAS had its own for energies. */
+static void one_thread_alone(void)
+{
+    enum { N = 120, M = 130 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[M * 2];
+    static double plan[N * M], c[N * N], d[M * M];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    const frg_gw_side sx = {.data = &ax}, sy = {.data = &ay};
+    const int before = tasks();
+    for (int kind = 0; kind < 3; kind++) {
+        frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.max_iter = 10;
+        o.mode = kind == 1 ? FRG_GW_EXACT : FRG_GW_AUTO;
+        o.rank = kind == 2 ? 30 : 0;
+        frg_gw_report r;
+        align(ctx, sx, sy, NULL, &o, plan, &r);
+    }
+    double energy;
+    const frg_array ac = matrix(c, N, N), ad = matrix(d, M, M);
+    CHECK_OK(ctx, frg_gw_energy(ctx, ac, ad, matrix(plan, N, M), &energy));
+    const frg_gw_point at = {.c = ac, .d = ad, .plan = matrix(plan, N, M), .epsilon = 1};
+    CHECK_OK(ctx, frg_gw_gradient(ctx, &at, &(frg_gw_gradients){.c = &ac}));
+    CHECK_INT(tasks(), before);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"one thread alone", one_thread_alone},
+                                  {"single points", single_points},
                                   {"part of many", part_of_many},
                                   {"equal points", equal_points},
                                   {"parts of length zero", parts_of_length_zero},
