@@ -1,6 +1,6 @@
 """Regenerates data/*.csv from the packages they come from: python tools/make_data.py [--julia FOLDER] [--check]
 
-statsmodels, linearmodels and scikit-learn carry their tables inside their wheels. The two tables of FixedEffectModels.jl
+statsmodels, linearmodels, scikit-learn and matplotlib carry their tables inside their wheels. The two tables of FixedEffectModels.jl
 come from the folder `dataset` of a checkout of it; without --julia they are left as they are.
 --check compares with the files that are there and writes nothing.
 """
@@ -10,6 +10,7 @@ import pathlib
 import sys
 import warnings
 
+import numpy as np
 import pandas as pd
 
 warnings.filterwarnings("ignore")
@@ -58,6 +59,16 @@ def co2():
     return pd.DataFrame({"year": year, "month": month, "time": year + (month - 0.5) / 12, "co2": monthly.to_numpy()})
 
 
+def terrain():
+    from matplotlib.cbook import get_sample_data
+
+    with get_sample_data("jacksboro_fault_dem.npz") as source:
+        height = source["elevation"][::5, ::5]
+    row, column = np.indices(height.shape).reshape(2, -1)
+    cell = 5 / 1200  # degrees: every fifth of 3 seconds of arc
+    return pd.DataFrame({"east": (column * cell).round(6), "south": (row * cell).round(6), "height": height.ravel()})
+
+
 def julia(folder, name):
     table = pd.read_csv(folder / f"{name}.csv")
     return table.rename(columns=str.lower)
@@ -68,7 +79,7 @@ def main():
     parser.add_argument("--julia", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    tables = {make.__name__: make() for make in (grunfeld, wage_panel, munnell, jobtraining, diabetes, co2)}
+    tables = {make.__name__: make() for make in (grunfeld, wage_panel, munnell, jobtraining, diabetes, co2, terrain)}
     if options.julia:
         tables["cigar"] = julia(options.julia, "Cigar")
         tables["empluk"] = julia(options.julia, "EmplUK")
