@@ -1,8 +1,8 @@
 #!/bin/sh
 # Exact Gaussian processes beside the peers, on the same inputs, in one run: gp.sh PEERS [JOB [SIZES [FOLDER]]]
 #
-# PEERS is the environment of bench/peers/setup.sh, with gpytorch and scikit-learn.  JOB is step (default), fit, batch or
-# invquad; SIZES are separated by blanks (default: 50 100 500 1000 2000); FOLDER (default: a temporary one) takes
+# PEERS is the environment of bench/peers/setup.sh, with gpytorch and scikit-learn.  JOB is step (default), fit, batch,
+# invquad or factor; SIZES are separated by blanks (default: 50 100 500 1000 2000); FOLDER (default: a temporary one) takes
 # the inputs.  Prints JSON lines, for each type first the peers', then ours, each with the machine's name.  Parts of a
 # run: DTYPES (default "f64 f32"), REPEAT (ours, 20; fit 3), PEER (one of the peers).
 set -eu

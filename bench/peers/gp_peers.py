@@ -1,11 +1,11 @@
-"""Peers on exact Gaussian processes: python gp_peers.py [--job step|fit|invquad|batch] [--out FOLDER] [N ...]
+"""Peers on exact Gaussian processes: python gp_peers.py [--job step|fit|invquad|factor|batch] [--out FOLDER] [N ...]
 
 gpytorch: stock model, Cholesky path. tensors: logdet and quadratic form as one autograd function on plain tensors
 (backward by the inverse from the Cholesky factor), the least that torch needs. sklearn (step, f64): value and
 gradient of GaussianProcessRegressor, which takes three parameters and no mean.
 
 Model and starts are GPyTorch's defaults: scale * RBF + noise above 1e-4 + constant mean, softplus of 0. `fit` is 50
-steps of Adam with learning rate 0.1 and prints the value and parameters it ends at. `batch` is 200 processes at once,
+steps of Adam with learning rate 0.1 and prints the value and parameters it ends at. `factor` is the dense value without the backward. `batch` is 200 processes at once,
 in GPyTorch's batch mode and as 200 plain steps in a row (gpytorch_loop); seconds are of all 200. FOLDER receives the inputs as
 gp_x.npy and gp_y.npy, for bench_gp --data; a problem is their first N rows.
 """
@@ -178,6 +178,29 @@ def stock_invquad(x, y):
     return run
 
 
+def stock_factor(x, y):
+    k, r = (v.detach() for v in dense_inputs(x, y))
+
+    def run():
+        with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False), \
+                gpytorch.settings.max_cholesky_size(10**9):
+            return {"log_likelihood": gpytorch.distributions.MultivariateNormal(torch.zeros_like(r), k).log_prob(r).item()}
+
+    return run
+
+
+def tensors_factor(x, y):
+    k, r = (v.detach() for v in dense_inputs(x, y))
+
+    def run():
+        factor = torch.linalg.cholesky(k)
+        z = torch.linalg.solve_triangular(factor, r.unsqueeze(-1), upper=False)
+        return {"log_likelihood": -0.5 * (z.square().sum().item() + len(r) * np.log(2 * np.pi))
+                - factor.diagonal().log().sum().item()}
+
+    return run
+
+
 def sklearn_step(x, y):
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -193,6 +216,7 @@ def sklearn_step(x, y):
 JOBS = {"step": {"gpytorch": stock, "tensors": tensors, "sklearn": sklearn_step},
         "fit": {"gpytorch": stock_fit, "tensors": tensors_fit},
         "invquad": {"gpytorch": stock_invquad, "tensors": tensors_invquad},
+        "factor": {"gpytorch": stock_factor, "tensors": tensors_factor},
         "batch": {"gpytorch": stock_batch, "gpytorch_loop": stock_loop}}
 
 
