@@ -10,7 +10,7 @@
 
 #include "gp/gp_room.h"
 
-static const double LARGEST_F32_Y = 1e18, LARGEST_F32_X = 1e38;
+static const double LARGEST_F32_Y = 1e18, LARGEST_F32_X = 1e38, LARGEST_Y = 1e150;
 enum { FLOATS = 1 << FRG_F32 | 1 << FRG_F64, MOST_GROUPS = 4096 };
 
 /* ---- options ------------------------------------------------------------------------------------ */
@@ -132,13 +132,14 @@ static frg_status refuse_value(frg_context *ctx, const char *name, int64_t i, in
 }
 
 /** A number that is not within +-most. */
-static frg_status refuse_size(frg_context *ctx, const char *name, int64_t i, int64_t j, double v)
+static frg_status refuse_size(frg_context *ctx, const char *name, int64_t i, int64_t j, double v,
+                              double most)
 {
     if (!isfinite(v)) {
         return refuse_value(ctx, name, i, j, v);
     }
-    FAIL(ctx, E_RANGE_GP, "%s is %g in row %lld: float32 cannot hold what follows from it", name, v,
-         (long long)i + 1);
+    FAIL(ctx, E_RANGE_GP, "%s is %g in row %lld: %s cannot hold what follows from it", name, v,
+         (long long)i + 1, most < LARGEST_Y ? "float32" : "float64");
 }
 
 /** The arrays of a caller; what is read of them, and what they may hold. */
@@ -161,7 +162,7 @@ static given given_data(frg_context *ctx, const frg_array *x, const frg_array *y
                    .d = x->shape[1],
                    .q = columns_of(y),
                    .most_x = o->precision == FRG_GP_F32 ? LARGEST_F32_X : DBL_MAX,
-                   .most_y = o->precision != FRG_GP_F64 ? LARGEST_F32_Y : DBL_MAX};
+                   .most_y = o->precision != FRG_GP_F64 ? LARGEST_F32_Y : LARGEST_Y};
 }
 
 /** Is row i left out for a NaN in y? */
@@ -179,13 +180,13 @@ static frg_status check_row(const given *g, int64_t i, bool masked)
     for (int64_t k = 0; k < g->d; k++) {
         const double v = element(&g->x, i, k);
         if (!(fabs(v) <= g->most_x)) {
-            return refuse_size(g->ctx, "x", i, k, v);
+            return refuse_size(g->ctx, "x", i, k, v, g->most_x);
         }
     }
     for (int64_t c = 0; c < g->q; c++) {
         const double v = element(&g->y, i, c);
         if (!(fabs(v) <= g->most_y) && !(isnan(v) && masked)) {
-            return refuse_size(g->ctx, "y", i, c, v);
+            return refuse_size(g->ctx, "y", i, c, v, g->most_y);
         }
     }
     const double *const noise = g->o->noise_variances, *const mean = g->o->mean_values;

@@ -139,7 +139,7 @@ bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
     const double u = r->type == FRG_F64 ? DBL_EPSILON / 2 : (double)(FLT_EPSILON / 2),
                  n = (double)gp->n;
     double largest = 0, square = 0, inverse = 0;
-    bool regular = r->g.pivot[lane] < 0;
+    bool regular = r->g.pivot[lane] < 0 && frgi_gp_unresolved(gp) < 0;
     for (ptrdiff_t i = 0; i < gp->n && regular; i++) {
         const double l = get(r, r->g.root, i, lane), d = get(r, r->diagonal, i, lane);
         gp->alpha[i] = get(r, r->g.alpha, i, lane);

@@ -2,7 +2,7 @@
  *
  *     zero, values        m given
  *     const, linear       m = b_0 (+ x'b), parameters b for every column of y
- *     profiled            m = H beta,  beta = (H'K^-1 H)^-1 H'K^-1 y,  H = [1] or [1, x - mean(x)]
+ *     profiled            m = H beta,  beta = (H'K^-1 H)^-1 H'K^-1 y,  H = [1] or [1, x - centre]
  *
  * The profiled mean comes out of the triangular solves that the value needs anyway: with Z = L^-1 H, w = L^-1 y
  *

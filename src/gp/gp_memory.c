@@ -77,6 +77,7 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     gp->given_mean = gp->mean == GP_MEAN_VALUES ? TAKE(a, double, n) : NULL;
     gp->centre = TAKE(a, double, d);
     gp->largest = TAKE(a, double, d);
+    gp->spread = TAKE(a, double, d);
     gp->residual = TAKE(a, double, n *q);
     gp->alpha = TAKE(a, double, n *(q + m));
     gp->noise = TAKE(a, double, n);
@@ -247,28 +248,12 @@ void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *me
     fill_points(gp, x, m, gp->shape.dtype, memory, out);
 }
 
-/** Column means, and the largest |x| once they are taken out. */
-static void measure_columns(frg_gp *gp)
-{
-    const ptrdiff_t n = gp->n, d = gp->d;
-    for (ptrdiff_t k = 0; k < d; k++) {
-        const double mean = frgi_gp_mean_of(gp->x + k, n, d), centre = isfinite(mean) ? mean : 0;
-        double most = 0;
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const double size = fabs(gp->x[i * d + k] - centre);
-            most = size > most ? size : most; /* not by fmax, which is a call */
-        }
-        gp->centre[k] = centre;
-        gp->largest[k] = most;
-    }
-}
-
 void frgi_gp_refresh(frg_gp *gp)
 {
     const ptrdiff_t n = gp->n, d = gp->d, m = gp->profile.count;
     gp->sticky = false;
     frgi_gp_forget(gp); /* and the process's own arithmetic is back */
-    measure_columns(gp);
+    frgi_gp_measure_columns(gp);
     const frg_dtype dtype = own_dtype(gp), second = dtype == FRG_F64 ? FRG_F32 : FRG_F64;
     gp->shape = frgi_spd_plan(n, dtype);
     fill_points(gp, gp->x, n, dtype, gp->points_memory, &gp->points);

@@ -63,7 +63,8 @@ struct frg_gp {
     int32_t *groups;           /* n or NULL */
     double *given_mean;        /* n or NULL */
     double *largest;           /* d: of |x - centre| */
-    double *centre;            /* d column means, taken out of the points */
+    double *spread;            /* d: how far from the centre others are, 0: at it */
+    double *centre;            /* d, taken out of the points (gp_centre.c) */
 
     frgi_gp_kernel *kernel;
     frgi_gp_params params;
@@ -168,11 +169,19 @@ FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, f
 FRG_MUST_USE frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured, const char *what);
 /** Bytes of the arena for n points. */
 size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n);
-/** After x changed: column means, the points of each arithmetic, H. */
+/** After x changed: centres, the points of each arithmetic, H. */
 void frgi_gp_refresh(frg_gp *gp);
 /** Bytes of m points in the layout that frgi_gp_set_points fills, and the filling: x is m x d row-major. */
 size_t frgi_gp_points_bytes(const frg_gp *gp, ptrdiff_t m);
 void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *memory, frgi_gp_points *out);
+
+/* ---- gp_centre.c ---- */
+
+/** After x changed: centre, largest and spread. */
+void frgi_gp_measure_columns(frg_gp *gp);
+/** The first column with values so far from the others that the arithmetic at hand would take different points for one;
+ *  -1: none. */
+ptrdiff_t frgi_gp_unresolved(const frg_gp *gp);
 
 /* ---- gp_twin.c ---- */
 

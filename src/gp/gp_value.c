@@ -407,6 +407,10 @@ static bool is_accurate(const frg_gp *gp)
 /** FRG_BROKE_DOWN where f32 is not good enough. */
 static frg_status judge(frg_gp *gp)
 {
+    if (frgi_gp_unresolved(gp) >= 0) {
+        gp->value.error_estimate = (double)INFINITY;
+        return FRG_BROKE_DOWN;
+    }
     if (gp->shape.dtype == FRG_F64 || is_accurate(gp)) {
         return FRG_OK;
     }
@@ -452,6 +456,15 @@ static frg_status refuse(frg_gp *gp, frg_status status)
              (long long)gp->pivots.pivot + 1, (long long)gp->n,
              gp->pivots.value / mean_diagonal(gp), gp->jitter, v->jitter_tries,
              describe_closest(gp, pair));
+    }
+    const ptrdiff_t far = frgi_gp_unresolved(gp);
+    if (status == FRG_BROKE_DOWN && far >= 0) {
+        FAIL(gp->ctx, E_PRECISION_GP,
+             "column %s has a value at %.3g from the others, which lie within about %.2g: in %s "
+             "they "
+             "would be one point",
+             gp->column_names[far], gp->largest[far], gp->spread[far],
+             frg_dtype_name(gp->shape.dtype));
     }
     if (status == FRG_BROKE_DOWN && !(gp->scale > 0)) {
         FAIL(gp->ctx, E_OPTION,

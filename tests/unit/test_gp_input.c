@@ -40,8 +40,13 @@ static void bad_data(void)
     g.y[2] = 2e18;
     frg_gp_opts o = gp_data_opts("const");
     o.precision = FRG_GP_F32;
-    expect(ctx, &g, k, &o, "FRG-GP-009", "y is 2e+18 in row 3");
+    expect(ctx, &g, k, &o, "FRG-GP-009", "y is 2e+18 in row 3: float32");
+    g.y[2] = -1e160; /* its square is infinite */
+    expect(ctx, &g, k, NULL, "FRG-GP-009", "y is -1e+160 in row 3: float64");
     g.y[2] = 0;
+    g.x[5] = 1e39;
+    expect(ctx, &g, k, &o, "FRG-GP-009", "x is 1e+39 in row 3");
+    g.x[5] = 0;
     o = gp_data_opts("const");
     o.noise_variances = variances;
     variances[3] = -1e-9;

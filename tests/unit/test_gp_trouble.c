@@ -257,7 +257,91 @@ static void cusp(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- rows far from all others ------------------------------------------------------------------- */
+
+enum { BULK = 24, FAR_MOST = 6 };
+
+/** `far` rows at about `size`, each as many rows after the last as fit; their k with any other row is 0. */
+static void with_outliers(const gp_data *bulk, int far, double size, gp_data *to)
+{
+    const int64_t step = far > 0 ? (BULK + far) / far : BULK + 1;
+    to->n = BULK + far;
+    to->d = to->q = 1;
+    for (int64_t i = 0, from = 0, out = 0; i < to->n; i++) {
+        const bool is_far = i % step == step - 1 && out < far;
+        to->x[i] = is_far ? size * (double)(1 + out++) : bulk->x[from];
+        to->y[i] = is_far ? 0.5 : bulk->y[from++];
+    }
+}
+
+/** Each row far away adds log N(0.5; 0, 1.1), and the others are as they are without it: a centre at the mean would put
+ *  them all at one point. */
+static void outliers(void)
+{
+    static const double sizes[] = {1e3, 1e7, 1e10, 9.96921e36, 1e100};
+    static const int counts[] = {1, 2, FAR_MOST};
+    const char *const kernel = "1*rbf(l=0.4) + noise(0.1)";
+    const double own = -0.5 * (0.25 / 1.1 + log(1.1) + 1.8378770664093454836);
+    frg_context *ctx = test_context();
+    static gp_data bulk, g;
+    gp_data_random(&bulk, BULK, 1, 1);
+    for (int i = 0; i < BULK; i++) {
+        bulk.x[i] *= 8;
+    }
+    frg_gp_opts o = gp_data_opts("zero");
+    frg_gp *gp = gp_data_open(ctx, &bulk, kernel, &o);
+    const double alone = gp_data_value(ctx, gp);
+    frg_gp_destroy(gp);
+    for (int k = 0; k < 15; k++) {
+        const int far = counts[k % 3];
+        const double size = sizes[k / 3], want = alone + far * own;
+        double gradient[3];
+        with_outliers(&bulk, far, size, &g);
+        for (int precision = FRG_GP_F64; precision <= FRG_GP_MIXED; precision++) {
+            if (precision == FRG_GP_F32 && size > 1e38) {
+                continue; /* refused with its row: test_gp_input */
+            }
+            o.precision = (frg_gp_precision)precision;
+            o.auto_promote = size > 1e11;
+            gp = gp_data_open(ctx, &g, kernel, &o);
+            frg_gp_value v;
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient, NULL, NULL, &v));
+            const double tolerance = precision == FRG_GP_F32 && !v.promoted ? 1e-5 : 1e-12;
+            CHECK_NEAR(v.log_likelihood, want, tolerance);
+            CHECK(isfinite(gradient[1]));
+            frg_gp_destroy(gp);
+        }
+        frg_gp_member members[4];
+        o.precision = FRG_GP_F64;
+        for (int i = 0; i < 4; i++) {
+            members[i] = (frg_gp_member){.x = gp_data_x(&g), .y = gp_data_y(&g)};
+        }
+        CHECK_OK(ctx, frg_gp_batch_eval(ctx, 4, members, kernel, &o));
+        CHECK_NEAR(members[1].value.log_likelihood, want, 1e-12);
+        o.precision = FRG_GP_F32; /* right, or it says that it cannot be */
+        o.auto_promote = 0;
+        const frg_status status = frg_gp_batch_eval(ctx, 4, members, kernel, &o);
+        CHECK_STATUS(status, size > 1e11 ? FRG_PARTIAL : FRG_OK);
+        if (size > 1e38) {
+            CHECK_STATUS(members[3].status, FRG_BAD_DATA);
+        } else if (size > 1e11) {
+            CHECK_STATUS(members[3].status, FRG_BROKE_DOWN);
+            CHECK_SAYS(strstr(members[3].message, "column x1"), "%s", members[3].message);
+        } else {
+            CHECK_NEAR(members[1].value.log_likelihood, want, 1e-5);
+        }
+    }
+    with_outliers(&bulk, 1, 1e200, &g); /* too far for f64 */
+    o.precision = FRG_GP_F64;
+    gp = gp_data_open(ctx, &g, kernel, &o);
+    CHECK_STATUS(frg_gp_eval(gp, NULL), FRG_BROKE_DOWN);
+    CHECK_SAYS(strstr(frg_message(ctx), "f64"), "%s", frg_message(ctx));
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
+    {"outliers", outliers},
     {"duplicates", duplicates},
     {"sticky jitter", sticky_jitter},
     {"cusp", cusp},
