@@ -4,6 +4,8 @@
  * has no gradient to follow: the mean absolute correlation c of a sample of pairs tells, below 1e-6 or above
  * 1 - 1e-6.  Then l_k = sqrt(d) median |x_ik - x_jk| over the pairs, so that a typical pair has s near 1.
  *
+ * A column of y that is constant is told of.
+ *
  * Random starts are functions of (seed, number of the start, parameter): the same for any number of threads and
  * whatever starts come before.
  */
@@ -120,11 +122,30 @@ static frg_status rescale(frg_gp *gp, double correlation)
     return status;
 }
 
+/** Constant columns of y are fitted by the mean alone: every variance goes to its lower bound. */
+static void tell_constant(const frg_gp *gp)
+{
+    for (ptrdiff_t c = 0; c < gp->q; c++) {
+        const double *const y = gp->y + c * gp->n;
+        ptrdiff_t same = 1;
+        while (same < gp->n && y[same] == y[0]) {
+            same++;
+        }
+        if (same == gp->n) {
+            frgi_warn(
+                gp->ctx, W_CONSTANT,
+                "column %td of y is constant: it says nothing about variances and lengthscales",
+                c + 1);
+        }
+    }
+}
+
 frg_status frgi_gp_check_start(frg_gp *gp)
 {
     if (gp->n < 2) {
         return FRG_OK;
     }
+    tell_constant(gp);
     double c;
     TRY(mean_correlation(gp, &c));
     const bool sound = c >= LEAST_CORRELATION && c <= 1 - LEAST_CORRELATION;

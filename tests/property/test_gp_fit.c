@@ -203,6 +203,38 @@ static void nothing_free(void)
     frg_context_destroy(ctx);
 }
 
+/** How many warnings of this code begin so. */
+static int warnings_of(const frg_context *ctx, const char *code, const char *begin)
+{
+    int found = 0;
+    for (int i = 0; i < frg_warning_count(ctx); i++) {
+        found += strcmp(frg_warning_code(ctx, i), code) == 0 &&
+                 strncmp(frg_warning_message(ctx, i), begin, strlen(begin)) == 0;
+    }
+    return found;
+}
+
+/** y that is constant: told, where it is more than one point. */
+static void constant_y(void)
+{
+    static gp_data g;
+    for (int k = 0; k < 3; k++) {
+        frg_context *ctx = test_context();
+        gp_data_random(&g, k == 2 ? 1 : 30, 1, k == 0 ? 2 : 1);
+        for (int64_t i = 0; k == 0 && i < g.n; i++) {
+            g.y[g.n + i] = 3.5;
+        }
+        const frg_gp_opts o = gp_data_opts("const");
+        frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf + noise", &o);
+        frg_gp_fit_result r;
+        CHECK_OK(ctx, frg_gp_fit(gp, NULL, &r));
+        CHECK_INT(warnings_of(ctx, "FRG-GP-105", "column 2 of y is constant"), k == 0);
+        CHECK_INT(warnings_of(ctx, "FRG-GP-105", ""), k == 0);
+        frg_gp_destroy(gp);
+        frg_context_destroy(ctx);
+    }
+}
+
 /** y in other units and far from zero: the same fit in those units. */
 static void units(void)
 {
@@ -662,6 +694,7 @@ static const test_case cases[] = {
     {"as_gpytorch", as_gpytorch},
     {"holds_and_bounds", holds_and_bounds},
     {"nothing_free", nothing_free},
+    {"constant y", constant_y},
     {"units", units},
     {"hopeless_starts", hopeless_starts},
     {"several_starts", several_starts},
