@@ -76,6 +76,7 @@ run() {
         grep -v '^ok ' "$log" | tail -n 40 | sed 's/^/    /'
         echo "    all of it: $log"
     fi
+    sed -n 's/^# peers: /    beside: /p' "$log"
     grep '^ok .*# SKIP' "$log" | sed 's/^ok [0-9]* - /    skipped: /' || true
 }
 
@@ -121,7 +122,7 @@ if [ -n "$peers" ]; then
     [ -x "$env/bin/python" ] || /usr/bin/python3 -m venv "$env"
     "$env/bin/pip" install -q --disable-pip-version-check numpy pandas polars pyarrow pyfixest torch \
         gpytorch botorch pytorch_optimizer scikit-learn matplotlib \
-        POT anndata tqdm abi3audit >"$logs/pip.log" 2>&1 ||
+        POT anndata tqdm duckdb abi3audit >"$logs/pip.log" 2>&1 ||
         die "could not install the peers; see $logs/pip.log"
     run "python in peers" 600 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py" peers
     run "python with frames" 300 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py"

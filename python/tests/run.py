@@ -1,5 +1,6 @@
 """Runs tests and prints TAP: python run.py [FOLDER BELOW THIS ONE [PART OF A NAME]]; `peers` needs the peers installed."""
 
+import importlib.metadata
 import pathlib
 import signal
 import sys
@@ -18,8 +19,22 @@ def cases(suite):
             yield item
 
 
+PEERS = ("numpy", "pandas", "polars", "pyarrow", "duckdb", "pyfixest", "torch", "gpytorch", "botorch", "pytorch_optimizer", "scikit-learn",
+         "POT", "anndata", "matplotlib", "tqdm", "abi3audit")
+
+
+def versions():
+    """The peers that are installed, as 'name version'."""
+    for name in PEERS:
+        try:
+            yield f"{name} {importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            pass
+
+
 found = list(cases(unittest.defaultTestLoader.discover(str(here))))
 print(f"1..{len(found)}")
+print("# peers: " + ", ".join(versions()))
 failed = 0
 for number, case in enumerate(found, 1):
     result = unittest.TestResult()
