@@ -322,7 +322,7 @@ static PyObject *gp_gradient(PyObject *self, PyObject *args)
     return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, ext_gp_value_fields);
 }
 
-/** step(y, theta, gradient, x, y): values at other observations and parameters; gradient, x and y are filled and
+/** step(y, theta, gradient, dx, dy): values at other observations and parameters; gradient, x and y are filled and
  *  may be None.  Returns the log likelihood alone: for loops that make small steps. */
 static PyObject *gp_step(PyObject *self, PyObject *args)
 {
@@ -701,7 +701,7 @@ int ext_types_gp(PyObject *module)
         {"report", gp_report_alone, METH_NOARGS, "What the process is."},
         {"value", gp_value_alone, METH_NOARGS, "The log likelihood with its certificates."},
         {"gradient", gp_gradient_alone, METH_VARARGS, "gradient(out, x, y) -> value"},
-        {"step", gp_step_alone, METH_VARARGS, "step(y, theta, gradient, x, y) -> log likelihood"},
+        {"step", gp_step_alone, METH_VARARGS, "step(y, theta, gradient, dx, dy) -> log likelihood"},
         {"information", gp_information_alone, METH_VARARGS, "information(out)"},
         {"loo", gp_loo_alone, METH_VARARGS, "loo(mean, variance, gradient) -> (log_density, rmse)"},
         {"folds", gp_folds_alone, METH_VARARGS,

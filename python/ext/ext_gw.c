@@ -1184,7 +1184,7 @@ PyMethodDef ext_gw_functions[] = {
         {"top", plan_top_alone, METH_VARARGS, "top(k, index, value)"},                             \
         {"sparse", plan_sparse_alone, METH_VARARGS, "sparse(threshold, starts, columns, values)"}, \
         {"apply", plan_apply_alone, METH_VARARGS, "apply(v, transposed, out)"},                    \
-        {"vjp", plan_vjp_alone, METH_VARARGS, "vjp(g, grad_mode, out, a, b)"},                     \
+        {"vjp", plan_vjp_alone, METH_VARARGS, "vjp(g, options, out, a, b)"},                       \
     {                                                                                              \
         "labels", plan_labels_alone, METH_VARARGS, "labels(labels, count, out, share)"             \
     }

@@ -1,7 +1,11 @@
 """Regression tables and coefficient plots of several fits; reached through :mod:`fourge.fe`."""
 
+from __future__ import annotations
+
 import html
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from . import errors
 
@@ -46,9 +50,11 @@ def _spec_words(spec):
     return f"by: {spec[len('cluster='):]}" if spec.startswith("cluster=") else spec
 
 
-def etable(fits, type="text", *, digits=3, signif_code=None, coef_fmt="b \n (se)", keep=None, drop=None, exact_match=False,
-           labels=None, felabels=None, show_fe=True, fe_present="x", fe_absent="-", model_heads=None, notes="",
-           file_name=None):
+def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Sequence[float] | None = None,
+           coef_fmt: str = "b \n (se)", keep: Any = None, drop: Any = None, exact_match: bool = False,
+           labels: Mapping[str, str] | None = None, felabels: Mapping[str, str] | None = None, show_fe: bool = True,
+           fe_present: str = "x", fe_absent: str = "-", model_heads: Sequence[str] | None = None, notes: str = "",
+           file_name: Any = None) -> Any:
     """Several fits side by side.
 
     Parameters
@@ -235,8 +241,9 @@ def _points(ax, fits, positions, names, coord_flip, yintercept, rotate_xticks):
     return ax
 
 
-def coefplot(fits, *, keep=None, drop=None, exact_match=False, labels=None, yintercept=0, coord_flip=True, rotate_xticks=0,
-             title=None, figsize=None, ax=None):
+def coefplot(fits: Any, *, keep: Any = None, drop: Any = None, exact_match: bool = False,
+             labels: Mapping[str, str] | None = None, yintercept: float = 0, coord_flip: bool = True, rotate_xticks: float = 0,
+             title: str | None = None, figsize: tuple[float, float] | None = None, ax: Any = None) -> Any:
     """Estimates with the intervals of each fit's level, by matplotlib.
 
     Parameters
@@ -248,7 +255,12 @@ def coefplot(fits, *, keep=None, drop=None, exact_match=False, labels=None, yint
         Where the line of reference is.
     coord_flip : bool, default=True
         Terms on the vertical axis.
+    rotate_xticks : float
+        Degrees.
+    title : str, optional
+    figsize : (width, height) in inches, optional
     ax : matplotlib Axes, optional
+        Where to draw; without, a new figure.
 
     Returns
     -------
@@ -263,9 +275,22 @@ def coefplot(fits, *, keep=None, drop=None, exact_match=False, labels=None, yint
     return _points(_axes(ax, figsize, title), fits, [place] * len(fits), names, coord_flip, yintercept, rotate_xticks)
 
 
-def iplot(fits, *, labels=None, yintercept=0, coord_flip=False, rotate_xticks=0, title=None, figsize=None, ax=None):
+def iplot(fits: Any, *, labels: Mapping[str, str] | None = None, yintercept: float = 0, coord_flip: bool = False,
+          rotate_xticks: float = 0, title: str | None = None, figsize: tuple[float, float] | None = None, ax: Any = None) -> Any:
     """The coefficients of ``i(...)``, at the numbers of their levels where all are numbers; the reference level that the
-    formula names is shown at 0.  Parameters as in :func:`coefplot`."""
+    formula names is shown at 0.
+
+    Parameters
+    ----------
+    fits, yintercept, coord_flip, rotate_xticks, title, figsize, ax
+        As in :func:`coefplot`.
+    labels : dict, optional
+        Names to show for levels.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
     fits = as_list(fits)
     levels = [{t: m[1] for t in f.terms if (m := re.fullmatch(r"[^:]+::([^:]+)(:.*)?", t))} for f in fits]
     if not any(levels):

@@ -139,9 +139,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
 
 
 class Fit:
-    """A fitted regression."""
+    """A fitted regression, as :func:`feols` returns it; ``result`` is a dict of all that was found."""
 
-    def __init__(self, call, fit):
+    def __init__(self, call: Any, fit: Any):
         self._call, self._fit, self._vcovs = call, fit, {}
         self.result = fit.result()
         self._shown = self.result["vcovs"][0]
@@ -189,7 +189,8 @@ class Fit:
 
     def vcov(self, spec: str | Mapping[str, str] | None = None, ssc: str | None = None) -> Any:
         """Without `spec`, the covariance matrix shown (k x k); with it, the same fit under another covariance
-        from here on, and the fit itself is returned."""
+        from here on, and the fit itself is returned.  `ssc` is its small-sample rule, "adj=true,fixef=nonnested" and the like;
+        that of the fit without."""
         if spec is None:
             k = len(self._shown["coefficients"])
             return np.frombuffer(self._shown["matrix"]).reshape(k, k).copy()
@@ -246,7 +247,7 @@ class Fit:
         return {"statistic": test["f"], "pvalue": test["p_f"], "df1": test["df1"], "df2": test["df2"]}
 
     def tidy(self, style: str = "broom") -> dict[str, list[Any]]:
-        """{column: values} of the coefficient table, under broom's names or pyfixest's; ``pandas.DataFrame(fit.tidy())``
+        """{column: values} of the coefficient table, under the names of `style`, "broom" or "pyfixest"; ``pandas.DataFrame(fit.tidy())``
         and ``polars.DataFrame(fit.tidy())`` make frames of it."""
         level = self._call[4].get("level", 0.95)
         low, high = f"{50 * (1 - level):.1f}%", f"{50 * (1 + level):.1f}%"
@@ -271,7 +272,7 @@ class Fit:
         return {".fitted": fitted, ".resid": residuals}
 
     def etable(self, type: str = "text", **options: Any) -> Any:
-        """:func:`etable` of this fit."""
+        """:func:`etable` of this fit, as a `type` of "text", "md", "tex", "html" or "df"."""
         return etable(self, type, **options)
 
     def coefplot(self, **options: Any) -> Any:
@@ -336,7 +337,7 @@ class Fit:
         return out
 
     def summary(self, digits: int = 5) -> None:
-        """Prints what fixest prints: the table of coefficients with what the fit rests on."""
+        """Prints what fixest prints, to `digits` digits: the table of coefficients with what the fit rests on."""
         print(self._text(digits))
 
     def _text(self, digits=5):
@@ -399,6 +400,10 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     weights : (n,) float64 > 0, optional
     out : array like x, optional
         May be x itself; written when the result is there, so that an exception (Ctrl-C, too) leaves it as it was.
+    progress : callable or True, optional
+        As in :func:`feols`.
+    **options
+        Of :func:`feols`: method, precond, dtype, tol, max_iter, ..., threads, memory_limit, time_limit.
 
     Returns
     -------
@@ -433,6 +438,8 @@ def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, *
     b : (m,) or (m, p)
     atol, btol, cond_limit, damp, max_iter, block, precond
         As in ``frg_lsmr_opts``.
+    progress : callable or True, optional
+        As in :func:`feols`.
 
     Returns
     -------

@@ -43,8 +43,13 @@ class GP:
     mean_values, noise_variances, noise_groups : (n,) arrays, optional
     columns : list of str, optional
         Names for ``on()``; without, those of a frame, else x1, x2, ...
+    progress : callable or True, optional
+        ``progress(solver, phase, done, total, residual, target, seconds)``; a true answer stops the call.  True shows a bar.
     threads, seed, memory_limit, time_limit
         Of the computation.
+
+    Raises :class:`fourge.errors.BadArgument` with the column of the expression, :class:`fourge.errors.BadData` with row and
+    column, :class:`fourge.errors.OutOfMemory` with what would fit, :class:`fourge.errors.NotPositiveDefinite` with the pivot.
     """
 
     def __init__(self, x: Any, y: Any, kernel: str, *, mean_values: Any = None, noise_variances: Any = None,
@@ -93,7 +98,7 @@ class GP:
         self._gp.update(np.ascontiguousarray(array(values, "theta"), dtype=np.float64))
 
     def fix(self, name: str, fixed: bool = True) -> GP:
-        """Holds all entries of a parameter at their values (or lets go of them)."""
+        """Holds all entries of the parameter `name` at their values, or lets go of them with `fixed` false."""
         found = [i for i, p in enumerate(self.parameters) if p["name"] == name]
         if not found:
             raise KeyError(f"there is no parameter {name!r}; there are {sorted({p['name'] for p in self.parameters})}")
@@ -160,9 +165,9 @@ class GP:
         return out
 
     def folds(self, codes: Any, gradient: bool = False) -> dict[str, Any]:
-        """K-fold by one inverse: rows with one code, 0 .. F - 1, are predicted together from all others.
+        """K-fold by one inverse: rows with one code in `codes`, (n,) integers 0 .. F - 1, are predicted together from all others.
 
-        A dict as of :meth:`loo`; log_density is that of each fold's rows together, summed over the folds.  Codes are
+        A dict as of :meth:`loo`, with its gradient where `gradient` is true; log_density is that of each fold's rows together, summed over the folds.  Codes are
         those of the rows that are kept (``nan="mask"`` leaves rows out).
         """
         codes = np.asarray(codes)
@@ -195,8 +200,20 @@ class GP:
 
     def predict(self, x: Any, *, observed: bool = False, return_std: bool = False, return_var: bool = False,
                 return_cov: bool = False, variance_floor: float = 0.0) -> Any:
-        """Mean at new points and, where asked, standard deviation, variance or covariance, of the function or, with
-        `observed`, of an observation.  Variances below `variance_floor` become that, with a warning."""
+        """Mean at new points and what else is asked for, of the function or, with `observed`, of an observation.
+
+        Parameters
+        ----------
+        x : (m, d) or (m,) array
+        return_std, return_var, return_cov : bool
+            Whether standard deviations (m,), variances (m,) and the covariance (m, m) follow, in this order.
+        variance_floor : float
+            Variances below become that, with a warning.
+
+        Returns
+        -------
+        (m,) mean, (m, q) with q outputs, or a tuple that begins with it
+        """
         x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         r, m = self.report, len(x)
@@ -211,7 +228,7 @@ class GP:
         return (mean, *extra) if extra else mean
 
     def predict_gradient(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(d mean / dx, d variance / dx), both (m, d)."""
+        """(d mean / dx, d variance / dx), both (m, d), at x, (m, d)."""
         x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         a, b = np.empty(x.shape), np.empty(x.shape)
@@ -231,6 +248,8 @@ class GP:
         at : (t, d) array
         noise_variances : (sets, m) array, optional
             Known variances of the candidates, where the process has such.
+        observed : bool
+            Variances of an observation.
 
         Returns
         -------
@@ -251,7 +270,9 @@ class GP:
         return mean, variance
 
     def sample(self, x: Any, count: int, *, prior: bool = False, observed: bool = False) -> np.ndarray:
-        """(count, m) joint draws at x, (count, m, q) with q outputs; the same for the same seed, whatever the threads."""
+        """(count, m) joint draws at x, (m, d), or (count, m, q) with q outputs; the same for the same seed, whatever the threads.
+
+        Of the posterior, or of the `prior`; of the function, or with `observed` of observations."""
         x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         q = self.report["q"]
@@ -262,7 +283,8 @@ class GP:
         return out
 
     def append(self, x: Any, y: Any, noise_variances: Any = None) -> GP:
-        """Adds points; the parameters stay."""
+        """Adds the points x, (m, d), with observations y, (m,) or (m, q), and where the process has known noise its
+        `noise_variances`, (m,); the parameters stay."""
         x, y = _pair(x, y)
         x = x[:, None] if x.ndim == 1 else x
         v = None if noise_variances is None else np.ascontiguousarray(array(noise_variances, "noise_variances"), np.float64)
@@ -275,7 +297,7 @@ class GP:
         return self
 
     def update_y(self, y: Any) -> GP:
-        """Replaces the observations, (n,) or (n, q); the factor stays."""
+        """Replaces the observations by y, (n,) or (n, q); the factor stays."""
         self._gp.update_y(array(y, "y"))
         return self
 
@@ -288,7 +310,7 @@ class GP:
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Data, expression, parameters and factor in one checked file."""
+        """Data, expression, parameters and factor in one checked file at `path`."""
         self._gp.save(os.fsdecode(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -309,7 +331,9 @@ def _from_bytes(saved: bytes, options: dict[str, Any]) -> GP:
 
 
 def load(path: str | PathLike[str], **options: Any) -> GP:
-    """A process from a file of :meth:`GP.save`; it predicts to the bit what the saved one did."""
+    """A process from the file of :meth:`GP.save` at `path`; it predicts to the bit what the saved one did.
+
+    Raises :class:`fourge.errors.FileError` or :class:`fourge.errors.Error` for a file that is not there or damaged."""
     gp = GP.__new__(GP)
     gp._settings = dict(options)
     gp._context = context(options)
@@ -365,6 +389,7 @@ def evaluate_batch(problems: Any, kernel: str, *, theta: Any = None, gradient: b
     gradient : bool
         Whether gradients are wanted, per log of a positive parameter.
     columns : list of str, optional
+    progress : callable or True, optional
     **options
         Of :class:`GP`, for all.
 
@@ -382,7 +407,14 @@ def fit_batch(problems: Any, kernel: str, *, theta: Any = None, columns: Any = N
               **options: Any) -> list[dict[str, Any]]:
     """Fits many independent processes with one expression, in one call.
 
-    Parameters as in :func:`evaluate_batch`; theta is where each begins, `fit` the options of :meth:`GP.fit`.
+    Parameters
+    ----------
+    problems, kernel, columns, progress, **options
+        As in :func:`evaluate_batch`.
+    theta : list of arrays or None, optional
+        Where each begins.
+    fit : dict, optional
+        Options of :meth:`GP.fit`.
 
     Returns
     -------

@@ -67,7 +67,8 @@ class Graph:
 
     @classmethod
     def knn(cls, points: Any, k: int = 30, *, k_clamp: bool = False, stitch: bool = True, **options: Any) -> Graph:
-        """The k nearest neighbours of each of the (n, d) points, exact; `stitch` joins components."""
+        """The k nearest neighbours of each of the (n, d) points, exact; `stitch` joins components, `k_clamp` takes as many
+        neighbours as there are where k is more."""
         more = {"k": k, "k_clamp": k_clamp, "stitch": stitch}
         c = context(options)
         _none_left(options)
@@ -75,7 +76,9 @@ class Graph:
 
     @classmethod
     def csr(cls, starts: Any, targets: Any, weights: Any = None, *, directed: bool = False, **options: Any) -> Graph:
-        """Node i has the arcs targets[starts[i]:starts[i + 1]] of lengths weights (None: all 1)."""
+        """Node i has the arcs targets[starts[i]:starts[i + 1]] of lengths weights (None: all 1), that is
+        arrays (n + 1,), (arcs,) and (arcs,); unless `directed` each goes
+        both ways."""
         c = context(options)
         _none_left(options)
         w = None if weights is None else np.ascontiguousarray(weights, np.float64)
@@ -90,14 +93,14 @@ class Graph:
 
     @classmethod
     def read(cls, path: str | PathLike[str], *, directed: bool = False, **options: Any) -> Graph:
-        """A Matrix Market file, or lines "from to [weight]" with nodes counted from 0."""
+        """The file at `path`: Matrix Market, or lines "from to [weight]" with nodes counted from 0; `directed` as in :meth:`csr`."""
         c = context(options)
         _none_left(options)
         return cls(_fourge.Graph.read(c, fspath(path), directed))
 
     @classmethod
     def mesh(cls, path: str | PathLike[str], **options: Any) -> Graph:
-        """The edges of an OFF, OBJ or PLY file with their lengths; see :func:`read_mesh`."""
+        """The edges of the OFF, OBJ or PLY file at `path` with their lengths; see :func:`read_mesh`."""
         c = context(options)
         _none_left(options)
         return cls(_fourge.Graph.mesh(c, fspath(path)))
@@ -141,7 +144,7 @@ def _none_left(options: dict[str, Any]) -> None:
 
 
 def read_mesh(path: str | PathLike[str], **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(points, edges) of an OFF, OBJ or PLY file (ascii or binary): (n, 3) float64 and (e, 2) int32.
+    """(points, edges) of the OFF, OBJ or PLY file at `path` (ascii or binary): (n, 3) float64 and (e, 2) int32.
 
     Edges are the sides of the faces and the edges of the file, in its order, twice where two faces meet; a file without
     faces is a cloud of points and has none.  :meth:`Graph.mesh` makes a graph of them.
@@ -379,7 +382,8 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
 
     Options: epsilon 0.05 (cost units), tol 1e-6 (L1 error of the marginals relative to the mass), max_iter 1000,
     cost_store ("auto", "f32", "u16", "u16r", "fly", "f64"), domain, kernel_store, accel, rho_source, rho_target, reference,
-    mass, round, and threads, memory_limit, time_limit.  start: potentials (f, g) to begin with.
+    mass, round, and threads, memory_limit, time_limit.  a (n,), b (m,): weights, uniform without.  start: potentials (f, g)
+    to begin with.  progress: as in :func:`align`.
     """
     cost = _matrix(cost, "cost")
     n, m = cost.shape
@@ -391,7 +395,7 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
 
 
 def energy(c: Any, d: Any, plan: Any, **options: Any) -> float:
-    """sum (C_ik - D_jl)^2 P_ij P_kl for (n, n), (m, m) distances and an (n, m) plan."""
+    """sum (C_ik - D_jl)^2 P_ij P_kl for distances c (n, n) and d (m, m) and an (n, m) plan."""
     ctx = context(options)
     _none_left(options)
     c, d, p = (np.ascontiguousarray(_matrix(v, name), np.float64) for v, name in ((c, "c"), (d, "d"), (plan, "plan")))
@@ -399,7 +403,7 @@ def energy(c: Any, d: Any, plan: Any, **options: Any) -> float:
 
 
 def lower_bound(c: Any, d: Any, a: Any = None, b: Any = None, **options: Any) -> float:
-    """A bound of the energy of every plan from below, for (n, n) and (m, m) distances with weights a and b.
+    """A bound of the energy of every plan from below, for distances c (n, n) and d (m, m) with weights a and b.
 
     Transport in one dimension between the eccentricities ``sqrt(sum_k C_ik^2 a_k)``: Memoli (2011), the first bound.
     """
@@ -471,6 +475,8 @@ def joint_embedding(anchor: Any, queries: Sequence[tuple[Any, Alignment]], *, ou
         Columns wanted; small sets have fewer.
     lam : float
         Weight of the plans beside the graphs.
+    tol : float
+        Of the linear systems, relative.
 
     Returns
     -------
@@ -511,6 +517,9 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
                differentiable: bool = False, grad_mode: str = "implicit", T_init: Any = None, verbose: bool = False, verbose_every: int = 20,
                log: bool = False, **options: Any) -> Any:
     """The (n, m) plan of an alignment, under TorchGW's names; torch tensors in, torch tensor out.
+
+    X_source (n, d) and X_target (m, e) are points, p (n,) and q (m,) their weights; max_iter, tol, epsilon, k, n_coarse and
+    lambda_ema_beta are those of :func:`align`.
 
     ===========================  ======================================================================================
     distance_mode                ``distance``: "dijkstra", "precomputed", "landmark", "euclidean"
@@ -572,8 +581,9 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
 def sampled_lowrank_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any = None, *, rank: int = 20,
                        lr_max_iter: int = 5, lr_dykstra_max_iter: int = 50, **options: Any) -> Any:
     """:func:`sampled_gw` with plans of bounded rank, in memory O((n + m)(rank + M)) but for the plan that is returned;
-    ``align(..., rank=20).factors`` returns the factors alone.  Other keywords are those of :func:`sampled_gw`;
-    ``semi_relaxed`` is refused."""
+    ``align(..., rank=20).factors`` returns the factors alone.  X_source, X_target, p, q and other keywords are those of :func:`sampled_gw`;
+    lr_max_iter and lr_dykstra_max_iter bound the steps on the factors and the passes of their projection; ``semi_relaxed`` is
+    refused."""
     for name, why in (("semi_relaxed", "have both marginals"), ("differentiable", "carry no gradients")):
         if options.get(name):
             raise errors.Unsupported(f"{name}=True: plans of low rank {why}")
@@ -606,10 +616,10 @@ def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, 
                                 log: bool = False, **options: Any) -> Any:
     """``ot.gromov.entropic_gromov_wasserstein``: projected gradient with exact costs, the same plan to 1e-6.
 
-    C1 (n, n), C2 (m, m) symmetric; p, q uniform without.  POT's epsilon is twice that of :func:`align`; its tol is an
+    C1 (n, n), C2 (m, m) symmetric; p, q uniform without; G0 a plan to start from, max_iter steps at most.  POT's epsilon is twice that of :func:`align`; its tol is an
     absolute change of the plan, ours is relative: 100 tol, at least 1e-7.  Returns the
-    plan, with ``log=True`` (plan, dict with "gw_dist").  ``solver="PPA"`` and other losses raise
-    :class:`fourge.errors.Unsupported`.
+    plan, with ``log=True`` (plan, dict with "gw_dist").  ``verbose`` shows a bar, ``warmstart`` is accepted.  ``solver="PPA"``
+    and a loss_fun other than "square_loss" raise :class:`fourge.errors.Unsupported`.
     """
     _square_loss(loss_fun)
     if solver != "PGD":
@@ -626,9 +636,10 @@ def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, 
 
 def entropic_gromov_wasserstein2(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
                                  epsilon: float = 0.1, log: bool = False, **options: Any) -> Any:
-    """``ot.gromov.entropic_gromov_wasserstein2``: the energy of :func:`entropic_gromov_wasserstein`'s plan.
+    """``ot.gromov.entropic_gromov_wasserstein2``: the energy of :func:`entropic_gromov_wasserstein`'s plan; its parameters,
+    loss_fun and epsilon among them.  With ``log=True``: (energy, dict with the plan "T").
 
-    For torch tensors a scalar tensor whose backward fills the gradients of C1, C2, p and q at the plan held fixed: those
+    C1 (n, n), C2 (m, m), p (n,), q (m,).  For torch tensors a scalar tensor whose backward fills the gradients of C1, C2, p and q at the plan held fixed: those
     of the energy with its entropy (the envelope theorem), centred for p and q.
     """
     plan, found = entropic_gromov_wasserstein(C1, C2, p, q, loss_fun, epsilon, log=True, **options)
@@ -645,6 +656,9 @@ def gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun:
                        max_iter: int = 500, tol_rel: float = 1e-9, tol_abs: float = 1e-9, verbose: bool = False,
                        **options: Any) -> Any:
     """``ot.gromov.gromov_wasserstein``: a plan of low energy without entropy in the result's marginals.
+
+    C1 (n, n), C2 (m, m) symmetric; p, q uniform without; max_iter steps at most; loss_fun "square_loss" alone; ``verbose``
+    shows a bar.
 
     The way is another than POT's conditional gradient: exact costs with entropy of a tenth of the largest ones (skipped
     where G0 is given), from there with a five hundredth, then the marginals are made exact.  Plans are local optima in both packages; compare energies, not entries.
@@ -667,6 +681,9 @@ def entropic_gromov_barycenters(N: int, Cs: Sequence[Any], ps: Sequence[Any] | N
                                 log: bool = False, **options: Any) -> Any:
     """``ot.gromov.entropic_gromov_barycenters``: (N, N) distances; epsilon in the units of the squared distances.
 
+    Cs: (n_s, n_s) symmetric distances, ps their weights, p (N,) those of the barycenter, lambdas the shares of the spaces,
+    init_C (N, N) where to start, max_iter rounds at most; loss_fun "square_loss" alone; ``verbose`` is accepted.
+
     POT starts from random distances, ours from points spread over the first space; results are local optima.  tol is a
     relative change here, at least 1e-9.  With ``log=True``: (C, dict).
     """
@@ -681,7 +698,9 @@ def entropic_gromov_barycenters(N: int, Cs: Sequence[Any], ps: Sequence[Any] | N
 
 def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numItermax: int = 1000, stopThr: float = 1e-9,
              verbose: bool = False, log: bool = False, warn: bool = True, warmstart: Any = None, **options: Any) -> Any:
-    """``ot.sinkhorn``: the (n, m) plan of entropic transport of cost M with strength reg.
+    """``ot.sinkhorn``: the (n, m) plan of entropic transport of cost M (n, m) with strength reg, between a (n,) and b (m,).
+
+    At most numItermax passes; ``verbose`` shows a bar, ``warn=False`` says nothing of a run that did not settle.
 
     Every method of POT's is solved in logarithms, in float64.  ``stopThr`` is compared with the L1 error of the marginals.
     With ``log=True``: (plan, dict with "err", "niter", "log_u", "log_v", "u", "v", "warmstart").

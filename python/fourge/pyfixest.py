@@ -10,15 +10,21 @@ every estimator demeans (feols, fepois, feglm, IV, several estimations), and put
 Releases whose function has another signature are refused.
 """
 
+from __future__ import annotations
+
 import contextlib
 import contextvars
 import inspect
 import sys
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from . import errors, fe
+
+__all__ = ["BACKENDS", "demeaning"]
 
 #: What pyfixest's names of backends become here.
 BACKENDS = {
@@ -79,7 +85,7 @@ def _replace():
 
 
 @contextlib.contextmanager
-def demeaning(backend="auto", **options):
+def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, Any]]]:
     """Within the block pyfixest demeans with fourge, in this thread and in others that are in no block of their own.
 
     Parameters

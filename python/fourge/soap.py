@@ -285,7 +285,7 @@ class SOAP:
         return {"state": state, "param_groups": groups, "fourge": self._engine.handle.save()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes a state of this class (to the bit) or of another package (GG and Q, or L and R)."""
+        """Takes `state_dict`, of this class (to the bit) or of another package (GG and Q, or L and R)."""
         saved = state_dict["param_groups"]
         if [len(g["params"]) for g in saved] != [len(g["params"]) for g in self.param_groups]:
             raise errors.Mismatch("the saved groups have other numbers of parameters")
@@ -299,11 +299,11 @@ class SOAP:
             update_group(mine, theirs)
 
     def save(self, path: Any) -> None:
-        """The whole state in one checked file."""
+        """The whole state in one checked file at `path`."""
         self._engine.handle.save(os.fsdecode(path))
 
     def load(self, path: Any) -> None:
-        """A state of :meth:`save`; one that does not fit, or is damaged, changes nothing."""
+        """A state of :meth:`save` at `path`; one that does not fit, or is damaged, changes nothing."""
         with open(path, "rb") as file:
             self._engine.handle.load(file.read(), os.fsdecode(path))
 
@@ -320,13 +320,13 @@ class SOAP:
         self._engine.handle.export(os.fsdecode(path), _layout(layout))
 
     def import_(self, path: Any, layout: str = "emerging") -> None:
-        """Takes such an archive, of :meth:`export` or of ``numpy.savez`` on another package's state; ID may be the
+        """Takes such an archive at `path`, in `layout`, of :meth:`export` or of ``numpy.savez`` on another package's state; ID may be the
         parameter's name.  The run goes on with the same numbers up to rounding.  One that does not fit raises
         :class:`fourge.errors.Mismatch` and changes nothing."""
         self._engine.handle.import_(os.fsdecode(path), _layout(layout))
 
     def save_param(self, name: str) -> bytes:
-        """The state of one parameter: so a run goes on, to the bit, with its parameters dealt to other optimizers."""
+        """The state of the parameter `name`: so a run goes on, to the bit, with its parameters dealt to other optimizers."""
         return self._engine.handle.save_param(self._id_of(name))
 
     def load_param(self, name: str, state: bytes) -> None:

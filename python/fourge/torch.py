@@ -61,7 +61,7 @@ class _InvQuadLogdet(torch.autograd.Function):
         return (None if dk is None else dk.sum_to_size(k_shape)), (None if dr is None else dr.sum_to_size(r_shape))
 
 
-def inv_quad_logdet(k, r):
+def inv_quad_logdet(k: torch.Tensor, r: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """(r' K^-1 r, log |K|) with gradients by one factor and one inverse.
 
     Parameters
@@ -98,7 +98,7 @@ class SOAP(torch.optim.Optimizer):
     maximize : bool
     threads, seed, memory_limit, time_limit
         Of the computation; results are the same bits for any number of threads.
-    foreach, fused, capturable : accepted; they change nothing here.
+    foreach, fused, capturable : accepted; they change nothing here.  differentiable=True is refused.
     **options
         Of :func:`fourge.soap.defaults`: ``nesterov``, ``weight_decay_method``, ``precondition_frequency`` (a number,
         a function of the step or rows of (from step, frequency)), ``adam_warmup_steps``, ``precondition_1d``,
@@ -266,7 +266,7 @@ class SOAP(torch.optim.Optimizer):
         return self._engine.handle.save_param(self._id_of(param))
 
     def load_param(self, param: torch.Tensor | str, state: bytes) -> None:
-        """A state of :meth:`save_param` for this parameter; one that does not fit changes nothing and raises
+        """A state of :meth:`save_param` for the parameter `param`; one that does not fit changes nothing and raises
         :class:`fourge.errors.Mismatch`."""
         number = self._id_of(param)
         self._engine.handle.load_param(number, state, self._names[number])

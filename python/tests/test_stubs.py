@@ -1,44 +1,134 @@
-"""The typed stub says what the extension has: no name is missing on either side."""
+"""What is written down is what there is: the typed stub and the extension, docstrings and parameters, annotations."""
 
 import ast
+import importlib
+import inspect
 import pathlib
+import re
+import sys
 import unittest
 
 import fourge
 from fourge import _fourge
 
 STUB = pathlib.Path(fourge.__file__).with_name("_fourge.pyi")
+MODULES = ("anndata", "fe", "gp", "gw", "linalg", "pyfixest", "soap")
+MADE_BY_THE_PACKAGE = ("Alignment", "Fit", "Graph", "Transport")  # their constructors are nobody else's
 
 
-def names_of(body):
-    """{name: names within, for a class, those of its bases included; None for a function} of what a stub declares."""
+def members_of(body):
+    """{name: {method: arguments}} for the classes of a stub, those of their bases included; {name: arguments} for functions."""
     out = {}
     for node in body:
         if isinstance(node, ast.ClassDef):
-            bases = [out[b.id] for b in node.bases if isinstance(b, ast.Name) and b.id in out]
-            out[node.name] = set(names_of(node.body)).union(*bases) - {"__new__"}
+            out[node.name] = {}
+            for base in node.bases:
+                out[node.name] |= out.get(base.id, {}) if isinstance(base, ast.Name) else {}
+            out[node.name] |= {n: a for n, a in members_of(node.body).items() if n != "__new__"}
         elif isinstance(node, ast.FunctionDef):
-            out[node.name] = None
+            out[node.name] = [a.arg for a in node.args.args if a.arg not in ("self", "cls")]
     return out
+
+
+def documented(doc, name):
+    """The most arguments that a docstring has as "name(a, b)"; None where it has none."""
+    forms = [[a.split("=")[0].strip() for a in form.split(",") if a.strip()] for form in re.findall(rf"\b{name}\(([^()]*)\)", doc)]
+    return max(forms, key=len, default=None)
+
+
+def functions_of(module):
+    """(name, function, docstring) of what a module offers, the methods of its classes among them."""
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isclass(thing):
+            if name not in MADE_BY_THE_PACKAGE:
+                yield name, thing.__init__, inspect.getdoc(thing)
+            for method, value in vars(thing).items():
+                if not method.startswith("_") and not (value is None or isinstance(value, str)):
+                    value = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+                    if callable(value):
+                        yield f"{name}.{method}", value, inspect.getdoc(value)
+        elif callable(thing):
+            yield name, thing, inspect.getdoc(thing)
+
+
+def parameters_of(function):
+    return {n: p for n, p in inspect.signature(function).parameters.items()
+            if n not in ("self", "cls", "frame") and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
 
 
 class Stub(unittest.TestCase):
     def test_names(self):
-        declared = names_of(ast.parse(STUB.read_text(encoding="utf-8")).body)
+        declared = members_of(ast.parse(STUB.read_text(encoding="utf-8")).body)
         declared = {n: members for n, members in declared.items() if not n.startswith("_")}
         public = {n for n in dir(_fourge) if not n.startswith("_")}
         self.assertEqual(set(declared), public)
         for name, members in declared.items():
-            if members is not None:
-                self.assertEqual({n for n in dir(getattr(_fourge, name)) if not n.startswith("_")}, members, name)
+            if isinstance(members, dict):
+                self.assertEqual({n for n in dir(getattr(_fourge, name)) if not n.startswith("_")}, set(members), name)
 
-    def test_everything_is_documented(self):
-        for name in dir(_fourge):
-            if not name.startswith("_"):
-                self.assertTrue(getattr(_fourge, name).__doc__, name)
-        for module in ("fe", "gp"):
-            for name in getattr(fourge, module).__all__:
-                self.assertTrue(getattr(getattr(fourge, module), name).__doc__, name)
+    def test_arguments(self):
+        """Where the C side writes "name(a, b)", the stub has these; every call with too many is refused."""
+        declared = members_of(ast.parse(STUB.read_text(encoding="utf-8")).body)
+        compared = 0
+        for name, members in declared.items():
+            if name.startswith("_"):
+                continue
+            for method, arguments in (members.items() if isinstance(members, dict) else [(name, members)]):
+                owner = getattr(_fourge, name)
+                function = getattr(owner, method) if isinstance(members, dict) else owner
+                doc = inspect.getdoc(function)
+                self.assertTrue(doc, f"{name}.{method}")
+                written = documented(doc, method)
+                if written is not None:
+                    compared += 1
+                    with self.subTest(f"{name}.{method}"):
+                        self.assertEqual(written, arguments)
+        self.assertGreater(compared, 40)
+
+
+class Documentation(unittest.TestCase):
+    def check(self, module):
+        self.assertTrue(module.__doc__ and module.__all__)
+        for name in module.__all__:
+            self.assertTrue(hasattr(module, name), name)
+        for name, function, doc in functions_of(module):
+            where = f"{module.__name__}.{name}"
+            with self.subTest(where):
+                self.assertTrue(doc)
+                for parameter, p in parameters_of(function).items():
+                    self.assertRegex(doc, rf"\b{re.escape(parameter)}\b", f"{where}: {parameter}")
+                    self.assertIsNot(p.annotation, p.empty, f"{where}: {parameter}")
+                if not name[0].isupper() or "." in name:
+                    self.assertIsNot(inspect.signature(function).return_annotation, inspect.Signature.empty, where)
+
+    def test_every_parameter_is_named_and_has_a_type(self):
+        for name in MODULES:
+            self.check(importlib.import_module(f"fourge.{name}"))
+
+    def test_arrays_have_shapes(self):
+        """A parameter that is an array says its axes: (n,), (n, d), (m, n) and the like stand in the docstring."""
+        arrays = {"x", "y", "a", "b", "c", "d", "C1", "C2", "M", "A", "R", "plan", "cost", "points", "weights", "linear", "start", "k", "r", "g", "codes"}
+        for module in MODULES[:-1]:
+            if module in ("anndata", "pyfixest"):
+                continue
+            for name, function, doc in functions_of(importlib.import_module(f"fourge.{module}")):
+                given = {n for n, p in parameters_of(function).items() if p.annotation == "Any"}
+                if arrays & given:
+                    with self.subTest(f"{module}.{name}"):
+                        self.assertRegex(doc, r"\([A-Za-z0-9., _+]*,[A-Za-z0-9 ,_+]*\)|\(\.\.\., ", f"{module}.{name}")
+
+    def test_exceptions(self):
+        for name, kind in vars(fourge.errors).items():
+            if inspect.isclass(kind) and kind.__module__ == "fourge.errors":
+                self.assertTrue(inspect.getdoc(kind), name)
+        self.assertIn("Exception", fourge.errors.__doc__.title())
+
+    def test_all_modules_are_in_the_table(self):
+        files = {p.stem for p in STUB.parent.glob("*.py") if not p.stem.startswith("_")}
+        self.assertEqual(files, set(fourge.__all__))
+        self.assertEqual(files - set(MODULES) - {"errors"}, {"gpytorch", "sklearn", "torch"})
+        self.assertNotIn("torch", {m for m in sys.modules if m.startswith("torch.")})
 
 
 if __name__ == "__main__":

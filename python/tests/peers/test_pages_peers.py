@@ -23,7 +23,7 @@ class Pages(unittest.TestCase):
         pages.store("from_pyfixest.md", found)
 
     def test_from_scikit_learn(self):
-        self.page("from_scikit_learn.md", 18)
+        self.page("from_scikit_learn.md", 25)
 
     def test_from_torch(self):
         self.page("from_torch.md", 19)
