@@ -133,7 +133,7 @@ static void tell_constant(const frg_gp *gp)
         }
         if (same == gp->n) {
             frgi_warn(
-                gp->ctx, W_CONSTANT,
+                gp->ctx, W_CONSTANT_Y,
                 "column %td of y is constant: it says nothing about variances and lengthscales",
                 c + 1);
         }

@@ -228,8 +228,8 @@ static void constant_y(void)
         frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf + noise", &o);
         frg_gp_fit_result r;
         CHECK_OK(ctx, frg_gp_fit(gp, NULL, &r));
-        CHECK_INT(warnings_of(ctx, "FRG-GP-105", "column 2 of y is constant"), k == 0);
-        CHECK_INT(warnings_of(ctx, "FRG-GP-105", ""), k == 0);
+        CHECK_INT(warnings_of(ctx, "FRG-GP-107", "column 2 of y is constant"), k == 0);
+        CHECK_INT(warnings_of(ctx, "FRG-GP-107", ""), k == 0);
         frg_gp_destroy(gp);
         frg_context_destroy(ctx);
     }
