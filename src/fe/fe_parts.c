@@ -12,7 +12,6 @@
 #include "fe/fe_parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fe/fe_graph.h"
@@ -184,13 +183,22 @@ static void take_units(const fe_rows *g, const int32_t *part_of, const int32_t *
 
 /* ---- creating ----------------------------------------------------------------------------------- */
 
-static int by_rows(const void *a, const void *b)
+static bool goes_before(const part *x, const part *y)
 {
-    const part *x = a, *y = b;
-    if (x->rows.n != y->rows.n) {
-        return x->rows.n < y->rows.n ? -1 : 1;
+    return x->rows.n != y->rows.n ? x->rows.n < y->rows.n : x->level[0] < y->level[0];
+}
+
+/** Fewest rows first.  There are LARGE_SHARE + 1 parts at most, and frgi_sort holds no element of their size. */
+static void sort_parts(part *p, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        const part moved = p[i];
+        int64_t at = i;
+        for (; at > 0 && goes_before(&moved, &p[at - 1]); at--) {
+            p[at] = p[at - 1];
+        }
+        p[at] = moved;
     }
-    return x->level[0] < y->level[0] ? -1 : 1;
 }
 
 /** A part may take its share of what the whole may. */
@@ -213,8 +221,7 @@ static frg_status build_parts(fe_parts *p, frg_context *ctx, const fe_rows *g,
     }
     take_levels(g, part_of, p->n, p->of, place);
     take_units(g, part_of, place, p->n, p->of);
-    qsort(p->of, (size_t)p->n, sizeof *p->of,
-          by_rows); /* from here on their rows stay where they are */
+    sort_parts(p->of, p->n); /* from here on their rows stay where they are */
     for (int64_t i = 0; i < p->n; i++) {
         TRY(take_ladder(&p->of[i], ctx, g, o));
     }

@@ -13,7 +13,6 @@
  * Columns that need no conversion are lent by the batch, which the table then keeps until it is destroyed.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "fourge/arrow.h"
@@ -417,12 +416,28 @@ static bool find_format(const char *format, format_row *out)
     return false;
 }
 
+/** Reads [-]digits from *s on, below 1e6 in size, and what follows it up to `end`, which is passed over. */
+static bool take_number(const char **s, char end, int *out)
+{
+    const bool negative = **s == '-';
+    const char *const first = *s += negative;
+    int value = 0;
+    while (**s >= '0' && **s <= '9' && *s < first + 6) {
+        value = 10 * value + (*(*s)++ - '0');
+    }
+    *out = negative ? -value : value;
+    const bool whole = *s > first && (**s == end || **s == 0);
+    *s += **s != 0;
+    return whole;
+}
+
 /** d:PRECISION,SCALE or d:PRECISION,SCALE,BITS; false for widths that are not read. */
 static bool settle_decimal(column *c, const char *format)
 {
-    int precision = 0, scale = 0, bits = 128;
-    if (sscanf(format, "d:%d,%d,%d", &precision, &scale, &bits) < 2 || scale < -300 ||
-        scale > 300) {
+    int precision, scale, bits = 128;
+    const char *s = format + 2; /* after "d:" */
+    if (!take_number(&s, ',', &precision) || !take_number(&s, ',', &scale) ||
+        (*s && !take_number(&s, 0, &bits)) || scale < -300 || scale > 300) {
         return false;
     }
     c->bits = bits;
