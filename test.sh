@@ -120,7 +120,7 @@ if [ -n "$peers" ]; then
     need_packages python3-venv
     env=$root/build/peers-env
     [ -x "$env/bin/python" ] || /usr/bin/python3 -m venv "$env"
-    "$env/bin/pip" install -q --disable-pip-version-check numpy pandas polars pyarrow pyfixest torch \
+    "$env/bin/pip" install -q --disable-pip-version-check numpy pandas polars pyarrow 'pyfixest[numba]' torch \
         gpytorch botorch pytorch_optimizer scikit-learn matplotlib \
         POT anndata tqdm duckdb abi3audit >"$logs/pip.log" 2>&1 ||
         die "could not install the peers; see $logs/pip.log"

@@ -691,14 +691,19 @@ def _constant_mean(self, x):
     return raw.expand(x.shape[:-1])
 
 
+def _is_factored(n, exact):
+    """Whether GPyTorch would factor a matrix of order n: by its size, or, as BoTorch has it, always."""
+    return exact or n <= gpytorch.settings.max_cholesky_size.value() or gpytorch.settings.fast_computations.log_prob.off()
+
+
 def _log_prob(self, value):
     setting = _settings.get()
-    if setting is None or gpytorch.settings.fast_computations.log_prob.off():
+    if setting is None:
         return _original(self, value)
     fused, exact = setting
     loc, n = self.loc, self.loc.shape[-1]
     if (not loc.is_cpu or loc.dtype not in (torch.float32, torch.float64) or value.dtype != loc.dtype
-            or (n > gpytorch.settings.max_cholesky_size.value() and not exact)):
+            or not _is_factored(n, exact)):
         fast_mll.stats["untouched"] += 1
         return _original(self, value)
     if self._validate_args:
@@ -724,9 +729,8 @@ def _mll_forward(self, function_dist, target, *params, **kwargs):
     setting = _settings.get()
     loc = getattr(function_dist, "loc", None)
     if (setting is None or not setting[0] or params or kwargs or loc is None or not loc.is_cpu
-            or loc.dtype not in (torch.float32, torch.float64) or gpytorch.settings.fast_computations.log_prob.off()
-            or gpytorch.settings.observation_nan_policy.value() != "ignore"
-            or (loc.shape[-1] > gpytorch.settings.max_cholesky_size.value() and not setting[1])):
+            or loc.dtype not in (torch.float32, torch.float64)
+            or gpytorch.settings.observation_nan_policy.value() != "ignore" or not _is_factored(loc.shape[-1], setting[1])):
         return _original_mll(self, function_dist, target, *params, **kwargs)
     try:
         value, done = _marginal_value(self, function_dist, target)
@@ -754,7 +758,8 @@ class fast_mll(contextlib.ContextDecorator):
         False: only the dense way, in torch's tensors.
     exact : bool, default False
         True: sizes above ``gpytorch.settings.max_cholesky_size`` as well, which GPyTorch would solve by conjugate
-        gradients.
+        gradients.  Where ``fast_computations.log_prob`` is off, which BoTorch makes the default, GPyTorch factors
+        every size, and so does the block.
 
     Values agree with GPyTorch's to 1e-10 relative in float64 (1e-4 in float32), gradients to 1e-8 (1e-3).  Blocks nest,
     belong to the thread or task that enters them, and end with exceptions too.  ``fast_mll.stats`` counts the calls by
@@ -851,6 +856,16 @@ class FitReport(dict):
         return -(self["log_likelihood"] + self["log_prior"]) / self["n"]
 
 
+def _is_kernel_at(normal, kernel, x):
+    """Whether the covariance is the kernel at x.  A covariance is not lazy within lazily_evaluate_kernels(False), which
+    GPyTorch sets for all threads while one of them evaluates a kernel."""
+    lazy, columns = getattr(normal, "_covar", None), kernel.active_dims
+    if type(lazy) is _Lazy:
+        return lazy.kernel is kernel and torch.equal(lazy.x1, x if columns is None else x.index_select(-1, columns))
+    with torch.no_grad():
+        return torch.allclose(normal.covariance_matrix, kernel(x).to_dense(), rtol=1e-5, atol=0)
+
+
 def _training_points(model):
     """The points that the kernel sees; Unsupported where the model's forward is not its mean and its kernel at these."""
     x = model.train_inputs[0]
@@ -865,10 +880,7 @@ def _training_points(model):
         normal = model.train()(*model.train_inputs)
     finally:
         model.train(training)
-    lazy, columns = getattr(normal, "_covar", None), model.covar_module.active_dims
-    seen = x if columns is None else x.index_select(-1, columns)
-    if (type(lazy) is not _Lazy or lazy.kernel is not model.covar_module or not torch.equal(lazy.x1, seen)
-            or not torch.equal(normal.loc, model.mean_module(x))):
+    if not _is_kernel_at(normal, model.covar_module, x) or not torch.equal(normal.loc, model.mean_module(x)):
         raise errors.Unsupported(f"fit_mll: the forward of {type(model).__name__} is not mean_module and covar_module at its inputs")
     return x
 

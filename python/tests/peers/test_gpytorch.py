@@ -157,10 +157,13 @@ class FastMll(unittest.TestCase):
 
     def test_what_stays_with_gpytorch(self):
         structured = problem(K.ScaleKernel(K.GridInterpolationKernel(K.RBFKernel(), grid_size=8, num_dims=1, active_dims=[0])))
-        with gpytorch.settings.max_cholesky_size(10), fast_mll():  # conjugate gradients with random probes
-            value_and_gradients(structured)
+        with gpytorch.settings.max_cholesky_size(10), gpytorch.settings.fast_computations(log_prob=True), fast_mll():
+            value_and_gradients(structured)  # conjugate gradients with random probes
             value_and_gradients(problem(K.RBFKernel()))
         self.assertEqual(dict(fast_mll.stats), {"untouched": 2})
+        with gpytorch.settings.max_cholesky_size(10), gpytorch.settings.fast_computations(log_prob=False), fast_mll():
+            value_and_gradients(problem(K.RBFKernel()))  # what BoTorch makes the default: a factor at every size
+        self.assertEqual(fast_mll.stats.pop("fused"), 1)
         with gpytorch.settings.max_cholesky_size(10), fast_mll(exact=True):
             value_and_gradients(problem(K.RBFKernel()))
         self.assertEqual(fast_mll.stats["fused"], 1)
@@ -469,6 +472,16 @@ class Fit(unittest.TestCase):
         x, y = data()
         with self.assertRaisesRegex(errors.Unsupported, "Twice"):
             fit_mll(Twice(x, y, L.GaussianLikelihood(), K.RBFKernel()).double())
+        with gpytorch.settings.lazily_evaluate_kernels(False), self.assertRaisesRegex(errors.Unsupported, "Twice"):
+            fit_mll(Twice(x, y, L.GaussianLikelihood(), K.RBFKernel()).double())
+
+    def test_kernels_that_are_not_lazy(self):
+        """GPyTorch sets this for all threads while one of them evaluates a kernel."""
+        ends = []
+        for lazy in (True, False):
+            with gpytorch.settings.lazily_evaluate_kernels(lazy):
+                ends.append(fit_mll(problem(K.ScaleKernel(K.RBFKernel())))["log_likelihood"])
+        self.assertEqual(*ends)
 
     def test_refusals(self):
         with self.assertRaisesRegex(errors.Unsupported, "Warped"):
