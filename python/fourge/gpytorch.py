@@ -770,7 +770,7 @@ class fast_mll(contextlib.ContextDecorator):
 
     stats: "collections.Counter[str]" = collections.Counter()
 
-    def __init__(self, *, fused: bool = True, exact: bool = False):
+    def __init__(self, *, fused: bool = True, exact: bool = False) -> None:
         self._setting, self._tokens = (fused, exact), []
 
     def __enter__(self):
@@ -799,7 +799,7 @@ class fast_mll(contextlib.ContextDecorator):
 
 
 def use_torch_tensors(state: bool = True) -> contextlib.AbstractContextManager:
-    """The dense way alone, as ``gpytorch.settings.use_torch_tensors`` was proposed."""
+    """The dense way alone, as ``gpytorch.settings.use_torch_tensors`` was proposed; with `state` False nothing changes."""
     return fast_mll(fused=False) if state else contextlib.nullcontext()
 
 
@@ -894,6 +894,8 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
     model : gpytorch.models.ExactGP with ``mean_module`` and ``covar_module``, or an ExactMarginalLogLikelihood
     likelihood : the model's, if it is not given
     method : "auto", "ai" (average information), "lbfgsb" or "adam"
+    threads : 0 takes the cores this process may use; the numbers are the same for any
+    seed : of the further starts that `starts` asks for
     closure : ignored; as an optimizer of BoTorch it is called with one: ``fit_gpytorch_mll(mll, optimizer=fit_mll)``
     **options
         max_iter, tol, learning_rate, starts, standard_errors: as :meth:`fourge.gp.GP.fit`.

@@ -28,6 +28,8 @@ import functools
 import numbers
 import threading
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -214,7 +216,7 @@ class _Written:
     theta, gradient = _Translation.theta, _Translation.gradient
 
 
-def expression(kernel, columns=1):
+def expression(kernel: Any, columns: int = 1) -> str:
     """The expression of ``fourge/gp.h`` that a kernel of scikit-learn becomes, with its bounds.
 
     Parameters
@@ -277,9 +279,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     n_restarts_optimizer : int, default=0
         Further starts, uniform within the bounds of theta, drawn as scikit-learn draws them.
     normalize_y : bool, default=False
+        Each target is centred and divided by its standard deviation before the fit; results are in its own units.
     copy_X_train : bool, default=True
+        False: the arrays of the fit are kept as they are, and must not change.
     n_targets : int or None, default=None
+        Targets of draws and predictions before a fit, 1 where None; a fit with others is refused.
     random_state : int, RandomState or None, default=None
+        Of the starts that n_restarts_optimizer draws.
     precision : {"f64", "mixed", "f32"}, default="f64"
         As ``frg_gp_precision``.
     threads : int, default=0
@@ -318,8 +324,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         "threads": [Interval(numbers.Integral, 0, None, closed="left")],
     }
 
-    def __init__(self, kernel=None, *, alpha=1e-10, optimizer="fmin_l_bfgs_b", n_restarts_optimizer=0, normalize_y=False,
-                 copy_X_train=True, n_targets=None, random_state=None, precision="f64", threads=0):
+    def __init__(self, kernel: Any = None, *, alpha: Any = 1e-10, optimizer: str | Callable | None = "fmin_l_bfgs_b",
+                 n_restarts_optimizer: int = 0, normalize_y: bool = False, copy_X_train: bool = True, n_targets: int | None = None,
+                 random_state: Any = None, precision: str = "f64", threads: int = 0):
         self.kernel = kernel
         self.alpha = alpha
         self.optimizer = optimizer
@@ -334,7 +341,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     # ---- fit ----
 
     @_alone
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> "GaussianProcessRegressor":
         """Fits the kernel's parameters to X (n, d) and y (n,) or (n, q); returns self."""
         self._validate_params()
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_2d=True, dtype="numeric")
@@ -453,13 +460,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     @property
     @_alone
-    def alpha_(self):
+    def alpha_(self) -> np.ndarray:
         """K^-1 y, (n,) or (n, q)."""
         self._check_fitted("alpha_")
         return -self._process(self._theta)[0].gradient(y=True)[1].reshape(self.y_train_.shape)
 
     @property
-    def L_(self):
+    def L_(self) -> np.ndarray:
         """The lower factor of K + alpha I, (n, n), by NumPy from the kernel of scikit-learn."""
         self._check_fitted("L_")
         if isinstance(self.kernel_, str):
@@ -473,9 +480,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     # ---- after the fit ----
 
     @_alone
-    def log_marginal_likelihood(self, theta=None, eval_gradient=False, clone_kernel=True):
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True) -> Any:
         """The log marginal likelihood at theta (logarithms of the free parameters), of the fit where theta is None;
-        with `eval_gradient` the pair of it and its gradient.  -inf where the covariance has no factor."""
+        with `eval_gradient` the pair of it and its gradient.  -inf where the covariance has no factor.  Without
+        `clone_kernel` the fitted kernel takes theta, as scikit-learn's does."""
         if theta is None:
             if eval_gradient:
                 raise ValueError("eval_gradient needs theta")
@@ -491,7 +499,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return (-np.inf, np.zeros_like(theta)) if eval_gradient else -np.inf
 
     @_alone
-    def predict(self, X, return_std=False, return_cov=False):
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The mean at X (m, d) and, where asked, standard deviations or the joint covariance; before a fit of the prior.
 
         Returns
@@ -531,8 +539,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         spread = kernel(X) if return_cov else np.sqrt(kernel.diag(X))
         return mean, spread if targets == 1 else np.repeat(spread[..., None], targets, axis=-1)
 
-    def sample_y(self, X, n_samples=1, random_state=0):
-        """(m, n_samples) or (m, q, n_samples) joint draws at X, of the same normals as scikit-learn takes."""
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """(m, n_samples) or (m, q, n_samples) joint draws at X (m, d), of the normals that scikit-learn takes from
+        `random_state`."""
         rng = check_random_state(random_state)
         mean, cov = self.predict(X, return_cov=True)
         if mean.ndim == 1:
