@@ -69,7 +69,7 @@ def gaussian_process(n, lengthscales=1):
         value.backward()
         return value.item()
 
-    repeats = 200 if n <= 100 else 15 if n <= 500 else 5 if n <= 1000 else 3
+    repeats = 200 if n <= 100 else 100 if n <= 500 else 20 if n <= 1000 else 5
     with gpytorch.settings.max_cholesky_size(10**9):
         with fast_mll():
             mine, value = best_of(step, repeats)
