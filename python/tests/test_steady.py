@@ -137,9 +137,25 @@ def numbers(value):
 
 
 def resident():
-    gc.collect()
+    while gc.collect():  # what a collection lets go of may be in cycles of its own
+        pass
     with open("/proc/self/statm", encoding="ascii") as f:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def at_once(work):
+    """work(i) in 8 threads, i = 0 .. 7, which begin together."""
+    ready = threading.Barrier(THREADS)
+
+    def begin(i):
+        ready.wait()
+        work(i)
+
+    threads = [threading.Thread(target=begin, args=(i,)) for i in range(THREADS)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
 
 
 class Steady(unittest.TestCase):
@@ -167,11 +183,10 @@ class Steady(unittest.TestCase):
         up to the order of sums, which what a process has at hand decides."""
         calls = self.entries.calls
         wanted = {name: numbers(call()) for name, call in calls.items()}
-        wrong, ready = [], threading.Barrier(THREADS)
+        wrong = []
 
         def work(seed):
             order = np.random.default_rng(seed)
-            ready.wait()
             for _ in range(3):
                 for name in order.permutation(list(calls)):
                     try:
@@ -179,11 +194,7 @@ class Steady(unittest.TestCase):
                     except BaseException as e:  # noqa: BLE001
                         wrong.append(f"{name}: {e!r}")
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        at_once(work)
         self.assertEqual(wrong, [])
 
     def test_readers_of_one_plan(self):
@@ -194,19 +205,14 @@ class Steady(unittest.TestCase):
             reads = [lambda: found.rows(0, 2), lambda: found.top(2)[1], lambda: found.sparse(0.01)[2], lambda: found.apply(y),
                      lambda: found.labels(labels)[1], lambda: found.potentials, lambda: found.distances(1), lambda: found.vjp(c)[0]]
             wanted = [numbers(read()) for read in reads]
-            wrong, ready = [], threading.Barrier(THREADS)
+            wrong = []
 
             def work(i):
                 order = np.random.default_rng([seed, i])
-                ready.wait()
                 for _ in range(20):
                     wrong.extend(k for k in order.permutation(len(reads)) if not np.array_equal(numbers(reads[k]()), wanted[k]))
 
-            threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
-            for t in threads:
-                t.start()
-            for t in threads:
-                t.join()
+            at_once(work)
             self.assertEqual(wrong, [])
 
     def test_a_call_out_of_a_callback(self):

@@ -2,10 +2,9 @@
 
 FOURGE_TEST_CALLS sets the number of calls, 200 without."""
 
-import gc
 import os
+import pathlib
 import sys
-import threading
 import unittest
 import warnings
 
@@ -24,8 +23,10 @@ from fourge.pyfixest import demeaning
 from fourge.sklearn import GaussianProcessRegressor
 from fourge.torch import SOAP, inv_quad_logdet
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from test_steady import at_once, resident  # noqa: E402
+
 CALLS = int(os.environ.get("FOURGE_TEST_CALLS", "200"))
-THREADS = 8
 
 
 class Model(gpytorch.models.ExactGP):
@@ -110,13 +111,6 @@ def numbers(value):
     return np.concatenate([numbers(v) for v in value]) if isinstance(value, (tuple, list)) else np.ravel(np.asarray(value, float))
 
 
-def resident():
-    while gc.collect():  # what a collection lets go of may be in cycles of its own
-        pass
-    with open("/proc/self/statm", encoding="ascii") as f:
-        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 class Steady(unittest.TestCase):
     def setUp(self):
         warnings.simplefilter("ignore")
@@ -144,21 +138,16 @@ class Steady(unittest.TestCase):
         """8 threads call everything, each in an order of its own; numbers stay the same."""
         calls = self.entries.calls
         wanted = {name: numbers(call()) for name, call in calls.items()}
-        wrong, ready = [], threading.Barrier(THREADS)
+        wrong = []
 
         def work(seed):
-            ready.wait()
             for name in np.random.default_rng(seed).permutation(list(calls)):
                 try:
                     np.testing.assert_allclose(numbers(calls[name]()), wanted[name], rtol=1e-9, atol=1e-12)
                 except BaseException as e:  # noqa: BLE001
                     wrong.append(f"{name}: {e!r}"[:300])
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        at_once(work)
         self.assertEqual(wrong, [])
 
 
