@@ -48,7 +48,8 @@ static frg_status read_named(cli *c, fe_job *job)
     if (status >= 0) {
         status = frg_table_read(&job->data, c->ctx, job->path, &opts);
     }
-    if (pruned && !pipe && status < 0 && strcmp(frg_error_code(c->ctx), find_error("E_COLUMN")->code) == 0) {
+    if (pruned && !pipe && status < 0 &&
+        strcmp(frg_error_code(c->ctx), find_error("E_COLUMN")->code) == 0) {
         status = frg_table_read(&job->data, c->ctx, job->path, &c->set.table);
     }
     for (int i = 0; i < k.n; i++) {

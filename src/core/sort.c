@@ -11,8 +11,8 @@
 enum { LARGEST_ELEMENT = 64 };
 
 /** Lets `element` sink from place `at` of a heap of n, whose place `at` is free. */
-static void sift(char *base, int64_t n, size_t size, frgi_compare compare, const void *user, int64_t at,
-                 const char *element)
+static void sift(char *base, int64_t n, size_t size, frgi_compare compare, const void *user,
+                 int64_t at, const char *element)
 {
     for (int64_t child = 2 * at + 1; child < n; at = child, child = 2 * at + 1) {
         const char *larger = base + (size_t)child * size;

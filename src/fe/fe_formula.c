@@ -318,8 +318,8 @@ bool frgi_formula_is_factor(const frgi_syntax *s, int32_t node)
 
 static frg_status check_factor(const frgi_syntax *s, frg_context *ctx, int32_t node)
 {
-    const bool column = s->nodes[node].children == 1 &&
-                        s->nodes[frgi_syntax_child(s, node, 0)].kind == NODE_NAME;
+    const bool column =
+        s->nodes[node].children == 1 && s->nodes[frgi_syntax_child(s, node, 0)].kind == NODE_NAME;
     return column ? FRG_OK : refuse(s, ctx, node, "factor() takes one column");
 }
 

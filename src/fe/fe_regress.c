@@ -9,8 +9,8 @@
  * Gram matrix is then as well conditioned as the correlations allow.  The intercept as written is
  * mean(y) - mean(x)'b, and its covariances follow by the same linear map.
  */
-#include "fe/fe_demean.h"
 #include "fe/fe_regress.h"
+#include "fe/fe_demean.h"
 
 #include <math.h>
 #include <omp.h>

@@ -15,7 +15,8 @@
 
 enum { INDEX_LEAST = 128 };
 
-const frgi_csv_steps frgi_csv_default_steps = {.block = 256 << 10, .wave = 4 << 20, .keep = 32 << 20};
+const frgi_csv_steps frgi_csv_default_steps = {
+    .block = 256 << 10, .wave = 4 << 20, .keep = 32 << 20};
 
 static frg_status fill(frgi_source *source, frgi_wave *wave)
 {

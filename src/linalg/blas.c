@@ -12,9 +12,9 @@ extern void dsyrk_(const char *, const char *, const int *, const int *, const d
 extern void dtrsm_(const char *, const char *, const char *, const char *, const int *, const int *,
                    const double *, const double *, const int *, double *, const int *);
 
-extern void sgemm_(const char *, const char *, const int *, const int *, const int *,
-                   const float *, const float *, const int *, const float *, const int *,
-                   const float *, float *, const int *);
+extern void sgemm_(const char *, const char *, const int *, const int *, const int *, const float *,
+                   const float *, const int *, const float *, const int *, const float *, float *,
+                   const int *);
 extern void ssyrk_(const char *, const char *, const int *, const int *, const float *,
                    const float *, const int *, const float *, float *, const int *);
 extern void ssymm_(const char *, const char *, const int *, const int *, const float *,
@@ -32,8 +32,8 @@ extern void sorgqr_(const int *, const int *, const int *, float *, const int *,
                     float *, const int *, int *);
 extern void dorgqr_(const int *, const int *, const int *, double *, const int *, const double *,
                     double *, const int *, int *);
-extern void ssyevd_(const char *, const char *, const int *, float *, const int *, float *,
-                    float *, const int *, int *, const int *, int *);
+extern void ssyevd_(const char *, const char *, const int *, float *, const int *, float *, float *,
+                    const int *, int *, const int *, int *);
 extern void dsyevd_(const char *, const char *, const int *, double *, const int *, double *,
                     double *, const int *, int *, const int *, int *);
 
@@ -146,8 +146,8 @@ bool frgi_ssyevd(int n, float *a, int lda, float *values, float *work, int n_wor
     return info == 0;
 }
 
-bool frgi_dsyevd(int n, double *a, int lda, double *values, double *work, int n_work,
-                 int *integers, int n_integers)
+bool frgi_dsyevd(int n, double *a, int lda, double *values, double *work, int n_work, int *integers,
+                 int n_integers)
 {
     int info = 0;
     dsyevd_("V", "L", &n, a, &lda, values, work, &n_work, integers, &n_integers, &info);

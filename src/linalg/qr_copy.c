@@ -88,8 +88,8 @@ void frgi_qr_fill(const frg_array *a, double value)
     const ptrdiff_t size = (ptrdiff_t)frg_sizeof(a->dtype);
     for (int64_t j = 0; j < a->shape[1]; j++) {
         for (int64_t i = 0; i < a->shape[0]; i++) {
-            frgi_element_put(frgi_array_base(a) + size * (i * a->stride[0] + j * a->stride[1]), a->dtype,
-                        value);
+            frgi_element_put(frgi_array_base(a) + size * (i * a->stride[0] + j * a->stride[1]),
+                             a->dtype, value);
         }
     }
 }

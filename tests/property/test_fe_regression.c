@@ -829,7 +829,8 @@ static int64_t brute_singletons(const design *d, bool *used, const double *count
             for (int64_t i = 0; i < d->n; i++) {
                 double same = 0;
                 for (int64_t j = 0; j < d->n; j++)
-                    same += used[j] && d->codes[q][j] == d->codes[q][i] ? counts ? counts[j] : 1 : 0;
+                    same +=
+                        used[j] && d->codes[q][j] == d->codes[q][i] ? counts ? counts[j] : 1 : 0;
                 if (used[i] && same == 1) {
                     used[i] = false;
                     changed = true;
@@ -935,7 +936,8 @@ static void largest_connected_set(void)
         frg_table_destroy(t);
         frg_table_destroy(u);
     }
-    CHECK_SAYS(dropped > test_size(40, 3) && again >= test_size(5, 0), "%d dropped, %d again", dropped, again);
+    CHECK_SAYS(dropped > test_size(40, 3) && again >= test_size(5, 0), "%d dropped, %d again",
+               dropped, again);
     frg_context_destroy(ctx);
 }
 

@@ -389,9 +389,16 @@ static void sorting(void)
 
 static const test_case cases[] = {
     {"sorting", sorting},
-    {"statuses", statuses},     {"catalogue", catalogue}, {"philox", philox},
-    {"contexts", contexts},     {"memory", memory},       {"kept blocks", kept_blocks},
-    {"arena", arena},           {"text", text},           {"views", views},
-    {"heartbeats", heartbeats}, {"warnings", warnings},
+    {"statuses", statuses},
+    {"catalogue", catalogue},
+    {"philox", philox},
+    {"contexts", contexts},
+    {"memory", memory},
+    {"kept blocks", kept_blocks},
+    {"arena", arena},
+    {"text", text},
+    {"views", views},
+    {"heartbeats", heartbeats},
+    {"warnings", warnings},
 };
 TEST_MAIN(cases)

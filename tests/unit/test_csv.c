@@ -308,9 +308,9 @@ static frg_status parse_in_steps(frg_table **t, frg_context *ctx, const byte_str
 
 static void any_steps(void)
 {
-    static const frgi_csv_steps steps[] = {
-        {1 << 20, 1 << 20, 0}, {1, 1, 0},      {3, 40, 0},        {17, 200, 0},
-        {64, 64, 0},           {100, 5000, 0}, {1000, 1 << 16, 0}};
+    static const frgi_csv_steps steps[] = {{1 << 20, 1 << 20, 0}, {1, 1, 0},   {3, 40, 0},
+                                           {17, 200, 0},          {64, 64, 0}, {100, 5000, 0},
+                                           {1000, 1 << 16, 0}};
     static const int threads[] = {1, 2, 3, 8};
     for (int repeat = 0; repeat < 6; repeat++) {
         byte_string b = {0};
@@ -598,8 +598,9 @@ static void long_pipes(void)
         add_bytes(&b, "wide_label,x,id\n", 16);
         for (int i = 0; i < N; i++) {
             char line[64];
-            const int length = snprintf(line, sizeof line, "%s,%d.5,%s%d\n", i % 2 ? "an_even_longer_label" : "label",
-                                        i, late && i == N - 1 ? "A" : "", i / 7);
+            const int length = snprintf(line, sizeof line, "%s,%d.5,%s%d\n",
+                                        i % 2 ? "an_even_longer_label" : "label", i,
+                                        late && i == N - 1 ? "A" : "", i / 7);
             add_bytes(&b, line, (size_t)length);
         }
         CHECK(write_file(path, b.data, b.count));
@@ -621,7 +622,8 @@ static void long_pipes(void)
             if (late && !kept) {
                 CHECK_STATUS(s, FRG_IO);
                 CHECK_TEXT(frg_error_code(ctx), "FRG-IO-002");
-                CHECK(strstr(frg_message(ctx), "'id'") && strstr(frg_message(ctx), "to a file first"));
+                CHECK(strstr(frg_message(ctx), "'id'") &&
+                      strstr(frg_message(ctx), "to a file first"));
             } else if (CHECK_OK(ctx, s)) {
                 CHECK_INT(frg_table_rows(t), N);
                 CHECK(frg_table_find(t, "x")->numbers[N - 1] == N - 0.5);
@@ -630,8 +632,8 @@ static void long_pipes(void)
             /* columns that double as they grow are largest when half of the text is there, at the earliest */
             const size_t peak = frg_peak_bytes(ctx);
             if (kept)
-                CHECK_SAYS(peak >= streamed + b.count / 2 - KEEP, "%zu bytes with the text, %zu streamed", peak,
-                           streamed);
+                CHECK_SAYS(peak >= streamed + b.count / 2 - KEEP,
+                           "%zu bytes with the text, %zu streamed", peak, streamed);
             streamed = peak;
             frg_table_destroy(t);
         }

@@ -86,7 +86,8 @@ static int64_t sparse_rank(const panel *d, double work_most, size_t byte_cap)
 static void random_designs(void)
 {
     int below = 0, left = 0;
-    for (int trial = 0; trial < test_size(600, 60) && test_now.printed < TEST_PRINTED_MAX; trial++) {
+    for (int trial = 0; trial < test_size(600, 60) && test_now.printed < TEST_PRINTED_MAX;
+         trial++) {
         const int q = 3 + (int)test_below(3);
         panel d = panel_make(8 + test_below(MOST - 8), q, 1);
         int64_t levels[5];
@@ -120,7 +121,8 @@ static void random_designs(void)
         left += sparse_rank(&d, 0, SIZE_MAX) < 0; /* the classes alone did not do */
         panel_free(&d);
     }
-    CHECK_SAYS(below > test_size(200, 10) && left > test_size(100, 5), "%d below, %d left", below, left);
+    CHECK_SAYS(below > test_size(200, 10) && left > test_size(100, 5), "%d below, %d left", below,
+               left);
 }
 
 /** A Latin square of order m: all differences are in two factors, so that nothing merges; rank 3 m - 2. */

@@ -309,7 +309,8 @@ static void shapes(void)
     }
     frg_context_opts limited;
     frg_context_defaults(&limited, sizeof limited);
-    limited.memory_limit = 1 << 30; /* sanitizers end the program for less than what is asked for below */
+    limited.memory_limit =
+        1 << 30; /* sanitizers end the program for less than what is asked for below */
     frg_context *ctx = NULL;
     CHECK(frg_context_create(&ctx, &limited) == FRG_OK);
     frg_soap *soap = NULL;
