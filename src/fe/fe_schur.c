@@ -123,34 +123,13 @@ static unit_hash hash_unit(const split *s, int64_t u)
     return h;
 }
 
-/** The same for a unit of some thousand rows: levels leave marks on a board of 4096 fields, and the fields that stay
- *  empty tell how many different ones there were (linear counting; Whang, Vander-Zanden and Taylor 1990). */
-static double distinct_marks(const split *s, int64_t begin, int64_t rows)
-{
-    enum { FIELDS = 4096 };
-    uint64_t board[FIELDS / 64] = {0};
-    int marked = 0;
-    for (int64_t i = begin; i < begin + rows; i++) {
-        for (int q = 0; q < s->n_sparse; q++) {
-            const int32_t l = s->g->index[i * s->g->n_rest + s->sparse[q]];
-            const uint64_t field = mix((uint64_t)(uint32_t)l + 1) % FIELDS;
-            const uint64_t bit = UINT64_C(1) << field % 64;
-            marked += !(board[field / 64] & bit);
-            board[field / 64] |= bit;
-        }
-    }
-    const double most = (double)(rows * s->n_sparse);
-    const double count = marked < FIELDS ? -FIELDS * log1p(-(double)marked / FIELDS) : most;
-    return count < most ? count : most;
-}
-
-/** Distinct values of the sparse coefficients among the unit's rows; rows for units that are too long to look at. */
+/** Distinct values of a sparse coefficient among the unit's rows, for short units; rows for long ones. */
 static double distinct_estimate(const split *s, int64_t u)
 {
     const fe_rows *g = s->g;
     const int64_t begin = g->unit_start[u], rows = g->unit_start[u + 1] - begin;
     if (rows > 64) {
-        return rows <= 4096 ? distinct_marks(s, begin, rows) : (double)rows;
+        return (double)rows;
     }
     int distinct = 0;
     for (int64_t i = 0; i < rows; i++) {

@@ -375,29 +375,6 @@ static void long_ring(void)
     panel_free(&d);
 }
 
-/** A ring whose cells have 50 rows each: units have 100 rows and two neighbours, and S is as sparse as the ring's. */
-static void ring_of_many_rows(void)
-{
-    const int64_t p = test_size(2000, 200), times = 50;
-    panel d = panel_make(2 * p * times, 2, 2);
-    for (int64_t i = 0; i < d.n; i++) {
-        const int64_t cell = i / times;
-        d.codes[2 * i] = (int32_t)(cell / 2);
-        d.codes[2 * i + 1] = (int32_t)((cell + 1) / 2 % p);
-    }
-    frg_demean_column columns[PANEL_COLUMNS];
-    panel_report report;
-    double *r = panel_zeros(d.n * d.p, sizeof *r);
-    frg_context *ctx = test_context();
-    CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, columns, &report));
-    CHECK_SAYS(strcmp(report.plan.method, "direct") == 0, "by %s", report.plan.method);
-    for (int c = 0; c < d.p; c++)
-        CHECK(columns[c].converged && panel_check(&d, d.x + c * d.n, r + c * d.n).audit <= 2 * tol);
-    frg_context_destroy(ctx);
-    free(r);
-    panel_free(&d);
-}
-
 /** Two expanders whose only cell in common weighs 1e-8: the slow mode is nearly invisible in g. */
 static void faint_bridge(void)
 {
@@ -620,7 +597,6 @@ static const test_case cases[] = {
     {"cg, three steps", cg_three_steps},
     {"direct", direct},
     {"ring of 20000 rows", long_ring},
-    {"ring of cells with many rows", ring_of_many_rows},
     {"bridge of weight 1e-8", faint_bridge},
     {"effects 1e8 times the residual", faint_residuals},
     {"a nested third factor", third_factor},
