@@ -68,6 +68,64 @@ static void limits_of_steps(void)
     frg_context_destroy(ctx);
 }
 
+/* Two clouds of points in the plane with equal weights, and a level over their distances. */
+typedef struct {
+    frg_context *ctx;
+    double *x, *y, *a, *b;
+    frg_array ax, ay;
+    frgi_distances sx, sy;
+    frgi_level l;
+} bed;
+
+static bed make_bed(int n, int m)
+{
+    bed t = {.ctx = test_context(), .x = cloud(n, 2), .y = cloud(m, 2)};
+    t.a = malloc((size_t)n * sizeof *t.a);
+    t.b = malloc((size_t)m * sizeof *t.b);
+    for (int i = 0; i < n; i++)
+        t.a[i] = 1.0 / n;
+    for (int j = 0; j < m; j++)
+        t.b[j] = 1.0 / m;
+    t.ax = matrix(t.x, n, 2);
+    t.ay = matrix(t.y, m, 2);
+    return t;
+}
+
+static void open_level(bed *t, const frg_gw_opts *o, const float *linear)
+{
+    CHECK_OK(t->ctx,
+             frgi_distances_open(&t->sx, t->ctx, &(frg_gw_side){.data = &t->ax}, o, "source"));
+    CHECK_OK(t->ctx,
+             frgi_distances_open(&t->sy, t->ctx, &(frg_gw_side){.data = &t->ay}, o, "target"));
+    CHECK_OK(t->ctx, frgi_level_open(&t->l, t->ctx, o, &t->sx, &t->sy, t->a, t->b, linear, true));
+    CHECK_OK(t->ctx, frgi_level_reset(&t->l, 0));
+}
+
+static void close_level(bed *t)
+{
+    frgi_level_close(&t->l);
+    frgi_distances_close(&t->sx);
+    frgi_distances_close(&t->sy);
+}
+
+static void drop_bed(bed *t)
+{
+    free(t->x);
+    free(t->y);
+    free(t->a);
+    free(t->b);
+    frg_context_destroy(t->ctx);
+}
+
+/* The plan of the last step. */
+static void read_plan(bed *t, double *plan)
+{
+    struct frg_plan view = {.ctx = t->ctx, .t = &t->l.t};
+    view.report = (frg_plan_report){.n = t->ax.shape[0], .m = t->ay.shape[0]};
+    CHECK_OK(t->ctx,
+             frg_plan_rows(&view, 0, t->ax.shape[0], matrix(plan, t->ax.shape[0], t->ay.shape[0])));
+}
+
 /* One step by hand: log2 P_ij = F_i + G_j + log2(e) / epsilon (2/R) sum_r C(i_r, i) D(j_r, j), C and D divided by
  * their largest distance, whatever was drawn, and no terms of rows and columns, which no balanced plan can feel.
  * Exponents are up to 60 in f32: 60 x 2^-23 with the roundings of R terms.  Then E of that plan within five standard
@@ -75,19 +133,14 @@ static void limits_of_steps(void)
 static void one_step(void)
 {
     enum { N = 30, M = 26, R = 3 };
-    frg_context *ctx = test_context();
-    double *const x = cloud(N, 2), *const y = cloud(M, 2), a[N], b[M], plan[N * M];
-    for (int i = 0; i < N; i++)
-        a[i] = 1.0 / N;
-    for (int j = 0; j < M; j++)
-        b[j] = 1.0 / M;
+    bed t = make_bed(N, M);
+    frg_context *const ctx = t.ctx;
+    const double *const x = t.x, *const y = t.y;
+    double plan[N * M];
     frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
     o.anchors = R;
     o.epsilon = 0.05;
     o.damping = 1;
-    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
-    frgi_distances sx, sy;
-    frgi_level l;
     double c[N * N], d[M * M], most_c = 0, most_d = 0;
     for (int i = 0; i < N * N; i++)
         most_c = fmax(
@@ -95,47 +148,38 @@ static void one_step(void)
     for (int j = 0; j < M * M; j++)
         most_d = fmax(
             most_d, d[j] = hypot(y[j / M * 2] - y[j % M * 2], y[j / M * 2 + 1] - y[j % M * 2 + 1]));
-    CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
-    CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
+    open_level(&t, &o, NULL);
     /* the largest of two sweeps may be a little less than the largest of all */
-    CHECK((double)sx.most <= 1.0001 * most_c && (double)sx.most >= 0.8 * most_c);
-    CHECK((double)sy.most <= 1.0001 * most_d && (double)sy.most >= 0.8 * most_d);
-    CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, a, b, NULL, true));
-    CHECK_OK(ctx, frgi_level_reset(&l, 0));
+    CHECK((double)t.sx.most <= 1.0001 * most_c && (double)t.sx.most >= 0.8 * most_c);
+    CHECK((double)t.sy.most <= 1.0001 * most_d && (double)t.sy.most >= 0.8 * most_d);
     for (int step = 0; step < 4; step++) {
         double worst = 0;
-        CHECK_OK(ctx, frgi_level_step(&l, 20, 0));
-        struct frg_plan view = {.ctx = ctx, .t = &l.t};
-        view.report = (frg_plan_report){.n = N, .m = M};
-        CHECK_OK(ctx, frg_plan_rows(&view, 0, N, matrix(plan, N, M)));
+        CHECK_OK(ctx, frgi_level_step(&t.l, 20, 0));
+        read_plan(&t, plan);
         for (int i = 0; i < N; i++)
             for (int j = 0; j < M; j++) {
                 double cross = 0;
                 for (int r = 0; r < R; r++)
-                    cross += 2.0 / R * c[l.anchors[r].i * N + i] / (double)sx.most *
-                             d[l.anchors[r].j * M + j] / (double)sy.most;
+                    cross += 2.0 / R * c[t.l.anchors[r].i * N + i] / (double)t.sx.most *
+                             d[t.l.anchors[r].j * M + j] / (double)t.sy.most;
                 const double want =
-                    l.t.s.F[i] + l.t.s.G[j] + 1.4426950408889634 * cross / l.epsilon;
+                    t.l.t.s.F[i] + t.l.t.s.G[j] + 1.4426950408889634 * cross / t.l.epsilon;
                 worst = fmax(worst, fabs(log2(plan[i * M + j]) - want));
             }
         CHECK_SAYS(worst < 1e-3, "step %d: %g in the logarithm of the plan", step, worst);
     }
     double energy, error, by_hand = 0;
-    CHECK_OK(ctx, frgi_energy_estimate(&l, 512, most_c, most_d, &energy, &error));
+    CHECK_OK(ctx, frgi_energy_estimate(&t.l, 512, most_c, most_d, &energy, &error));
     for (int i = 0; i < N * M; i++) /* pairs are drawn from rows of their proper mass */
         for (int k = 0; k < N * M; k++) {
-            const double gap = c[i / M * N + k / M] * most_c / (double)sx.most -
-                               d[i % M * M + k % M] * most_d / (double)sy.most;
+            const double gap = c[i / M * N + k / M] * most_c / (double)t.sx.most -
+                               d[i % M * M + k % M] * most_d / (double)t.sy.most;
             by_hand += gap * gap * plan[i] * plan[k];
         }
     CHECK_SAYS(fabs(energy - by_hand) <= 5 * error && error < 0.2 * by_hand,
                "estimate %g, by hand %g, standard error %g", energy, by_hand, error);
-    frgi_level_close(&l);
-    frgi_distances_close(&sx);
-    frgi_distances_close(&sy);
-    free(x);
-    free(y);
-    frg_context_destroy(ctx);
+    close_level(&t);
+    drop_bed(&t);
 }
 
 /* The seed decides and nothing else: the same plan again, another one for another seed; a graph of the caller's is the
@@ -224,41 +268,31 @@ static void costs_below_zero(void)
 static void costs_of_both(void)
 {
     enum { N = 30, M = 26, PAD = 48 };
-    frg_context *ctx = test_context();
-    double *const x = cloud(N, 2), *const y = cloud(M, 2), a[N], b[M], plan[N * M];
+    bed t = make_bed(N, M);
+    frg_context *const ctx = t.ctx;
+    const double *const x = t.x, *const y = t.y;
+    double plan[N * M];
     float *const linear = calloc((size_t)32 * PAD, sizeof *linear);
-    for (int i = 0; i < N; i++)
-        a[i] = 1.0 / N;
-    for (int j = 0; j < M; j++)
-        b[j] = 1.0 / M;
     for (int i = 0; i < N * M; i++)
         linear[i / M * PAD + i % M] = (float)test_uniform();
-    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
     for (int kind = 0; kind < 3; kind++) {
         frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
         o.anchors = 20;
         o.epsilon = 0.02;
         o.linear_weight = kind == 1 ? 1 : 0.3;
         o.mass = kind == 2 ? 0.6 : 0;
-        frgi_distances sx, sy;
-        frgi_level l;
-        CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
-        CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
-        CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, a, b, linear, true));
-        CHECK_OK(ctx, frgi_level_reset(&l, 0));
-        CHECK_OK(ctx, frgi_level_step(&l, 400, 1e-6));
+        open_level(&t, &o, linear);
+        CHECK_OK(ctx, frgi_level_step(&t.l, 400, 1e-6));
         double cost, error, exact = 0, entropy = 0;
-        CHECK_OK(ctx, frgi_cost_estimate(&l, 512, &cost, &error));
-        struct frg_plan view = {.ctx = ctx, .t = &l.t};
-        view.report = (frg_plan_report){.n = N, .m = M};
-        CHECK_OK(ctx, frg_plan_rows(&view, 0, N, matrix(plan, N, M)));
+        CHECK_OK(ctx, frgi_cost_estimate(&t.l, 512, &cost, &error));
+        read_plan(&t, plan);
         for (int i = 0; i < N * M; i++) {
             const int p = i / M, q = i % M;
             for (int k = 0; k < N * M; k++) {
                 const int r = k / M, s = k % M;
                 const double gap =
-                    hypot(x[2 * p] - x[2 * r], x[2 * p + 1] - x[2 * r + 1]) / (double)sx.most -
-                    hypot(y[2 * q] - y[2 * s], y[2 * q + 1] - y[2 * s + 1]) / (double)sy.most;
+                    hypot(x[2 * p] - x[2 * r], x[2 * p + 1] - x[2 * r + 1]) / (double)t.sx.most -
+                    hypot(y[2 * q] - y[2 * s], y[2 * q + 1] - y[2 * s + 1]) / (double)t.sy.most;
                 exact += (1 - o.linear_weight) * gap * gap * plan[i] * plan[k];
             }
             exact += 2 * o.linear_weight * plan[i] * (double)linear[p * PAD + q];
@@ -266,15 +300,11 @@ static void costs_of_both(void)
         }
         CHECK_SAYS(fabs(cost - exact) <= 5 * error && error < 0.1 * exact,
                    "kind %d: %g +- %g, exactly %g", kind, cost, error, exact);
-        CHECK_NEAR(frgi_plan_entropy(&l), entropy, 1e-9);
-        frgi_level_close(&l);
-        frgi_distances_close(&sx);
-        frgi_distances_close(&sy);
+        CHECK_NEAR(frgi_plan_entropy(&t.l), entropy, 1e-9);
+        close_level(&t);
     }
     free(linear);
-    free(x);
-    free(y);
-    frg_context_destroy(ctx);
+    drop_bed(&t);
 }
 
 /* What is kept of the plans of four steps against averages made here; terms of L from the marginals of the average.
@@ -282,13 +312,10 @@ static void costs_of_both(void)
 static void kept(void)
 {
     enum { N = 30, M = 26 };
-    frg_context *ctx = test_context();
-    double *const x = cloud(N, 2), *const y = cloud(M, 2), a[N], b[M], plan[N * M];
-    for (int i = 0; i < N; i++)
-        a[i] = 1.0 / N;
-    for (int j = 0; j < M; j++)
-        b[j] = 1.0 / M;
-    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    bed t = make_bed(N, M);
+    frg_context *const ctx = t.ctx;
+    const double *const x = t.x;
+    double plan[N * M];
     for (int kind = 0; kind < 3; kind++) { /* balanced, partial, relaxed */
         frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
         o.anchors = 8;
@@ -298,15 +325,10 @@ static void kept(void)
         o.mass = kind == 1 ? 0.6 : 0;
         o.rho_source = kind == 2 ? 0.1 : (double)INFINITY;
         o.rho_target = kind == 2 ? 0.2 : (double)INFINITY;
-        frgi_distances sx, sy;
-        frgi_level l;
-        CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
-        CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
-        CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, a, b, NULL, true));
-        CHECK_OK(ctx, frgi_level_reset(&l, 0));
+        open_level(&t, &o, NULL);
         double mean[N * M], rows[N], columns[M];
         for (int i = 0; i < N * M; i++)
-            mean[i] = a[0] * b[0];
+            mean[i] = t.a[0] * t.b[0];
         for (int step = 0; step < 4; step++) {
             for (int i = 0; i < N; i++)
                 rows[i] = 0;
@@ -316,76 +338,56 @@ static void kept(void)
                 rows[i / M] += mean[i];
                 columns[i % M] += mean[i];
             }
-            CHECK_OK(ctx, frgi_level_step(&l, 200, 1e-7));
+            CHECK_OK(ctx, frgi_level_step(&t.l, 200, 1e-7));
             double total = 0, square = 0, term = 0;
             for (int i = 0; i < N; i++)
                 total += rows[i];
             for (int k = 0; k < N; k++) {
-                const double gap = hypot(x[8] - x[2 * k], x[9] - x[2 * k + 1]) / (double)sx.most;
+                const double gap = hypot(x[8] - x[2 * k], x[9] - x[2 * k + 1]) / (double)t.sx.most;
                 term += gap * gap * rows[k] / total;
             }
             if (kind) /* in units of epsilon, of points whose marginals the passes left 1e-6 off at most */
-                CHECK_NEAR((double)l.terms[4], term * 1.4426950408889634 / l.epsilon, 1e-4);
-            struct frg_plan view = {.ctx = ctx, .t = &l.t};
-            view.report = (frg_plan_report){.n = N, .m = M};
-            CHECK_OK(ctx, frg_plan_rows(&view, 0, N, matrix(plan, N, M)));
+                CHECK_NEAR((double)t.l.terms[4], term * 1.4426950408889634 / t.l.epsilon, 1e-4);
+            read_plan(&t, plan);
             for (int i = 0; i < N * M; i++) {
                 const double gap = 0.6 * (plan[i] - mean[i]);
                 square += gap * gap;
                 mean[i] += gap;
-                CHECK_SAYS(fabs((double)l.plan[i] - mean[i]) <= 2e-7 * mean[i] + 1e-12,
-                           "kind %d, step %d, entry %d: %g, %g", kind, step, i, (double)l.plan[i],
+                CHECK_SAYS(fabs((double)t.l.plan[i] - mean[i]) <= 2e-7 * mean[i] + 1e-12,
+                           "kind %d, step %d, entry %d: %g, %g", kind, step, i, (double)t.l.plan[i],
                            mean[i]);
             }
-            CHECK_NEAR(l.change, sqrt(square), 1e-7);
+            CHECK_NEAR(t.l.change, sqrt(square), 1e-7);
         }
-        frgi_level_close(&l);
-        frgi_distances_close(&sx);
-        frgi_distances_close(&sy);
+        close_level(&t);
     }
-    free(x);
-    free(y);
-    frg_context_destroy(ctx);
+    drop_bed(&t);
 }
 
 /* Anchors of a plan that is kept follow the average, not the last plan: half of what each has. */
 static void kept_anchors(void)
 {
     enum { N = 12, M = 14, R = 20000 };
-    frg_context *ctx = test_context();
-    double *const x = cloud(N, 2), *const y = cloud(M, 2), a[N], b[M];
-    for (int i = 0; i < N; i++)
-        a[i] = 1.0 / N;
-    for (int j = 0; j < M; j++)
-        b[j] = 1.0 / M;
-    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    bed t = make_bed(N, M);
+    frg_context *const ctx = t.ctx;
     frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
     o.anchors = R;
     o.epsilon = 0.002; /* a narrow plan, far from a b' */
     o.damping = 0.5;
     o.store_plan = 1;
-    frgi_distances sx, sy;
-    frgi_level l;
-    CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
-    CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
-    CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, a, b, NULL, true));
-    CHECK_OK(ctx, frgi_level_reset(&l, 0));
-    CHECK_OK(ctx, frgi_level_step(&l, 200, 1e-5));
+    open_level(&t, &o, NULL);
+    CHECK_OK(ctx, frgi_level_step(&t.l, 200, 1e-5));
     double counts[N * M] = {0};
-    for (int64_t r = 0; r < l.room; r++)
-        counts[l.ages[0][r].i * M + l.ages[0][r].j]++;
+    for (int64_t r = 0; r < t.l.room; r++)
+        counts[t.l.ages[0][r].i * M + t.l.ages[0][r].j]++;
     for (int i = 0; i < N * M; i++) {
-        const double want = (double)l.plan[i] * (double)l.room;
+        const double want = (double)t.l.plan[i] * (double)t.l.room;
         /* half of a b' is everywhere; five standard deviations and the rows' rounding */
-        CHECK_SAYS(l.plan[i] >= 0.499f / (N * M) && fabs(counts[i] - want) <= 5 * sqrt(want) + 1,
+        CHECK_SAYS(t.l.plan[i] >= 0.499f / (N * M) && fabs(counts[i] - want) <= 5 * sqrt(want) + 1,
                    "entry %d: %g pairs, %g expected", i, counts[i], want);
     }
-    frgi_level_close(&l);
-    frgi_distances_close(&sx);
-    frgi_distances_close(&sy);
-    free(x);
-    free(y);
-    frg_context_destroy(ctx);
+    close_level(&t);
+    drop_bed(&t);
 }
 
 static const test_case cases[] = {{"kept", kept},
