@@ -31,6 +31,7 @@ typedef struct {
     int64_t steps;                     /* the most that a solve took */
     double lambda
         [FE_MAX_LANES]; /* of the columns of the block in hand: the smallest Ritz value seen */
+    double error[FE_MAX_LANES]; /* of the last solve, once it is looked for who is to blame */
     bool prepared;
     bool blamed; /* the solve in hand takes it to the factor */
 } part;
@@ -345,17 +346,17 @@ static void part_error(const fe_parts *all, const part *p, int kind, const doubl
 static void blame_parts(fe_parts *p, const fe_block_work *w, const double *lambda)
 {
     const int lanes = 1 << w->kind;
-    double total[FE_MAX_LANES] = {0}, error[FE_MAX_LANES];
+    double total[FE_MAX_LANES] = {0};
     for (int64_t i = 0; i < p->n; i++) {
-        part_error(p, &p->of[i], w->kind, w->cg.r, lambda, true, error);
+        part_error(p, &p->of[i], w->kind, w->cg.r, lambda, true, p->of[i].error);
         for (int k = 0; k < lanes; k++) {
-            total[k] += fabs(error[k]);
+            total[k] += fabs(p->of[i].error[k]);
         }
     }
     for (int64_t i = 0; i < p->n; i++) {
-        part_error(p, &p->of[i], w->kind, w->cg.r, lambda, true, error);
         for (int k = 0; k < lanes; k++) { /* an error that is not known is blamed too */
-            p->of[i].blamed |= !(2 * (double)p->n * fabs(error[k]) < total[k]) && total[k] != 0;
+            p->of[i].blamed |=
+                !(2 * (double)p->n * fabs(p->of[i].error[k]) < total[k]) && total[k] != 0;
         }
     }
 }
