@@ -64,6 +64,17 @@ static void diagonal(void)
     frg_context_destroy(ctx);
 }
 
+/** Standard normal numbers; returns u'u. */
+static double random_vector(double *u, int n)
+{
+    double square = 0;
+    for (int i = 0; i < n; i++) {
+        u[i] = test_normal();
+        square += u[i] * u[i];
+    }
+    return square;
+}
+
 /** G = s u v': one nonzero entry in the bases, W = -lr u v' s / (s + eps). */
 static void rank_one(void)
 {
@@ -72,15 +83,8 @@ static void rank_one(void)
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
     const double s = 3;
     o.eps = 1e-3 * s;
-    double u[M], v[N], uu = 0, vv = 0;
-    for (int i = 0; i < M; i++) {
-        u[i] = test_normal();
-        uu += u[i] * u[i];
-    }
-    for (int j = 0; j < N; j++) {
-        v[j] = test_normal();
-        vv += v[j] * v[j];
-    }
+    double u[M], v[N];
+    const double uu = random_vector(u, M), vv = random_vector(v, N);
     float w[M * N] = {0}, g[M * N];
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++)
@@ -106,15 +110,8 @@ static void constant(void)
     frg_context *ctx = test_context();
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
     o.eps = 0.5;
-    double u[M], v[N], uu = 0, vv = 0;
-    for (int i = 0; i < M; i++) {
-        u[i] = test_normal();
-        uu += u[i] * u[i];
-    }
-    for (int j = 0; j < N; j++) {
-        v[j] = test_normal();
-        vv += v[j] * v[j];
-    }
+    double u[M], v[N];
+    const double uu = random_vector(u, M), vv = random_vector(v, N);
     float w[M * N] = {0}, g[M * N];
     double moves[M * N];
     for (int i = 0; i < M; i++)
