@@ -265,32 +265,26 @@ static int make_gravity(design_data *d, int64_t rows, const double *parameter, u
         "effects", initial, 2, 3, "2: unit and firm; 3: unit, year and firm"                       \
     }
 
+#define WORKERS(jumps)                                                                             \
+    {                                                                                              \
+        COVARIATES, EFFECTS(3), {"periods", 8, 1, 1000, "rows of a worker"},                       \
+            {"move", 0.05, 0, 1, "probability of a move each period"},                             \
+            {"reach", 3, 1, 1e6, "moves go at most this far"},                                     \
+            {"size", 20, 1, 1e6, "workers of a firm"},                                             \
+        {                                                                                          \
+            "far", jumps, 0, 1, "share of the moves that go anywhere"                              \
+        }                                                                                          \
+    }
+
 const design design_table[] = {
     {"simple", "10 years, firms at random: well connected", {COVARIATES, EFFECTS(3)}, make_simple},
     {"difficult",
      "the firm follows the row number: badly connected",
      {COVARIATES, EFFECTS(3)},
      make_difficult},
-    {"worker_firm",
-     "workers who move rarely and only to neighbouring firms",
-     {COVARIATES,
-      EFFECTS(3),
-      {"periods", 8, 1, 1000, "rows of a worker"},
-      {"move", 0.05, 0, 1, "probability of a move each period"},
-      {"reach", 3, 1, 1e6, "moves go at most this far"},
-      {"size", 20, 1, 1e6, "workers of a firm"},
-      {"far", 0, 0, 1, "share of the moves that go anywhere"}},
+    {"worker_firm", "workers who move rarely and only to neighbouring firms", WORKERS(0),
      make_worker_firm},
-    {"small_world",
-     "worker_firm with a few far jumps",
-     {COVARIATES,
-      EFFECTS(3),
-      {"periods", 8, 1, 1000, "rows of a worker"},
-      {"move", 0.05, 0, 1, "probability of a move each period"},
-      {"reach", 3, 1, 1e6, "moves go at most this far"},
-      {"size", 20, 1, 1e6, "workers of a firm"},
-      {"far", 0.01, 0, 1, "share of the moves that go anywhere"}},
-     make_worker_firm},
+    {"small_world", "worker_firm with a few far jumps", WORKERS(0.01), make_worker_firm},
     {"akm",
      "workers sorted into firms and industries (Abowd, Kramarz and Margolis)",
      {COVARIATES,
