@@ -10,6 +10,7 @@ formulas stand in ``fourge/soap.h``.
 from __future__ import annotations
 
 import difflib
+import itertools
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -161,29 +162,63 @@ class Engine:
                 out[kind] = parts
         return out
 
-    def restore(self, id_: int, state: Mapping[str, Any], group: Mapping[str, Any]) -> None:
-        """Any of the layouts: GG and Q, L and R, or GG.axis.block; ``group`` is the saved one."""
-        if not state:
-            return
-        moment = "exp_avg"
-        if "step" not in state and "step" in group:  # pytorch_optimizer: the group counts, with the first step, and the
-            state = {**state, "step": group["step"] - 1}  # first moment is in the parameter's own coordinates
-            moment = "exp_avg.plain"
-        missing = [k for k in ("step", "exp_avg", "exp_avg_sq") if k not in state]
-        if missing:
-            raise errors.Mismatch(f"the saved state of parameter {id_} has no {missing[0]!r}")
-        parts = {k: v for k, v in state.items() if k.startswith(("GG.", "Q.")) or k in ("L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R")}
-        for kind in ("GG", "Q"):
-            parts |= {f"{kind}.{axis}": part for axis, part in enumerate(state.get(kind) or [])}
-        parts = {k: np.ascontiguousarray(v, np.float32) for k, v in parts.items() if v is not None and np.size(v)}
+    def restore_all(self, state: Mapping[Any, Mapping[str, Any]], groups: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+        """The saved states of parameters by their numbers, in any of the layouts: GG and Q, L and R, or GG.axis.block;
+        ``groups`` are the saved ones.  What does not fit changes nothing."""
+        group_of = [g for g in groups for _ in g["params"]]
+        if not any(state.values()) and not any(k in g for g in groups for k in ("shampoo_beta", "precondition_frequency")):
+            raise errors.Mismatch("the saved groups are of another optimizer: they have neither 'shampoo_beta' nor "
+                                  f"'precondition_frequency'; {_BEGIN_ANEW}")
+        parts = {int(i): _parts_of(s, group_of[int(i)], names[int(i)]) for i, s in state.items() if s}
+        for i, part in parts.items():
+            self._check_factors(i, part, names[i])
+        before = self.handle.save()
+        try:
+            for i, part in parts.items():
+                self._restore(i, part)
+        except Exception:
+            self.handle.load(before, "state")
+            raise
+
+    def _check_factors(self, id_: int, parts: Mapping[str, Any], name: str) -> None:
+        """Every factor of the parameter is among the saved parts: a step would go on with zeros for one that is not."""
+        saved = {{"L": "GG.0", "R": "GG.1"}.get(k, k) for k in parts}
+        saved = {k if k.count(".") == 2 else k + ".0" for k in saved if k.startswith("GG.")}
+        for axis in range(4):
+            for block in itertools.takewhile(lambda b: self.handle.state_shape(id_, f"GG.{axis}.{b}"), itertools.count()):
+                if not saved:
+                    raise errors.Mismatch(f"the saved state of {name} has no factors, it is of Adam or its like; {_BEGIN_ANEW}")
+                if f"GG.{axis}.{block}" not in saved:
+                    raise errors.Mismatch(f"the saved state of {name} has no factor {block} of axis {axis}, which is kept here: it is of another "
+                                          "max_precond_dim, precondition_1d, merge_dims or block_dim")
+
+    def _restore(self, id_: int, parts: Mapping[str, Any]) -> None:
         is_basis = lambda k: k.startswith("Q")
-        for key in sorted(parts, key=lambda k: not is_basis(k)):  # bases first: moments are set in them
-            if is_basis(key) and np.array_equal(parts[key], np.eye(len(parts[key]))):
-                continue  # there is none yet
-            self.handle.state_set(id_, key, parts[key])
-        for key, part in ((moment, "exp_avg"), ("exp_avg_sq", "exp_avg_sq")):
-            self.handle.state_set(id_, key, np.ascontiguousarray(state[part], np.float32))
-        self.handle.state_set(id_, "step", np.array([int(state["step"])], np.int64))
+        for key in sorted(parts, key=lambda k: (not is_basis(k), k == "step", k.startswith("exp_avg"))):  # moments are set in the bases
+            if not (is_basis(key) and np.array_equal(parts[key], np.eye(len(parts[key])))):  # else there is none yet
+                self.handle.state_set(id_, key, parts[key])
+
+
+_BEGIN_ANEW = ("do not load it but begin SOAP anew, with adam_warmup_steps=N if its first N steps are to be Adam's while "
+               "factors form")
+_FACTOR_KEYS = ("L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R")
+
+
+def _parts_of(state: Mapping[str, Any], group: Mapping[str, Any], name: str) -> dict[str, np.ndarray]:
+    """What a state has that is not empty, by the library's names; ``group`` is the saved one."""
+    moment = "exp_avg"
+    if "step" not in state and "step" in group:  # pytorch_optimizer: the group counts, with the first step, and the
+        state = {**state, "step": group["step"] - 1}  # first moment is in the parameter's own coordinates
+        moment = "exp_avg.plain"
+    missing = [k for k in ("step", "exp_avg", "exp_avg_sq") if k not in state]
+    if missing:
+        raise errors.Mismatch(f"the saved state of {name} has no {missing[0]!r}; it has {sorted(map(str, state))}")
+    parts = {k: v for k, v in state.items() if k.startswith(("GG.", "Q.")) or k in _FACTOR_KEYS}
+    for kind in ("GG", "Q"):
+        parts |= {f"{kind}.{axis}": part for axis, part in enumerate(state.get(kind) or [])}
+    parts = {k: np.ascontiguousarray(v, np.float32) for k, v in parts.items() if v is not None and np.size(v)}
+    moments = {moment: state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"]}
+    return {**parts, **{k: np.ascontiguousarray(v, np.float32) for k, v in moments.items()}, "step": np.array([int(state["step"])], np.int64)}
 
 
 def _groups_of(params: Any) -> list[dict[str, Any]]:
@@ -285,16 +320,18 @@ class SOAP:
         return {"state": state, "param_groups": groups, "fourge": self._engine.handle.save()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes `state_dict`, of this class (to the bit) or of another package (GG and Q, or L and R)."""
+        """Takes `state_dict`, of this class (to the bit) or of another package (GG and Q, or L and R).
+
+        One that does not fit, or that has no factors for a parameter that has some here (Adam's), raises
+        :class:`fourge.errors.Mismatch` and changes nothing.
+        """
         saved = state_dict["param_groups"]
         if [len(g["params"]) for g in saved] != [len(g["params"]) for g in self.param_groups]:
             raise errors.Mismatch("the saved groups have other numbers of parameters")
         if "fourge" in state_dict:
             self._engine.handle.load(state_dict["fourge"], "state_dict")
         else:
-            group_of = [g for g in saved for _ in g["params"]]
-            for i, state in state_dict["state"].items():
-                self._engine.restore(int(i), state, group_of[int(i)])
+            self._engine.restore_all(state_dict["state"], saved, self._names)
         for mine, theirs in zip(self.param_groups, saved):
             update_group(mine, theirs)
 

@@ -243,8 +243,13 @@ class SOAP(torch.optim.Optimizer):
         return out | {"fourge": torch.frombuffer(bytearray(self._engine.handle.save()), dtype=torch.uint8)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what :meth:`state_dict` gave (to the bit) or a checkpoint of another package: GG and Q, or L and R."""
+        """Takes what :meth:`state_dict` gave (to the bit) or a checkpoint of another package: GG and Q, or L and R.
+
+        One that does not fit, or that has no factors for a parameter that has some here (Adam's), raises
+        :class:`fourge.errors.Mismatch` and changes nothing.
+        """
         taken = {}
+        mine = self.param_groups
 
         def take(_, given):  # the state goes to the library, in f32, whatever the parameters' types are
             taken.update(given)
@@ -254,6 +259,9 @@ class SOAP(torch.optim.Optimizer):
         self._taken = taken
         try:
             super().load_state_dict(state_dict)
+        except Exception:
+            self.param_groups = mine
+            raise
         finally:
             handle.remove()
             self._taken = None
@@ -304,9 +312,8 @@ class SOAP(torch.optim.Optimizer):
         if "fourge" in self._taken:
             self._engine.handle.load(self._taken["fourge"].numpy().tobytes(), "state_dict")
         else:
-            group_of = [g for g in self._taken["param_groups"] for _ in g["params"]]
-            for i, part in self._taken["state"].items():
-                self._engine.restore(int(i), {k: _arrays_of(v) for k, v in part.items()}, group_of[int(i)])
+            parts = {i: {k: _arrays_of(v) for k, v in part.items()} for i, part in self._taken["state"].items()}
+            self._engine.restore_all(parts, self._taken["param_groups"], self._names)
 
 
 def _arrays_of(value):

@@ -283,6 +283,31 @@ class Soap(unittest.TestCase):
         with self.assertRaises(errors.Mismatch):
             soap.SOAP([w]).load_state_dict({"state": {0: {"step": 1}}, "param_groups": [{"params": [0]}]})
 
+    def test_states_that_have_no_place(self):
+        """Moments without factors (Adam's), or with those of other axes: named, with the remedy, and nothing has changed."""
+        w = self.rng.normal(size=(4, 3)).astype(np.float32)
+        opt = soap.SOAP({"w": w, "b": np.ones(3, np.float32)}, 0.01)
+        opt.step([np.ones((4, 3), np.float32), np.ones(3, np.float32)])
+        before, groups = opt.state_dict()["fourge"], [{"params": [0, 1], "lr": 0.5, "betas": (0.9, 0.999), "amsgrad": False}]
+        moments = lambda shape: {"step": 7, "exp_avg": np.ones(shape, np.float32), "exp_avg_sq": np.ones(shape, np.float32)}
+        bias, one = moments(3), {"GG": [np.eye(4), None], "Q": [np.eye(4), None]}
+        for state, text in (
+            ({1: bias, 0: moments((4, 3))}, "state of w has no factors, it is of Adam.*begin SOAP anew, with adam_warmup_steps"),
+            ({1: bias, 0: moments((4, 3)) | one}, "state of w has no factor 0 of axis 1.*max_precond_dim"),
+            ({1: bias, 0: moments((4, 3)) | {"L": np.eye(4)}}, "state of w has no factor 0 of axis 1"),
+            ({1: bias, 0: {"step": 1, "momentum_buffer": np.ones((4, 3))}}, "state of w has no 'exp_avg'; it has .*momentum_buffer"),
+            ({1: bias, 0: moments((4, 3)) | {"GG": [np.eye(4), np.eye(2)]}}, "GG.1"),
+            ({}, "groups are of another optimizer.*shampoo_beta"),
+        ):
+            with self.assertRaisesRegex(ValueError, text):
+                opt.load_state_dict({"state": state, "param_groups": groups})
+            self.assertEqual(opt.state_dict()["fourge"], before)
+            self.assertEqual(opt.param_groups[0]["lr"], 0.01)
+        free = soap.SOAP([w], max_precond_dim=0)  # without factors it is AdamW, whose state goes on
+        free.load_state_dict({"state": {0: moments((4, 3))}, "param_groups": [{"params": [0], "lr": 0.5}]})
+        self.assertEqual(free.state_dict()["state"][0]["step"], 7)
+        self.assertEqual(free.param_groups[0]["lr"], 0.5)
+
     def test_keywords_of_other_packages(self):
         w = np.ones((3, 3), np.float32)
         opt = soap.SOAP([w], use_batched_qr=True, batched_qr_num_streams=4, fp32_matmul_prec="high", normalize_grads=True,

@@ -347,6 +347,30 @@ class Torch(unittest.TestCase):
         with self.assertRaises(ValueError):
             SOAP(net.parameters()).load_state_dict(SOAP([torch.nn.Parameter(torch.ones(2))]).state_dict())
 
+    def test_states_of_other_optimizers(self):
+        """They are refused by name, with the remedy; groups and state stay.  Where no axis has a factor AdamW's goes on."""
+        for kind, text in ((torch.optim.Adam, "0.weight has no factors.*begin SOAP anew"), (torch.optim.AdamW, "0.weight has no factors"),
+                           (torch.optim.SGD, "another optimizer"), (torch.optim.RMSprop, "has no 'exp_avg'.*square_avg")):
+            net = model()
+            other = kind(net.named_parameters(), lr=0.5)
+            train(net, other, 2)
+            opt = SOAP(net.named_parameters(), 0.01)
+            train(net, opt, 2)
+            before = opt.state_dict()
+            with self.assertRaisesRegex(errors.Mismatch, text):
+                opt.load_state_dict(other.state_dict())
+            self.assertTrue(torch.equal(opt.state_dict()["fourge"], before["fourge"]))
+            self.assertEqual(opt.state_dict()["param_groups"], before["param_groups"])
+            train(net, opt, 1)
+        nets = model(), model()
+        adam = torch.optim.AdamW(nets[0].parameters(), 0.01, weight_decay=0.1)
+        train(nets[0], adam, 3)
+        opt = SOAP(nets[1].parameters(), max_precond_dim=0)
+        nets[1].load_state_dict(nets[0].state_dict())
+        opt.load_state_dict(adam.state_dict())
+        for x, y in zip(train(nets[0], adam, 4), train(nets[1], opt, 4)):
+            torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-6)
+
     def test_memory_is_steady(self):
         p = torch.nn.Parameter(torch.ones(3, 2))
         opt = SOAP([p], lr=1e-3)
