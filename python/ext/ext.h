@@ -12,6 +12,7 @@
 #include <Python.h>
 
 #include "fourge/fourge.h"
+#include "fourge/gw.h"
 #include "fourge/table.h"
 
 /* ---- structs by table --------------------------------------------------------------------------- */
@@ -65,6 +66,14 @@ typedef struct {
 } ext_object;
 /** tp_traverse of what begins so; an object with more to visit calls it first. */
 int ext_visit(PyObject *self, visitproc visit, void *arg);
+/** A zeroed object of a type that begins so, made from `c`; NULL with MemoryError. */
+void *ext_empty(PyTypeObject *type, ext_context *c);
+/** The end of tp_dealloc of what begins so. */
+void ext_drop(PyObject *self);
+/** The exception of a status, out of an object that begins so: NULL. */
+PyObject *ext_failed(PyObject *self, frg_status status);
+/** None, or NULL with the exception where the status or one that is set says so. */
+PyObject *ext_answer(PyObject *self, frg_status status);
 enum { EXT_TYPE = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC };
 
 /* ---- without the interpreter lock ---------------------------------------------------------------- */
@@ -126,6 +135,10 @@ typedef struct {
     frg_table *table;
 } ext_table;
 ext_table *ext_table_of(PyObject *module, PyObject *object);
+/** The graph of a Python object, or NULL with TypeError. */
+const frg_graph *ext_graph_of(PyObject *module, PyObject *object);
+/** The plan of a solver, or NULL with ValueError before its first run. */
+const frg_plan *ext_gw_plan(PyObject *solver);
 /** A table as {name: (kind, bytes, labels or None)}. */
 PyObject *ext_table_dict(const frg_table *t);
 
@@ -161,9 +174,10 @@ int ext_types_table(PyObject *module);
 int ext_types_fe(PyObject *module);
 int ext_types_gp(PyObject *module);
 int ext_types_soap(PyObject *module);
+int ext_types_graph(PyObject *module);
 int ext_types_gw(PyObject *module);
 extern const ext_field ext_gp_options[], ext_gp_fit_options[], ext_gp_value_fields[];
 extern PyMethodDef ext_fe_functions[], ext_gp_functions[], ext_gp_many_functions[],
-    ext_gw_functions[], ext_qr_functions[];
+    ext_graph_functions[], ext_gw_functions[], ext_qr_functions[];
 
 #endif

@@ -174,3 +174,31 @@ int ext_visit(PyObject *self, visitproc visit, void *arg)
     Py_VISIT((PyObject *)((ext_object *)self)->context);
     return 0;
 }
+
+void *ext_empty(PyTypeObject *type, ext_context *c)
+{
+    ext_object *const o = (ext_object *)PyType_GenericAlloc(type, 0);
+    if (o) {
+        o->context = (ext_context *)Py_NewRef((PyObject *)c);
+    }
+    return o;
+}
+
+void ext_drop(PyObject *self)
+{
+    PyTypeObject *const type = Py_TYPE(self);
+    Py_XDECREF((PyObject *)((ext_object *)self)->context);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+PyObject *ext_failed(PyObject *self, frg_status status)
+{
+    const ext_context *const c = ((ext_object *)self)->context;
+    return ext_raise(c->module, status, c->ctx);
+}
+
+PyObject *ext_answer(PyObject *self, frg_status status)
+{
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
+}

@@ -246,13 +246,10 @@ typedef struct {
 static void fe_free(PyObject *self)
 {
     ext_fe *const f = (ext_fe *)self;
-    PyTypeObject *const type = Py_TYPE(self);
     frg_fe_destroy(f->fit);
     PyMem_Free(f->added);
     Py_XDECREF((PyObject *)f->table);
-    Py_XDECREF((PyObject *)f->context);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
+    ext_drop(self);
 }
 
 static int fe_visit(PyObject *self, visitproc visit, void *arg)
@@ -296,11 +293,10 @@ static PyObject *fe_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         ext_fields_set(&o.demean, demean_options, inner) < 0) {
         return NULL;
     }
-    ext_fe *const f = (ext_fe *)PyType_GenericAlloc(type, 0);
+    ext_fe *const f = ext_empty(type, c);
     if (!f) {
         return NULL;
     }
-    f->context = (ext_context *)Py_NewRef((PyObject *)c);
     f->table = (ext_table *)Py_NewRef((PyObject *)t);
     EXT_WORK(f->status = frg_fe_fit(&f->fit, c->ctx, formula, t->table, &o));
     if (f->status < 0 || PyErr_Occurred() || !f->fit) {

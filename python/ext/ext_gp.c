@@ -110,28 +110,10 @@ static ext_gp *self_of(PyObject *self)
     return (ext_gp *)self;
 }
 
-static PyObject *failed(PyObject *self, frg_status status)
-{
-    return ext_raise(self_of(self)->context->module, status, self_of(self)->context->ctx);
-}
-
 static void gp_free(PyObject *self)
 {
-    PyTypeObject *const type = Py_TYPE(self);
     frg_gp_destroy(self_of(self)->gp);
-    Py_XDECREF((PyObject *)self_of(self)->context);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
-
-/** An object without its process yet. */
-static ext_gp *empty(PyTypeObject *type, ext_context *c)
-{
-    ext_gp *const g = (ext_gp *)PyType_GenericAlloc(type, 0);
-    if (g) {
-        g->context = (ext_context *)Py_NewRef((PyObject *)c);
-    }
-    return g;
+    ext_drop(self);
 }
 
 /* ---- life --------------------------------------------------------------------------------------- */
@@ -175,7 +157,7 @@ static PyObject *gp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                      (long long)(xa.ndim == 2 ? xa.shape[1] : 1), n_names);
     }
     frg_status status = FRG_BAD_ARG;
-    if (!PyErr_Occurred() && (g = empty(type, c))) {
+    if (!PyErr_Occurred() && (g = ext_empty(type, c))) {
         EXT_WORK(status = frg_gp_create(&g->gp, c->ctx, xa, ya, kernel, &o));
     }
     PyMem_Free(names);
@@ -198,7 +180,7 @@ static PyObject *gp_load(PyObject *type, PyObject *args)
         !(c = ext_context_of(module, context))) {
         return NULL;
     }
-    ext_gp *const g = empty((PyTypeObject *)type, c);
+    ext_gp *const g = ext_empty((PyTypeObject *)type, c);
     frg_status status = FRG_NO_MEMORY;
     if (g) {
         EXT_WORK(status = frg_gp_load(&g->gp, c->ctx, path));
@@ -219,7 +201,7 @@ static PyObject *gp_save(PyObject *self, PyObject *args)
     }
     frg_status status;
     EXT_WORK(status = frg_gp_save(self_of(self)->gp, path));
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /* ---- parameters --------------------------------------------------------------------------------- */
@@ -233,7 +215,7 @@ static PyObject *gp_parameters(PyObject *self, PyObject *unused)
         frg_gp_parameter p;
         const frg_status status = frg_gp_get_parameter(self_of(self)->gp, i, &p);
         PyObject *const item =
-            status < 0 ? failed(self, status) : ext_fields_get(&p, parameter_fields);
+            status < 0 ? ext_failed(self, status) : ext_fields_get(&p, parameter_fields);
         if (!item || PyList_SetItem(list, i, item) < 0) {
             Py_DECREF(list);
             return NULL;
@@ -255,7 +237,7 @@ static PyObject *gp_update(PyObject *self, PyObject *args)
     const frg_status status =
         values ? frg_gp_update_parameters(self_of(self)->gp, values) : FRG_BAD_ARG;
     ext_release(&h);
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 static PyObject *gp_fix(PyObject *self, PyObject *args)
@@ -265,7 +247,7 @@ static PyObject *gp_fix(PyObject *self, PyObject *args)
         return NULL;
     }
     const frg_status status = frg_gp_update_fixed(self_of(self)->gp, i, fixed);
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** tie(i, to): parameter i follows parameter `to`; -1: none. */
@@ -276,7 +258,7 @@ static PyObject *gp_tie(PyObject *self, PyObject *args)
         return NULL;
     }
     const frg_status status = frg_gp_update_tied(self_of(self)->gp, i, to);
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 static PyObject *gp_report(PyObject *self, PyObject *unused)
@@ -294,7 +276,8 @@ static PyObject *gp_value(PyObject *self, PyObject *unused)
     frg_gp_value v;
     frg_status status;
     EXT_WORK(status = frg_gp_eval(self_of(self)->gp, &v));
-    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, ext_gp_value_fields);
+    return ext_has_failed(status) ? ext_failed(self, status)
+                                  : ext_fields_get(&v, ext_gp_value_fields);
 }
 
 /** gradient(out, x, y): fills float64 arrays; x and y may be None.  Returns the value. */
@@ -319,7 +302,8 @@ static PyObject *gp_gradient(PyObject *self, PyObject *args)
         }
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&v, ext_gp_value_fields);
+    return ext_has_failed(status) ? ext_failed(self, status)
+                                  : ext_fields_get(&v, ext_gp_value_fields);
 }
 
 /** step(y, theta, gradient, dx, dy): values at other observations and parameters; gradient, x and y are filled and
@@ -348,7 +332,7 @@ static PyObject *gp_step(PyObject *self, PyObject *args)
                                      : frg_gp_eval(gp, &v));
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : PyFloat_FromDouble(v.log_likelihood);
+    return ext_has_failed(status) ? ext_failed(self, status) : PyFloat_FromDouble(v.log_likelihood);
 }
 
 /** information(out): fills p x p float64. */
@@ -366,7 +350,7 @@ static PyObject *gp_information(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_gp_eval_information(self_of(self)->gp, out));
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** Means and variances of left-out points: of one at a time, or of a fold where `folds` has codes. */
@@ -389,7 +373,7 @@ static PyObject *left_out(PyObject *self, PyObject *codes, PyObject *const outs[
                                 : frg_gp_eval_loo(gp, to[0], to[1], to[2], &out));
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status)
+    return ext_has_failed(status) ? ext_failed(self, status)
                                   : Py_BuildValue("dd", out.log_density, out.rmse);
 }
 
@@ -426,7 +410,7 @@ static PyObject *gp_loo_latent(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_gp_eval_loo_latent(gp, out));
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /* ---- fit and prediction ------------------------------------------------------------------------- */
@@ -459,7 +443,7 @@ static PyObject *gp_fit(PyObject *self, PyObject *args)
     frg_status status;
     EXT_WORK(status = frg_gp_fit(self_of(self)->gp, &o, &r));
     if (status < 0 || PyErr_Occurred()) {
-        return failed(self, status);
+        return ext_failed(self, status);
     }
     PyObject *const dict = ext_fields_get(&r, fit_fields);
     if (!dict ||
@@ -497,7 +481,7 @@ static PyObject *gp_predict(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_gp_predict(self_of(self)->gp, at, &o));
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** fantasies(x, y, at, observed, noise_variances, mean, variance): fills what is not None. */
@@ -522,7 +506,7 @@ static PyObject *gp_fantasies(PyObject *self, PyObject *args)
         }
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** sample(x, prior, observed, out): out is count x m float64. */
@@ -540,7 +524,7 @@ static PyObject *gp_sample(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_gp_sample(self_of(self)->gp, at, to.shape[0], prior, observed, to));
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** append(x, y, noise_variances or None). */
@@ -560,7 +544,7 @@ static PyObject *gp_append(PyObject *self, PyObject *args)
         }
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 static PyObject *gp_remove(PyObject *self, PyObject *args)
@@ -571,7 +555,7 @@ static PyObject *gp_remove(PyObject *self, PyObject *args)
     }
     frg_status status;
     EXT_WORK(status = frg_gp_update_remove(self_of(self)->gp, i));
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 static PyObject *gp_update_y(PyObject *self, PyObject *args)
@@ -587,7 +571,7 @@ static PyObject *gp_update_y(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_gp_update_y(self_of(self)->gp, ya));
     }
     ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** update_noise(i, variance). */
@@ -600,7 +584,7 @@ static PyObject *gp_update_noise(PyObject *self, PyObject *args)
     }
     frg_status status;
     EXT_WORK(status = frg_gp_update_noise(self_of(self)->gp, i, variance));
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
+    return ext_has_failed(status) ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /* ---- the dense core ----------------------------------------------------------------------------- */

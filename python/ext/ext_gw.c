@@ -1,11 +1,10 @@
-/* ext_gw.c - the Gromov-Wasserstein room: graphs, Sinkhorn, alignments, and what is made of their plans.
+/* ext_gw.c - the Gromov-Wasserstein room: Sinkhorn, alignments, and what is made of their plans.
  *
  * A solver of either kind owns a plan that is never stored; both types share the methods that read it. */
 #include <string.h>
 
 #include "fourge/checkpoint.h"
 #include "fourge/gw.h"
-#include "fourge/mesh.h"
 
 #include "ext.h"
 
@@ -133,39 +132,6 @@ static const ext_field plan_report[] = {{AT(frg_plan_report, n), IS_INT64, NULL}
                                         {AT(frg_plan_report, rounded), IS_BOOL, NULL},
                                         {NULL, 0, IS_INT, NULL}};
 
-static const ext_field graph_options[] = {{AT(frg_graph_opts, k), IS_INT64, NULL},
-                                          {AT(frg_graph_opts, k_clamp), IS_BOOL, NULL},
-                                          {AT(frg_graph_opts, stitch), IS_BOOL, NULL},
-                                          {NULL, 0, IS_INT, NULL}};
-
-static const ext_field graph_report[] = {{AT(frg_graph_report, n), IS_INT64, NULL},
-                                         {AT(frg_graph_report, arcs), IS_INT64, NULL},
-                                         {AT(frg_graph_report, components), IS_INT64, NULL},
-                                         {AT(frg_graph_report, stitched), IS_INT64, NULL},
-                                         {AT(frg_graph_report, directed), IS_BOOL, NULL},
-                                         {NULL, 0, IS_INT, NULL}};
-
-static const ext_field embed_options[] = {{AT(frg_embed_opts, dimensions), IS_INT64, NULL},
-                                          {AT(frg_embed_opts, lambda), IS_DOUBLE, NULL},
-                                          {AT(frg_embed_opts, tol), IS_DOUBLE, NULL},
-                                          {NULL, 0, IS_INT, NULL}};
-
-static const ext_field barycenter_options[] = {
-    {AT(frg_barycenter_opts, epsilon), IS_DOUBLE, NULL},
-    {AT(frg_barycenter_opts, max_iter), IS_INT64, NULL},
-    {AT(frg_barycenter_opts, tol), IS_DOUBLE, NULL},
-    {AT(frg_barycenter_opts, max_outer), IS_INT64, NULL},
-    {AT(frg_barycenter_opts, outer_tol), IS_DOUBLE, NULL},
-    {AT(frg_barycenter_opts, max_inner), IS_INT64, NULL},
-    {NULL, 0, IS_INT, NULL}};
-
-static const ext_field barycenter_report[] = {
-    {AT(frg_barycenter_report, iterations), IS_INT64, NULL},
-    {AT(frg_barycenter_report, change), IS_DOUBLE, NULL},
-    {AT(frg_barycenter_report, energy), IS_DOUBLE, NULL},
-    {AT(frg_barycenter_report, converged), IS_BOOL, NULL},
-    {NULL, 0, IS_INT, NULL}};
-
 /** How a derivative goes through a plan: "implicit", "unrolled" or "frozen". */
 typedef struct {
     frg_gw_grad_mode grad_mode;
@@ -174,17 +140,9 @@ static const char *const grad_modes[] = {"implicit", "unrolled", "frozen", NULL}
 static const ext_field pull_options[] = {{AT(pull_opts, grad_mode), IS_CHOICE, grad_modes},
                                          {NULL, 0, IS_INT, NULL}};
 
-static const ext_field paths_report[] = {
-    {AT(frg_paths_report, method), IS_TEXT, NULL},
-    {AT(frg_paths_report, sources), IS_INT64, NULL},
-    {AT(frg_paths_report, relaxations_per_arc), IS_DOUBLE, NULL},
-    {AT(frg_paths_report, seconds), IS_DOUBLE, NULL},
-    {NULL, 0, IS_INT, NULL}};
-
-/** A graph, an alignment or a Sinkhorn solver: one of the three is not NULL. */
+/** An alignment or a Sinkhorn solver: one of the two is not NULL. */
 typedef struct {
     EXT_HEAD
-    frg_graph *graph;
     frg_gw *gw;
     frg_sinkhorn *sinkhorn;
     PyObject *held;       /* what the solver points to */
@@ -199,29 +157,15 @@ static ext_gw *self_of(PyObject *self)
     return (ext_gw *)self;
 }
 
-static PyObject *failed(PyObject *self, frg_status status)
-{
-    return ext_raise(self_of(self)->context->module, status, self_of(self)->context->ctx);
-}
-
-static PyObject *answer(PyObject *self, frg_status status)
-{
-    return ext_has_failed(status) ? failed(self, status) : Py_NewRef(Py_None);
-}
-
 static void gw_free(PyObject *self)
 {
-    PyTypeObject *const type = Py_TYPE(self);
     ext_gw *const s = self_of(self);
     frg_gw_destroy(s->gw);
     frg_checkpoint_destroy(s->from);
     PyMem_Free(s->kept);
     frg_sinkhorn_destroy(s->sinkhorn);
-    frg_graph_destroy(s->graph);
     Py_XDECREF(s->held);
-    Py_XDECREF((PyObject *)s->context);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
+    ext_drop(self);
 }
 
 static int gw_visit(PyObject *self, visitproc visit, void *arg)
@@ -230,19 +174,10 @@ static int gw_visit(PyObject *self, visitproc visit, void *arg)
     return ext_visit(self, visit, arg);
 }
 
-static ext_gw *empty(PyTypeObject *type, ext_context *c)
-{
-    ext_gw *const s = (ext_gw *)PyType_GenericAlloc(type, 0);
-    if (s) {
-        s->context = (ext_context *)Py_NewRef((PyObject *)c);
-    }
-    return s;
-}
-
 /** The object, or NULL with the exception where the status or an exception says so. */
 static PyObject *made(ext_gw *s, PyObject *module, ext_context *c, frg_status status)
 {
-    if (status < 0 || PyErr_Occurred() || !(s->graph || s->gw || s->sinkhorn)) {
+    if (status < 0 || PyErr_Occurred() || !(s->gw || s->sinkhorn)) {
         ext_raise(module, status, c->ctx);
         Py_XDECREF((PyObject *)s);
         return NULL;
@@ -250,196 +185,7 @@ static PyObject *made(ext_gw *s, PyObject *module, ext_context *c, frg_status st
     return (PyObject *)s;
 }
 
-/* ---- graphs --------------------------------------------------------------------------------------- */
-
-/** knn(context, points, options). */
-static PyObject *graph_knn(PyObject *type, PyObject *args)
-{
-    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *context, *points, *options;
-    ext_context *c;
-    frg_graph_opts o;
-    frg_graph_defaults(&o, sizeof o);
-    if (!module || !PyArg_ParseTuple(args, "OOO", &context, &points, &options) ||
-        !(c = ext_context_of(module, context)) || ext_fields_set(&o, graph_options, options) < 0) {
-        return NULL;
-    }
-    ext_held h = {.n = 0};
-    frg_array x;
-    ext_gw *s = NULL;
-    frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, points, "points", 0, &x) == 0 && (s = empty((PyTypeObject *)type, c))) {
-        EXT_WORK(status = frg_graph_knn(&s->graph, c->ctx, x, &o));
-    }
-    ext_release(&h);
-    return made(s, module, c, status);
-}
-
-/** csr(context, starts, targets, weights or None, directed). */
-static PyObject *graph_csr(PyObject *type, PyObject *args)
-{
-    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *context, *starts, *targets,
-                    *weights;
-    int directed;
-    ext_context *c;
-    if (!module ||
-        !PyArg_ParseTuple(args, "OOOOp", &context, &starts, &targets, &weights, &directed) ||
-        !(c = ext_context_of(module, context))) {
-        return NULL;
-    }
-    ext_held h = {.n = 0};
-    frg_array a, b, w, *to_w;
-    ext_gw *s = NULL;
-    frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, starts, "starts", 0, &a) == 0 &&
-        ext_hold(&h, targets, "targets", 0, &b) == 0 &&
-        ext_maybe(&h, weights, "weights", 0, &w, &to_w) == 0 &&
-        (s = empty((PyTypeObject *)type, c))) {
-        EXT_WORK(status = frg_graph_csr(&s->graph, c->ctx, a, b, to_w, directed));
-    }
-    ext_release(&h);
-    return made(s, module, c, status);
-}
-
-static PyObject *graph_get(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    const frg_graph_report r = frg_graph_get(self_of(self)->graph);
-    return ext_fields_get(&r, graph_report);
-}
-
-/** paths(sources or None, out) -> report. */
-static PyObject *graph_paths(PyObject *self, PyObject *args)
-{
-    PyObject *sources, *out;
-    if (!PyArg_ParseTuple(args, "OO", &sources, &out)) {
-        return NULL;
-    }
-    ext_held h = {.n = 0};
-    frg_array to;
-    frg_paths_report r;
-    frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, out, "out", 1, &to) == 0) {
-        const int64_t *const from = ext_values(&h, sources, "sources", 0, FRG_I64, to.shape[0]);
-        if (!PyErr_Occurred()) {
-            EXT_WORK(status = frg_graph_paths(self_of(self)->graph, from, to.shape[0], to, &r));
-        }
-    }
-    ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : ext_fields_get(&r, paths_report);
-}
-
-static frg_status graph_of_file(frg_graph **out, frg_context *ctx, const char *path)
-{
-    frg_mesh *mesh;
-    frg_status status = frg_mesh_read(&mesh, ctx, path);
-    if (status >= 0) {
-        status = frg_graph_mesh(out, ctx, mesh);
-        frg_mesh_destroy(mesh);
-    }
-    return status;
-}
-
-/** mesh(context, path): the edges of a mesh with their lengths. */
-static PyObject *graph_mesh(PyObject *type, PyObject *args)
-{
-    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *context;
-    const char *path;
-    ext_context *c;
-    if (!module || !PyArg_ParseTuple(args, "Os", &context, &path) ||
-        !(c = ext_context_of(module, context))) {
-        return NULL;
-    }
-    ext_gw *const s = empty((PyTypeObject *)type, c);
-    frg_status status = FRG_BAD_ARG;
-    if (s) {
-        EXT_WORK(status = graph_of_file(&s->graph, c->ctx, path));
-    }
-    return made(s, module, c, status);
-}
-
-/** mesh_read(context, path) -> (points, ends): the bytes of n x 3 float64 and of e x 2 int32. */
-static PyObject *mesh_read(PyObject *module, PyObject *args)
-{
-    PyObject *context;
-    const char *path;
-    ext_context *c;
-    if (!PyArg_ParseTuple(args, "Os", &context, &path) || !(c = ext_context_of(module, context))) {
-        return NULL;
-    }
-    frg_mesh *mesh = NULL;
-    frg_status status;
-    EXT_WORK(status = frg_mesh_read(&mesh, c->ctx, path));
-    if (ext_has_failed(status)) {
-        return ext_raise(module, status, c->ctx);
-    }
-    const frg_array x = frg_mesh_points(mesh);
-    const int32_t *ends;
-    const int64_t edges = frg_mesh_edges(mesh, &ends);
-    PyObject *const out =
-        Py_BuildValue("y#y#", (const char *)x.data, (Py_ssize_t)(x.shape[0] * 3 * 8),
-                      edges ? (const char *)ends : "", (Py_ssize_t)(edges * 2 * 4));
-    frg_mesh_destroy(mesh);
-    return out;
-}
-
-/** read(context, path, directed). */
-static PyObject *graph_read(PyObject *type, PyObject *args)
-{
-    PyObject *const module = PyType_GetModule((PyTypeObject *)type), *context;
-    const char *path;
-    int directed;
-    ext_context *c;
-    if (!module || !PyArg_ParseTuple(args, "Osp", &context, &path, &directed) ||
-        !(c = ext_context_of(module, context))) {
-        return NULL;
-    }
-    ext_gw *const s = empty((PyTypeObject *)type, c);
-    frg_status status = FRG_BAD_ARG;
-    if (s) {
-        EXT_WORK(status = frg_graph_read(&s->graph, c->ctx, path, directed));
-    }
-    return made(s, module, c, status);
-}
-
-/** arcs() -> (starts, targets, weights): bytes of int64, int32 and float32. */
-static PyObject *graph_arcs(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    const frg_graph *const g = self_of(self)->graph;
-    const frg_graph_report r = frg_graph_get(g);
-    const int64_t *starts;
-    const int32_t *targets;
-    const float *weights;
-    frg_graph_arcs(g, &starts, &targets, &weights);
-    return Py_BuildValue("y#y#y#", starts, (Py_ssize_t)(r.n + 1) * (Py_ssize_t)sizeof *starts,
-                         targets, (Py_ssize_t)r.arcs * (Py_ssize_t)sizeof *targets, weights,
-                         (Py_ssize_t)r.arcs * (Py_ssize_t)sizeof *weights);
-}
-
-/** landmarks(nodes, out) -> how many were found; nodes: count of int64, out: n x count. */
-static PyObject *graph_landmarks(PyObject *self, PyObject *args)
-{
-    PyObject *nodes, *out;
-    if (!PyArg_ParseTuple(args, "OO", &nodes, &out)) {
-        return NULL;
-    }
-    ext_held h = {.n = 0};
-    frg_array to;
-    int64_t found = 0;
-    frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, out, "out", 1, &to) == 0) {
-        const int64_t count = to.ndim == 2 ? to.shape[1] : 0;
-        int64_t *const chosen = ext_values(&h, nodes, "nodes", 1, FRG_I64, count);
-        if (!PyErr_Occurred()) {
-            EXT_WORK(status = frg_graph_landmarks(self_of(self)->graph, count, chosen, to, &found));
-        }
-    }
-    ext_release(&h);
-    return ext_has_failed(status) ? failed(self, status) : PyLong_FromLongLong(found);
-}
-
-/** The plan, or NULL with an exception before the first run. */
-static const frg_plan *plan_of(PyObject *self)
+const frg_plan *ext_gw_plan(PyObject *self)
 {
     const ext_gw *const s = self_of(self);
     const frg_plan *const p = s->gw ? frg_gw_plan(s->gw) : frg_sinkhorn_plan(s->sinkhorn);
@@ -468,7 +214,7 @@ static PyObject *sinkhorn_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     frg_array view;
     ext_gw *s = NULL;
     frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, cost, "cost", 0, &view) == 0 && (s = empty(type, c)) &&
+    if (ext_hold(&h, cost, "cost", 0, &view) == 0 && (s = ext_empty(type, c)) &&
         (s->held = PyMemoryView_FromObject(cost))) {
         s->n = view.shape[0];
         s->m = view.ndim == 2 ? view.shape[1] : 0;
@@ -488,7 +234,7 @@ static int read_side(ext_held *h, PyObject *module, PyObject *object, PyObject *
 {
     *out = (frg_gw_side){.data = NULL};
     if (PyObject_TypeCheck(object, (PyTypeObject *)ext_state_of(module)->graph_type)) {
-        out->graph = self_of(object)->graph;
+        out->graph = ext_graph_of(module, object);
         *n = frg_graph_get(out->graph).n;
     } else {
         if (ext_hold(h, object, name, 0, view) < 0) {
@@ -530,12 +276,12 @@ static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     int64_t n, m;
     if (read_side(&h, module, x, a, "source", &xa, &from, &n) == 0 &&
         read_side(&h, module, y, b, "target", &ya, &to, &m) == 0 &&
-        ext_maybe(&h, linear, "linear cost", 0, &la, &to_linear) == 0 && (s = empty(type, c)) &&
+        ext_maybe(&h, linear, "linear cost", 0, &la, &to_linear) == 0 && (s = ext_empty(type, c)) &&
         (s->held = PyTuple_Pack(2, x, y))) {
         s->n = n;
         s->m = m;
-        s->others[0] = from.graph ? self_of(x)->context : NULL;
-        s->others[1] = to.graph ? self_of(y)->context : NULL;
+        s->others[0] = from.graph ? ((ext_object *)x)->context : NULL;
+        s->others[1] = to.graph ? ((ext_object *)y)->context : NULL;
         EXT_WORK(status = frg_gw_create(&s->gw, c->ctx, from, to, to_linear, &o));
     }
     ext_release(&h);
@@ -556,7 +302,7 @@ static PyObject *sinkhorn_start(PyObject *self, PyObject *args)
     const frg_status status =
         PyErr_Occurred() ? FRG_BAD_ARG : frg_sinkhorn_start(s->sinkhorn, from, to);
     ext_release(&h);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** start(plan). */
@@ -569,7 +315,7 @@ static PyObject *gw_start(PyObject *self, PyObject *plan)
         EXT_WORK(status = frg_gw_start_plan(self_of(self)->gw, view));
     }
     ext_release(&h);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** A frg_gw_saver: a file when it is due, and when the run is stopped. */
@@ -631,7 +377,7 @@ static PyObject *gw_resume(PyObject *self, PyObject *args)
         frg_checkpoint_destroy(s->from);
         s->from = from; /* which the run needs */
     }
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** run() -> report. */
@@ -643,7 +389,7 @@ static PyObject *solver_run(PyObject *self, PyObject *unused)
     EXT_WORK(status = s->gw ? frg_gw_run(s->gw, NULL) : frg_sinkhorn_run(s->sinkhorn, NULL));
     const int has_plan = status >= 0 && (s->gw ? frg_gw_plan(s->gw) != NULL : 1);
     if (status < 0 || PyErr_Occurred() || (!has_plan && ext_has_failed(status))) {
-        return failed(self, status);
+        return ext_failed(self, status);
     }
     const frg_gw_report *const g = s->gw ? frg_gw_get(s->gw) : NULL;
     const frg_sinkhorn_report k = s->gw ? (frg_sinkhorn_report){0} : frg_sinkhorn_get(s->sinkhorn);
@@ -664,7 +410,7 @@ static PyObject *solver_potentials(PyObject *self, PyObject *args)
         return NULL;
     }
     ext_gw *const s = self_of(self);
-    if (!plan_of(self)) {
+    if (!ext_gw_plan(self)) {
         return NULL;
     }
     ext_held h = {.n = 0};
@@ -676,7 +422,7 @@ static PyObject *solver_potentials(PyObject *self, PyObject *args)
                                 : frg_sinkhorn_potentials(s->sinkhorn, to_f, to_g));
     }
     ext_release(&h);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** distances(side, out). */
@@ -694,7 +440,7 @@ static PyObject *gw_distances(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_gw_distances(self_of(self)->gw, side, view));
     }
     ext_release(&h);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** factors(q, w, h): fills n rank, m rank and rank values; the rank without arguments. */
@@ -717,7 +463,7 @@ static PyObject *gw_factors(PyObject *self, PyObject *args)
     const frg_status status =
         PyErr_Occurred() ? FRG_BAD_ARG : frg_gw_factors(s->gw, to_q, to_w, to_h);
     ext_release(&held);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /* ---- plans ----------------------------------------------------------------------------------------- */
@@ -725,7 +471,7 @@ static PyObject *gw_factors(PyObject *self, PyObject *args)
 static PyObject *plan_get(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    const frg_plan *const p = plan_of(self);
+    const frg_plan *const p = ext_gw_plan(self);
     const frg_plan_report r = p ? frg_plan_get(p) : (frg_plan_report){0};
     return p ? ext_fields_get(&r, plan_report) : NULL;
 }
@@ -735,7 +481,7 @@ static PyObject *plan_rows(PyObject *self, PyObject *args)
 {
     PyObject *out;
     long long first, last;
-    const frg_plan *const p = plan_of(self);
+    const frg_plan *const p = ext_gw_plan(self);
     if (!p || !PyArg_ParseTuple(args, "LLO", &first, &last, &out)) {
         return NULL;
     }
@@ -746,7 +492,7 @@ static PyObject *plan_rows(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_plan_rows(p, first, last, view));
     }
     ext_release(&h);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** top(k, index, value): fills n k of int64 and float64. */
@@ -754,7 +500,7 @@ static PyObject *plan_top(PyObject *self, PyObject *args)
 {
     PyObject *index, *value;
     long long k;
-    const frg_plan *const p = plan_of(self);
+    const frg_plan *const p = ext_gw_plan(self);
     if (!p || !PyArg_ParseTuple(args, "LOO", &k, &index, &value)) {
         return NULL;
     }
@@ -768,7 +514,7 @@ static PyObject *plan_top(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_plan_top(p, k, to_index, to_value));
     }
     ext_release(&h);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** sparse(threshold, starts, columns, values): columns and values None fill starts alone. */
@@ -776,7 +522,7 @@ static PyObject *plan_sparse(PyObject *self, PyObject *args)
 {
     PyObject *starts, *columns, *values;
     double threshold;
-    const frg_plan *const p = plan_of(self);
+    const frg_plan *const p = ext_gw_plan(self);
     if (!p || !PyArg_ParseTuple(args, "dOOO", &threshold, &starts, &columns, &values)) {
         return NULL;
     }
@@ -792,7 +538,7 @@ static PyObject *plan_sparse(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_plan_sparse(p, threshold, at, to_columns, to_values));
     }
     ext_release(&h);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** apply(v, transposed, out). */
@@ -800,7 +546,7 @@ static PyObject *plan_apply(PyObject *self, PyObject *args)
 {
     PyObject *v, *out;
     int transposed;
-    const frg_plan *const p = plan_of(self);
+    const frg_plan *const p = ext_gw_plan(self);
     if (!p || !PyArg_ParseTuple(args, "OpO", &v, &transposed, &out)) {
         return NULL;
     }
@@ -811,7 +557,7 @@ static PyObject *plan_apply(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_plan_apply(p, from, transposed, to));
     }
     ext_release(&h);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** labels(labels, count, out, share): int32 and float64. */
@@ -819,7 +565,7 @@ static PyObject *plan_labels(PyObject *self, PyObject *args)
 {
     PyObject *labels, *out, *share;
     long long count;
-    const frg_plan *const p = plan_of(self);
+    const frg_plan *const p = ext_gw_plan(self);
     if (!p || !PyArg_ParseTuple(args, "OLOO", &labels, &count, &out, &share)) {
         return NULL;
     }
@@ -834,7 +580,7 @@ static PyObject *plan_labels(PyObject *self, PyObject *args)
         EXT_WORK(status = frg_plan_labels(p, from, count, to, shares));
     }
     ext_release(&h);
-    return answer(self, status);
+    return ext_answer(self, status);
 }
 
 /** vjp(g, grad_mode, out, a, b): out is filled, a and b (float64) where they are not None. */
@@ -842,7 +588,7 @@ static PyObject *plan_vjp(PyObject *self, PyObject *args)
 {
     PyObject *g, *options, *out, *a, *b;
     pull_opts o = {FRG_GW_GRAD_IMPLICIT};
-    const frg_plan *const p = plan_of(self);
+    const frg_plan *const p = ext_gw_plan(self);
     if (!p || !PyArg_ParseTuple(args, "OOOOO", &g, &options, &out, &a, &b) ||
         ext_fields_set(&o, pull_options, options) < 0) {
         return NULL;
@@ -859,279 +605,11 @@ static PyObject *plan_vjp(PyObject *self, PyObject *args)
         }
     }
     ext_release(&h);
-    return answer(self, status);
-}
-
-/* ---- functions -------------------------------------------------------------------------------------- */
-
-/** gw_lower_bound(context, c, a, d, b) -> bound of E; a and b may be None. */
-static PyObject *lower_bound(PyObject *module, PyObject *args)
-{
-    PyObject *context, *c, *a, *d, *b;
-    ext_context *ctx;
-    if (!PyArg_ParseTuple(args, "OOOOO", &context, &c, &a, &d, &b) ||
-        !(ctx = ext_context_of(module, context))) {
-        return NULL;
-    }
-    ext_held h = {.n = 0};
-    frg_array ca, da;
-    double bound = 0;
-    frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, c, "c", 0, &ca) == 0 && ext_hold(&h, d, "d", 0, &da) == 0) {
-        const double *const wa = ext_values(&h, a, "a", 0, FRG_F64, ca.shape[0]);
-        const double *const wb =
-            PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, da.shape[0]);
-        if (!PyErr_Occurred()) {
-            EXT_WORK(status = frg_gw_lower_bound(ctx->ctx, ca, wa, da, wb, &bound));
-        }
-    }
-    ext_release(&h);
-    return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx) : PyFloat_FromDouble(bound);
-}
-
-/** The buffers of a list of arrays, as many as it has. */
-typedef struct {
-    Py_ssize_t n;
-    Py_buffer *buffers; /* two a space: distances, weights */
-    frg_array *spaces;
-    const double **weights;
-} held_spaces;
-
-static void release_spaces(held_spaces *s)
-{
-    for (Py_ssize_t k = 0; s->buffers && k < 2 * s->n; k++) {
-        if (s->buffers[k].obj) {
-            PyBuffer_Release(&s->buffers[k]);
-        }
-    }
-    PyMem_Free(s->buffers);
-    PyMem_Free(s->spaces);
-    PyMem_Free(s->weights);
-}
-
-/** spaces: a list of arrays; weights: a list of float64 arrays or None of the same length. */
-static int hold_spaces(held_spaces *s, PyObject *spaces, PyObject *weights)
-{
-    s->n = PyList_Size(spaces);
-    s->buffers = PyMem_Calloc(2 * (size_t)s->n + 1, sizeof *s->buffers);
-    s->spaces = PyMem_Calloc((size_t)s->n + 1, sizeof *s->spaces);
-    s->weights = PyMem_Calloc((size_t)s->n + 1, sizeof *s->weights);
-    if (!s->buffers || !s->spaces || !s->weights) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (Py_ssize_t k = 0; k < s->n; k++) {
-        PyObject *const given = PyList_GetItem(weights, k);
-        frg_array view;
-        if (!given || ext_array(PyList_GetItem(spaces, k), "spaces", 0, &s->buffers[2 * k],
-                                &s->spaces[k]) < 0) {
-            return -1;
-        }
-        if (given != Py_None) {
-            if (ext_array(given, "weights", 0, &s->buffers[2 * k + 1], &view) < 0) {
-                return -1;
-            }
-            if (view.dtype != FRG_F64 || view.ndim != 1 || view.shape[0] != s->spaces[k].shape[0]) {
-                PyErr_Format(PyExc_ValueError, "weights[%zd]: expected %lld of float64", k,
-                             (long long)s->spaces[k].shape[0]);
-                return -1;
-            }
-            s->weights[k] = view.data;
-        }
-    }
-    return 0;
-}
-
-/** gw_barycenter(context, spaces, weights, shares, p, start, options, out) -> report. */
-static PyObject *barycenter(PyObject *module, PyObject *args)
-{
-    PyObject *context, *spaces, *weights, *shares, *p, *start, *options, *out;
-    ext_context *ctx;
-    frg_barycenter_opts o;
-    frg_barycenter_defaults(&o, sizeof o);
-    if (!PyArg_ParseTuple(args, "OO!O!OOOOO", &context, &PyList_Type, &spaces, &PyList_Type,
-                          &weights, &shares, &p, &start, &options, &out) ||
-        !(ctx = ext_context_of(module, context)) ||
-        ext_fields_set(&o, barycenter_options, options) < 0) {
-        return NULL;
-    }
-    held_spaces s = {.n = 0};
-    ext_held h = {.n = 0};
-    frg_array to, from, *from_or_null;
-    frg_barycenter_report r = {.iterations = 0};
-    frg_status status = FRG_BAD_ARG;
-    if (hold_spaces(&s, spaces, weights) == 0 && ext_hold(&h, out, "out", 1, &to) == 0 &&
-        ext_maybe(&h, start, "start", 0, &from, &from_or_null) == 0) {
-        const double *const each = ext_values(&h, shares, "shares", 0, FRG_F64, s.n);
-        const double *const mine =
-            PyErr_Occurred() ? NULL : ext_values(&h, p, "p", 0, FRG_F64, to.shape[0]);
-        if (!PyErr_Occurred()) {
-            EXT_WORK(status = frg_gw_barycenter(ctx->ctx, s.spaces, s.weights, each, s.n, mine,
-                                                from_or_null, &o, to, &r));
-        }
-    }
-    ext_release(&h);
-    release_spaces(&s);
-    return status < 0 || (ext_has_failed(status) && r.iterations == 0) || PyErr_Occurred()
-               ? ext_raise(module, status, ctx->ctx)
-               : ext_fields_get(&r, barycenter_report);
-}
-
-/** gw_landmark_bounds(z, w) -> (lower, upper): float32 distances of two nodes to the same landmarks. */
-static PyObject *landmark_bounds(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *z, *w;
-    if (!PyArg_ParseTuple(args, "OO", &z, &w)) {
-        return NULL;
-    }
-    ext_held h = {.n = 0};
-    frg_array view;
-    float lower = 0, upper = 0;
-    if (ext_hold(&h, z, "z", 0, &view) == 0) {
-        const int64_t n = view.ndim == 1 ? view.shape[0] : -1;
-        const float *const from = ext_values(&h, z, "z", 0, FRG_F32, n);
-        const float *const to = from ? ext_values(&h, w, "w", 0, FRG_F32, n) : NULL;
-        if (from && to) {
-            frg_landmark_bounds(from, to, n, &lower, &upper);
-        }
-    }
-    ext_release(&h);
-    return PyErr_Occurred() ? NULL : Py_BuildValue("dd", (double)lower, (double)upper);
-}
-
-/** gw_energy(context, c, d, plan) -> E. */
-static PyObject *energy(PyObject *module, PyObject *args)
-{
-    PyObject *context, *c, *d, *plan;
-    ext_context *ctx;
-    if (!PyArg_ParseTuple(args, "OOOO", &context, &c, &d, &plan) ||
-        !(ctx = ext_context_of(module, context))) {
-        return NULL;
-    }
-    ext_held h = {.n = 0};
-    frg_array ca, da, pa;
-    double e = 0;
-    frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, c, "c", 0, &ca) == 0 && ext_hold(&h, d, "d", 0, &da) == 0 &&
-        ext_hold(&h, plan, "plan", 0, &pa) == 0) {
-        EXT_WORK(status = frg_gw_energy(ctx->ctx, ca, da, pa, &e));
-    }
-    ext_release(&h);
-    return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx) : PyFloat_FromDouble(e);
-}
-
-/** gw_gradient(context, c, d, plan, linear, linear_weight, epsilon, dc, dd, dlinear, da, db): linear may be None; the
- *  last five are filled where they are not. */
-static PyObject *gradient(PyObject *module, PyObject *args)
-{
-    PyObject *context, *c, *d, *plan, *linear, *dc, *dd, *dlinear, *da, *db;
-    ext_context *ctx;
-    frg_gw_point at = {.linear = NULL};
-    if (!PyArg_ParseTuple(args, "OOOOOddOOOOO", &context, &c, &d, &plan, &linear, &at.linear_weight,
-                          &at.epsilon, &dc, &dd, &dlinear, &da, &db) ||
-        !(ctx = ext_context_of(module, context))) {
-        return NULL;
-    }
-    ext_held h = {.n = 0};
-    frg_array from_linear, to_c, to_d, to_linear, *linear_or_null, *c_or_null, *d_or_null,
-        *m_or_null;
-    frg_gw_gradients out = {.a = NULL};
-    frg_status status = FRG_BAD_ARG;
-    if (ext_hold(&h, c, "c", 0, &at.c) == 0 && ext_hold(&h, d, "d", 0, &at.d) == 0 &&
-        ext_hold(&h, plan, "plan", 0, &at.plan) == 0 &&
-        ext_maybe(&h, linear, "linear", 0, &from_linear, &linear_or_null) == 0 &&
-        ext_maybe(&h, dc, "dc", 1, &to_c, &c_or_null) == 0 &&
-        ext_maybe(&h, dd, "dd", 1, &to_d, &d_or_null) == 0 &&
-        ext_maybe(&h, dlinear, "dlinear", 1, &to_linear, &m_or_null) == 0) {
-        at.linear = linear_or_null;
-        out.c = c_or_null;
-        out.d = d_or_null;
-        out.linear = m_or_null;
-        out.a = ext_values(&h, da, "da", 1, FRG_F64, at.plan.shape[0]);
-        out.b = PyErr_Occurred() ? NULL : ext_values(&h, db, "db", 1, FRG_F64, at.plan.shape[1]);
-        if (!PyErr_Occurred()) {
-            EXT_WORK(status = frg_gw_gradient(ctx->ctx, &at, &out));
-        }
-    }
-    ext_release(&h);
-    return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx) : Py_NewRef(Py_None);
-}
-
-/** The graph of an object, or NULL with TypeError. */
-static const frg_graph *graph_of(PyObject *module, PyObject *object)
-{
-    if (!PyObject_TypeCheck(object, (PyTypeObject *)ext_state_of(module)->graph_type)) {
-        PyErr_Format(PyExc_TypeError, "expected a Graph, got %R", (PyObject *)Py_TYPE(object));
-        return NULL;
-    }
-    return self_of(object)->graph;
-}
-
-/** (Graph, Gw, out) as a query of the embedding. */
-static int read_query(PyObject *module, PyObject *tuple, Py_buffer *buffer, frg_embed_query *q)
-{
-    PyObject *graph, *solver, *out;
-    if (!PyArg_ParseTuple(tuple, "OOO", &graph, &solver, &out) ||
-        !(q->graph = graph_of(module, graph))) {
-        return -1;
-    }
-    if (!PyObject_TypeCheck(solver, (PyTypeObject *)ext_state_of(module)->gw_type)) {
-        PyErr_SetString(PyExc_TypeError, "expected an alignment");
-        return -1;
-    }
-    q->plan = plan_of(solver);
-    return q->plan ? ext_array(out, "out", 1, buffer, &q->out) : -1;
-}
-
-/** gw_embed(context, anchor, anchor_out, queries, options) -> columns that were filled. */
-static PyObject *embed(PyObject *module, PyObject *args)
-{
-    PyObject *context, *anchor, *anchor_out, *list, *options;
-    ext_context *ctx;
-    frg_embed_opts o;
-    frg_embed_defaults(&o, sizeof o);
-    if (!PyArg_ParseTuple(args, "OOOO!O", &context, &anchor, &anchor_out, &PyList_Type, &list,
-                          &options) ||
-        !(ctx = ext_context_of(module, context)) ||
-        ext_fields_set(&o, embed_options, options) < 0) {
-        return NULL;
-    }
-    const frg_graph *const graph = graph_of(module, anchor);
-    const Py_ssize_t n = PyList_Size(list);
-    frg_embed_query *const queries = PyMem_Malloc(sizeof *queries * (size_t)(n + 1));
-    Py_buffer *const buffers = PyMem_Malloc(sizeof *buffers * (size_t)(n + 1));
-    ext_held h = {.n = 0};
-    frg_array to;
-    Py_ssize_t held = 0;
-    int64_t found = 0;
-    frg_status status = FRG_BAD_ARG;
-    int good = graph && queries && buffers && ext_hold(&h, anchor_out, "anchor_out", 1, &to) == 0;
-    for (; good && held < n; held += good) {
-        good = read_query(module, PyList_GetItem(list, held), &buffers[held], &queries[held]) == 0;
-    }
-    if (good) {
-        EXT_WORK(status = frg_gw_embed(ctx->ctx, graph, to, queries, n, &o, &found));
-    } else if (!PyErr_Occurred()) {
-        PyErr_NoMemory();
-    }
-    while (held > 0) {
-        PyBuffer_Release(&buffers[--held]);
-    }
-    ext_release(&h);
-    PyMem_Free(buffers);
-    PyMem_Free(queries);
-    return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx)
-                                  : PyLong_FromLongLong(found);
+    return ext_answer(self, status);
 }
 
 /* ---- with the context to themselves ---------------------------------------------------------------- */
 
-EXT_FUNCTION(embed)
-EXT_FUNCTION(gradient)
-EXT_FUNCTION(lower_bound)
-EXT_FUNCTION(barycenter)
-EXT_FUNCTION(energy)
 EXT_METHOD(solver_run)
 EXT_METHOD(solver_potentials)
 EXT_METHOD(plan_get)
@@ -1141,15 +619,6 @@ EXT_METHOD(plan_sparse)
 EXT_METHOD(plan_apply)
 EXT_METHOD(plan_vjp)
 EXT_METHOD(plan_labels)
-EXT_FUNCTION(graph_knn)
-EXT_FUNCTION(graph_csr)
-EXT_METHOD(graph_get)
-EXT_FUNCTION(graph_read)
-EXT_FUNCTION(graph_mesh)
-EXT_FUNCTION(mesh_read)
-EXT_METHOD(graph_arcs)
-EXT_METHOD(graph_paths)
-EXT_METHOD(graph_landmarks)
 EXT_METHOD(sinkhorn_start)
 EXT_METHOD(gw_start)
 EXT_METHOD(gw_keep)
@@ -1159,22 +628,6 @@ EXT_METHOD(gw_factors)
 EXT_NEW(sinkhorn_new)
 EXT_NEW(gw_new)
 EXT_FREE(gw_free)
-
-PyMethodDef ext_gw_functions[] = {
-    {"gw_embed", embed_alone, METH_VARARGS,
-     "gw_embed(context, anchor, anchor_out, queries, options) -> columns"},
-    {"gw_gradient", gradient_alone, METH_VARARGS,
-     "gw_gradient(context, c, d, plan, linear, linear_weight, epsilon, dc, dd, dlinear, da, db)"},
-    {"gw_lower_bound", lower_bound_alone, METH_VARARGS,
-     "gw_lower_bound(context, c, a, d, b) -> bound"},
-    {"gw_barycenter", barycenter_alone, METH_VARARGS,
-     "gw_barycenter(context, spaces, weights, shares, p, start, options, out) -> report"},
-    {"gw_landmark_bounds", landmark_bounds, METH_VARARGS,
-     "gw_landmark_bounds(z, w) -> (lower, upper)"},
-    {"mesh_read", mesh_read_alone, METH_VARARGS, "mesh_read(context, path) -> (points, ends)"},
-    {"gw_energy", energy_alone, METH_VARARGS, "gw_energy(context, c, d, plan) -> energy"},
-    {NULL, NULL, 0, NULL},
-};
 
 #define PLAN_METHODS                                                                               \
     {"run", solver_run_alone, METH_NOARGS, "run() -> report"},                                     \
@@ -1191,17 +644,6 @@ PyMethodDef ext_gw_functions[] = {
 
 int ext_types_gw(PyObject *module)
 {
-    static PyMethodDef graph_members[] = {
-        {"knn", graph_knn_alone, METH_VARARGS | METH_CLASS, "knn(context, points, options)"},
-        {"csr", graph_csr_alone, METH_VARARGS | METH_CLASS,
-         "csr(context, starts, targets, weights, directed)"},
-        {"report", graph_get_alone, METH_NOARGS, "What the graph is."},
-        {"read", graph_read_alone, METH_VARARGS | METH_CLASS, "read(context, path, directed)"},
-        {"mesh", graph_mesh_alone, METH_VARARGS | METH_CLASS, "mesh(context, path)"},
-        {"arcs", graph_arcs_alone, METH_NOARGS, "arcs() -> (starts, targets, weights)"},
-        {"paths", graph_paths_alone, METH_VARARGS, "paths(sources, out) -> report"},
-        {"landmarks", graph_landmarks_alone, METH_VARARGS, "landmarks(nodes, out) -> found"},
-        {NULL, NULL, 0, NULL}};
     static PyMethodDef sinkhorn_members[] = {
         {"start", sinkhorn_start_alone, METH_VARARGS, "start(f, g)"},
         PLAN_METHODS,
@@ -1214,11 +656,6 @@ int ext_types_gw(PyObject *module)
         {"factors", gw_factors_alone, METH_VARARGS, "factors(q, w, h), or factors() -> rank"},
         PLAN_METHODS,
         {NULL, NULL, 0, NULL}};
-    static PyType_Slot graph_slots[] = {{Py_tp_dealloc, gw_free_alone},
-                                        {Py_tp_traverse, gw_visit},
-                                        {Py_tp_methods, graph_members},
-                                        {Py_tp_doc, "A graph; use fourge.gw.Graph."},
-                                        {0, NULL}};
     static PyType_Slot sinkhorn_slots[] = {{Py_tp_new, sinkhorn_new_alone},
                                            {Py_tp_traverse, gw_visit},
                                            {Py_tp_dealloc, gw_free_alone},
@@ -1232,16 +669,12 @@ int ext_types_gw(PyObject *module)
                                      {Py_tp_doc, "An alignment; use fourge.gw."},
                                      {0, NULL}};
     static PyType_Spec specs[] = {
-        {"fourge._fourge.Graph", sizeof(ext_gw), 0, EXT_TYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-         graph_slots},
         {"fourge._fourge.Sinkhorn", sizeof(ext_gw), 0, EXT_TYPE, sinkhorn_slots},
         {"fourge._fourge.Gw", sizeof(ext_gw), 0, EXT_TYPE, gw_slots}};
     ext_state *const s = ext_state_of(module);
-    s->graph_type = PyType_FromModuleAndSpec(module, &specs[0], NULL);
-    s->sinkhorn_type = PyType_FromModuleAndSpec(module, &specs[1], NULL);
-    s->gw_type = PyType_FromModuleAndSpec(module, &specs[2], NULL);
-    return s->graph_type && s->sinkhorn_type && s->gw_type &&
-                   PyModule_AddObjectRef(module, "Graph", s->graph_type) == 0 &&
+    s->sinkhorn_type = PyType_FromModuleAndSpec(module, &specs[0], NULL);
+    s->gw_type = PyType_FromModuleAndSpec(module, &specs[1], NULL);
+    return s->sinkhorn_type && s->gw_type &&
                    PyModule_AddObjectRef(module, "Sinkhorn", s->sinkhorn_type) == 0 &&
                    PyModule_AddObjectRef(module, "Gw", s->gw_type) == 0
                ? 0

@@ -353,11 +353,11 @@ static int module_exec(PyObject *module)
     Py_DECREF(errors);
     if (!ext_state_of(module)->raise || ext_types_context(module) < 0 ||
         ext_types_table(module) < 0 || ext_types_fe(module) < 0 || ext_types_gp(module) < 0 ||
-        ext_types_soap(module) < 0 || ext_types_gw(module) < 0) {
+        ext_types_soap(module) < 0 || ext_types_graph(module) < 0 || ext_types_gw(module) < 0) {
         return -1;
     }
-    PyMethodDef *const tables[] = {ext_fe_functions, ext_gp_functions, ext_gp_many_functions,
-                                   ext_gw_functions, ext_qr_functions};
+    PyMethodDef *const tables[] = {ext_fe_functions,    ext_gp_functions, ext_gp_many_functions,
+                                   ext_graph_functions, ext_gw_functions, ext_qr_functions};
     for (size_t k = 0; k < sizeof tables / sizeof *tables; k++) {
         if (PyModule_AddFunctions(module, tables[k]) < 0) {
             return -1;

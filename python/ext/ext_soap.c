@@ -103,11 +103,6 @@ static ext_soap *self_of(PyObject *self)
     return (ext_soap *)self;
 }
 
-static PyObject *failed(PyObject *self, frg_status status)
-{
-    return ext_raise(self_of(self)->context->module, status, self_of(self)->context->ctx);
-}
-
 /* ---- groups ------------------------------------------------------------------------------------- */
 
 /** A Python function of the step as a frequency; 0, which is refused, where it raises. */
@@ -173,11 +168,10 @@ static PyObject *soap_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         !(c = ext_context_of(module, context)) || profile_of(profile, &p) < 0) {
         return NULL;
     }
-    ext_soap *const s = (ext_soap *)PyType_GenericAlloc(type, 0);
+    ext_soap *const s = ext_empty(type, c);
     if (!s) {
         return NULL;
     }
-    s->context = (ext_context *)Py_NewRef((PyObject *)c);
     s->held = PyList_New(0);
     s->functions = PyDict_New();
     frg_soap_opts o;
@@ -196,14 +190,11 @@ static PyObject *soap_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static void soap_free(PyObject *self)
 {
-    PyTypeObject *const type = Py_TYPE(self);
     frg_soap_destroy(self_of(self)->soap);
     PyMem_Free(self_of(self)->views);
     Py_XDECREF(self_of(self)->held);
     Py_XDECREF(self_of(self)->functions);
-    Py_XDECREF((PyObject *)self_of(self)->context);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
+    ext_drop(self);
 }
 
 static int soap_visit(PyObject *self, visitproc visit, void *arg)
@@ -231,7 +222,7 @@ static PyObject *soap_add_group(PyObject *self, PyObject *args)
     int group;
     const frg_status status = frg_soap_add_group(self_of(self)->soap, &o, &group);
     return status < 0 || keep_function(self_of(self), group, frequency) < 0
-               ? failed(self, status)
+               ? ext_failed(self, status)
                : PyLong_FromLong(group);
 }
 
@@ -252,7 +243,7 @@ static PyObject *soap_set_group(PyObject *self, PyObject *args)
         }
         status = frg_soap_set_group(s->soap, group, &o);
     }
-    return status < 0 || keep_function(s, group, frequency) < 0 ? failed(self, status)
+    return status < 0 || keep_function(s, group, frequency) < 0 ? ext_failed(self, status)
                                                                 : Py_NewRef(Py_None);
 }
 
@@ -265,7 +256,7 @@ static PyObject *soap_get_group(PyObject *self, PyObject *args)
         return NULL;
     }
     const frg_status status = frg_soap_get_group(self_of(self)->soap, group, &o, sizeof o);
-    return status < 0 ? failed(self, status) : ext_fields_get(&o, soap_options);
+    return status < 0 ? ext_failed(self, status) : ext_fields_get(&o, soap_options);
 }
 
 /* ---- parameters and steps ------------------------------------------------------------------------- */
@@ -311,7 +302,7 @@ static PyObject *soap_add_param(PyObject *self, PyObject *args)
     int64_t id;
     const frg_status status = frg_soap_add_param(s->soap, group, view, name, &id);
     s->n += status >= 0;
-    return status < 0 ? failed(self, status) : PyLong_FromLongLong(id);
+    return status < 0 ? ext_failed(self, status) : PyLong_FromLongLong(id);
 }
 
 /** The views of a list with one gradient or None a parameter. */
@@ -346,7 +337,7 @@ static PyObject *soap_step(PyObject *self, PyObject *list)
         EXT_WORK(status = frg_soap_step(s->soap, s->views, s->n, &s->report));
     }
     Py_XDECREF(held);
-    return status < 0 || PyErr_Occurred() ? failed(self, status)
+    return status < 0 || PyErr_Occurred() ? ext_failed(self, status)
                                           : PyLong_FromLong(frg_warning_count(s->context->ctx));
 }
 
@@ -370,7 +361,7 @@ static PyObject *soap_state_shape(PyObject *self, PyObject *args)
     }
     const frg_status status = frg_soap_state_shape(self_of(self)->soap, id, key, &a);
     if (status < 0) {
-        return failed(self, status);
+        return ext_failed(self, status);
     }
     PyObject *const shape = PyTuple_New(a.ndim);
     for (int k = 0; shape && k < a.ndim; k++) {
@@ -398,7 +389,7 @@ static PyObject *move_state(PyObject *self, PyObject *args, int get)
                               : frg_soap_state_set(self_of(self)->soap, id, key, view));
     }
     ext_release(&h);
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 static PyObject *soap_state_get(PyObject *self, PyObject *args)
@@ -424,7 +415,7 @@ static PyObject *state_bytes(PyObject *self, int64_t id)
     int64_t count = 0;
     frg_status status = save_state(soap, id, NULL, 0, &count);
     if (status < 0) {
-        return failed(self, status);
+        return ext_failed(self, status);
     }
     PyObject *const bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
     char *const to = bytes ? PyBytes_AsString(bytes) : NULL;
@@ -434,7 +425,7 @@ static PyObject *state_bytes(PyObject *self, int64_t id)
     EXT_WORK(status = save_state(soap, id, to, count, &count));
     if (status < 0) {
         Py_DECREF(bytes);
-        return failed(self, status);
+        return ext_failed(self, status);
     }
     return bytes;
 }
@@ -451,7 +442,7 @@ static PyObject *soap_save(PyObject *self, PyObject *args)
     }
     frg_status status;
     EXT_WORK(status = frg_soap_save(self_of(self)->soap, path));
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** save_param(id) -> bytes. */
@@ -479,7 +470,7 @@ static PyObject *soap_load(PyObject *self, PyObject *args)
     frg_status status;
     EXT_WORK(status = frg_soap_load_bytes(self_of(self)->soap, b.buf, b.len, name));
     PyBuffer_Release(&b);
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** load_param(id, bytes-like, name). */
@@ -494,7 +485,7 @@ static PyObject *soap_load_param(PyObject *self, PyObject *args)
     frg_status status;
     EXT_WORK(status = frg_soap_load_param(self_of(self)->soap, id, b.buf, b.len, name));
     PyBuffer_Release(&b);
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 static PyObject *move_layout(PyObject *self, PyObject *args, int out)
@@ -507,7 +498,7 @@ static PyObject *move_layout(PyObject *self, PyObject *args, int out)
     frg_soap *const soap = self_of(self)->soap;
     const frg_status status = out ? frg_soap_export(soap, path, (frg_soap_layout)layout)
                                   : frg_soap_import(soap, path, (frg_soap_layout)layout);
-    return status < 0 ? failed(self, status) : Py_NewRef(Py_None);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
 /** export(path, layout): layout by its number in fourge/soap.h. */

@@ -14,12 +14,11 @@ ext_table *ext_table_of(PyObject *module, PyObject *object)
 
 static PyObject *wrap(PyTypeObject *type, ext_context *context, frg_table *table)
 {
-    ext_table *const t = (ext_table *)PyType_GenericAlloc(type, 0);
+    ext_table *const t = ext_empty(type, context);
     if (!t) {
         frg_table_destroy(table);
         return NULL;
     }
-    t->context = (ext_context *)Py_NewRef((PyObject *)context);
     t->table = table;
     return (PyObject *)t;
 }
@@ -27,11 +26,8 @@ static PyObject *wrap(PyTypeObject *type, ext_context *context, frg_table *table
 static void table_free(PyObject *self)
 {
     ext_table *const t = (ext_table *)self;
-    PyTypeObject *const type = Py_TYPE(self);
     frg_table_destroy(t->table);
-    Py_XDECREF((PyObject *)t->context);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
+    ext_drop(self);
 }
 
 /** Table(context, rows): empty, for add_*. */
