@@ -49,9 +49,10 @@ void frgi_soap_leave(const frg_soap *soap, soap_param *p, soap_room *room)
     room->seconds[SOAP_PROJECT] += frgi_seconds() - start;
 }
 
-void frgi_soap_rescale(soap_param *p, int exponent)
+void frgi_soap_rescale(const frg_soap *soap, soap_param *p, int exponent)
 {
     const float once = ldexpf(1, p->exponent - exponent), twice = once * once;
+    const float unit = frgi_soap_power(&soap->groups[p->group]) == 1 ? once : twice;
     for (ptrdiff_t i = 0; i < p->count; i++) {
         p->m[i] *= once;
         p->v[i] *= twice;
@@ -59,10 +60,10 @@ void frgi_soap_rescale(soap_param *p, int exponent)
     for (int k = 0; k < p->n_factors; k++) {
         soap_factor *const f = &p->factors[k];
         for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
-            f->k[i] *= twice;
+            f->k[i] *= unit;
         }
         for (ptrdiff_t i = 0; i < f->size; i++) {
-            f->lambda[i] *= (double)twice;
+            f->lambda[i] *= (double)unit;
         }
     }
     p->exponent = exponent;
@@ -300,7 +301,7 @@ static double rescaling(const frg_soap *soap, const soap_param *p, const float *
         for (ptrdiff_t i = 0; i < f->size; i++) {
             trace += (double)f->k[i * f->size + i];
         }
-        scale = ldexp(sqrt(trace), p->exponent);
+        scale = sqrt(ldexp(trace, frgi_soap_power(o) * p->exponent));
     }
     if (o->normalize_update || o->max_update_rms > 0) {
         const double count = p->count > 0 ? (double)p->count : 1;

@@ -102,6 +102,11 @@ static bool has_axis(const soap_param *p, int axis)
     return false;
 }
 
+int frgi_soap_power(const frg_soap_opts *o)
+{
+    return o->use_kl_shampoo ? 1 : 2;
+}
+
 void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor *f,
                           soap_room *room)
 {
@@ -112,7 +117,7 @@ void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor
     double weight = 1 - beta;
     if (o->use_kl_shampoo) { /* G Q_other diag(lambda)^-1/2, over the other axis' length */
         const int other = 1 - f->axis;
-        const double floor = ldexp(o->eps > 0 ? o->eps : 1e-30, -2 * p->exponent);
+        const double floor = ldexp(o->eps > 0 ? o->eps : 1e-30, -frgi_soap_power(o) * p->exponent);
         if (has_axis(p, other)) {
             frgi_soap_contract(p, room, other, SOAP_IN, 1, x, room->x);
             weigh(p, other, floor, o->kl_init == FRG_KL_UNIT && p->step == 0, room->x);
@@ -352,6 +357,9 @@ static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_room *room, i
 
 bool frgi_soap_rescue(frg_soap *soap, soap_factor *f)
 {
+    if (!isfinite(f->norm)) {
+        return false;
+    }
     const ptrdiff_t n = f->size;
     double *a = NULL;
     int *integers = NULL;
@@ -365,19 +373,15 @@ bool frgi_soap_rescue(frg_soap *soap, soap_factor *f)
         }
         done = frgi_dsyevd((int)n, a, (int)n, values, work, work_length(n), integers,
                            integer_length(n));
-        for (ptrdiff_t p = 0; done && p < n; p++) {
+        for (ptrdiff_t i = 0; i < n * n && done; i++) {
+            done = isfinite(a[i]);
+        }
+        for (ptrdiff_t p = 0; p < n && done; p++) {
             for (ptrdiff_t i = 0; i < n; i++) {
-                done = done && isfinite(a[(n - 1 - p) * n + i]);
                 f->q[p * n + i] = (float)a[(n - 1 - p) * n + i];
             }
             f->lambda[p] = values[n - 1 - p];
             f->order[p] = (int32_t)p;
-        }
-        if (!done) { /* an orthogonal basis is left in every case */
-            memset(f->q, 0, square * sizeof *f->q);
-            for (ptrdiff_t p = 0; p < n; p++) {
-                f->q[p * n + p] = 1;
-            }
         }
     }
     DROP(soap->ctx, &a);
@@ -504,6 +508,12 @@ static bool iterate(const frg_soap *soap, const soap_param *param, soap_factor *
     return true;
 }
 
+/** What becomes of a refresh, by norm(K): K = 0 tells nothing, one with NaN or infinities gives no basis. */
+static soap_outcome of_norm(double norm, soap_outcome otherwise)
+{
+    return !isfinite(norm) ? SOAP_FAILED : norm > 0 ? otherwise : SOAP_UNTOUCHED;
+}
+
 static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor *f,
                           soap_room *room)
 {
@@ -512,7 +522,8 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
         multiply(p, f, room);
         rayleigh(soap, f, room);
     }
-    if (!(f->norm > 0)) { /* K = 0 tells nothing */
+    f->done = of_norm(f->norm, SOAP_BY_QR);
+    if (f->done != SOAP_BY_QR) {
         return;
     }
     const bool before = o->sort_when == FRG_SORT_BEFORE_QR;
@@ -520,7 +531,6 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
     if (before) {
         sort_places(f->size, f->lambda, f->order, room->qr.strip);
     }
-    f->done = SOAP_BY_QR;
     for (int s = 0; s < o->power_iter_steps; s++) {
         if (s > 0) {
             multiply(p, f, room);
@@ -549,13 +559,11 @@ void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap
     f->report = (frg_qr_report){.orthogonality = NAN};
     f->done = SOAP_UNTOUCHED;
     if (p->first || f->lost || o->use_eigh) {
-        f->done = SOAP_BY_EIGH;
         f->norm = frobenius(soap, f);
-        if (!(f->norm > 0)) {
-            f->done = SOAP_UNTOUCHED;
-        } else if (is_diagonal(f)) {
+        f->done = of_norm(f->norm, SOAP_BY_EIGH);
+        if (f->done == SOAP_BY_EIGH && is_diagonal(f)) {
             permutation_basis(f, room);
-        } else if (!eigen_basis(soap, f, room, thread)) {
+        } else if (f->done == SOAP_BY_EIGH && !eigen_basis(soap, f, room, thread)) {
             f->done = SOAP_FAILED;
         }
         f->lost = f->done == SOAP_FAILED || f->done == SOAP_UNTOUCHED;

@@ -12,6 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
+typedef enum { SOAP_UNTOUCHED, SOAP_BY_QR, SOAP_BY_EIGH, SOAP_FAILED } soap_outcome;
+
 /** A factor: one block of one axis.  Matrices lie by columns, `size` apart.
  *
  *  A column of q keeps its place (slot) when eigenvalues change their order: order[p] is the slot of the p-th
@@ -31,7 +33,7 @@ typedef struct {
     bool due, refresh, passes, looked, rotated;
     double norm, hint; /* norm_F(K); min lambda_j^2 / norm(K q_j)^2 */
     frg_qr_report report;
-    enum { SOAP_UNTOUCHED, SOAP_BY_QR, SOAP_BY_EIGH, SOAP_FAILED } done;
+    soap_outcome done;
 } soap_factor;
 
 typedef struct {
@@ -46,7 +48,7 @@ typedef struct {
     float *m, *v;
     frgi_arena state;
     int64_t step;
-    int exponent;       /* moments and factors are those of 2^-exponent G */
+    int exponent;       /* moments and factors are those of 2^-exponent G: see frgi_soap_power */
     bool started;       /* update_first: the first gradient has been seen */
     int64_t generation; /* of the bases; 0: there are none */
     int64_t label;      /* basis that m is expressed in; 0: the parameter's own coordinates */
@@ -159,13 +161,15 @@ float *frgi_soap_contract_all(const soap_param *p, const soap_room *room, soap_d
 int frgi_soap_first_axis(const soap_param *p);
 
 /* ---- soap_factor.c ---- */
+/** A factor of x G is x^power that of G: x^2 for E[G G'], x where KL weights divide by the other factor. */
+int frgi_soap_power(const frg_soap_opts *o);
 void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor *f,
                           soap_room *room);
 /** K q, Rayleigh quotients, the adaptive test. */
 void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room);
 void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room,
                        int thread);
-/** Tries a failed first basis in double precision; false: it stays. */
+/** Tries a failed eigendecomposition in double precision; false: the basis stays. */
 bool frgi_soap_rescue(frg_soap *soap, soap_factor *f);
 FRG_MUST_USE frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n);
 void frgi_soap_eigh_close(frg_soap *soap);
@@ -176,7 +180,8 @@ void frgi_soap_leave(const frg_soap *soap, soap_param *p, soap_room *room);
 /** Second moments follow bases that were rotated, where that is asked for. */
 void frgi_soap_turn(const frg_soap *soap, soap_param *p, soap_room *room);
 void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room);
-void frgi_soap_rescale(soap_param *p, int exponent);
+/** Moments and factors in units of another power of two. */
+void frgi_soap_rescale(const frg_soap *soap, soap_param *p, int exponent);
 
 /** x with its coordinates in the order of the eigenvalues: stands in x or y. */
 float *frgi_soap_in_order(const soap_param *p, float *x, float *y);

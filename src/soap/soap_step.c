@@ -173,7 +173,7 @@ static void rescale(frg_soap *soap)
         if (p->grad && isfinite(p->largest)) {
             (void)frexp(p->largest, &exponent);
             if (exponent - p->exponent > most) {
-                frgi_soap_rescale(p, exponent);
+                frgi_soap_rescale(soap, p, exponent);
             }
         }
     }
@@ -392,7 +392,7 @@ static void count_generations(frg_soap *soap, frg_soap_report *report)
                 frgi_warn(soap->ctx, W_BASIS, "factor %d of '%s'", k, p->name);
             }
             const bool refreshed = f->done == SOAP_BY_QR || f->done == SOAP_BY_EIGH;
-            changed |= refreshed || (f->lost && f->done == SOAP_FAILED);
+            changed |= refreshed; /* one that failed left its basis */
             report->due += f->due;
             report->skipped += f->due && f->passes && !refreshed;
             report->eigh += f->done == SOAP_BY_EIGH;

@@ -220,6 +220,12 @@ static const float *moment_outside(const soap_param *p, const soap_room *room)
     return p->label == 0 ? room->x : frgi_soap_contract_all(p, room, SOAP_OUT, 1, room->x, room->y);
 }
 
+/** A factor of the gradients as they are, over the one that is kept. */
+static double unit_of(const frg_soap *soap, const soap_param *p)
+{
+    return ldexp(1, frgi_soap_power(&soap->groups[p->group]) * p->exponent);
+}
+
 frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_array to)
 {
     soap_param *p;
@@ -229,7 +235,7 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
     soap_room *const room = &soap->rooms[0];
     const soap_factor *const f = x.factor;
     const ptrdiff_t n = f ? f->size : 0;
-    const double once = ldexp(1, p->exponent), twice = once * once;
+    const double once = ldexp(1, p->exponent), unit = unit_of(soap, p);
     switch (x.kind) {
     case PART_NONE:
         break;
@@ -244,13 +250,13 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
         break;
     case PART_V:
         memcpy(room->x, p->v, (size_t)p->count * sizeof *p->v);
-        frgi_soap_put(&to, twice, frgi_soap_in_order(p, room->x, room->y));
+        frgi_soap_put(&to, once * once, frgi_soap_in_order(p, room->x, room->y));
         break;
     case PART_K:
         for (ptrdiff_t j = 0; j < n; j++) {
             for (ptrdiff_t i = j; i < n; i++) {
-                put(&to, i, j, twice * (double)f->k[j * n + i]);
-                put(&to, j, i, twice * (double)f->k[j * n + i]);
+                put(&to, i, j, unit * (double)f->k[j * n + i]);
+                put(&to, j, i, unit * (double)f->k[j * n + i]);
             }
         }
         break;
@@ -263,7 +269,7 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
         break;
     case PART_LAMBDA:
         for (ptrdiff_t j = 0; j < n; j++) {
-            put(&to, j, 0, twice * f->lambda[f->order[j]]);
+            put(&to, j, 0, unit * f->lambda[f->order[j]]);
         }
         break;
     }
@@ -291,21 +297,21 @@ frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key, frg_a
     frgi_soap_straighten(p, &soap->rooms[0]);
     soap_factor *const f = x.factor;
     const ptrdiff_t n = f ? f->size : 0;
-    const double once = ldexp(1, -p->exponent), twice = once * once;
+    const double once = ldexp(1, -p->exponent), unit = unit_of(soap, p);
     if (x.kind == PART_M || x.kind == PART_M_PLAIN) {
         frgi_soap_take(&from, once, p->m);
         p->label = x.kind == PART_M ? p->generation : 0;
     } else if (x.kind == PART_V) {
-        frgi_soap_take(&from, twice, p->v);
+        frgi_soap_take(&from, once * once, p->v);
     }
     for (ptrdiff_t j = 0; j < n; j++) {
         if (x.kind == PART_LAMBDA) {
-            f->lambda[j] = twice * get(&from, j, 0);
+            f->lambda[j] = get(&from, j, 0) / unit;
             continue;
         }
         for (ptrdiff_t i = 0; i < n; i++) {
             if (x.kind == PART_K) {
-                f->k[j * n + i] = (float)(twice * get(&from, i, j));
+                f->k[j * n + i] = (float)(get(&from, i, j) / unit);
             } else {
                 f->q[j * n + i] = (float)get(&from, i, j);
             }

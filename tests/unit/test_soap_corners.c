@@ -1,0 +1,335 @@
+/* test_soap_corners.c - rules of the optimizer that only show where two things meet: factors under KL weights by hand,
+ * scaled gradients with every option that has a scale, columns that changed places, blocks of an axis, tests in turns. */
+#include "fourge/soap.h"
+#include "test.h"
+
+static frg_soap_opts options(frg_soap_profile profile)
+{
+    frg_soap_opts o;
+    frg_soap_defaults(&o, sizeof o, profile);
+    o.lr = 0.1;
+    o.eps = 0.05;
+    o.weight_decay = 0;
+    return o;
+}
+
+static void gaussian(double scale, float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(scale * test_normal());
+}
+
+static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w)
+{
+    frg_soap *soap = NULL;
+    if (CHECK_OK(ctx, frg_soap_create(&soap, ctx, o)))
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, w, "w", NULL));
+    return soap;
+}
+
+static frg_array matrix(const void *x, int64_t m, int64_t n)
+{
+    return frg_matrix(x, FRG_F32, m, n, n);
+}
+
+/* ---- KL weights ------------------------------------------------------------------------------------ */
+
+enum { M = 5, N = 3 };
+
+/** L += (1 - beta) (G diag(max(R_jj, eps))^-1 G' / N - L), R alike over M, in the bases I of a warm-up, whose quotients
+ *  are the diagonals; both from the old ones, and 1/eps at the first step. */
+static void kl_average(double beta, double eps, const double *g, double *l, double *r)
+{
+    double next[M * M + N * N] = {0}, *const next_r = next + M * M;
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            const double by_l = fmax(l[i * M + i], eps), by_r = fmax(r[j * N + j], eps);
+            for (int k = 0; k < M; k++)
+                next[i * M + k] += g[i * N + j] * g[k * N + j] / by_r / N;
+            for (int k = 0; k < N; k++)
+                next_r[j * N + k] += g[i * N + j] * g[i * N + k] / by_l / M;
+        }
+    for (int i = 0; i < M * M; i++)
+        l[i] += (1 - beta) * (next[i] - l[i]);
+    for (int i = 0; i < N * N; i++)
+        r[i] += (1 - beta) * (next_r[i] - r[i]);
+}
+
+static void check_factor(frg_context *ctx, frg_soap *soap, const char *key, int n,
+                         const double *want)
+{
+    float k[M * M] = {0};
+    double top = 0;
+    CHECK_OK(ctx, frg_soap_state_get(soap, 0, key, matrix(k, n, n)));
+    for (int i = 0; i < n * n; i++)
+        top = fmax(top, fabs(want[i]));
+    for (int i = 0; i < n * n; i++)
+        CHECK_NEAR((double)k[i] / top, want[i] / top, 1e-5);
+}
+
+/** Factors of a matrix that is not square, some quotients below eps; for gradients of size 1, and for such that pass 2^40
+ *  at the second step, where units change. */
+static void kl_factors(void)
+{
+    static const double scales[] = {1, 0x1p38};
+    for (int s = 0; s < 2; s++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o = options(FRG_SOAP_EMERGING);
+        o.use_kl_shampoo = 1;
+        o.adam_warmup_steps = 10;
+        o.eps = scales[s];
+        float w[M * N] = {0}, g[M * N];
+        double exact[M * N], l[M * M] = {0}, r[N * N] = {0};
+        frg_soap *soap = optimizer(ctx, &o, matrix(w, M, N));
+        for (int t = 0; t < 4; t++) {
+            gaussian(t == 1 ? scales[s] * 8 : scales[s], g, M * N);
+            for (int i = 0; i < M * N; i++)
+                exact[i] = (double)g[i];
+            const frg_array grad = matrix(g, M, N);
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+            kl_average(1 - (1 - 0.95) / (1 - pow(0.95, t + 1)), o.eps, exact, l, r);
+            check_factor(ctx, soap, "GG.0", M, l);
+            check_factor(ctx, soap, "GG.1", N, r);
+        }
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/* ---- scale ------------------------------------------------------------------------------------------ */
+
+/** Gradients, eps and what else has their scale times 2^38: the same W to rounding of the bases (see test_soap.c).  The
+ *  fourth gradient is beyond 2^40, where units change and what was averaged before goes along. */
+static void scaled_gradients(void)
+{
+    enum { SIZE = 8, STEPS = 10 };
+    static const struct {
+        const char *name;
+        int kl, trace;
+        double l2, eps;
+        frg_soap_profile profile;
+    } rows[] = {{"plain", 0, 0, 0, 0.05, FRG_SOAP_EMERGING},
+                {"l2", 0, 0, 0.3, 0.05, FRG_SOAP_EMERGING},
+                {"trace", 0, 1, 0, 0.5, FRG_SOAP_EMERGING},
+                {"KL", 1, 0, 0, 0.05, FRG_SOAP_EMERGING},
+                {"KL, trace", 1, 1, 0, 0.5, FRG_SOAP_EMERGING},
+                {"KL by quotients that are kept", 1, 0, 0, 0.05, FRG_SOAP_EMERGING_04}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        float w[2][SIZE * SIZE], g[2][SIZE * SIZE];
+        frg_context *ctx = test_context();
+        frg_soap *soap[2];
+        gaussian(1, w[0], SIZE * SIZE);
+        memcpy(w[1], w[0], sizeof w[0]);
+        for (int big = 0; big < 2; big++) {
+            const double unit = big ? 0x1p38 : 1;
+            frg_soap_opts o = options(rows[k].profile);
+            o.use_kl_shampoo = rows[k].kl;
+            o.adam_warmup_steps = rows[k].kl ? 2 : 0;
+            o.trace_normalization = rows[k].trace;
+            o.eps = rows[k].eps * unit;
+            /* the trace is that of G G', or of G itself under KL weights */
+            o.lr = rows[k].trace ? 0.1 / (rows[k].kl ? sqrt(unit) : unit) : 0.1;
+            o.weight_decay = rows[k].l2 * unit;
+            o.weight_decay_method = FRG_DECAY_L2;
+            soap[big] = optimizer(ctx, &o, matrix(w[big], SIZE, SIZE));
+        }
+        for (int t = 0; t < STEPS; t++) {
+            gaussian(t == 3 ? 8 : 1, g[0], SIZE * SIZE);
+            for (int i = 0; i < SIZE * SIZE; i++)
+                g[1][i] = g[0][i] * 0x1p38f;
+            for (int big = 0; big < 2; big++) {
+                const frg_array grad = matrix(g[big], SIZE, SIZE);
+                CHECK_OK(ctx, frg_soap_step(soap[big], &grad, 1, NULL));
+            }
+            double worst = 0;
+            for (int i = 0; i < SIZE * SIZE; i++)
+                worst = fmax(worst, fabs((double)w[0][i] - (double)w[1][i]));
+            CHECK_SAYS(worst <= 3e-3 * 0.1 * (t + 1), "%s, step %d: W differs by %.2g",
+                       rows[k].name, t + 1, worst);
+        }
+        frg_soap_destroy(soap[0]);
+        frg_soap_destroy(soap[1]);
+        frg_context_destroy(ctx);
+    }
+}
+
+/* ---- columns, blocks, turns ------------------------------------------------------------------------- */
+
+/** A part of the state that is read and set again moves columns that changed places; the run goes on as it was, whether
+ *  the first moment is in the bases or not. */
+static void parts_that_are_set(void)
+{
+    enum { SIZE = 8, STEPS = 12 };
+    static const frg_soap_basis bases[] = {FRG_BASIS_EIGEN, FRG_BASIS_ORIGINAL};
+    for (int b = 0; b < 2; b++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o = options(FRG_SOAP_EMERGING);
+        o.shampoo_beta = 0.5; /* eigenvalues cross at every step */
+        o.moment1_basis = bases[b];
+        float w[2][SIZE * SIZE] = {{0}}, g[SIZE * SIZE], v[SIZE * SIZE] = {0};
+        frg_soap *soap[2] = {optimizer(ctx, &o, matrix(w[0], SIZE, SIZE)),
+                             optimizer(ctx, &o, matrix(w[1], SIZE, SIZE))};
+        for (int t = 0; t < STEPS; t++) {
+            gaussian(1, g, SIZE * SIZE);
+            const frg_array grad = matrix(g, SIZE, SIZE), part = matrix(v, SIZE, SIZE);
+            if (t == 6) {
+                CHECK_OK(ctx, frg_soap_state_get(soap[1], 0, "exp_avg_sq", part));
+                CHECK_OK(ctx, frg_soap_state_set(soap[1], 0, "exp_avg_sq", part));
+            }
+            for (int k = 0; k < 2; k++)
+                CHECK_OK(ctx, frg_soap_step(soap[k], &grad, 1, NULL));
+            for (int i = 0; i < SIZE * SIZE; i++)
+                CHECK_NEAR((double)w[0][i], (double)w[1][i], 3e-3 * 0.1 * (t + 1));
+        }
+        frg_soap_destroy(soap[0]);
+        frg_soap_destroy(soap[1]);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Two blocks of a vector are two vectors, also where one of them passes the adaptive test while second moments are
+ *  recombined along the axis that both lie on. */
+static void blocks_in_turn(void)
+{
+    enum { HALF = 4, STEPS = 10 };
+    frg_context *ctx = test_context();
+    frg_soap_opts o = options(FRG_SOAP_EMERGING);
+    o.precondition_1d = 1;
+    o.block_dim = HALF;
+    o.moment2_order = FRG_MOMENT2_ROTATE;
+    o.use_adaptive_criteria = 1;
+    o.adaptive_scope = FRG_SCOPE_FACTOR;
+    o.adaptive_tolerance = 1e-3;
+    float w[2 * HALF] = {0}, alone[2][HALF] = {{0}}, g[2 * HALF];
+    frg_soap *whole = optimizer(ctx, &o, frg_vector(w, FRG_F32, 2 * HALF));
+    frg_soap *half[2] = {optimizer(ctx, &o, frg_vector(alone[0], FRG_F32, HALF)),
+                         optimizer(ctx, &o, frg_vector(alone[1], FRG_F32, HALF))};
+    int64_t skipped = 0, refreshed = 0;
+    for (int t = 0; t < STEPS; t++) {
+        frg_soap_report report;
+        gaussian(1, g, 2 * HALF);
+        for (int i = 0; i < HALF; i++)
+            g[i] = i == 0; /* this block has its basis, the other one never */
+        const frg_array grad = frg_vector(g, FRG_F32, 2 * HALF);
+        CHECK_OK(ctx, frg_soap_step(whole, &grad, 1, &report));
+        skipped += report.skipped == 1;
+        refreshed += report.householder == 1;
+        for (int k = 0; k < 2; k++) {
+            const frg_array part = frg_vector(g + k * HALF, FRG_F32, HALF);
+            CHECK_OK(ctx, frg_soap_step(half[k], &part, 1, NULL));
+            for (int i = 0; i < HALF; i++)
+                CHECK_NEAR((double)w[k * HALF + i], (double)alone[k][i], 1e-5);
+        }
+    }
+    CHECK(skipped >= 1 && refreshed >= 1);
+    frg_soap_destroy(whole);
+    frg_soap_destroy(half[0]);
+    frg_soap_destroy(half[1]);
+    frg_context_destroy(ctx);
+}
+
+/** Over a parameter only the factors that are due have to pass; a first basis is made whatever the test says. */
+static void tests_in_turns(void)
+{
+    enum { SIZE = 6 };
+    for (int scope = 0; scope < 2; scope++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o = options(FRG_SOAP_EMERGING);
+        o.use_adaptive_criteria = 1;
+        o.adaptive_scope = (frg_soap_scope)scope;
+        o.adaptive_tolerance = 1.9; /* everything passes */
+        o.stagger = 1;
+        o.precondition_frequency = 2;
+        float w[SIZE * SIZE] = {0}, g[SIZE * SIZE] = {0};
+        for (int i = 0; i < SIZE; i++)
+            g[i * SIZE + i] = (float)(i + 1);
+        frg_soap *soap = optimizer(ctx, &o, matrix(w, SIZE, SIZE));
+        int64_t due = 0;
+        for (int t = 0; t < 8; t++) {
+            frg_soap_report report;
+            const frg_array grad = matrix(g, SIZE, SIZE);
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
+            CHECK_INT(report.eigh, t == 0 ? 2 : 0);
+            CHECK_INT(report.skipped, t == 0 ? 0 : report.due);
+            CHECK_INT(report.householder, 0);
+            CHECK(t == 0 || report.due <= 1);
+            due += t == 0 ? 0 : report.due;
+            gaussian(1, g, SIZE * SIZE);
+        }
+        CHECK_INT(due, 7);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Directions that no gradient has had keep their vectors through a refresh: the ridge of 64 u norm(K) against products
+ *  that are wrong by some u norm(K).  The ridge's share of such a column is 64 / (64 + 2 sqrt(SIZE)), cosines of 0.98. */
+static void empty_directions(void)
+{
+    enum { SIZE = 24, RANK = 3, STEPS = 5 };
+    frg_context *ctx = test_context();
+    const frg_soap_opts o = options(FRG_SOAP_EMERGING);
+    float w[SIZE * RANK] = {0}, g[SIZE * RANK], q[2][SIZE * SIZE] = {{0}};
+    gaussian(1, g, SIZE * RANK);
+    frg_soap *soap = optimizer(ctx, &o, matrix(w, SIZE, RANK));
+    for (int t = 0; t < STEPS; t++) {
+        const frg_array grad = matrix(g, SIZE, RANK), basis = matrix(q[t % 2], SIZE, SIZE);
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+        CHECK_OK(ctx, frg_soap_state_get(soap, 0, "Q.0", basis));
+        for (int i = 0; i < SIZE && t > 0; i++) { /* noise orders them: whichever it is now */
+            double most = 0;
+            for (int j = 0; j < SIZE; j++) {
+                double dot = 0;
+                for (int k = 0; k < SIZE; k++)
+                    dot += (double)q[0][k * SIZE + i] * (double)q[1][k * SIZE + j];
+                most = fmax(most, fabs(dot));
+            }
+            CHECK_SAYS(most >= 0.95, "step %d, column %d: %g", t + 1, i, most);
+        }
+    }
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
+/** Random roundings hang on the parameter's name and on the step. */
+static void chances(void)
+{
+    enum { SIZE = 256, STEPS = 3 };
+    frg_context *ctx = test_context();
+    frg_soap_opts o = options(FRG_SOAP_EMERGING);
+    o.lr = 0x1p-8; /* half a unit below 1 */
+    o.stochastic_rounding = 1;
+    static uint16_t w[2][SIZE], seen[2 * STEPS][SIZE];
+    float g[SIZE];
+    frg_soap *soap = optimizer(ctx, &o, frg_vector(w[0], FRG_BF16, SIZE));
+    CHECK_OK(ctx, frg_soap_add_param(soap, 0, frg_vector(w[1], FRG_BF16, SIZE), "v", NULL));
+    for (int i = 0; i < SIZE; i++)
+        g[i] = -1;
+    for (int t = 0; t < STEPS; t++) {
+        for (int i = 0; i < SIZE; i++)
+            w[0][i] = w[1][i] = 0x3f80; /* 1 */
+        const frg_array grads[2] = {frg_vector(g, FRG_F32, SIZE), frg_vector(g, FRG_F32, SIZE)};
+        CHECK_OK(ctx, frg_soap_step(soap, grads, 2, NULL));
+        memcpy(seen[2 * t], w, sizeof w);
+    }
+    for (int a = 0; a < 2 * STEPS; a++)
+        for (int b = 0; b < a; b++) { /* each pair agrees by chance alone: 128 +- 8 */
+            int same = 0;
+            for (int i = 0; i < SIZE; i++)
+                same += seen[a][i] == seen[b][i];
+            CHECK_SAYS(same < SIZE - 64 && same > 64, "%d and %d agree %d times", a, b, same);
+        }
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"factors under KL weights", kl_factors},
+    {"scaled gradients", scaled_gradients},
+    {"parts that are set", parts_that_are_set},
+    {"blocks in turn", blocks_in_turn},
+    {"tests in turns", tests_in_turns},
+    {"empty directions", empty_directions},
+    {"chances", chances},
+};
+TEST_MAIN(cases)
