@@ -60,7 +60,7 @@ static int64_t three_then_two(int64_t t0, void *user)
     return t0 < 6 ? 3 : 2;
 }
 
-static const int64_t four_then_one[2][2] = {{0, 4}, {8, 1}};
+static const int64_t four_then_one[2][2] = {{0, 4}, {7, 1}};
 
 #define FIELD(f)    offsetof(frg_soap_opts, f), sizeof(((frg_soap_opts *)0)->f)
 #define WHOLE(f, x) A_WHOLE, FIELD(f), x, 0
@@ -155,8 +155,10 @@ static const scenario scenarios[] = {
     {"decay after", E_, 2, {8, 8}, 10, {{WHOLE(weight_decay_method, FRG_DECAY_DECOUPLED_AFTER)}, {REAL(weight_decay, 0.3)}}},
     {"l2", E_, 2, {8, 8}, 10, {{WHOLE(weight_decay_method, FRG_DECAY_L2)}, {REAL(weight_decay, 0.3)}}},
     {"palm", E_, 2, {8, 8}, 10, {{WHOLE(weight_decay_method, FRG_DECAY_PALM)}, {REAL(weight_decay, 0.3)}}},
+    {"shampoo_beta of beta2", E_, 2, {8, 8}, 10, {{REAL(shampoo_beta, -1)}, {REAL(beta2, 0.8)}}},
     {"clip", E_, 2, {8, 8}, 10, {{REAL(max_update_rms, 0.3)}}},
     {"normalized", E_, 2, {8, 8}, 10, {{WHOLE(normalize_update, 1)}}},
+    {"normalized and clipped", E_, 2, {8, 8}, 10, {{WHOLE(normalize_update, 1)}, {REAL(max_update_rms, 0.3)}}},
     /* updates are some 8 times as long */
     {"trace", E_, 2, {8, 8}, 10, {{WHOLE(trace_normalization, 1)}, {REAL(eps, 0.5)}}},
     {"three power steps", E_, 2, {8, 8}, 10, {{WHOLE(power_iter_steps, 3)}}},
@@ -176,10 +178,12 @@ static const scenario scenarios[] = {
     {"v by rank", E_, 2, {8, 8}, 12, {{WHOLE(moment2_order, FRG_MOMENT2_RANK)}}},
     {"v rotated", E_, 2, {8, 8}, 12, {{WHOLE(moment2_order, FRG_MOMENT2_ROTATE)}}},
     {"KL", E_, 2, {8, 8}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 3)}}},
+    {"KL, 12 x 6", E_, 2, {12, 6}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 4)}}},
     {"KL, unit start", E_, 2, {8, 8}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 3)}, {WHOLE(kl_init, FRG_KL_UNIT)}}},
     /* K is that of one gradient: its gaps may be small */
     {"betas of 0", E_, 2, {8, 8}, 2, {{REAL(beta1, 0)}, {REAL(beta2, 0)}, {REAL(shampoo_beta, 0)}, {REAL(eps, 1)}}},
     {"noise floor", E_, 2, {8, 8}, 10, {{REAL(denom_floor, 16)}}},
+    {"noise floor above eps", E_, 2, {12, 6}, 10, {{REAL(denom_floor, 1e6)}, {WHOLE(adam_warmup_steps, 4)}}},
     {"LAPACK", E_, 2, {8, 8}, 10, {{WHOLE(qr_method, FRG_QR_VENDOR)}}},
     {"Cholesky", E_, 2, {8, 8}, 10, {{WHOLE(qr_method, FRG_QR_CHOLESKY)}}},
     {"emerging-0.4", F_, 2, {8, 8}, 14, {{AS_IS, 0, 0, 0, 0}}},

@@ -188,6 +188,28 @@ static void hilbert(matrix *x, double unused)
             x->a[j * x->m + i] = 1 / (double)(i + j + 1);
 }
 
+/** Singular values from 1 to 1 / condition between two reflections I - 2 u u' / u'u. */
+static void reflected(matrix *x, double condition)
+{
+    const int64_t n = x->n;
+    double *const u = malloc((size_t)(2 * n) * sizeof *u), *const v = u + n, uu = 0, vv = 0;
+    for (int64_t i = 0; i < n; i++) {
+        u[i] = test_normal();
+        v[i] = test_normal();
+        uu += u[i] * u[i];
+        vv += v[i] * v[i];
+    }
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < n; i++) {
+            double sum = 0;
+            for (int64_t k = 0; k < n; k++)
+                sum += ((i == k) - 2 * u[i] * u[k] / uu) * ((j == k) - 2 * v[j] * v[k] / vv) *
+                       pow(condition, -(double)k / (double)(n - 1));
+            x->a[j * x->m + i] = sum;
+        }
+    free(u);
+}
+
 static void of_rank(matrix *x, double rank)
 {
     for (int64_t k = 0; k < (int64_t)rank; k++) {
@@ -343,24 +365,55 @@ static void ranks(void)
     frg_context_destroy(ctx);
 }
 
+/** Columns without a direction of their own: the largest entry of Q's is positive. */
+static void signs_of_completions(void)
+{
+    enum { N = 17 };
+    frg_context *ctx = test_context();
+    for (int zero = 0; zero < 2; zero++) {
+        float a[N * N], q[N * N];
+        for (int i = 0; i < N * N; i++)
+            a[i] = (float)test_normal();
+        for (int j = 0; j < N; j += 3) /* zero, or the column before it again */
+            for (int i = 0; i < N; i++)
+                a[j * N + i] = zero || j == 0 ? 0 : a[(j - 1) * N + i];
+        frg_qr_report report;
+        run_one(ctx,
+                (frg_qr_item){.a = frg_matrix_columns(a, FRG_F32, N, N, N),
+                              .q = frg_matrix_columns(q, FRG_F32, N, N, N)},
+                (frg_qr_opts){0}, &report);
+        CHECK_INT(report.rank, N - (N + 2) / 3);
+        for (int j = 0; j < N; j += zero ? 3 : N) {
+            int top = 0;
+            for (int i = 1; i < N; i++)
+                top = fabsf(q[j * N + i]) > fabsf(q[j * N + top]) ? i : top;
+            CHECK(q[j * N + top] > 0);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
 /* ---- the ladder ---------------------------------------------------------------------------------- */
 
-/** R bidiagonal with r_jj^2 = 0.21, r_j,j+1 = -sqrt(0.79): every pivot is 0.21, yet one pass would leave 0.3. */
+/** R bidiagonal with r_jj^2 = 0.21, r_j,j+1 = -sqrt(0.79): every pivot is 0.21, yet one pass leaves 0.3: norm(R^-1)^2
+ *  is 1e7 at order 12 already. */
 static void bidiagonal(void)
 {
     frg_context *ctx = test_context();
-    const int64_t n = 40;
-    matrix x = matrix_of(n, n);
-    x.a[0] = 1;
-    for (int64_t j = 1; j < n; j++) {
-        x.a[j * n + j] = sqrt(0.21);
-        x.a[j * n + j - 1] = -sqrt(0.79);
+    for (int64_t n = 12; n <= 40; n += 28) {
+        matrix x = matrix_of(n, n);
+        x.a[0] = 1;
+        for (int64_t j = 1; j < n; j++) {
+            x.a[j * n + j] = sqrt(0.21);
+            x.a[j * n + j - 1] = -sqrt(0.79);
+        }
+        frg_qr_report report;
+        check_matrix(ctx, "bidiagonal", &x, false, (frg_qr_opts){.method = FRG_QR_CHOLESKY},
+                     &report);
+        CHECK_NEAR(report.pivot, 0.21, 1e-4);
+        CHECK(report.passes > 1);
+        free(x.a);
     }
-    frg_qr_report report;
-    check_matrix(ctx, "bidiagonal", &x, false, (frg_qr_opts){.method = FRG_QR_CHOLESKY}, &report);
-    CHECK_NEAR(report.pivot, 0.21, 1e-4);
-    CHECK(report.passes > 1);
-    free(x.a);
     frg_context_destroy(ctx);
 }
 
@@ -383,6 +436,11 @@ static void ladder(void)
     hilbert(&x, 0);
     check_matrix(ctx, "hilbert", &x, false, forced, &report);
     CHECK(report.flags & FRG_QR_SHIFTED);
+    reflected(&x, 1e5); /* the Gram's condition is 1e10: without the shift a pivot is below 0 */
+    check_matrix(ctx, "reflected", &x, false, forced, &report);
+    CHECK(report.flags & FRG_QR_SHIFTED);
+    CHECK_INT(report.method, FRG_QR_CHOLESKY);
+    CHECK(report.passes > 1);
     memset(x.a, 0, (size_t)x.m * sizeof(double));
     check_matrix(ctx, "zero column", &x, false, forced, &report);
     CHECK_INT(report.method, FRG_QR_HOUSEHOLDER);
@@ -643,6 +701,7 @@ static const test_case cases[] = {
     {"torture by Cholesky", torture_cholesky},
     {"torture by LAPACK", torture_vendor},
     {"ranks", ranks},
+    {"signs of completions", signs_of_completions},
     {"bidiagonal", bidiagonal},
     {"ladder", ladder},
     {"independence", independence},

@@ -116,11 +116,12 @@ static void long_silence(void)
 
 /** With eps 0 the update does not see the scale of the gradients: powers of two change no bit as long as squares of
  *  what matters stay in range (LAPACK scales matrices of norms beyond 3e-16 .. 3e15 by what is no power of two, and has thresholds that do not scale).
- *  At the ends of the range W is finite. */
+ *  At the ends of the range W is finite; where gradients are large it moves by lr a step and entry, in the mean by more
+ *  than one lr in eight steps. */
 static void scales(void)
 {
-    static const double scale[] = {1,       0x1p-4,  0x1p20,   0x1p60,  0x1p100,
-                                   0x1p120, 0x1p-60, 0x1p-120, 0x1p-140};
+    static const double scale[] = {1,       0x1p-4,  0x1p20,  0x1p60,   0x1p80,
+                                   0x1p100, 0x1p120, 0x1p-60, 0x1p-120, 0x1p-140};
     float first[SIZE] = {0};
     for (size_t s = 0; s < sizeof scale / sizeof *scale; s++) {
         frg_context *ctx = test_context_with(1, NULL, NULL);
@@ -141,6 +142,10 @@ static void scales(void)
             CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
         }
         CHECK_SAYS(all_finite(w, SIZE), "scale %g", scale[s]);
+        double moved = 0;
+        for (int i = 0; i < SIZE; i++)
+            moved += fabs((double)w[i]) / SIZE;
+        CHECK_SAYS(scale[s] < 1 || moved > o.lr, "scale %g: moved by %g", scale[s], moved);
         if (s == 0)
             memcpy(first, w, sizeof w);
         if (s == 1 || s == 2)
