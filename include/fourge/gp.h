@@ -280,7 +280,9 @@ FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x
 FRG_API FRG_MUST_USE frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior, int observed,
                                               frg_array out);
 
-/** Adds m points, n^2 m flop; removes point i, O((n-i)^2); replaces y; all equal a refit at the same parameters. */
+/** Adds m points, n^2 m flop; removes point i, O((n-i)^2); replaces y; all equal a refit at the same parameters.
+ *  A point that the arithmetic cannot tell from the others beside the rest is refused, and so is what creation refuses;
+ *  lengths held for constant columns are free once those are not so. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_append(frg_gp *gp, frg_array x, frg_array y,
                                                      const double *noise_variances);
 FRG_API FRG_MUST_USE frg_status frg_gp_update_remove(frg_gp *gp, int64_t i);

@@ -8,9 +8,21 @@
 #include <math.h>
 #include <string.h>
 
+#include "gp/gp_reader.h"
 #include "gp/gp_room.h"
 
 static const double LARGEST_F32_Y = 1e18, LARGEST_F32_X = 1e38, LARGEST_Y = 1e150;
+
+double frgi_gp_largest_x(const frg_gp_opts *o)
+{
+    return o->precision == FRG_GP_F32 ? LARGEST_F32_X : DBL_MAX;
+}
+
+double frgi_gp_largest_y(const frg_gp_opts *o)
+{
+    return o->precision != FRG_GP_F64 ? LARGEST_F32_Y : LARGEST_Y;
+}
+
 enum { FLOATS = 1 << FRG_F32 | 1 << FRG_F64, MOST_GROUPS = 4096 };
 
 /* ---- options ------------------------------------------------------------------------------------ */
@@ -66,35 +78,6 @@ static frg_status check_together(const frg_gp *gp)
 
 /* ---- arrays of the caller ----------------------------------------------------------------------- */
 
-/** A vector or matrix to read from, wherever it lies: addresses need not be aligned. */
-typedef struct {
-    const char *at;
-    int64_t row, column; /* bytes from element to element */
-    bool wide;
-} reader;
-
-static reader read_from(const frg_array *a)
-{
-    const int64_t size = (int64_t)frg_sizeof(a->dtype);
-    return (reader){.at = frgi_array_base(a),
-                    .row = a->stride[0] * size,
-                    .column = a->ndim == 2 ? a->stride[1] * size : 0,
-                    .wide = a->dtype == FRG_F64};
-}
-
-static inline double element(const reader *r, int64_t i, int64_t j)
-{
-    const char *const p = r->at + i * r->row + j * r->column;
-    double wide;
-    float narrow;
-    if (r->wide) {
-        memcpy(&wide, p, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, p, sizeof narrow);
-    return (double)narrow;
-}
-
 static void set_element(const frg_array *a, int64_t i, int64_t j, double v)
 {
     const int64_t at = i * a->stride[0] + (a->ndim == 2 ? j * a->stride[1] : 0);
@@ -131,9 +114,8 @@ static frg_status refuse_value(frg_context *ctx, const char *name, int64_t i, in
          (long long)j + 1);
 }
 
-/** A number that is not within +-most. */
-static frg_status refuse_size(frg_context *ctx, const char *name, int64_t i, int64_t j, double v,
-                              double most)
+frg_status frgi_gp_refuse_size(frg_context *ctx, const char *name, int64_t i, int64_t j, double v,
+                               double most)
 {
     if (!isfinite(v)) {
         return refuse_value(ctx, name, i, j, v);
@@ -146,7 +128,7 @@ static frg_status refuse_size(frg_context *ctx, const char *name, int64_t i, int
 typedef struct {
     frg_context *ctx;
     const frg_gp_opts *o;
-    reader x, y;
+    frgi_gp_reader x, y;
     int64_t n, d, q;
     double most_x, most_y;
 } given;
@@ -156,13 +138,13 @@ static given given_data(frg_context *ctx, const frg_array *x, const frg_array *y
 {
     return (given){.ctx = ctx,
                    .o = o,
-                   .x = read_from(x),
-                   .y = read_from(y),
+                   .x = frgi_gp_read(x),
+                   .y = frgi_gp_read(y),
                    .n = x->shape[0],
                    .d = x->shape[1],
                    .q = columns_of(y),
-                   .most_x = o->precision == FRG_GP_F32 ? LARGEST_F32_X : DBL_MAX,
-                   .most_y = o->precision != FRG_GP_F64 ? LARGEST_F32_Y : LARGEST_Y};
+                   .most_x = frgi_gp_largest_x(o),
+                   .most_y = frgi_gp_largest_y(o)};
 }
 
 /** Is row i left out for a NaN in y? */
@@ -170,7 +152,7 @@ static bool is_masked(const given *g, int64_t i)
 {
     bool nan = false;
     for (int64_t c = 0; c < g->q; c++) {
-        nan = nan || isnan(element(&g->y, i, c));
+        nan = nan || isnan(frgi_gp_element(&g->y, i, c, 0));
     }
     return nan && g->o->nan == FRG_GP_NAN_MASK;
 }
@@ -178,15 +160,15 @@ static bool is_masked(const given *g, int64_t i)
 static frg_status check_row(const given *g, int64_t i, bool masked)
 {
     for (int64_t k = 0; k < g->d; k++) {
-        const double v = element(&g->x, i, k);
+        const double v = frgi_gp_element(&g->x, i, k, 0);
         if (!(fabs(v) <= g->most_x)) {
-            return refuse_size(g->ctx, "x", i, k, v, g->most_x);
+            return frgi_gp_refuse_size(g->ctx, "x", i, k, v, g->most_x);
         }
     }
     for (int64_t c = 0; c < g->q; c++) {
-        const double v = element(&g->y, i, c);
+        const double v = frgi_gp_element(&g->y, i, c, 0);
         if (!(fabs(v) <= g->most_y) && !(isnan(v) && masked)) {
-            return refuse_size(g->ctx, "y", i, c, v, g->most_y);
+            return frgi_gp_refuse_size(g->ctx, "y", i, c, v, g->most_y);
         }
     }
     const double *const noise = g->o->noise_variances, *const mean = g->o->mean_values;
@@ -197,6 +179,23 @@ static frg_status check_row(const given *g, int64_t i, bool masked)
         return refuse_value(g->ctx, "mean_values", i, 0, mean[i]);
     }
     return FRG_OK;
+}
+
+static bool all_within(const double *v, int64_t count, double most)
+{
+    int64_t outside = 0; /* without a way out in the middle, as wide as a number: vector code */
+    for (int64_t i = 0; i < count; i++) {
+        outside |= !(fabs(v[i]) <= most);
+    }
+    return !outside;
+}
+
+/** The common case in two sweeps; false: the rows have to be looked at one by one. */
+static bool is_sound(const given *g)
+{
+    const double *const x = frgi_gp_run(&g->x, g->d), *const y = frgi_gp_run(&g->y, g->q);
+    return x && y && !g->o->noise_variances && !g->o->mean_values &&
+           all_within(x, g->n * g->d, g->most_x) && all_within(y, g->n * g->q, g->most_y);
 }
 
 static frg_status count_groups(frg_context *ctx, const int32_t *groups, int64_t n, int *count)
@@ -308,17 +307,21 @@ void frg_gp_destroy(frg_gp *gp)
     frgi_arena_close(&gp->memory, ctx);
     DROP(ctx, &gp->trace);
     DROP(ctx, &gp->starts);
-    DROP(ctx, &gp->unset);
     if (gp->printed) {
         frgi_text_free(ctx, gp->printed);
     }
     DROP(ctx, &gp->printed);
     DROP(ctx, &gp->gradient);
     DROP(ctx, &gp->theta);
-    frgi_gp_kernel_destroy(&gp->kernel, ctx);
-    frgi_gp_params_close(&gp->params);
-    frgi_text_free(ctx, &gp->names);
-    DROP(ctx, &gp->column_names);
+    if (gp->shares) {
+        DROP(ctx, &gp->params.p);
+    } else {
+        DROP(ctx, &gp->unset);
+        frgi_gp_kernel_destroy(&gp->kernel, ctx);
+        frgi_gp_params_close(&gp->params);
+        frgi_text_free(ctx, &gp->names);
+        DROP(ctx, &gp->column_names);
+    }
     DROP(ctx, &gp);
 }
 
@@ -327,15 +330,23 @@ void frg_gp_destroy(frg_gp *gp)
 static void copy_rows(frg_gp *gp, const given *g)
 {
     ptrdiff_t to = 0;
+    const double *const x = gp->masked == 0 ? frgi_gp_run(&g->x, g->d) : NULL;
+    const double *const y = gp->masked == 0 && g->q == 1 ? frgi_gp_run(&g->y, 1) : NULL;
+    if (x) {
+        memcpy(gp->x, x, (size_t)(g->n * g->d) * sizeof *x);
+    }
+    if (y) {
+        memcpy(gp->y, y, (size_t)g->n * sizeof *y);
+    }
     for (int64_t i = 0; i < g->n; i++) {
         if (gp->masked > 0 && is_masked(g, i)) {
             continue;
         }
-        for (ptrdiff_t k = 0; k < gp->d; k++) {
-            gp->x[to * gp->d + k] = element(&g->x, i, k);
+        for (ptrdiff_t k = 0; k < gp->d && !x; k++) {
+            gp->x[to * gp->d + k] = frgi_gp_element(&g->x, i, k, 0);
         }
-        for (ptrdiff_t c = 0; c < gp->q; c++) {
-            gp->y[c * gp->n + to] = element(&g->y, i, c);
+        for (ptrdiff_t c = 0; c < gp->q && !y; c++) {
+            gp->y[c * gp->n + to] = frgi_gp_element(&g->y, i, c, 0);
         }
         if (gp->known_noise) {
             gp->known_noise[to] = g->o->noise_variances[i];
@@ -370,7 +381,7 @@ static frg_status check_data(frg_context *ctx, const frg_array *x, const frg_arr
     TRY(check_arrays(ctx, x, y));
     *g = given_data(ctx, x, y, o);
     *masked = 0;
-    for (int64_t i = 0; i < g->n; i++) {
+    for (int64_t i = is_sound(g) ? g->n : 0; i < g->n; i++) {
         const bool out = is_masked(g, i);
         TRY(check_row(g, i, out));
         *masked += out;
@@ -420,14 +431,29 @@ static void clear(frg_gp *gp)
 {
     memcpy(gp->params.p, gp->unset, (size_t)gp->params.count * sizeof *gp->unset);
     gp->lenient = gp->jitter_told = false;
+    gp->n = 0; /* no rows to keep */
     gp->jitter = 0;
     gp->n_trace = 0;
     DROP(gp->ctx, &gp->trace);
     DROP(gp->ctx, &gp->starts);
 }
 
+/** All that does not grow with n, from the model where it has the same columns. */
+static frg_status create_like(frg_gp **out, frg_context *ctx, const given *g, const char *kernel,
+                              const frg_gp_opts *o, const frg_gp *model)
+{
+    if (model && model->unset && model->d == g->d && model->q == g->q && !o->noise_groups) {
+        return frgi_gp_sibling(out, ctx, model);
+    }
+    TRY(create_parts(out, ctx, g->n, g->d, g->q, kernel, o));
+    frg_gp *const gp = *out;
+    TRY(NEW(ctx, &gp->unset, gp->params.count, "parameters"));
+    memcpy(gp->unset, gp->params.p, (size_t)gp->params.count * sizeof *gp->unset);
+    return FRG_OK;
+}
+
 frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, frg_array x, frg_array y,
-                               const char *kernel, const frg_gp_opts *o)
+                               const char *kernel, const frg_gp_opts *o, const frg_gp *model)
 {
     frg_gp *gp = *parked;
     frg_gp_opts opts;
@@ -440,10 +466,8 @@ frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, frg_array x, f
         gp = *parked = NULL;
     }
     if (!gp) {
-        TRY(create_parts(parked, ctx, g.n, g.d, g.q, kernel, &opts));
+        TRY(create_like(parked, ctx, &g, kernel, &opts, model));
         gp = *parked;
-        TRY(NEW(ctx, &gp->unset, gp->params.count, "parameters"));
-        memcpy(gp->unset, gp->params.p, (size_t)gp->params.count * sizeof *gp->unset);
     }
     clear(gp);
     return fill(gp, &g, masked);
@@ -525,6 +549,7 @@ frg_status frg_gp_update_fixed(frg_gp *gp, int i, int fixed)
     for (int k = 0; k < gp->params.count; k++) {
         if (frgi_gp_params_leader(&gp->params, k) == leader) {
             gp->params.p[k].fixed = fixed != 0;
+            gp->params.p[k].held = false;
         }
     }
     return FRG_OK;

@@ -44,6 +44,7 @@ typedef struct {
     frg_context **contexts; /* one a thread */
     frgi_arena *rooms;      /* one a thread: of its lanes */
     frg_gp **parked;        /* LANES_MOST a thread: what members leave for the next ones */
+    frg_gp *model;          /* the expression of all, parsed once; without points */
 } batch;
 
 /* ---- members ------------------------------------------------------------------------------------ */
@@ -51,7 +52,7 @@ typedef struct {
 static frg_status open_member(frg_gp **parked, frg_context *ctx, const batch *b,
                               const frg_gp_member *m)
 {
-    TRY(frgi_gp_create_from(parked, ctx, m->x, m->y, b->kernel, b->opts));
+    TRY(frgi_gp_create_from(parked, ctx, m->x, m->y, b->kernel, b->opts, b->model));
     return m->theta ? frg_gp_update_parameters(*parked, m->theta) : FRG_OK;
 }
 
@@ -199,9 +200,13 @@ static int by_size(const void *one, const void *two, const void *members)
 static void cut(batch *b)
 {
     const int64_t most = b->lane_type == FRG_F64 ? ROWS_F64 : ROWS_F32;
-    for (int64_t i = 0; i < b->count; i++)
+    bool sorted = true;
+    for (int64_t i = 0; i < b->count; i++) {
         b->order[i] = i;
-    frgi_sort(b->order, b->count, sizeof *b->order, by_size, b->members);
+        sorted = sorted && (i == 0 || by_size(&b->order[i - 1], &b->order[i], b->members) < 0);
+    }
+    if (!sorted)
+        frgi_sort(b->order, b->count, sizeof *b->order, by_size, b->members);
     for (int64_t i = 0; i < b->count; i += b->units[b->n_units++].count) {
         const frg_array *const x = &b->members[b->order[i]].x;
         const bool lanes = b->width > 1 && x->ndim == 2 && x->shape[0] <= most;
@@ -217,13 +222,14 @@ static void cut(batch *b)
 }
 
 /** An expression or an option that no member could have is the call's mistake: found on the first member. */
-static frg_status probe(const batch *b)
+static frg_status probe(batch *b)
 {
     static const char *const of_the_call[] = {"FRG-GP-001", "FRG-GP-005", "FRG-CORE-006"};
-    frg_gp *gp = NULL;
-    const frg_status status =
-        frg_gp_create(&gp, b->ctx, b->members[0].x, b->members[0].y, b->kernel, b->opts);
-    frg_gp_destroy(gp);
+    const frg_status status = frgi_gp_create_from(&b->model, b->ctx, b->members[0].x,
+                                                  b->members[0].y, b->kernel, b->opts, NULL);
+    if (b->model) {
+        frgi_arena_close(&b->model->memory, b->ctx);
+    }
     for (size_t i = 0; status < 0 && i < sizeof of_the_call / sizeof *of_the_call; i++)
         if (strcmp(frg_error_code(b->ctx), of_the_call[i]) == 0)
             return status;
@@ -240,18 +246,27 @@ static frg_status open_threads(batch *b)
     return FRG_OK;
 }
 
+/** What thread t has held its members in. */
+static void close_thread(const batch *b, int t)
+{
+    if (b->contexts[t] && b->rooms)
+        frgi_arena_close(&b->rooms[t], b->contexts[t]);
+    for (int i = 0; b->parked && i < LANES_MOST; i++) {
+        frg_gp_destroy(b->parked[t * LANES_MOST + i]);
+        b->parked[t * LANES_MOST + i] = NULL;
+    }
+}
+
 static void close_threads(batch *b)
 {
     for (int t = 0; b->contexts && t < b->threads; t++) {
-        if (b->contexts[t] && b->rooms)
-            frgi_arena_close(&b->rooms[t], b->contexts[t]);
-        for (int i = 0; b->parked && i < LANES_MOST; i++)
-            frg_gp_destroy(b->parked[t * LANES_MOST + i]);
+        close_thread(b, t);
         frg_context_destroy(b->contexts[t]);
     }
     DROP(b->ctx, &b->contexts);
     DROP(b->ctx, &b->rooms);
     DROP(b->ctx, &b->parked);
+    frg_gp_destroy(b->model);
 }
 
 /** The message of the first member that failed: it is done again, on the caller's context. */
@@ -274,25 +289,29 @@ static frg_status run_units(batch *b)
     int stopped = FRG_OK; /* written by thread 0 alone */
     for (int64_t i = 0; i < b->count; i++)
         b->members[i].status = FRG_INTERRUPTED;
-#pragma omp parallel for num_threads(b->threads) schedule(dynamic)
-    for (int64_t u = 0; u < b->n_units; u++) {
+#pragma omp parallel num_threads(b->threads)
+    {
         const int me = omp_get_thread_num();
-        int stop = 0;
-        if (me == 0 && stopped == FRG_OK) {
-            const frg_progress p = {.solver = "gp",
-                                    .phase = "batch",
-                                    .done = u,
-                                    .total = b->n_units,
-                                    .residual = (double)NAN,
-                                    .target = (double)NAN};
-            stop = (int)frgi_heartbeat(b->ctx, &p);
+#pragma omp for schedule(dynamic) nowait
+        for (int64_t u = 0; u < b->n_units; u++) {
+            int stop = 0;
+            if (me == 0 && stopped == FRG_OK) {
+                const frg_progress p = {.solver = "gp",
+                                        .phase = "batch",
+                                        .done = u,
+                                        .total = b->n_units,
+                                        .residual = (double)NAN,
+                                        .target = (double)NAN};
+                stop = (int)frgi_heartbeat(b->ctx, &p);
 #pragma omp atomic write
-            stopped = stop;
-        }
+                stopped = stop;
+            }
 #pragma omp atomic read
-        stop = stopped;
-        if (stop == FRG_OK)
-            run_unit(b, &b->units[u], me);
+            stop = stopped;
+            if (stop == FRG_OK)
+                run_unit(b, &b->units[u], me);
+        }
+        close_thread(b, me); /* while others have a unit left */
     }
     if (stopped != FRG_OK)
         return (frg_status)stopped;

@@ -6,69 +6,216 @@
  *
  * Lengthscales are cut where scaled coordinates would overflow (gp_build.c); beyond FAR spreads that would join points
  * which are apart.
+ *
+ * Waves need the fraction of a turn: beyond TURNS of them from the centre nothing is left of it, sines are taken as 0 and
+ * a point would be alike to all others (k = 1, a negative variance).
  */
 #include <math.h>
 
 #include "gp/gp_room.h"
+#include "gp/gp_tree.h"
 
 enum { SAMPLE = 9 };
 static const double FAR[2] = {1e120, 1e12}; /* f64, f32 */
+static const double TURNS[2] = {0x1p50,
+                                0x1p21}; /* half of where frgi_turns has whole numbers alone */
+static const double VANISHED = 708;      /* e^-708 is 0 */
 
-static void sort(double *v, ptrdiff_t count)
+/** Nine numbers in ascending order, by 25 exchanges without branches (which are not to be foreseen here). */
+static void sort(double v[SAMPLE])
 {
-    for (ptrdiff_t i = 1; i < count; i++) {
-        const double moved = v[i];
-        ptrdiff_t at = i;
-        for (; at > 0 && v[at - 1] > moved; at--) {
-            v[at] = v[at - 1];
-        }
-        v[at] = moved;
+    static const signed char at[][2] = {{0, 3}, {1, 7}, {2, 5}, {4, 8}, {0, 7}, {2, 4}, {3, 8},
+                                        {5, 6}, {0, 2}, {1, 3}, {4, 5}, {7, 8}, {1, 4}, {3, 6},
+                                        {5, 7}, {0, 1}, {2, 4}, {3, 5}, {6, 8}, {2, 3}, {4, 5},
+                                        {6, 7}, {1, 2}, {3, 4}, {5, 6}};
+#pragma GCC unroll 32
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        const double a = v[at[i][0]], b = v[at[i][1]];
+        v[at[i][0]] = b < a ? b : a;
+        v[at[i][1]] = b < a ? a : b;
     }
 }
 
-/** Column k of `count` rows about their median, which is returned; sample takes the distances, the zeros left out of *left. */
-static double centre_of(const frg_gp *gp, ptrdiff_t k, double sample[SAMPLE], ptrdiff_t *left)
+/** The rows of a process, and those to come. */
+typedef struct {
+    const double *x, *more;
+    ptrdiff_t n, m, d;
+} rows;
+
+typedef struct {
+    double centre, largest, spread;
+} extent;
+
+static double value(const rows *r, ptrdiff_t i, ptrdiff_t k)
 {
-    const ptrdiff_t count = gp->n < SAMPLE ? gp->n : SAMPLE;
-    for (ptrdiff_t i = 0; i < count; i++) {
-        sample[i] = gp->x[i * gp->n / count * gp->d + k];
+    return i < r->n ? r->x[i * r->d + k] : r->more[(i - r->n) * r->d + k];
+}
+
+/** The largest of `most` and all |x_ik - centre|; four side by side, as one would wait for every comparison. */
+static double farthest(const double *x, ptrdiff_t n, ptrdiff_t d, ptrdiff_t k, double centre,
+                       double most)
+{
+    double far[4] = {most, most, most, most};
+    ptrdiff_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        for (int c = 0; c < 4; c++) {
+            const double size = fabs(x[(i + c) * d + k] - centre);
+            far[c] = size > far[c] ? size : far[c]; /* not by fmax, which is a call */
+        }
     }
-    sort(sample, count);
-    const double centre = sample[count / 2];
-    *left = 0;
-    for (ptrdiff_t i = 0; i < count; i++) {
-        const double distance = fabs(sample[i] - centre);
-        sample[*left] = distance;
-        *left += distance > 0;
+    for (; i < n; i++) {
+        const double size = fabs(x[i * d + k] - centre);
+        far[0] = size > far[0] ? size : far[0];
     }
-    sort(sample, *left);
-    return centre;
+    const double one = far[0] > far[1] ? far[0] : far[1], two = far[2] > far[3] ? far[2] : far[3];
+    return one > two ? one : two;
+}
+
+/** Column k about the median of a sample: the largest distance, and the median of the sample's that are not 0. */
+static extent measure(const rows *r, ptrdiff_t k)
+{
+    const ptrdiff_t n = r->n + r->m, count = n < SAMPLE ? n : SAMPLE;
+    double sample[SAMPLE];
+    for (ptrdiff_t i = 0; i < SAMPLE; i++) {
+        sample[i] = i < count ? value(r, i * n / count, k) : HUGE_VAL;
+    }
+    sort(sample);
+    extent e = {.centre = sample[count / 2]};
+    ptrdiff_t same = 0;
+    for (ptrdiff_t i = 0; i < SAMPLE; i++) {
+        sample[i] = fabs(sample[i] - e.centre);
+        same += sample[i] <= 0;
+    }
+    sort(sample); /* those that are 0 first */
+    e.spread = same < count ? sample[same + (count - same) / 2] : 0;
+    e.largest =
+        farthest(r->more, r->m, r->d, k, e.centre, farthest(r->x, r->n, r->d, k, e.centre, 0));
+    return e;
 }
 
 void frgi_gp_measure_columns(frg_gp *gp)
 {
-    double sample[SAMPLE];
+    const rows r = {.x = gp->x, .n = gp->n, .d = gp->d};
     for (ptrdiff_t k = 0; k < gp->d; k++) {
-        ptrdiff_t left;
-        double most = 0;
-        const double centre = centre_of(gp, k, sample, &left);
-        for (ptrdiff_t i = 0; i < gp->n; i++) {
-            const double size = fabs(gp->x[i * gp->d + k] - centre);
-            most = size > most ? size : most; /* not by fmax, which is a call */
-        }
-        gp->centre[k] = centre;
-        gp->largest[k] = most;
-        gp->spread[k] = left > 0 ? sample[left / 2] : 0;
+        const extent e = measure(&r, k);
+        gp->centre[k] = e.centre;
+        gp->largest[k] = e.largest;
+        gp->spread[k] = e.spread;
     }
+}
+
+static bool is_resolved(double largest, double spread, bool single)
+{
+    return !(spread > 0 && largest / FAR[single] > spread);
 }
 
 ptrdiff_t frgi_gp_unresolved(const frg_gp *gp)
 {
-    const double far = FAR[gp->shape.dtype == FRG_F32];
     for (ptrdiff_t k = 0; k < gp->d; k++) {
-        if (gp->spread[k] > 0 && gp->largest[k] / far > gp->spread[k]) {
+        if (!is_resolved(gp->largest[k], gp->spread[k], gp->shape.dtype == FRG_F32)) {
             return k;
         }
     }
     return -1;
+}
+
+frg_status frgi_gp_check_new_points(const frg_gp *gp, const double *x, ptrdiff_t m)
+{
+    const rows r = {.x = gp->x, .more = x, .n = gp->n, .m = m, .d = gp->d};
+    const bool single = gp->opts.precision == FRG_GP_F32 && !gp->opts.auto_promote;
+    for (ptrdiff_t k = 0; k < gp->d; k++) {
+        const extent e = measure(&r, k);
+        if (is_resolved(gp->largest[k], gp->spread[k], single) &&
+            !is_resolved(e.largest, e.spread, single)) {
+            FAIL(gp->ctx, E_PRECISION_GP,
+                 "column %s would have a value at %.3g from the others, which lie within about "
+                 "%.2g: in %s they would be one point",
+                 gp->column_names[k], e.largest, e.spread, single ? "float32" : "float64");
+        }
+    }
+    return FRG_OK;
+}
+
+/* ---- waves -------------------------------------------------------------------------------------- */
+
+static double parameter(const frg_gp *gp, const frgi_gp_node *node, int group, int i)
+{
+    const frgi_gp_group *const g = &node->group[group];
+    return gp->theta[g->first + (g->count > 1 ? i : 0)];
+}
+
+/** Turns of a mixture's components that are not 0 at that distance. */
+static double mixture_turns(const frg_gp *gp, const frgi_gp_node *node, int c, double distance)
+{
+    double most = 0;
+    for (int q = 0; q < node->degree; q++) {
+        const int i = q * node->dims + c;
+        const double w = parameter(gp, node, 2, i), width = node->kind == GP_SM ? w : w * w;
+        if (2 * M_PI * M_PI * width * distance * distance < VANISHED) {
+            most = fmax(most, parameter(gp, node, 1, i) * distance);
+        }
+    }
+    return most;
+}
+
+/** How often a leaf turns over a distance in its column c; 0 for leaves without waves. */
+static double turns(const frg_gp *gp, const frgi_gp_node *node, int c, double distance)
+{
+    switch (node->kind) {
+    case GP_PERIODIC:
+    case GP_PERIODIC_GPYTORCH:
+        return distance * 0.5 / parameter(gp, node, 1, c);
+    case GP_COSINE:
+        return distance / parameter(gp, node, 0, c);
+    case GP_COSINE_GPYTORCH:
+        return distance * 0.5 / parameter(gp, node, 0, c);
+    case GP_SM:
+    case GP_SM_GPYTORCH:
+        return mixture_turns(gp, node, c, distance);
+    default:
+        return 0;
+    }
+}
+
+/** A column for whose distance from the centre a leaf has no phase; -1: none. */
+static ptrdiff_t lost_phase(const frg_gp *gp, const double *distance, bool single)
+{
+    for (int n = 0; n < gp->kernel->n_nodes; n++) {
+        const frgi_gp_node *const node = &gp->kernel->node[n];
+        for (int c = 0; c < node->dims && node->kind >= GP_PERIODIC; c++) {
+            const ptrdiff_t column = gp->kernel->column[node->column + c];
+            if (turns(gp, node, c, distance[column]) > TURNS[single]) {
+                return column;
+            }
+        }
+    }
+    return -1;
+}
+
+ptrdiff_t frgi_gp_lost_phase(const frg_gp *gp)
+{
+    return lost_phase(gp, gp->largest, gp->shape.dtype == FRG_F32);
+}
+
+frg_status frgi_gp_check_phases(frg_gp *gp, const char *name, const double *x, ptrdiff_t m)
+{
+    const bool single = gp->opts.precision == FRG_GP_F32 && !gp->opts.auto_promote;
+    double *distance;
+    TRY(NEW(gp->ctx, &distance, gp->d, "distances of a point"));
+    ptrdiff_t lost = -1, i = 0;
+    for (; i < m && lost < 0; i++) {
+        for (ptrdiff_t k = 0; k < gp->d; k++) {
+            distance[k] = fabs(x[i * gp->d + k] - gp->centre[k]);
+        }
+        lost = lost_phase(gp, distance, single);
+    }
+    DROP(gp->ctx, &distance);
+    if (lost >= 0) {
+        FAIL(gp->ctx, E_RANGE_GP,
+             "%s is %g in row %td, column %s: so many periods from the others that its phase is "
+             "unknown in %s",
+             name, x[(i - 1) * gp->d + lost], i, gp->column_names[lost],
+             single ? "float32" : "float64");
+    }
+    return FRG_OK;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "gp/gp_predict.h"
+#include "gp/gp_reader.h"
 #include "linalg/blas.h"
 
 enum { STRIP = 64, TRIES = 6 };
@@ -212,15 +213,6 @@ void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size)
 }
 
 /** Element (i, j, k) of an array of two or three axes. */
-static double element(const frg_array *a, int64_t i, int64_t j, int64_t k)
-{
-    const int64_t step =
-        i * a->stride[0] + j * a->stride[1] + (a->ndim == 3 ? k * a->stride[2] : 0);
-    const char *const at = frgi_array_base(a) + step * (ptrdiff_t)frg_sizeof(a->dtype);
-    return a->dtype == FRG_F32 ? (double)*(const float *)(const void *)at
-                               : *(const double *)(const void *)at;
-}
-
 static frg_status check_shapes(const frg_gp *gp, const frg_array *x, const frg_array *y,
                                const frg_array *at, const frg_gp_fantasy_opts *o)
 {
@@ -262,6 +254,11 @@ static frg_status check_shapes(const frg_gp *gp, const frg_array *x, const frg_a
 
 static frg_status refuse(const fantasy *f, const char *name, ptrdiff_t set, ptrdiff_t i, double v)
 {
+    if (isfinite(v)) {
+        const frg_gp_opts *const o = &f->gp->opts;
+        return frgi_gp_refuse_size(f->gp->ctx, name, i, 0, v,
+                                   name[0] == 'y' ? frgi_gp_largest_y(o) : frgi_gp_largest_x(o));
+    }
     FAIL(f->gp->ctx, E_NOT_FINITE_GP, "%s: set %lld, point %lld has a value of %g", name,
          (long long)set + 1, (long long)i + 1, v);
 }
@@ -273,12 +270,16 @@ static frg_status take_data(fantasy *f, const frg_array *x, const frg_array *y, 
     const frg_gp *const gp = f->gp;
     const ptrdiff_t d = gp->d, m = f->m;
     const double learned = gp->params.noise_count > 0 ? gp->theta[gp->params.noise_first] : 0;
+    const double most_x = frgi_gp_largest_x(&gp->opts), most_y = frgi_gp_largest_y(&gp->opts);
+    const frgi_gp_reader tests = frgi_gp_read(at), points = frgi_gp_read(x),
+                         values = frgi_gp_read(y);
     for (ptrdiff_t i = 0; i < f->all; i++) {
         const ptrdiff_t set = i < f->t ? 0 : (i - f->t) / m, row = i < f->t ? i : (i - f->t) % m;
         for (ptrdiff_t k = 0; k < d; k++) {
-            const double v = i < f->t ? element(at, row, k, 0) : element(x, set, row, k);
+            const double v = i < f->t ? frgi_gp_element(&tests, row, k, 0)
+                                      : frgi_gp_element(&points, set, row, k);
             f->points[i * d + k] = v;
-            if (!isfinite(v)) {
+            if (!(fabs(v) <= most_x)) {
                 return refuse(f, i < f->t ? "at" : "x", set, row, v);
             }
         }
@@ -286,9 +287,9 @@ static frg_status take_data(fantasy *f, const frg_array *x, const frg_array *y, 
     for (ptrdiff_t i = 0; i < f->sets * m; i++) {
         f->noise[i] = learned + (noise ? noise[i] : 0);
         for (ptrdiff_t k = 0; k < f->s; k++) {
-            const double v = element(y, i / m, i % m, k);
+            const double v = frgi_gp_element(&values, i / m, i % m, k);
             f->y[(i / m * f->s + k) * m + i % m] = v;
-            if (!isfinite(v)) {
+            if (!(fabs(v) <= most_y)) {
                 return refuse(f, "y", i / m, i % m, v);
             }
         }
@@ -339,6 +340,9 @@ frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y, frg_ar
     TRY(frgi_arena_open(&a, gp->ctx, "fantasies"));
     lay_out(&a, &f);
     frg_status status = take_data(&f, &x, &y, &at, o.noise_variances);
+    if (status == FRG_OK) {
+        status = frgi_gp_check_phases(gp, "x or at", f.points, f.all);
+    }
     if (status == FRG_OK) {
         status = run(&f, o.observed != 0);
     }

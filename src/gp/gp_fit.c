@@ -374,7 +374,7 @@ static void close_worker(worker *w)
         DROP(w->ctx, &w->fit.now.trace.rows);
         DROP(w->ctx, &w->fit.best.trace.rows);
         frgi_arena_close(&w->memory, w->ctx);
-        frgi_gp_drop_twin(w->fit.gp);
+        frg_gp_destroy(w->fit.gp);
         frg_context_destroy(w->ctx);
     }
 }

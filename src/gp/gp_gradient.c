@@ -64,10 +64,7 @@ static frg_status need_low_inverse(frg_gp *gp)
     }
     const double began = frgi_seconds();
     frgi_gp_side *const low = &gp->other;
-    if (!low->bound) {
-        low->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &low->points, low->bound_memory,
-                                  frg_threads(gp->ctx));
-    }
+    frgi_gp_need_other_bound(gp);
     frgi_spd_convert(gp->ctx, &gp->shape, gp->matrix, &low->shape, low->matrix);
     const frg_status status = frgi_spd_inverse(gp->ctx, &low->shape, low->matrix, gp->work);
     frgi_gp_narrow(gp->n * gp->q, gp->alpha, gp->solved_low);

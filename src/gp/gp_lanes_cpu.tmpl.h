@@ -29,7 +29,8 @@ INLINE void FN(sum_block)(ptrdiff_t k, const vec *a, ptrdiff_t ar, ptrdiff_t ak,
                 y[c] = b[(half + c) * bc + kk * bk];
 #pragma GCC unroll 4
             for (int r = 0; r < B; r++) {
-                const vec x = a[r * ar + kk * ak];
+                /* volatile: one load for all its products; GCC would read it from memory for each */
+                const vec x = *(const volatile vec *)&a[r * ar + kk * ak];
 #pragma GCC unroll 4
                 for (int c = 0; c < HALF; c++)
                     t[r][c] += x * y[c];
@@ -82,7 +83,7 @@ INLINE void FN(radial)(const frgi_gp_lanes_kind kind, const vec s[B], real *valu
     real e[B * WIDTH] __attribute__((aligned(VECTOR_BYTES)));
 #pragma GCC unroll 4
     for (int c = 0; c < B; c++)
-        near[c] = FN(near)(s[c]);
+        near[c] = kind == LANES_RBF ? s[c] : FN(near)(s[c]); /* exp does not care */
     for (int i = 0; i < B * WIDTH; i++)
         r[i] = kind == LANES_RBF ? (real)0.5 * r[i] : ROOT(factor * r[i]);
     if (value) {
@@ -135,7 +136,7 @@ INLINE void FN(build)(const frgi_gp_lanes_kind kind, const frgi_gp_lanes *g)
             FN(radial)(kind, s, (real *)k, NULL);
 #pragma GCC unroll 4
             for (int c = 0; c < B; c++) {
-                const vec value = f * k[c] * live[j + c];
+                const vec value = f * k[c]; /* j is live where i is */
                 a[i * g->ld + j + c] = value;
                 a[(j + c) * g->ld + i] = value;
             }

@@ -242,10 +242,40 @@ static void fill_points(const frg_gp *gp, const double *x, ptrdiff_t m, frg_dtyp
         .dtype = dtype, .n = m, .d = d, .ld = ld, .x = memory, .centre = gp->centre, .raw = x};
 }
 
+/** The process's own points in one arithmetic, filled when the first expression is bound to them. */
+static void need_points(const frg_gp *gp, frg_dtype dtype, void *memory, frgi_gp_points *points)
+{
+    if (points->n == 0) {
+        fill_points(gp, gp->x, gp->n, dtype, memory, points);
+        points->largest = gp->largest;
+    }
+}
+
 void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *memory,
                         frgi_gp_points *out)
 {
     fill_points(gp, x, m, gp->shape.dtype, memory, out);
+}
+
+const frgi_gp_bound *frgi_gp_need_bound(frg_gp *gp)
+{
+    if (!gp->bound) {
+        need_points(gp, gp->shape.dtype, gp->points_memory, &gp->points);
+        gp->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &gp->points, gp->bound_memory,
+                                 frg_threads(gp->ctx));
+    }
+    return gp->bound;
+}
+
+const frgi_gp_bound *frgi_gp_need_other_bound(frg_gp *gp)
+{
+    frgi_gp_side *const o = &gp->other;
+    if (!o->bound) {
+        need_points(gp, o->shape.dtype, o->points_memory, &o->points);
+        o->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &o->points, o->bound_memory,
+                                frg_threads(gp->ctx));
+    }
+    return o->bound;
 }
 
 void frgi_gp_refresh(frg_gp *gp)
@@ -256,12 +286,9 @@ void frgi_gp_refresh(frg_gp *gp)
     frgi_gp_measure_columns(gp);
     const frg_dtype dtype = own_dtype(gp), second = dtype == FRG_F64 ? FRG_F32 : FRG_F64;
     gp->shape = frgi_spd_plan(n, dtype);
-    fill_points(gp, gp->x, n, dtype, gp->points_memory, &gp->points);
-    gp->points.largest = gp->largest;
+    gp->points = gp->other.points = (frgi_gp_points){.n = 0};
     if (has_other(gp)) {
         gp->other.shape = frgi_spd_plan(n, second);
-        fill_points(gp, gp->x, n, second, gp->other.points_memory, &gp->other.points);
-        gp->other.points.largest = gp->largest;
     }
     gp->profile.solved = gp->alpha + n * gp->q;
     for (ptrdiff_t c = 0; c < m; c++) {

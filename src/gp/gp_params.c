@@ -345,17 +345,78 @@ static void start_botorch(frgi_gp_param *p, const moments *m)
     }
 }
 
-/** A constant column says nothing about its own lengthscale: it is held where it is. */
-static void hold_constant(frgi_gp_params *ps, frgi_gp_param *p, const moments *m)
+/* ---- constant columns --------------------------------------------------------------------------- */
+
+static bool is_constant(const double *x, ptrdiff_t n, ptrdiff_t d, ptrdiff_t k)
 {
-    const bool own = p->role == GP_ROLE_LENGTH || p->role == GP_ROLE_PERIOD;
-    if (own && p->column >= 0 && !(m->range[p->column] > 0) && !p->fixed) {
-        char label[96];
-        frgi_gp_params_label(p, label);
-        p->fixed = true;
-        frgi_warn(ps->ctx, W_CONSTANT, "column %td of x is constant: %s is held at %g",
-                  (ptrdiff_t)p->column + 1, label, p->value);
+    ptrdiff_t i = 1;
+    while (i < n && x[i * d + k] == x[k]) {
+        i++;
     }
+    return i >= n;
+}
+
+/** Has every column that a length or a period divides one value alone?  Then no pair tells anything about it. */
+static bool sees_nothing(const frgi_gp_param *p, const double *x, ptrdiff_t n, ptrdiff_t d)
+{
+    ptrdiff_t seen = 0;
+    for (ptrdiff_t k = 0; k < d; k++) {
+        if (sees(p, k)) {
+            seen++;
+            if (!is_constant(x, n, d, k)) {
+                return false;
+            }
+        }
+    }
+    return seen > 0;
+}
+
+/** The same for a parameter and all that follow it. */
+static bool is_idle(const frgi_gp_params *ps, int leader, const double *x, ptrdiff_t n, ptrdiff_t d)
+{
+    for (int i = 0; i < ps->count; i++) {
+        const frgi_gp_param *const p = &ps->p[i];
+        const bool divides = p->role == GP_ROLE_LENGTH || p->role == GP_ROLE_PERIOD;
+        if (frgi_gp_params_leader(ps, i) == leader && !(divides && sees_nothing(p, x, n, d))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** Held where it is, until other values are appended.  A single point is no column. */
+static void hold_constant(frgi_gp_params *ps, int i, const double *x, ptrdiff_t n, ptrdiff_t d)
+{
+    frgi_gp_param *const p = &ps->p[i];
+    if (p->fixed || p->tie > 0 || n < 2 || !is_idle(ps, i, x, n, d)) {
+        return;
+    }
+    char label[96], columns[32] = "every column";
+    frgi_gp_params_label(p, label);
+    if (p->column >= 0) {
+        snprintf(columns, sizeof columns, "column %d", (int)p->column + 1);
+    }
+    p->fixed = p->held = true;
+    frgi_warn(ps->ctx, W_CONSTANT, "%s of x that %s divides is constant: it is held at %g", columns,
+              label, p->value);
+}
+
+static void follow_fixings(frgi_gp_params *ps)
+{
+    for (int i = 0; i < ps->count; i++) {
+        ps->p[i].fixed = ps->p[frgi_gp_params_leader(ps, i)].fixed;
+    }
+}
+
+void frgi_gp_params_release(frgi_gp_params *ps, const double *x, ptrdiff_t n, ptrdiff_t d)
+{
+    for (int i = 0; i < ps->count; i++) {
+        frgi_gp_param *const p = &ps->p[i];
+        if (p->held && !is_idle(ps, i, x, n, d)) {
+            p->held = p->fixed = false;
+        }
+    }
+    follow_fixings(ps);
 }
 
 /** A parameter that follows another one from the text on has all of it but its name and its prior. */
@@ -368,19 +429,23 @@ static void follow_leaders(frgi_gp_params *ps)
         p->lower = leader->lower;
         p->upper = leader->upper;
         p->transform = leader->transform;
-        p->fixed = leader->fixed;
     }
+    follow_fixings(ps);
 }
 
 frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const double *y, ptrdiff_t n,
                                 ptrdiff_t d, ptrdiff_t q, frg_gp_preset preset, frg_dtype dtype)
 {
-    double *block;
-    TRY(NEW(ps->ctx, &block, 3 * d, "the moments of x"));
-    moments m = {
-        .centre = block, .deviation = block + d, .range = block + 2 * d, .d = d, .dtype = dtype};
-    measure_x(&m, x, n);
-    measure_y(&m, y, n, q);
+    double *block = NULL;
+    moments m = {.d = d, .dtype = dtype};
+    if (preset == FRG_GP_PRESET_NONE) { /* the others do not look at the data */
+        TRY(NEW(ps->ctx, &block, 3 * d, "the moments of x"));
+        m.centre = block;
+        m.deviation = block + d;
+        m.range = block + 2 * d;
+        measure_x(&m, x, n);
+        measure_y(&m, y, n, q);
+    }
     for (int i = 0; i < ps->count; i++) {
         frgi_gp_param *const p = &ps->p[i];
         switch (preset) {
@@ -398,7 +463,7 @@ frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const doubl
             break;
         }
         reach_value(p);
-        hold_constant(ps, p, &m);
+        hold_constant(ps, i, x, n, d);
     }
     follow_leaders(ps);
     DROP(ps->ctx, &block);

@@ -49,6 +49,7 @@ typedef struct {
     double lower, upper; /* NaN: the role's default from the data */
     frg_gp_transform transform;
     bool fixed;
+    bool held;         /* fixed, as the columns it divides are constant */
     bool bounded;      /* by the text, in(lo,hi) */
     bool per_value;    /* gradient per value instead of per log */
     double std_error;  /* NaN before a fit */
@@ -102,6 +103,8 @@ FRG_MUST_USE frg_status frgi_gp_params_add(frgi_gp_params *ps, const char *name,
  *  Means come with their values. */
 FRG_MUST_USE frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const double *y, ptrdiff_t n,
                                              ptrdiff_t d, ptrdiff_t q, frg_gp_preset preset, frg_dtype dtype);
+/** After points were appended: lengths that were held for constant columns are free where these are not so any more. */
+void frgi_gp_params_release(frgi_gp_params *ps, const double *x, ptrdiff_t n, ptrdiff_t d);
 /** "rbf.l=gamma(3,6); noise=lognormal(-4,1)".  E_PRIOR with the position. */
 FRG_MUST_USE frg_status frgi_gp_params_priors(frgi_gp_params *ps, const char *text);
 /** One noise a group: the single noise parameter becomes `groups` entries.  Before the mean's are added. */

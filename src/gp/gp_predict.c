@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "gp/gp_predict.h"
+#include "gp/gp_reader.h"
 #include "linalg/blas.h"
 
 enum { BLOCK = 256, STRIP = 32, TILE = 64 };
@@ -421,10 +422,7 @@ static frg_status run(predictor *p)
     frg_gp *gp = p->gp;
     const frgi_gp_wanted *w = p->want;
     frgi_gp_set_points(gp, p->x, p->m, p->points_memory, &p->points);
-    if (!gp->bound) { /* the prior alone asks for no factor */
-        gp->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &gp->points, gp->bound_memory,
-                                 frg_threads(gp->ctx));
-    }
+    frgi_gp_need_bound(gp); /* the prior alone asks for no factor */
     frgi_gp_self(gp->bound, &p->points, 0, p->m, p->self);
     for (ptrdiff_t c = 0; c < gp->q && w->mean; c++) {
         frgi_gp_mean_at(gp, p->m, p->x, c, w->mean + c * p->m);
@@ -467,14 +465,6 @@ frg_status frgi_gp_posterior(frg_gp *gp, const double *x, ptrdiff_t m, const frg
 
 /* ---- the public call ---------------------------------------------------------------------------- */
 
-static double element(const frg_array *a, int64_t i, int64_t k)
-{
-    const char *const at = frgi_array_base(a) +
-                           (i * a->stride[0] + k * a->stride[1]) * (ptrdiff_t)frg_sizeof(a->dtype);
-    return a->dtype == FRG_F32 ? (double)*(const float *)(const void *)at
-                               : *(const double *)(const void *)at;
-}
-
 frg_status frgi_gp_take_points(frg_gp *gp, const frg_array *x, const char *name, double **out)
 {
     frg_context *ctx = gp->ctx;
@@ -485,20 +475,30 @@ frg_status frgi_gp_take_points(frg_gp *gp, const frg_array *x, const char *name,
              (long long)x->shape[1], (long long)gp->d);
     }
     double *copy;
+    const frgi_gp_reader from = frgi_gp_read(x);
+    const double most = frgi_gp_largest_x(&gp->opts);
     TRY(NEW(ctx, &copy, frgi_mul((size_t)x->shape[0], (size_t)gp->d), "new points"));
     for (int64_t i = 0; i < x->shape[0]; i++) {
         for (int64_t k = 0; k < gp->d; k++) {
-            const double v = element(x, i, k);
+            const double v = frgi_gp_element(&from, i, k, 0);
             copy[i * gp->d + k] = v;
-            if (!isfinite(v)) {
-                DROP(ctx, &copy);
-                FAIL(ctx, E_NOT_FINITE_GP, "%s: row %lld, column %s is %g", name, (long long)i + 1,
-                     gp->column_names[k], v);
+            if (fabs(v) <= most) {
+                continue;
             }
+            DROP(ctx, &copy);
+            if (isfinite(v)) {
+                return frgi_gp_refuse_size(ctx, name, i, k, v, most);
+            }
+            FAIL(ctx, E_NOT_FINITE_GP, "%s: row %lld, column %s is %g", name, (long long)i + 1,
+                 gp->column_names[k], v);
         }
     }
+    const frg_status status = frgi_gp_check_phases(gp, name, copy, (ptrdiff_t)x->shape[0]);
+    if (status != FRG_OK) {
+        DROP(ctx, &copy);
+    }
     *out = copy;
-    return FRG_OK;
+    return status;
 }
 
 /** What GPyTorch holds its variances to is part of its preset. */

@@ -115,7 +115,15 @@ struct frg_gp {
     int64_t n_trace;
     frg_gp_start *starts;      /* of the last fit */
     frgi_gp_param *unset;      /* frgi_gp_create_from: the parameters as the expression left them */
+    bool shares;               /* expression, names and unset are another's (gp_twin.c) */
 };
+
+/* ---- gp.c ---- */
+
+/** What |x| and |y| may be in the process's arithmetic, and the refusal of what is not. */
+double frgi_gp_largest_x(const frg_gp_opts *o);
+double frgi_gp_largest_y(const frg_gp_opts *o);
+frg_status frgi_gp_refuse_size(frg_context *ctx, const char *name, int64_t i, int64_t j, double v, double most);
 
 /* ---- gp_value.c ---- */
 
@@ -162,15 +170,18 @@ size_t frgi_gp_trust_bytes(ptrdiff_t n);
 FRG_MUST_USE frg_status frgi_gp_resize(frg_gp *gp, ptrdiff_t n);
 /** frg_gp_create in *parked, which is NULL or what an earlier call with this expression and these options left there:
  *  a process with room enough takes the new data as a new one would.  The caller destroys *parked at the end, also
- *  after a failure. */
+ *  after a failure.  model: NULL, or such a process (on any context) that outlives it, whose expression may serve. */
 FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, frg_array x, frg_array y,
-                                            const char *kernel, const frg_gp_opts *o);
+                                            const char *kernel, const frg_gp_opts *o, const frg_gp *model);
 /** *kept grows to hold what `measured` counted; its contents are lost where it does. */
 FRG_MUST_USE frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured, const char *what);
 /** Bytes of the arena for n points. */
 size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n);
-/** After x changed: centres, the points of each arithmetic, H. */
+/** After x changed: centres, H; the points of each arithmetic follow when they are bound. */
 void frgi_gp_refresh(frg_gp *gp);
+/** The expression bound to the points at the current theta, in the process's own arithmetic and in the second one. */
+const frgi_gp_bound *frgi_gp_need_bound(frg_gp *gp);
+const frgi_gp_bound *frgi_gp_need_other_bound(frg_gp *gp);
 /** Bytes of m points in the layout that frgi_gp_set_points fills, and the filling: x is m x d row-major. */
 size_t frgi_gp_points_bytes(const frg_gp *gp, ptrdiff_t m);
 void frgi_gp_set_points(const frg_gp *gp, const double *x, ptrdiff_t m, void *memory, frgi_gp_points *out);
@@ -182,12 +193,19 @@ void frgi_gp_measure_columns(frg_gp *gp);
 /** The first column with values so far from the others that the arithmetic at hand would take different points for one;
  *  -1: none. */
 ptrdiff_t frgi_gp_unresolved(const frg_gp *gp);
+/** The first column with values so many periods of a leaf from the centre that no phase is left of them; -1: none. */
+ptrdiff_t frgi_gp_lost_phase(const frg_gp *gp);
+/** E_RANGE_GP where that is so for one of m new points (m x d row-major). */
+FRG_MUST_USE frg_status frgi_gp_check_phases(frg_gp *gp, const char *name, const double *x, ptrdiff_t m);
+/** E_PRECISION_GP where m points more (m x d row-major) would make a column unresolved that is not so now. */
+FRG_MUST_USE frg_status frgi_gp_check_new_points(const frg_gp *gp, const double *x, ptrdiff_t m);
 
 /* ---- gp_twin.c ---- */
 
-/** Another process at the same data and parameters, on ctx; it shares what never changes and goes by drop_twin. */
+/** Another process at the same data and parameters, on ctx; it shares what never changes. */
 FRG_MUST_USE frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp);
-void frgi_gp_drop_twin(frg_gp *twin);
+/** One without points, with the parameters as the expression left them; model: of frgi_gp_create_from. */
+FRG_MUST_USE frg_status frgi_gp_sibling(frg_gp **out, frg_context *ctx, const frg_gp *model);
 
 /* ---- gp_mean.c ---- */
 

@@ -41,13 +41,11 @@ static void add_row(const frg_gp *gp, ptrdiff_t row, const void *k, const double
 static frg_status mean_correlation(frg_gp *gp, double *out)
 {
     const ptrdiff_t n = gp->n, rows = n < SAMPLE_ROWS ? n : SAMPLE_ROWS;
-    const int threads = frg_threads(gp->ctx);
     double *self, sum = 0, pairs = 0;
     TRY(NEW(gp->ctx, &self, 2 * n, "a sample of correlations"));
     void *const k = self + n;
-    frgi_gp_forget(gp); /* the memory of the bound is borrowed */
-    const frgi_gp_bound *b =
-        frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &gp->points, gp->bound_memory, threads);
+    frgi_gp_forget(gp); /* a fit begins afresh */
+    const frgi_gp_bound *const b = frgi_gp_need_bound(gp);
     frgi_gp_self(b, &gp->points, 0, n, self);
     frg_status status = FRG_OK;
     for (ptrdiff_t r = 0; r < rows && status >= 0; r++) {

@@ -118,10 +118,7 @@ frg_status frgi_gp_sampled_error(frg_gp *gp, double *error)
     work k;
     lay_out(&memory, n, &k);
     TRY(solve_probes(gp, &k));
-    if (!wide->bound) {
-        wide->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &wide->points,
-                                   wide->bound_memory, frg_threads(gp->ctx));
-    }
+    frgi_gp_need_other_bound(gp);
     sample quad = {0}, logdet[PROBES] = {{0}};
     for (ptrdiff_t b = 0; b < (blocks < BLOCKS ? blocks : BLOCKS); b++) {
         const ptrdiff_t first = (blocks <= BLOCKS ? b : b * (blocks - 1) / (BLOCKS - 1)) * BLOCK;

@@ -1,6 +1,8 @@
-/* gp_twin.c - a process with the data and parameters of another on a context of its own, so that two threads can search
- * at once.  What never changes is shared: the expression, names of columns and parameters; the other one must outlive
- * it.  The way of storing is the other's, so that both compute the same bits. */
+/* gp_twin.c - a process beside another, on a context of its own: what never changes is shared (the expression, names of
+ * columns and parameters), and the other one must outlive it.
+ *
+ * A twin has its data and parameters too, so that two threads can search at once; the way of storing is the other's, so
+ * that both compute the same bits.  A sibling has neither yet: members of a batch are parsed once. */
 #include <string.h>
 
 #include "gp/gp_room.h"
@@ -21,15 +23,16 @@ static void copy_data(frg_gp *to, const frg_gp *from)
     }
 }
 
-frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp)
+/** A process without points on ctx; its parameters begin as `from`. */
+static frg_status share(frg_gp **out, frg_context *ctx, const frg_gp *gp, const frgi_gp_param *from)
 {
     const size_t count = (size_t)gp->params.count;
     frg_gp *twin;
     frg_status status;
     TRY(NEW(ctx, &twin, 1, "process"));
     *twin = *gp;
+    twin->shares = true;
     twin->ctx = twin->params.ctx = ctx;
-    twin->opts.storage = gp->storage;
     twin->params.p = NULL;
     twin->theta = twin->gradient = NULL;
     twin->printed = NULL;
@@ -37,36 +40,39 @@ frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp)
     twin->n_trace = 0;
     twin->starts = NULL;
     twin->memory = twin->loo_memory = twin->information_memory = (frgi_arena){0};
-    twin->capacity = 0;
+    twin->n = twin->capacity = 0;
     twin->swapped = twin->sticky = false;
     twin->jitter = 0;
     TRY_TO(failed, NEW(ctx, &twin->params.p, count, "parameters"));
     TRY_TO(failed, NEW(ctx, &twin->theta, count, "parameters"));
-    TRY_TO(failed, NEW(ctx, &twin->gradient, count, "the gradient"));
-    memcpy(twin->params.p, gp->params.p, count * sizeof *gp->params.p);
+    TRY_TO(failed, NEW0(ctx, &twin->gradient, count, "the gradient"));
+    memcpy(twin->params.p, from, count * sizeof *from);
     twin->params.room = twin->params.count;
     memcpy(twin->theta, gp->theta, count * sizeof *gp->theta);
+    *out = twin;
+    return FRG_OK;
+failed:
+    frg_gp_destroy(twin);
+    return status;
+}
+
+frg_status frgi_gp_sibling(frg_gp **out, frg_context *ctx, const frg_gp *model)
+{
+    return share(out, ctx, model, model->unset);
+}
+
+frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp)
+{
+    frg_gp *twin;
+    frg_status status;
+    TRY(share(&twin, ctx, gp, gp->params.p));
+    twin->opts.storage = gp->storage;
     TRY_TO(failed, frgi_gp_resize(twin, gp->n));
     copy_data(twin, gp);
     frgi_gp_refresh(twin);
     *out = twin;
     return FRG_OK;
 failed:
-    frgi_gp_drop_twin(twin);
+    frg_gp_destroy(twin);
     return status;
-}
-
-void frgi_gp_drop_twin(frg_gp *twin)
-{
-    if (!twin) {
-        return;
-    }
-    frg_context *const ctx = twin->ctx;
-    frgi_arena_close(&twin->information_memory, ctx);
-    frgi_arena_close(&twin->loo_memory, ctx);
-    frgi_arena_close(&twin->memory, ctx);
-    DROP(ctx, &twin->gradient);
-    DROP(ctx, &twin->theta);
-    DROP(ctx, &twin->params.p);
-    DROP(ctx, &twin);
 }

@@ -19,6 +19,7 @@
 
 #include "gp/gp_columns.h"
 #include "gp/gp_predict.h"
+#include "gp/gp_reader.h"
 
 static bool can_update(const frg_gp *gp)
 {
@@ -53,10 +54,8 @@ static void pad(frg_gp *gp)
 frg_status frgi_gp_adopt_factor(frg_gp *gp)
 {
     pad(gp);
-    gp->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &gp->points, gp->bound_memory,
-                             frg_threads(gp->ctx));
     frgi_gp_noise(gp, gp->noise);
-    frgi_gp_self(gp->bound, &gp->points, 0, gp->n, gp->diagonal);
+    frgi_gp_self(frgi_gp_need_bound(gp), &gp->points, 0, gp->n, gp->diagonal);
     for (ptrdiff_t i = 0; i < gp->n; i++) {
         gp->diagonal[i] += gp->noise[i];
     }
@@ -64,14 +63,6 @@ frg_status frgi_gp_adopt_factor(frg_gp *gp)
 }
 
 /* ---- new values --------------------------------------------------------------------------------- */
-
-static double element(const frg_array *a, int64_t i, int64_t k)
-{
-    const int64_t step = i * a->stride[0] + (a->ndim == 2 ? k * a->stride[1] : 0);
-    const char *const at = frgi_array_base(a) + step * (ptrdiff_t)frg_sizeof(a->dtype);
-    return a->dtype == FRG_F32 ? (double)*(const float *)(const void *)at
-                               : *(const double *)(const void *)at;
-}
 
 /** y as n rows of q finite values. */
 static frg_status check_y(frg_gp *gp, const frg_array *y, int64_t n)
@@ -83,9 +74,14 @@ static frg_status check_y(frg_gp *gp, const frg_array *y, int64_t n)
         FAIL(ctx, E_SHAPE, "y is %lld x %lld, the process needs %lld x %lld",
              (long long)y->shape[0], (long long)q, (long long)n, (long long)gp->q);
     }
+    const frgi_gp_reader from = frgi_gp_read(y);
+    const double most = frgi_gp_largest_y(&gp->opts);
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = 0; k < q; k++) {
-            const double v = element(y, i, k);
+            const double v = frgi_gp_element(&from, i, k, 0);
+            if (isfinite(v) && fabs(v) > most) {
+                return frgi_gp_refuse_size(ctx, "y", i, k, v, most);
+            }
             if (!isfinite(v)) {
                 FAIL(ctx, E_NOT_FINITE_GP, "y: row %lld, column %lld is %g", (long long)i + 1,
                      (long long)k + 1, v);
@@ -208,16 +204,18 @@ static frg_status add_data(frg_gp *gp, const double *x, const frg_array *y, cons
                            ptrdiff_t m)
 {
     const ptrdiff_t n = gp->n, d = gp->d;
+    const frgi_gp_reader from = frgi_gp_read(y);
     TRY(frgi_gp_resize(gp, n + m));
     memcpy(gp->x + n * d, x, (size_t)(m * d) * sizeof *x);
     for (ptrdiff_t c = 0; c < gp->q; c++) {
         for (ptrdiff_t i = 0; i < m; i++) {
-            gp->y[c * gp->n + n + i] = element(y, i, c);
+            gp->y[c * gp->n + n + i] = frgi_gp_element(&from, i, c, 0);
         }
     }
     if (gp->known_noise) {
         memcpy(gp->known_noise + n, noise, (size_t)m * sizeof *noise);
     }
+    frgi_gp_params_release(&gp->params, gp->x, gp->n, d);
     frgi_gp_refresh(gp);
     return FRG_OK;
 }
@@ -262,6 +260,7 @@ frg_status frg_gp_update_append(frg_gp *gp, frg_array x, frg_array y, const doub
     frg_status status;
     TRY_TO(done, check_y(gp, &y, m));
     TRY_TO(done, frgi_gp_check_new_noise(gp, noise_variances, m));
+    TRY_TO(done, frgi_gp_check_new_points(gp, points, m));
     if (m > 0) {
         status = append(gp, points, &y, noise_variances, m);
     }
@@ -421,9 +420,10 @@ frg_status frg_gp_update_y(frg_gp *gp, frg_array y)
     frgi_run_begins(gp->ctx);
     TRY(check_y(gp, &y, gp->n));
     const bool keeps = can_update(gp);
+    const frgi_gp_reader from = frgi_gp_read(&y);
     for (ptrdiff_t c = 0; c < gp->q; c++) {
         for (ptrdiff_t i = 0; i < gp->n; i++) {
-            gp->y[c * gp->n + i] = element(&y, i, c);
+            gp->y[c * gp->n + i] = frgi_gp_element(&from, i, c, 0);
         }
     }
     if (keeps) {

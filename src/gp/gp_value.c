@@ -112,11 +112,8 @@ void frgi_gp_noise(const frg_gp *gp, double *nu)
 frg_status frgi_gp_build_jittered(frg_gp *gp)
 {
     const double began = frgi_seconds();
-    if (!gp->bound) {
-        gp->bound = frgi_gp_bind(gp->ctx, gp->kernel, gp->theta, &gp->points, gp->bound_memory,
-                                 frg_threads(gp->ctx));
-    }
-    const frg_status status = frgi_gp_build(gp->ctx, gp->bound, &gp->shape, gp->matrix, gp->kept);
+    const frg_status status =
+        frgi_gp_build(gp->ctx, frgi_gp_need_bound(gp), &gp->shape, gp->matrix, gp->kept);
     if (status != FRG_OK) {
         return status;
     }
@@ -407,10 +404,6 @@ static bool is_accurate(const frg_gp *gp)
 /** FRG_BROKE_DOWN where f32 is not good enough. */
 static frg_status judge(frg_gp *gp)
 {
-    if (frgi_gp_unresolved(gp) >= 0) {
-        gp->value.error_estimate = (double)INFINITY;
-        return FRG_BROKE_DOWN;
-    }
     if (gp->shape.dtype == FRG_F64 || is_accurate(gp)) {
         return FRG_OK;
     }
@@ -427,6 +420,10 @@ static frg_status judge(frg_gp *gp)
  *  are not recorded yet. */
 static frg_status evaluate(frg_gp *gp, bool may_raise)
 {
+    if (frgi_gp_unresolved(gp) >= 0 || frgi_gp_lost_phase(gp) >= 0) {
+        gp->value.error_estimate = (double)INFINITY;
+        return FRG_BROKE_DOWN;
+    }
     frg_status status = factor_with_jitter(gp, may_raise);
     const double began = frgi_seconds();
     if (status == FRG_OK && !goes_along(gp)) {
@@ -465,6 +462,13 @@ static frg_status refuse(frg_gp *gp, frg_status status)
              "would be one point",
              gp->column_names[far], gp->largest[far], gp->spread[far],
              frg_dtype_name(gp->shape.dtype));
+    }
+    const ptrdiff_t lost = frgi_gp_lost_phase(gp);
+    if (status == FRG_BROKE_DOWN && lost >= 0) {
+        FAIL(gp->ctx, E_RANGE_GP,
+             "column %s has a value at %.3g from the others: so many periods that its phase is "
+             "unknown in %s",
+             gp->column_names[lost], gp->largest[lost], frg_dtype_name(gp->shape.dtype));
     }
     if (status == FRG_BROKE_DOWN && !(gp->scale > 0)) {
         FAIL(gp->ctx, E_OPTION,

@@ -121,6 +121,39 @@ static void natural(void)
     close_setting(&s);
 }
 
+/** A length is held where all columns that it, and those tied to it, divide are constant: not for one of several. */
+static void held(void)
+{
+    static const struct {
+        const char *text;
+        int held; /* parameters, as bits */
+        int warnings;
+    } all[] = {{"on(3; rbf) + noise", 1, 1},
+               {"rbf + noise", 0, 0},
+               {"on(2,3; matern32) + noise", 0, 0},
+               {"on(3; periodic) + noise", 2, 1},               /* its l is a pure number */
+               {"on(3; rq) + rbf(ard) + noise", 1 | 1 << 4, 2}, /* not rq.alpha */
+               {"on(3; rbf) + on(3; matern52(l=@rbf.l)) + noise", 3, 1},
+               {"on(3; rbf) + on(1; matern52(l=@rbf.l)) + noise", 0, 0},
+               {"on(3; rbf(l=2!)) + noise", 1, 0}};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        for (int preset = 0; preset <= FRG_GP_PRESET_SKLEARN; preset++) {
+            setting s;
+            if (open_setting(&s, all[k].text, (frg_gp_preset)preset, FRG_F64)) {
+                for (int i = 0; i < s.ps.count; i++)
+                    CHECK_SAYS(s.ps.p[i].fixed == (all[k].held >> i & 1), "%s: parameter %d",
+                               all[k].text, i);
+                CHECK_INT(frg_warning_count(s.ctx), all[k].warnings);
+                s.x[3 * D + 2] = 1e9 + 1;
+                frgi_gp_params_release(&s.ps, s.x, N, D);
+                for (int i = 0; i < s.ps.count; i++)
+                    CHECK(s.ps.p[i].fixed == (all[k].warnings == 0 && (all[k].held >> i & 1)));
+            }
+            close_setting(&s);
+        }
+    }
+}
+
 static void presets(void)
 {
     setting s;
@@ -367,8 +400,8 @@ static void prior_texts(void)
 }
 
 static const test_case cases[] = {
-    {"transforms", transforms},   {"natural", natural}, {"presets", presets},
-    {"checks", checks},           {"priors", priors},   {"jacobians", jacobians},
-    {"prior_texts", prior_texts},
+    {"transforms", transforms}, {"natural", natural},         {"held", held},
+    {"presets", presets},       {"checks", checks},           {"priors", priors},
+    {"jacobians", jacobians},   {"prior_texts", prior_texts},
 };
 TEST_MAIN(cases)

@@ -340,8 +340,157 @@ static void outliers(void)
     frg_context_destroy(ctx);
 }
 
+static frg_status append_one(frg_gp *gp, double x, double y)
+{
+    return frg_gp_update_append(gp, frg_matrix(&x, FRG_F64, 1, 1, 1), frg_vector(&y, FRG_F64, 1),
+                                NULL);
+}
+
+/** A point that the arithmetic cannot hold beside the others is refused when it comes, and nothing has changed then;
+ *  one that it can hold adds what the outliers above do. */
+static void outliers_to_come(void)
+{
+    const double own = -0.5 * (0.25 / 1.1 + log(1.1) + 1.8378770664093454836);
+    static const struct {
+        frg_gp_precision precision;
+        int promote;
+        double x;
+        frg_status status;
+    } all[] = {{FRG_GP_F32, 0, 1e10, FRG_OK},         {FRG_GP_F32, 0, 1e13, FRG_BROKE_DOWN},
+               {FRG_GP_F32, 1, 1e13, FRG_OK},         {FRG_GP_F32, 0, 1e39, FRG_BAD_DATA},
+               {FRG_GP_MIXED, 0, 1e100, FRG_OK},      {FRG_GP_F64, 0, 1e100, FRG_OK},
+               {FRG_GP_F64, 0, 1e200, FRG_BROKE_DOWN}};
+    frg_context *ctx = test_context();
+    static gp_data bulk;
+    gp_data_random(&bulk, BULK, 1, 1);
+    for (int i = 0; i < BULK; i++) {
+        bulk.x[i] *= 8;
+    }
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        frg_gp_opts o = gp_data_opts("zero");
+        o.precision = all[k].precision;
+        o.auto_promote = all[k].promote;
+        frg_gp *gp = gp_data_open(ctx, &bulk, "1*rbf(l=0.4) + noise(0.1)", &o);
+        const double alone = gp_data_value(ctx, gp);
+        CHECK_STATUS(append_one(gp, all[k].x, 0.5), all[k].status);
+        if (all[k].status == FRG_OK) {
+            const double tolerance = o.precision == FRG_GP_F32 ? 1e-5 : 1e-12;
+            CHECK_NEAR(gp_data_value(ctx, gp), alone + own, tolerance);
+        } else {
+            CHECK_SAYS(strstr(frg_message(ctx), all[k].status == FRG_BAD_DATA ? "1e+39" : "x1"),
+                       "%s", frg_message(ctx));
+            CHECK_INT(frg_gp_get_report(gp).n, BULK);
+            CHECK(gp_data_value(ctx, gp) == alone);
+            CHECK_OK(ctx, append_one(gp, 3, 0.5)); /* the next one comes as ever */
+        }
+        /* y is held to what creation holds it to */
+        const double y = o.precision == FRG_GP_F64 ? 1e151 : 1e19;
+        CHECK_STATUS(append_one(gp, 4, y), FRG_BAD_DATA);
+        CHECK_SAYS(strstr(frg_message(ctx), "y is 1e+"), "%s", frg_message(ctx));
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** A length that was held for a constant column is free once another value has come; one that the caller fixed is not. */
+static void released(void)
+{
+    static const char *const kernels[] = {"1*rbf + noise(0.1)", "1*rbf(ard) + noise(0.1)"};
+    frg_context *ctx = test_context();
+    static gp_data g;
+    gp_data_random(&g, 8, 1, 1);
+    for (int i = 0; i < 8; i++) {
+        g.x[i] = 0.5;
+    }
+    const frg_gp_opts o = gp_data_opts("zero");
+    for (int k = 0; k < 4; k++) {
+        frg_gp *gp = gp_data_open(ctx, &g, kernels[k % 2], &o);
+        frg_gp_parameter p;
+        CHECK(frg_gp_get_parameter(gp, 1, &p) == FRG_OK && p.fixed);
+        if (k >= 2) {
+            CHECK_OK(ctx, frg_gp_update_fixed(gp, 1, 1));
+        }
+        CHECK_OK(ctx, append_one(gp, 0.5, 1));
+        CHECK(frg_gp_get_parameter(gp, 1, &p) == FRG_OK && p.fixed);
+        CHECK_OK(ctx, append_one(gp, 0.75, 1));
+        CHECK(frg_gp_get_parameter(gp, 1, &p) == FRG_OK && p.fixed == (k >= 2));
+        frg_gp_destroy(gp);
+    }
+    g.n = 1; /* a point is no column */
+    frg_warnings_clear(ctx);
+    frg_gp *gp = gp_data_open(ctx, &g, kernels[1], &o);
+    CHECK_INT(frg_warning_count(ctx), 0);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/* ---- waves far away ----------------------------------------------------------------------------- */
+
+/** Mean and variance at x. */
+static frg_status predict_one(frg_gp *gp, double x, double *mean, double *variance)
+{
+    frg_gp_predict_opts o;
+    frg_gp_predict_defaults(&o, sizeof o);
+    const frg_array m = frg_vector(mean, FRG_F64, 1), v = frg_vector(variance, FRG_F64, 1);
+    o.mean = (frg_array *)(uintptr_t)&m;
+    o.variance = (frg_array *)(uintptr_t)&v;
+    return frg_gp_predict(gp, frg_matrix(&x, FRG_F64, 1, 1, 1), &o);
+}
+
+/** Where no phase is left of a coordinate it is named, in prediction, appending and evaluation; 500 000 periods on all is
+ *  as at the start; leaves that die away do not care. */
+static void lost_phases(void)
+{
+    static const struct {
+        const char *kernel;
+        double period; /* 0: anything goes */
+    } all[] = {{"1*periodic(l=1,p=2) + noise(0.1)", 2},
+               {"1*periodic(l=1,p=2,form=gpytorch) + noise(0.1)", 2},
+               {"1*cosine(p=2) + noise(0.1)", 2},
+               {"1*sm(q=1,w=1,mu=0.5,v=1e-2) + noise(0.1)", 0},
+               {"1*rbf(l=1)*rq(l=2) + noise(0.1)", 0}};
+    static const double far[] = {1e17, 1e150, 1e300, -1e308};
+    frg_context *ctx = test_context();
+    static gp_data g;
+    gp_data_random(&g, BULK, 1, 1);
+    const frg_gp_opts o = gp_data_opts("zero");
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        frg_gp *gp = gp_data_open(ctx, &g, all[k].kernel, &o);
+        double mean, variance, here, spread;
+        CHECK_OK(ctx, predict_one(gp, 0.25, &here, &spread));
+        for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+            if (all[k].period > 0) {
+                CHECK_STATUS(predict_one(gp, far[i], &mean, &variance), FRG_BAD_DATA);
+                CHECK_SAYS(strstr(frg_message(ctx), "phase"), "%s", frg_message(ctx));
+                CHECK_STATUS(append_one(gp, far[i], 0), FRG_BAD_DATA);
+            } else {
+                CHECK_OK(ctx, predict_one(gp, far[i], &mean, &variance));
+                CHECK(mean == 0 && fabs(variance - 1) <= 1e-15);
+            }
+        }
+        if (all[k].period >
+            0) { /* u |x| = 1e-10 of a period is lost on the way: amplitudes of 10 times that */
+            CHECK_OK(ctx, predict_one(gp, 0.25 + 5e5 * all[k].period, &mean, &variance));
+            CHECK_NEAR(mean, here, 1e-8);
+            CHECK_NEAR(variance, spread, 1e-8);
+        }
+        CHECK_INT(frg_warning_count(ctx), 0);
+        frg_gp_destroy(gp);
+    }
+    g.x[7] = 1e17;
+    frg_gp *gp = gp_data_open(ctx, &g, all[0].kernel, &o);
+    CHECK_STATUS(frg_gp_eval(gp, NULL), FRG_BAD_DATA);
+    CHECK_SAYS(strstr(frg_message(ctx), "phase") && strstr(frg_message(ctx), "x1"), "%s",
+               frg_message(ctx));
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"outliers", outliers},
+    {"outliers_to_come", outliers_to_come},
+    {"released", released},
+    {"lost_phases", lost_phases},
     {"duplicates", duplicates},
     {"sticky jitter", sticky_jitter},
     {"cusp", cusp},
