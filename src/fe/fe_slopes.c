@@ -4,20 +4,23 @@
  *
  *     M_u = sum over its rows of w a a'  -  sum over its columns j of c_j c_j',     c_j = sum w phi_j a
  *
- * Their lower triangles are stored side by side and added up row by row of S in the order of the units.  S is
- * symmetric to the bit, so that the transpose of unsorted rows is S with sorted ones.  A coefficient
+ * Their lower triangles are stored side by side and added up row by row of S in the order of the units, so that any
+ * number of threads gives the same bits; the transpose of the pattern has sorted rows.  A coefficient
  * that the units explain but for rounding (diagonal below EXPLAINED, where 1 is the most) gets a row of zeros:
  * its pivot could not be told from noise, relative to its own diagonal.
  *
- * Memory while it is assembled: 4 bytes times the sum of t_u^2, which also bounds the time; nothing is begun
- * where these are more than PRODUCTS_A_ROW a row or half of byte_cap.  Afterwards: the factor.
+ * Memory while it is assembled: 4 bytes times the sum of t_u^2, which also bounds the time, and 12 bytes a coefficient
+ * and thread; nothing is added up where the former are more than PRODUCTS_A_ROW a row or half of byte_cap.  Afterwards:
+ * the factor.
  */
 #include "fe/fe_slopes.h"
 
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "fe/fe_cg.h"
+#include "fe/fe_codes.h"
 #include "fe/fe_direct.h"
 
 enum { FEW_STEPS = 10, SMALL_FACTOR = 256 };
@@ -36,35 +39,43 @@ struct fe_slopes {
 
 /* ---- units -------------------------------------------------------------------------------------- */
 
-/** The parts of all units, and what one is made with. */
+/** What a thread makes units with, and rows of S. */
+typedef struct {
+    int32_t *
+        slot; /* R: place among the unit's coefficients, -1; the last row that met the column, -1 */
+    int32_t *place; /* of one row of the data */
+    double *value;
+    double *along; /* widest */
+    double *sum;   /* R: the row of S at hand */
+} worker;
+
+/** The parts of all units. */
 typedef struct {
     const fe_basis *b;
+    int threads;
     frgi_arena arena, parts;
+    worker *of;             /* threads */
     int64_t *first_touched; /* n_units + 1: into touched */
     int64_t *first_entry;   /* n_units + 1: into part */
-    int32_t *slot;          /* R: place among the unit's coefficients; -1 */
-    int32_t *place;         /* of one row */
-    double *value;
-    int64_t widest; /* largest t_u */
+    int64_t widest;         /* largest t_u */
     int32_t *touched;
-    double *part;  /* t_u (t_u + 1) / 2: rows of the lower triangle */
-    double *along; /* widest */
+    double *part; /* t_u (t_u + 1) / 2: rows of the lower triangle */
 } units;
 
 /** Numbers the coefficients of unit u from 0 on; returns how many there are.  to may be NULL. */
-static int32_t touch(const units *m, int64_t u, int32_t *to)
+static int32_t touch(const units *m, const worker *w, int64_t u, int32_t *to)
 {
     const fe_rows *g = m->b->g;
     int32_t count = 0;
     for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
-        const int row = frgi_basis_row(m->b, i, m->place, m->value);
+        const int row = frgi_basis_row(m->b, i, w->place, w->value);
         for (int a = 0; a < row; a++) {
-            if (m->slot[m->place[a]] >= 0) {
+            if (w->slot[w->place[a]] >= 0) {
                 continue;
             }
-            m->slot[m->place[a]] = count;
+            w->slot[w->place[a]] = count;
             if (to) {
-                to[count] = m->place[a];
+                to[count] = w->place[a];
             }
             count++;
         }
@@ -72,29 +83,29 @@ static int32_t touch(const units *m, int64_t u, int32_t *to)
     return count;
 }
 
-static void release(const units *m, int64_t u)
+static void release(const units *m, const worker *w, int64_t u)
 {
     const fe_rows *g = m->b->g;
     for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
-        const int row = frgi_basis_row(m->b, i, m->place, m->value);
+        const int row = frgi_basis_row(m->b, i, w->place, w->value);
         for (int a = 0; a < row; a++) {
-            m->slot[m->place[a]] = -1;
+            w->slot[w->place[a]] = -1;
         }
     }
 }
 
 /** along <- sum over the rows of w phi_j a */
-static void sum_along(const units *m, int64_t u, int j, int64_t t)
+static void sum_along(const units *m, const worker *k, int64_t u, int j, int64_t t)
 {
     const fe_rows *g = m->b->g;
     const fe_basis_factor *f = &m->b->unit;
-    memset(m->along, 0, (size_t)t * sizeof *m->along);
+    memset(k->along, 0, (size_t)t * sizeof *k->along);
     for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
-        const int row = frgi_basis_row(m->b, i, m->place, m->value);
+        const int row = frgi_basis_row(m->b, i, k->place, k->value);
         const double w = (g->weight ? g->weight[i] : 1) *
                          (j < f->intercept ? f->root[u] : f->phi[i * f->slopes + j - f->intercept]);
         for (int a = 0; a < row; a++) {
-            m->along[m->slot[m->place[a]]] += w * m->value[a];
+            k->along[k->slot[k->place[a]]] += w * k->value[a];
         }
     }
 }
@@ -105,42 +116,51 @@ static int64_t triangle(int64_t a)
     return a * (a + 1) / 2;
 }
 
-static void fill_part(const units *m, int64_t u)
+static void fill_part(const units *m, const worker *k, int64_t u)
 {
     const fe_rows *g = m->b->g;
     double *part = m->part + m->first_entry[u];
-    const int64_t t = touch(m, u, m->touched + m->first_touched[u]);
+    const int64_t t = touch(m, k, u, m->touched + m->first_touched[u]);
     memset(part, 0, (size_t)triangle(t) * sizeof *part);
     for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
-        const int row = frgi_basis_row(m->b, i, m->place, m->value);
+        const int row = frgi_basis_row(m->b, i, k->place, k->value);
         const double w = g->weight ? g->weight[i] : 1;
         for (int a = 0; a < row; a++) {
             for (int c = 0; c < row; c++) {
-                const int64_t at = m->slot[m->place[a]], other = m->slot[m->place[c]];
+                const int64_t at = k->slot[k->place[a]], other = k->slot[k->place[c]];
                 if (other <= at) {
-                    part[triangle(at) + other] += w * (m->value[a] * m->value[c]);
+                    part[triangle(at) + other] += w * (k->value[a] * k->value[c]);
                 }
             }
         }
     }
     for (int j = 0; j < m->b->unit.width; j++) {
-        sum_along(m, u, j, t);
+        sum_along(m, k, u, j, t);
         for (int64_t a = 0; a < t; a++) {
             for (int64_t c = 0; c <= a; c++) {
-                part[triangle(a) + c] -= m->along[a] * m->along[c];
+                part[triangle(a) + c] -= k->along[a] * k->along[c];
             }
         }
     }
-    release(m, u);
+    release(m, k, u);
 }
 
 static void lay_out_units(frgi_arena *a, units *m, int row_width)
 {
+    const int64_t n = m->b->n_coef;
+    m->of = TAKE(a, worker, m->threads);
     m->first_touched = TAKE(a, int64_t, m->b->g->n_units + 1);
     m->first_entry = TAKE(a, int64_t, m->b->g->n_units + 1);
-    m->slot = TAKE(a, int32_t, m->b->n_coef);
-    m->place = TAKE(a, int32_t, row_width);
-    m->value = TAKE(a, double, row_width);
+    for (int t = 0; t < m->threads; t++) {
+        const worker w = {.slot = TAKE(a, int32_t, n),
+                          .place = TAKE(a, int32_t, row_width),
+                          .value = TAKE(a, double, row_width),
+                          .sum = TAKE(a, double, n)};
+        if (a->base) {
+            m->of[t] = w;
+            memset(w.slot, -1, (size_t)n * sizeof *w.slot);
+        }
+    }
 }
 
 static void lay_out_parts(frgi_arena *a, units *m)
@@ -148,7 +168,9 @@ static void lay_out_parts(frgi_arena *a, units *m)
     const int64_t n = m->b->g->n_units;
     m->touched = TAKE(a, int32_t, m->first_touched[n]);
     m->part = TAKE(a, double, m->first_entry[n]);
-    m->along = TAKE(a, double, m->widest);
+    for (int t = 0; t < m->threads; t++) {
+        m->of[t].along = TAKE(a, double, m->widest);
+    }
 }
 
 static int row_width_of(const fe_basis *b)
@@ -160,23 +182,28 @@ static int row_width_of(const fe_basis *b)
     return width;
 }
 
-/** Counts what the units touch; *entries is the size of all parts, or above `most` where the count stopped. */
-static frg_status count_units(units *m, frg_context *ctx, double most, double *entries)
+/** Counts what the units touch; *entries is the size of all parts. */
+static frg_status count_units(units *m, frg_context *ctx, double *entries)
 {
+    const int64_t n = m->b->g->n_units;
     const int width = row_width_of(m->b);
     frgi_arena fresh = {0};
     lay_out_units(&fresh, m, width);
     TRY(frgi_arena_open(&fresh, ctx, "units of the Schur complement"));
     lay_out_units(&fresh, m, width);
     m->arena = fresh;
-    memset(m->slot, 0xff, (size_t)m->b->n_coef * sizeof *m->slot);
+#pragma omp parallel for num_threads(m->threads) schedule(static) if (m->threads > 1)
+    for (int64_t u = 0; u < n; u++) {
+        const worker *const w = &m->of[omp_get_thread_num()];
+        m->first_touched[u + 1] = touch(m, w, u, NULL);
+        release(m, w, u);
+    }
     m->first_touched[0] = m->first_entry[0] = 0;
     *entries = 0;
-    for (int64_t u = 0; u < m->b->g->n_units && *entries <= most; u++) {
-        const int64_t t = touch(m, u, NULL);
-        release(m, u);
+    for (int64_t u = 0; u < n; u++) {
+        const int64_t t = m->first_touched[u + 1];
         m->widest = t > m->widest ? t : m->widest;
-        m->first_touched[u + 1] = m->first_touched[u] + t;
+        m->first_touched[u + 1] += m->first_touched[u];
         m->first_entry[u + 1] = m->first_entry[u] + triangle(t);
         *entries += (double)triangle(t);
     }
@@ -190,8 +217,9 @@ static frg_status fill_units(units *m, frg_context *ctx)
     TRY(frgi_arena_open(&fresh, ctx, "parts of the Schur complement"));
     lay_out_parts(&fresh, m);
     m->parts = fresh;
+#pragma omp parallel for num_threads(m->threads) schedule(dynamic, 64) if (m->threads > 1)
     for (int64_t u = 0; u < m->b->g->n_units; u++) {
-        fill_part(m, u);
+        fill_part(m, &m->of[omp_get_thread_num()], u);
     }
     return FRG_OK;
 }
@@ -207,9 +235,9 @@ typedef struct {
     int32_t *unit;     /* and they; */
     int32_t *position; /* its place in each */
     int64_t *next;     /* n */
-    int32_t *met;      /* n: columns of the row at hand */
-    int32_t *seen;     /* n: the last row that met the column; -1 */
-    double *sum;       /* n */
+    double *diagonal;  /* n */
+    int32_t *border;   /* n: room for a list */
+    int32_t *met;      /* columns of the rows as they are met */
     int32_t *columns;
     double *values;
 } sparse;
@@ -221,13 +249,13 @@ static void lay_out_sparse(frgi_arena *a, sparse *s, int64_t incidences)
     s->unit = TAKE(a, int32_t, incidences);
     s->position = TAKE(a, int32_t, incidences);
     s->next = TAKE(a, int64_t, s->n);
-    s->met = TAKE(a, int32_t, s->n);
-    s->seen = TAKE(a, int32_t, s->n);
-    s->sum = TAKE(a, double, s->n);
+    s->diagonal = TAKE(a, double, s->n);
+    s->border = TAKE(a, int32_t, s->n);
 }
 
 static void lay_out_entries(frgi_arena *a, sparse *s)
 {
+    s->met = TAKE(a, int32_t, s->starts[s->n]);
     s->columns = TAKE(a, int32_t, s->starts[s->n]);
     s->values = TAKE(a, double, s->starts[s->n]);
 }
@@ -253,40 +281,67 @@ static void invert(sparse *s, const units *m)
     }
 }
 
-/** Adds row i up in s->sum at the columns s->met; returns how many there are. */
-static int64_t add_row(const sparse *s, const units *m, int64_t i)
+/** Lists the columns of row i as its units have them, in met where it is not NULL; returns how many there are. */
+static int64_t meet(const sparse *s, const units *m, const worker *w, int64_t i, int32_t *met)
 {
     int64_t count = 0;
     for (int64_t e = s->first[i]; e < s->first[i + 1]; e++) {
-        const int64_t u = s->unit[e], from = m->first_touched[u];
-        const int64_t t = m->first_touched[u + 1] - from;
-        const int64_t position = s->position[e];
-        const double *part = m->part + m->first_entry[u];
-        for (int64_t a = 0; a < t; a++) {
-            const int32_t j = m->touched[from + a];
-            if (s->seen[j] != i) {
-                s->seen[j] = (int32_t)i;
-                s->met[count++] = j;
-                s->sum[j] = 0;
+        const int64_t u = s->unit[e];
+        for (int64_t a = m->first_touched[u]; a < m->first_touched[u + 1]; a++) {
+            const int32_t j = m->touched[a];
+            if (w->slot[j] != i) {
+                w->slot[j] = (int32_t)i;
+                if (met) {
+                    met[count] = j;
+                }
+                count++;
             }
-            s->sum[j] += part[a > position ? triangle(a) + position : triangle(position) + a];
         }
     }
     return count;
+}
+
+static void meet_rows(const sparse *s, const units *m, int32_t *met)
+{
+    for (int t = 0; t < m->threads; t++) {
+        memset(m->of[t].slot, -1, (size_t)s->n * sizeof *m->of[t].slot);
+    }
+#pragma omp parallel for num_threads(m->threads) schedule(dynamic, 64) if (m->threads > 1)
+    for (int64_t i = 0; i < s->n; i++) {
+        const worker *const w = &m->of[omp_get_thread_num()];
+        const int64_t count = meet(s, m, w, i, met ? met + s->starts[i] : NULL);
+        s->next[i] = met ? s->starts[i] : count;
+    }
+}
+
+/** Row i, in the order of the units. */
+static void add_row(const sparse *s, const units *m, const worker *w, int64_t i)
+{
+    w->sum[i] = 0; /* where no unit has it */
+    for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+        w->sum[s->columns[e]] = 0;
+    }
+    for (int64_t e = s->first[i]; e < s->first[i + 1]; e++) {
+        const int64_t u = s->unit[e], from = m->first_touched[u];
+        const int64_t t = m->first_touched[u + 1] - from, position = s->position[e];
+        const double *part = m->part + m->first_entry[u];
+        for (int64_t a = 0; a < t; a++) {
+            w->sum[m->touched[from + a]] +=
+                part[a > position ? triangle(a) + position : triangle(position) + a];
+        }
+    }
+    for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+        s->values[e] = w->sum[s->columns[e]];
+    }
+    s->diagonal[i] = w->sum[i];
 }
 
 /** Coefficients that the units explain leave S: their rows and columns become zeros. */
 static void clear_explained(const sparse *s)
 {
     for (int64_t i = 0; i < s->n; i++) {
-        s->sum[i] = 0;
         for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
-            s->sum[i] = s->columns[e] == i ? s->values[e] : s->sum[i];
-        }
-    }
-    for (int64_t i = 0; i < s->n; i++) {
-        for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
-            if (!(s->sum[i] > EXPLAINED && s->sum[s->columns[e]] > EXPLAINED)) {
+            if (!(s->diagonal[i] > EXPLAINED && s->diagonal[s->columns[e]] > EXPLAINED)) {
                 s->values[e] = 0;
             }
         }
@@ -302,25 +357,25 @@ static frg_status add_up(sparse *s, frg_context *ctx, const units *m)
     lay_out_sparse(&fresh, s, incidences);
     s->arena = fresh;
     invert(s, m);
-    memset(s->seen, 0xff, (size_t)s->n * sizeof *s->seen);
+    meet_rows(s, m, NULL);
     s->starts[0] = 0;
     for (int64_t i = 0; i < s->n; i++) {
-        s->starts[i + 1] = s->starts[i] + add_row(s, m, i);
-        s->next[i] = s->starts[i];
+        s->starts[i + 1] = s->starts[i] + s->next[i];
     }
     fresh = (frgi_arena){0};
     lay_out_entries(&fresh, s);
     TRY(frgi_arena_open(&fresh, ctx, "Schur complement with slopes"));
     lay_out_entries(&fresh, s);
     s->entries = fresh;
-    memset(s->seen, 0xff, (size_t)s->n * sizeof *s->seen);
+    meet_rows(s, m, s->met);
     for (int64_t i = 0; i < s->n; i++) {
-        const int64_t count = add_row(s, m, i);
-        for (int64_t a = 0; a < count; a++) {
-            const int64_t at = s->next[s->met[a]]++;
-            s->columns[at] = (int32_t)i;
-            s->values[at] = s->sum[s->met[a]];
+        for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+            s->columns[s->next[s->met[e]]++] = (int32_t)i;
         }
+    }
+#pragma omp parallel for num_threads(m->threads) schedule(dynamic, 64) if (m->threads > 1)
+    for (int64_t i = 0; i < s->n; i++) {
+        add_row(s, m, &m->of[omp_get_thread_num()], i);
     }
     clear_explained(s);
     return FRG_OK;
@@ -329,10 +384,10 @@ static frg_status add_up(sparse *s, frg_context *ctx, const units *m)
 /** Counts, fills and adds up.  *fits: false where there would be more than `most` products. */
 static frg_status assemble(sparse *s, frg_context *ctx, const fe_basis *b, double most, bool *fits)
 {
-    units m = {.b = b};
+    units m = {.b = b, .threads = b->g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx)};
     double products = 0;
     frg_status status;
-    TRY_TO(done, count_units(&m, ctx, most, &products));
+    TRY_TO(done, count_units(&m, ctx, &products));
     *fits = products <= most;
     if (*fits) {
         TRY_TO(done, fill_units(&m, ctx));
@@ -431,7 +486,7 @@ static frg_status build(fe_slopes *f, const sparse *s, const fe_basis *b, size_t
     o.null_pivot = NULL_PIVOT;
     bool pays = forced;
     frg_status status =
-        frgi_direct_analyse(&f->direct, ctx, &view, s->met, list_border(b, s->met), &o);
+        frgi_direct_analyse(&f->direct, ctx, &view, s->border, list_border(b, s->border), &o);
     if (!forced && frgi_direct_refused(ctx, status)) {
         return FRG_OK;
     }

@@ -63,6 +63,28 @@ static void threads(void)
     }
 }
 
+/** Slopes: the factor of S is made of parts that threads make; enough rows for them to begin. */
+static void slopes(void)
+{
+    static const int counts[] = {2, 3, 8};
+    panel d = panel_workers(test_size(60000, 20000), 2, 2);
+    d.n_slopes = 2;
+    d.slope_values = panel_zeros(2 * d.n, sizeof *d.slope_values);
+    for (int64_t i = 0; i < 2 * d.n; i++)
+        d.slope_values[i] = test_normal();
+    for (int s = 0; s < 2; s++)
+        d.slopes[s] = (frg_slope){.factor = s, .z = d.slope_values + s * d.n};
+    double *want = some_steps(&d, FRG_FE_DIRECT, 1);
+    for (size_t t = 0; t < sizeof counts / sizeof *counts; t++) {
+        double *r = some_steps(&d, FRG_FE_DIRECT, counts[t]);
+        CHECK_SAYS(memcmp(r, want, (size_t)(d.n * d.p) * sizeof *r) == 0,
+                   "other bits with %d threads", counts[t]);
+        free(r);
+    }
+    free(want);
+    panel_free(&d);
+}
+
 /** A column has the same bits alone, in any company, and for any block width. */
 static void blocks(void)
 {
@@ -170,6 +192,7 @@ static void second_run(void)
 
 static const test_case cases[] = {
     {"threads, same bits", threads},
+    {"slopes on threads, same bits", slopes},
     {"blocks, same bits", blocks},
     {"cpu levels", cpu_levels},
     {"second run allocates nothing", second_run},
