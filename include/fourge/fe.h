@@ -173,12 +173,14 @@ typedef struct {
     int64_t rank;
     int exact;          /* 0: an upper bound, or, method "pivots", a count that nothing verifies */
     const char *method; /* "exact", "pairwise", "firstpair", "naive", "pivots" (of a factor in double precision),
-                           "bound" (slopes) */
+                           "bound" (slopes, from above) */
     int64_t components; /* connected components of all levels */
 } frg_demean_rank;
 /** Counts by opts.dof; a pass over the rows for each pair of factors.  The exact rank of three or more factors is
  *  counted in integers and a prime field (src/fe/fe_sparse_rank.c), where that is too long by the pivots of the
- *  direct factor (E_TOO_BIG where exact is asked for and fill_cap forbids it). */
+ *  direct factor (E_TOO_BIG where exact is asked for and fill_cap forbids it).  With slopes the count is over the
+ *  rationals, as every double is one (src/fe/fe_slope_rank.c); columns that depend on each other but for the rounding
+ *  of their values (z and 0.1 z) count once, by pivots. */
 FRG_API FRG_MUST_USE frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out);
 FRG_API void frg_demean_destroy(frg_demean *d);
 /** Bounds before the work: bytes of the plan, and with the largest factor allowed. */

@@ -108,6 +108,16 @@ static int identify(const fe_rows *g, const frg_slope *slopes, int k)
     return same + 1;
 }
 
+/** How many of the first k slopes have values that none before them has. */
+static int count_values(const fe_rows *g, const frg_slope *slopes, int k)
+{
+    int count = 0;
+    for (int j = 0; j < k; j++) {
+        count += identify(g, slopes, j) == j + 1;
+    }
+    return count;
+}
+
 /** phi_j <- phi_j - sum[l] phi_i, and the products into T. */
 static void subtract(const builder *m, int i, int j)
 {
@@ -176,6 +186,7 @@ static frg_status build_factor(frg_context *ctx, const fe_rows *g, fe_basis_fact
     for (int k = 0, s = 0; k < n_slopes; k++) {
         if (slopes[k].factor == f->factor) {
             f->slope_id[s] = identify(g, slopes, k);
+            f->z_place[s] = count_values(g, slopes, f->slope_id[s] - 1);
             TRY_TO(done, take_slope(&m, ctx, &slopes[k], k, s));
             orthonormalise(&m, f->intercept + s++);
         }
@@ -196,6 +207,7 @@ static void lay_out_factor(frgi_arena *a, const fe_rows *g, fe_basis_factor *f)
     f->triangle = f->slopes ? TAKE(a, double, f->levels * f->width * f->width) : NULL;
     f->scale = TAKE(a, double, f->levels * f->slopes);
     f->slope_id = TAKE(a, int, f->slopes);
+    f->z_place = TAKE(a, int, f->slopes);
 }
 
 static fe_basis_factor shape_of(const fe_rows *g, int q, const frg_slope *slopes, int n_slopes,
@@ -216,10 +228,11 @@ static fe_basis_factor shape_of(const fe_rows *g, int q, const frg_slope *slopes
 }
 
 static void lay_out(frgi_arena *a, fe_basis *b, const frg_slope *slopes, int n_slopes,
-                    uint64_t no_intercept)
+                    uint64_t no_intercept, bool keep_values)
 {
     const fe_rows *g = b->g;
     b->root_weight = g->weight ? TAKE(a, double, g->n) : NULL;
+    b->z = keep_values ? TAKE(a, double, frgi_mul((size_t)g->n, (size_t)b->n_z)) : NULL;
     b->rest = TAKE(a, fe_basis_factor, g->n_rest);
     b->n_coef = 0;
     b->centred = false;
@@ -261,16 +274,33 @@ static frg_status check_slopes(frg_context *ctx, const fe_rows *g, const frg_slo
     return FRG_OK;
 }
 
+static void copy_values(const fe_basis *b, const frg_slope *slopes, int n_slopes)
+{
+    const fe_rows *const g = b->g;
+    double *to = b->z;
+    for (int k = 0; k < n_slopes; k++) {
+        const bool own = identify(g, slopes, k) == k + 1;
+        for (int64_t i = 0; own && i < g->n; i++) {
+            *to++ = slopes[k].z[g->order ? g->order[i] : i];
+        }
+    }
+}
+
 frg_status frgi_basis_create(fe_basis *b, frg_context *ctx, const fe_rows *g,
-                             const frg_slope *slopes, int n_slopes, uint64_t no_intercept)
+                             const frg_slope *slopes, int n_slopes, uint64_t no_intercept,
+                             bool keep_values)
 {
     *b = (fe_basis){.g = g};
     TRY(check_slopes(ctx, g, slopes, n_slopes, no_intercept));
+    b->n_z = count_values(g, slopes, n_slopes);
     frgi_arena fresh = {0};
-    lay_out(&fresh, b, slopes, n_slopes, no_intercept);
+    lay_out(&fresh, b, slopes, n_slopes, no_intercept, keep_values);
     TRY(frgi_arena_open(&fresh, ctx, "orthonormal columns"));
-    lay_out(&fresh, b, slopes, n_slopes, no_intercept);
+    lay_out(&fresh, b, slopes, n_slopes, no_intercept, keep_values);
     b->arena = fresh;
+    if (keep_values) {
+        copy_values(b, slopes, n_slopes);
+    }
     for (int64_t i = 0; i < g->n; i++) {
         b->mass += weight_of(g, i);
         if (b->root_weight) {

@@ -11,7 +11,7 @@
  *
  *     coefficient of level l, column j:  first + l width + j,   numbered through the rest factors
  *
- * Memory: 8 n bytes a slope, 8 n for weights, and (width^2 + slopes + 1) 8 bytes a level.  Cost of a product:
+ * Memory: 8 n bytes a slope, as much for the values of each that an exact rank is asked for, 8 n for weights, and (width^2 + slopes + 1) 8 bytes a level.  Cost of a product:
  * n (columns of a row) multiply-adds a lane.  Chunks are those of fe_rows.h: any number of threads and any
  * number of lanes give the same bits.
  */
@@ -41,6 +41,7 @@ typedef struct {
     double *triangle;   /* levels x width x width: T_l of the scaled z; NULL without slopes */
     double *scale;      /* levels x slopes: z was multiplied by this power of two */
     int *slope_id;      /* slopes: from 1 on, the same for slopes of the same values */
+    int *z_place;       /* slopes: number of their values in z of the basis */
 } fe_basis_factor;
 
 typedef struct {
@@ -52,12 +53,14 @@ typedef struct {
     bool centred;          /* some factor has an intercept: constants are in the range of D */
     double mass;           /* sum of the weights */
     double *root_weight;   /* n: sqrt(w); NULL: all 1 */
+    int n_z;               /* slopes of different values, */
+    double *z; /* n each, in the rows' order; NULL where nobody asks for an exact rank */
     frgi_arena arena;
 } fe_basis;
 
 FRG_MUST_USE frg_status frgi_basis_create(fe_basis *b, frg_context *ctx, const fe_rows *g,
                                           const frg_slope *slopes, int n_slopes,
-                                          uint64_t no_intercept);
+                                          uint64_t no_intercept, bool keep_values);
 void frgi_basis_destroy(fe_basis *b, frg_context *ctx);
 /** The block of the caller's factor q. */
 const fe_basis_factor *frgi_basis_factor(const fe_basis *b, int q);

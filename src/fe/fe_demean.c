@@ -710,6 +710,12 @@ frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *
     return FRG_OK;
 }
 
+/** Multiply-adds that an exact count may take. */
+static double rank_work(const frg_demean *d, bool cheap_only)
+{
+    return cheap_only ? RANK_CHEAP + RANK_CHEAP_PER_ROW * (double)d->rows.n : RANK_MOST;
+}
+
 /** A count in integers and a prime field where that is short, else the pivots of a factor, which nothing verifies.
  *  *rank is -1 where neither is cheap. */
 static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank, bool *verified)
@@ -717,8 +723,8 @@ static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank
     const fe_rows *g = &d->rows;
     TRY(frgi_fe_modular_rank(g, d->ctx, rank));
     if (*rank < 0) {
-        const double most = cheap_only ? RANK_CHEAP + RANK_CHEAP_PER_ROW * (double)g->n : RANK_MOST;
-        TRY(frgi_fe_sparse_rank(g, d->ctx, most, frgi_fe_fill_cap(d->ctx, &d->opts), rank));
+        TRY(frgi_fe_sparse_rank(g, d->ctx, rank_work(d, cheap_only),
+                                frgi_fe_fill_cap(d->ctx, &d->opts), rank));
     }
     *verified = *rank >= 0;
     if (*rank < 0) {
@@ -741,8 +747,9 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
                          .exact = g->n_factors <= 2 && asked != FRG_DOF_NAIVE};
     TRY(frgi_fe_components(g, d->ctx, 0, -1, &r.components));
     if (d->has_slopes) {
-        TRY(frgi_fe_reference_rank(d->reference, d->ctx, &r.rank, &r.exact));
-        r.method = r.exact ? "exact" : "bound";
+        TRY(frgi_fe_reference_rank(d->reference, d->ctx, rank_work(d, asked == FRG_DOF_AUTO),
+                                   &r.rank, &r.method));
+        r.exact = strcmp(r.method, "exact") == 0;
         *out = r;
         return FRG_OK;
     }

@@ -50,7 +50,8 @@ frg_status frgi_fe_reference_create(fe_reference **out, frg_context *ctx, const 
     frg_status status;
     TRY(NEW0(ctx, &f, 1, "row-space plan"));
     f->opts = *o;
-    TRY_TO(failed, frgi_basis_create(&f->basis, ctx, g, slopes, n_slopes, no_intercept));
+    TRY_TO(failed, frgi_basis_create(&f->basis, ctx, g, slopes, n_slopes, no_intercept,
+                                     o->dof == FRG_DOF_AUTO || o->dof == FRG_DOF_EXACT));
     *out = f;
     return FRG_OK;
 failed:

@@ -50,10 +50,11 @@ FRG_MUST_USE frg_status frgi_fe_reference_run(fe_reference *f, frg_context *ctx,
 FRG_MUST_USE frg_status frgi_fe_reference_effects(const fe_reference *f, int64_t column,
                                                   double *alpha);
 int64_t frgi_fe_reference_levels(const fe_reference *f);
-/** The rank of D: exact where the dense elimination is small enough or a factor is there, else an upper
- *  bound. */
-FRG_MUST_USE frg_status frgi_fe_reference_rank(fe_reference *f, frg_context *ctx, int64_t *rank,
-                                               int *exact);
+/** The rank of D; *method: "exact", counted over the rationals by at most work_most multiply-adds; "pivots", of a dense
+ *  or sparse factor in double precision; or "bound", above it. */
+FRG_MUST_USE frg_status frgi_fe_reference_rank(const fe_reference *f, frg_context *ctx,
+                                               double work_most, int64_t *rank,
+                                               const char **method);
 size_t frgi_fe_reference_bytes(const fe_reference *f);
 size_t frgi_fe_reference_factor_bytes(const fe_reference *f);
 void frgi_fe_reference_destroy(fe_reference *f, frg_context *ctx);

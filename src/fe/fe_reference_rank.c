@@ -4,16 +4,22 @@
  * most 1.  Where S is small enough it is assembled densely, unit by unit, and eliminated with diagonal pivots
  * (blocked as in LAPACK's dpstrf; Lucas 2004) down to PIVOT; the count of pivots is the rank.
  *
- * A larger S that has a sparse factor (fe_slopes.h) has as many pivots as that.  Otherwise a bound: the columns kept by each factor for itself, less redundancies between pairs of factors.
+ * A larger S that has a sparse factor (fe_slopes.h) has as many pivots as that.  Otherwise a bound: the columns kept
+ * by each factor for itself, less redundancies between pairs of factors.
  * A column kind that two factors share (intercepts, or slopes with the same values) has a null vector for each
  * connected component of the two: the sum over one side's levels less that over the other's.  For every
  * kind of every factor the earlier factor with the most components counts; these null vectors are independent
  * since each has columns of its own.  Slopes of a factor that dropped a column in some level are left out.
+ *
+ * The count over the rationals (fe_slope_rank.c) is the rank where it is not larger.  Where it is, columns depend on
+ * each other but for rounding, and the demeaner, whose columns are dropped at 1e-9, takes them for dependent, too: the
+ * pivots stand, and are called that.
  */
 #include <math.h>
 #include <string.h>
 
 #include "fe/fe_graph.h"
+#include "fe/fe_ladder.h"
 #include "fe/fe_reference_plan.h"
 #include "linalg/blas.h"
 
@@ -265,14 +271,34 @@ done:
     return status;
 }
 
-frg_status frgi_fe_reference_rank(fe_reference *f, frg_context *ctx, int64_t *rank, int *exact)
+/* ---- the count ---------------------------------------------------------------------------------- */
+
+/** By pivots where there are any, else the bound. */
+static frg_status numerical_rank(const fe_reference *f, frg_context *ctx, int64_t *rank,
+                                 const char **method)
 {
-    const fe_basis *b = &f->basis;
-    *exact = b->n_coef <= EXACT_MAX && assembly_work(b) <= WORK_MAX;
-    if (!*exact && f->factor) {
-        *exact = 1;
+    const fe_basis *const b = &f->basis;
+    *method = "pivots";
+    if (b->n_coef <= EXACT_MAX && assembly_work(b) <= WORK_MAX) {
+        return dense_rank(b, ctx, rank);
+    }
+    if (f->factor) {
         *rank = b->unit.rank + frgi_fe_slopes_rank(f->factor);
         return FRG_OK;
     }
-    return *exact ? dense_rank(b, ctx, rank) : bound_rank(b, ctx, rank);
+    *method = "bound";
+    return bound_rank(b, ctx, rank);
+}
+
+frg_status frgi_fe_reference_rank(const fe_reference *f, frg_context *ctx, double work_most,
+                                  int64_t *rank, const char **method)
+{
+    int64_t exact;
+    TRY(numerical_rank(f, ctx, rank, method));
+    TRY(frgi_fe_slope_rank(&f->basis, ctx, work_most, frgi_fe_fill_cap(ctx, &f->opts), &exact));
+    if (exact >= 0 && exact <= *rank) {
+        *rank = exact;
+        *method = "exact";
+    }
+    return FRG_OK;
 }

@@ -3,7 +3,7 @@
  *
  * The dense rank is taken modulo three primes below 2^31, other ones than the library's, and the largest counts: the
  * rank modulo a prime is never more than the rational one, so that a disagreement is a mistake somewhere.  For
- * designs whose rank is known by hand it is compared with that.
+ * designs whose rank is known by hand it is compared with that.  Slopes are quarters, and integers in the dense matrix.
  */
 #include "core/core.h"
 #include "fault.h"
@@ -26,12 +26,18 @@ static uint64_t power(uint64_t a, uint64_t e, uint64_t p)
 
 static int64_t dense_rank_modulo(const panel *d, uint64_t p)
 {
-    enum { COLUMNS = 6 * 64 };
+    enum { COLUMNS = 10 * 64 };
     static uint64_t a[MOST][COLUMNS];
     memset(a, 0, sizeof a);
-    for (int64_t i = 0; i < d->n; i++)
+    for (int64_t i = 0; i < d->n; i++) {
         for (int q = 0; q < d->q; q++)
-            a[i][q * 64 + d->codes[i * d->q + q]] = 1;
+            a[i][q * 64 + d->codes[i * d->q + q]] = !(d->no_intercept >> q & 1);
+        for (int s = 0; s < d->n_slopes; s++) {
+            const int64_t z = (int64_t)(4 * d->slopes[s].z[i]);
+            a[i][(d->q + s) * 64 + d->codes[i * d->q + d->slopes[s].factor]] =
+                (uint64_t)(z < 0 ? z + (int64_t)p : z);
+        }
+    }
     int64_t rank = 0;
     for (int c = 0; c < COLUMNS && rank < d->n; c++) {
         int64_t pivot = rank;
@@ -175,6 +181,115 @@ static void two_large_factors(void)
     }
 }
 
+/* ---- slopes ------------------------------------------------------------------------------------- */
+
+static void add_slopes(panel *d, int count)
+{
+    d->n_slopes = count;
+    d->slope_values = panel_zeros(count * d->n, sizeof *d->slope_values);
+}
+
+static frg_demean_rank public_rank(const panel *d, frg_fe_dof dof)
+{
+    frg_context *const ctx = test_context();
+    frg_demean_opts o = panel_options();
+    frg_demean *plan = NULL;
+    frg_demean_rank rank = {.rank = -1};
+    o.dof = dof;
+    if (CHECK_OK(ctx, panel_create(&plan, ctx, d, &o)))
+        CHECK_OK(ctx, frg_demean_get_rank(plan, &rank));
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    return rank;
+}
+
+/** Up to four slopes on one to three factors, with and without intercepts: quarters between -2 and 2, most of them
+ *  repeated in other factors, constant in levels or zero there, or a function of another factor. */
+static void random_slopes(void)
+{
+    int below = 0;
+    for (int trial = 0; trial < test_size(400, 40) && test_now.printed < TEST_PRINTED_MAX;
+         trial++) {
+        const int q = 1 + (int)test_below(3), slopes = 1 + (int)test_below(4);
+        panel d = panel_make(8 + test_below(MOST - 8), q, 1);
+        int64_t levels[3], columns = 0;
+        for (int f = 0; f < q; f++)
+            levels[f] = 1 + test_below(1 + test_below(30));
+        panel_random_codes(&d, levels);
+        add_slopes(&d, slopes);
+        for (int s = 0; s < slopes; s++) {
+            const int kind = (int)test_below(5), f = (int)test_below(q);
+            double *const z = d.slope_values + s * d.n;
+            for (int64_t i = 0; i < d.n; i++) {
+                z[i] = 0.25 * (double)(test_below(17) - 8);
+                z[i] = kind == 1 && s ? z[i - d.n]
+                       : kind == 2    ? 0.25 * (double)d.codes[i * q + f]
+                       : kind == 3    ? (double)(test_below(2) * d.codes[i * q])
+                       : kind == 4    ? 1.5
+                                      : z[i];
+            }
+            d.slopes[s] = (frg_slope){.factor = f, .z = z};
+        }
+        for (int s = 0; s < slopes; s++)
+            d.no_intercept |= (uint64_t)(test_below(3) == 0) << d.slopes[s].factor;
+        for (int f = 0; f < q; f++) {
+            int width = !(d.no_intercept >> f & 1);
+            char seen[64] = {0};
+            for (int s = 0; s < slopes; s++)
+                width += d.slopes[s].factor == f;
+            for (int64_t i = 0; i < d.n; i++)
+                columns += seen[d.codes[i * q + f]]++ ? 0 : width;
+        }
+        const frg_demean_rank got = public_rank(&d, FRG_DOF_EXACT);
+        const int64_t want = dense_rank(&d);
+        CHECK_SAYS(got.rank == want && got.exact && strcmp(got.method, "exact") == 0,
+                   "trial %d, n %lld, Q %d, %d slopes: rank %lld (%s), dense %lld", trial,
+                   (long long)d.n, q, slopes, (long long)got.rank, got.method, (long long)want);
+        below += want < columns - (q - 1);
+        panel_free(&d);
+    }
+    CHECK_SAYS(below > test_size(200, 10), "%d below", below);
+}
+
+/** 3000 units and 2500 years of a connected design, too many for dense pivots, both with their trend: one redundancy
+ *  for the constants and one for the trend.  Doubles of any size; as powers of two of another scale; and a second
+ *  trend that is 0.1 times the first but for rounding, which counts as the same. */
+static void large_slopes(void)
+{
+    const int64_t units = test_size(3000, 300), years = test_size(2500, 250);
+    panel d = panel_make(6 * units, 2, 1);
+    add_slopes(&d, 2);
+    double *const z = d.slope_values;
+    for (int64_t i = 0; i < d.n; i++) {
+        d.codes[2 * i] = (int32_t)(i / 6);
+        d.codes[2 * i + 1] = (int32_t)((i / 6 * years / units + i % 6) % years);
+        z[i] = exp(test_normal());
+    }
+    const int64_t full = 2 * (units + years) - 1;
+    d.slopes[0] = (frg_slope){.factor = 0, .z = z};
+    d.slopes[1] = (frg_slope){.factor = 1, .z = z + d.n};
+    static const struct {
+        double times, wild;
+        int64_t less;
+        const char *method;
+    } kinds[] = {{1, 0, 1, "exact"},
+                 {0x1p-300, 0, 1, "exact"},
+                 {0.1, 0, 1, "pivots"},
+                 {1, 0.5, 0, "exact"},
+                 {1, 0x1p62, 0, "pivots"}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        for (int64_t i = 0; i < d.n; i++)
+            z[d.n + i] = z[i] * kinds[k].times + (i % 7 == 3 ? kinds[k].wild : 0);
+        const frg_demean_rank got = public_rank(&d, FRG_DOF_EXACT);
+        CHECK_SAYS(got.rank == full - kinds[k].less && strcmp(got.method, kinds[k].method) == 0,
+                   "case %d: rank %lld of %lld by %s", (int)k, (long long)got.rank, (long long)full,
+                   got.method);
+        CHECK(got.exact == (strcmp(got.method, "exact") == 0));
+    }
+    CHECK_TEXT(public_rank(&d, FRG_DOF_PAIRWISE).method, "pivots");
+    panel_free(&d);
+}
+
 /** Every allocation failed in turn; a count that is stopped gives none. */
 static frg_status count_square(frg_context *ctx, void *user, uint64_t *hash)
 {
@@ -200,9 +315,38 @@ static void faults(void)
     panel_free(&d);
 }
 
+static frg_status count_slopes(frg_context *ctx, void *user, uint64_t *hash)
+{
+    frg_demean *plan = NULL;
+    frg_demean_rank rank = {.rank = -1};
+    frg_demean_opts o = panel_options();
+    o.dof = FRG_DOF_EXACT;
+    frg_status s = panel_create(&plan, ctx, user, &o);
+    if (s >= 0)
+        s = frg_demean_get_rank(plan, &rank);
+    fault_hash(hash, &rank.rank, sizeof rank.rank);
+    frg_demean_destroy(plan);
+    return s;
+}
+
+static void slope_faults(void)
+{
+    panel d = panel_make(60, 2, 1);
+    panel_random_codes(&d, (const int64_t[]){10, 5});
+    add_slopes(&d, 1);
+    for (int64_t i = 0; i < d.n; i++)
+        d.slope_values[i] = (double)(i % 11);
+    d.slopes[0] = (frg_slope){.factor = 1, .z = d.slope_values};
+    CHECK(fault_sweep("rank with slopes", count_slopes, &d, 1) > 20);
+    panel_free(&d);
+}
+
 static const test_case cases[] = {
     {"faults", faults},
+    {"faults with slopes", slope_faults},
     {"random designs", random_designs},
+    {"random slopes", random_slopes},
+    {"large designs with slopes", large_slopes},
     {"Latin square", latin_square},
     {"two large factors", two_large_factors},
 };
