@@ -114,6 +114,9 @@ int write_result(cli *c, const char *title, void (*json)(frg_json *, const cli *
 /** The keys that every JSON object has: schema and version first, the rest at the end. */
 void json_head(frg_json *j, const char *schema);
 void json_foot(frg_json *j, const cli *c);
+/** The parts of a design that were solved apart: an array "parts", empty where there are none; a table. */
+void parts_json(frg_json *j, const frg_demean_part *parts, int64_t n);
+void parts_table(frg_report *r, const frg_demean_part *parts, int64_t n);
 /** --dry-run: memory and time for n rows, factors and columns. */
 int show_estimate(cli *c, const char *schema, int64_t n, int64_t n_factors, int64_t p);
 /** Columns of the terminal behind standard output; 0 where there is none. */

@@ -303,6 +303,10 @@ static void certificate_fact(frg_report *r, const fe_job *job, const frg_fe_resu
     line m = {{0}, 0};
     put(&m, "%s, %" PRId64 " step%s", f->demean.method ? f->demean.method : "?", steps,
         steps == 1 ? "" : "s");
+    if (f->demean.n_parts > 0) {
+        put(&m, "; %" PRId64 " parts of %" PRId64 " components", f->demean.n_parts,
+            f->n_components);
+    }
     frg_report_fact(r, "Method", m.text);
 }
 
@@ -410,6 +414,7 @@ static void certificate_table(frg_report *r, const frg_fe_result *f)
                                               : "converged");
     }
     frg_report_table_close(r);
+    parts_table(r, f->parts, f->demean.n_parts);
 }
 
 /** The command line with quotes where a shell needs them. */

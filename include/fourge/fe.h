@@ -143,6 +143,8 @@ typedef struct {
     int64_t levels;     /* of all factors */
     int64_t components; /* connected, with more than one level beside the largest factor's */
     int64_t iterations; /* the most Krylov steps that one solve of it has taken */
+    double audit;       /* of its levels: the largest of all columns demeaned so far, each over its own sd, as
+                           frg_demean_column.audit is */
     const char *method; /* as in frg_demean_report */
 } frg_demean_part;
 
@@ -286,6 +288,8 @@ typedef struct {
     const frg_demean_column *columns;
     const char *const *column_names; /* n_demeaned, dropped terms included */
     frg_demean_report demean;
+    const frg_demean_part *parts; /* demean.n_parts */
+    int64_t n_components; /* connected sets of the levels of all effects; 0 without effects */
     double encode_seconds, solve_seconds, vcov_seconds, total_seconds;
 } frg_fe_result;
 

@@ -92,6 +92,14 @@ static const ext_field test_fields[] = {{AT(frg_fe_test, wald), IS_DOUBLE, NULL}
                                         {AT(frg_fe_test, p_chi2), IS_DOUBLE, NULL},
                                         {NULL, 0, IS_INT, NULL}};
 
+static const ext_field part_fields[] = {{AT(frg_demean_part, n), IS_INT64, NULL},
+                                        {AT(frg_demean_part, levels), IS_INT64, NULL},
+                                        {AT(frg_demean_part, components), IS_INT64, NULL},
+                                        {AT(frg_demean_part, method), IS_TEXT, NULL},
+                                        {AT(frg_demean_part, iterations), IS_INT64, NULL},
+                                        {AT(frg_demean_part, audit), IS_DOUBLE, NULL},
+                                        {NULL, 0, IS_INT, NULL}};
+
 static const ext_field report_fields[] = {{AT(frg_demean_report, method), IS_TEXT, NULL},
                                           {AT(frg_demean_report, levels), IS_INT64, NULL},
                                           {AT(frg_demean_report, plan_bytes), IS_SIZE, NULL},
@@ -110,6 +118,7 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
                                           {AT(frg_fe_result, n_groups), IS_INT64, NULL},
                                           {AT(frg_fe_result, rank), IS_INT64, NULL},
                                           {AT(frg_fe_result, rank_method), IS_TEXT, NULL},
+                                          {AT(frg_fe_result, n_components), IS_INT64, NULL},
                                           {AT(frg_fe_result, df_residual), IS_INT64, NULL},
                                           {AT(frg_fe_result, r2), IS_DOUBLE, NULL},
                                           {AT(frg_fe_result, r2_adjusted), IS_DOUBLE, NULL},
@@ -127,18 +136,28 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
 /* ---- demean ------------------------------------------------------------------------------------- */
 
 /** One demeaning from plan to report, without the interpreter lock. */
-static frg_status run_demean(frg_context *ctx, frg_array codes, const frg_array *weights,
-                             frg_array in, frg_array out, const frg_demean_opts *o,
-                             frg_demean_column *columns, frg_demean_report *report)
+static frg_status run_demean(frg_demean **plan, frg_context *ctx, frg_array codes,
+                             const frg_array *weights, frg_array in, frg_array out,
+                             const frg_demean_opts *o, frg_demean_column *columns)
 {
-    frg_demean *plan;
-    frg_status status = frg_demean_create(&plan, ctx, codes, weights, NULL, 0, 0, o);
-    if (status >= 0) {
-        status = frg_demean_run(plan, in, out, columns, NULL);
-        *report = frg_demean_get_report(plan);
-        frg_demean_destroy(plan);
+    const frg_status status = frg_demean_create(plan, ctx, codes, weights, NULL, 0, 0, o);
+    return status < 0 ? status : frg_demean_run(*plan, in, out, columns, NULL);
+}
+
+/** The components that were solved apart. */
+static PyObject *list_of_parts(const frg_demean *plan, int64_t n)
+{
+    PyObject *const list = PyList_New(0);
+    for (int64_t i = 0; list && i < n; i++) {
+        frg_demean_part part = {.n = 0};
+        PyObject *const one =
+            frg_demean_get_part(plan, i, &part) < 0 ? NULL : ext_fields_get(&part, part_fields);
+        if (one) {
+            PyList_Append(list, one);
+            Py_DECREF(one);
+        }
     }
-    return status;
+    return list;
 }
 
 static PyObject *demean(PyObject *module, PyObject *args)
@@ -162,24 +181,27 @@ static PyObject *demean(PyObject *module, PyObject *args)
     }
     const int64_t p = in.ndim == 2 ? in.shape[1] : 1;
     frg_demean_column *const columns = PyMem_Calloc((size_t)p, sizeof *columns);
-    frg_demean_report report = {.n = 0};
+    frg_demean *plan = NULL;
     frg_status status = FRG_NO_MEMORY;
     if (columns) {
-        EXT_WORK(status = run_demean(c->ctx, code, weights == Py_None ? NULL : &weight, in, to, &o,
-                                     columns, &report));
+        EXT_WORK(status = run_demean(&plan, c->ctx, code, weights == Py_None ? NULL : &weight, in,
+                                     to, &o, columns));
     }
     ext_release(&h);
     if (status < 0 || PyErr_Occurred()) {
         ext_raise(module, status, c->ctx);
     } else {
+        const frg_demean_report report = frg_demean_get_report(plan);
         result = ext_fields_get(&report, report_fields);
         if (result &&
             (ext_put(result, "columns", ext_list_of(columns, p, sizeof *columns, column_fields)) <
                  0 ||
+             ext_put(result, "parts", list_of_parts(plan, report.n_parts)) < 0 ||
              ext_put(result, "status", PyUnicode_FromString(frg_status_name(status))) < 0)) {
             Py_CLEAR(result);
         }
     }
+    frg_demean_destroy(plan);
     PyMem_Free(columns);
     return result;
 }
@@ -353,6 +375,8 @@ static PyObject *fe_result(PyObject *self, PyObject *unused)
         ext_put(dict, "dropped",
                 ext_list_of(r->dropped, r->n_dropped, sizeof *r->dropped, dropped_fields)) < 0 ||
         ext_put(dict, "solver", ext_fields_get(&r->demean, report_fields)) < 0 ||
+        ext_put(dict, "parts",
+                ext_list_of(r->parts, r->demean.n_parts, sizeof *r->parts, part_fields)) < 0 ||
         ext_put(dict, "status", PyUnicode_FromString(frg_status_name(f->status))) < 0 ||
         PyErr_Occurred()) {
         Py_XDECREF(dict);

@@ -139,7 +139,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
 
 
 class Fit:
-    """A fitted regression, as :func:`feols` returns it; ``result`` is a dict of all that was found."""
+    """A fitted regression, as :func:`feols` returns it; ``result`` is a dict of all that was found: estimates and fit,
+    the certificate of every column (``columns``), the solver's memory and method (``solver``), and the components of the
+    graph of effects that were solved apart (``parts``, as in :func:`demean`)."""
 
     def __init__(self, call: Any, fit: Any):
         self._call, self._fit, self._vcovs = call, fit, {}
@@ -408,7 +410,9 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     Returns
     -------
     (array, dict)
-        The residual in x's type and shape, and the report: ``method``, and for each column ``audit``, ``converged``, ...
+        The residual in x's type and shape, and the report: ``method``, and for each column ``audit``, ``converged``, ...;
+        ``parts`` is a list of the components of the graph that were solved apart, with ``n`` (rows), ``levels``,
+        ``components``, ``method``, ``iterations`` and ``audit`` of each.
     """
     x = _array(x, "x")
     if x.ndim not in (1, 2):

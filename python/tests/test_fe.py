@@ -201,6 +201,23 @@ class Demean(unittest.TestCase):
         np.testing.assert_allclose(got, want, atol=1e-13)
         self.assertTrue(all(c["converged"] for c in report["columns"]))
 
+    def test_parts(self):
+        """A ring beside units of 60 firms each: two components that are solved apart, in feols and in demean."""
+        rng, p, units = np.random.default_rng(9), 300, 300
+        a = np.concatenate([np.repeat(np.arange(p), 2), p + np.repeat(np.arange(units), 60)])
+        b = np.concatenate([((np.arange(2 * p) + 1) % (2 * p)) // 2, p + rng.integers(0, units, 60 * units)])
+        x = rng.normal(size=(len(a), 2))
+        report = fe.demean(x, np.column_stack([a, b]))[1]
+        self.assertEqual([q["method"] for q in report["parts"]], ["direct", "cg rows"])
+        self.assertEqual([q["n"] for q in report["parts"]], [2 * p, 60 * units])
+        self.assertEqual([q["components"] for q in report["parts"]], [1, 1])
+        worst = max(c["audit"] for c in report["columns"])
+        self.assertAlmostEqual(max(q["audit"] for q in report["parts"]) / worst, 1, places=5)
+        result = fe.feols("y ~ x | a + b", {"y": x[:, 0], "x": x[:, 1], "a": a, "b": b}).result
+        self.assertEqual([q["n"] for q in result["parts"]], [2 * p, 60 * units])
+        self.assertEqual(result["n_components"], 2)
+        self.assertEqual(fe.demean(x, a)[1]["parts"], [])
+
     def test_layouts_and_types(self):
         """Fortran order, strided and offset views, float32, in place, integer types of the codes."""
         rng = np.random.default_rng(3)

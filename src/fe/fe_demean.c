@@ -50,7 +50,7 @@ struct frg_demean {
     frgi_arena arena;
     fe_block_work work[FE_LANE_KINDS]; /* by kind */
     double *refined_unit;              /* n_units: the units' part of a refinement */
-    double *left;                      /* n_coef: what a refinement starts from */
+    double *left;                      /* n_coef: the sums that a refinement leaves */
     block_effects *blocks;
     frg_demean_column *reports; /* p */
     double setup_seconds;
@@ -310,7 +310,7 @@ static void name_worst(const fe_rows *g, const coef_audit *a, int64_t worst_unit
 }
 
 /** Fills the certificate of column k from the sums s that the last pass left; `error` is the ladder's
- *  || W^(1/2) D_r S^+ s ||^2. */
+ *  || W^(1/2) D_r S^+ s ||^2.  s may be d->left, which parts need. */
 static void judge(const frg_demean *d, const column_state *c, const fe_unit_audit *u, int k,
                   const double *s, int lanes, double error, frg_demean_column *out)
 {
@@ -321,6 +321,13 @@ static void judge(const frg_demean *d, const column_state *c, const fe_unit_audi
                                    .mean = fmax(a.mean, u->mean[k])};
     frgi_fe_judge(d->opts.tol, g->n_factors, &c->size, &audit, fabs(error) + u->gradient[k], out);
     name_worst(g, &a, u->worst[k], u->mean[k] >= a.mean, out);
+    fe_parts *const parts = frgi_fe_ladder_parts(d->ladder);
+    if (parts) {
+        for (int64_t l = 0; l < g->n_coef; l++) {
+            d->left[l] = fabs(s[l * lanes + k]) * g->level_inverse[l];
+        }
+        frgi_fe_parts_see(parts, c->lane, d->left, audit.mean > 0 ? out->audit / audit.mean : 0);
+    }
 }
 
 /* ---- a run -------------------------------------------------------------------------------------- */
@@ -487,12 +494,9 @@ static frg_status refine_once(run *r, const block_effects *b, int k, bool escala
 /** Refines column k of a block alone, so that its bits stay its own.  The result is already written: a
  *  rung that cannot be built now ends the refinement, and the column is marked. */
 static void refine(run *r, const block_effects *b, int k, column_state *state, double square,
-                   frg_demean_column *report, const double *s)
+                   frg_demean_column *report)
 {
-    frg_demean *d = r->d;
-    for (int64_t l = 0; l < d->rows.n_coef; l++) {
-        d->left[l] = s[(l << b->kind) + k];
-    }
+    const frg_demean *d = r->d;
     const bool may_escalate = d->opts.method == FRG_FE_AUTO;
     bool escalate = may_escalate && report->converged && !holds(d, state, report);
     for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && !finished(d, state, report);
@@ -546,8 +550,11 @@ static frg_status run_block(run *r, const block_effects *b)
         judge(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
         state[k].direct = frgi_fe_ladder_is_direct(d->ladder) && g->n_coef > 0;
         if (!finished(d, &state[k], &columns[k])) {
-            refine(r, b, k, &state[k], audit.square[k], &columns[k], w->keep);
+            refine(r, b, k, &state[k], audit.square[k], &columns[k]);
         }
+    }
+    if (frgi_fe_ladder_parts(d->ladder)) {
+        frgi_fe_parts_settle(frgi_fe_ladder_parts(d->ladder), b->live);
     }
     for (int k = 0; k < b->live; k++) {
         if (holds(d, &state[k], &columns[k])) {

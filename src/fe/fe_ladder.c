@@ -650,7 +650,7 @@ bool frgi_fe_ladder_is_direct(const fe_ladder *l)
     return l->used == RUNG_PARTS ? frgi_fe_parts_at_end(l->parts) : l->used == RUNG_DIRECT;
 }
 
-const fe_parts *frgi_fe_ladder_parts(const fe_ladder *l)
+fe_parts *frgi_fe_ladder_parts(const fe_ladder *l)
 {
     return l->parts;
 }

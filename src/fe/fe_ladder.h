@@ -61,7 +61,7 @@ FRG_MUST_USE frg_status frgi_fe_ladder_prepare(fe_ladder *l, frg_context *ctx,
 /** Does a solve from the rows begin beyond them? */
 bool frgi_fe_ladder_begins_beyond(const fe_ladder *l);
 /** The parts that components were taken apart into; NULL: none. */
-const fe_parts *frgi_fe_ladder_parts(const fe_ladder *l);
+fe_parts *frgi_fe_ladder_parts(const fe_ladder *l);
 
 /** Bytes a factor may take: fill_cap, or a quarter of the memory limit or of what the process may use. */
 size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o);

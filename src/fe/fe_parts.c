@@ -32,6 +32,8 @@ typedef struct {
     double lambda
         [FE_MAX_LANES]; /* of the columns of the block in hand: the smallest Ritz value seen */
     double error[FE_MAX_LANES]; /* of the last solve, once it is looked for who is to blame */
+    double seen[FE_MAX_LANES];  /* audits of the columns of the block in hand */
+    double audit;               /* the largest that was settled */
     bool prepared;
     bool blamed; /* the solve in hand takes it to the factor */
 } part;
@@ -467,6 +469,41 @@ void frgi_fe_parts_error(const fe_parts *p, const fe_block_work *w, const double
 
 /* ---- reporting ---------------------------------------------------------------------------------- */
 
+void frgi_fe_parts_see(fe_parts *p, int lane, const double *mean, double scale)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        part *mine = &p->of[i];
+        if (!mine->prepared) {
+            continue;
+        }
+        double *const own = mine->work[0].keep;
+        double most = 0;
+        gather(mine, 1, mean, own);
+        for (int64_t l = 0; l < mine->rows.n_coef; l++) {
+            most = own[l] > most ? own[l] : most;
+        }
+        mine->seen[lane] = most * scale;
+        fe_parts *const inner = frgi_fe_ladder_parts(mine->ladder);
+        if (inner) {
+            frgi_fe_parts_see(inner, lane, own, scale);
+        }
+    }
+}
+
+void frgi_fe_parts_settle(fe_parts *p, int lanes)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        part *mine = &p->of[i];
+        for (int k = 0; k < lanes; k++) {
+            mine->audit = mine->seen[k] > mine->audit ? mine->seen[k] : mine->audit;
+        }
+        fe_parts *const inner = frgi_fe_ladder_parts(mine->ladder);
+        if (inner) {
+            frgi_fe_parts_settle(inner, lanes);
+        }
+    }
+}
+
 bool frgi_fe_parts_at_end(const fe_parts *p)
 {
     return p->at_end;
@@ -500,6 +537,7 @@ frg_demean_part frgi_fe_parts_part(const fe_parts *p, int64_t i)
                              .levels = mine->rows.n_units + mine->rows.n_coef,
                              .components = mine->components,
                              .iterations = mine->steps,
+                             .audit = mine->audit,
                              .method = frgi_fe_ladder_method(mine->ladder)};
 }
 

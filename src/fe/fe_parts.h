@@ -33,6 +33,10 @@ size_t frgi_fe_parts_bytes(const fe_parts *p);
 /** Rank of S, counted part by part as frgi_fe_ladder_count does. */
 FRG_MUST_USE frg_status frgi_fe_parts_rank(fe_parts *p, frg_context *ctx, bool cheap_only,
                                            int64_t *rank);
+/** The level means of a column's result (n_coef of the whole), which it has as its audit when times `scale`; lane: as in
+ *  the targets of its solves.  What was seen last of a block's columns counts once they are settled. */
+void frgi_fe_parts_see(fe_parts *p, int lane, const double *mean, double scale);
+void frgi_fe_parts_settle(fe_parts *p, int lanes);
 /** Parts, a part's own parts in its place, and what is known of the i-th. */
 int64_t frgi_fe_parts_count(const fe_parts *p);
 frg_demean_part frgi_fe_parts_part(const fe_parts *p, int64_t i);

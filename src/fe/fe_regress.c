@@ -279,6 +279,17 @@ static frg_status demean_blocks(frg_fe *f, frg_status *worst)
     }
 }
 
+/** The parts in a copy: the plan may go.  Their methods are texts of the library. */
+static frg_status copy_parts(frg_fe *f, int64_t n)
+{
+    TRY(NEW0(f->ctx, &f->parts, n, "parts"));
+    for (int64_t i = 0; i < n; i++) {
+        TRY(frg_demean_get_part(f->plan, i, &f->parts[i]));
+    }
+    f->result.parts = f->parts;
+    return FRG_OK;
+}
+
 /** Demeans in place; *worst becomes the demeaner's status where that is positive. */
 static frg_status demean(frg_fe *f, frg_status *worst)
 {
@@ -304,6 +315,8 @@ static frg_status demean(frg_fe *f, frg_status *worst)
     TRY(copy_text(f->ctx, &f->method, report.method));
     report.method = f->method;
     f->result.demean = report;
+    f->result.n_components = rank.components;
+    TRY(copy_parts(f, report.n_parts));
     f->result.n_demeaned = f->p + 1;
     f->result.columns = f->columns;
     warn_columns(f);
@@ -615,6 +628,7 @@ void frg_fe_destroy(frg_fe *f)
     }
     frg_demean_destroy(f->plan);
     DROP(ctx, &f->vcov_array);
+    DROP(ctx, &f->parts);
     DROP(ctx, &f->dropped);
     DROP(ctx, &f->rank_method);
     DROP(ctx, &f->method);

@@ -52,11 +52,11 @@ struct frg_fe {
     frgi_design design;
     frg_demean *plan; /* while effects may be asked for */
 
-    bool stopped;          /* before its columns were demeaned, and they are in the store */
-    int p;                 /* columns right of y in the matrix, the ones of an intercept first */
-    bool ones;             /* an intercept that no effect spans: a column of ones, the first */
-    bool centred;          /* ones, and no effects at all: the others are centred in place of demeaned */
-    double *matrix;        /* n x (p + 1), column-major: y, then X, demeaned or centred */
+    bool stopped;   /* before its columns were demeaned, and they are in the store */
+    int p;          /* columns right of y in the matrix, the ones of an intercept first */
+    bool ones;      /* an intercept that no effect spans: a column of ones, the first */
+    bool centred;   /* ones, and no effects at all: the others are centred in place of demeaned */
+    double *matrix; /* n x (p + 1), column-major: y, then X, demeaned or centred */
     frgi_moments *moments; /* p + 1, before demeaning */
     frg_demean_column *columns;
 
@@ -71,6 +71,7 @@ struct frg_fe {
     bool rank_exact;
     bool perfect; /* y has no variation left */
 
+    frg_demean_part *parts;    /* demean.n_parts of the result */
     frg_dropped_term *dropped; /* their reasons are blocks of their own */
     char *rank_method;
     char *method;

@@ -139,6 +139,42 @@ static void check_alone(const panel *d, const outcome *whole, int64_t first, int
     panel_free(&alone);
 }
 
+/** The largest weighted level mean of rows first .. first + n - 1, both factors, over the sd of the whole column. */
+static double audit_by_hand(const panel *d, const double *r, int64_t first, int64_t n)
+{
+    double *const sum = panel_zeros(2 * d->n, sizeof *sum), *const mass =
+                                                                panel_zeros(2 * d->n, sizeof *mass);
+    double worst = 0, total = 0;
+    for (int64_t i = 0; i < d->n; i++)
+        total += d->weights ? d->weights[i] : 1;
+    const double sd = panel_norm(d, r, NULL) / sqrt(total);
+    for (int q = 0; q < d->q; q++) {
+        memset(sum, 0, (size_t)d->n * sizeof *sum);
+        memset(mass, 0, (size_t)d->n * sizeof *mass);
+        for (int64_t i = first; i < first + n; i++) {
+            const double w = d->weights ? d->weights[i] : 1;
+            sum[d->codes[i * d->q + q]] += w * r[i];
+            mass[d->codes[i * d->q + q]] += w;
+        }
+        for (int64_t l = 0; l < d->n; l++)
+            worst = mass[l] > 0 ? fmax(worst, fabs(sum[l]) / mass[l]) : worst;
+    }
+    free(sum);
+    free(mass);
+    return worst / sd;
+}
+
+/** A part's audit is that of its rows; 64 rows a level, each rounded once. */
+static void check_audit(const panel *d, const outcome *o, int64_t part, int64_t first, int64_t n)
+{
+    double want = 0;
+    for (int c = 0; c < d->p; c++)
+        want = fmax(want, audit_by_hand(d, o->r + c * d->n, first, n));
+    CHECK_SAYS(fabs(o->parts[part].audit - want) <= 64 * 2.3e-16,
+               "part %lld: an audit of %.17g, by hand %.17g", (long long)part, o->parts[part].audit,
+               want);
+}
+
 /** The designs of this file: rings of p levels a side, units of 60 firms, units of 4. */
 static graph dense(void)
 {
@@ -176,6 +212,8 @@ static void dense_neighbour(void)
         CHECK(o.rank.rank == 2 * p + 2 * units - 2);
         check_alone(&d, &o, 0, 2 * p, 0);
         check_alone(&d, &o, 2 * p, d.n - 2 * p, 1);
+        check_audit(&d, &o, 0, 0, 2 * p);
+        check_audit(&d, &o, 1, 2 * p, d.n - 2 * p);
         free(o.r);
         panel_free(&d);
     }
@@ -202,6 +240,9 @@ static void middle_and_small(void)
     check_alone(&d, &o, own[0], own[1], -1);
     check_alone(&d, &o, d.n - n_large, n_large, -1);
     check_alone(&d, &o, own[0] + own[1], 40, -1);
+    check_audit(&d, &o, 2, own[0] + own[1], d.n - own[0] - own[1]);
+    for (int64_t i = 0; i < 2; i++) /* the middle ones, inside a part of their own */
+        check_audit(&d, &o, i, o.parts[i].n == own[0] ? 0 : own[0], o.parts[i].n);
     free(o.r);
     panel_free(&d);
 }
@@ -252,6 +293,9 @@ static void escalation(void)
     check_alone(&d, &o, 0, first, 0);
     check_alone(&d, &o, first, half, 1);
     check_alone(&d, &o, first + half, 2 * half, -1);
+    check_audit(&d, &o, 0, 0, first);
+    check_audit(&d, &o, 1, first, half);
+    check_audit(&d, &o, 2, first + half, 2 * half);
     free(o.r);
     panel_free(&d);
 }
