@@ -43,27 +43,45 @@ extern int openblas_get_num_threads(void) __attribute__((weak));
 extern void openblas_set_num_threads(int) __attribute__((weak));
 extern char *openblas_get_config(void) __attribute__((weak));
 
-enum { PARALLEL_PTHREAD = 1 };
+enum { PARALLEL_PTHREAD = 1, PARALLEL_OPENMP };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static int kind_of_threads(void)
+{
+    return openblas_get_parallel ? openblas_get_parallel() : 0;
+}
+
 frgi_blas_guard frgi_blas_begin(void)
 {
-    if (!openblas_get_parallel || openblas_get_parallel() != PARALLEL_PTHREAD) {
-        return (frgi_blas_guard){0};
+    frgi_blas_guard g = {0};
+    switch (kind_of_threads()) {
+    case PARALLEL_PTHREAD:
+        pthread_mutex_lock(&lock);
+        g.threads = openblas_get_num_threads();
+        openblas_set_num_threads(1);
+        break;
+    case PARALLEL_OPENMP: /* the calling thread's own number; those of a team are in a parallel region */
+        g.threads = omp_get_max_threads();
+        frgi_blas_single();
+        break;
+    default:
+        break;
     }
-    pthread_mutex_lock(&lock);
-    const frgi_blas_guard g = {openblas_get_num_threads()};
-    openblas_set_num_threads(1);
     return g;
 }
 
 void frgi_blas_end(frgi_blas_guard g)
 {
-    if (g.threads) {
-        openblas_set_num_threads(g.threads);
-        pthread_mutex_unlock(&lock);
+    if (!g.threads) {
+        return;
     }
+    if (kind_of_threads() == PARALLEL_OPENMP) {
+        omp_set_num_threads(g.threads);
+        return;
+    }
+    openblas_set_num_threads(g.threads);
+    pthread_mutex_unlock(&lock);
 }
 
 void frgi_dgemm(char trans_a, char trans_b, int m, int n, int k, double alpha, const double *a,

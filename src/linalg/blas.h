@@ -1,7 +1,8 @@
 /* blas.h - the BLAS and LAPACK routines in use, always called single-threaded on tiles we schedule.
  *
- * fourge owns the threads: an OpenMP build of OpenBLAS runs single-threaded inside our parallel regions; a
- * pthread build is set to one thread while we call it (see frgi_blas_begin).
+ * fourge owns the threads: an OpenMP build of OpenBLAS runs single-threaded inside parallel regions, but a region of
+ * one thread is none, so that the caller's number of threads is set to one while we call it; of a pthread build BLAS's
+ * own is (see frgi_blas_begin).
  */
 #ifndef FRGI_BLAS_H
 #define FRGI_BLAS_H

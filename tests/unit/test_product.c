@@ -4,9 +4,11 @@
  * word one after another, add six such sums for every 32 of k to C, and give() rounds twice; every rounding is at
  * most u s.  BLAS and AVX2 round at most k times.  (16 + 1 + 6 ceil(k / 32) + 2 + 2) u s and (k + 2) u s hold for both below. */
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "linalg/blas.h"
 #include "linalg/product.h"
 #include "test.h"
 
@@ -247,7 +249,29 @@ static void not_finite(void)
     }
 }
 
-static const test_case cases[] = {{"on tiles", on_tiles}, {"on AVX2", on_avx2},
-                                  {"by BLAS", by_blas},   {"many columns", many_columns},
-                                  {"several", several},   {"not finite", not_finite}};
+extern int openblas_get_parallel(void) __attribute__((weak));
+
+/** Between the guards an OpenMP build of OpenBLAS runs on the thread that calls it, whatever number of threads there
+ *  is; guards may stand in each other. */
+static void one_thread(void)
+{
+    enum { WITH_OPENMP = 2 };
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(3);
+    const frgi_blas_guard outer = frgi_blas_begin();
+    if (openblas_get_parallel && openblas_get_parallel() == WITH_OPENMP) {
+        const frgi_blas_guard inner = frgi_blas_begin();
+        CHECK_INT(omp_get_max_threads(), 1);
+        frgi_blas_end(inner);
+        CHECK_INT(omp_get_max_threads(), 1);
+    }
+    frgi_blas_end(outer);
+    CHECK_INT(omp_get_max_threads(), 3);
+    omp_set_num_threads(before);
+}
+
+static const test_case cases[] = {{"on tiles", on_tiles},         {"on AVX2", on_avx2},
+                                  {"by BLAS", by_blas},           {"many columns", many_columns},
+                                  {"several", several},           {"not finite", not_finite},
+                                  {"one BLAS thread", one_thread}};
 TEST_MAIN(cases)
