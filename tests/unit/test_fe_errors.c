@@ -82,6 +82,10 @@ static void with_text_subset(frg_fe_opts *o)
 {
     o->subset = "s > 1";
 }
+static void with_text_column(frg_fe_opts *o)
+{
+    o->subset = "s";
+}
 static void with_string_subset(frg_fe_opts *o)
 {
     o->subset = "'a'";
@@ -109,6 +113,8 @@ static void names_and_types(void)
         {"y ~ x", FRG_BAD_DATA, "FRG-FE-011", NULL, "weights: column 's' holds text", by_weight_s},
         {"y ~ x", FRG_BAD_ARG, "FRG-FE-001", "subset:5", "subset, column 5", with_subset},
         {"y ~ x", FRG_BAD_DATA, "FRG-FE-011", "subset:1", "numbers are needed", with_text_subset},
+        {"y ~ x", FRG_BAD_DATA, "FRG-FE-011", "subset:1", "column 's' holds text",
+         with_text_column},
         {"y ~ x", FRG_BAD_DATA, "FRG-FE-011", "subset:1", "a string is no variable",
          with_string_subset},
         {"y ~ i(f, ref = 12)", FRG_BAD_ARG, "FRG-FE-001", "formula:16",
