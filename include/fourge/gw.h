@@ -254,7 +254,8 @@ typedef struct {
     double rho_source, rho_target; /* infinite */
     frg_gw_reference reference;
     double linear_weight;   /* 0 .. 1: theta of J = (1-theta) E + 2 theta <C, P> + 2 eps sum P (log P - 1) */
-    double lambda_ema_beta; /* 0.5: weight of the new linearisation from step 30 on; 0 or 1: no memory */
+    double lambda_ema_beta; /* 0.5: largest weight of the new linearisation from step 30 on, 2 / (k + 2) at the k-th
+                               of them at one epsilon, so that noise averages out; 0 or 1: no memory */
     frg_gw_scale scale;     /* fixed */
     frg_gw_sampling sampling;
     frg_gw_multiscale multiscale; /* auto: on where n m > 1e6 */

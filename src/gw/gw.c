@@ -446,6 +446,7 @@ static frg_status fine_steps(frg_gw *s)
     int64_t t = 0;
     l->phase = FRGI_FINE;
     l->turn = 0;
+    l->smooth_from = 1;
     r->multiscale = 1;
     r->reason = FRG_GW_CONVERGED_PLATEAU;
     TRY(frgi_state_enter(l, s->o.fine_steps, &t));
@@ -873,7 +874,8 @@ static frg_status left_out_terms(const frg_gw *s, int side, double *out)
     const frgi_level *const l = &s->level;
     frgi_distances *const d = side ? l->y : l->x;
     const int64_t R = s->o.anchors;
-    const float *const rows = side ? l->rows_y : l->rows_x;
+    const float *const rows = side ? l->rows_y : l->rows_x; /* centred where there are means */
+    const float *const means = l->means && side ? l->means + l->x->n : l->means;
     const double theta = s->o.linear_weight;
     const bool exact = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK || s->o.diag_exact;
     memset(out, 0, (size_t)d->n * sizeof *out);
@@ -885,6 +887,7 @@ static frg_status left_out_terms(const frg_gw *s, int side, double *out)
         for (int64_t r = 0; r < R && !exact; r++) {
             out[i] += (double)rows[r * d->n + i] * (double)rows[r * d->n + i] / (double)R;
         }
+        out[i] += exact || !means ? 0 : (double)means[i] * (double)means[i];
         out[i] *= (1 - theta) * (exact ? unit : 1);
     }
     return FRG_OK;

@@ -623,3 +623,68 @@ frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *ou
     DROP(d->ctx, &rows);
     return status;
 }
+
+enum { MEAN_POINTS = 512 };
+
+/** count nodes at equal steps of the weights, in order. */
+static void equal_steps(const double *w, int64_t n, int64_t count, int32_t *nodes)
+{
+    double total = 0, below = 0;
+    for (int64_t k = 0; k < n; k++) {
+        total += w[k];
+    }
+    int64_t k = 0;
+    for (int64_t q = 0; q < count; q++) {
+        const double at = ((double)q + 0.5) / (double)count * total;
+        while (k < n - 1 && below + w[k] <= at) {
+            below += w[k++];
+        }
+        nodes[q] = (int32_t)k;
+    }
+}
+
+frg_status frgi_distances_means(frgi_distances *d, const double *w, float *out)
+{
+    enum { BATCH = 64 };
+    const int64_t n = d->n;
+    const bool some = d->kind == FRGI_VECTOR && n > MEAN_POINTS;
+    const int64_t count = some ? MEAN_POINTS : n;
+    float *rows = NULL;
+    double *sums = NULL;
+    int32_t *nodes = NULL;
+    frg_status status = FRG_OK;
+    double total = 0;
+    TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "means of distances"));
+    TRY_TO(done, NEW0(d->ctx, &sums, n, "means of distances"));
+    TRY_TO(done, NEW(d->ctx, &nodes, count, "means of distances"));
+    for (int64_t k = 0; k < count; k++) {
+        nodes[k] = (int32_t)k;
+    }
+    if (some) {
+        equal_steps(w, n, count, nodes);
+    }
+    for (int64_t q0 = 0; q0 < count; q0 += BATCH) {
+        const int64_t many = count - q0 < BATCH ? count - q0 : BATCH;
+        TRY_TO(done, frgi_distances_rows(d, nodes + q0, many, rows, n));
+#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many * n > 100000)
+        for (int64_t part = 0; part < BATCH; part++) {
+            for (int64_t r = 0; r < many; r++) {
+                const double share = some ? 1 : w[nodes[q0 + r]];
+                for (int64_t i = part * n / BATCH; i < (part + 1) * n / BATCH; i++) {
+                    sums[i] += share * (double)rows[r * n + i];
+                }
+            }
+        }
+        for (int64_t r = 0; r < many; r++) {
+            total += some ? 1 : w[nodes[q0 + r]];
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = (float)(sums[i] / total);
+    }
+done:
+    DROP(d->ctx, &rows);
+    DROP(d->ctx, &sums);
+    DROP(d->ctx, &nodes);
+    return status;
+}

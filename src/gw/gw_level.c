@@ -6,7 +6,12 @@
  *
  * an unbiased estimate of L(P), and a few passes of Sinkhorn's iteration on it from the potentials of the last
  * step.  The first two terms move potentials alone where the marginals are balanced; they are left out there, so
- * that their noise does not disturb the warm start.
+ * that their noise does not disturb the warm start.  What pairs tell of the mean distances u_i = sum_k C_ik a_k and
+ * v_j is known there without them:
+ *
+ *     (2/R) sum_r (Dx_ir - u_i)(Dy_jr - v_j) + 2 u_i v_j
+ *
+ * has the same mean and, distances being further from 0 than from each other, a small part of the variance.
  *
  * Stopping and annealing look at E from pairs that no step has used, every fifth step; with a linear cost at
  * (1 - theta) E + 2 theta <Clin, P>.
@@ -39,6 +44,20 @@ bool frgi_is_balanced(const frg_gw_opts *o)
 
 /* ---- opening -------------------------------------------------------------------------------------- */
 
+/** Means of the distances to every point, where pairs are centred by them. */
+static frg_status open_means(frgi_level *l)
+{
+    const frg_gw_opts *const o = l->o;
+    const bool sampled = (o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED) && o->rank == 0;
+    const bool known = l->x->kind != FRGI_ROWS && l->y->kind != FRGI_ROWS;
+    if (!sampled || !known || !frgi_is_balanced(o) || o->scale == FRG_GW_SCALE_BATCH_MAX) {
+        return FRG_OK;
+    }
+    TRY(NEW(l->ctx, &l->means, l->x->n + l->y->n, "means of distances"));
+    TRY(frgi_distances_means(l->x, l->a, l->means));
+    return frgi_distances_means(l->y, l->b, l->means + l->x->n);
+}
+
 frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o, frgi_distances *x,
                            frgi_distances *y, const double *a, const double *b, const float *linear,
                            bool store)
@@ -58,7 +77,8 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     const frgi_sweep *const s = &l->t.s;
     /* pairs that wait for later steps: R / alpha are enough on average */
     l->room = (int64_t)ceil((double)o->anchors * fmin(1 / o->damping, 4)) + 8;
-    l->rank = o->anchors;
+    TRY(open_means(l));
+    l->rank = o->anchors + (l->means != NULL);
     TRY(NEW(ctx, &l->anchors, l->room, "anchors"));
     TRY(NEW(ctx, &l->nodes, l->room, "anchors"));
     for (int q = 0; q < FRGI_AGES; q++) {
@@ -82,6 +102,7 @@ void frgi_level_close(frgi_level *l)
     frgi_transport_close(&l->t);
     DROP(l->ctx, &l->anchors);
     DROP(l->ctx, &l->nodes);
+    DROP(l->ctx, &l->means);
     for (int q = 0; q < FRGI_AGES; q++) {
         DROP(l->ctx, &l->ages[q]);
     }
@@ -105,6 +126,8 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     l->best = (double)INFINITY;
     l->ema = (double)NAN;
     l->bad = l->stale = 0;
+    l->averaged = 0;
+    l->smooth_from = FRGI_SMOOTH_FROM;
     l->epsilon = frgi_epsilon_start(l->o);
     frgi_transport_restart(&l->t);
     for (int64_t j = 0; j < s->ld; j++) {
@@ -207,6 +230,19 @@ static void divide_by_largest(float *rows, int64_t count)
     }
 }
 
+/** Rows less their means, and the means as one pair more: sum_r of (Dx_ir - u_i)(Dy_jr - v_j) + u_i v_j. */
+static void centre(float *rows, const float *means, int64_t n, int64_t R, float share)
+{
+    for (int64_t r = 0; r < R; r++) {
+        for (int64_t i = 0; i < n; i++) {
+            rows[r * n + i] -= means[i];
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        rows[R * n + i] = share * means[i];
+    }
+}
+
 /** Rows of both sides at the anchors, packed; the row and column terms where they matter. */
 static frg_status gather(frgi_level *l)
 {
@@ -226,17 +262,22 @@ static frg_status gather(frgi_level *l)
         divide_by_largest(l->rows_x, R * s->n);
         divide_by_largest(l->rows_y, R * s->m);
     }
+    l->rank = R;
+    if (l->means) {
+        centre(l->rows_x, l->means, s->n, R, (float)R);
+        centre(l->rows_y, l->means + s->n, s->m, R, 1);
+        l->rank = R + 1;
+    }
     const float scale = 2 / (float)R;
     const int64_t groups = s->rows / FRGI_GROUP, panels = s->ld / FRGI_PANEL;
     const int threads = frg_threads(l->ctx);
 #pragma omp parallel for schedule(static) num_threads(threads) if ((double)R * (double)s->ld > 1e5)
     for (int part = 0; part < threads; part++) {
-        ops->pack(l->rows_x, s->n, R, s->n, FRGI_GROUP, scale, l->left, part * groups / threads,
-                  (part + 1) * groups / threads);
-        ops->pack(l->rows_y, s->m, R, s->m, FRGI_PANEL, 1, l->right, part * panels / threads,
+        ops->pack(l->rows_x, s->n, l->rank, s->n, FRGI_GROUP, scale, l->left,
+                  part * groups / threads, (part + 1) * groups / threads);
+        ops->pack(l->rows_y, s->m, l->rank, s->m, FRGI_PANEL, 1, l->right, part * panels / threads,
                   (part + 1) * panels / threads);
     }
-    l->rank = R;
     const double unit = FRGI_LOG2_E / l->epsilon * (1 - l->o->linear_weight);
     if (l->sums) {
         TRY(frgi_kept_terms(l, unit));
@@ -270,12 +311,21 @@ static double change_of(const frgi_level *l)
     return high >= low ? (high - low) / 2 / FRGI_LOG2_E : 0;
 }
 
+bool frgi_level_averages(const frgi_level *l)
+{
+    const double beta = l->o->lambda_ema_beta;
+    return l->smooths && beta > 0 && beta < 1 && l->step >= l->smooth_from;
+}
+
 frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
 {
     frgi_sweep *const s = &l->t.s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
     const double beta = l->o->lambda_ema_beta;
-    const bool averages = l->smooths && beta > 0 && beta < 1 && l->step >= FRGI_SMOOTH_FROM;
+    const bool averages = frgi_level_averages(l);
+    /* the noise of all steps at one epsilon averages out: a share of 2 / (k + 2), which trusts the later plans more */
+    l->averaged = averages ? l->averaged + 1 : 0;
+    const double share = fmin(beta, 2 / (double)(l->averaged + 2));
     const bool plain = frgi_is_balanced(l->o);
     l->factors = (frgi_factors){.rank = l->rank,
                                 .left = l->left,
@@ -284,7 +334,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
                                 .row = plain ? NULL : l->terms,
                                 .column = plain ? NULL : l->terms + s->rows,
                                 .past = averages ? l->t.kept : NULL,
-                                .keep = 1 - (float)beta,
+                                .keep = 1 - (float)share,
                                 .linear = l->linear,
                                 .theta = (float)l->o->linear_weight};
     frgi_transport_forget(&l->t);
@@ -397,6 +447,7 @@ static bool judge(frgi_level *l, double cost, double error, double end, bool ann
             l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
             l->best = (double)INFINITY;
             l->ema = (double)NAN;
+            l->averaged = 0;
         }
         return false;
     }
@@ -429,6 +480,7 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
         if (anneal && o->anneal == FRG_GW_ANNEAL_ITER) {
             l->epsilon =
                 start * pow(end / start, (double)t / (double)(max_iter > 1 ? max_iter : 1));
+            l->averaged = 0;
         }
         TRY(frgi_level_step(l, o->max_inner, o->marginal_tol));
         ++*steps;

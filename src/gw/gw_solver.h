@@ -44,13 +44,15 @@ typedef struct {
     frgi_transport t;
     frgi_factors factors;
     const double *a, *b;
-    bool smooths;               /* later steps average their costs with those before */
-    const float *linear;        /* rows x ld */
-    const float *start;         /* n x m plan to start from, or NULL: a b' */
-    uint64_t seed, run;         /* run: which of several starts */
-    int64_t step;               /* outer steps so far: the second counter of every draw */
-    int64_t room;               /* of anchors */
-    frgi_pair *anchors;         /* of this step */
+    bool smooths; /* steps from smooth_from on average their costs with those before */
+    int64_t smooth_from, averaged; /* averaged: how many did, at this epsilon */
+    float *means;        /* n + m: of the distances to a point; NULL: pairs are not centred */
+    const float *linear; /* rows x ld */
+    const float *start;  /* n x m plan to start from, or NULL: a b' */
+    uint64_t seed, run;  /* run: which of several starts */
+    int64_t step;        /* outer steps so far: the second counter of every draw */
+    int64_t room;        /* of anchors */
+    frgi_pair *anchors;  /* of this step */
     frgi_pair *ages[FRGI_AGES]; /* pairs of the latest plans, the newest first */
     int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
     int64_t n_ages, truncated;
@@ -85,6 +87,8 @@ FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const f
 void frgi_level_close(frgi_level *l);
 /** Forgets the plan: potentials 0, anchors of the product a b'. */
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
+/** Whether the next step averages its costs with those before. */
+bool frgi_level_averages(const frgi_level *l);
 /** Passes on the factors in l->left, l->right at l->epsilon. */
 FRG_MUST_USE frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol);
 /** Accelerated passes on the last costs to columns of error tol, `most` at most. Mass that has a long way to

@@ -27,6 +27,7 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .passes = l->inner,
                               .bad = l->bad,
                               .stale = l->stale,
+                              .averaged = l->averaged,
                               .epsilon = l->epsilon,
                               .best = l->best,
                               .ema = l->ema,
@@ -58,6 +59,7 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     l->inner = v->passes;
     l->bad = v->bad;
     l->stale = v->stale;
+    l->averaged = v->averaged;
     l->epsilon = v->epsilon;
     l->best = v->best;
     l->ema = v->ema;
@@ -78,8 +80,8 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
 static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
 {
     enum { MOST = 1 << 30 };
-    const int64_t counts[] = {v->turn,      v->t,      v->outer, v->coarse, v->inner, v->step,
-                              v->truncated, v->passes, v->bad,   v->stale,  v->run};
+    const int64_t counts[] = {v->turn,      v->t,      v->outer, v->coarse, v->inner,    v->step,
+                              v->truncated, v->passes, v->bad,   v->stale,  v->averaged, v->run};
     const bool factors = v->phase == FRGI_FACTOR_STARTS || v->phase == FRGI_FACTORS;
     const bool starts =
         v->phase == FRGI_COARSE_STARTS || v->phase == FRGI_STARTS || v->phase == FRGI_FACTOR_STARTS;
@@ -122,14 +124,13 @@ static void list_parts(frgi_level *l)
     struct frgi_state *const s = l->state;
     const frgi_sweep *const w = &l->t.s;
     const size_t pairs = (size_t)l->room * sizeof(frgi_pair);
-    const double beta = l->o->lambda_ema_beta;
     s->n_parts = 0;
     add(s, "F", -1, w->F, (size_t)w->n * sizeof *w->F);
     add(s, "G", -1, w->G, (size_t)w->m * sizeof *w->G);
     for (int q = 0; q < FRGI_AGES && q < l->n_ages; q++) {
         add(s, "age", q, l->ages[q], pairs);
     }
-    if (l->smooths && beta > 0 && beta < 1 && l->step >= FRGI_SMOOTH_FROM) {
+    if (frgi_level_averages(l)) {
         add(s, "past", -1, l->t.kept, (size_t)w->rows * (size_t)w->ld * sizeof(float));
         add(s, "past_h", -1, w->past_h, (size_t)w->rows * sizeof *w->past_h);
         add(s, "past_g", -1, w->past_g, (size_t)w->ld * sizeof *w->past_g);
