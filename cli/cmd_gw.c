@@ -159,6 +159,7 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     gw_plan_json(j, &p);
     frg_json_integer(j, "outer_iterations", r->outer_iterations);
     frg_json_integer(j, "coarse_iterations", r->coarse_iterations);
+    frg_json_integer(j, "anchors", r->anchors);
     frg_json_integer(j, "inner_iterations", r->inner_iterations);
     frg_json_number(j, "epsilon_end", r->epsilon_end);
     frg_json_string(j, "reason", frg_gw_reason_name(r->reason));

@@ -241,7 +241,8 @@ typedef struct {
     int64_t k;              /* 30 */
     int k_clamp, stitch;    /* 0, 1 */
     int64_t landmarks;      /* 50 */
-    int64_t anchors;        /* 80: pairs a step */
+    int64_t anchors;        /* 80: pairs a step; 8 times as many behind a coarse level whose plan is so broad that
+                               sum P log (P / a b') < 1, as the noise of few pairs would sharpen it */
     double epsilon;         /* 0.001, in units of the scaled costs; <= 0: 1e-4 */
     frg_gw_anneal anneal;   /* progress: to max(epsilon / 10, min(5e-4, epsilon)) */
     double damping;         /* 0.9: share of the new plan */
@@ -296,6 +297,7 @@ typedef struct {
     double graph_seconds, distances_seconds, build_seconds, inner_seconds, sample_seconds,
         polish_seconds, total_seconds;
     int64_t truncated_ages;       /* draws whose age law was cut short */
+    int64_t anchors;              /* pairs of the last step; 0: exact */
 } frg_gw_report;
 
 typedef struct frg_gw frg_gw;

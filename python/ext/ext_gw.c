@@ -91,6 +91,7 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, polish_seconds), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, total_seconds), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, truncated_ages), IS_INT64, NULL},
+                                      {AT(frg_gw_report, anchors), IS_INT64, NULL},
                                       {NULL, 0, IS_INT, NULL}};
 
 static const ext_field sinkhorn_options[] = {

@@ -20,6 +20,8 @@ enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough to tell a fold fro
 
 /* Multiply-adds of an exact energy that are worth doing unasked. */
 #define EXACT_ENERGY 2e9
+/* Coordinates, of all pairs of points of both sides, that are worth looking at unasked. */
+#define ALL_DISTANCES 1e9
 
 struct frg_gw {
     frg_context *ctx;
@@ -281,7 +283,8 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     s->degenerate = all_plans_alike(s);
     const bool sampled = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED;
     const bool store = s->o.rank == 0 && store_fits(s);
-    TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, store));
+    TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, store,
+                        store && is_multiscale(s)));
     s->level.smooths = store && sampled;
     s->state = (struct frgi_state){.ctx = ctx, .report = &s->report, .owner = s};
     s->level.state = &s->state;
@@ -429,7 +432,7 @@ static frg_status short_starts(frg_gw *s)
         if (s->o.linear_weight > 0) { /* the whole of J: a linear cost may be paid for in entropy */
             energy += 2 * l->epsilon * frgi_plan_entropy(l);
         }
-        TRY(frgi_level_remember(l, energy));
+        TRY(frgi_level_remember(l, energy, (double)INFINITY));
     }
     frgi_level_recall(l, &l->starts[0]);
     frgi_level_forget(l);
@@ -446,12 +449,14 @@ static frg_status fine_steps(frg_gw *s)
     int64_t t = 0;
     l->phase = FRGI_FINE;
     l->turn = 0;
-    l->smooth_from = 1;
+    l->smooth_from = l->room > frgi_room_of(&s->o, s->o.anchors) ? 2 : 1;
     r->multiscale = 1;
     r->reason = FRG_GW_CONVERGED_PLATEAU;
     TRY(frgi_state_enter(l, s->o.fine_steps, &t));
     for (; t < s->o.fine_steps; t++) {
         TRY(frgi_state_point(l, t));
+        /* of a broad plan pairs of the first plan of this size on */
+        l->count = t > 0 && l->room > frgi_room_of(&s->o, s->o.anchors) ? l->count_most : l->count;
         TRY(frgi_level_step(l, 5, s->o.marginal_tol));
         r->outer_iterations++;
         const frg_status beat =
@@ -598,6 +603,36 @@ static double objective_of(const frg_gw *s, const frgi_plan_sums *sums)
            2 * s->level.epsilon * sums->entropy;
 }
 
+/** Coordinates that a look at all distances of a side takes. */
+static double look_at_all(const frgi_distances *d)
+{
+    const double each = d->kind == FRGI_DENSE    ? 1
+                        : d->kind == FRGI_VECTOR ? (double)d->d
+                                                 : (double)INFINITY;
+    return each * (double)d->n * (double)d->n;
+}
+
+/** E from pairs of points, less of it where the marginals hold and all distances may be looked at. */
+static frg_status estimate_energy(frg_gw *s, bool centred)
+{
+    frg_gw_report *const r = &s->report;
+    const double mass = s->plan.report.mass;
+    frgi_means means = {0};
+    frg_status status = FRG_OK;
+    s->level.step++;
+    if (centred) {
+        TRY_TO(done, frgi_means_open(&means, &s->level));
+    }
+    TRY_TO(done,
+           frgi_energy_estimate(&s->level, 1024, 1 / (double)s->x.scale, 1 / (double)s->y.scale,
+                                centred ? &means : NULL, &r->energy, &r->energy_standard_error));
+    r->energy *= mass * mass;
+    r->energy_standard_error *= mass * mass;
+done:
+    DROP(s->ctx, &means.u);
+    return status;
+}
+
 static frg_status certify(frg_gw *s)
 {
     frg_gw_report *const r = &s->report;
@@ -608,7 +643,7 @@ static frg_status certify(frg_gw *s)
     r->energy_standard_error = 0;
     const bool balanced = frgi_is_balanced(&s->o);
     const bool plain = balanced && s->o.linear_weight == 0;
-    const bool cheap = s->x.kind != FRGI_ROWS && s->y.kind != FRGI_ROWS;
+    const bool cheap = look_at_all(&s->x) + look_at_all(&s->y) <= ALL_DISTANCES;
     if (n * m * (n + m) <= EXACT_ENERGY) {
         frgi_plan_sums sums;
         const bool objective = balanced && s->o.rank == 0;
@@ -616,13 +651,9 @@ static frg_status certify(frg_gw *s)
         r->energy = frgi_energy_of(&sums, unit_x, unit_y);
         r->objective = objective ? objective_of(s, &sums) : r->objective;
     } else {
-        s->level.step++;
-        TRY(frgi_energy_estimate(&s->level, 512, unit_x, unit_y, &r->energy,
-                                 &r->energy_standard_error));
-        r->energy *= s->plan.report.mass * s->plan.report.mass;
-        r->energy_standard_error *= s->plan.report.mass * s->plan.report.mass;
+        TRY(estimate_energy(s, balanced && s->plan.report.rounded && cheap));
     }
-    if (plain && cheap && n * n + m * m <= 2e7) {
+    if (plain && cheap) {
         double *square = NULL;
         TRY(NEW(s->ctx, &square, s->x.n + s->y.n, "eccentricities"));
         frg_status status = eccentricities(&s->x, s->a, square);
@@ -743,6 +774,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->inner_seconds = s->level.inner_seconds;
     r->sample_seconds = s->level.sample_seconds;
     r->truncated_ages = s->level.truncated;
+    r->anchors = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK ? 0 : s->level.count;
     r->epsilon_end = s->level.epsilon;
     r->total_seconds = set_up + frgi_seconds() - begin;
     if (status == FRG_OK) {
@@ -873,7 +905,7 @@ static frg_status left_out_terms(const frg_gw *s, int side, double *out)
 {
     const frgi_level *const l = &s->level;
     frgi_distances *const d = side ? l->y : l->x;
-    const int64_t R = s->o.anchors;
+    const int64_t R = l->count;
     const float *const rows = side ? l->rows_y : l->rows_x; /* centred where there are means */
     const float *const means = l->means && side ? l->means + l->x->n : l->means;
     const double theta = s->o.linear_weight;

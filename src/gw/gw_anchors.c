@@ -188,7 +188,7 @@ frg_status frgi_keep_ages(frgi_level *l)
 void frgi_take_anchors(frgi_level *l)
 {
     const double alpha = l->o->damping;
-    for (int64_t r = 0; r < l->o->anchors; r++) {
+    for (int64_t r = 0; r < l->count; r++) {
         int64_t age = 0;
         if (alpha < 1 && l->n_ages > 1) {
             /* the geometric law cut at the plans there are */

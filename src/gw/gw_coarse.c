@@ -44,7 +44,7 @@ static frg_status open_coarse(coarse *c, frgi_level *fine)
     gather_weights(fine->b, m, c->nearest_y, c->b, c->m);
     TRY(frgi_distances_subset(&c->x, fine->x, c->chosen_x, c->n));
     TRY(frgi_distances_subset(&c->y, fine->y, c->chosen_y, c->m));
-    TRY(frgi_level_open(&c->level, ctx, fine->o, &c->x, &c->y, c->a, c->b, NULL, true));
+    TRY(frgi_level_open(&c->level, ctx, fine->o, &c->x, &c->y, c->a, c->b, NULL, true, true));
     c->level.smooths = true;
     c->level.state = fine->state;
     return FRG_OK;
@@ -78,6 +78,21 @@ static frg_status settled_energy(frgi_level *l, double *energy)
     return FRG_OK;
 }
 
+static double sum_w_log_w(const double *w, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += w[i] > 0 ? w[i] * log(w[i]) : 0;
+    }
+    return sum;
+}
+
+/** sum P log (P / a b') of the present plan, of mass 1: how far it is from telling a point nothing. */
+static double information_of(const frgi_level *l)
+{
+    return frgi_plan_entropy(l) + 1 - sum_w_log_w(l->a, l->x->n) - sum_w_log_w(l->b, l->y->n);
+}
+
 /** Some steps for every start; the plan that lowest energies are known of is kept, and the next one. */
 static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
                              frg_gw_report *report)
@@ -95,7 +110,7 @@ static frg_status try_starts(coarse *c, const frgi_level *fine, int64_t trial,
         }
         double energy;
         TRY(settled_energy(l, &energy));
-        TRY(frgi_level_remember(l, energy));
+        TRY(frgi_level_remember(l, energy, information_of(l)));
     }
     return FRG_OK;
 }
@@ -117,6 +132,9 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
     if (!frgi_state_waits(l, FRGI_COARSE)) {
         l->step = trial;
         frgi_level_recall(l, &l->starts[q]);
+        if (!anneal && l->starts[q].information < FRGI_BROAD) {
+            frgi_level_widen(l);
+        }
     }
     const frg_status status = frgi_level_loop(l, enough, anneal ? o->min_iter : enough, anneal,
                                               &reason, &report->coarse_iterations);
@@ -127,10 +145,12 @@ static frg_status refine(coarse *c, const frgi_level *fine, int64_t q, int64_t t
         FAIL(l->ctx, E_CHECKPOINT, "the state of the alignment has no start %lld",
              (long long)q + 1);
     }
+    const double information = information_of(l);
     /* pairs for the fine level, before a closer look changes the potentials */
     l->step++;
     TRY(frgi_draw_pairs(l, l->room, STREAM_ROWS + 50, l->ages[0]));
     frgi_start_fill(l, &l->starts[q]);
+    l->starts[q].information = information;
     return FRG_OK;
 }
 
@@ -216,13 +236,17 @@ static void hand_over(const coarse *c, const frgi_start *from, frgi_level *fine)
         const int32_t r = c->nearest_y[j];
         s->G[j] = c->b[r] > 0 && s->b[j] > 0 ? from->G[r] + s->log_b[j] - log2(c->b[r]) : 0;
     }
-    for (int64_t r = 0; r < fine->room; r++) {
+    for (int64_t r = 0; r < from->room; r++) {
         fine->ages[0][r].i = c->chosen_x[from->pairs[r].i];
         fine->ages[0][r].j = c->chosen_y[from->pairs[r].j];
     }
+    if (from->information < FRGI_BROAD) {
+        /* a point of a broad plan goes where the cost says on average, noise and all: epsilon does not hide it */
+        fine->room = frgi_room_of(fine->o, fine->count_most);
+    }
     frgi_kept_reset(fine, false);
     fine->n_ages = 1;
-    fine->age_count[0] = fine->room;
+    fine->age_count[0] = from->room;
     fine->age_used[0] = 0;
 }
 
@@ -245,7 +269,7 @@ frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *
         status = best_start(&c, fine, report);
     }
     if (status > 0 && !c.level.starts[0].F) { /* stopped in the first start */
-        const frg_status kept = frgi_level_remember(&c.level, 0);
+        const frg_status kept = frgi_level_remember(&c.level, 0, (double)INFINITY);
         status = kept < 0 ? kept : status;
     }
     if (status >= 0) {

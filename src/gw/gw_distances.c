@@ -612,19 +612,19 @@ frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *ou
             nodes[r] = (int32_t)(i0 + r);
         }
         status = frgi_distances_rows(d, nodes, count, rows, d->n);
-        for (int64_t r = 0; r < count && status >= 0; r++) {
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(frg_threads(d->ctx)) if (count * d->n > 100000)
+        for (int64_t r = 0; r < count; r++) {
             double sum = 0;
-            for (int64_t k = 0; k < d->n; k++) {
+            for (int64_t k = 0; k < d->n && status >= 0; k++) {
                 sum += (double)rows[r * d->n + k] * (double)rows[r * d->n + k] * w[k];
             }
-            out[i0 + r] = sum;
+            out[i0 + r] = status >= 0 ? sum : out[i0 + r];
         }
     }
     DROP(d->ctx, &rows);
     return status;
 }
-
-enum { MEAN_POINTS = 512 };
 
 /** count nodes at equal steps of the weights, in order. */
 static void equal_steps(const double *w, int64_t n, int64_t count, int32_t *nodes)
@@ -643,12 +643,12 @@ static void equal_steps(const double *w, int64_t n, int64_t count, int32_t *node
     }
 }
 
-frg_status frgi_distances_means(frgi_distances *d, const double *w, float *out)
+frg_status frgi_distances_means(frgi_distances *d, const double *w, int64_t most, float *out)
 {
     enum { BATCH = 64 };
     const int64_t n = d->n;
-    const bool some = d->kind == FRGI_VECTOR && n > MEAN_POINTS;
-    const int64_t count = some ? MEAN_POINTS : n;
+    const bool some = most < n;
+    const int64_t count = some ? most : n;
     float *rows = NULL;
     double *sums = NULL;
     int32_t *nodes = NULL;

@@ -49,9 +49,10 @@ FRG_MUST_USE frg_status frgi_distances_cross(frgi_distances *d, const int32_t *f
                                              const int32_t *to, int64_t n_to, float *out);
 /** out[i] <- sum_k C_ik^2 w_k, scaled; O(n^2). */
 FRG_MUST_USE frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *out);
-/** out[i] <- sum_k C_ik w_k / sum_k w_k, scaled: over all points of matrices, of vectors over some hundred at equal steps
- *  of the weights.  Not for rows on demand. */
-FRG_MUST_USE frg_status frgi_distances_means(frgi_distances *d, const double *w, float *out);
+/** out[i] <- sum_k C_ik w_k / sum_k w_k, scaled; `most` and less than all points: over these many at equal steps of the
+ *  weights. */
+FRG_MUST_USE frg_status frgi_distances_means(frgi_distances *d, const double *w, int64_t most,
+                                             float *out);
 /** A dense side on some of the points; keeps the scale and the fill. */
 FRG_MUST_USE frg_status frgi_distances_subset(frgi_distances *out, frgi_distances *d,
                                               const int32_t *nodes, int64_t count);

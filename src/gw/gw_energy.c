@@ -3,7 +3,13 @@
  *     E(P) = sum_i r_i sum_k C_ik^2 r_k + sum_j c_j sum_l D_jl^2 c_l - 2 <C P D, P>        for unit mass
  *
  * The estimate draws two independent sets of pairs from P; h(r, q) = (C(i_r, i_q) - D(j_r, j_q))^2 averaged over
- * all of their products is unbiased, with the variance of its row means and column means (Hoeffding 1948).
+ * all of their products is unbiased, with the variance of its row means and column means (Hoeffding 1948).  Where the
+ * marginals hold and the mean distances u_i = sum_k C_ik a_k, v_j = sum_l D_jl b_l are known, most of the variance goes:
+ * with C~_ik = C_ik - u_i - u_k + a'u and D~ alike
+ *
+ *     E(P) = sum (C~_ik - D~_jl)^2 P_ij P_kl + 2 sum_ij (u_i - v_j)^2 P_ij - (a'u - b'v)^2
+ *
+ * as sums of C~ and D~ over one of their points vanish; the middle term is exact, from a look at the plan.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,19 +31,33 @@ static double variance_of_mean(const double *x, int64_t n)
     return n > 1 ? square / (double)(n - 1) / (double)n : 0;
 }
 
-/** From the pairs (2 count of them), which are drawn here. */
+/** Distances between the first and the second half of the pairs less those of both ends to all, on average. */
+static void centre(float *gaps, const frgi_pair *pairs, int64_t count, const float *u, double mean,
+                   bool target)
+{
+    for (int64_t r = 0; r < count; r++) {
+        const double of_row = (double)u[target ? pairs[r].j : pairs[r].i] - mean;
+        for (int64_t q = 0; q < count; q++) {
+            const frgi_pair *const other = &pairs[count + q];
+            const double both = of_row + (double)u[target ? other->j : other->i];
+            gaps[r * count + q] -= (float)both;
+        }
+    }
+}
+
+/** means: NULL, or what is taken off.  From the pairs (2 count of them), which are drawn here. */
 static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
-                           frgi_pair *pairs, double *energy, double *error)
+                           const frgi_means *means, frgi_pair *pairs, double *energy, double *error)
 {
     frg_context *const ctx = l->ctx;
     int32_t *nodes = NULL;
     float *x = NULL, *y = NULL;
-    double *means = NULL;
+    double *sides = NULL;
     frg_status status = FRG_OK;
     TRY_TO(done, NEW(ctx, &nodes, 2 * count, "held-out pairs"));
     TRY_TO(done, NEW(ctx, &x, count * count, "held-out pairs"));
     TRY_TO(done, NEW(ctx, &y, count * count, "held-out pairs"));
-    TRY_TO(done, NEW0(ctx, &means, 2 * count, "held-out pairs"));
+    TRY_TO(done, NEW0(ctx, &sides, 2 * count, "held-out pairs"));
     TRY_TO(done, frgi_draw_pairs(l, count, STREAM_CHECK, pairs));
     TRY_TO(done, frgi_draw_pairs(l, count, STREAM_CHECK + 1, pairs + count));
     for (int64_t r = 0; r < 2 * count; r++) {
@@ -48,33 +68,89 @@ static frg_status estimate(frgi_level *l, int64_t count, double scale_x, double 
         nodes[r] = pairs[r].j;
     }
     TRY_TO(done, frgi_distances_cross(l->y, nodes, count, nodes + count, count, y));
+    if (means) {
+        centre(x, pairs, count, means->u, means->mean_u, false);
+        centre(y, pairs, count, means->v, means->mean_v, true);
+    }
     double sum = 0;
     for (int64_t r = 0; r < count; r++) {
-        means[r] = frgi_sweep_ops_of(ctx)->gaps(x + r * count, y + r * count, scale_x, scale_y,
-                                                count, means + count);
-        sum += means[r];
+        sides[r] = frgi_sweep_ops_of(ctx)->gaps(x + r * count, y + r * count, scale_x, scale_y,
+                                                count, sides + count);
+        sum += sides[r];
     }
     for (int64_t r = 0; r < 2 * count; r++) {
-        means[r] /= (double)count;
+        sides[r] /= (double)count;
     }
     *energy = sum / (double)count / (double)count;
-    *error = sqrt(variance_of_mean(means, count) + variance_of_mean(means + count, count));
+    *error = sqrt(variance_of_mean(sides, count) + variance_of_mean(sides + count, count));
 done:
     DROP(ctx, &nodes);
     DROP(ctx, &x);
     DROP(ctx, &y);
-    DROP(ctx, &means);
+    DROP(ctx, &sides);
     return status;
 }
 
+enum { CHUNKS = 64 }; /* runs of rows whose sums are added up in order */
+
+typedef struct {
+    const frgi_means *means;
+    double scale_x, scale_y;
+    int64_t m;
+    double sums[CHUNKS];
+} middle_term;
+
+static void add_middle(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    middle_term *const t = user;
+    const double u = t->scale_x * (double)t->means->u[i];
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < t->m; j++) {
+        const double gap = u - t->scale_y * (double)t->means->v[j];
+        sum += row[j] * gap * gap;
+    }
+    t->sums[chunk] += sum;
+}
+
 frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x, double scale_y,
-                                double *energy, double *error)
+                                const frgi_means *means, double *energy, double *error)
 {
     frgi_pair *pairs;
     TRY(NEW(l->ctx, &pairs, 2 * count, "held-out pairs"));
-    const frg_status status = estimate(l, count, scale_x, scale_y, pairs, energy, error);
+    const frg_status status = estimate(l, count, scale_x, scale_y, means, pairs, energy, error);
+    if (status >= 0 && means) {
+        middle_term t = {.means = means, .scale_x = scale_x, .scale_y = scale_y, .m = l->y->n};
+        frgi_transport_rows(&l->t, 0, l->x->n, CHUNKS, add_middle, &t);
+        for (int k = 0; k < CHUNKS; k++) {
+            *energy += 2 * t.sums[k];
+        }
+        const double gap = scale_x * means->mean_u - scale_y * means->mean_v;
+        *energy -= gap * gap;
+    }
     DROP(l->ctx, &pairs);
     return status;
+}
+
+/** The mean distances of one side and their own mean. */
+static frg_status means_of(frgi_distances *d, const double *w, float *out, double *mean)
+{
+    double sum = 0, total = 0;
+    TRY(frgi_distances_means(d, w, d->n, out));
+    for (int64_t i = 0; i < d->n; i++) {
+        sum += w[i] * (double)out[i];
+        total += w[i];
+    }
+    *mean = sum / total;
+    return FRG_OK;
+}
+
+frg_status frgi_means_open(frgi_means *means, frgi_level *l)
+{
+    TRY(NEW(l->ctx, &means->u, l->x->n + l->y->n, "means of distances"));
+    means->v = means->u + l->x->n;
+    TRY(means_of(l->x, l->a, means->u, &means->mean_u));
+    return means_of(l->y, l->b, means->v, &means->mean_v);
 }
 
 void frgi_join_linear(const frgi_level *l, const frgi_pair *pairs, int64_t count, double mass,
@@ -104,7 +180,7 @@ frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost, double
         mass += l->t.s.mass[i];
     }
     TRY(NEW(l->ctx, &pairs, 2 * count, "held-out pairs"));
-    const frg_status status = estimate(l, count, 1, 1, pairs, cost, error);
+    const frg_status status = estimate(l, count, 1, 1, NULL, pairs, cost, error);
     if (status >= 0) {
         frgi_join_linear(l, pairs, 2 * count, mass, cost, error);
     }
@@ -163,8 +239,6 @@ done:
     DROP(ctx, &q);
     return status;
 }
-
-enum { CHUNKS = 64 }; /* runs of rows whose sums are added up in order */
 
 typedef struct {
     const frgi_sweep_ops *ops;

@@ -23,6 +23,7 @@
 #include "gw/gw_state.h"
 
 enum { WIDE_PASSES = 20, NEAR_PASSES = 10 };
+enum { MEAN_POINTS = 512 }; /* of vectors, whose distances are computed each time */
 #define SETTLED 0.01 /* error of columns from which epsilon alone decides how long the rest takes */
 #define WIDEST  16   /* epsilon where a settling begins, in units of the last one */
 
@@ -44,6 +45,11 @@ bool frgi_is_balanced(const frg_gw_opts *o)
 
 /* ---- opening -------------------------------------------------------------------------------------- */
 
+int64_t frgi_room_of(const frg_gw_opts *o, int64_t count)
+{
+    return (int64_t)ceil((double)count * fmin(1 / o->damping, 4)) + 8;
+}
+
 /** Means of the distances to every point, where pairs are centred by them. */
 static frg_status open_means(frgi_level *l)
 {
@@ -54,13 +60,15 @@ static frg_status open_means(frgi_level *l)
         return FRG_OK;
     }
     TRY(NEW(l->ctx, &l->means, l->x->n + l->y->n, "means of distances"));
-    TRY(frgi_distances_means(l->x, l->a, l->means));
-    return frgi_distances_means(l->y, l->b, l->means + l->x->n);
+    const int64_t most_x = l->x->kind == FRGI_DENSE ? l->x->n : MEAN_POINTS,
+                  most_y = l->y->kind == FRGI_DENSE ? l->y->n : MEAN_POINTS;
+    TRY(frgi_distances_means(l->x, l->a, most_x, l->means));
+    return frgi_distances_means(l->y, l->b, most_y, l->means + l->x->n);
 }
 
 frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o, frgi_distances *x,
                            frgi_distances *y, const double *a, const double *b, const float *linear,
-                           bool store)
+                           bool store, bool may_widen)
 {
     memset(l, 0, sizeof *l);
     *l = (frgi_level){.ctx = ctx, .o = o, .x = x, .y = y, .a = a, .b = b, .linear = linear};
@@ -75,14 +83,16 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
                                 .mass = o->mass};
     TRY(frgi_transport_open(&l->t, ctx, x->n, y->n, FRGI_X32, store, &how));
     const frgi_sweep *const s = &l->t.s;
-    /* pairs that wait for later steps: R / alpha are enough on average */
-    l->room = (int64_t)ceil((double)o->anchors * fmin(1 / o->damping, 4)) + 8;
+    l->count = o->anchors;
+    l->count_most = may_widen ? FRGI_WIDE * o->anchors : o->anchors;
+    l->room = frgi_room_of(o, l->count);
+    const int64_t room = frgi_room_of(o, l->count_most);
     TRY(open_means(l));
-    l->rank = o->anchors + (l->means != NULL);
-    TRY(NEW(ctx, &l->anchors, l->room, "anchors"));
-    TRY(NEW(ctx, &l->nodes, l->room, "anchors"));
+    l->rank = l->count_most + (l->means != NULL);
+    TRY(NEW(ctx, &l->anchors, room, "anchors"));
+    TRY(NEW(ctx, &l->nodes, room, "anchors"));
     for (int q = 0; q < FRGI_AGES; q++) {
-        TRY(NEW(ctx, &l->ages[q], l->room, "anchors"));
+        TRY(NEW0(ctx, &l->ages[q], room, "anchors"));
     }
     TRY(NEW(ctx, &l->rows_x, frgi_mul((size_t)l->rank, (size_t)x->n), "anchor distances"));
     TRY(NEW(ctx, &l->rows_y, frgi_mul((size_t)l->rank, (size_t)y->n), "anchor distances"));
@@ -128,6 +138,8 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     l->bad = l->stale = 0;
     l->averaged = 0;
     l->smooth_from = FRGI_SMOOTH_FROM;
+    l->count = l->o->anchors;
+    l->room = frgi_room_of(l->o, l->count);
     l->epsilon = frgi_epsilon_start(l->o);
     frgi_transport_restart(&l->t);
     for (int64_t j = 0; j < s->ld; j++) {
@@ -142,6 +154,12 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     l->age_used[0] = 0;
     frgi_draw_product(l, l->room, STREAM_START, l->ages[0]);
     return FRG_OK;
+}
+
+void frgi_level_widen(frgi_level *l)
+{
+    l->count = l->count_most;
+    l->room = frgi_room_of(l->o, l->count);
 }
 
 /* ---- several starts ------------------------------------------------------------------------------------ */
@@ -165,7 +183,7 @@ frg_status frgi_start_open(const frgi_level *l, frgi_start *s)
 {
     TRY(NEW(l->ctx, &s->F, l->t.s.n, "starts"));
     TRY(NEW(l->ctx, &s->G, l->t.s.m, "starts"));
-    return NEW(l->ctx, &s->pairs, l->room, "starts");
+    return NEW0(l->ctx, &s->pairs, frgi_room_of(l->o, l->count_most), "starts");
 }
 
 void frgi_start_fill(const frgi_level *l, frgi_start *s)
@@ -175,9 +193,10 @@ void frgi_start_fill(const frgi_level *l, frgi_start *s)
     memcpy(s->pairs, l->ages[0], (size_t)l->room * sizeof *s->pairs);
     s->run = l->run;
     s->epsilon = l->epsilon;
+    s->room = l->room;
 }
 
-frg_status frgi_level_remember(frgi_level *l, double energy)
+frg_status frgi_level_remember(frgi_level *l, double energy, double information)
 {
     int q = 0;
     energy = isfinite(energy) ? energy : DBL_MAX;
@@ -195,6 +214,7 @@ frg_status frgi_level_remember(frgi_level *l, double energy)
     }
     frgi_start_fill(l, &s);
     s.energy = energy;
+    s.information = information;
     close_start(l->ctx, &l->starts[FRGI_STARTS_KEPT - 1]);
     for (int r = FRGI_STARTS_KEPT - 1; r > q; r--) {
         l->starts[r] = l->starts[r - 1];
@@ -209,10 +229,10 @@ void frgi_level_recall(frgi_level *l, const frgi_start *from)
     frgi_transport_restart(&l->t);
     memcpy(l->t.s.F, from->F, (size_t)l->t.s.n * sizeof *from->F);
     memcpy(l->t.s.G, from->G, (size_t)l->t.s.m * sizeof *from->G);
-    memcpy(l->ages[0], from->pairs, (size_t)l->room * sizeof *from->pairs);
+    memcpy(l->ages[0], from->pairs, (size_t)from->room * sizeof *from->pairs);
     l->n_ages = 1;
     l->age_used[0] = 0;
-    l->age_count[0] = l->room;
+    l->age_count[0] = from->room;
     frgi_kept_reset(l, false);
 }
 
@@ -248,7 +268,7 @@ static frg_status gather(frgi_level *l)
 {
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
     frgi_sweep *const s = &l->t.s;
-    const int64_t R = l->o->anchors;
+    const int64_t R = l->count;
     frgi_take_anchors(l);
     for (int64_t r = 0; r < R; r++) {
         l->nodes[r] = l->anchors[r].i;

@@ -11,6 +11,8 @@
 enum { FRGI_AGES = 6, FRGI_CHECK_EVERY = 5, FRGI_CHECK_PAIRS = 256 };
 enum { FRGI_STARTS_KEPT = 2, FRGI_PARTS = 24 };
 enum { FRGI_SMOOTH_FROM = 30 }; /* the step whose costs are averaged first */
+enum { FRGI_WIDE = 8 };         /* times the pairs in the fine steps of a broad plan */
+#define FRGI_BROAD 1.0 /* its information is below this: e^-1 of the columns matter to a row */
 
 /** A pair of points that the plan connects. */
 typedef struct {
@@ -25,7 +27,9 @@ typedef struct {
     double energy; /* infinite: none */
     uint64_t run;
     double epsilon;
-    double *F, *G; /* NULL: none */
+    double information; /* sum P log (P / a b') */
+    double *F, *G;      /* NULL: none */
+    int64_t room;       /* of pairs */
     frgi_pair *pairs;
 } frgi_start;
 
@@ -51,7 +55,9 @@ typedef struct {
     const float *start;  /* n x m plan to start from, or NULL: a b' */
     uint64_t seed, run;  /* run: which of several starts */
     int64_t step;        /* outer steps so far: the second counter of every draw */
-    int64_t room;        /* of anchors */
+    int64_t count;       /* pairs of a step */
+    int64_t room;        /* pairs drawn for later steps: R / alpha are enough on average */
+    int64_t count_most;  /* what there is memory for */
     frgi_pair *anchors;  /* of this step */
     frgi_pair *ages[FRGI_AGES]; /* pairs of the latest plans, the newest first */
     int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
@@ -83,7 +89,10 @@ typedef struct {
 
 FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o,
                                         frgi_distances *x, frgi_distances *y, const double *a,
-                                        const double *b, const float *linear, bool store);
+                                        const double *b, const float *linear, bool store,
+                                        bool may_widen);
+/** Room for the pairs of a step with `count` of them. */
+int64_t frgi_room_of(const frg_gw_opts *o, int64_t count);
 void frgi_level_close(frgi_level *l);
 /** Forgets the plan: potentials 0, anchors of the product a b'. */
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
@@ -98,7 +107,9 @@ FRG_MUST_USE frg_status frgi_level_settle(frgi_level *l, double tol, int64_t mos
 FRG_MUST_USE frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol);
 
 /** Keeps the present potentials and pairs as those of start l->run, if its energy is among the lowest. */
-FRG_MUST_USE frg_status frgi_level_remember(frgi_level *l, double energy);
+FRG_MUST_USE frg_status frgi_level_remember(frgi_level *l, double energy, double information);
+/** Many pairs a step and room for them, where there is memory. */
+void frgi_level_widen(frgi_level *l);
 /** Goes on from a start that was kept. */
 void frgi_level_recall(frgi_level *l, const frgi_start *from);
 /** Forgets the starts. */
@@ -134,10 +145,19 @@ FRG_MUST_USE frg_status frgi_kept_terms(frgi_level *l, double scale);
 
 /* ---- energy (gw_energy.c) ---- */
 
-/** E of the plan, scaled units, as a U-statistic over two sets of `count` pairs; *error: standard error.
- *  scale_x and scale_y multiply the distances first (to undo the scale of a side). */
+/** The mean distance of every point to all others of its side, and the mean of these, scaled. */
+typedef struct {
+    float *u, *v; /* n, m; one array */
+    double mean_u, mean_v;
+} frgi_means;
+/** O(n^2 + m^2).  u is to be dropped, failed or not. */
+FRG_MUST_USE frg_status frgi_means_open(frgi_means *means, frgi_level *l);
+/** E of the plan, of mass 1, as a U-statistic over two sets of `count` pairs; *error: standard error.
+ *  scale_x and scale_y multiply the distances first (to undo the scale of a side).  means: NULL, or for plans whose
+ *  marginals hold: what they tell needs no sampling. */
 FRG_MUST_USE frg_status frgi_energy_estimate(frgi_level *l, int64_t count, double scale_x,
-                                             double scale_y, double *energy, double *error);
+                                             double scale_y, const frgi_means *means,
+                                             double *energy, double *error);
 /** What is lowered, as far as pairs tell, scaled units: E; with a linear cost (1-theta) E + 2 theta <Clin, P>. */
 FRG_MUST_USE frg_status frgi_cost_estimate(frgi_level *l, int64_t count, double *cost,
                                            double *error);

@@ -28,6 +28,8 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .bad = l->bad,
                               .stale = l->stale,
                               .averaged = l->averaged,
+                              .count = l->count,
+                              .room = l->room,
                               .epsilon = l->epsilon,
                               .best = l->best,
                               .ema = l->ema,
@@ -41,6 +43,8 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
         v->start_run[q] = (int64_t)l->starts[q].run;
         v->start_energy[q] = l->starts[q].energy;
         v->start_epsilon[q] = l->starts[q].epsilon;
+        v->start_information[q] = l->starts[q].information;
+        v->start_room[q] = l->starts[q].room;
         v->start_filled[q] = l->starts[q].F != NULL;
     }
 }
@@ -60,6 +64,8 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     l->bad = v->bad;
     l->stale = v->stale;
     l->averaged = v->averaged;
+    l->count = v->count;
+    l->room = v->room;
     l->epsilon = v->epsilon;
     l->best = v->best;
     l->ema = v->ema;
@@ -73,6 +79,8 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
         l->starts[q].run = (uint64_t)v->start_run[q];
         l->starts[q].energy = v->start_energy[q];
         l->starts[q].epsilon = v->start_epsilon[q];
+        l->starts[q].information = v->start_information[q];
+        l->starts[q].room = v->start_room[q];
     }
 }
 
@@ -139,7 +147,7 @@ static void list_parts(frgi_level *l)
         if (l->starts[q].F) {
             add(s, "f", q, l->starts[q].F, (size_t)w->n * sizeof *w->F);
             add(s, "g", q, l->starts[q].G, (size_t)w->m * sizeof *w->G);
-            add(s, "pairs", q, l->starts[q].pairs, pairs);
+            add(s, "pairs", q, l->starts[q].pairs, (size_t)l->starts[q].room * sizeof(frgi_pair));
         }
     }
     for (int q = 0; q < l->n_own; q++) {
@@ -234,7 +242,8 @@ static bool arrays_are_sound(const frgi_level *l)
         const frgi_pair *const pairs =
             q < FRGI_AGES ? (q < l->n_ages ? l->ages[q] : NULL) : l->starts[q - FRGI_AGES].pairs;
         sound = sound && (q >= FRGI_AGES || q >= l->n_ages || l->age_count[q] <= l->room);
-        for (int64_t r = 0; pairs && r < l->room; r++) {
+        const int64_t room = q < FRGI_AGES ? l->room : l->starts[q - FRGI_AGES].room;
+        for (int64_t r = 0; pairs && r < room; r++) {
             sound = sound && pairs[r].i >= 0 && pairs[r].i < w->n && pairs[r].j >= 0 &&
                     pairs[r].j < w->m;
         }
@@ -251,6 +260,20 @@ static bool arrays_are_sound(const frgi_level *l)
     return sound;
 }
 
+/** Counts of pairs are the usual ones or those of broad plans. */
+static bool rooms_are_sound(const frgi_level *l, const frgi_state_numbers *v)
+{
+    const int64_t usual = frgi_room_of(l->o, l->o->anchors),
+                  most = frgi_room_of(l->o, l->count_most);
+    bool sound = (v->room == usual || v->room == most) &&
+                 (v->count == l->o->anchors || v->count == l->count_most);
+    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+        const int64_t room = v->start_room[q];
+        sound = sound && (!v->start_filled[q] || room == usual || room == most);
+    }
+    return sound;
+}
+
 static frg_status take_up(frgi_level *l)
 {
     struct frgi_state *const s = l->state;
@@ -261,6 +284,9 @@ static frg_status take_up(frgi_level *l)
         if (s->numbers.start_filled[q]) {
             TRY(frgi_start_open(l, &l->starts[q]));
         }
+    }
+    if (!rooms_are_sound(l, &s->numbers)) {
+        FAIL(s->ctx, E_CHECKPOINT, "the state of the alignment makes no sense");
     }
     numbers_back(l, &s->numbers);
     list_parts(l);

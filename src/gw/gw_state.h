@@ -31,11 +31,13 @@ typedef struct {
     uint64_t options, data;       /* hashes */
     int64_t phase, turn, t;       /* the loop, which of its runs, the step in it */
     int64_t outer, coarse, inner; /* of the report */
-    int64_t run, step, n_ages, truncated, passes, bad, stale, averaged;
+    int64_t run, step, n_ages, truncated, passes, bad, stale, averaged, count, room;
     int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
     double epsilon, best, ema, k, slack_g, slack_f, past_k;
-    int64_t start_run[FRGI_STARTS_KEPT], start_filled[FRGI_STARTS_KEPT];
-    double start_energy[FRGI_STARTS_KEPT], start_epsilon[FRGI_STARTS_KEPT];
+    int64_t start_run[FRGI_STARTS_KEPT], start_filled[FRGI_STARTS_KEPT],
+        start_room[FRGI_STARTS_KEPT];
+    double start_energy[FRGI_STARTS_KEPT], start_epsilon[FRGI_STARTS_KEPT],
+        start_information[FRGI_STARTS_KEPT];
 } frgi_state_numbers;
 
 struct frgi_state {
