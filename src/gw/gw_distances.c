@@ -1,7 +1,7 @@
 /* gw_distances.c - distances inside one side: dense, vectors, or rows of shortest paths in a bounded cache.
  *
- * One scale a side, found once: the exact maximum of a matrix, else the largest distance met by two sweeps (the
- * farthest from node 0, then the farthest from that).  What cannot be reached counts as 1.5 times that.
+ * One scale a side, found once: the exact maximum of a matrix and in the exact mode, else the largest distance met by two
+ * sweeps (the farthest from node 0, then the farthest from that).  What cannot be reached counts as 1.5 times that.
  */
 #include "gw/gw_distances.h"
 
@@ -187,36 +187,59 @@ static float largest_of(const float *row, int64_t n, int32_t *where, bool *cut)
     return best;
 }
 
-/** most, scale and fill. */
-static frg_status find_scale(frgi_distances *d, frg_gw_scale scale)
+/** Of two sweeps: the farthest from node 0, then the farthest from that. */
+static frg_status two_sweeps(frgi_distances *d, bool *cut)
 {
     float *row;
-    int32_t node = 0, end = 0;
+    int32_t node = 0;
+    TRY(NEW(d->ctx, &row, d->n, "distances"));
+    frg_status status = FRG_OK;
+    for (int sweep = 0; sweep < 2 && status >= 0; sweep++) {
+        status = frgi_distances_rows(d, &node, 1, row, d->n);
+        if (status >= 0) {
+            const float far = largest_of(row, d->n, &node, cut);
+            d->most = far > d->most ? far : d->most;
+        }
+    }
+    DROP(d->ctx, &row);
+    return status;
+}
+
+/** Of all rows, where all will be needed anyway: it does not hang on the order of the points. */
+static frg_status all_rows(frgi_distances *d, bool *cut)
+{
+    float *row;
+    int32_t where;
+    TRY(NEW(d->ctx, &row, d->n, "distances"));
+    frg_status status = FRG_OK;
+    for (int32_t node = 0; node < d->n && status >= 0; node++) {
+        status = frgi_distances_rows(d, &node, 1, row, d->n);
+        if (status >= 0) {
+            const float far = largest_of(row, d->n, &where, cut);
+            d->most = far > d->most ? far : d->most;
+        }
+    }
+    DROP(d->ctx, &row);
+    return status;
+}
+
+/** most, scale and fill. */
+static frg_status find_scale(frgi_distances *d, const frg_gw_opts *o)
+{
+    int32_t end = 0;
     bool cut = false;
     d->scale = 1;
     d->beyond = INFINITY;
     if (d->kind == FRGI_DENSE) {
         d->most = largest_of(d->dense, d->n * d->n, &end, &cut);
     } else {
-        TRY(NEW(d->ctx, &row, d->n, "distances"));
-        for (int sweep = 0; sweep < 2; sweep++) {
-            const frg_status status = frgi_distances_rows(d, &node, 1, row, d->n);
-            if (status < 0) {
-                DROP(d->ctx, &row);
-                return status;
-            }
-            end = node;
-            const float far = largest_of(row, d->n, &end, &cut);
-            d->most = far > d->most ? far : d->most;
-            node = end;
-        }
-        DROP(d->ctx, &row);
+        TRY(o->mode == FRG_GW_EXACT ? all_rows(d, &cut) : two_sweeps(d, &cut));
     }
     d->beyond = d->most > 0 ? 1.5f * d->most : 1;
     if (cut && !(d->most > 0)) { /* components of equal points */
         d->most = d->beyond;
     }
-    d->scale = scale == FRG_GW_SCALE_FIXED && d->most > 0 ? 1 / d->most : 1;
+    d->scale = o->scale == FRG_GW_SCALE_FIXED && d->most > 0 ? 1 / d->most : 1;
     return FRG_OK;
 }
 
@@ -296,7 +319,7 @@ frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw
     if (status != FRG_OK) {
         return status;
     }
-    TRY(find_scale(d, o->scale));
+    TRY(find_scale(d, o));
     d->seconds = frgi_seconds() - begin - d->graph_seconds;
     return FRG_OK;
 }
