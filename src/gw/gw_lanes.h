@@ -133,6 +133,20 @@ INLINE reals reals_larger(reals a, reals b)
 #endif
 }
 
+/** Lane l: a b of the low halves and of the high ones, added; halves are 16-bit integers. */
+INLINE lane_mask lanes_pairs(lane_mask a, lane_mask b)
+{
+#if VECTOR_BYTES == 64
+    return (lane_mask)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif VECTOR_BYTES == 32
+    return (lane_mask)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+    return (lane_mask)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+    return ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
 /** Bit l: a[l] < b[l]. */
 INLINE unsigned lanes_less(lanes a, lanes b)
 {

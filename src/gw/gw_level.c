@@ -22,10 +22,11 @@
 
 #include "gw/gw_state.h"
 
-enum { WIDE_PASSES = 20, NEAR_PASSES = 10 };
+enum { WIDE_PASSES = 20, NEAR_PASSES = 10, MANY_ANCHORS = 16 };
 enum { MEAN_POINTS = 512 }; /* of vectors, whose distances are computed each time */
-#define SETTLED 0.01 /* error of columns from which epsilon alone decides how long the rest takes */
-#define WIDEST  16   /* epsilon where a settling begins, in units of the last one */
+#define SETTLED  0.01 /* error of columns from which epsilon alone decides how long the rest takes */
+#define WIDEST   16   /* epsilon where a settling begins, in units of the last one */
+#define ROUNDING 0.06 /* log2 units: sampling moves exponents by tens */
 
 double frgi_epsilon_start(const frg_gw_opts *o)
 {
@@ -88,7 +89,7 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     l->room = frgi_room_of(o, l->count);
     const int64_t room = frgi_room_of(o, l->count_most);
     TRY(open_means(l));
-    l->rank = l->count_most + (l->means != NULL);
+    l->rank = l->count_most;
     TRY(NEW(ctx, &l->anchors, room, "anchors"));
     TRY(NEW(ctx, &l->nodes, room, "anchors"));
     for (int q = 0; q < FRGI_AGES; q++) {
@@ -238,28 +239,55 @@ void frgi_level_recall(frgi_level *l, const frgi_start *from)
 
 /* ---- one step ---------------------------------------------------------------------------------------- */
 
-static void divide_by_largest(float *rows, int64_t count)
+static void divide_by_largest(const frgi_sweep_ops *ops, float *rows, int64_t count)
 {
-    float most = 0;
-    for (int64_t i = 0; i < count; i++) {
-        most = rows[i] > most ? rows[i] : most;
-    }
+    const float most = ops->largest(rows, count);
     const float scale = most > 0 ? 1 / most : 1;
     for (int64_t i = 0; i < count; i++) {
         rows[i] *= scale;
     }
 }
 
-/** Rows less their means, and the means as one pair more: sum_r of (Dx_ir - u_i)(Dy_jr - v_j) + u_i v_j. */
-static void centre(float *rows, const float *means, int64_t n, int64_t R, float share)
+/** Rows less their means; the means to where padding follows them: sum_r of (Dx_ir - u_i)(Dy_jr - v_j). */
+static void centre(float *rows, const float *means, int64_t n, int64_t R, float *kept)
 {
     for (int64_t r = 0; r < R; r++) {
         for (int64_t i = 0; i < n; i++) {
             rows[r * n + i] -= means[i];
         }
     }
-    for (int64_t i = 0; i < n; i++) {
-        rows[R * n + i] = share * means[i];
+    memcpy(kept, means, (size_t)n * sizeof *kept);
+}
+
+/** Rows of both sides at the anchors as factors of 2/R times their products.  Where that is faster, and worth it, in
+ *  whole numbers of steps: of distances as large as the largest this moves exponents by 2 k / sqrt(R) times
+ *  sqrt(2) step / sqrt(12), root mean square, which has to be below ROUNDING. */
+static void pack_rows(frgi_level *l, int64_t R)
+{
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
+    const frgi_sweep *const s = &l->t.s;
+    const int64_t groups = s->rows / FRGI_GROUP, panels = s->ld / FRGI_PANEL;
+    const int threads = frg_threads(l->ctx);
+    const float most_x = ops->largest(l->rows_x, R * s->n),
+                most_y = ops->largest(l->rows_y, R * s->m);
+    const double k = FRGI_LOG2_E / l->epsilon, size = (double)most_x * (double)most_y;
+    const double moved = k * size * sqrt(2.0 / 3 / (double)R) / (double)FRGI_WHOLE;
+    l->pairs = ops->prefers_pairs && R >= MANY_ANCHORS && size > 0 && moved < ROUNDING;
+    const float step_x = most_x / FRGI_WHOLE, step_y = most_y / FRGI_WHOLE, scale = 2 / (float)R;
+    l->unit = l->pairs ? scale * step_x * step_y : 1;
+#pragma omp parallel for schedule(static) num_threads(threads) if ((double)R * (double)s->ld > 1e5)
+    for (int part = 0; part < threads; part++) {
+        const int64_t g0 = part * groups / threads, g1 = (part + 1) * groups / threads;
+        const int64_t p0 = part * panels / threads, p1 = (part + 1) * panels / threads;
+        if (l->pairs) {
+            ops->pack_pairs(l->rows_x, s->n, R, s->n, FRGI_GROUP, step_x,
+                            (int32_t *)(void *)l->left, g0, g1);
+            ops->pack_pairs(l->rows_y, s->m, R, s->m, FRGI_PANEL, step_y,
+                            (int32_t *)(void *)l->right, p0, p1);
+        } else {
+            ops->pack(l->rows_x, s->n, R, s->n, FRGI_GROUP, scale, l->left, g0, g1);
+            ops->pack(l->rows_y, s->m, R, s->m, FRGI_PANEL, 1, l->right, p0, p1);
+        }
     }
 }
 
@@ -279,25 +307,15 @@ static frg_status gather(frgi_level *l)
     }
     TRY(frgi_distances_rows(l->y, l->nodes, R, l->rows_y, s->m));
     if (l->o->scale == FRG_GW_SCALE_BATCH_MAX) {
-        divide_by_largest(l->rows_x, R * s->n);
-        divide_by_largest(l->rows_y, R * s->m);
+        divide_by_largest(ops, l->rows_x, R * s->n);
+        divide_by_largest(ops, l->rows_y, R * s->m);
     }
+    if (l->means) { /* balanced: no terms of their own */
+        centre(l->rows_x, l->means, s->n, R, l->terms);
+        centre(l->rows_y, l->means + s->n, s->m, R, l->terms + s->rows);
+    }
+    pack_rows(l, R);
     l->rank = R;
-    if (l->means) {
-        centre(l->rows_x, l->means, s->n, R, (float)R);
-        centre(l->rows_y, l->means + s->n, s->m, R, 1);
-        l->rank = R + 1;
-    }
-    const float scale = 2 / (float)R;
-    const int64_t groups = s->rows / FRGI_GROUP, panels = s->ld / FRGI_PANEL;
-    const int threads = frg_threads(l->ctx);
-#pragma omp parallel for schedule(static) num_threads(threads) if ((double)R * (double)s->ld > 1e5)
-    for (int part = 0; part < threads; part++) {
-        ops->pack(l->rows_x, s->n, l->rank, s->n, FRGI_GROUP, scale, l->left,
-                  part * groups / threads, (part + 1) * groups / threads);
-        ops->pack(l->rows_y, s->m, l->rank, s->m, FRGI_PANEL, 1, l->right, part * panels / threads,
-                  (part + 1) * panels / threads);
-    }
     const double unit = FRGI_LOG2_E / l->epsilon * (1 - l->o->linear_weight);
     if (l->sums) {
         TRY(frgi_kept_terms(l, unit));
@@ -350,6 +368,11 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     l->factors = (frgi_factors){.rank = l->rank,
                                 .left = l->left,
                                 .right = l->right,
+                                .left_pairs = l->pairs ? (const int32_t *)(void *)l->left : NULL,
+                                .right_pairs = l->pairs ? (const int32_t *)(void *)l->right : NULL,
+                                .unit = l->unit,
+                                .mean_row = l->means ? l->terms : NULL,
+                                .mean_column = l->means ? l->terms + s->rows : NULL,
                                 .k = (float)(FRGI_LOG2_E / l->epsilon),
                                 .row = plain ? NULL : l->terms,
                                 .column = plain ? NULL : l->terms + s->rows,

@@ -65,10 +65,12 @@ typedef struct {
     int64_t rank;           /* of the factors now */
     float *rows_x, *rows_y; /* room x n, room x m */
     float *left, *right;    /* packed */
-    int32_t *nodes;         /* room */
-    double *row;            /* rows + ld */
-    float *terms;           /* rows + ld: row and column terms in log2 units */
-    int64_t inner;          /* passes so far */
+    bool pairs;             /* as whole numbers, whose products count `unit` */
+    float unit;
+    int32_t *nodes; /* room */
+    double *row;    /* rows + ld */
+    float *terms;   /* rows + ld: row and column terms in log2 units */
+    int64_t inner;  /* passes so far */
     double epsilon;
     double best, ema; /* of the held-out cost */
     int64_t bad, stale;

@@ -31,7 +31,8 @@
 
 enum { FRGI_FILL_GROUPS = 4 }; /* filled at a time where exponents are stored */
 enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48, FRGI_MARK = 16 };
-#define FRGI_LOST 1e-32 /* f32 cannot tell a column sum this small */
+#define FRGI_WHOLE 11585.0f /* largest whole number in factors: 16 products of two are below 2^31 */
+#define FRGI_LOST  1e-32    /* f32 cannot tell a column sum this small */
 
 typedef enum { FRGI_X32, FRGI_X16, FRGI_X64, FRGI_K32, FRGI_K16, FRGI_STORES } frgi_store;
 
@@ -80,11 +81,15 @@ struct frgi_sweep {
  *  without their potentials. */
 typedef struct {
     int64_t rank;
-    const float *left;   /* packed by groups: [group][r][8] */
-    const float *right;  /* packed by panels: [panel][r][48] */
-    float k;             /* x = k cross - row - column + H0 + G0 */
-    const float *row;    /* rows, log2 units; NULL: 0 */
-    const float *column; /* ld; NULL: 0 */
+    const float *left;  /* packed by groups: [group][r][8] */
+    const float *right; /* packed by panels: [panel][r][48] */
+    const int32_t *left_pairs,
+        *right_pairs;                    /* or: whole numbers, two of r in one, [group][r / 2][8] */
+    float unit;                          /* of their products; 1 where they are NULL */
+    const float *mean_row, *mean_column; /* cross <- cross + 2 mean_row mean_column; NULL: 0 */
+    float k;                             /* x = k cross - row - column + H0 + G0 */
+    const float *row;                    /* rows, log2 units; NULL: 0 */
+    const float *column;                 /* ld; NULL: 0 */
     const float *past; /* the exponents of the last step (s->x, before they are filled), or NULL */
     float keep;        /* share of the past costs; 1 - keep of the new */
     const float *linear; /* rows x ld linear cost, or NULL */
@@ -112,6 +117,13 @@ typedef struct {
                                    double momentum);
     /** Exponents from factors, a frgi_fill: a panel of the right factor is read once for all groups. */
     void (*build)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
+    /** Whether products of whole numbers are faster than those of floats: not where a register has 16 of them. */
+    bool prefers_pairs;
+    /** out[panel][r / 2][width] <- rows[r][i] / step to the nearest, two r in one; as pack does it. */
+    void (*pack_pairs)(const float *rows, int64_t stride, int64_t rank, int64_t n, int width,
+                       float step, int32_t *out, int64_t first, int64_t last);
+    /** max |x| */
+    float (*largest)(const float *x, int64_t n);
     /** out[panel][r][width] <- scale * rows[r][i], zeros beyond n; panels first .. last-1. */
     void (*pack)(const float *rows, int64_t stride, int64_t rank, int64_t n, int width, float scale,
                  float *out, int64_t first, int64_t last);

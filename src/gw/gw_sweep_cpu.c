@@ -442,26 +442,111 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 8, TILE_VECTORS = 3 };
 #else
-enum { TILE_ROWS = 4, TILE_VECTORS = 3 };
+enum { TILE_ROWS = 4, TILE_VECTORS = 2 };
 #endif
 
-/** sum <- the cross terms of TILE_ROWS rows and TILE_VECTORS vectors of columns. */
+#define EACH_OF_TILE                                                                               \
+    _Pragma("GCC unroll 8") for (int i = 0; i < TILE_ROWS; i++)                                    \
+        _Pragma("GCC unroll 3") for (int v = 0; v < TILE_VECTORS; v++)
+
+/** out <- the cross terms of TILE_ROWS rows and TILE_VECTORS vectors of columns. */
 INLINE void tile_product(int64_t rank, const float *left, const float *right,
-                         lanes sum[TILE_ROWS][TILE_VECTORS])
+                         lanes out[TILE_ROWS][TILE_VECTORS])
 {
+    lanes sum[TILE_ROWS][TILE_VECTORS];
+    EACH_OF_TILE sum[i][v] = lanes_all(0);
     for (int64_t r = 0; r < rank; r++) {
         lanes b[TILE_VECTORS];
 #pragma GCC unroll 3
         for (int v = 0; v < TILE_VECTORS; v++) {
             b[v] = lanes_at(right + r * FRGI_PANEL + v * FLOATS);
         }
-#pragma GCC unroll 8
-        for (int i = 0; i < TILE_ROWS; i++) {
-            const float a = left[r * FRGI_GROUP + i];
+        EACH_OF_TILE sum[i][v] += left[r * FRGI_GROUP + i] * b[v];
+    }
+    EACH_OF_TILE out[i][v] = sum[i][v];
+}
+
+/** The same of pairs of whole numbers: 16 products are summed as such, their sums as floats. */
+INLINE void pair_product(int64_t pairs, const int32_t *left, const int32_t *right,
+                         lanes out[TILE_ROWS][TILE_VECTORS])
+{
+    enum { AT_ONCE = 8 };
+    EACH_OF_TILE out[i][v] = lanes_all(0);
+    for (int64_t first = 0; first < pairs; first += AT_ONCE) {
+        const int64_t last = first + AT_ONCE < pairs ? first + AT_ONCE : pairs;
+        lane_mask sum[TILE_ROWS][TILE_VECTORS];
+        EACH_OF_TILE sum[i][v] = (lane_mask){0};
+        for (int64_t r = first; r < last; r++) {
+            lane_mask b[TILE_VECTORS];
 #pragma GCC unroll 3
             for (int v = 0; v < TILE_VECTORS; v++) {
-                sum[i][v] += a * b[v];
+                memcpy(&b[v], right + r * FRGI_PANEL + v * FLOATS, sizeof b[v]);
             }
+            EACH_OF_TILE sum[i][v] += lanes_pairs((lane_mask){0} + left[r * FRGI_GROUP + i], b[v]);
+        }
+        EACH_OF_TILE out[i][v] += __builtin_convertvector(sum[i][v], lanes);
+    }
+}
+
+/** What the exponents of a tile are made of: x = scale cross + share past costs + H0 + G0, and more where the cost
+ *  has more. */
+typedef struct {
+    float keep; /* share of the past costs */
+    float past; /* and what their exponents are multiplied by; 0: none */
+    float k, unit, scale;
+    bool plain; /* no more than that */
+} frgi_mix;
+
+/** The exponents of a tile at row i and column j of the problem, to `at` and ld apart. */
+INLINE void put_tile(const frgi_sweep *s, const frgi_mix *mix, bool past, bool means, int64_t i,
+                     ptrdiff_t j, lanes sum[TILE_ROWS][TILE_VECTORS], float *at)
+{
+    const frgi_factors *const f = s->source;
+    const float *const before = past ? f->past + i * s->ld + j : NULL;
+#pragma GCC unroll 8
+    for (int r = 0; r < TILE_ROWS; r++) {
+        const float h = s->base_h[i + r] - (past ? mix->past * s->past_h[i + r] : 0);
+        const float mean = means ? 2 * mix->k * f->mean_row[i + r] : 0;
+#pragma GCC unroll 3
+        for (int v = 0; v < TILE_VECTORS; v++) {
+            const ptrdiff_t c = v * FLOATS;
+            lanes base = lanes_at(s->base_g + j + c) + h;
+            if (means) {
+                base += mean * lanes_at(f->mean_column + j + c);
+            }
+            if (past) {
+                base +=
+                    mix->past * (lanes_at(before + r * s->ld + c) - lanes_at(s->past_g + j + c));
+            }
+            lanes_put(at + r * s->ld + c, sum[r][v] * mix->scale + base);
+        }
+    }
+}
+
+/** The same with a linear cost or terms of rows and columns. */
+static void put_mixed_tile(const frgi_sweep *s, const frgi_mix *mix, int64_t i0, ptrdiff_t j0,
+                           lanes sum[TILE_ROWS][TILE_VECTORS], float *to)
+{
+    const frgi_factors *const f = s->source;
+    for (int64_t i = i0; i < i0 + TILE_ROWS; i++) {
+        for (int v = 0; v < TILE_VECTORS; v++) {
+            const ptrdiff_t j = j0 + v * FLOATS, at = i * s->ld + j;
+            lanes x = mix->unit * sum[i - i0][v];
+            if (f->mean_row) {
+                x += 2 * f->mean_row[i] * lanes_at(f->mean_column + j);
+            }
+            if (f->linear) {
+                x = (1 - f->theta) * x - f->theta * lanes_at(f->linear + at);
+            }
+            lanes base = lanes_at(s->base_g + j) + s->base_h[i];
+            if (f->row) {
+                base -= (1 - mix->keep) * (lanes_at(f->column + j) + f->row[i]);
+            }
+            if (mix->past > 0) {
+                const lanes gone = lanes_at(s->past_g + j) + s->past_h[i];
+                base += mix->past * (lanes_at(f->past + at) - gone);
+            }
+            lanes_put(to + (i - i0) * s->ld + v * FLOATS, x * mix->k + base);
         }
     }
 }
@@ -470,40 +555,37 @@ static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
 {
     const frgi_factors *const f = s->source;
     const ptrdiff_t ld = s->ld;
-    const float keep = f->past ? f->keep : 0, k = (1 - keep) * f->k;
-    const float past = f->past ? (float)((double)keep * (double)f->k / s->past_k) : 0;
-    const float *const left = f->left + i0 * f->rank;
-    float *const rows = out;
+    const float keep = f->past ? f->keep : 0, unit = f->left_pairs ? f->unit : 1;
+    const frgi_mix mix = {.keep = keep,
+                          .past = f->past ? (float)((double)keep * (double)f->k / s->past_k) : 0,
+                          .k = (1 - keep) * f->k,
+                          .unit = unit,
+                          .scale = (1 - keep) * f->k * unit,
+                          .plain = !f->linear && !f->row};
+    const int64_t rank = keep < 1 ? f->rank : 0, pairs = (f->rank + 1) / 2;
     for (ptrdiff_t panel = 0; panel < ld; panel += FRGI_PANEL) {
-        const float *const right = f->right + panel * f->rank;
-        for (int64_t i1 = 0; i1 < groups * FRGI_GROUP; i1 += TILE_ROWS) {
-            const float *const part =
-                left + (i1 / FRGI_GROUP) * f->rank * FRGI_GROUP + i1 % FRGI_GROUP;
+        for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i += TILE_ROWS) {
+            const int64_t group = i / FRGI_GROUP * FRGI_GROUP, within = i % FRGI_GROUP;
             for (int c = 0; c < FRGI_PANEL; c += FLOATS * TILE_VECTORS) {
-                for (int i = 0; i < TILE_ROWS; i++) {
-                    for (int v = 0; v < TILE_VECTORS; v++) { /* they are read or written last */
-                        __builtin_prefetch(rows + (i1 + i) * ld + panel + c + v * FLOATS, 1);
-                    }
+                float *const to = (float *)out + (i - i0) * ld + panel + c;
+                for (int r = 0; r < TILE_ROWS; r++) { /* they are read or written last */
+                    __builtin_prefetch(to + r * ld, 1);
+                    __builtin_prefetch(to + r * ld + (TILE_VECTORS - 1) * FLOATS, 1);
                 }
-                lanes sum[TILE_ROWS][TILE_VECTORS] = {{{0}}};
-                tile_product(keep < 1 ? f->rank : 0, part, right + c, sum);
-                for (int i = 0; i < TILE_ROWS; i++) {
-                    for (int v = 0; v < TILE_VECTORS; v++) {
-                        const ptrdiff_t j = panel + c + v * FLOATS, at = (i0 + i1 + i) * ld + j;
-                        lanes x = sum[i][v];
-                        if (f->linear) {
-                            x = (1 - f->theta) * x - f->theta * lanes_at(f->linear + at);
-                        }
-                        lanes base = lanes_at(s->base_g + j) + s->base_h[i0 + i1 + i];
-                        if (f->row) {
-                            base -= (1 - keep) * (lanes_at(f->column + j) + f->row[i0 + i1 + i]);
-                        }
-                        if (past > 0) {
-                            const lanes gone = lanes_at(s->past_g + j) + s->past_h[i0 + i1 + i];
-                            base += past * (lanes_at(f->past + at) - gone);
-                        }
-                        lanes_put(rows + (i1 + i) * ld + j, x * k + base);
-                    }
+                lanes sum[TILE_ROWS][TILE_VECTORS];
+                if (f->left_pairs) {
+                    pair_product((rank + 1) / 2, f->left_pairs + group * pairs + within,
+                                 f->right_pairs + panel * pairs + c, sum);
+                } else {
+                    tile_product(rank, f->left + group * f->rank + within,
+                                 f->right + panel * f->rank + c, sum);
+                }
+                if (!mix.plain) {
+                    put_mixed_tile(s, &mix, i, panel + c, sum, to);
+                } else if (mix.past > 0) {
+                    put_tile(s, &mix, true, f->mean_row != NULL, i, panel + c, sum, to);
+                } else {
+                    put_tile(s, &mix, false, f->mean_row != NULL, i, panel + c, sum, to);
                 }
             }
         }
@@ -526,6 +608,53 @@ static void pack(const float *rows, int64_t stride, int64_t rank, int64_t n, int
             }
         }
     }
+}
+
+/** The low bits of the result are x / step to the nearest, |x / step| < 2^22. */
+INLINE int32_t whole(float x, float inverse)
+{
+    return (int32_t)frgi_bits_f32(x * inverse + 0x1.8p23f);
+}
+
+static void pack_pairs(const float *rows, int64_t stride, int64_t rank, int64_t n, int width,
+                       float step, int32_t *out, int64_t first, int64_t last)
+{
+    const int64_t pairs = (rank + 1) / 2;
+    const float inverse = 1 / step;
+    for (int64_t panel = first; panel < last; panel++) {
+        const int64_t i0 = panel * width;
+        const int64_t filled = n - i0 < width ? (n > i0 ? n - i0 : 0) : width;
+        for (int64_t r = 0; r < pairs; r++) {
+            const bool both = 2 * r + 1 < rank;
+            const float *const even = rows + 2 * r * stride + i0, *const odd = even + both * stride;
+            const float odd_inverse = both ? inverse : 0;
+            int32_t *const to = out + (panel * pairs + r) * width;
+            for (int64_t i = 0; i < filled; i++) {
+                to[i] = (whole(even[i], inverse) & 0xffff) | whole(odd[i], odd_inverse) << 16;
+            }
+            for (int64_t i = filled; i < width; i++) {
+                to[i] = 0;
+            }
+        }
+    }
+}
+
+static float largest(const float *x, int64_t n)
+{
+    lanes most = {0};
+    float top = 0;
+    int64_t i = 0;
+    for (; i + FLOATS <= n; i += FLOATS) {
+        most = lanes_larger(most, lanes_larger(lanes_at(x + i), -lanes_at(x + i)));
+    }
+    for (; i < n; i++) {
+        const float size = x[i] < 0 ? -x[i] : x[i];
+        top = size > top ? size : top;
+    }
+    for (int l = 0; l < FLOATS; l++) {
+        top = most[l] > top ? most[l] : top;
+    }
+    return top;
 }
 
 static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *out)
@@ -610,6 +739,9 @@ const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chun
                                                  .marked = marked,
                                                  .columns = columns,
                                                  .build = build,
+                                                 .prefers_pairs = FLOATS < 16,
+                                                 .pack_pairs = pack_pairs,
+                                                 .largest = largest,
                                                  .pack = pack,
                                                  .keep = keep,
                                                  .row = row,

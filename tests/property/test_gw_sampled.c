@@ -146,11 +146,13 @@ static void cross_term(const bed *t, const double *c, const double *d, double *c
 
 /* Steps by hand: log2 P_ij = F_i + G_j + log2(e) / epsilon times the cross term of the pairs, C and D divided by
  * their largest distance, whatever was drawn, and no terms of rows and columns, which no balanced plan can feel.
- * Exponents are up to 60 in f32: 60 x 2^-23 with the roundings of R terms.  Averaged: the share of a new term is
- * 2 / (k + 2) from the second step on, 0.5 at most.  Then E of that plan within five standard errors of its estimate. */
-static void one_step(void)
+ * Exponents are up to 60 in f32: 60 x 2^-23 with the roundings of R terms.  Of many pairs distances may be taken to
+ * the nearest 1/11585 of the largest, each off by half of that: products by 1/11585 of the largest two, and twice their
+ * mean is in the cost.  Averaged: the share of a new term is 2 / (k + 2) from the second step on, 0.5 at most.  Then E of
+ * that plan within five standard errors of its estimate. */
+static void steps_by_hand(const int R)
 {
-    enum { N = 30, M = 26, R = 3, STEPS = 6 };
+    enum { N = 30, M = 26, STEPS = 6 };
     bed t = make_bed(N, M);
     frg_context *const ctx = t.ctx;
     const double *const x = t.x, *const y = t.y;
@@ -169,6 +171,7 @@ static void one_step(void)
     for (int averaged = 0; averaged < 2; averaged++) {
         static const double shares[STEPS] = {1, 0.5, 0.5, 0.4, 1.0 / 3, 2.0 / 7};
         double cross[N * M], mean[N * M] = {0};
+        const double unit = 1.4426950408889634 / o.epsilon;
         open_level(&t, &o, NULL);
         t.l.smooths = averaged;
         t.l.smooth_from = 1;
@@ -186,11 +189,11 @@ static void one_step(void)
             cross_term(&t, c, d, cross);
             for (int i = 0; i < N * M; i++) {
                 mean[i] += (averaged ? shares[step] : 1) * (cross[i] - mean[i]);
-                const double want = t.l.t.s.F[i / M] + t.l.t.s.G[i % M] +
-                                    1.4426950408889634 * mean[i] / t.l.epsilon;
+                const double want = t.l.t.s.F[i / M] + t.l.t.s.G[i % M] + unit * mean[i];
                 worst = fmax(worst, fabs(log2(plan[i]) - want));
             }
-            CHECK_SAYS(worst < 1e-3, "step %d: %g in the logarithm of the plan", step, worst);
+            CHECK_SAYS(worst < 1e-3 + (R > 3 ? unit * 2 / 11585 : 0),
+                       "step %d of %d pairs: %g in the logarithm of the plan", step, R, worst);
         }
         close_level(&t);
     }
@@ -218,6 +221,12 @@ static void one_step(void)
     DROP(ctx, &means.u);
     close_level(&t);
     drop_bed(&t);
+}
+
+static void one_step(void)
+{
+    steps_by_hand(3);
+    steps_by_hand(41); /* an odd number */
 }
 
 /* Means of distances: all of a matrix; of many vectors some hundred at equal steps of the weights, which are off by no
