@@ -161,7 +161,8 @@ static void threads(void)
 
 /* Equal points say nothing and the linear cost does: the plan leaves the product and carries mass along it.  Mass that
  * lies in blocks of 1 / rank on the diagonal costs rank times 1 / (6 rank^3) / (1 / rank), 1 / (6 rank^2); the product
- * costs 1/6.  With the blur of epsilon, blocks twice as long at most: four times that. */
+ * costs 1/6.  The blur of epsilon is a tenth of the blocks' length, on both ends of each, and points are 1/60 apart: 8 % more,
+ * 20 % are let pass.  The start already has blocks: what is looked at too are the energies that the run was ended by. */
 static void a_linear_cost_alone(void)
 {
     enum { N = 60, M = 70, RANK = 5 };
@@ -185,7 +186,7 @@ static void a_linear_cost_alone(void)
         CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
         for (int i = 0; i < N * M; i++)
             cost += plan[i] * linear[i];
-        CHECK_SAYS(cost <= 4.0 / (6 * RANK * RANK),
+        CHECK_SAYS(cost <= 1.2 / (6 * RANK * RANK),
                    "cost %g (the product's: %g) after %lld steps, %s", cost, 1.0 / 6,
                    (long long)frg_gw_get(s)->outer_iterations,
                    frg_gw_reason_name(frg_gw_get(s)->reason));
@@ -195,13 +196,13 @@ static void a_linear_cost_alone(void)
 }
 
 /* A linear cost of 0 and 1 in four interleaved blocks and equal points: steps in which both factors answered the other
- * as it had been ended at 1, where the product has 3/4.  Four ranks or more carry everything at 0; with four of them
- * two blocks may share one from the first step on, which costs 1/4 for each such pair. */
+ * as it had been ended at 1, where the product has 3/4.  Four ranks or more carry everything at 0.  With four of them
+ * two blocks may share one from the first step on, which costs 1/4 for each such pair: of 24 starts, of the same energy
+ * but for the linear cost, one is without, and it has to be chosen. */
 static void blocks_of_a_linear_cost(void)
 {
     enum { N = 40, M = 36 };
     static const int64_t ranks[] = {4, 10, 36};
-    frg_context *ctx = test_context();
     double x[2 * N], y[3 * M], linear[N * M], plan[N * M] = {0};
     for (int i = 0; i < 2 * N; i++)
         x[i] = 1;
@@ -211,9 +212,16 @@ static void blocks_of_a_linear_cost(void)
         linear[i] = i / M % 4 != i % M % 4;
     const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 3), al = matrix(linear, N, M);
     for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++) {
-        for (int weight = 0; weight < 2; weight++) {
+        for (int run = 0; run < (ranks[k] == 4 ? 8 : 2); run++) {
+            frg_context_opts c;
+            frg_context_defaults(&c, sizeof c);
+            c.seed = (uint64_t)(run / 2);
+            c.threads = 1;
+            frg_context *ctx = NULL;
+            CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
             frg_gw_opts o = options(ranks[k]);
-            o.linear_weight = weight ? 0.5 : 0.1;
+            o.linear_weight = run % 2 ? 0.5 : 0.1;
+            o.n_start = ranks[k] == 4 ? 24 : 4;
             frg_gw *s = NULL;
             double cost = 0;
             CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax},
@@ -222,13 +230,12 @@ static void blocks_of_a_linear_cost(void)
             CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
             for (int i = 0; i < N * M; i++)
                 cost += plan[i] * linear[i];
-            CHECK_SAYS(cost <= (ranks[k] == 4 ? 0.51 : 0.01), "rank %lld, weight %g: cost %g, %s",
-                       (long long)ranks[k], o.linear_weight, cost,
-                       frg_gw_reason_name(frg_gw_get(s)->reason));
+            CHECK_SAYS(cost <= 0.01, "rank %lld, weight %g: cost %g, %s", (long long)ranks[k],
+                       o.linear_weight, cost, frg_gw_reason_name(frg_gw_get(s)->reason));
             frg_gw_destroy(s);
+            frg_context_destroy(ctx);
         }
     }
-    frg_context_destroy(ctx);
 }
 
 static void refusals(void)

@@ -400,7 +400,7 @@ static void kept(void)
     enum { N = 30, M = 26 };
     bed t = make_bed(N, M);
     frg_context *const ctx = t.ctx;
-    const double *const x = t.x;
+    const double *const x = t.x, *const y = t.y;
     double plan[N * M];
     for (int kind = 0; kind < 3; kind++) { /* balanced, partial, relaxed */
         frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
@@ -425,15 +425,22 @@ static void kept(void)
                 columns[i % M] += mean[i];
             }
             CHECK_OK(ctx, frgi_level_step(&t.l, 200, 1e-7));
-            double total = 0, square = 0, term = 0;
+            double total = 0, square = 0, term = 0, column_term = 0;
             for (int i = 0; i < N; i++)
                 total += rows[i];
+            for (int l = 0; l < M; l++) {
+                const double gap = hypot(y[6] - y[2 * l], y[7] - y[2 * l + 1]) / (double)t.sy.most;
+                column_term += gap * gap * columns[l] / total;
+            }
             for (int k = 0; k < N; k++) {
                 const double gap = hypot(x[8] - x[2 * k], x[9] - x[2 * k + 1]) / (double)t.sx.most;
                 term += gap * gap * rows[k] / total;
             }
-            if (kind) /* in units of epsilon, of points whose marginals the passes left 1e-6 off at most */
-                CHECK_NEAR((double)t.l.terms[4], term * 1.4426950408889634 / t.l.epsilon, 1e-4);
+            if (kind) { /* in units of epsilon, of points whose marginals the passes left 1e-6 off at most */
+                const double unit = 1.4426950408889634 / t.l.epsilon;
+                CHECK_NEAR((double)t.l.terms[4], term * unit, 1e-4);
+                CHECK_NEAR((double)t.l.terms[t.l.t.s.rows + 3], column_term * unit, 1e-4);
+            }
             read_plan(&t, plan);
             for (int i = 0; i < N * M; i++) {
                 const double gap = 0.6 * (plan[i] - mean[i]);
@@ -445,6 +452,14 @@ static void kept(void)
             }
             CHECK_NEAR(t.l.change, sqrt(square), 1e-7);
         }
+        frgi_kept_reset(&t.l,
+                        false); /* of a plan that nothing is known of the next one is taken whole */
+        CHECK_OK(ctx, frgi_level_step(&t.l, 200, 1e-7));
+        CHECK(isinf(t.l.change));
+        read_plan(&t, plan);
+        for (int i = 0; i < N * M; i++)
+            CHECK_SAYS(fabs((double)t.l.plan[i] - plan[i]) <= 2e-7 * plan[i] + 1e-12,
+                       "kind %d, entry %d: %g, %g", kind, i, (double)t.l.plan[i], plan[i]);
         close_level(&t);
     }
     drop_bed(&t);
@@ -476,6 +491,17 @@ static void kept_anchors(void)
     drop_bed(&t);
 }
 
+static double *distances(const double *x, int64_t n, int64_t d)
+{
+    double *c = calloc((size_t)(n * n), sizeof *c);
+    for (int64_t i = 0; i < n * n; i++) {
+        for (int64_t q = 0; q < d; q++)
+            c[i] += pow(x[i / n * d + q] - x[i % n * d + q], 2);
+        c[i] = sqrt(c[i]);
+    }
+    return c;
+}
+
 /* Behind a coarse level a broad plan, of clouds that have little to do with each other, gets more pairs: the noise of
  * few sharpens it, which lowers E and raises the objective; a narrow one does not.  The objective is within a tenth of
  * what 1 nat of information costs of the exact mode's. */
@@ -486,10 +512,12 @@ static void broad(void)
     double *const line = malloc((size_t)M * sizeof *line);
     for (int i = 0; i < M; i++)
         line[i] = i + 0.3 * test_uniform();
-    const frg_array ax = matrix(x, N, 3), ay = matrix(y, M, 5), al = matrix(line, M, 1);
+    double *const c = distances(x, N, 3), *const d = distances(y, M, 5),
+                  *const e = distances(line, M, 1);
+    const frg_array ax = matrix(c, N, N), ay = matrix(d, M, M), al = matrix(e, M, M);
     for (int run = 0; run < 4; run++) {
         frg_context *ctx = test_context_with(1, NULL, NULL);
-        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        frg_gw_opts o = options(FRG_GW_DISTANCE_MATRIX);
         o.anneal = FRG_GW_ANNEAL_NONE;
         o.epsilon = run == 3 ? 0.002 : 0.02;
         o.mode = run ? FRG_GW_SAMPLED : FRG_GW_EXACT;
@@ -506,11 +534,73 @@ static void broad(void)
     free(x);
     free(y);
     free(line);
+    free(c);
+    free(d);
+    free(e);
+}
+
+/* Pairs of a step come from the latest plans, with the shares alpha (1 - alpha)^q of the average, and from all rows alike:
+ * five standard deviations. */
+static void ages(void)
+{
+    enum { N = 12, M = 14, R = 20000, STEPS = 3 };
+    bed t = make_bed(N, M);
+    frg_context *const ctx = t.ctx;
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.anchors = R;
+    o.damping = 0.6;
+    open_level(&t, &o, NULL);
+    for (int step = 0; step < STEPS; step++)
+        CHECK_OK(ctx, frgi_level_step(&t.l, 20, 1e-5));
+    CHECK_INT(t.l.n_ages, STEPS + 1);
+    for (int q = 0; q < FRGI_AGES; q++)
+        t.l.age_used[q] = 0;
+    frgi_take_anchors(&t.l);
+    double mean = 0;
+    for (int r = 0; r < R; r++)
+        mean += (double)t.l.anchors[r].i / R;
+    CHECK_SAYS(fabs(mean - 0.5 * (N - 1)) <= 5 * N / sqrt(12.0 * R), "rows of mean %g", mean);
+    for (int q = 0; q <= STEPS; q++) {
+        const double want = R * 0.6 * pow(0.4, q) / (1 - pow(0.4, STEPS + 1));
+        CHECK_SAYS(fabs((double)t.l.age_used[q] - want) <= 5 * sqrt(want), "age %d: %g, not %g", q,
+                   (double)t.l.age_used[q], want);
+    }
+    close_level(&t);
+    drop_bed(&t);
+}
+
+/* T19: where the cost stays the same the first look sets the mark and patience / 5 looks more end the run: 20 steps
+ * before the first, patience steps more, and no noise to hide it, as all pairs cost the same. */
+static void patience(void)
+{
+    enum { N = 20, M = 24 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double *const x = cloud(N, 2), *const y = cloud(M, 2), linear[N * M];
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2), al = matrix(linear, N, M);
+    static const int64_t first[] = {20, 60}, patience[] = {20, 30};
+    for (int t = 0; t < 4; t++) {
+        for (int i = 0; i < N * M; i++)
+            linear[i] = t % 2 ? -0.5 : 0.5;
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.anneal = FRG_GW_ANNEAL_NONE;
+        o.linear_weight = 1;
+        o.tol = 0;
+        o.n_start = 1;
+        o.min_iter = first[t / 2];
+        const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = &ax},
+                                            (frg_gw_side){.data = &ay}, &al, &o, NULL, NULL);
+        CHECK_INT(r.outer_iterations, first[t / 2] + patience[t / 2]);
+    }
+    free(x);
+    free(y);
+    frg_context_destroy(ctx);
 }
 
 static const test_case cases[] = {{"kept", kept},
                                   {"broad", broad},
                                   {"kept_anchors", kept_anchors},
+                                  {"ages", ages},
+                                  {"patience", patience},
                                   {"tolerances", tolerances},
                                   {"limits of steps", limits_of_steps},
                                   {"one step", one_step},
