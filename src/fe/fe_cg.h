@@ -42,7 +42,8 @@ typedef struct {
 
 typedef struct {
     int64_t steps;
-    int done;      /* reached the target */
+    int done;      /* reached the target, or is taken there by a step of known length */
+    int unseen;    /* of the steps, those without a product: 0 or 1, the last */
     int given_up;  /* too many steps in sight */
     int climbed;   /* the ladder's word: no gradients through the rows have served it */
     double energy; /* b'a so far: what the iterate has taken from `within` */
@@ -66,6 +67,8 @@ typedef struct {
     /** y <- A p over rows begin .. end-1 of a CSR matrix */
     void (*spmv)(int64_t begin, int64_t end, const int64_t *starts, const int32_t *columns,
                  const double *values, const void *p, double *y);
+    /** x += alpha p */
+    void (*advance)(int64_t begin, int64_t end, const double *alpha, const void *p, double *x);
     /** sum <- p . q */
     void (*dot)(int64_t begin, int64_t end, const void *p, const double *q, double *sum);
     /** x += alpha p, r -= alpha q;  rho <- r . d r,  gradient <- r . r / N,  top <- max |r| / N */

@@ -4,6 +4,7 @@
  *                 one rest factor:  sum[l] -= w t,  and N p once, with the first chunk
  *     border      the dense part of S p where all factors but one are small; corner: of the small ones alone
  *     spmv        q = S p with the assembled S
+ *     advance     x += alpha p
  *     dot         p'q
  *     update      x += alpha p,  r -= alpha q,  and the sums of the stopping test
  *     direction   p = M^-1 r + beta p
@@ -67,10 +68,6 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int
         const vec mean = s * inverse[u];
         for (int64_t i = begin; i < end; i++) {
             const int32_t *index = all + i * rests;
-            if (rests_known == 1) {
-                FN(add)(lines, index[0], -(weight ? weight[i] * mean : mean));
-                continue;
-            }
             vec v = FN(zero)() - mean;
             for (int q = 0; q < rests; q++) {
                 v += FN(value)(lines, index[q]);
@@ -83,6 +80,42 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int
     }
 }
 
+/** One rest factor: the sums of a unit are taken from while the values of the next one are gathered. */
+INLINE void CN(apply_single)(const fe_rows *g, int chunk, double *lines, const int weighted)
+{
+    const double *weight = weighted ? g->weight : NULL;
+    const int32_t *const all = g->index;
+    const int64_t *const start = g->unit_start;
+    const double *const inverse = g->unit_inverse;
+    const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
+    const bool far = FN(is_far)(g);
+    int64_t at = start[first], before = at; /* rows of the unit before: at .. before-1 */
+    vec mean = FN(zero)();
+    for (int64_t u = first; u < last; u++) {
+        const int64_t begin = before, end = start[u + 1];
+        vec s = FN(zero)();
+        for (int64_t i = begin; i < end; i++) {
+            if (far) {
+                CN(fetch_ahead)(all + i, 1, lines);
+            }
+            const vec v = FN(value)(lines, all[i]);
+            s += weight ? weight[i] * v : v;
+            if (at < before) {
+                FN(add)(lines, all[at], -(weight ? weight[at] * mean : mean));
+                at++;
+            }
+        }
+        for (; at < before; at++) {
+            FN(add)(lines, all[at], -(weight ? weight[at] * mean : mean));
+        }
+        mean = s * inverse[u];
+        before = end;
+    }
+    for (; at < before; at++) {
+        FN(add)(lines, all[at], -(weight ? weight[at] * mean : mean));
+    }
+}
+
 static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *lines)
 {
     const bool diagonal = g->n_rest == 1 && chunk == 0;
@@ -92,9 +125,9 @@ static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *lines)
     }
     if (g->n_rest == 1) {
         if (g->weight) {
-            CN(apply_body)(g, chunk, lines, 1, 1);
+            CN(apply_single)(g, chunk, lines, 1);
         } else {
-            CN(apply_body)(g, chunk, lines, 0, 1);
+            CN(apply_single)(g, chunk, lines, 0);
         }
     } else if (g->weight) {
         CN(apply_body)(g, chunk, lines, 1, 0);
@@ -134,6 +167,14 @@ static void CN(update)(int64_t begin, int64_t end, const double *alpha, const vo
     FN(spill)(sums + FE_SUM_RHO * LANES, rho);
     FN(spill)(sums + FE_SUM_GRADIENT * LANES, gradient);
     FN(spill)(sums + FE_SUM_TOP * LANES, top);
+}
+
+static void CN(advance)(int64_t begin, int64_t end, const double *alpha, const void *p, double *x)
+{
+    const vec step = FN(at)(alpha, 0);
+    for (int64_t l = begin; l < end; l++) {
+        FN(put)(x, l, FN(at)(x, l) + step * CN(take)(p, l));
+    }
 }
 
 static void CN(direction)(int64_t begin, int64_t end, const double *beta, const double *d,

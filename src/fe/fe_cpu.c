@@ -5,6 +5,9 @@
  */
 #include <math.h>
 #include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "core/registers.h"
 #include "fe/fe_cg.h"
@@ -71,8 +74,9 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
     {                                                                                              \
         .apply = apply_##suf##_##lanes, .add_lines = add_lines_##lanes,                            \
         .border = border_##suf##_##lanes, .corner = corner_##suf##_##lanes,                        \
-        .spmv = spmv_##suf##_##lanes, .dot = dot_##suf##_##lanes,                                  \
-        .update = update_##suf##_##lanes, .direction = direction_##suf##_##lanes                   \
+        .spmv = spmv_##suf##_##lanes, .advance = advance_##suf##_##lanes,                          \
+        .dot = dot_##suf##_##lanes, .update = update_##suf##_##lanes,                              \
+        .direction = direction_##suf##_##lanes                                                     \
     }
 #define WIDTHS(ops, suf)                                                                           \
     {                                                                                              \

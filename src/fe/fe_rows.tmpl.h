@@ -7,7 +7,8 @@
  * and where the first row is far from the others, so is the unit's mean.
  *
  * One row is one vector of LANES doubles: sums are double whatever `real` is.  The second loop over a
- * unit's rows reads what the first has left in the L1 cache, so x comes from memory once.
+ * unit's rows reads what the first has left in the L1 cache, so x comes from memory once; z of the first
+ * FE_KEPT_ROWS rows of a unit is kept there.
  *
  * Columns come from memory as long streams, and the coefficients of a row as lines that are anywhere: both
  * are asked for some rows ahead, the latter where a vector of coefficients is larger than FE_NEAR_BYTES.
@@ -21,6 +22,12 @@
 INLINE vec RN(load)(const fe_block *x, int64_t row, const int live, const int adjacent)
 {
     const real *p = (const real *)(const void *)x->base + row * x->row;
+#if LANES == 4 && VECTOR_BYTES == 32
+    if (adjacent && live == 3 && sizeof(real) == sizeof(double)) {
+        return (vec)_mm256_maskload_pd((const double *)(const void *)p,
+                                       (__m256i)(mask){-1, -1, -1, 0});
+    }
+#endif
     vec v = FN(zero)();
     for (int k = 0; k < (live ? live : x->live); k++) {
         v[k] = (double)p[adjacent ? k : k * x->column];
@@ -134,7 +141,16 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
     }
 }
 
-INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
+/** x - D_r a of one row, less the unit's first row of x. */
+INLINE vec RN(rest)(const fe_block *x, const uint32_t *order, int64_t i, vec base,
+                    const double *lines, const int32_t *all, int rests, const int live,
+                    const int adjacent)
+{
+    const vec z = RN(load)(x, order ? order[i] : i, live, adjacent) - base;
+    return rests ? z - RN(gather)(lines, all + i * rests, rests) : z;
+}
+
+INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, const fe_block *to,
                               double *lines, double *unit_effect, fe_unit_audit *audit,
                               const int plain, const int rests_known, const int live,
                               const int adjacent)
@@ -142,28 +158,31 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, co
     const int rests = rests_known ? rests_known : g->n_rest;
     const uint32_t *order = plain ? NULL : g->order;
     const double *weight = plain ? NULL : g->weight;
+    const fe_block block_in = *in, block_out = *to, *const x = &block_in, *const out = &block_out;
     vec square = FN(zero)(), gradient = FN(zero)(), worst = FN(zero)(), effect = FN(zero)();
     const int32_t *const all = g->index;
     const int64_t *const start = g->unit_start;
     const double *const inverses = g->unit_inverse;
     const bool far = FN(is_far)(g);
+    const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
+    vec kept[FE_KEPT_ROWS];
     for (int k = 0; k < LANES; k++) {
-        audit->worst[k] = g->chunk_unit[chunk];
+        audit->worst[k] = first;
     }
 
-    const int64_t last = g->chunk_unit[chunk + 1];
-    for (int64_t u = g->chunk_unit[chunk]; u < last; u++) {
+    for (int64_t u = first; u < last; u++) {
         const int64_t begin = start[u], end = start[u + 1];
+        const int64_t keep = end - begin < FE_KEPT_ROWS ? end : begin + FE_KEPT_ROWS;
         const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
-            vec z = RN(load)(x, order ? order[i] : i, live, adjacent) - base;
             RN(fetch_row)(x, out, order, i);
             if (far) {
                 RN(fetch_levels)(all + i * rests, rests, lines, 1);
             }
-            if (rests) {
-                z -= RN(gather)(lines, all + i * rests, rests);
+            const vec z = RN(rest)(x, order, i, base, lines, all, rests, live, adjacent);
+            if (i < keep) {
+                kept[i - begin] = z;
             }
             s += weight ? weight[i] * z : z;
         }
@@ -171,13 +190,10 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *x, co
         const vec mean = s * inverse;
         vec left = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
-            const int64_t row = order ? order[i] : i;
-            vec z = RN(load)(x, row, live, adjacent) - base;
-            if (rests) {
-                z -= RN(gather)(lines, all + i * rests, rests);
-            }
+            const vec z = i < keep ? kept[i - begin]
+                                   : RN(rest)(x, order, i, base, lines, all, rests, live, adjacent);
             const vec r = z - mean;
-            RN(store)(out, row, r, live, adjacent);
+            RN(store)(out, order ? order[i] : i, r, live, adjacent);
             const vec wr = weight ? weight[i] * r : r;
             left += wr;
             square += wr * r;

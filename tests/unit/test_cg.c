@@ -1,0 +1,142 @@
+/* test_cg.c - conjugate gradients on operators whose spectrum is known: products are counted, and the residual that a
+ * column ends with is computed. */
+#include "test.h"
+
+#include "fe/fe_cg.h"
+
+enum { N = 3000 };
+
+/** A diagonal operator: what conjugate gradients do is a matter of its eigenvalues alone. */
+typedef struct {
+    double eigenvalue[N];
+    int64_t products;
+} diagonal;
+
+static void times(const void *data, int lanes, const void *p, double *y)
+{
+    diagonal *a = (diagonal *)(uintptr_t)data;
+    a->products++;
+    for (int64_t i = 0; i < N; i++)
+        for (int k = 0; k < lanes; k++)
+            y[i * lanes + k] = a->eigenvalue[i] * ((const double *)p)[i * lanes + k];
+}
+
+/** The eigenvalues that a graph has where everything meets everything: 1 + 0.04 cos t, t from 0 to pi; and `others` at
+ *  `at`, apart from these. */
+static void fill(diagonal *a, int64_t others, double at)
+{
+    for (int64_t i = 0; i < N; i++)
+        a->eigenvalue[i] = i < others ? at : 1 + 0.04 * cos(3.14159265358979 * (double)i / N);
+    a->products = 0;
+}
+
+/** Solves for `lanes` right-hand sides, to entries of at most 1e-10; x is N x lanes. */
+static void solve(frg_context *ctx, diagonal *a, int lanes, const double *b, double *x,
+                  fe_cg_column *column)
+{
+    static double ones[N];
+    fe_cg_target target[FE_MAX_LANES];
+    fe_cg_work w;
+    frgi_arena arena = {0};
+    for (int64_t i = 0; i < N; i++)
+        ones[i] = 1;
+    for (int k = 0; k < lanes; k++)
+        target[k] = (fe_cg_target){
+            .mass = N, .within = 1e12 * N, .total = 1e12 * N, .tol = 1e-16, .lane = k};
+    frgi_fe_cg_layout(&arena, N, lanes, &w);
+    CHECK_OK(ctx, frgi_arena_open(&arena, ctx, "work"));
+    frgi_fe_cg_layout(&arena, N, lanes, &w);
+    memcpy(w.r, b, (size_t)(N * lanes) * sizeof *b);
+    const fe_system s = {
+        .n = N, .times = times, .data = a, .inverse_diag = ones, .level_inverse = ones};
+    const int kind = lanes == 1 ? 0 : 1;
+    const fe_coef_ops *ops = frgi_fe_coef_ops(frgi_context_isa(ctx), 0, kind);
+    CHECK_OK(ctx, frgi_fe_cg_run(ctx, &s, ops, ops, &w, lanes, 100, "test", target, column));
+    memcpy(x, w.x, (size_t)(N * lanes) * sizeof *x);
+    frgi_arena_close(&arena, ctx);
+}
+
+/** The largest entry of b - A x of one column. */
+static double largest_left(const diagonal *a, const double *b, const double *x)
+{
+    double most = 0;
+    for (int64_t i = 0; i < N; i++)
+        most = fmax(most, fabs(b[i] - a->eigenvalue[i] * x[i]));
+    return most;
+}
+
+static void last_step_without_product(void)
+{
+    static double b[N], x[N];
+    static diagonal a;
+    frg_context *ctx = test_context();
+    fe_cg_column column;
+    fill(&a, 0, 0);
+    for (int64_t i = 0; i < N; i++)
+        b[i] = test_normal();
+    solve(ctx, &a, 1, b, x, &column);
+    CHECK(column.done);
+    CHECK_INT(column.unseen, 1);
+    CHECK_INT(a.products, column.steps - 1);
+    CHECK(largest_left(&a, b, x) <= 1e-10);
+    frg_context_destroy(ctx);
+}
+
+/** Eigenvalues apart from the others make steps of different lengths: whatever is taken to be done has to be. */
+static void what_is_done_is_done(void)
+{
+    static double b[N], x[N];
+    static diagonal a;
+    frg_context *ctx = test_context();
+    for (int i = 0; i < 200; i++) {
+        fe_cg_column column;
+        fill(&a, 1 + test_below(30), 0.5 + test_uniform());
+        const double size = pow(10, -4 * test_uniform());
+        for (int64_t j = 0; j < N; j++)
+            b[j] = size * test_normal();
+        solve(ctx, &a, 1, b, x, &column);
+        CHECK(column.done);
+        CHECK_INT(a.products, column.steps - column.unseen);
+        CHECK(largest_left(&a, b, x) <= 1e-10);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** The second column is smaller and ends first, on a step with or without a product. */
+static void columns_apart(void)
+{
+    static double b[N * 2], one[N], both[N * 2], alone[N];
+    static diagonal a;
+    frg_context *ctx = test_context();
+    int unseen = 0;
+    fill(&a, 0, 0);
+    for (int size = 2; size < 8; size++) {
+        fe_cg_column column[2], single;
+        for (int64_t i = 0; i < N; i++) {
+            b[2 * i] = test_normal();
+            b[2 * i + 1] = pow(10, -size) * test_normal();
+        }
+        solve(ctx, &a, 2, b, both, column);
+        CHECK(column[0].steps > column[1].steps);
+        unseen += column[1].unseen;
+        for (int k = 0; k < 2; k++) {
+            for (int64_t i = 0; i < N; i++)
+                one[i] = b[2 * i + k];
+            solve(ctx, &a, 1, one, alone, &single);
+            CHECK_INT(single.steps, column[k].steps);
+            CHECK_INT(single.unseen, column[k].unseen);
+            for (int64_t i = 0; i < N; i++)
+                one[i] = both[2 * i + k];
+            CHECK_BITS(one, alone, sizeof one);
+        }
+    }
+    CHECK(unseen > 0);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"last step without product", last_step_without_product},
+    {"what is done is done", what_is_done_is_done},
+    {"columns apart", columns_apart},
+};
+TEST_MAIN(cases)
