@@ -3,6 +3,8 @@
  * Text parameters: real, SUF, LINE, FN(name).
  */
 
+typedef real FN(vec) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+
 static inline real *FN(values)(const frgi_gp_patch *p, int step)
 {
     return (real *)p->value + (ptrdiff_t)step * GP_PATCH;
@@ -92,17 +94,60 @@ ALWAYS void FN(add_squares)(const frgi_gp_program *g, const frgi_gp_patch *p, in
     }
 }
 
-/** Up to MOST_AT_ONCE columns of x at once, their number known to the compiler, so that s stays in a register. */
+/** s of LINE rows and COLUMNS_AT_ONCE columns, over `count` columns of x: 8 vectors of sums in registers. */
+ALWAYS void FN(block_squares)(const frgi_gp_program *g, const frgi_gp_patch *p, int slot, int count,
+                              int i, int j, bool more, real *s)
+{
+    FN(vec) sum[COLUMNS_AT_ONCE][PIECES];
+#pragma GCC unroll 8
+    for (int n = 0; n < COLUMNS_AT_ONCE; n++)
+#pragma GCC unroll 4
+        for (int v = 0; v < PIECES; v++)
+            sum[n][v] = more ? ((const FN(vec) *)(s + (j + n) * GP_ROWS + i))[v] : (FN(vec)){0};
+    for (int k = 0; k < count; k++) {
+        const FN(vec) *const x = (const FN(vec) *)(FN(rows)(p, slot + k) + i);
+        const real *const c = FN(cols)(g, p, slot + k) + j;
+#pragma GCC unroll 8
+        for (int n = 0; n < COLUMNS_AT_ONCE; n++)
+#pragma GCC unroll 4
+            for (int v = 0; v < PIECES; v++) {
+                const FN(vec) u = x[v] - c[n];
+                sum[n][v] += u * u;
+            }
+    }
+#pragma GCC unroll 8
+    for (int n = 0; n < COLUMNS_AT_ONCE; n++)
+#pragma GCC unroll 4
+        for (int v = 0; v < PIECES; v++)
+            ((FN(vec) *)(s + (j + n) * GP_ROWS + i))[v] = sum[n][v];
+}
+
+/** The same for the first `cols` columns and all columns of x, as many at a time as the L1 cache holds. */
+static void FN(wide_squares)(const frgi_gp_program *g, const frgi_gp_patch *p,
+                             const frgi_gp_step *step, int cols, real *s)
+{
+    for (int k = 0; k < step->dims; k += BLOCK_DIMS) {
+        const int count = step->dims - k < BLOCK_DIMS ? step->dims - k : BLOCK_DIMS;
+        for (int j = 0; j < cols; j += COLUMNS_AT_ONCE)
+            for (int i = FN(begin)(p, j); i < p->m; i += LINE)
+                FN(block_squares)(g, p, step->slot + k, count, i, j, k > 0, s);
+    }
+}
+
+/** Up to MOST_AT_ONCE columns of x at once, their number known to the compiler, so that s stays in a register; where
+ *  there are more, by blocks.  Each s is the same sum in the same order in any way. */
 static void FN(squares)(const frgi_gp_program *g, const frgi_gp_patch *p, const frgi_gp_step *step,
                         real *restrict s)
 {
+    const int whole = step->dims > MOST_AT_ONCE ? p->cols / COLUMNS_AT_ONCE * COLUMNS_AT_ONCE : 0;
+    FN(wide_squares)(g, p, step, whole, s);
 #define COUNT(n)                                                                                   \
     case n:                                                                                        \
         FN(add_squares)(g, p, slot, j, n, k > 0, to);                                              \
         break;
     for (int k = 0; k < step->dims; k += MOST_AT_ONCE) {
         const int slot = step->slot + k, left = step->dims - k;
-        for (int j = 0; j < p->cols; j++) {
+        for (int j = whole; j < p->cols; j++) {
             real *const to = s + j * GP_ROWS;
             switch (left < MOST_AT_ONCE ? left : MOST_AT_ONCE) {
                 COUNT(1) COUNT(2) COUNT(3) COUNT(4) COUNT(5) COUNT(6) COUNT(7) COUNT(8)

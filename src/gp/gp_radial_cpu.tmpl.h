@@ -10,7 +10,10 @@
  *     matern52     f e^-c           1 + c + c^2/3            5/3 (1 + c)
  *     rq           f b^-alpha       1                        1/b         b = 1 + s/(2 alpha)
  *
- * The pass reads E where it was kept and needs no exponential then; s is cheaper to compute again than to read.
+ * The pass reads E where it was kept and needs no exponential then; s is cheaper to compute again than to read.  From
+ * WIDE_FROM columns of x on it is the other way round: s is kept.  Distances stay sums of squared differences: on CPUs
+ * whose adders are other units than the multipliers they cost what |x|^2 + |y|^2 - 2 x'y does, and lose nothing where
+ * points are close.
  * Rows go in whole vectors (LINE elements, 64 bytes), from the one that holds the diagonal on; columns four at a
  * time, so that sums over them are loaded and stored once.
  *
@@ -71,15 +74,38 @@ static inline real FN(alpha)(const frgi_gp_program *g)
     return g->step[0].kind == GP_RQ ? FN(constants)(&g->step[0])[0] : 0;
 }
 
+/** Where distances cost more than an exponential the pass is left s and not E, unless it needs no s. */
+static inline bool FN(keeps_squares)(const frgi_gp_program *g)
+{
+    const frgi_gp_step *const step = &g->step[0];
+    return step->dims >= WIDE_FROM && !(step->kind == GP_RBF && step->group[0].vector);
+}
+
+/** The rows of the patch that are wanted, from one place to another. */
+static void FN(copy_squares)(const frgi_gp_patch *p, const real *from, ptrdiff_t ld, real *to,
+                             ptrdiff_t ldt)
+{
+    const int m = FN(lines)(p);
+    for (int j = 0; j < p->cols; j++) {
+        const int begin = FN(begin)(p, j);
+        if (begin < m)
+            memcpy(to + j * ldt + begin, from + j * ld + begin, sizeof *to * (size_t)(m - begin));
+    }
+}
+
 static void FN(radial_build)(const frgi_gp_program *g, frgi_gp_patch *p, void *out, void *kept,
                              ptrdiff_t ld)
 {
     real *const s = FN(aux)(p, 0, 0), *const spare = FN(lane)(p, 0);
     FN(squares)(g, p, &g->step[0], s);
+    const bool squares = kept && FN(keeps_squares)(g);
+    if (squares) {
+        FN(copy_squares)(p, s, GP_ROWS, kept, ld);
+    }
     for (int j = 0; j < p->cols; j++) {
         FN(column)
         (g->step[0].kind, FN(variance)(g), FN(alpha)(g), FN(begin)(p, j), FN(lines)(p),
-         s + j * GP_ROWS, (real *)out + j * ld, kept ? (real *)kept + j * ld : spare);
+         s + j * GP_ROWS, (real *)out + j * ld, kept && !squares ? (real *)kept + j * ld : spare);
     }
 }
 
@@ -255,40 +281,70 @@ static void FN(radial_sweep)(const frgi_gp_program *g, frgi_gp_patch *p, const r
 }
 #undef ALL_COLUMNS
 
-/** part += sum over `count` columns of G (x_ik - x_jk)^2 */
-ALWAYS void FN(column_squares)(const frgi_gp_patch *p, const int count, int j,
-                               const real *restrict x, const real *restrict cols,
-                               const real *restrict weight, real *restrict part)
+/** Columns of which rows i .. i + LINE - 1 are wanted: see begin(). */
+static inline int FN(end)(const frgi_gp_patch *p, int i)
 {
-    const int m = FN(lines)(p);
-    EACH_LINE(i, FN(begin)(p, j))
-    {
-        real total = part[i];
-        for (int n = 0; n < count; n++) {
-            const real u = x[i] - cols[j + n];
-            total += weight[(j + n) * GP_ROWS + i] * (u * u);
+    const ptrdiff_t below = p->i0 + i + LINE - p->j0;
+    return !p->lower || below >= p->cols ? p->cols : below > 0 ? (int)below : 0;
+}
+
+/** part_k[i] <- sum_j G (x_ik - x_jk)^2 for LINE rows and `count` columns of x: what is read of G serves them all. */
+ALWAYS void FN(length_sums)(const frgi_gp_program *g, const frgi_gp_patch *p, int slot,
+                            const int count, int i, const real *weight, real *part)
+{
+    const int end = FN(end)(p, i);
+    FN(vec) sum[2][PIECES], x[2][PIECES];
+#pragma GCC unroll 2
+    for (int k = 0; k < count; k++)
+#pragma GCC unroll 4
+        for (int v = 0; v < PIECES; v++) {
+            sum[k][v] = (FN(vec)){0};
+            x[k][v] = ((const FN(vec) *)(FN(rows)(p, slot + k) + i))[v];
         }
-        part[i] = total;
+    for (int j = 0; j < end; j++) {
+        const FN(vec) *const w = (const FN(vec) *)(weight + j * GP_ROWS + i);
+#pragma GCC unroll 2
+        for (int k = 0; k < count; k++) {
+            const real c = FN(cols)(g, p, slot + k)[j];
+#pragma GCC unroll 4
+            for (int v = 0; v < PIECES; v++) {
+                const FN(vec) u = x[k][v] - c;
+                sum[k][v] += w[v] * (u * u);
+            }
+        }
+    }
+#pragma GCC unroll 2
+    for (int k = 0; k < count; k++)
+#pragma GCC unroll 4
+        for (int v = 0; v < PIECES; v++)
+            ((FN(vec) *)(part + k * GP_ROWS + i))[v] = sum[k][v];
+}
+
+/** Lengthscales k .. k + count - 1. */
+ALWAYS void FN(length_pair)(const frgi_gp_program *g, frgi_gp_patch *p, int k, const int count,
+                            const real *weight)
+{
+    const frgi_gp_step *const step = &g->step[0];
+    const int m = FN(lines)(p);
+    real *const part = FN(lane)(p, 0);
+    for (int i = 0; i < m; i += LINE)
+        FN(length_sums)(g, p, step->slot + k, count, i, weight, part);
+    for (int c = 0; c < count; c++) {
+        double *const total = p->sum + (ptrdiff_t)(step->group[0].first + k + c) * GP_ROWS;
+        FN(flush)(total, part + c * GP_ROWS, 1, p->m);
     }
 }
 
 static void FN(lengths)(const frgi_gp_program *g, frgi_gp_patch *p, const real *weight)
 {
-    const frgi_gp_step *const step = &g->step[0];
-    real *restrict part = FN(lane)(p, 0);
-    for (int k = 0; k < step->dims; k++) {
-        const real *const x = FN(rows)(p, step->slot + k), *const cols =
-                                                               FN(cols)(g, p, step->slot + k);
-        int j = 0;
-        FN(set)(part, 0, p->m);
-        for (; j + 4 <= p->cols; j += 4) {
-            FN(column_squares)(p, 4, j, x, cols, weight, part);
-        }
-        for (; j < p->cols; j++) {
-            FN(column_squares)(p, 1, j, x, cols, weight, part);
-        }
-        FN(flush)(p->sum + (ptrdiff_t)(step->group[0].first + k) * GP_ROWS, part, 1, p->m);
-    }
+    real *const part = FN(lane)(p, 0);
+    int k = 0;
+    FN(set)(part, 0, p->m); /* rows behind the last line */
+    FN(set)(part + GP_ROWS, 0, p->m);
+    for (; k + 2 <= g->step[0].dims; k += 2)
+        FN(length_pair)(g, p, k, 2, weight);
+    if (k < g->step[0].dims)
+        FN(length_pair)(g, p, k, 1, weight);
 }
 
 /** Whole vectors of rows below the diagonal, whole fours of columns, and W = a a' - K^-1. */
@@ -339,7 +395,10 @@ static void FN(radial_pass)(const frgi_gp_program *g, const frgi_gp_weights *w, 
                 *const value = FN(aux)(p, 0, 2), *const logs = value; /* the values are not used */
     real *const weight = FN(adjoints)(p, 0), *const inverse = FN(values)(p, 0),
                 *const sums = FN(lane)(p, 0);
-    if (!kept || !vector || step->kind != GP_RBF) {
+    if (kept && FN(keeps_squares)(g)) {
+        FN(copy_squares)(p, kept, ld, s, GP_ROWS);
+        kept = NULL;
+    } else if (!kept || !vector || step->kind != GP_RBF) {
         FN(squares)(g, p, step, s);
     }
     for (int j = 0; j < p->cols && !kept; j++) {

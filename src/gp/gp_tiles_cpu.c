@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "core/registers.h"
 #include "gp/gp_tiles_ops.h"
 #include "linalg/elementary.h"
 
@@ -22,7 +23,10 @@
         for (int i = base_##i; i < base_##i + LINE; i++)
 #define ALWAYS static inline __attribute__((always_inline))
 
-enum { MOST_AT_ONCE = 8 }; /* columns of x */
+/* Columns of x: for which the compiler knows the number; of a block that stays in the L1 cache; from which on squares
+ * are kept instead of exponentials. */
+enum { MOST_AT_ONCE = 8, BLOCK_DIMS = 32, WIDE_FROM = 25 };
+enum { PIECES = 64 / VECTOR_BYTES, COLUMNS_AT_ONCE = 8 / PIECES }; /* 8 vectors of sums */
 
 static const double TWO_PI = 6.283185307179586476925;
 

@@ -9,7 +9,7 @@
 #include "gp/gp_kernel.h"
 #include "test.h"
 
-enum { N = 83, MOST = 400 };
+enum { N = 83, MOST = 400, WIDEST = 80 };
 
 typedef struct {
     frg_context *ctx;
@@ -23,7 +23,7 @@ typedef struct {
     frgi_gp_bound *bound;
     frgi_spd_shape shape;
     void *a, *kept;
-    double centre[40];
+    double centre[WIDEST];
 } setting;
 
 static double *random_points(ptrdiff_t n, ptrdiff_t d)
@@ -811,6 +811,81 @@ static void threads(void)
     }
 }
 
+/** "1.3*NAME(l=4)" or with a length a column, 4 to 5. */
+static void write_wide(char *text, size_t room, const char *name, ptrdiff_t d, bool ard)
+{
+    int at = snprintf(text, room, "1.3*%s(l=%s", name, ard ? "[" : "4");
+    for (ptrdiff_t k = 0; ard && k < d; k++)
+        at += snprintf(text + at, room - (size_t)at, "%s%.2f", k ? "," : "",
+                       4 + (double)k / (double)d);
+    snprintf(text + at, room - (size_t)at, "%s)", ard ? "]" : "");
+}
+
+/** C and dC/dlog l_k / u_k^2 at s, variance 1.3. */
+static void wide_leaf(int leaf, double s, double *value, double *slope)
+{
+    const double c = sqrt(5 * s), e = 1.3 * exp(leaf ? -c : -s / 2);
+    *value = leaf ? (1 + c + c * c / 3) * e : e;
+    *slope = leaf ? 5.0 / 3 * (1 + c) * e : e;
+}
+
+/** Many columns of x: more than the compiler knows by number, than a block, than from where squares are kept.  Against
+ *  loops over all pairs; where squares are kept, the bits of a pass that computes them again.  Errors as above: f64 d u
+ *  a pair, f32 2e-4. */
+static void wide(void)
+{
+    static const int dims[] = {8, 9, 24, 25, 33, WIDEST};
+    static const char *const leaves[] = {"rbf", "matern52"};
+    for (int c = 0; c < 6 * 8; c++) {
+        const ptrdiff_t d = dims[c / 8];
+        const int leaf = c / 4 % 2;
+        const bool ard = c / 2 % 2, single = c % 2;
+        char text[1024];
+        setting s;
+        write_wide(text, sizeof text, leaves[leaf], d, ard);
+        if (!open_setting(&s, text, LONG, d, single ? FRG_F32 : FRG_F64, test_now.threads, NULL))
+            return;
+        void *const p = aligned((size_t)frgi_spd_elements(&s.shape) * sizeof(double));
+        double gradient[2][WIDEST + 1], trace[2], want[WIDEST + 1] = {0}, size[WIDEST + 1] = {0};
+        random_weights(&s, p);
+        CHECK_OK(s.ctx, frgi_gp_build(s.ctx, s.bound, &s.shape, s.a, s.kept));
+        for (int again = 0; again < 2; again++) {
+            const frgi_gp_pass pass = {.inverse = p,
+                                       .kept = again ? NULL : s.kept,
+                                       .gradient = gradient[again],
+                                       .trace = &trace[again]};
+            CHECK_OK(s.ctx, frgi_gp_run_pass(s.ctx, s.bound, &s.shape, &pass));
+        }
+        double worst = 0;
+        for (ptrdiff_t i = 0; i < LONG; i++) {
+            for (ptrdiff_t j = 0; j <= i; j++) {
+                const double *const x = s.x + i * d, *const z = s.x + j * d;
+                const double half = (i == j ? 0.5 : 1) * entry(&s, p, i, j);
+                double value, slope;
+                wide_leaf(leaf, scaled(x, z, (int)d, s.theta + 1, ard), &value, &slope);
+                worst = fmax(worst, fabs(entry(&s, s.a, i, j) - value));
+                want[0] += half * value;
+                size[0] += fabs(half * value);
+                for (ptrdiff_t k = 0; k < d; k++) {
+                    const double u = (x[k] - z[k]) / s.theta[1 + (ard ? k : 0)];
+                    want[1 + (ard ? k : 0)] += half * slope * u * u;
+                    size[1 + (ard ? k : 0)] += fabs(half * slope * u * u);
+                }
+            }
+        }
+        CHECK_SAYS(worst <= (single ? 2e-4 : 1e-13), "%s of %td: error %.3g", text, d, worst);
+        CHECK_NEAR((trace[0] - 2 * want[0]) / size[0], 0, single ? 2e-4 : 1e-12);
+        for (int t = 0; t < s.params.count; t++)
+            CHECK_SAYS(fabs(gradient[0][t] - want[t]) <= (single ? 2e-4 : 1e-12) * size[t],
+                       "%s of %td: parameter %d is %.17g, expected %.17g", text, d, t,
+                       gradient[0][t], want[t]);
+        if (d >= 25 && (leaf || !ard))
+            CHECK_BITS(gradient[0], gradient[1], sizeof(double) * (size_t)s.params.count);
+        free(p);
+        close_setting(&s);
+    }
+}
+
 /** f32: entries of C err by 2e-4 (see values), so sums by no more than the sum of absolute terms times that. */
 static void single_precision(void)
 {
@@ -986,6 +1061,7 @@ static const test_case cases[] = {
     {"products", products},
     {"threads", threads},
     {"single_precision", single_precision},
+    {"wide", wide},
     {"scale_identity", scale_identity},
     {"extremes", extremes},
     {"translation", translation},
