@@ -402,7 +402,7 @@ static void normalise(const frgi_lsmr *s, int64_t rows, double *y, const double 
 /** u <- A v - al u, then v from A'u: step 1, in the plain or the preconditioned form. */
 static void bidiagonalise(frgi_lsmr *s)
 {
-    double a[FRGI_LSMR_MAX_BLOCK], sums[FRGI_LSMR_MAX_BLOCK], norms[FRGI_LSMR_MAX_BLOCK];
+    double a[FRGI_LSMR_MAX_BLOCK] = {0}, sums[FRGI_LSMR_MAX_BLOCK], norms[FRGI_LSMR_MAX_BLOCK];
     const int64_t w = s->width;
     for (int64_t c = 0; c < w; c++)
         a[c] = s->lane[c].stop ? 0 : s->lane[c].al;
