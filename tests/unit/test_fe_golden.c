@@ -388,15 +388,19 @@ static void wage_panel(void)
 {
     run_file("wage_panel.tsv");
 }
+static void fixest(void)
+{
+    run_file("fixest.tsv");
+}
 static void published(void)
 {
     run_file("published.tsv");
 }
 
 static const test_case cases[] = {
-    {"cigar", cigar},         {"empluk", empluk},
-    {"grunfeld", grunfeld},   {"jobtraining", jobtraining},
-    {"munnell", munnell},     {"wage_panel", wage_panel},
-    {"published", published},
+    {"cigar", cigar},       {"empluk", empluk},
+    {"grunfeld", grunfeld}, {"jobtraining", jobtraining},
+    {"munnell", munnell},   {"wage_panel", wage_panel},
+    {"fixest", fixest},     {"published", published},
 };
 TEST_MAIN(cases)
