@@ -118,7 +118,7 @@ void json_foot(frg_json *j, const cli *c);
 void parts_json(frg_json *j, const frg_demean_part *parts, int64_t n);
 void parts_table(frg_report *r, const frg_demean_part *parts, int64_t n);
 /** --dry-run: memory and time for n rows, factors and columns. */
-int show_estimate(cli *c, const char *schema, int64_t n, int64_t n_factors, int64_t p);
+int show_estimate(cli *c, const char *schema, const frg_fe_size *size);
 /** Columns of the terminal behind standard output; 0 where there is none. */
 int terminal_width(void);
 double median_of(double *values, int n); /* sorts them */

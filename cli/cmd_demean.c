@@ -454,6 +454,66 @@ static void demean_text(frg_report *r, const cli *c, const void *job)
     parts_table(r, d->parts, report.n_parts);
 }
 
+/* ---- dry run ------------------------------------------------------------------------------------ */
+
+/** The levels that occur, or one a row where the codes are too far apart to be counted in little memory. */
+static int count_levels(const cli *c, const frg_array *codes, int64_t *levels)
+{
+    enum { CODES_A_ROW = 16, CODES = 1 << 16 };
+    const int64_t n = codes->shape[0], room = CODES_A_ROW * n + CODES;
+    unsigned char *seen = malloc((size_t)room);
+    if (!seen) {
+        return cli_fail_memory(c);
+    }
+    for (int64_t q = 0; q < codes->shape[1]; q++) {
+        memset(seen, 0, (size_t)room);
+        levels[q] = 0;
+        for (int64_t i = 0; i < n; i++) {
+            int32_t code;
+            memcpy(&code, element(codes, i, q), sizeof code);
+            if (code >= room) {
+                levels[q] = n;
+                break;
+            }
+            levels[q] += code >= 0 && !seen[code];
+            seen[code > 0 ? code : 0] = 1;
+        }
+    }
+    free(seen);
+    return 0;
+}
+
+static int estimate(cli *c, demean_job *d)
+{
+    frg_array codes;
+    const int bad = narrow_codes(c, d, &codes);
+    if (bad) {
+        return bad;
+    }
+    int64_t *levels = malloc((size_t)codes.shape[1] * sizeof *levels + 1);
+    if (!levels) {
+        return cli_fail_memory(c);
+    }
+    if (count_levels(c, &codes, levels)) {
+        free(levels);
+        return cli_fail_memory(c);
+    }
+    const frg_demean_shape shape = {.n = codes.shape[0],
+                                    .p = d->x.shape[1],
+                                    .n_factors = (int)codes.shape[1],
+                                    .levels = levels,
+                                    .weighted = d->weights_file != NULL};
+    frg_fe_size size = {.n = shape.n,
+                        .n_factors = shape.n_factors,
+                        .n_columns = shape.p,
+                        .matrix_bytes = (size_t)shape.n * (size_t)shape.p * frg_sizeof(d->x.dtype)};
+    const frg_status status =
+        frg_demean_estimate(c->ctx, &shape, &c->set.fe.demean, &size.plan_bytes,
+                            &size.with_factor_bytes, &size.seconds);
+    free(levels);
+    return status < 0 ? cli_fail_library(c, status) : show_estimate(c, "fourge.demean/1", &size);
+}
+
 /* ---- the command -------------------------------------------------------------------------------- */
 
 static int job(cli *c, demean_job *d)
@@ -468,7 +528,7 @@ static int job(cli *c, demean_job *d)
     }
     d->read = now_seconds() - start;
     if (!code && c->set.dry_run) {
-        return show_estimate(c, "fourge.demean/1", d->x.shape[0], d->codes.shape[1], d->x.shape[1]);
+        return estimate(c, d);
     }
     if (!code) {
         code = place_result(c, d);

@@ -328,12 +328,7 @@ static int estimate(cli *c, const fe_job *job)
     if (status < 0) {
         return cli_fail_library(c, status);
     }
-    if (size.n_factors == 0) {
-        return cli_fail(c, "E_UNSUPPORTED", "--dry-run",
-                        "the formula has no fixed effects; the fit takes one pass",
-                        "--dry-run plans the fixed effects, and '%s' has none", job->formula);
-    }
-    return show_estimate(c, "fourge.fe/1", size.n, size.n_factors, size.n_columns);
+    return show_estimate(c, "fourge.fe/1", &size);
 }
 
 /* ---- the command -------------------------------------------------------------------------------- */

@@ -1,51 +1,50 @@
-/* estimate.c - --dry-run: bounds of memory and time before any work. */
-#include <math.h>
-
+/* estimate.c - --dry-run: bounds of memory and a guess of the time, before any work. */
 #include "cli.h"
 
-static void estimate_json(frg_json *j, const cli *c, const char *schema, int64_t n,
-                          int64_t n_factors, int64_t p, const double figures[3])
+static void estimate_json(frg_json *j, const cli *c, const char *schema, const frg_fe_size *s)
 {
     json_head(j, schema);
     frg_json_bool(j, "dry_run", 1);
-    frg_json_integer(j, "n", n);
-    frg_json_integer(j, "factors", n_factors);
-    frg_json_integer(j, "columns", p);
-    frg_json_number(j, "plan_bytes", figures[0]);
-    frg_json_number(j, "with_factor_bytes", figures[1]);
-    frg_json_number(j, "estimated_seconds", figures[2]);
+    frg_json_integer(j, "n", s->n);
+    frg_json_integer(j, "factors", s->n_factors);
+    frg_json_integer(j, "columns", s->n_columns);
+    frg_json_integer(j, "columns_bytes", (int64_t)s->matrix_bytes);
+    frg_json_integer(j, "plan_bytes", (int64_t)s->plan_bytes);
+    frg_json_integer(j, "with_factor_bytes", (int64_t)s->with_factor_bytes);
+    frg_json_number(j, "estimated_seconds", s->seconds);
     json_foot(j, c);
 }
 
-static void estimate_text(frg_report *r, int64_t n, int64_t n_factors, int64_t p,
-                          const double figures[3])
+static void estimate_text(frg_report *r, const frg_fe_size *s)
 {
     char text[128], words[32];
-    snprintf(text, sizeof text, "%s rows, %lld columns, %lld factors", grouped(n, words),
-             (long long)p, (long long)n_factors);
+    snprintf(text, sizeof text, "%s rows, %lld columns, %d %s", grouped(s->n, words),
+             (long long)s->n_columns, s->n_factors, s->n_factors == 1 ? "factor" : "factors");
     frg_report_fact(r, "Data", text);
-    frg_report_fact(r, "Plan", bytes_text(figures[0], words));
-    frg_report_fact(r, "With the largest factor", bytes_text(figures[1], words));
-    frg_report_fact(r, "Time, about", seconds_text(figures[2], words));
+    frg_report_fact(r, "Columns", bytes_text((double)s->matrix_bytes, words));
+    if (s->n_factors == 0) {
+        frg_report_fact(r, "Plan", "no fixed effects: one pass over the columns");
+        return;
+    }
+    snprintf(text, sizeof text, "at most %s", bytes_text((double)s->plan_bytes, words));
+    frg_report_fact(r, "Plan", text);
+    snprintf(text, sizeof text, "at most %s (--fill-cap)",
+             bytes_text((double)s->with_factor_bytes, words));
+    frg_report_fact(r, "With a factor", text);
+    snprintf(text, sizeof text, "%s where few steps do", seconds_text(s->seconds, words));
+    frg_report_fact(r, "Time, about", text);
 }
 
-int show_estimate(cli *c, const char *schema, int64_t n, int64_t n_factors, int64_t p)
+int show_estimate(cli *c, const char *schema, const frg_fe_size *size)
 {
-    size_t plan = 0, with_factor = 0;
-    double seconds = (double)NAN;
-    frg_status status = frg_demean_estimate(c->ctx, n, n_factors, p, &c->set.fe.demean, &plan,
-                                            &with_factor, &seconds);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    const double figures[3] = {(double)plan, (double)with_factor, seconds};
+    frg_status status;
     if (c->set.format == FORMAT_JSON) {
         frg_json *j;
         status = frg_json_create(&j, c->ctx);
         if (status < 0) {
             return cli_fail_library(c, status);
         }
-        estimate_json(j, c, schema, n, n_factors, p, figures);
+        estimate_json(j, c, schema, size);
         const int code = write_json(c, j);
         frg_json_destroy(j);
         return code;
@@ -55,7 +54,7 @@ int show_estimate(cli *c, const char *schema, int64_t n, int64_t n_factors, int6
     if (status < 0) {
         return cli_fail_library(c, status);
     }
-    estimate_text(r, n, n_factors, p, figures);
+    estimate_text(r, size);
     const int code = write_report(c, r);
     frg_report_destroy(r);
     return code;

@@ -185,8 +185,19 @@ typedef struct {
  *  of their values (z and 0.1 z) count once, by pivots. */
 FRG_API FRG_MUST_USE frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out);
 FRG_API void frg_demean_destroy(frg_demean *d);
-/** Bounds before the work: bytes of the plan, and with the largest factor allowed. */
-FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, int64_t n, int64_t n_factors, int64_t p,
+/** A design before there is a plan. */
+typedef struct {
+    int64_t n, p;           /* rows, columns */
+    int n_factors;
+    const int64_t *levels;  /* of each factor, those that occur; NULL: not known, so at most one a row */
+    int weighted;           /* there are weights */
+    const frg_slope *slopes; /* their z are not looked at */
+    int n_slopes;
+    uint64_t no_intercept;  /* as of frg_demean_create */
+} frg_demean_shape;
+/** Bounds before the work: bytes of the plan after a run, and with the largest factor allowed (fill_cap); *seconds is a
+ *  guess from designs that need few steps. */
+FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
                                                     const frg_demean_opts *o, size_t *plan_bytes,
                                                     size_t *with_factor_bytes, double *seconds);
 
@@ -316,6 +327,9 @@ typedef struct {
     int64_t n; /* rows used */
     int n_factors;
     int64_t n_columns; /* y and the regressors, factors and i() expanded */
+    size_t plan_bytes, with_factor_bytes; /* as frg_demean_estimate; 0 without effects */
+    size_t matrix_bytes;                  /* n x n_columns doubles, beside the plan */
+    double seconds;                       /* NaN without effects */
 } frg_fe_size;
 /** o may be NULL.  Errors: as frg_fe_fit's of formula, columns and rows. */
 FRG_API FRG_MUST_USE frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table *data,

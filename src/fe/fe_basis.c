@@ -318,6 +318,15 @@ failed:
     return status;
 }
 
+size_t frgi_basis_shape(fe_basis *b, const fe_rows *g, const frg_slope *slopes, int n_slopes,
+                        uint64_t no_intercept, bool keep_values)
+{
+    frgi_arena a = {0};
+    *b = (fe_basis){.g = g, .n_z = n_slopes};
+    lay_out(&a, b, slopes, n_slopes, no_intercept, keep_values);
+    return a.used;
+}
+
 void frgi_basis_destroy(fe_basis *b, frg_context *ctx)
 {
     frgi_arena_close(&b->arena, ctx);

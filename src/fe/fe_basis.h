@@ -61,6 +61,9 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_basis_create(fe_basis *b, frg_context *ctx, const fe_rows *g,
                                           const frg_slope *slopes, int n_slopes,
                                           uint64_t no_intercept, bool keep_values);
+/** The sizes alone, of rows that are not laid out; returns the bytes that the basis would hold. */
+size_t frgi_basis_shape(fe_basis *b, const fe_rows *g, const frg_slope *slopes, int n_slopes,
+                        uint64_t no_intercept, bool keep_values);
 void frgi_basis_destroy(fe_basis *b, frg_context *ctx);
 /** The block of the caller's factor q. */
 const fe_basis_factor *frgi_basis_factor(const fe_basis *b, int q);

@@ -21,7 +21,7 @@
 #include "fe/fe_parts.h"
 #include "fe/fe_reference.h"
 
-enum { MAX_ROUNDS = 4, MAX_FACTORS = 64, BYTES_PER_ROW_AND_EFFECT = 12 };
+enum { MAX_ROUNDS = 4, MAX_FACTORS = 64 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
 static const double RANK_MOST = 4e9, RANK_CHEAP = 3e7,
                     RANK_CHEAP_PER_ROW = 20; /* multiply-adds modulo a prime, 3 ns each */
@@ -89,6 +89,11 @@ static frg_status check_opts(frg_context *ctx, const frg_demean_opts *o)
     return FRG_OK;
 }
 
+static bool is_by_rows(const frg_demean_opts *o)
+{
+    return o->method == FRG_FE_LSMR || o->method == FRG_FE_MLSMR;
+}
+
 frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
                              const frg_array *weights, const frg_slope *slopes, int n_slopes,
                              uint64_t no_intercept, const frg_demean_opts *o)
@@ -127,7 +132,7 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
     d->has_slopes = n_slopes > 0 || no_intercept;
     TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
     TRY_TO(failed, frgi_fe_ladder_create(&d->ladder, ctx, &d->rows, &d->opts));
-    const bool by_rows = opts.method == FRG_FE_LSMR || opts.method == FRG_FE_MLSMR;
+    const bool by_rows = is_by_rows(&opts);
     if (by_rows || d->has_slopes) {
         TRY_TO(failed, frgi_fe_reference_create(&d->reference, ctx, &d->rows, slopes, n_slopes,
                                                 no_intercept, &d->opts));
@@ -782,21 +787,78 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
     return FRG_OK;
 }
 
-frg_status frg_demean_estimate(frg_context *ctx, int64_t n, int64_t n_factors, int64_t p,
+/** Bytes of a plan after its run, but for a factor, whose units are the factor g->unit_factor. */
+static size_t shape_bytes(frg_context *ctx, const frg_demean_shape *shape, const fe_rows *g,
+                          const frg_demean_opts *opts)
+{
+    frg_demean d = {.ctx = ctx, .opts = *opts, .rows = *g};
+    frgi_arena a = {0};
+    size_t reference = 0;
+    if (is_by_rows(opts) || shape->n_slopes || shape->no_intercept) {
+        reference = frgi_fe_reference_shape(g, shape->slopes, shape->n_slopes, shape->no_intercept,
+                                            opts, shape->p);
+        TAKE(&a, frg_demean_column, shape->p);
+    } else {
+        lay_out_run(&a, &d, shape->p);
+    }
+    return frgi_fe_rows_bytes(g) + reference + a.used;
+}
+
+static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)
+{
+    REQUIRE(ctx, s->n >= 0 && s->p >= 0 && s->n_factors >= 1 && s->n_factors <= MAX_FACTORS,
+            "a shape has n and p >= 0 and 1 .. %d factors, got %lld, %lld and %d", MAX_FACTORS,
+            (long long)s->n, (long long)s->p, s->n_factors);
+    REQUIRE(ctx, s->n_slopes >= 0 && (s->slopes || s->n_slopes == 0),
+            "%d slopes, but no array of them", s->n_slopes);
+    for (int q = 0; s->levels && q < s->n_factors; q++) {
+        REQUIRE(ctx, s->levels[q] >= 0 && s->levels[q] <= s->n,
+                "factor %d has %lld levels in %lld rows", q + 1, (long long)s->levels[q],
+                (long long)s->n);
+    }
+    return FRG_OK;
+}
+
+/** The units are the levels of the largest factor; of several that are equal the order of the rows decides, so that
+ *  each is tried. */
+static size_t plan_bound(frg_context *ctx, const frg_demean_shape *shape,
+                         const frg_demean_opts *opts)
+{
+    fe_factor factor[MAX_FACTORS] = {0};
+    int64_t units = 0;
+    size_t most = 0;
+    for (int q = 0; q < shape->n_factors; q++) {
+        factor[q].levels = shape->levels ? shape->levels[q] : shape->n;
+        units = factor[q].levels > units ? factor[q].levels : units;
+    }
+    for (int q = 0; q < shape->n_factors; q++) {
+        if (factor[q].levels == units) {
+            fe_rows g = {.n = shape->n, .n_factors = shape->n_factors, .factor = factor};
+            frgi_fe_rows_shape(&g, q, shape->weighted);
+            const size_t bytes = shape_bytes(ctx, shape, &g, opts);
+            most = bytes > most ? bytes : most;
+        }
+    }
+    return most;
+}
+
+frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
                                const frg_demean_opts *o, size_t *plan_bytes,
                                size_t *with_factor_bytes, double *seconds)
 {
-    if (!ctx || !plan_bytes || !with_factor_bytes || !seconds) {
+    if (!ctx || !shape || !plan_bytes || !with_factor_bytes || !seconds) {
         return FRG_BAD_ARG;
     }
-    REQUIRE(ctx, n >= 0 && n_factors >= 1 && p >= 0, "n, n_factors and p must be >= 0, 1 and 0");
+    TRY(check_shape(ctx, shape));
     frg_demean_opts opts;
     frg_demean_defaults(&opts, sizeof opts);
     if (o) {
         frgi_take_opts(&opts, sizeof opts, o);
     }
-    *plan_bytes = (size_t)BYTES_PER_ROW_AND_EFFECT * (size_t)n * (size_t)n_factors;
+    TRY(check_opts(ctx, &opts));
+    *plan_bytes = plan_bound(ctx, shape, &opts);
     *with_factor_bytes = frgi_add(*plan_bytes, frgi_fe_fill_cap(ctx, &opts));
-    *seconds = SECONDS_PER_ROW_AND_COLUMN * (double)n * (double)(p + n_factors) / frg_threads(ctx);
+    *seconds = SECONDS_PER_ROW_AND_COLUMN * (double)shape->n *
+               (double)(shape->p + shape->n_factors) / frg_threads(ctx);
     return FRG_OK;
 }

@@ -41,6 +41,12 @@ static const double AIM = 0.25;  /* a refinement aims below what would just pass
 
 /* ---- plan --------------------------------------------------------------------------------------- */
 
+/** An exact rank needs the slopes' values. */
+static bool counts_exactly(const frg_demean_opts *o)
+{
+    return o->dof == FRG_DOF_AUTO || o->dof == FRG_DOF_EXACT;
+}
+
 frg_status frgi_fe_reference_create(fe_reference **out, frg_context *ctx, const fe_rows *g,
                                     const frg_slope *slopes, int n_slopes, uint64_t no_intercept,
                                     const frg_demean_opts *o)
@@ -50,8 +56,8 @@ frg_status frgi_fe_reference_create(fe_reference **out, frg_context *ctx, const 
     frg_status status;
     TRY(NEW0(ctx, &f, 1, "row-space plan"));
     f->opts = *o;
-    TRY_TO(failed, frgi_basis_create(&f->basis, ctx, g, slopes, n_slopes, no_intercept,
-                                     o->dof == FRG_DOF_AUTO || o->dof == FRG_DOF_EXACT));
+    TRY_TO(failed,
+           frgi_basis_create(&f->basis, ctx, g, slopes, n_slopes, no_intercept, counts_exactly(o)));
     *out = f;
     return FRG_OK;
 failed:
@@ -132,6 +138,17 @@ static void lay_out_run(frgi_arena *a, fe_reference *f, int64_t p)
     if (b->n_coef > 0) {
         frgi_lsmr_layout(a, &f->engine);
     }
+}
+
+size_t frgi_fe_reference_shape(const fe_rows *g, const frg_slope *slopes, int n_slopes,
+                               uint64_t no_intercept, const frg_demean_opts *o, int64_t p)
+{
+    fe_reference f = {.opts = *o};
+    frgi_arena a = {0};
+    const size_t basis =
+        frgi_basis_shape(&f.basis, g, slopes, n_slopes, no_intercept, counts_exactly(o));
+    lay_out_run(&a, &f, p);
+    return sizeof f + basis + a.used;
 }
 
 static frg_status prepare_run(fe_reference *f, frg_context *ctx, int64_t p)

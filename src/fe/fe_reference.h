@@ -55,6 +55,9 @@ int64_t frgi_fe_reference_levels(const fe_reference *f);
 FRG_MUST_USE frg_status frgi_fe_reference_rank(const fe_reference *f, frg_context *ctx,
                                                double work_most, int64_t *rank,
                                                const char **method);
+/** Bytes after a run of p columns, but for a factor, of rows that are not laid out (frgi_fe_rows_shape). */
+size_t frgi_fe_reference_shape(const fe_rows *g, const frg_slope *slopes, int n_slopes,
+                               uint64_t no_intercept, const frg_demean_opts *o, int64_t p);
 size_t frgi_fe_reference_bytes(const fe_reference *f);
 size_t frgi_fe_reference_factor_bytes(const fe_reference *f);
 void frgi_fe_reference_destroy(fe_reference *f, frg_context *ctx);

@@ -204,22 +204,30 @@ static void centre(frg_fe *f)
 
 /* ---- demeaning ---------------------------------------------------------------------------------- */
 
+/** The formula's slopes for the demeaner; *no_intercept: the effects that have slopes alone. */
+static frg_status list_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_intercept)
+{
+    *no_intercept = 0;
+    TRY(NEW(f->ctx, slopes, f->formula.n_slopes, "slopes"));
+    for (int k = 0; k < f->formula.n_slopes; k++) {
+        (*slopes)[k] = (frg_slope){.factor = f->formula.slopes[k].effect,
+                                   .z = f->frame.slopes + k * f->frame.n};
+    }
+    for (int q = 0; q < f->frame.n_effects; q++) {
+        *no_intercept |= (uint64_t)!f->formula.effects[q].intercept << q;
+    }
+    return FRG_OK;
+}
+
 static frg_status make_plan(frg_fe *f)
 {
     const frgi_frame *const frame = &f->frame;
     const frg_array codes =
         frg_matrix_columns(frame->codes, FRG_I32, frame->n, frame->n_effects, frame->n);
     const frg_array weights = frg_vector(frame->weights, FRG_F64, frame->n);
-    uint64_t no_intercept = 0;
+    uint64_t no_intercept;
     frg_slope *slopes = NULL;
-    TRY(NEW(f->ctx, &slopes, f->formula.n_slopes, "slopes"));
-    for (int k = 0; k < f->formula.n_slopes; k++) {
-        slopes[k] =
-            (frg_slope){.factor = f->formula.slopes[k].effect, .z = frame->slopes + k * frame->n};
-    }
-    for (int q = 0; q < frame->n_effects; q++) {
-        no_intercept |= (uint64_t)!f->formula.effects[q].intercept << q;
-    }
+    TRY(list_slopes(f, &slopes, &no_intercept));
     const frg_status status = frg_demean_create(
         &f->plan, f->ctx, codes, frame->weights ? &weights : NULL,
         f->formula.n_slopes ? slopes : NULL, f->formula.n_slopes, no_intercept, &f->options.demean);
@@ -588,6 +596,34 @@ frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula, const
     return status < 0 ? status : worst;
 }
 
+/** What the columns, the plan and a factor would take. */
+static frg_status measure(const frg_fe *f, frg_fe_size *out)
+{
+    const frgi_frame *const frame = &f->frame;
+    *out = (frg_fe_size){.n = frame->n,
+                         .n_factors = frame->n_effects,
+                         .n_columns = f->p + 1,
+                         .seconds = (double)NAN};
+    out->matrix_bytes = frgi_mul(frgi_mul((size_t)out->n_columns, (size_t)out->n), sizeof(double));
+    if (frame->n_effects == 0) {
+        return FRG_OK;
+    }
+    frg_slope *slopes = NULL;
+    frg_demean_shape shape = {.n = frame->n,
+                              .p = out->n_columns,
+                              .n_factors = frame->n_effects,
+                              .levels = frame->levels,
+                              .weighted = frame->weights != NULL,
+                              .n_slopes = f->formula.n_slopes};
+    TRY(list_slopes(f, &slopes, &shape.no_intercept));
+    shape.slopes = slopes;
+    const frg_status status =
+        frg_demean_estimate(f->ctx, &shape, &f->options.demean, &out->plan_bytes,
+                            &out->with_factor_bytes, &out->seconds);
+    DROP(f->ctx, &slopes);
+    return status;
+}
+
 frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table *data,
                           const frg_fe_opts *o, frg_fe_size *out)
 {
@@ -598,10 +634,7 @@ frg_status frg_fe_measure(frg_context *ctx, const char *formula, const frg_table
     TRY(open_job(&j, ctx, data, o));
     frg_status status = prepare(&j, formula);
     status = status < 0 ? status : make_design(j.f, &codes);
-    if (status >= 0) {
-        *out = (frg_fe_size){
-            .n = j.f->frame.n, .n_factors = j.f->frame.n_effects, .n_columns = j.f->p + 1};
-    }
+    status = status < 0 ? status : measure(j.f, out);
     frgi_factor_codes_free(&codes, ctx, j.f->design.n_variables);
     close_job(&j, ctx);
     return status;

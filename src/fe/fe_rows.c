@@ -424,6 +424,24 @@ done:
     return status;
 }
 
+void frgi_fe_rows_shape(fe_rows *g, int unit_factor, bool weighted)
+{
+    static uint32_t order;
+    static int32_t level;
+    static double weight;
+    g->order = &order;
+    g->unit_level = &level;
+    g->weight = weighted ? &weight : NULL;
+    g->unit_factor = unit_factor;
+    g->n_rest = g->n_factors - 1;
+    g->n_units = g->factor[unit_factor].levels;
+    g->n_coef = -g->n_units;
+    for (int q = 0; q < g->n_factors; q++) {
+        g->n_coef += g->factor[q].levels;
+    }
+    g->n_chunks = choose_chunks(g->n, g->n_coef);
+}
+
 size_t frgi_fe_rows_bytes(const fe_rows *g)
 {
     const int64_t per_row = (g->n_rest + (g->order ? 1 : 0)) * 4 + (g->weight ? 8 : 0);

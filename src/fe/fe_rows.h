@@ -107,6 +107,9 @@ FRG_MUST_USE frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const 
                                             const frg_array *weights);
 /** Cuts the rows into chunks of whole units: the last step of any layout. */
 FRG_MUST_USE frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx);
+/** The sizes of a layout that is not made: g has n, n_factors and the factors' levels, all else is 0 or NULL; the rows
+ *  are taken to need an order. */
+void frgi_fe_rows_shape(fe_rows *g, int unit_factor, bool weighted);
 /** Bytes that the layout holds. */
 size_t frgi_fe_rows_bytes(const fe_rows *g);
 void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx);

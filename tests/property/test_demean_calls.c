@@ -314,6 +314,80 @@ static void bad_input(void)
     panel_free(&d);
 }
 
+/** Columns carry whatever is drawn: weights, gaps, slopes with and without intercepts, every method; the levels are
+ *  counted by the plan.  The bound holds, and known levels leave at most the order of the rows, the numbers of the
+ *  levels and a second lane to it: no more than twice. */
+static void estimates(void)
+{
+    static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_CG, FRG_FE_LSMR, FRG_FE_MLSMR,
+                                            FRG_FE_DIRECT};
+    frg_context *ctx = test_context();
+    for (int round = 0; round < test_size(100, 30); round++) {
+        const int q = 1 + (int)test_below(3), p = 1 + (int)test_below(9);
+        const int64_t n = 1 + test_below(round % 20 ? 400 : 60000);
+        panel d = panel_make(n, q, p);
+        int64_t most[3], levels[3];
+        for (int f = 0; f < q; f++)
+            most[f] = 1 + test_below(test_below(2) ? n : 12);
+        panel_random_codes(&d, most);
+        if (test_below(2))
+            panel_random_weights(&d, 0.5, 2);
+        for (int f = 0; f < q; f++) {
+            char *const seen = panel_zeros(most[f], 1);
+            levels[f] = 0;
+            for (int64_t i = 0; i < n; i++)
+                levels[f] += !seen[d.codes[i * q + f]]++ ? 1 : 0;
+            free(seen);
+        }
+        frg_demean_opts o = panel_options();
+        o.method = methods[test_below(5)];
+        o.block = 1 + (int)test_below(12);
+        o.max_iter = 5;
+        if (round % 3 == 0) {
+            d.slope_values = panel_zeros(n, sizeof(double));
+            for (int64_t i = 0; i < n; i++)
+                d.slope_values[i] = test_normal();
+            d.slopes[0] = (frg_slope){.factor = (int)test_below(q), .z = d.slope_values};
+            d.n_slopes = 1;
+            d.no_intercept = (uint64_t)test_below(2) << d.slopes[0].factor;
+        }
+        double *const r = panel_zeros(n * p, sizeof *r), seconds = 0;
+        frg_demean_column columns[PANEL_COLUMNS];
+        frg_demean *plan = NULL;
+        frg_demean_shape shape = {.n = n,
+                                  .p = p,
+                                  .n_factors = q,
+                                  .levels = levels,
+                                  .weighted = d.weights != NULL,
+                                  .slopes = d.slopes,
+                                  .n_slopes = d.n_slopes,
+                                  .no_intercept = d.no_intercept};
+        size_t known = 0, unknown = 0, all = 0;
+        CHECK_OK(ctx, frg_demean_estimate(ctx, &shape, &o, &known, &all, &seconds));
+        shape.levels = NULL;
+        CHECK_OK(ctx, frg_demean_estimate(ctx, &shape, &o, &unknown, &all, &seconds));
+        CHECK(panel_create(&plan, ctx, &d, &o) >= 0);
+        CHECK(frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), columns, NULL) >=
+              0);
+        const frg_demean_report report = frg_demean_get_report(plan);
+        const size_t held = report.plan_bytes - report.factor_bytes;
+        CHECK_SAYS(held <= known && known <= unknown && known <= 2 * held + 4096,
+                   "round %d: %lld rows, %d factors: %zu bytes, bounds %zu and %zu", round,
+                   (long long)n, q, held, known, unknown);
+        frg_demean_destroy(plan);
+        free(r);
+        panel_free(&d);
+    }
+    frg_demean_shape none = {.n = 5, .p = 1};
+    size_t plan, all;
+    double seconds;
+    CHECK_STATUS(frg_demean_estimate(ctx, &none, NULL, &plan, &all, &seconds), FRG_BAD_ARG);
+    none.n_factors = 1;
+    none.levels = &(const int64_t){6};
+    CHECK_STATUS(frg_demean_estimate(ctx, &none, NULL, &plan, &all, &seconds), FRG_BAD_ARG);
+    frg_context_destroy(ctx);
+}
+
 /** A memory limit below the plan is an answer, not a crash. */
 static void memory_limit(void)
 {
@@ -328,7 +402,8 @@ static void memory_limit(void)
     CHECK(plan == NULL);
     size_t plan_bytes = 0, with_factor = 0;
     double seconds = 0;
-    CHECK_OK(ctx, frg_demean_estimate(ctx, d.n, 2, 1, NULL, &plan_bytes, &with_factor, &seconds));
+    CHECK_OK(ctx, frg_demean_estimate(ctx, &(frg_demean_shape){.n = d.n, .p = 1, .n_factors = 2},
+                                      NULL, &plan_bytes, &with_factor, &seconds));
     CHECK(plan_bytes > 100000 && with_factor >= plan_bytes && seconds >= 0);
     frg_context_destroy(ctx);
 
@@ -352,6 +427,7 @@ static const test_case cases[] = {
     {"stopped", stopped},
     {"stopped while factoring", stopped_factor},
     {"bad input", bad_input},
+    {"estimates", estimates},
     {"memory limit", memory_limit},
 };
 TEST_MAIN(cases)
