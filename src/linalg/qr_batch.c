@@ -106,6 +106,7 @@ static void layout(frg_qr *qr)
     frgi_arena *const a = &qr->arena;
     const bool ladder = qr->opts.method == FRG_QR_CHOLESKY;
     const bool gram = qr->opts.verify == FRG_QR_VERIFY_FULL;
+    const frgi_product_way way = frgi_product_way_of(qr->ctx);
     int64_t m[2] = {0}, n[2] = {0};
     size_t old = 0;
     bool r = false;
@@ -124,7 +125,8 @@ static void layout(frg_qr *qr)
     for (int thread = 0; thread < qr->threads; thread++) {
         for (int t = 0; t < 2; t++) {
             const int team = thread == 0 ? qr->threads : 1; /* it leads where all take part */
-            frgi_qr_room_take(a, &qr->rooms[2 * thread + t], t, m[t], n[t], team, ladder, gram, r);
+            frgi_qr_room_take(a, &qr->rooms[2 * thread + t], way, t, m[t], n[t], team, ladder, gram,
+                              r);
         }
         qr->old[thread] = frgi_take(a, old);
     }

@@ -86,8 +86,8 @@ static ptrdiff_t column_distance(ptrdiff_t rows)
     return ld % 256 == 0 ? ld + QR_ROW_STEP : ld;
 }
 
-void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, bool f64, int64_t m, int64_t n,
-                       int team, bool ladder, bool gram, bool r)
+void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, frgi_product_way way, bool f64,
+                       int64_t m, int64_t n, int team, bool ladder, bool gram, bool r)
 {
     const size_t element = f64 ? sizeof(double) : sizeof(float);
     const size_t ld = (size_t)rounded(m, QR_ROW_STEP) + 2 * QR_ROW_STEP;
@@ -100,6 +100,7 @@ void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, bool f64, int64_t 
     room->x.v_rows = frgi_take(arena, ld * wide * element);
     room->x.t = frgi_take(arena, columns * wide * element);
     room->x.small = frgi_take(arena, (wide + 2 * QR_BAND * (size_t)team) * wide * element);
+    frgi_qr_wide_take(arena, &room->wide, f64 ? PRODUCT_BLAS : way, ld, columns, team);
     room->strip = frgi_take(arena, (ld + columns) * QR_BLOCK * element);
     room->inverse = frgi_take(arena, columns * QR_BLOCK * element);
     room->norm2 = TAKE(arena, double, count);
@@ -176,11 +177,20 @@ static bool scale_columns(const frgi_qr_ops *ops, frgi_qr_room *room, const void
 
 static void solve_householder(const frgi_qr_ops *ops, frgi_qr_room *room)
 {
-    ops->factor(&room->x);
+    const bool wide = frgi_qr_is_wide(&room->wide, &room->x);
+    if (wide) {
+        frgi_qr_wide_factor(ops, &room->wide, &room->x);
+    } else {
+        ops->factor(&room->x);
+    }
     if (room->r) {
         (room->f64 ? take_r_f64 : take_r_f32)(room);
     }
-    ops->form(&room->x);
+    if (wide) {
+        frgi_qr_wide_form(ops, &room->wide, &room->x);
+    } else {
+        ops->form(&room->x);
+    }
     room->q = room->x.a;
 }
 

@@ -4,6 +4,7 @@
 
 #include "fourge/qr.h"
 #include "linalg/qr_ops.h"
+#include "linalg/qr_wide.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -19,6 +20,7 @@ typedef struct {
     void *gram;    /* n x n, n apart; NULL without a ladder or full verification */
     void *inverse; /* n x QR_BLOCK: inverse diagonal blocks of R */
     void *strip;   /* ld x QR_BLOCK */
+    frgi_qr_wide wide;
     double
         *norm2; /* n: squared norms after scaling; 1 where an old column stands in for a zero one */
     double *factor; /* n: what the columns were multiplied with; 0 for a zero column */
@@ -38,8 +40,8 @@ typedef struct {
 const frgi_qr_ops *frgi_qr_ops_of(const frg_context *ctx, bool f64);
 /** Carves a room for matrices up to m x n, factored by a team of so many threads at most; runs twice over an arena
  *  (see core.h). */
-void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, bool f64, int64_t m, int64_t n,
-                       int team, bool ladder, bool gram, bool r);
+void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, frgi_product_way way, bool f64,
+                       int64_t m, int64_t n, int team, bool ladder, bool gram, bool r);
 /** Sets the shape of the matrix in hand: its rows, columns, ld follow from (m, n) alone; the team is one thread. */
 void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n);
 /** Column j of x.a to a largest entry in [1/2, 1); false: an entry is not finite.  For callers that have the

@@ -511,8 +511,8 @@ static void independence(void)
 /** Matrices that a team factors (those left over when they are dealt to the threads) have the bits of one thread. */
 static void teams(void)
 {
-    enum { COUNT = 3 };
-    static const int64_t rows[COUNT] = {300, 520, 257}, columns[COUNT] = {300, 260, 256};
+    enum { COUNT = 4 }; /* the last by blocks of 128 columns where the machine has tiles */
+    static const int64_t rows[COUNT] = {300, 520, 257, 690}, columns[COUNT] = {300, 260, 256, 676};
     static const int threads[] = {1, 2, 3, 4, 5, 8};
     float *a[COUNT], *q[2][COUNT];
     frg_qr_report reports[COUNT];
