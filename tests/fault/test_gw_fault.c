@@ -1,4 +1,6 @@
 /* test_gw_fault.c - every allocation of graphs, paths, transport and alignment failed in turn. */
+#include <unistd.h>
+
 #include "fault.h"
 #include "fourge/gw.h"
 
@@ -67,6 +69,14 @@ static frg_status align(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+/** A file of this process's own: the same program may run elsewhere. */
+static const char *state_path(void)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/fourge_gw_fault_%d.state", (int)getpid());
+    return path;
+}
+
 /** Saves the state before the third step, in a file where there is a name. */
 typedef struct {
     frg_checkpoint *state;
@@ -81,7 +91,7 @@ static frg_status keep_third(void *user, const frg_gw *s, int stopped)
         return FRG_OK;
     frg_status status = frg_gw_save(s, k->state);
     if (status >= 0)
-        status = frg_checkpoint_save(k->state, "/tmp/fourge_gw_fault.state");
+        status = frg_checkpoint_save(k->state, state_path());
     return status;
 }
 
@@ -105,7 +115,7 @@ static frg_status stop_and_go_on(frg_context *ctx, void *user, uint64_t *hash)
     s = NULL;
     frg_checkpoint_destroy(k.state);
     if (status >= 0)
-        status = frg_checkpoint_load(&loaded, ctx, "/tmp/fourge_gw_fault.state");
+        status = frg_checkpoint_load(&loaded, ctx, state_path());
     if (status >= 0)
         status = frg_gw_create(&s, ctx, from, to, NULL, &j->o);
     if (status >= 0)
@@ -222,8 +232,10 @@ static void files(void)
     fault_sweep_files("a graph file", read_graph, &j);
     j.o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
     fault_sweep_files("a saved alignment", stop_and_go_on, &j);
-    remove("/tmp/fourge_gw_fault.state");
-    remove("/tmp/fourge_gw_fault.state~");
+    char spare[80];
+    snprintf(spare, sizeof spare, "%s~", state_path());
+    remove(state_path());
+    remove(spare);
 }
 
 static const test_case cases[] = {{"memory", memory}, {"files", files}};

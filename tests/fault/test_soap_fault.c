@@ -1,4 +1,6 @@
 /* test_soap_fault.c - every allocation and file call of the batched QR and of the optimizer failed in turn. */
+#include <unistd.h>
+
 #include "fault.h"
 #include "fourge/soap.h"
 
@@ -120,7 +122,7 @@ static void soap(void)
 static void files(void)
 {
     char path[64];
-    snprintf(path, sizeof path, "/tmp/fourge_soap_fault_%d", (int)test_below(1 << 30));
+    snprintf(path, sizeof path, "/tmp/fourge_soap_fault_%d", (int)getpid());
     job j = {path, 1, 0, 0, 0};
     fault_sweep_files("soap", body, &j);
     CHECK(fault_sweep("soap state", body, &j, 1) > 1);

@@ -1,4 +1,6 @@
 /* test_soap_forms.c - closed forms, the basis invariant, saved states, views, and what must be refused. */
+#include <unistd.h>
+
 #include "fault.h"
 #include "fourge/soap.h"
 #include "test.h"
@@ -841,7 +843,7 @@ static frg_soap_opts saved_options(int kind)
 static void resume(void)
 {
     char path[256];
-    snprintf(path, sizeof path, "/tmp/fourge_soap_%d.state", (int)test_below(1 << 30));
+    snprintf(path, sizeof path, "/tmp/fourge_soap_%d.state", (int)getpid());
     for (int kind = 0; kind < 3; kind++) {
         frg_context *ctx = test_context();
         const frg_soap_opts o = saved_options(kind);
@@ -925,7 +927,7 @@ static void parts(void)
 static void damaged_states(void)
 {
     char path[256];
-    snprintf(path, sizeof path, "/tmp/fourge_soap_%d.bad", (int)test_below(1 << 30));
+    snprintf(path, sizeof path, "/tmp/fourge_soap_%d.bad", (int)getpid());
     frg_context *ctx = test_context();
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
     float w[12], g[12], x[12];
