@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/denormals.h"
 #include "gp/gp_batch.h"
 #include "gp/gp_fit.h"
 #include "gp/gp_team.h"
@@ -292,6 +293,7 @@ static frg_status run_units(batch *b)
 #pragma omp parallel num_threads(b->threads)
     {
         const int me = omp_get_thread_num();
+        const unsigned mode = frgi_flush_denormals();
 #pragma omp for schedule(dynamic) nowait
         for (int64_t u = 0; u < b->n_units; u++) {
             int stop = 0;
@@ -311,6 +313,7 @@ static frg_status run_units(batch *b)
             if (stop == FRG_OK)
                 run_unit(b, &b->units[u], me);
         }
+        frgi_restore_denormals(mode);
         close_thread(b, me); /* while others have a unit left */
     }
     if (stopped != FRG_OK)

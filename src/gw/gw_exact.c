@@ -10,6 +10,7 @@
 #include "gw/gw_exact.h"
 #include "gw/gw_state.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -40,8 +41,10 @@ static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
     (void)chunk;
     for (int64_t j = 0; j < m; j++) {
         const double gap = alpha * (row[j] - (double)to[j]);
+        const double now = (double)to[j] + gap;
         square += gap * gap;
-        to[j] = (float)((double)to[j] + gap);
+        to[j] =
+            (float)(now < (double)FLT_MIN ? 0 : now); /* denormals would slow every product down */
     }
     e->change_rows[i] = square;
 }

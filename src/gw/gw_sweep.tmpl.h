@@ -116,7 +116,7 @@ INLINE real RN(end_of_row)(const frgi_sweep *s, const stored *x, int64_t i, real
 
 static void RN(chunk)(const frgi_sweep *s, int64_t chunk, void *scratch)
 {
-    const unsigned mode = flush_denormals();
+    const unsigned mode = frgi_flush_denormals();
     const ptrdiff_t ld = s->ld;
     const int64_t groups = s->rows / FRGI_GROUP;
     const int64_t first = chunk * groups / s->chunks, last = (chunk + 1) * groups / s->chunks;
@@ -143,5 +143,5 @@ static void RN(chunk)(const frgi_sweep *s, int64_t chunk, void *scratch)
     }
     RN(flush)(s, before, p, w, col);
     settle_rows(s, first * FRGI_GROUP, last * FRGI_GROUP);
-    restore_denormals(mode);
+    frgi_restore_denormals(mode);
 }

@@ -9,33 +9,13 @@
  */
 #include <math.h>
 
+#include "core/denormals.h"
 #include "gw/gw_lanes.h"
 #include "gw/gw_sweep.h"
 #include "linalg/elementary.h"
 
 #define LOG2_E 1.4426950408889634
 #define LN_2   0.69314718055994531
-
-/** Denormals as zeros while a pass runs: sums of tiny weights would take a hundred times as long. */
-INLINE unsigned flush_denormals(void)
-{
-#if defined(__SSE2__)
-    const unsigned mode = _mm_getcsr();
-    _mm_setcsr(mode | 0x8040);
-    return mode;
-#else
-    return 0;
-#endif
-}
-
-INLINE void restore_denormals(unsigned mode)
-{
-#if defined(__SSE2__)
-    _mm_setcsr(mode);
-#else
-    (void)mode;
-#endif
-}
 
 INLINE lanes lanes_power(lanes z)
 {
@@ -285,7 +265,7 @@ INLINE int64_t weigh_vectors(const frgi_sweep *s, const float *x, uint16_t *list
 
 INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, bool mark)
 {
-    const unsigned mode = flush_denormals();
+    const unsigned mode = frgi_flush_denormals();
     const ptrdiff_t ld = s->ld;
     const int64_t groups = s->rows / FRGI_GROUP, marks = ld / FRGI_MARK;
     const int64_t first = chunk * groups / s->chunks, last = (chunk + 1) * groups / s->chunks;
@@ -326,7 +306,7 @@ INLINE void some_of_chunk(const frgi_sweep *s, int64_t chunk, void *scratch, boo
         }
     }
     settle_rows(s, first * FRGI_GROUP, last * FRGI_GROUP);
-    restore_denormals(mode);
+    frgi_restore_denormals(mode);
 }
 
 static void marking(const frgi_sweep *s, int64_t chunk, void *scratch)
@@ -553,6 +533,7 @@ static void put_mixed_tile(const frgi_sweep *s, const frgi_mix *mix, int64_t i0,
 
 static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
 {
+    const unsigned mode = frgi_flush_denormals();
     const frgi_factors *const f = s->source;
     const ptrdiff_t ld = s->ld;
     const float keep = f->past ? f->keep : 0, unit = f->left_pairs ? f->unit : 1;
@@ -590,6 +571,7 @@ static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
             }
         }
     }
+    frgi_restore_denormals(mode);
 }
 
 static void pack(const float *rows, int64_t stride, int64_t rank, int64_t n, int width, float scale,

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/denormals.h"
 #include "linalg/blas.h"
 
 static const double ONE_PASS_PIVOT = 0.2, ONE_PASS_INVERSE = 16, TWO_PASS_PIVOT = 1e-4;
@@ -217,8 +218,8 @@ static void keep_old(frgi_qr_room *room, frg_qr_report *report)
     report->flags |= FRG_QR_DEFICIENT;
 }
 
-void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
-                   frg_qr_report *report)
+static void solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
+                  frg_qr_report *report)
 {
     *report = (frg_qr_report){.method = FRG_QR_HOUSEHOLDER, .passes = 1, .orthogonality = NAN};
     if (!wish->scaled && !scale_columns(ops, room, wish->old)) {
@@ -250,4 +251,12 @@ void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wis
     } else if (wish->verify == FRG_QR_VERIFY_FULL) {
         report->orthogonality = (room->f64 ? verify_f64 : verify_f32)(room);
     }
+}
+
+void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
+                   frg_qr_report *report)
+{
+    const unsigned mode = frgi_keep_denormals(); /* as the other threads of a team do */
+    solve(ops, room, wish, report);
+    frgi_restore_denormals(mode);
 }

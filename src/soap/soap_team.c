@@ -6,6 +6,7 @@
  * bits are those of one thread. */
 #include <omp.h>
 
+#include "core/denormals.h"
 #include "linalg/blas.h"
 #include "soap/soap_state.h"
 
@@ -30,12 +31,14 @@ void frgi_soap_share(const soap_room *room, ptrdiff_t n, ptrdiff_t width, soap_p
 #pragma omp parallel num_threads(room->team)
     {
         const soap_room *const mine = room + omp_get_thread_num();
+        const unsigned mode = frgi_flush_denormals();
         frgi_blas_single();
 #pragma omp for schedule(dynamic, 1)
         for (ptrdiff_t i = 0; i < parts; i++) {
             part(job, mine, part_start(n, parts, i),
                  part_start(n, parts, i + 1) - part_start(n, parts, i));
         }
+        frgi_restore_denormals(mode);
     }
 }
 
