@@ -421,7 +421,8 @@ static frg_status pass_on(frgi_level *l, double tol, int64_t most)
     return status;
 }
 
-frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most)
+/** frgi_level_settle in the order of the points as it is. */
+static frg_status settle(frgi_level *l, double tol, int64_t most)
 {
     const double epsilon = l->epsilon;
     const int64_t before = l->t.passes;
@@ -446,6 +447,17 @@ frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most)
         return status;
     }
     return pass_on(l, tol, most - (l->t.passes - before));
+}
+
+frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most)
+{
+    frgi_order order;
+    frg_status status = frgi_order_open(&order, l);
+    if (status >= 0) {
+        status = settle(l, tol, most);
+    }
+    frgi_order_close(&order, l);
+    return status;
 }
 
 frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)

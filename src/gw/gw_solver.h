@@ -189,6 +189,22 @@ FRG_MUST_USE frg_status frgi_lower_bound(frg_context *ctx, const double *square_
 FRG_MUST_USE frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *report,
                                           bool *done);
 
+/* ---- an order of proximity (gw_order.c) ---- */
+
+/** order[place] = point, where rows and columns of the transport problem are `moved`. */
+typedef struct {
+    bool moved;
+    int32_t *row, *column;
+    int32_t *row_back, *column_back; /* place of a point */
+    unsigned char *first;            /* of the cycles of row and row_back */
+    double *room;
+} frgi_order;
+
+/** Moves rows and columns of a stored problem so that passes leave out more, where they do.  To be closed, failed or
+ *  not: everything is in its place again then. */
+FRG_MUST_USE frg_status frgi_order_open(frgi_order *o, frgi_level *l);
+void frgi_order_close(frgi_order *o, frgi_level *l);
+
 /** The loop of outer steps of a level (gw_level.c). */
 FRG_MUST_USE frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter,
                                         bool anneal, frg_gw_reason *reason, int64_t *steps);

@@ -17,8 +17,9 @@
  * are due to be built with new potentials.
  *
  * Of a plan with narrow support most powers are 0.  A marking pass lists, for each 8 rows, the vectors of 16
- * columns that hold a weight above 2^-100 of its row; passes that follow look at these alone.  While no potential
- * has moved by more than 20 (log2) since, what is left out is below 2^-60 of its row.
+ * columns that hold a weight above 2^-60 of its row (of the lightest column, m b_j 2^-60 of it); passes that follow look
+ * at these alone.  While no potential has moved by more than 12 (log2) since, what is left out of a row or of a column
+ * is below m 2^-48 of it.
  *
  * Relaxed marginals, tau = rho / (rho + epsilon):  F_i = tau (log2 a_i + H0_i - log2 S_i), and G_j alike.
  */
@@ -31,8 +32,10 @@
 
 enum { FRGI_FILL_GROUPS = 4 }; /* filled at a time where exponents are stored */
 enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48, FRGI_MARK = 16 };
-#define FRGI_WHOLE 11585.0f /* largest whole number in factors: 16 products of two are below 2^31 */
-#define FRGI_LOST  1e-32    /* f32 cannot tell a column sum this small */
+#define FRGI_WHOLE      11585.0f /* largest whole number in factors: 16 products of two are below 2^31 */
+#define FRGI_LOST       1e-32 /* f32 cannot tell a column sum this small */
+#define FRGI_FAINT      0x1p-60
+#define FRGI_MARKS_HOLD 12 /* log2 units that a potential may move */
 
 typedef enum { FRGI_X32, FRGI_X16, FRGI_X64, FRGI_K32, FRGI_K16, FRGI_STORES } frgi_store;
 
@@ -72,6 +75,7 @@ struct frgi_sweep {
     int64_t *far;    /* chunks: rows that were far from their potentials */
     uint16_t *lists; /* X32: for each 8 rows the marked vectors */
     int64_t *listed; /* their number */
+    float faint;     /* a weight that is not marked is below this share of its row */
     void *partial;   /* chunks x ld column sums, float or double */
     double *col;     /* m */
 };

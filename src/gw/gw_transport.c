@@ -158,6 +158,11 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
         s->H0[i] = s->p[i] = s->slack[i] = s->mass[i] = t->u[i] = 0;
         s->base_h[i] = i < n ? 0 : (float)NO_WEIGHT; /* rows of the padding weigh nothing */
     }
+    double least = 1 / (double)m; /* of the columns' weights */
+    for (int64_t j = 0; j < m; j++) {
+        least = s->b[j] > 0 ? fmin(least, s->b[j] / mass_b) : least;
+    }
+    s->faint = (float)(FRGI_FAINT * least * (double)m);
     t->kept = s->x;
     t->kept_store = store;
     if (with_store) { /* rows beyond n stay finite */
@@ -438,7 +443,7 @@ static void watch_marks(frgi_transport *t, bool now)
     for (int64_t j = 0; j < s->m; j++) {
         moved = s->b[j] > 0 ? fmax(moved, fabs(s->G[j] - t->G_marked[j])) : moved;
     }
-    t->marks = moved <= 20;
+    t->marks = moved <= FRGI_MARKS_HOLD;
     if (now) {
         int64_t listed = 0;
         for (int64_t group = 0; group < s->rows / FRGI_GROUP; group++) {

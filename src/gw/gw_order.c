@@ -1,0 +1,219 @@
+/* gw_order.c - rows and columns of a transport problem in an order of proximity, and back.
+ *
+ * Passes leave out vectors of 16 columns that weigh nothing in 8 rows (gw_sweep.h).  Of a narrow plan that is most of
+ * them where points that are near each other come one after another, and none where points come in any order.  The
+ * distances to some anchors tell what is near: points are bisected by them, blocks of 16 stay together.  Moving the
+ * exponents there and back costs about as much as four passes over them.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_solver.h"
+
+enum { FEATURES = 16, GROUPS_LOOKED_AT = 16 };
+/* Entries of a plan that is as well polished in any order, and the share of the vectors looked at that has to remain for
+ * a move to be worth it. */
+#define SMALL 1e6
+#define WORTH 0.6
+
+/** *order <- the points of a side (rows: R x n distances to anchors) by recursive bisection. */
+static frg_status bisect(frg_context *ctx, const float *rows, int64_t R, int64_t n, int32_t **order)
+{
+    const int64_t d = R < FEATURES ? R : FEATURES;
+    float *features;
+    TRY(NEW(ctx, order, n, "an order of the points"));
+    TRY(NEW(ctx, &features, frgi_mul((size_t)n, (size_t)d), "an order of the points"));
+    for (int64_t i = 0; i < n; i++) {
+        (*order)[i] = (int32_t)i;
+        for (int64_t c = 0; c < d; c++) {
+            features[i * d + c] = rows[c * R / d * n + i];
+        }
+    }
+    frgi_bisect(features, d, *order, n);
+    DROP(ctx, &features);
+    return FRG_OK;
+}
+
+/** Whether 8 rows weigh anything in the 16 columns from place j0 on. */
+static bool weighs(const frgi_sweep *s, const int32_t *row, const int32_t *column, int64_t i0,
+                   int64_t j0, float faint)
+{
+    const float *const x = s->x, *const g = s->g;
+    for (int64_t p = i0; p < i0 + FRGI_GROUP && p < s->n; p++) {
+        const float *const at = x + (row ? row[p] : p) * s->ld;
+        for (int64_t q = j0; q < j0 + FRGI_MARK && q < s->m; q++) {
+            const int64_t j = column ? column[q] : q;
+            if (at[j] + g[j] > faint) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/** Share of the vectors that a marking pass would list, from some groups of rows; NULL: the order as it is. */
+static double share_of(const frgi_sweep *s, const int32_t *row, const int32_t *column)
+{
+    const int64_t groups = s->n / FRGI_GROUP;
+    const float faint = log2f(s->faint);
+    int64_t listed = 0, looked_at = 0;
+    for (int64_t q = 0; q < GROUPS_LOOKED_AT; q++) {
+        const int64_t i0 = q * groups / GROUPS_LOOKED_AT * FRGI_GROUP;
+        for (int64_t j0 = 0; j0 < s->m; j0 += FRGI_MARK) {
+            listed += weighs(s, row, column, i0, j0, faint);
+            looked_at++;
+        }
+    }
+    return (double)listed / (double)looked_at;
+}
+
+/** to[place] <- from[order[place]] */
+#define MOVE(name, type)                                                                           \
+    static void name(const int32_t *order, int64_t n, const type *restrict from,                   \
+                     type *restrict to)                                                            \
+    {                                                                                              \
+        for (int64_t p = 0; p < n; p++) {                                                          \
+            to[p] = from[order[p]];                                                                \
+        }                                                                                          \
+    }
+MOVE(move_floats, float)
+MOVE(move_doubles, double)
+
+static void move_all(const int32_t *order, int64_t n, double *const *doubles, float *const *floats,
+                     double *room)
+{
+    for (; *doubles; doubles++) {
+        memcpy(room, *doubles, (size_t)n * sizeof *room);
+        move_doubles(order, n, room, *doubles);
+    }
+    float *const half = (float *)(void *)room;
+    for (; *floats; floats++) {
+        memcpy(half, *floats, (size_t)n * sizeof *half);
+        move_floats(order, n, half, *floats);
+    }
+}
+
+/** Rows of x, by cycles: every place is filled from the next one.  Threads have columns of their own. */
+static void move_rows(const int32_t *order, const unsigned char *first, const frgi_transport *t)
+{
+    enum { STRIP = 512 };
+    const frgi_sweep *const s = &t->s;
+    float *const x = s->x;
+#pragma omp parallel for schedule(static) num_threads(t->threads)
+    for (int64_t c = 0; c < s->ld; c += STRIP) {
+        float held[STRIP];
+        const size_t bytes = (size_t)(s->ld - c < STRIP ? s->ld - c : STRIP) * sizeof *x;
+        for (int64_t start = 0; start < s->n; start++) {
+            if (!first[start] || order[start] == start) {
+                continue;
+            }
+            int64_t p = start;
+            memcpy(held, x + start * s->ld + c, bytes);
+            for (; order[p] != start; p = order[p]) {
+                memcpy(x + p * s->ld + c, x + order[p] * s->ld + c, bytes);
+            }
+            memcpy(x + p * s->ld + c, held, bytes);
+        }
+    }
+}
+
+static void move_columns(const int32_t *order, const frgi_transport *t)
+{
+    const frgi_sweep *const s = &t->s;
+    float *const x = s->x;
+#pragma omp parallel for schedule(static) num_threads(t->threads)
+    for (int64_t part = 0; part < t->threads; part++) {
+        float *const room = (float *)(void *)(t->scratch + (size_t)part * t->scratch_bytes);
+        for (int64_t i = part * s->n / t->threads; i < (part + 1) * s->n / t->threads; i++) {
+            memcpy(room, x + i * s->ld, (size_t)s->m * sizeof *x);
+            move_floats(order, s->m, room, x + i * s->ld);
+        }
+    }
+}
+
+static void move(const int32_t *row, const int32_t *column, const frgi_order *o, frgi_transport *t)
+{
+    enum { COLUMNS = 6 };
+    frgi_sweep *const s = &t->s;
+    double *const rows[] = {(double *)(uintptr_t)s->a,
+                            (double *)(uintptr_t)s->log_a,
+                            s->H0,
+                            s->F,
+                            s->p,
+                            s->slack,
+                            s->mass,
+                            NULL};
+    double *columns[COLUMNS + 2 * FRGI_TAPE_SLOTS + 1] = {
+        (double *)(uintptr_t)s->b, (double *)(uintptr_t)s->log_b, s->G0, s->G, s->G_last, s->col};
+    float *const row_floats[] = {s->base_h, s->past_h, NULL}, *const column_floats[] = {
+                                                                  s->base_g, s->past_g, s->g, NULL};
+    const int64_t slots = (t->tape.passes + FRGI_TAPE_STRIDE - 1) / FRGI_TAPE_STRIDE;
+    for (int64_t q = 0; q < slots && q < FRGI_TAPE_SLOTS; q++) {
+        columns[COLUMNS + 2 * q] = t->tape.G + q * s->ld;
+        columns[COLUMNS + 2 * q + 1] = t->tape.G_last + q * s->ld;
+    }
+    move_all(row, s->n, rows, row_floats, o->room);
+    move_all(column, s->m, columns, column_floats, o->room);
+    move_columns(column, t);
+    move_rows(row, o->first, t);
+    t->marks = false;
+}
+
+/** *back <- the order that undoes this one. */
+static frg_status invert(frg_context *ctx, const int32_t *order, int64_t n, int32_t **back)
+{
+    TRY(NEW(ctx, back, n, "an order of the points"));
+    for (int64_t p = 0; p < n; p++) {
+        (*back)[order[p]] = (int32_t)p;
+    }
+    return FRG_OK;
+}
+
+/** first[i] <- whether i is the smallest of its cycle. */
+static void find_cycles(const int32_t *order, int64_t n, unsigned char *first)
+{
+    memset(first, 1, (size_t)n);
+    for (int64_t start = 0; start < n; start++) {
+        for (int64_t p = order[start]; first[start] && p != start; p = order[p]) {
+            first[p] = 0;
+        }
+    }
+}
+
+frg_status frgi_order_open(frgi_order *o, frgi_level *l)
+{
+    frg_context *const ctx = l->ctx;
+    frgi_sweep *const s = &l->t.s;
+    const bool stored = s->x && s->store == FRGI_X32 && !s->fresh && l->factors.past == s->x;
+    memset(o, 0, sizeof *o);
+    if (!stored || !frgi_is_balanced(l->o) || (double)s->n * (double)s->m < SMALL) {
+        return FRG_OK;
+    }
+    const double now = share_of(s, NULL, NULL);
+    TRY(bisect(ctx, l->rows_x, l->count, s->n, &o->row));
+    TRY(bisect(ctx, l->rows_y, l->count, s->m, &o->column));
+    if (share_of(s, o->row, o->column) > WORTH * now) {
+        return FRG_OK;
+    }
+    TRY(invert(ctx, o->row, s->n, &o->row_back));
+    TRY(invert(ctx, o->column, s->m, &o->column_back));
+    TRY(NEW(ctx, &o->first, s->n, "an order of the points"));
+    TRY(NEW(ctx, &o->room, s->n > s->m ? s->n : s->m, "an order of the points"));
+    find_cycles(o->row, s->n, o->first);
+    move(o->row, o->column, o, &l->t);
+    o->moved = true;
+    return FRG_OK;
+}
+
+void frgi_order_close(frgi_order *o, frgi_level *l)
+{
+    if (o->moved) {
+        move(o->row_back, o->column_back, o, &l->t);
+    }
+    DROP(l->ctx, &o->row);
+    DROP(l->ctx, &o->column);
+    DROP(l->ctx, &o->row_back);
+    DROP(l->ctx, &o->column_back);
+    DROP(l->ctx, &o->first);
+    DROP(l->ctx, &o->room);
+}
