@@ -10,6 +10,14 @@
 
 #include "gw/gw_room.h"
 
+enum { FEW_POINTS = 1024 };
+
+/** Are distances those of the vectors, not bounds that landmarks give? */
+static bool is_euclidean(const frgi_distances *d)
+{
+    return d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2;
+}
+
 /* ---- opening -------------------------------------------------------------------------------------- */
 
 static double value_at(const frg_array *a, int64_t i, int64_t j)
@@ -243,6 +251,28 @@ static frg_status find_scale(frgi_distances *d, const frg_gw_opts *o)
     return FRG_OK;
 }
 
+/** Of few points steps ask for more rows than there are: 80 pairs a step. */
+static frg_status find_all(frgi_distances *d, const frg_gw_opts *o)
+{
+    const bool sampled = o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED;
+    const bool often =
+        d->n <= FEW_POINTS && (double)o->max_iter * (double)o->anchors > (double)d->n;
+    if (!sampled || !often || !is_euclidean(d)) {
+        return FRG_OK;
+    }
+    int32_t *nodes;
+    TRY(NEW(d->ctx, &nodes, d->n, "nodes"));
+    for (int64_t v = 0; v < d->n; v++) {
+        nodes[v] = (int32_t)v;
+    }
+    frg_status status = NEW(d->ctx, &d->all, frgi_mul((size_t)d->n, (size_t)d->n), "distances");
+    if (status >= 0) {
+        status = frgi_distances_cross(d, nodes, d->n, nodes, d->n, d->all);
+    }
+    DROP(d->ctx, &nodes);
+    return status;
+}
+
 static frg_status make_graph(frgi_distances *d, const frg_array *points, const frg_gw_opts *o)
 {
     const double begin = frgi_seconds();
@@ -320,6 +350,7 @@ frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw
         return status;
     }
     TRY(find_scale(d, o));
+    TRY(find_all(d, o));
     d->seconds = frgi_seconds() - begin - d->graph_seconds;
     return FRG_OK;
 }
@@ -332,6 +363,7 @@ void frgi_distances_close(frgi_distances *d)
     DROP(d->ctx, &d->dense);
     DROP(d->ctx, &d->points);
     DROP(d->ctx, &d->blocks);
+    DROP(d->ctx, &d->all);
     DROP(d->ctx, &d->cache);
     DROP(d->ctx, &d->at);
     DROP(d->ctx, &d->owner);
@@ -449,12 +481,6 @@ static void put_scaled(const frgi_distances *d, const float *from, float *to)
     }
 }
 
-/** Are distances those of the vectors, not bounds that landmarks give? */
-static bool is_euclidean(const frgi_distances *d)
-{
-    return d->kind == FRGI_VECTOR && d->metric == FRG_GW_LANDMARK_L2;
-}
-
 /** Lower or upper bounds of path lengths, or their mean; a point is at distance 0 of itself. */
 static void bounds_row(const frgi_distances *d, int64_t node, float *to)
 {
@@ -479,6 +505,12 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
 #pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many)
     for (int64_t r0 = 0; r0 < count; r0 += 4) {
         const int64_t r1 = r0 + 4 < count ? r0 + 4 : count;
+        if (d->all) {
+            for (int64_t r = r0; r < r1; r++) {
+                memcpy(out + r * stride, d->all + nodes[r] * d->n, (size_t)d->n * sizeof *out);
+            }
+            continue;
+        }
         if (is_euclidean(d)) {
             const float *queries[4];
             for (int64_t r = r0; r < r1; r++) {

@@ -21,6 +21,7 @@ typedef struct {
     int64_t d;                     /* VECTOR: coordinates of a point */
     float *points;                 /* n x d */
     float *blocks;                 /* the same, 16 side by side */
+    float *all; /* n x n scaled distances of few vectors; NULL: from the points each time */
     const frg_graph *graph;
     frg_graph *own_graph;
     /* ROWS: a ring of rows; at[v]: slot of node v, -1: not there */
