@@ -642,7 +642,7 @@ static float largest(const float *x, int64_t n)
 static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *out)
 {
     const double p = s->p[i];
-    const unsigned mode = flush_denormals(); /* widening one takes a hundred times as long */
+    const unsigned mode = frgi_flush_denormals(); /* widening one takes a hundred times as long */
     if (s->store == FRGI_X64) {
         const double *const x = exponents, *const g = s->g;
         for (ptrdiff_t j = 0; j < s->ld; j += REALS) {
@@ -657,7 +657,7 @@ static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *o
             reals_put(out + j + REALS, p * high);
         }
     }
-    restore_denormals(mode);
+    frgi_restore_denormals(mode);
 }
 
 static double sum_of(const double *x, int64_t n)
