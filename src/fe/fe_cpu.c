@@ -12,6 +12,7 @@
 #include "core/registers.h"
 #include "fe/fe_cg.h"
 #include "fe/fe_rows.h"
+#include "fe/fe_stream.h"
 
 #define INLINE         static inline __attribute__((always_inline))
 #define CAT3_(a, b, c) a##_##b##_##c
