@@ -63,8 +63,11 @@ static void report(frg_context *ctx, frg_gp_member *m)
     const int count = frg_warning_count(ctx);
     if (m->status < 0)
         snprintf(m->message, sizeof m->message, "%s", frg_message(ctx));
-    else if (count > 0 && m->n_warnings == 0)
-        snprintf(m->message, sizeof m->message, "%s", frg_warning_message(ctx, 0));
+    for (int i = 0; m->status >= 0 && i < count; i++) {
+        const size_t used = strlen(m->message);
+        snprintf(m->message + used, sizeof m->message - used, "%s%s", used > 0 ? "; " : "",
+                 frg_warning_message(ctx, i));
+    }
     m->n_warnings += count;
     frg_warnings_clear(ctx);
 }
