@@ -8,6 +8,8 @@
  *     flat      K Q after ten steps of the optimizer's own iteration, K the average of N N', N Gaussian
  *     power     the same with N -> diag(1/i) N
  *
+ * and two tall matrices, cold: --job tall.
+ *
  * The peer is OpenBLAS' sgeqrf and sorgqr, matrix after matrix, given all threads.  Both sides start from the same
  * columns and leave Q; orthogonality of every Q of both sides is computed in the timed repetitions' results
  * before a time is printed.  One JSON line a case; a line's seconds are medians of interleaved runs.  The whole
@@ -107,10 +109,11 @@ static void warm_input(frg_context *ctx, int n, int power, float *a)
     free(q);
 }
 
-static double worst_orthogonality(int n, const float *q, float *gram)
+static double worst_orthogonality(int m, int n, const float *q, float *gram)
 {
+    const float one = 1, none = 0;
     double worst = 0;
-    gemm('T', 'N', n, 1, q, q, 0, gram);
+    sgemm_("T", "N", &n, &n, &m, &one, q, &m, q, &m, &none, gram, &n);
     for (int j = 0; j < n; j++) {
         for (int i = 0; i < n; i++) {
             const double e = fabs((double)gram[(size_t)j * (size_t)n + (size_t)i] - (i == j));
@@ -120,9 +123,10 @@ static double worst_orthogonality(int n, const float *q, float *gram)
     return worst;
 }
 
-static void bench(frg_context *ctx, int count, int n, const char *kind, int repeats)
+/** m > n with cold inputs alone. */
+static void bench(frg_context *ctx, int count, int m, int n, const char *kind, int repeats)
 {
-    const size_t square = (size_t)n * (size_t)n;
+    const size_t square = (size_t)m * (size_t)n;
     float *const in = array(square * DISTINCT), *const a = array(square * (size_t)count);
     float *const q = array(square * (size_t)count), *const tau = array((size_t)n);
     float *const work = array((size_t)n * 256);
@@ -140,8 +144,8 @@ static void bench(frg_context *ctx, int count, int n, const char *kind, int repe
     }
     for (int i = 0; i < count; i++) {
         memcpy(a + (size_t)i * square, in + (size_t)(i % DISTINCT) * square, square * sizeof *a);
-        items[i].a = frg_matrix_columns(a + (size_t)i * square, FRG_F32, n, n, n);
-        items[i].q = frg_matrix_columns(q + (size_t)i * square, FRG_F32, n, n, n);
+        items[i].a = frg_matrix_columns(a + (size_t)i * square, FRG_F32, m, n, m);
+        items[i].q = frg_matrix_columns(q + (size_t)i * square, FRG_F32, m, n, m);
     }
     if (frg_qr_create(&qr, ctx, count, items, NULL) < 0) {
         fail(ctx, "plan");
@@ -153,19 +157,19 @@ static void bench(frg_context *ctx, int count, int n, const char *kind, int repe
         }
         const double mine = bench_now() - start;
         for (int i = 0; i < DISTINCT && i < count; i++) {
-            errors[0] = fmax(errors[0], worst_orthogonality(n, q + (size_t)i * square, in));
+            errors[0] = fmax(errors[0], worst_orthogonality(m, n, q + (size_t)i * square, in));
         }
         memcpy(q, a, square * (size_t)count * sizeof *q);
         start = bench_now();
         for (int i = 0; i < count; i++) {
             const int lwork = n * 256;
             int info;
-            sgeqrf_(&n, &n, q + (size_t)i * square, &n, tau, work, &lwork, &info);
-            sorgqr_(&n, &n, &n, q + (size_t)i * square, &n, tau, work, &lwork, &info);
+            sgeqrf_(&m, &n, q + (size_t)i * square, &m, tau, work, &lwork, &info);
+            sorgqr_(&m, &n, &n, q + (size_t)i * square, &m, tau, work, &lwork, &info);
         }
         const double other = bench_now() - start;
         for (int i = 0; i < DISTINCT && i < count; i++) {
-            errors[1] = fmax(errors[1], worst_orthogonality(n, q + (size_t)i * square, in));
+            errors[1] = fmax(errors[1], worst_orthogonality(m, n, q + (size_t)i * square, in));
         }
         if (r >= 0) {
             ours[r] = mine;
@@ -174,11 +178,12 @@ static void bench(frg_context *ctx, int count, int n, const char *kind, int repe
     }
     bench_sort(ours, repeats);
     bench_sort(theirs, repeats);
-    printf("{\"bench\":\"qr\",\"count\":%d,\"order\":%d,\"inputs\":\"%s\",\"threads\":%d,"
-           "\"seconds\":%.5f,\"openblas_seconds\":%.5f,\"ratio\":%.2f,\"orthogonality\":%.1e,"
-           "\"openblas_orthogonality\":%.1e,\"repeats\":%d}\n",
-           count, n, kind, frg_threads(ctx), ours[repeats / 2], theirs[repeats / 2],
-           theirs[repeats / 2] / ours[repeats / 2], errors[0], errors[1], repeats);
+    printf(
+        "{\"bench\":\"qr\",\"count\":%d,\"rows\":%d,\"order\":%d,\"inputs\":\"%s\",\"threads\":%d,"
+        "\"seconds\":%.5f,\"openblas_seconds\":%.5f,\"ratio\":%.2f,\"orthogonality\":%.1e,"
+        "\"openblas_orthogonality\":%.1e,\"repeats\":%d}\n",
+        count, m, n, kind, frg_threads(ctx), ours[repeats / 2], theirs[repeats / 2],
+        theirs[repeats / 2] / ours[repeats / 2], errors[0], errors[1], repeats);
     fflush(stdout);
     frg_qr_destroy(qr);
     free(in);
@@ -229,6 +234,7 @@ int main(int argc, char **argv)
         int count, order;
     } batches[] = {{64, 256}, {96, 512}, {60, 1024}};
     static const char *const kinds[] = {"cold", "flat", "power"};
+    static const int tall[][2] = {{100000, 64}, {20000, 256}};
     int repeats = 3, count = 0, order = 0, rows = 2048, columns = 512;
     const char *kind = NULL, *job = "qr";
     frg_context_opts o;
@@ -253,9 +259,9 @@ int main(int argc, char **argv)
             job = argv[i + 1];
         }
     }
-    const bool one = strcmp(job, "one") == 0;
-    if (!one && strcmp(job, "qr") != 0) {
-        fprintf(stderr, "bench_soap: --job %s: the jobs are qr and one\n", job);
+    const bool one = strcmp(job, "one") == 0, high = strcmp(job, "tall") == 0;
+    if (!one && !high && strcmp(job, "qr") != 0) {
+        fprintf(stderr, "bench_soap: --job %s: the jobs are qr, tall and one\n", job);
         return 2;
     }
     frg_context *ctx;
@@ -265,10 +271,14 @@ int main(int argc, char **argv)
     if (one) {
         bench_one(ctx, rows, columns, repeats);
     }
-    for (size_t b = one ? 3 : 0; b < sizeof batches / sizeof *batches; b++) {
+    for (size_t b = 0; high && b < sizeof tall / sizeof *tall; b++) {
+        bench(ctx, 1, tall[b][0], tall[b][1], kinds[0], repeats);
+    }
+    for (size_t b = one || high ? 3 : 0; b < sizeof batches / sizeof *batches; b++) {
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             if ((!order || order == batches[b].order) && (!kind || strcmp(kind, kinds[k]) == 0)) {
-                bench(ctx, count ? count : batches[b].count, batches[b].order, kinds[k], repeats);
+                bench(ctx, count ? count : batches[b].count, batches[b].order, batches[b].order,
+                      kinds[k], repeats);
             }
         }
     }

@@ -1,15 +1,16 @@
 """Peers on the SOAP step: python soap_peers.py HIDDEN MLP [LAYERS [STEPS]].
 
 Four matrices a layer, (3h, h), (h, h), (f, h), (h, f), Gaussian gradients of size 1e-3, a refresh at every step.
-AdamW is the floor. The first two steps warm up; seconds are the median of the others.
+AdamW is the floor. The first two steps warm up; seconds are the median of the others.  pytorch_optimizer and
+Emerging-Optimizers (not on the package index; Python 3.12; torch.compile needs a C++ compiler) where they are installed.
 """
 import common
+import importlib.util
 import statistics
 import sys
 import time
 
 import torch
-from pytorch_optimizer import SOAP
 
 torch.set_num_threads(common.THREADS)
 hidden, mlp = int(sys.argv[1]), int(sys.argv[2])
@@ -39,4 +40,11 @@ def measure(peer, make):
 
 
 measure("adamw", lambda p: torch.optim.AdamW(p, lr=1e-3))
-measure("pytorch_optimizer_soap", lambda p: SOAP(p, lr=1e-3, precondition_frequency=1))
+if importlib.util.find_spec("pytorch_optimizer"):
+    from pytorch_optimizer import SOAP as Theirs
+
+    measure("pytorch_optimizer_soap", lambda p: Theirs(p, lr=1e-3, precondition_frequency=1))
+if importlib.util.find_spec("emerging_optimizers"):
+    from emerging_optimizers.legacy_soap import SOAP as Emerging  # refreshes at every step
+
+    measure("emerging_optimizers_soap", lambda p: Emerging(p, lr=1e-3))

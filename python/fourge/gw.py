@@ -617,7 +617,7 @@ def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, 
     """``ot.gromov.entropic_gromov_wasserstein``: projected gradient with exact costs, the same plan to 1e-6.
 
     C1 (n, n), C2 (m, m) symmetric; p, q uniform without; G0 a plan to start from, max_iter steps at most.  POT's epsilon is twice that of :func:`align`; its tol is an
-    absolute change of the plan, ours is relative: 100 tol, at least 1e-7.  Returns the
+    absolute change of the plan, ours is relative: 100 tol, at least 1e-7; both do 1000 passes of Sinkhorn a step at most.  Returns the
     plan, with ``log=True`` (plan, dict with "gw_dist").  ``verbose`` shows a bar, ``warmstart`` is accepted.  ``solver="PPA"``
     and a loss_fun other than "square_loss" raise :class:`fourge.errors.Unsupported`.
     """
@@ -625,7 +625,7 @@ def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, 
     if solver != "PGD":
         raise errors.Unsupported(f"solver={solver!r}: there is 'PGD' alone")
     a, b = _symmetric(C1, "C1", symmetric), _symmetric(C2, "C2", symmetric)
-    settings = {"distance": "matrix", "mode": "exact", "scale": "none", "anneal": "none", "damping": 1.0, "max_inner": 200,
+    settings = {"distance": "matrix", "mode": "exact", "scale": "none", "anneal": "none", "damping": 1.0, "max_inner": 1000,
                 "marginal_tol": 2e-8, "polish": False, "round": False, "multiscale": "off", "lambda_ema_beta": 0.0,
                 "min_iter": 0, "max_iter": int(max_iter), "tol": max(100 * tol, 1e-7), "epsilon": epsilon / 2}
     found = align(a, b, a=p, b=q, start=G0, progress=verbose, **{**settings, **options})

@@ -27,9 +27,10 @@ typedef struct {
 
 /** Leaves width 0 where the form does not apply.  b must be zeroed before. */
 FRG_MUST_USE frg_status frgi_fe_border_create(fe_border *b, frg_context *ctx, const fe_rows *g);
-/** y <- S p; p as the steps `ops` take it, of elements of `size` bytes. */
+/** y <- S p, brief as in frgi_fe_apply; p as the steps `ops` take it, of elements of `size` bytes. */
 void frgi_fe_border_apply(const fe_border *b, const fe_coef_ops *ops, const fe_row_work *w,
-                          int threads, int lanes, size_t size, const void *p, double *y);
+                          int threads, int lanes, bool brief, size_t size, const void *p,
+                          double *y);
 size_t frgi_fe_border_bytes(const fe_border *b);
 void frgi_fe_border_destroy(fe_border *b, frg_context *ctx);
 

@@ -22,6 +22,11 @@
 
 enum { PROBE_STEPS = 12, FORESIGHT_STEPS = 6 /* so many show how fast a column contracts */ };
 static const double PROBE_GOAL = 1e-11;
+enum {
+    FE_SHORT_LEVELS = 8192, /* below, the lines of four columns lie in the nearer caches anyway */
+    FE_SHORT_SUM = 1024     /* rows of a unit or a level that are added up in float32 */
+};
+static const double SHORT = 1e-6; /* a product in float32 is taken to be wrong by this part */
 static const double CAUTION =
     3; /* a step of known length is taken to leave so many times what it should */
 
@@ -174,6 +179,38 @@ static int sees_the_end(const fe_cg_target *t, double energy, const gait *before
            at_target(t, energy, leaves * leaves * now->gradient, leaves * now->top);
 }
 
+/** q <- S p.  What a product's rounding leaves in a column's residual is a part of the residual at that step: once it
+ *  is small beside the target, float32 will do (inexact Krylov, van den Eshof and Sleijpen 2004).  Each column takes
+ *  the one that is its own; where they differ both are made. */
+static void multiply(const cg *c, const fe_cg_target *target, const fe_cg_column *column,
+                     double sums[FE_SUMS][FE_MAX_LANES])
+{
+    const fe_cg_work *w = c->w;
+    bool brief[FE_MAX_LANES] = {false};
+    int running = 0, brief_ones = 0;
+    for (int k = 0; k < c->lanes; k++) {
+        if (column[k].done || column[k].given_up) {
+            continue;
+        }
+        running++;
+        brief[k] = c->s->times_short &&
+                   at_target(&target[k], column[k].energy, SHORT * SHORT * sums[FE_SUM_GRADIENT][k],
+                             SHORT * sums[FE_SUM_TOP][k]);
+        brief_ones += brief[k];
+    }
+    if (brief_ones < running) {
+        c->s->times(c->s->data, c->lanes, w->p, w->q);
+    }
+    if (brief_ones == 0) {
+        return;
+    }
+    double *const y = brief_ones < running ? w->z : w->q;
+    c->s->times_short(c->s->data, c->lanes, w->p, y);
+    for (int64_t j = 0; y != w->q && j < c->n * c->lanes; j++) {
+        w->q[j] = brief[j % c->lanes] ? y[j] : w->q[j];
+    }
+}
+
 /** The last step of the columns that see the end, along the direction in w->p. */
 static void advance(const cg *c, const double *alpha)
 {
@@ -232,7 +269,7 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
         double curvature[FE_MAX_LANES], alpha[FE_MAX_LANES] = {0}, beta[FE_MAX_LANES] = {0};
         double next[FE_MAX_LANES], last[FE_MAX_LANES] = {0};
         int ending = 0;
-        s->times(s->data, lanes, w->p, w->q);
+        multiply(&c, target, column, sums);
         dots(&c, ops, w->p, w->q, curvature);
         for (int k = 0; k < lanes; k++) {
             const bool moves =
@@ -335,13 +372,45 @@ const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind)
     return &tables[isa][f32][kind];
 }
 
-void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
-                   int lanes, const void *p, double *y)
+bool frgi_fe_has_short(const fe_rows *g, int threads)
 {
-    const int64_t length = 2 * g->n_coef * lanes;
+    if (g->n_rest != 1 || g->weight || g->n_coef < FE_SHORT_LEVELS) {
+        return false;
+    }
+    int64_t longest = 0;
+#pragma omp parallel for num_threads(threads) reduction(max : longest) if (g->n_chunks > 1)
+    for (int64_t u = 0; u < g->n_units; u++) {
+        const int64_t rows = g->unit_start[u + 1] - g->unit_start[u];
+        longest = rows > longest ? rows : longest;
+    }
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        const int64_t rows = (int64_t)g->level_weight[l];
+        longest = rows > longest ? rows : longest;
+    }
+    return longest <= FE_SHORT_SUM;
+}
+
+void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
+                   int lanes, bool brief, const void *p, double *y)
+{
+    enum { PIECE = 512 };
+    const int64_t length = 2 * g->n_coef * lanes, pieces = (g->n_coef + PIECE - 1) / PIECE;
+    float *const lines = (float *)(void *)w->partial;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
     for (int k = 0; k < g->n_chunks; k++) {
-        ops->apply(g, k, p, w->partial + k * length);
+        if (brief) {
+            ops->apply_short(g, k, p, lines + k * length);
+        } else {
+            ops->apply(g, k, p, w->partial + k * length);
+        }
     }
-    frgi_fe_add_lines(g, ops->add_lines, w->partial, threads, y);
+    if (!brief) {
+        frgi_fe_add_lines(g, ops->add_lines, w->partial, threads, y);
+        return;
+    }
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t end = (i + 1) * PIECE;
+        ops->add_short(g, i * PIECE, end < g->n_coef ? end : g->n_coef, p, lines, y);
+    }
 }

@@ -20,6 +20,7 @@ typedef void (*fe_product)(const void *data, int lanes, const void *p, double *y
 typedef struct {
     int64_t n;
     fe_product times;
+    fe_product times_short; /* the same, rounded to float32; NULL: there is none */
     const void *data;
     const double *inverse_diag; /* n: Jacobi; used where precondition is NULL */
     fe_product precondition;    /* z <- M^-1 r */
@@ -57,6 +58,11 @@ typedef struct {
     /** lines <- p and D_r' W (I - P_1) D_r p over the chunk */
     void (*apply)(const fe_rows *g, int chunk, const void *p, double *lines);
     fe_add_lines *add_lines;
+    /** The same in float32, for one rest factor without weights: lines <- p and -D_r' P_1 D_r p;
+     *  y <- N p and what the lines of all chunks have gathered. */
+    void (*apply_short)(const fe_rows *g, int chunk, const void *p, float *lines);
+    void (*add_short)(const fe_rows *g, int64_t begin, int64_t end, const void *p,
+                      const float *lines, double *y);
     /** Levels begin .. end-1 of the large factor of fe_border.h, p_large and y_large their coefficients:
      *  y_large += strip p_T,  sum (T x lanes) <- strip' p_large */
     void (*border)(int64_t begin, int64_t end, int64_t t, const double *strip, const int32_t *level,
@@ -82,9 +88,11 @@ typedef struct {
 
 /** The table for a type of the search direction (0: f64, 1: f32) and lanes 1 << kind. */
 const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind);
-/** y <- S p through the rows, over all chunks. */
+/** y <- S p through the rows, over all chunks; brief: by apply_short. */
 void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
-                   int lanes, const void *p, double *y);
+                   int lanes, bool brief, const void *p, double *y);
+/** Is there a product in float32 that gains anything?  Its sums are short, and the coefficients far. */
+bool frgi_fe_has_short(const fe_rows *g, int threads);
 
 /** Sums of one piece as `update` leaves them. */
 enum { FE_SUM_RHO, FE_SUM_GRADIENT, FE_SUM_TOP, FE_SUMS };

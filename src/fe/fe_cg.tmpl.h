@@ -2,6 +2,7 @@
  *
  *     apply       per unit:  t = sum w (D_r p) / N_u;  several rest factors:  sum[l] += w (D_r p - t)
  *                 one rest factor:  sum[l] -= w t,  and N p once, with the first chunk
+ *     apply_short the latter in float32 but for N p, which add_short adds with the sums of the chunks
  *     border      the dense part of S p where all factors but one are small; corner: of the small ones alone
  *     spmv        q = S p with the assembled S
  *     advance     x += alpha p
@@ -80,42 +81,6 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int
     }
 }
 
-/** One rest factor: the sums of a unit are taken from while the values of the next one are gathered. */
-INLINE void CN(apply_single)(const fe_rows *g, int chunk, double *lines, const int weighted)
-{
-    const double *weight = weighted ? g->weight : NULL;
-    const int32_t *const all = g->index;
-    const int64_t *const start = g->unit_start;
-    const double *const inverse = g->unit_inverse;
-    const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
-    const bool far = FN(is_far)(g);
-    int64_t at = start[first], before = at; /* rows of the unit before: at .. before-1 */
-    vec mean = FN(zero)();
-    for (int64_t u = first; u < last; u++) {
-        const int64_t begin = before, end = start[u + 1];
-        vec s = FN(zero)();
-        for (int64_t i = begin; i < end; i++) {
-            if (far) {
-                CN(fetch_ahead)(all + i, 1, lines);
-            }
-            const vec v = FN(value)(lines, all[i]);
-            s += weight ? weight[i] * v : v;
-            if (at < before) {
-                FN(add)(lines, all[at], -(weight ? weight[at] * mean : mean));
-                at++;
-            }
-        }
-        for (; at < before; at++) {
-            FN(add)(lines, all[at], -(weight ? weight[at] * mean : mean));
-        }
-        mean = s * inverse[u];
-        before = end;
-    }
-    for (; at < before; at++) {
-        FN(add)(lines, all[at], -(weight ? weight[at] * mean : mean));
-    }
-}
-
 static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *lines)
 {
     const bool diagonal = g->n_rest == 1 && chunk == 0;
@@ -125,9 +90,9 @@ static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *lines)
     }
     if (g->n_rest == 1) {
         if (g->weight) {
-            CN(apply_single)(g, chunk, lines, 1);
+            FN(single)(g, chunk, lines, 1, FN(is_far)(g));
         } else {
-            CN(apply_single)(g, chunk, lines, 0);
+            FN(single)(g, chunk, lines, 0, FN(is_far)(g));
         }
     } else if (g->weight) {
         CN(apply_body)(g, chunk, lines, 1, 0);
@@ -135,6 +100,26 @@ static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *lines)
         CN(apply_body)(g, chunk, lines, 0, 2);
     } else {
         CN(apply_body)(g, chunk, lines, 0, 0);
+    }
+}
+
+static void CN(apply_short)(const fe_rows *g, int chunk, const void *p, float *lines)
+{
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        FN(short_open_line)(lines, l, __builtin_convertvector(CN(take)(p, l), svec), (svec){0});
+    }
+    FN(short_single)(g, chunk, lines, 0, true);
+}
+
+static void CN(add_short)(const fe_rows *g, int64_t begin, int64_t end, const void *p,
+                          const float *lines, double *y)
+{
+    for (int64_t l = begin; l < end; l++) {
+        vec sum = CN(take)(p, l) * g->level_weight[l];
+        for (int64_t k = 0; k < g->n_chunks; k++) {
+            sum += __builtin_convertvector(FN(short_at)(lines, 2 * (k * g->n_coef + l) + 1), vec);
+        }
+        FN(put)(y, l, sum);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "core/registers.h"
 #include "fe/fe_cg.h"
 #include "fe/fe_rows.h"
+#include "fe/fe_stream.h"
 
 #define INLINE         static inline __attribute__((always_inline))
 #define CAT3_(a, b, c) a##_##b##_##c
@@ -23,38 +24,49 @@
 #define CN(name)       CAT3(name, SUF, LANES)
 
 typedef double vec1 __attribute__((vector_size(8)));
+typedef float svec1 __attribute__((vector_size(4)));
 typedef int64_t mask1 __attribute__((vector_size(8)));
 typedef double vec2 __attribute__((vector_size(16)));
+typedef float svec2 __attribute__((vector_size(8)));
 typedef int64_t mask2 __attribute__((vector_size(16)));
 typedef double vec4 __attribute__((vector_size(32)));
+typedef float svec4 __attribute__((vector_size(16)));
 typedef int64_t mask4 __attribute__((vector_size(32)));
 typedef double vec8 __attribute__((vector_size(64)));
+typedef float svec8 __attribute__((vector_size(32)));
 typedef int64_t mask8 __attribute__((vector_size(64)));
 
 #define LANES 1
 #define vec   vec1
+#define svec  svec1
 #define mask  mask1
 #include "fe/fe_both.tmpl.h"
 #undef LANES
 #undef vec
+#undef svec
 #undef mask
 #define LANES 2
 #define vec   vec2
+#define svec  svec2
 #define mask  mask2
 #include "fe/fe_both.tmpl.h"
 #undef LANES
 #undef vec
+#undef svec
 #undef mask
 #define LANES 4
 #define vec   vec4
+#define svec  svec4
 #define mask  mask4
 #include "fe/fe_both.tmpl.h"
 #undef LANES
 #undef vec
+#undef svec
 #undef mask
 #if VECTOR_BYTES == 64 /* two registers for eight columns are slower than two blocks of four */
 #define LANES 8
 #define vec   vec8
+#define svec  svec8
 #define mask  mask8
 #include "fe/fe_both.tmpl.h"
 #define WIDEST(ops, suf) ops(suf, 8)
@@ -73,6 +85,7 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
 #define COEF_OPS(suf, lanes)                                                                       \
     {                                                                                              \
         .apply = apply_##suf##_##lanes, .add_lines = add_lines_##lanes,                            \
+        .apply_short = apply_short_##suf##_##lanes, .add_short = add_short_##suf##_##lanes,        \
         .border = border_##suf##_##lanes, .corner = corner_##suf##_##lanes,                        \
         .spmv = spmv_##suf##_##lanes, .advance = advance_##suf##_##lanes,                          \
         .dot = dot_##suf##_##lanes, .update = update_##suf##_##lanes,                              \

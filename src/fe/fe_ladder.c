@@ -248,16 +248,25 @@ static const fe_coef_ops *coef_ops(const product *p)
     return frgi_fe_coef_ops(p->l->isa, p->f32, p->kind);
 }
 
-static void times_rows(const void *data, int lanes, const void *a, double *y)
+static void rows_product(const product *p, int lanes, bool brief, const void *a, double *y)
 {
-    const product *p = data;
     const fe_ladder *l = p->l;
     if (l->border.width > 0) {
-        frgi_fe_border_apply(&l->border, coef_ops(p), p->work, l->threads, lanes,
+        frgi_fe_border_apply(&l->border, coef_ops(p), p->work, l->threads, lanes, brief,
                              p->f32 ? sizeof(float) : sizeof(double), a, y);
         return;
     }
-    frgi_fe_apply(l->g, coef_ops(p), p->work, l->threads, lanes, a, y);
+    frgi_fe_apply(l->g, coef_ops(p), p->work, l->threads, lanes, brief, a, y);
+}
+
+static void times_rows(const void *data, int lanes, const void *a, double *y)
+{
+    rows_product(data, lanes, false, a, y);
+}
+
+static void times_rows_short(const void *data, int lanes, const void *a, double *y)
+{
+    rows_product(data, lanes, true, a, y);
 }
 
 static void times_schur(const void *data, int lanes, const void *a, double *y)
@@ -306,18 +315,21 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
 {
     const int lanes = 1 << w->kind;
     const product p = {l, &w->rows, w->kind, l->opts.dtype == FRG_FE_MIXED};
+    if (which == RUNG_ROWS) {
+        TRY(build_border(l, ctx));
+    }
+    const fe_rows *products_of = l->border.width > 0 ? &l->border.lean : l->g;
+    const bool has_short = which == RUNG_ROWS && frgi_fe_has_short(products_of, l->threads);
     const fe_system s = {
         .n = l->g->n_coef,
         .times = which == RUNG_ROWS ? times_rows : times_schur,
+        .times_short = has_short ? times_rows_short : NULL,
         .data = &p,
         .inverse_diag = jacobi(l, which),
         .precondition = which == RUNG_AC ? apply_ac : NULL,
         .precondition_data = &p,
         .level_inverse = l->g->level_inverse,
     };
-    if (which == RUNG_ROWS) {
-        TRY(build_border(l, ctx));
-    }
     const frg_status status =
         frgi_fe_cg_run(ctx, &s, coef_ops(&p), frgi_fe_coef_ops(l->isa, 0, w->kind), &w->cg, lanes,
                        max_steps, rung_names[which], target, column);

@@ -1,9 +1,6 @@
 /* fe_lanes.tmpl.h - a vector of LANES doubles: element l of a row-major array of LANES columns.
  *
- * A pass that reads a coefficient and adds to a sum of the same level keeps both side by side in `lines`,
- * R x 2 x LANES: one line of a cache comes and goes for a row's level, not two.
- *
- * Text parameters: LANES, vec (LANES doubles), mask (LANES int64), FN(name).
+ * Text parameters: LANES, vec (LANES doubles), svec (LANES floats), mask (LANES int64), FN(name).
  */
 
 INLINE vec FN(zero)(void)
@@ -11,33 +8,20 @@ INLINE vec FN(zero)(void)
     return (vec){0};
 }
 
-INLINE vec FN(at)(const double *a, int64_t l)
-{
-    vec v;
-    memcpy(&v, a + l * LANES, sizeof v);
-    return v;
-}
-
-INLINE void FN(put)(double *a, int64_t l, vec v)
-{
-    memcpy(a + l * LANES, &v, sizeof v);
-}
-
-INLINE void FN(open_line)(double *lines, int64_t l, vec value, vec sum)
-{
-    FN(put)(lines, 2 * l, value);
-    FN(put)(lines, 2 * l + 1, sum);
-}
-
-INLINE vec FN(value)(const double *lines, int64_t l)
-{
-    return FN(at)(lines, 2 * l);
-}
-
-INLINE void FN(add)(double *lines, int64_t l, vec v)
-{
-    FN(put)(lines, 2 * l + 1, FN(at)(lines, 2 * l + 1) + v);
-}
+#define elem     double
+#define values   vec
+#define LN(name) FN(name)
+#include "fe/fe_lines.tmpl.h"
+#undef elem
+#undef values
+#undef LN
+#define elem     float
+#define values   svec
+#define LN(name) FN(short_##name)
+#include "fe/fe_lines.tmpl.h"
+#undef elem
+#undef values
+#undef LN
 
 /** to[l] = the sums of level l, chunk after chunk, begin <= l < end */
 static void FN(add_lines)(const fe_rows *g, int64_t begin, int64_t end, const double *lines,

@@ -12,6 +12,7 @@
  *
  * Columns come from memory as long streams, and the coefficients of a row as lines that are anywhere: both
  * are asked for some rows ahead, the latter where a vector of coefficients is larger than FE_NEAR_BYTES.
+ * Columns that no cache holds are written past the caches (fe_stream.h).
  *
  * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the column type
  * as well.  The bodies are inlined
@@ -22,7 +23,7 @@
 INLINE vec RN(load)(const fe_block *x, int64_t row, const int live, const int adjacent)
 {
     const real *p = (const real *)(const void *)x->base + row * x->row;
-#if LANES == 4 && VECTOR_BYTES == 32
+#if LANES == 4 && VECTOR_BYTES >= 32
     if (adjacent && live == 3 && sizeof(real) == sizeof(double)) {
         return (vec)_mm256_maskload_pd((const double *)(const void *)p,
                                        (__m256i)(mask){-1, -1, -1, 0});
@@ -43,16 +44,37 @@ INLINE void RN(store)(const fe_block *out, int64_t row, vec v, const int live, c
     }
 }
 
+/** The next row of a stream. */
+INLINE void RN(push)(fe_stream *s, vec v, const int live)
+{
+    real *p = (real *)(void *)(s->bytes + s->held);
+    for (int k = 0; k < live; k++) {
+        p[k] = (real)v[k];
+    }
+    s->held += live * (int64_t)sizeof(real);
+    if (s->held >= FE_STREAM_LINES * FE_LINE) {
+        stream_lines(s);
+    }
+}
+
+/** Do the rows of out leave past the caches?  Only where they lie one behind the other, and x elsewhere. */
+INLINE bool RN(streams)(const fe_rows *g, const fe_block *x, const fe_block *out, const int live,
+                        const int adjacent)
+{
+    return live && adjacent && out->row == live && out->base != x->base &&
+           g->n * live * (int64_t)sizeof(real) > FE_STREAM_BYTES;
+}
+
 /** The address of a row's first column; no pointer, since a row ahead may lie behind the array. */
 INLINE const void *RN(address)(const fe_block *x, int64_t row)
 {
     return (const void *)((uintptr_t)x->base + (uintptr_t)(row * x->row) * sizeof(real));
 }
 
-/** Fetches row i + FE_ROWS_AHEAD of x, which will be read, and of out, which will be written. */
+/** Fetches a row ahead of x, which will be read, and of out, which will be written. */
 INLINE void RN(fetch_row)(const fe_block *x, const fe_block *out, const uint32_t *order, int64_t i)
 {
-    const int64_t row = order ? order[i + FE_ROWS_AHEAD] : i + FE_ROWS_AHEAD;
+    const int64_t row = order ? order[i + FE_ROWS_AHEAD] : i + FE_STREAM_AHEAD / LANES;
     __builtin_prefetch(RN(address)(x, row), 0);
     if (out) {
         __builtin_prefetch(RN(address)(out, row), 1);
@@ -166,6 +188,11 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
     const bool far = FN(is_far)(g);
     const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
     vec kept[FE_KEPT_ROWS];
+    fe_stream stream;
+    const bool streams = RN(streams)(g, x, out, live, adjacent);
+    if (streams) {
+        stream_open(&stream, out->base + start[first] * out->row * (int64_t)sizeof(real));
+    }
     for (int k = 0; k < LANES; k++) {
         audit->worst[k] = first;
     }
@@ -176,7 +203,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
         const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
-            RN(fetch_row)(x, out, order, i);
+            RN(fetch_row)(x, streams ? NULL : out, order, i);
             if (far) {
                 RN(fetch_levels)(all + i * rests, rests, lines, 1);
             }
@@ -193,7 +220,11 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
             const vec z = i < keep ? kept[i - begin]
                                    : RN(rest)(x, order, i, base, lines, all, rests, live, adjacent);
             const vec r = z - mean;
-            RN(store)(out, order ? order[i] : i, r, live, adjacent);
+            if (streams) {
+                RN(push)(&stream, r, live);
+            } else {
+                RN(store)(out, order ? order[i] : i, r, live, adjacent);
+            }
             const vec wr = weight ? weight[i] * r : r;
             left += wr;
             square += wr * r;
@@ -211,6 +242,9 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
             }
             worst = FN(larger)(worst, level_mean);
         }
+    }
+    if (streams) {
+        stream_close(&stream);
     }
     FN(spill)(audit->square, square);
     FN(spill)(audit->gradient, gradient);

@@ -279,8 +279,11 @@ static int64_t shared_items(const frg_qr *qr)
                       qr->opts.verify == FRG_QR_VERIFY_FULL;
     const int64_t left_over = blas ? 0 : qr->n_items % qr->threads;
     int64_t shared = 0;
-    while (shared < left_over && qr->shapes[qr->order[shared]].n >= WORTH_IT) {
-        shared++;
+    for (; shared < left_over; shared++) {
+        const shape *const s = &qr->shapes[qr->order[shared]];
+        if (s->n < WORTH_IT && !frgi_qr_is_tall(s->m, s->n)) {
+            break;
+        }
     }
     return shared;
 }

@@ -102,6 +102,7 @@ void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, frgi_product_way w
     room->x.t = frgi_take(arena, columns * wide * element);
     room->x.small = frgi_take(arena, (wide + 2 * QR_BAND * (size_t)team) * wide * element);
     frgi_qr_wide_take(arena, &room->wide, f64 ? PRODUCT_BLAS : way, ld, columns, team);
+    frgi_qr_tall_take(arena, &room->tall, way, f64, m, n, team);
     room->strip = frgi_take(arena, (ld + columns) * QR_BLOCK * element);
     room->inverse = frgi_take(arena, columns * QR_BLOCK * element);
     room->norm2 = TAKE(arena, double, count);
@@ -176,23 +177,35 @@ static bool scale_columns(const frgi_qr_ops *ops, frgi_qr_room *room, const void
     return true;
 }
 
-static void solve_householder(const frgi_qr_ops *ops, frgi_qr_room *room)
+static void take_r(const frgi_qr_room *room)
 {
-    const bool wide = frgi_qr_is_wide(&room->wide, &room->x);
-    if (wide) {
-        frgi_qr_wide_factor(ops, &room->wide, &room->x);
-    } else {
-        ops->factor(&room->x);
-    }
     if (room->r) {
         (room->f64 ? take_r_f64 : take_r_f32)(room);
     }
-    if (wide) {
+}
+
+static void solve_tall(const frgi_qr_ops *ops, const frgi_qr_room *room)
+{
+    frgi_qr_room second = *room;
+    frgi_qr_tall_factor(ops, &room->tall, &room->x, room->f64, &second.x);
+    take_r(&second);
+    frgi_qr_tall_form(ops, &room->tall, &room->x, room->f64, &second.x);
+}
+
+static void solve_householder(const frgi_qr_ops *ops, frgi_qr_room *room)
+{
+    room->q = room->x.a;
+    if (frgi_qr_is_tall(room->x.m, room->x.n)) {
+        solve_tall(ops, room);
+    } else if (frgi_qr_is_wide(&room->wide, &room->x)) {
+        frgi_qr_wide_factor(ops, &room->wide, &room->x);
+        take_r(room);
         frgi_qr_wide_form(ops, &room->wide, &room->x);
     } else {
+        ops->factor(&room->x);
+        take_r(room);
         ops->form(&room->x);
     }
-    room->q = room->x.a;
 }
 
 static bool all_zero(const frgi_qr_room *room)

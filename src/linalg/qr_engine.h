@@ -4,6 +4,7 @@
 
 #include "fourge/qr.h"
 #include "linalg/qr_ops.h"
+#include "linalg/qr_tall.h"
 #include "linalg/qr_wide.h"
 
 #pragma GCC visibility push(hidden)
@@ -21,6 +22,7 @@ typedef struct {
     void *inverse; /* n x QR_BLOCK: inverse diagonal blocks of R */
     void *strip;   /* ld x QR_BLOCK */
     frgi_qr_wide wide;
+    frgi_qr_tall tall;
     double
         *norm2; /* n: squared norms after scaling; 1 where an old column stands in for a zero one */
     double *factor; /* n: what the columns were multiplied with; 0 for a zero column */

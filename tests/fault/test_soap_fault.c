@@ -4,7 +4,7 @@
 #include "fault.h"
 #include "fourge/soap.h"
 
-enum { M = 9, N = 6 };
+enum { M = 9, N = 6, TALL = 8200 };
 
 static frg_status qr_body(frg_context *ctx, void *user, uint64_t *hash)
 {
@@ -15,16 +15,21 @@ static frg_status qr_body(frg_context *ctx, void *user, uint64_t *hash)
         a[i] = (float)((i * 37 + 11) % 23) - 11;
     for (int i = 0; i < N * N; i++)
         b[i] = (i * 29 + 5) % 17 - 8;
+    static float tall[TALL * 2]; /* factored by blocks of rows */
+    for (int i = 0; i < TALL * 2; i++)
+        tall[i] = (float)((i * 41 + 3) % 31) - 15;
     const frg_array view = frg_matrix(b, FRG_F64, N, N, N);
-    const frg_qr_item items[2] = {{.a = frg_matrix(a, FRG_F32, M, N, N),
+    const frg_array column = frg_matrix(tall, FRG_F32, TALL, 2, 2);
+    const frg_qr_item items[3] = {{.a = frg_matrix(a, FRG_F32, M, N, N),
                                    .q = frg_matrix(q, FRG_F32, M, N, N),
                                    .r = frg_matrix(r, FRG_F32, N, N, N)},
-                                  {.a = view, .q = view}};
+                                  {.a = view, .q = view},
+                                  {.a = column, .q = column}};
     frg_qr_opts o;
     frg_qr_defaults(&o, sizeof o);
     o.method = *method;
     frg_qr *qr = (frg_qr *)a;
-    frg_status s = frg_qr_create(&qr, ctx, 2, items, &o);
+    frg_status s = frg_qr_create(&qr, ctx, 3, items, &o);
     if (s < 0) {
         CHECK(qr == NULL);
         return s;
@@ -32,6 +37,7 @@ static frg_status qr_body(frg_context *ctx, void *user, uint64_t *hash)
     s = frg_qr_run(qr, items, NULL, NULL);
     fault_hash(hash, q, sizeof q);
     fault_hash(hash, b, sizeof b);
+    fault_hash(hash, tall, sizeof tall);
     frg_qr_destroy(qr);
     return s;
 }

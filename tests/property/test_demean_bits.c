@@ -86,35 +86,103 @@ static void slopes(void)
 }
 
 /** A column has the same bits alone, in any company, and for any block width. */
-static void blocks(void)
+static void compare_company(const panel *d, frg_fe_method method)
 {
     static const int widths[] = {1, 2, 3, 8, 32};
+    frg_demean_opts o = panel_options();
+    o.method = method;
+    double *want = panel_residuals(d, &o, 2);
+    for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
+        o.block = widths[b];
+        double *r = panel_residuals(d, &o, 2);
+        CHECK_SAYS(memcmp(r, want, (size_t)(d->n * d->p) * sizeof *r) == 0,
+                   "method %d: other bits in blocks of %d", (int)method, widths[b]);
+        free(r);
+    }
+    for (int c = 0; c < d->p; c++) {
+        panel one = *d;
+        one.p = 1;
+        one.x = d->x + c * d->n;
+        double *r = panel_residuals(&one, &o, 2);
+        CHECK_SAYS(memcmp(r, want + c * d->n, (size_t)d->n * sizeof *r) == 0,
+                   "method %d: column %d has other bits alone", (int)method, c);
+        free(r);
+    }
+    free(want);
+}
+
+static void blocks(void)
+{
     static const frg_fe_method methods[] = {FRG_FE_AUTO, FRG_FE_LSMR, FRG_FE_CG};
     panel d = panel_workers(1600, 3, 11);
     for (int64_t i = 0; i < d.n; i++) /* columns that end early, at once, and absorbed */
         d.x[i + d.n] = d.codes[3 * i], d.x[i + 4 * d.n] = 0, d.x[i + 6 * d.n] = 1e3 + 1e-3 * d.x[i];
-    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-        frg_demean_opts o = panel_options();
-        o.method = methods[m];
-        double *want = panel_residuals(&d, &o, 2);
-        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
-            o.block = widths[b];
-            double *r = panel_residuals(&d, &o, 2);
-            CHECK_SAYS(memcmp(r, want, (size_t)(d.n * d.p) * sizeof *r) == 0,
-                       "method %d: other bits in blocks of %d", (int)methods[m], widths[b]);
-            free(r);
-        }
-        for (int c = 0; c < d.p; c++) {
-            panel one = d;
-            one.p = 1;
-            one.x = d.x + c * d.n;
-            double *r = panel_residuals(&one, &o, 2);
-            CHECK_SAYS(memcmp(r, want + c * d.n, (size_t)d.n * sizeof *r) == 0,
-                       "method %d: column %d has other bits alone", (int)methods[m], c);
-            free(r);
-        }
-        free(want);
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
+        compare_company(&d, methods[m]);
+    panel_free(&d);
+}
+
+/** So many levels that steps go over to products in float32, column by column: columns of all sizes of effects,
+ *  which come there at different steps.  Their audit holds as without. */
+static void far_levels(void)
+{
+    const int64_t levels = 9000, n = test_size(10, 2) * levels;
+    panel d = panel_make(n, 2, 4);
+    panel_random_codes(&d, (const int64_t[]){n / 8, levels});
+    for (int64_t i = 0; i < n; i++)
+        d.codes[2 * i] = (int32_t)(i / 8);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t l = d.codes[2 * i + 1];
+        d.x[i + n] += 1e4 * (double)(l % 97);
+        d.x[i + 2 * n] = 1e-3 * d.x[i + 2 * n] + (double)(l % 7);
+        d.x[i + 3 * n] += 1e2 * (double)(i / 8 % 31);
     }
+    compare_company(&d, FRG_FE_CG);
+    double *want = some_steps(&d, FRG_FE_CG, 1), *r = some_steps(&d, FRG_FE_CG, 3);
+    CHECK_BITS(r, want, (size_t)(d.n * d.p) * sizeof *r);
+    free(want);
+    free(r);
+    panel_free(&d);
+}
+
+/** Columns side by side that are larger than the caches leave by whole lines, wherever they begin and whatever
+ *  lies around them. */
+static void past_caches(void)
+{
+    enum { P = 3, ODD = 3 };
+    const int64_t n = test_size(2900000, 3000); /* times P doubles: FE_STREAM_BYTES and more */
+    panel d = panel_make(n, 2, 1);
+    for (int64_t i = 0; i < n; i++) {
+        d.codes[2 * i] = (int32_t)(i / 7);
+        d.codes[2 * i + 1] = (int32_t)(i * i % 23);
+    }
+    double *x = panel_zeros(n * P, sizeof *x), *one = panel_zeros(n, sizeof *one);
+    double *around = panel_zeros(n * P + 2 * ODD, sizeof *around), *out = around + ODD;
+    for (int64_t i = 0; i < n * P; i++)
+        x[i] = (double)((uint64_t)i * 0x9e3779b97f4a7c15u >> 40) * 0x1p-24;
+    for (int k = 0; k < ODD; k++)
+        around[k] = out[n * P + k] = 77;
+    frg_context *ctx = test_context_with(2, NULL, NULL);
+    frg_demean *plan = NULL;
+    if (CHECK_OK(ctx, panel_create(&plan, ctx, &d, NULL))) {
+        CHECK_OK(ctx, frg_demean_run(plan, frg_matrix(x, FRG_F64, n, P, P),
+                                     frg_matrix(out, FRG_F64, n, P, P), NULL, NULL));
+        for (int k = 0; k < ODD; k++)
+            CHECK(around[k] == 77 && out[n * P + k] == 77);
+        for (int c = 0; c < P; c++) {
+            int64_t others = 0;
+            CHECK_OK(ctx, frg_demean_run(plan, frg_matrix(x + c, FRG_F64, n, 1, P),
+                                         frg_matrix(one, FRG_F64, n, 1, 1), NULL, NULL));
+            for (int64_t i = 0; i < n; i++)
+                others += one[i] != out[i * P + c];
+            CHECK_INT(others, 0);
+        }
+    }
+    frg_demean_destroy(plan);
+    frg_context_destroy(ctx);
+    free(x);
+    free(one);
+    free(around);
     panel_free(&d);
 }
 
@@ -194,6 +262,8 @@ static const test_case cases[] = {
     {"threads, same bits", threads},
     {"slopes on threads, same bits", slopes},
     {"blocks, same bits", blocks},
+    {"far levels, same bits", far_levels},
+    {"past the caches, same bits", past_caches},
     {"cpu levels", cpu_levels},
     {"second run allocates nothing", second_run},
 };

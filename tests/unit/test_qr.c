@@ -545,6 +545,124 @@ static void teams(void)
     }
 }
 
+/* ---- tall matrices: blocks of rows, of at least 2048 and at least four ------------------------------- */
+
+enum { TALL = 4 * 2048 };
+
+/** Nothing in the first blocks, and little in the last. */
+static void empty_rows(matrix *x, double unused)
+{
+    (void)unused;
+    gaussian(x);
+    for (int64_t j = 0; j < x->n; j++) {
+        memset(x->a + j * x->m, 0, (size_t)(x->m * 5 / 8) * sizeof(double));
+        for (int64_t i = x->m * 7 / 8; i < x->m; i++)
+            x->a[j * x->m + i] *= 1e-20;
+    }
+}
+
+static void tall_torture(void)
+{
+    static const int64_t rows[] = {TALL, TALL + 2047, TALL + 2049}, columns[] = {1, 9, 17};
+    frg_context *ctx = test_context();
+    for (int k = 0; k <= N_TORTURES; k++) {
+        for (int f64 = 0; f64 < 2; f64++) {
+            const int i = (k + f64) % 3;
+            if (k < N_TORTURES && tortures[k].make == scaled && tortures[k].parameter > 1e36)
+                continue; /* R of so many rows is beyond the type */
+            matrix x = matrix_of(rows[i], columns[(k + i) % 3]);
+            frg_qr_report report;
+            if (k == N_TORTURES)
+                empty_rows(&x, 0);
+            else
+                tortures[k].make(&x, tortures[k].parameter);
+            check_matrix(ctx, k < N_TORTURES ? tortures[k].name : "empty rows", &x, f64,
+                         (frg_qr_opts){0}, &report);
+            free(x.a);
+        }
+    }
+    matrix x = matrix_of(test_size(4 * 2080 + 5, TALL), test_size(260, 3)); /* 2080 rows a block */
+    frg_qr_report report;
+    gaussian(&x);
+    check_matrix(ctx, "gaussian", &x, false, (frg_qr_opts){0}, &report);
+    CHECK_INT(report.rank, x.n);
+    CHECK_INT(report.flags, 0);
+    free(x.a);
+    frg_context_destroy(ctx);
+}
+
+/** R is one of a kind: LAPACK's, but for the rounding of both, n^(1/2) u norm(A) each and a few times that. */
+static void tall_like_lapack(void)
+{
+    enum { M = TALL + 100, N = 20 };
+    frg_context *ctx = test_context();
+    double *const a = malloc(M * N * sizeof *a), *const q = malloc(M * N * sizeof *q);
+    double r[2][N * N];
+    for (int i = 0; i < M * N; i++)
+        a[i] = test_normal();
+    for (int k = 0; k < 2; k++) {
+        frg_qr_report report;
+        const frg_qr_item item = {.a = frg_matrix(a, FRG_F64, M, N, N),
+                                  .q = frg_matrix(q, FRG_F64, M, N, N),
+                                  .r = frg_matrix(r[k], FRG_F64, N, N, N)};
+        run_one(ctx, item, (frg_qr_opts){.method = k ? FRG_QR_VENDOR : FRG_QR_AUTO}, &report);
+        CHECK_INT(report.method, k ? FRG_QR_VENDOR : FRG_QR_HOUSEHOLDER);
+    }
+    for (int i = 0; i < N * N; i++)
+        CHECK_NEAR(r[0][i], r[1][i], 32 * sqrt(N) * 0x1p-53 * sqrt((double)M * N));
+    free(a);
+    free(q);
+    frg_context_destroy(ctx);
+}
+
+/** One matrix by teams, by one thread, and by one thread beside others: to the bit. */
+static void tall_in_teams(void)
+{
+    enum { M = TALL + 1000, N = 40, COUNT = 2 };
+    static const int threads[] = {1, 2, 3, 8};
+    const size_t count = (size_t)M * N;
+    float *const a = malloc(count * sizeof *a), *const q = malloc(3 * count * sizeof *q);
+    for (size_t i = 0; i < count; i++)
+        a[i] = (float)test_normal();
+    for (int trial = 0; trial < 8; trial++) {
+        frg_qr_item items[COUNT];
+        frg_qr_report reports[COUNT];
+        float *const to = q + (trial > 0 ? count : 0);
+        memset(to, 0, count * sizeof *q);
+        for (int i = 0; i < COUNT; i++)
+            items[i] = (frg_qr_item){.a = frg_matrix(a, FRG_F32, M, N, N),
+                                     .q = frg_matrix(i ? q + 2 * count : to, FRG_F32, M, N, N)};
+        run_batch(threads[trial % 4], 0, trial < 4 ? 1 : COUNT, items, reports);
+        if (trial > 0)
+            CHECK_BITS(q + count, q, count * sizeof *q);
+    }
+    free(a);
+    free(q);
+}
+
+/** A number that is none in the last block; a matrix of zeros with an old basis. */
+static void tall_bad(void)
+{
+    enum { M = TALL + 3, N = 2 };
+    frg_context *ctx = test_context();
+    static float a[M * N], q[M * N], old[M * N];
+    for (int i = 0; i < M * N; i++)
+        a[i] = (float)test_normal();
+    frg_qr_report report;
+    frg_qr_item item = {.a = frg_matrix(a, FRG_F32, M, N, N),
+                        .q = frg_matrix(old, FRG_F32, M, N, N)};
+    run_one(ctx, item, (frg_qr_opts){0}, &report);
+    a[M * N - 1] = NAN;
+    item.q = frg_matrix(q, FRG_F32, M, N, N);
+    CHECK_INT(run_one(ctx, item, (frg_qr_opts){0}, &report), FRG_QR_NONFINITE);
+    CHECK(isnan(q[0]) && isnan(q[M * N - 1]));
+    memset(a, 0, sizeof a);
+    item.old = frg_matrix(old, FRG_F32, M, N, N);
+    CHECK_INT(run_one(ctx, item, (frg_qr_opts){0}, &report), FRG_QR_DEFICIENT);
+    CHECK_BITS(q, old, sizeof q);
+    frg_context_destroy(ctx);
+}
+
 /* ---- layouts and types --------------------------------------------------------------------------- */
 
 static uint16_t bf16_of(float x)
@@ -706,6 +824,10 @@ static const test_case cases[] = {
     {"ladder", ladder},
     {"independence", independence},
     {"teams", teams},
+    {"tall torture", tall_torture},
+    {"tall like LAPACK", tall_like_lapack},
+    {"tall in teams", tall_in_teams},
+    {"tall and bad", tall_bad},
     {"layouts and types", layouts},
     {"old basis", old_basis},
     {"bad calls", bad_calls},

@@ -1,0 +1,36 @@
+/* qr_tall.h - QR of matrices with many more rows than columns, by blocks of rows. */
+#ifndef FRGI_QR_TALL_H
+#define FRGI_QR_TALL_H
+
+#include "linalg/product.h"
+#include "linalg/qr_ops.h"
+
+#pragma GCC visibility push(hidden)
+
+/** What a thread needs for a block of rows. */
+typedef struct {
+    frgi_qr_matrix x; /* its room alone: v_leaf, v_tiles, v_rows, t, small, diagonal */
+    void *strip;      /* some rows of Q */
+    frgi_product_room product;
+} frgi_qr_block_room;
+
+/** blocks is NULL where no matrix is tall. */
+typedef struct {
+    frgi_qr_block_room *blocks; /* one a thread of the team */
+    void *stack; /* the blocks' R on top of each other: the matrix of the second level */
+} frgi_qr_tall;
+
+/** Is a matrix of so many rows and columns factored by blocks of rows?  It hangs on the shape alone. */
+bool frgi_qr_is_tall(int64_t m, int64_t n);
+/** For matrices up to m x n; runs twice over an arena (see core.h). */
+void frgi_qr_tall_take(frgi_arena *arena, frgi_qr_tall *tall, frgi_product_way way, bool f64,
+                       int64_t m, int64_t n, int team);
+/** R, in `top`'s upper triangle and diagonal, of x.a. */
+void frgi_qr_tall_factor(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const frgi_qr_matrix *x,
+                         bool f64, frgi_qr_matrix *top);
+/** x.a <- Q. */
+void frgi_qr_tall_form(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const frgi_qr_matrix *x,
+                       bool f64, const frgi_qr_matrix *top);
+
+#pragma GCC visibility pop
+#endif
