@@ -318,7 +318,7 @@ typedef struct {
     double *gradient;     /* out: parameter_count, or NULL */
     double *fitted;       /* out of frg_gp_batch_fit: parameter_count */
     int n_warnings;       /* out: its warnings, which the context does not have */
-    char message[200];    /* out: the error of a member that failed, else its first warning, else empty; cut off */
+    char message[400];    /* out: the error of a member that failed, else its warnings, "; " between them; cut off */
 } frg_gp_member;
 
 /** Value (and gradient) of many independent processes with one expression; sizes may differ.  Up to about

@@ -295,8 +295,9 @@ static int stop_with_parent(const frg_progress *p, void *parent)
     return atomic_load_explicit(&((frg_context *)parent)->interrupted, memory_order_relaxed);
 }
 
-frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts)
+frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, frgi_slab *slab)
 {
+    const frg_allocator allocator = slab ? frgi_slab_allocator(slab) : parent->allocator;
     const int64_t left = parent->memory_limit - (int64_t)parent->held;
     frg_context_opts o;
     frg_context_defaults(&o, sizeof o);
@@ -306,7 +307,7 @@ frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts)
     o.time_limit = parent->time_limit;
     o.on_progress = stop_with_parent;
     o.user = parent;
-    o.allocator = &parent->allocator;
+    o.allocator = &allocator;
     o.files = &parent->files;
     const frg_status status = frg_context_create(out, &o);
     if (status < 0) {

@@ -176,9 +176,20 @@ double frgi_seconds(void); /* monotonic */
 frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p);
 /** Starts the clock of the time limit; called by every public run. */
 void frgi_run_begins(frg_context *ctx);
-/** A context for one of `parts` threads that work side by side: one thread, the parent's allocator, files, seed, CPU
- *  level and clock, its share of the memory left; it stops when the parent is interrupted.  No callbacks. */
-FRG_MUST_USE frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts);
+/** A share of one block for one thread's context, which has to be destroyed before it (slab.c). */
+typedef struct {
+    frg_allocator below;
+    char *base;
+    size_t bytes, used;
+} frgi_slab;
+/** `count` shares of at least `each` bytes, or of none, from ctx. */
+FRG_MUST_USE frg_status frgi_slab_open(frgi_slab *slabs, int count, frg_context *ctx, size_t each);
+void frgi_slab_close(frgi_slab *slabs, frg_context *ctx);
+frg_allocator frgi_slab_allocator(frgi_slab *s);
+
+/** A context for one of `parts` threads that work side by side: one thread, the slab's allocator or the parent's, files,
+ *  seed, CPU level and clock, its share of the memory left; it stops when the parent is interrupted.  No callbacks. */
+FRG_MUST_USE frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, frgi_slab *slab);
 
 /** Philox4x32-10 (Salmon et al. 2011): key = (seed, stream), counter = (index, step); four words. */
 void frgi_philox(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, uint32_t out[4]);

@@ -24,6 +24,7 @@
 #include "gp/gp_team.h"
 
 enum { ROWS_F64 = 128, ROWS_F32 = 200, LANES_FROM = 3 };
+enum { MEMBER_BYTES = 4096 }; /* of what does not grow with n */
 
 typedef struct {
     int64_t first, count; /* in order */
@@ -43,6 +44,7 @@ typedef struct {
     int width; /* lanes to use, 1: none */
     int threads;
     frg_context **contexts; /* one a thread */
+    frgi_slab *slabs;       /* one a thread */
     frgi_arena *rooms;      /* one a thread: of its lanes */
     frg_gp **parked;        /* LANES_MOST a thread: what members leave for the next ones */
     frg_gp *model;          /* the expression of all, parsed once; without points */
@@ -63,8 +65,11 @@ static void report(frg_context *ctx, frg_gp_member *m)
     const int count = frg_warning_count(ctx);
     if (m->status < 0)
         snprintf(m->message, sizeof m->message, "%s", frg_message(ctx));
-    else if (count > 0 && m->n_warnings == 0)
-        snprintf(m->message, sizeof m->message, "%s", frg_warning_message(ctx, 0));
+    for (int i = 0; m->status >= 0 && i < count; i++) {
+        const size_t used = strlen(m->message);
+        snprintf(m->message + used, sizeof m->message - used, "%s%s", used > 0 ? "; " : "",
+                 frg_warning_message(ctx, i));
+    }
     m->n_warnings += count;
     frg_warnings_clear(ctx);
 }
@@ -237,13 +242,27 @@ static frg_status probe(batch *b)
     return status == FRG_NO_MEMORY ? status : FRG_OK;
 }
 
+/** What a thread needs at one time, but for names and the like: a unit of the largest members. */
+static size_t thread_bytes(const batch *b)
+{
+    const frg_array *const x = &b->members[b->order[0]].x;
+    const int64_t n = x->ndim == 2 ? x->shape[0] : 0;
+    if (!b->model || n < 1 || n > ROWS_F32 || x->shape[1] > LANES_MOST_DIMS)
+        return 0;
+    const size_t lanes =
+        frgi_gp_room_bytes(frgi_gp_lanes_of(b->ctx, b->lane_type), b->lane_type, n, x->shape[1]);
+    return lanes + (size_t)b->width * (frgi_gp_memory_bytes(b->model, n) + MEMBER_BYTES);
+}
+
 static frg_status open_threads(batch *b)
 {
+    TRY(NEW0(b->ctx, &b->slabs, b->threads, "threads of a batch"));
+    TRY(frgi_slab_open(b->slabs, b->threads, b->ctx, thread_bytes(b)));
     TRY(NEW0(b->ctx, &b->contexts, b->threads, "threads of a batch"));
     TRY(NEW0(b->ctx, &b->rooms, b->threads, "threads of a batch"));
     TRY(NEW0(b->ctx, &b->parked, b->threads * LANES_MOST, "threads of a batch"));
     for (int t = 0; t < b->threads; t++)
-        TRY(frgi_context_fork(&b->contexts[t], b->ctx, b->threads));
+        TRY(frgi_context_fork(&b->contexts[t], b->ctx, b->threads, &b->slabs[t]));
     return FRG_OK;
 }
 
@@ -267,6 +286,9 @@ static void close_threads(batch *b)
     DROP(b->ctx, &b->contexts);
     DROP(b->ctx, &b->rooms);
     DROP(b->ctx, &b->parked);
+    if (b->slabs)
+        frgi_slab_close(b->slabs, b->ctx);
+    DROP(b->ctx, &b->slabs);
     frg_gp_destroy(b->model);
 }
 

@@ -77,6 +77,15 @@ static void lay_out(frgi_arena *a, frgi_gp_batch_room *r)
     g->residual = r->residual;
 }
 
+size_t frgi_gp_room_bytes(const frgi_gp_lanes_ops *ops, frg_dtype type, ptrdiff_t n, ptrdiff_t d)
+{
+    frgi_arena measured = {0};
+    frgi_gp_batch_room r = {.ops = ops, .type = type, .g = {.n = n + LANES_BLOCK, .d = d}};
+    r.g.ld = frgi_gp_lanes_ld(r.g.n);
+    lay_out(&measured, &r);
+    return measured.used;
+}
+
 static void idle_lane(const frgi_gp_batch_room *r, int lane, ptrdiff_t from)
 {
     for (ptrdiff_t i = from; i < r->g.n; i++) {

@@ -359,7 +359,7 @@ static frg_status open_worker(worker *w, const fit *m, int parts)
     fit *const f = &w->fit;
     *f = (fit){.opts = m->opts, .method = m->method, .began = m->began, .each = m->each};
     w->told = m->opts.starts;
-    TRY(frgi_context_fork(&w->ctx, m->gp->ctx, parts));
+    TRY(frgi_context_fork(&w->ctx, m->gp->ctx, parts, NULL));
     TRY(frgi_gp_twin(&f->gp, w->ctx, m->gp));
     lay_out(&w->memory, f);
     TRY(frgi_arena_open(&w->memory, w->ctx, "work memory of the fit"));

@@ -10,7 +10,7 @@
 
 enum { ONE_TILE = 384, TILE_ROWS = 288, CACHE_STRIDE = 512, FINE_UNITS_BELOW = 1500 };
 /* Rows from which splitting for the CPU's tiles costs less than they gain. */
-enum { TILES_FROM = 1200 };
+enum { TILES_FROM = 900 };
 
 static ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t to)
 {

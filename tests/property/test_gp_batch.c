@@ -334,6 +334,8 @@ static void messages(void)
         }
         memcpy(all[1].x + DIMS, all[1].x, DIMS * sizeof(double));
         all[4].y[2] = INFINITY;
+        for (int i = 0; way > 0 && i < 22; i++) /* two things to say about member 3 */
+            all[2].y[i] = 1;
         fit.optimizer = way == 2 ? FRG_GP_LBFGSB : FRG_GP_ADAM;
         m[1].theta = way == 0 ? noiseless : NULL;
         m[2].theta = way == 0 ? NULL : flat;
@@ -344,6 +346,7 @@ static void messages(void)
         CHECK_SAYS(m[way == 0 ? 1 : 2].n_warnings >= 1, "way %d", way);
         CHECK_SAYS(strstr(m[way == 0 ? 1 : 2].message, way == 0 ? "jitter" : "mean correlation"),
                    "%s", m[way == 0 ? 1 : 2].message);
+        CHECK_SAYS(way == 0 || strstr(m[2].message, "is constant"), "%s", m[2].message);
         CHECK(m[0].n_warnings == 0 && m[0].message[0] == '\0');
         CHECK_INT(frg_warning_count(ctx), 0);
     }

@@ -227,6 +227,55 @@ static void arena(void)
     CHECK(m.live_blocks == 0 && m.broken == 0);
 }
 
+/* A thread's context takes from its share while there is room; where blocks are to be counted there is none. */
+static void slabs(void)
+{
+    frg_context *ctx = test_context(), *one = NULL;
+    const size_t before = frg_bytes_held(ctx);
+    frgi_slab s[2];
+    CHECK_OK(ctx, frgi_slab_open(s, 2, ctx, 100000));
+    const bool there = s[0].base != NULL; /* not under a sanitizer */
+    const char *const begin = s[0].base, *const end = there ? begin + s[0].bytes : NULL;
+    CHECK(!there || (s[0].bytes >= 100000 && s[1].base == end));
+    CHECK_OK(ctx, frgi_context_fork(&one, ctx, 2, &s[0]));
+    char *x = NULL, *y = NULL, *large = NULL;
+    CHECK_OK(one, NEW(one, &x, 100, "bytes"));
+    CHECK_OK(one, NEW(one, &y, 100, "bytes"));
+    CHECK(((uintptr_t)x & 63) == 0 && ((uintptr_t)y & 63) == 0);
+    CHECK(!there || (x > begin && y >= x + 100 && y + 100 <= end));
+    const char *const last = y;
+    DROP(one, &y);
+    CHECK_OK(one, NEW(one, &y, 100, "bytes"));
+    CHECK(!there || y == last);
+    DROP(one, &x); /* not the last taken: its place is not given again */
+    CHECK_OK(one, NEW(one, &x, 100, "bytes"));
+    CHECK(!there || x >= y + 100);
+    CHECK_OK(one, NEW0(one, &large, s[0].bytes + 1, "bytes"));
+    CHECK(!there || large + s[0].bytes < begin || large >= end);
+    DROP(one, &large);
+    DROP(one, &x);
+    DROP(one, &y);
+    frg_context_destroy(one);
+    frgi_slab_close(s, ctx);
+    CHECK_INT(frg_bytes_held(ctx), before);
+    frg_context_destroy(ctx);
+
+    fault_memory m;
+    fault_memory_open(&m);
+    ctx = test_context_with(1, &m.table, NULL);
+    CHECK_OK(ctx, frgi_slab_open(s, 2, ctx, 100000));
+    CHECK(s[0].base == NULL && s[0].bytes == 0);
+    frgi_slab_close(s, ctx);
+    frg_context_destroy(ctx);
+    frg_context_opts o;
+    frg_context_defaults(&o, sizeof o);
+    o.memory_limit = 40 << 20;
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    CHECK_OK(ctx, frgi_slab_open(s, 2, ctx, 100000));
+    CHECK(s[0].base == NULL && s[0].bytes == 0);
+    frg_context_destroy(ctx);
+}
+
 static void text(void)
 {
     frg_context *ctx = test_context();
@@ -396,6 +445,7 @@ static const test_case cases[] = {
     {"memory", memory},
     {"kept blocks", kept_blocks},
     {"arena", arena},
+    {"slabs", slabs},
     {"text", text},
     {"views", views},
     {"heartbeats", heartbeats},

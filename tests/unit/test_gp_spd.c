@@ -199,7 +199,7 @@ static double norm(const double *x, ptrdiff_t n)
     return sqrt(s);
 }
 
-/* LARGE_F32: from 1200 rows on float32 goes over the CPU's tiles, where it has them; odd for their edges. */
+/* LARGE_F32: from 900 rows on float32 goes over the CPU's tiles, where it has them; odd for their edges. */
 enum { COLUMNS = 11, LARGE = 1600, LARGE_F32 = 1231 };
 
 /** Every call with q columns of y = A x, against x; the bits against those of one thread. */
