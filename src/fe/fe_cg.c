@@ -374,20 +374,27 @@ const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind)
 
 bool frgi_fe_has_short(const fe_rows *g, int threads)
 {
+    enum { PIECES = 64 };
+    int64_t longest[PIECES] = {0}; /* rows of a unit, piece by piece */
     if (g->n_rest != 1 || g->weight || g->n_coef < FE_SHORT_LEVELS) {
         return false;
     }
-    int64_t longest = 0;
-#pragma omp parallel for num_threads(threads) reduction(max : longest) if (g->n_chunks > 1)
-    for (int64_t u = 0; u < g->n_units; u++) {
-        const int64_t rows = g->unit_start[u + 1] - g->unit_start[u];
-        longest = rows > longest ? rows : longest;
+#pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
+    for (int64_t i = 0; i < PIECES; i++) {
+        const int64_t end = g->n_units * (i + 1) / PIECES;
+        for (int64_t u = g->n_units * i / PIECES; u < end; u++) {
+            const int64_t rows = g->unit_start[u + 1] - g->unit_start[u];
+            longest[i] = rows > longest[i] ? rows : longest[i];
+        }
+    }
+    bool are_short = true;
+    for (int64_t i = 0; i < PIECES; i++) {
+        are_short = are_short && longest[i] <= FE_SHORT_SUM;
     }
     for (int64_t l = 0; l < g->n_coef; l++) {
-        const int64_t rows = (int64_t)g->level_weight[l];
-        longest = rows > longest ? rows : longest;
+        are_short = are_short && g->level_weight[l] <= FE_SHORT_SUM;
     }
-    return longest <= FE_SHORT_SUM;
+    return are_short;
 }
 
 void frgi_fe_apply(const fe_rows *g, const fe_coef_ops *ops, const fe_row_work *w, int threads,
