@@ -131,6 +131,7 @@ static void move_columns(const int32_t *order, const frgi_transport *t)
     }
 }
 
+/** base_h and base_g are made anew whenever they are used. */
 static void move(const int32_t *row, const int32_t *column, const frgi_order *o, frgi_transport *t)
 {
     enum { COLUMNS = 6 };
@@ -145,8 +146,7 @@ static void move(const int32_t *row, const int32_t *column, const frgi_order *o,
                             NULL};
     double *columns[COLUMNS + 2 * FRGI_TAPE_SLOTS + 1] = {
         (double *)(uintptr_t)s->b, (double *)(uintptr_t)s->log_b, s->G0, s->G, s->G_last, s->col};
-    float *const row_floats[] = {s->base_h, s->past_h, NULL}, *const column_floats[] = {
-                                                                  s->base_g, s->past_g, s->g, NULL};
+    float *const row_floats[] = {s->past_h, NULL}, *const column_floats[] = {s->past_g, s->g, NULL};
     const int64_t slots = (t->tape.passes + FRGI_TAPE_STRIDE - 1) / FRGI_TAPE_STRIDE;
     for (int64_t q = 0; q < slots && q < FRGI_TAPE_SLOTS; q++) {
         columns[COLUMNS + 2 * q] = t->tape.G + q * s->ld;
