@@ -162,7 +162,7 @@ static void threads(void)
 /* Equal points say nothing and the linear cost does: the plan leaves the product and carries mass along it.  Mass that
  * lies in blocks of 1 / rank on the diagonal costs rank times 1 / (6 rank^3) / (1 / rank), 1 / (6 rank^2); the product
  * costs 1/6.  The blur of epsilon is a tenth of the blocks' length, on both ends of each, and points are 1/60 apart: 8 % more,
- * 20 % are let pass.  The start already has blocks: what is looked at too are the energies that the run was ended by. */
+ * 20 % are let pass.  Every start has blocks and gets there, however it is judged: what judges is the next test's. */
 static void a_linear_cost_alone(void)
 {
     enum { N = 60, M = 70, RANK = 5 };
