@@ -33,7 +33,8 @@ static unsigned run_one(frg_context *ctx, frg_qr_item item, frg_qr_opts o, frg_q
     unsigned flags = 0;
     if (CHECK_OK(ctx, frg_qr_create(&qr, ctx, 1, &item, &o))) {
         const frg_status s = frg_qr_run(qr, &item, report, NULL);
-        CHECK_SAYS(s == FRG_OK || s == FRG_PARTIAL, "run gave %s: %s", frg_status_name(s),
+        const bool bad = report->flags & FRG_QR_NONFINITE;
+        CHECK_SAYS(s == (bad ? FRG_PARTIAL : FRG_OK), "run gave %s: %s", frg_status_name(s),
                    frg_message(ctx));
         flags = report->flags;
     }
