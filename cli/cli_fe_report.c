@@ -238,7 +238,9 @@ static void fit_facts(frg_report *r, const frg_fe_result *f)
     line l = {{0}, 0};
     char a[32];
     put(&l, "%.6g", f->r2);
-    put(&l, "; adjusted %.6g", f->r2_adjusted);
+    if (isfinite(f->r2_adjusted)) {
+        put(&l, "; adjusted %.6g", f->r2_adjusted);
+    }
     if (f->n_factors) {
         put(&l, "; within %.6g", f->r2_within);
     }

@@ -271,6 +271,11 @@ void frgi_run_begins(frg_context *ctx)
     ctx->run_began = frgi_seconds();
 }
 
+bool frgi_is_interrupted(const frg_context *ctx)
+{
+    return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed);
+}
+
 frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
 {
     if (ctx->on_progress) {
@@ -280,7 +285,7 @@ frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
             return FRG_INTERRUPTED;
         }
     }
-    if (atomic_load_explicit(&ctx->interrupted, memory_order_relaxed)) {
+    if (frgi_is_interrupted(ctx)) {
         return FRG_INTERRUPTED;
     }
     if (ctx->time_limit > 0 && frgi_seconds() - ctx->run_began > ctx->time_limit) {

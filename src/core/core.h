@@ -139,10 +139,14 @@ FRG_MUST_USE frg_status frgi_writer_commit(frgi_writer **w);
 /** Gives up: closes and removes the temporary file.  NULL is fine. */
 void frgi_writer_abandon(frgi_writer **w);
 
+/** Has frg_interrupt been called? */
+bool frgi_is_interrupted(const frg_context *ctx);
+
 /** Reading with retries of EINTR.  path "-" is standard input. */
 typedef struct {
     int handle;
     const char *path; /* borrowed */
+    bool stops;       /* a signal that interrupts the context ends the reading, as the end of the file does */
 } frgi_reader;
 FRG_MUST_USE frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path);
 /** Fills up to `bytes`; *got < bytes only at the end of the file. */

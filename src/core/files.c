@@ -18,7 +18,11 @@ static int system_open(const char *path, char mode, void *user)
 {
     (void)user;
     struct stat s;
-    if (mode == 'd' && (stat(path, &s) < 0 || S_ISREG(s.st_mode) || S_ISDIR(s.st_mode))) {
+    const bool there = stat(path, &s) == 0;
+    if (there && S_ISDIR(s.st_mode)) {
+        return -EISDIR;
+    }
+    if (mode == 'd' && (!there || S_ISREG(s.st_mode))) {
         return -ENODEV;
     }
     const int flags = mode == 'd'   ? O_WRONLY | O_CLOEXEC
@@ -147,6 +151,9 @@ frg_status frgi_reader_get(frgi_reader *r, frg_context *ctx, void *to, size_t by
     while (*got < bytes) {
         const int64_t n =
             ctx->files.read(r->handle, (char *)to + *got, bytes - *got, ctx->files.user);
+        if (n == -EINTR && r->stops && frgi_is_interrupted(ctx)) {
+            break;
+        }
         if (n == -EINTR) {
             continue;
         }

@@ -41,6 +41,44 @@ static frg_status make_categories(frgi_variable *v, frg_context *ctx, const frgi
     return FRG_OK;
 }
 
+/** "2024-02-29", "2024/02/29", "29.02.2024", with a time behind them or not. */
+static bool is_date(const char *s)
+{
+    static const char *const forms[] = {"0000-00-00", "0000/00/00", "00.00.0000", "00/00/0000",
+                                        "00-00-0000"};
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        const char *const form = forms[f];
+        size_t i = 0;
+        while (form[i] && (form[i] == '0' ? s[i] >= '0' && s[i] <= '9' : s[i] == form[i])) {
+            i++;
+        }
+        if (!form[i] && (s[i] == '\0' || s[i] == ' ' || s[i] == 'T')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Dates in text files are strings: keys, or categories where the formula says so, never numbers.  Hundreds of
+ *  indicators where a trend was meant would be a silent answer to another question. */
+static frg_status refuse_dates(frg_context *ctx, const frgi_syntax *s, int32_t node,
+                               const frg_column *c)
+{
+    for (int64_t i = 0; i < c->n_labels; i++) {
+        if (!is_date(c->labels[i])) {
+            return FRG_OK;
+        }
+    }
+    if (c->n_labels == 0) {
+        return FRG_OK;
+    }
+    frgi_syntax_at(s, ctx, node);
+    FAIL(ctx, E_TYPE,
+         "column '%s' holds dates as text (%s): write factor(%s) for an indicator of each, move it "
+         "right of the bar for effects, or give the days as numbers for a trend",
+         c->name, c->labels[0], c->name);
+}
+
 static frg_status make_variable(frgi_variable *v, frg_context *ctx, const frgi_syntax *s,
                                 const frg_table *table)
 {
@@ -55,6 +93,9 @@ static frg_status make_variable(frgi_variable *v, frg_context *ctx, const frgi_s
     }
     TRY(frgi_program_create(&v->number, ctx, s, v->node, table));
     const bool text = v->number.column && v->number.column->kind == FRG_CATEGORY;
+    if (text) {
+        TRY(refuse_dates(ctx, s, v->node, v->number.column));
+    }
     v->kind = text ? VARIABLE_FACTOR : VARIABLE_NUMBER;
     v->has_number = !text;
     v->n_factors = text;

@@ -198,6 +198,9 @@ static frg_status no_rows(const framer *b)
 {
     const frgi_frame *const f = b->f;
     char apart[64] = "";
+    if (f->n_rows == 0) {
+        FAIL(b->ctx, E_NO_OBS, "the data have columns, but no rows");
+    }
     if (f->n_disconnected) {
         snprintf(apart, sizeof apart, ", %lld are outside the largest connected set",
                  (long long)f->n_disconnected);

@@ -129,15 +129,20 @@ static frg_status not_finite(const frg_fe *f, int c)
     const double *const x = f->matrix + c * f->frame.n;
     const char *const name =
         c ? frgi_fe_term(f, c) : frgi_names_text(&f->formula.names, f->formula.depvar);
-    int64_t i = 0;
+    int64_t i = 0, largest = 0;
     while (i < f->frame.n && isfinite(x[i])) {
+        largest = fabs(x[i]) > fabs(x[largest]) ? i : largest;
         i++;
     }
-    if (i == f->frame.n) {
-        FAIL(f->ctx, E_NOT_FINITE, "'%s': its values are too large to be squared and added", name);
-    }
+    const bool finite = i == f->frame.n;
+    i = finite ? largest : i;
     const long long row = (f->frame.rows ? f->frame.rows[i] : i) + 1;
     frgi_at(f->ctx, "%s:%lld", name, row);
+    if (finite) {
+        FAIL(f->ctx, E_NOT_FINITE,
+             "'%s', row %lld: %g is too large to be squared and added; scale the column", name, row,
+             x[i]);
+    }
     FAIL(f->ctx, E_NOT_FINITE, "'%s', row %lld: the value is %s", name, row,
          isnan(x[i]) ? "not a number" : "infinite");
 }

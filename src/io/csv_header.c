@@ -109,8 +109,10 @@ static frg_status add_name(frgi_csv_reader *t, int64_t column, int64_t line, con
     if (!frgi_is_utf8(name, n)) {
         frgi_csv_place(t, line);
         FAIL(t->ctx, E_FORMAT,
-             "the name of column %lld is not UTF-8; convert the file: "
-             "iconv -f LATIN1 -t UTF-8",
+             memchr(name, '\0', (size_t)n)
+                 ? "the name of column %lld holds a NUL byte; is this a text file?"
+                 : "the name of column %lld is not UTF-8; convert the file: "
+                   "iconv -f LATIN1 -t UTF-8",
              (long long)column + 1);
     }
     TRY(frgi_dictionary_reserve(seen, t->ctx, 1, n));

@@ -92,6 +92,7 @@ static frg_status open_stored(frgi_source *s)
         frgi_reader reader;
         TRY(frgi_reader_open(&reader, s->ctx, s->input->path));
         s->reader = reader; /* only an open one may be closed */
+        s->reader.stops = s->input->stops;
         const int64_t size = frgi_reader_size(&s->reader, s->ctx);
         s->total = size > 0 ? size : -1; /* some kernels' files have size 0 and contents */
         return NEW(s->ctx, &s->room, HEAD, "read buffer");

@@ -146,6 +146,11 @@ static frg_status read_input(frg_table **out, frg_context *ctx, const frgi_input
     TRY(frgi_source_open(&source, ctx, input, true));
     const frg_status status = read_source(out, ctx, input, source, &o);
     frgi_source_close(&source);
+    if (input->stops && frgi_is_interrupted(ctx)) { /* what was read may not be all there is */
+        frg_table_destroy(*out);
+        *out = NULL;
+        return FRG_INTERRUPTED;
+    }
     return status;
 }
 
@@ -160,7 +165,7 @@ frg_status frg_table_read(frg_table **out, frg_context *ctx, const char *path,
 {
     *out = NULL;
     REQUIRE(ctx, path && *path, "frg_table_read needs a path");
-    const frgi_input input = {.path = path, .name = path};
+    const frgi_input input = {.path = path, .name = path, .stops = true};
     return read_input(out, ctx, &input, o);
 }
 

@@ -190,7 +190,8 @@ static void not_finite(void)
         {"z ~ k", FRG_BAD_DATA, "FRG-FE-005", "k:4", "'k', row 4", NULL},
         {"y ~ z | x", FRG_BAD_DATA, "FRG-FE-005", "x:3", "an infinite value is no key", NULL},
         {"y ~ z | f[x]", FRG_BAD_DATA, "FRG-FE-005", NULL, "slope 'x', row 3", NULL},
-        {"big ~ z", FRG_BAD_DATA, "FRG-FE-005", NULL, "'big': its values are too large", NULL},
+        {"big ~ z", FRG_BAD_DATA, "FRG-FE-005", NULL,
+         "'big', row 1: 1e+200 is too large to be squared and added; scale", NULL},
     };
     check_mistakes(
         "y,x,z,k,f,big\n1,2,3,1,1,1e200\n2,1,0,1,1,2\n1,inf,2,3,2,3\n3,1,1,-inf,2,4\n2,5,7,1,1,5\n",

@@ -92,19 +92,20 @@ static void nesting(void)
 {
     enum { N = 240 };
     int64_t firm[N], region[N], year[N];
-    double y[N], x[N];
+    double y[N], x[N], z[N];
     for (int i = 0; i < N; i++) {
         firm[i] = i / 6;
         region[i] = firm[i] / 8;
         year[i] = i % 6;
         x[i] = test_normal();
+        z[i] = test_normal();
         y[i] = x[i] + test_normal();
     }
     frg_context *const ctx = test_context();
-    frg_table *const data =
-        integers_and_numbers(ctx, N, 3, (const char *const[]){"firm", "region", "year"},
-                             (const int64_t *const[]){firm, region, year}, 2,
-                             (const char *const[]){"y", "x"}, (const double *const[]){y, x});
+    frg_table *const data = integers_and_numbers(
+        ctx, N, 3, (const char *const[]){"firm", "region", "year"},
+        (const int64_t *const[]){firm, region, year}, 3, (const char *const[]){"y", "x", "z"},
+        (const double *const[]){y, x, z});
     static const struct {
         const char *formula, *vcov;
         int64_t k;
@@ -118,6 +119,8 @@ static void nesting(void)
         {"y ~ x | firm + region^year", "cluster=firm+year",
          2}, /* year holds region^year, firm itself */
         {"y ~ x | firm + region + year", "cluster=firm", 1 + 5 + 5},
+        {"y ~ x | region + year", "cluster=region^year", 1 + 5 + 5}, /* a is not in a^b */
+        {"y ~ x | year[z] + firm", "cluster=firm", 1 + 6 + 6},       /* the years' slopes count */
         {"y ~ x | firm + year", "cluster=region^year", 1 + 45},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

@@ -1,0 +1,383 @@
+/* test_fe_corners.c - where two rules of a regression meet: what of a row, a column, a level or a count only shows in
+ * data made for it. */
+#include "fourge/fe.h"
+#include "test.h"
+
+/* ---- help --------------------------------------------------------------------------------------- */
+
+static frg_table *parse(frg_context *ctx, const char *csv)
+{
+    frg_table *t = NULL;
+    CHECK_OK(ctx, frg_table_parse(&t, ctx, csv, (int64_t)strlen(csv), "memory", NULL));
+    return t;
+}
+
+static frg_table *numbers(frg_context *ctx, int64_t n, int count, const char *const names[],
+                          const double *const values[])
+{
+    frg_table *t = NULL;
+    CHECK_OK(ctx, frg_table_create(&t, ctx, n));
+    for (int i = 0; i < count; i++)
+        CHECK_OK(ctx, frg_table_add_numbers(t, names[i], values[i]));
+    return t;
+}
+
+static bool warned(const frg_context *ctx, const char *code)
+{
+    for (int i = 0; i < frg_warning_count(ctx); i++)
+        if (strcmp(frg_warning_code(ctx, i), code) == 0)
+            return true;
+    return false;
+}
+
+static frg_fe_opts defaults(void)
+{
+    frg_fe_opts o;
+    frg_fe_defaults(&o, sizeof o);
+    return o;
+}
+
+/** The fit, or NULL with a failed check. */
+static frg_fe *fit(frg_context *ctx, const char *formula, const frg_table *t, const frg_fe_opts *o)
+{
+    frg_fe *f = NULL;
+    frg_warnings_clear(ctx);
+    return CHECK_OK(ctx, frg_fe_fit(&f, ctx, formula, t, o)) ? f : NULL;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+/** Slopes alone span nothing where their value is 0, so that a level of one row is no singleton, and their effect is
+ *  none of the two whose connected sets are asked for. */
+static void slopes_alone(void)
+{
+    frg_context *const ctx = test_context();
+    frg_table *t =
+        parse(ctx, "y,x,z,f,g,h\n1,2,1,1,1,1\n2,1,2,1,1,1\n4,3,1,2,1,2\n3,3,NA,3,1,2\n7,1,2,3,1,1\n"
+                   "9,2,3,3,2,3\n8,4,1,3,2,3\n5,5,2,3,2,4\n2,6,2,3,2,4\n");
+    frg_fe_opts o = defaults();
+    frg_fe *f = fit(ctx, "y ~ x | f[[z]]", t, &o);
+    if (f) {
+        CHECK_INT(frg_fe_get(f)->n_missing, 1); /* the slope's value */
+        CHECK_INT(frg_fe_get(f)->n_singleton, 0);
+        CHECK_INT(frg_fe_get(f)->n, 8);
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    enum { N = 60, FIRST = 36 }; /* two sets of g and h, over which f runs */
+    double v[6][N];
+    for (int i = 0; i < N; i++) {
+        for (int k = 0; k < 3; k++)
+            v[k][i] = test_normal();
+        v[3][i] = i % 5;
+        v[4][i] = i < FIRST ? i % 2 : 2 + i % 2;
+        v[5][i] = i < FIRST ? i % 3 : 3 + i % 3;
+    }
+    t = numbers(ctx, N, 6, (const char *const[]){"y", "x", "z", "f", "g", "h"},
+                (const double *const[]){v[0], v[1], v[2], v[3], v[4], v[5]});
+    o.connected = FRG_CONNECTED_LARGEST;
+    f = fit(ctx, "y ~ x | f[[z]] + g + h", t, &o);
+    if (f) {
+        CHECK_INT(frg_fe_get(f)->n_groups, 2);
+        CHECK_INT(frg_fe_get(f)->n_disconnected, N - FIRST);
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/** A row of frequency 2 is two rows: nothing is dropped, and no round is counted. */
+static void rounds_of_frequencies(void)
+{
+    frg_context *const ctx = test_context();
+    frg_table *const t = parse(ctx, "y,x,f,w\n1,2,1,2\n2,1,2,1\n4,3,2,1\n3,3,3,1\n7,1,3,1\n");
+    frg_fe_opts o = defaults();
+    o.weights = "w";
+    o.weights_kind = FRG_WEIGHTS_FREQUENCY;
+    frg_fe *const f = fit(ctx, "y ~ x | f", t, &o);
+    if (f) {
+        CHECK_INT(frg_fe_get(f)->n_singleton, 0);
+        CHECK_INT(frg_fe_get(f)->singleton_rounds, 0);
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/* ---- columns ------------------------------------------------------------------------------------ */
+
+/** Centring a constant leaves rounding, whose share of itself is 1: it is judged beside the mean.  No constant of
+ *  these is a sum of few powers of two, so that means are rounded. */
+static void constants(void)
+{
+    enum { N = 1000 };
+    static const double value[] = {0.1, 1.0 / 3, 1e8 / 7, -1e-7 / 3, 1e100 / 7};
+    frg_context *const ctx = test_context();
+    double y[N], x[N], k[N];
+    for (size_t c = 0; c < sizeof value / sizeof *value; c++) {
+        for (int i = 0; i < N; i++) {
+            x[i] = test_normal();
+            y[i] = x[i] + test_normal();
+            k[i] = value[c];
+        }
+        frg_table *const t = numbers(ctx, N, 3, (const char *const[]){"y", "x", "k"},
+                                     (const double *const[]){y, x, k});
+        const frg_fe_opts o = defaults();
+        frg_fe *const f = fit(ctx, "y ~ x + k", t, &o);
+        if (f && CHECK_INT(frg_fe_get(f)->n_dropped, 1))
+            CHECK_TEXT(frg_fe_get(f)->dropped[0].reason, "collinear with (Intercept)");
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** A regressor of which 1e-7 is left is absorbed (1e-6 is the limit), a dependent variable of which 1e-7 is left is
+ *  estimated (1e-9 is). */
+static void shares_left(void)
+{
+    enum { N = 400 };
+    frg_context *const ctx = test_context();
+    double y[N], x[N], f[N];
+    for (int i = 0; i < N; i++) {
+        f[i] = i / 8;
+        x[i] = test_normal();
+        y[i] = 1e7 * f[i] / 15 + 2 * x[i]; /* levels' sd 14.4 */
+    }
+    frg_table *const t =
+        numbers(ctx, N, 3, (const char *const[]){"y", "x", "f"}, (const double *const[]){y, x, f});
+    const frg_fe_opts o = defaults();
+    frg_fe *fe = fit(ctx, "y ~ x | f", t, &o);
+    if (fe) /* y is rounded to 4e-9 */
+        CHECK_NEAR(frg_fe_get(fe)->coefficients[0].estimate, 2, 1e-7);
+    frg_fe_destroy(fe);
+    fe = NULL;
+    CHECK_STATUS(frg_fe_fit(&fe, ctx, "x ~ y | f", t, &o), FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-FE-006");
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/** x and x + 1e-4 e: the normal equations have a condition of 1e8 or more and lose as much, 2e-8; the refined estimates
+ *  are as good as y, which is rounded: eps * 1e4 / sqrt(N), with a factor of 100 to spare. */
+static void refined(void)
+{
+    enum { N = 500 };
+    frg_context *const ctx = test_context();
+    double y[N], x[N], z[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = test_normal();
+        z[i] = x[i] + 1e-4 * test_normal();
+        y[i] = x[i] + z[i];
+    }
+    frg_table *const t =
+        numbers(ctx, N, 3, (const char *const[]){"y", "x", "z"}, (const double *const[]){y, x, z});
+    const frg_fe_opts o = defaults();
+    frg_fe *const f = fit(ctx, "y ~ x + z", t, &o);
+    for (int j = 1; f && j < 3; j++)
+        CHECK_NEAR(frg_fe_get(f)->coefficients[j].estimate, 1, 1e-11);
+    CHECK(warned(ctx, "FRG-FE-102")); /* there is no error left */
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/** Ten dropped terms are named, the others counted. */
+static void many_dropped(void)
+{
+    frg_context *const ctx = test_context();
+    frg_table *const t = parse(ctx, "y,x\n1,2\n2,1\n4,3\n3,5\n7,1\n");
+    const frg_fe_opts o = defaults();
+    frg_fe *const f = fit(ctx,
+                          "y ~ x + I(x*2) + I(x*3) + I(x*4) + I(x*5) + I(x*6) + I(x*7) + I(x*8) + "
+                          "I(x*9) + I(x*10) + I(x*11) + I(x*12) + I(x*13)",
+                          t, &o);
+    if (f && CHECK_INT(frg_fe_get(f)->n_dropped, 12) && CHECK_INT(frg_warning_count(ctx), 1)) {
+        const char *const text = frg_warning_message(ctx, 0);
+        CHECK_SAYS(strstr(text, "'I(x * 11)'") && !strstr(text, "'I(x * 12)'") &&
+                       strstr(text, " and 2 more"),
+                   "%s", text);
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/* ---- levels ------------------------------------------------------------------------------------- */
+
+/** -0 is the level 0; two levels of one text are told apart by a number. */
+static void names_of_levels(void)
+{
+    enum { N = 12 };
+    frg_context *const ctx = test_context();
+    double y[N], k[N];
+    for (int i = 0; i < N; i++) {
+        y[i] = test_normal();
+        k[i] = i % 4 == 0 ? -0.0 : i % 4 == 1 ? 0.0 : i % 4 == 2 ? 0.1 : nextafter(0.1, 1);
+    }
+    frg_table *const t =
+        numbers(ctx, N, 2, (const char *const[]){"y", "k"}, (const double *const[]){y, k});
+    const frg_fe_opts o = defaults();
+    frg_fe *const f = fit(ctx, "y ~ i(k) - 1", t, &o);
+    if (f && CHECK_INT(frg_fe_get(f)->n_coefficients, 3)) {
+        CHECK_TEXT(frg_fe_get(f)->coefficients[0].term, "k::0");
+        CHECK_TEXT(frg_fe_get(f)->coefficients[1].term, "k::0.1");
+        CHECK_TEXT(frg_fe_get(f)->coefficients[2].term, "k::0.1#3");
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/** Joint levels are written with '_'.  A rank that was not counted exactly identifies no effect, and is warned of. */
+static void effects(void)
+{
+    frg_context *const ctx = test_context();
+    frg_table *const t =
+        parse(ctx, "y,x,f,g,h\n1,2,1,1,1\n2,1,1,2,2\n4,3,2,1,2\n3,3,2,2,1\n7,1,1,1,2\n"
+                   "9,2,1,2,1\n8,4,2,1,1\n5,5,2,2,2\n2,6,1,1,1\n3,8,2,2,2\n");
+    frg_fe_opts o = defaults();
+    o.keep_effects = 1;
+    frg_table *table = NULL;
+    frg_fe *f = fit(ctx, "y ~ x | f^g", t, &o);
+    if (f && CHECK_OK(ctx, frg_fe_effects(f, &table))) {
+        const frg_column *const level = frg_table_column(table, 1);
+        CHECK_TEXT(level->labels[level->codes[0]], "1_1");
+    }
+    frg_table_destroy(table);
+    frg_fe_destroy(f);
+    for (int exact = 0; exact < 2; exact++) {
+        o.demean.dof = exact ? FRG_DOF_EXACT : FRG_DOF_NAIVE;
+        table = NULL;
+        f = fit(ctx, "y ~ x | f + g + h", t, &o);
+        CHECK(warned(ctx, "FRG-FE-107") == !exact);
+        if (f && CHECK_OK(ctx, frg_fe_effects(f, &table)))
+            CHECK_INT(frg_table_column(table, 3)->integers[0], exact);
+        frg_table_destroy(table);
+        frg_fe_destroy(f);
+    }
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/** Columns that changed their kind since the fit. */
+static void changed_kinds(void)
+{
+    static const struct {
+        const char *csv, *says;
+    } table[] = {
+        {"x,f\nlow,1\nhigh,2\n", "'x' was a number when the model was fitted and is a category"},
+        {"x,f\n1,one\n2,two\n", "column 'f' holds text here and held numbers in the estimation"},
+    };
+    frg_context *const ctx = test_context();
+    frg_table *const t = parse(ctx, "y,x,f\n1,2,1\n2,1,1\n4,3,2\n3,5,2\n7,1,2\n");
+    frg_fe_opts o = defaults();
+    o.keep_effects = 1;
+    frg_fe *const f = fit(ctx, "y ~ x | f", t, &o);
+    for (size_t i = 0; f && i < sizeof table / sizeof *table; i++) {
+        frg_table *const fresh = parse(ctx, table[i].csv);
+        double out[2] = {5, 5};
+        CHECK_STATUS(frg_fe_predict(f, fresh, out, NULL), FRG_BAD_DATA);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-FE-011");
+        CHECK_SAYS(strstr(frg_message(ctx), table[i].says), "%s", frg_message(ctx));
+        CHECK(out[0] == 5 && out[1] == 5);
+        frg_table_destroy(fresh);
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/* ---- counts ------------------------------------------------------------------------------------- */
+
+/** As many coefficients as rows: without adj= there is an answer, with one degree of freedom for t, as fixest has it,
+ *  and no adjusted R2. */
+static void no_freedom(void)
+{
+    frg_context *const ctx = test_context();
+    frg_table *const t = parse(ctx, "y,a,b\n1,2,1\n2,1,5\n4,3,2\n");
+    frg_fe_opts o = defaults();
+    o.ssc = "adj=false";
+    frg_fe *const f = fit(ctx, "y ~ a + b", t, &o);
+    if (f) {
+        CHECK_INT(frg_fe_get(f)->df_residual, 0);
+        CHECK(frg_fe_get(f)->vcov[0].df_t == 1);
+        CHECK(isnan(frg_fe_get(f)->r2_adjusted));
+    }
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+/* ---- dates -------------------------------------------------------------------------------------- */
+
+/** Dates in text are keys; as a regressor they are no number, and hundreds of indicators only where factor() or i()
+ *  asks for them. */
+static void dates(void)
+{
+    static const char csv[] =
+        "y,x,d,f,s\n1,2,2024-02-28,1,2024-02-28\n2,1,2024-02-29,1,soon\n"
+        "4,3,2024-02-28,2,2024-02-28\n3,5,2024-02-29,2,soon\n7,1,2024-03-01,2,soon\n"
+        "6,2,2024-03-01,1,soon\n5,8,2024-02-28,1,soon\n";
+    static const struct {
+        const char *formula;
+        frg_status status;
+        int coefficients;
+    } table[] = {
+        {"y ~ x | d", FRG_OK, 1},       {"y ~ x | d + f", FRG_OK, 1},
+        {"y ~ x + i(d)", FRG_OK, 4},    {"y ~ x + factor(d)", FRG_OK, 4},
+        {"y ~ x + s", FRG_OK, 3}, /* text that is no date: indicators, as in fixest */
+        {"y ~ x + d", FRG_BAD_DATA, 0}, {"y ~ x:d", FRG_BAD_DATA, 0},
+        {"y ~ d | f", FRG_BAD_DATA, 0},
+    };
+    frg_context *const ctx = test_context();
+    frg_table *const t = parse(ctx, csv);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const frg_fe_opts o = defaults();
+        frg_fe *f = NULL;
+        CHECK_STATUS(frg_fe_fit(&f, ctx, table[i].formula, t, &o), table[i].status);
+        if (f) {
+            CHECK_INT(frg_fe_get(f)->n_coefficients, table[i].coefficients);
+        } else {
+            CHECK_TEXT(frg_error_code(ctx), "FRG-FE-011");
+            CHECK_SAYS(strstr(frg_message(ctx), "'d' holds dates as text (2024-02-28): write "
+                                                "factor(d)"),
+                       "%s", frg_message(ctx));
+        }
+        frg_fe_destroy(f);
+    }
+    static const char *const forms[] = {"2024/02/28", "28.02.2024",       "02/28/2024",
+                                        "28-02-2024", "2024-02-28T10:00", "2024-02-28 10:00"};
+    static const char *const others[] = {"2024-02-281", "2024-02", "2024-0a-28", "28.02.24", "x"};
+    for (int good = 0; good < 2; good++)
+        for (size_t i = 0; i < (good ? 6 : 5); i++) {
+            char text[200];
+            snprintf(text, sizeof text, "y,d\n1,%s\n2,\n4,%s\n3,%s\n", good ? forms[i] : others[i],
+                     good ? forms[i] : others[i], good ? forms[i] : others[i]);
+            frg_table *const one = parse(ctx, text);
+            const frg_fe_opts o = defaults();
+            frg_fe *f = NULL;
+            const frg_status status = frg_fe_fit(&f, ctx, "y ~ d", one, &o);
+            CHECK_SAYS(good == (status == FRG_BAD_DATA && strstr(frg_message(ctx), "dates")), "%s",
+                       text);
+            frg_fe_destroy(f);
+            frg_table_destroy(one);
+        }
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"slopes alone", slopes_alone},
+    {"rounds of frequencies", rounds_of_frequencies},
+    {"constants", constants},
+    {"shares left", shares_left},
+    {"refined", refined},
+    {"many dropped", many_dropped},
+    {"names of levels", names_of_levels},
+    {"effects", effects},
+    {"changed kinds", changed_kinds},
+    {"no freedom", no_freedom},
+    {"dates", dates},
+};
+TEST_MAIN(cases)
