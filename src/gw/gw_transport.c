@@ -467,17 +467,24 @@ void frgi_transport_pass(frgi_transport *t)
     }
     const int64_t n_blocks = (s->m + COLUMN_BLOCK - 1) / COLUMN_BLOCK;
     const bool parallel = (double)s->rows * (double)s->ld > 2e4;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (parallel)
+    const bool usual = parallel && !s->fresh && !marking;
+    const int threads = frgi_crowd_team(&t->crowd, t->threads);
+    const double began = frgi_seconds();
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (parallel)
     for (int64_t c = 0; c < s->chunks; c++) {
         chunk(s, c, t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
     }
     t->blocks[0].error = 0;
     update_slack(t);
     double error = t->blocks[0].error;
-#pragma omp parallel for schedule(static) num_threads(t->threads) if (n_blocks > 1)
+#pragma omp parallel for schedule(static) num_threads(threads) if (n_blocks > 1)
     for (int64_t b = 0; b < n_blocks; b++) {
         const int64_t first = b * COLUMN_BLOCK, last = first + COLUMN_BLOCK;
         t->blocks[b] = ops->columns(s, first, last < s->m ? last : s->m, t->momentum);
+    }
+    if (usual) {
+        const double share = chunk == ops->marked ? t->share : 1;
+        frgi_crowd_saw(&t->crowd, t->threads, (frgi_seconds() - began) / fmax(share, 0.01));
     }
     int64_t lost = 0, far = 0;
     double low = (double)INFINITY, high = -(double)INFINITY;

@@ -10,6 +10,7 @@
 #ifndef FRGI_GW_TRANSPORT_H
 #define FRGI_GW_TRANSPORT_H
 
+#include "core/crowd.h"
 #include "gw/gw_sweep.h"
 
 #pragma GCC visibility push(hidden)
@@ -42,6 +43,7 @@ typedef struct {
     double k; /* log2(e) / epsilon */
     bool accelerate;
     int threads;
+    frgi_crowd crowd; /* whether a pass is for all of them */
     char *scratch;
     size_t scratch_bytes; /* of one thread */
     frgi_columns_result *blocks;

@@ -1,0 +1,59 @@
+/* crowd.c - stretches of passes together and alone, and which of them goes on. */
+#include "core/crowd.h"
+
+enum {
+    WINDOW = 8, /* passes together that are looked at */
+    TRIAL = 4,  /* passes alone that tell */
+    STAY = 64,  /* passes alone where they were faster; twice as many each time they are again */
+    STAY_MOST = 4096,
+    UNTRIED =
+        512 /* passes together after which one thread is tried in any case: all may be slow alike */
+};
+static const double UNEVEN =
+    2; /* times the fastest pass: what a mean has while others take a core */
+
+static void begin(frgi_crowd *c, bool alone)
+{
+    c->alone = alone;
+    c->passes = 0;
+    c->seconds = 0;
+}
+
+static void saw_together(frgi_crowd *c, double seconds)
+{
+    c->least = c->least == 0 || seconds < c->least ? seconds : c->least;
+    if (c->passes < WINDOW) {
+        return;
+    }
+    c->sure += c->passes;
+    c->together = c->seconds / c->passes;
+    const bool try_alone = c->stay > 0 || c->together > UNEVEN * c->least || c->sure >= UNTRIED;
+    c->sure = try_alone ? 0 : c->sure;
+    begin(c, try_alone);
+}
+
+static void saw_alone(frgi_crowd *c)
+{
+    if (c->passes == TRIAL) {
+        const bool faster = c->seconds < TRIAL * c->together;
+        const int longer = c->stay < STAY ? STAY : c->stay < STAY_MOST ? 2 * c->stay : c->stay;
+        c->stay = faster ? longer : 0;
+    }
+    if (c->passes >= TRIAL + c->stay) {
+        begin(c, false);
+    }
+}
+
+void frgi_crowd_saw(frgi_crowd *c, int threads, double seconds)
+{
+    if (threads == 1) {
+        return;
+    }
+    c->passes++;
+    c->seconds += seconds;
+    if (c->alone) {
+        saw_alone(c);
+    } else {
+        saw_together(c, seconds);
+    }
+}

@@ -1,0 +1,32 @@
+/* crowd.h - whether threads that meet after every pass still gain, on a machine whose cores others use too.
+ *
+ * A pass of 0.05 ms that waits for a thread which another program has put aside takes a time slice, some ms: two threads
+ * were then ten times as slow as one.  What passes took tells: where they are slow or uneven, some are done by one thread,
+ * and as long as that is faster so are the next ones.  For work whose bits do not depend on the number of threads.
+ */
+#ifndef FRGI_CORE_CROWD_H
+#define FRGI_CORE_CROWD_H
+
+#include <stdbool.h>
+
+/** All zeros at the beginning. */
+typedef struct {
+    bool alone;      /* the next pass is one thread's */
+    int passes;      /* of this stretch, all together or all alone */
+    int stay;        /* how long the stretch alone is, once it was found the faster */
+    int sure;        /* passes together since one thread was tried */
+    double seconds;  /* a unit of work, summed over the stretch */
+    double together; /* mean of the stretch before */
+    double least;    /* of any pass together */
+} frgi_crowd;
+
+/** How many of the threads the next pass should have. */
+static inline int frgi_crowd_team(const frgi_crowd *c, int threads)
+{
+    return c->alone ? 1 : threads;
+}
+
+/** Takes note of a pass by so many threads at hand: seconds a unit of work, the unit the caller's. */
+void frgi_crowd_saw(frgi_crowd *c, int threads, double seconds);
+
+#endif

@@ -1,0 +1,83 @@
+/* test_crowd.c - who does a pass, by what the passes before took. */
+#include "core/crowd.h"
+#include "test.h"
+
+enum { THREADS = 2, PASSES = 4000 };
+
+/** Passes alone among so many, where one takes `alone`, or `together` and every `period`-th `slow`. */
+static int passes_alone(int threads, double together, double alone, double slow, int period)
+{
+    frgi_crowd c = {0};
+    int count = 0;
+    for (int i = 0; i < PASSES; i++) {
+        const int team = frgi_crowd_team(&c, threads);
+        CHECK(team == threads || team == 1);
+        count += team == 1;
+        frgi_crowd_saw(&c, threads, team == 1 ? alone : i % period == 0 ? slow : together);
+    }
+    return count;
+}
+
+/** Nobody else: one thread is tried for 4 of 516 passes, so for 28 to 32 of 4000. */
+static void quiet(void)
+{
+    const int alone = passes_alone(THREADS, 1, 2, 1, 1);
+    CHECK_SAYS(alone >= 28 && alone <= 32, "%d", alone);
+}
+
+/** Passes a fifth apart, as they are on a quiet machine, change nothing. */
+static void uneven_a_little(void)
+{
+    CHECK(passes_alone(THREADS, 1, 2, 1.2, 2) <= 32);
+}
+
+/** Every third pass waits for a time slice: 8 together, then 64, 128, .. alone and 8 together after each, so at most 7
+ *  windows in 4000. */
+static void waits(void)
+{
+    const int alone = passes_alone(THREADS, 1, 2, 80, 3);
+    CHECK_SAYS(alone >= PASSES - 7 * 8, "%d", alone);
+}
+
+/** All wait alike: one thread is tried after 512. */
+static void all_wait(void)
+{
+    const int alone = passes_alone(THREADS, 80, 2, 80, 1);
+    CHECK_SAYS(alone >= PASSES - 512 - 7 * 8, "%d", alone);
+}
+
+/** One in 8 is slow, and one thread would be slower still: it is tried for 4 passes after 8, not more. */
+static void slow_for_another_reason(void)
+{
+    const int alone = passes_alone(THREADS, 1, 10, 40, 8);
+    CHECK_SAYS(alone <= PASSES / 3 + 1, "%d", alone);
+}
+
+/** Others come and go: after they have gone at most 4096 passes more are alone. */
+static void calm_again(void)
+{
+    frgi_crowd c = {0};
+    int alone = 0;
+    for (int i = 0; i < 20000; i++) {
+        const int team = frgi_crowd_team(&c, THREADS);
+        alone += i >= 10000 && team == 1;
+        frgi_crowd_saw(&c, THREADS, team == 1 ? 2 : i < 10000 ? 80 : 1);
+    }
+    CHECK_SAYS(alone <= 4096 + 10000 / 100, "%d", alone);
+}
+
+static void one_thread(void)
+{
+    CHECK_INT(passes_alone(1, 80, 80, 80, 3), PASSES);
+}
+
+static const test_case cases[] = {
+    {"quiet", quiet},
+    {"uneven a little", uneven_a_little},
+    {"waits", waits},
+    {"all wait", all_wait},
+    {"slow for another reason", slow_for_another_reason},
+    {"calm again", calm_again},
+    {"one thread", one_thread},
+};
+TEST_MAIN(cases)
