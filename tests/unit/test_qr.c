@@ -86,6 +86,16 @@ static void measure(const matrix *x, const void *q, const void *r, bool f64, dou
     free(u);
 }
 
+enum { TALL = 4 * 2048 }; /* rows from which blocks of rows are factored by themselves */
+
+#if defined(__SANITIZE_ADDRESS__)
+/* Kernels of such builds are not vectorised: m squares are added one after the other, a random walk of sqrt(m) / 3
+ * roundings in their sum, half as many in a norm, and a column meets two (its block's and its scale's). */
+static const double ONE_BY_ONE = 0.5;
+#else
+static const double ONE_BY_ONE = 0;
+#endif
+
 static void check_matrix(frg_context *ctx, const char *name, const matrix *x, bool f64,
                          frg_qr_opts o, frg_qr_report *report)
 {
@@ -111,8 +121,10 @@ static void check_matrix(frg_context *ctx, const char *name, const matrix *x, bo
     const double u = f64 ? 0x1p-53 : 0x1p-24;
     CHECK_SAYS(orthogonality <= (f64 ? 1e-13 : 1e-5), "%s %lld x %lld %s: orthogonality %.2g", name,
                (long long)m, (long long)n, frg_dtype_name(t), orthogonality);
-    CHECK_SAYS(residual <= 8 * u * fmax(2, sqrt((double)n)), "%s %lld x %lld %s: residual %.2g",
-               name, (long long)m, (long long)n, frg_dtype_name(t), residual);
+    const double sums = m >= TALL ? ONE_BY_ONE * sqrt((double)m) : 0;
+    CHECK_SAYS(residual <= u * (8 * fmax(2, sqrt((double)n)) + sums),
+               "%s %lld x %lld %s: residual %.2g", name, (long long)m, (long long)n,
+               frg_dtype_name(t), residual);
     CHECK_SAYS(!(o.verify == FRG_QR_VERIFY_FULL) ||
                    fabs(report->orthogonality - orthogonality) <= 8 * u * fmax(4, (double)n),
                "%s: reported %g, found %g", name, report->orthogonality, orthogonality);
@@ -548,8 +560,6 @@ static void teams(void)
 }
 
 /* ---- tall matrices: blocks of rows, of at least 2048 and at least four ------------------------------- */
-
-enum { TALL = 4 * 2048 };
 
 /** Nothing in the first blocks, and little in the last. */
 static void empty_rows(matrix *x, double unused)
