@@ -494,9 +494,10 @@ static int estimate(cli *c, demean_job *d)
     if (!levels) {
         return cli_fail_memory(c);
     }
-    if (count_levels(c, &codes, levels)) {
+    const int code = count_levels(c, &codes, levels);
+    if (code) {
         free(levels);
-        return cli_fail_memory(c);
+        return code;
     }
     const frg_demean_shape shape = {.n = codes.shape[0],
                                     .p = d->x.shape[1],
