@@ -297,7 +297,7 @@ frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
 static int stop_with_parent(const frg_progress *p, void *parent)
 {
     (void)p;
-    return atomic_load_explicit(&((frg_context *)parent)->interrupted, memory_order_relaxed);
+    return frgi_is_interrupted(parent);
 }
 
 frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, frgi_slab *slab)

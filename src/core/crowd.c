@@ -6,11 +6,9 @@ enum {
     TRIAL = 4,  /* passes alone that tell */
     STAY = 64,  /* passes alone where they were faster; twice as many each time they are again */
     STAY_MOST = 4096,
-    UNTRIED =
-        512 /* passes together after which one thread is tried in any case: all may be slow alike */
+    UNTRIED = 512 /* passes together until one thread is tried anyway: all may be slow alike */
 };
-static const double UNEVEN =
-    2; /* times the fastest pass: what a mean has while others take a core */
+static const double UNEVEN = 2; /* a mean of so many times the fastest pass: others take a core */
 
 static void begin(frgi_crowd *c, bool alone)
 {

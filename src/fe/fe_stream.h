@@ -12,8 +12,8 @@
 
 enum {
     FE_LINE = 64,
-    FE_STREAM_LINES = 16,        /* that are kept */
-    FE_STREAM_ROW = 64,          /* the longest row */
+    FE_STREAM_LINES = 16,     /* that are kept */
+    FE_STREAM_ROW = 64,       /* the longest row */
     FE_STREAM_BYTES = 1 << 26 /* of columns, which no near cache holds */
 };
 
