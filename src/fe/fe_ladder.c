@@ -41,6 +41,7 @@ struct fe_ladder {
     bool refused;    /* S does not fit fill_cap */
     fe_schur schur;  /* n > 0 once assembled */
     bool border_known;
+    bool has_short;   /* with it: float32 gains in products through the rows */
     fe_border border; /* the rows' product where all factors but one are small */
     bool chosen;
     rung choice;     /* beyond the rows */
@@ -304,6 +305,7 @@ static frg_status build_border(fe_ladder *l, frg_context *ctx)
 {
     if (!l->border_known) {
         TRY(frgi_fe_border_create(&l->border, ctx, l->g));
+        l->has_short = frgi_fe_has_short(l->border.width > 0 ? &l->border.lean : l->g, l->threads);
         l->border_known = true;
     }
     return FRG_OK;
@@ -318,12 +320,10 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
     if (which == RUNG_ROWS) {
         TRY(build_border(l, ctx));
     }
-    const fe_rows *products_of = l->border.width > 0 ? &l->border.lean : l->g;
-    const bool has_short = which == RUNG_ROWS && frgi_fe_has_short(products_of, l->threads);
     const fe_system s = {
         .n = l->g->n_coef,
         .times = which == RUNG_ROWS ? times_rows : times_schur,
-        .times_short = has_short ? times_rows_short : NULL,
+        .times_short = which == RUNG_ROWS && l->has_short ? times_rows_short : NULL,
         .data = &p,
         .inverse_diag = jacobi(l, which),
         .precondition = which == RUNG_AC ? apply_ac : NULL,
