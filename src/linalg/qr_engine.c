@@ -75,11 +75,6 @@ const frgi_qr_ops *frgi_qr_ops_of(const frg_context *ctx, bool f64)
     return &tables[frgi_context_isa(ctx)][f64];
 }
 
-static ptrdiff_t rounded(int64_t n, ptrdiff_t step)
-{
-    return ((ptrdiff_t)n + step - 1) / step * step;
-}
-
 /** An odd number of steps more than a multiple of 1024 bytes, at least. */
 static ptrdiff_t column_distance(ptrdiff_t rows)
 {
@@ -91,8 +86,8 @@ void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, frgi_product_way w
                        int64_t m, int64_t n, int team, bool ladder, bool gram, bool r)
 {
     const size_t element = f64 ? sizeof(double) : sizeof(float);
-    const size_t ld = (size_t)rounded(m, QR_ROW_STEP) + 2 * QR_ROW_STEP;
-    const size_t columns = (size_t)rounded(n, QR_BLOCK), wide = QR_PANEL, count = (size_t)n;
+    const size_t ld = (size_t)frgi_qr_rounded(m, QR_ROW_STEP) + 2 * QR_ROW_STEP;
+    const size_t columns = (size_t)frgi_qr_rounded(n, QR_BLOCK), wide = QR_PANEL, count = (size_t)n;
     *room = (frgi_qr_room){.f64 = f64};
     room->x.a = frgi_take(arena, frgi_mul(frgi_mul(ld, columns), element));
     room->x.diagonal = frgi_take(arena, columns * element);
@@ -123,8 +118,8 @@ void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n)
     frgi_qr_matrix *const x = &room->x;
     x->m = (ptrdiff_t)m;
     x->n = (ptrdiff_t)n;
-    x->rows = rounded(m, QR_ROW_STEP);
-    x->columns = rounded(n, QR_LEAF);
+    x->rows = frgi_qr_rounded(m, QR_ROW_STEP);
+    x->columns = frgi_qr_rounded(n, QR_LEAF);
     x->ld = column_distance(x->rows);
     x->panel = QR_PANEL;
     x->team = 1;

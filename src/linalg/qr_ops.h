@@ -52,6 +52,12 @@ typedef struct {
     double (*probe)(ptrdiff_t rows, ptrdiff_t n, const void *q, ptrdiff_t ld, void *y);
 } frgi_qr_ops;
 
+/** n up to a whole number of steps. */
+static inline ptrdiff_t frgi_qr_rounded(int64_t n, ptrdiff_t step)
+{
+    return ((ptrdiff_t)n + step - 1) / step * step;
+}
+
 /** [0] f32, [1] f64 */
 extern const frgi_qr_ops frgi_qr_table_plain[2], frgi_qr_table_v2[2], frgi_qr_table_v3[2],
     frgi_qr_table_v4[2];

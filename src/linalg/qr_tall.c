@@ -23,14 +23,9 @@ enum {
     STRIP = 512, /* rows of Q that are computed at a time */
 };
 
-static ptrdiff_t rounded(ptrdiff_t n, ptrdiff_t step)
-{
-    return (n + step - 1) / step * step;
-}
-
 static ptrdiff_t block_rows(int64_t n)
 {
-    const ptrdiff_t least = rounded(HEIGHT * (ptrdiff_t)n, QR_ROW_STEP);
+    const ptrdiff_t least = frgi_qr_rounded(HEIGHT * n, QR_ROW_STEP);
     return least > ROWS ? least : ROWS;
 }
 
@@ -43,7 +38,7 @@ void frgi_qr_tall_take(frgi_arena *arena, frgi_qr_tall *tall, frgi_product_way w
                        int64_t m, int64_t n, int team)
 {
     const size_t element = f64 ? sizeof(double) : sizeof(float), wide = QR_PANEL;
-    const size_t columns = (size_t)rounded((ptrdiff_t)n, QR_LEAF);
+    const size_t columns = (size_t)frgi_qr_rounded(n, QR_LEAF);
     const size_t rows = 2 * (size_t)block_rows(n);
     *tall = (frgi_qr_tall){0};
     if (m < BLOCKS * ROWS) {
@@ -171,7 +166,7 @@ void frgi_qr_tall_factor(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const
     const level l = level_of(ops, tall, x, f64, top);
     *top = *x;
     top->m = blocks_of(x) * x->n;
-    top->rows = rounded(top->m, QR_ROW_STEP);
+    top->rows = frgi_qr_rounded(top->m, QR_ROW_STEP);
     top->ld = top->rows + (top->rows % 256 == 0 ? QR_ROW_STEP : 0);
     top->a = tall->stack;
     memset(top->a, 0, (size_t)(top->ld * top->columns) * l.element);
