@@ -96,7 +96,7 @@ static frg_status open_exact(exact_state *e)
     const int64_t most = n > m ? n : m;
     DROP(ctx, &l->left);
     DROP(ctx, &l->right);
-    l->pairs = false;
+    l->packed = FRGI_AS_FLOATS;
     TRY_TO(done, NEW(ctx, &l->left, frgi_mul((size_t)s->rows, (size_t)m), "exact linearisation"));
     TRY_TO(done, NEW(ctx, &l->right, frgi_mul((size_t)s->ld, (size_t)m), "exact linearisation"));
     TRY_TO(done, NEW(ctx, &e->plan, frgi_mul((size_t)n, (size_t)m), "a plan"));
@@ -195,7 +195,7 @@ static frg_status open_landmark(exact_state *e)
     TRY(NEW0(ctx, &e->image, frgi_mul((size_t)s->n, (size_t)e->wide_y), "landmark factors"));
     DROP(ctx, &l->left);
     DROP(ctx, &l->right);
-    l->pairs = false;
+    l->packed = FRGI_AS_FLOATS;
     TRY(NEW0(ctx, &l->left, frgi_mul((size_t)s->rows, (size_t)e->wide_y), "landmark factors"));
     TRY(NEW0(ctx, &l->right, frgi_mul((size_t)s->ld, (size_t)e->wide_y), "landmark factors"));
     l->rank = e->wide_y;

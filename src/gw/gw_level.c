@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "gw/gw_state.h"
+#include "gw/gw_tiles.h"
 
 enum { WIDE_PASSES = 20, NEAR_PASSES = 10, MANY_ANCHORS = 16 };
 enum { MEAN_POINTS = 512 }; /* of vectors, whose distances are computed each time */
@@ -67,6 +68,14 @@ static frg_status open_means(frgi_level *l)
     return frgi_distances_means(l->y, l->b, most_y, l->means + l->x->n);
 }
 
+/** Floats in a factor, however it is packed. */
+static size_t room_of_factor(int64_t points, int64_t rank)
+{
+    const size_t floats = frgi_mul((size_t)rank, (size_t)points),
+                 tiles = frgi_tiles_bytes(points, rank) / sizeof(float);
+    return floats > tiles ? floats : tiles;
+}
+
 frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o, frgi_distances *x,
                            frgi_distances *y, const double *a, const double *b, const float *linear,
                            bool store, bool may_widen)
@@ -97,8 +106,8 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     }
     TRY(NEW(ctx, &l->rows_x, frgi_mul((size_t)l->rank, (size_t)x->n), "anchor distances"));
     TRY(NEW(ctx, &l->rows_y, frgi_mul((size_t)l->rank, (size_t)y->n), "anchor distances"));
-    TRY(NEW(ctx, &l->left, frgi_mul((size_t)l->rank, (size_t)s->rows), "anchor distances"));
-    TRY(NEW(ctx, &l->right, frgi_mul((size_t)l->rank, (size_t)s->ld), "anchor distances"));
+    TRY(NEW(ctx, &l->left, room_of_factor(s->rows, l->rank), "anchor distances"));
+    TRY(NEW(ctx, &l->right, room_of_factor(s->ld, l->rank), "anchor distances"));
     TRY(NEW0(ctx, &l->row, s->rows + s->ld, "row and column terms"));
     TRY(NEW0(ctx, &l->g_before, s->ld, "potentials"));
     TRY(NEW0(ctx, &l->terms, s->rows + s->ld, "row and column terms"));
@@ -259,35 +268,66 @@ static void centre(float *rows, const float *means, int64_t n, int64_t R, float 
     memcpy(kept, means, (size_t)n * sizeof *kept);
 }
 
-/** Rows of both sides at the anchors as factors of 2/R times their products.  Where that is faster, and worth it, in
- *  whole numbers of steps: of distances as large as the largest this moves exponents by 2 k / sqrt(R) times
- *  sqrt(2) step / sqrt(12), root mean square, which has to be below ROUNDING. */
-static void pack_rows(frgi_level *l, int64_t R)
+/** How factors of R distances up to most_x and most_y are kept: faster than as floats where that is worth it.
+ *  Exponents are moved by 2 k / sqrt(R) times the error of a product, root mean square, which has to stay below
+ *  ROUNDING:  of whole numbers of steps, sqrt(2) step / sqrt(12) for distances as large as the largest;  of two
+ *  bfloat16, 2^-18 of it. */
+static frgi_packed way_to_pack(const frgi_level *l, int64_t R, double most_x, double most_y)
+{
+    const frgi_packed fast =
+        frgi_context_tiles(l->ctx) ? FRGI_AS_TILES : frgi_sweep_ops_of(l->ctx)->prefers;
+    const double error = fast == FRGI_AS_TILES ? 0x1p-18 : sqrt(1.0 / 6) / (double)FRGI_WHOLE;
+    const double moved = 2 * FRGI_LOG2_E / l->epsilon / sqrt((double)R) * error * most_x * most_y;
+    /* what is divided by the largest has to have an inverse */
+    const bool fits = fmin(most_x, most_y) > 1e-30 && fmax(most_x, most_y) < 1e30;
+    return R >= MANY_ANCHORS && fits && moved < ROUNDING ? fast : FRGI_AS_FLOATS;
+}
+
+/** A thread's part of the factors. */
+static void pack_part(frgi_level *l, int64_t R, float most_x, float most_y, int part, int parts)
 {
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
     const frgi_sweep *const s = &l->t.s;
-    const int64_t groups = s->rows / FRGI_GROUP, panels = s->ld / FRGI_PANEL;
+    const bool tiles = l->packed == FRGI_AS_TILES;
+    const int64_t groups =
+        tiles ? (s->rows + FRGI_BLOCK_ROWS - 1) / FRGI_BLOCK_ROWS : s->rows / FRGI_GROUP;
+    const int64_t panels = s->ld / (tiles ? FRGI_BLOCK_ROWS : FRGI_PANEL);
+    const int64_t g0 = part * groups / parts, g1 = (part + 1) * groups / parts;
+    const int64_t p0 = part * panels / parts, p1 = (part + 1) * panels / parts;
+    switch (l->packed) {
+    case FRGI_AS_TILES:
+        frgi_tiles_pack_left(l->rows_x, s->n, R, 1 / most_x, l->left, g0, g1);
+        frgi_tiles_pack_right(l->rows_y, s->m, R, 1 / most_y, l->right, p0, p1);
+        break;
+    case FRGI_AS_WHOLE:
+        ops->pack_pairs(l->rows_x, s->n, R, s->n, FRGI_GROUP, most_x / FRGI_WHOLE,
+                        (int32_t *)(void *)l->left, g0, g1);
+        ops->pack_pairs(l->rows_y, s->m, R, s->m, FRGI_PANEL, most_y / FRGI_WHOLE,
+                        (int32_t *)(void *)l->right, p0, p1);
+        break;
+    case FRGI_AS_FLOATS:
+        ops->pack(l->rows_x, s->n, R, s->n, FRGI_GROUP, 2 / (float)R, l->left, g0, g1);
+        ops->pack(l->rows_y, s->m, R, s->m, FRGI_PANEL, 1, l->right, p0, p1);
+    }
+}
+
+/** Rows of both sides at the anchors as factors of 2/R times their products. */
+static void pack_rows(frgi_level *l, int64_t R)
+{
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
     const int threads = frg_threads(l->ctx);
-    const float most_x = ops->largest(l->rows_x, R * s->n),
-                most_y = ops->largest(l->rows_y, R * s->m);
-    const double k = FRGI_LOG2_E / l->epsilon, size = (double)most_x * (double)most_y;
-    const double moved = k * size * sqrt(2.0 / 3 / (double)R) / (double)FRGI_WHOLE;
-    l->pairs = ops->prefers_pairs && R >= MANY_ANCHORS && size > 0 && moved < ROUNDING;
-    const float step_x = most_x / FRGI_WHOLE, step_y = most_y / FRGI_WHOLE, scale = 2 / (float)R;
-    l->unit = l->pairs ? scale * step_x * step_y : 1;
-#pragma omp parallel for schedule(static) num_threads(threads) if ((double)R * (double)s->ld > 1e5)
+    const float most_x = ops->largest(l->rows_x, R * l->t.s.n),
+                most_y = ops->largest(l->rows_y, R * l->t.s.m);
+    const float scale = 2 / (float)R, whole = FRGI_WHOLE;
+    l->packed = way_to_pack(l, R, (double)most_x, (double)most_y);
+    const float units[] = {[FRGI_AS_FLOATS] = 1,
+                           [FRGI_AS_WHOLE] = scale * (most_x / whole) * (most_y / whole),
+                           [FRGI_AS_TILES] = scale * most_x * most_y};
+    l->unit = units[l->packed];
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(threads) if ((double)R * (double)l->t.s.ld > 1e5)
     for (int part = 0; part < threads; part++) {
-        const int64_t g0 = part * groups / threads, g1 = (part + 1) * groups / threads;
-        const int64_t p0 = part * panels / threads, p1 = (part + 1) * panels / threads;
-        if (l->pairs) {
-            ops->pack_pairs(l->rows_x, s->n, R, s->n, FRGI_GROUP, step_x,
-                            (int32_t *)(void *)l->left, g0, g1);
-            ops->pack_pairs(l->rows_y, s->m, R, s->m, FRGI_PANEL, step_y,
-                            (int32_t *)(void *)l->right, p0, p1);
-        } else {
-            ops->pack(l->rows_x, s->n, R, s->n, FRGI_GROUP, scale, l->left, g0, g1);
-            ops->pack(l->rows_y, s->m, R, s->m, FRGI_PANEL, 1, l->right, p0, p1);
-        }
+        pack_part(l, R, most_x, most_y, part, threads);
     }
 }
 
@@ -368,8 +408,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     l->factors = (frgi_factors){.rank = l->rank,
                                 .left = l->left,
                                 .right = l->right,
-                                .left_pairs = l->pairs ? (const int32_t *)(void *)l->left : NULL,
-                                .right_pairs = l->pairs ? (const int32_t *)(void *)l->right : NULL,
+                                .packed = l->packed,
                                 .unit = l->unit,
                                 .mean_row = l->means ? l->terms : NULL,
                                 .mean_column = l->means ? l->terms + s->rows : NULL,

@@ -64,8 +64,8 @@ typedef struct {
     int64_t n_ages, truncated;
     int64_t rank;           /* of the factors now */
     float *rows_x, *rows_y; /* room x n, room x m */
-    float *left, *right;    /* packed */
-    bool pairs;             /* as whole numbers, whose products count `unit` */
+    float *left, *right;    /* packed in one way or another, products count `unit` */
+    frgi_packed packed;
     float unit;
     int32_t *nodes; /* room */
     double *row;    /* rows + ld */

@@ -80,16 +80,18 @@ struct frgi_sweep {
     double *col;     /* m */
 };
 
+/** How factors are kept: as floats, by groups [group][r][8] and panels [panel][r][48]; as whole numbers, two of r in
+ *  one int32_t, [group][r / 2][8]; as bfloat16 for the CPU's tiles (gw_tiles.h). */
+typedef enum { FRGI_AS_FLOATS, FRGI_AS_WHOLE, FRGI_AS_TILES } frgi_packed;
+
 /** Factors of a cost c_ij = row_i + column_j - sum_r left_ir right_jr, and what is done to it on the way.
  *  An average over the steps needs no array of its own: the past costs are what is left of the past exponents
  *  without their potentials. */
 typedef struct {
     int64_t rank;
-    const float *left;  /* packed by groups: [group][r][8] */
-    const float *right; /* packed by panels: [panel][r][48] */
-    const int32_t *left_pairs,
-        *right_pairs;                    /* or: whole numbers, two of r in one, [group][r / 2][8] */
-    float unit;                          /* of their products; 1 where they are NULL */
+    frgi_packed packed;
+    const void *left, *right;
+    float unit;                          /* of their products; 1 for floats */
     const float *mean_row, *mean_column; /* cross <- cross + 2 mean_row mean_column; NULL: 0 */
     float k;                             /* x = k cross - row - column + H0 + G0 */
     const float *row;                    /* rows, log2 units; NULL: 0 */
@@ -121,8 +123,9 @@ typedef struct {
                                    double momentum);
     /** Exponents from factors, a frgi_fill: a panel of the right factor is read once for all groups. */
     void (*build)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
-    /** Whether products of whole numbers are faster than those of floats: not where a register has 16 of them. */
-    bool prefers_pairs;
+    /** How factors are best kept, without tiles: whole numbers are multiplied faster than floats but where a register
+     *  has 16 of these. */
+    frgi_packed prefers;
     /** out[panel][r / 2][width] <- rows[r][i] / step to the nearest, two r in one; as pack does it. */
     void (*pack_pairs)(const float *rows, int64_t stride, int64_t rank, int64_t n, int width,
                        float step, int32_t *out, int64_t first, int64_t last);

@@ -12,6 +12,7 @@
 #include "core/denormals.h"
 #include "gw/gw_lanes.h"
 #include "gw/gw_sweep.h"
+#include "gw/gw_tiles.h"
 #include "linalg/elementary.h"
 
 #define LOG2_E 1.4426950408889634
@@ -531,45 +532,124 @@ static void put_mixed_tile(const frgi_sweep *s, const frgi_mix *mix, int64_t i0,
     }
 }
 
+/** The exponents of a tile, `to` being where row i0 and column j0 of what is built lie. */
+INLINE void finish_tile(const frgi_sweep *s, const frgi_mix *mix, int64_t i, ptrdiff_t j,
+                        lanes sum[TILE_ROWS][TILE_VECTORS], float *to)
+{
+    const bool means = ((const frgi_factors *)s->source)->mean_row != NULL;
+    if (!mix->plain) {
+        put_mixed_tile(s, mix, i, j, sum, to);
+    } else if (mix->past > 0) {
+        put_tile(s, mix, true, means, i, j, sum, to);
+    } else {
+        put_tile(s, mix, false, means, i, j, sum, to);
+    }
+}
+
+/** Lines that are read or written last. */
+INLINE void ask_for_tile(const float *to, ptrdiff_t ld, int lines)
+{
+    for (int r = 0; r < lines; r++) {
+        __builtin_prefetch(to + r * ld, 1);
+        __builtin_prefetch(to + r * ld + (TILE_VECTORS - 1) * FLOATS, 1);
+    }
+}
+
+/** Rows i0 .. i1-1, a panel of the right factor after the other. */
+static void build_rows(const frgi_sweep *s, const frgi_mix *mix, int64_t rank, int64_t i0,
+                       int64_t i1, float *out)
+{
+    const frgi_factors *const f = s->source;
+    const ptrdiff_t ld = s->ld;
+    const int64_t pairs = (f->rank + 1) / 2;
+    for (ptrdiff_t panel = 0; panel < ld; panel += FRGI_PANEL) {
+        for (int64_t i = i0; i < i1; i += TILE_ROWS) {
+            const int64_t group = i / FRGI_GROUP * FRGI_GROUP, within = i % FRGI_GROUP;
+            for (int c = 0; c < FRGI_PANEL; c += FLOATS * TILE_VECTORS) {
+                float *const to = out + (i - i0) * ld + panel + c;
+                ask_for_tile(to, ld, TILE_ROWS);
+                lanes sum[TILE_ROWS][TILE_VECTORS];
+                if (f->packed == FRGI_AS_WHOLE) {
+                    pair_product((rank + 1) / 2, (const int32_t *)f->left + group * pairs + within,
+                                 (const int32_t *)f->right + panel * pairs + c, sum);
+                } else {
+                    tile_product(rank, (const float *)f->left + group * f->rank + within,
+                                 (const float *)f->right + panel * f->rank + c, sum);
+                }
+                finish_tile(s, mix, i, panel + c, sum, to);
+            }
+        }
+    }
+}
+
+/** Products of a block of rows and a panel, waiting. */
+typedef struct {
+    int64_t i;
+    ptrdiff_t panel;
+    const float *sums;
+    float *to;
+} tile_block;
+
+static void finish_block(const frgi_sweep *s, const frgi_mix *mix, const tile_block *b, int lines)
+{
+    for (int i0 = 0; i0 < lines; i0 += TILE_ROWS) {
+        for (int c = 0; c < FRGI_PANEL; c += FLOATS * TILE_VECTORS) {
+            lanes sum[TILE_ROWS][TILE_VECTORS];
+            EACH_OF_TILE sum[i][v] = lanes_at(b->sums + (i0 + i) * FRGI_PANEL + c + v * FLOATS);
+            finish_tile(s, mix, b->i + i0, b->panel + c, sum, b->to + i0 * s->ld + c);
+        }
+    }
+}
+
+/** The same on the CPU's tiles.  A block's exponents are made while the next is multiplied: just stored, its products
+ *  would have to be waited for. */
+static void build_on_tiles(const frgi_sweep *s, const frgi_mix *mix, int64_t rank, int64_t i0,
+                           int64_t i1, int lines, float *out)
+{
+    const frgi_factors *const f = s->source;
+    _Alignas(64) float sums[2][FRGI_BLOCK_ROWS * FRGI_PANEL];
+    tile_block last = {0};
+    int side = 0;
+    if (i0 == i1) {
+        return;
+    }
+    memset(sums, 0, sizeof sums);
+    frgi_tiles_open(lines);
+    for (ptrdiff_t panel = 0; panel < s->ld; panel += FRGI_PANEL) {
+        for (int64_t i = i0; i < i1; i += lines, side ^= 1) {
+            const tile_block now = {i, panel, sums[side], out + (i - i0) * s->ld + panel};
+            ask_for_tile(now.to, s->ld, lines);
+            if (rank > 0) {
+                frgi_tiles_block(f->left, i, f->right, panel, rank, sums[side]);
+            }
+            if (last.sums) {
+                finish_block(s, mix, &last, lines);
+            }
+            last = now;
+        }
+    }
+    finish_block(s, mix, &last, lines);
+    frgi_tiles_close();
+}
+
 static void build(const frgi_sweep *s, int64_t i0, int64_t groups, void *out)
 {
     const unsigned mode = frgi_flush_denormals();
     const frgi_factors *const f = s->source;
-    const ptrdiff_t ld = s->ld;
-    const float keep = f->past ? f->keep : 0, unit = f->left_pairs ? f->unit : 1;
+    const float keep = f->past ? f->keep : 0, unit = f->packed == FRGI_AS_FLOATS ? 1 : f->unit;
     const frgi_mix mix = {.keep = keep,
                           .past = f->past ? (float)((double)keep * (double)f->k / s->past_k) : 0,
                           .k = (1 - keep) * f->k,
                           .unit = unit,
                           .scale = (1 - keep) * f->k * unit,
                           .plain = !f->linear && !f->row};
-    const int64_t rank = keep < 1 ? f->rank : 0, pairs = (f->rank + 1) / 2;
-    for (ptrdiff_t panel = 0; panel < ld; panel += FRGI_PANEL) {
-        for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i += TILE_ROWS) {
-            const int64_t group = i / FRGI_GROUP * FRGI_GROUP, within = i % FRGI_GROUP;
-            for (int c = 0; c < FRGI_PANEL; c += FLOATS * TILE_VECTORS) {
-                float *const to = (float *)out + (i - i0) * ld + panel + c;
-                for (int r = 0; r < TILE_ROWS; r++) { /* they are read or written last */
-                    __builtin_prefetch(to + r * ld, 1);
-                    __builtin_prefetch(to + r * ld + (TILE_VECTORS - 1) * FLOATS, 1);
-                }
-                lanes sum[TILE_ROWS][TILE_VECTORS];
-                if (f->left_pairs) {
-                    pair_product((rank + 1) / 2, f->left_pairs + group * pairs + within,
-                                 f->right_pairs + panel * pairs + c, sum);
-                } else {
-                    tile_product(rank, f->left + group * f->rank + within,
-                                 f->right + panel * f->rank + c, sum);
-                }
-                if (!mix.plain) {
-                    put_mixed_tile(s, &mix, i, panel + c, sum, to);
-                } else if (mix.past > 0) {
-                    put_tile(s, &mix, true, f->mean_row != NULL, i, panel + c, sum, to);
-                } else {
-                    put_tile(s, &mix, false, f->mean_row != NULL, i, panel + c, sum, to);
-                }
-            }
-        }
+    const int64_t rank = keep < 1 ? f->rank : 0, i1 = i0 + groups * FRGI_GROUP;
+    if (f->packed == FRGI_AS_TILES) {
+        const int64_t whole = i0 + (i1 - i0) / FRGI_BLOCK_ROWS * FRGI_BLOCK_ROWS;
+        build_on_tiles(s, &mix, rank, i0, whole, FRGI_BLOCK_ROWS, out);
+        build_on_tiles(s, &mix, rank, whole, i1, FRGI_GROUP, (float *)out + (whole - i0) * s->ld);
+    } else {
+        build_rows(s, &mix, rank, i0, i1, out);
     }
     frgi_restore_denormals(mode);
 }
@@ -714,23 +794,24 @@ static void add(double *restrict to, const double *restrict row, double scale, i
 #pragma GCC visibility push(hidden)
 extern const frgi_sweep_ops CAT(frgi_sweep_ops, ISA);
 #pragma GCC visibility pop
-const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chunk,
-                                                           [FRGI_X16] = x16_chunk,
-                                                           [FRGI_X64] = x64_chunk,
-                                                           [FRGI_K32] = k32_chunk,
-                                                           [FRGI_K16] = k16_chunk},
-                                                 .marking = marking,
-                                                 .marked = marked,
-                                                 .columns = columns,
-                                                 .build = build,
-                                                 .prefers_pairs = FLOATS < 16,
-                                                 .pack_pairs = pack_pairs,
-                                                 .largest = largest,
-                                                 .pack = pack,
-                                                 .keep = keep,
-                                                 .row = row,
-                                                 .sum = sum_of,
-                                                 .entropy = entropy,
-                                                 .gaps = gaps,
-                                                 .weigh = weigh,
-                                                 .add = add};
+const frgi_sweep_ops CAT(frgi_sweep_ops,
+                         ISA) = {.chunk = {[FRGI_X32] = x32_chunk,
+                                           [FRGI_X16] = x16_chunk,
+                                           [FRGI_X64] = x64_chunk,
+                                           [FRGI_K32] = k32_chunk,
+                                           [FRGI_K16] = k16_chunk},
+                                 .marking = marking,
+                                 .marked = marked,
+                                 .columns = columns,
+                                 .build = build,
+                                 .prefers = FLOATS < 16 ? FRGI_AS_WHOLE : FRGI_AS_FLOATS,
+                                 .pack_pairs = pack_pairs,
+                                 .largest = largest,
+                                 .pack = pack,
+                                 .keep = keep,
+                                 .row = row,
+                                 .sum = sum_of,
+                                 .entropy = entropy,
+                                 .gaps = gaps,
+                                 .weigh = weigh,
+                                 .add = add};

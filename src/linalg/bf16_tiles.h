@@ -79,8 +79,8 @@ TILES_INLINE void bf16_transpose(__m512i v[BF16_TILE])
     }
 }
 
-/** Eight tiles of 16 lines of 64 bytes. */
-ON_TILES static inline void bf16_open(void)
+/** Eight tiles of so many lines of 64 bytes. */
+ON_TILES static inline void bf16_open_lines(const unsigned char lines[8])
 {
     struct {
         unsigned char palette, start, reserved[14];
@@ -89,10 +89,15 @@ ON_TILES static inline void bf16_open(void)
     } shape = {.palette = 1};
     for (int i = 0; i < 8; i++) {
         shape.bytes[i] = 64;
-        shape.lines[i] = BF16_TILE;
+        shape.lines[i] = lines[i];
     }
     __asm__ volatile("" ::"r"(&shape) : "memory"); /* the compiler sees eight of the bytes read */
     _tile_loadconfig(&shape);
+}
+
+ON_TILES static inline void bf16_open(void)
+{
+    bf16_open_lines((const unsigned char[8]){16, 16, 16, 16, 16, 16, 16, 16});
 }
 
 ON_TILES static inline void bf16_close(void)

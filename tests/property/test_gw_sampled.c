@@ -144,15 +144,25 @@ static void cross_term(const bed *t, const double *c, const double *d, double *c
         }
 }
 
+/* How factors of R pairs are packed where epsilon is not very small. */
+static frgi_packed way_to_pack(const frg_context *ctx, int R)
+{
+    return R < 16                    ? FRGI_AS_FLOATS
+           : frgi_context_tiles(ctx) ? FRGI_AS_TILES
+                                     : frgi_sweep_ops_of(ctx)->prefers;
+}
+
 /* Steps by hand: log2 P_ij = F_i + G_j + log2(e) / epsilon times the cross term of the pairs, C and D divided by
  * their largest distance, whatever was drawn, and no terms of rows and columns, which no balanced plan can feel.
  * Exponents are up to 60 in f32: 60 x 2^-23 with the roundings of R terms.  Of many pairs distances may be taken to
  * the nearest 1/11585 of the largest, each off by half of that: products by 1/11585 of the largest two, and twice their
- * mean is in the cost.  Averaged: the share of a new term is 2 / (k + 2) from the second step on, 0.5 at most.  Then E of
+ * mean is in the cost; or as two bfloat16, products off by 3 x 2^-18 at most.  40 rows are blocks of 16 and one of 8.
+ * Averaged: the share of a new term is 2 / (k + 2) from the second step on, 0.5 at most.  Then E of
  * that plan within five standard errors of its estimate. */
 static void steps_by_hand(const int R)
 {
-    enum { N = 30, M = 26, STEPS = 6 };
+    enum { N = 36, M = 26, STEPS = 6 };
+    static const double off[] = {[FRGI_AS_WHOLE] = 2.0 / 11585, [FRGI_AS_TILES] = 6 * 0x1p-18};
     bed t = make_bed(N, M);
     frg_context *const ctx = t.ctx;
     const double *const x = t.x, *const y = t.y;
@@ -192,7 +202,8 @@ static void steps_by_hand(const int R)
                 const double want = t.l.t.s.F[i / M] + t.l.t.s.G[i % M] + unit * mean[i];
                 worst = fmax(worst, fabs(log2(plan[i]) - want));
             }
-            CHECK_SAYS(worst < 1e-3 + (R > 3 ? unit * 2 / 11585 : 0),
+            CHECK(t.l.packed == way_to_pack(ctx, R));
+            CHECK_SAYS(worst < 1e-3 + unit * off[t.l.packed],
                        "step %d of %d pairs: %g in the logarithm of the plan", step, R, worst);
         }
         close_level(&t);
@@ -227,6 +238,23 @@ static void one_step(void)
 {
     steps_by_hand(3);
     steps_by_hand(41); /* an odd number */
+}
+
+/* Exponents may be moved by 0.06, root mean square.  Of 20 pairs at epsilon 1e-6 2 log2(e) 1e6 / sqrt(20) times 2^-18 of
+ * the largest product, which is 0.1 or more of squares of 1, is 0.25; whole numbers move them further. */
+static void small_epsilon(void)
+{
+    bed t = make_bed(30, 26);
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.anchors = 20;
+    for (int small = 0; small < 2; small++) {
+        o.epsilon = small ? 1e-6 : 0.05;
+        open_level(&t, &o, NULL);
+        CHECK_OK(t.ctx, frgi_level_step(&t.l, 3, 0));
+        CHECK(t.l.packed == (small ? FRGI_AS_FLOATS : way_to_pack(t.ctx, 20)));
+        close_level(&t);
+    }
+    drop_bed(&t);
 }
 
 /* Means of distances: all of a matrix; of many vectors some hundred at equal steps of the weights, which are off by no
@@ -718,6 +746,7 @@ static const test_case cases[] = {{"kept", kept},
                                   {"tolerances", tolerances},
                                   {"limits of steps", limits_of_steps},
                                   {"one step", one_step},
+                                  {"small epsilon", small_epsilon},
                                   {"means", means},
                                   {"seeds and graphs", seeds_and_graphs},
                                   {"costs below zero", costs_below_zero},
