@@ -50,20 +50,31 @@ TILES_INLINE __m512i bf16_part(__m512 *x, __m512 *y)
     return _mm512_or_si512(_mm512_srli_epi32(p, 16), q);
 }
 
+/** The last parts: what is left after two has eight bits, but where it is below 2^-126. */
+TILES_INLINE __m512i bf16_rest(__m512 x, __m512 y)
+{
+    const __m512i keep = _mm512_set1_epi32((int)0xffff0000);
+    return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(x), 16),
+                           _mm512_and_si512(_mm512_castps_si512(y), keep));
+}
+
 /** 16 x 16 words: by pairs, fours within quarters, then the quarters. */
 TILES_INLINE void bf16_transpose(__m512i v[BF16_TILE])
 {
     __m512i t[BF16_TILE];
+#pragma GCC unroll 8
     for (int r = 0; r < BF16_TILE; r += 2) {
         t[r] = _mm512_unpacklo_epi32(v[r], v[r + 1]);
         t[r + 1] = _mm512_unpackhi_epi32(v[r], v[r + 1]);
     }
+#pragma GCC unroll 4
     for (int r = 0; r < BF16_TILE; r += 4) {
         for (int h = 0; h < 2; h++) {
             v[r + 2 * h] = _mm512_unpacklo_epi64(t[r + h], t[r + h + 2]);
             v[r + 2 * h + 1] = _mm512_unpackhi_epi64(t[r + h], t[r + h + 2]);
         }
     }
+#pragma GCC unroll 4
     for (int c = 0; c < 4; c++) {
         const __m512i a = _mm512_shuffle_i32x4(v[c], v[c + 4], 0x88);
         const __m512i b = _mm512_shuffle_i32x4(v[c], v[c + 4], 0xdd);
@@ -117,19 +128,45 @@ ON_TILES static inline void bf16_close(void)
     _tile_dpbf16ps(2, 5, 6);                                                                       \
     _tile_dpbf16ps(3, 5, 7)
 
-/** sums[32 j + i] <- sum_k of 32 columns j and 32 rows i, two panels of each; pieces: of 32 of k.
- *  `together` is a constant at every call. */
-TILES_INLINE void bf16_block(ptrdiff_t pieces, bool together, const unsigned char *c0,
-                             const unsigned char *c1, const unsigned char *r0,
-                             const unsigned char *r1, float *sums)
+/** The sums that follow start at zero. */
+TILES_INLINE void bf16_start(void)
 {
-    enum { HI, MID, LO };
-    const ptrdiff_t piece = BF16_PARTS * BF16_BYTES, end = pieces * piece;
-    __asm__ volatile("" ::: "memory"); /* what was packed is in memory */
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
+}
+
+/** Or at a block whose columns are `ld` apart. */
+TILES_INLINE void bf16_load(const float *block, ptrdiff_t ld)
+{
+    const ptrdiff_t stride = ld * (ptrdiff_t)sizeof *block;
+    __asm__ volatile("" ::: "memory"); /* what was written is in memory */
+    _tile_loadd(0, block, stride);
+    _tile_loadd(1, block + BF16_TILE, stride);
+    _tile_loadd(2, block + BF16_TILE * ld, stride);
+    _tile_loadd(3, block + BF16_TILE * (ld + 1), stride);
+}
+
+TILES_INLINE void bf16_store(float *block, ptrdiff_t ld)
+{
+    const ptrdiff_t stride = ld * (ptrdiff_t)sizeof *block;
+    _tile_stored(0, block, stride);
+    _tile_stored(1, block + BF16_TILE, stride);
+    _tile_stored(2, block + BF16_TILE * ld, stride);
+    _tile_stored(3, block + BF16_TILE * (ld + 1), stride);
+    __asm__ volatile("" ::: "memory");
+}
+
+/** The sums grow by sum_k of 32 columns and 32 rows, two panels of each; pieces: of 32 of k.  `together` is a constant
+ *  at every call. */
+TILES_INLINE void bf16_add(ptrdiff_t pieces, bool together, const unsigned char *c0,
+                           const unsigned char *c1, const unsigned char *r0,
+                           const unsigned char *r1)
+{
+    enum { HI, MID, LO };
+    const ptrdiff_t piece = BF16_PARTS * BF16_BYTES, end = pieces * piece;
+    __asm__ volatile("" ::: "memory"); /* what was packed is in memory */
     for (ptrdiff_t at = 0; at < end; at += piece) {
         LOAD_COLUMNS(LO);
         LOAD_ROWS(HI);
@@ -152,12 +189,16 @@ TILES_INLINE void bf16_block(ptrdiff_t pieces, bool together, const unsigned cha
         LOAD_ROWS(HI);
         MULTIPLY;
     }
-    const ptrdiff_t stride = BF16_BLOCK * (ptrdiff_t)sizeof *sums;
-    _tile_stored(0, sums, stride);
-    _tile_stored(1, sums + BF16_TILE, stride);
-    _tile_stored(2, sums + BF16_TILE * BF16_BLOCK, stride);
-    _tile_stored(3, sums + BF16_TILE * BF16_BLOCK + BF16_TILE, stride);
-    __asm__ volatile("" ::: "memory");
+}
+
+/** sums[32 j + i] <- sum_k of 32 columns j and 32 rows i. */
+TILES_INLINE void bf16_block(ptrdiff_t pieces, bool together, const unsigned char *c0,
+                             const unsigned char *c1, const unsigned char *r0,
+                             const unsigned char *r1, float *sums)
+{
+    bf16_start();
+    bf16_add(pieces, together, c0, c1, r0, r1);
+    bf16_store(sums, BF16_BLOCK);
 }
 
 #undef LOAD_COLUMNS

@@ -3,15 +3,16 @@
  * A float is split into three bfloat16 and six products of them are formed (bf16_tiles.h): what is left out is less
  * than the rounding of one operation in single precision, and a tile instruction sums 32 products on its own before
  * it adds to C, so that fewer roundings lie on a sum's way than in a loop over k.  Six products at sixteen times the
- * speed of fused multiply-adds (one core: 3.1e12 against 0.21e12 operations a second) leave a gain of 1.6, packing
- * included (217 to 240 of 516 possible, where sgemm runs at 145).
+ * speed of fused multiply-adds (one core: 3.1e12 against 0.21e12 operations a second) leave a gain of 2, packing
+ * included (250 to 300 of 516 possible, where sgemm runs at 145).
  *
  *     C = A B is kept as C' = B' A':   rows of a tile of C' are columns of C
  *     columns   op(B)' in tiles of 16 columns by 32 of k, three tiles (hi, mid, lo) after one another
  *     rows      op(A)  in tiles of 16 pairs of k by 16 rows
  *
  * Operands that lie the other way are transposed 16 x 16 in registers.  Loops: 128 of k for 512 columns, packed
- * to 0.4 MB, then 32 rows, packed to what stays in L1; 2 x 2 tiles of C in registers.
+ * to 0.4 MB, then 32 rows, packed to what stays in L1 and multiplied with the weight; 2 x 2 tiles of C in registers,
+ * where they are loaded from C and stored to it: a detour by a buffer waited for the tile unit in every block.
  *
  * Dangers: tiles take numbers below 2^-126 for zero, also parts of larger ones: who calls keeps operands away from
  * that (soap_step.c).  An infinity becomes NaN.  Bits do not depend on threads: one product, one thread.
@@ -26,6 +27,7 @@
 enum {
     COLUMNS = 512,
     INNER = 128,
+    DEEP = 256,
     SMALLEST = 32, /* sizes below this go to BLAS */
 };
 
@@ -38,7 +40,7 @@ frgi_product_way frgi_product_way_of(const frg_context *ctx)
 
 void frgi_product_room_take(frgi_arena *arena, frgi_product_room *room, frgi_product_way way)
 {
-    const size_t bytes = (size_t)INNER / BF16_DEPTH * BF16_PARTS * BF16_BYTES;
+    const size_t bytes = (size_t)DEEP / BF16_DEPTH * BF16_PARTS * BF16_BYTES;
     const struct {
         size_t columns, rows;
     } packed[] = {
@@ -79,6 +81,13 @@ TILES_INLINE __mmask16 first_lanes(ptrdiff_t n)
 TILES_INLINE void load(const float *x, ptrdiff_t ld, ptrdiff_t lines, ptrdiff_t length,
                        __m512i v[BF16_TILE])
 {
+    if (lines >= BF16_TILE && length >= BF16_TILE) {
+#pragma GCC unroll 16
+        for (int r = 0; r < BF16_TILE; r++) {
+            v[r] = _mm512_loadu_si512(x + r * ld);
+        }
+        return;
+    }
     const __mmask16 lanes = first_lanes(length);
     for (int r = 0; r < BF16_TILE; r++) {
         v[r] = r < lines ? _mm512_maskz_loadu_epi32(lanes, x + r * ld) : _mm512_setzero_si512();
@@ -88,8 +97,9 @@ TILES_INLINE void load(const float *x, ptrdiff_t ld, ptrdiff_t lines, ptrdiff_t 
 /** Lines of 64 bytes that will be wanted: sixteen streams are more than the hardware foresees. */
 TILES_INLINE void ask_for(const float *x, ptrdiff_t ld, ptrdiff_t lines)
 {
-    for (int r = 0; r < BF16_TILE; r++) {
-        if (r < lines) {
+    if (lines >= BF16_TILE) {
+#pragma GCC unroll 16
+        for (int r = 0; r < BF16_TILE; r++) {
             _mm_prefetch((const char *)(x + r * ld), _MM_HINT_T0);
         }
     }
@@ -122,62 +132,91 @@ TILES_INLINE void fetch(const operand *o, ptrdiff_t i, ptrdiff_t k, bool rows_of
     }
 }
 
-TILES_INLINE void pack_tile(const operand *o, ptrdiff_t i, ptrdiff_t k, bool rows_of_k,
-                            unsigned char *to)
+/** weight times 16 elements of two pieces of k, in tiles. */
+TILES_INLINE void pack_tile(const operand *o, float weight, ptrdiff_t i, ptrdiff_t k,
+                            bool rows_of_k, unsigned char *to)
 {
     __m512i a[BF16_TILE], b[BF16_TILE];
+    const __m512 w = _mm512_set1_ps(weight);
     fetch(o, i, k, rows_of_k, a);
     fetch(o, i, k + BF16_TILE, rows_of_k, b);
+#pragma GCC unroll 16
     for (int r = 0; r < BF16_TILE; r++) {
-        __m512 x = _mm512_castsi512_ps(a[r]), y = _mm512_castsi512_ps(b[r]);
-        for (int part = 0; part < BF16_PARTS; part++) {
-            _mm512_store_si512(to + part * BF16_BYTES + r * 64, bf16_part(&x, &y));
-        }
+        __m512 x = _mm512_mul_ps(w, _mm512_castsi512_ps(a[r]));
+        __m512 y = _mm512_mul_ps(w, _mm512_castsi512_ps(b[r]));
+        _mm512_store_si512(to + r * 64, bf16_part(&x, &y));
+        _mm512_store_si512(to + BF16_BYTES + r * 64, bf16_part(&x, &y));
+        _mm512_store_si512(to + 2 * BF16_BYTES + r * 64, bf16_rest(x, y));
     }
 }
 
 /** Elements (i .. i + count, k .. k + depth), panels of 16 with all their k after one another. */
-ON_TILES static void pack(const operand *o, ptrdiff_t i, ptrdiff_t count, ptrdiff_t k,
+ON_TILES static void pack(const operand *o, float weight, ptrdiff_t i, ptrdiff_t count, ptrdiff_t k,
                           ptrdiff_t depth, bool rows_of_k, unsigned char *to)
 {
     for (ptrdiff_t at = 0; at < count; at += BF16_TILE) {
         for (ptrdiff_t q = 0; q < depth; q += BF16_DEPTH, to += BF16_PARTS * BF16_BYTES) {
             if (rows_of_k) {
-                pack_tile(o, i + at, k + q, true, to);
+                pack_tile(o, weight, i + at, k + q, true, to);
             } else {
-                pack_tile(o, i + at, k + q, false, to);
+                pack_tile(o, weight, i + at, k + q, false, to);
             }
         }
     }
 }
 
-TILES_INLINE void give(const target *t, ptrdiff_t i, ptrdiff_t j, float past, const float *sums)
+/** Rows that C has of the column p of a block at (i, j), 16 from `row` on. */
+TILES_INLINE __mmask16 lanes_of(const target *t, ptrdiff_t row, ptrdiff_t column)
 {
-    const __m512 weight = _mm512_set1_ps(t->weight), keep = _mm512_set1_ps(past);
-    const ptrdiff_t columns = t->n - j < BF16_BLOCK ? t->n - j : BF16_BLOCK;
-    for (ptrdiff_t p = 0; p < columns; p++) {
-        for (ptrdiff_t row = i; row < i + BF16_BLOCK; row += BF16_TILE) {
-            __mmask16 lanes = first_lanes(t->m - row);
-            if (t->lower) {
-                lanes = (__mmask16)(lanes & ~first_lanes(j + p - row));
-            }
-            float *const to = t->c + (j + p) * t->ldc + row;
-            __m512 x = _mm512_mul_ps(weight, _mm512_load_ps(sums + p * BF16_BLOCK + row - i));
-            if (past != 0) {
-                x = _mm512_fmadd_ps(keep, _mm512_maskz_loadu_ps(lanes, to), x);
-            }
-            _mm512_mask_storeu_ps(to, lanes, x);
+    const __mmask16 lanes = first_lanes(t->m - row);
+    return t->lower ? (__mmask16)(lanes & ~first_lanes(column - row)) : lanes;
+}
+
+/** sums <- past C, the block at (i, j); 0 where C has none. */
+TILES_INLINE void take_block(const target *t, ptrdiff_t i, ptrdiff_t j, float past, float *sums)
+{
+    for (ptrdiff_t p = j; p < j + BF16_BLOCK; p++) {
+        for (ptrdiff_t row = i; row < i + BF16_BLOCK; row += BF16_TILE, sums += BF16_TILE) {
+            const __mmask16 lanes = p < t->n ? lanes_of(t, row, p) : 0;
+            const __m512 x = _mm512_maskz_loadu_ps(lanes, t->c + p * t->ldc + row);
+            _mm512_store_ps(sums, _mm512_mul_ps(_mm512_set1_ps(past), x));
         }
     }
 }
 
-/** Asks for the 32 columns of 32 rows of C that grow next. */
-TILES_INLINE void ask_for_block(const target *t, ptrdiff_t i, ptrdiff_t j)
+TILES_INLINE void give_block(const target *t, ptrdiff_t i, ptrdiff_t j, const float *sums)
 {
-    for (ptrdiff_t p = j; p < j + BF16_BLOCK && p < t->n && t->past != 0; p++) {
-        _mm_prefetch((const char *)(t->c + p * t->ldc + i), _MM_HINT_T0);
-        _mm_prefetch((const char *)(t->c + p * t->ldc + smaller(i + BF16_TILE, t->m - 1)),
-                     _MM_HINT_T0);
+    for (ptrdiff_t p = j; p < j + BF16_BLOCK && p < t->n; p++) {
+        for (ptrdiff_t row = i; row < i + BF16_BLOCK; row += BF16_TILE, sums += BF16_TILE) {
+            _mm512_mask_storeu_ps(t->c + p * t->ldc + row, lanes_of(t, row, p),
+                                  _mm512_load_ps(sums));
+        }
+    }
+}
+
+/** The block of C at (i, j) by packed panels.  Its sums go on from past C, in tiles where C lies, if they can: bits are
+ *  the same by way of a buffer, in which a block at an edge of C is another's middle. */
+TILES_INLINE void add_block(const target *t, ptrdiff_t i, ptrdiff_t j, float past, ptrdiff_t depth,
+                            const unsigned char *columns, const unsigned char *rows)
+{
+    _Alignas(64) float sums[BF16_BLOCK * BF16_BLOCK];
+    const ptrdiff_t pieces = depth / BF16_DEPTH, panel = pieces * BF16_PARTS * BF16_BYTES;
+    const bool is_whole = i + BF16_BLOCK <= t->m && j + BF16_BLOCK <= t->n && !(t->lower && i == j);
+    float *const c = t->c + j * t->ldc + i;
+    if (past == 0) {
+        bf16_start();
+    } else if (past == 1 && is_whole) {
+        bf16_load(c, t->ldc);
+    } else {
+        take_block(t, i, j, past, sums);
+        bf16_load(sums, BF16_BLOCK);
+    }
+    bf16_add(pieces, true, columns, columns + panel, rows, rows + panel);
+    if (is_whole) {
+        bf16_store(c, t->ldc);
+    } else {
+        bf16_store(sums, BF16_BLOCK);
+        give_block(t, i, j, sums);
     }
 }
 
@@ -191,34 +230,39 @@ ON_TILES static void add_slab(const frgi_product_room *room, const target *t, co
                               ptrdiff_t each, ptrdiff_t jc, ptrdiff_t nc, ptrdiff_t kc,
                               ptrdiff_t depth)
 {
-    _Alignas(64) float sums[BF16_BLOCK * BF16_BLOCK];
     const ptrdiff_t panel = depth / BF16_DEPTH * BF16_PARTS * BF16_BYTES;
+    const float past = kc == 0 ? t->past : 1;
     target mine = *t;
     operand own = *rows;
     mine.c += each * t->step;
     own.x += each * t->step;
     for (ptrdiff_t i = t->lower ? jc : 0; i < t->m; i += BF16_BLOCK) {
         const ptrdiff_t end = t->lower ? smaller(nc, i + BF16_BLOCK - jc) : nc;
-        pack(&own, i, BF16_BLOCK, kc, depth, true, room->rows);
+        pack(&own, t->weight, i, BF16_BLOCK, kc, depth, true, room->rows);
         for (ptrdiff_t j = 0; j < end; j += BF16_BLOCK) {
-            ask_for_block(&mine, i, jc + j);
-            const unsigned char *const columns = room->columns + j / BF16_TILE * panel;
-            bf16_block(depth / BF16_DEPTH, true, columns, columns + panel, room->rows,
-                       room->rows + panel, sums);
-            give(&mine, i, jc + j, kc == 0 ? t->past : 1, sums);
+            add_block(&mine, i, jc + j, past, depth, room->columns + j / BF16_TILE * panel,
+                      room->rows);
         }
     }
+}
+
+/** Of k at a time.  Columns of C that lie 4096 bytes apart take each other's place in the L1 cache: they are passed over
+ *  half as often. */
+static ptrdiff_t depth_for(const target *t)
+{
+    return t->ldc % 1024 == 0 ? DEEP : INNER;
 }
 
 ON_TILES static void multiply_on_tiles(const frgi_product_room *room, const target *t,
                                        const operand *rows, const operand *columns)
 {
+    const ptrdiff_t most = depth_for(t);
     bf16_open();
     for (ptrdiff_t jc = 0; jc < t->n; jc += COLUMNS) {
         const ptrdiff_t nc = whole(smaller(t->n - jc, COLUMNS), BF16_BLOCK);
-        for (ptrdiff_t kc = 0; kc < t->k; kc += INNER) {
-            const ptrdiff_t depth = whole(smaller(t->k - kc, INNER), BF16_DEPTH);
-            pack(columns, jc, nc, kc, depth, false, room->columns);
+        for (ptrdiff_t kc = 0; kc < t->k; kc += most) {
+            const ptrdiff_t depth = whole(smaller(t->k - kc, most), BF16_DEPTH);
+            pack(columns, 1, jc, nc, kc, depth, false, room->columns);
             for (ptrdiff_t each = 0; each < t->count; each++) {
                 add_slab(room, t, rows, each, jc, nc, kc, depth);
             }

@@ -1,8 +1,9 @@
 /* Products of matrices on tiles, by the kernels of AVX2 and by BLAS beside sums in double precision.
  *
  * Bound of an entry with |a|'|b| = s: tiles leave out less than 2u s (u = 2^-24), sum 16 products of each half of a
- * word one after another, add six such sums for every 32 of k to C, and give() rounds twice; every rounding is at
- * most u s.  BLAS and AVX2 round at most k times.  (16 + 1 + 6 ceil(k / 32) + 2 + 2) u s and (k + 2) u s hold for both below. */
+ * word one after another, add six such sums for every 32 of k to past C, and round that and the weight's multiples once;
+ * every rounding is at most u s.  BLAS and AVX2 round at most k times.  (16 + 1 + 6 ceil(k / 32) + 2 + 2) u s and (k + 2) u s
+ * hold for both below. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
