@@ -181,20 +181,6 @@ static frg_status cache_room(frgi_distances *d, int64_t slots)
     return FRG_OK;
 }
 
-/** The largest finite one; *cut where one is infinite. */
-static float largest_of(const float *row, int64_t n, int32_t *where, bool *cut)
-{
-    float best = 0;
-    for (int64_t i = 0; i < n; i++) {
-        *cut |= !(row[i] < INFINITY);
-        if (row[i] < INFINITY && row[i] > best) {
-            best = row[i];
-            *where = (int32_t)i;
-        }
-    }
-    return best;
-}
-
 /** Of two sweeps: the farthest from node 0, then the farthest from that. */
 static frg_status two_sweeps(frgi_distances *d, bool *cut)
 {
@@ -205,8 +191,10 @@ static frg_status two_sweeps(frgi_distances *d, bool *cut)
     for (int sweep = 0; sweep < 2 && status >= 0; sweep++) {
         status = frgi_distances_rows(d, &node, 1, row, d->n);
         if (status >= 0) {
-            const float far = largest_of(row, d->n, &node, cut);
+            const float far = frgi_graph_ops_of(d->ctx)->farthest(row, d->n, cut);
             d->most = far > d->most ? far : d->most;
+            for (node = 0; node < d->n - 1 && row[node] != far; node++) {
+            }
         }
     }
     DROP(d->ctx, &row);
@@ -217,13 +205,12 @@ static frg_status two_sweeps(frgi_distances *d, bool *cut)
 static frg_status all_rows(frgi_distances *d, bool *cut)
 {
     float *row;
-    int32_t where;
     TRY(NEW(d->ctx, &row, d->n, "distances"));
     frg_status status = FRG_OK;
     for (int32_t node = 0; node < d->n && status >= 0; node++) {
         status = frgi_distances_rows(d, &node, 1, row, d->n);
         if (status >= 0) {
-            const float far = largest_of(row, d->n, &where, cut);
+            const float far = frgi_graph_ops_of(d->ctx)->farthest(row, d->n, cut);
             d->most = far > d->most ? far : d->most;
         }
     }
@@ -234,12 +221,11 @@ static frg_status all_rows(frgi_distances *d, bool *cut)
 /** most, scale and fill. */
 static frg_status find_scale(frgi_distances *d, const frg_gw_opts *o)
 {
-    int32_t end = 0;
     bool cut = false;
     d->scale = 1;
     d->beyond = INFINITY;
     if (d->kind == FRGI_DENSE) {
-        d->most = largest_of(d->dense, d->n * d->n, &end, &cut);
+        d->most = frgi_graph_ops_of(d->ctx)->farthest(d->dense, d->n * d->n, &cut);
     } else {
         TRY(o->mode == FRG_GW_EXACT ? all_rows(d, &cut) : two_sweeps(d, &cut));
     }
@@ -473,14 +459,6 @@ static frg_status shrink(frgi_distances *d)
 
 /* ---- rows ------------------------------------------------------------------------------------------- */
 
-static void put_scaled(const frgi_distances *d, const float *from, float *to)
-{
-    const float scale = d->scale, beyond = d->beyond;
-    for (int64_t i = 0; i < d->n; i++) {
-        to[i] = scale * (from[i] < INFINITY ? from[i] : beyond);
-    }
-}
-
 /** Lower or upper bounds of path lengths, or their mean; a point is at distance 0 of itself. */
 static void bounds_row(const frgi_distances *d, int64_t node, float *to)
 {
@@ -497,6 +475,12 @@ static void bounds_row(const frgi_distances *d, int64_t node, float *to)
 frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t count, float *out,
                                int64_t stride)
 {
+    return frgi_distances_centred(d, nodes, count, NULL, out, stride);
+}
+
+frg_status frgi_distances_centred(frgi_distances *d, const int32_t *nodes, int64_t count,
+                                  const float *means, float *out, int64_t stride)
+{
     if (d->kind == FRGI_ROWS) {
         TRY(fetch(d, nodes, count));
     }
@@ -507,7 +491,7 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
         const int64_t r1 = r0 + 4 < count ? r0 + 4 : count;
         if (d->all) {
             for (int64_t r = r0; r < r1; r++) {
-                memcpy(out + r * stride, d->all + nodes[r] * d->n, (size_t)d->n * sizeof *out);
+                ops->rescale(d->all + nodes[r] * d->n, d->n, 1, 0, means, out + r * stride);
             }
             continue;
         }
@@ -527,7 +511,7 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
                                       : d->kind == FRGI_ROWS
                                           ? d->cache + (int64_t)d->at[nodes[r]] * d->n
                                           : to;
-            put_scaled(d, from, to);
+            ops->rescale(from, d->n, d->scale, d->beyond, means, to);
         }
     }
     return d->kind == FRGI_ROWS ? shrink(d) : FRG_OK;

@@ -45,6 +45,10 @@ uint64_t frgi_distances_hash(const frgi_distances *d, uint64_t seed);
 /** out[r * stride + i] <- scaled distances of nodes[r], infinite ones filled. */
 FRG_MUST_USE frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t count,
                                             float *out, int64_t stride);
+/** The same, less the means of the points: out[r * stride + i] - means[i]; NULL: 0. */
+FRG_MUST_USE frg_status frgi_distances_centred(frgi_distances *d, const int32_t *nodes,
+                                               int64_t count, const float *means, float *out,
+                                               int64_t stride);
 /** out[r * n_to + q] <- scaled distances from[r] - to[q]. */
 FRG_MUST_USE frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t n_from,
                                              const int32_t *to, int64_t n_to, float *out);

@@ -101,6 +101,11 @@ typedef struct {
      *  side. */
     void (*euclid)(const float *blocks, int64_t n, int64_t d, const float *const *queries,
                    int count, float *out, int64_t stride);
+    /** to[i] <- scale times from[i], of an infinite one times beyond, less means[i] (NULL: 0); to may be from. */
+    void (*rescale)(const float *from, int64_t n, float scale, float beyond, const float *means,
+                    float *to);
+    /** The largest finite one, 0 where there is none; *cut where one is infinite. */
+    float (*farthest)(const float *row, int64_t n, bool *cut);
 } frgi_graph_ops;
 
 const frgi_graph_ops *frgi_graph_ops_of(const frg_context *ctx);

@@ -384,6 +384,35 @@ static void euclid(const float *blocks, int64_t n, int64_t d, const float *const
     }
 }
 
+static void rescale(const float *from, int64_t n, float scale, float beyond, const float *means,
+                    float *to)
+{
+    if (means) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = scale * (from[i] < INFINITY ? from[i] : beyond) - means[i];
+        }
+        return;
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = scale * (from[i] < INFINITY ? from[i] : beyond);
+    }
+}
+
+static float farthest(const float *row, int64_t n, bool *cut)
+{
+    float most = 0, gone = 0;
+#pragma omp simd reduction(max : most, gone)
+    for (int64_t i = 0; i < n; i++) {
+        const float x = row[i] < INFINITY ? row[i] : 0, infinite = row[i] < INFINITY ? 0.0f : 1.0f;
+        most = x > most ? x : most;
+        gone = infinite > gone ? infinite : gone;
+    }
+    *cut |= gone > 0;
+    return most;
+}
+
 #pragma GCC visibility push(hidden)
 extern const frgi_graph_ops CAT(frgi_graph_ops, ISA);
 #pragma GCC visibility pop
@@ -392,4 +421,6 @@ const frgi_graph_ops CAT(frgi_graph_ops, ISA) = {.search = search,
                                                  .tile = tile,
                                                  .nearest = nearest,
                                                  .outside = outside,
-                                                 .euclid = euclid};
+                                                 .euclid = euclid,
+                                                 .rescale = rescale,
+                                                 .farthest = farthest};

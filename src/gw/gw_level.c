@@ -24,7 +24,9 @@
 #include "gw/gw_tiles.h"
 
 enum { WIDE_PASSES = 20, NEAR_PASSES = 10, MANY_ANCHORS = 16 };
-enum { MEAN_POINTS = 512 }; /* of vectors, whose distances are computed each time */
+enum {
+    MEAN_POINTS = 512
+}; /* of vectors, whose distances are computed each time, and of rows on demand */
 #define SETTLED  0.01 /* error of columns from which epsilon alone decides how long the rest takes */
 #define WIDEST   16   /* epsilon where a settling begins, in units of the last one */
 #define ROUNDING 0.06 /* log2 units: sampling moves exponents by tens */
@@ -57,8 +59,7 @@ static frg_status open_means(frgi_level *l)
 {
     const frg_gw_opts *const o = l->o;
     const bool sampled = (o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED) && o->rank == 0;
-    const bool known = l->x->kind != FRGI_ROWS && l->y->kind != FRGI_ROWS;
-    if (!sampled || !known || !frgi_is_balanced(o) || o->scale == FRG_GW_SCALE_BATCH_MAX) {
+    if (!sampled || !frgi_is_balanced(o) || o->scale == FRG_GW_SCALE_BATCH_MAX) {
         return FRG_OK;
     }
     TRY(NEW(l->ctx, &l->means, l->x->n + l->y->n, "means of distances"));
@@ -257,17 +258,6 @@ static void divide_by_largest(const frgi_sweep_ops *ops, float *rows, int64_t co
     }
 }
 
-/** Rows less their means; the means to where padding follows them: sum_r of (Dx_ir - u_i)(Dy_jr - v_j). */
-static void centre(float *rows, const float *means, int64_t n, int64_t R, float *kept)
-{
-    for (int64_t r = 0; r < R; r++) {
-        for (int64_t i = 0; i < n; i++) {
-            rows[r * n + i] -= means[i];
-        }
-    }
-    memcpy(kept, means, (size_t)n * sizeof *kept);
-}
-
 /** How factors of R distances up to most_x and most_y are kept: faster than as floats where that is worth it.
  *  Exponents are moved by 2 k / sqrt(R) times the error of a product, root mean square, which has to stay below
  *  ROUNDING:  of whole numbers of steps, sqrt(2) step / sqrt(12) for distances as large as the largest;  of two
@@ -341,18 +331,19 @@ static frg_status gather(frgi_level *l)
     for (int64_t r = 0; r < R; r++) {
         l->nodes[r] = l->anchors[r].i;
     }
-    TRY(frgi_distances_rows(l->x, l->nodes, R, l->rows_x, s->n));
+    const float *const means_y = l->means ? l->means + s->n : NULL;
+    TRY(frgi_distances_centred(l->x, l->nodes, R, l->means, l->rows_x, s->n));
     for (int64_t r = 0; r < R; r++) {
         l->nodes[r] = l->anchors[r].j;
     }
-    TRY(frgi_distances_rows(l->y, l->nodes, R, l->rows_y, s->m));
+    TRY(frgi_distances_centred(l->y, l->nodes, R, means_y, l->rows_y, s->m));
     if (l->o->scale == FRG_GW_SCALE_BATCH_MAX) {
         divide_by_largest(ops, l->rows_x, R * s->n);
         divide_by_largest(ops, l->rows_y, R * s->m);
     }
-    if (l->means) { /* balanced: no terms of their own */
-        centre(l->rows_x, l->means, s->n, R, l->terms);
-        centre(l->rows_y, l->means + s->n, s->m, R, l->terms + s->rows);
+    if (l->means) { /* balanced: no terms of their own, so the means lie where padding follows them */
+        memcpy(l->terms, l->means, (size_t)s->n * sizeof *l->terms);
+        memcpy(l->terms + s->rows, means_y, (size_t)s->m * sizeof *l->terms);
     }
     pack_rows(l, R);
     l->rank = R;

@@ -296,6 +296,46 @@ static void means(void)
     frg_context_destroy(ctx);
 }
 
+/* Pairs are centred by the same means whether shortest paths are there or come when they are needed, where all points
+ * are looked at.  Centred rows are rows less the means, to the rounding of a product and a sum of numbers up to 2, of
+ * vectors and of paths, of which some are infinite. */
+static void centred(void)
+{
+    enum { N = 60, M = 50, ROWS = 7 };
+    bed t = make_bed(N, M);
+    static const frg_gw_distance ways[] = {FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_DISTANCE_DIJKSTRA,
+                                           FRG_GW_DISTANCE_EUCLIDEAN};
+    float first[N + M], rows[ROWS * N], less[ROWS * N];
+    int32_t nodes[ROWS];
+    for (int r = 0; r < ROWS; r++)
+        nodes[r] = (int32_t)(test_uniform() * N);
+    for (int i = 0; i < 2 * N; i++)
+        t.x[i] += i < N ? 0 : 100;
+    for (int way = 0; way < 3; way++) {
+        frg_gw_opts o = options(ways[way]);
+        o.k = 5;
+        o.stitch = way == 2; /* two parts */
+        open_level(&t, &o, NULL);
+        CHECK(t.l.means != NULL);
+        for (int i = 0; i < N + M && way < 2; i++) { /* two sweeps need not find the largest */
+            const float mean = t.l.means[i] / (i < N ? t.sx.scale : t.sy.scale);
+            first[i] = way ? first[i] : mean;
+            CHECK_SAYS(fabsf(mean - first[i]) <= 1e-6f * mean, "%g, %g", (double)mean,
+                       (double)first[i]);
+        }
+        CHECK_OK(t.ctx, frgi_distances_rows(&t.sx, nodes, ROWS, rows, N));
+        CHECK_OK(t.ctx, frgi_distances_centred(&t.sx, nodes, ROWS, t.l.means, less, N));
+        float most = 0;
+        for (int q = 0; q < ROWS * N; q++) {
+            CHECK_NEAR(less[q], rows[q] - t.l.means[q % N], 4e-7);
+            most = fmaxf(most, rows[q]);
+        }
+        CHECK(way == 2 || most == t.sx.scale * t.sx.beyond);
+        close_level(&t);
+    }
+    drop_bed(&t);
+}
+
 /* The seed decides and nothing else: the same plan again, another one for another seed; a graph of the caller's is the
  * graph of nearest neighbours where it has its arcs. */
 static void seeds_and_graphs(void)
@@ -748,6 +788,7 @@ static const test_case cases[] = {{"kept", kept},
                                   {"one step", one_step},
                                   {"small epsilon", small_epsilon},
                                   {"means", means},
+                                  {"centred", centred},
                                   {"seeds and graphs", seeds_and_graphs},
                                   {"costs below zero", costs_below_zero},
                                   {"costs of both", costs_of_both}};
