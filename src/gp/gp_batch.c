@@ -249,9 +249,11 @@ static size_t thread_bytes(const batch *b)
     const int64_t n = x->ndim == 2 ? x->shape[0] : 0;
     if (!b->model || n < 1 || n > ROWS_F32 || x->shape[1] > LANES_MOST_DIMS)
         return 0;
+    const size_t member = frgi_gp_memory_bytes(b->model, n);
+    frgi_gp_measure_sizes(b->model, n, 1); /* as the threads' contexts have one each */
     const size_t lanes =
         frgi_gp_room_bytes(frgi_gp_lanes_of(b->ctx, b->lane_type), b->lane_type, n, x->shape[1]);
-    return lanes + (size_t)b->width * (frgi_gp_memory_bytes(b->model, n) + MEMBER_BYTES);
+    return lanes + (size_t)b->width * (member + MEMBER_BYTES);
 }
 
 static frg_status open_threads(batch *b)

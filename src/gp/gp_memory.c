@@ -35,6 +35,42 @@ static dense_bytes most_dense(ptrdiff_t n, frg_dtype dtype, int threads)
     return most;
 }
 
+static frg_dtype own_dtype(const frg_gp *gp)
+{
+    return gp->opts.precision == FRG_GP_F32 ? FRG_F32 : FRG_F64;
+}
+
+static frg_dtype second_dtype(const frg_gp *gp)
+{
+    return own_dtype(gp) == FRG_F64 ? FRG_F32 : FRG_F64;
+}
+
+/** Is there a second arithmetic: f32 for mixed, f64 beside f32? */
+static bool has_other(const frg_gp *gp)
+{
+    return gp->opts.precision != FRG_GP_F64;
+}
+
+void frgi_gp_measure_sizes(frg_gp *gp, ptrdiff_t n, int threads)
+{
+    frgi_gp_sizes *const s = &gp->sizes;
+    const frg_gp_opts *const o = &gp->opts;
+    if (s->n == n && s->threads == threads && s->precision == o->precision) {
+        return;
+    }
+    *s = (frgi_gp_sizes){.n = n, .threads = threads, .precision = o->precision};
+    const bool second_matrix = o->precision == FRG_GP_MIXED || (has_other(gp) && o->auto_promote);
+    for (int i = 0; i < (has_other(gp) ? 2 : 1); i++) {
+        const frg_dtype dtype = i == 0 ? own_dtype(gp) : second_dtype(gp);
+        if (i == 0 || second_matrix) {
+            const dense_bytes dense = most_dense(n, dtype, threads);
+            s->matrix[i] = dense.matrix;
+            s->work[i] = dense.work;
+        }
+        s->bound[i] = frgi_gp_bound_bytes(gp->kernel, dtype, n, threads);
+    }
+}
+
 /** FULL where asked for, or where both triangles take at most a quarter of the memory; mixed recomputes. */
 static frg_gp_storage choose_storage(const frg_gp *gp, ptrdiff_t n)
 {
@@ -45,17 +81,6 @@ static frg_gp_storage choose_storage(const frg_gp *gp, ptrdiff_t n)
     const size_t square = frgi_mul(frgi_mul((size_t)n, (size_t)n), sizeof(double));
     const bool small = square <= frgi_memory_allowed(gp->ctx) / 4;
     return o->storage == FRG_GP_FULL || small ? FRG_GP_FULL : FRG_GP_PACKED;
-}
-
-static frg_dtype own_dtype(const frg_gp *gp)
-{
-    return gp->opts.precision == FRG_GP_F32 ? FRG_F32 : FRG_F64;
-}
-
-/** Is there a second arithmetic: f32 for mixed, f64 beside f32? */
-static bool has_other(const frg_gp *gp)
-{
-    return gp->opts.precision != FRG_GP_F64;
 }
 
 static size_t points_bytes(ptrdiff_t n, ptrdiff_t d, frg_dtype dtype)
@@ -97,23 +122,21 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     if (o->precision == FRG_GP_F32) {
         gp->trust_memory = frgi_take(a, frgi_gp_trust_bytes(n));
     }
-    const frg_dtype dtype = own_dtype(gp), second = dtype == FRG_F64 ? FRG_F32 : FRG_F64;
-    const dense_bytes own = most_dense(n, dtype, threads);
-    const bool second_matrix = o->precision == FRG_GP_MIXED || (has_other(gp) && o->auto_promote);
-    const dense_bytes more = second_matrix ? most_dense(n, second, threads) : (dense_bytes){0};
+    frgi_gp_measure_sizes(gp, n, threads);
+    const frgi_gp_sizes *const s = &gp->sizes;
     const bool shared = o->precision == FRG_GP_F32; /* one triangle for f32 and f64: the larger */
-    const size_t matrix = shared && more.matrix > own.matrix ? more.matrix : own.matrix;
+    const size_t matrix = shared && s->matrix[1] > s->matrix[0] ? s->matrix[1] : s->matrix[0];
     gp->storage = choose_storage(gp, n);
     gp->matrix = frgi_take(a, matrix);
     gp->kept = gp->storage == FRG_GP_FULL ? frgi_take(a, matrix) : NULL;
-    gp->work = frgi_take(a, own.work > more.work ? own.work : more.work);
-    gp->points_memory = frgi_take(a, points_bytes(n, d, dtype));
-    gp->bound_memory = frgi_take(a, frgi_gp_bound_bytes(gp->kernel, dtype, n, threads));
+    gp->work = frgi_take(a, s->work[0] > s->work[1] ? s->work[0] : s->work[1]);
+    gp->points_memory = frgi_take(a, points_bytes(n, d, own_dtype(gp)));
+    gp->bound_memory = frgi_take(a, s->bound[0]);
     if (has_other(gp)) {
-        gp->other.matrix = shared ? gp->matrix : frgi_take(a, more.matrix);
+        gp->other.matrix = shared ? gp->matrix : frgi_take(a, s->matrix[1]);
         gp->other.kept = shared ? gp->kept : NULL;
-        gp->other.points_memory = frgi_take(a, points_bytes(n, d, second));
-        gp->other.bound_memory = frgi_take(a, frgi_gp_bound_bytes(gp->kernel, second, n, threads));
+        gp->other.points_memory = frgi_take(a, points_bytes(n, d, second_dtype(gp)));
+        gp->other.bound_memory = frgi_take(a, s->bound[1]);
     }
 }
 
@@ -284,11 +307,10 @@ void frgi_gp_refresh(frg_gp *gp)
     gp->sticky = false;
     frgi_gp_forget(gp); /* and the process's own arithmetic is back */
     frgi_gp_measure_columns(gp);
-    const frg_dtype dtype = own_dtype(gp), second = dtype == FRG_F64 ? FRG_F32 : FRG_F64;
-    gp->shape = frgi_spd_plan(n, dtype);
+    gp->shape = frgi_spd_plan(n, own_dtype(gp));
     gp->points = gp->other.points = (frgi_gp_points){.n = 0};
     if (has_other(gp)) {
-        gp->other.shape = frgi_spd_plan(n, second);
+        gp->other.shape = frgi_spd_plan(n, second_dtype(gp));
     }
     gp->profile.solved = gp->alpha + n * gp->q;
     for (ptrdiff_t c = 0; c < m; c++) {

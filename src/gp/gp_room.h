@@ -47,6 +47,14 @@ typedef struct {
     double logdet;    /* log |H' K^-1 H| */
 } frgi_gp_profile;
 
+/** Bytes of what depends on the arithmetic, own and second, for n points on so many threads; n = 0: of nothing yet. */
+typedef struct {
+    ptrdiff_t n;
+    int threads;
+    frg_gp_precision precision;
+    size_t matrix[2], work[2], bound[2];
+} frgi_gp_sizes;
+
 struct frg_gp {
     frg_context *ctx;
     frg_gp_opts opts;          /* texts and arrays in it are not kept */
@@ -73,6 +81,7 @@ struct frg_gp {
     double mean_start;         /* "const(v)": v, NaN: mean(y) */
     bool mean_fixed;           /* "const(v!)" */
 
+    frgi_gp_sizes sizes;       /* as they were measured last; siblings need not do it again */
     frgi_arena memory;         /* everything below that grows with n */
     frgi_spd_shape shape;      /* of `matrix` */
     frg_gp_storage storage;
@@ -175,6 +184,8 @@ FRG_MUST_USE frg_status frgi_gp_create_from(frg_gp **parked, frg_context *ctx, f
                                             const char *kernel, const frg_gp_opts *o, const frg_gp *model);
 /** *kept grows to hold what `measured` counted; its contents are lost where it does. */
 FRG_MUST_USE frg_status frgi_gp_need_memory(frg_gp *gp, frgi_arena *kept, frgi_arena measured, const char *what);
+/** Measures gp->sizes for n points, once: a model's siblings begin with them. */
+void frgi_gp_measure_sizes(frg_gp *gp, ptrdiff_t n, int threads);
 /** Bytes of the arena for n points. */
 size_t frgi_gp_memory_bytes(const frg_gp *gp, ptrdiff_t n);
 /** After x changed: centres, H; the points of each arithmetic follow when they are bound. */
