@@ -30,8 +30,9 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { FRGI_FILL_GROUPS = 4 }; /* filled at a time where exponents are stored */
+enum { FRGI_FILL_GROUPS = 4 }; /* filled at a time */
 enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48, FRGI_MARK = 16 };
+enum { FRGI_SCRATCH_ROWS = (1 + FRGI_FILL_GROUPS) * FRGI_GROUP }; /* weights of 8 rows, exponents */
 #define FRGI_WHOLE      11585.0f /* largest whole number in factors: 16 products of two are below 2^31 */
 #define FRGI_LOST       1e-32 /* f32 cannot tell a column sum this small */
 #define FRGI_FAINT      0x1p-60
@@ -111,7 +112,7 @@ typedef struct {
 
 /** In the stores K16 and K32 the entries are 2^x and g holds v_j = 2^(G_j - G0_j). */
 typedef struct {
-    /** Runs the pass over chunk; w: scratch of 16 ld floats (doubles for X64). */
+    /** Runs the pass over chunk; w: scratch of FRGI_SCRATCH_ROWS ld floats (doubles for X64). */
     void (*chunk[FRGI_STORES])(const frgi_sweep *s, int64_t chunk, void *w);
     /** The same for exponents that are stored (X32, balanced, all mass): all vectors, marking them; the marked
      *  ones alone. */

@@ -7,7 +7,7 @@
  *
  * Text parameters: real, vec (LANES reals), stored (element of x), RN(name), KERNEL: 1 where x holds kernel
  * entries and g holds v.  LOAD(p): a vec of what is stored; SHIFT(g): what the columns' drift becomes before the
- * row loop; EXPONENT(p, shifted): exponents.
+ * row loop; EXPONENT(p, shifted): exponents; ROWS: what is stored of 8 rows.
  */
 
 /** The sums of the weights of 8 rows, and col += p (the weights of the 8 rows before). */
@@ -128,16 +128,14 @@ static void RN(chunk)(const frgi_sweep *s, int64_t chunk, void *scratch)
     memset(w, 0, (size_t)(FRGI_GROUP * ld) * sizeof *w);
     s->far[chunk] = 0;
     for (int64_t i0 = first * FRGI_GROUP; i0 < last * FRGI_GROUP; i0 += FRGI_GROUP) {
-        const stored *x = s->x ? (const stored *)s->x + i0 * ld : (const stored *)(void *)built;
-        if (s->fresh || !s->x) {
-            FILL(s, i0, built, i0 / FRGI_GROUP - first, last - i0 / FRGI_GROUP);
-        }
+        const stored *const x = ROWS(s, i0, built, i0 / FRGI_GROUP - first, last - i0 / FRGI_GROUP);
         double sums[FRGI_GROUP];
         RN(group)(s, x, before, s->g, p, w, col, sums);
         for (int r = 0; r < FRGI_GROUP; r++) {
             const int64_t i = i0 + r;
-            p[r] = i < s->n ? RN(end_of_row)(s, x + r * ld, i, w + r * LANES, sums[r], &s->far[chunk])
-                            : 0;
+            p[r] = i < s->n
+                       ? RN(end_of_row)(s, x + r * ld, i, w + r * LANES, sums[r], &s->far[chunk])
+                       : 0;
         }
         before = x;
     }

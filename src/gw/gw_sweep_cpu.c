@@ -112,16 +112,19 @@ static void settle_rows(const frgi_sweep *s, int64_t first, int64_t last)
     }
 }
 
-/** Stored exponents are filled some groups ahead, others one group at a time. */
-INLINE void fill_ahead(const frgi_sweep *s, int64_t i0, void *built, int64_t done, int64_t left,
-                       size_t size)
+/** The exponents of 8 rows: where they are stored or, of a store without memory, in `built`.  Some groups are filled at
+ *  a time, so that the right factor is read once for all of them; `done` were visited, `left` are to come. */
+INLINE const void *exponents_of(const frgi_sweep *s, int64_t i0, void *built, int64_t done,
+                                int64_t left, size_t size)
 {
-    if (!s->x) {
-        s->fill(s, i0, 1, built);
-    } else if (done % FRGI_FILL_GROUPS == 0) {
-        s->fill(s, i0, left < FRGI_FILL_GROUPS ? left : FRGI_FILL_GROUPS,
-                (char *)s->x + (size_t)(i0 * s->ld) * size);
+    const size_t group = (size_t)(FRGI_GROUP * s->ld) * size;
+    const int64_t ahead = done % FRGI_FILL_GROUPS;
+    char *const at =
+        s->x ? (char *)s->x + (size_t)(i0 * s->ld) * size : (char *)built + (size_t)ahead * group;
+    if (ahead == 0 && (s->fresh || !s->x)) {
+        s->fill(s, i0, left < FRGI_FILL_GROUPS ? left : FRGI_FILL_GROUPS, at);
     }
+    return at;
 }
 
 /* ---- stores -------------------------------------------------------------------------------------- */
@@ -150,36 +153,42 @@ INLINE lanes load_bf16(const uint16_t *p)
     return (lanes)(load_shorts(p) << 16);
 }
 
-#define real                           float
-#define vec                            lanes
-#define LANES                          FLOATS
-#define FN(name)                       lanes_##name
-#define KERNEL                         0
+#define real                 float
+#define vec                  lanes
+#define LANES                FLOATS
+#define FN(name)             lanes_##name
+#define KERNEL               0
 
-#define stored                         float
-#define RN(name)                       x32_##name
-#define SHIFT(g)                       (g)
-#define EXPONENT(p, shifted)           (lanes_at(p) + (shifted))
-#define FILL(s, i0, built, done, left) fill_ahead((s), (i0), (built), (done), (left), sizeof(float))
+#define stored               float
+#define RN(name)             x32_##name
+#define SHIFT(g)             (g)
+#define EXPONENT(p, shifted) (lanes_at(p) + (shifted))
+#define ROWS(s, i0, built, done, left)                                                             \
+    exponents_of((s), (i0), (built), (done), (left), sizeof(float))
 #include "gw/gw_sweep.tmpl.h"
 #undef stored
 #undef RN
 #undef SHIFT
 #undef EXPONENT
-#undef FILL
+#undef ROWS
 
 static void keep(const frgi_sweep *s, const float *rows, int64_t i0);
 
-#define FILL(s, i0, built, done, left)                                                             \
-    do {                                                                                           \
-        (s)->fill((s), (i0), 1, (built));                                                          \
-        keep((s), (built), (i0));                                                                  \
-    } while (0)
+/** What is kept of 8 rows of exponents. */
+INLINE const void *kept_rows(const frgi_sweep *s, int64_t i0, void *built, size_t size)
+{
+    if (s->fresh) {
+        s->fill(s, i0, 1, built);
+        keep(s, built, i0);
+    }
+    return (const char *)s->x + (size_t)(i0 * s->ld) * size;
+}
 
-#define stored               uint16_t
-#define RN(name)             x16_##name
-#define SHIFT(g)             ((g) + low)
-#define EXPONENT(p, shifted) (load_u16(p) * step + (shifted))
+#define ROWS(s, i0, built, done, left) kept_rows((s), (i0), (built), sizeof(stored))
+#define stored                         uint16_t
+#define RN(name)                       x16_##name
+#define SHIFT(g)                       ((g) + low)
+#define EXPONENT(p, shifted)           (load_u16(p) * step + (shifted))
 #include "gw/gw_sweep.tmpl.h"
 #undef RN
 #undef SHIFT
@@ -203,7 +212,7 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0);
 #undef RN
 #undef LOAD
 #undef SHIFT
-#undef FILL
+#undef ROWS
 #undef KERNEL
 #undef real
 #undef vec
@@ -219,8 +228,8 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0);
 #define RN(name)             x64_##name
 #define SHIFT(g)             (g)
 #define EXPONENT(p, shifted) (reals_at(p) + (shifted))
-#define FILL(s, i0, built, done, left)                                                             \
-    fill_ahead((s), (i0), (built), (done), (left), sizeof(double))
+#define ROWS(s, i0, built, done, left)                                                             \
+    exponents_of((s), (i0), (built), (done), (left), sizeof(double))
 #include "gw/gw_sweep.tmpl.h"
 
 /* ---- marked vectors ----------------------------------------------------------------------------- */

@@ -133,7 +133,7 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     s->chunks = (n + each * fill - 1) / (each * fill);
     s->store = store;
     s->product = how->product;
-    t->scratch_bytes = (size_t)(16 * s->ld) * real_size(s) + 64;
+    t->scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * real_size(s) + 64;
     t->scratch_bytes = (t->scratch_bytes + 63) / 64 * 64;
     layout(&t->memory, t, with_store);
     TRY(frgi_arena_open(&t->memory, ctx, "transport plan"));
