@@ -20,8 +20,8 @@ enum {
     WIDE = 128,
     LEAST = 32, /* a product's least size */
     PART = 128, /* columns of a part, at least */
-    /* columns from which this gains: 0.97 of the time of panels at 896, 0.84 at 1024, 0.79 at 1536; 1.1 at 640 */
-    WORTH_IT = 8 * WIDE,
+    /* columns from which this gains: 0.99 of the time of panels at 512, 0.92 at 640, 0.85 at 1024; 1.05 at 448 */
+    WORTH_IT = 4 * WIDE,
 };
 
 void frgi_qr_wide_take(frgi_arena *arena, frgi_qr_wide *wide, frgi_product_way way, size_t ld,

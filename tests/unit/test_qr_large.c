@@ -85,7 +85,7 @@ static void repeated_columns(void)
 
 static void rests_of_blocks(void)
 {
-    static const int64_t orders[] = {1024, 1048, 1056};
+    static const int64_t orders[] = {512, 536, 1056};
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
         for (int kind = 1; kind <= 4; kind += 3)
             order_of(test_size(orders[i], 130), kind);
