@@ -189,8 +189,8 @@ void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)
     }
     for (int g = 0; g < ps->noise_count; g++)
         out[ps->noise_first + g] *= 0.5 * gp->theta[ps->noise_first + g];
-    for (ptrdiff_t k = 0; k < r->g.d; k++)
-        out[leaf->group[0].first + (leaf->group[0].count > 1 ? (int)k : 0)] += r->g.length[k][lane];
+    for (int k = 0; k < leaf->group[0].count; k++)
+        out[leaf->group[0].first + k] += r->g.length[k][lane];
     if (scale >= 0)
         out[scale] = r->g.scale[lane] + 0.5 * weights * gp->theta[scale];
     frgi_gp_mean_gradient(gp, gp->alpha, out, NULL);
@@ -214,6 +214,7 @@ void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype 
         const ptrdiff_t rows = (gp[l]->n + LANES_BLOCK - 1) / LANES_BLOCK * LANES_BLOCK;
         r->gp[l] = gp[l];
         r->g.kind = lane_kind(leaf);
+        r->g.one_length = leaf->group[0].count == 1;
         r->g.d = leaf->dims;
         r->g.n = rows > r->g.n ? rows : r->g.n;
     }

@@ -26,6 +26,7 @@ typedef enum {
 
 typedef struct {
     frgi_gp_lanes_kind kind;
+    bool one_length; /* of all columns: length[0] is the sum over them */
     ptrdiff_t n, d, ld; /* ld: vectors from row to row of the matrix, at least n */
     /* in, vectors */
     const void *x;          /* n x d */

@@ -359,14 +359,15 @@ INLINE void FN(add)(double *sum, vec part)
         sum[l] += (double)part[l];
 }
 
-/** sum_{i>j} W_ij C_ij, and times q/k u_k^2; a row's sums in the arithmetic's type, rows in double. */
-INLINE void FN(pass)(const frgi_gp_lanes_kind kind, frgi_gp_lanes *g)
+/** sum_{i>j} W_ij C_ij, and times q/k u_k^2, of all columns together where they have one length; a row's sums in the
+ *  arithmetic's type, rows in double. */
+INLINE void FN(sum_pairs)(const frgi_gp_lanes_kind kind, const bool one_length, frgi_gp_lanes *g)
 {
     const vec *const a = g->matrix, *const u = g->u, *const alpha = g->alpha;
-    const ptrdiff_t d = g->d, ld = g->ld;
+    const ptrdiff_t d = g->d, ld = g->ld, lengths = one_length ? 1 : d;
     for (ptrdiff_t i = 1; i < g->n; i++) {
         vec length[LANES_MOST_DIMS], scale = {0};
-        for (ptrdiff_t k = 0; k < d; k++)
+        for (ptrdiff_t k = 0; k < lengths; k++)
             length[k] = (vec){0};
         for (ptrdiff_t j = 0; j < i; j += B) {
             vec w[B], s[B], over[B];
@@ -377,14 +378,18 @@ INLINE void FN(pass)(const frgi_gp_lanes_kind kind, frgi_gp_lanes *g)
                     w[c] = (vec){0};
                 scale += w[c];
             }
-            if (kind != LANES_RBF) {
+            if (kind != LANES_RBF || one_length)
                 FN(distances)(u, d, i, j, s);
+            if (kind != LANES_RBF) {
                 FN(radial)(kind, s, NULL, (real *)over);
 #pragma GCC unroll 4
                 for (int c = 0; c < B; c++)
                     w[c] *= over[c];
             }
-            for (ptrdiff_t k = 0; k < d; k++) {
+#pragma GCC unroll 4
+            for (int c = 0; one_length && c < B; c++)
+                length[0] += w[c] * s[c];
+            for (ptrdiff_t k = 0; k < d && !one_length; k++) {
                 const vec x = u[i * d + k];
                 vec sum = length[k];
 #pragma GCC unroll 4
@@ -396,9 +401,17 @@ INLINE void FN(pass)(const frgi_gp_lanes_kind kind, frgi_gp_lanes *g)
             }
         }
         FN(add)(g->scale, scale);
-        for (ptrdiff_t k = 0; k < d; k++)
+        for (ptrdiff_t k = 0; k < lengths; k++)
             FN(add)(g->length[k], length[k]);
     }
+}
+
+INLINE void FN(pass)(const frgi_gp_lanes_kind kind, frgi_gp_lanes *g)
+{
+    if (g->one_length)
+        FN(sum_pairs)(kind, true, g);
+    else
+        FN(sum_pairs)(kind, false, g);
 }
 
 #define EACH_KIND(step)                                                                            \

@@ -153,11 +153,12 @@ static void lay_out(frgi_arena *a, room *m)
 }
 
 static void evaluate(frg_context *ctx, room *m, frgi_arena *a, frg_dtype t, const problem *const *p,
-                     ptrdiff_t n, ptrdiff_t d, frgi_gp_lanes_kind kind)
+                     ptrdiff_t n, ptrdiff_t d, frgi_gp_lanes_kind kind, bool one_length)
 {
     const ptrdiff_t rows = (n + LANES_BLOCK - 1) / LANES_BLOCK * LANES_BLOCK;
     *m = (room){.ops = frgi_gp_lanes_of(ctx, t), .t = t};
-    m->g = (frgi_gp_lanes){.kind = kind, .n = rows, .d = d, .ld = frgi_gp_lanes_ld(rows)};
+    m->g = (frgi_gp_lanes){
+        .kind = kind, .one_length = one_length, .n = rows, .d = d, .ld = frgi_gp_lanes_ld(rows)};
     lay_out(a, m);
     CHECK_OK(ctx, frgi_arena_open(a, ctx, "test"));
     memset(a->base, 0xff, a->bytes);
@@ -189,8 +190,14 @@ static void compare(const room *m, int lane, const problem *p)
     CHECK_NEAR(m->g.quad[lane], (double)w.quad, tolerance);
     CHECK_NEAR(m->g.logdet[lane], (double)w.logdet, tolerance);
     CHECK_NEAR(m->g.scale[lane], (double)w.scale, n * tolerance);
-    for (ptrdiff_t k = 0; k < p->d; k++)
-        CHECK_NEAR(m->g.length[k][lane], (double)w.length[k], n * tolerance);
+    long double together = 0;
+    for (ptrdiff_t k = 0; k < p->d; k++) {
+        together += w.length[k];
+        if (!m->g.one_length)
+            CHECK_NEAR(m->g.length[k][lane], (double)w.length[k], n * tolerance);
+    }
+    if (m->g.one_length)
+        CHECK_NEAR(m->g.length[0][lane], (double)together, n * tolerance * (double)p->d);
     for (ptrdiff_t i = 0; i < p->n; i++) {
         CHECK_NEAR(get(m, m->g.alpha, i, lane), (double)w.alpha[i], tolerance);
         CHECK_NEAR(get(m, m->g.matrix, i * m->g.ld + i, lane), (double)w.diagonal[i], tolerance);
@@ -204,18 +211,18 @@ static void against_plain(void)
     frg_context *ctx = test_context();
     for (int t = 0; t < 2; t++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-            for (int kind = 0; kind < LANES_KINDS; kind++) {
+            for (int kind = 0; kind < 2 * LANES_KINDS; kind++) {
+                const frgi_gp_lanes_kind leaf = (frgi_gp_lanes_kind)(kind % LANES_KINDS);
                 const ptrdiff_t d = 1 + test_below(DIMS);
                 problem all[LANES_MOST];
                 const problem *p[LANES_MOST];
                 for (int l = 0; l < LANES_MOST; l++) { /* ragged: sizes 1 .. n, idle lanes */
-                    all[l] = make(l == 0 ? sizes[s] : 1 + test_below(sizes[s]), d,
-                                  (frgi_gp_lanes_kind)kind);
+                    all[l] = make(l == 0 ? sizes[s] : 1 + test_below(sizes[s]), d, leaf);
                     p[l] = l % 5 == 4 ? NULL : &all[l];
                 }
                 room m;
                 frgi_arena a = {0};
-                evaluate(ctx, &m, &a, types[t], p, sizes[s], d, (frgi_gp_lanes_kind)kind);
+                evaluate(ctx, &m, &a, types[t], p, sizes[s], d, leaf, kind >= LANES_KINDS);
                 for (int l = 0; l < m.ops->width; l++)
                     if (p[l])
                         compare(&m, l, p[l]);
@@ -241,8 +248,8 @@ static void poisoned(void)
         q[1] = &sick;
         room one, two;
         frgi_arena a = {0}, b = {0};
-        evaluate(ctx, &one, &a, types[t], p, 21, 2, LANES_RBF);
-        evaluate(ctx, &two, &b, types[t], q, 21, 2, LANES_RBF);
+        evaluate(ctx, &one, &a, types[t], p, 21, 2, LANES_RBF, false);
+        evaluate(ctx, &two, &b, types[t], q, 21, 2, LANES_RBF, false);
         CHECK_INT(two.g.pivot[1], 13);
         CHECK(two.g.bad[1] < 0);
         for (int l = 0; l < one.ops->width; l++) {
