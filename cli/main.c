@@ -163,16 +163,26 @@ static const option_spec *letter_option(char letter, unsigned mask)
     return NULL;
 }
 
+/** -threads is no -t: a word behind one dash that nearly is a long option is told as that. */
+static int unknown_letter(const cli *c, char letter, const char *word, unsigned mask)
+{
+    char where[8], hint[80] = "--help lists the options";
+    const size_t length = strcspn(word + 1, "=");
+    const char *near = length > 2 ? nearest_option(word + 1, length, mask) : NULL;
+    if (near) {
+        snprintf(hint, sizeof hint, "did you mean --%s", near);
+    }
+    snprintf(where, sizeof where, "-%c", letter);
+    return cli_fail(c, "E_OPTION", where, hint, "unknown option %s", where);
+}
+
 /** -q, -vv, -o FILE, -oFILE. */
 static int short_options(cli *c, unsigned mask, char **argv, int argc, int *at)
 {
     for (const char *letter = argv[*at] + 1; *letter; letter++) {
         const option_spec *o = letter_option(*letter, mask);
         if (!o) {
-            char where[8];
-            snprintf(where, sizeof where, "-%c", *letter);
-            return cli_fail(c, "E_OPTION", where, "--help lists the options", "unknown option %s",
-                            where);
+            return unknown_letter(c, *letter, argv[*at], mask);
         }
         if (!option_takes_value(o)) {
             (void)store(c, o, "");
@@ -198,8 +208,7 @@ static int unknown_command(const cli *c, const char *name)
 static int argument(cli *c, const char *text)
 {
     if (!c->command) {
-        c->command = find_command(text);
-        return c->command ? 0 : unknown_command(c, text);
+        return unknown_command(c, text);
     }
     if (c->n_arguments >= c->command->max_arguments) {
         return cli_fail(c, "E_OPTION", text,
@@ -214,10 +223,32 @@ static int argument(cli *c, const char *text)
     return 0;
 }
 
+/** Where the command stands: behind the options before it, whose names say alone whether a value follows; 0: nowhere. */
+static int command_place(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *text = argv[i];
+        if (text[0] != '-' || text[1] == '\0') {
+            return i;
+        }
+        const int is_long = text[1] == '-',
+                  has_value = strchr(text, '=') != NULL || (!is_long && text[2]);
+        const option_spec *o = is_long ? find_option(text + 2, strcspn(text + 2, "="), CMD_ALL)
+                                       : letter_option(text[1], CMD_ALL);
+        i += o && option_takes_value(o) && !has_value;
+    }
+    return 0;
+}
+
 static int read_line(cli *c, int argc, char **argv)
 {
     int options_end = 0;
+    const int place = command_place(argc, argv);
+    c->command = place ? find_command(argv[place]) : NULL;
     for (int i = 1; i < argc; i++) {
+        if (i == place && c->command) {
+            continue;
+        }
         const unsigned mask = c->command ? c->command->bit : CMD_ALL;
         const char *text = argv[i];
         const int handed_on = c->command && c->command->bit == CMD_RESUME && c->n_arguments > 0;
@@ -341,6 +372,9 @@ int cli_run(cli *c, int argc, char **argv)
     code = refuse_later(c);
     if (!code) {
         code = check_arguments(c);
+    }
+    if (!code) {
+        code = cli_check_paths(c);
     }
     if (!code) {
         code = c->command->run(c);
