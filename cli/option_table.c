@@ -418,7 +418,7 @@ const option_spec option_table[] = {
      .field = AT(weights_file),
      .value = "W.npy",
      .group = arrays,
-     .help = "a weight > 0 for each row"},
+     .help = "a weight >= 0 for each row"},
     {.name = "out",
      .kind = KIND_OUTPUT,
      .commands = CMD_DEMEAN,

@@ -151,7 +151,7 @@ typedef struct {
 typedef struct frg_demean frg_demean;
 
 FRG_API void frg_demean_defaults(frg_demean_opts *o, size_t struct_size);
-/** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 > 0 or NULL.  slopes: varying slopes,
+/** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 >= 0 or NULL.  slopes: varying slopes,
  *  NULL for none; `no_intercept` has bit q set for a factor with slopes alone.  codes and weights are copied
  *  in the compact form the plan needs; the caller's arrays are not touched later.
  *  Errors: E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY. */
@@ -159,7 +159,8 @@ FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context 
                                                   const frg_array *weights, const frg_slope *slopes,
                                                   int n_slopes, uint64_t no_intercept,
                                                   const frg_demean_opts *o);
-/** in, out: n x p, f64 or f32, any strides, out may be in.  columns: p reports or NULL.
+/** in, out: n x p, f64 or f32, any strides, out may be in.  columns: p reports or NULL.  Values may be as large as 1e150, and
+ *  the largest of a column must be 0 or at least 1e-150: E_NOT_FINITE names what is beyond.
  *  Returns the worst column's status.  Outputs are untouched when the status is negative. */
 FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out,
                                                frg_demean_column columns[], frg_info *info);

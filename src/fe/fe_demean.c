@@ -352,14 +352,15 @@ static fe_block block_of(const frg_array *a, int64_t column, int live)
                       a->stride[1], live};
 }
 
-static frg_status refuse_column(frg_context *ctx, const frg_array *in, int64_t column)
+/** A column whose largest value is `top`, NaN where its values are not all finite. */
+static frg_status refuse_column(frg_context *ctx, const frg_array *in, int64_t column, double top)
 {
     for (int64_t i = 0; i < in->shape[0]; i++) {
         const char *p = frgi_array_base(in) + (i * in->stride[0] + column * in->stride[1]) *
                                                   (ptrdiff_t)frg_sizeof(in->dtype);
         const double v = in->dtype == FRG_F32 ? (double)*(const float *)(const void *)p
                                               : *(const double *)(const void *)p;
-        if (!(fabs(v) <= FE_LARGEST)) {
+        if (!(fabs(v) <= FE_LARGEST) || (top < FE_SMALLEST && fabs(v) == top)) {
             return frgi_fe_refuse_value(ctx, i, column, v);
         }
     }
@@ -532,8 +533,10 @@ static frg_status run_block(run *r, const block_effects *b)
     fe_moments moments;
     frgi_fe_rhs(g, ops, &w->rows, threads, lanes, &x, w->cg.r, &moments);
     for (int k = 0; k < b->live; k++) {
-        if (!(moments.top[k] <= FE_LARGEST) || !isfinite(moments.square[k])) {
-            return refuse_column(d->ctx, &r->in, b->first_column + k);
+        const double largest = moments.top[k];
+        if (!(largest <= FE_LARGEST) || !isfinite(moments.square[k]) ||
+            (largest > 0 && largest < FE_SMALLEST)) {
+            return refuse_column(d->ctx, &r->in, b->first_column + k, largest);
         }
         state[k] = study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON);
         within[k] = state[k].within;

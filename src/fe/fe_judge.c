@@ -40,5 +40,8 @@ frg_status frgi_fe_refuse_value(frg_context *ctx, int64_t row, int64_t column, d
 {
     frgi_at(ctx, "column %lld, row %lld", (long long)column + 1, (long long)row + 1);
     FAIL(ctx, E_NOT_FINITE, "column %lld, row %lld holds %g%s", (long long)column + 1,
-         (long long)row + 1, v, isfinite(v) ? ", which is too large: scale the column" : "");
+         (long long)row + 1, v,
+         !isfinite(v)           ? ""
+         : fabs(v) > FE_LARGEST ? ", which is too large: scale the column"
+                                : ", its largest value, which is too small: scale the column");
 }

@@ -25,6 +25,9 @@ typedef struct {
 
 /** Values above it are refused: their squares times the rows would not be finite. */
 #define FE_LARGEST 1e150
+/** Columns with a largest value below it are refused: their squares are no numbers any more, and nothing could be told
+ *  from zero by them. */
+#define FE_SMALLEST 1e-150
 
 /** Level means below it are rounding: 64 roundings of the largest numbers that were subtracted. */
 double frgi_fe_rounding_floor(const fe_column_size *c);
@@ -35,7 +38,8 @@ void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_
 /** Is nothing left to be done for the column?  A small gradient on a nearly disconnected graph is no small
  *  error, so the bound counts as well. */
 bool frgi_fe_accepted(double tol, const frg_demean_column *c);
-/** E_NOT_FINITE for a value that is not finite or above FE_LARGEST; row and column from 0. */
+/** E_NOT_FINITE for a value that is not finite, above FE_LARGEST, or the largest of its column and below FE_SMALLEST; row
+ *  and column from 0. */
 FRG_MUST_USE frg_status frgi_fe_refuse_value(frg_context *ctx, int64_t row, int64_t column,
                                              double v);
 

@@ -11,6 +11,7 @@
  */
 #include "fe/fe_regress.h"
 #include "fe/fe_demean.h"
+#include "fe/fe_judge.h"
 
 #include <math.h>
 #include <omp.h>
@@ -123,7 +124,21 @@ static void fill_runs(const filler *w)
     }
 }
 
-/** Names the first infinite value of a column. */
+/** The squares of column c, whose mean is this small, may all have vanished: what is left of it says nothing. */
+static bool too_small(const frg_fe *f, int c)
+{
+    const frgi_moments *const m = &f->moments[c];
+    if (m->mean * m->mean + m->square / m->weight > FE_SMALLEST * FE_SMALLEST) {
+        return false;
+    }
+    double largest = 0;
+    for (int64_t i = 0; i < f->frame.n; i++) {
+        largest = fmax(largest, fabs(f->matrix[c * f->frame.n + i]));
+    }
+    return largest > 0 && largest < FE_SMALLEST;
+}
+
+/** Names the first infinite value of a column, or the largest one where that is why its squares are none. */
 static frg_status not_finite(const frg_fe *f, int c)
 {
     const double *const x = f->matrix + c * f->frame.n;
@@ -140,8 +155,8 @@ static frg_status not_finite(const frg_fe *f, int c)
     frgi_at(f->ctx, "%s:%lld", name, row);
     if (finite) {
         FAIL(f->ctx, E_NOT_FINITE,
-             "'%s', row %lld: %g is too large to be squared and added; scale the column", name, row,
-             x[i]);
+             "'%s', row %lld: %g is too %s to be squared and added; scale the column", name, row,
+             x[i], fabs(x[i]) < 1 ? "small" : "large");
     }
     FAIL(f->ctx, E_NOT_FINITE, "'%s', row %lld: the value is %s", name, row,
          isnan(x[i]) ? "not a number" : "infinite");
@@ -183,7 +198,7 @@ static frg_status fill_matrix(frg_fe *f, frgi_factor_codes *codes)
     TRY_TO(done, NEW(f->ctx, &w.scratch, threads * w.scratch_each, "expressions"));
     fill_runs(&w);
     for (int c = 0; c <= f->p; c++) {
-        if (!isfinite(f->moments[c].square)) {
+        if (!isfinite(f->moments[c].square) || too_small(f, c)) {
             status = not_finite(f, c);
             goto done;
         }

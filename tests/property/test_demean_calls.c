@@ -295,6 +295,14 @@ static void bad_input(void)
         CHECK_SAYS(strstr(frg_message(ctx), "8") != NULL, "\"%s\" does not name row 8",
                    frg_message(ctx));
         d.x[100 + 7] = 1;
+        double small[200]; /* squares of 1e-200 are zeros: its columns would count as absorbed */
+        for (int i = 0; i < 200; i++)
+            small[i] = 1e-200 * d.x[i];
+        CHECK_STATUS(
+            frg_demean_run(plan, panel_columns(&d, small), panel_columns(&d, out), columns, NULL),
+            FRG_BAD_DATA);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-FE-005");
+        CHECK(strstr(frg_message(ctx), "too small") != NULL);
         CHECK_STATUS(frg_demean_run(plan, frg_matrix_columns(d.x, FRG_F64, 99, 2, 100),
                                     panel_columns(&d, out), columns, NULL),
                      FRG_BAD_ARG);

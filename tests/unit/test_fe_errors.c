@@ -192,10 +192,14 @@ static void not_finite(void)
         {"y ~ z | f[x]", FRG_BAD_DATA, "FRG-FE-005", NULL, "slope 'x', row 3", NULL},
         {"big ~ z", FRG_BAD_DATA, "FRG-FE-005", NULL,
          "'big', row 1: 1e+200 is too large to be squared and added; scale", NULL},
+        {"small ~ z", FRG_BAD_DATA, "FRG-FE-005", NULL,
+         "'small', row 4: -4e-200 is too small to be squared and added; scale", NULL},
+        {"y ~ small | f", FRG_BAD_DATA, "FRG-FE-005", NULL, "'small', row 4: -4e-200 is too small",
+         NULL},
     };
-    check_mistakes(
-        "y,x,z,k,f,big\n1,2,3,1,1,1e200\n2,1,0,1,1,2\n1,inf,2,3,2,3\n3,1,1,-inf,2,4\n2,5,7,1,1,5\n",
-        table, sizeof table / sizeof *table);
+    check_mistakes("y,x,z,k,f,big,small\n1,2,3,1,1,1e200,1e-200\n2,1,0,1,1,2,2e-200\n"
+                   "1,inf,2,3,2,3,0\n3,1,1,-inf,2,4,-4e-200\n2,5,7,1,1,5,1e-200\n",
+                   table, sizeof table / sizeof *table);
 }
 
 /** Two keys of the file that one double stands for must not become one level. */
