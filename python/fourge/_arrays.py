@@ -22,6 +22,8 @@ def array(x, name="the array"):
         x = x.detach()
         if str(kind) == "torch.bfloat16":  # NumPy has no such type
             x = x.float()
+        if getattr(x, "is_neg", bool)():  # the sign is a flag (the imaginary part of a conjugate), and DLPack has none
+            x = x.resolve_neg()
     if not hasattr(x, "__array_interface__") and hasattr(x, "__dlpack__"):
         try:
             a = np.from_dlpack(x)

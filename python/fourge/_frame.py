@@ -20,11 +20,18 @@ def is_missing(v):
     return v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, (float, np.floating, np.datetime64)) and v != v)
 
 
+def _word(category):
+    """The label of a category; whole numbers without a point, as in formulas: i(x, ref=1)."""
+    return str(int(category)) if isinstance(category, float) and category.is_integer() else str(category)
+
+
 def _column(name, values):
     """The array that a column is, and its labels where it is one of categories."""
+    if hasattr(values, "columns"):
+        raise TypeError(f"{len(values.columns)} columns are named '{name}': give them names of their own")
     if hasattr(values, "cat") and hasattr(values.cat, "codes"):  # a pandas categorical
         values = values.cat
-        return values.codes.to_numpy(dtype=np.int32), [str(c) for c in values.categories]
+        return values.codes.to_numpy(dtype=np.int32), [_word(c) for c in values.categories]
     if hasattr(values, "detach"):
         values = values.detach()
         if str(getattr(values, "device", "cpu")) != "cpu":
@@ -53,18 +60,39 @@ def _column(name, values):
     raise TypeError(f"column '{name}': the type {a.dtype} is not taken")
 
 
+def _narrowed(frame, columns):
+    """The columns of a pandas frame that are asked for, as pyarrow converts all that it is given, and categories as words,
+    which is what the library has."""
+    if not all(name in frame for name in columns):
+        return frame
+    frame = frame[columns]
+    for name in columns:
+        values = frame[name]
+        if hasattr(values, "cat") and not all(isinstance(c, str) for c in values.cat.categories):
+            frame = frame.assign(**{name: values.cat.rename_categories(_word)})
+    return frame
+
+
+def _stream(data, columns):
+    """An Arrow stream of `data`, None where these have none."""
+    if not hasattr(data, "__arrow_c_stream__"):
+        return None
+    if not hasattr(data, "iloc"):
+        return data.__arrow_c_stream__()
+    try:  # pandas
+        return _narrowed(data, columns).__arrow_c_stream__()
+    except (ImportError, NotImplementedError, TypeError, ValueError):  # no pyarrow, or values that it does not convert
+        return None
+
+
 def table(context, data, columns):
     """A table of the named columns of `data`: anything with ``__arrow_c_stream__`` (polars, pyarrow, DuckDB,
     pandas with pyarrow installed), or a mapping of names to 1-D arrays."""
     if isinstance(data, _fourge.Table):
         return data
-    if hasattr(data, "__arrow_c_stream__"):
-        try:
-            capsule = data.__arrow_c_stream__()
-        except ImportError:  # pandas without pyarrow
-            capsule = None
-        if capsule is not None:
-            return _fourge.Table.from_arrow(context, capsule, columns)
+    capsule = _stream(data, columns)
+    if capsule is not None:
+        return _fourge.Table.from_arrow(context, capsule, columns)
     if hasattr(data, "collect") and not hasattr(data, "keys"):
         raise TypeError(f"data: a {type(data).__name__} has no values yet; collect() it first")
     if isinstance(data, np.ndarray) and data.dtype.names:

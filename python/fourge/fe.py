@@ -28,7 +28,9 @@ def _spec(vcov):
     if vcov is None:
         return "iid"
     if isinstance(vcov, dict):
-        kind, clusters = next(iter(vcov.items()), ("nothing", ""))
+        if len(vcov) != 1:
+            raise ValueError(f"vcov: expected one covariance, {{'CRV1': 'a+b'}}, got {vcov!r}; several are a list of them")
+        (kind, clusters), = vcov.items()
         clusters = "+".join(clusters) if isinstance(clusters, (list, tuple)) else str(clusters)
         if kind != "CRV1":
             raise errors.Unsupported(f"vcov {kind!r} is not built; there is {{'CRV1': 'a+b'}}")
@@ -37,7 +39,7 @@ def _spec(vcov):
         raise TypeError(f"vcov: expected a name, {{'CRV1': 'a+b'}} or a list of these, got {vcov!r}")
     if vcov.startswith("~"):  # fixest's formula
         return "cluster=" + vcov[1:].replace(" ", "")
-    return {"hetero": "hc1", "HC1": "hc1"}.get(vcov, vcov)
+    return "hc1" if vcov == "hetero" else vcov.lower() if vcov.isalnum() else vcov  # IID, HC1
 
 
 #: pyfixest's names of options -> ours, with a table of values where these differ.
@@ -399,7 +401,7 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     x : (n,) or (n, p) array, float64 or float32
         A tensor of torch on the CPU works as well (it is not copied).
     fixed_effects : (n,) or (n, Q) integer codes >= 0, or words
-    weights : (n,) float64 > 0, optional
+    weights : (n,) float64 >= 0, optional
     out : array like x, optional
         May be x itself; written when the result is there, so that an exception (Ctrl-C, too) leaves it as it was.
     progress : callable or True, optional
@@ -423,8 +425,12 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     context = _context(options, progress)
     result = np.empty_like(x)
     w = None if weights is None else np.ascontiguousarray(_array(weights, "weights"), dtype=np.float64)
+    codes = _codes(fixed_effects)
+    for name, rows in (("fixed_effects", len(codes)), ("weights", len(x) if w is None else w.size)):
+        if rows != len(x):
+            raise errors.BadArgument(f"{name}: expected a row for each of the {len(x)} of x, got {rows}")
     shape = (lambda a: a[:, None] if a.ndim == 1 else a)
-    report = _fourge.demean(context, shape(x), _codes(fixed_effects), w, shape(result), options)
+    report = _fourge.demean(context, shape(x), codes, w, shape(result), options)
     if report["status"] != "FRG_OK":
         warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=2)
     if out is not None:

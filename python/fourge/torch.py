@@ -204,6 +204,8 @@ class SOAP(torch.optim.Optimizer):
             if g is not None:
                 if g.layout is not torch.strided:
                     raise RuntimeError("SOAP does not support sparse gradients")
+                if g.is_neg():  # DLPack would lose the sign
+                    g = g.resolve_neg()
                 g = to_dlpack(g.detach() if g.requires_grad else g)
                 changed.append(p)
             gradients.append(g)

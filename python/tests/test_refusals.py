@@ -141,6 +141,22 @@ class Refused(unittest.TestCase):
             ("b: .*complex", lambda: fe.lsmr(((2, 1), [0, 1, 2], [0, 0], [1.0, 1.0]), np.ones(2) * 1j)),
         ])
 
+    def test_covariances(self):
+        for vcov in ({}, {"CRV1": "f", "CRV3": "f"}):
+            with self.subTest(vcov), self.assertRaisesRegex(ValueError, "expected one covariance"):
+                fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F}, vcov=vcov)
+        with self.assertRaisesRegex(errors.Unsupported, "hc3 is not built"):
+            fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F}, vcov="HC3")
+        fit = fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F}, vcov="IID")
+        self.assertEqual(fit.se()[0], fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F}).se()[0])
+
+    def test_rows_of_demean(self):
+        x, codes = np.ones((6, 2)), np.zeros((6, 1), int)
+        for says, call in (("^fixed_effects: expected a row for each of the 6 of x, got 5", lambda: fe.demean(x, codes[:5])),
+                           ("^weights: expected a row for each of the 6 of x, got 1", lambda: fe.demean(x, codes, 2.0))):
+            with self.assertRaisesRegex(errors.BadArgument, says):
+                call()
+
     def test_devices(self):
         """A tensor on a device is refused by the name of the argument and that of the device."""
         self.check([

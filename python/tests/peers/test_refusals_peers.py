@@ -51,6 +51,23 @@ class Frames(unittest.TestCase):
             "tensors": {k: torch.tensor(v) for k, v in DATA.items()} | {"x": torch.tensor(DATA["x"], requires_grad=True)},
         }, coef(DATA))
 
+    def test_pandas(self):
+        """What pyarrow does not convert, or converts to a type that the library has not; columns that no one asked for."""
+        p = pd.DataFrame(DATA)
+        junk = p.assign(z=[{} if i % 2 else "z" for i in range(N)])
+        self.same({
+            "categories that are numbers": p.assign(f=p.f.astype("category")),
+            "categories that are not used": p.assign(f=pd.Categorical(p.f, categories=range(-3, 9))),
+            "whole floats": p.assign(f=pd.Categorical(p.f.astype(float))), "intervals": p.assign(f=pd.cut(p.f, range(-1, 5))),
+            "dates": p.assign(f=pd.Categorical(pd.to_datetime(p.f, unit="D"))),
+            "words and numbers": p.assign(f=p.f.astype(object).where(p.f > 0, "zero")), "big-endian": p.assign(x=DATA["x"].astype(">f8")),
+            "an odd column": junk, "a name twice": pd.concat([junk, junk[["z"]]], axis=1), "a name that is a number": p.rename_axis(columns=3).assign(**{"3": 1}),
+        }, coef(DATA))
+        terms = fe.feols("y ~ i(f, ref=1)", p.assign(f=pd.Categorical(p.f.astype(float)))).terms
+        self.assertEqual(terms, ["(Intercept)", "f::0", "f::2", "f::3", "f::4"])
+        with self.assertRaisesRegex(TypeError, "2 columns are named 'x'"):
+            coef(pd.concat([p, p[["x"]]], axis=1))
+
     def test_decimals(self):
         """DuckDB's literals and sums are decimals."""
         cents = np.round(DATA["x"], 2)
@@ -92,6 +109,9 @@ class Tensors(unittest.TestCase):
         for taken in (x.clone().requires_grad_(), x.t().contiguous().t(), pd.DataFrame(x.numpy()), pl.DataFrame(x.numpy())):
             self.assertEqual(make(taken), want)
         self.assertEqual(make(x.bfloat16()), make(x.bfloat16().double()))
+        negative = torch.complex(x, -x).conj().imag  # a view with a flag for its sign
+        self.assertTrue(negative.is_neg())
+        self.assertEqual(make(negative), want)
         for refused in (x.to("meta"), x.to(torch.complex64), x.to_sparse()):
             with self.assertRaisesRegex(TypeError, "^x: "):
                 make(refused)

@@ -314,6 +314,17 @@ class Torch(unittest.TestCase):
         opt.step()
         self.assertFalse((wide == 1).any())
 
+    def test_gradients_that_are_negated_views(self):
+        torch.manual_seed(0)
+        view, moved = torch.randn(4, 3, dtype=torch.complex64).conj().imag, []
+        self.assertTrue(view.is_neg())
+        for gradient in (view, view.resolve_neg()):
+            p = torch.nn.Parameter(torch.ones(4, 3))
+            p.grad = gradient
+            SOAP([p], lr=0.1).step()
+            moved.append(p.detach())
+        self.assertTrue(torch.equal(*moved))
+
     def test_maximize(self):
         p, q = (torch.nn.Parameter(torch.ones(3, 3)) for _ in range(2))
         p.grad, q.grad = torch.eye(3), -torch.eye(3)
