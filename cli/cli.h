@@ -63,7 +63,7 @@ int cli_run(cli *c, int argc, char **argv);
 /** 130 or 143 once a signal asked to stop, else 0. */
 int cli_signalled(void);
 
-/** Refuses a line whose results would replace each other or what is read; 0 or the exit code. */
+/** Refuses a line whose results have no folder, or would replace each other or what is read; 0 or the exit code. */
 int cli_check_paths(const cli *c);
 
 int command_fe(cli *c);

@@ -1,8 +1,10 @@
-/* cli_paths.c - files that a line names twice: two results for one file, or a result in the place of what is read.
+/* cli_paths.c - what can be said of a line's files before the work: folders that are not there, and files named twice,
+ * two results for one file, or a result in the place of what is read.
  *
  * Results appear whole, by a rename, so that the second of two would silently be all that is left, and a table of
  * data would be gone.  An array may take the place of the array that it goes on from.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -65,6 +67,24 @@ static int shared(const cli *c, const named_file *out, const named_file *other)
                     "--%s would replace '%s', the file of %s", out->option, other->path, what);
 }
 
+static int check_folder(const cli *c, const char *path)
+{
+    struct stat s;
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path || slash - path >= (ptrdiff_t)sizeof folder) {
+        return 0;
+    }
+    memcpy(folder, path, (size_t)(slash - path));
+    folder[slash - path] = '\0';
+    errno = 0;
+    if (stat(folder, &s) == 0 && S_ISDIR(s.st_mode)) {
+        return 0;
+    }
+    return cli_fail(c, "E_CREATE", path, NULL, "cannot create '%s': %s", path,
+                    strerror(errno ? errno : ENOTDIR));
+}
+
 int cli_check_paths(const cli *c)
 {
     named_file out[MAX_FILES], in[MAX_FILES];
@@ -75,6 +95,10 @@ int cli_check_paths(const cli *c)
     }
     n_in = gather(c, KIND_INPUT, in, n_in);
     for (int i = 0; i < n_out; i++) {
+        const int code = check_folder(c, out[i].path);
+        if (code) {
+            return code;
+        }
         for (int k = 0; k < i; k++) {
             if (same_file(out[i].path, out[k].path)) {
                 return shared(c, &out[i], &out[k]);
