@@ -363,7 +363,7 @@ def dense(model, vcov, weights, kind, ssc, singletons, exact=False):
         df = smallest - 1
     values, vectors = np.linalg.eigh(v)
     negative = float(min(values.min() / values.max(), 0.0))
-    if clusters[1:] and negative < 0:
+    if clusters[1:] and np.diag(v).min() < 0:  # as fixest; eigenvalues alone leave it as it is
         v = vectors * np.maximum(values, 0.0) @ vectors.T
     mean = (w * y).sum() / w.sum()
     tss = float((w * (y - mean) ** 2).sum())
@@ -571,7 +571,7 @@ def run(one, exact=False):
         if agreement["statsmodels_estimate"] > 1e-8 or agreement["statsmodels_std_error"] > 1e-8:
             notes.append("statsmodels differs")
     if own["negative"] < -1e-15 and "+" in vcov:
-        notes.append(f"negative eigenvalue ({own['negative']:.1e} of the largest) set to 0")
+        notes.append(f"negative eigenvalue ({own['negative']:.1e} of the largest), set to 0 where a variance is negative")
     agreement["notes"] = "; ".join(notes)
     dof = "any" if own["absorbed_rank"] == own["absorbed_naive"] else "exact" if own["exact"] else "naive"
     head = [agreement["id"], f"data/{name}.csv", formula, vcov, weights or "-", kind if weights else "-", ssc or "-",

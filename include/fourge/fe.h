@@ -269,7 +269,7 @@ typedef struct {
     const char *ssc;         /* the rule in force, all keys */
     const double *matrix;    /* n_coefficients x n_coefficients */
     const frg_coefficient *coefficients;
-    int projected;           /* negative eigenvalues were set to 0 */
+    int projected;           /* a variance was negative, and negative eigenvalues were set to 0 */
     double wald_f;           /* b' V^-1 b / k over the regressors without the intercept */
 } frg_fe_vcov;
 

@@ -24,7 +24,7 @@
 #include "linalg/small.h"
 #include "linalg/stat.h"
 
-static const double SINGULAR = 1e-12; /* a pivot of correlations, or an eigenvalue: rounding */
+static const double SINGULAR = 1e-12; /* a pivot of correlations: rounding */
 
 /* ---- computing ---------------------------------------------------------------------------------- */
 
@@ -372,45 +372,24 @@ static void shift_intercept(const frg_fe *f, double *m)
     }
 }
 
-/** m, scaled to a unit diagonal, into a; false where a variance is negative.  On this scale the units of the
- *  terms do not matter, so that SINGULAR tells a negative eigenvalue from rounding. */
-static bool correlate(int k, const double *m, double *a)
-{
-    for (int i = 0; i < k; i++) {
-        if (m[i * k + i] < 0) {
-            return false;
-        }
-        for (int j = 0; j < k; j++) {
-            const double scale = sqrt(m[i * k + i]) * sqrt(m[j * k + j]);
-            a[i * k + j] = scale > 0 ? m[i * k + j] / scale : 0;
-        }
-    }
-    return true;
-}
-
-/** The nearest positive semidefinite matrix in place of one with negative eigenvalues. */
+/** The nearest positive semidefinite matrix in place of one with a negative variance.  One with negative eigenvalues
+ *  alone stays, as in fixest: its variances are those of the formula, and joint tests see that it is none. */
 static frg_status project(work *w)
 {
     const frg_fe *const f = w->f;
     const int k = f->k;
     double *const m = w->v->matrix, *a = NULL, *values = NULL, *vectors = NULL;
     frg_status status;
-    if (w->v->request.n < 2) {
+    bool negative = false;
+    for (int i = 0; i < k; i++) {
+        negative |= m[i * k + i] < 0;
+    }
+    if (!negative) {
         return FRG_OK;
     }
     TRY_TO(done, NEW(f->ctx, &a, (int64_t)k * k, "eigenvalues"));
     TRY_TO(done, NEW(f->ctx, &values, k, "eigenvalues"));
     TRY_TO(done, NEW(f->ctx, &vectors, (int64_t)k * k, "eigenvalues"));
-    bool negative = !correlate(k, m, a);
-    if (!negative) {
-        frgi_eigen(k, a, values, vectors);
-        for (int l = 0; l < k; l++) {
-            negative |= values[l] < -SINGULAR;
-        }
-    }
-    if (!negative) {
-        goto done;
-    }
     memcpy(a, m, sizeof *m * (size_t)k * (size_t)k);
     frgi_eigen(k, a, values, vectors);
     memset(m, 0, sizeof *m * (size_t)k * (size_t)k);

@@ -254,8 +254,9 @@ static void check_matrix(const frg_fe_vcov *v, long double want[K][K], const cha
         }
 }
 
-/** 1 to 4 ways, both counts of the clusters, against the double sum over pairs of rows. */
-static void multiway(void)
+/** 1 to 4 ways, both counts of the clusters, against the double sum over pairs of rows; of one sample in four or so a
+ *  covariance has negative eigenvalues and no negative variance. */
+static void multiway_sample(void)
 {
     static const char *const specs[] = {"cluster=a", "cluster=a+b", "cluster=a+b+c",
                                         "cluster=a+b+c+d"};
@@ -291,16 +292,25 @@ static void multiway(void)
             if (!CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x + z", s.table, &o)))
                 continue;
             const frg_fe_vcov *const v = &frg_fe_get(f)->vcov[0];
-            if (!v->projected)
+            bool negative =
+                false; /* eigenvalues alone do not count: fixest leaves such a matrix as it is */
+            for (int k = 0; k < K; k++)
+                negative |= want[k][k] < 0;
+            CHECK_INT(v->projected, negative);
+            if (!negative)
                 check_matrix(v, want, specs[ways - 1]);
-            else
-                CHECK(ways > 1);
             CHECK_INT(v->df_t, conventional ? ROWS - K : least - 1);
             CHECK_INT(v->n_clusters, ways);
             frg_fe_destroy(f);
         }
     frg_table_destroy(s.table);
     frg_context_destroy(ctx);
+}
+
+static void multiway(void)
+{
+    for (int i = 0; i < test_size(8, 1); i++)
+        multiway_sample();
 }
 
 static void single_rules(void)
