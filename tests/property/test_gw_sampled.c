@@ -461,6 +461,42 @@ static void costs_of_both(void)
     drop_bed(&t);
 }
 
+/* The cost of pairs (1 - theta) s^2 E + 2 theta s <Clin>, s the mass, and its standard error, which adds that of a mean of
+ * independent draws to E's as the sides of a right angle: by two passes over the pairs here, in doubles.  Nothing of it
+ * without a linear cost. */
+static void error_of_both(void)
+{
+    enum { N = 9, M = 7, PAD = 48, COUNT = 25 };
+    bed t = make_bed(N, M);
+    float *const linear = calloc((size_t)16 * PAD, sizeof *linear);
+    frgi_pair pairs[COUNT];
+    double sum = 0, square = 0;
+    const double mass = 0.7, energy = 3, off = 0.25;
+    for (int i = 0; i < N * M; i++)
+        linear[i / M * PAD + i % M] = (float)test_uniform() - 2;
+    for (int r = 0; r < COUNT; r++) {
+        pairs[r] = (frgi_pair){r % N, r * 3 % M};
+        sum += (double)linear[pairs[r].i * PAD + pairs[r].j];
+    }
+    for (int r = 0; r < COUNT; r++)
+        square += pow((double)linear[pairs[r].i * PAD + pairs[r].j] - sum / COUNT, 2);
+    static const double weights[] = {0, 0.3, 1};
+    for (int w = 0; w < 3; w++) {
+        const double theta = weights[w];
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.linear_weight = theta;
+        open_level(&t, &o, linear);
+        double cost = energy, error = off;
+        frgi_join_linear(&t.l, pairs, COUNT, mass, &cost, &error);
+        const double share = theta > 0 ? (1 - theta) * mass * mass : 1;
+        CHECK_NEAR(cost, share * energy + 2 * theta * mass * sum / COUNT, 1e-12);
+        CHECK_NEAR(error, hypot(share * off, 2 * theta * mass * sqrt(square) / COUNT), 1e-12);
+        close_level(&t);
+    }
+    free(linear);
+    drop_bed(&t);
+}
+
 /* What is kept of the plans of four steps against averages made here; terms of L from the marginals of the average.
  * Floats: 2^-24 of each entry and again of what is left of it in the next averages, 1e-7. */
 static void kept(void)
@@ -791,5 +827,6 @@ static const test_case cases[] = {{"kept", kept},
                                   {"centred", centred},
                                   {"seeds and graphs", seeds_and_graphs},
                                   {"costs below zero", costs_below_zero},
-                                  {"costs of both", costs_of_both}};
+                                  {"costs of both", costs_of_both},
+                                  {"error of both", error_of_both}};
 TEST_MAIN(cases)
