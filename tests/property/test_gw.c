@@ -970,6 +970,63 @@ static void refusals(void)
     frg_context_destroy(ctx);
 }
 
+/* T22: sides, weights and sizes that are refused or said. */
+static void bad_sides(void)
+{
+    frg_context *ctx = test_context();
+    double x[20], weights[10], square[16];
+    for (int i = 0; i < 20; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < 16; i++)
+        square[i] = i % 5 != 0;
+    const frg_array ax = matrix(x, 10, 2), none = matrix(x, 0, 2), flat = matrix(x, 10, 0),
+                    m = matrix(square, 4, 4);
+    const frg_gw_side side = {.data = &ax};
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    frg_gw *s = NULL;
+    CHECK_STATUS(frg_gw_create(&s, ctx, (frg_gw_side){.data = &none}, side, NULL, &o), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, (frg_gw_side){.data = &flat}, NULL, &o), FRG_BAD_ARG);
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, (frg_gw_side){0}, NULL, &o), FRG_BAD_ARG);
+    /* weights: all 0, one not finite; another sum is said, and a b' is the same problem */
+    static const double bad[] = {0, NAN, INFINITY};
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < 10; i++)
+            weights[i] = k == 0 || i == 3 ? bad[k] : 1;
+        CHECK_STATUS(
+            frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax, .weights = weights}, side, NULL, &o),
+            FRG_BAD_DATA);
+        CHECK(s == NULL && strstr(frg_error_code(ctx), "FRG-GW-003"));
+    }
+    static const double sums[] = {1, 1.5};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 10; i++)
+            weights[i] = sums[k] / 10;
+        frg_warnings_clear(ctx);
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax, .weights = weights}, side,
+                                    NULL, &o));
+        const char *const code = frg_warning_code(ctx, 0);
+        CHECK(k ? code && strcmp(code, "FRG-GW-103") == 0 : !code || !*code);
+        CHECK_OK(ctx, frg_gw_run(s, NULL));
+        CHECK_NEAR(frg_plan_get(frg_gw_plan(s)).mass, 1, 1e-12);
+        frg_gw_destroy(s);
+        s = NULL;
+    }
+    /* matrices: a diagonal, an entry that is not its mirror's */
+    o.distance = FRG_GW_DISTANCE_MATRIX;
+    for (int k = 0; k < 3; k++) {
+        square[5] = k == 1 ? 1e-3 : 0;
+        square[1] = k == 2 ? 1.01 : 1;
+        frg_warnings_clear(ctx);
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &m}, (frg_gw_side){.data = &m},
+                                    NULL, &o));
+        const char *const code = frg_warning_code(ctx, 0);
+        CHECK(k ? code && strcmp(code, "FRG-GW-104") == 0 : !code || !*code);
+        frg_gw_destroy(s);
+        s = NULL;
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"energies", energies},
                                   {"one point", one_point},
                                   {"copies", copies},
@@ -981,6 +1038,7 @@ static const test_case cases[] = {{"energies", energies},
                                   {"symmetric", symmetric},
                                   {"cancelled", cancelled},
                                   {"refusals", refusals},
+                                  {"bad sides", bad_sides},
                                   {"objective", objective},
                                   {"lines", lines},
                                   {"exchanged", exchanged},
