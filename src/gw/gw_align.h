@@ -1,0 +1,32 @@
+/* gw_align.h - an alignment, shared by what opens it (gw.c), runs it (gw_run.c) and reads it (gw_results.c). */
+#ifndef FRGI_GW_ALIGN_H
+#define FRGI_GW_ALIGN_H
+
+#include "gw/gw_lowrank.h"
+#include "gw/gw_state.h"
+
+struct frg_gw {
+    frg_context *ctx;
+    frg_gw_opts o;
+    frgi_distances x, y;
+    double *a, *b;
+    float *linear;
+    float *start; /* n x m */
+    frgi_level level;
+    frgi_factored factors; /* rank > 0 */
+    frg_plan plan;
+    frg_gw_report report;
+    struct frgi_state state;
+    frg_status stopped; /* positive: while distances were made */
+    bool degenerate;
+};
+
+#pragma GCC visibility push(hidden)
+
+/** Whether runs start from representatives. */
+bool frgi_gw_is_multiscale(const frg_gw *s);
+/** out[i] <- sum_k C_ik^2 w_k of one side, caller's units. */
+FRG_MUST_USE frg_status frgi_gw_eccentricities(frgi_distances *d, const double *w, double *out);
+
+#pragma GCC visibility pop
+#endif

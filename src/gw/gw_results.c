@@ -1,0 +1,224 @@
+/* gw_results.c - what is read of an alignment, and its states between two steps: saved and taken up again. */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_align.h"
+
+/* ---- saved states ------------------------------------------------------------------------------------------- */
+
+/** Of everything that decides the bits of a run but the data. */
+static uint64_t hash_options(const frg_gw *s)
+{
+    const frg_gw_opts *const o = &s->o;
+    const double numbers[] = {(double)o->mode,
+                              (double)o->distance,
+                              (double)o->anchors,
+                              o->epsilon,
+                              (double)o->anneal,
+                              o->damping,
+                              (double)o->max_iter,
+                              (double)o->min_iter,
+                              o->tol,
+                              (double)o->max_inner,
+                              o->marginal_tol,
+                              o->mass,
+                              o->rho_source,
+                              o->rho_target,
+                              (double)o->reference,
+                              o->linear_weight,
+                              o->lambda_ema_beta,
+                              (double)o->scale,
+                              (double)o->sampling,
+                              (double)frgi_gw_is_multiscale(s),
+                              (double)o->n_coarse,
+                              (double)o->n_start,
+                              (double)o->fine_steps,
+                              (double)o->rank,
+                              (double)o->lr_max_iter,
+                              (double)o->lr_dykstra_max_iter,
+                              (double)o->scale_linear,
+                              (double)o->store_plan,
+                              (double)o->diag_exact,
+                              (double)s->level.smooths};
+    const uint64_t seed = s->level.seed;
+    uint64_t h = frg_hash(0, numbers, sizeof numbers);
+    h = frg_hash(h, &seed, sizeof seed);
+    h = frg_hash(h, frg_version(), (int64_t)strlen(frg_version()));
+    return frg_hash(h, frg_isa(s->ctx), (int64_t)strlen(frg_isa(s->ctx)));
+}
+
+static uint64_t hash_data(const frg_gw *s)
+{
+    const int64_t n = s->x.n, m = s->y.n;
+    uint64_t h = frgi_distances_hash(&s->y, frgi_distances_hash(&s->x, 0));
+    h = frg_hash(h, s->a, n * (int64_t)sizeof *s->a);
+    h = frg_hash(h, s->b, m * (int64_t)sizeof *s->b);
+    if (s->linear) {
+        h = frg_hash(h, s->linear, n * s->level.t.s.ld * (int64_t)sizeof *s->linear);
+    }
+    return s->start ? frg_hash(h, s->start, n * m * (int64_t)sizeof *s->start) : h;
+}
+
+static void hash_all(frg_gw *s)
+{
+    s->state.options = hash_options(s);
+    s->state.data = hash_data(s);
+}
+
+void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user)
+{
+    if (s->stopped) {
+        return;
+    }
+    s->state.save = save;
+    s->state.user = user;
+    hash_all(s);
+}
+
+frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c)
+{
+    const struct frgi_state *const state = &s->state;
+    REQUIRE(s->ctx, c, "c is NULL");
+    REQUIRE(s->ctx, state->filled, "there is no state: call frg_gw_keep, and this from its call");
+    TRY(frg_checkpoint_put(c, "run", &state->numbers, sizeof state->numbers));
+    for (int p = 0; p < state->n_parts; p++) {
+        TRY(frg_checkpoint_put(c, state->parts[p].name, state->parts[p].live,
+                               (int64_t)state->parts[p].bytes));
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c)
+{
+    REQUIRE(s->ctx, c, "c is NULL");
+    if (s->stopped) {
+        return s->stopped;
+    }
+    hash_all(s);
+    return frgi_state_open(&s->state, c, s->o.n_start);
+}
+
+/* ---- results ------------------------------------------------------------------------------------------- */
+
+const frg_gw_report *frg_gw_get(const frg_gw *s)
+{
+    return &s->report;
+}
+
+const frg_plan *frg_gw_plan(const frg_gw *s)
+{
+    return s->plan.t ? &s->plan : NULL;
+}
+
+frg_status frgi_gw_eccentricities(frgi_distances *d, const double *w, double *out)
+{
+    const double unit = d->scale > 0 ? 1 / (double)d->scale : 1;
+    TRY(frgi_distances_squares(d, w, out));
+    for (int64_t i = 0; i < d->n; i++) {
+        out[i] *= unit * unit;
+    }
+    return FRG_OK;
+}
+
+/** The row (side 0) or column terms of the last linearisation, which balanced problems leave out of their exponents:
+ *  the mean over the pairs of squared distances to them; in the modes without sampling sum_k C_ik^2 a_k. */
+static frg_status left_out_terms(const frg_gw *s, int side, double *out)
+{
+    const frgi_level *const l = &s->level;
+    frgi_distances *const d = side ? l->y : l->x;
+    const int64_t R = l->count;
+    const float *const rows = side ? l->rows_y : l->rows_x; /* centred where there are means */
+    const float *const means = l->means && side ? l->means + l->x->n : l->means;
+    const double theta = s->o.linear_weight;
+    const bool exact = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK || s->o.diag_exact;
+    memset(out, 0, (size_t)d->n * sizeof *out);
+    if (exact) {
+        TRY(frgi_gw_eccentricities(d, side ? s->b : s->a, out));
+    }
+    const double unit = (double)d->scale * (double)d->scale;
+    for (int64_t i = 0; i < d->n; i++) {
+        for (int64_t r = 0; r < R && !exact; r++) {
+            out[i] += (double)rows[r * d->n + i] * (double)rows[r * d->n + i] / (double)R;
+        }
+        out[i] += exact || !means ? 0 : (double)means[i] * (double)means[i];
+        out[i] *= (1 - theta) * (exact ? unit : 1);
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
+{
+    const frgi_sweep *const w = &s->level.t.s;
+    REQUIRE(s->ctx, s->plan.t, "the alignment has not run");
+    REQUIRE(s->ctx, s->o.rank == 0, "a plan of low rank has factors and no potentials");
+    const bool left_out = frgi_is_balanced(&s->o) && s->o.max_iter > 0 && !s->degenerate;
+    const struct {
+        double *to;
+        const double *from;
+        int64_t count;
+    } sides[] = {{f, w->F, w->n}, {g, w->G, w->m}};
+    for (int side = 0; side < 2; side++) {
+        double *const to = sides[side].to;
+        if (to && left_out) {
+            TRY(left_out_terms(s, side, to));
+        }
+        for (int64_t i = 0; to && i < sides[side].count; i++) {
+            to[i] = (left_out ? to[i] : 0) + sides[side].from[i] / s->level.t.k;
+        }
+    }
+    return FRG_OK;
+}
+
+int64_t frg_gw_rank(const frg_gw *s)
+{
+    return s->factors.q ? s->factors.rank : 0;
+}
+
+frg_status frg_gw_factors(const frg_gw *s, double *q, double *w, double *h)
+{
+    const frgi_factored *const f = &s->factors;
+    REQUIRE(s->ctx, s->plan.t && f->q, "the alignment has no plan of low rank");
+    const struct {
+        double *to;
+        const double *from;
+        int64_t count;
+    } parts[] = {{q, f->q, f->n * f->rank}, {w, f->w, f->m * f->rank}, {h, f->h, f->rank}};
+    for (int p = 0; p < 3; p++) {
+        if (parts[p].to) {
+            memcpy(parts[p].to, parts[p].from, (size_t)parts[p].count * sizeof(double));
+        }
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gw_distances(frg_gw *s, int side, frg_array out)
+{
+    frg_context *const ctx = s->ctx;
+    frgi_distances *const d = side ? &s->y : &s->x;
+    if (s->stopped) {
+        return s->stopped;
+    }
+    TRY(frgi_array_check(ctx, &out, "out", 2, 1u << FRG_F32 | 1u << FRG_F64));
+    if (out.shape[0] != d->n || out.shape[1] != d->n) {
+        FAIL(ctx, E_SHAPE, "out is %lld x %lld, %lld x %lld is needed", (long long)out.shape[0],
+             (long long)out.shape[1], (long long)d->n, (long long)d->n);
+    }
+    float *row;
+    TRY(NEW(ctx, &row, d->n, "distances"));
+    frg_status status = FRG_OK;
+    for (int32_t i = 0; i < d->n && status >= 0; i++) {
+        status = frgi_distances_rows(d, &i, 1, row, d->n);
+        for (int64_t j = 0; j < d->n && status >= 0; j++) {
+            char *const to = frgi_array_base(&out) + (i * out.stride[0] + j * out.stride[1]) *
+                                                         (int64_t)frg_sizeof(out.dtype);
+            const double x = (double)row[j] / (double)d->scale;
+            if (out.dtype == FRG_F64) {
+                *(double *)(void *)to = x;
+            } else {
+                *(float *)(void *)to = (float)x;
+            }
+        }
+    }
+    DROP(ctx, &row);
+    return status;
+}

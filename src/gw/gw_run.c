@@ -1,0 +1,414 @@
+/* gw_run.c - the run of an alignment, in this order:
+ *
+ *     coarse start, or several short starts           (large; small)
+ *     outer steps: L(P) from anchors, a few passes of Sinkhorn's iteration, new anchors
+ *     polish: accelerated passes on the last L to marginals of polish_tol, then rounding
+ *     energy, standard error, lower bound
+ *
+ * References: Peyre, Cuturi and Solomon (2016), entropic Gromov-Wasserstein; Kerdoncuff, Emonet and Sebban (2021),
+ * sampled Gromov-Wasserstein; Altschuler, Weed and Rigollet (2017), rounding; Memoli (2011), lower bounds.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_align.h"
+#include "gw/gw_exact.h"
+
+enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough to tell a fold from its energy */
+
+/* Multiply-adds of an exact energy that are worth doing unasked. */
+#define EXACT_ENERGY 2e9
+/* Coordinates, of all pairs of points of both sides, that are worth looking at unasked. */
+#define ALL_DISTANCES 1e9
+
+/* ---- starts -------------------------------------------------------------------------------------------- */
+
+/** Anchors of a plan that is given: independent draws by inversion over all entries. */
+static void draw_from_start(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    const int64_t m = s->y.n, count = s->x.n * m;
+    for (int64_t r = 0; r < l->room; r++) {
+        double u[2], below = 0;
+        frgi_uniforms(l->seed, STREAM_START, (uint64_t)r, 0, u);
+        int64_t at = 0;
+        for (; at < count - 1; at++) {
+            below += (double)s->start[at];
+            if (below > u[0]) {
+                break;
+            }
+        }
+        l->ages[0][r] = (frgi_pair){(int32_t)(at / m), (int32_t)(at % m)};
+    }
+}
+
+/** Several short runs; the one of lowest energy, or objective, goes on from where it was. */
+static frg_status short_starts(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_gw_reason reason;
+    l->phase = FRGI_STARTS;
+    for (int64_t run = frgi_state_turn(l, FRGI_STARTS); run < s->o.n_start; run++) {
+        double energy, error;
+        TRY(frgi_level_reset(l, (uint64_t)run));
+        l->turn = run;
+        const frg_status status = frgi_level_loop(l, TRIAL_STEPS, TRIAL_STEPS, false, &reason,
+                                                  &s->report.outer_iterations);
+        if (status != FRG_OK) {
+            return status;
+        }
+        TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
+        if (s->o.linear_weight > 0) { /* the whole of J: a linear cost may be paid for in entropy */
+            energy += 2 * l->epsilon * frgi_plan_entropy(l);
+        }
+        TRY(frgi_level_remember(l, energy, (double)INFINITY));
+    }
+    frgi_level_recall(l, &l->starts[0]);
+    frgi_level_forget(l);
+    return FRG_OK;
+}
+
+/* ---- running --------------------------------------------------------------------------------------------- */
+
+/** Steps at full size after a coarse start. */
+static frg_status fine_steps(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_gw_report *const r = &s->report;
+    int64_t t = 0;
+    l->phase = FRGI_FINE;
+    l->turn = 0;
+    l->smooth_from = l->room > frgi_room_of(&s->o, s->o.anchors) ? 2 : 1;
+    r->multiscale = 1;
+    r->reason = FRG_GW_CONVERGED_PLATEAU;
+    TRY(frgi_state_enter(l, s->o.fine_steps, &t));
+    for (; t < s->o.fine_steps; t++) {
+        TRY(frgi_state_point(l, t));
+        /* of a broad plan pairs of the first plan of this size on */
+        l->count = t > 0 && l->room > frgi_room_of(&s->o, s->o.anchors) ? l->count_most : l->count;
+        TRY(frgi_level_step(l, 5, s->o.marginal_tol));
+        r->outer_iterations++;
+        const frg_status beat =
+            frgi_level_beat(l, "fine", t + 1, s->o.fine_steps, (double)NAN, (double)NAN);
+        if (beat != FRG_OK) {
+            return beat;
+        }
+    }
+    return FRG_OK;
+}
+
+static frg_status sampled_loop(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_gw_report *const r = &s->report;
+    TRY(frgi_level_reset(l, 0));
+    if (s->start) {
+        draw_from_start(s);
+    }
+    bool coarse = frgi_state_waits(l, FRGI_FINE);
+    if (frgi_gw_is_multiscale(s) && !coarse) {
+        const frg_status status = frgi_coarse_start(l, s->o.n_coarse, r, &coarse);
+        if (status > 0) { /* stopped: what the coarse level knows, at full size */
+            TRY(frgi_level_step(l, 5, s->o.marginal_tol));
+        }
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    if (coarse) {
+        return fine_steps(s);
+    }
+    const bool many =
+        s->o.n_start > 1 && !s->start && s->o.max_iter >= 40 && s->o.min_iter < s->o.max_iter;
+    if (many && !frgi_state_waits(l, FRGI_MAIN)) {
+        const frg_status status = short_starts(s);
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    l->phase = FRGI_MAIN;
+    l->turn = 0;
+    return frgi_level_loop(l, s->o.max_iter - (many ? s->o.n_start * TRIAL_STEPS : 0),
+                           s->o.min_iter, s->o.anneal != FRG_GW_ANNEAL_NONE, &r->reason,
+                           &r->outer_iterations);
+}
+
+/** Distance to the product plan in total variation, from the rows. */
+typedef struct {
+    const frg_gw *s;
+    double *by_row;
+} product_gap;
+
+static void gap_of_row(void *user, int64_t i, const double *row, int64_t chunk)
+{
+    const product_gap *const g = user;
+    double sum = 0;
+    (void)chunk;
+    for (int64_t j = 0; j < g->s->y.n; j++) {
+        sum += fabs(row[j] - g->s->a[i] * g->s->b[j]);
+    }
+    g->by_row[i] = sum / 2;
+}
+
+/** Some rows tell: where the plan is the product, every one of them is. */
+static frg_status judge_product(frg_gw *s)
+{
+    enum { ROWS_LOOKED_AT = 128 };
+    product_gap g = {.s = s};
+    int64_t *first = NULL;
+    frg_status status = FRG_OK;
+    const int64_t n = s->x.n, looked = n < ROWS_LOOKED_AT ? n : ROWS_LOOKED_AT;
+    double gap = 0, mass = 0;
+    TRY_TO(done, NEW0(s->ctx, &g.by_row, n, "a plan"));
+    TRY_TO(done, NEW0(s->ctx, &first, n + 1, "a plan"));
+    for (int64_t q = 0; q < looked; q++) {
+        first[q * n / looked + 1] = 1;
+        mass += s->a[q * n / looked];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        first[i + 1] += first[i];
+    }
+    frgi_transport_some_rows(&s->level.t, first, gap_of_row, &g);
+    for (int64_t i = 0; i < n; i++) {
+        gap += g.by_row[i];
+    }
+    if (gap < 1e-3 * mass && !s->degenerate && n > 1 && s->y.n > 1) {
+        s->report.reason = FRG_GW_STALLED_PRODUCT;
+        frgi_warn(s->ctx, W_PRODUCT, "the plan is within %.1e of the product of its marginals",
+                  mass > 0 ? gap / mass : 0);
+    }
+done:
+    DROP(s->ctx, &g.by_row);
+    DROP(s->ctx, &first);
+    return status;
+}
+
+/** may_pass: a run that was stopped takes no more passes. */
+static frg_status polish(frg_gw *s, bool may_pass)
+{
+    frgi_level *const l = &s->level;
+    frgi_marginal_error before, after;
+    frg_status status = FRG_OK;
+    if (may_pass && s->o.polish && s->o.polish_passes > 0 && s->o.rank == 0) {
+        const bool relaxed = isfinite(s->o.rho_source) || isfinite(s->o.rho_target);
+        const int64_t had = l->t.passes;
+        l->t.accelerate = !relaxed;
+        l->t.since = 0;
+        status = frgi_level_settle(l, s->o.polish_tol, s->o.polish_passes);
+        l->t.accelerate = false;
+        TRY(status);
+        l->inner += l->t.passes - had;
+        if (status == FRG_OK && l->t.error > s->o.polish_tol && !relaxed) {
+            frgi_warn(s->ctx, W_MARGINALS,
+                      "after %lld passes the column sums were off by %.1e (L1)",
+                      (long long)(l->t.passes - had), l->t.error);
+        }
+    }
+    TRY(frgi_transport_finish(&l->t, s->o.round != 0, &before, &after));
+    if (!isfinite(after.mass + after.source_l1 + after.target_l1)) {
+        FAIL(s->ctx, E_NUMERIC, "the plan at epsilon %g has mass %g", l->epsilon, after.mass);
+    }
+    frgi_plan_set(&s->plan, &l->t, before, after);
+    s->plan.factored = s->o.rank > 0;
+    return status;
+}
+
+/** J = (1 - theta) E + 2 theta <Clin, P> + 2 eps sum P (log P - 1), scaled units. */
+static double objective_of(const frg_gw *s, const frgi_plan_sums *sums)
+{
+    const double theta = s->o.linear_weight;
+    return (1 - theta) * frgi_energy_of(sums, 1, 1) + 2 * theta * sums->linear +
+           2 * s->level.epsilon * sums->entropy;
+}
+
+/** Coordinates that a look at all distances of a side takes. */
+static double look_at_all(const frgi_distances *d)
+{
+    const double each = d->kind == FRGI_DENSE    ? 1
+                        : d->kind == FRGI_VECTOR ? (double)d->d
+                                                 : (double)INFINITY;
+    return each * (double)d->n * (double)d->n;
+}
+
+/** E from pairs of points, less of it where the marginals hold and all distances may be looked at. */
+static frg_status estimate_energy(frg_gw *s, bool centred)
+{
+    frg_gw_report *const r = &s->report;
+    const double mass = s->plan.report.mass;
+    frgi_means means = {0};
+    frg_status status = FRG_OK;
+    s->level.step++;
+    if (centred) {
+        TRY_TO(done, frgi_means_open(&means, &s->level));
+    }
+    TRY_TO(done,
+           frgi_energy_estimate(&s->level, 1024, 1 / (double)s->x.scale, 1 / (double)s->y.scale,
+                                centred ? &means : NULL, &r->energy, &r->energy_standard_error));
+    r->energy *= mass * mass;
+    r->energy_standard_error *= mass * mass;
+done:
+    DROP(s->ctx, &means.u);
+    return status;
+}
+
+static frg_status certify(frg_gw *s)
+{
+    frg_gw_report *const r = &s->report;
+    const double n = (double)s->x.n, m = (double)s->y.n;
+    const double unit_x = 1 / (double)s->x.scale, unit_y = 1 / (double)s->y.scale;
+    r->lower_bound = (double)NAN;
+    r->objective = (double)NAN;
+    r->energy_standard_error = 0;
+    const bool balanced = frgi_is_balanced(&s->o);
+    const bool plain = balanced && s->o.linear_weight == 0;
+    const bool cheap = look_at_all(&s->x) + look_at_all(&s->y) <= ALL_DISTANCES;
+    if (n * m * (n + m) <= EXACT_ENERGY) {
+        frgi_plan_sums sums;
+        const bool objective = balanced && s->o.rank == 0;
+        TRY(frgi_plan_sums_take(&s->level, objective, &sums));
+        r->energy = frgi_energy_of(&sums, unit_x, unit_y);
+        r->objective = objective ? objective_of(s, &sums) : r->objective;
+    } else {
+        TRY(estimate_energy(s, balanced && s->plan.report.rounded && cheap));
+    }
+    if (plain && cheap) {
+        double *square = NULL;
+        TRY(NEW(s->ctx, &square, s->x.n + s->y.n, "eccentricities"));
+        frg_status status = frgi_gw_eccentricities(&s->x, s->a, square);
+        if (status >= 0) {
+            status = frgi_gw_eccentricities(&s->y, s->b, square + s->x.n);
+        }
+        if (status >= 0) {
+            status = frgi_lower_bound(s->ctx, square, s->a, s->x.n, square + s->x.n, s->b, s->y.n,
+                                      &r->lower_bound);
+        }
+        DROP(s->ctx, &square);
+        return status;
+    }
+    return FRG_OK;
+}
+
+/** Exponents of the plan to start from: log2(P_ij / a_i), with the potentials that the sweep wants inside. */
+static void fill_start(const frgi_sweep *w, int64_t i0, int64_t groups, void *rows)
+{
+    const float *const plan = w->source;
+    float *const out = rows;
+    for (int64_t q = 0; q < groups * FRGI_GROUP; q++) {
+        const int64_t i = i0 + q;
+        const float a = i < w->n && w->a[i] > 0 ? (float)w->a[i] : 1;
+        for (int64_t j = 0; j < w->ld; j++) {
+            const float p = i < w->n && j < w->m ? plan[i * w->m + j] / a : 0;
+            out[q * w->ld + j] = log2f(fmaxf(p, 0x1p-120f)) + w->base_h[i] + w->base_g[j];
+        }
+    }
+}
+
+/** No steps: the plan to start from, its rows and columns scaled to the marginals. */
+static frg_status keep_start(frg_gw *s)
+{
+    frgi_transport *const t = &s->level.t;
+    TRY(frgi_level_reset(&s->level, 0));
+    frgi_transport_renew(t, s->level.epsilon, fill_start, s->start);
+    TRY(frgi_transport_solve(t, s->o.polish_tol, s->o.polish_passes > 1 ? s->o.polish_passes : 1));
+    s->level.inner += t->passes;
+    return FRG_OK;
+}
+
+/** Every plan is as good: a b' is given. */
+static frg_status degenerate(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    TRY(frgi_level_reset(l, 0));
+    memset(l->left, 0, frgi_mul((size_t)l->rank, (size_t)l->t.s.rows) * sizeof *l->left);
+    memset(l->right, 0, frgi_mul((size_t)l->rank, (size_t)l->t.s.ld) * sizeof *l->right);
+    TRY(frgi_level_solve(l, 3, 0));
+    s->report.reason = FRG_GW_DEGENERATE;
+    return FRG_OK;
+}
+
+static frg_status run(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_status status;
+    frgi_transport_restart(&l->t);
+    l->t.passes = 0;
+    l->inner = 0;
+    const bool stays = s->o.max_iter == 0 && s->start && !s->degenerate;
+    if (stays) {
+        status = keep_start(s);
+        s->report.reason = FRG_GW_MAX_ITER;
+    } else if (s->degenerate || s->o.max_iter == 0) {
+        status = degenerate(s);
+        s->report.reason = s->degenerate ? FRG_GW_DEGENERATE : FRG_GW_MAX_ITER;
+    } else if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK) {
+        TRY(frgi_level_reset(l, 0));
+        status = frgi_exact_loop(l, s->o.mode == FRG_GW_LANDMARK, &s->report.reason,
+                                 &s->report.outer_iterations);
+    } else if (s->o.rank > 0) {
+        status = frgi_lowrank_loop(l, &s->factors, &s->report.reason, &s->report.outer_iterations);
+    } else {
+        status = sampled_loop(s);
+    }
+    if (status < 0) {
+        return status;
+    }
+    const double begin = frgi_seconds();
+    const frg_status polished = polish(s, status == FRG_OK && !stays);
+    TRY(polished);
+    status = status == FRG_OK ? polished : status;
+    TRY(judge_product(s));
+    s->report.polish_seconds = frgi_seconds() - begin;
+    TRY(certify(s));
+    s->report.reason = status > 0 ? FRG_GW_CANCELLED : s->report.reason;
+    return status;
+}
+
+/** The state that stopped runs leave, and none that was waiting for another kind of run. */
+static frg_status end_states(frg_gw *s, frg_status status)
+{
+    struct frgi_state *const state = &s->state;
+    if (state->from && status >= 0) {
+        state->from = NULL;
+        FAIL(s->ctx, E_MISMATCH, "the checkpoint is of another kind of run");
+    }
+    state->from = NULL;
+    if (status > 0 && state->save && state->filled) {
+        TRY(state->save(state->user, s, 1));
+    }
+    return status;
+}
+
+frg_status frg_gw_run(frg_gw *s, frg_info *info)
+{
+    frgi_run_begins(s->ctx);
+    const double begin = frgi_seconds(),
+                 set_up = s->report.graph_seconds + s->report.distances_seconds;
+    frg_gw_report *const r = &s->report;
+    r->outer_iterations = r->inner_iterations = r->coarse_iterations = 0;
+    s->state.filled = false;
+    frg_status status = s->stopped ? s->stopped : end_states(s, run(s));
+    r->inner_iterations += s->level.inner;
+    r->build_seconds = s->level.build_seconds;
+    r->inner_seconds = s->level.inner_seconds;
+    r->sample_seconds = s->level.sample_seconds;
+    r->truncated_ages = s->level.truncated;
+    r->anchors = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK ? 0 : s->level.count;
+    r->epsilon_end = s->level.epsilon;
+    r->total_seconds = set_up + frgi_seconds() - begin;
+    if (status == FRG_OK) {
+        status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter < s->o.max_iter ? FRG_MAX_ITER
+                 : r->reason == FRG_GW_STALLED_PRODUCT                         ? FRG_STALLED
+                                                                               : FRG_OK;
+    }
+    if (info) {
+        *info = (frg_info){.status = status,
+                           .iterations = r->outer_iterations,
+                           .residual = s->plan.report.target_before,
+                           .objective = r->energy,
+                           .setup_seconds = set_up,
+                           .solve_seconds = frgi_seconds() - begin,
+                           .peak_bytes = frg_peak_bytes(s->ctx),
+                           .device_name = "cpu"};
+    }
+    return status;
+}
