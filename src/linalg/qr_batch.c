@@ -4,7 +4,7 @@
  * is left over when they are dealt evenly (a single one, the fifth of five on two threads) is factored first, by all
  * threads, each of which updates some columns: bits depend on the matrix alone.  A thread copies the matrix into its room (by columns, in the type that
  * is computed in), factors it there and copies the result out, so that q may be a and any strides serve.
- * Cost 8/3 n^3 flops and two passes of O(mn); memory: a room per thread for the largest matrix. */
+ * Cost 8/3 n^3 flops and two passes of O(mn); memory: a room per thread for the largest matrix that it may see. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -100,38 +100,6 @@ static frg_status check_item(frg_context *ctx, const frg_qr_item *item, int64_t 
     return FRG_OK;
 }
 
-/** Rooms for the largest matrices of both types; runs twice over the arena. */
-static void layout(frg_qr *qr)
-{
-    frgi_arena *const a = &qr->arena;
-    const bool ladder = qr->opts.method == FRG_QR_CHOLESKY;
-    const bool gram = qr->opts.verify == FRG_QR_VERIFY_FULL;
-    const frgi_product_way way = frgi_product_way_of(qr->ctx);
-    int64_t m[2] = {0}, n[2] = {0};
-    size_t old = 0;
-    bool r = false;
-    for (int64_t i = 0; i < qr->n_items; i++) {
-        const shape *const s = &qr->shapes[i];
-        const int t = is_f64(s->dtype);
-        m[t] = s->m > m[t] ? s->m : m[t];
-        n[t] = s->n > n[t] ? s->n : n[t];
-        r |= s->r;
-        if (s->old) {
-            const size_t bytes =
-                (size_t)(s->m + 3 * QR_ROW_STEP) * (size_t)s->n * frg_sizeof(FRG_F64);
-            old = bytes > old ? bytes : old;
-        }
-    }
-    for (int thread = 0; thread < qr->threads; thread++) {
-        for (int t = 0; t < 2; t++) {
-            const int team = thread == 0 ? qr->threads : 1; /* it leads where all take part */
-            frgi_qr_room_take(a, &qr->rooms[2 * thread + t], way, t, m[t], n[t], team, ladder, gram,
-                              r);
-        }
-        qr->old[thread] = frgi_take(a, old);
-    }
-}
-
 static double work_of(const shape *s)
 {
     return (double)s->m * (double)s->n * (double)s->n;
@@ -162,6 +130,54 @@ static void order_items(frg_qr *qr)
             }
             qr->order[j] = x;
         }
+    }
+}
+
+/** How many of the largest matrices all threads factor together: by Householder alone, as BLAS has one thread. */
+static int64_t shared_items(const frg_qr *qr)
+{
+    enum { WORTH_IT = 256 }; /* columns from which a team gains */
+    const bool blas = qr->opts.method == FRG_QR_CHOLESKY || qr->opts.method == FRG_QR_VENDOR ||
+                      qr->opts.verify == FRG_QR_VERIFY_FULL;
+    const int64_t left_over = blas ? 0 : qr->n_items % qr->threads;
+    int64_t shared = 0;
+    for (; shared < left_over; shared++) {
+        const shape *const s = &qr->shapes[qr->order[shared]];
+        if (s->n < WORTH_IT && !frgi_qr_is_tall(s->m, s->n)) {
+            break;
+        }
+    }
+    return shared;
+}
+
+/** Rooms: the first thread's for all matrices, the others' for those that threads factor alone; runs twice over the
+ *  arena. */
+static void layout(frg_qr *qr)
+{
+    frgi_arena *const a = &qr->arena;
+    const bool ladder = qr->opts.method == FRG_QR_CHOLESKY;
+    const bool gram = qr->opts.verify == FRG_QR_VERIFY_FULL;
+    const frgi_product_way way = frgi_product_way_of(qr->ctx);
+    const int64_t shared = shared_items(qr);
+    for (int thread = 0; thread < qr->threads; thread++) {
+        const int team = thread == 0 ? qr->threads : 1; /* it leads where all take part */
+        frgi_qr_extent extents[2] = {{0}};
+        size_t old = 0;
+        bool r = false;
+        for (int64_t k = thread == 0 ? 0 : shared; k < qr->n_items; k++) {
+            const shape *const s = &qr->shapes[qr->order[k]];
+            frgi_qr_extent *const e = &extents[is_f64(s->dtype)];
+            frgi_qr_extend(e, s->m, s->n);
+            r |= s->r;
+            const size_t bytes =
+                (size_t)(s->m + 3 * QR_ROW_STEP) * (size_t)s->n * frg_sizeof(FRG_F64);
+            old = s->old && bytes > old ? bytes : old;
+        }
+        for (int t = 0; t < 2; t++) {
+            frgi_qr_room_take(a, &qr->rooms[2 * thread + t], way, t, &extents[t], team, ladder,
+                              gram, r);
+        }
+        qr->old[thread] = frgi_take(a, old);
     }
 }
 
@@ -252,9 +268,9 @@ static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_ite
     if (!s->r) {
         room.r = NULL;
     }
-    frgi_qr_take(&item->a, f64, room.x.rows, room.x.columns, room.x.ld, room.x.a);
+    frgi_qr_take(&item->a, f64, room.x.rows, room.x.columns, room.x.ld, room.x.a, team);
     if (s->old) {
-        frgi_qr_take(&item->old, f64, room.x.rows, s->n, room.x.ld, qr->old[thread]);
+        frgi_qr_take(&item->old, f64, room.x.rows, s->n, room.x.ld, qr->old[thread], team);
         wish.old = qr->old[thread];
     }
     frgi_qr_solve(frgi_qr_ops_of(qr->ctx, f64), &room, &wish, report);
@@ -265,27 +281,10 @@ static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_ite
         }
         return;
     }
-    frgi_qr_give(&item->q, f64, room.x.ld, room.q);
+    frgi_qr_give(&item->q, f64, room.x.ld, room.q, team);
     if (s->r) {
-        frgi_qr_give(&item->r, f64, s->n, room.r);
+        frgi_qr_give(&item->r, f64, s->n, room.r, team);
     }
-}
-
-/** How many of the largest matrices all threads factor together: by Householder alone, as BLAS has one thread. */
-static int64_t shared_items(const frg_qr *qr)
-{
-    enum { WORTH_IT = 256 }; /* columns from which a team gains */
-    const bool blas = qr->opts.method == FRG_QR_CHOLESKY || qr->opts.method == FRG_QR_VENDOR ||
-                      qr->opts.verify == FRG_QR_VERIFY_FULL;
-    const int64_t left_over = blas ? 0 : qr->n_items % qr->threads;
-    int64_t shared = 0;
-    for (; shared < left_over; shared++) {
-        const shape *const s = &qr->shapes[qr->order[shared]];
-        if (s->n < WORTH_IT && !frgi_qr_is_tall(s->m, s->n)) {
-            break;
-        }
-    }
-    return shared;
 }
 
 frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report reports[],

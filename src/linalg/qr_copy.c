@@ -32,55 +32,94 @@ static inline __attribute__((always_inline)) void tile(char *a, const frg_dtype 
     }
 }
 
-static void copy(const frg_array *a, bool f64, ptrdiff_t ld, char *x, const bool in)
+/** A copy in or out; where it goes in, rows and columns beyond the array's are set to 0. */
+typedef struct {
+    const frg_array *a;
+    frg_dtype own;
+    ptrdiff_t rows, columns, ld; /* of the inner side */
+    char *x;
+    bool in;
+} copying;
+
+static void pad(const copying *c, ptrdiff_t from, ptrdiff_t to)
 {
-    const frg_dtype own = f64 ? FRG_F64 : FRG_F32;
-    const size_t size = frg_sizeof(a->dtype), own_size = frg_sizeof(own);
-    const ptrdiff_t m = (ptrdiff_t)a->shape[0], n = (ptrdiff_t)a->shape[1];
+    const ptrdiff_t size = size_of(c->own), m = (ptrdiff_t)c->a->shape[0];
+    for (ptrdiff_t j = from; j < to; j++) {
+        const ptrdiff_t first = j < c->a->shape[1] ? m : 0;
+        memset(c->x + size * (j * c->ld + first), 0, (size_t)(size * (c->rows - first)));
+    }
+}
+
+/** Columns from .. to, at most TILE_SIDE of them. */
+static void copy_columns(const copying *c, ptrdiff_t from, ptrdiff_t to)
+{
+    const frg_array *const a = c->a;
+    const ptrdiff_t size = size_of(a->dtype), own_size = size_of(c->own);
+    const ptrdiff_t m = (ptrdiff_t)a->shape[0];
     char *const base = frgi_array_base(a);
-    if (a->dtype == own && a->stride[0] == 1) {
-        for (ptrdiff_t j = 0; j < n; j++) {
-            char *const outer = base + (ptrdiff_t)size * (j * a->stride[1]);
-            char *const inner = x + (ptrdiff_t)size * (j * ld);
-            memcpy(in ? inner : outer, in ? outer : inner, (size_t)m * size);
+    if (a->dtype == c->own && a->stride[0] == 1) {
+        for (ptrdiff_t j = from; j < to; j++) {
+            char *const outer = base + size * (j * a->stride[1]);
+            char *const inner = c->x + size * (j * c->ld);
+            memcpy(c->in ? inner : outer, c->in ? outer : inner, (size_t)(m * size));
         }
         return;
     }
-    for (ptrdiff_t j = 0; j < n; j += TILE_SIDE) {
-        for (ptrdiff_t i = 0; i < m; i += TILE_SIDE) {
-            const ptrdiff_t rows = m - i < TILE_SIDE ? m - i : TILE_SIDE;
-            const ptrdiff_t columns = n - j < TILE_SIDE ? n - j : TILE_SIDE;
-            char *const outer = base + (ptrdiff_t)size * (i * a->stride[0] + j * a->stride[1]);
-            char *const inner = x + (ptrdiff_t)own_size * (j * ld + i);
-            if (a->dtype == FRG_F32 && own == FRG_F32) {
-                tile(outer, FRG_F32, a->stride[0], a->stride[1], inner, FRG_F32, ld, rows, columns,
-                     in);
-            } else if (a->dtype == FRG_F64 && own == FRG_F64) {
-                tile(outer, FRG_F64, a->stride[0], a->stride[1], inner, FRG_F64, ld, rows, columns,
-                     in);
-            } else {
-                tile(outer, a->dtype, a->stride[0], a->stride[1], inner, own, ld, rows, columns,
-                     in);
-            }
+    for (ptrdiff_t i = 0; i < m; i += TILE_SIDE) {
+        const ptrdiff_t rows = m - i < TILE_SIDE ? m - i : TILE_SIDE, columns = to - from;
+        const int64_t down = a->stride[0], right = a->stride[1];
+        char *const outer = base + size * (i * down + from * right);
+        char *const inner = c->x + own_size * (from * c->ld + i);
+        if (a->dtype == FRG_F32 && c->own == FRG_F32) {
+            tile(outer, FRG_F32, down, right, inner, FRG_F32, c->ld, rows, columns, c->in);
+        } else if (a->dtype == FRG_F64 && c->own == FRG_F64) {
+            tile(outer, FRG_F64, down, right, inner, FRG_F64, c->ld, rows, columns, c->in);
+        } else {
+            tile(outer, a->dtype, down, right, inner, c->own, c->ld, rows, columns, c->in);
         }
+    }
+}
+
+static void strip(const copying *c, ptrdiff_t from)
+{
+    const ptrdiff_t n = (ptrdiff_t)c->a->shape[1], to = from + TILE_SIDE;
+    if (c->in) {
+        pad(c, from, to < c->columns ? to : c->columns);
+    }
+    if (from < n) {
+        copy_columns(c, from, to < n ? to : n);
+    }
+}
+
+static void copy(const copying *c, int team)
+{
+    if (team == 1) { /* within a region of the caller's */
+        for (ptrdiff_t j = 0; j < c->columns; j += TILE_SIDE) {
+            strip(c, j);
+        }
+        return;
+    }
+#pragma omp parallel for schedule(static) num_threads(team)
+    for (ptrdiff_t j = 0; j < c->columns; j += TILE_SIDE) {
+        strip(c, j);
     }
 }
 
 void frgi_qr_take(const frg_array *a, bool f64, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t ld,
-                  void *to)
+                  void *to, int team)
 {
-    const size_t size = f64 ? sizeof(double) : sizeof(float);
-    const ptrdiff_t m = (ptrdiff_t)a->shape[0], n = (ptrdiff_t)a->shape[1];
-    for (ptrdiff_t j = 0; j < columns; j++) {
-        const ptrdiff_t first = j < n ? m : 0;
-        memset((char *)to + (size_t)(j * ld + first) * size, 0, (size_t)(rows - first) * size);
-    }
-    copy(a, f64, ld, to, true);
+    const copying c = {a, f64 ? FRG_F64 : FRG_F32, rows, columns, ld, to, true};
+    copy(&c, team);
 }
 
-void frgi_qr_give(const frg_array *a, bool f64, ptrdiff_t ld, const void *from)
+void frgi_qr_give(const frg_array *a, bool f64, ptrdiff_t ld, const void *from, int team)
 {
-    copy(a, f64, ld, (char *)from, false);
+    const copying c = {.a = a,
+                       .own = f64 ? FRG_F64 : FRG_F32,
+                       .columns = (ptrdiff_t)a->shape[1],
+                       .ld = ld,
+                       .x = (char *)from};
+    copy(&c, team);
 }
 
 void frgi_qr_fill(const frg_array *a, double value)

@@ -82,28 +82,44 @@ static ptrdiff_t column_distance(ptrdiff_t rows)
     return ld % 256 == 0 ? ld + QR_ROW_STEP : ld;
 }
 
+void frgi_qr_extend(frgi_qr_extent *e, int64_t m, int64_t n)
+{
+    const size_t ld = (size_t)column_distance(frgi_qr_rounded(m, QR_ROW_STEP));
+    const size_t elements = frgi_mul(ld, (size_t)frgi_qr_rounded(n, QR_BLOCK));
+    const size_t stack = frgi_qr_stack_elements(m, n);
+    e->m = m > e->m ? m : e->m;
+    e->n = n > e->n ? n : e->n;
+    const int64_t rows = stack > 0 ? (int64_t)stack / frgi_qr_rounded(n, QR_LEAF) : m;
+    e->rows = rows > e->rows ? rows : e->rows;
+    e->elements = elements > e->elements ? elements : e->elements;
+    e->stack = stack > e->stack ? stack : e->stack;
+    e->tall = stack > 0 && n > e->tall ? n : e->tall;
+}
+
 void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, frgi_product_way way, bool f64,
-                       int64_t m, int64_t n, int team, bool ladder, bool gram, bool r)
+                       const frgi_qr_extent *e, int team, bool ladder, bool gram, bool r)
 {
     const size_t element = f64 ? sizeof(double) : sizeof(float);
-    const size_t ld = (size_t)frgi_qr_rounded(m, QR_ROW_STEP) + 2 * QR_ROW_STEP;
-    const size_t columns = (size_t)frgi_qr_rounded(n, QR_BLOCK), wide = QR_PANEL, count = (size_t)n;
+    const size_t ld = (size_t)frgi_qr_rounded(e->m, QR_ROW_STEP) + 2 * QR_ROW_STEP;
+    const size_t rows = (size_t)frgi_qr_rounded(e->rows, QR_ROW_STEP) + 2 * QR_ROW_STEP;
+    const size_t columns = (size_t)frgi_qr_rounded(e->n, QR_BLOCK), wide = QR_PANEL;
+    const size_t count = (size_t)e->n, matrix = frgi_mul(e->elements, element);
     *room = (frgi_qr_room){.f64 = f64};
-    room->x.a = frgi_take(arena, frgi_mul(frgi_mul(ld, columns), element));
+    room->x.a = frgi_take(arena, matrix);
     room->x.diagonal = frgi_take(arena, columns * element);
-    room->x.v_leaf = frgi_take(arena, ld * QR_LEAF * element);
-    room->x.v_tiles = frgi_take(arena, ld * wide * element);
-    room->x.v_rows = frgi_take(arena, ld * wide * element);
+    room->x.v_leaf = frgi_take(arena, rows * QR_LEAF * element);
+    room->x.v_tiles = frgi_take(arena, rows * wide * element);
+    room->x.v_rows = frgi_take(arena, rows * wide * element);
     room->x.t = frgi_take(arena, columns * wide * element);
     room->x.small = frgi_take(arena, (wide + 2 * QR_BAND * (size_t)team) * wide * element);
-    frgi_qr_wide_take(arena, &room->wide, f64 ? PRODUCT_BLAS : way, ld, columns, team);
-    frgi_qr_tall_take(arena, &room->tall, way, f64, m, n, team);
+    frgi_qr_wide_take(arena, &room->wide, f64 ? PRODUCT_BLAS : way, rows, columns, team);
+    frgi_qr_tall_take(arena, &room->tall, way, f64, e->tall, e->stack, team);
     room->strip = frgi_take(arena, (ld + columns) * QR_BLOCK * element);
     room->inverse = frgi_take(arena, columns * QR_BLOCK * element);
     room->norm2 = TAKE(arena, double, count);
     room->factor = TAKE(arena, double, count);
     if (ladder) {
-        room->other = frgi_take(arena, frgi_mul(frgi_mul(ld, columns), element));
+        room->other = frgi_take(arena, matrix);
     }
     if (ladder || gram) {
         room->gram = frgi_take(arena, frgi_mul(frgi_mul(count, count), element));
@@ -164,12 +180,25 @@ bool frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_room *room, ptrdiff_t 
 
 static bool scale_columns(const frgi_qr_ops *ops, frgi_qr_room *room, const void *old)
 {
+    if (room->x.team == 1) { /* within a region of the caller's */
+        for (ptrdiff_t j = 0; j < room->x.n; j++) {
+            if (!frgi_qr_scale_column(ops, room, j, old)) {
+                return false;
+            }
+        }
+        return true;
+    }
+#pragma omp parallel for schedule(static) num_threads(room->x.team)
     for (ptrdiff_t j = 0; j < room->x.n; j++) {
         if (!frgi_qr_scale_column(ops, room, j, old)) {
-            return false;
+            room->norm2[j] = (double)NAN;
         }
     }
-    return true;
+    bool finite = true;
+    for (ptrdiff_t j = 0; j < room->x.n; j++) {
+        finite = finite && !isnan(room->norm2[j]);
+    }
+    return finite;
 }
 
 static void take_r(const frgi_qr_room *room)

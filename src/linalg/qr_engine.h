@@ -11,7 +11,7 @@
 
 enum { QR_BLOCK = 64 }; /* columns of a block of the Cholesky path */
 
-/** Memory of one thread, for the largest matrix it will see. */
+/** Memory of one thread, for the largest matrices it will see. */
 typedef struct {
     frgi_qr_matrix
         x;   /* x.a: the columns that are factored; what stands there afterwards is not specified */
@@ -40,10 +40,18 @@ typedef struct {
 
 /** The table for a context's CPU level. */
 const frgi_qr_ops *frgi_qr_ops_of(const frg_context *ctx, bool f64);
-/** Carves a room for matrices up to m x n, factored by a team of so many threads at most; runs twice over an arena
+/** What matrices of several shapes need of a room. */
+typedef struct {
+    int64_t m, n;           /* the most rows, the most columns */
+    int64_t rows;           /* of panels: a tall matrix has those of its blocks' R alone */
+    size_t elements, stack; /* of one of them, of its blocks' R where it is tall */
+    int64_t tall;           /* the most columns of a tall one */
+} frgi_qr_extent;
+void frgi_qr_extend(frgi_qr_extent *e, int64_t m, int64_t n);
+/** Carves a room for such matrices, factored by a team of so many threads at most; runs twice over an arena
  *  (see core.h). */
 void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, frgi_product_way way, bool f64,
-                       int64_t m, int64_t n, int team, bool ladder, bool gram, bool r);
+                       const frgi_qr_extent *e, int team, bool ladder, bool gram, bool r);
 /** Sets the shape of the matrix in hand: its rows, columns, ld follow from (m, n) alone; the team is one thread. */
 void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n);
 /** Column j of x.a to a largest entry in [1/2, 1); false: an entry is not finite.  For callers that have the

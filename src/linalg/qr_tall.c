@@ -34,14 +34,31 @@ bool frgi_qr_is_tall(int64_t m, int64_t n)
     return m >= BLOCKS * block_rows(n);
 }
 
+static ptrdiff_t stack_rows(int64_t m, int64_t n)
+{
+    return frgi_qr_rounded(m / block_rows(n) * n, QR_ROW_STEP);
+}
+
+static ptrdiff_t stack_distance(ptrdiff_t rows)
+{
+    return rows + (rows % 256 == 0 ? QR_ROW_STEP : 0);
+}
+
+size_t frgi_qr_stack_elements(int64_t m, int64_t n)
+{
+    return frgi_qr_is_tall(m, n) ? frgi_mul((size_t)stack_distance(stack_rows(m, n)),
+                                            (size_t)frgi_qr_rounded(n, QR_LEAF))
+                                 : 0;
+}
+
 void frgi_qr_tall_take(frgi_arena *arena, frgi_qr_tall *tall, frgi_product_way way, bool f64,
-                       int64_t m, int64_t n, int team)
+                       int64_t n, size_t stack, int team)
 {
     const size_t element = f64 ? sizeof(double) : sizeof(float), wide = QR_PANEL;
     const size_t columns = (size_t)frgi_qr_rounded(n, QR_LEAF);
     const size_t rows = 2 * (size_t)block_rows(n);
     *tall = (frgi_qr_tall){0};
-    if (m < BLOCKS * ROWS) {
+    if (stack == 0) {
         return;
     }
     tall->blocks = TAKE(arena, frgi_qr_block_room, team);
@@ -60,9 +77,7 @@ void frgi_qr_tall_take(frgi_arena *arena, frgi_qr_tall *tall, frgi_product_way w
             tall->blocks[i] = b;
         }
     }
-    const size_t stacked = (size_t)(m / ROWS + 1) * (size_t)n, most = (size_t)m / HEIGHT;
-    const size_t ld = (stacked < most ? stacked : most) + 4 * QR_ROW_STEP;
-    tall->stack = frgi_take(arena, frgi_mul(frgi_mul(ld, columns), element));
+    tall->stack = frgi_take(arena, frgi_mul(stack, element));
 }
 
 /** The blocks of a matrix, and what is done with one of them. */
@@ -166,8 +181,8 @@ void frgi_qr_tall_factor(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const
     const level l = level_of(ops, tall, x, f64, top);
     *top = *x;
     top->m = blocks_of(x) * x->n;
-    top->rows = frgi_qr_rounded(top->m, QR_ROW_STEP);
-    top->ld = top->rows + (top->rows % 256 == 0 ? QR_ROW_STEP : 0);
+    top->rows = stack_rows(x->m, x->n);
+    top->ld = stack_distance(top->rows);
     top->a = tall->stack;
     memset(top->a, 0, (size_t)(top->ld * top->columns) * l.element);
     each_block(&l, factor_block);

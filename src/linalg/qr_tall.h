@@ -22,9 +22,12 @@ typedef struct {
 
 /** Is a matrix of so many rows and columns factored by blocks of rows?  It hangs on the shape alone. */
 bool frgi_qr_is_tall(int64_t m, int64_t n);
-/** For matrices up to m x n; runs twice over an arena (see core.h). */
+/** Elements of the blocks' R of an m x n matrix, as they are stacked; 0 where it is not tall. */
+size_t frgi_qr_stack_elements(int64_t m, int64_t n);
+/** For matrices of at most n columns, and `stack` elements of their blocks' R, 0: none is tall; runs twice over an arena
+ *  (see core.h). */
 void frgi_qr_tall_take(frgi_arena *arena, frgi_qr_tall *tall, frgi_product_way way, bool f64,
-                       int64_t m, int64_t n, int team);
+                       int64_t n, size_t stack, int team);
 /** R, in `top`'s upper triangle and diagonal, of x.a. */
 void frgi_qr_tall_factor(const frgi_qr_ops *ops, const frgi_qr_tall *tall, const frgi_qr_matrix *x,
                          bool f64, frgi_qr_matrix *top);

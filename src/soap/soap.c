@@ -393,12 +393,14 @@ static void layout_rooms(frg_soap *soap, ptrdiff_t count, ptrdiff_t size)
 {
     frgi_arena *const a = &soap->arena;
     const frgi_product_way way = frgi_product_way_of(soap->ctx);
+    frgi_qr_extent largest = {0};
+    frgi_qr_extend(&largest, size, size);
     for (int t = 0; t < soap->threads; t++) {
         soap_room *const room = &soap->rooms[t];
         *room = (soap_room){.team = 1};
         if (size > 0) {
             const int team = t == 0 ? soap->threads : 1; /* it leads where all take part */
-            frgi_qr_room_take(a, &room->qr, way, false, size, size, team, true, true, false);
+            frgi_qr_room_take(a, &room->qr, way, false, &largest, team, true, true, false);
         }
         frgi_product_room_take(a, &room->product, way);
         room->g = TAKE(a, float, count);

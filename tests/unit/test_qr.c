@@ -175,6 +175,33 @@ static void wide_panels(void)
     frg_context_destroy(ctx);
 }
 
+/** By wide blocks, too: no column of a triangle has anything to reflect; Q = I and R = A to the bit. */
+static void triangle(void)
+{
+    enum { N = 520 };
+    frg_context *ctx = test_context();
+    float *const a = calloc((size_t)N * N, sizeof *a), *const q = malloc((size_t)N * N * sizeof *q);
+    float *const r = malloc((size_t)N * N * sizeof *r);
+    for (int j = 0; j < N; j++) {
+        for (int i = 0; i < j; i++)
+            a[j * N + i] = (float)test_normal();
+        a[j * N + j] = (float)(1 + test_uniform());
+    }
+    frg_qr_report report;
+    run_one(ctx,
+            (frg_qr_item){.a = frg_matrix_columns(a, FRG_F32, N, N, N),
+                          .q = frg_matrix_columns(q, FRG_F32, N, N, N),
+                          .r = frg_matrix_columns(r, FRG_F32, N, N, N)},
+            (frg_qr_opts){.verify = FRG_QR_VERIFY_PROBE}, &report);
+    for (int k = 0; k < N * N; k++)
+        CHECK_SAYS(q[k] == (k % N == k / N), "q[%d, %d] is %g", k % N, k / N, (double)q[k]);
+    CHECK_BITS(r, a, (size_t)N * N * sizeof *a);
+    free(a);
+    free(q);
+    free(r);
+    frg_context_destroy(ctx);
+}
+
 /* ---- torture ------------------------------------------------------------------------------------ */
 
 static void graded(matrix *x, double condition)
@@ -525,8 +552,7 @@ static void independence(void)
 static void teams(void)
 {
     enum { COUNT = 4 }; /* the last by blocks of 128 columns where the machine has tiles */
-    static const int64_t rows[COUNT] = {300, 520, 257, 566},
-                         columns[COUNT] = {300, 260, 256, 548};
+    static const int64_t rows[COUNT] = {300, 520, 257, 566}, columns[COUNT] = {300, 260, 256, 548};
     static const int threads[] = {1, 2, 3, 4, 5, 8};
     float *a[COUNT], *q[2][COUNT];
     frg_qr_report reports[COUNT];
@@ -549,6 +575,8 @@ static void teams(void)
             memset(to, 0, (size_t)(rows[i] * columns[i]) * sizeof *to);
         }
         run_batch(threads[trial], 0, COUNT, items, reports);
+        for (int i = 0; i < COUNT; i++)
+            CHECK(reports[i].orthogonality <= 1e-4); /* of sums of up to 548 columns */
         for (int i = 0; i < COUNT && trial; i++)
             CHECK_BITS(q[1][i], q[0][i], (size_t)(rows[i] * columns[i]) * sizeof(float));
     }
@@ -650,6 +678,39 @@ static void tall_in_teams(void)
     }
     free(a);
     free(q);
+}
+
+static size_t bytes_of(int threads, int64_t n, const int64_t shapes[][2])
+{
+    frg_context *ctx = test_context_with(threads, NULL, NULL);
+    static float at[1];
+    frg_qr_item items[2];
+    frg_qr *qr = NULL;
+    for (int64_t i = 0; i < n; i++) {
+        const frg_array a = frg_matrix(at, FRG_F32, shapes[i][0], shapes[i][1], shapes[i][1]);
+        items[i] = (frg_qr_item){.a = a, .q = a};
+    }
+    CHECK_OK(ctx, frg_qr_create(&qr, ctx, n, items, NULL));
+    const size_t bytes = frg_qr_bytes(qr);
+    frg_qr_destroy(qr);
+    frg_context_destroy(ctx);
+    return bytes;
+}
+
+/** A room is as large as one matrix after the other needs, not as the longest column times the most columns; threads
+ *  have none for a matrix that all factor together. */
+static void rooms_by_need(void)
+{
+    static const int64_t shapes[][2] = {{40000, 8}, {600, 560}};
+    const size_t both = bytes_of(1, 2, shapes), high = bytes_of(1, 1, shapes),
+                 square = bytes_of(1, 1, shapes + 1);
+    CHECK_SAYS(both <= high + square, "%zu and %zu bytes, together %zu", high, square, both);
+    for (int i = 0; i < 2; i++) {
+        const size_t one = bytes_of(1, 1, shapes + i), four = bytes_of(4, 1, shapes + i);
+        const size_t tall_blocks =
+            4 << 20; /* what a thread needs for its blocks or products, less than this */
+        CHECK_SAYS(four < one + 3 * tall_blocks, "by one thread %zu bytes, by four %zu", one, four);
+    }
 }
 
 /** A number that is none in the last block; a matrix of zeros with an old basis. */
@@ -827,6 +888,7 @@ static void allocates_nothing(void)
 static const test_case cases[] = {
     {"random sizes", random_sizes},
     {"wide panels", wide_panels},
+    {"triangle", triangle},
     {"torture by Householder", torture_householder},
     {"torture by Cholesky", torture_cholesky},
     {"torture by LAPACK", torture_vendor},
@@ -839,6 +901,7 @@ static const test_case cases[] = {
     {"tall torture", tall_torture},
     {"tall like LAPACK", tall_like_lapack},
     {"tall in teams", tall_in_teams},
+    {"rooms by need", rooms_by_need},
     {"tall and bad", tall_bad},
     {"layouts and types", layouts},
     {"old basis", old_basis},
