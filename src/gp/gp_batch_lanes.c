@@ -184,9 +184,11 @@ void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)
         const double w = gp->alpha[i] * gp->alpha[i] - get(r, r->g.matrix, i * r->g.ld + i, lane);
         weights += w;
         weighted += w * get(r, r->diagonal, i, lane);
-        if (ps->noise_count > 0)
-            out[ps->noise_first + (gp->groups ? gp->groups[i] : 0)] += w;
+        if (gp->groups)
+            out[ps->noise_first + gp->groups[i]] += w;
     }
+    if (!gp->groups && ps->noise_count > 0) /* in the loop every sum would go through memory */
+        out[ps->noise_first] = weights;
     for (int g = 0; g < ps->noise_count; g++)
         out[ps->noise_first + g] *= 0.5 * gp->theta[ps->noise_first + g];
     for (int k = 0; k < leaf->group[0].count; k++)

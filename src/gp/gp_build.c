@@ -238,7 +238,6 @@ static void bind_constants(frgi_gp_bound *b, const frgi_gp_node *node, const dou
     case GP_SM_GPYTORCH:
         for (int i = 0; i < q * d; i++) {
             const double v = parameter(node, 2, i, theta);
-            put_constant(b, to, i % q, parameter(node, 0, i % q, theta));
             put_constant(b, to, q + i, parameter(node, 1, i, theta));
             put_constant(b, to, q + q * d + i, 2 * M_PI * M_PI * (node->kind == GP_SM ? v : v * v));
         }
