@@ -383,6 +383,35 @@ static int stop_at_third(const frg_progress *p, void *user)
     return strcmp(p->solver, "gp") == 0 && strcmp(p->phase, "lbfgsb") == 0 && p->done >= 3;
 }
 
+static int stop_between_starts(const frg_progress *p, void *user)
+{
+    (void)user;
+    return strcmp(p->phase, "starts") == 0;
+}
+
+/** Starts side by side are asked for in between: stopped there, none is begun any more and the fit says so. */
+static void stopped_between_starts(void)
+{
+    static gp_data g;
+    gp_data_random(&g, 30, 2, 1);
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.threads = 2;
+    c.on_progress = stop_between_starts;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    const frg_gp_opts o = gp_data_opts("const");
+    frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", &o);
+    frg_gp_fit_opts f = fit_opts(FRG_GP_LBFGSB);
+    frg_gp_fit_result r = {0};
+    f.starts = 500;
+    if (gp) {
+        CHECK_STATUS(frg_gp_fit(gp, &f, &r), FRG_INTERRUPTED);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static void limits(void)
 {
     static gp_data g;
@@ -700,6 +729,7 @@ static const test_case cases[] = {
     {"several_starts", several_starts},
     {"survives_failures", survives_failures},
     {"limits", limits},
+    {"stopped_between_starts", stopped_between_starts},
     {"bad_options", bad_options},
     {"standard_errors", standard_errors},
     {"precisions", precisions},

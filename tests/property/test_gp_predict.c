@@ -292,6 +292,69 @@ static void draws(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- memory that is not zero -------------------------------------------------------------------- */
+
+/** Blocks come full of NaN. */
+static void *alloc_dirty(size_t bytes, void *user)
+{
+    void *const p = frg_system_allocator()->alloc(bytes, user);
+    if (p) {
+        memset(p, 0xff, bytes);
+    }
+    return p;
+}
+
+enum { ASKED = 4, DRAWN = 3 };
+typedef struct {
+    double draws[DRAWN * ASKED], gradient[8], loo_gradient[8], covariance[ASKED * ASKED];
+    answer predicted;
+    frg_gp_loo loo;
+    double log_likelihood;
+} all_numbers;
+
+/** Draws (first, as long as nothing has been in the memory), value, leave-one-out and predictions of one process; two of
+ *  the points asked for are equal. */
+static void fill_all(const frg_allocator *memory, const gp_data *g, const frg_gp_opts *o,
+                     const char *kernel, all_numbers *out)
+{
+    const double x[2 * ASKED] = {0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.9, 0.2};
+    frg_context *ctx = test_context_with(test_now.threads, memory, NULL);
+    frg_gp *gp = ctx ? gp_data_open(ctx, g, kernel, o) : NULL;
+    frg_gp_value v = {0};
+    memset(out, 0, sizeof *out);
+    if (gp) {
+        CHECK_OK(ctx, frg_gp_sample(gp, frg_matrix(x, FRG_F64, ASKED, 2, 2), DRAWN, 0, 0,
+                                    frg_matrix(out->draws, FRG_F64, DRAWN, ASKED, ASKED)));
+        CHECK_OK(ctx, frg_gp_eval_gradient(gp, out->gradient, NULL, NULL, &v));
+        CHECK_OK(ctx, frg_gp_eval_loo(gp, NULL, NULL, out->loo_gradient, &out->loo));
+        out->predicted.covariance = out->covariance;
+        CHECK_OK(ctx, ask(gp, x, ASKED, 0, 1, &out->predicted));
+        out->predicted.covariance = NULL;
+        out->log_likelihood = v.log_likelihood;
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/** What was in the memory before does not matter. */
+static void dirty_memory(void)
+{
+    static const char *const expressions[] = {"1.3*rbf(l=[0.3, 0.5]) + noise(0.01)",
+                                              "rbf(l=0.4) + matern32(l=0.5)*periodic(l=1, p=0.7) + "
+                                              "noise(0.01)"};
+    const frg_allocator dirty = {.alloc = alloc_dirty, .free = frg_system_allocator()->free};
+    static gp_data g;
+    static all_numbers clean, other;
+    gp_data_random(&g, 30, 2, 1);
+    for (int k = 0; k < 6; k++) {
+        frg_gp_opts o = gp_data_opts(k < 2 ? "profiled" : "const");
+        o.precision = k < 4 ? FRG_GP_F64 : FRG_GP_F32;
+        fill_all(NULL, &g, &o, expressions[k % 2], &clean);
+        fill_all(&dirty, &g, &o, expressions[k % 2], &other);
+        CHECK_BITS(&clean, &other, sizeof clean);
+    }
+}
+
 /* ---- updates ------------------------------------------------------------------------------------ */
 
 /** Two processes at the same parameters say the same. */
@@ -610,6 +673,7 @@ static const test_case cases[] = {
     {"covariances", covariances},
     {"gradients", gradients},
     {"draws", draws},
+    {"dirty_memory", dirty_memory},
     {"appends", appends},
     {"removes", removes},
     {"comes_and_goes", comes_and_goes},

@@ -213,10 +213,29 @@ static void written(void)
     frg_context_destroy(ctx);
 }
 
+/** One that follows has all of its leader's: an interval's transform too. */
+static void transforms(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 12, 1, 1);
+    frg_gp_opts o = gp_data_opts("zero");
+    o.preset = FRG_GP_PRESET_GPYTORCH;
+    frg_gp *gp = gp_data_open(
+        ctx, &g, "rbf(l=0.4 in (0.1,2)) + matern32(l=@rbf.l) + matern52(l=1) + noise(0.1)", &o);
+    if (gp) {
+        const frg_gp_parameter leader = parameter(gp, "rbf.l"), p = parameter(gp, "matern32.l");
+        CHECK_INT(leader.transform, FRG_GP_INTERVAL);
+        CHECK_INT(p.transform, FRG_GP_INTERVAL);
+        CHECK(p.value == 0.4 && p.lower == 0.1 && p.upper == 2);
+        CHECK_INT(parameter(gp, "matern52.l").transform, FRG_GP_SOFTPLUS);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
-    {"ties in the expression", written},
-    {"fits", fits},
-    {"bounds", bounds},
-    {"files", files},
+    {"ties in the expression", written}, {"fits", fits}, {"bounds", bounds}, {"files", files},
+    {"transforms", transforms},
 };
 TEST_MAIN(cases)

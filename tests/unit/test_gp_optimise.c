@@ -408,6 +408,31 @@ static void adam_as_torch(void)
     }
 }
 
+/** A first step is the rate along every coordinate (less eps / |g|).  Where it has no value it is halved until it has,
+ *  and where it never has the search stays at its start. */
+static void adam_before_a_wall(void)
+{
+    static const struct {
+        double wall, step;
+    } all[] = {{2, 1}, {0.6, 0.5}, {0.3, 0.25}, {0, 0}};
+    const double matrix[4] = {1, 0, 0, 1}, centre[2] = {10, -10};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        plain p = {.n = 2,
+                   .f = quadratic,
+                   .g = quadratic_gradient,
+                   .matrix = matrix,
+                   .centre = centre,
+                   .wall = all[k].wall};
+        outcome o;
+        open_box(&o);
+        o.x[0] = o.x[1] = 0;
+        run(frgi_gp_adam, &p, (frgi_gp_search){.max_iter = 1, .rate = 1}, &o);
+        CHECK_INT(o.status, FRG_OK);
+        CHECK_NEAR(o.x[0], all[k].step / (1 + 1e-9), 1e-14);
+        CHECK_NEAR(o.x[1], -all[k].step / (1 + 1e-9), 1e-14);
+    }
+}
+
 static const test_case cases[] = {
     {"valley", valley},
     {"valley_in_box", valley_in_box},
@@ -416,5 +441,6 @@ static const test_case cases[] = {
     {"limits", limits},
     {"information_helps", information_helps},
     {"adam_as_torch", adam_as_torch},
+    {"adam_before_a_wall", adam_before_a_wall},
 };
 TEST_MAIN(cases)
