@@ -970,6 +970,31 @@ static void refusals(void)
     frg_context_destroy(ctx);
 }
 
+/* By the step number epsilon falls from the first to a tenth of it, in all modes: the last of four steps has
+ * 0.05 x 10^(-3/4). */
+static void annealed_by_steps(void)
+{
+    frg_context *ctx = test_context();
+    double x[40], y[36];
+    for (int i = 0; i < 40; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < 36; i++)
+        y[i] = test_normal();
+    static const frg_gw_mode modes[] = {FRG_GW_SAMPLED, FRG_GW_EXACT, FRG_GW_LANDMARK};
+    for (int k = 0; k < 3; k++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.mode = modes[k];
+        o.anneal = FRG_GW_ANNEAL_ITER;
+        o.epsilon = 0.05;
+        o.max_iter = 4;
+        o.tol = 0;
+        const frg_gw_report r = align(ctx, matrix(x, 20, 2), matrix(y, 18, 2), &o, NULL, NULL);
+        CHECK_INT(r.outer_iterations, 4);
+        CHECK_NEAR(r.epsilon_end, 0.05 * pow(10, -0.75), 1e-12);
+    }
+    frg_context_destroy(ctx);
+}
+
 /* T22: sides, weights and sizes that are refused or said. */
 static void bad_sides(void)
 {
@@ -1039,6 +1064,7 @@ static const test_case cases[] = {{"energies", energies},
                                   {"cancelled", cancelled},
                                   {"refusals", refusals},
                                   {"bad sides", bad_sides},
+                                  {"annealed by steps", annealed_by_steps},
                                   {"objective", objective},
                                   {"lines", lines},
                                   {"exchanged", exchanged},

@@ -417,6 +417,15 @@ static void consumers(void)
     int32_t labels[53], label[37];
     CHECK_OK(ctx, frg_plan_top(q, 5, index, value));
     CHECK_OK(ctx, frg_plan_argmax(q, best));
+    int64_t *const all = malloc((size_t)(p.n * p.m) * sizeof *all); /* a row in order, whole */
+    double *const falling = malloc((size_t)(p.n * p.m) * sizeof *falling);
+    CHECK_OK(ctx, frg_plan_top(q, p.m, all, falling));
+    for (int64_t i = 0; i < p.n * p.m; i++)
+        CHECK(i % p.m == 0 || falling[i] <= falling[i - 1]);
+    CHECK_STATUS(frg_plan_top(q, p.m + 1, all, falling), FRG_BAD_ARG);
+    CHECK_STATUS(frg_plan_top(q, 0, all, falling), FRG_BAD_ARG);
+    free(all);
+    free(falling);
     CHECK_OK(ctx, frg_plan_sparse(q, 1e-3, starts, NULL, NULL));
     int32_t *columns = malloc((size_t)(starts[p.n] + 1) * sizeof *columns);
     double *values = malloc((size_t)(starts[p.n] + 1) * sizeof *values);
