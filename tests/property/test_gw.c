@@ -995,6 +995,37 @@ static void annealed_by_steps(void)
     frg_context_destroy(ctx);
 }
 
+/* A linear cost alone whose rows end where padding does: 0 on the diagonal and 1 beside it leaves exp(-1 / 0.05) of the
+ * mass there.  With the same cost in every step the plan stops to change, at the last epsilon. */
+static void linear_cost_of_whole_panels(void)
+{
+    enum { N = 48 };
+    frg_context *ctx = test_context();
+    double x[N * 2], linear[N * N], plan[N * N];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < N * N; i++)
+        linear[i] = i % (N + 1) != 0;
+    const frg_array ax = matrix(x, N, 2), al = matrix(linear, N, N);
+    const frg_gw_side side = {.data = &ax};
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.linear_weight = 1;
+    o.epsilon = 0.05;
+    o.anneal = FRG_GW_ANNEAL_PROGRESS;
+    o.max_inner = 100;
+    o.tol = 1e-3;
+    frg_gw *s = NULL;
+    CHECK_OK(ctx, frg_gw_create(&s, ctx, side, side, &al, &o));
+    CHECK_OK(ctx, frg_gw_run(s, NULL));
+    CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, N)));
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(plan[i * N + i], 1.0 / N, 1e-6);
+    CHECK_INT(frg_gw_get(s)->reason, FRG_GW_CONVERGED_CHANGE);
+    CHECK_NEAR(frg_gw_get(s)->epsilon_end, 0.005, 1e-12);
+    frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+}
+
 /* T22: sides, weights and sizes that are refused or said. */
 static void bad_sides(void)
 {
@@ -1064,6 +1095,7 @@ static const test_case cases[] = {{"energies", energies},
                                   {"cancelled", cancelled},
                                   {"refusals", refusals},
                                   {"bad sides", bad_sides},
+                                  {"whole panels", linear_cost_of_whole_panels},
                                   {"annealed by steps", annealed_by_steps},
                                   {"objective", objective},
                                   {"lines", lines},

@@ -440,6 +440,9 @@ static void consumers(void)
     CHECK_OK(ctx, frg_plan_apply(q, frg_matrix(out, FRG_F64, p.n, 2, 2), 1,
                                  frg_matrix(back, FRG_F64, p.m, 2, 2)));
     CHECK_OK(ctx, frg_plan_labels(q, labels, 3, label, share));
+    CHECK_STATUS(frg_plan_labels(q, NULL, 3, label, share), FRG_BAD_ARG);
+    CHECK_STATUS(frg_plan_labels(q, labels, 3, NULL, share), FRG_BAD_ARG);
+    CHECK_STATUS(frg_plan_labels(q, labels, 0, label, share), FRG_BAD_ARG);
     double want[53 * 2] = {0};
     for (int64_t i = 0; i < p.n; i++) {
         const double *row = plan + i * p.m;
