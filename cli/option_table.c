@@ -305,6 +305,7 @@ const option_spec option_table[] = {
      .commands = CMD_GP,
      .field = AT(gp_fit.max_evaluations),
      .value = "N",
+     .fallback = "none",
      .low = 1,
      .high = 1e15,
      .group = fitting,
