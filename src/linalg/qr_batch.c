@@ -2,9 +2,10 @@
  *
  * One matrix is factored by one thread where there are enough of them: panels do not scale inside a matrix.  What
  * is left over when they are dealt evenly (a single one, the fifth of five on two threads) is factored first, by all
- * threads, each of which updates some columns: bits depend on the matrix alone.  A thread copies the matrix into its room (by columns, in the type that
- * is computed in), factors it there and copies the result out, so that q may be a and any strides serve.
- * Cost 8/3 n^3 flops and two passes of O(mn); memory: a room per thread for the largest matrix that it may see. */
+ * threads, each of which copies and updates some columns: bits depend on the matrix alone.  A matrix is copied into a
+ * room (by columns, in the type that is computed in), factored there and its result copied out, so that q may be a and
+ * any strides serve.  Cost 8/3 n^3 flops and two passes of O(mn); memory: a room per thread for the largest matrix that
+ * it may see. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>

@@ -338,8 +338,46 @@ static void shapes(void)
     frg_context_destroy(ctx);
 }
 
+/** Lists grow as parameters and groups are added: each keeps its own rate.  One number is Adam's: w = -lr g / |g|. */
+static void many(void)
+{
+    enum { PARAMS = 100, GROUPS = 20 };
+    frg_context *ctx = test_context();
+    frg_soap *soap = NULL;
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, NULL));
+    float w[PARAMS] = {0}, g[PARAMS];
+    frg_array grads[PARAMS];
+    for (int i = 0; i < GROUPS; i++) {
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);
+        o.lr = 0.01 * (i + 1);
+        int group = 0;
+        CHECK_OK(ctx, frg_soap_add_group(soap, &o, &group));
+        CHECK_INT(group, i + 1);
+    }
+    for (int i = 0; i < PARAMS; i++) {
+        int64_t id = -1;
+        g[i] = i % 3 ? 1.0f : -1.0f;
+        grads[i] = frg_vector(&g[i], FRG_F32, 1);
+        CHECK_OK(ctx, frg_soap_add_param(soap, 1 + i % GROUPS, frg_vector(&w[i], FRG_F32, 1), NULL,
+                                         &id));
+        CHECK_INT(id, i);
+    }
+    CHECK_OK(ctx, frg_soap_step(soap, grads, PARAMS, NULL));
+    for (int i = 0; i < PARAMS; i++) {
+        CHECK_NEAR((double)w[i], -0.01 * (i % GROUPS + 1) * (double)g[i], 1e-6);
+    }
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
-    {"ends of options", ends_of_options}, {"long silence", long_silence}, {"scales", scales},
-    {"dealt anew", dealt_anew},           {"every bit", every_bit},       {"shapes", shapes},
+    {"ends of options", ends_of_options},
+    {"long silence", long_silence},
+    {"scales", scales},
+    {"dealt anew", dealt_anew},
+    {"every bit", every_bit},
+    {"shapes", shapes},
+    {"many", many},
 };
 TEST_MAIN(cases)

@@ -54,6 +54,14 @@ static void run(const scene *s, int threads, uint64_t seed, float *w, int64_t *s
         frg_soap_report report;
         CHECK_OK(ctx, frg_soap_step(soap, grads, PARAMS, &report));
         CHECK(!(report.orthogonality > 1e-3)); /* a probe sums `rows` entries of 1e-6 */
+        const double parts[] = {report.factors_seconds, report.refresh_seconds,
+                                report.project_seconds, report.update_seconds};
+        double sum = 0;
+        for (int k = 0; k < 4; k++) {
+            CHECK(parts[k] >= 0);
+            sum += parts[k];
+        }
+        CHECK(sum <= threads * report.seconds); /* the same clock, read in between */
     }
     *shared = soap->tasks_shared;
     frg_soap_destroy(soap);
