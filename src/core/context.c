@@ -276,6 +276,12 @@ bool frgi_is_interrupted(const frg_context *ctx)
     return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed);
 }
 
+frg_status frgi_stopped(const frg_context *ctx)
+{
+    const bool over = ctx->time_limit > 0 && frgi_seconds() - ctx->run_began > ctx->time_limit;
+    return frgi_is_interrupted(ctx) ? FRG_INTERRUPTED : over ? FRG_TIME_LIMIT : FRG_OK;
+}
+
 frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
 {
     if (ctx->on_progress) {
@@ -285,13 +291,7 @@ frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
             return FRG_INTERRUPTED;
         }
     }
-    if (frgi_is_interrupted(ctx)) {
-        return FRG_INTERRUPTED;
-    }
-    if (ctx->time_limit > 0 && frgi_seconds() - ctx->run_began > ctx->time_limit) {
-        return FRG_TIME_LIMIT;
-    }
-    return FRG_OK;
+    return frgi_stopped(ctx);
 }
 
 static int stop_with_parent(const frg_progress *p, void *parent)

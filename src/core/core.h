@@ -141,15 +141,18 @@ void frgi_writer_abandon(frgi_writer **w);
 
 /** Has frg_interrupt been called? */
 bool frgi_is_interrupted(const frg_context *ctx);
+/** FRG_INTERRUPTED where it has, FRG_TIME_LIMIT where the run's time is over, else FRG_OK. */
+frg_status frgi_stopped(const frg_context *ctx);
 
 /** Reading with retries of EINTR.  path "-" is standard input. */
 typedef struct {
     int handle;
     const char *path; /* borrowed */
-    bool stops;       /* a signal that interrupts the context ends the reading, as the end of the file does */
+    bool pipe;        /* opened without waiting for a writer */
+    bool stops;       /* frgi_stopped ends the wait for bytes, as the end of the file does */
 } frgi_reader;
 FRG_MUST_USE frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path);
-/** Fills up to `bytes`; *got < bytes only at the end of the file. */
+/** Fills up to `bytes`; *got < bytes only at the end of the file, or where it stopped. */
 FRG_MUST_USE frg_status frgi_reader_get(frgi_reader *r, frg_context *ctx, void *to, size_t bytes,
                                         size_t *got);
 int64_t frgi_reader_size(const frgi_reader *r, const frg_context *ctx); /* -1: not known */

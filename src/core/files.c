@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -112,6 +113,8 @@ const frg_files *frg_system_files(void)
     return &table;
 }
 
+enum { LOOK_AGAIN = 100 /* ms until a wait looks whether the run is to stop */ };
+
 static bool is_standard(const char *path)
 {
     return strcmp(path, "-") == 0;
@@ -127,6 +130,19 @@ static int open_file(const frg_context *ctx, const char *path, char mode)
     return handle;
 }
 
+static bool is_pipe(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISFIFO(s.st_mode);
+}
+
+/** Without waiting for somebody who writes: wait_for_bytes does that. */
+static int open_pipe(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
 /* ---- readers ------------------------------------------------------------------------------------ */
 
 frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
@@ -135,7 +151,8 @@ frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
     if (is_standard(path)) {
         return FRG_OK;
     }
-    const int handle = open_file(ctx, path, 'r');
+    r->pipe = ctx->files.open == system_open && is_pipe(path);
+    const int handle = r->pipe ? open_pipe(path) : open_file(ctx, path, 'r');
     if (handle < 0) {
         r->path = NULL; /* nothing to close */
         frgi_at(ctx, "%s", path);
@@ -145,16 +162,33 @@ frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
     return FRG_OK;
 }
 
+/** Waits until a read will not; false where the run was stopped before.  Other tables than the system's have no
+ *  descriptors to ask. */
+static bool wait_for_bytes(const frgi_reader *r, const frg_context *ctx)
+{
+    struct pollfd one = {.fd = r->handle, .events = POLLIN};
+    const bool asks = ctx->files.read == system_read && (r->stops || r->pipe);
+    int ready = asks ? 0 : 1;
+    while (ready == 0) {
+        if (r->stops && frgi_stopped(ctx) != FRG_OK) {
+            return false;
+        }
+        ready = poll(&one, 1, LOOK_AGAIN);
+        ready = ready < 0 && errno == EINTR ? 0 : ready;
+    }
+    return true; /* what is wrong with it the read will tell */
+}
+
 frg_status frgi_reader_get(frgi_reader *r, frg_context *ctx, void *to, size_t bytes, size_t *got)
 {
     *got = 0;
     while (*got < bytes) {
-        const int64_t n =
-            ctx->files.read(r->handle, (char *)to + *got, bytes - *got, ctx->files.user);
-        if (n == -EINTR && r->stops && frgi_is_interrupted(ctx)) {
+        if (!wait_for_bytes(r, ctx)) {
             break;
         }
-        if (n == -EINTR) {
+        const int64_t n =
+            ctx->files.read(r->handle, (char *)to + *got, bytes - *got, ctx->files.user);
+        if (n == -EINTR || (n == -EAGAIN && r->pipe)) {
             continue;
         }
         if (n < 0) {

@@ -146,12 +146,12 @@ static frg_status read_input(frg_table **out, frg_context *ctx, const frgi_input
     TRY(frgi_source_open(&source, ctx, input, true));
     const frg_status status = read_source(out, ctx, input, source, &o);
     frgi_source_close(&source);
-    if (input->stops && frgi_is_interrupted(ctx)) { /* what was read may not be all there is */
+    const frg_status stopped = input->stops ? frgi_stopped(ctx) : FRG_OK;
+    if (stopped != FRG_OK) { /* what was read may not be all there is */
         frg_table_destroy(*out);
         *out = NULL;
-        return FRG_INTERRUPTED;
     }
-    return status;
+    return stopped != FRG_OK ? stopped : status;
 }
 
 void frg_table_defaults(frg_table_opts *o, size_t struct_size)
