@@ -212,7 +212,7 @@ int64_t frgi_cells_encode(const frgi_cells *c, const frgi_dictionary *d, int32_t
             *broken = r;
             break;
         }
-        if (frgi_cell_is_missing(c->rules, t.s, t.n)) {
+        if (!t.doubled && frgi_cell_is_missing(c->rules, t.s, t.n)) {
             out[r] = FRG_MISSING_CODE;
             missing++;
             continue;

@@ -188,6 +188,7 @@ static const struct {
     {"a,b\n1, \"x\"\n", "a:i 1|b:c 0= \"x\""},
     {"a\nx\n\"x\"\n", "a:c 0=x 0=x"},
     {"a,b\nx,\"\"\"\"\n", "a:c 0=x|b:c 0=\""},
+    {"a,b\n1,1.5\n\"2\"\"3\",\"\"\"\"\n", "a:c 0=1 1=2\"3|b:c 0=1.5 1=\""},
     {"\"a,\"\"1\"\"\",\"b\nc\"\n1,2\n", "a,\"1\":i 1|b\nc:i 2"},
     /* lines */
     {"a,b\r\n1,2\r\n3,x\r\n", "a:i 1 3|b:c 0=2 1=x"},
@@ -200,6 +201,11 @@ static const struct {
     {"a,b\n,\n", "a:n ?|b:n ?"},
     {"a,b\n1,\"x\"\r\n2,\"y\"\r\n", "a:i 1 2|b:c 0=x 1=y"},
     {"\xc3\xa4\n\xe2\x82\xac\n", "\xc3\xa4:c 0=\xe2\x82\xac"},
+    /* the least and the greatest character of each length, and those beside the surrogates */
+    {"a\n\xc2\x80\n\xe0\xa0\x80\n\xf0\x90\x80\x80\n",
+     "a:c 0=\xc2\x80 1=\xe0\xa0\x80 2=\xf0\x90\x80\x80"},
+    {"a\n\xdf\xbf\n\xed\x9f\xbf\n\xee\x80\x80\n\xf4\x8f\xbf\xbf\n",
+     "a:c 0=\xdf\xbf 1=\xed\x9f\xbf 2=\xee\x80\x80 3=\xf4\x8f\xbf\xbf"},
 };
 
 static void meaning(void)
@@ -254,6 +260,14 @@ static void options(void)
     o.n_na = 2;
     CHECK_OK(ctx, parse_text(&t, ctx, "a,b,c\n-999,1.5,x\n1,-999,none\n-999.0,2,\n", &o));
     CHECK_TEXT(table_text(t, got, sizeof got), "a:n ? 1 -999|b:n 1.5 ? 2|c:c 0=x ? 1=");
+    frg_table_destroy(t);
+
+    frg_table_defaults(&o,
+                       sizeof o); /* how a cell with quotes in it is written is not what it says */
+    o.na = (const char *const[]){"1\"\"2"};
+    o.n_na = 1;
+    CHECK_OK(ctx, parse_text(&t, ctx, "a\n7\n\"1\"\"2\"\n", &o));
+    CHECK_TEXT(table_text(t, got, sizeof got), "a:c 0=7 1=1\"2");
     frg_table_destroy(t);
 
     frg_table_defaults(&o, sizeof o);
@@ -339,6 +353,40 @@ static void any_steps(void)
     }
 }
 
+/** What a kind that changes after waves and blocks makes of the cells before it. */
+static void kinds_that_change(void)
+{
+    static const struct {
+        const char *text, *table;
+    } columns[] = {
+        {"a\n1\nNA\n3\n2.5\nNA\n", "a:n 1 ? 3 2.5 ?"},
+        {"a\nNA\n1\nNA\n", "a:i ? 1 ?"},
+        {"a\nTRUE\nNA\nFALSE\nTRUE\n", "a:b 1 ? 0 1"},
+        {"a\nNA\nNA\nFALSE\n", "a:b ? ? 0"},
+        {"a\nTRUE\nNA\n1\n", "a:c 0=TRUE ? 1=1"},
+        {"a\n1\n2\nTRUE\n", "a:c 0=1 1=2 2=TRUE"},
+        {"a\n2.5\nNA\nfalse\n", "a:c 0=2.5 ? 1=false"},
+        /* no string of the NA list: a missing number, and a label where it turns out that labels are read */
+        {"a\nNAN\nNAN\nx\n", "a:c 0=NAN 0=NAN 1=x"},
+        {"a\nNAN\nNA\n1\n", "a:n ? ? 1"},
+    };
+    static const frgi_csv_steps steps[] = {{1 << 20, 1 << 20, 0}, {1, 1, 0}, {2, 6, 0}, {4, 4, 0}};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        byte_string b = {0};
+        add_bytes(&b, columns[i].text, strlen(columns[i].text));
+        for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
+            frg_context *ctx = test_context_with(2, NULL, NULL);
+            frg_table *t;
+            char got[512];
+            if (CHECK_OK(ctx, parse_in_steps(&t, ctx, &b, steps[s])))
+                CHECK_TEXT(table_text(t, got, sizeof got), columns[i].table);
+            frg_table_destroy(t);
+            frg_context_destroy(ctx);
+        }
+        drop_bytes(&b);
+    }
+}
+
 /** Blocks of the default size: several of them, with more strings than one block has. */
 static void many_blocks(void)
 {
@@ -396,6 +444,10 @@ static const struct {
     {"a,b\n1,caf\xe9\n", 0, "FRG-IO-005", "t.csv:2", "column 'b' is not UTF-8"},
     {"a\n\xed\xa0\x80\n", 0, "FRG-IO-005", "t.csv:2", "not UTF-8"},
     {"a\n\xc0\xaf\n", 0, "FRG-IO-005", "t.csv:2", "not UTF-8"},
+    {"a\n\xc1\xbf\n", 0, "FRG-IO-005", "t.csv:2", "not UTF-8"},
+    {"a\n\xe0\x9f\xbf\n", 0, "FRG-IO-005", "t.csv:2", "not UTF-8"},
+    {"a\n\xf0\x8f\xbf\xbf\n", 0, "FRG-IO-005", "t.csv:2", "not UTF-8"},
+    {"a\n\xf5\x80\x80\x80\n", 0, "FRG-IO-005", "t.csv:2", "not UTF-8"},
     {"a\n\xf4\x90\x80\x80\n", 0, "FRG-IO-005", "t.csv:2", "not UTF-8"},
     {"a\nx\xe2\x82\n", 0, "FRG-IO-005", "t.csv:2", "not UTF-8"},
     {"\xff\xfe"
@@ -644,6 +696,52 @@ static void long_pipes(void)
     remove(path);
 }
 
+/** A row goes to the file as soon as it is opened again. */
+typedef struct {
+    fault_disk disk;
+    const char *path;
+    int opened;
+} growing_disk;
+
+static int open_and_grow(const char *path, char mode, void *user)
+{
+    growing_disk *g = user;
+    if (g->opened++ > 0) {
+        FILE *f = fopen(g->path, "ab");
+        CHECK(f && fputs("z\n", f) >= 0 && fclose(f) == 0);
+    }
+    return g->disk.system->open(path, mode, g->disk.system->user);
+}
+
+/** A column that is text after all is read again, and then the file has another row. */
+static void changed_between_passes(void)
+{
+    char path[] = "/tmp/fourge_csv_XXXXXX";
+    const int fd = mkstemp(path);
+    if (!CHECK(fd >= 0) || !CHECK(write_file(path, "a\n1\n2\nx\n", 8)))
+        return;
+    growing_disk g = {.path = path};
+    fault_disk_open(&g.disk);
+    g.disk.table.open = open_and_grow;
+    g.disk.table.user = &g;
+    frg_context *ctx = test_context_with(1, NULL, &g.disk.table);
+    frg_table_opts o;
+    frg_table_defaults(&o, sizeof o);
+    o.delimiter = ',';
+    const frgi_input input = {.path = path, .name = path};
+    const frgi_csv_steps steps = {1, 2, 0};
+    frgi_source *source;
+    frg_table *t;
+    CHECK_OK(ctx, frgi_source_open(&source, ctx, &input, true));
+    CHECK_STATUS(frgi_csv_read(&t, ctx, &input, source, &o, &steps), FRG_IO);
+    frgi_source_close(&source);
+    CHECK(!t && g.opened == 2);
+    CHECK_SAYS(strstr(frg_message(ctx), "was changed while it was read"), "%s", frg_message(ctx));
+    CHECK_INT(frg_bytes_held(ctx), 0);
+    frg_context_destroy(ctx);
+    remove(path);
+}
+
 static int stop_at_once(const frg_progress *p, void *user)
 {
     *(int *)user += p->done >= 0;
@@ -700,6 +798,7 @@ static const test_case cases[] = {
     {"meaning of text", meaning},
     {"options", options},
     {"any steps, any threads", any_steps},
+    {"kinds that change", kinds_that_change},
     {"many blocks", many_blocks},
     {"errors", errors},
     {"line of a late error", line_of_a_late_error},
@@ -707,6 +806,7 @@ static const test_case cases[] = {
     {"gzip", gzip},
     {"files and pipes", files_and_pipes},
     {"long pipes", long_pipes},
+    {"changed between passes", changed_between_passes},
     {"interrupted", interrupted},
     {"memory of a large text", memory_of_a_large_text},
 };
