@@ -1,5 +1,8 @@
 /* test_fe_corners.c - where two rules of a regression meet: what of a row, a column, a level or a count only shows in
  * data made for it. */
+#include <float.h>
+
+#include "fe/fe_judge.h"
 #include "fourge/fe.h"
 #include "test.h"
 
@@ -229,6 +232,54 @@ static void names_of_levels(void)
     frg_context_destroy(ctx);
 }
 
+/** Levels by table and by hash, of whole numbers and others: 0 and -0 are one, integers beyond 2^53 are as many as
+ *  there are, and doubles go up to it. */
+static void keys(void)
+{
+    enum { N = 6 };
+    static const struct {
+        int levels;
+        double values[N];
+    } doubles[] = {
+        {2, {0.0, -0.0, 0.5, -0.0, 0.5, 0.0}},
+        {3, {0.0, -0.0, 1, -1, 1, -0.0}},
+        {3, {0.0, -0.0, 0x1p53 - 1, 1 - 0x1p53, 1 - 0x1p53, -0.0}},
+        {4, {0.0, -0.0, 0x1p53 - 1, 1 - 0x1p53, 0.5, -0.0}},
+    };
+    static const struct {
+        int levels;
+        int64_t values[N];
+    } integers[] = {
+        {3, {0, -1, 1, 0, -1, 1}},
+        {3, {0, INT64_MIN + 1, INT64_MAX, 0, INT64_MIN + 1, INT64_MAX}},
+        {4,
+         {(INT64_C(1) << 53) + 1, INT64_C(1) << 53, -(INT64_C(1) << 53), -(INT64_C(1) << 53) - 1,
+          (INT64_C(1) << 53) + 1, -(INT64_C(1) << 53)}},
+    };
+    enum {
+        DOUBLES = sizeof doubles / sizeof *doubles,
+        INTEGERS = sizeof integers / sizeof *integers
+    };
+    frg_context *const ctx = test_context();
+    frg_fe_opts o = defaults();
+    o.keep_singletons = 1;
+    for (int i = 0; i < DOUBLES + INTEGERS; i++) {
+        const double y[N] = {1, 4, 2, 3, 7, 5};
+        frg_table *t = NULL;
+        CHECK_OK(ctx, frg_table_create(&t, ctx, N));
+        CHECK_OK(ctx, frg_table_add_numbers(t, "y", y));
+        CHECK_OK(ctx, i < DOUBLES ? frg_table_add_numbers(t, "k", doubles[i].values)
+                                  : frg_table_add_integers(t, "k", integers[i - DOUBLES].values));
+        frg_fe *const f = fit(ctx, "y ~ 1 | k", t, &o);
+        if (f)
+            CHECK_INT(frg_fe_get(f)->factor_levels[0],
+                      i < DOUBLES ? doubles[i].levels : integers[i - DOUBLES].levels);
+        frg_fe_destroy(f);
+        frg_table_destroy(t);
+    }
+    frg_context_destroy(ctx);
+}
+
 /** Joint levels are written with '_'.  A rank that was not counted exactly identifies no effect, and is warned of. */
 static void effects(void)
 {
@@ -309,6 +360,48 @@ static void no_freedom(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- what is said of a column ------------------------------------------------------------------- */
+
+/** The gradient counts to tol, or to four roundings of the column's type where these are more; level means to tol, or
+ *  to the rounding floor, 64 roundings of the largest numbers; the bound on the error to 1000 tol. */
+static void judged(void)
+{
+    const double tiny = FLT_EPSILON, none = (double)NAN;
+    const struct {
+        double tol, epsilon, gradient, mean, bound; /* the latter two over the column's size */
+        bool converged, accepted;
+    } table[] = {
+        {1e-10, DBL_EPSILON, 0.9e-10, 0.9e-10, none, true, true},
+        {1e-10, DBL_EPSILON, 1.1e-10, 0.9e-10, none, false, false},
+        {1e-10, DBL_EPSILON, 0.9e-10, 1.1e-10, none, false, false},
+        {1e-15, DBL_EPSILON, 0.8e-15, 5e-14, none, true,
+         true}, /* the floor is 64 (3 + 1) eps: 5.7e-14 */
+        {1e-15, DBL_EPSILON, 0.8e-15, 6e-14, none, false, false},
+        {1e-16, DBL_EPSILON, 8e-16, 5e-14, none, true, true}, /* 4 eps: 8.9e-16 */
+        {1e-16, DBL_EPSILON, 1e-15, 5e-14, none, false, false},
+        {1e-10, tiny, 4.5e-7, 3e-5, none, true, true}, /* 4.8e-7, and 3.05e-5 */
+        {1e-10, tiny, 5e-7, 3e-5, none, false, false},
+        {1e-10, tiny, 4.5e-7, 3.1e-5, none, false, false},
+        {1e-3, tiny, 0.9e-3, 0.9e-3, none, true, true},
+        {1e-10, DBL_EPSILON, 1e-11, 1e-11, 0.9e-7, true, true},
+        {1e-10, DBL_EPSILON, 1e-11, 1e-11, 1.1e-7, true, false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const double mass = 50, size = 1, total = mass * size * size;
+        const fe_column_size c = {
+            .mass = mass, .total = total, .top = 3, .effect = 1, .epsilon = table[i].epsilon};
+        const fe_column_audit a = {.square = total,
+                                   .gradient = table[i].gradient * table[i].gradient * 2 * total,
+                                   .mean = table[i].mean * size};
+        frg_demean_column column = {0};
+        frgi_fe_judge(table[i].tol, 2, &c, &a, table[i].bound * table[i].bound * total, &column);
+        CHECK_SAYS((column.converged != 0) == table[i].converged, "case %zu", i);
+        CHECK_SAYS(frgi_fe_accepted(table[i].tol, &column) == table[i].accepted, "case %zu", i);
+        CHECK(!column.absorbed);
+        CHECK_NEAR(column.gradient, table[i].gradient, 1e-14 * table[i].gradient);
+    }
+}
+
 /* ---- dates -------------------------------------------------------------------------------------- */
 
 /** Dates in text are keys; as a regressor they are no number, and hundreds of indicators only where factor() or i()
@@ -375,9 +468,11 @@ static const test_case cases[] = {
     {"refined", refined},
     {"many dropped", many_dropped},
     {"names of levels", names_of_levels},
+    {"keys", keys},
     {"effects", effects},
     {"changed kinds", changed_kinds},
     {"no freedom", no_freedom},
+    {"judged", judged},
     {"dates", dates},
 };
 TEST_MAIN(cases)

@@ -211,6 +211,13 @@ static void rounded_keys(void)
     };
     check_mistakes("y,x,id\n1,2,1\n2,1,9223372036854775808\n1,3,9223372036854775809\n3,1,1\n",
                    table, 1);
+    static const mistake limits[] = {
+        {"y ~ x | low", FRG_BAD_DATA, "FRG-FE-011", "low:3", "a key of 2^53 or more", NULL},
+        {"y ~ x | high", FRG_BAD_DATA, "FRG-FE-011", "high:4", "a key of 2^53 or more", NULL},
+    };
+    check_mistakes("y,x,low,high\n1,2,1.0,2.5\n2,1,-9007199254740991.0,9007199254740991.0\n"
+                   "1,3,-9007199254740992.0,2.5\n3,1,1.0,9007199254740992.0\n",
+                   limits, 2);
 }
 
 /** Rows that are left out may hold anything. */

@@ -509,6 +509,44 @@ static void projection(void)
     frg_context_destroy(ctx);
 }
 
+/** A repaired covariance has directions of variance 0, by the repair alone: it has no joint test, nor one of a
+ *  coefficient whose variance is positive. */
+static void projection_and_tests(void)
+{
+    enum { N = 18, DRAWS = 40 };
+    frg_context *const ctx = test_context();
+    const frg_fe_opts o = options("cluster=a+b");
+    int projected = 0, sound = 0;
+    for (int d = 0; d < DRAWS; d++) {
+        int64_t a[N], b[N];
+        double y[N], x[N], z[N];
+        for (int i = 0; i < N; i++) {
+            a[i] = i % 3;
+            b[i] = i / 3 % 3;
+            y[i] = test_normal();
+            x[i] = test_normal();
+            z[i] = test_normal();
+        }
+        frg_table *const data = integers_and_numbers(
+            ctx, N, 2, (const char *const[]){"a", "b"}, (const int64_t *const[]){a, b}, 3,
+            (const char *const[]){"y", "x", "z"}, (const double *const[]){y, x, z});
+        frg_fe *f = NULL;
+        if (CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ x + z", data, &o))) {
+            const frg_fe_vcov *const v = &frg_fe_get(f)->vcov[0];
+            frg_fe_test test;
+            const frg_status status = frg_fe_wald(f, v, (double[]){0, 1, 0}, NULL, 1, &test);
+            if (v->matrix[4] > 0)
+                CHECK_STATUS(status, v->projected ? FRG_BAD_ARG : FRG_OK);
+            projected += v->projected && v->matrix[4] > 0;
+            sound += !v->projected;
+        }
+        frg_fe_destroy(f);
+        frg_table_destroy(data);
+    }
+    CHECK_SAYS(projected > 0 && sound > 0, "%d projected, %d not", projected, sound);
+    frg_context_destroy(ctx);
+}
+
 /* ---- small dense algebra ------------------------------------------------------------------------ */
 
 /** A = V' diag(values) V to rounding, V orthogonal; the inverse by its definition. */
@@ -626,6 +664,7 @@ static const test_case cases[] = {
     {"added_later", added_later},
     {"joint_tests", joint_tests},
     {"projection", projection},
+    {"projection and tests", projection_and_tests},
     {"small_matrices", small_matrices},
     {"wrong_specs", wrong_specs},
 };
