@@ -168,6 +168,10 @@ typedef enum { ISA_PLAIN, ISA_V2, ISA_V3, ISA_V4, ISA_COUNT } frgi_isa;
 frgi_isa frgi_context_isa(const frg_context *ctx);
 /** Does the CPU multiply tiles of bfloat16 (AMX), and may we?  Never where FOURGE_ISA names a level. */
 bool frgi_context_tiles(const frg_context *ctx);
+/** Declares what a *_cpu.c exports once per level: DECLARE_LEVELS(frgi_x_ops, frgi_x_ops) for objects,
+ *  DECLARE_LEVELS(frgi_x_ops[2], frgi_x_table) for arrays. */
+#define DECLARE_LEVELS(type, name)                                                                 \
+    extern const __typeof__(type) name##_plain, name##_v2, name##_v3, name##_v4
 /** Initialises an array of ISA_COUNT from what a *_cpu.c exports once per level: EACH_LEVEL(&frgi_x_ops) for
  *  objects, EACH_LEVEL(frgi_x_table) for arrays.  Machines without levels have the plain one alone. */
 #if FOURGE_LEVELS > 1
@@ -196,7 +200,8 @@ frg_allocator frgi_slab_allocator(frgi_slab *s);
 
 /** A context for one of `parts` threads that work side by side: one thread, the slab's allocator or the parent's, files,
  *  seed, CPU level and clock, its share of the memory left; it stops when the parent is interrupted.  No callbacks. */
-FRG_MUST_USE frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, frgi_slab *slab);
+FRG_MUST_USE frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts,
+                                          frgi_slab *slab);
 
 /** Philox4x32-10 (Salmon et al. 2011): key = (seed, stream), counter = (index, step); four words. */
 void frgi_philox(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, uint32_t out[4]);

@@ -24,7 +24,7 @@ typedef struct {
     void (*backward[AC_WIDTHS])(const frgi_ac_factor *a, double *x);
 } frgi_ac_ops;
 
-extern const frgi_ac_ops frgi_ac_ops_plain, frgi_ac_ops_v2, frgi_ac_ops_v3, frgi_ac_ops_v4;
+DECLARE_LEVELS(frgi_ac_ops, frgi_ac_ops);
 
 #pragma GCC visibility pop
 #endif

@@ -355,14 +355,8 @@ frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_coe
     return status;
 }
 
-#define TABLE(level) extern const fe_coef_ops frgi_fe_coef_table_##level[2][FE_LANE_KINDS];
 #pragma GCC visibility push(hidden)
-TABLE(plain)
-#if FOURGE_LEVELS > 1
-TABLE(v2)
-TABLE(v3)
-TABLE(v4)
-#endif
+DECLARE_LEVELS(fe_coef_ops[2][FE_LANE_KINDS], frgi_fe_coef_table);
 #pragma GCC visibility pop
 
 const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind)

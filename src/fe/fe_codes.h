@@ -36,8 +36,7 @@ typedef struct {
                                 int32_t *ends);
 } fe_code_ops;
 
-extern const fe_code_ops frgi_fe_code_ops_plain, frgi_fe_code_ops_v2, frgi_fe_code_ops_v3,
-    frgi_fe_code_ops_v4;
+DECLARE_LEVELS(fe_code_ops, frgi_fe_code_ops);
 
 typedef struct {
     const char *base;

@@ -43,8 +43,7 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_direct_poll(frg_context *ctx, double *since, int64_t done,
                                          int64_t total);
 
-extern const frgi_direct_ops frgi_direct_ops_plain, frgi_direct_ops_v2, frgi_direct_ops_v3,
-    frgi_direct_ops_v4;
+DECLARE_LEVELS(frgi_direct_ops, frgi_direct_ops);
 
 #pragma GCC visibility pop
 #endif

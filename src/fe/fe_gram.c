@@ -13,10 +13,7 @@
 enum { GROUPS = 64 };
 
 #pragma GCC visibility push(hidden)
-extern const frgi_gram_ops frgi_gram_ops_plain;
-#if FOURGE_LEVELS > 1
-extern const frgi_gram_ops frgi_gram_ops_v2, frgi_gram_ops_v3, frgi_gram_ops_v4;
-#endif
+DECLARE_LEVELS(frgi_gram_ops, frgi_gram_ops);
 #pragma GCC visibility pop
 
 const frgi_gram_ops *frgi_gram_ops_of(const frg_context *ctx)

@@ -30,8 +30,7 @@ typedef struct frgi_lsmr_ops {
                    const int32_t *columns, const double *values, const double *x, double *y);
 } frgi_lsmr_ops;
 
-extern const frgi_lsmr_ops frgi_lsmr_ops_plain, frgi_lsmr_ops_v2, frgi_lsmr_ops_v3,
-    frgi_lsmr_ops_v4;
+DECLARE_LEVELS(frgi_lsmr_ops, frgi_lsmr_ops);
 /** The table of the context's CPU level. */
 const frgi_lsmr_ops *frgi_lsmr_ops_of(const frg_context *ctx);
 

@@ -467,14 +467,8 @@ void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx)
 
 /* ---- the passes --------------------------------------------------------------------------------- */
 
-#define TABLE(level) extern const fe_row_ops frgi_fe_row_table_##level[2][FE_LANE_KINDS];
 #pragma GCC visibility push(hidden)
-TABLE(plain)
-#if FOURGE_LEVELS > 1
-TABLE(v2)
-TABLE(v3)
-TABLE(v4)
-#endif
+DECLARE_LEVELS(fe_row_ops[2][FE_LANE_KINDS], frgi_fe_row_table);
 #pragma GCC visibility pop
 
 const fe_row_ops *frgi_fe_row_ops(frgi_isa isa, int f32, int kind)

@@ -52,8 +52,7 @@ struct frgi_gp_bound {
 const frgi_gp_tiles_ops *frgi_gp_tiles(frgi_isa isa, frg_dtype dtype)
 {
 #pragma GCC visibility push(hidden)
-    extern const frgi_gp_tiles_ops frgi_gp_tiles_table_plain[2], frgi_gp_tiles_table_v2[2],
-        frgi_gp_tiles_table_v3[2], frgi_gp_tiles_table_v4[2];
+    DECLARE_LEVELS(frgi_gp_tiles_ops[2], frgi_gp_tiles_table);
 #pragma GCC visibility pop
     static const frgi_gp_tiles_ops *const levels[ISA_COUNT] = EACH_LEVEL(frgi_gp_tiles_table);
     return &levels[isa][dtype == FRG_F32];

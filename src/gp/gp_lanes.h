@@ -63,8 +63,7 @@ static inline ptrdiff_t frgi_gp_lanes_ld(ptrdiff_t n)
     return n + 1;
 }
 
-extern const frgi_gp_lanes_ops frgi_gp_lanes_ops_plain[2], frgi_gp_lanes_ops_v2[2],
-    frgi_gp_lanes_ops_v3[2], frgi_gp_lanes_ops_v4[2];
+DECLARE_LEVELS(frgi_gp_lanes_ops[2], frgi_gp_lanes_ops);
 
 #pragma GCC visibility pop
 #endif

@@ -75,8 +75,7 @@ void frgi_spd_update_tiles(int sign, ptrdiff_t k, ptrdiff_t rows, const unsigned
 
 /** Of f64 and of f32. */
 enum { SPD_F64, SPD_F32, SPD_TYPES };
-extern const frgi_spd_ops frgi_spd_ops_plain[SPD_TYPES], frgi_spd_ops_v2[SPD_TYPES],
-    frgi_spd_ops_v3[SPD_TYPES], frgi_spd_ops_v4[SPD_TYPES];
+DECLARE_LEVELS(frgi_spd_ops[SPD_TYPES], frgi_spd_ops);
 
 #pragma GCC visibility pop
 #endif

@@ -9,10 +9,7 @@
 #include <string.h>
 
 #pragma GCC visibility push(hidden)
-extern const frgi_graph_ops frgi_graph_ops_plain;
-#if FOURGE_LEVELS > 1
-extern const frgi_graph_ops frgi_graph_ops_v2, frgi_graph_ops_v3, frgi_graph_ops_v4;
-#endif
+DECLARE_LEVELS(frgi_graph_ops, frgi_graph_ops);
 #pragma GCC visibility pop
 
 const frgi_graph_ops *frgi_graph_ops_of(const frg_context *ctx)

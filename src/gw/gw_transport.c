@@ -26,10 +26,7 @@ enum { PLAIN_PASSES = 5, COLUMN_BLOCK = 1024 };
     (-1e5) /* of a row without weight, whose potential must not drown in it: 2^-1e5 is 0 as well */
 
 #pragma GCC visibility push(hidden)
-extern const frgi_sweep_ops frgi_sweep_ops_plain;
-#if FOURGE_LEVELS > 1
-extern const frgi_sweep_ops frgi_sweep_ops_v2, frgi_sweep_ops_v3, frgi_sweep_ops_v4;
-#endif
+DECLARE_LEVELS(frgi_sweep_ops, frgi_sweep_ops);
 #pragma GCC visibility pop
 
 const frgi_sweep_ops *frgi_sweep_ops_of(const frg_context *ctx)

@@ -11,10 +11,7 @@
 
 const frgi_csv_kernels *frgi_csv_kernels_for(const frg_context *ctx)
 {
-    extern const frgi_csv_kernels frgi_csv_kernels_plain;
-#if FOURGE_LEVELS > 1
-    extern const frgi_csv_kernels frgi_csv_kernels_v2, frgi_csv_kernels_v3, frgi_csv_kernels_v4;
-#endif
+    DECLARE_LEVELS(frgi_csv_kernels, frgi_csv_kernels);
     static const frgi_csv_kernels *const levels[ISA_COUNT] = EACH_LEVEL(&frgi_csv_kernels);
     return levels[frgi_context_isa(ctx)];
 }

@@ -59,8 +59,7 @@ static inline ptrdiff_t frgi_qr_rounded(int64_t n, ptrdiff_t step)
 }
 
 /** [0] f32, [1] f64 */
-extern const frgi_qr_ops frgi_qr_table_plain[2], frgi_qr_table_v2[2], frgi_qr_table_v3[2],
-    frgi_qr_table_v4[2];
+DECLARE_LEVELS(frgi_qr_ops[2], frgi_qr_table);
 
 #pragma GCC visibility pop
 #endif

@@ -32,7 +32,7 @@ typedef struct {
     void (*write)(ptrdiff_t n, float keep, bool after, float lr, const float *d, float *w);
 } soap_ops;
 
-extern const soap_ops frgi_soap_ops_plain, frgi_soap_ops_v2, frgi_soap_ops_v3, frgi_soap_ops_v4;
+DECLARE_LEVELS(soap_ops, frgi_soap_ops);
 
 #pragma GCC visibility pop
 #endif
