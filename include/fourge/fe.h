@@ -232,7 +232,9 @@ typedef struct {
     size_t struct_size;
     const char *vcov[8];   /* "iid", "hc1", "cluster=a+b", ...; the first is the one shown; default {"iid"} */
     int n_vcov;
-    const char *ssc;       /* "adj=true,fixef=nonnested,cluster.adj=true,cluster.df=min,t.df=min"; NULL: these */
+    /** fixest's small-sample rules: "adj=true,fixef=nonnested,cluster.adj=true,cluster.df=min,t.df=min"; NULL: these.
+     *  What fixef leaves out is left out with its slopes (reghdfe's rule; fixest always counts slopes in K). */
+    const char *ssc;
     const char *weights;   /* name of a column, NULL: none */
     frg_weights_kind weights_kind;
     const char *subset;    /* an expression; rows where it is not 0 are kept; NULL: all */

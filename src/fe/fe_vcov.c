@@ -10,11 +10,12 @@
  * joint clusters of (sum of scores)(sum of scores)'.  With cluster.df=min every G_J is the least count of the
  * single variables.  `adj` switches the factors with n - K, `cluster.adj` those with G - 1 and hc1's with n - 1, as
  * fixest does (pyfixest has n / (n - K) for hc1 under `adj` and nothing under `cluster.adj`); t has n - K degrees of
- * freedom, for clusters the least count less one (t.df=min).  A sum over subsets need not be positive: where it
- * has a negative eigenvalue those are set to 0, as Cameron, Gelbach and Miller advise.
+ * freedom, for clusters the least count less one (t.df=min).  A sum over subsets need not be positive: where a
+ * variance is negative, the negative eigenvalues are set to 0, as Cameron, Gelbach and Miller advise.
  *
  * K: none k;  full k + rank of the effects;  nonnested k + rank of the effects that no cluster variable nests,
- * at least 1 for the constant.  The rank is counted as --dof says; naively it is fixest's
+ * at least 1 for the constant.  Slopes go with their effect, as in reghdfe and FixedEffectModels.jl; fixest counts
+ * them under all three rules.  The rank is counted as --dof says; naively it is fixest's
  * sum of the levels - (Q - 1) - sum over the nested of (levels - 1).
  */
 #include <math.h>
