@@ -459,13 +459,15 @@ static frg_status shrink(frgi_distances *d)
 
 /* ---- rows ------------------------------------------------------------------------------------------- */
 
-/** Lower or upper bounds of path lengths, or their mean; a point is at distance 0 of itself. */
-static void bounds_row(const frgi_distances *d, int64_t node, float *to)
+/** Lower or upper bounds of path lengths, or their mean, to the points first .. last-1; a point is at distance 0 of
+ *  itself. */
+static void bounds_row(const frgi_distances *d, int64_t node, int64_t first, int64_t last,
+                       float *to)
 {
     const float up = d->metric == FRG_GW_LANDMARK_LOWER ? 0
                      : d->metric == FRG_GW_LANDMARK_MID ? 0.5f
                                                         : 1;
-    for (int64_t i = 0; i < d->n; i++) {
+    for (int64_t i = first; i < last; i++) {
         float low, high;
         frg_landmark_bounds(d->points + node * d->d, d->points + i * d->d, d->d, &low, &high);
         to[i] = i == node ? 0 : (1 - up) * low + up * high;
@@ -478,6 +480,34 @@ frg_status frgi_distances_rows(frgi_distances *d, const int32_t *nodes, int64_t 
     return frgi_distances_centred(d, nodes, count, NULL, out, stride);
 }
 
+/** Up to FRGI_QUERIES rows, of them the points first .. last-1; first is a whole number of blocks. */
+static void strip_of_rows(const frgi_distances *d, const frgi_graph_ops *ops, const int32_t *nodes,
+                          int count, int64_t first, int64_t last, const float *means, float *out,
+                          int64_t stride)
+{
+    const int64_t length = last - first;
+    if (is_euclidean(d) && !d->all) {
+        const float *queries[FRGI_QUERIES];
+        for (int r = 0; r < count; r++) {
+            queries[r] = d->points + nodes[r] * d->d;
+        }
+        ops->euclid(d->blocks + first * d->d, length, d->d, queries, count, out + first, stride);
+    }
+    for (int r = 0; r < count; r++) {
+        float *const to = out + r * stride;
+        if (d->kind == FRGI_VECTOR && !is_euclidean(d)) {
+            bounds_row(d, nodes[r], first, last, to);
+        }
+        const float *const from = d->all                  ? d->all + nodes[r] * d->n
+                                  : d->kind == FRGI_DENSE ? d->dense + (int64_t)nodes[r] * d->n
+                                  : d->kind == FRGI_ROWS
+                                      ? d->cache + (int64_t)d->at[nodes[r]] * d->n
+                                      : to;
+        ops->rescale(from + first, length, d->all ? 1 : d->scale, d->all ? 0 : d->beyond,
+                     means ? means + first : NULL, to + first);
+    }
+}
+
 frg_status frgi_distances_centred(frgi_distances *d, const int32_t *nodes, int64_t count,
                                   const float *means, float *out, int64_t stride)
 {
@@ -485,33 +515,23 @@ frg_status frgi_distances_centred(frgi_distances *d, const int32_t *nodes, int64
         TRY(fetch(d, nodes, count));
     }
     const frgi_graph_ops *const ops = frgi_graph_ops_of(d->ctx);
-    const bool many = (double)count * (double)d->n > 1e5;
-#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many)
-    for (int64_t r0 = 0; r0 < count; r0 += 4) {
-        const int64_t r1 = r0 + 4 < count ? r0 + 4 : count;
-        if (d->all) {
-            for (int64_t r = r0; r < r1; r++) {
-                ops->rescale(d->all + nodes[r] * d->n, d->n, 1, 0, means, out + r * stride);
+    const int threads = frg_threads(d->ctx);
+    const bool computed = d->kind == FRGI_VECTOR && !d->all;
+    const bool many = (double)count * (double)d->n * (computed ? (double)d->d : 1) > 1e5;
+    /* where there are fewer groups of rows than threads, a row is shared */
+    const int64_t groups = (count + FRGI_QUERIES - 1) / FRGI_QUERIES;
+    const int64_t pieces = many && groups < threads ? (threads + groups - 1) / groups : 1;
+    const int64_t blocks = (d->n + FRGI_LANES - 1) / FRGI_LANES;
+    const int64_t strip = (blocks + pieces - 1) / pieces * FRGI_LANES;
+#pragma omp parallel for schedule(static) num_threads(threads) if (many) collapse(2)
+    for (int64_t g = 0; g < groups; g++) {
+        for (int64_t piece = 0; piece < pieces; piece++) {
+            const int64_t r = g * FRGI_QUERIES, first = piece * strip, behind = first + strip;
+            const int rows = (int)(count - r < FRGI_QUERIES ? count - r : FRGI_QUERIES);
+            if (first < d->n) {
+                strip_of_rows(d, ops, nodes + r, rows, first, behind < d->n ? behind : d->n, means,
+                              out + r * stride, stride);
             }
-            continue;
-        }
-        if (is_euclidean(d)) {
-            const float *queries[4];
-            for (int64_t r = r0; r < r1; r++) {
-                queries[r - r0] = d->points + nodes[r] * d->d;
-            }
-            ops->euclid(d->blocks, d->n, d->d, queries, (int)(r1 - r0), out + r0 * stride, stride);
-        }
-        for (int64_t r = r0; r < r1; r++) {
-            float *const to = out + r * stride;
-            if (d->kind == FRGI_VECTOR && !is_euclidean(d)) {
-                bounds_row(d, nodes[r], to);
-            }
-            const float *const from = d->kind == FRGI_DENSE ? d->dense + (int64_t)nodes[r] * d->n
-                                      : d->kind == FRGI_ROWS
-                                          ? d->cache + (int64_t)d->at[nodes[r]] * d->n
-                                          : to;
-            ops->rescale(from, d->n, d->scale, d->beyond, means, to);
         }
     }
     return d->kind == FRGI_ROWS ? shrink(d) : FRG_OK;
@@ -535,9 +555,9 @@ static frg_status cross_vectors(const frgi_distances *d, const int32_t *from, in
     }
 #pragma omp parallel for schedule(static)                                                          \
     num_threads(frg_threads(d->ctx)) if (n_from * n_to > 10000)
-    for (int64_t r0 = 0; r0 < n_from; r0 += 4) {
-        const float *queries[4];
-        const int64_t r1 = r0 + 4 < n_from ? r0 + 4 : n_from;
+    for (int64_t r0 = 0; r0 < n_from; r0 += FRGI_QUERIES) {
+        const float *queries[FRGI_QUERIES];
+        const int64_t r1 = r0 + FRGI_QUERIES < n_from ? r0 + FRGI_QUERIES : n_from;
         for (int64_t r = r0; r < r1; r++) {
             queries[r - r0] = d->points + from[r] * d->d;
         }

@@ -7,7 +7,11 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { FRGI_LANES = 16, FRGI_TILE = 64 };
+enum {
+    FRGI_LANES = 16,  /* points side by side in a block, sources of a search */
+    FRGI_TILE = 64,   /* nodes of a side of a tile */
+    FRGI_QUERIES = 4, /* points whose distances to a block are computed together */
+};
 
 /** Lengths above this are refused: sums along a path of 2^31 arcs stay finite in f32. */
 #define FRGI_LENGTH_MAX 1e28
@@ -97,7 +101,7 @@ typedef struct {
     void (*outside)(const float *blocks, const int32_t *order, int64_t n, int64_t d,
                     const float *points, const int32_t *component, int64_t first, int64_t last,
                     float *squared, int32_t *index);
-    /** out[q * stride + i] <- |point i - query q|, i < n, for up to 4 queries; blocks of 16 points side by
+    /** out[q * stride + i] <- |point i - query q|, i < n, for up to FRGI_QUERIES of them; blocks of FRGI_LANES points side by
      *  side. */
     void (*euclid)(const float *blocks, int64_t n, int64_t d, const float *const *queries,
                    int count, float *out, int64_t stride);

@@ -210,23 +210,23 @@ static void tile(float *c, const float *a, const float *b, int64_t ld, bool in_o
 
 /* ---- nearest neighbours --------------------------------------------------------------------------- */
 
-enum { QUERIES = 4, DIMENSIONS = 64 };
+enum { DIMENSIONS = 64 };
 
 /** out <- sum over the coordinates first .. last-1 of (block - query)^2. */
-INLINE void some_coordinates(const float *const query[QUERIES], const float *block, int64_t first,
-                             int64_t last, float out[QUERIES][FRGI_LANES])
+INLINE void some_coordinates(const float *const query[FRGI_QUERIES], const float *block,
+                             int64_t first, int64_t last, float out[FRGI_QUERIES][FRGI_LANES])
 {
-    lanes sum[QUERIES][PARTS] = {{{0}}};
+    lanes sum[FRGI_QUERIES][PARTS] = {{{0}}};
     for (int64_t c = first; c < last; c++) {
         for (int part = 0; part < PARTS; part++) {
             const lanes x = lanes_at(block + c * FRGI_LANES + part * FLOATS);
-            for (int q = 0; q < QUERIES; q++) {
+            for (int q = 0; q < FRGI_QUERIES; q++) {
                 const lanes difference = x - query[q][c];
                 sum[q][part] += difference * difference;
             }
         }
     }
-    for (int q = 0; q < QUERIES; q++) {
+    for (int q = 0; q < FRGI_QUERIES; q++) {
         for (int part = 0; part < PARTS; part++) {
             lanes_put(out[q] + part * FLOATS, sum[q][part]);
         }
@@ -235,23 +235,23 @@ INLINE void some_coordinates(const float *const query[QUERIES], const float *blo
 
 /** Squared distances of 4 points to a block of 16; differences are taken first, so equal points are at 0.
  *  Sums of more than 64 dimensions are carried on in double. */
-INLINE void block_distances(const float *const query[QUERIES], const float *block, int64_t d,
-                            float out[QUERIES][FRGI_LANES])
+INLINE void block_distances(const float *const query[FRGI_QUERIES], const float *block, int64_t d,
+                            float out[FRGI_QUERIES][FRGI_LANES])
 {
     if (d <= DIMENSIONS) {
         some_coordinates(query, block, 0, d, out);
         return;
     }
-    double sum[QUERIES][FRGI_LANES] = {{0}};
+    double sum[FRGI_QUERIES][FRGI_LANES] = {{0}};
     for (int64_t from = 0; from < d; from += DIMENSIONS) {
         some_coordinates(query, block, from, from + DIMENSIONS < d ? from + DIMENSIONS : d, out);
-        for (int q = 0; q < QUERIES; q++) {
+        for (int q = 0; q < FRGI_QUERIES; q++) {
             for (int l = 0; l < FRGI_LANES; l++) {
                 sum[q][l] += (double)out[q][l];
             }
         }
     }
-    for (int q = 0; q < QUERIES; q++) {
+    for (int q = 0; q < FRGI_QUERIES; q++) {
         for (int l = 0; l < FRGI_LANES; l++) {
             out[q][l] = (float)sum[q][l];
         }
@@ -291,12 +291,12 @@ static void nearest(const float *blocks, const int32_t *order, int64_t n, int64_
                     int32_t *index)
 {
     const int64_t n_blocks = (n + FRGI_LANES - 1) / FRGI_LANES;
-    for (int64_t i = first; i < last; i += QUERIES) {
-        const int width = (int)(last - i < QUERIES ? last - i : QUERIES);
-        const float *query[QUERIES];
-        float *list[QUERIES];
-        int32_t *who[QUERIES];
-        for (int q = 0; q < QUERIES; q++) {
+    for (int64_t i = first; i < last; i += FRGI_QUERIES) {
+        const int width = (int)(last - i < FRGI_QUERIES ? last - i : FRGI_QUERIES);
+        const float *query[FRGI_QUERIES];
+        float *list[FRGI_QUERIES];
+        int32_t *who[FRGI_QUERIES];
+        for (int q = 0; q < FRGI_QUERIES; q++) {
             const int64_t row = order[i + (q < width ? q : 0)];
             query[q] = points + row * d;
             list[q] = squared + row * k;
@@ -311,7 +311,7 @@ static void nearest(const float *blocks, const int32_t *order, int64_t n, int64_
             if (block < 0 || block >= n_blocks) {
                 continue;
             }
-            float distance[QUERIES][FRGI_LANES];
+            float distance[FRGI_QUERIES][FRGI_LANES];
             block_distances(query, blocks + block * FRGI_LANES * d, d, distance);
             for (int q = 0; q < width; q++) {
                 unsigned closer = below(distance[q], list[q][k - 1], 1);
@@ -334,10 +334,10 @@ static void outside(const float *blocks, const int32_t *order, int64_t n, int64_
                     const float *points, const int32_t *component, int64_t first, int64_t last,
                     float *squared, int32_t *index)
 {
-    for (int64_t i = first; i < last; i += QUERIES) {
-        const int width = (int)(last - i < QUERIES ? last - i : QUERIES);
-        const float *query[QUERIES];
-        for (int q = 0; q < QUERIES; q++) {
+    for (int64_t i = first; i < last; i += FRGI_QUERIES) {
+        const int width = (int)(last - i < FRGI_QUERIES ? last - i : FRGI_QUERIES);
+        const float *query[FRGI_QUERIES];
+        for (int q = 0; q < FRGI_QUERIES; q++) {
             query[q] = points + (i + (q < width ? q : 0)) * d;
         }
         for (int q = 0; q < width; q++) {
@@ -345,7 +345,7 @@ static void outside(const float *blocks, const int32_t *order, int64_t n, int64_
             index[i - first + q] = -1;
         }
         for (int64_t j = 0; j < n; j += FRGI_LANES) {
-            float distance[QUERIES][FRGI_LANES];
+            float distance[FRGI_QUERIES][FRGI_LANES];
             block_distances(query, blocks + j * d, d, distance);
             for (int q = 0; q < width; q++) {
                 float *const best = squared + i - first + q;
@@ -366,12 +366,12 @@ static void outside(const float *blocks, const int32_t *order, int64_t n, int64_
 static void euclid(const float *blocks, int64_t n, int64_t d, const float *const *queries,
                    int count, float *out, int64_t stride)
 {
-    const float *query[QUERIES];
-    for (int q = 0; q < QUERIES; q++) {
+    const float *query[FRGI_QUERIES];
+    for (int q = 0; q < FRGI_QUERIES; q++) {
         query[q] = queries[q < count ? q : 0];
     }
     for (int64_t j = 0; j < n; j += FRGI_LANES) {
-        float squared[QUERIES][FRGI_LANES];
+        float squared[FRGI_QUERIES][FRGI_LANES];
         block_distances(query, blocks + j * d, d, squared);
         const int64_t room = n - j < FRGI_LANES ? n - j : FRGI_LANES;
         for (int q = 0; q < count; q++) {

@@ -401,6 +401,47 @@ static void cache(void)
     frg_context_destroy(ctx);
 }
 
+/* A row that several threads share, in pieces, is the row of one thread; with a mean of its own taken off each entry. */
+static void shared_rows(void)
+{
+    enum { N = 2053, MOST = 9 };
+    double *const x = malloc(N * 2 * sizeof *x);
+    float *const want = malloc(MOST * N * sizeof *want), *const got =
+                                                             malloc(MOST * N * sizeof *got);
+    float *const means = malloc(N * sizeof *means);
+    for (int i = 0; i < N * 2; i++)
+        x[i] = (double)(float)test_normal();
+    for (int i = 0; i < N; i++)
+        means[i] = (float)test_normal();
+    const frg_array a = matrix(x, N, 2);
+    frg_gw_opts o = options(FRG_GW_DISTANCE_LANDMARK);
+    o.k = 8;
+    o.landmarks = 60; /* N times these makes a row worth sharing */
+    for (int t = 0; t < 24; t++) {
+        o.landmark_metric = t % 2 ? FRG_GW_LANDMARK_MID : FRG_GW_LANDMARK_L2;
+        int32_t nodes[MOST];
+        const int64_t count = t < 12 ? 1 : 1 + test_below(MOST);
+        for (int64_t r = 0; r < count; r++)
+            nodes[r] = (int32_t)test_below(N);
+        for (int side = 0; side < 2; side++) {
+            frg_context *ctx = test_context_with(side ? 2 + t % 7 : 1, NULL, NULL);
+            frgi_distances d;
+            CHECK_OK(ctx, frgi_distances_open(&d, ctx, &(frg_gw_side){.data = &a}, &o, "source"));
+            CHECK_OK(ctx, frgi_distances_centred(&d, nodes, count, t % 3 ? NULL : means,
+                                                 side ? got : want, N));
+            frgi_distances_close(&d);
+            frg_context_destroy(ctx);
+        }
+        CHECK_BITS(got, want, (size_t)count * N * sizeof *got);
+        for (int64_t r = 0; r < count && t % 3; r++)
+            CHECK(want[r * N + nodes[r]] == 0);
+    }
+    free(x);
+    free(want);
+    free(got);
+    free(means);
+}
+
 /* Averaged plans, damping 1, the preset, storage on the fly, several scales: all end with marginals that hold. */
 static void settings(void)
 {
@@ -1090,6 +1131,7 @@ static const test_case cases[] = {{"energies", energies},
                                   {"sampling", sampling},
                                   {"bits", bits},
                                   {"cache", cache},
+                                  {"shared rows", shared_rows},
                                   {"settings", settings},
                                   {"symmetric", symmetric},
                                   {"cancelled", cancelled},
