@@ -119,6 +119,10 @@ void frgi_text_free(frg_context *ctx, frgi_text *t);
 FRG_MUST_USE frg_status frgi_strdup(frg_context *ctx, char **out, const char *s, size_t length);
 /** The nearest of `count` names to `name` by edit distance, or NULL when none is near. */
 const char *frgi_nearest(const char *name, const char *const *names, int64_t count);
+enum { FRGI_ADVICE = 320 };
+/** What to say behind the name of a column that is none of n: the nearest name, or `first` where that is the only one. */
+const char *frgi_column_advice(char advice[FRGI_ADVICE], const char *near, int64_t n,
+                               const char *first);
 
 /* ---- sorting ------------------------------------------------------------------------------------ */
 

@@ -98,3 +98,16 @@ const char *frgi_nearest(const char *name, const char *const *names, int64_t cou
     }
     return best;
 }
+
+const char *frgi_column_advice(char advice[FRGI_ADVICE], const char *near, int64_t n,
+                               const char *first)
+{
+    advice[0] = '\0';
+    if (near) {
+        snprintf(advice, FRGI_ADVICE, "; did you mean '%s'?", near);
+    } else if (n == 1) {
+        snprintf(advice, FRGI_ADVICE,
+                 "; the one column is '%s': is it something else that separates the cells?", first);
+    }
+    return advice;
+}

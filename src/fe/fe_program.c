@@ -21,9 +21,11 @@ frg_status frgi_column_named(const frg_column **out, frg_context *ctx, const cha
     if (*out) {
         return FRG_OK;
     }
-    const char *const nearest = frg_table_nearest(table, name);
-    FAIL(ctx, E_COLUMN, "%s: column '%s' is not in the data%s%s%s", role, name,
-         nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    const int64_t n = frg_table_columns(table);
+    char advice[FRGI_ADVICE];
+    FAIL(ctx, E_COLUMN, "%s: column '%s' is not in the data%s", role, name,
+         frgi_column_advice(advice, frg_table_nearest(table, name), n,
+                            n ? frg_table_column(table, 0)->name : NULL));
 }
 
 frg_status frgi_column_find(const frg_column **out, frg_context *ctx, const frgi_syntax *s,

@@ -115,6 +115,13 @@ static frg_status add_name(frgi_csv_reader *t, int64_t column, int64_t line, con
                    "iconv -f LATIN1 -t UTF-8",
              (long long)column + 1);
     }
+    if (*s != '"' && memchr(name, '\r', (size_t)n)) {
+        frgi_csv_place(t, line);
+        FAIL(t->ctx, E_FORMAT,
+             "the name of column %lld holds a carriage return; if lines end in these alone, convert "
+             "the file: tr '\\r' '\\n'",
+             (long long)column + 1);
+    }
     TRY(frgi_dictionary_reserve(seen, t->ctx, 1, n));
     const int32_t first = frgi_dictionary_put(seen, name, n, frgi_hash(name, n));
     if (first != column) {

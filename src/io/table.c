@@ -224,10 +224,10 @@ frg_status frgi_columns_exist(frg_context *ctx, const frg_table_opts *o, const c
             at++;
         }
         if (at == n) {
-            const char *const near = frgi_nearest(o->columns[i], names, n);
+            char advice[FRGI_ADVICE];
             frgi_at(ctx, "%s", source);
-            FAIL(ctx, E_COLUMN, "'%s' has no column '%s'%s%s%s", source, o->columns[i],
-                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+            FAIL(ctx, E_COLUMN, "'%s' has no column '%s'%s", source, o->columns[i],
+                 frgi_column_advice(advice, frgi_nearest(o->columns[i], names, n), n, names[0]));
         }
     }
     return FRG_OK;

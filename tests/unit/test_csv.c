@@ -438,6 +438,7 @@ static const struct {
     {"a,b\n1,2\n3,\"x\n5,6\n", 0, "FRG-IO-005", "t.csv:3", "not closed"},
     {"a,b\n1,2\n3,\"x\"y\n5,6\n", 0, "FRG-IO-005", "t.csv:3", "text follows the closing quote"},
     {"a,b\n1,2\n3,\"x\"\ry\n5,6\n", 0, "FRG-IO-005", "t.csv:3", "text follows the closing quote"},
+    {"a,b\r1,2\r3,4\r", 0, "FRG-IO-005", "t.csv:1", "column 2 holds a carriage return"},
     {"\"a\"x,b\n", 0, "FRG-IO-005", "t.csv:1", "text follows the closing quote"},
     {"\"a", 0, "FRG-IO-005", "t.csv:1", "not closed"},
     {"a\nx\nb\0c\n", 8, "FRG-IO-005", "t.csv:3", "NUL"},
