@@ -343,11 +343,13 @@ static int model_options(cli *c)
         return cli_fail(c, "E_OPTION", "--predict", "",
                         "--predict NEW and --predictions FILE go together");
     }
-    if (s->keep_effects != KEEP_AUTO) {
-        s->fe.keep_effects = s->keep_effects == KEEP_YES;
-    } else {
-        s->fe.keep_effects = s->save_effects || s->predict;
+    const int needs_effects = s->save_effects || s->predict;
+    if (needs_effects && s->keep_effects == KEEP_NO) {
+        return cli_fail(c, "E_OPTION", "--keep-effects", "leave it out, or say yes",
+                        "--keep-effects no: %s needs the fixed effects",
+                        s->save_effects ? "--save-effects" : "--predict");
     }
+    s->fe.keep_effects = needs_effects || s->keep_effects == KEEP_YES;
     if (s->checkpoint && (s->repeat > 0 || s->fe.keep_effects)) {
         return cli_fail(c, "E_OPTION", "--checkpoint", "",
                         "--checkpoint goes neither with --repeat nor with the fixed effects "
