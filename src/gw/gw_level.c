@@ -24,9 +24,7 @@
 #include "gw/gw_tiles.h"
 
 enum { WIDE_PASSES = 20, NEAR_PASSES = 10, MANY_ANCHORS = 16 };
-enum {
-    MEAN_POINTS = 512
-}; /* of vectors, whose distances are computed each time, and of rows on demand */
+enum { MEAN_POINTS = 512 }; /* of vectors and of rows on demand, which are computed each time */
 #define SETTLED  0.01 /* error of columns from which epsilon alone decides how long the rest takes */
 #define WIDEST   16   /* epsilon where a settling begins, in units of the last one */
 #define ROUNDING 0.06 /* log2 units: sampling moves exponents by tens */
