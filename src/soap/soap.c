@@ -15,6 +15,7 @@
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "linalg/blas.h"
@@ -68,6 +69,7 @@ static void drop_plan(frg_soap *soap)
     DROP(soap->ctx, &soap->factor_tasks);
     DROP(soap->ctx, &soap->param_tasks);
     DROP(soap->ctx, &soap->costs);
+    DROP(soap->ctx, &soap->ranges);
     soap->n_tasks = 0;
     soap->planned = false;
 }
@@ -389,6 +391,43 @@ static void deal_duties(frg_soap *soap)
     }
 }
 
+soap_range frgi_soap_range(const frg_array *a)
+{
+    int64_t low = 0, high = 0;
+    for (int d = 0; d < a->ndim; d++) {
+        const int64_t reach = (a->shape[d] - 1) * a->stride[d];
+        if (a->shape[d] == 0) {
+            return (soap_range){NULL, NULL};
+        }
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+    }
+    const int64_t size = (int64_t)frg_sizeof(a->dtype);
+    const char *const base = frgi_array_base(a);
+    return (soap_range){base + low * size, base + (high + 1) * size};
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t)((const soap_range *)a)->first;
+    const uintptr_t y = (uintptr_t)((const soap_range *)b)->first;
+    return (x > y) - (x < y);
+}
+
+static void note_ranges(frg_soap *soap)
+{
+    soap_range *const r = soap->ranges;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        r[i] = frgi_soap_range(&soap->params[i]->w);
+    }
+    if (soap->n_params > 1) {
+        qsort(r, (size_t)soap->n_params, sizeof *r, by_address);
+    }
+    for (int64_t i = 1; i < soap->n_params; i++) {
+        r[i].last = r[i].last > r[i - 1].last ? r[i].last : r[i - 1].last;
+    }
+}
+
 static void layout_rooms(frg_soap *soap, ptrdiff_t count, ptrdiff_t size)
 {
     frgi_arena *const a = &soap->arena;
@@ -429,7 +468,9 @@ frg_status frgi_soap_plan(frg_soap *soap)
     TRY(NEW(ctx, &soap->factor_tasks, n, "tasks"));
     TRY(NEW(ctx, &soap->param_tasks, soap->n_params, "tasks"));
     TRY(NEW(ctx, &soap->costs, n > soap->n_params ? n : soap->n_params, "tasks"));
+    TRY(NEW(ctx, &soap->ranges, soap->n_params, "ranges"));
     TRY(NEW0(ctx, &soap->rooms, soap->threads, "rooms"));
+    note_ranges(soap);
     for (int64_t i = 0; i < soap->n_params; i++) {
         soap_param *const p = soap->params[i];
         double sizes = 1;

@@ -79,6 +79,11 @@ typedef struct {
     double cost;
 } soap_task;
 
+/** What an array reaches over; nothing where it is empty. */
+typedef struct {
+    const char *first, *last; /* one past */
+} soap_range;
+
 struct frg_soap {
     frg_context *ctx;
     const soap_ops *ops;
@@ -93,7 +98,9 @@ struct frg_soap {
     int64_t n_tasks;
     soap_task *factor_tasks, *param_tasks; /* most work first */
     double *costs;                         /* of the tasks of a loop */
-    int64_t tasks_shared;                  /* by all threads, since the handle was made */
+    soap_range
+        *ranges; /* of the parameters by address, each up to where the farthest so far ends */
+    int64_t tasks_shared; /* by all threads, since the handle was made */
     soap_room *rooms;
     frgi_arena arena;
     /* rooms for eigendecompositions, while there are any */
@@ -202,6 +209,7 @@ void frgi_soap_launch(frg_soap *soap);
 void frgi_soap_wait(frg_soap *soap);
 
 /* ---- soap.c ---- */
+soap_range frgi_soap_range(const frg_array *a);
 FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);
 /** A parameter's state as before its first step. */
 void frgi_soap_clear(soap_param *p);

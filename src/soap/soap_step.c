@@ -12,24 +12,19 @@
 
 /* ---- the gradients ------------------------------------------------------------------------------- */
 
-typedef struct {
-    const char *first, *last; /* one past */
-} memory_range;
-
-static memory_range range_of(const frg_array *a)
+/** Is any of it a parameter's?  The last that begins before its end is the one whose range ends last. */
+static bool lies_in_parameters(const frg_soap *soap, soap_range g)
 {
-    int64_t low = 0, high = 0;
-    for (int d = 0; d < a->ndim; d++) {
-        const int64_t reach = (a->shape[d] - 1) * a->stride[d];
-        if (a->shape[d] == 0) {
-            return (memory_range){NULL, NULL};
+    int64_t low = 0, high = soap->n_params;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (soap->ranges[middle].first < g.last) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
-        low += reach < 0 ? reach : 0;
-        high += reach > 0 ? reach : 0;
     }
-    const int64_t size = (int64_t)frg_sizeof(a->dtype);
-    const char *const base = frgi_array_base(a);
-    return (memory_range){base + low * size, base + (high + 1) * size};
+    return g.first < g.last && low > 0 && soap->ranges[low - 1].last > g.first;
 }
 
 static frg_status check_gradient(const frg_soap *soap, const soap_param *p, const frg_array *g)
@@ -45,9 +40,8 @@ static frg_status check_gradient(const frg_soap *soap, const soap_param *p, cons
                  (long long)g->shape[d], (long long)p->w.shape[d]);
         }
     }
-    const memory_range a = range_of(g), b = range_of(&p->w);
-    if (a.first < b.last && b.first < a.last) {
-        FAIL(ctx, E_ALIAS, "the gradient of '%s' overlaps the parameter", p->name);
+    if (lies_in_parameters(soap, frgi_soap_range(g))) {
+        FAIL(ctx, E_ALIAS, "the gradient of '%s' overlaps a parameter", p->name);
     }
     return FRG_OK;
 }
@@ -532,8 +526,8 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     frgi_run_begins(soap->ctx);
     frgi_soap_wait(soap);
     frg_soap_report report = soap->late;
-    TRY(check_gradients(soap, grads, n));
     TRY(frgi_soap_plan(soap));
+    TRY(check_gradients(soap, grads, n));
     look_at_gradients(soap);
     TRY(judge_gradients(soap, &report));
     TRY(decide(soap, &eigh));

@@ -202,7 +202,125 @@ static void against_the_oracle(void)
         compare(&scenarios[i]);
 }
 
+/* ---- gaps ---------------------------------------------------------------------------------------- */
+
+/** W after each of `steps` steps on G_t = H diag(s) J + noise, H and J reflections, within 1e-5 of the oracle's in the
+ *  norm.  Eigenvalues s^2 are apart by a factor of 4 and eps is of the size of s, so that rounding has nothing that
+ *  enlarges it: some u a step. */
+static void gapped(const scenario *c)
+{
+    enum { N = 6 };
+    frg_context *ctx = test_context();
+    frg_soap_opts o;
+    frg_soap_defaults(&o, sizeof o, c->profile);
+    o.lr = 0.02;
+    o.eps = 1;
+    for (int i = 0; i < SETTINGS; i++)
+        apply(&c->settings[i], &o);
+    double h[N], j[N], exact_w[N * N], exact_g[N * N], hh = 0, jj = 0;
+    float w[N * N], g[N * N];
+    for (int i = 0; i < N; i++) {
+        h[i] = test_normal();
+        j[i] = test_normal();
+        hh += h[i] * h[i];
+        jj += j[i] * j[i];
+    }
+    for (int i = 0; i < N * N; i++)
+        exact_w[i] = w[i] = (float)test_normal();
+    soap_oracle *oracle = soap_oracle_create(&o, 2, c->d, exact_w);
+    frg_soap *soap = NULL;
+    if (!CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o)) ||
+        !CHECK_OK(ctx, frg_soap_add_param(soap, 0, view_of(w, FRG_F32, 2, c->d), NULL, NULL)))
+        return;
+    for (int t = 1; t <= c->steps; t++) {
+        for (int a = 0; a < N; a++)
+            for (int b = 0; b < N; b++) {
+                double sum = 0.02 * test_normal();
+                for (int k = 0; k < N; k++)
+                    sum += ldexp(4, -k) * ((a == k) - 2 * h[a] * h[k] / hh) *
+                           ((b == k) - 2 * j[b] * j[k] / jj) * (t % 3 ? 1 : -0.5);
+                exact_g[a * N + b] = g[a * N + b] = (float)sum;
+            }
+        const frg_array grad = view_of(g, FRG_F32, 2, c->d);
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+        soap_oracle_step(oracle, exact_g);
+        double off = 0, all = 0;
+        for (int i = 0; i < N * N; i++) {
+            const double d = (double)w[i] - oracle->w[i];
+            off += d * d;
+            all += oracle->w[i] * oracle->w[i];
+        }
+        if (!CHECK_SAYS(sqrt(off / all) <= 1e-5, "%s: step %d: W differs by %.2g", c->name, t,
+                        sqrt(off / all)))
+            break;
+    }
+    frg_soap_destroy(soap);
+    soap_oracle_destroy(oracle);
+    frg_context_destroy(ctx);
+}
+
+static void wide_gaps(void)
+{
+    /* clang-format off */
+    static const scenario rows[] = {
+        {"emerging", E_, 2, {6, 6}, 50, {{AS_IS, 0, 0, 0, 0}}},
+        {"m in the basis", E_, 2, {6, 6}, 50, {{WHOLE(moment1_basis, FRG_BASIS_EIGEN)}}},
+        {"frequency 5", E_, 2, {6, 6}, 50, {{WHOLE(precondition_frequency, 5)}}},
+        {"warm-up", E_, 2, {6, 6}, 50, {{WHOLE(adam_warmup_steps, 5)}}},
+        {"nesterov", E_, 2, {6, 6}, 50, {{WHOLE(nesterov, 1)}}},
+        {"l2", E_, 2, {6, 6}, 50, {{WHOLE(weight_decay_method, FRG_DECAY_L2)}}},
+        {"eigh", E_, 2, {6, 6}, 50, {{WHOLE(use_eigh, 1)}}},
+        {"Cholesky", E_, 2, {6, 6}, 50, {{WHOLE(qr_method, FRG_QR_CHOLESKY)}}},
+        {"v rotated", E_, 2, {6, 6}, 50, {{WHOLE(moment2_order, FRG_MOMENT2_ROTATE)}}},
+        {"emerging-0.4", F_, 2, {6, 6}, 50, {{AS_IS, 0, 0, 0, 0}}},
+        {"KL", E_, 2, {6, 6}, 50, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 3)}}},
+        {"nikhilvyas", N_, 2, {6, 6}, 50, {{AS_IS, 0, 0, 0, 0}}},
+        {"nikhilvyas, every step", N_, 2, {6, 6}, 50, {{WHOLE(precondition_frequency, 1)}}},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        gapped(&rows[i]);
+}
+
+/** Eigenvalues that cross at step 5: the library keeps columns in their slots, the oracle moves them and the second
+ *  moments with them, or without. */
+static void crossing(void)
+{
+    static const frg_soap_moment2 orders[] = {FRG_MOMENT2_FOLLOW, FRG_MOMENT2_RANK};
+    for (int k = 0; k < 2; k++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);
+        o.lr = 0.1;
+        o.shampoo_beta = 0.5;
+        o.eps = 0.05; /* what a column that moves leaves beside it is no update */
+        o.moment2_order = orders[k];
+        const int64_t d[2] = {3, 3};
+        double exact_w[9] = {0}, exact_g[9] = {0};
+        float w[9] = {0}, g[9] = {0};
+        soap_oracle *oracle = soap_oracle_create(&o, 2, d, exact_w);
+        frg_soap *soap = NULL;
+        CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o));
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, view_of(w, FRG_F32, 2, d), NULL, NULL));
+        for (int t = 1; t <= 14; t++) {
+            exact_g[0] = g[0] = t < 5 ? 3 : 0.5f;
+            exact_g[4] = g[4] = t < 5 ? 2 : 1;
+            exact_g[8] = g[8] = t < 5 ? 1 : 4;
+            const frg_array grad = view_of(g, FRG_F32, 2, d);
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+            soap_oracle_step(oracle, exact_g);
+            for (int i = 0; i < 9; i++) /* u times W, 1.4 at the end, a step */
+                CHECK_NEAR((double)w[i], oracle->w[i], 1e-6);
+        }
+        frg_soap_destroy(soap);
+        soap_oracle_destroy(oracle);
+        frg_context_destroy(ctx);
+    }
+}
+
 static const test_case cases[] = {
     {"against the oracle", against_the_oracle},
+    {"wide gaps", wide_gaps},
+    {"crossing eigenvalues", crossing},
 };
 TEST_MAIN(cases)

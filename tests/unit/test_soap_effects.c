@@ -1,0 +1,410 @@
+/* test_soap_effects.c - what options and guards are for, by what they do: the noise floor, merged and blocked axes, one
+ * Cholesky pass on a hint, memory, options and gradients that are refused. */
+#include "fourge/soap.h"
+#include "test.h"
+
+static frg_soap_opts options(void)
+{
+    frg_soap_opts o;
+    frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);
+    o.lr = 0.1;
+    o.weight_decay = 0;
+    return o;
+}
+
+static void gaussian(double scale, float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(scale * test_normal());
+}
+
+static frg_array matrix(const void *x, int64_t m, int64_t n)
+{
+    return frg_matrix(x, FRG_F32, m, n, n);
+}
+
+static frg_array tensor(const void *x, int axes, const int64_t *shape)
+{
+    frg_array a = {.data = (void *)(uintptr_t)x, .dtype = FRG_F32, .ndim = axes};
+    int64_t stride = 1;
+    for (int k = axes - 1; k >= 0; k--) {
+        a.shape[k] = shape[k];
+        a.stride[k] = stride;
+        stride *= shape[k];
+    }
+    return a;
+}
+
+static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w)
+{
+    frg_soap *soap = NULL;
+    if (CHECK_OK(ctx, frg_soap_create(&soap, ctx, o)))
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, w, "w", NULL));
+    return soap;
+}
+
+/* ---- the noise floor ------------------------------------------------------------------------------- */
+
+/** norm(-W / lr - U V') / norm(U V') after one step from W = 0 on G = U diag(s) V', s from 2 to 2 / SIZE. */
+static double first_step(double floor)
+{
+    test_now.random = 7; /* the same G for every floor */
+    enum { SIZE = 16 };
+    frg_context *ctx = test_context();
+    static float factors[2][SIZE * SIZE], g[SIZE * SIZE], w[SIZE * SIZE];
+    double off = 0;
+    frg_qr_item items[2];
+    for (int k = 0; k < 2; k++) {
+        gaussian(1, factors[k], SIZE * SIZE);
+        items[k] =
+            (frg_qr_item){.a = matrix(factors[k], SIZE, SIZE), .q = matrix(factors[k], SIZE, SIZE)};
+    }
+    frg_qr *qr = NULL;
+    CHECK_OK(ctx, frg_qr_create(&qr, ctx, 2, items, NULL));
+    CHECK_OK(ctx, frg_qr_run(qr, items, NULL, NULL));
+    frg_qr_destroy(qr);
+    static double polar[SIZE * SIZE];
+    for (int i = 0; i < SIZE; i++)
+        for (int j = 0; j < SIZE; j++) {
+            double sum = 0, unit = 0;
+            for (int k = 0; k < SIZE; k++) {
+                const double uv =
+                    (double)factors[0][i * SIZE + k] * (double)factors[1][j * SIZE + k];
+                sum += (2 - 2 * (double)k / SIZE) * uv;
+                unit += uv;
+            }
+            g[i * SIZE + j] = (float)sum;
+            polar[i * SIZE + j] = unit;
+        }
+    memset(w, 0, sizeof w);
+    frg_soap_opts o = options();
+    o.denom_floor = floor;
+    frg_soap *soap = optimizer(ctx, &o, matrix(w, SIZE, SIZE));
+    const frg_array grad = matrix(g, SIZE, SIZE);
+    CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+    for (int i = 0; i < SIZE * SIZE; i++) {
+        const double rest = -(double)w[i] / o.lr - polar[i];
+        off += rest * rest / SIZE; /* norm(U V')^2 = SIZE */
+    }
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+    return sqrt(off);
+}
+
+/** P of the first step is diagonal but for residues r, which Adam makes r / (|r| + eps), 15 in a row of length 1 that is
+ *  right: sqrt(15).  Bases of two factors in f32 are off by some u norm(K) over gaps of the squares, residues by as much
+ *  times s; over a floor of 16 u 4 max|P| they are a tenth to a third, and linear in it. */
+static void noise_floor(void)
+{
+    const double without = first_step(0), with = first_step(16), high = first_step(64);
+    CHECK_SAYS(without >= 2, "without the floor off by %g", without);
+    CHECK_SAYS(with <= 0.4, "with 16 off by %g", with);
+    CHECK_SAYS(high <= 0.4 * with, "with 64 off by %g, with 16 by %g", high, with);
+}
+
+/* ---- merged and blocked axes ------------------------------------------------------------------------ */
+
+/** A tensor of four axes whose axes are merged is the tensor of the shape that they merge to, to the bit. */
+static void merged(void)
+{
+    static const int64_t shape[4] = {2, 3, 4, 2};
+    static const struct {
+        frg_soap_merge rule;
+        int64_t limit;
+        int axes;
+        int64_t to[4];
+    } rows[] = {{FRG_MERGE_LEFT, 8, 2, {6, 8}},      /* 2 3 | 4 2 */
+                {FRG_MERGE_LEFT, 6, 3, {6, 4, 2}},   /* 2 3 | 4 | 2, which is no more 8 */
+                {FRG_MERGE_LEFT, 100, 1, {48}},      /* all */
+                {FRG_MERGE_FAN_IN, 24, 2, {2, 24}},  /* the first stays by itself */
+                {FRG_MERGE_FAN_IN, 100, 2, {2, 24}}, /* always */
+                {FRG_MERGE_FAN_IN, 8, 3, {2, 3, 8}}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o = options();
+        o.precondition_1d = 1;
+        o.max_precond_dim = rows[r].limit;
+        float w[2][48], g[48];
+        gaussian(1, w[0], 48);
+        memcpy(w[1], w[0], sizeof w[0]);
+        frg_soap *plain = optimizer(ctx, &o, tensor(w[0], rows[r].axes, rows[r].to));
+        o.merge_dims = 1;
+        o.merge_rule = rows[r].rule;
+        frg_soap *soap = optimizer(ctx, &o, tensor(w[1], 4, shape));
+        for (int k = 0; k < rows[r].axes; k++) {
+            char key[16];
+            frg_array has;
+            snprintf(key, sizeof key, "GG.%d", k);
+            CHECK_OK(ctx, frg_soap_state_shape(soap, 0, key, &has));
+            CHECK_INT(has.ndim, 2);
+            CHECK_INT(has.shape[0], rows[r].to[k]);
+        }
+        for (int t = 0; t < 5; t++) {
+            gaussian(1, g, 48);
+            const frg_array a = tensor(g, rows[r].axes, rows[r].to), b = tensor(g, 4, shape);
+            CHECK_OK(ctx, frg_soap_step(plain, &a, 1, NULL));
+            CHECK_OK(ctx, frg_soap_step(soap, &b, 1, NULL));
+            CHECK_SAYS(memcmp(w[0], w[1], sizeof w[0]) == 0, "row %d, step %d", (int)r, t + 1);
+        }
+        frg_soap_destroy(plain);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Blocks of rows of a matrix whose columns have no factor are matrices of their own, the last one shorter. */
+static void blocked(void)
+{
+    enum { ROWS = 8, COLUMNS = 9, BLOCK = 3, PARTS = 3 };
+    frg_context *ctx = test_context();
+    frg_soap_opts o = options();
+    o.max_precond_dim = ROWS; /* columns are longer */
+    float w[2][ROWS * COLUMNS], g[ROWS * COLUMNS];
+    gaussian(1, w[0], ROWS * COLUMNS);
+    memcpy(w[1], w[0], sizeof w[0]);
+    o.eps = 0.05; /* residues, as in test_soap.c */
+    frg_soap *part[PARTS];
+    for (int k = 0; k < PARTS; k++)
+        part[k] = optimizer(
+            ctx, &o,
+            matrix(w[1] + k * BLOCK * COLUMNS, k < PARTS - 1 ? BLOCK : ROWS - 2 * BLOCK, COLUMNS));
+    o.block_dim = BLOCK;
+    frg_soap *whole = optimizer(ctx, &o, matrix(w[0], ROWS, COLUMNS));
+    for (int t = 0; t < 8; t++) {
+        gaussian(1, g, ROWS * COLUMNS);
+        const frg_array grad = matrix(g, ROWS, COLUMNS);
+        CHECK_OK(ctx, frg_soap_step(whole, &grad, 1, NULL));
+        for (int k = 0; k < PARTS; k++) {
+            const frg_array mine =
+                matrix(g + k * BLOCK * COLUMNS, k < PARTS - 1 ? BLOCK : ROWS - 2 * BLOCK, COLUMNS);
+            CHECK_OK(ctx, frg_soap_step(part[k], &mine, 1, NULL));
+        }
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            CHECK_NEAR((double)w[0][i], (double)w[1][i], 1e-5);
+    }
+    frg_soap_destroy(whole);
+    for (int k = 0; k < PARTS; k++)
+        frg_soap_destroy(part[k]);
+    frg_context_destroy(ctx);
+}
+
+/* ---- one Cholesky pass on a hint --------------------------------------------------------------------- */
+
+/** A basis of order 1536 whose K Q is nearly orthogonal is refreshed by one Cholesky pass, one that is not by
+ *  Householder; both within the bounds of qr.h (of a probe: sums of SIZE entries, here a tenth of that). */
+static void one_pass(void)
+{
+    const int64_t size = test_size(1536, 96), columns = size + 1;
+    for (int far = 0; far < 2; far++) {
+        frg_context *ctx = test_context_with(2, NULL, NULL);
+        frg_soap_opts o = options();
+        o.max_precond_dim = size; /* of the rows alone */
+        float *const w = calloc((size_t)(size * columns), sizeof *w);
+        float *const g = calloc((size_t)(size * columns), sizeof *g);
+        for (int64_t i = 0; i < size; i++)
+            g[i * columns + i] = 1;
+        frg_soap *soap = optimizer(ctx, &o, matrix(w, size, columns));
+        const frg_array grad = matrix(g, size, columns);
+        frg_soap_report report;
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report)); /* K = I: a permutation */
+        CHECK_INT(report.eigh, 1);
+        for (int64_t i = 0; i < size * columns; i++) /* K = I (1 + ..) + sums of size entries */
+            g[i] += (float)((far ? 1 : 0.1 / sqrt((double)size)) * test_normal());
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
+        CHECK_INT(report.single_pass, !far && size >= 1536);
+        CHECK_INT(report.householder, far || size < 1536);
+        CHECK_SAYS(report.orthogonality <= 1e-6 * (double)size, "orthogonality %g",
+                   report.orthogonality);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+        free(w);
+        free(g);
+    }
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+/** Everything of a handle over 12 layers is at most 1.25 times the factors, bases and moments, by two threads, after the
+ *  eigendecompositions of the first step. */
+static void memory(void)
+{
+    enum { H = 64, LAYERS = 12 };
+    static const int64_t shapes[4][2] = {{3 * H, H}, {H, H}, {4 * H, H}, {H, 4 * H}};
+    frg_context *ctx = test_context_with(2, NULL, NULL);
+    const frg_soap_opts o = options();
+    static float w[LAYERS * 4][4 * H * H], g[LAYERS * 4][4 * H * H];
+    frg_array grads[LAYERS * 4];
+    frg_soap *soap = NULL;
+    size_t least = 0;
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o));
+    for (int p = 0; p < LAYERS * 4; p++) {
+        const int64_t m = shapes[p % 4][0], n = shapes[p % 4][1];
+        gaussian(1, g[p], m * n);
+        grads[p] = matrix(g[p], m, n);
+        least += sizeof(float) * (size_t)(2 * m * n + 2 * m * m + 2 * n * n);
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(w[p], m, n), NULL, NULL));
+    }
+    for (int t = 0; t < 2; t++)
+        CHECK_OK(ctx, frg_soap_step(soap, grads, LAYERS * 4, NULL));
+    const double all = (double)frg_soap_bytes(soap), state = (double)frg_soap_state_bytes(soap);
+    CHECK(state >= (double)least && state <= 1.05 * (double)least);
+    CHECK_SAYS(all <= 1.25 * (double)least, "%g bytes for %g", all, (double)least);
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
+/* ---- what is refused ---------------------------------------------------------------------------------- */
+
+/** Every option with a range is refused outside it, by name, by a new handle and by a group that is changed; the group
+ *  stays as it was. */
+static void every_option(void)
+{
+    enum kind { REAL, WORD, LONG };
+    static const struct {
+        const char *name;
+        size_t at;
+        enum kind kind;
+        double value;
+    } rows[] = {
+#define ROW(f, kind, value) {#f, offsetof(frg_soap_opts, f), kind, value}
+        ROW(lr, REAL, INFINITY),
+        ROW(beta1, REAL, -0.1),
+        ROW(beta2, REAL, 1),
+        ROW(shampoo_beta, REAL, -0.5),
+        ROW(eps, REAL, NAN),
+        ROW(weight_decay, REAL, NAN),
+        ROW(max_update_rms, REAL, NAN),
+        ROW(denom_floor, REAL, -1),
+        ROW(adaptive_tolerance, REAL, -1e-9),
+        ROW(adaptive_tolerance, REAL, 2),
+        ROW(ridge_c, REAL, INFINITY),
+        ROW(profile, WORD, 3),
+        ROW(weight_decay_method, WORD, 5),
+        ROW(adaptive_scope, WORD, 2),
+        ROW(adaptive_form, WORD, 2),
+        ROW(kl_init, WORD, -1),
+        ROW(sort_when, WORD, 2),
+        ROW(moment2_order, WORD, 3),
+        ROW(order, WORD, 2),
+        ROW(warmup_v, WORD, 3),
+        ROW(moment1_basis, WORD, 3),
+        ROW(qr_method, WORD, 4),
+        ROW(nonfinite, WORD, 3),
+        ROW(merge_rule, WORD, 2),
+        ROW(power_iter_steps, WORD, 0),
+        ROW(precondition_frequency, LONG, 0),
+        ROW(precondition_warmup_steps, LONG, -1),
+        ROW(adam_warmup_steps, LONG, -1),
+        ROW(max_precond_dim, LONG, -2),
+        ROW(block_dim, LONG, -1),
+        ROW(n_frequencies, LONG, -1),
+#undef ROW
+    };
+    frg_context *ctx = test_context();
+    frg_soap *soap = NULL, *none;
+    frg_soap_opts before, after;
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, NULL));
+    CHECK_OK(ctx, frg_soap_get_group(soap, 0, &before, sizeof before));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        frg_soap_opts o = before;
+        const int word = rows[i].kind == WORD ? (int)rows[i].value : 0;
+        const int64_t whole = rows[i].kind == LONG ? (int64_t)rows[i].value : 0;
+        char *const to = (char *)&o + rows[i].at;
+        if (rows[i].kind == REAL)
+            memcpy(to, &rows[i].value, sizeof(double));
+        else if (rows[i].kind == WORD)
+            memcpy(to, &word, sizeof word);
+        else
+            memcpy(to, &whole, sizeof whole);
+        for (int change = 0; change < 2; change++) {
+            CHECK_STATUS(change ? frg_soap_set_group(soap, 0, &o) : frg_soap_create(&none, ctx, &o),
+                         FRG_BAD_ARG);
+            CHECK_SAYS(strstr(frg_message(ctx), rows[i].name) != NULL, "'%s' does not name %s",
+                       frg_message(ctx), rows[i].name);
+        }
+    }
+    static const int64_t bad[3][2][2] = {{{0, 4}, {0, 1}}, {{5, 4}, {3, 1}}, {{0, 4}, {7, 0}}};
+    for (int i = 0; i < 3; i++) {
+        frg_soap_opts o = before;
+        o.frequencies = bad[i];
+        o.n_frequencies = 2;
+        CHECK_STATUS(frg_soap_create(&none, ctx, &o), FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), "row 2 of frequencies") != NULL);
+    }
+    CHECK_OK(ctx, frg_soap_get_group(soap, 0, &after, sizeof after));
+    CHECK_BITS(&after, &before, sizeof before);
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
+/** A gradient in the memory of another parameter would be read while that is written. */
+static void anothers_memory(void)
+{
+    enum { PARAMS = 3, SIZE = 12 };
+    frg_context *ctx = test_context_with(2, NULL, NULL);
+    const frg_soap_opts o = options();
+    float all[2 * PARAMS * SIZE], before[2 * PARAMS * SIZE];
+    gaussian(1, all, 2 * PARAMS * SIZE);
+    memcpy(before, all, sizeof all);
+    frg_soap *soap = NULL;
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o));
+    for (int p = PARAMS - 1; p >= 0; p--) /* W and G lie in turns, the last is added first */
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(all + 2 * p * SIZE, 4, 3), NULL, NULL));
+    for (int p = 0; p < PARAMS; p++)
+        for (int at = 0; at < PARAMS; at++)
+            for (int side = at == 0; side < 2;
+                 side++) { /* one number of it from below, from above */
+                frg_array grads[PARAMS] = {{0}};
+                grads[p] = matrix(all + 2 * at * SIZE + (side ? 1 : -1) * (SIZE - 1), 4, 3);
+                CHECK_STATUS(frg_soap_step(soap, grads, PARAMS, NULL), FRG_BAD_ARG);
+                CHECK_TEXT(frg_error_code(ctx), "FRG-SOAP-002");
+            }
+    CHECK_BITS(all, before, sizeof all);
+    frg_array grads[PARAMS];
+    for (int p = 0; p < PARAMS; p++) /* between them there is room */
+        grads[p] = matrix(all + (2 * p + 1) * SIZE, 4, 3);
+    CHECK_OK(ctx, frg_soap_step(soap, grads, PARAMS, NULL));
+    for (int p = 0; p < PARAMS; p++)
+        CHECK_BITS(all + (2 * p + 1) * SIZE, before + (2 * p + 1) * SIZE, SIZE * sizeof *all);
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
+/** A parameter that is skipped for NaN keeps all of its state, not its weights alone. */
+static void skipped_state(void)
+{
+    enum { SIZE = 6, BYTES = 4096 };
+    frg_context *ctx = test_context();
+    const frg_soap_opts o = options();
+    float w[SIZE * SIZE], g[SIZE * SIZE];
+    static char before[BYTES], after[BYTES];
+    int64_t bytes[2] = {0};
+    gaussian(1, w, SIZE * SIZE);
+    frg_soap *soap = optimizer(ctx, &o, matrix(w, SIZE, SIZE));
+    const frg_array grad = matrix(g, SIZE, SIZE);
+    for (int t = 0; t < 6; t++) {
+        gaussian(1, g, SIZE * SIZE);
+        const bool bad = t % 2;
+        if (bad)
+            g[t] = t == 1 ? NAN : -INFINITY;
+        CHECK_OK(ctx, frg_soap_save_bytes(soap, before, BYTES, &bytes[0]));
+        CHECK_STATUS(frg_soap_step(soap, &grad, 1, NULL), bad ? FRG_PARTIAL : FRG_OK);
+        CHECK_OK(ctx, frg_soap_save_bytes(soap, after, BYTES, &bytes[1]));
+        CHECK_INT(bytes[1], bytes[0]);
+        CHECK((memcmp(before, after, (size_t)bytes[0]) == 0) == bad);
+    }
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"noise floor", noise_floor},
+    {"merged", merged},
+    {"blocked", blocked},
+    {"one pass", one_pass},
+    {"memory", memory},
+    {"every option", every_option},
+    {"another's memory", anothers_memory},
+    {"skipped state", skipped_state},
+};
+TEST_MAIN(cases)
