@@ -18,7 +18,9 @@ typedef struct {
     int64_t (*shape)[2];
     float **w, **g;
     frg_array *grads;
-    frg_soap *soap;
+    /* --batched-qr on: one handle, whose step refreshes all; off: one for every parameter, p of handle p % handles */
+    int64_t handles;
+    frg_soap **soap;
     double *seconds;
     frg_soap_report sum; /* counts and seconds of the timed steps */
     double orthogonality, gflops;
@@ -91,12 +93,17 @@ static int prepare(cli *c, bench_job *j)
     j->g = calloc(n, sizeof *j->g);
     j->grads = calloc(n, sizeof *j->grads);
     j->seconds = calloc((size_t)j->steps, sizeof *j->seconds);
-    if (!j->shape || !j->w || !j->g || !j->grads || !j->seconds) {
+    j->handles = c->set.soap_batched ? 1 : j->n_params;
+    j->soap = calloc((size_t)j->handles, sizeof *j->soap);
+    if (!j->shape || !j->w || !j->g || !j->grads || !j->seconds || !j->soap) {
         return cli_fail_memory(c);
     }
     frg_soap_opts o;
     soap_options(c, &o);
-    frg_status s = frg_soap_create(&j->soap, c->ctx, &o);
+    frg_status s = FRG_OK;
+    for (int64_t i = 0; i < j->handles && s >= 0; i++) {
+        s = frg_soap_create(&j->soap[i], c->ctx, &o);
+    }
     for (int64_t p = 0; p < j->n_params && s >= 0; p++) {
         memcpy(j->shape[p], shapes[p % PARAMS_A_LAYER], sizeof j->shape[p]);
         const int64_t rows = j->shape[p][0], columns = j->shape[p][1];
@@ -106,8 +113,8 @@ static int prepare(cli *c, bench_job *j)
             return cli_fail_memory(c);
         }
         j->grads[p] = frg_matrix(j->g[p], FRG_F32, rows, columns, columns);
-        s = frg_soap_add_param(j->soap, 0, frg_matrix(j->w[p], FRG_F32, rows, columns, columns),
-                               NULL, NULL);
+        s = frg_soap_add_param(j->soap[p % j->handles], 0,
+                               frg_matrix(j->w[p], FRG_F32, rows, columns, columns), NULL, NULL);
     }
     return s < 0 ? cli_fail_library(c, s) : 0;
 }
@@ -128,6 +135,21 @@ static void add_report(frg_soap_report *sum, const frg_soap_report *r)
     sum->update_seconds += r->update_seconds;
 }
 
+static frg_status step_all(const bench_job *j, frg_soap_report *sum)
+{
+    const int64_t each = j->n_params / j->handles;
+    frg_status s = FRG_OK;
+    *sum = (frg_soap_report){0};
+    for (int64_t i = 0; i < j->handles && s >= 0; i++) {
+        frg_soap_report r;
+        s = frg_soap_step(j->soap[i], j->grads + i * each, each, &r);
+        if (s >= 0) {
+            add_report(sum, &r);
+        }
+    }
+    return s;
+}
+
 static int run_steps(cli *c, bench_job *j)
 {
     for (int64_t t = -(int64_t)c->set.soap_warmup; t < j->steps && !cli_signalled(); t++) {
@@ -135,9 +157,8 @@ static int run_steps(cli *c, bench_job *j)
             make_gradient(c, j, p, t);
         }
         frg_soap_report r;
-        frg_status s = FRG_OK;
         const double start = now_seconds();
-        s = frg_soap_step(j->soap, j->grads, j->n_params, &r);
+        const frg_status s = step_all(j, &r);
         if (s < 0) {
             return cli_fail_library(c, s);
         }
@@ -182,7 +203,8 @@ static int verify(cli *c, bench_job *j)
             char key[8];
             frg_array shape;
             snprintf(key, sizeof key, "Q.%d", axis);
-            frg_status s = frg_soap_state_shape(j->soap, p, key, &shape);
+            frg_soap *const soap = j->soap[p % j->handles];
+            frg_status s = frg_soap_state_shape(soap, p / j->handles, key, &shape);
             if (s < 0 || shape.ndim == 0) {
                 continue;
             }
@@ -191,7 +213,8 @@ static int verify(cli *c, bench_job *j)
             if (!q) {
                 return cli_fail_memory(c);
             }
-            s = frg_soap_state_get(j->soap, p, key, frg_matrix_columns(q, FRG_F32, n, n, n));
+            s = frg_soap_state_get(soap, p / j->handles, key,
+                                   frg_matrix_columns(q, FRG_F32, n, n, n));
             j->orthogonality = s < 0 ? (double)NAN : fmax(j->orthogonality, defect(q, n));
             free(q);
         }
@@ -236,7 +259,8 @@ static void bench_fields(frg_json *out, const cli *c, const bench_job *j)
     frg_json_number(out, "max_orthogonality_error", fmax(j->orthogonality, 0));
     frg_json_number(out, "orthogonality_estimate", j->sum.orthogonality);
     frg_json_open_object(out, "refresh");
-    frg_json_integer(out, "batched", j->sum.householder + j->sum.single_pass + j->sum.second_pass);
+    const int64_t refreshed = j->sum.householder + j->sum.single_pass + j->sum.second_pass;
+    frg_json_integer(out, "batched", j->handles == 1 ? refreshed : 0);
     frg_json_integer(out, "single_pass", j->sum.single_pass);
     frg_json_integer(out, "second_pass", j->sum.second_pass);
     frg_json_integer(out, "householder", j->sum.householder);
@@ -276,7 +300,10 @@ static void bench_text(frg_report *r, const cli *c, const void *job)
 
 static void release(bench_job *j)
 {
-    frg_soap_destroy(j->soap);
+    for (int64_t i = 0; i < j->handles && j->soap; i++) {
+        frg_soap_destroy(j->soap[i]);
+    }
+    free(j->soap);
     for (int64_t p = 0; p < j->n_params && j->w && j->g; p++) {
         free(j->w[p]);
         free(j->g[p]);
@@ -298,8 +325,10 @@ static int run(cli *c, bench_job *j)
         code = verify(c, j);
     }
     if (!code) {
-        j->state = frg_soap_state_bytes(j->soap);
-        j->all = frg_soap_bytes(j->soap);
+        for (int64_t i = 0; i < j->handles; i++) {
+            j->state += frg_soap_state_bytes(j->soap[i]);
+            j->all += frg_soap_bytes(j->soap[i]);
+        }
     }
     return code ? code : cli_signalled();
 }

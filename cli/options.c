@@ -31,6 +31,7 @@ void settings_defaults(settings *s)
     s->soap_mlp = 1024;
     s->soap_steps = 20;
     s->soap_warmup = 3;
+    s->soap_batched = 1;
 }
 
 /* ---- finding ------------------------------------------------------------------------------------ */

@@ -62,7 +62,8 @@ typedef struct {
     int quick;
     /* soap */
     frg_soap_opts soap;
-    int soap_layers, soap_hidden, soap_mlp, soap_steps, soap_warmup, soap_gradients, soap_optimizer;
+    int soap_layers, soap_hidden, soap_mlp, soap_steps, soap_warmup, soap_gradients, soap_optimizer,
+        soap_batched;
     const char *soap_label, *soap_q, *soap_r;
     double soap_target;
     /* help */

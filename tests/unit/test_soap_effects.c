@@ -370,6 +370,27 @@ static void anothers_memory(void)
     frg_context_destroy(ctx);
 }
 
+/** The same where a parameter reaches beyond one that begins after it. */
+static void between_the_rows(void)
+{
+    enum { ROWS = 4, COLUMNS = 3, APART = 12 };
+    frg_context *ctx = test_context();
+    const frg_soap_opts o = options();
+    float all[ROWS * APART], before[ROWS * APART], g[ROWS * COLUMNS];
+    gaussian(1, all, ROWS * APART);
+    gaussian(1, g, ROWS * COLUMNS);
+    memcpy(before, all, sizeof all);
+    frg_soap *soap = optimizer(ctx, &o, frg_matrix(all, FRG_F32, ROWS, COLUMNS, APART));
+    CHECK_OK(ctx, frg_soap_add_param(soap, 0, frg_vector(all + COLUMNS, FRG_F32, 2), NULL, NULL));
+    const frg_array grads[2] = {matrix(g, ROWS, COLUMNS),
+                                frg_vector(all + (ROWS - 1) * APART, FRG_F32, 2)};
+    CHECK_STATUS(frg_soap_step(soap, grads, 2, NULL), FRG_BAD_ARG);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-SOAP-002");
+    CHECK_BITS(all, before, sizeof all);
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
 /** A parameter that is skipped for NaN keeps all of its state, not its weights alone. */
 static void skipped_state(void)
 {
@@ -405,6 +426,7 @@ static const test_case cases[] = {
     {"memory", memory},
     {"every option", every_option},
     {"another's memory", anothers_memory},
+    {"between the rows", between_the_rows},
     {"skipped state", skipped_state},
 };
 TEST_MAIN(cases)
