@@ -149,7 +149,8 @@ FRG_API FRG_MUST_USE frg_status frg_soap_add_group(frg_soap *soap, const frg_soa
 FRG_API FRG_MUST_USE frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w,
                                                    const char *name, int64_t *id);
 /** One step.  grads[i] belongs to parameter i and has its shape; data NULL: the parameter is left alone.
- *  n: number of parameters.  FRG_PARTIAL: some were skipped for NaN or infinity.  report may be NULL. */
+ *  n: number of parameters.  Gradients may lie in the memory of no parameter.  FRG_PARTIAL: some were skipped for
+ *  NaN or infinity.  report may be NULL. */
 FRG_API FRG_MUST_USE frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n,
                                               frg_soap_report *report);
 
