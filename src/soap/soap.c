@@ -406,22 +406,12 @@ soap_range frgi_soap_range(const frg_array *a)
     return (soap_range){base + low * size, base + (high + 1) * size};
 }
 
-static void by_address(soap_range *r, int64_t n)
+static int by_address(const void *a, const void *b, const void *unused)
 {
-    int64_t gap = 1;
-    while (gap < n / 3) {
-        gap = 3 * gap + 1;
-    }
-    for (; gap > 0; gap /= 3) {
-        for (int64_t i = gap; i < n; i++) {
-            const soap_range x = r[i];
-            int64_t j = i;
-            for (; j >= gap && (uintptr_t)r[j - gap].first > (uintptr_t)x.first; j -= gap) {
-                r[j] = r[j - gap];
-            }
-            r[j] = x;
-        }
-    }
+    const uintptr_t x = (uintptr_t)((const soap_range *)a)->first,
+                    y = (uintptr_t)((const soap_range *)b)->first;
+    (void)unused;
+    return (x > y) - (x < y);
 }
 
 static void note_ranges(frg_soap *soap)
@@ -430,7 +420,7 @@ static void note_ranges(frg_soap *soap)
     for (int64_t i = 0; i < soap->n_params; i++) {
         r[i] = frgi_soap_range(&soap->params[i]->w);
     }
-    by_address(r, soap->n_params);
+    frgi_sort(r, soap->n_params, sizeof *r, by_address, NULL);
     for (int64_t i = 1; i < soap->n_params; i++) {
         r[i].last = r[i].last > r[i - 1].last ? r[i].last : r[i - 1].last;
     }

@@ -98,8 +98,8 @@ struct frg_soap {
     int64_t n_tasks;
     soap_task *factor_tasks, *param_tasks; /* most work first */
     double *costs;                         /* of the tasks of a loop */
-    soap_range
-        *ranges; /* of the parameters by address, each up to where the farthest so far ends */
+    /* of the parameters by address, each up to where the farthest so far ends */
+    soap_range *ranges;
     int64_t tasks_shared; /* by all threads, since the handle was made */
     soap_room *rooms;
     frgi_arena arena;
