@@ -389,19 +389,26 @@ static int stop_between_starts(const frg_progress *p, void *user)
     return strcmp(p->phase, "starts") == 0;
 }
 
+/** A process whose fits two threads do and `asked` may stop. */
+static frg_gp *open_asked(frg_context **ctx, const gp_data *g,
+                          int (*asked)(const frg_progress *p, void *user))
+{
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.threads = 2;
+    c.on_progress = asked;
+    CHECK_STATUS(frg_context_create(ctx, &c), FRG_OK);
+    const frg_gp_opts o = gp_data_opts("const");
+    return gp_data_open(*ctx, g, "scale*rbf(ard) + noise", &o);
+}
+
 /** Starts side by side are asked for in between: stopped there, none is begun any more and the fit says so. */
 static void stopped_between_starts(void)
 {
     static gp_data g;
     gp_data_random(&g, 30, 2, 1);
-    frg_context_opts c;
-    frg_context_defaults(&c, sizeof c);
-    c.threads = 2;
-    c.on_progress = stop_between_starts;
     frg_context *ctx = NULL;
-    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
-    const frg_gp_opts o = gp_data_opts("const");
-    frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", &o);
+    frg_gp *gp = open_asked(&ctx, &g, stop_between_starts);
     frg_gp_fit_opts f = fit_opts(FRG_GP_LBFGSB);
     frg_gp_fit_result r = {0};
     f.starts = 500;
@@ -416,14 +423,8 @@ static void limits(void)
 {
     static gp_data g;
     gp_data_random(&g, 120, 2, 1);
-    frg_context_opts c;
-    frg_context_defaults(&c, sizeof c);
-    c.threads = 2;
-    c.on_progress = stop_at_third;
     frg_context *ctx = NULL;
-    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
-    const frg_gp_opts o = gp_data_opts("const");
-    frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", &o);
+    frg_gp *gp = open_asked(&ctx, &g, stop_at_third);
     frg_gp_fit_opts f = fit_opts(FRG_GP_LBFGSB);
     frg_gp_fit_result r = {0};
     if (gp) {
