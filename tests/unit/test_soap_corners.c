@@ -1,7 +1,6 @@
 /* test_soap_corners.c - rules of the optimizer that only show where two things meet: factors under KL weights by hand,
  * scaled gradients with every option that has a scale, columns that changed places, blocks of an axis, tests in turns. */
-#include "fourge/soap.h"
-#include "test.h"
+#include "soap_data.h"
 
 static frg_soap_opts options(frg_soap_profile profile)
 {
@@ -13,23 +12,12 @@ static frg_soap_opts options(frg_soap_profile profile)
     return o;
 }
 
-static void gaussian(double scale, float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)(scale * test_normal());
-}
-
 static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w)
 {
     frg_soap *soap = NULL;
     if (CHECK_OK(ctx, frg_soap_create(&soap, ctx, o)))
         CHECK_OK(ctx, frg_soap_add_param(soap, 0, w, "w", NULL));
     return soap;
-}
-
-static frg_array matrix(const void *x, int64_t m, int64_t n)
-{
-    return frg_matrix(x, FRG_F32, m, n, n);
 }
 
 /* ---- KL weights ------------------------------------------------------------------------------------ */

@@ -1,7 +1,6 @@
 /* test_soap_effects.c - what options and guards are for, by what they do: the noise floor, merged and blocked axes, one
  * Cholesky pass on a hint, memory, options and gradients that are refused. */
-#include "fourge/soap.h"
-#include "test.h"
+#include "soap_data.h"
 
 static frg_soap_opts options(void)
 {
@@ -10,17 +9,6 @@ static frg_soap_opts options(void)
     o.lr = 0.1;
     o.weight_decay = 0;
     return o;
-}
-
-static void gaussian(double scale, float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)(scale * test_normal());
-}
-
-static frg_array matrix(const void *x, int64_t m, int64_t n)
-{
-    return frg_matrix(x, FRG_F32, m, n, n);
 }
 
 static frg_array tensor(const void *x, int axes, const int64_t *shape)

@@ -1,18 +1,11 @@
 /* test_soap_limits.c - the optimizer at the ends of its options and of the numbers' range, and dealt to other handles. */
-#include "fourge/soap.h"
-#include "test.h"
+#include "soap_data.h"
 
 enum { M = 12, N = 7, SIZE = M * N };
 
-static void gaussian(double scale, float *x, int64_t n)
+static frg_array weights_of(const void *x)
 {
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)(scale * test_normal());
-}
-
-static frg_array matrix(const void *x)
-{
-    return frg_matrix(x, FRG_F32, M, N, N);
+    return matrix(x, M, N);
 }
 
 static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w)
@@ -63,8 +56,8 @@ static void ends_of_options(void)
             float w[SIZE], before[SIZE], g[SIZE];
             gaussian(1, w, SIZE);
             memcpy(before, w, sizeof w);
-            frg_soap *soap = optimizer(ctx, &o, matrix(w));
-            const frg_array grad = matrix(g);
+            frg_soap *soap = optimizer(ctx, &o, weights_of(w));
+            const frg_array grad = weights_of(g);
             for (int t = 0; t < 12; t++) {
                 frg_soap_report report;
                 gaussian(1, g, SIZE);
@@ -92,8 +85,8 @@ static void long_silence(void)
         o.precondition_frequency = 1;
         float w[SIZE], g[SIZE], rest[SIZE];
         gaussian(1, w, SIZE);
-        frg_soap *soap = optimizer(ctx, &o, matrix(w));
-        const frg_array grad = matrix(g);
+        frg_soap *soap = optimizer(ctx, &o, weights_of(w));
+        const frg_array grad = weights_of(g);
         for (int t = 0; t < 1105; t++) {
             gaussian(t < 5 ? 1e-6 : 0, g, SIZE);
             CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
@@ -131,8 +124,8 @@ static void scales(void)
         o.weight_decay = 0;
         o.lr = 0.01;
         float w[SIZE] = {0}, g[SIZE];
-        frg_soap *soap = optimizer(ctx, &o, matrix(w));
-        const frg_array grad = matrix(g);
+        frg_soap *soap = optimizer(ctx, &o, weights_of(w));
+        const frg_array grad = weights_of(g);
         uint64_t z = 9;
         for (int t = 0; t < 8; t++) {
             for (int i = 0; i < SIZE; i++) {
@@ -173,7 +166,7 @@ static void dealt_anew(void)
         int64_t bytes[PARAMS] = {0};
         CHECK_OK(ctx, frg_soap_create(&whole, ctx, &o));
         for (int p = 0; p < PARAMS; p++)
-            CHECK_OK(ctx, frg_soap_add_param(whole, 0, matrix(w[0][p]), NULL, NULL));
+            CHECK_OK(ctx, frg_soap_add_param(whole, 0, weights_of(w[0][p]), NULL, NULL));
         for (int t = 0; t < STEPS; t++) {
             const int count = handles[t / 3];
             if (t % 3 == 0) { /* parameter p belongs to handle p % count */
@@ -185,8 +178,8 @@ static void dealt_anew(void)
                     if (!part[p % count])
                         CHECK_OK(ctx, frg_soap_create(&part[p % count], ctx, &o));
                     int64_t id;
-                    CHECK_OK(ctx,
-                             frg_soap_add_param(part[p % count], 0, matrix(w[1][p]), NULL, &id));
+                    CHECK_OK(ctx, frg_soap_add_param(part[p % count], 0, weights_of(w[1][p]), NULL,
+                                                     &id));
                     CHECK_INT(id, p / count);
                     if (t)
                         CHECK_OK(ctx, frg_soap_load_param(part[p % count], id, state[p], bytes[p],
@@ -196,7 +189,7 @@ static void dealt_anew(void)
             frg_array grads[PARAMS];
             gaussian(1, g[0], PARAMS * SIZE);
             for (int p = 0; p < PARAMS; p++)
-                grads[p] = matrix(g[p]);
+                grads[p] = weights_of(g[p]);
             CHECK_OK(ctx, frg_soap_step(whole, grads, PARAMS, NULL));
             for (int h = 0; h < count; h++) {
                 frg_array mine[PARAMS];
