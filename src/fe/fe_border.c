@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "fe/fe_schur.h"
+#include "fe/fe_strips.h"
 
 enum { PIECE = 1024 };
 
@@ -28,14 +28,21 @@ static void take_large(fe_border *b, const fe_rows *g, int large, int threads)
 
 frg_status frgi_fe_border_create(fe_border *b, frg_context *ctx, const fe_rows *g)
 {
-    int large;
-    frg_status status;
-    TRY_TO(failed,
-           frgi_fe_schur_border(g, ctx, &large, &b->width, &b->level, &b->strip, &b->block));
-    if (b->width == 0) {
-        DROP(ctx, &b->level);
+    const fe_split s = frgi_fe_split_factors(g);
+    if (s.n_sparse != 1 || s.n_small == 0 || g->weight) {
         return FRG_OK;
     }
+    fe_strips sums;
+    frg_status status;
+    TRY_TO(failed, frgi_fe_strips_gather(&sums, ctx, &s, true));
+    if (!sums.strip) {
+        return FRG_OK;
+    }
+    const int large = s.sparse[0];
+    b->width = s.width;
+    b->strip = sums.strip;
+    b->block = sums.block;
+    TRY_TO(failed, frgi_fe_strips_levels(ctx, &s, &b->level));
     const fe_factor *f = &g->factor[large < g->unit_factor ? large : large + 1];
     b->lean = *g;
     b->lean.n_rest = 1;

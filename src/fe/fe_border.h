@@ -1,6 +1,6 @@
 /* fe_border.h - the product with S where all coefficients but those of one large factor belong to small ones.
  *
- * With F the large factor, T the small ones together (years, say; the border of fe_schur.h):
+ * With F the large factor, T the small ones together (years, say; the border of fe_strips.h):
  *
  *     (S p)_F = S_FF p_F + S_FT p_T          S_FF p_F   through the rows, which need F's coefficients alone
  *     (S p)_T = S_FT' p_F + S_TT p_T         S_FT       dense, R_F x T, counted once

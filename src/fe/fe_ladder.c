@@ -10,6 +10,7 @@
 
 #include "fe/fe_approx_chol.h"
 #include "fe/fe_border.h"
+#include "fe/fe_classes.h"
 #include "fe/fe_direct.h"
 #include "fe/fe_parts.h"
 #include "fe/fe_schur.h"
@@ -475,7 +476,7 @@ static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *si
 static frg_status study(fe_ladder *l, frg_context *ctx)
 {
     if (l->products < 0) {
-        const double products = frgi_fe_schur_estimate(l->g, frg_seed(ctx));
+        const double products = frgi_fe_classes_estimate(l->g, frg_seed(ctx));
         if (products > WORTH_PRODUCTS * (double)l->g->n) {
             TRY(take_apart(l, ctx));
             l->beyond = l->parts != NULL;

@@ -4,11 +4,11 @@
  *
  *     S_u = sum over its rows of w e e'  -  c_u c_u' / N_u,      e: the row's coefficients
  *
- * Units with the same rows contribute the same: they are merged into classes first (the difficult benchmark
- * has 1e5 units and 2174 classes).  Units all of whose rows share one coefficient contribute nothing.
+ * Units with the same rows contribute the same: they are merged into classes first (fe_classes.h; the
+ * difficult benchmark has 1e5 units and 2174 classes).  Units all of whose rows share one coefficient contribute nothing.
  *
  * The levels of small factors (years, say) meet almost every other level, so that their rows of S are dense:
- * they form the *border*, accumulated as dense strips T wide.
+ * they form the *border*, accumulated as dense strips T wide (fe_strips.h).
  */
 #ifndef FRGI_FE_SCHUR_H
 #define FRGI_FE_SCHUR_H
@@ -29,20 +29,9 @@ typedef struct {
     int64_t classes; /* of units that contribute */
 } fe_schur;
 
-/** What S would cost, guessed from a sample of units: products c_u c_u' that remain after merging. */
-double frgi_fe_schur_estimate(const fe_rows *g, uint64_t seed);
-/** Is rest factor r (0 .. n_rest-1) part of the border? */
-bool frgi_fe_in_border(const fe_rows *g, int r);
-
 /** Assembles S; E_TOO_BIG when it would take more than byte_cap.  s must be zeroed before. */
 FRG_MUST_USE frg_status frgi_fe_schur_create(fe_schur *s, frg_context *ctx, const fe_rows *g,
                                              size_t byte_cap);
-/** The border's rows of S alone, where one factor is left beside it and units fall into few patterns of small
- *  levels; else *width is 0.  *large: that factor's position among the rest; *width: T; *level: the border's
- *  coefficients; *strip: n_coef x T, of which *block is the T x T part of the border itself, in one block. */
-FRG_MUST_USE frg_status frgi_fe_schur_border(const fe_rows *g, frg_context *ctx, int *large,
-                                             int64_t *width, int32_t **level, double **strip,
-                                             double **block);
 void frgi_fe_schur_destroy(fe_schur *s, frg_context *ctx);
 size_t frgi_fe_schur_bytes(const fe_schur *s);
 static inline frgi_symmetric frgi_fe_schur_view(const fe_schur *s)

@@ -1,0 +1,363 @@
+/* fe_classes.c - see fe_classes.h.
+ *
+ * Equal units are found by a hash of their rows in open addressing; the units that are the first of their
+ * classes, in ascending order, do not depend on the number of threads.  Threads list stretches of the classes and
+ * write each level's list from where the threads before them end, so that lists ascend for any number of them.
+ */
+#include "fe/fe_classes.h"
+
+#include <omp.h>
+#include <string.h>
+
+enum {
+    SAMPLE = 512,
+    MOST_PARTS =
+        16 /* threads that merge units; more would read the hashes more often than they save */
+};
+
+/* ---- hashing a unit's rows ---------------------------------------------------------------------- */
+
+/** Two independent 64-bit sums over the rows: equal for equal multisets of rows; for different ones with
+ *  probability 2^-128 a pair, which no number of units that fits a memory makes likely. */
+typedef struct {
+    uint64_t a, b;
+    bool alone; /* all rows have the same sparse coefficient, and there is one sparse factor */
+} unit_hash;
+
+/** Finaliser of MurmurHash3 with other constants (Stafford's variant 13). */
+static inline uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+static inline bool stands_alone(const fe_split *s, int64_t begin, int64_t end)
+{
+    const int32_t *index = s->g->index + s->sparse[0];
+    const int64_t rests = s->g->n_rest;
+    int64_t i = begin + 1;
+    while (s->n_sparse == 1 && i < end && index[i * rests] == index[begin * rests]) {
+        i++;
+    }
+    return s->n_sparse == 1 && i >= end;
+}
+
+static unit_hash hash_unit(const fe_split *s, int64_t u)
+{
+    const fe_rows *g = s->g;
+    const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+    unit_hash h = {.alone = stands_alone(s, begin, end)};
+    for (int64_t i = begin; !h.alone && i < end; i++) {
+        const int32_t *index = g->index + i * g->n_rest;
+        uint64_t key = (uint64_t)(uint32_t)index[s->sparse[0]];
+        for (int q = 1; q < s->n_sparse; q++) {
+            key = mix(key) + (uint64_t)(uint32_t)index[s->sparse[q]];
+        }
+        if (g->weight) {
+            uint64_t bits;
+            memcpy(&bits, &g->weight[i], sizeof bits);
+            key = mix(key) ^ bits;
+        }
+        const uint64_t x = mix(key + UINT64_C(0x9E3779B97F4A7C15)); /* mix(0) is 0 */
+        h.a += x;
+        h.b += (x ^ x >> 29) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    return h;
+}
+
+/** Distinct values of a sparse coefficient among the unit's rows, for short units; rows for long ones. */
+static double distinct_estimate(const fe_split *s, int64_t u)
+{
+    const fe_rows *g = s->g;
+    const int64_t begin = g->unit_start[u], rows = g->unit_start[u + 1] - begin;
+    if (rows > 64) {
+        return (double)rows;
+    }
+    int distinct = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int q = 0; q < s->n_sparse; q++) {
+            const int32_t l = g->index[(begin + i) * g->n_rest + s->sparse[q]];
+            int seen = 0;
+            for (int64_t j = 0; j < i && !seen; j++) {
+                seen = g->index[(begin + j) * g->n_rest + s->sparse[q]] == l;
+            }
+            distinct += !seen;
+        }
+    }
+    return distinct;
+}
+
+double frgi_fe_classes_estimate(const fe_rows *g, uint64_t seed)
+{
+    const fe_split s = frgi_fe_split_factors(g);
+    unit_hash seen[SAMPLE];
+    const int64_t sample = g->n_units < SAMPLE ? g->n_units : SAMPLE;
+    double products = 0;
+    int contributing = 0, repeats = 0;
+    for (int64_t i = 0; i < sample; i++) {
+        double v[2];
+        frgi_uniforms(seed, 0, (uint64_t)i, 0, v);
+        const int64_t u = sample == g->n_units ? i : (int64_t)(v[0] * (double)g->n_units);
+        const unit_hash h = hash_unit(&s, u);
+        if (h.alone) {
+            continue;
+        }
+        for (int j = 0; j < contributing; j++) {
+            repeats += seen[j].a == h.a && seen[j].b == h.b;
+        }
+        seen[contributing++] = h;
+        const double d = distinct_estimate(&s, u);
+        products += d * d;
+    }
+    if (contributing == 0) {
+        return 0;
+    }
+    const double units = (double)g->n_units * contributing / (double)sample;
+    /* m draws from k equal classes show m^2 / 2k equal pairs */
+    const double classes = repeats > 0 ? 0.5 * contributing * contributing / repeats : units;
+    return products / contributing * (classes < units ? classes : units);
+}
+
+/* ---- merging units into classes ----------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t a;   /* of the class's units; b is looked up where a is equal */
+    int64_t unit; /* the first of the class, -1: free */
+} slot;
+
+/** Which of `parts` threads looks after a class: the leading digits of its hash say. */
+static inline int part_of(const unit_hash *h, int parts)
+{
+    return h->alone ? -1 : (int)((h->a >> 32) * (uint64_t)parts >> 32);
+}
+
+/** times[u] <- the units whose rows are those of u, where u is the first of them, for the classes of one part.
+ *  The table has `room` slots, a power of two. */
+static void merge_part(const unit_hash *hash, int64_t n_units, int part, int parts, slot *table,
+                       int64_t room, uint32_t *times)
+{
+    const uint64_t mask = (uint64_t)(room - 1);
+    for (int64_t i = 0; i < room; i++) {
+        table[i].unit = -1;
+    }
+    for (int64_t u = 0; u < n_units; u++) {
+        if (u + FE_UNITS_AHEAD < n_units && part_of(&hash[u + FE_UNITS_AHEAD], parts) == part) {
+            __builtin_prefetch(&table[hash[u + FE_UNITS_AHEAD].a & mask], 1);
+        }
+        if (part_of(&hash[u], parts) != part) {
+            continue;
+        }
+        uint64_t i = hash[u].a & mask;
+        while (table[i].unit >= 0 &&
+               (table[i].a != hash[u].a || hash[table[i].unit].b != hash[u].b)) {
+            i = (i + 1) & mask;
+        }
+        if (table[i].unit < 0) {
+            table[i] = (slot){hash[u].a, u};
+        }
+        times[table[i].unit]++;
+    }
+}
+
+/** hash[u] of all units, and how many of them each part looks after. */
+static void hash_units(const fe_split *s, int parts, unit_hash *hash, int64_t *counts)
+{
+    int64_t counted[MOST_PARTS][MOST_PARTS] = {{0}}; /* by thread and part */
+#pragma omp parallel num_threads(parts)
+    {
+        int64_t mine[MOST_PARTS] = {0};
+#pragma omp for schedule(static)
+        for (int64_t u = 0; u < s->g->n_units; u++) {
+            hash[u] = hash_unit(s, u);
+            if (!hash[u].alone) {
+                mine[part_of(&hash[u], parts)]++;
+            }
+        }
+        memcpy(counted[omp_get_thread_num()], mine, sizeof mine);
+    }
+    for (int t = 0; t < parts; t++) {
+        for (int p = 0; p < parts; p++) {
+            counts[p] += counted[t][p];
+        }
+    }
+}
+
+/** Threads find classes apart; the units that are the first of their classes do not depend on their number. */
+static frg_status merge_units(frg_context *ctx, const fe_split *s, int threads, fe_classes *c)
+{
+    const int64_t n_units = s->g->n_units;
+    const int parts = threads < MOST_PARTS ? threads : MOST_PARTS;
+    int64_t counts[MOST_PARTS] = {0}, room[MOST_PARTS], first[MOST_PARTS], slots = 0;
+    unit_hash *hash = NULL;
+    slot *table = NULL;
+    uint32_t *times = NULL;
+    frg_status status;
+    TRY_TO(done, NEW(ctx, &hash, n_units, "unit hashes"));
+    TRY_TO(done, NEW0(ctx, &times, n_units, "classes of units"));
+    hash_units(s, parts, hash, counts);
+    int64_t contributing = 0;
+    for (int p = 0; p < parts; p++) {
+        room[p] = 16;
+        while (room[p] < 2 * counts[p]) {
+            room[p] *= 2;
+        }
+        first[p] = slots;
+        slots += room[p];
+        contributing += counts[p];
+    }
+    TRY_TO(done, NEW(ctx, &table, slots, "classes of units"));
+    TRY_TO(done, NEW(ctx, &c->unit, contributing + 1, "classes of units"));
+    TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "classes of units"));
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (int p = 0; p < parts; p++) {
+        merge_part(hash, n_units, p, parts, table + first[p], room[p], times);
+    }
+    for (int64_t u = 0; u < n_units && c->n < contributing;
+         u++) { /* without a jump that depends on times */
+        c->unit[c->n] = u;
+        c->times[c->n] = times[u];
+        c->n += times[u] > 0;
+    }
+done:
+    DROP(ctx, &hash);
+    DROP(ctx, &table);
+    DROP(ctx, &times);
+    return status;
+}
+
+/* ---- the classes' counts, and the inverted lists ------------------------------------------------ */
+
+/** Members of one class, in order of first appearance; place[level] marks those seen (class + 1). */
+static int64_t list_members(const fe_split *s, int64_t unit, int64_t tag, int64_t *seen,
+                            int32_t *place, fe_member *out)
+{
+    const fe_rows *g = s->g;
+    int64_t count = 0;
+    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+        const double w = g->weight ? g->weight[i] : 1;
+        for (int q = 0; q < s->n_sparse; q++) {
+            const int32_t l = g->index[i * g->n_rest + s->sparse[q]];
+            if (seen[l] != tag) {
+                seen[l] = tag;
+                place[l] = (int32_t)count;
+                out[count++] = (fe_member){l, 0};
+            }
+            out[place[l]].count += w;
+        }
+    }
+    return count;
+}
+
+/** N_u, added in the order in which a level's count is: a level on all rows has exactly this count. */
+static double unit_mass(const fe_rows *g, int64_t unit)
+{
+    double mass = 0;
+    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+        mass += g->weight ? g->weight[i] : 1;
+    }
+    return mass;
+}
+
+/** The classes that one thread lists. */
+typedef struct {
+    int64_t begin, end;
+    int64_t room;   /* members at most */
+    int64_t *seen;  /* n_coef: markers; then where its classes go in each level's list */
+    int32_t *place; /* n_coef */
+} share;
+
+/** Members of the share's classes, from `first` on; seen[l] <- how many of these classes have level l. */
+static void list_share(const fe_split *s, fe_classes *m, const share *p, int64_t first)
+{
+    const fe_rows *g = s->g;
+    for (int64_t c = p->begin; c < p->end; c++) {
+        const int64_t u = m->unit[c];
+        const int64_t count = list_members(s, u, c + 1, p->seen, p->place, m->members + first);
+        m->of[c] = (fe_class_sums){.start = first,
+                                   .end = first + count,
+                                   .factor = m->times[c] * g->unit_inverse[u],
+                                   .mass = unit_mass(g, u)};
+        first += count;
+    }
+    memset(p->seen, 0, (size_t)g->n_coef * sizeof *p->seen);
+    for (int64_t j = p->begin < p->end ? m->of[p->begin].start : first; j < first; j++) {
+        p->seen[m->members[j].level]++;
+    }
+}
+
+/** Members and inverted lists of all classes; threads list stretches of the classes. */
+static frg_status list_classes(frg_context *ctx, const fe_split *s, int threads, fe_classes *m)
+{
+    const fe_rows *g = s->g;
+    const int64_t n = m->n;
+    int64_t first[MOST_PARTS + 1] = {0};
+    share part[MOST_PARTS] = {{0}};
+    const int parts = threads < MOST_PARTS ? threads : MOST_PARTS;
+    frg_status status;
+    for (int t = 0; t < parts; t++) {
+        part[t] = (share){.begin = n * t / parts, .end = n * (t + 1) / parts};
+        TRY_TO(done, NEW0(ctx, &part[t].seen, g->n_coef, "markers"));
+        TRY_TO(done, NEW(ctx, &part[t].place, g->n_coef, "markers"));
+    }
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (int t = 0; t < parts; t++) {
+        for (int64_t c = part[t].begin; c < part[t].end; c++) {
+            const int64_t u = m->unit[c];
+            part[t].room += (g->unit_start[u + 1] - g->unit_start[u]) * s->n_sparse;
+        }
+    }
+    for (int t = 0; t < parts; t++) {
+        first[t + 1] = first[t] + part[t].room;
+    }
+    TRY_TO(done, NEW(ctx, &m->of, n, "classes"));
+    TRY_TO(done, NEW(ctx, &m->members, first[parts], "class members"));
+    TRY_TO(done, NEW(ctx, &m->level_start, g->n_coef + 1, "classes of levels"));
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (int t = 0; t < parts; t++) {
+        list_share(s, m, &part[t], first[t]);
+    }
+    int64_t used = 0;
+    for (int64_t l = 0; l < g->n_coef; l++) {
+        m->level_start[l] = used;
+        for (int t = 0; t < parts; t++) {
+            const int64_t count = part[t].seen[l];
+            part[t].seen[l] = used;
+            used += count;
+        }
+    }
+    m->level_start[g->n_coef] = used;
+    TRY_TO(done, NEW(ctx, &m->level_class, used, "classes of levels"));
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (int t = 0; t < parts; t++) {
+        for (int64_t c = part[t].begin; c < part[t].end; c++) {
+            for (int64_t j = m->of[c].start; j < m->of[c].end; j++) {
+                m->level_class[part[t].seen[m->members[j].level]++] = (int32_t)c;
+            }
+        }
+    }
+done:
+    for (int t = 0; t < parts; t++) {
+        DROP(ctx, &part[t].seen);
+        DROP(ctx, &part[t].place);
+    }
+    return status;
+}
+
+frg_status frgi_fe_classes_create(fe_classes *m, frg_context *ctx, const fe_split *s, int threads)
+{
+    m->levels = s->g->n_coef;
+    TRY(merge_units(ctx, s, threads, m));
+    TRY(list_classes(ctx, s, threads, m));
+    return FRG_OK;
+}
+
+void frgi_fe_classes_destroy(fe_classes *m, frg_context *ctx)
+{
+    DROP(ctx, &m->unit);
+    DROP(ctx, &m->times);
+    DROP(ctx, &m->of);
+    DROP(ctx, &m->members);
+    DROP(ctx, &m->level_start);
+    DROP(ctx, &m->level_class);
+}

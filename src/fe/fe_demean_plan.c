@@ -1,0 +1,409 @@
+/* fe_demean_plan.c - the demeaner's plan: options, making it, the memory of a run, what it knows afterwards.
+ *
+ * A run of p columns takes them in blocks as wide as the CPU level's lanes.  Every block keeps its effects (n_units and
+ * n_coef numbers a lane); the work memory of a width is shared by all blocks of that width.  One layout, taken with
+ * and without a base, is both the allocation and the bound that a dry run prints.
+ */
+#include <string.h>
+
+#include "fe/fe_demean_plan.h"
+#include "fe/fe_graph.h"
+#include "fe/fe_parts.h"
+
+enum { MAX_FACTORS = 64 };
+static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
+static const double RANK_MOST = 4e9, RANK_CHEAP = 3e7,
+                    RANK_CHEAP_PER_ROW = 20; /* multiply-adds modulo a prime, 3 ns each */
+static const double TOL_F32 =
+    3.6e-7; /* three roundings of float32: what float32 columns can reach */
+
+/* ---- options and plan --------------------------------------------------------------------------- */
+
+void frg_demean_defaults(frg_demean_opts *o, size_t struct_size)
+{
+    const frg_demean_opts defaults = {
+        .struct_size = struct_size, .tol = 1e-10, .max_iter = 1000, .block = 8};
+    memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+}
+
+static frg_status check_opts(frg_context *ctx, const frg_demean_opts *o)
+{
+#define OPTION(condition, ...)                                                                     \
+    if (!(condition)) {                                                                            \
+        FAIL(ctx, E_OPTION, __VA_ARGS__);                                                          \
+    }
+    OPTION(o->tol > 0 && o->tol < 1, "tol must lie in (0, 1), got %g", o->tol)
+    OPTION(o->max_iter >= 1, "max_iter must be at least 1, got %lld", (long long)o->max_iter)
+    OPTION(o->block >= 1 && o->block <= 32, "block must lie in 1 .. 32, got %d", o->block)
+    OPTION(o->cond_limit >= 0, "cond_limit must be >= 0, got %g", o->cond_limit)
+    OPTION((unsigned)o->method <= FRG_FE_MAP, "method %d is not known", (int)o->method)
+    OPTION((unsigned)o->precond <= FRG_FE_PRECOND_AC, "precond %d is not known", (int)o->precond)
+    OPTION((unsigned)o->dtype <= FRG_FE_F32, "dtype %d is not known", (int)o->dtype)
+    OPTION((unsigned)o->dof <= FRG_DOF_EXACT, "dof %d is not known", (int)o->dof)
+#undef OPTION
+    if (o->method == FRG_FE_MAP) {
+        FAIL(ctx, E_UNSUPPORTED, "method map is not built yet");
+    }
+    if (o->precond == FRG_FE_PRECOND_SCHWARZ) {
+        FAIL(ctx, E_UNSUPPORTED, "precond schwarz is not built yet");
+    }
+    return FRG_OK;
+}
+
+static bool is_by_rows(const frg_demean_opts *o)
+{
+    return o->method == FRG_FE_LSMR || o->method == FRG_FE_MLSMR;
+}
+
+frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
+                             const frg_array *weights, const frg_slope *slopes, int n_slopes,
+                             uint64_t no_intercept, const frg_demean_opts *o)
+{
+    if (!out || !ctx) {
+        return FRG_BAD_ARG;
+    }
+    *out = NULL;
+    const double began = frgi_seconds();
+    frg_demean_opts opts;
+    frg_demean_defaults(&opts, sizeof opts);
+    if (o) {
+        frgi_take_opts(&opts, sizeof opts, o);
+    }
+    TRY(check_opts(ctx, &opts));
+    TRY(frgi_array_check(ctx, &codes, "codes", 2, 1u << FRG_I32));
+    REQUIRE(ctx, codes.shape[1] >= 1 && codes.shape[1] <= MAX_FACTORS,
+            "codes must have 1 .. %d columns, got %lld", MAX_FACTORS, (long long)codes.shape[1]);
+    if (weights) {
+        TRY(frgi_array_check(ctx, weights, "weights", 1, 1u << FRG_F64));
+        if (weights->shape[0] != codes.shape[0]) {
+            FAIL(ctx, E_SHAPE, "weights has %lld rows, codes has %lld",
+                 (long long)weights->shape[0], (long long)codes.shape[0]);
+        }
+    }
+    if (opts.dtype == FRG_FE_F32 && opts.tol < TOL_F32) {
+        frgi_warn(ctx, W_TOL_RAISED, "tol was raised from %g to %g, what float32 can reach",
+                  opts.tol, TOL_F32);
+        opts.tol = TOL_F32;
+    }
+    frg_demean *d;
+    frg_status status;
+    TRY(NEW0(ctx, &d, 1, "plan"));
+    d->ctx = ctx;
+    d->opts = opts;
+    d->has_slopes = n_slopes > 0 || no_intercept;
+    TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
+    TRY_TO(failed, frgi_fe_ladder_create(&d->ladder, ctx, &d->rows, &d->opts));
+    const bool by_rows = is_by_rows(&opts);
+    if (by_rows || d->has_slopes) {
+        TRY_TO(failed, frgi_fe_reference_create(&d->reference, ctx, &d->rows, slopes, n_slopes,
+                                                no_intercept, &d->opts));
+    }
+    if (!by_rows && d->has_slopes && opts.method != FRG_FE_CG &&
+        opts.precond == FRG_FE_PRECOND_AUTO) {
+        TRY_TO(failed, frgi_fe_reference_factor(d->reference, ctx, frgi_fe_fill_cap(ctx, &d->opts),
+                                                opts.method == FRG_FE_DIRECT));
+    }
+    d->setup_seconds = frgi_seconds() - began;
+    *out = d;
+    return FRG_OK;
+failed:
+    frg_demean_destroy(d);
+    return status;
+}
+
+void frg_demean_destroy(frg_demean *d)
+{
+    if (!d) {
+        return;
+    }
+    frg_context *ctx = d->ctx;
+    frgi_arena_close(&d->arena, ctx);
+    frgi_fe_reference_destroy(d->reference, ctx);
+    frgi_fe_ladder_destroy(d->ladder, ctx);
+    frgi_fe_rows_destroy(&d->rows, ctx);
+    DROP(ctx, &d);
+}
+
+/* ---- memory of a run ---------------------------------------------------------------------------- */
+
+/** Columns carried together: the widest the CPU level has, or fewer where fewer are asked for. */
+static int widest(const frg_demean *d)
+{
+    int kind = FE_LANE_KINDS - 1;
+    while (!frgi_fe_row_ops(frgi_context_isa(d->ctx), 0, kind)->rhs) {
+        kind--;
+    }
+    return d->opts.block < 1 << kind ? d->opts.block : 1 << kind;
+}
+
+/** Widths the columns are cut into: 8, 4, 2, 1, with one or two lanes idle where that saves a pass. */
+static int next_width(int64_t left, int block, int *kind)
+{
+    static const struct {
+        int64_t from;
+        int take, kind;
+    } cuts[] = {{7, 8, 3}, {3, 4, 2}, {2, 2, 1}, {1, 1, 0}};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        if (left >= cuts[i].from && block >= (cuts[i].take < left ? cuts[i].take : left)) {
+            *kind = cuts[i].kind;
+            return (int)(cuts[i].take < left ? cuts[i].take : left);
+        }
+    }
+    *kind = 0;
+    return 1;
+}
+
+static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
+{
+    const fe_rows *g = &d->rows;
+    d->reports = TAKE(a, frg_demean_column, p);
+    if (d->reference) {
+        return; /* it has work memory of its own */
+    }
+    bool used[FE_LANE_KINDS] = {[0] = true}; /* refinements go column by column */
+    d->n_blocks = 0;
+    d->blocks = TAKE(a, fe_block_effects, p);
+    for (int64_t c = 0; c < p;) {
+        int kind;
+        const int live = next_width(p - c, widest(d), &kind);
+        double *unit = TAKE(a, double, g->n_units << kind);
+        double *coef = TAKE(a, double, g->n_coef << kind);
+        if (a->base) {
+            d->blocks[d->n_blocks] = (fe_block_effects){c, live, kind, unit, coef};
+        }
+        used[kind] = true;
+        d->n_blocks++;
+        c += live;
+    }
+    for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
+        if (used[kind]) {
+            frgi_fe_block_work_layout(a, g, kind, &d->work[kind]);
+        }
+    }
+    d->refined_unit = TAKE(a, double, g->n_units);
+    d->left = TAKE(a, double, g->n_coef);
+}
+
+frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p)
+{
+    if (d->arena.base && d->columns == p) {
+        return FRG_OK;
+    }
+    frgi_arena fresh = {0};
+    frgi_arena_close(&d->arena, d->ctx);
+    lay_out_run(&fresh, d, p);
+    TRY(frgi_arena_open(&fresh, d->ctx, "work memory of the demeaner"));
+    d->arena = fresh;
+    lay_out_run(&d->arena, d, p);
+    d->columns = p;
+    return FRG_OK;
+}
+
+/* ---- what the plan knows ------------------------------------------------------------------------ */
+
+frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha)
+{
+    if (!d || !alpha) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(d->ctx, d->arena.base && column >= 0 && column < d->columns,
+            "column %lld is not one of the last run's %lld", (long long)column,
+            (long long)d->columns);
+    if (d->reference) {
+        return frgi_fe_reference_effects(d->reference, column, alpha);
+    }
+    const fe_rows *g = &d->rows;
+    const fe_block_effects *b = d->blocks;
+    while (column >= b->first_column + b->live) {
+        b++;
+    }
+    const int lanes = 1 << b->kind, k = (int)(column - b->first_column);
+    for (int q = 0; q < g->n_factors; q++) {
+        for (int64_t l = 0; l < g->factor[q].levels; l++) {
+            if (q == g->unit_factor) {
+                alpha[g->unit_level ? g->unit_level[l] : l] = b->unit[l * lanes + k];
+            } else {
+                alpha[l] = b->coef[(g->factor[q].first + l) * lanes + k];
+            }
+        }
+        alpha += g->factor[q].levels;
+    }
+    return FRG_OK;
+}
+
+static int64_t count_parts(const frg_demean *d)
+{
+    const fe_parts *parts = frgi_fe_ladder_parts(d->ladder);
+    return parts ? frgi_fe_parts_count(parts) : 0;
+}
+
+frg_demean_report frg_demean_get_report(const frg_demean *d)
+{
+    const fe_rows *g = &d->rows;
+    const size_t own = d->reference ? frgi_fe_reference_factor_bytes(d->reference) : 0;
+    const size_t factor = frgi_fe_ladder_factor_bytes(d->ladder) + own;
+    const size_t reference = d->reference ? frgi_fe_reference_bytes(d->reference) - own : 0;
+    const int64_t levels =
+        d->reference ? frgi_fe_reference_levels(d->reference) : g->n_units + g->n_coef;
+    return (frg_demean_report){.n = g->n,
+                               .n_factors = g->n_factors,
+                               .levels = levels,
+                               .method = d->reference ? frgi_fe_reference_method(d->reference)
+                                                      : frgi_fe_ladder_method(d->ladder),
+                               .plan_bytes =
+                                   frgi_fe_rows_bytes(g) + factor + reference + d->arena.bytes,
+                               .factor_bytes = factor,
+                               .n_parts = count_parts(d)};
+}
+
+frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out)
+{
+    if (!d || !out) {
+        return FRG_BAD_ARG;
+    }
+    REQUIRE(d->ctx, i >= 0 && i < count_parts(d), "part %lld is not one of the plan's %lld",
+            (long long)i, (long long)count_parts(d));
+    *out = frgi_fe_parts_part(frgi_fe_ladder_parts(d->ladder), i);
+    return FRG_OK;
+}
+
+/** Multiply-adds that an exact count may take. */
+static double rank_work(const frg_demean *d, bool cheap_only)
+{
+    return cheap_only ? RANK_CHEAP + RANK_CHEAP_PER_ROW * (double)d->rows.n : RANK_MOST;
+}
+
+/** A count in integers and a prime field where that is short, else the pivots of a factor, which nothing verifies.
+ *  *rank is -1 where neither is cheap. */
+static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank, bool *verified)
+{
+    const fe_rows *g = &d->rows;
+    TRY(frgi_fe_modular_rank(g, d->ctx, rank));
+    if (*rank < 0) {
+        TRY(frgi_fe_sparse_rank(g, d->ctx, rank_work(d, cheap_only),
+                                frgi_fe_fill_cap(d->ctx, &d->opts), rank));
+    }
+    *verified = *rank >= 0;
+    if (*rank < 0) {
+        int64_t rank_s;
+        TRY(frgi_fe_ladder_count(d->ladder, d->ctx, cheap_only, &rank_s));
+        *rank = rank_s >= 0 ? g->n_units + rank_s : -1;
+    }
+    return FRG_OK;
+}
+
+frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
+{
+    static const char *const names[] = {"exact", "naive", "firstpair", "pairwise", "exact"};
+    if (!d || !out) {
+        return FRG_BAD_ARG;
+    }
+    const fe_rows *g = &d->rows;
+    const frg_fe_dof asked = d->opts.dof;
+    frg_demean_rank r = {.method = names[asked],
+                         .exact = g->n_factors <= 2 && asked != FRG_DOF_NAIVE};
+    TRY(frgi_fe_components(g, d->ctx, 0, -1, &r.components));
+    if (d->has_slopes) {
+        TRY(frgi_fe_reference_rank(d->reference, d->ctx, rank_work(d, asked == FRG_DOF_AUTO),
+                                   &r.rank, &r.method));
+        r.exact = strcmp(r.method, "exact") == 0;
+        *out = r;
+        return FRG_OK;
+    }
+    int64_t rank = -1;
+    bool verified = false;
+    if (!r.exact && (asked == FRG_DOF_EXACT || asked == FRG_DOF_AUTO)) {
+        TRY(count_rank(d, asked == FRG_DOF_AUTO, &rank, &verified));
+    }
+    if (verified) {
+        r.exact = 1;
+        r.rank = rank;
+    } else {
+        const frg_fe_dof how =
+            asked == FRG_DOF_AUTO || asked == FRG_DOF_EXACT ? FRG_DOF_PAIRWISE : asked;
+        TRY(frgi_fe_count_rank(g, d->ctx, how, &r.rank));
+        r.method = r.exact ? "exact" : names[how];
+        if (rank >= 0 && rank < r.rank) {
+            r.rank = rank;
+            r.method = "pivots";
+        }
+    }
+    *out = r;
+    return FRG_OK;
+}
+
+/** Bytes of a plan after its run, but for a factor, whose units are the factor g->unit_factor. */
+static size_t shape_bytes(frg_context *ctx, const frg_demean_shape *shape, const fe_rows *g,
+                          const frg_demean_opts *opts)
+{
+    frg_demean d = {.ctx = ctx, .opts = *opts, .rows = *g};
+    frgi_arena a = {0};
+    size_t reference = 0;
+    if (is_by_rows(opts) || shape->n_slopes || shape->no_intercept) {
+        reference = frgi_fe_reference_shape(g, shape->slopes, shape->n_slopes, shape->no_intercept,
+                                            opts, shape->p);
+        TAKE(&a, frg_demean_column, shape->p);
+    } else {
+        lay_out_run(&a, &d, shape->p);
+    }
+    return frgi_fe_rows_bytes(g) + reference + a.used;
+}
+
+static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)
+{
+    REQUIRE(ctx, s->n >= 0 && s->p >= 0 && s->n_factors >= 1 && s->n_factors <= MAX_FACTORS,
+            "a shape has n and p >= 0 and 1 .. %d factors, got %lld, %lld and %d", MAX_FACTORS,
+            (long long)s->n, (long long)s->p, s->n_factors);
+    REQUIRE(ctx, s->n_slopes >= 0 && (s->slopes || s->n_slopes == 0),
+            "%d slopes, but no array of them", s->n_slopes);
+    for (int q = 0; s->levels && q < s->n_factors; q++) {
+        REQUIRE(ctx, s->levels[q] >= 0 && s->levels[q] <= s->n,
+                "factor %d has %lld levels in %lld rows", q + 1, (long long)s->levels[q],
+                (long long)s->n);
+    }
+    return FRG_OK;
+}
+
+/** The units are the levels of the largest factor; of several that are equal the order of the rows decides, so that
+ *  each is tried. */
+static size_t plan_bound(frg_context *ctx, const frg_demean_shape *shape,
+                         const frg_demean_opts *opts)
+{
+    fe_factor factor[MAX_FACTORS] = {0};
+    int64_t units = 0;
+    size_t most = 0;
+    for (int q = 0; q < shape->n_factors; q++) {
+        factor[q].levels = shape->levels ? shape->levels[q] : shape->n;
+        units = factor[q].levels > units ? factor[q].levels : units;
+    }
+    for (int q = 0; q < shape->n_factors; q++) {
+        if (factor[q].levels == units) {
+            fe_rows g = {.n = shape->n, .n_factors = shape->n_factors, .factor = factor};
+            frgi_fe_rows_shape(&g, q, shape->weighted);
+            const size_t bytes = shape_bytes(ctx, shape, &g, opts);
+            most = bytes > most ? bytes : most;
+        }
+    }
+    return most;
+}
+
+frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
+                               const frg_demean_opts *o, size_t *plan_bytes,
+                               size_t *with_factor_bytes, double *seconds)
+{
+    if (!ctx || !shape || !plan_bytes || !with_factor_bytes || !seconds) {
+        return FRG_BAD_ARG;
+    }
+    TRY(check_shape(ctx, shape));
+    frg_demean_opts opts;
+    frg_demean_defaults(&opts, sizeof opts);
+    if (o) {
+        frgi_take_opts(&opts, sizeof opts, o);
+    }
+    TRY(check_opts(ctx, &opts));
+    *plan_bytes = plan_bound(ctx, shape, &opts);
+    *with_factor_bytes = frgi_add(*plan_bytes, frgi_fe_fill_cap(ctx, &opts));
+    *seconds = SECONDS_PER_ROW_AND_COLUMN * (double)shape->n *
+               (double)(shape->p + shape->n_factors) / frg_threads(ctx);
+    return FRG_OK;
+}

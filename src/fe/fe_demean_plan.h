@@ -1,0 +1,45 @@
+/* fe_demean_plan.h - what a plan of the demeaner owns: the grouped rows, the way to solve, the memory of a run.
+ *
+ * fe_demean_plan.c makes it and answers questions about it, fe_demean.c runs it.
+ */
+#ifndef FRGI_FE_DEMEAN_PLAN_H
+#define FRGI_FE_DEMEAN_PLAN_H
+
+#include "fe/fe_demean.h"
+#include "fe/fe_ladder.h"
+#include "fe/fe_reference.h"
+
+#pragma GCC visibility push(hidden)
+
+/** The effects of one block of columns, kept after the run. */
+typedef struct {
+    int64_t first_column;
+    int live, kind;
+    double *unit; /* n_units x lanes */
+    double *coef; /* n_coef x lanes */
+} fe_block_effects;
+
+struct frg_demean {
+    frg_context *ctx;
+    frg_demean_opts opts;
+    fe_rows rows;
+    fe_ladder *ladder;
+    fe_reference *reference; /* the row-space path; NULL where the ladder serves */
+    bool has_slopes;
+    /* memory of the run, grown by the first run of a shape and kept */
+    int64_t columns; /* the shape it was laid out for */
+    int n_blocks;
+    frgi_arena arena;
+    fe_block_work work[FE_LANE_KINDS]; /* by kind */
+    double *refined_unit;              /* n_units: the units' part of a refinement */
+    double *left;                      /* n_coef: the sums that a refinement leaves */
+    fe_block_effects *blocks;
+    frg_demean_column *reports; /* p */
+    double setup_seconds;
+};
+
+/** Lays out the memory of a run over p columns, where the last run's does not serve. */
+FRG_MUST_USE frg_status frgi_fe_demean_prepare(frg_demean *d, int64_t p);
+
+#pragma GCC visibility pop
+#endif

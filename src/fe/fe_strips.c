@@ -1,0 +1,289 @@
+/* fe_strips.c - see fe_strips.h.
+ *
+ * Units one after the other often show the same small levels (all years, say).  Such a run, a *pattern*, has one t
+ * and one N, so that the second sums of the strips are -(rows of l) t' / N: a row costs one addition, and the rest is
+ * done when the pattern ends.  Where patterns are many, every row subtracts w t' / N_u.
+ */
+#include "fe/fe_strips.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BORDER_LEVELS = 256, MAX_STRIP_COPIES_BYTES = 64 << 20 };
+
+/* ---- which factors ------------------------------------------------------------------------------ */
+
+/** Small factors, as long as a larger one is left to be sparse, and no strip is larger than the rows. */
+static bool in_border(const fe_rows *g, int r)
+{
+    const int64_t levels = fe_rest_levels(g, r);
+    if (levels > BORDER_LEVELS || 4 * levels > g->n_coef || levels * g->n_coef > 2 * g->n + 4096) {
+        return false;
+    }
+    int64_t small = 0;
+    for (int q = 0; q < g->n_rest; q++) {
+        small += fe_rest_levels(g, q) <= levels ? fe_rest_levels(g, q) : 0;
+    }
+    return small <= BORDER_LEVELS && 2 * small <= g->n_coef;
+}
+
+fe_split frgi_fe_split_factors(const fe_rows *g)
+{
+    fe_split s = {.g = g};
+    for (int r = 0; r < g->n_rest; r++) {
+        if (in_border(g, r)) {
+            s.small_offset[s.n_small] = s.width - fe_rest_first(g, r);
+            s.small[s.n_small++] = r;
+            s.width += fe_rest_levels(g, r);
+        } else {
+            s.sparse[s.n_sparse++] = r;
+        }
+    }
+    return s;
+}
+
+int64_t frgi_fe_strip_place(const fe_split *s, int32_t level)
+{
+    for (int q = 0; q < s->n_small; q++) {
+        const int64_t first = fe_rest_first(s->g, s->small[q]);
+        if (level >= first && level < first + fe_rest_levels(s->g, s->small[q])) {
+            return level + s->small_offset[q];
+        }
+    }
+    return -1;
+}
+
+/* ---- patterns of small levels ------------------------------------------------------------------------ */
+
+/** The pattern of the units in hand: their small levels row by row, and as counts. */
+typedef struct {
+    double *t;           /* T: counts t_u */
+    const int32_t *rows; /* of the unit that set it */
+    int64_t n;
+    double inverse; /* sum of 1 / N_u over the units that shared it */
+    double *
+        before; /* n_coef: sum of a strip over one small factor when the pattern was set; NULL: strips
+                       are updated row by row */
+} pattern;
+
+/** Do the rows of unit u show the small levels of the pattern?  Weights make every unit its own. */
+static inline bool same_pattern(const fe_split *s, int64_t u, const pattern *p)
+{
+    const fe_rows *g = s->g;
+    const int64_t begin = g->unit_start[u], n = g->unit_start[u + 1] - begin;
+    const int32_t *index = g->index + begin * g->n_rest;
+    if (n != p->n || g->weight) {
+        return false;
+    }
+    int32_t differ = 0;
+    for (int q = 0; q < s->n_small; q++) {
+        for (int64_t i = s->small[q]; i < n * g->n_rest; i += g->n_rest) {
+            differ |= p->rows[i] ^ index[i];
+        }
+    }
+    return differ == 0;
+}
+
+static void set_pattern(const fe_split *s, int64_t u, pattern *p)
+{
+    const fe_rows *g = s->g;
+    p->rows = g->index + g->unit_start[u] * g->n_rest;
+    p->n = g->unit_start[u + 1] - g->unit_start[u];
+    p->inverse = 0;
+    memset(p->t, 0, (size_t)s->width * sizeof *p->t);
+    for (int64_t i = 0; i < p->n; i++) {
+        for (int q = 0; q < s->n_small; q++) {
+            p->t[fe_small_level(s, p->rows + i * g->n_rest, q)] +=
+                g->weight ? g->weight[g->unit_start[u] + i] : 1;
+        }
+    }
+}
+
+/** Sum of strip l over the levels of the first small factor: in the course of a pattern it grows by the
+ *  rows of level l. */
+static double strip_rows(const fe_split *s, const fe_strips *b, int64_t l)
+{
+    const double *row = b->strip + l * s->width;
+    double sum = 0;
+    for (int64_t j = 0; j < fe_rest_levels(s->g, s->small[0]); j++) {
+        sum += row[j];
+    }
+    return sum;
+}
+
+/** Takes - sum_u t_u t_u' / N_u into the block and - sum_u c_u t_u' / N_u into the strips.  Units of one
+ *  pattern have equal N_u, so that the latter is - (rows of the level) t' / N_u. */
+static void close_pattern(const fe_split *s, pattern *p, fe_strips *b)
+{
+    const int64_t t = s->width;
+    for (int64_t i = 0; i < t; i++) {
+        for (int64_t j = 0; p->t[i] != 0 && j < t; j++) {
+            b->block[i * t + j] -= p->inverse * p->t[i] * p->t[j];
+        }
+    }
+    for (int64_t l = 0; p->before && p->n > 0 && l < s->g->n_coef; l++) {
+        const double rows = rint(strip_rows(s, b, l) - p->before[l]);
+        if (rows == 0) {
+            continue;
+        }
+        const double c = rows / (double)p->n;
+        for (int64_t j = 0; j < t; j++) {
+            b->strip[l * t + j] -= c * p->t[j];
+        }
+        p->before[l] = strip_rows(s, b, l);
+    }
+}
+
+/** Are there so few changes of pattern over the units that each may take a pass over the strips? */
+static bool few_patterns(const fe_split *s, int64_t first, int64_t last)
+{
+    const fe_rows *g = s->g;
+    const int64_t most = (g->unit_start[last] - g->unit_start[first]) / g->n_coef;
+    pattern p = {.n = -1};
+    int64_t count = 0;
+    for (int64_t u = first; u < last && count <= most; u++) {
+        if (!same_pattern(s, u, &p)) {
+            p.rows = g->index + g->unit_start[u] * g->n_rest;
+            p.n = g->unit_start[u + 1] - g->unit_start[u];
+            count++;
+        }
+    }
+    return count <= most;
+}
+
+/** One row of unit u: + w where a small level meets another level, - w t_u / N_u in the strips. */
+static void border_row(const fe_split *s, const int32_t *index, double w, double part,
+                       const pattern *p, fe_strips *b)
+{
+    const int64_t t = s->width;
+    for (int q = 0; q < s->n_sparse; q++) {
+        const int32_t l = index[s->sparse[q]];
+        double *restrict row = b->strip + l * t;
+        for (int64_t j = 0; !p->before && j < t; j++) {
+            row[j] -= part * p->t[j];
+        }
+        for (int k = 0; k < s->n_small; k++) {
+            row[fe_small_level(s, index, k)] += w;
+        }
+    }
+    for (int q = 0; q < s->n_small; q++) {
+        for (int k = 0; k < s->n_small; k++) {
+            if (k != q) {
+                b->block[fe_small_level(s, index, q) * t + fe_small_level(s, index, k)] += w;
+            }
+        }
+    }
+}
+
+/** The same for all rows of a unit where patterns are few and there is one small factor. */
+static inline void count_unit(const fe_split *s, int64_t u, fe_strips *b)
+{
+    const fe_rows *g = s->g;
+    double *restrict strip = b->strip + s->small_offset[0];
+    const int64_t rests = g->n_rest, t = s->width;
+    for (int q = 0; q < s->n_sparse; q++) {
+        const int32_t *index = g->index + g->unit_start[u] * rests;
+        const int sparse = s->sparse[q], small = s->small[0];
+        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++, index += rests) {
+            __builtin_prefetch(strip + index[FE_ROWS_AHEAD * rests + sparse] * t +
+                                   index[FE_ROWS_AHEAD * rests + small],
+                               1);
+            strip[index[sparse] * t + index[small]] += 1;
+        }
+    }
+}
+
+/** Returns whether patterns are few; if only_few, nothing is done where they are not. */
+static bool border_of_units(const fe_split *s, int64_t first, int64_t last, bool only_few,
+                            double *t, double *before, fe_strips *b)
+{
+    const fe_rows *g = s->g;
+    const bool few = few_patterns(s, first, last);
+    if (only_few && !few) {
+        return false;
+    }
+    pattern p = {.t = t, .n = -1, .before = few ? before : NULL};
+    for (int64_t u = first; u < last; u++) {
+        if (!same_pattern(s, u, &p)) {
+            close_pattern(s, &p, b);
+            set_pattern(s, u, &p);
+        }
+        p.inverse += g->unit_inverse[u];
+        if (few && s->n_small == 1) {
+            count_unit(s, u, b);
+            continue;
+        }
+        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+            const double w = g->weight ? g->weight[i] : 1;
+            border_row(s, g->index + i * g->n_rest, w, w * g->unit_inverse[u], &p, b);
+        }
+    }
+    close_pattern(s, &p, b);
+    return few;
+}
+
+/** Strips and block of all units: a copy a chunk where copies are small, added in chunk order.  only_few: the
+ *  strips are NULL where some chunk has many patterns. */
+frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_split *s, bool only_few)
+{
+    const fe_rows *g = s->g;
+    const int64_t t = s->width, strip = g->n_coef * t, size = strip + t * t;
+    const size_t bytes = frgi_mul((size_t)(size * g->n_chunks), sizeof(double));
+    const int64_t copies = bytes <= MAX_STRIP_COPIES_BYTES ? g->n_chunks : 1;
+    double *sums = NULL, *pattern_room = NULL;
+    bool *few = NULL, all_few = true;
+    frg_status status;
+    *out = (fe_strips){0};
+    TRY_TO(done, NEW(ctx, &few, copies, "border patterns"));
+    TRY_TO(done, NEW0(ctx, &sums, size * copies, "border of the Schur complement"));
+    TRY_TO(done, NEW0(ctx, &pattern_room, (t + g->n_coef) * copies, "border patterns"));
+#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (copies > 1)
+    for (int64_t k = 0; k < copies; k++) {
+        fe_strips b = {sums + k * size, sums + k * size + strip};
+        double *room = pattern_room + k * (t + g->n_coef);
+        few[k] = border_of_units(s, copies > 1 ? g->chunk_unit[k] : 0,
+                                 copies > 1 ? g->chunk_unit[k + 1] : g->n_units, only_few, room,
+                                 room + t, &b);
+    }
+    for (int64_t k = 0; k < copies; k++) {
+        all_few = all_few && few[k];
+    }
+    if (only_few && !all_few) {
+        DROP(ctx, &sums);
+        goto done;
+    }
+    for (int64_t k = 1; k < copies; k++) {
+        for (int64_t j = 0; j < size; j++) {
+            sums[j] += sums[k * size + j];
+        }
+    }
+    for (int q = 0; q < s->n_small; q++) { /* a small level meets itself on each of its rows */
+        for (int64_t l = 0; l < fe_rest_levels(g, s->small[q]); l++) {
+            const int64_t level = fe_rest_first(g, s->small[q]) + l,
+                          place = level + s->small_offset[q];
+            sums[strip + place * t + place] += g->level_weight[level];
+        }
+    }
+    *out = (fe_strips){sums, sums + strip};
+done:
+    if (status < 0) {
+        DROP(ctx, &sums);
+    }
+    DROP(ctx, &pattern_room);
+    DROP(ctx, &few);
+    return status;
+}
+
+frg_status frgi_fe_strips_levels(frg_context *ctx, const fe_split *s, int32_t **out)
+{
+    int32_t *border;
+    TRY(NEW(ctx, &border, s->width, "border"));
+    for (int q = 0; q < s->n_small; q++) {
+        for (int64_t l = 0; l < fe_rest_levels(s->g, s->small[q]); l++) {
+            const int64_t level = fe_rest_first(s->g, s->small[q]) + l;
+            border[level + s->small_offset[q]] = (int32_t)level;
+        }
+    }
+    *out = border;
+    return FRG_OK;
+}
