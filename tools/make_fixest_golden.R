@@ -3,8 +3,9 @@
 #     Rscript tools/make_fixest_golden.R          from the root of the sources, with fixest installed
 #
 # What pyfixest cannot show: where R's rules differ from its own (hc1 under adj and cluster.adj), every small-sample
-# key by itself, the degrees of freedom of t, and fixest's fixed effects.  Columns as in tests/golden/README.md; the
-# options are written as `fourge fe` takes them.  fixest keeps singletons, and a joint key is combine by ^ there too.
+# key by itself, the degrees of freedom of t, fixest's fixed effects, and the levels it leaves out.  Columns as in
+# tests/golden/README.md; the options are written as `fourge fe` takes them.  fixest keeps singletons, and a joint key
+# is combine by ^ there too.
 
 suppressMessages(library(fixest))
 setFixest_notes(FALSE)
@@ -61,6 +62,7 @@ fit_case <- function(id, data, formula, vcov, weights = "-", ssc = "-", dof = "a
         emit(case, "conf_high", term, ends[i, 2])
         for (j in seq_len(i)) emit(case, "covariance", paste0(term, ",", rownames(table)[j]), vcov(s)[i, j])
     }
+    for (term in f$collin.var) emit(case, "dropped", term, 1)
     emit(case, "n", "", nobs(f))
     emit(case, "df_t", "", df)
     if (what == "errors") return(invisible())
@@ -102,6 +104,10 @@ fit_case("jobs", jobs, "lhrsemp ~ grant + lemploy | fcode + year", "cluster=fcod
 fit_case("grunfeld_effects", grunfeld, "invest ~ value + capital | firm + year", "iid", what = "all")
 fit_case("cigar_effects", cigar, "sales ~ price | state + year", "iid", "pop", what = "all")
 fit_case("grunfeld_one", grunfeld, "invest ~ value + capital | firm", "hc1", what = "all")
+# which level goes where the formula has no intercept and the effects span one
+fit_case("wage_no_intercept", wage, "lwage ~ 0 + hours + factor(occupation) | nr", "iid")
+fit_case("wage_no_intercept_two", wage, "lwage ~ factor(occupation) + hours + factor(year) - 1 | nr", "cluster=nr", dof = "any")
+fit_case("wage_no_intercept_i", wage, "lwage ~ 0 + i(occupation) + hours | nr", "hc1")
 
 head <- "id\tdata\tformula\tvcov\tweights\tweights_kind\tssc\tsingletons\tdof\tpeer\tquantity\tterm\tvalue"
 writeLines(c(head, unlist(lines)), "tests/golden/fixest.tsv")

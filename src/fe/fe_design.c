@@ -2,9 +2,10 @@
  *
  * Numbers stay single columns.  A text column, and any column as factor(x), as.factor(x) or C(x), expands into
  * indicators of its levels, in sorted order, by R's rule: in a term, a factor loses its first level (contrasts)
- * when the term without it is in the model too; the empty term is the intercept, or the fixed effects, which span
- * it.  i(f) loses its first level under the same condition unless ref= says which; i(f, x) keeps all; i(f, g) is
- * one column for each observed pair.
+ * when the term without it is in the model too.  The empty term is the intercept that the formula has or switches
+ * off, whatever the fixed effects span: as in fixest, `0 + f | firm` begins with all levels of f, and the last is the
+ * one that turns out collinear.  i(f) loses its first level where there is an intercept or are fixed effects, unless
+ * ref= says which; i(f, x) keeps all; i(f, g) is one column for each observed pair.
  *
  * Names follow fixest: "x", "log(x)", "stateCA", "factor(year)1981", "unionTRUE", "year::1981", "year::1981:x",
  * "a::1:b::2", "x1:x2".
@@ -353,7 +354,7 @@ static bool margin_is_there(const designer *b, int32_t term, int32_t k)
 {
     const frgi_term *const t = &b->f->terms[term];
     if (t->n == 1) {
-        bool spanned = b->constant; /* or an earlier factor kept all its levels */
+        bool spanned = b->f->intercept; /* or an earlier factor kept all its levels */
         for (int32_t s = 0; s < term; s++) {
             const frgi_term *const u = &b->f->terms[s];
             spanned |= u->n == 1 && b->variables[u->atom[0]].kind == VARIABLE_FACTOR;
