@@ -4,7 +4,8 @@
 enum {
     WINDOW = 8, /* passes together that are looked at */
     TRIAL = 4,  /* passes alone that tell */
-    STAY = 64,  /* passes alone where they were faster; twice as many each time they are again */
+    STAY =
+        64, /* passes alone where they were faster, at most; twice as many each time they are again */
     STAY_MOST = 4096,
     UNTRIED = 512 /* passes together until one thread is tried anyway: all may be slow alike */
 };
@@ -30,11 +31,22 @@ static void saw_together(frgi_crowd *c, double seconds)
     begin(c, try_alone);
 }
 
+/** The first stretch alone: one pass in a window may have waited for something that does not come again, so that it costs
+ *  no more than waiting did, beside passes together that wait for nothing. */
+static int first_stretch(const frgi_crowd *c)
+{
+    const double waited = WINDOW * (c->together - c->least);
+    const double dearer = c->seconds / TRIAL - c->least;
+    return waited < STAY * dearer ? (int)(waited / dearer) : STAY;
+}
+
 static void saw_alone(frgi_crowd *c)
 {
     if (c->passes == TRIAL) {
         const bool faster = c->seconds < TRIAL * c->together;
-        const int longer = c->stay < STAY ? STAY : c->stay < STAY_MOST ? 2 * c->stay : c->stay;
+        const int longer = c->stay == 0          ? first_stretch(c)
+                           : c->stay < STAY_MOST ? 2 * c->stay
+                                                 : c->stay;
         c->stay = faster ? longer : 0;
     }
     if (c->passes >= TRIAL + c->stay) {

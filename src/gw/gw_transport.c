@@ -464,7 +464,8 @@ void frgi_transport_pass(frgi_transport *t)
     }
     const int64_t n_blocks = (s->m + COLUMN_BLOCK - 1) / COLUMN_BLOCK;
     const bool parallel = (double)s->rows * (double)s->ld > 2e4;
-    const bool usual = parallel && !s->fresh && !marking;
+    /* costs as much as the others that are compared: what is stored is neither made nor passed over */
+    const bool usual = parallel && !s->fresh && !marking && (s->x || !t->kept);
     const int threads = frgi_crowd_team(&t->crowd, t->threads);
     const double began = frgi_seconds();
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (parallel)

@@ -53,6 +53,14 @@ static void slow_for_another_reason(void)
     CHECK_SAYS(alone <= PASSES / 3 + 1, "%d", alone);
 }
 
+/** One pass waited as long as 16 passes take: alone they are dearer by 1 each, so 4 on trial, 4 + 16 in all, and 4 on
+ *  trial once more. */
+static void once(void)
+{
+    const int alone = passes_alone(THREADS, 1, 2, 17, PASSES);
+    CHECK_SAYS(alone >= 4 + 16 + 4 && alone <= 32 + 4 + 16 + 4, "%d", alone);
+}
+
 /** Others come and go: after they have gone at most 4096 passes more are alone. */
 static void calm_again(void)
 {
@@ -77,6 +85,7 @@ static const test_case cases[] = {
     {"waits", waits},
     {"all wait", all_wait},
     {"slow for another reason", slow_for_another_reason},
+    {"once", once},
     {"calm again", calm_again},
     {"one thread", one_thread},
 };
