@@ -53,49 +53,46 @@ static double cost_at(const frg_array *c, int64_t i, int64_t j)
                                : (double)((const float *)(const void *)row)[j * c->stride[1]];
 }
 
-/** x_ij = G0_j + H0_i - k c_ij; zeros in the padding. */
+#define NO_WEIGHT (-1e30) /* an exponent in rows of the padding */
+
+/** Row i of the exponents from costs of either type and any stride. */
+static void fill_row(const frgi_sweep *s, const frg_array *c, double k, int64_t i, float *row)
+{
+    for (int64_t j = 0; j < s->m; j++) {
+        row[j] = (float)(i < s->n ? (s->G0[j] + s->H0[i]) - k * cost_at(c, i, j) : NO_WEIGHT);
+    }
+    for (int64_t j = s->m; j < s->ld; j++) {
+        row[j] = 0;
+    }
+}
+
+static void fill_wide_row(const frgi_sweep *s, const frg_array *c, double k, int64_t i, double *row)
+{
+    for (int64_t j = 0; j < s->m; j++) {
+        row[j] = i < s->n ? (s->G0[j] + s->H0[i]) - k * cost_at(c, i, j) : NO_WEIGHT;
+    }
+    for (int64_t j = s->m; j < s->ld; j++) {
+        row[j] = 0;
+    }
+}
+
+/** x_ij = G0_j + H0_i - k c_ij, a frgi_fill. */
 static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
 {
     const frg_sinkhorn *const job = s->source;
     const frg_array *const c = &job->cost;
     const double k = job->t.k;
-    const float k32 = (float)k;
-    const bool wide = s->store == FRGI_X64;
-    for (int64_t r = 0; r < groups * FRGI_GROUP; r++) {
-        const int64_t i = i0 + r;
-        float *const narrow = (float *)rows + r * s->ld;
-        double *const full = (double *)rows + r * s->ld;
-        for (int64_t j = 0; j < s->ld && i >= s->n; j++) { /* rows of the padding weigh nothing */
-            if (wide) {
-                full[j] = -1e30;
-            } else {
-                narrow[j] = -1e30f;
-            }
-        }
-        if (i >= s->n) {
-            continue;
-        }
+    const bool wide = s->store == FRGI_X64, plain = c->dtype == FRG_F32 && c->stride[1] == 1;
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(job->ctx);
+    for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i++) {
+        const int64_t at = (i - i0) * s->ld;
         if (wide) {
-            for (int64_t j = 0; j < s->m; j++) {
-                full[j] = (s->G0[j] + s->H0[i]) - k * cost_at(c, i, j);
-            }
-        } else if (c->dtype == FRG_F32 && c->stride[1] == 1) {
-            const float *const from = (const float *)(const void *)cost_row(c, i);
-            const float base = s->base_h[i];
-            for (int64_t j = 0; j < s->m; j++) {
-                narrow[j] = (s->base_g[j] + base) - k32 * from[j];
-            }
+            fill_wide_row(s, c, k, i, (double *)rows + at);
+        } else if (plain && i < s->n) {
+            const float *const costs = (const float *)(const void *)cost_row(c, i);
+            ops->from_costs(s, i, costs, (float)k, (float *)rows + at);
         } else {
-            for (int64_t j = 0; j < s->m; j++) {
-                narrow[j] = (float)((s->G0[j] + s->H0[i]) - k * cost_at(c, i, j));
-            }
-        }
-        for (int64_t j = s->m; j < s->ld; j++) {
-            if (wide) {
-                full[j] = 0;
-            } else {
-                narrow[j] = 0;
-            }
+            fill_row(s, c, k, i, (float *)rows + at);
         }
     }
 }

@@ -122,6 +122,8 @@ typedef struct {
      *  momentum: G <- plain step + momentum (plain step - the last plain step). */
     frgi_columns_result (*columns)(const frgi_sweep *s, int64_t first, int64_t last,
                                    double momentum);
+    /** Row i of the exponents, ld floats, from its m costs: x_ij = G0_j + H0_i - k c_ij; zeros in the padding. */
+    void (*from_costs)(const frgi_sweep *s, int64_t i, const float *costs, float k, float *out);
     /** Exponents from factors, a frgi_fill: a panel of the right factor is read once for all groups. */
     void (*build)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
     /** How factors are best kept, without tiles: whole numbers are multiplied faster than floats but where a register

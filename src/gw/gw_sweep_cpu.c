@@ -331,32 +331,36 @@ static void marked(const frgi_sweep *s, int64_t chunk, void *scratch)
 
 /* ---- keeping ------------------------------------------------------------------------------------- */
 
+/** The lower halves of v. */
+INLINE void put_shorts(uint16_t *p, lane_mask v)
+{
+#if defined(__AVX512F__)
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16((__m512i)v));
+#else
+    typedef uint16_t half __attribute__((vector_size(VECTOR_BYTES / 2)));
+    const half narrow = __builtin_convertvector(v, half);
+    memcpy(p, &narrow, sizeof narrow);
+#endif
+}
+
 static void keep(const frgi_sweep *s, const float *rows, int64_t i0)
 {
     const ptrdiff_t ld = s->ld, count = FRGI_GROUP * ld;
-    uint16_t *restrict const half = (uint16_t *)s->x + i0 * ld;
-    const float low = s->low, inverse = s->step > 0 ? 1 / s->step : 0;
-    if (s->store == FRGI_X16) {
-        for (ptrdiff_t j = 0; j < count; j++) {
-            const float q = (rows[j] - low) * inverse + 0.5f;
-            const float above = q > 0 ? q : 0, within = above < 65535 ? above : 65535;
-            half[j] = (uint16_t)(int32_t)within;
-        }
-        return;
-    }
+    uint16_t *const half = (uint16_t *)s->x + i0 * ld;
     float *const full = (float *)s->x + i0 * ld;
-    for (ptrdiff_t j = 0; j < count; j += FLOATS) {
-        const lanes y = lanes_power(lanes_at(rows + j));
-        if (s->store == FRGI_K32) {
-            lanes_put(full + j, y);
-            continue;
-        }
-        const lane_mask bits = (lane_mask)y;
-        const lane_mask even =
-            (bits + 0x7fff + ((bits >> 16) & 1)) >> 16; /* nearest, ties to even */
-        for (int l = 0; l < FLOATS; l++) {
-            half[j + l] = (uint16_t)even[l];
-        }
+    const float low = s->low, inverse = s->step > 0 ? 1 / s->step : 0;
+    for (ptrdiff_t j = 0; j < count && s->store == FRGI_X16; j += FLOATS) {
+        const lanes q = (lanes_at(rows + j) - low) * inverse + 0.5f;
+        const lanes within = lanes_smaller(lanes_larger(q, lanes_all(0)), lanes_all(65535));
+        put_shorts(half + j, __builtin_convertvector(within, lane_mask));
+    }
+    for (ptrdiff_t j = 0; j < count && s->store == FRGI_K32; j += FLOATS) {
+        lanes_put(full + j, lanes_power(lanes_at(rows + j)));
+    }
+    for (ptrdiff_t j = 0; j < count && s->store == FRGI_K16; j += FLOATS) {
+        const lane_mask bits = (lane_mask)lanes_power(lanes_at(rows + j));
+        put_shorts(half + j,
+                   (bits + 0x7fff + ((bits >> 16) & 1)) >> 16); /* nearest, ties to even */
     }
 }
 
@@ -425,6 +429,23 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
         }
     }
     return result;
+}
+
+/* ---- exponents from costs ------------------------------------------------------------------------- */
+
+static void from_costs(const frgi_sweep *s, int64_t i, const float *costs, float k, float *out)
+{
+    const float h = s->base_h[i];
+    ptrdiff_t j = 0;
+    for (; j + FLOATS <= s->m; j += FLOATS) {
+        lanes_put(out + j, (lanes_at(s->base_g + j) + h) - k * lanes_at(costs + j));
+    }
+    for (; j < s->m; j++) {
+        out[j] = (s->base_g[j] + h) - k * costs[j];
+    }
+    for (; j < s->ld; j++) {
+        out[j] = 0;
+    }
 }
 
 /* ---- exponents from factors ----------------------------------------------------------------------- */
@@ -812,6 +833,7 @@ const frgi_sweep_ops CAT(frgi_sweep_ops,
                                  .marking = marking,
                                  .marked = marked,
                                  .columns = columns,
+                                 .from_costs = from_costs,
                                  .build = build,
                                  .prefers = FLOATS < 16 ? FRGI_AS_WHOLE : FRGI_AS_FLOATS,
                                  .pack_pairs = pack_pairs,
