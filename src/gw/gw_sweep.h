@@ -138,7 +138,7 @@ typedef struct {
     void (*pack)(const float *rows, int64_t stride, int64_t rank, int64_t n, int width, float scale,
                  float *out, int64_t first, int64_t last);
     /** Stores 8 rows of exponents in the form of s->store: q = (x - low) / step kept in 0 .. 65535 for X16,
-     *  2^x for K32 and K16. */
+     *  2^x for K32; for K16 of two vectors at a time, the first in the lower halves. */
     void (*keep)(const frgi_sweep *s, const float *rows, int64_t i0);
     /** Row i as the plan's consumers see it, in double: out[j] <- p_i 2^(x_ij + g_j);  exponents: ld
      *  floats, or doubles for X64. */

@@ -6,7 +6,7 @@
  * stored entries themselves) stays in L2.
  *
  * Text parameters: real, vec (LANES reals), stored (element of x), RN(name), KERNEL: 1 where x holds kernel
- * entries and g holds v.  LOAD(p): a vec of what is stored; SHIFT(g): what the columns' drift becomes before the
+ * entries and g holds v.  LOAD(p, v): vec v of the AT_ONCE that are stored from p on; SHIFT(g): what the columns' drift becomes before the
  * row loop; EXPONENT(p, shifted): exponents; ROWS: what is stored of 8 rows.
  */
 
@@ -21,25 +21,35 @@ INLINE void RN(group)(const frgi_sweep *s, const stored *x, const stored *x_befo
     (void)low;
     (void)x_before;
     (void)w;
+#if KERNEL
+    for (ptrdiff_t j = 0; j < ld; j += AT_ONCE * LANES) {
+        vec gj[AT_ONCE], c[AT_ONCE];
+        EACH_OF_ONCE gj[v] = FN(at)(g + j + v * LANES);
+        EACH_OF_ONCE c[v] = FN(at)(col + j + v * LANES);
+#pragma GCC unroll 8
+        for (int r = 0; r < FRGI_GROUP; r++) {
+            __builtin_prefetch(x + r * ld + j + 512 / (ptrdiff_t)sizeof *x);
+            EACH_OF_ONCE c[v] += p[r] * LOAD(x_before + r * ld + j, v);
+            EACH_OF_ONCE total[r] += LOAD(x + r * ld + j, v) * gj[v];
+        }
+        EACH_OF_ONCE FN(put)(col + j + v * LANES, c[v]);
+    }
+#else
     for (ptrdiff_t j = 0; j < ld; j += LANES) {
         const vec gj = SHIFT(FN(at)(g + j));
         vec c = FN(at)(col + j);
 #pragma GCC unroll 8
         for (int r = 0; r < FRGI_GROUP; r++) {
             __builtin_prefetch(x + r * ld + j + 512 / (ptrdiff_t)sizeof *x);
-#if KERNEL
-            c += p[r] * LOAD(x_before + r * ld + j);
-            total[r] += LOAD(x + r * ld + j) * gj;
-#else
             real *const at = w + j * FRGI_GROUP + r * LANES;
             c += p[r] * FN(at)(at);
             const vec y = FN(power)(EXPONENT(x + r * ld + j, gj));
             FN(put)(at, y);
             total[r] += y;
-#endif
         }
         FN(put)(col + j, c);
     }
+#endif
     for (int r = 0; r < FRGI_GROUP; r++) {
         sums[r] = FN(sum)(total[r]);
     }
@@ -51,18 +61,23 @@ INLINE void RN(flush)(const frgi_sweep *s, const stored *x_before, const real *p
     const ptrdiff_t ld = s->ld;
     (void)x_before;
     (void)w;
+#if KERNEL
+    for (ptrdiff_t j = 0; j < ld; j += AT_ONCE * LANES) {
+        for (int r = 0; r < FRGI_GROUP; r++) {
+            EACH_OF_ONCE FN(put)(col + j + v * LANES, FN(at)(col + j + v * LANES) +
+                                                          p[r] * LOAD(x_before + r * ld + j, v));
+        }
+    }
+#else
     for (ptrdiff_t j = 0; j < ld; j += LANES) {
         vec c = FN(at)(col + j);
 #pragma GCC unroll 8
         for (int r = 0; r < FRGI_GROUP; r++) {
-#if KERNEL
-            c += p[r] * LOAD(x_before + r * ld + j);
-#else
             c += p[r] * FN(at)(w + j * FRGI_GROUP + r * LANES);
-#endif
         }
         FN(put)(col + j, c);
     }
+#endif
 }
 
 #if !KERNEL

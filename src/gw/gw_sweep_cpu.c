@@ -148,9 +148,21 @@ INLINE lanes load_u16(const uint16_t *p)
     return __builtin_convertvector(load_shorts(p), lanes);
 }
 
-INLINE lanes load_bf16(const uint16_t *p)
+/** Two vectors of bfloat16 lie in one, the first in its lower halves. */
+INLINE lanes load_bf16(const uint16_t *p, int v)
 {
-    return (lanes)(load_shorts(p) << 16);
+    lane_mask both;
+    memcpy(&both, p, sizeof both);
+    if (v == 0) {
+        return (lanes)(both << 16);
+    }
+    return (lanes)(both & (int32_t)0xffff0000);
+}
+
+INLINE lane_mask nearest_bf16(lanes y)
+{
+    const lane_mask bits = (lane_mask)y;
+    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16; /* ties to even */
 }
 
 #define real                 float
@@ -195,22 +207,27 @@ INLINE const void *kept_rows(const frgi_sweep *s, int64_t i0, void *built, size_
 #undef EXPONENT
 #undef KERNEL
 
-#define KERNEL   1
-#define SHIFT(g) (g)
-#define RN(name) k16_##name
-#define LOAD(p)  load_bf16(p)
+#define EACH_OF_ONCE _Pragma("GCC unroll 2") for (int v = 0; v < AT_ONCE; v++)
+#define KERNEL       1
+#define SHIFT(g)     (g)
+#define RN(name)     k16_##name
+#define LOAD(p, v)   load_bf16(p, v)
+#define AT_ONCE      2
 #include "gw/gw_sweep.tmpl.h"
 #undef stored
 #undef RN
 #undef LOAD
+#undef AT_ONCE
 
-#define stored   float
-#define RN(name) k32_##name
-#define LOAD(p)  lanes_at(p)
+#define stored     float
+#define RN(name)   k32_##name
+#define LOAD(p, v) lanes_at(p)
+#define AT_ONCE    1
 #include "gw/gw_sweep.tmpl.h"
 #undef stored
 #undef RN
 #undef LOAD
+#undef AT_ONCE
 #undef SHIFT
 #undef ROWS
 #undef KERNEL
@@ -347,7 +364,7 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0)
 {
     const ptrdiff_t ld = s->ld, count = FRGI_GROUP * ld;
     uint16_t *const half = (uint16_t *)s->x + i0 * ld;
-    float *const full = (float *)s->x + i0 * ld;
+    float *const full = (float *)s->x + i0 * ld / (s->store == FRGI_K16 ? 2 : 1);
     const float low = s->low, inverse = s->step > 0 ? 1 / s->step : 0;
     for (ptrdiff_t j = 0; j < count && s->store == FRGI_X16; j += FLOATS) {
         const lanes q = (lanes_at(rows + j) - low) * inverse + 0.5f;
@@ -357,10 +374,10 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0)
     for (ptrdiff_t j = 0; j < count && s->store == FRGI_K32; j += FLOATS) {
         lanes_put(full + j, lanes_power(lanes_at(rows + j)));
     }
-    for (ptrdiff_t j = 0; j < count && s->store == FRGI_K16; j += FLOATS) {
-        const lane_mask bits = (lane_mask)lanes_power(lanes_at(rows + j));
-        put_shorts(half + j,
-                   (bits + 0x7fff + ((bits >> 16) & 1)) >> 16); /* nearest, ties to even */
+    for (ptrdiff_t j = 0; j < count && s->store == FRGI_K16; j += 2 * FLOATS) {
+        const lane_mask first = nearest_bf16(lanes_power(lanes_at(rows + j)));
+        const lane_mask second = nearest_bf16(lanes_power(lanes_at(rows + j + FLOATS)));
+        lanes_put(full + j / 2, (lanes)(first | second << 16));
     }
 }
 

@@ -124,7 +124,8 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     s->n = n;
     s->m = m;
     s->rows = (n + FRGI_GROUP - 1) / FRGI_GROUP * FRGI_GROUP;
-    s->ld = (m + FRGI_PAD - 1) / FRGI_PAD * FRGI_PAD;
+    const int64_t pad = store == FRGI_K16 ? 2 * FRGI_PAD : FRGI_PAD; /* two vectors lie in one */
+    s->ld = (m + pad - 1) / pad * pad;
     /* at most 64, of whole fills; of the data alone, so that bits do not depend on threads */
     const int64_t fill = FRGI_FILL_GROUPS * FRGI_GROUP, each = (n + 64 * fill - 1) / (64 * fill);
     s->chunks = (n + each * fill - 1) / (each * fill);
