@@ -29,6 +29,9 @@ struct ArrowArray {
     void *private_data;
 };
 #endif
+#ifndef ARROW_FLAG_DICTIONARY_ORDERED
+#define ARROW_FLAG_DICTIONARY_ORDERED 1 /* of a schema: the dictionary's words stand in a meaningful order */
+#endif
 #ifndef ARROW_C_STREAM_INTERFACE
 #define ARROW_C_STREAM_INTERFACE
 struct ArrowArrayStream {
@@ -44,7 +47,8 @@ struct ArrowArrayStream {
  *  `columns` alone counts: columns that are not asked for are not looked at.
  *
  *  Floats and decimals of at most 128 bits become NUMBER, integers, dates and times (their count of days, seconds, ...) INTEGER, booleans BOOL,
- *  strings (utf8, large, view) and dictionaries of strings CATEGORY; a column of nulls is NUMBER.  A float64 or
+ *  strings (utf8, large, view) and dictionaries of strings CATEGORY (an ordered dictionary keeps its order, with the words
+ *  that no row has); a column of nulls is NUMBER.  A float64 or
  *  int64 column without nulls in a single batch is borrowed, not copied: the table keeps the batch.
  *
  *  Errors: E_FORMAT (the producer's message, an unsigned integer beyond int64, text that is not UTF-8), E_COLUMN,

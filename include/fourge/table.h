@@ -23,9 +23,11 @@ typedef struct {
     int64_t n_missing;
     const double *numbers;     /* NUMBER: n, NaN where missing */
     const int64_t *integers;   /* INTEGER: n */
-    const int32_t *codes;      /* BOOL: 0, 1; CATEGORY: 0 .. n_labels-1 in order of first appearance */
+    const int32_t *codes;      /* BOOL: 0, 1; CATEGORY: 0 .. n_labels-1 */
     const char *const *labels; /* CATEGORY: n_labels UTF-8 strings; NULL otherwise */
     int64_t n_labels;
+    int ordered; /* CATEGORY: 1: the labels stand in the order of the levels; 0: in that of first appearance, and who
+                    needs an order sorts them */
 } frg_column;
 
 typedef struct frg_table frg_table;
@@ -59,8 +61,11 @@ FRG_API FRG_MUST_USE frg_status frg_table_parse(frg_table **out, frg_context *ct
 FRG_API FRG_MUST_USE frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n);
 FRG_API FRG_MUST_USE frg_status frg_table_add_numbers(frg_table *t, const char *name, const double *values);
 FRG_API FRG_MUST_USE frg_status frg_table_add_integers(frg_table *t, const char *name, const int64_t *values);
+/** The order of the labels is that of the levels, as in formulas: the first is what the others are compared with. */
 FRG_API FRG_MUST_USE frg_status frg_table_add_codes(frg_table *t, const char *name, const int32_t *codes,
                                                     const char *const *labels, int64_t n_labels);
+/** TRUE for 1, FALSE for 0, FRG_MISSING_CODE. */
+FRG_API FRG_MUST_USE frg_status frg_table_add_bools(frg_table *t, const char *name, const int32_t *values);
 FRG_API void frg_table_destroy(frg_table *t);
 
 FRG_API int64_t frg_table_rows(const frg_table *t);

@@ -77,7 +77,7 @@ static PyObject *table_from_arrow(PyObject *type, PyObject *args)
                                   : wrap((PyTypeObject *)type, c, t);
 }
 
-/** add(name, array, labels): float64 -> numbers, int64 -> integers, int32 with labels -> codes. */
+/** add(name, array, labels): float64 -> numbers, int64 -> integers, int32 with labels -> codes, without -> booleans. */
 static PyObject *table_add(PyObject *self, PyObject *args)
 {
     ext_table *const t = (ext_table *)self;
@@ -101,6 +101,8 @@ static PyObject *table_add(PyObject *self, PyObject *args)
         status = frg_table_add_numbers(t->table, name, a.data);
     } else if (a.dtype == FRG_I64) {
         status = frg_table_add_integers(t->table, name, a.data);
+    } else if (a.dtype == FRG_I32 && labels == Py_None) {
+        status = frg_table_add_bools(t->table, name, a.data);
     } else if (a.dtype == FRG_I32 && (words = ext_strings(labels, name, &n))) {
         status = frg_table_add_codes(t->table, name, a.data, words, n);
     } else if (!PyErr_Occurred()) {

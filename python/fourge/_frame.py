@@ -7,13 +7,15 @@ import numpy as np
 from . import _fourge
 
 
-def _categories(a, missing):
-    """Codes and labels of any values; -1 where they are missing."""
+def _categories(a, missing, order=None):
+    """Codes and labels of any values, the labels sorted or in the order given; -1 where values are missing."""
     words = np.array([str(v) for v in a[~missing]])
     labels, codes = np.unique(words, return_inverse=True)
+    if order is not None:
+        codes = np.array([order.index(w) for w in labels], dtype=np.int32)[codes]
     out = np.full(len(a), -1, dtype=np.int32)
     out[~missing] = codes
-    return out, [str(w) for w in labels]
+    return out, [str(w) for w in labels] if order is None else order
 
 
 def is_missing(v):
@@ -26,16 +28,18 @@ def _word(category):
 
 
 def _column(name, values):
-    """The array that a column is, and its labels where it is one of categories."""
+    """The array that a column is, int32 for booleans, and its labels where it is one of categories."""
     if hasattr(values, "columns"):
         raise TypeError(f"{len(values.columns)} columns are named '{name}': give them names of their own")
-    if hasattr(values, "cat") and hasattr(values.cat, "codes"):  # a pandas categorical
-        values = values.cat
-        return values.codes.to_numpy(dtype=np.int32), [_word(c) for c in values.categories]
+    coded = getattr(values, "cat", values)  # of a pandas series, or a pandas Categorical itself
+    if hasattr(coded, "codes") and hasattr(coded, "categories"):
+        return np.asarray(coded.codes, dtype=np.int32), [_word(c) for c in coded.categories]
     if hasattr(values, "detach"):
         values = values.detach()
         if str(getattr(values, "device", "cpu")) != "cpu":
             raise TypeError(f"column '{name}' is on {values.device}: move it to the CPU's memory first, with .cpu()")
+    dtype = getattr(values, "dtype", None)
+    order = list(dtype.categories) if type(dtype).__name__ == "Enum" else None  # of polars
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, np.ma.MaskedArray):
@@ -44,32 +48,38 @@ def _column(name, values):
     if a.ndim != 1:
         raise TypeError(f"column '{name}': expected one axis, got {a.ndim}")
     kind = a.dtype.kind
+    if kind == "b":
+        return a.astype(np.int32), None
     if kind == "O":
         missing = np.array([is_missing(v) for v in a], dtype=bool)
+        if not missing.all() and all(isinstance(v, (bool, np.bool_)) for v in a[~missing]):
+            return np.where(missing, -1, a).astype(np.int32), None
         if all(isinstance(v, (int, float, np.number, np.bool_)) and not isinstance(v, np.complexfloating) for v in a[~missing]):
             a = np.where(missing, np.nan, a).astype(np.float64) if missing.any() else np.array(a.tolist())
             kind = a.dtype.kind
     if kind == "f":
         return np.ascontiguousarray(a, dtype=np.float64), None
-    if kind in "iub" and not (a.dtype == np.uint64 and a.size and int(a.max()) > np.iinfo(np.int64).max):
+    if kind in "iu" and not (a.dtype == np.uint64 and a.size and int(a.max()) > np.iinfo(np.int64).max):
         return np.ascontiguousarray(a, dtype=np.int64), None
     if kind in "mM" and not np.isnat(a).any():
         return np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("=")).view(np.int64), None
     if kind in "OUSumM":
-        return _categories(a, np.isnat(a) if kind in "mM" else np.array([is_missing(v) for v in a], dtype=bool))
+        return _categories(a, np.isnat(a) if kind in "mM" else np.array([is_missing(v) for v in a], dtype=bool), order)
     raise TypeError(f"column '{name}': the type {a.dtype} is not taken")
 
 
 def _narrowed(frame, columns):
     """The columns of a pandas frame that are asked for, as pyarrow converts all that it is given, and categories as words,
-    which is what the library has."""
+    which is what the library has, in their order, which Arrow keeps where it is said to mean something."""
     if not all(name in frame for name in columns):
         return frame
     frame = frame[columns]
     for name in columns:
         values = frame[name]
-        if hasattr(values, "cat") and not all(isinstance(c, str) for c in values.cat.categories):
-            frame = frame.assign(**{name: values.cat.rename_categories(_word)})
+        if hasattr(values, "cat") and hasattr(values.cat, "categories"):
+            if not all(isinstance(c, str) for c in values.cat.categories):
+                values = values.cat.rename_categories(_word)
+            frame = frame.assign(**{name: values.cat.as_ordered()})
     return frame
 
 

@@ -106,7 +106,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``.
     data : frame or mapping
         Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow) or names -> 1-D arrays.
-        Only the columns that the formula names are read.
+        Only the columns that the formula names are read. Categories keep their order (pandas' categoricals, polars' Enum);
+        words are sorted.
     vcov : str, dict or list of them
         ``"iid"``, ``"hetero"``/``"HC1"``, ``"cluster=a+b"``, ``"~a+b"`` or ``{"CRV1": "a+b"}``; several come from one fit.
     ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, connected, level, keep_effects

@@ -123,6 +123,18 @@ class Feols(unittest.TestCase):
         self.assertEqual(fit.result["factors"], {"g": 2})
         self.assertEqual(list(np.isnan(fit.resid())), [False, False, False, True, True, False, False])
 
+    def test_booleans(self):
+        """A logical is named by its truth, as fixest does, whatever holds it."""
+        y, h = np.array([1.0, 2, 4, 3, 5, 9]), np.array([False, True, True, False, True, False])
+        missing = np.array([False, True, True, False, None, False], dtype=object)
+        both = np.array(list(zip(y, h)), dtype=[("y", "f8"), ("h", "?")])
+        for data in ({"y": y, "h": h}, {"y": y, "h": h.tolist()}, {"y": y, "h": h.astype(object)}, {"y": y, "h": missing}, both):
+            fit = fe.feols("y ~ h", data)
+            self.assertEqual(fit.terms, ["(Intercept)", "hTRUE"])
+            used = np.array([v is not None for v in data["h"]])
+            truth = np.array([bool(v) for v in data["h"]])
+            np.testing.assert_allclose(fit.coef()[1], y[used & truth].mean() - y[used & ~truth].mean(), rtol=1e-12)
+
     def test_vcov_after_the_fit(self):
         data = read_csv("grunfeld.csv")
         one = fe.feols("invest ~ value + capital | firm", data, vcov="hetero")

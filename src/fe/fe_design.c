@@ -1,11 +1,11 @@
 /* fe_design.c - the columns of the model matrix.
  *
  * Numbers stay single columns.  A text column, and any column as factor(x), as.factor(x) or C(x), expands into
- * indicators of its levels, in sorted order, by R's rule: in a term, a factor loses its first level (contrasts)
- * when the term without it is in the model too.  The empty term is the intercept that the formula has or switches
- * off, whatever the fixed effects span: as in fixest, `0 + f | firm` begins with all levels of f, and the last is the
- * one that turns out collinear.  i(f) loses its first level where there is an intercept or are fixed effects, unless
- * ref= says which; i(f, x) keeps all; i(f, g) is one column for each observed pair.
+ * indicators of its levels, in sorted order or that of the labels where they have one, by R's rule: in a term, a factor
+ * loses its first level (contrasts) when the term without it is in the model too.  The empty term is the intercept that
+ * the formula has or switches off, whatever the fixed effects span: as in fixest, `0 + f | firm` begins with all levels
+ * of f, and the last is the one that turns out collinear.  i(f) loses its first level where there is an intercept or
+ * are fixed effects, unless ref= says which; i(f, x) keeps all; i(f, g) is one column for each observed pair.
  *
  * Names follow fixest: "x", "log(x)", "stateCA", "factor(year)1981", "unionTRUE", "year::1981", "year::1981:x",
  * "a::1:b::2", "x1:x2".

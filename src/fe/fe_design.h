@@ -18,9 +18,10 @@
 /** The levels of a category in a sample, to be found again in other data. */
 typedef struct {
     frg_column_kind kind;
+    bool by_text; /* labels without an order of their own */
     int32_t n;
     int32_t *sorted; /* codes by value, or by bytes of the label */
-    double *values;  /* by code: numbers, integers, booleans */
+    double *values;  /* by code: numbers, integers, booleans; the label's place */
     frgi_names text; /* id = code: "1981", "CA", "TRUE" */
 } frgi_levels;
 

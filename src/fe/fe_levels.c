@@ -29,7 +29,7 @@ frg_status frgi_level_text(frg_context *ctx, const frg_column *c, int64_t row, c
 
 static bool goes_before(const frgi_levels *l, int32_t a, int32_t b)
 {
-    if (l->kind == FRG_CATEGORY) {
+    if (l->by_text) {
         return strcmp(frgi_names_text(&l->text, a), frgi_names_text(&l->text, b)) < 0;
     }
     return l->values[a] < l->values[b];
@@ -93,7 +93,8 @@ frg_status frgi_levels_create(frgi_levels *l, frg_context *ctx, const frg_column
                               const int64_t *rows, int64_t n, const int32_t *codes,
                               int64_t n_levels)
 {
-    *l = (frgi_levels){.kind = c->kind, .n = (int32_t)n_levels};
+    *l = (frgi_levels){
+        .kind = c->kind, .by_text = c->kind == FRG_CATEGORY && !c->ordered, .n = (int32_t)n_levels};
     const frg_status status = fill(l, ctx, c, rows, n, codes);
     if (status < 0) {
         frgi_levels_destroy(l, ctx);

@@ -8,7 +8,7 @@
  *
  * Element i of an array lies at `offset + i` of its buffers; buffer 0 is the validity bitmap (NULL: all valid).
  * Strings are numbered in order of first appearance; a dictionary array maps its own numbers through a table
- * made once a batch.  Buffers are the producer's word: their lengths cannot be checked.
+ * made once a batch.  The words of an ordered dictionary are numbered before any row is looked at.  Buffers are the producer's word: their lengths cannot be checked.
  *
  * Columns that need no conversion are lent by the batch, which the table then keeps until it is destroyed.
  */
@@ -290,13 +290,24 @@ static frg_status fill_strings(const arrow_read *r, column *c, const slice *s, i
     return FRG_OK;
 }
 
+/** *code <- the number of word k of a batch's dictionary, first met in this row. */
+static frg_status learn_word(const arrow_read *r, column *c, const struct ArrowArray *words,
+                             int64_t k, int64_t row, int32_t *code)
+{
+    const slice meanings = {.array = words, .first = words->offset, .n = words->length};
+    *code = FRG_MISSING_CODE;
+    if (may_have_nulls(&meanings) && !is_valid(&meanings, k)) {
+        return FRG_OK;
+    }
+    return put_label(r, c, string_at(words, c->row.read, meanings.first + k), row, code);
+}
+
 /** Codes of one batch through `map`, which starts at FRG_MISSING_CODE - 1: not met yet. */
 static frg_status map_numbers(const arrow_read *r, column *c, const slice *s, int64_t row,
                               int32_t *map)
 {
     const struct ArrowArray *const words = s->array->dictionary;
-    const slice meanings = {.array = words, .first = words->offset, .n = words->length};
-    const bool nulls = may_have_nulls(s), null_words = may_have_nulls(&meanings);
+    const bool nulls = may_have_nulls(s);
     int32_t *const out = (int32_t *)c->memory.values + row;
     for (int64_t i = 0; i < s->n; i++) {
         out[i] = FRG_MISSING_CODE;
@@ -309,11 +320,7 @@ static frg_status map_numbers(const arrow_read *r, column *c, const slice *s, in
                      (long long)(row + i) + 1, (long long)k, (long long)words->length);
             }
             if (map[k] < FRG_MISSING_CODE) {
-                map[k] = FRG_MISSING_CODE;
-                if (!null_words || is_valid(&meanings, k)) {
-                    TRY(put_label(r, c, string_at(words, c->row.read, meanings.first + k), row + i,
-                                  &map[k]));
-                }
+                TRY(learn_word(r, c, words, k, row + i, &map[k]));
             }
             out[i] = map[k];
         }
@@ -327,13 +334,17 @@ static frg_status fill_codes(const arrow_read *r, column *c, const slice *s, int
     if (!s->array->dictionary) {
         FAIL(r->ctx, E_FORMAT, "column '%s': a batch lacks its dictionary", c->name);
     }
-    const int64_t words = s->array->dictionary->length;
+    const struct ArrowArray *const words = s->array->dictionary;
     int32_t *map;
-    TRY(NEW(r->ctx, &map, words, "dictionary of a column"));
-    for (int64_t k = 0; k < words; k++) {
+    TRY(NEW(r->ctx, &map, words->length, "dictionary of a column"));
+    frg_status status = FRG_OK;
+    for (int64_t k = 0; k < words->length && status == FRG_OK; k++) {
         map[k] = FRG_MISSING_CODE - 1;
+        status = c->memory.ordered ? learn_word(r, c, words, k, row, &map[k]) : FRG_OK;
     }
-    const frg_status status = map_numbers(r, c, s, row, map);
+    if (status == FRG_OK) {
+        status = map_numbers(r, c, s, row, map);
+    }
     DROP(r->ctx, &map);
     return status;
 }
@@ -461,6 +472,7 @@ static frg_status settle_format(const arrow_read *r, column *c)
              c->name, values, s->dictionary ? " in a dictionary" : "");
     }
     c->index = index.read;
+    c->memory.ordered = s->dictionary && s->flags & ARROW_FLAG_DICTIONARY_ORDERED;
     return FRG_OK;
 }
 

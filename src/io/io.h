@@ -66,6 +66,7 @@ typedef struct {
     char *label_text;    /* the labels' bytes, each ended by NUL */
     const char **labels; /* pointers into label_text */
     bool lent;           /* values belong to a batch that the table keeps */
+    bool ordered;        /* the labels stand in the order of the levels */
 } frgi_column_memory;
 
 struct frg_table {

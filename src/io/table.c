@@ -62,6 +62,7 @@ frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_
         .codes = kind == FRG_BOOL || kind == FRG_CATEGORY ? memory.values : NULL,
         .labels = memory.labels,
         .n_labels = n_labels,
+        .ordered = memory.ordered,
     };
     return FRG_OK;
 }
@@ -154,7 +155,7 @@ frg_status frg_table_add_codes(frg_table *t, const char *name, const int32_t *co
 {
     REQUIRE(t->ctx, n_labels >= 0 && (labels || n_labels == 0), "n_labels is %lld and labels is %s",
             (long long)n_labels, labels ? "given" : "NULL");
-    frgi_column_memory m = {0};
+    frgi_column_memory m = {.ordered = true};
     int64_t missing = 0;
     frg_status status = copy_column(t, name, codes, sizeof *codes, &m);
     if (status == FRG_OK) {
@@ -164,6 +165,17 @@ frg_status frg_table_add_codes(frg_table *t, const char *name, const int32_t *co
         status = copy_labels(t->ctx, name, labels, n_labels, &m);
     }
     return finish_column(t, &m, FRG_CATEGORY, missing, n_labels, status);
+}
+
+frg_status frg_table_add_bools(frg_table *t, const char *name, const int32_t *values)
+{
+    frgi_column_memory m = {0};
+    int64_t missing = 0;
+    frg_status status = copy_column(t, name, values, sizeof *values, &m);
+    if (status == FRG_OK) {
+        status = check_codes(t, name, values, 2, &missing);
+    }
+    return finish_column(t, &m, FRG_BOOL, missing, 0, status);
 }
 
 /* ---- looking ------------------------------------------------------------------------------------ */

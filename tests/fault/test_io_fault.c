@@ -114,6 +114,8 @@ static frg_status make_body(frg_context *ctx, void *user, uint64_t *hash)
         s = frg_table_add_codes(t, "c", (const int32_t[]){1, 0}, (const char *const[]){"a", "b"},
                                 2);
     if (s == FRG_OK)
+        s = frg_table_add_bools(t, "b", (const int32_t[]){1, -1});
+    if (s == FRG_OK)
         s = frg_table_write(t, ctx, in_folder("made.csv"));
     if (s == FRG_OK)
         hash_table(hash, t);

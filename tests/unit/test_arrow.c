@@ -10,6 +10,7 @@ typedef struct {
     int64_t n_columns, n_batches, given;
     const char *names[COLUMNS_MAX], *formats[COLUMNS_MAX],
         *words[COLUMNS_MAX]; /* words: a dictionary's format */
+    int64_t flags;           /* of all columns */
     struct ArrowArray columns[BATCHES_MAX][COLUMNS_MAX];
     int64_t rows[BATCHES_MAX], offset[BATCHES_MAX];
     int released, fails_at; /* batch that the producer cannot give, -1: none */
@@ -42,6 +43,7 @@ static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
         p->schemas[k] =
             (struct ArrowSchema){.format = p->formats[k],
                                  .name = p->names[k],
+                                 .flags = p->flags,
                                  .dictionary = p->words[k] ? &p->dictionaries[k] : NULL};
         p->schema_children[k] = &p->schemas[k];
     }
@@ -146,6 +148,16 @@ static void batches(void)
                "x:n 1.5 ? 3.5 4.5|k:i -7 8 9 ?|s:c 0=ab 1= 0=ab 2=cd"
                "|d:c 0=north 1=east 2=south 0=north");
     CHECK_INT(p.released, 2); /* nothing was borrowed */
+    CHECK_INT(frg_table_find(t, "d")->ordered, 0);
+    frg_table_destroy(t);
+
+    p.flags = ARROW_FLAG_DICTIONARY_ORDERED; /* "east", "north", then the second batch's "south" */
+    stream = stream_of(&p);
+    CHECK_OK(ctx, frg_table_read_arrow(&t, ctx, &stream, NULL));
+    const char *const last = strstr(table_text(t, got, sizeof got), "|d");
+    CHECK_TEXT(last ? last : got, "|d:c 1=north 0=east 2=south 1=north");
+    CHECK_INT(frg_table_find(t, "d")->ordered, 1);
+    CHECK_INT(frg_table_find(t, "s")->ordered, 0);
     frg_table_destroy(t);
     CHECK_INT(frg_bytes_held(ctx), 0);
     frg_context_destroy(ctx);

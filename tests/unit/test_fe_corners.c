@@ -232,6 +232,40 @@ static void names_of_levels(void)
     frg_context_destroy(ctx);
 }
 
+/** Labels that come in an order keep it: "low" is what the others are compared with, though "high" is the first in the
+ *  alphabet and in the rows; "none", which no row has, is no level.  Booleans are named by their truth. */
+static void order_of_levels(void)
+{
+    enum { N = 12 };
+    frg_context *const ctx = test_context();
+    static const char *const labels[] = {"none", "low", "middle", "high"};
+    double y[N];
+    int32_t k[N], h[N];
+    for (int i = 0; i < N; i++) {
+        y[i] = test_normal();
+        k[i] = 3 - i % 3;
+        h[i] = i % 5 == 0;
+    }
+    frg_table *t = NULL;
+    CHECK_OK(ctx, frg_table_create(&t, ctx, N));
+    CHECK_OK(ctx, frg_table_add_numbers(t, "y", y));
+    CHECK_OK(ctx, frg_table_add_codes(t, "k", k, labels, 4));
+    CHECK_OK(ctx, frg_table_add_bools(t, "h", h));
+    const frg_fe_opts o = defaults();
+    frg_fe *f = fit(ctx, "y ~ i(k) + h", t, &o);
+    static const char *const want[] = {"(Intercept)", "k::middle", "k::high", "hTRUE"};
+    for (int i = 0; f && CHECK_INT(frg_fe_get(f)->n_coefficients, 4) && i < 4; i++)
+        CHECK_TEXT(frg_fe_get(f)->coefficients[i].term, want[i]);
+    frg_fe_destroy(f);
+    f = fit(ctx, "y ~ k + i(h)", t, &o);
+    static const char *const other[] = {"(Intercept)", "kmiddle", "khigh", "h::TRUE"};
+    for (int i = 0; f && CHECK_INT(frg_fe_get(f)->n_coefficients, 4) && i < 4; i++)
+        CHECK_TEXT(frg_fe_get(f)->coefficients[i].term, other[i]);
+    frg_fe_destroy(f);
+    frg_table_destroy(t);
+    frg_context_destroy(ctx);
+}
+
 /** Levels by table and by hash, of whole numbers and others: 0 and -0 are one, integers beyond 2^53 are as many as
  *  there are, and doubles go up to it. */
 static void keys(void)
@@ -468,6 +502,7 @@ static const test_case cases[] = {
     {"refined", refined},
     {"many dropped", many_dropped},
     {"names of levels", names_of_levels},
+    {"order of levels", order_of_levels},
     {"keys", keys},
     {"effects", effects},
     {"changed kinds", changed_kinds},

@@ -13,12 +13,14 @@ static void made_of_arrays(void)
     CHECK_OK(ctx, frg_table_add_numbers(t, "x", x));
     CHECK_OK(ctx, frg_table_add_integers(t, "k", k));
     CHECK_OK(ctx, frg_table_add_codes(t, "c", c, (const char *const[]){"lo", "hi"}, 2));
-    CHECK_TEXT(table_text(t, got, sizeof got), "x:n 1.5 ? -0|k:i ? 2 -3|c:c 1=hi ? 0=lo");
+    CHECK_OK(ctx, frg_table_add_bools(t, "b", c));
+    CHECK_TEXT(table_text(t, got, sizeof got), "x:n 1.5 ? -0|k:i ? 2 -3|c:c 1=hi ? 0=lo|b:b 1 ? 0");
+    CHECK(frg_table_find(t, "c")->ordered && !frg_table_find(t, "b")->ordered);
     CHECK_INT(frg_table_rows(t), 3);
-    CHECK_INT(frg_table_columns(t), 3);
-    for (int i = 0; i < 3; i++)
+    CHECK_INT(frg_table_columns(t), 4);
+    for (int i = 0; i < 4; i++)
         CHECK_INT(frg_table_column(t, i)->n_missing, 1);
-    CHECK(frg_table_column(t, -1) == NULL && frg_table_column(t, 3) == NULL);
+    CHECK(frg_table_column(t, -1) == NULL && frg_table_column(t, 4) == NULL);
     CHECK(frg_table_find(t, "k") == frg_table_column(t, 1));
     CHECK(frg_table_find(t, "K") == NULL);
     CHECK(frg_table_column(t, 0)->numbers != x); /* copied */
@@ -34,7 +36,8 @@ static void made_of_arrays(void)
     CHECK_STATUS(
         frg_table_add_codes(t, "d", (const int32_t[]){0, -2, 0}, (const char *const[]){"a"}, 1),
         FRG_BAD_ARG);
-    CHECK_INT(frg_table_columns(t), 3);
+    CHECK_STATUS(frg_table_add_bools(t, "d", (const int32_t[]){0, 2, 0}), FRG_BAD_ARG);
+    CHECK_INT(frg_table_columns(t), 4);
     frg_table_destroy(t);
     frg_table_destroy(NULL);
     CHECK_STATUS(frg_table_create(&t, ctx, -1), FRG_BAD_ARG);

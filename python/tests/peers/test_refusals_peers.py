@@ -68,6 +68,31 @@ class Frames(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "2 columns are named 'x'"):
             coef(pd.concat([p, p[["x"]]], axis=1))
 
+    def test_order(self):
+        """Categories that have an order keep it, and the first is what the others are compared with; words do not."""
+        words = list("ba" * 15 + "cb" * 5)
+        make = lambda values: pd.DataFrame({**DATA, "f": values})
+        terms = lambda data: fe.feols("y ~ i(f)", data).terms[1:]
+        for ordered in (False, True):
+            values = pd.Categorical(words, categories=["none", "c", "b", "a"], ordered=ordered)
+            for data in (make(values), {**DATA, "f": pd.Series(values)}, {**DATA, "f": values}):
+                self.assertEqual(terms(data), ["f::b", "f::a"])
+        ten = pd.Categorical([{"a": 2, "b": 10, "c": 1}[w] for w in words])
+        self.assertEqual(terms(make(ten)), ["f::2", "f::10"])
+        enum = pl.Series(words, dtype=pl.Enum(["none", "c", "b", "a"]))
+        for data in (pl.DataFrame({**DATA, "f": enum}), {**DATA, "f": enum}):
+            self.assertEqual(terms(data), ["f::b", "f::a"])
+        coded = pa.array(words).dictionary_encode()
+        for data in (make(words), {**DATA, "f": words}, pl.DataFrame({**DATA, "f": pl.Series(words, dtype=pl.Categorical)}), pa.table({**DATA, "f": coded})):
+            self.assertEqual(terms(data), ["f::b", "f::c"])
+
+    def test_booleans(self):
+        h = DATA["f"] > 2
+        for data in ({**DATA, "h": h}, {**DATA, "h": pd.Series(h)}, {**DATA, "h": pl.Series(h)}, pd.DataFrame({**DATA, "h": h}), pl.DataFrame({**DATA, "h": h}),
+                     {**DATA, "h": torch.tensor(h)}, pd.DataFrame({**DATA, "h": pd.array([None, *h[1:]], dtype="boolean")}),
+                     {**DATA, "h": pd.array([None, *h[1:]], dtype="boolean")}):
+            self.assertEqual(fe.feols("y ~ h", data).terms, ["(Intercept)", "hTRUE"])
+
     def test_decimals(self):
         """DuckDB's literals and sums are decimals."""
         cents = np.round(DATA["x"], 2)
