@@ -128,6 +128,8 @@ static void add_report(frg_soap_report *sum, const frg_soap_report *r)
     sum->second_pass += r->second_pass;
     sum->eigh += r->eigh;
     sum->eigh_failures += r->eigh_failures;
+    sum->indefinite += r->indefinite;
+    sum->lowest_quotient = fmin(sum->lowest_quotient, r->lowest_quotient);
     sum->orthogonality = fmax(sum->orthogonality, r->orthogonality);
     sum->factors_seconds += r->factors_seconds;
     sum->refresh_seconds += r->refresh_seconds;
@@ -265,6 +267,8 @@ static void bench_fields(frg_json *out, const cli *c, const bench_job *j)
     frg_json_integer(out, "second_pass", j->sum.second_pass);
     frg_json_integer(out, "householder", j->sum.householder);
     frg_json_integer(out, "skipped", j->sum.skipped);
+    frg_json_integer(out, "indefinite", j->sum.indefinite);
+    frg_json_number(out, "lowest_quotient", j->sum.lowest_quotient);
     frg_json_close_object(out);
     frg_json_number(out, "gflops", 1e-9 * step_flops(j) / median);
     frg_json_integer(out, "state_bytes", (int64_t)j->state);

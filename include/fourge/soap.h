@@ -105,6 +105,9 @@ typedef struct {
     frg_soap_basis moment1_basis; /* where the first moment is stored; not visible outside */
     frg_qr_method qr_method;
     double ridge_c;
+    /** What the Cholesky ladder must reach, max |Q'Q - I|, before it falls back to Householder (which keeps it anyway);
+     *  1e-5.  Below that a pass that would suffice is verified by one more Gram matrix. */
+    double ortho_tol;
     frg_soap_nonfinite nonfinite;
     /* layout */
     int precondition_1d;
@@ -129,7 +132,11 @@ typedef struct {
     int64_t householder, single_pass, second_pass, eigh; /* refreshes by what did them */
     int64_t eigh_failures; /* bases that could not be had and stayed */
     double orthogonality;  /* largest estimate of |Q'Q - I| over the refreshed bases */
-    double seconds;        /* the whole step */
+    /** Refreshed factors with a Rayleigh quotient below zero, which is rounding, and the lowest such quotient over
+     *  norm_F(K), 0 where there is none: some u = 2^-24 where the ridge (ridge_c u norm_F(K)) absorbs it. */
+    int64_t indefinite;
+    double lowest_quotient;
+    double seconds; /* the whole step */
     double factors_seconds, refresh_seconds, project_seconds,
         update_seconds; /* summed over threads */
 } frg_soap_report;

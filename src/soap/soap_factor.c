@@ -498,7 +498,7 @@ static bool iterate(const frg_soap *soap, const soap_param *param, soap_factor *
     const frgi_qr_wish wish = {.method = o->qr_method,
                                .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
                                .scaled = true,
-                               .ortho_tol = 1e-5,
+                               .ortho_tol = o->ortho_tol,
                                .hint = f->hint};
     frgi_qr_solve(soap->qr, &room->qr, &wish, &f->report);
     if (last && o->moment2_order == FRG_MOMENT2_ROTATE) {

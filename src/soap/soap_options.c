@@ -26,6 +26,7 @@ void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile pr
         .moment2_order = FRG_MOMENT2_FOLLOW,
         .order = FRG_GRAD_FIRST,
         .ridge_c = 64,
+        .ortho_tol = 1e-5,
         .max_precond_dim = -1,
     };
     if (profile == FRG_SOAP_EMERGING_04) {
@@ -59,6 +60,7 @@ static frg_status check_numbers(frg_context *ctx, const frg_soap_opts *o)
         {"denom_floor", o->denom_floor, 0, INFINITY},
         {"adaptive_tolerance", o->adaptive_tolerance, 0, 2},
         {"ridge_c", o->ridge_c, 0, INFINITY},
+        {"ortho_tol", o->ortho_tol, 1e-7, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         REQUIRE(ctx, rows[i].value >= rows[i].low && rows[i].value < rows[i].high,

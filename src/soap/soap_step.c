@@ -378,6 +378,16 @@ static bool settle_refreshes(frg_soap *soap)
     return any;
 }
 
+/** The lowest Rayleigh quotient over norm(K); 0: none is below zero. */
+static double lowest_quotient(const soap_factor *f)
+{
+    double lowest = 0;
+    for (ptrdiff_t j = 0; j < f->size; j++) {
+        lowest = f->lambda[j] < lowest ? f->lambda[j] : lowest;
+    }
+    return lowest < 0 ? lowest / f->norm : 0;
+}
+
 /** Failed decompositions are tried in double precision; then bases that changed get a new number. */
 static void count_generations(frg_soap *soap, frg_soap_report *report)
 {
@@ -399,6 +409,9 @@ static void count_generations(frg_soap *soap, frg_soap_report *report)
             report->due += f->due;
             report->skipped += f->due && f->passes && !refreshed;
             report->eigh += f->done == SOAP_BY_EIGH;
+            const double lowest = refreshed ? lowest_quotient(f) : 0;
+            report->indefinite += lowest < 0;
+            report->lowest_quotient = fmin(report->lowest_quotient, lowest);
             if (f->done == SOAP_BY_QR) {
                 const bool cholesky = f->report.method == FRG_QR_CHOLESKY;
                 report->householder += !cholesky;

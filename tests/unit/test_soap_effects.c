@@ -210,6 +210,72 @@ static void one_pass(void)
     }
 }
 
+/** A pass that suffices is taken as it is from 1e-5 on, verified below, where the second one mends what it left (some u
+ *  sqrt(n), more than a quarter of 1e-6), and what no pass reaches is Householder's. */
+static void ortho_tol(void)
+{
+    enum { SIZE = 64 };
+    static const struct {
+        double tol;
+        int single, second, householder;
+    } rows[] = {{1e-5, 2, 0, 0}, {1e-6, 0, 2, 0}, {1e-7, 0, 0, 2}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        test_now.random = 3;
+        frg_context *ctx = test_context();
+        frg_soap_opts o = options();
+        o.qr_method = FRG_QR_CHOLESKY;
+        o.ortho_tol = rows[r].tol;
+        static float w[SIZE * SIZE], g[SIZE * SIZE];
+        frg_soap *soap = optimizer(ctx, &o, matrix(w, SIZE, SIZE));
+        const frg_array grad = matrix(g, SIZE, SIZE);
+        frg_soap_report report = {0};
+        for (int t = 0; t < 2; t++) { /* K = I first, then nearly */
+            gaussian(0.3 * t / sqrt(SIZE), g, SIZE * SIZE);
+            for (int i = 0; i < SIZE; i++)
+                g[i * SIZE + i] += 1;
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
+        }
+        CHECK_INT(report.single_pass, rows[r].single);
+        CHECK_INT(report.second_pass, rows[r].second);
+        CHECK_INT(report.householder, rows[r].householder);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Factors of gradients of rank 2 have quotients of 0, which rounding makes negative, by no more than a column's sum of
+ *  SIZE products, u SIZE; those of I and more have none. */
+static void indefinite(void)
+{
+    enum { SIZE = 24, STEPS = 6 };
+    for (int full = 0; full < 2; full++) {
+        frg_context *ctx = test_context();
+        const frg_soap_opts o = options();
+        static float w[SIZE * SIZE], g[SIZE * SIZE];
+        float u[2 * SIZE], v[2 * SIZE];
+        frg_soap *soap = optimizer(ctx, &o, matrix(w, SIZE, SIZE));
+        const frg_array grad = matrix(g, SIZE, SIZE);
+        int64_t told = 0;
+        for (int t = 0; t < STEPS; t++) {
+            gaussian(1, u, 2 * SIZE);
+            gaussian(1, v, 2 * SIZE);
+            for (int i = 0; i < SIZE; i++)
+                for (int j = 0; j < SIZE; j++)
+                    g[i * SIZE + j] =
+                        u[i] * v[j] + u[SIZE + i] * v[SIZE + j] + (full && i == j ? 100 : 0);
+            frg_soap_report report;
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
+            told += report.indefinite;
+            CHECK((report.lowest_quotient < 0) == (report.indefinite > 0));
+            CHECK_SAYS(report.lowest_quotient >= -0x1p-24 * SIZE, "%g", report.lowest_quotient);
+        }
+        CHECK_SAYS((told > 0) == !full, "%lld factors of rank %s", (long long)told,
+                   full ? "24" : "2");
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
 /** Everything of a handle over 12 layers is at most 1.25 times the factors, bases and moments, by two threads, after the
@@ -266,6 +332,8 @@ static void every_option(void)
         ROW(adaptive_tolerance, REAL, -1e-9),
         ROW(adaptive_tolerance, REAL, 2),
         ROW(ridge_c, REAL, INFINITY),
+        ROW(ortho_tol, REAL, 1e-8),
+        ROW(ortho_tol, REAL, 1),
         ROW(profile, WORD, 3),
         ROW(weight_decay_method, WORD, 5),
         ROW(adaptive_scope, WORD, 2),
@@ -411,6 +479,8 @@ static const test_case cases[] = {
     {"merged", merged},
     {"blocked", blocked},
     {"one pass", one_pass},
+    {"ortho_tol", ortho_tol},
+    {"indefinite", indefinite},
     {"memory", memory},
     {"every option", every_option},
     {"another's memory", anothers_memory},
