@@ -266,9 +266,9 @@ static void bench_fields(frg_json *out, const cli *c, const bench_job *j)
     frg_json_integer(out, "single_pass", j->sum.single_pass);
     frg_json_integer(out, "second_pass", j->sum.second_pass);
     frg_json_integer(out, "householder", j->sum.householder);
-    frg_json_integer(out, "skipped", j->sum.skipped);
     frg_json_integer(out, "indefinite", j->sum.indefinite);
     frg_json_number(out, "lowest_quotient", j->sum.lowest_quotient);
+    frg_json_integer(out, "skipped", j->sum.skipped);
     frg_json_close_object(out);
     frg_json_number(out, "gflops", 1e-9 * step_flops(j) / median);
     frg_json_integer(out, "state_bytes", (int64_t)j->state);

@@ -53,7 +53,11 @@ typedef enum {
     FRG_NONFINITE_ERROR,
     FRG_NONFINITE_PROPAGATE
 } frg_soap_nonfinite;
-typedef enum { FRG_MERGE_LEFT, FRG_MERGE_FAN_IN } frg_soap_merge;
+/** Which axes merge_dims joins.  Left: neighbours, while their product is at most max_precond_dim.  Fan-in: all but the
+ *  first, from the right, likewise.  Stacked (the default of emerging-0.4, from its StackedSoap): a stack of b matrices
+ *  m x n, whatever their size, is one of b m x n, or of m x b n where n <= m, so that the shorter axis grows; its state
+ *  has that shape.  Parameters of other than three axes stay. */
+typedef enum { FRG_MERGE_LEFT, FRG_MERGE_FAN_IN, FRG_MERGE_STACKED } frg_soap_merge;
 
 /** Options of a group.  Those under "layout" are read when a parameter is added, the others at every step. */
 typedef struct {
@@ -96,7 +100,7 @@ typedef struct {
     double adaptive_tolerance; /* below n u, about 1e-5 here, it decides by rounding noise */
     frg_soap_scope adaptive_scope;
     frg_soap_form adaptive_form;
-    int use_kl_shampoo; /* two axes */
+    int use_kl_shampoo; /* two axes, or a stack of matrices that is merged to two */
     frg_soap_kl_init kl_init;
     frg_soap_sort sort_when;
     frg_soap_moment2 moment2_order;

@@ -23,7 +23,7 @@ static const char *const bases[] = {"auto", "eigen", "original", NULL};
 static const char *const warmups[] = {"keep", "reset", "rotate", NULL};
 static const char *const kl_inits[] = {"reference", "unit", NULL};
 static const char *const nonfinites[] = {"skip", "error", "propagate", NULL};
-static const char *const merges[] = {"left", "fan_in", NULL};
+static const char *const merges[] = {"left", "fan_in", "stacked", NULL};
 static const char *const qr_methods[] = {"auto", "householder", "cholesky", "vendor", NULL};
 
 static const ext_field soap_options[] = {{AT(lr), IS_DOUBLE, NULL},

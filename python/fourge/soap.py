@@ -143,6 +143,8 @@ class Engine:
         step = np.empty(1, np.int64)
         self.handle.state_get(id_, "step", step)
         out: dict[str, Any] = {"step": int(step[0])}
+        stacked = self.profile == "emerging-0.4" and len(shape) == 3 and group["merge_dims"]
+        shape = self.handle.state_shape(id_, "exp_avg") if stacked else shape
         for key in ("exp_avg", "exp_avg_sq"):
             out[key] = np.empty(shape, np.float32)
             self.handle.state_get(id_, key, out[key])

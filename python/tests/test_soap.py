@@ -29,7 +29,7 @@ class Soap(unittest.TestCase):
         lines = golden.read_text().splitlines()[1:]
         at = cases = 0
         while at < len(lines):
-            word, _, m, n, steps, lr, b1, b2, beta, eps, decay, f, limit, bias = lines[at].split()
+            word, _, _, m, n, steps, lr, b1, b2, beta, eps, decay, f, limit, bias = lines[at].split()
             self.assertEqual(word, "case")
             shape = int(m), int(n)
             row = lambda i: np.array(lines[i].split(), np.float32).reshape(shape)
@@ -189,6 +189,15 @@ class Soap(unittest.TestCase):
             self.assertEqual(state["step"], 1)
             q = state["Q"][0] if "Q" in state else state["Q_L"]
             np.testing.assert_allclose(q.T @ q, np.eye(4), atol=1e-5)
+        stack = [self.rng.normal(size=(2, 5, 3)).astype(np.float32)]  # two matrices side by side: 5 x 6
+        opt = soap.SOAP(stack, profile="emerging-0.4")
+        opt.step(gradients(self.rng, stack))
+        state = opt.state_dict()
+        self.assertEqual(state["state"][0]["exp_avg"].shape, (5, 6))
+        self.assertEqual([state["state"][0][k].shape for k in ("L", "Q_R")], [(5, 5), (6, 6)])
+        again = soap.SOAP([stack[0].copy()], profile="emerging-0.4")
+        again.load_state_dict(state)
+        np.testing.assert_array_equal(again.state_dict()["state"][0]["exp_avg"], state["state"][0]["exp_avg"])
         one = soap.SOAP([np.ones(3, np.float32)])
         self.assertEqual(one.state_dict()["state"][0]["GG"], [None])
 

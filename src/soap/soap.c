@@ -185,10 +185,33 @@ frg_status frg_soap_set_group(frg_soap *soap, int group, const frg_soap_opts *o)
 
 /* ---- parameters ---------------------------------------------------------------------------------- */
 
+/** Is w a stack of matrices that becomes one? */
+static bool stacks(const frg_soap_opts *o, const frg_array *w)
+{
+    return o->merge_dims && o->merge_rule == FRG_MERGE_STACKED && w->ndim == 3;
+}
+
+/** b matrices of m x n: b m x n, or m x b n where n <= m. */
+static void stack_matrices(soap_param *p)
+{
+    const ptrdiff_t b = (ptrdiff_t)p->w.shape[0], m = (ptrdiff_t)p->w.shape[1],
+                    n = (ptrdiff_t)p->w.shape[2];
+    p->stacked = true;
+    p->swapped = n <= m;
+    p->axes = 2;
+    p->dims[0] = p->swapped ? m : b * m;
+    p->dims[1] = p->swapped ? b * n : n;
+}
+
 /** Sizes after merging.  Left: axes join while their product stays within the limit; fan-in: axis 0 stays, the
  *  others are joined from the right. */
 static void merge_axes(const frg_soap_opts *o, soap_param *p)
 {
+    if (stacks(o, &p->w)) {
+        stack_matrices(p);
+        return;
+    }
+    const bool merges = o->merge_dims && o->merge_rule != FRG_MERGE_STACKED;
     const int64_t limit = o->max_precond_dim < 0 ? INT64_MAX : o->max_precond_dim;
     int64_t sizes[FRG_MAX_DIM];
     int n = 0;
@@ -196,7 +219,7 @@ static void merge_axes(const frg_soap_opts *o, soap_param *p)
     const bool from_right = o->merge_rule == FRG_MERGE_FAN_IN;
     for (int k = 0; k < ndim; k++) {
         const int64_t size = p->w.shape[from_right ? ndim - 1 - k : k];
-        const bool joins = o->merge_dims && n > 0 && !(from_right && k == ndim - 1) &&
+        const bool joins = merges && n > 0 && !(from_right && k == ndim - 1) &&
                            size <= limit / (sizes[n - 1] > 0 ? sizes[n - 1] : 1);
         if (joins) {
             sizes[n - 1] *= size;
@@ -272,13 +295,21 @@ static frg_status check_param(frg_soap *soap, const frg_array *w, const frg_soap
         REQUIRE(ctx, empty || w->shape[d] <= 1 || w->stride[d] != 0, "axis %d of w has stride 0",
                 d);
     }
-    if (o->use_kl_shampoo && w->ndim != 2) {
+    const bool matrices = w->ndim == 2 || stacks(o, w);
+    if (stacks(o, w)) {
+        const int64_t longer = w->shape[1] > w->shape[2] ? w->shape[1] : w->shape[2];
+        const int64_t merged = w->shape[0] * (w->shape[1] + w->shape[2] - longer);
+        REQUIRE(ctx, merged <= INT32_MAX / 64,
+                "w is a stack whose shorter axes come to %lld, at most %d", (long long)merged,
+                INT32_MAX / 64);
+    }
+    if (o->use_kl_shampoo && !matrices) {
         FAIL(ctx, E_SHAPE, "use_kl_shampoo takes parameters of two axes, w has %d", w->ndim);
     }
-    if (o->profile == FRG_SOAP_EMERGING_04 && w->ndim != 2 && o->max_precond_dim != 0) {
+    if (o->profile == FRG_SOAP_EMERGING_04 && !matrices && o->max_precond_dim != 0) {
         FAIL(ctx, E_SHAPE,
-             "the profile emerging-0.4 takes parameters of two axes, w has %d; put it into a group "
-             "with max_precond_dim 0",
+             "the profile emerging-0.4 takes matrices and stacks of them, w has %d axes; put it "
+             "into a group with max_precond_dim 0",
              w->ndim);
     }
     return FRG_OK;

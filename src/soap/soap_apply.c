@@ -322,13 +322,14 @@ void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
+    const frg_array w = frgi_soap_oriented(p, &p->w);
     const float *g = frgi_soap_gradient(soap, p, room);
     if (o->weight_decay_method == FRG_DECAY_L2 && o->weight_decay != 0) {
         if (g != room->g) {
             copy(p->count, g, room->g);
             g = room->g;
         }
-        frgi_soap_add(&p->w, ldexp(o->weight_decay, -p->exponent), room->g);
+        frgi_soap_add(&w, ldexp(o->weight_decay, -p->exponent), room->g);
     }
     const float *in_basis;
     float *const x = enter(soap, p, g, room, &in_basis);
@@ -345,7 +346,7 @@ void frgi_soap_apply(const frg_soap *soap, soap_param *p, soap_room *room)
     const float *const d =
         p->generation > 0 ? frgi_soap_contract_all(p, room, SOAP_OUT, 1, x, other) : x;
     const double left = frgi_seconds();
-    frgi_soap_give(soap->ops, room, &p->w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d),
+    frgi_soap_give(soap->ops, room, &w, rule.keep, rule.after, rule.lr * rescaling(soap, p, d),
                    frgi_soap_rounding(o, p), d);
     p->step++;
     room->seconds[SOAP_PROJECT] += entered - start + left - adapted;

@@ -32,6 +32,8 @@ void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile pr
     if (profile == FRG_SOAP_EMERGING_04) {
         d.sort_when = FRG_SORT_AFTER_QR;
         d.moment2_order = FRG_MOMENT2_RANK;
+        d.merge_dims = 1;
+        d.merge_rule = FRG_MERGE_STACKED;
     } else if (profile == FRG_SOAP_NIKHILVYAS) {
         d.lr = 3e-3;
         d.beta1 = 0.95;
@@ -90,7 +92,7 @@ static frg_status check_choices(frg_context *ctx, const frg_soap_opts *o)
         {"moment1_basis", (int)o->moment1_basis, FRG_BASIS_ORIGINAL},
         {"qr_method", (int)o->qr_method, FRG_QR_VENDOR},
         {"nonfinite", (int)o->nonfinite, FRG_NONFINITE_PROPAGATE},
-        {"merge_rule", (int)o->merge_rule, FRG_MERGE_FAN_IN},
+        {"merge_rule", (int)o->merge_rule, FRG_MERGE_STACKED},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         REQUIRE(ctx, rows[i].value >= 0 && rows[i].value <= rows[i].last,

@@ -43,6 +43,8 @@ typedef struct {
     ptrdiff_t count;
     int axes; /* after merging */
     ptrdiff_t dims[FRG_MAX_DIM];
+    bool stacked; /* three axes are two: state has dims, not the shape of W */
+    bool swapped; /* the first two axes of W and G change places: m x b n from b x m x n */
     int n_factors;
     soap_factor *factors; /* by axis, then block */
     float *m, *v;
@@ -138,6 +140,8 @@ int64_t frgi_soap_shared_tasks(int threads, int64_t n, const double cost[]);
 
 /* ---- soap_tensor.c: parameters in and out, contractions ---- */
 bool frgi_soap_contiguous(const frg_array *a);
+/** W or G with its axes in the order of dims. */
+frg_array frgi_soap_oriented(const soap_param *p, const frg_array *a);
 /** to <- scale a, in the order of its indices. */
 void frgi_soap_take(const frg_array *a, double scale, float *to);
 /** How 16-bit parameters are rounded: to the nearest, or by random numbers of element, step, name and seed. */

@@ -55,6 +55,18 @@ static char *row_start(const frg_array *a, int64_t row)
     return frgi_array_base(a) + at * (int64_t)frg_sizeof(a->dtype);
 }
 
+frg_array frgi_soap_oriented(const soap_param *p, const frg_array *a)
+{
+    frg_array turned = *a;
+    if (p->swapped) {
+        turned.shape[0] = a->shape[1];
+        turned.shape[1] = a->shape[0];
+        turned.stride[0] = a->stride[1];
+        turned.stride[1] = a->stride[0];
+    }
+    return turned;
+}
+
 void frgi_soap_take(const frg_array *a, double scale, float *to)
 {
     const row_walk w = walk_of(a);
@@ -148,11 +160,11 @@ void frgi_soap_give(const soap_ops *ops, const soap_room *room, const frg_array 
 const float *frgi_soap_gradient(const frg_soap *soap, const soap_param *p, soap_room *room)
 {
     const bool maximize = soap->groups[p->group].maximize != 0;
-    if (p->grad->dtype == FRG_F32 && frgi_soap_contiguous(p->grad) && !maximize &&
-        p->exponent == 0) {
-        return (const float *)(const void *)frgi_array_base(p->grad);
+    const frg_array g = frgi_soap_oriented(p, p->grad);
+    if (g.dtype == FRG_F32 && frgi_soap_contiguous(&g) && !maximize && p->exponent == 0) {
+        return (const float *)(const void *)frgi_array_base(&g);
     }
-    frgi_soap_take(p->grad, __builtin_ldexp(maximize ? -1 : 1, -p->exponent), room->g);
+    frgi_soap_take(&g, __builtin_ldexp(maximize ? -1 : 1, -p->exponent), room->g);
     return room->g;
 }
 

@@ -122,8 +122,10 @@ static frg_array shape_of(const soap_param *p, const part *x)
     case PART_M:
     case PART_M_PLAIN:
     case PART_V:
-        a.ndim = p->w.ndim;
-        memcpy(a.shape, p->w.shape, sizeof a.shape);
+        a.ndim = p->stacked ? p->axes : p->w.ndim;
+        for (int d = 0; d < a.ndim; d++) {
+            a.shape[d] = p->stacked ? (int64_t)p->dims[d] : p->w.shape[d];
+        }
         break;
     case PART_LAMBDA:
         a.ndim = 1;

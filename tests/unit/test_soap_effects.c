@@ -140,6 +140,57 @@ static void merged(void)
     }
 }
 
+/** A stack of b matrices m x n steps as the matrix b m x n, or m x b n where n <= m, to the bit, with KL weights and
+ *  without; its moments and factors have that shape.  A matrix made of parts of rows has gaps, as the one it is held
+ *  against: W without gaps is written in f32. */
+static void stacked(void)
+{
+    enum { MOST = 96, STEPS = 8 };
+    static const struct {
+        int64_t shape[3], merged[2];
+        bool sideways;
+        int kl;
+    } rows[] = {{{3, 4, 6}, {12, 6}, false, 0},
+                {{3, 6, 4}, {6, 12}, true, 0},
+                {{2, 5, 5}, {5, 10}, true, 1},
+                {{3, 4, 6}, {12, 6}, false, 1}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        const int64_t b = rows[r].shape[0], m = rows[r].shape[1], n = rows[r].shape[2];
+        const int64_t high = rows[r].merged[0], wide = rows[r].merged[1];
+        const int64_t apart = wide + rows[r].sideways;
+        frg_context *ctx = test_context_with(2, NULL, NULL);
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING_04);
+        o.use_kl_shampoo = rows[r].kl;
+        o.weight_decay_method = FRG_DECAY_L2; /* which reads W as well */
+        float w[MOST], g[MOST], one_w[MOST], one_g[MOST], moment[MOST], one_moment[MOST];
+        gaussian(1, w, b * m * n);
+        frg_soap *stack = optimizer(ctx, &o, tensor(w, 3, rows[r].shape));
+        frg_soap *one = optimizer(ctx, &o, frg_matrix(one_w, FRG_F32, high, wide, apart));
+        for (int t = 0; t <= STEPS; t++) {
+            gaussian(1, g, b * m * n);
+            for (int64_t k = 0; k < b * m * n; k++) {
+                const int64_t at = k / (m * n), i = k / n % m, j = k % n;
+                const int64_t row = rows[r].sideways ? i : at * m + i;
+                const int64_t column = rows[r].sideways ? at * n + j : j;
+                float *const same = &one_w[row * apart + column];
+                one_g[row * wide + column] = g[k];
+                *same = t == 0 ? w[k] : *same;
+                CHECK_BITS(same, &w[k], sizeof *w);
+            }
+            const frg_array grads[2] = {tensor(g, 3, rows[r].shape), matrix(one_g, high, wide)};
+            CHECK_OK(ctx, frg_soap_step(stack, &grads[0], 1, NULL));
+            CHECK_OK(ctx, frg_soap_step(one, &grads[1], 1, NULL));
+        }
+        CHECK_OK(ctx, frg_soap_state_get(stack, 0, "exp_avg", matrix(moment, high, wide)));
+        CHECK_OK(ctx, frg_soap_state_get(one, 0, "exp_avg", matrix(one_moment, high, wide)));
+        CHECK_BITS(moment, one_moment, (size_t)(b * m * n) * sizeof *moment);
+        frg_soap_destroy(one);
+        frg_soap_destroy(stack);
+        frg_context_destroy(ctx);
+    }
+}
+
 /** Blocks of rows of a matrix whose columns have no factor are matrices of their own, the last one shorter. */
 static void blocked(void)
 {
@@ -346,7 +397,7 @@ static void every_option(void)
         ROW(moment1_basis, WORD, 3),
         ROW(qr_method, WORD, 4),
         ROW(nonfinite, WORD, 3),
-        ROW(merge_rule, WORD, 2),
+        ROW(merge_rule, WORD, 3),
         ROW(power_iter_steps, WORD, 0),
         ROW(precondition_frequency, LONG, 0),
         ROW(precondition_warmup_steps, LONG, -1),
@@ -477,6 +528,7 @@ static void skipped_state(void)
 static const test_case cases[] = {
     {"noise floor", noise_floor},
     {"merged", merged},
+    {"stacked", stacked},
     {"blocked", blocked},
     {"one pass", one_pass},
     {"ortho_tol", ortho_tol},

@@ -1,4 +1,5 @@
-/* test_soap_golden.c - trajectories of pytorch_optimizer's SOAP (tests/golden/soap.txt, tools/make_soap_golden.py).
+/* test_soap_golden.c - trajectories of pytorch_optimizer's SOAP (tests/golden/soap.txt) and of Emerging-Optimizers'
+ * (soap_emerging.txt; with KL weights and stacks of matrices), both of tools/make_soap_golden.py.
  *
  * Both sides compute in f32.  What differs is rounding: residues of 4e-7 times the norm of G in the bases, over
  * eps = 0.05, and bases that differ by u over relative gaps; as in test_soap.c, 3e-3 lr a step at most. */
@@ -9,42 +10,63 @@ enum { MOST = 64 };
 
 static FILE *file;
 
-static bool numbers(float *x, int n)
+static bool numbers(float *x, int64_t n)
 {
-    for (int i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         if (fscanf(file, "%f", &x[i]) != 1)
             return CHECK_SAYS(false, "the file ends early");
     return true;
 }
 
-static bool one_case(void)
+/** What follows the number of steps, by package. */
+static bool read_options(frg_soap_opts *o)
+{
+    long frequency, limit;
+    if (fscanf(file, "%lf %lf %lf %lf %lf %lf", &o->lr, &o->beta1, &o->beta2, &o->shampoo_beta,
+               &o->eps, &o->weight_decay) != 6)
+        return false;
+    if (o->profile == FRG_SOAP_EMERGING_04)
+        return fscanf(file, "%d", &o->use_kl_shampoo) == 1;
+    if (fscanf(file, "%ld %ld %d", &frequency, &limit, &o->correct_bias) != 3)
+        return false;
+    o->precondition_frequency = frequency;
+    o->max_precond_dim = limit;
+    return true;
+}
+
+static bool one_case(frg_soap_profile profile)
 {
     char name[32];
-    int m, n, steps, bias;
-    long frequency, limit;
+    int steps;
+    int64_t count = 1;
+    frg_array view = {.dtype = FRG_F32};
     frg_soap_opts o;
-    frg_soap_defaults(&o, sizeof o, FRG_SOAP_NIKHILVYAS);
-    if (fscanf(file, " case %31s %d %d %d %lf %lf %lf %lf %lf %lf %ld %ld %d", name, &m, &n, &steps,
-               &o.lr, &o.beta1, &o.beta2, &o.shampoo_beta, &o.eps, &o.weight_decay, &frequency,
-               &limit, &bias) != 13)
+    frg_soap_defaults(&o, sizeof o, profile);
+    if (fscanf(file, " case %31s %d", name, &view.ndim) != 2)
         return false;
-    o.precondition_frequency = frequency;
-    o.max_precond_dim = limit;
-    o.correct_bias = bias;
-    if (!CHECK(m * n <= MOST))
+    for (int d = 0; d < view.ndim; d++) {
+        long size;
+        if (!CHECK(fscanf(file, "%ld", &size) == 1))
+            return false;
+        view.shape[d] = size;
+        count *= size;
+    }
+    for (int64_t d = view.ndim - 1, stride = 1; d >= 0; stride *= view.shape[d--])
+        view.stride[d] = stride;
+    if (!CHECK(fscanf(file, "%d", &steps) == 1 && read_options(&o) && count <= MOST))
         return false;
     float w[MOST], g[MOST], want[MOST];
     frg_context *ctx = test_context();
     frg_soap *soap = NULL;
-    bool good =
-        numbers(w, m * n) && CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o)) &&
-        CHECK_OK(ctx, frg_soap_add_param(soap, 0, frg_matrix(w, FRG_F32, m, n, n), name, NULL));
+    view.data = w;
+    bool good = numbers(w, count) && CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o)) &&
+                CHECK_OK(ctx, frg_soap_add_param(soap, 0, view, name, NULL));
+    view.data = g;
     for (int t = 1; t <= steps && good; t++) {
-        good = numbers(g, m * n) && numbers(want, m * n);
-        const frg_array grad = frg_matrix(g, FRG_F32, m, n, n);
-        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+        good = numbers(g, count) && numbers(want, count);
+        CHECK_OK(ctx, frg_soap_step(soap, &view, 1, NULL));
         double worst = 0;
-        for (int i = 0; i < m * n; i++)
+        for (int64_t i = 0; i < count; i++)
             worst = fmax(worst, fabs((double)w[i] - (double)want[i]));
         CHECK_SAYS(worst <= 3e-3 * o.lr * t + 1e-6, "%s: step %d: W differs by %.2g", name, t,
                    worst);
@@ -54,19 +76,30 @@ static bool one_case(void)
     return good;
 }
 
-static void trajectories(void)
+static void trajectories(const char *path, frg_soap_profile profile, int cases)
 {
     char line[256];
     int done = 0;
-    file = fopen(FOURGE_SOURCE_DIR "/tests/golden/soap.txt", "r");
+    file = fopen(path, "r");
     if (!CHECK(file != NULL))
         return;
     CHECK(fgets(line, sizeof line, file) && line[0] == '#');
-    while (one_case())
+    while (one_case(profile))
         done++;
-    CHECK_INT(done, 6);
+    CHECK_INT(done, cases);
     fclose(file);
 }
 
-static const test_case cases[] = {{"pytorch_optimizer", trajectories}};
+static void pytorch_optimizer(void)
+{
+    trajectories(FOURGE_SOURCE_DIR "/tests/golden/soap.txt", FRG_SOAP_NIKHILVYAS, 6);
+}
+
+static void emerging(void)
+{
+    trajectories(FOURGE_SOURCE_DIR "/tests/golden/soap_emerging.txt", FRG_SOAP_EMERGING_04, 5);
+}
+
+static const test_case cases[] = {{"pytorch_optimizer", pytorch_optimizer},
+                                  {"Emerging-Optimizers", emerging}};
 TEST_MAIN(cases)

@@ -61,7 +61,9 @@ static void open_model(model *m, frg_context *ctx, frg_soap_layout layout, const
         return;
     o.max_precond_dim = 10;
     CHECK_OK(ctx, frg_soap_add_group(m->soap, &o, NULL));
-    o.max_precond_dim = layout == FRG_LAYOUT_EMERGING_04 ? 0 : -1;
+    o.max_precond_dim = -1;
+    o.merge_dims = layout == FRG_LAYOUT_EMERGING_04; /* two matrices as one, there alone */
+    o.merge_rule = FRG_MERGE_STACKED;
     CHECK_OK(ctx, frg_soap_add_group(m->soap, &o, NULL));
     for (int i = 0; i < PARAMS; i++) {
         for (int64_t k = 0; k < size_of(i); k++)
