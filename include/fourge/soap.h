@@ -156,11 +156,12 @@ FRG_API void frg_soap_destroy(frg_soap *soap);
 FRG_API FRG_MUST_USE frg_status frg_soap_add_group(frg_soap *soap, const frg_soap_opts *o,
                                                    int *group);
 /** w: f32, f64, bf16 or f16, any strides, changed by every step.  name is copied (NULL: "param.ID").
- *  id may be NULL; parameters are numbered from 0 in the order they are added. */
+ *  id may be NULL; parameters are numbered from 0 in the order they are added.  E_ALIAS: it shares numbers with one that
+ *  was added before (interleaved ones, such as blocks of columns, share none). */
 FRG_API FRG_MUST_USE frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w,
                                                    const char *name, int64_t *id);
 /** One step.  grads[i] belongs to parameter i and has its shape; data NULL: the parameter is left alone.
- *  n: number of parameters.  Gradients may lie in the memory of no parameter.  FRG_PARTIAL: some were skipped for
+ *  n: number of parameters.  Gradients share numbers with no parameter.  FRG_PARTIAL: some were skipped for
  *  NaN or infinity.  report may be NULL. */
 FRG_API FRG_MUST_USE frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n,
                                               frg_soap_report *report);

@@ -354,6 +354,11 @@ frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char
     frg_context *const ctx = soap->ctx;
     const frg_soap_opts *const o = &soap->groups[group];
     TRY(check_param(soap, &w, o));
+    const soap_param *const owner = frgi_soap_owner(soap, &w);
+    if (owner) {
+        FAIL(ctx, E_ALIAS, "w of %s shares memory with the parameter '%s'",
+             name ? name : "the parameter", owner->name);
+    }
     if (soap->n_params == soap->room_params) {
         TRY(GROW(ctx, &soap->params, 2 * soap->room_params + 16, "parameters"));
         soap->room_params = 2 * soap->room_params + 16;
@@ -421,42 +426,6 @@ static void deal_duties(frg_soap *soap)
     }
 }
 
-soap_range frgi_soap_range(const frg_array *a)
-{
-    int64_t low = 0, high = 0;
-    for (int d = 0; d < a->ndim; d++) {
-        const int64_t reach = (a->shape[d] - 1) * a->stride[d];
-        if (a->shape[d] == 0) {
-            return (soap_range){NULL, NULL};
-        }
-        low += reach < 0 ? reach : 0;
-        high += reach > 0 ? reach : 0;
-    }
-    const int64_t size = (int64_t)frg_sizeof(a->dtype);
-    const char *const base = frgi_array_base(a);
-    return (soap_range){base + low * size, base + (high + 1) * size};
-}
-
-static int by_address(const void *a, const void *b, const void *unused)
-{
-    const uintptr_t x = (uintptr_t)((const soap_range *)a)->first,
-                    y = (uintptr_t)((const soap_range *)b)->first;
-    (void)unused;
-    return (x > y) - (x < y);
-}
-
-static void note_ranges(frg_soap *soap)
-{
-    soap_range *const r = soap->ranges;
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        r[i] = frgi_soap_range(&soap->params[i]->w);
-    }
-    frgi_sort(r, soap->n_params, sizeof *r, by_address, NULL);
-    for (int64_t i = 1; i < soap->n_params; i++) {
-        r[i].last = r[i].last > r[i - 1].last ? r[i].last : r[i - 1].last;
-    }
-}
-
 static void layout_rooms(frg_soap *soap, ptrdiff_t count, ptrdiff_t size)
 {
     frgi_arena *const a = &soap->arena;
@@ -499,7 +468,7 @@ frg_status frgi_soap_plan(frg_soap *soap)
     TRY(NEW(ctx, &soap->costs, n > soap->n_params ? n : soap->n_params, "tasks"));
     TRY(NEW(ctx, &soap->ranges, soap->n_params, "ranges"));
     TRY(NEW0(ctx, &soap->rooms, soap->threads, "rooms"));
-    note_ranges(soap);
+    frgi_soap_note_ranges(soap);
     for (int64_t i = 0; i < soap->n_params; i++) {
         soap_param *const p = soap->params[i];
         double sizes = 1;

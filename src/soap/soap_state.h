@@ -123,6 +123,12 @@ FRG_MUST_USE frg_status frgi_soap_frequency(frg_context *ctx, const frg_soap_opt
                                             int64_t *f);
 double frgi_soap_shampoo_beta(const frg_soap_opts *o, int64_t t);
 
+/* ---- soap_alias.c ---- */
+/** The parameter that has a number of `a` in its memory; NULL: none. */
+const soap_param *frgi_soap_owner(const frg_soap *soap, const frg_array *a);
+/** soap->ranges, by which most arrays are told from all parameters at once. */
+void frgi_soap_note_ranges(frg_soap *soap);
+
 /* ---- soap_team.c ---- */
 enum { SOAP_ELEMENTS = 1 << 16 }; /* of a tensor, at least, where those are dealt in parts */
 /** Part `from` .. from + count - 1 of a task, by the thread of `room`. */
@@ -213,7 +219,6 @@ void frgi_soap_launch(frg_soap *soap);
 void frgi_soap_wait(frg_soap *soap);
 
 /* ---- soap.c ---- */
-soap_range frgi_soap_range(const frg_array *a);
 FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);
 /** A parameter's state as before its first step. */
 void frgi_soap_clear(soap_param *p);

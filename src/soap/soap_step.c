@@ -12,21 +12,6 @@
 
 /* ---- the gradients ------------------------------------------------------------------------------- */
 
-/** Is any of it a parameter's?  The last that begins before its end is the one whose range ends last. */
-static bool lies_in_parameters(const frg_soap *soap, soap_range g)
-{
-    int64_t low = 0, high = soap->n_params;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (soap->ranges[middle].first < g.last) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return g.first < g.last && low > 0 && soap->ranges[low - 1].last > g.first;
-}
-
 static frg_status check_gradient(const frg_soap *soap, const soap_param *p, const frg_array *g)
 {
     static const unsigned floats = 1u << FRG_F32 | 1u << FRG_F64 | 1u << FRG_F16 | 1u << FRG_BF16;
@@ -40,8 +25,10 @@ static frg_status check_gradient(const frg_soap *soap, const soap_param *p, cons
                  (long long)g->shape[d], (long long)p->w.shape[d]);
         }
     }
-    if (lies_in_parameters(soap, frgi_soap_range(g))) {
-        FAIL(ctx, E_ALIAS, "the gradient of '%s' overlaps a parameter", p->name);
+    const soap_param *const owner = frgi_soap_owner(soap, g);
+    if (owner) {
+        FAIL(ctx, E_ALIAS, "the gradient of '%s' shares memory with the parameter '%s'", p->name,
+             owner->name);
     }
     return FRG_OK;
 }

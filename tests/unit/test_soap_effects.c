@@ -498,6 +498,83 @@ static void between_the_rows(void)
     frg_context_destroy(ctx);
 }
 
+/** Blocks of columns of one matrix, W and its gradient, reach over each other and share nothing. */
+static void between_the_columns(void)
+{
+    enum { ROWS = 5, COLUMNS = 12 };
+    frg_context *ctx = test_context();
+    const frg_soap_opts o = options();
+    float all[ROWS * COLUMNS], apart[2][ROWS * COLUMNS / 4];
+    gaussian(1, all, ROWS * COLUMNS);
+    for (int i = 0; i < ROWS * COLUMNS / 4; i++)
+        for (int k = 0; k < 2; k++)
+            apart[k][i] = all[i / 3 * COLUMNS + 4 * k + i % 3];
+    frg_soap *soap = optimizer(ctx, &o, frg_matrix(all, FRG_F32, ROWS, 3, COLUMNS));
+    CHECK_OK(ctx, frg_soap_add_param(soap, 0, frg_matrix(all + 8, FRG_F32, ROWS, 3, COLUMNS), NULL,
+                                     NULL));
+    const frg_array grads[2] = {frg_matrix(all + 4, FRG_F32, ROWS, 3, COLUMNS), {0}};
+    CHECK_OK(ctx, frg_soap_step(soap, grads, 2, NULL));
+    frg_soap_destroy(soap);
+    soap = optimizer(ctx, &o, frg_matrix(apart[0], FRG_F32, ROWS, 3, 3));
+    const frg_array grad = matrix(apart[1], ROWS, 3);
+    CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+    for (int i = 0; i < ROWS * 3; i++) /* W with gaps is written from doubles */
+        CHECK_NEAR(all[i / 3 * COLUMNS + i % 3], apart[0][i], 1e-6 * fabs((double)apart[0][i]));
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
+/** Marks the bytes of an array, one by one. */
+static void mark(const frg_array *a, const char *from, bool *bytes)
+{
+    const size_t size = a->dtype == FRG_F64 ? 8 : a->dtype == FRG_F32 ? 4 : 2;
+    for (int64_t i = 0; i < a->shape[0]; i++)
+        for (int64_t j = 0; j < a->shape[1]; j++)
+            for (int64_t k = 0; k < a->shape[2]; k++) {
+                const int64_t at = i * a->stride[0] + j * a->stride[1] + k * a->stride[2];
+                const char *const x = (const char *)a->data + at * (int64_t)size;
+                memset(bytes + (x - from), true, size);
+            }
+}
+
+/** Two parameters are refused just where they have a byte in common: arrays with random strides, forwards and
+ *  backwards, of three types, against marks on the bytes. */
+static void shared_bytes(void)
+{
+    enum { ROOM = 2048, MIDDLE = 1024, ROUNDS = 4000 }; /* a reach is at most 3 3 12 8 bytes */
+    static const frg_dtype types[3] = {FRG_F32, FRG_F64, FRG_F16};
+    static double room[ROOM / 8];
+    frg_context *ctx = test_context();
+    const frg_soap_opts o = options();
+    int shared = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        frg_array a[2];
+        bool bytes[2][ROOM] = {{false}}, common = false;
+        for (int k = 0; k < 2; k++) {
+            a[k] = (frg_array){
+                .dtype = types[test_uniform() * 3 < 2 ? 0 : 1 + (test_uniform() < 0.5)], .ndim = 3};
+            for (int d = 0; d < 3; d++) {
+                a[k].shape[d] = 1 + (int64_t)(4 * test_uniform());
+                const int64_t stride = 1 + (int64_t)(12 * test_uniform() * test_uniform());
+                a[k].stride[d] = test_uniform() < 0.3 ? -stride : stride;
+            }
+            a[k].data = (char *)room + MIDDLE + 8 * (int64_t)(12 * test_uniform());
+            mark(&a[k], (const char *)room, bytes[k]);
+        }
+        for (int b = 0; b < ROOM; b++)
+            common = common || (bytes[0][b] && bytes[1][b]);
+        frg_soap *soap = optimizer(ctx, &o, a[0]);
+        const frg_status status = frg_soap_add_param(soap, 0, a[1], "second", NULL);
+        CHECK_SAYS(status == (common ? FRG_BAD_ARG : FRG_OK), "round %d: %d", round, common);
+        if (common)
+            CHECK_TEXT(frg_error_code(ctx), "FRG-SOAP-002");
+        shared += common;
+        frg_soap_destroy(soap);
+    }
+    CHECK_SAYS(shared > ROUNDS / 10 && shared < ROUNDS - ROUNDS / 10, "%d of %d", shared, ROUNDS);
+    frg_context_destroy(ctx);
+}
+
 /** A parameter that is skipped for NaN keeps all of its state, not its weights alone. */
 static void skipped_state(void)
 {
@@ -537,6 +614,8 @@ static const test_case cases[] = {
     {"every option", every_option},
     {"another's memory", anothers_memory},
     {"between the rows", between_the_rows},
+    {"between the columns", between_the_columns},
+    {"shared bytes", shared_bytes},
     {"skipped state", skipped_state},
 };
 TEST_MAIN(cases)
