@@ -276,6 +276,9 @@ frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *
         hand_over(&c, &c.level.starts[0], fine);
     }
     report->inner_iterations += c.level.inner;
+    fine->spent.build += c.level.spent.build;
+    fine->spent.inner += c.level.spent.inner;
+    fine->spent.sample += c.level.spent.sample;
     close_coarse(&c, fine->ctx);
     *done = status == FRG_OK;
     return status;

@@ -245,11 +245,11 @@ static frg_status one_step(exact_state *e, bool landmark)
         product_rows(e);
     }
     double now = frgi_seconds();
-    l->build_seconds += now - begin;
+    l->spent.build += now - begin;
     begin = now;
     TRY(frgi_level_solve(l, l->o->max_inner, l->o->marginal_tol));
     now = frgi_seconds();
-    l->inner_seconds += now - begin;
+    l->spent.inner += now - begin;
     begin = now;
     if (landmark) {
         frgi_transport_rows(&l->t, 0, l->x->n, 64, image_row, e);
@@ -263,7 +263,7 @@ static frg_status one_step(exact_state *e, bool landmark)
         }
         e->change = sqrt(square);
     }
-    l->sample_seconds += frgi_seconds() - begin;
+    l->spent.sample += frgi_seconds() - begin;
     l->step++;
     return FRG_OK;
 }

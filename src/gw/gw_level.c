@@ -444,7 +444,8 @@ static frg_status pass_on(frgi_level *l, double tol, int64_t most)
         if (tol > 0 && l->t.error <= tol) {
             return FRG_OK;
         }
-        status = frgi_level_beat(l, "polish", done + AT_ONCE, most, l->t.error, tol);
+        const int64_t now = done + AT_ONCE < most ? done + AT_ONCE : most;
+        status = frgi_level_beat(l, "polish", now, most, l->t.error, tol);
     }
     return status;
 }
@@ -493,15 +494,15 @@ frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
     double begin = frgi_seconds();
     TRY(gather(l));
     double now = frgi_seconds();
-    l->build_seconds += now - begin;
+    l->spent.build += now - begin;
     begin = now;
     TRY(frgi_level_solve(l, passes, tol));
     now = frgi_seconds();
-    l->inner_seconds += now - begin;
+    l->spent.inner += now - begin;
     begin = now;
     frgi_kept_fold(l);
     TRY(frgi_keep_ages(l));
-    l->sample_seconds += frgi_seconds() - begin;
+    l->spent.sample += frgi_seconds() - begin;
     l->step++;
     return FRG_OK;
 }
@@ -581,7 +582,7 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
             const double begin = frgi_seconds();
             double cost, error;
             TRY(frgi_cost_estimate(l, FRGI_CHECK_PAIRS, &cost, &error));
-            l->sample_seconds += frgi_seconds() - begin;
+            l->spent.sample += frgi_seconds() - begin;
             if (judge(l, cost, error, end, progress, min_iter)) {
                 *reason = FRG_GW_CONVERGED_PLATEAU;
                 return FRG_OK;

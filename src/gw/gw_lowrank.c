@@ -510,10 +510,10 @@ static frg_status outer_step(lowrank *w)
     double begin = frgi_seconds(), now;
     TRY(linearise(w));
     now = frgi_seconds();
-    l->build_seconds += now - begin;
+    l->spent.build += now - begin;
     TRY(mirror_steps(w));
     l->inner += l->o->lr_max_iter;
-    l->inner_seconds += frgi_seconds() - now;
+    l->spent.inner += frgi_seconds() - now;
     l->step++;
     return FRG_OK;
 }
@@ -529,6 +529,7 @@ static frg_status estimate(lowrank *w, double *energy, double *error)
     frgi_pair pairs[2 * COUNT];
     int32_t nodes[2 * COUNT];
     float *x;
+    const double begin = frgi_seconds();
     draw_factored(w, COUNT, 3, pairs);
     draw_factored(w, COUNT, 6, pairs + COUNT);
     TRY(NEW(l->ctx, &x, 2 * COUNT * COUNT, "held-out pairs"));
@@ -556,6 +557,7 @@ static frg_status estimate(lowrank *w, double *energy, double *error)
     *energy = sum / COUNT;
     *error = sqrt(fmax(square / COUNT - *energy * *energy, 0) / COUNT);
     frgi_join_linear(l, pairs, 2 * COUNT, 1, energy, error);
+    l->spent.sample += frgi_seconds() - begin;
     return status;
 }
 
@@ -582,8 +584,8 @@ static frg_status best_start(lowrank *w, int64_t *steps)
             TRY(frgi_state_point(l, t));
             TRY(outer_step(w));
             ++*steps;
-            const frg_status status =
-                frgi_level_beat(l, "factors", *steps, l->o->max_iter, l->ema, (double)NAN);
+            const frg_status status = frgi_level_beat(l, "starts", run * trial + t + 1,
+                                                      count * trial, l->ema, (double)NAN);
             if (status != FRG_OK) {
                 return status;
             }

@@ -386,11 +386,12 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     frg_gw_report *const r = &s->report;
     r->outer_iterations = r->inner_iterations = r->coarse_iterations = 0;
     s->state.filled = false;
+    s->level.spent = (frgi_spent){0};
     frg_status status = s->stopped ? s->stopped : end_states(s, run(s));
     r->inner_iterations += s->level.inner;
-    r->build_seconds = s->level.build_seconds;
-    r->inner_seconds = s->level.inner_seconds;
-    r->sample_seconds = s->level.sample_seconds;
+    r->build_seconds = s->level.spent.build;
+    r->inner_seconds = s->level.spent.inner;
+    r->sample_seconds = s->level.spent.sample;
     r->truncated_ages = s->level.truncated;
     r->anchors = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK ? 0 : s->level.count;
     r->epsilon_end = s->level.epsilon;

@@ -40,6 +40,11 @@ typedef struct {
     size_t bytes;
 } frgi_part;
 
+/** Seconds of a run: making costs, passes over them, all that is made of the plan between. */
+typedef struct {
+    double build, inner, sample;
+} frgi_spent;
+
 /** One level: the problem itself or its coarse image. */
 typedef struct {
     frg_context *ctx;
@@ -76,7 +81,7 @@ typedef struct {
     int64_t bad, stale;
     double change; /* of the potentials, relative to epsilon */
     double *g_before;
-    double build_seconds, inner_seconds, sample_seconds, energy_seconds;
+    frgi_spent spent;
     frgi_start starts[FRGI_STARTS_KEPT]; /* the best ones, the best first */
     struct frgi_state *state;            /* saved states; NULL: none */
     int phase;                           /* a frgi_phase */
