@@ -86,6 +86,8 @@ int cli_fail(const cli *c, const char *name, const char *where, const char *hint
              const char *format, ...) FRG_PRINTF(5, 6);
 /** Shows why the last call of the library failed; returns the exit code. */
 int cli_fail_library(const cli *c, frg_status status);
+/** Of a read that left no data: what failed, or that it was stopped before they were there. */
+int cli_fail_read(const cli *c, frg_status status);
 int cli_fail_memory(const cli *c);
 /** All of a file or, for "-", of standard input, with a zero behind it; the caller frees it.  NULL and an exit code
  *  where it cannot be had. */

@@ -127,6 +127,17 @@ int cli_fail_library(const cli *c, frg_status status)
     return frg_status_exit_code(status);
 }
 
+int cli_fail_read(const cli *c, frg_status status)
+{
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    if (!c->set.quiet) {
+        fprintf(stderr, "fourge: %s before the data were read\n", frg_status_sentence(status));
+    }
+    return cli_signalled() ? cli_signalled() : frg_status_exit_code(status);
+}
+
 void cli_show_warnings(const cli *c)
 {
     if (c->set.quiet) {

@@ -130,8 +130,8 @@ static int other_columns(const cli *c, gp_data *d)
 static int open_table(cli *c, gp_data *d, const char *path)
 {
     const frg_status status = frg_table_read(&d->table, c->ctx, path, &c->set.table);
-    if (status != FRG_OK) { /* a limit met while reading leaves no table */
-        return cli_fail_library(c, status);
+    if (!d->table) {
+        return cli_fail_read(c, status);
     }
     d->n = frg_table_rows(d->table);
     return 0;

@@ -15,14 +15,8 @@ static int read_table(cli *c, const char *path, gw_input *in)
 {
     frg_table *t = NULL;
     const frg_status status = frg_table_read(&t, c->ctx, path, &c->set.table);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
     if (!t) {
-        if (!c->set.quiet) {
-            fprintf(stderr, "fourge: %s before the data were read\n", frg_status_sentence(status));
-        }
-        return cli_signalled() ? cli_signalled() : frg_status_exit_code(status);
+        return cli_fail_read(c, status);
     }
     const int64_t n = frg_table_rows(t), d = frg_table_columns(t);
     int code = 0;
@@ -71,8 +65,8 @@ int gw_read(cli *c, const char *path, gw_input *in)
         return read_table(c, path, in);
     }
     const frg_status status = frg_npy_read(&in->npy, c->ctx, path);
-    if (status < 0) {
-        return cli_fail_library(c, status);
+    if (!in->npy) {
+        return cli_fail_read(c, status);
     }
     in->array = frg_npy_array(in->npy);
     if (in->array.ndim == 1) {

@@ -46,8 +46,8 @@ static void release(demean_job *d)
 static int read_matrix(cli *c, const char *option, const char *path, frg_npy **file, frg_array *a)
 {
     const frg_status status = frg_npy_read(file, c->ctx, path);
-    if (status < 0) {
-        return cli_fail_library(c, status);
+    if (!*file) {
+        return cli_fail_read(c, status);
     }
     *a = frg_npy_array(*file);
     if (a->ndim == 1) {

@@ -63,14 +63,11 @@ int fe_job_read(cli *c, fe_job *job)
     const double start = now_seconds();
     const frg_status status = read_named(c, job);
     job->read = now_seconds() - start;
-    if (status > 0 && !job->data) { /* stopped while reading: there is nothing to show */
-        progress_clear(&c->progress);
-        if (!c->set.quiet) {
-            fprintf(stderr, "fourge: %s before the data were read\n", frg_status_sentence(status));
-        }
-        return cli_signalled() ? cli_signalled() : frg_status_exit_code(status);
+    if (job->data) {
+        return 0;
     }
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    progress_clear(&c->progress);
+    return cli_fail_read(c, status);
 }
 
 static void take_times(fe_job *job, double parts[3], double *total)
@@ -239,8 +236,8 @@ static int save_predictions(cli *c, const fe_job *job)
 {
     frg_table *data = NULL;
     frg_status status = frg_table_read(&data, c->ctx, c->set.predict, &c->set.table);
-    if (status < 0) {
-        return cli_fail_library(c, status);
+    if (!data) {
+        return cli_fail_read(c, status);
     }
     const int64_t n = frg_table_rows(data);
     double *values = malloc((size_t)n * sizeof *values + 1);

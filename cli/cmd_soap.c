@@ -69,8 +69,8 @@ static int qr_read(cli *c, qr_job *j, const char *path)
 {
     const double start = now_seconds();
     const frg_status s = frg_npy_read(&j->file, c->ctx, path);
-    if (s < 0) {
-        return cli_fail_library(c, s);
+    if (!j->file) {
+        return cli_fail_read(c, s);
     }
     j->a = frg_npy_array(j->file);
     if (j->a.ndim != 2 && j->a.ndim != 3) {

@@ -280,8 +280,8 @@ int training_set_read(training_set *set, cli *c, const char *path, const char *l
     *set = (training_set){0};
     frg_table *table;
     const frg_status status = frg_table_read(&table, c->ctx, path, &c->set.table);
-    if (status < 0) {
-        return cli_fail_library(c, status);
+    if (!table) {
+        return cli_fail_read(c, status);
     }
     const int code = fill_set(set, c, table, label);
     frg_table_destroy(table);

@@ -164,8 +164,8 @@ static int read_views(cli *c, part *p)
         return code;
     }
     const frg_status status = frg_table_read(&t, c->ctx, path, &c->set.table);
-    if (status < 0) {
-        return cli_fail_library(c, status);
+    if (!t) {
+        return cli_fail_read(c, status);
     }
     if (frg_table_columns(t) != SIDE * SIDE + 1) {
         code = cli_fail(c, "E_SHAPE", path, NULL, "%s: 64 pixels and a digit are expected", path);

@@ -85,7 +85,8 @@ FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context 
 /** One array of an .npy file, in memory of the library; free with frg_npy_destroy. */
 typedef struct frg_npy frg_npy;
 /** Reads bool, integers and floats of any width (float16 too), C or Fortran order, either byte order.
- *  dtype of the view: f64, f32, i32 or i64 as stored (other integer types widen to i64, float16 to f32). */
+ *  dtype of the view: f64, f32, i32 or i64 as stored (other integer types widen to i64, float16 to f32).
+ *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped before all was there, *out is NULL; so of frg_table_read. */
 FRG_API FRG_MUST_USE frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path);
 /** Up to FRG_MAX_DIM axes; the view borrows from the frg_npy. */
 FRG_API frg_array frg_npy_array(const frg_npy *a);

@@ -25,7 +25,8 @@ typedef struct {
     const char *name; /* stands in messages */
     const frgi_span *spans;
     int64_t n_spans;
-    bool stops; /* as of frgi_reader: who reads asks frgi_stopped before the bytes count */
+    bool
+        stops; /* as of frgi_reader, of a path without a size: who reads asks frgi_stopped before the bytes count */
 } frgi_input;
 
 typedef struct frgi_source frgi_source;

@@ -92,9 +92,9 @@ static frg_status open_stored(frgi_source *s)
         frgi_reader reader;
         TRY(frgi_reader_open(&reader, s->ctx, s->input->path));
         s->reader = reader; /* only an open one may be closed */
-        s->reader.stops = s->input->stops;
         const int64_t size = frgi_reader_size(&s->reader, s->ctx);
         s->total = size > 0 ? size : -1; /* some kernels' files have size 0 and contents */
+        s->reader.stops = s->input->stops && s->total < 0; /* who has a size does not wait */
         return NEW(s->ctx, &s->room, HEAD, "read buffer");
     }
     for (int64_t i = 0; i < s->input->n_spans; i++) {

@@ -481,12 +481,16 @@ frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path)
 {
     *out = NULL;
     REQUIRE(ctx, path && *path, "frg_npy_read needs a path");
-    const frgi_input input = {.path = path, .name = path};
-    frgi_source *source;
-    TRY(frgi_source_open(&source, ctx, &input, false));
-    const frg_status status = frgi_npy_parse(out, ctx, source, path);
-    frgi_source_close(&source);
-    return status;
+    const frgi_input input = {.path = path, .name = path, .stops = true};
+    frgi_run_begins(ctx);
+    frgi_source *source = NULL;
+    frg_status status = frgi_source_open(&source, ctx, &input, false);
+    if (status == FRG_OK) {
+        status = frgi_npy_parse(out, ctx, source, path);
+        frgi_source_close(&source);
+    }
+    const frg_status stopped = frgi_stopped(ctx);
+    return status < 0 && stopped != FRG_OK ? stopped : status; /* what came was cut short */
 }
 
 frg_array frg_npy_array(const frg_npy *a)
