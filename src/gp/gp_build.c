@@ -422,49 +422,35 @@ static int team(const frgi_gp_bound *b, ptrdiff_t n)
 typedef void (*unit_body)(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
                           ptrdiff_t u, frgi_gp_patch *p);
 
-/** What the units visit: the pairs on or below the diagonal, or all. */
-typedef enum { LOWER_PAIRS, ALL_PAIRS } pairs;
-
 typedef struct {
     frgi_team team;
     const frgi_gp_bound *b;
     const frgi_spd_shape *s;
     const void *job;
     unit_body body;
-    pairs visits;
 } sweep;
-
-/** The first unit of share number `share`: shares are of equal area. */
-static ptrdiff_t share_begins(const sweep *w, ptrdiff_t share)
-{
-    const ptrdiff_t count = units_a_tile(w->s) * w->s->tiles;
-    const double part = (double)share / (double)w->team.threads;
-    const double row = (double)w->s->n * (w->visits == LOWER_PAIRS ? sqrt(part) : part);
-    ptrdiff_t u = 0;
-    while (u < count && (double)unit_at(w->s, u).first + 0.5 * GP_ROWS <= row) {
-        u++;
-    }
-    return share < w->team.threads ? u : count;
-}
 
 static void sweep_body(void *run, int me)
 {
     sweep *const w = run;
-    frgi_team_offer(&w->team, me, share_begins(w, me), share_begins(w, me + 1));
+    const ptrdiff_t each = units_a_tile(w->s);
+    const frgi_team_rows rows = {.rows = w->s->tiles, .each = each};
+    frgi_team_deal(&w->team, me, &rows);
     frgi_team_meet(&w->team);
-    for (ptrdiff_t u; (u = frgi_team_take(&w->team, me)) >= 0;) {
+    for (ptrdiff_t i, row; (i = frgi_team_take_dealt(&w->team, me, &rows, &row)) >= 0;) {
+        const ptrdiff_t u = row * each + i;
         if (unit_at(w->s, u).rows > 0) {
             w->body(w->b, w->s, w->job, u, &w->b->patch[me]);
         }
     }
 }
 
-/** Runs body for all units.  Threads keep to neighbouring rows, the same from one sweep to the next: where each core
- *  has a last cache of its own, lines that go to and fro between them cost more than the arithmetic. */
+/** Runs body for all units.  Threads have the tile rows that they have in the dense core, and so find what they wrote
+ *  in their own cache. */
 static void run_units(const frgi_gp_bound *b, const frgi_spd_shape *s, const void *job,
-                      unit_body body, pairs visits)
+                      unit_body body)
 {
-    sweep w = {.b = b, .s = s, .job = job, .body = body, .visits = visits};
+    sweep w = {.b = b, .s = s, .job = job, .body = body};
     frgi_team_run(&w.team, b->share, team(b, s->n), sweep_body, &w);
 }
 
@@ -510,7 +496,7 @@ frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, const frgi_sp
     REQUIRE(ctx, s->n == b->points.n && s->dtype == b->points.dtype,
             "the shape is not that of the points");
     const build_job job = {.a = a, .kept = kept};
-    run_units(b, s, &job, build_unit, LOWER_PAIRS);
+    run_units(b, s, &job, build_unit);
     return FRG_OK;
 }
 
@@ -625,7 +611,7 @@ frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi
     const pass_job job = {.pass = pass};
     const int stride = b->program.n_parameters + 1;
     const ptrdiff_t units = units_a_tile(s) * s->tiles;
-    run_units(b, s, &job, pass_unit, LOWER_PAIRS);
+    run_units(b, s, &job, pass_unit);
     for (int t = 0; t < stride; t++) {
         double sum = 0;
         for (ptrdiff_t u = 0; u < units; u++) {
@@ -642,7 +628,7 @@ frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi
         pass->gradient[scale] = *pass->scale;
     }
     if (pass->dx) {
-        run_units(b, s, &job, inputs_unit, ALL_PAIRS);
+        run_units(b, s, &job, inputs_unit);
     }
     return FRG_OK;
 }
@@ -682,7 +668,7 @@ frg_status frgi_gp_derivative_products(frg_context *ctx, const frgi_gp_bound *b,
 {
     REQUIRE(ctx, s->n == b->points.n, "the shape is not that of the points");
     const product_job job = {.a = a, .v = v};
-    run_units(b, s, &job, product_unit, ALL_PAIRS);
+    run_units(b, s, &job, product_unit);
     return FRG_OK;
 }
 

@@ -18,7 +18,8 @@
 #include "gp/gp_spd.h"
 #include "gp/gp_team.h"
 
-enum { SQUARE = 32, ONE_A_THREAD_BELOW = 500, COPY_THREADS_FROM = 200 };
+enum { SQUARE = 48 }; /* lies in one tile */
+enum { ONE_A_THREAD_BELOW = 500, COPY_THREADS_FROM = 200 };
 
 /** Leading axes of a view, flattened. */
 typedef struct {

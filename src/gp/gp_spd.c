@@ -1,14 +1,17 @@
 /* gp_spd.c - layout of the dense core: shapes, scratch, diagonals, copies between layouts.
  *
  * Sizes.  A pivot block of nb columns costs nb n^2 flop of products with its inverse, of n^3 in all, and the
- * update reads and writes the matrix once a block: nb grows with n from 16 to 96.  Tiles of 288 rows (3 x 96 and
- * 6 x 48) waste at most 144 n elements over n^2/2; one tile up to ONE_TILE rows.  No column starts a multiple of
- * 512 bytes after the last one: such strides fall on few cache sets. */
+ * update reads and writes the matrix once a block: nb grows with n from 16 to 96.  Tiles of 288 rows waste at most
+ * 144 n elements over n^2/2; one tile up to ONE_TILE rows, tiles of 144 as long as 288 would be too few to share out
+ * (both are multiples of the blocks and of any unit).  Tile rows lie in one piece each, as threads have them: what a
+ * prefetcher reads on past an end is seldom the other core's.  No column starts a multiple of 512 bytes after the
+ * last one: such strides fall on few cache sets. */
 #include "gp/gp_spd_run.h"
 
 #include <math.h>
 
-enum { ONE_TILE = 384, TILE_ROWS = 288, CACHE_STRIDE = 512, FINE_UNITS_BELOW = 1500 };
+enum { ONE_TILE = 288, FINE_TILE_ROWS = 144, FINE_TILES_TO = 700, TILE_ROWS = 288 };
+enum { CACHE_STRIDE = 512, FINE_UNITS_BELOW = 1500 };
 /* Rows from which splitting for the CPU's tiles costs less than they gain. */
 enum { TILES_FROM = 900 };
 
@@ -22,7 +25,7 @@ frgi_spd_shape frgi_spd_plan(ptrdiff_t n, frg_dtype dtype)
     const ptrdiff_t size = (ptrdiff_t)frg_sizeof(dtype), group = SPD_LINE / size;
     frgi_spd_shape s = {.dtype = dtype, .n = n, .padded = round_up(n > 0 ? n : 1, group)};
     s.block = n <= 72 ? 16 : n <= 280 ? 32 : n <= 700 ? 48 : 96;
-    s.tile = s.padded <= ONE_TILE ? s.padded : TILE_ROWS;
+    s.tile = s.padded <= ONE_TILE ? s.padded : n <= FINE_TILES_TO ? FINE_TILE_ROWS : TILE_ROWS;
     s.tiles = (s.padded + s.tile - 1) / s.tile;
     s.ld = s.tile * size % CACHE_STRIDE ? s.tile : s.tile + group;
     return s;
@@ -64,9 +67,8 @@ static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads
     frgi_spd_run head = {.s = s, .size = size, .strip = strip, .strips = a_tile * s->tiles};
     head.blocks = (s->padded + s->block - 1) / s->block;
     head.team.share = TAKE(a, frgi_team_share, threads);
-    head.units = TAKE(a, frgi_spd_unit, a_tile * s->tiles * (s->tiles + 1) / 2);
-    head.panel = frgi_take(a, frgi_mul((size_t)(s->padded * s->block), size));
     for (int i = 0; i < 2; i++) {
+        head.panel[i] = frgi_take(a, frgi_mul((size_t)(s->padded * s->block), size));
         head.z[i] = frgi_take(a, square);
         head.t[i] = frgi_take(a, square);
     }
@@ -87,25 +89,6 @@ size_t frgi_spd_work_bytes(const frgi_spd_shape *s, int threads)
     return a.used;
 }
 
-static void cut(frgi_spd_run *r)
-{
-    const frgi_spd_shape *const s = r->s;
-    const ptrdiff_t a_tile = r->strips / s->tiles;
-    r->n_units = 0;
-    for (ptrdiff_t j = 0; j < s->tiles; j++) {
-        const ptrdiff_t col = j * s->tile;
-        const ptrdiff_t end = col + s->tile < s->padded ? col + s->tile : s->padded;
-        for (ptrdiff_t u = j * a_tile; u < r->strips; u++) {
-            ptrdiff_t row;
-            const ptrdiff_t rows = frgi_spd_strip(r, u, &row);
-            if (rows > 0)
-                r->units[r->n_units++] =
-                    (frgi_spd_unit){(int32_t)row, (int32_t)rows, (int32_t)col, (int32_t)(end - col),
-                                    frgi_spd_at(s, row, col)};
-        }
-    }
-}
-
 frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd_shape *s, const void *a, void *work)
 {
     frgi_arena arena = {.base = work, .bytes = SIZE_MAX};
@@ -114,7 +97,6 @@ frgi_spd_run *frgi_spd_begin(frg_context *ctx, const frgi_spd_shape *s, const vo
     r->ctx = ctx;
     r->ops = kernels(ctx, s->dtype);
     r->a = (char *)(uintptr_t)a;
-    cut(r);
     return r;
 }
 

@@ -1,7 +1,7 @@
 /* gp_spd.h - symmetric positive definite matrices in one triangle: factor, inverse and solves, in place.
  *
  * Layout.  The lower triangle is cut into square storage tiles of `tile` rows.  Tile (I, J), I >= J, is stored
- * column-major with leading dimension `ld` at frgi_spd_tile(); tiles lie column after column.  A diagonal tile
+ * column-major with leading dimension `ld` at frgi_spd_tile(); tiles lie row after row.  A diagonal tile
  * is stored whole: what stands above its diagonal is scratch, never read as data.  Rows n .. padded-1 of the
  * last tiles are a unit matrix (adds 0 to the logarithm of the determinant); frgi_spd_factor writes them.
  * A matrix of up to a few hundred rows is one tile, so small and large are one code.
@@ -14,8 +14,8 @@
  * on a region: i >= j > p leaves the Cholesky factor (n^3/3), j < p finishes the inverse (2 n^3/3).  The
  * two regions are two calls, so that a value costs a third of a gradient and has the same bits with or without.
  *
- * Threads: a tile has one owner, so the bits do not depend on their number.  Calls open their own parallel
- * regions, or run alone inside one.
+ * Threads: tile rows are dealt to them by turns, and a tile goes through the steps in one order whoever does them,
+ * so the bits do not depend on their number.  Calls open their own parallel regions, or run alone inside one.
  */
 #ifndef FRGI_GP_SPD_H
 #define FRGI_GP_SPD_H
@@ -28,7 +28,7 @@ typedef struct {
     frg_dtype dtype;   /* FRG_F64 or FRG_F32 */
     ptrdiff_t n;       /* order */
     ptrdiff_t padded;  /* n rounded up to whole micro-rows */
-    ptrdiff_t tile;    /* rows of a storage tile, a multiple of block */
+    ptrdiff_t tile;    /* rows of a storage tile; of several, a multiple of block and of 48 */
     ptrdiff_t ld;      /* elements from column to column of a tile */
     ptrdiff_t tiles;   /* a side */
     ptrdiff_t block;   /* rows of a pivot block */
@@ -44,7 +44,7 @@ size_t frgi_spd_work_bytes(const frgi_spd_shape *s, int threads);
 /** Offset in elements of tile (I, J), I >= J. */
 static inline ptrdiff_t frgi_spd_tile(const frgi_spd_shape *s, ptrdiff_t row, ptrdiff_t col)
 {
-    return (col * s->tiles - col * (col - 1) / 2 + (row - col)) * s->ld * s->tile;
+    return (row * (row + 1) / 2 + col) * s->ld * s->tile;
 }
 /** Rows of tile row I that are data. */
 static inline ptrdiff_t frgi_spd_rows(const frgi_spd_shape *s, ptrdiff_t row)

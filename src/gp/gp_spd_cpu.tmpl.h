@@ -56,7 +56,8 @@ INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrd
             sum[j][v] = (vec){0};
         }
     /* What the next 8 columns of this row panel are added to is fetched while this one is summed, evenly:
-     * a burst of them would hold up the operands. */
+     * a burst of them would hold up the operands.  So is the right operand of the next 8 columns, which another core
+     * may have packed. */
     const bool adds = how == STORE_MINUS || how == STORE_PLUS;
     const real *next = c.at + FN(within)(first, c.group) + SPD_COLUMNS * c.column;
     for (ptrdiff_t kk = 0; kk < k;) {
@@ -69,6 +70,8 @@ INLINE void FN(tile)(const store how, const int vectors, const int columns, ptrd
         }
         for (; kk < stop; kk++) {
             vec x[VECTOR_ROWS];
+            if (adds)
+                __builtin_prefetch(b.at + kk * b.step + SPD_COLUMNS * k);
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
                 x[v] = FN(load)(rows[v] + kk * a.step);

@@ -8,13 +8,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/** A strip of rows of one tile. */
-typedef struct {
-    int32_t row, rows; /* in the matrix */
-    int32_t col, cols;
-    ptrdiff_t at; /* elements before (row, col) */
-} frgi_spd_unit;
-
 typedef struct {
     frgi_team team;
     frg_context *ctx;
@@ -24,15 +17,13 @@ typedef struct {
     size_t size; /* bytes of an element */
     ptrdiff_t blocks, strip;
 
-    char *panel;       /* padded x block, packed */
-    char *z[2], *t[2]; /* inverses of pivot blocks, of even and odd steps */
+    char *panel[2];    /* padded x block, packed; of even and odd steps, as the next two are */
+    char *z[2], *t[2]; /* inverses of pivot blocks */
     char *scratch;     /* block x 16 */
     char *side;        /* padded: the right side that goes along with a factor */
     bool
         tiles; /* updates go over the CPU's tiles: the panel is there as two operands of them as well */
     unsigned char *as_rows, *as_columns;
-    frgi_spd_unit *units;
-    ptrdiff_t n_units;
     ptrdiff_t strips; /* of rows, over all tile rows */
 
     /* what a driver keeps */
@@ -46,13 +37,13 @@ typedef struct {
 
 /** Pivot block p: rows first .. end-1. */
 typedef struct {
-    ptrdiff_t first, end, k;
+    ptrdiff_t p, first, end, k;
 } frgi_spd_block;
 static inline frgi_spd_block frgi_spd_block_at(const frgi_spd_run *r, ptrdiff_t p)
 {
     const ptrdiff_t first = p * r->s->block, end = first + r->s->block;
     const ptrdiff_t last = end < r->s->padded ? end : r->s->padded;
-    return (frgi_spd_block){first, last, last - first};
+    return (frgi_spd_block){p, first, last, last - first};
 }
 /** Elements before entry (i, j) of the stored triangle (i's tile row not above j's). */
 static inline ptrdiff_t frgi_spd_at(const frgi_spd_shape *s, ptrdiff_t i, ptrdiff_t j)
@@ -66,9 +57,10 @@ static inline char *frgi_spd_entry(const frgi_spd_run *r, ptrdiff_t i, ptrdiff_t
 {
     return r->a + (size_t)frgi_spd_at(r->s, i, j) * r->size;
 }
-static inline char *frgi_spd_panel(const frgi_spd_run *r, ptrdiff_t row, ptrdiff_t k)
+/** Row `row` of the packed panel of step p, which has k columns. */
+static inline char *frgi_spd_panel(const frgi_spd_run *r, ptrdiff_t p, ptrdiff_t row, ptrdiff_t k)
 {
-    return r->panel + (size_t)(row * k) * r->size;
+    return r->panel[p & 1] + (size_t)(row * k) * r->size;
 }
 /** Strip number u: its rows; n may be 0 past the end. */
 static inline ptrdiff_t frgi_spd_strip(const frgi_spd_run *r, ptrdiff_t u, ptrdiff_t *row)

@@ -39,14 +39,14 @@ static void forward_body(void *run, int me)
         const frgi_spd_block b = frgi_spd_block_at(r, p);
         if (me == 0)
             r->ops->forward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q,
-                            column(r, r->panel, b.first), ldx);
+                            column(r, r->panel[0], b.first), ldx);
         frgi_team_offer_equal(&r->team, me, r->strips);
         frgi_team_meet(&r->team);
         for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
             if (strip_in(r, u, b.end, r->s->padded, &from, &to))
                 r->ops->times[SPD_MINUS](to - from, b.k, frgi_spd_entry(r, from, b.first), ld, r->q,
-                                         column(r, r->panel, b.first), ldx,
-                                         column(r, r->panel, from), ldx);
+                                         column(r, r->panel[0], b.first), ldx,
+                                         column(r, r->panel[0], from), ldx);
         }
         frgi_team_meet(&r->team);
     }
@@ -60,14 +60,14 @@ static void backward_body(void *run, int me)
         const frgi_spd_block b = frgi_spd_block_at(r, p);
         if (me == 0)
             r->ops->backward(b.k, frgi_spd_entry(r, b.first, b.first), ld, r->q,
-                             column(r, r->panel, b.first), ldx);
+                             column(r, r->panel[0], b.first), ldx);
         frgi_team_offer_equal(&r->team, me, r->strips);
         frgi_team_meet(&r->team);
         for (ptrdiff_t u, from, to; (u = frgi_team_take(&r->team, me)) >= 0;) {
             if (strip_in(r, u, 0, b.first, &from, &to))
                 r->ops->times_turned[SPD_MINUS](b.k, to - from, frgi_spd_entry(r, b.first, from),
-                                                ld, r->q, column(r, r->panel, b.first), ldx,
-                                                column(r, r->panel, from), ldx);
+                                                ld, r->q, column(r, r->panel[0], b.first), ldx,
+                                                column(r, r->panel[0], from), ldx);
         }
         frgi_team_meet(&r->team);
     }
@@ -81,10 +81,10 @@ static void times_rows(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
     for (ptrdiff_t c = 0; c < from; c = c / tile * tile + tile) {
         const ptrdiff_t end = c / tile * tile + tile < from ? c / tile * tile + tile : from;
         r->ops->times[SPD_PLUS](to - from, end - c, frgi_spd_entry(r, from, c), ld, r->q,
-                                column(r, r->panel, c), ldx, y, ldx);
+                                column(r, r->panel[0], c), ldx, y, ldx);
     }
     r->ops->times_symmetric(to - from, frgi_spd_entry(r, from, from), ld, r->q,
-                            column(r, r->panel, from), ldx, y, ldx);
+                            column(r, r->panel[0], from), ldx, y, ldx);
 }
 
 /** Columns of a strip, turned, times what stands below its diagonal square. */
@@ -94,7 +94,7 @@ static void times_columns(frgi_spd_run *r, ptrdiff_t from, ptrdiff_t to)
     for (ptrdiff_t c = to, end; c < r->s->padded; c = end) {
         end = c / tile * tile + tile < r->s->padded ? c / tile * tile + tile : r->s->padded;
         r->ops->times_turned[SPD_PLUS](end - c, to - from, frgi_spd_entry(r, c, from), ld, r->q,
-                                       column(r, r->panel, c), ldx, column(r, r->b, from), ldx);
+                                       column(r, r->panel[0], c), ldx, column(r, r->b, from), ldx);
     }
 }
 
@@ -118,7 +118,7 @@ static void take_columns(const frgi_spd_run *r, ptrdiff_t q, const char *b, ptrd
 {
     const ptrdiff_t n = r->s->n, padded = r->s->padded;
     for (ptrdiff_t c = 0; c < r->q; c++) {
-        char *const to = column(r, r->panel, c * padded);
+        char *const to = column(r, r->panel[0], c * padded);
         const ptrdiff_t rows = c < q ? n : 0;
         if (rows > 0)
             memcpy(to, b + (size_t)(c * ldb) * r->size, (size_t)rows * r->size);
@@ -144,7 +144,7 @@ static frg_status solve(frg_context *ctx, const frgi_spd_shape *s, const void *l
         r->q = rounded(count);
         take_columns(r, count, at, ldb);
         frgi_spd_go(r, THREADS_FROM, body);
-        give_columns(r, r->panel, count, at, ldb);
+        give_columns(r, r->panel[0], count, at, ldb);
     }
     return FRG_OK;
 }
@@ -166,7 +166,7 @@ frg_status frgi_spd_times(frg_context *ctx, const frgi_spd_shape *s, const void 
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
     const ptrdiff_t most = s->block / 2;
-    r->b = column(r, r->panel, most * s->padded);
+    r->b = column(r, r->panel[0], most * s->padded);
     for (ptrdiff_t c = 0; c < q; c += most) {
         const ptrdiff_t count = q - c < most ? q - c : most;
         r->q = rounded(count);

@@ -14,7 +14,8 @@
  * with the sign already turned.  The panel is packed once and serves as both operands of the update.
  *
  * Two barriers a step.  While the others update, thread 0 works ahead: the next diagonal block is brought up to
- * date, factored and inverted first, then it joins them.
+ * date, factored and inverted first, then it joins them.  Panels of even and odd steps lie apart: a line that the
+ * other core has just read is slow to write to.
  *
  * Cost: n^3/3, 2 n^3/3 and n^3 flop; beyond them about 1.5 nb n^2 for the products with inverses.  Products with
  * L_pp^-1 instead of solves with L_pp: for pivot blocks of a matrix that the factor survives, the error has the
@@ -26,7 +27,7 @@
 
 #include "gp/gp_spd_run.h"
 
-enum { THREADS_FROM = 300 };
+enum { THREADS_FROM = 380 };
 enum { LN2_CHUNK = 64 };
 
 /** Where a step updates: columns of [col_from, col_to), rows of up to two stretches. */
@@ -54,47 +55,15 @@ static ptrdiff_t sooner(ptrdiff_t a, ptrdiff_t b)
     return a < b ? a : b;
 }
 
-static part clip(const region *g, const frgi_spd_unit *u, int stretch)
+/** Of `rows` rows from `row` on and the columns of tile column `col`. */
+static part clip(const frgi_spd_run *r, const region *g, int stretch, ptrdiff_t row, ptrdiff_t rows,
+                 ptrdiff_t col)
 {
-    part x = {later(u->row, g->rows[stretch].from), sooner(u->row + u->rows, g->rows[stretch].to),
-              later(u->col, g->col_from), sooner(u->col + u->cols, g->col_to)};
+    const ptrdiff_t first = col * r->s->tile;
+    part x = {later(row, g->rows[stretch].from), sooner(row + rows, g->rows[stretch].to),
+              later(first, g->col_from), sooner(first + r->s->tile, g->col_to)};
     x.col_end = sooner(x.col_end, x.row_end);
     return x;
-}
-
-static ptrdiff_t area(const region *g, const frgi_spd_unit *u)
-{
-    ptrdiff_t sum = 0;
-    for (int i = 0; i < g->stretches; i++) {
-        const part x = clip(g, u, i);
-        if (x.row < x.row_end && x.col < x.col_end)
-            sum += (x.row_end - x.row) * (x.col_end - x.col);
-    }
-    return sum;
-}
-
-/** Shares of equal area; the order of the units, and so most of who owns what, stays from step to step. */
-static void offer_by_area(frgi_spd_run *r, int me, const region *g)
-{
-    const ptrdiff_t threads = r->team.threads;
-    if (threads == 1) {
-        frgi_team_offer(&r->team, me, 0, r->n_units);
-        return;
-    }
-    ptrdiff_t all = 1, sum = 0, lo = -1, hi = r->n_units;
-    for (ptrdiff_t u = 0; u < r->n_units; u++)
-        all += area(g, &r->units[u]);
-    for (ptrdiff_t u = 0; u < r->n_units; u++) {
-        const ptrdiff_t owner = sum * threads / all;
-        if (owner >= me && lo < 0)
-            lo = u;
-        if (owner > me) {
-            hi = u;
-            break;
-        }
-        sum += area(g, &r->units[u]);
-    }
-    frgi_team_offer(&r->team, me, lo < 0 ? hi : lo, hi);
 }
 
 /** Where rows from `row` on of the split panel begin. */
@@ -104,41 +73,64 @@ static unsigned char *split_at(unsigned char *panel, ptrdiff_t row, ptrdiff_t k)
 }
 
 /** Rows of the panel that have just been packed become operands of the tiles. */
-static void split(const frgi_spd_run *r, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t k)
+static void split(const frgi_spd_run *r, const frgi_spd_block *b, ptrdiff_t row, ptrdiff_t rows)
 {
     if (r->tiles)
-        frgi_spd_split(k, rows, (const float *)(const void *)frgi_spd_panel(r, row, k),
-                       split_at(r->as_rows, row, k), split_at(r->as_columns, row, k));
+        frgi_spd_split(b->k, rows, (const float *)(const void *)frgi_spd_panel(r, b->p, row, b->k),
+                       split_at(r->as_rows, row, b->k), split_at(r->as_columns, row, b->k));
 }
 
-static void update_part(const frgi_spd_run *r, int sign, const part *x, ptrdiff_t k, char *to)
+static void update_part(const frgi_spd_run *r, int sign, const part *x, const frgi_spd_block *b,
+                        char *to)
 {
+    const ptrdiff_t k = b->k;
     const ptrdiff_t rows = x->row_end - x->row, cols = x->col_end - x->col, ld = r->s->ld;
     if (r->tiles)
         frgi_spd_update_tiles(sign, k, rows, split_at(r->as_rows, x->row, k), cols,
                               split_at(r->as_columns, x->col, k), (float *)(void *)to, ld,
                               x->row - x->col);
     else
-        r->ops->update[sign](k, rows, frgi_spd_panel(r, x->row, k), cols,
-                             frgi_spd_panel(r, x->col, k), to, ld, x->row - x->col);
+        r->ops->update[sign](k, rows, frgi_spd_panel(r, b->p, x->row, k), cols,
+                             frgi_spd_panel(r, b->p, x->col, k), to, ld, x->row - x->col);
 }
 
-static void update_unit(const frgi_spd_run *r, const region *g, const frgi_spd_unit *u, ptrdiff_t k,
-                        char *to)
+/** The step of b on a strip of rows within tile column `col`. */
+static void update_unit(const frgi_spd_run *r, const region *g, const frgi_spd_block *b,
+                        ptrdiff_t strip, ptrdiff_t col, char *to)
 {
+    ptrdiff_t row;
+    const ptrdiff_t rows = frgi_spd_strip(r, strip, &row);
     for (int i = 0; i < g->stretches; i++) {
-        const part x = clip(g, u, i);
-        if (x.row >= x.row_end || x.col >= x.col_end)
-            continue;
-        const ptrdiff_t at = u->at + (x.row - u->row) + (x.col - u->col) * r->s->ld;
-        update_part(r, g->rows[i].sign, &x, k, to + (size_t)at * r->size);
+        const part x = clip(r, g, i, row, rows, col);
+        if (x.row < x.row_end && x.col < x.col_end)
+            update_part(r, g->rows[i].sign, &x, b,
+                        to + (size_t)frgi_spd_at(r->s, x.row, x.col) * r->size);
     }
 }
 
-static void update(frgi_spd_run *r, int me, const region *g, ptrdiff_t k, char *to)
+static frgi_team_rows update_units(const frgi_spd_run *r)
 {
-    for (ptrdiff_t u; (u = frgi_team_take(&r->team, me)) >= 0;)
-        update_unit(r, g, &r->units[u], k, to);
+    return (frgi_team_rows){.rows = r->s->tiles, .each = r->strips / r->s->tiles, .triangle = true};
+}
+
+static void update(frgi_spd_run *r, int me, const region *g, const frgi_spd_block *b, char *to)
+{
+    const frgi_team_rows units = update_units(r);
+    for (ptrdiff_t u, row; (u = frgi_team_take_dealt(&r->team, me, &units, &row)) >= 0;)
+        update_unit(r, g, b, row * units.each + u % units.each, u / units.each, to);
+}
+
+/** The strips of a panel, and where `diagonal` the pivot block as one unit more: strip number r->strips. */
+static frgi_team_rows panel_units(const frgi_spd_run *r, bool diagonal)
+{
+    return (frgi_team_rows){.rows = r->s->tiles, .each = r->strips / r->s->tiles, .more = diagonal};
+}
+
+static ptrdiff_t take_strip(frgi_spd_run *r, int me, const frgi_team_rows *units)
+{
+    ptrdiff_t row;
+    const ptrdiff_t u = frgi_team_take_dealt(&r->team, me, units, &row);
+    return u < 0 ? u : row * units->each + u;
 }
 
 /** The caller's callback is called on the caller's thread alone. */
@@ -188,26 +180,26 @@ static void factor_block(frgi_spd_run *r, ptrdiff_t p)
     }
 }
 
-/** Brings pivot block p + 1 up to date with step p, and factors it. */
-static void factor_ahead(frgi_spd_run *r, ptrdiff_t p, ptrdiff_t k)
+/** Brings the pivot block behind b up to date with the step of b, and factors it. */
+static void factor_ahead(frgi_spd_run *r, frgi_spd_block b)
 {
-    const frgi_spd_block next = frgi_spd_block_at(r, p + 1);
-    const char *const v = frgi_spd_panel(r, next.first, k);
-    r->ops->update[SPD_MINUS](k, next.k, v, next.k, v, frgi_spd_entry(r, next.first, next.first),
+    const frgi_spd_block next = frgi_spd_block_at(r, b.p + 1);
+    const char *const v = frgi_spd_panel(r, b.p, next.first, b.k);
+    r->ops->update[SPD_MINUS](b.k, next.k, v, next.k, v, frgi_spd_entry(r, next.first, next.first),
                               r->s->ld, 0);
-    factor_block(r, p + 1);
+    factor_block(r, next.p);
 }
 
-static void divide_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff_t strip)
+static void divide_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
 {
     ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
     end += row;
     row = later(row, b.end);
     if (row >= end)
         return;
-    r->ops->divide(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[p & 1],
-                   r->s->block, frgi_spd_panel(r, row, b.k));
-    split(r, row, end - row, b.k);
+    r->ops->divide(b.k, end - row, frgi_spd_entry(r, row, b.first), r->s->ld, r->z[b.p & 1],
+                   r->s->block, frgi_spd_panel(r, b.p, row, b.k));
+    split(r, &b, row, end - row);
     if (r->b)
         r->ops->times[SPD_MINUS](end - row, b.k, frgi_spd_entry(r, row, b.first), r->s->ld, 1,
                                  r->b + (size_t)b.first * r->size, r->s->padded,
@@ -217,26 +209,25 @@ static void divide_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff
 static void factor_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
-    const ptrdiff_t a_tile = r->strips / r->s->tiles;
+    const frgi_team_rows strips = panel_units(r, false), units = update_units(r);
     if (me == 0)
         factor_block(r, 0);
     for (ptrdiff_t p = 0; p + 1 < r->blocks; p++) {
         const frgi_spd_block b = frgi_spd_block_at(r, p), next = frgi_spd_block_at(r, p + 1);
-        const ptrdiff_t first = b.end / r->s->tile * a_tile, count = r->strips - first;
-        frgi_team_offer_equal(&r->team, me, count);
+        frgi_team_deal(&r->team, me, &strips);
         frgi_team_meet(&r->team);
         if (r->status != FRG_OK)
             return;
-        for (ptrdiff_t u; (u = frgi_team_take(&r->team, me)) >= 0;)
-            divide_strip(r, p, b, first + u);
+        for (ptrdiff_t u; (u = take_strip(r, me, &strips)) >= 0;)
+            divide_strip(r, b, u);
         const region g = {b.end, r->s->padded, {{next.end, r->s->padded, SPD_MINUS}}, 1};
-        offer_by_area(r, me, &g);
+        frgi_team_deal(&r->team, me, &units);
         frgi_team_meet(&r->team);
         if (me == 0) {
-            factor_ahead(r, p, b.k);
+            factor_ahead(r, b);
             poll(r, p);
         }
-        update(r, me, &g, b.k, r->a);
+        update(r, me, &g, &b, r->a);
     }
 }
 
@@ -312,9 +303,9 @@ static void invert_block(frgi_spd_run *r, ptrdiff_t p)
 }
 
 /** Strips of the panel; one more unit than strips is the diagonal block. */
-static void invert_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff_t strip)
+static void invert_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
 {
-    const void *const z = r->z[p & 1], *const t = r->t[p & 1];
+    const void *const z = r->z[b.p & 1], *const t = r->t[b.p & 1];
     const ptrdiff_t ld = r->s->ld, ldz = r->s->block;
     if (strip == r->strips) {
         r->ops->square(b.k, t, ldz, frgi_spd_entry(r, b.first, b.first), ld);
@@ -325,39 +316,40 @@ static void invert_strip(frgi_spd_run *r, ptrdiff_t p, frgi_spd_block b, ptrdiff
     const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
     if (row < before) {
         r->ops->turn(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, z, t, ldz,
-                     frgi_spd_panel(r, row, b.k));
-        split(r, row, before - row, b.k);
+                     frgi_spd_panel(r, b.p, row, b.k));
+        split(r, &b, row, before - row);
     }
     if (after < end) {
         r->ops->retire(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, t, ldz,
-                       frgi_spd_panel(r, after, b.k));
-        split(r, after, end - after, b.k);
+                       frgi_spd_panel(r, b.p, after, b.k));
+        split(r, &b, after, end - after);
     }
 }
 
 static void inverse_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
+    const frgi_team_rows strips = panel_units(r, true), units = update_units(r);
     if (me == 0)
         invert_block(r, 0);
     for (ptrdiff_t p = 0; p < r->blocks; p++) {
         const frgi_spd_block b = frgi_spd_block_at(r, p);
-        frgi_team_offer_equal(&r->team, me, r->strips + 1);
+        frgi_team_deal(&r->team, me, &strips);
         frgi_team_meet(&r->team);
         if (r->status != FRG_OK)
             return;
-        for (ptrdiff_t u; (u = frgi_team_take(&r->team, me)) >= 0;)
-            invert_strip(r, p, b, u);
+        for (ptrdiff_t u; (u = take_strip(r, me, &strips)) >= 0;)
+            invert_strip(r, b, u);
         const region g = {
             0, b.first, {{0, b.first, SPD_PLUS}, {b.end, r->s->padded, SPD_MINUS}}, 2};
-        offer_by_area(r, me, &g);
+        frgi_team_deal(&r->team, me, &units);
         frgi_team_meet(&r->team);
         if (me == 0) {
             if (p + 1 < r->blocks)
                 invert_block(r, p + 1);
             poll(r, p);
         }
-        update(r, me, &g, b.k, r->a);
+        update(r, me, &g, &b, r->a);
     }
 }
 
@@ -377,8 +369,8 @@ static void scale_strip(frgi_spd_run *r, frgi_spd_block b, const double *scale, 
     const ptrdiff_t ld = r->s->ld;
     if (strip == r->strips) {
         r->ops->pack_symmetric(b.k, frgi_spd_entry(r, b.first, b.first), ld, scale,
-                               frgi_spd_panel(r, b.first, b.k));
-        split(r, b.first, b.k, b.k);
+                               frgi_spd_panel(r, b.p, b.first, b.k));
+        split(r, &b, b.first, b.k);
         return;
     }
     ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
@@ -386,36 +378,37 @@ static void scale_strip(frgi_spd_run *r, frgi_spd_block b, const double *scale, 
     const ptrdiff_t before = sooner(end, b.first), after = later(row, b.end);
     if (row < before) {
         r->ops->pack_turned(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, scale,
-                            frgi_spd_panel(r, row, b.k));
-        split(r, row, before - row, b.k);
+                            frgi_spd_panel(r, b.p, row, b.k));
+        split(r, &b, row, before - row);
     }
     if (after < end) {
         r->ops->pack(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, scale,
-                     frgi_spd_panel(r, after, b.k));
-        split(r, after, end - after, b.k);
+                     frgi_spd_panel(r, b.p, after, b.k));
+        split(r, &b, after, end - after);
     }
 }
 
 static void congruence_body(void *run, int me)
 {
     frgi_spd_run *const r = run;
+    const frgi_team_rows strips = panel_units(r, true), units = update_units(r);
     const region g = {0, r->s->padded, {{0, r->s->padded, SPD_PLUS}}, 1};
     double scale[SPD_BLOCK_MAX];
     for (ptrdiff_t p = 0; p < r->blocks; p++) {
         const frgi_spd_block b = frgi_spd_block_at(r, p);
         for (ptrdiff_t i = 0; i < b.k; i++)
             scale[i] = b.first + i < r->s->n ? sqrt(r->scale[b.first + i]) : 0;
-        frgi_team_offer_equal(&r->team, me, r->strips + 1);
+        frgi_team_deal(&r->team, me, &strips);
         frgi_team_meet(&r->team);
         if (r->status != FRG_OK)
             return;
-        for (ptrdiff_t u; (u = frgi_team_take(&r->team, me)) >= 0;)
+        for (ptrdiff_t u; (u = take_strip(r, me, &strips)) >= 0;)
             scale_strip(r, b, scale, u);
-        offer_by_area(r, me, &g);
+        frgi_team_deal(&r->team, me, &units);
         frgi_team_meet(&r->team);
         if (me == 0)
             poll(r, p);
-        update(r, me, &g, b.k, r->b);
+        update(r, me, &g, &b, r->b);
     }
 }
 

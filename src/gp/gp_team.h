@@ -10,7 +10,10 @@
  *     frgi_team_meet(t);
  *
  * Shares of consecutive phases lie in different words: a thread that still looks for work of the last phase
- * never finds work of the next. */
+ * never finds work of the next.
+ *
+ * Where phase after phase goes over the rows of one matrix, rows are dealt by turns: what a thread has written it
+ * finds in its own cache, whatever the shape of the phase. */
 #ifndef FRGI_GP_TEAM_H
 #define FRGI_GP_TEAM_H
 
@@ -43,6 +46,17 @@ void frgi_team_meet(frgi_team *t);
 void frgi_team_offer(frgi_team *t, int me, ptrdiff_t lo, ptrdiff_t hi);
 /** An equal share of 0 .. count-1. */
 void frgi_team_offer_equal(frgi_team *t, int me, ptrdiff_t count);
+
+/** Units in rows that are dealt to the threads by turns: row i has `each` of them, or (i + 1) each where the rows are
+ *  those of a triangle; `more` (0 or 1) is for one unit beside them, which counts as a row behind the last. */
+typedef struct {
+    ptrdiff_t rows, each;
+    bool triangle;
+    int more;
+} frgi_team_rows;
+void frgi_team_deal(frgi_team *t, int me, const frgi_team_rows *r);
+/** frgi_team_take for units so dealt: *row and the number within it, -1 when none is left. */
+ptrdiff_t frgi_team_take_dealt(frgi_team *t, int me, const frgi_team_rows *r, ptrdiff_t *row);
 /** The next unit, -1 when none is left. */
 ptrdiff_t frgi_team_take(frgi_team *t, int me);
 

@@ -271,7 +271,7 @@ static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *ke
 
 static void threads(void)
 {
-    static const ptrdiff_t n[] = {1, 7, 50, 96, 200, 209, 288, 384, 385, 500, 576, 577, 720};
+    static const ptrdiff_t n[] = {1, 7, 50, 96, 200, 209, 288, 289, 384, 432, 433, 500, 577, 720};
     static const int of[] = {1, 2, 3, 8};
     for (int t = 0; t < 2; t++) {
         for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
@@ -292,7 +292,7 @@ static void large(void)
     double *const keep = malloc((size_t)(1 + LARGE * (COLUMNS + 1)) * sizeof *keep);
     for (int t = 0; t < 2; t++) {
         const uint64_t random = test_now.random;
-        const ptrdiff_t n = test_size(types[t] == FRG_F64 ? LARGE : LARGE_F32, 300);
+        const ptrdiff_t n = test_size(types[t] == FRG_F64 ? LARGE : LARGE_F32, 400);
         keep[0] = NAN;
         for (int threads_now = 1; threads_now <= 3; threads_now++) { /* solves use them too */
             test_now.random = random;
@@ -405,7 +405,7 @@ static int stop(const frg_progress *p, void *user)
 static void cancelled(void)
 {
     for (int threads_now = 1; threads_now < 3; threads_now++) {
-        problem p = make(300, FRG_F64, threads_now);
+        problem p = make(400, FRG_F64, threads_now);
         fill(&p);
         frg_context_opts o;
         frg_context_defaults(&o, sizeof o);
