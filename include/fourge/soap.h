@@ -78,7 +78,8 @@ typedef struct {
     int normalize_update;
     int trace_normalization;
     /** Adds c u sqrt(max d_i) max|P| to Adam's denominator; 0: off, as the peers are.  16 keeps the rounding residues
-     *  of the first step, whose basis is made of its own gradient, from becoming updates as long as the others. */
+     *  of the first step, whose basis is made of its own gradient, from becoming updates as long as the others: it is then
+     *  -lr U V' to a few percent. */
     double denom_floor;
     /* refresh of the bases */
     int64_t precondition_frequency;

@@ -131,7 +131,7 @@ void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor
 
 /* ---- looking ------------------------------------------------------------------------------------- */
 
-static double frobenius(const frg_soap *soap, const soap_factor *f)
+double frgi_soap_norm(const frg_soap *soap, const soap_factor *f)
 {
     double sum = 0;
     for (ptrdiff_t j = 0; j < f->size; j++) {
@@ -206,7 +206,7 @@ void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, s
     room->qr.x.team = room->team;
     multiply(p, f, room);
     rayleigh(soap, f, room);
-    f->norm = frobenius(soap, f); /* of K itself: the test is finer than the rounding of K Q */
+    f->norm = frgi_soap_norm(soap, f); /* of K itself: the test is finer than the rounding of K Q */
     f->looked = true;
     double sum = 0;
     for (ptrdiff_t j = 0; j < f->size; j++) {
@@ -221,20 +221,6 @@ void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, s
     room->seconds[SOAP_REFRESH] += frgi_seconds() - start;
 }
 
-/* ---- eigendecomposition -------------------------------------------------------------------------- */
-
-static bool is_diagonal(const soap_factor *f)
-{
-    for (ptrdiff_t j = 0; j < f->size; j++) {
-        for (ptrdiff_t i = j + 1; i < f->size; i++) {
-            if (f->k[j * f->size + i] != 0) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 /** Larger first, NaN last, equal ones by place: the same on every machine that has the same numbers. */
 static bool stands_before(double a, double b, int32_t at_a, int32_t at_b)
 {
@@ -245,7 +231,7 @@ static bool stands_before(double a, double b, int32_t at_a, int32_t at_b)
 }
 
 /** Heap sort of places by descending lambda[slot[place]], stable by the tie rule. */
-static void sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32_t *rank)
+void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32_t *rank)
 {
     /* rank[slot]: the place the slot had */
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -272,121 +258,6 @@ static void sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32
         }
         slots[at] = x;
     }
-}
-
-/** Q of a diagonal K: the permutation that sorts it. */
-static void permutation_basis(soap_factor *f, soap_room *room)
-{
-    const ptrdiff_t n = f->size;
-    int32_t *const rank = room->qr.strip;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        f->order[j] = (int32_t)j;
-        f->lambda[j] = (double)f->k[j * n + j];
-    }
-    sort_places(n, f->lambda, f->order, rank);
-    memset(f->q, 0, (size_t)(n * n) * sizeof *f->q);
-    for (ptrdiff_t p = 0; p < n; p++) {
-        f->q[p * n + f->order[p]] = 1;
-    }
-    for (ptrdiff_t p = 0; p < n; p++) {
-        f->lambda[p] = (double)f->k[(ptrdiff_t)f->order[p] * n + f->order[p]];
-    }
-    for (ptrdiff_t p = 0; p < n; p++) {
-        f->order[p] = (int32_t)p;
-    }
-}
-
-static int work_length(ptrdiff_t n)
-{
-    return (int)(1 + 6 * n + 2 * n * n);
-}
-
-static int integer_length(ptrdiff_t n)
-{
-    return (int)(3 + 5 * n);
-}
-
-frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n)
-{
-    if (n <= soap->eigh_size) {
-        return FRG_OK;
-    }
-    frgi_soap_eigh_close(soap);
-    TRY(NEW0(soap->ctx, &soap->eigh_work, soap->threads, "eigendecompositions"));
-    TRY(NEW0(soap->ctx, &soap->eigh_integers, soap->threads, "eigendecompositions"));
-    for (int pass = 0; pass < 2; pass++) {
-        for (int t = 0; t < soap->threads; t++) {
-            soap->eigh_work[t] = TAKE(&soap->eigh, float, work_length(n));
-            soap->eigh_integers[t] = TAKE(&soap->eigh, int, integer_length(n));
-        }
-        if (pass == 0) {
-            TRY(frgi_arena_open(&soap->eigh, soap->ctx, "room for eigendecompositions"));
-        }
-    }
-    soap->eigh_size = n;
-    return FRG_OK;
-}
-
-void frgi_soap_eigh_close(frg_soap *soap)
-{
-    frgi_arena_close(&soap->eigh, soap->ctx);
-    DROP(soap->ctx, &soap->eigh_work);
-    DROP(soap->ctx, &soap->eigh_integers);
-    soap->eigh = (frgi_arena){0};
-    soap->eigh_size = 0;
-}
-
-/** Eigenvectors of K by columns, descending. */
-static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_room *room, int thread)
-{
-    const ptrdiff_t n = f->size;
-    float *const a = room->qr.other, *const values = room->qr.strip;
-    memcpy(a, f->k, (size_t)(n * n) * sizeof *a);
-    if (!frgi_ssyevd((int)n, a, (int)n, values, soap->eigh_work[thread], work_length(n),
-                     soap->eigh_integers[thread], integer_length(n)) ||
-        isnan(soap->ops->largest(n * n, a))) {
-        return false;
-    }
-    for (ptrdiff_t p = 0; p < n; p++) {
-        memcpy(f->q + p * n, a + (n - 1 - p) * n, (size_t)n * sizeof *a);
-        f->lambda[p] = (double)values[n - 1 - p];
-        f->order[p] = (int32_t)p;
-    }
-    return true;
-}
-
-bool frgi_soap_rescue(frg_soap *soap, soap_factor *f)
-{
-    if (!isfinite(f->norm)) {
-        return false;
-    }
-    const ptrdiff_t n = f->size;
-    double *a = NULL;
-    int *integers = NULL;
-    bool done = false;
-    const size_t square = frgi_mul((size_t)n, (size_t)n);
-    if (NEW(soap->ctx, &a, frgi_add(frgi_mul(3, square), (size_t)(8 * n + 1)), "a basis") >= 0 &&
-        NEW(soap->ctx, &integers, integer_length(n), "a basis") >= 0) {
-        double *const values = a + square, *const work = values + n;
-        for (ptrdiff_t i = 0; i < n * n; i++) {
-            a[i] = (double)f->k[i];
-        }
-        done = frgi_dsyevd((int)n, a, (int)n, values, work, work_length(n), integers,
-                           integer_length(n));
-        for (ptrdiff_t i = 0; i < n * n && done; i++) {
-            done = isfinite(a[i]);
-        }
-        for (ptrdiff_t p = 0; p < n && done; p++) {
-            for (ptrdiff_t i = 0; i < n; i++) {
-                f->q[p * n + i] = (float)a[(n - 1 - p) * n + i];
-            }
-            f->lambda[p] = values[n - 1 - p];
-            f->order[p] = (int32_t)p;
-        }
-    }
-    DROP(soap->ctx, &a);
-    DROP(soap->ctx, &integers);
-    return done;
 }
 
 /* ---- refresh ------------------------------------------------------------------------------------- */
@@ -432,7 +303,7 @@ static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f
     float *const w = room->qr.other;
     multiply(p, f, room);
     rayleigh(soap, f, room);
-    sort_places(f->size, f->lambda, f->order, room->qr.strip);
+    frgi_soap_sort_places(f->size, f->lambda, f->order, room->qr.strip);
     if (o->moment2_order == FRG_MOMENT2_FOLLOW) {
         return;
     }
@@ -478,13 +349,12 @@ static void columns_of_basis(const void *job, const soap_room *room, ptrdiff_t f
     }
 }
 
-/** One step of orthogonal iteration from W in room->qr.other; false: not finite, Q is as before. */
-static bool iterate(const frg_soap *soap, const soap_param *param, soap_factor *f, soap_room *room,
-                    bool last)
+bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *param, soap_factor *f,
+                              soap_room *room, double ridge, bool last)
 {
     const frg_soap_opts *const o = &soap->groups[param->group];
     const ptrdiff_t n = f->size, ld = room->qr.x.ld;
-    const factor_job job = {soap, param, f, room, (float)(o->ridge_c * UNIT * f->norm)};
+    const factor_job job = {soap, param, f, room, (float)ridge};
     frgi_soap_share(room, n, COLUMNS, columns_to_factor, &job);
     for (ptrdiff_t p = 0; p < n; p++) {
         if (isnan(room->qr.norm2[p])) {
@@ -501,17 +371,11 @@ static bool iterate(const frg_soap *soap, const soap_param *param, soap_factor *
                                .ortho_tol = o->ortho_tol,
                                .hint = f->hint};
     frgi_qr_solve(soap->qr, &room->qr, &wish, &f->report);
-    if (last && o->moment2_order == FRG_MOMENT2_ROTATE) {
+    if (last && !param->first && o->moment2_order == FRG_MOMENT2_ROTATE) {
         keep_turn(f, room->qr.q, ld);
     }
     frgi_soap_share(room, n, COLUMNS, columns_of_basis, &job);
     return true;
-}
-
-/** What becomes of a refresh, by norm(K): K = 0 tells nothing, one with NaN or infinities gives no basis. */
-static soap_outcome of_norm(double norm, soap_outcome otherwise)
-{
-    return !isfinite(norm) ? SOAP_FAILED : norm > 0 ? otherwise : SOAP_UNTOUCHED;
 }
 
 static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor *f,
@@ -522,21 +386,22 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
         multiply(p, f, room);
         rayleigh(soap, f, room);
     }
-    f->done = of_norm(f->norm, SOAP_BY_QR);
+    f->done = frgi_soap_of_norm(f->norm, SOAP_BY_QR);
     if (f->done != SOAP_BY_QR) {
         return;
     }
     const bool before = o->sort_when == FRG_SORT_BEFORE_QR;
     const bool moves = o->moment2_order != FRG_MOMENT2_FOLLOW;
     if (before) {
-        sort_places(f->size, f->lambda, f->order, room->qr.strip);
+        frgi_soap_sort_places(f->size, f->lambda, f->order, room->qr.strip);
     }
     for (int s = 0; s < o->power_iter_steps; s++) {
         if (s > 0) {
             multiply(p, f, room);
             f->hint = 0;
         }
-        if (!iterate(soap, p, f, room, s + 1 == o->power_iter_steps)) {
+        if (!frgi_soap_orthonormalise(soap, p, f, room, o->ridge_c * UNIT * f->norm,
+                                      s + 1 == o->power_iter_steps)) {
             f->done = SOAP_FAILED;
             return;
         }
@@ -559,20 +424,7 @@ void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap
     f->report = (frg_qr_report){.orthogonality = NAN};
     f->done = SOAP_UNTOUCHED;
     if (p->first || f->lost || o->use_eigh) {
-        f->norm = frobenius(soap, f);
-        f->done = of_norm(f->norm, SOAP_BY_EIGH);
-        if (f->done == SOAP_BY_EIGH && is_diagonal(f)) {
-            permutation_basis(f, room);
-        } else if (f->done == SOAP_BY_EIGH && !eigen_basis(soap, f, room, thread)) {
-            f->done = SOAP_FAILED;
-        }
-        f->lost = f->done == SOAP_FAILED || f->done == SOAP_UNTOUCHED;
-        if (p->first && o->warmup_v == FRG_WARMUP_V_ROTATE && f->done == SOAP_BY_EIGH) {
-            for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
-                f->turn[i] = f->q[i] * f->q[i]; /* from coordinates: Q_old = I */
-            }
-            f->rotated = true;
-        }
+        frgi_soap_decompose(soap, p, f, room, thread);
     } else {
         refresh_by_qr(soap, p, f, room);
     }

@@ -186,6 +186,22 @@ void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor
 void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room);
 void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room,
                        int thread);
+double frgi_soap_norm(const frg_soap *soap, const soap_factor *f);
+/** Slots by descending lambda[slot], those of equal ones as they were; rank: room for n. */
+void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32_t *rank);
+/** Q <- orth(W + ridge Q), W in room->qr.other, columns in the order of the slots; false: not finite, Q is as before.
+ *  last: the factor's report is of this one, and second moments turn with it where that is asked for. */
+bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                              soap_room *room, double ridge, bool last);
+
+/* ---- soap_eigh.c ---- */
+/** What becomes of a refresh, by norm(K): K = 0 tells nothing, one with NaN or infinities gives no basis. */
+soap_outcome frgi_soap_of_norm(double norm, soap_outcome otherwise);
+/** Does its first basis come from that of the parameter's other factor, which must be made before? */
+bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_factor *f);
+/** The basis of a factor anew. */
+void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room,
+                         int thread);
 /** Tries a failed eigendecomposition in double precision; false: the basis stays. */
 bool frgi_soap_rescue(frg_soap *soap, soap_factor *f);
 FRG_MUST_USE frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n);

@@ -112,6 +112,12 @@ static void decide_factor(const frg_soap_opts *o, const soap_param *p, soap_fact
     f->refresh = f->due;
 }
 
+/** Is its basis, when it is due, an eigendecomposition's? */
+static bool decomposes(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
+{
+    return (p->first && !frgi_soap_follows(o, p, f)) || o->use_eigh || f->lost;
+}
+
 static frg_status decide(frg_soap *soap, ptrdiff_t *eigh)
 {
     *eigh = 0;
@@ -135,8 +141,7 @@ static frg_status decide(frg_soap *soap, ptrdiff_t *eigh)
         for (int k = 0; k < p->n_factors; k++) {
             soap_factor *const factor = &p->factors[k];
             decide_factor(o, p, factor, f);
-            const bool decomposes = p->first || o->use_eigh || factor->lost;
-            if (factor->due && decomposes && factor->size > *eigh) {
+            if (factor->due && decomposes(o, p, factor) && factor->size > *eigh) {
                 *eigh = factor->size;
             }
         }
@@ -173,11 +178,12 @@ static bool tests(const frg_soap_opts *o, const soap_param *p, const soap_factor
     return o->use_adaptive_criteria && f->due && !p->first && !f->lost;
 }
 
-/** Must the bases of a parameter wait until all its factors were seen? */
-static bool waits(const frg_soap_opts *o, const soap_param *p)
+/** Must a basis wait until all factors of its parameter were seen, or the first moment has left? */
+static bool waits(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
 {
-    return o->use_kl_shampoo || adaptive_over_parameter(o) || !frgi_soap_original(o) ||
-           p->label != 0;
+    return o->use_kl_shampoo ||
+           (p->first ? frgi_soap_follows(o, p, f)
+                     : adaptive_over_parameter(o) || !frgi_soap_original(o) || p->label != 0);
 }
 
 /** The adaptive test, and the new basis where nothing has to wait for it. */
@@ -191,7 +197,7 @@ static void examine_task(frg_soap *soap, const soap_task *t, soap_room *room, in
             f->refresh = !f->passes;
         }
     }
-    if (f->refresh && !waits(o, t->param)) {
+    if (f->refresh && !waits(o, t->param, f)) {
         frgi_soap_refresh(soap, t->param, f, room, thread);
         f->refresh = false;
     }
@@ -286,12 +292,12 @@ static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
     }
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double n = (double)f->size;
-    const bool here = kind == LOOP_REFRESH || (kind != LOOP_ACCUMULATE && !waits(o, p));
+    const bool here = kind == LOOP_REFRESH || (kind != LOOP_ACCUMULATE && !waits(o, p, f));
     const bool looks = kind != LOOP_REFRESH && kind != LOOP_ACCUMULATE && tests(o, p, f);
     double cost = kind == LOOP_COLLECT || kind == LOOP_ACCUMULATE ? n * count : 0;
     cost += looks || kind == LOOP_WEIGH ? 2 * n * n * n : 0;
     if (f->refresh && here && kind != LOOP_WEIGH) {
-        const bool by_eigh = p->first || f->lost || o->use_eigh;
+        const bool by_eigh = decomposes(o, p, f);
         cost += (by_eigh ? 20 : 5) * n * n * n;
         return by_eigh || f->size < WORTH_IT ? -cost : cost;
     }

@@ -331,7 +331,7 @@ static void mixed_skip(void)
         }
     }
     CHECK_INT(skipped, 2 * 11);
-    CHECK_INT(done, 2 * 11);
+    CHECK_INT(done, 1 + 2 * 11); /* the first: the second basis of a matrix follows the first one */
     frg_soap_destroy(both);
     frg_soap_destroy(each[0]);
     frg_soap_destroy(each[1]);

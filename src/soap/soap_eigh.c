@@ -1,0 +1,215 @@
+/* soap_eigh.c - bases that do not come from a step of orthogonal iteration: the first ones, those after a failure, and all of
+ * them where use_eigh is set.
+ *
+ *     K = Q diag(lambda) Q',  lambda descending       LAPACK's divide and conquer in f32, in f64 where that fails
+ *     K diagonal                                      Q: the permutation that sorts it
+ *
+ * The first two factors of a matrix G are often G G' and G'G, nothing else (bias corrected: beta = 0 at t = 1).  Two
+ * decompositions would each turn the bases of close singular values as rounding has it, and P = U'G V would be full of
+ * residues there, which Adam's first step makes as large as all others.  So the shorter factor alone is decomposed, and
+ *
+ *     G'U = V R                                       one QR, columns in the order of U
+ *
+ * gives the other: P = U'G V = R', diagonal up to what U leaves of K, u norm(K) / s_i beside the column of s_i.  V is
+ * completed where G'U has fewer columns.  Half the work of two decompositions or less. */
+#include <math.h>
+#include <string.h>
+
+#include "linalg/blas.h"
+#include "soap/soap_state.h"
+
+static bool is_diagonal(const soap_factor *f)
+{
+    for (ptrdiff_t j = 0; j < f->size; j++) {
+        for (ptrdiff_t i = j + 1; i < f->size; i++) {
+            if (f->k[j * f->size + i] != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/** Q of a diagonal K: the permutation that sorts it. */
+static void permutation_basis(soap_factor *f, soap_room *room)
+{
+    const ptrdiff_t n = f->size;
+    int32_t *const rank = room->qr.strip;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        f->order[j] = (int32_t)j;
+        f->lambda[j] = (double)f->k[j * n + j];
+    }
+    frgi_soap_sort_places(n, f->lambda, f->order, rank);
+    memset(f->q, 0, (size_t)(n * n) * sizeof *f->q);
+    for (ptrdiff_t p = 0; p < n; p++) {
+        f->q[p * n + f->order[p]] = 1;
+    }
+    for (ptrdiff_t p = 0; p < n; p++) {
+        f->lambda[p] = (double)f->k[(ptrdiff_t)f->order[p] * n + f->order[p]];
+    }
+    for (ptrdiff_t p = 0; p < n; p++) {
+        f->order[p] = (int32_t)p;
+    }
+}
+
+static int work_length(ptrdiff_t n)
+{
+    return (int)(1 + 6 * n + 2 * n * n);
+}
+
+static int integer_length(ptrdiff_t n)
+{
+    return (int)(3 + 5 * n);
+}
+
+frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n)
+{
+    if (n <= soap->eigh_size) {
+        return FRG_OK;
+    }
+    frgi_soap_eigh_close(soap);
+    TRY(NEW0(soap->ctx, &soap->eigh_work, soap->threads, "eigendecompositions"));
+    TRY(NEW0(soap->ctx, &soap->eigh_integers, soap->threads, "eigendecompositions"));
+    for (int pass = 0; pass < 2; pass++) {
+        for (int t = 0; t < soap->threads; t++) {
+            soap->eigh_work[t] = TAKE(&soap->eigh, float, work_length(n));
+            soap->eigh_integers[t] = TAKE(&soap->eigh, int, integer_length(n));
+        }
+        if (pass == 0) {
+            TRY(frgi_arena_open(&soap->eigh, soap->ctx, "room for eigendecompositions"));
+        }
+    }
+    soap->eigh_size = n;
+    return FRG_OK;
+}
+
+void frgi_soap_eigh_close(frg_soap *soap)
+{
+    frgi_arena_close(&soap->eigh, soap->ctx);
+    DROP(soap->ctx, &soap->eigh_work);
+    DROP(soap->ctx, &soap->eigh_integers);
+    soap->eigh = (frgi_arena){0};
+    soap->eigh_size = 0;
+}
+
+/** Eigenvectors of K by columns, descending. */
+static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_room *room, int thread)
+{
+    const ptrdiff_t n = f->size;
+    float *const a = room->qr.other, *const values = room->qr.strip;
+    memcpy(a, f->k, (size_t)(n * n) * sizeof *a);
+    if (!frgi_ssyevd((int)n, a, (int)n, values, soap->eigh_work[thread], work_length(n),
+                     soap->eigh_integers[thread], integer_length(n)) ||
+        isnan(soap->ops->largest(n * n, a))) {
+        return false;
+    }
+    for (ptrdiff_t p = 0; p < n; p++) {
+        memcpy(f->q + p * n, a + (n - 1 - p) * n, (size_t)n * sizeof *a);
+        f->lambda[p] = (double)values[n - 1 - p];
+        f->order[p] = (int32_t)p;
+    }
+    return true;
+}
+
+bool frgi_soap_rescue(frg_soap *soap, soap_factor *f)
+{
+    if (!isfinite(f->norm)) {
+        return false;
+    }
+    const ptrdiff_t n = f->size;
+    double *a = NULL;
+    int *integers = NULL;
+    bool done = false;
+    const size_t square = frgi_mul((size_t)n, (size_t)n);
+    if (NEW(soap->ctx, &a, frgi_add(frgi_mul(3, square), (size_t)(8 * n + 1)), "a basis") >= 0 &&
+        NEW(soap->ctx, &integers, integer_length(n), "a basis") >= 0) {
+        double *const values = a + square, *const work = values + n;
+        for (ptrdiff_t i = 0; i < n * n; i++) {
+            a[i] = (double)f->k[i];
+        }
+        done = frgi_dsyevd((int)n, a, (int)n, values, work, work_length(n), integers,
+                           integer_length(n));
+        for (ptrdiff_t i = 0; i < n * n && done; i++) {
+            done = isfinite(a[i]);
+        }
+        for (ptrdiff_t p = 0; p < n && done; p++) {
+            for (ptrdiff_t i = 0; i < n; i++) {
+                f->q[p * n + i] = (float)a[(n - 1 - p) * n + i];
+            }
+            f->lambda[p] = values[n - 1 - p];
+            f->order[p] = (int32_t)p;
+        }
+    }
+    DROP(soap->ctx, &a);
+    DROP(soap->ctx, &integers);
+    return done;
+}
+
+soap_outcome frgi_soap_of_norm(double norm, soap_outcome otherwise)
+{
+    return !isfinite(norm) ? SOAP_FAILED : norm > 0 ? otherwise : SOAP_UNTOUCHED;
+}
+
+/* ---- the second basis of one gradient ------------------------------------------------------------ */
+
+/** The other factor of a matrix whose factors are those of the gradient in hand alone, where that is the shorter one;
+ *  NULL: this factor follows none. */
+static const soap_factor *leader(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
+{
+    const bool matrix = p->axes == 2 && p->n_factors == 2 && p->factors[1].axis == 1 &&
+                        p->factors[0].size == p->dims[0] && p->factors[1].size == p->dims[1];
+    if (!matrix || !p->first || o->use_eigh || o->use_kl_shampoo || o->order != FRG_GRAD_FIRST ||
+        frgi_soap_shampoo_beta(o, p->step + 1) > 0) {
+        return NULL;
+    }
+    const soap_factor *const shorter = &p->factors[p->dims[1] < p->dims[0]];
+    return f == shorter ? NULL : shorter;
+}
+
+bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
+{
+    return leader(o, p, f) != NULL;
+}
+
+/** Q = orth(G'U), U the basis of the shorter axis. */
+static void follow(const frg_soap *soap, const soap_param *p, soap_factor *f,
+                   const soap_factor *shorter, soap_room *room)
+{
+    const ptrdiff_t n = f->size, k = shorter->size, ld = room->qr.x.ld;
+    const float *const g = frgi_soap_gradient(soap, p, room); /* as columns: dims[1] x dims[0] */
+    float *const a = room->qr.other;
+    frgi_product_blend(frgi_soap_products(p, room), f->axis == 1 ? 'N' : 'T', 'N', n, k, k, 1, g,
+                       p->dims[1], shorter->q, k, 0, a, ld);
+    for (ptrdiff_t j = 0; j < n; j++) {
+        f->lambda[j] = j < k ? shorter->lambda[j] : 0;
+        f->order[j] = (int32_t)j;
+    }
+    for (ptrdiff_t j = k; j < n; j++) {
+        memset(a + j * ld, 0, (size_t)n * sizeof *a);
+    }
+    f->hint = 0;
+    f->done = frgi_soap_orthonormalise(soap, p, f, room, 0, true) ? SOAP_BY_QR : SOAP_FAILED;
+}
+
+void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room,
+                         int thread)
+{
+    const frg_soap_opts *const o = &soap->groups[p->group];
+    const soap_factor *const shorter = leader(o, p, f);
+    f->norm = frgi_soap_norm(soap, f);
+    f->done = frgi_soap_of_norm(f->norm, SOAP_BY_EIGH);
+    if (f->done == SOAP_BY_EIGH && is_diagonal(f) && (!shorter || is_diagonal(shorter))) {
+        permutation_basis(f, room);
+    } else if (f->done == SOAP_BY_EIGH && shorter && shorter->done == SOAP_BY_EIGH) {
+        follow(soap, p, f, shorter, room);
+    } else if (f->done == SOAP_BY_EIGH && (shorter || !eigen_basis(soap, f, room, thread))) {
+        f->done = SOAP_FAILED;
+    }
+    f->lost = f->done == SOAP_FAILED || f->done == SOAP_UNTOUCHED;
+    if (p->first && o->warmup_v == FRG_WARMUP_V_ROTATE && !f->lost) {
+        for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
+            f->turn[i] = f->q[i] * f->q[i]; /* from coordinates: Q_old = I */
+        }
+        f->rotated = true;
+    }
+}
