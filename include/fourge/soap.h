@@ -209,6 +209,25 @@ FRG_API FRG_MUST_USE frg_status frg_soap_state_set(frg_soap *soap, int64_t id, c
 FRG_API FRG_MUST_USE frg_status frg_soap_state_shape(frg_soap *soap, int64_t id, const char *key,
                                                      frg_array *shape);
 
+/** A part of the state where it lies. */
+typedef struct {
+    frg_array array; /* to be read, not written */
+    /** Of "Q.i", "GG.i" and "eig.i": order[p] is the column (slot) of the p-th largest eigenvalue; NULL for other parts. */
+    const int32_t *order;
+    double
+        unit; /* what the numbers are to be multiplied with: a power of two, 1 but for gradients beyond 2^40 */
+    int in_bases; /* of moments: they stand in the bases, not in the parameter's own coordinates */
+} frg_soap_view;
+
+/** The same parts without a copy, as the step keeps them: f32, "eig.i" f64, "step" i64; columns of the bases, and moments that
+ *  stand in them along each axis, are in slots, which do not move when eigenvalues change their order; "exp_avg" is in the
+ *  bases or not, as moment1_basis has it; of "GG.i" the lower triangle is kept.  For logs, and for loops that send state
+ *  elsewhere.  It is there until the next step, load or set of the handle; reading changes no bit of the run.
+ *  Errors: E_OPTION for a name that is none (or "exp_avg.plain", which is not kept by itself), E_SHAPE for a part that the
+ *  parameter does not have. */
+FRG_API FRG_MUST_USE frg_status frg_soap_state_view(frg_soap *soap, int64_t id, const char *key,
+                                                    frg_soap_view *view);
+
 /** Whose names and conventions a file of named arrays has. */
 typedef enum {
     FRG_LAYOUT_EMERGING,    /* step, exp_avg, exp_avg_sq, GG.i, Q.i; the moments in the bases */

@@ -155,14 +155,20 @@ frg_status frg_soap_state_shape(frg_soap *soap, int64_t id, const char *key, frg
     return FRG_OK;
 }
 
+static frg_status check_there(frg_soap *soap, const soap_param *p, const part *x, const char *key)
+{
+    if (x->kind == PART_NONE) {
+        FAIL(soap->ctx, E_SHAPE, "'%s' has no part %s", p->name, key);
+    }
+    return FRG_OK;
+}
+
 static frg_status check_array(frg_soap *soap, const soap_param *p, const part *x, const char *key,
                               const frg_array *a)
 {
     const frg_array want = shape_of(p, x);
     frg_context *const ctx = soap->ctx;
-    if (x->kind == PART_NONE) {
-        FAIL(ctx, E_SHAPE, "'%s' has no part %s", p->name, key);
-    }
+    TRY(check_there(soap, p, x, key));
     const unsigned types =
         1u << FRG_F32 | 1u << FRG_F64 | (x->kind == PART_STEP ? 1u << FRG_I64 : 0);
     TRY(frgi_array_check(ctx, a, key, want.ndim, types));
@@ -273,6 +279,47 @@ frg_status frg_soap_state_get(frg_soap *soap, int64_t id, const char *key, frg_a
         for (ptrdiff_t j = 0; j < n; j++) {
             put(&to, j, 0, unit * f->lambda[f->order[j]]);
         }
+        break;
+    }
+    return FRG_OK;
+}
+
+frg_status frg_soap_state_view(frg_soap *soap, int64_t id, const char *key, frg_soap_view *view)
+{
+    soap_param *p;
+    part x;
+    TRY(find_part(soap, id, key, &p, &x));
+    REQUIRE(soap->ctx, view, "view is NULL");
+    TRY(check_there(soap, p, &x, key));
+    const soap_factor *const f = x.factor;
+    const double once = ldexp(1, p->exponent), unit = unit_of(soap, p);
+    *view = (frg_soap_view){.array = shape_of(p, &x), .order = f ? f->order : NULL, .unit = 1};
+    switch (x.kind) {
+    case PART_NONE:
+    case PART_M_PLAIN:
+        FAIL(soap->ctx, E_OPTION, "%s is not kept by itself: see frg_soap_state_get", key);
+    case PART_STEP:
+        view->array.data = &p->step;
+        break;
+    case PART_M:
+        view->array.data = p->m;
+        view->unit = once;
+        view->in_bases = p->label != 0;
+        break;
+    case PART_V:
+        view->array.data = p->v;
+        view->unit = once * once;
+        view->in_bases = p->generation > 0;
+        break;
+    case PART_K:
+    case PART_Q:
+        view->array =
+            frg_matrix_columns(x.kind == PART_K ? f->k : f->q, FRG_F32, f->size, f->size, f->size);
+        view->unit = x.kind == PART_K ? unit : 1;
+        break;
+    case PART_LAMBDA:
+        view->array = frg_vector(f->lambda, FRG_F64, f->size);
+        view->unit = unit;
         break;
     }
     return FRG_OK;

@@ -12,7 +12,7 @@ static const frg_soap_layout layouts[] = {FRG_LAYOUT_EMERGING, FRG_LAYOUT_EMERGI
                                           FRG_LAYOUT_NIKHILVYAS, FRG_LAYOUT_PYTORCH_OPTIMIZER};
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/** A weight, a bias, a tensor of three axes in plain Adam for the layout of two axes, and a weight with one factor. */
+/** A weight, a bias, a tensor of three axes (a stack for the layout of two axes), and a weight with one factor. */
 typedef struct {
     frg_soap *soap;
     float w[PARAMS][ROOM];
@@ -339,8 +339,116 @@ static void damaged_files(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- the state where it lies ------------------------------------------------------------------------- */
+
+enum { ROWS = 6, COLUMNS = 5, COUNT = ROWS * COLUMNS };
+
+static const float *floats_of(const frg_soap_view *v)
+{
+    return v->array.data;
+}
+
+static frg_soap_view view_named(frg_context *ctx, frg_soap *soap, const char *key)
+{
+    frg_soap_view v = {.unit = NAN};
+    CHECK_OK(ctx, frg_soap_state_view(soap, 0, key, &v));
+    return v;
+}
+
+/** A moment without a copy is the copy, by the orders of the columns of both axes where it stands in the bases. */
+static void same_moment(frg_context *ctx, frg_soap *soap, const char *key,
+                        const int32_t *const order[2])
+{
+    const frg_soap_view v = view_named(ctx, soap, key);
+    float copy[COUNT];
+    const bool plain = !v.in_bases && strcmp(key, "exp_avg") == 0;
+    CHECK_OK(ctx, frg_soap_state_get(soap, 0, plain ? "exp_avg.plain" : key,
+                                     frg_matrix(copy, FRG_F32, ROWS, COLUMNS, COLUMNS)));
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLUMNS; j++) {
+            const int at = plain ? i * COLUMNS + j : order[0][i] * COLUMNS + order[1][j];
+            CHECK(copy[i * COLUMNS + j] == (float)(v.unit * (double)floats_of(&v)[at]));
+        }
+}
+
+/** The parts of one axis; true: its columns have changed places. */
+static bool same_factor(frg_context *ctx, frg_soap *soap, int axis, const int32_t **order)
+{
+    static const char *const keys[3][2] = {{"Q.0", "Q.1"}, {"GG.0", "GG.1"}, {"eig.0", "eig.1"}};
+    const frg_soap_view q = view_named(ctx, soap, keys[0][axis]),
+                        k = view_named(ctx, soap, keys[1][axis]),
+                        lambda = view_named(ctx, soap, keys[2][axis]);
+    const int64_t n = axis == 0 ? ROWS : COLUMNS;
+    float basis[ROWS * ROWS], factor[ROWS * ROWS], values[ROWS];
+    CHECK_OK(ctx, frg_soap_state_get(soap, 0, keys[0][axis], frg_matrix(basis, FRG_F32, n, n, n)));
+    CHECK_OK(ctx, frg_soap_state_get(soap, 0, keys[1][axis], frg_matrix(factor, FRG_F32, n, n, n)));
+    CHECK_OK(ctx, frg_soap_state_get(soap, 0, keys[2][axis], frg_vector(values, FRG_F32, n)));
+    bool moved = false;
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t slot = q.order[j];
+        moved = moved || slot != j;
+        CHECK(values[j] == (float)(lambda.unit * ((const double *)lambda.array.data)[slot]));
+        for (int64_t i = 0; i < n; i++) {
+            const float *const column = floats_of(&q) + slot * q.array.stride[1];
+            CHECK(basis[i * n + j] == column[i * q.array.stride[0]]);
+            const float lower = floats_of(&k)[i * k.array.stride[0] + j * k.array.stride[1]];
+            CHECK(i < j || factor[i * n + j] == (float)(k.unit * (double)lower));
+        }
+    }
+    *order = q.order;
+    return moved;
+}
+
+/** Views are the copies, of gradients of ordinary size and beyond 2^40, with columns that change places; who looks sees
+ *  the same run. */
+static void views(void)
+{
+    bool moved = false;
+    for (int round = 0; round < 4; round++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);
+        o.shampoo_beta = 0.5; /* eigenvalues cross */
+        o.moment1_basis = round % 2 ? FRG_BASIS_EIGEN : FRG_BASIS_ORIGINAL;
+        float w[2][COUNT] = {{0}}, g[COUNT];
+        frg_soap *soap[2] = {NULL, NULL};
+        for (int k = 0; k < 2; k++) {
+            CHECK_OK(ctx, frg_soap_create(&soap[k], ctx, &o));
+            CHECK_OK(ctx, frg_soap_add_param(soap[k], 0,
+                                             frg_matrix(w[k], FRG_F32, ROWS, COLUMNS, COLUMNS), "w",
+                                             NULL));
+        }
+        for (int t = 1; t <= 8; t++) {
+            for (int i = 0; i < COUNT; i++)
+                g[i] = (float)((round < 2 ? 1 : 0x1p45) * test_normal());
+            const frg_array grad = frg_matrix(g, FRG_F32, ROWS, COLUMNS, COLUMNS);
+            for (int k = 0; k < 2; k++)
+                CHECK_OK(ctx, frg_soap_step(soap[k], &grad, 1, NULL));
+            const int32_t *order[2];
+            for (int axis = 0; axis < 2; axis++)
+                moved = same_factor(ctx, soap[0], axis, &order[axis]) || moved;
+            same_moment(ctx, soap[0], "exp_avg", order);
+            same_moment(ctx, soap[0], "exp_avg_sq", order);
+            const frg_soap_view step = view_named(ctx, soap[0], "step");
+            CHECK_INT(*(const int64_t *)step.array.data, t);
+            CHECK((view_named(ctx, soap[0], "GG.0").unit > 1) == (round >= 2));
+            CHECK_BITS(w[0], w[1], sizeof w[0]);
+        }
+        frg_soap_view none;
+        CHECK_STATUS(frg_soap_state_view(soap[0], 0, "exp_avg.plain", &none), FRG_BAD_ARG);
+        CHECK_STATUS(frg_soap_state_view(soap[0], 0, "GG.2", &none), FRG_BAD_ARG);
+        CHECK_STATUS(frg_soap_state_view(soap[0], 1, "step", &none), FRG_BAD_ARG);
+        CHECK_STATUS(frg_soap_state_view(soap[0], 0, "step", NULL), FRG_BAD_ARG);
+        frg_soap_destroy(soap[0]);
+        frg_soap_destroy(soap[1]);
+        frg_context_destroy(ctx);
+    }
+    CHECK_SAYS(moved, "no column changed its place");
+}
+
 static const test_case cases[] = {{"round_trips", round_trips},
                                   {"across", across},
+                                  {"views", views},
                                   {"changed_files", changed_files},
                                   {"damaged_files", damaged_files}};
 TEST_MAIN(cases)
