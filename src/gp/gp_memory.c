@@ -259,7 +259,6 @@ static void fill_points(const frg_gp *gp, const double *x, ptrdiff_t m, frg_dtyp
         for (ptrdiff_t i = 0; dtype == FRG_F32 && i < m; i++) {
             narrow[i] = (float)(x[i * d + k] - centre);
         }
-        memset((char *)memory + (k * ld + m) * size, 0, (size_t)((ld - m) * size));
     }
     *out = (frgi_gp_points){
         .dtype = dtype, .n = m, .d = d, .ld = ld, .x = memory, .centre = gp->centre, .raw = x};

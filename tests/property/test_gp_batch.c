@@ -315,6 +315,27 @@ static void fits(void)
     frg_context_destroy(ctx);
 }
 
+/** Without options a fit in a batch is the fit without options. */
+static void default_fit(void)
+{
+    static data one;
+    make(&one, 25);
+    frg_context *ctx = test_context();
+    frg_gp_member m = member(&one, false);
+    frg_gp *gp = NULL;
+    frg_gp_fit_result r = {0};
+    CHECK(frg_gp_batch_fit(ctx, 1, &m, "scale*rbf + noise", NULL, NULL) == FRG_OK);
+    CHECK_OK(ctx, frg_gp_create(&gp, ctx, m.x, m.y, "scale*rbf + noise", NULL));
+    frg_gp_value start = {0};
+    CHECK_OK(ctx, frg_gp_eval(gp, &start));
+    CHECK_OK(ctx, frg_gp_fit(gp, NULL, &r));
+    CHECK_SAYS(r.value.log_likelihood > start.log_likelihood + 0.1, "it is to move: %g from %g",
+               r.value.log_likelihood, start.log_likelihood);
+    CHECK_NEAR(m.value.log_likelihood, r.value.log_likelihood, 1e-6);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 /** Whoever has something to say says it on its own member: jitter, a start that was moved, a bound, an error. */
 static void messages(void)
 {
@@ -369,6 +390,7 @@ static const test_case cases[] = {
     {"succession", succession},
     {"refusals", refusals},
     {"fits", fits},
+    {"default_fit", default_fit},
     {"messages", messages},
 };
 TEST_MAIN(cases)

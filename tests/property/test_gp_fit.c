@@ -180,6 +180,8 @@ static void holds_and_bounds(void)
         CHECK(p.active == 0 && p.std_error > 0);
         CHECK_INT(frg_warning_count(ctx), 1);
         CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-GP-106");
+        CHECK_SAYS(strstr(frg_warning_message(ctx, 0), "rbf.l[2] ended at its upper bound, 0.05"),
+                   "%s", frg_warning_message(ctx, 0));
         CHECK_OK(ctx, frg_gp_get_parameter(gp, 4, &p));
         CHECK(p.value == 0.1 && p.fixed);
     }

@@ -538,6 +538,41 @@ static void duplicates(void)
     frg_context_destroy(ctx);
 }
 
+/** Points of a second block, and a mean without slopes: what a point has does not depend on those before it. */
+static void second_block(void)
+{
+    static gp_data g;
+    static double x[2 * NEW_MOST];
+    static answer all, few;
+    static const char *const means[] = {"profiled(linear)", "profiled", "linear"};
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 40, 2, 1);
+    random_points(x, 2 * NEW_MOST);
+    for (size_t i = 0; i < sizeof means / sizeof *means; i++) {
+        const frg_gp_opts o = gp_data_opts(means[i]);
+        frg_gp *gp = gp_data_open(ctx, &g, kernels[1], &o);
+        if (gp && CHECK_OK(ctx, ask(gp, x, 300, 0, 1, &all))) {
+            CHECK_OK(ctx, ask(gp, x + 2 * 290, 3, 0, 1, &few));
+            for (int c = 0; c < 6; c++) { /* the same sums, in vectors of another place */
+                CHECK_NEAR(all.mean[290 + c / 2], few.mean[c / 2], 1e-12);
+                CHECK_NEAR(all.variance[290 + c / 2], few.variance[c / 2], 1e-12);
+                CHECK_NEAR(all.mean_dx[2 * 290 + c], few.mean_dx[c], 1e-11);
+                CHECK_NEAR(all.variance_dx[2 * 290 + c], few.variance_dx[c], 1e-11);
+            }
+            const double h = 1e-5; /* as in gradients */
+            x[2 * 290 + 1] += h;
+            CHECK_OK(ctx, ask(gp, x + 2 * 290, 1, 0, 0, &few));
+            const double up = few.mean[0];
+            x[2 * 290 + 1] -= 2 * h;
+            CHECK_OK(ctx, ask(gp, x + 2 * 290, 1, 0, 0, &few));
+            x[2 * 290 + 1] += h;
+            CHECK_NEAR(all.mean_dx[2 * 290 + 1], (up - few.mean[0]) / (2 * h), 1e-6);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
 /* ---- threads and bad input ---------------------------------------------------------------------- */
 
 static void threads(void)
@@ -679,6 +714,7 @@ static const test_case cases[] = {
     {"comes_and_goes", comes_and_goes},
     {"other_y", other_y},
     {"duplicates", duplicates},
+    {"second_block", second_block},
     {"threads", threads},
     {"bad_input", bad_input},
 };

@@ -1,5 +1,6 @@
 /* test_gp_invquad.c - inv_quad and logdet of dense matrices: closed forms, differences, batches, views, faults. */
 #include <float.h>
+#include <time.h>
 
 #include "fourge/gp.h"
 #include "test.h"
@@ -300,6 +301,41 @@ static void refusals(void)
     frg_context_destroy(ctx);
 }
 
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int not_older_than_the_call(const frg_progress *p, void *called)
+{
+    CHECK_SAYS(p->seconds <= now() - *(const double *)called, "%g s", p->seconds);
+    *(double *)called = HUGE_VAL; /* reported */
+    return 0;
+}
+
+/** A call's time begins with the call: what passed since the last one is not in its progress or limit. */
+static void own_time(void)
+{
+    double k[9], r[3] = {1, 2, 3}, x[9], iq, ld, called;
+    posdef(k, 3);
+    frg_context_opts o;
+    frg_context_defaults(&o, sizeof o);
+    o.on_progress = not_older_than_the_call;
+    o.user = &called;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    const struct timespec pause = {.tv_nsec = 1000000};
+    nanosleep(&pause, NULL);
+    called = now();
+    const frg_array xv = frg_matrix(x, FRG_F64, 3, 3, 3);
+    CHECK_OK(ctx, frg_gp_invquad_logdet(ctx, frg_matrix(k, FRG_F64, 3, 3, 3),
+                                        frg_vector(r, FRG_F64, 3), &iq, &ld, NULL, &xv));
+    CHECK(called == HUGE_VAL);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"equicorrelated", equicorrelated},
     {"differences", differences},
@@ -307,5 +343,6 @@ static const test_case cases[] = {
     {"empty", empty},
     {"failures", failures},
     {"refusals", refusals},
+    {"own time", own_time},
 };
 TEST_MAIN(cases)
