@@ -1,4 +1,6 @@
-/* gp_build.c - an expression over all pairs of points: binding, building, gradient pass, products, new points.
+/* gp_build.c - a bound expression over all pairs of its points: building, gradient pass, products with derivatives.
+ *
+ *     C_ij,    1/2 sum_ij W_ij dC_ij/dlog theta,    sum_j W_ij dk(x_i, x_j)/dx_i,    dC/dlog theta_t a
  *
  * A unit is a stretch of GP_ROWS rows of one tile row with all their columns; it writes rows, or sums, that no
  * other unit touches.  Sums of a pass are kept per unit (a double for each parameter) and added in the order of the
@@ -9,364 +11,14 @@
  *     rows 64-..   patch patch | patch ...
  *
  * Work: n^2/2 pairs, each what its leaves cost (radial: 3d + 20 operations, backward 3d + 10 more); with input
- * gradients, and for the products, n^2.  Memory: scaled copies of the points (n doubles a leaf and column), and for
- * each thread 8 KB a node and 512 bytes a parameter.
- *
- * Dangers.  Lengthscales of 1e-300 would make scaled coordinates overflow and coincident points NaN: the factor is
- * cut so that the largest is CAP, where different points are still so far apart that k is 0.
+ * gradients, and for the products, n^2.
  */
-#include <math.h>
 #include <omp.h>
 #include <string.h>
 
-#include "gp/gp_team.h"
-#include "gp/gp_tiles_ops.h"
+#include "gp/gp_bound.h"
 
 enum { SERIAL_ROWS = 192, SERIAL_ROWS_RADIAL = 400 }; /* below, threads cost more than they bring */
-
-/* f64, f32 */
-static const double CAP[2] = {1e140, 1e14}, LARGEST[2] = {1e250, 1e25},
-                    SMALLEST[2] = {1e-300, 1e-30};
-
-struct frgi_gp_bound {
-    frgi_gp_program program;
-    const frgi_gp_tiles_ops *ops;
-    const frgi_gp_kernel *kernel;
-    frgi_gp_points points;
-    int user_node; /* -1: none */
-    int threads;
-    size_t size; /* of an element */
-    frgi_gp_step *step;
-    int *child;
-    frgi_gp_slot *slot, *self; /* self: the columns are the patch's own rows */
-    void **copy;               /* per slot: n values, NULL where the points serve as they are */
-    void **constant;           /* per step */
-    double *user_cols;
-    frgi_gp_patch *patch;   /* per thread */
-    double **user_rows;     /* per thread */
-    frgi_team_share *share; /* per thread */
-    double *partial;        /* units x (parameters + 1) */
-    double *user_theta;
-};
-
-const frgi_gp_tiles_ops *frgi_gp_tiles(frgi_isa isa, frg_dtype dtype)
-{
-#pragma GCC visibility push(hidden)
-    DECLARE_LEVELS(frgi_gp_tiles_ops[2], frgi_gp_tiles_table);
-#pragma GCC visibility pop
-    static const frgi_gp_tiles_ops *const levels[ISA_COUNT] = EACH_LEVEL(frgi_gp_tiles_table);
-    return &levels[isa][dtype == FRG_F32];
-}
-
-/* ---- sizes -------------------------------------------------------------------------------------- */
-
-static bool has_slots(frgi_gp_kind kind)
-{
-    return kind >= GP_RBF && kind <= GP_SM_GPYTORCH;
-}
-
-/** Leaves that read x through a factor or shift of their own. */
-static bool has_copies(frgi_gp_kind kind)
-{
-    return frgi_gp_is_radial(kind) || kind == GP_LINEAR || kind == GP_POLY;
-}
-
-static int count_constants(const frgi_gp_node *node)
-{
-    switch (node->kind) {
-    case GP_RQ:
-    case GP_POLY:
-    case GP_CONST:
-    case GP_WHITE:
-    case GP_SCALE:
-        return 1;
-    case GP_PERIODIC:
-    case GP_PERIODIC_GPYTORCH:
-        return 2 * node->dims;
-    case GP_LINEAR:
-    case GP_COSINE:
-    case GP_COSINE_GPYTORCH:
-        return node->dims;
-    case GP_SM:
-    case GP_SM_GPYTORCH:
-        return node->degree * (1 + 2 * node->dims);
-    default:
-        return 0;
-    }
-}
-
-static ptrdiff_t units_of(ptrdiff_t n)
-{
-    return n / GP_CHUNK +
-           2; /* tiles are multiples of a vector, at least GP_CHUNK rows but for the last */
-}
-
-static void lay_out_patch(frgi_arena *a, const frgi_gp_kernel *k, const frgi_gp_bound *b, int slots,
-                          int dims, int user_dims, frgi_gp_patch *p, double **user_rows)
-{
-    const size_t size = b->size, steps = (size_t)k->n_nodes;
-    *p = (frgi_gp_patch){0};
-    p->x = frgi_take(a, frgi_mul((size_t)slots * GP_ROWS, size));
-    p->value = frgi_take(a, steps * GP_PATCH * size);
-    p->aux = frgi_take(a, steps * GP_AUX * GP_PATCH * size);
-    p->adjoint = frgi_take(a, steps * GP_PATCH * size);
-    p->lane = frgi_take(a, ((size_t)(3 * dims + 4) * GP_ROWS + GP_PATCH) * size);
-    p->sum = TAKE(a, double, (k->n_parameters + 1) * GP_ROWS);
-    p->gx = TAKE(a, double, k->d *GP_ROWS);
-    p->tile = TAKE(a, double, k->has_user ? GP_PATCH + k->user.n_parameters : 0);
-    *user_rows = TAKE(a, double, user_dims *GP_ROWS);
-}
-
-static frgi_gp_bound *lay_out(frgi_arena *a, const frgi_gp_kernel *k, frg_dtype dtype, ptrdiff_t n,
-                              int threads)
-{
-    frgi_gp_bound *const b = TAKE(a, frgi_gp_bound, 1);
-    frgi_gp_bound head = {.threads = threads, .size = frg_sizeof(dtype)};
-    int slots = 0, most = 0, user_dims = 0;
-    for (int i = 0; i < k->n_nodes; i++) {
-        slots += has_slots(k->node[i].kind) ? k->node[i].dims : 0;
-        most = k->node[i].dims > most ? k->node[i].dims : most;
-        user_dims =
-            k->node[i].kind == GP_USER && k->node[i].dims > user_dims ? k->node[i].dims : user_dims;
-    }
-    head.step = TAKE(a, frgi_gp_step, k->n_nodes);
-    head.child = TAKE(a, int, k->n_nodes);
-    head.slot = TAKE(a, frgi_gp_slot, slots);
-    head.self = TAKE(a, frgi_gp_slot, slots);
-    head.copy = TAKE(a, void *, slots);
-    head.constant = TAKE(a, void *, k->n_nodes);
-    head.user_cols = TAKE(a, double, user_dims *n);
-    head.patch = TAKE(a, frgi_gp_patch, threads);
-    head.user_rows = TAKE(a, double *, threads);
-    head.share = TAKE(a, frgi_team_share, threads);
-    head.partial = TAKE(a, double, units_of(n) * (k->n_parameters + 1));
-    head.user_theta = TAKE(a, double, k->has_user ? k->user.n_parameters : 0);
-    int slot = 0;
-    for (int i = 0; i < k->n_nodes; i++) {
-        void *const constant = frgi_take(a, (size_t)count_constants(&k->node[i]) * head.size);
-        if (b) {
-            head.constant[i] = constant;
-        }
-        for (int c = 0; c < k->node[i].dims && has_slots(k->node[i].kind); c++, slot++) {
-            void *const copy =
-                has_copies(k->node[i].kind) ? frgi_take(a, frgi_mul((size_t)n, head.size)) : NULL;
-            if (b) {
-                head.copy[slot] = copy;
-            }
-        }
-    }
-    for (int t = 0; t < threads; t++) {
-        frgi_gp_patch patch;
-        double *rows;
-        lay_out_patch(a, k, &head, slots, most, user_dims, &patch, &rows);
-        if (b) {
-            head.patch[t] = patch;
-            head.user_rows[t] = rows;
-        }
-    }
-    if (b) {
-        head.program.n_slots = slots;
-        head.program.max_dims = most;
-        head.program.user_dims = user_dims;
-        *b = head;
-    }
-    return b;
-}
-
-size_t frgi_gp_bound_bytes(const frgi_gp_kernel *k, frg_dtype dtype, ptrdiff_t n, int threads)
-{
-    frgi_arena a = {0};
-    lay_out(&a, k, dtype, n, threads);
-    return a.used;
-}
-
-/* ---- binding ------------------------------------------------------------------------------------ */
-
-static void put_constant(frgi_gp_bound *b, void *to, int i, double value)
-{
-    const double most = LARGEST[b->size == sizeof(float)], v = value < most ? value : most;
-    if (b->size == sizeof(double)) {
-        ((double *)to)[i] = v;
-    } else {
-        ((float *)to)[i] = (float)v;
-    }
-}
-
-static double parameter(const frgi_gp_node *node, int group, int i, const double *theta)
-{
-    const frgi_gp_group *const g = &node->group[group];
-    return theta[g->first + (g->count > 1 ? i : 0)];
-}
-
-static void bind_constants(frgi_gp_bound *b, const frgi_gp_node *node, const double *theta,
-                           void *to)
-{
-    const int d = node->dims, q = node->degree;
-    switch (node->kind) {
-    case GP_RQ:
-        put_constant(b, to, 0,
-                     fmax(parameter(node, 1, 0, theta), SMALLEST[b->size == sizeof(float)]));
-        break;
-    case GP_POLY:
-    case GP_CONST:
-    case GP_WHITE:
-    case GP_SCALE:
-        put_constant(b, to, 0, parameter(node, 0, 0, theta));
-        break;
-    case GP_PERIODIC:
-    case GP_PERIODIC_GPYTORCH:
-        for (int k = 0; k < d; k++) {
-            const double l = parameter(node, 0, k, theta);
-            put_constant(b, to, k, 0.5 / parameter(node, 1, k, theta));
-            put_constant(b, to, d + k, node->kind == GP_PERIODIC ? 1 / (l * l) : 1 / l);
-        }
-        break;
-    case GP_LINEAR:
-        for (int k = 0; k < d; k++) {
-            put_constant(b, to, k, parameter(node, 0, k, theta));
-        }
-        break;
-    case GP_COSINE:
-    case GP_COSINE_GPYTORCH:
-        for (int k = 0; k < d; k++) {
-            put_constant(b, to, k,
-                         (node->kind == GP_COSINE ? 1 : 0.5) / parameter(node, 0, k, theta));
-        }
-        break;
-    case GP_SM:
-    case GP_SM_GPYTORCH:
-        for (int i = 0; i < q * d; i++) {
-            const double v = parameter(node, 2, i, theta);
-            put_constant(b, to, q + i, parameter(node, 1, i, theta));
-            put_constant(b, to, q + q * d + i, 2 * M_PI * M_PI * (node->kind == GP_SM ? v : v * v));
-        }
-        for (int i = 0; i < q; i++) {
-            put_constant(b, to, i, parameter(node, 0, i, theta));
-        }
-        break;
-    default:
-        break;
-    }
-}
-
-static double largest(const frgi_gp_points *points, ptrdiff_t column)
-{
-    if (points->largest) {
-        return points->largest[column];
-    }
-    double most = 0;
-    for (ptrdiff_t i = 0; i < points->n; i++) {
-        const double v = points->dtype == FRG_F64
-                             ? ((const double *)points->x)[column * points->ld + i]
-                             : (double)((const float *)points->x)[column * points->ld + i];
-        most = fabs(v) > most ? fabs(v) : most;
-    }
-    return most;
-}
-
-static void bind_slots(frgi_gp_bound *b, const frgi_gp_kernel *k, const frgi_gp_node *node,
-                       const double *theta, int first)
-{
-    const frgi_gp_points *const points = &b->points;
-    for (int c = 0; c < node->dims; c++) {
-        frgi_gp_slot *const slot = &b->slot[first + c];
-        *slot = (frgi_gp_slot){.column = k->column[node->column + c], .factor = 1};
-        slot->cols = (const char *)points->x + (size_t)(slot->column * points->ld) * b->size;
-        if (frgi_gp_is_radial(node->kind)) {
-            const double most = largest(points, slot->column), cap = CAP[b->size == sizeof(float)];
-            const double factor = 1 / parameter(node, 0, c, theta),
-                         limit = most > 0 ? cap / most : cap;
-            slot->factor = factor < limit ? factor : limit;
-        } else if (b->copy[first + c] && points->centre) {
-            slot->shift = points->centre[slot->column];
-        }
-        if (b->copy[first + c]) {
-            b->ops->fill_slot(slot, points, b->copy[first + c]);
-            slot->cols = b->copy[first + c];
-        }
-    }
-}
-
-/** The user's columns of `count` points, row-major, as they were given. */
-static void pack_user(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first,
-                      ptrdiff_t count, double *to)
-{
-    const frgi_gp_kernel *const k = b->kernel;
-    const frgi_gp_node *const node = &k->node[b->user_node];
-    for (ptrdiff_t i = first; i < first + count; i++) {
-        for (int c = 0; c < node->dims; c++) {
-            const int32_t column = k->column[node->column + c];
-            const ptrdiff_t at = column * points->ld + i;
-            const double shift = points->centre ? points->centre[column] : 0;
-            const double centred = points->dtype == FRG_F64
-                                       ? ((const double *)points->x)[at]
-                                       : (double)((const float *)points->x)[at];
-            *to++ = points->raw ? points->raw[i * points->d + column] : centred + shift;
-        }
-    }
-}
-
-static void bind_step(frgi_gp_bound *b, const frgi_gp_kernel *k, int node, const int *step_of,
-                      int *children, int *slot, const double *theta)
-{
-    const frgi_gp_node *const from = &k->node[node];
-    frgi_gp_step *const step = &b->step[step_of[node]];
-    *step = (frgi_gp_step){.kind = from->kind,
-                           .children = from->children,
-                           .child = *children,
-                           .dims = has_slots(from->kind) ? from->dims : 0,
-                           .degree = from->degree,
-                           .slot = *slot,
-                           .n_groups = from->n_groups,
-                           .constant = b->constant[node]};
-    memcpy(step->group, from->group, sizeof step->group);
-    for (int c = 0; c < from->children; c++) {
-        b->child[(*children)++] = step_of[frgi_gp_child(k, node, c)];
-    }
-    bind_constants(b, from, theta, b->constant[node]);
-    if (has_slots(from->kind)) {
-        bind_slots(b, k, from, theta, *slot);
-        *slot += from->dims;
-    }
-    if (from->kind == GP_USER) {
-        b->user_node = node;
-        memcpy(b->user_theta, theta + from->group[0].first,
-               sizeof *theta * (size_t)from->group[0].count);
-        pack_user(b, &b->points, 0, b->points.n, b->user_cols);
-    }
-}
-
-frgi_gp_bound *frgi_gp_bind(const frg_context *ctx, const frgi_gp_kernel *k, const double *theta,
-                            const frgi_gp_points *points, void *memory, int threads)
-{
-    frgi_arena a = {.base = memory, .bytes = SIZE_MAX};
-    frgi_gp_bound *const b = lay_out(&a, k, points->dtype, points->n, threads);
-    b->ops = frgi_gp_tiles(frgi_context_isa(ctx), points->dtype);
-    b->kernel = k;
-    b->points = *points;
-    b->user_node = -1;
-    int step_of[GP_MAX_NODES], children = 0, slot = 0, steps = 0;
-    for (int i = 0; i < k->n_nodes; i++) {
-        const bool passes = k->node[i].kind == GP_SELECT; /* is its child */
-        step_of[i] = passes ? steps - 1 : steps;
-        if (!passes) {
-            steps++;
-            bind_step(b, k, i, step_of, &children, &slot, theta);
-        }
-    }
-    frgi_gp_program *const g = &b->program;
-    g->n_steps = steps;
-    g->n_parameters = k->n_parameters;
-    g->step = b->step;
-    g->child = b->child;
-    g->slot = b->slot;
-    g->radial = frgi_gp_is_radial(b->step[0].kind) &&
-                (steps == 1 || (steps == 2 && b->step[1].kind == GP_SCALE));
-    g->user = k->user;
-    g->user_theta = b->user_theta;
-    g->user_cols = b->user_cols;
-    return b;
-}
 
 /* ---- units -------------------------------------------------------------------------------------- */
 
@@ -391,24 +43,9 @@ static unit unit_at(const frgi_spd_shape *s, ptrdiff_t u)
     return x;
 }
 
-static void set_rows(frgi_gp_patch *p, ptrdiff_t first, ptrdiff_t rows, bool training)
-{
-    p->i0 = first;
-    p->rows = (int)rows;
-    p->m = (int)((rows + GP_CHUNK - 1) / GP_CHUNK * GP_CHUNK);
-    p->training = training;
-    p->by_row = p->lower = false;
-}
-
-static void set_cols(frgi_gp_patch *p, ptrdiff_t first, ptrdiff_t end)
-{
-    p->j0 = first;
-    p->cols = (int)(end - first < GP_COLS ? end - first : GP_COLS);
-}
-
 static void load(const frgi_gp_bound *b, frgi_gp_patch *p, const unit *x)
 {
-    set_rows(p, x->first, x->rows, true);
+    frgi_gp_set_rows(p, x->first, x->rows, true);
     b->ops->load_rows(&b->program, &b->points, x->first, p);
     p->user_rows = b->user_cols + x->first * b->program.user_dims;
 }
@@ -478,7 +115,7 @@ static void build_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const vo
         const ptrdiff_t tile = frgi_spd_tile(s, x.tile, col) + x.row;
         for (ptrdiff_t j = 0; j < end; j += GP_COLS) {
             const size_t at = (size_t)(tile + j * s->ld) * b->size;
-            set_cols(p, begin + j, begin + end);
+            frgi_gp_set_cols(p, begin + j, begin + end);
             if (b->program.radial) {
                 b->ops->radial_build(&b->program, p, to->a + at, to->kept ? to->kept + at : NULL,
                                      s->ld);
@@ -547,7 +184,7 @@ static void pass_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const voi
         frgi_gp_weights w = weights_of(b, s, pass, &x, col);
         for (ptrdiff_t j = 0; j < end; j += GP_COLS) {
             w.col = j;
-            set_cols(p, begin + j, begin + end);
+            frgi_gp_set_cols(p, begin + j, begin + end);
             if (g->radial) {
                 const size_t at =
                     (size_t)(frgi_spd_tile(s, x.tile, col) + x.row + j * s->ld) * b->size;
@@ -586,7 +223,7 @@ static void inputs_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const v
         w.diagonal = col == x.tile;
         for (ptrdiff_t j = 0; j < end; j += GP_COLS) {
             w.col = j;
-            set_cols(p, begin + j, begin + end);
+            frgi_gp_set_cols(p, begin + j, begin + end);
             b->ops->forward(g, p);
             b->ops->weigh(g, &w, p);
             b->ops->backward(g, p);
@@ -651,7 +288,7 @@ static void product_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const 
     load(b, p, &x);
     p->by_row = true;
     for (ptrdiff_t j = 0; j < s->n; j += GP_COLS) {
-        set_cols(p, j, s->n);
+        frgi_gp_set_cols(p, j, s->n);
         b->ops->forward(g, p);
         b->ops->spread(g, to->a + j, p);
         b->ops->backward(g, p);
@@ -670,129 +307,4 @@ frg_status frgi_gp_derivative_products(frg_context *ctx, const frgi_gp_bound *b,
     const product_job job = {.a = a, .v = v};
     run_units(b, s, &job, product_unit);
     return FRG_OK;
-}
-
-/* ---- new points --------------------------------------------------------------------------------- */
-
-static void load_new(const frgi_gp_bound *b, frgi_gp_patch *p, double *user_rows,
-                     const frgi_gp_points *points, ptrdiff_t first, ptrdiff_t rows)
-{
-    set_rows(p, first, rows, false);
-    b->ops->load_rows(&b->program, points, first, p);
-    if (b->user_node >= 0) {
-        pack_user(b, points, first, rows, user_rows);
-        p->user_rows = user_rows;
-    }
-}
-
-frg_status frgi_gp_cross(frg_context *ctx, const frgi_gp_bound *b, const frgi_gp_points *new_points,
-                         ptrdiff_t first, ptrdiff_t m, void *out, ptrdiff_t ld)
-{
-    REQUIRE(ctx, new_points->dtype == b->points.dtype && new_points->d == b->points.d,
-            "the new points are not like the bound ones");
-    const ptrdiff_t n = b->points.n, blocks = (m + GP_ROWS - 1) / GP_ROWS;
-#pragma omp parallel for schedule(dynamic, 1)                                                      \
-    num_threads(team(b, m < SERIAL_ROWS ? 0 : SERIAL_ROWS_RADIAL))
-    for (ptrdiff_t block = 0; block < blocks; block++) {
-        const int me = omp_get_thread_num();
-        const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;
-        frgi_gp_patch *const p = &b->patch[me];
-        load_new(b, p, b->user_rows[me], new_points, first + at, rows);
-        for (ptrdiff_t j = 0; j < n; j += GP_COLS) {
-            set_cols(p, j, n);
-            b->ops->forward(&b->program, p);
-            b->ops->store(&b->program, p, (char *)out + (size_t)(at + j * ld) * b->size, ld);
-        }
-    }
-    return FRG_OK;
-}
-
-frg_status frgi_gp_cross_dx(frg_context *ctx, const frgi_gp_bound *b,
-                            const frgi_gp_points *new_points, ptrdiff_t first, ptrdiff_t m,
-                            const double *w, ptrdiff_t ldw, double *gx)
-{
-    REQUIRE(ctx, new_points->dtype == b->points.dtype && new_points->d == b->points.d,
-            "the new points are not like the bound ones");
-    if (b->user_node >= 0) {
-        FAIL(ctx, E_UNSUPPORTED, "a user's kernel gives no gradient with respect to x");
-    }
-    const ptrdiff_t n = b->points.n, d = b->points.d, blocks = (m + GP_ROWS - 1) / GP_ROWS;
-#pragma omp parallel for schedule(dynamic, 1)                                                      \
-    num_threads(team(b, m < SERIAL_ROWS ? 0 : SERIAL_ROWS_RADIAL))
-    for (ptrdiff_t block = 0; block < blocks; block++) {
-        const int me = omp_get_thread_num();
-        const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;
-        frgi_gp_patch *const p = &b->patch[me];
-        load_new(b, p, b->user_rows[me], new_points, first + at, rows);
-        memset(p->gx, 0, sizeof *p->gx * (size_t)(d * GP_ROWS));
-        for (ptrdiff_t j = 0; j < n; j += GP_COLS) {
-            set_cols(p, j, n);
-            b->ops->forward(&b->program, p);
-            b->ops->copy_weights(&b->program, w + at + j * ldw, ldw, p);
-            b->ops->backward(&b->program, p);
-            b->ops->inputs(&b->program, p);
-        }
-        for (ptrdiff_t i = 0; i < rows; i++) {
-            for (ptrdiff_t k = 0; k < d; k++) {
-                gx[(at + i) * d + k] = p->gx[k * GP_ROWS + i];
-            }
-        }
-    }
-    return FRG_OK;
-}
-
-/** The program with the patch's own rows as its columns: its diagonal is k(x, x). */
-static frgi_gp_program self_program(const frgi_gp_bound *b, const frgi_gp_patch *p,
-                                    const double *user_rows)
-{
-    frgi_gp_program g = b->program;
-    for (int s = 0; s < g.n_slots; s++) {
-        b->self[s] = b->slot[s];
-        b->self[s].cols = (const char *)p->x + (size_t)s * GP_ROWS * b->size;
-    }
-    g.slot = b->self;
-    g.user_cols = user_rows;
-    return g;
-}
-
-/** Visits the new points with themselves; gx NULL: values into diagonal. */
-static void visit_self(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
-                       ptrdiff_t m, double *diagonal, double *gx)
-{
-    frgi_gp_patch *const p = &b->patch[0];
-    const ptrdiff_t d = b->points.d;
-    for (ptrdiff_t at = 0; at < m; at += GP_ROWS) {
-        const ptrdiff_t rows = m - at < GP_ROWS ? m - at : GP_ROWS;
-        load_new(b, p, b->user_rows[0], new_points, first + at, rows);
-        const frgi_gp_program g = self_program(b, p, b->user_rows[0]);
-        memset(p->gx, 0, sizeof *p->gx * (size_t)(d * GP_ROWS));
-        for (ptrdiff_t j = 0; j < rows; j += GP_COLS) {
-            set_cols(p, j, rows);
-            b->ops->forward(&g, p);
-            if (gx) {
-                b->ops->mark(&g, p);
-                b->ops->backward(&g, p);
-                b->ops->inputs(&g, p);
-            } else {
-                b->ops->read_diagonal(&g, p, diagonal + at + j);
-            }
-        }
-        for (ptrdiff_t i = 0; gx && i < rows; i++) {
-            for (ptrdiff_t k = 0; k < d; k++) {
-                gx[(at + i) * d + k] = p->gx[k * GP_ROWS + i];
-            }
-        }
-    }
-}
-
-void frgi_gp_self(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
-                  ptrdiff_t m, double *diagonal)
-{
-    visit_self(b, new_points, first, m, diagonal, NULL);
-}
-
-void frgi_gp_self_dx(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
-                     ptrdiff_t m, double *gx)
-{
-    visit_self(b, new_points, first, m, NULL, gx);
 }

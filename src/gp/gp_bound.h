@@ -1,0 +1,54 @@
+/* gp_bound.h - the inside of a bound expression, for what runs it over patches: pairs of the points (gp_build.c) and
+ * new points against them (gp_cross.c). */
+#ifndef FRGI_GP_BOUND_H
+#define FRGI_GP_BOUND_H
+
+#include "gp/gp_team.h"
+#include "gp/gp_tiles_ops.h"
+
+#pragma GCC visibility push(hidden)
+
+struct frgi_gp_bound {
+    frgi_gp_program program;
+    const frgi_gp_tiles_ops *ops;
+    const frgi_gp_kernel *kernel;
+    frgi_gp_points points;
+    int user_node; /* -1: none */
+    int threads;
+    size_t size; /* of an element */
+    frgi_gp_step *step;
+    int *child;
+    frgi_gp_slot *slot, *self; /* self: the columns are the patch's own rows */
+    void **copy;               /* per slot: n values, NULL where the points serve as they are */
+    void **constant;           /* per step */
+    double *user_cols;
+    frgi_gp_patch *patch;   /* per thread */
+    double **user_rows;     /* per thread */
+    frgi_team_share *share; /* per thread */
+    double *partial;        /* units x (parameters + 1) */
+    double *user_theta;
+};
+
+/** The user's columns of `count` points from `first` on, row-major, as they were given. */
+void frgi_gp_pack_user(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first,
+                       ptrdiff_t count, double *to);
+
+static inline void frgi_gp_set_rows(frgi_gp_patch *p, ptrdiff_t first, ptrdiff_t rows,
+                                    bool training)
+{
+    p->i0 = first;
+    p->rows = (int)rows;
+    p->m = (int)((rows + GP_CHUNK - 1) / GP_CHUNK * GP_CHUNK);
+    p->training = training;
+    p->by_row = p->lower = false;
+}
+
+/** Columns from `first` on, as many as a patch has before `end`. */
+static inline void frgi_gp_set_cols(frgi_gp_patch *p, ptrdiff_t first, ptrdiff_t end)
+{
+    p->j0 = first;
+    p->cols = (int)(end - first < GP_COLS ? end - first : GP_COLS);
+}
+
+#pragma GCC visibility pop
+#endif

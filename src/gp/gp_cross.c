@@ -1,0 +1,138 @@
+/* gp_cross.c - new points against those of a bound expression, and with themselves.
+ *
+ *     k(new_i, x_j),   k(new_i, new_i),   sum_j w_ij dk(new_i, x_j)/dnew_i,   dk(new_i, new_i)/dnew_i
+ *
+ * GP_ROWS new points at a time, with all columns, by one thread: a new point's numbers have one owner.
+ */
+#include <omp.h>
+#include <string.h>
+
+#include "gp/gp_bound.h"
+
+enum { SERIAL_ROWS = 192 }; /* below, threads cost more than they bring */
+
+static int team(const frgi_gp_bound *b, ptrdiff_t m)
+{
+    return m < SERIAL_ROWS || omp_in_parallel() ? 1 : b->threads;
+}
+
+static void load_new(const frgi_gp_bound *b, frgi_gp_patch *p, double *user_rows,
+                     const frgi_gp_points *points, ptrdiff_t first, ptrdiff_t rows)
+{
+    frgi_gp_set_rows(p, first, rows, false);
+    b->ops->load_rows(&b->program, points, first, p);
+    if (b->user_node >= 0) {
+        frgi_gp_pack_user(b, points, first, rows, user_rows);
+        p->user_rows = user_rows;
+    }
+}
+
+frg_status frgi_gp_cross(frg_context *ctx, const frgi_gp_bound *b, const frgi_gp_points *new_points,
+                         ptrdiff_t first, ptrdiff_t m, void *out, ptrdiff_t ld)
+{
+    REQUIRE(ctx, new_points->dtype == b->points.dtype && new_points->d == b->points.d,
+            "the new points are not like the bound ones");
+    const ptrdiff_t n = b->points.n, blocks = (m + GP_ROWS - 1) / GP_ROWS;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m))
+    for (ptrdiff_t block = 0; block < blocks; block++) {
+        const int me = omp_get_thread_num();
+        const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;
+        frgi_gp_patch *const p = &b->patch[me];
+        load_new(b, p, b->user_rows[me], new_points, first + at, rows);
+        for (ptrdiff_t j = 0; j < n; j += GP_COLS) {
+            frgi_gp_set_cols(p, j, n);
+            b->ops->forward(&b->program, p);
+            b->ops->store(&b->program, p, (char *)out + (size_t)(at + j * ld) * b->size, ld);
+        }
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_gp_cross_dx(frg_context *ctx, const frgi_gp_bound *b,
+                            const frgi_gp_points *new_points, ptrdiff_t first, ptrdiff_t m,
+                            const double *w, ptrdiff_t ldw, double *gx)
+{
+    REQUIRE(ctx, new_points->dtype == b->points.dtype && new_points->d == b->points.d,
+            "the new points are not like the bound ones");
+    if (b->user_node >= 0) {
+        FAIL(ctx, E_UNSUPPORTED, "a user's kernel gives no gradient with respect to x");
+    }
+    const ptrdiff_t n = b->points.n, d = b->points.d, blocks = (m + GP_ROWS - 1) / GP_ROWS;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m))
+    for (ptrdiff_t block = 0; block < blocks; block++) {
+        const int me = omp_get_thread_num();
+        const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;
+        frgi_gp_patch *const p = &b->patch[me];
+        load_new(b, p, b->user_rows[me], new_points, first + at, rows);
+        memset(p->gx, 0, sizeof *p->gx * (size_t)(d * GP_ROWS));
+        for (ptrdiff_t j = 0; j < n; j += GP_COLS) {
+            frgi_gp_set_cols(p, j, n);
+            b->ops->forward(&b->program, p);
+            b->ops->copy_weights(&b->program, w + at + j * ldw, ldw, p);
+            b->ops->backward(&b->program, p);
+            b->ops->inputs(&b->program, p);
+        }
+        for (ptrdiff_t i = 0; i < rows; i++) {
+            for (ptrdiff_t k = 0; k < d; k++) {
+                gx[(at + i) * d + k] = p->gx[k * GP_ROWS + i];
+            }
+        }
+    }
+    return FRG_OK;
+}
+
+/** The program with the patch's own rows as its columns: its diagonal is k(x, x). */
+static frgi_gp_program self_program(const frgi_gp_bound *b, const frgi_gp_patch *p,
+                                    const double *user_rows)
+{
+    frgi_gp_program g = b->program;
+    for (int s = 0; s < g.n_slots; s++) {
+        b->self[s] = b->slot[s];
+        b->self[s].cols = (const char *)p->x + (size_t)s * GP_ROWS * b->size;
+    }
+    g.slot = b->self;
+    g.user_cols = user_rows;
+    return g;
+}
+
+/** Visits the new points with themselves; gx NULL: values into diagonal. */
+static void visit_self(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
+                       ptrdiff_t m, double *diagonal, double *gx)
+{
+    frgi_gp_patch *const p = &b->patch[0];
+    const ptrdiff_t d = b->points.d;
+    for (ptrdiff_t at = 0; at < m; at += GP_ROWS) {
+        const ptrdiff_t rows = m - at < GP_ROWS ? m - at : GP_ROWS;
+        load_new(b, p, b->user_rows[0], new_points, first + at, rows);
+        const frgi_gp_program g = self_program(b, p, b->user_rows[0]);
+        memset(p->gx, 0, sizeof *p->gx * (size_t)(d * GP_ROWS));
+        for (ptrdiff_t j = 0; j < rows; j += GP_COLS) {
+            frgi_gp_set_cols(p, j, rows);
+            b->ops->forward(&g, p);
+            if (gx) {
+                b->ops->mark(&g, p);
+                b->ops->backward(&g, p);
+                b->ops->inputs(&g, p);
+            } else {
+                b->ops->read_diagonal(&g, p, diagonal + at + j);
+            }
+        }
+        for (ptrdiff_t i = 0; gx && i < rows; i++) {
+            for (ptrdiff_t k = 0; k < d; k++) {
+                gx[(at + i) * d + k] = p->gx[k * GP_ROWS + i];
+            }
+        }
+    }
+}
+
+void frgi_gp_self(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
+                  ptrdiff_t m, double *diagonal)
+{
+    visit_self(b, new_points, first, m, diagonal, NULL);
+}
+
+void frgi_gp_self_dx(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
+                     ptrdiff_t m, double *gx)
+{
+    visit_self(b, new_points, first, m, NULL, gx);
+}
