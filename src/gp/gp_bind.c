@@ -71,10 +71,11 @@ static ptrdiff_t units_of(ptrdiff_t n)
            2; /* tiles are multiples of a vector, at least GP_CHUNK rows but for the last */
 }
 
-static void lay_out_patch(frgi_arena *a, const frgi_gp_kernel *k, const frgi_gp_bound *b, int slots,
-                          int dims, int user_dims, frgi_gp_patch *p, double **user_rows)
+static void lay_out_patch(frgi_arena *a, const frgi_gp_kernel *k, const frgi_gp_bound *b,
+                          frgi_gp_patch *p, double **user_rows)
 {
     const size_t size = b->size, steps = (size_t)k->n_nodes;
+    const int slots = b->program.n_slots, dims = b->program.max_dims;
     *p = (frgi_gp_patch){0};
     p->x = frgi_take(a, frgi_mul((size_t)slots * GP_ROWS, size));
     p->value = frgi_take(a, steps * GP_PATCH * size);
@@ -84,7 +85,40 @@ static void lay_out_patch(frgi_arena *a, const frgi_gp_kernel *k, const frgi_gp_
     p->sum = TAKE(a, double, (k->n_parameters + 1) * GP_ROWS);
     p->gx = TAKE(a, double, k->d *GP_ROWS);
     p->tile = TAKE(a, double, k->has_user ? GP_PATCH + k->user.n_parameters : 0);
-    *user_rows = TAKE(a, double, user_dims *GP_ROWS);
+    *user_rows = TAKE(a, double, b->program.user_dims *GP_ROWS);
+}
+
+/** What the expression asks of patches: how many slots, the most columns of a leaf and of a user's kernel. */
+static void count_slots(const frgi_gp_kernel *k, frgi_gp_program *g)
+{
+    g->n_slots = g->max_dims = g->user_dims = 0;
+    for (int i = 0; i < k->n_nodes; i++) {
+        const int dims = k->node[i].dims;
+        g->n_slots += has_slots(k->node[i].kind) ? dims : 0;
+        g->max_dims = dims > g->max_dims ? dims : g->max_dims;
+        g->user_dims = k->node[i].kind == GP_USER && dims > g->user_dims ? dims : g->user_dims;
+    }
+}
+
+/** Constants and scaled copies of every node; `there`: b's lists have memory. */
+static void lay_out_nodes(frgi_arena *a, const frgi_gp_kernel *k, ptrdiff_t n,
+                          const frgi_gp_bound *b, bool there)
+{
+    int slot = 0;
+    for (int i = 0; i < k->n_nodes; i++) {
+        const frgi_gp_node *const node = &k->node[i];
+        void *const constant = frgi_take(a, (size_t)count_constants(node) * b->size);
+        if (there) {
+            b->constant[i] = constant;
+        }
+        for (int c = 0; c < node->dims && has_slots(node->kind); c++, slot++) {
+            void *const copy =
+                has_copies(node->kind) ? frgi_take(a, frgi_mul((size_t)n, b->size)) : NULL;
+            if (there) {
+                b->copy[slot] = copy;
+            }
+        }
+    }
 }
 
 static frgi_gp_bound *lay_out(frgi_arena *a, const frgi_gp_kernel *k, frg_dtype dtype, ptrdiff_t n,
@@ -92,52 +126,31 @@ static frgi_gp_bound *lay_out(frgi_arena *a, const frgi_gp_kernel *k, frg_dtype 
 {
     frgi_gp_bound *const b = TAKE(a, frgi_gp_bound, 1);
     frgi_gp_bound head = {.threads = threads, .size = frg_sizeof(dtype)};
-    int slots = 0, most = 0, user_dims = 0;
-    for (int i = 0; i < k->n_nodes; i++) {
-        slots += has_slots(k->node[i].kind) ? k->node[i].dims : 0;
-        most = k->node[i].dims > most ? k->node[i].dims : most;
-        user_dims =
-            k->node[i].kind == GP_USER && k->node[i].dims > user_dims ? k->node[i].dims : user_dims;
-    }
+    count_slots(k, &head.program);
+    const int slots = head.program.n_slots;
     head.step = TAKE(a, frgi_gp_step, k->n_nodes);
     head.child = TAKE(a, int, k->n_nodes);
     head.slot = TAKE(a, frgi_gp_slot, slots);
     head.self = TAKE(a, frgi_gp_slot, slots);
     head.copy = TAKE(a, void *, slots);
     head.constant = TAKE(a, void *, k->n_nodes);
-    head.user_cols = TAKE(a, double, user_dims *n);
+    head.user_cols = TAKE(a, double, head.program.user_dims *n);
     head.patch = TAKE(a, frgi_gp_patch, threads);
     head.user_rows = TAKE(a, double *, threads);
     head.share = TAKE(a, frgi_team_share, threads);
     head.partial = TAKE(a, double, units_of(n) * (k->n_parameters + 1));
     head.user_theta = TAKE(a, double, k->has_user ? k->user.n_parameters : 0);
-    int slot = 0;
-    for (int i = 0; i < k->n_nodes; i++) {
-        void *const constant = frgi_take(a, (size_t)count_constants(&k->node[i]) * head.size);
-        if (b) {
-            head.constant[i] = constant;
-        }
-        for (int c = 0; c < k->node[i].dims && has_slots(k->node[i].kind); c++, slot++) {
-            void *const copy =
-                has_copies(k->node[i].kind) ? frgi_take(a, frgi_mul((size_t)n, head.size)) : NULL;
-            if (b) {
-                head.copy[slot] = copy;
-            }
-        }
-    }
+    lay_out_nodes(a, k, n, &head, b != NULL);
     for (int t = 0; t < threads; t++) {
         frgi_gp_patch patch;
         double *rows;
-        lay_out_patch(a, k, &head, slots, most, user_dims, &patch, &rows);
+        lay_out_patch(a, k, &head, &patch, &rows);
         if (b) {
             head.patch[t] = patch;
             head.user_rows[t] = rows;
         }
     }
     if (b) {
-        head.program.n_slots = slots;
-        head.program.max_dims = most;
-        head.program.user_dims = user_dims;
         *b = head;
     }
     return b;

@@ -50,5 +50,16 @@ static inline void frgi_gp_set_cols(frgi_gp_patch *p, ptrdiff_t first, ptrdiff_t
     p->cols = (int)(end - first < GP_COLS ? end - first : GP_COLS);
 }
 
+/** The patch's sums for its first `rows` rows: out (rows x d, row-major). */
+static inline void frgi_gp_give_inputs(const frgi_gp_patch *p, ptrdiff_t rows, ptrdiff_t d,
+                                       double *out)
+{
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        for (ptrdiff_t k = 0; k < d; k++) {
+            out[i * d + k] = p->gx[k * GP_ROWS + i];
+        }
+    }
+}
+
 #pragma GCC visibility pop
 #endif

@@ -230,11 +230,7 @@ static void inputs_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const v
             b->ops->inputs(g, p);
         }
     }
-    for (ptrdiff_t i = 0; i < x.rows; i++) {
-        for (ptrdiff_t k = 0; k < d; k++) {
-            pass->dx[(x.first + i) * d + k] = p->gx[k * GP_ROWS + i];
-        }
-    }
+    frgi_gp_give_inputs(p, x.rows, d, pass->dx + x.first * d);
 }
 
 frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi_spd_shape *s,

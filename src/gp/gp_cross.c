@@ -72,11 +72,7 @@ frg_status frgi_gp_cross_dx(frg_context *ctx, const frgi_gp_bound *b,
             b->ops->backward(&b->program, p);
             b->ops->inputs(&b->program, p);
         }
-        for (ptrdiff_t i = 0; i < rows; i++) {
-            for (ptrdiff_t k = 0; k < d; k++) {
-                gx[(at + i) * d + k] = p->gx[k * GP_ROWS + i];
-            }
-        }
+        frgi_gp_give_inputs(p, rows, d, gx + at * d);
     }
     return FRG_OK;
 }
@@ -117,10 +113,8 @@ static void visit_self(const frgi_gp_bound *b, const frgi_gp_points *new_points,
                 b->ops->read_diagonal(&g, p, diagonal + at + j);
             }
         }
-        for (ptrdiff_t i = 0; gx && i < rows; i++) {
-            for (ptrdiff_t k = 0; k < d; k++) {
-                gx[(at + i) * d + k] = p->gx[k * GP_ROWS + i];
-            }
+        if (gx) {
+            frgi_gp_give_inputs(p, rows, d, gx + at * d);
         }
     }
 }

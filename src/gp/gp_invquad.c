@@ -289,34 +289,45 @@ static frg_status find_groups(job *j)
     return FRG_OK;
 }
 
-frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, double *inv_quad,
-                                 double *logdet, const frg_array *a, const frg_array *inverse)
+/** k, r and the outputs of one call fit each other. */
+static frg_status check_call(frg_context *ctx, const frg_array *k, const frg_array *r,
+                             const frg_array *a, const frg_array *inverse)
 {
-    REQUIRE(ctx, k.ndim >= 2 && k.ndim <= FRG_MAX_DIM, "k must have 2 to %d axes, got %d",
-            FRG_MAX_DIM, k.ndim);
-    TRY(frgi_array_check(ctx, &k, "k", k.ndim, REAL));
-    const int64_t n = k.shape[k.ndim - 1];
-    if (k.shape[k.ndim - 2] != n)
-        FAIL(ctx, E_SHAPE, "k must be square, got %lld x %lld", (long long)k.shape[k.ndim - 2],
+    REQUIRE(ctx, k->ndim >= 2 && k->ndim <= FRG_MAX_DIM, "k must have 2 to %d axes, got %d",
+            FRG_MAX_DIM, k->ndim);
+    TRY(frgi_array_check(ctx, k, "k", k->ndim, REAL));
+    const int64_t n = k->shape[k->ndim - 1];
+    if (k->shape[k->ndim - 2] != n)
+        FAIL(ctx, E_SHAPE, "k must be square, got %lld x %lld", (long long)k->shape[k->ndim - 2],
              (long long)n);
-    TRY(same_batch(ctx, &r, "r", 1, n, &k, 2));
+    TRY(same_batch(ctx, r, "r", 1, n, k, 2));
     if (a) {
-        TRY(same_batch(ctx, a, "a", 1, n, &k, 2));
+        TRY(same_batch(ctx, a, "a", 1, n, k, 2));
         REQUIRE(ctx, contiguous(a), "a must be contiguous");
     }
     if (inverse) {
-        TRY(same_batch(ctx, inverse, "inverse", 2, n, &k, 2));
+        TRY(same_batch(ctx, inverse, "inverse", 2, n, k, 2));
         REQUIRE(ctx, contiguous(inverse), "inverse must be contiguous");
     }
+    return FRG_OK;
+}
+
+/** Of matrices without rows. */
+static void set_zero(int64_t count, double *out)
+{
+    for (int64_t m = 0; m < count && out; m++)
+        out[m] = 0;
+}
+
+frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, double *inv_quad,
+                                 double *logdet, const frg_array *a, const frg_array *inverse)
+{
+    TRY(check_call(ctx, &k, &r, a, inverse));
     frgi_run_begins(ctx);
-    const int64_t count = members(&k, 2);
+    const int64_t n = k.shape[k.ndim - 1], count = members(&k, 2);
     if (count == 0 || n == 0) {
-        for (int64_t m = 0; m < count; m++) {
-            if (inv_quad)
-                inv_quad[m] = 0;
-            if (logdet)
-                logdet[m] = 0;
-        }
+        set_zero(count, inv_quad);
+        set_zero(count, logdet);
         return FRG_OK;
     }
     job j = {.ctx = ctx,
