@@ -230,63 +230,87 @@ static void sort_breakpoints(search *q, const double *t)
     }
 }
 
-/** The generalised Cauchy point; c <- W'(cauchy - x). */
-static void find_cauchy(search *q, double *c)
+/** The path x - t g, bent at every bound that it meets: p = W'd and c = W'(x(t) - x), and along d the model's slope and
+ *  bend, from t = `old` on; `ahead` of there it has its minimum. */
+typedef struct {
+    double p[BASIS], slope, bend, least, old, ahead;
+} path;
+
+/** t <- where each coordinate meets its bound. */
+static path begin_path(search *q, double *t)
 {
     const int n = q->n, m = 2 * q->pairs;
-    double p[BASIS] = {0}, w[BASIS], mp[BASIS], mw[BASIS];
-    double *t = q->residual, slope = 0;
-    memset(c, 0, BASIS * sizeof *c);
+    double w[BASIS], mp[BASIS];
+    path x = {.slope = 0};
     for (int i = 0; i < n; i++) {
         t[i] = breakpoint(q, i);
         q->d[i] = t[i] > 0 ? -q->g[i] : 0;
         q->cauchy[i] = q->x[i];
-        slope -= q->d[i] * q->d[i];
+        x.slope -= q->d[i] * q->d[i];
         basis_row(q, i, w);
         for (int k = 0; k < m; k++) {
-            p[k] += w[k] * q->d[i];
+            x.p[k] += w[k] * q->d[i];
         }
     }
-    times_middle(q, p, mp);
-    double bend = -q->theta * slope - dot(m, p, mp), old = 0;
-    const double least = DBL_EPSILON * bend;
-    double ahead = slope < 0 ? -slope / bend : 0;
+    times_middle(q, x.p, mp);
+    x.bend = -q->theta * x.slope - dot(m, x.p, mp);
+    x.least = DBL_EPSILON * x.bend;
+    x.ahead = x.slope < 0 ? -x.slope / x.bend : 0;
+    return x;
+}
+
+/** Coordinate b stops at its bound, where t is: with z its way there,
+ *  f' <- f' + dt f'' + g^2 + theta g z - g w'M c,   f'' <- f'' - theta g^2 - 2 g w'M p - g^2 w'M w. */
+static void pass_bound(search *q, path *x, int b, double t, double *c)
+{
+    const int m = 2 * q->pairs;
+    const double dt = t - x->old, g = q->g[b];
+    double w[BASIS], mw[BASIS];
+    q->cauchy[b] = g > 0 ? q->o->lower[b] : q->o->upper[b];
+    const double z = q->cauchy[b] - q->x[b];
+    for (int i = 0; i < m; i++) {
+        c[i] += dt * x->p[i];
+    }
+    basis_row(q, b, w);
+    times_middle(q, w, mw);
+    x->slope += dt * x->bend + g * g + q->theta * g * z - g * dot(m, mw, c);
+    x->bend -= q->theta * g * g + 2 * g * dot(m, mw, x->p) + g * g * dot(m, mw, w);
+    x->bend = fmax(x->bend, x->least);
+    for (int i = 0; i < m; i++) {
+        x->p[i] += g * w[i];
+    }
+    q->d[b] = 0;
+    x->ahead = -x->slope / x->bend;
+    x->old = t;
+}
+
+/** The generalised Cauchy point, the first minimum of the model along the path; c <- W'(cauchy - x). */
+static void find_cauchy(search *q, double *c)
+{
+    const int n = q->n, m = 2 * q->pairs;
+    double *const t = q->residual;
+    path x = begin_path(q, t);
+    memset(c, 0, BASIS * sizeof *c);
     sort_breakpoints(q, t);
     for (int k = 0; k < n; k++) {
         const int b = q->order[k];
         if (t[b] <= 0 || q->d[b] == 0) {
             continue;
         }
-        const double dt = t[b] - old;
-        if (!(ahead >= dt)) {
+        if (!(x.ahead >= t[b] - x.old)) {
             break;
         }
-        q->cauchy[b] = q->g[b] > 0 ? q->o->lower[b] : q->o->upper[b];
-        const double z = q->cauchy[b] - q->x[b], g = q->g[b];
-        for (int i = 0; i < m; i++) {
-            c[i] += dt * p[i];
-        }
-        basis_row(q, b, w);
-        times_middle(q, w, mw);
-        slope += dt * bend + g * g + q->theta * g * z - g * dot(m, mw, c);
-        bend -= q->theta * g * g + 2 * g * dot(m, mw, p) + g * g * dot(m, mw, w);
-        bend = fmax(bend, least);
-        for (int i = 0; i < m; i++) {
-            p[i] += g * w[i];
-        }
-        q->d[b] = 0;
-        ahead = -slope / bend;
-        old = t[b];
+        pass_bound(q, &x, b, t[b], c);
     }
-    ahead = ahead > 0 ? ahead : 0;
+    const double ahead = x.ahead > 0 ? x.ahead : 0;
     for (int i = 0; i < n; i++) {
         if (q->d[i] != 0) {
-            q->cauchy[i] = frgi_gp_clip(q->o, i, q->x[i] + (old + ahead) * q->d[i]);
+            q->cauchy[i] = frgi_gp_clip(q->o, i, q->x[i] + (x.old + ahead) * q->d[i]);
         }
         q->is_free[i] = q->cauchy[i] > q->o->lower[i] && q->cauchy[i] < q->o->upper[i];
     }
     for (int i = 0; i < m; i++) {
-        c[i] += ahead * p[i];
+        c[i] += ahead * x.p[i];
     }
 }
 
