@@ -347,6 +347,103 @@ static void wide(void)
     frg_context_destroy(ctx);
 }
 
+/** Potentials of the targets after `passes` in f32, beside the reference's: the largest difference. */
+static double potentials_apart(frg_context *ctx, const problem *p, frg_sinkhorn_opts *o,
+                               int64_t passes)
+{
+    double g[64], most = 0;
+    o->max_iter = passes;
+    frg_sinkhorn *s = solve(ctx, p, o, NULL);
+    CHECK(s && p->m <= 64);
+    CHECK_OK(ctx, frg_sinkhorn_potentials(s, NULL, g));
+    for (int64_t j = 0; j < p->m; j++)
+        most = fmax(most, isfinite(g[j]) ? fabs(g[j] - p->g[j]) : (double)INFINITY);
+    frg_sinkhorn_destroy(s);
+    return most;
+}
+
+enum { FAR_TARGET = 5 };
+
+static problem make_far(double epsilon, double far)
+{
+    problem p = make(40, 45, epsilon);
+    for (int64_t i = 0; i < p.n; i++)
+        p.cost[i * p.m + FAR_TARGET] += far;
+    return p;
+}
+
+/* A target that is 10000 epsilon away from all: its sum vanishes in f32, its potential comes of a sum of its own. */
+static void lost_column(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make_far(0.05, 500);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = p.epsilon;
+    o.accel = FRG_GW_ACCEL_NONE;
+    o.tol = 0;
+    o.cost_store = FRG_GW_STORE_F32;
+    for (int64_t t = 1; t <= 5; t++) {
+        step(&p);
+        /* Exponents of 14427 are 2^-10 apart, half of it in cost units is 1.7e-5, and no pass makes potentials that differ
+         * differ more; from the second pass on they are made with the potential inside, at most 32, 2^-19 apart: 3.3e-8 a
+         * pass. */
+        const double apart = potentials_apart(ctx, &p, &o, t);
+        CHECK_SAYS(apart <= 1.8e-5, "pass %d: %g", (int)t, apart);
+    }
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
+/* The same where no mass has to go there: exp(-200) of its weight does, below f32 in every pass. */
+static void lost_column_relaxed(void)
+{
+    frg_context *ctx = test_context();
+    for (int product = 0; product < 2; product++) {
+        problem p = make_far(0.05, 20);
+        frg_sinkhorn_opts o;
+        frg_sinkhorn_defaults(&o, sizeof o);
+        o.epsilon = p.epsilon;
+        o.tol = 0;
+        o.cost_store = FRG_GW_STORE_F32;
+        o.rho_target = p.epsilon;
+        o.reference = product ? FRG_GW_REFERENCE_PRODUCT : FRG_GW_REFERENCE_COUNTING;
+        p.product = product;
+        p.tau_b = 0.5;
+        for (int t = 0; t < 200; t++)
+            step(&p);
+        /* exponents of 300 are 2^-15 apart, half of it in cost units 5.3e-7, half of that in the potential; the step of
+         * the others goes through f32 as well */
+        const double apart = potentials_apart(ctx, &p, &o, 200);
+        CHECK_SAYS(apart <= 1e-6, "product %d: %g", product, apart);
+        release(&p);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* The only pass loses a column that weighs less than the tolerance: the plain step it ends on has its potential. */
+static void lost_in_the_last_pass(void)
+{
+    frg_context *ctx = test_context();
+    problem p = make_far(0.05, 500);
+    for (int64_t i = 0; i < p.n; i++) {
+        p.a[i] = 1.0 / (double)p.n;
+        for (int64_t j = 0; j < p.m; j++)
+            p.cost[i * p.m + j] = j == FAR_TARGET ? 500 : 0;
+    }
+    for (int64_t j = 0; j < p.m; j++)
+        p.b[j] = j == FAR_TARGET ? 1e-9 : (1 - 1e-9) / (double)(p.m - 1);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = p.epsilon;
+    o.cost_store = FRG_GW_STORE_F32;
+    step(&p);
+    const double apart = potentials_apart(ctx, &p, &o, 100);
+    CHECK_SAYS(apart <= 1.8e-5, "%g", apart); /* as the first pass of lost_column */
+    release(&p);
+    frg_context_destroy(ctx);
+}
+
 /* T13 */
 static void threads(void)
 {
@@ -584,10 +681,19 @@ static void narrow(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"iterates", iterates},   {"stores", stores},
-                                  {"relaxed", relaxed},     {"barely_relaxed", barely_relaxed},
-                                  {"partial", partial},     {"wide", wide},
-                                  {"threads", threads},     {"warm", warm},
-                                  {"consumers", consumers}, {"zero weights", zero_weights},
-                                  {"narrow", narrow},       {"refusals", refusals}};
+static const test_case cases[] = {{"iterates", iterates},
+                                  {"stores", stores},
+                                  {"relaxed", relaxed},
+                                  {"barely_relaxed", barely_relaxed},
+                                  {"partial", partial},
+                                  {"wide", wide},
+                                  {"threads", threads},
+                                  {"warm", warm},
+                                  {"consumers", consumers},
+                                  {"zero weights", zero_weights},
+                                  {"narrow", narrow},
+                                  {"refusals", refusals},
+                                  {"lost column", lost_column},
+                                  {"lost column, relaxed", lost_column_relaxed},
+                                  {"lost in the last pass", lost_in_the_last_pass}};
 TEST_MAIN(cases)
