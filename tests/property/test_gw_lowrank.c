@@ -293,11 +293,54 @@ static void memory(void)
     fault_sweep("factors", sweep_once, x, 1);
 }
 
+/* Steps end where the held-out cost, looked at every 5 of them from min_iter on, has not fallen for 20 steps or half of
+ * min_iter; never at an epsilon above the last one. */
+static void when_they_end(void)
+{
+    static const struct {
+        int64_t min_iter, max_iter, least; /* steps */
+        frg_gw_anneal anneal;
+        frg_gw_reason reason;
+    } each[] = {
+        {20, 100, 20 + 20, FRG_GW_ANNEAL_NONE, FRG_GW_CONVERGED_PLATEAU},
+        {73, 250, 75 + 36, FRG_GW_ANNEAL_NONE, FRG_GW_CONVERGED_PLATEAU},
+        {60, 60, 60, FRG_GW_ANNEAL_NONE, FRG_GW_MAX_ITER},
+        /* 10 of the start, 8 epsilons of 5, the last of which is the first to be looked at */
+        {20, 200, 10 + 8 * 5 + 20, FRG_GW_ANNEAL_PROGRESS, FRG_GW_CONVERGED_PLATEAU}};
+    enum { N = 30, M = 36, EVERY = 5 };
+    frg_context *ctx =
+        NULL; /* of one seed and one pair of arcs: how soon noise looks like a plateau is chance */
+    CHECK_STATUS(frg_context_create(&ctx, NULL), FRG_OK);
+    double x[2 * N], y[3 * M];
+    for (int i = 0; i < 2 * N; i++)
+        x[i] = i % 2 ? cos(0.1 * (i / 2)) : sin(0.1 * (i / 2));
+    for (int j = 0; j < 3 * M; j++)
+        y[j] = j % 3 == 2 ? 0.1 : j % 3 ? cos(0.08 * (j / 3)) : sin(0.08 * (j / 3));
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        frg_gw_opts o = options(6);
+        o.n_start = 1;
+        o.epsilon = 0.005;
+        o.min_iter = each[k].min_iter;
+        o.max_iter = each[k].max_iter;
+        o.anneal = each[k].anneal;
+        frg_gw *s = align(ctx, x, N, y, M, &o);
+        const frg_gw_report *const r = frg_gw_get(s);
+        const int64_t steps = r->outer_iterations;
+        CHECK_INT(r->reason, each[k].reason);
+        CHECK_SAYS(steps >= each[k].least && steps % EVERY == 0, "%d: %d steps", (int)k,
+                   (int)steps);
+        CHECK_NEAR(r->epsilon_end, o.epsilon * (o.anneal == FRG_GW_ANNEAL_NONE ? 1 : 0.1), 1e-12);
+        frg_gw_destroy(s);
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"factors", factors},
                                   {"memory grows with the points", memory_grows_with_the_points},
                                   {"threads", threads},
                                   {"a linear cost alone", a_linear_cost_alone},
                                   {"blocks of a linear cost", blocks_of_a_linear_cost},
+                                  {"when they end", when_they_end},
                                   {"refusals", refusals},
                                   {"memory", memory}};
 TEST_MAIN(cases)
