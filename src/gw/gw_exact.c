@@ -52,7 +52,7 @@ static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
 /** middle <- 2 C P, row by row of groups. */
 static void product_rows(const exact_state *e)
 {
-    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(e->l->ctx);
+    const frgi_build_ops *const ops = frgi_build_ops_of(e->l->ctx);
     const frgi_sweep *const s = &e->l->t.s;
     const int64_t n = s->n, m = s->m, groups = s->rows / FRGI_GROUP, panels = s->ld / FRGI_PANEL;
 #pragma omp parallel for schedule(static) num_threads(frg_threads(e->l->ctx)) if (panels > 4)
@@ -87,7 +87,7 @@ static frg_status open_exact(exact_state *e)
 {
     frgi_level *const l = e->l;
     frg_context *const ctx = l->ctx;
-    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(ctx);
+    const frgi_build_ops *const ops = frgi_build_ops_of(ctx);
     const frgi_sweep *const s = &l->t.s;
     const int64_t n = s->n, m = s->m;
     float *all = NULL;

@@ -247,7 +247,7 @@ void frgi_level_recall(frgi_level *l, const frgi_start *from)
 
 /* ---- one step ---------------------------------------------------------------------------------------- */
 
-static void divide_by_largest(const frgi_sweep_ops *ops, float *rows, int64_t count)
+static void divide_by_largest(const frgi_build_ops *ops, float *rows, int64_t count)
 {
     const float most = ops->largest(rows, count);
     const float scale = most > 0 ? 1 / most : 1;
@@ -263,7 +263,7 @@ static void divide_by_largest(const frgi_sweep_ops *ops, float *rows, int64_t co
 static frgi_packed way_to_pack(const frgi_level *l, int64_t R, double most_x, double most_y)
 {
     const frgi_packed fast =
-        frgi_context_tiles(l->ctx) ? FRGI_AS_TILES : frgi_sweep_ops_of(l->ctx)->prefers;
+        frgi_context_tiles(l->ctx) ? FRGI_AS_TILES : frgi_build_ops_of(l->ctx)->prefers;
     const double error = fast == FRGI_AS_TILES ? 0x1p-18 : sqrt(1.0 / 6) / (double)FRGI_WHOLE;
     const double moved = 2 * FRGI_LOG2_E / l->epsilon / sqrt((double)R) * error * most_x * most_y;
     /* what is divided by the largest has to have an inverse */
@@ -274,7 +274,7 @@ static frgi_packed way_to_pack(const frgi_level *l, int64_t R, double most_x, do
 /** A thread's part of the factors. */
 static void pack_part(frgi_level *l, int64_t R, float most_x, float most_y, int part, int parts)
 {
-    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
+    const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const frgi_sweep *const s = &l->t.s;
     const bool tiles = l->packed == FRGI_AS_TILES;
     const int64_t groups =
@@ -302,7 +302,7 @@ static void pack_part(frgi_level *l, int64_t R, float most_x, float most_y, int 
 /** Rows of both sides at the anchors as factors of 2/R times their products. */
 static void pack_rows(frgi_level *l, int64_t R)
 {
-    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
+    const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const int threads = frg_threads(l->ctx);
     const float most_x = ops->largest(l->rows_x, R * l->t.s.n),
                 most_y = ops->largest(l->rows_y, R * l->t.s.m);
@@ -322,7 +322,7 @@ static void pack_rows(frgi_level *l, int64_t R)
 /** Rows of both sides at the anchors, packed; the row and column terms where they matter. */
 static frg_status gather(frgi_level *l)
 {
-    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
+    const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     frgi_sweep *const s = &l->t.s;
     const int64_t R = l->count;
     frgi_take_anchors(l);
@@ -387,7 +387,7 @@ bool frgi_level_averages(const frgi_level *l)
 frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
 {
     frgi_sweep *const s = &l->t.s;
-    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(l->ctx);
+    const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const double beta = l->o->lambda_ema_beta;
     const bool averages = frgi_level_averages(l);
     /* the noise of all steps at one epsilon averages out: a share of 2 / (k + 2), which trusts the later plans more */

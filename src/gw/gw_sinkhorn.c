@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "gw/gw_build.h"
 #include "gw/gw_plan.h"
 #include "gw/gw_room.h"
 
@@ -83,7 +84,7 @@ static void fill_exponents(const frgi_sweep *s, int64_t i0, int64_t groups, void
     const frg_array *const c = &job->cost;
     const double k = job->t.k;
     const bool wide = s->store == FRGI_X64, plain = c->dtype == FRG_F32 && c->stride[1] == 1;
-    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(job->ctx);
+    const frgi_build_ops *const ops = frgi_build_ops_of(job->ctx);
     for (int64_t i = i0; i < i0 + groups * FRGI_GROUP; i++) {
         const int64_t at = (i - i0) * s->ld;
         if (wide) {

@@ -2,6 +2,7 @@
 #ifndef FRGI_GW_SOLVER_H
 #define FRGI_GW_SOLVER_H
 
+#include "gw/gw_build.h"
 #include "gw/gw_distances.h"
 #include "gw/gw_plan.h"
 #include "gw/gw_room.h"

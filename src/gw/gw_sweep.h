@@ -33,7 +33,6 @@
 enum { FRGI_FILL_GROUPS = 4 }; /* filled at a time */
 enum { FRGI_GROUP = 8, FRGI_PANEL = 48, FRGI_PAD = 48, FRGI_MARK = 16 };
 enum { FRGI_SCRATCH_ROWS = (1 + FRGI_FILL_GROUPS) * FRGI_GROUP }; /* weights of 8 rows, exponents */
-#define FRGI_WHOLE      11585.0f /* largest whole number in factors: 16 products of two are below 2^31 */
 #define FRGI_LOST       1e-32 /* f32 cannot tell a column sum this small */
 #define FRGI_FAINT      0x1p-60
 #define FRGI_MARKS_HOLD 12 /* log2 units that a potential may move */
@@ -81,28 +80,6 @@ struct frgi_sweep {
     double *col;     /* m */
 };
 
-/** How factors are kept: as floats, by groups [group][r][8] and panels [panel][r][48]; as whole numbers, two of r in
- *  one int32_t, [group][r / 2][8]; as bfloat16 for the CPU's tiles (gw_tiles.h). */
-typedef enum { FRGI_AS_FLOATS, FRGI_AS_WHOLE, FRGI_AS_TILES } frgi_packed;
-
-/** Factors of a cost c_ij = row_i + column_j - sum_r left_ir right_jr, and what is done to it on the way.
- *  An average over the steps needs no array of its own: the past costs are what is left of the past exponents
- *  without their potentials. */
-typedef struct {
-    int64_t rank;
-    frgi_packed packed;
-    const void *left, *right;
-    float unit;                          /* of their products; 1 for floats */
-    const float *mean_row, *mean_column; /* cross <- cross + 2 mean_row mean_column; NULL: 0 */
-    float k;                             /* x = k cross - row - column + H0 + G0 */
-    const float *row;                    /* rows, log2 units; NULL: 0 */
-    const float *column;                 /* ld; NULL: 0 */
-    const float *past; /* the exponents of the last step (s->x, before they are filled), or NULL */
-    float keep;        /* share of the past costs; 1 - keep of the new */
-    const float *linear; /* rows x ld linear cost, or NULL */
-    float theta;         /* cross <- (1 - theta) cross - theta linear */
-} frgi_factors;
-
 typedef struct {
     double error;     /* sum |col - b| */
     double drift;     /* max |G - G0| */
@@ -122,21 +99,6 @@ typedef struct {
      *  momentum: G <- plain step + momentum (plain step - the last plain step). */
     frgi_columns_result (*columns)(const frgi_sweep *s, int64_t first, int64_t last,
                                    double momentum);
-    /** Row i of the exponents, ld floats, from its m costs: x_ij = G0_j + H0_i - k c_ij; zeros in the padding. */
-    void (*from_costs)(const frgi_sweep *s, int64_t i, const float *costs, float k, float *out);
-    /** Exponents from factors, a frgi_fill: a panel of the right factor is read once for all groups. */
-    void (*build)(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows);
-    /** How factors are best kept, without tiles: whole numbers are multiplied faster than floats but where a register
-     *  has 16 of these. */
-    frgi_packed prefers;
-    /** out[panel][r / 2][width] <- rows[r][i] / step to the nearest, two r in one; as pack does it. */
-    void (*pack_pairs)(const float *rows, int64_t stride, int64_t rank, int64_t n, int width,
-                       float step, int32_t *out, int64_t first, int64_t last);
-    /** max |x| */
-    float (*largest)(const float *x, int64_t n);
-    /** out[panel][r][width] <- scale * rows[r][i], zeros beyond n; panels first .. last-1. */
-    void (*pack)(const float *rows, int64_t stride, int64_t rank, int64_t n, int width, float scale,
-                 float *out, int64_t first, int64_t last);
     /** Stores 8 rows of exponents in the form of s->store: q = (x - low) / step kept in 0 .. 65535 for X16,
      *  2^x for K32; for K16 of two vectors at a time, the first in the lower halves. */
     void (*keep)(const frgi_sweep *s, const float *rows, int64_t i0);

@@ -18,6 +18,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "gw/gw_build.h"
 #include "gw/gw_room.h"
 
 enum { PLAIN_PASSES = 5, COLUMN_BLOCK = 1024 };
@@ -27,11 +28,18 @@ enum { PLAIN_PASSES = 5, COLUMN_BLOCK = 1024 };
 
 #pragma GCC visibility push(hidden)
 DECLARE_LEVELS(frgi_sweep_ops, frgi_sweep_ops);
+DECLARE_LEVELS(frgi_build_ops, frgi_build_ops);
 #pragma GCC visibility pop
 
 const frgi_sweep_ops *frgi_sweep_ops_of(const frg_context *ctx)
 {
     static const frgi_sweep_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_sweep_ops);
+    return table[frgi_context_isa(ctx)];
+}
+
+const frgi_build_ops *frgi_build_ops_of(const frg_context *ctx)
+{
+    static const frgi_build_ops *const table[ISA_COUNT] = EACH_LEVEL(&frgi_build_ops);
     return table[frgi_context_isa(ctx)];
 }
 

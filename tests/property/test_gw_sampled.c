@@ -149,7 +149,7 @@ static frgi_packed way_to_pack(const frg_context *ctx, int R)
 {
     return R < 16                    ? FRGI_AS_FLOATS
            : frgi_context_tiles(ctx) ? FRGI_AS_TILES
-                                     : frgi_sweep_ops_of(ctx)->prefers;
+                                     : frgi_build_ops_of(ctx)->prefers;
 }
 
 /* Steps by hand: log2 P_ij = F_i + G_j + log2(e) / epsilon times the cross term of the pairs, C and D divided by
