@@ -509,22 +509,33 @@ frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
 
 /* ---- the loop ------------------------------------------------------------------------------------------ */
 
+int64_t frgi_patience(int64_t min_iter)
+{
+    return min_iter / 2 > 20 ? min_iter / 2 : 20;
+}
+
+bool frgi_level_falls(frgi_level *l, double cost, double error)
+{
+    l->ema = isnan(l->ema) ? cost : 0.8 * l->ema + 0.2 * cost;
+    /* an average of weight 0.2 has a third of the standard error: less is no improvement */
+    const double least = fmax(0.005 * fmax(fabs(l->best), 1e-12), error / 3);
+    if (l->best - l->ema > least || isinf(l->best)) {
+        l->best = l->ema;
+        l->bad = l->stale = 0;
+        return true;
+    }
+    l->bad += FRGI_CHECK_EVERY;
+    l->stale++;
+    return false;
+}
+
 /** Annealing and the plateau test on a new held-out cost; true where the loop may end. */
 static bool judge(frgi_level *l, double cost, double error, double end, bool anneal,
                   int64_t min_iter)
 {
-    const int64_t patience = min_iter / 2 > 20 ? min_iter / 2 : 20;
-    l->ema = isnan(l->ema) ? cost : 0.8 * l->ema + 0.2 * cost;
-    /* an average of weight 0.2 has a third of the standard error: less is no improvement */
-    const double least = fmax(0.005 * fmax(fabs(l->best), 1e-12), error / 3);
-    const bool better = l->best - l->ema > least || isinf(l->best);
-    if (better) {
-        l->best = l->ema;
-        l->bad = l->stale = 0;
+    if (frgi_level_falls(l, cost, error)) {
         return false;
     }
-    l->bad += FRGI_CHECK_EVERY;
-    l->stale++;
     if (anneal && l->epsilon > end) {
         if (l->stale >=
             2) { /* three checks with the one that set the mark: a new level, a new mark */
@@ -535,7 +546,7 @@ static bool judge(frgi_level *l, double cost, double error, double end, bool ann
         }
         return false;
     }
-    return l->bad >= patience;
+    return l->bad >= frgi_patience(min_iter);
 }
 
 frg_status frgi_level_beat(const frgi_level *l, const char *phase, int64_t done, int64_t most,

@@ -603,20 +603,6 @@ static frg_status best_start(lowrank *w, int64_t *steps)
     return FRG_OK;
 }
 
-/** True where the held-out cost has not fallen for as long as the patience is. */
-static bool has_settled(frgi_level *l, double cost, double error)
-{
-    const int64_t patience = l->o->min_iter / 2 > 20 ? l->o->min_iter / 2 : 20;
-    l->ema = isnan(l->ema) ? cost : 0.8 * l->ema + 0.2 * cost;
-    if (isinf(l->best) || l->best - l->ema > fmax(0.005 * fabs(l->best), error / 3)) {
-        l->best = l->ema;
-        l->bad = 0;
-        return false;
-    }
-    l->bad += FRGI_CHECK_EVERY;
-    return l->bad >= patience;
-}
-
 static frg_status loop(lowrank *w, frg_gw_reason *reason, int64_t *steps)
 {
     frgi_level *const l = w->l;
@@ -643,7 +629,7 @@ static frg_status loop(lowrank *w, frg_gw_reason *reason, int64_t *steps)
             (t + 1) % FRGI_CHECK_EVERY == 0 && o->min_iter < o->max_iter) {
             double cost, error;
             TRY(estimate(w, &cost, &error));
-            if (has_settled(l, cost, error)) {
+            if (!frgi_level_falls(l, cost, error) && l->bad >= frgi_patience(o->min_iter)) {
                 *reason = FRG_GW_CONVERGED_PLATEAU;
                 return FRG_OK;
             }

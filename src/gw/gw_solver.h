@@ -122,6 +122,11 @@ void frgi_level_widen(frgi_level *l);
 void frgi_level_recall(frgi_level *l, const frgi_start *from);
 /** Forgets the starts. */
 void frgi_level_forget(frgi_level *l);
+/** Takes a new held-out cost with its standard error into the average, every FRGI_CHECK_EVERY steps; whether the average
+ *  is lower than ever, by more than its noise. */
+bool frgi_level_falls(frgi_level *l, double cost, double error);
+/** Steps without a fall after which a loop ends. */
+int64_t frgi_patience(int64_t min_iter);
 /** FRG_OK, or why the run ends: interrupted, out of time. */
 frg_status frgi_level_beat(const frgi_level *l, const char *phase, int64_t done, int64_t most,
                            double residual, double target);
