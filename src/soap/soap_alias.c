@@ -69,7 +69,8 @@ static bool has_byte(const lattice *l, int d, intptr_t base, intptr_t first, int
     if (base >= last || base + l->span[d] <= first) {
         return false;
     }
-    if (d == l->axes || (base >= first && base + l->span[d] <= last)) {
+    if (d == l->axes || base >= first ||
+        base + l->span[d] <= last) { /* its first byte, or its last */
         return true;
     }
     const intptr_t step = l->stride[d], before = first - base - l->span[d + 1];

@@ -1,4 +1,4 @@
-/* test_soap_effects.c - what options and guards are for, by what they do: the noise floor, merged and blocked axes, one
+/* test_soap_effects.c - what options and guards are for, by what they do: the noise floor, first bases, merged and blocked axes, one
  * Cholesky pass on a hint, memory, options and gradients that are refused. */
 #include "soap_data.h"
 
@@ -33,11 +33,10 @@ static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w
 
 /* ---- the noise floor ------------------------------------------------------------------------------- */
 
-enum { N = 16 };
-
 /** norm(-W / lr - U V') / norm(U V') after one step from W = 0 on G = U diag(s) V', s from 2 to 2 / N, or all 2. */
 static double first_step(double floor, bool equal)
 {
+    enum { N = 16 };
     test_now.random = 7; /* the same G for every floor */
     frg_context *ctx = test_context();
     static float factors[2][N * N], g[N * N], w[N * N];
@@ -91,6 +90,91 @@ static void noise_floor(void)
         CHECK_SAYS(with <= 1.0 / 8, "with 16 off by %g", with);
         CHECK_SAYS(high <= 0.4 * with, "with 64 off by %g, with 16 by %g", high, with);
     }
+}
+
+/* ---- first bases ------------------------------------------------------------------------------------- */
+
+/** norm of Q'KQ - diag(lambda) over norm(K), of an axis. */
+static double off_diagonal(frg_context *ctx, frg_soap *soap, int axis, int64_t n)
+{
+    enum { MOST = 12 };
+    static const char *const keys[2][3] = {{"GG.0", "Q.0", "eig.0"}, {"GG.1", "Q.1", "eig.1"}};
+    float k[MOST * MOST], q[MOST * MOST], lambda[MOST];
+    CHECK_OK(ctx, frg_soap_state_get(soap, 0, keys[axis][0], matrix(k, n, n)));
+    CHECK_OK(ctx, frg_soap_state_get(soap, 0, keys[axis][1], matrix(q, n, n)));
+    CHECK_OK(ctx, frg_soap_state_get(soap, 0, keys[axis][2], frg_vector(lambda, FRG_F32, n)));
+    double off = 0, norm = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int64_t a = 0; a < n; a++)
+                for (int64_t b = 0; b < n; b++)
+                    sum += (double)q[a * n + i] * (double)k[a * n + b] * (double)q[b * n + j];
+            const double rest = sum - (i == j ? (double)lambda[i] : 0);
+            off += rest * rest;
+            norm += (double)k[i * n + j] * (double)k[i * n + j];
+        }
+    return sqrt(off / norm);
+}
+
+/** First bases are eigenvectors with their values, whichever way they are made (backward error: some n u), and made the
+ *  way that the options allow: the second one follows where both factors are those of one gradient. */
+static void first_bases(void)
+{
+    enum { M = 12, N = 7 };
+    static const struct {
+        const char *name;
+        int kl, eigh, warmup, bias;
+        enum {
+            FULL,
+            COLUMNS,
+            ROWS,
+            DIAGONAL
+        } kind; /* what is orthogonal, the short way and the long */
+        int by_eigh, by_qr;
+    } rows[] = {{"one gradient", 0, 0, 0, 1, FULL, 1, 1},
+                {"KL weights, two scales", 1, 0, 0, 1, FULL, 2, 0},
+                {"use_eigh", 0, 1, 0, 1, FULL, 2, 0},
+                {"two gradients", 0, 0, 1, 1, FULL, 2, 0},
+                {"a past that counts", 0, 0, 0, 0, FULL, 2, 0},
+                {"the shorter factor is diagonal", 0, 0, 0, 1, COLUMNS, 1, 1},
+                {"the longer factor is diagonal", 0, 0, 0, 1, ROWS, 1, 1},
+                {"both are", 0, 0, 0, 1, DIAGONAL, 2, 0}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (int turned = 0; turned < 2; turned++) {
+            const int64_t m = turned ? N : M, n = turned ? M : N;
+            frg_context *ctx = test_context();
+            frg_soap_opts o = options();
+            o.use_kl_shampoo = rows[r].kl;
+            o.use_eigh = rows[r].eigh;
+            o.adam_warmup_steps = rows[r].warmup;
+            o.correct_shampoo_beta_bias = rows[r].bias;
+            o.eps = 0.1; /* the weights of KL */
+            float w[M * N] = {0}, g[M * N];
+            frg_soap *soap = optimizer(ctx, &o, matrix(w, m, n));
+            const frg_array grad = matrix(g, m, n);
+            frg_soap_report report = {0};
+            for (int t = 0; t <= rows[r].warmup; t++) {
+                gaussian(1, g, M * N);
+                for (int i = 0; i < M; i++)
+                    for (int j = 0; j < N; j++) {
+                        const bool stays[] = {true, i / 2 == j, j / 2 == i && i < 3, i == j};
+                        float *const x = &g[turned ? j * M + i : i * N + j];
+                        *x = stays[rows[r].kind] ? *x : 0;
+                    }
+                CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
+            }
+            CHECK_SAYS(report.eigh == rows[r].by_eigh && report.householder == rows[r].by_qr,
+                       "%s: %lld and %lld", rows[r].name, (long long)report.eigh,
+                       (long long)report.householder);
+            for (int axis = 0; axis < 2; axis++) {
+                const double off = off_diagonal(ctx, soap, axis, axis == 0 ? m : n);
+                CHECK_SAYS(off <= 8 * M * 0x1p-24, "%s: axis %d is off by %g", rows[r].name, axis,
+                           off);
+            }
+            frg_soap_destroy(soap);
+            frg_context_destroy(ctx);
+        }
 }
 
 /* ---- merged and blocked axes ------------------------------------------------------------------------ */
@@ -188,6 +272,10 @@ static void stacked(void)
         CHECK_OK(ctx, frg_soap_state_get(stack, 0, "exp_avg", matrix(moment, high, wide)));
         CHECK_OK(ctx, frg_soap_state_get(one, 0, "exp_avg", matrix(one_moment, high, wide)));
         CHECK_BITS(moment, one_moment, (size_t)(b * m * n) * sizeof *moment);
+        static const int64_t high_stack[3] = {1 << 20, 1000, 900}; /* a factor of order 1e9 */
+        CHECK_STATUS(frg_soap_add_param(stack, 0, tensor(moment, 3, high_stack), NULL, NULL),
+                     FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), "stack") != NULL);
         frg_soap_destroy(one);
         frg_soap_destroy(stack);
         frg_context_destroy(ctx);
@@ -607,6 +695,7 @@ static void skipped_state(void)
 
 static const test_case cases[] = {
     {"noise floor", noise_floor},
+    {"first bases", first_bases},
     {"merged", merged},
     {"stacked", stacked},
     {"blocked", blocked},
