@@ -233,7 +233,8 @@ class Refused(unittest.TestCase):
         self.check([
             ("w: .*writable", lambda: soap.SOAP({"w": read_only})), ("w: ", lambda: soap.SOAP({"w": w.astype(">f4")})),
             ("twice", lambda: soap.SOAP([w, w])), ("gradient 0", lambda: step(w.astype(">f4"))), ("gradient 0", lambda: step([1, 2])),
-            ("gradient", lambda: step(w.astype(int))), ("gradient of 'w'", lambda: step(w[:2])), ("overlaps", lambda: step(w)),
+            ("gradient", lambda: step(w.astype(int))), ("gradient of 'w'", lambda: step(w[:2])), ("shares memory", lambda: step(w)),
+            ("w2 shares memory", lambda: soap.SOAP({"w": w, "w2": w[1:]})),
             ("gradients", lambda: soap.SOAP([w]).step([])),
         ])
 
