@@ -50,11 +50,6 @@ static size_t element(frgi_store store)
     return bytes[store];
 }
 
-static size_t real_size(const frgi_sweep *s)
-{
-    return s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
-}
-
 static bool is_kernel(const frgi_sweep *s)
 {
     return s->store == FRGI_K32 || s->store == FRGI_K16;
@@ -94,8 +89,8 @@ static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
     t->G_marked = TAKE(a, double, s->ld);
     s->listed = TAKE(a, int64_t, groups);
     s->lists = TAKE(a, uint16_t, groups * (s->ld / FRGI_MARK));
-    s->g = frgi_take(a, (size_t)s->ld * real_size(s));
-    s->partial = frgi_take(a, frgi_mul((size_t)(s->chunks * s->ld), real_size(s)));
+    s->g = frgi_take(a, (size_t)s->ld * frgi_real_size(s));
+    s->partial = frgi_take(a, frgi_mul((size_t)(s->chunks * s->ld), frgi_real_size(s)));
     t->scratch = frgi_take(a, frgi_mul((size_t)t->threads, t->scratch_bytes));
     s->x = with_store
                ? frgi_take(a, frgi_mul(frgi_mul((size_t)s->rows, (size_t)s->ld), element(s->store)))
@@ -139,7 +134,7 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     s->chunks = (n + each * fill - 1) / (each * fill);
     s->store = store;
     s->product = how->product;
-    t->scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * real_size(s) + 64;
+    t->scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * frgi_real_size(s) + 64;
     t->scratch_bytes = (t->scratch_bytes + 63) / 64 * 64;
     layout(&t->memory, t, with_store);
     TRY(frgi_arena_open(&t->memory, ctx, "transport plan"));
@@ -373,24 +368,6 @@ static void update_slack(frgi_transport *t)
     }
 }
 
-/** Exponents of the group of rows from i0 on: where they are stored, or filled into `room`. */
-static const void *group_rows(const frgi_sweep *s, int64_t i0, void *room)
-{
-    if (s->x && (s->store == FRGI_X32 || s->store == FRGI_X64)) {
-        return (const char *)s->x + (size_t)(i0 * s->ld) * element(s->store);
-    }
-    if (s->x && s->store == FRGI_X16) {
-        const uint16_t *const q = (const uint16_t *)s->x + i0 * s->ld;
-        float *const to = room;
-        for (int64_t j = 0; j < FRGI_GROUP * s->ld; j++) {
-            to[j] = s->low + s->step * (float)q[j];
-        }
-        return room;
-    }
-    s->fill(s, i0, 1, room);
-    return room;
-}
-
 /** Potentials of columns whose sums are below what f32 can tell, by a sum relative to the largest term. */
 static void rescue(frgi_transport *t)
 {
@@ -403,7 +380,7 @@ static void rescue(frgi_transport *t)
         double top = NO_WEIGHT;
         sum[0] = 0;
         for (int64_t i0 = 0; i0 < s->n; i0 += FRGI_GROUP) {
-            const void *const rows = group_rows(s, i0, t->scratch + 64);
+            const void *const rows = frgi_transport_group(s, i0, t->scratch + 64);
             for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
                 const int64_t at = (i - i0) * s->ld + j;
                 const double x = s->store == FRGI_X64 ? ((const double *)rows)[at]
@@ -571,200 +548,4 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
         }
     }
     return FRG_OK;
-}
-
-/* ---- rows of the plan --------------------------------------------------------------------------------- */
-
-/** Row i of the plan: 0 where it has no weight, whatever its exponents are. */
-static void plan_row(const frgi_transport *t, int64_t i, const void *exponents, double *out)
-{
-    if (t->s.a[i] > 0) {
-        frgi_sweep_ops_of(t->ctx)->row(&t->s, i, exponents, out);
-    } else {
-        memset(out, 0, (size_t)t->s.m * sizeof *out);
-    }
-}
-
-static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
-                       const int64_t *chosen, frgi_row_visitor visit, void *user)
-{
-    const frgi_sweep *const s = &t->s;
-    const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
-    const size_t size = s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (g1 > g0 + 8)
-    for (int64_t c = 0; c < chunks; c++) {
-        /* scratch: a row of doubles, then 8 rows of exponents */
-        char *const room = t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes;
-        double *const out = (double *)(void *)room;
-        const int64_t end = g0 + (c + 1) * (g1 - g0) / chunks;
-        for (int64_t group = g0 + c * (g1 - g0) / chunks; group < end; group++) {
-            const int64_t i0 = group * FRGI_GROUP;
-            const int64_t i1 = i0 + FRGI_GROUP < last ? i0 + FRGI_GROUP : last;
-            if (chosen && chosen[i0] == chosen[i1]) {
-                continue;
-            }
-            const void *const rows = group_rows(s, i0, room + (size_t)s->ld * sizeof(double));
-            for (int64_t i = i0 > first ? i0 : first; i < i1; i++) {
-                if (chosen && chosen[i] == chosen[i + 1]) {
-                    continue;
-                }
-                plan_row(t, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
-                const double u = t->u[i];
-                for (int64_t j = 0; j < s->m && t->rounded; j++) {
-                    out[j] = t->y[j] * out[j] + u * t->v[j];
-                }
-                visit(user, i, out, c);
-            }
-        }
-    }
-}
-
-void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
-                         frgi_row_visitor visit, void *user)
-{
-    visit_rows(t, first, last, chunks, NULL, visit, user);
-}
-
-void frgi_transport_some_rows(const frgi_transport *t, const int64_t *first, frgi_row_visitor visit,
-                              void *user)
-{
-    visit_rows(t, 0, t->s.n, 16, first, visit, user);
-}
-
-/* ---- finishing ---------------------------------------------------------------------------------------- */
-
-typedef struct {
-    const frgi_transport *t;
-    double *row_sum; /* n */
-    double *parts;   /* chunks x ld column sums, or NULL */
-} sums_job;
-
-/** Row sums, and column sums by chunk: a chunk is one thread's, so its sums have a fixed order. */
-static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
-{
-    const frgi_sweep *const s = &t->s;
-    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
-    const int64_t groups = s->rows / FRGI_GROUP;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads)
-    for (int64_t c = 0; c < s->chunks; c++) {
-        char *const room = t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes;
-        double *const out = (double *)(void *)room, *const part = job->parts + c * s->ld;
-        memset(part, 0, (size_t)s->ld * sizeof *part);
-        const int64_t last = (c + 1) * groups / s->chunks * FRGI_GROUP;
-        for (int64_t i0 = c * groups / s->chunks * FRGI_GROUP; i0 < last; i0 += FRGI_GROUP) {
-            const void *const rows = group_rows(s, i0, room + (size_t)s->ld * sizeof(double));
-            for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
-                const size_t size = s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
-                plan_row(t, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
-                const double sum = ops->weigh(out, t->y, s->m);
-                const double scale = exact_rows && s->a[i] > 0 ? s->a[i] / sum : 1;
-                s->p[i] *= scale;
-                job->row_sum[i] = scale * sum;
-                ops->add(part, out, scale, s->m);
-            }
-        }
-    }
-    for (int64_t j = 0; j < s->m; j++) {
-        double sum = 0;
-        for (int64_t c = 0; c < s->chunks; c++) {
-            sum += job->parts[c * s->ld + j];
-        }
-        s->col[j] = sum;
-    }
-}
-
-static frgi_marginal_error compare(const frgi_sweep *s, const double *row, const double *col)
-{
-    frgi_marginal_error e = {0};
-    for (int64_t i = 0; i < s->n; i++) {
-        const double d = fabs(row[i] - s->a[i]);
-        e.source_l1 += d;
-        e.source_most = fmax(e.source_most, d);
-        e.mass += row[i];
-    }
-    for (int64_t j = 0; j < s->m; j++) {
-        const double d = fabs(col[j] - s->b[j]);
-        e.target_l1 += d;
-        e.target_most = fmax(e.target_most, d);
-    }
-    return e;
-}
-
-/** The rank-one term: what is missing in rows times what is missing in columns, over `missing`. */
-static void rank_one(frgi_transport *t, const double *row)
-{
-    frgi_sweep *const s = &t->s;
-    double missing = 0, carried = 0, over_columns = 0;
-    for (int64_t i = 0; i < s->n; i++) {
-        t->u[i] = fmax(s->a[i] - row[i], 0);
-        missing += t->u[i];
-        carried += row[i];
-    }
-    for (int64_t j = 0; j < s->m; j++) {
-        t->v[j] = fmax(s->b[j] - s->col[j], 0);
-        over_columns += t->v[j];
-    }
-    const double add = t->how.mass > 0 ? fmax(t->how.mass - carried, 0) : missing;
-    const double scale = missing > 0 && over_columns > 0 ? add / (missing * over_columns) : 0;
-    for (int64_t i = 0; i < s->n; i++) {
-        t->u[i] *= scale;
-    }
-}
-
-frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_error *before,
-                                 frgi_marginal_error *after)
-{
-    frgi_sweep *const s = &t->s;
-    const bool balanced = s->tau_a == 1 && s->tau_b == 1, partial = t->how.mass > 0;
-    double *row = NULL;
-    sums_job job = {.t = t};
-    frg_status status = FRG_OK;
-    TRY_TO(done, NEW(t->ctx, &row, s->n, "row sums"));
-    TRY_TO(done,
-           NEW(t->ctx, &job.parts, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));
-    job.row_sum = row;
-    const bool direct = (s->store == FRGI_X32 || s->store == FRGI_X64) && s->x && !s->fresh;
-    if (!direct || t->far > 0) { /* exponents from their source, with the potentials of the end */
-        s->store = s->store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
-        s->x = NULL;
-        frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->fill, s->source);
-    }
-    s->fresh = false;
-    for (int64_t i = 0; i < s->n; i++) {
-        s->p[i] = s->a[i] > 0 ? exp2(s->F[i] - s->H0[i]) : 0;
-    }
-    plan_sums(t, &job, s->tau_a == 1 && !partial);
-    *before = compare(s, row, s->col);
-    *after = *before;
-    if (round && (balanced || partial)) {
-        double carried = 0;
-        for (int64_t i = 0; i < s->n && partial; i++) {
-            carried += fmin(row[i], s->a[i]);
-        }
-        for (int64_t i = 0; i < s->n && partial; i++) {
-            const double scale = row[i] > s->a[i] ? s->a[i] / row[i] : 1;
-            s->p[i] *= carried > t->how.mass ? scale * t->how.mass / carried : scale;
-        }
-        if (partial) {
-            plan_sums(t, &job, false);
-        }
-        for (int64_t j = 0; j < s->m; j++) {
-            t->y[j] = s->col[j] > s->b[j] ? s->b[j] / s->col[j] : 1;
-        }
-        plan_sums(t, &job, false);
-        rank_one(t, row);
-        t->rounded = true;
-        const double u = sum_of(t->u, s->n), v = sum_of(t->v, s->m);
-        for (int64_t i = 0; i < s->n; i++) {
-            row[i] += t->u[i] * v;
-        }
-        for (int64_t j = 0; j < s->m; j++) {
-            s->col[j] += t->v[j] * u;
-        }
-        *after = compare(s, row, s->col);
-    }
-done:
-    DROP(t->ctx, &row);
-    DROP(t->ctx, &job.parts);
-    return status;
 }

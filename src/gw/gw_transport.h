@@ -92,6 +92,15 @@ void frgi_transport_pass(frgi_transport *t);
 /** Passes until error <= tol or `most` are done; E_NUMERIC where something is not a number. */
 FRG_MUST_USE frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most);
 
+/** Bytes of an exponent that a row of the plan is made from. */
+static inline size_t frgi_real_size(const frgi_sweep *s)
+{
+    return s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
+}
+
+/* ---- gw_round.c ---- */
+/** Exponents of the group of rows from i0 on: where they are stored, or filled into `room`. */
+const void *frgi_transport_group(const frgi_sweep *s, int64_t i0, void *room);
 /** Marginals of the plan, L1 and largest, without rounding. */
 typedef struct {
     double source_l1, target_l1, source_most, target_most, mass;

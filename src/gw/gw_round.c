@@ -1,0 +1,245 @@
+/* gw_round.c - the plan of a transport problem: its rows, its marginals, and the rounding after which they hold.
+ *
+ * Altschuler, Weed and Rigollet (2017), algorithm 2: with rows exact, columns above b are scaled down, and what rows and
+ * columns then lack is added as a matrix of rank one,
+ *
+ *     P <- P diag(y),  y_j = min(1, b_j / col_j),      P <- P + u v',  u = (a - row) / norm1(b - col),  v = b - col
+ *
+ * The plan is never stored: row i is p_i 2^(x_ij + G_j), made from its exponents whenever it is asked for. */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "gw/gw_room.h"
+#include "gw/gw_transport.h"
+
+/* ---- rows of the plan --------------------------------------------------------------------------------- */
+
+const void *frgi_transport_group(const frgi_sweep *s, int64_t i0, void *room)
+{
+    if (s->x && (s->store == FRGI_X32 || s->store == FRGI_X64)) {
+        return (const char *)s->x + (size_t)(i0 * s->ld) * frgi_real_size(s);
+    }
+    if (s->x && s->store == FRGI_X16) {
+        const uint16_t *const q = (const uint16_t *)s->x + i0 * s->ld;
+        float *const to = room;
+        for (int64_t j = 0; j < FRGI_GROUP * s->ld; j++) {
+            to[j] = s->low + s->step * (float)q[j];
+        }
+        return room;
+    }
+    s->fill(s, i0, 1, room);
+    return room;
+}
+
+/** Row i of the plan: 0 where it has no weight, whatever its exponents are. */
+static void plan_row(const frgi_transport *t, int64_t i, const void *exponents, double *out)
+{
+    if (t->s.a[i] > 0) {
+        frgi_sweep_ops_of(t->ctx)->row(&t->s, i, exponents, out);
+    } else {
+        memset(out, 0, (size_t)t->s.m * sizeof *out);
+    }
+}
+
+static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                       const int64_t *chosen, frgi_row_visitor visit, void *user)
+{
+    const frgi_sweep *const s = &t->s;
+    const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
+    const size_t size = frgi_real_size(s);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (g1 > g0 + 8)
+    for (int64_t c = 0; c < chunks; c++) {
+        /* scratch: a row of doubles, then 8 rows of exponents */
+        char *const room = t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes;
+        double *const out = (double *)(void *)room;
+        const int64_t end = g0 + (c + 1) * (g1 - g0) / chunks;
+        for (int64_t group = g0 + c * (g1 - g0) / chunks; group < end; group++) {
+            const int64_t i0 = group * FRGI_GROUP;
+            const int64_t i1 = i0 + FRGI_GROUP < last ? i0 + FRGI_GROUP : last;
+            if (chosen && chosen[i0] == chosen[i1]) {
+                continue;
+            }
+            const void *const rows =
+                frgi_transport_group(s, i0, room + (size_t)s->ld * sizeof(double));
+            for (int64_t i = i0 > first ? i0 : first; i < i1; i++) {
+                if (chosen && chosen[i] == chosen[i + 1]) {
+                    continue;
+                }
+                plan_row(t, i, (const char *)rows + (size_t)((i - i0) * s->ld) * size, out);
+                const double u = t->u[i];
+                for (int64_t j = 0; j < s->m && t->rounded; j++) {
+                    out[j] = t->y[j] * out[j] + u * t->v[j];
+                }
+                visit(user, i, out, c);
+            }
+        }
+    }
+}
+
+void frgi_transport_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                         frgi_row_visitor visit, void *user)
+{
+    visit_rows(t, first, last, chunks, NULL, visit, user);
+}
+
+void frgi_transport_some_rows(const frgi_transport *t, const int64_t *first, frgi_row_visitor visit,
+                              void *user)
+{
+    visit_rows(t, 0, t->s.n, 16, first, visit, user);
+}
+
+/* ---- finishing ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const frgi_transport *t;
+    double *row_sum; /* n */
+    double *parts;   /* chunks x ld column sums, or NULL */
+} sums_job;
+
+/** Row sums, and column sums by chunk: a chunk is one thread's, so its sums have a fixed order. */
+static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
+{
+    const frgi_sweep *const s = &t->s;
+    const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
+    const int64_t groups = s->rows / FRGI_GROUP;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads)
+    for (int64_t c = 0; c < s->chunks; c++) {
+        char *const room = t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes;
+        double *const out = (double *)(void *)room, *const part = job->parts + c * s->ld;
+        memset(part, 0, (size_t)s->ld * sizeof *part);
+        const int64_t last = (c + 1) * groups / s->chunks * FRGI_GROUP;
+        for (int64_t i0 = c * groups / s->chunks * FRGI_GROUP; i0 < last; i0 += FRGI_GROUP) {
+            const void *const rows =
+                frgi_transport_group(s, i0, room + (size_t)s->ld * sizeof(double));
+            for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
+                plan_row(t, i, (const char *)rows + (size_t)((i - i0) * s->ld) * frgi_real_size(s),
+                         out);
+                const double sum = ops->weigh(out, t->y, s->m);
+                const double scale = exact_rows && s->a[i] > 0 ? s->a[i] / sum : 1;
+                s->p[i] *= scale;
+                job->row_sum[i] = scale * sum;
+                ops->add(part, out, scale, s->m);
+            }
+        }
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        double sum = 0;
+        for (int64_t c = 0; c < s->chunks; c++) {
+            sum += job->parts[c * s->ld + j];
+        }
+        s->col[j] = sum;
+    }
+}
+
+static frgi_marginal_error compare(const frgi_sweep *s, const double *row, const double *col)
+{
+    frgi_marginal_error e = {0};
+    for (int64_t i = 0; i < s->n; i++) {
+        const double d = fabs(row[i] - s->a[i]);
+        e.source_l1 += d;
+        e.source_most = fmax(e.source_most, d);
+        e.mass += row[i];
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        const double d = fabs(col[j] - s->b[j]);
+        e.target_l1 += d;
+        e.target_most = fmax(e.target_most, d);
+    }
+    return e;
+}
+
+/** The rank-one term: what is missing in rows times what is missing in columns, over `missing`. */
+static void rank_one(frgi_transport *t, const double *row)
+{
+    frgi_sweep *const s = &t->s;
+    double missing = 0, carried = 0, over_columns = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        t->u[i] = fmax(s->a[i] - row[i], 0);
+        missing += t->u[i];
+        carried += row[i];
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        t->v[j] = fmax(s->b[j] - s->col[j], 0);
+        over_columns += t->v[j];
+    }
+    const double add = t->how.mass > 0 ? fmax(t->how.mass - carried, 0) : missing;
+    const double scale = missing > 0 && over_columns > 0 ? add / (missing * over_columns) : 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        t->u[i] *= scale;
+    }
+}
+
+/** Partial plans carry at most the mass; then rows, which are at most a, and columns above b are scaled down, and what is
+ *  missing is added. */
+static void round_plan(frgi_transport *t, sums_job *job)
+{
+    frgi_sweep *const s = &t->s;
+    const bool partial = t->how.mass > 0;
+    double *const row = job->row_sum;
+    double carried = 0;
+    for (int64_t i = 0; i < s->n && partial; i++) {
+        carried += fmin(row[i], s->a[i]);
+    }
+    for (int64_t i = 0; i < s->n && partial; i++) {
+        const double scale = row[i] > s->a[i] ? s->a[i] / row[i] : 1;
+        s->p[i] *= carried > t->how.mass ? scale * t->how.mass / carried : scale;
+    }
+    if (partial) {
+        plan_sums(t, job, false);
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        t->y[j] = s->col[j] > s->b[j] ? s->b[j] / s->col[j] : 1;
+    }
+    plan_sums(t, job, false);
+    rank_one(t, row);
+    t->rounded = true;
+    double u = 0, v = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        u += t->u[i];
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        v += t->v[j];
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        row[i] += t->u[i] * v;
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        s->col[j] += t->v[j] * u;
+    }
+}
+
+frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_error *before,
+                                 frgi_marginal_error *after)
+{
+    frgi_sweep *const s = &t->s;
+    const bool balanced = s->tau_a == 1 && s->tau_b == 1, partial = t->how.mass > 0;
+    double *row = NULL;
+    sums_job job = {.t = t};
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(t->ctx, &row, s->n, "row sums"));
+    TRY_TO(done,
+           NEW(t->ctx, &job.parts, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));
+    job.row_sum = row;
+    const bool direct = (s->store == FRGI_X32 || s->store == FRGI_X64) && s->x && !s->fresh;
+    if (!direct || t->far > 0) { /* exponents from their source, with the potentials of the end */
+        s->store = s->store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
+        s->x = NULL;
+        frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->fill, s->source);
+    }
+    s->fresh = false;
+    for (int64_t i = 0; i < s->n; i++) {
+        s->p[i] = s->a[i] > 0 ? exp2(s->F[i] - s->H0[i]) : 0;
+    }
+    plan_sums(t, &job, s->tau_a == 1 && !partial);
+    *before = compare(s, row, s->col);
+    *after = *before;
+    if (round && (balanced || partial)) {
+        round_plan(t, &job);
+        *after = compare(s, row, s->col);
+    }
+done:
+    DROP(t->ctx, &row);
+    DROP(t->ctx, &job.parts);
+    return status;
+}
