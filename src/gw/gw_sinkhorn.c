@@ -185,6 +185,12 @@ static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
     if (o->domain == FRG_GW_DOMAIN_KERNEL && o->mass > 0) {
         FAIL(ctx, E_UNSUPPORTED, "partial mass in the kernel domain");
     }
+    if (o->domain == FRG_GW_DOMAIN_KERNEL && o->cost_store == FRG_GW_STORE_FLY) {
+        FAIL(
+            ctx, E_UNSUPPORTED,
+            "cost_store fly in the kernel domain, whose entries are kept: leave cost_store at auto "
+            "or take the log domain");
+    }
     return FRG_OK;
 }
 

@@ -635,6 +635,11 @@ static void refusals(void)
         CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, NULL, NULL, &o), FRG_BAD_ARG);
         CHECK(s == NULL && *frg_message(ctx));
     }
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.domain = FRG_GW_DOMAIN_KERNEL; /* its passes read what is kept */
+    o.cost_store = FRG_GW_STORE_FLY;
+    CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, NULL, NULL, &o), FRG_UNSUPPORTED);
+    CHECK(s == NULL && strstr(frg_message(ctx), "cost_store fly"));
     release(&p);
     frg_context_destroy(ctx);
 }
