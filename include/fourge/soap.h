@@ -41,7 +41,7 @@ typedef enum { FRG_SCOPE_PARAMETER, FRG_SCOPE_FACTOR } frg_soap_scope;
 typedef enum { FRG_ADAPTIVE_DIAGONAL, FRG_ADAPTIVE_OFFDIAGONAL } frg_soap_form;
 typedef enum { FRG_SORT_BEFORE_QR, FRG_SORT_AFTER_QR } frg_soap_sort;
 /** Second moments when columns of a basis are reordered: they move along; stay with the rank of the eigenvalue;
- *  or are recombined with the squares of the rotation. */
+ *  or are recombined with the squares of the rotation (of refreshes by QR). */
 typedef enum { FRG_MOMENT2_FOLLOW, FRG_MOMENT2_RANK, FRG_MOMENT2_ROTATE } frg_soap_moment2;
 typedef enum { FRG_GRAD_FIRST, FRG_UPDATE_FIRST } frg_soap_order;
 typedef enum { FRG_BASIS_AUTO, FRG_BASIS_EIGEN, FRG_BASIS_ORIGINAL } frg_soap_basis;
@@ -110,8 +110,8 @@ typedef struct {
     frg_soap_basis moment1_basis; /* where the first moment is stored; not visible outside */
     frg_qr_method qr_method;
     double ridge_c;
-    /** What the Cholesky ladder must reach, max |Q'Q - I|, before it falls back to Householder (which keeps it anyway);
-     *  1e-5.  Below that a pass that would suffice is verified by one more Gram matrix. */
+    /** What the Cholesky ladder must reach, max |Q'Q - I|, before it falls back to Householder (which keeps 1e-5
+     *  anyway); 1e-5.  Below that a pass that would suffice is verified by one more Gram matrix. */
     double ortho_tol;
     frg_soap_nonfinite nonfinite;
     /* layout */
@@ -189,7 +189,7 @@ FRG_API FRG_MUST_USE frg_status frg_soap_load_bytes(frg_soap *soap, const void *
                                                     int64_t count, const char *name);
 
 /** The state of one parameter: the bytes that a handle with it alone has.  So a run goes on with its parameters dealt
- *  to other handles (other ranks), to the bit. */
+ *  to other handles (other ranks), to the bit; but that the turns of staggered refreshes are dealt anew. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save_param(frg_soap *soap, int64_t id, void *bytes,
                                                     int64_t room, int64_t *count);
 FRG_API FRG_MUST_USE frg_status frg_soap_load_param(frg_soap *soap, int64_t id, const void *bytes,
@@ -205,6 +205,8 @@ FRG_API FRG_MUST_USE frg_status frg_soap_state_get(frg_soap *soap, int64_t id, c
                                                    frg_array to);
 FRG_API FRG_MUST_USE frg_status frg_soap_state_set(frg_soap *soap, int64_t id, const char *key,
                                                    frg_array from);
+/** The state of a parameter as before its first step; W stays. */
+FRG_API FRG_MUST_USE frg_status frg_soap_reset(frg_soap *soap, int64_t id);
 /** Shape of a part; ndim 0 and data NULL for a part that the parameter does not have. */
 FRG_API FRG_MUST_USE frg_status frg_soap_state_shape(frg_soap *soap, int64_t id, const char *key,
                                                      frg_array *shape);

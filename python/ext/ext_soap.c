@@ -376,6 +376,16 @@ static PyObject *soap_state_shape(PyObject *self, PyObject *args)
     return shape;
 }
 
+static PyObject *soap_reset(PyObject *self, PyObject *args)
+{
+    long long id;
+    if (!PyArg_ParseTuple(args, "L", &id)) {
+        return NULL;
+    }
+    const frg_status status = frg_soap_reset(self_of(self)->soap, id);
+    return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
+}
+
 static PyObject *move_state(PyObject *self, PyObject *args, int get)
 {
     long long id;
@@ -533,6 +543,7 @@ EXT_METHOD(soap_add_param)
 EXT_METHOD(soap_step)
 EXT_METHOD(soap_get_report)
 EXT_METHOD(soap_state_shape)
+EXT_METHOD(soap_reset)
 EXT_METHOD(soap_state_get)
 EXT_METHOD(soap_state_set)
 EXT_METHOD(soap_save)
@@ -555,6 +566,7 @@ int ext_types_soap(PyObject *module)
         {"step", soap_step_alone, METH_O, "step(gradients) -> warnings"},
         {"report", soap_get_report_alone, METH_NOARGS, "What the last step did."},
         {"state_shape", soap_state_shape_alone, METH_VARARGS, "state_shape(id, key) -> shape"},
+        {"reset", soap_reset_alone, METH_VARARGS, "reset(id): the state as before the first step"},
         {"state_get", soap_state_get_alone, METH_VARARGS, "state_get(id, key, out)"},
         {"state_set", soap_state_set_alone, METH_VARARGS, "state_set(id, key, array)"},
         {"save", soap_save_alone, METH_VARARGS, "save() -> bytes; save(path)"},

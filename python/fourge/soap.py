@@ -143,7 +143,7 @@ class Engine:
         step = np.empty(1, np.int64)
         self.handle.state_get(id_, "step", step)
         out: dict[str, Any] = {"step": int(step[0])}
-        stacked = self.profile == "emerging-0.4" and len(shape) == 3 and group["merge_dims"]
+        stacked = len(shape) == 3 and group["merge_dims"] and group["merge_rule"] == "stacked"
         shape = self.handle.state_shape(id_, "exp_avg") if stacked else shape
         for key in ("exp_avg", "exp_avg_sq"):
             out[key] = np.empty(shape, np.float32)
@@ -151,9 +151,8 @@ class Engine:
         if group["block_dim"]:
             for kind in ("GG", "Q"):
                 for axis in range(len(shape)):
-                    for block in range(-(-shape[axis] // group["block_dim"])):
-                        part = self._part(id_, f"{kind}.{axis}.{block}")
-                        out |= {} if part is None else {f"{kind}.{axis}.{block}": part}
+                    for block in self._blocks(id_, axis):
+                        out[f"{kind}.{axis}.{block}"] = self._part(id_, f"{kind}.{axis}.{block}")
         elif self.profile == "emerging-0.4" and len(shape) == 2:
             out |= {k: self._part(id_, k) for k in ("L", "R", "Q_L", "Q_R", "eigvals_L", "eigvals_R")}
         else:
@@ -176,28 +175,34 @@ class Engine:
             self._check_factors(i, part, names[i])
         before = self.handle.save()
         try:
+            for i in range(len(names)):
+                self.handle.reset(i)  # what the file has nothing of starts anew
             for i, part in parts.items():
-                self._restore(i, part)
+                self._restore(i, part, group_of[i].get("adam_warmup_steps", 0))
         except Exception:
             self.handle.load(before, "state")
             raise
+
+    def _blocks(self, id_: int, axis: int) -> Iterable[int]:
+        return itertools.takewhile(lambda b: self.handle.state_shape(id_, f"GG.{axis}.{b}"), itertools.count())
 
     def _check_factors(self, id_: int, parts: Mapping[str, Any], name: str) -> None:
         """Every factor of the parameter is among the saved parts: a step would go on with zeros for one that is not."""
         saved = {{"L": "GG.0", "R": "GG.1"}.get(k, k) for k in parts}
         saved = {k if k.count(".") == 2 else k + ".0" for k in saved if k.startswith("GG.")}
         for axis in range(4):
-            for block in itertools.takewhile(lambda b: self.handle.state_shape(id_, f"GG.{axis}.{b}"), itertools.count()):
+            for block in self._blocks(id_, axis):
                 if not saved:
                     raise errors.Mismatch(f"the saved state of {name} has no factors, it is of Adam or its like; {_BEGIN_ANEW}")
                 if f"GG.{axis}.{block}" not in saved:
                     raise errors.Mismatch(f"the saved state of {name} has no factor {block} of axis {axis}, which is kept here: it is of another "
                                           "max_precond_dim, precondition_1d, merge_dims or block_dim")
 
-    def _restore(self, id_: int, parts: Mapping[str, Any]) -> None:
+    def _restore(self, id_: int, parts: Mapping[str, Any], warmup: int) -> None:
         is_basis = lambda k: k.startswith("Q")
         for key in sorted(parts, key=lambda k: (not is_basis(k), k == "step", k.startswith("exp_avg"))):  # moments are set in the bases
-            if not (is_basis(key) and np.array_equal(parts[key], np.eye(len(parts[key])))):  # else there is none yet
+            early = parts["step"][0] <= warmup  # I stands where there is no basis yet
+            if not (is_basis(key) and early and np.array_equal(parts[key], np.eye(len(parts[key])))):
                 self.handle.state_set(id_, key, parts[key])
 
 

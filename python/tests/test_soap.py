@@ -201,6 +201,61 @@ class Soap(unittest.TestCase):
         one = soap.SOAP([np.ones(3, np.float32)])
         self.assertEqual(one.state_dict()["state"][0]["GG"], [None])
 
+    def test_state_of_joined_axes(self):
+        """Stacks in every profile, and blocks of axes that were merged, go out and in again."""
+        for shape, options in (((2, 3, 4), {"merge_rule": "stacked"}), ((4, 6, 5), {"max_precond_dim": 24, "block_dim": 6})):
+            a = [self.rng.normal(size=shape).astype(np.float32)]
+            opt = soap.SOAP(a, merge_dims=True, **options)
+            opt.step(gradients(self.rng, a))
+            saved = {k: v for k, v in opt.state_dict().items() if k != "fourge"}
+            b = [a[0].copy()]
+            again = soap.SOAP(b, merge_dims=True, **options)
+            again.load_state_dict(saved)
+            g = gradients(self.rng, a)
+            opt.step(g)
+            again.step(g)
+            np.testing.assert_allclose(b[0], a[0], rtol=0, atol=1e-6)  # lr 1e-3, bases and factors to the bit
+
+    def test_a_load_replaces_everything(self):
+        """A state of an earlier step, without our bytes, gives what it gives to a new optimizer: nothing of what was there
+        stays, neither the bases of the later one nor the state of a parameter that the file has not."""
+        def run(before):
+            rng, a = np.random.default_rng(3), [np.ones((4, 4), np.float32), np.ones((3, 3), np.float32)]
+            opt = soap.SOAP(a, 1e-2, adam_warmup_steps=5)
+            for _ in range(before):
+                opt.step([rng.normal(size=x.shape).astype(np.float32) for x in a])
+            return opt, a
+
+        opt, a = run(2)
+        saved = {k: v for k, v in opt.state_dict().items() if k != "fourge"}
+        del saved["state"][1]
+        results = []
+        for before in (0, 3, 8):
+            opt, b = run(before)
+            b[0][:], b[1][:] = a[0], a[1]
+            opt.load_state_dict(saved)
+            rng = np.random.default_rng(4)
+            for _ in range(2):
+                opt.step([rng.normal(size=x.shape).astype(np.float32) for x in b])
+            results.append(np.concatenate([x.ravel() for x in b]))
+        np.testing.assert_array_equal(results[1], results[0])
+        np.testing.assert_array_equal(results[2], results[0])
+
+    def test_bases_that_are_the_identity(self):
+        """Gradients whose singular directions are the axes have I for bases, which are bases: a load goes on."""
+        a = [np.zeros((3, 3), np.float32)]
+        opt = soap.SOAP(a, 1e-2, precondition_frequency=5)
+        opt.step([np.diag([3, 2, 1]).astype(np.float32)])
+        saved = {k: v for k, v in opt.state_dict().items() if k != "fourge"}
+        b = [a[0].copy()]
+        again = soap.SOAP(b, 1e-2, precondition_frequency=5)
+        again.load_state_dict(saved)
+        g = self.rng.normal(size=(3, 3)).astype(np.float32)
+        opt.step([g])
+        again.step([g])
+        self.assertEqual(again.report["due"], 0)
+        np.testing.assert_allclose(b[0], a[0], rtol=0, atol=1e-6)
+
     def test_groups_names_and_schedules(self):
         a = {"w": np.ones((3, 3), np.float32), "b": np.ones(3, np.float32)}
         opt = soap.SOAP(a, lr=0.1)

@@ -8,7 +8,8 @@
  *
  * (in the order apply, collect for the profile that updates first, which may let the bases follow: soap_async.c).
  * Where that leaves threads idle, the largest tasks are done first, each by all of them (soap_team.c).  Tasks share
- * nothing but read-only state, so bits do not depend on threads or on what else is in the handle.  All that can fail,
+ * nothing but read-only state, so bits do not depend on threads or on what else is in the handle (but for staggered
+ * refreshes, whose turns are dealt over all of its factors).  All that can fail,
  * options, shapes, callbacks, memory, is done before the first byte of state changes.
  *
  * Memory: m, v, K, Q of every parameter; per thread one room for the largest: 5 tensors, 2 matrices, a panel. */
@@ -135,6 +136,19 @@ frg_status frg_soap_get_group(const frg_soap *soap, int group, frg_soap_opts *o,
     return FRG_OK;
 }
 
+enum { MOST_STEPS = 1024 };
+
+/** Over how many steps a staggered group's refreshes are dealt: the frequency, the largest of a table, many for a function;
+ *  a step takes turns by their remainder. */
+static int64_t steps_to_deal(const frg_soap_opts *o)
+{
+    int64_t most = o->frequency ? MOST_STEPS : o->precondition_frequency;
+    for (int64_t i = 0; i < o->n_frequencies && o->frequencies; i++) {
+        most = o->frequencies[i][1] > most ? o->frequencies[i][1] : most;
+    }
+    return most < MOST_STEPS ? most : MOST_STEPS;
+}
+
 /** What was laid out when parameters were added cannot change any more. */
 static frg_status check_layout(frg_context *ctx, const frg_soap_opts *a, const frg_soap_opts *b)
 {
@@ -175,8 +189,9 @@ frg_status frg_soap_set_group(frg_soap *soap, int group, const frg_soap_opts *o)
     if (used) {
         TRY(check_layout(soap->ctx, &taken, &soap->groups[group]));
     }
-    if (taken.qr_method != soap->groups[group].qr_method ||
-        taken.precondition_frequency != soap->groups[group].precondition_frequency) {
+    const frg_soap_opts *const was = &soap->groups[group];
+    if (taken.qr_method != was->qr_method || taken.stagger != was->stagger ||
+        (taken.stagger && steps_to_deal(&taken) != steps_to_deal(was))) {
         soap->planned = false;
     }
     soap->groups[group] = taken;
@@ -241,7 +256,7 @@ static int blocks_of(const frg_soap_opts *o, const soap_param *p, int axis)
         (p->axes == 1 && !o->precondition_1d)) {
         return 0;
     }
-    return o->block_dim > 0 ? (int)((d + o->block_dim - 1) / o->block_dim) : 1;
+    return o->block_dim > 0 ? (int)((d - 1) / o->block_dim + 1) : 1;
 }
 
 /** Runs twice over p->state. */
@@ -338,6 +353,12 @@ static frg_status build_param(frg_context *ctx, const frg_soap_opts *o, soap_par
         for (int b = 0; b < blocks; b++, f++) {
             const ptrdiff_t left = p->dims[axis] - b * step;
             *f = (soap_factor){.axis = axis, .at = b * step, .size = left < step ? left : step};
+            if (f->size > SOAP_ORDER) {
+                FAIL(ctx, E_SHAPE,
+                     "axis %d of '%s' would have a factor of order %lld, at most %d: set "
+                     "max_precond_dim or block_dim",
+                     axis, called, (long long)f->size, SOAP_ORDER);
+            }
         }
     }
     layout_param(o, p);
@@ -404,12 +425,10 @@ static void by_cost(soap_task *tasks, int64_t n)
  *  that has least so far. */
 static void deal_duties(frg_soap *soap)
 {
-    enum { MOST_STEPS = 1024 };
     for (int64_t g = 0; g < soap->n_groups; g++) {
         const frg_soap_opts *const o = &soap->groups[g];
         double load[MOST_STEPS] = {0};
-        const int64_t f =
-            o->precondition_frequency < MOST_STEPS ? o->precondition_frequency : MOST_STEPS;
+        const int64_t f = steps_to_deal(o);
         for (int64_t i = 0; o->stagger && i < soap->n_tasks; i++) {
             const soap_task *const t = &soap->factor_tasks[i];
             if (t->param->group != g) {

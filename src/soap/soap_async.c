@@ -39,5 +39,6 @@ void frgi_soap_wait(frg_soap *soap)
     }
     soap->pending = soap->in_flight = false;
     frgi_soap_end_refresh(soap, &soap->late);
+    frgi_soap_end_eigh(soap);
     frgi_soap_sum_times(soap, &soap->late);
 }

@@ -4,7 +4,7 @@
  *     K = Q diag(lambda) Q',  lambda descending       LAPACK's divide and conquer in f32, in f64 where that fails
  *     K diagonal                                      Q: the permutation that sorts it
  *
- * The first two factors of a matrix G are often G G' and G'G, nothing else (bias corrected: beta = 0 at t = 1).  Two
+ * The first two factors of a matrix G are often multiples of G G' and G'G, nothing else (as K = 0 before).  Two
  * decompositions would each turn the bases of close singular values as rounding has it, and P = U'G V would be full of
  * residues there, which Adam's first step makes as large as all others.  So the shorter factor alone is decomposed, and
  *
@@ -111,7 +111,18 @@ static bool eigen_basis(const frg_soap *soap, soap_factor *f, soap_room *room, i
     return true;
 }
 
-bool frgi_soap_rescue(frg_soap *soap, soap_factor *f)
+/** Second moments of a warm-up turn into the first basis, where that is asked for: Q_old = I. */
+static void turn_from_coordinates(const frg_soap_opts *o, const soap_param *p, soap_factor *f)
+{
+    if (p->first && o->warmup_v == FRG_WARMUP_V_ROTATE && !f->lost) {
+        for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
+            f->turn[i] = f->q[i] * f->q[i];
+        }
+        f->rotated = true;
+    }
+}
+
+bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f)
 {
     if (!isfinite(f->norm)) {
         return false;
@@ -132,16 +143,18 @@ bool frgi_soap_rescue(frg_soap *soap, soap_factor *f)
         for (ptrdiff_t i = 0; i < n * n && done; i++) {
             done = isfinite(a[i]);
         }
-        for (ptrdiff_t p = 0; p < n && done; p++) {
+        for (ptrdiff_t j = 0; j < n && done; j++) {
             for (ptrdiff_t i = 0; i < n; i++) {
-                f->q[p * n + i] = (float)a[(n - 1 - p) * n + i];
+                f->q[j * n + i] = (float)a[(n - 1 - j) * n + i];
             }
-            f->lambda[p] = values[n - 1 - p];
-            f->order[p] = (int32_t)p;
+            f->lambda[j] = values[n - 1 - j];
+            f->order[j] = (int32_t)j;
         }
     }
     DROP(soap->ctx, &a);
     DROP(soap->ctx, &integers);
+    f->lost = !done;
+    turn_from_coordinates(&soap->groups[p->group], p, f);
     return done;
 }
 
@@ -158,12 +171,11 @@ static const soap_factor *leader(const frg_soap_opts *o, const soap_param *p, co
 {
     const bool matrix = p->axes == 2 && p->n_factors == 2 && p->factors[1].axis == 1 &&
                         p->factors[0].size == p->dims[0] && p->factors[1].size == p->dims[1];
-    if (!matrix || !p->first || o->use_eigh || o->use_kl_shampoo || o->order != FRG_GRAD_FIRST ||
-        frgi_soap_shampoo_beta(o, p->step + 1) > 0) {
+    if (!matrix || o->use_eigh || o->use_kl_shampoo || o->order != FRG_GRAD_FIRST) {
         return NULL;
     }
     const soap_factor *const shorter = &p->factors[p->dims[1] < p->dims[0]];
-    return f == shorter ? NULL : shorter;
+    return f != shorter && f->fresh && shorter->fresh ? shorter : NULL;
 }
 
 bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
@@ -206,10 +218,5 @@ void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor 
         f->done = SOAP_FAILED;
     }
     f->lost = f->done == SOAP_FAILED || f->done == SOAP_UNTOUCHED;
-    if (p->first && o->warmup_v == FRG_WARMUP_V_ROTATE && !f->lost) {
-        for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
-            f->turn[i] = f->q[i] * f->q[i]; /* from coordinates: Q_old = I */
-        }
-        f->rotated = true;
-    }
+    turn_from_coordinates(o, p, f);
 }

@@ -117,7 +117,7 @@ void frgi_soap_accumulate(const frg_soap *soap, const soap_param *p, soap_factor
     double weight = 1 - beta;
     if (o->use_kl_shampoo) { /* G Q_other diag(lambda)^-1/2, over the other axis' length */
         const int other = 1 - f->axis;
-        const double floor = ldexp(o->eps > 0 ? o->eps : 1e-30, -frgi_soap_power(o) * p->exponent);
+        const double floor = ldexp(fmax(o->eps, 1e-30), -frgi_soap_power(o) * p->exponent);
         if (has_axis(p, other)) {
             frgi_soap_contract(p, room, other, SOAP_IN, 1, x, room->x);
             weigh(p, other, floor, o->kl_init == FRG_KL_UNIT && p->step == 0, room->x);
@@ -262,13 +262,14 @@ void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, in
 
 /* ---- refresh ------------------------------------------------------------------------------------- */
 
-/** turn[old slot, new slot] = (Q_old'Q_new)^2, the new basis by places in room->qr.q. */
+/** turn[old slot, new slot] = (Q_old'Q_new)^2: Q_old, of before the first iteration, stands in turn, the new basis by places
+ *  in room->qr.q; q, which it is about to replace, is room for the product. */
 static void keep_turn(soap_factor *f, const float *q_new, ptrdiff_t ld)
 {
     const int n = (int)f->size;
-    frgi_sgemm('T', 'N', n, n, n, 1, f->q, n, q_new, (int)ld, 0, f->turn, n);
+    frgi_sgemm('T', 'N', n, n, n, 1, f->turn, n, q_new, (int)ld, 0, f->q, n);
     for (ptrdiff_t i = 0; i < f->size * f->size; i++) {
-        f->turn[i] *= f->turn[i];
+        f->turn[i] = f->q[i] * f->q[i];
     }
     f->rotated = true;
 }
@@ -371,7 +372,7 @@ bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *param, soa
                                .ortho_tol = o->ortho_tol,
                                .hint = f->hint};
     frgi_qr_solve(soap->qr, &room->qr, &wish, &f->report);
-    if (last && !param->first && o->moment2_order == FRG_MOMENT2_ROTATE) {
+    if (last && f->done == SOAP_BY_QR && o->moment2_order == FRG_MOMENT2_ROTATE) {
         keep_turn(f, room->qr.q, ld);
     }
     frgi_soap_share(room, n, COLUMNS, columns_of_basis, &job);
@@ -389,6 +390,9 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
     f->done = frgi_soap_of_norm(f->norm, SOAP_BY_QR);
     if (f->done != SOAP_BY_QR) {
         return;
+    }
+    if (o->moment2_order == FRG_MOMENT2_ROTATE) {
+        memcpy(f->turn, f->q, (size_t)(f->size * f->size) * sizeof *f->q);
     }
     const bool before = o->sort_when == FRG_SORT_BEFORE_QR;
     const bool moves = o->moment2_order != FRG_MOMENT2_FOLLOW;

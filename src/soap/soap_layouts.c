@@ -427,8 +427,10 @@ static frg_status look_at_param(importer *im, int64_t id, found *f)
         FAIL(im->soap->ctx, E_STATE, "'%s' has %s of '%s' not", im->path,
              absent ? absent : "a basis", p->name);
     }
-    f->bases = bases > 0 && !(identity && LAYOUT[im->layout].unchanged);
-    return f->any ? find_step(im, id, f) : FRG_OK;
+    TRY(f->any ? find_step(im, id, f) : FRG_OK);
+    const bool early = f->step <= im->soap->groups[p->group].adam_warmup_steps;
+    f->bases = bases > 0 && !(identity && early && LAYOUT[im->layout].unchanged);
+    return FRG_OK;
 }
 
 /** Parts that nobody asked for: the handle has less than the file. */

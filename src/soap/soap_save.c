@@ -125,6 +125,25 @@ static frg_status check_counters(const stream *s, const char *param, const count
     return FRG_OK;
 }
 
+/** Every slot stands once in an order. */
+static frg_status check_order(const stream *s, const soap_param *p, int64_t n)
+{
+    bool *seen = NULL, once = true;
+    TRY(NEW0(s->ctx, &seen, n, "the order of columns"));
+    for (int64_t i = 0; i < n && once; i++) {
+        int32_t slot;
+        memcpy(&slot, s->at + (size_t)i * sizeof slot, sizeof slot);
+        once = slot >= 0 && slot < n && !seen[slot];
+        seen[once ? slot : 0] = true;
+    }
+    DROP(s->ctx, &seen);
+    if (!once) {
+        FAIL(s->ctx, E_STATE, "'%s': the places of columns in '%s' are not possible", s->name,
+             p->name);
+    }
+    return FRG_OK;
+}
+
 static frg_status walk_factor(stream *s, const soap_param *p, soap_factor *f)
 {
     const int64_t where[3] = {f->axis, f->at, f->size};
@@ -134,14 +153,7 @@ static frg_status walk_factor(stream *s, const soap_param *p, soap_factor *f)
     TRY(body(s, f->q, n * n * sizeof *f->q));
     TRY(body(s, f->lambda, n * sizeof *f->lambda));
     if (!s->writes && !s->copies && (size_t)(s->end - s->at) >= n * sizeof *f->order) {
-        for (size_t i = 0; i < n; i++) {
-            int32_t slot;
-            memcpy(&slot, s->at + i * sizeof slot, sizeof slot);
-            if (slot < 0 || slot >= f->size) {
-                FAIL(s->ctx, E_STATE, "'%s': a column's place in '%s' is not possible", s->name,
-                     p->name);
-            }
-        }
+        TRY(check_order(s, p, (int64_t)n));
     }
     TRY(body(s, f->order, n * sizeof *f->order));
     int64_t lost = f->lost;

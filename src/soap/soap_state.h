@@ -12,6 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
+enum { SOAP_ORDER = 32766 }; /* of a factor: LAPACK counts its room, 2 n^2, in int */
 typedef enum { SOAP_UNTOUCHED, SOAP_BY_QR, SOAP_BY_EIGH, SOAP_FAILED } soap_outcome;
 
 /** A factor: one block of one axis.  Matrices lie by columns, `size` apart.
@@ -29,8 +30,8 @@ typedef struct {
     int32_t *order;
     int64_t turn_of_duty; /* staggered: refreshed where (t0 + this) mod f = 0 */
     bool lost;            /* its eigendecomposition failed, to be tried again */
-    /* of the step in hand */
-    bool due, refresh, passes, looked, rotated;
+    /* of the step in hand; fresh: K was 0 or forgotten before, it has no basis yet */
+    bool fresh, due, refresh, passes, looked, rotated;
     double norm, hint; /* norm_F(K); min lambda_j^2 / norm(K q_j)^2 */
     frg_qr_report report;
     soap_outcome done;
@@ -203,7 +204,7 @@ bool frgi_soap_follows(const frg_soap_opts *o, const soap_param *p, const soap_f
 void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor *f, soap_room *room,
                          int thread);
 /** Tries a failed eigendecomposition in double precision; false: the basis stays. */
-bool frgi_soap_rescue(frg_soap *soap, soap_factor *f);
+bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f);
 FRG_MUST_USE frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n);
 void frgi_soap_eigh_close(frg_soap *soap);
 
@@ -226,6 +227,8 @@ void frgi_soap_straighten(soap_param *p, soap_room *room);
 void frgi_soap_change_bases(frg_soap *soap);
 /** What follows a change of bases, on the caller's thread. */
 void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report);
+/** Frees the room for eigendecompositions, once the step's last pass is done, unless every refresh needs it. */
+void frgi_soap_end_eigh(frg_soap *soap);
 void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report);
 
 /* ---- soap_async.c ---- */

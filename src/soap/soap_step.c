@@ -100,8 +100,9 @@ static frg_status judge_gradients(frg_soap *soap, frg_soap_report *report)
 
 /* ---- what is due --------------------------------------------------------------------------------- */
 
-static void decide_factor(const frg_soap_opts *o, const soap_param *p, soap_factor *f, int64_t freq)
+static void decide_factor(const frg_soap *soap, const soap_param *p, soap_factor *f, int64_t freq)
 {
+    const frg_soap_opts *const o = &soap->groups[p->group];
     const bool after = o->order == FRG_UPDATE_FIRST; /* counts the step just made */
     const int64_t t0 = p->step + (after ? 1 : 0);
     const int64_t turn = o->stagger ? f->turn_of_duty % freq : 0;
@@ -110,6 +111,9 @@ static void decide_factor(const frg_soap_opts *o, const soap_param *p, soap_fact
     f->done = SOAP_UNTOUCHED;
     f->due = p->first || (p->generation > 0 && (early || (t0 + turn) % freq == 0));
     f->refresh = f->due;
+    const bool none = f->due && (p->first || f->lost);
+    f->fresh =
+        none && (frgi_soap_shampoo_beta(o, p->step + 1) <= 0 || frgi_soap_norm(soap, f) <= 0);
 }
 
 /** Is its basis, when it is due, an eigendecomposition's? */
@@ -139,8 +143,10 @@ static frg_status decide(frg_soap *soap, ptrdiff_t *eigh)
         p->first = p->n_factors > 0 && p->generation == 0 &&
                    (after ? !p->started : p->step >= o->adam_warmup_steps);
         for (int k = 0; k < p->n_factors; k++) {
-            soap_factor *const factor = &p->factors[k];
-            decide_factor(o, p, factor, f);
+            decide_factor(soap, p, &p->factors[k], f);
+        }
+        for (int k = 0; k < p->n_factors; k++) {
+            const soap_factor *const factor = &p->factors[k];
             if (factor->due && decomposes(o, p, factor) && factor->size > *eigh) {
                 *eigh = factor->size;
             }
@@ -181,9 +187,8 @@ static bool tests(const frg_soap_opts *o, const soap_param *p, const soap_factor
 /** Must a basis wait until all factors of its parameter were seen, or the first moment has left? */
 static bool waits(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
 {
-    return o->use_kl_shampoo ||
-           (p->first ? frgi_soap_follows(o, p, f)
-                     : adaptive_over_parameter(o) || !frgi_soap_original(o) || p->label != 0);
+    return o->use_kl_shampoo || frgi_soap_follows(o, p, f) ||
+           (!p->first && (adaptive_over_parameter(o) || !frgi_soap_original(o) || p->label != 0));
 }
 
 /** The adaptive test, and the new basis where nothing has to wait for it. */
@@ -210,7 +215,7 @@ static void weigh_task(frg_soap *soap, const soap_task *t, soap_room *room)
     const frg_soap_opts *const o = &soap->groups[t->param->group];
     if (o->use_kl_shampoo && o->sort_when == FRG_SORT_BEFORE_QR) {
         frgi_soap_look(soap, t->param, t->factor, room);
-        t->factor->looked = false;
+        t->factor->looked = t->factor->passes = false; /* that was the old factor's test */
     }
 }
 
@@ -221,9 +226,15 @@ typedef enum {
     LOOP_EXAMINE,
     LOOP_LEAVE,
     LOOP_REFRESH,
+    LOOP_FOLLOW, /* first bases that come from another's */
     LOOP_TURN,
     LOOP_APPLY
 } loop_kind;
+
+static bool follows(const frg_soap *soap, const soap_task *t)
+{
+    return frgi_soap_follows(&soap->groups[t->param->group], t->param, t->factor);
+}
 
 static void do_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thread)
 {
@@ -248,7 +259,8 @@ static void do_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thre
         }
         break;
     case LOOP_REFRESH:
-        if (t->factor->refresh) {
+    case LOOP_FOLLOW:
+        if (t->factor->refresh && follows(soap, t) == (kind == LOOP_FOLLOW)) {
             frgi_soap_refresh(soap, t->param, t->factor, room, thread);
         }
         break;
@@ -292,8 +304,10 @@ static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
     }
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double n = (double)f->size;
-    const bool here = kind == LOOP_REFRESH || (kind != LOOP_ACCUMULATE && !waits(o, p, f));
-    const bool looks = kind != LOOP_REFRESH && kind != LOOP_ACCUMULATE && tests(o, p, f);
+    const bool last = kind == LOOP_REFRESH || kind == LOOP_FOLLOW;
+    const bool here = last ? follows(soap, t) == (kind == LOOP_FOLLOW)
+                           : kind != LOOP_ACCUMULATE && !waits(o, p, f);
+    const bool looks = !last && kind != LOOP_ACCUMULATE && tests(o, p, f);
     double cost = kind == LOOP_COLLECT || kind == LOOP_ACCUMULATE ? n * count : 0;
     cost += looks || kind == LOOP_WEIGH ? 2 * n * n * n : 0;
     if (f->refresh && here && kind != LOOP_WEIGH) {
@@ -389,8 +403,7 @@ static void count_generations(frg_soap *soap, frg_soap_report *report)
         bool changed = p->grad && p->first;
         for (int k = 0; k < p->n_factors && p->grad; k++) {
             soap_factor *const f = &p->factors[k];
-            if (f->lost && f->done == SOAP_FAILED && frgi_soap_rescue(soap, f)) {
-                f->lost = false;
+            if (f->lost && f->done == SOAP_FAILED && frgi_soap_rescue(soap, p, f)) {
                 f->done = SOAP_BY_EIGH;
             }
             if (f->done == SOAP_FAILED) {
@@ -440,6 +453,7 @@ static void change_waiting(frg_soap *soap)
     if (settle_refreshes(soap)) {
         run_loop(soap, LOOP_LEAVE);
         run_loop(soap, LOOP_REFRESH);
+        run_loop(soap, LOOP_FOLLOW);
     }
 }
 
@@ -453,6 +467,10 @@ void frgi_soap_end_refresh(frg_soap *soap, frg_soap_report *report)
 {
     count_generations(soap, report);
     run_loop(soap, LOOP_TURN);
+}
+
+void frgi_soap_end_eigh(frg_soap *soap)
+{
     bool again = false;
     for (int64_t g = 0; g < soap->n_groups; g++) {
         again |= soap->groups[g].use_eigh != 0;
@@ -558,6 +576,8 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     soap->late = (frg_soap_report){0};
     if (later) {
         frgi_soap_launch(soap);
+    } else {
+        frgi_soap_end_eigh(soap);
     }
     report.seconds = frgi_seconds() - start;
     if (to) {

@@ -145,6 +145,15 @@ static frg_array shape_of(const soap_param *p, const part *x)
     return a;
 }
 
+frg_status frg_soap_reset(frg_soap *soap, int64_t id)
+{
+    soap_param *p;
+    part step;
+    TRY(find_part(soap, id, "step", &p, &step));
+    frgi_soap_clear(p);
+    return FRG_OK;
+}
+
 frg_status frg_soap_state_shape(frg_soap *soap, int64_t id, const char *key, frg_array *shape)
 {
     soap_param *p;
@@ -291,13 +300,16 @@ frg_status frg_soap_state_view(frg_soap *soap, int64_t id, const char *key, frg_
     TRY(find_part(soap, id, key, &p, &x));
     REQUIRE(soap->ctx, view, "view is NULL");
     TRY(check_there(soap, p, &x, key));
+    if (x.kind == PART_M_PLAIN) {
+        FAIL(soap->ctx, E_OPTION, "%s is not kept by itself: see frg_soap_state_get", key);
+    }
     const soap_factor *const f = x.factor;
     const double once = ldexp(1, p->exponent), unit = unit_of(soap, p);
     *view = (frg_soap_view){.array = shape_of(p, &x), .order = f ? f->order : NULL, .unit = 1};
     switch (x.kind) {
     case PART_NONE:
     case PART_M_PLAIN:
-        FAIL(soap->ctx, E_OPTION, "%s is not kept by itself: see frg_soap_state_get", key);
+        break;
     case PART_STEP:
         view->array.data = &p->step;
         break;

@@ -189,6 +189,7 @@ static const scenario scenarios[] = {
     {"emerging-0.4", F_, 2, {8, 8}, 14, {{AS_IS, 0, 0, 0, 0}}},
     {"emerging-0.4, KL", F_, 2, {8, 8}, 12, {{WHOLE(use_kl_shampoo, 1)}, {WHOLE(adam_warmup_steps, 3)}}},
     {"emerging-0.4, v rotated", F_, 2, {8, 8}, 12, {{WHOLE(moment2_order, FRG_MOMENT2_ROTATE)}}},
+    {"v rotated, three iterations", F_, 2, {8, 8}, 12, {{WHOLE(moment2_order, FRG_MOMENT2_ROTATE)}, {WHOLE(power_iter_steps, 3)}}},
     {"nikhilvyas", N_, 2, {8, 8}, 24, {{AS_IS, 0, 0, 0, 0}}},
     {"nikhilvyas, every step", N_, 2, {8, 8}, 12, {{WHOLE(precondition_frequency, 1)}}},
     {"nikhilvyas, v rotated", N_, 2, {8, 8}, 12, {{WHOLE(moment2_order, FRG_MOMENT2_ROTATE)}, {WHOLE(precondition_frequency, 2)}}},

@@ -311,6 +311,130 @@ static void chances(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- what a review found --------------------------------------------------------------------------- */
+
+/** A group that updates first beside one that takes the gradient first: both make their first bases in the first step, and
+ *  each steps as it does alone. */
+static void both_orders(void)
+{
+    frg_context *ctx = test_context_with(2, NULL, NULL);
+    const frg_soap_opts o[2] = {options(FRG_SOAP_EMERGING), options(FRG_SOAP_NIKHILVYAS)};
+    float w[2][36] = {{0}}, alone[2][36] = {{0}}, g[2][36];
+    frg_soap *both = optimizer(ctx, &o[0], matrix(w[0], 6, 6)), *each[2];
+    int group;
+    CHECK_OK(ctx, frg_soap_add_group(both, &o[1], &group));
+    CHECK_OK(ctx, frg_soap_add_param(both, group, matrix(w[1], 6, 6), "second", NULL));
+    for (int k = 0; k < 2; k++)
+        each[k] = optimizer(ctx, &o[k], matrix(alone[k], 6, 6));
+    for (int t = 0; t < 12; t++) {
+        gaussian(1, g[0], 72);
+        const frg_array grads[2] = {matrix(g[0], 6, 6), matrix(g[1], 6, 6)};
+        CHECK_OK(ctx, frg_soap_step(both, grads, 2, NULL));
+        for (int k = 0; k < 2; k++) {
+            CHECK_OK(ctx, frg_soap_step(each[k], &grads[k], 1, NULL));
+            CHECK_BITS(w[k], alone[k], sizeof w[k]);
+        }
+    }
+    for (int k = 0; k < 2; k++)
+        frg_soap_destroy(each[k]);
+    frg_soap_destroy(both);
+    frg_context_destroy(ctx);
+}
+
+static int64_t four(int64_t t0, void *user)
+{
+    (void)t0, (void)user;
+    return 4;
+}
+
+/** Four factors take turns in four steps whether the frequency is a number, a table or a function, and from the step on
+ *  at which stagger is switched on. */
+static void stagger_by_any_name(void)
+{
+    static const int64_t table[1][2] = {{0, 4}};
+    for (int kind = 0; kind < 4; kind++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o = options(FRG_SOAP_EMERGING);
+        o.stagger = kind != 3;
+        o.precondition_frequency = kind == 0 || kind == 3 ? 4 : 1;
+        o.frequencies = kind == 1 ? table : NULL;
+        o.n_frequencies = kind == 1;
+        o.frequency = kind == 2 ? four : NULL;
+        float w[2][12] = {{0}}, g[2][12];
+        frg_soap *soap = optimizer(ctx, &o, matrix(w[0], 4, 3));
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(w[1], 4, 3), NULL, NULL));
+        for (int t = 0; t < 9; t++) {
+            gaussian(1, g[0], 24);
+            const frg_array grads[2] = {matrix(g[0], 4, 3), matrix(g[1], 4, 3)};
+            frg_soap_report report;
+            CHECK_OK(ctx, frg_soap_step(soap, grads, 2, &report));
+            CHECK_SAYS(report.due == (t == 0 ? 4 : 1), "%d: step %d: %lld", kind, t,
+                       (long long)report.due);
+            o.stagger = 1;
+            CHECK_OK(ctx, frg_soap_set_group(soap, 0, &o));
+        }
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** A basis that zero gradients could not give is made at the next due step, under KL weights and whatever scope the
+ *  adaptive test has. */
+static void lost_under_kl(void)
+{
+    for (int scope = 0; scope < 2; scope++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o = options(FRG_SOAP_EMERGING);
+        o.use_kl_shampoo = o.use_adaptive_criteria = 1;
+        o.adaptive_scope = scope ? FRG_SCOPE_FACTOR : FRG_SCOPE_PARAMETER;
+        o.precondition_frequency = 4;
+        float w[12] = {0}, g[12] = {0};
+        frg_soap *soap = optimizer(ctx, &o, matrix(w, 4, 3));
+        const frg_array grad = matrix(g, 4, 3);
+        frg_soap_report report = {0};
+        for (int t = 0; t < 5; t++) {
+            gaussian(t == 4, g, 12);
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
+        }
+        CHECK_INT(report.due, 2);
+        CHECK_INT(report.skipped, 0);
+        CHECK_INT(report.eigh, 2);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Options at their ends: the largest block is the whole axis, the least eps under KL weights is a floor that factors
+ *  survive, and a factor beyond what LAPACK can count is refused with its remedy. */
+static void ends(void)
+{
+    frg_context *ctx = test_context();
+    frg_soap_opts o = options(FRG_SOAP_EMERGING);
+    float w[12] = {0}, g[12];
+    const frg_array grad = matrix(g, 4, 3);
+    frg_soap_report report = {0};
+    o.block_dim = INT64_MAX;
+    frg_soap *soap = optimizer(ctx, &o, matrix(w, 4, 3));
+    gaussian(1, g, 12);
+    CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
+    CHECK_INT(report.due, 2);
+    CHECK_STATUS(frg_soap_add_param(soap, 0, matrix(g, 2, 40000), "high", NULL), FRG_BAD_ARG);
+    o.block_dim = 0;
+    o.use_kl_shampoo = 1;
+    o.eps = 1e-40;
+    frg_soap_destroy(soap);
+    soap = optimizer(ctx, &o, matrix(w, 4, 3));
+    CHECK_STATUS(frg_soap_add_param(soap, 0, matrix(&o, 2, 40000), "high", NULL), FRG_BAD_ARG);
+    CHECK_SAYS(strstr(frg_message(ctx), "block_dim") != NULL, "%s", frg_message(ctx));
+    for (int t = 0; t < 20; t++) {
+        gaussian(1, g, 12);
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
+        CHECK_INT(report.eigh_failures, 0);
+    }
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"factors under KL weights", kl_factors},
     {"scaled gradients", scaled_gradients},
@@ -319,5 +443,9 @@ static const test_case cases[] = {
     {"tests in turns", tests_in_turns},
     {"empty directions", empty_directions},
     {"chances", chances},
+    {"both orders", both_orders},
+    {"stagger by any name", stagger_by_any_name},
+    {"lost under KL", lost_under_kl},
+    {"ends", ends},
 };
 TEST_MAIN(cases)

@@ -136,7 +136,8 @@ static void first_bases(void)
                 {"KL weights, two scales", 1, 0, 0, 1, FULL, 2, 0},
                 {"use_eigh", 0, 1, 0, 1, FULL, 2, 0},
                 {"two gradients", 0, 0, 1, 1, FULL, 2, 0},
-                {"a past that counts", 0, 0, 0, 0, FULL, 2, 0},
+                {"no correction of the bias", 0, 0, 0, 0, FULL, 1, 1},
+                {"a gradient of zero before", 0, 0, -1, 1, FULL, 1, 1},
                 {"the shorter factor is diagonal", 0, 0, 0, 1, COLUMNS, 1, 1},
                 {"the longer factor is diagonal", 0, 0, 0, 1, ROWS, 1, 1},
                 {"both are", 0, 0, 0, 1, DIAGONAL, 2, 0}};
@@ -147,15 +148,16 @@ static void first_bases(void)
             frg_soap_opts o = options();
             o.use_kl_shampoo = rows[r].kl;
             o.use_eigh = rows[r].eigh;
-            o.adam_warmup_steps = rows[r].warmup;
+            const bool zero = rows[r].warmup < 0;
+            o.adam_warmup_steps = zero ? 0 : rows[r].warmup;
             o.correct_shampoo_beta_bias = rows[r].bias;
             o.eps = 0.1; /* the weights of KL */
             float w[M * N] = {0}, g[M * N];
             frg_soap *soap = optimizer(ctx, &o, matrix(w, m, n));
             const frg_array grad = matrix(g, m, n);
             frg_soap_report report = {0};
-            for (int t = 0; t <= rows[r].warmup; t++) {
-                gaussian(1, g, M * N);
+            for (int t = 0; t <= (zero ? 1 : rows[r].warmup); t++) {
+                gaussian(zero && t == 0 ? 0 : 1, g, M * N);
                 for (int i = 0; i < M; i++)
                     for (int j = 0; j < N; j++) {
                         const bool stays[] = {true, i / 2 == j, j / 2 == i && i < 3, i == j};

@@ -181,6 +181,35 @@ static void double_precision_steps_in(void)
     }
 }
 
+/** Second moments of a warm-up turn into bases that double precision made as into those of f32. */
+static void moments_turn_with_the_rescue(void)
+{
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    frg_soap_opts o = options();
+    o.adam_warmup_steps = 2;
+    o.warmup_v = FRG_WARMUP_V_ROTATE;
+    float g[STEPS][N * N], v[2][N * N];
+    run r[2];
+    gradients(g);
+    for (int k = 0; k < 2; k++) {
+        open_run(&r[k], ctx, &o);
+        for (int t = 0; t < 3; t++) {
+            lapack_will(k ? FAILS : WORKS, 2, WORKS, 0);
+            step(&r[k], g[t]);
+        }
+        CHECK_INT(lapack.n64, k ? 2 : 0);
+        get(&r[k], "exp_avg_sq", N, v[k]);
+        frg_soap_destroy(r[k].soap);
+    }
+    double largest = 0;
+    for (int i = 0; i < N * N; i++)
+        largest = fmax(largest, (double)v[0][i]);
+    for (int i = 0; i < N * N;
+         i++) /* squares of eigenvectors that differ by u over relative gaps */
+        CHECK_NEAR((double)v[1][i], (double)v[0][i], 1e-3 * largest);
+    frg_context_destroy(ctx);
+}
+
 /** The second and third: double precision fails as well, the basis stays the identity with a warning, and is tried again
  *  whenever it is due.  That is a warm-up by Adam of as many steps, to the bit. */
 static void the_basis_waits(void)
@@ -335,6 +364,7 @@ static void not_a_number(void)
 }
 
 static const test_case cases[] = {
+    {"moments turn with the rescue", moments_turn_with_the_rescue},
     {"double precision steps in", double_precision_steps_in},
     {"the basis waits", the_basis_waits},
     {"one factor waits", one_factor_waits},

@@ -339,6 +339,39 @@ static void damaged_files(void)
     frg_context_destroy(ctx);
 }
 
+/** Bases that are I, of a gradient along the axes, are bases in the file too: the run goes on with them. */
+static void bases_of_the_axes(void)
+{
+    frg_context *ctx = test_context();
+    frg_soap_opts o = options(FRG_LAYOUT_EMERGING);
+    o.precondition_frequency = 5;
+    float w[2][9] = {{0}}, g[9] = {3, 0, 0, 0, 2, 0, 0, 0, 1};
+    const frg_array grad = frg_matrix(g, FRG_F32, 3, 3, 3);
+    const char *const path = path_of("axes");
+    frg_soap *soap[2] = {NULL, NULL};
+    frg_soap_report report;
+    for (int k = 0; k < 2; k++) {
+        CHECK_OK(ctx, frg_soap_create(&soap[k], ctx, &o));
+        CHECK_OK(ctx,
+                 frg_soap_add_param(soap[k], 0, frg_matrix(w[k], FRG_F32, 3, 3, 3), "w", NULL));
+    }
+    CHECK_OK(ctx, frg_soap_step(soap[0], &grad, 1, NULL));
+    CHECK_OK(ctx, frg_soap_export(soap[0], path, FRG_LAYOUT_EMERGING));
+    CHECK_OK(ctx, frg_soap_import(soap[1], path, FRG_LAYOUT_EMERGING));
+    memcpy(w[1], w[0], sizeof w[0]);
+    for (int i = 0; i < 9; i++)
+        g[i] = (float)test_normal();
+    for (int k = 0; k < 2; k++) {
+        CHECK_OK(ctx, frg_soap_step(soap[k], &grad, 1, &report));
+        CHECK_INT(report.due, 0);
+        frg_soap_destroy(soap[k]);
+    }
+    for (int i = 0; i < 9; i++) /* the same state; m goes through its basis once */
+        CHECK_NEAR((double)w[1][i], (double)w[0][i], 1e-6);
+    remove(path);
+    frg_context_destroy(ctx);
+}
+
 /* ---- the state where it lies ------------------------------------------------------------------------- */
 
 enum { ROWS = 6, COLUMNS = 5, COUNT = ROWS * COLUMNS };
@@ -434,11 +467,12 @@ static void views(void)
             CHECK((view_named(ctx, soap[0], "GG.0").unit > 1) == (round >= 2));
             CHECK_BITS(w[0], w[1], sizeof w[0]);
         }
-        frg_soap_view none;
+        frg_soap_view none = {.unit = 7};
         CHECK_STATUS(frg_soap_state_view(soap[0], 0, "exp_avg.plain", &none), FRG_BAD_ARG);
         CHECK_STATUS(frg_soap_state_view(soap[0], 0, "GG.2", &none), FRG_BAD_ARG);
         CHECK_STATUS(frg_soap_state_view(soap[0], 1, "step", &none), FRG_BAD_ARG);
         CHECK_STATUS(frg_soap_state_view(soap[0], 0, "step", NULL), FRG_BAD_ARG);
+        CHECK(none.unit == 7); /* a refusal leaves it as it was */
         frg_soap_destroy(soap[0]);
         frg_soap_destroy(soap[1]);
         frg_context_destroy(ctx);
@@ -449,6 +483,7 @@ static void views(void)
 static const test_case cases[] = {{"round_trips", round_trips},
                                   {"across", across},
                                   {"views", views},
+                                  {"bases of the axes", bases_of_the_axes},
                                   {"changed_files", changed_files},
                                   {"damaged_files", damaged_files}};
 TEST_MAIN(cases)
