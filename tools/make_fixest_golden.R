@@ -108,6 +108,8 @@ fit_case("grunfeld_one", grunfeld, "invest ~ value + capital | firm", "hc1", wha
 fit_case("wage_no_intercept", wage, "lwage ~ 0 + hours + factor(occupation) | nr", "iid")
 fit_case("wage_no_intercept_two", wage, "lwage ~ factor(occupation) + hours + factor(year) - 1 | nr", "cluster=nr", dof = "any")
 fit_case("wage_no_intercept_i", wage, "lwage ~ 0 + i(occupation) + hours | nr", "hc1")
+# beside an i() the effects stand in for the intercept
+fit_case("wage_no_intercept_beside_i", wage, "lwage ~ 0 + factor(year) + i(occupation) | nr", "iid")
 
 head <- "id\tdata\tformula\tvcov\tweights\tweights_kind\tssc\tsingletons\tdof\tpeer\tquantity\tterm\tvalue"
 writeLines(c(head, unlist(lines)), "tests/golden/fixest.tsv")

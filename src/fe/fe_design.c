@@ -3,9 +3,10 @@
  * Numbers stay single columns.  A text column, and any column as factor(x), as.factor(x) or C(x), expands into
  * indicators of its levels, in sorted order or that of the labels where they have one, by R's rule: in a term, a factor
  * loses its first level (contrasts) when the term without it is in the model too.  The empty term is the intercept that
- * the formula has or switches off, whatever the fixed effects span: as in fixest, `0 + f | firm` begins with all levels
- * of f, and the last is the one that turns out collinear.  i(f) loses its first level where there is an intercept or
- * are fixed effects, unless ref= says which; i(f, x) keeps all; i(f, g) is one column for each observed pair.
+ * the formula has or switches off, and as in fixest the fixed effects stand in for it only beside an i(): `0 + f | firm` begins with all levels of f, and the
+ * last is the one that turns out collinear; `0 + f + i(g) | firm` begins without the first.  i(f) loses its first level
+ * where there is an intercept or are fixed effects, unless ref= says which; i(f, x) keeps all; i(f, g) is one column
+ * for each observed pair.
  *
  * Names follow fixest: "x", "log(x)", "stateCA", "factor(year)1981", "unionTRUE", "year::1981", "year::1981:x",
  * "a::1:b::2", "x1:x2".
@@ -349,17 +350,28 @@ done:
 
 /* ---- products of numbers and factors ------------------------------------------------------------ */
 
+/** Is the empty term in the model, or did a factor before `term` keep all its levels? */
+static bool constant_is_there(const designer *b, int32_t term)
+{
+    bool spanned = b->f->intercept;
+    for (int32_t s = 0; s < b->f->n_terms; s++) {
+        const int32_t id = b->f->terms[s].atom[0];
+        if (b->variables[id].kind == VARIABLE_CATEGORIES) {
+            spanned |= b->constant;
+        } else {
+            spanned |=
+                s < term && b->f->terms[s].n == 1 && b->variables[id].kind == VARIABLE_FACTOR;
+        }
+    }
+    return spanned;
+}
+
 /** Is `term` without its atom k in the model? */
 static bool margin_is_there(const designer *b, int32_t term, int32_t k)
 {
     const frgi_term *const t = &b->f->terms[term];
     if (t->n == 1) {
-        bool spanned = b->f->intercept; /* or an earlier factor kept all its levels */
-        for (int32_t s = 0; s < term; s++) {
-            const frgi_term *const u = &b->f->terms[s];
-            spanned |= u->n == 1 && b->variables[u->atom[0]].kind == VARIABLE_FACTOR;
-        }
-        return spanned;
+        return constant_is_there(b, term);
     }
     for (int32_t s = 0; s < b->f->n_terms; s++) {
         const frgi_term *const u = &b->f->terms[s];

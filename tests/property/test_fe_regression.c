@@ -513,6 +513,8 @@ static void factor_columns(void)
         {"y ~ i(k) - 1", "k::3 k::4 k::5"},
         {"y ~ i(k, ref = c(3, 5))", "(Intercept) k::4"},
         {"y ~ i(k, ref = 4) | g", "k::3 k::5"},
+        {"y ~ 0 + h + i(k) | g", "hq k::4 k::5"},
+        {"y ~ 0 + h + i(k, x)", "hp hq k::3:x k::4:x k::5:x"},
         {"y ~ i(k, x)", "(Intercept) k::3:x k::4:x k::5:x"},
         {"y ~ i(g, x, ref = 'u') | h", "g::v:x g::w:x"},
         {"y ~ i(g, keep = c('u', \"w\")) | h", "g::u g::w"},
