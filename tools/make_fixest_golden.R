@@ -110,6 +110,11 @@ fit_case("wage_no_intercept_two", wage, "lwage ~ factor(occupation) + hours + fa
 fit_case("wage_no_intercept_i", wage, "lwage ~ 0 + i(occupation) + hours | nr", "hc1")
 # beside an i() the effects stand in for the intercept
 fit_case("wage_no_intercept_beside_i", wage, "lwage ~ 0 + factor(year) + i(occupation) | nr", "iid")
+# a logical is a factor too; without a factor() fixest would take these for numbers
+fit_case("wage_logical", wage, "lwage ~ 0 + hours + I(union == 1) + factor(married)", "hc1")
+fit_case("wage_logical_effects", wage, "lwage ~ 0 + I(union == 1) + factor(married) | nr", "iid")
+fit_case("wage_logical_slopes", wage, "lwage ~ 0 + I(union == 1):hours + factor(married) | nr", "iid")
+fit_case("wage_logical_cells", wage, "lwage ~ factor(year):I(union == 1) + hours", "hc1")
 
 head <- "id\tdata\tformula\tvcov\tweights\tweights_kind\tssc\tsingletons\tdof\tpeer\tquantity\tterm\tvalue"
 writeLines(c(head, unlist(lines)), "tests/golden/fixest.tsv")

@@ -311,6 +311,7 @@ typedef struct frg_fe frg_fe;
 
 FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
 /** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a table.
+ *  Text and logicals (FALSE, TRUE) are factors, coded as R codes them.
  *  Rows are dropped in the order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's status:
  *  a fit whose columns did not converge comes back marked; with opts.store one that was stopped does not come back,
  *  *out is NULL then and the status positive.  The fit reads `data` again for another

@@ -131,6 +131,9 @@ class Feols(unittest.TestCase):
         for data in ({"y": y, "h": h}, {"y": y, "h": h.tolist()}, {"y": y, "h": h.astype(object)}, {"y": y, "h": missing}, both):
             fit = fe.feols("y ~ h", data)
             self.assertEqual(fit.terms, ["(Intercept)", "hTRUE"])
+            full = fe.feols("y ~ 0 + h", data)
+            self.assertEqual(full.terms, ["hFALSE", "hTRUE"])
+            np.testing.assert_allclose(full.predict({"h": np.array([True, False])}), full.coef()[::-1], rtol=1e-14)
             used = np.array([v is not None for v in data["h"]])
             truth = np.array([bool(v) for v in data["h"]])
             np.testing.assert_allclose(fit.coef()[1], y[used & truth].mean() - y[used & ~truth].mean(), rtol=1e-12)

@@ -2,8 +2,9 @@
  *
  * Numbers stay single columns.  A text column, and any column as factor(x), as.factor(x) or C(x), expands into
  * indicators of its levels, in sorted order or that of the labels where they have one, by R's rule: in a term, a factor
- * loses its first level (contrasts) when the term without it is in the model too.  The empty term is the intercept that
- * the formula has or switches off, and as in fixest the fixed effects stand in for it only beside an i(): `0 + f | firm` begins with all levels of f, and the
+ * loses its first level (contrasts) when the term without it is in the model too.  A logical column or expression is a
+ * factor with the levels FALSE and TRUE.  The empty term is the intercept that the formula has or switches off, and as
+ * in fixest the fixed effects stand in for it only beside an i(): `0 + f | firm` begins with all levels of f, and the
  * last is the one that turns out collinear; `0 + f + i(g) | firm` begins without the first.  i(f) loses its first level
  * where there is an intercept or are fixed effects, unless ref= says which; i(f, x) keeps all; i(f, g) is one column
  * for each observed pair.
@@ -281,7 +282,7 @@ static frg_status add_level(designer *b, int32_t id, int32_t code, frgi_text *na
     TRY(add_part(b, (frgi_part){.variable = id, .level = code}));
     if (v->has_number) {
         TRY(frgi_text_printf(b->ctx, name, ":%s", v->number.column->name));
-        TRY(add_part(b, (frgi_part){.variable = id, .level = -1}));
+        TRY(add_part(b, (frgi_part){.variable = id, .level = FRGI_PART_NUMBER}));
     }
     return add_column(b, first, name);
 }
@@ -350,6 +351,15 @@ done:
 
 /* ---- products of numbers and factors ------------------------------------------------------------ */
 
+/** How many levels the variable has in products: 0 for a number. */
+static int32_t levels_of(const designer *b, int32_t id)
+{
+    const frgi_variable *const v = &b->variables[id];
+    const bool logical =
+        v->number.logical || (v->number.column && v->number.column->kind == FRG_BOOL);
+    return v->kind == VARIABLE_FACTOR ? b->d->levels[id][0].n : logical ? 2 : 0;
+}
+
 /** Is the empty term in the model, or did a factor before `term` keep all its levels? */
 static bool constant_is_there(const designer *b, int32_t term)
 {
@@ -359,8 +369,7 @@ static bool constant_is_there(const designer *b, int32_t term)
         if (b->variables[id].kind == VARIABLE_CATEGORIES) {
             spanned |= b->constant;
         } else {
-            spanned |=
-                s < term && b->f->terms[s].n == 1 && b->variables[id].kind == VARIABLE_FACTOR;
+            spanned |= s < term && b->f->terms[s].n == 1 && levels_of(b, id) > 0;
         }
     }
     return spanned;
@@ -398,16 +407,18 @@ static frg_status add_product(designer *b, const frgi_term *t, const int32_t *in
         const int32_t id = t->atom[k];
         const frgi_variable *const v = &b->variables[id];
         const char *const text = frgi_names_text(&b->f->names, id), *const join = k ? ":" : "";
-        frgi_part part = {.variable = id, .level = -1};
+        frgi_part part = {.variable = id};
         if (v->kind == VARIABLE_FACTOR) {
             const frgi_levels *const l = &b->d->levels[id][0];
             part.level = l->sorted[index[k]];
             TRY(frgi_text_printf(b->ctx, name, "%s%s%s", join, text,
                                  frgi_names_text(&l->text, part.level)));
         } else {
-            const bool logical =
-                v->number.logical || (v->number.column && v->number.column->kind == FRG_BOOL);
-            TRY(frgi_text_printf(b->ctx, name, "%s%s%s", join, text, logical ? "TRUE" : ""));
+            static const char *const logical[] = {"FALSE", "TRUE"};
+            const bool number = levels_of(b, id) == 0;
+            part.level = number || index[k] == 1 ? FRGI_PART_NUMBER : FRGI_PART_FALSE;
+            TRY(frgi_text_printf(b->ctx, name, "%s%s%s", join, text,
+                                 number ? "" : logical[index[k]]));
         }
         TRY(add_part(b, part));
     }
@@ -429,9 +440,9 @@ static frg_status add_term(designer *b, int32_t term, frgi_text *name)
             FAIL(b->ctx, E_FORMULA, "i() takes no part in interactions; write i(f, x) for %s",
                  "the interaction of a category with a number");
         }
-        const bool factor = v->kind == VARIABLE_FACTOR;
-        from[k] = factor && margin_is_there(b, term, k);
-        to[k] = factor ? b->d->levels[t->atom[k]][0].n : 1;
+        const int32_t levels = levels_of(b, t->atom[k]);
+        from[k] = levels > 0 && margin_is_there(b, term, k);
+        to[k] = levels > 0 ? levels : 1;
         index[k] = from[k];
         if (from[k] == to[k]) {
             return FRG_OK;
@@ -554,6 +565,9 @@ void frgi_design_block(const frgi_design *d, const frgi_variable *variables,
         if (part.level < 0) {
             frgi_program_block(&variables[part.variable].number, rows, begin, n, to,
                                scratch + FRGI_BLOCK);
+            for (ptrdiff_t i = 0; i < n && part.level == FRGI_PART_FALSE; i++) {
+                to[i] = 1 - to[i];
+            }
         } else {
             const int32_t *const code = codes[part.variable].codes[part.which] + begin;
             for (ptrdiff_t i = 0; i < n; i++) {

@@ -66,7 +66,9 @@ void frgi_variables_destroy(frgi_variable **v, frg_context *ctx, const frgi_form
 
 /* ---- design ------------------------------------------------------------------------------------- */
 
-/** level -1: the number of the variable; otherwise [its factor `which` is at the level]. */
+/** The number of the variable (of a logical: [it is true]), or one less it: [it is false]. */
+enum { FRGI_PART_NUMBER = -1, FRGI_PART_FALSE = -2 };
+/** level: one of these two; otherwise [the variable's factor `which` is at the level]. */
 typedef struct {
     int32_t variable, which, level;
 } frgi_part;
