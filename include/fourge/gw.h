@@ -127,8 +127,8 @@ FRG_API FRG_MUST_USE frg_status frg_plan_labels(const frg_plan *p, const int32_t
 typedef enum {
     FRG_GW_STORE_AUTO, /* f32 */
     FRG_GW_STORE_F32,
-    FRG_GW_STORE_U16,  /* fixed point over the range of the costs; refused where range / epsilon > 1300 */
-    FRG_GW_STORE_U16R, /* fixed point of the cost minus the potentials: any range and epsilon */
+    FRG_GW_STORE_U16,  /* fixed point; refused where the range of the costs / epsilon > 1300 */
+    FRG_GW_STORE_U16R, /* the same after two passes in f32, with their potentials: any range and epsilon */
     FRG_GW_STORE_FLY,  /* nothing is stored */
     FRG_GW_STORE_F64
 } frg_gw_store;

@@ -240,14 +240,6 @@ static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
                                 .mass = partial ? s->o.mass : 0};
     TRY(frgi_transport_open(&s->t, ctx, n, m, store, keep, &how));
     s->t.accelerate = s->o.accel == FRG_GW_ACCEL_MOMENTUM && !relaxed;
-    if (s->o.cost_store == FRG_GW_STORE_U16) {
-        const double k = FRGI_LOG2_E / s->o.epsilon;
-        s->t.s.low = (float)(-k * high);
-        s->t.s.step = (float)(k * (high - low) / 65535);
-    } else if (store == FRGI_X16) { /* [-40, 8] in units of epsilon */
-        s->t.s.low = (float)(-40 * FRGI_LOG2_E);
-        s->t.s.step = (float)(48 * FRGI_LOG2_E / 65535);
-    }
     return FRG_OK;
 }
 

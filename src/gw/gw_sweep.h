@@ -50,7 +50,7 @@ struct frgi_sweep {
     int64_t chunks;   /* of rows; each has its own column sums */
     frgi_store store;
     void *x;         /* rows x ld exponents, or kernel entries; NULL: filled for every pass */
-    float low, step; /* X16: x = low + step q */
+    float low, step; /* X16: x = low + step q, set for every x that is stored */
     bool fresh;      /* x is filled during this pass */
     frgi_fill fill;
     const void *source; /* of fill */
@@ -102,6 +102,8 @@ typedef struct {
     /** Stores 8 rows of exponents in the form of s->store: q = (x - low) / step kept in 0 .. 65535 for X16,
      *  2^x for K32; for K16 of two vectors at a time, the first in the lower halves. */
     void (*keep)(const frgi_sweep *s, const float *rows, int64_t i0);
+    /** Least and largest exponent of a row's columns that have weight; g is that of s->fresh: 0, or -1e30. */
+    void (*span)(const frgi_sweep *s, const float *exponents, float *least, float *most);
     /** Row i as the plan's consumers see it, in double: out[j] <- p_i 2^(x_ij + g_j);  exponents: ld
      *  floats, or doubles for X64. */
     void (*row)(const frgi_sweep *s, int64_t i, const void *exponents, double *out);

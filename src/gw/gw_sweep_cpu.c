@@ -380,6 +380,23 @@ static void keep(const frgi_sweep *s, const float *rows, int64_t i0)
     }
 }
 
+static void span(const frgi_sweep *s, const float *exponents, float *least, float *most)
+{
+    const float *const g = s->g;
+    lanes low = lanes_all(1e30f), high = lanes_all(-1e30f);
+    for (ptrdiff_t j = 0; j < s->ld; j += FLOATS) {
+        const lanes x = lanes_at(exponents + j), gj = lanes_at(g + j);
+        low = lanes_smaller(low, x - gj);
+        high = lanes_larger(high, x + gj);
+    }
+    *least = low[0];
+    *most = high[0];
+    for (int l = 1; l < FLOATS; l++) {
+        *least = low[l] < *least ? low[l] : *least;
+        *most = high[l] > *most ? high[l] : *most;
+    }
+}
+
 /* ---- columns ------------------------------------------------------------------------------------- */
 
 static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t last,
@@ -533,6 +550,7 @@ const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chun
                                                  .marked = marked,
                                                  .columns = columns,
                                                  .keep = keep,
+                                                 .span = span,
                                                  .row = row,
                                                  .sum = sum_of,
                                                  .entropy = entropy,

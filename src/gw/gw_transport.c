@@ -436,12 +436,46 @@ static void watch_marks(frgi_transport *t, bool now)
     }
 }
 
+/** The range of fixed point, of the exponents that are about to be stored: none is above it, and what is below weighs
+ *  less than e^-40 of its row. */
+static void set_range(frgi_transport *t, const frgi_sweep_ops *ops)
+{
+    frgi_sweep *const s = &t->s;
+    float least = INFINITY, most = -INFINITY, least_top = INFINITY;
+#pragma omp parallel for schedule(static) num_threads(t->threads) reduction(min                    \
+                                                                            : least, least_top)    \
+    reduction(max                                                                                  \
+              : most)
+    for (int64_t group = 0; group < s->rows / FRGI_GROUP; group++) {
+        const int64_t i0 = group * FRGI_GROUP;
+        float *const rows = (void *)(t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
+        s->fill(s, i0, 1, rows);
+        for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
+            float low, high;
+            if (!(s->a[i] > 0) && s->tau_a < 1) { /* has no potential */
+                continue;
+            }
+            ops->span(s, rows + (i - i0) * s->ld, &low, &high);
+            least = low < least ? low : least;
+            most = high > most ? high : most;
+            least_top = high < least_top ? high : least_top;
+        }
+    }
+    const float floor = least_top - (float)(40 * FRGI_LOG2_E);
+    t->cut = least < floor;
+    s->low = t->cut ? floor : least;
+    s->step = (most - s->low) / 65535;
+}
+
 void frgi_transport_pass(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(t->ctx);
     const chunk_pass chunk = choose_pass(t, ops);
     const bool marking = chunk == ops->marking;
+    if (s->fresh && s->x && s->store == FRGI_X16) {
+        set_range(t, ops);
+    }
     if (t->tape.G) {
         record(t);
     }
@@ -520,11 +554,10 @@ void frgi_transport_pass(frgi_transport *t)
     t->error = error;
 }
 
-/** Reduced exponents are clipped at 8 epsilon, 11.5 in units of log 2; kernels leave their range. */
-static double drift_limit(const frgi_sweep *s)
+/** Kernels leave their range; what fixed point has cut off, 2^-57 of a row, comes up to 2^-37 of it. */
+static double drift_limit(const frgi_transport *t)
 {
-    const bool narrow = s->store == FRGI_X16 && s->low > (float)(-60 * FRGI_LOG2_E);
-    return is_kernel(s) || narrow ? 10 : 60;
+    return is_kernel(&t->s) || (t->s.store == FRGI_X16 && t->cut) ? 10 : 60;
 }
 
 frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
@@ -543,7 +576,7 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
             }
             break;
         }
-        if (t->far > 0 || t->drift > drift_limit(&t->s)) {
+        if (t->far > 0 || t->drift > drift_limit(t)) {
             frgi_transport_renew(t, FRGI_LOG2_E / t->k, t->s.fill, t->s.source);
         }
     }

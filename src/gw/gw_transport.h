@@ -49,6 +49,7 @@ typedef struct {
     frgi_columns_result *blocks;
     double *y, *u, *v; /* of the rounding; y 1, u = v = 0 before */
     bool rounded;
+    bool cut;         /* X16: exponents below s.low are stored as that */
     bool skips;       /* passes may leave out what weighs nothing */
     bool marks;       /* the lists of vectors hold */
     double share;     /* of the vectors that are listed */

@@ -686,8 +686,72 @@ static void narrow(void)
     frg_context_destroy(ctx);
 }
 
+/** exp((f + g - c) / epsilon) of the potentials handed out misses its marginals by what is reported, in fixed point as in
+ *  f32.  The last step makes its columns exact over the stored costs, and what the rows miss is at most the error before
+ *  it.  Stored exponents are off by half a step: their range is at most three times the costs', once of the costs
+ *  and once of either potential. */
+static void keeps_its_word(frg_context *ctx, const problem *p, frg_gw_store store, double range)
+{
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.epsilon = p->epsilon;
+    o.cost_store = store;
+    o.tol = 1e-5;
+    o.max_iter = 20000;
+    frg_sinkhorn *s = solve(ctx, p, &o, NULL);
+    CHECK_OK(ctx, frg_sinkhorn_potentials(s, p->f, p->g));
+    fill_plan((problem *)(uintptr_t)p);
+    double rows = 0, columns = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < p->m; j++)
+            sum += p->plan[i * p->m + j];
+        rows += fabs(sum - p->a[i]);
+    }
+    for (int64_t j = 0; j < p->m; j++) {
+        double sum = 0;
+        for (int64_t i = 0; i < p->n; i++)
+            sum += p->plan[i * p->m + j];
+        columns += fabs(sum - p->b[j]);
+    }
+    const frg_sinkhorn_report r = frg_sinkhorn_get(s);
+    const double most = r.marginal_error + 3 * range / p->epsilon / 131070 + 2e-5; /* f32 */
+    CHECK_SAYS(r.converged, "store %d, %" PRId64 " x %" PRId64 ", epsilon %g: error %g", (int)store,
+               p->n, p->m, p->epsilon, r.marginal_error);
+    CHECK_SAYS(rows <= most && columns <= most,
+               "store %d, %" PRId64 " x %" PRId64 ", epsilon %g: error %g, rows %g, columns %g",
+               (int)store, p->n, p->m, p->epsilon, r.marginal_error, rows, columns);
+    frg_sinkhorn_destroy(s);
+}
+
+static void fixed_point(void)
+{
+    static const double epsilons[] = {0.2, 0.05, 0.02, 0.01};
+    static const frg_gw_store each[] = {FRG_GW_STORE_F32, FRG_GW_STORE_U16, FRG_GW_STORE_U16R};
+    frg_context *ctx = test_context();
+    for (int e = 0; e < 4; e++) {
+        problem two = make(2, 2, epsilons[e]), many = make(30, 40, epsilons[e]);
+        const double costs[4] = {0.2, 0.9, 0.5, 0.7};
+        memcpy(two.cost, costs, sizeof costs);
+        two.a[0] = two.a[1] = 0.5;
+        two.b[0] = 0.3;
+        two.b[1] = 0.7;
+        for (int64_t i = 0; i < 30; i++)
+            for (int64_t j = 0; j < 40; j++)
+                many.cost[i * 40 + j] += (double)j / 39;
+        for (int i = 0; i < 3; i++) {
+            keeps_its_word(ctx, &two, each[i], 0.7);
+            keeps_its_word(ctx, &many, each[i], 2);
+        }
+        release(&two);
+        release(&many);
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"iterates", iterates},
                                   {"stores", stores},
+                                  {"fixed point", fixed_point},
                                   {"relaxed", relaxed},
                                   {"barely_relaxed", barely_relaxed},
                                   {"partial", partial},
