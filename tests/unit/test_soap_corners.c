@@ -410,6 +410,7 @@ static void ends(void)
 {
     frg_context *ctx = test_context();
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
+    static float high[2 * 40000];
     float w[12] = {0}, g[12];
     const frg_array grad = matrix(g, 4, 3);
     frg_soap_report report = {0};
@@ -418,13 +419,13 @@ static void ends(void)
     gaussian(1, g, 12);
     CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
     CHECK_INT(report.due, 2);
-    CHECK_STATUS(frg_soap_add_param(soap, 0, matrix(g, 2, 40000), "high", NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_soap_add_param(soap, 0, matrix(high, 2, 40000), "high", NULL), FRG_BAD_ARG);
     o.block_dim = 0;
     o.use_kl_shampoo = 1;
     o.eps = 1e-40;
     frg_soap_destroy(soap);
     soap = optimizer(ctx, &o, matrix(w, 4, 3));
-    CHECK_STATUS(frg_soap_add_param(soap, 0, matrix(&o, 2, 40000), "high", NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_soap_add_param(soap, 0, matrix(high, 2, 40000), "high", NULL), FRG_BAD_ARG);
     CHECK_SAYS(strstr(frg_message(ctx), "block_dim") != NULL, "%s", frg_message(ctx));
     for (int t = 0; t < 20; t++) {
         gaussian(1, g, 12);
