@@ -12,8 +12,8 @@
 typedef struct {
     intptr_t base;
     int axes;
-    intptr_t count[FRG_MAX_DIM], stride[FRG_MAX_DIM];
-    intptr_t span[FRG_MAX_DIM + 1]; /* bytes from an axis on; of the last: an element */
+    /* one more than there are axes; span: bytes from an axis on, behind the last those of an element */
+    intptr_t count[FRG_MAX_DIM + 1], stride[FRG_MAX_DIM + 1], span[FRG_MAX_DIM + 1];
 } lattice;
 
 static bool is_empty(const frg_array *a)

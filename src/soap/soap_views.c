@@ -147,7 +147,7 @@ static frg_array shape_of(const soap_param *p, const part *x)
 
 frg_status frg_soap_reset(frg_soap *soap, int64_t id)
 {
-    soap_param *p;
+    soap_param *p = NULL;
     part step;
     TRY(find_part(soap, id, "step", &p, &step));
     frgi_soap_clear(p);
