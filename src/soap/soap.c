@@ -312,8 +312,8 @@ static frg_status check_param(frg_soap *soap, const frg_array *w, const frg_soap
     }
     const bool matrices = w->ndim == 2 || stacks(o, w);
     if (stacks(o, w)) {
-        const int64_t longer = w->shape[1] > w->shape[2] ? w->shape[1] : w->shape[2];
-        const int64_t merged = w->shape[0] * (w->shape[1] + w->shape[2] - longer);
+        const int64_t shorter = w->shape[1] < w->shape[2] ? w->shape[1] : w->shape[2];
+        const int64_t merged = w->shape[0] * shorter;
         REQUIRE(ctx, merged <= INT32_MAX / 64,
                 "w is a stack whose shorter axes come to %lld, at most %d", (long long)merged,
                 INT32_MAX / 64);
@@ -388,6 +388,7 @@ frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char
     TRY(NEW0(ctx, &p, 1, "a parameter"));
     p->group = group;
     p->w = w;
+    p->range = frgi_soap_range(&w);
     const frg_status status = build_param(ctx, o, p, name, soap->n_params);
     if (status < 0) {
         drop_param(ctx, &p);

@@ -51,7 +51,7 @@ static lattice lattice_of(const frg_array *a)
     return l;
 }
 
-static soap_range range_of(const frg_array *a)
+soap_range frgi_soap_range(const frg_array *a)
 {
     const lattice l = lattice_of(a);
     const char *const first = (const char *)l.base;
@@ -118,7 +118,7 @@ void frgi_soap_note_ranges(frg_soap *soap)
 {
     soap_range *const r = soap->ranges;
     for (int64_t i = 0; i < soap->n_params; i++) {
-        r[i] = range_of(&soap->params[i]->w);
+        r[i] = soap->params[i]->range;
     }
     frgi_sort(r, soap->n_params, sizeof *r, by_address, NULL);
     for (int64_t i = 1; i < soap->n_params; i++) {
@@ -143,14 +143,14 @@ static bool may_share(const frg_soap *soap, soap_range g)
 
 const soap_param *frgi_soap_owner(const frg_soap *soap, const frg_array *a)
 {
-    const soap_range range = range_of(a);
+    const soap_range range = frgi_soap_range(a);
     if (!range.first || (soap->planned && !may_share(soap, range))) {
         return NULL;
     }
     for (int64_t i = 0; i < soap->n_params; i++) {
-        const frg_array *const w = &soap->params[i]->w;
-        if (meet(range, range_of(w)) && share_memory(a, w)) {
-            return soap->params[i];
+        const soap_param *const p = soap->params[i];
+        if (meet(range, p->range) && share_memory(a, &p->w)) {
+            return p;
         }
     }
     return NULL;

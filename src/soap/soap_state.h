@@ -37,10 +37,16 @@ typedef struct {
     soap_outcome done;
 } soap_factor;
 
+/** What an array reaches over; nothing where it is empty. */
+typedef struct {
+    const char *first, *last; /* one past */
+} soap_range;
+
 typedef struct {
     char *name;
     int group;
     frg_array w;
+    soap_range range; /* of w */
     ptrdiff_t count;
     int axes; /* after merging */
     ptrdiff_t dims[FRG_MAX_DIM];
@@ -82,11 +88,6 @@ typedef struct {
     double cost;
 } soap_task;
 
-/** What an array reaches over; nothing where it is empty. */
-typedef struct {
-    const char *first, *last; /* one past */
-} soap_range;
-
 struct frg_soap {
     frg_context *ctx;
     const soap_ops *ops;
@@ -125,6 +126,7 @@ FRG_MUST_USE frg_status frgi_soap_frequency(frg_context *ctx, const frg_soap_opt
 double frgi_soap_shampoo_beta(const frg_soap_opts *o, int64_t t);
 
 /* ---- soap_alias.c ---- */
+soap_range frgi_soap_range(const frg_array *a);
 /** The parameter that has a number of `a` in its memory; NULL: none. */
 const soap_param *frgi_soap_owner(const frg_soap *soap, const frg_array *a);
 /** soap->ranges, by which most arrays are told from all parameters at once. */

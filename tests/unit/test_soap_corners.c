@@ -12,14 +12,6 @@ static frg_soap_opts options(frg_soap_profile profile)
     return o;
 }
 
-static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w)
-{
-    frg_soap *soap = NULL;
-    if (CHECK_OK(ctx, frg_soap_create(&soap, ctx, o)))
-        CHECK_OK(ctx, frg_soap_add_param(soap, 0, w, "w", NULL));
-    return soap;
-}
-
 /* ---- KL weights ------------------------------------------------------------------------------------ */
 
 enum { M = 5, N = 3 };

@@ -11,26 +11,6 @@ static frg_soap_opts options(void)
     return o;
 }
 
-static frg_array tensor(const void *x, int axes, const int64_t *shape)
-{
-    frg_array a = {.data = (void *)(uintptr_t)x, .dtype = FRG_F32, .ndim = axes};
-    int64_t stride = 1;
-    for (int k = axes - 1; k >= 0; k--) {
-        a.shape[k] = shape[k];
-        a.stride[k] = stride;
-        stride *= shape[k];
-    }
-    return a;
-}
-
-static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w)
-{
-    frg_soap *soap = NULL;
-    if (CHECK_OK(ctx, frg_soap_create(&soap, ctx, o)))
-        CHECK_OK(ctx, frg_soap_add_param(soap, 0, w, "w", NULL));
-    return soap;
-}
-
 /* ---- the noise floor ------------------------------------------------------------------------------- */
 
 /** norm(-W / lr - U V') / norm(U V') after one step from W = 0 on G = U diag(s) V', s from 2 to 2 / N, or all 2. */
@@ -106,11 +86,7 @@ static double off_diagonal(frg_context *ctx, frg_soap *soap, int axis, int64_t n
     double off = 0, norm = 0;
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++) {
-            double sum = 0;
-            for (int64_t a = 0; a < n; a++)
-                for (int64_t b = 0; b < n; b++)
-                    sum += (double)q[a * n + i] * (double)k[a * n + b] * (double)q[b * n + j];
-            const double rest = sum - (i == j ? (double)lambda[i] : 0);
+            const double rest = in_basis(n, q, k, i, j) - (i == j ? (double)lambda[i] : 0);
             off += rest * rest;
             norm += (double)k[i * n + j] * (double)k[i * n + j];
         }

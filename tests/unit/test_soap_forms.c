@@ -2,8 +2,7 @@
 #include <unistd.h>
 
 #include "fault.h"
-#include "fourge/soap.h"
-#include "test.h"
+#include "soap_data.h"
 
 enum { ROOM = 4096 };
 
@@ -14,25 +13,6 @@ static frg_soap_opts options(frg_soap_profile profile)
     o.lr = 0.1;
     o.weight_decay = 0;
     return o;
-}
-
-static frg_array matrix(const void *x, int64_t m, int64_t n)
-{
-    return frg_matrix(x, FRG_F32, m, n, n);
-}
-
-static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w)
-{
-    frg_soap *soap = NULL;
-    if (CHECK_OK(ctx, frg_soap_create(&soap, ctx, o)))
-        CHECK_OK(ctx, frg_soap_add_param(soap, 0, w, "w", NULL));
-    return soap;
-}
-
-static void gaussian(float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)test_normal();
 }
 
 /* ---- closed forms --------------------------------------------------------------------------------- */
@@ -148,8 +128,8 @@ static void equivariance(void)
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
     o.eps = 0.05;
     float a[N * N], b[N * N], w[N * N] = {0}, x[N * N] = {0}, g[N * N], h[N * N];
-    gaussian(a, N * N);
-    gaussian(b, N * N);
+    gaussian(1, a, N * N);
+    gaussian(1, b, N * N);
     const frg_qr_item items[2] = {{.a = matrix(a, N, N), .q = matrix(a, N, N)},
                                   {.a = matrix(b, N, N), .q = matrix(b, N, N)}};
     frg_qr *qr = NULL;
@@ -158,7 +138,7 @@ static void equivariance(void)
     frg_qr_destroy(qr);
     frg_soap *one = optimizer(ctx, &o, matrix(w, N, N)), *two = optimizer(ctx, &o, matrix(x, N, N));
     for (int t = 0; t < 20; t++) {
-        gaussian(g, N * N);
+        gaussian(1, g, N * N);
         for (int i = 0; i < N; i++)
             for (int j = 0; j < N; j++) {
                 double sum = 0;
@@ -197,7 +177,7 @@ static void adamw(void)
     o.weight_decay = 0.1;
     float w[N], g[N], never[N];
     double exact[N], m[N] = {0}, v[N] = {0};
-    gaussian(w, N);
+    gaussian(1, w, N);
     for (int i = 0; i < N; i++)
         exact[i] = never[i] = w[i];
     frg_soap *soap = optimizer(ctx, &o, matrix(w, 6, 10));
@@ -206,7 +186,7 @@ static void adamw(void)
     late.adam_warmup_steps = 1000000;
     frg_soap *waiting = optimizer(ctx, &late, matrix(never, 6, 10));
     for (int t = 1; t <= 20; t++) {
-        gaussian(g, N);
+        gaussian(1, g, N);
         const frg_array grad = matrix(g, 6, 10);
         CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
         CHECK_OK(ctx, frg_soap_step(waiting, &grad, 1, NULL));
@@ -274,7 +254,7 @@ static void all_skip_leaves_momentum_in_its_basis(void)
             o.use_adaptive_criteria = 1;
             o.adaptive_tolerance = kind ? 1 : 1e-7;
             float w[N * N], x[N * N], g[N * N] = {0};
-            gaussian(w, N * N);
+            gaussian(1, w, N * N);
             memcpy(x, w, sizeof x);
             frg_soap *one = optimizer(ctx, &o, matrix(w, N, N));
             frg_soap *two = optimizer(ctx, &never, matrix(x, N, N));
@@ -282,7 +262,7 @@ static void all_skip_leaves_momentum_in_its_basis(void)
                 for (int i = 0; i < N && !kind; i++)
                     g[i * N + i] = (float)(i + 1);
                 if (kind)
-                    gaussian(g, N * N);
+                    gaussian(1, g, N * N);
                 const frg_array grad = matrix(g, N, N);
                 frg_soap_report report;
                 CHECK_OK(ctx, frg_soap_step(one, &grad, 1, &report));
@@ -309,7 +289,7 @@ static void mixed_skip(void)
     o.use_adaptive_criteria = 1;
     o.moment1_basis = FRG_BASIS_EIGEN;
     float w[2][N * N], alone[2][N * N], g[2][N * N] = {{0}};
-    gaussian(w[0], 2 * N * N);
+    gaussian(1, w[0], 2 * N * N);
     memcpy(alone, w, sizeof w);
     frg_soap *both = optimizer(ctx, &o, matrix(w[0], N, N));
     CHECK_OK(ctx, frg_soap_add_param(both, 0, matrix(w[1], N, N), "second", NULL));
@@ -319,7 +299,7 @@ static void mixed_skip(void)
     for (int t = 0; t < 12; t++) {
         for (int i = 0; i < N; i++)
             g[0][i * N + i] = (float)(i + 1);
-        gaussian(g[1], N * N);
+        gaussian(1, g[1], N * N);
         const frg_array grads[2] = {matrix(g[0], N, N), matrix(g[1], N, N)};
         frg_soap_report report;
         CHECK_OK(ctx, frg_soap_step(both, grads, 2, &report));
@@ -350,7 +330,7 @@ static void storage_changes(void)
     for (int t = 0; t < 12; t++) {
         o.moment1_basis = t / 3 % 2 ? FRG_BASIS_EIGEN : FRG_BASIS_ORIGINAL;
         CHECK_OK(ctx, frg_soap_set_group(two, 0, &o));
-        gaussian(g, N * N);
+        gaussian(1, g, N * N);
         const frg_array grad = matrix(g, N, N);
         CHECK_OK(ctx, frg_soap_step(one, &grad, 1, NULL));
         CHECK_OK(ctx, frg_soap_step(two, &grad, 1, NULL));
@@ -402,7 +382,7 @@ static void spikes(void)
         float w[M * N] = {0}, g[M * N];
         frg_soap *soap = optimizer(ctx, &o, matrix(w, M, N));
         for (int t = 1; t <= 40; t++) {
-            gaussian(g, M * N);
+            gaussian(1, g, M * N);
             for (int i = 0; i < M * N && t == 11; i++)
                 g[i] *= (float)sizes[k];
             const frg_array grad = matrix(g, M, N);
@@ -432,14 +412,14 @@ static void zero_gradients(void)
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
     o.eps = 0; /* 0 / 0 is 0 */
     float w[12], first[12], g[12] = {0};
-    gaussian(w, 12);
+    gaussian(1, w, 12);
     memcpy(first, w, sizeof w);
     frg_soap *soap = optimizer(ctx, &o, matrix(w, 4, 3));
     const frg_array grad = matrix(g, 4, 3);
     for (int t = 0; t < 3; t++)
         CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
     CHECK_BITS(w, first, sizeof w);
-    gaussian(g, 12); /* and goes on from there */
+    gaussian(1, g, 12); /* and goes on from there */
     frg_soap_report report;
     CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));
     CHECK_INT(report.eigh, 1); /* and the other basis follows */
@@ -458,11 +438,11 @@ static void not_finite(void)
         frg_soap_opts o = options(FRG_SOAP_EMERGING);
         o.nonfinite = (frg_soap_nonfinite)policy;
         float w[2][N * N], before[2][N * N], g[2][N * N];
-        gaussian(w[0], 2 * N * N);
+        gaussian(1, w[0], 2 * N * N);
         frg_soap *soap = optimizer(ctx, &o, matrix(w[0], N, N));
         CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(w[1], N, N), "second", NULL));
         const frg_array grads[2] = {matrix(g[0], N, N), matrix(g[1], N, N)};
-        gaussian(g[0], 2 * N * N);
+        gaussian(1, g[0], 2 * N * N);
         CHECK_OK(ctx, frg_soap_step(soap, grads, 2, NULL));
         g[1][3] = policy ? INFINITY : NAN;
         memcpy(before, w, sizeof w);
@@ -500,9 +480,9 @@ static void bits(void)
                                              {33, 17}, {1, 30},  {64, 3}};
     float w[PARAMS][2000], first[PARAMS][2000], start[PARAMS][2000], g[STEPS][PARAMS][2000];
     for (int p = 0; p < PARAMS; p++) {
-        gaussian(start[p], 2000);
+        gaussian(1, start[p], 2000);
         for (int t = 0; t < STEPS; t++)
-            gaussian(g[t][p], 2000);
+            gaussian(1, g[t][p], 2000);
     }
     static const int threads[] = {1, 2, 3, 8, 2};
     for (int trial = 0; trial < 5; trial++) {
@@ -544,11 +524,11 @@ static void allocates_nothing(void)
     frg_context *ctx = test_context_with(2, &memory.table, NULL);
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
     float w[200], g[200];
-    gaussian(w, 200);
+    gaussian(1, w, 200);
     frg_soap *soap = optimizer(ctx, &o, matrix(w, 20, 10));
     const frg_array grad = matrix(g, 20, 10);
     for (int t = 0; t < 5; t++) {
-        gaussian(g, 200);
+        gaussian(1, g, 200);
         const int64_t before = memory.calls;
         CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
         CHECK(t < 2 || memory.calls == before);
@@ -592,7 +572,7 @@ static void half_parameters(void)
         frg_soap *one = optimizer(ctx, &o, frg_matrix(h, t, N, N, N));
         frg_soap *two = optimizer(ctx, &o, matrix(w, N, N));
         for (int step = 0; step < 8; step++) {
-            gaussian(g, N * N);
+            gaussian(1, g, N * N);
             const frg_array grad = matrix(g, N, N);
             for (int i = 0; i < N * N; i++)
                 w[i] = half_of(h[i], bf16); /* the same start: state does not depend on W here */
@@ -658,7 +638,7 @@ static void strides(void)
     frg_context *ctx = test_context();
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
     float w[M * N], columns[M * N], wide[M * 9], g[M * N], h[M * N];
-    gaussian(w, M * N);
+    gaussian(1, w, M * N);
     memset(wide, 0, sizeof wide);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++)
@@ -669,7 +649,7 @@ static void strides(void)
     frg_soap *b = optimizer(ctx, &o, frg_matrix_columns(columns, FRG_F32, M, N, M));
     frg_soap *c = optimizer(ctx, &o, odd);
     for (int t = 0; t < 6; t++) {
-        gaussian(g, M * N);
+        gaussian(1, g, M * N);
         for (int i = 0; i < M; i++)
             for (int j = 0; j < N; j++)
                 h[j * M + i] = g[i * N + j];
@@ -702,7 +682,7 @@ static void merged_and_blocked(void)
     blocked.block_dim = 6;
     halves.block_dim = 3;
     float w[4][36], g[36], parts[2][18], g2[2][18];
-    gaussian(w[0], 36);
+    gaussian(1, w[0], 36);
     for (int k = 1; k < 4; k++)
         memcpy(w[k], w[0], sizeof w[0]);
     memcpy(parts, w[0], sizeof parts);
@@ -717,7 +697,7 @@ static void merged_and_blocked(void)
     CHECK_OK(ctx, frg_soap_state_shape(soap[3], 0, "GG.1.2", &shape));
     CHECK_INT(shape.ndim, 0);
     for (int t = 0; t < 8; t++) {
-        gaussian(g, 36);
+        gaussian(1, g, 36);
         memcpy(g2, g, sizeof g2);
         const frg_array grad = matrix(g, 6, 6);
         for (int k = 0; k < 4; k++) {
@@ -754,7 +734,7 @@ static void refresh_after_the_step(void)
         o.adaptive_tolerance = 0.05;
         o.use_kl_shampoo = kind == 3;
         for (int p = 0; p < PARAMS; p++) {
-            gaussian(w[0][p], SIZE);
+            gaussian(1, w[0][p], SIZE);
             memcpy(w[1][p], w[0][p], sizeof w[0][p]);
         }
         for (int k = 0; k < 2; k++) {
@@ -766,7 +746,7 @@ static void refresh_after_the_step(void)
                                             NULL, NULL));
         }
         for (int t = 0; t < STEPS; t++) {
-            gaussian(g[0], PARAMS * SIZE);
+            gaussian(1, g[0], PARAMS * SIZE);
             for (int k = 0; k < 2; k++) {
                 frg_soap_report report;
                 frg_array grads[PARAMS];
@@ -807,14 +787,14 @@ static void late_parameter(void)
     frg_context *ctx = test_context();
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
     float w[2][N * N], x[N * N], g[2][N * N];
-    gaussian(w[0], 2 * N * N);
+    gaussian(1, w[0], 2 * N * N);
     memcpy(x, w[1], sizeof x);
     frg_soap *soap = optimizer(ctx, &o, matrix(w[0], N, N)),
              *alone = optimizer(ctx, &o, matrix(x, N, N));
     CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(w[1], N, N), NULL, NULL));
     for (int t = 0; t < 8;
          t++) { /* the second one gets gradients from step 4 on: its own counter */
-        gaussian(g[0], 2 * N * N);
+        gaussian(1, g[0], 2 * N * N);
         const frg_array grads[2] = {matrix(g[0], N, N),
                                     t < 4 ? (frg_array){0} : matrix(g[1], N, N)};
         CHECK_OK(ctx, frg_soap_step(soap, grads, 2, NULL));
@@ -849,8 +829,8 @@ static void resume(void)
         frg_context *ctx = test_context();
         const frg_soap_opts o = saved_options(kind);
         float start[SM * SN], g[12][SM * SN], w[SM * SN], x[SM * SN];
-        gaussian(start, SM * SN);
-        gaussian(g[0], 12 * SM * SN);
+        gaussian(1, start, SM * SN);
+        gaussian(1, g[0], 12 * SM * SN);
         for (int at = 0; at <= 12; at++) {
             frg_soap *soap = NULL;
             memcpy(w, start, sizeof w);
@@ -887,11 +867,11 @@ static void parts(void)
         frg_soap_opts o = options(FRG_SOAP_EMERGING);
         o.eps = 0.05;
         float w[SM * SN], x[SM * SN], g[SM * SN];
-        gaussian(w, SM * SN);
+        gaussian(1, w, SM * SN);
         frg_soap *one = optimizer(ctx, &o, matrix(w, SM, SN));
         const frg_array grad = matrix(g, SM, SN);
         for (int t = 0; t < 6; t++) {
-            gaussian(g, SM * SN);
+            gaussian(1, g, SM * SN);
             CHECK_OK(ctx, frg_soap_step(one, &grad, 1, NULL));
         }
         memcpy(x, w, sizeof x);
@@ -913,7 +893,7 @@ static void parts(void)
                     CHECK(room[i - 1] >= room[i]);
         }
         for (int t = 0; t < 4; t++) {
-            gaussian(g, SM * SN);
+            gaussian(1, g, SM * SN);
             CHECK_OK(ctx, frg_soap_step(one, &grad, 1, NULL));
             CHECK_OK(ctx, frg_soap_step(two, &grad, 1, NULL));
             for (int i = 0; i < SM * SN; i++)
@@ -947,7 +927,7 @@ static void impossible_places(void)
     frg_context *ctx = test_context();
     const frg_soap_opts o = options(FRG_SOAP_EMERGING);
     float w[12] = {0}, g[12];
-    gaussian(g, 12);
+    gaussian(1, g, 12);
     frg_soap *soap = optimizer(ctx, &o, matrix(w, 4, 3));
     const frg_array grad = matrix(g, 4, 3);
     CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
@@ -972,8 +952,8 @@ static void damaged_states(void)
     frg_context *ctx = test_context();
     frg_soap_opts o = options(FRG_SOAP_EMERGING);
     float w[12], g[12], x[12];
-    gaussian(w, 12);
-    gaussian(g, 12);
+    gaussian(1, w, 12);
+    gaussian(1, g, 12);
     frg_soap *soap = optimizer(ctx, &o, matrix(w, 4, 3)),
              *other = optimizer(ctx, &o, matrix(x, 3, 4));
     const frg_array grad = matrix(g, 4, 3);
@@ -1084,8 +1064,8 @@ static void refusals(void)
 
     o = options(FRG_SOAP_EMERGING);
     o.frequency = zero_frequency;
-    gaussian(w, 12);
-    gaussian(g, 12);
+    gaussian(1, w, 12);
+    gaussian(1, g, 12);
     soap = optimizer(ctx, &o, matrix(w, 4, 3));
     frg_array grad = matrix(g, 4, 3);
     CHECK_STATUS(frg_soap_step(soap, &grad, 2, NULL), FRG_BAD_ARG);

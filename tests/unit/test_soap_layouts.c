@@ -1,10 +1,9 @@
 /* test_soap_layouts.c - the optimizer's state in the layouts of other packages: out, in, on, and what is refused. */
 #include <unistd.h>
 
-#include "fourge/soap.h"
 #include "fourge/table.h"
 #include "io/io.h"
-#include "test.h"
+#include "soap_data.h"
 
 enum { PARAMS = 4, ROOM = 1 << 10, FILE_ROOM = 1 << 16 };
 
@@ -23,14 +22,7 @@ static const int64_t shapes[PARAMS][4] = {{2, 6, 5, 0}, {1, 7, 0, 0}, {3, 2, 3, 
 
 static frg_array view_of(const float *x, int i)
 {
-    frg_array a = {.data = (void *)(uintptr_t)x, .dtype = FRG_F32, .ndim = (int)shapes[i][0]};
-    int64_t stride = 1;
-    for (int d = a.ndim - 1; d >= 0; d--) {
-        a.shape[d] = shapes[i][1 + d];
-        a.stride[d] = stride;
-        stride *= a.shape[d];
-    }
-    return a;
+    return tensor(x, (int)shapes[i][0], &shapes[i][1]);
 }
 
 static int64_t size_of(int i)

@@ -8,14 +8,6 @@ static frg_array weights_of(const void *x)
     return matrix(x, M, N);
 }
 
-static frg_soap *optimizer(frg_context *ctx, const frg_soap_opts *o, frg_array w)
-{
-    frg_soap *soap = NULL;
-    if (CHECK_OK(ctx, frg_soap_create(&soap, ctx, o)))
-        CHECK_OK(ctx, frg_soap_add_param(soap, 0, w, "w", NULL));
-    return soap;
-}
-
 static bool all_finite(const float *x, int64_t n)
 {
     bool fine = true;
