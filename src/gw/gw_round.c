@@ -194,13 +194,7 @@ static void round_plan(frgi_transport *t, sums_job *job)
     plan_sums(t, job, false);
     rank_one(t, row);
     t->rounded = true;
-    double u = 0, v = 0;
-    for (int64_t i = 0; i < s->n; i++) {
-        u += t->u[i];
-    }
-    for (int64_t j = 0; j < s->m; j++) {
-        v += t->v[j];
-    }
+    const double u = frgi_transport_sum(t->u, s->n), v = frgi_transport_sum(t->v, s->m);
     for (int64_t i = 0; i < s->n; i++) {
         row[i] += t->u[i] * v;
     }

@@ -97,15 +97,6 @@ static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
                : NULL;
 }
 
-static double sum_of(const double *x, int64_t n)
-{
-    double s = 0;
-    for (int64_t i = 0; i < n; i++) {
-        s += x[i];
-    }
-    return s;
-}
-
 static void fill_weights(const double *from, int64_t n, const double *to, const double *log_to,
                          double log_zero)
 {
@@ -143,7 +134,7 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     fill_weights(how->b, m, s->b, s->log_b, NO_WEIGHT);
     t->how.a = s->a;
     t->how.b = s->b;
-    const double mass_a = sum_of(s->a, n), mass_b = sum_of(s->b, m);
+    const double mass_a = frgi_transport_sum(s->a, n), mass_b = frgi_transport_sum(s->b, m);
     t->total = how->mass > 0 ? how->mass : mass_b;
     if (how->mass > 0) {
         s->slack_a = mass_a - how->mass;
@@ -362,7 +353,7 @@ static void update_slack(frgi_transport *t)
         s->slack_f = log2(s->slack_b) - log_sum(s->G, s->m);
     }
     if (s->slack_a > 0) {
-        const double taken = sum_of(s->slack, s->n);
+        const double taken = frgi_transport_sum(s->slack, s->n);
         t->blocks[0].error = fabs(taken - s->slack_a);
         s->slack_g += log2(s->slack_a / fmax(taken, 1e-300));
     }

@@ -93,6 +93,15 @@ void frgi_transport_pass(frgi_transport *t);
 /** Passes until error <= tol or `most` are done; E_NUMERIC where something is not a number. */
 FRG_MUST_USE frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most);
 
+static inline double frgi_transport_sum(const double *x, int64_t n)
+{
+    double s = 0;
+    for (int64_t i = 0; i < n; i++) {
+        s += x[i];
+    }
+    return s;
+}
+
 /** Bytes of an exponent that a row of the plan is made from. */
 static inline size_t frgi_real_size(const frgi_sweep *s)
 {
