@@ -255,7 +255,7 @@ int command_resume(cli *c)
     frg_checkpoint *state = NULL;
     if (!code) {
         const frg_status status = frg_checkpoint_load(&state, c->ctx, c->arguments[0]);
-        code = status < 0 ? cli_fail_library(c, status) : 0;
+        code = status != FRG_OK ? cli_fail_read(c, status) : 0;
     }
     if (!code) {
         cli_show_warnings(c);

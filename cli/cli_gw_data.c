@@ -44,12 +44,12 @@ static int read_table(cli *c, const char *path, gw_input *in)
 static int read_mesh(cli *c, const char *path, gw_input *in)
 {
     frg_status status = frg_mesh_read(&in->mesh, c->ctx, path);
-    if (status >= 0 && c->set.gw.align.distance == FRG_GW_DISTANCE_GRAPH) {
+    if (status == FRG_OK && c->set.gw.align.distance == FRG_GW_DISTANCE_GRAPH) {
         status = frg_graph_mesh(&in->graph, c->ctx, in->mesh);
-    } else if (status >= 0) {
+    } else if (status == FRG_OK) {
         in->array = frg_mesh_points(in->mesh);
     }
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    return status != FRG_OK ? cli_fail_read(c, status) : 0;
 }
 
 int gw_read(cli *c, const char *path, gw_input *in)
@@ -59,7 +59,7 @@ int gw_read(cli *c, const char *path, gw_input *in)
     }
     if (ends_with(path, ".mtx") || ends_with(path, ".edges") || ends_with(path, ".txt")) {
         const frg_status status = frg_graph_read(&in->graph, c->ctx, path, c->set.gw.directed);
-        return status < 0 ? cli_fail_library(c, status) : 0;
+        return status != FRG_OK ? cli_fail_read(c, status) : 0;
     }
     if (!ends_with(path, ".npy")) {
         return read_table(c, path, in);

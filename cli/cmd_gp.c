@@ -360,7 +360,7 @@ static int load_model(cli *c, gp_job *job)
     const double start = now_seconds();
     const frg_status status = frg_gp_load(&job->gp, c->ctx, job->path);
     job->read = now_seconds() - start;
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    return status != FRG_OK ? cli_fail_read(c, status) : 0;
 }
 
 /** The model of a file, or one made of DATA at the numbers of the expression, or fitted to it. */

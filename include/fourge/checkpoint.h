@@ -31,7 +31,8 @@ FRG_API const void *frg_checkpoint_get(const frg_checkpoint *c, const char *name
 /** Writes PATH, whole or not at all; the PATH that was there becomes PATH~. */
 FRG_API FRG_MUST_USE frg_status frg_checkpoint_save(const frg_checkpoint *c, const char *path);
 /** Reads PATH, or PATH~ with a warning where PATH is damaged or gone.  Errors: E_NO_INPUT, E_CHECKPOINT,
- *  E_MISMATCH for another version or byte order. */
+ *  E_MISMATCH for another version or byte order.
+ *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, *out is NULL. */
 FRG_API FRG_MUST_USE frg_status frg_checkpoint_load(frg_checkpoint **out, frg_context *ctx, const char *path);
 /** E_MISMATCH, which says what differs, unless solver and hashes are these. */
 FRG_API FRG_MUST_USE frg_status frg_checkpoint_check(const frg_checkpoint *c, const char *solver, uint64_t options,

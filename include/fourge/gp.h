@@ -291,7 +291,8 @@ FRG_API FRG_MUST_USE frg_status frg_gp_update_y(frg_gp *gp, frg_array y);
  *  where a smaller one would cost a pivot its digits the next call factors anew. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_noise(frg_gp *gp, int64_t i, double variance);
 
-/** Data, expression, parameters and factor in one checked file; a loaded process predicts to the bit. */
+/** Data, expression, parameters and factor in one checked file; a loaded process predicts to the bit.
+ *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, *out is NULL. */
 FRG_API FRG_MUST_USE frg_status frg_gp_save(frg_gp *gp, const char *path);
 FRG_API FRG_MUST_USE frg_status frg_gp_load(frg_gp **out, frg_context *ctx, const char *path);
 

@@ -54,7 +54,8 @@ FRG_API FRG_MUST_USE frg_status frg_graph_csr(frg_graph **out, frg_context *ctx,
                                               int directed);
 /** Reads a Matrix Market file (coordinate; real, integer or pattern; general or symmetric) or an edge list:
  *  lines "from to [weight]", nodes counted from 0, blanks, commas or tabs between, # and % begin comments.
- *  The kind is seen from the first line.  Errors: E_FORMAT with the line, E_NO_INPUT, E_READ. */
+ *  The kind is seen from the first line.  Errors: E_FORMAT with the line, E_NO_INPUT, E_READ.
+ *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, *out is NULL. */
 FRG_API FRG_MUST_USE frg_status frg_graph_read(frg_graph **out, frg_context *ctx, const char *path,
                                                int directed);
 /** The graph of a mesh's edges with their lengths, not directed.  Errors: E_ARG where it has points alone,

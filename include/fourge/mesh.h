@@ -13,7 +13,8 @@ typedef struct frg_mesh frg_mesh;
 /** Reads an OFF (COFF, NOFF and the like), OBJ (v, f, l; the rest is passed over) or PLY file (ascii, binary of either
  *  byte order; vertex x y z, face vertex_indices or vertex_index, edge vertex1 vertex2); the kind is seen from its
  *  beginning, not from its name.  A file without faces is a cloud of points.
- *  Errors: E_NO_INPUT, E_READ, E_FORMAT and E_TRUNCATED with the line, or the byte in binary parts. */
+ *  Errors: E_NO_INPUT, E_READ, E_FORMAT and E_TRUNCATED with the line, or the byte in binary parts.
+ *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, *out is NULL. */
 FRG_API FRG_MUST_USE frg_status frg_mesh_read(frg_mesh **out, frg_context *ctx, const char *path);
 /** n x 3, f64; alive as long as m. */
 FRG_API frg_array frg_mesh_points(const frg_mesh *m);

@@ -178,7 +178,8 @@ FRG_API size_t frg_soap_state_bytes(const frg_soap *soap);
 FRG_API size_t frg_soap_bytes(const frg_soap *soap);
 
 /** The state in a file that appears whole or not at all; a load that fails leaves the handle as it was.
- *  The parameters must have been added in the same order with the same shapes. */
+ *  The parameters must have been added in the same order with the same shapes.
+ *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for a pipe, the handle as it was; so of frg_soap_import. */
 FRG_API FRG_MUST_USE frg_status frg_soap_save(frg_soap *soap, const char *path);
 FRG_API FRG_MUST_USE frg_status frg_soap_load(frg_soap *soap, const char *path);
 /** The same to `room` bytes, *count <- how many the state takes; bytes NULL: the count alone. */

@@ -185,7 +185,7 @@ static PyObject *gp_load(PyObject *type, PyObject *args)
     if (g) {
         EXT_WORK(status = frg_gp_load(&g->gp, c->ctx, path));
     }
-    if (status < 0 || PyErr_Occurred()) {
+    if (ext_has_failed(status)) {
         ext_raise(module, status, c->ctx);
         Py_XDECREF((PyObject *)g);
         return NULL;

@@ -141,7 +141,7 @@ static frg_status graph_of_file(frg_graph **out, frg_context *ctx, const char *p
 {
     frg_mesh *mesh;
     frg_status status = frg_mesh_read(&mesh, ctx, path);
-    if (status >= 0) {
+    if (status == FRG_OK) {
         status = frg_graph_mesh(out, ctx, mesh);
         frg_mesh_destroy(mesh);
     }

@@ -373,7 +373,7 @@ static PyObject *gw_resume(PyObject *self, PyObject *args)
     frg_checkpoint *from;
     frg_status status;
     EXT_WORK(status = frg_checkpoint_load(&from, s->context->ctx, path));
-    if (status >= 0) {
+    if (status == FRG_OK) {
         EXT_WORK(status = frg_gw_resume(s->gw, from));
         frg_checkpoint_destroy(s->from);
         s->from = from; /* which the run needs */

@@ -299,14 +299,15 @@ static frg_status load_one(frg_checkpoint **out, frg_context *ctx, const char *p
 {
     char *bytes;
     size_t count;
-    TRY(frgi_read_file(ctx, path, &bytes, &count));
-    return frgi_checkpoint_parse(out, ctx, &bytes, count, path);
+    const frg_status status = frgi_read_file(ctx, path, &bytes, &count);
+    return status == FRG_OK ? frgi_checkpoint_parse(out, ctx, &bytes, count, path) : status;
 }
 
 frg_status frg_checkpoint_load(frg_checkpoint **out, frg_context *ctx, const char *path)
 {
     REQUIRE(ctx, out && path, "frg_checkpoint_load takes a place and a path");
     *out = NULL;
+    frgi_run_begins(ctx);
     const frg_status status = load_one(out, ctx, path);
     if (status != FRG_NO_INPUT && status != FRG_BAD_DATA) {
         return status;
@@ -314,7 +315,7 @@ frg_status frg_checkpoint_load(frg_checkpoint **out, frg_context *ctx, const cha
     frgi_text older = {0};
     frg_status again = older_name(ctx, &older, path);
     again = again < 0 ? again : load_one(out, ctx, older.text);
-    if (again >= 0) {
+    if (again == FRG_OK) {
         frgi_warn(ctx, W_GENERATION, "'%s' cannot be used; '%s' is taken", path, older.text);
     }
     frgi_text_free(ctx, &older);

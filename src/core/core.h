@@ -161,7 +161,8 @@ FRG_MUST_USE frg_status frgi_reader_get(frgi_reader *r, frg_context *ctx, void *
                                         size_t *got);
 int64_t frgi_reader_size(const frgi_reader *r, const frg_context *ctx); /* -1: not known */
 void frgi_reader_close(frgi_reader *r, frg_context *ctx);
-/** The whole file in one block of the context's allocator. */
+/** The whole file in one block of the context's allocator.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for
+ *  a pipe or a terminal; *bytes is NULL, as after every failure. */
 FRG_MUST_USE frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes,
                                        size_t *count);
 

@@ -223,6 +223,7 @@ frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes, size
     frgi_reader r;
     TRY(frgi_reader_open(&r, ctx, path));
     const int64_t size = frgi_reader_size(&r, ctx);
+    r.stops = size < 0; /* who has a size does not wait */
     size_t room = size >= 0 ? (size_t)size + 1 : (size_t)1 << 16, used = 0;
     char *text;
     frg_status status;
@@ -236,6 +237,10 @@ frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes, size
         }
         room = frgi_mul(room, 2);
         TRY_TO(failed, GROW(ctx, &text, room, "file contents"));
+    }
+    status = r.stops ? frgi_stopped(ctx) : FRG_OK;
+    if (status != FRG_OK) { /* what was read may not be all there is */
+        goto failed;
     }
     *bytes = text;
     *count = used;

@@ -576,8 +576,10 @@ frg_status frg_gp_load(frg_gp **out, frg_context *ctx, const char *path)
     frgi_run_begins(ctx);
     char *bytes;
     size_t count;
-    TRY(frgi_read_file(ctx, path, &bytes, &count));
-    const frg_status status = frgi_gp_parse_model(out, ctx, bytes, count, path);
+    frg_status status = frgi_read_file(ctx, path, &bytes, &count);
+    if (status == FRG_OK) {
+        status = frgi_gp_parse_model(out, ctx, bytes, count, path);
+    }
     DROP(ctx, &bytes);
     return status;
 }

@@ -265,10 +265,13 @@ frg_status frg_graph_read(frg_graph **out, frg_context *ctx, const char *path, i
 {
     REQUIRE(ctx, out && path, "frg_graph_read takes a path and a place for the graph");
     *out = NULL;
+    frgi_run_begins(ctx);
     char *bytes;
     size_t count;
-    TRY(frgi_read_file(ctx, path, &bytes, &count));
-    const frg_status status = frgi_graph_parse(out, ctx, bytes, (int64_t)count, path, directed);
+    frg_status status = frgi_read_file(ctx, path, &bytes, &count);
+    if (status == FRG_OK) {
+        status = frgi_graph_parse(out, ctx, bytes, (int64_t)count, path, directed);
+    }
     DROP(ctx, &bytes);
     return status;
 }

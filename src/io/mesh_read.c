@@ -574,10 +574,13 @@ frg_status frg_mesh_read(frg_mesh **out, frg_context *ctx, const char *path)
 {
     REQUIRE(ctx, out && path, "frg_mesh_read takes a path and a place for the mesh");
     *out = NULL;
+    frgi_run_begins(ctx);
     char *bytes;
     size_t count;
-    TRY(frgi_read_file(ctx, path, &bytes, &count));
-    const frg_status status = frgi_mesh_parse(out, ctx, bytes, (int64_t)count, path);
+    frg_status status = frgi_read_file(ctx, path, &bytes, &count);
+    if (status == FRG_OK) {
+        status = frgi_mesh_parse(out, ctx, bytes, (int64_t)count, path);
+    }
     DROP(ctx, &bytes);
     return status;
 }

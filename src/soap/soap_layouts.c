@@ -506,10 +506,13 @@ done:
 frg_status frg_soap_import(frg_soap *soap, const char *path, frg_soap_layout layout)
 {
     TRY(check_layout(soap, path, layout));
+    frgi_run_begins(soap->ctx);
     char *bytes = NULL;
     size_t count = 0;
-    TRY(frgi_read_file(soap->ctx, path, &bytes, &count));
-    const frg_status status = frg_soap_import_bytes(soap, bytes, (int64_t)count, path, layout);
+    frg_status status = frgi_read_file(soap->ctx, path, &bytes, &count);
+    if (status == FRG_OK) {
+        status = frg_soap_import_bytes(soap, bytes, (int64_t)count, path, layout);
+    }
     DROP(soap->ctx, &bytes);
     return status;
 }

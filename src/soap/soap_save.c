@@ -333,10 +333,13 @@ frg_status frg_soap_load(frg_soap *soap, const char *path)
         FAIL(NULL, E_ARG, "soap is NULL");
     }
     REQUIRE(soap->ctx, path, "path is NULL");
+    frgi_run_begins(soap->ctx);
     char *bytes = NULL;
     size_t count = 0;
-    TRY(frgi_read_file(soap->ctx, path, &bytes, &count));
-    const frg_status status = frg_soap_load_bytes(soap, bytes, (int64_t)count, path);
+    frg_status status = frgi_read_file(soap->ctx, path, &bytes, &count);
+    if (status == FRG_OK) {
+        status = frg_soap_load_bytes(soap, bytes, (int64_t)count, path);
+    }
     DROP(soap->ctx, &bytes);
     return status;
 }
