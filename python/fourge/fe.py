@@ -138,7 +138,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     call = (context, fml, _frame.table(context, data, names), vcovs, outer, options)
     fit = _fourge.Fe(*call)
     _warn(context)
-    return Fit(call, fit)
+    return Fit(call, fit, data, names)
 
 
 class Fit:
@@ -146,8 +146,8 @@ class Fit:
     the certificate of every column (``columns``), the solver's memory and method (``solver``), and the components of the
     graph of effects that were solved apart (``parts``, as in :func:`demean`)."""
 
-    def __init__(self, call: Any, fit: Any):
-        self._call, self._fit, self._vcovs = call, fit, {}
+    def __init__(self, call: Any, fit: Any, data: Any, names: list[str]):
+        self._call, self._fit, self._vcovs, self._data, self._names = call, fit, {}, data, names
         self.result = fit.result()
         self._shown = self.result["vcovs"][0]
 
@@ -195,15 +195,30 @@ class Fit:
     def vcov(self, spec: str | Mapping[str, str] | None = None, ssc: str | None = None) -> Any:
         """Without `spec`, the covariance matrix shown (k x k); with it, the same fit under another covariance
         from here on, and the fit itself is returned.  `ssc` is its small-sample rule, "adj=true,fixef=nonnested" and the like;
-        that of the fit without."""
+        that of the fit without.  A cluster that was not read with the fit is read now, from the `data` that it was given,
+        with the same regression once more."""
         if spec is None:
             k = len(self._shown["coefficients"])
             return np.frombuffer(self._shown["matrix"]).reshape(k, k).copy()
         key = _spec(spec), ssc
         if key not in self._vcovs:  # the library keeps each that it is asked for
+            self._read(key[0])
             self._vcovs[key] = self._fit.vcov(*key)
         self._shown = self._vcovs[key]
         return self
+
+    def _read(self, spec):
+        """Takes the columns that a covariance names and the table lacks into it."""
+        context, fml, table, vcovs, outer, options = self._call
+        names = list(dict.fromkeys([*self._names, *_fourge.fe_columns(context, fml, [spec], outer)]))
+        if len(names) == len(self._names) or table is self._data:
+            return
+        table = _frame.table(context, self._data, names)
+        if table.rows() != self.result["n_rows"]:
+            raise errors.BadData(f"{spec}: the data have {table.rows()} rows now, the fit read {self.result['n_rows']}; "
+                                 "name the cluster in the vcov of feols, which takes a list of them")
+        call = (context, fml, table, vcovs, outer, options)
+        self._fit, self._call, self._names = _fourge.Fe(*call), call, names
 
     def wald_test(self, R: Any = None, q: Any = None, distribution: str = "F", *, keep: Any = None,
                   drop: Any = None) -> dict[str, float]:

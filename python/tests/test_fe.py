@@ -144,6 +144,16 @@ class Feols(unittest.TestCase):
         two = fe.feols("invest ~ value + capital | firm", data).vcov("hetero")
         np.testing.assert_array_equal(one.se(), two.se())
         np.testing.assert_array_equal(np.sqrt(np.diag(one.vcov())), one.se())
+        clustered = fe.feols("invest ~ value + capital | firm", data).vcov({"CRV1": "year"})  # which the formula does not name
+        np.testing.assert_array_equal(clustered.se(), fe.feols("invest ~ value + capital | firm", data, vcov="cluster=year").se())
+        with self.assertRaisesRegex(KeyError, "yaer.*year"):
+            clustered.vcov("cluster=yaer")
+        grown = {name: list(values) for name, values in data.items()}
+        fit = fe.feols("invest ~ value | firm", grown)
+        for values in grown.values():
+            values.append(values[0])
+        with self.assertRaisesRegex(errors.BadData, "cluster=year.*rows"):
+            fit.vcov("cluster=year")
         several = fe.feols("invest ~ value | firm", data, vcov=["iid", {"CRV1": "firm"}])
         self.assertEqual([v["spec"] for v in several.result["vcovs"]], ["iid", "cluster=firm"])
         self.assertEqual(several.result["vcovs"][1]["clusters"], {"firm": 11})
