@@ -600,9 +600,13 @@ def _square_loss(loss_fun: str) -> None:
 
 
 def _symmetric(c: Any, name: str, symmetric: bool | None) -> np.ndarray:
+    """`symmetric` as POT has it: None looks at the matrix, with POT's tolerance."""
     c = _matrix(c, name)
     if symmetric is False:
         raise errors.Unsupported("symmetric=False: distances are symmetric here")
+    square = c.shape[0] == c.shape[1]  # others are refused where they are used
+    if symmetric is None and square and not np.allclose(c, c.T, atol=1e-10, equal_nan=True):
+        raise errors.Unsupported(f"{name} is not symmetric, and distances are here; symmetric=True takes ({name} + {name}') / 2")
     return c
 
 

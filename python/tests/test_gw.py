@@ -156,6 +156,12 @@ class Align(unittest.TestCase):
             gw.align(gw.Graph.knn(x, 5), y)
         with self.assertRaises((errors.BadData, errors.BadArgument)):
             gw.align(-distances(x), distances(y), distance="matrix")
+        rng = np.random.default_rng(1)
+        c, d = rng.random((5, 5)), rng.random((6, 6))
+        with self.assertRaisesRegex(errors.Unsupported, "C1 is not symmetric"):
+            gw.entropic_gromov_wasserstein(c, d)
+        with self.assertRaisesRegex(errors.Unsupported, "C2 is not symmetric"):
+            gw.gromov_wasserstein(c + c.T, d)
 
     def test_progress_and_stop(self):
         x, y, _ = pair(300)
