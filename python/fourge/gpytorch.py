@@ -51,6 +51,11 @@ class _Unknown(Exception):
 # ---- modules as an expression ------------------------------------------------------------------------------------
 
 
+# (1 + d / (2 alpha))^-alpha loses alpha eps in float32 and is off exp(-d/2) by d^2 / (8 alpha): equal at alpha^2 = 1 / (8 eps)
+_RQ_ALPHA = 1024.0
+_LOWEST = 1e-300  # where a constraint has no lower bound above 0
+
+
 class _Leaf:
     """A parameter of a module: where it is read and written, and its bounds."""
 
@@ -60,6 +65,18 @@ class _Leaf:
     @property
     def value(self):
         return getattr(self.module, self.name)
+
+    def bounds(self, i, n):
+        """Of value i of n, which is positive."""
+        c = self.constraint
+        low, high = (float(b.expand(n)[i] if b.numel() == 1 else b.reshape(-1)[i]) for b in (c.lower_bound, c.upper_bound))
+        if type(self.module) is _K.RQKernel and self.name == "alpha" and self.value.dtype == torch.float32:
+            high = min(high, _RQ_ALPHA)
+        return max(low, _LOWEST), high
+
+    def is_at(self, other):
+        """Whether both are one parameter under one constraint."""
+        return getattr(self.module, self.raw) is getattr(other.module, other.raw) and repr(self.constraint) == repr(other.constraint)
 
     def write(self, values):
         raw = getattr(self.module, self.raw)
@@ -77,14 +94,13 @@ class _Expression:
         self.d, self.bounds, self.batch, self.within = d, bounds, batch, False
         self.text = self.of(kernel)
 
-    def number(self, leaf):
-        """One place; with the constraint's bounds where they are asked for."""
+    def number(self, leaf, i, n):
+        """The place of value i of n; with the constraint's bounds where they are asked for."""
         self.numbers.append(0.5 + 0.0078125 * len(self.numbers))
         text = repr(self.numbers[-1])
-        c = leaf.constraint
-        if self.bounds and c is not None:
-            low, high = float(c.lower_bound.max()), float(c.upper_bound.min())
-            if np.isfinite(high) or (low > 0 and leaf.raw != "raw_noise"):
+        if self.bounds and leaf.constraint is not None:
+            low, high = leaf.bounds(i, n)
+            if np.isfinite(high) or (low > _LOWEST and leaf.raw != "raw_noise"):
                 self.numbers[-1] = low + (min(high, low + 1) - low) * (0.25 + 0.0078125 * (len(self.numbers) % 64))
                 text = f"{self.numbers[-1]!r}in({low!r},{min(high, 1e300)!r})"
         return text
@@ -96,7 +112,7 @@ class _Expression:
         if n > 1 and not vector:
             raise _Unknown(f"{type(module).__name__} with {n} values of {name}")
         self.leaves.append(leaf)
-        numbers = [self.number(leaf) for _ in range(n)]
+        numbers = [self.number(leaf, i, n) for i in range(n)]
         return numbers[0] if n == 1 else "[" + ",".join(numbers) + "]"
 
     def of(self, k, direct=False):
@@ -813,11 +829,13 @@ _PRIORS = {
 }
 
 
-def _prior_text(prior):
+def _prior_text(prior, where):
     found = _PRIORS.get(type(prior).__name__)
     if found is None:
         raise errors.Unsupported(f"fit_mll knows no prior {type(prior).__name__}; it knows {sorted(_PRIORS)}")
     word, *names = found
+    if any(torch.as_tensor(getattr(prior, n)).numel() > 1 for n in names):
+        raise errors.Unsupported(f"fit_mll: the prior {where} has numbers of its own for every entry; give all entries one prior")
     return f"{word}({', '.join(repr(float(getattr(prior, n))) for n in names)})"
 
 
@@ -827,7 +845,9 @@ def _mean_leaves(mean, d):
     if kind is gpytorch.means.ZeroMean:
         return "zero", []
     if kind is gpytorch.means.ConstantMean:
-        return "const", [_Leaf(mean, "constant", "raw_constant", getattr(mean, "raw_constant_constraint", None))]
+        if getattr(mean, "raw_constant_constraint", None) is not None:
+            raise errors.Unsupported("fit_mll: the constraint of a ConstantMean; means have no bounds here")
+        return "const", [_Leaf(mean, "constant", "raw_constant", None)]
     if kind is gpytorch.means.LinearMean:
         leaves = [_Leaf(mean, "weights", "weights", None)]
         if mean.bias is None:
@@ -927,14 +947,17 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
     fixed_noise, noise = _noise_leaf(likelihood, len(y))
     leaves, text, numbers = list(expression.leaves), expression.text, list(expression.numbers)
     if noise is not None:
-        low, high = float(noise.constraint.lower_bound), float(noise.constraint.upper_bound)
+        low, high = noise.bounds(0, 1)
         numbers.append(low + 0.25 * (min(high, low + 1) - low))
         text += f" + noise({numbers[-1]!r}in({low!r},{min(high, 1e300)!r}))"
         leaves.append(noise)
     make = lambda **more: GP(x, y, text, mean=mean, noise_variances=fixed_noise, preset="gpytorch", threads=threads,
                              seed=seed, columns=[f"c{i}" for i in range(x.shape[1])], **more)
     process = make()
-    order = _places(process, numbers)
+    try:
+        order = _places(process, numbers)
+    except _Unknown as e:
+        raise errors.Unsupported(f"fit_mll: {e}") from None
     names = [p["name"] for p in process.parameters]
     leaves += mean_leaves
     order += [i for i, name in enumerate(names) if name == "mean"]
@@ -951,11 +974,17 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
         target = place_of(module, full.rsplit(".", 1)[-1].removesuffix("_prior"))
         if target is None:
             raise errors.Unsupported(f"fit_mll: the prior {full} is not on a parameter of a known kernel, noise or mean")
-        priors.append(f"{names[target[0]]}={_prior_text(prior)}")
+        priors.append(f"{names[target[0]]}={_prior_text(prior, full)}")
     if priors:
         process = make(priors="; ".join(priors))
     theta = process.theta
-    for leaf, place in zip(leaves, places):
+    for k, (leaf, place) in enumerate(zip(leaves, places)):
+        first = next(j for j, other in enumerate(leaves) if getattr(other.module, other.raw) is getattr(leaf.module, leaf.raw))
+        if first < k:  # one parameter in two places of the tree
+            if not leaf.is_at(leaves[first]):
+                raise errors.Unsupported(f"fit_mll: one parameter is {leaves[first].name} and {leaf.name} under two constraints")
+            for i, to in zip(place, places[first]):
+                process._gp.tie(i, to)
         theta[place] = leaf.value.detach().double().reshape(-1).numpy()
         if not getattr(leaf.module, leaf.raw).requires_grad:
             for i in place:

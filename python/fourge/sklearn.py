@@ -78,14 +78,15 @@ class _Term:
 
 
 def _number(value, bounds, place, power, bounded):
-    """One value of the expression and its parameter."""
+    """One value of the expression and its parameter; `bounded`: within the kernel's bounds, which it is moved to."""
     value = float(value) ** power
     if place is None:
         return _Term(f"{value!r}! in({value / 2!r},{value * 2!r})", [(value, None, power)])
-    low, high = _WIDEST
+    low, high = min(_WIDEST[0], value), max(_WIDEST[1], value)
     if bounded:
-        low = min(max(float(bounds[0]) ** power * (1 - _SLACK), low), value)
-        high = max(min(float(bounds[1]) ** power * (1 + _SLACK), high), value)
+        low = max(float(bounds[0]) ** power * (1 - _SLACK), low)
+        high = min(float(bounds[1]) ** power * (1 + _SLACK), high)
+        value = min(max(value, low), high)
     return _Term(f"{value!r} in({low!r},{high!r})", [(value, place, power)])
 
 
@@ -370,9 +371,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _fit_parameters(self, rng):
         process, map_ = self._process()
-        theta = map_.theta(process.theta)
+        theta = map_.theta(process.theta) if isinstance(self.kernel_, str) else self.kernel_.theta
         if self.optimizer is None or len(theta) == 0:
-            self._settle(theta, process.log_likelihood())
+            self._settle(theta, self._process(theta)[0].log_likelihood())
             return
         bounds = map_.bounds if isinstance(self.kernel_, str) else self.kernel_.bounds
         if self.n_restarts_optimizer and not np.isfinite(bounds).all():
@@ -407,10 +408,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
             theta, value = self.optimizer(objective, start, bounds=bounds)
             return np.asarray(theta), -float(value), None
-        process, map_ = self._process(start)
+        process, map_ = self._process(np.clip(start, *bounds.T))  # a start beyond a bound begins at it, as SciPy's does
         name = "lbfgsb" if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
         report = process.fit(optimizer=name, tol=1e-7, standard_errors=False)
-        return map_.theta(process.theta), report["log_likelihood"], report
+        return np.clip(map_.theta(process.theta), *bounds.T), report["log_likelihood"], report
 
     def _settle(self, theta, value):
         """Makes theta the fitted one."""
@@ -440,7 +441,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if not np.array_equal(values, process.theta):
                 try:
                     process.theta = values
-                except errors.BadArgument:  # out of the bounds of the fit, which scikit-learn allows
+                except errors.BadArgument:  # out of the bounds, which scikit-learn allows where nothing is fitted
                     if isinstance(self.kernel_, str) or not np.isfinite(theta).all():
                         raise
                     process, map_ = self._cached = self._create(False)

@@ -464,6 +464,37 @@ class Fit(unittest.TestCase):
         fit_mll(mll)
         self.assertTrue(0.0499 <= kernel.lengthscale.item() <= 0.1001)
 
+    def test_bounds_of_every_entry(self):
+        """Each entry ends within its own bounds, at one only where the likelihood falls inside; LessThan begins at 0."""
+        C = gpytorch.constraints
+        kernel = K.RBFKernel(ard_num_dims=3, lengthscale_constraint=C.Interval(torch.tensor([0.1, 0.1, 0.1]), torch.tensor([0.15, 9.0, 9.0])))
+        mll = problem(K.ScaleKernel(kernel))
+        fit_mll(mll)
+        first, *others = kernel.lengthscale.reshape(-1).tolist()
+        self.assertAlmostEqual(first, 0.15, places=4)
+        self.assertTrue(all(x > 0.15 for x in others))
+        less = K.RBFKernel(lengthscale_constraint=C.LessThan(0.1))
+        mll = problem(K.ScaleKernel(less))
+        less.lengthscale = 0.05
+        fit_mll(mll)
+        self.assertAlmostEqual(less.lengthscale.item(), 0.1, places=4)
+
+    def test_one_module_in_two_places(self):
+        """Its parameter is one: the likelihood of the report is that of the model, and no gradient is left."""
+        k = K.RBFKernel()
+        mll = problem(K.ScaleKernel(k) + K.ScaleKernel(K.ProductKernel(k, K.PeriodicKernel(active_dims=[1]))))
+        report = fit_mll(mll, tol=1e-7)
+        value, gradients = value_and_gradients(mll)
+        self.assertAlmostEqual(report["log_likelihood"] / len(mll.model.train_targets), value.item(), places=7)
+        self.assertLess(max(g.abs().max().item() for g in gradients), 1e-4)
+
+    def test_alpha_stays_where_float32_knows_it(self):
+        kernel = K.RQKernel()
+        mll = problem(kernel, dtype=torch.float32)
+        report = fit_mll(mll)
+        self.assertLessEqual(kernel.alpha.item(), 1024.1)
+        self.assertAlmostEqual(report["log_likelihood"] / 40, value_and_gradients(mll)[0].item(), delta=2e-2)
+
     def test_a_forward_of_its_own_is_refused(self):
         class Twice(Model):
             def forward(self, x):
@@ -488,6 +519,11 @@ class Fit(unittest.TestCase):
             fit_mll(problem(Warped()))
         with self.assertRaisesRegex(errors.Unsupported, "Horseshoe"):
             fit_mll(problem(K.RBFKernel(lengthscale_prior=gpytorch.priors.HorseshoePrior(0.1))))
+        with self.assertRaisesRegex(errors.Unsupported, "ConstantMean"):
+            fit_mll(problem(K.RBFKernel(), M.ConstantMean(constant_constraint=gpytorch.constraints.Interval(0.5, 0.6))))
+        prior = gpytorch.priors.GammaPrior(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([6.0, 6.0, 6.0]))
+        with self.assertRaisesRegex(errors.Unsupported, "lengthscale_prior"):
+            fit_mll(problem(K.RBFKernel(ard_num_dims=3, lengthscale_prior=prior)))
 
 
 if __name__ == "__main__":

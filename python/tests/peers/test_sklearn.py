@@ -107,6 +107,19 @@ class Estimator(unittest.TestCase):
                 np.testing.assert_allclose(ours.predict(X[:5]), theirs.predict(X[:5]), atol=2e-2)
                 self.assertAlmostEqual(ours.score(X, y), theirs.score(X, y), delta=1e-2)
 
+    def test_starts_beyond_bounds(self):
+        """They begin at the bound, as SciPy's do, and the fit keeps to the bounds of every parameter."""
+        X, y = problem(30)
+        for kernel in (RBF(5.0, (0.1, 0.2)) + WhiteKernel(0.1), RBF(1.0, (0.1, 0.2)) + WhiteKernel(0.1, (1e-5, 1e-3)),
+                       RBF(0.05, (0.1, 0.2)) + WhiteKernel(0.125, (0.5, 1))):
+            with self.subTest(str(kernel)), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ours, theirs = both(kernel, X, y)
+                np.testing.assert_allclose(ours.kernel_.theta, theirs.kernel_.theta, atol=1e-3)
+                self.assertTrue(np.all(np.clip(ours.kernel_.theta, *kernel.bounds.T) == ours.kernel_.theta))
+                kept = GaussianProcessRegressor(kernel, optimizer=None).fit(X, y)
+                np.testing.assert_array_equal(kept.kernel_.theta, kernel.theta)
+
     def test_restarts_are_theirs(self):
         X, y = problem(30)
         kernel = 1.0 * RBF(50.0, (1e-2, 1e3)) + WhiteKernel(1.0)
