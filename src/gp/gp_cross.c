@@ -91,15 +91,17 @@ static frgi_gp_program self_program(const frgi_gp_bound *b, const frgi_gp_patch 
     return g;
 }
 
-/** Visits the new points with themselves; gx NULL: values into diagonal. */
-static void visit_self(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
-                       ptrdiff_t m, double *diagonal, double *gx)
+/** Visits points with themselves, as those of a process (they have white) or as others; gx NULL: values into diagonal. */
+static void visit_self(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first,
+                       ptrdiff_t m, bool training, double *diagonal, double *gx)
 {
     frgi_gp_patch *const p = &b->patch[0];
     const ptrdiff_t d = b->points.d;
     for (ptrdiff_t at = 0; at < m; at += GP_ROWS) {
         const ptrdiff_t rows = m - at < GP_ROWS ? m - at : GP_ROWS;
-        load_new(b, p, b->user_rows[0], new_points, first + at, rows);
+        load_new(b, p, b->user_rows[0], points, first + at, rows);
+        p->training = training;
+        p->i0 = 0; /* the columns are the rows */
         const frgi_gp_program g = self_program(b, p, b->user_rows[0]);
         memset(p->gx, 0, sizeof *p->gx * (size_t)(d * GP_ROWS));
         for (ptrdiff_t j = 0; j < rows; j += GP_COLS) {
@@ -122,11 +124,31 @@ static void visit_self(const frgi_gp_bound *b, const frgi_gp_points *new_points,
 void frgi_gp_self(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
                   ptrdiff_t m, double *diagonal)
 {
-    visit_self(b, new_points, first, m, diagonal, NULL);
+    visit_self(b, new_points, first, m, false, diagonal, NULL);
+}
+
+void frgi_gp_self_training(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first,
+                           ptrdiff_t m, double *diagonal)
+{
+    visit_self(b, points, first, m, true, diagonal, NULL);
+}
+
+void frgi_gp_white(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first,
+                   ptrdiff_t m, double *white)
+{
+    double without[GP_ROWS];
+    frgi_gp_self_training(b, points, first, m, white);
+    for (ptrdiff_t at = 0; at < m; at += GP_ROWS) {
+        const ptrdiff_t rows = m - at < GP_ROWS ? m - at : GP_ROWS;
+        frgi_gp_self(b, points, first + at, rows, without);
+        for (ptrdiff_t i = 0; i < rows; i++) {
+            white[at + i] -= without[i];
+        }
+    }
 }
 
 void frgi_gp_self_dx(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first,
                      ptrdiff_t m, double *gx)
 {
-    visit_self(b, new_points, first, m, NULL, gx);
+    visit_self(b, new_points, first, m, false, NULL, gx);
 }

@@ -152,7 +152,7 @@ static frg_status predict_set(const fantasy *f, ptrdiff_t set)
     TRY(prior_block(f, bound, &points, f->schur));
     TRY(prior_block(f, bound, &f->test, f->cross));
     for (ptrdiff_t i = 0; i < m; i++) {
-        frgi_gp_self(bound, &points, i, 1, &f->schur[i + i * m]);
+        frgi_gp_self_training(bound, &points, i, 1, &f->schur[i + i * m]);
         f->schur[i + i * m] = gp->scale * f->schur[i + i * m];
         unit += f->schur[i + i * m] / (double)m;
         f->schur[i + i * m] += gp->scale * f->noise[set * m + i];

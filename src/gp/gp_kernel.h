@@ -34,9 +34,6 @@ FRG_MUST_USE frg_status frgi_gp_kernel_print(const frgi_gp_kernel *k, frg_contex
 bool frgi_gp_kernel_has_noise(const frgi_gp_kernel *k);
 /** The parameter f of C = f C0, -1 where there is none (see frgi_gp_pass.scale). */
 int frgi_gp_kernel_scale(const frgi_gp_kernel *k);
-/** What white(...) adds to a training point's variance and new points do not have; leaves that multiply it count as 1
- *  at a point with itself (linear, poly and user need not be). */
-double frgi_gp_kernel_white(const frgi_gp_kernel *k, const double *theta);
 /** Does k(x, x') depend on x - x' alone (inputs may be centred)?  Is it differentiable in x at x = x'? */
 bool frgi_gp_kernel_stationary(const frgi_gp_kernel *k);
 bool frgi_gp_kernel_smooth(const frgi_gp_kernel *k);
@@ -94,6 +91,10 @@ FRG_MUST_USE frg_status frgi_gp_cross(frg_context *ctx, const frgi_gp_bound *b, 
                                       ptrdiff_t first, ptrdiff_t m, void *out, ptrdiff_t ld);
 void frgi_gp_self(const frgi_gp_bound *b, const frgi_gp_points *new_points, ptrdiff_t first, ptrdiff_t m,
                   double *diagonal);
+/** The same for points of a process, or such as become its points; and what white(...) has in that. */
+void frgi_gp_self_training(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first, ptrdiff_t m,
+                           double *diagonal);
+void frgi_gp_white(const frgi_gp_bound *b, const frgi_gp_points *points, ptrdiff_t first, ptrdiff_t m, double *white);
 /** gx (m x d, row-major) <- sum_j w[i + j * ldw] dk(new_i, x_j)/dnew_i; w in double. */
 FRG_MUST_USE frg_status frgi_gp_cross_dx(frg_context *ctx, const frgi_gp_bound *b,
                                          const frgi_gp_points *new_points, ptrdiff_t first, ptrdiff_t m,

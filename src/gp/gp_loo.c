@@ -158,9 +158,10 @@ frg_status frg_gp_eval_loo_latent(frg_gp *gp, double *variance)
     if (status != FRG_OK) {
         return status;
     }
-    const double white = frgi_gp_kernel_white(gp->kernel, gp->theta);
+    frgi_gp_white(frgi_gp_need_bound(gp), &gp->points, 0, gp->n, gp->scratch);
     for (ptrdiff_t i = 0; i < gp->n; i++) {
-        variance[i] = fmax(variance[i] - gp->scale * (gp->noise[i] + gp->jitter + white), 0);
+        variance[i] =
+            fmax(variance[i] - gp->scale * (gp->noise[i] + gp->jitter + gp->scratch[i]), 0);
     }
     return FRG_OK;
 }

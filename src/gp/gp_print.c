@@ -44,51 +44,6 @@ bool frgi_gp_kernel_smooth(const frgi_gp_kernel *k)
     return true;
 }
 
-/** k(x, x) from the frgi_gp_leaves' values at a point with itself. */
-static double at_self(const frgi_gp_kernel *k, const double *theta, double white)
-{
-    double self[GP_MAX_NODES];
-    for (int i = 0; i < k->n_nodes; i++) {
-        const frgi_gp_node *const node = &k->node[i];
-        const double first = node->n_groups ? theta[node->group[0].first] : 1;
-        double sum = 0, product = 1;
-        for (int c = 0; c < node->children; c++) {
-            sum += self[frgi_gp_child(k, i, c)];
-            product *= self[frgi_gp_child(k, i, c)];
-        }
-        for (int q = 0; q < node->degree && node->kind != GP_POLY; q++) {
-            sum += theta[node->group[0].first + q]; /* the weights of a mixture */
-        }
-        switch (node->kind) {
-        case GP_SUM:
-        case GP_SM:
-            self[i] = sum;
-            break;
-        case GP_SCALE:
-            self[i] = first * product;
-            break;
-        case GP_SM_GPYTORCH:
-            self[i] = pow(sum, node->dims);
-            break;
-        case GP_CONST:
-            self[i] = first;
-            break;
-        case GP_WHITE:
-            self[i] = white * first;
-            break;
-        default:
-            self[i] = product;
-            break;
-        }
-    }
-    return self[k->n_nodes - 1];
-}
-
-double frgi_gp_kernel_white(const frgi_gp_kernel *k, const double *theta)
-{
-    return at_self(k, theta, 1) - at_self(k, theta, 0);
-}
-
 /* ---- printing ----------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -94,9 +94,11 @@ static void add_rows(const frg_gp *gp, const work *k, ptrdiff_t first, ptrdiff_t
                      sample *quad, sample *logdet)
 {
     const ptrdiff_t n = gp->n;
+    double white[BLOCK];
+    frgi_gp_white(gp->other.bound, &gp->other.points, first, count, white);
     for (ptrdiff_t b = 0; b < count; b++) {
         const ptrdiff_t i = first + b;
-        const double more = frgi_gp_kernel_white(gp->kernel, gp->theta) + gp->noise[i] + gp->jitter;
+        const double more = white[b] + gp->noise[i] + gp->jitter;
         const double *const row = k->rows + b;
         for (ptrdiff_t c = 0; c < gp->q; c++) {
             const double *const a = gp->alpha + c * n;

@@ -55,7 +55,7 @@ frg_status frgi_gp_adopt_factor(frg_gp *gp)
 {
     pad(gp);
     frgi_gp_noise(gp, gp->noise);
-    frgi_gp_self(frgi_gp_need_bound(gp), &gp->points, 0, gp->n, gp->diagonal);
+    frgi_gp_self_training(frgi_gp_need_bound(gp), &gp->points, 0, gp->n, gp->diagonal);
     for (ptrdiff_t i = 0; i < gp->n; i++) {
         gp->diagonal[i] += gp->noise[i];
     }
@@ -168,7 +168,7 @@ static frg_status prepare(frg_gp *gp, const growth *g, const double *noise, bool
         for (ptrdiff_t j = 0; j < n; j++) {
             g->v[j + i * n] = g->cross[i + j * m];
         }
-        frgi_gp_self(self, &points, i, 1, &g->schur[i + i * m]);
+        frgi_gp_self_training(self, &points, i, 1, &g->schur[i + i * m]);
         g->schur[i + i * m] += learned + (noise ? noise[i] : 0) + gp->jitter;
     }
     TRY(frgi_spd_forward(gp->ctx, &gp->shape, gp->matrix, m, g->v, n, gp->work));

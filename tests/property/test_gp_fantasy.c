@@ -9,7 +9,7 @@
 
 enum { N = 70, SETS = 3, M = 4, S = 2, T = 70 };
 
-static const char *const kernel =
+static const char kernel[] =
     "1.1*matern52(l=[0.4,0.6]) + 0.3*linear(v=0.5) + 0.1*const(1) + noise(0.06)";
 
 typedef struct {
@@ -58,14 +58,14 @@ static frg_status ask(frg_gp *gp, fantasies *f, const double *noise)
 }
 
 /** Every set and outcome against a process of its own with the candidates appended. */
-static void against_appended(frg_context *ctx, const gp_data *g, const frg_gp_opts *o, fantasies *f,
-                             double tolerance)
+static void against_appended(frg_context *ctx, const gp_data *g, const char *text,
+                             const frg_gp_opts *o, fantasies *f, double tolerance)
 {
     double mean[T * S], variance[T], y[M * S];
     const int64_t q = g->q;
     for (int k = 0; k < SETS * S; k++) {
         const int set = k / S, outcome = k % S;
-        frg_gp *gp = gp_data_open(ctx, g, kernel, o);
+        frg_gp *gp = gp_data_open(ctx, g, text, o);
         if (!gp) {
             return;
         }
@@ -103,14 +103,17 @@ static void fantasies_are_appended_points(void)
         frg_gp_precision precision;
         double tolerance;
         int64_t q;
+        const char *kernel;
     } models[] = {
-        {"const(0.3)", false, FRG_GP_F64, 1e-9, 1},
-        {"const(0.3)", true, FRG_GP_F64, 1e-9, 1},
-        {"linear", false, FRG_GP_F64, 1e-9, 2},
-        {"profiled(linear)", false, FRG_GP_F64, 1e-9, 2},
-        {"profiled", false, FRG_GP_F64, 1e-9, 1},
-        {"zero", false, FRG_GP_MIXED, 1e-9, 1},
-        {"zero", false, FRG_GP_F32, 1e-3, 1},
+        {"const(0.3)", false, FRG_GP_F64, 1e-9, 1, kernel},
+        {"const(0.3)", true, FRG_GP_F64, 1e-9, 1, kernel},
+        {"linear", false, FRG_GP_F64, 1e-9, 2, kernel},
+        {"profiled(linear)", false, FRG_GP_F64, 1e-9, 2, kernel},
+        {"profiled", false, FRG_GP_F64, 1e-9, 1, kernel},
+        {"zero", false, FRG_GP_MIXED, 1e-9, 1, kernel},
+        {"zero", false, FRG_GP_F32, 1e-3, 1, kernel},
+        {"const(0.3)", false, FRG_GP_F64, 1e-9, 1,
+         "rbf(l=0.5) + 0.4*linear(v=0.5)*white(v=0.7) + white(v=0.1) + noise(0.06)"},
     };
     frg_context *ctx = test_context();
     double noise[N];
@@ -122,7 +125,7 @@ static void fantasies_are_appended_points(void)
         o.precision = models[k].precision;
         o.noise_variances = models[k].known ? noise : NULL;
         gp_data_random(&g, N, 2, models[k].q);
-        frg_gp *gp = gp_data_open(ctx, &g, kernel, &o);
+        frg_gp *gp = gp_data_open(ctx, &g, models[k].kernel, &o);
         random_fantasies(&f);
         if (gp) {
             const double before = gp_data_value(ctx, gp);
@@ -130,7 +133,7 @@ static void fantasies_are_appended_points(void)
             CHECK_OK(ctx, ask(gp, &f, models[k].known ? f.noise : NULL));
             CHECK(gp->state == MATRIX_FACTOR && gp->matrix == factor && gp->n == N);
             CHECK(gp_data_value(ctx, gp) == before);
-            against_appended(ctx, &g, &o, &f, models[k].tolerance);
+            against_appended(ctx, &g, models[k].kernel, &o, &f, models[k].tolerance);
         }
         frg_gp_destroy(gp);
     }

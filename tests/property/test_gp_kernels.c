@@ -645,11 +645,21 @@ static void white(void)
                {"rbf(l=1) + white(v=0.3)", 0.3},
                {"2*(rbf(l=1) + white(v=0.3))*const(v=3) + on(1; white(v=0.1))", 1.9},
                {"sm(q=2, w=[1,2], mu=1, v=1)*white(v=0.5)", 1.5},
-               {"sm(q=2, w=[1,2], mu=1, s=1, form=gpytorch)*white(v=0.5)", 4.5}};
+               {"sm(q=2, w=[1,2], mu=1, s=1, form=gpytorch)*white(v=0.5)", 4.5},
+               {"on(1; linear(v=2))*white(v=0.5)", NAN /* x^2 */}};
     for (size_t c = 0; c < sizeof all / sizeof *all; c++) {
         setting s;
-        if (open_setting(&s, all[c].text, 5, 2, FRG_F64, 1, NULL))
-            CHECK_NEAR(frgi_gp_kernel_white(s.kernel, s.theta), all[c].want, 1e-14);
+        double got[5], *const columns = malloc(sizeof(double) * 2 * (5 + 3));
+        frgi_gp_points p;
+        if (open_setting(&s, all[c].text, 5, 2, FRG_F64, 1, NULL)) {
+            fill_points(&s, s.x, 5, FRG_F64, columns, &p);
+            frgi_gp_white(s.bound, &p, 1, 4, got);
+            for (int i = 0; i < 4; i++) {
+                const double x = s.x[2 * (i + 1)];
+                CHECK_NEAR(got[i], isnan(all[c].want) ? x * x : all[c].want, 1e-14);
+            }
+        }
+        free(columns);
         close_setting(&s);
     }
 }
