@@ -551,6 +551,7 @@ frg_status frgi_gp_promote(frg_gp *gp)
 frg_status frgi_gp_take_factor(frg_gp *gp)
 {
     gp->state = MATRIX_NONE;
+    gp->other_ready = false; /* an inverse and alpha in f32 were of the factor before */
     gp->value = (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN};
     gp->pivots = (frgi_spd_pivots){.pivot = -1, .smallest = INFINITY};
     gp->logdet = 0;
