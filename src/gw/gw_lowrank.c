@@ -50,6 +50,7 @@ typedef struct {
     double *best;   /* copy of the factors of the best start */
     double *before; /* of the last mirror step */
     double most;    /* the largest |derivative| */
+    double error;   /* L1, of the rows before the last pass of a projection */
 } lowrank;
 
 static double uniform(const frgi_level *l, uint64_t stream, int64_t index)
@@ -239,6 +240,7 @@ static frg_status project(lowrank *w, int64_t passes)
             FAIL(w->l->ctx, E_NUMERIC, "the projection of outer step %lld gave %g",
                  (long long)w->l->step + 1, error);
         }
+        w->error = error;
         if (error <= 1e-7 && pass > 0) {
             break;
         }
@@ -665,17 +667,69 @@ static void fill(const frgi_sweep *s, int64_t i0, int64_t groups, void *rows)
     }
 }
 
-/** The last factors meet their marginals to 1e-7: steps on the way need not. */
+/** A factor (n x r) to rows that sum to a and columns that sum to h, sum a = sum h (Altschuler, Weed and Rigollet 2017):
+ *  too heavy ones are scaled down, rows first, and what is missing is given in proportion to both. */
+static void round_factor(half *s, const double *h, int64_t r, double *q)
+{
+    double *const row_lacks = s->u, *const column_lacks = s->sums, missing = 0;
+    memset(column_lacks, 0, (size_t)r * sizeof *column_lacks);
+    for (int64_t i = 0; i < s->n; i++) {
+        double sum = 0;
+        for (int64_t c = 0; c < r; c++) {
+            sum += q[i * r + c];
+        }
+        const double scale = sum > s->weight[i] ? s->weight[i] / sum : 1;
+        for (int64_t c = 0; c < r; c++) {
+            q[i * r + c] *= scale;
+            column_lacks[c] += q[i * r + c];
+        }
+    }
+    for (int64_t c = 0; c < r; c++) {
+        s->v[c] = column_lacks[c] > h[c] ? h[c] / column_lacks[c] : 1;
+        column_lacks[c] = fmax(h[c] - column_lacks[c], 0);
+        missing += column_lacks[c];
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        double sum = 0;
+        for (int64_t c = 0; c < r; c++) {
+            q[i * r + c] *= s->v[c];
+            sum += q[i * r + c];
+        }
+        row_lacks[i] = fmax(s->weight[i] - sum, 0);
+        for (int64_t c = 0; c < r && missing > 0; c++) {
+            q[i * r + c] += row_lacks[i] * column_lacks[c] / missing;
+        }
+    }
+}
+
+/** The last factors meet their marginals to 1e-7, which steps on the way need not, or as many passes have been made and
+ *  they are told to be off; then they are rounded.  Where entries of factors have all but vanished passes gain little. */
 static frg_status settle(lowrank *w)
 {
     enum { PASSES = 5000 };
-    const frgi_factored *const f = w->f;
+    const frg_gw_opts *const o = w->l->o;
+    frgi_factored *const f = w->f;
     mirror(&w->x, f->q, w->grad_q, f->rank, 0, 1);
     mirror(&w->y, f->w, w->grad_w, f->rank, 0, 1);
     for (int64_t c = 0; c < f->rank; c++) {
         w->h_new[c] = log(f->h[c]);
     }
-    return project(w, PASSES);
+    TRY(project(w, PASSES));
+    if (w->error > o->polish_tol) {
+        frgi_warn(w->l->ctx, W_MARGINALS,
+                  "after %d passes the rows of the factors were off by %.1e (L1)", PASSES,
+                  w->error);
+    }
+    if (o->round) {
+        const double scale =
+            frgi_transport_sum(w->x.weight, f->n) / frgi_transport_sum(f->h, f->rank);
+        for (int64_t c = 0; c < f->rank; c++) {
+            f->h[c] *= scale;
+        }
+        round_factor(&w->x, f->h, f->rank, f->q);
+        round_factor(&w->y, f->h, f->rank, f->w);
+    }
+    return FRG_OK;
 }
 
 static void hand_over(lowrank *w)
