@@ -29,8 +29,8 @@ void frg_graph_defaults(frg_graph_opts *o, size_t struct_size)
 
 /* ---- components ----------------------------------------------------------------------------------- */
 
-/** The root of v; the path is halved on the way (Tarjan and van Leeuwen 1984). */
-static int32_t root_of(int32_t *parent, int32_t v)
+/* The path is halved on the way (Tarjan and van Leeuwen 1984). */
+int32_t frgi_root_of(int32_t *parent, int32_t v)
 {
     while (parent[v] != v) {
         parent[v] = parent[parent[v]];
@@ -45,7 +45,8 @@ int64_t frgi_components(int64_t n, const frgi_edge *edges, int64_t count, int32_
         component[v] = (int32_t)v;
     }
     for (int64_t e = 0; e < count; e++) {
-        const int32_t a = root_of(component, edges[e].from), b = root_of(component, edges[e].to);
+        const int32_t a = frgi_root_of(component, edges[e].from),
+                      b = frgi_root_of(component, edges[e].to);
         component[a > b ? a : b] = a > b ? b : a;
     }
     /* a parent is lower than its child, so it has its number when the child's turn comes */

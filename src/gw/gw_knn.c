@@ -93,8 +93,9 @@ static bool shorter(const search_state *s, int64_t i, int64_t j)
     return a != b ? a < b : i_low != j_low ? i_low < j_low : i_high < j_high;
 }
 
-/** Joins the components; best: room for one node a component.  Returns the number of edges added. */
-static int64_t stitch(frg_context *ctx, search_state *s, int64_t components, int64_t *best)
+/** Joins the components; best, joined: room for one node, one component for each.  Returns the number of edges added. */
+static int64_t stitch(frg_context *ctx, search_state *s, int64_t components, int64_t *best,
+                      int32_t *joined)
 {
     const frgi_graph_ops *const ops = frgi_graph_ops_of(ctx);
     const int64_t parts = (s->n + ROWS - 1) / ROWS, before = s->n_edges;
@@ -107,6 +108,7 @@ static int64_t stitch(frg_context *ctx, search_state *s, int64_t components, int
         }
         for (int64_t c = 0; c < components; c++) {
             best[c] = -1;
+            joined[c] = (int32_t)c;
         }
         for (int64_t i = 0; i < s->n; i++) {
             int64_t *const b = &best[s->component[i]];
@@ -114,13 +116,16 @@ static int64_t stitch(frg_context *ctx, search_state *s, int64_t components, int
                 *b = i;
             }
         }
-        /* two components may have chosen the same edge: it is added once */
+        /* two components may have chosen the same edge, or some of them edges of the same length around a ring: what
+         * is joined already is left */
         for (int64_t c = 0; c < components; c++) {
-            const int64_t i = best[c], other = s->component[s->index[i]];
-            if (best[other] == s->index[i] && s->index[s->index[i]] == i && other < c) {
-                continue;
+            const int64_t i = best[c];
+            const int32_t own = frgi_root_of(joined, (int32_t)c),
+                          other = frgi_root_of(joined, s->component[s->index[i]]);
+            if (own != other) {
+                joined[own] = other;
+                s->edges[s->n_edges++] = (frgi_edge){(int32_t)i, s->index[i], sqrtf(s->squared[i])};
             }
-            s->edges[s->n_edges++] = (frgi_edge){(int32_t)i, s->index[i], sqrtf(s->squared[i])};
         }
         components = frgi_components(s->n, s->edges, s->n_edges, s->component);
     }
@@ -147,9 +152,13 @@ static frg_status build(frg_graph **out, frg_context *ctx, const frg_array *poin
     const int64_t components = frgi_components(s->n, s->edges, s->n_edges, s->component);
     if (join && components > 1) {
         int64_t *best;
+        int32_t *joined = NULL;
         TRY(NEW(ctx, &best, components, "components"));
-        added = stitch(ctx, s, components, best);
+        const frg_status status = NEW(ctx, &joined, components, "components");
+        added = status < 0 ? 0 : stitch(ctx, s, components, best, joined);
         DROP(ctx, &best);
+        DROP(ctx, &joined);
+        TRY(status);
     }
     frg_graph *g;
     const frg_status status = frgi_graph_build(&g, ctx, s->n, s->edges, s->n_edges, false);

@@ -323,6 +323,32 @@ static void stitching(void)
     frg_context_destroy(ctx);
 }
 
+/** Points on a grid: many edges of the same length join components, and one fewer than there are components is taken. */
+static void stitching_ties(void)
+{
+    enum { N = 40 };
+    frg_context *ctx = test_context();
+    float x[N * 2];
+    for (int run = 0; run < 60; run++) {
+        for (int i = 0; i < 2 * N; i++)
+            x[i] = (float)test_below(9);
+        frg_graph_opts o;
+        frg_graph_defaults(&o, sizeof o);
+        o.k = 2;
+        frg_graph_report report[2];
+        for (int stitch = 0; stitch < 2; stitch++) {
+            frg_graph *g = NULL;
+            o.stitch = stitch;
+            CHECK_OK(ctx, frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, N, 2, 2), &o));
+            report[stitch] = frg_graph_get(g);
+            frg_graph_destroy(g);
+        }
+        CHECK_INT(report[1].components, 1);
+        CHECK_INT(report[1].stitched, report[0].components - 1);
+    }
+    frg_context_destroy(ctx);
+}
+
 static void duplicates(void)
 {
     enum { N = 60 };
@@ -534,6 +560,7 @@ static const test_case cases[] = {{"shapes", shapes},
                                   {"threads and strides", threads_and_strides},
                                   {"neighbours", neighbours},
                                   {"stitching", stitching},
+                                  {"stitching ties", stitching_ties},
                                   {"duplicates", duplicates},
                                   {"landmarks", landmarks},
                                   {"caller", caller},
