@@ -346,7 +346,7 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         "sampled", "exact", "landmark"), k 30, landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
         min_iter 20, tol 1e-5, max_inner, marginal_tol, mass, rho_source, rho_target, reference, linear_weight,
         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,
-        polish_passes, cost_store, cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter, preset ("torchgw"),
+        polish_passes, cost_store ("auto", "f32", "fly"), cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter, preset ("torchgw"),
         scale_linear ("none"; "max": `linear` divided by its largest |value|), landmark_metric ("l2", "lower", "upper",
         "mid"), lazy (precomputed distances row by row as they are needed), store_plan
         (the averaged plan is kept), diag_exact (row and column terms from the plan's marginals), and threads, seed, memory_limit, time_limit.
@@ -644,7 +644,7 @@ def entropic_gromov_wasserstein2(C1: Any, C2: Any, p: Any = None, q: Any = None,
     loss_fun and epsilon among them.  With ``log=True``: (energy, dict with the plan "T").
 
     C1 (n, n), C2 (m, m), p (n,), q (m,).  For torch tensors a scalar tensor whose backward fills the gradients of C1, C2, p and q at the plan held fixed: those
-    of the energy with its entropy (the envelope theorem), centred for p and q.
+    of the energy with its entropy (the envelope theorem); p and q are divided by their sums, and theirs are of that.
     """
     plan, found = entropic_gromov_wasserstein(C1, C2, p, q, loss_fun, epsilon, log=True, **options)
     value = found["gw_dist"]

@@ -329,6 +329,7 @@ class _GwValue(torch.autograd.Function):
     def forward(ctx, value, c, d, p, q, plan, epsilon):
         ctx.save_for_backward(c, d, plan)
         ctx.epsilon, ctx.types = epsilon, [None if t is None else t.dtype for t in (c, d, p, q)]
+        ctx.sums = [1.0 if t is None else float(t.sum()) for t in (p, q)]
         return c.new_tensor(value)
 
     @staticmethod
@@ -337,6 +338,9 @@ class _GwValue(torch.autograd.Function):
         shapes = c.shape, d.shape, (len(c),), (len(d),)
         out = [np.empty(s) if w else None for s, w in zip(shapes, ctx.needs_input_grad[1:5])]
         _fourge.gw_gradient(_fourge.Context(), c, d, plan, None, 0.0, ctx.epsilon, *out[:2], None, *out[2:])
+        for i, weights in enumerate((plan.sum(1), plan.sum(0))):  # of the weights divided by their sums
+            if out[2 + i] is not None:
+                out[2 + i] = (out[2 + i] - out[2 + i] @ weights / weights.sum()) / ctx.sums[i]
         return None, *(None if a is None else g * torch.from_numpy(a).to(t) for a, t in zip(out, ctx.types)), None, None
 
 

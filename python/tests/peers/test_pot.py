@@ -65,9 +65,28 @@ class Pot(unittest.TestCase):
         for mine, other, weights, t, got in both:
             want = 2 * (2 * mine * np.outer(weights, weights) - 2 * t @ other @ t.T)
             np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-7)
-        p = torch.from_numpy(problem()[2]).requires_grad_()
-        gw.entropic_gromov_wasserstein2(c.detach(), d.detach(), p, q, epsilon=1.0).backward()
-        self.assertLess(abs(float(p.grad.sum())), 1e-8)
+        # Of p and q against differences of the energy with its entropy.  They are divided by their sums: along themselves
+        # nothing changes, and twice as large ones have half the gradients.  Plans are good to 1e-7 and h is 1e-4 of an
+        # entry of 0.02 or more: 1e-3 of the largest derivative.
+        first = None
+        for size in (1.0, 2.0):
+            weights = [torch.from_numpy(size * v).requires_grad_() for v in arrays[2:]]
+            gw.entropic_gromov_wasserstein2(c.detach(), d.detach(), *weights, epsilon=1.0).backward()
+            for k, w in enumerate(weights):
+                got, scale = w.grad.numpy(), float(w.grad.abs().max())
+                self.assertLess(abs(got @ w.detach().numpy()), 1e-6 * scale * size)  # marginals hold to 2e-8
+                for i in (0, 3):
+                    values = []
+                    for sign in (1, -1):
+                        moved = [v.detach().numpy().copy() for v in weights]
+                        moved[k][i] += sign * 1e-4 * size
+                        value, log = gw.entropic_gromov_wasserstein2(arrays[0], arrays[1], *moved, epsilon=1.0, log=True)
+                        t = log["T"]
+                        values.append(value + (t * (np.log(t) - 1)).sum())
+                    self.assertAlmostEqual(got[i], (values[0] - values[1]) / (2e-4 * size), delta=1e-3 * scale)
+            first = weights if first is None else first
+        for one, two in zip(first, weights):
+            np.testing.assert_allclose(two.grad, one.grad / 2, rtol=1e-6)
 
     def test_gradients_through_a_plan(self):
         """By differences of the last step, which starts at the plan that was found: what is differentiated."""
