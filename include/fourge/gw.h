@@ -137,7 +137,7 @@ typedef enum { FRG_GW_DOMAIN_AUTO, FRG_GW_DOMAIN_LOG, FRG_GW_DOMAIN_KERNEL } frg
 typedef enum { FRG_GW_KERNEL_AUTO, FRG_GW_KERNEL_F32, FRG_GW_KERNEL_BF16 } frg_gw_kernel_store;
 typedef enum { FRG_GW_ACCEL_NONE, FRG_GW_ACCEL_MOMENTUM } frg_gw_accel;
 /** What entropy is relative to: sum P (log P - 1), or KL(P | a b').  Balanced plans are the same. */
-typedef enum { FRG_GW_REFERENCE_COUNTING, FRG_GW_REFERENCE_PRODUCT } frg_gw_reference;
+typedef enum { FRG_GW_REFERENCE_COUNTING, FRG_GW_REFERENCE_PRODUCT } frg_gw_reference; /* product: not with partial mass */
 
 typedef struct {
     size_t struct_size;
@@ -267,7 +267,7 @@ typedef struct {
     int polish, round;      /* 1, 1 */
     double polish_tol;      /* 1e-4 */
     int64_t polish_passes;  /* 400 */
-    frg_gw_store cost_store;/* auto: f32 where it fits, else on the fly */
+    frg_gw_store cost_store;/* auto: f32 where it fits, else on the fly; no other */
     int64_t cache_rows;     /* 2000: of the dijkstra distances */
     frg_gw_preset preset;
     int64_t rank;           /* 0: no bound; else P = Q diag(1/h) W' of this rank, memory O((n + m)(rank + anchors)) */

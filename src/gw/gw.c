@@ -125,6 +125,12 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
             ctx, E_UNSUPPORTED,
             "plans of low rank with partial mass, relaxed marginals, or a mode other than sampled");
     }
+    if (o->cost_store != FRG_GW_STORE_AUTO && o->cost_store != FRG_GW_STORE_F32 &&
+        o->cost_store != FRG_GW_STORE_FLY) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "cost_store other than auto, f32 and fly in alignments, whose costs are f32: fixed "
+             "point and f64 are there for Sinkhorn's iteration on a given cost");
+    }
     if ((o->store_plan || o->diag_exact) && (o->rank > 0 || !sampled)) {
         FAIL(ctx, E_UNSUPPORTED,
              "store_plan and diag_exact with plans of low rank or a mode other than sampled");
@@ -181,6 +187,9 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
             s->o.mass, sum_a, sum_b);
     if (s->o.mass >= least * (1 - 1e-12)) {
         s->o.mass = 0;
+    }
+    if (s->o.mass > 0) {
+        TRY(frgi_check_partial(ctx, s->o.reference));
     }
     if (frgi_is_balanced(&s->o)) {
         return frgi_normalise_weights(ctx, s->a, s->x.n, sum_a, s->b, s->y.n, sum_b);

@@ -15,6 +15,8 @@ FRG_MUST_USE frg_status frgi_take_weights(frg_context *ctx, const double *given,
 /** Divides both by their sums; W_TOTALS where these differ. */
 FRG_MUST_USE frg_status frgi_normalise_weights(frg_context *ctx, double *a, int64_t n, double sum_a,
                                                double *b, int64_t m, double sum_b);
+/** Part of the mass is carried relative to nothing but the counting measure. */
+FRG_MUST_USE frg_status frgi_check_partial(frg_context *ctx, frg_gw_reference reference);
 
 /** Row-major out (n x m) <- alpha op(A) op(B) + beta out, k between. */
 void frgi_gw_product(const frg_context *ctx, char ta, char tb, int64_t n, int64_t m, int64_t k,

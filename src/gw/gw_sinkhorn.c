@@ -169,6 +169,14 @@ frg_status frgi_normalise_weights(frg_context *ctx, double *a, int64_t n, double
     return FRG_OK;
 }
 
+frg_status frgi_check_partial(frg_context *ctx, frg_gw_reference reference)
+{
+    if (reference == FRG_GW_REFERENCE_PRODUCT) {
+        FAIL(ctx, E_UNSUPPORTED, "partial mass with the reference product: leave it at counting");
+    }
+    return FRG_OK;
+}
+
 static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
 {
     REQUIRE(ctx, o->epsilon > 0 && o->epsilon < (double)INFINITY,
@@ -226,6 +234,9 @@ static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
     REQUIRE(ctx, s->o.mass < fmin(sum_a, sum_b) * (1 + 1e-12),
             "mass is %g, the weights sum to %g and %g", s->o.mass, sum_a, sum_b);
     const bool partial = s->o.mass > 0 && s->o.mass < fmin(sum_a, sum_b) * (1 - 1e-12);
+    if (partial) {
+        TRY(frgi_check_partial(ctx, s->o.reference));
+    }
     if (!partial && !relaxed) {
         TRY(frgi_normalise_weights(ctx, s->a, n, sum_a, s->b, m, sum_b));
     }

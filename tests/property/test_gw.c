@@ -998,6 +998,17 @@ static void refusals(void)
     o.k = 3;
     o.diag_exact = 1;
     CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
+    static const frg_gw_store stores[] = {FRG_GW_STORE_U16, FRG_GW_STORE_U16R, FRG_GW_STORE_F64};
+    for (int k = 0; k < 3; k++) { /* of Sinkhorn's iteration on a given cost alone */
+        o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.cost_store = stores[k];
+        CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
+        CHECK(s == NULL && strstr(frg_message(ctx), "cost_store"));
+    }
+    o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.mass = 0.5;
+    o.reference = FRG_GW_REFERENCE_PRODUCT;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
     o = options(FRG_GW_DISTANCE_EUCLIDEAN);
     o.epsilon = -1;
     frg_warnings_clear(ctx);

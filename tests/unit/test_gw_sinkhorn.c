@@ -640,6 +640,14 @@ static void refusals(void)
     o.cost_store = FRG_GW_STORE_FLY;
     CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, NULL, NULL, &o), FRG_UNSUPPORTED);
     CHECK(s == NULL && strstr(frg_message(ctx), "cost_store fly"));
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.mass = 0.5; /* what stays behind has no product to be relative to */
+    o.reference = FRG_GW_REFERENCE_PRODUCT;
+    CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, NULL, NULL, &o), FRG_UNSUPPORTED);
+    CHECK(s == NULL && strstr(frg_message(ctx), "reference product"));
+    o.mass = 1; /* all of it: a balanced plan, the same for both */
+    CHECK_OK(ctx, frg_sinkhorn_create(&s, ctx, c, NULL, NULL, &o));
+    frg_sinkhorn_destroy(s);
     release(&p);
     frg_context_destroy(ctx);
 }
