@@ -345,15 +345,18 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
     frgi_transport_restart(t);
     t->passes = 0;
     t->bytes = 0;
+    double error =
+        (double)INFINITY; /* of the latest pass: none is left once exponents are to be built */
     if (reduced(s)) {
         TRY(warm_up(s));
-        if ((s->o.tol > 0 && t->error <= s->o.tol) || t->passes >= s->o.max_iter) {
-            *done = t->passes;
-            frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
-            return FRG_OK;
-        }
+        error = t->error;
     }
     frgi_transport_renew(t, s->o.epsilon, fill_exponents, s);
+    t->error = error;
+    if (s->o.tol > 0 && error <= s->o.tol) {
+        *done = t->passes;
+        return FRG_OK;
+    }
     while (t->passes < s->o.max_iter) {
         /* a heartbeat every 10 passes */
         const int64_t left = s->o.max_iter - t->passes;

@@ -500,6 +500,48 @@ static void warm(void)
     frg_context_destroy(ctx);
 }
 
+/* The first two passes of the reduced forms are over the costs as they came: a run that ends within them, at the
+ * tolerance or at the limit of passes, tells the error of the last one as any other form does. */
+static void ends_early(void)
+{
+    static const struct {
+        frg_gw_store store;
+        frg_gw_domain domain;
+        frg_gw_kernel_store kernel;
+    } each[] = {{FRG_GW_STORE_F32, FRG_GW_DOMAIN_LOG, 0},
+                {FRG_GW_STORE_U16R, FRG_GW_DOMAIN_LOG, 0},
+                {FRG_GW_STORE_AUTO, FRG_GW_DOMAIN_KERNEL, FRG_GW_KERNEL_F32},
+                {FRG_GW_STORE_AUTO, FRG_GW_DOMAIN_KERNEL, FRG_GW_KERNEL_BF16}};
+    frg_context *ctx = test_context();
+    for (int limit = 0; limit < 3; limit++) { /* of passes; 0: the tolerance ends the run */
+        problem p = make(20, 17, limit ? 0.05 : 50);
+        double want = 0;
+        for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+            frg_sinkhorn_opts o;
+            frg_sinkhorn_defaults(&o, sizeof o);
+            o.epsilon = p.epsilon;
+            o.cost_store = each[i].store;
+            o.domain = each[i].domain;
+            o.kernel_store = each[i].kernel;
+            o.tol = 1e-4;
+            o.max_iter = limit ? limit : o.max_iter;
+            frg_sinkhorn *s = NULL;
+            CHECK_OK(ctx, frg_sinkhorn_create(&s, ctx, frg_matrix(p.cost, FRG_F64, 20, 17, 17), p.a,
+                                              p.b, &o));
+            CHECK_INT(frg_sinkhorn_run(s, NULL), limit ? FRG_MAX_ITER : FRG_OK);
+            const frg_sinkhorn_report r = frg_sinkhorn_get(s);
+            CHECK(r.iterations <= 2 && r.converged == !limit);
+            CHECK_SAYS(limit ? r.marginal_error > 0.01 : r.marginal_error <= o.tol,
+                       "form %zu: error %g", i, r.marginal_error);
+            want = i ? want : r.marginal_error;
+            CHECK_NEAR(r.marginal_error, want, 1e-6); /* sums of f32 */
+            frg_sinkhorn_destroy(s);
+        }
+        release(&p);
+    }
+    frg_context_destroy(ctx);
+}
+
 static void consumers(void)
 {
     frg_context *ctx = test_context();
@@ -766,6 +808,7 @@ static const test_case cases[] = {{"iterates", iterates},
                                   {"wide", wide},
                                   {"threads", threads},
                                   {"warm", warm},
+                                  {"ends early", ends_early},
                                   {"consumers", consumers},
                                   {"zero weights", zero_weights},
                                   {"narrow", narrow},
