@@ -45,13 +45,13 @@ static void free_names(char **names)
     free(names);
 }
 
-static int missing_column(const cli *c, const gp_data *d, const char *name, const char *path)
+static int missing_column(const cli *c, const gp_data *d, const char *name)
 {
     char hint[160];
     const char *near = frg_table_nearest(d->table, name);
     snprintf(hint, sizeof hint, "%s%s", near ? "did you mean " : "check the header of the table",
              near ? near : "");
-    return cli_fail(c, "E_COLUMN", name, hint, "there is no column '%s' in %s", name, path);
+    return cli_fail(c, "E_COLUMN", name, hint, "there is no column '%s' in %s", name, d->path);
 }
 
 /* ---- columns ------------------------------------------------------------------------------------ */
@@ -69,36 +69,36 @@ static double number_at(const frg_column *k, int64_t i)
 }
 
 /** Copies a column of numbers into values[0], values[stride], ... */
-static int take_column(const cli *c, const gp_data *d, const char *name, const char *path,
-                       double *values, int stride, int may_miss)
+static int take_column(const cli *c, const gp_data *d, const char *name, double *values, int stride,
+                       int may_miss)
 {
     const frg_column *k = frg_table_find(d->table, name);
     if (!k) {
-        return missing_column(c, d, name, path);
+        return missing_column(c, d, name);
     }
     if (k->kind == FRG_CATEGORY) {
         return cli_fail(c, "E_TYPE", name, "give columns of numbers",
-                        "column '%s' of %s holds text such as \"%s\"", name, path,
+                        "column '%s' of %s holds text such as \"%s\"", name, d->path,
                         k->n_labels > 0 ? k->labels[0] : "");
     }
     for (int64_t i = 0; i < d->n; i++) {
         values[i * stride] = number_at(k, i);
         if (isinf(values[i * stride]) || (isnan(values[i * stride]) && !may_miss)) {
             return cli_fail(c, "E_NOT_FINITE_GP", name, NULL,
-                            "row %" PRId64 " of column '%s' is %s", i + 1, name,
+                            "row %" PRId64 " of column '%s' of %s is %s", i + 1, name, d->path,
                             isnan(values[i * stride]) ? "missing" : "infinite");
         }
     }
     return 0;
 }
 
-static int take_columns(const cli *c, const gp_data *d, char **names, int count, const char *path,
-                        double **out, int may_miss)
+static int take_columns(const cli *c, const gp_data *d, char **names, int count, double **out,
+                        int may_miss)
 {
     *out = malloc((size_t)d->n * (size_t)count * sizeof **out + 1);
     int code = *out ? 0 : cli_fail_memory(c);
     for (int k = 0; k < count && !code; k++) {
-        code = take_column(c, d, names[k], path, *out + k, count, may_miss);
+        code = take_column(c, d, names[k], *out + k, count, may_miss);
     }
     return code;
 }
@@ -129,6 +129,7 @@ static int other_columns(const cli *c, gp_data *d)
 
 static int open_table(cli *c, gp_data *d, const char *path)
 {
+    d->path = path;
     const frg_status status = frg_table_read(&d->table, c->ctx, path, &c->set.table);
     if (!d->table) {
         return cli_fail_read(c, status);
@@ -142,7 +143,7 @@ int gp_data_read(cli *c, gp_data *d, const char *path, const char *x, const char
     int code = open_table(c, d, path);
     if (!code && y) {
         d->q = split_names(y, &d->y_names);
-        code = d->q < 0 ? cli_fail_memory(c) : take_columns(c, d, d->y_names, d->q, path, &d->y, 1);
+        code = d->q < 0 ? cli_fail_memory(c) : take_columns(c, d, d->y_names, d->q, &d->y, 1);
     }
     if (!code && x) {
         d->d = split_names(x, &d->x_names);
@@ -150,7 +151,7 @@ int gp_data_read(cli *c, gp_data *d, const char *path, const char *x, const char
     } else if (!code) {
         code = other_columns(c, d);
     }
-    return code ? code : take_columns(c, d, d->x_names, d->d, path, &d->x, 0);
+    return code ? code : take_columns(c, d, d->x_names, d->d, &d->x, 0);
 }
 
 int gp_data_read_columns(cli *c, gp_data *d, const char *path, const char *const *names, int count)
@@ -165,7 +166,7 @@ int gp_data_read_columns(cli *c, gp_data *d, const char *path, const char *const
         code = d->x_names[k] ? 0 : cli_fail_memory(c);
         d->d = k + 1;
     }
-    return code ? code : take_columns(c, d, d->x_names, d->d, path, &d->x, 0);
+    return code ? code : take_columns(c, d, d->x_names, d->d, &d->x, 0);
 }
 
 /* ---- noise and means ---------------------------------------------------------------------------- */
@@ -173,13 +174,13 @@ int gp_data_read_columns(cli *c, gp_data *d, const char *path, const char *const
 int gp_data_noise(cli *c, gp_data *d, const char *column)
 {
     char *name[] = {(char *)(uintptr_t)column};
-    return take_columns(c, d, name, 1, "the data", &d->noise, 0);
+    return take_columns(c, d, name, 1, &d->noise, 0);
 }
 
 int gp_data_mean(cli *c, gp_data *d, const char *column)
 {
     char *name[] = {(char *)(uintptr_t)column};
-    return take_columns(c, d, name, 1, "the data", &d->mean, 0);
+    return take_columns(c, d, name, 1, &d->mean, 0);
 }
 
 /** Codes of a column in order of first appearance. */
@@ -187,7 +188,7 @@ int gp_data_groups(cli *c, gp_data *d, const char *column)
 {
     const frg_column *k = frg_table_find(d->table, column);
     if (!k) {
-        return missing_column(c, d, column, "the data");
+        return missing_column(c, d, column);
     }
     double *seen = malloc(MOST_GROUPS * sizeof *seen);
     d->groups = malloc((size_t)d->n * sizeof *d->groups + 1);

@@ -181,10 +181,16 @@ int gp_job_create(cli *c, gp_job *job)
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
+/** M of --mean column:M, or NULL. */
+static const char *mean_column(const cli *c)
+{
+    const char *const mean = c->set.gp.mean;
+    return mean && strncmp(mean, "column:", 7) == 0 ? mean + 7 : NULL;
+}
+
 static int read_data(cli *c, gp_job *job)
 {
     const settings *s = &c->set;
-    const char *mean = s->gp.mean;
     const double start = now_seconds();
     int code = gp_data_read(c, &job->data, job->path, s->x, s->y);
     if (!code && s->noise_column) {
@@ -193,8 +199,8 @@ static int read_data(cli *c, gp_job *job)
     if (!code && s->noise_groups) {
         code = gp_data_groups(c, &job->data, s->noise_groups);
     }
-    if (!code && mean && strncmp(mean, "column:", 7) == 0) {
-        code = gp_data_mean(c, &job->data, mean + 7);
+    if (!code && mean_column(c)) {
+        code = gp_data_mean(c, &job->data, mean_column(c));
         job->opts.mean = "values";
         job->opts.mean_values = job->data.mean;
     }
@@ -295,7 +301,13 @@ int gp_job_run(cli *c, gp_job *job)
 static int read_new(cli *c, gp_job *job, const char *path)
 {
     const frg_gp_report r = frg_gp_get_report(job->gp);
-    return gp_data_read_columns(c, &job->fresh, path, r.column_names, (int)r.d);
+    if (r.given_mean && !mean_column(c)) {
+        return cli_fail(c, "E_OPTION", "--mean",
+                        "name its column in the new points: --mean column:M",
+                        "the model has a mean that a column gave, and %s needs it too", path);
+    }
+    const int code = gp_data_read_columns(c, &job->fresh, path, r.column_names, (int)r.d);
+    return code || !r.given_mean ? code : gp_data_mean(c, &job->fresh, mean_column(c));
 }
 
 static frg_array new_points(const gp_job *job)
@@ -320,6 +332,9 @@ static int draw(cli *c, gp_job *job, int prior)
     }
     const frg_status status =
         frg_gp_sample(job->gp, new_points(job), job->samples, prior, c->set.observed, out);
+    for (int64_t i = 0; job->fresh.mean && i < job->samples * m * q; i++) {
+        job->draws[i] += job->fresh.mean[i / q % m];
+    }
     return status != FRG_OK ? cli_fail_library(c, status) : 0;
 }
 
@@ -342,6 +357,7 @@ static int predict(cli *c, gp_job *job)
     frg_gp_predict_defaults(&o, sizeof o);
     o.observed = c->set.observed;
     o.variance_floor = c->set.variance_floor;
+    o.mean_values = job->fresh.mean;
     o.mean = &mean;
     o.variance = &variance;
     o.covariance = square ? &covariance : NULL;

@@ -9,6 +9,7 @@ typedef enum { GP_VALUE, GP_FIT, GP_PREDICT, GP_LOO, GP_SAMPLE, GP_BATCH, GP_SUB
 
 /** Columns of a table as arrays. */
 typedef struct {
+    const char *path;
     frg_table *table;
     int64_t n;
     int d, q;

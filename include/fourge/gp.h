@@ -253,6 +253,8 @@ typedef struct {
     frg_array *variance_dx; /* m x d */
     double variance_floor;  /* 0: negative variances become 0; smaller ones than this become this (GPyTorch has 1e-10
                                in f64 and 1e-6 in f32, which preset gpytorch takes where this is 0) */
+    const double *mean_values; /* m: m* where the mean of the data was given by "values", whose own mean_dx is not known
+                               and counts as 0; needed there for `mean`, NULL otherwise */
 } frg_gp_predict_opts;
 
 FRG_API void frg_gp_predict_defaults(frg_gp_predict_opts *o, size_t struct_size);
@@ -276,7 +278,8 @@ FRG_API void frg_gp_fantasy_defaults(frg_gp_fantasy_opts *o, size_t struct_size)
 FRG_API FRG_MUST_USE frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y, frg_array at,
                                                          const frg_gp_fantasy_opts *o);
 /** count joint draws at x (m x d) into out (count x m; with q outputs count x m x q; f64): of the posterior, or of the
- *  prior.  Draw s is the same whatever count and threads (counter-based, seed of the context). */
+ *  prior.  Where the mean was given by "values" (given_mean of the report) they are of the function without it, as means
+ *  of fantasies are: add that of the points.  Draw s is the same whatever count and threads (counter-based, seed of the context). */
 FRG_API FRG_MUST_USE frg_status frg_gp_sample(frg_gp *gp, frg_array x, int64_t count, int prior, int observed,
                                               frg_array out);
 
@@ -301,6 +304,7 @@ typedef struct {
     int64_t n, d, q;
     int64_t n_masked;   /* rows left out for NaN in y */
     const char *kernel; /* the expression with the current values */
+    int given_mean;     /* 1: the mean is "values" */
     const char *const *column_names;
     frg_gp_storage storage;
     frg_gp_precision precision;

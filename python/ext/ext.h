@@ -12,6 +12,7 @@
 #include <Python.h>
 
 #include "fourge/fourge.h"
+#include "fourge/gp.h"
 #include "fourge/gw.h"
 #include "fourge/table.h"
 
@@ -176,7 +177,9 @@ int ext_types_gp(PyObject *module);
 int ext_types_soap(PyObject *module);
 int ext_types_graph(PyObject *module);
 int ext_types_gw(PyObject *module);
-extern const ext_field ext_gp_options[], ext_gp_fit_options[], ext_gp_value_fields[];
+extern const ext_field ext_gp_options[], ext_gp_fit_options[];
+/** A value with its certificates, `closest` a pair. */
+PyObject *ext_gp_value_dict(const frg_gp_value *v);
 extern PyMethodDef ext_fe_functions[], ext_gp_functions[], ext_gp_many_functions[],
     ext_graph_functions[], ext_gw_functions[], ext_qr_functions[];
 

@@ -50,7 +50,7 @@ static const ext_field parameter_fields[] = {
     {AT(frg_gp_parameter, tied), IS_INT, NULL},
     {NULL, 0, IS_INT, NULL}};
 
-const ext_field ext_gp_value_fields[] = {{AT(frg_gp_value, log_likelihood), IS_DOUBLE, NULL},
+static const ext_field value_fields[] = {{AT(frg_gp_value, log_likelihood), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, log_prior), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, per_point), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, scale), IS_DOUBLE, NULL},
@@ -66,6 +66,17 @@ const ext_field ext_gp_value_fields[] = {{AT(frg_gp_value, log_likelihood), IS_D
                                          {AT(frg_gp_value, inverse_seconds), IS_DOUBLE, NULL},
                                          {AT(frg_gp_value, gradient_seconds), IS_DOUBLE, NULL},
                                          {NULL, 0, IS_INT, NULL}};
+
+PyObject *ext_gp_value_dict(const frg_gp_value *v)
+{
+    PyObject *const dict = ext_fields_get(v, value_fields);
+    if (dict && ext_put(dict, "closest",
+                        Py_BuildValue("LL", (long long)v->closest[0], (long long)v->closest[1])) < 0) {
+        Py_DECREF(dict);
+        return NULL;
+    }
+    return dict;
+}
 
 static const ext_field trace_fields[] = {{AT(frg_gp_trace, log_likelihood), IS_DOUBLE, NULL},
                                          {AT(frg_gp_trace, gradient_norm), IS_DOUBLE, NULL},
@@ -95,6 +106,7 @@ static const ext_field report_fields[] = {{AT(frg_gp_report, n), IS_INT64, NULL}
                                           {AT(frg_gp_report, q), IS_INT64, NULL},
                                           {AT(frg_gp_report, n_masked), IS_INT64, NULL},
                                           {AT(frg_gp_report, kernel), IS_TEXT, NULL},
+                                          {AT(frg_gp_report, given_mean), IS_BOOL, NULL},
                                           {AT(frg_gp_report, storage), IS_CHOICE, storages},
                                           {AT(frg_gp_report, precision), IS_CHOICE, precisions},
                                           {AT(frg_gp_report, bytes), IS_SIZE, NULL},
@@ -277,7 +289,7 @@ static PyObject *gp_value(PyObject *self, PyObject *unused)
     frg_status status;
     EXT_WORK(status = frg_gp_eval(self_of(self)->gp, &v));
     return ext_has_failed(status) ? ext_failed(self, status)
-                                  : ext_fields_get(&v, ext_gp_value_fields);
+                                  : ext_gp_value_dict(&v);
 }
 
 /** gradient(out, x, y): fills float64 arrays; x and y may be None.  Returns the value. */
@@ -303,7 +315,7 @@ static PyObject *gp_gradient(PyObject *self, PyObject *args)
     }
     ext_release(&h);
     return ext_has_failed(status) ? ext_failed(self, status)
-                                  : ext_fields_get(&v, ext_gp_value_fields);
+                                  : ext_gp_value_dict(&v);
 }
 
 /** step(y, theta, gradient, dx, dy): values at other observations and parameters; gradient, x and y are filled and
@@ -450,7 +462,7 @@ static PyObject *gp_fit(PyObject *self, PyObject *args)
         ext_put(dict, "trace", ext_list_of(r.trace, r.n_trace, sizeof *r.trace, trace_fields)) <
             0 ||
         ext_put(dict, "starts", starts_of(&r)) < 0 ||
-        ext_put(dict, "value", ext_fields_get(&r.value, ext_gp_value_fields)) < 0 ||
+        ext_put(dict, "value", ext_gp_value_dict(&r.value)) < 0 ||
         ext_put(dict, "status", PyUnicode_FromString(frg_status_name(r.status))) < 0) {
         Py_XDECREF(dict);
         return NULL;
@@ -458,14 +470,15 @@ static PyObject *gp_fit(PyObject *self, PyObject *args)
     return dict;
 }
 
-/** predict(x, observed, variance_floor, mean, variance, covariance, mean_dx, variance_dx): fills what is not None. */
+/** predict(x, observed, variance_floor, mean_values, mean, variance, covariance, mean_dx, variance_dx): fills what is not
+ *  None of the last five. */
 static PyObject *gp_predict(PyObject *self, PyObject *args)
 {
-    PyObject *x, *outs[5];
+    PyObject *x, *values, *outs[5];
     frg_gp_predict_opts o;
     frg_gp_predict_defaults(&o, sizeof o);
-    if (!PyArg_ParseTuple(args, "OpdOOOOO", &x, &o.observed, &o.variance_floor, &outs[0], &outs[1],
-                          &outs[2], &outs[3], &outs[4])) {
+    if (!PyArg_ParseTuple(args, "OpdOOOOOO", &x, &o.observed, &o.variance_floor, &values, &outs[0],
+                          &outs[1], &outs[2], &outs[3], &outs[4])) {
         return NULL;
     }
     static const char *const names[] = {"mean", "variance", "covariance", "mean_dx", "variance_dx"};
@@ -477,7 +490,9 @@ static PyObject *gp_predict(PyObject *self, PyObject *args)
     for (int k = 0; good && k < 5; k++) {
         good = ext_maybe(&h, outs[k], names[k], 1, &arrays[k], views[k]) == 0;
     }
-    if (good) {
+    o.mean_values =
+        good ? ext_values(&h, values, "mean_values", 0, FRG_F64, at.shape[0]) : NULL;
+    if (good && !PyErr_Occurred()) {
         EXT_WORK(status = frg_gp_predict(self_of(self)->gp, at, &o));
     }
     ext_release(&h);
@@ -693,7 +708,7 @@ int ext_types_gp(PyObject *module)
         {"loo_latent", gp_loo_latent_alone, METH_VARARGS, "loo_latent(variance)"},
         {"fit", gp_fit_alone, METH_VARARGS, "fit(options) -> report"},
         {"predict", gp_predict_alone, METH_VARARGS,
-         "predict(x, observed, variance_floor, mean, variance, covariance, mean_dx, variance_dx)"},
+         "predict(x, observed, variance_floor, mean_values, mean, variance, covariance, mean_dx, variance_dx)"},
         {"fantasies", gp_fantasies_alone, METH_VARARGS,
          "fantasies(x, y, at, observed, noise_variances, mean, variance)"},
         {"sample", gp_sample_alone, METH_VARARGS, "sample(x, prior, observed, out)"},

@@ -128,7 +128,7 @@ static PyObject *results(const many *m)
     PyObject *const list = PyList_New(0);
     for (int64_t i = 0; list && i < m->n; i++) {
         const frg_gp_member *const one = &m->members[i];
-        PyObject *const dict = ext_fields_get(&one->value, ext_gp_value_fields);
+        PyObject *const dict = ext_gp_value_dict(&one->value);
         if (!dict ||
             ext_put(dict, "status", PyUnicode_FromString(frg_status_name(one->status))) < 0 ||
             ext_put(dict, "message", PyUnicode_FromString(one->message)) < 0 ||

@@ -72,6 +72,7 @@ class Gp:
         x: object,
         observed: bool,
         variance_floor: float,
+        mean_values: object | None,
         mean: object | None,
         variance: object | None,
         covariance: object | None,

@@ -25,6 +25,10 @@ def _pair(x: Any, y: Any, x_name: str = "x", y_name: str = "y") -> tuple[np.ndar
     return (x, y) if x.dtype == y.dtype else (x.astype(np.float64), y.astype(np.float64))
 
 
+def _doubles(values: Any, name: str) -> np.ndarray | None:
+    return None if values is None else np.ascontiguousarray(array(values, name), np.float64)
+
+
 class GP:
     """A Gaussian process with its data.
 
@@ -126,11 +130,15 @@ class GP:
 
     def value(self) -> dict[str, Any]:
         """The log likelihood at the current parameters, with its certificates (a dict)."""
-        return self._gp.value()
+        out = self._gp.value()
+        warn(self._context)
+        return out
 
     def log_likelihood(self) -> float:
         """The log likelihood at the current parameters, without the prior."""
-        return self.value()["log_likelihood"]
+        out = self._gp.value()["log_likelihood"]
+        warn(self._context)
+        return out
 
     def gradient(self, x: bool = False, y: bool = False) -> Any:
         """Gradient of log likelihood and log prior, per log of a positive parameter, per value of a mean.
@@ -142,6 +150,7 @@ class GP:
         dx = np.empty((r["n"], r["d"])) if x else None
         dy = np.empty((r["n"], r["q"])) if y else None
         self._gp.gradient(g, dx, dy)
+        warn(self._context)
         extra = [a for a in (dx, dy[:, 0] if y and r["q"] == 1 else dy) if a is not None]
         return (g, *extra) if extra else g
 
@@ -150,6 +159,7 @@ class GP:
         p = len(self.parameters)
         out = np.empty(p * p)
         self._gp.information(out)
+        warn(self._context)
         return out.reshape(p, p)
 
     def loo(self, gradient: bool = False, latent: bool = False) -> dict[str, Any]:
@@ -183,6 +193,7 @@ class GP:
         mean, variance = np.empty(r["n"] * r["q"]), np.empty(r["n"])
         g = np.empty(len(self.parameters)) if gradient else None
         log_density, rmse = call(mean, variance, g)
+        warn(self._context, stacklevel=4)
         mean = mean if r["q"] == 1 else mean.reshape(r["n"], r["q"])
         out = {"mean": mean, "variance": variance, "log_density": log_density, "rmse": rmse}
         return out | ({"gradient": g} if gradient else {})
@@ -199,7 +210,7 @@ class GP:
         return out
 
     def predict(self, x: Any, *, observed: bool = False, return_std: bool = False, return_var: bool = False,
-                return_cov: bool = False, variance_floor: float = 0.0) -> Any:
+                return_cov: bool = False, variance_floor: float = 0.0, mean_values: Any = None) -> Any:
         """Mean at new points and what else is asked for, of the function or, with `observed`, of an observation.
 
         Parameters
@@ -209,6 +220,8 @@ class GP:
             Whether standard deviations (m,), variances (m,) and the covariance (m, m) follow, in this order.
         variance_floor : float
             Variances below become that, with a warning.
+        mean_values : (m,) array
+            The mean at x, of a process that was given the `mean_values` of its data.
 
         Returns
         -------
@@ -220,7 +233,7 @@ class GP:
         mean = np.empty((m, r["q"])) if r["q"] > 1 else np.empty(m)
         variance = np.empty(m) if return_std or return_var else None
         cov = np.empty((m, m)) if return_cov else None
-        self._gp.predict(x, observed, variance_floor, mean, variance, cov, None, None)
+        self._gp.predict(x, observed, variance_floor, _doubles(mean_values, "mean_values"), mean, variance, cov, None, None)
         warn(self._context)
         extra = [np.sqrt(variance)] if return_std else []
         extra += [variance] if return_var else []
@@ -232,7 +245,8 @@ class GP:
         x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         a, b = np.empty(x.shape), np.empty(x.shape)
-        self._gp.predict(x, False, 0.0, None, None, None, a, b)
+        self._gp.predict(x, False, 0.0, None, None, None, None, a, b)
+        warn(self._context)
         return a, b
 
     def fantasies(self, x: Any, y: Any, at: Any, *, observed: bool = False,
@@ -262,24 +276,31 @@ class GP:
         if x.ndim != 3 or at.ndim != 2 or y.ndim != axes or y.shape[:2] != x.shape[:2] or y.shape[3:] != (q,) * (axes - 3):
             raise errors.BadArgument(f"expected x (sets, m, d), y (sets, m, s{', q' if q > 1 else ''}) and at (t, d), got shapes "
                                      f"{x.shape}, {y.shape} and {at.shape}")
-        v = None if noise_variances is None else np.ascontiguousarray(array(noise_variances, "noise_variances"), np.float64)
+        v = _doubles(noise_variances, "noise_variances")
         mean, variance = np.empty((len(x), len(at), *y.shape[2:])), np.empty((len(x), len(at)))
         flat = lambda a: a.reshape(*a.shape[:2], int(np.prod(a.shape[2:])))  # the outputs of an outcome lie side by side
         self._gp.fantasies(x, flat(y), at, observed, v, flat(mean), variance)
         warn(self._context)
         return mean, variance
 
-    def sample(self, x: Any, count: int, *, prior: bool = False, observed: bool = False) -> np.ndarray:
+    def sample(self, x: Any, count: int, *, prior: bool = False, observed: bool = False, mean_values: Any = None) -> np.ndarray:
         """(count, m) joint draws at x, (m, d), or (count, m, q) with q outputs; the same for the same seed, whatever the threads.
 
-        Of the posterior, or of the `prior`; of the function, or with `observed` of observations."""
+        Of the posterior, or of the `prior`; of the function, or with `observed` of observations.  A process that was given
+        the `mean_values` of its data needs those at x, (m,)."""
         x = array(x, "x")
         x = x[:, None] if x.ndim == 1 else x
         q = self.report["q"]
         if count < 0:
             raise errors.BadArgument(f"count is {count}, it must be >= 0")
         out = np.empty((count, len(x), q) if q > 1 else (count, len(x)))
+        given = _doubles(mean_values, "mean_values")
+        if (given is None) == self.report["given_mean"]:
+            raise errors.BadArgument("mean_values are those of the points x, for a process that was given those of its data, and needed there")
         self._gp.sample(x, prior, observed, out)
+        warn(self._context)
+        if given is not None:
+            out += given[:, None] if q > 1 else given
         return out
 
     def append(self, x: Any, y: Any, noise_variances: Any = None) -> GP:
@@ -287,18 +308,21 @@ class GP:
         `noise_variances`, (m,); the parameters stay."""
         x, y = _pair(x, y)
         x = x[:, None] if x.ndim == 1 else x
-        v = None if noise_variances is None else np.ascontiguousarray(array(noise_variances, "noise_variances"), np.float64)
+        v = _doubles(noise_variances, "noise_variances")
         self._gp.append(x, y, v)
+        warn(self._context)
         return self
 
     def remove(self, i: int) -> GP:
         """Removes point i."""
         self._gp.remove(i)
+        warn(self._context)
         return self
 
     def update_y(self, y: Any) -> GP:
         """Replaces the observations by y, (n,) or (n, q); the factor stays."""
         self._gp.update_y(array(y, "y"))
+        warn(self._context)
         return self
 
     def update_noise(self, i: int, variance: float) -> GP:
@@ -307,6 +331,7 @@ class GP:
         For processes that were made with ``noise_variances``.
         """
         self._gp.update_noise(i, variance)
+        warn(self._context)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -3,6 +3,7 @@
 import pathlib
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
@@ -41,6 +42,30 @@ class Process(unittest.TestCase):
                              plain.predict(self.x[:5] + 0.01, return_std=True)):
             np.testing.assert_allclose(got, want, rtol=1e-9)
         self.assertEqual([p["fixed"] for p in model.parameters], [True, False, False, False])
+
+    def test_warnings_of_every_call(self):
+        """Two equal points without noise: jitter is said wherever a factor is made, and which points they are."""
+        x, y = np.array([[0.0], [0.0], [1.0]]), np.array([1.0, 1.0, 2.0])
+        for call in (lambda p: p.value(), lambda p: p.log_likelihood(), lambda p: p.gradient(), lambda p: p.loo(),
+                     lambda p: p.predict([[0.5]]), lambda p: p.sample([[0.5]], 1), lambda p: p.predict_gradient([[0.5]])):
+            with self.assertWarnsRegex(UserWarning, "jitter.*rows 1 and 2") as seen:
+                call(gp.GP(x, y, "1*rbf(l=1)"))
+            self.assertEqual(seen.filename, __file__)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.assertEqual(gp.GP(x, y, "1*rbf(l=1)").value()["closest"], (0, 1))
+
+    def test_mean_values(self):
+        """Those of the data come off y; those of the new points are asked for and added to means and draws."""
+        m, new, there = np.sin(self.x[:, 0]), self.x[:4] + 0.01, np.arange(4.0)
+        kernel = "1.5*rbf(l=[0.3,0.8]) + noise(0.05)"
+        given, zero = gp.GP(self.x, self.y, kernel, mean="values", mean_values=m), gp.GP(self.x, self.y - m, kernel, mean="zero")
+        np.testing.assert_allclose(given.predict(new, mean_values=there), zero.predict(new) + there, rtol=1e-12)
+        np.testing.assert_allclose(given.sample(new, 3, mean_values=there), zero.sample(new, 3) + there, rtol=1e-12)
+        for wrong in (lambda: given.predict(new), lambda: given.sample(new, 1), lambda: zero.predict(new, mean_values=there),
+                      lambda: zero.sample(new, 1, mean_values=there)):
+            with self.assertRaisesRegex(errors.BadArgument, "mean_values"):
+                wrong()
 
     def test_value_and_gradient(self):
         """The definition, and its central differences in log theta: step 1e-5 leaves about 1e-8 relative."""

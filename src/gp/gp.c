@@ -614,6 +614,7 @@ frg_gp_report frg_gp_get_report(const frg_gp *gp)
                            .q = gp->q,
                            .n_masked = gp->masked,
                            .kernel = printed == FRG_OK ? gp->printed->text : "",
+                           .given_mean = gp->mean == GP_MEAN_VALUES,
                            .column_names = (const char *const *)gp->column_names,
                            .storage = gp->storage,
                            .precision = gp->opts.precision,

@@ -426,6 +426,9 @@ static frg_status run(predictor *p)
     frgi_gp_self(gp->bound, &p->points, 0, p->m, p->self);
     for (ptrdiff_t c = 0; c < gp->q && w->mean; c++) {
         frgi_gp_mean_at(gp, p->m, p->x, c, w->mean + c * p->m);
+        for (ptrdiff_t i = 0; w->given && i < p->m; i++) {
+            w->mean[i + c * p->m] += w->given[i];
+        }
     }
     if (w->prior && w->variance) {
         memcpy(w->variance, p->self, (size_t)p->m * sizeof *p->self);
@@ -559,6 +562,23 @@ static frg_status check_outputs(const frg_gp *gp, const frg_gp_predict_opts *o, 
     return FRG_OK;
 }
 
+/** Has a process whose mean was given that of the new points? */
+static frg_status check_mean(const frg_gp *gp, const frg_gp_predict_opts *o, int64_t m)
+{
+    const bool given = gp->mean == GP_MEAN_VALUES;
+    REQUIRE(gp->ctx, given || !o->mean_values,
+            "mean_values are for a process whose mean is \"values\", this one has another");
+    REQUIRE(gp->ctx, !given || !o->mean || o->mean_values,
+            "the mean of the data was given by values, and mean_values has none for the new points");
+    for (int64_t i = 0; o->mean_values && i < m; i++) {
+        if (!isfinite(o->mean_values[i])) {
+            FAIL(gp->ctx, E_NOT_FINITE_GP, "mean_values: row %lld is %g", (long long)i + 1,
+                 o->mean_values[i]);
+        }
+    }
+    return FRG_OK;
+}
+
 static void lay_out_results(frgi_arena *a, frgi_gp_wanted *w, const frg_gp *gp,
                             const frg_gp_predict_opts *o, ptrdiff_t m)
 {
@@ -585,10 +605,13 @@ frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *gi
     double *points;
     TRY(frgi_gp_take_points(gp, &x, "x", &points));
     const ptrdiff_t m = (ptrdiff_t)x.shape[0], d = gp->d;
-    frgi_gp_wanted w = {.observed = o.observed != 0, .floor = least_variance(gp, o.variance_floor)};
+    frgi_gp_wanted w = {.observed = o.observed != 0,
+                        .floor = least_variance(gp, o.variance_floor),
+                        .given = o.mean_values};
     frgi_arena a = {0};
     frg_status status;
     TRY_TO(done, check_outputs(gp, &o, m));
+    TRY_TO(done, check_mean(gp, &o, m));
     lay_out_results(&a, &w, gp, &o, m);
     TRY_TO(done, frgi_arena_open(&a, gp->ctx, "predictions"));
     lay_out_results(&a, &w, gp, &o, m);

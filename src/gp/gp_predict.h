@@ -9,6 +9,7 @@
 /** What is wanted at m points, each NULL or the caller's memory. */
 typedef struct {
     double *mean;        /* m x q, column-major */
+    const double *given; /* m: added to it, or NULL */
     double *variance;    /* m */
     double *covariance;  /* m x m, column-major, both triangles */
     double *mean_dx;     /* m x d, row-major, of the first column of y */

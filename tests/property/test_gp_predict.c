@@ -111,6 +111,49 @@ static void chain_rule_profiled(void)
 
 /* ---- interpolation, noise, blocks --------------------------------------------------------------- */
 
+/** With the mean given, y ~ N(m, K): what a process without one says of y - m, and m* on it, to rounding. */
+static void given_mean(void)
+{
+    enum { M = 7 };
+    static gp_data g, h;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 60, 2, 1);
+    h = g;
+    double m[60], at[2 * M], there[M];
+    answer a = {.covariance = NULL}, b = {.covariance = NULL};
+    random_points(at, 2 * M);
+    for (int i = 0; i < 60; i++) {
+        m[i] = test_normal();
+        h.y[i] -= m[i];
+    }
+    for (int i = 0; i < M; i++)
+        there[i] = test_normal();
+    frg_gp_opts o = gp_data_opts("values");
+    const frg_gp_opts none = gp_data_opts("zero");
+    o.mean_values = m;
+    frg_gp *gp = gp_data_open(ctx, &g, kernels[0], &o), *zero = gp_data_open(ctx, &h, kernels[0], &none);
+    if (gp && zero) {
+        CHECK(frg_gp_get_report(gp).given_mean == 1 && frg_gp_get_report(zero).given_mean == 0);
+        CHECK_STATUS(ask(gp, at, M, 0, 0, &a), FRG_BAD_ARG); /* without m* */
+        CHECK_OK(ctx, ask(zero, at, M, 0, 0, &b));
+        frg_array mean = frg_vector(a.mean, FRG_F64, M);
+        frg_gp_predict_opts p;
+        frg_gp_predict_defaults(&p, sizeof p);
+        p.mean = &mean;
+        p.mean_values = there;
+        CHECK_OK(ctx, frg_gp_predict(gp, frg_matrix(at, FRG_F64, M, 2, 2), &p));
+        for (int i = 0; i < M; i++)
+            CHECK_NEAR(a.mean[i], there[i] + b.mean[i], 1e-14); /* a sum in another order: a few eps of |mean| < 10 */
+        CHECK_STATUS(frg_gp_predict(zero, frg_matrix(at, FRG_F64, M, 2, 2), &p), FRG_BAD_ARG);
+        there[2] = (double)NAN;
+        CHECK_STATUS(frg_gp_predict(gp, frg_matrix(at, FRG_F64, M, 2, 2), &p), FRG_BAD_DATA);
+        CHECK(strstr(frg_message(ctx), "row 3") != NULL);
+    }
+    frg_gp_destroy(gp);
+    frg_gp_destroy(zero);
+    frg_context_destroy(ctx);
+}
+
 static void interpolates(void)
 {
     static gp_data g;
@@ -786,6 +829,7 @@ static const test_case cases[] = {
     {"variance floor", variance_floor},
     {"chain_rule", chain_rule},
     {"chain_rule_profiled", chain_rule_profiled},
+    {"given_mean", given_mean},
     {"interpolates", interpolates},
     {"blocks", blocks},
     {"covariances", covariances},

@@ -43,6 +43,7 @@ static void predict(frg_context *ctx, frg_gp *gp, int64_t d, int64_t q, double *
     o.mean = &mean;
     o.variance = &variance;
     o.observed = 1;
+    o.mean_values = frg_gp_get_report(gp).given_mean ? x : NULL;
     CHECK_OK(ctx, frg_gp_predict(gp, frg_matrix(x, FRG_F64, NEW, d, 3), &o));
 }
 
