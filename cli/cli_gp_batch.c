@@ -1,8 +1,8 @@
 /* cli_gp_batch.c - `fourge gp batch LIST`: one small process for each table that LIST names, all in one call.
  *
  * LIST is a text file with the name of a table in each line; what follows a # and blank lines are passed over.
- * Sizes may differ; the expression, --y and --x are the same for all.  A member that fails is marked, the others
- * do not notice, and the exit code is 1.
+ * Sizes may differ; the expression, --y and --x are the same for all.  A member that fails, or whose table cannot be
+ * used, is marked, the others do not notice, and the exit code is 1.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,6 +20,7 @@ typedef struct {
     double *gradients, *fitted; /* n x parameters */
     frg_gp_parameter *names;
     int parameters;
+    const gp_data *first; /* of the tables that could be read */
 } batch;
 
 static void release(batch *b)
@@ -64,6 +65,27 @@ static int read_list(const cli *c, batch *b, const char *path)
                                "'%s' names no tables", path);
 }
 
+/** The table of member i, whose error has been said where it cannot be used: what else there is goes on. */
+static int read_member(cli *c, batch *b, int64_t i)
+{
+    gp_data *d = &b->data[i];
+    const int json = c->json_errors;
+    c->json_errors = 0; /* the result says it of the member */
+    int code = gp_data_read(c, d, b->paths[i], c->set.x, c->set.y);
+    b->first = b->first || code ? b->first : d;
+    if (!code && (d->q != 1 || d->d != b->first->d)) {
+        code = cli_fail(c, "E_SHAPE", b->paths[i], "give one --y and the same inputs to all",
+                        "'%s' has %d inputs and %d outputs, '%s' has %d and 1", b->paths[i], d->d,
+                        d->q, b->first->path, b->first->d);
+    }
+    c->json_errors = json;
+    if (code == frg_status_exit_code(FRG_BAD_DATA) || code == frg_status_exit_code(FRG_NO_INPUT)) {
+        gp_data_release(d);
+        code = 0;
+    }
+    return code;
+}
+
 static int read_members(cli *c, batch *b)
 {
     const size_t room = b->n > 0 ? (size_t)b->n : 1;
@@ -71,24 +93,25 @@ static int read_members(cli *c, batch *b)
     b->members = calloc(room, sizeof *b->members);
     int code = b->data && b->members ? 0 : cli_fail_memory(c);
     for (int64_t i = 0; i < b->n && !code; i++) {
-        gp_data *d = &b->data[i];
-        code = gp_data_read(c, d, b->paths[i], c->set.x, c->set.y);
-        if (!code && (d->q != 1 || d->d != b->data[0].d)) {
-            code = cli_fail(c, "E_SHAPE", b->paths[i], "give one --y and the same inputs to all",
-                            "'%s' has %d inputs and %d outputs, '%s' has %d and 1", b->paths[i],
-                            d->d, d->q, b->paths[0], b->data[0].d);
-        }
-        b->members[i].x = frg_matrix(d->x, FRG_F64, d->n, d->d, d->d);
+        code = read_member(c, b, i);
+    }
+    if (!code && !b->first) {
+        code = cli_fail(c, "E_NO_POINTS", NULL, "see what is said of each",
+                        "none of the %" PRId64 " tables can be used", b->n);
+    }
+    for (int64_t i = 0; i < b->n && !code; i++) {
+        const gp_data *d = &b->data[i];
+        b->members[i].x = frg_matrix(d->x, FRG_F64, d->n, b->first->d, b->first->d);
         b->members[i].y = frg_vector(d->y, FRG_F64, d->n);
     }
     return code;
 }
 
-/** Names of the parameters, from a process on the first member. */
+/** Names of the parameters, from a process on the first member that there is. */
 static int name_parameters(cli *c, batch *b, gp_job *job)
 {
-    job->data = b->data[0]; /* borrowed */
-    job->opts.column_names = (const char *const *)b->data[0].x_names;
+    job->data = *b->first; /* borrowed */
+    job->opts.column_names = (const char *const *)b->first->x_names;
     job->what = c->set.batch_fit ? GP_FIT : GP_VALUE;
     int code = gp_job_create(c, job);
     job->what = GP_BATCH;
@@ -242,6 +265,18 @@ static int show(cli *c, const gp_job *job, const batch *b)
     return code;
 }
 
+/** Members without a table, whose error read_member has shown. */
+static void mark_unread(batch *b)
+{
+    for (int64_t i = 0; i < b->n; i++) {
+        frg_gp_member *m = &b->members[i];
+        if (!b->data[i].table) {
+            m->status = FRG_BAD_DATA;
+            snprintf(m->message, sizeof m->message, "its table cannot be used, see standard error");
+        }
+    }
+}
+
 int gp_batch(cli *c, gp_job *job)
 {
     batch b = {0};
@@ -257,6 +292,7 @@ int gp_batch(cli *c, gp_job *job)
                 ? frg_gp_batch_fit(c->ctx, b.n, b.members, job->kernel, &job->opts, &job->fit)
                 : frg_gp_batch_eval(c->ctx, b.n, b.members, job->kernel, &job->opts);
         job->total = now_seconds() - begin;
+        mark_unread(&b);
         code = job->status < 0 ? cli_fail_library(c, job->status) : show(c, job, &b);
     }
     release(&b);

@@ -182,13 +182,36 @@ static void prediction_table(frg_report *r, const gp_job *job, int64_t q)
     frg_report_table_close(r);
 }
 
+/** Rows of the data, kept as row i of the process; of several outputs a line each. */
+static void loo_row(frg_report *r, const gp_job *job, int64_t row, int64_t i)
+{
+    const gp_data *d = &job->data;
+    const double sd = sqrt(job->loo_variance[i]);
+    for (int k = 0; k < d->q; k++) {
+        const double y = d->y[row * d->q + k], mean = job->loo_mean[i * d->q + k], e = y - mean;
+        frg_report_cell_integer(r, row + 1);
+        if (d->q > 1) {
+            frg_report_cell_text(r, d->y_names[k]);
+        }
+        frg_report_cell_number(r, y, 6);
+        frg_report_cell_number(r, mean, 6);
+        frg_report_cell_number(r, sd, 4);
+        frg_report_cell_number(r, e, 4);
+        frg_report_cell_number(r, e / sd, 3);
+    }
+}
+
 static void loo_table(frg_report *r, const gp_job *job)
 {
-    static const char *const names[] = {"row", "y", "mean", "std_dev", "residual", "z"};
+    static const char *const names[] = {"y", "mean", "std_dev", "residual", "z"};
     const gp_data *d = &job->data;
     const int64_t n = frg_gp_get_report(job->gp).n;
     frg_report_table_open(r, NULL);
-    columns(r, names, 6);
+    frg_report_table_column(r, "row", FRG_RIGHT);
+    if (d->q > 1) {
+        frg_report_table_column(r, "output", FRG_LEFT);
+    }
+    columns(r, names, 5);
     for (int64_t i = 0, row = 0; i < n && row < d->n; row++) {
         int missing = 0;
         for (int k = 0; k < d->q; k++) {
@@ -197,15 +220,7 @@ static void loo_table(frg_report *r, const gp_job *job)
         if (missing) {
             continue;
         }
-        const double y = d->y[row * d->q], e = y - job->loo_mean[i * d->q],
-                     sd = sqrt(job->loo_variance[i]);
-        frg_report_cell_integer(r, row + 1);
-        frg_report_cell_number(r, y, 6);
-        frg_report_cell_number(r, job->loo_mean[i * d->q], 6);
-        frg_report_cell_number(r, sd, 4);
-        frg_report_cell_number(r, e, 4);
-        frg_report_cell_number(r, e / sd, 3);
-        i++;
+        loo_row(r, job, row, i++);
     }
     frg_report_table_close(r);
 }

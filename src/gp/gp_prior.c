@@ -328,7 +328,8 @@ static frg_status no_such_parameter(const frgi_gp_params *ps, const reader *r)
     FAIL(ps->ctx, E_PRIOR, "priors, column %d: there is no parameter '%s'", column, r->word);
 }
 
-static frg_status read_one(frgi_gp_params *ps, reader *r, const frgi_decimal *decimal)
+/** given: the parameters that this text has named; a prior of a preset gives way. */
+static frg_status read_one(frgi_gp_params *ps, reader *r, const frgi_decimal *decimal, bool *given)
 {
     TRY(read_word(r));
     const reader name = *r;
@@ -339,8 +340,12 @@ static frg_status read_one(frgi_gp_params *ps, reader *r, const frgi_decimal *de
     bool found = false;
     for (int i = 0; i < ps->count; i++) {
         if (strcmp(ps->p[i].name, name.word) == 0) {
+            if (given[i]) {
+                FAIL(ps->ctx, E_PRIOR, "priors, column %d: '%s' has a prior already", here(&name),
+                     name.word);
+            }
             ps->p[i].prior = prior;
-            found = true;
+            given[i] = found = true;
         }
     }
     return found ? FRG_OK : no_such_parameter(ps, &name);
@@ -350,11 +355,13 @@ frg_status frgi_gp_params_priors(frgi_gp_params *ps, const char *text)
 {
     reader r = {.ctx = ps->ctx, .text = text};
     frgi_decimal *decimal;
+    bool *given = NULL;
     frg_status status = FRG_OK;
     TRY(frgi_decimal_open(&decimal, ps->ctx));
+    TRY_TO(done, NEW0(ps->ctx, &given, ps->count, "the parameters' names"));
     skip_space(&r);
     while (r.text[r.at]) {
-        TRY_TO(done, read_one(ps, &r, decimal));
+        TRY_TO(done, read_one(ps, &r, decimal, given));
         skip_space(&r);
         if (!r.text[r.at]) {
             break;
@@ -363,6 +370,7 @@ frg_status frgi_gp_params_priors(frgi_gp_params *ps, const char *text)
         skip_space(&r);
     }
 done:
+    DROP(ps->ctx, &given);
     frgi_decimal_close(&decimal, ps->ctx);
     return status;
 }

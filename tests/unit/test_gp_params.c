@@ -357,7 +357,8 @@ static void prior_texts(void)
 {
     static const struct {
         const char *text, *says;
-    } bad[] = {{"rbf.k=gamma(1,2)", "column 1: there is no parameter 'rbf.k'; did you mean rbf.l?"},
+    } bad[] = {{"rbf.l=gamma(1,2); rbf.l=gamma(2,2)", "column 19: 'rbf.l' has a prior already"},
+               {"rbf.k=gamma(1,2)", "column 1: there is no parameter 'rbf.k'; did you mean rbf.l?"},
                {"rbf.l", "column 6: expected '='"},
                {"rbf.l=", "column 7: expected a name"},
                {"rbf.l=gama(1,2)", "column 7: there is no density 'gama'; did you mean gamma?"},
