@@ -28,12 +28,22 @@ static double value_at(const frg_array *a, int64_t i, int64_t j)
                                : (double)((const float *)(const void *)base)[at];
 }
 
+frg_status frgi_check_apart(frg_context *ctx, const char *name, double most)
+{
+    if (most > 0 && most < 1e-18) {
+        FAIL(ctx, E_DISTANCE, "the %s coordinates differ by %g at most, too little for f32", name,
+             most);
+    }
+    return FRG_OK;
+}
+
 /** Points as vectors of f32, relative to the first one. */
 static frg_status take_points(frgi_distances *d, const frg_array *a, const char *name)
 {
     d->n = a->shape[0];
     d->d = a->shape[1];
     TRY(NEW(d->ctx, &d->points, frgi_mul((size_t)d->n, (size_t)d->d), "points"));
+    double most = 0;
     for (int64_t i = 0; i < d->n; i++) {
         for (int64_t c = 0; c < d->d; c++) {
             const double x = value_at(a, i, c);
@@ -42,10 +52,11 @@ static frg_status take_points(frgi_distances *d, const frg_array *a, const char 
                         (long long)c + 1);
                 FAIL(d->ctx, E_NOT_FINITE, "a coordinate is %g", x);
             }
+            most = fmax(most, fabs(x - value_at(a, 0, c)));
             d->points[i * d->d + c] = (float)(x - (a->dtype == FRG_F64 ? value_at(a, 0, c) : 0));
         }
     }
-    return FRG_OK;
+    return frgi_check_apart(d->ctx, name, most);
 }
 
 static frg_status make_blocks(frgi_distances *d)

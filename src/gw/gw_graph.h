@@ -42,6 +42,8 @@ struct frg_graph {
  *  directed every arc in both directions. */
 FRG_MUST_USE frg_status frgi_graph_build(frg_graph **out, frg_context *ctx, int64_t n,
                                          const frgi_edge *edges, int64_t count, bool directed);
+/** Refuses points whose squared distances would all vanish in f32; most: the largest difference of coordinates. */
+FRG_MUST_USE frg_status frgi_check_apart(frg_context *ctx, const char *name, double most);
 /** The root of v in a forest of parents. */
 int32_t frgi_root_of(int32_t *parent, int32_t v);
 /** Component of every node, numbered by first appearance; returns how many. */

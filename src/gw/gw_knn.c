@@ -31,22 +31,24 @@ typedef struct {
 static frg_status load_points(frg_context *ctx, const frg_array *a, search_state *s)
 {
     const char *const base = frgi_array_base(a);
+    double most = 0;
     for (int64_t i = 0; i < s->n; i++) {
         for (int64_t c = 0; c < s->d; c++) {
             const int64_t at = i * a->stride[0] + c * a->stride[1];
             /* doubles are taken relative to the first point, so that f32 keeps what they differ by */
-            const float x = a->dtype == FRG_F64
-                                ? (float)(((const double *)(const void *)base)[at] -
-                                          ((const double *)(const void *)base)[c * a->stride[1]])
-                                : ((const float *)(const void *)base)[at];
-            if (!(fabsf(x) <= 1e18f)) { /* squares of differences stay finite */
+            const double x = a->dtype == FRG_F64
+                                 ? ((const double *)(const void *)base)[at] -
+                                       ((const double *)(const void *)base)[c * a->stride[1]]
+                                 : (double)((const float *)(const void *)base)[at];
+            if (!(fabs(x) <= 1e18)) { /* squares of differences stay finite */
                 frgi_at(ctx, "points, row %lld, column %lld", (long long)i + 1, (long long)c + 1);
-                FAIL(ctx, E_NOT_FINITE, "a coordinate is %g, numbers up to 1e18 are expected",
-                     (double)x);
+                FAIL(ctx, E_NOT_FINITE, "a coordinate is %g, numbers up to 1e18 are expected", x);
             }
-            s->points[i * s->d + c] = x;
+            s->points[i * s->d + c] = (float)x;
+            most = fmax(most, fabs(x - (double)s->points[c]));
         }
     }
+    TRY(frgi_check_apart(ctx, "points'", most));
     for (int64_t i = 0; i < s->n; i++) {
         s->order[i] = (int32_t)i;
     }
