@@ -218,12 +218,23 @@ bool frgi_gw_is_multiscale(const frg_gw *s)
             (o->multiscale == FRG_GW_MULTISCALE_AUTO && (double)s->x.n * (double)s->y.n > 1e6));
 }
 
-/** Is every plan with the marginals as good?  One point: there is but one plan.  Zeros alone on a side: no cross term.
+/** Points that weigh anything. */
+static int64_t with_weight(const double *w, int64_t n)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        count += w[i] > 0;
+    }
+    return count;
+}
+
+/** Is every plan with the marginals as good?  One point, or one that has all the weight: there is but one plan.  Zeros alone on a side: no cross term.
  *  What is taken of each point is to be found even then where marginals are partial or relaxed. */
 static bool all_plans_alike(const frg_gw *s)
 {
     const bool zero_x = !(s->x.most > 0), zero_y = !(s->y.most > 0);
-    const bool settled = frgi_is_balanced(&s->o), single = s->x.n == 1 || s->y.n == 1;
+    const bool settled = frgi_is_balanced(&s->o);
+    const bool single = with_weight(s->a, s->x.n) == 1 || with_weight(s->b, s->y.n) == 1;
     return (settled && single) ||
            (s->o.linear_weight == 0 && (settled ? zero_x || zero_y : zero_x && zero_y));
 }

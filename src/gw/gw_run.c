@@ -133,9 +133,10 @@ static frg_status sampled_loop(frg_gw *s)
                            &r->outer_iterations);
 }
 
-/** Distance to the product plan in total variation, from the rows. */
+/** Distance in total variation to the product plan of the mass that is carried, from the rows. */
 typedef struct {
     const frg_gw *s;
+    double scale; /* of a b' */
     double *by_row;
 } product_gap;
 
@@ -145,7 +146,7 @@ static void gap_of_row(void *user, int64_t i, const double *row, int64_t chunk)
     double sum = 0;
     (void)chunk;
     for (int64_t j = 0; j < g->s->y.n; j++) {
-        sum += fabs(row[j] - g->s->a[i] * g->s->b[j]);
+        sum += fabs(row[j] - g->scale * g->s->a[i] * g->s->b[j]);
     }
     g->by_row[i] = sum / 2;
 }
@@ -154,7 +155,9 @@ static void gap_of_row(void *user, int64_t i, const double *row, int64_t chunk)
 static frg_status judge_product(frg_gw *s)
 {
     enum { ROWS_LOOKED_AT = 128 };
-    product_gap g = {.s = s};
+    const double all_a = frgi_transport_sum(s->a, s->x.n), all_b = frgi_transport_sum(s->b, s->y.n);
+    const double carried = s->plan.report.mass;
+    product_gap g = {.s = s, .scale = carried / (all_a * all_b)};
     int64_t *first = NULL;
     frg_status status = FRG_OK;
     const int64_t n = s->x.n, looked = n < ROWS_LOOKED_AT ? n : ROWS_LOOKED_AT;
@@ -163,7 +166,7 @@ static frg_status judge_product(frg_gw *s)
     TRY_TO(done, NEW0(s->ctx, &first, n + 1, "a plan"));
     for (int64_t q = 0; q < looked; q++) {
         first[q * n / looked + 1] = 1;
-        mass += s->a[q * n / looked];
+        mass += carried * s->a[q * n / looked] / all_a;
     }
     for (int64_t i = 0; i < n; i++) {
         first[i + 1] += first[i];

@@ -199,6 +199,59 @@ static void beyond_single(void)
     frg_context_destroy(ctx);
 }
 
+/* One point that has all the weight is the only one: there is one plan, and nobody is told that it says nothing. */
+static void all_weight_on_one(void)
+{
+    enum { N = 5, M = 4 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[M * 2], a[N] = {0}, plan[N * M];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    a[2] = 1;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2);
+    for (int mode = 0; mode < 2; mode++) {
+        frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.mode = mode ? FRG_GW_EXACT : FRG_GW_SAMPLED;
+        frg_gw_report r = {0};
+        align(ctx, (frg_gw_side){.data = &ax, .weights = a}, (frg_gw_side){.data = &ay}, NULL, &o,
+              plan, &r);
+        CHECK_INT(r.reason, FRG_GW_DEGENERATE);
+        CHECK_INT(frg_warning_count(ctx), 0);
+        for (int i = 0; i < N * M; i++)
+            CHECK_NEAR(plan[i], i / M == 2 ? 1.0 / M : 0, 1e-14);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* Points whose squared distances vanish in f32 are refused, not taken as equal. */
+static void too_near(void)
+{
+    enum { N = 12 };
+    static const frg_gw_distance ways[] = {FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_DISTANCE_PRECOMPUTED,
+                                           FRG_GW_DISTANCE_LANDMARK, FRG_GW_DISTANCE_DIJKSTRA};
+    static const double sizes[] = {1e-20, 1e-40, 1e-300};
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2];
+    float narrow[N * 2];
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (int k = 0; k < 4; k++) {
+            for (int i = 0; i < N * 2; i++) {
+                x[i] = test_normal() * (k < 3 ? sizes[k] : 1e-30);
+                narrow[i] = (float)x[i];
+            }
+            const frg_array ax = k < 3 ? matrix(x, N, 2) : frg_matrix(narrow, FRG_F32, N, 2, 2);
+            const frg_gw_side side = {.data = &ax};
+            const frg_gw_opts o = short_options(ways[w]);
+            frg_gw *s = NULL;
+            CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_BAD_DATA);
+            CHECK_SAYS(s == NULL && strstr(frg_message(ctx), "too little for f32"), "%s",
+                       frg_message(ctx));
+        }
+    frg_context_destroy(ctx);
+}
+
 /* Threads of this process; 0 where nobody tells. */
 static int tasks(void)
 {
@@ -247,5 +300,7 @@ static const test_case cases[] = {{"one thread alone", one_thread_alone},
                                   {"part of many", part_of_many},
                                   {"equal points", equal_points},
                                   {"parts of length zero", parts_of_length_zero},
+                                  {"all weight on one", all_weight_on_one},
+                                  {"too near", too_near},
                                   {"beyond single precision", beyond_single}};
 TEST_MAIN(cases)
