@@ -158,6 +158,8 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
         s->F[i] = s->log_a[i];
         s->mass[i] = s->a[i];
     }
+    l->t.k = 0; /* whatever epsilon was */
+    frgi_transport_set_slack(&l->t);
     frgi_kept_reset(l, true);
     l->age_count[0] = l->room;
     l->age_used[0] = 0;
@@ -238,6 +240,7 @@ void frgi_level_recall(frgi_level *l, const frgi_start *from)
     frgi_transport_restart(&l->t);
     memcpy(l->t.s.F, from->F, (size_t)l->t.s.n * sizeof *from->F);
     memcpy(l->t.s.G, from->G, (size_t)l->t.s.m * sizeof *from->G);
+    frgi_transport_set_slack(&l->t);
     memcpy(l->ages[0], from->pairs, (size_t)from->room * sizeof *from->pairs);
     l->n_ages = 1;
     l->age_used[0] = 0;

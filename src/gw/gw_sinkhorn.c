@@ -309,6 +309,7 @@ frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
         REQUIRE(s->ctx, isfinite(f[i]), "f is %g at %lld", f[i], (long long)i + 1);
         w->F[i] = w->a[i] > 0 ? k * f[i] : w->log_a[i];
     }
+    frgi_transport_set_slack(&s->t);
     for (int64_t j = 0; g && j < w->m; j++) {
         REQUIRE(s->ctx, isfinite(g[j]), "g is %g at %lld", g[j], (long long)j + 1);
         w->G[j] = k * g[j];

@@ -11,6 +11,12 @@
  * the l of the largest dual value is known (Sejourne, Vialard and Peyre 2022); it is taken behind every pass:
  *
  *     l = (log sum_i a_i exp(-f_i / rho_a) - log sum_j b_j exp(-g_j / rho_b)) / (1 / rho_a + 1 / rho_b)
+ *
+ * Partial mass: the virtual row and column leave the mass s between the others to come near as (1 - s / sum a) on its own.
+ * It is one more marginal that is known, and its projection is a constant on G, the virtual row as it was.  Behind a plain
+ * step to G+ from G, whose columns sum to b with what the virtual row, (sum b - s) softmax(G), has of them then,
+ *
+ *     G <- G+ + log2 s / R,     R = sum b - (sum b - s) sum_j 2^(G+_j) / sum_j 2^(G_j)
  */
 #include "gw/gw_transport.h"
 
@@ -104,6 +110,26 @@ static void fill_weights(const double *from, int64_t n, const double *to, const 
     for (int64_t i = 0; i < n; i++) {
         w[i] = from[i];
         l[i] = from[i] > 0 ? log2(from[i]) : log_zero;
+    }
+}
+
+double frgi_log_sum(const double *x, int64_t n)
+{
+    double top = NO_WEIGHT, sum = 0;
+    for (int64_t j = 0; j < n; j++) {
+        top = fmax(top, x[j]);
+    }
+    for (int64_t j = 0; j < n; j++) {
+        sum += exp2(x[j] - top);
+    }
+    return top + log2(sum);
+}
+
+void frgi_transport_set_slack(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    if (s->slack_a > 0) {
+        s->slack_g = log2(s->slack_a) - frgi_log_sum(s->F, s->n);
     }
 }
 
@@ -332,31 +358,35 @@ static void translate(frgi_transport *t)
 
 /* ---- one pass ---------------------------------------------------------------------------------------- */
 
-/** log2 sum_j 2^(G_j) over the real columns. */
-static double log_sum(const double *x, int64_t n)
-{
-    double top = NO_WEIGHT, sum = 0;
-    for (int64_t j = 0; j < n; j++) {
-        top = fmax(top, x[j]);
-    }
-    for (int64_t j = 0; j < n; j++) {
-        sum += exp2(x[j] - top);
-    }
-    return top + log2(sum);
-}
-
 /** The virtual row of partial transport before the columns, the virtual column after the rows. */
 static void update_slack(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     if (s->slack_b > 0) {
-        s->slack_f = log2(s->slack_b) - log_sum(s->G, s->m);
+        s->slack_f = log2(s->slack_b) - frgi_log_sum(s->G, s->m);
     }
     if (s->slack_a > 0) {
         const double taken = frgi_transport_sum(s->slack, s->n);
         t->blocks[0].error = fabs(taken - s->slack_a);
         s->slack_g += log2(s->slack_a / fmax(taken, 1e-300));
     }
+}
+
+/** The mass of a partial plan behind the step of the columns; see above. */
+static void carry_mass(frgi_transport *t)
+{
+    frgi_sweep *const s = &t->s;
+    const double all = s->slack_b + t->total, before = log2(s->slack_b) - s->slack_f;
+    const double left = all - s->slack_b * exp2(frgi_log_sum(s->G_last, s->m) - before);
+    t->raised = left > 1e-9 * t->total ? log2(t->total / left) : 0;
+    for (int64_t j = 0; j < s->m; j++) {
+        if (s->b[j] > 0) {
+            s->G[j] += t->raised;
+            s->G_last[j] += t->raised;
+        }
+    }
+    t->drift += fabs(t->raised);
+    set_drift(t);
 }
 
 /** Potentials of columns whose sums are below what f32 can tell, by a sum relative to the largest term. */
@@ -521,6 +551,9 @@ void frgi_transport_pass(frgi_transport *t)
     if (lost) {
         rescue(t);
     }
+    if (s->slack_b > 0) {
+        carry_mass(t);
+    }
     if (marking || t->marks) {
         watch_marks(t, marking);
     }
@@ -568,7 +601,9 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
             break;
         }
         if (t->far > 0 || t->drift > drift_limit(t)) {
+            const double error = t->error; /* still that of the latest pass */
             frgi_transport_renew(t, FRGI_LOG2_E / t->k, t->s.fill, t->s.source);
+            t->error = error;
         }
     }
     return FRG_OK;

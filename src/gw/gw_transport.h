@@ -58,7 +58,8 @@ typedef struct {
     /* after the last pass; error: L1 relative to total, or where the target is relaxed the largest step of G in natural
      * logarithms, its mean apart */
     double drift, error;
-    double shift; /* relaxed: what the last pass moved from G to F */
+    double shift;  /* relaxed: what the last pass moved from G to F */
+    double raised; /* partial: what it put on G behind its step */
     double momentum;
     int64_t since, passes, far;
     double bytes; /* read from the store so far */
@@ -85,6 +86,10 @@ void frgi_transport_forget(frgi_transport *t);
 /** Potentials G were set from outside: the next pass begins with them.  x is left as it is, and no longer read where
  *  they are too far from those in it. */
 void frgi_transport_place(frgi_transport *t);
+/** log2 sum_j 2^(x_j) */
+double frgi_log_sum(const double *x, int64_t n);
+/** Partial: the potential of the virtual column from F, as a pass leaves it.  To be called where F was set. */
+void frgi_transport_set_slack(frgi_transport *t);
 /** log of sum_i w_i exp(-rate x_i), x_i relative to log_w where `product`; entries of weight 0 left out. */
 double frgi_log_penalty(const double *w, const double *log_w, const double *x, int64_t n,
                         bool product, double rate);

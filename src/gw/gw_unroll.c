@@ -13,7 +13,9 @@
  *
  * Behind the passes of relaxed marginals l(p, q+) goes from q to p (gw_transport.c): l~ = sum p~ - sum q~ is dealt to
  * both, with the weights of the two sums in l.  And with momentum, q <- q+ + mu (q+ - q+_before), the derivative is dealt to both.  Partial mass: the virtual row
- * and column are one more of each, of cost 0; s is the potential of the column.
+ * and column are one more of each, of cost 0; s is the potential of the column.  What is put on q+ there, z = log(mass / R) with
+ * R = B - slack_b r and r = sum exp(q+) / sum exp(q), has the derivatives slack_b r / R softmax(q+) by q+, minus that with
+ * softmax(q) by q, and (r - 1) / R by the weights.
  *
  * The plan itself: rows exact for the last q (balanced), or the last p and q.  Rounding is not differentiated, as it
  * moves a plan by no more than the error of its marginals, nor is what potentials the first of the passes began with.
@@ -38,7 +40,7 @@ typedef struct {
     double per_epsilon;
     bool exact_rows; /* the plan's rows are those of its last q */
     /* of the passes between two entries of the tape */
-    double *q, *plain, *p, slack_g[FRGI_TAPE_STRIDE]; /* before l has gone over */
+    double *q, *plain, *p, slack_g[FRGI_TAPE_STRIDE]; /* before l has gone over, z is put on */
     /* of one pass */
     double *h, *extra, *sums;       /* m; n: what the plan and l add to p~; chunks x m */
     double *by_a, *by_b, *of_slack; /* n, m, n: e_i times what the virtual column takes of row i */
@@ -134,7 +136,9 @@ static void replay(unrolled *w, int64_t first, int64_t count)
         w->slack_g[r] = s->slack_g;
         t->momentum = tape->momentum[(first + r) % FRGI_TAPE_ROOM];
         frgi_transport_pass(t);
-        memcpy(w->plain + r * w->m, s->G_last, (size_t)w->m * sizeof *s->G_last);
+        for (int64_t j = 0; j < w->m; j++) {
+            w->plain[r * w->m + j] = s->G_last[j] - (s->b[j] > 0 ? t->raised : 0);
+        }
         for (int64_t i = 0; i < w->n; i++) {
             w->p[r * w->n + i] = s->F[i] - (s->a[i] > 0 ? t->shift : 0);
         }
@@ -191,8 +195,45 @@ static void pull_shift(unrolled *w, const double *plain, const double *p, double
     }
 }
 
-/** Through pass r of those replayed: from the derivative by its plain step to that by its q; slack: by s. */
-static void pull_pass(unrolled *w, int64_t r, double *by_plain, double *by_q, double *by_slack)
+/** softmax of the potentials of live columns, times scale, added to `to`. */
+static void add_softmax(const frgi_sweep *s, const double *potentials, double scale, double *to)
+{
+    double top = -(double)INFINITY, sum = 0;
+    for (int64_t j = 0; j < s->m; j++) {
+        top = s->b[j] > 0 ? fmax(top, potentials[j]) : top;
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        sum += s->b[j] > 0 ? exp2(potentials[j] - top) : 0;
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        to[j] += s->b[j] > 0 ? scale * exp2(potentials[j] - top) / sum : 0;
+    }
+}
+
+/** Through what partial mass puts on the plain step, by which the derivative is `pulled`; returns what is to be taken off
+ *  the derivative by q, in units of softmax(q). */
+static double pull_raise(unrolled *w, const double *q, const double *plain, double pulled,
+                         double *by_plain)
+{
+    const frgi_sweep *const s = &w->t.s;
+    const double mass = w->t.total;
+    const double ratio = exp2(frgi_log_sum(plain, w->m) - frgi_log_sum(q, w->m));
+    const double left = s->slack_b + mass - s->slack_b * ratio;
+    if (!(left > 1e-9 * mass)) {
+        return 0;
+    }
+    const double each = pulled * s->slack_b * ratio / left;
+    add_softmax(s, plain, each, by_plain);
+    for (int64_t j = 0; j < w->m; j++) {
+        w->by_b[j] += pulled * (ratio - 1) / left;
+    }
+    return each;
+}
+
+/** Through pass r of those replayed: from the derivative by its plain step to that by its q; slack: by s.  by_both: that by
+ *  what is put on the step. */
+static void pull_pass(unrolled *w, int64_t r, double by_both, double *by_plain, double *by_q,
+                      double *by_slack)
 {
     frgi_sweep *const s = &w->t.s;
     const double *const q = w->q + r * w->m, *const plain = w->plain + r * w->m;
@@ -200,6 +241,7 @@ static void pull_pass(unrolled *w, int64_t r, double *by_plain, double *by_q, do
     if (s->tau_a < 1 || s->tau_b < 1) {
         pull_shift(w, plain, w->p + r * w->n, by_plain);
     }
+    const double raise = s->slack_b > 0 ? pull_raise(w, q, plain, by_both, by_plain) : 0;
     for (int64_t j = 0; j < w->m; j++) {
         const bool live = s->b[j] > 0;
         w->h[j] = live ? s->tau_b * by_plain[j] * exp2(-log_column(s, q[j], plain[j], j)) : 0;
@@ -224,6 +266,7 @@ static void pull_pass(unrolled *w, int64_t r, double *by_plain, double *by_q, do
         by_q[j] -= s->b[j] > 0 ? of_row * exp2(q[j] - top) / sums : 0;
         w->by_b[j] += of_row / s->slack_b;
     }
+    add_softmax(s, q, -raise, by_q);
     for (int64_t i = 0; i < w->n && s->slack_a > 0; i++) {
         w->by_a[i] += *by_slack / s->slack_a;
     }
@@ -248,11 +291,13 @@ static void pull_passes(unrolled *w, double *by_q)
         replay(w, first, end - first);
         for (int64_t r = end - first - 1; r >= 0; r--) {
             const double mu = tape->momentum[(first + r) % FRGI_TAPE_ROOM];
+            double by_both = 0;
             for (int64_t j = 0; j < w->m; j++) {
                 by_plain[j] = (1 + mu) * by_q[j] + later[j];
+                by_both += w->t.s.b[j] > 0 ? by_q[j] + later[j] : 0;
                 later[j] = -mu * by_q[j];
             }
-            pull_pass(w, r, by_plain, by_q, &by_slack);
+            pull_pass(w, r, by_both, by_plain, by_q, &by_slack);
         }
         end = first;
     }

@@ -251,11 +251,58 @@ static void marginals(void)
         worst = fmax(worst, row);
     }
     CHECK_SAYS(worst <= 1e-12, "a row carries %g too much", worst);
+    o.max_iter = 0; /* nothing is known: the product, of that mass */
+    frg_warnings_clear(ctx);
+    CHECK_INT(align(ctx, matrix(x, N, 2), matrix(y, M, 3), &o, NULL, &p).reason,
+              FRG_GW_STALLED_PRODUCT);
+    CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-GW-102");
+    o.max_iter = 500;
     o.mass = 0;
     o.rho_target = 0.02;
     align(ctx, matrix(x, N, 2), matrix(y, M, 3), &o, NULL, &p);
     CHECK(p.target_error > 1e-3 && p.source_error < 1e-6 && !p.rounded);
     free(plan);
+    frg_context_destroy(ctx);
+}
+
+/* However little of the mass is carried: the plan is there in full before it is rounded (the tolerance of the polish is of
+ * the mass), it is no product, whose energy is above 1 here, and costs little, as the cloud is aligned with itself.  A second run of the same solver gives the same bits. */
+static void little_mass(void)
+{
+    enum { N = 30 };
+    static const double masses[] = {0.5, 0.01, 3e-3, 1e-4, 1e-6};
+    frg_context *ctx = test_context();
+    double x[N * 2], plan[N * N], again[N * N];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    const frg_array ax = matrix(x, N, 2);
+    for (size_t k = 0; k < sizeof masses / sizeof *masses; k++)
+        for (int round = 0; round < 2; round++) {
+            frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+            o.epsilon = 0.005;
+            o.mass = masses[k];
+            o.round = round;
+            frg_gw *s = NULL;
+            frg_warnings_clear(ctx);
+            CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax},
+                                        (frg_gw_side){.data = &ax}, NULL, &o));
+            for (int run = 0; run < 2; run++) {
+                CHECK(frg_gw_run(s, NULL) >= 0);
+                CHECK_OK(ctx,
+                         frg_plan_rows(frg_gw_plan(s), 0, N, matrix(run ? again : plan, N, N)));
+            }
+            CHECK_BITS(again, plan, sizeof plan);
+            const frg_gw_report *const r = frg_gw_get(s);
+            double most = 0;
+            for (int i = 0; i < N * N; i++)
+                most = fmax(most, plan[i] / masses[k]);
+            CHECK_SAYS(r->energy < 0.1 * masses[k] * masses[k] && most > 3.0 / (N * N),
+                       "mass %g: energy %g of its square, an entry %g of it", masses[k],
+                       r->energy / masses[k] / masses[k], most);
+            CHECK_NEAR(frg_plan_get(frg_gw_plan(s)).mass / masses[k], 1, round ? 1e-9 : 2e-4);
+            CHECK_INT(frg_warning_count(ctx), 0);
+            frg_gw_destroy(s);
+        }
     frg_context_destroy(ctx);
 }
 
@@ -1139,6 +1186,7 @@ static const test_case cases[] = {{"energies", energies},
                                   {"one point", one_point},
                                   {"copies", copies},
                                   {"marginals", marginals},
+                                  {"little mass", little_mass},
                                   {"sampling", sampling},
                                   {"bits", bits},
                                   {"cache", cache},
