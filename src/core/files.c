@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/context.h"
@@ -266,12 +268,41 @@ struct frgi_writer {
     char buffer[WRITE_ROOM];
 };
 
-static frg_status name_paths(frgi_writer *w, const char *path)
+/** The file that will be replaced: what a symbolic link in its place points to, if that is there. */
+static frg_status name_target(frgi_writer *w, const char *path)
 {
-    frgi_text t = {0};
-    TRY(frgi_strdup(w->ctx, &w->path, path, strlen(path)));
-    TRY(frgi_text_printf(w->ctx, &t, "%s.%ld.tmp", path, (long)getpid()));
-    w->temporary = t.text;
+    struct stat s;
+    const bool link =
+        w->ctx->files.open == system_open && lstat(path, &s) == 0 && S_ISLNK(s.st_mode);
+    char *real = link ? realpath(path, NULL) : NULL;
+    const char *const target = real ? real : path;
+    const frg_status status = frgi_strdup(w->ctx, &w->path, target, strlen(target));
+    free(real);
+    return status;
+}
+
+/** A new file beside the target, of a name that no other writer has, in this process or another on the same folder;
+ *  what a killed one left is not touched. */
+static frg_status open_temporary(frgi_writer *w, int *handle)
+{
+    enum { TRIES = 16 };
+    *handle = -EEXIST;
+    for (int i = 0; i < TRIES && *handle == -EEXIST; i++) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        const uint64_t mark = ((uint64_t)(uintptr_t)w >> 4) + (uint64_t)t.tv_nsec + (uint64_t)i;
+        frgi_text name = {0};
+        DROP(w->ctx, &w->temporary);
+        TRY(frgi_text_printf(w->ctx, &name, "%s.%ld.%08llx.tmp", w->path, (long)getpid(),
+                             (unsigned long long)(mark & 0xffffffffu)));
+        w->temporary = name.text;
+        *handle = open_file(w->ctx, w->temporary, 'w');
+    }
+    struct stat s;
+    if (*handle >= 0 && w->ctx->files.open == system_open && stat(w->path, &s) == 0) {
+        (void)fchmod(*handle,
+                     s.st_mode & 07777); /* a file that is replaced keeps its permissions */
+    }
     return FRG_OK;
 }
 
@@ -282,17 +313,13 @@ frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *pat
     TRY(NEW(ctx, &w, 1, "write buffer"));
     *w = (frgi_writer){.ctx = ctx};
     frg_status status;
-    TRY_TO(failed, name_paths(w, path));
+    TRY_TO(failed, name_target(w, path));
     w->standard = is_standard(path) || strcmp(path, "/dev/stdout") == 0;
     /* a device or a pipe is written to, not replaced by a file of its name */
     int handle = w->standard ? STANDARD_OUTPUT : open_file(ctx, path, 'd');
     w->direct = handle >= 0;
     if (handle == -ENODEV || handle == -ENOENT) {
-        handle = open_file(ctx, w->temporary, 'w');
-        if (handle == -EEXIST) { /* left by a killed process that had our number */
-            ctx->files.remove(w->temporary, ctx->files.user);
-            handle = open_file(ctx, w->temporary, 'w');
-        }
+        TRY_TO(failed, open_temporary(w, &handle));
     }
     if (handle < 0) {
         frgi_at(ctx, "%s", path);

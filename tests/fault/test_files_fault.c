@@ -1,6 +1,7 @@
 /* test_files_fault.c - core's reader and writer while files fail: the old file or the new one, whole, and
  * nothing else in the folder. */
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/core.h"
@@ -144,5 +145,73 @@ static void missing(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"writing", writing}, {"reading", reading}, {"missing", missing}};
+static frg_status put_file(frgi_writer *w, int64_t count, int seed)
+{
+    static char bytes[NEW_BYTES];
+    fill(bytes, count, seed);
+    return frgi_writer_put(w, bytes, (size_t)count);
+}
+
+/** Two writers of one path, begun and ended crosswise: each publishes its own file, whole. */
+static void two_writers(void)
+{
+    if (!enter())
+        return;
+    frg_context *a = test_context(), *b = test_context();
+    frgi_writer *one = NULL, *two = NULL;
+    if (CHECK_OK(a, frgi_writer_open(&one, a, path)) &&
+        CHECK_OK(b, frgi_writer_open(&two, b, path))) {
+        CHECK_OK(a, put_file(one, OLD_BYTES, 1));
+        CHECK_OK(b, put_file(two, NEW_BYTES, 2));
+        CHECK(count_files() == 2);
+        CHECK_OK(a, frgi_writer_commit(&one));
+        CHECK(what_is_there() == 1 && count_files() == 2);
+        CHECK_OK(b, frgi_writer_commit(&two));
+        CHECK(what_is_there() == 2 && count_files() == 1);
+    }
+    frg_context_destroy(a);
+    frg_context_destroy(b);
+    leave();
+}
+
+static frg_status write_new(frg_context *ctx, const char *name)
+{
+    frgi_writer *w = NULL;
+    frg_status s = frgi_writer_open(&w, ctx, name);
+    if (s >= 0)
+        s = put_file(w, NEW_BYTES, 2);
+    if (s >= 0)
+        s = frgi_writer_commit(&w);
+    frgi_writer_abandon(&w);
+    return s;
+}
+
+/** What is replaced keeps its permissions, and a symbolic link goes on pointing to what was written. */
+static void in_its_place(void)
+{
+    if (!enter())
+        return;
+    char link[sizeof path + 8];
+    snprintf(link, sizeof link, "%s.link", path);
+    frg_context *ctx = test_context();
+    struct stat s;
+    write_old();
+    CHECK(chmod(path, 0600) == 0 && symlink("table.csv", link) == 0);
+    CHECK_OK(ctx, write_new(ctx, path));
+    CHECK(what_is_there() == 2 && stat(path, &s) == 0 && (s.st_mode & 07777) == 0600);
+    write_old();
+    CHECK_OK(ctx, write_new(ctx, link));
+    CHECK(what_is_there() == 2 && lstat(link, &s) == 0 && S_ISLNK(s.st_mode));
+    CHECK(stat(path, &s) == 0 && (s.st_mode & 07777) == 0600);
+    CHECK(count_files() == 2);
+    remove(link);
+    frg_context_destroy(ctx);
+    leave();
+}
+
+static const test_case cases[] = {{"writing", writing},
+                                  {"reading", reading},
+                                  {"missing", missing},
+                                  {"two writers", two_writers},
+                                  {"in its place", in_its_place}};
 TEST_MAIN(cases)
