@@ -140,7 +140,8 @@ static block *get_block(frg_context *ctx, size_t total)
         return b;
     }
     while (ctx->n_kept > 0 &&
-           frgi_add(frgi_add(ctx->held, total), ctx->kept_bytes) > 2 * ctx->peak) {
+           (frgi_add(frgi_add(ctx->held, total), ctx->kept_bytes) > 2 * ctx->peak ||
+            over_limit(ctx, total))) {
         drop_kept(ctx, 0);
     }
     b = ctx->allocator.alloc(total, ctx->allocator.user);

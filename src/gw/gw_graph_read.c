@@ -290,7 +290,8 @@ frg_status frg_graph_mesh(frg_graph **out, frg_context *ctx, const frg_mesh *mes
     TRY(NEW(ctx, &edges, count, "edges of a mesh"));
     frg_status status = FRG_OK;
     for (int64_t e = 0; e < count && status >= 0; e++) {
-        const double *const p = x + 3 * ends[2 * e], *const q = x + 3 * ends[2 * e + 1];
+        const int64_t from = ends[2 * e], to = ends[2 * e + 1];
+        const double *const p = x + 3 * from, *const q = x + 3 * to;
         const double length = hypot(hypot(p[0] - q[0], p[1] - q[1]), p[2] - q[2]);
         edges[e] = (frgi_edge){ends[2 * e], ends[2 * e + 1], (float)length};
         if (!(length <= FRGI_LENGTH_MAX)) {

@@ -530,7 +530,10 @@ static frg_status producer_failed(frg_context *ctx, struct ArrowArrayStream *str
 static frg_status take_batches(frg_table *t, struct ArrowArrayStream *stream, int64_t n_columns)
 {
     for (;;) {
-        TRY(GROW(t->ctx, &t->batches, t->n_batches + 1, "batches of a table"));
+        if (t->n_batches == t->room_batches) {
+            TRY(GROW(t->ctx, &t->batches, 2 * t->room_batches + 4, "batches of a table"));
+            t->room_batches = 2 * t->room_batches + 4;
+        }
         struct ArrowArray *const next = &t->batches[t->n_batches];
         *next = (struct ArrowArray){.release = NULL};
         const int code = stream->get_next(stream, next);
@@ -556,7 +559,7 @@ void frgi_batches_release(frg_table *t)
     for (int64_t b = 0; b < t->n_batches; b++) {
         t->batches[b].release(&t->batches[b]);
     }
-    t->n_batches = 0;
+    t->n_batches = t->room_batches = 0;
     DROP(t->ctx, &t->batches);
 }
 
@@ -592,9 +595,7 @@ frg_status frg_table_read_arrow(frg_table **out, frg_context *ctx, struct ArrowA
             stream ? "released already" : "NULL");
     frg_table_opts opts;
     frg_table_defaults(&opts, sizeof opts);
-    if (o) {
-        frgi_take_opts(&opts, sizeof opts, o);
-    }
+    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     struct ArrowSchema schema = {.release = NULL};
     const int code = stream->get_schema(stream, &schema);
     if (code || !schema.release) {

@@ -76,7 +76,7 @@ struct frg_table {
     frg_column *columns;
     frgi_column_memory *memory;
     struct ArrowArray *batches; /* kept for the columns they lend */
-    int64_t n_batches;
+    int64_t n_batches, room_batches;
 };
 
 /** Appends a column that takes over `memory` (on failure it stays the caller's). */

@@ -137,9 +137,7 @@ static frg_status read_input(frg_table **out, frg_context *ctx, const frgi_input
 {
     frg_table_opts o;
     frg_table_defaults(&o, sizeof o);
-    if (opts) {
-        frgi_take_opts(&o, sizeof o, opts);
-    }
+    TRY(frgi_take_opts(ctx, &o, sizeof o, opts));
     TRY(check_opts(ctx, &o));
     frgi_run_begins(ctx);
     frgi_source *source;

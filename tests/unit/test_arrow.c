@@ -30,6 +30,11 @@ static void release_batch(struct ArrowArray *a)
     a->release = NULL;
 }
 
+static void release_small(struct ArrowArray *a)
+{
+    a->release = NULL;
+}
+
 static void release_stream(struct ArrowArrayStream *s)
 {
     s->release = NULL;
@@ -161,6 +166,64 @@ static void batches(void)
     frg_table_destroy(t);
     CHECK_INT(frg_bytes_held(ctx), 0);
     frg_context_destroy(ctx);
+}
+
+/** Small batches without end, one row each; private_data counts those that are left. */
+static int get_small(struct ArrowArrayStream *stream, struct ArrowArray *out)
+{
+    static double value = 2;
+    static const void *buffers[] = {NULL, &value};
+    static struct ArrowArray column, *children[] = {&column};
+    static int released;
+    int *const left = stream->private_data;
+    column = (struct ArrowArray){.length = 1, .n_buffers = 2, .buffers = buffers};
+    *out = (struct ArrowArray){.release = NULL};
+    if ((*left)-- > 0)
+        *out = (struct ArrowArray){.length = 1,
+                                   .n_children = 1,
+                                   .children = children,
+                                   .release = release_small,
+                                   .private_data = &released};
+    return 0;
+}
+
+static int small_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
+{
+    (void)stream;
+    static struct ArrowSchema column, *children[] = {&column};
+    column = (struct ArrowSchema){.format = "g", .name = "x"};
+    *out = (struct ArrowSchema){
+        .format = "+s", .n_children = 1, .children = children, .release = release_schema};
+    return 0;
+}
+
+/** Ten times the batches ask for a few more blocks, not for ten times as many: 2^14 / 2^10 is four doublings. */
+static void many_batches(void)
+{
+    int64_t calls[2];
+    for (int c = 0; c < 2; c++) {
+        fault_memory m;
+        fault_memory_open(&m);
+        frg_context_opts o;
+        frg_context_defaults(&o, sizeof o);
+        o.allocator = &m.table;
+        frg_context *ctx = NULL;
+        CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+        int left = c == 0 ? 1 << 10 : 1 << 14;
+        struct ArrowArrayStream stream = {.get_schema = small_schema,
+                                          .get_next = get_small,
+                                          .get_last_error = last_error,
+                                          .release = release_stream,
+                                          .private_data = &left};
+        frg_table *t;
+        if (CHECK_OK(ctx, frg_table_read_arrow(&t, ctx, &stream, NULL))) {
+            CHECK_INT(frg_table_rows(t), c == 0 ? 1 << 10 : 1 << 14);
+            frg_table_destroy(t);
+        }
+        calls[c] = m.calls;
+        frg_context_destroy(ctx);
+    }
+    CHECK(calls[1] <= calls[0] + 4);
 }
 
 static void borrowed(void)
@@ -381,6 +444,7 @@ static void every_allocation_fails(void)
 
 static const test_case cases[] = {
     {"batches", batches},
+    {"many batches", many_batches},
     {"borrowed", borrowed},
     {"element types", element_types},
     {"decimals", decimals},
