@@ -145,12 +145,15 @@ typedef struct {
     double seconds;      /* since the run began */
 } frg_progress;
 
-/** Called about once an iteration; non-zero asks the solver to stop (FRG_INTERRUPTED). */
+/** Called about once an iteration, on the thread that called the library; non-zero asks the solver to stop
+ *  (FRG_INTERRUPTED).  It may call the library on other contexts, and frg_interrupt on this one. */
 typedef int (*frg_progress_fn)(const frg_progress *p, void *user);
-/** level 0 warning, 1 information, 2 detail. */
+/** level 0 warning, 1 information, 2 detail; a line without its end, on the thread that called the library. */
 typedef void (*frg_log_fn)(int level, const char *line, void *user);
 
-/** Where memory comes from.  alloc returns NULL on failure, at least 64-byte aligned memory otherwise. */
+/** Where memory comes from.  alloc returns NULL on failure, at least 64-byte aligned memory otherwise.  Both may be called by
+ *  several threads at once: members of a batch and starts of a fit take their own memory.  The table is copied; `user` must
+ *  live as long as the context. */
 typedef struct {
     void *(*alloc)(size_t bytes, void *user);
     void (*free)(void *p, size_t bytes, void *user);
@@ -176,6 +179,10 @@ typedef struct {
 /** Reserved for communication between ranks; NULL is a single process. */
 struct frg_comm;
 
+/** Options, here and in every header: begin with the _defaults function of the struct and sizeof of it, change what shall be
+ *  different, hand it over; NULL is all defaults.  struct_size tells which fields the caller was built with, so that a struct
+ *  may grow at its end; one that was not set is refused (FRG_BAD_ARG), and so are fields of a later version that are not 0
+ *  (FRG_UNSUPPORTED).  Options are copied; what they point to must live as long as is said at each field. */
 typedef struct {
     size_t struct_size;
     frg_device device;          /* default cpu */
@@ -186,8 +193,8 @@ typedef struct {
     frg_progress_fn on_progress;
     frg_log_fn on_log;
     void *user;                 /* handed to both callbacks */
-    const frg_allocator *allocator; /* NULL: the system's; must outlive the context */
-    const frg_files *files;         /* NULL: the system's; must outlive the context */
+    const frg_allocator *allocator; /* NULL: the system's; copied */
+    const frg_files *files;         /* NULL: the system's; copied */
     const struct frg_comm *comm;
     void *stream;               /* a device's stream or queue; NULL: the library's own */
 } frg_context_opts;

@@ -100,9 +100,7 @@ frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
     *out = NULL;
     frg_context_opts opts;
     frg_context_defaults(&opts, sizeof opts);
-    if (o) {
-        frgi_take_opts(&opts, sizeof opts, o);
-    }
+    TRY(frgi_take_opts(NULL, &opts, sizeof opts, o));
     if (opts.threads < 0 || opts.threads > 4096 || opts.memory_limit < 0 ||
         !(opts.time_limit >= 0)) {
         return FRG_BAD_ARG;

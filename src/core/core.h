@@ -225,8 +225,9 @@ static inline char *frgi_array_base(const frg_array *a)
     return (char *)a->data + a->offset;
 }
 
-/** Copies a caller's options over defaults, min(struct_size, known) bytes, so that old callers work. */
-void frgi_take_opts(void *into, size_t known, const void *from);
+/** Copies a caller's options (NULL: none) over defaults, min(struct_size, known) bytes, so that old callers work.  E_OPTION
+ *  for a struct_size that was not set, E_UNSUPPORTED for fields of a later version that are not 0. */
+FRG_MUST_USE frg_status frgi_take_opts(frg_context *ctx, void *into, size_t known, const void *from);
 
 #pragma GCC visibility pop
 #endif

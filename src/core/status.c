@@ -123,12 +123,31 @@ frg_status frgi_array_check(frg_context *ctx, const frg_array *a, const char *na
     return FRG_OK;
 }
 
-void frgi_take_opts(void *into, size_t known, const void *from)
+frg_status frgi_take_opts(frg_context *ctx, void *into, size_t known, const void *from)
 {
+    enum { LARGEST = 1 << 16 /* of a library to come; more than that was never set */ };
+    if (!from) {
+        return FRG_OK;
+    }
     size_t given;
     memcpy(&given, from, sizeof given);
+    if (given <= sizeof given || given > LARGEST) {
+        FAIL(ctx, E_OPTION,
+             "struct_size of the options is %zu: it was not set; begin with the _defaults function",
+             given);
+    }
+    for (size_t i = known; i < given; i++) {
+        if (((const char *)from)[i] != 0) {
+            FAIL(
+                ctx, E_UNSUPPORTED,
+                "the options have fields that this version of the library does not know, %zu bytes "
+                "for %zu",
+                given, known);
+        }
+    }
     memcpy(into, from, given < known ? given : known);
     memcpy(into, &known, sizeof known);
+    return FRG_OK;
 }
 
 frg_status frg_device_parse(const char *text, frg_device *out)

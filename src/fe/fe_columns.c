@@ -46,9 +46,7 @@ frg_status frg_fe_columns(frg_context *ctx, const char *formula, const frg_fe_op
     REQUIRE(ctx, formula && each, "frg_fe_columns takes a formula and a visitor");
     frg_fe_opts opts;
     frg_fe_defaults(&opts, sizeof opts);
-    if (o) {
-        frgi_take_opts(&opts, sizeof opts, o);
-    }
+    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     const visit v = {ctx, each, user};
     frgi_syntax s = {0};
     frg_status status = frgi_syntax_formula(&s, ctx, formula, (int64_t)strlen(formula));

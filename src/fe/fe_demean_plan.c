@@ -66,9 +66,7 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
     const double began = frgi_seconds();
     frg_demean_opts opts;
     frg_demean_defaults(&opts, sizeof opts);
-    if (o) {
-        frgi_take_opts(&opts, sizeof opts, o);
-    }
+    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
     TRY(frgi_array_check(ctx, &codes, "codes", 2, 1u << FRG_I32));
     REQUIRE(ctx, codes.shape[1] >= 1 && codes.shape[1] <= MAX_FACTORS,
@@ -397,9 +395,7 @@ frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
     TRY(check_shape(ctx, shape));
     frg_demean_opts opts;
     frg_demean_defaults(&opts, sizeof opts);
-    if (o) {
-        frgi_take_opts(&opts, sizeof opts, o);
-    }
+    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
     *plan_bytes = plan_bound(ctx, shape, &opts);
     *with_factor_bytes = frgi_add(*plan_bytes, frgi_fe_fill_cap(ctx, &opts));

@@ -288,9 +288,9 @@ frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_cs
     };
     frgi_run_begins(ctx);
     frg_lsmr_defaults(&s.opts, sizeof s.opts);
-    if (o)
-        frgi_take_opts(&s.opts, sizeof s.opts, o);
-    local.status = solve_all(&s, columns, &local);
+    local.status = frgi_take_opts(ctx, &s.opts, sizeof s.opts, o);
+    if (local.status == FRG_OK)
+        local.status = solve_all(&s, columns, &local);
     local.peak_bytes = frg_peak_bytes(ctx);
     if (info)
         *info = local;

@@ -532,9 +532,7 @@ static frg_status open_job(job *j, frg_context *ctx, const frg_table *data, cons
     j->f->ctx = ctx;
     j->f->table = data;
     frg_fe_defaults(&j->f->options, sizeof j->f->options);
-    if (o) {
-        frgi_take_opts(&j->f->options, sizeof j->f->options, o);
-    }
+    TRY(frgi_take_opts(ctx, &j->f->options, sizeof j->f->options, o));
     if (j->f->options.n_vcov == 0) { /* the estimates are shown under some covariance */
         j->f->options.vcov[0] = "iid";
         j->f->options.n_vcov = 1;

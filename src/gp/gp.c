@@ -36,9 +36,7 @@ void frg_gp_defaults(frg_gp_opts *o, size_t struct_size)
 static frg_status take_opts(frg_context *ctx, frg_gp_opts *o, const frg_gp_opts *given)
 {
     frg_gp_defaults(o, sizeof *o);
-    if (given) {
-        frgi_take_opts(o, sizeof *o, given);
-    }
+    TRY(frgi_take_opts(ctx, o, sizeof *o, given));
     const struct {
         const char *name;
         unsigned value, most;

@@ -399,11 +399,10 @@ static frg_status with_opts(batch b, const frg_gp_opts *o, const frg_gp_fit_opts
     frg_gp_opts opts;
     frg_gp_fit_opts fit_opts;
     frg_gp_defaults(&opts, sizeof opts);
-    if (o)
-        frgi_take_opts(&opts, sizeof opts, o);
+    TRY(frgi_take_opts(b.ctx, &opts, sizeof opts, o));
     if (fit) {
         frg_gp_fit_defaults(&fit_opts, sizeof fit_opts);
-        frgi_take_opts(&fit_opts, sizeof fit_opts, fit);
+        TRY(frgi_take_opts(b.ctx, &fit_opts, sizeof fit_opts, fit));
         b.fit = &fit_opts;
     }
     b.opts = &opts;

@@ -321,7 +321,7 @@ frg_status frg_gp_predict_fantasies(frg_gp *gp, frg_array x, frg_array y, frg_ar
     }
     frg_gp_fantasy_opts o;
     frg_gp_fantasy_defaults(&o, sizeof o);
-    frgi_take_opts(&o, sizeof o, given);
+    TRY(frgi_take_opts(gp->ctx, &o, sizeof o, given));
     frgi_run_begins(gp->ctx);
     TRY(check_shapes(gp, &x, &y, &at, &o));
     fantasy f = {.gp = gp,

@@ -645,9 +645,7 @@ frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *o
     frg_context *ctx = gp->ctx;
     fit m = {.gp = gp, .began = frgi_seconds()};
     frg_gp_fit_defaults(&m.opts, sizeof m.opts);
-    if (o) {
-        frgi_take_opts(&m.opts, sizeof m.opts, o);
-    }
+    TRY(frgi_take_opts(ctx, &m.opts, sizeof m.opts, o));
     TRY(check_opts(ctx, &m.opts));
     frgi_run_begins(ctx);
     m.method = choose(gp, m.opts.optimizer);

@@ -597,7 +597,7 @@ frg_status frg_gp_predict(frg_gp *gp, frg_array x, const frg_gp_predict_opts *gi
     }
     frg_gp_predict_opts o;
     frg_gp_predict_defaults(&o, sizeof o);
-    frgi_take_opts(&o, sizeof o, given);
+    TRY(frgi_take_opts(gp->ctx, &o, sizeof o, given));
     frgi_run_begins(gp->ctx);
     if (!(o.variance_floor >= 0 && isfinite(o.variance_floor))) {
         FAIL(gp->ctx, E_OPTION, "variance_floor must be 0 or positive, got %g", o.variance_floor);

@@ -295,12 +295,12 @@ frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_s
     TRY(NEW0(ctx, &s, 1, "an alignment"));
     s->ctx = ctx;
     frg_gw_defaults(&s->o, sizeof s->o);
-    if (o) {
-        frgi_take_opts(&s->o, sizeof s->o, o);
-    }
+    frg_status status = frgi_take_opts(ctx, &s->o, sizeof s->o, o);
     frg_gw_apply_preset(&s->o, s->o.preset);
     frgi_run_begins(ctx);
-    const frg_status status = open_all(s, &x, &y, linear);
+    if (status >= 0) {
+        status = open_all(s, &x, &y, linear);
+    }
     if (status < 0) {
         frg_gw_destroy(s);
         return status;

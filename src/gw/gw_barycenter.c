@@ -346,9 +346,7 @@ frg_status frg_gw_barycenter(frg_context *ctx, const frg_array *spaces,
 {
     frg_barycenter_opts opts;
     frg_barycenter_defaults(&opts, sizeof opts);
-    if (o) {
-        frgi_take_opts(&opts, sizeof opts, o);
-    }
+    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     REQUIRE(ctx, spaces && n_spaces >= 1, "a barycenter needs spaces");
     REQUIRE(ctx, opts.epsilon > 0 && isfinite(opts.epsilon), "epsilon is %g, it must be > 0",
             opts.epsilon);

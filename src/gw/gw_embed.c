@@ -428,9 +428,7 @@ frg_status frg_gw_embed(frg_context *ctx, const frg_graph *anchor, frg_array anc
 {
     frg_embed_opts opts;
     frg_embed_defaults(&opts, sizeof opts);
-    if (o) {
-        frgi_take_opts(&opts, sizeof opts, o);
-    }
+    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     REQUIRE(ctx, found, "found is NULL");
     TRY(check(ctx, anchor, &anchor_out, queries, n_queries, &opts));
     embedding e = {

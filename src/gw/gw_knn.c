@@ -181,9 +181,7 @@ frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
     *out = NULL;
     frg_graph_opts o;
     frg_graph_defaults(&o, sizeof o);
-    if (given) {
-        frgi_take_opts(&o, sizeof o, given);
-    }
+    TRY(frgi_take_opts(ctx, &o, sizeof o, given));
     TRY(frgi_array_check(ctx, &points, "points", 2, 1u << FRG_F32 | 1u << FRG_F64));
     search_state s = {.n = points.shape[0], .d = points.shape[1], .k = o.k};
     REQUIRE(ctx, s.n >= 1 && s.n < INT32_MAX && s.d >= 1,

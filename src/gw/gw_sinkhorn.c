@@ -271,10 +271,10 @@ frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array c
     s->ctx = ctx;
     s->cost = cost;
     frg_sinkhorn_defaults(&s->o, sizeof s->o);
-    if (o) {
-        frgi_take_opts(&s->o, sizeof s->o, o);
+    frg_status status = frgi_take_opts(ctx, &s->o, sizeof s->o, o);
+    if (status >= 0) {
+        status = check_options(ctx, &s->o);
     }
-    frg_status status = check_options(ctx, &s->o);
     if (status >= 0) {
         status = set_up(s, a, b);
     }

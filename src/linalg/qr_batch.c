@@ -194,9 +194,7 @@ frg_status frg_qr_create(frg_qr **out, frg_context *ctx, int64_t n_items, const 
     }
     frg_qr_opts opts;
     frg_qr_defaults(&opts, sizeof opts);
-    if (o) {
-        frgi_take_opts(&opts, sizeof opts, o);
-    }
+    TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
     REQUIRE(ctx, n_items >= 0 && (items || n_items == 0), "n_items is %lld and items is %s",
             (long long)n_items, items ? "given" : "NULL");
@@ -288,12 +286,9 @@ static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_ite
     }
 }
 
-frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report reports[],
-                      frg_info *info)
+/** Are the items those that the plan was made for? */
+static frg_status check_items(const frg_qr *qr, const frg_qr_item items[])
 {
-    if (!qr) {
-        FAIL(NULL, E_ARG, "qr is NULL");
-    }
     frg_context *const ctx = qr->ctx;
     REQUIRE(ctx, items || qr->n_items == 0, "items is NULL");
     for (int64_t i = 0; i < qr->n_items; i++) {
@@ -304,6 +299,21 @@ frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report repor
                  (long long)i + 1);
         }
     }
+    return FRG_OK;
+}
+
+frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report reports[],
+                      frg_info *info)
+{
+    if (!qr) {
+        FAIL(NULL, E_ARG, "qr is NULL");
+    }
+    frg_context *const ctx = qr->ctx;
+    const frg_status good = check_items(qr, items);
+    if (info) {
+        *info = (frg_info){.status = good, .residual = NAN, .objective = NAN, .device_name = "cpu"};
+    }
+    TRY(good);
     frgi_run_begins(ctx);
     const double start = frgi_seconds();
     frg_qr_report *const report = reports ? reports : qr->report;

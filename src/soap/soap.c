@@ -101,7 +101,7 @@ frg_status frg_soap_add_group(frg_soap *soap, const frg_soap_opts *o, int *group
     REQUIRE(ctx, o, "the options of a group are NULL");
     frg_soap_opts taken;
     frg_soap_defaults(&taken, sizeof taken, FRG_SOAP_EMERGING);
-    frgi_take_opts(&taken, sizeof taken, o);
+    TRY(frgi_take_opts(ctx, &taken, sizeof taken, o));
     TRY(frgi_soap_check(ctx, &taken));
     if (soap->n_groups == soap->room_groups) {
         TRY(GROW(ctx, &soap->groups, 2 * soap->room_groups + 2, "groups"));
@@ -180,7 +180,7 @@ frg_status frg_soap_set_group(frg_soap *soap, int group, const frg_soap_opts *o)
     REQUIRE(soap->ctx, o, "the options of a group are NULL");
     frgi_soap_wait(soap);
     frg_soap_opts taken = soap->groups[group];
-    frgi_take_opts(&taken, sizeof taken, o);
+    TRY(frgi_take_opts(soap->ctx, &taken, sizeof taken, o));
     TRY(frgi_soap_check(soap->ctx, &taken));
     bool used = false;
     for (int64_t i = 0; i < soap->n_params; i++) {

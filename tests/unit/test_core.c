@@ -1,5 +1,5 @@
 /* test_core.c - the core: statuses, contexts, memory, arenas, text, random numbers, views, heartbeats. */
-#include "core/core.h"
+#include "core/context.h"
 #include "fault.h"
 
 static void statuses(void)
@@ -194,6 +194,14 @@ static void kept_blocks(void)
     CHECK_STATUS(NEW(ctx, &y, 36 << 20, "bytes"), FRG_NO_MEMORY);
     DROP(ctx, &x);
     CHECK_INT(frg_bytes_held(ctx), before);
+    /* fresh blocks beside a kept one that suits neither: together they stay within it */
+    CHECK_OK(ctx, NEW(ctx, &x, 24 << 20, "bytes"));
+    DROP(ctx, &x);
+    CHECK_OK(ctx, NEW(ctx, &x, 16 << 20, "bytes"));
+    CHECK_OK(ctx, NEW(ctx, &y, 8 << 20, "bytes"));
+    CHECK(ctx->held + ctx->kept_bytes <= (size_t)o.memory_limit);
+    DROP(ctx, &x);
+    DROP(ctx, &y);
     frg_context_destroy(ctx);
 }
 
@@ -341,6 +349,46 @@ static int ask(const frg_progress *p, void *user)
     return --*(int *)user < 0;
 }
 
+/** A size that was not set is no silent default; shorter ones keep what they lack; longer ones may only hold zeros there. */
+static void options(void)
+{
+    typedef struct {
+        size_t struct_size;
+        int a, b, c;
+    } known;
+    frg_context *ctx = test_context();
+    struct {
+        known k;
+        int later[2];
+    } given = {.k = {.a = 7, .b = 8, .c = 9}};
+    const known defaults = {sizeof defaults, 1, 2, 3};
+    for (int c = 0; c < 6; c++) {
+        static const struct {
+            size_t size;
+            int later;
+            frg_status status;
+        } jobs[] = {{0, 0, FRG_BAD_ARG},
+                    {sizeof(size_t), 0, FRG_BAD_ARG},
+                    {sizeof(size_t) + 2 * sizeof(int), 0, FRG_OK},
+                    {sizeof(known), 0, FRG_OK},
+                    {sizeof given, 0, FRG_OK},
+                    {sizeof given, 5, FRG_UNSUPPORTED}};
+        known into = defaults;
+        given.k.struct_size = jobs[c].size;
+        given.later[1] = jobs[c].later;
+        CHECK_STATUS(frgi_take_opts(ctx, &into, sizeof into, &given), jobs[c].status);
+        CHECK(into.struct_size == sizeof into && into.a == (jobs[c].status ? 1 : 7) &&
+              into.c == (jobs[c].status || c == 2 ? 3 : 9));
+    }
+    known into = defaults;
+    CHECK_OK(ctx, frgi_take_opts(ctx, &into, sizeof into, NULL));
+    CHECK(into.b == 2);
+    frg_context *other = NULL;
+    CHECK_STATUS(frg_context_create(&other, &(frg_context_opts){.threads = 1}), FRG_BAD_ARG);
+    CHECK(other == NULL);
+    frg_context_destroy(ctx);
+}
+
 static void heartbeats(void)
 {
     int left = 2;
@@ -448,6 +496,7 @@ static const test_case cases[] = {
     {"slabs", slabs},
     {"text", text},
     {"views", views},
+    {"options", options},
     {"heartbeats", heartbeats},
     {"warnings", warnings},
 };
