@@ -497,6 +497,11 @@ frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
         char label[96];
         frgi_gp_params_label(p, label);
         frgi_at(ps->ctx, "%s", label);
+        if (isinf(v) && isinf(p->value)) { /* the expression has finite ones alone */
+            FAIL(ps->ctx, E_PARAMETER,
+                 "%s cannot be set from the data, which spread beyond floating point: scale them",
+                 label);
+        }
         if (!isfinite(v)) {
             FAIL(ps->ctx, E_PARAMETER, "%s is not finite", label);
         }

@@ -46,6 +46,8 @@ static void bad_data(void)
     g.y[2] = 0;
     g.x[5] = 1e39;
     expect(ctx, &g, k, &o, "FRG-GP-009", "x is 1e+39 in row 3");
+    g.x[5] = 1e200; /* no deviation, so no length where the expression has none */
+    expect(ctx, &g, "rbf + noise", NULL, "FRG-GP-006", "rbf.l cannot be set from the data");
     g.x[5] = 0;
     o = gp_data_opts("const");
     o.noise_variances = variances;
