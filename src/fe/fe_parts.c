@@ -376,14 +376,17 @@ static void merge_column(fe_cg_column *whole, const fe_cg_column *mine, double e
     whole->lambda = smaller_known(mine->lambda, whole->lambda);
 }
 
-/** What the parts need before a solve: work memory, and to know where their ladders begin. */
+/** What the parts need before a solve: work memory, and to know where their ladders begin.  All the memory first: where
+ *  a ladder is stopped, the error bound is still asked of every part. */
 static frg_status prepare(fe_parts *p, frg_context *ctx, int kind)
 {
     for (int64_t i = 0; i < p->n; i++) {
+        TRY(need_work(&p->of[i], ctx, kind));
+        TRY(need_work(&p->of[i], ctx, 0)); /* a ladder's probe */
+        p->of[i].blamed = false;
+    }
+    for (int64_t i = 0; i < p->n; i++) {
         part *mine = &p->of[i];
-        TRY(need_work(mine, ctx, kind));
-        TRY(need_work(mine, ctx, 0)); /* a ladder's probe */
-        mine->blamed = false;
         if (!mine->prepared) {
             const frg_status status = frgi_fe_ladder_prepare(mine->ladder, ctx, &mine->work[0]);
             if (status != FRG_OK) {

@@ -336,7 +336,64 @@ static void same_bits(void)
     panel_free(&d);
 }
 
+/** user: how many more calls are answered with "go on"; below 0 none is refused. */
+static int stop_after(const frg_progress *p, void *user)
+{
+    (void)p;
+    int *const left = user;
+    *left -= *left > 0;
+    return *left == 0;
+}
+
+/** A run may be stopped at every one of its calls, also while the ladders of some parts have not begun: what it leaves
+ *  is finite and marked, and the plan's next run gives the bits of one that was never stopped. */
+static void stopped(void)
+{
+    graph g[] = {ring(300), random_firms(300, 4, 300), random_firms(300, 60, 300), ring(280)};
+    panel d = beside(g, 4, true);
+    const size_t bytes = (size_t)(d.n * d.p) * sizeof *d.x;
+    double *const r = panel_zeros(d.n * d.p, sizeof *r);
+    outcome want = demean(&d, test_now.threads);
+    CHECK(want.plan.n_parts >= 3);
+    frg_status status = FRG_INTERRUPTED;
+    int calls = 1;
+    for (; status == FRG_INTERRUPTED; calls += 1 + calls / 16) {
+        int left = calls;
+        frg_context_opts c;
+        frg_context *ctx = NULL;
+        frg_demean *plan = NULL;
+        frg_demean_column columns[PANEL_COLUMNS];
+        frg_context_defaults(&c, sizeof c);
+        c.threads = test_now.threads;
+        c.on_progress = stop_after;
+        c.user = &left;
+        CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+        if (CHECK_OK(ctx, panel_create(&plan, ctx, &d, NULL))) {
+            status =
+                frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), columns, NULL);
+            CHECK_SAYS(status == FRG_OK || status == FRG_INTERRUPTED, "call %d gave %s", calls,
+                       frg_status_name(status));
+            for (int k = 0; k < d.p && status == FRG_INTERRUPTED; k++)
+                CHECK(columns[k].status == FRG_INTERRUPTED || columns[k].converged);
+            for (int64_t i = 0; i < d.n * d.p; i++)
+                CHECK(isfinite(r[i]));
+            left = -1;
+            CHECK_OK(ctx, frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r),
+                                         columns, NULL));
+            CHECK_SAYS(memcmp(r, want.r, bytes) == 0, "other bits after a stop at call %d", calls);
+        } else
+            status = FRG_OK;
+        frg_demean_destroy(plan);
+        frg_context_destroy(ctx);
+    }
+    CHECK_SAYS(calls > 12, "%d calls", calls);
+    free(want.r);
+    free(r);
+    panel_free(&d);
+}
+
 static const test_case cases[] = {
+    {"stopped at every call", stopped},
     {"a ring beside a dense component", dense_neighbour},
     {"middle and small components", middle_and_small},
     {"three effects", three_effects},
