@@ -121,7 +121,8 @@ typedef struct {
     double gradient;       /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i / sqrt(N_l) */
     double error_bound;    /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave lambda */
     int absorbed;          /* ||r|| <= 1e-9 of the centred input */
-    int converged;         /* eta <= tol, and the audit <= tol or the level means at the rounding floor */
+    int converged;         /* eta <= tol, and the audit <= tol or the level means at the rounding floor; and the effects
+                              taken out are not so large (1e8 sd(b)) that their rounding hides the column */
     int64_t worst_factor;  /* where the largest level mean sits */
     int64_t worst_level;
 } frg_demean_column;
@@ -153,14 +154,16 @@ typedef struct frg_demean frg_demean;
 FRG_API void frg_demean_defaults(frg_demean_opts *o, size_t struct_size);
 /** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 >= 0 or NULL.  slopes: varying slopes,
  *  NULL for none; `no_intercept` has bit q set for a factor with slopes alone.  codes and weights are copied
- *  in the compact form the plan needs; the caller's arrays are not touched later.
+ *  in the compact form the plan needs; the caller's arrays are not touched later.  A common factor of the weights does not
+ *  matter; E_WEIGHT names a positive one that is less than 2^-500 of the largest.
  *  Errors: E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY. */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
                                                   const frg_array *weights, const frg_slope *slopes,
                                                   int n_slopes, uint64_t no_intercept,
                                                   const frg_demean_opts *o);
 /** in, out: n x p, f64 or f32, any strides, out may be in.  columns: p reports or NULL.  Values may be as large as 1e150, and
- *  the largest of a column must be 0 or at least 1e-150: E_NOT_FINITE names what is beyond.
+ *  the largest of a column must be 0 or at least 1e-150 (over the root of the least weight beside the largest): E_NOT_FINITE
+ *  names what is beyond.
  *  Returns the worst column's status.  Outputs are untouched when the status is negative. */
 FRG_API FRG_MUST_USE frg_status frg_demean_run(frg_demean *d, frg_array in, frg_array out,
                                                frg_demean_column columns[], frg_info *info);

@@ -1,34 +1,49 @@
 /* fe_judge.c - the test of a demeaned column; every path of the demeaner ends here. */
 #include "fe/fe_judge.h"
 
+#include <float.h>
 #include <math.h>
 
 static const double ABSORBED = 1e-9; /* ||r|| of the centred input */
+static const double LOST =
+    1e-8; /* of its deviation: the rounding of effects that a column survives */
+static const double ROUNDINGS = 64; /* of the numbers that are subtracted */
 
 double frgi_fe_rounding_floor(const fe_column_size *c)
 {
-    return 64 * c->epsilon * (c->top + c->effect);
+    return ROUNDINGS * c->epsilon * (c->top + c->effect);
+}
+
+/** sqrt(sum of w (x - mean)^2 / N) */
+static double deviation(const fe_column_size *c)
+{
+    return c->mass > 0 ? sqrt(c->total / c->mass) : 0;
+}
+
+bool frgi_fe_is_lost(const fe_column_size *c)
+{
+    return DBL_EPSILON * c->effect > LOST * deviation(c) + ROUNDINGS * DBL_EPSILON * c->top;
 }
 
 void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
                    double error, frg_demean_column *out)
 {
     const double size = c->mass > 0 ? sqrt(a->square / c->mass) : 0;
-    const double input = c->mass > 0 ? sqrt(c->total / c->mass) : 0;
+    const double input = deviation(c);
     const double floor = frgi_fe_rounding_floor(c);
-    const bool varies = c->total > 0;
-    out->absorbed = size <= ABSORBED * input || size <= 0.25 * floor;
+    const bool varies = c->total > 0, lost = frgi_fe_is_lost(c);
+    out->absorbed = !lost && (size <= ABSORBED * input || size <= 0.25 * floor);
     const double scale = out->absorbed ? input : size;
     out->audit = a->mean > 0 && scale > 0 ? a->mean / scale : 0;
     out->gradient = varies ? sqrt(a->gradient) / (sqrt(n_factors) * sqrt(c->total)) : 0;
     out->error_bound = varies ? sqrt(error / c->total) : 0;
-    const bool at_floor = a->mean <= floor;
+    const bool at_floor = !lost && a->mean <= floor;
     if (at_floor && input <= floor) { /* a constant: what is left of it is rounding alone */
         out->audit = out->gradient = out->error_bound = 0;
     }
     /* storing r in its type leaves g = eps ||r|| at most: a float32 result cannot show less */
     const double reachable = fmax(tol, 4 * c->epsilon);
-    out->converged = out->gradient <= reachable && (out->audit <= tol || at_floor);
+    out->converged = !lost && out->gradient <= reachable && (out->audit <= tol || at_floor);
 }
 
 bool frgi_fe_accepted(double tol, const frg_demean_column *c)

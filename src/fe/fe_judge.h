@@ -25,13 +25,17 @@ typedef struct {
 
 /** Values above it are refused: their squares times the rows would not be finite. */
 #define FE_LARGEST 1e150
-/** Columns with a largest value below it are refused: their squares are no numbers any more, and nothing could be told
- *  from zero by them. */
+/** Columns with a largest value below it, times the root of the least weight, are refused: their squares are no numbers
+ *  any more, and nothing could be told from zero by them. */
 #define FE_SMALLEST 1e-150
 
 /** Level means below it are rounding: 64 roundings of the largest numbers that were subtracted. */
 double frgi_fe_rounding_floor(const fe_column_size *c);
-/** Fills audit, gradient, error_bound, absorbed and converged.  error: an estimate of ||W^(1/2)(r - r*)||^2,
+/** Is the column itself lost in the rounding of the effects taken out?  Effects so far beyond it come from a direction
+ *  that D does not have and a factor took for one; what is left then is no residual of the column, however small its
+ *  level means are. */
+bool frgi_fe_is_lost(const fe_column_size *c);
+/** Fills audit, gradient, error_bound, absorbed and converged; a lost column is neither of the two.  error: an estimate of ||W^(1/2)(r - r*)||^2,
  *  NaN where there is none. */
 void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_column_audit *a,
                    double error, frg_demean_column *out);

@@ -14,6 +14,10 @@
  * right-hand side, stopped where the audit should hold.  Status: FRG_MAX_ITER where a round ended by max_iter,
  * FRG_STALLED after STALLS rounds in which the failure was not halved.
  *
+ * A factor whose smallest pivot is rounding has a direction that D does not have, and effects without bound along it: a
+ * column that is lost in their rounding (fe_judge.h), or that refinement with the factor does not serve, goes on without
+ * it, unless the factor was asked for by name.
+ *
  * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_units||^2 + ||g_rest||^2 / lambda, because U is taken out exactly;
  * lambda is the smallest Ritz value of LSMR's steps (with a preconditioner g' P^-1 g / lambda takes its place).
  *
@@ -82,6 +86,7 @@ frg_status frgi_fe_reference_factor(fe_reference *f, frg_context *ctx, size_t by
         return FRG_OK;
     }
     TRY(frgi_fe_slopes_create(&f->factor, ctx, &f->basis, byte_cap, forced));
+    f->may_leave = !forced;
     if (f->factor) {
         frgi_fe_reference_precondition(f, frgi_fe_slopes_solve, f->factor);
     }
@@ -90,7 +95,9 @@ frg_status frgi_fe_reference_factor(fe_reference *f, frg_context *ctx, size_t by
 
 const char *frgi_fe_reference_method(const fe_reference *f)
 {
-    return f->factor ? "lsmr, direct factor" : "lsmr";
+    return !f->factor ? "lsmr"
+           : f->left  ? "lsmr, with and without direct factor"
+                      : "lsmr, direct factor";
 }
 
 void frgi_fe_reference_precondition(fe_reference *f, fe_reference_precond *apply, const void *data)
@@ -301,6 +308,21 @@ static void judge(const fe_reference *f, const column_state *c, const column_aud
     out->worst_level = label_of(b->g, a->factor, a->level);
 }
 
+static fe_reference_precond *precond_of(const fe_reference *f, const column_state *c)
+{
+    return c->plain ? NULL : f->precond;
+}
+
+/** Turns a column away from the preconditioner, where it has one and may. */
+static bool leave_precond(fe_reference *f, column_state *c)
+{
+    if (!f->may_leave || !precond_of(f, c)) {
+        return false;
+    }
+    c->lambda = (double)NAN;
+    return f->left = c->plain = true;
+}
+
 /** By what factor the column misses what it has to reach; above 1 where it is not accepted. */
 static double failure(const fe_reference *f, const frg_demean_column *c)
 {
@@ -312,7 +334,7 @@ static double failure(const fe_reference *f, const frg_demean_column *c)
 static double bound_error(const fe_reference *f, const column_state *c, const column_audit *a,
                           const double *s, int64_t lanes, int64_t k)
 {
-    if (!f->precond) {
+    if (!precond_of(f, c)) {
         return a->rest > 0 ? a->units + a->rest / c->lambda : a->units;
     }
     const int64_t n = f->basis.n_coef;
@@ -363,7 +385,8 @@ static frg_status step_and_remember(const fe_reference *f, frgi_lsmr *e, int64_t
     return status;
 }
 
-/** c <- LSMR's answer for the right-hand side W^(1/2) z, which is made of z in place. */
+/** c <- LSMR's answer for the right-hand side W^(1/2) z, which is made of z in place.  The columns of a block have all
+ *  the preconditioner, or there is one. */
 static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column *reports)
 {
     fe_reference *f = r->f;
@@ -376,7 +399,7 @@ static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column
     const frgi_lsmr_operator op = {.times = frgi_basis_times,
                                    .transposed = frgi_basis_transposed,
                                    .data = &f->work,
-                                   .precond = f->precond,
+                                   .precond = precond_of(f, &f->state[first]),
                                    .precond_data = f->precond_data};
     const frgi_lsmr_rule rule = {.atol = atol,
                                  .btol = atol,
@@ -426,13 +449,29 @@ static void take_out(const fe_reference *f, int64_t k, const double *c, double *
     frgi_basis_residual(&f->work, k, NULL, f->z, f->unit, NULL);
 }
 
-/** Takes the effects c and the units' out of `from`, writes the result and judges what was written. */
-static void finish(run *r, const frg_array *from, int64_t first, int64_t k, double *effect)
+/** z <- `from` without the effects c and the units'. */
+static void subtract(const fe_reference *f, const frg_array *from, int64_t first, int64_t k)
+{
+    double effect[BASIS_MAX_LANES];
+    load(f, from, first, k);
+    take_out(f, k, f->basis.n_coef > 0 ? f->c : NULL, effect);
+    for (int64_t c = 0; c < k; c++) {
+        column_state *s = &f->state[first + c];
+        s->effect = effect[c] > s->effect ? effect[c] : s->effect;
+    }
+}
+
+static bool is_lost(const fe_reference *f, const column_state *c)
+{
+    const fe_column_size size = size_of(f, c);
+    return frgi_fe_is_lost(&size);
+}
+
+/** Writes z with the effects at hand, and judges what was written. */
+static void finish(run *r, int64_t first, int64_t k)
 {
     fe_reference *f = r->f;
     const fe_basis *b = &f->basis;
-    load(f, from, first, k);
-    take_out(f, k, b->n_coef > 0 ? f->c : NULL, effect);
     keep_effects(f, first, k);
     store(f, r->out, first, k);
     load(f, r->out, first, k);
@@ -440,7 +479,6 @@ static void finish(run *r, const frg_array *from, int64_t first, int64_t k, doub
     frgi_basis_scatter(&f->work, k, f->z, f->s, &units);
     for (int64_t c = 0; c < k; c++) {
         column_state *s = &f->state[first + c];
-        s->effect = effect[c] > s->effect ? effect[c] : s->effect;
         const column_audit a = audit_column(b, &units, f->s, k, c);
         judge(f, s, &a, bound_error(f, s, &a, f->s, k, c), &r->columns[first + c]);
         s->rest = sqrt(a.rest);
@@ -452,12 +490,15 @@ static void finish(run *r, const frg_array *from, int64_t first, int64_t k, doub
 static frg_status refine(run *r, int64_t column)
 {
     fe_reference *f = r->f;
-    const column_state *c = &f->state[column];
+    column_state *c = &f->state[column];
     frg_demean_column *report = &r->columns[column];
     int stalls = 0;
     for (int round = 0; round < ROUNDS_MAX && stalls < STALLS; round++) {
         if (frgi_fe_accepted(f->opts.tol, report)) {
             return FRG_OK;
+        }
+        if (is_lost(f, c)) { /* with its input */
+            return r->stopped != FRG_OK ? r->stopped : FRG_STALLED;
         }
         if (r->stopped != FRG_OK || c->stop == FRG_LSMR_MAX_ITER) {
             return r->stopped != FRG_OK ? r->stopped : FRG_MAX_ITER;
@@ -465,11 +506,14 @@ static frg_status refine(run *r, int64_t column)
         const double before = failure(f, report);
         const double atol = AIM * c->rest / (before * c->size * fmax(c->norm_a, 1));
         frg_lsmr_column lsmr;
-        double effect;
         load(f, r->out, column, 1);
         solve(r, column, 1, fmin(atol, FIRST * f->opts.tol), &lsmr);
-        finish(r, r->out, column, 1, &effect);
+        subtract(f, r->out, column, 1);
+        finish(r, column, 1);
         stalls = failure(f, report) > 0.5 * before ? stalls + 1 : 0;
+        if (stalls == STALLS && leave_precond(f, c)) {
+            stalls = 0;
+        }
     }
     return frgi_fe_accepted(f->opts.tol, report) ? FRG_OK : FRG_STALLED;
 }
@@ -493,17 +537,18 @@ static void clear_finished(const fe_reference *f, int64_t k, const double *norm2
     }
 }
 
-static void run_block(run *r, int64_t first, int64_t k)
+/** The columns' sizes, the solve for their effects, and what is left of them in z. */
+static void begin_block(run *r, int64_t first, int64_t k)
 {
     fe_reference *f = r->f;
     const fe_basis *b = &f->basis;
-    double norm2[BASIS_MAX_LANES], square[BASIS_MAX_LANES], effect[BASIS_MAX_LANES];
+    double norm2[BASIS_MAX_LANES], square[BASIS_MAX_LANES];
     frg_lsmr_column reports[BASIS_MAX_LANES];
     load(f, r->in, first, k);
     frgi_basis_spread(&f->work, k, f->z, norm2, square);
     for (int64_t c = 0; c < k; c++) {
         f->state[first + c].total = square[c];
-        r->columns[first + c] = (frg_demean_column){.status = FRG_OK};
+        f->state[first + c].effect = 0;
     }
     memset(f->effects + first * frgi_fe_reference_levels(f), 0,
            (size_t)(k * frgi_fe_reference_levels(f)) * sizeof *f->effects);
@@ -514,7 +559,30 @@ static void run_block(run *r, int64_t first, int64_t k)
     } else {
         memset(f->c, 0, (size_t)(b->n_coef * k) * sizeof *f->c);
     }
-    finish(r, r->in, first, k, effect);
+    subtract(f, r->in, first, k);
+}
+
+/** Nothing is written of a block with a lost column: each is begun by itself, which gives the others the same bits, and
+ *  the lost one then without the preconditioner. */
+static void run_block(run *r, int64_t first, int64_t k)
+{
+    fe_reference *f = r->f;
+    bool lost = false;
+    memset(r->columns + first, 0, (size_t)k * sizeof *r->columns);
+    begin_block(r, first, k);
+    for (int64_t c = 0; c < k; c++) {
+        lost = lost || is_lost(f, &f->state[first + c]);
+    }
+    for (int64_t c = 0; lost && k > 1 && c < k; c++) {
+        run_block(r, first + c, 1);
+    }
+    if (lost && k > 1) {
+        return;
+    }
+    if (lost && leave_precond(f, &f->state[first])) {
+        begin_block(r, first, 1);
+    }
+    finish(r, first, k);
     for (int64_t c = 0; c < k; c++) {
         r->columns[first + c].status = refine(r, first + c);
     }
@@ -531,6 +599,7 @@ frg_status frgi_fe_reference_run(fe_reference *f, frg_context *ctx, frg_array in
     }
     TRY(prepare_run(f, ctx, p));
     TRY(study_columns(f, ctx, &in));
+    f->left = false;
     const int64_t width = block_width(f, p);
     for (int64_t c = 0; c < p; c += width) {
         run_block(&r, c, p - c < width ? p - c : width);

@@ -20,6 +20,7 @@ typedef struct {
     double rest, size;     /* ||g|| of the rest and ||W^(1/2) r|| at the last audit */
     double norm_a;         /* LSMR's estimate of ||A||_F in the last round */
     frg_lsmr_stop stop;    /* of the last round */
+    bool plain;            /* without the preconditioner, which has not served it */
 } column_state;
 
 /** The audit of one column. */
@@ -37,6 +38,8 @@ struct fe_reference {
     fe_reference_precond *precond; /* NULL: none */
     const void *precond_data;
     fe_slopes *factor; /* the preconditioner, where it is this; or NULL */
+    bool may_leave;    /* the preconditioner, for columns that it does not serve */
+    bool left;         /* by a column of the last run */
     /* memory of the run */
     int64_t columns; /* it was laid out for */
     frgi_arena arena;
