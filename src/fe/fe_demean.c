@@ -136,15 +136,23 @@ static fe_block block_of(const frg_array *a, int64_t column, int live)
                       a->stride[1], live};
 }
 
-/** A column whose largest value is `top`, NaN where its values are not all finite. */
-static frg_status refuse_column(frg_context *ctx, const frg_array *in, int64_t column, double top)
+/** Is a column's largest value so small that its weighted squares may be no numbers any more? */
+static bool vanishes(const frg_demean *d, double top)
 {
+    return top > 0 && top * d->rows.weight_root < FE_SMALLEST;
+}
+
+/** A column whose largest value is `top`, NaN where its values are not all finite. */
+static frg_status refuse_column(const frg_demean *d, const frg_array *in, int64_t column,
+                                double top)
+{
+    frg_context *ctx = d->ctx;
     for (int64_t i = 0; i < in->shape[0]; i++) {
         const char *p = frgi_array_base(in) + (i * in->stride[0] + column * in->stride[1]) *
                                                   (ptrdiff_t)frg_sizeof(in->dtype);
         const double v = in->dtype == FRG_F32 ? (double)*(const float *)(const void *)p
                                               : *(const double *)(const void *)p;
-        if (!(fabs(v) <= FE_LARGEST) || (top < FE_SMALLEST && fabs(v) == top)) {
+        if (!(fabs(v) <= FE_LARGEST) || (vanishes(d, top) && fabs(v) == top)) {
             return frgi_fe_refuse_value(ctx, i, column, v);
         }
     }
@@ -318,9 +326,8 @@ static frg_status run_block(run *r, const fe_block_effects *b)
     frgi_fe_rhs(g, ops, &w->rows, threads, lanes, &x, w->cg.r, &moments);
     for (int k = 0; k < b->live; k++) {
         const double largest = moments.top[k];
-        if (!(largest <= FE_LARGEST) || !isfinite(moments.square[k]) ||
-            (largest > 0 && largest < FE_SMALLEST)) {
-            return refuse_column(d->ctx, &r->in, b->first_column + k, largest);
+        if (!(largest <= FE_LARGEST) || !isfinite(moments.square[k]) || vanishes(d, largest)) {
+            return refuse_column(d, &r->in, b->first_column + k, largest);
         }
         state[k] = study_column(&moments, k, r->f32 ? (double)FLT_EPSILON : DBL_EPSILON);
         within[k] = state[k].within;
@@ -410,6 +417,9 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
         for (int i = 0; i < d->n_blocks; i++) {
             TRY_TO(done, run_block(&r, &d->blocks[i]));
         }
+    }
+    for (int64_t c = 0; c < p && d->rows.n == 0; c++) { /* nothing is left of nothing */
+        reports[c] = (frg_demean_column){.status = FRG_OK, .converged = 1};
     }
     for (int64_t c = 0; c < p; c++) {
         status = severity(reports[c].status) > severity(status) ? reports[c].status : status;

@@ -228,7 +228,7 @@ static frg_status solve(judge *w)
             break;
         }
     }
-    f->result.rss = gradient[k];
+    f->rss = gradient[k];
 done:
     DROP(f->ctx, &gradient);
     return status;
@@ -263,7 +263,7 @@ static void judge_depvar(judge *w)
         memset(f->matrix, 0, sizeof *f->matrix * (size_t)f->frame.n);
         memset(w->gram + frgi_packed(f->p, 0), 0, sizeof *w->gram * (size_t)(f->p + 1));
     }
-    f->result.tss = f->moments[0].square;
+    f->tss = f->moments[0].square;
     f->within = w->gram[frgi_packed(f->p, f->p)];
 }
 

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fe/fe_weights.h"
+
 typedef enum { KEEP, MISSING, SUBSET, ZERO_WEIGHT, REASONS } reason;
 
 typedef struct {
@@ -23,6 +25,8 @@ typedef struct {
     unsigned char *mask; /* reason of each row; NULL: none is dropped so far */
     const frg_column *weights;
 } framer;
+
+static const double MOST = 0x1p53; /* whole numbers that a double counts by ones */
 
 /* ---- missing, subset, weights ------------------------------------------------------------------- */
 
@@ -170,7 +174,7 @@ static frg_status mark_weights(framer *b)
         const int64_t left = b->f->n_rows - begin, m = left < FRGI_BLOCK ? left : FRGI_BLOCK;
         frgi_column_block(b->weights, NULL, begin, m, w);
         for (ptrdiff_t i = 0; i < m; i++) {
-            if (w[i] > 0 && !isinf(w[i]) && (!whole || w[i] == rint(w[i]))) {
+            if (w[i] > 0 && !isinf(w[i]) && (!whole || (w[i] == rint(w[i]) && w[i] <= MOST))) {
                 continue;
             }
             if (b->mask && b->mask[begin + i] != KEEP) {
@@ -183,6 +187,7 @@ static frg_status mark_weights(framer *b)
                      row, w[i],
                      w[i] < 0      ? "is negative"
                      : isinf(w[i]) ? "is infinite"
+                     : w[i] > MOST ? "is above 2^53: such rows are not counted"
                                    : "is no whole number, which a frequency weight must be");
             }
             TRY(need_mask(b));
@@ -240,14 +245,37 @@ static frg_status list_rows(framer *b)
     return FRG_OK;
 }
 
+static bool has_frequencies(const framer *b)
+{
+    return b->f->weights && b->in->options->weights_kind == FRG_WEIGHTS_FREQUENCY;
+}
+
+/** Brought near 1, but for frequencies, which are counts. */
 static frg_status gather_weights(framer *b)
 {
     frgi_frame *const f = b->f;
+    f->weight_root = 1;
     if (!b->weights) {
         return FRG_OK;
     }
     TRY(NEW(b->ctx, &f->weights, f->n, "weights"));
     frgi_column_block(b->weights, f->rows, 0, f->n, f->weights);
+    const frgi_weight_range range = frgi_weights_study(f->weights, 1, f->n);
+    if (frgi_weights_apart(&range)) {
+        const long long least = (f->rows ? f->rows[range.least_at] : range.least_at) + 1,
+                        largest = (f->rows ? f->rows[range.largest_at] : range.largest_at) + 1;
+        frgi_at(b->ctx, "%s:%lld", b->weights->name, least);
+        FAIL(b->ctx, E_WEIGHT, "weights column '%s', row %lld: %g vanishes beside %g in row %lld",
+             b->weights->name, least, range.least, range.largest, largest);
+    }
+    if (!has_frequencies(b)) {
+        f->weight_root = frgi_weights_root(&range);
+        f->weight_exponent = frgi_weights_exponent(&range);
+        const double scale = ldexp(1, -f->weight_exponent);
+        for (int64_t i = 0; i < f->n; i++) {
+            f->weights[i] *= scale;
+        }
+    }
     return FRG_OK;
 }
 
@@ -346,11 +374,6 @@ typedef struct {
     int64_t queued;
     unsigned char *gone;
 } cascade;
-
-static bool has_frequencies(const framer *b)
-{
-    return b->f->weights && b->in->options->weights_kind == FRG_WEIGHTS_FREQUENCY;
-}
 
 /** Does a single row of this weight make a singleton?  A frequency weight of 2 stands for two rows. */
 static bool is_single(const framer *b, int64_t i)

@@ -18,10 +18,13 @@ typedef struct {
     int64_t n_rows; /* of the table */
     int64_t n;      /* used */
     int64_t n_missing, n_subset, n_zero_weight, n_singleton, singleton_rounds, n_disconnected;
-    int64_t n_groups; /* connected sets, before all but the largest were dropped; 0: not asked for */
+    int64_t
+        n_groups;    /* connected sets, before all but the largest were dropped; 0: not asked for */
     int64_t *rows;   /* the n rows used; NULL: all */
-    double *weights; /* n, or NULL */
-    double count;    /* n, or the sum of frequency weights */
+    double *weights; /* n, or NULL; those of the table times 2^-weight_exponent */
+    int weight_exponent; /* even, 0 for frequencies */
+    double weight_root;  /* of the least one, 1 at most */
+    double count;        /* n, or the sum of frequency weights */
     int n_effects;
     frgi_key keys[FRGI_EFFECTS];
     int32_t *codes; /* n x n_effects, column-major */

@@ -135,7 +135,7 @@ static bool too_small(const frg_fe *f, int c)
     for (int64_t i = 0; i < f->frame.n; i++) {
         largest = fmax(largest, fabs(f->matrix[c * f->frame.n + i]));
     }
-    return largest > 0 && largest < FE_SMALLEST;
+    return largest > 0 && largest * f->frame.weight_root < FE_SMALLEST;
 }
 
 /** Names the first infinite value of a column, or the largest one where that is why its squares are none. */
@@ -397,11 +397,13 @@ static frg_status describe(frg_fe *f)
     r->rank = (int64_t)f->rank;
     r->rank_method = f->rank_method ? f->rank_method : "none";
     r->df_residual = (int64_t)(n - parameters);
-    r->r2 = f->perfect ? 1 : 1 - r->rss / r->tss;
+    r->rss = ldexp(f->rss, frame->weight_exponent);
+    r->tss = ldexp(f->tss, frame->weight_exponent);
+    r->r2 = f->perfect ? 1 : 1 - f->rss / f->tss;
     r->r2_adjusted = 1 - (1 - r->r2) * (n - 1) / (n - parameters);
-    r->r2_within = frame->n_effects == 0 ? (double)NAN : f->within > 0 ? 1 - r->rss / f->within : 1;
-    r->rmse = sqrt(r->rss / n);
-    f->perfect |= r->rss <= PERFECT * PERFECT * r->tss;
+    r->r2_within = frame->n_effects == 0 ? (double)NAN : f->within > 0 ? 1 - f->rss / f->within : 1;
+    r->rmse = ldexp(sqrt(f->rss / n), frame->weight_exponent / 2);
+    f->perfect |= f->rss <= PERFECT * PERFECT * f->tss;
     if (r->df_residual <= 0) {
         r->r2_adjusted = (double)NAN;
     }

@@ -60,14 +60,14 @@ struct frg_fe {
     frgi_moments *moments; /* p + 1, before demeaning */
     frg_demean_column *columns;
 
-    int k;              /* coefficients */
-    int32_t *column_of; /* k: columns of the matrix, 1 .. p */
-    const double **x;   /* k */
-    double *b;          /* k, of the model as written */
-    double *bread;      /* k x k, (X'WX)^-1 of the columns in the matrix */
-    double *e;          /* n */
-    double within;      /* y~' W y~ */
-    double rank;        /* of the absorbed part */
+    int k;                   /* coefficients */
+    int32_t *column_of;      /* k: columns of the matrix, 1 .. p */
+    const double **x;        /* k */
+    double *b;               /* k, of the model as written */
+    double *bread;           /* k x k, (X'WX)^-1 of the columns in the matrix */
+    double *e;               /* n */
+    double within, rss, tss; /* y~' W y~, e' W e, and about the mean; of the frame's weights */
+    double rank;             /* of the absorbed part */
     bool rank_exact;
     bool perfect; /* y has no variation left */
 

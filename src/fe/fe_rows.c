@@ -7,6 +7,7 @@
 #include "fe/fe_rows.h"
 
 #include "fe/fe_codes.h"
+#include "fe/fe_weights.h"
 
 #include <limits.h>
 #include <math.h>
@@ -75,7 +76,8 @@ static frg_status study_factors(fe_rows *g, frg_context *ctx, const fe_codes *c,
 
 /* ---- the layout --------------------------------------------------------------------------------- */
 
-static frg_status check_weights(frg_context *ctx, const frg_array *weights)
+static frg_status check_weights(frg_context *ctx, const frg_array *weights,
+                                frgi_weight_range *range)
 {
     const double *w = (const double *)(const void *)frgi_array_base(weights);
     for (int64_t i = 0; i < weights->shape[0]; i++) {
@@ -84,6 +86,14 @@ static frg_status check_weights(frg_context *ctx, const frg_array *weights)
             frgi_at(ctx, "weights, row %lld", (long long)i + 1);
             FAIL(ctx, E_WEIGHT, "row %lld has the weight %g", (long long)i + 1, v);
         }
+    }
+    *range = frgi_weights_study(w, weights->stride[0], weights->shape[0]);
+    if (frgi_weights_apart(range)) {
+        frgi_at(ctx, "weights, row %lld", (long long)range->least_at + 1);
+        FAIL(ctx, E_WEIGHT,
+             "row %lld has the weight %g, which vanishes beside %g, the weight of row %lld",
+             (long long)range->least_at + 1, range->least, range->largest,
+             (long long)range->largest_at + 1);
     }
     return FRG_OK;
 }
@@ -279,11 +289,13 @@ static frg_status close_gaps(layout *b, frg_context *ctx)
     return FRG_OK;
 }
 
-static void take_weights(fe_rows *g, const frg_array *weights)
+static void take_weights(fe_rows *g, const frg_array *weights, const frgi_weight_range *range)
 {
     const double *w = (const double *)(const void *)frgi_array_base(weights);
+    const double scale = ldexp(1, -frgi_weights_exponent(range));
+    g->weight_root = frgi_weights_root(range);
     for (int64_t i = 0; i < g->n; i++) {
-        g->weight[i] = w[(g->order ? g->order[i] : i) * weights->stride[0]];
+        g->weight[i] = w[(g->order ? g->order[i] : i) * weights->stride[0]] * scale;
     }
 }
 
@@ -365,7 +377,8 @@ frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx)
     return FRG_OK;
 }
 
-static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights)
+static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
+                          const frgi_weight_range *range)
 {
     fe_rows *g = b->g;
     g->n_units = g->factor[g->unit_factor].levels;
@@ -379,7 +392,7 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights)
     TRY(close_gaps(b, ctx));
     if (weights) {
         TRY(NEW(ctx, &g->weight, g->n, "weights"));
-        take_weights(g, weights);
+        take_weights(g, weights, range);
     }
     TRY(NEW(ctx, &g->unit_inverse, g->n_units, "unit weights"));
     TRY(NEW(ctx, &g->level_weight, g->n_coef, "level weights"));
@@ -401,11 +414,13 @@ frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *co
     fe_factor_codes *f = NULL;
     fe_scan *scans = NULL;
     layout b = {.g = g, .c = &c};
+    frgi_weight_range range = {0};
     frg_status status;
+    g->weight_root = 1;
     TRY_TO(done, NEW0(ctx, &f, c.q, "factors"));
     TRY_TO(done, NEW0(ctx, &g->factor, c.q, "factors"));
     if (weights) {
-        TRY_TO(done, check_weights(ctx, weights));
+        TRY_TO(done, check_weights(ctx, weights, &range));
     }
     if (g->n > 0) {
         TRY_TO(done, frgi_fe_codes_scan(ctx, &c, &scans, f));
@@ -413,7 +428,7 @@ frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *co
     }
     b.f = f;
     b.scans = scans;
-    TRY_TO(done, lay_out(&b, ctx, weights));
+    TRY_TO(done, lay_out(&b, ctx, weights, &range));
 done:
     for (int q = 0; f && q < c.q; q++) {
         frgi_fe_codes_drop(ctx, &f[q]);

@@ -51,7 +51,8 @@ typedef struct {
     double *unit_inverse;  /* 1 / N_u, 0 where N_u = 0 */
     int32_t *index;        /* (n + FE_ROWS_AHEAD) x n_rest, zeros at the end */
     uint32_t *order;       /* row -> caller's row, zeros at the end; NULL: the same */
-    double *weight;        /* n in row order, NULL: all 1 */
+    double *weight;        /* n in row order, brought near 1; NULL: all 1 */
+    double weight_root;    /* of the least positive one, 1 at most */
     double *level_weight;  /* R: N_l */
     double *level_inverse; /* R: 1 / N_l, 0 where N_l = 0 */
     int n_chunks;

@@ -13,12 +13,17 @@
  * freedom, for clusters the least count less one (t.df=min).  A sum over subsets need not be positive: where a
  * variance is negative, the negative eigenvalues are set to 0, as Cameron, Gelbach and Miller advise.
  *
+ * Scores are squared and B is taken twice, so that columns or residuals of 1e-80 would leave the range of a double though
+ * their standard errors are ordinary numbers.  Where exponents are beyond COMMON, everything is computed in powers of two
+ * of its own: e = 2^a e', x~_j = 2^-c_j x'_j, B_ij = 2^(c_i + c_j) B'_ij, and so V_ij = 2^(2 a + c_i + c_j) V'_ij.
+ *
  * K: none k;  full k + rank of the effects;  nonnested k + rank of the effects that no cluster variable nests,
  * at least 1 for the constant.  Slopes go with their effect, as in reghdfe and FixedEffectModels.jl; fixest counts
  * them under all three rules.  The rank is counted as --dof says; naively it is fixest's
  * sum of the levels - (Q - 1) - sum over the nested of (levels - 1).
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fe/fe_regress.h"
@@ -26,6 +31,7 @@
 #include "linalg/stat.h"
 
 static const double SINGULAR = 1e-12; /* a pivot of correlations: rounding */
+enum { COMMON = 200 };                /* binary digits: sixth powers are numbers still */
 
 /* ---- computing ---------------------------------------------------------------------------------- */
 
@@ -40,6 +46,12 @@ typedef struct {
     const double *scores; /* n: w e, the factor of x in a row's score; e itself without weights */
     double *weighted;     /* their memory where they are not e */
     double *meat;         /* k x k */
+    /* powers of two: */
+    int a;
+    int *c;           /* k */
+    const double **x; /* k: x' */
+    double *scaled;   /* memory of those that are not f->x */
+    double *bread;    /* k x k: B' */
 } work;
 
 /** The rows of a fit are fixed: none may lack a cluster that is asked for later. */
@@ -94,6 +106,58 @@ static frg_status encode_clusters(work *w)
         w->least = k == 0 || w->groups[k] < w->least ? w->groups[k] : w->least;
     }
     return FRG_OK;
+}
+
+/* ---- powers of two ------------------------------------------------------------------------------ */
+
+/** Half the exponent of v where it is beyond what is common, else 0. */
+static int uncommon(double v)
+{
+    const int half = v > 0 && isfinite(v) ? ilogb(v) / 2 : 0;
+    return abs(half) > COMMON ? half : 0;
+}
+
+static frg_status scale_columns(work *w)
+{
+    const frg_fe *const f = w->f;
+    const int64_t k = f->k, n = f->frame.n;
+    int64_t count = 0;
+    TRY(NEW(f->ctx, &w->c, k, "a covariance"));
+    TRY(NEW(f->ctx, &w->x, k, "a covariance"));
+    TRY(NEW(f->ctx, &w->bread, k * k, "a covariance"));
+    w->a = uncommon(f->rss);
+    for (int64_t j = 0; j < k; j++) {
+        w->c[j] = uncommon(f->bread[j * k + j]);
+        count += w->c[j] != 0;
+    }
+    for (int64_t i = 0; i < k * k; i++) {
+        w->bread[i] = ldexp(f->bread[i], -w->c[i / k] - w->c[i % k]);
+    }
+    TRY(NEW(f->ctx, &w->scaled, w->v->request.type == VCOV_IID ? 0 : count * n, "scaled columns"));
+    double *next = w->scaled;
+    for (int64_t j = 0; j < k; j++) {
+        w->x[j] = f->x[j];
+        if (w->c[j] != 0 && w->v->request.type != VCOV_IID) {
+            for (int64_t i = 0; i < n; i++) {
+                next[i] = ldexp(f->x[j][i], w->c[j]);
+            }
+            w->x[j] = next;
+            next += n;
+        }
+    }
+    return FRG_OK;
+}
+
+/** The covariance in the coefficients' own units. */
+static void unscale(const work *w)
+{
+    const int k = w->f->k;
+    for (int i = 0; i < k; i++) {
+        for (int j = 0; j < k; j++) {
+            double *const v = &w->v->matrix[i * k + j];
+            *v = ldexp(*v, 2 * w->a + w->c[i] + w->c[j]);
+        }
+    }
 }
 
 /* ---- K ------------------------------------------------------------------------------------------ */
@@ -244,13 +308,14 @@ static frg_status add_rows(work *w)
     const frg_fe *const f = w->f;
     const bool frequency = f->options.weights_kind == FRG_WEIGHTS_FREQUENCY;
     const double *const weights = f->frame.weights;
+    const double scale = ldexp(1, -w->a);
     TRY(NEW(f->ctx, &w->weighted, f->frame.n, "squares of the scores"));
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->frame.n))
     for (int64_t i = 0; i < f->frame.n; i++) {
-        const double e = f->e[i], weight = weights ? weights[i] : 1;
+        const double e = scale * f->e[i], weight = weights ? weights[i] : 1;
         w->weighted[i] = frequency ? weight * e * e : weight * e * (weight * e);
     }
-    return add_gram(w, f->x, w->weighted, f->frame.n, 1);
+    return add_gram(w, w->x, w->weighted, f->frame.n, 1);
 }
 
 /** meat += scale S'S,  S the sums of the scores by group. */
@@ -263,7 +328,7 @@ static frg_status add_groups(const work *w, const int32_t *codes, int64_t groups
     TRY_TO(done, NEW(f->ctx, &sums, f->k * groups, "sums by cluster"));
     TRY_TO(done, NEW(f->ctx, &columns, f->k, "sums by cluster"));
     TRY_TO(done,
-           frgi_gram_by_group(f->ctx, f->k, f->x, w->scores, codes, f->frame.n, groups, sums));
+           frgi_gram_by_group(f->ctx, f->k, w->x, w->scores, codes, f->frame.n, groups, sums));
     for (int j = 0; j < f->k; j++) {
         columns[j] = sums + j * groups;
     }
@@ -311,12 +376,13 @@ done:
 static frg_status add_clusters(work *w)
 {
     const frg_fe *const f = w->f;
+    const double scale = ldexp(1, -w->a), *const weights = f->frame.weights;
     w->scores = f->e;
-    if (f->frame.weights) {
+    if (weights || w->a != 0) {
         TRY(NEW(f->ctx, &w->weighted, f->frame.n, "scores"));
 #pragma omp parallel for schedule(static) num_threads(frgi_pass_threads(f->ctx, f->frame.n))
         for (int64_t i = 0; i < f->frame.n; i++) {
-            w->weighted[i] = f->frame.weights[i] * f->e[i];
+            w->weighted[i] = (weights ? weights[i] : 1) * (scale * f->e[i]);
         }
         w->scores = w->weighted;
     }
@@ -360,15 +426,32 @@ static frg_status sandwich(const frg_fe *f, const double *a, const double *m, do
 }
 
 /** From [mean-centred constant, b] to [intercept as written, b]:  b0 <- b0 - sum_j mean_j b_j. */
-static void shift_intercept(const frg_fe *f, double *m)
+static void shift_intercept(const work *w, double *m)
 {
+    const frg_fe *const f = w->f;
     const int k = f->k;
     for (int side = 0; side < 2; side++) { /* rows, then columns */
         for (int j = 0; j < k; j++) {
             double *const first = side ? &m[j * k] : &m[j];
             for (int i = 1; i < k; i++) {
-                *first -= f->moments[f->column_of[i]].mean * (side ? m[j * k + i] : m[i * k + j]);
+                const double mean = ldexp(f->moments[f->column_of[i]].mean, w->c[i] - w->c[0]);
+                *first -= mean * (side ? m[j * k + i] : m[i * k + j]);
             }
+        }
+    }
+}
+
+/** m <- D m D, D the powers of two that give all coefficients one unit, or back. */
+static void level_units(const work *w, double *m, int sign)
+{
+    const int k = w->f->k;
+    int most = w->c[0];
+    for (int i = 1; i < k; i++) {
+        most = w->c[i] > most ? w->c[i] : most;
+    }
+    for (int i = 0; i < k; i++) {
+        for (int j = 0; j < k; j++) {
+            m[i * k + j] = ldexp(m[i * k + j], sign * (w->c[i] + w->c[j] - 2 * most));
         }
     }
 }
@@ -391,6 +474,7 @@ static frg_status project(work *w)
     TRY_TO(done, NEW(f->ctx, &a, (int64_t)k * k, "eigenvalues"));
     TRY_TO(done, NEW(f->ctx, &values, k, "eigenvalues"));
     TRY_TO(done, NEW(f->ctx, &vectors, (int64_t)k * k, "eigenvalues"));
+    level_units(w, m, 1);
     memcpy(a, m, sizeof *m * (size_t)k * (size_t)k);
     frgi_eigen(k, a, values, vectors);
     memset(m, 0, sizeof *m * (size_t)k * (size_t)k);
@@ -401,8 +485,11 @@ static frg_status project(work *w)
             }
         }
     }
+    level_units(w, m, -1);
     w->v->v.projected = 1;
-    frgi_warn(f->ctx, W_PSD, "vcov '%s'", w->v->request.spec);
+    frgi_warn(f->ctx, W_PSD,
+              "vcov '%s': a variance was negative, so the negative eigenvalues were set to 0",
+              w->v->request.spec);
 done:
     DROP(f->ctx, &a);
     DROP(f->ctx, &values);
@@ -452,7 +539,7 @@ static void tabulate(const work *w)
     const frg_fe *const f = w->f;
     const double df = w->v->v.df_t, quantile = frgi_t_quantile(0.5 + 0.5 * f->options.level, df);
     for (int j = 0; j < f->k; j++) {
-        const double b = f->b[j], error = sqrt(w->v->matrix[j * f->k + j]);
+        const double b = f->b[j], error = ldexp(sqrt(w->v->matrix[j * f->k + j]), w->a + w->c[j]);
         w->v->coefficients[j] = (frg_coefficient){.term = frgi_fe_term(f, f->column_of[j]),
                                                   .estimate = b,
                                                   .std_error = error,
@@ -503,23 +590,27 @@ static frg_status compute(work *w)
     TRY(NEW(f->ctx, &v->matrix, k * k, "a covariance"));
     TRY(NEW(f->ctx, &v->coefficients, k, "coefficients"));
     TRY(NEW0(f->ctx, &w->meat, k * k, "a covariance"));
+    TRY(scale_columns(w));
     describe(w, K);
     const bool single = v->request.type == VCOV_HC1 && v->ssc.cluster_adj;
     const double adjust = (v->ssc.adj ? (n - 1) / (n - K) : 1) * (single ? n / (n - 1) : 1);
     if (v->request.type == VCOV_IID) {
+        const double rss = ldexp(f->rss, -2 * w->a);
         for (int64_t i = 0; i < k * k; i++) {
-            v->matrix[i] = f->result.rss / (n - 1) * adjust * f->bread[i];
+            v->matrix[i] = rss / (n - 1) * adjust * w->bread[i];
         }
     } else {
         TRY(v->request.type == VCOV_HC1 ? add_rows(w) : add_clusters(w));
-        TRY(sandwich(f, f->bread, w->meat, adjust, v->matrix));
+        TRY(sandwich(f, w->bread, w->meat, adjust, v->matrix));
     }
     if (f->centred) {
-        shift_intercept(f, v->matrix);
+        shift_intercept(w, v->matrix);
     }
     TRY(project(w));
     tabulate(w);
-    return wald(w);
+    TRY(wald(w));
+    unscale(w);
+    return FRG_OK;
 }
 
 frg_status frgi_vcov_create(frgi_vcov **out, frg_fe *f, frgi_vcov_request *request,
@@ -540,6 +631,10 @@ done:
     DROP(f->ctx, &w.own);
     DROP(f->ctx, &w.weighted);
     DROP(f->ctx, &w.meat);
+    DROP(f->ctx, &w.c);
+    DROP(f->ctx, &w.x);
+    DROP(f->ctx, &w.scaled);
+    DROP(f->ctx, &w.bread);
     if (status < 0) {
         frgi_vcov_request_destroy(request, f->ctx);
         frgi_vcov_destroy(w.v, f->ctx);

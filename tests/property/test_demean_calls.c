@@ -428,7 +428,82 @@ static void memory_limit(void)
     panel_free(&d);
 }
 
+/** A common factor of the weights that is a power of four changes no bit, however far it takes them from 1; nor does one of the columns change
+ *  what is left of them, relative to it.  500 digits and no more lie between two weights. */
+static void weights_near_one(void)
+{
+    static const int powers[] = {-1000, -700, -332, -2, 2, 332, 700, 1018};
+    for (int slopes = 0; slopes < 2; slopes++) {
+        panel d = panel_usual();
+        d.slope_values = panel_zeros(d.n, sizeof(double));
+        for (int64_t i = 0; i < d.n; i++)
+            d.slope_values[i] = test_normal();
+        d.n_slopes = slopes;
+        d.slopes[0] = (frg_slope){.factor = 1, .z = d.slope_values};
+        const size_t bytes = (size_t)(d.n * d.p) * sizeof *d.x;
+        double *const want = panel_zeros(d.n * d.p, sizeof *want), *const r = panel_zeros(
+                                                                       d.n * d.p, sizeof *r);
+        double *const weights = panel_zeros(d.n, sizeof *weights);
+        double *const x = panel_zeros(d.n * d.p, sizeof *x);
+        frg_demean_column columns[PANEL_COLUMNS], found[PANEL_COLUMNS];
+        frg_context *ctx = test_context();
+        memcpy(weights, d.weights, (size_t)d.n * sizeof *weights);
+        memcpy(x, d.x, bytes);
+        CHECK_OK(ctx, panel_demean(ctx, &d, NULL, want, columns, NULL));
+        for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+            for (int64_t i = 0; i < d.n; i++)
+                d.weights[i] = ldexp(weights[i], powers[k]);
+            CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, found, NULL));
+            CHECK_SAYS(memcmp(r, want, bytes) == 0, "other bits at 2^%d", powers[k]);
+            for (int c = 0; c < d.p; c++)
+                CHECK(found[c].audit == columns[c].audit && found[c].converged &&
+                      found[c].error_bound == columns[c].error_bound);
+            const int value = powers[k] < -400 ? -400 : powers[k] > 400 ? 400 : powers[k];
+            for (int64_t i = 0; i < d.n * d.p; i++)
+                d.x[i] = ldexp(x[i], value);
+            CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, found, NULL));
+            for (int64_t i = 0; i < d.n * d.p; i++)
+                r[i] = ldexp(r[i], -value);
+            CHECK_SAYS(memcmp(r, want, bytes) == 0, "other bits of columns at 2^%d", value);
+            memcpy(d.x, x, bytes);
+        }
+        memcpy(d.weights, weights, (size_t)d.n * sizeof *weights);
+        d.weights[17] = 0x1p-510;
+        frg_demean *plan = NULL;
+        CHECK_STATUS(panel_create(&plan, ctx, &d, NULL), FRG_BAD_DATA);
+        CHECK_SAYS(strstr(frg_message(ctx), "row 18 has the weight"), "%s", frg_message(ctx));
+        /* a column that only a faint row could show is refused, one of ordinary size is not */
+        d.weights[17] = 0x1p-490;
+        CHECK_OK(ctx, panel_demean(ctx, &d, NULL, r, found, NULL));
+        for (int64_t i = 0; i < d.n; i++)
+            d.x[i] = i == 17 ? 0x1p-300 : 0;
+        if (!slopes)
+            CHECK_STATUS(panel_demean(ctx, &d, NULL, r, found, NULL), FRG_BAD_DATA);
+        frg_context_destroy(ctx);
+        free(want);
+        free(r);
+        free(weights);
+        free(x);
+        panel_free(&d);
+    }
+}
+
+/** Columns without rows are done. */
+static void no_rows(void)
+{
+    panel d = panel_make(0, 2, 2);
+    frg_demean_column columns[2];
+    frg_context *ctx = test_context();
+    CHECK_OK(ctx, panel_demean(ctx, &d, NULL, d.x, columns, NULL));
+    for (int c = 0; c < 2; c++)
+        CHECK(columns[c].converged && columns[c].status == FRG_OK && columns[c].audit == 0);
+    frg_context_destroy(ctx);
+    panel_free(&d);
+}
+
 static const test_case cases[] = {
+    {"no rows", no_rows},
+    {"weights near one", weights_near_one},
     {"layouts", layouts},
     {"types", types},
     {"effects", effects},

@@ -169,6 +169,16 @@ static void rows(void)
         {"y ~ x", FRG_BAD_DATA, "FRG-FE-003", "w:3", "row 3: inf is infinite", weighted_w},
     };
     check_mistakes("y,x,w\n1,2,1\n2,3,1\n4,4,inf\n5,7,1\n", infinite, 1);
+    static const mistake faint[] = {
+        {"y ~ x", FRG_BAD_DATA, "FRG-FE-003", "w:5",
+         "weights column 'w', row 5: 1e-300 vanishes beside 1e+300 in row 1", weighted_w},
+    };
+    check_mistakes("y,x,w\n1,2,1e300\nNA,3,1e308\n2,3,1\n4,4,3\n5,7,1e-300\n", faint, 1);
+    static const mistake uncounted[] = {
+        {"y ~ x", FRG_BAD_DATA, "FRG-FE-003", "v:2", "row 2: 9.00719925474099e+15 is above 2^53",
+         frequency_v},
+    };
+    check_mistakes("y,x,v\n1,2,1\n2,3,9007199254740994\n4,4,1\n5,7,1\n", uncounted, 1);
     static const mistake missing[] = {
         {"y ~ x", FRG_BAD_DATA, "FRG-FE-002", NULL,
          "none of the 3 rows is left: 3 have missing values", NULL},

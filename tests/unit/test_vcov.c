@@ -655,7 +655,78 @@ static void wrong_specs(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- units -------------------------------------------------------------------------------------- */
+
+/** A standard error is that of the coefficient's unit, and no weight's: powers of two in y, x, z and w change its
+ *  exponent and none of its digits, as far as it is a number itself, though the squares of the scores are none. */
+static void units(void)
+{
+    enum { N = 120 };
+    static const int powers[][4] = {/* y, x, z, w */
+                                    {-300, -300, 0, 0},    {300, 300, 0, 0},  {-266, 0, 0, 0},
+                                    {0, 0, 0, -700},       {0, 0, 0, 700},    {0, -332, 0, -332},
+                                    {0, 332, 0, 332},      {465, -465, 0, 0}, {-465, 465, 0, 0},
+                                    {-400, 400, 100, 666}, {2, -3, 5, 7},     {0, 460, -460, 0}};
+    static const char *const specs[] = {"iid", "hc1", "cluster=f", "cluster=f+g"};
+    static const char *const formulas[] = {"y ~ x + z | f + g", "y ~ x + z", "y ~ x + z | f[u]"};
+    int64_t f[N], g[N];
+    double base[5][N];
+    for (int i = 0; i < N; i++) {
+        f[i] = test_below(12);
+        g[i] = test_below(7);
+        for (int c = 0; c < 5; c++)
+            base[c][i] = c == 3 ? 0.5 + test_uniform() : test_normal();
+        base[0][i] += base[1][i];
+    }
+    frg_context *const ctx = test_context();
+    for (int trial = 0; trial < 2 * 3; trial++) {
+        double error[4][3], columns[5][N];
+        const char *const formula = formulas[trial / 2];
+        const int first = trial / 2 == 1, weighted = trial % 2;
+        for (int p = -1; p < (int)(sizeof powers / sizeof *powers); p++) {
+            const int none[4] = {0}, *const e = p < 0 ? none : powers[p];
+            for (int c = 0; c < 5; c++)
+                for (int i = 0; i < N; i++)
+                    columns[c][i] = ldexp(base[c][i], c < 4 ? e[c] : 0);
+            frg_table *const data = integers_and_numbers(
+                ctx, N, 2, (const char *const[]){"f", "g"}, (const int64_t *const[]){f, g}, 5,
+                (const char *const[]){"y", "x", "z", "w", "u"},
+                (const double *const[]){columns[0], columns[1], columns[2], columns[3],
+                                        columns[4]});
+            frg_fe_opts o = options(specs[0]);
+            frg_fe *fit = NULL;
+            for (int s = 0; s < 4; s++)
+                o.vcov[s] = specs[s];
+            o.n_vcov = 4;
+            o.weights = weighted ? "w" : NULL;
+            if (CHECK_OK(ctx, frg_fe_fit(&fit, ctx, formula, data, &o))) {
+                const frg_fe_result *const r = frg_fe_get(fit);
+                CHECK_INT(r->n_coefficients, 2 + first);
+                for (int s = 0; s < 4; s++)
+                    for (int j = 0; j < 2; j++) { /* the intercept has no unit of its own */
+                        const frg_coefficient *const b = &r->vcov[s].coefficients[first + j];
+                        const double own = ldexp(b->std_error, e[1 + j] - e[0]);
+                        if (p < 0) {
+                            error[s][j] = own;
+                            CHECK(own > 0 && own < 10);
+                        } else {
+                            CHECK_SAYS(fabs(own - error[s][j]) <= 1e-12 * error[s][j],
+                                       "%s, %s%s, powers %d: %.17g in place of %.17g", formula,
+                                       specs[s], weighted ? " weighted" : "", p, own, error[s][j]);
+                            CHECK(fabs(b->std_error * b->statistic - b->estimate) <=
+                                  1e-14 * fabs(b->estimate));
+                        }
+                    }
+            }
+            frg_fe_destroy(fit);
+            frg_table_destroy(data);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
+    {"units", units},
     {"counts", counts},
     {"nesting", nesting},
     {"multiway", multiway},
