@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BORDER_LEVELS = 256, MAX_STRIP_COPIES_BYTES = 64 << 20 };
+enum { FREE_CHANGES = 2, BORDER_LEVELS = 256, MAX_STRIP_COPIES_BYTES = 64 << 20 };
 
 /* ---- which factors ------------------------------------------------------------------------------ */
 
@@ -134,21 +134,11 @@ static void close_pattern(const fe_split *s, pattern *p, fe_strips *b)
     }
 }
 
-/** Are there so few changes of pattern over the units that each may take a pass over the strips? */
-static bool few_patterns(const fe_split *s, int64_t first, int64_t last)
+/** May the pattern change once more at unit u, the changes so far at hand?  Each takes a pass over the strips, which so
+ *  many rows pay for. */
+static inline bool may_change(const fe_rows *g, int64_t first, int64_t u, int64_t changes)
 {
-    const fe_rows *g = s->g;
-    const int64_t most = (g->unit_start[last] - g->unit_start[first]) / g->n_coef;
-    pattern p = {.n = -1};
-    int64_t count = 0;
-    for (int64_t u = first; u < last && count <= most; u++) {
-        if (!same_pattern(s, u, &p)) {
-            p.rows = g->index + g->unit_start[u] * g->n_rest;
-            p.n = g->unit_start[u + 1] - g->unit_start[u];
-            count++;
-        }
-    }
-    return count <= most;
+    return changes < FREE_CHANGES + (g->unit_start[u] - g->unit_start[first]) / g->n_coef;
 }
 
 /** One row of unit u: + w where a small level meets another level, - w t_u / N_u in the strips. */
@@ -193,18 +183,19 @@ static inline void count_unit(const fe_split *s, int64_t u, fe_strips *b)
     }
 }
 
-/** Returns whether patterns are few; if only_few, nothing is done where they are not. */
-static bool border_of_units(const fe_split *s, int64_t first, int64_t last, bool only_few,
-                            double *t, double *before, fe_strips *b)
+/** The units' share of the strips and the block, which are zeros before.  few: by patterns; false where these turn out
+ *  to be many, b is of no use then. */
+static bool border_of_units(const fe_split *s, int64_t first, int64_t last, bool few, double *t,
+                            double *before, fe_strips *b)
 {
     const fe_rows *g = s->g;
-    const bool few = few_patterns(s, first, last);
-    if (only_few && !few) {
-        return false;
-    }
     pattern p = {.t = t, .n = -1, .before = few ? before : NULL};
+    int64_t changes = 0;
     for (int64_t u = first; u < last; u++) {
         if (!same_pattern(s, u, &p)) {
+            if (few && !may_change(g, first, u, changes++)) {
+                return false;
+            }
             close_pattern(s, &p, b);
             set_pattern(s, u, &p);
         }
@@ -219,7 +210,7 @@ static bool border_of_units(const fe_split *s, int64_t first, int64_t last, bool
         }
     }
     close_pattern(s, &p, b);
-    return few;
+    return true;
 }
 
 /** Strips and block of all units: a copy a chunk where copies are small, added in chunk order.  only_few: the
@@ -241,9 +232,13 @@ frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_spli
     for (int64_t k = 0; k < copies; k++) {
         fe_strips b = {sums + k * size, sums + k * size + strip};
         double *room = pattern_room + k * (t + g->n_coef);
-        few[k] = border_of_units(s, copies > 1 ? g->chunk_unit[k] : 0,
-                                 copies > 1 ? g->chunk_unit[k + 1] : g->n_units, only_few, room,
-                                 room + t, &b);
+        const int64_t first = copies > 1 ? g->chunk_unit[k] : 0;
+        const int64_t last = copies > 1 ? g->chunk_unit[k + 1] : g->n_units;
+        few[k] = border_of_units(s, first, last, true, room, room + t, &b);
+        if (!few[k] && !only_few) {
+            memset(b.strip, 0, (size_t)size * sizeof(double));
+            border_of_units(s, first, last, false, room, room + t, &b);
+        }
     }
     for (int64_t k = 0; k < copies; k++) {
         all_few = all_few && few[k];
