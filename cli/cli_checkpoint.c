@@ -4,7 +4,8 @@
  * far with their certificates (the columns that are left are the work that is left), or the state of an alignment.  The options' hash covers the line, the version
  * and the CPU level, because these decide the bits, and not the number of threads, which does not.
  *
- *     resume FILE WORDS...     the line of FILE, then WORDS, as if they had been typed, with the state in hand
+ *     resume FILE WORDS...     the line of FILE but its time limit, then WORDS, as if they had been typed, with the
+ *                              state in hand
  *
  * States are written between blocks of columns, so seldom that they take a twentieth of the time at most, and when
  * the run is stopped.
@@ -196,7 +197,15 @@ int keeper_stopped(const cli *c, frg_status status)
 
 /* ---- going on ----------------------------------------------------------------------------------- */
 
-/** The words of the saved line, then those behind FILE; NULL where memory is out.  Free it alone. */
+/** How many words from this one on are the limit that stopped the run: it was that run's, not the next one's. */
+static int is_time_limit(const char *word)
+{
+    static const char name[] = "--time-limit";
+    const size_t length = sizeof name - 1;
+    return strcmp(word, name) == 0 ? 2 : strncmp(word, name, length) == 0 && word[length] == '=';
+}
+
+/** The words of the saved line but its time limit, then those behind FILE; NULL where memory is out.  Free it alone. */
 static char **make_words(const cli *c, char *line, int64_t length, int *count)
 {
     *count = 0;
@@ -204,8 +213,14 @@ static char **make_words(const cli *c, char *line, int64_t length, int *count)
         *count += line[i] == '\0';
     }
     char **words = calloc((size_t)(*count + c->n_arguments) + 1, sizeof *words);
-    for (int i = 0; words && i < *count; i++, line += strlen(line) + 1) {
-        words[i] = line;
+    const int saved = *count;
+    *count = 0;
+    for (int i = 0, skip = 0; words && i < saved; i++, line += strlen(line) + 1) {
+        skip = skip > 0 ? skip : is_time_limit(line);
+        if (skip == 0) {
+            words[(*count)++] = line;
+        }
+        skip -= skip > 0;
     }
     for (int i = 1; words && i < c->n_arguments; i++) {
         words[(*count)++] = (char *)(uintptr_t)c->arguments[i];
