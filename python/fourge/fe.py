@@ -391,10 +391,19 @@ class Fit:
         return etable(self, "html")
 
 
+def _is_missing(v):
+    return v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, (float, np.floating)) and v != v)
+
+
 def _codes(fixed_effects):
     a = np.asarray(fixed_effects)
     if a.ndim == 1:
         a = a[:, None]
+    if a.dtype.kind == "O":
+        missing = np.argwhere([[_is_missing(v) for v in row] for row in a])
+        if len(missing):
+            row, column = missing[0]
+            raise ValueError(f"fixed effects: row {row} of column {column} is missing; leave such rows out first")
     if a.dtype.kind in "OUSb" and a.ndim == 2:  # words: numbered in their order
         a = np.column_stack([np.unique(c.astype(str), return_inverse=True)[1] for c in a.T])
     if a.dtype == np.int32:

@@ -137,6 +137,7 @@ class Refused(unittest.TestCase):
             ("x: .*NoneType", lambda: fe.demean(None, F)), ("x: .*shape", lambda: fe.demean(np.array(1.0), F)),
             ("x: .*masked", lambda: fe.demean(np.ma.masked_array(X, X > 0), F)), ("x: ", lambda: fe.demean(np.array(["a"] * N), F)),
             ("fixed effects", lambda: fe.demean(X, F * 0.5)), ("weights: ", lambda: fe.demean(X, F, "w")),
+            ("fixed effects: row 1 .*missing", lambda: fe.demean(X, np.array(["a", None] * (N // 2), object))),
             ("out: .*writable", lambda: fe.demean(X, F, out=read_only)), ("out: ", lambda: fe.demean(X, F, out=np.zeros(3))),
             ("b: .*complex", lambda: fe.lsmr(((2, 1), [0, 1, 2], [0, 0], [1.0, 1.0]), np.ones(2) * 1j)),
         ])
