@@ -197,7 +197,7 @@ typedef struct {
     size_t struct_size;
     frg_gp_optimizer optimizer; /* auto: ai for at most 64 parameters and n >= 200, lbfgsb otherwise */
     int64_t max_iter;           /* 200; steps of adam */
-    double tol;                 /* 1e-5: largest projected gradient per point */
+    double tol;                 /* 1e-5: largest projected gradient per point, see frg_gp_fit */
     double learning_rate;       /* 0.1, adam */
     int starts;                 /* 1; start 0 is the given one, others from priors or log-uniform in the bounds */
     int standardize;            /* 1: means are searched in standard deviations of y; for a kernel whose terms have
@@ -233,11 +233,16 @@ typedef struct {
     double total_seconds;
     int64_t n_starts;        /* 0 where nothing is free */
     const frg_gp_start *starts; /* lives as long as the trace */
+    const char *ended;       /* FRG_OK by which test: "gradient", "gain", "rounding", "steps" (adam); "" otherwise */
 } frg_gp_fit_result;
 
 FRG_API void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size);
 /** Maximises ell + log prior over the free parameters within their bounds, from the current ones; leaves
- *  the best parameters in gp.  A failed factor is a step that is not taken, never a gradient of zero. */
+ *  the best parameters in gp.  A failed factor is a step that is not taken, never a gradient of zero.
+ *  ai and lbfgsb: FRG_OK where gradient_norm <= tol; or where a step won next to nothing, or none was found, and a full
+ *  step on the average information (components up to 2, a factor of 7) promises to win no more than 2.2e-9 of
+ *  max(|ell + log prior|, n), or than error_estimate.  FRG_STALLED: no way on although more is promised.  adam: FRG_OK
+ *  once its steps are done, wherever that is. */
 FRG_API FRG_MUST_USE frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *out);
 
 /* ---- prediction --------------------------------------------------------------------------------- */

@@ -40,6 +40,7 @@ typedef struct {
     frg_gp_value value;
     record trace;
     frg_status status;
+    const char *ended;
     int start;
 } candidate;
 
@@ -53,7 +54,7 @@ typedef struct {
     double *theta;       /* params.count: where the search is */
     double *given;       /* where it began */
     double *gradient;    /* of all parameters */
-    double *information; /* count x count; NULL for the others */
+    double *information; /* count x count; NULL for Adam */
     frgi_gp_found found; /* of the start under way, at the end of all together */
     frg_gp_start *each;  /* what became of each start; NULL where nothing is free */
     candidate now, best;
@@ -152,6 +153,12 @@ static frg_status objective_information(void *user, double *h)
     return FRG_OK;
 }
 
+static double objective_rounding(void *user)
+{
+    const fit *const m = user;
+    return m->now.value.error_estimate / (double)m->gp->n;
+}
+
 static frg_status note(fit *m, double f, double norm)
 {
     record *t = &m->now.trace;
@@ -194,6 +201,19 @@ static frg_status objective_accepted(void *user, const double *u, double f, doub
 
 /* ---- starts ------------------------------------------------------------------------------------- */
 
+/** The test that ended a search, as the result has it. */
+static const char *end_of(const fit *m, frg_status status)
+{
+    static const char *const names[] = {
+        [GP_ENDED_BY_GAIN] = "gain", [GP_ENDED_BY_ROUNDING] = "rounding"};
+    if (status != FRG_OK) {
+        return "";
+    }
+    return m->method == FRG_GP_ADAM       ? "steps"
+           : m->found.norm <= m->opts.tol ? "gradient"
+                                          : names[m->found.end];
+}
+
 static frg_status search_from(fit *m)
 {
     typedef frg_status optimiser(frg_context *, const frgi_gp_objective *, const frgi_gp_search *,
@@ -207,6 +227,7 @@ static frg_status search_from(fit *m)
                                          .gradient = objective_gradient,
                                          .information = objective_information,
                                          .accepted = objective_accepted,
+                                         .rounding = objective_rounding,
                                          .user = m};
     const frgi_gp_search search = {.max_iter = m->found.iterations + m->opts.max_iter,
                                    .tol = m->opts.tol,
@@ -224,6 +245,7 @@ static frg_status search_from(fit *m)
         frgi_gp_coordinates_values(&m->to, m->u, m->now.theta);
         m->now.f = m->found.f;
     }
+    m->now.ended = end_of(m, status);
     return status;
 }
 
@@ -342,7 +364,7 @@ static void lay_out(frgi_arena *a, fit *m)
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         *vectors[i] = TAKE(a, double, p);
     }
-    m->information = m->method == FRG_GP_AI ? TAKE(a, double, p *p) : NULL;
+    m->information = m->method == FRG_GP_ADAM ? NULL : TAKE(a, double, p *p);
 }
 
 /* ---- starts side by side ------------------------------------------------------------------------ */
@@ -437,6 +459,7 @@ static frg_status take_best(fit *m, const worker *w, int threads)
     best->norm = found->norm;
     best->value = found->value;
     best->status = found->status;
+    best->ended = found->ended;
     best->start = found->start;
     if (warned->told < m->opts.starts) {
         frgi_warn(m->gp->ctx, W_JITTER, "%s", frg_warning_message(warned->ctx, 0));
@@ -603,6 +626,7 @@ static void report(fit *m, frg_gp_fit_result *out)
                                .trace = gp->trace,
                                .value = m->best.value,
                                .total_seconds = frgi_seconds() - m->began,
+                               .ended = m->best.ended ? m->best.ended : "",
                                .n_starts = gp->starts ? m->opts.starts : 0,
                                .starts = gp->starts};
 }

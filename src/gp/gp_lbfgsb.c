@@ -13,7 +13,8 @@
  *
  * Cost beside the objective: O(n m + m^3) an iteration, memory (2 m + 10) n.  Pairs with s'y not above
  * eps y'y are left out, so that B stays positive definite.  When the model fails (a direction that does not go
- * down, a search without success) the pairs are forgotten once and the search starts again from steepest descent.
+ * down, a search without success, a step that wins next to nothing where the curvature promises more) the pairs are
+ * forgotten and the search starts again from steepest descent; it ends where that fails, or after ten such in a row.
  *
  * Byrd, Lu, Nocedal and Zhu (1995), SIAM J. Sci. Comput. 16, 1190-1208; projection of the subspace step: Morales
  * and Nocedal (2011), ACM TOMS 38(1); Nocedal and Wright (2006), Numerical Optimization, 3.5.
@@ -24,7 +25,7 @@
 
 #include "gp/gp_optimise.h"
 
-enum { PAIRS = 10, BASIS = 2 * PAIRS, MAX_TRIALS = 25 };
+enum { PAIRS = 10, BASIS = 2 * PAIRS, MAX_TRIALS = 25, MAX_IDLE = PAIRS };
 static const double ARMIJO = 1e-4, CURVATURE = 0.9;
 
 /* ---- asking the objective ----------------------------------------------------------------------- */
@@ -37,7 +38,10 @@ frg_status frgi_gp_ask_value(const frgi_gp_objective *o, const double *x, double
     if (status == FRG_OK && !isfinite(*f)) {
         status = FRG_NOT_POSDEF;
     }
-    count->failures += status == FRG_NOT_POSDEF;
+    if (status == FRG_NOT_POSDEF) {
+        *f = (double)INFINITY;
+        count->failures++;
+    }
     return status;
 }
 
@@ -50,6 +54,16 @@ frg_status frgi_gp_ask_gradient(const frgi_gp_objective *o, double *g, frgi_gp_f
     }
     count->failures += status == FRG_NOT_POSDEF;
     return status;
+}
+
+frgi_gp_end frgi_gp_is_end(const frgi_gp_objective *o, const frgi_gp_search *s, double f,
+                           double promise)
+{
+    const double least = fmax(s->relative, 10 * DBL_EPSILON) * fmax(fabs(f), 1);
+    const double rounding = o->rounding ? o->rounding(o->user) : 0;
+    return promise <= least      ? GP_ENDED_BY_GAIN
+           : promise <= rounding ? GP_ENDED_BY_ROUNDING
+                                 : GP_ENDED_OTHERWISE;
 }
 
 double frgi_gp_projected_norm(const frgi_gp_objective *o, const double *x, const double *g)
@@ -77,6 +91,7 @@ typedef struct {
     double *trial, *trial_g;                /* n */
     int *order;                             /* n: breakpoints by size */
     unsigned char *is_free;                 /* n */
+    frgi_gp_model model;                    /* where the objective has a curvature */
 } search;
 
 static double dot(int n, const double *a, const double *b)
@@ -473,6 +488,9 @@ static void lay_out(frgi_arena *a, search *q)
     }
     q->order = TAKE(a, int, n);
     q->is_free = TAKE(a, unsigned char, n);
+    if (q->o->information) {
+        frgi_gp_model_take(a, q->n, &q->model);
+    }
 }
 
 /** One iteration: FRG_STALLED when no way down was found. */
@@ -525,34 +543,64 @@ static frg_status begin(search *q)
     return status == FRG_OK ? tell(q) : status;
 }
 
+/** Is what a full step from x promises too little to go on?  Without a curvature the pairs' own model must do. */
+static frg_status ask_promise(search *q, bool moved, double own, bool *done)
+{
+    double f, promise = own;
+    frg_status status = FRG_OK;
+    if (q->o->information) {
+        if (!moved) { /* the last value was a trial's */
+            status = frgi_gp_ask_value(q->o, q->x, &f, q->count);
+        }
+        if (status == FRG_OK) {
+            status = q->o->information(q->o->user, q->model.h);
+        }
+        if (status == FRG_OK) {
+            promise = frgi_gp_promise(q->o, q->x, q->g, &q->model);
+        }
+    }
+    q->count->end = status == FRG_OK ? frgi_gp_is_end(q->o, q->s, q->f, promise) : q->count->end;
+    *done = q->count->end != GP_ENDED_OTHERWISE;
+    return status == FRG_NOT_POSDEF ? FRG_STALLED : status;
+}
+
 static frg_status run(search *q)
 {
     frg_status status = begin(q);
-    bool fresh = true; /* no pairs: a failure from here is final */
+    int idle = 0; /* iterations in a row that won next to nothing */
     while (status == FRG_OK && q->count->norm > q->s->tol) {
         if (q->count->iterations >= q->s->max_iter) {
             return FRG_MAX_ITER;
         }
-        const double before = q->f, scale = fmax(fabs(q->f), 1);
-        double expected;
-        status = iterate(q, fresh, &expected);
-        if (status == FRG_STALLED && expected <= fmax(q->s->relative, 10 * DBL_EPSILON) * scale) {
-            return FRG_OK; /* what could be won is below the rounding of f */
+        const double before = q->f;
+        const bool fresh = q->pairs == 0;
+        double own;
+        status = iterate(q, fresh, &own);
+        const bool moved = status == FRG_OK;
+        if (!moved && status != FRG_STALLED) {
+            return status;
         }
-        if (status == FRG_STALLED && !fresh) {
-            forget_pairs(q);
-            fresh = true;
-            status = FRG_OK;
+        if (moved) {
+            q->count->iterations++;
+            status = tell(q);
+            if (status != FRG_OK) {
+                return status;
+            }
+        }
+        if (before - q->f > q->s->relative * fmax(fmax(fabs(before), 1), fabs(q->f))) {
+            idle = 0;
             continue;
         }
-        if (status != FRG_OK) {
-            break;
+        bool done;
+        status = ask_promise(q, moved, own, &done);
+        if (status != FRG_OK || done) {
+            return status;
         }
-        fresh = false;
-        q->count->iterations++;
-        status = tell(q);
-        if (before - q->f <= q->s->relative * fmax(scale, fabs(q->f))) {
-            break;
+        if ((!moved && fresh) || ++idle == MAX_IDLE) {
+            return FRG_STALLED;
+        }
+        if (idle == 1 || !moved) { /* a model that has gone wrong takes small steps */
+            forget_pairs(q);
         }
     }
     return status;

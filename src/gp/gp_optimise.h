@@ -5,6 +5,11 @@
  * trial asks for the value first and for the gradient only where the trial is kept.  A trial that has no value
  * (FRG_NOT_POSDEF: the covariance could not be factored) counts as +infinity: it is never taken and never has
  * a gradient.
+ *
+ * A search has converged (FRG_OK) where the projected gradient is at most tol, and where little is left to be won: after a
+ * step that won next to nothing, or where no step down was found, the curvature there is asked for, and a full step
+ * of that model (gp_damped.c) must promise no more than `relative` of f, or than the rounding of f.  A small step alone shows nothing:
+ * a model that has gone wrong takes small steps anywhere.
  */
 #ifndef FRGI_GP_OPTIMISE_H
 #define FRGI_GP_OPTIMISE_H
@@ -22,18 +27,23 @@ typedef struct {
     frg_status (*gradient)(void *user, double *g);    /* at the x of the last value */
     frg_status (*information)(void *user, double *h); /* there too: n x n, positive semidefinite; may be NULL */
     frg_status (*accepted)(void *user, const double *x, double f, double norm); /* an iterate; may be NULL */
+    double (*rounding)(void *user); /* bound on the rounding error of f at the last iterate; may be NULL */
     void *user;
 } frgi_gp_objective;
 
 typedef struct {
     int64_t max_iter;
     double tol;      /* largest component of the projected gradient */
-    double relative; /* change of f between iterates over max(|f|, 1); 0: not looked at */
+    double relative; /* what may be left to be won, over max(|f|, 1) */
     double rate;     /* of adam */
 } frgi_gp_search;
 
+/** Why a search has converged without its gradient being small enough. */
+typedef enum { GP_ENDED_OTHERWISE, GP_ENDED_BY_GAIN, GP_ENDED_BY_ROUNDING } frgi_gp_end;
+
 typedef struct {
     double f, norm; /* at the point returned */
+    frgi_gp_end end;
     int64_t iterations, values, gradients, failures;
 } frgi_gp_found;
 
@@ -52,6 +62,21 @@ FRG_MUST_USE frg_status frgi_gp_adam(frg_context *ctx, const frgi_gp_objective *
 FRG_MUST_USE frg_status frgi_gp_ask_value(const frgi_gp_objective *o, const double *x, double *f,
                                           frgi_gp_found *count);
 FRG_MUST_USE frg_status frgi_gp_ask_gradient(const frgi_gp_objective *o, double *g, frgi_gp_found *count);
+#define FRGI_GP_LONGEST_STEP 2. /* a factor of e^2 = 7 in a log parameter */
+/** The quadratic model at a point (gp_damped.c): h is filled by its user. */
+typedef struct {
+    double *h;             /* n x n */
+    double *system, *scale; /* work */
+    double *p;             /* the last step */
+} frgi_gp_model;
+void frgi_gp_model_take(frgi_arena *a, int n, frgi_gp_model *m);
+/** m->p <- the damped step at x, with no regard to how far bounds are; mu grows where there is none.  False, without a
+ *  step, where h or g are not numbers. */
+bool frgi_gp_damped(const frgi_gp_objective *o, const double *x, const double *g, double *mu, frgi_gp_model *m);
+/** What the model wins by a full step from x, of components up to FRGI_GP_LONGEST_STEP. */
+double frgi_gp_promise(const frgi_gp_objective *o, const double *x, const double *g, frgi_gp_model *m);
+/** What promise is small enough for f to be the end of a search, by which test; GP_ENDED_OTHERWISE: it is not. */
+frgi_gp_end frgi_gp_is_end(const frgi_gp_objective *o, const frgi_gp_search *s, double f, double promise);
 /** Largest |g_i| over the coordinates that may move downhill. */
 double frgi_gp_projected_norm(const frgi_gp_objective *o, const double *x, const double *g);
 static inline double frgi_gp_clip(const frgi_gp_objective *o, int i, double x)

@@ -118,6 +118,60 @@ static void as_scipy(void)
     frg_context_destroy(ctx);
 }
 
+/** A plane has two variances that only count together, and a likelihood that rises as the noise falls: the information is
+ *  singular all the way, and a factor of it that fails is no reason to call the fit done. */
+static void planes(void)
+{
+    static gp_data g = {.n = 60, .d = 2, .q = 1};
+    frg_context *ctx = test_context();
+    for (int i = 0; i < 60; i++) {
+        g.x[2 * i] = 3000 * fmod((i + 1) * sqrt(2), 1);
+        g.x[2 * i + 1] = 3000 * fmod((i + 1) * sqrt(3), 1);
+        g.y[i] = 2 * g.x[2 * i] + 1;
+    }
+    frg_gp_opts o = gp_data_opts("profiled");
+    o.preset = FRG_GP_PRESET_GPYTORCH;
+    for (int method = FRG_GP_AI; method <= FRG_GP_LBFGSB; method++) {
+        const frg_gp_fit_opts f = fit_opts((frg_gp_optimizer)method);
+        frg_gp_fit_result r = {0};
+        frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf(ard)*linear + noise", &o);
+        if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r))) {
+            /* both within the rounding of the likelihood, 0.025 */
+            CHECK_NEAR(r.log_likelihood, 191.65, 0.05);
+            CHECK_SAYS(r.gradient_norm <= f.tol && strcmp(r.ended, "gradient") == 0, "%g, %s",
+                       r.gradient_norm, r.ended);
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** A likelihood full of teeth along the period, where steps become small far from any optimum: wherever the search ends,
+ *  it does not call a gradient of 0.9 a point an end (9e4 times tol; what is left is 1 % of that where rounding ends it). */
+static void teeth(void)
+{
+    static gp_data g = {.n = 100, .d = 2, .q = 1};
+    frg_context *ctx = test_context();
+    for (int i = 0; i < 100; i++) {
+        g.x[2 * i] = 100 * fmod((i + 1) * sqrt(38), 1);
+        g.x[2 * i + 1] = 100 * fmod((i + 1) * sqrt(39), 1);
+        g.y[i] = 100 * sin(0.06 * g.x[2 * i]) + 3 * g.x[2 * i + 1];
+    }
+    frg_gp_opts o = gp_data_opts("profiled");
+    o.preset = FRG_GP_PRESET_GPYTORCH;
+    const frg_gp_fit_opts f = fit_opts(FRG_GP_LBFGSB);
+    frg_gp_fit_result r = {0};
+    frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf*periodic + noise", &o);
+    if (gp) {
+        const frg_status s = frg_gp_fit(gp, &f, &r);
+        CHECK_SAYS(s == FRG_STALLED || (s == FRG_OK && r.gradient_norm < 0.01), "%s at %g: %g, %s",
+                   frg_status_name(s), r.log_likelihood, r.gradient_norm, r.ended);
+        CHECK((r.ended[0] != '\0') == (s == FRG_OK));
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 /** ScaleKernel(RBFKernel), ConstantMean, GaussianLikelihood, Adam with lr 0.1, 50 steps. */
 static void as_gpytorch(void)
 {
@@ -724,7 +778,13 @@ static const test_case cases[] = {
     {"few_evaluations", few_evaluations},
     {"as_scipy", as_scipy},
     {"as_gpytorch", as_gpytorch},
+    {"planes", planes},
+    {"teeth", teeth},
     {"holds_and_bounds", holds_and_bounds},
+    {"supports", supports},
+    {"outside supports", outside_supports},
+    {"open ends", open_ends},
+    {"tiny periods", tiny_periods},
     {"nothing_free", nothing_free},
     {"constant y", constant_y},
     {"units", units},

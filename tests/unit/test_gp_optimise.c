@@ -109,6 +109,12 @@ static void quadratic_hessian(int n, const double *x, double *h)
     memcpy(h, current->matrix, (size_t)(n * n) * sizeof *h);
 }
 
+static void indefinite(int n, const double *x, double *h)
+{
+    quadratic_hessian(n, x, h);
+    h[1] = h[2] = 1 + 1e-7;
+}
+
 /** Flat in the second coordinate far away, as a lengthscale that has lost its meaning is. */
 static double plateau(int n, const double *x)
 {
@@ -330,6 +336,48 @@ static void walls(void)
     }
 }
 
+/** The minimum lies behind a wall: steps that win less and less before it are no convergence, where a full step of the
+ *  model promises more than they win; and neither is the gain of a model whose matrix has no factor. */
+static void no_false_claims(void)
+{
+    optimiser *const methods[] = {frgi_gp_lbfgsb, frgi_gp_ai};
+    for (int k = 0; k < 2; k++) {
+        const double matrix[4] = {1, 0, 0, 1}, centre[2] = {1, 0};
+        plain p = {.n = 2,
+                   .f = quadratic,
+                   .g = quadratic_gradient,
+                   .h = quadratic_hessian,
+                   .matrix = matrix,
+                   .centre = centre,
+                   .wall = 0.5};
+        outcome o;
+        open_box(&o);
+        frgi_gp_search s = exact;
+        s.relative = 2.2e-9;
+        o.x[1] = 3;
+        run(methods[k], &p, s, &o);
+        CHECK_INT(o.status, FRG_STALLED);
+        CHECK_SAYS(o.found.norm >= 0.5 && o.found.end == GP_ENDED_OTHERWISE, "method %d: norm %g",
+                   k, o.found.norm);
+    }
+    /* x_1 and x_2 count together alone, and rounding has made the matrix worse than singular */
+    const double matrix[4] = {1, 1, 1, 1}, centre[2] = {1, 1};
+    plain p = {.n = 2,
+               .f = quadratic,
+               .g = quadratic_gradient,
+               .h = indefinite,
+               .matrix = matrix,
+               .centre = centre,
+               .wall = (double)INFINITY};
+    outcome o;
+    open_box(&o);
+    o.x[0] = -3;
+    run(frgi_gp_ai, &p, exact, &o);
+    CHECK_INT(o.status, FRG_OK);
+    CHECK_NEAR(o.x[0] + o.x[1], 2, 1e-8);               /* the gradient is its distance from 2 */
+    CHECK(o.found.gradients == o.found.iterations + 1); /* it did so by itself */
+}
+
 static void limits(void)
 {
     optimiser *const methods[] = {frgi_gp_lbfgsb, frgi_gp_ai};
@@ -438,6 +486,7 @@ static const test_case cases[] = {
     {"valley_in_box", valley_in_box},
     {"boxes", boxes},
     {"walls", walls},
+    {"no false claims", no_false_claims},
     {"limits", limits},
     {"information_helps", information_helps},
     {"adam_as_torch", adam_as_torch},
