@@ -369,7 +369,8 @@ static frg_status start_parameters(frg_gp *gp)
     for (int i = 0; i < ps->count; i++) {
         gp->theta[i] = ps->p[i].value;
     }
-    return frgi_gp_params_check(ps, gp->theta);
+    TRY(frgi_gp_params_check(ps, gp->theta));
+    return frgi_gp_params_check_priors(ps, gp->theta, false);
 }
 
 /** Shapes and values; *masked: rows that are left out. */

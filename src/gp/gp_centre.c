@@ -211,7 +211,7 @@ frg_status frgi_gp_check_phases(frg_gp *gp, const char *name, const double *x, p
     }
     DROP(gp->ctx, &distance);
     if (lost >= 0) {
-        FAIL(gp->ctx, E_RANGE_GP,
+        FAIL(gp->ctx, E_PHASE,
              "%s is %g in row %td, column %s: so many periods from the others that its phase is "
              "unknown in %s",
              name, x[(i - 1) * gp->d + lost], i, gp->column_names[lost],

@@ -18,6 +18,7 @@ void frgi_gp_coordinates_take(frgi_arena *a, const frg_gp *gp, frgi_gp_coordinat
     c->unit = TAKE(a, double, p);
     c->lower = TAKE(a, double, p);
     c->upper = TAKE(a, double, p);
+    c->range = TAKE(a, frgi_gp_range, p);
 }
 
 static double deviation(const double *v, ptrdiff_t n, ptrdiff_t stride)
@@ -68,20 +69,6 @@ static double bound_of(const frgi_gp_coordinates *c, int k, double value, double
     return isfinite(raw) ? (raw - c->shift[k]) / c->unit[k] : side * (double)INFINITY;
 }
 
-/** The box of all that parameter i leads. */
-static void box(const frgi_gp_coordinates *c, int i, double *lower, double *upper)
-{
-    const frgi_gp_params *const ps = &c->gp->params;
-    *lower = -(double)INFINITY;
-    *upper = (double)INFINITY;
-    for (int k = 0; k < ps->count; k++) {
-        if (frgi_gp_params_leader(ps, k) == i) {
-            *lower = fmax(*lower, ps->p[k].lower);
-            *upper = fmin(*upper, ps->p[k].upper);
-        }
-    }
-}
-
 void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize)
 {
     const frg_gp *const gp = c->gp;
@@ -93,14 +80,13 @@ void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize)
             continue;
         }
         const int k = c->count++;
-        double lower, upper;
-        box(c, i, &lower, &upper);
         c->index[k] = i;
+        c->range[k] = frgi_gp_params_range(&gp->params, i);
         c->of[i] = k;
         c->unit[k] = standardize ? unit_of(gp, i) : 1;
         c->shift[k] = standardize && p->role == GP_ROLE_MEAN ? gp->theta[i] : 0;
-        c->lower[k] = bound_of(c, k, lower, -1);
-        c->upper[k] = bound_of(c, k, upper, 1);
+        c->lower[k] = bound_of(c, k, c->range[k].lower, -1);
+        c->upper[k] = bound_of(c, k, c->range[k].upper, 1);
     }
     for (int i = 0; i < gp->params.count; i++) {
         const int leader = frgi_gp_params_leader(&gp->params, i);
@@ -117,20 +103,11 @@ void frgi_gp_coordinates_of(const frgi_gp_coordinates *c, const double *theta, d
     }
 }
 
-/** What rounding has put at or beyond a bound returns to it; ends that do not belong to the values are left out. */
-static double inside_bounds(const frgi_gp_param *p, double v)
-{
-    const bool open = p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
-    const double lower = open ? nextafter(p->lower, (double)INFINITY) : p->lower;
-    const double upper = open ? nextafter(p->upper, -(double)INFINITY) : p->upper;
-    return v < lower ? lower : v > upper ? upper : v;
-}
-
 void frgi_gp_coordinates_values(const frgi_gp_coordinates *c, const double *u, double *theta)
 {
     for (int k = 0; k < c->count; k++) {
         const double v = value_of(c, k, c->shift[k] + c->unit[k] * u[k]);
-        theta[c->index[k]] = inside_bounds(parameter(c, k), v);
+        theta[c->index[k]] = frgi_gp_within(c->range[k], v);
     }
     frgi_gp_params_follow(&c->gp->params, theta);
 }

@@ -19,6 +19,7 @@ typedef struct {
     int *of;              /* the coordinate of each parameter, -1: fixed */
     double *shift, *unit; /* of each coordinate */
     double *lower, *upper;
+    frgi_gp_range *range; /* of the values */
 } frgi_gp_coordinates;
 
 /** Memory for the parameters of a process, from a measuring or an open arena. */
@@ -27,7 +28,7 @@ void frgi_gp_coordinates_take(frgi_arena *a, const frg_gp *gp, frgi_gp_coordinat
 void frgi_gp_coordinates_set(frgi_gp_coordinates *c, bool raw, bool standardize);
 /** u <- the coordinates of theta; a value at the end of its transform, whose raw value is infinite, is put beside it. */
 void frgi_gp_coordinates_of(const frgi_gp_coordinates *c, const double *theta, double *u);
-/** The free entries of theta <- the values at u, within bounds that belong to the values. */
+/** The free entries of theta <- the values at u, within their ranges whatever rounding did. */
 void frgi_gp_coordinates_values(const frgi_gp_coordinates *c, const double *u, double *theta);
 /** g <- the derivative along each coordinate, from that of all parameters: per log v (for means per v). */
 void frgi_gp_coordinates_gradient(const frgi_gp_coordinates *c, const double *gradient, double *g);

@@ -94,6 +94,17 @@ static frg_status check_opts(frg_context *ctx, const frg_gp_fit_opts *o)
 
 /* ---- the objective ------------------------------------------------------------------------------ */
 
+/** A point at which there is no value, or none good enough, is a step that is not taken: so are periods that leave no phase,
+ *  and values that overflow. */
+static frg_status taken(fit *m, frg_status status)
+{
+    if (status != FRG_NOT_POSDEF && status != FRG_BROKE_DOWN && status != FRG_BAD_DATA) {
+        return status;
+    }
+    m->refused = status;
+    return FRG_NOT_POSDEF;
+}
+
 static frg_status objective_value(void *user, const double *u, double *f)
 {
     fit *m = user;
@@ -103,10 +114,9 @@ static frg_status objective_value(void *user, const double *u, double *f)
     }
     frgi_gp_coordinates_values(&m->to, u, m->theta);
     TRY(frgi_gp_set_theta(m->gp, m->theta));
-    const frg_status status = frgi_gp_value(m->gp);
-    if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) {
-        m->refused = status;
-        return FRG_NOT_POSDEF;
+    const frg_status status = taken(m, frgi_gp_value(m->gp));
+    if (status != FRG_OK) {
+        return status;
     }
     const frg_gp_value *v = &m->gp->value;
     *f = -(v->log_likelihood + v->log_prior) / (double)m->gp->n;
@@ -116,11 +126,7 @@ static frg_status objective_value(void *user, const double *u, double *f)
 static frg_status objective_gradient(void *user, double *g)
 {
     fit *m = user;
-    const frg_status status = frgi_gp_gradient(m->gp, m->gradient, NULL, NULL);
-    if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) {
-        m->refused = status;
-        return FRG_NOT_POSDEF;
-    }
+    const frg_status status = taken(m, frgi_gp_gradient(m->gp, m->gradient, NULL, NULL));
     if (status != FRG_OK) {
         return status;
     }
@@ -136,11 +142,7 @@ static frg_status objective_information(void *user, double *h)
     fit *m = user;
     const frg_gp *gp = m->gp;
     const size_t p = (size_t)gp->params.count;
-    const frg_status status = frgi_gp_information(m->gp, m->information);
-    if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) {
-        m->refused = status;
-        return FRG_NOT_POSDEF;
-    }
+    const frg_status status = taken(m, frgi_gp_information(m->gp, m->information));
     if (status != FRG_OK) {
         return status;
     }
@@ -255,9 +257,9 @@ static void move_start(const fit *m, int start, int attempt, double *theta)
     const frgi_gp_params *ps = &m->gp->params;
     bool moved = false;
     for (int i = ps->noise_first; i < ps->noise_first + ps->noise_count; i++) {
-        const frgi_gp_param *p = &ps->p[i];
-        if (frgi_gp_params_moves(ps, i) && theta[i] < p->upper) {
-            theta[i] = fmin(10 * theta[i], p->upper);
+        const double upper = frgi_gp_params_range(ps, i).upper;
+        if (frgi_gp_params_moves(ps, i) && theta[i] < upper) {
+            theta[i] = fmin(10 * theta[i], upper);
             moved = true;
         }
     }
@@ -339,7 +341,12 @@ static frg_status run_in_turn(fit *m)
             return FRG_OK;
         }
     }
-    return isfinite(m->best.f) ? FRG_OK : m->refused;
+    if (isfinite(m->best.f)) {
+        return FRG_OK;
+    }
+    TRY(m->refused);
+    TRY(frgi_gp_params_check_priors(&m->gp->params, m->gp->theta, true));
+    FAIL(m->gp->ctx, E_NOT_POSDEF, "the objective is not finite at any of the starts");
 }
 
 /** The process's parameters are where all starts come from. */
@@ -535,18 +542,9 @@ void frgi_gp_mark_active(frg_gp *gp)
         frgi_gp_param *const p = &ps->p[i];
         const double v = gp->theta[i], slack = 1e-9 * fabs(v);
         const bool moved = !ps->p[frgi_gp_params_leader(ps, i)].fixed;
+        const frgi_gp_range r = frgi_gp_params_range(ps, i);
         p->std_error = (double)NAN;
-        p->active = !moved ? 0 : v <= p->lower + slack ? -1 : v >= p->upper - slack ? 1 : 0;
-    }
-    for (int i = 0; i < ps->count; i++) { /* a group stops where the first of its bounds is met */
-        const int leader = frgi_gp_params_leader(ps, i);
-        if (ps->p[leader].active == 0) {
-            ps->p[leader].active = ps->p[i].active;
-        }
-    }
-    for (int i = 0; i < ps->count; i++) {
-        frgi_gp_param *const p = &ps->p[i];
-        p->active = ps->p[frgi_gp_params_leader(ps, i)].active;
+        p->active = !moved ? 0 : v <= r.lower + slack ? -1 : v >= r.upper - slack ? 1 : 0;
         if (p->active != 0 && p->tie == 0) {
             char label[96];
             frgi_gp_params_label(p, label);
@@ -653,6 +651,7 @@ static void put_back(frg_gp *gp, const double *theta)
 
 static frg_status run(fit *m)
 {
+    TRY(frgi_gp_params_check_priors(&m->gp->params, m->gp->theta, false));
     TRY(frgi_gp_check_start(m->gp));
     begin(m);
     if (m->to.count > 0) {

@@ -11,6 +11,7 @@
  * log-normal priors that grow with sqrt(log d), starts at their modes; Hvarfner, Hellsten and Nardi 2024) and of
  * scikit-learn (logs, 1e-5 .. 1e5, starts at 1).
  */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -479,14 +480,45 @@ void frgi_gp_params_follow(const frgi_gp_params *ps, double *theta)
     }
 }
 
-/* ---- checks ------------------------------------------------------------------------------------- */
+/* ---- ranges and checks -------------------------------------------------------------------------- */
+
+static bool is_open(const frgi_gp_param *p)
+{
+    return p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
+}
+
+static void narrow(frgi_gp_range *r, double lower, double upper)
+{
+    r->lower = fmax(r->lower, lower);
+    r->upper = fmin(r->upper, upper);
+}
+
+/** Numbers, of positive parameters normal ones: smaller ones are zeros to whoever computes with them. */
+frgi_gp_range frgi_gp_params_range(const frgi_gp_params *ps, int i)
+{
+    const int leader = frgi_gp_params_leader(ps, i);
+    frgi_gp_range r = {ps->p[leader].per_value ? -DBL_MAX : DBL_MIN, DBL_MAX}, support;
+    for (int k = 0; k < ps->count; k++) {
+        const frgi_gp_param *const p = &ps->p[k];
+        if (frgi_gp_params_leader(ps, k) != leader) {
+            continue;
+        }
+        const bool open = is_open(p);
+        narrow(&r, open ? nextafter(p->lower, (double)INFINITY) : p->lower,
+               open ? nextafter(p->upper, -(double)INFINITY) : p->upper);
+        if (frgi_gp_prior_support(p, &support)) {
+            narrow(&r, support.lower, support.upper);
+        }
+    }
+    return r;
+}
 
 frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
 {
     for (int i = 0; i < ps->count; i++) {
         const frgi_gp_param *const p = &ps->p[i];
         const double v = theta[i];
-        const bool open = p->transform == FRG_GP_SOFTPLUS || p->transform == FRG_GP_INTERVAL;
+        const bool open = is_open(p);
         const bool inside =
             p->fixed || (open ? v > p->lower && v < p->upper : v >= p->lower && v <= p->upper);
         const int leader = frgi_gp_params_leader(ps, i);

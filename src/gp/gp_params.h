@@ -105,6 +105,22 @@ FRG_MUST_USE frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x
                                              ptrdiff_t d, ptrdiff_t q, frg_gp_preset preset, frg_dtype dtype);
 /** After points were appended: lengths that were held for constant columns are free where these are not so any more. */
 void frgi_gp_params_release(frgi_gp_params *ps, const double *x, ptrdiff_t n, ptrdiff_t d);
+/** Where a search may put a parameter. */
+typedef struct {
+    double lower, upper;
+} frgi_gp_range;
+/** What a search may put parameter i and all that follow it to: within their bounds, without ends that do not belong to
+ *  the values, and within the supports of their priors.  lower > upper: nowhere. */
+frgi_gp_range frgi_gp_params_range(const frgi_gp_params *ps, int i);
+static inline double frgi_gp_within(frgi_gp_range r, double v)
+{
+    return v < r.lower ? r.lower : v > r.upper ? r.upper : v;
+}
+/** E_PRIOR where a prior has no density at a fixed value, or anywhere in a free parameter's range; everywhere: at any value
+ *  of theta. */
+FRG_MUST_USE frg_status frgi_gp_params_check_priors(const frgi_gp_params *ps, const double *theta, bool everywhere);
+/** The interval that p's prior has a density in; false: it has no ends that lie inside the parameter's own. */
+bool frgi_gp_prior_support(const frgi_gp_param *p, frgi_gp_range *out);
 /** "rbf.l=gamma(3,6); noise=lognormal(-4,1)".  E_PRIOR with the position. */
 FRG_MUST_USE frg_status frgi_gp_params_priors(frgi_gp_params *ps, const char *text);
 /** One noise a group: the single noise parameter becomes `groups` entries.  Before the mean's are added. */

@@ -146,16 +146,53 @@ static jet jacobian(const frgi_gp_param *p, double v)
     }
 }
 
+static const density_word *density_of(const frgi_gp_prior *p)
+{
+    for (int k = 0; k < DENSITIES; k++) {
+        if (densities[k].kind == p->kind) {
+            return &densities[k];
+        }
+    }
+    return NULL;
+}
+
+bool frgi_gp_prior_support(const frgi_gp_param *p, frgi_gp_range *out)
+{
+    *out = (frgi_gp_range){p->prior.a, p->prior.b};
+    return p->prior.kind == GP_PRIOR_UNIFORM || p->prior.kind == GP_PRIOR_LOG_UNIFORM;
+}
+
+frg_status frgi_gp_params_check_priors(const frgi_gp_params *ps, const double *theta,
+                                       bool everywhere)
+{
+    for (int i = 0; i < ps->count; i++) {
+        const frgi_gp_param *const p = &ps->p[i];
+        const density_word *const word = density_of(&p->prior);
+        if (!word) {
+            continue;
+        }
+        char label[96];
+        frgi_gp_params_label(p, label);
+        const frgi_gp_range r = frgi_gp_params_range(ps, i);
+        if (!p->fixed && !(r.lower <= r.upper)) {
+            FAIL(ps->ctx, E_PRIOR, "%s=%s(%g,%g) has no density within the bounds of %s, %g to %g",
+                 label, word->name, p->prior.a, p->prior.b, label, p->lower, p->upper);
+        }
+        if ((p->fixed || everywhere) && !isfinite(word->density(&p->prior, theta[i]).value)) {
+            FAIL(ps->ctx, E_PRIOR, "%s=%s(%g,%g) has no density at %g, where %s is%s", label,
+                 word->name, p->prior.a, p->prior.b, theta[i], label, p->fixed ? " fixed" : "");
+        }
+    }
+    return FRG_OK;
+}
+
 double frgi_gp_params_prior(const frgi_gp_params *ps, const double *theta, double *gradient,
                             double *curvature)
 {
     double total = 0;
     for (int i = 0; i < ps->count; i++) {
         const frgi_gp_param *const p = &ps->p[i];
-        const density_word *word = NULL;
-        for (int k = 0; k < DENSITIES; k++) {
-            word = densities[k].kind == p->prior.kind ? &densities[k] : word;
-        }
+        const density_word *const word = density_of(&p->prior);
         if (!word) {
             continue;
         }

@@ -206,7 +206,7 @@ void frgi_gp_measure_columns(frg_gp *gp);
 ptrdiff_t frgi_gp_unresolved(const frg_gp *gp);
 /** The first column with values so many periods of a leaf from the centre that no phase is left of them; -1: none. */
 ptrdiff_t frgi_gp_lost_phase(const frg_gp *gp);
-/** E_RANGE_GP where that is so for one of m new points (m x d row-major). */
+/** E_PHASE where that is so for one of m new points (m x d row-major). */
 FRG_MUST_USE frg_status frgi_gp_check_phases(frg_gp *gp, const char *name, const double *x, ptrdiff_t m);
 /** E_PRECISION_GP where m points more (m x d row-major) would make a column unresolved that is not so now. */
 FRG_MUST_USE frg_status frgi_gp_check_new_points(const frg_gp *gp, const double *x, ptrdiff_t m);

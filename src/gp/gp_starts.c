@@ -104,7 +104,7 @@ static frg_status rescale(frg_gp *gp, double correlation)
         const double l =
             median_distance(gp, p->column, room, most) * (p->column < 0 ? 1 : sqrt((double)gp->d));
         if (l > 0) {
-            theta[i] = fmin(fmax(l, p->lower), p->upper);
+            theta[i] = frgi_gp_within(frgi_gp_params_range(&gp->params, i), l);
             changed++;
         }
     }
@@ -241,7 +241,7 @@ void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta)
                         : log_uniform(&r, 0.01 * theta[i], 100 * theta[i]);
         }
         if (isfinite(v)) { /* means without a prior stay: the first step finds them */
-            theta[i] = fmin(fmax(v, p->lower), p->upper);
+            theta[i] = frgi_gp_within(frgi_gp_params_range(&gp->params, i), v);
         }
     }
     frgi_gp_params_follow(&gp->params, theta);

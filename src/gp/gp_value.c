@@ -465,7 +465,7 @@ static frg_status refuse(frg_gp *gp, frg_status status)
     }
     const ptrdiff_t lost = frgi_gp_lost_phase(gp);
     if (status == FRG_BROKE_DOWN && lost >= 0) {
-        FAIL(gp->ctx, E_RANGE_GP,
+        FAIL(gp->ctx, E_PHASE,
              "column %s has a value at %.3g from the others: so many periods that its phase is "
              "unknown in %s",
              gp->column_names[lost], gp->largest[lost], frg_dtype_name(gp->shape.dtype));

@@ -243,6 +243,139 @@ static void holds_and_bounds(void)
     frg_context_destroy(ctx);
 }
 
+/** A prior that ends somewhere bounds the search, wherever it starts: the others go on where one parameter has met it. */
+static void supports(void)
+{
+    static gp_data g;
+    static const char *const kernels[] = {"1*rbf(l=0.2) + noise(0.1)", "1*rbf(l=7) + noise(0.1)"};
+    static const char *const priors[] = {"rbf.l=uniform(0.01,0.05)", "rbf.l=loguniform(0.01,0.05)"};
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 120, 2, 1);
+    for (int k = 0; k < 8; k++) {
+        frg_gp_opts o = gp_data_opts("const");
+        o.priors = priors[k / 4];
+        frg_gp *gp = gp_data_open(ctx, &g, kernels[k / 2 % 2], &o);
+        const frg_gp_fit_opts f = fit_opts(k % 2 ? FRG_GP_AI : FRG_GP_LBFGSB);
+        frg_gp_fit_result r = {0};
+        double gradient[4];
+        frg_gp_parameter p;
+        frg_warnings_clear(ctx);
+        if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r)) &&
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient, NULL, NULL, NULL)) &&
+            CHECK_OK(ctx, frg_gp_get_parameter(gp, 1, &p))) {
+            CHECK_SAYS(p.value == 0.05 && p.active == 1, "case %d: %g, active %d", k, p.value,
+                       p.active);
+            CHECK(r.gradient_norm <= f.tol && r.failures == 0);
+            CHECK_SAYS(gradient[1] > 1, "%g", gradient[1]); /* l would go on */
+            for (int i = 0; i < 3; i++) /* per log; the mean is searched in units of about 1 */
+                CHECK_SAYS(i == 1 || fabs(gradient[i]) <= 120 * f.tol, "case %d: %g", k,
+                           gradient[i]);
+            CHECK_TEXT(frg_warning_code(ctx, frg_warning_count(ctx) - 1), "FRG-GP-106");
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** A prior without a density where its parameter is held, or anywhere within its bounds, is refused by name. */
+static void outside_supports(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 20, 1, 1);
+    static const char *const kernels[] = {"1*rbf + noise(1e-8!)", "1*rbf + noise(in(2,3))"};
+    frg_gp_opts o = gp_data_opts("zero");
+    o.priors = "noise=loguniform(1e-3,1)";
+    frg_gp *gp;
+    for (int k = 0; k < 2; k++) {
+        CHECK_STATUS(frg_gp_create(&gp, ctx, gp_data_x(&g), gp_data_y(&g), kernels[k], &o),
+                     FRG_BAD_ARG);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-GP-005");
+        CHECK_SAYS(strstr(frg_message(ctx), "noise=loguniform(0.001,1) has no density") != NULL,
+                   "%s", frg_message(ctx));
+    }
+    gp = gp_data_open(ctx, &g, "1*rbf + noise(1e-8)", &o); /* held later, where it is */
+    frg_gp_fit_result r = {.best_start = 77};
+    if (gp && CHECK_OK(ctx, frg_gp_update_fixed(gp, 2, 1))) {
+        CHECK_STATUS(frg_gp_fit(gp, NULL, &r), FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), "has no density at 1e-08") && r.best_start == 77);
+    }
+    frg_gp_destroy(gp);
+    o.mean = "const(-1!)";
+    o.priors = "mean=gamma(2,1)";
+    CHECK_STATUS(frg_gp_create(&gp, ctx, gp_data_x(&g), gp_data_y(&g), "rbf + noise", &o),
+                 FRG_BAD_ARG);
+    CHECK_SAYS(strstr(frg_message(ctx), "mean=gamma(2,1) has no density at -1") != NULL, "%s",
+               frg_message(ctx));
+    frg_context_destroy(ctx);
+}
+
+/** Values that a search's rounding puts at the ends of open intervals, or beyond what numbers are, are moved inside. */
+static void open_ends(void)
+{
+    static gp_data g = {.n = 2, .d = 1, .q = 1, .x = {0.1, 2.9}, .y = {3e4, -2e4}};
+    frg_context *ctx = test_context();
+    frg_gp_opts o = gp_data_opts("zero");
+    o.preset = FRG_GP_PRESET_GPYTORCH;
+    frg_gp_fit_result r = {0};
+    for (int method = FRG_GP_AI; method <= FRG_GP_LBFGSB; method++) {
+        frg_gp *gp = gp_data_open(ctx, &g, "rbf(l=in(0.1,0.5)) + noise(in(0.01,0.1))", &o);
+        const frg_gp_fit_opts f = fit_opts((frg_gp_optimizer)method);
+        frg_gp_parameter p;
+        if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r)) &&
+            CHECK_OK(ctx, frg_gp_get_parameter(gp, 1, &p)))
+            CHECK(p.value < 0.1 && p.value > 0.0999 && p.active == 1);
+        frg_gp_destroy(gp);
+    }
+    /* steps of 2000 in softplus and log coordinates: e^-2000 is 0, e^2000 infinite */
+    gp_data_random(&g, 30, 1, 1);
+    static const frg_gp_preset presets[] = {FRG_GP_PRESET_GPYTORCH, FRG_GP_PRESET_NONE};
+    for (int k = 0; k < 2; k++) {
+        o.preset = presets[k];
+        frg_gp *gp = gp_data_open(ctx, &g, "rbf + linear + noise", &o);
+        frg_gp_fit_opts f = fit_opts(FRG_GP_ADAM);
+        f.learning_rate = 2000;
+        f.max_iter = 3;
+        if (gp) {
+            const frg_status s = frg_gp_fit(gp, &f, &r);
+            CHECK_SAYS(s >= 0, "preset %d: %s", k, frg_message(ctx));
+        }
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** A period too small for a phase is a step that is not taken, in any of the starts. */
+static void tiny_periods(void)
+{
+    static gp_data g = {.n = 3,
+                        .d = 2,
+                        .q = 1,
+                        .x = {1.5354648761, 3, 2.8513911094, 3, 0.4324788397, 3},
+                        .y = {-1.3031572316, 0.9053558667, 0.4463745724}};
+    frg_context *ctx = test_context();
+    frg_gp_opts o = gp_data_opts("const");
+    o.preset = FRG_GP_PRESET_GPYTORCH;
+    frg_gp *gp = gp_data_open(ctx, &g, "periodic + noise", &o);
+    frg_gp_fit_opts f = fit_opts(FRG_GP_LBFGSB);
+    frg_gp_fit_result r = {0};
+    f.starts = 40;
+    if (gp) {
+        const frg_status s = frg_gp_fit(gp, &f, &r);
+        CHECK_SAYS(s >= 0, "%s", frg_message(ctx));
+        CHECK(s < 0 || (r.n_starts == 40 && isfinite(r.log_likelihood)));
+    }
+    frg_gp_destroy(gp);
+    gp = gp_data_open(ctx, &g, "periodic(p=1e-16) + noise", &o);
+    if (gp) { /* without a search it is the answer, with what helps */
+        frg_gp_value v;
+        CHECK_STATUS(frg_gp_eval(gp, &v), FRG_BAD_DATA);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-GP-012");
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static void nothing_free(void)
 {
     static gp_data g;
