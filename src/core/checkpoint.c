@@ -201,15 +201,21 @@ frg_status frg_checkpoint_save(const frg_checkpoint *c, const char *path)
         return FRG_BAD_ARG;
     }
     REQUIRE(c->ctx, path && strcmp(path, "-") != 0, "a checkpoint is written to a file");
+    const frg_files *const files = &c->ctx->files;
     frgi_writer *w = NULL;
     frgi_text older = {0};
     frg_status status;
     TRY_TO(done, older_name(c->ctx, &older, path));
     TRY_TO(done, frgi_writer_open(&w, c->ctx, path));
     TRY_TO(done, put_all(c, w));
+    TRY_TO(done, frgi_writer_settle(
+                     &w)); /* a full disk has to be known before the last state loses its name */
     /* there may be none yet; then this fails, and nothing is lost */
-    (void)c->ctx->files.rename(path, older.text, c->ctx->files.user);
+    const bool renamed = files->rename(path, older.text, files->user) == 0;
     status = frgi_writer_commit(&w);
+    if (status < 0 && renamed) {
+        (void)files->rename(older.text, path, files->user);
+    }
 done:
     frgi_writer_abandon(&w);
     frgi_text_free(c->ctx, &older);

@@ -138,6 +138,9 @@ void frgi_sort(void *first, int64_t n, size_t size, frgi_compare compare, const 
 typedef struct frgi_writer frgi_writer;
 FRG_MUST_USE frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *path);
 FRG_MUST_USE frg_status frgi_writer_put(frgi_writer *w, const void *bytes, size_t count);
+/** Writes and closes all that the next call publishes: what can fail of a full disk has failed then.  On failure the
+ *  writer is given up. */
+FRG_MUST_USE frg_status frgi_writer_settle(frgi_writer **w);
 /** Publishes the file and closes; on failure nothing is left behind and the old file stands. */
 FRG_MUST_USE frg_status frgi_writer_commit(frgi_writer **w);
 /** Gives up: closes and removes the temporary file.  NULL is fine. */

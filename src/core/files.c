@@ -390,35 +390,51 @@ static void close_device(const frgi_writer *w)
     }
 }
 
+/** Everything is on the disk, under the temporary name where there is one. */
+static frg_status settle(frgi_writer *w)
+{
+    const frg_files *files = &w->ctx->files;
+    TRY(flush(w, w->buffer, w->used));
+    w->used = 0;
+    if (w->direct || w->handle < 0) {
+        return FRG_OK;
+    }
+    int error = files->sync(w->handle, files->user);
+    if (!error) {
+        error = files->close(w->handle, files->user);
+        w->handle = -1;
+    }
+    return error ? write_failed(w, -error) : FRG_OK;
+}
+
+frg_status frgi_writer_settle(frgi_writer **writer)
+{
+    const frg_status status = settle(*writer);
+    if (status < 0) {
+        frgi_writer_abandon(writer);
+    }
+    return status;
+}
+
 frg_status frgi_writer_commit(frgi_writer **writer)
 {
+    TRY(frgi_writer_settle(writer));
     frgi_writer *w = *writer;
     const frg_files *files = &w->ctx->files;
-    frg_status status;
-    TRY_TO(failed, flush(w, w->buffer, w->used));
     if (w->direct) {
         close_device(w);
     } else {
-        int error = files->sync(w->handle, files->user);
-        if (!error) {
-            error = files->close(w->handle, files->user);
-            w->handle = -1;
-        }
-        if (!error) {
-            error = files->rename(w->temporary, w->path, files->user);
-        }
+        const int error = files->rename(w->temporary, w->path, files->user);
         if (error) {
-            status = write_failed(w, -error);
-            goto failed;
+            const frg_status status = write_failed(w, -error);
+            frgi_writer_abandon(writer);
+            return status;
         }
         /* the new file is in place; whether its name survives a power failure is all that can go wrong */
         files->sync_folder(w->path, files->user);
     }
     release(writer);
     return FRG_OK;
-failed:
-    frgi_writer_abandon(writer);
-    return status;
 }
 
 void frgi_writer_abandon(frgi_writer **writer)

@@ -227,6 +227,44 @@ static void faults(void)
     leave();
 }
 
+/** A state that cannot be written leaves the last one under its name, and before it the one that was there. */
+static void full_disk(void)
+{
+    static const fault_kind kinds[] = {FAULT_OPEN, FAULT_WRITE, FAULT_SYNC, FAULT_CLOSE,
+                                       FAULT_RENAME};
+    enter();
+    frg_context *const sound = test_context();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        CHECK_OK(sound, save(sound, 1));
+        CHECK_OK(sound, save(sound, 2));
+        fault_disk d;
+        fault_disk_open(&d);
+        d.kind = kinds[i];
+        d.error = ENOSPC;
+        d.fail_at = kinds[i] == FAULT_RENAME || kinds[i] == FAULT_OPEN ? 2 : 1;
+        frg_context *ctx = NULL;
+        CHECK_STATUS(fault_context(&ctx, 1, NULL, &d.table), FRG_OK);
+        CHECK(save(ctx, 3) < 0 && d.injected == 1);
+        frg_context_destroy(ctx);
+        char *bytes = NULL;
+        size_t count = 0;
+        for (int last = 1; last >= 0; last--) {
+            frg_checkpoint *c = NULL;
+            const char *const name = last ? path : older;
+            if (last == 0 && kinds[i] == FAULT_RENAME) {
+                break; /* the one before gave its name to the last, which has its own again */
+            }
+            if (CHECK_OK(sound, frgi_read_file(sound, name, &bytes, &count)) &&
+                CHECK_OK(sound, frgi_checkpoint_parse(&c, sound, &bytes, count, name))) {
+                CHECK_INT(generation_of(c), 1 + last);
+            }
+            frg_checkpoint_destroy(c);
+        }
+    }
+    frg_context_destroy(sound);
+    leave();
+}
+
 /* ---- killed ------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -345,9 +383,7 @@ static void killed(void)
     leave();
 }
 
-static const test_case cases[] = {{"round trip", round_trip},
-                                  {"limits", limits},
-                                  {"damage", damage},
-                                  {"faults", faults},
-                                  {"killed", killed}};
+static const test_case cases[] = {{"round trip", round_trip}, {"limits", limits},
+                                  {"damage", damage},         {"faults", faults},
+                                  {"full disk", full_disk},   {"killed", killed}};
 TEST_MAIN(cases)
