@@ -148,7 +148,7 @@ static int qr_run(cli *c, qr_job *j)
         s = frg_qr_run(j->plan, j->items, j->reports, NULL);
         seconds[r < 0 ? 0 : r] = now_seconds() - start;
     }
-    if (s < 0) {
+    if (s < 0 || s == FRG_INTERRUPTED || s == FRG_TIME_LIMIT) { /* part of Q is nothing to write */
         return cli_fail_library(c, s);
     }
     j->seconds = median_of(seconds, repeats ? repeats : 1);

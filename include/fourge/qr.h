@@ -42,7 +42,7 @@ typedef struct {
         ortho_tol; /* what the Cholesky ladder must reach; 0 (default): 1e-5 in f32, 1e-13 in f64 */
 } frg_qr_opts;
 
-/** One matrix.  q may be a itself.  Any strides; a and q in f32, f64, bf16 or f16 (16-bit numbers are
+/** One matrix, of at most 33 554 431 rows.  q may be a itself.  Any strides; a and q in f32, f64, bf16 or f16 (16-bit numbers are
  *  computed in f32), r and old in the type that is computed in. */
 typedef struct {
     frg_array a; /* m x n */
@@ -57,7 +57,8 @@ enum {
     FRG_QR_DEFICIENT =
         2, /* columns depend on others: their part of Q is an orthonormal completion */
     FRG_QR_FELL_BACK = 4, /* the ladder ended at Householder */
-    FRG_QR_SHIFTED = 8    /* the ladder needed a shift */
+    FRG_QR_SHIFTED = 8,   /* the ladder needed a shift */
+    FRG_QR_NOT_DONE = 16  /* the run was stopped before it: Q and R are as they were */
 };
 
 typedef struct {
@@ -76,7 +77,8 @@ FRG_API void frg_qr_defaults(frg_qr_opts *o, size_t struct_size);
 FRG_API FRG_MUST_USE frg_status frg_qr_create(frg_qr **out, frg_context *ctx, int64_t n_items,
                                               const frg_qr_item items[], const frg_qr_opts *o);
 /** Factors the items, of the shapes and types of the plan; allocates nothing.  reports may be NULL.
- *  FRG_PARTIAL where a matrix has a NaN or an infinity: its Q and R are NaN, the others are done. */
+ *  FRG_PARTIAL where a matrix has a NaN or an infinity: its Q and R are NaN, the others are done.  FRG_INTERRUPTED and
+ *  FRG_TIME_LIMIT, looked at before each matrix: those with FRG_QR_NOT_DONE are as they were, the others are done. */
 FRG_API FRG_MUST_USE frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[],
                                            frg_qr_report reports[], frg_info *info);
 FRG_API void frg_qr_destroy(frg_qr *qr);

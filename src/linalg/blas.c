@@ -4,26 +4,30 @@
 #include <omp.h>
 #include <pthread.h>
 
+/* gfortran (since GCC 8) and LAPACK's callers hand the length of every character behind the other arguments; OpenBLAS
+ * does not look at them. */
 extern void dgemm_(const char *, const char *, const int *, const int *, const int *,
                    const double *, const double *, const int *, const double *, const int *,
-                   const double *, double *, const int *);
+                   const double *, double *, const int *, size_t, size_t);
 extern void dsyrk_(const char *, const char *, const int *, const int *, const double *,
-                   const double *, const int *, const double *, double *, const int *);
+                   const double *, const int *, const double *, double *, const int *, size_t,
+                   size_t);
 extern void dtrsm_(const char *, const char *, const char *, const char *, const int *, const int *,
-                   const double *, const double *, const int *, double *, const int *);
+                   const double *, const double *, const int *, double *, const int *, size_t,
+                   size_t, size_t, size_t);
 
 extern void sgemm_(const char *, const char *, const int *, const int *, const int *, const float *,
                    const float *, const int *, const float *, const int *, const float *, float *,
-                   const int *);
+                   const int *, size_t, size_t);
 extern void ssyrk_(const char *, const char *, const int *, const int *, const float *,
-                   const float *, const int *, const float *, float *, const int *);
+                   const float *, const int *, const float *, float *, const int *, size_t, size_t);
 extern void ssymm_(const char *, const char *, const int *, const int *, const float *,
                    const float *, const int *, const float *, const int *, const float *, float *,
-                   const int *);
+                   const int *, size_t, size_t);
 extern void strsv_(const char *, const char *, const char *, const int *, const float *,
-                   const int *, float *, const int *);
+                   const int *, float *, const int *, size_t, size_t, size_t);
 extern void dtrsv_(const char *, const char *, const char *, const int *, const double *,
-                   const int *, double *, const int *);
+                   const int *, double *, const int *, size_t, size_t, size_t);
 extern void sgeqrf_(const int *, const int *, float *, const int *, float *, float *, const int *,
                     int *);
 extern void dgeqrf_(const int *, const int *, double *, const int *, double *, double *,
@@ -33,9 +37,9 @@ extern void sorgqr_(const int *, const int *, const int *, float *, const int *,
 extern void dorgqr_(const int *, const int *, const int *, double *, const int *, const double *,
                     double *, const int *, int *);
 extern void ssyevd_(const char *, const char *, const int *, float *, const int *, float *, float *,
-                    const int *, int *, const int *, int *);
+                    const int *, int *, const int *, int *, size_t, size_t);
 extern void dsyevd_(const char *, const char *, const int *, double *, const int *, double *,
-                    double *, const int *, int *, const int *, int *);
+                    double *, const int *, int *, const int *, int *, size_t, size_t);
 
 /* OpenBLAS answers about itself; another BLAS leaves these unresolved, and weak symbols are then NULL. */
 extern int openblas_get_parallel(void) __attribute__((weak));
@@ -87,47 +91,47 @@ void frgi_blas_end(frgi_blas_guard g)
 void frgi_dgemm(char trans_a, char trans_b, int m, int n, int k, double alpha, const double *a,
                 int lda, const double *b, int ldb, double beta, double *c, int ldc)
 {
-    dgemm_(&trans_a, &trans_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+    dgemm_(&trans_a, &trans_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);
 }
 
 void frgi_dsyrk(char trans, int n, int k, double alpha, const double *a, int lda, double beta,
                 double *c, int ldc)
 {
-    dsyrk_("L", &trans, &n, &k, &alpha, a, &lda, &beta, c, &ldc);
+    dsyrk_("L", &trans, &n, &k, &alpha, a, &lda, &beta, c, &ldc, 1, 1);
 }
 
 void frgi_dtrsm(char side, char trans, int m, int n, double alpha, const double *l, int ldl,
                 double *b, int ldb)
 {
-    dtrsm_(&side, "L", &trans, "N", &m, &n, &alpha, l, &ldl, b, &ldb);
+    dtrsm_(&side, "L", &trans, "N", &m, &n, &alpha, l, &ldl, b, &ldb, 1, 1, 1, 1);
 }
 
 void frgi_sgemm(char trans_a, char trans_b, int m, int n, int k, float alpha, const float *a,
                 int lda, const float *b, int ldb, float beta, float *c, int ldc)
 {
-    sgemm_(&trans_a, &trans_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+    sgemm_(&trans_a, &trans_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);
 }
 
 void frgi_ssyrk(char trans, int n, int k, float alpha, const float *a, int lda, float beta,
                 float *c, int ldc)
 {
-    ssyrk_("L", &trans, &n, &k, &alpha, a, &lda, &beta, c, &ldc);
+    ssyrk_("L", &trans, &n, &k, &alpha, a, &lda, &beta, c, &ldc, 1, 1);
 }
 
 void frgi_ssymm(int m, int n, const float *a, int lda, const float *b, int ldb, float *c, int ldc)
 {
     const float one = 1, zero = 0;
-    ssymm_("L", "L", &m, &n, &one, a, &lda, b, &ldb, &zero, c, &ldc);
+    ssymm_("L", "L", &m, &n, &one, a, &lda, b, &ldb, &zero, c, &ldc, 1, 1);
 }
 
 void frgi_strsv(char trans, int n, const float *u, int ldu, float *x)
 {
-    strsv_("U", &trans, "N", &n, u, &ldu, x, &(const int){1});
+    strsv_("U", &trans, "N", &n, u, &ldu, x, &(const int){1}, 1, 1, 1);
 }
 
 void frgi_dtrsv(char trans, int n, const double *u, int ldu, double *x)
 {
-    dtrsv_("U", &trans, "N", &n, u, &ldu, x, &(const int){1});
+    dtrsv_("U", &trans, "N", &n, u, &ldu, x, &(const int){1}, 1, 1, 1);
 }
 
 void frgi_blas_single(void)
@@ -160,7 +164,7 @@ bool frgi_ssyevd(int n, float *a, int lda, float *values, float *work, int n_wor
                  int n_integers)
 {
     int info = 0;
-    ssyevd_("V", "L", &n, a, &lda, values, work, &n_work, integers, &n_integers, &info);
+    ssyevd_("V", "L", &n, a, &lda, values, work, &n_work, integers, &n_integers, &info, 1, 1);
     return info == 0;
 }
 
@@ -168,7 +172,7 @@ bool frgi_dsyevd(int n, double *a, int lda, double *values, double *work, int n_
                  int n_integers)
 {
     int info = 0;
-    dsyevd_("V", "L", &n, a, &lda, values, work, &n_work, integers, &n_integers, &info);
+    dsyevd_("V", "L", &n, a, &lda, values, work, &n_work, integers, &n_integers, &info, 1, 1);
     return info == 0;
 }
 

@@ -286,6 +286,35 @@ static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_ite
     }
 }
 
+/** Is the run to go on with matrix k?  The caller's thread reports and asks, the others look. */
+static bool goes_on(frg_context *ctx, int64_t k, int64_t n, int *stop)
+{
+    int now;
+#pragma omp atomic read
+    now = *stop;
+    if (now == FRG_OK) {
+        now = omp_get_thread_num() == 0
+                  ? (int)frgi_heartbeat(ctx, &(frg_progress){.solver = "qr",
+                                                             .phase = "matrices",
+                                                             .done = k,
+                                                             .total = n,
+                                                             .residual = (double)NAN,
+                                                             .target = (double)NAN})
+                  : (int)frgi_stopped(ctx);
+        if (now != FRG_OK) {
+#pragma omp atomic write
+            *stop = now;
+        }
+    }
+    return now == FRG_OK;
+}
+
+static void leave_item(frg_qr_report *report)
+{
+    *report = (frg_qr_report){
+        .pivot = (double)NAN, .orthogonality = (double)NAN, .flags = FRG_QR_NOT_DONE};
+}
+
 /** Are the items those that the plan was made for? */
 static frg_status check_items(const frg_qr *qr, const frg_qr_item items[])
 {
@@ -319,8 +348,13 @@ frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report repor
     frg_qr_report *const report = reports ? reports : qr->report;
     const frgi_blas_guard guard = frgi_blas_begin();
     const int64_t shared = shared_items(qr);
+    int stop = FRG_OK;
     for (int64_t k = 0; k < shared; k++) {
         const int64_t i = qr->order[k];
+        if (!goes_on(ctx, k, qr->n_items, &stop)) {
+            leave_item(&report[i]);
+            continue;
+        }
         factor_item(qr, 0, qr->threads, &items[i], &qr->shapes[i], &report[i]);
     }
 #pragma omp parallel num_threads(qr->threads)
@@ -329,6 +363,10 @@ frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report repor
 #pragma omp for schedule(dynamic, 1)
         for (int64_t k = shared; k < qr->n_items; k++) {
             const int64_t i = qr->order[k];
+            if (!goes_on(ctx, k, qr->n_items, &stop)) {
+                leave_item(&report[i]);
+                continue;
+            }
             factor_item(qr, omp_get_thread_num(), 1, &items[i], &qr->shapes[i], &report[i]);
         }
     }
@@ -338,10 +376,11 @@ frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report repor
     for (int64_t i = 0; i < qr->n_items; i++) {
         if (report[i].flags & FRG_QR_NONFINITE) {
             status = FRG_PARTIAL;
-        } else {
+        } else if (!(report[i].flags & FRG_QR_NOT_DONE)) {
             worst = report[i].orthogonality <= worst ? worst : report[i].orthogonality;
         }
     }
+    status = stop != FRG_OK ? (frg_status)stop : status;
     if (info) {
         *info = (frg_info){.status = status,
                            .iterations = qr->n_items,

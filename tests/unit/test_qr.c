@@ -870,6 +870,60 @@ static void bad_calls(void)
     frg_context_destroy(ctx);
 }
 
+static int stop_after(const frg_progress *p, void *user)
+{
+    return p->done >= *(const int64_t *)user;
+}
+
+/** A run that is stopped has whole matrices and untouched ones, and says which. */
+static void stopped(void)
+{
+    enum { COUNT = 9, N = 12 };
+    static double a[COUNT][N * N], q[COUNT][N * N];
+    static const double untouched = 7;
+    for (int how = 0; how < 3;
+         how++) { /* interrupted before, by the callback after four, out of time */
+        const int64_t after = 4;
+        frg_context_opts c;
+        frg_context_defaults(&c, sizeof c);
+        c.threads = how == 1 ? 1 : 2;
+        c.on_progress = how == 1 ? stop_after : NULL;
+        c.user = (void *)(uintptr_t)&after;
+        c.time_limit = how == 2 ? 1e-9 : 0;
+        frg_context *ctx = NULL;
+        CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+        frg_qr_item items[COUNT];
+        frg_qr_report reports[COUNT];
+        for (int i = 0; i < COUNT; i++) {
+            for (int e = 0; e < N * N; e++) {
+                a[i][e] = test_normal();
+                q[i][e] = untouched;
+            }
+            items[i] = (frg_qr_item){.a = frg_matrix(a[i], FRG_F64, N, N, N),
+                                     .q = frg_matrix(q[i], FRG_F64, N, N, N)};
+        }
+        frg_qr *qr = NULL;
+        frg_info info;
+        CHECK_OK(ctx, frg_qr_create(&qr, ctx, COUNT, items, NULL));
+        if (how == 0)
+            frg_interrupt(ctx);
+        const frg_status want = how == 2 ? FRG_TIME_LIMIT : FRG_INTERRUPTED;
+        CHECK_STATUS(frg_qr_run(qr, items, reports, &info), want);
+        CHECK_INT(info.status, want);
+        int64_t done = 0;
+        for (int i = 0; i < COUNT; i++) {
+            const bool left = reports[i].flags & FRG_QR_NOT_DONE;
+            for (int e = 0; left && e < N * N; e++)
+                CHECK(q[i][e] == untouched);
+            CHECK(left || reports[i].orthogonality <= 1e-13);
+            done += !left;
+        }
+        CHECK_INT(done, how == 1 ? after : 0);
+        frg_qr_destroy(qr);
+        frg_context_destroy(ctx);
+    }
+}
+
 static void allocates_nothing(void)
 {
     fault_memory memory;
@@ -911,6 +965,7 @@ static const test_case cases[] = {
     {"layouts and types", layouts},
     {"old basis", old_basis},
     {"bad calls", bad_calls},
+    {"stopped", stopped},
     {"allocates nothing", allocates_nothing},
 };
 TEST_MAIN(cases)
