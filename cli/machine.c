@@ -1,27 +1,10 @@
 /* machine.c - what this process may use: cores, control groups, memory, CPU, BLAS.  Linux; elsewhere the
  * fields stay 0, which means "not known". */
-#include <math.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
-
-/** First line of a small file, without its end; 0 where there is none. */
-static int first_line(const char *path, char *line, size_t room)
-{
-    FILE *f = fopen(path, "r");
-    if (!f) {
-        return 0;
-    }
-    const int found = fgets(line, (int)room, f) != NULL;
-    fclose(f);
-    if (found) {
-        line[strcspn(line, "\n")] = '\0';
-    }
-    return found;
-}
 
 /** The value of "key : value" in /proc/cpuinfo or /proc/meminfo. */
 static int proc_value(const char *path, const char *key, char *value, size_t room)
@@ -41,84 +24,6 @@ static int proc_value(const char *path, const char *key, char *value, size_t roo
         fclose(f);
     }
     return found;
-}
-
-/* ---- control groups ----------------------------------------------------------------------------- */
-
-enum { PATH_ROOM = 1024 };
-
-/** This process's folder below /sys/fs/cgroup: v2's line is "0::/path", v1's "n:controller:/path". */
-static void group_path(const char *controller, char path[PATH_ROOM])
-{
-    FILE *f = fopen("/proc/self/cgroup", "r");
-    char line[PATH_ROOM];
-    path[0] = '\0';
-    while (f && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        char *first = strchr(line, ':'), *second = first ? strchr(first + 1, ':') : NULL;
-        if (!second) {
-            continue;
-        }
-        *second = '\0';
-        if (strcmp(first + 1, controller) == 0) {
-            snprintf(path, PATH_ROOM, "%s", strcmp(second + 1, "/") == 0 ? "" : second + 1);
-        }
-    }
-    if (f) {
-        fclose(f);
-    }
-}
-
-/** The tightest value of `file` from this group up to the root; `read` gives a limit or INFINITY. */
-static double tightest(const char *root, const char *controller, const char *file,
-                       double (*read)(const char *text))
-{
-    char group[PATH_ROOM], path[2 * PATH_ROOM + 64], line[128];
-    double limit = (double)INFINITY;
-    group_path(controller, group);
-    for (;;) {
-        snprintf(path, sizeof path, "%s%s/%s", root, group, file);
-        if (first_line(path, line, sizeof line)) {
-            limit = fmin(limit, read(line));
-        }
-        char *slash = strrchr(group, '/');
-        if (!slash) {
-            return limit;
-        }
-        *slash = '\0';
-    }
-}
-
-static double read_cpu_max(const char *text)
-{
-    double quota, period;
-    return sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0 ? quota / period
-                                                                       : (double)INFINITY;
-}
-
-static double read_limit(const char *text)
-{
-    double bytes;
-    return sscanf(text, "%lf", &bytes) == 1 && bytes > 0 && bytes < 9e18 ? bytes : (double)INFINITY;
-}
-
-static double cpu_quota(void)
-{
-    const double v2 = tightest("/sys/fs/cgroup", "", "cpu.max", read_cpu_max);
-    if (isfinite(v2)) {
-        return v2;
-    }
-    const double quota = tightest("/sys/fs/cgroup/cpu", "cpu", "cpu.cfs_quota_us", read_limit);
-    const double period = tightest("/sys/fs/cgroup/cpu", "cpu", "cpu.cfs_period_us", read_limit);
-    return isfinite(quota) && isfinite(period) ? quota / period : 0;
-}
-
-static int64_t memory_limit(int64_t total)
-{
-    double limit =
-        fmin(tightest("/sys/fs/cgroup", "", "memory.max", read_limit),
-             tightest("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", read_limit));
-    return isfinite(limit) && (total == 0 || limit < (double)total) ? (int64_t)limit : 0;
 }
 
 /* ---- all together ------------------------------------------------------------------------------- */
@@ -161,8 +66,9 @@ void machine_look(machine *m)
     m->online = (int)sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t set;
     m->affinity = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : m->online;
-    m->quota = cpu_quota();
+    m->quota = frg_group_cores();
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     m->memory_total = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
-    m->memory_limit = memory_limit(m->memory_total);
+    const int64_t limit = frg_group_memory();
+    m->memory_limit = m->memory_total == 0 || limit < m->memory_total ? limit : 0;
 }

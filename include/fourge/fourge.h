@@ -1,17 +1,22 @@
 /* fourge.h - the common core: every other header of fourge builds on these types and nothing else.
  *
- * Life cycle, the same for every solver:
+ * Life cycle, the same for what is run more than once:
  *
  *     frg_X_defaults(&opts, sizeof opts)     all options at their documented defaults
  *     frg_X_create(&plan, ctx, ..., &opts)   checks the input, plans, owns all memory
  *     frg_X_run(plan, ...)                   the work; the second run of a plan allocates nothing
  *     frg_X_destroy(plan)                    accepts NULL and half-built plans
  *
+ * A Gaussian process has eval, fit and predict in the place of run, an optimizer step; a regression is created and run
+ * by frg_fe_fit.  Single calls (frg_lsmr_solve, frg_gw_embed, ...) give their memory back when they return.
+ *
  * Rules that hold everywhere:
  *  - A call that fails (status < 0) leaves its outputs as they were before the call, *out == NULL for
  *    create, and frg_message(ctx) says what was expected, what was found and where.
  *  - A status > 0 is a usable result that stopped early; it is marked, never hidden.
  *  - The library never prints, exits, changes the locale or the floating-point environment.
+ *  - NULL for a handle, a context or the place of a result that is needed is FRG_BAD_ARG; what returns a value instead
+ *    of a status answers zeros then (0, NULL, ""), and what returns nothing does nothing.
  *  - Sizes are int64_t; arrays are borrowed views, the library never keeps the caller's pointer longer
  *    than the object that was given it.
  *  - Two contexts are independent; one context, and the plans made from it, belong to one thread at a time.
@@ -70,7 +75,8 @@ extern "C" {
     X(FRG_MISMATCH, -12, 65, "a saved object does not belong to these data")                       \
     X(FRG_BUSY, -13, 70, "the object is in use by another thread")
 
-/** 0: done.  > 0: stopped early, outputs are the best iterate, marked.  < 0: failed, outputs as before the call. */
+/** 0: done.  > 0: stopped early, outputs are the best iterate, marked.  < 0: failed, outputs as before the call.
+ *  FRG_BUSY is the Python package's, whose objects have a lock: no call of the library looks for a second thread. */
 typedef enum {
 #define FRG_STATUS_ENUM(name, number, exit_code, sentence) name = number,
     FRG_STATUS_LIST(FRG_STATUS_ENUM)
@@ -186,29 +192,32 @@ struct frg_comm;
 typedef struct {
     size_t struct_size;
     frg_device device;          /* default cpu */
-    int threads;                /* 0: the cores this process may use; 1 inside an OpenMP region */
+    int threads;                /* 0: the cores this process may use (its affinity, its control groups' cpu.max,
+                                   OMP_NUM_THREADS); 1 inside an OpenMP region */
     uint64_t seed;              /* default 0 */
     int64_t memory_limit;       /* bytes this context may hold at a time; 0: no limit */
-    double time_limit;          /* seconds a run may take; 0: no limit */
+    double time_limit;          /* seconds a run may take, see frg_interrupt for which; 0: no limit */
     frg_progress_fn on_progress;
     frg_log_fn on_log;
     void *user;                 /* handed to both callbacks */
     const frg_allocator *allocator; /* NULL: the system's; copied */
     const frg_files *files;         /* NULL: the system's; copied */
-    const struct frg_comm *comm;
-    void *stream;               /* a device's stream or queue; NULL: the library's own */
+    const struct frg_comm *comm; /* reserved: FRG_UNSUPPORTED unless NULL */
+    void *stream;                /* reserved: FRG_UNSUPPORTED unless NULL */
 } frg_context_opts;
 
 typedef struct frg_context frg_context;
 
 FRG_API void frg_context_defaults(frg_context_opts *o, size_t struct_size);
-/** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there, FRG_NO_MEMORY, FRG_BAD_ARG.
+/** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there (cpu has the index 0 alone),
+ *  FRG_UNSUPPORTED for what is reserved, FRG_NO_MEMORY, FRG_BAD_ARG.
  *  The environment variable FOURGE_ISA (plain, v2, v3, v4) forces a lower CPU level. */
 FRG_API FRG_MUST_USE frg_status frg_context_create(frg_context **out, const frg_context_opts *o);
 /** NULL is fine.  Every object made from the context must have been destroyed before. */
 FRG_API void frg_context_destroy(frg_context *ctx);
 
-/** Why the last call on ctx failed: what, where, why.  Never NULL; "" when nothing failed. */
+/** The last failure of a call on ctx: what, where, why.  Never NULL; "" when nothing has failed.  A call that succeeds
+ *  does not take it away: whether a call failed is what its status says. */
 FRG_API const char *frg_message(const frg_context *ctx);
 /** The place of the last failure (file:line, column, argument); "" where there is none. */
 FRG_API const char *frg_error_where(const frg_context *ctx);
@@ -234,7 +243,11 @@ FRG_API const char *frg_warning_code(const frg_context *ctx, int i);
 FRG_API const char *frg_warning_message(const frg_context *ctx, int i);
 FRG_API void frg_warnings_clear(frg_context *ctx);
 
-/** Asks the running solver to stop at its next iteration.  Safe from a signal handler and from any thread. */
+/** Asks the running solver to stop at its next iteration.  Safe from a signal handler and from any thread.
+ *  It and the time limit are looked at by: frg_demean_run, frg_lsmr_solve, frg_fe_fit, the evaluations, fits and batches
+ *  of gp, frg_gw_create, _run, sinkhorn, barycenters, embeddings, shortest paths, frg_qr_run between matrices, and by
+ *  what reads a pipe or a terminal.  Not by: frg_soap_step (a step is made whole or not at all), frg_graph_knn,
+ *  energies and gradients of plans, and a supernodal factor while it is built. */
 FRG_API void frg_interrupt(frg_context *ctx);
 /** Withdraws an earlier frg_interrupt. */
 FRG_API void frg_interrupt_clear(frg_context *ctx);
@@ -263,6 +276,10 @@ FRG_API const char *frg_commit(void);      /* the commit it was built from, "unk
 FRG_API const char *frg_blas_name(void);   /* the BLAS and the kernels it chose for this machine */
 /** Parses "cpu", "cuda", "cuda:1", "opencl:0".  FRG_BAD_ARG for anything else. */
 FRG_API FRG_MUST_USE frg_status frg_device_parse(const char *text, frg_device *out);
+
+/** What Linux's control groups (containers) leave to this process: cores of its time, and bytes of memory; 0: no limit. */
+FRG_API double frg_group_cores(void);
+FRG_API int64_t frg_group_memory(void);
 
 /** The default allocator and file table, to wrap and pass on. */
 FRG_API const frg_allocator *frg_system_allocator(void);

@@ -1,6 +1,7 @@
 /* context.c - the context: options, errors, warnings, threads, CPU level, heartbeat. */
 #include "core/context.h"
 
+#include <math.h>
 #include <omp.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -20,7 +21,8 @@ void frg_context_defaults(frg_context_opts *o, size_t struct_size)
     memcpy(o, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
 }
 
-/** Cores in this process's affinity mask, not more than OMP_NUM_THREADS; 1 inside a parallel region. */
+/** Cores in this process's affinity mask, not more than its control groups give it time on, nor than OMP_NUM_THREADS;
+ *  1 inside a parallel region. */
 static int default_threads(void)
 {
     if (omp_in_parallel()) {
@@ -31,6 +33,8 @@ static int default_threads(void)
     if (sched_getaffinity(0, sizeof set, &set) == 0) {
         cores = CPU_COUNT(&set);
     }
+    const double given = ceil(frg_group_cores());
+    cores = given > 0 && given < cores ? (int)given : cores;
     const int asked = omp_get_max_threads();
     return asked < cores ? asked : cores;
 }
@@ -85,14 +89,18 @@ static void choose_isa(frg_context *ctx)
     ctx->tiles = ctx->isa == ISA_V4 && has_tiles();
 }
 
-/** Asked for once: plans of small problems are made by the thousand, and each asks what it may take. */
-static size_t physical_memory(void)
+/** The machine's memory, or what control groups leave of it.  Asked for once: plans of small problems are made by the
+ *  thousand, and each asks what it may take. */
+static size_t machine_memory(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? frgi_mul((size_t)pages, (size_t)page) : SIZE_MAX;
+    const size_t all = pages > 0 && page > 0 ? frgi_mul((size_t)pages, (size_t)page) : SIZE_MAX;
+    const size_t given = (size_t)frg_group_memory();
+    return given > 0 && given < all ? given : all;
 }
 
-frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
+/** A context; parent: of whose machine it is, NULL to look. */
+static frg_status create(frg_context **out, const frg_context_opts *o, const frg_context *parent)
 {
     if (!out) {
         return FRG_BAD_ARG;
@@ -105,8 +113,11 @@ frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
         !(opts.time_limit >= 0)) {
         return FRG_BAD_ARG;
     }
-    if (opts.device.kind != FRG_CPU) {
+    if (opts.device.kind != FRG_CPU || opts.device.index != 0) {
         return FRG_NO_DEVICE;
+    }
+    if (opts.comm || opts.stream) { /* reserved: who gives one must not think that it is used */
+        return FRG_UNSUPPORTED;
     }
     const frg_allocator *allocator = opts.allocator ? opts.allocator : frg_system_allocator();
     frg_context *ctx = allocator->alloc(sizeof *ctx, allocator->user);
@@ -118,7 +129,7 @@ frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
     ctx->threads = opts.threads ? opts.threads : default_threads();
     ctx->seed = opts.seed;
     ctx->memory_limit = opts.memory_limit;
-    ctx->physical_memory = physical_memory();
+    ctx->machine_memory = parent ? parent->machine_memory : machine_memory();
     ctx->time_limit = opts.time_limit;
     ctx->on_progress = opts.on_progress;
     ctx->on_log = opts.on_log;
@@ -129,6 +140,11 @@ frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
     frgi_run_begins(ctx);
     *out = ctx;
     return FRG_OK;
+}
+
+frg_status frg_context_create(frg_context **out, const frg_context_opts *o)
+{
+    return create(out, o, NULL);
 }
 
 void frg_context_destroy(frg_context *ctx)
@@ -232,22 +248,31 @@ const char *frg_error_hint(const frg_context *ctx)
 
 int frg_warning_count(const frg_context *ctx)
 {
-    return ctx->n_warnings;
+    return ctx ? ctx->n_warnings : 0;
 }
 
 const char *frg_warning_code(const frg_context *ctx, int i)
 {
+    if (!ctx) {
+        return "";
+    }
     return i >= 0 && i < ctx->n_warnings ? frg_error_catalogue((int)ctx->warnings[i].id - 1)->code
                                          : "";
 }
 
 const char *frg_warning_message(const frg_context *ctx, int i)
 {
+    if (!ctx) {
+        return "";
+    }
     return i >= 0 && i < ctx->n_warnings ? ctx->warnings[i].message : "";
 }
 
 void frg_warnings_clear(frg_context *ctx)
 {
+    if (!ctx) {
+        return;
+    }
     for (int i = 0; i < ctx->n_warnings; i++) {
         DROP(ctx, &ctx->warnings[i].message);
     }
@@ -269,7 +294,7 @@ void frgi_run_begins(frg_context *ctx)
     ctx->run_began = frgi_seconds();
 }
 
-bool frgi_is_interrupted(const frg_context *ctx)
+static bool is_interrupted(const frg_context *ctx)
 {
     return atomic_load_explicit(&ctx->interrupted, memory_order_relaxed);
 }
@@ -277,7 +302,7 @@ bool frgi_is_interrupted(const frg_context *ctx)
 frg_status frgi_stopped(const frg_context *ctx)
 {
     const bool over = ctx->time_limit > 0 && frgi_seconds() - ctx->run_began > ctx->time_limit;
-    return frgi_is_interrupted(ctx) ? FRG_INTERRUPTED : over ? FRG_TIME_LIMIT : FRG_OK;
+    return is_interrupted(ctx) ? FRG_INTERRUPTED : over ? FRG_TIME_LIMIT : FRG_OK;
 }
 
 frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
@@ -295,7 +320,7 @@ frg_status frgi_heartbeat(frg_context *ctx, const frg_progress *p)
 static int stop_with_parent(const frg_progress *p, void *parent)
 {
     (void)p;
-    return frgi_is_interrupted(parent);
+    return is_interrupted(parent);
 }
 
 frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, frgi_slab *slab)
@@ -312,7 +337,7 @@ frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, 
     o.user = parent;
     o.allocator = &allocator;
     o.files = &parent->files;
-    const frg_status status = frg_context_create(out, &o);
+    const frg_status status = create(out, &o, parent);
     if (status < 0) {
         FAIL(parent, E_MEMORY, "no memory for a thread's context");
     }
@@ -324,26 +349,35 @@ frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, 
 
 void frg_interrupt(frg_context *ctx)
 {
+    if (!ctx) {
+        return;
+    }
     atomic_store_explicit(&ctx->interrupted, 1, memory_order_relaxed);
 }
 
 void frg_interrupt_clear(frg_context *ctx)
 {
+    if (!ctx) {
+        return;
+    }
     atomic_store_explicit(&ctx->interrupted, 0, memory_order_relaxed);
 }
 
 int frg_threads(const frg_context *ctx)
 {
-    return ctx->threads;
+    return ctx ? ctx->threads : 0;
 }
 
 uint64_t frg_seed(const frg_context *ctx)
 {
-    return ctx->seed;
+    return ctx ? ctx->seed : 0;
 }
 
 const char *frg_isa(const frg_context *ctx)
 {
+    if (!ctx) {
+        return "";
+    }
     return ctx->tiles ? "v4+amx" : isa_names[ctx->isa];
 }
 
@@ -359,16 +393,19 @@ bool frgi_context_tiles(const frg_context *ctx)
 
 size_t frg_bytes_held(const frg_context *ctx)
 {
-    return ctx->held;
+    return ctx ? ctx->held : 0;
 }
 
 size_t frg_peak_bytes(const frg_context *ctx)
 {
-    return ctx->peak;
+    return ctx ? ctx->peak : 0;
 }
 
 void frg_peak_reset(frg_context *ctx)
 {
+    if (!ctx) {
+        return;
+    }
     ctx->peak = ctx->held;
 }
 

@@ -18,7 +18,7 @@ struct frg_context {
     int threads;
     uint64_t seed;
     int64_t memory_limit;
-    size_t physical_memory; /* of the machine; SIZE_MAX: not known */
+    size_t machine_memory; /* what this process may use of it; SIZE_MAX: not known */
     double time_limit;
     frg_progress_fn on_progress;
     frg_log_fn on_log;
@@ -44,6 +44,9 @@ struct frg_context {
 };
 
 #pragma GCC visibility push(hidden)
+/** What control groups leave to this process, read by `files`: cores, bytes; 0: all there are. */
+double frgi_group_cores(const frg_files *files);
+double frgi_group_memory(const frg_files *files);
 /** Gives the kept blocks back. */
 void frgi_drop_kept(frg_context *ctx);
 #pragma GCC visibility pop

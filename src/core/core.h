@@ -83,7 +83,7 @@ void frgi_free(frg_context *ctx, void **p);
     frgi_resize((ctx), (void **)(p), frgi_mul((size_t)(count), sizeof **(p)), (what))
 #define DROP(ctx, p) frgi_free((ctx), (void **)(p))
 
-/** Bytes the context may hold in all: its limit, or the machine's physical memory where it has none. */
+/** Bytes the context may hold in all: its limit, or what the machine and its control groups give where it has none. */
 size_t frgi_memory_allowed(const frg_context *ctx);
 
 /** An arena: one block, carved.  Layout code runs twice over one text, first with a NULL base to
@@ -146,8 +146,6 @@ FRG_MUST_USE frg_status frgi_writer_commit(frgi_writer **w);
 /** Gives up: closes and removes the temporary file.  NULL is fine. */
 void frgi_writer_abandon(frgi_writer **w);
 
-/** Has frg_interrupt been called? */
-bool frgi_is_interrupted(const frg_context *ctx);
 /** FRG_INTERRUPTED where it has, FRG_TIME_LIMIT where the run's time is over, else FRG_OK. */
 frg_status frgi_stopped(const frg_context *ctx);
 

@@ -1,4 +1,6 @@
 /* test_core.c - the core: statuses, contexts, memory, arenas, text, random numbers, views, heartbeats. */
+#include <errno.h>
+
 #include "core/context.h"
 #include "fault.h"
 
@@ -89,6 +91,16 @@ static void contexts(void)
     CHECK_STATUS(frg_context_create(&ctx, &o), FRG_NO_DEVICE);
     CHECK(ctx == NULL);
     frg_context_defaults(&o, sizeof o);
+    o.device.index = 3; /* there is one cpu */
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_NO_DEVICE);
+    frg_context_defaults(&o, sizeof o);
+    o.stream = &o; /* reserved */
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_UNSUPPORTED);
+    o.stream = NULL;
+    o.comm = (const struct frg_comm *)(const void *)&o;
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_UNSUPPORTED);
+    CHECK(ctx == NULL);
+    frg_context_defaults(&o, sizeof o);
     o.threads = -1;
     CHECK_STATUS(frg_context_create(&ctx, &o), FRG_BAD_ARG);
     frg_context_defaults(&o, sizeof o);
@@ -118,6 +130,86 @@ static void contexts(void)
                                       "cuda:1x", "cpu ", "cuda:99999999999"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK_SAYS(frg_device_parse(bad[i], &d) == FRG_BAD_ARG, "device \"%s\" was taken", bad[i]);
+}
+
+/* A machine of small files: path, text, path, text, ... NULL; the handle is the place of the text. */
+static int tell_open(const char *path, char mode, void *user)
+{
+    const char *const *const files = user;
+    for (int i = 0; files[i]; i += 2) {
+        if (mode == 'r' && strcmp(files[i], path) == 0)
+            return i + 1;
+    }
+    return -ENOENT;
+}
+
+static int told; /* bytes of the open file */
+
+static int64_t tell_read(int handle, void *to, size_t bytes, void *user)
+{
+    const char *const text = ((const char *const *)user)[handle] + told;
+    const size_t left = strlen(text), now = left < 5 ? left : 5; /* short reads */
+    memcpy(to, text, now < bytes ? now : bytes);
+    told += (int)(now < bytes ? now : bytes);
+    return (int64_t)(now < bytes ? now : bytes);
+}
+
+static int tell_close(int handle, void *user)
+{
+    (void)handle;
+    (void)user;
+    told = 0;
+    return 0;
+}
+
+static void groups(void)
+{
+#define ROOT "/sys/fs/cgroup"
+    static const struct {
+        const char *files[14];
+        double cores, memory;
+    } machines[] = {
+        {{NULL}, 0, 0},
+        {{"/proc/self/cgroup", "0::/\n", ROOT "/cpu.max", "150000 100000\n", ROOT "/memory.max",
+          "4294967296\n"},
+         1.5,
+         4294967296.0},
+        {{"/proc/self/cgroup", "0::/\n", ROOT "/cpu.max", "max 100000\n", ROOT "/memory.max",
+          "max\n"},
+         0,
+         0},
+        /* the tightest from the group up to the root */
+        {{"/proc/self/cgroup", "0::/a/b\n", ROOT "/a/b/cpu.max", "400000 100000", ROOT "/a/cpu.max",
+          "200000 100000", ROOT "/cpu.max", "max 100000", ROOT "/a/memory.max", "max",
+          ROOT "/memory.max", "1000000"},
+         2,
+         1000000},
+        /* version 1: a hierarchy for each controller, whose groups are not all in sight */
+        {{"/proc/self/cgroup", "9:memory:/m\n2:cpuset:/x\n1:cpu:/c/d\n0::/\n",
+          ROOT "/cpu/c/cpu.cfs_quota_us", "50000", ROOT "/cpu/c/cpu.cfs_period_us", "100000",
+          ROOT "/cpu/cpu.cfs_quota_us", "-1", ROOT "/memory/m/memory.limit_in_bytes", "77777"},
+         0.5,
+         77777},
+        /* version 1 writes what is no limit as a large number */
+        {{ROOT "/memory/memory.limit_in_bytes", "9223372036854771712\n"}, 0, 0},
+    };
+#undef ROOT
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        const frg_files files = {.open = tell_open,
+                                 .read = tell_read,
+                                 .close = tell_close,
+                                 .user = (void *)(uintptr_t)machines[i].files};
+        CHECK_SAYS(frgi_group_cores(&files) == machines[i].cores, "machine %zu: %g cores", i,
+                   frgi_group_cores(&files));
+        CHECK_SAYS(frgi_group_memory(&files) == machines[i].memory, "machine %zu: %g bytes", i,
+                   frgi_group_memory(&files));
+    }
+    CHECK(frg_group_cores() >= 0 && frg_group_memory() >= 0);
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, NULL), FRG_OK);
+    CHECK(frg_group_cores() == 0 || frg_threads(ctx) < frg_group_cores() + 1);
+    CHECK(frg_group_memory() == 0 || frgi_memory_allowed(ctx) <= (size_t)frg_group_memory());
+    frg_context_destroy(ctx);
 }
 
 static void memory(void)
@@ -485,19 +577,13 @@ static void sorting(void)
 }
 
 static const test_case cases[] = {
-    {"sorting", sorting},
-    {"statuses", statuses},
-    {"catalogue", catalogue},
-    {"philox", philox},
-    {"contexts", contexts},
-    {"memory", memory},
-    {"kept blocks", kept_blocks},
-    {"arena", arena},
-    {"slabs", slabs},
-    {"text", text},
-    {"views", views},
-    {"options", options},
-    {"heartbeats", heartbeats},
+    {"sorting", sorting},     {"statuses", statuses},
+    {"catalogue", catalogue}, {"philox", philox},
+    {"contexts", contexts},   {"groups", groups},
+    {"memory", memory},       {"kept blocks", kept_blocks},
+    {"arena", arena},         {"slabs", slabs},
+    {"text", text},           {"views", views},
+    {"options", options},     {"heartbeats", heartbeats},
     {"warnings", warnings},
 };
 TEST_MAIN(cases)
