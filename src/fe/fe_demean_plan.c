@@ -237,6 +237,8 @@ static int64_t count_parts(const frg_demean *d)
 
 frg_demean_report frg_demean_get_report(const frg_demean *d)
 {
+    if (!d)
+        return (frg_demean_report){0};
     const fe_rows *g = &d->rows;
     const size_t own = d->reference ? frgi_fe_reference_factor_bytes(d->reference) : 0;
     const size_t factor = frgi_fe_ladder_factor_bytes(d->ladder) + own;
@@ -352,6 +354,7 @@ static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)
     REQUIRE(ctx, s->n >= 0 && s->p >= 0 && s->n_factors >= 1 && s->n_factors <= MAX_FACTORS,
             "a shape has n and p >= 0 and 1 .. %d factors, got %lld, %lld and %d", MAX_FACTORS,
             (long long)s->n, (long long)s->p, s->n_factors);
+    TRY(frgi_fe_rows_fit(ctx, s->n));
     REQUIRE(ctx, s->n_slopes >= 0 && (s->slopes || s->n_slopes == 0),
             "%d slopes, but no array of them", s->n_slopes);
     for (int q = 0; s->levels && q < s->n_factors; q++) {

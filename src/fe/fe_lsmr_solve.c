@@ -270,6 +270,8 @@ frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_cs
                           const frg_array *weights, frg_array x, const frg_lsmr_opts *o,
                           frg_lsmr_column columns[], frg_info *info)
 {
+    if (!ctx)
+        return FRG_BAD_ARG;
     frg_info local = {.objective = (double)NAN, .device_name = "cpu"};
     solve s = {
         .ctx = ctx,

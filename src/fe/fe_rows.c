@@ -401,6 +401,14 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
     return frgi_fe_rows_cut(g, ctx);
 }
 
+frg_status frgi_fe_rows_fit(frg_context *ctx, int64_t n)
+{
+    if (n >= UINT32_MAX) {
+        FAIL(ctx, E_TOO_BIG, "%lld rows are more than one plan holds (2^32 - 2)", (long long)n);
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
                                const frg_array *weights)
 {
@@ -408,9 +416,7 @@ frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *co
     g->n = c.n;
     g->n_factors = c.q;
     g->n_rest = c.q - 1;
-    if (g->n >= UINT32_MAX) {
-        FAIL(ctx, E_TOO_BIG, "%lld rows are more than one plan holds (2^32)", (long long)g->n);
-    }
+    TRY(frgi_fe_rows_fit(ctx, g->n));
     fe_factor_codes *f = NULL;
     fe_scan *scans = NULL;
     layout b = {.g = g, .c = &c};

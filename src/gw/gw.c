@@ -333,6 +333,9 @@ void frg_gw_destroy(frg_gw *s)
 
 frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     frg_context *const ctx = s->ctx;
     const int64_t n = s->x.n, m = s->y.n;
     if (s->stopped) {

@@ -337,9 +337,10 @@ frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw
     REQUIRE(ctx, !needs_data || side->data, "the %s side has no data", name);
     if (side->data) {
         TRY(frgi_array_check(ctx, side->data, name, 2, 1u << FRG_F32 | 1u << FRG_F64));
-        REQUIRE(ctx, side->data->shape[0] >= 1 && side->data->shape[1] >= 1,
-                "the %s data are %lld x %lld, at least 1 x 1 is needed", name,
-                (long long)side->data->shape[0], (long long)side->data->shape[1]);
+        const int64_t n = side->data->shape[0], width = side->data->shape[1];
+        REQUIRE(ctx, n >= 1 && n < INT32_MAX && width >= 1,
+                "the %s data are %lld x %lld, 1 to 2^31 - 2 rows and at least 1 column are needed",
+                name, (long long)n, (long long)width);
     }
     const double begin = frgi_seconds();
     const frg_status status = open_kind(d, side, o, name);

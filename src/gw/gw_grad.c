@@ -472,6 +472,9 @@ static frg_status check_pull(const frg_plan *p, const frg_array *g, frg_gw_grad_
 frg_status frg_plan_vjp(const frg_plan *p, frg_array g, frg_gw_grad_mode mode, frg_array out,
                         double *a, double *b)
 {
+    if (!p) {
+        return FRG_BAD_ARG;
+    }
     TRY(check_pull(p, &g, mode, &out));
     frg_context *const ctx = p->ctx;
     if (mode == FRG_GW_GRAD_UNROLLED) {

@@ -163,12 +163,18 @@ void frg_graph_destroy(frg_graph *g)
 
 frg_graph_report frg_graph_get(const frg_graph *g)
 {
+    if (!g) {
+        return (frg_graph_report){0};
+    }
     return g->report;
 }
 
 void frg_graph_arcs(const frg_graph *g, const int64_t **starts, const int32_t **targets,
                     const float **weights)
 {
+    if (!g) {
+        return;
+    }
     *starts = g->starts;
     *targets = g->targets;
     *weights = g->lengths;

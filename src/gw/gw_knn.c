@@ -185,8 +185,8 @@ frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
     TRY(frgi_array_check(ctx, &points, "points", 2, 1u << FRG_F32 | 1u << FRG_F64));
     search_state s = {.n = points.shape[0], .d = points.shape[1], .k = o.k};
     REQUIRE(ctx, s.n >= 1 && s.n < INT32_MAX && s.d >= 1,
-            "points has the shape %lld x %lld, at least 1 x 1 is needed", (long long)s.n,
-            (long long)s.d);
+            "points has the shape %lld x %lld, 1 to 2^31 - 2 rows and at least 1 column are needed",
+            (long long)s.n, (long long)s.d);
     if (o.k_clamp && s.k >= s.n) {
         s.k = s.n - 1;
     }

@@ -529,6 +529,9 @@ frg_status frg_graph_landmarks(const frg_graph *g, int64_t count, int64_t *nodes
 void frg_landmark_bounds(const float *z, const float *w, int64_t n_landmarks, float *lower,
                          float *upper)
 {
+    if (!z) {
+        return;
+    }
     float low = 0, high = INFINITY;
     for (int64_t l = 0; l < n_landmarks; l++) {
         const float gap = fabsf(z[l] - w[l]);

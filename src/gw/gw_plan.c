@@ -26,6 +26,9 @@ void frgi_plan_set(frg_plan *p, const frgi_transport *t, frgi_marginal_error bef
 
 frg_plan_report frg_plan_get(const frg_plan *p)
 {
+    if (!p) {
+        return (frg_plan_report){0};
+    }
     return p->report;
 }
 
@@ -69,6 +72,9 @@ static void copy_row(void *user, int64_t i, const double *row, int64_t chunk)
 
 frg_status frg_plan_rows(const frg_plan *p, int64_t first, int64_t last, frg_array out)
 {
+    if (!p) {
+        return FRG_BAD_ARG;
+    }
     REQUIRE(p->ctx, first >= 0 && first <= last && last <= p->report.n,
             "rows %lld to %lld of a plan with %lld rows", (long long)first, (long long)last,
             (long long)p->report.n);
@@ -107,6 +113,9 @@ static void top_of_row(void *user, int64_t i, const double *row, int64_t chunk)
 
 frg_status frg_plan_top(const frg_plan *p, int64_t k, int64_t *index, double *value)
 {
+    if (!p) {
+        return FRG_BAD_ARG;
+    }
     REQUIRE(p->ctx, index && value, "index and value must not be NULL");
     REQUIRE(p->ctx, k >= 1 && k <= p->report.m, "k is %lld, a row has %lld entries", (long long)k,
             (long long)p->report.m);
@@ -132,6 +141,9 @@ static void argmax_of_row(void *user, int64_t i, const double *row, int64_t chun
 
 frg_status frg_plan_argmax(const frg_plan *p, int64_t *index)
 {
+    if (!p) {
+        return FRG_BAD_ARG;
+    }
     REQUIRE(p->ctx, index, "index must not be NULL");
     consumer c = {.plan = p, .index = index};
     frgi_transport_rows(p->t, 0, p->report.n, ROW_CHUNKS, argmax_of_row, &c);
@@ -167,6 +179,9 @@ static void fill_row(void *user, int64_t i, const double *row, int64_t chunk)
 frg_status frg_plan_sparse(const frg_plan *p, double threshold, int64_t *starts, int32_t *columns,
                            double *values)
 {
+    if (!p) {
+        return FRG_BAD_ARG;
+    }
     REQUIRE(p->ctx, starts && !columns == !values,
             "starts is needed, and columns and values both or neither");
     consumer c = {
@@ -213,6 +228,9 @@ static void apply_transposed(void *user, int64_t i, const double *row, int64_t c
 
 frg_status frg_plan_apply(const frg_plan *p, frg_array v, int transposed, frg_array out)
 {
+    if (!p) {
+        return FRG_BAD_ARG;
+    }
     const int64_t from = transposed ? p->report.n : p->report.m;
     const int64_t to = transposed ? p->report.m : p->report.n;
     TRY(frgi_array_check(p->ctx, &v, "v", 2, 1u << FRG_F64));
@@ -269,6 +287,9 @@ static void label_row(void *user, int64_t i, const double *row, int64_t chunk)
 frg_status frg_plan_labels(const frg_plan *p, const int32_t *labels, int64_t n_labels, int32_t *out,
                            double *share)
 {
+    if (!p) {
+        return FRG_BAD_ARG;
+    }
     REQUIRE(p->ctx, labels && out && n_labels >= 1, "labels, out and n_labels >= 1 are needed");
     for (int64_t j = 0; j < p->report.m; j++) {
         REQUIRE(p->ctx, labels[j] < n_labels, "label %lld is %d, labels are below %lld",

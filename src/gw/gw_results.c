@@ -67,6 +67,9 @@ static void hash_all(frg_gw *s)
 
 void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user)
 {
+    if (!s) {
+        return;
+    }
     if (s->stopped) {
         return;
     }
@@ -77,6 +80,9 @@ void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user)
 
 frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     const struct frgi_state *const state = &s->state;
     REQUIRE(s->ctx, c, "c is NULL");
     REQUIRE(s->ctx, state->filled, "there is no state: call frg_gw_keep, and this from its call");
@@ -90,6 +96,9 @@ frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c)
 
 frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     REQUIRE(s->ctx, c, "c is NULL");
     if (s->stopped) {
         return s->stopped;
@@ -107,6 +116,9 @@ const frg_gw_report *frg_gw_get(const frg_gw *s)
 
 const frg_plan *frg_gw_plan(const frg_gw *s)
 {
+    if (!s) {
+        return NULL;
+    }
     return s->plan.t ? &s->plan : NULL;
 }
 
@@ -148,6 +160,9 @@ static frg_status left_out_terms(const frg_gw *s, int side, double *out)
 
 frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     const frgi_sweep *const w = &s->level.t.s;
     REQUIRE(s->ctx, s->plan.t, "the alignment has not run");
     REQUIRE(s->ctx, s->o.rank == 0, "a plan of low rank has factors and no potentials");
@@ -171,11 +186,17 @@ frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
 
 int64_t frg_gw_rank(const frg_gw *s)
 {
+    if (!s) {
+        return 0;
+    }
     return s->factors.q ? s->factors.rank : 0;
 }
 
 frg_status frg_gw_factors(const frg_gw *s, double *q, double *w, double *h)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     const frgi_factored *const f = &s->factors;
     REQUIRE(s->ctx, s->plan.t && f->q, "the alignment has no plan of low rank");
     const struct {
@@ -193,6 +214,9 @@ frg_status frg_gw_factors(const frg_gw *s, double *q, double *w, double *h)
 
 frg_status frg_gw_distances(frg_gw *s, int side, frg_array out)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     frg_context *const ctx = s->ctx;
     frgi_distances *const d = side ? &s->y : &s->x;
     if (s->stopped) {

@@ -383,6 +383,9 @@ static frg_status end_states(frg_gw *s, frg_status status)
 
 frg_status frg_gw_run(frg_gw *s, frg_info *info)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     frgi_run_begins(s->ctx);
     const double begin = frgi_seconds(),
                  set_up = s->report.graph_seconds + s->report.distances_seconds;

@@ -264,8 +264,8 @@ frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array c
     REQUIRE(ctx,
             cost.shape[0] >= 1 && cost.shape[1] >= 1 && cost.shape[0] < INT32_MAX &&
                 cost.shape[1] < INT32_MAX,
-            "cost is %lld x %lld, at least 1 x 1 is needed", (long long)cost.shape[0],
-            (long long)cost.shape[1]);
+            "cost is %lld x %lld, 1 to 2^31 - 2 rows and columns are needed",
+            (long long)cost.shape[0], (long long)cost.shape[1]);
     frg_sinkhorn *s;
     TRY(NEW0(ctx, &s, 1, "a Sinkhorn solver"));
     s->ctx = ctx;
@@ -303,6 +303,9 @@ void frg_sinkhorn_destroy(frg_sinkhorn *s)
 
 frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     const double k = FRGI_LOG2_E / s->o.epsilon;
     frgi_sweep *const w = &s->t.s;
     for (int64_t i = 0; f && i < w->n; i++) {
@@ -417,6 +420,9 @@ static frg_status finish(frg_sinkhorn *s)
 
 frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     frgi_run_begins(s->ctx);
     const double begin = frgi_seconds();
     int64_t iterations = 0;
@@ -449,16 +455,25 @@ frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info)
 
 frg_sinkhorn_report frg_sinkhorn_get(const frg_sinkhorn *s)
 {
+    if (!s) {
+        return (frg_sinkhorn_report){0};
+    }
     return s->report;
 }
 
 const frg_plan *frg_sinkhorn_plan(const frg_sinkhorn *s)
 {
+    if (!s) {
+        return NULL;
+    }
     return s->plan.t ? &s->plan : NULL;
 }
 
 frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f, double *g)
 {
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
     const frgi_sweep *const w = &s->t.s;
     REQUIRE(s->ctx, s->t.k > 0, "the solver has not run");
     for (int64_t i = 0; f && i < w->n; i++) {

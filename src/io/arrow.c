@@ -590,6 +590,7 @@ static frg_status read_stream(frg_table *t, struct ArrowArrayStream *stream,
 frg_status frg_table_read_arrow(frg_table **out, frg_context *ctx, struct ArrowArrayStream *stream,
                                 const frg_table_opts *o)
 {
+    REQUIRE(ctx, ctx && out, "frg_table_read_arrow takes a place and a context");
     *out = NULL;
     REQUIRE(ctx, stream && stream->release, "the Arrow stream is %s",
             stream ? "released already" : "NULL");

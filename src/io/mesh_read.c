@@ -587,11 +587,17 @@ frg_status frg_mesh_read(frg_mesh **out, frg_context *ctx, const char *path)
 
 frg_array frg_mesh_points(const frg_mesh *m)
 {
+    if (!m) {
+        return (frg_array){0};
+    }
     return frg_matrix(m->xyz, FRG_F64, m->n, 3, 3);
 }
 
 int64_t frg_mesh_edges(const frg_mesh *m, const int32_t **ends)
 {
+    if (!m) {
+        return 0;
+    }
     *ends = m->ends;
     return m->n_edges;
 }

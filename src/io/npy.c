@@ -479,6 +479,7 @@ frg_status frgi_npy_parse_bytes(frg_npy **out, frg_context *ctx, const char *byt
 
 frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path)
 {
+    REQUIRE(ctx, ctx && out, "frg_npy_read takes a place and a context");
     *out = NULL;
     REQUIRE(ctx, path && *path, "frg_npy_read needs a path");
     const frgi_input input = {.path = path, .name = path, .stops = true};
@@ -495,6 +496,9 @@ frg_status frg_npy_read(frg_npy **out, frg_context *ctx, const char *path)
 
 frg_array frg_npy_array(const frg_npy *a)
 {
+    if (!a) {
+        return (frg_array){0};
+    }
     return a->view;
 }
 

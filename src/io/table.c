@@ -9,6 +9,7 @@ enum { COLUMNS_LEAST = 8 };
 
 frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n)
 {
+    REQUIRE(ctx, ctx && out, "frg_table_create takes a place and a context");
     *out = NULL;
     REQUIRE(ctx, n >= 0, "a table has n >= 0 rows, got %lld", (long long)n);
     frg_table *t;
@@ -96,6 +97,9 @@ static frg_status finish_column(frg_table *t, frgi_column_memory *m, frg_column_
 
 frg_status frg_table_add_numbers(frg_table *t, const char *name, const double *values)
 {
+    if (!t) {
+        return FRG_BAD_ARG;
+    }
     frgi_column_memory m = {0};
     const frg_status status = copy_column(t, name, values, sizeof *values, &m);
     int64_t missing = 0;
@@ -107,6 +111,9 @@ frg_status frg_table_add_numbers(frg_table *t, const char *name, const double *v
 
 frg_status frg_table_add_integers(frg_table *t, const char *name, const int64_t *values)
 {
+    if (!t) {
+        return FRG_BAD_ARG;
+    }
     frgi_column_memory m = {0};
     const frg_status status = copy_column(t, name, values, sizeof *values, &m);
     int64_t missing = 0;
@@ -153,6 +160,9 @@ static frg_status check_codes(const frg_table *t, const char *name, const int32_
 frg_status frg_table_add_codes(frg_table *t, const char *name, const int32_t *codes,
                                const char *const *labels, int64_t n_labels)
 {
+    if (!t) {
+        return FRG_BAD_ARG;
+    }
     REQUIRE(t->ctx, n_labels >= 0 && (labels || n_labels == 0), "n_labels is %lld and labels is %s",
             (long long)n_labels, labels ? "given" : "NULL");
     frgi_column_memory m = {.ordered = true};
@@ -169,6 +179,9 @@ frg_status frg_table_add_codes(frg_table *t, const char *name, const int32_t *co
 
 frg_status frg_table_add_bools(frg_table *t, const char *name, const int32_t *values)
 {
+    if (!t) {
+        return FRG_BAD_ARG;
+    }
     frgi_column_memory m = {0};
     int64_t missing = 0;
     frg_status status = copy_column(t, name, values, sizeof *values, &m);
@@ -182,21 +195,27 @@ frg_status frg_table_add_bools(frg_table *t, const char *name, const int32_t *va
 
 int64_t frg_table_rows(const frg_table *t)
 {
-    return t->n;
+    return t ? t->n : 0;
 }
 
 int64_t frg_table_columns(const frg_table *t)
 {
-    return t->n_columns;
+    return t ? t->n_columns : 0;
 }
 
 const frg_column *frg_table_column(const frg_table *t, int64_t i)
 {
+    if (!t) {
+        return NULL;
+    }
     return i >= 0 && i < t->n_columns ? &t->columns[i] : NULL;
 }
 
 const frg_column *frg_table_find(const frg_table *t, const char *name)
 {
+    if (!t) {
+        return NULL;
+    }
     for (int64_t i = 0; i < t->n_columns; i++) {
         if (strcmp(t->columns[i].name, name) == 0) {
             return &t->columns[i];
@@ -207,6 +226,9 @@ const frg_column *frg_table_find(const frg_table *t, const char *name)
 
 const char *frg_table_nearest(const frg_table *t, const char *name)
 {
+    if (!t) {
+        return NULL;
+    }
     const char *best = NULL;
     for (int64_t i = 0; i < t->n_columns; i++) { /* against the best so far: nothing is allocated */
         const char *const pair[2] = {best ? best : t->columns[i].name, t->columns[i].name};

@@ -161,6 +161,7 @@ void frg_table_defaults(frg_table_opts *o, size_t struct_size)
 frg_status frg_table_read(frg_table **out, frg_context *ctx, const char *path,
                           const frg_table_opts *o)
 {
+    REQUIRE(ctx, ctx && out, "frg_table_read takes a place and a context");
     *out = NULL;
     REQUIRE(ctx, path && *path, "frg_table_read needs a path");
     const frgi_input input = {.path = path, .name = path, .stops = true};
@@ -170,6 +171,7 @@ frg_status frg_table_read(frg_table **out, frg_context *ctx, const char *path,
 frg_status frg_table_parse(frg_table **out, frg_context *ctx, const char *bytes, int64_t count,
                            const char *name, const frg_table_opts *o)
 {
+    REQUIRE(ctx, ctx && out, "frg_table_parse takes a place and a context");
     *out = NULL;
     REQUIRE(ctx, count >= 0 && (bytes || count == 0), "frg_table_parse needs count >= 0 bytes");
     const frgi_span span = {bytes, count};

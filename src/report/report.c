@@ -18,6 +18,7 @@ static frg_status copy_text(frg_context *ctx, char **out, const char *s)
 
 frg_status frg_report_create(frg_report **out, frg_context *ctx, const char *title)
 {
+    REQUIRE(ctx, ctx && out, "frg_report_create takes a place and a context");
     *out = NULL;
     frg_report *r;
     TRY(NEW0(ctx, &r, 1, "report"));
@@ -98,6 +99,8 @@ static frg_status make_room(frg_context *ctx, void **items, int64_t count, int64
 
 static frg_status no_table_open(frg_report *r)
 {
+    if (!r)
+        return FRG_BAD_ARG;
     TRY(r->status);
     REQUIRE(r->ctx, !r->table_open, "report: the table before is not closed");
     return FRG_OK;
@@ -119,7 +122,7 @@ static frg_status append(frg_report *r, frgi_element_kind kind, const char *text
 
 static void keep(frg_report *r, frg_status status)
 {
-    if (r->status >= 0 && status < 0)
+    if (r && r->status >= 0 && status < 0)
         r->status = status;
 }
 
@@ -160,13 +163,16 @@ void frg_report_table_open(frg_report *r, const char *caption)
     frgi_element *e;
     const frg_status status = append(r, ELEMENT_TABLE, caption, &e);
     keep(r, status);
-    r->table_open = status >= 0;
+    if (r)
+        r->table_open = status >= 0;
 }
 
 /** The table that takes columns and cells. */
 static frg_status open_table(frg_report *r, frgi_report_table **out)
 {
     *out = NULL;
+    if (!r)
+        return FRG_BAD_ARG;
     TRY(r->status);
     REQUIRE(r->ctx, r->table_open, "report: no table is open");
     *out = &r->elements[r->n_elements - 1].table;
@@ -264,7 +270,10 @@ static frg_status copy_series(frg_report *r, frgi_series *to, const frg_series *
 
 static frg_status copy_plot(frg_report *r, const frg_plot *p)
 {
-    frg_context *ctx = r->ctx;
+    if (!r)
+        return FRG_BAD_ARG;
+    frg_context *const ctx = r->ctx;
+    REQUIRE(ctx, p, "plot: NULL");
     frgi_element *e;
     TRY(append(r, ELEMENT_PLOT, p->caption, &e));
     frgi_plot *const to = &e->plot;
@@ -300,6 +309,8 @@ void frg_report_plot(frg_report *r, const frg_plot *p)
 frg_status frg_report_render(frg_report *r, frg_report_format format, int width, const char **text,
                              int64_t *length)
 {
+    if (!r)
+        return FRG_BAD_ARG;
     static void (*const writers[])(frgi_sink *, const frg_report *) = {
         [FRG_MARKDOWN] = frgi_write_markdown,
         [FRG_LATEX] = frgi_write_latex,

@@ -27,6 +27,7 @@ struct frg_json {
 
 frg_status frg_json_create(frg_json **out, frg_context *ctx)
 {
+    REQUIRE(ctx, ctx && out, "frg_json_create takes a place and a context");
     *out = NULL;
     frg_json *j;
     TRY(NEW0(ctx, &j, 1, "JSON text"));
@@ -37,6 +38,8 @@ frg_status frg_json_create(frg_json **out, frg_context *ctx)
 
 void frg_json_compact(frg_json *j, int on)
 {
+    if (!j)
+        return;
     j->compact = on != 0;
 }
 
@@ -96,7 +99,7 @@ static void new_line(frg_json *j)
 /** Comma, line break and key in front of a value; false when nothing may be written. */
 static bool begins(frg_json *j, const char *key, bool nested)
 {
-    if (j->sink.status < 0)
+    if (!j || j->sink.status < 0)
         return false;
     const bool in_object = j->depth > 0 && j->level[j->depth].kind == '{';
     if (j->depth == 0 && j->started)
@@ -138,7 +141,7 @@ static void open_level(frg_json *j, const char *key, char kind)
 
 static void close_level(frg_json *j, char kind, const char *bracket)
 {
-    if (j->sink.status < 0)
+    if (!j || j->sink.status < 0)
         return;
     if (j->depth == 0 || j->level[j->depth].kind != kind) {
         fails(j, "closing what is not open");
@@ -222,6 +225,8 @@ void frg_json_bool(frg_json *j, const char *key, int value)
 
 frg_status frg_json_finish(frg_json *j, const char **text, int64_t *length)
 {
+    if (!j)
+        return FRG_BAD_ARG;
     if (j->depth > 0)
         fails(j, "finished with something open");
     if (!j->started)

@@ -192,6 +192,8 @@ static int special(double value, const char *zero, char *out)
 
 int frg_format_double(double value, char out[32])
 {
+    if (!out)
+        return 0;
     const int named = special(value, signbit(value) ? "-0.0" : "0", out);
     if (named)
         return named;
@@ -212,6 +214,8 @@ int frg_format_double(double value, char out[32])
 
 int frg_format_short(double value, int digits, char out[32])
 {
+    if (!out)
+        return 0;
     const int named = special(value, "0", out);
     if (named)
         return named;

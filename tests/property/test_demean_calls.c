@@ -391,6 +391,10 @@ static void estimates(void)
     double seconds;
     CHECK_STATUS(frg_demean_estimate(ctx, &none, NULL, &plan, &all, &seconds), FRG_BAD_ARG);
     none.n_factors = 1;
+    none.n = (int64_t)1 << 33; /* more than a plan takes */
+    CHECK_STATUS(frg_demean_estimate(ctx, &none, NULL, &plan, &all, &seconds), FRG_NO_MEMORY);
+    CHECK(strstr(frg_message(ctx), "2^32") != NULL);
+    none.n = 5;
     none.levels = &(const int64_t){6};
     CHECK_STATUS(frg_demean_estimate(ctx, &none, NULL, &plan, &all, &seconds), FRG_BAD_ARG);
     frg_context_destroy(ctx);

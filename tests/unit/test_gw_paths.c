@@ -543,6 +543,20 @@ static void refusals(void)
     o.k_clamp = 1;
     CHECK_OK(ctx, frg_graph_knn(&g, ctx, frg_matrix(x, FRG_F32, 4, 1, 1), &o));
     CHECK_INT(frg_graph_get(g).arcs, 12);
+    frg_array many = frg_matrix(x, FRG_F32, 3000000000, 1, 1); /* a view of one number */
+    many.stride[0] = many.stride[1] = 0;
+    frg_graph *none = NULL;
+    CHECK_STATUS(frg_graph_knn(&none, ctx, many, &o), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "2^31 - 2") != NULL);
+    frg_gw *s = NULL;
+    CHECK_STATUS(frg_gw_create(&s, ctx, (frg_gw_side){.data = &many}, (frg_gw_side){.data = &many},
+                               NULL, NULL),
+                 FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "2^31 - 2") != NULL);
+    many.shape[1] = 3000000000;
+    frg_sinkhorn *t = NULL;
+    CHECK_STATUS(frg_sinkhorn_create(&t, ctx, many, NULL, NULL, NULL), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "2^31 - 2") != NULL);
     float d[16];
     const int64_t far[] = {4};
     CHECK_STATUS(frg_graph_paths(g, far, 1, frg_matrix(d, FRG_F32, 1, 4, 4), NULL), FRG_BAD_ARG);
