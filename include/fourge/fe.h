@@ -82,14 +82,15 @@ FRG_API FRG_MUST_USE frg_status frg_lsmr_solve(frg_context *ctx, const frg_opera
 /* ---- demeaning ---------------------------------------------------------------------------------- */
 
 typedef enum {
-    FRG_FE_AUTO,   /* the ladder of src/fe/README.md */
+    FRG_FE_AUTO,   /* the way that the graph of the levels suggests; the report names it */
     FRG_FE_CG,     /* Jacobi CG on the Schur complement of the largest factor */
     FRG_FE_LSMR,   /* LSMR on A = W^(1/2) D S in row space: the reference */
     FRG_FE_MLSMR,  /* LSMR preconditioned by `precond`, one solve with it a step */
     FRG_FE_DIRECT, /* sparse Cholesky of the Schur complement */
-    FRG_FE_MAP     /* alternating projections: later */
+    FRG_FE_MAP     /* alternating projections: not there yet, E_UNSUPPORTED */
 } frg_fe_method;
 
+/** Schwarz is not there yet: E_UNSUPPORTED.  AC: an approximate Cholesky factor. */
 typedef enum { FRG_FE_PRECOND_AUTO, FRG_FE_PRECOND_OFF, FRG_FE_PRECOND_DIAG, FRG_FE_PRECOND_SCHWARZ, FRG_FE_PRECOND_AC } frg_fe_precond;
 typedef enum { FRG_FE_F64, FRG_FE_MIXED, FRG_FE_F32 } frg_fe_dtype;
 typedef enum { FRG_DOF_AUTO, FRG_DOF_NAIVE, FRG_DOF_FIRSTPAIR, FRG_DOF_PAIRWISE, FRG_DOF_EXACT } frg_fe_dof;
@@ -155,8 +156,8 @@ FRG_API void frg_demean_defaults(frg_demean_opts *o, size_t struct_size);
 /** codes: n x Q int32, any strides, >= 0, gaps allowed.  weights: n f64 >= 0 or NULL.  slopes: varying slopes,
  *  NULL for none; `no_intercept` has bit q set for a factor with slopes alone.  codes and weights are copied
  *  in the compact form the plan needs; the caller's arrays are not touched later.  A common factor of the weights does not
- *  matter; E_WEIGHT names a positive one that is less than 2^-500 of the largest.
- *  Errors: E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY. */
+ *  matter; E_WEIGHT names a positive one that is less than 2^-500 of the largest.  Fewer than 2^32 - 1 rows, 1 .. 64 factors.
+ *  Errors: E_SHAPE, E_DTYPE, E_CODES with row and factor, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
 FRG_API FRG_MUST_USE frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
                                                   const frg_array *weights, const frg_slope *slopes,
                                                   int n_slopes, uint64_t no_intercept,
@@ -183,9 +184,9 @@ typedef struct {
     int64_t components; /* connected components of all levels */
 } frg_demean_rank;
 /** Counts by opts.dof; a pass over the rows for each pair of factors.  The exact rank of three or more factors is
- *  counted in integers and a prime field (src/fe/fe_sparse_rank.c), where that is too long by the pivots of the
+ *  counted in integers and a prime field, where that is too long by the pivots of the
  *  direct factor (E_TOO_BIG where exact is asked for and fill_cap forbids it).  With slopes the count is over the
- *  rationals, as every double is one (src/fe/fe_slope_rank.c); columns that depend on each other but for the rounding
+ *  rationals, as every double is one; columns that depend on each other but for the rounding
  *  of their values (z and 0.1 z) count once, by pivots. */
 FRG_API FRG_MUST_USE frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out);
 FRG_API void frg_demean_destroy(frg_demean *d);
@@ -200,7 +201,7 @@ typedef struct {
     uint64_t no_intercept;  /* as of frg_demean_create */
 } frg_demean_shape;
 /** Bounds before the work: bytes of the plan after a run, and with the largest factor allowed (fill_cap); *seconds is a
- *  guess from designs that need few steps. */
+ *  guess from designs that need few steps.  E_TOO_BIG: more rows than frg_demean_create takes. */
 FRG_API FRG_MUST_USE frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
                                                     const frg_demean_opts *o, size_t *plan_bytes,
                                                     size_t *with_factor_bytes, double *seconds);
@@ -245,11 +246,11 @@ typedef struct {
     double collin_tol;     /* 1e-9, of the scale below */
     double level;          /* 0.95 of the confidence intervals */
     int keep_effects;      /* 1: recover the fixed effects (needed for predict) */
-    frg_demean_opts demean;
     frg_fe_collin collin;
     const frg_column_store *store; /* NULL: none; not with keep_effects */
     frg_fe_connected connected;    /* all; largest: the connected set with the most rows (the sum of frequency weights),
                                       the earlier of two equal ones; singletons are then looked for again */
+    frg_demean_opts demean;        /* the last field, so that it can grow at its end */
 } frg_fe_opts;
 
 typedef struct {
@@ -299,8 +300,11 @@ typedef struct {
     int64_t rank;        /* of the absorbed part, the intercept included */
     const char *rank_method;
     int64_t df_residual;
+    /** Sums with the weights: rss = sum w e^2, tss that of y about its mean (about 0 without an intercept and effects);
+     *  r2 = 1 - rss / tss, adjusted by (n - 1) / df_residual, within: beside what the effects leave of y (NaN without
+     *  effects); rmse = sqrt(rss / n). */
     double r2, r2_adjusted, r2_within, rmse, rss, tss;
-    int converged;
+    int converged; /* every demeaned column is */
     int64_t n_demeaned;  /* columns: y first, then the terms in formula order */
     const frg_demean_column *columns;
     const char *const *column_names; /* n_demeaned, dropped terms included */
@@ -354,7 +358,7 @@ typedef struct {
 } frg_fe_test;
 /** R b = q: W = (R b - q)' (R V R')^-1 (R b - q).  v: one of f's covariances; r: rows x n_coefficients, row-major;
  *  q: rows values, NULL: zeros.  Wooldridge (2010), 4.2.3.
- *  Errors: E_ARGUMENT (rows that depend on others, a singular or projected covariance, values that are not finite). */
+ *  Errors: E_ARG (rows that depend on others, a singular or projected covariance, values that are not finite). */
 FRG_API FRG_MUST_USE frg_status frg_fe_wald(const frg_fe *f, const frg_fe_vcov *v, const double *r, const double *q,
                                             int64_t rows, frg_fe_test *out);
 /** Residuals and fitted values for the rows of the data, NaN where a row was dropped; either may be NULL. */

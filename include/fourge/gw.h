@@ -42,7 +42,8 @@ typedef struct {
 FRG_API void frg_graph_defaults(frg_graph_opts *o, size_t struct_size);
 /** The graph of the k nearest neighbours of each of the rows of points (n x d, f32 or f64), exact; ties go to
  *  the lower index.  An edge i-j is there if either lists the other; its length is their distance, 0 between
- *  equal points.  Errors: E_NOT_FINITE with row and column, E_ARG for k outside 1 .. n-1. */
+ *  equal points.  n is at most 2^31 - 2.
+ *  Errors: E_NOT_FINITE with row and column, E_ARG for k outside 1 .. n-1. */
 FRG_API FRG_MUST_USE frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
                                               const frg_graph_opts *o);
 /** A graph in compressed rows: node i has the arcs targets[starts[i] .. starts[i+1]) (starts, targets: i32 or
@@ -168,7 +169,7 @@ typedef struct frg_sinkhorn frg_sinkhorn;
 
 FRG_API void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size);
 /** cost: n x m, f32 or f64, any strides, alive as long as the solver.  a (n), b (m): f64 or NULL for uniform
- *  ones; balanced problems are normalised to mass 1 (W_TOTALS where their sums differ).
+ *  ones; n and m at most 2^31 - 2; balanced problems are normalised to mass 1 (W_TOTALS where their sums differ).
  *  Errors: E_DISTANCE with row and column, E_MARGINAL, E_ARG. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
                                                     const double *a, const double *b,
@@ -237,8 +238,8 @@ typedef struct {
 
 typedef struct {
     size_t struct_size;
-    frg_gw_mode mode;
-    frg_gw_distance distance;
+    frg_gw_mode mode;         /* auto */
+    frg_gw_distance distance; /* auto */
     int64_t k;              /* 30 */
     int k_clamp, stitch;    /* 0, 1 */
     int64_t landmarks;      /* 50 */
@@ -248,28 +249,28 @@ typedef struct {
     frg_gw_anneal anneal;   /* progress: to max(epsilon / 10, min(5e-4, epsilon)) */
     double damping;         /* 0.9: share of the new plan */
     int64_t max_iter;       /* 500 outer steps; 0: a b', or the plan to start from, scaled to the marginals */
-    int64_t min_iter;       /* 20 */
+    int64_t min_iter;       /* 20 outer steps before the first test of the end */
     double tol;             /* 1e-5: change of the plan */
     int64_t max_inner;      /* 3 passes a step; exact mode: 100 */
     double marginal_tol;    /* 5e-4 inside the loop */
     double mass;            /* 0: all */
     double rho_source, rho_target; /* infinite */
-    frg_gw_reference reference;
+    frg_gw_reference reference; /* counting */
     double linear_weight;   /* 0 .. 1: theta of J = (1-theta) E + 2 theta <C, P> + 2 eps sum P (log P - 1) */
     double lambda_ema_beta; /* 0.5: largest weight of the new linearisation from step 30 on, 2 / (k + 2) at the k-th
                                of them at one epsilon, so that noise averages out; 0 or 1: no memory */
     frg_gw_scale scale;     /* fixed */
-    frg_gw_sampling sampling;
+    frg_gw_sampling sampling; /* systematic */
     frg_gw_multiscale multiscale; /* auto: on where n m > 1e6 */
     int64_t n_coarse;       /* 0: max(10, min(500, n/4, m/4)) */
-    int64_t n_start;        /* 4 */
-    int64_t fine_steps;     /* 3 */
+    int64_t n_start;        /* 4 starts with different random numbers, some steps each; that of the lowest energy goes on */
+    int64_t fine_steps;     /* 3 outer steps on all points behind a coarse level */
     int polish, round;      /* 1, 1 */
     double polish_tol;      /* 1e-4 */
     int64_t polish_passes;  /* 400 */
     frg_gw_store cost_store;/* auto: f32 where it fits, else on the fly; no other */
     int64_t cache_rows;     /* 2000: of the dijkstra distances */
-    frg_gw_preset preset;
+    frg_gw_preset preset;   /* none; another takes the place of the options that frg_gw_apply_preset sets */
     int64_t rank;           /* 0: no bound; else P = Q diag(1/h) W' of this rank, memory O((n + m)(rank + anchors)) */
     int64_t lr_max_iter;         /* 5: mirror steps on factors per linearisation */
     int64_t lr_dykstra_max_iter; /* 50: passes of the projection on their marginals */
@@ -310,7 +311,8 @@ FRG_API void frg_gw_defaults(frg_gw_opts *o, size_t struct_size);
 FRG_API void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset);
 /** linear: n x m f32 or f64, needed where linear_weight > 0, else NULL.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped
  *  while distances were made; *out is there, and its run says the same and makes no plan.
- *  Errors: those of section "bad inputs" of the documentation, each with its place. */
+ *  Errors: E_SHAPE, E_DTYPE, E_NOT_FINITE, E_DISTANCE, E_GRAPH, E_MARGINAL, each with its place, E_OPTION, E_ARG,
+ *  E_UNSUPPORTED for options that do not go together, E_MEMORY.  Each side has at most 2^31 - 2 points. */
 FRG_API FRG_MUST_USE frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_side y,
                                               const frg_array *linear, const frg_gw_opts *o);
 /** Start from a plan (n x m, f64 or f32, >= 0) or from potentials of an earlier run (m values). */

@@ -37,15 +37,22 @@ typedef enum {
     FRG_DECAY_PALM             /* W -= lr^2 wd W */
 } frg_soap_decay;
 
+/** Which factors pass the adaptive test: all of a parameter's or none of them; each by itself. */
 typedef enum { FRG_SCOPE_PARAMETER, FRG_SCOPE_FACTOR } frg_soap_scope;
+/** The test of a basis: |diag(Q'KQ)| >= (1 - tolerance) |K|; |Q'KQ - diag(Q'KQ)| <= tolerance |K|, Frobenius norms. */
 typedef enum { FRG_ADAPTIVE_DIAGONAL, FRG_ADAPTIVE_OFFDIAGONAL } frg_soap_form;
+/** When a refresh orders the columns by their eigenvalues: those of K Q before its QR, or the basis after it. */
 typedef enum { FRG_SORT_BEFORE_QR, FRG_SORT_AFTER_QR } frg_soap_sort;
 /** Second moments when columns of a basis are reordered: they move along; stay with the rank of the eigenvalue;
  *  or are recombined with the squares of the rotation (of refreshes by QR). */
 typedef enum { FRG_MOMENT2_FOLLOW, FRG_MOMENT2_RANK, FRG_MOMENT2_ROTATE } frg_soap_moment2;
+/** What a gradient does first: it enters the factors and refreshes the bases, or it updates W in the bases there are. */
 typedef enum { FRG_GRAD_FIRST, FRG_UPDATE_FIRST } frg_soap_order;
+/** Where the first moment is stored.  Auto: the parameter's own coordinates where the frequency is constant and 1 or 2. */
 typedef enum { FRG_BASIS_AUTO, FRG_BASIS_EIGEN, FRG_BASIS_ORIGINAL } frg_soap_basis;
+/** What the second moments of adam_warmup_steps become when bases begin: kept, zero, or turned with squares of Q. */
 typedef enum { FRG_WARMUP_V_KEEP, FRG_WARMUP_V_RESET, FRG_WARMUP_V_ROTATE } frg_soap_warmup_v;
+/** The other axis' eigenvalues at the first step, when there are none yet: zeros, raised to eps; ones. */
 typedef enum { FRG_KL_REFERENCE, FRG_KL_UNIT } frg_soap_kl_init;
 /** A gradient with NaN or infinities: the parameter is skipped; the step fails and changes nothing; it is used. */
 typedef enum {
@@ -59,73 +66,75 @@ typedef enum {
  *  has that shape.  Parameters of other than three axes stay. */
 typedef enum { FRG_MERGE_LEFT, FRG_MERGE_FAN_IN, FRG_MERGE_STACKED } frg_soap_merge;
 
-/** Options of a group.  Those under "layout" are read when a parameter is added, the others at every step. */
+/** Options of a group.  Those under "layout" are read when a parameter is added, the others at every step.  The first
+ *  number or word of a comment is the default: of all profiles, or of emerging and emerging-0.4, and N: of nikhilvyas,
+ *  04: of emerging-0.4 where theirs is another. */
 typedef struct {
     size_t struct_size;
     frg_soap_profile
-        profile; /* informs the defaults, the bias correction's place and what is refused */
-    double lr;
-    double beta1, beta2;
-    double shampoo_beta; /* -1: beta2 */
-    double eps;
-    double weight_decay;
-    frg_soap_decay weight_decay_method;
-    int nesterov;
-    int maximize;
-    int correct_bias;
-    int correct_shampoo_beta_bias; /* -1: as correct_bias */
-    double max_update_rms;         /* 0: off */
-    int normalize_update;
-    int trace_normalization;
+        profile;                   /* informs the defaults and the bias correction's place */
+    double lr;                     /* 1e-3, N: 3e-3; W <- W - lr D */
+    double beta1, beta2;           /* 0.9, N: 0.95; 0.95: weight of the past in the first and second moment */
+    double shampoo_beta;           /* 0.95, N: -1; weight of the past in the factors; -1: beta2 */
+    double eps;                    /* 1e-8, added to the root of the second moment */
+    double weight_decay;           /* 0.01 */
+    frg_soap_decay weight_decay_method; /* decoupled, N: decoupled after */
+    int nesterov;                  /* 0; 1: the numerator of Adam looks a step ahead; N does not look at it */
+    int maximize;                  /* 0; 1: gradients with the other sign */
+    int correct_bias;              /* 1: moments divided by 1 - beta^t, N: lr instead */
+    int correct_shampoo_beta_bias; /* -1: as correct_bias, N: 0; 1: the factors' averages are corrected alike */
+    double max_update_rms;         /* 0: off; longer updates are shortened to this root mean square */
+    int normalize_update;          /* 0; 1: updates are divided by their root mean square */
+    int trace_normalization;       /* 0; 1: updates are multiplied with the root of the first factor's trace */
     /** Adds c u sqrt(max d_i) max|P| to Adam's denominator; 0: off, as the peers are.  16 keeps the rounding residues
      *  of the first step, whose basis is made of its own gradient, from becoming updates as long as the others: it is then
      *  -lr U V' to a few percent. */
     double denom_floor;
     /* refresh of the bases */
-    int64_t precondition_frequency;
+    int64_t precondition_frequency; /* 1, N: 10 steps between refreshes */
     /** Frequency by step: rows (from step t0 on, frequency), ascending, n_frequencies of them; NULL: constant. */
     const int64_t (*frequencies)[2];
     int64_t n_frequencies;
     /** Frequency at the 0-based step t0; NULL: as above.  Must be >= 1. */
     int64_t (*frequency)(int64_t t0, void *user);
     void *user;
-    int64_t precondition_warmup_steps; /* refresh at every step up to this one */
-    int64_t adam_warmup_steps;         /* plain Adam before this step */
-    int stagger;                       /* factors take turns within the frequency */
+    int64_t precondition_warmup_steps; /* 0; refresh at every step up to this one */
+    int64_t adam_warmup_steps;         /* 0; plain Adam before this step */
+    int stagger;                       /* 0; 1: factors take turns within the frequency */
     /** The refresh goes on, on a thread of the handle's, after the step has returned; the next call on the handle
-     *  waits for it.  Same bits; its part of the report is in the next step's.  For order FRG_UPDATE_FIRST alone. */
+     *  waits for it.  Same bits; its part of the report is in the next step's.  For order FRG_UPDATE_FIRST alone.  0. */
     int refresh_async;
-    int power_iter_steps;
-    int use_eigh;
-    int use_adaptive_criteria;
-    double adaptive_tolerance; /* below n u, about 1e-5 here, it decides by rounding noise */
-    frg_soap_scope adaptive_scope;
-    frg_soap_form adaptive_form;
-    int use_kl_shampoo; /* two axes, or a stack of matrices that is merged to two */
-    frg_soap_kl_init kl_init;
-    frg_soap_sort sort_when;
-    frg_soap_moment2 moment2_order;
-    frg_soap_order order;
-    frg_soap_warmup_v warmup_v;
-    frg_soap_basis moment1_basis; /* where the first moment is stored; not visible outside */
-    frg_qr_method qr_method;
-    double ridge_c;
+    int power_iter_steps;           /* 1: products with K and QRs of a refresh */
+    int use_eigh;                   /* 0; 1: refresh by an eigendecomposition of K */
+    int use_adaptive_criteria;      /* 0; 1: a basis that passes the test below is not refreshed */
+    double adaptive_tolerance;      /* 1e-7; below n u, about 1e-5 here, it decides by rounding noise */
+    frg_soap_scope adaptive_scope;  /* parameter */
+    frg_soap_form adaptive_form;    /* diagonal */
+    int use_kl_shampoo;             /* 0; 1: KL-Shampoo's factors; two axes, or a stack of matrices merged to two */
+    frg_soap_kl_init kl_init;       /* reference */
+    frg_soap_sort sort_when;        /* before, 04: after */
+    frg_soap_moment2 moment2_order; /* follow, 04: rank */
+    frg_soap_order order;           /* gradient first, N: update first */
+    frg_soap_warmup_v warmup_v;     /* keep */
+    frg_soap_basis moment1_basis;   /* auto; not visible outside */
+    frg_qr_method qr_method;        /* auto */
+    double ridge_c;                 /* 64: K + ridge_c u norm_F(K) I is what a refresh sees, u = 2^-24 */
     /** What the Cholesky ladder must reach, max |Q'Q - I|, before it falls back to Householder (which keeps 1e-5
      *  anyway); 1e-5.  Below that a pass that would suffice is verified by one more Gram matrix. */
     double ortho_tol;
-    frg_soap_nonfinite nonfinite;
+    frg_soap_nonfinite nonfinite; /* skip */
     /* layout */
-    int precondition_1d;
-    int64_t max_precond_dim; /* a longer axis has no factor; -1: none is too long, 0: plain Adam */
-    int64_t block_dim;       /* longer axes are split into blocks with a factor each; 0: off */
-    int merge_dims;
-    frg_soap_merge merge_rule;
+    int precondition_1d;       /* 0; 1: vectors have a factor too */
+    int64_t max_precond_dim;   /* -1, N: 10000; a longer axis has no factor; -1: none is too long, 0: plain Adam */
+    int64_t block_dim;         /* 0: off; longer axes are split into blocks with a factor each */
+    int merge_dims;            /* 0, 04: 1; 1: axes are joined by merge_rule */
+    frg_soap_merge merge_rule; /* left, 04: stacked */
     /* at every step again */
     /** bf16 and f16 parameters are rounded up or down by chance, so that the mean is right and updates below half a
      *  unit are not lost; by the parameter's name, its step and the seed alone: the same for any number of threads
      *  and after a load.  0: to the nearest. */
     int stochastic_rounding;
-    int64_t rounding_seed;
+    int64_t rounding_seed; /* 0 */
 } frg_soap_opts;
 
 /** What a step did. */
