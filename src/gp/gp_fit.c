@@ -5,7 +5,8 @@
  *     f(u) = -(ell + log prior) / n,   df/du_i = -(d ell / d log v_i) D_ii / n
  *     H    = D (AI + curvature of the prior) D / n
  *
- * Jitter is sticky within one start, so that f is continuous; the best point is evaluated again without it.  An
+ * Jitter that an iterate has is sticky within one start, so that f is continuous; a trial that was not taken leaves none. The
+ * best point is evaluated again without it.  An
  * evaluation that fails (not positive definite; f32 not good enough) is a step that is not taken.  A start that
  * fails is tried again up to five times: with ten times the noise where noise is free, elsewhere else.
  *
@@ -58,6 +59,7 @@ typedef struct {
     frgi_gp_found found; /* of the start under way, at the end of all together */
     frg_gp_start *each;  /* what became of each start; NULL where nothing is free */
     candidate now, best;
+    double jitter;      /* of the last iterate */
     frg_status refused; /* the last failed evaluation */
 } fit;
 
@@ -114,6 +116,9 @@ static frg_status objective_value(void *user, const double *u, double *f)
     }
     frgi_gp_coordinates_values(&m->to, u, m->theta);
     TRY(frgi_gp_set_theta(m->gp, m->theta));
+    if (m->gp->state == MATRIX_NONE) {
+        m->gp->jitter = m->jitter;
+    }
     const frg_status status = taken(m, frgi_gp_value(m->gp));
     if (status != FRG_OK) {
         return status;
@@ -178,6 +183,7 @@ static frg_status note(fit *m, double f, double norm)
     m->now.value = m->gp->value;
     m->now.f = f;
     m->now.norm = norm;
+    m->jitter = m->gp->jitter;
     return FRG_OK;
 }
 
@@ -242,6 +248,7 @@ static frg_status search_from(fit *m)
     m->gp->jitter_told = told;
     m->now.trace.n = 0;
     m->now.f = (double)INFINITY;
+    m->jitter = 0;
     const frg_status status = methods[m->method](m->gp->ctx, &objective, &search, m->u, &m->found);
     if (status >= 0 && m->method == FRG_GP_ADAM) { /* the last point, not the best one */
         frgi_gp_coordinates_values(&m->to, m->u, m->now.theta);

@@ -566,6 +566,30 @@ static void survives_failures(void)
     frg_context_destroy(ctx);
 }
 
+/** A trial at a huge variance has a value with jitter alone, 1e17 times what the data are; it is not taken, and the points
+ *  after it are evaluated without. */
+static void jitter_of_trials(void)
+{
+    static gp_data g = {.n = 30, .d = 2, .q = 1};
+    frg_context *ctx = test_context();
+    for (int i = 0; i < 30; i++) {
+        g.x[2 * i] = fmod((i + 1) * sqrt(2) + 1.7, 1);
+        g.x[2 * i + 1] = fmod((i + 1) * sqrt(3) + 1.7, 1);
+        g.y[i] = 100 * (sin(6 * g.x[2 * i]) + 3 * g.x[2 * i + 1]);
+    }
+    frg_gp_opts o = gp_data_opts("const");
+    o.preset = FRG_GP_PRESET_GPYTORCH;
+    const frg_gp_fit_opts f = fit_opts(FRG_GP_LBFGSB);
+    frg_gp_fit_result r = {0};
+    frg_gp *gp = gp_data_open(ctx, &g, "linear + noise", &o);
+    if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r))) {
+        CHECK_NEAR(r.log_likelihood, -160.15308, 1e-3); /* a gradient of 1e-5 a point */
+        CHECK(r.gradient_norm <= f.tol && r.value.jitter == 0);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static int stop_at_third(const frg_progress *p, void *user)
 {
     (void)user;
@@ -924,6 +948,7 @@ static const test_case cases[] = {
     {"hopeless_starts", hopeless_starts},
     {"several_starts", several_starts},
     {"survives_failures", survives_failures},
+    {"jitter of trials", jitter_of_trials},
     {"limits", limits},
     {"stopped_between_starts", stopped_between_starts},
     {"bad_options", bad_options},
