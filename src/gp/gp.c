@@ -23,7 +23,7 @@ double frgi_gp_largest_y(const frg_gp_opts *o)
     return o->precision != FRG_GP_F64 ? LARGEST_F32_Y : LARGEST_Y;
 }
 
-enum { FLOATS = 1 << FRG_F32 | 1 << FRG_F64, MOST_GROUPS = 4096 };
+enum { FLOATS = 1 << FRG_F32 | 1 << FRG_F64, MOST_GROUPS = 4096, COUNT_MOST = 1 << 28 };
 
 /* ---- options ------------------------------------------------------------------------------------ */
 
@@ -483,6 +483,10 @@ frg_status frg_gp_estimate(frg_context *ctx, int64_t n, int64_t d, int64_t q, co
     REQUIRE(ctx, bytes, "bytes is NULL");
     REQUIRE(ctx, n >= 1 && d >= 0 && q >= 1, "n, q must be >= 1 and d >= 0, got %lld, %lld, %lld",
             (long long)n, (long long)q, (long long)d);
+    if (n > COUNT_MOST || d > COUNT_MOST || q > COUNT_MOST) {
+        FAIL(ctx, E_TOO_BIG_GP, "%lld points of %lld columns, %lld outputs: no machine holds these",
+             (long long)n, (long long)d, (long long)q);
+    }
     frg_gp *gp;
     const size_t before = frg_bytes_held(ctx);
     TRY(create_parts(&gp, ctx, n, d, q, kernel, &opts));

@@ -344,6 +344,11 @@ static void too_big(void)
     CHECK_OK(ctx, frg_gp_estimate(ctx, g.n, 1, 1, kernel, &o, &packed));
     CHECK_SAYS(packed < full && full < 2 * packed, "packed %zu, full %zu", packed, full);
     size_t large;
+    for (int k = 0; k < 3; k++) { /* n^2 would overflow, and so would loops over n */
+        const int64_t huge[] = {INT64_C(1) << 32, INT64_C(1) << 60, INT64_MAX};
+        CHECK_STATUS(frg_gp_estimate(ctx, huge[k], 1, 1, kernel, &o, &large), FRG_NO_MEMORY);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-GP-008");
+    }
     CHECK_OK(ctx, frg_gp_estimate(ctx, 10000, 5, 1, kernel, &o, &large));
     CHECK_SAYS((double)large <= 0.55 * 8e8, "packed: %zu bytes", large);
     o.storage = FRG_GP_FULL;
