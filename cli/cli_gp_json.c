@@ -148,6 +148,7 @@ static void fit(frg_json *j, const gp_job *job)
     const frg_gp_fit_result *f = &job->result;
     frg_json_open_object(j, "optimizer");
     frg_json_string(j, "name", f->optimizer);
+    frg_json_string(j, "ended", f->ended);
     frg_json_string(j, "status", frg_status_name(f->status));
     frg_json_integer(j, "iterations", f->iterations);
     frg_json_open_object(j, "evaluations");

@@ -93,6 +93,7 @@ static const ext_field fit_fields[] = {{AT(frg_gp_fit_result, log_likelihood), I
                                        {AT(frg_gp_fit_result, failures), IS_INT64, NULL},
                                        {AT(frg_gp_fit_result, best_start), IS_INT, NULL},
                                        {AT(frg_gp_fit_result, optimizer), IS_TEXT, NULL},
+                                       {AT(frg_gp_fit_result, ended), IS_TEXT, NULL},
                                        {AT(frg_gp_fit_result, total_seconds), IS_DOUBLE, NULL},
                                        {NULL, 0, IS_INT, NULL}};
 

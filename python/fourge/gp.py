@@ -202,7 +202,8 @@ class GP:
         """Maximises log likelihood and prior over the free parameters; options as in ``frg_gp_fit_opts``
         (optimizer "ai", "lbfgsb" or "adam", max_iter, max_evaluations, tol, learning_rate, starts, ...).
 
-        Returns the report: status, log_likelihood, gradient_norm, counts, trace (one dict an iterate of the best start) and
+        Returns the report: status, ended (by which test it has converged: "gradient", "gain" or "rounding"; see ``frg_gp_fit``
+        in fourge/gp.h), log_likelihood, gradient_norm, counts, trace (one dict an iterate of the best start) and
         starts (what became of each: status, objective, iterations, values, gradients, failures).
         """
         out = self._gp.fit(options)
@@ -277,6 +278,9 @@ class GP:
             raise errors.BadArgument(f"expected x (sets, m, d), y (sets, m, s{', q' if q > 1 else ''}) and at (t, d), got shapes "
                                      f"{x.shape}, {y.shape} and {at.shape}")
         v = _doubles(noise_variances, "noise_variances")
+        if v is not None and v.shape not in (x.shape[:2], (x.shape[0] * x.shape[1],)):
+            raise errors.BadArgument(f"noise_variances has shape {v.shape}, x has {x.shape[0]} sets of {x.shape[1]} candidates")
+        v = None if v is None else v.reshape(-1)
         mean, variance = np.empty((len(x), len(at), *y.shape[2:])), np.empty((len(x), len(at)))
         flat = lambda a: a.reshape(*a.shape[:2], int(np.prod(a.shape[2:])))  # the outputs of an outcome lie side by side
         self._gp.fantasies(x, flat(y), at, observed, v, flat(mean), variance)

@@ -58,6 +58,7 @@ _LEAVES = {
     kernels.WhiteKernel: ("white", {"v": "noise_level"}),
 }
 _MATERN = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", np.inf: "rbf"}
+_ZEROS = {kernels.ConstantKernel: "constant_value", kernels.WhiteKernel: "noise_level"}
 _SLACK = 1e-12  # bounds pass through a logarithm and back
 _WIDEST = (1e-250, 1e250)
 
@@ -80,6 +81,9 @@ class _Term:
 def _number(value, bounds, place, power, bounded):
     """One value of the expression and its parameter; `bounded`: within the kernel's bounds, which it is moved to."""
     value = float(value) ** power
+    if value == 0 and not (place is not None and bounded):
+        raise errors.Unsupported("a hyperparameter of 0 has no logarithm; a fixed 0 is left out where it is the sigma_0 of a "
+                                 "DotProduct, or a WhiteKernel or ConstantKernel that is added")
     if place is None:
         return _Term(f"{value!r}! in({value / 2!r},{value * 2!r})", [(value, None, power)])
     low, high = min(_WIDEST[0], value), max(_WIDEST[1], value)
@@ -88,6 +92,11 @@ def _number(value, bounds, place, power, bounded):
         high = min(float(bounds[1]) ** power * (1 + _SLACK), high)
         value = min(max(value, low), high)
     return _Term(f"{value!r} in({low!r},{high!r})", [(value, place, power)])
+
+
+def _vanishes(kernel, name):
+    """Is this hyperparameter held at 0?"""
+    return getattr(kernel, name) == 0 and all(h.fixed for h in kernel.hyperparameters)
 
 
 class _Translation:
@@ -128,7 +137,9 @@ class _Translation:
     def terms(self, kernel):
         """The terms of a sum, one for anything else."""
         if type(kernel) is kernels.Sum:
-            return self.terms(kernel.k1) + self.terms(kernel.k2)
+            there = [k for k in (kernel.k1, kernel.k2) if not (type(k) in _ZEROS and _vanishes(k, _ZEROS[type(k)]))]
+            if there:
+                return [t for k in there for t in self.terms(k)]
         factors = self.factors(kernel)
         front = next((i for i, f in enumerate(factors) if len(factors) > 1 and f.text.startswith("const(v=")), None)
         if front is not None:  # a variance in front, which is what the fast kernels know
@@ -144,6 +155,8 @@ class _Translation:
         if type(kernel) is kernels.Exponentiation:
             return [self.power(kernel)]
         if type(kernel) is kernels.DotProduct:
+            if _vanishes(kernel, "sigma_0"):
+                return [_number(1, None, None, 1, False).wrapped("linear(v=", ")")]
             c = self.values_of(kernel)["sigma_0"](2)
             return [_Term(f"(linear(v={_number(1, None, None, 1, False).text}) + const(v={c.text}))",
                           [(1.0, None, 1), *c.parameters])]
@@ -203,7 +216,9 @@ class _Written:
         """Fills in what only the process knows: starts and what is free."""
         parameters = process.parameters
         self.starts = np.array([p["value"] for p in parameters])
-        self.free = np.array([i for i, p in enumerate(parameters) if not p["fixed"]], dtype=int)
+        self.followers = np.array([i for i, p in enumerate(parameters) if p["tied"] >= 0], dtype=int)
+        self.leaders = np.array([parameters[i]["tied"] for i in self.followers], dtype=int)
+        self.free = np.array([i for i, p in enumerate(parameters) if not p["fixed"] and p["tied"] < 0], dtype=int)
         self.places, self.powers = np.arange(len(self.free)), np.ones(len(self.free))
         self.limits = np.array([[p["lower"], p["upper"]] for p in parameters])
         self.bounds = np.log(self.limits[self.free])
@@ -212,9 +227,17 @@ class _Written:
         """A bound that went through a logarithm and back is the bound."""
         out = _Translation.values(self, theta)
         near = self.limits * [1 - _SLACK, 1 + _SLACK]
-        return np.where((out >= near[:, 0]) & (out <= near[:, 1]), np.clip(out, *self.limits.T), out)
+        out = np.where((out >= near[:, 0]) & (out <= near[:, 1]), np.clip(out, *self.limits.T), out)
+        out[self.followers] = out[self.leaders]
+        return out
 
-    theta, gradient = _Translation.theta, _Translation.gradient
+    def gradient(self, ours):
+        """What follows a parameter moves with it."""
+        whole = np.array(ours, dtype=float)
+        np.add.at(whole, self.leaders, whole[self.followers])
+        return _Translation.gradient(self, whole)
+
+    theta = _Translation.theta
 
 
 def expression(kernel: Any, columns: int = 1) -> str:

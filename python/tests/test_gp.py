@@ -221,6 +221,22 @@ class Process(unittest.TestCase):
         with self.assertRaises(TypeError):
             self.gp.folds(codes / 2)
 
+    def test_fits_say_what_ended_them(self):
+        x = np.linspace(0, 1, 12)
+        for options, ended in (({}, ("gradient", "gain")), ({"optimizer": "adam", "max_iter": 2}, ("steps",)), ({"max_iter": 1}, ("",))):
+            self.assertIn(gp.GP(x, np.sin(6 * x), "rbf(l=0.1) + noise").fit(**options)["ended"], ended)
+
+    def test_noise_variances_of_fantasies(self):
+        x, y = np.linspace(0, 1, 12)[:, None].repeat(2, 1), np.linspace(0, 1, 12)
+        process = gp.GP(x, y, "rbf(l=1)", noise_variances=np.full(12, 0.1))
+        candidates, outcomes, v = x[:6].reshape(2, 3, 2) + 0.01, np.ones((2, 3, 1)), np.arange(1.0, 7.0).reshape(2, 3)
+        mean, variance = process.fantasies(candidates, outcomes, x[:2], noise_variances=v)
+        flat = process.fantasies(candidates, outcomes, x[:2], noise_variances=v.ravel())
+        np.testing.assert_array_equal(mean, flat[0])
+        np.testing.assert_array_equal(variance, flat[1])
+        with self.assertRaises(errors.BadArgument):
+            process.fantasies(candidates, outcomes, x[:2], noise_variances=v.T)
+
     def test_fantasies_are_appends(self):
         """Of two outputs: every set and outcome as append and predict give it, the process as it was."""
         rng = np.random.default_rng(4)

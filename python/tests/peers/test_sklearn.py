@@ -206,6 +206,27 @@ class Estimator(unittest.TestCase):
         self.assertEqual(len(model.log_marginal_likelihood(np.zeros(4), eval_gradient=True)[1]), 4)
         self.assertEqual(expression(ConstantKernel(2.0, (0.25, 8.0)) * RBF(0.5, "fixed")), "2.0 in(0.24999999999975,8.000000000008)*rbf(l=0.5! in(0.25,1.0))")
 
+    def test_followers(self):
+        X, y = problem(30)
+        model = GaussianProcessRegressor("2*rbf(l=0.5) + matern32(l=@rbf.l) + noise(0.1)", n_restarts_optimizer=2, random_state=0).fit(X, y)
+        theta = np.log([2.0, 0.5, 1.0, 0.1])[: len(model.log_marginal_likelihood(np.zeros(4), eval_gradient=True)[1])]
+        value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
+        for i in range(len(theta)):
+            step = np.eye(len(theta))[i] * 1e-5
+            numeric = (model.log_marginal_likelihood(theta + step) - model.log_marginal_likelihood(theta - step)) / 2e-5
+            self.assertAlmostEqual(gradient[i], numeric, delta=1e-5 * (1 + abs(numeric)))
+
+    def test_held_at_zero(self):
+        X, y = problem(30)
+        for kernel in (DotProduct(0.0, "fixed") + WhiteKernel(0.1), RBF(0.5) + WhiteKernel(0.1) + ConstantKernel(0.0, "fixed"),
+                       RBF(0.5) + WhiteKernel(0.0, "fixed")):
+            with self.subTest(repr(kernel)):
+                want = Theirs(kernel, alpha=1e-3).fit(X, y).log_marginal_likelihood_value_
+                got = GaussianProcessRegressor(kernel, alpha=1e-3).fit(X, y).log_marginal_likelihood_value_
+                self.assertGreater(got, want - 1e-4 * (1 + abs(want)))
+        with self.assertRaisesRegex(errors.Unsupported, "no logarithm"):
+            GaussianProcessRegressor(DotProduct(0.0, "fixed") ** 2 + WhiteKernel(0.1)).fit(X, y)
+
     def test_refusals(self):
         X, y = problem(10)
         refused = [PairwiseKernel(), RBF() ** 2, Exponentiation(DotProduct(), 0.5), Matern(nu=0.7), CompoundKernel([RBF()]),
