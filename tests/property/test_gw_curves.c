@@ -104,6 +104,22 @@ static void spirals(int way)
     CHECK_SAYS(good >= pairs - 1, "%lld of %lld pairs", (long long)good, (long long)pairs);
 }
 
+/* T23 at 4000 x 5000, as the benchmark has it: the coarse start, three steps, the polish. */
+static void large(void)
+{
+    const int64_t n = test_size(4000, 400), m = test_size(5000, 500);
+    for (uint64_t pair = 0; pair < 2; pair++) {
+        test_now.random = 2 * pair;
+        double *const x = curve(n, 2, 0.05);
+        test_now.random = 2 * pair + 1;
+        double *const y = curve(m, 3, 0.05);
+        const double rho = align(pair, x, n, y, m, 2), least = n == 4000 ? 0.999 : 0.99;
+        CHECK_SAYS(rho >= least, "pair %d: %.5f", (int)pair, rho);
+        free(x);
+        free(y);
+    }
+}
+
 static void dijkstra(void)
 {
     spirals(0);
@@ -120,5 +136,5 @@ static void landmark(void)
 }
 
 static const test_case cases[] = {
-    {"dijkstra", dijkstra}, {"precomputed", precomputed}, {"landmark", landmark}};
+    {"dijkstra", dijkstra}, {"precomputed", precomputed}, {"landmark", landmark}, {"large", large}};
 TEST_MAIN(cases)

@@ -199,8 +199,8 @@ static void threads(void)
     enum { N = 30, M = 36 };
     double x[2 * N], y[3 * M], first[N * M] = {0}, other[N * M] = {0};
     clouds(x, N, y, M);
-    const int counts[] = {1, 3, 8};
-    for (int k = 0; k < 3; k++) {
+    const int counts[] = {1, 2, 3, 8};
+    for (int k = 0; k < 4; k++) {
         frg_context *ctx = test_context_with(counts[k], NULL, NULL);
         frg_gw_opts o = options(6);
         o.max_iter = 30;
