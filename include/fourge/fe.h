@@ -368,7 +368,9 @@ FRG_API FRG_MUST_USE frg_status frg_fe_residuals(const frg_fe *f, double *residu
  *  Errors: E_OPTION where the formula has fewer than two effects with an intercept. */
 FRG_API FRG_MUST_USE frg_status frg_fe_groups(const frg_fe *f, int32_t *group, int64_t *n_groups);
 /** Fixed effects as a table: factor, level, effect, identified.  Normalised as fixest does: the first level
- *  of every factor but the first is 0 in each component.  Needs keep_effects. */
+ *  of every factor but the first is 0 in each component, and as many further ones, in their order, as three and more
+ *  factors or slopes leave free (to 64; identified is 0 in the table where that does not do).  What is still free, or
+ *  beyond what the demeaner can solve, is as the solver left it.  Needs keep_effects. */
 FRG_API FRG_MUST_USE frg_status frg_fe_effects(const frg_fe *f, frg_table **out);
 /** Predictions for the rows of new data; an unseen level gives NaN and is counted.  Needs keep_effects
  *  when the model has fixed effects. */

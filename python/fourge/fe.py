@@ -317,8 +317,14 @@ class Fit:
         return out
 
     def fixef(self) -> dict[str, dict[str, float]]:
-        """{factor: {level: effect}}; the first level of every factor but the first is 0 in each component."""
+        """{factor: {level: effect}}; the first level of every factor but the first is 0 in each component.
+
+        Where three and more factors, or slopes, leave more free, as many further levels are 0, in their order.  Warns where
+        even so the effects are not unique.
+        """
         columns = _frame.arrays(self._with_effects().effects())
+        if not np.all(columns["identified"]):
+            warnings.warn("the effects are not unique: differences between levels of a factor may be the solver's", stacklevel=2)
         out = {}
         for factor, level, effect in zip(columns["factor"], columns["level"], columns["effect"]):
             out.setdefault(str(factor), {})[str(level)] = float(effect)

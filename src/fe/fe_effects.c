@@ -4,12 +4,22 @@
  * the regression are alpha_y - sum_j b_j alpha_xj.  They are not unique: in each connected component of the
  * levels a constant can move from one factor to another.  As in fixest the first level (in order of appearance)
  * of every factor but the first is set to 0 in each component.  With two factors that makes them unique; with
- * more, more can be free, and then `identified` is 0.
+ * more, or with slopes, more can be free.  Then further levels are set to 0, in their order, one null vector at a time:
+ *
+ *     v random,  c = D v,  c = D alpha_c by the demeaner  =>  D (v - alpha_c) = 0
+ *
+ * Without the references that are set, v - alpha_c is 0 on what they determine and, v being random, nowhere else: its
+ * first level that is not 0, the first effect's coming last, is the next reference, as in fixest.  `identified` is 0 where MOST_FREE of them are not enough.
  */
 #include <math.h>
 #include <string.h>
 
+#include "fe/fe_demean.h"
 #include "fe/fe_effects.h"
+
+enum { MOST_FREE = 64, DRAWS = 8, SEED = 1 };
+static const double GONE = 1e-6; /* of a random vector: what a solve leaves where nothing is free */
+static const double PLAIN = 0.02; /* a reference that is less of it is drawn again */
 
 /* ---- residuals ---------------------------------------------------------------------------------- */
 
@@ -160,46 +170,187 @@ static int64_t join_levels(const frgi_effects *a, const frg_fe *f, int64_t *pare
 
 /** The reference of factor q in each component moves to the first factor with constants. */
 static void move_reference(const frgi_effects *a, const frg_fe *f, int64_t *parent, double *shift,
-                           int q, int first)
+                           int q, int first, double *value)
 {
     for (int64_t l = 0; l < a->total; l++) {
         shift[l] = (double)NAN;
     }
     for (int64_t l = 0; l < f->frame.levels[q]; l++) {
         double *const s = &shift[root_of(parent, a->constant[q] + l)];
-        *s = isnan(*s) ? a->value[a->constant[q] + l] : *s;
-        a->value[a->constant[q] + l] -= *s;
+        *s = isnan(*s) ? value[a->constant[q] + l] : *s;
+        value[a->constant[q] + l] -= *s;
     }
     for (int64_t l = 0; l < f->frame.levels[first]; l++) {
-        a->value[a->constant[first] + l] += shift[root_of(parent, a->constant[first] + l)];
+        value[a->constant[first] + l] += shift[root_of(parent, a->constant[first] + l)];
     }
+}
+
+/** What the normalisation of a vector of coefficients goes by. */
+typedef struct {
+    const frgi_effects *a;
+    const frg_fe *f;
+    int64_t *parent; /* total: the components */
+    double *shift;   /* total */
+    int64_t first;   /* coefficient of the second effect */
+    int64_t n_free;
+    int64_t place[MOST_FREE]; /* further references, */
+    double
+        *vector[MOST_FREE]; /* total each: null vectors, 1 there and 0 at the references before */
+    frg_demean *plan;
+    double *column, *alpha, *unit;
+} normaliser;
+
+static void set_references(const normaliser *w, double *value)
+{
+    int first = -1;
+    for (int q = 0; q < w->f->frame.n_effects; q++) {
+        if (w->a->constant[q] >= 0 && first >= 0) {
+            move_reference(w->a, w->f, w->parent, w->shift, q, first, value);
+        }
+        first = first < 0 && w->a->constant[q] >= 0 ? q : first;
+    }
+    for (int64_t k = 0; k < w->n_free; k++) {
+        const double by = value[w->place[k]];
+        for (int64_t l = 0; l < w->a->total && by != 0; l++) {
+            value[l] -= by * w->vector[k][l];
+        }
+        value[w->place[k]] = 0;
+    }
+}
+
+/** Of each coefficient: what is 1 of it, the inverse of a slope's root mean square. */
+static void measure_units(const normaliser *w)
+{
+    const frgi_frame *const frame = &w->f->frame;
+    for (int64_t l = 0; l < w->a->total; l++) {
+        w->unit[l] = 1;
+    }
+    for (int s = 0; s < w->f->formula.n_slopes; s++) {
+        const double *const z = frame->slopes + s * frame->n;
+        double top = 0, square = 0;
+        for (int64_t i = 0; i < frame->n; i++) {
+            top = fmax(top, fabs(z[i]));
+        }
+        for (int64_t i = 0; i < frame->n && top > 0; i++) {
+            square += z[i] / top * (z[i] / top);
+        }
+        const double size = top * sqrt(square / (double)frame->n);
+        for (int64_t l = 0; l < frame->levels[w->f->formula.slopes[s].effect]; l++) {
+            w->unit[w->a->slope[s] + l] = size > 0 ? 1 / size : 1;
+        }
+    }
+}
+
+/** column <- D v */
+static void spread(const normaliser *w, const double *v)
+{
+    const frgi_frame *const frame = &w->f->frame;
+    const int64_t n = frame->n;
+    memset(w->column, 0, sizeof *w->column * (size_t)n);
+    for (int q = 0; q < frame->n_effects; q++) {
+        for (int64_t i = 0; w->a->constant[q] >= 0 && i < n; i++) {
+            w->column[i] += v[w->a->constant[q] + frame->codes[q * n + i]];
+        }
+    }
+    for (int s = 0; s < w->f->formula.n_slopes; s++) {
+        const int32_t *const codes = frame->codes + w->f->formula.slopes[s].effect * n;
+        for (int64_t i = 0; i < n; i++) {
+            w->column[i] += frame->slopes[s * n + i] * v[w->a->slope[s] + codes[i]];
+        }
+    }
+}
+
+/** v <- a null vector under the references so far; *found: its first level that is not 0, -1 where all are, and -2 where
+ *  the demeaner does not tell. */
+static frg_status draw(const normaliser *w, uint64_t stream, double *v, int64_t *found)
+{
+    const frg_array column =
+        frg_matrix_columns(w->column, FRG_F64, w->f->frame.n, 1, w->f->frame.n);
+    frg_demean_column report;
+    for (int64_t l = 0; l < w->a->total; l++) {
+        uint32_t bits[4];
+        frgi_philox(SEED, stream, (uint64_t)l, 0, bits);
+        v[l] = w->unit[l] * ldexp((double)bits[0] - 0x1p31, -31);
+    }
+    spread(w, v);
+    const frg_status status = frgi_fe_demean_run(w->plan, column, column, &report, NULL);
+    TRY(status);
+    TRY(frg_demean_effects(w->plan, 0, w->alpha));
+    for (int64_t l = 0; l < w->a->total; l++) {
+        v[l] -= w->alpha[l];
+    }
+    set_references(w, v);
+    *found = report.converged ? -1 : -2;
+    for (int64_t i = 0; report.converged && i < w->a->total && *found < 0; i++) {
+        const int64_t l = (w->first + i) % w->a->total; /* the first effect comes last */
+        *found = fabs(v[l]) > GONE * w->unit[l] ? l : -1;
+    }
+    return FRG_OK;
+}
+
+/** Further references until nothing is free. */
+static frg_status set_free(normaliser *w, bool *unique)
+{
+    uint64_t stream = 1;
+    TRY(frgi_fe_plan(w->f, &w->plan));
+    TRY(NEW(w->f->ctx, &w->column, w->f->frame.n, "null vectors"));
+    TRY(NEW(w->f->ctx, &w->alpha, w->a->total, "null vectors"));
+    TRY(NEW(w->f->ctx, &w->unit, w->a->total, "null vectors"));
+    measure_units(w);
+    w->first = w->a->constant[0] >= 0 ? w->f->frame.levels[0] : 0;
+    for (int s = 0; s < w->f->formula.n_slopes; s++) {
+        w->first += w->f->formula.slopes[s].effect == 0 ? w->f->frame.levels[0] : 0;
+    }
+    for (*unique = false; w->n_free < MOST_FREE; w->n_free++) {
+        double **const v = &w->vector[w->n_free];
+        int64_t place = -1;
+        TRY(NEW(w->f->ctx, v, w->a->total, "null vectors"));
+        for (int d = 0; d < DRAWS; d++) {
+            TRY(draw(w, stream++, *v, &place));
+            if (place < 0 || fabs((*v)[place]) > PLAIN * w->unit[place]) {
+                break;
+            }
+        }
+        if (place < 0) {
+            *unique = place == -1;
+            break;
+        }
+        const double size = (*v)[place];
+        for (int64_t l = 0; l < w->a->total; l++) {
+            (*v)[l] = fabs((*v)[l]) > GONE * w->unit[l] ? (*v)[l] / size : 0;
+        }
+        w->place[w->n_free] = place;
+    }
+    return FRG_OK;
 }
 
 static frg_status normalise(frgi_effects *a, const frg_fe *f)
 {
-    int64_t *parent = NULL;
-    double *shift = NULL;
-    int first = -1, constants = 0;
+    normaliser w = {.a = a, .f = f};
+    int constants = 0;
     frg_status status;
-    TRY_TO(done, NEW(f->ctx, &parent, a->total, "components"));
-    TRY_TO(done, NEW(f->ctx, &shift, a->total, "components"));
-    const int64_t components = join_levels(a, f, parent);
+    TRY_TO(done, NEW(f->ctx, &w.parent, a->total, "components"));
+    TRY_TO(done, NEW(f->ctx, &w.shift, a->total, "components"));
+    const int64_t components = join_levels(a, f, w.parent);
     for (int q = 0; q < f->frame.n_effects; q++) {
-        if (a->constant[q] < 0) {
-            continue;
-        }
-        constants++;
-        if (first < 0) {
-            first = q;
-        } else {
-            move_reference(a, f, parent, shift, q, first);
-        }
+        constants += a->constant[q] >= 0;
     }
     const int64_t free = constants > 1 ? (constants - 1) * components : 0;
     a->identified = f->rank_exact && (double)(a->total - free) == f->rank;
+    if (!a->identified) {
+        TRY_TO(done, set_free(&w, &a->identified));
+    }
+    set_references(&w, a->value);
 done:
-    DROP(f->ctx, &parent);
-    DROP(f->ctx, &shift);
+    for (int k = 0; k < MOST_FREE; k++) {
+        DROP(f->ctx, &w.vector[k]);
+    }
+    frg_demean_destroy(w.plan);
+    DROP(f->ctx, &w.parent);
+    DROP(f->ctx, &w.shift);
+    DROP(f->ctx, &w.column);
+    DROP(f->ctx, &w.alpha);
+    DROP(f->ctx, &w.unit);
     return status;
 }
 

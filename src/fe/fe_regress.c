@@ -239,7 +239,7 @@ static frg_status list_slopes(const frg_fe *f, frg_slope **slopes, uint64_t *no_
     return FRG_OK;
 }
 
-static frg_status make_plan(frg_fe *f)
+frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
 {
     const frgi_frame *const frame = &f->frame;
     const frg_array codes =
@@ -249,7 +249,7 @@ static frg_status make_plan(frg_fe *f)
     frg_slope *slopes = NULL;
     TRY(list_slopes(f, &slopes, &no_intercept));
     const frg_status status = frg_demean_create(
-        &f->plan, f->ctx, codes, frame->weights ? &weights : NULL,
+        out, f->ctx, codes, frame->weights ? &weights : NULL,
         f->formula.n_slopes ? slopes : NULL, f->formula.n_slopes, no_intercept, &f->options.demean);
     DROP(f->ctx, &slopes);
     return status;
@@ -322,7 +322,7 @@ static frg_status copy_parts(frg_fe *f, int64_t n)
 static frg_status demean(frg_fe *f, frg_status *worst)
 {
     const frg_array all = frg_matrix_columns(f->matrix, FRG_F64, f->frame.n, f->p + 1, f->frame.n);
-    TRY(make_plan(f));
+    TRY(frgi_fe_plan(f, &f->plan));
     TRY(NEW0(f->ctx, &f->columns, f->p + 1, "reports"));
     if (f->options.store) {
         TRY(demean_blocks(f, worst));

@@ -86,6 +86,9 @@ struct frg_fe {
  *  dropped.  E_NO_REGRESSOR with the reasons where nothing is left. */
 FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
 
+/** A plan of the fit's effects. */
+FRG_MUST_USE frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out);
+
 /** Is the first coefficient the intercept? */
 static inline bool frgi_fe_has_intercept(const frg_fe *f)
 {
