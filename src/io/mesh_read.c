@@ -1,7 +1,8 @@
 /* mesh_read.c - points and edges of OFF, OBJ and PLY files.
  *
  *     OFF   "OFF", then "points faces edges"; a point a line, its first three numbers; a face a line, "k i1 .. ik"
- *     OBJ   "v x y z", "f i1/.. i2/.. ..", "l i1 i2 ..", counted from 1, or from the last point backwards where < 0
+ *     OBJ   "v x y z", "f i1/.. i2/.. ..", "l i1 i2 ..", counted from 1, or from the last point backwards where < 0;
+ *           a line of corners goes on below where a backslash ends it
  *     PLY   a header of elements and their properties; then the elements, a line each or in binary
  *
  * A face gives its sides, closed.  Memory grows with what is there, never with a number in the file; every refusal
@@ -51,15 +52,20 @@ static frg_status refuse(const parser *p, frgi_error id, const char *why, const 
 
 /* ---- words ------------------------------------------------------------------------------------------ */
 
+static void step_line(parser *p)
+{
+    const char *const newline = memchr(p->next, '\n', (size_t)(p->end - p->next));
+    p->line++;
+    p->at = p->next;
+    p->stop = newline ? newline : p->end;
+    p->next = newline ? newline + 1 : p->end;
+}
+
 /** The next line that holds anything but a comment; false at the end. */
 static bool next_line(parser *p, char comment)
 {
     while (p->next < p->end) {
-        const char *const newline = memchr(p->next, '\n', (size_t)(p->end - p->next));
-        p->line++;
-        p->at = p->next;
-        p->stop = newline ? newline : p->end;
-        p->next = newline ? newline + 1 : p->end;
+        step_line(p);
         while (p->at < p->stop && (*p->at == ' ' || *p->at == '\t' || *p->at == '\r')) {
             p->at++;
         }
@@ -243,6 +249,26 @@ static frg_status obj_corner(const parser *p, const word *w, int64_t *out)
     return FRG_OK;
 }
 
+/** The next word of a line, which goes on below where a backslash ends it. */
+static bool obj_word(parser *p, word *w)
+{
+    while (next_word(p, w)) {
+        const bool more = w->text[w->length - 1] == '\\' &&
+                          (p->at == p->stop || (p->stop - p->at == 1 && *p->at == '\r'));
+        if (!more) {
+            return true;
+        }
+        w->length--;
+        if (p->next < p->end) {
+            step_line(p);
+        }
+        if (w->length > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static frg_status read_obj(parser *p)
 {
     do {
@@ -255,7 +281,7 @@ static frg_status read_obj(parser *p)
             TRY(three_numbers(p));
         } else if (face || word_is(&w, "l")) {
             int64_t corner = 0, seen[2] = {-1, -1};
-            while (next_word(p, &w)) {
+            while (obj_word(p, &w)) {
                 TRY(obj_corner(p, &w, &corner));
                 TRY(add_corner(p, corner, seen));
             }

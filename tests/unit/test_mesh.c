@@ -8,11 +8,12 @@
 /* Two triangles of a 3 x 4 rectangle, their sides in order; then what the file has besides. */
 static void squares(void)
 {
-    static const char *const files[] = {CORPUS "square.off", CORPUS "square.obj"};
+    static const char *const files[] = {CORPUS "square.off", CORPUS "square.obj",
+                                        CORPUS "continued.obj"};
     static const double points[] = {0, 0, 0, 3, 0, 0, 3, 4, 0, 0, 4, 0};
     static const int32_t sides[] = {0, 1, 1, 2, 2, 0, 0, 2, 2, 3, 3, 0, 0, 2};
     frg_context *ctx = test_context();
-    for (int f = 0; f < 2; f++) {
+    for (int f = 0; f < 3; f++) {
         frg_mesh *m = NULL;
         if (!CHECK_OK(ctx, frg_mesh_read(&m, ctx, files[f])))
             continue;
