@@ -43,7 +43,7 @@ FRG_API void frg_graph_defaults(frg_graph_opts *o, size_t struct_size);
 /** The graph of the k nearest neighbours of each of the rows of points (n x d, f32 or f64), exact; ties go to
  *  the lower index.  An edge i-j is there if either lists the other; its length is their distance, 0 between
  *  equal points.  n is at most 2^31 - 2.
- *  Errors: E_NOT_FINITE with row and column, E_ARG for k outside 1 .. n-1. */
+ *  Errors: E_COORDINATE with row and column, E_ARG for k outside 1 .. n-1. */
 FRG_API FRG_MUST_USE frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
                                               const frg_graph_opts *o);
 /** A graph in compressed rows: node i has the arcs targets[starts[i] .. starts[i+1]) (starts, targets: i32 or
@@ -60,7 +60,7 @@ FRG_API FRG_MUST_USE frg_status frg_graph_csr(frg_graph **out, frg_context *ctx,
 FRG_API FRG_MUST_USE frg_status frg_graph_read(frg_graph **out, frg_context *ctx, const char *path,
                                                int directed);
 /** The graph of a mesh's edges with their lengths, not directed.  Errors: E_ARG where it has points alone,
- *  E_NOT_FINITE for an edge too long for f32. */
+ *  E_GRAPH for an edge too long for f32. */
 FRG_API FRG_MUST_USE frg_status frg_graph_mesh(frg_graph **out, frg_context *ctx, const frg_mesh *mesh);
 FRG_API frg_graph_report frg_graph_get(const frg_graph *g);
 /** The arcs by row, targets rising; alive as long as g. */
@@ -248,11 +248,13 @@ typedef struct {
     double epsilon;         /* 0.001, in units of the scaled costs; <= 0: 1e-4 */
     frg_gw_anneal anneal;   /* progress: to max(epsilon / 10, min(5e-4, epsilon)) */
     double damping;         /* 0.9: share of the new plan */
-    int64_t max_iter;       /* 500 outer steps; 0: a b', or the plan to start from, scaled to the marginals */
+    int64_t max_iter;       /* 500 outer steps, those of several starts among them; 0: a b', or the plan to start from,
+                               scaled to the marginals.  A coarse level has as many for each of its starts */
     int64_t min_iter;       /* 20 outer steps before the first test of the end */
     double tol;             /* 1e-5: change of the plan */
-    int64_t max_inner;      /* 3 passes a step; exact mode: 100 */
-    double marginal_tol;    /* 5e-4 inside the loop */
+    int64_t max_inner;      /* passes a step; 0: 3, in the mode exact 100 */
+    double marginal_tol;    /* 5e-4 inside the loop; in the mode exact tol / 10 (1e-6 at least) where that is less, so that
+                               neither side has more of the plan than the other */
     double mass;            /* 0: all */
     double rho_source, rho_target; /* infinite */
     frg_gw_reference reference; /* counting */
@@ -263,8 +265,10 @@ typedef struct {
     frg_gw_sampling sampling; /* systematic */
     frg_gw_multiscale multiscale; /* auto: on where n m > 1e6 */
     int64_t n_coarse;       /* 0: max(10, min(500, n/4, m/4)) */
-    int64_t n_start;        /* 4 starts with different random numbers, some steps each; that of the lowest energy goes on */
-    int64_t fine_steps;     /* 3 outer steps on all points behind a coarse level */
+    int64_t n_start;        /* 4: short starts, of which the lowest energy goes on; as many as half of max_iter has room
+                               for (of 5 steps, 10 with a rank; 15 of a coarse level, n_start always), and one where it
+                               is < 40 or <= min_iter, or a plan to start from is given; the report tells */
+    int64_t fine_steps;     /* 3 outer steps on all points behind a coarse level, max_iter at most */
     int polish, round;      /* 1, 1 */
     double polish_tol;      /* 1e-4 */
     int64_t polish_passes;  /* 400 */
@@ -300,6 +304,7 @@ typedef struct {
         polish_seconds, total_seconds;
     int64_t truncated_ages;       /* draws whose age law was cut short */
     int64_t anchors;              /* pairs of the last step; 0: exact */
+    int64_t starts;               /* how many; 1 in the modes exact and landmark */
 } frg_gw_report;
 
 typedef struct frg_gw frg_gw;
@@ -307,15 +312,16 @@ typedef struct frg_gw frg_gw;
 /** "converged_plateau" and the like. */
 FRG_API const char *frg_gw_reason_name(frg_gw_reason r);
 FRG_API void frg_gw_defaults(frg_gw_opts *o, size_t struct_size);
-/** The settings of a preset into o (mode, scale, sampling, annealing, damping, inner passes, polish). */
+/** The settings of a preset into o (mode, scale, sampling, annealing, inner passes, starts, polish).  To change some of
+ *  them, call this, set them, and leave o->preset at FRG_GW_PRESET_NONE. */
 FRG_API void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset);
-/** linear: n x m f32 or f64, needed where linear_weight > 0, else NULL.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped
+/** linear: n x m f32 or f64, needed where linear_weight > 0, else NULL (W_LINEAR: it has no effect).  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped
  *  while distances were made; *out is there, and its run says the same and makes no plan.
  *  Errors: E_SHAPE, E_DTYPE, E_NOT_FINITE, E_DISTANCE, E_GRAPH, E_MARGINAL, each with its place, E_OPTION, E_ARG,
  *  E_UNSUPPORTED for options that do not go together, E_MEMORY.  Each side has at most 2^31 - 2 points. */
 FRG_API FRG_MUST_USE frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_side y,
                                               const frg_array *linear, const frg_gw_opts *o);
-/** Start from a plan (n x m, f64 or f32, >= 0) or from potentials of an earlier run (m values). */
+/** Start from a plan (n x m, f64 or f32, >= 0), which is scaled to mass 1.  One with a rank has none. */
 FRG_API FRG_MUST_USE frg_status frg_gw_start_plan(frg_gw *s, frg_array plan);
 /** FRG_INTERRUPTED or FRG_TIME_LIMIT where it was stopped: the plan is the best so far, reason FRG_GW_CANCELLED. */
 FRG_API FRG_MUST_USE frg_status frg_gw_run(frg_gw *s, frg_info *info);

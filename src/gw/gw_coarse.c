@@ -264,6 +264,7 @@ frg_status frgi_coarse_start(frgi_level *fine, int64_t n_coarse, frg_gw_report *
     if (c.n >= n || c.m >= m) {
         return FRG_OK;
     }
+    report->starts = fine->o->n_start;
     frg_status status = open_coarse(&c, fine);
     if (status >= 0) {
         status = best_start(&c, fine, report);

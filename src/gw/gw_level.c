@@ -40,6 +40,13 @@ double frgi_epsilon_end(const frg_gw_opts *o)
     return fmax(start / 10, fmin(5e-4, start));
 }
 
+int64_t frgi_starts(const frg_gw_opts *o, int64_t trial)
+{
+    const int64_t room = trial > 0 ? o->max_iter / 2 / trial : 1;
+    const int64_t starts = o->n_start < room ? o->n_start : room;
+    return starts > 1 ? starts : 1;
+}
+
 bool frgi_is_balanced(const frg_gw_opts *o)
 {
     return isinf(o->rho_source) && isinf(o->rho_target) && !(o->mass > 0);

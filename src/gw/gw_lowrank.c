@@ -566,10 +566,9 @@ static frg_status estimate(lowrank *w, double *energy, double *error)
 /* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
 /** Some steps from every start; goes on from the one of lowest energy. */
-static frg_status best_start(lowrank *w, int64_t *steps)
+static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
 {
     frgi_level *const l = w->l;
-    const int64_t count = l->o->n_start;
     const int64_t trial = l->o->max_iter < START_STEPS ? l->o->max_iter : START_STEPS;
     frgi_start *const lowest = &l->starts[0]; /* its factors are in w->best */
     l->phase = FRGI_FACTOR_STARTS;
@@ -605,28 +604,33 @@ static frg_status best_start(lowrank *w, int64_t *steps)
     return FRG_OK;
 }
 
-static frg_status loop(lowrank *w, frg_gw_reason *reason, int64_t *steps)
+static frg_status loop(lowrank *w, frg_gw_report *report)
 {
     frgi_level *const l = w->l;
     const frg_gw_opts *const o = l->o;
+    frg_gw_reason *const reason = &report->reason;
+    int64_t *const steps = &report->outer_iterations;
+    const int64_t starts = frgi_starts(o, START_STEPS),
+                  most = o->max_iter - (starts - 1) * START_STEPS;
     const double end = o->anneal == FRG_GW_ANNEAL_NONE ? l->epsilon : frgi_epsilon_end(o);
     *reason = FRG_GW_MAX_ITER;
+    report->starts = starts;
     const bool skips = frgi_state_waits(l, FRGI_FACTORS);
     int64_t t = START_STEPS;
-    frg_status status = skips ? FRG_OK : best_start(w, steps);
+    frg_status status = skips ? FRG_OK : best_start(w, starts, steps);
     l->phase = FRGI_FACTORS;
     l->turn = 0;
     if (skips) {
-        TRY(frgi_state_enter(l, o->max_iter, &t));
+        TRY(frgi_state_enter(l, most, &t));
     }
-    for (; status == FRG_OK && t < o->max_iter; t++) {
+    for (; status == FRG_OK && t < most; t++) {
         TRY(frgi_state_point(l, t));
         if (t % STEPS_AN_EPSILON == 0) {
             l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
         }
         TRY(outer_step(w));
         ++*steps;
-        status = frgi_level_beat(l, "factors", t + 1, o->max_iter, l->ema, (double)NAN);
+        status = frgi_level_beat(l, "factors", t + 1, most, l->ema, (double)NAN);
         if (status == FRG_OK && l->epsilon <= end && t + 1 >= o->min_iter &&
             (t + 1) % FRGI_CHECK_EVERY == 0 && o->min_iter < o->max_iter) {
             double cost, error;
@@ -755,7 +759,7 @@ static void hand_over(lowrank *w)
     frgi_transport_pass(&l->t);
 }
 
-frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_reason *reason, int64_t *steps)
+frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *report)
 {
     lowrank w = {.l = l, .f = f};
     const int64_t n = l->x->n, m = l->y->n, least = n < m ? n : m;
@@ -775,7 +779,7 @@ frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_reason *rea
     l->own[2] = (frgi_part){"h", f->h, each};
     l->own[3] = (frgi_part){"lowest", w.best, (size_t)(n + m + 1) * each};
     if (status >= 0) {
-        status = loop(&w, reason, steps);
+        status = loop(&w, report);
     }
     if (status >= 0) { /* stopped or not: the factors there are */
         const frg_status settled = settle(&w);

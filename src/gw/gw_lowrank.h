@@ -18,8 +18,7 @@ typedef struct {
 
 /** The outer loop on factors: anchors, linearised cost in factors, mirror steps; l's transport holds the plan at
  *  the end, made from the factors whenever rows are asked for, ready to be finished.  f is filled. */
-FRG_MUST_USE frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_reason *reason,
-                                          int64_t *steps);
+FRG_MUST_USE frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *report);
 void frgi_factored_close(frgi_factored *f, frg_context *ctx);
 
 #pragma GCC visibility pop

@@ -43,12 +43,12 @@ static void draw_from_start(frg_gw *s)
 }
 
 /** Several short runs; the one of lowest energy, or objective, goes on from where it was. */
-static frg_status short_starts(frg_gw *s)
+static frg_status short_starts(frg_gw *s, int64_t starts)
 {
     frgi_level *const l = &s->level;
     frg_gw_reason reason;
     l->phase = FRGI_STARTS;
-    for (int64_t run = frgi_state_turn(l, FRGI_STARTS); run < s->o.n_start; run++) {
+    for (int64_t run = frgi_state_turn(l, FRGI_STARTS); run < starts; run++) {
         double energy, error;
         TRY(frgi_level_reset(l, (uint64_t)run));
         l->turn = run;
@@ -81,15 +81,15 @@ static frg_status fine_steps(frg_gw *s)
     l->smooth_from = l->room > frgi_room_of(&s->o, s->o.anchors) ? 2 : 1;
     r->multiscale = 1;
     r->reason = FRG_GW_CONVERGED_PLATEAU;
-    TRY(frgi_state_enter(l, s->o.fine_steps, &t));
-    for (; t < s->o.fine_steps; t++) {
+    const int64_t steps = s->o.fine_steps < s->o.max_iter ? s->o.fine_steps : s->o.max_iter;
+    TRY(frgi_state_enter(l, steps, &t));
+    for (; t < steps; t++) {
         TRY(frgi_state_point(l, t));
         /* of a broad plan pairs of the first plan of this size on */
         l->count = t > 0 && l->room > frgi_room_of(&s->o, s->o.anchors) ? l->count_most : l->count;
         TRY(frgi_level_step(l, 5, s->o.marginal_tol));
         r->outer_iterations++;
-        const frg_status beat =
-            frgi_level_beat(l, "fine", t + 1, s->o.fine_steps, (double)NAN, (double)NAN);
+        const frg_status beat = frgi_level_beat(l, "fine", t + 1, steps, (double)NAN, (double)NAN);
         if (beat != FRG_OK) {
             return beat;
         }
@@ -118,19 +118,20 @@ static frg_status sampled_loop(frg_gw *s)
     if (coarse) {
         return fine_steps(s);
     }
+    const int64_t starts = frgi_starts(&s->o, TRIAL_STEPS);
     const bool many =
-        s->o.n_start > 1 && !s->start && s->o.max_iter >= 40 && s->o.min_iter < s->o.max_iter;
+        starts > 1 && !s->start && s->o.max_iter >= 40 && s->o.min_iter < s->o.max_iter;
+    r->starts = many ? starts : 1;
     if (many && !frgi_state_waits(l, FRGI_MAIN)) {
-        const frg_status status = short_starts(s);
+        const frg_status status = short_starts(s, starts);
         if (status != FRG_OK) {
             return status;
         }
     }
     l->phase = FRGI_MAIN;
     l->turn = 0;
-    return frgi_level_loop(l, s->o.max_iter - (many ? s->o.n_start * TRIAL_STEPS : 0),
-                           s->o.min_iter, s->o.anneal != FRG_GW_ANNEAL_NONE, &r->reason,
-                           &r->outer_iterations);
+    return frgi_level_loop(l, s->o.max_iter - (many ? starts * TRIAL_STEPS : 0), s->o.min_iter,
+                           s->o.anneal != FRG_GW_ANNEAL_NONE, &r->reason, &r->outer_iterations);
 }
 
 /** Distance in total variation to the product plan of the mass that is carried, from the rows. */
@@ -348,7 +349,7 @@ static frg_status run(frg_gw *s)
         status = frgi_exact_loop(l, s->o.mode == FRG_GW_LANDMARK, &s->report.reason,
                                  &s->report.outer_iterations);
     } else if (s->o.rank > 0) {
-        status = frgi_lowrank_loop(l, &s->factors, &s->report.reason, &s->report.outer_iterations);
+        status = frgi_lowrank_loop(l, &s->factors, &s->report);
     } else {
         status = sampled_loop(s);
     }
@@ -391,6 +392,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
                  set_up = s->report.graph_seconds + s->report.distances_seconds;
     frg_gw_report *const r = &s->report;
     r->outer_iterations = r->inner_iterations = r->coarse_iterations = 0;
+    r->starts = 1;
     s->state.filled = false;
     s->level.spent = (frgi_spent){0};
     frg_status status = s->stopped ? s->stopped : end_states(s, run(s));

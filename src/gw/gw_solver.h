@@ -219,6 +219,8 @@ void frgi_order_close(frgi_order *o, frgi_level *l);
 /** The loop of outer steps of a level (gw_level.c). */
 FRG_MUST_USE frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter,
                                         bool anneal, frg_gw_reason *reason, int64_t *steps);
+/** How many starts of `trial` steps each: n_start, or as many as half of max_iter has room for; 1 at least. */
+int64_t frgi_starts(const frg_gw_opts *o, int64_t trial);
 double frgi_epsilon_start(const frg_gw_opts *o);
 double frgi_epsilon_end(const frg_gw_opts *o);
 /** All mass, and marginals that hold. */
