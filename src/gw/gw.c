@@ -28,7 +28,6 @@ void frg_gw_defaults(frg_gw_opts *o, size_t struct_size)
                                   .max_iter = 500,
                                   .min_iter = 20,
                                   .tol = 1e-5,
-                                  .max_inner = 3,
                                   .marginal_tol = 5e-4,
                                   .rho_source = (double)INFINITY,
                                   .rho_target = (double)INFINITY,
@@ -81,7 +80,7 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
                   {"max_iter", (double)o->max_iter, 0, 1e18, false},
                   {"min_iter", (double)o->min_iter, 0, 1e18, false},
                   {"tol", o->tol, 0, (double)INFINITY, false},
-                  {"max_inner", (double)o->max_inner, 1, 1e18, false},
+                  {"max_inner", (double)o->max_inner, 0, 1e18, false},
                   {"marginal_tol", o->marginal_tol, 0, (double)INFINITY, false},
                   {"linear_weight", o->linear_weight, 0, 1, false},
                   {"lambda_ema_beta", o->lambda_ema_beta, 0, 1, false},
@@ -95,6 +94,16 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
                   {"polish_passes", (double)o->polish_passes, 0, 1e18, false},
                   {"cache_rows", (double)o->cache_rows, 1, 1e18, false},
                   {"rank", (double)o->rank, 0, 1e9, false},
+                  {"mode", (double)o->mode, 0, FRG_GW_LANDMARK, false},
+                  {"distance", (double)o->distance, 0, FRG_GW_DISTANCE_GRAPH, false},
+                  {"anneal", (double)o->anneal, 0, FRG_GW_ANNEAL_NONE, false},
+                  {"reference", (double)o->reference, 0, FRG_GW_REFERENCE_PRODUCT, false},
+                  {"scale", (double)o->scale, 0, FRG_GW_SCALE_NONE, false},
+                  {"sampling", (double)o->sampling, 0, FRG_GW_MULTINOMIAL, false},
+                  {"multiscale", (double)o->multiscale, 0, FRG_GW_MULTISCALE_OFF, false},
+                  {"preset", (double)o->preset, 0, FRG_GW_PRESET_TORCHGW, false},
+                  {"scale_linear", (double)o->scale_linear, 0, FRG_GW_LINEAR_MAX, false},
+                  {"landmark_metric", (double)o->landmark_metric, 0, FRG_GW_LANDMARK_MID, false},
                   {"lr_max_iter", (double)o->lr_max_iter, 1, 1e18, false},
                   {"lr_dykstra_max_iter", (double)o->lr_dykstra_max_iter, 1, 1e18, false}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
@@ -239,11 +248,23 @@ static bool all_plans_alike(const frg_gw *s)
            (s->o.linear_weight == 0 && (settled ? zero_x || zero_y : zero_x && zero_y));
 }
 
+/** What is left to the mode.  Without sampling a step is as good as its plan: where its columns are further off than the
+ *  loop looks for changes, L(P) moves with what one side has more of than the other. */
+static void settle_options(frg_gw_opts *o)
+{
+    const bool exact = o->mode == FRG_GW_EXACT;
+    o->max_inner = o->max_inner > 0 ? o->max_inner : exact ? 100 : 3;
+    if (exact) {
+        o->marginal_tol = fmin(o->marginal_tol, fmax(0.1 * o->tol, 1e-6));
+    }
+}
+
 static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y,
                            const frg_array *linear)
 {
     frg_context *const ctx = s->ctx;
     TRY(check_options(ctx, &s->o, linear != NULL));
+    settle_options(&s->o);
     if (s->o.mode == FRG_GW_LANDMARK && (s->o.distance == FRG_GW_DISTANCE_AUTO)) {
         s->o.distance = FRG_GW_DISTANCE_LANDMARK;
     }
@@ -267,6 +288,10 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     TRY(take_marginals(s, x->weights, y->weights));
     if (linear) {
         TRY(take_linear(s, linear));
+    }
+    if (linear && s->o.linear_weight == 0) { /* the problem without it, not a sum with 0 times it */
+        DROP(ctx, &s->linear);
+        frgi_warn(ctx, W_LINEAR, "a linear cost was given, and linear_weight is 0");
     }
     s->degenerate = all_plans_alike(s);
     const bool sampled = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED;

@@ -43,7 +43,7 @@ static double read_at(const frg_array *a, int64_t i, int64_t j)
                                : (double)((const float *)(const void *)base)[at];
 }
 
-/** A square matrix of finite distances >= 0 as doubles; *most: at least the largest. */
+/** A square matrix of finite distances >= 0 as doubles, its symmetric part; *most: at least the largest. */
 static frg_status take_square(frg_context *ctx, const frg_array *a, const char *name, double **out,
                               double *most)
 {
@@ -54,6 +54,7 @@ static frg_status take_square(frg_context *ctx, const frg_array *a, const char *
              (long long)a->shape[1]);
     }
     TRY(NEW(ctx, out, frgi_mul((size_t)n, (size_t)n), "a barycenter"));
+    double gap = 0, largest = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < n; j++) {
             const double d = read_at(a, i, j);
@@ -61,9 +62,17 @@ static frg_status take_square(frg_context *ctx, const frg_array *a, const char *
                 frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
                 FAIL(ctx, E_DISTANCE, "a distance is %g", d);
             }
-            (*out)[i * n + j] = d;
-            *most = fmax(*most, d);
+            const double back = read_at(a, j, i);
+            gap =
+                fmax(gap, isfinite(back) ? fabs(d - back) : 0); /* else it is refused in its turn */
+            (*out)[i * n + j] = 0.5 * (d + back);
+            largest = fmax(largest, d);
         }
+    }
+    *most = fmax(*most, largest);
+    if (gap > 1e-5 * largest) {
+        frgi_warn(ctx, W_DISTANCES, "%s is not symmetric (by up to %g): (C + C') / 2 is used", name,
+                  gap);
     }
     return FRG_OK;
 }

@@ -50,7 +50,7 @@ static frg_status take_points(frgi_distances *d, const frg_array *a, const char 
             if (!(fabs(x) <= 1e18)) {
                 frgi_at(d->ctx, "%s, row %lld, column %lld", name, (long long)i + 1,
                         (long long)c + 1);
-                FAIL(d->ctx, E_NOT_FINITE, "a coordinate is %g", x);
+                FAIL(d->ctx, E_COORDINATE, "a coordinate is %g", x);
             }
             most = fmax(most, fabs(x - value_at(a, 0, c)));
             d->points[i * d->d + c] = (float)(x - (a->dtype == FRG_F64 ? value_at(a, 0, c) : 0));
@@ -334,7 +334,9 @@ frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw
             "the %s side has no %s", name, needs_graph ? "graph" : "data");
     const bool needs_data =
         o->distance == FRG_GW_DISTANCE_MATRIX || o->distance == FRG_GW_DISTANCE_EUCLIDEAN;
-    REQUIRE(ctx, !needs_data || side->data, "the %s side has no data", name);
+    REQUIRE(ctx, !needs_data || side->data, "the %s side is a graph, and distance %s needs %s",
+            name, o->distance == FRG_GW_DISTANCE_MATRIX ? "matrix" : "euclidean",
+            o->distance == FRG_GW_DISTANCE_MATRIX ? "a matrix of all distances" : "points");
     if (side->data) {
         TRY(frgi_array_check(ctx, side->data, name, 2, 1u << FRG_F32 | 1u << FRG_F64));
         const int64_t n = side->data->shape[0], width = side->data->shape[1];

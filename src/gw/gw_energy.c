@@ -330,17 +330,21 @@ done:
 
 /* ---- public ------------------------------------------------------------------------------------------ */
 
-/** A dense row-major copy of an f64 or f32 view. */
-static frg_status dense_copy(frg_context *ctx, const frg_array *a, double **out)
+/** A dense row-major copy of an f64 or f32 view of finite numbers. */
+static frg_status dense_copy(frg_context *ctx, const frg_array *a, const char *name, double **out)
 {
     TRY(NEW(ctx, out, frgi_mul((size_t)a->shape[0], (size_t)a->shape[1]), "a matrix"));
     const char *const base = frgi_array_base(a);
     for (int64_t i = 0; i < a->shape[0]; i++) {
         for (int64_t j = 0; j < a->shape[1]; j++) {
             const int64_t at = i * a->stride[0] + j * a->stride[1];
-            (*out)[i * a->shape[1] + j] = a->dtype == FRG_F64
-                                              ? ((const double *)(const void *)base)[at]
-                                              : (double)((const float *)(const void *)base)[at];
+            const double x = a->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
+                                                 : (double)((const float *)(const void *)base)[at];
+            if (!isfinite(x)) {
+                frgi_at(ctx, "%s, row %lld, column %lld", name, (long long)i + 1, (long long)j + 1);
+                FAIL(ctx, E_DISTANCE, "an entry is %g", x);
+            }
+            (*out)[i * a->shape[1] + j] = x;
         }
     }
     return FRG_OK;
@@ -370,9 +374,9 @@ frg_status frg_gw_energy(frg_context *ctx, frg_array c, frg_array d, frg_array p
     double *cc = NULL, *dd = NULL, *pp = NULL;
     frgi_plan_sums sums;
     frg_status status = FRG_OK;
-    TRY_TO(done, dense_copy(ctx, &c, &cc));
-    TRY_TO(done, dense_copy(ctx, &d, &dd));
-    TRY_TO(done, dense_copy(ctx, &plan, &pp));
+    TRY_TO(done, dense_copy(ctx, &c, "c", &cc));
+    TRY_TO(done, dense_copy(ctx, &d, "d", &dd));
+    TRY_TO(done, dense_copy(ctx, &plan, "plan", &pp));
     TRY_TO(done, dense_sums(ctx, plan.shape[0], plan.shape[1], cc, dd, pp, &sums));
     *energy = frgi_energy_of(&sums, 1, 1);
 done:
@@ -443,8 +447,8 @@ frg_status frg_gw_lower_bound(frg_context *ctx, frg_array c, const double *a, fr
     TRY_TO(done, frgi_take_weights(ctx, a, n, "a", w, &sum_a));
     TRY_TO(done, frgi_take_weights(ctx, b, m, "b", w + n, &sum_b));
     TRY_TO(done, frgi_normalise_weights(ctx, w, n, sum_a, w + n, m, sum_b));
-    TRY_TO(done, dense_copy(ctx, &c, &cc));
-    TRY_TO(done, dense_copy(ctx, &d, &dd));
+    TRY_TO(done, dense_copy(ctx, &c, "c", &cc));
+    TRY_TO(done, dense_copy(ctx, &d, "d", &dd));
     for (int64_t i = 0; i < n; i++) {
         for (int64_t k = 0; k < n; k++) {
             square[i] += cc[i * n + k] * cc[i * n + k] * w[k];

@@ -14,6 +14,9 @@
 #include <math.h>
 #include <string.h>
 
+#define SETTLED     0.05 /* change of the plan in its norm: the same for X and Y exchanged */
+#define SETTLED_FAR 0.1  /* of the potentials, relative to epsilon */
+
 typedef struct {
     frgi_level *l;
     /* exact */
@@ -23,10 +26,11 @@ typedef struct {
     /* landmark */
     int64_t wide_x, wide_y; /* landmarks + 2 */
     double *u_x, *v_x, *u_y, *v_y;
-    double *core;  /* wide_x x wide_y, averaged */
-    double *image; /* n x wide_y: P V_y */
-    double change; /* Frobenius norm, exact mode */
-    double *change_rows;
+    double *core;                      /* wide_x x wide_y, averaged */
+    double *image;                     /* n x wide_y: P V_y */
+    double change;                     /* Frobenius norm, exact mode */
+    double *change_rows, *square_rows; /* squares of the change and of the plan */
+    bool settled;                      /* at this epsilon */
 } exact_state;
 
 /* ---- exact ------------------------------------------------------------------------------------------ */
@@ -37,16 +41,18 @@ static void average_row(void *user, int64_t i, const double *row, int64_t chunk)
     const int64_t m = e->l->y->n;
     const double alpha = e->l->o->damping;
     float *const to = e->plan + i * m;
-    double square = 0;
+    double square = 0, whole = 0;
     (void)chunk;
     for (int64_t j = 0; j < m; j++) {
         const double gap = alpha * (row[j] - (double)to[j]);
         const double now = (double)to[j] + gap;
         square += gap * gap;
+        whole += row[j] * row[j];
         to[j] =
             (float)(now < (double)FLT_MIN ? 0 : now); /* denormals would slow every product down */
     }
     e->change_rows[i] = square;
+    e->square_rows[i] = whole;
 }
 
 /** middle <- 2 C P, row by row of groups. */
@@ -105,7 +111,8 @@ static frg_status open_exact(exact_state *e)
     TRY_TO(done,
            NEW(ctx, &e->middle, frgi_mul((size_t)s->rows, (size_t)s->ld), "exact linearisation"));
     TRY_TO(done, NEW0(ctx, &e->rows, s->ld + s->rows, "exact linearisation"));
-    TRY_TO(done, NEW0(ctx, &e->change_rows, n, "exact linearisation"));
+    TRY_TO(done, NEW0(ctx, &e->change_rows, 2 * n, "exact linearisation"));
+    e->square_rows = e->change_rows + n;
     TRY_TO(done, NEW(ctx, &all, frgi_mul((size_t)most, (size_t)most), "distances"));
     TRY_TO(done, NEW(ctx, &nodes, most, "distances"));
     for (int64_t i = 0; i < most; i++) {
@@ -255,13 +262,16 @@ static frg_status one_step(exact_state *e, bool landmark)
         frgi_transport_rows(&l->t, 0, l->x->n, 64, image_row, e);
         fold_core(e, l->o->damping);
         e->change = l->change;
+        e->settled = l->change < SETTLED_FAR;
     } else {
         frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
-        double square = 0;
+        double square = 0, whole = 0;
         for (int64_t i = 0; i < l->x->n; i++) {
             square += e->change_rows[i];
+            whole += e->square_rows[i];
         }
         e->change = sqrt(square);
+        e->settled = e->change < SETTLED * sqrt(whole);
     }
     l->spent.sample += frgi_seconds() - begin;
     l->step++;
@@ -300,7 +310,7 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
             break;
         }
         /* the next epsilon once the plan has settled at this one */
-        if (o->anneal == FRG_GW_ANNEAL_PROGRESS && l->change < 0.1) {
+        if (o->anneal == FRG_GW_ANNEAL_PROGRESS && e->settled) {
             l->epsilon = fmax(end, l->epsilon * pow(10, -0.125));
         }
     }

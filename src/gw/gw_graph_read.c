@@ -295,7 +295,7 @@ frg_status frg_graph_mesh(frg_graph **out, frg_context *ctx, const frg_mesh *mes
         const double length = hypot(hypot(p[0] - q[0], p[1] - q[1]), p[2] - q[2]);
         edges[e] = (frgi_edge){ends[2 * e], ends[2 * e + 1], (float)length};
         if (!(length <= FRGI_LENGTH_MAX)) {
-            status = frgi_fail(ctx, E_NOT_FINITE, __FILE__, __LINE__, "edge %lld is %g long",
+            status = frgi_fail(ctx, E_GRAPH, __FILE__, __LINE__, "edge %lld is %g long",
                                (long long)e + 1, length);
         }
     }

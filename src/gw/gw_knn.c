@@ -42,7 +42,7 @@ static frg_status load_points(frg_context *ctx, const frg_array *a, search_state
                                  : (double)((const float *)(const void *)base)[at];
             if (!(fabs(x) <= 1e18)) { /* squares of differences stay finite */
                 frgi_at(ctx, "points, row %lld, column %lld", (long long)i + 1, (long long)c + 1);
-                FAIL(ctx, E_NOT_FINITE, "a coordinate is %g, numbers up to 1e18 are expected", x);
+                FAIL(ctx, E_COORDINATE, "a coordinate is %g", x);
             }
             s->points[i * s->d + c] = (float)x;
             most = fmax(most, fabs(x - (double)s->points[c]));

@@ -187,6 +187,18 @@ static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
     REQUIRE(ctx, o->rho_source > 0 && o->rho_target > 0,
             "rho_source and rho_target must be > 0, got %g and %g", o->rho_source, o->rho_target);
     REQUIRE(ctx, o->mass >= 0, "mass is %g, it must be > 0 (0: all of it)", o->mass);
+    const struct {
+        const char *name;
+        int value, last;
+    } choices[] = {{"cost_store", (int)o->cost_store, FRG_GW_STORE_F64},
+                   {"domain", (int)o->domain, FRG_GW_DOMAIN_KERNEL},
+                   {"kernel_store", (int)o->kernel_store, FRG_GW_KERNEL_BF16},
+                   {"accel", (int)o->accel, FRG_GW_ACCEL_MOMENTUM},
+                   {"reference", (int)o->reference, FRG_GW_REFERENCE_PRODUCT}};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        REQUIRE(ctx, choices[i].value >= 0 && choices[i].value <= choices[i].last,
+                "%s is %d, the last one is %d", choices[i].name, choices[i].value, choices[i].last);
+    }
     if (o->mass > 0 && (isfinite(o->rho_source) || isfinite(o->rho_target))) {
         FAIL(ctx, E_UNSUPPORTED, "mass together with relaxed marginals");
     }

@@ -79,6 +79,14 @@ static void energies(void)
     CHECK_NEAR(e, energy_by_hand(c, d, p, 9, 7), 1e-12);
     CHECK_OK(ctx, frg_gw_lower_bound(ctx, matrix(c, 9, 9), a, matrix(d, 7, 7), b, &bound));
     CHECK(bound >= 0 && bound <= e);
+    double *const each[] = {c, d, p};
+    for (int k = 0; k < 3; k++) {
+        const double kept = each[k][5];
+        each[k][5] = k == 1 ? INFINITY : NAN;
+        CHECK_STATUS(frg_gw_energy(ctx, matrix(c, 9, 9), matrix(d, 7, 7), matrix(p, 9, 7), &e),
+                     FRG_BAD_DATA);
+        each[k][5] = kept;
+    }
     frg_context_destroy(ctx);
 }
 
@@ -741,6 +749,32 @@ static void exchanged(void)
     frg_context_destroy(ctx);
 }
 
+/* T8 with what is usual, annealed: epsilon falls where the plan has settled, whichever side is called X. */
+static void exchanged_annealed(void)
+{
+    enum { N = 14, M = 11 };
+    frg_context *ctx = test_context_with(1, NULL, NULL);
+    double x[N * 2], y[M * 2], plan[N * M], other[N * M];
+    for (int t = 0; t < 12; t++) {
+        for (int i = 0; i < N * 2; i++)
+            x[i] = test_normal() * (i % 2 ? 1 : 3);
+        for (int i = 0; i < M * 2; i++)
+            y[i] = test_normal() * (i % 2 ? 1 : 3);
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.mode = FRG_GW_EXACT;
+        o.epsilon = t % 2 ? 0.05 : 0.02;
+        const frg_gw_report r = align(ctx, matrix(x, N, 2), matrix(y, M, 2), &o, plan, NULL);
+        align(ctx, matrix(y, M, 2), matrix(x, N, 2), &o, other, NULL);
+        double worst = 0;
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < M; j++)
+                worst = fmax(worst, fabs(plan[i * M + j] - other[j * N + i]));
+        CHECK_SAYS(worst <= 1e-5, "problem %d, exchanged: %g, %s", t, worst,
+                   frg_gw_reason_name(r.reason));
+    }
+    frg_context_destroy(ctx);
+}
+
 /* P = exp((f + g - L) / epsilon) with all terms of L, in the exact mode: L from the plan by hand.  L is made of f32
  * distances in [0, 1]: 4 x 2^-24 / epsilon = 5e-6 relative, and the plan moved less than tol in the last step. */
 static void potentials(void)
@@ -1270,6 +1304,128 @@ static void bad_sides(void)
     frg_context_destroy(ctx);
 }
 
+/* The steps of all starts are within max_iter; a coarse level counts its own. */
+static void limited_steps(void)
+{
+    enum { N = 37, M = 29 };
+    static const struct {
+        int64_t max_iter, n_start, rank, fine_steps;
+        int64_t starts, outer; /* outer: at most */
+    } each[] = {{50, 30, 0, 3, 5, 50}, {50, 2, 0, 3, 2, 50}, {39, 30, 0, 3, 1, 39},
+                {1, 4, 4, 3, 1, 1},    {5, 4, 4, 3, 1, 5},   {39, 4, 4, 3, 1, 39},
+                {80, 4, 4, 3, 4, 80},  {60, 9, 4, 3, 3, 60}, {4, 2, 0, 30, 2, 4}};
+    frg_context *ctx = test_context();
+    double x[N * 2], y[M * 2];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 2; i++)
+        y[i] = test_normal();
+    for (size_t e = 0; e < sizeof each / sizeof *each; e++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.epsilon = 0.01;
+        o.max_iter = each[e].max_iter;
+        o.n_start = each[e].n_start;
+        o.rank = each[e].rank;
+        o.fine_steps = each[e].fine_steps;
+        o.n_coarse = 10;
+        o.multiscale = o.fine_steps > 3 ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_OFF;
+        const frg_gw_report r = align(ctx, matrix(x, N, 2), matrix(y, M, 2), &o, NULL, NULL);
+        CHECK_INT(r.starts, each[e].starts);
+        CHECK_SAYS(r.outer_iterations <= each[e].outer, "case %zu: %lld steps", e,
+                   (long long)r.outer_iterations);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* A linear cost of weight 0 is said to be one, and changes no bit. */
+static void linear_without_weight(void)
+{
+    enum { N = 12 };
+    frg_context *ctx = test_context();
+    double x[N * 2], linear[N * N], plain[N * N], with[N * N];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < N * N; i++)
+        linear[i] = test_uniform();
+    const frg_array ax = matrix(x, N, 2), al = matrix(linear, N, N);
+    const frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    const frg_gw_side side = {.data = &ax};
+    align_sides(ctx, side, side, NULL, &o, plain, NULL);
+    frg_warnings_clear(ctx);
+    align_sides(ctx, side, side, &al, &o, with, NULL);
+    CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-GW-106");
+    CHECK_BITS(with, plain, sizeof plain);
+    frg_context_destroy(ctx);
+}
+
+/* Coordinates that are no numbers here, or too large for squares in f32; sides that are not what the distance takes. */
+static void what_points_are(void)
+{
+    frg_context *ctx = test_context();
+    double x[16];
+    static const double bad[] = {NAN, INFINITY, 1.5e18};
+    const frg_array ax = matrix(x, 8, 2);
+    frg_gw *s = NULL;
+    frg_graph *g = NULL;
+    for (int k = 0; k < 6; k++) {
+        for (int i = 0; i < 16; i++)
+            x[i] = test_normal();
+        x[7] = bad[k % 3];
+        frg_gw_opts o = options(k < 3 ? FRG_GW_DISTANCE_EUCLIDEAN : FRG_GW_DISTANCE_PRECOMPUTED);
+        o.k = 3;
+        CHECK_STATUS(frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ax},
+                                   NULL, &o),
+                     FRG_BAD_DATA);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-GW-005");
+    }
+    x[7] = 0;
+    frg_graph_opts knn;
+    frg_graph_defaults(&knn, sizeof knn);
+    knn.k = 3;
+    CHECK_OK(ctx, frg_graph_knn(&g, ctx, ax, &knn));
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    CHECK_STATUS(
+        frg_gw_create(&s, ctx, (frg_gw_side){.graph = g}, (frg_gw_side){.data = &ax}, NULL, &o),
+        FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "is a graph") && strstr(frg_message(ctx), "euclidean"));
+    frg_graph_destroy(g);
+    frg_context_destroy(ctx);
+}
+
+/* Numbers that are no choice of an option are refused by its name. */
+static void choices(void)
+{
+    frg_context *ctx = test_context();
+    double x[16];
+    for (int i = 0; i < 16; i++)
+        x[i] = test_normal();
+    const frg_array ax = matrix(x, 8, 2);
+    const struct {
+        const char *name;
+        size_t at;
+    } each[] = {{"mode", offsetof(frg_gw_opts, mode)},
+                {"distance", offsetof(frg_gw_opts, distance)},
+                {"anneal", offsetof(frg_gw_opts, anneal)},
+                {"reference", offsetof(frg_gw_opts, reference)},
+                {"scale", offsetof(frg_gw_opts, scale)},
+                {"sampling", offsetof(frg_gw_opts, sampling)},
+                {"multiscale", offsetof(frg_gw_opts, multiscale)},
+                {"preset", offsetof(frg_gw_opts, preset)},
+                {"scale_linear", offsetof(frg_gw_opts, scale_linear)},
+                {"landmark_metric", offsetof(frg_gw_opts, landmark_metric)}};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        const int none = 77;
+        memcpy((char *)&o + each[k].at, &none, sizeof none);
+        frg_gw *s = NULL;
+        CHECK_STATUS(frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ax},
+                                   NULL, &o),
+                     FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), each[k].name));
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"energies", energies},
                                   {"one point", one_point},
                                   {"two points", two_points},
@@ -1290,6 +1446,11 @@ static const test_case cases[] = {{"energies", energies},
                                   {"objective", objective},
                                   {"lines", lines},
                                   {"exchanged", exchanged},
+                                  {"exchanged, annealed", exchanged_annealed},
+                                  {"limited steps", limited_steps},
+                                  {"linear without weight", linear_without_weight},
+                                  {"what points are", what_points_are},
+                                  {"choices", choices},
                                   {"potentials", potentials},
                                   {"without weight", without_weight},
                                   {"extremes", extremes},

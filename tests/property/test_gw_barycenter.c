@@ -131,6 +131,21 @@ static void refusals(void)
         frg_gw_barycenter(ctx, &space, NULL, NULL, 1, NULL, NULL, &o, matrix(out, 4), NULL),
         FRG_BAD_DATA);
     CHECK_TEXT(frg_error_where(ctx), "space 1, row 1, column 4");
+    /* not symmetric: said, and the barycenter of the mean of both halves */
+    double mean[N * N], other[16];
+    line(one, PLACES, N, 1);
+    memcpy(mean, one, sizeof one);
+    one[3] *= 1.5;
+    mean[3] *= 1.25;
+    mean[3 * N] *= 1.25;
+    const frg_array even = matrix(mean, N);
+    CHECK(frg_gw_barycenter(ctx, &even, NULL, NULL, 1, NULL, NULL, &o, matrix(other, 4), NULL) >=
+          0);
+    frg_warnings_clear(ctx);
+    CHECK(frg_gw_barycenter(ctx, &space, NULL, NULL, 1, NULL, NULL, &o, matrix(out, 4), NULL) >= 0);
+    CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-GW-104");
+    for (int i = 0; i < 16; i++)
+        CHECK_NEAR(out[i], other[i], 1e-9); /* the unit, the largest distance, is another one */
     frg_context_destroy(ctx);
 }
 

@@ -660,6 +660,21 @@ static void refusals(void)
     CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, p.a, p.b, NULL), FRG_BAD_DATA);
     CHECK_TEXT(frg_error_where(ctx), "cost, row 2, column 3");
     p.cost[8] = 1;
+    static const struct {
+        const char *name;
+        size_t at;
+    } choices[] = {{"cost_store", offsetof(frg_sinkhorn_opts, cost_store)},
+                   {"domain", offsetof(frg_sinkhorn_opts, domain)},
+                   {"kernel_store", offsetof(frg_sinkhorn_opts, kernel_store)},
+                   {"accel", offsetof(frg_sinkhorn_opts, accel)},
+                   {"reference", offsetof(frg_sinkhorn_opts, reference)}};
+    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
+        frg_sinkhorn_defaults(&o, sizeof o);
+        const int none = 77;
+        memcpy((char *)&o + choices[k].at, &none, sizeof none);
+        CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, p.a, p.b, &o), FRG_BAD_ARG);
+        CHECK(strstr(frg_message(ctx), choices[k].name));
+    }
     p.a[2] = -1;
     CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, p.a, p.b, NULL), FRG_BAD_DATA);
     CHECK_TEXT(frg_error_where(ctx), "a, value 3");
