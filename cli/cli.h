@@ -44,7 +44,8 @@ struct cli {
     int n_arguments;
     int argc;
     char **argv;
-    int json_errors; /* --format json stands somewhere on the line */
+    unsigned char given[MAX_OPTIONS]; /* by row of option_table: it stands on the line */
+    int json_errors;                  /* --format json stands somewhere on the line */
     int color_out, color_err;
     const char *program; /* argv[0] */
     frg_context *ctx;
@@ -58,6 +59,10 @@ int cli_open(cli *c);
 void cli_close(cli *c);
 /** The options of input tables, checked and handed on; 0 or the exit code. */
 int cli_table_options(cli *c);
+/** Whether the option stands on the line. */
+int was_given(const cli *c, const char *name);
+/** Copies the fields of `settings` from `from` on that options on the line have set, of `bytes`, to the same places of `to`. */
+void take_given(const cli *c, size_t from, size_t bytes, void *to);
 /** Reads a command line and runs it in c, which is zeroed; returns the exit code. */
 int cli_run(cli *c, int argc, char **argv);
 /** 130 or 143 once a signal asked to stop, else 0. */

@@ -117,9 +117,20 @@ static frg_status run_kept(cli *c, frg_gw *solver, int *code)
     return status;
 }
 
+/** The options of the line; what stands there goes above a preset. */
+static frg_gw_opts align_options(const cli *c)
+{
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    frg_gw_apply_preset(&o, c->set.gw.align.preset);
+    take_given(c, offsetof(settings, gw.align), sizeof o, &o);
+    o.preset = FRG_GW_PRESET_NONE;
+    return o;
+}
+
 static int align_once(cli *c, align_job *job, double *total)
 {
-    frg_gw_opts o = c->set.gw.align;
+    frg_gw_opts o = align_options(c);
     if ((job->x.graph || job->y.graph) && o.distance == FRG_GW_DISTANCE_AUTO) {
         o.distance = FRG_GW_DISTANCE_GRAPH;
     }
@@ -303,11 +314,10 @@ typedef struct {
     int n_totals;
 } sinkhorn_job;
 
-static frg_sinkhorn_opts sinkhorn_options(const gw_settings *g)
+static frg_sinkhorn_opts sinkhorn_options(const cli *c)
 {
+    const gw_settings *const g = &c->set.gw;
     frg_sinkhorn_opts o = g->sinkhorn;
-    frg_gw_opts defaults;
-    frg_gw_defaults(&defaults, sizeof defaults);
     o.epsilon = g->align.epsilon;
     o.cost_store = g->align.cost_store;
     o.rho_source = g->align.rho_source;
@@ -315,8 +325,8 @@ static frg_sinkhorn_opts sinkhorn_options(const gw_settings *g)
     o.reference = g->align.reference;
     o.mass = g->align.mass;
     o.round = g->align.round;
-    o.tol = g->align.tol != defaults.tol ? g->align.tol : o.tol;
-    o.max_iter = g->align.max_iter != defaults.max_iter ? g->align.max_iter : o.max_iter;
+    o.tol = was_given(c, "tol") ? g->align.tol : o.tol;
+    o.max_iter = was_given(c, "max-iter") ? g->align.max_iter : o.max_iter;
     if (g->iterations > 0) {
         o.tol = 0;
         o.max_iter = g->iterations;
@@ -326,7 +336,7 @@ static frg_sinkhorn_opts sinkhorn_options(const gw_settings *g)
 
 static int sinkhorn_runs(cli *c, sinkhorn_job *job)
 {
-    const frg_sinkhorn_opts o = sinkhorn_options(&c->set.gw);
+    const frg_sinkhorn_opts o = sinkhorn_options(c);
     const int64_t n = job->cost.array.shape[0];
     frg_status status =
         frg_sinkhorn_create(&job->solver, c->ctx, job->cost.array, job->a, job->b, &o);
@@ -360,6 +370,7 @@ static void sinkhorn_text(frg_report *t, const cli *c, const void *state)
     const frg_plan_report p = frg_plan_get(frg_sinkhorn_plan(job->solver));
     const int forced = c->set.gw.iterations > 0;
     char text[160], a[32];
+    frg_report_fact_number(t, "Epsilon", c->set.gw.align.epsilon, 4);
     frg_report_fact_number(t, "Cost", r.cost, 8);
     frg_report_fact_number(t, "Mass", p.mass, 6);
     snprintf(text, sizeof text, "%" PRId64 ", column error %.1e", r.iterations, r.marginal_error);
@@ -381,6 +392,7 @@ static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
     json_head(j, "fourge.gw.sinkhorn/1");
     frg_json_integer(j, "n", p.n);
     frg_json_integer(j, "m", p.m);
+    frg_json_number(j, "epsilon", c->set.gw.align.epsilon);
     frg_json_integer(j, "iterations", r.iterations);
     frg_json_bool(j, "converged", r.converged);
     frg_json_number(j, "column_error", r.marginal_error);
@@ -461,7 +473,12 @@ static int sinkhorn_all(cli *c, sinkhorn_job *job)
 
 int gw_sinkhorn(cli *c)
 {
-    int code = needs(c, 1, "fourge gw sinkhorn COST.npy --epsilon E");
+    const char *const usage = "fourge gw sinkhorn COST.npy --epsilon E";
+    int code = needs(c, 1, usage);
+    if (!code &&
+        !was_given(c, "epsilon")) { /* in the units of the costs, which nobody else knows */
+        code = cli_fail(c, "E_OPTION", "--epsilon", usage, "fourge gw sinkhorn needs --epsilon");
+    }
     if (code) {
         return code;
     }
@@ -595,6 +612,12 @@ int gw_paths(cli *c)
     const double begin = now_seconds();
     code = gw_read(c, c->arguments[1], &job.in);
     job.read = now_seconds() - begin;
+    const int distance = c->set.gw.align.distance;
+    if (!code && distance != FRG_GW_DISTANCE_AUTO &&
+        !(distance == FRG_GW_DISTANCE_GRAPH && job.in.graph)) {
+        code = cli_fail(c, "E_OPTION", "--distance", "graph is for the edges of a mesh",
+                        "fourge gw paths gives the lengths of shortest paths alone");
+    }
     if (!code) {
         code = paths_run(c, &job);
     }
@@ -691,20 +714,36 @@ int gw_energy(cli *c)
 
 /* ---- the command ---------------------------------------------------------------------------------------- */
 
+/** Options that some subcommands alone know: a word in vain is an error, not a surprise. */
+static int check_given(const cli *c, const char *name, unsigned job)
+{
+    for (const option_spec *o = option_table; o->name; o++) {
+        if (o->jobs && !(o->jobs & job) && c->given[o - option_table]) {
+            char where[40];
+            snprintf(where, sizeof where, "--%s", o->name);
+            return cli_fail(c, "E_OPTION", where, "fourge gw --help",
+                            "%s means nothing to fourge gw %s", where, name);
+        }
+    }
+    return 0;
+}
+
 int command_gw(cli *c)
 {
     static const struct {
         const char *name;
+        unsigned job;
         int (*run)(cli *c);
-    } jobs[] = {{"align", gw_align},
-                {"sinkhorn", gw_sinkhorn},
-                {"paths", gw_paths},
-                {"energy", gw_energy},
-                {"barycenter", gw_barycenter}};
+    } jobs[] = {{"align", GW_JOB_ALIGN, gw_align},
+                {"sinkhorn", GW_JOB_SINKHORN, gw_sinkhorn},
+                {"paths", GW_JOB_PATHS, gw_paths},
+                {"energy", GW_JOB_ENERGY, gw_energy},
+                {"barycenter", GW_JOB_BARYCENTER, gw_barycenter}};
     const char *const name = c->arguments[0];
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         if (strcmp(name, jobs[i].name) == 0) {
-            const int code = cli_open(c);
+            int code = check_given(c, name, jobs[i].job);
+            code = code ? code : cli_open(c);
             if (!code && c->set.checkpoint && i > 0) {
                 return cli_fail(c, "E_UNSUPPORTED", "--checkpoint", "",
                                 "fourge gw %s keeps no states, align does", name);

@@ -94,13 +94,11 @@ static int barycenter_run(cli *c, barycenter_job *job)
     if (!job->out) {
         return cli_fail_memory(c);
     }
-    frg_gw_opts defaults;
-    frg_gw_defaults(&defaults, sizeof defaults);
     frg_barycenter_opts o;
     frg_barycenter_defaults(&o, sizeof o);
-    o.epsilon = g->align.epsilon != defaults.epsilon ? g->align.epsilon : o.epsilon;
-    o.max_iter = g->align.max_iter != defaults.max_iter ? g->align.max_iter : o.max_iter;
-    o.tol = g->align.tol != defaults.tol ? g->align.tol : o.tol;
+    o.epsilon = was_given(c, "epsilon") ? g->align.epsilon : o.epsilon;
+    o.max_iter = was_given(c, "max-iter") ? g->align.max_iter : o.max_iter;
+    o.tol = was_given(c, "tol") ? g->align.tol : o.tol;
     const frg_array out = frg_matrix(job->out, FRG_F64, points, points, points);
     frg_status status = frg_gw_barycenter(c->ctx, job->spaces, NULL, NULL, job->count, NULL, NULL,
                                           &o, out, &job->report);

@@ -9,41 +9,14 @@
 
 /* ---- options ------------------------------------------------------------------------------------- */
 
-static int was_given(const cli *c, const char *name)
-{
-    const size_t length = strlen(name);
-    for (int i = 1; i < c->argc; i++) {
-        const char *const text = c->argv[i];
-        if (strncmp(text, "--", 2) == 0 && strncmp(text + 2, name, length) == 0 &&
-            (text[2 + length] == '\0' || text[2 + length] == '=')) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-static size_t option_bytes(const option_spec *o)
-{
-    return o->kind == KIND_REAL    ? sizeof(double)
-           : o->kind == KIND_INT64 ? sizeof(int64_t)
-                                   : sizeof(int);
-}
-
 void soap_options(const cli *c, frg_soap_opts *o)
 {
-    const size_t from = offsetof(settings, soap), to = from + sizeof c->set.soap;
     if (c->set.soap_optimizer) {
         soap_adamw(o, 1e-3);
     } else {
         frg_soap_defaults(o, sizeof *o, (frg_soap_profile)c->set.soap.profile);
     }
-    for (const option_spec *row = option_table; row->name; row++) {
-        if ((row->commands & CMD_SOAP) && row->field >= from && row->field < to &&
-            was_given(c, row->name)) {
-            memcpy((char *)o + (row->field - from), (const char *)&c->set + row->field,
-                   option_bytes(row));
-        }
-    }
+    take_given(c, offsetof(settings, soap), sizeof c->set.soap, o);
     if (c->set.soap_optimizer) { /* whatever stands there */
         o->profile = FRG_SOAP_EMERGING;
         o->max_precond_dim = 0;

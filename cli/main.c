@@ -107,6 +107,7 @@ static int store(cli *c, const option_spec *o, const char *value)
 {
     char expected[256], where[80];
     if (!option_store(o, &c->set, value, expected)) {
+        c->given[o - option_table] = 1;
         return 0;
     }
     char room[256], hint[300] = "";
@@ -117,6 +118,22 @@ static int store(cli *c, const option_spec *o, const char *value)
     snprintf(where, sizeof where, "--%s", o->name);
     return cli_fail(c, "E_OPTION", where, hint, "--%s takes %s, got '%s'", o->name, expected,
                     value);
+}
+
+int was_given(const cli *c, const char *name)
+{
+    const option_spec *const o = find_option(name, strlen(name), c->command->bit);
+    return o && c->given[o - option_table];
+}
+
+void take_given(const cli *c, size_t from, size_t bytes, void *to)
+{
+    for (const option_spec *o = option_table; o->name; o++) {
+        if (c->given[o - option_table] && o->field >= from && o->field < from + bytes) {
+            memcpy((char *)to + (o->field - from), (const char *)&c->set + o->field,
+                   option_bytes(o));
+        }
+    }
 }
 
 /** The value after an option; text that looks like another option is taken for a forgotten value. */

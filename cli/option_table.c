@@ -699,6 +699,7 @@ const option_spec option_table[] = {
     {.name = "repeat",
      .kind = KIND_INT,
      .commands = CMD_FE | CMD_DEMEAN | CMD_GP | CMD_GW | CMD_BENCH | CMD_SOAP,
+     .jobs = GW_JOBS_OF_PLANS, /* gp and soap take it in all of theirs */
      .field = AT(repeat),
      .value = "N",
      .low = 0,

@@ -87,6 +87,13 @@ int option_takes_value(const option_spec *o)
     return o->kind != KIND_FLAG && o->kind != KIND_COUNT;
 }
 
+size_t option_bytes(const option_spec *o)
+{
+    return o->kind == KIND_REAL    ? sizeof(double)
+           : o->kind == KIND_INT64 ? sizeof(int64_t)
+                                   : sizeof(int);
+}
+
 static int has_range(const option_spec *o)
 {
     return o->low < o->high;

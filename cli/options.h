@@ -18,7 +18,7 @@
 #include "fourge/table.h"
 #include "gw_settings.h"
 
-enum { MAX_ARGUMENTS = 16, MAX_NA = 32, MAX_SET = 32 };
+enum { MAX_ARGUMENTS = 16, MAX_NA = 32, MAX_SET = 32, MAX_OPTIONS = 512 };
 
 typedef enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_MD, FORMAT_TEX } output_format;
 typedef enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_mode;
@@ -111,6 +111,7 @@ typedef struct {
     char letter; /* 0: none */
     option_kind kind;
     unsigned commands;    /* those that know it */
+    unsigned jobs;        /* the subcommands that do, as bits of their own; 0: all */
     size_t field;         /* in settings */
     size_t count;         /* in settings; lists alone */
     int limit;            /* most values of a list */
@@ -150,6 +151,8 @@ const char *nearest_command(const char *name);
 const char *nearest_choice(const option_spec *o, const char *value, char room[256]);
 
 void settings_defaults(settings *s);
+/** Of the field of a number, a flag or a choice. */
+size_t option_bytes(const option_spec *o);
 /** Stores a value; returns NULL, or what was expected ("a whole number in 1 .. 32"), in `expected`. */
 const char *option_store(const option_spec *o, settings *s, const char *value, char expected[256]);
 int option_takes_value(const option_spec *o);
