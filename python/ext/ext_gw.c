@@ -92,6 +92,7 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, total_seconds), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, truncated_ages), IS_INT64, NULL},
                                       {AT(frg_gw_report, anchors), IS_INT64, NULL},
+                                      {AT(frg_gw_report, starts), IS_INT64, NULL},
                                       {NULL, 0, IS_INT, NULL}};
 
 static const ext_field sinkhorn_options[] = {
@@ -269,6 +270,7 @@ static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (ext_fields_set(&o, gw_options, options) < 0) {
         return NULL;
     }
+    o.preset = FRG_GW_PRESET_NONE; /* it would be taken once more, above what is named */
     ext_held h = {.n = 0};
     frg_array xa, ya, la, *to_linear;
     frg_gw_side from, to;

@@ -45,14 +45,29 @@ def _weights(w: Any, name: str, n: int) -> np.ndarray | None:
     return w
 
 
-def _like(a: np.ndarray, *inputs: Any) -> Any:
-    """A torch tensor where one of the inputs is one."""
-    for x in inputs:
-        if type(x).__module__.split(".")[0] == "torch":
-            import torch
+def _is_tensor(x: Any) -> bool:
+    return type(x).__module__.split(".")[0] == "torch"
 
-            return torch.from_numpy(a)
+
+def _like(a: np.ndarray, *inputs: Any) -> Any:
+    """In the inputs' type: a torch tensor where one of them is one, float32 where all of them are."""
+    if {str(x.dtype).rpartition(".")[2] for x in inputs if hasattr(x, "dtype")} == {"float32"}:
+        a = a.astype(np.float32)
+    if any(_is_tensor(x) for x in inputs):
+        import torch
+
+        return torch.from_numpy(a)
     return a
+
+
+def _wants_graph(*inputs: Any) -> bool:
+    """Whether torch would have a derivative of what is made of them."""
+    wanted = [x for x in inputs if _is_tensor(x) and x.requires_grad]
+    if not wanted:
+        return False
+    import torch
+
+    return torch.is_grad_enabled()
 
 
 class Graph:
@@ -331,7 +346,7 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
     a, b : (n,) and (m,) weights, optional
         Uniform without; normalised to sum 1 where the marginals are not relaxed.
     linear : (n, m) array, optional
-        A cost for each pair, of weight ``linear_weight``.
+        A cost for each pair, of weight ``linear_weight`` (0 without, where a warning says that it has no effect).
     start : (n, m) array, optional
         The plan to start from.
     progress : bool or function
@@ -346,7 +361,8 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         "sampled", "exact", "landmark"), k 30, landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
         min_iter 20, tol 1e-5, max_inner, marginal_tol, mass, rho_source, rho_target, reference, linear_weight,
         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,
-        polish_passes, cost_store ("auto", "f32", "fly"), cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter, preset ("torchgw"),
+        polish_passes, cost_store ("auto", "f32", "fly"), cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter,
+        preset ("torchgw"; what is named besides stands above it),
         scale_linear ("none"; "max": `linear` divided by its largest |value|), landmark_metric ("l2", "lower", "upper",
         "mid"), lazy (precomputed distances row by row as they are needed), store_plan
         (the averaged plan is kept), diag_exact (row and column terms from the plan's marginals), and threads, seed, memory_limit, time_limit.
@@ -614,17 +630,10 @@ def _log(found: Alignment, a: np.ndarray, b: np.ndarray, plan: np.ndarray) -> di
     return {"gw_dist": energy(a, b, plan), **found.report}
 
 
-def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
-                                epsilon: float = 0.1, symmetric: bool | None = None, G0: Any = None, max_iter: int = 1000,
-                                tol: float = 1e-9, solver: str = "PGD", warmstart: bool = False, verbose: bool = False,
-                                log: bool = False, **options: Any) -> Any:
-    """``ot.gromov.entropic_gromov_wasserstein``: projected gradient with exact costs, the same plan to 1e-6.
-
-    C1 (n, n), C2 (m, m) symmetric; p, q uniform without; G0 a plan to start from, max_iter steps at most.  POT's epsilon is twice that of :func:`align`; its tol is an
-    absolute change of the plan, ours is relative: 100 tol, at least 1e-7; both do 1000 passes of Sinkhorn a step at most.  Returns the
-    plan, with ``log=True`` (plan, dict with "gw_dist").  ``verbose`` shows a bar, ``warmstart`` is accepted.  ``solver="PPA"``
-    and a loss_fun other than "square_loss" raise :class:`fourge.errors.Unsupported`.
-    """
+def _entropic(C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, epsilon: float, symmetric: bool | None = None, G0: Any = None,
+              max_iter: int = 1000, tol: float = 1e-9, solver: str = "PGD", warmstart: bool = False, verbose: bool = False,
+              **options: Any) -> tuple[Any, dict[str, Any]]:
+    """The plan of entropic_gromov_wasserstein, without a graph, and its log."""
     _square_loss(loss_fun)
     if solver != "PGD":
         raise errors.Unsupported(f"solver={solver!r}: there is 'PGD' alone")
@@ -634,8 +643,26 @@ def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, 
                 "min_iter": 0, "max_iter": int(max_iter), "tol": max(100 * tol, 1e-7), "epsilon": epsilon / 2}
     found = align(a, b, a=p, b=q, start=G0, progress=verbose, **{**settings, **options})
     plan = found.plan()
-    out = _like(plan, C1, C2)
-    return (out, _log(found, a, b, plan)) if log else out
+    return _like(plan, C1, C2), _log(found, a, b, plan)
+
+
+def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
+                                epsilon: float = 0.1, symmetric: bool | None = None, G0: Any = None, max_iter: int = 1000,
+                                tol: float = 1e-9, solver: str = "PGD", warmstart: bool = False, verbose: bool = False,
+                                log: bool = False, **options: Any) -> Any:
+    """``ot.gromov.entropic_gromov_wasserstein``: projected gradient with exact costs, the same plan to 1e-6.
+
+    C1 (n, n), C2 (m, m) symmetric; p, q uniform without, divided by their sums; G0 a plan to start from, max_iter steps at most.  POT's epsilon is twice that of :func:`align`; its tol is an
+    absolute change of the plan, ours is relative: 100 tol, at least 1e-7; both do 1000 passes of Sinkhorn a step at most.  Returns the
+    plan, with ``log=True`` (plan, dict with "gw_dist").  ``verbose`` shows a bar, ``warmstart`` is accepted.  ``solver="PPA"``,
+    a loss_fun other than "square_loss", and tensors that require gradients raise :class:`fourge.errors.Unsupported`: the plan
+    carries none (:func:`entropic_gromov_wasserstein2` has those of the energy, :func:`sampled_gw` those of a plan).
+    """
+    if _wants_graph(C1, C2, p, q, G0):
+        raise errors.Unsupported("entropic_gromov_wasserstein carries no gradients: detach its arguments, or take "
+                                 "entropic_gromov_wasserstein2 or sampled_gw(..., differentiable=True)")
+    plan, found = _entropic(C1, C2, p, q, loss_fun, epsilon, symmetric, G0, max_iter, tol, solver, warmstart, verbose, **options)
+    return (plan, found) if log else plan
 
 
 def entropic_gromov_wasserstein2(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
@@ -646,7 +673,7 @@ def entropic_gromov_wasserstein2(C1: Any, C2: Any, p: Any = None, q: Any = None,
     C1 (n, n), C2 (m, m), p (n,), q (m,).  For torch tensors a scalar tensor whose backward fills the gradients of C1, C2, p and q at the plan held fixed: those
     of the energy with its entropy (the envelope theorem); p and q are divided by their sums, and theirs are of that.
     """
-    plan, found = entropic_gromov_wasserstein(C1, C2, p, q, loss_fun, epsilon, log=True, **options)
+    plan, found = _entropic(C1, C2, p, q, loss_fun, epsilon, **options)
     value = found["gw_dist"]
     if type(plan).__module__.split(".")[0] == "torch":
         from .torch import _gw_value
@@ -661,12 +688,13 @@ def gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun:
                        **options: Any) -> Any:
     """``ot.gromov.gromov_wasserstein``: a plan of low energy without entropy in the result's marginals.
 
-    C1 (n, n), C2 (m, m) symmetric; p, q uniform without; max_iter steps at most; loss_fun "square_loss" alone; ``verbose``
+    C1 (n, n), C2 (m, m) symmetric; p, q uniform without, divided by their sums; max_iter steps at most; loss_fun "square_loss" alone; ``verbose``
     shows a bar.
 
     The way is another than POT's conditional gradient: exact costs with entropy of a tenth of the largest ones (skipped
     where G0 is given), from there with a five hundredth, then the marginals are made exact.  Plans are local optima in both packages; compare energies, not entries.
-    ``armijo``, ``tol_rel`` and ``tol_abs`` are accepted.  Returns the plan, with ``log=True`` (plan, dict with "gw_dist").
+    ``armijo``, ``tol_rel`` and ``tol_abs`` are accepted.  Returns the plan, which carries no gradients (nor does POT's), with
+    ``log=True`` (plan, dict with "gw_dist").
     """
     _square_loss(loss_fun)
     a, b = _symmetric(C1, "C1", symmetric), _symmetric(C2, "C2", symmetric)
@@ -700,13 +728,21 @@ def entropic_gromov_barycenters(N: int, Cs: Sequence[Any], ps: Sequence[Any] | N
     return (out, report) if log else out
 
 
+def _mass(a: Any, b: Any) -> float:
+    """What both histograms hold; 1 where one is left to be uniform, or their sums differ."""
+    sums = [1.0 if w is None or np.size(w) == 0 else float(np.sum(array(w, "weights"), dtype=np.float64)) for w in (a, b)]
+    return sums[0] if abs(sums[0] - sums[1]) <= 1e-6 * sums[0] else 1.0
+
+
 def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numItermax: int = 1000, stopThr: float = 1e-9,
              verbose: bool = False, log: bool = False, warn: bool = True, warmstart: Any = None, **options: Any) -> Any:
     """``ot.sinkhorn``: the (n, m) plan of entropic transport of cost M (n, m) with strength reg, between a (n,) and b (m,).
 
     At most numItermax passes; ``verbose`` shows a bar, ``warn=False`` says nothing of a run that did not settle.
 
-    Every method of POT's is solved in logarithms, in float64.  ``stopThr`` is compared with the L1 error of the marginals.
+    Every method of POT's is solved in logarithms, in float64.  ``stopThr`` is compared with the L1 error of the marginals
+    relative to the mass.  The plan has the mass of a and b; where their sums differ, which no plan has, both are divided by
+    them (a warning, FRG-GW-103).  Of torch tensors that require gradients the plan carries those of the settled iteration.
     With ``log=True``: (plan, dict with "err", "niter", "log_u", "log_v", "u", "v", "warmstart").
     """
     cost = np.ascontiguousarray(_matrix(M, "M"), np.float64)
@@ -714,17 +750,25 @@ def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numIt
         raise errors.Unsupported("b: one histogram a call")
     start = None if warmstart is None else tuple(reg * np.asarray(w, np.float64) for w in warmstart)
     settings = {"epsilon": reg, "tol": stopThr, "max_iter": int(numItermax), "cost_store": "f64", "round": False}
+    settings |= options
     with warnings.catch_warnings():
         if not warn:
             warnings.simplefilter("ignore")
-        found = transport(cost, a, b, start=start, progress=verbose, **{**settings, **options})
-    plan = _like(found.plan(), M, a, b)
+        found = transport(cost, a, b, start=start, progress=verbose, **settings)
+    balanced = not settings.get("mass") and not any(np.isfinite(settings.get(k, np.inf)) for k in ("rho_source", "rho_target"))
+    size = _mass(a, b) if balanced else 1.0
+    if _wants_graph(M, a, b):
+        from .torch import _sinkhorn_plan
+
+        plan = _sinkhorn_plan(found, M, a, b, size, balanced)
+    else:
+        plan = _like(size * found.plan(), M, a, b)
     if warn and not found.report["converged"]:
         warnings.warn(f"the marginals differ by {found.report['marginal_error']:.2g} after {numItermax} passes, stopThr is "
                       f"{stopThr:g}", errors.NotConverged, stacklevel=2)
     if not log:
         return plan
-    f, g = found.potentials
+    f, g = (v + reg * np.log(size) / 2 for v in found.potentials)
     out = {"err": [found.report["marginal_error"]], "niter": found.report["iterations"], "log_u": f / reg, "log_v": g / reg}
     with np.errstate(over="ignore"):
         return plan, out | {"u": np.exp(f / reg), "v": np.exp(g / reg), "warmstart": (f / reg, g / reg)}

@@ -351,6 +351,44 @@ def _gw_value(value, c, d, p, q, plan, epsilon):
     return _GwValue.apply(value, c, d, p, q, plan, epsilon)
 
 
+class _SinkhornPlan(torch.autograd.Function):
+    """The plan of a transport: gradients of the settled iteration, or of its passes where marginals are partial or relaxed.
+
+    Balanced weights are normalised before and the plan has their mass after, for which each side answers by half.
+    """
+
+    @staticmethod
+    def forward(ctx, cost, a, b, found, size, balanced):
+        ctx.found, ctx.size, ctx.balanced = found, size, balanced
+        ctx.inputs = [None if t is None else (t.dtype, t.shape) for t in (cost, a, b)]
+        ctx.sums = [1.0 if w is None else float(w.sum()) for w in (a, b)]
+        ctx.same_mass = balanced and all(abs(s - size) <= 1e-6 * size for s in ctx.sums)
+        ctx.plan = size * found.plan()
+        return torch.from_numpy(ctx.plan).to(cost.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        if torch.is_grad_enabled():
+            raise errors.Unsupported("sinkhorn has a first derivative alone; do not ask for create_graph")
+        g = _numpy(g).astype(np.float64)
+        out = [*ctx.found.vjp(ctx.size * g, "implicit" if ctx.balanced else "unrolled")]
+        if ctx.balanced:
+            follows = (g * ctx.plan).sum() / 2 if ctx.same_mass else 0.0
+            for i, weights in enumerate((ctx.plan.sum(1), ctx.plan.sum(0))):
+                x = out[1 + i]
+                out[1 + i] = (x - x @ weights / weights.sum() + follows) / ctx.sums[i]
+        tensors = (torch.from_numpy(a).to(kind[0]).reshape(kind[1]) if wants else None
+                   for a, kind, wants in zip(out, ctx.inputs, ctx.needs_input_grad))
+        return *tensors, None, None, None
+
+
+def _sinkhorn_plan(found, cost, a, b, size, balanced):
+    """The plan of `found` with gradients in the cost and the weights."""
+    cost = torch.as_tensor(cost)
+    a, b = (torch.as_tensor(t) if t is not None and len(t) else None for t in (a, b))
+    return _SinkhornPlan.apply(cost, a, b, found, size, balanced)
+
+
 class _GwPlan(torch.autograd.Function):
     """The plan of an alignment; the gradients are those of the cost it was had from, at the plan held fixed:
 

@@ -138,8 +138,41 @@ class Align(unittest.TestCase):
         with self.assertRaises(errors.Unsupported):
             gw.sampled_lowrank_gw(x, y, semi_relaxed=True)
 
+    def test_preset(self):
+        """What is named stands above a preset: passes a step."""
+        x, y, _ = pair(30)
+        one = gw.align(x, y, k=7, preset="torchgw", max_inner=1, max_iter=60, epsilon=1.0).report
+        self.assertEqual(one["inner_iterations"], one["outer_iterations"])
+        all_of_it = gw.align(x, y, k=7, preset="torchgw", max_iter=60).report
+        self.assertGreater(all_of_it["inner_iterations"], 2 * all_of_it["outer_iterations"])
+
+    def test_types(self):
+        """float32 where all arrays that are given are."""
+        c = distances(np.arange(6.0)[:, None])
+        a, m = np.full(6, 1 / 6), np.random.default_rng(0).random((6, 6))
+        for kind in (np.float32, np.float64):
+            args = [v.astype(kind) for v in (a, a, m)]
+            self.assertEqual(gw.sinkhorn(*args, 0.1).dtype, kind)
+            self.assertEqual(gw.entropic_gromov_wasserstein(c.astype(kind), c.astype(kind), epsilon=0.5).dtype, kind)
+        self.assertEqual(gw.sinkhorn(a, a, m.astype(np.float32), 0.1).dtype, np.float64)
+
+    def test_mass(self):
+        """Histograms of one sum, which the plan has: counts, as POT takes them.  Other sums are divided out, with a warning."""
+        rng = np.random.default_rng(3)
+        m, a, b = rng.random((6, 8)), rng.integers(1, 9, 6).astype(float), rng.integers(1, 9, 8).astype(float)
+        b *= a.sum() / b.sum()
+        plan, log = gw.sinkhorn(a, b, m, 0.1, log=True)
+        np.testing.assert_allclose(plan.sum(1), a, rtol=1e-7)
+        np.testing.assert_allclose(plan.sum(0), b, rtol=1e-7)
+        np.testing.assert_allclose(log["u"][:, None] * np.exp(-m / 0.1) * log["v"], plan, rtol=1e-7)
+        with self.assertWarnsRegex(UserWarning, "sum"):
+            self.assertAlmostEqual(gw.sinkhorn(2 * a, b, m, 0.1).sum(), 1)
+
     def test_refusals(self):
         x, y, _ = pair(20)
+        with self.assertRaises(errors.BadData) as caught:
+            gw.energy(distances(x), distances(y), np.full((20, len(y)), np.nan))
+        self.assertEqual(caught.exception.where, "plan, row 1, column 1")
         with self.assertRaises(errors.BadArgument):
             gw.align(x, y, k=30)
         with self.assertRaisesRegex(TypeError, "epsilonn"):

@@ -176,6 +176,34 @@ class Pot(unittest.TestCase):
         got = gw.entropic_gromov_barycenters(10, [c, d], [p, q], None, [0.4, 0.6], epsilon=2.0, init_C=start, max_iter=200, tol=1e-9)
         np.testing.assert_allclose(got, want, atol=1e-4 * want.max())
 
+    def test_gradients_of_sinkhorn(self):
+        """POT's, which go through its passes, where these have settled; those of weights along changes that keep both sums
+        equal, and of both at once: sums of 3, too."""
+        rng = np.random.default_rng(0)
+        arrays = 3 * rng.dirichlet(np.ones(6)), 3 * rng.dirichlet(np.ones(8)), rng.random((6, 8))
+        loss = torch.from_numpy(rng.normal(size=(6, 8)))
+        grads = []
+        for sinkhorn, exact in ((ot.sinkhorn, {"stopThr": 1e-13, "numItermax": 10000}), (gw.sinkhorn, {"stopThr": 1e-11})):
+            a, b, m = (torch.from_numpy(v.copy()).requires_grad_() for v in arrays)
+            plan = sinkhorn(a, b, m, 0.1, **exact)
+            self.assertTrue(plan.requires_grad)
+            (plan * loss).sum().backward()
+            both = a.grad @ a.detach() + b.grad @ b.detach()
+            grads.append([m.grad, a.grad - a.grad.mean(), b.grad - b.grad.mean(), both])
+        for ours, theirs in zip(*grads[::-1]):
+            np.testing.assert_allclose(ours, theirs, atol=1e-7 * max(1, float(theirs.abs().max())))
+        with torch.no_grad():
+            self.assertFalse(gw.sinkhorn(a, b, m, 0.1).requires_grad)
+
+    def test_plans_without_gradients_are_refused(self):
+        c = torch.rand(6, 6, dtype=torch.float64)
+        c = (c + c.T).fill_diagonal_(0).requires_grad_()
+        with self.assertRaisesRegex(errors.Unsupported, "detach"):
+            gw.entropic_gromov_wasserstein(c, c, epsilon=1.0)
+        with torch.no_grad():
+            gw.entropic_gromov_wasserstein(c, c, epsilon=1.0)
+        self.assertTrue(gw.entropic_gromov_wasserstein2(c, c, epsilon=1.0).requires_grad)
+
     def test_tensors(self):
         c, d, p, q = (torch.from_numpy(v) for v in problem())
         plan = gw.entropic_gromov_wasserstein(c, d, p, q, epsilon=1.0, max_iter=5)
