@@ -149,7 +149,7 @@ typedef struct {
     double error_estimate; /* bound on the rounding error of ell */
     int promoted;          /* the inverse (mixed) or all (f32, auto_promote) was done again in f64 */
     frg_gp_storage storage;
-    double build_seconds, factor_seconds, inverse_seconds, gradient_seconds;
+    double build_seconds, factor_seconds, inverse_seconds, gradient_seconds; /* both made in one sweep: inverse */
     int cusps;             /* 1: the gradient in x was asked of a kernel with a cusp (matern12), where two equal points
                               have none: it holds 0 for such a pair, the mean of both sides */
     double scale;          /* f of a profiled scale; 1 */

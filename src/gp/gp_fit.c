@@ -119,7 +119,9 @@ static frg_status objective_value(void *user, const double *u, double *f)
     if (m->gp->state == MATRIX_NONE) {
         m->gp->jitter = m->jitter;
     }
+    m->gp->sweeps = m->method == FRG_GP_ADAM; /* the gradient is asked for at every step */
     const frg_status status = taken(m, frgi_gp_value(m->gp));
+    m->gp->sweeps = false;
     if (status != FRG_OK) {
         return status;
     }

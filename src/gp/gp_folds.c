@@ -161,7 +161,7 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *
              (long long)fold, pivots.value, (long long)pivots.pivot + 1);
     }
     if (status == FRG_OK) {
-        status = frgi_spd_inverse(gp->ctx, &s, f->block, f->work);
+        status = frgi_spd_inverse(gp->ctx, &s, f->block, NULL, f->work);
     }
     if (status == FRG_OK) {
         status = frgi_spd_times(gp->ctx, &s, f->block, q, f->a, m, f->e, m, f->work);

@@ -22,7 +22,8 @@ static const double MIXED_SPREAD = 1e10, TRACE_MOST = 1e-3;
 
 /* ---- matrices ----------------------------------------------------------------------------------- */
 
-/** The factor once more, at the jitter that the value settled on; alpha and value stand. */
+/** The factor once more, at the jitter that the value settled on; value and alpha stand, but for what the inverse made of
+ *  alpha: that is solved for again. */
 static frg_status refactor(frg_gp *gp)
 {
     frg_gp_value value = gp->value;
@@ -32,6 +33,10 @@ static frg_status refactor(frg_gp *gp)
     frg_status status = frgi_gp_build_jittered(gp);
     if (status == FRG_OK) {
         status = frgi_spd_factor(gp->ctx, &gp->shape, gp->matrix, gp->work, &logdet, &pivots);
+    }
+    if (status == FRG_OK && frgi_gp_carries(gp)) {
+        memcpy(gp->alpha, gp->half, (size_t)gp->n * sizeof(double));
+        status = frgi_spd_backward(gp->ctx, &gp->shape, gp->matrix, 1, gp->alpha, gp->n, gp->work);
     }
     gp->value = value;
     gp->state = status == FRG_OK ? MATRIX_FACTOR : MATRIX_NONE;
@@ -45,12 +50,19 @@ frg_status frgi_gp_need_factor(frg_gp *gp)
 
 frg_status frgi_gp_need_inverse(frg_gp *gp)
 {
+    gp->sweeps = true;
     const frg_status valued = frgi_gp_value(gp);
+    gp->sweeps = false;
     if (valued != FRG_OK || gp->state == MATRIX_INVERSE) {
         return valued;
     }
     const double began = frgi_seconds();
-    const frg_status status = frgi_spd_inverse(gp->ctx, &gp->shape, gp->matrix, gp->work);
+    const bool carries = frgi_gp_carries(gp);
+    if (carries) {
+        memcpy(gp->alpha, gp->half, (size_t)gp->n * sizeof(double));
+    }
+    const frg_status status =
+        frgi_spd_inverse(gp->ctx, &gp->shape, gp->matrix, carries ? gp->alpha : NULL, gp->work);
     gp->value.inverse_seconds += frgi_seconds() - began;
     gp->state = status == FRG_OK ? MATRIX_INVERSE : MATRIX_NONE;
     return status;
@@ -66,7 +78,7 @@ static frg_status need_low_inverse(frg_gp *gp)
     frgi_gp_side *const low = &gp->other;
     frgi_gp_need_other_bound(gp);
     frgi_spd_convert(gp->ctx, &gp->shape, gp->matrix, &low->shape, low->matrix);
-    const frg_status status = frgi_spd_inverse(gp->ctx, &low->shape, low->matrix, gp->work);
+    const frg_status status = frgi_spd_inverse(gp->ctx, &low->shape, low->matrix, NULL, gp->work);
     frgi_gp_narrow(gp->n * gp->q, gp->alpha, gp->solved_low);
     gp->other_ready = status == FRG_OK;
     gp->value.inverse_seconds += frgi_seconds() - began;
@@ -197,7 +209,8 @@ static frg_status pass_by_mode(frg_gp *gp, double *gradient, double *dx)
 
 frg_status frgi_gp_gradient(frg_gp *gp, double *gradient, double *dx, double *dy)
 {
-    frg_status status = frgi_gp_value(gp);
+    frg_status status =
+        gp->opts.precision == FRG_GP_MIXED ? frgi_gp_value(gp) : frgi_gp_need_inverse(gp);
     if (status == FRG_OK) {
         status = pass_by_mode(gp, gradient, dx);
     }

@@ -182,7 +182,7 @@ static frg_status value(const job *j, int64_t g)
 
 static frg_status invert(const job *j, int64_t g)
 {
-    return frgi_spd_inverse(j->ctx, &j->s, matrix_of(j, g), work_of(j));
+    return frgi_spd_inverse(j->ctx, &j->s, matrix_of(j, g), NULL, work_of(j));
 }
 
 /** Every group through `step`; the first one that fails, in their order, gives the status. */

@@ -5,7 +5,7 @@
  *     data               n (d + q), noise and groups where given
  *     matrix             T(n); FULL: 2 T(n); mixed: T(n) doubles and T(n) floats
  *     points, bound      about 2 n d
- *     r, alpha, nu ...   n (2 q + d + 4), with a profiled mean 4 n m more
+ *     r, alpha, nu ...   n (2 q + d + 6), with a profiled mean 4 n m more
  *
  * An evaluation takes nothing beyond it.  Leave-one-out gradients and the information have memory of their own
  * from their first call on.
@@ -105,6 +105,8 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     gp->spread = TAKE(a, double, d);
     gp->residual = TAKE(a, double, n *q);
     gp->alpha = TAKE(a, double, n *(q + m));
+    gp->half = TAKE(a, double, n);
+    gp->swept = TAKE(a, double, n);
     gp->noise = TAKE(a, double, n);
     gp->diagonal = TAKE(a, double, n);
     gp->scratch = TAKE(a, double, n);

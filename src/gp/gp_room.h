@@ -103,7 +103,11 @@ struct frg_gp {
     bool lenient;              /* in a fit, and at what it found: f32 is held to |ell| + n, not to |ell| + 1 */
     bool jitter_told;          /* the fit's warning is out; frgi_gp_set_sticky clears it */
     double *residual;          /* n x q: r */
-    double *alpha;             /* n x q: K^-1 r, valid from MATRIX_FACTOR on */
+    double *alpha;             /* n x q: K^-1 r, valid from MATRIX_FACTOR on; one column in f64 is L^-T z by L while L
+                                  is there, by the rows of L^-1 while K^-1 is: the same whatever was asked before */
+    double *half;              /* n: z = L^-1 r of the one column that goes along */
+    double *swept;             /* n: L^-T z as a sweep of factor and inverse leaves it */
+    bool sweeps;               /* the inverse will be wanted too: one sweep does both */
     void *trust_memory;        /* f32: of frgi_gp_sampled_error */
     float *solved_low;         /* n x (q + m): the same in f32, where a step is in f32 */
     double *noise;             /* n: nu */
@@ -156,6 +160,8 @@ FRG_MUST_USE frg_status frgi_gp_promote(frg_gp *gp);
 FRG_MUST_USE frg_status frgi_gp_take_factor(frg_gp *gp);
 /** Makes sure the factor and alpha of the current theta are there. */
 FRG_MUST_USE frg_status frgi_gp_need_factor(frg_gp *gp);
+/** Does alpha follow the matrix from L to K^-1: one column in f64? */
+bool frgi_gp_carries(const frg_gp *gp);
 /** Makes sure that `matrix` holds K^-1 in the process's own arithmetic. */
 FRG_MUST_USE frg_status frgi_gp_need_inverse(frg_gp *gp);
 /** Forgets the matrix after theta or the data changed. */

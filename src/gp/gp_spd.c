@@ -74,6 +74,7 @@ static frgi_spd_run *lay_out(frgi_arena *a, const frgi_spd_shape *s, int threads
     }
     head.scratch = frgi_take(a, frgi_mul((size_t)(s->block * SPD_INNER), size));
     head.side = frgi_take(a, frgi_mul((size_t)s->padded, size));
+    head.solved = frgi_take(a, frgi_mul((size_t)s->padded, size));
     head.tiles = tiles;
     head.as_rows = frgi_take(a, may_split(s) ? frgi_spd_split_bytes(s->padded, s->block) : 0);
     head.as_columns = frgi_take(a, may_split(s) ? frgi_spd_split_bytes(s->padded, s->block) : 0);

@@ -11,8 +11,9 @@
  *
  *     A_ij <- A_ij - V_i V_j'
  *
- * on a region: i >= j > p leaves the Cholesky factor (n^3/3), j < p finishes the inverse (2 n^3/3).  The
- * two regions are two calls, so that a value costs a third of a gradient and has the same bits with or without.
+ * on a region: i >= j > p leaves the Cholesky factor (n^3/3), j < p finishes the inverse (2 n^3/3).  The two
+ * regions are two calls, so that a value costs a third of a gradient, or one where both are wanted: all that the
+ * inverse's step p needs is there after the factor's.  The bits are the same.
  *
  * Threads: tile rows are dealt to them by turns, and a tile goes through the steps in one order whoever does them,
  * so the bits do not depend on their number.  Calls open their own parallel regions, or run alone inside one.
@@ -68,8 +69,13 @@ FRG_MUST_USE frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *
  *  frgi_spd_forward.  Where there is no factor, b is spoilt. */
 FRG_MUST_USE frg_status frgi_spd_factor_forward(frg_context *ctx, const frgi_spd_shape *s, void *a, void *b, void *work,
                                                 double *logdet, frgi_spd_pivots *pivots);
-/** L -> A^-1 in place (lower triangle).  FRG_OK, FRG_INTERRUPTED or FRG_TIME_LIMIT: a positive status is no result. */
-FRG_MUST_USE frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *work);
+/** L -> A^-1 in place (lower triangle).  FRG_OK, FRG_INTERRUPTED or FRG_TIME_LIMIT: a positive status is no result.
+ *  b, of n elements, or NULL: b <- L^-T b by the rows of L^-1 on the way, as accurate as frgi_spd_backward in norm. */
+FRG_MUST_USE frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *b, void *work);
+/** frgi_spd_factor_forward and frgi_spd_inverse in one sweep: b <- L^-1 b and solved <- L^-T of that, roots <- the n L_ii.
+ *  The same bits in half the phases; where there is no factor, b and solved are spoilt. */
+FRG_MUST_USE frg_status frgi_spd_sweep(frg_context *ctx, const frgi_spd_shape *s, void *a, void *b, void *solved,
+                                       double *roots, void *work, double *logdet, frgi_spd_pivots *pivots);
 
 /** b <- L^-1 b and b <- L^-T b; b is n x q of the shape's type, column-major, ldb >= n. */
 FRG_MUST_USE frg_status frgi_spd_forward(frg_context *ctx, const frgi_spd_shape *s, const void *l, ptrdiff_t q,

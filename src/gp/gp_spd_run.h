@@ -21,6 +21,7 @@ typedef struct {
     char *z[2], *t[2]; /* inverses of pivot blocks */
     char *scratch;     /* block x 16 */
     char *side;        /* padded: the right side that goes along with a factor */
+    char *solved;      /* padded: what the rows of L^-1 make of it */
     bool
         tiles; /* updates go over the CPU's tiles: the panel is there as two operands of them as well */
     unsigned char *as_rows, *as_columns;
@@ -30,8 +31,9 @@ typedef struct {
     const char *phase;
     frg_status status;
     frgi_spd_pivots *pivots;
+    double *roots; /* n: the L_ii, which an inverse takes the place of; NULL: they stay */
     const double *scale;
-    char *b;
+    char *b; /* a right side: NULL where there is none */
     ptrdiff_t q;
 } frgi_spd_run;
 

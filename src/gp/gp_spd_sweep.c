@@ -7,6 +7,8 @@
  *     inverse     V_j = (L_pp^-1 B_pj)'  (j < p)                 B_ij += V_i V_j'    for p > i >= j
  *                 B_pj = L_pp^-T V_j',  B_ip = -L_ip L_pp^-1     B_ij -= L_ip V_j'   for i > p > j
  *                 B_pp = L_pp^-T L_pp^-1
+ *                 (and a_j += V_j z_p  (j < p), a_p = L_pp^-T z_p: a = L^-T z)
+ *     both        the steps p of the two, one behind the other: half as many phases, each with the same work
  *     congruence  V_i = A_ip diag(w_p)^(1/2)  (all i)            B_ij += V_i V_j'    for all i >= j
  *
  * After the last step B is the inverse: row p of B starts as -(L^-1) row p before L_pp^-1 (the triangular inverse
@@ -180,14 +182,13 @@ static void factor_block(frgi_spd_run *r, ptrdiff_t p)
     }
 }
 
-/** Brings the pivot block behind b up to date with the step of b, and factors it. */
-static void factor_ahead(frgi_spd_run *r, frgi_spd_block b)
+/** Brings the pivot block behind b up to date with the step of b. */
+static void update_ahead(frgi_spd_run *r, frgi_spd_block b)
 {
     const frgi_spd_block next = frgi_spd_block_at(r, b.p + 1);
     const char *const v = frgi_spd_panel(r, b.p, next.first, b.k);
     r->ops->update[SPD_MINUS](b.k, next.k, v, next.k, v, frgi_spd_entry(r, next.first, next.first),
                               r->s->ld, 0);
-    factor_block(r, next.p);
 }
 
 static void divide_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
@@ -224,11 +225,19 @@ static void factor_body(void *run, int me)
         frgi_team_deal(&r->team, me, &units);
         frgi_team_meet(&r->team);
         if (me == 0) {
-            factor_ahead(r, b);
+            update_ahead(r, b);
+            factor_block(r, next.p);
             poll(r, p);
         }
         update(r, me, &g, &b, r->a);
     }
+}
+
+static double root_at(const frgi_spd_run *r, ptrdiff_t i)
+{
+    const char *const at = frgi_spd_entry(r, i, i);
+    return r->s->dtype == FRG_F64 ? *(const double *)(const void *)at
+                                  : (double)*(const float *)(const void *)at;
 }
 
 /** The sum of 2 log L_ii: mantissas multiplied, exponents added, one logarithm for LN2_CHUNK of them. */
@@ -237,9 +246,7 @@ static double logarithms(const frgi_spd_run *r, ptrdiff_t n, frgi_spd_pivots *pi
     double sum = 0, product = 1, smallest = HUGE_VAL, largest = 0;
     int64_t exponents = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
-        const char *const at = frgi_spd_entry(r, i, i);
-        const double l = r->s->dtype == FRG_F64 ? *(const double *)(const void *)at
-                                                : (double)*(const float *)(const void *)at;
+        const double l = r->roots ? r->roots[i] : root_at(r, i);
         smallest = l < smallest ? l : smallest;
         largest = l > largest ? l : largest;
         uint64_t bits;
@@ -263,28 +270,44 @@ static double logarithms(const frgi_spd_run *r, ptrdiff_t n, frgi_spd_pivots *pi
     return 2 * (sum + log(product) + (double)exponents * 0.693147180559945309417);
 }
 
+/** The right side b, zero in the rows behind it, goes along. */
+static void take_side(frgi_spd_run *r, const void *b)
+{
+    const size_t bytes = (size_t)r->s->n * r->size;
+    r->b = b ? r->side : NULL;
+    if (b) {
+        memcpy(r->b, b, bytes);
+        memset(r->b + bytes, 0, (size_t)r->s->padded * r->size - bytes);
+    }
+}
+
+static void give_side(const frgi_spd_run *r, const char *side, void *b)
+{
+    if (b)
+        memcpy(b, side, (size_t)r->s->n * r->size);
+}
+
+static frg_status factor_by(frgi_spd_run *r, void (*body)(void *, int), void *b, double *logdet,
+                            frgi_spd_pivots *pivots)
+{
+    frgi_spd_pivots found = {.pivot = -1, .value = NAN};
+    r->phase = "factor";
+    r->pivots = &found;
+    take_side(r, b);
+    pad(r);
+    frgi_spd_go(r, THREADS_FROM, body);
+    const double sum = logarithms(r, found.pivot >= 0 ? found.pivot : r->s->n, &found);
+    if (r->status == FRG_OK)
+        *logdet = sum;
+    give_side(r, r->side, b);
+    *pivots = found;
+    return r->status;
+}
+
 frg_status frgi_spd_factor_forward(frg_context *ctx, const frgi_spd_shape *s, void *a, void *b,
                                    void *work, double *logdet, frgi_spd_pivots *pivots)
 {
-    frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
-    frgi_spd_pivots found = {.pivot = -1, .value = NAN};
-    const size_t bytes = (size_t)s->n * r->size;
-    r->phase = "factor";
-    r->pivots = &found;
-    if (b) {
-        r->b = r->side;
-        memcpy(r->b, b, bytes);
-        memset(r->b + bytes, 0, (size_t)s->padded * r->size - bytes);
-    }
-    pad(r);
-    frgi_spd_go(r, THREADS_FROM, factor_body);
-    const double sum = logarithms(r, found.pivot >= 0 ? found.pivot : s->n, &found);
-    if (r->status == FRG_OK)
-        *logdet = sum;
-    if (b)
-        memcpy(b, r->b, bytes);
-    *pivots = found;
-    return r->status;
+    return factor_by(frgi_spd_begin(ctx, s, a, work), factor_body, b, logdet, pivots);
 }
 
 frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, void *work,
@@ -302,6 +325,22 @@ static void invert_block(frgi_spd_run *r, ptrdiff_t p)
                    r->s->block);
 }
 
+/** a_j += V_j z_p for rows of the packed panel before the pivot block; a_p = L_pp^-T z_p where they are its own. */
+static void carry(const frgi_spd_run *r, const frgi_spd_block *b, ptrdiff_t row, ptrdiff_t rows)
+{
+    const ptrdiff_t group = SPD_LINE / (ptrdiff_t)r->size, k = b->k;
+    const char *const zp = r->b + (size_t)b->first * r->size;
+    char *const to = r->solved + (size_t)row * r->size;
+    if (row == b->first) {
+        memset(to, 0, (size_t)k * r->size);
+        r->ops->times[SPD_PLUS](k, k, r->t[b->p & 1], r->s->block, 1, zp, k, to, k);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < rows; i += group)
+        r->ops->times[SPD_PLUS](group, k, frgi_spd_panel(r, b->p, row + i, k), group, 1, zp, k,
+                                to + (size_t)i * r->size, group);
+}
+
 /** Strips of the panel; one more unit than strips is the diagonal block. */
 static void invert_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
 {
@@ -309,6 +348,8 @@ static void invert_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
     const ptrdiff_t ld = r->s->ld, ldz = r->s->block;
     if (strip == r->strips) {
         r->ops->square(b.k, t, ldz, frgi_spd_entry(r, b.first, b.first), ld);
+        if (r->b)
+            carry(r, &b, b.first, b.k);
         return;
     }
     ptrdiff_t row, end = frgi_spd_strip(r, strip, &row);
@@ -318,6 +359,8 @@ static void invert_strip(frgi_spd_run *r, frgi_spd_block b, ptrdiff_t strip)
         r->ops->turn(b.k, before - row, frgi_spd_entry(r, b.first, row), ld, z, t, ldz,
                      frgi_spd_panel(r, b.p, row, b.k));
         split(r, &b, row, before - row);
+        if (r->b)
+            carry(r, &b, row, before - row);
     }
     if (after < end) {
         r->ops->retire(b.k, end - after, frgi_spd_entry(r, after, b.first), ld, t, ldz,
@@ -353,13 +396,75 @@ static void inverse_body(void *run, int me)
     }
 }
 
-frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *work)
+frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *b, void *work)
 {
     frgi_spd_run *const r = frgi_spd_begin(ctx, s, l, work);
     r->phase = "inverse";
+    take_side(r, b);
     pad(r); /* an updated factor may have come without */
     frgi_spd_go(r, THREADS_FROM, inverse_body);
+    give_side(r, r->solved, b);
     return r->status;
+}
+
+/* ---- both ---- */
+
+static void both_block(frgi_spd_run *r, ptrdiff_t p)
+{
+    const frgi_spd_block b = frgi_spd_block_at(r, p);
+    factor_block(r, p);
+    if (r->status != FRG_OK)
+        return;
+    invert_block(r, p);
+    for (ptrdiff_t i = b.first; i < sooner(b.end, r->s->n); i++)
+        r->roots[i] = root_at(r, i);
+}
+
+static void both_body(void *run, int me)
+{
+    frgi_spd_run *const r = run;
+    const frgi_team_rows strips = panel_units(r, true), units = update_units(r);
+    if (me == 0)
+        both_block(r, 0);
+    for (ptrdiff_t p = 0; p < r->blocks; p++) {
+        const frgi_spd_block b = frgi_spd_block_at(r, p), next = frgi_spd_block_at(r, p + 1);
+        const bool last = p + 1 == r->blocks;
+        frgi_team_deal(&r->team, me, &strips);
+        frgi_team_meet(&r->team);
+        if (r->status != FRG_OK)
+            return;
+        for (ptrdiff_t u; (u = take_strip(r, me, &strips)) >= 0;) {
+            if (u < r->strips)
+                divide_strip(r, b, u);
+            invert_strip(r, b, u);
+        }
+        const region inverse = {
+            0, b.first, {{0, b.first, SPD_PLUS}, {b.end, r->s->padded, SPD_MINUS}}, 2};
+        const region factor = {b.end, r->s->padded, {{next.end, r->s->padded, SPD_MINUS}}, !last};
+        frgi_team_deal(&r->team, me, &units);
+        frgi_team_meet(&r->team);
+        if (me == 0 && !last) {
+            update_ahead(r, b);
+            both_block(r, p + 1);
+        }
+        if (me == 0)
+            poll(r, p);
+        for (ptrdiff_t u, row; (u = frgi_team_take_dealt(&r->team, me, &units, &row)) >= 0;) {
+            const ptrdiff_t strip = row * units.each + u % units.each, col = u / units.each;
+            update_unit(r, &inverse, &b, strip, col, r->a);
+            update_unit(r, &factor, &b, strip, col, r->a);
+        }
+    }
+}
+
+frg_status frgi_spd_sweep(frg_context *ctx, const frgi_spd_shape *s, void *a, void *b, void *solved,
+                          double *roots, void *work, double *logdet, frgi_spd_pivots *pivots)
+{
+    frgi_spd_run *const r = frgi_spd_begin(ctx, s, a, work);
+    r->roots = roots;
+    const frg_status status = factor_by(r, both_body, b, logdet, pivots);
+    give_side(r, r->solved, solved);
+    return status;
 }
 
 /* ---- congruence ---- */

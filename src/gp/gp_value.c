@@ -133,11 +133,10 @@ static double unit_roundoff(const frg_gp *gp)
     return gp->shape.dtype == FRG_F32 ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
 }
 
-/** Is every pivot more than its own rounding?  Leaves the L_ii in scratch. */
+/** Is every pivot more than its own rounding?  The L_ii are in scratch. */
 static bool is_regular(frg_gp *gp)
 {
     const double least = SINGULAR * unit_roundoff(gp);
-    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
     for (ptrdiff_t i = 0; i < gp->n; i++) {
         const double pivot = gp->scratch[i] * gp->scratch[i];
         if (!(pivot > least * (gp->diagonal[i] + gp->jitter))) {
@@ -153,6 +152,30 @@ static bool is_regular(frg_gp *gp)
 static bool goes_along(const frg_gp *gp)
 {
     return gp->q + gp->profile.count == 1;
+}
+
+/** Does a go along with the inverse?  In f64 alone: where f32 is judged, L must be there. */
+bool frgi_gp_carries(const frg_gp *gp)
+{
+    return goes_along(gp) && gp->shape.dtype == FRG_F64;
+}
+
+/** Is K^-1 to come with L, in one sweep? */
+static bool sweeps(const frg_gp *gp)
+{
+    return gp->sweeps && frgi_gp_carries(gp) && gp->opts.precision != FRG_GP_MIXED &&
+           !gp->opts.profile_scale;
+}
+
+/** L^-1 r in alpha, L^-T of that in swept, the L_ii in scratch. */
+static frg_status sweep(frg_gp *gp)
+{
+    const double began = frgi_seconds();
+    memcpy(gp->alpha, gp->residual, (size_t)gp->n * sizeof(double));
+    const frg_status status = frgi_spd_sweep(gp->ctx, &gp->shape, gp->matrix, gp->alpha, gp->swept,
+                                             gp->scratch, gp->work, &gp->logdet, &gp->pivots);
+    gp->value.inverse_seconds += frgi_seconds() - began;
+    return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
 
 /** L, and L^-1 r where r goes along. */
@@ -171,6 +194,7 @@ static frg_status factor(frg_gp *gp)
     if (along && single) {
         frgi_gp_widen(gp->n, gp->solved_low, gp->alpha);
     }
+    frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
     gp->value.factor_seconds += frgi_seconds() - began;
     return status == FRG_OK && !is_regular(gp) ? FRG_NOT_POSDEF : status;
 }
@@ -270,7 +294,7 @@ static frg_status factor_with_jitter(frg_gp *gp, bool may_raise)
     for (;;) {
         frg_status status = frgi_gp_build_jittered(gp);
         if (status == FRG_OK) {
-            status = factor(gp);
+            status = sweeps(gp) ? sweep(gp) : factor(gp);
         }
         if (status != FRG_NOT_POSDEF) {
             return status;
@@ -334,8 +358,8 @@ static frg_status solve_forward(frg_gp *gp)
 }
 
 /** a, quad, the profiled mean and scale from L^-1 r (and L^-1 H); FRG_NOT_POSDEF with pivot -1 where H'K^-1 H is
- *  singular, FRG_BROKE_DOWN with scale 0 where nothing is left to scale. */
-static frg_status solve(frg_gp *gp)
+ *  singular, FRG_BROKE_DOWN with scale 0 where nothing is left to scale.  swept: a is there. */
+static frg_status solve(frg_gp *gp, bool swept)
 {
     const ptrdiff_t m = gp->profile.count;
     if (m > 0 && !frgi_gp_mean_profile(gp)) {
@@ -344,6 +368,13 @@ static frg_status solve(frg_gp *gp)
     }
     if (!frgi_gp_scale_profile(gp)) {
         return FRG_BROKE_DOWN;
+    }
+    if (frgi_gp_carries(gp)) {
+        memcpy(gp->half, gp->alpha, (size_t)gp->n * sizeof(double));
+    }
+    if (swept) {
+        memcpy(gp->alpha, gp->swept, (size_t)gp->n * sizeof(double));
+        return FRG_OK;
     }
     const frg_status status = solve_triangle(gp, true);
     if (m > 0 && status == FRG_OK) {
@@ -430,7 +461,7 @@ static frg_status evaluate(frg_gp *gp, bool may_raise)
         status = solve_forward(gp);
     }
     if (status == FRG_OK) {
-        status = solve(gp);
+        status = solve(gp, sweeps(gp));
     }
     if (status == FRG_OK) {
         fill_value(gp);
@@ -503,7 +534,7 @@ static bool may_promote(const frg_gp *gp)
 }
 
 /** The end of an evaluation that began at kept_jitter: a step that is not taken leaves the objective alone. */
-static frg_status settle(frg_gp *gp, frg_status status, double kept_jitter)
+static frg_status settle(frg_gp *gp, frg_status status, double kept_jitter, frgi_gp_state done)
 {
     if (status == FRG_OK && !isfinite(gp->value.log_likelihood)) {
         status = FRG_BROKE_DOWN;
@@ -516,7 +547,7 @@ static frg_status settle(frg_gp *gp, frg_status status, double kept_jitter)
     if (gp->value.jitter_tries > 0) {
         tell_jitter(gp);
     }
-    gp->state = MATRIX_FACTOR;
+    gp->state = done;
     return FRG_OK;
 }
 
@@ -535,7 +566,7 @@ frg_status frgi_gp_value(frg_gp *gp)
     if ((status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) && may_promote(gp)) {
         status = promote(gp);
     }
-    return settle(gp, status, kept_jitter);
+    return settle(gp, status, kept_jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
 }
 
 frg_status frgi_gp_promote(frg_gp *gp)
@@ -545,7 +576,8 @@ frg_status frgi_gp_promote(frg_gp *gp)
              gp->value.trace_residual, frg_dtype_name(gp->shape.dtype));
     }
     frgi_gp_mean_residual(gp); /* a profiled mean has been taken out of it */
-    return settle(gp, promote(gp), gp->jitter);
+    const frg_status status = promote(gp);
+    return settle(gp, status, gp->jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
 }
 
 frg_status frgi_gp_take_factor(frg_gp *gp)
@@ -564,10 +596,10 @@ frg_status frgi_gp_take_factor(frg_gp *gp)
     frgi_gp_mean_residual(gp);
     frg_status status = solve_forward(gp);
     if (status == FRG_OK) {
-        status = solve(gp);
+        status = solve(gp, false);
     }
     if (status == FRG_OK) {
         fill_value(gp);
     }
-    return settle(gp, status, gp->jitter);
+    return settle(gp, status, gp->jitter, MATRIX_FACTOR);
 }

@@ -154,7 +154,7 @@ static void one_size(ptrdiff_t n, frg_dtype t)
                "n %td %s: logdet %.17g, %.17g", n, frg_dtype_name(t), logdet, want);
     CHECK(pivots.smallest == smallest && pivots.largest == largest);
 
-    CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.s, p.a, p.work), FRG_OK);
+    CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.s, p.a, NULL, p.work), FRG_OK);
     double worst = 0;
     for (ptrdiff_t j = 0; j < n; j++)
         for (ptrdiff_t i = j; i < n; i++)
@@ -202,6 +202,53 @@ static double norm(const double *x, ptrdiff_t n)
 /* LARGE_F32: from 900 rows on float32 goes over the CPU's tiles, where it has them; odd for their edges. */
 enum { COLUMNS = 11, LARGE = 1600, LARGE_F32 = 1231 };
 
+/** Factor and inverse in one sweep have the bits of the two calls: the inverse is in p->a, L^-1 y in z; and L^-T z by
+ *  the rows of L^-1 is x, with a product's error.  Leaves that in solved. */
+static void one_sweep(problem *p, const char *y, const char *z, const double *x, double logdet,
+                      const frgi_spd_pivots *pivots, double *solved)
+{
+    const ptrdiff_t n = p->s.n;
+    const size_t size = frg_sizeof(p->s.dtype);
+    char *const two = malloc(p->bytes), *const b = calloc((size_t)n, size),
+                *const c = calloc((size_t)n, size), *const d = calloc((size_t)n, size);
+    double *const roots = calloc((size_t)n, sizeof *roots), *const e =
+                                                                malloc((size_t)n * sizeof *e);
+    double again = NAN;
+    frgi_spd_pivots found;
+    memcpy(two, p->a, p->bytes);
+    fill(p);
+    memcpy(b, y, (size_t)n * size);
+    CHECK_STATUS(frgi_spd_sweep(p->ctx, &p->s, p->a, b, c, roots, p->work, &again, &found), FRG_OK);
+    CHECK(again == logdet && found.smallest == pivots->smallest &&
+          found.largest == pivots->largest && found.pivot == -1);
+    CHECK_BITS(b, z, (size_t)n * size);
+    ptrdiff_t wrong = 0;
+    for (ptrdiff_t j = 0; j < n; j++)
+        for (ptrdiff_t i = j; i < n; i++)
+            wrong +=
+                get(p->s.dtype, p->a, at(&p->s, i, j)) != get(p->s.dtype, two, at(&p->s, i, j));
+    CHECK_INT(wrong, 0);
+    fill(p);
+    CHECK_STATUS(frgi_spd_factor(p->ctx, &p->s, p->a, p->work, &again, &found), FRG_OK);
+    frgi_spd_diagonal(&p->s, p->a, e);
+    CHECK_BITS(roots, e, (size_t)n * sizeof *e);
+    memcpy(d, z, (size_t)n * size);
+    CHECK_STATUS(frgi_spd_inverse(p->ctx, &p->s, p->a, d, p->work), FRG_OK);
+    CHECK_BITS(c, d, (size_t)n * size);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        solved[i] = get(p->s.dtype, c, i);
+        e[i] = solved[i] - x[i];
+    }
+    CHECK_SAYS(norm(e, n) <= 48 * ((double)n + 20) * unit(p->s.dtype) * norm(x, n),
+               "n %td: a off by %g", n, norm(e, n) / norm(x, n));
+    free(two);
+    free(b);
+    free(c);
+    free(d);
+    free(roots);
+    free(e);
+}
+
 /** Every call with q columns of y = A x, against x; the bits against those of one thread. */
 static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *keep)
 {
@@ -228,6 +275,8 @@ static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *ke
     CHECK_STATUS(frgi_spd_forward(p.ctx, &p.s, p.a, q, b, ldb, p.work), FRG_OK);
     if (q == 1)
         CHECK_BITS(b, c, (size_t)n * size);
+    char *const z = malloc((size_t)n * size);
+    memcpy(z, c, (size_t)n * size);
     CHECK_STATUS(frgi_spd_backward(p.ctx, &p.s, p.a, q, b, ldb, p.work), FRG_OK);
     double *const e = malloc((size_t)n * sizeof *e);
     for (ptrdiff_t k = 0; k < q; k++) {
@@ -236,7 +285,7 @@ static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *ke
         CHECK_SAYS(norm(e, n) <= allowed * norm(x + k * n, n), "n %td %s: solve off by %g u", n,
                    frg_dtype_name(t), norm(e, n) / norm(x + k * n, n) / u);
     }
-    CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.s, p.a, p.work), FRG_OK);
+    CHECK_STATUS(frgi_spd_inverse(p.ctx, &p.s, p.a, NULL, p.work), FRG_OK);
     for (ptrdiff_t k = 0; k < q; k++)
         for (ptrdiff_t i = 0; i < n; i++)
             put(t, c, i + k * ldb, y[i + k * n]);
@@ -248,6 +297,16 @@ static void calls(ptrdiff_t n, frg_dtype t, ptrdiff_t q, int threads, double *ke
                    frg_dtype_name(t), norm(e, n) / norm(x + k * n, n) / u);
     }
     frgi_spd_diagonal(&p.s, p.a, d);
+    char *const first = calloc((size_t)n, size);
+    for (ptrdiff_t i = 0; i < n; i++)
+        put(t, first, i, y[i]);
+    one_sweep(&p, first, z, x, logdet, &pivots, e);
+    free(first);
+    free(z);
+    if (keep[0] == keep[0])
+        CHECK_BITS(e, keep + 1 + n * (q + 1), (size_t)n * sizeof *e);
+    else
+        memcpy(keep + 1 + n * (q + 1), e, (size_t)n * sizeof *e);
     if (keep[0] != keep[0]) {
         keep[0] = logdet;
         for (ptrdiff_t i = 0; i < n; i++)
@@ -275,7 +334,7 @@ static void threads(void)
     static const int of[] = {1, 2, 3, 8};
     for (int t = 0; t < 2; t++) {
         for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
-            double *const keep = malloc((size_t)(1 + n[i] * (COLUMNS + 1)) * sizeof *keep);
+            double *const keep = malloc((size_t)(1 + n[i] * (COLUMNS + 2)) * sizeof *keep);
             const uint64_t random = test_now.random;
             keep[0] = NAN;
             for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
@@ -289,7 +348,7 @@ static void threads(void)
 
 static void large(void)
 {
-    double *const keep = malloc((size_t)(1 + LARGE * (COLUMNS + 1)) * sizeof *keep);
+    double *const keep = malloc((size_t)(1 + LARGE * (COLUMNS + 2)) * sizeof *keep);
     for (int t = 0; t < 2; t++) {
         const uint64_t random = test_now.random;
         const ptrdiff_t n = test_size(types[t] == FRG_F64 ? LARGE : LARGE_F32, 400);
@@ -324,6 +383,14 @@ static void not_posdef(void)
                 CHECK_INT(pivots.pivot, at_row);
                 CHECK(pivots.value == bad[kind] || (pivots.value != pivots.value && kind == 2));
                 CHECK(logdet == 17);
+                fill(&p);
+                double *const v = calloc((size_t)(3 * n[i]), sizeof *v);
+                CHECK_STATUS(frgi_spd_sweep(p.ctx, &p.s, p.a, v, v + n[i], v + 2 * n[i], p.work,
+                                            &logdet, &pivots),
+                             FRG_NOT_POSDEF);
+                CHECK_INT(pivots.pivot, at_row);
+                CHECK(logdet == 17);
+                free(v);
                 drop(&p);
             }
         }
@@ -422,7 +489,7 @@ static void cancelled(void)
         fill(&p);
         CHECK_STATUS(frgi_spd_factor(ctx, &p.s, p.a, p.work, &logdet, &pivots), FRG_OK);
         left = 1;
-        CHECK_STATUS(frgi_spd_inverse(ctx, &p.s, p.a, p.work), FRG_INTERRUPTED);
+        CHECK_STATUS(frgi_spd_inverse(ctx, &p.s, p.a, NULL, p.work), FRG_INTERRUPTED);
         frg_context_destroy(ctx);
         drop(&p);
     }
@@ -432,7 +499,7 @@ static void one_level(void)
 {
     static const ptrdiff_t n[] = {1, 23, 50, 100, 144, 203, 250};
     for (int t = 0; t < 2; t++) {
-        double keep[1 + 250 * (COLUMNS + 1)];
+        double keep[1 + 250 * (COLUMNS + 2)];
         for (size_t m = 0; m < sizeof n / sizeof *n; m++) {
             if (m < 4)
                 one_size(n[m], types[t]);
