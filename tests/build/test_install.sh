@@ -55,8 +55,7 @@ by_pkg_config() {
 check "cmake --install" cmake --install "$build" --prefix "$prefix"
 libraries=$(dirname "$(find "$prefix" -name 'libfourge.so' | head -n 1)")
 export PKG_CONFIG_PATH="$libraries/pkgconfig"
-# The prefix is the one of the configuration; pkg-config is told where the files are instead.
-pc="pkg-config --define-variable=prefix=$prefix"
+pc=pkg-config
 check "pkg-config knows the version" test "$($pc --modversion fourge)" = "$(sed -n 's/^#define FRG_VERSION_[A-Z]* *//p' \
     "$prefix/include/fourge/fourge.h" | paste -sd.)"
 check "builds by pkg-config, shared" by_pkg_config shared "$($pc --cflags --libs fourge)"
@@ -66,6 +65,12 @@ check "builds by pkg-config, static" by_pkg_config static "$static"
 check "runs" answers "$scratch/pc_static"
 check "loads no libfourge.so" without libfourge "$scratch/pc_static"
 
+mkdir "$scratch/cxx"
+cp "$scratch/consumer.c" "$scratch/cxx/consumer.cc"
+sed 's/consumer C/consumer CXX/; s/consumer\.c/consumer.cc/' "$scratch/CMakeLists.txt" >"$scratch/cxx/CMakeLists.txt"
+cmake_build_cxx() {
+    cmake -S "$scratch/cxx" -B "$scratch/cxx/build" -DCMAKE_PREFIX_PATH="$prefix" && cmake --build "$scratch/cxx/build"
+}
 cmake_build() {
     cmake -S "$scratch" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" && cmake --build "$scratch/build"
 }
@@ -73,6 +78,11 @@ check "builds by find_package" cmake_build
 check "shared runs" answers "$scratch/build/shared"
 check "static runs" answers "$scratch/build/static"
 check "static loads no libfourge.so" without libfourge "$scratch/build/static"
+check "builds by find_package in a project of C++ alone" cmake_build_cxx
+check "shared runs" answers "$scratch/cxx/build/shared"
+check "static runs" answers "$scratch/cxx/build/static"
+check "the man page of fe" grep -q '^.SH NAME' "$prefix/share/man/man1/fourge-fe.1"
+check "the completion of bash" grep -q complete "$prefix/share/bash-completion/completions/fourge"
 check "the program is installed" "$prefix/bin/fourge" --version
 tour() {
     (cd "$scratch" && "$prefix/bin/fourge" tour)
