@@ -9,6 +9,8 @@ int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j);
 /** Writes it as one line and destroys it; 0 or the exit code. */
 int bench_line_end(cli *c, frg_json *j, FILE *to);
 int bench_repeats(const cli *c);
+/** 0 of a run whose result may be verified; else the exit code of what failed or stopped it. */
+int bench_check(const cli *c, frg_status status);
 /** Runs the job once and checks it, then `repeats` times for their seconds; 0 or the exit code. */
 int bench_time(cli *c, frg_status (*once)(cli *, void *job, double *seconds),
                int (*check)(cli *, void *job), void *job, int repeats, double *seconds);

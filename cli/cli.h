@@ -49,6 +49,7 @@ struct cli {
     int color_out, color_err;
     const char *program; /* argv[0] */
     frg_context *ctx;
+    double began; /* when cli_open was done */
     progress_state progress;
     struct frg_checkpoint *resumed; /* the state to go on from, NULL: none */
     struct cli *resumed_by;         /* who read it */
@@ -67,9 +68,15 @@ void take_given(const cli *c, size_t from, size_t bytes, void *to);
 int cli_run(cli *c, int argc, char **argv);
 /** 130 or 143 once a signal asked to stop, else 0. */
 int cli_signalled(void);
+/** For loops of the program itself: FRG_INTERRUPTED, FRG_TIME_LIMIT (since cli_open), or FRG_OK. */
+frg_status cli_over(const cli *c);
 
 /** Refuses a line whose results have no folder, or would replace each other or what is read; 0 or the exit code. */
 int cli_check_paths(const cli *c);
+/** Whether a result of that name can be made where it shall lie; 0 or the exit code. */
+int cli_check_folder(const cli *c, const char *path);
+/** The option whose result goes to standard output, "save-effects"; NULL: the table alone does. */
+const char *standard_output_taker(const cli *c);
 
 int command_fe(cli *c);
 int command_demean(cli *c);
@@ -91,9 +98,17 @@ int cli_fail(const cli *c, const char *name, const char *where, const char *hint
              const char *format, ...) FRG_PRINTF(5, 6);
 /** Shows why the last call of the library failed; returns the exit code. */
 int cli_fail_library(const cli *c, frg_status status);
-/** Of a read that left no data: what failed, or that it was stopped before they were there. */
+/** Shows that the time limit or a signal ended the run without a result; returns the exit code. */
+int cli_fail_stopped(const cli *c, frg_status status, const char *hint, const char *format, ...)
+    FRG_PRINTF(4, 5);
+/** 0 of a call that came to its end, converged or not; else shows what failed, or that it was stopped before `before`, as
+ *  in "the data were read", and returns the exit code. */
+int cli_check(const cli *c, frg_status status, const char *before);
+/** The exit code of a read that left no data. */
 int cli_fail_read(const cli *c, frg_status status);
 int cli_fail_memory(const cli *c);
+/** Refuses --format of a text that comes in one form alone. */
+int cli_text_alone(const cli *c, const char *what);
 /** All of a file or, for "-", of standard input, with a zero behind it; the caller frees it.  NULL and an exit code
  *  where it cannot be had. */
 char *cli_read_text(const cli *c, const char *path, size_t *length, int *code);
@@ -118,9 +133,14 @@ int write_output(const cli *c, const char *text, int64_t length);
 int write_report(cli *c, frg_report *report);
 /** Finishes the text of `json` and writes it with a line end. */
 int write_json(cli *c, frg_json *json);
-/** The result of `job` as --format asks for it: `json` fills an object, `text` a report of that title. */
-int write_result(cli *c, const char *title, void (*json)(frg_json *, const cli *, const void *job),
-                 void (*text)(frg_report *, const cli *, const void *job), const void *job);
+/** What fills an object, and a report, with the result of a job. */
+typedef void (*json_writer)(frg_json *, const cli *, const void *job);
+typedef void (*report_writer)(frg_report *, const cli *, const void *job);
+/** The result of `job` as --format asks for it, the report under that title; csv without a table is the object's numbers
+ *  and words, a line "name,value" each. */
+int write_result(cli *c, const char *title, json_writer json, report_writer text, const void *job);
+/** An object that frg_json wrote as lines "name,value". */
+void json_scalars(FILE *to, const char *json);
 /** The keys that every JSON object has: schema and version first, the rest at the end. */
 void json_head(frg_json *j, const char *schema);
 void json_foot(frg_json *j, const cli *c);

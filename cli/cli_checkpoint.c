@@ -188,11 +188,13 @@ frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
 
 int keeper_stopped(const cli *c, frg_status status)
 {
-    if (!c->set.quiet) {
-        fprintf(stderr, "fourge: %s; to go on: fourge resume %s\n", frg_status_sentence(status),
-                c->set.checkpoint);
+    char hint[256];
+    if (!c->set.checkpoint) {
+        return cli_check(c, status, "there was a result");
     }
-    return cli_signalled() ? cli_signalled() : frg_status_exit_code(status);
+    snprintf(hint, sizeof hint, "fourge resume %s goes on", c->set.checkpoint);
+    return cli_fail_stopped(c, status, hint, "%s; the state is in %s", frg_status_sentence(status),
+                            c->set.checkpoint);
 }
 
 /* ---- going on ----------------------------------------------------------------------------------- */

@@ -86,15 +86,17 @@ static void show(const cli *c, const char *code, const char *message, const char
     puts("}}");
 }
 
-int cli_fail(const cli *c, const char *name, const char *where, const char *hint,
-             const char *format, ...)
+static int is_stop(frg_status status)
+{
+    return status == FRG_TIME_LIMIT || status == FRG_INTERRUPTED;
+}
+
+static int fail(const cli *c, const char *name, const char *where, const char *hint,
+                const char *format, va_list args)
 {
     const frg_error_entry *e = find_error(name);
     char message[1024];
-    va_list args;
-    va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
-    va_end(args);
     show(c, e ? e->code : "FRG-CORE-005", message, where ? where : "",
          hint ? hint
          : e  ? e->hint
@@ -102,18 +104,44 @@ int cli_fail(const cli *c, const char *name, const char *where, const char *hint
     return frg_status_exit_code(e ? e->status : FRG_BUG);
 }
 
+int cli_fail(const cli *c, const char *name, const char *where, const char *hint,
+             const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int code = fail(c, name, where, hint, format, args);
+    va_end(args);
+    return code;
+}
+
+int cli_fail_stopped(const cli *c, frg_status status, const char *hint, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int code =
+        fail(c, status == FRG_TIME_LIMIT ? "E_TIME_LIMIT" : "E_STOPPED", "", hint, format, args);
+    va_end(args);
+    return cli_signalled() ? cli_signalled() : code;
+}
+
 int cli_fail_memory(const cli *c)
 {
     return cli_fail(c, "E_MEMORY", NULL, NULL, "out of memory");
 }
 
+int cli_text_alone(const cli *c, const char *what)
+{
+    return c->set.format == FORMAT_TEXT
+               ? 0
+               : cli_fail(c, "E_UNSUPPORTED", "--format", "leave --format out",
+                          "%s has no other form than its own", what);
+}
+
 int cli_fail_library(const cli *c, frg_status status)
 {
     const char *code = frg_error_code(c->ctx);
-    if (status == FRG_INTERRUPTED) {
-        const int signal_code = cli_signalled();
-        fputs("fourge: stopped on request; no result was written\n", stderr);
-        return signal_code ? signal_code : 130;
+    if (is_stop(status)) {
+        return cli_check(c, status, "there was a result");
     }
     if (strcmp(frg_error_where(c->ctx), "standard output") == 0 &&
         strstr(frg_message(c->ctx), strerror(EPIPE))) {
@@ -127,15 +155,18 @@ int cli_fail_library(const cli *c, frg_status status)
     return frg_status_exit_code(status);
 }
 
+int cli_check(const cli *c, frg_status status, const char *before)
+{
+    return status < 0        ? cli_fail_library(c, status)
+           : is_stop(status) ? cli_fail_stopped(c, status, NULL, "%s before %s",
+                                                frg_status_sentence(status), before)
+                             : 0;
+}
+
 int cli_fail_read(const cli *c, frg_status status)
 {
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    if (!c->set.quiet) {
-        fprintf(stderr, "fourge: %s before the data were read\n", frg_status_sentence(status));
-    }
-    return cli_signalled() ? cli_signalled() : frg_status_exit_code(status);
+    const int code = cli_check(c, status, "the data were read");
+    return code ? code : frg_status_exit_code(status);
 }
 
 void cli_show_warnings(const cli *c)

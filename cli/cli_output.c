@@ -27,11 +27,13 @@ int terminal_width(void)
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
+/** Where another result has standard output, the table for people goes beside the messages, or nowhere with -q. */
 static int write_standard_output(const cli *c, const char *text, int64_t length)
 {
+    const int taken = standard_output_taker(c) != NULL;
     fflush(stdout);
-    while (length > 0) {
-        const ssize_t put = write(STDOUT_FILENO, text, (size_t)length);
+    while (length > 0 && !(taken && c->set.quiet)) {
+        const ssize_t put = write(taken ? STDERR_FILENO : STDOUT_FILENO, text, (size_t)length);
         if (put < 0 && errno == EINTR) {
             continue;
         }
@@ -78,12 +80,13 @@ static int write_painted(const cli *c, const char *text)
     return code;
 }
 
+static const frg_report_format formats[] = {
+    [FORMAT_TEXT] = FRG_TEXT,   [FORMAT_JSON] = FRG_TEXT, [FORMAT_CSV] = FRG_CSV,
+    [FORMAT_MD] = FRG_MARKDOWN, [FORMAT_TEX] = FRG_LATEX,
+};
+
 int write_report(cli *c, frg_report *report)
 {
-    static const frg_report_format formats[] = {
-        [FORMAT_TEXT] = FRG_TEXT,   [FORMAT_JSON] = FRG_TEXT, [FORMAT_CSV] = FRG_CSV,
-        [FORMAT_MD] = FRG_MARKDOWN, [FORMAT_TEX] = FRG_LATEX,
-    };
     const char *text;
     int64_t length;
     const frg_status status =
@@ -110,20 +113,51 @@ int write_json(cli *c, frg_json *json)
     return c->set.output && strcmp(c->set.output, "-") != 0 ? 0 : write_standard_output(c, "\n", 1);
 }
 
-int write_result(cli *c, const char *title, void (*json)(frg_json *, const cli *, const void *job),
-                 void (*text)(frg_report *, const cli *, const void *job), const void *job)
+/** csv of a result without a table. */
+static int write_scalars(cli *c, frg_json *json)
 {
-    int code;
+    const char *text;
+    const frg_status status = frg_json_finish(json, &text, NULL);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    char *lines = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&lines, &length);
+    if (to) {
+        json_scalars(to, text);
+        fclose(to);
+    }
+    const int code = lines ? write_output(c, lines, (int64_t)length) : cli_fail_memory(c);
+    free(lines);
+    return code;
+}
+
+static int write_object(cli *c, json_writer fill, const void *job, int (*write)(cli *, frg_json *))
+{
+    frg_json *out;
+    const frg_status status = frg_json_create(&out, c->ctx);
+    if (status < 0) {
+        return cli_fail_library(c, status);
+    }
+    fill(out, c, job);
+    const int code = write(c, out);
+    frg_json_destroy(out);
+    return code;
+}
+
+/** The writer of csv takes the tables of a report, and may find none. */
+static int has_tables(frg_report *report)
+{
+    const char *text;
+    int64_t length = 0;
+    return frg_report_render(report, FRG_CSV, 0, &text, &length) < 0 || length > 0;
+}
+
+int write_result(cli *c, const char *title, json_writer json, report_writer text, const void *job)
+{
     if (c->set.format == FORMAT_JSON) {
-        frg_json *out;
-        const frg_status status = frg_json_create(&out, c->ctx);
-        if (status < 0) {
-            return cli_fail_library(c, status);
-        }
-        json(out, c, job);
-        code = write_json(c, out);
-        frg_json_destroy(out);
-        return code;
+        return write_object(c, json, job, write_json);
     }
     frg_report *out;
     const frg_status status = frg_report_create(&out, c->ctx, title);
@@ -131,7 +165,9 @@ int write_result(cli *c, const char *title, void (*json)(frg_json *, const cli *
         return cli_fail_library(c, status);
     }
     text(out, c, job);
-    code = write_report(c, out);
+    const int code = c->set.format == FORMAT_CSV && !has_tables(out)
+                         ? write_object(c, json, job, write_scalars)
+                         : write_report(c, out);
     frg_report_destroy(out);
     return code;
 }

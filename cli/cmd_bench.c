@@ -118,6 +118,11 @@ static int verify(const cli *c, bench_run *b, const char *name)
 
 /* ---- timing ------------------------------------------------------------------------------------- */
 
+int bench_check(const cli *c, frg_status status)
+{
+    return cli_check(c, cli_signalled() ? FRG_INTERRUPTED : status, "the case was timed");
+}
+
 static frg_status run_once(cli *c, bench_run *b, double *setup, double *solve)
 {
     const design_data *d = &b->data;
@@ -148,7 +153,7 @@ static int time_runs(cli *c, bench_run *b, int repeats)
     for (int i = 0; !code && i < repeats; i++) {
         double solve;
         const frg_status status = run_once(c, b, &setups[i], &solve);
-        code = status < 0 ? cli_fail_library(c, status) : cli_signalled();
+        code = bench_check(c, status);
         b->totals[i] = setups[i] + solve;
     }
     if (!code) {
@@ -221,7 +226,7 @@ int bench_time(cli *c, frg_status (*once)(cli *, void *job, double *seconds),
         double took;
         const frg_status status = once(c, job, &took);
         progress_clear(&c->progress);
-        code = status < 0 ? cli_fail_library(c, status) : cli_signalled();
+        code = bench_check(c, status);
         if (!code && i < 0) {
             code = check(c, job);
         } else if (!code) {
@@ -300,7 +305,7 @@ static int bench_one(cli *c, const bench_case *k, int64_t rows, int repeats, FIL
         double setup, solve;
         b.status = run_once(c, &b, &setup, &solve); /* the warm-up is the run that is verified */
         progress_clear(&c->progress);
-        code = b.status < 0 ? cli_fail_library(c, b.status) : cli_signalled();
+        code = bench_check(c, b.status);
     }
     if (!code) {
         b.report = frg_demean_get_report(b.plan);
@@ -351,7 +356,10 @@ int command_bench(cli *c)
         return cli_fail(c, "E_OPTION", solver, NULL,
                         "fourge bench has 'fe', 'gp', 'gw' and 'soap', not '%s'", solver);
     }
-    int code = cli_open(c);
+    int code = c->set.format == FORMAT_JSON
+                   ? 0
+                   : cli_text_alone(c, "what fourge bench writes, a line of JSON a case,");
+    code = code ? code : cli_open(c);
     if (code || !c->set.output) { /* lines come as they are ready */
         return code ? code : run(c, stdout);
     }

@@ -13,6 +13,11 @@ typedef struct {
     char line[MAX_ADVICE][256];
 } advice;
 
+typedef struct {
+    machine machine;
+    advice advice;
+} findings;
+
 static void add(advice *a, const char *format, ...) FRG_PRINTF(2, 3);
 static void add(advice *a, const char *format, ...)
 {
@@ -112,8 +117,11 @@ static void check_rest(advice *a, const machine *m, const char *isa)
     add(a, "no GPU backend in this build: everything runs on the CPU");
 }
 
-static void doctor_json(frg_json *j, const cli *c, const machine *m, const advice *a)
+static void doctor_json(frg_json *j, const cli *c, const void *job)
 {
+    const findings *const f = job;
+    const machine *const m = &f->machine;
+    const advice *const a = &f->advice;
     json_head(j, "fourge.doctor/1");
     frg_json_string(j, "commit", frg_commit());
     frg_json_open_object(j, "blas");
@@ -156,8 +164,11 @@ static void doctor_json(frg_json *j, const cli *c, const machine *m, const advic
     json_foot(j, c);
 }
 
-static void doctor_text(frg_report *r, const cli *c, const machine *m, const advice *a)
+static void doctor_text(frg_report *r, const cli *c, const void *job)
 {
+    const findings *const f = job;
+    const machine *const m = &f->machine;
+    const advice *const a = &f->advice;
     char text[256], words[32];
     snprintf(text, sizeof text, "%s (commit %s)", frg_version(), frg_commit());
     frg_report_fact(r, "fourge", text);
@@ -190,42 +201,17 @@ static void doctor_text(frg_report *r, const cli *c, const machine *m, const adv
     }
 }
 
-static int doctor_show(cli *c, const machine *m, const advice *a)
-{
-    if (c->set.format == FORMAT_JSON) {
-        frg_json *j;
-        const frg_status status = frg_json_create(&j, c->ctx);
-        if (status < 0) {
-            return cli_fail_library(c, status);
-        }
-        doctor_json(j, c, m, a);
-        const int code = write_json(c, j);
-        frg_json_destroy(j);
-        return code;
-    }
-    frg_report *r;
-    const frg_status status = frg_report_create(&r, c->ctx, "fourge doctor");
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    doctor_text(r, c, m, a);
-    const int code = write_report(c, r);
-    frg_report_destroy(r);
-    return code;
-}
-
 int command_doctor(cli *c)
 {
     const int code = cli_open(c);
     if (code) {
         return code;
     }
-    machine m;
-    advice a = {0};
-    machine_look(&m);
-    check_blas(&a, &m);
-    check_threads(&a, &m, frg_threads(c->ctx));
-    check_load(&a, &m);
-    check_rest(&a, &m, frg_isa(c->ctx));
-    return doctor_show(c, &m, &a);
+    findings f = {0};
+    machine_look(&f.machine);
+    check_blas(&f.advice, &f.machine);
+    check_threads(&f.advice, &f.machine, frg_threads(c->ctx));
+    check_load(&f.advice, &f.machine);
+    check_rest(&f.advice, &f.machine, frg_isa(c->ctx));
+    return write_result(c, "fourge doctor", doctor_json, doctor_text, &f);
 }

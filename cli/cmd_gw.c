@@ -258,11 +258,8 @@ static int align_all(cli *c, align_job *job)
     }
     progress_clear(&c->progress);
     if (!code && !frg_gw_plan(job->solver)) {
-        if (!c->set.quiet) {
-            fprintf(stderr, "fourge: %s before there was a plan\n",
-                    frg_status_sentence(job->status));
-        }
-        return cli_signalled() ? cli_signalled() : frg_status_exit_code(job->status);
+        code = cli_check(c, job->status, "there was a plan");
+        return code ? code : frg_status_exit_code(job->status);
     }
     if (!code) {
         code = gw_write_plan(c, frg_gw_plan(job->solver), &job->write);
@@ -562,9 +559,7 @@ static int paths_run(cli *c, paths_job *job)
         status = frg_npy_write(c->ctx, c->set.gw.out, out);
         job->write = now_seconds() - before;
     }
-    return status < 0        ? cli_fail_library(c, status)
-           : cli_signalled() ? cli_signalled()
-                             : frg_status_exit_code(status);
+    return cli_check(c, status, "the paths were there");
 }
 
 static void paths_text(frg_report *t, const cli *c, const void *state)
@@ -655,9 +650,70 @@ int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t 
                       : FRG_NO_MEMORY;
     }
     frg_gw_destroy(solver);
-    return status < 0        ? cli_fail_library(c, status)
-           : cli_signalled() ? cli_signalled()
-                             : frg_status_exit_code(status);
+    return cli_check(c, status, "the distances were there");
+}
+
+typedef struct {
+    gw_input x, y, plan;
+    double *cx, *cy;
+    int64_t n, m;
+    double energy, bound, total;
+} energy_job;
+
+static int energy_run(cli *c, energy_job *job)
+{
+    const double begin = now_seconds();
+    int code = gw_dense_side(c, c->arguments[1], &job->x, &job->cx, &job->n);
+    if (!code) {
+        code = gw_dense_side(c, c->arguments[2], &job->y, &job->cy, &job->m);
+    }
+    if (!code) {
+        code = gw_read(c, c->arguments[3], &job->plan);
+    }
+    if (code) {
+        return code;
+    }
+    const frg_array a = frg_matrix(job->cx, FRG_F64, job->n, job->n, job->n),
+                    b = frg_matrix(job->cy, FRG_F64, job->m, job->m, job->m);
+    frg_status status = frg_gw_energy(c->ctx, a, b, job->plan.array, &job->energy);
+    if (status >= 0) {
+        status = frg_gw_lower_bound(c->ctx, a, NULL, b, NULL, &job->bound);
+    }
+    job->total = now_seconds() - begin;
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static double gw_distance(const energy_job *job)
+{
+    return sqrt(fmax(job->energy, 0));
+}
+
+static void energy_json(frg_json *j, const cli *c, const void *state)
+{
+    const energy_job *const job = state;
+    json_head(j, "fourge.gw.energy/1");
+    frg_json_integer(j, "n", job->n);
+    frg_json_integer(j, "m", job->m);
+    frg_json_number(j, "energy", job->energy);
+    frg_json_number(j, "gw_distance", gw_distance(job));
+    frg_json_number(j, "lower_bound", job->bound);
+    seconds_open(j);
+    frg_json_number(j, "total", job->total);
+    frg_json_close_object(j);
+    json_foot(j, c);
+}
+
+static void energy_text(frg_report *t, const cli *c, const void *state)
+{
+    const energy_job *const job = state;
+    (void)c;
+    char text[160], a[32], b[32];
+    snprintf(text, sizeof text, "%s points and %s points", grouped(job->n, a), grouped(job->m, b));
+    frg_report_fact(t, "Data", text);
+    frg_report_fact_number(t, "Energy", job->energy, 8);
+    frg_report_fact_number(t, "GW distance", gw_distance(job), 8);
+    frg_report_fact_number(t, "Lower bound", job->bound, 8);
+    frg_report_fact(t, "Time", seconds_text(job->total, a));
 }
 
 int gw_energy(cli *c)
@@ -666,49 +722,18 @@ int gw_energy(cli *c)
     if (code) {
         return code;
     }
-    gw_input x = {0}, y = {0}, plan = {0};
-    double *cx = NULL, *cy = NULL, energy = 0, bound = 0;
-    int64_t n = 0, m = 0;
-    const double begin = now_seconds();
-    code = gw_dense_side(c, c->arguments[1], &x, &cx, &n);
+    energy_job job = {0};
+    code = energy_run(c, &job);
+    progress_clear(&c->progress);
     if (!code) {
-        code = gw_dense_side(c, c->arguments[2], &y, &cy, &m);
+        cli_show_warnings(c);
+        code = write_result(c, "Energy of a plan", energy_json, energy_text, &job);
     }
-    if (!code) {
-        code = gw_read(c, c->arguments[3], &plan);
-    }
-    if (!code) {
-        const frg_array a = frg_matrix(cx, FRG_F64, n, n, n), b = frg_matrix(cy, FRG_F64, m, m, m);
-        frg_status status = frg_gw_energy(c->ctx, a, b, plan.array, &energy);
-        if (status >= 0) {
-            status = frg_gw_lower_bound(c->ctx, a, NULL, b, NULL, &bound);
-        }
-        code = status < 0 ? cli_fail_library(c, status) : 0;
-    }
-    frg_json *j = NULL;
-    if (!code) {
-        const frg_status made = frg_json_create(&j, c->ctx);
-        code = made < 0 ? cli_fail_library(c, made) : 0;
-    }
-    if (!code) {
-        json_head(j, "fourge.gw.energy/1");
-        frg_json_integer(j, "n", n);
-        frg_json_integer(j, "m", m);
-        frg_json_number(j, "energy", energy);
-        frg_json_number(j, "gw_distance", sqrt(fmax(energy, 0)));
-        frg_json_number(j, "lower_bound", bound);
-        seconds_open(j);
-        frg_json_number(j, "total", now_seconds() - begin);
-        frg_json_close_object(j);
-        json_foot(j, c);
-        code = write_json(c, j);
-    }
-    frg_json_destroy(j);
-    gw_release(&x);
-    gw_release(&y);
-    gw_release(&plan);
-    free(cx);
-    free(cy);
+    gw_release(&job.x);
+    gw_release(&job.y);
+    gw_release(&job.plan);
+    free(job.cx);
+    free(job.cy);
     return code;
 }
 

@@ -6,9 +6,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "simulate.h"
@@ -110,6 +114,22 @@ int design_codes(const design_data *d, int32_t **codes, int *n_factors)
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
+typedef struct {
+    const design *design;
+    design_data data;
+    double parameter[MAX_PARAMETERS];
+    double seconds;
+    cli *cli;
+    int code;
+    atomic_int writes, done;
+} simulation;
+
+/** 0 or the exit code of what a writer of the library said. */
+static int written(const cli *c, frg_status status)
+{
+    return cli_check(c, status == FRG_INTERRUPTED ? cli_over(c) : status, "the data were written");
+}
+
 static frg_status fill_table(frg_table *t, const design_data *d, double *numbers, int64_t *integers)
 {
     frg_status status = FRG_OK;
@@ -132,8 +152,9 @@ static frg_status fill_table(frg_table *t, const design_data *d, double *numbers
     return status >= 0 && d->weights ? frg_table_add_numbers(t, "w", d->weights) : status;
 }
 
-static int write_csv(cli *c, const design_data *d, const char *path)
+static int write_csv(cli *c, simulation *s, const char *path)
 {
+    const design_data *const d = &s->data;
     frg_table *t = NULL;
     double *numbers = malloc((size_t)d->n * sizeof *numbers + 1);
     int64_t *integers = malloc((size_t)d->n * sizeof *integers + 1);
@@ -149,10 +170,11 @@ static int write_csv(cli *c, const design_data *d, const char *path)
     free(numbers);
     free(integers);
     if (status >= 0) {
+        s->writes = 1;
         status = frg_table_write(t, c->ctx, path);
     }
     frg_table_destroy(t);
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    return written(c, status);
 }
 
 static int write_array(cli *c, const char *folder, const char *name, frg_array a)
@@ -161,23 +183,26 @@ static int write_array(cli *c, const char *folder, const char *name, frg_array a
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path) {
         return cli_fail(c, "E_CREATE", "--out", NULL, "the name of the folder is too long");
     }
-    const frg_status status = frg_npy_write(c->ctx, path, a);
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    return written(c, frg_npy_write(c->ctx, path, a));
 }
 
-static int write_folder(cli *c, const design_data *d, const char *folder)
+static int write_folder(cli *c, simulation *s, const char *folder)
 {
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        return cli_fail(c, "E_CREATE", folder, NULL, "cannot create the folder '%s': %s", folder,
-                        strerror(errno));
-    }
+    const design_data *const d = &s->data;
     int32_t *codes;
-    int q;
+    int q, code = 0;
     if (design_codes(d, &codes, &q) < 0) {
         return cli_fail_memory(c);
     }
-    int code =
-        write_array(c, folder, "columns.npy", frg_matrix(d->columns, FRG_F64, d->n, d->p, d->p));
+    s->writes = 1;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        code = cli_fail(c, "E_CREATE", folder, NULL, "cannot create the folder '%s': %s", folder,
+                        strerror(errno));
+    }
+    if (!code) {
+        code = write_array(c, folder, "columns.npy",
+                           frg_matrix(d->columns, FRG_F64, d->n, d->p, d->p));
+    }
     if (!code) {
         code = write_array(c, folder, "codes.npy", frg_matrix(codes, FRG_I32, d->n, q, q));
     }
@@ -209,81 +234,124 @@ static void list_designs(void)
     }
 }
 
-static int show_json(cli *c, const design *k, const design_data *d, const double *parameter,
-                     double seconds)
+static void simulation_json(frg_json *j, const cli *c, const void *job)
 {
-    frg_json *j;
-    const frg_status status = frg_json_create(&j, c->ctx);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
+    const simulation *const s = job;
     json_head(j, "fourge.simulate/1");
-    frg_json_string(j, "design", k->name);
-    frg_json_integer(j, "n", d->n);
-    frg_json_integer(j, "columns", d->p);
+    frg_json_string(j, "design", s->design->name);
+    frg_json_integer(j, "n", s->data.n);
+    frg_json_integer(j, "columns", s->data.p);
     frg_json_open_array(j, "effects");
-    for (int q = 0; q < d->n_ids; q++) {
-        if (d->factors >> q & 1u) {
-            frg_json_string(j, NULL, d->id_names[q]);
+    for (int q = 0; q < s->data.n_ids; q++) {
+        if (s->data.factors >> q & 1u) {
+            frg_json_string(j, NULL, s->data.id_names[q]);
         }
     }
     frg_json_close_array(j);
     frg_json_open_object(j, "parameters");
-    for (int i = 0; i < MAX_PARAMETERS && k->parameters[i].name; i++) {
-        frg_json_number(j, k->parameters[i].name, parameter[i]);
+    for (int i = 0; i < MAX_PARAMETERS && s->design->parameters[i].name; i++) {
+        frg_json_number(j, s->design->parameters[i].name, s->parameter[i]);
     }
     frg_json_close_object(j);
     frg_json_string(j, "out", c->set.out);
     frg_json_open_object(j, "seconds");
-    frg_json_number(j, "total", seconds);
+    frg_json_number(j, "total", s->seconds);
     frg_json_close_object(j);
     json_foot(j, c);
-    const int code = write_json(c, j);
-    frg_json_destroy(j);
-    return code;
 }
 
-static int simulate(cli *c, const design *k)
+static void simulation_text(frg_report *r, const cli *c, const void *job)
 {
-    double parameter[MAX_PARAMETERS];
-    int code = design_parameters(c, k, parameter);
+    const simulation *const s = job;
+    char text[64];
+    frg_report_fact(r, "Design", s->design->name);
+    frg_report_fact(r, "Rows", grouped(s->data.n, text));
+    snprintf(text, sizeof text, "%d", s->data.p);
+    frg_report_fact(r, "Columns", text);
+    frg_report_fact(r, "Written to", c->set.out);
+    frg_report_fact(r, "Time", seconds_text(s->seconds, text));
+}
+
+/* ---- the command -------------------------------------------------------------------------------- */
+
+static void *make_and_write(void *job)
+{
+    simulation *const s = job;
+    cli *const c = s->cli;
+    const char *const out = c->set.out;
+    const double start = now_seconds();
+    const int made =
+        s->design->make(&s->data, (int64_t)c->set.rows, s->parameter, c->set.context.seed);
+    s->code = made < 0                                          ? cli_fail_memory(c)
+              : ends_with(out, ".csv") || strcmp(out, "-") == 0 ? write_csv(c, s, out)
+                                                                : write_folder(c, s, out);
+    s->seconds = now_seconds() - start;
+    s->done = 1;
+    return NULL;
+}
+
+/** The designs are plain loops that nobody can stop: they run on a thread of their own, whose work is left alone with
+ *  the process as long as nothing is written; the writers of the library end by themselves. */
+static int watch(cli *c, simulation *s)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, make_and_write, s) != 0) {
+        return cli_fail_memory(c);
+    }
+    for (struct timespec nap = {.tv_nsec = 100000}; !s->done; nanosleep(&nap, NULL)) {
+        const frg_status over = cli_over(c);
+        if (over != FRG_OK && s->writes) {
+            frg_interrupt(c->ctx);
+        } else if (over != FRG_OK && !s->done) {
+            const int code = cli_check(c, over, "the data were made");
+            fflush(stdout);
+            _exit(code);
+        }
+        nap.tv_nsec = nap.tv_nsec < 10000000 ? 2 * nap.tv_nsec : nap.tv_nsec;
+    }
+    pthread_join(thread, NULL);
+    return s->code;
+}
+
+static int simulate(cli *c, simulation *s)
+{
+    const design_data *const d = &s->data;
+    const int code = watch(c, s);
     if (code) {
         return code;
     }
-    const double start = now_seconds();
-    design_data d = {0};
-    if (k->make(&d, (int64_t)c->set.rows, parameter, c->set.context.seed) < 0) {
-        return cli_fail_memory(c);
+    if (c->set.format != FORMAT_TEXT) {
+        return write_result(c, "Simulated data", simulation_json, simulation_text, s);
     }
-    code = ends_with(c->set.out, ".csv") || strcmp(c->set.out, "-") == 0
-               ? write_csv(c, &d, c->set.out)
-               : write_folder(c, &d, c->set.out);
-    if (!code && c->set.format == FORMAT_JSON) {
-        code = show_json(c, k, &d, parameter, now_seconds() - start);
-    } else if (!code && !c->set.quiet && strcmp(c->set.out, "-") != 0) {
+    if (!c->set.quiet && strcmp(c->set.out, "-") != 0) {
         char n[32];
-        fprintf(stderr, "fourge: %s: %s rows, %d columns written to %s\n", k->name, grouped(d.n, n),
-                d.p, c->set.out);
+        fprintf(stderr, "fourge: %s: %s rows, %d columns written to %s\n", s->design->name,
+                grouped(d->n, n), d->p, c->set.out);
     }
-    design_free(&d);
-    return code;
+    return 0;
 }
 
 int command_simulate(cli *c)
 {
     if (c->n_arguments == 0) {
-        list_designs();
-        return 0;
+        const int refused = cli_text_alone(c, "the list of designs");
+        if (!refused) {
+            list_designs();
+        }
+        return refused;
     }
     int code = 0;
-    const design *k = design_named(c, c->arguments[0], &code);
-    if (!k) {
+    simulation s = {.design = design_named(c, c->arguments[0], &code), .cli = c};
+    if (!s.design) {
         return code;
     }
     if (!c->set.out) {
         return cli_fail(c, "E_OPTION", "--out", "--out FILE.csv or --out FOLDER",
                         "fourge simulate needs --out");
     }
-    code = cli_open(c);
-    return code ? code : simulate(c, k);
+    code = design_parameters(c, s.design, s.parameter);
+    code = code ? code : cli_open(c);
+    code = code ? code : simulate(c, &s);
+    design_free(&s.data);
+    return code;
 }

@@ -116,17 +116,19 @@ static int qr_run(cli *c, qr_job *j)
     double start = now_seconds();
     frg_status s = frg_qr_create(&j->plan, c->ctx, j->count, j->items, &o);
     j->plan_seconds = now_seconds() - start;
-    for (int r = repeats ? -1 : 0; r < (repeats ? repeats : 1) && s >= 0; r++) {
+    const int first = repeats ? -1 : 0; /* -1: the warm-up */
+    int done = first;
+    frg_status over = cli_over(c);
+    for (; done < (repeats ? repeats : 1) && s >= 0 && over == FRG_OK; done++) {
         start = now_seconds();
         s = frg_qr_run(j->plan, j->items, j->reports, NULL);
-        seconds[r < 0 ? 0 : r] = now_seconds() - start;
+        seconds[done < 0 ? 0 : done] = now_seconds() - start;
+        over = cli_over(c);
     }
-    if (s < 0 || s == FRG_INTERRUPTED || s == FRG_TIME_LIMIT) { /* part of Q is nothing to write */
-        return cli_fail_library(c, s);
-    }
-    j->seconds = median_of(seconds, repeats ? repeats : 1);
-    j->status = s;
-    return 0;
+    const int code = cli_check(c, done == first && s >= 0 ? over : s, "the factors were there");
+    j->seconds = median_of(seconds, done > 0 ? done : 1);
+    j->status = s == FRG_OK && done < (repeats ? repeats : 1) ? over : s;
+    return code;
 }
 
 static frg_array stack(const void *data, frg_dtype t, const frg_array *like, int64_t m, int64_t n)
@@ -299,7 +301,7 @@ static int qr_command(cli *c)
         code = write_result(c, "QR factorisations", qr_json, qr_text, &j);
     }
     if (!code) {
-        code = frg_status_exit_code(j.status);
+        code = cli_signalled() ? cli_signalled() : frg_status_exit_code(j.status);
     }
     frg_qr_destroy(j.plan);
     frg_npy_destroy(j.file);

@@ -14,7 +14,8 @@
 enum { PARAMS_A_LAYER = 4, ROUNDS_MOST = 20 };
 
 typedef struct {
-    int64_t n_params, steps;
+    int64_t n_params, steps; /* of `steps`, those that were done before a stop are left */
+    frg_status status;
     int64_t (*shape)[2];
     float **w, **g;
     frg_array *grads;
@@ -152,11 +153,23 @@ static frg_status step_all(const bench_job *j, frg_soap_report *sum)
     return s;
 }
 
+static frg_status make_gradients(const cli *c, const bench_job *j, int64_t t)
+{
+    frg_status status = FRG_OK;
+    for (int64_t p = 0; p < j->n_params && status == FRG_OK; p++) {
+        make_gradient(c, j, p, t);
+        status = cli_over(c);
+    }
+    return status;
+}
+
 static int run_steps(cli *c, bench_job *j)
 {
-    for (int64_t t = -(int64_t)c->set.soap_warmup; t < j->steps && !cli_signalled(); t++) {
-        for (int64_t p = 0; p < j->n_params; p++) {
-            make_gradient(c, j, p, t);
+    for (int64_t t = -(int64_t)c->set.soap_warmup; t < j->steps; t++) {
+        j->status = make_gradients(c, j, t);
+        if (j->status != FRG_OK) {
+            j->steps = t > 0 ? t : 0;
+            break;
         }
         frg_soap_report r;
         const double start = now_seconds();
@@ -249,6 +262,7 @@ static void bench_fields(frg_json *out, const cli *c, const bench_job *j)
     frg_json_integer(out, "hidden", c->set.soap_hidden);
     frg_json_integer(out, "mlp", c->set.soap_mlp);
     frg_json_integer(out, "steps", j->steps);
+    frg_json_string(out, "status", frg_status_name(j->status));
     frg_json_string(out, "gradients", c->set.soap_gradients ? "gaussian" : "powerlaw");
     frg_json_number(out, "median_step_seconds", median);
     frg_json_number(out, "max_step_seconds", most);
@@ -258,7 +272,7 @@ static void bench_fields(frg_json *out, const cli *c, const bench_job *j)
     frg_json_number(out, "project", j->sum.project_seconds / steps / threads);
     frg_json_number(out, "update", j->sum.update_seconds / steps / threads);
     frg_json_close_object(out);
-    frg_json_number(out, "max_orthogonality_error", fmax(j->orthogonality, 0));
+    frg_json_number(out, "max_orthogonality_error", j->orthogonality);
     frg_json_number(out, "orthogonality_estimate", j->sum.orthogonality);
     frg_json_open_object(out, "refresh");
     const int64_t refreshed = j->sum.householder + j->sum.single_pass + j->sum.second_pass;
@@ -294,10 +308,16 @@ static void bench_text(frg_report *r, const cli *c, const void *job)
     for (int64_t t = 0; t < j->steps; t++) {
         most = fmax(most, j->seconds[t]);
     }
-    frg_report_fact_number(r, "Parameters", (double)j->n_params, 6);
+    frg_report_fact(r, "Parameters", grouped(j->n_params, a));
+    frg_report_fact(r, "Steps", grouped(j->steps, a));
+    if (j->status != FRG_OK) {
+        frg_report_fact(r, "Result", frg_status_sentence(j->status));
+    }
     frg_report_fact(r, "Median step", seconds_text(median_of(j->seconds, (int)j->steps), a));
     frg_report_fact(r, "Slowest step", seconds_text(most, a));
-    frg_report_fact_number(r, "Orthogonality", j->orthogonality, 2);
+    if (j->status == FRG_OK) {
+        frg_report_fact_number(r, "Orthogonality", j->orthogonality, 2);
+    }
     frg_report_fact(r, "State", bytes_text((double)j->state, a));
     frg_report_fact(r, "In all", bytes_text((double)j->all, a));
 }
@@ -325,7 +345,12 @@ static int run(cli *c, bench_job *j)
     if (!code) {
         code = run_steps(c, j);
     }
-    if (!code) {
+    if (!code && j->steps == 0) {
+        code = cli_check(c, j->status, "a step was timed");
+    }
+    j->orthogonality =
+        j->status == FRG_OK ? 0 : (double)NAN; /* a stop does not wait for the check */
+    if (!code && j->status == FRG_OK) {
         code = verify(c, j);
     }
     if (!code) {
@@ -334,7 +359,7 @@ static int run(cli *c, bench_job *j)
             j->all += frg_soap_bytes(j->soap[i]);
         }
     }
-    return code ? code : cli_signalled();
+    return code;
 }
 
 int soap_bench(cli *c)
@@ -345,6 +370,7 @@ int soap_bench(cli *c)
         cli_show_warnings(c);
         code = write_result(c, "SOAP steps", bench_json, bench_text, &j);
     }
+    code = code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j.status);
     release(&j);
     return code;
 }
@@ -367,6 +393,7 @@ static int bench_layers(cli *c, const layer_case *k, FILE *to)
     c->set.soap_gradients = k->gradients;
     c->set.soap_steps = bench_repeats(c);
     int code = run(c, &j);
+    code = code ? code : bench_check(c, j.status);
     if (!code && !(j.orthogonality <= 1e-4)) { /* a basis of order 1024 in f32 has 1e-5 */
         code = cli_fail(c, "E_BUG", "soap", NULL, "a basis is off orthogonality by %.1e",
                         j.orthogonality);

@@ -32,6 +32,7 @@ static void train_json(frg_json *out, const cli *c, const void *job)
     frg_json_integer(out, "rows", j->rows);
     frg_json_integer(out, "classes", j->classes);
     frg_json_integer(out, "steps", j->run.steps);
+    frg_json_string(out, "status", frg_status_name(j->run.status));
     frg_json_number(out, "loss", j->run.smoothed);
     frg_json_bool(out, "reached", j->target > 0 && j->run.smoothed <= j->target);
     frg_json_open_object(out, "seconds");
@@ -52,7 +53,10 @@ static void train_text(frg_report *r, const cli *c, const void *job)
     char a[32];
     frg_report_fact(r, "Data", j->data);
     frg_report_fact(r, "Optimizer", j->optimizer);
-    frg_report_fact_number(r, "Steps", j->run.steps, 9);
+    frg_report_fact(r, "Steps", grouped(j->run.steps, a));
+    if (j->run.status != FRG_OK) {
+        frg_report_fact(r, "Result", frg_status_sentence(j->run.status));
+    }
     frg_report_fact(r, "Time", seconds_text(j->run.seconds, a));
     frg_report_fact_number(r, "Loss (mean of the last steps)", j->run.smoothed, 3);
     const frg_series series = {.name = j->optimizer, .n = j->run.steps, .y = j->run.trace};
@@ -100,14 +104,18 @@ int soap_train(cli *c)
     if (!code) {
         code = training_run_make(&j.run, c, &set, &o, c->set.soap_steps, j.target);
     }
+    if (!code && j.run.steps == 0) {
+        code = cli_check(c, j.run.status, "a step was done");
+    }
     if (!code) {
         cli_show_warnings(c);
         code = write_result(c, "Training", train_json, train_text, &j);
     }
-    if (!code && j.target > 0 && j.run.smoothed > j.target) {
+    if (!code && j.run.status == FRG_OK && j.target > 0 && j.run.smoothed > j.target) {
         code = 1; /* the steps ran out before the loss was there */
     }
+    code = code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j.run.status);
     training_run_destroy(&j.run);
     training_set_destroy(&set);
-    return code ? code : cli_signalled();
+    return code;
 }

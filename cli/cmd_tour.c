@@ -183,13 +183,14 @@ static int save_page(cli *c, const tour_run *runs, void *const *states, const ch
 
 int command_tour(cli *c)
 {
-    int code = cli_open(c);
+    const char *page = c->set.report ? c->set.report : "fourge-tour.html";
+    int code = cli_check_folder(c, page);
+    code = code ? code : cli_open(c);
     if (code) {
         return code;
     }
     tour_run *runs = calloc(N_JOBS, sizeof *runs);
     void *states[N_PARTS] = {NULL};
-    const char *page = c->set.report ? c->set.report : "fourge-tour.html";
     code = runs ? 0 : cli_fail_memory(c);
     int worst = 0;
     for (int i = 0; !code && i < N_JOBS; i++) {
@@ -202,13 +203,12 @@ int command_tour(cli *c)
         const int exit_code = code ? code : parts[i]->exit_code(states[i]);
         worst = exit_code > worst ? exit_code : worst;
     }
-    if (!code) {
-        code = save_page(c, runs, states, page);
-    }
-    if (!code) {
+    if (!code) { /* a page that cannot be written takes nothing else along */
+        const int lost = save_page(c, runs, states, page);
         cli_show_warnings(c);
         code = c->set.format == FORMAT_JSON ? show_json(c, runs, states, page)
                                             : show_text(c, runs, states, page);
+        code = lost ? lost : code;
     }
     for (int i = 0; i < N_PARTS; i++) {
         parts[i]->release(states[i]);

@@ -1,9 +1,16 @@
 /* estimate.c - --dry-run: bounds of memory and a guess of the time, before any work. */
 #include "cli.h"
 
-static void estimate_json(frg_json *j, const cli *c, const char *schema, const frg_fe_size *s)
+typedef struct {
+    const char *schema;
+    const frg_fe_size *size;
+} estimate;
+
+static void estimate_json(frg_json *j, const cli *c, const void *job)
 {
-    json_head(j, schema);
+    const estimate *const e = job;
+    const frg_fe_size *const s = e->size;
+    json_head(j, e->schema);
     frg_json_bool(j, "dry_run", 1);
     frg_json_integer(j, "n", s->n);
     frg_json_integer(j, "factors", s->n_factors);
@@ -15,8 +22,10 @@ static void estimate_json(frg_json *j, const cli *c, const char *schema, const f
     json_foot(j, c);
 }
 
-static void estimate_text(frg_report *r, const frg_fe_size *s)
+static void estimate_text(frg_report *r, const cli *c, const void *job)
 {
+    (void)c;
+    const frg_fe_size *const s = ((const estimate *)job)->size;
     char text[128], words[32];
     snprintf(text, sizeof text, "%s rows, %lld columns, %d %s", grouped(s->n, words),
              (long long)s->n_columns, s->n_factors, s->n_factors == 1 ? "factor" : "factors");
@@ -37,25 +46,6 @@ static void estimate_text(frg_report *r, const frg_fe_size *s)
 
 int show_estimate(cli *c, const char *schema, const frg_fe_size *size)
 {
-    frg_status status;
-    if (c->set.format == FORMAT_JSON) {
-        frg_json *j;
-        status = frg_json_create(&j, c->ctx);
-        if (status < 0) {
-            return cli_fail_library(c, status);
-        }
-        estimate_json(j, c, schema, size);
-        const int code = write_json(c, j);
-        frg_json_destroy(j);
-        return code;
-    }
-    frg_report *r;
-    status = frg_report_create(&r, c->ctx, "Dry run");
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    estimate_text(r, size);
-    const int code = write_report(c, r);
-    frg_report_destroy(r);
-    return code;
+    const estimate e = {schema, size};
+    return write_result(c, "Dry run", estimate_json, estimate_text, &e);
 }

@@ -5,7 +5,15 @@
 #include "cli.h"
 #include "fourge/gp.h"
 
-typedef enum { GP_VALUE, GP_FIT, GP_PREDICT, GP_LOO, GP_SAMPLE, GP_BATCH, GP_SUBCOMMANDS } gp_subcommand;
+typedef enum {
+    GP_VALUE,
+    GP_FIT,
+    GP_PREDICT,
+    GP_LOO,
+    GP_SAMPLE,
+    GP_BATCH,
+    GP_SUBCOMMANDS
+} gp_subcommand;
 
 /** Columns of a table as arrays. */
 typedef struct {
@@ -28,16 +36,16 @@ typedef struct {
     gp_data data, fresh; /* what the process stands on; new points */
     frg_gp_opts opts;
     frg_gp_fit_opts fit;
-    char *kernel;        /* the expression, with the noise that a fit adds */
+    char *kernel; /* the expression, with the noise that a fit adds */
     frg_gp *gp;
     frg_status status;
     frg_gp_value value;
-    double *gradient;    /* parameter_count, NULL: not asked for */
+    double *gradient; /* parameter_count, NULL: not asked for */
     frg_gp_fit_result result;
     frg_gp_loo loo;
     double *loo_mean, *loo_variance, *loo_latent; /* n x q, n, n */
-    double *mean, *variance;         /* of new points: m x q, m */
-    double *draws;                   /* samples x m x q */
+    double *mean, *variance;                      /* of new points: m x q, m */
+    double *draws;                                /* samples x m x q */
     int64_t samples;
     double read, total;
     double *totals;

@@ -239,8 +239,8 @@ static void man_command(const command_spec *k, const settings *defaults)
 static void man_program(void)
 {
     printf(".TH FOURGE 1 \"\" \"fourge %s\" \"User Commands\"\n.SH NAME\nfourge \\- "
-           "fixed\\-effects regression that "
-           "proves its answer\n.SH SYNOPSIS\n\\fBfourge\\fR \\fICOMMAND\\fR [\\fIoptions\\fR] "
+           "numerical solvers that "
+           "prove their answers\n.SH SYNOPSIS\n\\fBfourge\\fR \\fICOMMAND\\fR [\\fIoptions\\fR] "
            "[\\fIfiles\\fR]\n"
            ".SH COMMANDS\n",
            frg_version());
@@ -410,6 +410,11 @@ int command_help(cli *c)
     settings_defaults(&defaults);
     const command_spec *k = c->command;
     const int asked = k && k->bit == CMD_HELP && !c->set.help;
+    const int as_json = c->set.options_json && c->set.format == FORMAT_JSON;
+    const int refused = asked && !as_json ? cli_text_alone(c, "a page of the help") : 0;
+    if (refused) {
+        return refused;
+    }
     if (asked && c->set.man) {
         return manual(c, &defaults);
     }

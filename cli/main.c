@@ -49,6 +49,14 @@ int cli_signalled(void)
     return signalled ? 128 + signalled : 0;
 }
 
+frg_status cli_over(const cli *c)
+{
+    const double limit = c->set.context.time_limit;
+    return signalled                                       ? FRG_INTERRUPTED
+           : limit > 0 && now_seconds() - c->began > limit ? FRG_TIME_LIMIT
+                                                           : FRG_OK;
+}
+
 /* ---- the context -------------------------------------------------------------------------------- */
 
 int cli_open(cli *c)
@@ -67,6 +75,7 @@ int cli_open(cli *c)
                                        : cli_fail(c, "E_ARG", "", NULL, "the run's options: %s",
                                                   frg_status_sentence(status));
     }
+    c->began = now_seconds();
     atomic_store(&running, c->ctx);
     if (signalled) {
         frg_interrupt(c->ctx);
@@ -327,14 +336,39 @@ static int refuse_later(const cli *c)
     return 0;
 }
 
-static int print_version(void)
+static void version_json(frg_json *j, const cli *c, const void *job)
 {
-    frg_context *ctx = NULL;
-    const char *isa = frg_context_create(&ctx, NULL) == FRG_OK ? frg_isa(ctx) : "?";
-    printf("fourge %s (commit %s)\nBLAS: %s\nCPU level: %s\ndevices: cpu\nlicence: Apache-2.0\n",
-           frg_version(), frg_commit(), frg_blas_name(), isa);
-    frg_context_destroy(ctx);
-    return 0;
+    (void)job;
+    json_head(j, "fourge.version/1");
+    frg_json_string(j, "commit", frg_commit());
+    frg_json_string(j, "blas", frg_blas_name());
+    frg_json_string(j, "cpu_level", frg_isa(c->ctx));
+    frg_json_string(j, "licence", "Apache-2.0");
+    json_foot(j, c);
+}
+
+static void version_text(frg_report *r, const cli *c, const void *job)
+{
+    (void)job;
+    frg_report_fact(r, "Commit", frg_commit());
+    frg_report_fact(r, "BLAS", frg_blas_name());
+    frg_report_fact(r, "CPU level", frg_isa(c->ctx));
+    frg_report_fact(r, "Devices", "cpu");
+    frg_report_fact(r, "Licence", "Apache-2.0");
+}
+
+static int print_version(cli *c)
+{
+    int code = cli_open(c);
+    if (!code && c->set.format == FORMAT_TEXT) { /* a line each, as scripts look for them */
+        printf(
+            "fourge %s (commit %s)\nBLAS: %s\nCPU level: %s\ndevices: cpu\nlicence: Apache-2.0\n",
+            frg_version(), frg_commit(), frg_blas_name(), frg_isa(c->ctx));
+    } else if (!code) {
+        code = write_result(c, "fourge", version_json, version_text, NULL);
+    }
+    cli_close(c);
+    return code;
 }
 
 static int check_arguments(const cli *c)
@@ -378,7 +412,7 @@ int cli_run(cli *c, int argc, char **argv)
     c->color_err = wants_color(c->set.color, STDERR_FILENO);
     c->color_out = wants_color(c->set.color, STDOUT_FILENO) && !c->set.output;
     if (c->set.version) {
-        return print_version();
+        return print_version(c);
     }
     if (c->set.explain) {
         return explain_code(c, c->set.explain);

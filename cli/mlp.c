@@ -337,7 +337,7 @@ static int train(training_run *run, cli *c, const training_set *set, frg_soap *s
         grads[2 * l] = frg_matrix(net->gw[l], FRG_F32, in, out, out);
         grads[2 * l + 1] = frg_vector(net->gb[l], FRG_F32, out);
     }
-    for (int t = 0; t < steps && !cli_signalled(); t++) {
+    for (int t = 0; t < steps && (run->status = cli_over(c)) == FRG_OK; t++) {
         draw_batch(set, net, labels, &state);
         const double loss = mlp_loss(net, labels, frg_threads(c->ctx));
         const frg_status s = frg_soap_step(soap, grads, 2 * net->layers, NULL);

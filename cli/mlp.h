@@ -34,6 +34,7 @@ typedef struct {
 
 typedef struct {
     int steps;
+    frg_status status;
     double seconds;  /* of the optimizer and the network */
     double *trace;   /* loss of every step, `steps` of them */
     double smoothed; /* exponential mean of the loss at the end */

@@ -843,6 +843,7 @@ const command_spec command_table[] = {
      .arguments = "FORMULA DATA",
      .min_arguments = 2,
      .max_arguments = 2,
+     .first_file = 1,
      .summary = "regression with fixed effects",
      .description = "Fits FORMULA, written as y ~ x1 + x2 | f1 + f2 in the grammar of fixest, on "
                     "the table DATA "
@@ -874,6 +875,7 @@ const command_spec command_table[] = {
      .arguments = "value|fit|predict|loo|sample|batch FILES",
      .min_arguments = 1,
      .max_arguments = 3,
+     .first_file = 1,
      .summary = "exact Gaussian processes",
      .description =
          "value DATA: log-likelihood and gradient at the numbers of the expression.  fit DATA: "
@@ -898,6 +900,7 @@ const command_spec command_table[] = {
      .arguments = "align|sinkhorn|paths|energy|barycenter FILES",
      .min_arguments = 1,
      .max_arguments = MAX_ARGUMENTS,
+     .first_file = 1,
      .summary = "Gromov-Wasserstein alignment of two spaces",
      .description =
          "align X Y: a plan between the points of two files (npy, csv, tsv, off, obj, ply; or "
@@ -919,6 +922,7 @@ const command_spec command_table[] = {
      .arguments = "bench|train|qr FILES",
      .min_arguments = 1,
      .max_arguments = 2,
+     .first_file = 1,
      .summary = "the SOAP optimizer on a batched QR",
      .description = "bench: times steps on the matrices of transformer layers.  train digits, "
                     "train text, or train DATA "
@@ -961,6 +965,7 @@ const command_spec command_table[] = {
      .arguments = "[DESIGN]",
      .min_arguments = 0,
      .max_arguments = 1,
+     .first_file = MAX_ARGUMENTS,
      .summary = "make up data of a known design",
      .description = "Writes a table or arrays of one of the benchmark designs, from easy to "
                     "adversarial.  The same "
@@ -975,6 +980,7 @@ const command_spec command_table[] = {
      .arguments = "SOLVER",
      .min_arguments = 1,
      .max_arguments = 1,
+     .first_file = MAX_ARGUMENTS,
      .summary = "verify, then time, on simulated inputs",
      .description = "SOLVER is fe, gp, gw or soap.  Every case is solved, the result is checked by "
                     "a second, simple "
@@ -998,6 +1004,7 @@ const command_spec command_table[] = {
      .arguments = "[COMMAND]",
      .min_arguments = 0,
      .max_arguments = 1,
+     .first_file = MAX_ARGUMENTS,
      .summary = "help, manual pages, completions, the reference",
      .description = "All of them are made from the table that also reads the command line.",
      .examples =

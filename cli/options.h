@@ -132,6 +132,7 @@ typedef struct {
     command_bit bit;
     const char *arguments; /* "FORMULA DATA" */
     int min_arguments, max_arguments;
+    int first_file; /* the argument from which on they are files */
     const char *summary;
     const char *description;
     const char *examples; /* one a line */

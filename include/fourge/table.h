@@ -77,7 +77,7 @@ FRG_API const frg_column *frg_table_find(const frg_table *t, const char *name);
 /** The column name nearest in spelling, or NULL: for "did you mean". */
 FRG_API const char *frg_table_nearest(const frg_table *t, const char *name);
 
-/** Writes csv (shortest text that reads back to the same double); the file appears whole or not at all. */
+/** Writes csv (shortest text of the same double), whole or not at all: FRG_INTERRUPTED where frg_interrupt came meanwhile. */
 FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context *ctx, const char *path);
 
 /* ---- npy arrays --------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ FRG_API FRG_MUST_USE frg_status frg_npy_read(frg_npy **out, frg_context *ctx, co
 /** Up to FRG_MAX_DIM axes; the view borrows from the frg_npy. */
 FRG_API frg_array frg_npy_array(const frg_npy *a);
 FRG_API void frg_npy_destroy(frg_npy *a);
-/** Writes a host view; Fortran order is kept where the view is column-major. */
+/** Writes a host view, in Fortran order where it is column-major; FRG_INTERRUPTED as of frg_table_write. */
 FRG_API FRG_MUST_USE frg_status frg_npy_write(frg_context *ctx, const char *path, frg_array a);
 
 #ifdef __cplusplus

@@ -4,7 +4,14 @@
 
 #include "io/npy.h"
 
-enum { GATHER = 1 << 15, ALIGN = 64 };
+enum { GATHER = 1 << 15, PIECE = 1 << 22, ALIGN = 64 };
+
+/** A stop that comes while it writes ends it; the result of a run that was stopped before is written all the same. */
+typedef struct {
+    frgi_writer *w;
+    const frg_context *ctx;
+    bool stopped_before;
+} npy_sink;
 
 static const char *const descr[] = {
     [FRG_F64] = "f8", [FRG_F32] = "f4", [FRG_F16] = "f2", [FRG_U8] = "u1",
@@ -46,12 +53,24 @@ int frgi_npy_header(const frg_array *a, bool fortran, char text[NPY_HEADER_ROOM]
     return whole;
 }
 
+static frg_status put_bytes(const npy_sink *to, const char *bytes, size_t count)
+{
+    for (size_t done = 0; done < count; done += PIECE) {
+        const size_t piece = count - done < PIECE ? count - done : PIECE;
+        if (!to->stopped_before && (frgi_stopped(to->ctx) == FRG_INTERRUPTED)) {
+            return FRG_INTERRUPTED;
+        }
+        TRY(frgi_writer_put(to->w, bytes + done, piece));
+    }
+    return FRG_OK;
+}
+
 /** The elements along the fastest axis of the file, from the one at `at`. */
-static frg_status put_line(frgi_writer *w, const char *at, int64_t n, int64_t step, size_t size,
+static frg_status put_line(const npy_sink *to, const char *at, int64_t n, int64_t step, size_t size,
                            char *gather)
 {
     if (step == 1) {
-        return frgi_writer_put(w, at, (size_t)n * size);
+        return put_bytes(to, at, (size_t)n * size);
     }
     const int64_t most = GATHER / (int64_t)size;
     for (int64_t done = 0; done < n; done += most) {
@@ -59,13 +78,16 @@ static frg_status put_line(frgi_writer *w, const char *at, int64_t n, int64_t st
         for (int64_t i = 0; i < m; i++) {
             memcpy(gather + (size_t)i * size, at + (done + i) * step * (int64_t)size, size);
         }
-        TRY(frgi_writer_put(w, gather, (size_t)m * size));
+        const frg_status status = put_bytes(to, gather, (size_t)m * size);
+        if (status != FRG_OK) {
+            return status;
+        }
     }
     return FRG_OK;
 }
 
 /** Walks the axes like an odometer; axis[0] is the fastest of the file. */
-static frg_status put_elements(frgi_writer *w, const frg_array *a, const int axis[FRG_MAX_DIM],
+static frg_status put_elements(const npy_sink *to, const frg_array *a, const int axis[FRG_MAX_DIM],
                                char *gather)
 {
     const size_t size = frg_sizeof(a->dtype);
@@ -80,8 +102,11 @@ static frg_status put_elements(frgi_writer *w, const frg_array *a, const int axi
         for (int d = 1; d < a->ndim; d++) {
             offset += at[d] * a->stride[axis[d]];
         }
-        TRY(put_line(w, frgi_array_base(a) + offset * (int64_t)size, a->shape[axis[0]],
-                     a->stride[axis[0]], size, gather));
+        const frg_status status = put_line(to, frgi_array_base(a) + offset * (int64_t)size,
+                                           a->shape[axis[0]], a->stride[axis[0]], size, gather);
+        if (status != FRG_OK) {
+            return status;
+        }
         int d = 1;
         while (d < a->ndim && ++at[d] == a->shape[axis[d]]) {
             at[d++] = 0;
@@ -103,7 +128,8 @@ static frg_status put_array(frgi_writer *w, frg_context *ctx, const frg_array *a
     TRY(frgi_writer_put(w, header, (size_t)frgi_npy_header(a, fortran, header)));
     char *gather;
     TRY(NEW(ctx, &gather, GATHER, "write buffer"));
-    const frg_status status = put_elements(w, a, axis, gather);
+    const npy_sink to = {w, ctx, (frgi_stopped(ctx) == FRG_INTERRUPTED)};
+    const frg_status status = put_elements(&to, a, axis, gather);
     DROP(ctx, &gather);
     return status;
 }
@@ -119,7 +145,7 @@ frg_status frg_npy_write(frg_context *ctx, const char *path, frg_array a)
     frgi_writer *w;
     TRY(frgi_writer_open(&w, ctx, path));
     const frg_status status = put_array(w, ctx, &a);
-    if (status < 0) {
+    if (status != FRG_OK) {
         frgi_writer_abandon(&w);
         return status;
     }

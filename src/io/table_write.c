@@ -10,7 +10,7 @@
 #include "fourge/report.h"
 #include "io/io.h"
 
-enum { NUMBER_ROOM = 32 };
+enum { NUMBER_ROOM = 32, ROWS_A_LOOK = 1024 };
 
 static frg_status put(frgi_writer *w, const char *s)
 {
@@ -87,8 +87,10 @@ static frg_status put_cell(frgi_writer *w, const frg_column *c, int64_t row, cha
     return put_text(w, c->labels[c->codes[row]], delimiter);
 }
 
-static frg_status put_table(frgi_writer *w, const frg_table *t, char delimiter)
+/** A stop that comes while it writes ends it; the result of a run that was stopped before is written all the same. */
+static frg_status put_table(frgi_writer *w, frg_context *ctx, const frg_table *t, char delimiter)
 {
+    const bool stopped_before = (frgi_stopped(ctx) == FRG_INTERRUPTED);
     const char separator[2] = {delimiter, '\0'};
     const char *const missing = t->n_columns == 1 ? "NA" : "";
     for (int64_t c = 0; c < t->n_columns; c++) {
@@ -97,6 +99,9 @@ static frg_status put_table(frgi_writer *w, const frg_table *t, char delimiter)
     }
     TRY(put(w, "\n"));
     for (int64_t row = 0; row < t->n; row++) {
+        if (row % ROWS_A_LOOK == 0 && !stopped_before && (frgi_stopped(ctx) == FRG_INTERRUPTED)) {
+            return FRG_INTERRUPTED;
+        }
         for (int64_t c = 0; c < t->n_columns; c++) {
             TRY(put(w, c ? separator : ""));
             TRY(put_cell(w, &t->columns[c], row, delimiter, missing));
@@ -126,8 +131,8 @@ frg_status frg_table_write(const frg_table *t, frg_context *ctx, const char *pat
     }
     frgi_writer *w;
     TRY(frgi_writer_open(&w, ctx, path));
-    const frg_status status = put_table(w, t, ends_in(path, ".tsv") ? '\t' : ',');
-    if (status < 0) {
+    const frg_status status = put_table(w, ctx, t, ends_in(path, ".tsv") ? '\t' : ',');
+    if (status != FRG_OK) {
         frgi_writer_abandon(&w);
         return status;
     }
