@@ -93,7 +93,7 @@ const option_spec option_table[] = {
      .group = model,
      .help =
          "how the rank absorbed by the fixed effects is counted; auto: exact where that is cheap, "
-         "else pairwise"},
+         "else pairwise; with varying slopes no rule holds, and the rank is counted"},
     {.name = "keep-effects",
      .kind = KIND_CHOICE,
      .commands = CMD_FE,

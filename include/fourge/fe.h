@@ -105,7 +105,8 @@ typedef struct {
     double cond_limit;      /* 0: off; LSMR alone */
     int block;              /* columns carried together, 1 .. 32; 8 */
     size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the machine's */
-    frg_fe_dof dof;         /* how the rank of D is counted; auto: exact if cheap, else pairwise */
+    frg_fe_dof dof;         /* how the rank of D is counted; auto: exact if cheap, else pairwise.  With slopes the rank is
+                               counted whatever the rule */
 } frg_demean_opts;
 
 /** One varying slope: the columns z_i D_i for a factor.  A factor without an intercept has slopes alone. */

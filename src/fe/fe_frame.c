@@ -26,7 +26,8 @@ typedef struct {
     const frg_column *weights;
 } framer;
 
-static const double MOST = 0x1p53; /* whole numbers that a double counts by ones */
+static const double MOST = 0x1p53;  /* whole numbers that a double counts by ones */
+static const double ROUNDED = 1e-8; /* of what a regressor varies by */
 
 /* ---- missing, subset, weights ------------------------------------------------------------------- */
 
@@ -586,6 +587,49 @@ static frg_status evaluate_slopes(framer *b)
     return FRG_OK;
 }
 
+/** Refuses a regressor of whole numbers above 2^53 that vary by little beside what a double rounds them by. */
+static frg_status check_integers(const framer *b, const frg_column *c)
+{
+    const frgi_frame *const f = b->f;
+    int64_t least = INT64_MAX, greatest = -INT64_MAX, at = 0;
+    for (int64_t i = 0; c && c->kind == FRG_INTEGER && i < f->n; i++) {
+        const int64_t row = f->rows ? f->rows[i] : i, v = c->integers[row];
+        at = v > greatest ? row : at;
+        least = v < least ? v : least;
+        greatest = v > greatest ? v : greatest;
+    }
+    const double largest = fmax(fabs((double)least), fabs((double)greatest));
+    const double apart = (double)((uint64_t)greatest - (uint64_t)least);
+    if (!(least < greatest) || largest <= MOST ||
+        ldexp(1, ilogb(largest) - 53) <= ROUNDED * apart) {
+        return FRG_OK;
+    }
+    frgi_at(b->ctx, "%s:%lld", c->name, (long long)at + 1);
+    FAIL(b->ctx, E_TYPE,
+         "column '%s', row %lld: %lld is above 2^53, where doubles round whole numbers, and the "
+         "column varies by %g alone; subtract a constant from it before",
+         c->name, (long long)at + 1, (long long)greatest, apart);
+}
+
+static frg_status check_program(const framer *b, const frgi_program *p)
+{
+    TRY(check_integers(b, p->n_steps == 0 ? p->column : NULL));
+    for (int32_t k = 0; k < p->n_steps; k++) {
+        TRY(check_integers(b, p->steps[k].kind == NODE_NAME ? p->steps[k].column : NULL));
+    }
+    return FRG_OK;
+}
+
+static frg_status check_regressors(const framer *b)
+{
+    TRY(check_program(b, b->in->depvar));
+    for (int32_t id = 0; id < b->in->formula->names.count; id++) {
+        const frgi_variable *const v = &b->in->variables[id];
+        TRY(v->has_number ? check_program(b, &v->number) : FRG_OK);
+    }
+    return FRG_OK;
+}
+
 static frg_status build(framer *b)
 {
     TRY(find_inputs(b));
@@ -598,6 +642,7 @@ static frg_status build(framer *b)
         TRY(mark_weights(b));
     }
     TRY(list_rows(b));
+    TRY(check_regressors(b));
     TRY(gather_weights(b));
     TRY(encode_effects(b));
     TRY(evaluate_slopes(b));

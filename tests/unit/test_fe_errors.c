@@ -179,6 +179,17 @@ static void rows(void)
          frequency_v},
     };
     check_mistakes("y,x,v\n1,2,1\n2,3,9007199254740994\n4,4,1\n5,7,1\n", uncounted, 1);
+    static const mistake rounded[] = {
+        {"y ~ x", FRG_BAD_DATA, "FRG-FE-011", "x:3",
+         "column 'x', row 3: 9007199254740999 is above 2^53, where doubles round whole numbers, "
+         "and the column varies by 7 alone",
+         NULL},
+        {"y ~ log(x)", FRG_BAD_DATA, "FRG-FE-011", "x:3", "row 3", NULL},
+        {"x ~ y", FRG_BAD_DATA, "FRG-FE-011", "x:3", "row 3", NULL},
+    };
+    check_mistakes("y,x\n1,9007199254740993\n2,9007199254740992\n4,9007199254740999\n"
+                   "5,9007199254740994\n",
+                   rounded, 3);
     static const mistake missing[] = {
         {"y ~ x", FRG_BAD_DATA, "FRG-FE-002", NULL,
          "none of the 3 rows is left: 3 have missing values", NULL},
