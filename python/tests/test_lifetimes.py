@@ -298,7 +298,7 @@ class Turns(unittest.TestCase):
         """A warning waits for the thread whose call had it, whoever asks first and whatever is called in between."""
         process = gp.GP(X, X[:, 0], KERNEL, threads=1)
         out, elsewhere = np.empty(3), []
-        process._gp.predict(X[:3], False, 1e6, None, out, None, None, None)  # all variances are below the floor
+        process._gp.predict(X[:3], False, 1e6, None, None, out, None, None, None)  # all variances are below the floor
         thread = threading.Thread(target=lambda: elsewhere.append((process.value(), process._context.warnings())))
         thread.start()
         thread.join()

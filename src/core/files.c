@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,11 +275,9 @@ static frg_status name_target(frgi_writer *w, const char *path)
     struct stat s;
     const bool link =
         w->ctx->files.open == system_open && lstat(path, &s) == 0 && S_ISLNK(s.st_mode);
-    char *real = link ? realpath(path, NULL) : NULL;
-    const char *const target = real ? real : path;
-    const frg_status status = frgi_strdup(w->ctx, &w->path, target, strlen(target));
-    free(real);
-    return status;
+    char real[PATH_MAX];
+    const char *const target = link && realpath(path, real) ? real : path;
+    return frgi_strdup(w->ctx, &w->path, target, strlen(target));
 }
 
 /** A new file beside the target, of a name that no other writer has, in this process or another on the same folder;
