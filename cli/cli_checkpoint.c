@@ -207,6 +207,37 @@ static int is_time_limit(const char *word)
     return strcmp(word, name) == 0 ? 2 : strncmp(word, name, length) == 0 && word[length] == '=';
 }
 
+/** An option behind FILE that could change numbers: what is finished was computed with the run's own. */
+static const option_spec *changes_numbers(const char *word)
+{
+    static const char *const harmless[] = {"report", "checkpoint"};
+    const int is_long = strncmp(word, "--", 2) == 0;
+    const option_spec *o = is_long ? find_option(word + 2, strcspn(word + 2, "="), CMD_ALL) : NULL;
+    if (!o || (o->commands == CMD_ALL && strcmp(o->name, "seed") != 0)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
+        if (strcmp(o->name, harmless[i]) == 0) {
+            return NULL;
+        }
+    }
+    return o;
+}
+
+static int check_words(const cli *c)
+{
+    for (int i = 1; i < c->n_arguments; i++) {
+        const option_spec *const o = changes_numbers(c->arguments[i]);
+        if (o) {
+            return cli_fail(c, "E_MISMATCH", c->arguments[0],
+                            "leave it out, or start the run anew",
+                            "--%s is an option of the run, and '%s' goes on with those it had",
+                            o->name, c->arguments[0]);
+        }
+    }
+    return 0;
+}
+
 /** The words of the saved line but its time limit, then those behind FILE; NULL where memory is out.  Free it alone. */
 static char **make_words(const cli *c, char *line, int64_t length, int *count)
 {
@@ -270,6 +301,7 @@ int command_resume(cli *c)
 {
     int code = cli_open(c);
     frg_checkpoint *state = NULL;
+    code = code ? code : check_words(c);
     if (!code) {
         const frg_status status = frg_checkpoint_load(&state, c->ctx, c->arguments[0]);
         code = status != FRG_OK ? cli_fail_read(c, status) : 0;
