@@ -229,8 +229,7 @@ static int check_words(const cli *c)
     for (int i = 1; i < c->n_arguments; i++) {
         const option_spec *const o = changes_numbers(c->arguments[i]);
         if (o) {
-            return cli_fail(c, "E_MISMATCH", c->arguments[0],
-                            "leave it out, or start the run anew",
+            return cli_fail(c, "E_MISMATCH", c->arguments[0], "leave it out, or start the run anew",
                             "--%s is an option of the run, and '%s' goes on with those it had",
                             o->name, c->arguments[0]);
         }

@@ -955,8 +955,8 @@ const command_spec command_table[] = {
                     "where it was given, and takes "
                     "from FILE what was finished; the result has the same bits as that of a run "
                     "that was not stopped.  "
-                    "OPTIONS come behind those of the command, as --threads 8.  Other data and "
-                    "another version are refused.",
+                    "OPTIONS come behind those of the command, as --threads 8.  Other data, "
+                    "another version and options that could change numbers are refused.",
      .examples =
          "fourge fe 'y ~ x | f + g' big.csv --checkpoint big.state\nfourge resume big.state",
      .run = command_resume},
