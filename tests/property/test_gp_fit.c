@@ -138,8 +138,12 @@ static void planes(void)
         if (gp && CHECK_OK(ctx, frg_gp_fit(gp, &f, &r))) {
             /* both within the rounding of the likelihood, 0.025 */
             CHECK_NEAR(r.log_likelihood, 191.65, 0.05);
-            CHECK_SAYS(r.gradient_norm <= f.tol && strcmp(r.ended, "gradient") == 0, "%g, %s",
-                       r.gradient_norm, r.ended);
+            /* or the rounding bound comes first, by the order of the sums of this build: a full step then promises less than
+             * 0.025 of 60 points, where the wrong ends were at 0.5 a point */
+            CHECK_SAYS(strcmp(r.ended, "gradient") == 0
+                           ? r.gradient_norm <= f.tol
+                           : strcmp(r.ended, "rounding") == 0 && r.gradient_norm < 0.01,
+                       "%g, %s", r.gradient_norm, r.ended);
         }
         frg_gp_destroy(gp);
     }
