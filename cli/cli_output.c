@@ -85,7 +85,8 @@ static const frg_report_format formats[] = {
     [FORMAT_MD] = FRG_MARKDOWN, [FORMAT_TEX] = FRG_LATEX,
 };
 
-int write_report(cli *c, frg_report *report)
+/** The report as --format has it; *empty, where it is asked for: there was nothing to write, as in csv without a table. */
+static int render(cli *c, frg_report *report, int *empty)
 {
     const char *text;
     int64_t length;
@@ -94,8 +95,16 @@ int write_report(cli *c, frg_report *report)
     if (status < 0) {
         return cli_fail_library(c, status);
     }
+    if (empty && (*empty = length == 0)) {
+        return 0;
+    }
     const int painted = c->color_out && c->set.format == FORMAT_TEXT;
     return painted ? write_painted(c, text) : write_output(c, text, length);
+}
+
+int write_report(cli *c, frg_report *report)
+{
+    return render(c, report, NULL);
 }
 
 int write_json(cli *c, frg_json *json)
@@ -146,14 +155,6 @@ static int write_object(cli *c, json_writer fill, const void *job, int (*write)(
     return code;
 }
 
-/** The writer of csv takes the tables of a report, and may find none. */
-static int has_tables(frg_report *report)
-{
-    const char *text;
-    int64_t length = 0;
-    return frg_report_render(report, FRG_CSV, 0, &text, &length) < 0 || length > 0;
-}
-
 int write_result(cli *c, const char *title, json_writer json, report_writer text, const void *job)
 {
     if (c->set.format == FORMAT_JSON) {
@@ -165,9 +166,11 @@ int write_result(cli *c, const char *title, json_writer json, report_writer text
         return cli_fail_library(c, status);
     }
     text(out, c, job);
-    const int code = c->set.format == FORMAT_CSV && !has_tables(out)
-                         ? write_object(c, json, job, write_scalars)
-                         : write_report(c, out);
+    int empty = 0;
+    int code = render(c, out, c->set.format == FORMAT_CSV ? &empty : NULL);
+    if (empty) {
+        code = write_object(c, json, job, write_scalars);
+    }
     frg_report_destroy(out);
     return code;
 }
