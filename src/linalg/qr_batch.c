@@ -309,10 +309,17 @@ static bool goes_on(frg_context *ctx, int64_t k, int64_t n, int *stop)
     return now == FRG_OK;
 }
 
-static void leave_item(frg_qr_report *report)
+/** The k-th in order, by a team: factored, or left where the run has been stopped. */
+static void do_item(const frg_qr *qr, int64_t k, int thread, int team, const frg_qr_item items[],
+                    frg_qr_report reports[], int *stop)
 {
-    *report = (frg_qr_report){
-        .pivot = (double)NAN, .orthogonality = (double)NAN, .flags = FRG_QR_NOT_DONE};
+    const int64_t i = qr->order[k];
+    if (goes_on(qr->ctx, k, qr->n_items, stop)) {
+        factor_item(qr, thread, team, &items[i], &qr->shapes[i], &reports[i]);
+    } else {
+        reports[i] = (frg_qr_report){
+            .pivot = (double)NAN, .orthogonality = (double)NAN, .flags = FRG_QR_NOT_DONE};
+    }
 }
 
 /** Are the items those that the plan was made for? */
@@ -350,24 +357,14 @@ frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report repor
     const int64_t shared = shared_items(qr);
     int stop = FRG_OK;
     for (int64_t k = 0; k < shared; k++) {
-        const int64_t i = qr->order[k];
-        if (!goes_on(ctx, k, qr->n_items, &stop)) {
-            leave_item(&report[i]);
-            continue;
-        }
-        factor_item(qr, 0, qr->threads, &items[i], &qr->shapes[i], &report[i]);
+        do_item(qr, k, 0, qr->threads, items, report, &stop);
     }
 #pragma omp parallel num_threads(qr->threads)
     {
         frgi_blas_single();
 #pragma omp for schedule(dynamic, 1)
         for (int64_t k = shared; k < qr->n_items; k++) {
-            const int64_t i = qr->order[k];
-            if (!goes_on(ctx, k, qr->n_items, &stop)) {
-                leave_item(&report[i]);
-                continue;
-            }
-            factor_item(qr, omp_get_thread_num(), 1, &items[i], &qr->shapes[i], &report[i]);
+            do_item(qr, k, omp_get_thread_num(), 1, items, report, &stop);
         }
     }
     frgi_blas_end(guard);
