@@ -35,3 +35,8 @@ empty() {
     cat "$1"
     [ ! -s "$1" ]
 }
+
+# declarations: the public functions of the headers below $root, one a line: "FRG_API frg_status frg_x(int n)".
+declarations() {
+    cat "$root"/include/fourge/*.h | grep -v '^#' | sed 's|/\*.*\*/||' | tr '\n' ' ' | grep -oE 'FRG_API [^;(]*\([^;]*\)'
+}

@@ -10,8 +10,7 @@ build=$(cd "$1" && pwd)
 scratch=$(mktemp -d)
 
 # One declaration a line: "FRG_API frg_status frg_x(frg_context *ctx, int n)".
-cat "$root"/include/fourge/*.h | grep -v '^#' | sed 's|/\*.*\*/||' | tr '\n' ' ' |
-    grep -oE 'FRG_API [^;(]*\([^;]*\)' | sed 's/FRG_[A-Z_]* //g; s/  */ /g' >"$scratch/declared"
+declarations | sed 's/FRG_[A-Z_]* //g; s/  */ /g' >"$scratch/declared"
 
 {
     for header in "$root"/include/fourge/*.h; do

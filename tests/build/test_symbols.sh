@@ -12,8 +12,7 @@ build=$(cd "$1" && pwd)
 scratch=$(mktemp -d)
 
 # Declarations that start with FRG_API: the name is what stands before the first bracket.
-cat "$root"/include/fourge/*.h | grep -v '^#' | sed 's|/\*.*\*/||' | tr '\n' ' ' |
-    grep -oE 'FRG_API [^;(]*\(' | grep -oE 'frgi?_[a-z0-9_]+ *\($' | tr -d ' (' | sort >"$scratch/declared"
+declarations | grep -oE 'FRG_API [^;(]*\(' | grep -oE 'frgi?_[a-z0-9_]+ *\($' | tr -d ' (' | sort >"$scratch/declared"
 nm -D --defined-only "$build/libfourge.so" | awk '{print $3}' | sort >"$scratch/exported"
 comm -23 "$scratch/declared" "$scratch/exported" >"$scratch/missing"
 comm -13 "$scratch/declared" "$scratch/exported" >"$scratch/extra"
