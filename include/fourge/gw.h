@@ -270,7 +270,7 @@ typedef struct {
                                is < 40 or <= min_iter, or a plan to start from is given; the report tells */
     int64_t fine_steps;     /* 3 outer steps on all points behind a coarse level, max_iter at most */
     int polish, round;      /* 1, 1 */
-    double polish_tol;      /* 1e-4 */
+    double polish_tol;      /* 1e-4: L1 error of the columns before rounding; below 2e-5 the last passes are in double */
     int64_t polish_passes;  /* 400 */
     frg_gw_store cost_store;/* auto: f32 where it fits, else on the fly; no other */
     int64_t cache_rows;     /* 2000: of the dijkstra distances */

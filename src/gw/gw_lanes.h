@@ -84,6 +84,13 @@ INLINE void lanes_widen(lanes v, reals *low, reals *high)
     *high = __builtin_convertvector(part[1], reals);
 }
 
+INLINE reals reals_of_floats(const float *p)
+{
+    float half __attribute__((vector_size(VECTOR_BYTES / 2)));
+    memcpy(&half, p, sizeof half);
+    return __builtin_convertvector(half, reals);
+}
+
 INLINE double lanes_sum(lanes v)
 {
     reals low, high;

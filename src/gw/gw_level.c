@@ -25,9 +25,10 @@
 
 enum { WIDE_PASSES = 20, NEAR_PASSES = 10, MANY_ANCHORS = 16 };
 enum { MEAN_POINTS = 512 }; /* of vectors and of rows on demand, which are computed each time */
-#define SETTLED  0.01 /* error of columns from which epsilon alone decides how long the rest takes */
-#define WIDEST   16   /* epsilon where a settling begins, in units of the last one */
-#define ROUNDING 0.06 /* log2 units: sampling moves exponents by tens */
+#define SETTLED    0.01 /* error of columns from which epsilon alone decides how long the rest takes */
+#define WIDEST     16   /* epsilon where a settling begins, in units of the last one */
+#define FLOATS_END 2e-5 /* error of columns where passes in double go on */
+#define ROUNDING   0.06 /* log2 units: sampling moves exponents by tens */
 
 double frgi_epsilon_start(const frg_gw_opts *o)
 {
@@ -97,7 +98,11 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
                                 .rho_b = o->rho_target,
                                 .product = o->reference == FRG_GW_REFERENCE_PRODUCT,
                                 .mass = o->mass};
-    TRY(frgi_transport_open(&l->t, ctx, x->n, y->n, FRGI_X32, store, &how));
+    const frgi_keeping keeping = {.store = FRGI_X32,
+                                  .stored = store,
+                                  .widens =
+                                      o->polish && o->polish_tol < FLOATS_END && o->rank == 0};
+    TRY(frgi_transport_open(&l->t, ctx, x->n, y->n, keeping, &how));
     const frgi_sweep *const s = &l->t.s;
     l->count = o->anchors;
     l->count_most = may_widen ? FRGI_WIDE * o->anchors : o->anchors;
@@ -444,18 +449,24 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     return FRG_OK;
 }
 
-/** Passes to columns of error tol, `most` at most; looks up every few of them. */
+/** Passes to columns of error tol, `most` at most; looks up every few of them.  The last ones are wide where floats
+ *  cannot tell an error of tol. */
 static frg_status pass_on(frgi_level *l, double tol, int64_t most)
 {
     enum { AT_ONCE = 10 };
     frg_status status = FRG_OK;
-    for (int64_t done = 0; done < most && status == FRG_OK; done += AT_ONCE) {
-        TRY(frgi_transport_solve(&l->t, tol, most - done < AT_ONCE ? most - done : AT_ONCE));
-        if (tol > 0 && l->t.error <= tol) {
-            return FRG_OK;
+    const int64_t before = l->t.passes;
+    for (int64_t left = most; left > 0 && status == FRG_OK; left = most - (l->t.passes - before)) {
+        const bool widens = l->t.keeping.widens && tol < FLOATS_END && !frgi_is_wide(&l->t.s);
+        const double goal = widens ? FLOATS_END : tol;
+        TRY(frgi_transport_solve(&l->t, goal, left < AT_ONCE ? left : AT_ONCE));
+        if (goal > 0 && l->t.error <= goal) {
+            if (!widens) {
+                return FRG_OK;
+            }
+            frgi_transport_widen(&l->t);
         }
-        const int64_t now = done + AT_ONCE < most ? done + AT_ONCE : most;
-        status = frgi_level_beat(l, "polish", now, most, l->t.error, tol);
+        status = frgi_level_beat(l, "polish", l->t.passes - before, most, l->t.error, tol);
     }
     return status;
 }

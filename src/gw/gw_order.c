@@ -144,13 +144,19 @@ static void move(const int32_t *row, const int32_t *column, const frgi_order *o,
                             s->slack,
                             s->mass,
                             NULL};
-    double *columns[COLUMNS + 2 * FRGI_TAPE_SLOTS + 1] = {
+    double *columns[COLUMNS + 2 * FRGI_TAPE_SLOTS + 2] = {
         (double *)(uintptr_t)s->b, (double *)(uintptr_t)s->log_b, s->G0, s->G, s->G_last, s->col};
-    float *const row_floats[] = {s->past_h, NULL}, *const column_floats[] = {s->past_g, s->g, NULL};
+    float *const row_floats[] = {s->past_h, NULL}, *const column_floats[] = {
+                                                       s->past_g, frgi_is_wide(s) ? NULL : s->g,
+                                                       NULL};
+    double **last = columns + COLUMNS;
+    if (frgi_is_wide(s)) {
+        *last++ = s->g;
+    }
     const int64_t slots = (t->tape.passes + FRGI_TAPE_STRIDE - 1) / FRGI_TAPE_STRIDE;
     for (int64_t q = 0; q < slots && q < FRGI_TAPE_SLOTS; q++) {
-        columns[COLUMNS + 2 * q] = t->tape.G + q * s->ld;
-        columns[COLUMNS + 2 * q + 1] = t->tape.G_last + q * s->ld;
+        *last++ = t->tape.G + q * s->ld;
+        *last++ = t->tape.G_last + q * s->ld;
     }
     move_all(row, s->n, rows, row_floats, o->room);
     move_all(column, s->m, columns, column_floats, o->room);

@@ -15,10 +15,16 @@
 
 /* ---- rows of the plan --------------------------------------------------------------------------------- */
 
+/** Whether the plan's rows are those of the exponents that passes look at. */
+static bool is_direct(const frgi_sweep *s)
+{
+    return s->store == FRGI_X32 || s->store == FRGI_X64 || s->store == FRGI_X32W;
+}
+
 const void *frgi_transport_group(const frgi_sweep *s, int64_t i0, void *room)
 {
-    if (s->x && (s->store == FRGI_X32 || s->store == FRGI_X64)) {
-        return (const char *)s->x + (size_t)(i0 * s->ld) * frgi_real_size(s);
+    if (s->x && is_direct(s)) {
+        return (const char *)s->x + (size_t)(i0 * s->ld) * frgi_exponent_size(s);
     }
     if (s->x && s->store == FRGI_X16) {
         const uint16_t *const q = (const uint16_t *)s->x + i0 * s->ld;
@@ -47,7 +53,7 @@ static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int
 {
     const frgi_sweep *const s = &t->s;
     const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
-    const size_t size = frgi_real_size(s);
+    const size_t size = frgi_exponent_size(s);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (g1 > g0 + 8)
     for (int64_t c = 0; c < chunks; c++) {
         /* scratch: a row of doubles, then 8 rows of exponents */
@@ -113,7 +119,8 @@ static void plan_sums(const frgi_transport *t, sums_job *job, bool exact_rows)
             const void *const rows =
                 frgi_transport_group(s, i0, room + (size_t)s->ld * sizeof(double));
             for (int64_t i = i0; i < i0 + FRGI_GROUP && i < s->n; i++) {
-                plan_row(t, i, (const char *)rows + (size_t)((i - i0) * s->ld) * frgi_real_size(s),
+                plan_row(t, i,
+                         (const char *)rows + (size_t)((i - i0) * s->ld) * frgi_exponent_size(s),
                          out);
                 const double sum = ops->weigh(out, t->y, s->m);
                 const double scale = exact_rows && s->a[i] > 0 ? s->a[i] / sum : 1;
@@ -215,9 +222,10 @@ frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_er
     TRY_TO(done,
            NEW(t->ctx, &job.parts, frgi_mul((size_t)s->chunks, (size_t)s->ld), "column sums"));
     job.row_sum = row;
-    const bool direct = (s->store == FRGI_X32 || s->store == FRGI_X64) && s->x && !s->fresh;
-    if (!direct || t->far > 0) { /* exponents from their source, with the potentials of the end */
-        s->store = s->store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
+    /* wide passes end nearer than exponents that are filled with other potentials agree with theirs */
+    const bool stays = is_direct(s) && !s->fresh && (s->x || s->store == FRGI_X32W);
+    if (!stays || t->far > 0) { /* exponents from their source, with the potentials of the end */
+        s->store = is_direct(s) ? s->store : FRGI_X32;
         s->x = NULL;
         frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->fill, s->source);
     }

@@ -261,7 +261,8 @@ static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
                                 .rho_b = s->o.rho_target,
                                 .product = s->o.reference == FRG_GW_REFERENCE_PRODUCT,
                                 .mass = partial ? s->o.mass : 0};
-    TRY(frgi_transport_open(&s->t, ctx, n, m, store, keep, &how));
+    TRY(frgi_transport_open(&s->t, ctx, n, m, (frgi_keeping){.store = store, .stored = keep},
+                            &how));
     s->t.accelerate = s->o.accel == FRG_GW_ACCEL_MOMENTUM && !relaxed;
     return FRG_OK;
 }

@@ -21,6 +21,9 @@
  * at these alone.  While no potential has moved by more than 12 (log2) since, what is left out of a row or of a column
  * is below m 2^-48 of it.
  *
+ * Floats end at errors of 2e-6 to 2e-5 of the mass.  X32W reads the same exponents, which are what they are, and keeps
+ * potentials, weights and sums in double: the plan of these exponents to any error.
+ *
  * Relaxed marginals, tau = rho / (rho + epsilon):  F_i = tau (log2 a_i + H0_i - log2 S_i), and G_j alike.
  */
 #ifndef FRGI_GW_SWEEP_H
@@ -37,7 +40,15 @@ enum { FRGI_SCRATCH_ROWS = (1 + FRGI_FILL_GROUPS) * FRGI_GROUP }; /* weights of 
 #define FRGI_FAINT      0x1p-60
 #define FRGI_MARKS_HOLD 12 /* log2 units that a potential may move */
 
-typedef enum { FRGI_X32, FRGI_X16, FRGI_X64, FRGI_K32, FRGI_K16, FRGI_STORES } frgi_store;
+typedef enum {
+    FRGI_X32,
+    FRGI_X16,
+    FRGI_X64,
+    FRGI_X32W,
+    FRGI_K32,
+    FRGI_K16,
+    FRGI_STORES
+} frgi_store;
 
 typedef struct frgi_sweep frgi_sweep;
 
@@ -71,7 +82,7 @@ struct frgi_sweep {
     double *G_last;  /* what the plain step gave last, for the extrapolation */
     double *p;       /* n */
     double *mass;    /* n: sum of each row of the plan */
-    void *g;         /* ld: float, or double for X64 */
+    void *g;         /* ld: float, or double for X64 and X32W */
     int64_t *far;    /* chunks: rows that were far from their potentials */
     uint16_t *lists; /* X32: for each 8 rows the marked vectors */
     int64_t *listed; /* their number */
@@ -87,9 +98,15 @@ typedef struct {
     int64_t lost; /* columns of weight whose sum is below FRGI_LOST; their potential is as before */
 } frgi_columns_result;
 
+/** Whether potentials, weights and sums are doubles. */
+static inline bool frgi_is_wide(const frgi_sweep *s)
+{
+    return s->store == FRGI_X64 || s->store == FRGI_X32W;
+}
+
 /** In the stores K16 and K32 the entries are 2^x and g holds v_j = 2^(G_j - G0_j). */
 typedef struct {
-    /** Runs the pass over chunk; w: scratch of FRGI_SCRATCH_ROWS ld floats (doubles for X64). */
+    /** Runs the pass over chunk; w: scratch of FRGI_SCRATCH_ROWS ld floats (doubles where it is wide). */
     void (*chunk[FRGI_STORES])(const frgi_sweep *s, int64_t chunk, void *w);
     /** The same for exponents that are stored (X32, balanced, all mass): all vectors, marking them; the marked
      *  ones alone. */

@@ -247,6 +247,17 @@ INLINE const void *kept_rows(const frgi_sweep *s, int64_t i0, void *built, size_
 #define ROWS(s, i0, built, done, left)                                                             \
     exponents_of((s), (i0), (built), (done), (left), sizeof(double))
 #include "gw/gw_sweep.tmpl.h"
+#undef stored
+#undef RN
+#undef EXPONENT
+#undef ROWS
+
+#define stored               float
+#define RN(name)             x32w_##name
+#define EXPONENT(p, shifted) (reals_of_floats(p) + (shifted))
+#define ROWS(s, i0, built, done, left)                                                             \
+    exponents_of((s), (i0), (built), (done), (left), sizeof(float))
+#include "gw/gw_sweep.tmpl.h"
 
 /* ---- marked vectors ----------------------------------------------------------------------------- */
 
@@ -403,7 +414,7 @@ static frgi_columns_result columns(const frgi_sweep *s, int64_t first, int64_t l
                                    double momentum)
 {
     enum { BLOCK = 256 };
-    const bool kernel = s->store == FRGI_K32 || s->store == FRGI_K16, wide = s->store == FRGI_X64;
+    const bool kernel = s->store == FRGI_K32 || s->store == FRGI_K16, wide = frgi_is_wide(s);
     frgi_columns_result result = {.low = (double)INFINITY, .high = -(double)INFINITY};
     for (int64_t from = first; from < last; from += BLOCK) {
         const int64_t to = from + BLOCK < last ? from + BLOCK : last;
@@ -475,6 +486,12 @@ static void row(const frgi_sweep *s, int64_t i, const void *exponents, double *o
         for (ptrdiff_t j = 0; j < s->ld; j += REALS) {
             reals_put(out + j, p * reals_power(reals_at(x + j) + reals_at(g + j)));
         }
+    } else if (s->store == FRGI_X32W) {
+        const float *const x = exponents;
+        const double *const g = s->g;
+        for (ptrdiff_t j = 0; j < s->ld; j += REALS) {
+            reals_put(out + j, p * reals_power(reals_of_floats(x + j) + reals_at(g + j)));
+        }
     } else {
         const float *const x = exponents, *const g = s->g;
         for (ptrdiff_t j = 0; j < s->ld; j += FLOATS) {
@@ -544,6 +561,7 @@ extern const frgi_sweep_ops CAT(frgi_sweep_ops, ISA);
 const frgi_sweep_ops CAT(frgi_sweep_ops, ISA) = {.chunk = {[FRGI_X32] = x32_chunk,
                                                            [FRGI_X16] = x16_chunk,
                                                            [FRGI_X64] = x64_chunk,
+                                                           [FRGI_X32W] = x32w_chunk,
                                                            [FRGI_K32] = k32_chunk,
                                                            [FRGI_K16] = k16_chunk},
                                                  .marking = marking,

@@ -51,8 +51,8 @@ const frgi_build_ops *frgi_build_ops_of(const frg_context *ctx)
 
 static size_t element(frgi_store store)
 {
-    static const size_t bytes[FRGI_STORES] = {
-        [FRGI_X32] = 4, [FRGI_X16] = 2, [FRGI_X64] = 8, [FRGI_K32] = 4, [FRGI_K16] = 2};
+    static const size_t bytes[FRGI_STORES] = {[FRGI_X32] = 4,  [FRGI_X16] = 2, [FRGI_X64] = 8,
+                                              [FRGI_X32W] = 4, [FRGI_K32] = 4, [FRGI_K16] = 2};
     return bytes[store];
 }
 
@@ -63,9 +63,17 @@ static bool is_kernel(const frgi_sweep *s)
 
 /* ---- opening -------------------------------------------------------------------------------------- */
 
-static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
+/** Bytes of a potential, a weight or a sum of the widest passes that there will be. */
+static size_t real_size(const frgi_keeping *k)
+{
+    return k->store == FRGI_X64 || k->widens ? sizeof(double) : sizeof(float);
+}
+
+static void layout(frgi_arena *a, frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
+    const bool with_store = t->keeping.stored;
+    const size_t real = real_size(&t->keeping);
     const int64_t n_blocks = s->ld / COLUMN_BLOCK + 1;
     s->a = TAKE(a, double, s->n);
     s->b = TAKE(a, double, s->m);
@@ -95,8 +103,8 @@ static void layout(frgi_arena *a, frgi_transport *t, bool with_store)
     t->G_marked = TAKE(a, double, s->ld);
     s->listed = TAKE(a, int64_t, groups);
     s->lists = TAKE(a, uint16_t, groups * (s->ld / FRGI_MARK));
-    s->g = frgi_take(a, (size_t)s->ld * frgi_real_size(s));
-    s->partial = frgi_take(a, frgi_mul((size_t)(s->chunks * s->ld), frgi_real_size(s)));
+    s->g = frgi_take(a, (size_t)s->ld * real);
+    s->partial = frgi_take(a, frgi_mul((size_t)(s->chunks * s->ld), real));
     t->scratch = frgi_take(a, frgi_mul((size_t)t->threads, t->scratch_bytes));
     s->x = with_store
                ? frgi_take(a, frgi_mul(frgi_mul((size_t)s->rows, (size_t)s->ld), element(s->store)))
@@ -134,10 +142,12 @@ void frgi_transport_set_slack(frgi_transport *t)
 }
 
 frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, int64_t m,
-                               frgi_store store, bool with_store, const frgi_marginals *how)
+                               frgi_keeping keeping, const frgi_marginals *how)
 {
+    const frgi_store store = keeping.store;
     memset(t, 0, sizeof *t);
     t->ctx = ctx;
+    t->keeping = keeping;
     t->how = *how;
     t->threads = frg_threads(ctx);
     frgi_sweep *const s = &t->s;
@@ -151,11 +161,11 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     s->chunks = (n + each * fill - 1) / (each * fill);
     s->store = store;
     s->product = how->product;
-    t->scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * frgi_real_size(s) + 64;
+    t->scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * real_size(&keeping) + 64;
     t->scratch_bytes = (t->scratch_bytes + 63) / 64 * 64;
-    layout(&t->memory, t, with_store);
+    layout(&t->memory, t);
     TRY(frgi_arena_open(&t->memory, ctx, "transport plan"));
-    layout(&t->memory, t, with_store);
+    layout(&t->memory, t);
     fill_weights(how->a, n, s->a, s->log_a, NO_ROW);
     fill_weights(how->b, m, s->b, s->log_b, NO_WEIGHT);
     t->how.a = s->a;
@@ -182,8 +192,7 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     }
     s->faint = (float)(FRGI_FAINT * least * (double)m);
     t->kept = s->x;
-    t->kept_store = store;
-    if (with_store) { /* rows beyond n stay finite */
+    if (keeping.stored) { /* rows beyond n stay finite */
         const size_t row = (size_t)s->ld * element(store);
         memset((char *)s->x + (size_t)n * row, 0, (size_t)(s->rows - n) * row);
     }
@@ -201,7 +210,7 @@ void frgi_transport_restart(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     s->x = t->kept;
-    s->store = t->kept_store;
+    s->store = t->keeping.store;
     t->rounded = false;
     frgi_transport_forget(t);
     for (int64_t j = 0; j < s->ld; j++) {
@@ -224,7 +233,7 @@ static void set_drift(frgi_transport *t)
         const bool live = j < s->m && s->b[j] > 0;
         const double drift = live ? s->G[j] - s->G0[j] : 0;
         const double value = !live ? none : is_kernel(s) ? exp2(drift) : drift;
-        if (s->store == FRGI_X64) {
+        if (frgi_is_wide(s)) {
             ((double *)s->g)[j] = value;
         } else {
             ((float *)s->g)[j] = (float)value;
@@ -284,6 +293,12 @@ void frgi_transport_place(frgi_transport *t)
     s->store = s->store == FRGI_X64 ? FRGI_X64 : FRGI_X32;
     s->x = NULL;
     frgi_transport_renew(t, FRGI_LOG2_E / t->k, s->fill, s->source);
+}
+
+void frgi_transport_widen(frgi_transport *t)
+{
+    t->s.store = FRGI_X32W;
+    set_drift(t);
 }
 
 /* ---- the tape ------------------------------------------------------------------------------------------ */

@@ -22,6 +22,13 @@ typedef struct {
     double mass;         /* partial: less than both sums; 0: off */
 } frgi_marginals;
 
+/** What is kept of the exponents, and for which passes there is room. */
+typedef struct {
+    frgi_store store;
+    bool stored; /* false: they are filled for every pass */
+    bool widens; /* X32 may become X32W */
+} frgi_keeping;
+
 /** What the latest passes began with, for derivatives of the iteration: potentials every FRGI_TAPE_STRIDE passes, the
  *  momentum of each.  A ring: of many passes the last FRGI_TAPE_ROOM - FRGI_TAPE_STRIDE at least. */
 enum {
@@ -65,14 +72,13 @@ typedef struct {
     double bytes; /* read from the store so far */
     frgi_tape tape;
     frgi_arena memory;
-    void *
-        kept; /* s.x and s.store as they were opened: finishing reads exponents from their source */
-    frgi_store kept_store;
+    void *kept; /* s.x as it was opened: finishing reads exponents from their source */
+    frgi_keeping keeping;
 } frgi_transport;
 
-/** store: the form of the exponents; with_store false: they are filled for every pass.  a and b are copied. */
+/** a and b are copied. */
 FRG_MUST_USE frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n,
-                                            int64_t m, frgi_store store, bool with_store,
+                                            int64_t m, frgi_keeping keeping,
                                             const frgi_marginals *how);
 void frgi_transport_close(frgi_transport *t);
 /** After frgi_transport_finish: ready for passes again, potentials as they are. */
@@ -86,6 +92,8 @@ void frgi_transport_forget(frgi_transport *t);
 /** Potentials G were set from outside: the next pass begins with them.  x is left as it is, and no longer read where
  *  they are too far from those in it. */
 void frgi_transport_place(frgi_transport *t);
+/** Passes from here on are wide, over the same exponents; until the next restart. */
+void frgi_transport_widen(frgi_transport *t);
 /** log2 sum_j 2^(x_j) */
 double frgi_log_sum(const double *x, int64_t n);
 /** Partial: the potential of the virtual column from F, as a pass leaves it.  To be called where F was set. */
@@ -108,7 +116,7 @@ static inline double frgi_transport_sum(const double *x, int64_t n)
 }
 
 /** Bytes of an exponent that a row of the plan is made from. */
-static inline size_t frgi_real_size(const frgi_sweep *s)
+static inline size_t frgi_exponent_size(const frgi_sweep *s)
 {
     return s->store == FRGI_X64 ? sizeof(double) : sizeof(float);
 }
