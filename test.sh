@@ -26,9 +26,7 @@ for argument in "$@"; do
     esac
 done
 
-passed=0
-failed=0
-skipped=0
+logs=$root/build/logs
 seed=${FOURGE_TEST_SEED:-1}
 export OMP_WAIT_POLICY=passive # tests run more threads than cores on purpose
 started=$(date +%s)
@@ -42,67 +40,36 @@ asked() {
     return 1
 }
 
-# run LABEL LIMIT COMMAND...: one program that prints TAP; adds up its lines "ok" and "not ok".
-# A program that ends without having run all its cases, or with a status its lines do not explain,
-# counts as one failure more.
+# run LABEL LIMIT COMMAND...: one program that prints TAP.
 run() {
-    label=$1
-    limit=$2
-    shift 2
-    log=$logs/$(echo "$label" | tr -d '()' | tr ' /' '__').log
-    began=$(date +%s)
-    status=0
-    timeout "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
-    skips=$(grep -c '^ok .*# SKIP' "$log") || true
-    good=$(($(grep -c '^ok ' "$log" || true) - skips))
-    bad=$(grep -c '^not ok ' "$log") || true
-    plan=$(sed -n 's/^1\.\.\([0-9][0-9]*\).*/\1/p' "$log" | head -n 1)
-    note=
-    if [ "$status" = 124 ]; then
-        note=", ran out of its $limit s"
-    elif [ -n "$plan" ] && [ $((good + bad + skips)) != "$plan" ]; then
-        note=", ended after $((good + bad + skips)) of $plan cases with status $status"
-    elif [ "$status" != 0 ] && [ "$bad" = 0 ]; then
-        note=", ended with status $status"
-    elif [ -z "$plan" ] && [ $((good + bad + skips)) = 0 ]; then
-        note=", said nothing"
-    fi
-    [ -z "$note" ] || bad=$((bad + 1))
-    passed=$((passed + good))
-    failed=$((failed + bad))
-    skipped=$((skipped + skips))
-    printf '%-34s %4d passed, %d failed%s, %d s\n' "$label" "$good" "$bad" "$note" "$(($(date +%s) - began))"
-    if [ "$bad" != 0 ]; then
-        grep -v '^ok ' "$log" | tail -n 40 | sed 's/^/    /'
-        echo "    all of it: $log"
-    fi
-    sed -n 's/^# peers: /    beside: /p' "$log"
-    grep '^ok .*# SKIP' "$log" | sed 's/^ok [0-9]* - /    skipped: /' || true
+    sh "$root/tests/run_one.sh" "$logs" "$@"
 }
 
-# run_programs FOLDER LIMIT LABEL [OPTION...]: every test program of a build.
+# run_programs FOLDER LIMIT LABEL [OPTION...]: every test program of a build, one on each core.
 run_programs() {
     folder=$1
     limit=$2
     suffix=$3
     shift 3
     for program in "$folder"/test_* "$folder"/replay_*; do
-        if [ -f "$program" ] && [ -x "$program" ] && asked "$(basename "$program")"; then
-            case $program in
-            */replay_*) run "$(basename "$program")$suffix" "$limit" "$program" ;;
-            *) run "$(basename "$program")$suffix" "$limit" "$program" --seed "$seed" "$@" ;;
+        name=$(basename "$program")
+        if [ -f "$program" ] && [ -x "$program" ] && asked "$name"; then
+            case $name in
+            replay_*) options= ;;
+            *) options=" --seed $seed${*:+ $*}" ;;
             esac
+            echo "'$name$suffix' $limit '$program'$options"
         fi
-    done
+    done | xargs -P "$(nproc)" -L 1 sh "$root/tests/run_one.sh" "$logs"
 }
 
 # ---- the ordinary tests ----
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES $TEST_PACKAGES
 build "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON
-logs=$root/build/logs
+rm -rf "$logs"
 mkdir -p "$logs"
-run_programs "$root/build" 120 ""
+run_programs "$root/build" 180 ""
 for script in "$root"/tests/build/test_*.sh; do
     if asked "$(basename "$script")"; then
         run "$(basename "$script" .sh)" 180 sh "$script" "$root/build"
@@ -136,7 +103,7 @@ if [ -n "$full" ]; then
     build "$root/build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-    run_programs "$root/build-asan" 400 " (asan)"
+    run_programs "$root/build-asan" 600 " (asan)"
     if asked run_cli_tests; then
         run "run_cli_tests (asan)" 400 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge"
     fi
@@ -152,7 +119,7 @@ if [ -n "$full" ]; then
     run "planted race (tsan)" 60 sh "$root/tests/build/planted_race.sh"
     FOURGE_TEST_SIZE=tiny
     export FOURGE_TEST_SIZE
-    run_programs "$root/build-tsan" 300 " (tsan)" --threads 4
+    run_programs "$root/build-tsan" 600 " (tsan)" --threads 4
     unset FOURGE_TEST_SIZE OMP_TOOL_LIBRARIES
 
     build "$root/build-fuzz" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=fuzzer \
@@ -160,6 +127,11 @@ if [ -n "$full" ]; then
     run "fresh fuzzing" 300 sh "$root/tests/fuzz/fresh.sh" "$root/build-fuzz" 60
 fi
 
+# shellcheck disable=SC2046 # three numbers
+set -- $(cat "$logs"/*.count /dev/null | awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }')
+passed=$1
+failed=$2
+skipped=$3
 [ "$skipped" = 0 ] || echo "$skipped skipped (reasons above)"
 echo "$(($(date +%s) - started)) s"
 echo "$passed passed, $failed failed"
