@@ -130,6 +130,24 @@ FRG_MUST_USE frg_status frgi_npz_each(frg_context *ctx, const char *bytes, int64
 FRG_MUST_USE frg_status frgi_npz_parse(frg_table **out, frg_context *ctx, const char *bytes,
                                        int64_t count, const char *name);
 
+/* ---- what is written ---------------------------------------------------------------------------- */
+
+/** A stop that comes while it writes ends a writing; the result of a run that was stopped before is written all the same. */
+typedef struct {
+    const frg_context *ctx;
+    bool stopped_before;
+} frgi_write_watch;
+
+static inline frgi_write_watch frgi_write_begins(const frg_context *ctx)
+{
+    return (frgi_write_watch){ctx, frgi_stopped(ctx) == FRG_INTERRUPTED};
+}
+
+static inline bool frgi_write_stops(const frgi_write_watch *w)
+{
+    return !w->stopped_before && frgi_stopped(w->ctx) == FRG_INTERRUPTED;
+}
+
 /* ---- an archive that is written ------------------------------------------------------------------ */
 
 /** An .npz archive that appears whole or not at all. */

@@ -6,11 +6,9 @@
 
 enum { GATHER = 1 << 15, PIECE = 1 << 22, ALIGN = 64 };
 
-/** A stop that comes while it writes ends it; the result of a run that was stopped before is written all the same. */
 typedef struct {
     frgi_writer *w;
-    const frg_context *ctx;
-    bool stopped_before;
+    frgi_write_watch watch;
 } npy_sink;
 
 static const char *const descr[] = {
@@ -57,7 +55,7 @@ static frg_status put_bytes(const npy_sink *to, const char *bytes, size_t count)
 {
     for (size_t done = 0; done < count; done += PIECE) {
         const size_t piece = count - done < PIECE ? count - done : PIECE;
-        if (!to->stopped_before && (frgi_stopped(to->ctx) == FRG_INTERRUPTED)) {
+        if (frgi_write_stops(&to->watch)) {
             return FRG_INTERRUPTED;
         }
         TRY(frgi_writer_put(to->w, bytes + done, piece));
@@ -128,7 +126,7 @@ static frg_status put_array(frgi_writer *w, frg_context *ctx, const frg_array *a
     TRY(frgi_writer_put(w, header, (size_t)frgi_npy_header(a, fortran, header)));
     char *gather;
     TRY(NEW(ctx, &gather, GATHER, "write buffer"));
-    const npy_sink to = {w, ctx, (frgi_stopped(ctx) == FRG_INTERRUPTED)};
+    const npy_sink to = {w, frgi_write_begins(ctx)};
     const frg_status status = put_elements(&to, a, axis, gather);
     DROP(ctx, &gather);
     return status;

@@ -87,10 +87,9 @@ static frg_status put_cell(frgi_writer *w, const frg_column *c, int64_t row, cha
     return put_text(w, c->labels[c->codes[row]], delimiter);
 }
 
-/** A stop that comes while it writes ends it; the result of a run that was stopped before is written all the same. */
 static frg_status put_table(frgi_writer *w, frg_context *ctx, const frg_table *t, char delimiter)
 {
-    const bool stopped_before = (frgi_stopped(ctx) == FRG_INTERRUPTED);
+    const frgi_write_watch watch = frgi_write_begins(ctx);
     const char separator[2] = {delimiter, '\0'};
     const char *const missing = t->n_columns == 1 ? "NA" : "";
     for (int64_t c = 0; c < t->n_columns; c++) {
@@ -99,7 +98,7 @@ static frg_status put_table(frgi_writer *w, frg_context *ctx, const frg_table *t
     }
     TRY(put(w, "\n"));
     for (int64_t row = 0; row < t->n; row++) {
-        if (row % ROWS_A_LOOK == 0 && !stopped_before && (frgi_stopped(ctx) == FRG_INTERRUPTED)) {
+        if (row % ROWS_A_LOOK == 0 && frgi_write_stops(&watch)) {
             return FRG_INTERRUPTED;
         }
         for (int64_t c = 0; c < t->n_columns; c++) {
