@@ -89,14 +89,26 @@ static void choose_isa(frg_context *ctx)
     ctx->tiles = ctx->isa == ISA_V4 && has_tiles();
 }
 
-/** The machine's memory, or what control groups leave of it.  Asked for once: plans of small problems are made by the
- *  thousand, and each asks what it may take. */
-static size_t machine_memory(void)
+/** The machine's memory, or what control groups leave of it. */
+static size_t look_at_memory(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     const size_t all = pages > 0 && page > 0 ? frgi_mul((size_t)pages, (size_t)page) : SIZE_MAX;
     const size_t given = (size_t)frg_group_memory();
     return given > 0 && given < all ? given : all;
+}
+
+/** Looked at once, and by the contexts alone that ask: plans of small problems are made by the thousand, and each asks
+ *  what it may take; contexts for one short call are made by the thousand too.  Two threads that look see the same. */
+size_t frgi_machine_memory(const frg_context *ctx)
+{
+    atomic_size_t *const known = &((frg_context *)(uintptr_t)ctx)->machine_memory;
+    size_t bytes = atomic_load_explicit(known, memory_order_relaxed);
+    if (bytes == 0) {
+        bytes = look_at_memory();
+        atomic_store_explicit(known, bytes, memory_order_relaxed);
+    }
+    return bytes;
 }
 
 /** A context; parent: of whose machine it is, NULL to look. */
@@ -129,7 +141,7 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
     ctx->threads = opts.threads ? opts.threads : default_threads();
     ctx->seed = opts.seed;
     ctx->memory_limit = opts.memory_limit;
-    ctx->machine_memory = parent ? parent->machine_memory : machine_memory();
+    atomic_init(&ctx->machine_memory, parent ? frgi_machine_memory(parent) : 0);
     ctx->time_limit = opts.time_limit;
     ctx->on_progress = opts.on_progress;
     ctx->on_log = opts.on_log;

@@ -2,9 +2,9 @@
  *
  * A process is in one group of each hierarchy, and every group up to the root may set a limit; the tightest holds.
  * Version 2 has one hierarchy ("0::/path" in /proc/self/cgroup) with cpu.max and memory.max, version 1 one for each
- * controller ("4:memory:/path").  In a container the groups above its own are often out of sight, and what it sees as
- * the root has the limits.  These files are the machine's answers, as those of sysconf are, and no input: they are
- * reached by the table that is given, and what cannot be read is no limit.
+ * controller or for some ("4:memory:/path", "1:cpu,cpuacct:/path").  In a container the groups above its own are often
+ * out of sight, and what it sees as the root has the limits.  These files are the machine's answers, as those of sysconf
+ * are, and no input: they are reached by the table that is given, and what cannot be read is no limit.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -31,18 +31,32 @@ static void read_text(const frg_files *files, const char *path, char text[TEXT])
     text[used] = '\0';
 }
 
-/** This process's group below the root of a controller's hierarchy, "" for the root: of lines "n:controller:/path". */
-static void find_group(const char *groups, const char *controller, char group[GROUP])
+/** Whether the controller is among the names of a line, "cpu,cpuacct:..."; version 2 has one without letters. */
+static bool is_named(const char *names, const char *controller)
 {
     const size_t length = strlen(controller);
+    for (;;) {
+        const size_t n = strcspn(names, ",:\n");
+        if (n == length && memcmp(names, controller, n) == 0) {
+            return true;
+        }
+        if (names[n] != ',') {
+            return false;
+        }
+        names += n + 1;
+    }
+}
+
+/** This process's group below the root of a controller's hierarchy, "" for the root: of lines "n:controllers:/path". */
+static void find_group(const char *groups, const char *controller, char group[GROUP])
+{
     group[0] = '\0';
     for (const char *line = groups; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        const char *const name = strchr(line, ':');
-        if (name && strncmp(name + 1, controller, length) == 0 &&
-            strncmp(name + 1 + length, ":/", 2) == 0) {
-            const char *const path = name + 2 + length;
-            snprintf(group, GROUP, "%.*s", (int)strcspn(path, "\n"), path);
+        const char *const names = strchr(line, ':');
+        const char *const path = names ? strchr(names + 1, ':') : NULL;
+        if (path && path[1] == '/' && is_named(names + 1, controller)) {
+            snprintf(group, GROUP, "%.*s", (int)strcspn(path + 1, "\n"), path + 1);
             if (strcmp(group, "/") == 0) {
                 group[0] = '\0';
             }

@@ -213,7 +213,7 @@ void frgi_free(frg_context *ctx, void **p)
 
 size_t frgi_memory_allowed(const frg_context *ctx)
 {
-    return ctx->memory_limit > 0 ? (size_t)ctx->memory_limit : ctx->machine_memory;
+    return ctx->memory_limit > 0 ? (size_t)ctx->memory_limit : frgi_machine_memory(ctx);
 }
 
 void *frgi_take(frgi_arena *a, size_t bytes)

@@ -190,6 +190,10 @@ static void groups(void)
           ROOT "/cpu/cpu.cfs_quota_us", "-1", ROOT "/memory/m/memory.limit_in_bytes", "77777"},
          0.5,
          77777},
+        {{"/proc/self/cgroup", "3:cpuset:/x\n2:cpuacct,cpu:/c\n", ROOT "/cpu/c/cpu.cfs_quota_us",
+          "30000", ROOT "/cpu/c/cpu.cfs_period_us", "100000"},
+         0.3,
+         0},
         /* version 1 writes what is no limit as a large number */
         {{ROOT "/memory/memory.limit_in_bytes", "9223372036854771712\n"}, 0, 0},
     };
