@@ -21,6 +21,9 @@ typedef struct frg_json frg_json;
 FRG_API FRG_MUST_USE frg_status frg_json_create(frg_json **out, frg_context *ctx);
 /** on: everything on one line, as JSON lines want it.  Default: indented by two.  Call it first. */
 FRG_API void frg_json_compact(frg_json *j, int on);
+/** on: csv in place of JSON, a line "name,value" for each number, word and truth value: "seconds.total,0.5", "audit.0,1e-11".
+ *  Words are quoted, null is an empty cell.  Call it first. */
+FRG_API void frg_json_flat(frg_json *j, int on);
 FRG_API void frg_json_open_object(frg_json *j, const char *key);
 FRG_API void frg_json_close_object(frg_json *j);
 FRG_API void frg_json_open_array(frg_json *j, const char *key);

@@ -14,9 +14,9 @@ static bool needs_quotes(const char *s)
     return strpbrk(s, ",\"\r\n") || (n > 0 && (s[0] == ' ' || s[n - 1] == ' '));
 }
 
-static void put_field(frgi_sink *k, const char *s)
+void frgi_put_csv(frgi_sink *k, const char *s, bool quoted)
 {
-    const char *const quote = needs_quotes(s) ? "\"" : "";
+    const char *const quote = quoted || needs_quotes(s) ? "\"" : "";
     frgi_put(k, quote);
     while (*s && k->status >= 0) {
         const char *const at = s;
@@ -33,7 +33,7 @@ static void put_table(frgi_sink *k, const frgi_report_table *t)
 {
     for (int64_t j = 0; j < t->n_columns; j++) {
         frgi_put(k, j ? "," : "");
-        put_field(k, t->columns[j].name);
+        frgi_put_csv(k, t->columns[j].name, false);
     }
     frgi_put(k, "\n");
     for (int64_t i = 0; i < t->n_cells; i++) {
@@ -41,7 +41,7 @@ static void put_table(frgi_sink *k, const frgi_report_table *t)
         char buffer[32];
         if (c->kind == CELL_NUMBER)
             frg_format_double(c->number, buffer);
-        put_field(k, c->kind == CELL_NUMBER ? buffer : frgi_cell_words(c, buffer));
+        frgi_put_csv(k, c->kind == CELL_NUMBER ? buffer : frgi_cell_words(c, buffer), false);
         frgi_put(k, (i + 1) % t->n_columns ? "," : "\n");
     }
 }

@@ -1,7 +1,8 @@
 /* report_json.c - a JSON writer that cannot write bad JSON.
  *
  * Objects put a member on each line; arrays keep numbers and words on one line and give nested arrays
- * and objects lines of their own.  `compact` writes everything on one line (JSON lines).
+ * and objects lines of their own.  `compact` writes everything on one line (JSON lines), `flat` a line for each
+ * scalar, named by the keys and places that lead to it.
  * The first error is kept and comes out of frg_json_finish: no memory, a key where none belongs or none
  * where one must be, closing what is not open, or a second value after the first.
  */
@@ -14,14 +15,17 @@ enum { DEEPEST = 64 };
 
 struct frg_json {
     frgi_sink sink;
-    bool compact;
-    bool started; /* the outermost value has been opened */
-    bool ended;   /* the newline at the end has been put */
+    bool compact, flat;
+    frgi_text path; /* flat: of the value at hand, "seconds.total" */
+    bool started;   /* the outermost value has been opened */
+    bool ended;     /* the newline at the end has been put */
     int depth;
     struct {
         char kind; /* '{' or '[' */
         bool any;  /* it has a member */
         bool tall; /* an array with a nested value on a line of its own */
+        size_t path;   /* flat: how much of it leads here */
+        int64_t place; /* of the next element of an array */
     } level[DEEPEST + 1];
 };
 
@@ -43,11 +47,19 @@ void frg_json_compact(frg_json *j, int on)
     j->compact = on != 0;
 }
 
+void frg_json_flat(frg_json *j, int on)
+{
+    if (!j)
+        return;
+    j->flat = on != 0;
+}
+
 void frg_json_destroy(frg_json *j)
 {
     if (!j)
         return;
     frg_context *ctx = j->sink.ctx;
+    frgi_text_free(ctx, &j->path);
     frgi_text_free(ctx, &j->sink.text);
     DROP(ctx, &j);
 }
@@ -96,6 +108,31 @@ static void new_line(frg_json *j)
     frgi_put_times(&j->sink, "  ", j->depth);
 }
 
+/** The path of a value: of the level, and its key or place. */
+static void extend_path(frg_json *j, const char *key)
+{
+    frgi_sink *const k = &j->sink;
+    if (j->depth == 0)
+        return;
+    j->path.length = j->level[j->depth].path;
+    const char *const dot = j->path.length ? "." : "";
+    if (key)
+        k->status = frgi_text_printf(k->ctx, &j->path, "%s%s", dot, key);
+    else
+        k->status = frgi_text_printf(k->ctx, &j->path, "%s%lld", dot,
+                                     (long long)j->level[j->depth].place++);
+}
+
+/** The line of a scalar up to its value. */
+static void begin_line(frg_json *j)
+{
+    const char *const path = j->path.length ? j->path.text : "";
+    if (!j->sink.text.length)
+        frgi_put(&j->sink, "name,value\n");
+    frgi_put_csv(&j->sink, path, false);
+    frgi_put(&j->sink, ",");
+}
+
 /** Comma, line break and key in front of a value; false when nothing may be written. */
 static bool begins(frg_json *j, const char *key, bool nested)
 {
@@ -109,6 +146,12 @@ static bool begins(frg_json *j, const char *key, bool nested)
     if (!in_object && key)
         return !fails(j, "a key outside an object");
     j->started = true;
+    if (j->flat) {
+        extend_path(j, key);
+        if (!nested)
+            begin_line(j);
+        return j->sink.status >= 0;
+    }
     if (j->depth > 0) {
         if (j->level[j->depth].any)
             frgi_put(&j->sink, in_object || nested || j->compact ? "," : ", ");
@@ -132,8 +175,11 @@ static void open_level(frg_json *j, const char *key, char kind)
         fails(j, "nested too deep");
         return;
     }
-    frgi_put_bytes(&j->sink, &kind, 1);
+    if (!j->flat)
+        frgi_put_bytes(&j->sink, &kind, 1);
     j->depth++;
+    j->level[j->depth].path = j->path.length;
+    j->level[j->depth].place = 0;
     j->level[j->depth].kind = kind;
     j->level[j->depth].any = false;
     j->level[j->depth].tall = false;
@@ -149,6 +195,8 @@ static void close_level(frg_json *j, char kind, const char *bracket)
     }
     const bool tall = j->level[j->depth].tall;
     j->depth--;
+    if (j->flat)
+        return;
     if (tall)
         new_line(j);
     frgi_put(&j->sink, bracket);
@@ -174,20 +222,35 @@ void frg_json_close_array(frg_json *j)
     close_level(j, '[', "]");
 }
 
+static void put_null(frg_json *j)
+{
+    frgi_put(&j->sink, j->flat ? "" : "null");
+}
+
+/** Behind a scalar. */
+static void ends(frg_json *j)
+{
+    frgi_put(&j->sink, j->flat ? "\n" : "");
+}
+
 void frg_json_string(frg_json *j, const char *key, const char *value)
 {
     if (!begins(j, key, false))
         return;
-    if (value)
+    if (value && j->flat)
+        frgi_put_csv(&j->sink, value, true);
+    else if (value)
         put_string(&j->sink, value);
     else
-        frgi_put(&j->sink, "null");
+        put_null(j);
+    ends(j);
 }
 
 /** NaN and infinities have no JSON: null, and in objects a sibling KEY_note that says which it was. */
 static void put_not_finite(frg_json *j, const char *key, double value)
 {
-    frgi_put(&j->sink, "null");
+    put_null(j);
+    ends(j);
     if (!key || j->sink.status < 0)
         return;
     frgi_text note = {0};
@@ -205,22 +268,28 @@ void frg_json_number(frg_json *j, const char *key, double value)
     if (!begins(j, key, false))
         return;
     char text[32];
-    if (isfinite(value))
-        frgi_put_bytes(&j->sink, text, (size_t)frg_format_double(value, text));
-    else
+    if (!isfinite(value)) {
         put_not_finite(j, key, value);
+        return;
+    }
+    frgi_put_bytes(&j->sink, text, (size_t)frg_format_double(value, text));
+    ends(j);
 }
 
 void frg_json_integer(frg_json *j, const char *key, int64_t value)
 {
-    if (begins(j, key, false))
-        frgi_putf(&j->sink, "%lld", (long long)value);
+    if (!begins(j, key, false))
+        return;
+    frgi_putf(&j->sink, "%lld", (long long)value);
+    ends(j);
 }
 
 void frg_json_bool(frg_json *j, const char *key, int value)
 {
-    if (begins(j, key, false))
-        frgi_put(&j->sink, value ? "true" : "false");
+    if (!begins(j, key, false))
+        return;
+    frgi_put(&j->sink, value ? "true" : "false");
+    ends(j);
 }
 
 frg_status frg_json_finish(frg_json *j, const char **text, int64_t *length)
@@ -231,7 +300,7 @@ frg_status frg_json_finish(frg_json *j, const char **text, int64_t *length)
         fails(j, "finished with something open");
     if (!j->started)
         fails(j, "finished without a value");
-    if (!j->ended)
+    if (!j->ended && !j->flat)
         frgi_put(&j->sink, "\n");
     TRY(j->sink.status);
     j->ended = true;

@@ -53,6 +53,9 @@ void frgi_put_elided(frgi_sink *k, const frgi_escapes *e, const char *s, int64_t
 /** Display width of a name as frgi_put_escaped writes it; errors go to the sink. */
 int64_t frgi_escaped_width(frgi_sink *k, const char *s, const frgi_escapes *e);
 
+/** A field of csv; quoted: in quotes whatever it holds. */
+void frgi_put_csv(frgi_sink *k, const char *s, bool quoted);
+
 /* ---- the report --------------------------------------------------------------------------------- */
 
 typedef enum { CELL_TEXT, CELL_NUMBER, CELL_INTEGER } frgi_cell_kind;

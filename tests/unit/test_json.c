@@ -80,6 +80,49 @@ static void compact(void)
     frg_context_destroy(ctx);
 }
 
+/** A line for each scalar; words are quoted, names where csv wants it, and what is null is empty. */
+static void flat(void)
+{
+    frg_context *ctx = test_context();
+    frg_json *j;
+    CHECK_OK(ctx, frg_json_create(&j, ctx));
+    frg_json_flat(j, 1);
+    write_sample(j);
+    CHECK_TEXT(finish(ctx, j), "name,value\n"
+                               "schema,\"fourge.fe/1\"\n"
+                               "n,-9223372036854775808\n"
+                               "r2,0.1\n"
+                               "bound,\n"
+                               "bound_note,\"not a number\"\n"
+                               "converged,true\n"
+                               "missing,\n"
+                               "audit.0,1e-11\n"
+                               "audit.1,\n"
+                               "rows.0.term,\"x\"\"\\\n\"\n");
+    CHECK_TEXT(finish(ctx, j), finish(ctx, j));
+    frg_json_destroy(j);
+    CHECK_OK(ctx, frg_json_create(&j, ctx));
+    frg_json_flat(j, 1);
+    frg_json_open_object(j, NULL);
+    frg_json_open_object(j, "a,b");
+    frg_json_integer(j, "q\"", 1);
+    frg_json_close_object(j);
+    frg_json_open_array(j, "deep");
+    for (int i = 0; i < 12; i++) {
+        frg_json_open_array(j, NULL);
+        frg_json_bool(j, NULL, i % 2);
+        frg_json_close_array(j);
+    }
+    frg_json_close_array(j);
+    frg_json_close_object(j);
+    static const char begin[] = "name,value\n\"a,b.q\"\"\",1\ndeep.0.0,false\ndeep.1.0,true\n";
+    const char *const text = finish(ctx, j);
+    CHECK_SAYS(strncmp(text, begin, sizeof begin - 1) == 0 && strstr(text, "\ndeep.11.0,true\n"),
+               "%s", text);
+    frg_json_destroy(j);
+    frg_context_destroy(ctx);
+}
+
 /* ---- misuse ------------------------------------------------------------------------------------- */
 
 static void key_in_array(frg_json *j)
@@ -248,7 +291,7 @@ static void numbers(void)
 }
 
 static const test_case cases[] = {
-    {"layout", layout},         {"compact", compact}, {"misuse", misuse},
-    {"hostile names", hostile}, {"numbers", numbers},
+    {"layout", layout}, {"compact", compact},       {"flat", flat},
+    {"misuse", misuse}, {"hostile names", hostile}, {"numbers", numbers},
 };
 TEST_MAIN(cases)
