@@ -321,11 +321,11 @@ FRG_API void frg_fe_defaults(frg_fe_opts *o, size_t struct_size);
 /** Fits `formula` (fixest's grammar, e.g. "y ~ x1 + i(year, ref=1980) | firm^industry + year") on a table.
  *  Text and logicals (FALSE, TRUE) are factors, coded as R codes them.
  *  Rows are dropped in the order missing, subset, zero weight, singletons, connected set.  Returns the demeaner's status:
- *  a fit whose columns did not converge comes back marked; with opts.store one that was stopped does not come back,
- *  *out is NULL then and the status positive.  The fit reads `data` again for another
- *  covariance, residuals and effects: the table must live as long as the fit; the options need not.
- *  Errors: E_FORMULA with the position, E_COLUMN
- *  with the nearest name, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE. */
+ *  a fit whose columns did not converge comes back marked.  One that was stopped does not come back with opts.store, nor
+ *  with thousands of columns left to estimate: *out is NULL then and the status positive.  The fit reads `data` again for
+ *  another covariance, residuals and effects: the table must live as long as the fit; the options need not.
+ *  Errors: E_FORMULA with the position, E_COLUMN with the nearest name, E_TYPE (text where numbers were meant, with the
+ *  cell), E_TOO_BIG, E_NO_OBS, E_NO_REGRESSOR, E_DF, E_CLUSTER, E_WEIGHT, E_NOT_FINITE. */
 FRG_API FRG_MUST_USE frg_status frg_fe_fit(frg_fe **out, frg_context *ctx, const char *formula,
                                            const frg_table *data, const frg_fe_opts *o);
 /** Takes one column name, which lives for the call alone. */

@@ -17,6 +17,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "fe/fe_gram.h"
+#include "fe/fe_stray.h"
+
 /* ---- variables ---------------------------------------------------------------------------------- */
 
 /** i(f), i(f, x), i(f, g), i(f, i.g): the prefix makes g a category whatever its type. */
@@ -34,6 +37,9 @@ static frg_status make_categories(frgi_variable *v, frg_context *ctx, const frgi
         const bool marked = !first && x->name_length > 2 && memcmp(s->text + x->name, "i.", 2) == 0;
         const frg_column *c;
         TRY(frgi_column_find(&c, ctx, s, child, marked ? 2 : 0, table));
+        if (!first && !marked && c->kind == FRG_CATEGORY) {
+            TRY(frgi_refuse_stray(ctx, s, child, c));
+        }
         if (first || marked || c->kind == FRG_CATEGORY) {
             v->factor[v->n_factors++] = c;
         } else {
@@ -42,44 +48,6 @@ static frg_status make_categories(frgi_variable *v, frg_context *ctx, const frgi
         }
     }
     return FRG_OK;
-}
-
-/** "2024-02-29", "2024/02/29", "29.02.2024", with a time behind them or not. */
-static bool is_date(const char *s)
-{
-    static const char *const forms[] = {"0000-00-00", "0000/00/00", "00.00.0000", "00/00/0000",
-                                        "00-00-0000"};
-    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
-        const char *const form = forms[f];
-        size_t i = 0;
-        while (form[i] && (form[i] == '0' ? s[i] >= '0' && s[i] <= '9' : s[i] == form[i])) {
-            i++;
-        }
-        if (!form[i] && (s[i] == '\0' || s[i] == ' ' || s[i] == 'T')) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/** Dates in text files are strings: keys, or categories where the formula says so, never numbers.  Hundreds of
- *  indicators where a trend was meant would be a silent answer to another question. */
-static frg_status refuse_dates(frg_context *ctx, const frgi_syntax *s, int32_t node,
-                               const frg_column *c)
-{
-    for (int64_t i = 0; i < c->n_labels; i++) {
-        if (!is_date(c->labels[i])) {
-            return FRG_OK;
-        }
-    }
-    if (c->n_labels == 0) {
-        return FRG_OK;
-    }
-    frgi_syntax_at(s, ctx, node);
-    FAIL(ctx, E_TYPE,
-         "column '%s' holds dates as text (%s): write factor(%s) for an indicator of each, move it "
-         "right of the bar for effects, or give the days as numbers for a trend",
-         c->name, c->labels[0], c->name);
 }
 
 static frg_status make_variable(frgi_variable *v, frg_context *ctx, const frgi_syntax *s,
@@ -97,7 +65,7 @@ static frg_status make_variable(frgi_variable *v, frg_context *ctx, const frgi_s
     TRY(frgi_program_create(&v->number, ctx, s, v->node, table));
     const bool text = v->number.column && v->number.column->kind == FRG_CATEGORY;
     if (text) {
-        TRY(refuse_dates(ctx, s, v->node, v->number.column));
+        TRY(frgi_refuse_stray(ctx, s, v->node, v->number.column));
     }
     v->kind = text ? VARIABLE_FACTOR : VARIABLE_NUMBER;
     v->has_number = !text;
@@ -150,6 +118,21 @@ typedef struct {
     int64_t n;
 } designer;
 
+/** `more` columns, of which `of` is an atom: refused before they are named, and before the machine starts to swap. */
+static frg_status expect(const designer *b, double more, int32_t of)
+{
+    const double p = b->d->n + more + 2, allowed = (double)frgi_memory_allowed(b->ctx);
+    const double bytes = frgi_gram_bytes(p < INT32_MAX ? (int64_t)p : INT32_MAX, b->n);
+    if (bytes > allowed || p >= INT32_MAX) {
+        frgi_syntax_at(&b->f->syntax, b->ctx, b->variables[of].node);
+        FAIL(b->ctx, E_TOO_BIG,
+             "with '%s' the model has %.0f columns of %lld rows, and its fit takes %.3g bytes of "
+             "%.3g; categories with many levels go right of the bar",
+             frgi_names_text(&b->f->names, of), b->d->n + more, (long long)b->n, bytes, allowed);
+    }
+    return FRG_OK;
+}
+
 static frg_status add_part(designer *b, frgi_part part)
 {
     frgi_design *const d = b->d;
@@ -183,6 +166,9 @@ static frg_status make_levels(designer *b, int32_t id, int which)
     TRY(NEW(b->ctx, codes, b->n, "codes of a category"));
     frgi_key_job job = {.column = b->variables[id].factor[which], .codes = *codes};
     TRY(frgi_keys_encode(b->ctx, &job, 1, b->rows, b->n));
+    if (b->variables[id].kind == VARIABLE_FACTOR) { /* keep= may leave few of i()'s */
+        TRY(expect(b, (double)job.n_levels - 1, id));
+    }
     return frgi_levels_create(&b->d->levels[id][which], b->ctx, job.column, b->rows, b->n, *codes,
                               job.n_levels);
 }
@@ -287,6 +273,20 @@ static frg_status add_level(designer *b, int32_t id, int32_t code, frgi_text *na
     return add_column(b, first, name);
 }
 
+/** Whether the table of seen pairs of i(f, g) can be had. */
+static frg_status expect_pairs(const designer *b, int32_t id)
+{
+    const frgi_levels *const l = b->d->levels[id];
+    const double bytes = (double)l[0].n * (double)l[1].n;
+    if (bytes > (double)frgi_memory_allowed(b->ctx)) {
+        frgi_syntax_at(&b->f->syntax, b->ctx, b->variables[id].node);
+        FAIL(b->ctx, E_TOO_BIG,
+             "'%s' has %.3g pairs of levels, a table of which takes as many bytes",
+             frgi_names_text(&b->f->names, id), bytes);
+    }
+    return FRG_OK;
+}
+
 /** Columns of i(f, g): the observed pairs of chosen levels, g inside f. */
 static frg_status add_pairs(designer *b, int32_t id, unsigned char *const chosen[2],
                             bool skip_first, frgi_text *name)
@@ -294,14 +294,20 @@ static frg_status add_pairs(designer *b, int32_t id, unsigned char *const chosen
     const frgi_levels *const l = b->d->levels[id];
     const int32_t *const f = b->codes[id].codes[0], *const g = b->codes[id].codes[1];
     unsigned char *seen;
+    TRY(expect_pairs(b, id));
     TRY(NEW0(b->ctx, &seen, (int64_t)l[0].n * l[1].n, "pairs of levels"));
     for (int64_t i = 0; i < b->n; i++) {
-        seen[(int64_t)f[i] * l[1].n + g[i]] = 1;
+        seen[(int64_t)f[i] * l[1].n + g[i]] = chosen[0][f[i]] & chosen[1][g[i]];
     }
-    frg_status status = FRG_OK;
+    int64_t count = 0;
+    frg_status status;
+    for (int64_t k = 0; k < (int64_t)l[0].n * l[1].n; k++) {
+        count += seen[k];
+    }
+    TRY_TO(done, expect(b, (double)count, id));
     for (int64_t k = 0; k < (int64_t)l[0].n * l[1].n && status >= 0; k++) {
         const int32_t a = l[0].sorted[k / l[1].n], c = l[1].sorted[k % l[1].n];
-        if (!chosen[0][a] || !chosen[1][c] || !seen[(int64_t)a * l[1].n + c]) {
+        if (!seen[(int64_t)a * l[1].n + c]) {
             continue;
         }
         if (skip_first) {
@@ -337,7 +343,11 @@ static frg_status add_categories(designer *b, int32_t id, frgi_text *name)
         status = add_pairs(b, id, chosen, skip_first, name);
         goto done;
     }
-    status = FRG_OK;
+    double count = 0;
+    for (int32_t k = 0; k < l[0].n; k++) {
+        count += chosen[0][k];
+    }
+    TRY_TO(done, expect(b, count, id));
     for (int32_t k = skip_first; k < l[0].n; k++) {
         if (chosen[0][l[0].sorted[k]]) {
             TRY_TO(done, add_level(b, id, l[0].sorted[k], name));
@@ -429,7 +439,8 @@ static frg_status add_product(designer *b, const frgi_term *t, const int32_t *in
 static frg_status add_term(designer *b, int32_t term, frgi_text *name)
 {
     const frgi_term *const t = &b->f->terms[term];
-    int32_t from[FRGI_TERM_ATOMS] = {0}, to[FRGI_TERM_ATOMS], index[FRGI_TERM_ATOMS];
+    int32_t from[FRGI_TERM_ATOMS] = {0}, to[FRGI_TERM_ATOMS], index[FRGI_TERM_ATOMS], largest = 0;
+    double count = 1;
     for (int32_t k = 0; k < t->n; k++) {
         const frgi_variable *const v = &b->variables[t->atom[k]];
         if (v->kind == VARIABLE_CATEGORIES) {
@@ -447,7 +458,10 @@ static frg_status add_term(designer *b, int32_t term, frgi_text *name)
         if (from[k] == to[k]) {
             return FRG_OK;
         }
+        count *= to[k] - from[k];
+        largest = to[k] > to[largest] ? k : largest;
     }
+    TRY(expect(b, count, t->atom[largest]));
     for (int32_t k = 0; k < t->n;) {
         TRY(add_product(b, t, index, name));
         for (k = 0; k < t->n && ++index[k] == to[k]; k++) {

@@ -151,9 +151,10 @@ static frg_status keep_columns(judge *w)
 {
     frg_fe *const f = w->f;
     correlate(w);
-    f->k = frgi_cholesky_keep(f->p, w->correlation, f->options.collin_tol, w->kept);
+    f->k =
+        frgi_cholesky_keep(f->p, w->correlation, f->options.collin_tol, w->kept, frgi_fe_stops(f));
     int k = 0;
-    for (int j = 0; j < f->p; j++) {
+    for (int j = 0; j < f->p && !frgi_fe_gives_up(f); j++) {
         if (w->kept[j]) {
             f->x[k] = f->matrix + (j + 1) * f->frame.n;
             f->column_of[k++] = j + 1;
@@ -161,7 +162,7 @@ static frg_status keep_columns(judge *w)
             TRY(drop_term(w, j));
         }
     }
-    return f->result.n_dropped ? report_dropped(f) : FRG_OK;
+    return f->result.n_dropped && !frgi_fe_gives_up(f) ? report_dropped(f) : FRG_OK;
 }
 
 /* ---- estimates ---------------------------------------------------------------------------------- */
@@ -170,7 +171,7 @@ static frg_status keep_columns(judge *w)
 static frg_status invert(const judge *w)
 {
     frg_fe *const f = w->f;
-    const int k = f->k;
+    const int64_t k = f->k;
     double *const bread = f->bread;
     for (int i = 0; i < k; i++) {
         for (int j = 0; j <= i; j++) {
@@ -179,7 +180,7 @@ static frg_status invert(const judge *w)
                 w->gram[frgi_packed(a, b)] / (w->scale[a] * w->scale[b]);
         }
     }
-    if (!frgi_inverse(k, bread, 0)) {
+    if (!frgi_inverse(f->k, bread, 0, frgi_fe_stops(f)) && !frgi_fe_gives_up(f)) {
         FAIL(f->ctx, E_BUG, "the correlations of the kept terms have no Cholesky factor");
     }
     for (int i = 0; i < k; i++) {
@@ -194,11 +195,12 @@ static frg_status invert(const judge *w)
 static double improve(const judge *w, const double *gradient, double y_scale)
 {
     const frg_fe *const f = w->f;
+    const int64_t k = f->k;
     double largest = 0;
-    for (int i = 0; i < f->k; i++) {
+    for (int i = 0; i < k; i++) {
         double change = 0;
-        for (int j = 0; j < f->k; j++) {
-            change += f->bread[i * f->k + j] * gradient[j];
+        for (int j = 0; j < k; j++) {
+            change += f->bread[i * k + j] * gradient[j];
         }
         f->b[i] += change;
         largest = fmax(largest, fabs(change) * w->scale[f->column_of[i] - 1] / y_scale);
@@ -277,9 +279,13 @@ frg_status frgi_fe_estimate(frg_fe *f)
         f->x[j] = f->matrix + (j + 1) * f->frame.n;
     }
     f->x[f->p] = f->matrix;
-    TRY_TO(done, frgi_gram(f->ctx, f->p + 1, f->x, f->frame.weights, f->frame.n, w.gram));
+    TRY_TO(done, frgi_gram(f->ctx, f->p + 1, f->x, f->frame.weights, f->frame.n, w.gram,
+                           frgi_fe_stops(f)));
     judge_depvar(&w);
     TRY_TO(done, keep_columns(&w));
+    if (frgi_fe_gives_up(f)) {
+        goto done;
+    }
     TRY_TO(done, NEW(f->ctx, &f->bread, (int64_t)f->k * f->k, "estimates"));
     TRY_TO(done, invert(&w));
     TRY_TO(done, solve(&w));

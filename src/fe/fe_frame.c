@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fe/fe_stray.h"
 #include "fe/fe_weights.h"
 
 typedef enum { KEEP, MISSING, SUBSET, ZERO_WEIGHT, REASONS } reason;
@@ -132,7 +133,9 @@ static frg_status mark_missing_slopes(framer *b)
         frgi_program p;
         TRY(frgi_program_create(&p, b->ctx, &f->syntax, f->slopes[k].node, b->in->table));
         const bool text = p.column && p.column->kind == FRG_CATEGORY;
-        const frg_status status = text ? FRG_OK : mark_missing(b, &p);
+        const frg_status status =
+            text ? frgi_refuse_stray(b->ctx, &f->syntax, f->slopes[k].node, p.column)
+                 : mark_missing(b, &p);
         frgi_program_destroy(&p, b->ctx);
         TRY(status);
         if (text) {
@@ -154,6 +157,7 @@ static frg_status mark_subset(framer *b)
     TRY_TO(done, frgi_formula_check_expression(&s, b->ctx, s.part[0]));
     TRY_TO(done, frgi_program_create(&p, b->ctx, &s, s.part[0], b->in->table));
     if (p.column && p.column->kind == FRG_CATEGORY) {
+        TRY_TO(done, frgi_refuse_stray(b->ctx, &s, s.part[0], p.column));
         frgi_syntax_at(&s, b->ctx, s.part[0]);
         status = frgi_fail(b->ctx, E_TYPE, __FILE__, __LINE__, "subset: column '%s' holds text",
                            p.column->name);
@@ -531,6 +535,7 @@ static frg_status find_inputs(framer *b)
     if (in->options->weights) {
         TRY(frgi_column_named(&b->weights, b->ctx, in->options->weights, "weights", in->table));
         if (b->weights->kind == FRG_CATEGORY) {
+            TRY(frgi_refuse_stray(b->ctx, NULL, 0, b->weights));
             FAIL(b->ctx, E_TYPE, "weights: column '%s' holds text", b->weights->name);
         }
     }

@@ -5,6 +5,7 @@
  */
 #include "fe/fe_gram.h"
 
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
@@ -51,8 +52,33 @@ static void add_up(const plan *p, int64_t length, const double *partial, double 
     }
 }
 
+double frgi_gram_bytes(int64_t p, int64_t n)
+{
+    const plan all = plan_of(n);
+    const double k = (double)(p < n ? p : n), square = (double)p * (double)p;
+    const double estimate = ((double)all.groups + 1) * square / 2 + square, covariance = 5 * k * k;
+    return sizeof(double) * ((double)p * (double)n + fmax(estimate, covariance));
+}
+
+/** One run of chunks, by bands of rows of g: a look at the stop costs nothing beside one. */
+static void gram_of_run(const frg_context *stops, const frgi_gram_ops *ops, const plan *p,
+                        int64_t r, int k, const double *const *x, const double *w, double *g)
+{
+    enum { BAND = 256 };
+    double scratch[2 * FRGI_GRAM_CHUNK];
+    for (int64_t c = r * p->chunks / p->groups; c < (r + 1) * p->chunks / p->groups; c++) {
+        for (int from = 0; from < k; from += BAND) {
+            if (stops && frgi_stopped(stops) != FRG_OK) {
+                return;
+            }
+            ops->gram(from, from + BAND < k ? from + BAND : k, x, w, c * FRGI_GRAM_CHUNK,
+                      chunk_rows(p, c), scratch, g);
+        }
+    }
+}
+
 frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const double *w, int64_t n,
-                     double *g)
+                     double *g, const frg_context *stops)
 {
     const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
     const plan p = plan_of(n);
@@ -61,11 +87,7 @@ frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const doub
     TRY(NEW0(ctx, &partial, p.groups * length, "a Gram matrix"));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
     for (int64_t r = 0; r < p.groups; r++) {
-        double scratch[2 * FRGI_GRAM_CHUNK];
-        for (int64_t c = r * p.chunks / p.groups; c < (r + 1) * p.chunks / p.groups; c++) {
-            ops->gram(k, x, w, c * FRGI_GRAM_CHUNK, chunk_rows(&p, c), scratch,
-                      partial + r * length);
-        }
+        gram_of_run(stops, ops, &p, r, k, x, w, partial + r * length);
     }
     add_up(&p, length, partial, g);
     DROP(ctx, &partial);

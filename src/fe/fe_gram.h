@@ -23,9 +23,9 @@ typedef struct {
 
 /** The steps for one CPU level, on at most FRGI_GRAM_CHUNK rows from `begin` on. */
 typedef struct {
-    /** g[(i, j)] += sum_r w_r x_i,r x_j,r;  w may be NULL; scratch: 2 chunks */
-    void (*gram)(int k, const double *const *x, const double *w, int64_t begin, int64_t n,
-                 double *scratch, double *g);
+    /** g[(i, j)] += sum_r w_r x_i,r x_j,r for `from` <= i < to, `from` even;  w may be NULL; scratch: 2 chunks */
+    void (*gram)(int from, int to, const double *const *x, const double *w, int64_t begin,
+                 int64_t n, double *scratch, double *g);
     /** e <- y - sum_j b_j x_j,  g_j += sum_r w_r e_r x_j,r,  g_k += sum_r w_r e_r^2;  scratch: a chunk */
     void (*residual)(int k, const double *const *x, const double *y, const double *b,
                      const double *w, int64_t begin, int64_t n, double *e, double *scratch,
@@ -38,9 +38,12 @@ typedef struct {
 } frgi_gram_ops;
 const frgi_gram_ops *frgi_gram_ops_of(const frg_context *ctx);
 
-/** g <- X' W X, packed, of k columns of n rows. */
+/** Bytes of p columns of n rows, of their Gram matrix and of what a fit makes of it, at its widest. */
+double frgi_gram_bytes(int64_t p, int64_t n);
+/** g <- X' W X, packed, of k columns of n rows.  stops: a context whose stop ends it, with FRG_OK and g spoilt
+ *  (frgi_stopped says so); NULL: none. */
 FRG_MUST_USE frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const double *w,
-                                  int64_t n, double *g);
+                                  int64_t n, double *g, const frg_context *stops);
 /** e <- y - X b;  gradient[j] <- x_j' W e, gradient[k] <- e' W e. */
 FRG_MUST_USE frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x,
                                            const double *y, const double *b, const double *w,

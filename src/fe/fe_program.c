@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "fe/fe_stray.h"
+
 static const double missing = (double)NAN;
 
 /* ---- columns ------------------------------------------------------------------------------------ */
@@ -248,7 +250,11 @@ static frg_status compile_node(compiler *c, int32_t node)
     const bool wraps = x->kind == NODE_CALL &&
                        (frgi_syntax_is(c->s, node, "I") || frgi_syntax_is(c->s, node, "c"));
     for (int32_t i = 0; i < n && !wraps; i++) {
-        if (c->stack[c->depth - 1 - i].type != TYPE_NUMBER) {
+        const typed *const operand = &c->stack[c->depth - 1 - i];
+        if (operand->type == TYPE_TEXT) {
+            TRY(frgi_refuse_stray(c->ctx, c->s, operand->node, c->p->steps[operand->step].column));
+        }
+        if (operand->type != TYPE_NUMBER) {
             return wrong_type(c, node, "numbers are needed here, this is text");
         }
     }

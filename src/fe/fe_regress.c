@@ -12,6 +12,7 @@
 #include "fe/fe_regress.h"
 #include "fe/fe_demean.h"
 #include "fe/fe_judge.h"
+#include "fe/fe_stray.h"
 
 #include <math.h>
 #include <omp.h>
@@ -113,7 +114,8 @@ static void fill_runs(const filler *w)
     num_threads(frgi_pass_threads(f->ctx, f->frame.n *columns))
     for (int64_t r = 0; r < w->runs; r++) {
         double *const scratch = w->scratch + omp_get_thread_num() * w->scratch_each;
-        for (int64_t b = r * w->blocks / w->runs; b < (r + 1) * w->blocks / w->runs; b++) {
+        const int64_t end = (r + 1) * w->blocks / w->runs;
+        for (int64_t b = r * w->blocks / w->runs; b < end && !frgi_fe_gives_up(f); b++) {
             fill_block(w, b, scratch, w->partial + r * columns);
         }
     }
@@ -162,22 +164,6 @@ static frg_status not_finite(const frg_fe *f, int c)
          isnan(x[i]) ? "not a number" : "infinite");
 }
 
-/** Refused before the machine starts to swap. */
-static frg_status check_size(const frg_fe *f)
-{
-    const size_t bytes =
-        frgi_mul(frgi_mul((size_t)f->p + 1, (size_t)f->frame.n), sizeof *f->matrix);
-    const size_t allowed = frgi_memory_allowed(f->ctx);
-    if (bytes > allowed) {
-        FAIL(f->ctx, E_TOO_BIG,
-             "the model matrix of %d columns and %lld rows takes %zu bytes of %zu; categories with "
-             "many "
-             "levels go right of the bar",
-             f->p + 1, (long long)f->frame.n, bytes, allowed);
-    }
-    return FRG_OK;
-}
-
 static frg_status fill_matrix(frg_fe *f, frgi_factor_codes *codes)
 {
     enum { RUNS = 64 };
@@ -191,13 +177,12 @@ static frg_status fill_matrix(frg_fe *f, frgi_factor_codes *codes)
     w.runs = w.blocks < RUNS ? w.blocks : RUNS;
     w.scratch_each = stack * FRGI_BLOCK;
     frg_status status;
-    TRY(check_size(f));
     TRY(NEW(f->ctx, &f->matrix, (f->p + 1) * f->frame.n, "the model matrix"));
     TRY(NEW0(f->ctx, &f->moments, f->p + 1, "moments"));
     TRY_TO(done, NEW0(f->ctx, &w.partial, w.runs * (f->p + 1), "moments"));
     TRY_TO(done, NEW(f->ctx, &w.scratch, threads * w.scratch_each, "expressions"));
     fill_runs(&w);
-    for (int c = 0; c <= f->p; c++) {
+    for (int c = 0; c <= f->p && !frgi_fe_gives_up(f); c++) {
         if (!isfinite(f->moments[c].square) || too_small(f, c)) {
             status = not_finite(f, c);
             goto done;
@@ -255,15 +240,19 @@ frg_status frgi_fe_plan(const frg_fe *f, frg_demean **out)
     return status;
 }
 
-static void warn_columns(const frg_fe *f)
+/** What to do about a column depends on what ended its run. */
+static void warn_columns(const frg_fe *f, frg_status end)
 {
+    const frgi_error why = end == FRG_TIME_LIMIT    ? E_TIME_LIMIT
+                           : end == FRG_INTERRUPTED ? E_STOPPED
+                                                    : W_NOT_CONVERGED;
     for (int c = 0; c <= f->p; c++) {
         const frg_demean_column *const r = &f->columns[c];
         if (!r->converged) {
             const char *const name =
                 c ? frgi_fe_term(f, c) : frgi_names_text(&f->formula.names, f->formula.depvar);
             const bool known = r->worst_factor >= 0 && r->worst_factor < f->frame.n_effects;
-            frgi_warn(f->ctx, W_NOT_CONVERGED,
+            frgi_warn(f->ctx, why,
                       "'%s' after %lld iterations: eta %.3g, largest level mean %.3g, at level "
                       "%lld of '%s'",
                       name, (long long)r->iterations, r->gradient, r->audit,
@@ -347,7 +336,7 @@ static frg_status demean(frg_fe *f, frg_status *worst)
     TRY(copy_parts(f, report.n_parts));
     f->result.n_demeaned = f->p + 1;
     f->result.columns = f->columns;
-    warn_columns(f);
+    warn_columns(f, *worst);
     if (!rank.exact) {
         const bool pivots = strcmp(rank.method, "pivots") == 0;
         frgi_warn(f->ctx, W_DOF_BOUND,
@@ -450,6 +439,7 @@ static frg_status make_depvar(frg_fe *f)
     const frgi_syntax *const s = &f->formula.syntax;
     TRY(frgi_program_create(&f->depvar, f->ctx, s, s->left, f->table));
     if (f->depvar.column && f->depvar.column->kind == FRG_CATEGORY) {
+        TRY(frgi_refuse_stray(f->ctx, s, s->left, f->depvar.column));
         frgi_syntax_at(s, f->ctx, s->left);
         FAIL(f->ctx, E_TYPE, "the dependent variable '%s' holds text", f->depvar.column->name);
     }
@@ -567,6 +557,15 @@ static frg_status prepare(job *j, const char *formula)
     return make_rows(f, j->requests, count);
 }
 
+/** Whether a fit with so much to do that a stop ends it was stopped; then there is no result. */
+static bool gave_up(frg_fe *f, frg_status *worst)
+{
+    const frg_status now = frgi_stopped(f->ctx);
+    *worst = now != FRG_OK ? now : *worst;
+    f->stopped = frgi_fe_stops(f) && (*worst == FRG_INTERRUPTED || *worst == FRG_TIME_LIMIT);
+    return f->stopped;
+}
+
 static frg_status fit(job *j, const char *formula, frg_status *worst)
 {
     frg_fe *const f = j->f;
@@ -576,6 +575,9 @@ static frg_status fit(job *j, const char *formula, frg_status *worst)
     *worst = beat(f, "rows", 1, *worst);
     TRY(make_matrix(f));
     *worst = beat(f, "columns", 2, *worst);
+    if (gave_up(f, worst)) {
+        return FRG_OK;
+    }
     const double encoded = frgi_seconds();
     r->encode_seconds = encoded - start;
     if (f->frame.n_effects) {
@@ -588,6 +590,9 @@ static frg_status fit(job *j, const char *formula, frg_status *worst)
     }
     r->converged = *worst == FRG_OK;
     TRY(frgi_fe_estimate(f));
+    if (gave_up(f, worst)) {
+        return FRG_OK;
+    }
     TRY(describe(f));
     const double solved = frgi_seconds();
     r->solve_seconds = solved - encoded;
@@ -595,6 +600,7 @@ static frg_status fit(job *j, const char *formula, frg_status *worst)
     TRY(covariances(f, j->requests, f->options.n_vcov));
     r->vcov_seconds = frgi_seconds() - solved;
     r->total_seconds = frgi_seconds() - start;
+    f->fitted = !gave_up(f, worst);
     return FRG_OK;
 }
 

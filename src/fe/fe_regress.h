@@ -52,7 +52,8 @@ struct frg_fe {
     frgi_design design;
     frg_demean *plan; /* while effects may be asked for */
 
-    bool stopped;   /* before its columns were demeaned, and they are in the store */
+    bool stopped;   /* before there was a result */
+    bool fitted;    /* further covariances are not stopped */
     int p;          /* columns right of y in the matrix, the ones of an intercept first */
     bool ones;      /* an intercept that no effect spans: a column of ones, the first */
     bool centred;   /* ones, and no effects at all: the others are centred in place of demeaned */
@@ -82,8 +83,21 @@ struct frg_fe {
     frg_fe_result result;
 };
 
+/** The context, where what follows the demeaning takes longer than seconds, p^2 (n + 10 p) steps, and a stop has to end
+ *  it without a result; NULL: it is done in a stopped run too, whose result is marked. */
+static inline const frg_context *frgi_fe_stops(const frg_fe *f)
+{
+    const double p = f->p, n = (double)f->frame.n;
+    return !f->fitted && p * p * (n + 10 * p) > 1e11 ? f->ctx : NULL;
+}
+/** Was such a fit stopped? */
+static inline bool frgi_fe_gives_up(const frg_fe *f)
+{
+    return frgi_fe_stops(f) && frgi_stopped(f->ctx) != FRG_OK;
+}
+
 /** Drops what is absorbed or collinear, by name, and estimates the rest: k, b, bread, e, rss and what was
- *  dropped.  E_NO_REGRESSOR with the reasons where nothing is left. */
+ *  dropped.  E_NO_REGRESSOR with the reasons where nothing is left.  FRG_OK and no estimates where the fit gives up. */
 FRG_MUST_USE frg_status frgi_fe_estimate(frg_fe *f);
 
 /** A plan of the fit's effects. */

@@ -151,7 +151,7 @@ static frg_status scale_columns(work *w)
 /** The covariance in the coefficients' own units. */
 static void unscale(const work *w)
 {
-    const int k = w->f->k;
+    const int64_t k = w->f->k;
     for (int i = 0; i < k; i++) {
         for (int j = 0; j < k; j++) {
             double *const v = &w->v->matrix[i * k + j];
@@ -275,7 +275,7 @@ static frg_status count_parameters(const work *w, double *K)
 
 /* ---- the meat ----------------------------------------------------------------------------------- */
 
-static void unpack(int k, const double *packed, double scale, double *full)
+static void unpack(int64_t k, const double *packed, double scale, double *full)
 {
     for (int i = 0; i < k; i++) {
         for (int j = 0; j <= i; j++) {
@@ -294,7 +294,7 @@ static frg_status add_gram(const work *w, const double *const *x, const double *
     const frg_fe *const f = w->f;
     double *packed;
     TRY(NEW(f->ctx, &packed, frgi_packed(f->k, 0), "a covariance"));
-    const frg_status status = frgi_gram(f->ctx, f->k, x, h, n, packed);
+    const frg_status status = frgi_gram(f->ctx, f->k, x, h, n, packed, frgi_fe_stops(f));
     if (status >= 0) {
         unpack(f->k, packed, scale, w->meat);
     }
@@ -398,18 +398,18 @@ static frg_status add_clusters(work *w)
 static frg_status sandwich(const frg_fe *f, const double *a, const double *m, double scale,
                            double *out)
 {
-    const int k = f->k;
+    const int64_t k = f->k;
     double *half;
-    TRY(NEW0(f->ctx, &half, (int64_t)k * k, "a covariance"));
+    TRY(NEW0(f->ctx, &half, k * k, "a covariance"));
     memset(out, 0, sizeof *out * (size_t)k * (size_t)k);
-    for (int i = 0; i < k; i++) {
+    for (int i = 0; i < k && !frgi_fe_gives_up(f); i++) {
         for (int l = 0; l < k; l++) {
             for (int j = 0; j < k; j++) {
                 half[i * k + j] += scale * a[i * k + l] * m[l * k + j];
             }
         }
     }
-    for (int i = 0; i < k; i++) {
+    for (int i = 0; i < k && !frgi_fe_gives_up(f); i++) {
         for (int l = 0; l < k; l++) {
             for (int j = 0; j <= i; j++) {
                 out[i * k + j] += half[i * k + l] * a[l * k + j];
@@ -429,7 +429,7 @@ static frg_status sandwich(const frg_fe *f, const double *a, const double *m, do
 static void shift_intercept(const work *w, double *m)
 {
     const frg_fe *const f = w->f;
-    const int k = f->k;
+    const int64_t k = f->k;
     for (int side = 0; side < 2; side++) { /* rows, then columns */
         for (int j = 0; j < k; j++) {
             double *const first = side ? &m[j * k] : &m[j];
@@ -444,7 +444,7 @@ static void shift_intercept(const work *w, double *m)
 /** m <- D m D, D the powers of two that give all coefficients one unit, or back. */
 static void level_units(const work *w, double *m, int sign)
 {
-    const int k = w->f->k;
+    const int64_t k = w->f->k;
     int most = w->c[0];
     for (int i = 1; i < k; i++) {
         most = w->c[i] > most ? w->c[i] : most;
@@ -461,7 +461,7 @@ static void level_units(const work *w, double *m, int sign)
 static frg_status project(work *w)
 {
     const frg_fe *const f = w->f;
-    const int k = f->k;
+    const int64_t k = f->k;
     double *const m = w->v->matrix, *a = NULL, *values = NULL, *vectors = NULL;
     frg_status status;
     bool negative = false;
@@ -471,12 +471,12 @@ static frg_status project(work *w)
     if (!negative) {
         return FRG_OK;
     }
-    TRY_TO(done, NEW(f->ctx, &a, (int64_t)k * k, "eigenvalues"));
+    TRY_TO(done, NEW(f->ctx, &a, k * k, "eigenvalues"));
     TRY_TO(done, NEW(f->ctx, &values, k, "eigenvalues"));
-    TRY_TO(done, NEW(f->ctx, &vectors, (int64_t)k * k, "eigenvalues"));
+    TRY_TO(done, NEW(f->ctx, &vectors, k * k, "eigenvalues"));
     level_units(w, m, 1);
     memcpy(a, m, sizeof *m * (size_t)k * (size_t)k);
-    frgi_eigen(k, a, values, vectors);
+    frgi_eigen(f->k, a, values, vectors);
     memset(m, 0, sizeof *m * (size_t)k * (size_t)k);
     for (int l = 0; l < k; l++) {
         for (int i = 0; i < k && values[l] > 0; i++) {
@@ -501,13 +501,13 @@ done:
 static frg_status wald(work *w)
 {
     const frg_fe *const f = w->f;
-    const int k = f->k, first = frgi_fe_has_intercept(f), m = k - first;
+    const int64_t k = f->k, first = frgi_fe_has_intercept(f), m = k - first;
     double *inverse;
     w->v->v.wald_f = (double)NAN;
     if (m == 0) {
         return FRG_OK;
     }
-    TRY(NEW(f->ctx, &inverse, (int64_t)m * m, "a covariance"));
+    TRY(NEW(f->ctx, &inverse, m * m, "a covariance"));
     bool sound =
         !w->v->v.projected; /* scaled to correlations, as the units of the coefficients differ */
     for (int i = 0; i < m; i++) {
@@ -515,12 +515,12 @@ static frg_status wald(work *w)
     }
     for (int i = 0; i < m && sound; i++) {
         for (int j = 0; j < m; j++) {
-            const int a = i + first, b = j + first;
+            const int64_t a = i + first, b = j + first;
             inverse[i * m + j] = w->v->matrix[a * k + b] / sqrt(w->v->matrix[a * k + a]) /
                                  sqrt(w->v->matrix[b * k + b]);
         }
     }
-    if (sound && frgi_inverse(m, inverse, SINGULAR)) {
+    if (sound && frgi_inverse((int)m, inverse, SINGULAR, frgi_fe_stops(f))) {
         double sum = 0;
         for (int i = 0; i < m; i++) {
             for (int j = 0; j < m; j++) {
@@ -528,7 +528,7 @@ static frg_status wald(work *w)
                        w->v->coefficients[j + first].statistic;
             }
         }
-        w->v->v.wald_f = sum / m;
+        w->v->v.wald_f = sum / (double)m;
     }
     DROP(f->ctx, &inverse);
     return FRG_OK;
@@ -539,7 +539,8 @@ static void tabulate(const work *w)
     const frg_fe *const f = w->f;
     const double df = w->v->v.df_t, quantile = frgi_t_quantile(0.5 + 0.5 * f->options.level, df);
     for (int j = 0; j < f->k; j++) {
-        const double b = f->b[j], error = ldexp(sqrt(w->v->matrix[j * f->k + j]), w->a + w->c[j]);
+        const double variance = w->v->matrix[(int64_t)j * f->k + j];
+        const double b = f->b[j], error = ldexp(sqrt(variance), w->a + w->c[j]);
         w->v->coefficients[j] = (frg_coefficient){.term = frgi_fe_term(f, f->column_of[j]),
                                                   .estimate = b,
                                                   .std_error = error,

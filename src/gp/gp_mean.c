@@ -147,7 +147,7 @@ frg_status frgi_gp_mean_check(frg_gp *gp)
             gram[b * m + a] = gram[a * m + b];
         }
     }
-    frgi_cholesky_keep((int)m, gram, COLLINEAR, kept);
+    frgi_cholesky_keep((int)m, gram, COLLINEAR, kept, NULL);
     ptrdiff_t dropped = 0;
     while (dropped < m && kept[dropped]) {
         dropped++;

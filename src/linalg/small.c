@@ -18,10 +18,16 @@ static double dot(int n, const double *a, const double *b)
     return s;
 }
 
-int frgi_cholesky_keep(int k, double *a, double tol, unsigned char *kept)
+/** Looked at before the rows that cost more than the look. */
+static bool is_stopped(const frg_context *stops, int row)
+{
+    return stops && row >= 256 && frgi_stopped(stops) != FRG_OK;
+}
+
+int frgi_cholesky_keep(int k, double *a, double tol, unsigned char *kept, const frg_context *stops)
 {
     int count = 0;
-    for (int j = 0; j < k; j++) {
+    for (int j = 0; j < k && !is_stopped(stops, j); j++) {
         double *const row = a + (size_t)j * (size_t)k;
         for (int i = 0; i < j; i++) {
             const double *const earlier = a + (size_t)i * (size_t)k;
@@ -48,7 +54,7 @@ void frgi_cholesky_relation(int k, const double *a, const unsigned char *kept, i
 }
 
 /** L into the lower triangle, then its inverse R in place, then R' R. */
-bool frgi_inverse(int k, double *a, double tol)
+bool frgi_inverse(int k, double *a, double tol, const frg_context *stops)
 {
     const size_t ld = (size_t)k;
     for (int j = 0; j < k; j++) {
@@ -57,12 +63,15 @@ bool frgi_inverse(int k, double *a, double tol)
             row[i] = (row[i] - dot(i, row, a + (size_t)i * ld)) / a[(size_t)i * ld + (size_t)i];
         }
         const double left = row[j] - dot(j, row, row);
-        if (!(left > tol)) {
+        if (!(left > tol) || is_stopped(stops, j)) {
             return false;
         }
         row[j] = sqrt(left);
     }
     for (int j = 0; j < k; j++) {
+        if (is_stopped(stops, j)) {
+            return false;
+        }
         double *const row = a + (size_t)j * ld;
         const double scale = 1 / row[j];
         for (int i = 0; i < j;
@@ -76,6 +85,9 @@ bool frgi_inverse(int k, double *a, double tol)
         row[j] = scale;
     }
     for (int i = 0; i < k; i++) { /* the upper triangle is free */
+        if (is_stopped(stops, k - i)) {
+            return false;
+        }
         for (int j = i + 1; j < k; j++) {
             double s = 0;
             for (int l = j; l < k; l++) {

@@ -500,6 +500,158 @@ static void judged(void)
     }
 }
 
+/* ---- numbers that few cells make text ----------------------------------------------------------- */
+
+/** A column most of whose cells are numbers is refused wherever a number was meant; words, and what factor(), i() or an
+ *  effect asks for, are categories. */
+static void strays(void)
+{
+    static const char csv[] = "y,x,h,w,f,o\n"
+                              "1,10,1,a,1,1\n2, 2.5 ,1,b,1,2\n4,-1e3,x,a,1,4\n3,12.x,2,b,2,n/a?\n"
+                              "7,5,y,a,2,5\n6,,z,b,2,6\n5,7,2,a,1,7\n";
+    static const char x_says[] =
+        "column 'x' holds numbers, but 1 of its 6 cells makes it text: row "
+        "4 is '12.x'; mend it, name it as a word for missing values "
+        "(--na), or write factor(x)";
+    static const char o_says[] =
+        "column 'o' holds numbers, but 1 of its 7 cells makes it text: row "
+        "4 is 'n/a?'";
+    static const struct {
+        const char *formula, *weights, *subset, *says, *where; /* says NULL: it is fitted */
+    } table[] = {
+        {"y ~ x", NULL, NULL, x_says, "formula:5"},
+        {"y ~ w + x | f", NULL, NULL, x_says, "formula:9"},
+        {"y ~ w:x", NULL, NULL, x_says, "formula:7"},
+        {"y ~ log(x)", NULL, NULL, x_says, "formula:9"},
+        {"y ~ i(w, x)", NULL, NULL, x_says, "formula:10"},
+        {"y ~ w | f[x]", NULL, NULL, x_says, "formula:11"},
+        {"o ~ w", NULL, NULL, o_says, "formula:1"},
+        {"y ~ w", "x", NULL, x_says, ""},
+        {"y ~ w", NULL, "x > 0", x_says, "subset:1"},
+        {"y ~ w", NULL, "x", x_says, "subset:1"},
+        {"y ~ factor(x)", NULL, NULL, NULL, NULL},
+        {"y ~ i(x)", NULL, NULL, NULL, NULL},
+        {"y ~ i(w, i.x)", NULL, NULL, NULL, NULL},
+        {"y ~ f | x", NULL, NULL, NULL, NULL},
+        {"y ~ w", NULL, "x == \"12.x\" | y < 4", NULL, NULL},
+        {"y ~ w", NULL, NULL, NULL, NULL},
+        {"y ~ h", NULL, NULL, "'h' holds numbers, but 3 of its 7 cells make it text: row 3 is 'x'",
+         "formula:5"},
+    };
+    frg_context *const ctx = test_context();
+    frg_table *const t = parse(ctx, csv);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        frg_fe_opts o = defaults();
+        frg_fe *f = NULL;
+        o.weights = table[i].weights;
+        o.subset = table[i].subset;
+        const frg_status status = frg_fe_fit(&f, ctx, table[i].formula, t, &o);
+        const bool typed = status == FRG_BAD_DATA && strcmp(frg_error_code(ctx), "FRG-FE-011") == 0;
+        if (table[i].says) {
+            CHECK_SAYS(typed && strstr(frg_message(ctx), table[i].says), "'%s': %s",
+                       table[i].formula, frg_message(ctx));
+            CHECK_TEXT(frg_error_where(ctx), table[i].where);
+        } else {
+            CHECK_SAYS(!typed, "'%s': %s", table[i].formula, frg_message(ctx));
+        }
+        frg_fe_destroy(f);
+    }
+    frg_table_destroy(t);
+
+    /* labels that somebody put in order are categories whatever they look like; so are numbers that were given as text */
+    static const char *const labels[] = {"1", "2", "3", "more"};
+    static const int32_t codes[] = {0, 1, 2, 0, 1, 2, 3, 0};
+    static const double y[] = {1, 2, 4, 3, 7, 6, 5, 9};
+    frg_table *given = NULL;
+    CHECK_OK(ctx, frg_table_create(&given, ctx, 8));
+    CHECK_OK(ctx, frg_table_add_numbers(given, "y", y));
+    CHECK_OK(ctx, frg_table_add_codes(given, "grade", codes, labels, 4));
+    const frg_fe_opts o = defaults();
+    frg_fe *f = NULL;
+    CHECK_OK(ctx, frg_fe_fit(&f, ctx, "y ~ grade", given, &o));
+    CHECK_INT(f ? frg_fe_get(f)->n_coefficients : 0, 4);
+    frg_fe_destroy(f);
+    frg_table_destroy(given);
+
+    /* a long cell is shown by whole characters: 39 letters and the first byte of an o with dots do not fit into 40 */
+    static const char before[] = "y,x\n1,1\n2,2\n4,3\n5,",
+                      long_cell[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklm\xc3\xb6zz\n";
+    char text[120];
+    snprintf(text, sizeof text, "%s%s", before, long_cell);
+    frg_table *const cut = parse(ctx, text);
+    CHECK_STATUS(frg_fe_fit(&f, ctx, "y ~ x", cut, &o), FRG_BAD_DATA);
+    CHECK_SAYS(strstr(frg_message(ctx), "'abcdefghijklmnopqrstuvwxyzabcdefghijklm';"), "%s",
+               frg_message(ctx));
+    frg_table_destroy(cut);
+    frg_context_destroy(ctx);
+}
+
+/* ---- thousands of columns ----------------------------------------------------------------------- */
+
+typedef struct {
+    frg_context *ctx;
+    const char *phase; /* where the run is stopped */
+} stopper;
+
+static int stop_there(const frg_progress *p, void *user)
+{
+    const stopper *const s = user;
+    if (strcmp(p->solver, "fe") == 0 && strcmp(p->phase, s->phase) == 0)
+        frg_interrupt(s->ctx);
+    return 0;
+}
+
+/** Text of 2100 levels is 2099 indicators, as in fixest: their size is refused under a limit before they are made, and
+ *  a stop ends the fit, which takes many seconds, without a result. */
+static void thousands(void)
+{
+    enum { LEVELS = 2100, ROWS = 2 * LEVELS };
+    static const char *const phases[] = {"rows", "columns"};
+    static char names[LEVELS][8];
+    static const char *labels[LEVELS];
+    static int32_t codes[ROWS];
+    static double y[ROWS];
+    for (int i = 0; i < LEVELS; i++) {
+        snprintf(names[i], sizeof names[i], "w%d", i);
+        labels[i] = names[i];
+    }
+    for (int i = 0; i < ROWS; i++) {
+        codes[i] = i % LEVELS;
+        y[i] = i * 7 % 11;
+    }
+    for (int k = 0; k < 3; k++) {
+        stopper s = {.phase = k < 2 ? phases[k] : ""};
+        frg_context_opts c;
+        frg_context_defaults(&c, sizeof c);
+        c.on_progress = stop_there;
+        c.user = &s;
+        c.memory_limit = k < 2 ? 0 : 64 << 20;
+        frg_context *ctx = NULL;
+        CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+        s.ctx = ctx;
+        frg_table *t = NULL;
+        CHECK_OK(ctx, frg_table_create(&t, ctx, ROWS));
+        CHECK_OK(ctx, frg_table_add_numbers(t, "y", y));
+        CHECK_OK(ctx, frg_table_add_codes(t, "w", codes, labels, LEVELS));
+        const size_t held = frg_bytes_held(ctx);
+        const frg_fe_opts o = defaults();
+        frg_fe *f = (frg_fe *)t;
+        const frg_status status = frg_fe_fit(&f, ctx, "y ~ w", t, &o);
+        CHECK(f == NULL);
+        CHECK_STATUS(status, k < 2 ? FRG_INTERRUPTED : FRG_NO_MEMORY);
+        if (k == 2) {
+            CHECK_TEXT(frg_error_code(ctx), "FRG-FE-012");
+            CHECK_SAYS(strstr(frg_message(ctx), "with 'w' the model has 2099 columns of 4200 rows"),
+                       "%s", frg_message(ctx));
+            CHECK(frg_peak_bytes(ctx) < held + ((size_t)4 << 20));
+        }
+        frg_warnings_clear(ctx);
+        CHECK_INT((int64_t)frg_bytes_held(ctx), (int64_t)held);
+        frg_table_destroy(t);
+        frg_context_destroy(ctx);
+    }
+}
+
 /* ---- dates -------------------------------------------------------------------------------------- */
 
 /** Dates in text are keys; as a regressor they are no number, and hundreds of indicators only where factor() or i()
@@ -573,6 +725,8 @@ static const test_case cases[] = {
     {"changed kinds", changed_kinds},
     {"no freedom", no_freedom},
     {"judged", judged},
+    {"strays", strays},
+    {"thousands", thousands},
     {"dates", dates},
 };
 TEST_MAIN(cases)

@@ -590,7 +590,7 @@ static void too_big(void)
         CHECK_OK(ctx, frg_table_add_numbers(t, "y", y))) {
         CHECK_STATUS(frg_fe_fit(&fit, ctx, "y ~ i(f)", t, NULL), FRG_NO_MEMORY);
         CHECK_TEXT(frg_error_code(ctx), "FRG-FE-012");
-        CHECK(strstr(frg_message(ctx), "3001 columns and 3000 rows") &&
+        CHECK(strstr(frg_message(ctx), "the model has 3000 columns of 3000 rows") &&
               strstr(frg_message(ctx), "right of the bar"));
     }
     frg_table_destroy(t);
