@@ -66,7 +66,7 @@ run_programs() {
 # ---- the ordinary tests ----
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES $TEST_PACKAGES
-build "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON
+build "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON
 rm -rf "$logs"
 mkdir -p "$logs"
 run_programs "$root/build" 180 ""
