@@ -39,6 +39,7 @@ typedef struct {
 
 struct cli {
     const command_spec *command;
+    int job; /* the place of its subcommand among command->jobs */
     settings set;
     const char *arguments[MAX_ARGUMENTS];
     int n_arguments;
@@ -139,11 +140,11 @@ typedef void (*report_writer)(frg_report *, const cli *, const void *job);
 /** The result of `job` as --format asks for it, the report under that title; csv without a table is the object's numbers
  *  and words, a line "name,value" each. */
 int write_result(cli *c, const char *title, json_writer json, report_writer text, const void *job);
-/** An object that frg_json wrote as lines "name,value". */
-void json_scalars(FILE *to, const char *json);
 /** The keys that every JSON object has: schema and version first, the rest at the end. */
 void json_head(frg_json *j, const char *schema);
 void json_foot(frg_json *j, const cli *c);
+/** With --repeat, an array "repeats" of the runs' totals. */
+void repeats_json(frg_json *j, const cli *c, const double *totals, int n);
 /** The parts of a design that were solved apart: an array "parts", empty where there are none; a table. */
 void parts_json(frg_json *j, const frg_demean_part *parts, int64_t n);
 void parts_table(frg_report *r, const frg_demean_part *parts, int64_t n);

@@ -189,7 +189,7 @@ frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
 int keeper_stopped(const cli *c, frg_status status)
 {
     char hint[256];
-    if (!c->set.checkpoint) {
+    if (!c->set.checkpoint || access(c->set.checkpoint, F_OK) != 0) {
         return cli_check(c, status, "there was a result");
     }
     snprintf(hint, sizeof hint, "fourge resume %s goes on", c->set.checkpoint);

@@ -175,13 +175,7 @@ static void times(frg_json *j, const cli *c, const fe_job *job)
     frg_json_number(j, "vcov", job->vcov);
     frg_json_number(j, "total", job->total);
     frg_json_close_object(j);
-    if (c->set.repeat > 0) {
-        frg_json_open_array(j, "repeats");
-        for (int i = 0; i < job->n_totals; i++) {
-            frg_json_number(j, NULL, job->totals[i]);
-        }
-        frg_json_close_array(j);
-    }
+    repeats_json(j, c, job->totals, job->n_totals);
 }
 
 void fe_json_build(frg_json *j, const cli *c, const fe_job *job)

@@ -198,16 +198,21 @@ static void batch_json(frg_json *j, const cli *c, const gp_job *job, const batch
     json_foot(j, c);
 }
 
+/** Columns of csv, which has no title, are called as the keys of the JSON are: "gradient.rbf.l", "parameters.rbf.l". */
 static void batch_table(frg_report *r, const cli *c, const batch *b)
 {
+    const char *const of = c->set.format != FORMAT_CSV ? ""
+                           : c->set.batch_fit          ? "parameters."
+                                                       : "gradient.";
     frg_report_table_open(r, c->set.batch_fit ? "Fitted parameters" : "Gradients");
     frg_report_table_column(r, "data", FRG_LEFT);
     frg_report_table_column(r, "n", FRG_RIGHT);
     frg_report_table_column(r, "log_likelihood", FRG_RIGHT);
     for (int k = 0; k < b->parameters; k++) {
-        char label[128];
+        char label[128], column[160];
         gp_label(&b->names[k], label, sizeof label);
-        frg_report_table_column(r, label, FRG_RIGHT);
+        snprintf(column, sizeof column, "%s%s", of, label);
+        frg_report_table_column(r, column, FRG_RIGHT);
     }
     frg_report_table_column(r, "status", FRG_LEFT);
     for (int64_t i = 0; i < b->n; i++) {

@@ -68,6 +68,42 @@ static double number_at(const frg_column *k, int64_t i)
     return k->codes[i] == FRG_MISSING_CODE ? (double)NAN : (double)k->codes[i];
 }
 
+static int is_number(const char *text)
+{
+    char *end;
+    (void)strtod(text, &end);
+    return end != text && end[strspn(end, " ")] == '\0';
+}
+
+/** The first row that makes text of a column most of whose cells are numbers; -1: it is one of words. */
+static int64_t stray_row(const frg_column *k)
+{
+    int64_t numbers = 0, words = 0, first = -1;
+    for (int64_t i = 0; i < k->n; i++) {
+        if (k->codes[i] != FRG_MISSING_CODE) {
+            const int number = is_number(k->labels[k->codes[i]]);
+            first = !number && words == 0 ? i : first;
+            numbers += number;
+            words += !number;
+        }
+    }
+    return numbers > words ? first : -1;
+}
+
+/** Refuses a column of text, by the cell that makes it text where there are few such. */
+static int refuse_text(const cli *c, const gp_data *d, const frg_column *k)
+{
+    const int64_t row = stray_row(k);
+    if (row >= 0) {
+        return cli_fail(c, "E_TYPE", k->name, "mend the cell, or leave the column out with --x",
+                        "column '%s' of %s holds numbers, but row %" PRId64 " is '%.40s'", k->name,
+                        d->path, row + 1, k->labels[k->codes[row]]);
+    }
+    return cli_fail(c, "E_TYPE", k->name, "give columns of numbers",
+                    "column '%s' of %s holds text such as \"%s\"", k->name, d->path,
+                    k->n_labels > 0 ? k->labels[0] : "");
+}
+
 /** Copies a column of numbers into values[0], values[stride], ... */
 static int take_column(const cli *c, const gp_data *d, const char *name, double *values, int stride,
                        int may_miss)
@@ -77,9 +113,7 @@ static int take_column(const cli *c, const gp_data *d, const char *name, double 
         return missing_column(c, d, name);
     }
     if (k->kind == FRG_CATEGORY) {
-        return cli_fail(c, "E_TYPE", name, "give columns of numbers",
-                        "column '%s' of %s holds text such as \"%s\"", name, d->path,
-                        k->n_labels > 0 ? k->labels[0] : "");
+        return refuse_text(c, d, k);
     }
     for (int64_t i = 0; i < d->n; i++) {
         values[i * stride] = number_at(k, i);
@@ -103,7 +137,7 @@ static int take_columns(const cli *c, const gp_data *d, char **names, int count,
     return code;
 }
 
-/** All columns of numbers that have no other part to play. */
+/** All columns of numbers that have no other part to play.  One that a cell made text is not left out in silence. */
 static int other_columns(const cli *c, gp_data *d)
 {
     const settings *s = &c->set;
@@ -112,12 +146,18 @@ static int other_columns(const cli *c, gp_data *d)
     for (int64_t i = 0; d->x_names && i < frg_table_columns(d->table); i++) {
         const frg_column *k = frg_table_column(d->table, i);
         const char *const taken[] = {s->noise_column, s->noise_groups, mean};
-        int used = k->kind == FRG_CATEGORY;
+        int used = 0;
         for (int w = 0; w < 3; w++) {
             used = used || (taken[w] && strcmp(k->name, taken[w]) == 0);
         }
         for (int w = 0; w < d->q; w++) {
             used = used || strcmp(k->name, d->y_names[w]) == 0;
+        }
+        if (!used && k->kind == FRG_CATEGORY) {
+            if (stray_row(k) >= 0) {
+                return refuse_text(c, d, k);
+            }
+            used = 1;
         }
         if (!used && d->d < MOST_COLUMNS - 1) {
             d->x_names[d->d] = strdup(k->name);

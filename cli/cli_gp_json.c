@@ -240,9 +240,7 @@ static void times(frg_json *j, const cli *c, const gp_job *job)
     frg_json_number(j, "gradient", v->gradient_seconds);
     frg_json_number(j, "total", job->total);
     frg_json_close_object(j);
-    if (c->set.repeat > 0 && job->n_totals > 0) {
-        vector(j, "repeats", job->totals, job->n_totals, 1);
-    }
+    repeats_json(j, c, job->totals, job->n_totals);
 }
 
 void gp_json_build(frg_json *j, const cli *c, const gp_job *job)

@@ -122,35 +122,17 @@ int write_json(cli *c, frg_json *json)
     return c->set.output && strcmp(c->set.output, "-") != 0 ? 0 : write_standard_output(c, "\n", 1);
 }
 
-/** csv of a result without a table. */
-static int write_scalars(cli *c, frg_json *json)
-{
-    const char *text;
-    const frg_status status = frg_json_finish(json, &text, NULL);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    char *lines = NULL;
-    size_t length = 0;
-    FILE *to = open_memstream(&lines, &length);
-    if (to) {
-        json_scalars(to, text);
-        fclose(to);
-    }
-    const int code = lines ? write_output(c, lines, (int64_t)length) : cli_fail_memory(c);
-    free(lines);
-    return code;
-}
-
-static int write_object(cli *c, json_writer fill, const void *job, int (*write)(cli *, frg_json *))
+/** flat: as csv, where there is no table. */
+static int write_object(cli *c, json_writer fill, const void *job, int flat)
 {
     frg_json *out;
     const frg_status status = frg_json_create(&out, c->ctx);
     if (status < 0) {
         return cli_fail_library(c, status);
     }
+    frg_json_flat(out, flat);
     fill(out, c, job);
-    const int code = write(c, out);
+    const int code = write_json(c, out);
     frg_json_destroy(out);
     return code;
 }
@@ -158,7 +140,7 @@ static int write_object(cli *c, json_writer fill, const void *job, int (*write)(
 int write_result(cli *c, const char *title, json_writer json, report_writer text, const void *job)
 {
     if (c->set.format == FORMAT_JSON) {
-        return write_object(c, json, job, write_json);
+        return write_object(c, json, job, 0);
     }
     frg_report *out;
     const frg_status status = frg_report_create(&out, c->ctx, title);
@@ -169,7 +151,7 @@ int write_result(cli *c, const char *title, json_writer json, report_writer text
     int empty = 0;
     int code = render(c, out, c->set.format == FORMAT_CSV ? &empty : NULL);
     if (empty) {
-        code = write_object(c, json, job, write_scalars);
+        code = write_object(c, json, job, 1);
     }
     frg_report_destroy(out);
     return code;
@@ -206,6 +188,17 @@ void json_foot(frg_json *j, const cli *c)
         frg_json_string(j, "seed", digits);
     }
     frg_json_close_object(j);
+}
+
+void repeats_json(frg_json *j, const cli *c, const double *totals, int n)
+{
+    if (c->set.repeat > 0) {
+        frg_json_open_array(j, "repeats");
+        for (int i = 0; i < n; i++) {
+            frg_json_number(j, NULL, totals[i]);
+        }
+        frg_json_close_array(j);
+    }
 }
 
 /* ---- words -------------------------------------------------------------------------------------- */

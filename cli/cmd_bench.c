@@ -168,20 +168,6 @@ static int time_runs(cli *c, bench_run *b, int repeats)
 
 /* ---- JSON lines ----------------------------------------------------------------------------- */
 
-/** The same JSON without its line breaks and indents; none stand inside strings, where they are escaped. */
-static void put_line(FILE *to, const char *text, int64_t length)
-{
-    int after_break = 0;
-    for (int64_t i = 0; i < length; i++) {
-        after_break = text[i] == '\n' || (after_break && text[i] == ' ');
-        if (!after_break) {
-            putc(text[i], to);
-        }
-    }
-    putc('\n', to);
-    fflush(to);
-}
-
 int bench_repeats(const cli *c)
 {
     return c->set.repeat > 0 ? c->set.repeat : c->set.quick ? 3 : 5;
@@ -195,6 +181,7 @@ int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j)
     }
     machine m;
     machine_look(&m);
+    frg_json_compact(*j, 1);
     json_head(*j, "fourge.bench/1");
     frg_json_string(*j, "bench", bench);
     frg_json_string(*j, "machine", m.cpu);
@@ -212,7 +199,8 @@ int bench_line_end(cli *c, frg_json *j, FILE *to)
     json_foot(j, c);
     const frg_status finished = frg_json_finish(j, &text, &length);
     if (finished >= 0) {
-        put_line(to, text, length);
+        fwrite(text, 1, (size_t)length, to);
+        fflush(to);
     }
     frg_json_destroy(j);
     return finished < 0 ? cli_fail_library(c, finished) : 0;
@@ -341,21 +329,8 @@ static int bench_fe(cli *c, FILE *to)
 
 int command_bench(cli *c)
 {
-    static const struct {
-        const char *name;
-        int (*run)(cli *c, FILE *to);
-    } solvers[] = {{"fe", bench_fe}, {"gp", bench_gp}, {"gw", bench_gw}, {"soap", bench_soap}};
-    const char *solver = c->arguments[0];
-    int (*run)(cli *, FILE *) = NULL;
-    for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) {
-        if (strcmp(solvers[i].name, solver) == 0) {
-            run = solvers[i].run;
-        }
-    }
-    if (!run) {
-        return cli_fail(c, "E_OPTION", solver, NULL,
-                        "fourge bench has 'fe', 'gp', 'gw' and 'soap', not '%s'", solver);
-    }
+    static int (*const solvers[])(cli *, FILE *) = {bench_fe, bench_gp, bench_gw, bench_soap};
+    int (*const run)(cli *, FILE *) = solvers[c->job];
     int code = c->set.format == FORMAT_JSON
                    ? 0
                    : cli_text_alone(c, "what fourge bench writes, a line of JSON a case,");

@@ -403,13 +403,7 @@ static void demean_json(frg_json *j, const cli *c, const void *job)
     frg_json_number(j, "write", d->write);
     frg_json_number(j, "total", d->setup + d->solve);
     frg_json_close_object(j);
-    if (c->set.repeat > 0) {
-        frg_json_open_array(j, "repeats");
-        for (int i = 0; i < d->n_totals; i++) {
-            frg_json_number(j, NULL, d->totals[i]);
-        }
-        frg_json_close_array(j);
-    }
+    repeats_json(j, c, d->totals, d->n_totals);
     json_foot(j, c);
 }
 
@@ -512,7 +506,8 @@ static int estimate(cli *c, demean_job *d)
         frg_demean_estimate(c->ctx, &shape, &c->set.fe.demean, &size.plan_bytes,
                             &size.with_factor_bytes, &size.seconds);
     free(levels);
-    return status < 0 ? cli_fail_library(c, status) : show_estimate(c, "fourge.demean/1", &size);
+    return status < 0 ? cli_fail_library(c, status)
+                      : show_estimate(c, "fourge.demean.estimate/1", &size);
 }
 
 /* ---- the command -------------------------------------------------------------------------------- */

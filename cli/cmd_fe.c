@@ -325,7 +325,7 @@ static int estimate(cli *c, const fe_job *job)
     if (status < 0) {
         return cli_fail_library(c, status);
     }
-    return show_estimate(c, "fourge.fe/1", &size);
+    return show_estimate(c, "fourge.fe.estimate/1", &size);
 }
 
 /* ---- the command -------------------------------------------------------------------------------- */

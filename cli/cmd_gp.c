@@ -10,7 +10,7 @@
 
 #include "gp_job.h"
 
-/** A subcommand, its arguments, and which options mean something to it. */
+/** A subcommand and its arguments. */
 typedef struct {
     const char *name, *arguments;
     int least, most; /* arguments behind the name */
@@ -28,24 +28,6 @@ static const subcommand subcommands[GP_SUBCOMMANDS] = {
 
 /* ---- options ------------------------------------------------------------------------------------ */
 
-static int find_subcommand(const cli *c, gp_subcommand *what)
-{
-    const char *names[GP_SUBCOMMANDS], *asked = c->arguments[0];
-    for (int i = 0; i < GP_SUBCOMMANDS; i++) {
-        names[i] = subcommands[i].name;
-        if (strcmp(asked, names[i]) == 0) {
-            *what = (gp_subcommand)i;
-            return 0;
-        }
-    }
-    char hint[128];
-    const char *near = frg_nearest_name(asked, names, GP_SUBCOMMANDS);
-    snprintf(hint, sizeof hint, "%s%s",
-             near ? "did you mean fourge gp " : "value, fit, predict, loo, sample or batch",
-             near ? near : "");
-    return cli_fail(c, "E_OPTION", asked, hint, "fourge gp has no subcommand '%s'", asked);
-}
-
 static int check_arguments(const cli *c, gp_subcommand what)
 {
     const subcommand *s = &subcommands[what];
@@ -58,38 +40,28 @@ static int check_arguments(const cli *c, gp_subcommand what)
                     given == 1 ? "" : "s");
 }
 
-/** Options that some subcommands alone know: a word in vain is an error, not a surprise. */
+/** Numbers of a fit mean nothing without one, and those of a process nothing beside a model that has its own. */
 static int check_given(const cli *c, gp_subcommand what)
 {
     const settings *s = &c->set;
-    enum {
-        NEW = 1 << GP_PREDICT | 1 << GP_SAMPLE,
-        DATA = 1 << GP_VALUE | 1 << GP_FIT | 1 << GP_LOO | 1 << GP_BATCH | NEW
-    };
-    const struct {
-        const char *name;
-        int given;
-        unsigned known; /* bits of subcommands */
-    } some[] = {
-        {"--y", s->y != NULL, DATA},
-        {"--x", s->x != NULL, DATA},
-        {"--kernel", s->kernel != NULL, DATA},
-        {"--no-gradient", s->no_gradient, 1 << GP_VALUE | 1 << GP_LOO | 1 << GP_BATCH},
-        {"--save", s->save_model != NULL, 1 << GP_FIT | 1 << GP_VALUE},
-        {"--observed", s->observed, NEW},
-        {"--variance-floor", s->variance_floor > 0, 1 << GP_PREDICT},
-        {"--covariance", s->covariance != NULL, 1 << GP_PREDICT},
-        {"--samples", s->samples > 0, NEW},
-        {"--prior-draws", s->prior_draws, 1 << GP_SAMPLE},
-        {"--fit", s->batch_fit, 1 << GP_BATCH | NEW},
-        {"--noise-column", s->noise_column != NULL, DATA & ~(1u << GP_BATCH)},
-        {"--noise-groups", s->noise_groups != NULL, DATA & ~(1u << GP_BATCH)},
-    };
-    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        if (some[i].given && !(some[i].known & 1u << what)) {
-            return cli_fail(c, "E_OPTION", some[i].name, "fourge gp --help",
-                            "%s means nothing to fourge gp %s", some[i].name,
-                            subcommands[what].name);
+    const int fits = what == GP_FIT || s->batch_fit;
+    const int model = !subcommands[what].stands_on_data && c->n_arguments == 3 && !s->y;
+    for (const option_spec *o = option_table; o->name; o++) {
+        const int of_fit = strcmp(o->group, "Fit") == 0,
+                  of_process = strcmp(o->group, "Process") == 0;
+        char where[40];
+        if (!(o->commands & CMD_GP) || !c->given[o - option_table] ||
+            strcmp(o->name, "save") == 0) {
+            continue;
+        }
+        snprintf(where, sizeof where, "--%s", o->name);
+        if (of_fit && !fits) {
+            return cli_fail(c, "E_OPTION", where, "add --fit, or leave it out",
+                            "%s means nothing where nothing is fitted", where);
+        }
+        if (of_process && model && o->field != offsetof(settings, gp.mean)) {
+            return cli_fail(c, "E_OPTION", where, "DATA with --y and --kernel makes a process",
+                            "%s means nothing to a MODEL, which has its own", where);
         }
     }
     return 0;
@@ -577,11 +549,10 @@ void gp_job_release(gp_job *job)
 
 int command_gp(cli *c)
 {
-    gp_subcommand what = GP_VALUE;
-    int code = find_subcommand(c, &what);
-    code = code ? code : check_arguments(c, what);
-    code = code ? code : check_given(c, what);
+    const gp_subcommand what = (gp_subcommand)c->job;
+    int code = check_arguments(c, what);
     code = code ? code : check_needed(c, what);
+    code = code ? code : check_given(c, what);
     code = code ? code : cli_table_options(c);
     code = code ? code : cli_open(c);
     if (code) {

@@ -20,18 +20,6 @@ static int needs(cli *c, int count, const char *usage)
                                                   c->arguments[0], count, c->n_arguments - 1);
 }
 
-/** The totals of repeated runs; the smallest of the middle two is not needed here: their median is shown. */
-static void repeats_json(frg_json *j, const cli *c, const double *totals, int n)
-{
-    if (c->set.repeat > 0) {
-        frg_json_open_array(j, "repeats");
-        for (int i = 0; i < n; i++) {
-            frg_json_number(j, NULL, totals[i]);
-        }
-        frg_json_close_array(j);
-    }
-}
-
 /* ---- align ------------------------------------------------------------------------------------------ */
 
 typedef struct {
@@ -629,9 +617,11 @@ int gw_paths(cli *c)
 
 /* ---- energy ------------------------------------------------------------------------------------------- */
 
-int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n)
+int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n, double *read)
 {
+    const double begin = now_seconds();
     int code = gw_read(c, path, in);
+    *read += now_seconds() - begin;
     if (code) {
         return code;
     }
@@ -657,19 +647,21 @@ typedef struct {
     gw_input x, y, plan;
     double *cx, *cy;
     int64_t n, m;
-    double energy, bound, total;
+    double energy, bound, read, total;
 } energy_job;
 
 static int energy_run(cli *c, energy_job *job)
 {
     const double begin = now_seconds();
-    int code = gw_dense_side(c, c->arguments[1], &job->x, &job->cx, &job->n);
+    int code = gw_dense_side(c, c->arguments[1], &job->x, &job->cx, &job->n, &job->read);
     if (!code) {
-        code = gw_dense_side(c, c->arguments[2], &job->y, &job->cy, &job->m);
+        code = gw_dense_side(c, c->arguments[2], &job->y, &job->cy, &job->m, &job->read);
     }
+    const double before = now_seconds();
     if (!code) {
         code = gw_read(c, c->arguments[3], &job->plan);
     }
+    job->read += now_seconds() - before;
     if (code) {
         return code;
     }
@@ -679,7 +671,7 @@ static int energy_run(cli *c, energy_job *job)
     if (status >= 0) {
         status = frg_gw_lower_bound(c->ctx, a, NULL, b, NULL, &job->bound);
     }
-    job->total = now_seconds() - begin;
+    job->total = now_seconds() - begin - job->read;
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
@@ -698,6 +690,7 @@ static void energy_json(frg_json *j, const cli *c, const void *state)
     frg_json_number(j, "gw_distance", gw_distance(job));
     frg_json_number(j, "lower_bound", job->bound);
     seconds_open(j);
+    frg_json_number(j, "read", job->read);
     frg_json_number(j, "total", job->total);
     frg_json_close_object(j);
     json_foot(j, c);
@@ -739,50 +732,9 @@ int gw_energy(cli *c)
 
 /* ---- the command ---------------------------------------------------------------------------------------- */
 
-/** Options that some subcommands alone know: a word in vain is an error, not a surprise. */
-static int check_given(const cli *c, const char *name, unsigned job)
-{
-    for (const option_spec *o = option_table; o->name; o++) {
-        if (o->jobs && !(o->jobs & job) && c->given[o - option_table]) {
-            char where[40];
-            snprintf(where, sizeof where, "--%s", o->name);
-            return cli_fail(c, "E_OPTION", where, "fourge gw --help",
-                            "%s means nothing to fourge gw %s", where, name);
-        }
-    }
-    return 0;
-}
-
 int command_gw(cli *c)
 {
-    static const struct {
-        const char *name;
-        unsigned job;
-        int (*run)(cli *c);
-    } jobs[] = {{"align", GW_JOB_ALIGN, gw_align},
-                {"sinkhorn", GW_JOB_SINKHORN, gw_sinkhorn},
-                {"paths", GW_JOB_PATHS, gw_paths},
-                {"energy", GW_JOB_ENERGY, gw_energy},
-                {"barycenter", GW_JOB_BARYCENTER, gw_barycenter}};
-    const char *const name = c->arguments[0];
-    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
-        if (strcmp(name, jobs[i].name) == 0) {
-            int code = check_given(c, name, jobs[i].job);
-            code = code ? code : cli_open(c);
-            if (!code && c->set.checkpoint && i > 0) {
-                return cli_fail(c, "E_UNSUPPORTED", "--checkpoint", "",
-                                "fourge gw %s keeps no states, align does", name);
-            }
-            return code ? code : jobs[i].run(c);
-        }
-    }
-    static const char *const names[] = {"align", "sinkhorn", "paths", "energy", "barycenter"};
-    const char *const near = frg_nearest_name(name, names, 5);
-    char hint[80];
-    snprintf(hint, sizeof hint,
-             near ? "did you mean fourge gw %s" : "fourge gw --help lists them%s",
-             near ? near : "");
-    return cli_fail(c, "E_OPTION", name, hint,
-                    "fourge gw knows align, sinkhorn, paths, energy and barycenter, not '%s'",
-                    name);
+    static int (*const jobs[])(cli *) = {gw_align, gw_sinkhorn, gw_paths, gw_energy, gw_barycenter};
+    const int code = cli_open(c);
+    return code ? code : jobs[c->job](c);
 }

@@ -71,24 +71,22 @@ typedef struct {
     double *out;
     frg_barycenter_report report;
     frg_status status;
-    double read, total;
+    double read, write, total;
 } barycenter_job;
 
 static int barycenter_run(cli *c, barycenter_job *job)
 {
     const gw_settings *const g = &c->set.gw;
-    double begin = now_seconds();
+    const double begin = now_seconds();
     for (int s = 0; s < job->count; s++) {
         int64_t n;
-        const int code =
-            gw_dense_side(c, c->arguments[s + 1], &job->inputs[s], &job->distances[s], &n);
+        const int code = gw_dense_side(c, c->arguments[s + 1], &job->inputs[s], &job->distances[s],
+                                       &n, &job->read);
         if (code) {
             return code;
         }
         job->spaces[s] = frg_matrix(job->distances[s], FRG_F64, n, n, n);
     }
-    job->read = now_seconds() - begin;
-    begin = now_seconds();
     const int64_t points = g->points > 0 ? g->points : job->spaces[0].shape[0];
     job->out = calloc((size_t)(points * points) + 1, sizeof *job->out);
     if (!job->out) {
@@ -102,11 +100,13 @@ static int barycenter_run(cli *c, barycenter_job *job)
     const frg_array out = frg_matrix(job->out, FRG_F64, points, points, points);
     frg_status status = frg_gw_barycenter(c->ctx, job->spaces, NULL, NULL, job->count, NULL, NULL,
                                           &o, out, &job->report);
-    job->total = now_seconds() - begin;
+    job->total = now_seconds() - begin - job->read;
     job->status = status;
     if (status >= 0 && g->out) {
+        const double before = now_seconds();
         const frg_status written = frg_npy_write(c->ctx, g->out, out);
         status = written < 0 ? written : status;
+        job->write = now_seconds() - before;
     }
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
@@ -138,6 +138,7 @@ static void barycenter_json(frg_json *j, const cli *c, const void *state)
     frg_json_number(j, "energy", job->report.energy);
     frg_json_open_object(j, "seconds");
     frg_json_number(j, "read", job->read);
+    frg_json_number(j, "write", job->write);
     frg_json_number(j, "total", job->total);
     frg_json_close_object(j);
     json_foot(j, c);

@@ -34,7 +34,9 @@ typedef struct {
     frg_qr_item *items;
     frg_qr_report *reports;
     frg_qr *plan;
-    double read, plan_seconds, seconds, write;
+    double read, plan_seconds, write;
+    double *totals; /* of the runs */
+    int n_totals;
     frg_status status;
 } qr_job;
 
@@ -111,8 +113,11 @@ static int qr_run(cli *c, qr_job *j)
     frg_qr_defaults(&o, sizeof o);
     o.method = c->set.soap.qr_method;
     o.verify = FRG_QR_VERIFY_FULL;
-    double seconds[64];
-    const int repeats = c->set.repeat > 64 ? 64 : c->set.repeat;
+    const int repeats = c->set.repeat;
+    j->totals = calloc((size_t)repeats + 1, sizeof *j->totals);
+    if (!j->totals) {
+        return cli_fail_memory(c);
+    }
     double start = now_seconds();
     frg_status s = frg_qr_create(&j->plan, c->ctx, j->count, j->items, &o);
     j->plan_seconds = now_seconds() - start;
@@ -122,11 +127,11 @@ static int qr_run(cli *c, qr_job *j)
     for (; done < (repeats ? repeats : 1) && s >= 0 && over == FRG_OK; done++) {
         start = now_seconds();
         s = frg_qr_run(j->plan, j->items, j->reports, NULL);
-        seconds[done < 0 ? 0 : done] = now_seconds() - start;
+        j->totals[done < 0 ? 0 : done] = now_seconds() - start;
         over = cli_over(c);
     }
     const int code = cli_check(c, done == first && s >= 0 ? over : s, "the factors were there");
-    j->seconds = median_of(seconds, done > 0 ? done : 1);
+    j->n_totals = done > 0 ? done : 1;
     j->status = s == FRG_OK && done < (repeats ? repeats : 1) ? over : s;
     return code;
 }
@@ -251,10 +256,12 @@ static void qr_json(frg_json *out, const cli *c, const void *job)
     frg_json_open_object(out, "seconds");
     frg_json_number(out, "read", j->read);
     frg_json_number(out, "plan", j->plan_seconds);
-    frg_json_number(out, "factor", j->seconds);
+    const double factor = median_of(j->totals, j->n_totals);
+    frg_json_number(out, "factor", factor);
     frg_json_number(out, "write", j->write);
-    frg_json_number(out, "total", j->plan_seconds + j->seconds);
+    frg_json_number(out, "total", j->plan_seconds + factor);
     frg_json_close_object(out);
+    repeats_json(out, c, j->totals, j->n_totals);
     json_foot(out, c);
 }
 
@@ -275,7 +282,7 @@ static void qr_text(frg_report *r, const cli *c, const void *job)
              "%" PRId64 " full rank, %" PRId64 " deficient, %" PRId64 " not finite", s.ok,
              s.deficient, s.nonfinite);
     frg_report_fact(r, "Members", text);
-    frg_report_fact(r, "Time", seconds_text(j->seconds, b));
+    frg_report_fact(r, "Time", seconds_text(median_of(j->totals, j->n_totals), b));
 }
 
 static int qr_command(cli *c)
@@ -309,6 +316,7 @@ static int qr_command(cli *c)
     free(j.r);
     free(j.items);
     free(j.reports);
+    free(j.totals);
     return code;
 }
 
@@ -316,22 +324,7 @@ static int qr_command(cli *c)
 
 int command_soap(cli *c)
 {
-    static const struct {
-        const char *name;
-        int (*run)(cli *c);
-    } jobs[] = {{"bench", soap_bench}, {"train", soap_train}, {"qr", qr_command}};
-    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
-        if (strcmp(c->arguments[0], jobs[i].name) == 0) {
-            const int code = cli_open(c);
-            return code ? code : jobs[i].run(c);
-        }
-    }
-    static const char *const names[] = {"bench", "train", "qr"};
-    const char *near = frg_nearest_name(c->arguments[0], names, 3);
-    char hint[64] = "the jobs are bench, train, qr";
-    if (near) {
-        snprintf(hint, sizeof hint, "did you mean fourge soap %s", near);
-    }
-    return cli_fail(c, "E_OPTION", c->arguments[0], hint, "fourge soap has no job '%s'",
-                    c->arguments[0]);
+    static int (*const jobs[])(cli *) = {soap_bench, soap_train, qr_command};
+    const int code = cli_open(c);
+    return code ? code : jobs[c->job](c);
 }

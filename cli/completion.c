@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "designs.h"
+
 static void words_of(const char *choices)
 {
     for (; *choices; choices++) {
@@ -22,19 +24,65 @@ static void command_words(void)
     }
 }
 
+/** Whether one of a few words stands right behind a command, and which. */
+static int has_first_words(const command_spec *k)
+{
+    return k->jobs || k->bit == CMD_HELP || k->bit == CMD_SIMULATE;
+}
+
+static void first_words(const command_spec *k)
+{
+    if (k->jobs) {
+        words_of(k->jobs);
+    } else if (k->bit == CMD_HELP) {
+        command_words();
+    } else {
+        for (const design *d = design_table; d->name; d++) {
+            printf("%s%s", d == design_table ? "" : " ", d->name);
+        }
+    }
+}
+
 /* ---- bash --------------------------------------------------------------------------------------- */
 
-/** One case for each option whose value has words; the rest completes to files. */
+/** One case for each option whose value has words, which are not the same for all commands; the rest completes to files. */
 static void bash_values(void)
 {
     for (const option_spec *o = option_table; o->name; o++) {
-        if (o->choices) {
-            printf("    --%s) COMPREPLY=($(compgen -W \"", o->name);
-            words_of(o->choices);
+        if (!o->choices) {
+            continue;
+        }
+        fputs("    ", stdout);
+        if (o->commands == CMD_ALL) {
+            printf("*:--%s", o->name);
+        }
+        int n = 0;
+        for (const command_spec *k = command_table; k->name && o->commands != CMD_ALL; k++) {
+            if (o->commands & k->bit) {
+                printf("%s%s:--%s", n++ ? "|" : "", k->name, o->name);
+            }
+        }
+        fputs(") COMPREPLY=($(compgen -W \"", stdout);
+        words_of(o->choices);
+        puts("\" -- \"$cur\")); return ;;");
+    }
+    puts("    *:--completion) COMPREPLY=($(compgen -W \"bash zsh fish\" -- \"$cur\")); return ;;");
+}
+
+/** One case for each command with such words, for the word right behind it. */
+static void bash_first_words(void)
+{
+    puts("    if [[ $cur != -* && $prev == \"$command\" ]]; then\n"
+         "        case $command in");
+    for (const command_spec *k = command_table; k->name; k++) {
+        if (has_first_words(k)) {
+            printf("        %s) COMPREPLY=($(compgen -W \"", k->name);
+            first_words(k);
             puts("\" -- \"$cur\")); return ;;");
         }
     }
-    puts("    --completion) COMPREPLY=($(compgen -W \"bash zsh fish\" -- \"$cur\")); return ;;");
+    puts("        esac\n"
+         "    fi");
 }
 
 static void bash(void)
@@ -48,11 +96,12 @@ static void bash(void)
           "    done\n"
           "    if [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
           "    if [[ $cur == = ]]; then prev=${COMP_WORDS[COMP_CWORD-1]} cur=; fi\n"
-          "    case $prev in\n",
+          "    case $command:$prev in\n",
           stdout);
     bash_values();
-    fputs("    esac\n"
-          "    if [[ $cur != -* ]]; then\n"
+    puts("    esac");
+    bash_first_words();
+    fputs("    if [[ $cur != -* ]]; then\n"
           "        if [[ -z $command ]]; then COMPREPLY=($(compgen -W \"",
           stdout);
     command_words();
@@ -112,6 +161,16 @@ static void zsh_option(const option_spec *o)
     puts("' \\");
 }
 
+/** The second word of the line. */
+static void zsh_first_words(const command_spec *k)
+{
+    if (has_first_words(k)) {
+        fputs("        '2:what:(", stdout);
+        first_words(k);
+        puts(")' \\");
+    }
+}
+
 static void zsh(void)
 {
     puts("#compdef fourge\n"
@@ -133,6 +192,7 @@ static void zsh(void)
                 zsh_option(o);
             }
         }
+        zsh_first_words(k);
         puts("        '*:file:_files' ;;");
     }
     puts("    esac\n"
@@ -173,6 +233,17 @@ static void fish_option(const command_spec *k, const option_spec *o)
     putchar('\n');
 }
 
+static void fish_first_words(const command_spec *k)
+{
+    if (has_first_words(k)) {
+        printf("complete -c fourge -n 'test (count (commandline -opc)) -eq 2; and "
+               "__fish_seen_subcommand_from %s' -x -a '",
+               k->name);
+        first_words(k);
+        puts("'");
+    }
+}
+
 static void fish(void)
 {
     puts("# fish completion for fourge");
@@ -180,6 +251,7 @@ static void fish(void)
         printf("complete -c fourge -n __fish_use_subcommand -x -a %s -d ", k->name);
         fish_text(k->summary);
         putchar('\n');
+        fish_first_words(k);
         for (const option_spec *o = option_table; o->name; o++) {
             if (o->commands & k->bit && o->state == OPTION_READY) {
                 fish_option(k, o);

@@ -26,8 +26,9 @@ int gw_write_potentials(cli *c, const double *f, int64_t n, const double *g, int
 /** Keys of a plan in JSON. */
 void gw_plan_json(frg_json *j, const frg_plan_report *p);
 
-/** Distances of one side as a dense matrix: as given, or those that align would use.  *out is malloc's. */
-int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n);
+/** Distances of one side as a dense matrix: as given, or those that align would use.  *out is malloc's; the seconds of
+ *  reading are added to *read. */
+int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n, double *read);
 /** --embedding: the rows of X, then those of Y. */
 int gw_write_embedding(cli *c, const gw_input *x, const gw_input *y, const frg_plan *plan);
 

@@ -120,7 +120,7 @@ static int store(cli *c, const option_spec *o, const char *value)
         return 0;
     }
     char room[256], hint[300] = "";
-    const char *near = nearest_choice(o, value, room);
+    const char *near = nearest_of(o->choices, value, room);
     if (near) {
         snprintf(hint, sizeof hint, "did you mean %s", near);
     }
@@ -383,6 +383,54 @@ static int check_arguments(const cli *c)
                     c->command->arguments, c->n_arguments, c->command->min_arguments);
 }
 
+/** "align, sinkhorn": those of the words "align|sinkhorn|paths" whose bits are set. */
+static void list_jobs(const char *jobs, unsigned bits, char *text, size_t room)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (const char *at = jobs; at && used < room; bits >>= 1) {
+        const size_t length = strcspn(at, "|");
+        if (bits & 1) {
+            used += (size_t)snprintf(text + used, room - used, "%s%.*s", used ? ", " : "",
+                                     (int)length, at);
+        }
+        at = at[length] ? at + length + 1 : NULL;
+    }
+}
+
+/** The subcommand, and the options that others of the command alone know: a word in vain is an error, not a surprise. */
+static int check_job(cli *c)
+{
+    const command_spec *const k = c->command;
+    char room[256], listed[128], hint[160], where[40];
+    if (!k->jobs) {
+        return 0;
+    }
+    c->job = place_of(k->jobs, c->arguments[0]);
+    if (c->job < 0) {
+        const char *const near = nearest_of(k->jobs, c->arguments[0], room);
+        list_jobs(k->jobs, ~0u, listed, sizeof listed);
+        if (near) {
+            snprintf(hint, sizeof hint, "did you mean fourge %s %s", k->name, near);
+        } else {
+            snprintf(hint, sizeof hint, "there are %s", listed);
+        }
+        return cli_fail(c, "E_OPTION", c->arguments[0], hint, "fourge %s has no subcommand '%s'",
+                        k->name, c->arguments[0]);
+    }
+    for (const option_spec *o = option_table; o->name; o++) {
+        if (o->commands & k->bit && o->jobs && !(o->jobs & 1u << c->job) &&
+            c->given[o - option_table]) {
+            list_jobs(k->jobs, o->jobs, listed, sizeof listed);
+            snprintf(where, sizeof where, "--%s", o->name);
+            snprintf(hint, sizeof hint, "it is an option of fourge %s %s", k->name, listed);
+            return cli_fail(c, "E_OPTION", where, hint, "%s means nothing to fourge %s %s", where,
+                            k->name, c->arguments[0]);
+        }
+    }
+    return 0;
+}
+
 /** What printf could not write is an error too; a reader that has enough is told as by SIGPIPE. */
 static int flushed(int code)
 {
@@ -423,6 +471,9 @@ int cli_run(cli *c, int argc, char **argv)
     code = refuse_later(c);
     if (!code) {
         code = check_arguments(c);
+    }
+    if (!code) {
+        code = check_job(c);
     }
     if (!code) {
         code = cli_check_paths(c);

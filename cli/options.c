@@ -80,6 +80,42 @@ const char *nearest_command(const char *name)
     return frg_nearest_name(name, names, n);
 }
 
+/* ---- lists of words ----------------------------------------------------------------------------- */
+
+int place_of(const char *list, const char *word)
+{
+    const size_t length = strlen(word);
+    int i = 0;
+    for (const char *at = list; at; i++) {
+        const char *bar = strchr(at, '|');
+        const size_t size = bar ? (size_t)(bar - at) : strlen(at);
+        if (size == length && memcmp(at, word, size) == 0) {
+            return i;
+        }
+        at = bar ? bar + 1 : NULL;
+    }
+    return -1;
+}
+
+const char *nearest_of(const char *list, const char *word, char room[256])
+{
+    const char *words[16];
+    int n = 0;
+    if (!list || strlen(word) < 3) { /* shorter words are near to everything */
+        return NULL;
+    }
+    snprintf(room, 256, "%s", list);
+    for (char *at = room; at && n < 16;) {
+        words[n++] = at;
+        at = strchr(at, '|');
+        if (at) {
+            *at++ = '\0';
+        }
+    }
+    const char *near = frg_nearest_name(word, words, n);
+    return near && strlen(near) >= 3 ? near : NULL;
+}
+
 /* ---- values ------------------------------------------------------------------------------------- */
 
 int option_takes_value(const option_spec *o)
@@ -165,41 +201,6 @@ static int read_bytes(const char *text, int64_t *out)
     return 1;
 }
 
-static int read_choice(const char *choices, const char *value, int *out)
-{
-    const size_t length = strlen(value);
-    int i = 0;
-    for (const char *at = choices; at; i++) {
-        const char *bar = strchr(at, '|');
-        const size_t size = bar ? (size_t)(bar - at) : strlen(at);
-        if (size == length && memcmp(at, value, size) == 0) {
-            *out = i;
-            return 1;
-        }
-        at = bar ? bar + 1 : NULL;
-    }
-    return 0;
-}
-
-const char *nearest_choice(const option_spec *o, const char *value, char room[256])
-{
-    const char *words[16];
-    int n = 0;
-    if (!o->choices || strlen(value) < 3) { /* shorter words are near to everything */
-        return NULL;
-    }
-    snprintf(room, 256, "%s", o->choices);
-    for (char *at = room; at && n < 16;) {
-        words[n++] = at;
-        at = strchr(at, '|');
-        if (at) {
-            *at++ = '\0';
-        }
-    }
-    const char *near = frg_nearest_name(value, words, n);
-    return near && strlen(near) >= 3 ? near : NULL;
-}
-
 static const char *wanted(const option_spec *o, const char *what, char expected[256])
 {
     char range[64];
@@ -223,12 +224,15 @@ const char *option_store(const option_spec *o, settings *s, const char *value, c
     case KIND_OUTPUT:
         *(const char **)at = value;
         return NULL;
-    case KIND_CHOICE:
-        if (read_choice(o->choices, value, (int *)at)) {
+    case KIND_CHOICE: {
+        const int place = place_of(o->choices, value);
+        if (place >= 0) {
+            *(int *)at = place;
             return NULL;
         }
         snprintf(expected, 256, "one of %s", o->choices);
         return expected;
+    }
     case KIND_INT:
     case KIND_INT64: {
         int64_t x;

@@ -111,7 +111,8 @@ typedef struct {
     char letter; /* 0: none */
     option_kind kind;
     unsigned commands;    /* those that know it */
-    unsigned jobs;        /* the subcommands that do, as bits of their own; 0: all */
+    unsigned
+        jobs; /* of a command with subcommands, those that do: 1 << place in its jobs; 0: all */
     size_t field;         /* in settings */
     size_t count;         /* in settings; lists alone */
     int limit;            /* most values of a list */
@@ -125,11 +126,30 @@ typedef struct {
     const char *help;
 } option_spec;
 
+/** The subcommands of `fourge gp`, `soap` and `bench` as bits; those of `gw` are in gw_settings.h. */
+enum {
+    GP_JOB_VALUE = 1,
+    GP_JOB_FIT = 2,
+    GP_JOB_PREDICT = 4,
+    GP_JOB_LOO = 8,
+    GP_JOB_SAMPLE = 16,
+    GP_JOB_BATCH = 32,
+    GP_JOBS_OF_DATA = GP_JOB_VALUE | GP_JOB_FIT | GP_JOB_LOO,
+    GP_JOBS_OF_POINTS = GP_JOB_PREDICT | GP_JOB_SAMPLE,
+    GP_JOBS_THAT_FIT = GP_JOB_FIT | GP_JOB_BATCH | GP_JOBS_OF_POINTS,
+    SOAP_JOB_BENCH = 1,
+    SOAP_JOB_TRAIN = 2,
+    SOAP_JOB_QR = 4,
+    SOAP_JOBS_OF_STEPS = SOAP_JOB_BENCH | SOAP_JOB_TRAIN,
+    BENCH_JOB_FE = 1
+};
+
 typedef struct cli cli;
 
 typedef struct {
     const char *name;
     command_bit bit;
+    const char *jobs;      /* "align|sinkhorn": its subcommands, the first argument; NULL: none */
     const char *arguments; /* "FORMULA DATA" */
     int min_arguments, max_arguments;
     int first_file; /* the argument from which on they are files */
@@ -144,12 +164,14 @@ extern const option_spec option_table[];
 extern const command_spec command_table[];
 
 const command_spec *find_command(const char *name);
+/** The place of `word` in a list "a|b|c"; -1: it is not there. */
+int place_of(const char *list, const char *word);
+/** Of those in such a list, the word nearest to another, in `room`; NULL when none is near. */
+const char *nearest_of(const char *list, const char *word, char room[256]);
 /** The option `name` (of `length` bytes, without dashes) of the commands in `mask`, or NULL. */
 const option_spec *find_option(const char *name, size_t length, unsigned mask);
 const char *nearest_option(const char *name, size_t length, unsigned mask);
 const char *nearest_command(const char *name);
-/** The choice of an option nearest to a value, split into words in `room`; NULL when none is near. */
-const char *nearest_choice(const option_spec *o, const char *value, char room[256]);
 
 void settings_defaults(settings *s);
 /** Of the field of a number, a flag or a choice. */
