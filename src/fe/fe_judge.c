@@ -9,7 +9,8 @@ static const double LOST =
     1e-8; /* of its deviation: the rounding of effects that a column survives */
 static const double ROUNDINGS = 64; /* of the numbers that are subtracted */
 
-double frgi_fe_rounding_floor(const fe_column_size *c)
+/** Level means below it are rounding: 64 roundings of the largest numbers that were subtracted. */
+static double rounding_floor(const fe_column_size *c)
 {
     return ROUNDINGS * c->epsilon * (c->top + c->effect);
 }
@@ -30,7 +31,7 @@ void frgi_fe_judge(double tol, int n_factors, const fe_column_size *c, const fe_
 {
     const double size = c->mass > 0 ? sqrt(a->square / c->mass) : 0;
     const double input = deviation(c);
-    const double floor = frgi_fe_rounding_floor(c);
+    const double floor = rounding_floor(c);
     const bool varies = c->total > 0, lost = frgi_fe_is_lost(c);
     out->absorbed = !lost && (size <= ABSORBED * input || size <= 0.25 * floor);
     const double scale = out->absorbed ? input : size;

@@ -29,8 +29,6 @@ typedef struct {
  *  any more, and nothing could be told from zero by them. */
 #define FE_SMALLEST 1e-150
 
-/** Level means below it are rounding: 64 roundings of the largest numbers that were subtracted. */
-double frgi_fe_rounding_floor(const fe_column_size *c);
 /** Is the column itself lost in the rounding of the effects taken out?  Effects so far beyond it come from a direction
  *  that D does not have and a factor took for one; what is left then is no residual of the column, however small its
  *  level means are. */

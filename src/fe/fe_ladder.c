@@ -687,7 +687,8 @@ size_t frgi_fe_ladder_factor_bytes(const fe_ladder *l)
            (l->parts ? frgi_fe_parts_bytes(l->parts) : 0);
 }
 
-int64_t frgi_fe_ladder_rank(const fe_ladder *l)
+/** Rank of S where a factor has counted it; -1 otherwise. */
+static int64_t counted_rank(const fe_ladder *l)
 {
     return l->factored ? frgi_direct_rank(l->direct) : -1;
 }
@@ -699,7 +700,7 @@ frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, bool cheap_only,
         return frgi_fe_parts_rank(l->parts, ctx, cheap_only, rank);
     }
     const double rows = (double)l->g->n;
-    *rank = frgi_fe_ladder_rank(l);
+    *rank = counted_rank(l);
     if (*rank >= 0 || (cheap_only && l->products > CHEAP_PRODUCTS * rows)) {
         return FRG_OK;
     }
@@ -719,6 +720,6 @@ frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, bool cheap_only,
         TRY(status);
     }
     TRY(build_factor(l, ctx));
-    *rank = frgi_fe_ladder_rank(l);
+    *rank = counted_rank(l);
     return FRG_OK;
 }

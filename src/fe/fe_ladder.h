@@ -71,8 +71,6 @@ bool frgi_fe_ladder_is_direct(const fe_ladder *l);
 /** The last rung used, in words. */
 const char *frgi_fe_ladder_method(const fe_ladder *l);
 size_t frgi_fe_ladder_factor_bytes(const fe_ladder *l);
-/** Rank of S where a factor has counted it; -1 otherwise. */
-int64_t frgi_fe_ladder_rank(const fe_ladder *l);
 /** Counts the rank of S by its factor, built for this where it is not there: whatever it costs up to
  *  fill_cap, or, cheap_only, where it costs no more than a pass over the rows; *rank is -1 otherwise. */
 FRG_MUST_USE frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, bool cheap_only,

@@ -17,9 +17,6 @@ typedef struct {
     void *x, *reciprocal, *variance, *live, *diagonal, *residual;
 } frgi_gp_batch_room;
 
-/** The leaf of an expression that lanes know, of a process that they can hold; NULL elsewhere.  *scale: its
- *  variance's parameter, -1 for none. */
-const frgi_gp_node *frgi_gp_lane_leaf(const frg_gp *gp, int *scale);
 /** Bytes of the lanes of members with n rows and d columns. */
 size_t frgi_gp_room_bytes(const frgi_gp_lanes_ops *ops, frg_dtype type, ptrdiff_t n, ptrdiff_t d);
 /** Sizes the room for the processes in it; they have one leaf kind and as many columns. */

@@ -11,7 +11,9 @@
 static const double LOG_2PI = 1.8378770664093454836;
 static const double SAFETY = 8, SAFETY_PER_POINT = 0.25, SINGULAR = 4; /* as in gp_value.c */
 
-const frgi_gp_node *frgi_gp_lane_leaf(const frg_gp *gp, int *scale)
+/** The leaf of an expression that lanes know, of a process that they can hold; NULL elsewhere.  *scale: its
+ *  variance's parameter, -1 for none. */
+static const frgi_gp_node *lane_leaf(const frg_gp *gp, int *scale)
 {
     const frgi_gp_kernel *const k = gp->kernel;
     const frgi_gp_node *const leaf = &k->node[0];
@@ -124,7 +126,7 @@ static void fill_lane(const frgi_gp_batch_room *r, int lane)
 {
     frg_gp *const gp = r->gp[lane];
     int scale = -1;
-    const frgi_gp_node *const leaf = gp ? frgi_gp_lane_leaf(gp, &scale) : NULL;
+    const frgi_gp_node *const leaf = gp ? lane_leaf(gp, &scale) : NULL;
     const double variance = scale >= 0 ? gp->theta[scale] : 1, one = 1;
     put(r, r->variance, 0, lane, variance);
     for (ptrdiff_t k = 0; k < r->g.d; k++)
@@ -177,7 +179,7 @@ void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)
     const frgi_gp_params *const ps = &gp->params;
     double *const out = gp->gradient;
     int scale;
-    const frgi_gp_node *const leaf = frgi_gp_lane_leaf(gp, &scale);
+    const frgi_gp_node *const leaf = lane_leaf(gp, &scale);
     memset(out, 0, (size_t)ps->count * sizeof *out);
     double weights = 0, weighted = 0;
     for (ptrdiff_t i = 0; i < gp->n; i++) {
@@ -210,7 +212,7 @@ void frgi_gp_room_open(frgi_gp_batch_room *r, const frg_context *ctx, frg_dtype 
     *r = (frgi_gp_batch_room){.ops = frgi_gp_lanes_of(ctx, type), .type = type};
     for (int l = 0; l < count; l++) {
         int scale;
-        const frgi_gp_node *const leaf = gp[l] ? frgi_gp_lane_leaf(gp[l], &scale) : NULL;
+        const frgi_gp_node *const leaf = gp[l] ? lane_leaf(gp[l], &scale) : NULL;
         if (!leaf)
             continue;
         const ptrdiff_t rows = (gp[l]->n + LANES_BLOCK - 1) / LANES_BLOCK * LANES_BLOCK;

@@ -19,7 +19,8 @@
 static const double CAP[2] = {1e140, 1e14}, LARGEST[2] = {1e250, 1e25},
                     SMALLEST[2] = {1e-300, 1e-30};
 
-const frgi_gp_tiles_ops *frgi_gp_tiles(frgi_isa isa, frg_dtype dtype)
+/** Of a level's table, [0]: f64, [1]: f32. */
+static const frgi_gp_tiles_ops *tiles_of(frgi_isa isa, frg_dtype dtype)
 {
 #pragma GCC visibility push(hidden)
     DECLARE_LEVELS(frgi_gp_tiles_ops[2], frgi_gp_tiles_table);
@@ -323,7 +324,7 @@ frgi_gp_bound *frgi_gp_bind(const frg_context *ctx, const frgi_gp_kernel *k, con
 {
     frgi_arena a = {.base = memory, .bytes = SIZE_MAX};
     frgi_gp_bound *const b = lay_out(&a, k, points->dtype, points->n, threads);
-    b->ops = frgi_gp_tiles(frgi_context_isa(ctx), points->dtype);
+    b->ops = tiles_of(frgi_context_isa(ctx), points->dtype);
     b->kernel = k;
     b->points = *points;
     b->user_node = -1;

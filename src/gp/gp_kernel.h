@@ -30,12 +30,9 @@ void frgi_gp_kernel_destroy(frgi_gp_kernel **k, frg_context *ctx);
 /** The expression with current values, readable back by the parser; values not set yet are left out. */
 FRG_MUST_USE frg_status frgi_gp_kernel_print(const frgi_gp_kernel *k, frg_context *ctx, const frgi_gp_params *params,
                                              frgi_text *out);
-/** Has the expression a noise(...) term? */
-bool frgi_gp_kernel_has_noise(const frgi_gp_kernel *k);
 /** The parameter f of C = f C0, -1 where there is none (see frgi_gp_pass.scale). */
 int frgi_gp_kernel_scale(const frgi_gp_kernel *k);
-/** Does k(x, x') depend on x - x' alone (inputs may be centred)?  Is it differentiable in x at x = x'? */
-bool frgi_gp_kernel_stationary(const frgi_gp_kernel *k);
+/** Is k(x, x') differentiable in x at x = x'? */
 bool frgi_gp_kernel_smooth(const frgi_gp_kernel *k);
 
 /** Points as the tiles want them: one column after another (structure of arrays), in the arithmetic's type, best

@@ -12,26 +12,10 @@
 
 /* ---- looking at the tree ------------------------------------------------------------------------ */
 
-bool frgi_gp_kernel_has_noise(const frgi_gp_kernel *k)
-{
-    return k->noise >= 0;
-}
-
 int frgi_gp_kernel_scale(const frgi_gp_kernel *k)
 {
     const frgi_gp_node *const root = &k->node[k->n_nodes - 1];
     return root->kind == GP_SCALE ? root->group[0].first : -1;
-}
-
-bool frgi_gp_kernel_stationary(const frgi_gp_kernel *k)
-{
-    for (int i = 0; i < k->n_nodes; i++) {
-        const frgi_gp_kind kind = k->node[i].kind;
-        if (kind == GP_LINEAR || kind == GP_POLY || kind == GP_USER) {
-            return false;
-        }
-    }
-    return true;
 }
 
 bool frgi_gp_kernel_smooth(const frgi_gp_kernel *k)

@@ -251,8 +251,6 @@ void frgi_gp_mean_at(const frg_gp *gp, ptrdiff_t m, const double *x, ptrdiff_t c
 
 /** Parameters of a profiled scale: fixes one where all of R could be multiplied by free ones. */
 void frgi_gp_scale_hold(frg_gp *gp);
-/** The first free variance that multiplies all of the expression, -1 where there is none. */
-int frgi_gp_kernel_variance(const frgi_gp_kernel *k, const frgi_gp_params *ps);
 /** Observations that f is the mean square of: n q, (n - m) q under REML. */
 double frgi_gp_scale_count(const frg_gp *gp);
 /** Between the two triangular solves: quad, f, and residual and alpha divided by its root.  False where the

@@ -44,15 +44,11 @@ static int variance_of(const frgi_gp_kernel *k, const frgi_gp_params *ps, int at
     return first;
 }
 
-int frgi_gp_kernel_variance(const frgi_gp_kernel *k, const frgi_gp_params *ps)
-{
-    return variance_of(k, ps, k->n_nodes - 1);
-}
-
 void frgi_gp_scale_hold(frg_gp *gp)
 {
     frgi_gp_params *const ps = &gp->params;
-    const int at = gp->opts.profile_scale ? frgi_gp_kernel_variance(gp->kernel, ps) : -1;
+    const int at =
+        gp->opts.profile_scale ? variance_of(gp->kernel, ps, gp->kernel->n_nodes - 1) : -1;
     bool moves = at >= 0;
     for (int i = ps->noise_first; i < ps->noise_first + ps->noise_count; i++) {
         moves = moves && is_free(ps, i);

@@ -253,7 +253,7 @@ static frg_status parse_tie(frgi_gp_scan *p, frgi_gp_written *v)
     return frgi_gp_expect(p, ']', "']'");
 }
 
-bool frgi_gp_value_begins(const frgi_gp_scan *p)
+static bool value_begins(const frgi_gp_scan *p)
 {
     return p->now.kind == TOKEN_NUMBER || frgi_gp_is_word(p, &p->now, "in") ||
            frgi_gp_shows(p, '@');
@@ -262,7 +262,7 @@ bool frgi_gp_value_begins(const frgi_gp_scan *p)
 frg_status frgi_gp_parse_value(frgi_gp_scan *p, frgi_gp_written *v)
 {
     *v = frgi_gp_not_written;
-    if (!frgi_gp_value_begins(p)) {
+    if (!value_begins(p)) {
         return frgi_gp_unexpected(p, "a number or in(lo,hi)");
     }
     if (frgi_gp_shows(p, '@')) {

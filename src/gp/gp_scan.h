@@ -57,7 +57,6 @@ int frgi_gp_locate(const frgi_gp_scan *p, int byte);
 frg_status frgi_gp_unexpected(const frgi_gp_scan *p, const char *expected);
 FRG_MUST_USE frg_status frgi_gp_expect(frgi_gp_scan *p, char sign, const char *expected);
 FRG_MUST_USE frg_status frgi_gp_read_number(frgi_gp_scan *p, const frgi_gp_token *t, double *out);
-bool frgi_gp_value_begins(const frgi_gp_scan *p);
 FRG_MUST_USE frg_status frgi_gp_parse_value(frgi_gp_scan *p, frgi_gp_written *v);
 
 #pragma GCC visibility pop

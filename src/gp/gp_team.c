@@ -73,7 +73,8 @@ void frgi_team_meet(frgi_team *t)
     }
 }
 
-void frgi_team_offer(frgi_team *t, int me, ptrdiff_t lo, ptrdiff_t hi)
+/** The share [lo, hi) of thread `me`. */
+static void offer(frgi_team *t, int me, ptrdiff_t lo, ptrdiff_t hi)
 {
     frgi_team_share *const mine = &t->share[me];
     const uint64_t range = (uint64_t)lo | (uint64_t)hi << 32;
@@ -82,7 +83,7 @@ void frgi_team_offer(frgi_team *t, int me, ptrdiff_t lo, ptrdiff_t hi)
 
 void frgi_team_offer_equal(frgi_team *t, int me, ptrdiff_t count)
 {
-    frgi_team_offer(t, me, count * me / t->threads, count * (me + 1) / t->threads);
+    offer(t, me, count * me / t->threads, count * (me + 1) / t->threads);
 }
 
 ptrdiff_t frgi_team_take(frgi_team *t, int me)
@@ -118,8 +119,8 @@ static ptrdiff_t dealt_before(const frgi_team_rows *r, int threads, int me)
 void frgi_team_deal(frgi_team *t, int me, const frgi_team_rows *r)
 {
     const int last = me == t->threads - 1;
-    frgi_team_offer(t, me, dealt_before(r, t->threads, me),
-                    dealt_before(r, t->threads, me + 1) + (last ? r->more : 0));
+    offer(t, me, dealt_before(r, t->threads, me),
+          dealt_before(r, t->threads, me + 1) + (last ? r->more : 0));
 }
 
 ptrdiff_t frgi_team_take_dealt(frgi_team *t, int me, const frgi_team_rows *r, ptrdiff_t *row)

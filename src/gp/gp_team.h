@@ -4,7 +4,7 @@
  * who has finished the own share from its front takes from the end of another's.  Units write to different
  * places and their arithmetic knows nothing of threads, so the bits do not depend on who does what.
  *
- *     frgi_team_offer(t, me, lo, hi);     before the barrier that opens the phase
+ *     frgi_team_offer_equal(t, me, n);    before the barrier that opens the phase
  *     frgi_team_meet(t);
  *     while ((u = frgi_team_take(t, me)) >= 0) ...
  *     frgi_team_meet(t);
@@ -43,7 +43,6 @@ int frgi_team_size(const frg_context *ctx, bool worth_it);
 void frgi_team_run(frgi_team *t, frgi_team_share *share, int threads,
                    void (*body)(void *user, int me), void *user);
 void frgi_team_meet(frgi_team *t);
-void frgi_team_offer(frgi_team *t, int me, ptrdiff_t lo, ptrdiff_t hi);
 /** An equal share of 0 .. count-1. */
 void frgi_team_offer_equal(frgi_team *t, int me, ptrdiff_t count);
 

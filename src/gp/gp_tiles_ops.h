@@ -116,8 +116,5 @@ typedef struct {
     void (*fill_slot)(const frgi_gp_slot *slot, const frgi_gp_points *points, void *out);
 } frgi_gp_tiles_ops;
 
-/** [0]: f64, [1]: f32 */
-const frgi_gp_tiles_ops *frgi_gp_tiles(frgi_isa isa, frg_dtype dtype);
-
 #pragma GCC visibility pop
 #endif

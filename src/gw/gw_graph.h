@@ -53,13 +53,6 @@ int64_t frgi_components(int64_t n, const frgi_edge *edges, int64_t count, int32_
  *  order holds 0 .. n-1 on entry in any order. */
 void frgi_bisect(const float *features, int64_t d, int32_t *order, int64_t n);
 
-/** Shortest paths from one node by Dijkstra's algorithm with a 4-ary heap; heap: room for arcs + 1 entries. */
-typedef struct {
-    float key;
-    int32_t node;
-} frgi_heap_entry;
-void frgi_dijkstra(const frg_graph *g, int32_t source, float *distance, frgi_heap_entry *heap);
-
 /** Chooses landmarks as frg_graph_landmarks; rows (count x n) <- the distances by landmark. */
 FRG_MUST_USE frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes,
                                            float *rows, int64_t *found);

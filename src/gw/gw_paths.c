@@ -19,16 +19,22 @@ enum { FEW = 4, PIVOTS = 8 };
 
 /* ---- one source ----------------------------------------------------------------------------------- */
 
-void frgi_dijkstra(const frg_graph *g, int32_t source, float *distance, frgi_heap_entry *heap)
+typedef struct {
+    float key;
+    int32_t node;
+} heap_entry;
+
+/** Shortest paths from one node by Dijkstra's algorithm with a 4-ary heap; heap: room for arcs + 1 entries. */
+static void dijkstra(const frg_graph *g, int32_t source, float *distance, heap_entry *heap)
 {
     for (int64_t v = 0; v < g->n; v++) {
         distance[v] = INFINITY;
     }
     distance[source] = 0;
     int64_t size = 1;
-    heap[0] = (frgi_heap_entry){0, source};
+    heap[0] = (heap_entry){0, source};
     while (size) {
-        const frgi_heap_entry top = heap[0], last = heap[--size];
+        const heap_entry top = heap[0], last = heap[--size];
         int64_t hole = 0;
         for (int64_t child = 1; child < size; child = 4 * hole + 1) {
             int64_t least = child;
@@ -56,7 +62,7 @@ void frgi_dijkstra(const frg_graph *g, int32_t source, float *distance, frgi_hea
             for (; at > 0 && through < heap[(at - 1) / 4].key; at = (at - 1) / 4) {
                 heap[at] = heap[(at - 1) / 4];
             }
-            heap[at] = (frgi_heap_entry){through, to};
+            heap[at] = (heap_entry){through, to};
         }
     }
 }
@@ -64,7 +70,7 @@ void frgi_dijkstra(const frg_graph *g, int32_t source, float *distance, frgi_hea
 frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes, float *rows,
                               int64_t *found)
 {
-    frgi_heap_entry *heap = NULL;
+    heap_entry *heap = NULL;
     float *closest = NULL;
     frg_status status = FRG_OK;
     int64_t chosen = 0;
@@ -77,7 +83,7 @@ frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes,
     while (chosen < count) {
         float *const row = rows + chosen * g->n;
         nodes[chosen++] = next;
-        frgi_dijkstra(g, next, row, heap);
+        dijkstra(g, next, row, heap);
         float farthest = 0; /* what cannot be reached is never chosen */
         for (int64_t v = 0; v < g->n; v++) {
             closest[v] = fminf(closest[v], row[v]);
@@ -327,10 +333,10 @@ done:
 static frg_status one_by_one(const frg_graph *g, const int32_t *sources, int64_t count, float *rows,
                              int64_t stride, frg_paths_report *report)
 {
-    frgi_heap_entry *heap;
+    heap_entry *heap;
     TRY(NEW(g->ctx, &heap, g->report.arcs + 1, "a heap"));
     for (int64_t i = 0; i < count; i++) {
-        frgi_dijkstra(g, sources[i], rows + i * stride, heap);
+        dijkstra(g, sources[i], rows + i * stride, heap);
     }
     DROP(g->ctx, &heap);
     *report = (frg_paths_report){.method = "dijkstra", .sources = count, .relaxations_per_arc = 1};

@@ -27,7 +27,6 @@ void frgi_put_fixed(frgi_sink *k, double value, int decimals, bool trim);
 
 /** The next code point, U+FFFD for broken bytes, 0 (and no advance) at the end. */
 int32_t frgi_utf8_next(const char **s);
-int frgi_utf8_encode(int32_t c, char out[5]);
 /** Is it a character that acts instead of being seen? */
 bool frgi_utf8_hidden(int32_t c);
 /** Terminal cells of a code point and of a string: 0 for combining marks, 2 for wide East Asian. */

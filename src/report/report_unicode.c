@@ -88,17 +88,6 @@ int32_t frgi_utf8_next(const char **s)
     return c;
 }
 
-int frgi_utf8_encode(int32_t c, char out[5])
-{
-    const int length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char lead[5] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (int i = length - 1; i > 0; i--, c >>= 6)
-        out[i] = (char)(0x80 | (c & 0x3f));
-    out[0] = (char)(lead[length] | c);
-    out[length] = '\0';
-    return length;
-}
-
 bool frgi_utf8_hidden(int32_t c)
 {
     return among(hidden_ranges, COUNT(hidden_ranges), c) || (c & 0xfffe) == 0xfffe;

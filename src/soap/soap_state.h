@@ -178,7 +178,6 @@ void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, so
 /** All axes that have factors, from x: the result stands in the pointer returned, x or y. */
 float *frgi_soap_contract_all(const soap_param *p, const soap_room *room, soap_direction way,
                               int copies, float *x, float *y);
-int frgi_soap_first_axis(const soap_param *p);
 
 /* ---- soap_factor.c ---- */
 /** A factor of x G is x^power that of G: x^2 for E[G G'], x where KL weights divide by the other factor. */

@@ -236,11 +236,6 @@ void frgi_soap_contract(const soap_param *p, const soap_room *room, int axis, so
     }
 }
 
-int frgi_soap_first_axis(const soap_param *p)
-{
-    return p->n_factors > 0 ? p->factors[0].axis : -1;
-}
-
 float *frgi_soap_contract_all(const soap_param *p, const soap_room *room, soap_direction way,
                               int copies, float *x, float *y)
 {
