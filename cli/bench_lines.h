@@ -4,6 +4,8 @@
 
 #include "cli.h"
 
+/** Before a case, whose memory and warnings are its own; 0: it is slow, and --quick leaves it out. */
+int bench_case_begins(cli *c, int slow);
 /** An object with the schema, the bench, the machine and the build; what is measured comes between. */
 int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j);
 /** Writes it as one line and destroys it; 0 or the exit code. */

@@ -173,6 +173,13 @@ int bench_repeats(const cli *c)
     return c->set.repeat > 0 ? c->set.repeat : c->set.quick ? 3 : 5;
 }
 
+int bench_case_begins(cli *c, int slow)
+{
+    frg_peak_reset(c->ctx);
+    frg_warnings_clear(c->ctx);
+    return !(c->set.quick && slow);
+}
+
 int bench_line_begin(cli *c, const char *bench, int repeats, frg_json **j)
 {
     const frg_status status = frg_json_create(j, c->ctx);
@@ -319,8 +326,7 @@ static int bench_fe(cli *c, FILE *to)
     const int repeats = bench_repeats(c);
     int worst = 0;
     for (size_t i = 0; i < sizeof fe_cases / sizeof *fe_cases && worst <= 1; i++) {
-        frg_peak_reset(c->ctx);
-        frg_warnings_clear(c->ctx);
+        bench_case_begins(c, 0);
         const int code = bench_one(c, &fe_cases[i], rows, repeats, to);
         worst = code > worst ? code : worst;
     }

@@ -193,9 +193,7 @@ int bench_gp(cli *c, FILE *to)
 {
     int code = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases && !code; i++) {
-        frg_peak_reset(c->ctx);
-        frg_warnings_clear(c->ctx);
-        code = c->set.quick && cases[i].slow ? 0 : bench_process(c, &cases[i], to);
+        code = bench_case_begins(c, cases[i].slow) ? bench_process(c, &cases[i], to) : 0;
     }
     return code;
 }

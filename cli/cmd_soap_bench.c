@@ -138,17 +138,19 @@ static void add_report(frg_soap_report *sum, const frg_soap_report *r)
     sum->update_seconds += r->update_seconds;
 }
 
-static frg_status step_all(const bench_job *j, frg_soap_report *sum)
+/** A stop is heeded between handles: with --batched-qr off after each parameter. */
+static frg_status step_all(const cli *c, bench_job *j, frg_soap_report *sum)
 {
     const int64_t each = j->n_params / j->handles;
     frg_status s = FRG_OK;
     *sum = (frg_soap_report){0};
-    for (int64_t i = 0; i < j->handles && s >= 0; i++) {
+    for (int64_t i = 0; i < j->handles && s >= 0 && j->status == FRG_OK; i++) {
         frg_soap_report r;
         s = frg_soap_step(j->soap[i], j->grads + i * each, each, &r);
         if (s >= 0) {
             add_report(sum, &r);
         }
+        j->status = i + 1 < j->handles ? cli_over(c) : FRG_OK;
     }
     return s;
 }
@@ -167,15 +169,15 @@ static int run_steps(cli *c, bench_job *j)
 {
     for (int64_t t = -(int64_t)c->set.soap_warmup; t < j->steps; t++) {
         j->status = make_gradients(c, j, t);
+        frg_soap_report r;
+        const double start = now_seconds();
+        const frg_status s = step_all(c, j, &r);
+        if (s < 0) {
+            return cli_fail_library(c, s);
+        }
         if (j->status != FRG_OK) {
             j->steps = t > 0 ? t : 0;
             break;
-        }
-        frg_soap_report r;
-        const double start = now_seconds();
-        const frg_status s = step_all(j, &r);
-        if (s < 0) {
-            return cli_fail_library(c, s);
         }
         if (t >= 0) {
             j->seconds[t] = now_seconds() - start;
@@ -415,9 +417,7 @@ int bench_soap(cli *c, FILE *to)
     const settings kept = c->set;
     int code = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases && !code; i++) {
-        frg_peak_reset(c->ctx);
-        frg_warnings_clear(c->ctx);
-        code = c->set.quick && cases[i].slow ? 0 : bench_layers(c, &cases[i], to);
+        code = bench_case_begins(c, cases[i].slow) ? bench_layers(c, &cases[i], to) : 0;
     }
     c->set = kept;
     return code;

@@ -57,14 +57,15 @@ static frg_status render_all(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+/** user: not NULL where it is written as csv. */
 static frg_status write_json(frg_context *ctx, void *user, uint64_t *hash)
 {
-    (void)user;
     frg_json *j = NULL;
     frg_status status = frg_json_create(&j, ctx);
     CHECK((status < 0) == (j == NULL));
     if (status < 0)
         return status;
+    frg_json_flat(j, user != NULL);
     frg_json_open_object(j, NULL);
     for (int i = 0; i < 40; i++) {
         frg_json_open_array(j, "a key that makes the text grow");
@@ -116,7 +117,9 @@ static frg_status save(frg_context *ctx, void *user, uint64_t *hash)
 static void memory(void)
 {
     CHECK(fault_sweep("render", render_all, NULL, 1) > 50);
+    int flat = 1;
     CHECK(fault_sweep("json", write_json, NULL, 1) > 3);
+    CHECK(fault_sweep("json as csv", write_json, &flat, 1) > 4);
 }
 
 static void files(void)
