@@ -273,6 +273,13 @@ static void list_share(const fe_split *s, fe_classes *m, const share *p, int64_t
     const fe_rows *g = s->g;
     for (int64_t c = p->begin; c < p->end; c++) {
         const int64_t u = m->unit[c];
+        if (c + 2 * FE_UNITS_AHEAD < p->end) { /* units of classes are some units apart */
+            const int64_t soon = m->unit[c + FE_UNITS_AHEAD],
+                          later = m->unit[c + 2 * FE_UNITS_AHEAD];
+            __builtin_prefetch(&g->index[g->unit_start[soon] * g->n_rest], 0);
+            __builtin_prefetch(&g->unit_start[later], 0);
+            __builtin_prefetch(&g->unit_inverse[later], 0);
+        }
         const int64_t count = list_members(s, u, c + 1, p->seen, p->place, m->members + first);
         m->of[c] = (fe_class_sums){.start = first,
                                    .end = first + count,

@@ -20,18 +20,18 @@
 typedef struct {
     int64_t *seen; /* n_coef: the row (+ 1) that last touched the level */
     double *sum;   /* n_coef */
-    int32_t *list; /* n_coef: levels touched */
+    int32_t *list; /* n_coef + 1: levels touched */
     int64_t count;
 } accumulator;
 
+/** Without a jump that depends on the levels. */
 static inline void add_entry(accumulator *a, int64_t row, int32_t level, double v)
 {
-    if (a->seen[level] != row + 1) {
-        a->seen[level] = row + 1;
-        a->sum[level] = 0;
-        a->list[a->count++] = level;
-    }
-    a->sum[level] += v;
+    const bool fresh = a->seen[level] != row + 1;
+    a->seen[level] = row + 1;
+    a->list[a->count] = level;
+    a->count += fresh;
+    a->sum[level] = (fresh ? 0 : a->sum[level]) + v;
 }
 
 static double count_of(const fe_classes *m, int64_t c, int32_t level)
@@ -61,8 +61,10 @@ static void add_joint(const fe_split *s, accumulator *a, int64_t unit, double ti
     }
 }
 
-/** Fetches the sums of a class of the level 2 FE_UNITS_AHEAD further, and the members of one FE_UNITS_AHEAD further. */
-static inline void fetch_classes(const fe_classes *m, int64_t k, int64_t end)
+/** Fetches the sums of a class of the level 2 FE_UNITS_AHEAD further, and the members of one FE_UNITS_AHEAD further.
+ *  GCC drops calls of a function that only fetches where it has not inlined them before. */
+static inline __attribute__((always_inline)) void fetch_classes(const fe_classes *m, int64_t k,
+                                                                int64_t end)
 {
     if (k + 2 * FE_UNITS_AHEAD < end) {
         __builtin_prefetch(&m->of[m->level_class[k + 2 * FE_UNITS_AHEAD]], 0);
@@ -81,12 +83,11 @@ static void gather_row(const fe_split *s, const fe_classes *m, accumulator *a, i
     for (int64_t k = m->level_start[level]; k < m->level_start[level + 1]; k++) {
         const int64_t c = m->level_class[k];
         fetch_classes(m, k, all);
-        const double mine = count_of(m, c, level), mass = m->of[c].mass;
+        const double mine = count_of(m, c, level), mass = m->of[c].mass, factor = m->of[c].factor;
         for (int64_t j = m->of[c].start; j < m->of[c].end; j++) {
             const fe_member *o = &m->members[j];
-            add_entry(a, level, o->level,
-                      o->level == level ? m->of[c].factor * mine * (mass - mine)
-                                        : -m->of[c].factor * mine * o->count);
+            const double other = o->level == level ? mass - mine : -o->count;
+            add_entry(a, level, o->level, factor * mine * other);
         }
         if (s->n_sparse > 1) {
             add_joint(s, a, m->unit[c], m->times[c], level);
@@ -96,6 +97,13 @@ static void gather_row(const fe_split *s, const fe_classes *m, accumulator *a, i
 
 static void sort_levels(int32_t *list, int64_t n)
 {
+    int64_t ascend = 1;
+    while (ascend < n && list[ascend - 1] < list[ascend]) {
+        ascend++;
+    }
+    if (ascend >= n) { /* as the dense rows of the border do */
+        return;
+    }
     /* shell sort: rows are short, or almost ascending already */
     for (int64_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
         for (int64_t i = gap; i < n; i++) {
@@ -116,7 +124,7 @@ static frg_status accumulator_create(frg_context *ctx, accumulator *a, int64_t n
 {
     TRY(NEW0(ctx, &a->seen, n, "row accumulator"));
     TRY(NEW(ctx, &a->sum, n, "row accumulator"));
-    TRY(NEW(ctx, &a->list, n, "row accumulator"));
+    TRY(NEW(ctx, &a->list, n + 1, "row accumulator"));
     return FRG_OK;
 }
 
