@@ -57,7 +57,7 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int
     for (int64_t u = g->chunk_unit[chunk]; u < last; u++) {
         const int64_t begin = start[u], end = start[u + 1];
         vec s = FN(zero)();
-        fetch_numbers(all, begin, end, rests);
+        fe_fetch_numbers(all, begin, end, rests);
         for (int64_t i = begin; i < end; i++) {
             if (far) {
                 CN(fetch_ahead)(all + i * rests, rests, lines);

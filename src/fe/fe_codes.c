@@ -94,11 +94,20 @@ frg_status frgi_fe_codes_scan(frg_context *ctx, const fe_codes *c, fe_scan **out
 
 /* ---- counting levels ---------------------------------------------------------------------------- */
 
+frg_status frgi_fe_codes_open_tables(frg_context *ctx, fe_factor_codes *f, int tables)
+{
+    enum { NUMBERS = FE_LINE / sizeof(uint32_t) };
+    f->apart = (f->codes + NUMBERS - 1) / NUMBERS * NUMBERS;
+    TRY(NEW0(ctx, &f->count, tables * f->apart, "level counts"));
+    f->tables = tables;
+    return FRG_OK;
+}
+
 void frgi_fe_codes_add_tables(fe_factor_codes *f)
 {
     for (int t = 1; t < f->tables; t++) {
         for (int64_t l = 0; l < f->codes; l++) {
-            f->count[l] += f->count[t * f->codes + l];
+            f->count[l] += f->count[t * f->apart + l];
         }
     }
     f->tables = 0;
@@ -109,17 +118,14 @@ static frg_status count_codes(frg_context *ctx, const fe_codes *c, int q, fe_fac
 {
     const int64_t codes = f->codes;
     const int threads = c->n < FE_SMALL_ROWS || codes > c->n / 8 ? 1 : frg_threads(ctx);
-    uint32_t *count;
-    TRY(NEW0(ctx, &count, (int64_t)threads * codes, "level counts"));
+    TRY(frgi_fe_codes_open_tables(ctx, f, threads));
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int t = 0; t < threads; t++) {
-        uint32_t *mine = count + t * codes;
+        uint32_t *mine = f->count + t * f->apart;
         for (int64_t i = c->n * t / threads; i < c->n * (t + 1) / threads; i++) {
             mine[fe_code_at(c, i, q)]++;
         }
     }
-    f->count = count;
-    f->tables = threads;
     frgi_fe_codes_add_tables(f);
     return FRG_OK;
 }

@@ -51,7 +51,8 @@ typedef struct {
     fe_scan scan;    /* of all rows */
     int64_t codes;   /* length of count and level */
     uint32_t *count; /* rows of each code; NULL where nothing needs them */
-    int tables;      /* > 0: count is so many tables, one a thread, still to be filled and added */
+    int tables;      /* > 0: count is so many tables, one a thread, still to be filled and added, */
+    int64_t apart;   /* each so many numbers behind the one before: on lines of its own */
     int32_t *level;  /* code -> level; NULL: the same */
     int32_t *narrow; /* n: levels by row, where codes are too far apart for a table */
 } fe_factor_codes;
@@ -93,6 +94,8 @@ FRG_MUST_USE frg_status frgi_fe_codes_count(frg_context *ctx, const fe_codes *c,
                                             fe_factor_codes *f, fe_factor *out);
 /** The same once f->count is there. */
 FRG_MUST_USE frg_status frgi_fe_codes_number(frg_context *ctx, fe_factor_codes *f, fe_factor *out);
+/** Zeros for f->count, a table for each of `tables` threads. */
+FRG_MUST_USE frg_status frgi_fe_codes_open_tables(frg_context *ctx, fe_factor_codes *f, int tables);
 /** Adds the tables of f->count into the first. */
 void frgi_fe_codes_add_tables(fe_factor_codes *f);
 void frgi_fe_codes_drop(frg_context *ctx, fe_factor_codes *f);

@@ -23,17 +23,6 @@
 #define RN(name)       CAT3(name, SUF, LANES)
 #define CN(name)       CAT3(name, SUF, LANES)
 
-/** Fetches the numbers of rows begin .. end-1 of a unit, FE_NUMBERS_AHEAD bytes further: between lines that are
- *  anywhere the hardware does not follow the stream. */
-INLINE void fetch_numbers(const int32_t *all, int64_t begin, int64_t end, int rests)
-{
-    const uintptr_t last = (uintptr_t)(all + end * rests) + FE_NUMBERS_AHEAD;
-    for (uintptr_t at = (uintptr_t)(all + begin * rests) + FE_NUMBERS_AHEAD; at < last;
-         at += FE_LINE) {
-        __builtin_prefetch((const void *)at, 0);
-    }
-}
-
 typedef double vec1 __attribute__((vector_size(8)));
 typedef float svec1 __attribute__((vector_size(4)));
 typedef int64_t mask1 __attribute__((vector_size(8)));

@@ -49,7 +49,7 @@ INLINE void LN(single)(const fe_rows *g, int chunk, elem *lines, const int weigh
     for (int64_t u = first; u < last; u++) {
         const int64_t begin = before, end = start[u + 1];
         values s = {0};
-        fetch_numbers(all, begin, end, 1);
+        fe_fetch_numbers(all, begin, end, 1);
         for (int64_t i = begin; i < end; i++) {
             if (far) {
                 __builtin_prefetch(lines + (int64_t)all[i + FE_ROWS_AHEAD] * 2 * LANES, 1);

@@ -59,8 +59,7 @@ static frg_status study_factors(fe_rows *g, frg_context *ctx, const fe_codes *c,
         }
         if (told >= 0 && !frgi_fe_codes_are_wide(c, &f[q]) && threads * f[q].codes <= c->n) {
             g->factor[q].levels = f[q].codes;
-            f[q].tables = threads;
-            TRY(NEW0(ctx, &f[q].count, threads * f[q].codes, "level counts"));
+            TRY(frgi_fe_codes_open_tables(ctx, &f[q], threads));
         } else {
             TRY(frgi_fe_codes_count(ctx, c, q, &f[q], &g->factor[q]));
         }
@@ -245,7 +244,7 @@ static void lay_rows(const layout *b, int threads)
         fill_piece(b, begin, end);
         for (int q = 0; q < g->n_factors; q++) {
             if (b->f[q].tables > 0) {
-                uint32_t *count = b->f[q].count + omp_get_thread_num() * b->f[q].codes;
+                uint32_t *count = b->f[q].count + omp_get_thread_num() * b->f[q].apart;
                 for (int64_t i = begin; i < end; i++) {
                     count[fe_code_at(b->c, i, q)]++;
                 }

@@ -25,11 +25,12 @@
 
 enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
 enum {
-    FE_KEPT_ROWS = 64,       /* of a unit, which the last pass does not compute twice */
-    FE_STREAM_AHEAD = 1024,  /* numbers of columns in a row that are fetched ahead: memory is far; */
+    FE_KEPT_ROWS = 64,      /* of a unit, which the last pass does not compute twice */
+    FE_STREAM_AHEAD = 1024, /* numbers of columns in a row that are fetched ahead: memory is far; */
     FE_NUMBERS_AHEAD = 2048, /* bytes of coefficient numbers that are; */
     FE_ROWS_AHEAD = 24,      /* rows that are, where `order` scatters them; */
-    FE_NEAR_BYTES = 1 << 19  /* and their lines, where all of them are more than this */
+    FE_NEAR_BYTES = 1 << 19, /* and their lines, where all of them are more than this */
+    FE_LINE = 64             /* bytes of a line of a cache */
 };
 
 /** One factor of the design as the caller numbered it. */
@@ -59,6 +60,19 @@ typedef struct {
     int n_chunks;
     int64_t *chunk_unit; /* n_chunks + 1: first unit of each chunk */
 } fe_rows;
+
+/** Fetches the coefficient numbers of rows begin .. end-1, FE_NUMBERS_AHEAD bytes further: between lines that are
+ *  anywhere the hardware does not follow the stream.  GCC drops calls of a function that only fetches where it has
+ *  not inlined them before. */
+static inline __attribute__((always_inline)) void
+fe_fetch_numbers(const int32_t *index, int64_t begin, int64_t end, int rests)
+{
+    const uintptr_t last = (uintptr_t)(index + end * rests) + FE_NUMBERS_AHEAD;
+    for (uintptr_t at = (uintptr_t)(index + begin * rests) + FE_NUMBERS_AHEAD; at < last;
+         at += FE_LINE) {
+        __builtin_prefetch((const void *)at, 0);
+    }
+}
 
 /** A block of up to FE_MAX_LANES columns of the caller's array; strides in elements. */
 typedef struct {

@@ -128,7 +128,7 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
         const int64_t begin = start[u], end = start[u + 1];
         const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
-        fetch_numbers(all, begin, end, rests);
+        fe_fetch_numbers(all, begin, end, rests);
         for (int64_t i = begin; i < end; i++) {
             const vec v = RN(load)(x, order ? order[i] : i, live, adjacent), d = v - base;
             RN(fetch_row)(x, NULL, order, i);
@@ -203,7 +203,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
         const int64_t keep = end - begin < FE_KEPT_ROWS ? end : begin + FE_KEPT_ROWS;
         const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
-        fetch_numbers(all, begin, end, rests);
+        fe_fetch_numbers(all, begin, end, rests);
         for (int64_t i = begin; i < end; i++) {
             RN(fetch_row)(x, streams ? NULL : out, order, i);
             if (far) {

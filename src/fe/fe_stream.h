@@ -7,11 +7,11 @@
 #ifndef FRGI_FE_STREAM_H
 #define FRGI_FE_STREAM_H
 
-#include <stdint.h>
+#include "fe/fe_rows.h"
+
 #include <string.h>
 
 enum {
-    FE_LINE = 64,
     FE_STREAM_LINES = 16,     /* that are kept */
     FE_STREAM_ROW = 64,       /* the longest row */
     FE_STREAM_BYTES = 1 << 26 /* of columns, which no near cache holds */

@@ -174,6 +174,7 @@ static inline void count_unit(const fe_split *s, int64_t u, fe_strips *b)
     for (int q = 0; q < s->n_sparse; q++) {
         const int32_t *index = g->index + g->unit_start[u] * rests;
         const int sparse = s->sparse[q], small = s->small[0];
+        fe_fetch_numbers(g->index, g->unit_start[u], g->unit_start[u + 1], g->n_rest);
         for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++, index += rests) {
             __builtin_prefetch(strip + index[FE_ROWS_AHEAD * rests + sparse] * t +
                                    index[FE_ROWS_AHEAD * rests + small],
