@@ -6,7 +6,7 @@
 
 #include "core/core.h"
 
-enum { MESSAGE_ROOM = 1024, WHERE_ROOM = 256, KEPT_BLOCKS = 32 };
+enum { MESSAGE_ROOM = 1024, WHERE_ROOM = 256, KEPT_BLOCKS = 64 };
 
 typedef struct {
     frgi_error id;

@@ -16,7 +16,12 @@
 
 #include "core/context.h"
 
-enum { ALIGN = 64, HUGE_PAGE = 2 << 20 };
+enum {
+    ALIGN = 64,
+    HUGE_PAGE = 2 << 20,
+    LEAST_KEPT =
+        1 << 17 /* smaller blocks the system's allocator keeps, larger ones it gives back */
+};
 
 typedef struct {
     size_t bytes; /* the caller's */
@@ -119,12 +124,15 @@ static bool over_limit(const frg_context *ctx, size_t more)
 /** Keeps a block that the caller has freed; false where it has to go. */
 static bool keep(frg_context *ctx, block *b)
 {
-    if (ctx->allocator.alloc != system_alloc || b->room < HUGE_PAGE || ctx->n_kept == KEPT_BLOCKS ||
-        ctx->kept_bytes + b->room > 2 * ctx->peak || over_limit(ctx, b->room)) {
+    if (ctx->allocator.alloc != system_alloc || b->room < LEAST_KEPT ||
+        ctx->n_kept == KEPT_BLOCKS || ctx->kept_bytes + b->room > 2 * ctx->peak ||
+        over_limit(ctx, b->room)) {
         return false;
     }
     /* whole huge pages, less the one with the header: what lies behind the block is not ours */
-    madvise((char *)b + HUGE_PAGE, (b->room / HUGE_PAGE - 1) * HUGE_PAGE, MADV_FREE);
+    if (b->room >= 2 * HUGE_PAGE) {
+        madvise((char *)b + HUGE_PAGE, (b->room / HUGE_PAGE - 1) * HUGE_PAGE, MADV_FREE);
+    }
     ctx->kept[ctx->n_kept++] = b;
     ctx->kept_bytes += b->room;
     return true;
@@ -135,7 +143,7 @@ static bool keep(frg_context *ctx, block *b)
 /** A block of `total` bytes, kept or fresh.  Where memory is short, kept ones make room for a fresh one. */
 static block *get_block(frg_context *ctx, size_t total)
 {
-    block *b = total >= HUGE_PAGE ? take_kept(ctx, total) : NULL;
+    block *b = total >= LEAST_KEPT ? take_kept(ctx, total) : NULL;
     if (b) {
         return b;
     }
