@@ -281,6 +281,9 @@ frg_status frgi_fe_estimate(frg_fe *f)
     f->x[f->p] = f->matrix;
     TRY_TO(done, frgi_gram(f->ctx, f->p + 1, f->x, f->frame.weights, f->frame.n, w.gram,
                            frgi_fe_stops(f)));
+    if (frgi_fe_gives_up(f)) {
+        goto done;
+    }
     judge_depvar(&w);
     TRY_TO(done, keep_columns(&w));
     if (frgi_fe_gives_up(f)) {

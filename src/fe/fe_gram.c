@@ -60,15 +60,24 @@ double frgi_gram_bytes(int64_t p, int64_t n)
     return sizeof(double) * ((double)p * (double)n + fmax(estimate, covariance));
 }
 
+static bool is_stopped(const frg_context *stops)
+{
+    return stops && frgi_stopped(stops) != FRG_OK;
+}
+
 /** One run of chunks, by bands of rows of g: a look at the stop costs nothing beside one. */
 static void gram_of_run(const frg_context *stops, const frgi_gram_ops *ops, const plan *p,
                         int64_t r, int k, const double *const *x, const double *w, double *g)
 {
     enum { BAND = 256 };
     double scratch[2 * FRGI_GRAM_CHUNK];
+    if (is_stopped(stops)) {
+        return;
+    }
+    memset(g, 0, sizeof *g * (size_t)frgi_packed(k, 0));
     for (int64_t c = r * p->chunks / p->groups; c < (r + 1) * p->chunks / p->groups; c++) {
         for (int from = 0; from < k; from += BAND) {
-            if (stops && frgi_stopped(stops) != FRG_OK) {
+            if (is_stopped(stops)) {
                 return;
             }
             ops->gram(from, from + BAND < k ? from + BAND : k, x, w, c * FRGI_GRAM_CHUNK,
@@ -84,12 +93,14 @@ frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const doub
     const plan p = plan_of(n);
     const int64_t length = frgi_packed(k, 0);
     double *partial;
-    TRY(NEW0(ctx, &partial, p.groups * length, "a Gram matrix"));
+    TRY(NEW(ctx, &partial, p.groups * length, "a Gram matrix"));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
     for (int64_t r = 0; r < p.groups; r++) {
         gram_of_run(stops, ops, &p, r, k, x, w, partial + r * length);
     }
-    add_up(&p, length, partial, g);
+    if (!is_stopped(stops)) {
+        add_up(&p, length, partial, g);
+    }
     DROP(ctx, &partial);
     return FRG_OK;
 }

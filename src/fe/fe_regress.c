@@ -307,6 +307,15 @@ static frg_status copy_parts(frg_fe *f, int64_t n)
     return FRG_OK;
 }
 
+/** Whether a fit with so much to do that a stop ends it was stopped; then there is no result. */
+static bool gave_up(frg_fe *f, frg_status *worst)
+{
+    const frg_status now = frgi_stopped(f->ctx);
+    *worst = now != FRG_OK ? now : *worst;
+    f->stopped = frgi_fe_stops(f) && (*worst == FRG_INTERRUPTED || *worst == FRG_TIME_LIMIT);
+    return f->stopped;
+}
+
 /** Demeans in place; *worst becomes the demeaner's status where that is positive. */
 static frg_status demean(frg_fe *f, frg_status *worst)
 {
@@ -322,6 +331,9 @@ static frg_status demean(frg_fe *f, frg_status *worst)
         const frg_status status = frgi_fe_demean_run(f->plan, all, all, f->columns, NULL);
         TRY(status);
         *worst = status > 0 ? status : *worst;
+    }
+    if (gave_up(f, worst)) {
+        return FRG_OK;
     }
     frg_demean_rank rank;
     TRY(frg_demean_get_rank(f->plan, &rank));
@@ -555,15 +567,6 @@ static frg_status prepare(job *j, const char *formula)
         TRY(frgi_vcov_request_create(&j->requests[i], f->ctx, f->options.vcov[i], f->table));
     }
     return make_rows(f, j->requests, count);
-}
-
-/** Whether a fit with so much to do that a stop ends it was stopped; then there is no result. */
-static bool gave_up(frg_fe *f, frg_status *worst)
-{
-    const frg_status now = frgi_stopped(f->ctx);
-    *worst = now != FRG_OK ? now : *worst;
-    f->stopped = frgi_fe_stops(f) && (*worst == FRG_INTERRUPTED || *worst == FRG_TIME_LIMIT);
-    return f->stopped;
 }
 
 static frg_status fit(job *j, const char *formula, frg_status *worst)

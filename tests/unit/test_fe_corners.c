@@ -606,10 +606,15 @@ static int stop_there(const frg_progress *p, void *user)
 static void thousands(void)
 {
     enum { LEVELS = 2100, ROWS = 2 * LEVELS };
-    static const char *const phases[] = {"rows", "columns"};
+    enum { STOPS = 3 };
+    static const struct {
+        const char *phase, *formula;
+    } runs[STOPS + 1] = {
+        {"rows", "y ~ w"}, {"columns", "y ~ w"}, {"columns", "y ~ w | f"}, {"", "y ~ w"}};
     static char names[LEVELS][8];
     static const char *labels[LEVELS];
     static int32_t codes[ROWS];
+    static int64_t f_values[ROWS];
     static double y[ROWS];
     for (int i = 0; i < LEVELS; i++) {
         snprintf(names[i], sizeof names[i], "w%d", i);
@@ -617,29 +622,31 @@ static void thousands(void)
     }
     for (int i = 0; i < ROWS; i++) {
         codes[i] = i % LEVELS;
+        f_values[i] = i % 13;
         y[i] = i * 7 % 11;
     }
-    for (int k = 0; k < 3; k++) {
-        stopper s = {.phase = k < 2 ? phases[k] : ""};
+    for (int k = 0; k <= STOPS; k++) {
+        stopper s = {.phase = runs[k].phase};
         frg_context_opts c;
         frg_context_defaults(&c, sizeof c);
         c.on_progress = stop_there;
         c.user = &s;
-        c.memory_limit = k < 2 ? 0 : 64 << 20;
+        c.memory_limit = k < STOPS ? 0 : 64 << 20;
         frg_context *ctx = NULL;
         CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
         s.ctx = ctx;
         frg_table *t = NULL;
         CHECK_OK(ctx, frg_table_create(&t, ctx, ROWS));
         CHECK_OK(ctx, frg_table_add_numbers(t, "y", y));
+        CHECK_OK(ctx, frg_table_add_integers(t, "f", f_values));
         CHECK_OK(ctx, frg_table_add_codes(t, "w", codes, labels, LEVELS));
         const size_t held = frg_bytes_held(ctx);
         const frg_fe_opts o = defaults();
         frg_fe *f = (frg_fe *)t;
-        const frg_status status = frg_fe_fit(&f, ctx, "y ~ w", t, &o);
+        const frg_status status = frg_fe_fit(&f, ctx, runs[k].formula, t, &o);
         CHECK(f == NULL);
-        CHECK_STATUS(status, k < 2 ? FRG_INTERRUPTED : FRG_NO_MEMORY);
-        if (k == 2) {
+        CHECK_STATUS(status, k < STOPS ? FRG_INTERRUPTED : FRG_NO_MEMORY);
+        if (k == STOPS) {
             CHECK_TEXT(frg_error_code(ctx), "FRG-FE-012");
             CHECK_SAYS(strstr(frg_message(ctx), "with 'w' the model has 2099 columns of 4200 rows"),
                        "%s", frg_message(ctx));
