@@ -9,7 +9,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { FREE_CHANGES = 2, BORDER_LEVELS = 256, MAX_STRIP_COPIES_BYTES = 64 << 20 };
+enum {
+    FREE_CHANGES = 2,
+    BORDER_LEVELS = 256,
+    MAX_STRIP_COPIES_BYTES = 64 << 20,
+    COUNTS_AHEAD = 96 /* rows whose counts are fetched: one takes no longer than an addition */
+};
 
 /* ---- which factors ------------------------------------------------------------------------------ */
 
@@ -174,11 +179,12 @@ static inline void count_unit(const fe_split *s, int64_t u, fe_strips *b)
     for (int q = 0; q < s->n_sparse; q++) {
         const int32_t *index = g->index + g->unit_start[u] * rests;
         const int sparse = s->sparse[q], small = s->small[0];
-        fe_fetch_numbers(g->index, g->unit_start[u], g->unit_start[u + 1], g->n_rest);
-        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++, index += rests) {
-            __builtin_prefetch(strip + index[FE_ROWS_AHEAD * rests + sparse] * t +
-                                   index[FE_ROWS_AHEAD * rests + small],
-                               1);
+        const int64_t end = g->unit_start[u + 1],
+                      ahead = end + COUNTS_AHEAD <= g->n ? COUNTS_AHEAD : 0;
+        fe_fetch_numbers(g->index, g->unit_start[u], end, g->n_rest);
+        for (int64_t i = g->unit_start[u]; i < end; i++, index += rests) {
+            __builtin_prefetch(
+                strip + index[ahead * rests + sparse] * t + index[ahead * rests + small], 1);
             strip[index[sparse] * t + index[small]] += 1;
         }
     }
