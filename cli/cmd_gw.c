@@ -20,11 +20,17 @@ static int needs(cli *c, int count, const char *usage)
                                                   c->arguments[0], count, c->n_arguments - 1);
 }
 
+static const char *store_name(frg_gw_store store)
+{
+    static const char *const names[] = {"auto", "f32", "u16", "u16r", "fly", "f64"};
+    return names[store];
+}
+
 /* ---- align ------------------------------------------------------------------------------------------ */
 
 typedef struct {
     gw_input x, y, linear, start;
-    double *a, *b;
+    double *a, *b, *potentials;
     frg_gw *solver;
     frg_status status;
     double read, write;
@@ -56,6 +62,10 @@ static int align_read(cli *c, align_job *job)
     }
     if (!code && g->target) {
         code = gw_read_vector(c, "--target", g->target, points_of(&job->y), &job->b);
+    }
+    if (!code && g->initial_potentials) {
+        code = gw_read_vector(c, "--initial-potentials", g->initial_potentials,
+                              points_of(&job->x) + points_of(&job->y), &job->potentials);
     }
     job->read = now_seconds() - begin;
     return code;
@@ -131,6 +141,10 @@ static int align_once(cli *c, align_job *job, double *total)
     if (status >= 0 && job->start.array.data) {
         status = frg_gw_start_plan(job->solver, job->start.array);
     }
+    if (status >= 0 && job->potentials) {
+        status = frg_gw_start_potentials(job->solver, job->potentials,
+                                         job->potentials + points_of(&job->x));
+    }
     int code = 0;
     if (status >= 0) {
         status =
@@ -163,6 +177,7 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_number(j, "epsilon_end", r->epsilon_end);
     frg_json_string(j, "reason", frg_gw_reason_name(r->reason));
     frg_json_bool(j, "multiscale", r->multiscale);
+    frg_json_string(j, "cost_store", store_name(r->cost_store));
     frg_json_integer(j, "rank", frg_gw_rank(job->solver));
     seconds_open(j);
     frg_json_number(j, "read", job->read);
@@ -284,6 +299,7 @@ int gw_align(cli *c)
     gw_release(&job.start);
     free(job.a);
     free(job.b);
+    free(job.potentials);
     free(job.totals);
     return code;
 }
@@ -305,6 +321,7 @@ static frg_sinkhorn_opts sinkhorn_options(const cli *c)
     frg_sinkhorn_opts o = g->sinkhorn;
     o.epsilon = g->align.epsilon;
     o.cost_store = g->align.cost_store;
+    o.auto_store = g->align.auto_store;
     o.rho_source = g->align.rho_source;
     o.rho_target = g->align.rho_target;
     o.reference = g->align.reference;
@@ -391,6 +408,7 @@ static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
     frg_json_number(j, "write", job->write);
     frg_json_number(j, "total", median_of(job->totals, job->n_totals));
     frg_json_close_object(j);
+    frg_json_string(j, "cost_store", store_name(r.cost_store));
     frg_json_number(j, "bytes_read", r.bytes_read);
     repeats_json(j, c, job->totals, job->n_totals);
     json_foot(j, c);

@@ -153,6 +153,8 @@ typedef struct {
     frg_gw_reference reference;   /* counting */
     double mass;                  /* 0: all; else the mass carried, less than both sums */
     int round;                    /* 1: exact marginals at the end (not where they are relaxed) */
+    int auto_store;               /* 0; 1: where memory has no room for cost_store (auto: f32), the next smaller form of
+                                     f64, f32, u16 or u16r, fly that it has room for (W_STORE); not of kernels */
 } frg_sinkhorn_opts;
 
 typedef struct {
@@ -163,6 +165,7 @@ typedef struct {
     double build_seconds, inner_seconds, polish_seconds, total_seconds;
     double bytes_read;     /* of the stored costs */
     int converged;
+    frg_gw_store cost_store; /* the form they had; auto in the kernel domain */
 } frg_sinkhorn_report;
 
 typedef struct frg_sinkhorn frg_sinkhorn;
@@ -170,7 +173,8 @@ typedef struct frg_sinkhorn frg_sinkhorn;
 FRG_API void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size);
 /** cost: n x m, f32 or f64, any strides, alive as long as the solver.  a (n), b (m): f64 or NULL for uniform
  *  ones; n and m at most 2^31 - 2; balanced problems are normalised to mass 1 (W_TOTALS where their sums differ).
- *  Errors: E_DISTANCE with row and column, E_MARGINAL, E_ARG. */
+ *  Errors: E_DISTANCE with row and column, E_MARGINAL, E_ARG; E_MEMORY before any work, with the bytes that cost_store
+ *  and the next smaller form need. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
                                                     const double *a, const double *b,
                                                     const frg_sinkhorn_opts *o);
@@ -267,12 +271,12 @@ typedef struct {
     int64_t n_coarse;       /* 0: max(10, min(500, n/4, m/4)) */
     int64_t n_start;        /* 4: short starts, of which the lowest energy goes on; as many as half of max_iter has room
                                for (of 5 steps, 10 with a rank; 15 of a coarse level, n_start always), and one where it
-                               is < 40 or <= min_iter, or a plan to start from is given; the report tells */
+                               is < 40 or <= min_iter, or a plan or potentials to start from are given; the report tells */
     int64_t fine_steps;     /* 3 outer steps on all points behind a coarse level, max_iter at most */
     int polish, round;      /* 1, 1 */
     double polish_tol;      /* 1e-4: L1 error of the columns before rounding; below 2e-5 the last passes are in double */
     int64_t polish_passes;  /* 400 */
-    frg_gw_store cost_store;/* auto: f32 where it fits, else on the fly; no other */
+    frg_gw_store cost_store;/* auto: f32 where it fits into a quarter of the memory allowed, else fly; f32, fly; no other */
     int64_t cache_rows;     /* 2000: of the dijkstra distances */
     frg_gw_preset preset;   /* none; another takes the place of the options that frg_gw_apply_preset sets */
     int64_t rank;           /* 0: no bound; else P = Q diag(1/h) W' of this rank, memory O((n + m)(rank + anchors)) */
@@ -286,6 +290,7 @@ typedef struct {
                        change (Frobenius) */
     int diag_exact; /* 0; 1: the row and column terms of L from the marginals of the plan instead of the anchors, at
                        O(n^2 + m^2) a step where these are relaxed or partial; not with dijkstra or lazy */
+    int auto_store; /* 0: f32 that memory has no room for is E_MEMORY; 1: fly takes its place (W_STORE) */
 } frg_gw_opts;
 
 typedef struct {
@@ -305,6 +310,7 @@ typedef struct {
     int64_t truncated_ages;       /* draws whose age law was cut short */
     int64_t anchors;              /* pairs of the last step; 0: exact */
     int64_t starts;               /* how many; 1 in the modes exact and landmark */
+    frg_gw_store cost_store;      /* f32 or fly */
 } frg_gw_report;
 
 typedef struct frg_gw frg_gw;
@@ -323,6 +329,11 @@ FRG_API FRG_MUST_USE frg_status frg_gw_create(frg_gw **out, frg_context *ctx, fr
                                               const frg_array *linear, const frg_gw_opts *o);
 /** Start from a plan (n x m, f64 or f32, >= 0), which is scaled to mass 1.  One with a rank has none. */
 FRG_API FRG_MUST_USE frg_status frg_gw_start_plan(frg_gw *s, frg_array plan);
+/** Start from potentials f (n), g (m) in scaled cost units, as frg_gw_potentials gives them (their row and column terms are
+ *  taken off again); either may be NULL, both: none.  They are where the passes of the first step begin; which plan its
+ *  pairs come from they do not say: that is a b', or the plan to start from.  There is one start then, and no coarse
+ *  level.  Errors: E_ARG; E_UNSUPPORTED where the plan has a rank or no steps are done. */
+FRG_API FRG_MUST_USE frg_status frg_gw_start_potentials(frg_gw *s, const double *f, const double *g);
 /** FRG_INTERRUPTED or FRG_TIME_LIMIT where it was stopped: the plan is the best so far, reason FRG_GW_CANCELLED. */
 FRG_API FRG_MUST_USE frg_status frg_gw_run(frg_gw *s, frg_info *info);
 

@@ -68,6 +68,7 @@ static const ext_field gw_options[] = {{AT(frg_gw_opts, mode), IS_CHOICE, modes}
                                        {AT(frg_gw_opts, lazy), IS_BOOL, NULL},
                                        {AT(frg_gw_opts, store_plan), IS_BOOL, NULL},
                                        {AT(frg_gw_opts, diag_exact), IS_BOOL, NULL},
+                                       {AT(frg_gw_opts, auto_store), IS_BOOL, NULL},
                                        {NULL, 0, IS_INT, NULL}};
 
 static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
@@ -93,6 +94,7 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, truncated_ages), IS_INT64, NULL},
                                       {AT(frg_gw_report, anchors), IS_INT64, NULL},
                                       {AT(frg_gw_report, starts), IS_INT64, NULL},
+                                      {AT(frg_gw_report, cost_store), IS_CHOICE, stores},
                                       {NULL, 0, IS_INT, NULL}};
 
 static const ext_field sinkhorn_options[] = {
@@ -108,6 +110,7 @@ static const ext_field sinkhorn_options[] = {
     {AT(frg_sinkhorn_opts, reference), IS_CHOICE, references},
     {AT(frg_sinkhorn_opts, mass), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_opts, round), IS_BOOL, NULL},
+    {AT(frg_sinkhorn_opts, auto_store), IS_BOOL, NULL},
     {NULL, 0, IS_INT, NULL}};
 
 static const ext_field sinkhorn_report[] = {
@@ -120,6 +123,7 @@ static const ext_field sinkhorn_report[] = {
     {AT(frg_sinkhorn_report, total_seconds), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, bytes_read), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, converged), IS_BOOL, NULL},
+    {AT(frg_sinkhorn_report, cost_store), IS_CHOICE, stores},
     {NULL, 0, IS_INT, NULL}};
 
 static const ext_field plan_report[] = {{AT(frg_plan_report, n), IS_INT64, NULL},
@@ -291,8 +295,8 @@ static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return made(s, module, c, status);
 }
 
-/** start(f, g): potentials of float64; either may be None. */
-static PyObject *sinkhorn_start(PyObject *self, PyObject *args)
+/** Of a Sinkhorn solver or an alignment: potentials of float64; either may be None. */
+static PyObject *start_potentials(PyObject *self, PyObject *args)
 {
     PyObject *f, *g;
     if (!PyArg_ParseTuple(args, "OO", &f, &g)) {
@@ -302,8 +306,9 @@ static PyObject *sinkhorn_start(PyObject *self, PyObject *args)
     ext_held h = {.n = 0};
     const double *const from = ext_values(&h, f, "f", 0, FRG_F64, s->n);
     const double *const to = PyErr_Occurred() ? NULL : ext_values(&h, g, "g", 0, FRG_F64, s->m);
-    const frg_status status =
-        PyErr_Occurred() ? FRG_BAD_ARG : frg_sinkhorn_start(s->sinkhorn, from, to);
+    const frg_status status = PyErr_Occurred() ? FRG_BAD_ARG
+                              : s->sinkhorn    ? frg_sinkhorn_start(s->sinkhorn, from, to)
+                                               : frg_gw_start_potentials(s->gw, from, to);
     ext_release(&h);
     return ext_answer(self, status);
 }
@@ -622,7 +627,7 @@ EXT_METHOD(plan_sparse)
 EXT_METHOD(plan_apply)
 EXT_METHOD(plan_vjp)
 EXT_METHOD(plan_labels)
-EXT_METHOD(sinkhorn_start)
+EXT_METHOD(start_potentials)
 EXT_METHOD(gw_start)
 EXT_METHOD(gw_keep)
 EXT_METHOD(gw_resume)
@@ -648,11 +653,12 @@ EXT_FREE(gw_free)
 int ext_types_gw(PyObject *module)
 {
     static PyMethodDef sinkhorn_members[] = {
-        {"start", sinkhorn_start_alone, METH_VARARGS, "start(f, g)"},
+        {"start", start_potentials_alone, METH_VARARGS, "start(f, g)"},
         PLAN_METHODS,
         {NULL, NULL, 0, NULL}};
     static PyMethodDef gw_members[] = {
         {"start", gw_start_alone, METH_O, "start(plan)"},
+        {"start_potentials", start_potentials_alone, METH_VARARGS, "start_potentials(f, g)"},
         {"keep", gw_keep_alone, METH_VARARGS, "keep(path, every)"},
         {"resume", gw_resume_alone, METH_VARARGS, "resume(path)"},
         {"distances", gw_distances_alone, METH_VARARGS, "distances(side, out)"},

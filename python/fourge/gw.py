@@ -334,9 +334,9 @@ def _side(x: Any, name: str) -> tuple[Any, int]:
     return x, len(x)
 
 
-def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, start: Any = None, progress: Any = None,
-          checkpoint: str | PathLike[str] | None = None, checkpoint_every: float = 60.0,
-          resume: bool | str | PathLike[str] = False, **options: Any) -> Alignment:
+def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, start: Any = None,
+          potentials: tuple[Any, Any] | None = None, progress: Any = None, checkpoint: str | PathLike[str] | None = None,
+          checkpoint_every: float = 60.0, resume: bool | str | PathLike[str] = False, **options: Any) -> Alignment:
     """Aligns two sets of points, distance matrices or graphs.
 
     Parameters
@@ -349,6 +349,8 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         A cost for each pair, of weight ``linear_weight`` (0 without, where a warning says that it has no effect).
     start : (n, m) array, optional
         The plan to start from.
+    potentials : pair of (n,) and (m,) arrays, optional
+        (f, g) of an earlier alignment, where the passes of the first step begin; either may be None.
     progress : bool or function
         True shows a bar (tqdm where it is installed).
     checkpoint : path, optional
@@ -365,7 +367,8 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         preset ("torchgw"; what is named besides stands above it),
         scale_linear ("none"; "max": `linear` divided by its largest |value|), landmark_metric ("l2", "lower", "upper",
         "mid"), lazy (precomputed distances row by row as they are needed), store_plan
-        (the averaged plan is kept), diag_exact (row and column terms from the plan's marginals), and threads, seed, memory_limit, time_limit.
+        (the averaged plan is kept), diag_exact (row and column terms from the plan's marginals), auto_store (on the fly where
+        memory has no room for "f32"), and threads, seed, memory_limit, time_limit.
 
     Raises :class:`fourge.errors.BadArgument` and :class:`fourge.errors.BadData` naming the argument, row and column.
     Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.
@@ -381,6 +384,8 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
     solver = _fourge.Gw(c, source, target, _weights(a, "a", n), _weights(b, "b", m), cost, options)
     if start is not None:
         solver.start(_matrix(start, "start"))
+    if potentials is not None:
+        solver.start_potentials(*(None if p is None else np.ascontiguousarray(p, np.float64) for p in potentials))
     if resume is True:
         if checkpoint is None:
             raise errors.BadArgument("resume=True takes a checkpoint to go on from")
@@ -398,7 +403,7 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
 
     Options: epsilon 0.05 (cost units), tol 1e-6 (L1 error of the marginals relative to the mass), max_iter 1000,
     cost_store ("auto", "f32", "u16", "u16r", "fly", "f64"), domain, kernel_store, accel, rho_source, rho_target, reference,
-    mass, round, and threads, memory_limit, time_limit.  a (n,), b (m,): weights, uniform without.  start: potentials (f, g)
+    mass, round, auto_store (a smaller cost_store where memory has no room for it), and threads, memory_limit, time_limit.  a (n,), b (m,): weights, uniform without.  start: potentials (f, g)
     to begin with.  progress: as in :func:`align`.
     """
     cost = _matrix(cost, "cost")

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gw/gw_align.h"
+#include "gw/gw_store.h"
 
 const char *frg_gw_reason_name(frg_gw_reason r)
 {
@@ -206,22 +207,29 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
     return FRG_OK;
 }
 
-/** Exponents are stored where they fit into a quarter of what is allowed. */
-static bool store_fits(const frg_gw *s)
+/** Exponents are stored as asked for; left to us, where they fit into a quarter of what is allowed. */
+static frg_status choose_store(frg_gw *s, frgi_keeping *keeping)
 {
-    if (s->o.cost_store == FRG_GW_STORE_FLY) {
-        return false;
-    }
+    const frgi_form forms[] = {{FRG_GW_STORE_F32, frgi_level_keeping(&s->o, true)},
+                               {FRG_GW_STORE_FLY, frgi_level_keeping(&s->o, false)}};
     const double bytes = 4.0 * (double)s->x.n * (double)s->y.n;
-    const double allowed = (double)frgi_memory_allowed(s->ctx);
-    return s->o.cost_store == FRG_GW_STORE_F32 || bytes < 0.25 * allowed;
+    const bool small = bytes < 0.25 * (double)frgi_memory_allowed(s->ctx);
+    const bool fly = s->o.cost_store == FRG_GW_STORE_FLY || s->o.rank > 0 ||
+                     (s->o.cost_store == FRG_GW_STORE_AUTO && !small);
+    const frgi_form *chosen = &forms[fly];
+    if (s->o.cost_store == FRG_GW_STORE_F32 && !fly) {
+        TRY(frgi_fit_store(s->ctx, s->x.n, s->y.n, forms, 2, s->o.auto_store != 0, &chosen));
+    }
+    s->report.cost_store = chosen->store;
+    *keeping = chosen->keeping;
+    return FRG_OK;
 }
 
 bool frgi_gw_is_multiscale(const frg_gw *s)
 {
     const frg_gw_opts *const o = &s->o;
     const bool possible = (o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED) && !s->start &&
-                          frgi_is_balanced(o) && o->linear_weight == 0;
+                          !s->potentials && frgi_is_balanced(o) && o->linear_weight == 0;
     return possible &&
            (o->multiscale == FRG_GW_MULTISCALE_ON ||
             (o->multiscale == FRG_GW_MULTISCALE_AUTO && (double)s->x.n * (double)s->y.n > 1e6));
@@ -295,10 +303,11 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     }
     s->degenerate = all_plans_alike(s);
     const bool sampled = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED;
-    const bool store = s->o.rank == 0 && store_fits(s);
-    TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, store,
-                        store && frgi_gw_is_multiscale(s)));
-    s->level.smooths = store && sampled;
+    frgi_keeping keeping;
+    TRY(choose_store(s, &keeping));
+    TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, keeping,
+                        keeping.stored && frgi_gw_is_multiscale(s)));
+    s->level.smooths = keeping.stored && sampled;
     s->state = (struct frgi_state){.ctx = ctx, .report = &s->report, .owner = s};
     s->level.state = &s->state;
     s->report.n = s->x.n;
@@ -350,6 +359,7 @@ void frg_gw_destroy(frg_gw *s)
     DROP(ctx, &s->b);
     DROP(ctx, &s->linear);
     DROP(ctx, &s->start);
+    DROP(ctx, &s->potentials);
     frgi_factored_close(&s->factors, ctx);
     DROP(ctx, &s);
 }
@@ -407,5 +417,55 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     DROP(ctx, &s->start);
     s->start = copy;
     s->level.start = copy;
+    return FRG_OK;
+}
+
+/** to <- potentials of a side, without the terms that exponents leave out. */
+static frg_status take_potentials(const frg_gw *s, int side, const double *from, int64_t count,
+                                  double *to)
+{
+    if (frgi_gw_leaves_out(s)) {
+        TRY(frgi_gw_terms(s, side, to));
+    }
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = from[i] - to[i];
+    }
+    return FRG_OK;
+}
+
+frg_status frg_gw_start_potentials(frg_gw *s, const double *f, const double *g)
+{
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
+    frg_context *const ctx = s->ctx;
+    const int64_t n = s->x.n, m = s->y.n;
+    if (s->stopped) {
+        return s->stopped;
+    }
+    if (s->o.rank > 0 || s->o.max_iter == 0) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "potentials to start from where the plan has low rank or no steps are done");
+    }
+    for (int64_t i = 0; f && i < n; i++) {
+        REQUIRE(ctx, isfinite(f[i]), "f is %g at %lld", f[i], (long long)i + 1);
+    }
+    for (int64_t j = 0; g && j < m; j++) {
+        REQUIRE(ctx, isfinite(g[j]), "g is %g at %lld", g[j], (long long)j + 1);
+    }
+    double *both;
+    TRY(NEW0(ctx, &both, n + m, "potentials"));
+    frg_status status = f ? take_potentials(s, 0, f, n, both) : FRG_OK;
+    if (status >= 0 && g) {
+        status = take_potentials(s, 1, g, m, both + n);
+    }
+    if (status < 0) {
+        DROP(ctx, &both);
+        return status;
+    }
+    DROP(ctx, &s->potentials);
+    s->potentials = both;
+    s->level.start_f = f ? both : NULL;
+    s->level.start_g = g ? both + n : NULL;
     return FRG_OK;
 }

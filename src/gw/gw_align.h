@@ -11,7 +11,8 @@ struct frg_gw {
     frgi_distances x, y;
     double *a, *b;
     float *linear;
-    float *start; /* n x m */
+    float *start;       /* n x m */
+    double *potentials; /* n + m to start from, without the terms that exponents leave out */
     frgi_level level;
     frgi_factored factors; /* rank > 0 */
     frg_plan plan;
@@ -27,6 +28,11 @@ struct frg_gw {
 bool frgi_gw_is_multiscale(const frg_gw *s);
 /** out[i] <- sum_k C_ik^2 w_k of one side, caller's units. */
 FRG_MUST_USE frg_status frgi_gw_eccentricities(frgi_distances *d, const double *w, double *out);
+
+/** Whether exponents are without the row and column terms of L. */
+bool frgi_gw_leaves_out(const frg_gw *s);
+/** out[i] <- the terms of one side in L(a b'), scaled cost units. */
+FRG_MUST_USE frg_status frgi_gw_terms(const frg_gw *s, int side, double *out);
 
 #pragma GCC visibility pop
 #endif

@@ -44,7 +44,8 @@ static frg_status open_coarse(coarse *c, frgi_level *fine)
     gather_weights(fine->b, m, c->nearest_y, c->b, c->m);
     TRY(frgi_distances_subset(&c->x, fine->x, c->chosen_x, c->n));
     TRY(frgi_distances_subset(&c->y, fine->y, c->chosen_y, c->m));
-    TRY(frgi_level_open(&c->level, ctx, fine->o, &c->x, &c->y, c->a, c->b, NULL, true, true));
+    TRY(frgi_level_open(&c->level, ctx, fine->o, &c->x, &c->y, c->a, c->b, NULL,
+                        frgi_level_keeping(fine->o, true), true));
     c->level.smooths = true;
     c->level.state = fine->state;
     return FRG_OK;

@@ -60,6 +60,12 @@ int64_t frgi_room_of(const frg_gw_opts *o, int64_t count)
     return (int64_t)ceil((double)count * fmin(1 / o->damping, 4)) + 8;
 }
 
+frgi_keeping frgi_level_keeping(const frg_gw_opts *o, bool store)
+{
+    const bool widens = o->polish && o->polish_tol < FLOATS_END && o->rank == 0;
+    return (frgi_keeping){.store = FRGI_X32, .stored = store, .widens = widens};
+}
+
 /** Means of the distances to every point, where pairs are centred by them. */
 static frg_status open_means(frgi_level *l)
 {
@@ -85,7 +91,7 @@ static size_t room_of_factor(int64_t points, int64_t rank)
 
 frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o, frgi_distances *x,
                            frgi_distances *y, const double *a, const double *b, const float *linear,
-                           bool store, bool may_widen)
+                           frgi_keeping keeping, bool may_widen)
 {
     memset(l, 0, sizeof *l);
     *l = (frgi_level){.ctx = ctx, .o = o, .x = x, .y = y, .a = a, .b = b, .linear = linear};
@@ -98,10 +104,6 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
                                 .rho_b = o->rho_target,
                                 .product = o->reference == FRG_GW_REFERENCE_PRODUCT,
                                 .mass = o->mass};
-    const frgi_keeping keeping = {.store = FRGI_X32,
-                                  .stored = store,
-                                  .widens =
-                                      o->polish && o->polish_tol < FLOATS_END && o->rank == 0};
     TRY(frgi_transport_open(&l->t, ctx, x->n, y->n, keeping, &how));
     const frgi_sweep *const s = &l->t.s;
     l->count = o->anchors;
@@ -163,11 +165,12 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     l->room = frgi_room_of(l->o, l->count);
     l->epsilon = frgi_epsilon_start(l->o);
     frgi_transport_restart(&l->t);
+    const double k = FRGI_LOG2_E / l->epsilon;
     for (int64_t j = 0; j < s->ld; j++) {
-        s->G[j] = 0;
+        s->G[j] = l->start_g && j < s->m ? k * l->start_g[j] : 0;
     }
     for (int64_t i = 0; i < s->n; i++) {
-        s->F[i] = s->log_a[i];
+        s->F[i] = l->start_f && s->a[i] > 0 ? k * l->start_f[i] : s->log_a[i];
         s->mass[i] = s->a[i];
     }
     l->t.k = 0; /* whatever epsilon was */

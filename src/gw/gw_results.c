@@ -56,6 +56,9 @@ static uint64_t hash_data(const frg_gw *s)
     if (s->linear) {
         h = frg_hash(h, s->linear, n * s->level.t.s.ld * (int64_t)sizeof *s->linear);
     }
+    if (s->potentials) {
+        h = frg_hash(h, s->potentials, (n + m) * (int64_t)sizeof *s->potentials);
+    }
     return s->start ? frg_hash(h, s->start, n * m * (int64_t)sizeof *s->start) : h;
 }
 
@@ -132,28 +135,38 @@ frg_status frgi_gw_eccentricities(frgi_distances *d, const double *w, double *ou
     return FRG_OK;
 }
 
+bool frgi_gw_leaves_out(const frg_gw *s)
+{
+    return frgi_is_balanced(&s->o) && s->o.max_iter > 0 && !s->degenerate;
+}
+
+frg_status frgi_gw_terms(const frg_gw *s, int side, double *out)
+{
+    frgi_distances *const d = side ? s->level.y : s->level.x;
+    TRY(frgi_distances_squares(d, side ? s->b : s->a, out));
+    for (int64_t i = 0; i < d->n; i++) {
+        out[i] *= 1 - s->o.linear_weight;
+    }
+    return FRG_OK;
+}
+
 /** The row (side 0) or column terms of the last linearisation, which balanced problems leave out of their exponents:
  *  the mean over the pairs of squared distances to them; in the modes without sampling sum_k C_ik^2 a_k. */
 static frg_status left_out_terms(const frg_gw *s, int side, double *out)
 {
     const frgi_level *const l = &s->level;
-    frgi_distances *const d = side ? l->y : l->x;
-    const int64_t R = l->count;
+    if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK || s->o.diag_exact) {
+        return frgi_gw_terms(s, side, out);
+    }
+    const int64_t n = side ? l->y->n : l->x->n, R = l->count;
     const float *const rows = side ? l->rows_y : l->rows_x; /* centred where there are means */
     const float *const means = l->means && side ? l->means + l->x->n : l->means;
-    const double theta = s->o.linear_weight;
-    const bool exact = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK || s->o.diag_exact;
-    memset(out, 0, (size_t)d->n * sizeof *out);
-    if (exact) {
-        TRY(frgi_gw_eccentricities(d, side ? s->b : s->a, out));
-    }
-    const double unit = (double)d->scale * (double)d->scale;
-    for (int64_t i = 0; i < d->n; i++) {
-        for (int64_t r = 0; r < R && !exact; r++) {
-            out[i] += (double)rows[r * d->n + i] * (double)rows[r * d->n + i] / (double)R;
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = means ? (double)means[i] * (double)means[i] : 0;
+        for (int64_t r = 0; r < R; r++) {
+            out[i] += (double)rows[r * n + i] * (double)rows[r * n + i] / (double)R;
         }
-        out[i] += exact || !means ? 0 : (double)means[i] * (double)means[i];
-        out[i] *= (1 - theta) * (exact ? unit : 1);
+        out[i] *= 1 - s->o.linear_weight;
     }
     return FRG_OK;
 }
@@ -166,7 +179,7 @@ frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
     const frgi_sweep *const w = &s->level.t.s;
     REQUIRE(s->ctx, s->plan.t, "the alignment has not run");
     REQUIRE(s->ctx, s->o.rank == 0, "a plan of low rank has factors and no potentials");
-    const bool left_out = frgi_is_balanced(&s->o) && s->o.max_iter > 0 && !s->degenerate;
+    const bool left_out = frgi_gw_leaves_out(s);
     const struct {
         double *to;
         const double *from;

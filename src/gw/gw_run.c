@@ -119,8 +119,8 @@ static frg_status sampled_loop(frg_gw *s)
         return fine_steps(s);
     }
     const int64_t starts = frgi_starts(&s->o, TRIAL_STEPS);
-    const bool many =
-        starts > 1 && !s->start && s->o.max_iter >= 40 && s->o.min_iter < s->o.max_iter;
+    const bool many = starts > 1 && !s->start && !s->potentials && s->o.max_iter >= 40 &&
+                      s->o.min_iter < s->o.max_iter;
     r->starts = many ? starts : 1;
     if (many && !frgi_state_waits(l, FRGI_MAIN)) {
         const frg_status status = short_starts(s, starts);

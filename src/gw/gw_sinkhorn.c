@@ -11,6 +11,7 @@
 #include "gw/gw_build.h"
 #include "gw/gw_plan.h"
 #include "gw/gw_room.h"
+#include "gw/gw_store.h"
 
 enum { WARM_PASSES = 2 };
 
@@ -214,21 +215,37 @@ static frg_status check_options(frg_context *ctx, const frg_sinkhorn_opts *o)
     return FRG_OK;
 }
 
-/** The form of the exponents, and whether it is kept. */
-static frg_status choose_store(frg_sinkhorn *s, double low, double high, frgi_store *store,
-                               bool *keep)
+/** The form of the exponents: the one that is asked for, or where that may fall a smaller one.  Of fixed point that is the
+ *  one with the potentials inside, which takes any range of the costs. */
+static frg_status choose_store(frg_sinkhorn *s, frgi_keeping *keeping)
 {
-    *keep = s->o.cost_store != FRG_GW_STORE_FLY;
-    *store = FRGI_X32;
-    if (s->o.domain == FRG_GW_DOMAIN_KERNEL) {
-        *store = s->o.kernel_store == FRG_GW_KERNEL_BF16 ? FRGI_K16 : FRGI_K32;
-    } else if (s->o.cost_store == FRG_GW_STORE_F64) {
-        *store = FRGI_X64;
-    } else if (s->o.cost_store == FRG_GW_STORE_U16 || s->o.cost_store == FRG_GW_STORE_U16R) {
-        *store = FRGI_X16;
-        REQUIRE(s->ctx, s->o.cost_store == FRG_GW_STORE_U16R || (high - low) / s->o.epsilon <= 1300,
-                "the costs span %g, more than 1300 epsilon: u16r or f32 stores them", high - low);
+    static const frgi_form in_logarithms[] = {{FRG_GW_STORE_F64, {FRGI_X64, true, false}},
+                                              {FRG_GW_STORE_F32, {FRGI_X32, true, false}},
+                                              {FRG_GW_STORE_U16, {FRGI_X16, true, false}},
+                                              {FRG_GW_STORE_U16R, {FRGI_X16, true, false}},
+                                              {FRG_GW_STORE_FLY, {FRGI_X32, false, false}}},
+                           kernels[] = {{FRG_GW_STORE_AUTO, {FRGI_K32, true, false}},
+                                        {FRG_GW_STORE_AUTO, {FRGI_K16, true, false}}};
+    enum { FORMS = sizeof in_logarithms / sizeof *in_logarithms };
+    const frg_gw_store asked =
+        s->o.cost_store == FRG_GW_STORE_AUTO ? FRG_GW_STORE_F32 : s->o.cost_store;
+    frgi_form forms[FORMS];
+    int count = 0;
+    for (int q = 0; q < FORMS; q++) {
+        const frg_gw_store store = in_logarithms[q].store;
+        if (store == asked || (count > 0 && store != FRG_GW_STORE_U16)) {
+            forms[count++] = in_logarithms[q];
+        }
     }
+    if (s->o.domain == FRG_GW_DOMAIN_KERNEL) {
+        forms[0] = kernels[s->o.kernel_store == FRG_GW_KERNEL_BF16];
+        count = 1;
+    }
+    const frgi_form *chosen;
+    TRY(frgi_fit_store(s->ctx, s->cost.shape[0], s->cost.shape[1], forms, count,
+                       s->o.auto_store != 0, &chosen));
+    s->report.cost_store = chosen->store;
+    *keeping = chosen->keeping;
     return FRG_OK;
 }
 
@@ -237,7 +254,11 @@ static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
     frg_context *const ctx = s->ctx;
     const int64_t n = s->cost.shape[0], m = s->cost.shape[1];
     double low = 0, high = 0, sum_a, sum_b;
+    frgi_keeping keeping;
+    TRY(choose_store(s, &keeping));
     TRY(check_cost(ctx, &s->cost, &low, &high));
+    REQUIRE(ctx, s->report.cost_store != FRG_GW_STORE_U16 || (high - low) / s->o.epsilon <= 1300,
+            "the costs span %g, more than 1300 epsilon: u16r or f32 stores them", high - low);
     TRY(NEW(ctx, &s->a, n, "weights"));
     TRY(NEW(ctx, &s->b, m, "weights"));
     TRY(frgi_take_weights(ctx, a, n, "a", s->a, &sum_a));
@@ -252,17 +273,13 @@ static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
     if (!partial && !relaxed) {
         TRY(frgi_normalise_weights(ctx, s->a, n, sum_a, s->b, m, sum_b));
     }
-    frgi_store store;
-    bool keep;
-    TRY(choose_store(s, low, high, &store, &keep));
     const frgi_marginals how = {.a = s->a,
                                 .b = s->b,
                                 .rho_a = s->o.rho_source,
                                 .rho_b = s->o.rho_target,
                                 .product = s->o.reference == FRG_GW_REFERENCE_PRODUCT,
                                 .mass = partial ? s->o.mass : 0};
-    TRY(frgi_transport_open(&s->t, ctx, n, m, (frgi_keeping){.store = store, .stored = keep},
-                            &how));
+    TRY(frgi_transport_open(&s->t, ctx, n, m, keeping, &how));
     s->t.accelerate = s->o.accel == FRG_GW_ACCEL_MOMENTUM && !relaxed;
     return FRG_OK;
 }
@@ -337,7 +354,7 @@ frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g)
 static bool reduced(const frg_sinkhorn *s)
 {
     const frgi_store store = s->t.s.store;
-    return store == FRGI_K16 || store == FRGI_K32 || s->o.cost_store == FRG_GW_STORE_U16R;
+    return store == FRGI_K16 || store == FRGI_K32 || s->report.cost_store == FRG_GW_STORE_U16R;
 }
 
 /** Two passes over the caller's costs give the potentials that the reduced forms take out. */

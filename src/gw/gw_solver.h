@@ -59,12 +59,14 @@ typedef struct {
     float *means;        /* n + m: of the distances to a point; NULL: pairs are not centred */
     const float *linear; /* rows x ld */
     const float *start;  /* n x m plan to start from, or NULL: a b' */
-    uint64_t seed, run;  /* run: which of several starts */
-    int64_t step;        /* outer steps so far: the second counter of every draw */
-    int64_t count;       /* pairs of a step */
-    int64_t room;        /* pairs drawn for later steps: R / alpha are enough on average */
-    int64_t count_most;  /* what there is memory for */
-    frgi_pair *anchors;  /* of this step */
+    const double *start_f,
+        *start_g;       /* potentials to start from, of the exponents, cost units; or NULL: 0 */
+    uint64_t seed, run; /* run: which of several starts */
+    int64_t step;       /* outer steps so far: the second counter of every draw */
+    int64_t count;      /* pairs of a step */
+    int64_t room;       /* pairs drawn for later steps: R / alpha are enough on average */
+    int64_t count_most; /* what there is memory for */
+    frgi_pair *anchors; /* of this step */
     frgi_pair *ages[FRGI_AGES]; /* pairs of the latest plans, the newest first */
     int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
     int64_t n_ages, truncated;
@@ -97,8 +99,10 @@ typedef struct {
 
 FRG_MUST_USE frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o,
                                         frgi_distances *x, frgi_distances *y, const double *a,
-                                        const double *b, const float *linear, bool store,
+                                        const double *b, const float *linear, frgi_keeping keeping,
                                         bool may_widen);
+/** What a level keeps of its exponents where they are stored, or are not. */
+frgi_keeping frgi_level_keeping(const frg_gw_opts *o, bool store);
 /** Room for the pairs of a step with `count` of them. */
 int64_t frgi_room_of(const frg_gw_opts *o, int64_t count);
 void frgi_level_close(frgi_level *l);

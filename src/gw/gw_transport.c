@@ -141,29 +141,44 @@ void frgi_transport_set_slack(frgi_transport *t)
     }
 }
 
-frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, int64_t m,
-                               frgi_keeping keeping, const frgi_marginals *how)
+/** Shapes and what memory they need. */
+static void measure(frgi_transport *t, const frg_context *ctx, int64_t n, int64_t m,
+                    frgi_keeping keeping)
 {
-    const frgi_store store = keeping.store;
     memset(t, 0, sizeof *t);
-    t->ctx = ctx;
     t->keeping = keeping;
-    t->how = *how;
     t->threads = frg_threads(ctx);
     frgi_sweep *const s = &t->s;
     s->n = n;
     s->m = m;
     s->rows = (n + FRGI_GROUP - 1) / FRGI_GROUP * FRGI_GROUP;
-    const int64_t pad = store == FRGI_K16 ? 2 * FRGI_PAD : FRGI_PAD; /* two vectors lie in one */
+    const int64_t pad =
+        keeping.store == FRGI_K16 ? 2 * FRGI_PAD : FRGI_PAD; /* two vectors lie in one */
     s->ld = (m + pad - 1) / pad * pad;
     /* at most 64, of whole fills; of the data alone, so that bits do not depend on threads */
     const int64_t fill = FRGI_FILL_GROUPS * FRGI_GROUP, each = (n + 64 * fill - 1) / (64 * fill);
     s->chunks = (n + each * fill - 1) / (each * fill);
-    s->store = store;
-    s->product = how->product;
+    s->store = keeping.store;
     t->scratch_bytes = (size_t)(FRGI_SCRATCH_ROWS * s->ld) * real_size(&keeping) + 64;
     t->scratch_bytes = (t->scratch_bytes + 63) / 64 * 64;
     layout(&t->memory, t);
+}
+
+size_t frgi_transport_bytes(const frg_context *ctx, int64_t n, int64_t m, frgi_keeping keeping)
+{
+    frgi_transport t;
+    measure(&t, ctx, n, m, keeping);
+    return t.memory.used;
+}
+
+frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, int64_t m,
+                               frgi_keeping keeping, const frgi_marginals *how)
+{
+    measure(t, ctx, n, m, keeping);
+    t->ctx = ctx;
+    t->how = *how;
+    frgi_sweep *const s = &t->s;
+    s->product = how->product;
     TRY(frgi_arena_open(&t->memory, ctx, "transport plan"));
     layout(&t->memory, t);
     fill_weights(how->a, n, s->a, s->log_a, NO_ROW);
@@ -193,7 +208,7 @@ frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n, i
     s->faint = (float)(FRGI_FAINT * least * (double)m);
     t->kept = s->x;
     if (keeping.stored) { /* rows beyond n stay finite */
-        const size_t row = (size_t)s->ld * element(store);
+        const size_t row = (size_t)s->ld * element(keeping.store);
         memset((char *)s->x + (size_t)n * row, 0, (size_t)(s->rows - n) * row);
     }
     return FRG_OK;

@@ -80,6 +80,8 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_transport_open(frgi_transport *t, frg_context *ctx, int64_t n,
                                             int64_t m, frgi_keeping keeping,
                                             const frgi_marginals *how);
+/** Bytes that it would take. */
+size_t frgi_transport_bytes(const frg_context *ctx, int64_t n, int64_t m, frgi_keeping keeping);
 void frgi_transport_close(frgi_transport *t);
 /** After frgi_transport_finish: ready for passes again, potentials as they are. */
 void frgi_transport_restart(frgi_transport *t);

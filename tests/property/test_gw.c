@@ -392,7 +392,8 @@ static void sampling_by(bool multinomial)
     frgi_level l;
     CHECK_OK(ctx, frgi_distances_open(&sx, ctx, &(frg_gw_side){.data = &ax}, &o, "source"));
     CHECK_OK(ctx, frgi_distances_open(&sy, ctx, &(frg_gw_side){.data = &ay}, &o, "target"));
-    CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, uniform, uniform, NULL, true, false));
+    CHECK_OK(ctx, frgi_level_open(&l, ctx, &o, &sx, &sy, uniform, uniform, NULL,
+                                  frgi_level_keeping(&o, true), false));
     CHECK_OK(ctx, frgi_level_reset(&l, 0));
     CHECK_OK(ctx, frgi_level_step(&l, 40, 0));
     double total = 0;
@@ -833,6 +834,155 @@ static void potentials(void)
         }
     CHECK_SAYS(worst < 1e-3, "relative %g", worst);
     frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+}
+
+/* From the plan and the potentials of a run that has settled the first step of the exact mode has next to no passes to make,
+ * from the plan alone it has them all.  Potentials are f32 exponents' once more, so that three passes are let pass. */
+static void warm(void)
+{
+    enum { N = 60, M = 50 };
+    frg_context *ctx = test_context();
+    double x[N * 2], y[M * 3], plan[N * M], f[N], g[M], energy = 0;
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    for (int i = 0; i < M * 3; i++)
+        y[i] = test_normal();
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 3);
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.mode = FRG_GW_EXACT;
+    o.anneal = FRG_GW_ANNEAL_NONE;
+    o.epsilon = 0.02;
+    o.polish = 0;
+    o.max_inner = 2000;
+    int64_t passes[3];
+    for (int run = 0; run < 3; run++) { /* cold; plan and potentials; plan alone */
+        frg_gw *s = NULL;
+        o.max_iter = o.min_iter = run ? 1 : 500;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                    NULL, &o));
+        if (run)
+            CHECK_OK(ctx, frg_gw_start_plan(s, matrix(plan, N, M)));
+        if (run == 1)
+            CHECK_OK(ctx, frg_gw_start_potentials(s, f, g));
+        CHECK(frg_gw_run(s, NULL) >= 0);
+        passes[run] = frg_gw_get(s)->inner_iterations;
+        if (!run) {
+            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
+            CHECK_OK(ctx, frg_gw_potentials(s, f, g));
+            energy = frg_gw_get(s)->energy;
+        } else {
+            CHECK_NEAR(frg_gw_get(s)->energy / energy, 1, 1e-4);
+        }
+        frg_gw_destroy(s);
+    }
+    CHECK_SAYS(passes[1] <= 3 && passes[2] >= 4 * passes[1], "%d passes, %d from the plan alone",
+               (int)passes[1], (int)passes[2]);
+    /* sampled: none are the zeros there were; refusals */
+    double sampled[3][N * M];
+    for (int run = 0; run < 3; run++) {
+        frg_gw *s = NULL;
+        o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.n_start = 1;
+        o.max_iter = o.min_iter = 5;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                    NULL, &o));
+        if (run)
+            CHECK_OK(ctx, frg_gw_start_potentials(s, run == 1 ? NULL : f, run == 1 ? NULL : g));
+        CHECK(frg_gw_run(s, NULL) >= 0);
+        CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(sampled[run], N, M)));
+        if (run == 1)
+            CHECK_BITS(sampled[1], sampled[0], sizeof sampled[0]);
+        f[3] = NAN;
+        CHECK_STATUS(frg_gw_start_potentials(s, f, g), FRG_BAD_ARG);
+        f[3] = 0;
+        frg_gw_destroy(s);
+    }
+    CHECK(memcmp(sampled[2], sampled[0], sizeof sampled[0]) != 0);
+    for (int k = 0; k < 2; k++) {
+        frg_gw *s = NULL;
+        o.rank = k ? 0 : 3;
+        o.max_iter = k ? 0 : 10;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                    NULL, &o));
+        CHECK_STATUS(frg_gw_start_potentials(s, f, g), FRG_UNSUPPORTED);
+        frg_gw_destroy(s);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* f32 exponents of 1100 x 1100 take 4.8 MB: in 4 MB they are refused, or made on the fly where that may be; left to us they
+ * are where they would take more than a quarter.  Sizes that no index holds are refused, of one number all of them. */
+static void forms_by_memory(void)
+{
+    enum { N = 1100 };
+    static const struct {
+        frg_gw_store asked;
+        int automatic;
+        int64_t limit;
+        frg_status status;
+        frg_gw_store got;
+    } each[] = {{FRG_GW_STORE_F32, 0, 0, FRG_OK, FRG_GW_STORE_F32},
+                {FRG_GW_STORE_F32, 0, 4000000, FRG_NO_MEMORY, FRG_GW_STORE_F32},
+                {FRG_GW_STORE_F32, 1, 4000000, FRG_OK, FRG_GW_STORE_FLY},
+                {FRG_GW_STORE_FLY, 0, 4000000, FRG_OK, FRG_GW_STORE_FLY},
+                {FRG_GW_STORE_AUTO, 0, 4000000, FRG_OK, FRG_GW_STORE_FLY},
+                {FRG_GW_STORE_AUTO, 0, 0, FRG_OK, FRG_GW_STORE_F32}};
+    double *const x = malloc(2 * N * sizeof *x);
+    for (int i = 0; i < 2 * N; i++)
+        x[i] = test_normal();
+    const frg_array ax = matrix(x, N, 2);
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        frg_context_opts c;
+        frg_context_defaults(&c, sizeof c);
+        c.threads = 1;
+        c.memory_limit = each[k].limit;
+        frg_context *ctx = NULL;
+        CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.anchors = 10;
+        o.multiscale = FRG_GW_MULTISCALE_OFF;
+        o.cost_store = each[k].asked;
+        o.auto_store = each[k].automatic;
+        frg_gw *s = NULL;
+        CHECK_STATUS(frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ax},
+                                   NULL, &o),
+                     each[k].status);
+        if (s)
+            CHECK_INT(frg_gw_get(s)->cost_store, each[k].got);
+        else
+            CHECK_SAYS(strstr(frg_message(ctx), "fly") && strstr(frg_message(ctx), "auto_store"),
+                       "%s", frg_message(ctx));
+        CHECK_INT(frg_warning_count(ctx), each[k].automatic);
+        if (each[k].automatic)
+            CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-GW-107");
+        frg_gw_destroy(s);
+        frg_context_destroy(ctx);
+    }
+    free(x);
+    static const struct {
+        int64_t rows, columns;
+        frg_gw_distance distance;
+        frg_status status;
+    } sizes[] = {{INT32_MAX, 1, FRG_GW_DISTANCE_EUCLIDEAN, FRG_BAD_ARG},
+                 {INT32_MAX, 3, FRG_GW_DISTANCE_PRECOMPUTED, FRG_BAD_ARG},
+                 {0, 2, FRG_GW_DISTANCE_EUCLIDEAN, FRG_BAD_ARG},
+                 {2, 0, FRG_GW_DISTANCE_EUCLIDEAN, FRG_BAD_ARG},
+                 {INT32_MAX - 1, INT32_MAX - 1, FRG_GW_DISTANCE_MATRIX, FRG_NO_MEMORY},
+                 {INT32_MAX - 1, INT64_C(1) << 31, FRG_GW_DISTANCE_EUCLIDEAN, FRG_NO_MEMORY},
+                 {INT32_MAX - 1, INT64_C(1) << 36, FRG_GW_DISTANCE_EUCLIDEAN, FRG_BAD_ARG}};
+    frg_context *ctx = test_context();
+    const float one = 1;
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        frg_array a = frg_matrix(&one, FRG_F32, sizes[k].rows, sizes[k].columns, 0);
+        a.stride[1] = 0;
+        const frg_gw_opts o = options(sizes[k].distance);
+        frg_gw *s = NULL;
+        CHECK_STATUS(
+            frg_gw_create(&s, ctx, (frg_gw_side){.data = &a}, (frg_gw_side){.data = &a}, NULL, &o),
+            sizes[k].status);
+        CHECK(!s && *frg_message(ctx));
+    }
     frg_context_destroy(ctx);
 }
 
@@ -1471,6 +1621,8 @@ static const test_case cases[] = {{"energies", energies},
                                   {"potentials", potentials},
                                   {"without weight", without_weight},
                                   {"extremes", extremes},
+                                  {"warm", warm},
+                                  {"forms by memory", forms_by_memory},
                                   {"no steps", no_steps},
                                   {"ways to distances", ways_to_distances}};
 TEST_MAIN(cases)

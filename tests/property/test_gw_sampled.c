@@ -97,8 +97,8 @@ static void open_level(bed *t, const frg_gw_opts *o, const float *linear)
              frgi_distances_open(&t->sx, t->ctx, &(frg_gw_side){.data = &t->ax}, o, "source"));
     CHECK_OK(t->ctx,
              frgi_distances_open(&t->sy, t->ctx, &(frg_gw_side){.data = &t->ay}, o, "target"));
-    CHECK_OK(t->ctx,
-             frgi_level_open(&t->l, t->ctx, o, &t->sx, &t->sy, t->a, t->b, linear, true, false));
+    CHECK_OK(t->ctx, frgi_level_open(&t->l, t->ctx, o, &t->sx, &t->sy, t->a, t->b, linear,
+                                     frgi_level_keeping(o, true), false));
     CHECK_OK(t->ctx, frgi_level_reset(&t->l, 0));
 }
 

@@ -814,7 +814,129 @@ static void fixed_point(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {{"iterates", iterates},
+static frg_context *limited(int64_t bytes)
+{
+    frg_context_opts o;
+    frg_context_defaults(&o, sizeof o);
+    o.threads = 2;
+    o.memory_limit = bytes;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    return ctx;
+}
+
+/** f and g of three passes; false where the solver is refused. */
+static bool three_passes(frg_context *ctx, const problem *p, frg_sinkhorn_opts o, frg_gw_store *got,
+                         double *fg)
+{
+    frg_sinkhorn *s = NULL;
+    o.tol = 0;
+    o.max_iter = 3;
+    const frg_status status = frg_sinkhorn_create(
+        &s, ctx, frg_matrix(p->cost, FRG_F64, p->n, p->m, p->m), p->a, p->b, &o);
+    if (status < 0) {
+        CHECK_STATUS(status, FRG_NO_MEMORY);
+        return false;
+    }
+    CHECK_STATUS(frg_sinkhorn_run(s, NULL), FRG_MAX_ITER);
+    CHECK_OK(ctx, frg_sinkhorn_potentials(s, fg, fg + p->n));
+    *got = frg_sinkhorn_get(s).cost_store;
+    frg_sinkhorn_destroy(s);
+    return true;
+}
+
+/* Exponents of 1000 x 1000 take 8, 4, 2 and 0 MB as f64, f32, u16r and fly, all else less than 1.3 MB.  What has no room is
+ * refused and the next form named; where it may fall, the first form with room is taken, is told, and has the bits of
+ * that form. */
+static void forms_by_memory(void)
+{
+    enum { N = 1000 };
+    static const struct {
+        frg_gw_store asked;
+        int64_t limit;
+        frg_gw_store got;
+        bool refused; /* whatever it may do */
+    } each[] = {{FRG_GW_STORE_F64, 40000000, FRG_GW_STORE_F64, false},
+                {FRG_GW_STORE_F64, 6000000, FRG_GW_STORE_F32, false},
+                {FRG_GW_STORE_F32, 3700000, FRG_GW_STORE_U16R, false},
+                {FRG_GW_STORE_AUTO, 3700000, FRG_GW_STORE_U16R, false},
+                {FRG_GW_STORE_F32, 1800000, FRG_GW_STORE_FLY, false},
+                {FRG_GW_STORE_U16, 1800000, FRG_GW_STORE_FLY, false},
+                {FRG_GW_STORE_F32, 200000, FRG_GW_STORE_F32, true},
+                {FRG_GW_STORE_FLY, 200000, FRG_GW_STORE_FLY, true}};
+    problem p = make(N, N, 0.05);
+    double *const fg = malloc(2 * N * sizeof *fg), *const want = malloc(2 * N * sizeof *want);
+    frg_sinkhorn_opts o;
+    frg_sinkhorn_defaults(&o, sizeof o);
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        const bool falls = each[k].got != each[k].asked;
+        frg_gw_store got = FRG_GW_STORE_AUTO;
+        frg_context *ctx = limited(each[k].limit);
+        o.cost_store = each[k].asked;
+        for (int automatic = 0; automatic < 2; automatic++) {
+            o.auto_store = automatic;
+            frg_warnings_clear(ctx);
+            const bool made = three_passes(ctx, &p, o, &got, fg);
+            CHECK_SAYS(made == (!each[k].refused && (automatic || !falls)), "case %zu, %d: %s", k,
+                       automatic, frg_message(ctx));
+            if (!made)
+                CHECK_SAYS(strstr(frg_message(ctx), "bytes") != NULL &&
+                               (each[k].asked == FRG_GW_STORE_FLY ||
+                                strstr(frg_message(ctx), "auto_store")),
+                           "case %zu: %s", k, frg_message(ctx));
+            if (made)
+                CHECK_INT(got, each[k].got);
+            const bool told = made && falls;
+            CHECK_INT(frg_warning_count(ctx), told);
+            if (told) {
+                CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-GW-107");
+                o.cost_store = each[k].got;
+                CHECK(three_passes(ctx, &p, o, &got, want));
+                CHECK_BITS(fg, want, 2 * N * sizeof *fg);
+            }
+        }
+        frg_context_destroy(ctx);
+    }
+    frg_context *ctx = limited(3000000); /* kernels have no smaller form */
+    frg_gw_store got;
+    o = (frg_sinkhorn_opts){0};
+    frg_sinkhorn_defaults(&o, sizeof o);
+    o.domain = FRG_GW_DOMAIN_KERNEL;
+    o.auto_store = 1;
+    CHECK(!three_passes(ctx, &p, o, &got, fg));
+    frg_context_destroy(ctx);
+    free(fg);
+    free(want);
+    release(&p);
+}
+
+/* Sizes that an index, or 2^63 bytes, cannot hold, before any work: one cost is all of the matrix. */
+static void limits_of_an_index(void)
+{
+    frg_context *ctx = test_context();
+    const float one = 1;
+    const int64_t most = INT32_MAX;
+    static const struct {
+        int64_t less_rows, less_columns;
+        frg_status status;
+    } each[] = {{0, INT32_MAX - 2, FRG_BAD_ARG},
+                {INT32_MAX - 2, 0, FRG_BAD_ARG},
+                {1, 1, FRG_NO_MEMORY},
+                {INT32_MAX, 3, FRG_BAD_ARG}};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        frg_array c =
+            frg_matrix(&one, FRG_F32, most - each[k].less_rows, most - each[k].less_columns, 0);
+        c.stride[1] = 0;
+        frg_sinkhorn *s = NULL;
+        CHECK_STATUS(frg_sinkhorn_create(&s, ctx, c, NULL, NULL, NULL), each[k].status);
+        CHECK(!s && *frg_message(ctx));
+    }
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"forms by memory", forms_by_memory},
+                                  {"limits of an index", limits_of_an_index},
+                                  {"iterates", iterates},
                                   {"stores", stores},
                                   {"fixed point", fixed_point},
                                   {"relaxed", relaxed},
