@@ -28,7 +28,7 @@ enum {
     FE_KEPT_ROWS = 64,      /* of a unit, which the last pass does not compute twice */
     FE_STREAM_AHEAD = 1024, /* numbers of columns in a row that are fetched ahead: memory is far; */
     FE_NUMBERS_AHEAD = 2048, /* bytes of coefficient numbers that are; */
-    FE_ROWS_AHEAD = 24,      /* rows that are, where `order` scatters them; */
+    FE_ROWS_AHEAD = 48,      /* rows that are, where `order` scatters them; */
     FE_NEAR_BYTES = 1 << 19, /* and their lines, where all of them are more than this */
     FE_LINE = 64             /* bytes of a line of a cache */
 };
