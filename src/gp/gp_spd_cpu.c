@@ -56,9 +56,9 @@ typedef enum { STORE_SET, STORE_NEGATIVE, STORE_MINUS, STORE_PLUS } store;
 
 #define OPS(t)                                                                                     \
     {                                                                                              \
-        .cholesky = cholesky_##t, .invert = invert_##t, .divide = divide_##t,                      \
-        .retire = retire_##t, .turn = turn_##t, .square = square_##t, .pack = pack_##t,            \
-        .pack_turned = pack_turned_##t, .pack_symmetric = pack_symmetric_##t,                      \
+        .cholesky = cholesky_##t, .invert = invert_##t, .turn_over = turn_over_##t,                \
+        .divide = divide_##t, .retire = retire_##t, .turn = turn_##t, .square = square_##t,        \
+        .pack = pack_##t, .pack_turned = pack_turned_##t, .pack_symmetric = pack_symmetric_##t,    \
         .update = {[SPD_MINUS] = update_minus_##t, [SPD_PLUS] = update_plus_##t},                  \
         .forward = forward_##t, .backward = backward_##t,                                          \
         .times = {[SPD_MINUS] = times_minus_##t, [SPD_PLUS] = times_plus_##t},                     \

@@ -334,125 +334,145 @@ INLINE vec FN(below)(const real *column, ptrdiff_t first, ptrdiff_t j)
     return (vec)((FN(mask))FN(load)(column + first) & m);
 }
 
-/** x <- the inverse of the n x n lower triangle in l (ld 16; only what is below the diagonal is used), reciprocal
- *  diagonal given; one column j of l at a time, so that factor and inverse can go together.  What is above the
- *  vector `first`, which holds row j, is zero. */
-INLINE void FN(invert_column)(const int n, const int first, const real *l, real *x, int j,
-                              real reciprocal)
+/** The square of a group in registers, column by column; of a lower triangle column j is vectors j / LANES and after,
+ *  and what they hold above the diagonal is never used. */
+enum { FN(PARTS) = GROUP / LANES };
+#define PARTS FN(PARTS)
+typedef struct {
+    vec at[GROUP][PARTS];
+} FN(square_of);
+
+/** Lane `lane` of v in all lanes. */
+INLINE vec FN(spread)(vec v, const int lane)
 {
-    vec below[SPD_INNER / LANES];
-#pragma GCC unroll 8
-    for (int v = first; v < n / LANES; v++)
-        below[v] = FN(below)(l, v * LANES, j);
-    for (int c = 0; c <= j; c++, x += SPD_INNER) {
-        const real s = x[j] * reciprocal;
-#pragma GCC unroll 8
-        for (int v = first; v < n / LANES; v++)
-            FN(keep)(x + v * LANES, FN(load)(x + v * LANES) - below[v] * s);
-        x[j] = s;
-    }
+    const FN(mask) none = {0};
+    return FRGI_SHUFFLE(v, v, none + (whole)lane);
 }
 
-INLINE void FN(identity)(real *x)
+INLINE void FN(take_lower)(FN(square_of) * c, const real *a, ptrdiff_t ld)
 {
-    memset(x, 0, SPD_INNER * SPD_INNER * sizeof(real));
-    for (int i = 0; i < SPD_INNER; i++)
-        x[i * SPD_INNER + i] = 1;
+#pragma GCC unroll 16
+    for (int j = 0; j < GROUP; j++)
+#pragma GCC unroll 4
+        for (int v = j / LANES; v < PARTS; v++)
+            c->at[j][v] = FN(load)(a + v * LANES + j * ld);
 }
 
-INLINE void FN(copy)(const int n, const real *from, ptrdiff_t ld, real *to, ptrdiff_t ldt)
+/** c_k -= c_j c_kj / c_jj for k > j, one pivot j after the other: c_j / sqrt(c_jj) is then column j of L, and between
+ *  pivots lies a division but no root (1 / c_jj is finite for every normal number).  p <- the c_jj. */
+INLINE void FN(eliminate_columns)(FN(square_of) * c, real *p)
 {
-    for (int j = 0; j < n; j++)
-        for (int v = 0; v < n; v += LANES)
-            FN(keep)(to + j * ldt + v, FN(load)(from + j * ld + v));
-}
-
-/** Pivot j, in vector `first` of its column: the column of L, what it changes right of it (no vectors above the
- *  diagonal), and its step of the inverse.  False: the pivot is not positive. */
-INLINE bool FN(pivot)(const int n, const int first, int j, real *l, real *x)
-{
-    real *const column = l + j * SPD_INNER;
-    const real p = column[j];
-    if (!(p > 0) || !isfinite(p))
-        return false;
-    const real root = ROOT(p), r = 1 / root;
-    vec below[SPD_INNER / LANES];
-#pragma GCC unroll 8
-    for (int v = first; v < n / LANES; v++) {
-        below[v] = FN(below)(column, v * LANES, j) * r;
-        FN(keep)(column + v * LANES, below[v]);
-    }
-#pragma GCC unroll 8
-    for (int from = first; from < n / LANES; from++) {
-        for (int c = from == first ? j + 1 : from * LANES; c < (from + 1) * LANES; c++) {
-            real *const next = l + c * SPD_INNER;
-            const real s = column[c];
-#pragma GCC unroll 8
-            for (int v = from; v < n / LANES; v++)
-                FN(keep)(next + v * LANES, FN(load)(next + v * LANES) - below[v] * s);
+#pragma GCC unroll 16
+    for (int j = 0; j < GROUP; j++) {
+        const vec pivot = FN(spread)(c->at[j][j / LANES], j % LANES), over = 1 / pivot;
+        p[j] = pivot[0];
+#pragma GCC unroll 16
+        for (int k = j + 1; k < GROUP; k++) {
+            const vec s = FN(spread)(c->at[j][k / LANES], k % LANES) * over;
+#pragma GCC unroll 4
+            for (int v = k / LANES; v < PARTS; v++)
+                c->at[k][v] -= c->at[j][v] * s;
         }
     }
-    FN(invert_column)(n, first, column, x, j, r);
-    column[j] = root;
-    return true;
 }
 
-/** Cholesky and inverse of an n x n block, n <= 16 whole groups. */
-INLINE ptrdiff_t FN(small)(const int n, real *a, ptrdiff_t ld, real *z, ptrdiff_t ldz,
-                           double *pivot)
+/** z <- the inverse of l, row by row: z_j *= 1 / l_jj, z_i -= l_ij z_j for i > j, from the unit matrix on. */
+INLINE void FN(invert_group)(const FN(square_of) * l, const real *reciprocal, real *z,
+                             ptrdiff_t ldz)
 {
-    real l[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
-    real x[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
-    FN(copy)(n, a, ld, l, SPD_INNER);
-    FN(identity)(x);
-#pragma GCC unroll 8
-    for (int first = 0; first < n / LANES; first++) {
-        for (int j = first * LANES; j < (first + 1) * LANES; j++) {
-            if (!FN(pivot)(n, first, j, l, x)) {
-                *pivot = (double)l[j * SPD_INNER + j];
-                return j;
-            }
+    const FN(mask) lane = {INDICES};
+    real rows[GROUP * GROUP] __attribute__((aligned(SPD_LINE)));
+    FN(square_of) x;
+#pragma GCC unroll 16
+    for (int i = 0; i < GROUP; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < PARTS; v++)
+            x.at[i][v] = (vec)((lane + (whole)(v * LANES) == (whole)i) & (FN(mask))((vec){0} + 1));
+#pragma GCC unroll 16
+    for (int j = 0; j < GROUP; j++) {
+#pragma GCC unroll 4
+        for (int v = 0; v <= j / LANES; v++)
+            x.at[j][v] *= reciprocal[j];
+#pragma GCC unroll 16
+        for (int i = j + 1; i < GROUP; i++) {
+            const vec s = FN(spread)(l->at[j][i / LANES], i % LANES);
+#pragma GCC unroll 4
+            for (int v = 0; v <= j / LANES; v++)
+                x.at[i][v] -= x.at[j][v] * s;
         }
     }
-    FN(copy)(n, l, SPD_INNER, a, ld);
-    FN(copy)(n, x, SPD_INNER, z, ldz);
+#pragma GCC unroll 16
+    for (int i = 0; i < GROUP; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < PARTS; v++)
+            FN(keep)(rows + i * GROUP + v * LANES, x.at[i][v]);
+    FN(turn_square)(rows, GROUP, z, ldz);
+}
+
+/** Cholesky factor and inverse of a group's square. */
+static ptrdiff_t FN(small)(real *a, ptrdiff_t ld, real *z, ptrdiff_t ldz, double *pivot)
+{
+    real p[GROUP] __attribute__((aligned(SPD_LINE))),
+        root[GROUP] __attribute__((aligned(SPD_LINE)));
+    real reciprocal[GROUP] __attribute__((aligned(SPD_LINE)));
+    FN(square_of) c;
+    FN(take_lower)(&c, a, ld);
+    FN(eliminate_columns)(&c, p);
+    for (int j = 0; j < GROUP; j++) {
+        if (!(p[j] > 0) || !isfinite(p[j])) {
+            *pivot = (double)p[j];
+            return j;
+        }
+    }
+    for (int j = 0; j < GROUP; j++)
+        root[j] = ROOT(p[j]);
+    for (int j = 0; j < GROUP; j++)
+        reciprocal[j] = 1 / root[j];
+#pragma GCC unroll 16
+    for (int j = 0; j < GROUP; j++) {
+#pragma GCC unroll 4
+        for (int v = j / LANES; v < PARTS; v++) {
+            c.at[j][v] *= reciprocal[j];
+            FN(keep)(a + v * LANES + j * ld, c.at[j][v]);
+        }
+        a[j + j * ld] = root[j];
+    }
+    FN(invert_group)(&c, reciprocal, z, ldz);
     return -1;
 }
 
-INLINE void FN(small_inverse)(const int n, const real *l, ptrdiff_t ld, real *z, ptrdiff_t ldz)
+static void FN(small_inverse)(const real *a, ptrdiff_t ld, real *z, ptrdiff_t ldz)
 {
-    real x[SPD_INNER * SPD_INNER] __attribute__((aligned(SPD_LINE)));
-    FN(identity)(x);
-#pragma GCC unroll 8
-    for (int first = 0; first < n / LANES; first++)
-        for (int j = first * LANES; j < (first + 1) * LANES; j++)
-            FN(invert_column)(n, first, l + j * ld, x, j, 1 / l[j + j * ld]);
-    FN(copy)(n, x, SPD_INNER, z, ldz);
+    real reciprocal[GROUP];
+    FN(square_of) l;
+    FN(take_lower)(&l, a, ld);
+    for (int j = 0; j < GROUP; j++)
+        reciprocal[j] = 1 / a[j * (ld + 1)];
+    FN(invert_group)(&l, reciprocal, z, ldz);
 }
 
-/** z's inner diagonal blocks are there: the blocks below them, z_iq = -z_ii sum_q' l_iq' z_q'q, row by row. */
+/** z's groups on the diagonal are there: what is below them, z_iq = -z_ii sum_q' l_iq' z_q'q, row by row. */
 static void FN(complete)(ptrdiff_t k, const real *l, ptrdiff_t ld, real *z, ptrdiff_t ldz)
 {
-    real row[SPD_INNER * SPD_COLUMNS] __attribute__((aligned(SPD_LINE)));
-    for (ptrdiff_t q = 0; q < k; q += SPD_INNER) {
-        const ptrdiff_t n = k - q < SPD_INNER ? k - q : SPD_INNER;
+    real row[GROUP * SPD_COLUMNS] __attribute__((aligned(SPD_LINE)));
+    for (ptrdiff_t q = 0; q < k; q += GROUP) {
         for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS) {
             for (int c = 0; c < SPD_COLUMNS; c++)
-                memcpy(row + c * SPD_INNER, z + q + (j + c) * ldz, (size_t)n * sizeof(real));
+                memcpy(row + c * GROUP, z + q + (j + c) * ldz, GROUP * sizeof(real));
             FN(rows)
-            (STORE_SET, n / GROUP, 0, n, (FN(left)){z + q + q * ldz, GROUP, ldz},
-             (FN(right)){row, 1, SPD_INNER}, (FN(place)){z + q + j * ldz, GROUP, ldz}, NULL);
+            (STORE_SET, 1, 0, GROUP, (FN(left)){z + q + q * ldz, GROUP, ldz},
+             (FN(right)){row, 1, GROUP}, (FN(place)){z + q + j * ldz, GROUP, ldz}, NULL);
         }
-        for (ptrdiff_t r = q + n; r < k; r += 3 * GROUP) {
+        for (ptrdiff_t r = q + GROUP; r < k; r += 3 * GROUP) {
             const ptrdiff_t groups = FN(panel_groups)(k - r);
             const FN(left) x = {l + r + q * ld, GROUP, ld};
             for (ptrdiff_t j = 0; j < q; j += SPD_COLUMNS)
                 FN(rows)
-            (STORE_MINUS, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
+            (STORE_MINUS, groups, 0, GROUP, x, (FN(right)){z + q + j * ldz, 1, ldz},
              (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
-            for (ptrdiff_t j = q; j < q + n; j += SPD_COLUMNS)
+            for (ptrdiff_t j = q; j < q + GROUP; j += SPD_COLUMNS)
                 FN(rows)
-            (STORE_NEGATIVE, groups, 0, n, x, (FN(right)){z + q + j * ldz, 1, ldz},
+            (STORE_NEGATIVE, groups, 0, GROUP, x, (FN(right)){z + q + j * ldz, 1, ldz},
              (FN(place)){z + r + j * ldz, GROUP, ldz}, NULL);
         }
     }
@@ -462,34 +482,34 @@ static ptrdiff_t FN(cholesky)(ptrdiff_t k, void *block, ptrdiff_t ld, void *inve
                               void *scratch, double *pivot)
 {
     real *const a = block, *const z = inverse;
-    for (ptrdiff_t q = 0; q < k; q += SPD_INNER) {
-        const ptrdiff_t n = k - q < SPD_INNER ? k - q : SPD_INNER, rows = k - q - n;
+    for (ptrdiff_t q = 0; q < k; q += GROUP) {
+        const ptrdiff_t rows = k - q - GROUP;
         real *const d = a + q * (ld + 1), *const zq = z + q * (ldz + 1);
-        const ptrdiff_t bad = n == SPD_INNER ? FN(small)(SPD_INNER, d, ld, zq, ldz, pivot)
-                                             : FN(small)(GROUP, d, ld, zq, ldz, pivot);
+        const ptrdiff_t bad = FN(small)(d, ld, zq, ldz, pivot);
         if (bad >= 0)
             return q + bad;
         if (rows > 0) {
-            FN(divide)(n, rows, d + n, ld, zq, ldz, scratch);
-            FN(update_minus)(n, rows, scratch, rows, scratch, d + n * (ld + 1), ld, 0);
+            FN(divide)(GROUP, rows, d + GROUP, ld, zq, ldz, scratch);
+            FN(update_minus)(GROUP, rows, scratch, rows, scratch, d + GROUP * (ld + 1), ld, 0);
         }
     }
     FN(complete)(k, a, ld, z, ldz);
     return -1;
 }
 
-static void FN(invert)(ptrdiff_t k, const void *lower, ptrdiff_t ld, void *inverse, void *turned,
-                       ptrdiff_t ldz)
+static void FN(invert)(ptrdiff_t k, const void *lower, ptrdiff_t ld, void *inverse, ptrdiff_t ldz)
 {
     const real *const l = lower;
-    real *const z = inverse, *const t = turned;
-    for (ptrdiff_t q = 0; q < k; q += SPD_INNER) {
-        if (k - q < SPD_INNER)
-            FN(small_inverse)(GROUP, l + q * (ld + 1), ld, z + q * (ldz + 1), ldz);
-        else
-            FN(small_inverse)(SPD_INNER, l + q * (ld + 1), ld, z + q * (ldz + 1), ldz);
-    }
+    real *const z = inverse;
+    for (ptrdiff_t q = 0; q < k; q += GROUP)
+        FN(small_inverse)(l + q * (ld + 1), ld, z + q * (ldz + 1), ldz);
     FN(complete)(k, l, ld, z, ldz);
+}
+
+static void FN(turn_over)(ptrdiff_t k, const void *inverse, void *turned, ptrdiff_t ldz)
+{
+    const real *const z = inverse;
+    real *const t = turned;
     for (ptrdiff_t g = 0; g < k; g += GROUP) {
         for (ptrdiff_t j = 0; j <= g; j += GROUP)
             FN(turn_square)(z + g + j * ldz, ldz, t + g * ldz + j, ldz);
@@ -707,6 +727,7 @@ static void FN(times_symmetric)(ptrdiff_t k, const void *matrix, ptrdiff_t ld, p
     }
 }
 
+#undef PARTS
 #undef GROUP
 #undef LANES
 #undef vec

@@ -8,7 +8,7 @@
  * a format that serves as left operand (vectors along rows) and as right one (broadcasts).
  *
  * z is the inverse of a pivot block's triangular factor, column-major with leading dimension ldz, zero above
- * the diagonal inside its 16 x 16 blocks and undefined above those; t is z turned over, zero where z would be. */
+ * the diagonal inside its squares of a group and undefined above those; t is z turned over, zero where z would be. */
 #ifndef FRGI_GP_SPD_OPS_H
 #define FRGI_GP_SPD_OPS_H
 
@@ -25,8 +25,9 @@ typedef struct {
      *  row whose pivot (*pivot) is not positive, or -1. */
     ptrdiff_t (*cholesky)(ptrdiff_t k, void *a, ptrdiff_t ld, void *z, ptrdiff_t ldz, void *scratch,
                           double *pivot);
-    /** z <- inverse of the lower triangle l, t <- z turned over. */
-    void (*invert)(ptrdiff_t k, const void *l, ptrdiff_t ld, void *z, void *t, ptrdiff_t ldz);
+    /** z <- inverse of the lower triangle l, the same bits; t <- z turned over. */
+    void (*invert)(ptrdiff_t k, const void *l, ptrdiff_t ld, void *z, ptrdiff_t ldz);
+    void (*turn_over)(ptrdiff_t k, const void *z, void *t, ptrdiff_t ldz);
 
     /** a (rows x k) <- a z', packed into p as well. */
     void (*divide)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const void *z, ptrdiff_t ldz,

@@ -321,8 +321,8 @@ frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, v
 static void invert_block(frgi_spd_run *r, ptrdiff_t p)
 {
     const frgi_spd_block b = frgi_spd_block_at(r, p);
-    r->ops->invert(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, r->z[p & 1], r->t[p & 1],
-                   r->s->block);
+    r->ops->invert(b.k, frgi_spd_entry(r, b.first, b.first), r->s->ld, r->z[p & 1], r->s->block);
+    r->ops->turn_over(b.k, r->z[p & 1], r->t[p & 1], r->s->block);
 }
 
 /** a_j += V_j z_p for rows of the packed panel before the pivot block; a_p = L_pp^-T z_p where they are its own. */
@@ -415,7 +415,7 @@ static void both_block(frgi_spd_run *r, ptrdiff_t p)
     factor_block(r, p);
     if (r->status != FRG_OK)
         return;
-    invert_block(r, p);
+    r->ops->turn_over(b.k, r->z[p & 1], r->t[p & 1], r->s->block); /* z is the factor's */
     for (ptrdiff_t i = b.first; i < sooner(b.end, r->s->n); i++)
         r->roots[i] = root_at(r, i);
 }
