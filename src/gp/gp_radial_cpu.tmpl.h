@@ -111,12 +111,34 @@ static void FN(radial_build)(const frgi_gp_program *g, frgi_gp_patch *p, void *o
 
 /* ---- the pass ----------------------------------------------------------------------------------- */
 
-/** W and K^-1 of the patch, halved on the diagonal, 0 above it and beyond the rows. */
-static void FN(radial_weigh)(const frgi_gp_weights *w, frgi_gp_patch *p, real *restrict weight,
-                             real *restrict inverse)
+/** Is W = a a' - K^-1? */
+static inline bool FN(is_plain)(const frgi_gp_weights *w)
 {
-    const int m = FN(lines)(p);
-    const bool plain = w->alpha && w->q == 1 && !w->beta && !w->extra_q;
+    return w->alpha && w->q == 1 && !w->beta && !w->extra_q;
+}
+
+/** A line with its diagonal at `at`: half of that, 0 above it. No element is written alone, as the sums read vectors. */
+static inline void FN(halve)(real *restrict x, int at)
+{
+    for (int i = 0; i < LINE; i++) {
+        const real half = i == at ? (real)0.5 : 1;
+        x[i] = i < at ? 0 : half * x[i];
+    }
+}
+
+/** A line of which `rows` are rows: 0 behind them. */
+static inline void FN(clip)(real *restrict x, int rows)
+{
+    for (int i = 0; i < LINE; i++) {
+        x[i] = i < rows ? x[i] : 0;
+    }
+}
+
+/** W and K^-1 of the first m rows of the patch, halved on the diagonal, 0 above it and beyond the rows. */
+static void FN(radial_weigh)(const frgi_gp_weights *w, frgi_gp_patch *p, int m,
+                             real *restrict weight, real *restrict inverse)
+{
+    const bool plain = FN(is_plain)(w);
     real *restrict a = FN(lane)(p, 0);
     FN(set)(a, 0, p->m);
     if (plain) {
@@ -140,49 +162,51 @@ static void FN(radial_weigh)(const frgi_gp_weights *w, frgi_gp_patch *p, real *r
                 vj[i] = from[i];
             }
         }
-        for (int i = p->rows; i < m; i++) {
-            wj[i] = vj[i] = 0;
-        }
         const ptrdiff_t same = p->j0 + j - p->i0;
-        for (ptrdiff_t i = begin; i < same && i < m; i++) {
-            wj[i] = vj[i] = 0;
-        }
         if (same >= 0 && same < p->rows) {
-            wj[same] *= (real)0.5;
-            vj[same] *= (real)0.5;
+            FN(halve)(wj + begin, (int)same - begin);
+            FN(halve)(vj + begin, (int)same - begin);
+        }
+        if (m > p->rows) {
+            FN(clip)(wj + m - LINE, p->rows - m + LINE);
+            FN(clip)(vj + m - LINE, p->rows - m + LINE);
         }
     }
 }
 
-/** Where W and K^-1 of a pair come from: two patches, or for patches inside, where alpha is one vector, the inverse
- *  itself: W = a_i column_j - inverse_ij. */
+/** Where W and K^-1 of a pair come from: rows before `inside` have two patches of them; the others, all of whose pairs
+ *  lie below the diagonal where alpha is one vector, the inverse itself: W = a_i column_j - inverse_ij. */
 typedef struct {
+    int inside;
+    const real *near; /* the patch of K^-1 */
     const real *inverse;
     ptrdiff_t ld;
     const real *a, *column;
 } FN(weight_source);
 
-/** Sums over `count` columns from j on:  of_f += W C,  of_k += K^-1 C,  and with G = W q:  of_l += G s where the
- *  lengthscale is one, weight <- G where there are many;  of_a += W dC/dlog alpha. */
+/** Sums over `count` columns from j on, before or in the rows inside:  of_f += W C,  of_k += K^-1 C,  and with G = W q:
+ *  of_l += G s where the lengthscale is one, weight <- G where there are many;  of_a += W dC/dlog alpha. */
 ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, const bool vector,
                             const int count, int j, real alpha, const real *restrict s,
                             const real *restrict logs, const real *restrict e, ptrdiff_t ld,
                             real *restrict weight, const FN(weight_source) * from,
                             const bool inside, real *restrict sums)
 {
-    const int m = FN(lines)(p);
+    const int m = inside ? FN(lines)(p) : from->inside;
+    const real *restrict inverse = inside ? from->inverse : from->near;
+    const ptrdiff_t ldv = inside ? from->ld : GP_ROWS;
     const real one_third = (real)(1.0 / 3), five_thirds = (real)(5.0 / 3),
                over_alpha = (real)0.5 / alpha;
     real *restrict of_f = sums, *restrict of_k = sums + GP_ROWS,
                    *restrict of_l = sums + 2 * GP_ROWS;
     real *restrict of_a = sums + 3 * GP_ROWS;
-    EACH_LINE(i, FN(begin)(p, j))
+    EACH_LINE(i, inside ? from->inside : FN(begin)(p, j))
     {
         real total_f = of_f[i], total_k = of_k[i], total_l = vector ? 0 : of_l[i];
         real total_a = kind == GP_RQ ? of_a[i] : 0;
         for (int n = 0; n < count; n++) {
             const ptrdiff_t at = (j + n) * GP_ROWS + i;
-            const real ei = e[(j + n) * ld + i], v = from->inverse[(j + n) * from->ld + i];
+            const real ei = e[(j + n) * ld + i], v = inverse[(j + n) * ldv + i];
             const real w = inside ? from->a[i] * from->column[j + n] - v : weight[at];
             real value = ei, slope = ei, si = vector && kind == GP_RBF ? 0 : s[at];
             if (kind == GP_MATERN12) {
@@ -225,13 +249,11 @@ ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, con
 #define ALL_COLUMNS(kind, vector)                                                                  \
     do {                                                                                           \
         int j = 0;                                                                                 \
-        for (; j + 4 <= p->cols && inside; j += 4) {                                               \
-            FN(radial_sums)                                                                        \
-            (p, kind, vector, 4, j, alpha, s, logs, e, ld, weight, from, true, sums);              \
-        }                                                                                          \
         for (; j + 4 <= p->cols; j += 4) {                                                         \
             FN(radial_sums)                                                                        \
             (p, kind, vector, 4, j, alpha, s, logs, e, ld, weight, from, false, sums);             \
+            FN(radial_sums)                                                                        \
+            (p, kind, vector, 4, j, alpha, s, logs, e, ld, weight, from, true, sums);              \
         }                                                                                          \
         for (; j < p->cols; j++) {                                                                 \
             FN(radial_sums)                                                                        \
@@ -241,7 +263,7 @@ ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, con
 
 static void FN(radial_sweep)(const frgi_gp_program *g, frgi_gp_patch *p, const real *s,
                              const real *logs, const real *e, ptrdiff_t ld, real *weight,
-                             const FN(weight_source) * from, bool inside, real *sums)
+                             const FN(weight_source) * from, real *sums)
 {
     const frgi_gp_step *const step = &g->step[0];
     const bool vector = step->group[0].vector;
@@ -320,6 +342,14 @@ ALWAYS void FN(length_sums)(const frgi_gp_program *g, const frgi_gp_patch *p, in
             ((FN(vec) *)(part + k * GP_ROWS + i))[v] = sum[k][v];
 }
 
+/** Sums of rows behind the last one, which may be anything, become 0. */
+static inline void FN(clip_sums)(const frgi_gp_patch *p, real *sums, int count)
+{
+    const int m = FN(lines)(p);
+    for (int i = 0; i < count && m > p->rows; i++)
+        FN(clip)(sums + i * GP_ROWS + m - LINE, p->rows - m + LINE);
+}
+
 /** Lengthscales k .. k + count - 1. */
 ALWAYS void FN(length_pair)(const frgi_gp_program *g, frgi_gp_patch *p, int k, const int count,
                             const real *weight)
@@ -329,6 +359,7 @@ ALWAYS void FN(length_pair)(const frgi_gp_program *g, frgi_gp_patch *p, int k, c
     real *const part = FN(lane)(p, 0);
     for (int i = 0; i < m; i += LINE)
         FN(length_sums)(g, p, step->slot + k, count, i, weight, part);
+    FN(clip_sums)(p, part, count);
     for (int c = 0; c < count; c++) {
         double *const total = p->sum + (ptrdiff_t)(step->group[0].first + k + c) * GP_ROWS;
         FN(flush)(total, part + c * GP_ROWS, 1, p->m);
@@ -347,26 +378,29 @@ static void FN(lengths)(const frgi_gp_program *g, frgi_gp_patch *p, const real *
         FN(length_pair)(g, p, k, 1, weight);
 }
 
-/** Whole vectors of rows below the diagonal, whole fours of columns, and W = a a' - K^-1. */
-static bool FN(is_inside)(const frgi_gp_weights *w, const frgi_gp_patch *p)
-{
-    return w->alpha && w->q == 1 && !w->beta && !w->extra_q && p->j0 + p->cols <= p->i0 &&
-           p->rows % LINE == 0 && p->cols % 4 == 0;
-}
-
+/** The rows of the patch that lie below the diagonal in all its columns are read where they are if W = a a' - K^-1 and
+ *  columns come in fours, with what stands behind the last row: the sums leave that out. */
 static FN(weight_source)
     FN(find_weights)(const frgi_gp_weights *w, frgi_gp_patch *p, real *weight, real *inverse)
 {
-    if (!FN(is_inside)(w, p)) {
-        FN(radial_weigh)(w, p, weight, inverse);
-        return (FN(weight_source)){.inverse = inverse, .ld = GP_ROWS};
+    const int lines = FN(lines)(p);
+    const ptrdiff_t diagonal = p->j0 + p->cols - p->i0;
+    int inside = lines;
+    if (FN(is_plain)(w) && p->cols % 4 == 0 && diagonal < lines) {
+        inside = diagonal > 0 ? (int)((diagonal + LINE - 1) / LINE * LINE) : 0;
     }
-    real *const a = FN(lane)(p, 4);
-    memcpy(a, (const real *)w->alpha + p->i0, sizeof *a * (size_t)p->rows);
-    return (FN(weight_source)){.inverse = (const real *)w->tile + w->row + w->col * w->ld,
-                               .ld = w->ld,
-                               .a = a,
-                               .column = (const real *)w->alpha + p->j0};
+    FN(radial_weigh)(w, p, inside, weight, inverse);
+    FN(weight_source) from = {.inside = inside, .near = inverse};
+    if (inside < lines) {
+        real *const a = FN(lane)(p, 4);
+        FN(set)(a, 0, p->m);
+        memcpy(a, (const real *)w->alpha + p->i0, sizeof *a * (size_t)p->rows);
+        from.inverse = (const real *)w->tile + w->row + w->col * w->ld;
+        from.ld = w->ld;
+        from.a = a;
+        from.column = (const real *)w->alpha + p->j0;
+    }
+    return from;
 }
 
 /** log(1 + s/(2 alpha)), in a loop of its own: among the sums it keeps them from becoming vector code. */
@@ -414,8 +448,8 @@ static void FN(radial_pass)(const frgi_gp_program *g, const frgi_gp_weights *w, 
         FN(set)(sums + (ptrdiff_t)i * GP_ROWS, 0, p->m);
     }
     FN(radial_sweep)
-    (g, p, s, logs, kept ? (const real *)kept : own, kept ? ld : GP_ROWS, weight, &from,
-     FN(is_inside)(w, p), sums);
+    (g, p, s, logs, kept ? (const real *)kept : own, kept ? ld : GP_ROWS, weight, &from, sums);
+    FN(clip_sums)(p, sums, 4);
     FN(flush)(trace, sums + GP_ROWS, 2, p->m);
     if (g->n_steps > 1) {
         FN(flush)(p->sum + (ptrdiff_t)g->step[1].group[0].first * GP_ROWS, sums, 1, p->m);
