@@ -1,7 +1,7 @@
 /* gp_spd.c - layout of the dense core: shapes, scratch, diagonals, copies between layouts.
  *
  * Sizes.  A pivot block of nb columns costs nb n^2 flop of products with its inverse, of n^3 in all, and the
- * update reads and writes the matrix once a block: nb grows with n from 16 to 96.  Tiles of 288 rows waste at most
+ * update reads and writes the matrix once a block: nb grows with n from 32 to 96.  Tiles of 288 rows waste at most
  * 144 n elements over n^2/2; one tile up to ONE_TILE rows, tiles of 144 as long as 288 would be too few to share out
  * (both are multiples of the blocks and of any unit).  Tile rows lie in one piece each, as threads have them: what a
  * prefetcher reads on past an end is seldom the other core's.  No column starts a multiple of 512 bytes after the
@@ -24,7 +24,7 @@ frgi_spd_shape frgi_spd_plan(ptrdiff_t n, frg_dtype dtype)
 {
     const ptrdiff_t size = (ptrdiff_t)frg_sizeof(dtype), group = SPD_LINE / size;
     frgi_spd_shape s = {.dtype = dtype, .n = n, .padded = round_up(n > 0 ? n : 1, group)};
-    s.block = n <= 72 ? 16 : n <= 280 ? 32 : n <= 700 ? 48 : 96;
+    s.block = n <= 72 ? 32 : n <= 280 ? (size == 8 ? 40 : 48) : n <= 700 ? 48 : 96;
     s.tile = s.padded <= ONE_TILE ? s.padded : n <= FINE_TILES_TO ? FINE_TILE_ROWS : TILE_ROWS;
     s.tiles = (s.padded + s.tile - 1) / s.tile;
     s.ld = s.tile * size % CACHE_STRIDE ? s.tile : s.tile + group;
@@ -44,11 +44,12 @@ static const frgi_spd_ops *kernels(const frg_context *ctx, frg_dtype dtype)
     return &levels[frgi_context_isa(ctx)][dtype == FRG_F64 ? SPD_F64 : SPD_F32];
 }
 
-/** Rows of a unit: the register tile's where a step has little to share out, several tiles' elsewhere. */
+/** Rows of a unit: all of a tile where one thread does them, so that few calls each have what fills the register tile;
+ *  the register tile's where a step has little to share out, several tiles' elsewhere. */
 static ptrdiff_t unit_rows(const frgi_spd_shape *s, bool tiles)
 {
     const ptrdiff_t tile = 3 * SPD_LINE / (ptrdiff_t)frg_sizeof(s->dtype);
-    return s->n < FINE_UNITS_BELOW && !tiles ? tile : 96;
+    return s->n < SPD_THREADS_FROM ? s->tile : s->n < FINE_UNITS_BELOW && !tiles ? tile : 96;
 }
 
 static bool may_split(const frgi_spd_shape *s)

@@ -137,6 +137,12 @@ INLINE ptrdiff_t FN(panel_groups)(ptrdiff_t rows)
     return rows >= 3 * GROUP ? 3 : rows / GROUP;
 }
 
+/** The same where a triangle is the left operand, whose rows begin at the diagonal. */
+INLINE ptrdiff_t FN(slope_groups)(ptrdiff_t rows)
+{
+    return rows >= SLOPE_GROUPS * GROUP ? SLOPE_GROUPS : rows / GROUP;
+}
+
 /* ---- updates ---- */
 
 INLINE void FN(update)(const store how, ptrdiff_t k, ptrdiff_t rows, const real *a, ptrdiff_t cols,
@@ -299,8 +305,8 @@ static void FN(turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const v
 {
     FN(pack_turned)(k, rows, a, ld, NULL, p);
     FN(divide_in)(k, rows, (FN(place)){p, k * GROUP, GROUP}, z, ldz, (FN(place)){NULL, 0, 0});
-    for (ptrdiff_t r = 0; r < k; r += 3 * GROUP) {
-        const ptrdiff_t groups = FN(panel_groups)(k - r);
+    for (ptrdiff_t r = 0; r < k; r += SLOPE_GROUPS * GROUP) {
+        const ptrdiff_t groups = FN(slope_groups)(k - r);
         for (ptrdiff_t j = 0; j < rows; j += SPD_COLUMNS)
             FN(rows)
         (STORE_SET, groups, 0, k - r, (FN(left)){(const real *)t + r * ldz + r, GROUP, ldz},
@@ -312,8 +318,8 @@ static void FN(turn)(ptrdiff_t k, ptrdiff_t rows, void *a, ptrdiff_t ld, const v
 static void FN(square)(ptrdiff_t k, const void *from, ptrdiff_t ldz, void *a, ptrdiff_t ld)
 {
     const real *const t = from;
-    for (ptrdiff_t r = 0; r < k; r += 3 * GROUP) {
-        const ptrdiff_t groups = FN(panel_groups)(k - r);
+    for (ptrdiff_t r = 0; r < k; r += SLOPE_GROUPS * GROUP) {
+        const ptrdiff_t groups = FN(slope_groups)(k - r);
         for (ptrdiff_t j = 0; j < r + groups * GROUP; j += SPD_COLUMNS) {
             const ptrdiff_t from_kk = j > r ? j : r;
             FN(rows)
@@ -644,36 +650,55 @@ static void FN(turned_plus)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_
     FN(turned)(STORE_PLUS, rows, k, a, ld, q, x, ldx, y, ldy);
 }
 
-/** The triangle of one group: reciprocal diagonal and, where asked, rows instead of columns. */
+/** The triangle of one group: column j (or row j, where it is turned) without its diagonal, over that; and the reciprocal
+ *  diagonal. */
 typedef struct {
-    real column[GROUP * GROUP] __attribute__((aligned(SPD_LINE)));
-    real reciprocal[GROUP];
+    FN(square_of) part;
+    vec reciprocal[PARTS];
 } FN(triangle);
 
 INLINE void FN(take_triangle)(FN(triangle) * t, const real *l, ptrdiff_t ld, const int turned)
 {
-    for (int j = 0; j < GROUP; j++) {
-        t->reciprocal[j] = 1 / l[j * (ld + 1)];
+    real reciprocal[GROUP] __attribute__((aligned(SPD_LINE)));
+    real square[GROUP * GROUP] __attribute__((aligned(SPD_LINE)));
+    for (int j = 0; j < GROUP; j++)
+        reciprocal[j] = 1 / l[j * (ld + 1)];
+    for (int j = 0; j < GROUP; j++)
         for (int v = 0; v < GROUP; v += LANES)
-            FN(keep)(t->column + j * GROUP + v, FN(below)(l + j * ld, v, j));
-    }
+            FN(keep)(square + j * GROUP + v, FN(below)(l + j * ld, v, j));
     if (turned) {
         real rows[GROUP * GROUP] __attribute__((aligned(SPD_LINE)));
-        FN(turn_square)(t->column, GROUP, rows, GROUP);
-        memcpy(t->column, rows, sizeof rows);
+        FN(turn_square)(square, GROUP, rows, GROUP);
+        memcpy(square, rows, sizeof rows);
     }
+#pragma GCC unroll 16
+    for (int j = 0; j < GROUP; j++)
+#pragma GCC unroll 4
+        for (int v = 0; v < PARTS; v++)
+            t->part.at[j][v] = FN(load)(square + j * GROUP + v * LANES) * reciprocal[j];
+#pragma GCC unroll 4
+    for (int v = 0; v < PARTS; v++)
+        t->reciprocal[v] = FN(load)(reciprocal + v * LANES);
 }
 
-/** x <- x / pivot and the others of the group follow, pivots in the order given. */
+/** The system of one group, in registers: x_i -= l_ij / l_jj x_j for j in the order given, and in the end x_j / l_jj. */
 INLINE void FN(eliminate)(const FN(triangle) * t, real *x, const int last_first)
 {
+    vec y[PARTS];
+#pragma GCC unroll 4
+    for (int v = 0; v < PARTS; v++)
+        y[v] = FN(load)(x + v * LANES);
+#pragma GCC unroll 16
     for (int n = 0; n < GROUP; n++) {
         const int j = last_first ? GROUP - 1 - n : n;
-        const real s = x[j] * t->reciprocal[j];
-        for (int v = 0; v < GROUP; v += LANES)
-            FN(keep)(x + v, FN(load)(x + v) - FN(load)(t->column + j * GROUP + v) * s);
-        x[j] = s;
+        const vec s = FN(spread)(y[j / LANES], j % LANES);
+#pragma GCC unroll 4
+        for (int v = 0; v < PARTS; v++)
+            y[v] -= t->part.at[j][v] * s;
     }
+#pragma GCC unroll 4
+    for (int v = 0; v < PARTS; v++)
+        FN(keep)(x + v * LANES, y[v] * t->reciprocal[v]);
 }
 
 static void FN(forward)(ptrdiff_t k, const void *lower, ptrdiff_t ld, ptrdiff_t q, void *to,

@@ -8,6 +8,9 @@
 
 #pragma GCC visibility push(hidden)
 
+/* Rows from which a sweep is worth threads. */
+enum { SPD_THREADS_FROM = 380 };
+
 typedef struct {
     frgi_team team;
     frg_context *ctx;

@@ -29,7 +29,6 @@
 
 #include "gp/gp_spd_run.h"
 
-enum { THREADS_FROM = 380 };
 enum { LN2_CHUNK = 64 };
 
 /** Where a step updates: columns of [col_from, col_to), rows of up to two stretches. */
@@ -295,7 +294,7 @@ static frg_status factor_by(frgi_spd_run *r, void (*body)(void *, int), void *b,
     r->pivots = &found;
     take_side(r, b);
     pad(r);
-    frgi_spd_go(r, THREADS_FROM, body);
+    frgi_spd_go(r, SPD_THREADS_FROM, body);
     const double sum = logarithms(r, found.pivot >= 0 ? found.pivot : r->s->n, &found);
     if (r->status == FRG_OK)
         *logdet = sum;
@@ -402,7 +401,7 @@ frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, 
     r->phase = "inverse";
     take_side(r, b);
     pad(r); /* an updated factor may have come without */
-    frgi_spd_go(r, THREADS_FROM, inverse_body);
+    frgi_spd_go(r, SPD_THREADS_FROM, inverse_body);
     give_side(r, r->solved, b);
     return r->status;
 }
@@ -525,6 +524,6 @@ frg_status frgi_spd_congruence(frg_context *ctx, const frgi_spd_shape *s, const 
     r->scale = w;
     r->b = b;
     memset(b, 0, frgi_mul((size_t)frgi_spd_elements(s), r->size));
-    frgi_spd_go(r, THREADS_FROM, congruence_body);
+    frgi_spd_go(r, SPD_THREADS_FROM, congruence_body);
     return r->status;
 }

@@ -86,8 +86,21 @@ void frgi_team_offer_equal(frgi_team *t, int me, ptrdiff_t count)
     offer(t, me, count * me / t->threads, count * (me + 1) / t->threads);
 }
 
+/** The same of the only thread's share. */
+static ptrdiff_t take_alone(frgi_team_share *mine)
+{
+    _Atomic uint64_t *const range = &mine->range[mine->phase & 1];
+    const uint64_t now = atomic_load_explicit(range, memory_order_relaxed);
+    if ((uint32_t)now >= now >> 32)
+        return -1;
+    atomic_store_explicit(range, now + 1, memory_order_relaxed);
+    return (ptrdiff_t)(uint32_t)now;
+}
+
 ptrdiff_t frgi_team_take(frgi_team *t, int me)
 {
+    if (t->threads == 1)
+        return take_alone(&t->share[0]);
     const unsigned side = t->share[me].phase & 1;
     for (int n = 0; n < t->threads; n++) {
         _Atomic uint64_t *const range = &t->share[(me + n) % t->threads].range[side];
