@@ -36,13 +36,22 @@ def _matrix(x: Any, name: str) -> np.ndarray:
     return x
 
 
-def _weights(w: Any, name: str, n: int) -> np.ndarray | None:
-    if w is None or np.size(w) == 0:
+def _vector(v: Any, name: str, n: int, what: str) -> np.ndarray | None:
+    if v is None or np.size(v) == 0:
         return None
-    w = np.ascontiguousarray(array(w, name), np.float64)
-    if w.shape != (n,):
-        raise errors.BadArgument(f"{name}: expected {n} weights, got shape {w.shape}")
-    return w
+    v = np.ascontiguousarray(array(v, name), np.float64)
+    if v.shape != (n,):
+        raise errors.BadArgument(f"{name}: expected {n} {what}, got shape {v.shape}")
+    return v
+
+
+def _weights(w: Any, name: str, n: int) -> np.ndarray | None:
+    return _vector(w, name, n, "weights")
+
+
+def _pair(potentials: tuple[Any, Any], name: str, n: int, m: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+    f, g = potentials
+    return _vector(f, f"{name}: f", n, "potentials"), _vector(g, f"{name}: g", m, "potentials")
 
 
 def _is_tensor(x: Any) -> bool:
@@ -385,7 +394,7 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
     if start is not None:
         solver.start(_matrix(start, "start"))
     if potentials is not None:
-        solver.start_potentials(*(None if p is None else np.ascontiguousarray(p, np.float64) for p in potentials))
+        solver.start_potentials(*_pair(potentials, "potentials", n, m))
     if resume is True:
         if checkpoint is None:
             raise errors.BadArgument("resume=True takes a checkpoint to go on from")
@@ -411,7 +420,7 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
     c = context(options, progress)
     solver = _fourge.Sinkhorn(c, cost, _weights(a, "a", n), _weights(b, "b", m), options)
     if start is not None:
-        solver.start(*(None if s is None else np.ascontiguousarray(s, np.float64) for s in start))
+        solver.start(*_pair(start, "start", n, m))
     return Transport(solver, _run(solver, c))
 
 

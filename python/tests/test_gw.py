@@ -66,6 +66,17 @@ class Align(unittest.TestCase):
         np.testing.assert_allclose(gw.energy(found.distances(0), found.distances(1), p), found.report["energy"], rtol=1e-5)
         self.assertEqual([len(f) for f in found.potentials], [40, 40])
 
+    def test_potentials_of_an_earlier_alignment(self):
+        x, y, _ = pair(40)
+        how = {"distance": "euclidean", "mode": "exact", "epsilon": 0.01, "anneal": "none", "max_iter": 1, "min_iter": 0}
+        first = gw.align(x, y, **how)
+        f, g = first.potentials
+        again = gw.align(x, y, potentials=(f, g), **how)
+        self.assertLess(again.report["inner_iterations"], first.report["inner_iterations"])
+        np.testing.assert_allclose(again.plan(), first.plan(), atol=2 * 1e-4)
+        with self.assertRaisesRegex(errors.BadArgument, "potentials: f: expected 40 potentials"):
+            gw.align(x, y, potentials=(f[:-1], g), **how)
+
     def test_bits_do_not_depend_on_threads(self):
         x, y, _ = pair(50)
         plans = [gw.align(x, y, k=8, seed=3, threads=t).plan() for t in (1, 2, 3)]
