@@ -66,12 +66,14 @@ static frg_gw *open_kind(frg_context *ctx, const kind *k)
     return s;
 }
 
-/* What comes behind `done` of the same phase, 0 at its beginning. */
-static int64_t next_of(const call *c, const kind *k, int64_t done)
+/* Whether a call comes behind `done` of the same phase, 0 at its beginning.  A polish looks up every 10 passes, and where
+ * passes in double take over. */
+static bool comes_behind(const call *c, const kind *k, int64_t done)
 {
     if (strcmp(c->phase, "polish") == 0)
-        return done + 10 < c->total ? done + 10 : c->total;
-    return strcmp(c->phase, "factors") == 0 && done == 0 ? k->first_factor + 1 : done + 1;
+        return c->done > done && c->done <= done + 10;
+    return c->done ==
+           (strcmp(c->phase, "factors") == 0 && done == 0 ? k->first_factor + 1 : done + 1);
 }
 
 /* Steps are counted one by one up to the total at most; a loop may begin anew for another start.  As many are told as
@@ -95,9 +97,9 @@ static void steps(void)
         for (int i = 0; i < told.count; i++) {
             const call *const now = &told.calls[i];
             const bool goes_on = i > 0 && strcmp(now->phase, told.calls[i - 1].phase) == 0;
-            const bool follows = goes_on && now->done == next_of(now, k, done);
+            const bool follows = goes_on && comes_behind(now, k, done);
             const bool begins =
-                now->done == next_of(now, k, 0) && (!goes_on || strcmp(now->phase, "outer") == 0);
+                comes_behind(now, k, 0) && (!goes_on || strcmp(now->phase, "outer") == 0);
             CHECK_SAYS((follows || begins) && now->done <= now->total, "%s: %s %lld of %lld",
                        k->name, now->phase, (long long)now->done, (long long)now->total);
             done = now->done;
