@@ -7,8 +7,8 @@
  * Large blocks of the system's allocator are not given back at once: fresh pages cost as much as a pass or two
  * over them (the kernel clears them), and a plan that is made anew needs the same sizes again.  A context
  * keeps what it has freed, at most twice what it had in use at one time (one step's blocks are not the next one's)
- * and never beyond its memory limit, and marks it so that the kernel may take the pages whenever it is short of
- * some.
+ * and never beyond its memory limit, and marks large ones so that the kernel may take the pages whenever it is short of
+ * some.  Marking interrupts the other cores (their address translations end), which takes some 40 us.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@
 enum {
     ALIGN = 64,
     HUGE_PAGE = 2 << 20,
-    LEAST_KEPT =
-        1 << 17 /* smaller blocks the system's allocator keeps, larger ones it gives back */
+    LEAST_KEPT = 1 << 17, /* smaller ones the system's allocator keeps, larger ones it gives back */
+    LEAST_MARKED = 32 << 20
 };
 
 typedef struct {
@@ -130,7 +130,7 @@ static bool keep(frg_context *ctx, block *b)
         return false;
     }
     /* whole huge pages, less the one with the header: what lies behind the block is not ours */
-    if (b->room >= 2 * HUGE_PAGE) {
+    if (b->room >= LEAST_MARKED) {
         madvise((char *)b + HUGE_PAGE, (b->room / HUGE_PAGE - 1) * HUGE_PAGE, MADV_FREE);
     }
     ctx->kept[ctx->n_kept++] = b;
