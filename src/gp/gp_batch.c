@@ -203,6 +203,26 @@ static int by_size(const void *one, const void *two, const void *members)
     return i < j ? -1 : i > j;
 }
 
+/** How many members from the i-th on have its columns, and so may share a unit. */
+static int64_t alike(const batch *b, int64_t i)
+{
+    const frg_array *const x = &b->members[b->order[i]].x;
+    int64_t end = i + 1;
+    while (end < b->count && b->members[b->order[end]].x.ndim == 2 &&
+           b->members[b->order[end]].x.shape[1] == x->shape[1])
+        end++;
+    return end - i;
+}
+
+/** The largest unit for so many members: as many units as the lanes ask for, rounded up to whole rounds of the threads
+ *  where there is more than one, so that all threads end together. */
+static int64_t even_unit(const batch *b, int64_t count)
+{
+    const int64_t units = (count + b->width - 1) / b->width, t = b->threads,
+                  rounds = (units + t - 1) / t;
+    return rounds > 1 ? (count + rounds * t - 1) / (rounds * t) : b->width;
+}
+
 static void cut(batch *b)
 {
     const int64_t most = b->lane_type == FRG_F64 ? ROWS_F64 : ROWS_F32;
@@ -213,16 +233,14 @@ static void cut(batch *b)
     }
     if (!sorted)
         frgi_sort(b->order, b->count, sizeof *b->order, by_size, b->members);
-    for (int64_t i = 0; i < b->count; i += b->units[b->n_units++].count) {
+    for (int64_t i = 0, end = 0, size = 1; i < b->count; i += b->units[b->n_units++].count) {
         const frg_array *const x = &b->members[b->order[i]].x;
         const bool lanes = b->width > 1 && x->ndim == 2 && x->shape[0] <= most;
-        int64_t count = 1;
-        while (lanes && count < b->width && i + count < b->count) {
-            const frg_array *const next = &b->members[b->order[i + count]].x;
-            if (next->ndim != 2 || next->shape[1] != x->shape[1])
-                break;
-            count++;
+        if (lanes && i >= end) {
+            end = i + alike(b, i);
+            size = even_unit(b, end - i);
         }
+        const int64_t count = !lanes ? 1 : size < end - i ? size : end - i;
         b->units[b->n_units] = (unit){i, count, lanes};
     }
 }
@@ -381,9 +399,9 @@ static frg_status run_batch(batch *b)
     TRY_TO(done, probe(b));
     TRY_TO(done, NEW(b->ctx, &b->order, b->count, "order of a batch"));
     TRY_TO(done, NEW(b->ctx, &b->units, b->count, "units of a batch"));
+    b->threads = (int)frgi_team_size(b->ctx, true);
     cut(b);
-    const int64_t team = frgi_team_size(b->ctx, true);
-    b->threads = (int)(team < b->n_units ? team : b->n_units);
+    b->threads = b->threads < b->n_units ? b->threads : (int)b->n_units;
     TRY_TO(done, open_threads(b));
     status = run_units(b);
 done:
