@@ -179,13 +179,18 @@ static frg_status check_row(const given *g, int64_t i, bool masked)
     return FRG_OK;
 }
 
+/** Bits of numbers without their signs are in the order of the numbers, infinity and NaN last: what is beyond `most` makes
+ *  a difference negative. Integers, as a comparison of doubles would not become vector code. */
 static bool all_within(const double *v, int64_t count, double most)
 {
-    int64_t outside = 0; /* without a way out in the middle, as wide as a number: vector code */
+    int64_t limit, outside = 0;
+    memcpy(&limit, &most, sizeof limit);
     for (int64_t i = 0; i < count; i++) {
-        outside |= !(fabs(v[i]) <= most);
+        int64_t bits;
+        memcpy(&bits, &v[i], sizeof bits);
+        outside |= limit - (bits & INT64_MAX);
     }
-    return !outside;
+    return outside >= 0;
 }
 
 /** The common case in two sweeps; false: the rows have to be looked at one by one. */

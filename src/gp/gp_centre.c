@@ -15,7 +15,7 @@
 #include "gp/gp_room.h"
 #include "gp/gp_tree.h"
 
-enum { SAMPLE = 9 };
+enum { SAMPLE = 9, TILE = 32, SIDE = 8 };
 static const double FAR[2] = {1e120, 1e12}; /* f64, f32 */
 static const double TURNS[2] = {0x1p50,
                                 0x1p21}; /* half of where frgi_turns has whole numbers alone */
@@ -51,33 +51,22 @@ static double value(const rows *r, ptrdiff_t i, ptrdiff_t k)
     return i < r->n ? r->x[i * r->d + k] : r->more[(i - r->n) * r->d + k];
 }
 
-/** The largest of `most` and all |x_ik - centre|; four side by side, as one would wait for every comparison. */
-static double farthest(const double *x, ptrdiff_t n, ptrdiff_t d, ptrdiff_t k, double centre,
-                       double most)
-{
-    double far[4] = {most, most, most, most};
-    ptrdiff_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        for (int c = 0; c < 4; c++) {
-            const double size = fabs(x[(i + c) * d + k] - centre);
-            far[c] = size > far[c] ? size : far[c]; /* not by fmax, which is a call */
-        }
-    }
-    for (; i < n; i++) {
-        const double size = fabs(x[i * d + k] - centre);
-        far[0] = size > far[0] ? size : far[0];
-    }
-    const double one = far[0] > far[1] ? far[0] : far[1], two = far[2] > far[3] ? far[2] : far[3];
-    return one > two ? one : two;
-}
-
-/** Column k about the median of a sample: the largest distance, and the median of the sample's that are not 0. */
-static extent measure(const rows *r, ptrdiff_t k)
+/** The rows of the sample; their number is returned. */
+static ptrdiff_t choose(const rows *r, ptrdiff_t row[SAMPLE])
 {
     const ptrdiff_t n = r->n + r->m, count = n < SAMPLE ? n : SAMPLE;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        row[i] = i * n / count;
+    }
+    return count;
+}
+
+/** Column k: the median of the sample, and the median of its distances from it that are not 0. */
+static extent middle(const rows *r, ptrdiff_t k, const ptrdiff_t row[SAMPLE], ptrdiff_t count)
+{
     double sample[SAMPLE];
     for (ptrdiff_t i = 0; i < SAMPLE; i++) {
-        sample[i] = i < count ? value(r, i * n / count, k) : HUGE_VAL;
+        sample[i] = i < count ? value(r, row[i], k) : HUGE_VAL;
     }
     sort(sample);
     extent e = {.centre = sample[count / 2]};
@@ -88,19 +77,69 @@ static extent measure(const rows *r, ptrdiff_t k)
     }
     sort(sample); /* those that are 0 first */
     e.spread = same < count ? sample[same + (count - same) / 2] : 0;
-    e.largest =
-        farthest(r->more, r->m, r->d, k, e.centre, farthest(r->x, r->n, r->d, k, e.centre, 0));
     return e;
+}
+
+/** most_e = max(most_e, |x_e' - centre_e|) over all e' = e modulo period. */
+static void reach(const double *restrict x, ptrdiff_t count, ptrdiff_t period,
+                  const double *restrict centre, double *restrict most)
+{
+    for (; count > 0; x += period, count -= period) {
+        const ptrdiff_t here = count < period ? count : period;
+        for (ptrdiff_t e = 0; e < here; e++) {
+            const double size = fabs(x[e] - centre[e]);
+            most[e] = size > most[e] ? size : most[e];
+        }
+    }
+}
+
+/** Columns k0 .. k0 + count - 1, TILE at most.  Where they are all, rows follow each other and SIDE of them go side by side. */
+static void measure(const rows *r, ptrdiff_t k0, ptrdiff_t count, extent e[TILE])
+{
+    const bool whole = count == r->d;
+    const ptrdiff_t period = whole ? SIDE * count : count;
+    double centre[SIDE * TILE], most[SIDE * TILE];
+    ptrdiff_t row[SAMPLE];
+    const ptrdiff_t sampled = choose(r, row);
+    for (ptrdiff_t k = 0; k < count; k++) {
+        e[k] = middle(r, k0 + k, row, sampled);
+        for (ptrdiff_t i = k; i < period; i += count) {
+            centre[i] = e[k].centre;
+            most[i] = 0;
+        }
+    }
+    const double *const part[2] = {r->x, r->more};
+    const ptrdiff_t rows_of[2] = {r->n, r->m};
+    for (int p = 0; p < 2; p++) {
+        const ptrdiff_t steps = whole ? rows_of[p] > 0 : rows_of[p];
+        for (ptrdiff_t i = 0; i < steps; i++) {
+            reach(part[p] + i * r->d + k0, whole ? rows_of[p] * count : count, period, centre,
+                  most);
+        }
+    }
+    for (ptrdiff_t i = 0; i < period; i += count) {
+        for (ptrdiff_t k = 0; k < count; k++) {
+            e[k].largest = most[i + k] > e[k].largest ? most[i + k] : e[k].largest;
+        }
+    }
+}
+
+static ptrdiff_t tile_at(ptrdiff_t k0, ptrdiff_t d)
+{
+    return d - k0 < TILE ? d - k0 : TILE;
 }
 
 void frgi_gp_measure_columns(frg_gp *gp)
 {
     const rows r = {.x = gp->x, .n = gp->n, .d = gp->d};
+    extent e[TILE];
     for (ptrdiff_t k = 0; k < gp->d; k++) {
-        const extent e = measure(&r, k);
-        gp->centre[k] = e.centre;
-        gp->largest[k] = e.largest;
-        gp->spread[k] = e.spread;
+        if (k % TILE == 0) {
+            measure(&r, k, tile_at(k, gp->d), e);
+        }
+        gp->centre[k] = e[k % TILE].centre;
+        gp->largest[k] = e[k % TILE].largest;
+        gp->spread[k] = e[k % TILE].spread;
     }
 }
 
@@ -123,14 +162,18 @@ frg_status frgi_gp_check_new_points(const frg_gp *gp, const double *x, ptrdiff_t
 {
     const rows r = {.x = gp->x, .more = x, .n = gp->n, .m = m, .d = gp->d};
     const bool single = gp->opts.precision == FRG_GP_F32 && !gp->opts.auto_promote;
+    extent e[TILE];
     for (ptrdiff_t k = 0; k < gp->d; k++) {
-        const extent e = measure(&r, k);
+        if (k % TILE == 0) {
+            measure(&r, k, tile_at(k, gp->d), e);
+        }
+        const extent *const now = &e[k % TILE];
         if (is_resolved(gp->largest[k], gp->spread[k], single) &&
-            !is_resolved(e.largest, e.spread, single)) {
+            !is_resolved(now->largest, now->spread, single)) {
             FAIL(gp->ctx, E_PRECISION_GP,
                  "column %s would have a value at %.3g from the others, which lie within about "
                  "%.2g: in %s they would be one point",
-                 gp->column_names[k], e.largest, e.spread, single ? "float32" : "float64");
+                 gp->column_names[k], now->largest, now->spread, single ? "float32" : "float64");
         }
     }
     return FRG_OK;

@@ -63,6 +63,9 @@ static void sticky_jitter(void)
     frg_context *ctx = test_context();
     gp_data g;
     gp_data_random(&g, 20, 1, 1);
+    for (int i = 0; i < 20; i++) { /* near points would need a jitter of their own at 0.1 */
+        g.x[i] = (i + 0.5 * g.x[i]) / 20;
+    }
     const frg_gp_opts o = gp_data_opts("zero");
     frg_gp *gp = gp_data_open(ctx, &g, "1.2*rbf(l=0.1)", &o);
     if (!gp)
@@ -392,6 +395,39 @@ static void outliers_to_come(void)
     frg_context_destroy(ctx);
 }
 
+/** One value that joins all others in float32, in any column of any row, is found and named, at creation and later. */
+static void outliers_in_columns(void)
+{
+    enum { ROWS = 19 };
+    static const int dims[] = {1, 5, 8, 31, 32, 33, 50};
+    frg_context *ctx = test_context();
+    static gp_data g;
+    for (size_t t = 0; t < 4 * (sizeof dims / sizeof *dims); t++) {
+        const int d = dims[t / 4], row = (int)test_below(ROWS), column = (int)test_below(d);
+        double later[50] = {0}, y = 0.5;
+        char name[32];
+        snprintf(name, sizeof name, "column x%d ", column + 1);
+        gp_data_random(&g, ROWS, d, 1);
+        frg_gp_opts o = gp_data_opts("zero");
+        o.precision = FRG_GP_F32;
+        o.auto_promote = 0;
+        frg_gp *gp = gp_data_open(ctx, &g, "1*rbf(l=4) + noise(0.1)", &o);
+        CHECK_OK(ctx, frg_gp_eval(gp, NULL));
+        later[column] = 1e13;
+        CHECK_STATUS(frg_gp_update_append(gp, frg_matrix(later, FRG_F64, 1, d, d),
+                                          frg_vector(&y, FRG_F64, 1), NULL),
+                     FRG_BROKE_DOWN);
+        CHECK_SAYS(strstr(frg_message(ctx), name), "%s of %d: %s", name, d, frg_message(ctx));
+        frg_gp_destroy(gp);
+        g.x[row * d + column] = -1e13;
+        gp = gp_data_open(ctx, &g, "1*rbf(l=4) + noise(0.1)", &o);
+        CHECK_STATUS(frg_gp_eval(gp, NULL), FRG_BROKE_DOWN);
+        CHECK_SAYS(strstr(frg_message(ctx), name), "%s of %d: %s", name, d, frg_message(ctx));
+        frg_gp_destroy(gp);
+    }
+    frg_context_destroy(ctx);
+}
+
 /** A length that was held for a constant column is free once another value has come; one that the caller fixed is not. */
 static void released(void)
 {
@@ -489,6 +525,7 @@ static void lost_phases(void)
 static const test_case cases[] = {
     {"outliers", outliers},
     {"outliers_to_come", outliers_to_come},
+    {"outliers_in_columns", outliers_in_columns},
     {"released", released},
     {"lost_phases", lost_phases},
     {"duplicates", duplicates},
