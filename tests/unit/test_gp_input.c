@@ -18,6 +18,31 @@ static void expect(frg_context *ctx, const gp_data *g, const char *kernel, const
     }
 }
 
+/** One value below what is allowed, wherever it stands, among others that are all positive. */
+static void bad_value_among_sound_ones(void)
+{
+    static const double bad[] = {-(double)INFINITY, -(double)NAN, -1e39};
+    frg_context *ctx = test_context();
+    gp_data g;
+    frg_gp_opts o = gp_data_opts("const");
+    o.precision = FRG_GP_F32;
+    gp_data_random(&g, 7, 3, 1);
+    for (int i = 0; i < 7; i++) {
+        g.y[i] = fabs(g.y[i]);
+    }
+    for (int at = 0; at < 28; at++) {
+        double *const value = at < 21 ? &g.x[at] : &g.y[at - 21], sound = *value;
+        for (int k = 0; k < 3; k++) {
+            *value = bad[k];
+            expect(ctx, &g, "rbf(l=0.5) + noise(0.1)", &o, k < 2 ? "FRG-GP-003" : "FRG-GP-009",
+                   at < 21 ? "x is" : "y is");
+        }
+        *value = sound;
+    }
+    frg_gp_destroy(gp_data_open(ctx, &g, "rbf(l=0.5) + noise(0.1)", &o));
+    frg_context_destroy(ctx);
+}
+
 static void bad_data(void)
 {
     frg_context *ctx = test_context();
@@ -377,6 +402,7 @@ static void too_big(void)
 
 static const test_case cases[] = {
     {"bad data", bad_data},
+    {"bad value among sound ones", bad_value_among_sound_ones},
     {"bad arrays", bad_arrays},
     {"any strides", any_strides},
     {"no columns", no_columns},
