@@ -103,14 +103,14 @@ static void ties(frg_json *j, const gp_job *job)
     }
 }
 
-static void likelihood(frg_json *j, const cli *c, const gp_job *job)
+static void likelihood(frg_json *j, const gp_job *job)
 {
     static const char *const storages[] = {"auto", "full", "packed"};
     const frg_gp_value *v = &job->value;
     frg_json_number(j, "log_likelihood", v->log_likelihood);
     frg_json_number(j, "log_prior", v->log_prior);
     frg_json_number(j, "per_point", v->per_point);
-    if (job->what != GP_FIT && !c->set.no_gradient) {
+    if (job->gradient) {
         by_name(j, "gradient", job, GRADIENTS);
     }
     by_name(j, "parameters", job, VALUES);
@@ -256,7 +256,7 @@ void gp_json_build(frg_json *j, const cli *c, const gp_job *job)
         by_name(j, "parameters", job, VALUES);
         predictions(j, c, job, &r);
     } else {
-        likelihood(j, c, job);
+        likelihood(j, job);
     }
     if (job->what == GP_FIT) {
         fit(j, job);

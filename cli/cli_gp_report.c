@@ -101,14 +101,14 @@ static void cell(frg_report *r, double v, int digits)
     }
 }
 
-static void parameter_table(frg_report *r, const cli *c, const gp_job *job)
+static void parameter_table(frg_report *r, const gp_job *job)
 {
     static const char *const fitted[] = {"parameter", "value", "std_error",
                                          "lower",     "upper", "state"};
     static const char *const valued[] = {"parameter", "value", "gradient",
                                          "lower",     "upper", "state"};
     const int is_fit = job->what == GP_FIT;
-    const int with_gradient = !is_fit && !c->set.no_gradient && job->gradient;
+    const int with_gradient = !is_fit && job->gradient;
     frg_report_table_open(r, is_fit ? "Standard errors are those of the logarithm (of means: of "
                                       "the value)"
                                     : "Gradients are per logarithm (of means: per value)");
@@ -424,7 +424,7 @@ void gp_report_build(frg_report *r, const cli *c, const gp_job *job, int full)
     } else if (job->what == GP_LOO) {
         loo_table(r, job);
     } else {
-        parameter_table(r, c, job);
+        parameter_table(r, job);
     }
     if (full) {
         pictures(r, c, job);

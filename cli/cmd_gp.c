@@ -193,11 +193,10 @@ static int need(const cli *c, double **p, int64_t rows, int64_t columns)
     return *p ? 0 : cli_fail_memory(c);
 }
 
-static frg_status value_of(const cli *c, gp_job *job)
+static frg_status value_of(gp_job *job)
 {
-    return c->set.no_gradient
-               ? frg_gp_eval(job->gp, &job->value)
-               : frg_gp_eval_gradient(job->gp, job->gradient, NULL, NULL, &job->value);
+    return job->gradient ? frg_gp_eval_gradient(job->gp, job->gradient, NULL, NULL, &job->value)
+                         : frg_gp_eval(job->gp, &job->value);
 }
 
 static frg_status fit_of(gp_job *job)
@@ -207,12 +206,26 @@ static frg_status fit_of(gp_job *job)
     return status;
 }
 
-static frg_status loo_of(const cli *c, gp_job *job)
+/** The gradient where the fit ended as well; NaN of one that was stopped. */
+static frg_status fit_with_gradient(gp_job *job)
+{
+    const frg_status status = fit_of(job);
+    for (int i = 0; i < frg_gp_parameter_count(job->gp); i++) {
+        job->gradient[i] = (double)NAN;
+    }
+    if (status < 0 || status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT) {
+        return status;
+    }
+    const frg_status after = value_of(job);
+    return after != FRG_OK ? after : status;
+}
+
+static frg_status loo_of(gp_job *job)
 {
     frg_status status = frg_gp_eval(job->gp, &job->value);
     if (status == FRG_OK) {
-        status = frg_gp_eval_loo(job->gp, job->loo_mean, job->loo_variance,
-                                 c->set.no_gradient ? NULL : job->gradient, &job->loo);
+        status = frg_gp_eval_loo(job->gp, job->loo_mean, job->loo_variance, job->gradient,
+                                 &job->loo);
     }
     if (status == FRG_OK) {
         status = frg_gp_eval_loo_latent(job->gp, job->loo_latent);
@@ -223,7 +236,10 @@ static frg_status loo_of(const cli *c, gp_job *job)
 static int make_room(const cli *c, gp_job *job)
 {
     const frg_gp_report r = frg_gp_get_report(job->gp);
-    int code = need(c, &job->gradient, frg_gp_parameter_count(job->gp), 1);
+    int code = 0;
+    if (!c->set.no_gradient) {
+        code = need(c, &job->gradient, frg_gp_parameter_count(job->gp), 1);
+    }
     if (!code && job->what == GP_LOO) {
         code = need(c, &job->loo_mean, r.n, r.q);
         code = code ? code : need(c, &job->loo_variance, r.n, 1);
@@ -249,9 +265,9 @@ int gp_job_run(cli *c, gp_job *job)
         if (code) {
             break;
         }
-        job->status = job->what == GP_FIT   ? fit_of(job)
-                      : job->what == GP_LOO ? loo_of(c, job)
-                                            : value_of(c, job);
+        job->status = job->what == GP_FIT   ? fit_with_gradient(job)
+                      : job->what == GP_LOO ? loo_of(job)
+                                            : value_of(job);
         progress_clear(&c->progress);
         if (job->status < 0 || (job->status > 0 && job->what != GP_FIT)) {
             return cli_fail_library(c, job->status);
