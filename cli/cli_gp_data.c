@@ -56,53 +56,7 @@ static int missing_column(const cli *c, const gp_data *d, const char *name)
 
 /* ---- columns ------------------------------------------------------------------------------------ */
 
-/** Row i as a number; NaN where missing. */
-static double number_at(const frg_column *k, int64_t i)
-{
-    if (k->numbers) {
-        return k->numbers[i];
-    }
-    if (k->integers) {
-        return k->integers[i] == FRG_MISSING_INTEGER ? (double)NAN : (double)k->integers[i];
-    }
-    return k->codes[i] == FRG_MISSING_CODE ? (double)NAN : (double)k->codes[i];
-}
-
-static int is_number(const char *text)
-{
-    char *end;
-    (void)strtod(text, &end);
-    return end != text && end[strspn(end, " ")] == '\0';
-}
-
-/** The first row that makes text of a column most of whose cells are numbers; -1: it is one of words. */
-static int64_t stray_row(const frg_column *k)
-{
-    int64_t numbers = 0, words = 0, first = -1;
-    for (int64_t i = 0; i < k->n; i++) {
-        if (k->codes[i] != FRG_MISSING_CODE) {
-            const int number = is_number(k->labels[k->codes[i]]);
-            first = !number && words == 0 ? i : first;
-            numbers += number;
-            words += !number;
-        }
-    }
-    return numbers > words ? first : -1;
-}
-
-/** Refuses a column of text, by the cell that makes it text where there are few such. */
-static int refuse_text(const cli *c, const gp_data *d, const frg_column *k)
-{
-    const int64_t row = stray_row(k);
-    if (row >= 0) {
-        return cli_fail(c, "E_TYPE", k->name, "mend the cell, or leave the column out with --x",
-                        "column '%s' of %s holds numbers, but row %" PRId64 " is '%.40s'", k->name,
-                        d->path, row + 1, k->labels[k->codes[row]]);
-    }
-    return cli_fail(c, "E_TYPE", k->name, "give columns of numbers",
-                    "column '%s' of %s holds text such as \"%s\"", k->name, d->path,
-                    k->n_labels > 0 ? k->labels[0] : "");
-}
+static const char mend_or_leave[] = "mend the cell, or leave the column out with --x";
 
 /** Copies a column of numbers into values[0], values[stride], ... */
 static int take_column(const cli *c, const gp_data *d, const char *name, double *values, int stride,
@@ -113,10 +67,10 @@ static int take_column(const cli *c, const gp_data *d, const char *name, double 
         return missing_column(c, d, name);
     }
     if (k->kind == FRG_CATEGORY) {
-        return refuse_text(c, d, k);
+        return cli_refuse_text(c, d->path, k, mend_or_leave);
     }
     for (int64_t i = 0; i < d->n; i++) {
-        values[i * stride] = number_at(k, i);
+        values[i * stride] = cli_number_at(k, i);
         if (isinf(values[i * stride]) || (isnan(values[i * stride]) && !may_miss)) {
             return cli_fail(c, "E_NOT_FINITE_GP", name, NULL,
                             "row %" PRId64 " of column '%s' of %s is %s", i + 1, name, d->path,
@@ -154,8 +108,10 @@ static int other_columns(const cli *c, gp_data *d)
             used = used || strcmp(k->name, d->y_names[w]) == 0;
         }
         if (!used && k->kind == FRG_CATEGORY) {
-            if (stray_row(k) >= 0) {
-                return refuse_text(c, d, k);
+            int64_t row;
+            const int code = cli_find_stray(c, k, &row);
+            if (code || row >= 0) {
+                return code ? code : cli_refuse_text(c, d->path, k, mend_or_leave);
             }
             used = 1;
         }
@@ -234,7 +190,7 @@ int gp_data_groups(cli *c, gp_data *d, const char *column)
     d->groups = malloc((size_t)d->n * sizeof *d->groups + 1);
     int n = 0, code = seen && d->groups ? 0 : cli_fail_memory(c);
     for (int64_t i = 0; i < d->n && !code; i++) {
-        const double v = number_at(k, i);
+        const double v = cli_number_at(k, i);
         int g = 0;
         while (g < n && seen[g] != v) {
             g++;

@@ -26,14 +26,13 @@ static int read_table(cli *c, const char *path, gw_input *in)
     }
     for (int64_t k = 0; !code && k < d; k++) {
         const frg_column *column = frg_table_column(t, k);
-        if (column->kind != FRG_NUMBER && column->kind != FRG_INTEGER) {
-            code = cli_fail(c, "E_TYPE", path, "give a file of numbers alone",
-                            "%s: column '%s' holds words, points have numbers", path, column->name);
+        if (column->kind == FRG_CATEGORY) {
+            code = cli_refuse_text(c, path, column,
+                                   "mend the cell, or give a file without the column");
             break;
         }
         for (int64_t i = 0; i < n; i++) {
-            in->values[i * d + k] =
-                column->numbers ? column->numbers[i] : (double)column->integers[i];
+            in->values[i * d + k] = cli_number_at(column, i);
         }
     }
     frg_table_destroy(t);

@@ -1,4 +1,6 @@
-/* cli_tables.c - the options of input tables as the library takes them. */
+/* cli_tables.c - the options of input tables as the library takes them, and their columns as numbers. */
+#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "cli.h"
@@ -19,4 +21,39 @@ int cli_table_options(cli *c)
         s->table.n_na = s->n_na;
     }
     return 0;
+}
+
+double cli_number_at(const frg_column *k, int64_t i)
+{
+    return k->numbers ? k->numbers[i]
+           : k->integers
+               ? k->integers[i] == FRG_MISSING_INTEGER ? (double)NAN : (double)k->integers[i]
+           : k->codes[i] == FRG_MISSING_CODE ? (double)NAN
+                                             : (double)k->codes[i];
+}
+
+int cli_find_stray(const cli *c, const frg_column *k, int64_t *row)
+{
+    frg_column_census census = {.stray = -1};
+    const frg_status status =
+        k->kind == FRG_CATEGORY ? frg_column_count(&census, c->ctx, k) : FRG_OK;
+    *row = census.stray;
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+int cli_refuse_text(const cli *c, const char *path, const frg_column *k, const char *hint)
+{
+    int64_t row;
+    const int code = cli_find_stray(c, k, &row);
+    if (code) {
+        return code;
+    }
+    if (row >= 0) {
+        return cli_fail(c, "E_TYPE", k->name, hint,
+                        "column '%s' of %s holds numbers, but row %" PRId64 " is '%.40s'", k->name,
+                        path, row + 1, k->labels[k->codes[row]]);
+    }
+    return cli_fail(c, "E_TYPE", k->name, "give columns of numbers",
+                    "column '%s' of %s holds text such as \"%s\"", k->name, path,
+                    k->n_labels > 0 ? k->labels[0] : "");
 }

@@ -177,13 +177,6 @@ double mlp_loss(mlp *net, const int32_t *labels, int threads)
 
 /* ---- data ---------------------------------------------------------------------------------------- */
 
-static double value_of(const frg_column *column, int64_t row)
-{
-    return column->numbers    ? column->numbers[row]
-           : column->integers ? (double)column->integers[row]
-                              : (double)column->codes[row];
-}
-
 static int by_value(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -198,7 +191,7 @@ static int take_labels(training_set *set, cli *c, const frg_column *column)
         return cli_fail_memory(c);
     }
     for (int64_t i = 0; i < set->rows; i++) {
-        sorted[i] = value_of(column, i);
+        sorted[i] = cli_number_at(column, i);
     }
     qsort(sorted, (size_t)set->rows, sizeof *sorted, by_value);
     for (int64_t i = 0; i < set->rows; i++) {
@@ -207,7 +200,7 @@ static int take_labels(training_set *set, cli *c, const frg_column *column)
         }
     }
     for (int64_t i = 0; i < set->rows; i++) {
-        const double x = value_of(column, i);
+        const double x = cli_number_at(column, i);
         const double *const at =
             bsearch(&x, sorted, (size_t)set->classes, sizeof *sorted, by_value);
         set->label[i] = at ? (int32_t)(at - sorted) : 0;
@@ -222,19 +215,20 @@ static void take_column(training_set *set, const frg_column *column, int64_t at)
     double sum = 0, square = 0;
     const double n = (double)set->rows;
     for (int64_t i = 0; i < set->rows; i++) {
-        sum += value_of(column, i);
+        sum += cli_number_at(column, i);
     }
     for (int64_t i = 0; i < set->rows; i++) {
-        const double d = value_of(column, i) - sum / n;
+        const double d = cli_number_at(column, i) - sum / n;
         square += d * d;
     }
     const double scale = square > 0 ? 1 / sqrt(square / n) : 0;
     for (int64_t i = 0; i < set->rows; i++) {
-        set->x[i * set->inputs + at] = (float)((value_of(column, i) - sum / n) * scale);
+        set->x[i * set->inputs + at] = (float)((cli_number_at(column, i) - sum / n) * scale);
     }
 }
 
-static int fill_set(training_set *set, cli *c, const frg_table *table, const char *label)
+static int fill_set(training_set *set, cli *c, const char *path, const frg_table *table,
+                    const char *label)
 {
     const frg_column *const y = frg_table_find(table, label);
     if (!y) {
@@ -250,10 +244,12 @@ static int fill_set(training_set *set, cli *c, const frg_table *table, const cha
     for (int64_t k = 0; k < frg_table_columns(table); k++) {
         const frg_column *const column = frg_table_column(table, k);
         set->inputs += column != y;
-        if (column->n_missing > 0 || (column != y && column->kind == FRG_CATEGORY)) {
+        if (column->n_missing > 0) {
             return cli_fail(c, "E_TYPE", column->name, "give numbers without gaps",
-                            "column '%s' %s", column->name,
-                            column->n_missing > 0 ? "has missing values" : "holds text");
+                            "column '%s' of %s has missing values", column->name, path);
+        }
+        if (column != y && column->kind == FRG_CATEGORY) {
+            return cli_refuse_text(c, path, column, "mend the cell, or leave the column out");
         }
     }
     if (set->rows < 1 || set->inputs < 1) {
@@ -283,7 +279,7 @@ int training_set_read(training_set *set, cli *c, const char *path, const char *l
     if (!table) {
         return cli_fail_read(c, status);
     }
-    const int code = fill_set(set, c, table, label);
+    const int code = fill_set(set, c, path, table, label);
     frg_table_destroy(table);
     return code;
 }

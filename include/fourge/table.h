@@ -77,6 +77,21 @@ FRG_API const frg_column *frg_table_find(const frg_table *t, const char *name);
 /** The column name nearest in spelling, or NULL: for "did you mean". */
 FRG_API const char *frg_table_nearest(const frg_table *t, const char *name);
 
+/** What the cells of a CATEGORY column read as; missing ones do not count. */
+typedef struct {
+    int64_t numbers; /* as text files have them: spaces around them do not count */
+    int64_t
+        dates; /* "2024-02-29", "2024/02/29", "29.02.2024", "29/02/2024", with a time behind them or not */
+    int64_t words;      /* all others */
+    int64_t first_date; /* row; -1: there is none */
+    int64_t
+        stray; /* where most cells are numbers, the row of the first that is none, a word before a date: what made
+                      text of the column; -1 of a column of words or dates, or of numbers alone */
+} frg_column_census;
+/** Tells columns of words from those of numbers that few cells made text, which to take for categories is a mistake. */
+FRG_API FRG_MUST_USE frg_status frg_column_count(frg_column_census *out, frg_context *ctx,
+                                                 const frg_column *c);
+
 /** Writes csv (shortest text of the same double), whole or not at all: FRG_INTERRUPTED where frg_interrupt came meanwhile. */
 FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context *ctx, const char *path);
 

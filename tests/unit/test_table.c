@@ -187,9 +187,53 @@ static void round_trip(void)
     frg_context_destroy(ctx);
 }
 
+/** Text columns by what most of their cells read as: numbers as the reader has them, so that 0x10 is none. */
+static void census(void)
+{
+    static const struct {
+        const char *cells; /* a line each, "-" is missing */
+        frg_column_census is;
+    } table[] = {
+        {"1\n 2.5\nx\n-\n1e3 \n", {.numbers = 3, .words = 1, .first_date = -1, .stray = 2}},
+        {"1\n2024-02-29\n2\nx\n3\n", {3, 1, 1, 1, 3}},
+        {"1\n2\n29.02.2024 10:00\n", {2, 1, 0, 2, 2}},
+        {"1\n2\nx\ny\n", {2, 0, 2, -1, -1}}, /* no more numbers than others */
+        {"0x10\n0x11\n1\n", {1, 0, 2, -1, -1}},
+        {"2024/02/29\n29/02/2024\n02-29-2024T1\n2024-02-2\n", {0, 3, 1, 0, -1}},
+        {"a\nb\n1\n", {1, 0, 2, -1, -1}},
+        {"1 2\n3\n4\n", {2, 0, 1, -1, 0}},
+        {"-\nx\n", {0, 0, 1, -1, -1}},
+    };
+    frg_context *const ctx = test_context();
+    frg_table_opts o;
+    frg_table_defaults(&o, sizeof o);
+    o.na = (const char *const[]){"-"};
+    o.n_na = 1;
+    o.header = 0;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const frg_column_census *const is = &table[i].is;
+        frg_table *t = NULL;
+        frg_column_census got;
+        CHECK_OK(ctx, frg_table_parse(&t, ctx, table[i].cells, (int64_t)strlen(table[i].cells),
+                                      "cells", &o));
+        CHECK_OK(ctx, frg_column_count(&got, ctx, frg_table_column(t, 0)));
+        CHECK_SAYS(got.numbers == is->numbers && got.dates == is->dates && got.words == is->words &&
+                       got.first_date == is->first_date && got.stray == is->stray,
+                   "column %zu: %" PRId64 " numbers, %" PRId64 " dates, %" PRId64
+                   " words, date %" PRId64 ", stray %" PRId64,
+                   i, got.numbers, got.dates, got.words, got.first_date, got.stray);
+        frg_table_destroy(t);
+    }
+    frg_column_census got;
+    const frg_column numbers = {.name = "x", .kind = FRG_NUMBER};
+    CHECK_STATUS(frg_column_count(&got, ctx, &numbers), FRG_BAD_ARG);
+    CHECK_INT(frg_bytes_held(ctx), 0);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
     {"made of arrays", made_of_arrays}, {"many columns", many_columns},
     {"nearest name", nearest_name},     {"written", written},
-    {"round trip", round_trip},
+    {"round trip", round_trip},         {"census", census},
 };
 TEST_MAIN(cases)

@@ -1,0 +1,73 @@
+/* table_census.c - what the cells of a text column read as.
+ *
+ * One cell that is no number makes a column of a text file text.  Who takes text for categories, or leaves it out,
+ * would then answer another question in silence; the census tells such columns from those of words.
+ */
+#include <string.h>
+
+#include "io/decimal.h"
+#include "io/io.h"
+
+typedef enum { WORD, NUMBER, DATE, KINDS } label_kind;
+
+/** "2024-02-29", "2024/02/29", "29.02.2024", with a time behind them or not. */
+static bool is_date(const char *s)
+{
+    static const char *const forms[] = {"0000-00-00", "0000/00/00", "00.00.0000", "00/00/0000",
+                                        "00-00-0000"};
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        const char *const form = forms[f];
+        size_t i = 0;
+        while (form[i] && (form[i] == '0' ? s[i] >= '0' && s[i] <= '9' : s[i] == form[i])) {
+            i++;
+        }
+        if (!form[i] && (s[i] == '\0' || s[i] == ' ' || s[i] == 'T')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** As the reader of text files has it: spaces around a number do not count. */
+static bool is_number(const frgi_decimal *decimal, const char *s)
+{
+    double unused;
+    s += strspn(s, " \t");
+    const char *const end = s + strcspn(s, " \t");
+    return end[strspn(end, " \t")] == '\0' && frgi_decimal_parse(decimal, s, end, &unused);
+}
+
+frg_status frg_column_count(frg_column_census *out, frg_context *ctx, const frg_column *c)
+{
+    REQUIRE(ctx, out && c, "frg_column_count takes a place for the census and a column");
+    *out = (frg_column_census){.first_date = -1, .stray = -1};
+    REQUIRE(ctx, c->kind == FRG_CATEGORY, "column '%s' is not of text", c->name);
+    int64_t cells[KINDS] = {0}, first[KINDS] = {-1, -1, -1};
+    frgi_decimal *decimal = NULL;
+    unsigned char *kind = NULL;
+    frg_status status;
+    TRY_TO(done, frgi_decimal_open(&decimal, ctx));
+    TRY_TO(done, NEW(ctx, &kind, c->n_labels, "the labels of a column"));
+    for (int64_t i = 0; i < c->n_labels; i++) {
+        kind[i] = is_number(decimal, c->labels[i]) ? NUMBER : is_date(c->labels[i]) ? DATE : WORD;
+    }
+    for (int64_t i = 0; i < c->n; i++) {
+        if (c->codes[i] != FRG_MISSING_CODE) {
+            const int at = kind[c->codes[i]];
+            first[at] = cells[at] == 0 ? i : first[at];
+            cells[at]++;
+        }
+    }
+    *out = (frg_column_census){.numbers = cells[NUMBER],
+                               .dates = cells[DATE],
+                               .words = cells[WORD],
+                               .first_date = first[DATE],
+                               .stray = -1};
+    if (cells[NUMBER] > cells[DATE] + cells[WORD]) {
+        out->stray = cells[WORD] > 0 ? first[WORD] : first[DATE];
+    }
+done:
+    DROP(ctx, &kind);
+    frgi_decimal_close(&decimal, ctx);
+    return status;
+}
