@@ -22,11 +22,11 @@ static const double MIXED_SPREAD = 1e10, TRACE_MOST = 1e-3;
 
 /* ---- matrices ----------------------------------------------------------------------------------- */
 
-/** The factor once more, at the jitter that the value settled on; value and alpha stand, but for what the inverse made of
- *  alpha: that is solved for again. */
+/** The factor once more, at the jitter that the value settled on.  The value stands; a follows from this factor and from
+ *  nothing else, so that a process read from a file has it to the bit: that of an update was another in its last bits. */
 static frg_status refactor(frg_gp *gp)
 {
-    frg_gp_value value = gp->value;
+    const frg_gp_value value = gp->value;
     frgi_spd_pivots pivots;
     double logdet;
     gp->state = MATRIX_NONE;
@@ -34,9 +34,8 @@ static frg_status refactor(frg_gp *gp)
     if (status == FRG_OK) {
         status = frgi_spd_factor(gp->ctx, &gp->shape, gp->matrix, gp->work, &logdet, &pivots);
     }
-    if (status == FRG_OK && frgi_gp_carries(gp)) {
-        memcpy(gp->alpha, gp->half, (size_t)gp->n * sizeof(double));
-        status = frgi_spd_backward(gp->ctx, &gp->shape, gp->matrix, 1, gp->alpha, gp->n, gp->work);
+    if (status == FRG_OK) {
+        status = frgi_gp_solve_anew(gp);
     }
     gp->value = value;
     gp->state = status == FRG_OK ? MATRIX_FACTOR : MATRIX_NONE;

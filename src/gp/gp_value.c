@@ -580,6 +580,19 @@ frg_status frgi_gp_promote(frg_gp *gp)
     return settle(gp, status, gp->jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
 }
 
+static frg_status solve_anew(frg_gp *gp)
+{
+    frgi_gp_mean_residual(gp); /* a profiled mean has been taken out of it */
+    const frg_status status = solve_forward(gp);
+    return status == FRG_OK ? solve(gp, false) : status;
+}
+
+frg_status frgi_gp_solve_anew(frg_gp *gp)
+{
+    const frg_status status = solve_anew(gp);
+    return status == FRG_OK ? FRG_OK : refuse(gp, status);
+}
+
 frg_status frgi_gp_take_factor(frg_gp *gp)
 {
     gp->state = MATRIX_NONE;
@@ -593,11 +606,7 @@ frg_status frgi_gp_take_factor(frg_gp *gp)
         gp->pivots.largest = fmax(gp->pivots.largest, gp->scratch[i]);
         gp->logdet += 2 * log(gp->scratch[i]);
     }
-    frgi_gp_mean_residual(gp);
-    frg_status status = solve_forward(gp);
-    if (status == FRG_OK) {
-        status = solve(gp, false);
-    }
+    const frg_status status = solve_anew(gp);
     if (status == FRG_OK) {
         fill_value(gp);
     }

@@ -157,6 +157,56 @@ static void lives_on(void)
     frg_context_destroy(ctx);
 }
 
+/** A factor that an update made gives way to a fresh one once the gradient has taken its place: what is saved then is
+ *  what predicts, before and behind the file.  330 points: several tiles. */
+static void updated(void)
+{
+    static gp_data g;
+    static const struct {
+        const char *mean;
+        int64_t q;
+        frg_gp_precision precision;
+        int scale;
+    } jobs[] = {
+        {"const", 1, FRG_GP_F64, 0},
+        {"const", 2, FRG_GP_F64, 0},
+        {"profiled(linear)", 1, FRG_GP_F64, 0},
+        {"const", 1, FRG_GP_F64, 1},
+        {"const", 1, FRG_GP_MIXED, 0},
+    };
+    enum { APPENDED, REMOVED, QUIETED, CHANGED, UPDATES };
+    double gradient[GP_DATA_PARAMETERS], noise[330], x[] = {0.31, 0.77}, y[] = {0.4, 0.1};
+    frg_context *ctx = test_context();
+    for (int i = 0; i < 330; i++)
+        noise[i] = 0.01 + 0.001 * i;
+    for (size_t k = 0; k < sizeof jobs / sizeof *jobs; k++) {
+        gp_data_random(&g, 330, 2, jobs[k].q);
+        frg_gp_opts o = gp_data_opts(jobs[k].mean);
+        o.precision = jobs[k].precision;
+        o.profile_scale = jobs[k].scale;
+        const double *const known = jobs[k].scale ? NULL : noise; /* a scale allows none */
+        o.noise_variances = known;
+        for (int what = 0; what < UPDATES; what++) {
+            if (what == QUIETED && !known)
+                continue;
+            frg_gp *gp = gp_data_open(ctx, &g, "1.2*matern52(l=[0.2,0.3]) + noise(0.1)", &o);
+            if (!gp)
+                continue;
+            gp_data_value(ctx, gp); /* a factor that the update can change */
+            CHECK_OK(ctx, what == APPENDED
+                              ? frg_gp_update_append(gp, frg_matrix(x, FRG_F64, 1, 2, 2),
+                                                     frg_matrix(y, FRG_F64, 1, g.q, g.q), known)
+                          : what == REMOVED ? frg_gp_update_remove(gp, 100)
+                          : what == QUIETED ? frg_gp_update_noise(gp, 7, 0.5)
+                                            : frg_gp_update_y(gp, gp_data_y(&g)));
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, gradient, NULL, NULL, NULL));
+            same(ctx, gp);
+            frg_gp_destroy(gp);
+        }
+    }
+    frg_context_destroy(ctx);
+}
+
 static void little(unsigned char *to, uint32_t v)
 {
     for (int i = 0; i < 4; i++)
@@ -225,9 +275,7 @@ static void errors(void)
 }
 
 static const test_case cases[] = {
-    {"round_trips", round_trips},
-    {"lives_on", lives_on},
-    {"damaged", damaged},
-    {"errors", errors},
+    {"round_trips", round_trips}, {"lives_on", lives_on}, {"updated", updated},
+    {"damaged", damaged},         {"errors", errors},
 };
 TEST_MAIN(cases)
