@@ -224,8 +224,8 @@ static frg_status loo_of(gp_job *job)
 {
     frg_status status = frg_gp_eval(job->gp, &job->value);
     if (status == FRG_OK) {
-        status = frg_gp_eval_loo(job->gp, job->loo_mean, job->loo_variance, job->gradient,
-                                 &job->loo);
+        status =
+            frg_gp_eval_loo(job->gp, job->loo_mean, job->loo_variance, job->gradient, &job->loo);
     }
     if (status == FRG_OK) {
         status = frg_gp_eval_loo_latent(job->gp, job->loo_latent);
