@@ -27,54 +27,74 @@ static void load_new(const frgi_gp_bound *b, frgi_gp_patch *p, double *user_rows
     }
 }
 
-frg_status frgi_gp_cross(frg_context *ctx, const frgi_gp_bound *b, const frgi_gp_points *new_points,
-                         ptrdiff_t first, ptrdiff_t m, void *out, ptrdiff_t ld)
+/** What becomes of the pairs of new points and columns: values k(new_i, x_j) at out[i + j ld]; or, where gx is not NULL,
+ *  sum_j w[i + j ldw] dk(new_i, x_j)/dnew_i, d numbers a point. */
+typedef struct {
+    void *out;
+    ptrdiff_t ld;
+    const double *w;
+    ptrdiff_t ldw;
+    double *gx;
+} crossing;
+
+/** GP_ROWS new points or fewer, from row `at` of the result on, which are loaded in p, against all columns. */
+static void visit_rows(const frgi_gp_bound *b, frgi_gp_patch *p, ptrdiff_t at, ptrdiff_t rows,
+                       const crossing *c)
+{
+    const ptrdiff_t n = b->points.n, d = b->points.d;
+    if (c->gx) {
+        memset(p->gx, 0, sizeof *p->gx * (size_t)(d * GP_ROWS));
+    }
+    for (ptrdiff_t j = 0; j < n; j += GP_COLS) {
+        frgi_gp_set_cols(p, j, n);
+        b->ops->forward(&b->program, p);
+        if (c->gx) {
+            b->ops->copy_weights(&b->program, c->w + at + j * c->ldw, c->ldw, p);
+            b->ops->backward(&b->program, p);
+            b->ops->inputs(&b->program, p);
+        } else {
+            char *const to = (char *)c->out + (size_t)(at + j * c->ld) * b->size;
+            b->ops->store(&b->program, p, to, c->ld);
+        }
+    }
+    if (c->gx) {
+        frgi_gp_give_inputs(p, rows, d, c->gx + at * d);
+    }
+}
+
+static frg_status visit_cross(frg_context *ctx, const frgi_gp_bound *b,
+                              const frgi_gp_points *new_points, ptrdiff_t first, ptrdiff_t m,
+                              const crossing *c)
 {
     REQUIRE(ctx, new_points->dtype == b->points.dtype && new_points->d == b->points.d,
             "the new points are not like the bound ones");
-    const ptrdiff_t n = b->points.n, blocks = (m + GP_ROWS - 1) / GP_ROWS;
+    const ptrdiff_t blocks = (m + GP_ROWS - 1) / GP_ROWS;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m))
     for (ptrdiff_t block = 0; block < blocks; block++) {
         const int me = omp_get_thread_num();
         const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;
-        frgi_gp_patch *const p = &b->patch[me];
-        load_new(b, p, b->user_rows[me], new_points, first + at, rows);
-        for (ptrdiff_t j = 0; j < n; j += GP_COLS) {
-            frgi_gp_set_cols(p, j, n);
-            b->ops->forward(&b->program, p);
-            b->ops->store(&b->program, p, (char *)out + (size_t)(at + j * ld) * b->size, ld);
-        }
+        load_new(b, &b->patch[me], b->user_rows[me], new_points, first + at, rows);
+        visit_rows(b, &b->patch[me], at, rows, c);
     }
     return FRG_OK;
+}
+
+frg_status frgi_gp_cross(frg_context *ctx, const frgi_gp_bound *b, const frgi_gp_points *new_points,
+                         ptrdiff_t first, ptrdiff_t m, void *out, ptrdiff_t ld)
+{
+    const crossing values = {.out = out, .ld = ld};
+    return visit_cross(ctx, b, new_points, first, m, &values);
 }
 
 frg_status frgi_gp_cross_dx(frg_context *ctx, const frgi_gp_bound *b,
                             const frgi_gp_points *new_points, ptrdiff_t first, ptrdiff_t m,
                             const double *w, ptrdiff_t ldw, double *gx)
 {
-    REQUIRE(ctx, new_points->dtype == b->points.dtype && new_points->d == b->points.d,
-            "the new points are not like the bound ones");
     if (b->user_node >= 0) {
         FAIL(ctx, E_UNSUPPORTED, "a user's kernel gives no gradient with respect to x");
     }
-    const ptrdiff_t n = b->points.n, d = b->points.d, blocks = (m + GP_ROWS - 1) / GP_ROWS;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(b, m))
-    for (ptrdiff_t block = 0; block < blocks; block++) {
-        const int me = omp_get_thread_num();
-        const ptrdiff_t at = block * GP_ROWS, rows = m - at < GP_ROWS ? m - at : GP_ROWS;
-        frgi_gp_patch *const p = &b->patch[me];
-        load_new(b, p, b->user_rows[me], new_points, first + at, rows);
-        memset(p->gx, 0, sizeof *p->gx * (size_t)(d * GP_ROWS));
-        for (ptrdiff_t j = 0; j < n; j += GP_COLS) {
-            frgi_gp_set_cols(p, j, n);
-            b->ops->forward(&b->program, p);
-            b->ops->copy_weights(&b->program, w + at + j * ldw, ldw, p);
-            b->ops->backward(&b->program, p);
-            b->ops->inputs(&b->program, p);
-        }
-        frgi_gp_give_inputs(p, rows, d, gx + at * d);
-    }
-    return FRG_OK;
+    const crossing gradients = {.w = w, .ldw = ldw, .gx = gx};
+    return visit_cross(ctx, b, new_points, first, m, &gradients);
 }
 
 /** The program with the patch's own rows as its columns: its diagonal is k(x, x). */
