@@ -36,6 +36,24 @@ INLINE void LN(add)(elem *lines, int64_t l, values v)
     LN(put)(lines, 2 * l + 1, LN(at)(lines, 2 * l + 1) + v);
 }
 
+/** w times the value of row i's level, whose line FE_ROWS_AHEAD rows on is fetched where lines are far. */
+INLINE values LN(gather)(const elem *lines, const int32_t *index, const double *weight, int64_t i,
+                         bool far)
+{
+    if (far) {
+        __builtin_prefetch(lines + (int64_t)index[i + FE_ROWS_AHEAD] * 2 * LANES, 1);
+    }
+    const values v = LN(value)(lines, index[i]);
+    return weight ? (elem)weight[i] * v : v;
+}
+
+/** The sum of row i's level -= w t */
+INLINE void LN(take_off)(elem *lines, const int32_t *index, const double *weight, int64_t i,
+                         values t)
+{
+    LN(add)(lines, index[i], -(weight ? (elem)weight[i] * t : t));
+}
+
 /** The sums of a unit are taken from while the values of the next one are gathered. */
 INLINE void LN(single)(const fe_rows *g, int chunk, elem *lines, const int weighted, bool far)
 {
@@ -44,30 +62,28 @@ INLINE void LN(single)(const fe_rows *g, int chunk, elem *lines, const int weigh
     const int64_t *const start = g->unit_start;
     const double *const inverse = g->unit_inverse;
     const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
-    int64_t at = start[first], before = at; /* rows of the unit before: at .. before-1 */
+    int64_t at = start[first], begin = at; /* rows of the unit before: at .. begin-1 */
     values mean = {0};
     for (int64_t u = first; u < last; u++) {
-        const int64_t begin = before, end = start[u + 1];
+        const int64_t end = start[u + 1];
+        const int64_t both = end - begin < begin - at ? end - begin : begin - at;
         values s = {0};
         fe_fetch_numbers(all, begin, end, 1);
-        for (int64_t i = begin; i < end; i++) {
-            if (far) {
-                __builtin_prefetch(lines + (int64_t)all[i + FE_ROWS_AHEAD] * 2 * LANES, 1);
-            }
-            const values v = LN(value)(lines, all[i]);
-            s += weight ? (elem)weight[i] * v : v;
-            if (at < before) {
-                LN(add)(lines, all[at], -(weight ? (elem)weight[at] * mean : mean));
-                at++;
-            }
+#pragma GCC unroll 2
+        for (int64_t i = 0; i < both; i++) {
+            s += LN(gather)(lines, all, weight, begin + i, far);
+            LN(take_off)(lines, all, weight, at + i, mean);
         }
-        for (; at < before; at++) {
-            LN(add)(lines, all[at], -(weight ? (elem)weight[at] * mean : mean));
+        for (int64_t i = begin + both; i < end; i++) {
+            s += LN(gather)(lines, all, weight, i, far);
+        }
+        for (at += both; at < begin; at++) {
+            LN(take_off)(lines, all, weight, at, mean);
         }
         mean = s * (elem)inverse[u];
-        before = end;
+        begin = end;
     }
-    for (; at < before; at++) {
-        LN(add)(lines, all[at], -(weight ? (elem)weight[at] * mean : mean));
+    for (; at < begin; at++) {
+        LN(take_off)(lines, all, weight, at, mean);
     }
 }
