@@ -1,7 +1,8 @@
 """Peers on fixed-effects demeaning: python fe_peers.py ROWS [OUT_DIR] (OUT_DIR keeps the inputs as .npy).
 
 Prints seconds and the audited error of every peer: the largest weighted level mean of a demeaned
-column over the column's standard deviation. Slow peers are left out above 200 000 rows with SLOW=0.
+column over the column's standard deviation. Slow peers are left out above 200 000 rows with SLOW=0, and
+all but those named in PEER (one or more, with commas) where that is set.
 """
 import common
 import os
@@ -82,7 +83,7 @@ def main():
             if design == "simple" or slow:
                 peers["pyfixest_rust_map"] = lambda: rust_map(x, c64, weights, 1e-8, 10_000)[0]
                 peers["pyfixest_torch_cpu"] = lambda: demean_torch_cpu(x, c64, weights, 1e-8, 10_000)[0]
-            for peer, run in peers.items():
+            for peer, run in ((k, v) for k, v in peers.items() if k in os.environ.get("PEER", k).split(",")):
                 seconds, demeaned = common.best_of(run, 2)
                 common.report(bench="fe", design=design, effects=label, n=len(x), columns=x.shape[1], peer=peer,
                               seconds=round(seconds, 4), audit=float(f"{audit(np.asarray(demeaned), effects):.1e}"))
