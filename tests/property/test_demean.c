@@ -433,6 +433,49 @@ static void gaps(void)
     }
 }
 
+/** People over ten years, at firms at random or in turn, as bench/peers/fe_peers.py has them (simple, difficult).  An
+ *  even number of firms, since graphs of turns differ by their common divisor with the years. */
+static panel people(int64_t n, int q, bool in_turn)
+{
+    panel d = panel_make(n, q, 1);
+    const int64_t firms = 2 * (n / 460);
+    for (int64_t i = 0; i < n; i++) {
+        d.codes[i * q] = (int32_t)(i / 10);
+        d.codes[i * q + 1] = (int32_t)(in_turn ? i % firms : test_below(firms));
+        if (q > 2)
+            d.codes[i * q + 2] = (int32_t)(i % 10);
+    }
+    return d;
+}
+
+/** Ten times the rows take ten times of all that is counted: steps over all rows, bytes of the plan and of a factor.
+ *  A step more is for a stop on the other side of the tolerance, a hundredth for what the rows do not decide. */
+static void growth(void)
+{
+    for (int design = 0; design < 6; design++) {
+        const int kind = design / 2, q = 2 + design % 2;
+        frg_demean_column column[2];
+        panel_report report[2];
+        for (int size = 0; size < 2; size++) {
+            const int64_t n = size == 0 ? 100000 : 1000000;
+            panel d = kind == 2 ? panel_workers(n, q, 1) : people(n, q, kind == 1);
+            frg_context *ctx = test_context();
+            CHECK_OK(ctx, panel_demean(ctx, &d, NULL, d.x, &column[size], &report[size]));
+            frg_context_destroy(ctx);
+            panel_free(&d);
+        }
+        const size_t factor[2] = {report[0].plan.factor_bytes, report[1].plan.factor_bytes};
+        const double most = 10.1 * (double)(report[0].plan.plan_bytes - factor[0]);
+        CHECK_SAYS(column[1].iterations <= column[0].iterations + 1,
+                   "design %d: %" PRId64 " and %" PRId64 " steps", design, column[0].iterations,
+                   column[1].iterations);
+        CHECK_SAYS((double)(report[1].plan.plan_bytes - factor[1]) <= most,
+                   "design %d: a plan of %zu bytes", design, report[1].plan.plan_bytes - factor[1]);
+        CHECK_SAYS((double)factor[1] <= 10.1 * (double)factor[0],
+                   "design %d: factors of %zu and %zu bytes", design, factor[0], factor[1]);
+    }
+}
+
 static const test_case cases[] = {
     {"group means", group_means},
     {"balanced factorials", balanced},
@@ -451,5 +494,6 @@ static const test_case cases[] = {
     {"one and two rows", tiny},
     {"edges of pieces", piece_edges},
     {"codes with gaps", gaps},
+    {"ten times the rows", growth},
 };
 TEST_MAIN(cases)
