@@ -147,6 +147,12 @@ typedef void (*report_writer)(frg_report *, const cli *, const void *job);
 /** The result of `job` as --format asks for it, the report under that title; csv without a table is the object's numbers
  *  and words, a line "name,value" each. */
 int write_result(cli *c, const char *title, json_writer json, report_writer text, const void *job);
+/** The page --report of what `write` writes. */
+int save_page(cli *c, const char *title, report_writer write, const void *job);
+/** The same of what stands in a table for people, with the curve of convergence and the run's facts behind it. */
+int save_plain_page(cli *c, const char *title, report_writer write, const void *job);
+/** What gave a page: `command` (NULL: the command line), versions, machine, and the options of subcommand `job` of `of`. */
+void page_run_facts(frg_report *r, const cli *c, const char *command, command_bit of, int job);
 /** The keys that every JSON object has: schema and version first, the rest at the end. */
 void json_head(frg_json *j, const char *schema);
 void json_foot(frg_json *j, const cli *c);

@@ -419,60 +419,6 @@ static void certificate_table(frg_report *r, const frg_fe_result *f)
     parts_table(r, f->parts, f->demean.n_parts);
 }
 
-/** The command line with quotes where a shell needs them. */
-static void command_line(line *l, const cli *c)
-{
-    static const char safe[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,^@%";
-    put(l, "fourge");
-    for (int i = 1; i < c->argc; i++) {
-        const char *text = c->argv[i];
-        const int plain = *text && text[strspn(text, safe)] == '\0';
-        put(l, plain ? " %s" : " '%s'", text);
-    }
-}
-
-static void run_facts(frg_report *r, const cli *c, const fe_job *job)
-{
-    const frg_demean_opts *o = &job->opts.demean;
-    line l = {{0}, 0}, v = {{0}, 0};
-    char a[32];
-    frg_report_heading(r, "Run");
-    if (job->command) {
-        put(&l, "%s", job->command);
-    } else {
-        command_line(&l, c);
-    }
-    frg_report_fact(r, "Command", l.text);
-    put(&v, "fourge %s, commit %s", frg_version(), frg_commit());
-    frg_report_fact(r, "Version", v.text);
-    machine m;
-    machine_look(&m);
-    line b = {{0}, 0};
-    put(&b, "%s, kernels %s", m.blas, *m.core ? m.core : "unknown");
-    frg_report_fact(r, "BLAS", b.text);
-    line p = {{0}, 0};
-    put(&p, "%s, level %s", m.cpu, frg_isa(c->ctx));
-    frg_report_fact(r, "CPU", p.text);
-    snprintf(a, sizeof a, "%d", frg_threads(c->ctx));
-    frg_report_fact(r, "Threads", a);
-    snprintf(a, sizeof a, "%" PRIu64, frg_seed(c->ctx));
-    frg_report_fact(r, "Seed", a);
-    for (const option_spec *k = option_table; k->name;
-         k++) { /* the solver's options, from their table */
-        const size_t base = offsetof(settings, fe.demean);
-        if (k->field >= base && k->field < base + sizeof *o && k->commands & CMD_FE) {
-            char name[64], value[128];
-            snprintf(name, sizeof name, "--%s", k->name);
-            option_value_text(k, &c->set, value, sizeof value);
-            if (k->fallback && strcmp(value, "0") == 0) {
-                snprintf(value, sizeof value, "%s", k->fallback);
-            }
-            frg_report_fact(r, name, value);
-        }
-    }
-}
-
 void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
 {
     const frg_fe_result *f = frg_fe_get(job->fit);
@@ -491,6 +437,6 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
         coefficient_plot(r, job, f);
         convergence_plot(r, c, job, f);
         certificate_table(r, f);
-        run_facts(r, c, job);
+        page_run_facts(r, c, job->command, CMD_FE, 0);
     }
 }

@@ -161,12 +161,22 @@ static void numbers(frg_json *j, const char *key, const batch *b, const double *
     frg_json_close_object(j);
 }
 
-static void batch_json(frg_json *j, const cli *c, const gp_job *job, const batch *b, int64_t failed)
+/** What was computed, and of whom. */
+typedef struct {
+    const gp_job *job;
+    const batch *members;
+    int64_t failed;
+} batch_result;
+
+static void batch_json(frg_json *j, const cli *c, const void *of)
 {
+    const batch_result *const result = of;
+    const gp_job *const job = result->job;
+    const batch *const b = result->members;
     json_head(j, "fourge.gp.batch/1");
     frg_json_string(j, "status", frg_status_name(job->status));
     frg_json_integer(j, "count", b->n);
-    frg_json_integer(j, "failed", failed);
+    frg_json_integer(j, "failed", result->failed);
     frg_json_bool(j, "fit", c->set.batch_fit);
     frg_json_open_array(j, "members");
     for (int64_t i = 0; i < b->n; i++) {
@@ -237,37 +247,27 @@ static void batch_table(frg_report *r, const cli *c, const batch *b)
     frg_report_table_close(r);
 }
 
+static void batch_text(frg_report *r, const cli *c, const void *of)
+{
+    const batch_result *const result = of;
+    char text[96], words[32];
+    if (c->set.format != FORMAT_CSV) {
+        snprintf(text, sizeof text, "%" PRId64 ", %" PRId64 " failed", result->members->n,
+                 result->failed);
+        frg_report_fact(r, "Members", text);
+        frg_report_fact(r, "Time", seconds_text(result->job->total, words));
+    }
+    batch_table(r, c, result->members);
+}
+
 static int show(cli *c, const gp_job *job, const batch *b)
 {
-    int64_t failed = 0;
+    batch_result result = {job, b, 0};
     for (int64_t i = 0; i < b->n; i++) {
-        failed += b->members[i].status < 0;
+        result.failed += b->members[i].status < 0;
     }
     cli_show_warnings(c);
-    if (c->set.format == FORMAT_JSON) {
-        frg_json *j;
-        if (frg_json_create(&j, c->ctx) < 0) {
-            return cli_fail_memory(c);
-        }
-        batch_json(j, c, job, b, failed);
-        const int code = write_json(c, j);
-        frg_json_destroy(j);
-        return code;
-    }
-    frg_report *r;
-    char text[96], words[32];
-    if (frg_report_create(&r, c->ctx, "Many Gaussian processes") < 0) {
-        return cli_fail_memory(c);
-    }
-    if (c->set.format != FORMAT_CSV) {
-        snprintf(text, sizeof text, "%" PRId64 ", %" PRId64 " failed", b->n, failed);
-        frg_report_fact(r, "Members", text);
-        frg_report_fact(r, "Time", seconds_text(job->total, words));
-    }
-    batch_table(r, c, b);
-    const int code = write_report(c, r);
-    frg_report_destroy(r);
-    return code;
+    return write_result(c, "Many Gaussian processes", batch_json, batch_text, &result);
 }
 
 /** Members without a table, whose error read_member has shown. */

@@ -343,38 +343,6 @@ static void trace_plot(frg_report *r, const gp_job *job)
     free(x);
 }
 
-static void run_facts(frg_report *r, const cli *c, const gp_job *job)
-{
-    char text[1024] = "fourge";
-    size_t used = strlen(text);
-    frg_report_heading(r, "Run");
-    for (int i = 1; i < c->argc && used < sizeof text; i++) {
-        const char *quote = strpbrk(c->argv[i], " *()[];\"") ? "'" : "";
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, " %s%s%s", quote, c->argv[i], quote);
-    }
-    frg_report_fact(r, "Command", job->command ? job->command : text);
-    snprintf(text, sizeof text, "fourge %s, commit %s", frg_version(), frg_commit());
-    frg_report_fact(r, "Version", text);
-    machine m;
-    machine_look(&m);
-    snprintf(text, sizeof text, "%s, level %s", m.cpu, frg_isa(c->ctx));
-    frg_report_fact(r, "CPU", text);
-    snprintf(text, sizeof text, "%d", frg_threads(c->ctx));
-    frg_report_fact(r, "Threads", text);
-    snprintf(text, sizeof text, "%" PRIu64, frg_seed(c->ctx));
-    frg_report_fact(r, "Seed", text);
-    for (const option_spec *k = option_table; k->name; k++) {
-        const size_t base = offsetof(settings, gp), end = offsetof(settings, gp_fit);
-        if (k->commands & CMD_GP && k->field >= base && k->field < end + sizeof c->set.gp_fit) {
-            char name[64], value[128];
-            snprintf(name, sizeof name, "--%s", k->name);
-            option_value_text(k, &c->set, value, sizeof value);
-            frg_report_fact(r, name, *value ? value : k->fallback ? k->fallback : "-");
-        }
-    }
-}
-
 static void pictures(frg_report *r, const cli *c, const gp_job *job)
 {
     const int has_data = job->data.x && job->gp;
@@ -390,7 +358,7 @@ static void pictures(frg_report *r, const cli *c, const gp_job *job)
         frg_report_heading(r, "Convergence");
         trace_plot(r, job);
     }
-    run_facts(r, c, job);
+    page_run_facts(r, c, job->command, CMD_GP, (int)job->what);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------- */

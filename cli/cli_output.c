@@ -137,8 +137,21 @@ static int write_object(cli *c, json_writer fill, const void *job, int flat)
     return code;
 }
 
+/** fe, gp and the tour write pages with more in them than their tables. */
+static int has_own_page(const cli *c)
+{
+    return c->command && (c->command->bit & (CMD_FE | CMD_TOUR) ||
+                          (c->command->bit == CMD_GP && !(1 << c->job & GP_JOB_BATCH)));
+}
+
 int write_result(cli *c, const char *title, json_writer json, report_writer text, const void *job)
 {
+    if (c->set.report && (c->set.dry_run || !has_own_page(c))) {
+        const int code = save_plain_page(c, title, text, job);
+        if (code) {
+            return code;
+        }
+    }
     if (c->set.format == FORMAT_JSON) {
         return write_object(c, json, job, 0);
     }

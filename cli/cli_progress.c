@@ -15,9 +15,8 @@ static const double interval = 0.1; /* seconds between two displays */
 
 void progress_start(progress_state *p, const cli *c)
 {
-    const int keep = p->keep_trace;
     memset(p, 0, sizeof *p);
-    p->keep_trace = keep;
+    p->keep_trace = c->set.report != NULL;
     p->trace.stride = 1;
     p->mode = c->set.quiet ? PROGRESS_NONE : (progress_mode)c->set.progress;
     if (p->mode == PROGRESS_AUTO && !isatty(STDERR_FILENO)) {

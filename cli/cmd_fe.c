@@ -263,19 +263,16 @@ static int save_predictions(cli *c, const fe_job *job)
     return code;
 }
 
+static void page_of(frg_report *r, const cli *c, const void *job)
+{
+    fe_report_build(r, c, job, 1);
+}
+
 static int save_html(cli *c, const fe_job *job)
 {
-    frg_report *r;
     char title[512];
     snprintf(title, sizeof title, "fourge: %s", job->formula);
-    frg_status status = frg_report_create(&r, c->ctx, title);
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
-    fe_report_build(r, c, job, 1);
-    status = frg_report_save(r, FRG_HTML, c->set.report);
-    frg_report_destroy(r);
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    return save_page(c, title, page_of, job);
 }
 
 static int save_files(cli *c, const fe_job *job)
@@ -382,7 +379,6 @@ static int run_job(cli *c, fe_job *job)
 int command_fe(cli *c)
 {
     int code = model_options(c);
-    c->progress.keep_trace = c->set.report != NULL;
     if (!code) {
         code = cli_open(c);
     }

@@ -46,6 +46,10 @@ static int check_given(const cli *c, gp_subcommand what)
     const settings *s = &c->set;
     const int fits = what == GP_FIT || s->batch_fit;
     const int model = !subcommands[what].stands_on_data && c->n_arguments == 3 && !s->y;
+    if (model && s->dry_run) {
+        return cli_fail(c, "E_OPTION", "--dry-run", "DATA with --y and --kernel makes a process",
+                        "--dry-run means nothing to a MODEL, which is there");
+    }
     for (const option_spec *o = option_table; o->name; o++) {
         const int of_fit = strcmp(o->group, "Fit") == 0,
                   of_process = strcmp(o->group, "Process") == 0;
@@ -451,17 +455,9 @@ static int show(cli *c, const gp_job *job)
     return write_result(c, titles[job->what], result_json, result_report, job);
 }
 
-static int save_page(cli *c, const gp_job *job)
+static void page_of(frg_report *r, const cli *c, const void *job)
 {
-    frg_report *r;
-    frg_status status = frg_report_create(&r, c->ctx, "fourge: Gaussian process");
-    if (status < 0) {
-        return cli_fail_library(c, status);
-    }
     gp_report_build(r, c, job, 1);
-    status = frg_report_save(r, FRG_HTML, c->set.report);
-    frg_report_destroy(r);
-    return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
 static int save_model(cli *c, const gp_job *job)
@@ -500,12 +496,19 @@ static void forecast_report(frg_report *r, const cli *c, const void *of)
     frg_report_fact(r, "One gradient, about", seconds_text(f->seconds, words));
 }
 
-static int estimate(cli *c, const gp_job *job)
+/** Of the process that a job would make: on its data or, for draws of a prior, on the new points. */
+static int estimate(cli *c, gp_job *job)
 {
-    const gp_data *d = &job->data;
+    const int prior = job->what == GP_SAMPLE && c->n_arguments == 2;
+    const gp_data *const d = prior ? &job->fresh : &job->data;
+    const int code =
+        prior ? gp_data_read(c, &job->fresh, c->arguments[1], c->set.x, NULL) : read_data(c, job);
+    if (code) {
+        return code;
+    }
     forecast f = {.data = d, .seconds = pow((double)d->n, 3) / 5e10};
     const frg_status status =
-        frg_gp_estimate(c->ctx, d->n, d->d, d->q, job->kernel, &job->opts, &f.bytes);
+        frg_gp_estimate(c->ctx, d->n, d->d, prior ? 1 : d->q, job->kernel, &job->opts, &f.bytes);
     return status < 0 ? cli_fail_library(c, status)
                       : write_result(c, "Dry run", forecast_json, forecast_report, &f);
 }
@@ -514,6 +517,9 @@ static int estimate(cli *c, const gp_job *job)
 
 static int compute(cli *c, gp_job *job)
 {
+    if (c->set.dry_run) {
+        return estimate(c, job);
+    }
     switch (job->what) {
     case GP_PREDICT:
         return run_predict(c, job);
@@ -525,21 +531,20 @@ static int compute(cli *c, gp_job *job)
         break;
     }
     const int code = read_data(c, job);
-    return code ? code : c->set.dry_run ? estimate(c, job) : gp_job_run(c, job);
+    return code ? code : gp_job_run(c, job);
 }
 
 static int run(cli *c, gp_job *job)
 {
     int code = compute(c, job);
-    if (code || (c->set.dry_run && subcommands[job->what].stands_on_data) ||
-        job->what == GP_BATCH) {
+    if (code || c->set.dry_run || job->what == GP_BATCH) {
         return code;
     }
     if (c->set.save_model) {
         code = save_model(c, job);
     }
     if (!code && c->set.report) {
-        code = save_page(c, job);
+        code = save_page(c, "fourge: Gaussian process", page_of, job);
     }
     if (code) {
         return code;

@@ -163,7 +163,7 @@ static int show_json(cli *c, const tour_run *runs, void *const *states, const ch
     return code;
 }
 
-static int save_page(cli *c, const tour_run *runs, void *const *states, const char *page)
+static int save_tour(cli *c, const tour_run *runs, void *const *states, const char *page)
 {
     frg_report *r;
     frg_status status = frg_report_create(&r, c->ctx, "fourge tour");
@@ -204,7 +204,7 @@ int command_tour(cli *c)
         worst = exit_code > worst ? exit_code : worst;
     }
     if (!code) { /* a page that cannot be written takes nothing else along */
-        const int lost = save_page(c, runs, states, page);
+        const int lost = save_tour(c, runs, states, page);
         cli_show_warnings(c);
         code = c->set.format == FORMAT_JSON ? show_json(c, runs, states, page)
                                             : show_text(c, runs, states, page);
