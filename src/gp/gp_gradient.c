@@ -22,22 +22,21 @@ static const double MIXED_SPREAD = 1e10, TRACE_MOST = 1e-3;
 
 /* ---- matrices ----------------------------------------------------------------------------------- */
 
-/** The factor once more, at the jitter that the value settled on.  The value stands; a follows from this factor and from
- *  nothing else, so that a process read from a file has it to the bit: that of an update was another in its last bits. */
+/** The factor once more, at the jitter that the value settled on.  All that is kept follows from this factor and from nothing
+ *  else, so that a process read from a file has it to the bit: after an update it was another in its last bits. */
 static frg_status refactor(frg_gp *gp)
 {
-    const frg_gp_value value = gp->value;
-    frgi_spd_pivots pivots;
-    double logdet;
+    const double seconds = gp->value.build_seconds;
     gp->state = MATRIX_NONE;
     frg_status status = frgi_gp_build_jittered(gp);
     if (status == FRG_OK) {
-        status = frgi_spd_factor(gp->ctx, &gp->shape, gp->matrix, gp->work, &logdet, &pivots);
+        status =
+            frgi_spd_factor(gp->ctx, &gp->shape, gp->matrix, gp->work, &gp->logdet, &gp->pivots);
     }
     if (status == FRG_OK) {
         status = frgi_gp_solve_anew(gp);
     }
-    gp->value = value;
+    gp->value.build_seconds = seconds;
     gp->state = status == FRG_OK ? MATRIX_FACTOR : MATRIX_NONE;
     return status;
 }

@@ -158,7 +158,7 @@ FRG_MUST_USE frg_status frgi_gp_promote(frg_gp *gp);
 /** The value from a factor that was not made here (an update, a file): matrix holds L at gp->jitter, noise and
  *  diagonal are filled, the expression is bound; residual, solves, judgement -> MATRIX_FACTOR. */
 FRG_MUST_USE frg_status frgi_gp_take_factor(frg_gp *gp);
-/** L^-1 r, a and what is profiled once more from the L that is there; the value stands. */
+/** L^-1 r, a, what is profiled and the likelihood once more from the L that is there and its logdet. */
 FRG_MUST_USE frg_status frgi_gp_solve_anew(frg_gp *gp);
 /** Makes sure the factor and alpha of the current theta are there. */
 FRG_MUST_USE frg_status frgi_gp_need_factor(frg_gp *gp);

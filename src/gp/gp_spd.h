@@ -69,6 +69,9 @@ FRG_MUST_USE frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *
  *  frgi_spd_forward.  Where there is no factor, b is spoilt. */
 FRG_MUST_USE frg_status frgi_spd_factor_forward(frg_context *ctx, const frgi_spd_shape *s, void *a, void *b, void *work,
                                                 double *logdet, frgi_spd_pivots *pivots);
+/** The logdet of a factor that was not made here, in the bits of those above. */
+double frgi_spd_logdet(frg_context *ctx, const frgi_spd_shape *s, const void *l, void *work,
+                       frgi_spd_pivots *pivots);
 /** L -> A^-1 in place (lower triangle).  FRG_OK, FRG_INTERRUPTED or FRG_TIME_LIMIT: a positive status is no result.
  *  b, of n elements, or NULL: b <- L^-T b by the rows of L^-1 on the way, as accurate as frgi_spd_backward in norm. */
 FRG_MUST_USE frg_status frgi_spd_inverse(frg_context *ctx, const frgi_spd_shape *s, void *l, void *b, void *work);

@@ -315,6 +315,13 @@ frg_status frgi_spd_factor(frg_context *ctx, const frgi_spd_shape *s, void *a, v
     return frgi_spd_factor_forward(ctx, s, a, NULL, work, logdet, pivots);
 }
 
+double frgi_spd_logdet(frg_context *ctx, const frgi_spd_shape *s, const void *l, void *work,
+                       frgi_spd_pivots *pivots)
+{
+    *pivots = (frgi_spd_pivots){.pivot = -1, .value = NAN};
+    return logarithms(frgi_spd_begin(ctx, s, l, work), s->n, pivots);
+}
+
 /* ---- inverse ---- */
 
 static void invert_block(frgi_spd_run *r, ptrdiff_t p)

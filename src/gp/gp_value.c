@@ -401,7 +401,7 @@ static void bound_error(frg_gp *gp)
         fmax(SAFETY, SAFETY_PER_POINT * (double)gp->n) * unit_roundoff(gp) * gp->rounding;
 }
 
-static void fill_value(frg_gp *gp)
+static void fill_likelihood(frg_gp *gp)
 {
     const double n = (double)gp->n, q = (double)gp->q;
     frg_gp_value *const v = &gp->value;
@@ -414,6 +414,12 @@ static void fill_value(frg_gp *gp)
     }
     v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
     v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
+}
+
+static void fill_value(frg_gp *gp)
+{
+    frg_gp_value *const v = &gp->value;
+    fill_likelihood(gp);
     v->jitter = gp->jitter;
     v->scale = gp->scale;
     bound_error(gp);
@@ -590,6 +596,9 @@ static frg_status solve_anew(frg_gp *gp)
 frg_status frgi_gp_solve_anew(frg_gp *gp)
 {
     const frg_status status = solve_anew(gp);
+    if (status == FRG_OK) {
+        fill_likelihood(gp);
+    }
     return status == FRG_OK ? FRG_OK : refuse(gp, status);
 }
 
@@ -598,14 +607,8 @@ frg_status frgi_gp_take_factor(frg_gp *gp)
     gp->state = MATRIX_NONE;
     gp->other_ready = false; /* an inverse and alpha in f32 were of the factor before */
     gp->value = (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN};
-    gp->pivots = (frgi_spd_pivots){.pivot = -1, .smallest = INFINITY};
-    gp->logdet = 0;
+    gp->logdet = frgi_spd_logdet(gp->ctx, &gp->shape, gp->matrix, gp->work, &gp->pivots);
     frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
-    for (ptrdiff_t i = 0; i < gp->n; i++) {
-        gp->pivots.smallest = fmin(gp->pivots.smallest, gp->scratch[i]);
-        gp->pivots.largest = fmax(gp->pivots.largest, gp->scratch[i]);
-        gp->logdet += 2 * log(gp->scratch[i]);
-    }
     const frg_status status = solve_anew(gp);
     if (status == FRG_OK) {
         fill_value(gp);
