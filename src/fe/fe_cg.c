@@ -220,15 +220,107 @@ static void advance(const cg *c, const double *alpha)
     }
 }
 
-static void finish(const cg *c, const double *first_rho, const double *rho, fe_cg_column *column)
+/** Where the recurrence of every lane stands. */
+typedef struct {
+    double rho[FE_MAX_LANES], first_rho[FE_MAX_LANES]; /* r'M^-1 r, now and at the start */
+    double first_gradient[FE_MAX_LANES];
+    double alpha[FE_MAX_LANES], beta[FE_MAX_LANES];
+    double last[FE_MAX_LANES]; /* the step without a product that follows this one; 0: none */
+    double carry[FE_MAX_LANES], carry2[FE_MAX_LANES]; /* beta/alpha, beta/alpha^2 */
+    double sums[FE_SUMS][FE_MAX_LANES];               /* of the residual */
+    gait walk[FE_MAX_LANES];
+} march;
+
+static bool is_running(const fe_cg_column *column)
+{
+    return !column->done && !column->given_up;
+}
+
+/** a = 0, r = b, p = M^-1 b.  Returns how many columns have anything to do. */
+static int start(const cg *c, march *m, const fe_cg_target *target, fe_cg_column *column)
+{
+    const size_t bytes = (size_t)(c->n * c->lanes) * sizeof(double);
+    memset(c->w->x, 0, bytes);
+    memset(c->w->p, 0, bytes);
+    memset(c->w->q, 0, bytes);
+    *m = (march){.rho = {0}};
+    update(c, m->alpha, m->sums); /* a step of length 0: the sums of the start */
+    memcpy(m->rho, m->sums[FE_SUM_RHO], sizeof m->rho);
+    precondition(c, m->rho);
+    memcpy(m->first_rho, m->rho, sizeof m->rho);
+    memcpy(m->first_gradient, m->sums[FE_SUM_GRADIENT], sizeof m->first_gradient);
+    int running = 0;
+    for (int k = 0; k < c->lanes; k++) {
+        const double top = m->sums[FE_SUM_TOP][k];
+        /* a right-hand side of rounding alone: a Krylov space made of it would only enlarge it */
+        const int done =
+            top <= target[k].floor || at_target(&target[k], 0, m->sums[FE_SUM_GRADIENT][k], top);
+        column[k] = (fe_cg_column){.done = done};
+        running += !done;
+    }
+    direction(c, m->beta);
+    return running;
+}
+
+/** q = S p,  alpha = rho / p'q,  a += alpha p,  r -= alpha q;  next = r'M^-1 r. */
+static void step_along(const cg *c, march *m, const fe_cg_target *target, fe_cg_column *column,
+                       double *next)
+{
+    double curvature[FE_MAX_LANES];
+    multiply(c, target, column, m->sums);
+    dots(c, c->ops, c->w->p, c->w->q, curvature);
+    for (int k = 0; k < c->lanes; k++) {
+        const bool moves = is_running(&column[k]) && curvature[k] > 0 && m->rho[k] > 0;
+        m->alpha[k] = moves ? m->rho[k] / curvature[k] : 0;
+        m->beta[k] = m->last[k] = 0;
+        column[k].energy += m->alpha[k] * m->rho[k];
+    }
+    update(c, m->alpha, m->sums);
+    memcpy(next, m->sums[FE_SUM_RHO], sizeof m->rho);
+    precondition(c, next);
+}
+
+/** beta = next / rho of lane k, its entries of the Lanczos matrix, and whether it goes on. */
+static void judge(const cg *c, march *m, int64_t step, int k, double next,
+                  const fe_cg_target *target, fe_cg_column *column)
+{
+    const double gradient = m->sums[FE_SUM_GRADIENT][k], top = m->sums[FE_SUM_TOP][k];
+    if (m->alpha[k] == 0) { /* nothing left in the range of S: as good as it gets */
+        column->done = 1;
+        return;
+    }
+    m->beta[k] = next / m->rho[k];
+    if (step < FE_HISTORY) {
+        c->w->diagonal[step * c->lanes + k] = 1 / m->alpha[k] + m->carry[k];
+        c->w->below2[step * c->lanes + k] = m->carry2[k];
+    }
+    m->carry[k] = m->beta[k] / m->alpha[k];
+    m->carry2[k] = m->carry[k] / m->alpha[k];
+    m->rho[k] = next;
+    column->steps = step + 1;
+    column->done = at_target(target, column->energy, gradient, top);
+    column->given_up =
+        !column->done && out_of_patience(target, step + 1, m->first_gradient[k], gradient);
+    const gait before = m->walk[k];
+    follow(&m->walk[k], m->alpha[k], gradient, top);
+    if (is_running(column) && sees_the_end(target, column->energy, &before, &m->walk[k])) {
+        m->last[k] = m->alpha[k];
+        column->energy += m->alpha[k] * m->rho[k];
+        column->done = column->unseen = 1;
+        column->steps++;
+    }
+}
+
+static void finish(const cg *c, const march *m, fe_cg_column *column)
 {
     for (int k = 0; k < c->lanes; k++) {
         fe_cg_column *col = &column[k];
         const int64_t seen = col->steps - col->unseen;
         const int64_t known = seen < FE_HISTORY ? seen : FE_HISTORY;
         col->lambda = frgi_ritz_smallest(c->w->diagonal + k, c->w->below2 + k, c->lanes, known);
-        col->rate =
-            seen > 0 && first_rho[k] > 0 ? pow(rho[k] / first_rho[k], 0.5 / (double)seen) : 0;
+        col->rate = seen > 0 && m->first_rho[k] > 0
+                        ? pow(m->rho[k] / m->first_rho[k], 0.5 / (double)seen)
+                        : 0;
     }
 }
 
@@ -238,88 +330,25 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
                           fe_cg_column *column)
 {
     const cg c = {s, ops, ops64, w, lanes, frg_threads(ctx), s->n, fe_pieces(s->n)};
-    double zeros[FE_MAX_LANES] = {0}, rho[FE_MAX_LANES], first_rho[FE_MAX_LANES];
-    double first_gradient[FE_MAX_LANES];
-    double carry[FE_MAX_LANES] = {0}, carry2[FE_MAX_LANES] = {0}; /* beta/alpha, beta/alpha^2 */
-    double sums[FE_SUMS][FE_MAX_LANES];
-    gait walk[FE_MAX_LANES] = {{0}};
+    march m;
     frg_status status = FRG_OK;
-
-    const size_t bytes = (size_t)(c.n * lanes) * sizeof(double);
-    memset(w->x, 0, bytes);
-    memset(w->p, 0, bytes);
-    memset(w->q, 0, bytes);
-    update(&c, zeros, sums); /* a step of length 0: the sums of the start */
-    memcpy(rho, sums[FE_SUM_RHO], sizeof rho);
-    precondition(&c, rho);
-    memcpy(first_rho, rho, sizeof rho);
-    memcpy(first_gradient, sums[FE_SUM_GRADIENT], sizeof first_gradient);
-    int running = 0;
-    for (int k = 0; k < lanes; k++) {
-        const double top = sums[FE_SUM_TOP][k];
-        /* a right-hand side of rounding alone: a Krylov space made of it would only enlarge it */
-        const int done =
-            top <= target[k].floor || at_target(&target[k], 0, sums[FE_SUM_GRADIENT][k], top);
-        column[k] = (fe_cg_column){.done = done};
-        running += !done;
-    }
-    direction(&c, zeros);
-
-    for (int64_t step = 0; running > 0 && step < max_steps; step++) {
-        double curvature[FE_MAX_LANES], alpha[FE_MAX_LANES] = {0}, beta[FE_MAX_LANES] = {0};
-        double next[FE_MAX_LANES], last[FE_MAX_LANES] = {0};
-        int ending = 0;
-        multiply(&c, target, column, sums);
-        dots(&c, ops, w->p, w->q, curvature);
-        for (int k = 0; k < lanes; k++) {
-            const bool moves =
-                !column[k].done && !column[k].given_up && curvature[k] > 0 && rho[k] > 0;
-            alpha[k] = moves ? rho[k] / curvature[k] : 0;
-            column[k].energy += alpha[k] * rho[k];
-        }
-        update(&c, alpha, sums);
-        memcpy(next, sums[FE_SUM_RHO], sizeof next);
-        precondition(&c, next);
+    int running = start(&c, &m, target, column);
+    for (int64_t step = 0; status == FRG_OK && running > 0 && step < max_steps; step++) {
+        double next[FE_MAX_LANES], worst = 0;
+        bool ending = false;
+        step_along(&c, &m, target, column, next);
         running = 0;
-        double worst = 0;
         for (int k = 0; k < lanes; k++) {
-            if (column[k].done || column[k].given_up) {
-                continue;
+            if (is_running(&column[k])) {
+                judge(&c, &m, step, k, next[k], &target[k], &column[k]);
+                worst = fmax(worst, sqrt(m.sums[FE_SUM_GRADIENT][k] / target[k].total));
             }
-            if (alpha[k] == 0) { /* nothing left in the range of S: as good as it gets */
-                column[k].done = 1;
-                continue;
-            }
-            beta[k] = next[k] / rho[k];
-            if (step < FE_HISTORY) {
-                w->diagonal[step * lanes + k] = 1 / alpha[k] + carry[k];
-                w->below2[step * lanes + k] = carry2[k];
-            }
-            carry[k] = beta[k] / alpha[k];
-            carry2[k] = carry[k] / alpha[k];
-            rho[k] = next[k];
-            column[k].steps = step + 1;
-            column[k].done = at_target(&target[k], column[k].energy, sums[FE_SUM_GRADIENT][k],
-                                       sums[FE_SUM_TOP][k]);
-            column[k].given_up =
-                !column[k].done &&
-                out_of_patience(&target[k], step + 1, first_gradient[k], sums[FE_SUM_GRADIENT][k]);
-            const gait before = walk[k];
-            follow(&walk[k], alpha[k], sums[FE_SUM_GRADIENT][k], sums[FE_SUM_TOP][k]);
-            if (!column[k].done && !column[k].given_up &&
-                sees_the_end(&target[k], column[k].energy, &before, &walk[k])) {
-                last[k] = alpha[k];
-                column[k].energy += alpha[k] * rho[k];
-                column[k].done = column[k].unseen = ending = 1;
-                column[k].steps++;
-            }
-            running += !column[k].done && !column[k].given_up;
-            const double relative = sqrt(sums[FE_SUM_GRADIENT][k] / target[k].total);
-            worst = relative > worst ? relative : worst;
+            running += is_running(&column[k]);
+            ending = ending || m.last[k] > 0;
         }
-        direction(&c, beta);
+        direction(&c, m.beta);
         if (ending) {
-            advance(&c, last);
+            advance(&c, m.last);
         }
         const frg_progress report = {.solver = "fe",
                                      .phase = phase,
@@ -328,11 +357,8 @@ frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_op
                                      .residual = worst,
                                      .target = target[0].tol};
         status = frgi_heartbeat(ctx, &report);
-        if (status != FRG_OK) {
-            break;
-        }
     }
-    finish(&c, first_rho, rho, column);
+    finish(&c, &m, column);
     return status;
 }
 
