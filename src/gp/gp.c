@@ -71,6 +71,11 @@ static frg_status check_together(const frg_gp *gp)
     if (gp->mean == GP_MEAN_VALUES && !o->mean_values) {
         FAIL(gp->ctx, E_OPTION, "mean \"values\" needs mean_values");
     }
+    if (gp->mean != GP_MEAN_VALUES && o->mean_values) {
+        FAIL(gp->ctx, E_OPTION,
+             "mean_values are given, and the mean is \"%s\": ask for mean \"values\"",
+             o->mean ? o->mean : "const");
+    }
     return FRG_OK;
 }
 

@@ -141,8 +141,9 @@ double frgi_gp_transform_slope(const frgi_gp_param *p, double raw)
 
 /* ---- starts from the data ----------------------------------------------------------------------- */
 
+/** typical: the variance as a start; infinite, which none can be, where y varies by less than squares can say. */
 typedef struct {
-    double variance;
+    double variance, typical;
     double *centre, *deviation, *range; /* d */
     ptrdiff_t d;
     frg_dtype dtype;
@@ -152,12 +153,18 @@ typedef struct {
 static void measure_y(moments *m, const double *y, ptrdiff_t n, ptrdiff_t q)
 {
     double squares = 0;
+    bool varies = false;
     for (ptrdiff_t c = 0; y && c < q; c++) {
         const double *const v = y + c * n;
         const double mean = frgi_gp_mean_of(v, n, 1);
         squares += frgi_gp_sum_of(v, n, 1, mean, 2);
+        for (ptrdiff_t i = 1; i < n && !varies; i++) {
+            varies = v[i] != v[0];
+        }
     }
-    m->variance = squares > 0 ? squares / (double)(n * q) : 1;
+    const double variance = squares / (double)(n * q);
+    m->variance = squares > 0 ? variance : 1;
+    m->typical = varies && variance < DBL_MIN ? HUGE_VAL : m->variance;
 }
 
 static void measure_x(moments *m, const double *x, ptrdiff_t n)
@@ -209,17 +216,19 @@ static double node_dims(const frgi_gp_param *p, const moments *m)
     return p->columns == UINT64_MAX ? (double)m->d : fmax(1, __builtin_popcountll(p->columns));
 }
 
-/** Start, and the unit that bounds are multiples of. */
+/** Start, and the unit that bounds are multiples of.  Infinite where squares of what varies underflow. */
 static double natural_start(const frgi_gp_param *p, const moments *m, double *unit)
 {
     const view v = look(p, m);
     const double range = v.range > 0 ? v.range : 1;
-    const double length = v.deviation > 0 ? 0.5 * sqrt(node_dims(p, m)) * v.deviation : 1;
+    const double length = v.deviation > 0 ? 0.5 * sqrt(node_dims(p, m)) * v.deviation
+                          : v.range > 0   ? HUGE_VAL
+                                          : 1;
     const double width = 1 / (2 * M_PI * length);
     switch (p->role) {
     case GP_ROLE_VARIANCE:
         *unit = m->variance;
-        return m->variance;
+        return m->typical;
     case GP_ROLE_LENGTH:
         *unit = range;
         return length;
@@ -240,7 +249,7 @@ static double natural_start(const frgi_gp_param *p, const moments *m, double *un
         return width * width;
     case GP_ROLE_NOISE:
         *unit = m->variance;
-        return 0.1 * m->variance;
+        return 0.1 * m->typical;
     case GP_ROLE_MEAN:
         *unit = 1;
         return 0;
@@ -531,7 +540,8 @@ frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
         frgi_at(ps->ctx, "%s", label);
         if (isinf(v) && isinf(p->value)) { /* the expression has finite ones alone */
             FAIL(ps->ctx, E_PARAMETER,
-                 "%s cannot be set from the data, which spread beyond floating point: scale them",
+                 "%s cannot be set from the data, whose spread or its square is beyond floating "
+                 "point: scale them",
                  label);
         }
         if (!isfinite(v)) {

@@ -87,6 +87,9 @@ static void bad_data(void)
     o = gp_data_opts("values");
     expect(ctx, &g, k, &o, "FRG-CORE-006", "mean_values");
     o = gp_data_opts("const");
+    o.mean_values = g.y;
+    expect(ctx, &g, k, &o, "FRG-CORE-006", "mean_values are given, and the mean is \"const\"");
+    o = gp_data_opts("const");
     o.reml = 1;
     expect(ctx, &g, k, &o, "FRG-CORE-006", "reml needs");
     static const char *const means[] = {"medium", "const(", "const()", "const(1", "const(x)", ""};
@@ -288,6 +291,44 @@ static void bad_parameters(void)
     frg_context_destroy(ctx);
 }
 
+/** Data whose squares underflow set no start, as those whose squares overflow; smaller than all doubles they are not, and
+ *  with numbers of one's own they go. */
+static void tiny_data(void)
+{
+    frg_context *ctx = test_context();
+    gp_data g, small;
+    gp_data_random(&g, 30, 2, 1);
+    const frg_gp_opts o = gp_data_opts("const");
+    const char *const says = "cannot be set from the data";
+    small = g;
+    for (int i = 0; i < 30; i++)
+        small.y[i] *= 1e-200;
+    expect(ctx, &small, "scale*rbf(l=0.5) + noise(0.1)", &o, "FRG-GP-006", says);
+    expect(ctx, &small, "1*rbf(l=0.5) + noise", &o, "FRG-GP-006", says);
+    frg_gp *gp = gp_data_open(ctx, &small, "1*rbf(l=0.5) + noise(0.1)", &o);
+    CHECK(gp && isfinite(gp_data_value(ctx, gp)));
+    frg_gp_destroy(gp);
+    small = g;
+    for (int i = 0; i < 60; i++)
+        small.x[i] *= 1e-200;
+    expect(ctx, &small, "1*rbf + noise(0.1)", &o, "FRG-GP-006", says);
+    expect(ctx, &small, "1*rbf(ard) + noise(0.1)", &o, "FRG-GP-006", says);
+    for (int i = 0; i < 60; i++) /* no further down than squares go */
+        small.x[i] = g.x[i] * 1e-150;
+    for (int i = 0; i < 30; i++)
+        small.y[i] = g.y[i] * 1e-150;
+    gp = gp_data_open(ctx, &small, "scale*rbf(ard) + noise", &o);
+    frg_gp_fit_result r;
+    CHECK(gp && frg_gp_fit(gp, NULL, &r) == FRG_OK);
+    frg_gp_destroy(gp);
+    gp_data_random(&g, 30, 2, 1);
+    for (int i = 0; i < 30; i++)
+        g.y[i] = 0.1; /* constant is not tiny */
+    gp = gp_data_open(ctx, &g, "scale*rbf(ard) + noise", &o);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 /** Lengthscales at the ends of the doubles: a diagonal or a constant kernel, never NaN. */
 static void extreme_lengthscales(void)
 {
@@ -409,6 +450,7 @@ static const test_case cases[] = {
     {"masked rows", masked_rows},
     {"bad parameters", bad_parameters},
     {"extreme lengthscales", extreme_lengthscales},
+    {"tiny data", tiny_data},
     {"report", report},
     {"too big", too_big},
 };
