@@ -210,6 +210,10 @@ class GP:
         warn(self._context)
         return out
 
+    def _fit(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        """The report, and the warnings as (code, message) for a caller that has names of its own."""
+        return self._gp.fit(options), self._context.warnings()
+
     def predict(self, x: Any, *, observed: bool = False, return_std: bool = False, return_var: bool = False,
                 return_cov: bool = False, variance_floor: float = 0.0, mean_values: Any = None) -> Any:
         """Mean at new points and what else is asked for, of the function or, with `observed`, of an observation.

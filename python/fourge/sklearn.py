@@ -269,6 +269,25 @@ def _white(kernel, X):
     return np.zeros(len(X))
 
 
+def _check_alpha(alpha, rows):
+    """One value >= 0, or one a row."""
+    values = np.asarray(alpha)
+    if values.shape not in ((), (1,), (rows,)):
+        raise ValueError(f"alpha: expected a scalar or one value a row of y ({rows}), got {' x '.join(map(str, values.shape))}")
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(wrong):
+        raise ValueError(f"alpha: expected numbers >= 0, entry {wrong[0]} is {values.flat[wrong[0]]}")
+
+
+def _moments(y):
+    """Mean and standard deviation of each target, 1 for one that is constant to rounding, however small its values."""
+    size = np.abs(y).max(axis=0)
+    unit = np.where(size > 0, size, 1.0)  # squares of what is tiny or huge are not numbers
+    spread = np.std(y / unit, axis=0)
+    spread = np.where(spread > 10 * np.finfo(spread.dtype).eps, spread * unit, 1.0)
+    return np.atleast_1d(np.mean(y / unit, axis=0) * unit), np.atleast_1d(spread)
+
+
 # ---- the estimator ------------------------------------------------------------------------------------------------
 
 _locks = threading.Lock()
@@ -372,13 +391,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         targets = y.shape[1] if y.ndim > 1 else 1
         if self.n_targets is not None and targets != self.n_targets:
             raise ValueError(f"y has {targets} targets, and the parameter n_targets is {self.n_targets}")
-        if np.iterable(self.alpha) and len(self.alpha) not in (1, len(y)):
-            raise ValueError(f"alpha: expected a scalar or one value a row of y ({len(y)}), got {len(self.alpha)}")
+        _check_alpha(self.alpha, len(y))
         self._y_train_mean, self._y_train_std = np.zeros(targets), np.ones(targets)
         if self.normalize_y:
-            spread = np.std(y, axis=0)
-            self._y_train_mean = np.atleast_1d(np.mean(y, axis=0))
-            self._y_train_std = np.atleast_1d(np.where(spread > 10 * np.finfo(spread.dtype).eps, spread, 1.0))
+            self._y_train_mean, self._y_train_std = _moments(y)
             y = (y - self._y_train_mean) / self._y_train_std
         self.X_train_ = np.copy(X) if self.copy_X_train else X
         self.y_train_ = np.copy(y) if self.copy_X_train else y
@@ -415,13 +431,16 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if best[2] is not None:
             self.fit_report_ = best[2]
             if best[2]["status"] != "FRG_OK":
-                warnings.warn(f"the fit stopped early ({best[2]['status']}); see fit_report_", ConvergenceWarning, stacklevel=3)
+                warnings.warn(f"the fit stopped early ({best[2]['status']}): see fit_report_; n_restarts_optimizer makes other "
+                              "starts", ConvergenceWarning, stacklevel=4)
+            for told in best[3]:
+                warnings.warn(told, UserWarning, stacklevel=4)
         self._settle(best[0], best[1])
         if hasattr(self.kernel_, "_check_bounds_params"):
             self.kernel_._check_bounds_params()
 
     def _optimise(self, start, bounds):
-        """(theta, log likelihood, report) from one start."""
+        """(theta, log likelihood, report, warnings) from one start."""
         if callable(self.optimizer):
             def objective(theta, eval_gradient=True):
                 if not eval_gradient:
@@ -430,11 +449,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 return -value, -gradient
 
             theta, value = self.optimizer(objective, start, bounds=bounds)
-            return np.asarray(theta), -float(value), None
+            return np.asarray(theta), -float(value), None, []
         process, map_ = self._process(np.clip(start, *bounds.T))  # a start beyond a bound begins at it, as SciPy's does
         name = "lbfgsb" if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
-        report = process.fit(optimizer=name, tol=1e-7, standard_errors=False)
-        return np.clip(map_.theta(process.theta), *bounds.T), report["log_likelihood"], report
+        with_bounds = isinstance(self.kernel_, str)  # kernels of scikit-learn tell of their bounds by their own names
+        report, told = process._fit({"optimizer": name, "tol": 1e-7, "standard_errors": False})
+        told = [f"{code}: {text}" for code, text in told if with_bounds or code != "FRG-GP-106"]
+        return np.clip(map_.theta(process.theta), *bounds.T), report["log_likelihood"], report, told
 
     def _settle(self, theta, value):
         """Makes theta the fitted one."""
@@ -475,6 +496,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         written = isinstance(self.kernel_, str)
         X = np.asarray(self.X_train_, dtype=np.float64)
         map_ = _Written(self.kernel_) if written else _Translation(self.kernel_, X.shape[1], bounded)
+        if not written:
+            self.kernel_(X[:1])  # scikit-learn's own words where it has lengthscales for other columns than X has
         noise = np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), len(X))
         process = GP(X, np.asarray(self.y_train_, dtype=np.float64), map_.text, mean="zero", noise_variances=noise,
                      jitter="none", precision=self.precision, threads=self.threads)
@@ -513,6 +536,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ValueError("eval_gradient needs theta")
             return self.log_marginal_likelihood_value_
         theta = np.asarray(theta, dtype=float)
+        count = len(self._process()[1].places if isinstance(self.kernel_, str) else self.kernel_.theta)
+        if theta.shape != (count,):
+            raise ValueError(f"theta: expected {count} values, got {' x '.join(map(str, theta.shape)) or 'a scalar'}")
         if not clone_kernel and not isinstance(self.kernel_, str):
             self.kernel_.theta = theta
         try:
@@ -547,9 +573,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return mean
         white = 0 if isinstance(self.kernel_, str) else _white(self.kernel_, X)
         spread = out[1] + (np.diag(np.broadcast_to(white, len(X))) if return_cov else white)
-        spread = np.multiply.outer(spread, scale**2)
-        spread = spread[..., 0] if spread.shape[-1] == 1 else spread
-        return mean, spread if return_cov else np.sqrt(spread)
+        spread = np.multiply.outer(spread, scale**2) if return_cov else np.multiply.outer(np.sqrt(spread), scale)
+        return mean, spread[..., 0] if spread.shape[-1] == 1 else spread
 
     def _predict_prior(self, X, return_std, return_cov):
         kernel = kernels.ConstantKernel() * kernels.RBF() if self.kernel is None else self.kernel

@@ -209,7 +209,7 @@ class Estimator(unittest.TestCase):
     def test_followers(self):
         X, y = problem(30)
         model = GaussianProcessRegressor("2*rbf(l=0.5) + matern32(l=@rbf.l) + noise(0.1)", n_restarts_optimizer=2, random_state=0).fit(X, y)
-        theta = np.log([2.0, 0.5, 1.0, 0.1])[: len(model.log_marginal_likelihood(np.zeros(4), eval_gradient=True)[1])]
+        theta = np.log([2.0, 0.5, 1.0])
         value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
         for i in range(len(theta)):
             step = np.eye(len(theta))[i] * 1e-5
@@ -241,6 +241,44 @@ class Estimator(unittest.TestCase):
             GaussianProcessRegressor("rfb").fit(X, y)
         with self.assertRaises(RuntimeError):
             GaussianProcessRegressor().fit(X, y).predict(X, return_std=True, return_cov=True)
+        for alpha, says in ((np.full(9, 0.1), "one value a row of y \\(10\\), got 9"), (np.ones((10, 1)), "got 10 x 1"),
+                            (-np.ones(10), "entry 0 is -1"), (np.full(10, np.nan), "entry 0 is nan")):
+            with self.assertRaisesRegex(ValueError, f"alpha: .*{says}"):
+                GaussianProcessRegressor(alpha=alpha).fit(X, y)
+        with self.assertRaisesRegex(ValueError, r"same number of dimensions as data \(3!=2\)"):
+            GaussianProcessRegressor(RBF([1.0, 1.0, 1.0])).fit(X, y)
+        for kernel in (RBF() + WhiteKernel(0.1), "1!*rbf(l=1) + noise(0.1)"):
+            model = GaussianProcessRegressor(kernel).fit(X, y)
+            for theta in ([0.0], [0.0, 0.0, 0.0], 0.0):
+                with self.subTest(theta), self.assertRaisesRegex(ValueError, "theta: expected 2 values"):
+                    model.log_marginal_likelihood(theta)
+
+    def test_any_unit_of_y(self):
+        """Powers of two move no mantissa: the same predictions, however small or large y is; what is constant stays so."""
+        X, y = problem(20, q=2)
+        kernel = 1.0 * RBF() + WhiteKernel(0.1)
+        for targets in (y[:, 0], y):
+            want, spread = GaussianProcessRegressor(kernel, normalize_y=True).fit(X, targets).predict(X, return_std=True)
+            for unit in (2.0**-1000, 2.0**-500, 2.0**500, 2.0**1000):
+                got = GaussianProcessRegressor(kernel, normalize_y=True).fit(X, targets * unit).predict(X, return_std=True)
+                np.testing.assert_array_equal(got[0] / unit, want)
+                np.testing.assert_array_equal(got[1] / unit, spread)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for constant in (0.0, 0.1, 1e-300, 1e300):
+                model = GaussianProcessRegressor(kernel, normalize_y=True).fit(X, np.full(20, constant))
+                np.testing.assert_allclose(model.predict(X), constant, rtol=1e-12)
+
+    def test_warnings_once(self):
+        """A bound is told once, by scikit-learn's name of the parameter; with an expression, by ours; of the best start alone."""
+        X, y = problem(20)
+        for kernel, said in ((1.0 * RBF() + WhiteKernel(0.1, (10.0, 20.0)), ["ConvergenceWarning"]),
+                             ("1*rbf(l=1) + noise(in(10,20))", ["UserWarning"])):
+            with self.subTest(repr(kernel)), warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                GaussianProcessRegressor(kernel, n_restarts_optimizer=2, random_state=1).fit(X, y)
+            self.assertEqual([w.category.__name__ for w in told if "noise" in str(w.message)], said)
+            self.assertEqual({w.filename for w in told if w.category is UserWarning}, {__file__} if "User" in said[0] else set())
 
 
 if __name__ == "__main__":
