@@ -592,7 +592,8 @@ class _BatchLikelihood(torch.autograd.Function):
                 raise errors.from_status(result["status"], result["message"], "", f"member {member + 1}", "")
         if wanted:
             g = np.frombuffer(b"".join(result["gradient"] for result in found)).reshape(t.shape)
-            ctx.slopes = torch.from_numpy(np.where(words.logarithmic, g / t, g)[:, words.order])
+            slopes = np.divide(g, t, out=g.copy(), where=words.logarithmic)  # a mean of 0 is per value
+            ctx.slopes = torch.from_numpy(slopes[:, words.order])
         return torch.tensor([result["log_likelihood"] for result in found], dtype=torch.float64)
 
     @staticmethod

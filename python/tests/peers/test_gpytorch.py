@@ -276,6 +276,16 @@ class Batches(unittest.TestCase):
         for a, b in zip(*grads):
             torch.testing.assert_close(b, a, rtol=1e-8, atol=1e-10)
 
+    def test_a_mean_of_zero(self):
+        """Where every ConstantMean begins: its derivative is per value, and nothing is divided by it."""
+        mll = BATCHES["points in common"][1]()
+        for p in mll.model.mean_module.parameters():
+            p.data.zero_()
+        with fast_mll(), warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            mll(mll.model(mll.model.train_inputs[0]), mll.model.train_targets).sum().backward()
+        FastMll.compare(self, mll, (1e-10, 1e-8), 1e-8)
+
     def test_float32(self):
         fast_mll.stats.clear()
         FastMll.compare(self, batch([3], rbf, dtype=torch.float32), (1e-4, 1e-3), 1e-4)
