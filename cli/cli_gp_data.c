@@ -96,6 +96,7 @@ static int other_columns(const cli *c, gp_data *d)
 {
     const settings *s = &c->set;
     const char *mean = s->gp.mean && strncmp(s->gp.mean, "column:", 7) == 0 ? s->gp.mean + 7 : NULL;
+    const char *words = NULL; /* a column that is left out */
     d->x_names = calloc(MOST_COLUMNS, sizeof *d->x_names);
     for (int64_t i = 0; d->x_names && i < frg_table_columns(d->table); i++) {
         const frg_column *k = frg_table_column(d->table, i);
@@ -113,6 +114,7 @@ static int other_columns(const cli *c, gp_data *d)
             if (code || row >= 0) {
                 return code ? code : cli_refuse_text(c, d->path, k, mend_or_leave);
             }
+            words = k->name;
             used = 1;
         }
         if (!used && d->d < MOST_COLUMNS - 1) {
@@ -120,7 +122,30 @@ static int other_columns(const cli *c, gp_data *d)
             d->d += d->x_names[d->d] != NULL;
         }
     }
+    if (d->d == 0 && words) {
+        return cli_fail(c, "E_TYPE", words, "inputs are numbers: code the words by some",
+                        "%s has no column of numbers for x, '%s' has words", d->path, words);
+    }
     return d->x_names ? 0 : cli_fail_memory(c);
+}
+
+/** A column is an output or an input, and once. */
+static int check_once(const cli *c, const gp_data *d)
+{
+    const int all = d->q + d->d;
+    for (int i = 0; i < all; i++) {
+        const char *const name = i < d->q ? d->y_names[i] : d->x_names[i - d->q];
+        for (int k = 0; k < i; k++) {
+            if (strcmp(name, k < d->q ? d->y_names[k] : d->x_names[k - d->q]) == 0) {
+                return cli_fail(c, "E_OPTION", name, "name each column once",
+                                "column '%s' is named twice in %s", name,
+                                i < d->q   ? "--y"
+                                : k < d->q ? "--y and --x"
+                                           : "--x");
+            }
+        }
+    }
+    return 0;
 }
 
 static int open_table(cli *c, gp_data *d, const char *path)
@@ -147,6 +172,7 @@ int gp_data_read(cli *c, gp_data *d, const char *path, const char *x, const char
     } else if (!code) {
         code = other_columns(c, d);
     }
+    code = code ? code : check_once(c, d);
     return code ? code : take_columns(c, d, d->x_names, d->d, &d->x, 0);
 }
 
