@@ -240,7 +240,7 @@ static int paths(frg_context *ctx, const char *folder, int64_t k, int repeats)
     frg_graph_opts o;
     frg_graph_defaults(&o, sizeof o);
     o.k = k;
-    if (!f || frg_graph_knn(&g, ctx, frg_npy_array(f), &o) < 0) {
+    if (!f || frg_graph_knn(&g, ctx, frg_npy_array(f), &o) != FRG_OK) {
         goto done;
     }
     const int64_t n = frg_graph_get(g).n;

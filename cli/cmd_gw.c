@@ -543,8 +543,9 @@ static int paths_run(cli *c, paths_job *job)
         o.k_clamp = c->set.gw.align.k_clamp;
         o.stitch = c->set.gw.align.stitch;
         const frg_status status = frg_graph_knn(&job->in.graph, c->ctx, job->in.array, &o);
-        if (status < 0) {
-            return cli_fail_library(c, status);
+        const int code = cli_check(c, status, "the graph was there");
+        if (code) {
+            return code;
         }
     }
     job->graph = now_seconds() - begin;

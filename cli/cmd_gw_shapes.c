@@ -25,7 +25,7 @@ static int side_graph(cli *c, const gw_input *in, frg_graph **own, const frg_gra
     g.stitch = o->stitch;
     const frg_status status = frg_graph_knn(own, c->ctx, in->array, &g);
     *graph = *own;
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    return cli_check(c, status, "the graph was there");
 }
 
 int gw_write_embedding(cli *c, const gw_input *x, const gw_input *y, const frg_plan *plan)

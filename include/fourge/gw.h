@@ -43,7 +43,8 @@ FRG_API void frg_graph_defaults(frg_graph_opts *o, size_t struct_size);
 /** The graph of the k nearest neighbours of each of the rows of points (n x d, f32 or f64), exact; ties go to
  *  the lower index.  An edge i-j is there if either lists the other; its length is their distance, 0 between
  *  equal points.  n is at most 2^31 - 2.
- *  Errors: E_COORDINATE with row and column, E_ARG for k outside 1 .. n-1. */
+ *  Errors: E_COORDINATE with row and column, E_ARG for k outside 1 .. n-1.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped,
+ *  *out is NULL. */
 FRG_API FRG_MUST_USE frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
                                               const frg_graph_opts *o);
 /** A graph in compressed rows: node i has the arcs targets[starts[i] .. starts[i+1]) (starts, targets: i32 or

@@ -172,7 +172,8 @@ FRG_API FRG_MUST_USE frg_status frg_soap_add_param(frg_soap *soap, int group, fr
                                                    const char *name, int64_t *id);
 /** One step.  grads[i] belongs to parameter i and has its shape; data NULL: the parameter is left alone.
  *  n: number of parameters.  Gradients share numbers with no parameter.  FRG_PARTIAL: some were skipped for
- *  NaN or infinity.  report may be NULL. */
+ *  NaN or infinity.  A step that has begun comes to its end: half of one is no state to go on from.  report may be
+ *  NULL. */
 FRG_API FRG_MUST_USE frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n,
                                               frg_soap_report *report);
 

@@ -391,10 +391,23 @@ static void fill(const frgi_supernodal *t, const frgi_supernodal_work *w, int64_
         lowest[c] = HUGE_VAL;
 }
 
+/** Multiply-adds since the last look at who may have stopped the run. */
+typedef struct {
+    frg_context *ctx;
+    double since;
+    int64_t done, total; /* supernodes */
+} watch;
+
+static frg_status look(watch *w, double flops)
+{
+    w->since += flops;
+    return frgi_direct_poll(w->ctx, &w->since, w->done, w->total);
+}
+
 /** Takes from supernode s the product of rows [from, end) of d with rows [from, to), those that are columns
  *  of s; rows are places within d.  map holds the places within s. */
-static double subtract(const frgi_supernodal *t, const frgi_supernodal_work *w, int64_t s,
-                       int64_t d, int64_t from, int64_t to, int64_t end)
+static frg_status subtract(const frgi_supernodal *t, const frgi_supernodal_work *w, int64_t s,
+                           int64_t d, int64_t from, int64_t to, int64_t end, watch *stops)
 {
     const int64_t n = t->diagonal[d + 1] - t->diagonal[d];     /* columns of d, padded */
     const int64_t width = t->diagonal[s + 1] - t->diagonal[s]; /* of s */
@@ -417,8 +430,11 @@ static double subtract(const frgi_supernodal *t, const frgi_supernodal_work *w, 
                     column[w->address[r]] -= tile[STRIP * (c - STRIP * j) + r - STRIP * i];
             }
         }
+        const frg_status status = look(stops, (double)(STRIP * n) * (double)(end - STRIP * j));
+        if (status)
+            return status;
     }
-    return (double)n * (double)(end - from) * (double)(to - from + STRIP);
+    return FRG_OK;
 }
 
 /** Supernode d waits for the supernode that holds its row number done[d]. */
@@ -438,9 +454,9 @@ static int32_t owner(const frgi_supernodal *t, int32_t d, int32_t i)
 }
 
 /** All that the descendants pass on to s; they move on to the supernodes of their next rows. */
-static double gather(const frgi_supernodal *t, const frgi_supernodal_work *w, int32_t s)
+static frg_status gather(const frgi_supernodal *t, const frgi_supernodal_work *w, int32_t s,
+                         watch *stops)
 {
-    double flops = 0;
     for (int32_t d = w->head[s], following; d >= 0; d = following) {
         following = w->next[d];
         const int64_t n = columns_of(t, d), end = rows_of(t, d);
@@ -449,35 +465,38 @@ static double gather(const frgi_supernodal *t, const frgi_supernodal_work *w, in
         int64_t to = from;
         while (to < end && rows[to] < t->first[s + 1])
             to++;
-        flops += subtract(t, w, s, d, from, to, end);
+        const frg_status status = subtract(t, w, s, d, from, to, end, stops);
+        if (status)
+            return status;
         w->done[d] = (int32_t)to;
         if (to < end)
             queue(w, d, owner(t, s, rows[to]));
     }
-    return flops;
+    return FRG_OK;
 }
 
 frg_status frgi_supernodal_factor(const frgi_supernodal *t, const frgi_supernodal_work *w,
                                   frg_context *ctx, int64_t *nulls)
 {
-    double since = 0;
+    watch stops = {.ctx = ctx, .total = t->count};
     *nulls = 0;
     for (int64_t s = 0; s < t->count; s++)
         w->head[s] = -1;
     for (int32_t s = 0; s < t->count; s++) {
         map_rows(t, w, s);
         fill(t, w, s);
-        since += gather(t, w, s);
+        stops.done = s;
+        frg_status status = gather(t, w, s, &stops);
         const frgi_strips strips = strips_of(t, s, w->strips, w->inverse, w->lowest);
-        for (int64_t i = 0; i < strip_count(t, s); i++)
+        for (int64_t i = 0; i < strip_count(t, s) && !status; i++) {
             *nulls += w->ops->factor(&strips, i);
-        since += (double)(t->offset[s + 1] - t->offset[s]) * (double)columns_of(t, s);
+            status = look(&stops, (double)TILE * (double)strips.blocks * (double)strips.columns);
+        }
+        if (status)
+            return status;
         w->done[s] = (int32_t)columns_of(t, s);
         if (t->parent[s] >= 0)
             queue(w, s, t->parent[s]);
-        const frg_status status = frgi_direct_poll(ctx, &since, s + 1, t->count);
-        if (status)
-            return status;
     }
     return FRG_OK;
 }

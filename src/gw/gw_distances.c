@@ -278,11 +278,11 @@ static frg_status make_graph(frgi_distances *d, const frg_array *points, const f
     g.k = o->k;
     g.k_clamp = o->k_clamp;
     g.stitch = o->stitch;
-    TRY(frg_graph_knn(&d->own_graph, d->ctx, *points, &g));
+    const frg_status status = frgi_graph_knn(&d->own_graph, d->ctx, *points, &g);
     d->graph = d->own_graph;
     d->n = points->shape[0];
     d->graph_seconds = frgi_seconds() - begin;
-    return FRG_OK;
+    return status;
 }
 
 static frg_status open_kind(frgi_distances *d, const frg_gw_side *side, const frg_gw_opts *o,
@@ -310,7 +310,10 @@ static frg_status open_kind(frgi_distances *d, const frg_gw_side *side, const fr
                    ? (d->n <= 8000 ? FRG_GW_DISTANCE_PRECOMPUTED : FRG_GW_DISTANCE_DIJKSTRA)
                    : kind;
     } else {
-        TRY(make_graph(d, side->data, o));
+        const frg_status status = make_graph(d, side->data, o);
+        if (status != FRG_OK) {
+            return status;
+        }
     }
     d->components = frg_graph_get(d->graph).components;
     if (kind == FRG_GW_DISTANCE_LANDMARK) {

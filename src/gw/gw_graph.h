@@ -53,6 +53,9 @@ int64_t frgi_components(int64_t n, const frgi_edge *edges, int64_t count, int32_
  *  order holds 0 .. n-1 on entry in any order. */
 void frgi_bisect(const float *features, int64_t d, int32_t *order, int64_t n);
 
+/** As frg_graph_knn, within a run that has begun; positive: stopped, nothing is written. */
+FRG_MUST_USE frg_status frgi_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
+                                       const frg_graph_opts *o);
 /** Chooses landmarks as frg_graph_landmarks; rows (count x n) <- the distances by landmark. */
 FRG_MUST_USE frg_status frgi_landmark_rows(const frg_graph *g, int64_t count, int64_t *nodes,
                                            float *rows, int64_t *found);

@@ -9,6 +9,7 @@
  * searches of all points instead of one for each component.
  */
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "gw/gw_graph.h"
@@ -66,22 +67,66 @@ static frg_status load_points(frg_context *ctx, const frg_array *a, search_state
     return FRG_OK;
 }
 
-static void find_neighbours(frg_context *ctx, search_state *s)
+/** What is looked for in rows first .. last-1. */
+typedef void (*row_search)(const frgi_graph_ops *ops, search_state *s, int64_t first, int64_t last);
+
+static void nearest_rows(const frgi_graph_ops *ops, search_state *s, int64_t first, int64_t last)
+{
+    ops->nearest(s->blocks, s->order, s->n, s->d, s->points, first, last, s->k, s->squared,
+                 s->index);
+}
+
+static void outside_rows(const frgi_graph_ops *ops, search_state *s, int64_t first, int64_t last)
+{
+    ops->outside(s->blocks, s->order, s->n, s->d, s->points, s->component, first, last,
+                 s->squared + first, s->index + first);
+}
+
+/** Searches all rows on all threads.  Positive: stopped, some of them undone. */
+static frg_status search_rows(frg_context *ctx, search_state *s, row_search search)
 {
     const frgi_graph_ops *const ops = frgi_graph_ops_of(ctx);
-    const int64_t parts = s->k ? (s->n + ROWS - 1) / ROWS : 0;
+    const int64_t parts = (s->n + ROWS - 1) / ROWS;
+    int status = FRG_OK;
+    int64_t done = 0;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx)) if (parts > 1)
     for (int64_t p = 0; p < parts; p++) {
-        const int64_t first = p * ROWS, last = first + ROWS < s->n ? first + ROWS : s->n;
-        ops->nearest(s->blocks, s->order, s->n, s->d, s->points, first, last, s->k, s->squared,
-                     s->index);
+        int now;
+        int64_t so_far;
+#pragma omp atomic read
+        now = status;
+        if (now != FRG_OK) {
+            continue;
+        }
+        search(ops, s, p * ROWS, (p + 1) * ROWS < s->n ? (p + 1) * ROWS : s->n);
+#pragma omp atomic capture
+        so_far = ++done;
+        if (omp_get_thread_num() == 0) {
+            const int beat = frgi_heartbeat(ctx, &(frg_progress){.solver = "gw",
+                                                                 .phase = "neighbours",
+                                                                 .done = so_far,
+                                                                 .total = parts,
+                                                                 .residual = (double)NAN,
+                                                                 .target = (double)NAN});
+            if (beat != FRG_OK) {
+#pragma omp atomic write
+                status = beat;
+            }
+        }
     }
-    for (int64_t i = 0; i < s->n; i++) {
+    return (frg_status)status;
+}
+
+static frg_status find_neighbours(frg_context *ctx, search_state *s)
+{
+    const frg_status status = s->k ? search_rows(ctx, s, nearest_rows) : FRG_OK;
+    for (int64_t i = 0; i < s->n && status == FRG_OK; i++) {
         for (int64_t q = 0; q < s->k; q++) {
             s->edges[s->n_edges++] =
                 (frgi_edge){(int32_t)i, s->index[i * s->k + q], sqrtf(s->squared[i * s->k + q])};
         }
     }
+    return status;
 }
 
 /** Is the edge i - index[i] shorter than j - index[j]?  A strict order, so that no round can close a cycle. */
@@ -95,18 +140,14 @@ static bool shorter(const search_state *s, int64_t i, int64_t j)
     return a != b ? a < b : i_low != j_low ? i_low < j_low : i_high < j_high;
 }
 
-/** Joins the components; best, joined: room for one node, one component for each.  Returns the number of edges added. */
-static int64_t stitch(frg_context *ctx, search_state *s, int64_t components, int64_t *best,
-                      int32_t *joined)
+/** Joins the components; best, joined: room for one node, one component for each.  Positive: stopped. */
+static frg_status stitch(frg_context *ctx, search_state *s, int64_t components, int64_t *best,
+                         int32_t *joined)
 {
-    const frgi_graph_ops *const ops = frgi_graph_ops_of(ctx);
-    const int64_t parts = (s->n + ROWS - 1) / ROWS, before = s->n_edges;
     while (components > 1) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx))
-        for (int64_t p = 0; p < parts; p++) {
-            const int64_t first = p * ROWS, last = first + ROWS < s->n ? first + ROWS : s->n;
-            ops->outside(s->blocks, s->order, s->n, s->d, s->points, s->component, first, last,
-                         s->squared + first, s->index + first);
+        const frg_status status = search_rows(ctx, s, outside_rows);
+        if (status != FRG_OK) {
+            return status;
         }
         for (int64_t c = 0; c < components; c++) {
             best[c] = -1;
@@ -131,7 +172,7 @@ static int64_t stitch(frg_context *ctx, search_state *s, int64_t components, int
         }
         components = frgi_components(s->n, s->edges, s->n_edges, s->component);
     }
-    return s->n_edges - before;
+    return FRG_OK;
 }
 
 static void layout(frgi_arena *a, search_state *s)
@@ -149,36 +190,38 @@ static frg_status build(frg_graph **out, frg_context *ctx, const frg_array *poin
                         bool join)
 {
     TRY(load_points(ctx, points, s));
-    find_neighbours(ctx, s);
-    int64_t added = 0;
-    const int64_t components = frgi_components(s->n, s->edges, s->n_edges, s->component);
+    frg_status status = find_neighbours(ctx, s);
+    if (status != FRG_OK) {
+        return status;
+    }
+    const int64_t found = s->n_edges;
+    const int64_t components = frgi_components(s->n, s->edges, found, s->component);
     if (join && components > 1) {
         int64_t *best;
         int32_t *joined = NULL;
         TRY(NEW(ctx, &best, components, "components"));
-        const frg_status status = NEW(ctx, &joined, components, "components");
-        added = status < 0 ? 0 : stitch(ctx, s, components, best, joined);
+        status = NEW(ctx, &joined, components, "components");
+        status = status < 0 ? status : stitch(ctx, s, components, best, joined);
         DROP(ctx, &best);
         DROP(ctx, &joined);
-        TRY(status);
     }
-    frg_graph *g;
-    const frg_status status = frgi_graph_build(&g, ctx, s->n, s->edges, s->n_edges, false);
-    if (status < 0) {
+    frg_graph *g = NULL;
+    if (status == FRG_OK) {
+        status = frgi_graph_build(&g, ctx, s->n, s->edges, s->n_edges, false);
+    }
+    if (status != FRG_OK) {
         return status;
     }
     g->order = s->order; /* passes to the graph */
     s->order = NULL;
-    g->report.stitched = added;
+    g->report.stitched = s->n_edges - found;
     *out = g;
     return FRG_OK;
 }
 
-frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
-                         const frg_graph_opts *given)
+frg_status frgi_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
+                          const frg_graph_opts *given)
 {
-    REQUIRE(ctx, out, "out is NULL");
-    *out = NULL;
     frg_graph_opts o;
     frg_graph_defaults(&o, sizeof o);
     TRY(frgi_take_opts(ctx, &o, sizeof o, given));
@@ -205,4 +248,13 @@ frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
     DROP(ctx, &s.order);
     frgi_arena_close(&arena, ctx);
     return status;
+}
+
+frg_status frg_graph_knn(frg_graph **out, frg_context *ctx, frg_array points,
+                         const frg_graph_opts *o)
+{
+    REQUIRE(ctx, out && ctx, "frg_graph_knn takes a place for the graph and a context");
+    *out = NULL;
+    frgi_run_begins(ctx);
+    return frgi_graph_knn(out, ctx, points, o);
 }

@@ -480,6 +480,34 @@ static int stop_at_once(const frg_progress *p, void *user)
     return 1;
 }
 
+static int stop_within(const frg_progress *p, void *user)
+{
+    (void)user;
+    return p->done < p->total;
+}
+
+/** Of a full matrix of 800 one supernode is all there is, 1.7e8 multiply-adds: looks come before it is done. */
+static void interruption_within_a_supernode(void)
+{
+    frg_context_opts o;
+    frg_context_defaults(&o, sizeof o);
+    o.threads = 1;
+    o.on_progress = stop_within;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    const matrix a = ring(800, 400, 0, false);
+    const frgi_symmetric s = view(a);
+    frgi_direct_opts d;
+    frgi_direct_defaults(&d);
+    d.orders = 2;
+    frgi_direct *f = NULL;
+    if (CHECK_OK(ctx, frgi_direct_analyse(&f, ctx, &s, NULL, 0, &d)))
+        CHECK_STATUS(frgi_direct_factor(f, &s), FRG_INTERRUPTED);
+    frgi_direct_destroy(f);
+    matrix_free(a);
+    frg_context_destroy(ctx);
+}
+
 /** A factor of 1e9 multiply-adds polls the heartbeat. */
 static void interruption(void)
 {
@@ -516,5 +544,6 @@ static const test_case cases[] = {
     {"predictions", predictions},
     {"failing allocations", failing_allocations},
     {"interruption", interruption},
+    {"interruption within a supernode", interruption_within_a_supernode},
 };
 TEST_MAIN(cases)

@@ -381,6 +381,65 @@ static void duplicates(void)
     frg_context_destroy(ctx);
 }
 
+static int stop_at_search(const frg_progress *p, void *user)
+{
+    int *const searches_left = user;
+    if (strcmp(p->phase, "neighbours") == 0 && p->done == p->total)
+        --*searches_left;
+    return *searches_left == 0;
+}
+
+/** A stop in the search of neighbours, and in the one that joins components, leaves no graph, no memory, and a context
+ *  that goes on; an alignment ends with it as with one in the paths. */
+static void stopped(void)
+{
+    enum { N = 60 };
+    int left;
+    float x[2 * N];
+    for (int i = 0; i < 2 * N; i++) /* two clouds apart */
+        x[i] = (float)(test_normal() + (i < N ? 0 : 1000));
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.threads = 2;
+    c.on_progress = stop_at_search;
+    c.user = &left;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    const frg_array points = frg_matrix(x, FRG_F32, N, 2, 2);
+    frg_graph_opts o;
+    frg_graph_defaults(&o, sizeof o);
+    o.k = 5;
+    for (left = 1; left <= 2; left++) {
+        frg_graph *g = NULL;
+        const int at = left;
+        CHECK_SAYS(frg_graph_knn(&g, ctx, points, &o) == FRG_INTERRUPTED && !g, "search %d", at);
+        CHECK_INT(frg_bytes_held(ctx), 0);
+        left = at;
+    }
+    frg_gw_opts a;
+    frg_gw_defaults(&a, sizeof a);
+    a.k = 5;
+    for (int at = 1; at <= 4; at++) { /* two of each side */
+        frg_gw *s = NULL;
+        left = at;
+        CHECK_STATUS(frg_gw_create(&s, ctx, (frg_gw_side){.data = &points},
+                                   (frg_gw_side){.data = &points}, NULL, &a),
+                     FRG_INTERRUPTED);
+        CHECK_STATUS(frg_gw_run(s, NULL), FRG_INTERRUPTED);
+        float d[N * N];
+        CHECK_STATUS(frg_gw_distances(s, 0, frg_matrix(d, FRG_F32, N, N, N)), FRG_INTERRUPTED);
+        CHECK(frg_gw_plan(s) == NULL);
+        frg_gw_destroy(s);
+        CHECK_INT(frg_bytes_held(ctx), 0);
+    }
+    frg_graph *g = NULL;
+    left = 3;
+    CHECK_OK(ctx, frg_graph_knn(&g, ctx, points, &o));
+    CHECK(g && frg_graph_get(g).components == 1 && frg_graph_get(g).stitched > 0);
+    frg_graph_destroy(g);
+    frg_context_destroy(ctx);
+}
+
 /* ---- landmarks ------------------------------------------------------------------------------------ */
 
 static void landmarks(void)
@@ -576,6 +635,7 @@ static const test_case cases[] = {{"shapes", shapes},
                                   {"stitching", stitching},
                                   {"stitching ties", stitching_ties},
                                   {"duplicates", duplicates},
+                                  {"stopped", stopped},
                                   {"landmarks", landmarks},
                                   {"caller", caller},
                                   {"files", files},
