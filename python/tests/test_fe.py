@@ -297,9 +297,7 @@ class Demean(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_memory_is_steady(self):
-        """10 000 calls: no object of Python and no page of the process is left over."""
-        import resource
-
+        """10 000 calls: no object of Python is left over.  That no page of the process is, test_steady.py shows."""
         x, codes = np.ones((20, 1)), np.arange(20)[:, None] % 4
 
         def calls(n):
@@ -308,10 +306,8 @@ class Demean(unittest.TestCase):
 
         calls(500)
         objects = sys.getallocatedblocks()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         calls(9500)
         self.assertLess(sys.getallocatedblocks() - objects, 200)
-        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak, 2000)  # KiB
 
     def test_interrupt(self):
         """Ctrl-C and the progress function stop a run; the data stay as they were."""
@@ -328,8 +324,8 @@ class Demean(unittest.TestCase):
             fe.demean(x, two, out=x, method="lsmr", max_iter=10**7, progress=stop)
         np.testing.assert_array_equal(x, kept)
         signal.signal(signal.SIGALRM, lambda *_: stop())
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
         with self.assertRaises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
             fe.demean(x, two, method="lsmr", max_iter=10**7)
 
 

@@ -222,8 +222,9 @@ class Align(unittest.TestCase):
     def test_ctrl_c(self):
         x, y, _ = pair(300)
         began = time.monotonic()
-        threading.Timer(0.3, _thread.interrupt_main).start()
+        stop = threading.Timer(0.3, _thread.interrupt_main)
         with self.assertRaises(KeyboardInterrupt):
+            stop.start()
             gw.align(x, y, distance="euclidean", max_iter=10**9, min_iter=10**9, tol=0)
         self.assertLess(time.monotonic() - began, 20)  # a busy machine; a run that cannot be stopped goes on for days
 

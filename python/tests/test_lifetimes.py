@@ -281,10 +281,10 @@ class Turns(unittest.TestCase):
         self.assertTrue(running.wait(100))
         stop = threading.Timer(0.3, _thread.interrupt_main)
         give_up = threading.Timer(60, go_on.set)
-        stop.start()
         give_up.start()
         try:
             with self.assertRaises(KeyboardInterrupt):
+                stop.start()
                 process.log_likelihood()
                 time.sleep(1)
             self.assertFalse(go_on.is_set())

@@ -280,11 +280,11 @@ class CtrlC(unittest.TestCase):
         for name, run in self.long_runs().items():
             with self.subTest(name):
                 stop = threading.Timer(0.5, _thread.interrupt_main)
-                stop.start()
                 began = time.monotonic()
                 try:
                     with self.assertRaises(KeyboardInterrupt), warnings.catch_warnings():
                         warnings.simplefilter("ignore")
+                        stop.start()  # in here: outside, one that comes early would end all tests
                         run()
                 finally:
                     stop.cancel()

@@ -28,7 +28,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/bin"
 ln -s "$program" "$scratch/bin/fourge"
-ln -s "$here/tools/npy" "$here/tools/interrupted" "$scratch/bin/"
+ln -s "$here/tools/"* "$scratch/bin/"
 ln -s "$here/../../data" "$scratch/data"
 export PATH="$scratch/bin:$PATH" DATA=../data FOURGE_DATA="$here/../../data"
 export LC_ALL=C.UTF-8 NO_COLOR= TERM=xterm
