@@ -30,6 +30,18 @@ static frg_status push_column(frgi_gp_parser *p, int column)
     return FRG_OK;
 }
 
+int frgi_gp_named(const frgi_gp_kernel *k, const char *name, size_t length, ptrdiff_t *first)
+{
+    int found = 0;
+    for (ptrdiff_t c = k->d - 1; c >= 0; c--) {
+        if (strncmp(k->names[c], name, length) == 0 && !k->names[c][length]) {
+            *first = c;
+            found++;
+        }
+    }
+    return found;
+}
+
 static frg_status no_such_column(const frgi_gp_parser *p, const char *name, int length)
 {
     char word[GP_WORD_LENGTH + 1];
@@ -59,13 +71,15 @@ static frg_status parse_column(frgi_gp_parser *p, int *out)
     } else if (t.kind == TOKEN_NAME || t.kind == TOKEN_STRING) {
         const int quote = t.kind == TOKEN_STRING, length = t.length - 2 * quote;
         const char *const name = p->scan.text + t.at + quote;
-        ptrdiff_t c = 0;
-        while (c < p->k->d &&
-               (strncmp(p->k->names[c], name, (size_t)length) != 0 || p->k->names[c][length])) {
-            c++;
-        }
-        if (c == p->k->d) {
+        ptrdiff_t c;
+        const int found = frgi_gp_named(p->k, name, (size_t)length, &c);
+        if (found == 0) {
             return no_such_column(p, name, length);
+        }
+        if (found > 1) {
+            FAIL(p->scan.ctx, E_KERNEL,
+                 "kernel, column %d: %d columns of x have the name '%s': give the number of one",
+                 frgi_gp_locate(&p->scan, t.at), found, p->k->names[c]);
         }
         *out = (int)c;
     } else {

@@ -149,9 +149,11 @@ static frg_status put_columns(printer *p, const frgi_gp_node *node)
     TRY(put(p, "on("));
     for (int i = 0; i < node->dims; i++) {
         const int32_t c = p->k->column[node->column + i];
+        const char *const name = p->k->names[c];
+        ptrdiff_t first;
         TRY(put(p, i ? "," : ""));
-        if (is_plain_name(p->k->names[c])) {
-            TRY(put(p, p->k->names[c]));
+        if (is_plain_name(name) && frgi_gp_named(p->k, name, strlen(name), &first) == 1) {
+            TRY(put(p, name));
         } else {
             TRY(frgi_text_printf(p->ctx, p->out, "%d", (int)c + 1));
         }

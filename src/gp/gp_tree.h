@@ -70,6 +70,9 @@ struct frgi_gp_kernel {
     frg_gp_user_kernel user;
 };
 
+/** How many columns of x have this name; *first: the first of them. */
+int frgi_gp_named(const frgi_gp_kernel *k, const char *name, size_t length, ptrdiff_t *first);
+
 /** The i-th child of a node. */
 static inline int frgi_gp_child(const frgi_gp_kernel *k, int node, int i)
 {

@@ -222,6 +222,28 @@ static void updated(void)
     frg_context_destroy(ctx);
 }
 
+/** Two columns of one name, as a frame may have: on(...) wants a number, and writes one. */
+static void names_twice(void)
+{
+    static gp_data g;
+    const char *const names[] = {"a", "a", "b"};
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 40, 3, 1);
+    frg_gp_opts o = gp_data_opts("const");
+    o.column_names = names;
+    frg_gp *gp = gp_data_open(ctx, &g, "1.2*on(2,b; rbf(l=0.3)) + noise(0.1)", &o);
+    if (gp) {
+        CHECK_TEXT(frg_gp_get_report(gp).kernel, "1.2*on(2,b; rbf(l=0.3)) + noise(0.1)");
+        same(ctx, gp);
+    }
+    frg_gp_destroy(gp);
+    CHECK_STATUS(frg_gp_create(&gp, ctx, gp_data_x(&g), gp_data_y(&g), "on(a; rbf)", &o),
+                 FRG_BAD_ARG);
+    CHECK_SAYS(strstr(frg_message(ctx), "column 4: 2 columns of x have the name 'a'"), "%s",
+               frg_message(ctx));
+    frg_context_destroy(ctx);
+}
+
 static void little(unsigned char *to, uint32_t v)
 {
     for (int i = 0; i < 4; i++)
@@ -291,6 +313,6 @@ static void errors(void)
 
 static const test_case cases[] = {
     {"round_trips", round_trips}, {"lives_on", lives_on}, {"updated", updated},
-    {"damaged", damaged},         {"errors", errors},
+    {"names_twice", names_twice}, {"damaged", damaged},   {"errors", errors},
 };
 TEST_MAIN(cases)
