@@ -160,11 +160,11 @@ static PyObject *gp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     const int64_t n = xa.shape[0];
     o.column_names = names;
-    o.mean_values = ext_values(&h, mean, "mean values", 0, FRG_F64, n);
+    o.mean_values = ext_values(&h, mean, "mean_values", 0, FRG_F64, n);
     o.noise_variances =
-        PyErr_Occurred() ? NULL : ext_values(&h, noise, "noise variances", 0, FRG_F64, n);
+        PyErr_Occurred() ? NULL : ext_values(&h, noise, "noise_variances", 0, FRG_F64, n);
     o.noise_groups =
-        PyErr_Occurred() ? NULL : ext_values(&h, groups, "noise groups", 0, FRG_I32, n);
+        PyErr_Occurred() ? NULL : ext_values(&h, groups, "noise_groups", 0, FRG_I32, n);
     if (names && n_names != (xa.ndim == 2 ? xa.shape[1] : 1)) {
         PyErr_Format(PyExc_ValueError, "columns: expected %lld names, got %zd",
                      (long long)(xa.ndim == 2 ? xa.shape[1] : 1), n_names);
@@ -515,7 +515,7 @@ static PyObject *gp_fantasies(PyObject *self, PyObject *args)
     if (ext_hold(&h, x, "x", 0, &xa) == 0 && ext_hold(&h, y, "y", 0, &ya) == 0 &&
         ext_hold(&h, at, "at", 0, &ta) == 0 && ext_maybe(&h, mean, "mean", 1, &ma, &o.mean) == 0 &&
         ext_maybe(&h, variance, "variance", 1, &va, &o.variance) == 0) {
-        o.noise_variances = ext_values(&h, noise, "noise variances", 0, FRG_F64,
+        o.noise_variances = ext_values(&h, noise, "noise_variances", 0, FRG_F64,
                                        xa.shape[0] * (xa.ndim == 3 ? xa.shape[1] : 1));
         if (!PyErr_Occurred()) {
             EXT_WORK(status = frg_gp_predict_fantasies(self_of(self)->gp, xa, ya, ta, &o));
@@ -554,7 +554,7 @@ static PyObject *gp_append(PyObject *self, PyObject *args)
     frg_array xa, ya;
     frg_status status = FRG_BAD_ARG;
     if (ext_hold(&h, x, "x", 0, &xa) == 0 && ext_hold(&h, y, "y", 0, &ya) == 0) {
-        const double *const v = ext_values(&h, noise, "noise variances", 0, FRG_F64, xa.shape[0]);
+        const double *const v = ext_values(&h, noise, "noise_variances", 0, FRG_F64, xa.shape[0]);
         if (!PyErr_Occurred()) {
             EXT_WORK(status = frg_gp_update_append(self_of(self)->gp, xa, ya, v));
         }

@@ -321,7 +321,13 @@ void *ext_values(ext_held *h, PyObject *object, const char *name, int writable, 
     if (ext_maybe(h, object, name, writable, &view, &a) < 0 || !a) {
         return NULL;
     }
-    if (a->dtype != dtype || a->ndim != 1 || a->shape[0] != n || (n > 1 && a->stride[0] != 1)) {
+    if (a->ndim != 1 || a->shape[0] != n) {
+        const int64_t got = a->ndim == 1 ? a->shape[0] : a->ndim;
+        PyErr_Format(PyExc_ValueError, "%s: expected %lld values, got %lld%s", name, (long long)n,
+                     (long long)got, a->ndim == 1 ? "" : " axes");
+        return NULL;
+    }
+    if (a->dtype != dtype || (n > 1 && a->stride[0] != 1)) {
         PyErr_Format(PyExc_ValueError, "%s: expected %lld contiguous values of type %s", name,
                      (long long)n, frg_dtype_name(dtype));
         return NULL;

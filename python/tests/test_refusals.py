@@ -207,7 +207,10 @@ class Refused(unittest.TestCase):
             ("x: .*complex", lambda: gp.GP(P + 0j, P[:, 0], KERNEL)), ("y: ", lambda: gp.GP(P, None, KERNEL)),
             ("kernel: .*scikit-learn", lambda: gp.GP(P, P[:, 0], 3)), ("columns", lambda: gp.GP(P, P[:, 0], KERNEL, columns="ab")),
             ("noise_groups", lambda: gp.GP(P, P[:, 0], "1*rbf", noise_groups=np.full(20, 0.5))),
-            ("noise variances", lambda: gp.GP(P, P[:, 0], "1*rbf", noise_variances=np.ones(3))), ("theta", lambda: setattr(process, "theta", [1.0])),
+            ("noise_variances: expected 20 values, got 3", lambda: gp.GP(P, P[:, 0], "1*rbf", noise_variances=np.ones(3))),
+            ("noise_variances: expected 20 values, got 1", lambda: gp.GP(P, P[:, 0], "1*rbf", noise_variances=0.1)),
+            ("mean_values are given", lambda: gp.GP(P, P[:, 0], KERNEL, mean_values=P[:, 1])),
+            ("theta: expected 4 values, got 1", lambda: setattr(process, "theta", [1.0])),
             ("theta", lambda: setattr(process, "theta", "abc")), ("count", lambda: process.sample(P, -1)),
             ("NoneType", lambda: process.save(None)), ("NoneType", lambda: gp.load(None)), ("cannot open '/nowhere'", lambda: gp.load(b"/nowhere")),
         ])
