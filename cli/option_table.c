@@ -214,7 +214,8 @@ const option_spec option_table[] = {
      .value = "TEXT",
      .fallback = "none",
      .group = process,
-     .help = "as in \"rbf.l=gamma(3,6); noise=lognormal(-4,1)\""},
+     .help = "as in \"rbf.l=gamma(3,6); noise=lognormal(-4,1)\"; gamma invgamma "
+             "lognormal normal halfnormal halfcauchy uniform loguniform smoothbox horseshoe"},
     {.name = "prior-jacobian",
      .kind = KIND_FLAG,
      .commands = CMD_GP,

@@ -1,6 +1,6 @@
 """Exact Gaussian processes: likelihood, gradient, fit, prediction.
 
-Kernels are the expressions of ``fourge/gp.h``: ``"1.7*rbf(ard) + noise(0.1)"``.
+Kernels are expressions: ``"1.7*rbf(ard) + noise(0.1)"``; a number in front is a variance, ``noise`` the variance of observations.
 """
 
 from __future__ import annotations
@@ -41,9 +41,34 @@ class GP:
         ``rbf matern12 matern32 matern52 rq periodic linear poly cosine sm const white``, sums, products, variances in
         front, ``on(column; kernel)``, ``noise(v)``; a value left out is set from the data, ``l=@rbf.l`` follows a parameter
         that stands before it.
-    mean, reml, profile_scale, priors, prior_jacobian, preset, precision, storage, auto_promote, accuracy, jitter, nan
-        As in ``frg_gp_opts``; with `profile_scale` the kernel and its noise are known up to a factor, which is estimated
-        in closed form: ``value()["scale"]``.
+    mean : str, default="const"
+        ``"zero"``, ``"const"``, ``"const(v)"`` (``"const(v!)"`` stays at v), ``"linear"``: a constant and a slope an input,
+        ``"profiled"`` or ``"profiled(linear)"``: estimated in closed form, ``"values"``: those of `mean_values`.
+    reml : bool, default=False
+        The restricted likelihood, with a profiled mean.
+    profile_scale : bool, default=False
+        The kernel and its noise are known up to a factor, which is estimated in closed form: ``value()["scale"]``.
+    priors : str, optional
+        As ``"rbf.l=gamma(3,6); noise=lognormal(-4,1)"``, on the values; gamma, lognormal, normal, halfnormal, halfcauchy,
+        invgamma, uniform, smoothbox, horseshoe, loguniform.
+    prior_jacobian : bool, default=False
+        Whether the mode is that of the raw parameters instead.
+    preset : {"none", "gpytorch", "botorch", "sklearn"}, default="none"
+        Transforms, starts, bounds and priors of another package.
+    precision : {"f64", "f32", "mixed"}, default="f64"
+        f32: sums in float64; an answer that is not good enough is an error.  mixed: the value of f64 to the bit, the inverse and
+        the gradient in float32 where that is safe.
+    auto_promote : bool, default=False
+        Do again in float64 what float32 is not good enough for.
+    accuracy : float, default=1e-3
+        What float32 must reach in the likelihood, relative to its size.
+    storage : {"auto", "full", "packed"}, default="auto"
+        packed takes half the memory of full and computes the kernel twice.
+    jitter : {"relative", "gpytorch", "none"}, default="relative"
+        What a covariance that is not positive definite is answered with: a growing addition to its diagonal, told by a warning,
+        relative to it or GPyTorch's; or an error.
+    nan : {"error", "mask"}, default="error"
+        NaN in y is an error, or the row is left out and counted in ``report["n_masked"]``.
     mean_values, noise_variances, noise_groups : (n,) arrays, optional
     columns : list of str, optional
         Names for ``on()``; without, those of a frame, else x1, x2, ...
@@ -199,12 +224,37 @@ class GP:
         return out | ({"gradient": g} if gradient else {})
 
     def fit(self, **options: Any) -> dict[str, Any]:
-        """Maximises log likelihood and prior over the free parameters; options as in ``frg_gp_fit_opts``
-        (optimizer "ai", "lbfgsb" or "adam", max_iter, max_evaluations, tol, learning_rate, starts, ...).
+        """Maximises log likelihood and prior over the free parameters, from their current values and within their bounds.
 
-        Returns the report: status, ended (by which test it has converged: "gradient", "gain" or "rounding"; see ``frg_gp_fit``
-        in fourge/gp.h), log_likelihood, gradient_norm, counts, trace (one dict an iterate of the best start) and
-        starts (what became of each: status, objective, iterations, values, gradients, failures).
+        Parameters
+        ----------
+        optimizer : {"auto", "ai", "lbfgsb", "adam"}, default="auto"
+            ai: a trust region on the average information, which auto takes from 200 points on and up to 64 parameters; else
+            L-BFGS-B.
+        max_iter : int, default=200
+            Iterations of a start; of adam the steps.
+        max_evaluations : int, default=0
+            Likelihoods that each start may ask for, 0: no limit.
+        tol : float, default=1e-5
+            The largest projected gradient a point at which a fit has converged.
+        learning_rate : float, default=0.1
+            Of adam.
+        starts : int, default=1
+            The first is where the parameters are, the others come from priors and bounds; the best one is kept.
+        standardize : bool, default=True
+            Means are searched in standard deviations of y.
+        standard_errors : bool, default=True
+            Whether ``parameters`` have them afterwards, from the average information.
+
+        Returns
+        -------
+        dict
+            status: ``"FRG_OK"``, ``"FRG_MAX_ITER"``, ``"FRG_STALLED"`` where no way on was found although more is promised (more
+            starts may help), ``"FRG_INTERRUPTED"`` or ``"FRG_TIME_LIMIT"``; ended: by which test it has converged,
+            ``"gradient"``, ``"gain"`` (a full step promises next to none) or ``"rounding"`` (less than the likelihood is known
+            to); log_likelihood, gradient_norm, iterations, values, gradients, failures, best_start, optimizer, total_seconds,
+            trace (one dict an iterate of the best start) and starts (what became of each: status, objective, iterations, values,
+            gradients, failures).
         """
         out = self._gp.fit(options)
         warn(self._context)

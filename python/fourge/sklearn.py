@@ -330,7 +330,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Of the starts that n_restarts_optimizer draws.
     precision : {"f64", "mixed", "f32"}, default="f64"
-        As ``frg_gp_precision``.
+        As of :class:`fourge.gp.GP`.
     threads : int, default=0
         0 takes the cores this process may use; the numbers are the same for any.
 

@@ -9,7 +9,7 @@ import sys
 import unittest
 
 import fourge
-from fourge import _fourge
+from fourge import _fourge, gp
 
 STUB = pathlib.Path(fourge.__file__).with_name("_fourge.pyi")
 MODULES = ("anndata", "fe", "gp", "gw", "linalg", "pyfixest", "soap")
@@ -105,6 +105,17 @@ class Documentation(unittest.TestCase):
     def test_every_parameter_is_named_and_has_a_type(self):
         for name in MODULES:
             self.check(importlib.import_module(f"fourge.{name}"))
+
+    def test_options_of_a_process_are_explained(self):
+        """Each option that the extension takes stands in the docstring with its values, not in a header alone."""
+        process = gp.GP([[0.0], [1.0]], [0.0, 1.0], "1*rbf(l=1) + noise(0.1)")
+        for call, doc in ((lambda: gp.GP([[0.0]], [0.0], "rbf", what=1), gp.GP.__doc__), (lambda: process.fit(what=1), gp.GP.fit.__doc__)):
+            with self.assertRaisesRegex(TypeError, "there are (.*)") as refused:
+                call()
+            names = re.search("there are (.*)", str(refused.exception))[1].split(", ")
+            self.assertGreater(len(names), 7)
+            for name in names:
+                self.assertRegex(doc, rf"(?m)^ +{name} : ")
 
     def test_arrays_have_shapes(self):
         """A parameter that is an array says its axes: (n,), (n, d), (m, n) and the like stand in the docstring."""
