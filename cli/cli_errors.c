@@ -22,11 +22,30 @@ const frg_error_entry *find_error(const char *code_or_name)
     return NULL;
 }
 
+/** Bytes of the UTF-8 character at `at`; 0: it is none, as in file names of other encodings and in text that was cut. */
+static int character(const unsigned char *at)
+{
+    const int n = *at < 0x80 ? 1 : *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
+    int valid = *at < 0x80 || (*at >= 0xc2 && *at <= 0xf4);
+    for (int i = 1; i < n && valid; i++) {
+        valid = (at[i] & 0xc0) == 0x80;
+    }
+    const int overlong = (*at == 0xe0 && at[1] < 0xa0) || (*at == 0xf0 && at[1] < 0x90),
+              surrogate = *at == 0xed && at[1] >= 0xa0, beyond = *at == 0xf4 && at[1] >= 0x90;
+    return valid && !overlong && !surrogate && !beyond ? n : 0;
+}
+
 void write_json_string(FILE *file, const char *text)
 {
     putc('"', file);
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        if (*at == '"' || *at == '\\') {
+        const int n = character(at);
+        if (n == 0) {
+            fputs("\\ufffd", file);
+        } else if (n > 1) {
+            fwrite(at, 1, (size_t)n, file);
+            at += n - 1;
+        } else if (*at == '"' || *at == '\\') {
             fprintf(file, "\\%c", *at);
         } else if (*at < 0x20) {
             fprintf(file, "\\u%04x", *at);

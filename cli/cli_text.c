@@ -1,4 +1,5 @@
 /* cli_text.c - a file, or standard input, as one text. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@ char *cli_read_text(const cli *c, const char *path, size_t *length, int *code)
     size_t room = 0;
     *length = 0;
     if (!file) {
-        *code = cli_fail(c, "E_NO_INPUT", path, NULL, "cannot open '%s'", path);
+        *code =
+            cli_fail(c, "E_NO_INPUT", path, NULL, "cannot open '%s': %s", path, strerror(errno));
         return NULL;
     }
     *code = 0;

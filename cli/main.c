@@ -92,13 +92,37 @@ void cli_close(cli *c)
 
 /* ---- the command line --------------------------------------------------------------------------- */
 
+/** How fourge fe asks for what other programs call so; NULL: it is no word of theirs. */
+static const char *word_of_others(const char *name, size_t length)
+{
+    static const struct {
+        const char *name, *hint;
+    } words[] = {{"cluster", "write --vcov cluster=COLUMN"},
+                 {"robust", "write --vcov hc1"},
+                 {"vce", "write --vcov hc1 or --vcov cluster=COLUMN"},
+                 {"se", "write --vcov iid, hc1 or cluster=COLUMN"},
+                 {"absorb", "write the effects behind a bar: 'y ~ x | f1 + f2'"},
+                 {"fe", "write the effects behind a bar: 'y ~ x | f1 + f2'"},
+                 {"data", "the file stands behind the formula"},
+                 {"sep", "write --delimiter CHAR"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strlen(words[i].name) == length && strncmp(words[i].name, name, length) == 0) {
+            return words[i].hint;
+        }
+    }
+    return NULL;
+}
+
 static int unknown_option(const cli *c, const char *name, size_t length, unsigned mask)
 {
     char where[80], hint[160];
     const int shown = (int)(length < 60 ? length : 60);
     snprintf(where, sizeof where, "--%.*s", shown, name);
     const char *near = nearest_option(name, length, mask);
-    if (near) {
+    const char *meant = mask == CMD_FE ? word_of_others(name, length) : NULL;
+    if (meant) {
+        snprintf(hint, sizeof hint, "%s", meant);
+    } else if (near) {
         snprintf(hint, sizeof hint, "did you mean --%s", near);
     } else {
         snprintf(hint, sizeof hint, "fourge %s%s--help lists the options",

@@ -79,14 +79,14 @@ FRG_API const char *frg_table_nearest(const frg_table *t, const char *name);
 
 /** What the cells of a CATEGORY column read as; missing ones do not count. */
 typedef struct {
-    int64_t numbers; /* as text files have them: spaces around them do not count */
-    int64_t
-        dates; /* "2024-02-29", "2024/02/29", "29.02.2024", "29/02/2024", with a time behind them or not */
+    int64_t numbers;    /* as text files have them: spaces around them do not count */
+    int64_t dates;      /* "2024-02-29", "2024/02/29", "29.02.2024", with a time behind or not */
+    int64_t commas;     /* numbers as some write them: "1,5", "1.234,5", "1,234.50" */
     int64_t words;      /* all others */
     int64_t first_date; /* row; -1: there is none */
     int64_t
-        stray; /* where most cells are numbers, the row of the first that is none, a word before a date: what made
-                      text of the column; -1 of a column of words or dates, or of numbers alone */
+        stray; /* where most cells are numbers, with commas or not, the row of the first word, else date, else number
+                      with commas: what made text of the column; -1 of a column of words or dates */
 } frg_column_census;
 /** Tells columns of words from those of numbers that few cells made text, which to take for categories is a mistake. */
 FRG_API FRG_MUST_USE frg_status frg_column_count(frg_column_census *out, frg_context *ctx,

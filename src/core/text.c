@@ -59,7 +59,13 @@ frg_status frgi_strdup(frg_context *ctx, char **out, const char *s, size_t lengt
 
 enum { LONGEST_NAME = 64 };
 
-/** Levenshtein distance with transpositions left out; names over LONGEST_NAME bytes are far from all. */
+static unsigned lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (unsigned)c | 0x20 : (unsigned char)c;
+}
+
+/** Twice the Levenshtein distance of a and b whatever their case, and 1 between names that their case alone tells apart;
+ *  transpositions left out; names over LONGEST_NAME bytes are far from all. */
 static size_t distance(const char *a, const char *b)
 {
     const size_t m = strlen(a), n = strlen(b);
@@ -75,20 +81,20 @@ static size_t distance(const char *a, const char *b)
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
             const size_t above = row[j];
-            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            const size_t change = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
             const size_t insert = (above < row[j - 1] ? above : row[j - 1]) + 1;
             row[j] = change < insert ? change : insert;
             diagonal = above;
         }
     }
-    return row[n];
+    return row[n] > 0 ? 2 * row[n] : strcmp(a, b) != 0;
 }
 
 const char *frgi_nearest(const char *name, const char *const *names, int64_t count)
 {
     const char *best = NULL;
     size_t limit =
-        strlen(name) / 3 + 1; /* further than a third of the letters is no spelling mistake */
+        2 * (strlen(name) / 3 + 1); /* further than a third of the letters is no spelling mistake */
     for (int64_t i = 0; i < count; i++) {
         const size_t d = distance(name, names[i]);
         if (d < limit || (d == limit && !best)) {

@@ -28,7 +28,7 @@ frg_status frgi_refuse_stray(frg_context *ctx, const frgi_syntax *s, int32_t nod
         return FRG_OK;
     }
     TRY(frg_column_count(&k, ctx, c));
-    const bool most_dates = k.dates > k.words + k.numbers;
+    const bool most_dates = k.dates > k.words + k.numbers + k.commas;
     if (!most_dates && k.stray < 0) {
         return FRG_OK;
     }
@@ -41,8 +41,15 @@ frg_status frgi_refuse_stray(frg_context *ctx, const frgi_syntax *s, int32_t nod
              "move it right of the bar for effects, or give the days as numbers for a trend",
              c->name, c->labels[c->codes[k.first_date]], c->name);
     }
-    const int64_t others = k.words + k.dates;
     const char *const label = c->labels[c->codes[k.stray]];
+    if (k.words + k.dates == 0) {
+        FAIL(ctx, E_TYPE,
+             "column '%s' holds numbers with commas: row %lld is '%.*s'; write decimals behind a "
+             "point and thousands without a separator, or factor(%s) where each value is meant as "
+             "a category",
+             c->name, (long long)k.stray + 1, shown(label), label, c->name);
+    }
+    const int64_t others = k.words + k.dates + k.commas;
     FAIL(ctx, E_TYPE,
          "column '%s' holds numbers, but %lld of its %lld cells make%s it text: row %lld is "
          "'%.*s'; mend it, name it as a word for missing values (--na), or write factor(%s) "

@@ -199,8 +199,10 @@ static frg_status unexpected(const parser *p, const char *expected)
         FAIL(p->ctx, E_FORMULA, "%s, column %d: expected %s, found the byte 0x%02x", p->s->what,
              column, expected, (unsigned)(unsigned char)first);
     }
-    FAIL(p->ctx, E_FORMULA, "%s, column %d: expected %s, found '%.*s'", p->s->what, column,
-         expected, shown, p->s->text + t->at);
+    const bool spaced = t->kind == TOKEN_NAME && first != '`' && t->at > p->end && p->end > 0;
+    FAIL(p->ctx, E_FORMULA, "%s, column %d: expected %s, found '%.*s'%s", p->s->what, column,
+         expected, shown, p->s->text + t->at,
+         spaced ? " (names with spaces stand in backticks)" : "");
 }
 
 static frg_status take(parser *p, const char *operator, const char * expected)

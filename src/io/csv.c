@@ -47,8 +47,14 @@ static frg_status report_index(const frgi_csv_reader *t, int b)
     }
     if (x->end == INDEX_RAGGED) {
         frgi_csv_place(t, frgi_csv_line_at(t, b, row));
-        FAIL(t->ctx, E_FORMAT, "the row has %lld cells, the first one has %lld",
-             (long long)x->found, (long long)t->n_columns);
+        const char *const name = t->n_columns == 1 ? t->columns[0].name : "";
+        const size_t other = strcspn(name, ";\t|");
+        FAIL(t->ctx, E_FORMAT, "the row has %lld cells, the first one has %lld%s",
+             (long long)x->found, (long long)t->n_columns,
+             name[other] == ';'    ? "; if ';' separates the cells, say so (--delimiter ';')"
+             : name[other] == '\t' ? "; if a tab separates the cells, say so (--delimiter tab)"
+             : name[other] == '|'  ? "; if '|' separates the cells, say so (--delimiter '|')"
+                                   : "");
     }
     frgi_csv_place(t, frgi_csv_line_at(t, b, row));
     FAIL(t->ctx, E_FORMAT, "a quote in this row is not closed before the end of the file");

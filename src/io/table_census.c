@@ -8,7 +8,7 @@
 #include "io/decimal.h"
 #include "io/io.h"
 
-typedef enum { WORD, NUMBER, DATE, KINDS } label_kind;
+typedef enum { WORD, NUMBER, DATE, COMMAS, KINDS } label_kind;
 
 /** "2024-02-29", "2024/02/29", "29.02.2024", with a time behind them or not. */
 static bool is_date(const char *s)
@@ -28,6 +28,16 @@ static bool is_date(const char *s)
     return false;
 }
 
+/** "1,5", "-1.234,5", "1,234.50": a number as some write it, and no reader of ours takes it. */
+static bool has_commas(const char *s)
+{
+    s += strspn(s, " \t");
+    s += *s == '-' || *s == '+';
+    const size_t n = strspn(s, "0123456789.,");
+    return n > 0 && s[n + strspn(s + n, " \t")] == '\0' && memchr(s, ',', n) && s[0] != ',' &&
+           s[n - 1] != ',';
+}
+
 /** As the reader of text files has it: spaces around a number do not count. */
 static bool is_number(const frgi_decimal *decimal, const char *s)
 {
@@ -42,14 +52,17 @@ frg_status frg_column_count(frg_column_census *out, frg_context *ctx, const frg_
     REQUIRE(ctx, out && c, "frg_column_count takes a place for the census and a column");
     *out = (frg_column_census){.first_date = -1, .stray = -1};
     REQUIRE(ctx, c->kind == FRG_CATEGORY, "column '%s' is not of text", c->name);
-    int64_t cells[KINDS] = {0}, first[KINDS] = {-1, -1, -1};
+    int64_t cells[KINDS] = {0}, first[KINDS] = {-1, -1, -1, -1};
     frgi_decimal *decimal = NULL;
     unsigned char *kind = NULL;
     frg_status status;
     TRY_TO(done, frgi_decimal_open(&decimal, ctx));
     TRY_TO(done, NEW(ctx, &kind, c->n_labels, "the labels of a column"));
     for (int64_t i = 0; i < c->n_labels; i++) {
-        kind[i] = is_number(decimal, c->labels[i]) ? NUMBER : is_date(c->labels[i]) ? DATE : WORD;
+        kind[i] = is_number(decimal, c->labels[i]) ? NUMBER
+                  : is_date(c->labels[i])          ? DATE
+                  : has_commas(c->labels[i])       ? COMMAS
+                                                   : WORD;
     }
     for (int64_t i = 0; i < c->n; i++) {
         if (c->codes[i] != FRG_MISSING_CODE) {
@@ -60,11 +73,12 @@ frg_status frg_column_count(frg_column_census *out, frg_context *ctx, const frg_
     }
     *out = (frg_column_census){.numbers = cells[NUMBER],
                                .dates = cells[DATE],
+                               .commas = cells[COMMAS],
                                .words = cells[WORD],
                                .first_date = first[DATE],
                                .stray = -1};
-    if (cells[NUMBER] > cells[DATE] + cells[WORD]) {
-        out->stray = cells[WORD] > 0 ? first[WORD] : first[DATE];
+    if (cells[NUMBER] + cells[COMMAS] > cells[DATE] + cells[WORD]) {
+        out->stray = cells[WORD] > 0 ? first[WORD] : cells[DATE] > 0 ? first[DATE] : first[COMMAS];
     }
 done:
     DROP(ctx, &kind);

@@ -403,6 +403,10 @@ static void text(void)
     CHECK_TEXT(frg_nearest_name("industri", names, 3), "industry");
     CHECK(frg_nearest_name("population", names, 3) == NULL);
     CHECK(frg_nearest_name("x", names, 0) == NULL);
+    static const char *const cases[] = {"y", "x", "POPULATION", "Fim"};
+    CHECK_TEXT(frg_nearest_name("X", cases, 4), "x"); /* one letter away is y, too */
+    CHECK_TEXT(frg_nearest_name("population", cases, 4), "POPULATION");
+    CHECK_TEXT(frg_nearest_name("firm", cases, 4), "Fim");
     frg_context_destroy(ctx);
 }
 

@@ -195,14 +195,17 @@ static void census(void)
         frg_column_census is;
     } table[] = {
         {"1\n 2.5\nx\n-\n1e3 \n", {.numbers = 3, .words = 1, .first_date = -1, .stray = 2}},
-        {"1\n2024-02-29\n2\nx\n3\n", {3, 1, 1, 1, 3}},
-        {"1\n2\n29.02.2024 10:00\n", {2, 1, 0, 2, 2}},
-        {"1\n2\nx\ny\n", {2, 0, 2, -1, -1}}, /* no more numbers than others */
-        {"0x10\n0x11\n1\n", {1, 0, 2, -1, -1}},
-        {"2024/02/29\n29/02/2024\n02-29-2024T1\n2024-02-2\n", {0, 3, 1, 0, -1}},
-        {"a\nb\n1\n", {1, 0, 2, -1, -1}},
-        {"1 2\n3\n4\n", {2, 0, 1, -1, 0}},
-        {"-\nx\n", {0, 0, 1, -1, -1}},
+        {"1\n2024-02-29\n2\nx\n3\n", {3, 1, 0, 1, 1, 3}},
+        {"1\n2\n29.02.2024 10:00\n", {2, 1, 0, 0, 2, 2}},
+        {"1\n2\nx\ny\n", {2, 0, 0, 2, -1, -1}}, /* no more numbers than others */
+        {"0x10\n0x11\n1\n", {1, 0, 0, 2, -1, -1}},
+        {"2024/02/29\n29/02/2024\n02-29-2024T1\n2024-02-2\n", {0, 3, 0, 1, 0, -1}},
+        {"a\nb\n1\n", {1, 0, 0, 2, -1, -1}},
+        {"1 2\n3\n4\n", {2, 0, 0, 1, -1, 0}},
+        {"-\nx\n", {0, 0, 0, 1, -1, -1}},
+        {"1\n2,5\n3\n", {2, 0, 1, 0, -1, 1}},
+        {"-1.234,5\n+2,5\n\"1,234.50\"\n", {0, 0, 3, 0, -1, 0}},
+        {",5\n5,\n1,a\n,\n", {0, 0, 0, 4, -1, -1}},
     };
     frg_context *const ctx = test_context();
     frg_table_opts o;
@@ -210,6 +213,7 @@ static void census(void)
     o.na = (const char *const[]){"-"};
     o.n_na = 1;
     o.header = 0;
+    o.delimiter = ';';
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const frg_column_census *const is = &table[i].is;
         frg_table *t = NULL;
@@ -217,7 +221,8 @@ static void census(void)
         CHECK_OK(ctx, frg_table_parse(&t, ctx, table[i].cells, (int64_t)strlen(table[i].cells),
                                       "cells", &o));
         CHECK_OK(ctx, frg_column_count(&got, ctx, frg_table_column(t, 0)));
-        CHECK_SAYS(got.numbers == is->numbers && got.dates == is->dates && got.words == is->words &&
+        CHECK_SAYS(got.numbers == is->numbers && got.dates == is->dates &&
+                       got.commas == is->commas && got.words == is->words &&
                        got.first_date == is->first_date && got.stray == is->stray,
                    "column %zu: %" PRId64 " numbers, %" PRId64 " dates, %" PRId64
                    " words, date %" PRId64 ", stray %" PRId64,
