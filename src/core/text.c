@@ -65,7 +65,7 @@ static unsigned lower(char c)
 }
 
 /** Twice the Levenshtein distance of a and b whatever their case, and 1 between names that their case alone tells apart;
- *  transpositions left out; names over LONGEST_NAME bytes are far from all. */
+ *  transpositions left out; names over LONGEST_NAME bytes, and those that share no place, are far from all. */
 static size_t distance(const char *a, const char *b)
 {
     const size_t m = strlen(a), n = strlen(b);
@@ -86,6 +86,9 @@ static size_t distance(const char *a, const char *b)
             row[j] = change < insert ? change : insert;
             diagonal = above;
         }
+    }
+    if (row[n] == (m > n ? m : n)) {
+        return SIZE_MAX;
     }
     return row[n] > 0 ? 2 * row[n] : strcmp(a, b) != 0;
 }

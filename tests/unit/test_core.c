@@ -407,6 +407,8 @@ static void text(void)
     CHECK_TEXT(frg_nearest_name("X", cases, 4), "x"); /* one letter away is y, too */
     CHECK_TEXT(frg_nearest_name("population", cases, 4), "POPULATION");
     CHECK_TEXT(frg_nearest_name("firm", cases, 4), "Fim");
+    CHECK_TEXT(frg_nearest_name("x2", cases, 4), "x");
+    CHECK(frg_nearest_name("f", cases, 4) == NULL); /* another letter is no spelling of it */
     frg_context_destroy(ctx);
 }
 
