@@ -61,6 +61,8 @@ int cli_open(cli *c);
 void cli_close(cli *c);
 /** The options of input tables, checked and handed on; 0 or the exit code. */
 int cli_table_options(cli *c);
+/** A table with rows, as the options have it; 0 or the exit code.  *out is the caller's wherever it is not NULL. */
+int cli_read_table(const cli *c, const char *path, frg_table **out);
 /** Row i of a column as a number, codes as they are; NaN where missing. */
 double cli_number_at(const frg_column *k, int64_t i);
 /** The row that makes text of a column of numbers, -1: it is none of them; 0 or the exit code. */

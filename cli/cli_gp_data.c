@@ -151,12 +151,9 @@ static int check_once(const cli *c, const gp_data *d)
 static int open_table(cli *c, gp_data *d, const char *path)
 {
     d->path = path;
-    const frg_status status = frg_table_read(&d->table, c->ctx, path, &c->set.table);
-    if (!d->table) {
-        return cli_fail_read(c, status);
-    }
+    const int code = cli_read_table(c, path, &d->table);
     d->n = frg_table_rows(d->table);
-    return 0;
+    return code;
 }
 
 int gp_data_read(cli *c, gp_data *d, const char *path, const char *x, const char *y)

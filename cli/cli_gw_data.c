@@ -14,14 +14,10 @@ static int ends_with(const char *path, const char *end)
 static int read_table(cli *c, const char *path, gw_input *in)
 {
     frg_table *t = NULL;
-    const frg_status status = frg_table_read(&t, c->ctx, path, &c->set.table);
-    if (!t) {
-        return cli_fail_read(c, status);
-    }
+    int code = cli_read_table(c, path, &t);
     const int64_t n = frg_table_rows(t), d = frg_table_columns(t);
-    int code = 0;
     in->values = malloc((size_t)(n * d) * sizeof *in->values + 1);
-    if (!in->values) {
+    if (!code && !in->values) {
         code = cli_fail_memory(c);
     }
     for (int64_t k = 0; !code && k < d; k++) {

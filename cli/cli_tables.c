@@ -23,6 +23,17 @@ int cli_table_options(cli *c)
     return 0;
 }
 
+int cli_read_table(const cli *c, const char *path, frg_table **out)
+{
+    const frg_status status = frg_table_read(out, c->ctx, path, &c->set.table);
+    if (!*out) {
+        return cli_fail_read(c, status);
+    }
+    return frg_table_rows(*out) > 0 ? 0
+                                    : cli_fail(c, "E_NO_OBS", path, "give at least one row",
+                                               "'%s' has columns, but no rows", path);
+}
+
 double cli_number_at(const frg_column *k, int64_t i)
 {
     return k->numbers ? k->numbers[i]

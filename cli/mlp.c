@@ -274,12 +274,11 @@ static int fill_set(training_set *set, cli *c, const char *path, const frg_table
 int training_set_read(training_set *set, cli *c, const char *path, const char *label)
 {
     *set = (training_set){0};
-    frg_table *table;
-    const frg_status status = frg_table_read(&table, c->ctx, path, &c->set.table);
-    if (!table) {
-        return cli_fail_read(c, status);
+    frg_table *table = NULL;
+    int code = cli_read_table(c, path, &table);
+    if (!code) {
+        code = fill_set(set, c, path, table, label);
     }
-    const int code = fill_set(set, c, path, table, label);
     frg_table_destroy(table);
     return code;
 }
