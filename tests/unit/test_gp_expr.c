@@ -214,7 +214,7 @@ static void mistakes(void)
         {"rbf(l=-1)", "column 7: expected a number or in(lo,hi), found '-'"},
         {"rbf(l=0)", "column 7: parameters are positive and finite"},
         {"rbf(l=1e999)", "column 7: parameters are positive and finite"},
-        {"rbf(k=1)", "column 5: rbf has no parameter 'k'; did you mean"},
+        {"rbf(k=1)", "column 5: rbf has no parameter 'k'; write rbf(l=0.2)"},
         {"rq(alpa=1)", "rq has no parameter 'alpa'; did you mean alpha?"},
         {"rbf(l=1,l=2)", "column 11: this parameter is given twice"},
         {"rbf(1,2)", "column 7: expected ')'"},
