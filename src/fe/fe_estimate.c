@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "fe/fe_regress.h"
-#include "linalg/small.h"
+#include "linalg/cholesky.h"
 
 static const double ABSORBED = 1e-6;   /* of the variation before demeaning */
 static const double ABSORBED_Y = 1e-9; /* the same of y: the demeaner's figure */
@@ -151,8 +151,8 @@ static frg_status keep_columns(judge *w)
 {
     frg_fe *const f = w->f;
     correlate(w);
-    f->k =
-        frgi_cholesky_keep(f->p, w->correlation, f->options.collin_tol, w->kept, frgi_fe_stops(f));
+    f->k = frgi_cholesky_keep(f->p, w->correlation, f->options.collin_tol, w->kept,
+                              frg_threads(f->ctx), frgi_fe_stops(f));
     int k = 0;
     for (int j = 0; j < f->p && !frgi_fe_gives_up(f); j++) {
         if (w->kept[j]) {
@@ -180,7 +180,8 @@ static frg_status invert(const judge *w)
                 w->gram[frgi_packed(a, b)] / (w->scale[a] * w->scale[b]);
         }
     }
-    if (!frgi_inverse(f->k, bread, 0, frgi_fe_stops(f)) && !frgi_fe_gives_up(f)) {
+    if (!frgi_inverse(f->k, bread, 0, frg_threads(f->ctx), frgi_fe_stops(f)) &&
+        !frgi_fe_gives_up(f)) {
         FAIL(f->ctx, E_BUG, "the correlations of the kept terms have no Cholesky factor");
     }
     for (int i = 0; i < k; i++) {

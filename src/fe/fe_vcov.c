@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "fe/fe_regress.h"
+#include "linalg/cholesky.h"
 #include "linalg/small.h"
 #include "linalg/stat.h"
 
@@ -520,7 +521,7 @@ static frg_status wald(work *w)
                                  sqrt(w->v->matrix[b * k + b]);
         }
     }
-    if (sound && frgi_inverse((int)m, inverse, SINGULAR, frgi_fe_stops(f))) {
+    if (sound && frgi_inverse((int)m, inverse, SINGULAR, frg_threads(f->ctx), frgi_fe_stops(f))) {
         double sum = 0;
         for (int i = 0; i < m; i++) {
             for (int j = 0; j < m; j++) {

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "fe/fe_regress.h"
-#include "linalg/small.h"
+#include "linalg/cholesky.h"
 #include "linalg/stat.h"
 
 static const double SINGULAR = 1e-12; /* a pivot of correlations: rounding */
@@ -75,7 +75,8 @@ frg_status frg_fe_wald(const frg_fe *f, const frg_fe_vcov *v, const double *r, c
     double *a;
     TRY(NEW(f->ctx, &a, rows * rows + rows, "a joint test"));
     double *const d = a + rows * rows;
-    const bool sound = restrict_to(v, k, r, q, m, a, d) && frgi_inverse(m, a, SINGULAR, NULL);
+    const bool sound =
+        restrict_to(v, k, r, q, m, a, d) && frgi_inverse(m, a, SINGULAR, frg_threads(f->ctx), NULL);
     double sum = 0;
     for (int i = 0; i < m && sound; i++) {
         for (int j = 0; j < m; j++) {

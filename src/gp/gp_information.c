@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "gp/gp_room.h"
-#include "linalg/small.h"
+#include "linalg/cholesky.h"
 
 static const double FLAT = 1e-14; /* a pivot of the scaled information that counts as none */
 
@@ -287,7 +287,7 @@ frg_status frgi_gp_standard_errors(frg_gp *gp)
     }
     join_tied(&gp->params, k.small, curvature);
     const int count = free_part(gp, k.small, curvature, scale);
-    const bool found = count > 0 && frgi_inverse(count, k.small, FLAT, NULL);
+    const bool found = count > 0 && frgi_inverse(count, k.small, FLAT, 1, NULL);
     int row = 0;
     for (int i = 0; i < p; i++) {
         const bool known = found && scale[i] > 0;

@@ -16,7 +16,7 @@
 
 #include "gp/gp_room.h"
 #include "io/decimal.h"
-#include "linalg/small.h"
+#include "linalg/cholesky.h"
 
 static const double COLLINEAR =
     1e-12; /* remaining share of a column's square that counts as none */
@@ -147,7 +147,7 @@ frg_status frgi_gp_mean_check(frg_gp *gp)
             gram[b * m + a] = gram[a * m + b];
         }
     }
-    frgi_cholesky_keep((int)m, gram, COLLINEAR, kept, NULL);
+    frgi_cholesky_keep((int)m, gram, COLLINEAR, kept, 1, NULL);
     ptrdiff_t dropped = 0;
     while (dropped < m && kept[dropped]) {
         dropped++;

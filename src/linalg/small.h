@@ -1,4 +1,4 @@
-/* small.h - dense symmetric matrices of a few to a few hundred rows: Cholesky with named drops, eigenvalues. */
+/* small.h - eigenvalues of a symmetric matrix of a few to a few hundred rows. */
 #ifndef FRGI_SMALL_H
 #define FRGI_SMALL_H
 
@@ -6,17 +6,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/** a (k x k, row-major, symmetric, unit diagonal or nearly so) <- its Cholesky rows, in order, without
- *  pivoting.  Row j is dropped (kept[j] = 0) when its remaining diagonal is below tol: then a[j][i] holds its
- *  projections on the kept rows before it and a[j][j] the remainder.  Returns the number kept.
- *  stops: a context whose stop ends it, with what was done so far (frgi_stopped says so); NULL: none. */
-int frgi_cholesky_keep(int k, double *a, double tol, unsigned char *kept, const frg_context *stops);
-/** x <- the coefficients of a dropped row j on the kept rows i < j (0 for others): L' x = a[j]. */
-void frgi_cholesky_relation(int k, const double *a, const unsigned char *kept, int j, double *x);
-
-/** a (k x k, row-major, unit diagonal) <- its inverse; false, a spoilt, where a pivot is not above tol, or where
- *  `stops` (NULL: none) was stopped. */
-bool frgi_inverse(int k, double *a, double tol, const frg_context *stops);
 /** Eigenvalues and eigenvectors (rows of v) of the symmetric a, which is spoilt, by Jacobi's rotations. */
 void frgi_eigen(int k, double *a, double *values, double *v);
 
