@@ -2,6 +2,7 @@
  *
  * Rows come in chunks of FRGI_GRAM_CHUNK; chunks come in at most GROUPS runs of consecutive ones, each run
  * summed by one thread, and the runs are added in order:  ((chunk 0 + chunk 1 + ...) + (run 1) + ...).
+ * With many columns a thread takes a tile of G through all chunks in their order, by BLAS.
  */
 #include "fe/fe_gram.h"
 
@@ -10,8 +11,12 @@
 #include <string.h>
 
 #include "fe/fe_program.h"
+#include "linalg/blas.h"
 
-enum { GROUPS = 64 };
+enum {
+    GROUPS = 64,
+    WIDE = 256 /* columns of a tile of G; up to so many, every run of rows has a G of its own */
+};
 
 #pragma GCC visibility push(hidden)
 DECLARE_LEVELS(frgi_gram_ops, frgi_gram_ops);
@@ -54,9 +59,9 @@ static void add_up(const plan *p, int64_t length, const double *partial, double 
 
 double frgi_gram_bytes(int64_t p, int64_t n)
 {
-    const plan all = plan_of(n);
     const double k = (double)(p < n ? p : n), square = (double)p * (double)p;
-    const double estimate = ((double)all.groups + 1) * square / 2 + square, covariance = 5 * k * k;
+    const double copies = p > WIDE ? 0 : (double)plan_of(n).groups;
+    const double estimate = (copies + 1) * square / 2 + square, covariance = 5 * k * k;
     return sizeof(double) * ((double)p * (double)n + fmax(estimate, covariance));
 }
 
@@ -65,44 +70,111 @@ static bool is_stopped(const frg_context *stops)
     return stops && frgi_stopped(stops) != FRG_OK;
 }
 
-/** One run of chunks, by bands of rows of g: a look at the stop costs nothing beside one. */
 static void gram_of_run(const frg_context *stops, const frgi_gram_ops *ops, const plan *p,
                         int64_t r, int k, const double *const *x, const double *w, double *g)
 {
-    enum { BAND = 256 };
     double scratch[2 * FRGI_GRAM_CHUNK];
-    if (is_stopped(stops)) {
-        return;
-    }
     memset(g, 0, sizeof *g * (size_t)frgi_packed(k, 0));
     for (int64_t c = r * p->chunks / p->groups; c < (r + 1) * p->chunks / p->groups; c++) {
-        for (int from = 0; from < k; from += BAND) {
-            if (is_stopped(stops)) {
-                return;
-            }
-            ops->gram(from, from + BAND < k ? from + BAND : k, x, w, c * FRGI_GRAM_CHUNK,
-                      chunk_rows(p, c), scratch, g);
+        if (is_stopped(stops)) {
+            return;
+        }
+        ops->gram(k, x, w, c * FRGI_GRAM_CHUNK, chunk_rows(p, c), scratch, g);
+    }
+}
+
+/** Few columns: runs of rows side by side, each with a G of its own. */
+static frg_status gram_by_runs(frg_context *ctx, const plan *p, int k, const double *const *x,
+                               const double *w, double *g, const frg_context *stops)
+{
+    const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
+    const int64_t length = frgi_packed(k, 0);
+    double *partial;
+    TRY(NEW(ctx, &partial, p->groups * length, "a Gram matrix"));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, p->n))
+    for (int64_t r = 0; r < p->groups; r++) {
+        gram_of_run(stops, ops, p, r, k, x, w, partial + r * length);
+    }
+    if (!is_stopped(stops)) {
+        add_up(p, length, partial, g);
+    }
+    DROP(ctx, &partial);
+    return FRG_OK;
+}
+
+/* ---- many columns: tiles of G, each summed over all rows by one thread ---- */
+
+/** What a thread works with: a chunk of WIDE columns, weighted, of WIDE others, and the tile. */
+typedef struct {
+    double left[WIDE * FRGI_GRAM_CHUNK], right[WIDE * FRGI_GRAM_CHUNK], tile[WIDE * WIDE];
+} tile_work;
+
+static int tile_end(int k, int first)
+{
+    return first + WIDE < k ? first + WIDE : k;
+}
+
+/** to <- rows begin .. begin+n-1 of columns first .. end-1, times w */
+static void pack(const double *const *x, const double *w, int first, int end, int64_t begin,
+                 int64_t n, double *to)
+{
+    for (int j = first; j < end; j++, to += FRGI_GRAM_CHUNK) {
+        memcpy(to, x[j] + begin, sizeof *to * (size_t)n);
+        for (int64_t r = 0; w && r < n; r++) {
+            to[r] *= w[begin + r];
         }
     }
+}
+
+/** Rows i .. and columns j .. of g, j <= i. */
+static void gram_tile(const frg_context *stops, const plan *p, int k, int i, int j,
+                      const double *const *x, const double *w, tile_work *t, double *g)
+{
+    const int i_end = tile_end(k, i), j_end = tile_end(k, j);
+    memset(t->tile, 0, sizeof t->tile);
+    for (int64_t c = 0; c < p->chunks && !is_stopped(stops); c++) {
+        const int64_t begin = c * FRGI_GRAM_CHUNK, n = chunk_rows(p, c);
+        pack(x, w, i, i_end, begin, n, t->left);
+        pack(x, NULL, j, j_end, begin, n, t->right);
+        frgi_dgemm('T', 'N', j_end - j, i_end - i, (int)n, 1, t->right, FRGI_GRAM_CHUNK, t->left,
+                   FRGI_GRAM_CHUNK, 1, t->tile, WIDE);
+    }
+    for (int row = i; row < i_end; row++) {
+        const int last = j_end - 1 < row ? j_end - 1 : row;
+        memcpy(g + frgi_packed(row, j), t->tile + (ptrdiff_t)(row - i) * WIDE,
+               sizeof *g * (size_t)(last - j + 1));
+    }
+}
+
+static frg_status gram_by_tiles(frg_context *ctx, const plan *p, int k, const double *const *x,
+                                const double *w, double *g, const frg_context *stops)
+{
+    const int64_t side = (k + WIDE - 1) / WIDE, tiles = frgi_packed(side, 0);
+    const int threads = frgi_pass_threads(ctx, p->n);
+    tile_work *work;
+    TRY(NEW(ctx, &work, threads, "tiles of a Gram matrix"));
+    const frgi_blas_guard guard = frgi_blas_begin();
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int64_t t = 0; t < tiles; t++) {
+        int row = 0;
+        while (frgi_packed(row + 1, 0) <= t) {
+            row++;
+        }
+        frgi_blas_single();
+        gram_tile(stops, p, k, row * WIDE, (int)(t - frgi_packed(row, 0)) * WIDE, x, w,
+                  work + omp_get_thread_num(), g);
+    }
+    frgi_blas_end(guard);
+    DROP(ctx, &work);
+    return FRG_OK;
 }
 
 frg_status frgi_gram(frg_context *ctx, int k, const double *const *x, const double *w, int64_t n,
                      double *g, const frg_context *stops)
 {
-    const frgi_gram_ops *const ops = frgi_gram_ops_of(ctx);
     const plan p = plan_of(n);
-    const int64_t length = frgi_packed(k, 0);
-    double *partial;
-    TRY(NEW(ctx, &partial, p.groups * length, "a Gram matrix"));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(frgi_pass_threads(ctx, n))
-    for (int64_t r = 0; r < p.groups; r++) {
-        gram_of_run(stops, ops, &p, r, k, x, w, partial + r * length);
-    }
-    if (!is_stopped(stops)) {
-        add_up(&p, length, partial, g);
-    }
-    DROP(ctx, &partial);
-    return FRG_OK;
+    return k > WIDE ? gram_by_tiles(ctx, &p, k, x, w, g, stops)
+                    : gram_by_runs(ctx, &p, k, x, w, g, stops);
 }
 
 frg_status frgi_gram_residual(frg_context *ctx, int k, const double *const *x, const double *y,

@@ -23,9 +23,9 @@ typedef struct {
 
 /** The steps for one CPU level, on at most FRGI_GRAM_CHUNK rows from `begin` on. */
 typedef struct {
-    /** g[(i, j)] += sum_r w_r x_i,r x_j,r for `from` <= i < to, `from` even;  w may be NULL; scratch: 2 chunks */
-    void (*gram)(int from, int to, const double *const *x, const double *w, int64_t begin,
-                 int64_t n, double *scratch, double *g);
+    /** g[(i, j)] += sum_r w_r x_i,r x_j,r for i < k;  w may be NULL; scratch: 2 chunks */
+    void (*gram)(int k, const double *const *x, const double *w, int64_t begin, int64_t n,
+                 double *scratch, double *g);
     /** e <- y - sum_j b_j x_j,  g_j += sum_r w_r e_r x_j,r,  g_k += sum_r w_r e_r^2;  scratch: a chunk */
     void (*residual)(int k, const double *const *x, const double *y, const double *b,
                      const double *w, int64_t begin, int64_t n, double *e, double *scratch,

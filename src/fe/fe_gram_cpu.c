@@ -56,12 +56,12 @@ static const double *weighted(ptrdiff_t n, const double *x, const double *w, dou
     return out;
 }
 
-static void gram(int from, int to, const double *const *x, const double *w, int64_t begin,
-                 int64_t n, double *scratch, double *g)
+static void gram(int k, const double *const *x, const double *w, int64_t begin, int64_t n,
+                 double *scratch, double *g)
 {
     const double *const weights = w ? w + begin : NULL;
-    for (int i = from; i < to; i += 2) {
-        const int pair = i + 1 < to ? 2 : 1;
+    for (int i = 0; i < k; i += 2) {
+        const int pair = i + 1 < k ? 2 : 1;
         const double *const a = weighted(n, x[i] + begin, weights, scratch);
         const double *const b =
             pair == 2 ? weighted(n, x[i + 1] + begin, weights, scratch + FRGI_GRAM_CHUNK) : a;
@@ -75,7 +75,7 @@ static void gram(int from, int to, const double *const *x, const double *w, int6
                 next[j + c] += out[4 + c];
             }
         }
-        for (; j <= i + 1 && j < to; j++) {
+        for (; j <= i + 1 && j < k; j++) {
             if (j <= i) {
                 row[j] += dot(n, a, x[j] + begin);
             }
