@@ -200,12 +200,89 @@ static void apart(double *x, int64_t n, int64_t d)
     free(at);
 }
 
+/** E of the plan of c (n x n) with itself, weights 1 / n, that P <- plan of L(P) at this epsilon comes to from the start
+ *  (n x n), all in double.  Products and scaled kernels as they are written down. */
+static double blurred_energy(const double *c, int64_t n, double epsilon, const double *start)
+{
+    double *const p = calloc((size_t)(n * n), sizeof *p),
+                  *const k = malloc(sizeof *k * (size_t)(n * n)),
+                  *const cp = malloc(sizeof *cp * (size_t)(n * n)),
+                  *const f = calloc((size_t)(3 * n), sizeof *f), *const v = f + n,
+                  *const square = f + 2 * n;
+    double energy = 0, change = 1;
+    for (int64_t i = 0; i < n * n; i++) {
+        square[i / n] += c[i] * c[i] / (double)n;
+        p[i] = (start[i] + start[i % n * n + i / n]) / 2;
+    }
+    for (int round = 0; round < 500 && change > 1e-9; round++) {
+        memset(cp, 0, sizeof *cp * (size_t)(n * n));
+        memset(k, 0, sizeof *k * (size_t)(n * n));
+        for (int64_t i = 0; i < n * n; i++)
+            for (int64_t j = 0; j < n && c[i] > 0; j++)
+                cp[i / n * n + j] += c[i] * p[i % n * n + j];
+        for (int64_t i = 0; i < n * n; i++)
+            for (int64_t j = 0; j < n && cp[i] > 0; j++)
+                k[i / n * n + j] += cp[i] * c[i % n * n + j];
+        energy = 0;
+        for (int64_t i = 0; i < n * n; i++) {
+            const double cost = square[i / n] + square[i % n] - 2 * k[i];
+            energy += cost * p[i];
+            k[i] = exp((f[i / n] + f[i % n] - cost) / epsilon);
+        }
+        /* c is symmetric, and so is P = u k u: u <- sqrt(u / (n k u)) */
+        double off = 1;
+        for (int64_t i = 0; i < n; i++)
+            v[i] = 1;
+        for (int pass = 0; pass < 10000 && off > 1e-13; pass++) {
+            off = 0;
+            for (int64_t i = 0; i < n; i++) {
+                double sum = 0;
+                for (int64_t j = 0; j < n; j++)
+                    sum += k[i * n + j] * v[j];
+                off = fmax(off, fabs((double)n * v[i] * sum - 1));
+                cp[i] = sqrt(v[i] / ((double)n * sum));
+            }
+            memcpy(v, cp, sizeof *v * (size_t)n);
+        }
+        change = 0;
+        for (int64_t i = 0; i < n * n; i++) {
+            const double now = v[i / n] * k[i] * v[i % n];
+            change += fabs(now - p[i]);
+            p[i] = now;
+        }
+        for (int64_t i = 0; i < n; i++)
+            f[i] += epsilon * log(v[i]);
+    }
+    CHECK_SAYS(change <= 1e-9, "the plan still moves by %g", change);
+    free(p);
+    free(k);
+    free(cp);
+    free(f);
+    return energy;
+}
+
+/** The points j whose weight comes mostly from point order[j]. */
+static int found(const double *plan, int64_t n, const int64_t *order)
+{
+    int right = 0;
+    for (int64_t j = 0; j < n; j++) {
+        int64_t best = 0;
+        for (int64_t i = 0; i < n; i++)
+            best = plan[i * n + j] > plan[best * n + j] ? i : best;
+        right += best == order[j];
+    }
+    return right;
+}
+
 /* T3: X against a copy of itself, by all ways to distances.  The landmarks of both are the same, as point 0 is.
  * Telling i from k by their distances to the others, mean_l (C_il - C_kl)^2, is worth g epsilon at the end, 5e-4 of the
  * largest distance squared, and what is left of E is the blur of that, some g exp(-g) epsilon.  In 14 dimensions g is 12
  * at least for straight distances and 28 for path lengths, squares of straight ones more: with 80 pairs 1e-7 and less are
- * left, 1e-6 is asked for.  Differences of path lengths to 50 landmarks are another metric, with g = 3: there E cannot
- * be less than about 1e-5; with all points as landmarks and their lower bounds it is path lengths again. */
+ * left, 1e-6 is asked for.  Differences of path lengths to 50 landmarks are another metric, with g = 3: the best plan
+ * there is at this epsilon, found in double from the identity, has E = 5e-5 to 1e-4, so that no solver can have less; the
+ * fixed point next to ours is the same.  With 1000 pairs a step, as the noise of 80 alone is 1e-5 there, E is within 1e-6
+ * of it.  From there on, at an epsilon of 1e-4 with g = 15, 1e-6 is asked for again; and so it is of all points as
+ * landmarks and their lower bounds, which are path lengths. */
 static void copies(void)
 {
     enum { N = 200, D = 14 };
@@ -214,67 +291,98 @@ static void copies(void)
         frg_gw_mode mode;
         int matrix;
         frg_gw_landmark_metric metric;
-        double energy; /* at most, in units of the largest distance squared */
-    } each[] = {{FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_L2, 1e-6},
-                {FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_L2, 1e-6},
-                {FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_L2, 1e-6},
-                {FRG_GW_DISTANCE_LANDMARK, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_LOWER, 1e-6},
-                {FRG_GW_DISTANCE_LANDMARK, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_L2, 1e-2},
-                {FRG_GW_DISTANCE_MATRIX, FRG_GW_EXACT, 1, FRG_GW_LANDMARK_L2, 1e-6},
-                {FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_EXACT, 0, FRG_GW_LANDMARK_L2, 1e-6},
-                {FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_LANDMARK, 0, FRG_GW_LANDMARK_L2, 1e-6}};
+        int blurred; /* E at 5e-4 is the blur of the best plan */
+    } each[] = {{FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_L2, 0},
+                {FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_L2, 0},
+                {FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_L2, 0},
+                {FRG_GW_DISTANCE_LANDMARK, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_LOWER, 0},
+                {FRG_GW_DISTANCE_LANDMARK, FRG_GW_SAMPLED, 0, FRG_GW_LANDMARK_L2, 1},
+                {FRG_GW_DISTANCE_MATRIX, FRG_GW_EXACT, 1, FRG_GW_LANDMARK_L2, 0},
+                {FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_EXACT, 0, FRG_GW_LANDMARK_L2, 0},
+                {FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_LANDMARK, 0, FRG_GW_LANDMARK_L2, 0}};
     frg_context *ctx = test_context();
-    double *const x = malloc(sizeof(double) * N * D), *const y = malloc(sizeof(double) * N * D),
-                  *const plan = malloc(sizeof(double) * N * N),
-                  *const c = malloc(sizeof(double) * N * N),
-                  *const d = malloc(sizeof(double) * N * N),
-                  *const used = malloc(sizeof(double) * N * N);
+    double *const
+        x = malloc(sizeof(double) * N * D),
+        *const y = malloc(sizeof(double) * N * D), *const plan = malloc(sizeof(double) * N * N),
+        *const c = malloc(sizeof(double) * N * N), *const d = malloc(sizeof(double) * N * N),
+        *const used = malloc(sizeof(double) * N * N), *const start = malloc(sizeof(double) * N * N);
     int64_t order[N];
+    double best = 0, settled = 0; /* E of plans by landmarks, in double */
     apart(x, N, D);
     copy_of(x, N, D, y, order);
     distances_of(x, N, D, c);
     distances_of(y, N, D, d);
     for (size_t e = 0; e < sizeof each / sizeof *each; e++) {
-        frg_gw_opts o = options(each[e].distance);
-        o.mode = each[e].mode;
-        o.max_iter = 2000;
-        o.landmark_metric = each[e].metric;
-        o.landmarks = each[e].metric == FRG_GW_LANDMARK_LOWER ? N : o.landmarks;
-        const frg_array ax = each[e].matrix ? matrix(c, N, N) : matrix(x, N, D),
-                        ay = each[e].matrix ? matrix(d, N, N) : matrix(y, N, D);
-        frg_gw *s = NULL;
-        if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax},
-                                         (frg_gw_side){.data = &ay}, NULL, &o)))
-            continue;
-        const frg_status status = frg_gw_run(s, NULL);
-        CHECK_SAYS(status >= 0, "case %zu: %s", e, frg_message(ctx));
-        const frg_gw_report r = *frg_gw_get(s);
-        CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, N)));
-        CHECK_OK(ctx, frg_gw_distances(s, 0, matrix(used, N, N)));
-        frg_gw_destroy(s);
-        double most = 0;
-        for (int i = 0; i < N * N; i++)
-            most = fmax(most, used[i]);
-        const double unit = most * most;
-        printf("# case %zu: energy %.1e\n", e, r.energy / unit);
-        int right = 0;
-        for (int64_t j = 0; j < N; j++) {
-            int64_t best = 0;
-            for (int64_t i = 0; i < N; i++)
-                best = plan[i * N + j] > plan[best * N + j] ? i : best;
-            right += best == order[j];
+        for (int finer = 0; finer <= each[e].blurred; finer++) {
+            frg_gw_opts o = options(each[e].distance);
+            o.mode = each[e].mode;
+            o.max_iter = 2000;
+            if (each[e]
+                    .blurred) { /* what rounding gives is 1e-7 of E then; passes for a start without potentials */
+                o.polish_tol = 1e-6;
+                o.anchors = 1000;
+                o.epsilon = finer ? 1e-4 : o.epsilon;
+                o.max_inner = finer ? 100 : o.max_inner;
+            }
+            o.landmark_metric = each[e].metric;
+            o.landmarks = each[e].metric == FRG_GW_LANDMARK_LOWER ? N : o.landmarks;
+            const frg_array ax = each[e].matrix ? matrix(c, N, N) : matrix(x, N, D),
+                            ay = each[e].matrix ? matrix(d, N, N) : matrix(y, N, D);
+            frg_gw *s = NULL;
+            if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax},
+                                             (frg_gw_side){.data = &ay}, NULL, &o)))
+                continue;
+            if (finer)
+                CHECK_OK(ctx, frg_gw_start_plan(s, matrix(plan, N, N)));
+            const frg_status status = frg_gw_run(s, NULL);
+            CHECK_SAYS(status >= 0, "case %zu: %s", e, frg_message(ctx));
+            const frg_gw_report r = *frg_gw_get(s);
+            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, N)));
+            CHECK_OK(ctx, frg_gw_distances(s, 0, matrix(used, N, N)));
+            frg_gw_destroy(s);
+            /* what the solver divides by: of a matrix the largest, of landmarks that of two sweeps from point 0 */
+            double most = 0;
+            int64_t far = 0;
+            for (int i = 0; i < N * N; i++)
+                most = fmax(most, used[i]);
+            for (int i = 0; each[e].blurred && i < N; i++)
+                far = used[i] > used[far] ? i : far;
+            for (int i = 0; each[e].blurred && i < N; i++)
+                most = i ? fmax(most, used[far * N + i]) : used[far * N];
+            const double unit = most * most;
+            if (each[e].blurred && !finer) {
+                for (int i = 0; i < N * N; i++)
+                    used[i] /= most;
+                for (int i = 0; i < N * N; i++)
+                    start[i] = i / N == i % N ? 1.0 / N : 0;
+                best = blurred_energy(used, N, r.epsilon_end, start);
+                for (int64_t i = 0; i < N * N; i++)
+                    start[i / N * N + order[i % N]] = plan[i];
+                settled = blurred_energy(used, N, r.epsilon_end, start);
+            }
+            printf("# case %zu, epsilon %g: energy %.2e\n", e, r.epsilon_end, r.energy / unit);
+            CHECK_SAYS(found(plan, N, order) >= N * 99 / 100,
+                       "case %zu: %d of %d found, energy %g, epsilon %g, %s", e,
+                       found(plan, N, order), N, r.energy, r.epsilon_end,
+                       frg_gw_reason_name(r.reason));
+            if (each[e].blurred && !finer) {
+                printf("# the best plan's energy there is %.2e, from ours it is %.2e\n", best,
+                       settled);
+                CHECK(best > 1e-6); /* else it is no exception */
+                CHECK_NEAR(r.energy / unit, best, 1e-6);
+                CHECK_NEAR(settled, best, 1e-8);
+            } else {
+                CHECK_SAYS(r.energy <= 1e-6 * unit, "case %zu: energy %g of %g", e, r.energy, unit);
+            }
+            CHECK_NEAR(r.epsilon_end, finer ? 1e-4 : 5e-4, 1e-9);
         }
-        CHECK_SAYS(right >= N * 99 / 100, "case %zu: %d of %d found, energy %g, epsilon %g, %s", e,
-                   right, N, r.energy, r.epsilon_end, frg_gw_reason_name(r.reason));
-        CHECK_SAYS(r.energy <= each[e].energy * unit, "case %zu: energy %g of %g", e, r.energy,
-                   unit);
-        CHECK_NEAR(r.epsilon_end, 5e-4, 1e-9);
     }
     free(x);
     free(y);
     free(c);
     free(d);
     free(used);
+    free(start);
     free(plan);
     frg_context_destroy(ctx);
 }
