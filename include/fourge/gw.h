@@ -272,7 +272,8 @@ typedef struct {
     int64_t n_coarse;       /* 0: max(10, min(500, n/4, m/4)) */
     int64_t n_start;        /* 4: short starts, of which the lowest energy goes on; as many as half of max_iter has room
                                for (of 5 steps, 10 with a rank; 15 of a coarse level, n_start always), and one where it
-                               is < 40 or <= min_iter, or a plan or potentials to start from are given; the report tells */
+                               is < 40 or <= min_iter, or a plan or potentials to start from are given; the report tells.
+                               With a rank and no linear cost the first is the dense plan of 200 farthest points a side */
     int64_t fine_steps;     /* 3 outer steps on all points behind a coarse level, max_iter at most */
     int polish, round;      /* 1, 1 */
     double polish_tol;      /* 1e-4: L1 error of the columns before rounding; below 2e-5 the last passes are in double */
@@ -328,7 +329,9 @@ FRG_API void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset);
  *  E_UNSUPPORTED for options that do not go together, E_MEMORY.  Each side has at most 2^31 - 2 points. */
 FRG_API FRG_MUST_USE frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_side y,
                                               const frg_array *linear, const frg_gw_opts *o);
-/** Start from a plan (n x m, f64 or f32, >= 0), which is scaled to mass 1.  One with a rank has none. */
+/** Start from a plan (n x m, f64 or f32, >= 0), which is scaled to mass 1.  With a rank it is factored first, its
+ *  components the `rank` farthest points of the smaller side and what is nearest to each.  Errors: E_SHAPE, E_MARGINAL;
+ *  E_UNSUPPORTED where no steps are done and the rank is bounded or marginals are partial or relaxed. */
 FRG_API FRG_MUST_USE frg_status frg_gw_start_plan(frg_gw *s, frg_array plan);
 /** Start from potentials f (n), g (m) in scaled cost units, as frg_gw_potentials gives them (their row and column terms are
  *  taken off again); either may be NULL, both: none.  They are where the passes of the first step begin; which plan its

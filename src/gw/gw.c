@@ -380,8 +380,8 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
         FAIL(ctx, E_UNSUPPORTED,
              "a plan to start from and no steps where marginals are partial or relaxed");
     }
-    if (s->o.rank > 0) {
-        FAIL(ctx, E_UNSUPPORTED, "a plan to start from where the plan has low rank");
+    if (s->o.rank > 0 && s->o.max_iter == 0) {
+        FAIL(ctx, E_UNSUPPORTED, "a plan to start from and no steps where the plan has low rank");
     }
     TRY(frgi_array_check(ctx, &plan, "plan", 2, 1u << FRG_F32 | 1u << FRG_F64));
     if (plan.shape[0] != n || plan.shape[1] != m) {

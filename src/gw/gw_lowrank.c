@@ -42,6 +42,7 @@ typedef struct {
 typedef struct {
     frgi_level *l;
     frgi_factored *f;
+    frg_gw_report *report;
     double *dx, *dy;             /* R x n, R x m: centred, scaled */
     double *middle;              /* R x r */
     double *grad_q, *grad_w;     /* n x r, m x r */
@@ -100,8 +101,8 @@ static frg_status open_factors(lowrank *w)
     TRY(NEW(ctx, &w->dx, frgi_mul((size_t)R, (size_t)n), "anchor distances"));
     TRY(NEW(ctx, &w->dy, frgi_mul((size_t)R, (size_t)m), "anchor distances"));
     TRY(NEW(ctx, &w->middle, frgi_mul((size_t)R, (size_t)r), "anchor distances"));
-    TRY(NEW(ctx, &w->grad_q, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
-    TRY(NEW(ctx, &w->grad_w, frgi_mul((size_t)m, (size_t)r), "factors of a plan"));
+    TRY(NEW0(ctx, &w->grad_q, frgi_mul((size_t)n, (size_t)r), "factors of a plan"));
+    TRY(NEW0(ctx, &w->grad_w, frgi_mul((size_t)m, (size_t)r), "factors of a plan"));
     TRY(NEW(ctx, &w->grad_h, 3 * r, "factors of a plan"));
     w->h_new = w->grad_h + r;
     w->hc = w->h_new + r;
@@ -263,9 +264,35 @@ static frg_status project(lowrank *w, int64_t passes)
     return FRG_OK;
 }
 
+static void mirror(half *s, const double *factor, const double *grad, int64_t r, double gamma,
+                   double keep)
+{
+    for (int64_t i = 0; i < s->n * r; i++) {
+        s->log_k[i] = keep * log(fmax(factor[i], 1e-300)) - gamma * grad[i];
+    }
+}
+
 /* ---- starts ------------------------------------------------------------------------------------------------ */
 
-/** Positive random factors |N(0, 1)| + 1, projected. */
+/** Logarithms of the factors there are, projected in at most so many passes. */
+static frg_status project_again(lowrank *w, int64_t passes)
+{
+    frgi_factored *const f = w->f;
+    mirror(&w->x, f->q, w->grad_q, f->rank, 0, 1);
+    mirror(&w->y, f->w, w->grad_w, f->rank, 0, 1);
+    for (int64_t c = 0; c < f->rank; c++) {
+        w->h_new[c] = log(f->h[c]);
+    }
+    return project(w, passes);
+}
+
+/** Whether the first start is the factors of a dense plan: not where a linear cost has a say and no plan is given. */
+static bool begins_dense(const frgi_level *l)
+{
+    return l->start || !l->linear;
+}
+
+/** Factors of a dense plan, or positive random ones, |N(0, 1)| + 1; projected.  Positive: stopped, with factors. */
 static frg_status start(lowrank *w, uint64_t run)
 {
     frgi_level *const l = w->l;
@@ -273,6 +300,12 @@ static frg_status start(lowrank *w, uint64_t run)
     half *const sides[2] = {&w->x, &w->y};
     l->run = run;
     l->step = 0;
+    if (run == 0 && begins_dense(l)) {
+        const frg_status status = frgi_lowrank_groups(l, w->f, &w->report->coarse_iterations);
+        TRY(status);
+        TRY(project_again(w, l->o->lr_dykstra_max_iter));
+        return status;
+    }
     for (int q = 0; q < 2; q++) {
         for (int64_t i = 0; i < sides[q]->n * r; i++) {
             double z[2];
@@ -413,14 +446,6 @@ static void copy_factors(lowrank *w, double *copy, bool back)
     for (int p = 0; p < 3; p++) {
         memcpy(back ? parts[p] : at, back ? at : parts[p], counts[p] * sizeof *at);
         at += counts[p];
-    }
-}
-
-static void mirror(half *s, const double *factor, const double *grad, int64_t r, double gamma,
-                   double keep)
-{
-    for (int64_t i = 0; i < s->n * r; i++) {
-        s->log_k[i] = keep * log(fmax(factor[i], 1e-300)) - gamma * grad[i];
     }
 }
 
@@ -565,7 +590,8 @@ static frg_status estimate(lowrank *w, double *energy, double *error)
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
-/** Some steps from every start; goes on from the one of lowest energy. */
+/** Some steps from every start; goes on from the one of lowest energy: of random ones against that of a dense plan, lower by
+ *  twice its standard error, as the lowest of many estimates is lower than what it estimates. */
 static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
 {
     frgi_level *const l = w->l;
@@ -578,7 +604,10 @@ static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
     for (int64_t run = frgi_state_turn(l, FRGI_FACTOR_STARTS); run < count; run++) {
         double energy, error;
         int64_t t = 0;
-        TRY(start(w, (uint64_t)run));
+        const frg_status begun = start(w, (uint64_t)run);
+        if (begun != FRG_OK) {
+            return begun;
+        }
         l->turn = run;
         TRY(frgi_state_enter(l, trial, &t));
         for (; t < trial; t++) {
@@ -592,7 +621,8 @@ static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
             }
         }
         TRY(estimate(w, &energy, &error));
-        if (energy < lowest->energy) {
+        const bool guarded = run > 0 && lowest->run == 0 && begins_dense(l);
+        if (energy + (guarded ? 2 * error : 0) < lowest->energy) {
             lowest->energy = energy;
             lowest->run = (uint64_t)run;
             copy_factors(w, w->best, false);
@@ -610,7 +640,7 @@ static frg_status loop(lowrank *w, frg_gw_report *report)
     const frg_gw_opts *const o = l->o;
     frg_gw_reason *const reason = &report->reason;
     int64_t *const steps = &report->outer_iterations;
-    const int64_t starts = frgi_starts(o, START_STEPS),
+    const int64_t starts = l->start ? 1 : frgi_starts(o, START_STEPS),
                   most = o->max_iter - (starts - 1) * START_STEPS;
     const double end = o->anneal == FRG_GW_ANNEAL_NONE ? l->epsilon : frgi_epsilon_end(o);
     *reason = FRG_GW_MAX_ITER;
@@ -713,12 +743,7 @@ static frg_status settle(lowrank *w)
     enum { PASSES = 5000 };
     const frg_gw_opts *const o = w->l->o;
     frgi_factored *const f = w->f;
-    mirror(&w->x, f->q, w->grad_q, f->rank, 0, 1);
-    mirror(&w->y, f->w, w->grad_w, f->rank, 0, 1);
-    for (int64_t c = 0; c < f->rank; c++) {
-        w->h_new[c] = log(f->h[c]);
-    }
-    TRY(project(w, PASSES));
+    TRY(project_again(w, PASSES));
     if (w->error > o->polish_tol) {
         frgi_warn(w->l->ctx, W_MARGINALS,
                   "after %d passes the rows of the factors were off by %.1e (L1)", PASSES,
@@ -761,7 +786,7 @@ static void hand_over(lowrank *w)
 
 frg_status frgi_lowrank_loop(frgi_level *l, frgi_factored *f, frg_gw_report *report)
 {
-    lowrank w = {.l = l, .f = f};
+    lowrank w = {.l = l, .f = f, .report = report};
     const int64_t n = l->x->n, m = l->y->n, least = n < m ? n : m;
     f->n = n;
     f->m = m;

@@ -108,31 +108,52 @@ static void factors(void)
     frg_context_destroy(ctx);
 }
 
-/* T21 at the same epsilon: where no plan is near an isometry, E is far above either blur (here that of epsilon, some
- * 0.002 of the largest distance squared, beside 0.05) and factors of full rank end within 5 % of the dense plan, below it
- * too.  Which of the many valleys is found hangs on the pair and the start: of eleven pairs nine were, by 24 starts, and
- * two 7.5 % above (by 4 starts up to 11): the pair of seed 1 it is here, others are held to 10 %. */
+/* T21 at the same epsilon.  With c for the components and full rank, P is the law of the ends of a chain i - c - j, and what
+ * is lowered, <L, P> - epsilon (H(Q) + H(W) + H(h)), pays each leg its own entropy.  Where L grows as a square around
+ * what matches, each leg so has the spread of a dense plan at epsilon; spreads add, and the plan is one of 2 epsilon: E cannot
+ * be nearer to the dense one at the same epsilon than that one's at 2 epsilon is, on the whole.  Where no plan is near an
+ * isometry and epsilon is 1e-3 the latter is 2.6 % above at most, of eleven pairs; factors end 0.6 to 1.9 % above, by one
+ * start, from the dense plan of the points (by 24 random ones up to 7.5 % of another valley, at 2e-3).  A plan that is given
+ * does as well, with the sides exchanged too. */
 static void at_the_same_epsilon(void)
 {
     enum { N = 20, M = 24 };
     frg_context *ctx = test_context();
-    double x[2 * N], y[3 * M], energy[2];
+    double x[2 * N], y[3 * M], plan[N * M] = {0}, back[N * M], energy[4];
     clouds(x, N, y, M);
     for (int j = 0; j < M; j++)
         y[3 * j + 1] = 2 * test_normal();
-    for (int k = 0; k < 2; k++) {
-        frg_gw_opts o = options(k ? N : 0);
-        o.mode = k ? FRG_GW_AUTO : FRG_GW_EXACT;
-        o.anchors = k ? 400 : o.anchors;
-        o.n_start = k ? 24 : 1;
+    const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 3);
+    /* dense at epsilon, from there at twice it; factors; of that first plan, from Y to X */
+    for (int k = 0; k < 4; k++) {
+        const bool across = k == 3;
+        frg_gw_opts o = options(k < 2 ? 0 : N);
+        o.mode = k < 2 ? FRG_GW_EXACT : FRG_GW_AUTO;
+        o.epsilon = k == 1 ? 0.002 : 0.001;
+        o.anchors = 400;
+        o.n_start = 1;
         o.max_iter = 600;
-        frg_gw *s = align(ctx, x, N, y, M, &o);
+        const frg_gw_side source = {.data = &ax}, target = {.data = &ay};
+        frg_gw *s = NULL;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, across ? target : source, across ? source : target,
+                                    NULL, &o));
+        if (k % 2)
+            CHECK_OK(ctx, frg_gw_start_plan(s, across ? matrix(back, M, N) : matrix(plan, N, M)));
+        CHECK(frg_gw_run(s, NULL) >= 0);
+        if (k == 0)
+            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
+        for (int i = 0; i < N * M; i++)
+            back[i % M * N + i / M] = plan[i];
         energy[k] = frg_gw_get(s)->energy;
         CHECK_NEAR(frg_gw_get(s)->epsilon_end, o.epsilon, 1e-12);
+        CHECK_INT(frg_gw_get(s)->starts, 1);
         frg_gw_destroy(s);
     }
-    const double most = test_now.seed == 1 ? 1.05 : 1.1;
-    CHECK_SAYS(energy[1] < most * energy[0], "%g beside %g", energy[1], energy[0]);
+    printf(
+        "# of the dense plan's energy: %.4f at twice epsilon, factors %.4f, given its plan %.4f\n",
+        energy[1] / energy[0], energy[2] / energy[0], energy[3] / energy[0]);
+    CHECK_SAYS(energy[2] < 1.05 * energy[0], "%g beside %g", energy[2], energy[0]);
+    CHECK_SAYS(energy[3] < 1.05 * energy[0], "%g beside %g", energy[3], energy[0]);
     frg_context_destroy(ctx);
 }
 
@@ -340,7 +361,7 @@ static void refusals(void)
     s = align(ctx, x, 8, y, 8, &o);
     double f[8];
     CHECK_STATUS(frg_gw_potentials(s, f, NULL), FRG_BAD_ARG);
-    CHECK_STATUS(frg_gw_start_plan(s, matrix(x, 2, 8)), FRG_UNSUPPORTED);
+    CHECK_STATUS(frg_gw_start_plan(s, matrix(x, 2, 8)), FRG_BAD_ARG);
     frg_gw_destroy(s);
     frg_context_destroy(ctx);
 }
@@ -414,6 +435,36 @@ static void when_they_end(void)
     frg_context_destroy(ctx);
 }
 
+static int at_once(const frg_progress *p, void *user)
+{
+    ++*(int *)user;
+    (void)p;
+    return *(int *)user == 2;
+}
+
+/* A progress function that says stop once, in the second step of the dense start: that ends the run, with a plan. */
+static void stopped_in_the_dense_start(void)
+{
+    enum { N = 20, M = 24 };
+    int calls = 0;
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.on_progress = at_once;
+    c.user = &calls;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    double x[2 * N], y[3 * M];
+    clouds(x, N, y, M);
+    const frg_gw_opts o = options(5);
+    frg_gw *s = align(ctx, x, N, y, M, &o);
+    CHECK_INT(calls, 2);
+    CHECK_INT(frg_gw_get(s)->reason, FRG_GW_CANCELLED);
+    CHECK_INT(frg_gw_get(s)->coarse_iterations, 2);
+    CHECK(frg_plan_get(frg_gw_plan(s)).source_error < 1e-12);
+    frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"factors", factors},
                                   {"at the same epsilon", at_the_same_epsilon},
                                   {"marginals of factors", marginals_of_factors},
@@ -422,6 +473,7 @@ static const test_case cases[] = {{"factors", factors},
                                   {"a linear cost alone", a_linear_cost_alone},
                                   {"blocks of a linear cost", blocks_of_a_linear_cost},
                                   {"when they end", when_they_end},
+                                  {"stopped in the dense start", stopped_in_the_dense_start},
                                   {"refusals", refusals},
                                   {"memory", memory}};
 TEST_MAIN(cases)
