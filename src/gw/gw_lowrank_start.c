@@ -33,6 +33,18 @@ typedef struct {
     float *plan; /* groups x groups */
 } grouped;
 
+/** Distances that are not scaled (beyond 2; infinite ones stand for 1.5) to 1 at most: exponents of the exact mode are floats. */
+static void bring_near_1(frgi_distances *d)
+{
+    float most = 0;
+    for (int64_t i = 0; i < d->n * d->n; i++) {
+        most = d->dense[i] > most ? d->dense[i] : most;
+    }
+    for (int64_t i = 0; i < d->n * d->n && most > 2; i++) {
+        d->dense[i] /= most;
+    }
+}
+
 static frg_status open_side(side *s, frg_context *ctx, bool alone)
 {
     const int64_t n = s->d->n;
@@ -50,7 +62,9 @@ static frg_status open_side(side *s, frg_context *ctx, bool alone)
     for (int64_t i = 0; i < n; i++) {
         s->mass[s->group[i]] += s->weight[i];
     }
-    return frgi_distances_subset(&s->among, s->d, s->chosen, s->groups);
+    TRY(frgi_distances_subset(&s->among, s->d, s->chosen, s->groups));
+    bring_near_1(&s->among);
+    return FRG_OK;
 }
 
 static void close_side(side *s, frg_context *ctx)

@@ -435,6 +435,28 @@ static void when_they_end(void)
     frg_context_destroy(ctx);
 }
 
+/* Distances that are not scaled, a million times epsilon and more: the dense start takes them to 1. */
+static void not_scaled(void)
+{
+    enum { N = 20, M = 24 };
+    for (int e = 3; e <= 9; e += 3) {
+        frg_context *ctx = test_context();
+        double x[2 * N], y[3 * M];
+        clouds(x, N, y, M);
+        for (int i = 0; i < 2 * N; i++)
+            x[i] *= pow(10, e);
+        for (int j = 0; j < 3 * M; j++)
+            y[j] *= pow(10, e);
+        frg_gw_opts o = options(5);
+        o.scale = FRG_GW_SCALE_NONE;
+        o.n_start = 1;
+        frg_gw *s = align(ctx, x, N, y, M, &o);
+        CHECK(isfinite(frg_gw_get(s)->energy));
+        frg_gw_destroy(s);
+        frg_context_destroy(ctx);
+    }
+}
+
 static int at_once(const frg_progress *p, void *user)
 {
     ++*(int *)user;
@@ -474,6 +496,7 @@ static const test_case cases[] = {{"factors", factors},
                                   {"blocks of a linear cost", blocks_of_a_linear_cost},
                                   {"when they end", when_they_end},
                                   {"stopped in the dense start", stopped_in_the_dense_start},
+                                  {"not scaled", not_scaled},
                                   {"refusals", refusals},
                                   {"memory", memory}};
 TEST_MAIN(cases)
