@@ -9,10 +9,10 @@
  * searches of all points instead of one for each component.
  */
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "gw/gw_graph.h"
+#include "gw/gw_parts.h"
 
 enum { ROWS = 64 }; /* a thread takes so many points at a time */
 
@@ -87,34 +87,15 @@ static frg_status search_rows(frg_context *ctx, search_state *s, row_search sear
 {
     const frgi_graph_ops *const ops = frgi_graph_ops_of(ctx);
     const int64_t parts = (s->n + ROWS - 1) / ROWS;
-    int status = FRG_OK;
-    int64_t done = 0;
+    gw_parts done = {.status = FRG_OK};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(frg_threads(ctx)) if (parts > 1)
     for (int64_t p = 0; p < parts; p++) {
-        int now;
-        int64_t so_far;
-#pragma omp atomic read
-        now = status;
-        if (now != FRG_OK) {
-            continue;
-        }
-        search(ops, s, p * ROWS, (p + 1) * ROWS < s->n ? (p + 1) * ROWS : s->n);
-#pragma omp atomic capture
-        so_far = ++done;
-        if (omp_get_thread_num() == 0) {
-            const int beat = frgi_heartbeat(ctx, &(frg_progress){.solver = "gw",
-                                                                 .phase = "neighbours",
-                                                                 .done = so_far,
-                                                                 .total = parts,
-                                                                 .residual = (double)NAN,
-                                                                 .target = (double)NAN});
-            if (beat != FRG_OK) {
-#pragma omp atomic write
-                status = beat;
-            }
+        if (gw_parts_go_on(&done)) {
+            search(ops, s, p * ROWS, (p + 1) * ROWS < s->n ? (p + 1) * ROWS : s->n);
+            gw_parts_count(&done, ctx, "neighbours", 1, parts);
         }
     }
-    return (frg_status)status;
+    return (frg_status)done.status;
 }
 
 static frg_status find_neighbours(frg_context *ctx, search_state *s)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "gw/gw_graph.h"
+#include "gw/gw_parts.h"
 
 enum { FEW = 4, PIVOTS = 8 };
 
@@ -238,44 +239,21 @@ static frg_status run_batches(batches *b, int threads, workspace *work, float *s
                               int64_t *visits)
 {
     const int64_t count = (b->count + FRGI_LANES - 1) / FRGI_LANES;
-    int status = FRG_OK;
-    int64_t done = 0, visited = 0;
-#pragma omp parallel num_threads(threads)
-    {
+    gw_parts parts = {.status = FRG_OK};
+    int64_t visited = 0;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int64_t i = 0; i < count; i++) {
         const int me = omp_get_thread_num();
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < count; i++) {
-            int now;
-#pragma omp atomic read
-            now = status;
-            if (now != FRG_OK) {
-                continue;
-            }
-            const int64_t v = run_batch(b, &work[me], scratch + me * FRGI_LANES * b->g->n, i);
-#pragma omp atomic
-            visited += v;
-#pragma omp atomic
-            done++;
-            if (me == 0 && b->stops) {
-                int64_t so_far;
-#pragma omp atomic read
-                so_far = done;
-                const int beat =
-                    frgi_heartbeat(b->g->ctx, &(frg_progress){.solver = "gw",
-                                                              .phase = "paths",
-                                                              .done = so_far * FRGI_LANES,
-                                                              .total = b->count,
-                                                              .residual = (double)NAN,
-                                                              .target = (double)NAN});
-                if (beat != FRG_OK) {
-#pragma omp atomic write
-                    status = beat;
-                }
-            }
+        if (!gw_parts_go_on(&parts)) {
+            continue;
         }
+        const int64_t v = run_batch(b, &work[me], scratch + me * FRGI_LANES * b->g->n, i);
+#pragma omp atomic
+        visited += v;
+        gw_parts_count(&parts, b->stops ? b->g->ctx : NULL, "paths", FRGI_LANES, b->count);
     }
     *visits = visited;
-    return (frg_status)status;
+    return (frg_status)parts.status;
 }
 
 static frg_status label_correction(const frg_graph *g, const int32_t *sources, int64_t count,

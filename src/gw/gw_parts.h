@@ -1,0 +1,49 @@
+/* gw_parts.h - parts of a search that threads take by turns: how many are done, and whether it was stopped.
+ *
+ * Integers alone, which come out the same in any order.
+ */
+#ifndef FRGI_GW_PARTS_H
+#define FRGI_GW_PARTS_H
+
+#include "core/core.h"
+
+#include <math.h>
+#include <omp.h>
+
+typedef struct {
+    int status;   /* of the stop; FRG_OK: go on */
+    int64_t done; /* parts */
+} gw_parts;
+
+static inline bool gw_parts_go_on(gw_parts *p)
+{
+    int now;
+#pragma omp atomic read
+    now = p->status;
+    return now == FRG_OK;
+}
+
+/** One more is done.  The first thread of the team reports that `each` of `total` a part are, and asks whether to
+ *  stop; ctx NULL: nobody does. */
+static inline void gw_parts_count(gw_parts *p, frg_context *ctx, const char *phase, int64_t each,
+                                  int64_t total)
+{
+    int64_t done;
+#pragma omp atomic capture
+    done = ++p->done;
+    if (!ctx || omp_get_thread_num() != 0) {
+        return;
+    }
+    const int beat = frgi_heartbeat(ctx, &(frg_progress){.solver = "gw",
+                                                         .phase = phase,
+                                                         .done = done * each,
+                                                         .total = total,
+                                                         .residual = (double)NAN,
+                                                         .target = (double)NAN});
+    if (beat != FRG_OK) {
+#pragma omp atomic write
+        p->status = beat;
+    }
+}
+
+#endif
