@@ -164,18 +164,19 @@ static void invert_tile(const matrix *m, int first)
     }
 }
 
-/** C_JI <- alpha A_JK B_KI, J and K of any heights, into a tile of TILE columns a row. */
-static void multiply(const matrix *m, double alpha, int j, int k, int i, double *c)
+/** C <- beta C + alpha times the product of the tiles at (j, k) and (k, i); rows of C are ld apart. */
+static void multiply(const matrix *m, double alpha, int j, int k, int i, double beta, double *c,
+                     int ld)
 {
     frgi_dgemm('N', 'N', height(m, i), height(m, j), height(m, k), alpha, at(m, k, i), m->k,
-               at(m, j, k), m->k, 0, c, TILE);
+               at(m, j, k), m->k, beta, c, ld);
 }
 
 /** The tile at (j, i) <- alpha times the product of the tiles at (j, k) and (k, i), one of which it may be. */
 static void replace(const matrix *m, double alpha, int j, int k, int i)
 {
     double c[TILE * TILE];
-    multiply(m, alpha, j, k, i, c);
+    multiply(m, alpha, j, k, i, 0, c, TILE);
     for (int l = 0; l < height(m, j); l++) {
         memcpy(at(m, j + l, i), c + (ptrdiff_t)l * TILE, sizeof *c * (size_t)height(m, i));
     }
@@ -194,8 +195,7 @@ static void invert_column(const matrix *m, int i)
         FOR_TILES(m, j, k + TILE)
         {
             frgi_blas_single();
-            frgi_dgemm('N', 'N', height(m, i), height(m, j), height(m, k), 1, at(m, k, i), m->k,
-                       at(m, j, k), m->k, 1, at(m, j, i), m->k);
+            multiply(m, 1, j, k, i, 1, at(m, j, i), m->k);
         }
     }
 }
