@@ -486,15 +486,22 @@ static int stop_within(const frg_progress *p, void *user)
     return p->done < p->total;
 }
 
-/** Of a full matrix of 800 one supernode is all there is, 1.7e8 multiply-adds: looks come before it is done. */
-static void interruption_within_a_supernode(void)
+/** A context of one thread whose progress function is `stop`. */
+static frg_context *watched(frg_progress_fn stop)
 {
     frg_context_opts o;
     frg_context_defaults(&o, sizeof o);
     o.threads = 1;
-    o.on_progress = stop_within;
+    o.on_progress = stop;
     frg_context *ctx = NULL;
     CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    return ctx;
+}
+
+/** Of a full matrix of 800 one supernode is all there is, 1.7e8 multiply-adds: looks come before it is done. */
+static void interruption_within_a_supernode(void)
+{
+    frg_context *const ctx = watched(stop_within);
     const matrix a = ring(800, 400, 0, false);
     const frgi_symmetric s = view(a);
     frgi_direct_opts d;
@@ -511,12 +518,7 @@ static void interruption_within_a_supernode(void)
 /** A factor of 1e9 multiply-adds polls the heartbeat. */
 static void interruption(void)
 {
-    frg_context_opts o;
-    frg_context_defaults(&o, sizeof o);
-    o.threads = 1;
-    o.on_progress = stop_at_once;
-    frg_context *ctx = NULL;
-    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    frg_context *const ctx = watched(stop_at_once);
     const matrix a = grid(200);
     const frgi_symmetric s = view(a);
     for (unsigned orders = 1; orders < 3; orders++) {
