@@ -84,9 +84,9 @@ typedef struct {
     int64_t commas;     /* numbers as some write them: "1,5", "1.234,5", "1,234.50" */
     int64_t words;      /* all others */
     int64_t first_date; /* row; -1: there is none */
-    int64_t
-        stray; /* where most cells are numbers, with commas or not, the row of the first word, else date, else number
-                      with commas: what made text of the column; -1 of a column of words or dates */
+    /** where most cells are numbers, with commas or not, the row of the first word, else date, else number with commas: what
+     *  made text of the column; -1 of a column of words or dates */
+    int64_t stray;
 } frg_column_census;
 /** Tells columns of words from those of numbers that few cells made text, which to take for categories is a mistake. */
 FRG_API FRG_MUST_USE frg_status frg_column_count(frg_column_census *out, frg_context *ctx,
