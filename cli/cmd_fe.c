@@ -33,24 +33,28 @@ static void take_name(const char *name, void *user)
     }
 }
 
-/** Reads the columns that the fit needs and leaves the rest of a wide file alone.  When one is not there all are
- *  read, so that the fit can say where in the formula; of a pipe, which gives its data once, the reader says it. */
-static frg_status read_named(cli *c, fe_job *job)
+/** Reads the columns that the formula and the options name and leaves the rest of a wide file alone.  When one is not
+ *  there all are read, so that the fit can say where in the formula; of a pipe, which gives its data once, the reader
+ *  says it. */
+static frg_status read_named(cli *c, const char *formula, const frg_fe_opts *fit, const char *path,
+                             frg_table **out)
 {
     named k = {.n = 0};
     frg_table_opts opts = c->set.table;
-    frg_status status = frg_fe_columns(c->ctx, job->formula, &job->opts, take_name, &k);
-    const int pruned = status >= 0 && !k.lost, pipe = strcmp(job->path, "-") == 0;
+    frg_status status = frg_fe_columns(c->ctx, formula, fit, take_name, &k);
+    const int pruned = status >= 0 && !k.lost, pipe = strcmp(path, "-") == 0;
     if (pruned) {
         opts.columns = k.names;
         opts.n_columns = k.n;
     }
     if (status >= 0) {
-        status = frg_table_read(&job->data, c->ctx, job->path, &opts);
+        status = frg_table_read(out, c->ctx, path, &opts);
     }
     if (pruned && !pipe && status < 0 &&
         strcmp(frg_error_code(c->ctx), find_error("E_COLUMN")->code) == 0) {
-        status = frg_table_read(&job->data, c->ctx, job->path, &c->set.table);
+        status = frg_table_read(out, c->ctx, path, &c->set.table);
+        status =
+            status < 0 ? frg_table_read(out, c->ctx, path, &opts) : status; /* the first error */
     }
     for (int i = 0; i < k.n; i++) {
         free((char *)(uintptr_t)k.names[i]);
@@ -61,7 +65,7 @@ static frg_status read_named(cli *c, fe_job *job)
 int fe_job_read(cli *c, fe_job *job)
 {
     const double start = now_seconds();
-    const frg_status status = read_named(c, job);
+    const frg_status status = read_named(c, job->formula, &job->opts, job->path, &job->data);
     job->read = now_seconds() - start;
     if (job->data) {
         return 0;
@@ -232,19 +236,35 @@ static int save_groups(cli *c, const fe_job *job)
     return code;
 }
 
+/** Reads what the right-hand side of the fit's formula names: new data need no outcome. */
+static int read_new_data(cli *c, const fe_job *job, frg_table **out)
+{
+    const char *const right = strchr(job->formula, '~'); /* a formula that was fitted has one */
+    const size_t length = strlen(right);
+    char *const formula = malloc(length + 2);
+    if (!formula) {
+        return cli_fail_memory(c);
+    }
+    formula[0] = '1';
+    memcpy(formula + 1, right, length + 1);
+    const frg_status status = read_named(c, formula, NULL, c->set.predict, out);
+    free(formula);
+    return *out ? 0 : cli_fail_read(c, status);
+}
+
 static int save_predictions(cli *c, const fe_job *job)
 {
     frg_table *data = NULL;
-    frg_status status = frg_table_read(&data, c->ctx, c->set.predict, &c->set.table);
-    if (!data) {
-        return cli_fail_read(c, status);
+    int code = read_new_data(c, job, &data);
+    if (code) {
+        return code;
     }
     const int64_t n = frg_table_rows(data);
     double *values = malloc((size_t)n * sizeof *values + 1);
     int64_t unseen = 0;
-    int code = values ? 0 : cli_fail_memory(c);
+    code = values ? 0 : cli_fail_memory(c);
     if (!code) {
-        status = frg_fe_predict(job->fit, data, values, &unseen);
+        const frg_status status = frg_fe_predict(job->fit, data, values, &unseen);
         code = status < 0 ? cli_fail_library(c, status) : 0;
     }
     if (!code && unseen > 0 && !c->set.quiet) {

@@ -5,6 +5,7 @@ The formulas, the tests of convergence and the options are those of ``fourge/fe.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,19 @@ _fit_options = ("ssc", "weights", "weights_kind", "subset", "keep_singletons", "
                 "keep_effects")
 
 
+#: A name as formulas have it, one in backticks, and what joins names.
+_cluster_tokens = re.compile(r"`[^`]*`|[+^]|[^`+^]+")
+_plain_name = re.compile(r"[^\W\d][\w.]*|\.(?:[^\W\d][\w.]*)?")
+
+
+def _clusters(text):
+    """'state name^year + firm' -> '`state name`^year+firm': names that are none of the grammar's go into backticks."""
+    if text.count("`") % 2:
+        raise ValueError(f"vcov: a backtick is not closed in {text!r}")
+    words = [word.strip() for word in _cluster_tokens.findall(text)]
+    return "".join(w if w in ("+", "^") or w.startswith("`") or _plain_name.fullmatch(w) else f"`{w}`" for w in words if w)
+
+
 def _spec(vcov):
     """fixest's and pyfixest's ways to name a covariance -> ours."""
     if vcov is None:
@@ -31,14 +45,14 @@ def _spec(vcov):
         if len(vcov) != 1:
             raise ValueError(f"vcov: expected one covariance, {{'CRV1': 'a+b'}}, got {vcov!r}; several are a list of them")
         (kind, clusters), = vcov.items()
-        clusters = "+".join(clusters) if isinstance(clusters, (list, tuple)) else str(clusters)
+        clusters = "+".join(map(str, clusters)) if isinstance(clusters, (list, tuple)) else str(clusters)
         if kind != "CRV1":
             raise errors.Unsupported(f"vcov {kind!r} is not built; there is {{'CRV1': 'a+b'}}")
-        return "cluster=" + clusters.replace(" ", "")
+        return "cluster=" + _clusters(clusters)
     if not isinstance(vcov, str):
         raise TypeError(f"vcov: expected a name, {{'CRV1': 'a+b'}} or a list of these, got {vcov!r}")
     if vcov.startswith("~"):  # fixest's formula
-        return "cluster=" + vcov[1:].replace(" ", "")
+        return "cluster=" + _clusters(vcov[1:])
     return "hc1" if vcov == "hetero" else vcov.lower() if vcov.isalnum() else vcov  # IID, HC1
 
 
@@ -110,6 +124,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         words are sorted.
     vcov : str, dict or list of them
         ``"iid"``, ``"hetero"``/``"HC1"``, ``"cluster=a+b"``, ``"~a+b"`` or ``{"CRV1": "a+b"}``; several come from one fit.
+        A name with spaces stands in backticks; in the dict and after the tilde it may stand without, too.
     ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, connected, level, keep_effects
         As in ``frg_fe_opts``.
     method, precond, dtype, tol, max_iter, block, fill_cap, dof

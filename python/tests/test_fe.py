@@ -56,6 +56,25 @@ def group_means(x, g):
 
 
 class Feols(unittest.TestCase):
+    def test_names_with_spaces(self):
+        """A cluster is found by its name however it is quoted: the errors are those of the same data under short names."""
+        rng = np.random.default_rng(3)
+        data = {"y": rng.normal(size=90), "x": rng.normal(size=90), "state name": np.arange(90) % 9, "b": np.arange(90) % 7}
+        short = {name.replace("state name", "s"): column for name, column in data.items()}
+        for specs, plain in (
+            (({"CRV1": "state name"}, {"CRV1": ["state name"]}, {"CRV1": "`state name`"}, "~`state name`", "~ state name ",
+              "cluster=`state name`"), "cluster=s"),
+            (({"CRV1": "state name+b"}, {"CRV1": ["state name", "b"]}, {"CRV1": "b + `state name`"}, "~`state name` + b"), "cluster=s+b"),
+            (({"CRV1": "state name^b"}, "~`state name`^b"), "cluster=s^b"),
+        ):
+            want = fe.feols("y ~ x | s", short, plain).se()
+            for spec in specs:
+                with self.subTest(spec):
+                    np.testing.assert_array_equal(fe.feols("y ~ x | `state name`", data, spec).se(), want)
+                    np.testing.assert_array_equal(fe.feols("y ~ x | `state name`", data).vcov(spec).se(), want)
+        with self.assertRaisesRegex(ValueError, "backtick is not closed"):
+            fe.feols("y ~ x", data, {"CRV1": "`state name"})
+
     def test_connected_sets(self):
         """Workers 0, 1, 2 meet at firms 0 and 1 (six rows), workers 3, 4 at firm 2 (four): sets by hand.  The fit of the
         largest is the fit of its rows."""

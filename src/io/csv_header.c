@@ -82,6 +82,22 @@ static frg_status guess_delimiter(frgi_waves *w)
     }
 }
 
+/** A name that stands twice is an error where the column is asked for: nobody knows which of the two is meant. */
+static frg_status refuse_second(frgi_csv_reader *t, int64_t column, int64_t line)
+{
+    const char *const name = t->columns[column].name;
+    if (!frgi_column_is_wanted(t->opts, name)) {
+        return FRG_OK;
+    }
+    int64_t first = 0;
+    while (strcmp(t->columns[first].name, name) != 0) {
+        first++;
+    }
+    frgi_csv_place(t, line);
+    FAIL(t->ctx, E_FORMAT, "columns %lld and %lld are both named '%s'", (long long)first + 1,
+         (long long)column + 1, name);
+}
+
 /** Names column `column` by the cell [s, e) on the given line. */
 static frg_status add_name(frgi_csv_reader *t, int64_t column, int64_t line, const char *s,
                            const char *e, frgi_dictionary *seen)
@@ -117,19 +133,16 @@ static frg_status add_name(frgi_csv_reader *t, int64_t column, int64_t line, con
     }
     if (*s != '"' && memchr(name, '\r', (size_t)n)) {
         frgi_csv_place(t, line);
-        FAIL(t->ctx, E_FORMAT,
-             "the name of column %lld holds a carriage return; if lines end in these alone, convert "
-             "the file: tr '\\r' '\\n'",
-             (long long)column + 1);
+        FAIL(
+            t->ctx, E_FORMAT,
+            "the name of column %lld holds a carriage return; if lines end in these alone, convert "
+            "the file: tr '\\r' '\\n'",
+            (long long)column + 1);
     }
     TRY(frgi_dictionary_reserve(seen, t->ctx, 1, n));
-    const int32_t first = frgi_dictionary_put(seen, name, n, frgi_hash(name, n));
-    if (first != column) {
-        frgi_csv_place(t, line);
-        FAIL(t->ctx, E_FORMAT, "columns %d and %lld are both named '%s'", first + 1,
-             (long long)column + 1, name);
-    }
-    return FRG_OK;
+    const int64_t names = seen->count;
+    (void)frgi_dictionary_put(seen, name, n, frgi_hash(name, n));
+    return seen->count == names ? refuse_second(t, column, line) : FRG_OK;
 }
 
 static frg_status name_columns(frgi_csv_reader *t, int64_t begin, frgi_dictionary *seen)

@@ -508,6 +508,20 @@ static void wrong_calls(void)
     CHECK_TEXT(frg_error_code(ctx), "FRG-IO-008");
     CHECK(strstr(frg_message(ctx), "'frim'") && strstr(frg_message(ctx), "did you mean 'firm'"));
 
+    /* a name that stands twice: only where it is asked for */
+    static const char twice[] = "wage,x,x,firm\n1,2,3,4\n";
+    o.columns = (const char *const[]){"firm", "wage"};
+    if (CHECK_OK(ctx, parse_text(&t, ctx, twice, &o))) {
+        CHECK_INT(frg_table_columns(t), 2);
+        CHECK_INT(frg_table_find(t, "firm")->integers[0], 4);
+        CHECK_INT(frg_table_find(t, "wage")->integers[0], 1);
+        frg_table_destroy(t);
+    }
+    o.columns = (const char *const[]){"firm", "x"};
+    CHECK_STATUS(parse_text(&t, ctx, twice, &o), FRG_BAD_DATA);
+    CHECK_TEXT(frg_error_code(ctx), "FRG-IO-005");
+    CHECK(strstr(frg_message(ctx), "columns 2 and 3 are both named 'x'") != NULL);
+
     static const char bad_delimiters[] = "\"\n\r1aZ.-+\x80";
     for (size_t i = 0; i < sizeof bad_delimiters - 1; i++) {
         frg_table_defaults(&o, sizeof o);
