@@ -230,7 +230,7 @@ void *frgi_take(frgi_arena *a, size_t bytes)
     void *p = a->base ? a->base + a->used : NULL;
     a->used = bytes > SIZE_MAX - ALIGN ? SIZE_MAX : frgi_add(a->used, rounded);
     assert(!a->base || a->used <= a->bytes);
-    return p;
+    return a->base && a->used > a->bytes ? NULL : p; /* never what lies behind the block */
 }
 
 frg_status frgi_arena_open(frgi_arena *a, frg_context *ctx, const char *what)

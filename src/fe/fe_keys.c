@@ -239,7 +239,8 @@ frg_status frgi_keys_encode(frg_context *ctx, frgi_key_job jobs[], int count, co
     range ranges[MOST];
     int32_t *tables[MOST] = {0};
     frg_status status = FRG_OK;
-    assert(count <= MOST);
+    if (count > MOST)
+        FAIL(ctx, E_BUG, "%d keys at once", count);
     for (int k = 0; k < count; k++) {
         const frg_column *const c = jobs[k].column;
         ranges[k] = range_of(ctx, c, rows, n);

@@ -29,8 +29,11 @@ void frgi_putf(frgi_sink *k, const char *format, ...)
     va_start(args, format);
     const int length = vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    assert(length >= 0 && length < (int)sizeof line);
-    frgi_put_bytes(k, line, (size_t)length);
+    if (length >= 0 && length < (int)sizeof line) {
+        frgi_put_bytes(k, line, (size_t)length);
+    } else if (k->status >= 0) {
+        k->status = frgi_fail(k->ctx, E_BUG, __FILE__, __LINE__, "a line of a report is too long");
+    }
 }
 
 void frgi_put_times(frgi_sink *k, const char *s, int64_t times)

@@ -40,3 +40,13 @@ empty() {
 declarations() {
     cat "$root"/include/fourge/*.h | grep -v '^#' | sed 's|/\*.*\*/||' | tr '\n' ' ' | grep -oE 'FRG_API [^;(]*\([^;]*\)'
 }
+
+# whole_run_paths FILE...: the loader looks in no folder that depends on where a program is run: no empty and no
+# relative part in the run paths.  ELF files alone.
+whole_run_paths() {
+    readelf -dW "$@" | awk '/^File: / { file = $2 } /\((RPATH|RUNPATH)\)/ {
+        sub(/.*\[/, ""); sub(/\][^]]*$/, "")
+        n = split($0, parts, ":")
+        for (i = 1; i <= n || i == 1; i++) if (parts[i] !~ /^(\/|\$ORIGIN(\/|$))/) { print file ": [" $0 "]"; bad = 1 }
+    } END { exit bad }'
+}

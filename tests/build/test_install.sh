@@ -84,6 +84,7 @@ check "static runs" answers "$scratch/cxx/build/static"
 check "the man page of fe" grep -q '^.SH NAME' "$prefix/share/man/man1/fourge-fe.1"
 check "the completion of bash" grep -q complete "$prefix/share/bash-completion/completions/fourge"
 check "the program is installed" "$prefix/bin/fourge" --version
+check "run paths name whole folders" whole_run_paths "$prefix/bin/fourge" "$libraries/libfourge.so"
 tour() {
     (cd "$scratch" && "$prefix/bin/fourge" tour)
 }

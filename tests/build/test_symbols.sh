@@ -3,7 +3,9 @@
 #  - the shared library exports exactly the FRG_API functions of the headers;
 #  - the static library's names begin with frg_ or frgi_;
 #  - no call that ends the process, prints, depends on the locale or keeps hidden state;
-#  - memory comes from core's allocator alone, the environment is read in one file.
+#  - memory comes from core's allocator alone, the environment is read in one file;
+#  - the loader looks for what program, library and extension need in no folder that depends on where they are run;
+#  - they are built with what compiler and linker have against overruns.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -23,8 +25,9 @@ check "nothing else is exported" empty "$scratch/extra"
 nm -g --defined-only "$build/libfourge.a" | awk 'NF == 3 {print $3}' | grep -vE '^(\.gomp_critical_user_)?frgi?_' >"$scratch/foreign"
 check "global names begin with frg_ or frgi_" empty "$scratch/foreign"
 
-# object: undefined symbol, one a line
-nm -A -u "$build/libfourge.a" | sed 's/^[^:]*:\([^:]*\):.* \([^ ]*\)$/\1 \2/; s/@.*//' | sort -u >"$scratch/calls"
+# object: undefined symbol, one a line; FORTIFY's __read_chk is read
+nm -A -u "$build/libfourge.a" | sed 's/^[^:]*:\([^:]*\):.* \([^ ]*\)$/\1 \2/; s/@.*//; s/ __\([a-z0-9_]*\)_chk$/ \1/' |
+    sort -u >"$scratch/calls"
 
 # users OBJECTS-ALLOWED NAMES: the calls of NAMES from other objects.
 users() {
@@ -46,4 +49,72 @@ check "memory comes from core alone" users 'memory\.c\.o' \
 check "files are reached through core alone" users 'files\.c\.o' \
     'open|open64|openat|openat64|creat|read|write|fsync|rename|unlink|close|pread|pwrite|mmap'
 check "the environment is read in one file" users 'context\.c\.o' 'getenv|secure_getenv|setenv|putenv'
+check "no assertions in a release" users "$none" '__assert_fail|__assert_perror_fail|__assert'
+
+# ---- what the loader and the machine enforce ----
+files="$build/fourge $build/libfourge.so"
+extension=$build/python/fourge/_fourge.abi3.so
+[ ! -f "$extension" ] || files="$files $extension"
+# shellcheck disable=SC2086 # a list of words
+check "run paths name whole folders" whole_run_paths $files
+
+# each COMMAND PATTERN: what readelf says of every file, with the lines of PATTERN
+each() {
+    for file in $files; do
+        readelf -W "$1" "$file" | grep -qE "$2" || { echo "$file: no $2" && return 1; }
+    done
+}
+check "symbols are bound at the start" each -d '\(FLAGS\).*BIND_NOW'
+check "and their tables are read-only then" each -l 'GNU_RELRO'
+check "stacks do not run" each -l 'GNU_STACK.* RW +0x'
+check "the program lies at a random address" sh -c 'readelf -hW "$1" | grep -q "Type: *DYN"' sh "$build/fourge"
+check "frames with arrays are guarded" each --dyn-syms '__stack_chk_fail'
+check "the C library checks the sizes of buffers" each --dyn-syms '_chk(@| |$)'
+# A frame of more than a page is probed page by page with a write that changes nothing.
+large_frames_are_probed() {
+    objdump -d --no-show-raw-insn "$build/libfourge.so" >"$scratch/code" && grep -qE 'or[ql] +\$0x0,\(%rsp\)' "$scratch/code"
+}
+# CET: what is called through a pointer begins with a landing mark.  Objects say it; crt1.o of Debian 12 does not, so
+# that the linker takes the note away again.
+landing_marks() {
+    readelf -nW "$build/libfourge.a" | awk '/^File: / { n++ } /x86 feature: .*IBT.*SHSTK/ { ok++ } END { print n, ok; exit !n || n != ok }'
+}
+case $(uname -m) in
+x86_64)
+    check "large frames are probed page by page" large_frames_are_probed
+    check "indirect calls land on marks" landing_marks
+    ;;
+esac
+
+# A library of the name of each that is needed, planted in the folder where the program is run, must not be loaded.
+# Where it is, its constructor runs or the program ends for want of a symbol.
+plant() {
+    mkdir "$scratch/planted" && echo '#include <stdio.h>
+        __attribute__((constructor)) static void run(void) { fclose(fopen("was-loaded", "w")); }' >"$scratch/planted/p.c" &&
+        ${CC:-cc} -shared -fPIC -o "$scratch/planted/p.so" "$scratch/planted/p.c" || return 1
+    # shellcheck disable=SC2086 # a list of words
+    for name in $(readelf -dW $files | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort -u); do
+        case $name in
+        libc.so.* | ld-linux*) ;;
+        *) cp "$scratch/planted/p.so" "$scratch/planted/$name" ;;
+        esac
+    done
+}
+unplanted() {
+    rm -f "$scratch/planted/was-loaded"
+    (cd "$scratch/planted" && unset LD_LIBRARY_PATH && "$@") && [ ! -e "$scratch/planted/was-loaded" ]
+}
+planted_is_seen() {
+    ! unplanted env LD_LIBRARY_PATH=. "$build/fourge" --version
+}
+check "libraries to plant" plant
+check "they would be seen" planted_is_seen
+check "the program loads nothing from the current folder" unplanted "$build/fourge" --version
+if command -v python3 >/dev/null 2>&1; then
+    check "nor does the library" unplanted python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$build/libfourge.so"
+    [ ! -f "$extension" ] ||
+        check "nor does the extension" unplanted python3 -c 'import ctypes, sys; ctypes.PyDLL(sys.argv[1])' "$extension"
+else
+    skip "nor do the library and the extension" "there is no python3 to load them"
+fi
 finish

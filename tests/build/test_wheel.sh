@@ -55,6 +55,8 @@ only_system_libraries() {
     empty "$scratch/needed"
 }
 check "it needs no library that a system lacks" only_system_libraries
+check "run paths name whole folders" sh -c '. "$1" && whole_run_paths "$2"/env/lib/python3*/site-packages/fourge/*.so*' \
+    sh "$here/tap.sh" "$scratch"
 check "its OpenMP runtime is the one beside it" bare python -c '
 import fourge
 maps = open("/proc/self/maps").read()
