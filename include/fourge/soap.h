@@ -44,7 +44,7 @@ typedef enum { FRG_ADAPTIVE_DIAGONAL, FRG_ADAPTIVE_OFFDIAGONAL } frg_soap_form;
 /** When a refresh orders the columns by their eigenvalues: those of K Q before its QR, or the basis after it. */
 typedef enum { FRG_SORT_BEFORE_QR, FRG_SORT_AFTER_QR } frg_soap_sort;
 /** Second moments when columns of a basis are reordered: they move along; stay with the rank of the eigenvalue;
- *  or are recombined with the squares of the rotation (of refreshes by QR). */
+ *  or are recombined with the squares of the rotation (of refreshes by QR; refused with use_eigh). */
 typedef enum { FRG_MOMENT2_FOLLOW, FRG_MOMENT2_RANK, FRG_MOMENT2_ROTATE } frg_soap_moment2;
 /** What a gradient does first: it enters the factors and refreshes the bases, or it updates W in the bases there are. */
 typedef enum { FRG_GRAD_FIRST, FRG_UPDATE_FIRST } frg_soap_order;
@@ -79,7 +79,7 @@ typedef struct {
     double eps;                    /* 1e-8, added to the root of the second moment */
     double weight_decay;           /* 0.01 */
     frg_soap_decay weight_decay_method; /* decoupled, N: decoupled after */
-    int nesterov;                  /* 0; 1: the numerator of Adam looks a step ahead; N does not look at it */
+    int nesterov;                  /* 0; 1: the numerator of Adam looks a step ahead; refused by N */
     int maximize;                  /* 0; 1: gradients with the other sign */
     int correct_bias;              /* 1: moments divided by 1 - beta^t, N: lr instead */
     int correct_shampoo_beta_bias; /* -1: as correct_bias, N: 0; 1: the factors' averages are corrected alike */
@@ -99,12 +99,16 @@ typedef struct {
     int64_t (*frequency)(int64_t t0, void *user);
     void *user;
     int64_t precondition_warmup_steps; /* 0; refresh at every step up to this one */
-    int64_t adam_warmup_steps;         /* 0; plain Adam before this step */
+    /** Plain Adam before this step, at which the first bases are eigenvectors; 0.  With the gradient first alone.
+     *  Emerging, as Emerging-Optimizers 0.2: where no refresh is due at this step, bases are I until one is, which is then
+     *  a step of orthogonal iteration from I (with use_eigh: eigenvectors).  Where stagger or a warmup_v other than keep
+     *  is set, which are not theirs, and in other profiles, there are eigenvectors at this step whatever is due. */
+    int64_t adam_warmup_steps;
     int stagger;                       /* 0; 1: factors take turns within the frequency */
     /** The refresh goes on, on a thread of the handle's, after the step has returned; the next call on the handle
      *  waits for it.  Same bits; its part of the report is in the next step's.  For order FRG_UPDATE_FIRST alone.  0. */
     int refresh_async;
-    int power_iter_steps;           /* 1: products with K and QRs of a refresh */
+    int power_iter_steps;           /* 1: products with K and QRs of a refresh; 1 with use_eigh */
     int use_eigh;                   /* 0; 1: refresh by an eigendecomposition of K */
     int use_adaptive_criteria;      /* 0; 1: a basis that passes the test below is not refreshed */
     double adaptive_tolerance;      /* 1e-7; below n u, about 1e-5 here, it decides by rounding noise */

@@ -13,6 +13,7 @@ import difflib
 import itertools
 import operator
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -30,8 +31,23 @@ ALIASES = {
     "normalize_gradient": "normalize_update",
     "max_precondition_dim": "max_precond_dim",
 }
-#: Keywords of other packages that change nothing here: factors are always factored in one call and in f32.
-WITHOUT_EFFECT = ("use_batched_qr", "batched_qr_num_streams", "fp32_matmul_prec", "qr_fp32_matmul_prec", "stream_list")
+_PRECISIONS = ("highest", "high", "medium")
+_IN_F32 = "products and factorisations have the accuracy of float32, which is 'highest'"
+#: Keywords of other packages that have nothing to act on here: the values that ask for what is done anyway, all values
+#: that there are (None: any), and what is done instead of the others, which is said once a process.
+ELSEWHERE = {
+    "use_batched_qr": ((True, None), (True, False, None), "all factors are factored in one call, each with the bits that it has alone"),
+    "batched_qr_num_streams": ((1, None), None, "a CPU has no streams; threads=... says how many factors are worked on at a time"),
+    "stream_list": ((None,), None, "a CPU has no streams; threads=... says how many factors are worked on at a time"),
+    "fp32_matmul_prec": (("highest",), _PRECISIONS, _IN_F32),
+    "qr_fp32_matmul_prec": (("highest",), _PRECISIONS, _IN_F32),
+}
+#: Options of every context of which a step takes no notice.
+OF_CONTEXTS = {
+    "seed": ((None,), None, "a step draws nothing from it; rounding_seed=... is the seed of stochastic_rounding"),
+    "time_limit": ((None, 0, 0.0), None, "a step that has begun comes to its end; the limit ends the waiting for a pipe alone"),
+}
+_told: set[str] = set()
 #: Read when a parameter is added, fixed from then on.
 LAYOUT = ("precondition_1d", "max_precond_dim", "block_dim", "merge_dims", "merge_rule", "order", "use_kl_shampoo",
           "moment2_order", "warmup_v")
@@ -52,11 +68,30 @@ def defaults(profile: str = "emerging") -> dict[str, Any]:
     return {"lr": group.pop("lr"), "betas": (beta1, beta2), **group, "correct_shampoo_beta_bias": None if correct < 0 else bool(correct)}
 
 
+def not_done(rows: Mapping[str, tuple[Sequence[Any], Sequence[Any] | None, str]], options: Mapping[str, Any],
+             stacklevel: int = 3) -> None:
+    """A warning, once a process, for every option among `rows` whose value asks for something that is not done;
+    BadArgument for a value that is none."""
+    for key, (usual, values, instead) in rows.items():
+        value = options.get(key, usual[0])
+        if values is not None and value not in values:
+            raise errors.BadArgument(f"{key} is {value!r}, expected one of {values}")
+        if value not in usual and key not in _told:
+            _told.add(key)
+            warnings.warn(f"{key}={value!r} has no effect: {instead}", UserWarning, stacklevel=stacklevel)
+
+
+def is_option(key: str, known: Iterable[str]) -> bool:
+    """Is `key` an option, or one misspelt?"""
+    return key in ELSEWHERE or key == "data_format" or bool(difflib.get_close_matches(key, [*known, *ALIASES], 1, 0.85))
+
+
 def named(options: Mapping[str, Any], known: Iterable[str], fixed_data_format: str = "channels_first") -> dict[str, Any]:
     """The options under their own names; TypeError for one that is not there."""
     out = {}
+    not_done(ELSEWHERE, options, 4)
     for key, value in options.items():
-        if key in WITHOUT_EFFECT:
+        if key in ELSEWHERE:
             continue
         if key == "data_format":
             if value != fixed_data_format:
@@ -249,11 +284,15 @@ class SOAP:
     profile : "emerging", "emerging-0.4" or "nikhilvyas"
         Whose defaults and conventions.
     threads, seed, memory_limit, time_limit
-        Of the computation; results are the same bits for any number of threads.
+        Of the computation; results are the same bits for any number of threads.  No step takes notice of seed and
+        time_limit: one that is given is warned of.
     **options
         Of :func:`defaults`, for all groups; among them ``stochastic_rounding`` (float16 parameters are rounded by chance,
         so that the mean is right; by name, step and ``rounding_seed`` alone) and ``refresh_async`` (the bases are made
         while the next gradients are; the same bits; for "nikhilvyas" alone, and arrays must stay as they are).
+        Keywords of other packages with nothing here to act on (``use_batched_qr``, ``batched_qr_num_streams``,
+        ``stream_list``, ``fp32_matmul_prec``, ``qr_fp32_matmul_prec``) warn, once a process, of what is done instead of
+        the value given.
 
     ``param_groups`` holds the groups; what is changed there counts from the next step on.  ``report`` tells what the
     last step did.  Raises :class:`fourge.errors.BadArgument` naming the option or parameter.
@@ -264,6 +303,7 @@ class SOAP:
                  profile: str = "emerging", **options: Any):
         given = {"lr": lr, "betas": betas, "shampoo_beta": shampoo_beta, "eps": eps, "weight_decay": weight_decay}
         self._context_options = {k: options[k] for k in CONTEXT_OPTIONS if k in options}
+        not_done(OF_CONTEXTS, self._context_options)
         self._engine = Engine(profile, context(options))
         self.defaults = defaults(profile)
         self.defaults |= named(options, self.defaults) | {k: v for k, v in given.items() if v is not None}

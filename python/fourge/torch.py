@@ -84,6 +84,20 @@ def inv_quad_logdet(k: torch.Tensor, r: torch.Tensor) -> tuple[torch.Tensor, tor
     return _InvQuadLogdet.apply(k, r)
 
 
+#: Keywords of torch's optimizers, as those in ``fourge.soap.ELSEWHERE``.
+_ELSEWHERE = {
+    "foreach": ((None,), (True, False, None), "all parameters of all groups are stepped in one call"),
+    "fused": ((None,), (True, False, None), "all parameters of all groups are stepped in one call"),
+}
+
+
+def _refuse_graphs(options):
+    if options.get("differentiable"):
+        raise errors.Unsupported("differentiable=True: the step carries no graph")
+    if options.get("capturable"):
+        raise errors.Unsupported("capturable=True: there are no CUDA graphs on a CPU, and this build has the CPU alone")
+
+
 class SOAP(torch.optim.Optimizer):
     """SOAP (Vyas et al. 2024): Adam in the eigenbasis of Shampoo's factors, all factors in one batched call.
 
@@ -97,14 +111,19 @@ class SOAP(torch.optim.Optimizer):
         Whose defaults and conventions: NVIDIA Emerging-Optimizers 0.2 and 0.4, nikhilvyas/SOAP.
     maximize : bool
     threads, seed, memory_limit, time_limit
-        Of the computation; results are the same bits for any number of threads.
-    foreach, fused, capturable : accepted; they change nothing here.  differentiable=True is refused.
+        Of the computation; results are the same bits for any number of threads.  No step takes notice of seed and
+        time_limit: one that is given is warned of.
+    foreach, fused : None
+        One call steps all parameters in any case; a value that is given is warned of, once a process.
+    capturable, differentiable : False
+        True is refused: there are no graphs of devices on a CPU, and a step carries none of autograd's.
     **options
         Of :func:`fourge.soap.defaults`: ``nesterov``, ``weight_decay_method``, ``precondition_frequency`` (a number,
         a function of the step or rows of (from step, frequency)), ``adam_warmup_steps``, ``precondition_1d``,
         ``max_precond_dim``, ``merge_dims``, ``use_eigh``, ``power_iter_steps``, ``use_adaptive_criteria``,
-        ``max_update_rms``, ``use_kl_shampoo``, ...  ``use_batched_qr`` and the matmul precisions of other packages
-        are accepted; factors are always factored in one call and in float32.
+        ``max_update_rms``, ``use_kl_shampoo``, ...  ``use_batched_qr``, streams and the matmul
+        precisions of other packages warn, once a process, of what is done instead of a value that is not: factors are
+        factored in one call, with float32's accuracy.
 
     Every option can be given per group and changed in ``param_groups`` between steps, as schedulers do.  The state lies
     in the library; ``state_dict()`` exports it under the names of the profile's package and, under "fourge", as bytes
@@ -122,14 +141,15 @@ class SOAP(torch.optim.Optimizer):
                  shampoo_beta: float | None = None, eps: float | None = None, weight_decay: float | None = None, *,
                  profile: str = "emerging", foreach: bool | None = None, maximize: bool = False,
                  capturable: bool = False, differentiable: bool = False, fused: bool | None = None, **options: Any):
-        if differentiable:
-            raise errors.Unsupported("differentiable=True: the step carries no graph")
+        _refuse_graphs({"differentiable": differentiable, "capturable": capturable})
+        soap.not_done(_ELSEWHERE, {"foreach": foreach, "fused": fused})
         self._profile = profile
         self._context_options = {k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}
         all_options = soap.defaults(profile)
         given = {"lr": lr, "betas": betas, "shampoo_beta": shampoo_beta, "eps": eps, "weight_decay": weight_decay}
         all_options |= soap.named(options, all_options) | {k: v for k, v in given.items() if v is not None}
         all_options["maximize"] = maximize
+        soap.not_done(soap.OF_CONTEXTS, self._context_options)
         self._start()
         super().__init__(params, all_options)
 
@@ -163,8 +183,11 @@ class SOAP(torch.optim.Optimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         if isinstance(param_group, dict) and self._known:
-            own = {k: v for k, v in param_group.items() if k in soap.ALIASES or k in soap.WITHOUT_EFFECT}
-            param_group = {k: v for k, v in param_group.items() if k not in own} | soap.named(own, self._known)
+            _refuse_graphs(param_group)
+            soap.not_done(_ELSEWHERE, param_group)
+            theirs = {k: v for k, v in param_group.items() if not soap.is_option(k, self._known)}  # notes of trainers
+            own = {k: v for k, v in param_group.items() if k not in theirs}
+            param_group = {k: v for k, v in theirs.items() if k not in _ELSEWHERE} | soap.named(own, self._known)
         super().add_param_group(param_group)
         try:
             self._attach(self.param_groups[-1])

@@ -1,13 +1,15 @@
 """The optimizer's module, with NumPy alone."""
 
+import inspect
 import pathlib
 import pickle
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
-from fourge import errors, soap
+from fourge import _arrays, errors, soap
 
 golden = pathlib.Path(__file__).parents[2] / "tests" / "golden" / "soap.txt"
 
@@ -372,10 +374,153 @@ class Soap(unittest.TestCase):
         self.assertEqual(free.state_dict()["state"][0]["step"], 7)
         self.assertEqual(free.param_groups[0]["lr"], 0.5)
 
-    def test_keywords_of_other_packages(self):
+
+#: An option: another value than the default, and the options beside which it has something to act on.
+OTHER_VALUES = {
+    "lr": (0.02, {}),
+    "betas": ((0.8, 0.9), {}),
+    "shampoo_beta": (0.5, {}),
+    "eps": (1.0, {}),
+    "weight_decay": (0.2, {}),
+    "profile": ("emerging-0.4", {}),
+    "weight_decay_method": ("l2", {}),
+    "nesterov": (True, {}),
+    "maximize": (True, {}),
+    "correct_bias": (False, {}),
+    "correct_shampoo_beta_bias": (False, {}),
+    "max_update_rms": (0.1, {}),
+    "normalize_update": (True, {}),
+    "trace_normalization": (True, {}),
+    "denom_floor": (1e6, {}),
+    "precondition_frequency": (2, {}),
+    "precondition_warmup_steps": (3, {"precondition_frequency": 4}),
+    "adam_warmup_steps": (3, {}),
+    "stagger": (True, {"precondition_frequency": 3}),
+    "refresh_async": (True, {"profile": "nikhilvyas", "precondition_frequency": 1}),
+    "power_iter_steps": (3, {}),
+    "use_eigh": (True, {}),
+    "use_adaptive_criteria": (True, {"adaptive_tolerance": 0.1}),
+    "adaptive_tolerance": (0.1, {"use_adaptive_criteria": True}),
+    "adaptive_scope": ("factor", {"use_adaptive_criteria": True, "adaptive_tolerance": 0.02}),
+    "adaptive_form": ("offdiagonal", {"use_adaptive_criteria": True, "adaptive_tolerance": 0.1}),
+    "use_kl_shampoo": (True, {"matrices": True}),
+    "kl_init": ("unit", {"use_kl_shampoo": True, "matrices": True}),
+    "sort_when": ("after_qr", {"moment2_order": "rank"}),
+    "moment2_order": ("rotate", {}),
+    "order": ("update_first", {}),
+    "warmup_v": ("reset", {"adam_warmup_steps": 3}),
+    "moment1_basis": ("eigen", {}),
+    "qr_method": ("vendor", {}),
+    "ridge_c": (1e6, {}),
+    "ortho_tol": (1e-7, {"qr_method": "cholesky"}),
+    "nonfinite": ("propagate", {}),
+    "precondition_1d": (True, {}),
+    "max_precond_dim": (5, {}),
+    "block_dim": (3, {}),
+    "merge_dims": (True, {}),
+    "merge_rule": ("fan_in", {"merge_dims": True, "max_precond_dim": 10}),
+    "stochastic_rounding": (True, {}),
+    "rounding_seed": (5, {"stochastic_rounding": True}),
+    # of the context
+    "threads": (3, {}),
+    "seed": (5, {}),
+    "memory_limit": (1, {}),
+    "time_limit": (1.0, {}),
+    # of other packages
+    "use_batched_qr": (False, {}),
+    "batched_qr_num_streams": (4, {}),
+    "stream_list": ([object()], {}),
+    "fp32_matmul_prec": ("high", {}),
+    "qr_fp32_matmul_prec": ("medium", {}),
+    "data_format": ("channels_last", {}),
+    "adaptive_update_tolerance": (0.1, {"use_adaptive_criteria": True}),
+    "normalize_grads": (True, {}),
+    "normalize_gradient": (True, {}),
+    "max_precondition_dim": (5, {}),
+}
+
+
+def outcome(matrices=False, **options):
+    """The parameters (or those with two axes) after six steps of which one has NaN, the memory held, and what the reports
+    say of the refreshes."""
+    rng = np.random.default_rng(3)
+    arrays = [rng.normal(size=shape).astype(kind) for shape, kind in
+              (((6, 4), np.float32), ((5,), np.float32), ((2, 3, 4), np.float32), ((4, 4), np.float16))]
+    arrays = [a for a in arrays if a.ndim == 2 or not matrices]
+    opt = soap.SOAP(arrays, **{"lr": 0.05, **options})
+    done = []
+    for step in range(6):
+        grads = gradients(rng, arrays)
+        if step == 5:
+            grads[0][0, 0] = np.nan
+        report = opt.step(grads)
+        done.append({k: v for k, v in report.items() if not k.endswith("seconds") and k != "orthogonality"})
+    return [a.tobytes() for a in arrays], opt._engine.context.bytes_held(), done
+
+
+class Keywords(unittest.TestCase):
+    """Each keyword acts, or is refused, or is warned of with what is done instead: none is taken and forgotten."""
+
+    def setUp(self):
+        soap._told.clear()
+
+    def outcome(self, options):
+        """What came out, in words where it was refused or warned of."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                result = outcome(**options)
+            except errors.Error as e:
+                return str(e)
+        told = [str(w.message) for w in caught if "no effect" in str(w.message)]
+        return told or result
+
+    def test_the_table_has_all(self):
+        named = set(inspect.signature(soap.SOAP).parameters) - {"params", "options"}
+        self.assertEqual(set(OTHER_VALUES), named | {*soap.defaults()} | {*soap.ELSEWHERE} | {*soap.ALIASES, "data_format"}
+                         | {*_arrays.CONTEXT_OPTIONS})
+
+    def test_every_one_acts_or_is_refused(self):
+        for key, (value, beside) in OTHER_VALUES.items():
+            with self.subTest(key):
+                usual = self.outcome(beside)
+                self.assertIsInstance(usual, tuple)
+                self.assertEqual(self.outcome(beside), usual)
+                self.assertNotEqual(self.outcome({**beside, key: value}), usual)
+
+    def test_what_is_not_done_is_said_once(self):
+        w = [np.ones((3, 3), np.float32)]
+        for key, text in (("use_batched_qr", "use_batched_qr=False.*one call"), ("batched_qr_num_streams", "streams"),
+                          ("stream_list", "streams"), ("fp32_matmul_prec", "float32"), ("qr_fp32_matmul_prec", "float32"),
+                          ("seed", "rounding_seed"), ("time_limit", "comes to its end")):
+            with self.assertWarnsRegex(UserWarning, text) as seen:
+                soap.SOAP(w, **{key: OTHER_VALUES[key][0]})
+            self.assertEqual(seen.filename, __file__)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                soap.SOAP(w, **{key: OTHER_VALUES[key][0]})
+        soap._told.clear()
+        with warnings.catch_warnings():  # what is done anyway
+            warnings.simplefilter("error")
+            soap.SOAP(w, use_batched_qr=True, batched_qr_num_streams=1, stream_list=None, fp32_matmul_prec="highest",
+                      qr_fp32_matmul_prec="highest", data_format="channels_first")
+        for key, value in (("use_batched_qr", "no"), ("fp32_matmul_prec", "f32"), ("qr_fp32_matmul_prec", None)):
+            with self.assertRaisesRegex(ValueError, key):
+                soap.SOAP(w, **{key: value})
+
+    def test_what_leaves_the_other_nothing_is_refused(self):
+        w = [np.ones((3, 3), np.float32)]
+        for key, options in (("nesterov", {"profile": "nikhilvyas", "nesterov": True}),
+                             ("adam_warmup_steps", {"profile": "nikhilvyas", "adam_warmup_steps": 2}),
+                             ("ROTATE", {"use_eigh": True, "moment2_order": "rotate"}),
+                             ("power_iter_steps", {"use_eigh": True, "power_iter_steps": 2}),
+                             ("refresh_async", {"refresh_async": True})):
+            with self.assertRaisesRegex(errors.Unsupported, key):
+                soap.SOAP(w, **options)
+
+    def test_names_of_other_packages(self):
         w = np.ones((3, 3), np.float32)
-        opt = soap.SOAP([w], use_batched_qr=True, batched_qr_num_streams=4, fp32_matmul_prec="high", normalize_grads=True,
-                        adaptive_update_tolerance=1e-4)
+        opt = soap.SOAP([w], normalize_grads=True, adaptive_update_tolerance=1e-4)
         self.assertTrue(opt.param_groups[0]["normalize_update"])
         self.assertEqual(opt.param_groups[0]["adaptive_tolerance"], 1e-4)
 

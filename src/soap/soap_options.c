@@ -102,6 +102,34 @@ static frg_status check_choices(frg_context *ctx, const frg_soap_opts *o)
     return FRG_OK;
 }
 
+/** Options of which one leaves the other nothing to act on. */
+static frg_status check_together(frg_context *ctx, const frg_soap_opts *o)
+{
+    const bool after = o->order == FRG_UPDATE_FIRST;
+    const struct {
+        bool both;
+        const char *one, *why;
+    } rows[] = {
+        {o->refresh_async && !after, "refresh_async",
+         "needs order FRG_UPDATE_FIRST (profile nikhilvyas): with the gradient first, a step uses "
+         "the bases that it refreshes"},
+        {o->nesterov && o->profile == FRG_SOAP_NIKHILVYAS, "nesterov",
+         "is not in the profile nikhilvyas; take another profile, or leave it off"},
+        {o->adam_warmup_steps > 0 && after, "adam_warmup_steps",
+         "needs order FRG_GRAD_FIRST: with the update first, the first gradient makes the bases"},
+        {o->moment2_order == FRG_MOMENT2_ROTATE && o->use_eigh, "moment2_order FRG_MOMENT2_ROTATE",
+         "goes with refreshes by QR, and use_eigh leaves none"},
+        {o->power_iter_steps > 1 && o->use_eigh, "power_iter_steps",
+         "counts the products of refreshes by QR, and use_eigh leaves none"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].both) {
+            FAIL(ctx, E_UNSUPPORTED, "%s %s", rows[i].one, rows[i].why);
+        }
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_soap_check(frg_context *ctx, const frg_soap_opts *o)
 {
     TRY(check_numbers(ctx, o));
@@ -129,12 +157,7 @@ frg_status frgi_soap_check(frg_context *ctx, const frg_soap_opts *o)
                 "row %lld of frequencies is (%lld, %lld); steps must ascend, frequencies be >= 1",
                 (long long)i + 1, (long long)o->frequencies[i][0], (long long)o->frequencies[i][1]);
     }
-    if (o->refresh_async && o->order == FRG_GRAD_FIRST) {
-        FAIL(ctx, E_UNSUPPORTED,
-             "refresh_async needs order FRG_UPDATE_FIRST (profile nikhilvyas): with the gradient "
-             "first, a step uses the bases that it refreshes");
-    }
-    return FRG_OK;
+    return check_together(ctx, o);
 }
 
 frg_status frgi_soap_frequency(frg_context *ctx, const frg_soap_opts *o, int64_t t0, int64_t *f)

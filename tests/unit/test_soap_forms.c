@@ -1000,6 +1000,40 @@ static int64_t zero_frequency(int64_t t0, void *user)
     return t0 < 2 ? 1 : 0;
 }
 
+/** Options of which one leaves another nothing to act on are refused, by name, at the start and later. */
+static void contradictions(void)
+{
+    frg_context *ctx = test_context();
+    static const struct {
+        const char *word;
+        frg_soap_profile profile;
+        size_t field;
+        int value, use_eigh;
+    } rows[] = {
+#define WHOLE(profile, f, v) #f, profile, offsetof(frg_soap_opts, f), v
+        {WHOLE(FRG_SOAP_EMERGING, refresh_async, 1), 0},
+        {WHOLE(FRG_SOAP_NIKHILVYAS, nesterov, 1), 0},
+        {WHOLE(FRG_SOAP_EMERGING_04, moment2_order, FRG_MOMENT2_ROTATE), 1},
+        {WHOLE(FRG_SOAP_EMERGING, power_iter_steps, 2), 1},
+        {WHOLE(FRG_SOAP_NIKHILVYAS, adam_warmup_steps, 2), 0}, /* the low half of an int64_t */
+#undef WHOLE
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const frg_soap_opts usual = options(rows[i].profile);
+        frg_soap_opts o = usual;
+        frg_soap *soap = NULL;
+        memcpy((char *)&o + rows[i].field, &rows[i].value, sizeof(int));
+        o.use_eigh = rows[i].use_eigh;
+        CHECK_STATUS(frg_soap_create(&soap, ctx, &o), FRG_UNSUPPORTED);
+        CHECK_SAYS(strstr(frg_message(ctx), rows[i].word) != NULL, "'%s' does not name %s",
+                   frg_message(ctx), rows[i].word);
+        CHECK_OK(ctx, frg_soap_create(&soap, ctx, &usual));
+        CHECK_STATUS(frg_soap_set_group(soap, 0, &o), FRG_UNSUPPORTED);
+        frg_soap_destroy(soap);
+    }
+    frg_context_destroy(ctx);
+}
+
 static void refusals(void)
 {
     frg_context *ctx = test_context();
@@ -1041,9 +1075,6 @@ static void refusals(void)
     o = options(FRG_SOAP_EMERGING);
     o.qr_method = (frg_qr_method)9;
     CHECK_STATUS(frg_soap_create(&soap, ctx, &o), FRG_BAD_ARG);
-    o = options(FRG_SOAP_EMERGING);
-    o.refresh_async = 1;
-    CHECK_STATUS(frg_soap_create(&soap, ctx, &o), FRG_UNSUPPORTED);
     CHECK_STATUS(frg_soap_create(NULL, ctx, NULL), FRG_BAD_ARG);
     CHECK_STATUS(frg_soap_create(&soap, NULL, NULL), FRG_BAD_ARG);
     CHECK_STATUS(frg_soap_step(NULL, NULL, 0, NULL), FRG_BAD_ARG);
@@ -1144,6 +1175,7 @@ static const test_case cases[] = {
     {"parts", parts},
     {"damaged states", damaged_states},
     {"impossible places", impossible_places},
+    {"contradictions", contradictions},
     {"refusals", refusals},
     {"odd shapes", odd_shapes},
 };

@@ -1,6 +1,7 @@
 """fourge.torch.SOAP inside torch, and beside pytorch_optimizer."""
 
 import copy
+import inspect
 import io
 import os
 import tempfile
@@ -344,8 +345,15 @@ class Torch(unittest.TestCase):
             SOAP(net.parameters(), nestorov=True)
         with self.assertRaisesRegex(ValueError, "eps"):
             SOAP(net.parameters(), eps=-1)
-        with self.assertRaises(errors.Unsupported):
-            SOAP(net.parameters(), differentiable=True)
+        for options in ({"differentiable": True}, {"capturable": True}):
+            with self.assertRaisesRegex(errors.Unsupported, next(iter(options))):
+                SOAP(net.parameters(), **options)
+            with self.assertRaisesRegex(errors.Unsupported, next(iter(options))):
+                SOAP([{"params": net.parameters(), **options}])
+        for word in ("nestrov", "weight_decays"):
+            with self.assertRaisesRegex(TypeError, word):
+                SOAP([{"params": net.parameters(), word: 0.1}])
+        self.assertEqual(SOAP([{"params": net.parameters(), "lr_scale": 0.5}]).param_groups[0]["lr_scale"], 0.5)
         embedding = torch.nn.Embedding(4, 3, sparse=True)
         opt = SOAP(embedding.parameters())
         embedding(torch.tensor([1])).sum().backward()
@@ -357,6 +365,34 @@ class Torch(unittest.TestCase):
             train(net, opt, 1)
         with self.assertRaises(ValueError):
             SOAP(net.parameters()).load_state_dict(SOAP([torch.nn.Parameter(torch.ones(2))]).state_dict())
+
+    def test_keywords_that_have_nothing_to_act_on(self):
+        """Each is warned of, once a process, with what is done instead; in groups too."""
+        made = lambda at: {"init": lambda **o: SOAP(model().parameters(), **o),
+                           "group": lambda **o: SOAP([{"params": model().parameters(), **o}])}[at]
+        for at in ("init", "group"):
+            soap._told.clear()
+            for key, value, text in (("foreach", True, "one call"), ("fused", False, "one call"), ("use_batched_qr", False, "one call"),
+                                     ("fp32_matmul_prec", "high", "float32"), ("qr_fp32_matmul_prec", "medium", "float32"),
+                                     ("batched_qr_num_streams", 2, "streams")):
+                with self.assertWarnsRegex(UserWarning, f"{key}={value!r}.*{text}"):
+                    made(at)(**{key: value})
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    opt = made(at)(**{key: value})
+                self.assertNotIn(key, opt.param_groups[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            soap._told.clear()
+            SOAP(model().parameters(), foreach=None, fused=None, capturable=False, use_batched_qr=True)
+        with self.assertRaisesRegex(ValueError, "fused"):
+            SOAP(model().parameters(), fused="yes")
+
+    def test_the_signature_has_no_others(self):
+        """Those of the NumPy class, which python/tests/test_soap.py goes over, and torch's, which the tests here do."""
+        both = {"params", "options", *inspect.signature(soap.SOAP).parameters}
+        self.assertEqual(set(inspect.signature(SOAP).parameters) - both,
+                         {"foreach", "maximize", "capturable", "differentiable", "fused"})
 
     def test_states_of_other_optimizers(self):
         """They are refused by name, with the remedy; groups and state stay.  Where no axis has a factor AdamW's goes on."""
