@@ -100,16 +100,30 @@ static frg_status judge_gradients(frg_soap *soap, frg_soap_report *report)
 
 /* ---- what is due --------------------------------------------------------------------------------- */
 
+/** Is a refresh due at the parameter's step, for a factor whose turn is so many steps early? */
+static bool due_now(const frg_soap_opts *o, const soap_param *p, int64_t turn, int64_t freq)
+{
+    const bool after = o->order == FRG_UPDATE_FIRST; /* counts the step just made */
+    const bool early = p->step <= o->precondition_warmup_steps && o->precondition_warmup_steps > 0;
+    return early || (p->step + (after ? 1 : 0) + turn) % freq == 0;
+}
+
+/** Emerging-Optimizers 0.2 makes eigenvectors at the end of Adam's warm-up where a refresh is due there.  Else its bases
+ *  are I until one is due, which is a step of orthogonal iteration from I. */
+static bool begins_at_identity(const frg_soap_opts *o, const soap_param *p)
+{
+    return o->profile == FRG_SOAP_EMERGING && o->order == FRG_GRAD_FIRST && !o->stagger &&
+           o->warmup_v == FRG_WARMUP_V_KEEP && p->step >= o->adam_warmup_steps;
+}
+
 static void decide_factor(const frg_soap *soap, const soap_param *p, soap_factor *f, int64_t freq)
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
-    const bool after = o->order == FRG_UPDATE_FIRST; /* counts the step just made */
-    const int64_t t0 = p->step + (after ? 1 : 0);
     const int64_t turn = o->stagger ? f->turn_of_duty % freq : 0;
-    const bool early = p->step <= o->precondition_warmup_steps && o->precondition_warmup_steps > 0;
     f->looked = f->passes = false;
     f->done = SOAP_UNTOUCHED;
-    f->due = p->first || (p->generation > 0 && (early || (t0 + turn) % freq == 0));
+    f->due =
+        p->first || ((p->generation > 0 || begins_at_identity(o, p)) && due_now(o, p, turn, freq));
     f->refresh = f->due;
     const bool none = f->due && (p->first || f->lost);
     f->fresh =
@@ -142,6 +156,9 @@ static frg_status decide(frg_soap *soap, ptrdiff_t *eigh)
         p->updates = !after || p->started;
         p->first = p->n_factors > 0 && p->generation == 0 &&
                    (after ? !p->started : p->step >= o->adam_warmup_steps);
+        if (begins_at_identity(o, p)) {
+            p->first = p->first && p->step == o->adam_warmup_steps && due_now(o, p, 0, f);
+        }
         for (int k = 0; k < p->n_factors; k++) {
             decide_factor(soap, p, &p->factors[k], f);
         }

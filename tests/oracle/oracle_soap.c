@@ -467,10 +467,12 @@ void soap_oracle_step(soap_oracle *s, const double *gradient)
         }
     } else {
         accumulate(s, g);
-        if (!s->based) {
-            if (s->t >= s->o.adam_warmup_steps)
+        if (!s->based && s->t >= s->o.adam_warmup_steps) {
+            if (s->o.profile != FRG_SOAP_EMERGING || s->o.warmup_v != FRG_WARMUP_V_KEEP ||
+                due(s, s->t))
                 first_basis(s);
-        } else if (due(s, s->t)) {
+            s->based = 1; /* on I, if nothing was due */
+        } else if (s->based && due(s, s->t)) {
             refresh(s);
         }
         adam(s, g);
