@@ -9,8 +9,8 @@ peers=$1
 rows=${2:-1e6}
 folder=${3:-$(mktemp -d)}
 build=${BUILD:-$here/../build}
-unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+. "$here/lines.sh"
 cmake --build "$build" --target bench_fe >/dev/null
 "$peers/bin/python" "$here/peers/fe_peers.py" "$rows" "$folder"
-"$build/bench_fe" --threads "${THREADS:-$(nproc)}" "$folder"/*_?fe
-"$build/bench_fe" --threads "${THREADS:-$(nproc)}" --small --repeat 200
+named "$build/bench_fe" --threads "${THREADS:-$(nproc)}" "$folder"/*_?fe
+named "$build/bench_fe" --threads "${THREADS:-$(nproc)}" --small --repeat 200

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Exact Gaussian processes beside the peers, on the same inputs, in one run: gp.sh PEERS [JOB [SIZES [FOLDER]]]
 #
-# PEERS is the environment of bench/peers/setup.sh, with gpytorch and scikit-learn.  JOB is step (default), fit, batch,
+# PEERS is the environment of bench/peers/setup.sh, with gpytorch and scikit-learn.  JOB is step (default), value, fit, batch,
 # invquad or factor; SIZES are separated by blanks (default: 50 100 500 1000 2000); FOLDER (default: a temporary one) takes
 # the inputs.  Prints JSON lines, for each type first the peers', then ours, each with the machine's name.  Parts of a
 # run: DTYPES (default "f64 f32"), REPEAT (ours, 20; fit 3), PEER (one of the peers).
@@ -12,19 +12,14 @@ job=${2:-step}
 sizes=${3:-50 100 500 1000 2000}
 folder=${4:-$(mktemp -d)}
 build=${BUILD:-$here/../build}
-machine=${MACHINE:-$(lscpu | sed -n 's/^Model name: *//p'), $(nproc) cores}
-unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+. "$here/lines.sh"
 cmake --build "$build" --target bench_gp >/dev/null
 repeat=20
 [ "$job" = fit ] && repeat=3
-name_machine() {
-    "$@" >"$folder/lines"
-    sed "s|^{|{\"machine\": \"$machine\", |" "$folder/lines"
-}
 for dtype in ${DTYPES:-f64 f32}; do
     # shellcheck disable=SC2086 # the sizes are words
-    name_machine "$peers/bin/python" "$here/peers/gp_peers.py" --job "$job" --out "$folder" --dtype $dtype \
+    "$peers/bin/python" "$here/peers/gp_peers.py" --job "$job" --out "$folder" --dtype $dtype \
         ${PEER:+--peer "$PEER"} $sizes
-    name_machine "$build/bench_gp" --job "$job" --dtype $dtype --n "$(echo "$sizes" | tr ' ' ',')" \
+    named "$build/bench_gp" --job "$job" --dtype $dtype --n "$(echo "$sizes" | tr ' ' ',')" \
         --repeat "${REPEAT:-$repeat}" --threads "${THREADS:-$(nproc)}" --data "$folder"
 done

@@ -10,7 +10,7 @@ peers=$1
 size=${2:-small}
 folder=${3:-$(mktemp -d)}
 build=${BUILD:-$here/../build}
-unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+. "$here/lines.sh"
 cmake --build "$build" --target bench_gw >/dev/null
 "$peers/bin/python" "$here/peers/gw_peers.py" "$size" "$folder"
-"$build/bench_gw" --threads "${THREADS:-$(nproc)}" "$folder"
+named "$build/bench_gw" --threads "${THREADS:-$(nproc)}" "$folder"

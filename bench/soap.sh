@@ -10,15 +10,15 @@ mlp=${3:-1024}
 layers=${4:-12}
 build=${BUILD:-$here/../build}
 threads=${THREADS:-$(nproc)}
-unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+. "$here/lines.sh"
 cmake --build "$build" --target bench_soap fourge_program >/dev/null
 "$peers/bin/python" "$here/peers/soap_peers.py" "$hidden" "$mlp" "$layers"
 for gradients in gaussian powerlaw; do
-    "$build/fourge" soap bench --layers "$layers" --hidden "$hidden" --mlp "$mlp" --steps 5 --warmup 2 \
+    named "$build/fourge" soap bench --layers "$layers" --hidden "$hidden" --mlp "$mlp" --steps 5 --warmup 2 \
         --gradients "$gradients" --threads "$threads" --format json | tr -d '\n' | sed 's/  */ /g'
     echo
 done
-"$build/fourge" soap bench --layers "$layers" --hidden "$hidden" --mlp "$mlp" --steps 20 --warmup 3 --frequency 10 \
+named "$build/fourge" soap bench --layers "$layers" --hidden "$hidden" --mlp "$mlp" --steps 20 --warmup 3 --frequency 10 \
     --stagger --gradients gaussian --threads "$threads" --format json | tr -d '\n' | sed 's/  */ /g'
 echo
-"$build/bench_soap" --job qr --threads "$threads"
+named "$build/bench_soap" --job qr --threads "$threads"

@@ -1,10 +1,13 @@
-"""Peers on exact Gaussian processes: python gp_peers.py [--job step|fit|invquad|factor|batch] [--out FOLDER] [N ...]
+"""Peers on exact Gaussian processes: python gp_peers.py [--job step|value|fit|invquad|factor|batch] [--device cpu|cuda]
+       [--out FOLDER] [N ...]
 
 gpytorch: stock model, Cholesky path. tensors: logdet and quadratic form as one autograd function on plain tensors
-(backward by the inverse from the Cholesky factor), the least that torch needs. sklearn (step, f64): value and
+(backward by the inverse from the Cholesky factor, the scheme of GPyTorch's pull request 2682), the least that torch needs.
+cholesky: the same tensors with torch's own backward through the Cholesky factor. sklearn (step, f64, cpu): value and
 gradient of GaussianProcessRegressor, which takes three parameters and no mean.
 
-Model and starts are GPyTorch's defaults: scale * RBF + noise above 1e-4 + constant mean, softplus of 0. `fit` is 50
+Model and starts are GPyTorch's defaults: scale * RBF + noise above 1e-4 + constant mean, softplus of 0. `step` is value
+and gradient, `value` its forward half, with what a backward would need kept. `fit` is 50
 steps of Adam with learning rate 0.1 and prints the value and parameters it ends at. `factor` is the dense value without the backward. `batch` is 200 processes at once,
 in GPyTorch's batch mode and as 200 plain steps in a row (gpytorch_loop); seconds are of all 200. FOLDER receives the inputs as
 gp_x.npy and gp_y.npy, for bench_gp --data; a problem is their first N rows.
@@ -47,17 +50,22 @@ def stock_model(x, y):
     return model, lambda: -mll(model(x), y)
 
 
-def stock(x, y):
+def stock(x, y, backward=True):
     model, loss = stock_model(x, y)
 
     def run():
         with gpytorch.settings.fast_computations(False, False, False), gpytorch.settings.max_cholesky_size(10**9):
             model.zero_grad()
             value = loss()
-            value.sum().backward()
+            if backward:
+                value.sum().backward()
         return {"log_likelihood": -value.flatten()[0].item() * y.shape[-1]}
 
     return run
+
+
+def stock_value(x, y):
+    return stock(x, y, backward=False)
 
 
 def stock_batch(x, y):
@@ -107,33 +115,58 @@ class InvQuadLogdet(torch.autograd.Function):
         return grad * (torch.cholesky_inverse(factor) - torch.outer(a, a)), 2 * grad * a
 
 
-def tensor_model(x, y):
-    raw = torch.zeros(4, dtype=x.dtype, requires_grad=True)
+def through_cholesky(k, r):
+    """r'K^-1 r + log |K| with torch's own backward."""
+    factor = torch.linalg.cholesky(k)
+    z = torch.linalg.solve_triangular(factor, r.unsqueeze(-1), upper=False)
+    return z.square().sum() + 2 * factor.diagonal().log().sum()
+
+
+def tensor_model(x, y, inv_quad_logdet):
+    raw = torch.zeros(4, dtype=x.dtype, device=x.device, requires_grad=True)
 
     def loss():
         e = torch.nn.functional.softplus(raw)
         z = x / e[0]
-        k = e[1] * torch.exp(-0.5 * torch.cdist(z, z) ** 2) + (e[2] + 1e-4) * torch.eye(len(y), dtype=x.dtype)
-        return 0.5 * (InvQuadLogdet.apply(k, y - raw[3]) / len(y) + np.log(2 * np.pi))
+        eye = torch.eye(len(y), dtype=x.dtype, device=x.device)
+        k = e[1] * torch.exp(-0.5 * torch.cdist(z, z) ** 2) + (e[2] + 1e-4) * eye
+        return 0.5 * (inv_quad_logdet(k, y - raw[3]) / len(y) + np.log(2 * np.pi))
 
     return raw, loss
 
 
-def tensors(x, y):
-    raw, loss = tensor_model(x, y)
+def tensors(x, y, inv_quad_logdet=InvQuadLogdet.apply, backward=True):
+    raw, loss = tensor_model(x, y, inv_quad_logdet)
 
     def run():
         raw.grad = None
         value = loss()
-        value.backward()
+        if backward:
+            value.backward()
         return {"log_likelihood": -value.item() * len(y)}
 
     return run
 
 
-def tensors_fit(x, y):
+def tensors_value(x, y):
+    return tensors(x, y, backward=False)
+
+
+def cholesky(x, y):
+    return tensors(x, y, through_cholesky)
+
+
+def cholesky_value(x, y):
+    return tensors(x, y, through_cholesky, backward=False)
+
+
+def cholesky_fit(x, y):
+    return tensors_fit(x, y, through_cholesky)
+
+
+def tensors_fit(x, y, inv_quad_logdet=InvQuadLogdet.apply):
     def run():
-        raw, loss = tensor_model(x, y)
+        raw, loss = tensor_model(x, y, inv_quad_logdet)
         optimizer = torch.optim.Adam([raw], lr=0.1)
         for _ in range(50):
             optimizer.zero_grad()
@@ -145,10 +178,9 @@ def tensors_fit(x, y):
 
 
 def dense_inputs(x, y):
-    _, loss = tensor_model(x, y)
     z = x / np.log(2.0)
     k = np.log(2.0) * torch.exp(-0.5 * torch.cdist(z, z) ** 2)
-    k += (np.log(2.0) + 1e-4) * torch.eye(len(y), dtype=x.dtype)
+    k += (np.log(2.0) + 1e-4) * torch.eye(len(y), dtype=x.dtype, device=x.device)
     return k.requires_grad_(True), y.clone().requires_grad_(True)
 
 
@@ -205,7 +237,7 @@ def sklearn_step(x, y):
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-    if x.dtype != torch.float64:
+    if x.dtype != torch.float64 or x.device.type != "cpu":
         return None
     start = float(np.log(2.0))
     kernel = ConstantKernel(start) * RBF(start) + WhiteKernel(start + 1e-4)
@@ -213,8 +245,9 @@ def sklearn_step(x, y):
     return lambda: {"log_likelihood": model.log_marginal_likelihood(model.kernel_.theta, eval_gradient=True)[0]}
 
 
-JOBS = {"step": {"gpytorch": stock, "tensors": tensors, "sklearn": sklearn_step},
-        "fit": {"gpytorch": stock_fit, "tensors": tensors_fit},
+JOBS = {"step": {"gpytorch": stock, "cholesky": cholesky, "tensors": tensors, "sklearn": sklearn_step},
+        "value": {"gpytorch": stock_value, "cholesky": cholesky_value, "tensors": tensors_value},
+        "fit": {"gpytorch": stock_fit, "cholesky": cholesky_fit, "tensors": tensors_fit},
         "invquad": {"gpytorch": stock_invquad, "tensors": tensors_invquad},
         "factor": {"gpytorch": stock_factor, "tensors": tensors_factor},
         "batch": {"gpytorch": stock_batch, "gpytorch_loop": stock_loop}}
@@ -223,6 +256,7 @@ JOBS = {"step": {"gpytorch": stock, "tensors": tensors, "sklearn": sklearn_step}
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--job", choices=JOBS, default="step")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("f64", "f32"))
     parser.add_argument("--peer")
     parser.add_argument("--out", type=pathlib.Path)
@@ -237,15 +271,16 @@ def main():
             for peer, make in JOBS[options.job].items():
                 if (options.dtype or name) != name or (options.peer or peer) != peer:
                     continue
-                run = make(torch.tensor(all_x[:n], dtype=dtype), torch.tensor(all_y[:n], dtype=dtype))
+                x, y = (torch.tensor(v[:n], dtype=dtype, device=options.device) for v in (all_x, all_y))
+                run = make(x, y)
                 if run is None:
                     continue
-                long = n > 500 or options.job == "batch"
-                repeats = 1 if n > 2000 else 3 if long or options.job == "fit" else 20
-                once = options.job == "fit" and long  # a fit of seconds warms itself
-                seconds, result = common.best_of(run, 1 if once else repeats, warm=not once)
-                common.report(bench="gp", job=options.job, n=n, d=DIMS, dtype=name, peer=peer,
-                              seconds=round(seconds, 6), **result)
+                # a fit of more than 2000 points runs once, cold, as ours does
+                repeats = 0 if options.job == "fit" and n > 2000 else 1 if n > 2000 else 3 if n > 500 or options.job in (
+                    "fit", "batch") else 20
+                figures, result = common.timed(run, repeats, common.waiter(options.device))
+                common.report(bench="gp", job=options.job, n=n, d=DIMS, dtype=name, device=options.device, peer=peer,
+                              **figures, **result)
 
 
 if __name__ == "__main__":

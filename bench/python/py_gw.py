@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "peers"))
-from common import best_of, report  # noqa: E402
+from common import report, timed  # noqa: E402
 from gw_peers import spiral, swiss_roll  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -67,8 +67,8 @@ for n in [int(a) for a in sys.argv[1:]] or [400, 1000, 2000]:
     if importlib.util.find_spec("ott"):
         sides["OTT"] = ott_solver()
     for peer, run in sides.items():
-        seconds, plan = best_of(lambda: run(c, d), 3 if n <= 400 or peer == "fourge" else 1, warm=n <= 400 or peer != "POT")
+        figures, plan = timed(lambda: run(c, d), 3 if n <= 400 else 1)
         plan = np.asarray(plan, float)
         error = max(abs(plan.sum(1) * n - 1).max(), abs(plan.sum(0) * m - 1).max())
-        report(bench="py_gw", n=n, m=m, epsilon=EPSILON, peer=peer, seconds=round(seconds, 4), energy=round(energy(c, d, plan), 8),
+        report(bench="py_gw", n=n, m=m, epsilon=EPSILON, peer=peer, **figures, energy=round(energy(c, d, plan), 8),
                marginal_error=float(f"{error:.1e}"))
