@@ -122,7 +122,9 @@ typedef struct {
     frg_soap_warmup_v warmup_v;     /* keep */
     frg_soap_basis moment1_basis;   /* auto; not visible outside */
     frg_qr_method qr_method;        /* auto */
-    double ridge_c;                 /* 64: K + ridge_c u norm_F(K) I is what a refresh sees, u = 2^-24 */
+    /** Quotients q_j'K q_j below ridge_c u norm_F(K), u = 2^-24, are raised to it for a refresh, so that directions in
+     *  which K is rounding noise stay where they were: they turn by about 0.2 / ridge_c a refresh.  64. */
+    double ridge_c;
     /** What the Cholesky ladder must reach, max |Q'Q - I|, before it falls back to Householder (which keeps 1e-5
      *  anyway); 1e-5.  Below that a pass that would suffice is verified by one more Gram matrix. */
     double ortho_tol;

@@ -2,9 +2,13 @@
  *
  *     K <- beta K + (1 - beta) mat(G) mat(G)'           SYRK, lower triangle
  *     W = K Q,  lambda_j = q_j'W_j                      SYMM; the product serves test, order and refresh
- *     A = (W + c u norm(K) Q) sorted by lambda;  Q = orth(A)
+ *     a_j = W_j + max(0, c u norm(K) - lambda_j) q_j, sorted by lambda;  Q = orth(A)
  *
- * The ridge keeps directions that are below the rounding noise of K where they were.  K is read through its
+ * The ridge holds the directions in which K is rounding noise: K Q = 0 there, and orth() of what W has instead is any
+ * basis.  Products and averages leave e_j with norm(e_j) of about 0.2 u norm(K) in a column, at orders 24 to 512 and on
+ * all CPU levels alike, so that a column raised to c u norm(K) turns by 0.2 / c a refresh: 0.003 with c = 64, and some 0.05
+ * in the 20 refreshes that second moments remember (noise that stays the same adds up).  Columns with lambda_j above that
+ * have no ridge: it would slow them by c u norm(K) / lambda_j, more than all rounding does to them.  K is read through its
  * lower triangle alone, everywhere.  min lambda_j^2 / norm(W_j)^2 lies below every pivot of the factorisation:
  * the hint by which the engine tries the one-pass Cholesky way.  Memory: the room of the thread, 2 n^2.
  *
@@ -148,7 +152,7 @@ typedef struct {
     const soap_param *p;
     soap_factor *f;
     soap_room *lead;
-    float ridge;
+    double floor;
 } factor_job;
 
 static void columns_of_product(const void *job, const soap_room *room, ptrdiff_t from,
@@ -315,7 +319,7 @@ static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f
     move_quotients(f, room);
 }
 
-/** Columns of A = W + ridge Q in their order, scaled; norm2 is NaN where one is not finite. */
+/** Columns of A = W + max(0, floor - lambda) Q in their order, scaled; norm2 is NaN where one is not finite. */
 static void columns_to_factor(const void *job, const soap_room *room, ptrdiff_t from,
                               ptrdiff_t count)
 {
@@ -326,8 +330,13 @@ static void columns_to_factor(const void *job, const soap_room *room, ptrdiff_t 
     for (ptrdiff_t p = from; p < from + count; p++) {
         const ptrdiff_t slot = j->f->order[p];
         float *const a = (float *)qr->x.a + p * ld;
-        j->soap->ops->ridge(n, j->ridge, j->f->q + slot * n, (const float *)qr->other + slot * ld,
-                            a);
+        const float *const w = (const float *)qr->other + slot * ld;
+        if (j->f->lambda[slot] < j->floor) {
+            const double ridge = j->floor - j->f->lambda[slot];
+            j->soap->ops->ridge(n, (float)ridge, j->f->q + slot * n, w, a);
+        } else {
+            memcpy(a, w, (size_t)n * sizeof *a);
+        }
         memset(a + n, 0, (size_t)(qr->x.rows - n) * sizeof *a);
         if (!frgi_qr_scale_column(j->soap->qr, qr, p, NULL)) {
             qr->norm2[p] = (double)NAN;
@@ -351,11 +360,11 @@ static void columns_of_basis(const void *job, const soap_room *room, ptrdiff_t f
 }
 
 bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *param, soap_factor *f,
-                              soap_room *room, double ridge, bool last)
+                              soap_room *room, double floor, bool last)
 {
     const frg_soap_opts *const o = &soap->groups[param->group];
     const ptrdiff_t n = f->size, ld = room->qr.x.ld;
-    const factor_job job = {soap, param, f, room, (float)ridge};
+    const factor_job job = {soap, param, f, room, floor};
     frgi_soap_share(room, n, COLUMNS, columns_to_factor, &job);
     for (ptrdiff_t p = 0; p < n; p++) {
         if (isnan(room->qr.norm2[p])) {
@@ -402,6 +411,7 @@ static void refresh_by_qr(const frg_soap *soap, const soap_param *p, soap_factor
     for (int s = 0; s < o->power_iter_steps; s++) {
         if (s > 0) {
             multiply(p, f, room);
+            rayleigh(soap, f, room);
             f->hint = 0;
         }
         if (!frgi_soap_orthonormalise(soap, p, f, room, o->ridge_c * UNIT * f->norm,

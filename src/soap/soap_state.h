@@ -191,10 +191,10 @@ void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap
 double frgi_soap_norm(const frg_soap *soap, const soap_factor *f);
 /** Slots by descending lambda[slot], those of equal ones as they were; rank: room for n. */
 void frgi_soap_sort_places(ptrdiff_t n, const double *lambda, int32_t *slots, int32_t *rank);
-/** Q <- orth(W + ridge Q), W in room->qr.other, columns in the order of the slots; false: not finite, Q is as before.
+/** Q <- orth(A), a_j = W_j + max(0, floor - lambda_j) q_j, W in room->qr.other, columns in the order of the slots; false: not finite, Q is as before.
  *  last: the factor's report is of this one, and second moments turn with it where that is asked for. */
 bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *p, soap_factor *f,
-                              soap_room *room, double ridge, bool last);
+                              soap_room *room, double floor, bool last);
 
 /* ---- soap_eigh.c ---- */
 /** What becomes of a refresh, by norm(K): K = 0 tells nothing, one with NaN or infinities gives no basis. */

@@ -291,6 +291,10 @@ static void power_iteration(soap_oracle *s, int a)
     const bool follow = o->moment2_order == FRG_MOMENT2_FOLLOW;
     double *const x = array(d * d), *const old = array(d * d);
     memcpy(old, s->q[a], (size_t)(d * d) * sizeof *old);
+    double norm = 0;
+    for (int64_t i = 0; i < d * d; i++)
+        norm += s->k[a][i] * s->k[a][i];
+    const double ridge = s->ridge * sqrt(norm);
     if (o->sort_when == FRG_SORT_BEFORE_QR) {
         quotients(s, a, s->lambda[a]);
         sort_columns(s, a, s->lambda[a], follow);
@@ -298,7 +302,7 @@ static void power_iteration(soap_oracle *s, int a)
     for (int step = 0; step < o->power_iter_steps; step++) {
         for (int64_t j = 0; j < d; j++)
             for (int64_t i = 0; i < d; i++) {
-                x[j * d + i] = 0;
+                x[j * d + i] = ridge * s->q[a][j * d + i];
                 for (int64_t k = 0; k < d; k++)
                     x[j * d + i] += s->k[a][k * d + i] * s->q[a][j * d + k];
             }

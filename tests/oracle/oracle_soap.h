@@ -15,6 +15,7 @@ typedef struct {
     int64_t d[4], n;
     double *w, *m, *v;
     double *k[4], *q[4], *lambda[4]; /* NULL: the axis has no factor; by columns */
+    double ridge; /* 0; refreshes by QR see K + ridge norm_F(K) I */
     int64_t t;
     int based, started;
 } soap_oracle;

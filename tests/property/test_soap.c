@@ -8,6 +8,7 @@
  * for 8 Gaussian eigenvalues are 1e-2 and now and then 1e-4: 6e-4.  Hence 3e-3 lr per step, against updates of
  * size lr; a wrong basis, decay or order shows as 1e-1 lr. */
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "fourge/soap.h"
 #include "oracle/oracle_soap.h"
@@ -327,8 +328,87 @@ static void crossing(void)
     }
 }
 
+/* ---- the ridge ------------------------------------------------------------------------------------ */
+
+enum { RIDGED = 16, RIDGED_STEPS = 30 };
+
+/** norm(W - W_exact) / norm(W_exact) after 30 steps on gradients diag(i^-1/2) N diag(j^-1/2): of the library in w; of the literal
+ *  algorithm in double on K + 64 u norm_F(K) I in place of K. */
+static void distances(double *of_library, double *of_ridge, float *w, const frg_soap_opts *o)
+{
+    enum { N = RIDGED * RIDGED };
+    const int64_t d[2] = {RIDGED, RIDGED};
+    double zero[N] = {0}, exact_g[N], sums[3] = {0};
+    float g[N];
+    frg_context *ctx = test_context();
+    soap_oracle *exact = soap_oracle_create(o, 2, d, zero), *ridged = soap_oracle_create(o, 2, d, zero);
+    ridged->ridge = 64 * 0x1p-24;
+    frg_soap *soap = NULL;
+    memset(w, 0, N * sizeof *w);
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, o));
+    CHECK_OK(ctx, frg_soap_add_param(soap, 0, view_of(w, FRG_F32, 2, d), NULL, NULL));
+    for (int t = 0; t < RIDGED_STEPS; t++) {
+        for (int i = 0; i < N; i++) {
+            const double size = sqrt((double)((i / RIDGED + 1) * (i % RIDGED + 1)));
+            exact_g[i] = g[i] = (float)(test_normal() / size);
+        }
+        const frg_array grad = view_of(g, FRG_F32, 2, d);
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+        soap_oracle_step(exact, exact_g);
+        soap_oracle_step(ridged, exact_g);
+    }
+    for (int i = 0; i < N; i++) {
+        const double a = (double)w[i] - exact->w[i], b = ridged->w[i] - exact->w[i];
+        sums[0] += a * a;
+        sums[1] += b * b;
+        sums[2] += exact->w[i] * exact->w[i];
+    }
+    *of_library = sqrt(sums[0] / sums[2]);
+    *of_ridge = sqrt(sums[1] / sums[2]);
+    frg_soap_destroy(soap);
+    soap_oracle_destroy(exact);
+    soap_oracle_destroy(ridged);
+    frg_context_destroy(ctx);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/** Where no quotient is below 64 u norm(K) the ridge has no part in a trajectory: its bits are those without one, and all that
+ *  rounding does is less than half of what a ridge of that size alone would do to the exact trajectory (some tenth; the
+ *  median of nine, since single draws have close eigenvalues). */
+static void ridge(void)
+{
+    enum { DRAWS = 9 };
+    double ratios[DRAWS];
+    frg_soap_opts o;
+    frg_soap_defaults(&o, sizeof o, E_);
+    o.lr = 0.1;
+    o.eps = 0.05;
+    o.weight_decay = 0;
+    for (int k = 0; k < DRAWS; k++) {
+        float with[RIDGED * RIDGED], without[RIDGED * RIDGED];
+        double library, added;
+        frg_soap_opts none = o;
+        none.ridge_c = 0;
+        const uint64_t at = test_now.random;
+        distances(&library, &added, without, &none);
+        test_now.random = at;
+        distances(&library, &added, with, &o);
+        CHECK_BITS(with, without, sizeof with);
+        ratios[k] = library / added;
+    }
+    qsort(ratios, DRAWS, sizeof *ratios, by_size);
+    CHECK_SAYS(ratios[DRAWS / 2] <= 0.5, "the distance is %.2g of that of a ridge",
+               ratios[DRAWS / 2]);
+}
+
 static const test_case cases[] = {
     {"against the oracle", against_the_oracle},
+    {"the ridge", ridge},
     {"wide gaps", wide_gaps},
     {"crossing eigenvalues", crossing},
 };

@@ -242,33 +242,54 @@ static void tests_in_turns(void)
     }
 }
 
-/** Directions that no gradient has had keep their vectors through a refresh: the ridge of 64 u norm(K) against products
- *  that are wrong by some u norm(K).  The ridge's share of such a column is 64 / (64 + 2 sqrt(SIZE)), cosines of 0.98. */
+/** The least over null vectors p_i of K of max_j |p_i'q_j|: 1 where the basis still has them. */
+static double least_kept(int n, int count, const float *p, const float *q)
+{
+    double least = 1;
+    for (int i = n - count; i < n; i++) { /* noise orders them: whichever it is now */
+        double most = 0;
+        for (int j = 0; j < n; j++) {
+            double dot = 0;
+            for (int k = 0; k < n; k++)
+                dot += (double)p[k * n + i] * (double)q[k * n + j];
+            most = fmax(most, fabs(dot));
+        }
+        least = fmin(least, most);
+    }
+    return least;
+}
+
+/** Directions that no gradient has had keep their vectors over 20 refreshes of K = U C_t U' with new C_t and U of rank 3.  A
+ *  refresh turns such a column by 0.2 / ridge_c in the mean (soap_factor.c), the worst of 21 columns by less than 1 / ridge_c, in
+ *  the worst case always the same way: 20 / 64, a cosine of 0.95.  Without the ridge they are gone. */
 static void empty_directions(void)
 {
-    enum { SIZE = 24, RANK = 3, STEPS = 5 };
-    frg_context *ctx = test_context();
-    const frg_soap_opts o = options(FRG_SOAP_EMERGING);
-    float w[SIZE * RANK] = {0}, g[SIZE * RANK], q[2][SIZE * SIZE] = {{0}};
-    gaussian(1, g, SIZE * RANK);
-    frg_soap *soap = optimizer(ctx, &o, matrix(w, SIZE, RANK));
-    for (int t = 0; t < STEPS; t++) {
-        const frg_array grad = matrix(g, SIZE, RANK), basis = matrix(q[t % 2], SIZE, SIZE);
-        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
-        CHECK_OK(ctx, frg_soap_state_get(soap, 0, "Q.0", basis));
-        for (int i = 0; i < SIZE && t > 0; i++) { /* noise orders them: whichever it is now */
-            double most = 0;
-            for (int j = 0; j < SIZE; j++) {
-                double dot = 0;
-                for (int k = 0; k < SIZE; k++)
-                    dot += (double)q[0][k * SIZE + i] * (double)q[1][k * SIZE + j];
-                most = fmax(most, fabs(dot));
-            }
-            CHECK_SAYS(most >= 0.95, "step %d, column %d: %g", t + 1, i, most);
+    enum { SIZE = 24, RANK = 3, STEPS = 21 };
+    for (int kind = 0; kind < 3; kind++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o = options(kind == 2 ? FRG_SOAP_EMERGING_04 : FRG_SOAP_EMERGING);
+        o.ridge_c = kind == 1 ? 0 : o.ridge_c;
+        float w[SIZE * RANK] = {0}, u[SIZE * RANK], c[RANK * RANK], g[SIZE * RANK];
+        float q[2][SIZE * SIZE] = {{0}};
+        gaussian(1, u, SIZE * RANK);
+        frg_soap *soap = optimizer(ctx, &o, matrix(w, SIZE, RANK));
+        for (int t = 0; t < STEPS; t++) {
+            const frg_array grad = matrix(g, SIZE, RANK);
+            gaussian(1, c, RANK * RANK);
+            for (int i = 0; i < SIZE; i++)
+                for (int j = 0; j < RANK; j++) {
+                    g[i * RANK + j] = 0;
+                    for (int k = 0; k < RANK; k++)
+                        g[i * RANK + j] += u[i * RANK + k] * c[k * RANK + j];
+                }
+            CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+            CHECK_OK(ctx, frg_soap_state_get(soap, 0, "Q.0", matrix(q[t > 0], SIZE, SIZE)));
         }
+        const double least = least_kept(SIZE, SIZE - RANK, q[0], q[1]);
+        CHECK_SAYS(kind == 1 ? least < 0.9 : least >= 0.95, "ridge %g: %g", o.ridge_c, least);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
     }
-    frg_soap_destroy(soap);
-    frg_context_destroy(ctx);
 }
 
 /** Random roundings hang on the parameter's name and on the step. */
