@@ -411,7 +411,7 @@ OTHER_VALUES = {
     "warmup_v": ("reset", {"adam_warmup_steps": 3}),
     "moment1_basis": ("eigen", {}),
     "qr_method": ("vendor", {}),
-    "ridge_c": (1e6, {}),
+    "ridge_c": (1e8, {}),
     "ortho_tol": (1e-7, {"qr_method": "cholesky"}),
     "nonfinite": ("propagate", {}),
     "precondition_1d": (True, {}),
