@@ -2,6 +2,11 @@
  *
  * A writer's order (power may fail between any two steps): temporary file in the same folder, write,
  * sync the file, rename over the old one, sync the folder.  Devices and pipes are written to as they are.
+ *
+ * The temporary file has no name (O_TMPFILE) where the system has such files: a killed process leaves nothing.  It
+ * gets one by linkat, which does not replace: NAME where nothing is there, else NAME.I.fourge.tmp, renamed at once.
+ * Where files need names from the start they have that one.  Whoever writes a temporary file holds its lock
+ * (flock) until it is renamed; one without a lock is a killed process's, and goes to the next that wants its name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,13 +15,107 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/context.h"
 
 /* ---- the system's table ------------------------------------------------------------------------- */
+
+static const char TEMPORARY[] = ".fourge.tmp"; /* how names of temporary files end */
+
+static bool is_temporary(const char *path)
+{
+    const size_t length = strlen(path), end = sizeof TEMPORARY - 1;
+    return length > end && strcmp(path + length - end, TEMPORARY) == 0;
+}
+
+/** Whether `path` is the file that is open as `fd`. */
+static bool is_same_file(int fd, const char *path)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
+/** Removes a temporary file that nobody has locked.  Its name cannot pass to another file in between: who made
+ *  that one would have had to remove this one first, for which the lock is needed. */
+static void remove_abandoned(const char *path)
+{
+    struct stat s;
+    if (!is_temporary(path) || lstat(path, &s) != 0 || !S_ISREG(s.st_mode)) {
+        return;
+    }
+    const int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_same_file(fd, path)) {
+        (void)unlink(path);
+    }
+    close(fd);
+}
+
+/** The folder of a file's path. */
+static const char *folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *const slash = strrchr(path, '/');
+    const size_t length = slash ? (size_t)(slash - path) : 0;
+    if (!slash || length >= PATH_MAX) {
+        return ".";
+    }
+    memcpy(folder, path, length ? length : 1);
+    folder[length ? length : 1] = '\0';
+    return folder;
+}
+
+/** A new temporary file under its name and locked; -EEXIST where another process has that name. */
+static int open_named(const char *path)
+{
+    remove_abandoned(path);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return -errno;
+    }
+    /* somebody may have found it before it was locked; file systems without locks leave it at that */
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (locked && is_same_file(fd, path)) {
+        return fd;
+    }
+    close(fd);
+    return -EEXIST;
+}
+
+static void name_of_handle(int handle, char name[32])
+{
+    snprintf(name, 32, "/proc/self/fd/%d", handle);
+}
+
+/** A file without a name in the folder of `path`, locked; negative where there are none or they could not be named. */
+static int open_unnamed(const char *path)
+{
+    char folder[PATH_MAX], name[32];
+    const int fd = open(folder_of(path, folder), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return -errno;
+    }
+    name_of_handle(fd, name);
+    if (access(name, F_OK) != 0) {
+        close(fd);
+        return -EOPNOTSUPP;
+    }
+    (void)flock(fd, LOCK_EX | LOCK_NB);
+    return fd;
+}
+
+/** Names a file that has no name; -EEXIST where that name is there. */
+static int name_file(int handle, const char *to)
+{
+    char name[32];
+    name_of_handle(handle, name);
+    return linkat(AT_FDCWD, name, AT_FDCWD, to, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
 
 static int system_open(const char *path, char mode, void *user)
 {
@@ -29,10 +128,10 @@ static int system_open(const char *path, char mode, void *user)
     if (mode == 'd' && (!there || S_ISREG(s.st_mode))) {
         return -ENODEV;
     }
-    const int flags = mode == 'd'   ? O_WRONLY | O_CLOEXEC
-                      : mode == 'w' ? O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-                                    : O_RDONLY | O_CLOEXEC;
-    const int fd = open(path, flags, 0666);
+    if (mode == 'w') {
+        return open_named(path);
+    }
+    const int fd = open(path, (mode == 'd' ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
@@ -77,14 +176,8 @@ static int system_remove(const char *path, void *user)
 static int system_sync_folder(const char *path_of_file, void *user)
 {
     (void)user;
-    const char *slash = strrchr(path_of_file, '/');
-    char folder[4096] = ".";
-    const size_t length = slash ? (size_t)(slash - path_of_file) : 0;
-    if (slash && length < sizeof folder) {
-        memcpy(folder, path_of_file, length ? length : 1);
-        folder[length ? length : 1] = '\0';
-    }
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char folder[PATH_MAX];
+    const int fd = open(folder_of(path_of_file, folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return -errno;
     }
@@ -117,6 +210,13 @@ const frg_files *frg_system_files(void)
 }
 
 enum { LOOK_AGAIN = 100 /* ms until a wait looks whether the run is to stop */ };
+
+/** Whether handles are descriptors and paths the system's: other tables have neither pipes to wait for nor files
+ *  without names. */
+static bool has_system_files(const frg_context *ctx)
+{
+    return ctx->files.open == system_open && ctx->files.rename == system_rename;
+}
 
 static bool is_standard(const char *path)
 {
@@ -264,6 +364,7 @@ struct frgi_writer {
     int handle;
     bool standard; /* standard output */
     bool direct;   /* that, a device, a pipe: nothing to publish */
+    bool unnamed;  /* the file has no name yet */
     char *path, *temporary;
     size_t used;
     char buffer[WRITE_ROOM];
@@ -280,29 +381,57 @@ static frg_status name_target(frgi_writer *w, const char *path)
     return frgi_strdup(w->ctx, &w->path, target, strlen(target));
 }
 
-/** A new file beside the target, of a name that no other writer has, in this process or another on the same folder;
- *  what a killed one left is not touched. */
-static frg_status open_temporary(frgi_writer *w, int *handle)
+/* more names than there are writers of one file at a time */
+enum { NAMES = 1000, NAME_ROOM = sizeof ".999.fourge.tmp" };
+
+/** The i-th name of a temporary file of w, i < NAMES, into w->temporary. */
+static void name_temporary(frgi_writer *w, int i)
 {
-    enum { TRIES = 16 };
-    *handle = -EEXIST;
-    for (int i = 0; i < TRIES && *handle == -EEXIST; i++) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        const uint64_t mark = ((uint64_t)(uintptr_t)w >> 4) + (uint64_t)t.tv_nsec + (uint64_t)i;
-        frgi_text name = {0};
-        DROP(w->ctx, &w->temporary);
-        TRY(frgi_text_printf(w->ctx, &name, "%s.%ld.%08llx.tmp", w->path, (long)getpid(),
-                             (unsigned long long)(mark & 0xffffffffu)));
-        w->temporary = name.text;
-        *handle = open_file(w->ctx, w->temporary, 'w');
+    snprintf(w->temporary, strlen(w->path) + NAME_ROOM, "%s.%03d%s", w->path, i, TEMPORARY);
+}
+
+/** A new file beside the target: without a name where the system has such, else under one that no other writer has. */
+static int open_temporary(frgi_writer *w)
+{
+    const bool system = has_system_files(w->ctx);
+    name_temporary(w, 0);
+    if (system) {
+        remove_abandoned(w->temporary);
+    }
+    int handle = system ? open_unnamed(w->path) : -EOPNOTSUPP;
+    w->unnamed = handle >= 0;
+    for (int i = 0; i < NAMES && !w->unnamed && (i == 0 || handle == -EEXIST); i++) {
+        name_temporary(w, i);
+        handle = open_file(w->ctx, w->temporary, 'w');
     }
     struct stat s;
-    if (*handle >= 0 && w->ctx->files.open == system_open && stat(w->path, &s) == 0) {
-        (void)fchmod(*handle,
-                     s.st_mode & 07777); /* a file that is replaced keeps its permissions */
+    if (handle >= 0 && w->ctx->files.open == system_open && stat(w->path, &s) == 0) {
+        (void)fchmod(handle, s.st_mode & 07777); /* a file that is replaced keeps its permissions */
     }
-    return FRG_OK;
+    return handle;
+}
+
+/** Gives the finished file its name; 0 or the error's negative number.  Nothing is allocated here: of several files
+ *  that are published together none is left out for want of memory. */
+static int publish(frgi_writer *w)
+{
+    const frg_files *const files = &w->ctx->files;
+    if (w->unnamed) {
+        int error = name_file(w->handle, w->path);
+        if (error != -EEXIST) {
+            return error;
+        }
+        for (int i = 0; i < NAMES && error == -EEXIST; i++) {
+            name_temporary(w, i);
+            remove_abandoned(w->temporary);
+            error = name_file(w->handle, w->temporary);
+        }
+        if (error) {
+            return error;
+        }
+        w->unnamed = false;
+    }
+    return files->rename(w->temporary, w->path, files->user);
 }
 
 frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *path)
@@ -318,7 +447,8 @@ frg_status frgi_writer_open(frgi_writer **out, frg_context *ctx, const char *pat
     int handle = w->standard ? STANDARD_OUTPUT : open_file(ctx, path, 'd');
     w->direct = handle >= 0;
     if (handle == -ENODEV || handle == -ENOENT) {
-        TRY_TO(failed, open_temporary(w, &handle));
+        TRY_TO(failed, NEW(ctx, &w->temporary, strlen(w->path) + NAME_ROOM, "a file's name"));
+        handle = open_temporary(w);
     }
     if (handle < 0) {
         frgi_at(ctx, "%s", path);
@@ -382,27 +512,21 @@ static void release(frgi_writer **w)
     DROP(ctx, w);
 }
 
-static void close_device(const frgi_writer *w)
+static void close_handle(const frgi_writer *w)
 {
     if (!w->standard) {
         w->ctx->files.close(w->handle, w->ctx->files.user);
     }
 }
 
-/** Everything is on the disk, under the temporary name where there is one. */
+/** Everything is on the disk.  The file stays open: closing it would give its lock away before it has its name, and
+ *  what a close could say the sync has said. */
 static frg_status settle(frgi_writer *w)
 {
     const frg_files *files = &w->ctx->files;
     TRY(flush(w, w->buffer, w->used));
     w->used = 0;
-    if (w->direct || w->handle < 0) {
-        return FRG_OK;
-    }
-    int error = files->sync(w->handle, files->user);
-    if (!error) {
-        error = files->close(w->handle, files->user);
-        w->handle = -1;
-    }
+    const int error = w->direct ? 0 : files->sync(w->handle, files->user);
     return error ? write_failed(w, -error) : FRG_OK;
 }
 
@@ -420,10 +544,8 @@ frg_status frgi_writer_commit(frgi_writer **writer)
     TRY(frgi_writer_settle(writer));
     frgi_writer *w = *writer;
     const frg_files *files = &w->ctx->files;
-    if (w->direct) {
-        close_device(w);
-    } else {
-        const int error = files->rename(w->temporary, w->path, files->user);
+    if (!w->direct) {
+        const int error = publish(w);
         if (error) {
             const frg_status status = write_failed(w, -error);
             frgi_writer_abandon(writer);
@@ -432,6 +554,7 @@ frg_status frgi_writer_commit(frgi_writer **writer)
         /* the new file is in place; whether its name survives a power failure is all that can go wrong */
         files->sync_folder(w->path, files->user);
     }
+    close_handle(w);
     release(writer);
     return FRG_OK;
 }
@@ -443,13 +566,9 @@ void frgi_writer_abandon(frgi_writer **writer)
     }
     frgi_writer *w = *writer;
     const frg_files *files = &w->ctx->files;
-    if (w->direct) {
-        close_device(w);
-    } else {
-        if (w->handle >= 0) {
-            files->close(w->handle, files->user);
-        }
+    if (!w->direct && !w->unnamed) {
         files->remove(w->temporary, files->user);
     }
+    close_handle(w);
     release(writer);
 }

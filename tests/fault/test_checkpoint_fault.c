@@ -227,11 +227,12 @@ static void faults(void)
     leave();
 }
 
-/** A state that cannot be written leaves the last one under its name, and before it the one that was there. */
+/** A state that cannot be written leaves the last one under its name, and before it the one that was there.  Not
+ *  among these: close, which has nothing to tell that the sync before it has not (and comes after the rename, up to
+ *  which the file stays locked). */
 static void full_disk(void)
 {
-    static const fault_kind kinds[] = {FAULT_OPEN, FAULT_WRITE, FAULT_SYNC, FAULT_CLOSE,
-                                       FAULT_RENAME};
+    static const fault_kind kinds[] = {FAULT_OPEN, FAULT_WRITE, FAULT_SYNC, FAULT_RENAME};
     enter();
     frg_context *const sound = test_context();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -367,14 +368,9 @@ static void killed(void)
         }
         frg_checkpoint_destroy(c);
         CHECK_OK(ctx, save(ctx, 3));
-        DIR *const d =
-            opendir(folder); /* a killed writer's temporary file may stay; nothing reads it */
+        DIR *const d = opendir(folder); /* what the killed one left the next has removed */
         for (const struct dirent *e; d && (e = readdir(d));)
-            if (strstr(e->d_name, ".tmp")) {
-                char name[sizeof folder + 300];
-                snprintf(name, sizeof name, "%s/%s", folder, e->d_name);
-                remove(name);
-            }
+            CHECK_SAYS(!strstr(e->d_name, ".tmp"), "call %" PRId64 ": %s stays", last, e->d_name);
         if (d)
             closedir(d);
     }

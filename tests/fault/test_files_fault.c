@@ -1,7 +1,11 @@
 /* test_files_fault.c - core's reader and writer while files fail: the old file or the new one, whole, and
  * nothing else in the folder. */
 #include <dirent.h>
+#include <math.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/core.h"
@@ -152,25 +156,47 @@ static frg_status put_file(frgi_writer *w, int64_t count, int seed)
     return frgi_writer_put(w, bytes, (size_t)count);
 }
 
-/** Two writers of one path, begun and ended crosswise: each publishes its own file, whole. */
-static void two_writers(void)
+/** A context whose files have names from the start, as where the system has none without: a table of its own. */
+static int rename_by_name(const char *from, const char *to, void *user)
 {
-    if (!enter())
-        return;
-    frg_context *a = test_context(), *b = test_context();
+    return frg_system_files()->rename(from, to, user);
+}
+
+static frg_context *context_of(bool named)
+{
+    frg_files files = *frg_system_files();
+    files.rename = named ? rename_by_name : files.rename;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(fault_context(&ctx, 1, NULL, &files), FRG_OK);
+    return ctx;
+}
+
+/** Two writers of one path, begun and ended crosswise: each publishes its own file, whole. */
+static void two_writers_of(bool named)
+{
+    frg_context *a = context_of(named), *b = context_of(named);
     frgi_writer *one = NULL, *two = NULL;
     if (CHECK_OK(a, frgi_writer_open(&one, a, path)) &&
         CHECK_OK(b, frgi_writer_open(&two, b, path))) {
         CHECK_OK(a, put_file(one, OLD_BYTES, 1));
         CHECK_OK(b, put_file(two, NEW_BYTES, 2));
-        CHECK(count_files() == 2);
+        CHECK(!named || count_files() == 2);
         CHECK_OK(a, frgi_writer_commit(&one));
-        CHECK(what_is_there() == 1 && count_files() == 2);
+        CHECK(what_is_there() == 1 && count_files() <= 2);
         CHECK_OK(b, frgi_writer_commit(&two));
         CHECK(what_is_there() == 2 && count_files() == 1);
     }
     frg_context_destroy(a);
     frg_context_destroy(b);
+    remove(path);
+}
+
+static void two_writers(void)
+{
+    if (!enter())
+        return;
+    two_writers_of(false);
+    two_writers_of(true);
     leave();
 }
 
@@ -209,9 +235,130 @@ static void in_its_place(void)
     leave();
 }
 
-static const test_case cases[] = {{"writing", writing},
-                                  {"reading", reading},
-                                  {"missing", missing},
-                                  {"two writers", two_writers},
-                                  {"in its place", in_its_place}};
+/** Writes the file over and over, the old and the new one by turns, until it is killed or has done it `times`. */
+static pid_t start_writer(bool named, int64_t times, int seed)
+{
+    const pid_t child = fork();
+    if (child != 0)
+        return child;
+    frg_context *const ctx = context_of(named);
+    for (int64_t i = 0; times == 0 || i < times; i++) {
+        frgi_writer *w = NULL;
+        if (frgi_writer_open(&w, ctx, path) < 0 ||
+            put_file(w, seed == 1 ? OLD_BYTES : NEW_BYTES, seed) < 0 || frgi_writer_commit(&w) < 0)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+/** A writer killed at any instant leaves the old file or the new one, whole; the next removes what else it left. */
+static void killed_writers(void)
+{
+    if (!enter())
+        return;
+    const int64_t rounds = test_size(60, 10);
+    for (int named = 0; named < 2; named++) {
+        frg_context *const ctx = context_of(named);
+        int64_t left = 0;
+        write_old();
+        for (int64_t i = 0; i < rounds; i++) {
+            const pid_t child = start_writer(named, 0, 2);
+            /* from before its first file to after many: a file takes 0.05 to 5 ms, by the disk */
+            const double wait = exp(log(5e-5) + log(400) * test_uniform());
+            nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * wait)}, NULL);
+            CHECK(child > 0 && kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+            CHECK(what_is_there() != 0 && count_files() <= 2);
+            left += count_files() == 2;
+            CHECK_OK(ctx, write_new(ctx, path));
+            CHECK_SAYS(what_is_there() == 2 && count_files() == 1,
+                       "%s, round %" PRId64 ": %d files", named ? "named" : "unnamed", i,
+                       count_files());
+        }
+        frg_context_destroy(ctx);
+        printf("# %s: %" PRId64 " of %" PRId64 " left a temporary file\n",
+               named ? "named" : "unnamed", left, rounds);
+    }
+    leave();
+}
+
+/** What a killed process left under the first name goes; another's file of that name, in use, stays. */
+static void abandoned(void)
+{
+    if (!enter())
+        return;
+    char first[sizeof path + 20], second[sizeof path + 20];
+    snprintf(first, sizeof first, "%s.000.fourge.tmp", path);
+    snprintf(second, sizeof second, "%s.001.fourge.tmp", path);
+    frg_context *const ctx = context_of(true);
+    frgi_writer *one = NULL, *two = NULL;
+    write_old();
+    CHECK(link(path, first) == 0);
+    CHECK_OK(ctx, frgi_writer_open(&one, ctx, path)); /* it has no lock: taken over */
+    CHECK(count_files() == 2 && access(second, F_OK) != 0);
+    CHECK_OK(ctx, frgi_writer_open(&two, ctx, path)); /* locked: the next name */
+    CHECK(count_files() == 3 && access(second, F_OK) == 0);
+    CHECK_OK(ctx, put_file(two, NEW_BYTES, 2));
+    CHECK_OK(ctx, frgi_writer_commit(&two));
+    frgi_writer_abandon(&one);
+    CHECK(what_is_there() == 2 && count_files() == 1);
+    frg_context_destroy(ctx);
+    leave();
+}
+
+/** Processes that write one file at a time: whoever reads it meanwhile sees one of theirs, whole. */
+static void racing_writers(void)
+{
+    if (!enter())
+        return;
+    for (int named = 0; named < 2; named++) {
+        write_old();
+        const int64_t times = test_size(150, 20);
+        const pid_t one = start_writer(named, times, 1), two = start_writer(named, times, 2);
+        int running = 2, seen[3] = {0};
+        while (running > 0) {
+            seen[what_is_there()]++;
+            int how = 0;
+            const pid_t ended = waitpid(-1, &how, WNOHANG);
+            CHECK(ended >= 0 && (ended == 0 || ended == one || ended == two));
+            CHECK(ended <= 0 || (WIFEXITED(how) && WEXITSTATUS(how) == 0));
+            running -= ended != 0;
+        }
+        CHECK_SAYS(seen[0] == 0, "%d of %d times the file was neither", seen[0],
+                   seen[0] + seen[1] + seen[2]);
+        CHECK(count_files() == 1 && what_is_there() != 0);
+    }
+    leave();
+}
+
+/** The folder goes while a file is written: an error that names the file, and nothing left open. */
+static void lost_folder(void)
+{
+    if (!enter())
+        return;
+    char inside[sizeof folder + 40];
+    snprintf(inside, sizeof inside, "%s/sub", folder);
+    CHECK(mkdir(inside, 0700) == 0);
+    snprintf(inside, sizeof inside, "%s/sub/x.csv", folder);
+    frg_context *const ctx = context_of(false);
+    frgi_writer *w = NULL;
+    CHECK_OK(ctx, frgi_writer_open(&w, ctx, inside));
+    CHECK_OK(ctx, put_file(w, NEW_BYTES, 2));
+    *strrchr(inside, '/') = '\0';
+    if (rmdir(inside) == 0) { /* the file had no name */
+        CHECK_STATUS(frgi_writer_commit(&w), FRG_IO);
+        CHECK(w == NULL && strstr(frg_message(ctx), "sub/x.csv"));
+    } else {
+        frgi_writer_abandon(&w);
+        CHECK(rmdir(inside) == 0);
+    }
+    frg_context_destroy(ctx);
+    leave();
+}
+
+static const test_case cases[] = {
+    {"writing", writing},           {"reading", reading},
+    {"missing", missing},           {"two writers", two_writers},
+    {"in its place", in_its_place}, {"killed writers", killed_writers},
+    {"abandoned", abandoned},       {"racing writers", racing_writers},
+    {"lost folder", lost_folder}};
 TEST_MAIN(cases)

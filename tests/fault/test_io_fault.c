@@ -244,7 +244,8 @@ static frg_status array_over(frg_context *ctx, void *user, uint64_t *hash)
     return write_over(ctx, write_array_body, hash);
 }
 
-/** Failures of remove leave a temporary file, which no library can help: those calls are not failed. */
+/** Failures of remove leave a temporary file, which no library can help: those calls are not failed.  A close that
+ *  fails comes after the sync, which has told of the disk, and after the rename: the new file is there, whole. */
 static void failing_writes(void)
 {
     static const fault_kind kinds[] = {FAULT_OPEN, FAULT_WRITE, FAULT_SYNC, FAULT_CLOSE,
@@ -264,8 +265,9 @@ static void failing_writes(void)
             frg_context *ctx = test_context_with(1, NULL, &d.table);
             uint64_t hash = 0;
             const frg_status s = bodies[i].body(ctx, NULL, &hash);
-            CHECK_SAYS(s == FRG_IO || s == FRG_CANNOT_CREATE, "%s, %s: %s", bodies[i].name,
-                       fault_kind_name[kinds[k]], frg_status_name(s));
+            const bool done = kinds[k] == FAULT_CLOSE;
+            CHECK_SAYS(done ? s == FRG_OK : s == FRG_IO || s == FRG_CANNOT_CREATE, "%s, %s: %s",
+                       bodies[i].name, fault_kind_name[kinds[k]], frg_status_name(s));
             CHECK_INT(d.open_handles, 0);
             CHECK_INT(frg_bytes_held(ctx), 0);
             d.fail_at = 0;
