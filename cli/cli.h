@@ -74,6 +74,8 @@ int cli_refuse_text(const cli *c, const char *path, const frg_column *k, const c
 int was_given(const cli *c, const char *name);
 /** Copies the fields of `settings` from `from` on that options on the line have set, of `bytes`, to the same places of `to`. */
 void take_given(const cli *c, size_t from, size_t bytes, void *to);
+/** Reads a command line into c, which is zeroed, and checks its words; 0 or the exit code.  Words have to live as long as c. */
+int cli_read(cli *c, int argc, char **argv);
 /** Reads a command line and runs it in c, which is zeroed; returns the exit code. */
 int cli_run(cli *c, int argc, char **argv);
 /** 130 or 143 once a signal asked to stop, else 0. */
@@ -153,8 +155,11 @@ int write_result(cli *c, const char *title, json_writer json, report_writer text
 int save_page(cli *c, const char *title, report_writer write, const void *job);
 /** The same of what stands in a table for people, with the curve of convergence and the run's facts behind it. */
 int save_plain_page(cli *c, const char *title, report_writer write, const void *job);
-/** What gave a page: `command` (NULL: the command line), versions, machine, and the options of subcommand `job` of `of`. */
-void page_run_facts(frg_report *r, const cli *c, const char *command, command_bit of, int job);
+/** What gave a page: the command line, versions, machine, the settings that are on the line, each as a shell takes it, and
+ *  under a heading of their own what the others were.  `line`: whose command it is, c but in the tour. */
+void page_run_facts(frg_report *r, const cli *c, const cli *line);
+/** The command line with quotes where a shell needs them; the caller frees it.  NULL: no memory. */
+char *command_text(const cli *line);
 /** The keys that every JSON object has: schema and version first, the rest at the end. */
 void json_head(frg_json *j, const char *schema);
 void json_foot(frg_json *j, const cli *c);
@@ -172,6 +177,8 @@ double median_of(double *values, int n); /* sorts them */
 const char *grouped(int64_t value, char text[32]);
 const char *bytes_text(double bytes, char text[32]);
 const char *seconds_text(double seconds, char text[32]);
+/** frg_format_short as a value: 1.2e-9, where printf's %e has e-09. */
+const char *short_text(double value, int digits, char text[32]);
 
 /* ---- the machine -------------------------------------------------------------------------------- */
 

@@ -296,10 +296,12 @@ static void certificate_fact(frg_report *r, const fe_job *job, const frg_fe_resu
     line l = {{0}, 0};
     put(&l, f->converged ? "converged" : "NOT CONVERGED (%" PRId64 " of %" PRId64 " columns)",
         failed, f->n_demeaned);
-    put(&l, "; largest level mean left in any column: %.1e of its sd (%s), tol %.0e",
-        f->columns[worst].audit, f->column_names[worst], job->opts.demean.tol);
+    char a[32], b[32];
+    put(&l, "; largest level mean left in any column: %s of its sd (%s), tol %s",
+        short_text(f->columns[worst].audit, 2, a), f->column_names[worst],
+        short_text(job->opts.demean.tol, 3, b));
     if (isfinite(bound)) {
-        put(&l, "; error at most %.1e", bound);
+        put(&l, "; error at most %s", short_text(bound, 2, a));
     }
     frg_report_fact(r, "Audit", l.text);
     line m = {{0}, 0};
@@ -437,6 +439,6 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
         coefficient_plot(r, job, f);
         convergence_plot(r, c, job, f);
         certificate_table(r, f);
-        page_run_facts(r, c, job->command, CMD_FE, 0);
+        page_run_facts(r, c, job->line ? job->line : c);
     }
 }

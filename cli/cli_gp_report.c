@@ -51,8 +51,9 @@ static void likelihood_facts(frg_report *r, const gp_job *job)
         frg_report_fact(r, "Jitter", text);
     }
     if (isfinite(v->trace_residual)) {
-        snprintf(text, sizeof text, "%.1e; rounding of the likelihood below %.1e",
-                 v->trace_residual, v->error_estimate);
+        char a[32], b[32];
+        snprintf(text, sizeof text, "%s; rounding of the likelihood below %s",
+                 short_text(v->trace_residual, 2, a), short_text(v->error_estimate, 2, b));
         frg_report_fact(r, "Trace residual", text);
     }
 }
@@ -60,11 +61,12 @@ static void likelihood_facts(frg_report *r, const gp_job *job)
 static void fit_facts(frg_report *r, const gp_job *job)
 {
     const frg_gp_fit_result *f = &job->result;
-    char text[200];
+    char text[200], a[32];
     snprintf(text, sizeof text,
              "%s: %" PRId64 " iterations, %" PRId64 " values, %" PRId64
-             " gradients; gradient left %.1e a point",
-             f->optimizer, f->iterations, f->values, f->gradients, f->gradient_norm);
+             " gradients; gradient left %s a point",
+             f->optimizer, f->iterations, f->values, f->gradients,
+             short_text(f->gradient_norm, 2, a));
     frg_report_fact(r, "Optimizer", text);
     if (job->fit.starts > 1) {
         snprintf(text, sizeof text, "%d, the best was number %d", job->fit.starts,
@@ -358,7 +360,7 @@ static void pictures(frg_report *r, const cli *c, const gp_job *job)
         frg_report_heading(r, "Convergence");
         trace_plot(r, job);
     }
-    page_run_facts(r, c, job->command, CMD_GP, (int)job->what);
+    page_run_facts(r, c, job->line ? job->line : c);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------- */

@@ -247,6 +247,12 @@ const char *grouped(int64_t value, char text[32])
     return text;
 }
 
+const char *short_text(double value, int digits, char text[32])
+{
+    frg_format_short(value, digits, text);
+    return text;
+}
+
 const char *bytes_text(double bytes, char text[32])
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};

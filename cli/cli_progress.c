@@ -98,7 +98,7 @@ static void show_json(const progress_state *p, const frg_progress *now)
 
 static void show_line(progress_state *p, const frg_progress *now)
 {
-    char line[160], time[32];
+    char line[160], time[32], a[32];
     int used =
         snprintf(line, sizeof line, "%s %lld", now->phase ? now->phase : "", (long long)now->done);
     const size_t room = sizeof line;
@@ -106,9 +106,11 @@ static void show_line(progress_state *p, const frg_progress *now)
         used += snprintf(line + used, room - (size_t)used, " of %lld", (long long)now->total);
     }
     if (now->residual >= 0) {
-        used += snprintf(line + used, room - (size_t)used, ", residual %.1e", now->residual);
+        used += snprintf(line + used, room - (size_t)used, ", residual %s",
+                         short_text(now->residual, 2, a));
         if (now->target > 0) {
-            used += snprintf(line + used, room - (size_t)used, " (target %.0e)", now->target);
+            used += snprintf(line + used, room - (size_t)used, " (target %s)",
+                             short_text(now->target, 1, a));
         }
     }
     if (p->rate > 0) {

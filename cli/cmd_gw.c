@@ -115,13 +115,16 @@ static frg_status run_kept(cli *c, frg_gw *solver, int *code)
     return status;
 }
 
-/** The options of the line; what stands there goes above a preset. */
-static frg_gw_opts align_options(const cli *c)
+/** The options of the line, which go above a preset.  c->set shows them all from here on. */
+static frg_gw_opts align_options(cli *c)
 {
+    const frg_gw_preset preset = c->set.gw.align.preset;
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
-    frg_gw_apply_preset(&o, c->set.gw.align.preset);
+    frg_gw_apply_preset(&o, preset);
     take_given(c, offsetof(settings, gw.align), sizeof o, &o);
+    c->set.gw.align = o;
+    c->set.gw.align.preset = preset;
     o.preset = FRG_GW_PRESET_NONE;
     return o;
 }
@@ -200,7 +203,7 @@ static void align_text(frg_report *report, const cli *c, const void *state)
     (void)c;
     const frg_gw_report *const r = frg_gw_get(job->solver);
     const frg_plan_report p = frg_plan_get(frg_gw_plan(job->solver));
-    char text[200], a[32], b[32];
+    char text[200], a[32], b[32], d[32], e[32];
     snprintf(text, sizeof text, "%s points and %s points", grouped(r->n, a), grouped(r->m, b));
     frg_report_fact(report, "Data", text);
     frg_report_fact_number(report, "Energy", r->energy, 5);
@@ -211,8 +214,9 @@ static void align_text(frg_report *report, const cli *c, const void *state)
         frg_report_fact_number(report, "Lower bound", r->lower_bound, 4);
     }
     frg_report_fact_number(report, "Mass", p.mass, 6);
-    snprintf(text, sizeof text, "%.1e and %.1e (%.1e and %.1e before rounding)", p.source_error,
-             p.target_error, p.source_before, p.target_before);
+    snprintf(text, sizeof text, "%s and %s (%s and %s before rounding)",
+             short_text(p.source_error, 2, a), short_text(p.target_error, 2, b),
+             short_text(p.source_before, 2, d), short_text(p.target_before, 2, e));
     frg_report_fact(report, "Errors of the marginals", text);
     snprintf(text, sizeof text,
              "%" PRId64 " outer, %" PRId64 " coarse, %" PRId64 " inner; epsilon %.2g at the end",
@@ -371,13 +375,15 @@ static void sinkhorn_text(frg_report *t, const cli *c, const void *state)
     const frg_sinkhorn_report r = frg_sinkhorn_get(job->solver);
     const frg_plan_report p = frg_plan_get(frg_sinkhorn_plan(job->solver));
     const int forced = c->set.gw.iterations > 0;
-    char text[160], a[32];
+    char text[160], a[32], b[32];
     frg_report_fact_number(t, "Epsilon", c->set.gw.align.epsilon, 4);
     frg_report_fact_number(t, "Cost", r.cost, 8);
     frg_report_fact_number(t, "Mass", p.mass, 6);
-    snprintf(text, sizeof text, "%" PRId64 ", column error %.1e", r.iterations, r.marginal_error);
+    snprintf(text, sizeof text, "%" PRId64 ", column error %s", r.iterations,
+             short_text(r.marginal_error, 2, a));
     frg_report_fact(t, "Iterations", text);
-    snprintf(text, sizeof text, "%.1e and %.1e", p.source_error, p.target_error);
+    snprintf(text, sizeof text, "%s and %s", short_text(p.source_error, 2, a),
+             short_text(p.target_error, 2, b));
     frg_report_fact(t, "Errors of the marginals", text);
     frg_report_fact(t, "Time", seconds_text(median_of(job->totals, job->n_totals), a));
     frg_report_fact(t, "Result",

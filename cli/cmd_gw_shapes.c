@@ -119,8 +119,8 @@ static void barycenter_text(frg_report *t, const cli *c, const void *state)
     snprintf(text, sizeof text, "%d", job->count);
     frg_report_fact(t, "Spaces", text);
     frg_report_fact_number(t, "Energy", job->report.energy, 5);
-    snprintf(text, sizeof text, "%" PRId64 ", change %.1e", job->report.iterations,
-             job->report.change);
+    snprintf(text, sizeof text, "%" PRId64 ", change %s", job->report.iterations,
+             short_text(job->report.change, 2, a));
     frg_report_fact(t, "Rounds", text);
     frg_report_fact(t, "Result", job->report.converged ? "converged" : "NOT CONVERGED");
     frg_report_fact(t, "Time", seconds_text(job->total, a));

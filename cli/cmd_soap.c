@@ -9,7 +9,7 @@
 
 /* ---- options ------------------------------------------------------------------------------------- */
 
-void soap_options(const cli *c, frg_soap_opts *o)
+void soap_options(cli *c, frg_soap_opts *o)
 {
     if (c->set.soap_optimizer) {
         soap_adamw(o, 1e-3);
@@ -17,10 +17,7 @@ void soap_options(const cli *c, frg_soap_opts *o)
         frg_soap_defaults(o, sizeof *o, (frg_soap_profile)c->set.soap.profile);
     }
     take_given(c, offsetof(settings, soap), sizeof c->set.soap, o);
-    if (c->set.soap_optimizer) { /* whatever stands there */
-        o->profile = FRG_SOAP_EMERGING;
-        o->max_precond_dim = 0;
-    }
+    c->set.soap = *o; /* a page shows those of the profile */
 }
 
 /* ---- qr ------------------------------------------------------------------------------------------ */

@@ -74,30 +74,89 @@ int tour_find_data(const cli *c, const char *file, char *path, size_t room)
                     "the data of the tour, %s, are not found beside the program", file);
 }
 
+/* ---- commands ------------------------------------------------------------------------------------- */
+
+static int add_word(tour_command *k, const char *start, const char *text)
+{
+    const size_t room = strlen(start) + strlen(text) + 1;
+    char *const word = k->n < MAX_TOUR_WORDS ? malloc(room) : NULL;
+    if (word) {
+        snprintf(word, room, "%s%s", start, text);
+        k->words[k->n++] = word;
+    }
+    return word != NULL;
+}
+
+/** Options of the tour that the command knows too: the solver's, and those of the run. */
+static int add_given(const cli *c, unsigned bit, tour_command *k)
+{
+    int added = 1;
+    for (const option_spec *o = option_table; o->name && added; o++) {
+        const char *words[MAX_SET];
+        char number[64];
+        if (!c->given[o - option_table] || !(o->commands & bit) ||
+            (strcmp(o->group, "Solver") != 0 && strcmp(o->group, "Running") != 0)) {
+            continue;
+        }
+        const int n = option_words(o, &c->set, words, MAX_SET, number);
+        for (int i = 0; i < n && added; i++) {
+            added = add_word(k, "--", o->name) && add_word(k, "", words[i]);
+        }
+    }
+    return added;
+}
+
+int tour_command_read(cli *c, const char *const *words, int n, tour_command *out)
+{
+    int added = add_word(out, "", c->program);
+    for (int i = 0; i < n && added; i++) {
+        added = add_word(out, "", words[i]);
+    }
+    out->line = added && add_given(c, find_command(words[0])->bit, out)
+                    ? calloc(1, sizeof *out->line)
+                    : NULL;
+    return out->line ? cli_read(out->line, out->n, out->words) : cli_fail_memory(c);
+}
+
+void tour_command_release(tour_command *k)
+{
+    for (int i = 0; i < k->n; i++) {
+        free(k->words[i]);
+    }
+    free(k->line);
+    *k = (tour_command){.n = 0};
+}
+
+void tour_command_fact(frg_report *r, const tour_command *k)
+{
+    char *const text = command_text(k->line);
+    frg_report_fact(r, "Command", text ? text : "");
+    free(text);
+}
+
+/* ---- regressions ---------------------------------------------------------------------------------- */
+
 typedef struct {
     fe_job fe;
-    char path[PATH_MAX];
-    char command[512], shown[64];
+    char path[PATH_MAX], shown[64];
+    tour_command command;
     trace trace;
 } tour_run;
 
 static int run_job(cli *c, const tour_job *k, tour_run *t)
 {
+    snprintf(t->shown, sizeof t->shown, "data/%s", k->file);
+    const char *const words[] = {"fe", k->formula, t->shown, "--vcov", k->vcov};
     int code = tour_find_data(c, k->file, t->path, sizeof t->path);
+    code = code ? code : tour_command_read(c, words, sizeof words / sizeof *words, &t->command);
     if (code) {
         return code;
     }
-    snprintf(t->command, sizeof t->command, "fourge fe '%s' data/%s --vcov %s", k->formula, k->file,
-             k->vcov);
-    snprintf(t->shown, sizeof t->shown, "data/%s", k->file);
     t->fe = (fe_job){.formula = k->formula,
                      .path = t->path,
                      .shown = t->shown,
-                     .command = t->command,
-                     .opts = c->set.fe};
-    t->fe.opts.vcov[0] = k->vcov;
-    t->fe.opts.n_vcov = 1;
-    t->fe.opts.keep_effects = 0;
+                     .line = t->command.line,
+                     .opts = t->command.line->set.fe};
     c->progress.trace = (trace){.stride = 1};
     c->progress.steps = 0;
     c->progress.keep_trace = 1;
@@ -113,7 +172,7 @@ static void add_job(frg_report *r, cli *c, const tour_job *k, const tour_run *t,
 {
     frg_report_heading(r, k->title);
     frg_report_paragraph(r, k->about);
-    frg_report_fact(r, "Command", t->command);
+    tour_command_fact(r, &t->command);
     c->progress.trace = t->trace;
     fe_report_build(r, c, &t->fe, full);
     frg_report_paragraph(r, k->reading);
@@ -215,6 +274,7 @@ int command_tour(cli *c)
     }
     for (int i = 0; runs && i < N_JOBS; i++) {
         fe_job_release(&runs[i].fe);
+        tour_command_release(&runs[i].command);
     }
     free(runs);
     return code ? code : worst;

@@ -6,8 +6,8 @@
 
 typedef struct {
     const char *formula, *path;
-    const char *shown;   /* the path as the report names it; NULL: path */
-    const char *command; /* as a user would type it; stands in the report */
+    const char *shown; /* the path as the report names it; NULL: path */
+    const cli *line;   /* the command that the page shows; NULL: the program's own */
     frg_fe_opts opts;
     frg_table *data;
     frg_fe *fit;

@@ -32,7 +32,7 @@ typedef struct {
     gp_subcommand what;
     const char *path;    /* of the data, the model or the list */
     const char *shown;   /* as the report names it; NULL: path */
-    const char *command; /* as a user would type it; NULL: the command line */
+    const cli *line;     /* the command that the page shows; NULL: the program's own */
     gp_data data, fresh; /* what the process stands on; new points */
     frg_gp_opts opts;
     frg_gp_fit_opts fit;

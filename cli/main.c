@@ -469,7 +469,8 @@ static int flushed(int code)
     return 74;
 }
 
-int cli_run(cli *c, int argc, char **argv)
+/** The words of a line, without the checks that asking for help does not need. */
+static int start_line(cli *c, int argc, char **argv)
 {
     c->argc = argc;
     c->argv = argv;
@@ -477,12 +478,33 @@ int cli_run(cli *c, int argc, char **argv)
     c->json_errors = asks_json(argc, argv);
     settings_defaults(&c->set);
     c->color_err = wants_color(COLOR_AUTO, STDERR_FILENO);
-    int code = read_line(c, argc, argv);
+    const int code = read_line(c, argc, argv);
+    if (!code) {
+        c->color_err = wants_color(c->set.color, STDERR_FILENO);
+        c->color_out = wants_color(c->set.color, STDOUT_FILENO) && !c->set.output;
+    }
+    return code;
+}
+
+static int check_line(cli *c)
+{
+    int code = refuse_later(c);
+    code = code ? code : check_arguments(c);
+    return code ? code : check_job(c);
+}
+
+int cli_read(cli *c, int argc, char **argv)
+{
+    const int code = start_line(c, argc, argv);
+    return code ? code : check_line(c);
+}
+
+int cli_run(cli *c, int argc, char **argv)
+{
+    int code = start_line(c, argc, argv);
     if (code) {
         return code;
     }
-    c->color_err = wants_color(c->set.color, STDERR_FILENO);
-    c->color_out = wants_color(c->set.color, STDOUT_FILENO) && !c->set.output;
     if (c->set.version) {
         return print_version(c);
     }
@@ -492,13 +514,7 @@ int cli_run(cli *c, int argc, char **argv)
     if (!c->command || c->set.help || c->set.options_json) {
         return command_help(c);
     }
-    code = refuse_later(c);
-    if (!code) {
-        code = check_arguments(c);
-    }
-    if (!code) {
-        code = check_job(c);
-    }
+    code = check_line(c);
     if (!code) {
         code = cli_check_paths(c);
     }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fourge/report.h"
+
 enum { MAX_NAMES = 128 };
 
 void settings_defaults(settings *s)
@@ -327,6 +329,13 @@ void option_default_text(const option_spec *o, const settings *defaults, char *t
     }
 }
 
+static void real_text(double value, char *text, size_t room)
+{
+    char exact[32];
+    frg_format_double(value, exact);
+    snprintf(text, room, "%s", isinf(value) ? value > 0 ? "inf" : "-inf" : exact);
+}
+
 void option_value_text(const option_spec *o, const settings *s, char *text, size_t room)
 {
     const char *at = (const char *)s + o->field;
@@ -349,7 +358,7 @@ void option_value_text(const option_spec *o, const settings *s, char *text, size
         snprintf(text, room, "%zu", *(const size_t *)at);
         break;
     case KIND_REAL:
-        snprintf(text, room, "%.10g", *(const double *)at);
+        real_text(*(const double *)at, text, room);
         break;
     case KIND_FLAG:
     case KIND_COUNT:
@@ -359,5 +368,29 @@ void option_value_text(const option_spec *o, const settings *s, char *text, size
     case KIND_LIST:
     case KIND_DEVICE:
         break;
+    }
+}
+
+int option_words(const option_spec *o, const settings *s, const char *words[], int most,
+                 char number[64])
+{
+    const char *const *const texts = (const char *const *)((const char *)s + o->field);
+    const int n = o->kind == KIND_LIST ? *(const int *)((const char *)s + o->count) : 1;
+    words[0] = number;
+    switch (o->kind) {
+    case KIND_FLAG:
+        snprintf(number, 64, "%s", *(const int *)texts ? "yes" : "no");
+        return 1;
+    case KIND_TEXT:
+    case KIND_INPUT:
+    case KIND_OUTPUT:
+    case KIND_LIST:
+        for (int i = 0; i < n && i < most; i++) {
+            words[i] = texts[i];
+        }
+        return n > 0 && texts[0] ? (n < most ? n : most) : 0;
+    default:
+        option_value_text(o, s, number, 64);
+        return *number != '\0';
     }
 }

@@ -181,8 +181,12 @@ const char *option_store(const option_spec *o, settings *s, const char *value, c
 int option_takes_value(const option_spec *o);
 /** The default as the help shows it; "" where there is none. */
 void option_default_text(const option_spec *o, const settings *defaults, char *text, size_t room);
-/** The value in `s` as text, without the words that explain a default. */
+/** The default of a number or a choice as text, without the words that explain it; "" of other kinds. */
 void option_value_text(const option_spec *o, const settings *s, char *text, size_t room);
+/** The values in `s` as the line has them, exactly: several of a list, "yes" or "no" of a flag, none where there is no text.
+ *  Returns their number, at most `most`; `number` holds the word of a value that is no text. */
+int option_words(const option_spec *o, const settings *s, const char *words[], int most,
+                 char number[64]);
 /** The range as text: "1 .. 32", "(0, 1)", ">= 1"; "" where there is none. */
 void option_range_text(const option_spec *o, char *text, size_t room);
 

@@ -7,7 +7,7 @@
 int soap_bench(cli *c);
 int soap_train(cli *c);
 /** The defaults of --profile, or of AdamW (no factors, beta2 0.999), and over them what stands on the line. */
-void soap_options(const cli *c, frg_soap_opts *o);
+void soap_options(cli *c, frg_soap_opts *o);
 /** Element (i, j) of an f32 or f64 matrix. */
 double soap_element(const frg_array *a, int64_t i, int64_t j);
 /** AdamW: no factors. */

@@ -20,7 +20,7 @@ static const char kernel[] = "4000*rbf(l=60) + 6*rbf(l=90)*periodic(l=1.3, p=1!)
 typedef struct {
     gp_job job;
     char path[PATH_MAX];
-    char command[512];
+    tour_command command;
 } part;
 
 static void release(void *state)
@@ -28,6 +28,7 @@ static void release(void *state)
     part *p = state;
     if (p) {
         gp_job_release(&p->job);
+        tour_command_release(&p->command);
         free(p);
     }
 }
@@ -38,19 +39,23 @@ static int fit(cli *c, part *p)
     if (code) {
         return code;
     }
+    static const char *const words[] = {"gp",   "fit",   "data/co2.csv", "--y",      "co2", "--x",
+                                        "time", "--nan", "mask",         "--kernel", kernel};
+    code = tour_command_read(c, words, sizeof words / sizeof *words, &p->command);
+    if (code) {
+        return code;
+    }
+    const settings *const s = &p->command.line->set;
     gp_job *job = &p->job;
-    snprintf(p->command, sizeof p->command,
-             "fourge gp fit data/co2.csv --y co2 --x time --nan mask --kernel '%s'", kernel);
     *job = (gp_job){.what = GP_FIT,
                     .path = p->path,
-                    .shown = "data/co2.csv",
-                    .command = p->command,
-                    .opts = c->set.gp,
-                    .fit = c->set.gp_fit,
-                    .kernel = strdup(kernel)};
-    job->opts.nan = FRG_GP_NAN_MASK;
+                    .shown = p->command.line->arguments[1],
+                    .line = p->command.line,
+                    .opts = s->gp,
+                    .fit = s->gp_fit,
+                    .kernel = strdup(s->kernel)};
     const double start = now_seconds();
-    code = job->kernel ? gp_data_read(c, &job->data, p->path, "time", "co2") : cli_fail_memory(c);
+    code = job->kernel ? gp_data_read(c, &job->data, p->path, s->x, s->y) : cli_fail_memory(c);
     job->opts.column_names = (const char *const *)job->data.x_names;
     job->read = now_seconds() - start;
     return code ? code : gp_job_run(c, job);
@@ -121,7 +126,7 @@ static void report(frg_report *r, cli *c, void *state, int full)
         "to 2001 (Keeling and Whorf 2004), as a sum of four processes: a slow rise (rbf), a season "
         "of a year whose shape may change (rbf times periodic), irregularities of months to years "
         "(matern32), and noise.");
-    frg_report_fact(r, "Command", p->command);
+    tour_command_fact(r, &p->command);
     gp_report_build(r, c, &p->job, full);
     if (full) {
         frg_report_heading(r, "Forecast");

@@ -47,11 +47,15 @@ bool frgi_number_split(const char *s, frgi_number_parts *p)
         at = skip(s, at + 1, digits);
     p->mantissa = at;
     p->exponent = -1;
+    p->negative = false;
     if (s[at] == 'e' || s[at] == 'E') {
         const int sign = at + 1, first = sign + (s[sign] == '-' || s[sign] == '+');
         const int last = skip(s, first, digits);
         if (last > first) {
-            p->exponent = s[sign] == '+' ? first : sign;
+            p->negative = s[sign] == '-';
+            p->exponent = first;
+            while (s[p->exponent] == '0' && p->exponent + 1 < last) /* printf writes two figures */
+                p->exponent++;
             at = last;
         }
     }

@@ -130,9 +130,8 @@ static void put_words(frgi_sink *k, const frgi_cell *c)
     const int from = c->kind == CELL_TEXT ? p.whole : p.point;
     frgi_put_bytes(k, s + from, (size_t)(p.mantissa - from));
     if (p.exponent >= 0) {
-        const bool negative = s[p.exponent] == '-';
-        frgi_put(k, negative ? "×10<sup>−" : "×10<sup>");
-        frgi_put_bytes(k, s + p.exponent + negative, (size_t)(p.end - p.exponent - negative));
+        frgi_put(k, p.negative ? "×10<sup>−" : "×10<sup>");
+        frgi_put_bytes(k, s + p.exponent, (size_t)(p.end - p.exponent));
         frgi_put(k, "</sup>");
     }
     frgi_put(k, s + p.end);

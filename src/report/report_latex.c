@@ -24,7 +24,7 @@ static void put_words(frgi_sink *k, const char *s)
     frgi_put(k, "$");
     frgi_put_bytes(k, s + from, (size_t)(p.mantissa - from));
     if (p.exponent >= 0) {
-        frgi_put(k, "\\times 10^{");
+        frgi_put(k, p.negative ? "\\times 10^{-" : "\\times 10^{");
         frgi_put_bytes(k, s + p.exponent, (size_t)(p.end - p.exponent));
         frgi_put(k, "}");
     }

@@ -130,12 +130,13 @@ const char *frgi_cell_words(const frgi_cell *c, char buffer[32]);
 /** The parts of a text that is a number, perhaps in brackets or with stars: "(-0.12)", "1.5e-7**",
  *  "<0.0001". */
 typedef struct {
-    int sign;     /* index of its minus sign, -1: none */
-    int whole;    /* index of its first digit */
-    int point;    /* index where the figures before the decimal point end */
-    int mantissa; /* index where the mantissa ends */
-    int exponent; /* index of the exponent's sign or figures, -1: none */
-    int end;      /* index where the number ends; brackets, stars and percent signs may follow */
+    int sign;      /* index of its minus sign, -1: none */
+    int whole;     /* index of its first digit */
+    int point;     /* index where the figures before the decimal point end */
+    int mantissa;  /* index where the mantissa ends */
+    int exponent;  /* index of the exponent's first figure that is no leading zero, -1: none */
+    bool negative; /* the exponent has a minus sign */
+    int end;       /* index where the number ends; brackets, stars and percent signs may follow */
 } frgi_number_parts;
 bool frgi_number_split(const char *s, frgi_number_parts *p);
 

@@ -176,8 +176,13 @@ static void html_words(void)
     frg_report_cell_text(r, "<0.0001");
     frg_report_cell_text(r, "0.04");
     frg_report_cell_text(r, "(-5.1e-20)");
+    frg_report_cell_text(r, "1e-09");
+    frg_report_cell_text(r, "2e+00");
     frg_report_table_close(r);
+    CHECK(strstr(rendered(ctx, r, FRG_LATEX, 0), "$1\\times 10^{-9}$") != NULL);
     const char *const html = rendered(ctx, r, FRG_HTML, 0);
+    CHECK(strstr(html, " class=\"r\">1×10<sup>−9</sup></th>") != NULL);
+    CHECK(strstr(html, " class=\"r\">2×10<sup>0</sup></th>") != NULL);
     CHECK(strstr(html, "<b>Table 1</b></figcaption>") != NULL);
     CHECK(strstr(html, " class=\"r\">&lt;0.0001</th>") != NULL);
     CHECK(strstr(html, " class=\"r\" data-p=\"00\">0.04</th>") != NULL);
