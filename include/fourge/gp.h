@@ -346,7 +346,10 @@ FRG_API FRG_MUST_USE frg_status frg_gp_batch_fit(frg_context *ctx, int64_t count
  *  lower triangle is read; r: (.., n); both f64 or both f32, any strides (0 broadcasts).  Outputs of batch
  *  shape; a = K^-1 r (contiguous, shape of r, K's type) and inverse (contiguous, shape of k, symmetric) are
  *  computed where they are not NULL.  The backward of g_iq inv_quad + g_ld logdet is
- *      dK = g_ld K^-1 - g_iq a a',   dr = 2 g_iq a. */
+ *      dK = g_ld K^-1 - g_iq a a',   dr = 2 g_iq a.
+ *  ell = -1/2 (inv_quad + logdet + n log 2 pi) of f32 matrices must be within 1e-3 (|ell| + 1) of that of the matrix as it
+ *  is given, by a bound or by residuals in f64; E_PRECISION_GP (nothing is written) where it may not be: convert to f64.
+ *  In f64 a bound above |ell| is the warning W_ROUNDING_GP.  Members and rows count from 0 in messages. */
 FRG_API FRG_MUST_USE frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r,
                                                       double *inv_quad, double *logdet, const frg_array *a,
                                                       const frg_array *inverse);

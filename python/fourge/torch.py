@@ -18,7 +18,7 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks as _global_pre_hoo
 from torch.utils.dlpack import to_dlpack
 
 from . import _fourge, errors, soap
-from ._arrays import CONTEXT_OPTIONS, context
+from ._arrays import CONTEXT_OPTIONS, context, warn
 
 __all__ = ["SOAP", "inv_quad_logdet"]
 
@@ -36,8 +36,10 @@ class _InvQuadLogdet(torch.autograd.Function):
         a = torch.empty(*batch, n, dtype=k.dtype)
         inverse = torch.empty(*batch, n, n, dtype=k.dtype) if ctx.needs_input_grad[0] else None
         if k_all.numel():
-            _fourge.invquad_logdet(_fourge.Context(), _numpy(k_all), _numpy(r_all), inv_quad, logdet, _numpy(a),
+            c = _fourge.Context()
+            _fourge.invquad_logdet(c, _numpy(k_all), _numpy(r_all), inv_quad, logdet, _numpy(a),
                                    None if inverse is None else _numpy(inverse))
+            warn(c, stacklevel=4)
         elif n == 0:
             inv_quad[...] = logdet[...] = 0
         ctx.save_for_backward(a, inverse)
@@ -68,6 +70,9 @@ def inv_quad_logdet(k: torch.Tensor, r: torch.Tensor) -> tuple[torch.Tensor, tor
     ----------
     k : (..., n, n) tensor, float32 or float64, on the CPU; symmetric positive definite, its lower triangle is read
     r : (..., n) tensor of the same type; batch shapes broadcast
+
+    In float32 a likelihood -1/2 (r' K^-1 r + log |K| + n log 2 pi) that may be wrong by more than a thousandth of its size
+    + 1 raises :class:`fourge.errors.BrokeDown`; in float64 a bound on its error above its size is a warning.
 
     The gradient is the symmetric ``g_logdet K^-1 - g_inv_quad a a'`` with ``a = K^-1 r``, and ``2 g_inv_quad a``.  A
     second derivative is refused.

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "gp/gp_batch.h"
+#include "gp/gp_trust.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
-static const double SAFETY = 8, SAFETY_PER_POINT = 0.25, SINGULAR = 4; /* as in gp_value.c */
+static const double SINGULAR = 4; /* as in gp_value.c */
 
 /** The leaf of an expression that lanes know, of a process that they can hold; NULL elsewhere.  *scale: its
  *  variance's parameter, -1 for none. */
@@ -167,10 +168,11 @@ bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
     v->log_likelihood = -0.5 * (r->g.quad[lane] + r->g.logdet[lane] + n * LOG_2PI);
     v->log_prior = frgi_gp_params_prior(&gp->params, gp->theta, NULL, NULL);
     v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
-    v->error_estimate = fmax(SAFETY, SAFETY_PER_POINT * n) * u * largest * (square + inverse);
+    v->error_estimate = frgi_gp_rounding_bound(r->type, gp->n, largest * (square + inverse));
+    const double most = gp->opts.accuracy * (fabs(v->log_likelihood) + 1);
     return isfinite(v->log_likelihood) &&
-           (r->type == FRG_F64 ||
-            v->error_estimate <= gp->opts.accuracy * (fabs(v->log_likelihood) + 1));
+           (r->type == FRG_F64 ? !frgi_gp_is_rounding(v->log_likelihood, v->error_estimate)
+                               : v->error_estimate <= most);
 }
 
 void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)

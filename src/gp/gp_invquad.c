@@ -7,6 +7,9 @@
  * positive definite leaves every output as it was.  Members whose matrix is the same place in memory (stride 0)
  * share one factor.  Many small matrices are done one a thread, few or large ones one after another by all.
  *
+ * Rounding: in f32 the error of ell = -1/2 (inv_quad + logdet + n log 2 pi) must be proved or estimated (gp_trust.c) to be
+ * within a thousandth of |ell| + 1, or the call is refused; in f64 a bound above |ell| is a warning.
+ *
  * Memory: the factors, n^2/2 elements each (n^2 up to a few hundred rows); without an inverse one a thread.
  * Cost: n^3/3 flop, n^3 with the inverse.  Rasmussen and Williams (2006), algorithm 2.1. */
 #include <math.h>
@@ -17,8 +20,11 @@
 #include "fourge/gp.h"
 #include "gp/gp_spd.h"
 #include "gp/gp_team.h"
+#include "gp/gp_trust.h"
 
-enum { SQUARE = 48 }; /* lies in one tile */
+static const double LOG_2PI = 1.8378770664093454836;
+static const double ACCURACY = 1e-3; /* the default of frg_gp_opts */
+enum { SQUARE = 48 };                /* lies in one tile */
 enum { ONE_A_THREAD_BELOW = 500, COPY_THREADS_FROM = 200 };
 
 /** Leading axes of a view, flattened. */
@@ -118,14 +124,33 @@ typedef struct {
     ptrdiff_t row, col, step; /* strides of a matrix and of a vector */
     bool inverse;
     int threads; /* groups at a time */
-    size_t matrix_bytes, work_bytes;
+    size_t matrix_bytes, work_bytes, judge_bytes;
     char *matrices;          /* one a group with an inverse, one a thread otherwise */
     char *work;              /* one a thread */
+    char *judge;             /* one a thread: what the judgement needs */
     char *a;                 /* count x n: r, z, a */
-    double *iq, *ld;         /* count */
+    double *iq, *ld, *error; /* count; error: of ell */
     frgi_spd_pivots *pivots; /* groups */
     frg_status *status;      /* groups */
 } job;
+
+/** What the judgement of a member works in. */
+typedef struct {
+    double *roots; /* n: L_ii */
+    double *r, *a; /* n, of f32 */
+    void *trust;
+} judgement;
+
+static size_t lay_out_judgement(char *memory, const frgi_spd_shape *s, judgement *k)
+{
+    frgi_arena arena = {.base = memory, .bytes = SIZE_MAX};
+    const bool single = s->dtype == FRG_F32;
+    k->roots = TAKE(&arena, double, s->n);
+    k->r = TAKE(&arena, double, single ? s->n : 0);
+    k->a = TAKE(&arena, double, single ? s->n : 0);
+    k->trust = frgi_take(&arena, single ? frgi_gp_trust_bytes(s->n) : 0);
+    return arena.used;
+}
 
 static void lay_out(frgi_arena *arena, job *j)
 {
@@ -133,9 +158,11 @@ static void lay_out(frgi_arena *arena, job *j)
     const int64_t matrices = j->inverse ? j->groups : j->threads;
     j->matrices = frgi_take(arena, frgi_mul((size_t)matrices, j->matrix_bytes));
     j->work = frgi_take(arena, frgi_mul((size_t)j->threads, j->work_bytes));
+    j->judge = frgi_take(arena, frgi_mul((size_t)j->threads, j->judge_bytes));
     j->a = frgi_take(arena, frgi_mul(frgi_mul((size_t)j->count, (size_t)j->s.n), size));
     j->iq = TAKE(arena, double, j->count);
     j->ld = TAKE(arena, double, j->count);
+    j->error = TAKE(arena, double, j->count);
     j->pivots = TAKE(arena, frgi_spd_pivots, j->groups);
     j->status = TAKE(arena, frg_status, j->groups);
 }
@@ -148,10 +175,169 @@ static char *matrix_of(const job *j, int64_t group)
                              j->matrix_bytes;
 }
 
+static size_t thread_of(const job *j)
+{
+    return j->threads > 1 ? (size_t)omp_get_thread_num() : 0;
+}
+
 static char *work_of(const job *j)
 {
-    return j->work + (size_t)(j->threads > 1 ? omp_get_thread_num() : 0) * j->work_bytes;
+    return j->work + thread_of(j) * j->work_bytes;
 }
+
+/* ---- judgement ---- */
+
+static double ell_of(const job *j, int64_t m)
+{
+    return -0.5 * (j->iq[m] + j->ld[m] + (double)j->s.n * LOG_2PI);
+}
+
+static bool is_finite_column(const job *j, int64_t m)
+{
+    const char *const r = member(&j->r, m);
+    for (ptrdiff_t i = 0; i < j->s.n; i++)
+        if (!isfinite(at(j->s.dtype, r, i * j->step)))
+            return false;
+    return true;
+}
+
+static double allowed(const job *j, int64_t m)
+{
+    return ACCURACY * (fabs(ell_of(j, m)) + 1);
+}
+
+/** What is not finite because r is not is what it has to be. */
+static bool is_accurate(const job *j, int64_t m)
+{
+    return isfinite(ell_of(j, m)) ? j->error[m] <= allowed(j, m) : !is_finite_column(j, m);
+}
+
+/** error[m] of a group's members by the bound of the dense steps. */
+static void bound_errors(const job *j, int64_t g, const char *matrix, const judgement *k)
+{
+    const ptrdiff_t n = j->s.n;
+    const char *const from = member(&j->k, j->first[g]);
+    double largest = 0, inverse = 0;
+    frgi_spd_diagonal(&j->s, matrix, k->roots);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        largest = fmax(largest, at(j->s.dtype, from, i * (j->row + j->col)));
+        inverse += 1 / (k->roots[i] * k->roots[i]);
+    }
+    for (int64_t m = j->first[g]; m < j->first[g + 1]; m++) {
+        double square = 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double a = at(j->s.dtype, j->a, i + m * n);
+            square += a * a;
+        }
+        j->error[m] = frgi_gp_rounding_bound(j->s.dtype, n, largest * (square + inverse));
+    }
+}
+
+typedef struct {
+    const job *j;
+    const float *k; /* of the group */
+} given_matrix;
+
+/** Rows of the matrix that was given, from its lower triangle. */
+static frg_status given_rows(void *user, ptrdiff_t first, ptrdiff_t count, double *to)
+{
+    const given_matrix *const u = user;
+    const job *const j = u->j;
+    for (ptrdiff_t c = 0; c < j->s.n; c++)
+        for (ptrdiff_t b = 0; b < count; b++) {
+            const ptrdiff_t i = first + b, row = i > c ? i : c, col = i > c ? c : i;
+            to[b + c * TRUST_BLOCK] = (double)u->k[row * j->row + col * j->col];
+        }
+    return FRG_OK;
+}
+
+/** error[m] of a group's members in f32 by residuals in f64, where that is less than the bound. */
+static frg_status estimate_errors(const job *j, int64_t g, const char *matrix, char *work,
+                                  const judgement *k)
+{
+    const ptrdiff_t n = j->s.n;
+    given_matrix given = {j, (const float *)(const void *)member(&j->k, j->first[g])};
+    const frgi_gp_trust t = {.ctx = j->ctx,
+                             .shape = &j->s,
+                             .factor = matrix,
+                             .work = work,
+                             .memory = k->trust,
+                             .q = 1,
+                             .r = k->r,
+                             .a = k->a,
+                             .rows = given_rows,
+                             .user = &given};
+    double trace = 0;
+    for (int64_t m = j->first[g]; m < j->first[g + 1]; m++) {
+        for (ptrdiff_t i = 0; i < n; i++) {
+            k->r[i] = at(FRG_F32, member(&j->r, m), i * j->step);
+            k->a[i] = at(FRG_F32, j->a, i + m * n);
+        }
+        double quad;
+        TRY(frgi_gp_trust_errors(&t, &quad, m == j->first[g] ? &trace : NULL));
+        j->error[m] = fmin(j->error[m], 0.5 * (quad + trace));
+    }
+    return FRG_OK;
+}
+
+/** FRG_BROKE_DOWN where f32 is not good enough for a member of the group. */
+static frg_status judge(const job *j, int64_t g, const char *matrix, char *work)
+{
+    judgement k;
+    lay_out_judgement(j->judge + thread_of(j) * j->judge_bytes, &j->s, &k);
+    bound_errors(j, g, matrix, &k);
+    bool enough = true;
+    for (int64_t m = j->first[g]; m < j->first[g + 1]; m++)
+        enough = enough && is_accurate(j, m);
+    if (enough || j->s.dtype == FRG_F64)
+        return FRG_OK;
+    TRY(estimate_errors(j, g, matrix, work, &k));
+    for (int64_t m = j->first[g]; m < j->first[g + 1]; m++)
+        if (!is_accurate(j, m))
+            return FRG_BROKE_DOWN;
+    return FRG_OK;
+}
+
+/** "member 3 of the batch: ", "" where there is one alone. */
+static const char *name_member(const job *j, int64_t m, char text[64])
+{
+    text[0] = '\0';
+    if (j->count > 1)
+        snprintf(text, 64, "member %lld of the batch: ", (long long)m);
+    return text;
+}
+
+static frg_status refuse_single(const job *j, int64_t g)
+{
+    char text[64];
+    int64_t m = j->first[g];
+    while (m + 1 < j->first[g + 1] && is_accurate(j, m))
+        m++;
+    if (!isfinite(ell_of(j, m)))
+        FAIL(j->ctx, E_RANGE_GP, "%sr'K^-1 r overflows in f32", name_member(j, m, text));
+    FAIL(j->ctx, E_PRECISION_GP,
+         "%sthe log-likelihood %.6g may be wrong by %.2g in float32, %.2g is allowed: give k and r in f64",
+         name_member(j, m, text), ell_of(j, m), j->error[m], allowed(j, m));
+}
+
+/** One warning for all members in f64 whose value may be rounding alone. */
+static void warn_of_rounding(const job *j)
+{
+    char text[64], others[64] = "";
+    int64_t first = -1, count = 0;
+    for (int64_t m = 0; m < j->count; m++)
+        if (isfinite(ell_of(j, m)) && frgi_gp_is_rounding(ell_of(j, m), j->error[m])) {
+            first = count++ == 0 ? m : first;
+        }
+    if (count > 1)
+        snprintf(others, sizeof others, ", and so may %lld more", (long long)(count - 1));
+    if (count > 0)
+        frgi_warn(j->ctx, W_ROUNDING_GP,
+                  "%sthe log-likelihood %.6g may be wrong by %.2g in float64%s",
+                  name_member(j, first, text), ell_of(j, first), j->error[first], others);
+}
+
+/* ---- steps ---- */
 
 static frg_status value(const job *j, int64_t g)
 {
@@ -177,7 +363,8 @@ static frg_status value(const job *j, int64_t g)
         j->iq[j->first[g] + c] = sum;
         j->ld[j->first[g] + c] = logdet;
     }
-    return frgi_spd_backward(j->ctx, &j->s, matrix, q, b, n, work);
+    TRY(frgi_spd_backward(j->ctx, &j->s, matrix, q, b, n, work));
+    return judge(j, g, matrix, work);
 }
 
 static frg_status invert(const job *j, int64_t g)
@@ -207,11 +394,10 @@ static frg_status each_group(const job *j, frg_status (*step)(const job *, int64
 
 static frg_status not_posdef(const job *j, int64_t g)
 {
-    char which[64] = "";
-    if (j->count > 1)
-        snprintf(which, sizeof which, "member %lld of the batch: ", (long long)j->first[g] + 1);
-    FAIL(j->ctx, E_NOT_POSDEF, "%sthe pivot of row %lld of %lld is %.6g", which,
-         (long long)j->pivots[g].pivot + 1, (long long)j->s.n, j->pivots[g].value);
+    char text[64];
+    FAIL(j->ctx, E_NOT_POSDEF, "%sthe pivot of row %lld of %lld is %.6g",
+         name_member(j, j->first[g], text), (long long)j->pivots[g].pivot, (long long)j->s.n,
+         j->pivots[g].value);
 }
 
 static frg_status run(job *j, double *inv_quad, double *logdet, const frg_array *a,
@@ -221,6 +407,8 @@ static frg_status run(job *j, double *inv_quad, double *logdet, const frg_array 
     frg_status status = each_group(j, value, &failed);
     if (status == FRG_NOT_POSDEF)
         return not_posdef(j, failed);
+    if (status == FRG_BROKE_DOWN)
+        return refuse_single(j, failed);
     if (status == FRG_OK && j->inverse)
         status = each_group(j, invert, &failed);
     if (status != FRG_OK)
@@ -236,6 +424,8 @@ static frg_status run(job *j, double *inv_quad, double *logdet, const frg_array 
         for (int64_t m = j->first[g]; m < j->first[g + 1]; m++)
             copy_triangle(j->ctx, &j->s, matrix_of(j, g),
                           frgi_array_base(inverse) + (size_t)m * n * n * size, j->s.n, 1, false);
+    if (j->s.dtype == FRG_F64)
+        warn_of_rounding(j);
     return FRG_OK;
 }
 
@@ -346,6 +536,7 @@ frg_status frg_gp_invquad_logdet(frg_context *ctx, frg_array k, frg_array r, dou
     j.threads = j.groups >= team && n < ONE_A_THREAD_BELOW ? team : 1;
     j.matrix_bytes = frgi_mul((size_t)frgi_spd_elements(&j.s), frg_sizeof(k.dtype));
     j.work_bytes = frgi_spd_work_bytes(&j.s, team);
+    j.judge_bytes = lay_out_judgement(NULL, &j.s, &(judgement){0});
     lay_out(&arena, &j);
     TRY_TO(done, frgi_arena_open(&arena, ctx, "factors of the matrices"));
     lay_out(&arena, &j);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "gp/gp_room.h"
+#include "gp/gp_trust.h"
 
 enum { MICRO_ROWS = 8 }; /* shapes are made of whole vectors: no shape in between needs more */
 

@@ -177,7 +177,6 @@ FRG_MUST_USE frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta);
 
 /** An estimate of how far ell in f32 is off, from residuals in f64 on a sample of rows; alpha must be there. */
 FRG_MUST_USE frg_status frgi_gp_sampled_error(frg_gp *gp, double *error);
-size_t frgi_gp_trust_bytes(ptrdiff_t n);
 
 /* ---- gp_memory.c ---- */
 

@@ -26,10 +26,9 @@
 #include <string.h>
 
 #include "gp/gp_room.h"
+#include "gp/gp_trust.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
-static const double SAFETY = 8, SAFETY_PER_POINT = 0.25;
-static const double SAFETY_OF_ESTIMATE = 3;
 static const double SINGULAR = 4; /* a pivot of so many roundings of its diagonal is none */
 enum {
     CLOSEST_MOST = 5000,
@@ -397,8 +396,7 @@ static void bound_error(frg_gp *gp)
         square += gp->alpha[i] * gp->alpha[i];
     }
     gp->rounding = largest * (square + (double)gp->q * inverse);
-    gp->value.error_estimate =
-        fmax(SAFETY, SAFETY_PER_POINT * (double)gp->n) * unit_roundoff(gp) * gp->rounding;
+    gp->value.error_estimate = frgi_gp_rounding_bound(gp->shape.dtype, gp->n, gp->rounding);
 }
 
 static void fill_likelihood(frg_gp *gp)
@@ -449,7 +447,7 @@ static frg_status judge(frg_gp *gp)
     if (status != FRG_OK) {
         return status;
     }
-    gp->value.error_estimate = fmin(SAFETY_OF_ESTIMATE * error, gp->value.error_estimate);
+    gp->value.error_estimate = fmin(error, gp->value.error_estimate);
     return is_accurate(gp) ? FRG_OK : FRG_BROKE_DOWN;
 }
 
