@@ -167,7 +167,33 @@ static void equivariance(void)
     frg_context_destroy(ctx);
 }
 
-/** No factors: AdamW to the last bit of its formula, decay first. */
+/** What rounding to f32, of u each, can have done to an entry of AdamW: bounds of the errors of m, v and W. */
+typedef struct {
+    double m, v, w;
+} adamw_error;
+
+/** One step of AdamW in double, and the errors that a step in f32 adds to those so far, to first order in u. */
+static void adamw_step(const frg_soap_opts *o, int t, double g, double *w, double *m, double *v,
+                       adamw_error *e)
+{
+    const double u = 0x1p-24, r1 = 1 - o->beta1, r2 = 1 - o->beta2;
+    const double to_m = r1 * (g - *m), to_v = r2 * (g * g - *v);
+    const double c1 = 1 - pow(o->beta1, t), c2 = 1 - pow(o->beta2, t);
+    *m += to_m;
+    *v += to_v;
+    *w *= 1 - o->lr * o->weight_decay;
+    const double above = *m / c1, root = sqrt(*v / c2), a = above / (root + o->eps);
+    *w -= o->lr * a;
+    e->m = o->beta1 * e->m + u * (fabs(*m) + 3 * fabs(to_m)); /* rate, difference, product; sum */
+    e->v = o->beta2 * e->v + u * (*v + 3 * fabs(to_v) + r2 * g * g); /* and the square */
+    /* 1 / c1 and its product, 1 / c2, its product, root, eps, sum and quotient: 7 u at most */
+    const double to_a = e->m / c1 / (root + o->eps) + fabs(a) * (e->v / (2 * *v) + 7 * u);
+    /* keep and its product, lr and its product, the difference */
+    e->w += o->lr * to_a + u * (3 * fabs(*w) + 5 * o->lr * fabs(a));
+}
+
+/** No factors: AdamW, decay first, within the errors of its own roundings, entry by entry; and the same bits from factors that
+ *  wait for a warm-up without end. */
 static void adamw(void)
 {
     enum { N = 60 };
@@ -177,6 +203,7 @@ static void adamw(void)
     o.weight_decay = 0.1;
     float w[N], g[N], never[N];
     double exact[N], m[N] = {0}, v[N] = {0};
+    adamw_error error[N] = {{0}};
     gaussian(1, w, N);
     for (int i = 0; i < N; i++)
         exact[i] = never[i] = w[i];
@@ -192,12 +219,8 @@ static void adamw(void)
         CHECK_OK(ctx, frg_soap_step(waiting, &grad, 1, NULL));
         CHECK_BITS(never, w, sizeof w);
         for (int i = 0; i < N; i++) {
-            exact[i] *= 1 - o.lr * o.weight_decay;
-            m[i] += (1 - o.beta1) * ((double)g[i] - m[i]);
-            v[i] += (1 - o.beta2) * ((double)g[i] * (double)g[i] - v[i]);
-            exact[i] -=
-                o.lr * m[i] / (1 - pow(o.beta1, t)) / (sqrt(v[i] / (1 - pow(o.beta2, t))) + o.eps);
-            CHECK_NEAR((double)w[i], exact[i], 2e-6); /* some 10 roundings of u at size 2 a step */
+            adamw_step(&o, t, (double)g[i], &exact[i], &m[i], &v[i], &error[i]);
+            CHECK_NEAR((double)w[i], exact[i], 1.01 * error[i].w); /* some 1e-6 after 20 steps */
         }
     }
     frg_soap_destroy(soap);
@@ -230,6 +253,42 @@ static void clip(void)
         const double scale = limits[k] > 0 ? fmin(1, limits[k] / (sqrt(sum / 5) + 1e-7)) : 1;
         for (int i = 0; i < 5; i++)
             CHECK_NEAR((double)w[i], -scale * d[i], 1e-6);
+        frg_soap_destroy(soap);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** Both divisors are kept off zero by their constants, 1e-7 and 1e-30, which count where updates are as short: d = 1 / (1 + eps)
+ *  with c1 = c2 = 1. */
+static void short_updates(void)
+{
+    static const struct {
+        double eps, limit;
+        int normalize;
+    } rows[] = {
+        {1e7, 1e-7, 0}, {1e7, 1.5e-7, 0}, {1e7, 3e-7, 0}, {1e30, 0, 1},
+        {1e29, 0, 1},   {1e30, 0.25, 1},  {1, 0.25, 1},
+    };
+    frg_context *ctx = test_context();
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        frg_soap_opts o = options(FRG_SOAP_EMERGING);
+        o.max_precond_dim = 0;
+        o.beta1 = o.beta2 = 0;
+        o.correct_bias = 0;
+        o.eps = rows[k].eps;
+        o.max_update_rms = rows[k].limit;
+        o.normalize_update = rows[k].normalize;
+        o.lr = 1;
+        float w[4] = {0}, g[4] = {1, -1, -1, 1};
+        frg_soap *soap = optimizer(ctx, &o, frg_vector(w, FRG_F32, 4));
+        const frg_array grad = frg_vector(g, FRG_F32, 4);
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+        const double d = 1 / (1 + o.eps), unit = rows[k].normalize ? d / (1e-30 + d) : d;
+        const double want =
+            rows[k].limit > 0 ? unit * fmin(1, rows[k].limit / (unit + 1e-7)) : unit;
+        for (int i = 0; i < 4; i++) /* four roundings to f32: eps, d, the scale, the product */
+            CHECK_SAYS(fabs((double)w[i] * (double)g[i] + want) <= 4 * 0x1p-24 * want,
+                       "row %d: %g, expected %g", (int)k, fabs((double)w[i]), want);
         frg_soap_destroy(soap);
     }
     frg_context_destroy(ctx);
@@ -1175,6 +1234,7 @@ static const test_case cases[] = {
     {"parts", parts},
     {"damaged states", damaged_states},
     {"impossible places", impossible_places},
+    {"short updates", short_updates},
     {"contradictions", contradictions},
     {"refusals", refusals},
     {"odd shapes", odd_shapes},
