@@ -88,7 +88,7 @@ typedef struct {
     int trace_normalization;       /* 0; 1: updates are multiplied with the root of the first factor's trace */
     /** Adds c u sqrt(max d_i) max|P| to Adam's denominator; 0: off, as the peers are.  16 keeps the rounding residues
      *  of the first step, whose basis is made of its own gradient, from becoming updates as long as the others: it is then
-     *  -lr U V' to a few percent. */
+     *  -lr U V' to an eighth at most (5 to 7 % at orders 64 to 128, 11 % at 16). */
     double denom_floor;
     /* refresh of the bases */
     int64_t precondition_frequency; /* 1, N: 10 steps between refreshes */
