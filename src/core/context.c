@@ -41,7 +41,7 @@ static int default_threads(void)
 
 static frgi_isa highest_isa(void)
 {
-#if defined(__x86_64__)
+#if FOURGE_LEVELS > 1 /* x86-64 */
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
