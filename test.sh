@@ -3,7 +3,7 @@
 #
 #     ./test.sh           every test program, the tests of the build, of the program, the fuzz corpora
 #     ./test.sh --full    besides: all of it under address and undefined-behaviour sanitizers, the
-#                         parallel code under the thread sanitizer, 60 s of fresh fuzzing
+#                         parallel code under the thread sanitizer, 60 s of fresh fuzzing, 60 kills a command
 #     ./test.sh --peers   besides: the Python package beside pyfixest, scikit-learn, torch, gpytorch, POT, anndata;
 #                         installs these from the package index into build/peers-env
 #     ./test.sh NAME...   test programs whose name contains NAME
@@ -100,6 +100,9 @@ if [ -n "$full" ]; then
     # shellcheck disable=SC2086 # lists of words
     need_packages $FULL_PACKAGES
 
+    if asked test_kills; then
+        run "kills, 60 a command" 1800 sh "$root/tests/build/test_kills.sh" "$root/build" 60
+    fi
     build "$root/build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1

@@ -54,6 +54,7 @@ struct cli {
     progress_state progress;
     struct frg_checkpoint *resumed; /* the state to go on from, NULL: none */
     struct cli *resumed_by;         /* who read it */
+    int begun;                      /* the file of --checkpoint holds the line alone */
 };
 
 /** Makes the context from the options; returns 0 or the exit code after an error was shown. */
@@ -101,6 +102,8 @@ int command_simulate(cli *c);
 int command_doctor(cli *c);
 int command_help(cli *c);
 int command_resume(cli *c);
+/** After a command: one that failed with that exit code leaves no file of a run that has only begun. */
+void checkpoint_end(cli *c, int code);
 
 /* ---- errors ------------------------------------------------------------------------------------- */
 

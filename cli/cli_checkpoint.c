@@ -1,8 +1,12 @@
 /* cli_checkpoint.c - --checkpoint FILE, and `fourge resume FILE`.
  *
  * A state is the command line, the folder it was given in, and what the solver needs: the columns that are demeaned so
- * far with their certificates (the columns that are left are the work that is left), or the state of an alignment.  The options' hash covers the line, the version
- * and the CPU level, because these decide the bits, and not the number of threads, which does not.
+ * far with their certificates (the columns that are left are the work that is left), the state of an alignment, the
+ * answers of a Gaussian process to its search, or an optimizer with its network.  The options' hash covers the line, the
+ * version and the CPU level, because these decide the bits, and not the number of threads, which does not.
+ *
+ * Before it reads its data a run writes a file with the line alone, so that one that is killed before its first state can
+ * be started anew by `fourge resume` too.
  *
  *     resume FILE WORDS...     the line of FILE but its time limit, then WORDS, as if they had been typed, with the
  *                              state in hand
@@ -17,6 +21,7 @@
 #include "cli_checkpoint.h"
 
 enum { SHARE = 20 };
+static const char BEGUN[] = "begun"; /* the solver of a file that holds the line alone */
 
 /* ---- the line ----------------------------------------------------------------------------------- */
 
@@ -132,6 +137,31 @@ frg_status keeper_load(void *user, int64_t n, int64_t p, void *values, frg_demea
     return FRG_OK;
 }
 
+int checkpoint_begin(cli *c)
+{
+    keeper k;
+    frg_checkpoint *state;
+    if (!c->set.checkpoint || c->resumed || c->set.dry_run) {
+        return 0;
+    }
+    int code = keeper_open(&k, c, BEGUN, 1, 0);
+    if (!code) {
+        frg_status status = keeper_begin(&k, &state);
+        status = keeper_write(&k, state, status);
+        code = status < 0 ? cli_fail_library(c, status) : 0;
+        c->begun = !code;
+    }
+    keeper_close(&k);
+    return code;
+}
+
+void checkpoint_end(cli *c, int code)
+{
+    if (c->begun && code > 1 && !cli_signalled()) {
+        remove(c->set.checkpoint);
+    }
+}
+
 int keeper_is_due(const keeper *k, int stopped)
 {
     return stopped || !(k->saved > 0) || now_seconds() - k->saved >= SHARE * k->cost;
@@ -158,6 +188,7 @@ frg_status keeper_write(keeper *k, frg_checkpoint *state, frg_status status)
     frg_checkpoint_destroy(state);
     k->saved = now_seconds();
     k->cost = k->saved - k->began;
+    k->c->begun = k->c->begun && status < 0;
     return status;
 }
 
@@ -189,7 +220,7 @@ frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
 int keeper_stopped(const cli *c, frg_status status)
 {
     char hint[256];
-    if (!c->set.checkpoint || access(c->set.checkpoint, F_OK) != 0) {
+    if (!c->set.checkpoint || c->begun || access(c->set.checkpoint, F_OK) != 0) {
         return cli_check(c, status, "there was a result");
     }
     snprintf(hint, sizeof hint, "fourge resume %s goes on", c->set.checkpoint);
@@ -284,7 +315,12 @@ static int go_on(cli *c, frg_checkpoint *state)
     }
     int code;
     if (words && next) {
-        next->resumed = state;
+        const int begun = strcmp(frg_checkpoint_solver(state), BEGUN) == 0;
+        if (begun && !c->set.quiet) {
+            fprintf(stderr, "fourge: there is no state in '%s' yet: the run is started anew\n",
+                    c->arguments[0]);
+        }
+        next->resumed = begun ? NULL : state;
         next->resumed_by = c;
         code = cli_run(next, count, words);
     } else {
@@ -303,7 +339,13 @@ int command_resume(cli *c)
     code = code ? code : check_words(c);
     if (!code) {
         const frg_status status = frg_checkpoint_load(&state, c->ctx, c->arguments[0]);
-        code = status != FRG_OK ? cli_fail_read(c, status) : 0;
+        code = status == FRG_NO_INPUT && access(c->arguments[0], F_OK) != 0
+                   ? cli_fail(c, "E_NO_INPUT", c->arguments[0],
+                              "check the name; a run that was killed before it wrote the file is "
+                              "started anew by its own command",
+                              "%s", frg_message(c->ctx))
+               : status != FRG_OK ? cli_fail_read(c, status)
+                                  : 0;
     }
     if (!code) {
         cli_show_warnings(c);

@@ -5,7 +5,7 @@
 #include "cli.h"
 #include "fourge/checkpoint.h"
 
-typedef struct {
+typedef struct keeper {
     cli *c;
     const char *solver;
     int64_t item; /* bytes of a value */
@@ -19,6 +19,8 @@ typedef struct {
 uint64_t hash_array(uint64_t seed, const frg_array *a);
 uint64_t hash_table(const frg_table *t);
 
+/** With --checkpoint, before the data are read: a file with the line alone.  0 or the exit code. */
+int checkpoint_begin(cli *c);
 /** Refuses a resumed state that belongs to another run; returns 0 or the exit code.  Close it in any case. */
 int keeper_open(keeper *k, cli *c, const char *solver, int64_t item, uint64_t data);
 void keeper_close(keeper *k);

@@ -568,12 +568,13 @@ int command_demean(cli *c)
         return cli_fail(c, "E_OPTION", "--checkpoint", "",
                         "--checkpoint does not go with --repeat");
     }
-    const int code = cli_open(c);
+    int code = cli_open(c);
+    code = code ? code : checkpoint_begin(c);
     if (code) {
         return code;
     }
     demean_job d = {0};
-    const int result = job(c, &d);
+    code = job(c, &d);
     release(&d);
-    return result;
+    return code;
 }

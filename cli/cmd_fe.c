@@ -402,6 +402,7 @@ int command_fe(cli *c)
     if (!code) {
         code = cli_open(c);
     }
+    code = code ? code : checkpoint_begin(c);
     if (code) {
         return code;
     }

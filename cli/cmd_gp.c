@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_checkpoint.h"
 #include "gp_job.h"
 
 /** A subcommand and its arguments. */
@@ -92,6 +93,19 @@ static int check_needed(const cli *c, gp_subcommand what)
             return cli_fail(c, "E_OPTION", needed[i].name, "fourge gp --help",
                             "fourge gp %s needs %s", subcommands[what].name, needed[i].how);
         }
+    }
+    return 0;
+}
+
+static int check_kept(const cli *c)
+{
+    if (c->set.checkpoint && c->set.repeat > 0) {
+        return cli_fail(c, "E_OPTION", "--checkpoint", "",
+                        "--checkpoint does not go with --repeat");
+    }
+    if (c->set.checkpoint && strcmp(c->arguments[1], "-") == 0) {
+        return cli_fail(c, "E_OPTION", "--checkpoint", "write the data to a file first",
+                        "--checkpoint needs data that can be read again, not a pipe");
     }
     return 0;
 }
@@ -203,11 +217,31 @@ static frg_status value_of(gp_job *job)
                          : frg_gp_eval(job->gp, &job->value);
 }
 
+/** A frg_gp_saver, user a keeper. */
+static frg_status save_state(void *user, const frg_gp *gp, int stopped)
+{
+    keeper *const k = user;
+    if (!keeper_is_due(k, stopped)) {
+        return FRG_OK;
+    }
+    frg_checkpoint *state;
+    frg_status status = keeper_begin(k, &state);
+    if (status >= 0) {
+        status = frg_gp_fit_save(gp, state);
+    }
+    return keeper_write(k, state, status);
+}
+
 static frg_status fit_of(gp_job *job)
 {
     const frg_status status = frg_gp_fit(job->gp, &job->fit, &job->result);
     job->value = job->result.value;
     return status;
+}
+
+static int was_stopped(frg_status status)
+{
+    return status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
 }
 
 /** The gradient where the fit ended as well; NaN of one that was stopped. */
@@ -217,11 +251,33 @@ static frg_status fit_with_gradient(gp_job *job)
     for (int i = 0; i < frg_gp_parameter_count(job->gp); i++) {
         job->gradient[i] = (double)NAN;
     }
-    if (status < 0 || status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT) {
+    if (status < 0 || was_stopped(status)) {
         return status;
     }
     const frg_status after = value_of(job);
     return after != FRG_OK ? after : status;
+}
+
+/** The fit with --checkpoint; *code: where it ends here. */
+static frg_status fit_kept(cli *c, gp_job *job, int *code)
+{
+    keeper k;
+    frg_status status = FRG_OK;
+    *code = keeper_open(&k, c, "gp", 1, 0);
+    if (!*code) {
+        frg_gp_fit_keep(job->gp, save_state, &k);
+        if (c->resumed) {
+            status = frg_gp_fit_resume(job->gp, c->resumed);
+        }
+        status = status < 0 ? status : fit_with_gradient(job);
+        if (was_stopped(status) && k.saved > 0) {
+            progress_clear(&c->progress);
+            *code = keeper_stopped(c, status);
+        }
+        frg_gp_fit_keep(job->gp, NULL, NULL);
+    }
+    keeper_close(&k);
+    return status;
 }
 
 static frg_status loo_of(gp_job *job)
@@ -269,10 +325,14 @@ int gp_job_run(cli *c, gp_job *job)
         if (code) {
             break;
         }
-        job->status = job->what == GP_FIT   ? fit_with_gradient(job)
+        job->status = c->set.checkpoint     ? fit_kept(c, job, &code)
+                      : job->what == GP_FIT ? fit_with_gradient(job)
                       : job->what == GP_LOO ? loo_of(job)
                                             : value_of(job);
         progress_clear(&c->progress);
+        if (code) {
+            break;
+        }
         if (job->status < 0 || (job->status > 0 && job->what != GP_FIT)) {
             return cli_fail_library(c, job->status);
         }
@@ -575,7 +635,9 @@ int command_gp(cli *c)
     code = code ? code : check_needed(c, what);
     code = code ? code : check_given(c, what);
     code = code ? code : cli_table_options(c);
+    code = code ? code : check_kept(c);
     code = code ? code : cli_open(c);
+    code = code ? code : checkpoint_begin(c);
     if (code) {
         return code;
     }

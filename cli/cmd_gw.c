@@ -291,6 +291,7 @@ int gw_align(cli *c)
         code =
             cli_fail(c, "E_OPTION", "--checkpoint", "", "--checkpoint does not go with --repeat");
     }
+    code = code ? code : checkpoint_begin(c);
     if (code) {
         return code;
     }

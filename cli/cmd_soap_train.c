@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli_checkpoint.h"
 #include "mlp.h"
 #include "soap_job.h"
 #include "tour.h"
@@ -70,6 +71,30 @@ static void train_text(frg_report *r, const cli *c, const void *job)
     frg_report_plot(r, &plot);
 }
 
+static uint64_t hash_set(const training_set *set)
+{
+    const uint64_t h = frg_hash(0, set->x, set->rows * set->inputs * (int64_t)sizeof *set->x);
+    return frg_hash(h, set->label, set->rows * (int64_t)sizeof *set->label);
+}
+
+/** The run, kept in the file of --checkpoint where that is given. */
+static int run(cli *c, train_job *j, const training_set *set, const frg_soap_opts *o)
+{
+    keeper k;
+    if (!c->set.checkpoint) {
+        return training_run_make(&j->run, c, set, o, c->set.soap_steps, j->target, NULL);
+    }
+    int code = keeper_open(&k, c, "soap train", 1, hash_set(set));
+    if (!code) {
+        code = training_run_make(&j->run, c, set, o, c->set.soap_steps, j->target, &k);
+    }
+    if (!code && (j->run.status == FRG_INTERRUPTED || j->run.status == FRG_TIME_LIMIT)) {
+        code = keeper_stopped(c, j->run.status);
+    }
+    keeper_close(&k);
+    return code;
+}
+
 int soap_train(cli *c)
 {
     const char *data = c->n_arguments > 1 ? c->arguments[1] : NULL;
@@ -98,11 +123,15 @@ int soap_train(cli *c)
     soap_options(c, &o);
     j.optimizer = c->set.soap_optimizer ? "adamw" : "soap";
     j.lr = o.lr;
-    int code = text ? training_set_text(&set, c, data) : training_set_read(&set, c, data, label);
+    int code = checkpoint_begin(c);
+    if (code) {
+        return code;
+    }
+    code = text ? training_set_text(&set, c, data) : training_set_read(&set, c, data, label);
     j.rows = set.rows;
     j.classes = set.classes;
     if (!code) {
-        code = training_run_make(&j.run, c, &set, &o, c->set.soap_steps, j.target);
+        code = run(c, &j, &set, &o);
     }
     if (!code && j.run.steps == 0) {
         code = cli_check(c, j.run.status, "a step was done");

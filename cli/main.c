@@ -520,6 +520,7 @@ int cli_run(cli *c, int argc, char **argv)
     }
     if (!code) {
         code = c->command->run(c);
+        checkpoint_end(c, code);
         cli_close(c);
     }
     return code;

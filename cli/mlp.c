@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_checkpoint.h"
+
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default")))
 #else
@@ -321,36 +323,160 @@ static void draw_batch(const training_set *set, mlp *net, int32_t *labels, uint6
     }
 }
 
-static int train(training_run *run, cli *c, const training_set *set, frg_soap *soap, mlp *net,
-                 int32_t *labels, int steps, double target)
+/** What a run stands at between two steps, besides the network and the optimizer. */
+typedef struct {
+    int64_t steps;
+    uint64_t random; /* of the next batch */
+    double smoothed, seconds;
+} standing;
+
+/** A run under way; `began` is where its clock would have begun without a stop. */
+typedef struct {
+    training_run *run;
+    keeper *keeper;
+    frg_soap *soap;
+    mlp *net;
+    uint64_t random;
+    double began;
+} training;
+
+/** Sections "w0", "b0", "w1", ..: the parameters of the network. */
+static frg_status put_network(const mlp *net, frg_checkpoint *state)
 {
-    frg_array grads[2 * MLP_LAYERS_MOST];
-    uint64_t state = 1000003 * c->set.context.seed + 17;
-    const double start = now_seconds();
+    frg_status status = FRG_OK;
+    for (int l = 0; l < net->layers && status >= 0; l++) {
+        const char weights[] = {'w', (char)('0' + l), '\0'},
+                   biases[] = {'b', (char)('0' + l), '\0'};
+        const int64_t each = (int64_t)sizeof(float), out = net->size[l + 1];
+        status = frg_checkpoint_put(state, weights, net->w[l], net->size[l] * out * each);
+        if (status >= 0) {
+            status = frg_checkpoint_put(state, biases, net->b[l], out * each);
+        }
+    }
+    return status;
+}
+
+/** Writes a state where one is due. */
+static frg_status keep(const training *t, int stopped)
+{
+    if (!t->keeper || !keeper_is_due(t->keeper, stopped)) {
+        return FRG_OK;
+    }
+    const training_run *const run = t->run;
+    const standing now = {run->steps, t->random, run->smoothed, now_seconds() - t->began};
+    frg_checkpoint *state;
+    void *optimizer = NULL;
+    int64_t bytes = 0;
+    frg_status status = keeper_begin(t->keeper, &state);
+    if (status >= 0) {
+        status = frg_soap_save_bytes(t->soap, NULL, 0, &bytes);
+    }
+    if (status >= 0) {
+        optimizer = malloc((size_t)bytes + 1);
+        status = optimizer ? frg_soap_save_bytes(t->soap, optimizer, bytes, &bytes) : FRG_NO_MEMORY;
+    }
+    if (status >= 0) {
+        status = frg_checkpoint_put(state, "run", &now, sizeof now);
+    }
+    if (status >= 0) {
+        status = frg_checkpoint_put(state, "trace", run->trace,
+                                    run->steps * (int64_t)sizeof *run->trace);
+    }
+    if (status >= 0) {
+        status = frg_checkpoint_put(state, "soap", optimizer, bytes);
+    }
+    if (status >= 0) {
+        status = put_network(t->net, state);
+    }
+    status = keeper_write(t->keeper, state, status);
+    free(optimizer);
+    return status;
+}
+
+/** Copies a section of exactly that many bytes. */
+static int take_section(const frg_checkpoint *state, const char *name, void *to, int64_t bytes)
+{
+    int64_t count = 0;
+    const void *const from = frg_checkpoint_get(state, name, &count);
+    if (!from || count != bytes) {
+        return 0;
+    }
+    memcpy(to, from, (size_t)bytes);
+    return 1;
+}
+
+/** The run goes on from `state`. */
+static int take_up(training *t, const cli *c, const frg_checkpoint *state, int steps)
+{
+    standing was;
+    int64_t bytes = 0;
+    int good = take_section(state, "run", &was, sizeof was) && was.steps >= 0 && was.steps <= steps;
+    good = good &&
+           take_section(state, "trace", t->run->trace, was.steps * (int64_t)sizeof *t->run->trace);
+    for (int l = 0; l < t->net->layers && good; l++) {
+        const char weights[] = {'w', (char)('0' + l), '\0'},
+                   biases[] = {'b', (char)('0' + l), '\0'};
+        const int64_t each = (int64_t)sizeof(float), out = t->net->size[l + 1];
+        good = take_section(state, weights, t->net->w[l], t->net->size[l] * out * each) &&
+               take_section(state, biases, t->net->b[l], out * each);
+    }
+    const void *const optimizer = frg_checkpoint_get(state, "soap", &bytes);
+    if (!good || !optimizer) {
+        return cli_fail(c, "E_CHECKPOINT", c->set.checkpoint, NULL,
+                        "'%s' holds no state of this training", c->set.checkpoint);
+    }
+    t->run->steps = (int)was.steps;
+    t->run->smoothed = was.smoothed;
+    t->random = was.random;
+    t->began -= was.seconds;
+    const frg_status status = frg_soap_load_bytes(t->soap, optimizer, bytes, c->set.checkpoint);
+    return status < 0 ? cli_fail_library(c, status) : 0;
+}
+
+static void list_gradients(const mlp *net, frg_array *grads)
+{
     for (int l = 0; l < net->layers; l++) {
         const int64_t in = net->size[l], out = net->size[l + 1];
         grads[2 * l] = frg_matrix(net->gw[l], FRG_F32, in, out, out);
         grads[2 * l + 1] = frg_vector(net->gb[l], FRG_F32, out);
     }
-    for (int t = 0; t < steps && (run->status = cli_over(c)) == FRG_OK; t++) {
-        draw_batch(set, net, labels, &state);
+}
+
+static int train(training *t, cli *c, const training_set *set, int32_t *labels, int steps,
+                 double target)
+{
+    frg_array grads[2 * MLP_LAYERS_MOST];
+    training_run *const run = t->run;
+    mlp *const net = t->net;
+    t->random = 1000003 * c->set.context.seed + 17;
+    t->began = now_seconds();
+    list_gradients(net, grads);
+    const int code = t->keeper && c->resumed ? take_up(t, c, c->resumed, steps) : 0;
+    if (code) {
+        return code;
+    }
+    frg_status status = FRG_OK;
+    while (status >= 0 && run->steps < steps &&
+           !(target > 0 && run->steps > 0 && run->smoothed <= target) &&
+           (run->status = cli_over(c)) == FRG_OK) {
+        draw_batch(set, net, labels, &t->random);
         const double loss = mlp_loss(net, labels, frg_threads(c->ctx));
-        const frg_status s = frg_soap_step(soap, grads, 2 * net->layers, NULL);
-        if (s < 0) {
-            return cli_fail_library(c, s);
-        }
-        run->trace[run->steps++] = loss;
-        run->smoothed = t == 0 ? loss : 0.9 * run->smoothed + 0.1 * loss;
-        if (target > 0 && run->smoothed <= target) {
-            break;
+        status = frg_soap_step(t->soap, grads, 2 * net->layers, NULL);
+        if (status >= 0) {
+            run->smoothed = run->steps == 0 ? loss : 0.9 * run->smoothed + 0.1 * loss;
+            run->trace[run->steps++] = loss;
+            status = keep(t, 0);
         }
     }
-    run->seconds = now_seconds() - start;
-    return 0;
+    if (status >= 0 && run->status != FRG_OK) {
+        status = keep(t, 1);
+    }
+    run->seconds = now_seconds() - t->began;
+    return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
 int training_run_make(training_run *run, cli *c, const training_set *set, const frg_soap_opts *o,
-                      int steps, double target)
+                      int steps, double target, keeper *k)
 {
     enum { BATCH = 512 };
     const int64_t sizes[4] = {set->inputs, 256, 256, set->classes};
@@ -368,7 +494,8 @@ int training_run_make(training_run *run, cli *c, const training_set *set, const 
         code = s < 0 ? cli_fail_library(c, s) : add_params(c, soap, &net);
     }
     if (!code) {
-        code = train(run, c, set, soap, &net, labels, steps, target);
+        training t = {.run = run, .keeper = k, .soap = soap, .net = &net};
+        code = train(&t, c, set, labels, steps, target);
     }
     frg_soap_destroy(soap);
     free(labels);

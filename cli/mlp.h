@@ -44,9 +44,11 @@ int training_set_read(training_set *set, cli *c, const char *path, const char *l
 /** From a text: 32 characters as inputs, the next one as class (char_set.c). */
 int training_set_text(training_set *set, const cli *c, const char *path);
 void training_set_destroy(training_set *set);
-/** Trains 256-256 hidden units on batches of 512 until the smoothed loss is at `target` (0: never) or `steps`. */
+struct keeper;
+/** Trains 256-256 hidden units on batches of 512 until the smoothed loss is at `target` (0: never) or `steps`.
+ *  k: keeps the states between steps, and the run goes on from that of a resumed one; NULL: none are wanted. */
 int training_run_make(training_run *run, cli *c, const training_set *set, const frg_soap_opts *o,
-                      int steps, double target);
+                      int steps, double target, struct keeper *k);
 void training_run_destroy(training_run *run);
 
 #endif

@@ -37,6 +37,7 @@
 #ifndef FOURGE_GP_H
 #define FOURGE_GP_H
 
+#include "fourge/checkpoint.h"
 #include "fourge/fourge.h"
 
 #ifdef __cplusplus
@@ -244,6 +245,21 @@ FRG_API void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size);
  *  max(|ell + log prior|, n), or than error_estimate.  FRG_STALLED: no way on although more is promised.  adam: FRG_OK
  *  once its steps are done, wherever that is. */
 FRG_API FRG_MUST_USE frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *out);
+
+/** Called after an accepted iterate, on the thread that called frg_gp_fit; stopped: the fit ends early (interrupted, out of
+ *  time).  frg_gp_fit_save gives the state then.  A negative status ends the fit with it. */
+typedef frg_status (*frg_gp_saver)(void *user, const frg_gp *gp, int stopped);
+/** Who keeps the states of the next fits; NULL: nobody.  A state is what the process has answered so far: p doubles and
+ *  about 250 bytes an evaluation, p^2 more where the information is asked for.  Not with a kernel of the user
+ *  (E_UNSUPPORTED from frg_gp_fit). */
+FRG_API void frg_gp_fit_keep(frg_gp *gp, frg_gp_saver save, void *user);
+/** From within the call: puts the state into c as the sections fit and answers, borrowed until the call returns. */
+FRG_API FRG_MUST_USE frg_status frg_gp_fit_save(const frg_gp *gp, frg_checkpoint *c);
+/** The next frg_gp_fit goes on from the state in c, which it needs until it returns, and ends with the bits of the fit
+ *  that was not stopped, on any number of threads.  gp: a process of the same data, expression, starting values and
+ *  options.  Errors, all of them from frg_gp_fit: E_MISMATCH where these differ, or another version or CPU level wrote it;
+ *  E_CHECKPOINT where it is damaged. */
+FRG_API FRG_MUST_USE frg_status frg_gp_fit_resume(frg_gp *gp, const frg_checkpoint *c);
 
 /* ---- prediction --------------------------------------------------------------------------------- */
 

@@ -23,6 +23,7 @@
 #include "gp/gp_coordinates.h"
 #include "gp/gp_fit.h"
 #include "gp/gp_optimise.h"
+#include "gp/gp_state.h"
 #include "gp/gp_team.h"
 
 enum { MAX_RESTARTS = 5, AI_MOST = 64, AI_FROM = 200, FIRST_TRACE = 64, TOGETHER_MOST = 1000 };
@@ -59,7 +60,11 @@ typedef struct {
     frgi_gp_found found; /* of the start under way, at the end of all together */
     frg_gp_start *each;  /* what became of each start; NULL where nothing is free */
     candidate now, best;
-    double jitter;      /* of the last iterate */
+    double jitter;                   /* of the last iterate */
+    struct frgi_gp_keeping *keeping; /* NULL: no states are wanted */
+    frgi_gp_cursor cursor;
+    bool offers;        /* this thread hands states out */
+    double elapsed;     /* when the last answer was given */
     frg_status refused; /* the last failed evaluation */
 } fit;
 
@@ -107,6 +112,51 @@ static frg_status taken(fit *m, frg_status status)
     return FRG_NOT_POSDEF;
 }
 
+typedef frg_status answer_fn(fit *m, double *out);
+
+/** The process's answer to a question at its parameters: from the state where it is there, else computed and kept. */
+static frg_status ask(fit *m, frgi_gp_question question, answer_fn *compute, int64_t numbers,
+                      double *out)
+{
+    frg_gp *const gp = m->gp;
+    frgi_gp_answer a = {.question = question, .start = m->cursor.start, .numbers = numbers};
+    bool known = false;
+    if (m->keeping) {
+        a.point = frg_hash(0, gp->theta, gp->params.count * (int64_t)sizeof *gp->theta);
+        TRY(frgi_gp_state_recall(m->keeping, &m->cursor, &a, out, &known));
+    }
+    if (known) {
+        m->elapsed = a.seconds;
+        frgi_gp_recall(gp, (frg_status)a.status, &a.value, a.jitter, a.swapped != 0);
+        return taken(m, (frg_status)a.status);
+    }
+    const frg_status raw = compute(m, out), status = taken(m, raw);
+    m->elapsed = frgi_seconds() - m->began;
+    if (m->keeping && (status == FRG_OK || status == FRG_NOT_POSDEF)) {
+        a.numbers = status == FRG_OK ? numbers : 0;
+        a.status = raw;
+        a.swapped = gp->swapped;
+        a.jitter = gp->jitter;
+        a.seconds = m->elapsed;
+        a.value = gp->value;
+        TRY(frgi_gp_state_add(m->keeping, &m->cursor, &a, out));
+    }
+    return status;
+}
+
+static frg_status compute_value(fit *m, double *f)
+{
+    if (m->gp->state == MATRIX_NONE) {
+        m->gp->jitter = m->jitter;
+    }
+    m->gp->sweeps = m->method == FRG_GP_ADAM; /* the gradient is asked for at every step */
+    const frg_status status = frgi_gp_value(m->gp);
+    m->gp->sweeps = false;
+    const frg_gp_value *v = &m->gp->value;
+    *f = -(v->log_likelihood + v->log_prior) / (double)m->gp->n;
+    return status;
+}
+
 static frg_status objective_value(void *user, const double *u, double *f)
 {
     fit *m = user;
@@ -116,24 +166,12 @@ static frg_status objective_value(void *user, const double *u, double *f)
     }
     frgi_gp_coordinates_values(&m->to, u, m->theta);
     TRY(frgi_gp_set_theta(m->gp, m->theta));
-    if (m->gp->state == MATRIX_NONE) {
-        m->gp->jitter = m->jitter;
-    }
-    m->gp->sweeps = m->method == FRG_GP_ADAM; /* the gradient is asked for at every step */
-    const frg_status status = taken(m, frgi_gp_value(m->gp));
-    m->gp->sweeps = false;
-    if (status != FRG_OK) {
-        return status;
-    }
-    const frg_gp_value *v = &m->gp->value;
-    *f = -(v->log_likelihood + v->log_prior) / (double)m->gp->n;
-    return status;
+    return ask(m, GP_ASKED_VALUE, compute_value, 1, f);
 }
 
-static frg_status objective_gradient(void *user, double *g)
+static frg_status compute_gradient(fit *m, double *g)
 {
-    fit *m = user;
-    const frg_status status = taken(m, frgi_gp_gradient(m->gp, m->gradient, NULL, NULL));
+    const frg_status status = frgi_gp_gradient(m->gp, m->gradient, NULL, NULL);
     if (status != FRG_OK) {
         return status;
     }
@@ -144,12 +182,17 @@ static frg_status objective_gradient(void *user, double *g)
     return FRG_OK;
 }
 
-static frg_status objective_information(void *user, double *h)
+static frg_status objective_gradient(void *user, double *g)
 {
     fit *m = user;
+    return ask(m, GP_ASKED_GRADIENT, compute_gradient, m->to.count, g);
+}
+
+static frg_status compute_information(fit *m, double *h)
+{
     const frg_gp *gp = m->gp;
     const size_t p = (size_t)gp->params.count;
-    const frg_status status = taken(m, frgi_gp_information(m->gp, m->information));
+    const frg_status status = frgi_gp_information(m->gp, m->information);
     if (status != FRG_OK) {
         return status;
     }
@@ -160,6 +203,13 @@ static frg_status objective_information(void *user, double *h)
         h[k] /= (double)gp->n;
     }
     return FRG_OK;
+}
+
+static frg_status objective_information(void *user, double *h)
+{
+    fit *m = user;
+    const int64_t p = m->to.count;
+    return ask(m, GP_ASKED_INFORMATION, compute_information, p * p, h);
 }
 
 static double objective_rounding(void *user)
@@ -178,7 +228,7 @@ static frg_status note(fit *m, double f, double norm)
     }
     t->rows[t->n++] = (frg_gp_trace){.log_likelihood = m->gp->value.log_likelihood,
                                      .gradient_norm = norm,
-                                     .seconds = frgi_seconds() - m->began,
+                                     .seconds = m->elapsed,
                                      .values = m->found.values,
                                      .gradients = m->found.gradients};
     memcpy(m->now.theta, m->gp->theta, (size_t)m->gp->params.count * sizeof *m->now.theta);
@@ -200,6 +250,9 @@ static frg_status objective_accepted(void *user, const double *u, double f, doub
     fit *m = user;
     (void)u;
     TRY(note(m, f, norm));
+    if (m->offers) {
+        TRY(frgi_gp_state_offer(m->keeping, 0));
+    }
     return frgi_heartbeat(m->gp->ctx, &(frg_progress){.solver = "gp",
                                                       .phase = method_name(m->method),
                                                       .done = m->found.iterations,
@@ -282,6 +335,7 @@ static frg_status run_start(fit *m, int start)
 {
     double *theta = m->now.theta;
     frg_status status = FRG_NOT_POSDEF;
+    m->cursor = m->keeping ? frgi_gp_state_seek(m->keeping, start) : (frgi_gp_cursor){0};
     memcpy(theta, m->given, (size_t)m->gp->params.count * sizeof *theta);
     if (start > 0) {
         frgi_gp_random_start(m->gp, start, theta);
@@ -395,7 +449,11 @@ typedef struct {
 static frg_status open_worker(worker *w, const fit *m, int parts)
 {
     fit *const f = &w->fit;
-    *f = (fit){.opts = m->opts, .method = m->method, .began = m->began, .each = m->each};
+    *f = (fit){.opts = m->opts,
+               .method = m->method,
+               .began = m->began,
+               .each = m->each,
+               .keeping = m->keeping};
     w->told = m->opts.starts;
     TRY(frgi_context_fork(&w->ctx, m->gp->ctx, parts, NULL));
     TRY(frgi_gp_twin(&f->gp, w->ctx, m->gp));
@@ -435,6 +493,7 @@ static int run_workers(const fit *m, worker *w, int threads)
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int start = 0; start < m->opts.starts; start++) {
         const int me = omp_get_thread_num();
+        w[me].fit.offers = m->offers && me == 0;
         int halt = atomic_load(&halted);
         if (halt == FRG_OK && me == 0) {
             halt = (int)frgi_heartbeat(m->gp->ctx, &(frg_progress){.solver = "gp",
@@ -520,11 +579,17 @@ static frg_status run_starts(fit *m)
     }
     const bool together = threads > 1 && run_together(m, threads);
     frg_status status = FRG_OK;
+    if (m->keeping && atomic_load(&m->keeping->failed) < 0) {
+        return (frg_status)atomic_load(&m->keeping->failed);
+    }
     if (together) { /* as if the process itself had searched */
         frgi_gp_set_sticky(m->gp, true);
         frgi_gp_forget(m->gp);
     } else {
         begin(m);
+        if (m->keeping) {
+            frgi_gp_state_rewind(m->keeping);
+        }
         status = run_in_turn(m);
     }
     m->found = (frgi_gp_found){0};
@@ -666,7 +731,29 @@ static frg_status run(fit *m)
     if (m->to.count > 0) {
         TRY(run_starts(m));
     }
-    return settle(m);
+    TRY(settle(m));
+    return m->offers && was_stopped(m->best.status) ? frgi_gp_state_offer(m->keeping, 1) : FRG_OK;
+}
+
+/** The run, with the state that is wanted or that it goes on from. */
+static frg_status run_kept(fit *m)
+{
+    frg_gp *const gp = m->gp;
+    if (!gp->save && !gp->from) {
+        return run(m);
+    }
+    struct frgi_gp_keeping keeping;
+    frgi_gp_coordinates_set(&m->to, m->method == FRG_GP_ADAM, m->opts.standardize);
+    frg_status status =
+        frgi_gp_state_open(&keeping, gp, &m->opts, m->method, m->to.count, &m->began);
+    if (status >= 0) {
+        m->keeping = &keeping;
+        m->offers = gp->save != NULL;
+        status = run(m);
+    }
+    gp->keeping = NULL;
+    frgi_gp_state_close(&keeping);
+    return status;
 }
 
 frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *out)
@@ -690,7 +777,7 @@ frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *o
     frg_status status;
     TRY_TO(failed, frgi_arena_open(&a, ctx, "work memory of the fit"));
     lay_out(&a, &m);
-    status = run(&m);
+    status = run_kept(&m);
     if (status < 0) {
         goto failed;
     }

@@ -128,6 +128,10 @@ struct frg_gp {
     int64_t n_trace;
     frg_gp_start *starts;      /* of the last fit */
     frgi_gp_param *unset;      /* frgi_gp_create_from: the parameters as the expression left them */
+    frg_gp_saver save;         /* of fits; NULL: nobody wants states */
+    void *save_user;
+    const frg_checkpoint *from; /* the state that the next fit goes on from, NULL: none */
+    struct frgi_gp_keeping *keeping; /* of the fit under way, where states are wanted (gp_state.h) */
     bool shares;               /* expression, names and unset are another's (gp_twin.c) */
 };
 
@@ -170,6 +174,8 @@ FRG_MUST_USE frg_status frgi_gp_need_inverse(frg_gp *gp);
 void frgi_gp_forget(frg_gp *gp);
 /** Starts (jitter 0, kept from then on) or ends a stretch of evaluations with one continuous objective. */
 void frgi_gp_set_sticky(frg_gp *gp, bool sticky);
+/** What an evaluation at gp->theta has left, as if it had been made, but for the matrix: another one factors anew. */
+void frgi_gp_recall(frg_gp *gp, frg_status status, const frg_gp_value *value, double jitter, bool swapped);
 /** gp->theta <- theta (checked), forgets the matrix where a value differs. */
 FRG_MUST_USE frg_status frgi_gp_set_theta(frg_gp *gp, const double *theta);
 

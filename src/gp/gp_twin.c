@@ -39,6 +39,9 @@ static frg_status share(frg_gp **out, frg_context *ctx, const frg_gp *gp, const 
     twin->trace = NULL;
     twin->n_trace = 0;
     twin->starts = NULL;
+    twin->save = NULL;
+    twin->from = NULL;
+    twin->keeping = NULL;
     twin->memory = twin->loo_memory = twin->information_memory = (frgi_arena){0};
     twin->n = twin->capacity = 0;
     twin->swapped = twin->sticky = false;

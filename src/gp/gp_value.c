@@ -537,6 +537,20 @@ static bool may_promote(const frg_gp *gp)
     return gp->opts.precision == FRG_GP_F32 && gp->opts.auto_promote && !gp->swapped;
 }
 
+void frgi_gp_recall(frg_gp *gp, frg_status status, const frg_gp_value *value, double jitter,
+                    bool swapped)
+{
+    if (gp->swapped != swapped) {
+        swap_sides(gp);
+    }
+    gp->state = MATRIX_NONE;
+    gp->jitter = jitter;
+    gp->value = *value;
+    if (status == FRG_OK && value->jitter_tries > 0) {
+        tell_jitter(gp);
+    }
+}
+
 /** The end of an evaluation that began at kept_jitter: a step that is not taken leaves the objective alone. */
 static frg_status settle(frg_gp *gp, frg_status status, double kept_jitter, frgi_gp_state done)
 {
