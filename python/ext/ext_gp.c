@@ -1,4 +1,5 @@
 /* ext_gp.c - the Gaussian-process room: processes with their data, and the dense core. */
+#include "fourge/checkpoint.h"
 #include "fourge/gp.h"
 
 #include "ext.h"
@@ -70,8 +71,9 @@ static const ext_field value_fields[] = {{AT(frg_gp_value, log_likelihood), IS_D
 PyObject *ext_gp_value_dict(const frg_gp_value *v)
 {
     PyObject *const dict = ext_fields_get(v, value_fields);
-    if (dict && ext_put(dict, "closest",
-                        Py_BuildValue("LL", (long long)v->closest[0], (long long)v->closest[1])) < 0) {
+    if (dict &&
+        ext_put(dict, "closest",
+                Py_BuildValue("LL", (long long)v->closest[0], (long long)v->closest[1])) < 0) {
         Py_DECREF(dict);
         return NULL;
     }
@@ -289,8 +291,7 @@ static PyObject *gp_value(PyObject *self, PyObject *unused)
     frg_gp_value v;
     frg_status status;
     EXT_WORK(status = frg_gp_eval(self_of(self)->gp, &v));
-    return ext_has_failed(status) ? ext_failed(self, status)
-                                  : ext_gp_value_dict(&v);
+    return ext_has_failed(status) ? ext_failed(self, status) : ext_gp_value_dict(&v);
 }
 
 /** gradient(out, x, y): fills float64 arrays; x and y may be None.  Returns the value. */
@@ -315,8 +316,7 @@ static PyObject *gp_gradient(PyObject *self, PyObject *args)
         }
     }
     ext_release(&h);
-    return ext_has_failed(status) ? ext_failed(self, status)
-                                  : ext_gp_value_dict(&v);
+    return ext_has_failed(status) ? ext_failed(self, status) : ext_gp_value_dict(&v);
 }
 
 /** step(y, theta, gradient, dx, dy): values at other observations and parameters; gradient, x and y are filled and
@@ -442,19 +442,67 @@ static PyObject *starts_of(const frg_gp_fit_result *r)
     return list;
 }
 
-/** fit(options) -> dict with the trace and the starts. */
+/** Where the states of a fit go: a file every so many seconds. */
+typedef struct {
+    frg_context *ctx;
+    const char *path;
+    double every, saved;
+} fit_keeper;
+
+/** A frg_gp_saver: a file when it is due, and when the fit is stopped. */
+static frg_status save_fit(void *user, const frg_gp *gp, int stopped)
+{
+    fit_keeper *const k = user;
+    if (!stopped && ext_seconds() - k->saved < k->every) {
+        return FRG_OK;
+    }
+    frg_checkpoint *c;
+    frg_status status = frg_checkpoint_create(&c, k->ctx, "gp", 0, 0);
+    if (status < 0) {
+        return status;
+    }
+    status = frg_gp_fit_save(gp, c);
+    if (status >= 0) {
+        status = frg_checkpoint_save(c, k->path);
+    }
+    frg_checkpoint_destroy(c);
+    k->saved = ext_seconds();
+    return status;
+}
+
+/** The fit with its states in and out; the file to go on from and the one to write may be NULL. */
+static frg_status fit_kept(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *r,
+                           fit_keeper *k, const char *resume)
+{
+    frg_checkpoint *from = NULL;
+    frg_status status = resume ? frg_checkpoint_load(&from, k->ctx, resume) : FRG_OK;
+    if (status == FRG_OK && from) {
+        status = frg_gp_fit_resume(gp, from);
+    }
+    if (status == FRG_OK) {
+        frg_gp_fit_keep(gp, k->path ? save_fit : NULL, k);
+        status = frg_gp_fit(gp, o, r);
+        frg_gp_fit_keep(gp, NULL, NULL);
+    }
+    frg_checkpoint_destroy(from);
+    return status;
+}
+
+/** fit(options, checkpoint, every, resume) -> dict with the trace and the starts. */
 static PyObject *gp_fit(PyObject *self, PyObject *args)
 {
     PyObject *options;
     frg_gp_fit_opts o;
+    fit_keeper k = {.ctx = self_of(self)->context->ctx, .saved = ext_seconds()};
+    const char *resume;
     frg_gp_fit_defaults(&o, sizeof o);
-    if (!PyArg_ParseTuple(args, "O", &options) ||
+    if (!PyArg_ParseTuple(args, "Ozdz", &options, &k.path, &k.every, &resume) ||
         ext_fields_set(&o, ext_gp_fit_options, options) < 0) {
         return NULL;
     }
-    frg_gp_fit_result r;
+    frg_gp_fit_result r = {.status = FRG_OK};
     frg_status status;
-    EXT_WORK(status = frg_gp_fit(self_of(self)->gp, &o, &r));
+    EXT_WORK(status = fit_kept(self_of(self)->gp, &o, &r, &k, resume));
     if (status < 0 || PyErr_Occurred()) {
         return ext_failed(self, status);
     }
@@ -491,8 +539,7 @@ static PyObject *gp_predict(PyObject *self, PyObject *args)
     for (int k = 0; good && k < 5; k++) {
         good = ext_maybe(&h, outs[k], names[k], 1, &arrays[k], views[k]) == 0;
     }
-    o.mean_values =
-        good ? ext_values(&h, values, "mean_values", 0, FRG_F64, at.shape[0]) : NULL;
+    o.mean_values = good ? ext_values(&h, values, "mean_values", 0, FRG_F64, at.shape[0]) : NULL;
     if (good && !PyErr_Occurred()) {
         EXT_WORK(status = frg_gp_predict(self_of(self)->gp, at, &o));
     }
@@ -707,9 +754,10 @@ int ext_types_gp(PyObject *module)
         {"folds", gp_folds_alone, METH_VARARGS,
          "folds(codes, mean, variance, gradient) -> (log_density, rmse)"},
         {"loo_latent", gp_loo_latent_alone, METH_VARARGS, "loo_latent(variance)"},
-        {"fit", gp_fit_alone, METH_VARARGS, "fit(options) -> report"},
+        {"fit", gp_fit_alone, METH_VARARGS, "fit(options, checkpoint, every, resume) -> report"},
         {"predict", gp_predict_alone, METH_VARARGS,
-         "predict(x, observed, variance_floor, mean_values, mean, variance, covariance, mean_dx, variance_dx)"},
+         "predict(x, observed, variance_floor, mean_values, mean, variance, covariance, mean_dx, "
+         "variance_dx)"},
         {"fantasies", gp_fantasies_alone, METH_VARARGS,
          "fantasies(x, y, at, observed, noise_variances, mean, variance)"},
         {"sample", gp_sample_alone, METH_VARARGS, "sample(x, prior, observed, out)"},

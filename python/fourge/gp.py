@@ -223,7 +223,8 @@ class GP:
         out = {"mean": mean, "variance": variance, "log_density": log_density, "rmse": rmse}
         return out | ({"gradient": g} if gradient else {})
 
-    def fit(self, **options: Any) -> dict[str, Any]:
+    def fit(self, *, checkpoint: str | PathLike[str] | None = None, checkpoint_every: float = 60.0,
+            resume: bool | str | PathLike[str] = False, **options: Any) -> dict[str, Any]:
         """Maximises log likelihood and prior over the free parameters, from their current values and within their bounds.
 
         Parameters
@@ -245,6 +246,12 @@ class GP:
             Means are searched in standard deviations of y.
         standard_errors : bool, default=True
             Whether ``parameters`` have them afterwards, from the average information.
+        checkpoint : path, optional
+            The fit writes its state there every `checkpoint_every` seconds, and when it is stopped (Ctrl-C, time_limit).
+        resume : path or bool
+            Goes on from that state to the bits of a fit that was not stopped; True: from `checkpoint` where that is there.
+            The data, the expression, the starting values, the options and the seed must be those of the state; threads
+            need not.  A stopped fit leaves its best values in the process: make the process anew, or set them back.
 
         Returns
         -------
@@ -256,13 +263,18 @@ class GP:
             trace (one dict an iterate of the best start) and starts (what became of each: status, objective, iterations, values,
             gradients, failures).
         """
-        out = self._gp.fit(options)
+        if resume is True:
+            if checkpoint is None:
+                raise errors.BadArgument("resume=True takes a checkpoint to go on from")
+            resume = checkpoint if os.path.exists(checkpoint) else False
+        out = self._gp.fit(options, None if checkpoint is None else os.fsdecode(checkpoint), float(checkpoint_every),
+                           None if resume is False else os.fsdecode(resume))
         warn(self._context)
         return out
 
     def _fit(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """The report, and the warnings as (code, message) for a caller that has names of its own."""
-        return self._gp.fit(options), self._context.warnings()
+        return self._gp.fit(options, None, 0.0, None), self._context.warnings()
 
     def predict(self, x: Any, *, observed: bool = False, return_std: bool = False, return_var: bool = False,
                 return_cov: bool = False, variance_floor: float = 0.0, mean_values: Any = None) -> Any:

@@ -101,6 +101,40 @@ class Process(unittest.TestCase):
         self.assertEqual(best["objective"], max(s["objective"] for s in report["starts"] if s["status"] == "FRG_OK"))
         self.assertAlmostEqual(best["objective"], report["log_likelihood"], places=6)
 
+    def stopped(self, path, **options):
+        """A fit that ends at its first look, which a fresh context has at once, and leaves its state."""
+        process = gp.GP(self.x, self.y, "scale*matern52(ard) + noise", progress=lambda *a: True)
+        return process.fit(checkpoint=path, checkpoint_every=0, starts=2, **options)
+
+    def test_a_stopped_fit_goes_on_to_the_same_bits(self):
+        kernel, keys = "scale*matern52(ard) + noise", ("theta", "log_likelihood", "gradient_norm", "iterations", "values",
+                                                       "gradients", "best_start", "starts")
+
+        def fit(y=self.y, **options):
+            process = gp.GP(self.x, y, kernel)
+            found = process.fit(starts=2, **{"max_iter": 30, **options})
+            found["theta"] = list(process.theta)
+            return {k: found[k] for k in keys}
+
+        for optimizer in ("ai", "lbfgsb", "adam"):
+            want = fit(optimizer=optimizer)
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "fit.state")
+                again = lambda: fit(optimizer=optimizer, checkpoint=path, checkpoint_every=1e9, resume=True)
+                self.assertEqual(again(), want)
+                self.assertFalse(path.exists())
+                self.assertEqual(self.stopped(path, optimizer=optimizer, max_iter=30)["status"], "FRG_INTERRUPTED")
+                self.assertEqual(fit(optimizer=optimizer, resume=str(path)), want)
+                self.assertEqual(again(), want)
+                with self.assertRaises(errors.Mismatch):
+                    fit(optimizer=optimizer, max_iter=29, resume=path)
+                with self.assertRaisesRegex(errors.Mismatch, "data"):
+                    fit(self.y + 1, optimizer=optimizer, resume=path)
+        with self.assertRaisesRegex(ValueError, "checkpoint"):
+            fit(resume=True)
+        with self.assertRaisesRegex(OSError, "nowhere"):
+            fit(resume="/nowhere/fit.state")
+
     def test_ties(self):
         process = gp.GP(self.x, self.y, "1*rbf(l=0.2) + 1*matern32(l=0.7) + noise(0.1)", mean="zero")
         process.tie("matern32.l", "rbf.l")
