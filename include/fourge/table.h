@@ -13,7 +13,7 @@ extern "C" {
 typedef enum { FRG_NUMBER, FRG_INTEGER, FRG_BOOL, FRG_CATEGORY } frg_column_kind;
 
 #define FRG_MISSING_INTEGER INT64_MIN /* a missing value of an INTEGER column */
-#define FRG_MISSING_CODE    (-1)      /* of a BOOL or CATEGORY column; NaN in a NUMBER column */
+#define FRG_MISSING_CODE (-1)         /* of a BOOL or CATEGORY column; NaN in a NUMBER column */
 
 /** A column of a table; the pointers live as long as the table.  Exactly one of the three arrays is set. */
 typedef struct {
@@ -34,15 +34,12 @@ typedef struct frg_table frg_table;
 
 typedef struct {
     size_t struct_size;
-    const char
-        *format; /* "csv", "tsv", "npy", "npz" or NULL: by the extension (.gz allowed for text) */
-    char delimiter; /* 0: ',' for csv, tab for tsv */
-    int header;     /* 1 (default): the first line names the columns; 0: they are c1, c2, ... */
-    const char *const *
-        na; /* strings that mean missing; NULL: "", "NA", "NaN", "nan", "N/A", "null", "NULL", "." */
+    const char *format;      /* "csv", "tsv", "npy", "npz" or NULL: by the extension (.gz allowed for text) */
+    char delimiter;          /* 0: ',' for csv, tab for tsv */
+    int header;              /* 1 (default): the first line names the columns; 0: they are c1, c2, ... */
+    const char *const *na;   /* strings that mean missing; NULL: "", "NA", "NaN", "nan", "N/A", "null", "NULL", "." */
     int64_t n_na;
-    const char *const *
-        columns; /* read these alone; NULL: all.  A text file that names one of those read twice is refused */
+    const char *const *columns; /* read these alone; NULL: all.  A text file where one of these is there twice is refused */
     int64_t n_columns;
 } frg_table_opts;
 
@@ -57,23 +54,18 @@ FRG_API FRG_MUST_USE frg_status frg_table_read(frg_table **out, frg_context *ctx
                                                const frg_table_opts *o);
 
 /** The same from bytes in memory; `name` stands in messages. */
-FRG_API FRG_MUST_USE frg_status frg_table_parse(frg_table **out, frg_context *ctx,
-                                                const char *bytes, int64_t count, const char *name,
-                                                const frg_table_opts *o);
+FRG_API FRG_MUST_USE frg_status frg_table_parse(frg_table **out, frg_context *ctx, const char *bytes,
+                                                int64_t count, const char *name, const frg_table_opts *o);
 
 /** An empty table of n rows, to which columns are added.  The `add` calls copy. */
 FRG_API FRG_MUST_USE frg_status frg_table_create(frg_table **out, frg_context *ctx, int64_t n);
-FRG_API FRG_MUST_USE frg_status frg_table_add_numbers(frg_table *t, const char *name,
-                                                      const double *values);
-FRG_API FRG_MUST_USE frg_status frg_table_add_integers(frg_table *t, const char *name,
-                                                       const int64_t *values);
+FRG_API FRG_MUST_USE frg_status frg_table_add_numbers(frg_table *t, const char *name, const double *values);
+FRG_API FRG_MUST_USE frg_status frg_table_add_integers(frg_table *t, const char *name, const int64_t *values);
 /** The order of the labels is that of the levels, as in formulas: the first is what the others are compared with. */
-FRG_API FRG_MUST_USE frg_status frg_table_add_codes(frg_table *t, const char *name,
-                                                    const int32_t *codes, const char *const *labels,
-                                                    int64_t n_labels);
+FRG_API FRG_MUST_USE frg_status frg_table_add_codes(frg_table *t, const char *name, const int32_t *codes,
+                                                    const char *const *labels, int64_t n_labels);
 /** TRUE for 1, FALSE for 0, FRG_MISSING_CODE. */
-FRG_API FRG_MUST_USE frg_status frg_table_add_bools(frg_table *t, const char *name,
-                                                    const int32_t *values);
+FRG_API FRG_MUST_USE frg_status frg_table_add_bools(frg_table *t, const char *name, const int32_t *values);
 FRG_API void frg_table_destroy(frg_table *t);
 
 FRG_API int64_t frg_table_rows(const frg_table *t);
@@ -101,8 +93,7 @@ FRG_API FRG_MUST_USE frg_status frg_column_count(frg_column_census *out, frg_con
                                                  const frg_column *c);
 
 /** Writes csv (shortest text of the same double), whole or not at all: FRG_INTERRUPTED where frg_interrupt came meanwhile. */
-FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context *ctx,
-                                                const char *path);
+FRG_API FRG_MUST_USE frg_status frg_table_write(const frg_table *t, frg_context *ctx, const char *path);
 
 /* ---- npy arrays --------------------------------------------------------------------------------- */
 
