@@ -85,7 +85,7 @@ typedef enum {
     FRG_FE_AUTO,   /* the way that the graph of the levels suggests; the report names it */
     FRG_FE_CG,     /* Jacobi CG on the Schur complement of the largest factor */
     FRG_FE_LSMR,   /* LSMR on A = W^(1/2) D S in row space: the reference */
-    FRG_FE_MLSMR,  /* LSMR preconditioned by `precond`, one solve with it a step */
+    FRG_FE_MLSMR,  /* another name of FRG_FE_LSMR */
     FRG_FE_DIRECT, /* sparse Cholesky of the Schur complement */
     FRG_FE_MAP     /* alternating projections: not there yet, E_UNSUPPORTED */
 } frg_fe_method;
@@ -98,11 +98,12 @@ typedef enum { FRG_DOF_AUTO, FRG_DOF_NAIVE, FRG_DOF_FIRSTPAIR, FRG_DOF_PAIRWISE,
 typedef struct {
     size_t struct_size;
     frg_fe_method method;   /* auto */
-    frg_fe_precond precond; /* auto */
-    frg_fe_dtype dtype;     /* f64; mixed: search directions in f32, sums and the test in f64; f32: tol >= 3.6e-7 */
+    frg_fe_precond precond; /* auto; of methods auto and cg alone */
+    frg_fe_dtype dtype;     /* f64; mixed: search directions of cg in f32, sums and the test in f64 (methods auto and cg,
+                               no slopes); f32: as mixed where cg runs, and tol >= 3.6e-7, what f32 columns can reach */
     double tol;             /* 1e-10: the test of frg_demean_column.converged */
-    int64_t max_iter;       /* 1000 Krylov steps a round */
-    double cond_limit;      /* 0: off; LSMR alone */
+    int64_t max_iter;       /* 1000 Krylov steps a column, all solvers and rounds together */
+    double cond_limit;      /* 0: off; refused where LSMR does not run: methods auto, cg and direct without slopes */
     int block;              /* columns carried together, 1 .. 32; 8 */
     size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the machine's */
     frg_fe_dof dof;         /* how the rank of D is counted; auto: exact if cheap, else pairwise.  With slopes the rank is
@@ -118,7 +119,7 @@ typedef struct {
 /** What happened to one column, with the certificate. */
 typedef struct {
     frg_status status;     /* FRG_OK: converged is true */
-    int64_t iterations;    /* Krylov steps, all rungs and rounds; of several parts the one that takes most */
+    int64_t iterations;    /* Krylov steps, all rungs and rounds, at most max_iter; of several parts the one that takes most */
     double audit;          /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed */
     double gradient;       /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i / sqrt(N_l) */
     double error_bound;    /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave lambda */

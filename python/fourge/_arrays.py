@@ -1,5 +1,6 @@
 """What the modules share: contexts, arrays, warnings."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -43,6 +44,21 @@ def array(x, name="the array"):
         return a.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name}: expected an array of real numbers, got {kind}") from None
+
+
+_told = set()
+
+
+def tell_once(key, message):
+    """A warning that a process gives once for each `key`, at the first caller outside the package: of what another
+    package's option becomes here."""
+    if key in _told:
+        return
+    _told.add(key)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("fourge."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def warn(context_, stacklevel=3):

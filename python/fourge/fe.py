@@ -15,6 +15,7 @@ import numpy as np
 from . import _fourge, _frame, errors
 from ._arrays import array as _array
 from ._arrays import context as _context
+from ._arrays import tell_once as _tell_once
 from ._arrays import warn as _warn
 from ._tables import chosen, coefplot, etable, iplot
 
@@ -63,13 +64,46 @@ _aliases = {
     "fixef_rm": ("keep_singletons", {"singleton": False, "singletons": False, "none": True}),
     "weights_type": ("weights_kind", {"aweights": "analytic", "fweights": "frequency"}),
 }
-#: Those that change nothing here: copies are not made, what is read is what the formula names.
-_without_effect = ("copy_data", "store_data", "lean", "solver", "demeaner", "demeaner_backend", "use_compression", "context")
+#: pyfixest's options that cannot act here: the values that ask for what is done anyway, and what is done.
+_settled = {
+    "copy_data": ((False,), "the data are read where they are and not changed"),
+    "store_data": ((True,), "a fit holds the data that it was given"),
+    "lean": ((False,), "a fit keeps what its methods need"),
+    "use_compression": ((False,), "every row is used, with the same estimates"),
+    "solver": ((), "the normal equations are solved by a Cholesky factor"),
+}
 _absent = {
     "split": "fit each part with subset=", "fsplit": "fit each part with subset=", "reps": "there is no bootstrap",
     "vcov_kwargs": "there are iid, hetero and CRV1", "drop_intercept": "write '- 1' or '0 +' into the formula",
-    "i_ref1": "write i(var, ref=level) into the formula",
+    "i_ref1": "write i(var, ref=level) into the formula", "context": "formulas see the columns of the data alone",
 }
+_demeaners_on_cpu = ("rust", "numba", "jax", "within", "rust-cg", "scipy", "torch", "torch_cpu")
+_demeaners_elsewhere = ("cupy", "cupy32", "cupy64", "torch_cuda", "torch_cuda32", "torch_mps")
+
+
+def _asked(demeaner):
+    """Our options for what one of pyfixest's typed demeaners asks for."""
+    lsmr = getattr(demeaner, "kind", None) == "lsmr"
+    if not lsmr and getattr(demeaner, "kind", None) != "map":
+        raise TypeError(f"demeaner: expected pyfixest's MapDemeaner or LsmrDemeaner, got {type(demeaner).__name__}")
+    asked = {"tol": max(demeaner.fixef_atol, demeaner.fixef_btol) if lsmr else demeaner.fixef_tol, "max_iter": demeaner.fixef_maxiter}
+    if lsmr and demeaner.backend != "within":
+        if demeaner.device not in ("auto", "cpu"):
+            raise errors.NoDevice(f"demeaner: device={demeaner.device!r} is not in this build, which has the CPU alone")
+        if demeaner.precision == "float32":
+            asked["dtype"] = "mixed"
+    if lsmr and demeaner.local_size is not None:
+        _tell_once("local_size", "local_size is of pyfixest's own LSMR: fourge's solvers have no such window")
+    return asked
+
+
+def _demeaner_backend(name):
+    """Raises where pyfixest's name means a device, else says once whose demeaner it is."""
+    if name in _demeaners_elsewhere:
+        raise errors.NoDevice(f"demeaner_backend={name!r} needs a device that this build does not have: leave it out for the CPU")
+    if name not in _demeaners_on_cpu:
+        raise ValueError(f"demeaner_backend={name!r}: expected one of {[*_demeaners_on_cpu, *_demeaners_elsewhere]}")
+    _tell_once("demeaner_backend", f"demeaner_backend={name!r}: fourge's own solvers demean, on the CPU; `method` chooses among them")
 
 
 def _translated(options):
@@ -82,13 +116,23 @@ def _translated(options):
             name, values = _aliases[key]
             if values is not None and value not in values:
                 raise ValueError(f"{key}={value!r}: expected one of {list(values)}")
-            key, value = name, value if values is None else values[value]
-        elif key == "ssc" and isinstance(value, Mapping):
-            value = _ssc(value)
-        elif key in _absent and value:
-            raise errors.Unsupported(f"{key}={value!r}: {_absent[key]}")
-        if key not in _without_effect and key not in _absent:
-            out[key] = value
+            out[name] = value if values is None else values[value]
+        elif key == "demeaner":
+            if "fixef_tol" in options or "fixef_maxiter" in options:
+                raise ValueError("demeaner has a tolerance and a number of steps: give it, or fixef_tol and fixef_maxiter")
+            _tell_once(key, "demeaner: its tolerance, steps, precision and device are taken; the solvers are fourge's own")
+            out = {**_asked(value), **out}
+        elif key == "demeaner_backend":
+            _demeaner_backend(value)
+        elif key in _absent:
+            if value is not False and value != {}:
+                raise errors.Unsupported(f"{key}={value!r}: {_absent[key]}")
+        elif key in _settled:
+            same, what = _settled[key]
+            if value not in same:
+                _tell_once(key, f"{key}={value!r} changes nothing: {what}")
+        else:
+            out[key] = _ssc(value) if key == "ssc" and isinstance(value, Mapping) else value
     return out
 
 
@@ -130,8 +174,11 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     method, precond, dtype, tol, max_iter, block, fill_cap, dof
         As in ``frg_demean_opts``.
     fixef_tol, fixef_maxiter, fixef_rm, weights_type, ssc (a dict of ``pyfixest.ssc()``)
-        pyfixest's names for tol, max_iter, keep_singletons and weights_kind.  demeaner, demeaner_backend, solver, lean,
-        copy_data, store_data, use_compression and context are accepted and change nothing.
+        pyfixest's names for tol, max_iter, keep_singletons and weights_kind.
+    demeaner, demeaner_backend, solver, lean, copy_data, store_data, use_compression
+        pyfixest's, too.  Of a demeaner the tolerance, the steps, the precision and the device are taken; a device that is
+        not the CPU raises :class:`fourge.errors.NoDevice`.  A value that would have pyfixest do something else than what
+        is done here warns, once a process, of what is done.
     threads, seed, memory_limit, time_limit
         Of the computation; threads 0 takes the cores this process may use.
     progress : callable or True, optional
@@ -468,6 +515,8 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     target = None if out is None else _array(out, "out")
     if target is not None and (target.shape != x.shape or not target.flags.writeable or not np.may_share_memory(target, out)):
         raise errors.BadArgument(f"out: expected a writable array of shape {x.shape} and floats, got {target.shape}")
+    if "dof" in options:
+        raise TypeError("demean() takes no dof, the rule for the rank in a regression's standard errors: it is feols'")
     context = _context(options, progress)
     result = np.empty_like(x)
     w = None if weights is None else np.ascontiguousarray(_array(weights, "weights"), dtype=np.float64)
@@ -508,6 +557,8 @@ def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, *
     else:
         A = A.tocsr()
         (m, n), indptr, indices, data = A.shape, A.indptr, A.indices, A.data
+    if "seed" in options:
+        raise TypeError("lsmr() takes no seed: nothing in it is random")
     b = np.asarray(_array(b, "b"), dtype=np.float64)
     context = _context(options, progress)
     columns = b[:, None] if b.ndim == 1 else b

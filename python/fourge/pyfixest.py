@@ -8,6 +8,12 @@
 pyfixest's releases accept their own demeaners alone, so :func:`demeaning` replaces the one function through which
 every estimator demeans (feols, fepois, feglm, IV, several estimations), and puts it back when the last block ends.
 Releases whose function has another signature are refused.
+
+What pyfixest's demeaner asks for is done: ``fixef_tol`` (of LSMR the larger of ``fixef_atol`` and ``fixef_btol``) is the
+tolerance of our audit, ``fixef_maxiter`` the most steps of an iteration, ``precision="float32"`` is ``dtype="mixed"``
+(float32 inside, refined to the same tolerance), and a device that is not the CPU raises.  Where pyfixest's own solver
+would have built a preconditioner, ``fit.preconditioner`` is that preconditioner, built by pyfixest: ours is not used, and
+not made to be handed on.
 """
 
 from __future__ import annotations
@@ -59,6 +65,21 @@ def _original():
     return function
 
 
+def _preconditioner(flist, weights, demeaner, cached):
+    """What pyfixest's LSMR would give back beside its solution, by pyfixest itself: a step on a column of zeros."""
+    if demeaner.kind != "lsmr" or demeaner.backend != "within" or flist.ndim == 1 or flist.shape[1] == 1:
+        return None
+    from pyfixest.core.demean import Preconditioner, demean_within
+
+    wanted = "additive" if demeaner.preconditioner == "auto" else demeaner.preconditioner
+    if isinstance(wanted, str) and cached is not None and cached.variant.lower() == wanted:
+        return cached
+    if not isinstance(wanted, Preconditioner) and wanted == "off":
+        return None
+    zeros = np.zeros((len(flist), 1))
+    return demean_within(zeros, flist.astype(np.uint32), weights, maxiter=1, preconditioner=wanted)[2]
+
+
 def _replace():
     """Puts our function where theirs is held."""
     original = _original()
@@ -69,11 +90,13 @@ def _replace():
         if block is None:
             return original(x, flist, weights, demeaner, cached_preconditioner)
         options, reports = block
+        flist = np.asarray(flist)
         w = None if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
-        columns = [np.unique(f, return_inverse=True)[1].reshape(-1) for f in np.asarray(flist).T]
-        out, report = fe.demean(x, np.column_stack(columns), w, **options)
+        built = _preconditioner(flist, w, demeaner, cached_preconditioner)
+        columns = [np.unique(f, return_inverse=True)[1].reshape(-1) for f in flist.T]
+        out, report = fe.demean(x, np.column_stack(columns), w, **{**fe._asked(demeaner), **options})
         reports.append(report)
-        return out, report["status"] == "FRG_OK", None
+        return out, report["status"] == "FRG_OK", built
 
     def put_back():
         for m in holders:
@@ -94,7 +117,8 @@ def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, 
         One of :data:`BACKENDS`.  "cuda" and "opencl" need a device that this build does not have and raise
         :class:`fourge.errors.NoDevice`; nothing falls back to the CPU in silence.
     **options
-        Of :func:`fourge.fe.demean`: ``tol`` (1e-10 whatever pyfixest's demeaner asks for), ``method``, ``threads``, ...
+        Of :func:`fourge.fe.demean`: ``method``, ``threads``, ...; ``tol``, ``max_iter`` and ``dtype`` stand over what
+        pyfixest's demeaner asks for.
 
     Yields
     ------

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import unittest
 import warnings
 
 import numpy as np
 
 import fourge.anndata
-from fourge import errors, fe, gp, gw, linalg, soap
+from fourge import _arrays, errors, fe, gp, gw, linalg, soap
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -182,6 +183,42 @@ class Refused(unittest.TestCase):
                      "write it as rbf.l=gamma(3,6); see fourge gp --help for the densities", "raise --max-iter or leave --method at auto"):
             self.assertNotIn("--", str(errors.from_status("FRG_BAD_ARG", "m", "FRG-FE-001", "", hint)))
 
+    def test_options_that_cannot_act(self):
+        """Each raises, or says what is done instead: once, and not where its value asks for just that."""
+        fit = lambda **o: fe.feols("y ~ x | f", {"y": Y, "x": X, "f": F}, **o)
+        elsewhere = types.SimpleNamespace(kind="lsmr", fixef_atol=1e-6, fixef_btol=1e-6, fixef_maxiter=9, backend="torch", device="cuda",
+                                          precision="float64", local_size=None)
+        for kind, says, options in (
+            (errors.NoDevice, "torch_cuda.*device", {"demeaner_backend": "torch_cuda"}), (errors.NoDevice, "cupy32", {"demeaner_backend": "cupy32"}),
+            (errors.NoDevice, "torch_mps", {"demeaner_backend": "torch_mps"}), (errors.NoDevice, "cuda", {"demeaner": elsewhere}),
+            (ValueError, "expected one of.*'numba'", {"demeaner_backend": "numbra"}), (TypeError, "MapDemeaner", {"demeaner": "rust"}),
+            (ValueError, "demeaner has a tolerance", {"demeaner": elsewhere, "fixef_tol": 1e-3}),
+            (errors.Unsupported, "columns of the data alone", {"context": {"f": len}}), (errors.Unsupported, "ref=level", {"i_ref1": 0}),
+            (errors.Unsupported, "1", {"drop_intercept": True}), (errors.Unsupported, "bootstrap", {"reps": 100}),
+            (errors.BadArgument, "cond_limit", {"cond_limit": 1e8}), (errors.BadArgument, "precond", {"method": "lsmr", "precond": "diag"}),
+            (errors.BadArgument, "precond", {"method": "direct", "precond": "off"}), (errors.BadArgument, "mixed", {"method": "direct", "dtype": "mixed"}),
+        ):
+            with self.subTest(options), self.assertRaisesRegex(kind, says), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fit(**options)
+        for call in (lambda: fe.demean(X, F, dof="exact"), lambda: fe.lsmr(((2, 1), [0, 1, 2], [0, 0], [1.0, 1.0]), np.ones(2), seed=1)):
+            with self.assertRaisesRegex(TypeError, "takes no"):
+                call()
+        small = types.SimpleNamespace(**{**vars(elsewhere), "device": "auto", "local_size": 5, "precision": "float32"})
+        for key, value in {"demeaner_backend": "numba", "copy_data": True, "store_data": False, "lean": True, "use_compression": True,
+                           "solver": "scipy.linalg.solve", "demeaner": small}.items():
+            with self.subTest(key), warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                _arrays._told.clear()
+                fit(**{key: value})
+                fit(**{key: value})
+                self.assertEqual(sum(str(w.message).startswith(key) for w in seen), 1)
+                self.assertEqual(sum("window" in str(w.message) for w in seen), key == "demeaner")
+                self.assertTrue(all(w.filename == __file__ for w in seen))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fit(copy_data=False, store_data=True, lean=False, use_compression=False, drop_intercept=False, context=None)
+
     def test_names_of_the_peers(self):
         """pyfixest's options by pyfixest's names."""
         data = {"y": Y, "x": X, "f": F, "w": np.abs(X) + 1, "single": np.arange(N) // 2 * (np.arange(N) > 0) + 100 * (np.arange(N) == 0)}
@@ -193,6 +230,8 @@ class Refused(unittest.TestCase):
         np.testing.assert_array_equal(fit(ssc="adj=false,fixef=none"), fit(ssc={"k_adj": False, "k_fixef": "none"}))
         singles = lambda **o: fe.feols("y ~ x | single", data, **o).nobs
         self.assertEqual((singles(), singles(fixef_rm="singleton"), singles(fixef_rm="none")), (N - 2, N - 2, N))
+        demeaner = types.SimpleNamespace(kind="map", fixef_tol=1e-6, fixef_maxiter=50)
+        np.testing.assert_array_equal(fit(tol=1e-6, max_iter=50), fit(demeaner=demeaner))
         with self.assertRaisesRegex(AttributeError, "fepois.*pyfixest.demeaning"):
             fe.fepois
         with self.assertRaisesRegex(AttributeError, "has no attribute 'nothing'"):

@@ -55,6 +55,32 @@ static bool is_by_rows(const frg_demean_opts *o)
     return o->method == FRG_FE_LSMR || o->method == FRG_FE_MLSMR;
 }
 
+/** Options that the method which is asked for does not have are refused rather than left lying. */
+static frg_status check_use(frg_context *ctx, const frg_demean_opts *o, bool slopes)
+{
+    const bool by_rows = is_by_rows(o), direct = o->method == FRG_FE_DIRECT,
+               free = !by_rows && !slopes;
+    const struct {
+        bool wrong;
+        const char *says;
+    } rules[] = {
+        {free && o->cond_limit > 0,
+         "cond_limit stops lsmr alone: take method lsmr, or leave cond_limit out"},
+        {(by_rows || direct) && o->precond != FRG_FE_PRECOND_AUTO,
+         "precond is of methods auto and cg; lsmr and direct have what they need"},
+        {slopes && o->precond == FRG_FE_PRECOND_AC,
+         "varying slopes have no approximate Cholesky factor: leave precond at auto"},
+        {(!free || direct) && o->dtype == FRG_FE_MIXED,
+         "dtype mixed is of conjugate gradients: methods auto and cg, without varying slopes"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i].wrong) {
+            FAIL(ctx, E_OPTION, "%s", rules[i].says);
+        }
+    }
+    return FRG_OK;
+}
+
 frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes,
                              const frg_array *weights, const frg_slope *slopes, int n_slopes,
                              uint64_t no_intercept, const frg_demean_opts *o)
@@ -68,6 +94,7 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
     frg_demean_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
+    TRY(check_use(ctx, &opts, n_slopes > 0 || no_intercept));
     TRY(frgi_array_check(ctx, &codes, "codes", 2, 1u << FRG_I32));
     REQUIRE(ctx, codes.shape[1] >= 1 && codes.shape[1] <= MAX_FACTORS,
             "codes must have 1 .. %d columns, got %lld", MAX_FACTORS, (long long)codes.shape[1]);
@@ -400,6 +427,7 @@ frg_status frg_demean_estimate(frg_context *ctx, const frg_demean_shape *shape,
     frg_demean_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
+    TRY(check_use(ctx, &opts, shape->n_slopes > 0 || shape->no_intercept));
     *plan_bytes = plan_bound(ctx, shape, &opts);
     *with_factor_bytes = frgi_add(*plan_bytes, frgi_fe_fill_cap(ctx, &opts));
     *seconds = SECONDS_PER_ROW_AND_COLUMN * (double)shape->n *

@@ -317,7 +317,7 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
                             int64_t max_steps, const fe_cg_target *target, fe_cg_column *column)
 {
     const int lanes = 1 << w->kind;
-    const product p = {l, &w->rows, w->kind, l->opts.dtype == FRG_FE_MIXED};
+    const product p = {l, &w->rows, w->kind, l->opts.dtype != FRG_FE_F64};
     if (which == RUNG_ROWS) {
         TRY(build_border(l, ctx));
     }
@@ -502,6 +502,7 @@ static int retire(const fe_rows *g, const fe_block_work *w, const fe_cg_column *
     int left = 0;
     for (int k = 0; k < lanes; k++) {
         target[k].within -= column[k].energy;
+        target[k].most -= column[k].steps;
         left += !column[k].done;
         for (int64_t l = 0; column[k].done && l < g->n_coef; l++) {
             w->cg.r[l * lanes + k] = 0;
@@ -676,8 +677,8 @@ const char *frgi_fe_ladder_method(const fe_ladder *l)
     if (l->used == RUNG_PARTS) {
         return frgi_fe_parts_method(l->parts);
     }
-    return l->used == RUNG_ROWS && l->opts.dtype == FRG_FE_MIXED ? "cg rows, float32 directions"
-                                                                 : rung_names[l->used];
+    return l->used == RUNG_ROWS && l->opts.dtype != FRG_FE_F64 ? "cg rows, float32 directions"
+                                                               : rung_names[l->used];
 }
 
 size_t frgi_fe_ladder_factor_bytes(const fe_ladder *l)

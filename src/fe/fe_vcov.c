@@ -230,9 +230,12 @@ static frg_status rank_of(const frg_fe *f, uint64_t chosen, double *rank)
         }
     }
     const frg_array weights = frg_vector(f->frame.weights, FRG_F64, n);
+    frg_demean_opts counting = f->options.demean; /* nothing is solved, and slopes may be gone */
+    counting.cond_limit = 0;
+    counting.dtype = FRG_FE_F64;
     TRY_TO(done, frg_demean_create(&plan, f->ctx, frg_matrix_columns(codes, FRG_I32, n, count, n),
                                    f->frame.weights ? &weights : NULL, sloped ? slopes : NULL,
-                                   sloped, no_intercept, &f->options.demean));
+                                   sloped, no_intercept, &counting));
     frg_demean_rank found;
     TRY_TO(done, frg_demean_get_rank(plan, &found));
     *rank = (double)found.rank;

@@ -131,6 +131,62 @@ class Backend(unittest.TestCase):
             with demeaning(name):
                 pass
 
+    def test_what_the_demeaner_asks_for(self):
+        """Tolerance and steps of pyfixest's demeaner rule; options of the block stand over them; devices are not changed."""
+        data = panel()
+
+        def steps(demeaner, **options):
+            with demeaning(method="cg", **options) as reports:
+                pf.feols("y ~ x2 | firm + worker", data, demeaner=demeaner)
+            return max(c["iterations"] for r in reports for c in r["columns"])
+
+        loose, tight = pf.MapDemeaner(fixef_tol=1e-3), pf.MapDemeaner(fixef_tol=1e-10)
+        self.assertLess(2 * steps(loose), steps(tight))
+        self.assertEqual(steps(pf.LsmrDemeaner(fixef_atol=1e-10, fixef_btol=1e-3)), steps(loose))
+        self.assertEqual(steps(loose, tol=1e-10), steps(tight))
+        few = pf.MapDemeaner(fixef_maxiter=3)
+        with self.assertRaisesRegex(ValueError, "Demeaning failed after 3 iterations"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.NotConverged)
+            steps(few)
+        self.assertGreater(steps(few, max_iter=1000), 3)
+        with self.assertRaisesRegex(errors.NoDevice, "cuda"):
+            steps(pf.LsmrDemeaner(backend="torch", device="cuda"))
+        with demeaning(method="cg") as reports:
+            pf.feols("y ~ x2 | firm + worker", data, demeaner=pf.LsmrDemeaner(backend="torch", device="cpu", precision="float32"))
+        self.assertIn("float32", reports[0]["method"])
+
+    def test_preconditioner(self):
+        """Where pyfixest's LSMR has one, so has the fit, and it may be used again, by pyfixest too."""
+        data = panel()
+        fit = lambda f="firm + worker", **o: pf.feols(f"y ~ x1 | {f}", data, demeaner=pf.LsmrDemeaner(backend="within", **o))
+        alone = fit()
+        with demeaning():
+            ours = fit()
+            self.assertIsInstance(ours.preconditioner, pf.Preconditioner)
+            self.assertEqual((ours.preconditioner.variant, ours.preconditioner.nrows),
+                             (alone.preconditioner.variant, alone.preconditioner.nrows))
+            self.assertEqual(fit(preconditioner="diagonal").preconditioner.variant.lower(), "diagonal")
+            again = fit(preconditioner=ours.preconditioner)
+            np.testing.assert_array_equal(again.coef(), ours.coef())
+            self.assertEqual(again.preconditioner.nrows, ours.preconditioner.nrows)
+            self.assertIsNone(fit(preconditioner="off").preconditioner)
+            self.assertIsNone(fit("firm").preconditioner)
+            with self.assertRaises(ValueError):  # of another design
+                fit("firm + year", preconditioner=ours.preconditioner)
+        np.testing.assert_allclose(fit(preconditioner=ours.preconditioner).coef(), alone.coef(), rtol=1e-6)
+
+    def test_demeaners_in_feols(self):
+        """fe.feols takes pyfixest's typed demeaners."""
+        from fourge import fe
+
+        data = {k: np.asarray(v) for k, v in panel().items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit = lambda **o: fe.feols("y ~ x1 | firm + worker", data, **o).coef()
+            np.testing.assert_array_equal(fit(demeaner=pf.MapDemeaner(fixef_tol=1e-4)), fit(tol=1e-4, max_iter=10000))
+            with self.assertRaises(errors.NoDevice):
+                fit(demeaner=pf.LsmrDemeaner(backend="cupy", device="cuda"))
+
 
 if __name__ == "__main__":
     unittest.main()
