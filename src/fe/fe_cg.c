@@ -255,8 +255,8 @@ static int start(const cg *c, march *m, const fe_cg_target *target, fe_cg_column
         /* a right-hand side of rounding alone: a Krylov space made of it would only enlarge it */
         const int done =
             top <= target[k].floor || at_target(&target[k], 0, m->sums[FE_SUM_GRADIENT][k], top);
-        column[k] = (fe_cg_column){.done = done};
-        running += !done;
+        column[k] = (fe_cg_column){.done = done, .given_up = !done && target[k].most <= 0};
+        running += is_running(&column[k]);
     }
     direction(c, m->beta);
     return running;
@@ -300,7 +300,8 @@ static void judge(const cg *c, march *m, int64_t step, int k, double next,
     column->steps = step + 1;
     column->done = at_target(target, column->energy, gradient, top);
     column->given_up =
-        !column->done && out_of_patience(target, step + 1, m->first_gradient[k], gradient);
+        !column->done && (column->steps >= target->most ||
+                          out_of_patience(target, step + 1, m->first_gradient[k], gradient));
     const gait before = m->walk[k];
     follow(&m->walk[k], m->alpha[k], gradient, top);
     if (is_running(column) && sees_the_end(target, column->energy, &before, &m->walk[k])) {
@@ -372,7 +373,7 @@ frg_status frgi_fe_cg_predict(frg_context *ctx, const fe_system *s, const fe_coe
         random[i] = z[0] - 0.5;
     }
     s->times(s->data, 1, random, w->r);
-    const fe_cg_target never = {.mass = 1, .total = 1, .within = 1};
+    const fe_cg_target never = {.mass = 1, .total = 1, .within = 1, .most = PROBE_STEPS};
     fe_cg_column column;
     const frg_status status =
         frgi_fe_cg_run(ctx, s, ops, ops, w, 1, PROBE_STEPS, "probe", &never, &column);

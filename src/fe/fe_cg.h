@@ -38,6 +38,7 @@ typedef struct {
     double floor;     /* level means below it are rounding */
     double lambda;    /* smallest Ritz value that the column has seen; NaN: none */
     int lane;         /* the column's place in the block that it came with */
+    int64_t most;     /* steps that the column may make */
     int64_t patience; /* the column stops where more steps than these are in sight; 0: never */
 } fe_cg_target;
 
@@ -45,7 +46,7 @@ typedef struct {
     int64_t steps;
     int done;      /* reached the target, or is taken there by a step of known length */
     int unseen;    /* of the steps, those without a product: 0 or 1, the last */
-    int given_up;  /* too many steps in sight */
+    int given_up;  /* too many steps in sight, or its own are used up */
     int climbed;   /* the ladder's word: no gradients through the rows have served it */
     double energy; /* b'a so far: what the iterate has taken from `within` */
     double rate;   /* mean contraction of the residual a step */
@@ -107,8 +108,8 @@ typedef struct {
 enum { FE_HISTORY = 256 };
 
 void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);
-/** Runs on w->r = b, w->x = 0 until every column is done, has given up or has made max_steps steps.  phase names the
- *  operator in the progress reports.  Returns FRG_OK, or the heartbeat's status. */
+/** Runs on w->r = b, w->x = 0 until every column is done, has given up or has made max_steps steps or its own most.
+ *  phase names the operator in the progress reports.  Returns FRG_OK, or the heartbeat's status. */
 FRG_MUST_USE frg_status frgi_fe_cg_run(frg_context *ctx, const fe_system *s, const fe_coef_ops *ops,
                                        const fe_coef_ops *ops64, const fe_cg_work *w, int lanes,
                                        int64_t max_steps, const char *phase,

@@ -9,7 +9,7 @@
  *
  * Nothing is claimed that s does not show.  A column that fails the test, or passes it by the rounding of its
  * effects alone, is refined by itself: solve S da = s, r <- (I - P_1)(r - D_r da), at most MAX_ROUNDS times,
- * going one rung further when a round gained little.
+ * going one rung further when a round gained little.  max_iter counts the steps of all rounds of a column.
  */
 #include <float.h>
 #include <math.h>
@@ -168,7 +168,9 @@ static void scale_lanes(double *v, int64_t n, int lanes, const double *factor)
     }
 }
 
-static fe_cg_target target_of(const frg_demean *d, const column_state *c, double within)
+/** made: steps of earlier rounds */
+static fe_cg_target target_of(const frg_demean *d, const column_state *c, double within,
+                              int64_t made)
 {
     const double s = c->scale;
     return (fe_cg_target){.mass = c->size.mass,
@@ -178,7 +180,8 @@ static fe_cg_target target_of(const frg_demean *d, const column_state *c, double
                           .tol = d->opts.tol,
                           .floor = c->floor * s,
                           .lambda = c->lambda,
-                          .lane = c->lane};
+                          .lane = c->lane,
+                          .most = d->opts.max_iter - made};
 }
 
 /** Solves S a = w->cg.r for the block, in each column's own scale, and leaves a in w->answer. */
@@ -194,7 +197,7 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_ladder_start st
     for (int k = 0; k < lanes; k++) {
         factor[k] = k < live ? state[k].scale : 0;
         inverse[k] = k < live ? 1 / state[k].scale : 0;
-        target[k] = k < live ? target_of(d, &state[k], within[k])
+        target[k] = k < live ? target_of(d, &state[k], within[k], columns[k].iterations)
                              : (fe_cg_target){.lambda = (double)NAN, .lane = k};
     }
     scale_lanes(w->cg.r, d->rows.n_coef, lanes, factor);
@@ -300,6 +303,9 @@ static void refine(run *r, const fe_block_effects *b, int k, column_state *state
     for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && !finished(d, state, report);
          round++) {
         const double before = report->gradient;
+        if (report->iterations >= d->opts.max_iter && !escalate && !state->direct) {
+            return; /* a round that may make no step */
+        }
         if (refine_once(r, b, k, escalate, state, &square, report) < 0) {
             return;
         }

@@ -404,7 +404,7 @@ static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column
     const frgi_lsmr_rule rule = {.atol = atol,
                                  .btol = atol,
                                  .cond_limit = f->opts.cond_limit,
-                                 .max_iter = f->opts.max_iter,
+                                 .max_iter = f->opts.max_iter - r->columns[first].iterations,
                                  .solver = "lsmr",
                                  .phase = "rows"};
     f->engine.k = k;
@@ -500,7 +500,8 @@ static frg_status refine(run *r, int64_t column)
         if (is_lost(f, c)) { /* with its input */
             return r->stopped != FRG_OK ? r->stopped : FRG_STALLED;
         }
-        if (r->stopped != FRG_OK || c->stop == FRG_LSMR_MAX_ITER) {
+        if (r->stopped != FRG_OK || c->stop == FRG_LSMR_MAX_ITER ||
+            report->iterations >= f->opts.max_iter) {
             return r->stopped != FRG_OK ? r->stopped : FRG_MAX_ITER;
         }
         const double before = failure(f, report);

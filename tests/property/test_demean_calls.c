@@ -215,6 +215,52 @@ static void stopped_factor(void)
     panel_free(&d);
 }
 
+/** max_iter is the most steps that a column makes, whatever the method, the solvers it goes through and the rounds;
+ *  each column says whether that has done. */
+static void steps_of_a_column(void)
+{
+    static const struct {
+        frg_fe_method method;
+        frg_fe_precond precond;
+        frg_fe_dtype dtype;
+    } ways[] = {{FRG_FE_AUTO, FRG_FE_PRECOND_AUTO, FRG_FE_F64},
+                {FRG_FE_CG, FRG_FE_PRECOND_AUTO, FRG_FE_F64},
+                {FRG_FE_CG, FRG_FE_PRECOND_OFF, FRG_FE_F32},
+                {FRG_FE_AUTO, FRG_FE_PRECOND_DIAG, FRG_FE_MIXED},
+                {FRG_FE_AUTO, FRG_FE_PRECOND_AC, FRG_FE_F64},
+                {FRG_FE_LSMR, FRG_FE_PRECOND_AUTO, FRG_FE_F64},
+                {FRG_FE_DIRECT, FRG_FE_PRECOND_AUTO, FRG_FE_F64}};
+    int64_t short_of = 0;
+    frg_context *ctx = test_context();
+    for (int design = 0; design < 3; design++) {
+        panel d = design == 0   ? panel_usual()
+                  : design == 1 ? panel_cycle(400)
+                                : panel_workers(3000, 2, 3);
+        double *r = panel_zeros(d.n * d.p, sizeof *r);
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+            frg_demean_opts o = panel_options();
+            frg_demean_column column[PANEL_COLUMNS];
+            o.method = ways[w].method;
+            o.precond = ways[w].precond;
+            o.dtype = ways[w].dtype;
+            o.max_iter = 1 + test_below(12);
+            const frg_status status = panel_demean(ctx, &d, &o, r, column, NULL);
+            CHECK_SAYS(status >= 0, "way %zu: %s", w, frg_message(ctx));
+            for (int c = 0; c < d.p && status >= 0; c++) {
+                CHECK_SAYS(column[c].iterations <= o.max_iter,
+                           "design %d, way %zu: %lld steps of %lld", design, w,
+                           (long long)column[c].iterations, (long long)o.max_iter);
+                CHECK((column[c].status == FRG_OK) == (column[c].converged != 0));
+                short_of += column[c].status == FRG_MAX_ITER;
+            }
+        }
+        free(r);
+        panel_free(&d);
+    }
+    CHECK(short_of > 0); /* a cycle takes 200 steps, and forced gradients have nothing else */
+    frg_context_destroy(ctx);
+}
+
 /* ---- bad input ---------------------------------------------------------------------------------- */
 
 static void refuse(frg_context *ctx, const panel *d, const frg_demean_opts *o, frg_status want,
@@ -265,6 +311,27 @@ static void bad_input(void)
     o = panel_options();
     o.method = (frg_fe_method)99;
     refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", "method");
+    static const struct {
+        frg_fe_method method;
+        frg_fe_precond precond;
+        frg_fe_dtype dtype;
+        double cond_limit;
+        const char *says;
+    } idle[] = {{FRG_FE_AUTO, FRG_FE_PRECOND_AUTO, FRG_FE_F64, 1e8, "cond_limit"},
+                {FRG_FE_CG, FRG_FE_PRECOND_AUTO, FRG_FE_F64, 1e8, "cond_limit"},
+                {FRG_FE_LSMR, FRG_FE_PRECOND_OFF, FRG_FE_F64, 0, "precond"},
+                {FRG_FE_MLSMR, FRG_FE_PRECOND_AC, FRG_FE_F64, 0, "precond"},
+                {FRG_FE_DIRECT, FRG_FE_PRECOND_DIAG, FRG_FE_F64, 0, "precond"},
+                {FRG_FE_LSMR, FRG_FE_PRECOND_AUTO, FRG_FE_MIXED, 0, "dtype mixed"},
+                {FRG_FE_DIRECT, FRG_FE_PRECOND_AUTO, FRG_FE_MIXED, 0, "dtype mixed"}};
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
+        o = panel_options();
+        o.method = idle[i].method;
+        o.precond = idle[i].precond;
+        o.dtype = idle[i].dtype;
+        o.cond_limit = idle[i].cond_limit;
+        refuse(ctx, &d, &o, FRG_BAD_ARG, "FRG-CORE-006", idle[i].says);
+    }
 
     const frg_array codes = frg_matrix(d.codes, FRG_I32, 100, 2, 2);
     const frg_array short_weights = frg_vector(d.weights, FRG_F64, 99);
@@ -513,6 +580,7 @@ static const test_case cases[] = {
     {"effects", effects},
     {"stopped", stopped},
     {"stopped while factoring", stopped_factor},
+    {"steps of a column", steps_of_a_column},
     {"bad input", bad_input},
     {"estimates", estimates},
     {"memory limit", memory_limit},

@@ -42,7 +42,7 @@ static void solve(frg_context *ctx, diagonal *a, int lanes, const double *b, dou
         ones[i] = 1;
     for (int k = 0; k < lanes; k++)
         target[k] = (fe_cg_target){
-            .mass = N, .within = 1e12 * N, .total = 1e12 * N, .tol = 1e-16, .lane = k};
+            .mass = N, .within = 1e12 * N, .total = 1e12 * N, .tol = 1e-16, .lane = k, .most = 100};
     frgi_fe_cg_layout(&arena, N, lanes, &w);
     CHECK_OK(ctx, frgi_arena_open(&arena, ctx, "work"));
     frgi_fe_cg_layout(&arena, N, lanes, &w);
