@@ -543,7 +543,12 @@ def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Any) -> 
     inv_quad, logdet = np.empty(k.shape[:-2]), np.empty(k.shape[:-2])
     a = np.empty(r.shape, r.dtype)
     inv = np.empty(k.shape, k.dtype) if inverse else None
+    outputs = inv_quad, logdet, a, inv
+    if k.ndim > 4:  # the library takes two axes of a batch
+        n = k.shape[-1]
+        k, r, *outputs = (None if v is None else v.reshape(-1, *((n,) * inner)) for v, inner in
+                          ((k, 2), (r, 1), (inv_quad, 0), (logdet, 0), (a, 1), (inv, 2)))
     c = context(options)
-    _fourge.invquad_logdet(c, k, r, inv_quad, logdet, a, inv)
+    _fourge.invquad_logdet(c, k, r, *outputs)
     warn(c)
     return (inv_quad, logdet, a, inv) if inverse else (inv_quad, logdet, a)

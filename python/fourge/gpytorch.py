@@ -23,9 +23,10 @@ import inspect
 import math
 import operator
 import threading
+import warnings
 import weakref
 from array import array
-from typing import Any
+from typing import Any, NamedTuple
 
 try:
     import gpytorch
@@ -239,20 +240,33 @@ class _Fused(_Words):
         return value, dx, dy, [g[i] / t[i] if self.logarithmic[i] else g[i] for i in order]
 
 
-class _LogLikelihood(torch.autograd.Function):
+class _Known(torch.autograd.Function):
+    """A value, in a tuple, with its derivatives by the tensors that follow: pull(g) is a list of these, times g.
+
+    again() is the same value by GPyTorch, for derivatives of derivatives (create_graph).
+    """
+
     @staticmethod
-    def forward(ctx, fused, x, r, theta):
-        wants = ctx.needs_input_grad[1:]
-        value, dx, dr, dtheta = fused.evaluate(theta.tolist(), r.detach().numpy(), wants)
-        tensor = lambda a, like: None if a is None else torch.as_tensor(a, dtype=like.dtype)
-        ctx.parts = tensor(dx, x), tensor(dr, r), tensor(dtheta, theta)
-        return torch.tensor(value, dtype=r.dtype)
+    def forward(ctx, value, pull, again, *tensors):
+        ctx.pull, ctx.again, ctx.tensors, ctx.versions = pull, again, tensors, [t._version for t in tensors]
+        return value[0].clone()
 
     @staticmethod
     def backward(ctx, g):
+        wants = ctx.needs_input_grad[3:]
         if torch.is_grad_enabled():
-            raise errors.Unsupported("fast_mll has a first derivative alone; do not ask for create_graph")
-        return None, *(None if p is None or not w else g * p for p, w in zip(ctx.parts, ctx.needs_input_grad[1:]))
+            return None, None, None, *_by_gpytorch(ctx, g, wants)
+        return None, None, None, *(d if want else None for d, want in zip(ctx.pull(g), wants))
+
+
+def _by_gpytorch(ctx, g, wants):
+    """The derivatives by the tensors of a value that was known, as functions of these."""
+    if [t._version for t in ctx.tensors] != ctx.versions:
+        raise RuntimeError("fast_mll: points, targets or parameters were changed in place between value and derivative")
+    with _setting_of(None):
+        value = ctx.again()
+    found = iter(torch.autograd.grad(value, [t for t, want in zip(ctx.tensors, wants) if want], g, create_graph=True, allow_unused=True))
+    return [next(found) if want else None for want in wants]
 
 
 # ---- level 1 from above: the marginal likelihood of an ExactGP -----------------------------------------------------
@@ -415,26 +429,32 @@ class _Marginal(torch.autograd.Function):
     """A value whose derivatives are known: by whole tensors (their arrays), then by raw parameters (Python's numbers).
 
     known: value, its type, [array of each tensor], [derivative of each number], [(where, shape, type) of each parameter].
+    again: as of _Known.
     """
 
     @staticmethod
-    def forward(ctx, known, *tensors):
-        ctx.known = known
+    def forward(ctx, known, again, *tensors):
+        ctx.known, ctx.again, ctx.tensors, ctx.versions = known, again, tensors, [t._version for t in tensors]
         return torch.scalar_tensor(known[0], dtype=known[1])
 
     @staticmethod
     def backward(ctx, g):
+        needs = ctx.needs_input_grad
         if torch.is_grad_enabled():
-            raise errors.Unsupported("fast_mll has a first derivative alone; do not ask for create_graph")
+            return None, None, *_by_gpytorch(ctx, g, needs[2:])
         _, _, arrays, slopes, kinds = ctx.known
-        scale, out = g.item(), [None]
+        try:
+            scale, many = g.item(), False
+        except RuntimeError:  # is_grads_batched
+            scale, many = 1.0, True
+        out = [None, None]
         for a in arrays:
             out.append(torch.from_numpy(a * a.dtype.type(scale)))
-        flat, needs = np.array([scale * slope for slope in slopes]), ctx.needs_input_grad
+        flat = np.array([scale * slope for slope in slopes])
         for where, shape, kind in kinds:
             part = flat[where].reshape(shape)
             out.append(torch.from_numpy(part if kind == part.dtype else part.astype(kind)) if needs[len(out)] else None)
-        return tuple(out)
+        return tuple(g * t if many and t is not None else t for t in out)
 
 
 _prepared: dict[int, Any] = {}  # by the number of a likelihood, until that ends
@@ -474,7 +494,11 @@ def _marginal_value(mll, normal, target):
         return torch.scalar_tensor(value * share, dtype=target.dtype), plain
     arrays = [(sign * share * a).astype(observed.dtype, copy=False) for a, sign, want in zip((dx, dy, dy), (1, 1, -1), wants) if want]
     slopes = [share * a * b for a, b in zip(dtheta, slopes)]
-    return _Marginal.apply((value * share, target.dtype, arrays, slopes, kinds), *tensors, *raws), plain
+
+    def again():
+        return _original_mll(mll, normal, target) if plain else mll.likelihood(normal).log_prob(target)
+
+    return _Marginal.apply((value * share, target.dtype, arrays, slopes, kinds), again, *tensors, *raws), plain
 
 
 def _prepare(mll, lazy, dtype, mean):
@@ -556,55 +580,73 @@ def _fused_at(lazy, noise, dtype, mean="zero"):
                      lambda: _Fused(lazy.kernel, x.copy(), None if noise is None else noise.copy(), dtype, mean))
 
 
-def _fused_value(r, covar):
-    """log N(r; 0, covar) at level 1; _Unknown where it is not one of the library's."""
+def _parameters_of(leaves):
+    """(values of all leaves in a row, with a graph of its own, the raw tensors below, each once)."""
+    raws = {id(raw): raw for raw in (getattr(leaf.module, leaf.raw) for leaf in leaves)}
+    with torch.enable_grad():
+        return [leaf.value for leaf in leaves], list(raws.values())
+
+
+def _fused_value(normal, value):
+    """log N(value; normal) at level 1; _Unknown where the covariance is not one of the library's."""
+    r, covar = value - normal.loc, normal.lazy_covariance_matrix
     if type(covar) is not operators.AddedDiagLinearOperator or r.ndim != 1:
         raise _Unknown(type(covar).__name__)
     lazy, diagonal = covar._linear_op, covar._diag_tensor
     x = _points(lazy)
     noise, learned = None, []
     if type(diagonal) is operators.ConstantDiagLinearOperator:
-        learned = [diagonal.diag_values.reshape(-1)]
+        learned = [diagonal.diag_values]
     elif type(diagonal) is operators.DiagLinearOperator and not diagonal._diag.requires_grad:
         noise = diagonal._diag.detach().double().expand(len(r)).contiguous().numpy()
     else:
         raise _Unknown("a noise that is learned for every point")
-    dtype = np.float32 if r.dtype == torch.float32 else np.float64
-    fused = _fused_at(lazy, noise, dtype)
-    theta = torch.cat([leaf.value.reshape(-1) for leaf in fused.leaves] + learned)
-    return _LogLikelihood.apply(fused, x, r, theta)
+    fused = _fused_at(lazy, noise, np.float32 if r.dtype == torch.float32 else np.float64)
+    values, raws = _parameters_of(fused.leaves)
+    with torch.enable_grad():
+        theta = torch.cat([v.reshape(-1) for v in values + learned])
+    raws += learned
+    graph = torch.is_grad_enabled()
+    wants = [graph and x.requires_grad, graph and r.requires_grad, graph and any(t.requires_grad for t in raws)]
+    found, dx, dr, dtheta = fused.evaluate(theta.tolist(), r.detach().numpy(), wants)
+    out = torch.tensor(found, dtype=r.dtype)
+    tensors = [t for t, want in ((x, wants[0]), (r, wants[1])) if want]
+    derivatives = [torch.as_tensor(d, dtype=r.dtype) for d, want in ((dx, wants[0]), (dr, wants[1])) if want]
+    if wants[2]:
+        raws = [t for t in raws if t.requires_grad]
+        slopes = torch.autograd.grad(theta, raws, torch.as_tensor(dtheta, dtype=theta.dtype), retain_graph=True, allow_unused=True)
+        derivatives += [torch.zeros_like(t) if d is None else d for d, t in zip(slopes, raws)]
+        tensors += raws
+    if not tensors:
+        return out
+    again = lambda: _original(_Normal(torch.zeros_like(r.detach()), covar), r)
+    return _Known.apply((out,), lambda g: [g * d for d in derivatives], again, *tensors)
 
 
 # ---- level 1 of a batch: all members in one call -------------------------------------------------------------------
 
 
-class _BatchLikelihood(torch.autograd.Function):
-    """log N(y; mean, K + noise) of every member; theta: a row of parameters each, in the order of the words."""
-
-    @staticmethod
-    def forward(ctx, words, x, y, theta):
-        t, wanted = np.empty(theta.shape), ctx.needs_input_grad[3]
-        t[:, words.order] = theta.detach().numpy()
-        members = [(x if x.ndim == 2 else x[i], *rows) for i, rows in enumerate(zip(y, words.checked(t)))]
-        found = _fourge.gp_many(_fourge.Context(), members, words.text, words.options, words.columns, wanted, None)
-        for member, result in enumerate(found):
-            if result["status"] != "FRG_OK":
-                raise errors.from_status(result["status"], result["message"], "", f"member {member + 1}", "")
-        if wanted:
-            g = np.frombuffer(b"".join(result["gradient"] for result in found)).reshape(t.shape)
-            slopes = np.divide(g, t, out=g.copy(), where=words.logarithmic)  # a mean of 0 is per value
-            ctx.slopes = torch.from_numpy(slopes[:, words.order])
-        return torch.tensor([result["log_likelihood"] for result in found], dtype=torch.float64)
-
-    @staticmethod
-    def backward(ctx, g):
-        if torch.is_grad_enabled():
-            raise errors.Unsupported("fast_mll has a first derivative alone; do not ask for create_graph")
-        return None, None, None, g[:, None] * ctx.slopes
+def _batch_evaluated(words, x, y, theta, wanted):
+    """(log N(y; mean, K + noise) of every member, its derivatives or None); theta: a row of parameters each, in the
+    order of the words."""
+    t = np.empty(theta.shape)
+    t[:, words.order] = theta
+    members = [(x if x.ndim == 2 else x[i], *rows) for i, rows in enumerate(zip(y, words.checked(t)))]
+    found = _fourge.gp_many(_fourge.Context(), members, words.text, words.options, words.columns, wanted, None)
+    for member, result in enumerate(found):
+        if result["status"] != "FRG_OK":
+            raise errors.from_status(result["status"], result["message"], "", f"member {member + 1}", "")
+    values = torch.tensor([result["log_likelihood"] for result in found], dtype=torch.float64)
+    if not wanted:
+        return values, None
+    g = np.frombuffer(b"".join(result["gradient"] for result in found)).reshape(t.shape)
+    slopes = np.divide(g, t, out=g.copy(), where=words.logarithmic)  # a mean of 0 is per value
+    return values, torch.from_numpy(slopes[:, words.order])
 
 
-def _batch_value(value, loc, covar):
-    """log N(value; loc, covar) of the members of a batch of kernels; _Unknown where one is not the library's."""
+def _batch_value(normal, value):
+    """log N(value; normal) of the members of a batch of kernels; _Unknown where one is not the library's."""
+    loc, covar = normal.loc, normal.lazy_covariance_matrix
     if type(covar) is not operators.AddedDiagLinearOperator:
         raise _Unknown(type(covar).__name__)
     lazy, diagonal, batch, n = covar._linear_op, covar._diag_tensor, covar.batch_shape, loc.shape[-1]
@@ -624,11 +666,22 @@ def _batch_value(value, loc, covar):
     with _without_columns(kernel):
         words = _kept(kernel, (mean, batch, dtype), lambda words: len(words.columns) == x.shape[-1],
                       lambda: _Words(kernel, first.copy(), None, dtype, mean, batch))
-    columns = [leaf.value.reshape(len(y) if leaf.module._batch_shape else 1, -1).expand(len(y), -1) for leaf in words.leaves]
-    columns.append(diagonal.diag_values.expand(*batch, 1).reshape(-1, 1))
-    columns += [loc[..., :1].reshape(-1, 1)] if mean == "const" else []
-    out = _BatchLikelihood.apply(words, points, y, torch.cat(columns, 1).double())
-    return out.to(loc.dtype).reshape(batch)
+    values, tensors = _parameters_of(words.leaves)
+    with torch.enable_grad():
+        columns = [v.reshape(len(y) if leaf.module._batch_shape else 1, -1).expand(len(y), -1) for v, leaf in zip(values, words.leaves)]
+        columns.append(diagonal.diag_values.expand(*batch, 1).reshape(-1, 1))
+        columns += [loc[..., :1].reshape(-1, 1)] if mean == "const" else []
+        theta = torch.cat(columns, 1).double()
+    tensors = [t for t in (*tensors, diagonal.diag_values, loc) if torch.is_grad_enabled() and t.requires_grad]
+    found, slopes = _batch_evaluated(words, points, y, theta.detach().numpy(), bool(tensors))
+    out = found.to(loc.dtype).reshape(batch)
+    if not tensors:
+        return out
+
+    def pull(g):
+        return torch.autograd.grad(theta, tensors, g.reshape(-1, 1) * slopes, retain_graph=True, allow_unused=True)
+
+    return _Known.apply((out,), pull, lambda: _original(normal, value), *tensors)
 
 
 # ---- level 2: dense matrices ---------------------------------------------------------------------------------------
@@ -645,17 +698,40 @@ def _is_dense(op):
     return type(op) in _DENSE and all(_is_dense(a) for a in op._args if isinstance(a, operators.LinearOperator))
 
 
-def _dense_value(diff, covar):
-    covar = covar.evaluate_kernel()
+def _dense_value(normal, value):
+    """log N(value; normal) of a dense covariance, in torch's tensors."""
+    diff, covar = value - normal.loc, normal.lazy_covariance_matrix.evaluate_kernel()
     if not _is_dense(covar):
         raise _Unknown(type(covar).__name__)
+    if diff.shape[:-1].numel() > covar.batch_shape.numel():
+        raise _Unknown("more targets than covariances")  # GPyTorch factors each once
     inv_quad, logdet = inv_quad_logdet(covar.to_dense(), diff)
     return -0.5 * (inv_quad + logdet + diff.shape[-1] * np.log(2 * np.pi))
 
 
 # ---- the patch -------------------------------------------------------------------------------------------------------
 
-_settings: contextvars.ContextVar[tuple[bool, bool] | None] = contextvars.ContextVar("fourge_fast_mll", default=None)
+
+class _Setting(NamedTuple):
+    """What a block asks for."""
+
+    fused: bool
+    exact: bool
+    dense_from: int
+
+
+_settings: contextvars.ContextVar[_Setting | None] = contextvars.ContextVar("fourge_fast_mll", default=None)
+
+
+@contextlib.contextmanager
+def _setting_of(setting):
+    token = _settings.set(setting)
+    try:
+        yield
+    finally:
+        _settings.reset(token)
+
+
 _patch_lock = threading.Lock()
 _patched = 0
 _Normal = gpytorch.distributions.MultivariateNormal
@@ -713,47 +789,71 @@ def _is_factored(n, exact):
     return exact or n <= gpytorch.settings.max_cholesky_size.value() or gpytorch.settings.fast_computations.log_prob.off()
 
 
+_told: set[str] = set()  # what was warned of: once a process
+
+
+def _tell(what, text):
+    if what not in _told:
+        _told.add(what)
+        warnings.warn(f"{text} (said once)", UserWarning, stacklevel=3)
+
+
+def _left_alone(normal, value, setting):
+    """Whether the block leaves this normal to GPyTorch, whatever its covariance is; says why."""
+    loc, n = normal.loc, normal.loc.shape[-1]
+    if not loc.is_cpu or loc.dtype not in (torch.float32, torch.float64) or value.dtype != loc.dtype:
+        _tell("type", f"fast_mll: {loc.dtype} on {loc.device}, targets of {value.dtype}: left to GPyTorch; float32 and float64 on the CPU are taken")
+        return True
+    if not _is_factored(n, setting.exact):
+        _tell("size", f"fast_mll: n = {n} is above gpytorch.settings.max_cholesky_size, {gpytorch.settings.max_cholesky_size.value()}: left to "
+              "GPyTorch and its conjugate gradients; fast_mll(exact=True) or a larger setting factors")
+        return True
+    return False
+
+
+_EXPECTED = _Unknown, errors.NotPositiveDefinite, errors.BadArgument, errors.BadData, OverflowError
+
+
+def _tried(way, compute, *arguments):
+    """What compute gives, counted; None where the next way has to."""
+    try:
+        out = compute(*arguments)
+    except _EXPECTED:
+        return None  # GPyTorch adds its jitter, or says what is wrong with it
+    except Exception as e:  # what works outside of the block works inside
+        _tell(type(e).__name__, f"fast_mll: the way {way!r} failed and the next one is taken: {e}")
+        return None
+    fast_mll.stats[way] += 1
+    return out
+
+
 def _log_prob(self, value):
     setting = _settings.get()
     if setting is None:
         return _original(self, value)
-    fused, exact = setting
-    loc, n = self.loc, self.loc.shape[-1]
-    if (not loc.is_cpu or loc.dtype not in (torch.float32, torch.float64) or value.dtype != loc.dtype
-            or not _is_factored(n, exact)):
-        fast_mll.stats["untouched"] += 1
-        return _original(self, value)
-    if self._validate_args:
-        self._validate_sample(value)
-    diff, covar = value - loc, self.lazy_covariance_matrix
-    if fused:
-        try:
-            out = _fused_value(diff, covar) if diff.ndim == 1 else _batch_value(value, loc, covar)
-            fast_mll.stats["fused"] += 1
+    if not _left_alone(self, value, setting):
+        if self._validate_args:
+            self._validate_sample(value)
+        out = _tried("fused", _fused_value if self.loc.ndim == value.ndim == 1 else _batch_value, self, value) if setting.fused else None
+        if out is None and self.loc.shape[-1] >= setting.dense_from:
+            out = _tried("dense", _dense_value, self, value)
+        if out is not None:
             return out
-        except (_Unknown, errors.BadArgument, errors.NotPositiveDefinite, errors.BadData):
-            pass  # the dense way or GPyTorch's own says what is wrong with it
-    try:
-        out = _dense_value(diff, covar)
-        fast_mll.stats["dense"] += 1
-        return out
-    except (_Unknown, errors.NotPositiveDefinite, errors.BadArgument):
-        fast_mll.stats["untouched"] += 1
-        return _original(self, value)
+    fast_mll.stats["untouched"] += 1
+    return _original(self, value)
 
 
 def _mll_forward(self, function_dist, target, *params, **kwargs):
     setting = _settings.get()
     loc = getattr(function_dist, "loc", None)
-    if (setting is None or not setting[0] or params or kwargs or loc is None or not loc.is_cpu
+    if (setting is None or not setting.fused or params or kwargs or loc is None or not loc.is_cpu
             or loc.dtype not in (torch.float32, torch.float64)
-            or gpytorch.settings.observation_nan_policy.value() != "ignore" or not _is_factored(loc.shape[-1], setting[1])):
+            or gpytorch.settings.observation_nan_policy.value() != "ignore" or not _is_factored(loc.shape[-1], setting.exact)):
         return _original_mll(self, function_dist, target, *params, **kwargs)
-    try:
-        value, done = _marginal_value(self, function_dist, target)
-    except (_Unknown, OverflowError, errors.BadArgument, errors.NotPositiveDefinite, errors.BadData):
+    found = _tried("fused", _marginal_value, self, function_dist, target)
+    if found is None:
         return _original_mll(self, function_dist, target)  # by way of log_prob
-    fast_mll.stats["fused"] += 1
+    value, done = found
     return value if done else self._add_other_terms(value, params).div_(function_dist.event_shape.numel())
 
 
@@ -766,29 +866,55 @@ _PATCHES = [
 ]
 
 
+#: Order from which the dense way is faster than GPyTorch's own: bench/python/py_torch.py sizes, a tie at 20, 1.1x at 50.
+DENSE_FROM = 50
+
+
 class fast_mll(contextlib.ContextDecorator):
     """Within the block ``MultivariateNormal.log_prob``, and so every exact marginal likelihood, is fourge's.
 
     Parameters
     ----------
+    state : bool, default True
+        False: within the block everything is GPyTorch's again, inside of another block too.
     fused : bool, default True
         False: only the dense way, in torch's tensors.
     exact : bool, default False
         True: sizes above ``gpytorch.settings.max_cholesky_size`` as well, which GPyTorch would solve by conjugate
         gradients.  Where ``fast_computations.log_prob`` is off, which BoTorch makes the default, GPyTorch factors
         every size, and so does the block.
+    dense_from : int, default 50
+        The order from which a matrix goes the dense way; smaller ones are left to GPyTorch, which is as fast there.
+        Kernels that the library evaluates itself gain from the first point on, and have no such number.
 
-    Values agree with GPyTorch's to 1e-10 relative in float64 (1e-4 in float32), gradients to 1e-8 (1e-3).  Blocks nest,
+    Values agree with GPyTorch's to 1e-10 relative in float64 (1e-4 in float32), gradients to 1e-8 (1e-3); second and
+    higher derivatives are GPyTorch's own.  What the library cannot compute, or fails at, GPyTorch computes.  Blocks nest,
     belong to the thread or task that enters them, and end with exceptions too.  ``fast_mll.stats`` counts the calls by
-    way: "fused", "dense", "untouched".  A second derivative is refused.
+    way: "fused", "dense", "untouched".  A block that leaves a model to GPyTorch for its size or its type warns of it,
+    once a process.
 
     Raises :class:`fourge.errors.Unsupported` for releases of gpytorch that compute in another way.
     """
 
     stats: "collections.Counter[str]" = collections.Counter()
 
-    def __init__(self, *, fused: bool = True, exact: bool = False) -> None:
-        self._setting, self._tokens = (fused, exact), []
+    def __init__(self, state: bool = True, *, fused: bool = True, exact: bool = False, dense_from: int = DENSE_FROM) -> None:
+        self._setting, self._tokens = _Setting(fused, exact, dense_from) if state else None, []
+
+    @classmethod
+    def on(cls) -> bool:
+        """Whether a block is entered here."""
+        return _settings.get() is not None
+
+    @classmethod
+    def off(cls) -> bool:
+        """Whether GPyTorch computes everything itself here."""
+        return not cls.on()
+
+    @classmethod
+    def is_default(cls) -> bool:
+        """Whether it is as without any block: off."""
+        return cls.off()
 
     def __enter__(self):
         global _patched
@@ -812,12 +938,30 @@ class fast_mll(contextlib.ContextDecorator):
         return False
 
     def _recreate_cm(self):
-        return fast_mll(fused=self._setting[0], exact=self._setting[1])
+        twin = type(self)(False)
+        twin._setting = self._setting
+        return twin
 
 
-def use_torch_tensors(state: bool = True) -> contextlib.AbstractContextManager:
-    """The dense way alone, as ``gpytorch.settings.use_torch_tensors`` was proposed; with `state` False nothing changes."""
-    return fast_mll(fused=False) if state else contextlib.nullcontext()
+class use_torch_tensors(fast_mll):
+    """The dense way alone, ``gpytorch.settings.use_torch_tensors`` as it was proposed to GPyTorch.
+
+    Parameters
+    ----------
+    state : bool, default True
+        False switches off within the block, inside of other blocks too.
+    dense_from : int, default 50
+        As of :class:`fast_mll`.
+
+    After ``import fourge.gpytorch`` it is in ``gpytorch.settings`` under this name, unless GPyTorch has its own there.
+    """
+
+    def __init__(self, state: bool = True, *, dense_from: int = DENSE_FROM) -> None:
+        super().__init__(state, fused=False, dense_from=dense_from)
+
+
+if not hasattr(gpytorch.settings, "use_torch_tensors"):
+    gpytorch.settings.use_torch_tensors = use_torch_tensors
 
 
 # ---- fits --------------------------------------------------------------------------------------------------------------
@@ -917,7 +1061,8 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
     method : "auto", "ai" (average information), "lbfgsb" or "adam"
     threads : 0 takes the cores this process may use; the numbers are the same for any
     seed : of the further starts that `starts` asks for
-    closure : ignored; as an optimizer of BoTorch it is called with one: ``fit_gpytorch_mll(mll, optimizer=fit_mll)``
+    closure : not called, which a warning says, once a process: the likelihood and the priors are what is maximised.  As an
+        optimizer of BoTorch, ``fit_gpytorch_mll(mll, optimizer=fit_mll)``, it may be given one.
     **options
         max_iter, tol, learning_rate, starts, standard_errors: as :meth:`fourge.gp.GP.fit`.
 
@@ -939,6 +1084,8 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
         raise errors.NoDevice(f"the training inputs are on {x.device}; this build of fourge has the CPU alone")
     if closure is not None and not callable(closure):
         raise TypeError("closure: expected a function, as BoTorch passes one")
+    if closure is not None:
+        _tell("closure", "fit_mll maximises the exact marginal likelihood with its priors; the closure is not called")
     x, y = _training_points(model).reshape(len(y), -1).detach().double().numpy(), y.detach().double().numpy()
     try:
         expression = _Expression(model.covar_module, x.shape[1], bounds=True)

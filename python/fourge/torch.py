@@ -27,6 +27,14 @@ def _numpy(t):
     return t.detach().numpy()
 
 
+def _derivatives(inverse, a, g_inv_quad, g_logdet):
+    """dK = g_logdet K^-1 - g_inv_quad a a' and dr = 2 g_inv_quad a in torch's operations, which have derivatives of their own
+    and take many g at once."""
+    g_iq, g_ld = (torch.zeros(a.shape[:-1], dtype=a.dtype) if g is None else g for g in (g_inv_quad, g_logdet))
+    scaled = g_iq.unsqueeze(-1) * a
+    return g_ld.unsqueeze(-1).unsqueeze(-1) * inverse - scaled.unsqueeze(-1) * a.unsqueeze(-2), 2 * scaled
+
+
 class _InvQuadLogdet(torch.autograd.Function):
     @staticmethod
     def forward(ctx, k, r):
@@ -37,30 +45,44 @@ class _InvQuadLogdet(torch.autograd.Function):
         inverse = torch.empty(*batch, n, n, dtype=k.dtype) if ctx.needs_input_grad[0] else None
         if k_all.numel():
             c = _fourge.Context()
-            _fourge.invquad_logdet(c, _numpy(k_all), _numpy(r_all), inv_quad, logdet, _numpy(a),
-                                   None if inverse is None else _numpy(inverse))
+            _fourge.invquad_logdet(c, _one_batch(k_all, 2), _one_batch(r_all, 1), inv_quad.reshape(-1), logdet.reshape(-1),
+                                   _one_batch(a, 1), None if inverse is None else _one_batch(inverse, 2))
             warn(c, stacklevel=4)
         elif n == 0:
             inv_quad[...] = logdet[...] = 0
-        ctx.save_for_backward(a, inverse)
-        ctx.shapes = k.shape, r.shape
+        ctx.save_for_backward(a, inverse, k, r)
         return tuple(torch.from_numpy(np.asarray(v)).to(k.dtype) for v in (inv_quad, logdet))
 
     @staticmethod
     def backward(ctx, g_inv_quad, g_logdet):
-        if torch.is_grad_enabled():  # create_graph: the inverse that is kept carries no graph
-            raise errors.Unsupported("inv_quad_logdet has a first derivative alone; do not ask for create_graph")
-        a, inverse = ctx.saved_tensors
-        g_iq = None if g_inv_quad is None else np.ascontiguousarray(_numpy(g_inv_quad), dtype=np.float64)
-        g_ld = None if g_logdet is None else np.ascontiguousarray(_numpy(g_logdet), dtype=np.float64)
+        a, inverse, k, r = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph: what is kept carries no graph
+            inverse = torch.cholesky_inverse(torch.linalg.cholesky(k))
+            found = _derivatives(inverse, (inverse @ r.unsqueeze(-1)).squeeze(-1), g_inv_quad, g_logdet)
+        else:
+            try:
+                found = _InvQuadLogdet.pull(ctx, a, inverse, g_inv_quad, g_logdet)
+            except RuntimeError:  # is_grads_batched: many g in one tensor, which has no memory of its own
+                found = _derivatives(k.new_zeros(()) if inverse is None else inverse, a, g_inv_quad, g_logdet)
+        return tuple(d.sum_to_size(t.shape) if w else None for d, t, w in zip(found, (k, r), ctx.needs_input_grad))
+
+    @staticmethod
+    def pull(ctx, a, inverse, g_inv_quad, g_logdet):
+        """dK and dr by the library, None where not wanted."""
+        g_iq, g_ld = (None if g is None else np.ascontiguousarray(_numpy(g), dtype=np.float64).reshape(-1)
+                      for g in (g_inv_quad, g_logdet))
         dk = torch.empty_like(inverse) if ctx.needs_input_grad[0] else None
         dr = torch.empty_like(a) if ctx.needs_input_grad[1] else None
         if a.numel():
-            _fourge.invquad_logdet_backward(_fourge.Context(), None if inverse is None else _numpy(inverse), _numpy(a),
-                                            g_iq, g_ld, None if dk is None else _numpy(dk),
-                                            None if dr is None else _numpy(dr))
-        k_shape, r_shape = ctx.shapes
-        return (None if dk is None else dk.sum_to_size(k_shape)), (None if dr is None else dr.sum_to_size(r_shape))
+            kept, to_k = (None if t is None else _one_batch(t, 2) for t in (inverse, dk))
+            _fourge.invquad_logdet_backward(_fourge.Context(), kept, _one_batch(a, 1), g_iq, g_ld, to_k,
+                                            None if dr is None else _one_batch(dr, 1))
+        return dk, dr
+
+
+def _one_batch(t, inner):
+    """The numbers of t with its batch as one axis, which the library takes; a copy only where strides forbid a view."""
+    return _numpy(t.reshape(-1, *t.shape[-inner:]))
 
 
 def inv_quad_logdet(k: torch.Tensor, r: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -69,13 +91,13 @@ def inv_quad_logdet(k: torch.Tensor, r: torch.Tensor) -> tuple[torch.Tensor, tor
     Parameters
     ----------
     k : (..., n, n) tensor, float32 or float64, on the CPU; symmetric positive definite, its lower triangle is read
-    r : (..., n) tensor of the same type; batch shapes broadcast
+    r : (..., n) tensor of the same type; batch shapes, of any number of axes, broadcast
 
     In float32 a likelihood -1/2 (r' K^-1 r + log |K| + n log 2 pi) that may be wrong by more than a thousandth of its size
     + 1 raises :class:`fourge.errors.BrokeDown`; in float64 a bound on its error above its size is a warning.
 
-    The gradient is the symmetric ``g_logdet K^-1 - g_inv_quad a a'`` with ``a = K^-1 r``, and ``2 g_inv_quad a``.  A
-    second derivative is refused.
+    The gradient is the symmetric ``g_logdet K^-1 - g_inv_quad a a'`` with ``a = K^-1 r``, and ``2 g_inv_quad a``.
+    Derivatives of the gradient (``create_graph=True``) are torch's own, through its Cholesky factor.
     """
     for name, t in (("k", k), ("r", r)):
         if not isinstance(t, torch.Tensor):

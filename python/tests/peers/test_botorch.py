@@ -13,6 +13,7 @@ from fourge.gpytorch import fast_mll, fit_mll
 if importlib.util.find_spec("botorch") is None:
     raise unittest.SkipTest("botorch is not installed")
 import botorch
+from botorch.cross_validation import batch_cross_validation, gen_loo_cv_folds
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize, Warp
@@ -62,6 +63,27 @@ class Fits(unittest.TestCase):
         fit_gpytorch_mll(mll, optimizer=fit_mll, optimizer_kwargs={"method": "lbfgsb", "max_iter": 200})
         with self.assertRaisesRegex(errors.Unsupported, "input transform"):
             fit_mll(problem(input_transform=Warp(2, [0, 1])))
+
+    def test_cross_validation_in_a_batch(self):
+        """Folds, batches and outputs are axes of one batch: the posteriors at the points left out are BoTorch's, by all ways."""
+        ways = {"untouched": {"fused": False}, "fused": {}, "dense": {"fused": False, "dense_from": 1}}
+        for axes, outputs, noise in (((), 1, False), ((2,), 2, False), ((2,), 2, True), ((2, 1), 2, True)):
+            torch.manual_seed(0)
+            x = torch.rand(*axes, 6, 2, dtype=torch.float64)
+            y = torch.cat([torch.sin(6 * x[..., :1]), torch.cos(4 * x[..., 1:])], -1)[..., :outputs]
+            folds = gen_loo_cv_folds(x, y, torch.full_like(y, 0.01) if noise else None)
+            run = lambda: batch_cross_validation(SingleTaskGP, gpytorch.mlls.ExactMarginalLogLikelihood, folds,
+                                                 fit_args={"optimizer_kwargs": {"options": {"maxiter": 5}}})
+            want = run().posterior.mean
+            for way, settings in ways.items():
+                if way == "fused" and noise:
+                    continue  # known noises of a batch are the dense way's
+                with self.subTest(axes=axes, outputs=outputs, noise=noise, way=way, about=ABOUT):
+                    fast_mll.stats.clear()
+                    with fast_mll(**settings):
+                        got = run().posterior.mean
+                    self.assertEqual(list(fast_mll.stats), [way])
+                    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)  # five steps of L-BFGS-B
 
     def test_outputs_are_a_batch_in_one_call(self):
         mll = problem(3)
