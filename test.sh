@@ -2,8 +2,9 @@
 # Builds fourge and runs its tests; the last line is "N passed, N failed" over all of them.
 #
 #     ./test.sh           every test program, the tests of the build, of the program, the fuzz corpora
-#     ./test.sh --full    besides: all of it under address and undefined-behaviour sanitizers, the
-#                         parallel code under the thread sanitizer, 60 s of fresh fuzzing, 60 kills a command
+#     ./test.sh --full    besides: the programs at every CPU level that the machine has, all of it under address and
+#                         undefined-behaviour sanitizers, the parallel code under the thread sanitizer, 60 s of fresh
+#                         fuzzing, 60 kills a command
 #     ./test.sh --peers   besides: the Python package beside pyfixest, scikit-learn, torch, gpytorch, POT, anndata;
 #                         installs these from the package index into build/peers-env
 #     ./test.sh NAME...   test programs whose name contains NAME
@@ -55,7 +56,10 @@ run_programs() {
         name=$(basename "$program")
         if [ -f "$program" ] && [ -x "$program" ] && asked "$name"; then
             case $name in
-            replay_*) options= ;;
+            replay_*)
+                [ "${1:-}" = --isa ] && continue
+                options=
+                ;;
             *) options=" --seed $seed${*:+ $*}" ;;
             esac
             echo "'$name$suffix' $limit '$program'$options"
@@ -99,6 +103,22 @@ fi
 if [ -n "$full" ]; then
     # shellcheck disable=SC2086 # lists of words
     need_packages $FULL_PACKAGES
+
+    # ---- the levels below the machine's own, one of them with OpenBLAS held to the kernels that it has for AVX2 ----
+    own=$("$root/build/fourge" --version | sed -n 's/^CPU level: //p')
+    missing=
+    for level in v2 v3 v4; do
+        if [ "$level" = "$own" ]; then
+            missing=1 # the levels above it; it has been run
+        elif [ -n "$missing" ]; then
+            echo "level $level: skipped: this machine has $own"
+            echo "0 0 1" >"$logs/level_$level.count"
+        elif [ "$level" = v3 ]; then
+            OPENBLAS_CORETYPE=Haswell run_programs "$root/build" 300 " ($level, Haswell)" --isa "$level"
+        else
+            run_programs "$root/build" 300 " ($level)" --isa "$level"
+        fi
+    done
 
     if asked test_kills; then
         run "kills, 60 a command" 1800 sh "$root/tests/build/test_kills.sh" "$root/build" 60

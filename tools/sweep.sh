@@ -1,0 +1,60 @@
+#!/bin/sh
+# Random tests over many seeds at every CPU level of the machine: sweep.sh [--seeds FIRST-LAST] [NAME...]
+#
+# Runs the programs of tests/property and tests/unit that draw random numbers, or those whose names contain a NAME, with
+# the seeds 1 to 100 at the levels v2, v3 (OpenBLAS held to its AVX2 kernels) and v4, on all cores.  Prints the command
+# that repeats each failure, and ends with "N passed, N failed".  `./test.sh` has built them.  All of it takes a night.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${BUILD:-$root/build}
+seeds=1-100
+if [ "${1:-}" = --seeds ]; then
+    seeds=${2:?sweep.sh: --seeds takes FIRST-LAST}
+    shift 2
+fi
+export OMP_WAIT_POLICY=passive
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+own=$("$build/fourge" --version | sed -n 's/^CPU level: //p')
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT INT TERM
+
+# programs NAME...: what draws random numbers
+programs() {
+    for source in "$root"/tests/property/test_*.c "$root"/tests/unit/test_*.c; do
+        name=$(basename "$source" .c)
+        grep -qE 'test_(random|uniform|normal|below)\(|_data\.h"' "$source" || continue
+        [ $# != 0 ] || { echo "$name" && continue; }
+        for part in "$@"; do
+            case $name in *"$part"*) echo "$name" && break ;; esac
+        done
+    done
+}
+
+# commands: one a line
+commands() {
+    for level in v2 v3 v4; do
+        kernels=
+        [ $level != v3 ] || kernels="OPENBLAS_CORETYPE=Haswell "
+        for name in $(programs "$@"); do
+            [ -x "$build/$name" ] || { echo "sweep.sh: $build/$name is not there: ./test.sh $name builds it" >&2 && continue; }
+            for seed in $(seq "${seeds%-*}" "${seeds#*-}"); do
+                echo "${kernels}$build/$name --isa $level --seed $seed"
+            done
+        done
+        case $own in $level) break ;; esac
+    done
+}
+
+# shellcheck disable=SC2016 # the inner shell's variables
+commands "$@" | xargs -P "$(nproc)" -I{} sh -c '
+    if out=$(env {} 2>&1); then
+        echo passed >>"$0"
+    else
+        echo failed >>"$0"
+        echo "{}"
+        printf "%s\n" "$out" | grep -E "^not ok|^# .*(:[0-9]+|expected)" | head -n 8 | sed "s/^/    /"
+    fi' "$results"
+passed=$(grep -c passed "$results" || true)
+failed=$(grep -c failed "$results" || true)
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
