@@ -345,8 +345,8 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
     float *c;
     TRY(NEW(ctx, &c, frgi_mul((size_t)ld, (size_t)ld), "all pairs of nodes"));
     fill_dense(g, c, ld);
-    frg_status status = FRG_OK;
-    for (int64_t k = 0; k < tiles && status == FRG_OK; k++) {
+    gw_parts parts = {.status = FRG_OK}; /* rows of tiles: what is between two questions */
+    for (int64_t k = 0; k < tiles && parts.status == FRG_OK; k++) {
         const int64_t step = FRGI_TILE * ld;
         float *const row = c + k * step, *const pivot = row + k * FRGI_TILE;
         ops->tile(pivot, pivot, pivot, ld, true);
@@ -362,22 +362,20 @@ static frg_status floyd_warshall(const frg_graph *g, float *rows, int64_t stride
             }
 #pragma omp for schedule(dynamic, 4)
             for (int64_t i = 0; i < tiles; i++) {
+                if (!gw_parts_go_on(&parts)) {
+                    continue;
+                }
                 for (int64_t j = 0; j < tiles && i != k; j++) {
                     if (j != k) {
                         ops->tile(c + i * step + j * FRGI_TILE, c + i * step + k * FRGI_TILE,
                                   row + j * FRGI_TILE, ld, false);
                     }
                 }
+                gw_parts_count(&parts, stops ? ctx : NULL, "paths", 1, tiles * tiles);
             }
         }
-        const frg_progress at = {.solver = "gw",
-                                 .phase = "paths",
-                                 .done = k + 1,
-                                 .total = tiles,
-                                 .residual = (double)NAN,
-                                 .target = (double)NAN};
-        status = stops ? frgi_heartbeat(ctx, &at) : FRG_OK;
     }
+    const frg_status status = (frg_status)parts.status;
     for (int64_t i = 0; i < g->n && status == FRG_OK; i++) {
         memcpy(rows + i * stride, c + i * ld, (size_t)g->n * sizeof *c);
     }

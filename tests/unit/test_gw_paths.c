@@ -178,6 +178,45 @@ static void dense(void)
     frg_context_destroy(ctx);
 }
 
+typedef struct {
+    int calls, most;
+} looks;
+
+static int count_looks(const frg_progress *p, void *user)
+{
+    looks *const l = user;
+    l->calls += strcmp(p->phase, "paths") == 0;
+    return l->calls == l->most;
+}
+
+/** All pairs of a dense graph ask whether to stop after each row of tiles, n 64^2 additions, and not after n^2 64 of them
+ *  alone, which takes long where n is large; a stop is heeded at once. */
+static void dense_looks(void)
+{
+    enum { N = 150, TILES = 3 };
+    looks l = {0, 0};
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.threads = 1;
+    c.on_progress = count_looks;
+    c.user = &l;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    shape s = shape_random(N, 6000, 0.05);
+    frg_graph *g = build(ctx, &s, false);
+    float *all = malloc(N * N * sizeof *all);
+    const frg_array to = frg_matrix(all, FRG_F32, N, N, N);
+    for (int most = 0; most <= TILES * TILES; most++) { /* 0: to the end */
+        frg_paths_report report;
+        l = (looks){0, most};
+        CHECK_STATUS(frg_graph_paths(g, NULL, N, to, &report), most ? FRG_INTERRUPTED : FRG_OK);
+        CHECK_INT(l.calls, most ? most : TILES * TILES);
+    }
+    free(all);
+    frg_graph_destroy(g);
+    frg_context_destroy(ctx);
+}
+
 static void threads_and_strides(void)
 {
     enum { N = 300 };
@@ -630,6 +669,7 @@ static void refusals(void)
 
 static const test_case cases[] = {{"shapes", shapes},
                                   {"dense", dense},
+                                  {"dense looks", dense_looks},
                                   {"threads and strides", threads_and_strides},
                                   {"neighbours", neighbours},
                                   {"stitching", stitching},
