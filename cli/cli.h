@@ -129,10 +129,14 @@ int cli_text_alone(const cli *c, const char *what);
 char *cli_read_text(const cli *c, const char *path, size_t *length, int *code);
 /** Prints the context's warnings on stderr unless -q was given. */
 void cli_show_warnings(const cli *c);
+/** Those that came after the first `first`. */
+void cli_show_warnings_from(const cli *c, int first);
 /** The catalogue's row with this code or name, NULL if there is none. */
 const frg_error_entry *find_error(const char *code_or_name);
 int explain_code(const cli *c, const char *code);
 void write_json_string(FILE *file, const char *text);
+/** Text of unknown origin for a terminal: characters that act instead of being seen are spelled out, as \x1b. */
+void write_visible(FILE *file, const char *text);
 
 void progress_start(progress_state *p, const cli *c);
 int progress_report(const frg_progress *p, void *user);

@@ -35,23 +35,51 @@ static int character(const unsigned char *at)
     return valid && !overlong && !surrogate && !beyond ? n : 0;
 }
 
+/** Whether a character acts instead of being seen: controls, line separators, bidi marks.  `at` is UTF-8 of n bytes. */
+static int acts(const unsigned char *at, int n)
+{
+    static const unsigned ranges[][2] = {
+        {0, 0x1f}, {0x7f, 0x9f}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+    unsigned c = n == 1 ? *at : n == 2 ? *at & 0x1fu : n == 3 ? *at & 0xfu : *at & 7u;
+    for (int i = 1; i < n; i++) {
+        c = c << 6 | (at[i] & 0x3fu);
+    }
+    int found = 0;
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges && !found; i++) {
+        found = c >= ranges[i][0] && c <= ranges[i][1] ? (int)c + 1 : 0;
+    }
+    return found;
+}
+
+void write_visible(FILE *file, const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        const int n = character(at), code = n ? acts(at, n) - 1 : *at;
+        if (n == 0 || code >= 0) {
+            fprintf(file, code < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)code);
+        } else {
+            fwrite(at, 1, (size_t)n, file);
+        }
+        at += n > 1 ? n - 1 : 0;
+    }
+}
+
 void write_json_string(FILE *file, const char *text)
 {
     putc('"', file);
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
         const int n = character(at);
+        const int code = n ? acts(at, n) - 1 : -1;
         if (n == 0) {
             fputs("\\ufffd", file);
-        } else if (n > 1) {
-            fwrite(at, 1, (size_t)n, file);
-            at += n - 1;
+        } else if (code >= 0) {
+            fprintf(file, "\\u%04x", (unsigned)code);
         } else if (*at == '"' || *at == '\\') {
             fprintf(file, "\\%c", *at);
-        } else if (*at < 0x20) {
-            fprintf(file, "\\u%04x", *at);
         } else {
-            putc(*at, file);
+            fwrite(at, 1, (size_t)n, file);
         }
+        at += n > 1 ? n - 1 : 0;
     }
     putc('"', file);
 }
@@ -89,9 +117,14 @@ static void show(const cli *c, const char *code, const char *message, const char
 {
     const char *red = c->color_err ? "\033[1;31m" : "", *plain = c->color_err ? "\033[0m" : "";
     const int placed = *where && !names_place(message, where);
-    fprintf(stderr, "fourge: %serror%s %s: %s%s%s%s", red, plain, code, message, placed ? " (" : "",
-            placed ? where : "", placed ? ")" : "");
-    fprintf(stderr, "%s%s\n", *hint ? "; hint: " : "", hint);
+    fprintf(stderr, "fourge: %serror%s %s: ", red, plain, code);
+    write_visible(stderr, message);
+    fputs(placed ? " (" : "", stderr);
+    write_visible(stderr, placed ? where : "");
+    fputs(placed ? ")" : "", stderr);
+    fputs(*hint ? "; hint: " : "", stderr);
+    write_visible(stderr, hint);
+    putc('\n', stderr);
     if (!c->json_errors) {
         return;
     }
@@ -190,15 +223,20 @@ int cli_fail_read(const cli *c, frg_status status)
 
 void cli_show_warnings(const cli *c)
 {
+    cli_show_warnings_from(c, 0);
+}
+
+void cli_show_warnings_from(const cli *c, int first)
+{
     if (c->set.quiet) {
         return;
     }
     const char *yellow = c->color_err ? "\033[1;33m" : "", *plain = c->color_err ? "\033[0m" : "";
-    for (int i = 0; i < frg_warning_count(c->ctx); i++) {
+    for (int i = first; i < frg_warning_count(c->ctx); i++) {
         const frg_error_entry *e = find_error(frg_warning_code(c->ctx, i));
-        fprintf(stderr, "fourge: %swarning%s %s: %s%s%s\n", yellow, plain,
-                frg_warning_code(c->ctx, i), frg_warning_message(c->ctx, i),
-                e && *e->hint ? "; hint: " : "", e ? e->hint : "");
+        fprintf(stderr, "fourge: %swarning%s %s: ", yellow, plain, frg_warning_code(c->ctx, i));
+        write_visible(stderr, frg_warning_message(c->ctx, i));
+        fprintf(stderr, "%s%s\n", e && *e->hint ? "; hint: " : "", e ? e->hint : "");
     }
 }
 

@@ -155,6 +155,7 @@ int write_result(cli *c, const char *title, json_writer json, report_writer text
     if (c->set.format == FORMAT_JSON) {
         return write_object(c, json, job, 0);
     }
+    const int warned = frg_warning_count(c->ctx); /* writing csv may warn of what it holds */
     frg_report *out;
     const frg_status status = frg_report_create(&out, c->ctx, title);
     if (status < 0) {
@@ -167,6 +168,7 @@ int write_result(cli *c, const char *title, json_writer json, report_writer text
         code = write_object(c, json, job, 1);
     }
     frg_report_destroy(out);
+    cli_show_warnings_from(c, warned);
     return code;
 }
 

@@ -164,6 +164,8 @@ void progress_log(int level, const char *line, void *user)
     cli *c = user;
     if (level > 0 && level <= c->set.verbose) {
         progress_clear(&c->progress);
-        fprintf(stderr, "fourge: %s\n", line);
+        fputs("fourge: ", stderr);
+        write_visible(stderr, line);
+        putc('\n', stderr);
     }
 }

@@ -268,10 +268,9 @@ static int save_predictions(cli *c, const fe_job *job)
         code = status < 0 ? cli_fail_library(c, status) : 0;
     }
     if (!code && unseen > 0 && !c->set.quiet) {
-        fprintf(stderr,
-                "fourge: %" PRId64 " of %" PRId64
-                " rows of %s have a level that the fit has not seen: no prediction\n",
-                unseen, n, c->set.predict);
+        fprintf(stderr, "fourge: %" PRId64 " of %" PRId64 " rows of ", unseen, n);
+        write_visible(stderr, c->set.predict);
+        fputs(" have a level that the fit has not seen: no prediction\n", stderr);
     }
     const char *const names[2] = {"prediction", NULL};
     const double *const columns[2] = {values, NULL};

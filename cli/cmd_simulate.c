@@ -325,8 +325,10 @@ static int simulate(cli *c, simulation *s)
     }
     if (!c->set.quiet && strcmp(c->set.out, "-") != 0) {
         char n[32];
-        fprintf(stderr, "fourge: %s: %s rows, %d columns written to %s\n", s->design->name,
-                grouped(d->n, n), d->p, c->set.out);
+        fprintf(stderr, "fourge: %s: %s rows, %d columns written to ", s->design->name,
+                grouped(d->n, n), d->p);
+        write_visible(stderr, c->set.out);
+        putc('\n', stderr);
     }
     return 0;
 }

@@ -225,6 +225,15 @@ void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...)
     ctx->n_warnings++;
 }
 
+bool frgi_has_warned(const frg_context *ctx, frgi_error id)
+{
+    bool found = false;
+    for (int i = 0; i < ctx->n_warnings && !found; i++) {
+        found = ctx->warnings[i].id == id;
+    }
+    return found;
+}
+
 void frgi_log(frg_context *ctx, int level, const char *format, ...)
 {
     if (!ctx->on_log) {

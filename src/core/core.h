@@ -58,6 +58,10 @@ FRG_MUST_USE frg_status frgi_fail(frg_context *ctx, frgi_error id, const char *f
 void frgi_at(frg_context *ctx, const char *format, ...) FRG_PRINTF(2, 3);
 /** Adds a warning (a W_* row); the list grows with the context's allocator and drops what does not fit. */
 void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...) FRG_PRINTF(3, 4);
+/** Whether the run has a warning of that row already. */
+bool frgi_has_warned(const frg_context *ctx, frgi_error id);
+/** W_SPREADSHEET, once a run, where a spreadsheet that opens a csv may take `text` for a formula. */
+void frgi_warn_of_formula(frg_context *ctx, const char *text);
 void frgi_log(frg_context *ctx, int level, const char *format, ...) FRG_PRINTF(3, 4);
 
 /* ---- memory ------------------------------------------------------------------------------------- */
@@ -164,6 +168,9 @@ int64_t frgi_reader_size(const frgi_reader *r, const frg_context *ctx); /* -1: n
 void frgi_reader_close(frgi_reader *r, frg_context *ctx);
 /** The whole file in one block of the context's allocator.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for
  *  a pipe or a terminal; *bytes is NULL, as after every failure. */
+/** E_MEMORY where a file without a size has not ended after half of the `bytes` that would be taken for it now, and
+ *  these are more than the memory there is. */
+FRG_MUST_USE frg_status frgi_endless(frg_context *ctx, const char *path, size_t bytes);
 FRG_MUST_USE frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes,
                                        size_t *count);
 

@@ -239,6 +239,23 @@ static bool is_pipe(const char *path)
     return stat(path, &s) == 0 && S_ISFIFO(s.st_mode);
 }
 
+/** Devices have no end, but for terminals and /dev/null. */
+static bool is_endless(const char *path)
+{
+    struct stat s;
+    if (stat(path, &s) != 0 || !(S_ISCHR(s.st_mode) || S_ISBLK(s.st_mode))) {
+        return false;
+    }
+    struct stat null;
+    const bool is_null = stat("/dev/null", &null) == 0 && null.st_rdev == s.st_rdev;
+    const int fd = is_null ? -1 : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const bool terminal = fd >= 0 && isatty(fd);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return !is_null && !terminal;
+}
+
 /** Without waiting for somebody who writes: wait_for_bytes does that. */
 static int open_pipe(const char *path)
 {
@@ -253,6 +270,11 @@ frg_status frgi_reader_open(frgi_reader *r, frg_context *ctx, const char *path)
     *r = (frgi_reader){.handle = 0, .path = path};
     if (is_standard(path)) {
         return FRG_OK;
+    }
+    if (ctx->files.open == system_open && is_endless(path)) {
+        r->path = NULL; /* nothing to close */
+        frgi_at(ctx, "%s", path);
+        FAIL(ctx, E_NO_INPUT, "'%s' is a device, and no file that ends", path);
     }
     r->pipe = ctx->files.open == system_open && is_pipe(path);
     const int handle = r->pipe ? open_pipe(path) : open_file(ctx, path, 'r');
@@ -319,6 +341,16 @@ void frgi_reader_close(frgi_reader *r, frg_context *ctx)
     r->path = NULL;
 }
 
+frg_status frgi_endless(frg_context *ctx, const char *path, size_t bytes)
+{
+    if (bytes / 2 > frgi_memory_allowed(ctx) / 2) {
+        frgi_at(ctx, "%s", path);
+        FAIL(ctx, E_MEMORY, "'%s' has not ended after %zu bytes, half of the memory there is", path,
+             bytes / 2);
+    }
+    return FRG_OK;
+}
+
 frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes, size_t *count)
 {
     *bytes = NULL;
@@ -339,6 +371,7 @@ frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes, size
             break;
         }
         room = frgi_mul(room, 2);
+        TRY_TO(failed, frgi_endless(ctx, path, room));
         TRY_TO(failed, GROW(ctx, &text, room, "file contents"));
     }
     status = r.stops ? frgi_stopped(ctx) : FRG_OK;

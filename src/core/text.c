@@ -120,3 +120,17 @@ const char *frgi_column_advice(char advice[FRGI_ADVICE], const char *near, int64
     }
     return advice;
 }
+
+void frgi_warn_of_formula(frg_context *ctx, const char *text)
+{
+    const char first = text[0];
+    const bool sign = first == '+' || first == '-';
+    /* signs of numbers, and of nothing */
+    const bool number =
+        sign && (text[1] == '\0' || text[1 + strspn(text + 1, "0123456789.eE+-")] == '\0');
+    if ((first == '=' || first == '@' || first == '\t' || first == '\r' || sign) && !number &&
+        !frgi_has_warned(ctx, W_SPREADSHEET)) {
+        frgi_warn(ctx, W_SPREADSHEET, "the text '%s' begins as a formula of a spreadsheet does",
+                  text);
+    }
+}

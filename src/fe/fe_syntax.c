@@ -195,7 +195,7 @@ static frg_status unexpected(const parser *p, const char *expected)
         FAIL(p->ctx, E_FORMULA, "%s, column %d: the quote %c is not closed", p->s->what, column,
              first);
     }
-    if ((unsigned char)first < 0x20) {
+    if ((unsigned char)first < 0x20 || first == 0x7f) {
         FAIL(p->ctx, E_FORMULA, "%s, column %d: expected %s, found the byte 0x%02x", p->s->what,
              column, expected, (unsigned)(unsigned char)first);
     }

@@ -58,6 +58,9 @@ static inline bool frgi_expansion_is_sane(int64_t packed, int64_t unpacked)
     return unpacked <= (1 << 20) || unpacked / 1000 <= packed;
 }
 
+/** W_EXPANSION, once a run, above 100 times. */
+void frgi_warn_of_expansion(frg_context *ctx, const char *name, int64_t packed, int64_t unpacked);
+
 /* ---- tables ------------------------------------------------------------------------------------- */
 
 /** One column and the memory behind its pointers. */
@@ -75,6 +78,8 @@ struct frg_table {
     int64_t n, n_columns, room;
     frg_column *columns;
     frgi_column_memory *memory;
+    int64_t *
+        index; /* 4 room places, open addressing by the hash of the name: a column's number + 1, 0: free */
     struct ArrowArray *batches; /* kept for the columns they lend */
     int64_t n_batches, room_batches;
 };

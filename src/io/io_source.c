@@ -41,6 +41,15 @@ void frgi_zlib_free(void *ctx, void *p)
     frgi_free(ctx, &p);
 }
 
+void frgi_warn_of_expansion(frg_context *ctx, const char *name, int64_t packed, int64_t unpacked)
+{
+    if (unpacked > 1 << 20 && packed > 0 && unpacked / 100 > packed &&
+        !frgi_has_warned(ctx, W_EXPANSION)) {
+        frgi_warn(ctx, W_EXPANSION, "'%s' expanded from %lld to %lld bytes, %lld times", name,
+                  (long long)packed, (long long)unpacked, (long long)(unpacked / packed));
+    }
+}
+
 /** Lets more stored bytes wait once all have been taken. */
 static frg_status refill(frgi_source *s)
 {
@@ -229,6 +238,7 @@ static frg_status get_inflated(frgi_source *s, char *to, int64_t bytes, int64_t 
             bool over;
             TRY(next_member(s, &over));
             if (over) {
+                frgi_warn_of_expansion(s->ctx, s->input->name, s->taken, s->made);
                 return FRG_OK;
             }
         }
@@ -276,12 +286,16 @@ frg_status frgi_source_slurp(frgi_source *s, char **bytes, int64_t *count)
         int64_t got;
         frg_status status = frgi_source_get(s, text + *count, room - *count, &got);
         *count += got;
-        if (status == FRG_OK && *count == room) {
-            room = room < INT64_MAX / 2 ? 2 * room : INT64_MAX;
-            status = GROW(s->ctx, &text, room, "file contents");
-        } else if (status == FRG_OK) {
+        if (status == FRG_OK && *count < room) {
             *bytes = text;
             return FRG_OK;
+        }
+        if (status == FRG_OK) {
+            room = room < INT64_MAX / 2 ? 2 * room : INT64_MAX;
+            status = size >= 0 ? FRG_OK : frgi_endless(s->ctx, s->input->name, (size_t)room);
+        }
+        if (status == FRG_OK) {
+            status = GROW(s->ctx, &text, room, "file contents");
         }
         if (status < 0) {
             DROP(s->ctx, &text);

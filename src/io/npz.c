@@ -1,7 +1,8 @@
 /* npz.c - NumPy's archives: a zip file (APPNOTE 6.3) of .npy members, stored or deflated.
  *
- * The central directory at the end is followed, as every reader does; the local headers say only where a
- * member's bytes begin.  Sizes of 64 bits are read from their extra field.  A member's declared size is
+ * The central directory at the end is followed, as every reader does; what the local headers repeat has to agree
+ * with it, and its entries have to fill it, so that a changed bit either is refused or changes nothing that is used.
+ * Sizes of 64 bits are read from their extra field.  A member's declared size is
  * checked against the archive (stored) or against its compressed size (1000 times) before it is allocated,
  * and its CRC after.  Encrypted and split archives are refused.
  */
@@ -58,8 +59,12 @@ static frg_status malformed(const archive *a, const char *why)
     FAIL(a->ctx, E_FORMAT, "'%s' is no sound npz archive: %s", a->name, why);
 }
 
-/** Where the central directory begins and how many entries it has. */
-static frg_status find_directory(const archive *a, uint64_t *at, uint64_t *entries)
+/** Where the central directory lies and how many entries it has. */
+typedef struct {
+    uint64_t at, bytes, entries;
+} directory;
+
+static frg_status find_directory(const archive *a, directory *d)
 {
     uint64_t end = a->count;
     const uint64_t least =
@@ -78,17 +83,20 @@ static frg_status find_directory(const archive *a, uint64_t *at, uint64_t *entri
         FAIL(a->ctx, E_TRUNCATED, "'%s' has no directory at its end", a->name);
     }
     const unsigned char *const e = a->bytes + end;
-    *entries = number(e + 10, 2);
-    *at = number(e + 16, 4);
+    *d = (directory){number(e + 16, 4), number(e + 12, 4), number(e + 10, 2)};
+    bool one_disk =
+        number(e + 4, 2) == 0 && number(e + 6, 2) == 0 && number(e + 8, 2) == d->entries;
     if (end >= LOCATOR_BYTES && memcmp(e - LOCATOR_BYTES, "PK\6\7", 4) == 0) {
         const uint64_t end64 = number(e - LOCATOR_BYTES + 8, 8);
         if (!fits(a, end64, END64_BYTES) || memcmp(a->bytes + end64, "PK\6\6", 4) != 0) {
             return malformed(a, "its 64-bit directory is not where it should be");
         }
-        *entries = number(a->bytes + end64 + 32, 8);
-        *at = number(a->bytes + end64 + 48, 8);
+        const unsigned char *const w = a->bytes + end64;
+        *d = (directory){number(w + 48, 8), number(w + 40, 8), number(w + 32, 8)};
+        one_disk =
+            number(w + 16, 4) == 0 && number(w + 20, 4) == 0 && number(w + 24, 8) == d->entries;
     }
-    return FRG_OK;
+    return one_disk ? FRG_OK : malformed(a, "it is a part of several, or its directory is damaged");
 }
 
 /** The 64-bit values of the extra field replace those that did not fit, in their order. */
@@ -138,6 +146,22 @@ static frg_status read_entry(const archive *a, uint64_t *at, member *m)
     return FRG_OK;
 }
 
+/** Whether the local header at p says of the member what the directory does.  A writer that did not know sizes and
+ *  checksum beforehand (bit 3 of the flags) has left them 0. */
+static bool agrees(const unsigned char *p, const member *m)
+{
+    member l = {.packed = number(p + 18, 4), .unpacked = number(p + 22, 4), .local = 0};
+    const uint64_t name = number(p + 26, 2), extra = number(p + 28, 2);
+    if (number(p + 6, 2) != m->flags || number(p + 8, 2) != m->method || name != m->name_length ||
+        memcmp(p + LOCAL_BYTES, m->name, (size_t)name) != 0 ||
+        !read_wide(p + LOCAL_BYTES + name, extra, &l)) {
+        return false;
+    }
+    const uint32_t crc = (uint32_t)number(p + 14, 4);
+    const bool later = (m->flags & 8) && crc == 0 && l.packed == 0 && l.unpacked == 0;
+    return later || (crc == m->crc && l.packed == m->packed && l.unpacked == m->unpacked);
+}
+
 /** The member's packed bytes. */
 static frg_status find_bytes(const archive *a, const member *m, const unsigned char **bytes)
 {
@@ -152,6 +176,11 @@ static frg_status find_bytes(const archive *a, const member *m, const unsigned c
              (int)m->name_length, m->name);
     }
     *bytes = p + skip;
+    if (!agrees(p, m)) {
+        frgi_at(a->ctx, "%s", a->name);
+        FAIL(a->ctx, E_FORMAT, "'%s': the head of the member '%.*s' differs from the directory",
+             a->name, (int)m->name_length, m->name);
+    }
     return FRG_OK;
 }
 
@@ -181,6 +210,7 @@ static frg_status check_member(const archive *a, const member *m)
     }
     const bool sane = m->unpacked <= INT64_MAX / 2 &&
                       frgi_expansion_is_sane((int64_t)m->packed, (int64_t)m->unpacked);
+    frgi_warn_of_expansion(a->ctx, a->name, (int64_t)m->packed, sane ? (int64_t)m->unpacked : 0);
     return sane ? FRG_OK : refuse(a, m, E_EXPANSION, "says that it expands more than 1000 times");
 }
 
@@ -263,14 +293,17 @@ frg_status frgi_npz_each(frg_context *ctx, const char *bytes, int64_t count, con
 {
     const archive a = {
         .ctx = ctx, .name = name, .bytes = (const unsigned char *)bytes, .count = (uint64_t)count};
-    uint64_t at = 0, entries = 0;
-    TRY(find_directory(&a, &at, &entries));
-    for (uint64_t i = 0; i < entries; i++) {
+    directory d = {0};
+    TRY(find_directory(&a, &d));
+    uint64_t at = d.at;
+    for (uint64_t i = 0; i < d.entries; i++) {
         member m;
         TRY(read_entry(&a, &at, &m));
         TRY(hand_over(&a, &m, take, to));
     }
-    return FRG_OK;
+    return at - d.at == d.bytes
+               ? FRG_OK
+               : malformed(&a, "its directory has more or fewer entries than it says");
 }
 
 /* ---- as a table ----------------------------------------------------------------------------------- */

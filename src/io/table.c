@@ -1,6 +1,7 @@
 /* table.c - named columns of equal length, and which of a file's columns are asked for. */
 #include <string.h>
 
+#include "fourge/checkpoint.h" /* frg_hash */
 #include "io/io.h"
 
 enum { COLUMNS_LEAST = 8 };
@@ -40,7 +41,34 @@ void frg_table_destroy(frg_table *t)
     frgi_batches_release(t);
     DROP(t->ctx, &t->columns);
     DROP(t->ctx, &t->memory);
+    DROP(t->ctx, &t->index);
     DROP(t->ctx, &t);
+}
+
+/** The place in the index of a column of that name: the first such, or else a free one.  room is a power of two. */
+static int64_t place_of(const frg_table *t, const char *name)
+{
+    const int64_t places = 4 * t->room;
+    int64_t at = (int64_t)(frg_hash(0, name, (int64_t)strlen(name)) & (uint64_t)(places - 1));
+    while (t->index[at] > 0 && strcmp(t->columns[t->index[at] - 1].name, name) != 0) {
+        at = (at + 1) & (places - 1);
+    }
+    return at;
+}
+
+/** Enters column i; a later one of the same name is not found. */
+static void enter(frg_table *t, int64_t i)
+{
+    const int64_t at = place_of(t, t->columns[i].name);
+    t->index[at] = t->index[at] > 0 ? t->index[at] : i + 1;
+}
+
+static void enter_all(frg_table *t)
+{
+    memset(t->index, 0, (size_t)(4 * t->room) * sizeof *t->index);
+    for (int64_t i = 0; i < t->n_columns; i++) {
+        enter(t, i);
+    }
 }
 
 frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_kind kind,
@@ -50,7 +78,9 @@ frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_
         const int64_t room = t->room ? 2 * t->room : COLUMNS_LEAST;
         TRY(GROW(t->ctx, &t->columns, room, "columns of a table"));
         TRY(GROW(t->ctx, &t->memory, room, "columns of a table"));
+        TRY(GROW(t->ctx, &t->index, 4 * room, "columns of a table"));
         t->room = room;
+        enter_all(t);
     }
     t->memory[t->n_columns] = memory;
     t->columns[t->n_columns++] = (frg_column){
@@ -65,6 +95,7 @@ frg_status frgi_table_adopt(frg_table *t, frgi_column_memory memory, frg_column_
         .n_labels = n_labels,
         .ordered = memory.ordered,
     };
+    enter(t, t->n_columns - 1);
     return FRG_OK;
 }
 
@@ -216,12 +247,8 @@ const frg_column *frg_table_find(const frg_table *t, const char *name)
     if (!t) {
         return NULL;
     }
-    for (int64_t i = 0; i < t->n_columns; i++) {
-        if (strcmp(t->columns[i].name, name) == 0) {
-            return &t->columns[i];
-        }
-    }
-    return NULL;
+    const int64_t i = t->n_columns > 0 ? t->index[place_of(t, name)] : 0;
+    return i > 0 ? &t->columns[i - 1] : NULL;
 }
 
 const char *frg_table_nearest(const frg_table *t, const char *name)
@@ -290,5 +317,8 @@ frg_status frgi_table_select(frg_table *t, const frg_table_opts *o, const char *
         }
     }
     t->n_columns = kept;
+    if (t->index) {
+        enter_all(t);
+    }
     return FRG_OK;
 }

@@ -17,6 +17,8 @@ static frg_status put(frgi_writer *w, const char *s)
     return frgi_writer_put(w, s, strlen(s));
 }
 
+/* A text that begins with '=' or the like is written as it is too: a mark in front of it, against spreadsheets that
+ * compute with it, would be read back as a part of it. */
 static frg_status put_text(frgi_writer *w, const char *s, char delimiter)
 {
     const size_t n = strlen(s);
@@ -87,6 +89,14 @@ static frg_status put_cell(frgi_writer *w, const frg_column *c, int64_t row, cha
     return put_text(w, c->labels[c->codes[row]], delimiter);
 }
 
+static void warn_of_formulas(frg_context *ctx, const frg_column *c)
+{
+    frgi_warn_of_formula(ctx, c->name);
+    for (int64_t i = 0; c->kind == FRG_CATEGORY && i < c->n_labels; i++) {
+        frgi_warn_of_formula(ctx, c->labels[i]);
+    }
+}
+
 static frg_status put_table(frgi_writer *w, frg_context *ctx, const frg_table *t, char delimiter)
 {
     const frgi_write_watch watch = frgi_write_begins(ctx);
@@ -95,6 +105,7 @@ static frg_status put_table(frgi_writer *w, frg_context *ctx, const frg_table *t
     for (int64_t c = 0; c < t->n_columns; c++) {
         TRY(put(w, c ? separator : ""));
         TRY(put_text(w, t->columns[c].name, delimiter));
+        warn_of_formulas(ctx, &t->columns[c]);
     }
     TRY(put(w, "\n"));
     for (int64_t row = 0; row < t->n; row++) {

@@ -1,6 +1,6 @@
 /* report_csv.c - the tables of a report by RFC 4180 (lines end in LF), numbers in full precision.
  *
- * Text stays as it is, control characters included, because another program reads it; a field with a
+ * Text stays as it is, also where a spreadsheet would take it for a formula (a warning says so), control characters included, because another program reads it; a field with a
  * comma, a quote, a line break or a blank at its ends is quoted.  Broken UTF-8 becomes U+FFFD.
  */
 #include <stdio.h>
@@ -33,6 +33,7 @@ static void put_table(frgi_sink *k, const frgi_report_table *t)
 {
     for (int64_t j = 0; j < t->n_columns; j++) {
         frgi_put(k, j ? "," : "");
+        frgi_warn_of_formula(k->ctx, t->columns[j].name);
         frgi_put_csv(k, t->columns[j].name, false);
     }
     frgi_put(k, "\n");
@@ -41,6 +42,8 @@ static void put_table(frgi_sink *k, const frgi_report_table *t)
         char buffer[32];
         if (c->kind == CELL_NUMBER)
             frg_format_double(c->number, buffer);
+        else
+            frgi_warn_of_formula(k->ctx, frgi_cell_words(c, buffer));
         frgi_put_csv(k, c->kind == CELL_NUMBER ? buffer : frgi_cell_words(c, buffer), false);
         frgi_put(k, (i + 1) % t->n_columns ? "," : "\n");
     }

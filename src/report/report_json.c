@@ -237,9 +237,10 @@ void frg_json_string(frg_json *j, const char *key, const char *value)
 {
     if (!begins(j, key, false))
         return;
-    if (value && j->flat)
+    if (value && j->flat) {
+        frgi_warn_of_formula(j->sink.ctx, value);
         frgi_put_csv(&j->sink, value, true);
-    else if (value)
+    } else if (value)
         put_string(&j->sink, value);
     else
         put_null(j);
