@@ -200,5 +200,7 @@ typedef struct {
 } machine;
 
 void machine_look(machine *m);
+/** Bytes of address space that OpenBLAS maps when it is loaded, with the variables of `environment`. */
+int64_t openblas_address_space(char *const *environment);
 
 #endif

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -113,6 +115,16 @@ static void check_rest(advice *a, const machine *m, const char *isa)
             "error "
             "instead of a killed process",
             bytes_text((double)m->memory_limit, text));
+    }
+    struct rlimit space;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+        char needed[32];
+        add(a,
+            "the address space is limited to %s (ulimit -v): OpenBLAS maps %s of it when it is "
+            "loaded and never returns where it cannot; this program ends with exit code 71 then, "
+            "Python and programs of your own hang",
+            bytes_text((double)space.rlim_cur, text),
+            bytes_text((double)openblas_address_space(environ), needed));
     }
     add(a, "no GPU backend in this build: everything runs on the CPU");
 }

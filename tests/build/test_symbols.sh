@@ -86,6 +86,17 @@ x86_64)
     ;;
 esac
 
+# OpenBLAS tries for ever where it does not get the memory that it maps before main.
+small_address_space() {
+    (ulimit -v 100000 && OMP_NUM_THREADS=1 timeout 60 "$build/fourge" --version) >"$scratch/said" 2>&1
+    [ $? = 71 ] && grep 'FRG-CORE-002: the address space is limited' "$scratch/said"
+}
+doctor_tells() {
+    (ulimit -v 4000000 && OMP_NUM_THREADS=1 "$build/fourge" doctor) | grep 'address space is limited to 3.8 GiB.*128.* MiB'
+}
+check "an address space that OpenBLAS hangs in ends the program" small_address_space
+check "doctor tells of one that suffices" doctor_tells
+
 # A library of the name of each that is needed, planted in the folder where the program is run, must not be loaded.
 # Where it is, its constructor runs or the program ends for want of a symbol.
 plant() {
