@@ -81,6 +81,7 @@ static void vcov(frg_json *j, const char *key, const frg_fe_vcov *v, int n_coeff
     frg_json_close_object(j);
     frg_json_number(j, "df_t", v->df_t);
     frg_json_integer(j, "k", v->k);
+    frg_json_integer(j, "k_naive", v->k_naive);
     small_sample(j, v->ssc);
     frg_json_bool(j, "projected", v->projected);
     if (with_errors) {

@@ -151,10 +151,14 @@ static int common_decimals(const frg_fe_result *f)
     return most <= 9 && (largest <= 0 || log10(largest) + most < 12) ? most : -1;
 }
 
-/** A number for programs, or text with fixed decimals for people. */
+/** A number for programs, or text with fixed decimals for people; what is not known is not available. */
 static void cell(frg_report *r, double x, int decimals, int digits)
 {
     char text[40];
+    if (isnan(x)) {
+        frg_report_cell_text(r, "NA");
+        return;
+    }
     if (decimals < 0 || !isfinite(x)) {
         frg_report_cell_number(r, x, digits);
         return;
@@ -162,6 +166,9 @@ static void cell(frg_report *r, double x, int decimals, int digits)
     snprintf(text, sizeof text, "%.*f", decimals, x);
     frg_report_cell_text(r, text);
 }
+
+/** The mark of errors that hang on a matrix that was repaired; repair_note says what it means. */
+#define REPAIRED " \u2020"
 
 static void p_cell(frg_report *r, double p, int csv)
 {
@@ -179,13 +186,19 @@ static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
     char low[24], high[24];
     snprintf(low, sizeof low, "%.4g%%", 50 * (1 - job->opts.level));
     snprintf(high, sizeof high, "%.4g%%", 100 - 50 * (1 - job->opts.level));
-    const char *const people[] = {f->depvar, "estimate", "std. error", "t value",
-                                  "p value", low,        high};
+    const int repaired = f->n_vcov > 0 && f->vcov[0].projected;
+    const char *const people[] = {
+        f->depvar, "estimate", repaired ? "std. error" REPAIRED : "std. error",
+        "t value", "p value",  low,
+        high};
     const char *const programs[] = {"term",    "estimate", "std_error", "statistic",
                                     "p_value", "conf_low", "conf_high"};
     frg_report_table_open(r, NULL);
     for (int i = 0; i < 7; i++) {
         frg_report_table_column(r, csv ? programs[i] : people[i], i ? FRG_RIGHT : FRG_LEFT);
+    }
+    if (csv && repaired) { /* a column more where there is something to mark */
+        frg_report_table_column(r, "projected", FRG_RIGHT);
     }
     for (int i = 0; i < f->n_coefficients; i++) {
         const frg_coefficient *k = &f->coefficients[i];
@@ -197,6 +210,9 @@ static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
         p_cell(r, k->p_value, csv);
         cell(r, k->conf_low, decimals, 4);
         cell(r, k->conf_high, decimals, 4);
+        if (csv && repaired) {
+            frg_report_cell_integer(r, 1);
+        }
     }
     frg_report_table_close(r);
 }
@@ -211,7 +227,9 @@ static void other_errors(frg_report *r, const frg_fe_result *f)
     frg_report_table_open(r, "Standard errors under each covariance");
     frg_report_table_column(r, "term", FRG_LEFT);
     for (int v = 0; v < f->n_vcov; v++) {
-        frg_report_table_column(r, f->vcov[v].spec, FRG_RIGHT);
+        line name = {{0}, 0};
+        put(&name, "%s%s", f->vcov[v].spec, f->vcov[v].projected ? REPAIRED : "");
+        frg_report_table_column(r, name.text, FRG_RIGHT);
     }
     for (int i = 0; i < f->n_coefficients; i++) {
         frg_report_cell_text(r, f->coefficients[i].term);
@@ -220,6 +238,22 @@ static void other_errors(frg_report *r, const frg_fe_result *f)
         }
     }
     frg_report_table_close(r);
+}
+
+/** Under the tables: what the mark means, if it is there. */
+static void repair_note(frg_report *r, const frg_fe_result *f)
+{
+    int repaired = 0;
+    for (int v = 0; v < f->n_vcov; v++) {
+        repaired |= f->vcov[v].projected;
+    }
+    if (repaired) {
+        frg_report_paragraph(r, "\u2020 A variance was not positive, which the clustered formula "
+                                "allows: that coefficient has no "
+                                "standard error (NA).  The others come from the matrix with its "
+                                "negative eigenvalues set "
+                                "to 0 and are not those of the formula; they tell little.");
+    }
 }
 
 static void dropped_terms(frg_report *r, const frg_fe_result *f)
@@ -232,6 +266,24 @@ static void dropped_terms(frg_report *r, const frg_fe_result *f)
 }
 
 /* ---- foot --------------------------------------------------------------------------------------- */
+
+/** Where others count K naively and get another number: what it does to their errors, and how to have it. */
+static void naive_fact(frg_report *r, const frg_fe_result *f, const frg_fe_vcov *v)
+{
+    if (v->k_naive == 0 || v->k_naive == v->k) {
+        return;
+    }
+    line l = {{0}, 0};
+    char a[32], b[32];
+    put(&l, "K counts %s independent parameters; fixest and pyfixest count %s", grouped(v->k, a),
+        grouped(v->k_naive, b));
+    const double mine = (double)(f->n - v->k), theirs = (double)(f->n - v->k_naive);
+    if (strncmp(v->ssc, "adj=true", 8) == 0 && mine > 0 && theirs > 0) {
+        put(&l, ", with %.6g times these errors", sqrt(mine / theirs));
+    }
+    put(&l, " (--dof naive)");
+    frg_report_fact(r, "Beside fixest", l.text);
+}
 
 static void fit_facts(frg_report *r, const frg_fe_result *f)
 {
@@ -266,9 +318,7 @@ static void fit_facts(frg_report *r, const frg_fe_result *f)
             at += length + (at[length] == ',');
         }
         frg_report_fact(r, "Small sample", s.text);
-        if (v->projected) {
-            frg_report_fact(r, "Variance", "negative eigenvalues were set to 0");
-        }
+        naive_fact(r, f, v);
     }
     if (f->n_factors) {
         line k = {{0}, 0};
@@ -333,7 +383,8 @@ static void coefficient_plot(frg_report *r, const fe_job *job, const frg_fe_resu
     int n = 0;
     for (int i = 0; i < f->n_coefficients && n < MOST_PLOTTED; i++) {
         const frg_coefficient *k = &f->coefficients[i];
-        if (strcmp(k->term, "(Intercept)") != 0 && isfinite(k->estimate)) {
+        if (strcmp(k->term, "(Intercept)") != 0 && isfinite(k->estimate) &&
+            isfinite(k->std_error)) {
             estimate[n] = k->estimate;
             low[n] = k->conf_low;
             high[n] = k->conf_high;
@@ -430,6 +481,7 @@ void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)
         return;
     }
     other_errors(r, f);
+    repair_note(r, f);
     dropped_terms(r, f);
     fit_facts(r, f);
     certificate_fact(r, job, f);

@@ -53,8 +53,6 @@ static frg_status read_named(cli *c, const char *formula, const frg_fe_opts *fit
     if (pruned && !pipe && status < 0 &&
         strcmp(frg_error_code(c->ctx), find_error("E_COLUMN")->code) == 0) {
         status = frg_table_read(out, c->ctx, path, &c->set.table);
-        status =
-            status < 0 ? frg_table_read(out, c->ctx, path, &opts) : status; /* the first error */
     }
     for (int i = 0; i < k.n; i++) {
         free((char *)(uintptr_t)k.names[i]);

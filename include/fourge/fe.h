@@ -277,8 +277,13 @@ typedef struct {
     const char *ssc;         /* the rule in force, all keys */
     const double *matrix;    /* n_coefficients x n_coefficients */
     const frg_coefficient *coefficients;
-    int projected;           /* a variance was negative, and negative eigenvalues were set to 0 */
+    /** A variance was not positive, and the negative eigenvalues of the matrix were set to 0 (Cameron, Gelbach and Miller
+     *  2011).  Where the formula's own variance was not positive the coefficient has no std_error and what follows from it
+     *  (NaN); the other errors are those of the repaired matrix, none smaller than by the formula. */
+    int projected;
     double wald_f;           /* b' V^-1 b / k over the regressors without the intercept */
+    int64_t k_naive;         /* K where the effects count as fixest and pyfixest have it: each factor's levels but one, all
+                                of the first, whatever depends on what; dof naive makes it k.  0: not known, slopes */
 } frg_fe_vcov;
 
 /** A fitted regression; everything lives as long as the frg_fe. */

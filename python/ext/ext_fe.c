@@ -78,11 +78,15 @@ static const ext_field dropped_fields[] = {{AT(frg_dropped_term, term), IS_TEXT,
                                            {AT(frg_dropped_term, reason), IS_TEXT, NULL},
                                            {NULL, 0, IS_INT, NULL}};
 
-static const ext_field vcov_fields[] = {
-    {AT(frg_fe_vcov, spec), IS_TEXT, NULL},     {AT(frg_fe_vcov, type), IS_TEXT, NULL},
-    {AT(frg_fe_vcov, df_t), IS_DOUBLE, NULL},   {AT(frg_fe_vcov, k), IS_INT64, NULL},
-    {AT(frg_fe_vcov, ssc), IS_TEXT, NULL},      {AT(frg_fe_vcov, projected), IS_BOOL, NULL},
-    {AT(frg_fe_vcov, wald_f), IS_DOUBLE, NULL}, {NULL, 0, IS_INT, NULL}};
+static const ext_field vcov_fields[] = {{AT(frg_fe_vcov, spec), IS_TEXT, NULL},
+                                        {AT(frg_fe_vcov, type), IS_TEXT, NULL},
+                                        {AT(frg_fe_vcov, df_t), IS_DOUBLE, NULL},
+                                        {AT(frg_fe_vcov, k), IS_INT64, NULL},
+                                        {AT(frg_fe_vcov, ssc), IS_TEXT, NULL},
+                                        {AT(frg_fe_vcov, projected), IS_BOOL, NULL},
+                                        {AT(frg_fe_vcov, wald_f), IS_DOUBLE, NULL},
+                                        {AT(frg_fe_vcov, k_naive), IS_INT64, NULL},
+                                        {NULL, 0, IS_INT, NULL}};
 
 static const ext_field test_fields[] = {{AT(frg_fe_test, wald), IS_DOUBLE, NULL},
                                         {AT(frg_fe_test, f), IS_DOUBLE, NULL},

@@ -40,7 +40,8 @@ def _stars(p, levels):
 def _cell(row, coef_fmt, digits, levels):
     """The lines of one coefficient: the tokens of `coef_fmt` are replaced by numbers."""
     def number(match):
-        text = f"{row[_TOKENS[match[0]]]:.{digits}f}"
+        value = row[_TOKENS[match[0]]]
+        text = "NA" if value != value else f"{value:.{digits}f}"
         return text + _stars(row["p_value"], levels) if match[0] == "b" else text
 
     return [re.sub(r"\b(ci_l|ci_u|se|b|t|p)\b", number, line.strip()) for line in coef_fmt.split("\n")]
@@ -48,6 +49,21 @@ def _cell(row, coef_fmt, digits, levels):
 
 def _spec_words(spec):
     return f"by: {spec[len('cluster='):]}" if spec.startswith("cluster=") else spec
+
+
+def remarks(fit):
+    """What is to be known of a fit's standard errors beside their formula, in lines."""
+    shown, n = fit._shown, fit.result["n"]
+    out = []
+    if shown["projected"]:
+        out.append("\u2020 a variance was not positive: that coefficient has no standard error (NA), the others come from the matrix "
+                   "with its negative eigenvalues set to 0")
+    if shown["k_naive"] not in (0, shown["k"]):
+        ratio = ""
+        if shown["ssc"].startswith("adj=true") and n > max(shown["k"], shown["k_naive"]):
+            ratio = f", with {((n - shown['k']) / (n - shown['k_naive'])) ** 0.5:.6g} times these errors"
+        out.append(f"K counts {shown['k']} independent parameters; fixest and pyfixest count {shown['k_naive']}{ratio} (dof=\"naive\")")
+    return out
 
 
 def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Sequence[float] | None = None,
@@ -104,7 +120,7 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
     effects = [(named(felabels, q), [[fe_present if q in f.result["factors"] else fe_absent] for f in fits]) for q in factors]
     stats = [
         ("Observations", [[str(f.result["n"])] for f in fits]),
-        ("S.E. type", [[_spec_words(f._shown["spec"])] for f in fits]),
+        ("S.E. type", [[_spec_words(f._shown["spec"]) + " \u2020" * f._shown["projected"]] for f in fits]),
         ("R2", [[f"{f.result['r2']:.{digits}f}"] for f in fits]),
     ]
     if any(f.result["factors"] for f in fits):
@@ -112,6 +128,9 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
     if signif_code:
         marks = ", ".join(f"{s} p < {limit:g}" for s, limit in reversed(list(zip(_STARS, signif_code))))
         notes = f"{notes}\nSignificance levels: {marks}".strip()
+    for i, f in enumerate(fits):
+        for remark in remarks(f):
+            notes = f"{notes}\n({i + 1}): {remark}".strip()
     marked = [f"({i + 1})" for i, f in enumerate(fits) if not f.result["converged"]]
     if marked:
         notes = f"{notes}\nNot converged: {', '.join(marked)}".strip()

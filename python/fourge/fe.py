@@ -17,7 +17,7 @@ from ._arrays import array as _array
 from ._arrays import context as _context
 from ._arrays import tell_once as _tell_once
 from ._arrays import warn as _warn
-from ._tables import chosen, coefplot, etable, iplot
+from ._tables import chosen, coefplot, etable, iplot, remarks
 
 __all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
 
@@ -172,7 +172,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, connected, level, keep_effects
         As in ``frg_fe_opts``.
     method, precond, dtype, tol, max_iter, block, fill_cap, dof
-        As in ``frg_demean_opts``.
+        As in ``frg_demean_opts``.  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
+        that is cheap, also for nested effects; fixest and pyfixest count the levels, which is "naive".  Where that makes
+        another K, tables have a note.
     fixef_tol, fixef_maxiter, fixef_rm, weights_type, ssc (a dict of ``pyfixest.ssc()``)
         pyfixest's names for tol, max_iter, keep_singletons and weights_kind.
     demeaner, demeaner_backend, solver, lean, copy_data, store_data, use_compression
@@ -330,7 +332,8 @@ class Fit:
 
     def tidy(self, style: str = "broom") -> dict[str, list[Any]]:
         """{column: values} of the coefficient table, under the names of `style`, "broom" or "pyfixest"; ``pandas.DataFrame(fit.tidy())``
-        and ``polars.DataFrame(fit.tidy())`` make frames of it."""
+        and ``polars.DataFrame(fit.tidy())`` make frames of it.  Where the covariance had to be made positive (several clusters)
+        a column ``projected`` says so, and a coefficient whose variance was not positive has NaN errors."""
         level = self._call[4].get("level", 0.95)
         low, high = f"{50 * (1 - level):.1f}%", f"{50 * (1 + level):.1f}%"
         names = {
@@ -340,7 +343,8 @@ class Fit:
         if style not in names:
             raise ValueError(f"style={style!r}: expected one of {list(names)}")
         keys = ("term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high")
-        return {n: [c[k] for c in self._shown["coefficients"]] for n, k in zip(names[style], keys)}
+        table = {n: [c[k] for c in self._shown["coefficients"]] for n, k in zip(names[style], keys)}
+        return {**table, "projected": [True] * len(self.terms)} if self._shown["projected"] else table
 
     def glance(self) -> dict[str, Any]:
         """{name: value} of the whole fit, under broom's names."""
@@ -438,11 +442,13 @@ class Fit:
             lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in r["factors"].items()))
         kind = f"Clustered ({', '.join(shown['clusters'])})" if shown["clusters"] else {"iid": "IID", "hc1": "Heteroskedasticity-robust"}
         lines.append(f"Standard-errors: {kind if isinstance(kind, str) else kind.get(shown['type'], shown['spec'])}")
-        head = ["", "Estimate", "Std. Error", "t value", "Pr(>|t|)"]
-        cells = [[c["term"], *(f"{c[k]:.{digits}g}" for k in ("estimate", "std_error", "statistic", "p_value"))]
+        head = ["", "Estimate", "Std. Error" + " \u2020" * shown["projected"], "t value", "Pr(>|t|)"]
+        show = lambda x: "NA" if x != x else f"{x:.{digits}g}"
+        cells = [[c["term"], *(show(c[k]) for k in ("estimate", "std_error", "statistic", "p_value"))]
                  for c in shown["coefficients"]]
         widths = [max(len(row[k]) for row in [head, *cells]) for k in range(5)]
         lines += [" ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))) for row in [head, *cells]]
+        lines += remarks(self)
         lines += [f"{d['term']}: dropped, {d['reason']}" for d in r["dropped"]]
         lines += ["---", f"RMSE: {r['rmse']:.6g}  R2: {r['r2']:.6g}  Adj. R2: {r['r2_adjusted']:.6g}"
                   + (f"  Within R2: {r['r2_within']:.6g}" if r["factors"] else "")]

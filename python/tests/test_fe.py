@@ -56,6 +56,33 @@ def group_means(x, g):
 
 
 class Feols(unittest.TestCase):
+    def test_repaired_covariances_and_counts(self):
+        """No error without a variance; every table marks a repaired matrix, and says where K is not fixest's."""
+        i = np.arange(16)
+        x = np.where(i < 8, 1.0, -1.0)
+        data = {"y": np.where((i // 4 + i) % 2, 1, -1) * (1 + 0.01 * i) + x / 2, "x": x, "a": i // 4, "b": i % 4}
+        with self.assertWarnsRegex(UserWarning, "not positive"):
+            fit = fe.feols("y ~ x", data, "~a+b")
+        self.assertTrue(np.isnan(fit.se()).all() and np.isnan(fit.pvalue()).all() and np.isnan(fit.confint()).all())
+        self.assertEqual(fit.tidy()["projected"], [True, True])
+        for text in (str(fit), *(fit.etable(t) for t in ("text", "md", "tex", "html"))):
+            self.assertIn("\u2020 a variance was not positive", text)
+            self.assertIn("NA", text)
+        plain = fit.vcov("iid")
+        self.assertNotIn("projected", plain.tidy())
+        self.assertNotIn("\u2020", str(plain) + plain.etable())
+        j = np.arange(120)
+        nested = {"y": j * j % 11, "x": j**3 % 13, "town": j % 12, "state": j % 12 % 4, "year": j % 5}
+        exact, naive = (fe.feols("y ~ x | town + state + year", nested, dof=dof) for dof in ("auto", "naive"))
+        k, theirs = exact.result["vcovs"][0]["k"], exact.result["vcovs"][0]["k_naive"]
+        self.assertEqual((k, theirs), (1 + 12 + 5 - 1, 1 + 12 + 4 + 5 - 2))
+        self.assertEqual(naive.result["vcovs"][0]["k"], theirs)
+        ratio = np.sqrt((120 - k) / (120 - theirs))
+        np.testing.assert_allclose(naive.se(), ratio * exact.se(), rtol=1e-9)
+        for text in (str(exact), exact.etable()):
+            self.assertIn(f"count {theirs}, with {ratio:.6g} times", text)
+        self.assertNotIn("fixest", str(naive))
+
     def test_names_with_spaces(self):
         """A cluster is found by its name however it is quoted: the errors are those of the same data under short names."""
         rng = np.random.default_rng(3)

@@ -11,7 +11,10 @@
  * single variables.  `adj` switches the factors with n - K, `cluster.adj` those with G - 1 and hc1's with n - 1, as
  * fixest does (pyfixest has n / (n - K) for hc1 under `adj` and nothing under `cluster.adj`); t has n - K degrees of
  * freedom, for clusters the least count less one (t.df=min).  A sum over subsets need not be positive: where a
- * variance is negative, the negative eigenvalues are set to 0, as Cameron, Gelbach and Miller advise.
+ * variance is not, the negative eigenvalues are set to 0, as Cameron, Gelbach and Miller advise.  V = P - N with the
+ * projection P and a positive N, so that no variance shrinks; but where V_jj <= 0 the formula says nothing of b_j, and
+ * P_jj is what the other coefficients' variances happen to leave there (0 for one coefficient alone; fixest puts
+ * eigenvalues of 1e-10 in its place, in the data's units): such a coefficient has no error.
  *
  * Scores are squared and B is taken twice, so that columns or residuals of 1e-80 would leave the range of a double though
  * their standard errors are ordinary numbers.  Where exponents are beyond COMMON, everything is computed in powers of two
@@ -23,6 +26,7 @@
  * sum of the levels - (Q - 1) - sum over the nested of (levels - 1).
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +35,9 @@
 #include "linalg/small.h"
 #include "linalg/stat.h"
 
-static const double SINGULAR = 1e-12; /* a pivot of correlations: rounding */
-enum { COMMON = 200 };                /* binary digits: sixth powers are numbers still */
+static const double SINGULAR = 1e-12;  /* a pivot of correlations: rounding */
+static const double CANCELLED = 1e-13; /* of the sum of its terms: a variance that is rounding */
+enum { COMMON = 200 };                 /* binary digits: sixth powers are numbers still */
 
 /* ---- computing ---------------------------------------------------------------------------------- */
 
@@ -47,6 +52,8 @@ typedef struct {
     const double *scores; /* n: w e, the factor of x in a row's score; e itself without weights */
     double *weighted;     /* their memory where they are not e */
     double *meat;         /* k x k */
+    double *gross;        /* k x k: the same with all terms added; NULL where there is one */
+    bool *unknown;        /* k: no variance */
     /* powers of two: */
     int a;
     int *c;           /* k */
@@ -246,14 +253,17 @@ done:
     return status;
 }
 
-static frg_status count_parameters(const work *w, double *K)
+/** K, and in *naive as it is without a look at what depends on what: 0 with slopes, which others count otherwise. */
+static frg_status count_parameters(const work *w, double *K, int64_t *naive)
 {
     const frg_fe *const f = w->f;
     const int Q = f->frame.n_effects;
     *K = f->k;
+    *naive = f->formula.n_slopes > 0 ? 0 : f->k;
     if (Q == 0 || w->v->ssc.fixef == SSC_NONE) {
         return FRG_OK;
     }
+    int64_t levels = 0;
     uint64_t counted = 0;
     int n_counted = 0, last = 0;
     for (int q = 0; q < Q; q++) {
@@ -264,6 +274,7 @@ static frg_status count_parameters(const work *w, double *K)
         counted |= (uint64_t)!nested << q;
         n_counted += !nested;
         last = nested ? last : q;
+        levels += nested ? 0 : f->frame.levels[q];
     }
     double rank = f->rank;
     if (n_counted == 0) {
@@ -274,6 +285,9 @@ static frg_status count_parameters(const work *w, double *K)
         TRY(rank_of(f, counted, &rank));
     }
     *K += rank;
+    if (f->formula.n_slopes == 0) {
+        *naive = n_counted == 0 ? (int64_t)*K : f->k + levels - (n_counted - 1);
+    }
     return FRG_OK;
 }
 
@@ -301,6 +315,9 @@ static frg_status add_gram(const work *w, const double *const *x, const double *
     const frg_status status = frgi_gram(f->ctx, f->k, x, h, n, packed, frgi_fe_stops(f));
     if (status >= 0) {
         unpack(f->k, packed, scale, w->meat);
+    }
+    if (status >= 0 && w->gross) {
+        unpack(f->k, packed, fabs(scale), w->gross);
     }
     DROP(f->ctx, &packed);
     return status;
@@ -390,6 +407,9 @@ static frg_status add_clusters(work *w)
         }
         w->scores = w->weighted;
     }
+    if (w->v->request.n > 1) {
+        TRY(NEW0(f->ctx, &w->gross, (int64_t)f->k * f->k, "a covariance"));
+    }
     for (unsigned subset = 1; subset < 1u << w->v->request.n; subset++) {
         TRY(add_subset(w, subset));
     }
@@ -460,19 +480,61 @@ static void level_units(const work *w, double *m, int sign)
     }
 }
 
-/** The nearest positive semidefinite matrix in place of one with a negative variance.  One with negative eigenvalues
- *  alone stays, as in fixest: its variances are those of the formula, and joint tests see that it is none. */
+/** Marks the coefficients without a variance: it is negative, or what the rounding of its terms leaves of them. */
+static frg_status find_unknown(work *w, double adjust)
+{
+    const frg_fe *const f = w->f;
+    const int64_t k = f->k;
+    double *terms = NULL;
+    TRY(NEW0(f->ctx, &w->unknown, k, "a covariance"));
+    if (w->gross) {
+        TRY(NEW(f->ctx, &terms, k * k, "a covariance"));
+        const frg_status status = sandwich(f, w->bread, w->gross, adjust, terms);
+        if (status < 0) {
+            DROP(f->ctx, &terms);
+            return status;
+        }
+        if (f->centred) {
+            shift_intercept(w, terms);
+        }
+    }
+    for (int64_t j = 0; j < k; j++) {
+        const double floor = terms ? CANCELLED * terms[j * k + j] : 0;
+        w->unknown[j] = w->v->matrix[j * k + j] < floor;
+        w->v->v.projected |= w->unknown[j];
+    }
+    DROP(f->ctx, &terms);
+    return FRG_OK;
+}
+
+static void warn_of_projection(const work *w)
+{
+    const frg_fe *const f = w->f;
+    int first = 0, count = 0;
+    for (int j = f->k - 1; j >= 0; j--) {
+        first = w->unknown[j] ? j : first;
+        count += w->unknown[j];
+    }
+    char more[40] = "";
+    if (count > 1) {
+        snprintf(more, sizeof more, " and %d more", count - 1);
+    }
+    frgi_warn(
+        f->ctx, W_PSD,
+        "vcov '%s': the variance of '%s'%s is not positive, so that it has no standard error; "
+        "for the others the negative eigenvalues of the matrix were set to 0",
+        w->v->request.spec, frgi_fe_term(f, f->column_of[first]), more);
+}
+
+/** The nearest positive semidefinite matrix in place of one with a variance that is not positive.  One with negative
+ *  eigenvalues alone stays, as in fixest: its variances are those of the formula, and joint tests see that it is none. */
 static frg_status project(work *w)
 {
     const frg_fe *const f = w->f;
     const int64_t k = f->k;
     double *const m = w->v->matrix, *a = NULL, *values = NULL, *vectors = NULL;
     frg_status status;
-    bool negative = false;
-    for (int i = 0; i < k; i++) {
-        negative |= m[i * k + i] < 0;
-    }
-    if (!negative) {
+    if (!w->v->v.projected) {
         return FRG_OK;
     }
     TRY_TO(done, NEW(f->ctx, &a, k * k, "eigenvalues"));
@@ -490,10 +552,7 @@ static frg_status project(work *w)
         }
     }
     level_units(w, m, -1);
-    w->v->v.projected = 1;
-    frgi_warn(f->ctx, W_PSD,
-              "vcov '%s': a variance was negative, so the negative eigenvalues were set to 0",
-              w->v->request.spec);
+    warn_of_projection(w);
 done:
     DROP(f->ctx, &a);
     DROP(f->ctx, &values);
@@ -543,7 +602,7 @@ static void tabulate(const work *w)
     const frg_fe *const f = w->f;
     const double df = w->v->v.df_t, quantile = frgi_t_quantile(0.5 + 0.5 * f->options.level, df);
     for (int j = 0; j < f->k; j++) {
-        const double variance = w->v->matrix[(int64_t)j * f->k + j];
+        const double variance = w->unknown[j] ? (double)NAN : w->v->matrix[(int64_t)j * f->k + j];
         const double b = f->b[j], error = ldexp(sqrt(variance), w->a + w->c[j]);
         w->v->coefficients[j] = (frg_coefficient){.term = frgi_fe_term(f, f->column_of[j]),
                                                   .estimate = b,
@@ -583,7 +642,7 @@ static frg_status compute(work *w)
     const double n = f->frame.count;
     double K;
     TRY(encode_clusters(w));
-    TRY(count_parameters(w, &K));
+    TRY(count_parameters(w, &K, &v->v.k_naive));
     if (v->ssc.adj && n - K <= 0 && k > 0) {
         FAIL(f->ctx, E_DF, "vcov '%s': %lld parameters (K, fixef=%s) for n = %lld", v->request.spec,
              (long long)K,
@@ -611,6 +670,7 @@ static frg_status compute(work *w)
     if (f->centred) {
         shift_intercept(w, v->matrix);
     }
+    TRY(find_unknown(w, adjust));
     TRY(project(w));
     tabulate(w);
     TRY(wald(w));
@@ -636,6 +696,8 @@ done:
     DROP(f->ctx, &w.own);
     DROP(f->ctx, &w.weighted);
     DROP(f->ctx, &w.meat);
+    DROP(f->ctx, &w.gross);
+    DROP(f->ctx, &w.unknown);
     DROP(f->ctx, &w.c);
     DROP(f->ctx, &w.x);
     DROP(f->ctx, &w.scaled);

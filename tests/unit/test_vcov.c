@@ -297,6 +297,12 @@ static void multiway_sample(void)
             for (int k = 0; k < K; k++)
                 negative |= want[k][k] < 0;
             CHECK_INT(v->projected, negative);
+            for (int k = 0; k < K;
+                 k++) { /* none where the formula has none, and none smaller than its own */
+                const double error = v->coefficients[k].std_error;
+                CHECK(want[k][k] < 0 ? isnan(error)
+                                     : error * error >= (double)want[k][k] * (1 - 1e-9));
+            }
             if (!negative)
                 check_matrix(v, want, specs[ways - 1]);
             CHECK_INT(v->df_t, conventional ? ROWS - K : least - 1);
@@ -500,6 +506,7 @@ static void projection(void)
         CHECK(v->matrix[0] >= 0 && v->matrix[3] >= 0);
         CHECK(v->matrix[0] * v->matrix[3] - v->matrix[1] * v->matrix[1] >=
               -1e-15 * v->matrix[0] * v->matrix[3]);
+        CHECK(isnan(v->coefficients[1].std_error)); /* not 1e-13 with a p-value of 1e-39 */
         CHECK(isnan(v->wald_f));
         CHECK(frg_warning_count(ctx) == 1);
         CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-FE-103");
@@ -537,6 +544,14 @@ static void projection_and_tests(void)
             const frg_status status = frg_fe_wald(f, v, (double[]){0, 1, 0}, NULL, 1, &test);
             if (v->matrix[4] > 0)
                 CHECK_STATUS(status, v->projected ? FRG_BAD_ARG : FRG_OK);
+            int unknown = 0;
+            for (int j = 0; j < 3; j++) {
+                const frg_coefficient *const c = &v->coefficients[j];
+                unknown += isnan(c->std_error);
+                CHECK((isnan(c->std_error) != 0) == (isnan(c->p_value) != 0) &&
+                      (isnan(c->std_error) != 0) == (isnan(c->conf_low) != 0));
+            }
+            CHECK((unknown > 0) == (v->projected != 0));
             projected += v->projected && v->matrix[4] > 0;
             sound += !v->projected;
         }
