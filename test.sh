@@ -4,9 +4,9 @@
 #     ./test.sh           every test program, the tests of the build, of the program, the fuzz corpora
 #     ./test.sh --full    besides: the programs at every CPU level that the machine has, all of it under address and
 #                         undefined-behaviour sanitizers, the parallel code under the thread sanitizer, 60 s of fresh
-#                         fuzzing, 60 kills a command
+#                         fuzzing, 60 kills a command; a part of --peers, where these are installed or can be
 #     ./test.sh --peers   besides: the Python package beside pyfixest, scikit-learn, torch, gpytorch, POT, anndata;
-#                         installs these from the package index into build/peers-env
+#                         installs these, as tools/peers.txt has them, from the package index into a folder that is kept
 #     ./test.sh NAME...   test programs whose name contains NAME
 #
 # Random tests take their seed from FOURGE_TEST_SEED (default 1) and print it.
@@ -86,17 +86,31 @@ if asked python; then
     run "python" 180 env PYTHONPATH="$root/build/python" /usr/bin/python3 "$root/python/tests/run.py"
 fi
 
-# ---- what --peers adds ----
-if [ -n "$peers" ]; then
+# ---- what --peers adds, and --full a part of ----
+# beside_peers LIMIT LABEL ARGUMENT...: python/tests/run.py in the peers' environment.
+beside_peers() {
+    limit=$1
+    label=$2
+    shift 2
+    run "$label" "$limit" env PYTHONPATH="$root/build/python" "$peers_python" "$root/python/tests/run.py" "$@"
+}
+
+# About six minutes of the peers' tests on two cores: what fourge claims of each, and scikit-learn's own tests.
+PEERS_PART="test_torch. test_botorch test_gpytorch.FastMll test_gpytorch.Batches test_sklearn_own test_sklearn. test_pot test_pyfixest"
+if [ -n "$peers$full" ] && asked peers; then
     need_packages python3-venv
-    env=$root/build/peers-env
-    [ -x "$env/bin/python" ] || /usr/bin/python3 -m venv "$env"
-    "$env/bin/pip" install -q --disable-pip-version-check numpy pandas polars pyarrow 'pyfixest[numba]' torch \
-        gpytorch botorch pytorch_optimizer scikit-learn matplotlib \
-        POT anndata tqdm duckdb abi3audit >"$logs/pip.log" 2>&1 ||
-        die "could not install the peers; see $logs/pip.log"
-    run "python in peers" 600 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py" peers
-    run "python with frames" 300 env PYTHONPATH="$root/build/python" "$env/bin/python" "$root/python/tests/run.py"
+    if ! peers_environment "$logs/pip.log"; then
+        [ -z "$peers" ] || die "$peers_missing"
+        echo "SKIPPED: python in peers: $peers_missing"
+        echo "0 0 1" >"$logs/peers.count"
+    elif [ -n "$peers" ]; then
+        beside_peers 1200 "python in peers" peers
+        beside_peers 300 "python with frames"
+    else
+        for part in $PEERS_PART; do
+            beside_peers 240 "peers, $part" peers "$part"
+        done
+    fi
 fi
 
 # ---- what --full adds ----

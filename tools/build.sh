@@ -60,3 +60,24 @@ build() {
         die "the build failed; all of it is in $log"
     fi
 }
+
+# peers_environment LOG: makes the environment of tools/peers.txt, or finds the one made before, and sets $peers_python to its
+# interpreter; status 1, with the reason in $peers_missing, where the package index gives it not.  It lies outside of the
+# checkout, under a name of its list's, so that it is kept until the list changes; $FOURGE_PEERS names another interpreter.
+peers_environment() {
+    peers_missing=
+    peers_python=${FOURGE_PEERS:-}
+    [ -z "$peers_python" ] || return 0
+    made=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/fourge/peers-$(cksum <"$root/tools/peers.txt" | cut -d ' ' -f 1)
+    peers_python=$made/bin/python
+    [ ! -f "$made/complete" ] || return 0
+    echo "Installing the peers in $made"
+    mkdir -p "$(dirname "$made")"
+    if ! { rm -rf "$made" && /usr/bin/python3 -m venv "$made" && "$made/bin/pip" install -q --disable-pip-version-check \
+        --retries 1 --timeout 20 -r "$root/tools/peers.txt"; } >"$1" 2>&1; then
+        rm -rf "$made"
+        peers_missing="the peers of tools/peers.txt could not be installed: $(grep -m 1 "^ERROR" "$1" || tail -n 1 "$1")"
+        return 1
+    fi
+    : >"$made/complete"
+}

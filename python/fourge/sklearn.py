@@ -17,8 +17,8 @@ Kernels of scikit-learn become expressions of ``fourge/gp.h``, with their bounds
 ``Sum``, ``Product``                  ``+``, ``*``
 ====================================  ==========================================
 
-Everything else (``PairwiseKernel``, ``CompoundKernel``, other exponents, classes of your own) is refused with
-:class:`fourge.errors.Unsupported`, before anything is computed.
+Everything else (``PairwiseKernel``, other exponents and nu, classes of your own, also over sequences and graphs) is
+evaluated by the kernel itself, K and its derivatives, and factored here; the optimiser is then SciPy's L-BFGS-B.
 
 One evaluation of value and gradient takes n^3 flop and n^2 numbers whatever the number of parameters, where
 scikit-learn takes n^2 numbers more for each.  Reference: Rasmussen and Williams (2006), algorithm 2.1.
@@ -34,9 +34,10 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .gp import GP
+from .gp import GP, invquad_logdet
 
 try:
+    from scipy.optimize import minimize
     from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import kernels
@@ -59,6 +60,12 @@ _LEAVES = {
 }
 _MATERN = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", np.inf: "rbf"}
 _ZEROS = {kernels.ConstantKernel: "constant_value", kernels.WhiteKernel: "noise_level"}
+
+
+class _NoExpression(errors.Unsupported):
+    """A kernel that the library cannot write down; it is called instead."""
+
+
 _SLACK = 1e-12  # bounds pass through a logarithm and back
 _WIDEST = (1e-250, 1e250)
 
@@ -82,7 +89,7 @@ def _number(value, bounds, place, power, bounded):
     """One value of the expression and its parameter; `bounded`: within the kernel's bounds, which it is moved to."""
     value = float(value) ** power
     if value == 0 and not (place is not None and bounded):
-        raise errors.Unsupported("a hyperparameter of 0 has no logarithm; a fixed 0 is left out where it is the sigma_0 of a "
+        raise _NoExpression("a hyperparameter of 0 has no logarithm; a fixed 0 is left out where it is the sigma_0 of a "
                                  "DotProduct, or a WhiteKernel or ConstantKernel that is added")
     if place is None:
         return _Term(f"{value!r}! in({value / 2!r},{value * 2!r})", [(value, None, power)])
@@ -166,15 +173,15 @@ class _Translation:
         kind = type(kernel)
         if kind is kernels.Matern:
             if kernel.nu not in _MATERN:
-                raise errors.Unsupported(f"Matern with nu={kernel.nu} is not built; there are nu 0.5, 1.5, 2.5 and inf")
+                raise _NoExpression(f"Matern with nu={kernel.nu} is not built; there are nu 0.5, 1.5, 2.5 and inf")
             word, arguments = _MATERN[kernel.nu], {"l": "length_scale"}
         elif kind in _LEAVES:
             word, arguments = _LEAVES[kind]
         else:
-            raise errors.Unsupported(f"the kernel {kernel!r} has no expression here; there are Sum, Product, DotProduct and its "
+            raise _NoExpression(f"the kernel {kernel!r} has no expression here; there are Sum, Product, DotProduct and its "
                                      f"powers, Matern, {', '.join(k.__name__ for k in _LEAVES)}")
         if kind is kernels.ExpSineSquared and self.columns != 1:
-            raise errors.Unsupported("ExpSineSquared takes the distance over all columns of X; ours, a product over columns, "
+            raise _NoExpression("ExpSineSquared takes the distance over all columns of X; ours, a product over columns, "
                                      f"is the same for one column alone, and X has {self.columns}")
         values = self.values_of(kernel)
         pieces = [values[name](1).wrapped(f"{word_}=", "") for word_, name in arguments.items()]
@@ -183,7 +190,7 @@ class _Translation:
     def power(self, kernel):
         q = kernel.exponent
         if type(kernel.kernel) is not kernels.DotProduct or q != int(q) or q < 1:
-            raise errors.Unsupported(f"{kernel!r}: of powers there are DotProduct() ** 1, 2, 3, ...")
+            raise _NoExpression(f"{kernel!r}: of powers there are DotProduct() ** 1, 2, 3, ...")
         c = self.values_of(kernel.kernel)["sigma_0"](2)
         return c.wrapped(f"poly(q={int(q)}, c=", ")")
 
@@ -240,6 +247,88 @@ class _Written:
     theta = _Translation.theta
 
 
+def _has_expression(kernel, X):
+    """Whether the library evaluates this kernel itself."""
+    if not kernel.requires_vector_input:
+        return False
+    try:
+        _Translation(kernel, np.asarray(X).shape[1], True)
+    except _NoExpression:
+        return False
+    return True
+
+
+class _Same:
+    """The map of a process whose parameters are scikit-learn's theta."""
+
+    def values(self, theta):
+        return np.asarray(theta, dtype=np.float64)
+
+    gradient = values
+
+
+class _Called:
+    """A process whose kernel is called: K and dK / d theta are Python's, factor, inverse and likelihood the library's.
+
+        log N(y; 0, K) summed over the columns of y,   d / d theta_k = 1/2 sum_ij (q^-1 A A' - K^-1)_ij q dK_ijk,   A = K^-1 Y
+    """
+
+    def __init__(self, kernel, X, y, alpha, threads):
+        self.kernel, self.X, self.alpha, self.threads = clone(kernel), X, np.asarray(alpha, dtype=np.float64), threads
+        self.y = y.reshape(len(y), -1)
+
+    @property
+    def theta(self):
+        return self.kernel.theta
+
+    @theta.setter
+    def theta(self, theta):
+        self.kernel.theta = theta
+
+    def _solved(self, inverse=False):
+        """(log |K|, K^-1 Y, K^-1 or None)."""
+        k = np.array(self.kernel(self.X), dtype=np.float64)
+        k[np.diag_indices(len(k))] += self.alpha
+        first, logdet, a, *rest = invquad_logdet(k, self.y[:, 0].copy(), inverse=inverse or self.y.shape[1] > 1, threads=self.threads)
+        a = a[:, None] if self.y.shape[1] == 1 else rest[0] @ self.y
+        return float(logdet), a, rest[0] if rest else None
+
+    def weights(self):
+        return self._solved()[1]
+
+    def _value(self, logdet, a):
+        n, q = self.y.shape
+        return float(-0.5 * (np.sum(self.y * a) + q * (logdet + n * np.log(2 * np.pi))))
+
+    def log_likelihood(self):
+        logdet, a, _ = self._solved()
+        return self._value(logdet, a)
+
+    def gradient(self):
+        _, a, inverse = self._solved(inverse=True)
+        _, dk = self.kernel(self.X, eval_gradient=True)
+        return 0.5 * np.einsum("ij,ijk->k", a @ a.T - self.y.shape[1] * inverse, dk)
+
+    def predict(self, X, return_var=False, return_cov=False):
+        """As of fourge.gp.GP; variances below 0 by rounding are 0."""
+        _, a, inverse = self._solved(inverse=return_var or return_cov)
+        cross = self.kernel(X, self.X)
+        mean = (cross @ a).reshape(-1) if a.shape[1] == 1 else cross @ a
+        if return_cov:
+            return mean, self.kernel(X) - cross @ inverse @ cross.T
+        if return_var:
+            return mean, np.maximum(self.kernel.diag(X) - np.sum((cross @ inverse) * cross, axis=1), 0.0)
+        return mean
+
+
+def _lbfgsb(objective, start, bounds):
+    """scikit-learn's optimiser, for kernels that are called."""
+    found = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds)
+    if not found.success:
+        warnings.warn(f"the fit stopped early: {found.message}", ConvergenceWarning, stacklevel=6)
+    return found.x, found.fun
+
+
 def expression(kernel: Any, columns: int = 1) -> str:
     """The expression of ``fourge/gp.h`` that a kernel of scikit-learn becomes, with its bounds.
 
@@ -273,7 +362,8 @@ def _check_alpha(alpha, rows):
     """One value >= 0, or one a row."""
     values = np.asarray(alpha)
     if values.shape not in ((), (1,), (rows,)):
-        raise ValueError(f"alpha: expected a scalar or one value a row of y ({rows}), got {' x '.join(map(str, values.shape))}")
+        raise ValueError("alpha must be a scalar or an array with same number of entries as y: expected a scalar or one value a "
+                         f"row of y ({rows}), got {' x '.join(map(str, values.shape))}")
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(wrong):
         raise ValueError(f"alpha: expected numbers >= 0, entry {wrong[0]} is {values.flat[wrong[0]]}")
@@ -312,7 +402,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     kernel : kernel of scikit-learn, str or None, default=None
-        None is ``ConstantKernel() * RBF()``.  A string is an expression of ours, ``"2*matern52(ard) + noise(0.1)"``;
+        Of any class; one without an expression is called, and takes the memory of its own derivatives.  None is ``ConstantKernel() * RBF()``.  A string is an expression of ours, ``"2*matern52(ard) + noise(0.1)"``;
         predictions are then of the function, without its noise.
     alpha : float or (n,) array >= 0, default=1e-10
         Added to the diagonal of the covariance of the training points.
@@ -349,7 +439,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Raises
     ------
     fourge.errors.Unsupported
-        A kernel that has no expression (in ``fit``).
+        optimizer="ai" or "adam", or another precision than "f64", with a kernel that has no expression (in ``fit``).
     numpy.linalg.LinAlgError
         The covariance is not positive definite; no jitter is added but `alpha`.
     """
@@ -387,10 +477,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> "GaussianProcessRegressor":
         """Fits the kernel's parameters to X (n, d) and y (n,) or (n, q); returns self."""
         self._validate_params()
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_2d=True, dtype="numeric")
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **self._shape_of_points())
         targets = y.shape[1] if y.ndim > 1 else 1
         if self.n_targets is not None and targets != self.n_targets:
-            raise ValueError(f"y has {targets} targets, and the parameter n_targets is {self.n_targets}")
+            raise ValueError("The number of targets seen in `y` is different from the parameter `n_targets`: "
+                             f"{targets} != {self.n_targets}")
         _check_alpha(self.alpha, len(y))
         self._y_train_mean, self._y_train_std = np.zeros(targets), np.ones(targets)
         if self.normalize_y:
@@ -405,8 +496,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self._fit_parameters(check_random_state(self.random_state))
         except errors.NotPositiveDefinite as e:
             raise np.linalg.LinAlgError(
-                f"the covariance of the kernel {self.kernel_} is not positive definite; try a larger alpha: {e}") from e
+                f"The kernel, {self.kernel_}, is not returning a positive definite matrix. Try gradually increasing the 'alpha' "
+                f"parameter of your GaussianProcessRegressor estimator.", str(e)) from e
         return self
+
+    def _shape_of_points(self):
+        """What scikit-learn checks of X: rows of numbers, or whatever a kernel takes that asks for no vectors."""
+        vectors = self.kernel is None or isinstance(self.kernel, str) or self.kernel.requires_vector_input
+        return {"ensure_2d": True, "dtype": "numeric"} if vectors else {"ensure_2d": False, "dtype": None}
 
     def _fit_parameters(self, rng):
         process, map_ = self._process()
@@ -416,7 +513,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return
         bounds = map_.bounds if isinstance(self.kernel_, str) else self.kernel_.bounds
         if self.n_restarts_optimizer and not np.isfinite(bounds).all():
-            raise ValueError("n_restarts_optimizer needs finite bounds of all parameters")
+            raise ValueError("n_restarts_optimizer > 0 requires that all bounds are finite")
         starts = [theta] + [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
         best = None
         for number, start in enumerate(starts):
@@ -441,14 +538,20 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _optimise(self, start, bounds):
         """(theta, log likelihood, report, warnings) from one start."""
-        if callable(self.optimizer):
+        own = isinstance(self._process()[0], _Called)  # the library's optimisers need an expression
+        if own and self.optimizer in ("ai", "adam"):
+            raise errors.Unsupported(f"optimizer={self.optimizer!r} with {self.kernel_!r}, which has no expression; take "
+                                     "'fmin_l_bfgs_b' or a function")
+        if own or callable(self.optimizer):
             def objective(theta, eval_gradient=True):
                 if not eval_gradient:
                     return -self.log_marginal_likelihood(theta)
                 value, gradient = self.log_marginal_likelihood(theta, eval_gradient=True)
                 return -value, -gradient
 
-            theta, value = self.optimizer(objective, start, bounds=bounds)
+            theta, value = (self.optimizer if callable(self.optimizer) else _lbfgsb)(objective, start, bounds=bounds)
+            if own and not np.isfinite(value):
+                self._process(theta)[0].log_likelihood()  # says what is wrong
             return np.asarray(theta), -float(value), None, []
         process, map_ = self._process(np.clip(start, *bounds.T))  # a start beyond a bound begins at it, as SciPy's does
         name = "lbfgsb" if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
@@ -464,7 +567,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.kernel_ = self._process(self._theta)[0].report["kernel"]
         else:
             self.kernel_.theta = self._theta
-        self.log_marginal_likelihood_value_ = value
+        self.log_marginal_likelihood_value_ = np.float64(value)
 
     # ---- the process: a cache, made anew from the arrays where it is not there ----
 
@@ -494,6 +597,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _create(self, bounded):
         written = isinstance(self.kernel_, str)
+        if not written and not _has_expression(self.kernel_, self.X_train_):
+            if self.precision != "f64":
+                raise errors.Unsupported(f"precision={self.precision!r} with {self.kernel_!r}, which has no expression; take 'f64'")
+            called = _Called(self.kernel_, self.X_train_, np.asarray(self.y_train_, dtype=np.float64), self.alpha, self.threads)
+            return called, _Same()
         X = np.asarray(self.X_train_, dtype=np.float64)
         map_ = _Written(self.kernel_) if written else _Translation(self.kernel_, X.shape[1], bounded)
         if not written:
@@ -510,7 +618,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def alpha_(self) -> np.ndarray:
         """K^-1 y, (n,) or (n, q)."""
         self._check_fitted("alpha_")
-        return -self._process(self._theta)[0].gradient(y=True)[1].reshape(self.y_train_.shape)
+        process = self._process(self._theta)[0]
+        if isinstance(process, _Called):
+            return process.weights().reshape(self.y_train_.shape)
+        return -process.gradient(y=True)[1].reshape(self.y_train_.shape)
 
     @property
     def L_(self) -> np.ndarray:
@@ -518,7 +629,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._check_fitted("L_")
         if isinstance(self.kernel_, str):
             raise AttributeError("L_ is there for kernels of scikit-learn alone")
-        return np.linalg.cholesky(self.kernel_(self.X_train_) + np.diag(np.broadcast_to(self.alpha, len(self.X_train_))))
+        k = np.asarray(self.kernel_(self.X_train_), dtype=np.float64)
+        return np.linalg.cholesky(k + np.diag(np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), len(k))))
 
     def _check_fitted(self, name):
         if not hasattr(self, "_theta"):
@@ -533,7 +645,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         `clone_kernel` the fitted kernel takes theta, as scikit-learn's does."""
         if theta is None:
             if eval_gradient:
-                raise ValueError("eval_gradient needs theta")
+                raise ValueError("Gradient can only be evaluated for theta!=None: eval_gradient needs theta")
             return self.log_marginal_likelihood_value_
         theta = np.asarray(theta, dtype=float)
         count = len(self._process()[1].places if isinstance(self.kernel_, str) else self.kernel_.theta)
@@ -543,7 +655,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.kernel_.theta = theta
         try:
             process, map_ = self._process(theta)
-            value = process.log_likelihood()
+            value = np.float64(process.log_likelihood())
             return (value, map_.gradient(process.gradient())) if eval_gradient else value
         except errors.NotPositiveDefinite:
             return (-np.inf, np.zeros_like(theta)) if eval_gradient else -np.inf
@@ -560,18 +672,19 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             With kernels of scikit-learn both include what its WhiteKernels say, as scikit-learn's do.
         """
         if return_std and return_cov:
-            raise RuntimeError("at most one of return_std and return_cov can be asked for")
-        X = validate_data(self, X, ensure_2d=True, dtype="numeric", reset=False)
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        X = validate_data(self, X, reset=False, **self._shape_of_points())
         if not hasattr(self, "_theta"):
             return self._predict_prior(X, return_std, return_cov)
         process, _ = self._process(self._theta)
-        out = process.predict(np.asarray(X, dtype=np.float64), return_var=return_std, return_cov=return_cov)
+        own = isinstance(process, _Called)
+        out = process.predict(X if own else np.asarray(X, dtype=np.float64), return_var=return_std, return_cov=return_cov)
         mean = out[0] if return_std or return_cov else out
         scale = self._y_train_std
         mean = (scale * mean.reshape(len(X), -1) + self._y_train_mean).reshape(mean.shape)
         if not (return_std or return_cov):
             return mean
-        white = 0 if isinstance(self.kernel_, str) else _white(self.kernel_, X)
+        white = 0 if own or isinstance(self.kernel_, str) else _white(self.kernel_, X)
         spread = out[1] + (np.diag(np.broadcast_to(white, len(X))) if return_cov else white)
         spread = np.multiply.outer(spread, scale**2) if return_cov else np.multiply.outer(np.sqrt(spread), scale)
         return mean, spread[..., 0] if spread.shape[-1] == 1 else spread
