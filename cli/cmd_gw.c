@@ -180,6 +180,8 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_number(j, "epsilon_end", r->epsilon_end);
     frg_json_string(j, "reason", frg_gw_reason_name(r->reason));
     frg_json_bool(j, "multiscale", r->multiscale);
+    frg_json_integer(j, "starts", r->starts);
+    frg_json_string(j, "started_from", frg_gw_start_name(r->started_from));
     frg_json_string(j, "cost_store", store_name(r->cost_store));
     frg_json_integer(j, "rank", frg_gw_rank(job->solver));
     seconds_open(j);

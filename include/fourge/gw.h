@@ -210,6 +210,17 @@ typedef enum { FRG_GW_ANNEAL_PROGRESS, FRG_GW_ANNEAL_ITER, FRG_GW_ANNEAL_NONE } 
 typedef enum { FRG_GW_SCALE_FIXED, FRG_GW_SCALE_BATCH_MAX, FRG_GW_SCALE_NONE } frg_gw_scale;
 typedef enum { FRG_GW_SYSTEMATIC, FRG_GW_MULTINOMIAL } frg_gw_sampling;
 typedef enum { FRG_GW_MULTISCALE_AUTO, FRG_GW_MULTISCALE_ON, FRG_GW_MULTISCALE_OFF } frg_gw_multiscale;
+/** The plan of the first pairs.  Profiles: of the transport between the distributions of the distances that points have to
+ *  all others, the plan of Memoli's second lower bound, which isometries leave as it is; product: a b'. */
+typedef enum {
+    FRG_GW_START_AUTO,    /* product, and where n_start > 1 starts on all points are tried, marginals hold, and there are no
+                             linear cost and no rank, profiles as the first of them: 10 steps at the last epsilon.  When
+                             the others have come to their end it goes on if its energy is below theirs by more than the
+                             noise of both, and steps are left */
+    FRG_GW_START_PRODUCT,
+    FRG_GW_START_PROFILES,/* that alone, without annealing */
+    FRG_GW_START_GIVEN    /* in reports alone */
+} frg_gw_start;
 typedef enum { FRG_GW_PRESET_NONE, FRG_GW_PRESET_TORCHGW } frg_gw_preset;
 
 typedef enum { FRG_GW_LINEAR_AS_GIVEN, FRG_GW_LINEAR_MAX } frg_gw_scale_linear;
@@ -293,6 +304,8 @@ typedef struct {
     int diag_exact; /* 0; 1: the row and column terms of L from the marginals of the plan instead of the anchors, at
                        O(n^2 + m^2) a step where these are relaxed or partial; not with dijkstra or lazy */
     int auto_store; /* 0: f32 that memory has no room for is E_MEMORY; 1: fly takes its place (W_STORE) */
+    frg_gw_start start_from; /* auto; profiles: in the sampled mode without a coarse level, marginals that hold, no linear
+                       cost, no rank; a plan or potentials that are given come first */
 } frg_gw_opts;
 
 typedef struct {
@@ -313,12 +326,15 @@ typedef struct {
     int64_t anchors;              /* pairs of the last step; 0: exact */
     int64_t starts;               /* how many; 1 in the modes exact and landmark */
     frg_gw_store cost_store;      /* f32 or fly */
+    frg_gw_start started_from;    /* of the start that went on: product, profiles, or given */
 } frg_gw_report;
 
 typedef struct frg_gw frg_gw;
 
 /** "converged_plateau" and the like. */
 FRG_API const char *frg_gw_reason_name(frg_gw_reason r);
+/** "profiles" and the like. */
+FRG_API const char *frg_gw_start_name(frg_gw_start s);
 FRG_API void frg_gw_defaults(frg_gw_opts *o, size_t struct_size);
 /** The settings of a preset into o (mode, scale, sampling, annealing, inner passes, starts, polish).  To change some of
  *  them, call this, set them, and leave o->preset at FRG_GW_PRESET_NONE. */

@@ -16,6 +16,8 @@ static const char *const distances[] = {"auto",      "landmark", "dijkstra", "pr
 static const char *const anneals[] = {"progress", "iter", "none", NULL};
 static const char *const scales[] = {"fixed", "batch_max", "none", NULL};
 static const char *const samplings[] = {"systematic", "multinomial", NULL};
+static const char *const starts_from[] = {"auto", "product", "profiles", NULL};
+static const char *const started_from[] = {"auto", "product", "profiles", "given", NULL};
 static const char *const multiscales[] = {"auto", "on", "off", NULL};
 static const char *const linear_scales[] = {"none", "max", NULL};
 static const char *const metrics[] = {"l2", "lower", "upper", "mid", NULL};
@@ -69,6 +71,7 @@ static const ext_field gw_options[] = {{AT(frg_gw_opts, mode), IS_CHOICE, modes}
                                        {AT(frg_gw_opts, store_plan), IS_BOOL, NULL},
                                        {AT(frg_gw_opts, diag_exact), IS_BOOL, NULL},
                                        {AT(frg_gw_opts, auto_store), IS_BOOL, NULL},
+                                       {AT(frg_gw_opts, start_from), IS_CHOICE, starts_from},
                                        {NULL, 0, IS_INT, NULL}};
 
 static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
@@ -95,6 +98,7 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, anchors), IS_INT64, NULL},
                                       {AT(frg_gw_report, starts), IS_INT64, NULL},
                                       {AT(frg_gw_report, cost_store), IS_CHOICE, stores},
+                                      {AT(frg_gw_report, started_from), IS_CHOICE, started_from},
                                       {NULL, 0, IS_INT, NULL}};
 
 static const ext_field sinkhorn_options[] = {

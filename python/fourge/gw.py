@@ -375,7 +375,8 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         polish_passes, cost_store ("auto", "f32", "fly"), cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter,
         preset ("torchgw"; what is named besides stands above it),
         scale_linear ("none"; "max": `linear` divided by its largest |value|), landmark_metric ("l2", "lower", "upper",
-        "mid"), lazy (precomputed distances row by row as they are needed), store_plan
+        "mid"), start_from ("auto": of several starts one from the plan between the distributions of each point's distances,
+        "product": none, "profiles": that alone; the report's ``started_from`` names the one that went on), lazy (precomputed distances row by row as they are needed), store_plan
         (the averaged plan is kept), diag_exact (row and column terms from the plan's marginals), auto_store (on the fly where
         memory has no room for "f32"), and threads, seed, memory_limit, time_limit.
 

@@ -17,6 +17,12 @@ const char *frg_gw_reason_name(frg_gw_reason r)
     return (size_t)r < sizeof names / sizeof *names ? names[r] : "?";
 }
 
+const char *frg_gw_start_name(frg_gw_start s)
+{
+    static const char *const names[] = {"auto", "product", "profiles", "given"};
+    return (size_t)s < sizeof names / sizeof *names ? names[s] : "?";
+}
+
 void frg_gw_defaults(frg_gw_opts *o, size_t struct_size)
 {
     const frg_gw_opts defaults = {.struct_size = sizeof defaults,
@@ -63,6 +69,7 @@ void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset)
     o->mass = 0;
     o->multiscale = FRG_GW_MULTISCALE_OFF;
     o->n_start = 1;
+    o->start_from = FRG_GW_START_PRODUCT;
     o->polish = 0;
 }
 
@@ -102,6 +109,7 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
                   {"scale", (double)o->scale, 0, FRG_GW_SCALE_NONE, false},
                   {"sampling", (double)o->sampling, 0, FRG_GW_MULTINOMIAL, false},
                   {"multiscale", (double)o->multiscale, 0, FRG_GW_MULTISCALE_OFF, false},
+                  {"start_from", (double)o->start_from, 0, FRG_GW_START_PROFILES, false},
                   {"preset", (double)o->preset, 0, FRG_GW_PRESET_TORCHGW, false},
                   {"scale_linear", (double)o->scale_linear, 0, FRG_GW_LINEAR_MAX, false},
                   {"landmark_metric", (double)o->landmark_metric, 0, FRG_GW_LANDMARK_MID, false},
@@ -134,6 +142,14 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
         FAIL(
             ctx, E_UNSUPPORTED,
             "plans of low rank with partial mass, relaxed marginals, or a mode other than sampled");
+    }
+    if (o->start_from == FRG_GW_START_PROFILES &&
+        (o->rank > 0 || o->mass > 0 || relaxed || o->linear_weight > 0 || !sampled ||
+         o->multiscale == FRG_GW_MULTISCALE_ON)) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "start_from profiles with a rank, partial mass, relaxed marginals, a linear cost, a "
+             "mode "
+             "other than sampled, or multiscale");
     }
     if (o->cost_store != FRG_GW_STORE_AUTO && o->cost_store != FRG_GW_STORE_F32 &&
         o->cost_store != FRG_GW_STORE_FLY) {
@@ -229,7 +245,8 @@ bool frgi_gw_is_multiscale(const frg_gw *s)
 {
     const frg_gw_opts *const o = &s->o;
     const bool possible = (o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED) && !s->start &&
-                          !s->potentials && frgi_is_balanced(o) && o->linear_weight == 0;
+                          !s->potentials && frgi_is_balanced(o) && o->linear_weight == 0 &&
+                          o->start_from != FRG_GW_START_PROFILES;
     return possible &&
            (o->multiscale == FRG_GW_MULTISCALE_ON ||
             (o->multiscale == FRG_GW_MULTISCALE_AUTO && (double)s->x.n * (double)s->y.n > 1e6));

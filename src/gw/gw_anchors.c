@@ -167,6 +167,11 @@ frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t stream, frgi_p
     return draw(l, false, count, stream, out);
 }
 
+frg_status frgi_draw_start(frgi_level *l)
+{
+    return draw(l, l->plan != NULL, l->room, STREAM_START, l->ages[0]);
+}
+
 /* ---- the averaged plan ------------------------------------------------------------------------------ */
 
 frg_status frgi_keep_ages(frgi_level *l)

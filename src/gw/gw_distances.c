@@ -702,8 +702,7 @@ frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *ou
     return status;
 }
 
-/** count nodes at equal steps of the weights, in order. */
-static void equal_steps(const double *w, int64_t n, int64_t count, int32_t *nodes)
+void frgi_distances_choose(const double *w, int64_t n, int64_t count, int32_t *nodes)
 {
     double total = 0, below = 0;
     for (int64_t k = 0; k < n; k++) {
@@ -711,6 +710,10 @@ static void equal_steps(const double *w, int64_t n, int64_t count, int32_t *node
     }
     int64_t k = 0;
     for (int64_t q = 0; q < count; q++) {
+        if (count == n) {
+            nodes[q] = (int32_t)q;
+            continue;
+        }
         const double at = ((double)q + 0.5) / (double)count * total;
         while (k < n - 1 && below + w[k] <= at) {
             below += w[k++];
@@ -733,12 +736,7 @@ frg_status frgi_distances_means(frgi_distances *d, const double *w, int64_t most
     TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "means of distances"));
     TRY_TO(done, NEW0(d->ctx, &sums, n, "means of distances"));
     TRY_TO(done, NEW(d->ctx, &nodes, count, "means of distances"));
-    for (int64_t k = 0; k < count; k++) {
-        nodes[k] = (int32_t)k;
-    }
-    if (some) {
-        equal_steps(w, n, count, nodes);
-    }
+    frgi_distances_choose(w, n, count, nodes);
     for (int64_t q0 = 0; q0 < count; q0 += BATCH) {
         const int64_t many = count - q0 < BATCH ? count - q0 : BATCH;
         TRY_TO(done, frgi_distances_rows(d, nodes + q0, many, rows, n));

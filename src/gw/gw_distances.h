@@ -54,6 +54,8 @@ FRG_MUST_USE frg_status frgi_distances_cross(frgi_distances *d, const int32_t *f
                                              const int32_t *to, int64_t n_to, float *out);
 /** out[i] <- sum_k C_ik^2 w_k, scaled; O(n^2). */
 FRG_MUST_USE frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *out);
+/** count nodes at equal steps of the weights, in order; of n all. */
+void frgi_distances_choose(const double *w, int64_t n, int64_t count, int32_t *nodes);
 /** out[i] <- sum_k C_ik w_k / sum_k w_k, scaled; `most` and less than all points: over these many at equal steps of the
  *  weights. */
 FRG_MUST_USE frg_status frgi_distances_means(frgi_distances *d, const double *w, int64_t most,

@@ -97,7 +97,7 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     *l = (frgi_level){.ctx = ctx, .o = o, .x = x, .y = y, .a = a, .b = b, .linear = linear};
     l->seed = frg_seed(ctx);
     l->epsilon = frgi_epsilon_start(o);
-    frgi_level_forget(l);
+    frgi_level_forget(l, FRGI_STARTS_HELD);
     const frgi_marginals how = {.a = a,
                                 .b = b,
                                 .rho_a = o->rho_source,
@@ -111,7 +111,7 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     l->room = frgi_room_of(o, l->count);
     const int64_t room = frgi_room_of(o, l->count_most);
     TRY(open_means(l));
-    l->rank = l->count_most;
+    l->rank = l->count_most > FRGI_PROFILE ? l->count_most : FRGI_PROFILE;
     TRY(NEW(ctx, &l->anchors, room, "anchors"));
     TRY(NEW(ctx, &l->nodes, room, "anchors"));
     for (int q = 0; q < FRGI_AGES; q++) {
@@ -147,12 +147,27 @@ void frgi_level_close(frgi_level *l)
     DROP(l->ctx, &l->g_before);
     DROP(l->ctx, &l->terms);
     frgi_kept_close(l);
-    frgi_level_forget(l);
+    frgi_level_forget(l, FRGI_STARTS_HELD);
+}
+
+void frgi_level_potentials(frgi_level *l)
+{
+    frgi_sweep *const s = &l->t.s;
+    const double k = FRGI_LOG2_E / l->epsilon;
+    frgi_transport_restart(&l->t);
+    for (int64_t j = 0; j < s->ld; j++) {
+        s->G[j] = l->start_g && j < s->m ? k * l->start_g[j] : 0;
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        s->F[i] = l->start_f && s->a[i] > 0 ? k * l->start_f[i] : s->log_a[i];
+        s->mass[i] = s->a[i];
+    }
+    l->t.k = 0; /* whatever epsilon was */
+    frgi_transport_set_slack(&l->t);
 }
 
 frg_status frgi_level_reset(frgi_level *l, uint64_t run)
 {
-    frgi_sweep *const s = &l->t.s;
     l->run = run;
     l->step = 0;
     l->n_ages = 1;
@@ -164,17 +179,7 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     l->count = l->o->anchors;
     l->room = frgi_room_of(l->o, l->count);
     l->epsilon = frgi_epsilon_start(l->o);
-    frgi_transport_restart(&l->t);
-    const double k = FRGI_LOG2_E / l->epsilon;
-    for (int64_t j = 0; j < s->ld; j++) {
-        s->G[j] = l->start_g && j < s->m ? k * l->start_g[j] : 0;
-    }
-    for (int64_t i = 0; i < s->n; i++) {
-        s->F[i] = l->start_f && s->a[i] > 0 ? k * l->start_f[i] : s->log_a[i];
-        s->mass[i] = s->a[i];
-    }
-    l->t.k = 0; /* whatever epsilon was */
-    frgi_transport_set_slack(&l->t);
+    frgi_level_potentials(l);
     frgi_kept_reset(l, true);
     l->age_count[0] = l->room;
     l->age_used[0] = 0;
@@ -198,9 +203,9 @@ static void close_start(frg_context *ctx, frgi_start *s)
     s->energy = (double)INFINITY;
 }
 
-void frgi_level_forget(frgi_level *l)
+void frgi_level_forget(frgi_level *l, int count)
 {
-    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+    for (int q = 0; q < count; q++) {
         close_start(l->ctx, &l->starts[q]);
     }
 }
@@ -222,6 +227,21 @@ void frgi_start_fill(const frgi_level *l, frgi_start *s)
     s->room = l->room;
 }
 
+/** What l is now; *out is left alone where it fails. */
+static frg_status start_of(const frgi_level *l, double energy, frgi_start *out)
+{
+    frgi_start s = {0};
+    const frg_status status = frgi_start_open(l, &s);
+    if (status < 0) {
+        close_start(l->ctx, &s);
+        return status;
+    }
+    frgi_start_fill(l, &s);
+    s.energy = energy;
+    *out = s;
+    return FRG_OK;
+}
+
 frg_status frgi_level_remember(frgi_level *l, double energy, double information)
 {
     int q = 0;
@@ -232,20 +252,24 @@ frg_status frgi_level_remember(frgi_level *l, double energy, double information)
     if (q == FRGI_STARTS_KEPT) {
         return FRG_OK;
     }
-    frgi_start s = {0};
-    const frg_status status = frgi_start_open(l, &s);
-    if (status < 0) {
-        close_start(l->ctx, &s);
-        return status;
-    }
-    frgi_start_fill(l, &s);
-    s.energy = energy;
+    frgi_start s;
+    TRY(start_of(l, energy, &s));
     s.information = information;
     close_start(l->ctx, &l->starts[FRGI_STARTS_KEPT - 1]);
     for (int r = FRGI_STARTS_KEPT - 1; r > q; r--) {
         l->starts[r] = l->starts[r - 1];
     }
     l->starts[q] = s;
+    return FRG_OK;
+}
+
+frg_status frgi_level_set_aside(frgi_level *l, double energy, double error)
+{
+    frgi_start s;
+    TRY(start_of(l, isfinite(energy) ? energy : DBL_MAX, &s));
+    s.error = error;
+    close_start(l->ctx, &l->starts[FRGI_ASIDE]);
+    l->starts[FRGI_ASIDE] = s;
     return FRG_OK;
 }
 
@@ -317,8 +341,7 @@ static void pack_part(frgi_level *l, int64_t R, float most_x, float most_y, int 
     }
 }
 
-/** Rows of both sides at the anchors as factors of 2/R times their products. */
-static void pack_rows(frgi_level *l, int64_t R)
+void frgi_level_pack(frgi_level *l, int64_t R)
 {
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     const int threads = frg_threads(l->ctx);
@@ -330,6 +353,7 @@ static void pack_rows(frgi_level *l, int64_t R)
                            [FRGI_AS_WHOLE] = scale * (most_x / whole) * (most_y / whole),
                            [FRGI_AS_TILES] = scale * most_x * most_y};
     l->unit = units[l->packed];
+    l->rank = R;
 #pragma omp parallel for schedule(static)                                                          \
     num_threads(threads) if ((double)R * (double)l->t.s.ld > 1e5)
     for (int part = 0; part < threads; part++) {
@@ -337,8 +361,7 @@ static void pack_rows(frgi_level *l, int64_t R)
     }
 }
 
-/** Rows of both sides at the anchors, packed; the row and column terms where they matter. */
-static frg_status gather(frgi_level *l)
+frg_status frgi_level_gather(frgi_level *l)
 {
     const frgi_build_ops *const ops = frgi_build_ops_of(l->ctx);
     frgi_sweep *const s = &l->t.s;
@@ -361,8 +384,7 @@ static frg_status gather(frgi_level *l)
         memcpy(l->terms, l->means, (size_t)s->n * sizeof *l->terms);
         memcpy(l->terms + s->rows, means_y, (size_t)s->m * sizeof *l->terms);
     }
-    pack_rows(l, R);
-    l->rank = R;
+    frgi_level_pack(l, R);
     const double unit = FRGI_LOG2_E / l->epsilon * (1 - l->o->linear_weight);
     if (l->sums) {
         TRY(frgi_kept_terms(l, unit));
@@ -516,7 +538,7 @@ frg_status frgi_level_settle(frgi_level *l, double tol, int64_t most)
 frg_status frgi_level_step(frgi_level *l, int64_t passes, double tol)
 {
     double begin = frgi_seconds();
-    TRY(gather(l));
+    TRY(frgi_level_gather(l));
     double now = frgi_seconds();
     l->spent.build += now - begin;
     begin = now;

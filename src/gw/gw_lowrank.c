@@ -599,7 +599,7 @@ static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
     frgi_start *const lowest = &l->starts[0]; /* its factors are in w->best */
     l->phase = FRGI_FACTOR_STARTS;
     if (!frgi_state_waits(l, FRGI_FACTOR_STARTS)) {
-        frgi_level_forget(l);
+        frgi_level_forget(l, FRGI_STARTS_KEPT);
     }
     for (int64_t run = frgi_state_turn(l, FRGI_FACTOR_STARTS); run < count; run++) {
         double energy, error;

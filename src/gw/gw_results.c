@@ -32,6 +32,7 @@ static uint64_t hash_options(const frg_gw *s)
                               (double)frgi_gw_is_multiscale(s),
                               (double)o->n_coarse,
                               (double)o->n_start,
+                              (double)o->start_from,
                               (double)o->fine_steps,
                               (double)o->rank,
                               (double)o->lr_max_iter,

@@ -15,6 +15,9 @@
 #include "gw/gw_exact.h"
 
 enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough to tell a fold from its energy */
+enum {
+    PROFILE_STEPS = 10
+}; /* of the one from profiles, whose energy is compared with that of a run that has ended */
 
 /* Multiply-adds of an exact energy that are worth doing unasked. */
 #define EXACT_ENERGY 2e9
@@ -42,6 +45,27 @@ static void draw_from_start(frg_gw *s)
     }
 }
 
+/** The start from profiles, PROFILE_STEPS steps of it, set aside until the others have come to their end. */
+static frg_status try_profiles(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_gw_reason reason;
+    double energy, error;
+    frg_status status = FRG_OK;
+    if (!frgi_state_waits(l, FRGI_STARTS)) {
+        status = frgi_profiles_start(l);
+    }
+    if (status == FRG_OK) {
+        status = frgi_level_loop(l, PROFILE_STEPS, PROFILE_STEPS, false, &reason,
+                                 &s->report.outer_iterations);
+    }
+    if (status != FRG_OK) {
+        return status;
+    }
+    TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
+    return frgi_level_set_aside(l, energy, error);
+}
+
 /** Several short runs; the one of lowest energy, or objective, goes on from where it was. */
 static frg_status short_starts(frg_gw *s, int64_t starts)
 {
@@ -52,6 +76,13 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
         double energy, error;
         TRY(frgi_level_reset(l, (uint64_t)run));
         l->turn = run;
+        if (run == 0 && frgi_starts_from_profiles(l, true)) {
+            const frg_status tried = try_profiles(s);
+            if (tried != FRG_OK) {
+                return tried;
+            }
+            continue;
+        }
         const frg_status status = frgi_level_loop(l, TRIAL_STEPS, TRIAL_STEPS, false, &reason,
                                                   &s->report.outer_iterations);
         if (status != FRG_OK) {
@@ -64,8 +95,38 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
         TRY(frgi_level_remember(l, energy, (double)INFINITY));
     }
     frgi_level_recall(l, &l->starts[0]);
-    frgi_level_forget(l);
+    frgi_level_forget(l, FRGI_STARTS_KEPT);
     return FRG_OK;
+}
+
+/** Goes on from the start set aside, where its energy is below that of the present plan by more than the noise of both and
+ *  there are steps left. */
+static frg_status go_on_from_aside(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    const frgi_start *const aside = &l->starts[FRGI_ASIDE];
+    const frgi_state_numbers *const saved = &s->state.numbers;
+    int64_t left = s->o.max_iter - s->report.outer_iterations;
+    if (frgi_state_waits(l, FRGI_MAIN)) {
+        left = s->o.max_iter - (saved->outer - saved->t);
+    } else {
+        double energy, error;
+        if (!aside->F || left < 1) {
+            return FRG_OK;
+        }
+        TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
+        if (!(aside->energy + 2 * hypot(error, aside->error) < energy)) {
+            return FRG_OK;
+        }
+        TRY(frgi_level_reset(l, 0));
+        frgi_level_recall(l, aside);
+        l->step = PROFILE_STEPS;
+        l->epsilon = aside->epsilon;
+        s->report.started_from = FRG_GW_START_PROFILES;
+    }
+    l->turn = 1;
+    return frgi_level_loop(l, left, s->o.min_iter, false, &s->report.reason,
+                           &s->report.outer_iterations);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------- */
@@ -97,6 +158,41 @@ static frg_status fine_steps(frg_gw *s)
     return FRG_OK;
 }
 
+/** All steps on all points, from one start or several. */
+static frg_status whole_size(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_gw_report *const r = &s->report;
+    const int64_t starts = frgi_starts(&s->o, TRIAL_STEPS);
+    const bool alone = s->o.start_from == FRG_GW_START_PROFILES;
+    const bool many = starts > 1 && !alone && !s->start && !s->potentials && s->o.max_iter >= 40 &&
+                      s->o.min_iter < s->o.max_iter;
+    const bool profiles = !many && frgi_starts_from_profiles(l, false);
+    const bool waits = frgi_state_waits(l, FRGI_MAIN);
+    frg_status status = FRG_OK;
+    r->starts = many ? starts : 1;
+    if (many && !waits) {
+        status = short_starts(s, starts);
+    } else if (profiles && !waits) {
+        status = frgi_profiles_start(l);
+    }
+    if (status != FRG_OK) {
+        return status;
+    }
+    r->started_from = profiles ? FRG_GW_START_PROFILES : r->started_from;
+    l->phase = FRGI_MAIN;
+    l->turn = 0;
+    if (frgi_state_turn(l, FRGI_MAIN) == 0) {
+        const bool anneal = s->o.anneal != FRG_GW_ANNEAL_NONE && !profiles;
+        const bool beside = many && frgi_starts_from_profiles(l, true);
+        const int64_t spent = many ? starts * TRIAL_STEPS : 0,
+                      more = beside ? PROFILE_STEPS - TRIAL_STEPS : 0;
+        status = frgi_level_loop(l, s->o.max_iter - spent - more, s->o.min_iter, anneal, &r->reason,
+                                 &r->outer_iterations);
+    }
+    return many && status == FRG_OK ? go_on_from_aside(s) : status;
+}
+
 static frg_status sampled_loop(frg_gw *s)
 {
     frgi_level *const l = &s->level;
@@ -118,20 +214,7 @@ static frg_status sampled_loop(frg_gw *s)
     if (coarse) {
         return fine_steps(s);
     }
-    const int64_t starts = frgi_starts(&s->o, TRIAL_STEPS);
-    const bool many = starts > 1 && !s->start && !s->potentials && s->o.max_iter >= 40 &&
-                      s->o.min_iter < s->o.max_iter;
-    r->starts = many ? starts : 1;
-    if (many && !frgi_state_waits(l, FRGI_MAIN)) {
-        const frg_status status = short_starts(s, starts);
-        if (status != FRG_OK) {
-            return status;
-        }
-    }
-    l->phase = FRGI_MAIN;
-    l->turn = 0;
-    return frgi_level_loop(l, s->o.max_iter - (many ? starts * TRIAL_STEPS : 0), s->o.min_iter,
-                           s->o.anneal != FRG_GW_ANNEAL_NONE, &r->reason, &r->outer_iterations);
+    return whole_size(s);
 }
 
 /** Distance in total variation to the product plan of the mass that is carried, from the rows. */
@@ -393,6 +476,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     frg_gw_report *const r = &s->report;
     r->outer_iterations = r->inner_iterations = r->coarse_iterations = 0;
     r->starts = 1;
+    r->started_from = s->start || s->potentials ? FRG_GW_START_GIVEN : FRG_GW_START_PRODUCT;
     s->state.filled = false;
     s->level.spent = (frgi_spent){0};
     frg_status status = s->stopped ? s->stopped : end_states(s, run(s));

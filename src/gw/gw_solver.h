@@ -10,8 +10,9 @@
 #pragma GCC visibility push(hidden)
 
 enum { FRGI_AGES = 6, FRGI_CHECK_EVERY = 5, FRGI_CHECK_PAIRS = 256 };
-enum { FRGI_STARTS_KEPT = 2, FRGI_PARTS = 24 };
+enum { FRGI_STARTS_KEPT = 2, FRGI_ASIDE = FRGI_STARTS_KEPT, FRGI_STARTS_HELD, FRGI_PARTS = 24 };
 enum { FRGI_SMOOTH_FROM = 30 }; /* the step whose costs are averaged first */
+enum { FRGI_PROFILE = 64 };     /* quantiles of the distances from a point */
 enum { FRGI_WIDE = 8 };         /* times the pairs in the fine steps of a broad plan */
 #define FRGI_BROAD 1.0 /* its information is below this: e^-1 of the columns matter to a row */
 
@@ -29,6 +30,7 @@ typedef struct {
     uint64_t run;
     double epsilon;
     double information; /* sum P log (P / a b') */
+    double error;       /* standard error of the energy, of the one aside */
     double *F, *G;      /* NULL: none */
     int64_t room;       /* of pairs */
     frgi_pair *pairs;
@@ -85,7 +87,7 @@ typedef struct {
     double change; /* of the potentials, relative to epsilon */
     double *g_before;
     frgi_spent spent;
-    frgi_start starts[FRGI_STARTS_KEPT]; /* the best ones, the best first */
+    frgi_start starts[FRGI_STARTS_HELD]; /* the best ones, the best first; one set aside */
     struct frgi_state *state;            /* saved states; NULL: none */
     int phase;                           /* a frgi_phase */
     int64_t turn;                        /* which of the runs of the phase */
@@ -108,8 +110,14 @@ int64_t frgi_room_of(const frg_gw_opts *o, int64_t count);
 void frgi_level_close(frgi_level *l);
 /** Forgets the plan: potentials 0, anchors of the product a b'. */
 FRG_MUST_USE frg_status frgi_level_reset(frgi_level *l, uint64_t run);
+/** The potentials to start from at l->epsilon: 0 where none were given. */
+void frgi_level_potentials(frgi_level *l);
+/** R rows of both sides, l->rows_x and l->rows_y, as factors of 2/R times their products. */
+void frgi_level_pack(frgi_level *l, int64_t R);
 /** Whether the next step averages its costs with those before. */
 bool frgi_level_averages(const frgi_level *l);
+/** Rows of both sides at the next anchors, packed; the row and column terms where they matter. */
+FRG_MUST_USE frg_status frgi_level_gather(frgi_level *l);
 /** Passes on the factors in l->left, l->right at l->epsilon. */
 FRG_MUST_USE frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol);
 /** Accelerated passes on the last costs to columns of error tol, `most` at most. Mass that has a long way to
@@ -124,8 +132,10 @@ FRG_MUST_USE frg_status frgi_level_remember(frgi_level *l, double energy, double
 void frgi_level_widen(frgi_level *l);
 /** Goes on from a start that was kept. */
 void frgi_level_recall(frgi_level *l, const frgi_start *from);
-/** Forgets the starts. */
-void frgi_level_forget(frgi_level *l);
+/** Keeps the present ones beside the others until they are asked for. */
+FRG_MUST_USE frg_status frgi_level_set_aside(frgi_level *l, double energy, double error);
+/** Forgets the first `count` of those held. */
+void frgi_level_forget(frgi_level *l, int count);
 /** Takes a new held-out cost with its standard error into the average, every FRGI_CHECK_EVERY steps; whether the average
  *  is lower than ever, by more than its noise. */
 bool frgi_level_falls(frgi_level *l, double cost, double error);
@@ -142,6 +152,8 @@ FRG_MUST_USE frg_status frgi_draw_pairs(frgi_level *l, int64_t count, uint64_t s
                                         frgi_pair *out);
 /** count pairs from a b'. */
 void frgi_draw_product(const frgi_level *l, int64_t count, uint64_t stream, frgi_pair *out);
+/** The pairs to start from, of the present plan. */
+FRG_MUST_USE frg_status frgi_draw_start(frgi_level *l);
 /** After a step: keeps pairs of the new plan for the steps to come. */
 FRG_MUST_USE frg_status frgi_keep_ages(frgi_level *l);
 /** Before a step: l->anchors from the averaged plan. */
@@ -198,6 +210,14 @@ double frgi_energy_of(const frgi_plan_sums *s, double scale_x, double scale_y);
 FRG_MUST_USE frg_status frgi_lower_bound(frg_context *ctx, const double *square_x, const double *a,
                                          int64_t n, const double *square_y, const double *b,
                                          int64_t m, double *bound);
+
+/* ---- start from distributions of distances (gw_profiles.c) ---- */
+
+/** Whether there is such a start; several: it would be one of several. */
+bool frgi_starts_from_profiles(const frgi_level *l, bool several);
+/** Behind a reset: pairs of the plan between distributions, at the epsilon where the run ends: at that of its beginning
+ *  plans may be so blurred that nothing would be left of it.  Positive: stopped. */
+FRG_MUST_USE frg_status frgi_profiles_start(frgi_level *l);
 
 /* ---- start from a coarse level (gw_coarse.c) ---- */
 

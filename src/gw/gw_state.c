@@ -20,6 +20,7 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .outer = s->report->outer_iterations,
                               .coarse = s->report->coarse_iterations,
                               .inner = s->report->inner_iterations,
+                              .started_from = (int64_t)s->report->started_from,
                               .run = (int64_t)l->run,
                               .step = l->step,
                               .n_ages = l->n_ages,
@@ -39,11 +40,12 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .past_k = w->past_k};
     memcpy(v->age_count, l->age_count, sizeof v->age_count);
     memcpy(v->age_used, l->age_used, sizeof v->age_used);
-    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+    for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         v->start_run[q] = (int64_t)l->starts[q].run;
         v->start_energy[q] = l->starts[q].energy;
         v->start_epsilon[q] = l->starts[q].epsilon;
         v->start_information[q] = l->starts[q].information;
+        v->start_error[q] = l->starts[q].error;
         v->start_room[q] = l->starts[q].room;
         v->start_filled[q] = l->starts[q].F != NULL;
     }
@@ -56,6 +58,7 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     s->report->outer_iterations = v->outer;
     s->report->coarse_iterations = v->coarse;
     s->report->inner_iterations = v->inner;
+    s->report->started_from = (frg_gw_start)v->started_from;
     l->run = (uint64_t)v->run;
     l->step = v->step;
     l->n_ages = v->n_ages;
@@ -75,11 +78,12 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     w->past_k = v->past_k;
     memcpy(l->age_count, v->age_count, sizeof v->age_count);
     memcpy(l->age_used, v->age_used, sizeof v->age_used);
-    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+    for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         l->starts[q].run = (uint64_t)v->start_run[q];
         l->starts[q].energy = v->start_energy[q];
         l->starts[q].epsilon = v->start_epsilon[q];
         l->starts[q].information = v->start_information[q];
+        l->starts[q].error = v->start_error[q];
         l->starts[q].room = v->start_room[q];
     }
 }
@@ -93,8 +97,12 @@ static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
     const bool factors = v->phase == FRGI_FACTOR_STARTS || v->phase == FRGI_FACTORS;
     const bool starts =
         v->phase == FRGI_COARSE_STARTS || v->phase == FRGI_STARTS || v->phase == FRGI_FACTOR_STARTS;
-    const int64_t turns = starts ? n_start : v->phase == FRGI_COARSE ? 1 + FRGI_STARTS_KEPT : 1;
+    const int64_t turns = starts                    ? n_start
+                          : v->phase == FRGI_COARSE ? 1 + FRGI_STARTS_KEPT
+                          : v->phase == FRGI_MAIN   ? 2
+                                                    : 1;
     bool sound = v->phase > FRGI_PHASE_NONE && v->phase < FRGI_PHASES && v->turn < turns &&
+                 v->started_from >= 0 && v->started_from <= (int64_t)FRG_GW_START_GIVEN &&
                  v->n_ages >= !factors && v->n_ages <= FRGI_AGES && v->epsilon > 0 &&
                  isfinite(v->epsilon) && v->k >= 0 && isfinite(v->k) && isfinite(v->slack_g) &&
                  isfinite(v->slack_f) && isfinite(v->past_k) && !(v->best < 0 && isinf(v->best));
@@ -105,7 +113,7 @@ static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
         sound = q >= v->n_ages || (v->age_count[q] >= 1 && v->age_count[q] <= MOST &&
                                    v->age_used[q] >= 0 && v->age_used[q] <= MOST);
     }
-    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+    for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         const bool filled = v->start_filled[q] != 0;
         sound = sound && (factors ? !filled : filled == (bool)isfinite(v->start_energy[q])) &&
                 (!filled || (v->start_epsilon[q] > 0 && isfinite(v->start_epsilon[q])));
@@ -143,7 +151,7 @@ static void list_parts(frgi_level *l)
         add(s, "past_h", -1, w->past_h, (size_t)w->rows * sizeof *w->past_h);
         add(s, "past_g", -1, w->past_g, (size_t)w->ld * sizeof *w->past_g);
     }
-    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+    for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         if (l->starts[q].F) {
             add(s, "f", q, l->starts[q].F, (size_t)w->n * sizeof *w->F);
             add(s, "g", q, l->starts[q].G, (size_t)w->m * sizeof *w->G);
@@ -229,7 +237,8 @@ static bool arrays_are_sound(const frgi_level *l)
         const double *F, *G;
     } sets[] = {{NULL, w->F, w->G},
                 {l->starts[0].pairs, l->starts[0].F, l->starts[0].G},
-                {l->starts[1].pairs, l->starts[1].F, l->starts[1].G}};
+                {l->starts[1].pairs, l->starts[1].F, l->starts[1].G},
+                {l->starts[FRGI_ASIDE].pairs, l->starts[FRGI_ASIDE].F, l->starts[FRGI_ASIDE].G}};
     for (size_t q = 0; q < sizeof sets / sizeof *sets; q++) {
         for (int64_t i = 0; sets[q].F && i < w->n; i++) {
             sound = sound && isfinite(sets[q].F[i]);
@@ -238,7 +247,7 @@ static bool arrays_are_sound(const frgi_level *l)
             sound = sound && isfinite(sets[q].G[j]);
         }
     }
-    for (int q = 0; q < FRGI_AGES + FRGI_STARTS_KEPT; q++) {
+    for (int q = 0; q < FRGI_AGES + FRGI_STARTS_HELD; q++) {
         const frgi_pair *const pairs =
             q < FRGI_AGES ? (q < l->n_ages ? l->ages[q] : NULL) : l->starts[q - FRGI_AGES].pairs;
         sound = sound && (q >= FRGI_AGES || q >= l->n_ages || l->age_count[q] <= l->room);
@@ -267,7 +276,7 @@ static bool rooms_are_sound(const frgi_level *l, const frgi_state_numbers *v)
                   most = frgi_room_of(l->o, l->count_most);
     bool sound = (v->room == usual || v->room == most) &&
                  (v->count == l->o->anchors || v->count == l->count_most);
-    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+    for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         const int64_t room = v->start_room[q];
         sound = sound && (!v->start_filled[q] || room == usual || room == most);
     }
@@ -279,8 +288,8 @@ static frg_status take_up(frgi_level *l)
     struct frgi_state *const s = l->state;
     const frg_checkpoint *const c = s->from;
     s->from = NULL;
-    frgi_level_forget(l);
-    for (int q = 0; q < FRGI_STARTS_KEPT; q++) {
+    frgi_level_forget(l, FRGI_STARTS_HELD);
+    for (int q = 0; q < FRGI_STARTS_HELD; q++) {
         if (s->numbers.start_filled[q]) {
             TRY(frgi_start_open(l, &l->starts[q]));
         }

@@ -28,16 +28,16 @@ typedef enum {
 
 /** What a state has besides arrays. */
 typedef struct {
-    uint64_t options, data;       /* hashes */
-    int64_t phase, turn, t;       /* the loop, which of its runs, the step in it */
-    int64_t outer, coarse, inner; /* of the report */
+    uint64_t options, data;                     /* hashes */
+    int64_t phase, turn, t;                     /* the loop, which of its runs, the step in it */
+    int64_t outer, coarse, inner, started_from; /* of the report */
     int64_t run, step, n_ages, truncated, passes, bad, stale, averaged, count, room;
     int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
     double epsilon, best, ema, k, slack_g, slack_f, past_k;
-    int64_t start_run[FRGI_STARTS_KEPT], start_filled[FRGI_STARTS_KEPT],
-        start_room[FRGI_STARTS_KEPT];
-    double start_energy[FRGI_STARTS_KEPT], start_epsilon[FRGI_STARTS_KEPT],
-        start_information[FRGI_STARTS_KEPT];
+    int64_t start_run[FRGI_STARTS_HELD], start_filled[FRGI_STARTS_HELD],
+        start_room[FRGI_STARTS_HELD];
+    double start_energy[FRGI_STARTS_HELD], start_epsilon[FRGI_STARTS_HELD],
+        start_information[FRGI_STARTS_HELD], start_error[FRGI_STARTS_HELD];
 } frgi_state_numbers;
 
 struct frgi_state {

@@ -1,0 +1,175 @@
+/* gw_profiles.c - a start from what every point sees: the distribution of its distances.
+ *
+ * The profile of a point is the quantile function of its distances to all others, weights counted.  With profiles p_i(q),
+ * q in (0, 1), of one side and r_j(q) of the other,
+ *
+ *     c_ij = int_0^1 (p_i(q) - r_j(q))^2 dq
+ *
+ * is the squared Wasserstein distance of the two distributions, and the least transport cost under c bounds E from below
+ * (Memoli 2011, the second lower bound).  Isometries leave profiles as they are, so that of an isometric copy the plan of
+ * this problem is the answer, but for points of equal profiles; it knows nothing of random numbers.  PROFILE quantiles at
+ * (r + 1/2) / PROFILE have the form that the distances to pairs have in a step, and are solved as a step is, with epsilon
+ * lowered to LAST of the mean cost of a random pair.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_solver.h"
+
+enum { BINS = 512, LOOKED_AT = 512, BATCH = 64 };
+enum { STAGES = 5, STAGE_PASSES = 6 };
+#define FIRST 0.3 /* epsilon, in units of the mean cost of a random pair */
+#define LAST  3e-3
+#define WIDE  30 /* epsilon where the passes of the first step begin, in units of its last one */
+
+bool frgi_starts_from_profiles(const frgi_level *l, bool several)
+{
+    const frg_gw_opts *const o = l->o;
+    const bool given = l->start || l->start_f || l->start_g;
+    const bool fits = frgi_is_balanced(o) && o->rank == 0 && o->linear_weight == 0;
+    return !given && (o->start_from == FRG_GW_START_PROFILES ||
+                      (o->start_from == FRG_GW_START_AUTO && several && fits));
+}
+
+/** bins[i * BINS + b] <- weight of the points whose distance from i is in b; distances from LOOKED_AT points at equal
+ *  steps of the weights where there are more. */
+static frg_status count_distances(frgi_distances *d, const double *w, float top, float *bins)
+{
+    const int64_t n = d->n, count = n < LOOKED_AT ? n : LOOKED_AT;
+    const float width = top > 0 ? (float)BINS / top : 0;
+    float *rows = NULL;
+    int32_t *nodes = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "profiles of points"));
+    TRY_TO(done, NEW(d->ctx, &nodes, count, "profiles of points"));
+    frgi_distances_choose(w, n, count, nodes);
+    for (int64_t q0 = 0; q0 < count; q0 += BATCH) {
+        const int64_t many = count - q0 < BATCH ? count - q0 : BATCH;
+        TRY_TO(done, frgi_distances_rows(d, nodes + q0, many, rows, n));
+#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many * n > 10000)
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t r = 0; r < many; r++) {
+                const int64_t at = (int64_t)(rows[r * n + i] * width);
+                const float weight = count < n ? 1 : (float)w[nodes[q0 + r]];
+                bins[i * BINS + (at < BINS ? at : BINS - 1)] += weight;
+            }
+        }
+    }
+done:
+    DROP(d->ctx, &rows);
+    DROP(d->ctx, &nodes);
+    return status;
+}
+
+/** out[r * n] <- quantile (r + 1/2) / PROFILE of a point, linear inside a bin. */
+static void quantiles(const float *bins, double width, int64_t n, float *out)
+{
+    double total = 0, below = 0;
+    int64_t b = 0;
+    for (int64_t k = 0; k < BINS; k++) {
+        total += (double)bins[k];
+    }
+    for (int64_t r = 0; r < FRGI_PROFILE; r++) {
+        const double at = ((double)r + 0.5) / FRGI_PROFILE * total;
+        while (b < BINS - 1 && below + (double)bins[b] < at) {
+            below += (double)bins[b++];
+        }
+        const double part = bins[b] > 0 ? fmin((at - below) / (double)bins[b], 1) : 0;
+        out[r * n] = (float)(width * ((double)b + part));
+    }
+}
+
+/** rows[r * n + i] <- quantile r of point i less the mean of that quantile; *spread += the mean square of these. */
+static frg_status profiles(frgi_distances *d, const double *w, bool unit, float *rows,
+                           double *spread)
+{
+    const int64_t n = d->n;
+    const float top = d->scale > 0 ? d->most * d->scale : d->most;
+    const double width = (unit ? 1 : (double)top) / BINS;
+    float *bins = NULL;
+    double total = 0;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW0(d->ctx, &bins, frgi_mul((size_t)n, BINS), "profiles of points"));
+    TRY_TO(done, count_distances(d, w, top, bins));
+#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (n > 100)
+    for (int64_t i = 0; i < n; i++) {
+        quantiles(bins + i * BINS, width, n, rows + i);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        total += w[i];
+    }
+    for (int64_t r = 0; r < FRGI_PROFILE; r++) {
+        float *const row = rows + r * n;
+        double mean = 0, square = 0;
+        for (int64_t i = 0; i < n; i++) {
+            mean += w[i] * (double)row[i] / total;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            row[i] = (float)((double)row[i] - mean);
+            square += w[i] * (double)row[i] * (double)row[i] / total;
+        }
+        *spread += square / FRGI_PROFILE;
+    }
+done:
+    DROP(d->ctx, &bins);
+    return status;
+}
+
+/** Passes on the factors at epsilon `last`, lowered to it from `first`: without potentials to begin with, passes at the
+ *  last one alone would take hundreds to move the mass.  done: stages before. */
+static frg_status lower_epsilon(frgi_level *l, double first, double last, int64_t done)
+{
+    for (int stage = 0; stage < STAGES; stage++) {
+        l->epsilon = first * pow(last / first, (double)stage / (STAGES - 1));
+        TRY(frgi_level_solve(l, STAGE_PASSES, l->o->marginal_tol));
+        const frg_status beat =
+            frgi_level_beat(l, "profiles", done + stage + 1, 2 * STAGES, l->t.error, (double)NAN);
+        if (beat != FRG_OK) {
+            return beat;
+        }
+    }
+    return FRG_OK;
+}
+
+/** The plan between profiles, and pairs of it. */
+static frg_status match_profiles(frgi_level *l, double spread)
+{
+    l->epsilon = spread * LAST;
+    frgi_level_pack(l, FRGI_PROFILE);
+    if (l->means) { /* rows are centred by their own means, which potentials take up */
+        memset(l->terms, 0, (size_t)(l->t.s.rows + l->t.s.ld) * sizeof *l->terms);
+    }
+    const frg_status status = lower_epsilon(l, spread * FIRST, spread * LAST, 0);
+    if (status != FRG_OK) {
+        return status;
+    }
+    frgi_kept_reset(l, false);
+    frgi_kept_fold(l);
+    return frgi_draw_start(l);
+}
+
+frg_status frgi_profiles_start(frgi_level *l)
+{
+    const bool unit = l->o->scale == FRG_GW_SCALE_BATCH_MAX;
+    double spread = 0;
+    const bool anneals = l->o->anneal != FRG_GW_ANNEAL_NONE;
+    const double end = anneals ? frgi_epsilon_end(l->o) : frgi_epsilon_start(l->o);
+    TRY(profiles(l->x, l->a, unit, l->rows_x, &spread));
+    TRY(profiles(l->y, l->b, unit, l->rows_y, &spread));
+    if (spread > 1e-12) { /* else every point sees the same: the pairs of a b' are as good */
+        const frg_status status = match_profiles(l, spread);
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    l->epsilon = end;
+    frgi_level_potentials(l);
+    TRY(frgi_level_gather(l));
+    const frg_status status = lower_epsilon(l, WIDE * end, end, STAGES);
+    if (status != FRG_OK) {
+        return status;
+    }
+    frgi_kept_fold(l);
+    TRY(frgi_keep_ages(l));
+    return FRG_OK;
+}
