@@ -2,11 +2,14 @@
 
 gpytorch: value and backward of ExactMarginalLogLikelihood, ScaleKernel(RBFKernel), float64, on the inputs of gp_peers.py;
 at 50 points besides with five lengthscales.
+sizes: from which order each way of fast_mll pays: value and backward by GPyTorch, "fused" and "dense", CPU time of the
+process, medians of seven turns of all three.
 soap: one step over the matrices of soap_peers.py (hidden 128, mlp 512, 3 layers), a refresh of the bases at every step,
 beside pytorch_optimizer's SOAP.
 Where build/bench_gp and build/fourge were built, the same step in C comes from them in the same run: c_ratio is the peer's
 time over that of C, of_c the share of it that is left in Python.
 """
+import contextlib
 import json
 import pathlib
 import statistics
@@ -86,6 +89,35 @@ def gaussian_process(n, lengthscales=1):
     report(**row, peer="fourge", seconds=round(mine, 6), ratio=round(theirs / mine, 2), **beside_c(mine, theirs, c and c["seconds"]))
 
 
+def sizes():
+    ways = {"gpytorch": contextlib.nullcontext, "fused": fast_mll, "dense": lambda: fast_mll(fused=False, dense_from=1)}
+    all_x, all_y = gp_peers.inputs(10_000)
+    for n in (1, 5, 20, 50, 100, 200, 400):
+        x, y = torch.tensor(all_x[:n]), torch.tensor(all_y[:n])
+        model = Model(x, y, None).double().train()
+        mll = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+
+        def step():
+            model.zero_grad()
+            value = -mll(model(x), y)
+            value.backward()
+            return value.item()
+
+        seconds, values, repeats = {way: [] for way in ways}, {}, 20 if n <= 100 else 5
+        for _ in range(7):
+            for way, block in ways.items():
+                with block():
+                    values[way] = step()
+                    begun = time.process_time()
+                    for _ in range(repeats):
+                        step()
+                    seconds[way].append((time.process_time() - begun) / repeats)
+        assert all(abs(v - values["gpytorch"]) <= 1e-9 * abs(v) for v in values.values()), values
+        times = {way: statistics.median(v) for way, v in seconds.items()}
+        report(bench="py_torch", job="sizes", n=n, clock="cpu", **{way: round(t, 6) for way, t in times.items()},
+               fused_ratio=round(times["gpytorch"] / times["fused"], 2), dense_ratio=round(times["gpytorch"] / times["dense"], 2))
+
+
 def soap(hidden=128, mlp=512, layers=3, steps=8):
     from pytorch_optimizer import SOAP as Peer
 
@@ -117,8 +149,8 @@ def soap(hidden=128, mlp=512, layers=3, steps=8):
 if __name__ == "__main__":
     wanted = sys.argv[1:] or ["50", "500", "1000", "2000", "soap"]
     for word in wanted:
-        if word == "soap":
-            soap()
+        if word in ("soap", "sizes"):
+            {"soap": soap, "sizes": sizes}[word]()
             continue
         gaussian_process(int(word))
         if int(word) == 50:
