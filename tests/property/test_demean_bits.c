@@ -210,6 +210,7 @@ static void cpu_levels(void)
             want = r;
         } else {
             printf("# this processor lacks %s\n", levels[l]);
+            test_skip("this processor lacks one of the levels; the others were compared");
         }
         frg_context_destroy(ctx);
     }
