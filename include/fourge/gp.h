@@ -47,7 +47,8 @@ extern "C" {
 /* ---- options ------------------------------------------------------------------------------------ */
 
 /** f64; f32: all arithmetic in float, sums in double; mixed: factor and value in f64 (the f64 value to the
- *  bit), inverse and gradient pass in f32 where their guards allow it. */
+ *  bit), the inverse in f32 where an estimate says that the gradient is within 1e-5 of its largest component (in a fit, of
+ *  that and n), in f64 and `promoted` elsewhere. */
 typedef enum { FRG_GP_F64, FRG_GP_F32, FRG_GP_MIXED } frg_gp_precision;
 /** FULL keeps the kernel beside the factor (n^2 elements), PACKED computes it twice (n^2/2); mixed is PACKED. */
 typedef enum { FRG_GP_STORAGE_AUTO, FRG_GP_FULL, FRG_GP_PACKED } frg_gp_storage;

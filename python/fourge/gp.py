@@ -56,8 +56,9 @@ class GP:
     preset : {"none", "gpytorch", "botorch", "sklearn"}, default="none"
         Transforms, starts, bounds and priors of another package.
     precision : {"f64", "f32", "mixed"}, default="f64"
-        f32: sums in float64; an answer that is not good enough is an error.  mixed: the value of f64 to the bit, the inverse and
-        the gradient in float32 where that is safe.
+        f32: sums in float64; an answer that is not good enough is an error.  mixed: the value of f64 to the bit, the inverse in
+        float32 where the gradient is estimated to be within 1e-5 of its largest component, in float64 elsewhere
+        (``value()["promoted"]``, and a warning).
     auto_promote : bool, default=False
         Do again in float64 what float32 is not good enough for.
     accuracy : float, default=1e-3

@@ -143,12 +143,13 @@ typedef struct {
     const frgi_gp_pass *pass;
 } pass_job;
 
-static frgi_gp_weights weights_of(const frgi_gp_bound *b, const frgi_spd_shape *s,
-                                  const frgi_gp_pass *pass, const unit *x, ptrdiff_t col)
+static frgi_gp_weights weights_of(const frgi_spd_shape *s, const frgi_gp_pass *pass, const unit *x,
+                                  ptrdiff_t col)
 {
     const bool above = col > x->tile;
     const ptrdiff_t tile = above ? frgi_spd_tile(s, col, x->tile) : frgi_spd_tile(s, x->tile, col);
-    return (frgi_gp_weights){.tile = (const char *)pass->inverse + (size_t)tile * b->size,
+    return (frgi_gp_weights){.tile =
+                                 (const char *)pass->inverse + (size_t)tile * frg_sizeof(s->dtype),
                              .ld = s->ld,
                              .row = x->row,
                              .transposed = above,
@@ -158,6 +159,33 @@ static frgi_gp_weights weights_of(const frgi_gp_bound *b, const frgi_spd_shape *
                              .n = s->n,
                              .extra = pass->extra,
                              .extra_q = pass->extra_q};
+}
+
+/** Does the inverse come in f32 to a pass in f64?  Its patches are widened then: the pass costs n^2, the inverse n^3. */
+static bool is_narrow(const frgi_gp_bound *b, const frgi_spd_shape *s)
+{
+    return s->dtype != b->points.dtype;
+}
+
+/** The patch of an inverse in f32 as one in f64: to, of GP_PATCH. */
+static void widen(const frgi_gp_patch *p, frgi_gp_weights *w, double *to)
+{
+    const float *const from = w->tile;
+    const bool apart = w->transposed || w->diagonal;
+    for (ptrdiff_t j = 0; j < p->cols; j++) {
+        for (ptrdiff_t i = 0; i < p->m; i++) {
+            const ptrdiff_t row = w->row + i, col = w->col + j;
+            const bool mirror = w->transposed || (w->diagonal && row < col);
+            to[i + j * GP_ROWS] =
+                apart && i >= p->rows
+                    ? 0
+                    : (double)from[mirror ? col + row * w->ld : row + col * w->ld];
+        }
+    }
+    w->tile = to;
+    w->ld = GP_ROWS;
+    w->row = w->col = 0;
+    w->transposed = w->diagonal = false;
 }
 
 static double add_rows(const double *x)
@@ -175,16 +203,21 @@ static void pass_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const voi
     const frgi_gp_pass *const pass = ((const pass_job *)job)->pass;
     const frgi_gp_program *const g = &b->program;
     const unit x = unit_at(s, u);
+    _Alignas(64) double wide[GP_PATCH];
     double *const trace = p->sum + (ptrdiff_t)g->n_parameters * GP_ROWS;
     memset(p->sum, 0, sizeof *p->sum * (size_t)(g->n_parameters + 1) * GP_ROWS);
     load(b, p, &x);
     p->lower = g->radial;
     for (ptrdiff_t col = 0; col <= x.tile; col++) {
         const ptrdiff_t end = columns_below(s, &x, col), begin = col * s->tile;
-        frgi_gp_weights w = weights_of(b, s, pass, &x, col);
+        const frgi_gp_weights of_tile = weights_of(s, pass, &x, col);
         for (ptrdiff_t j = 0; j < end; j += GP_COLS) {
+            frgi_gp_weights w = of_tile;
             w.col = j;
             frgi_gp_set_cols(p, begin + j, begin + end);
+            if (is_narrow(b, s)) {
+                widen(p, &w, wide);
+            }
             if (g->radial) {
                 const size_t at =
                     (size_t)(frgi_spd_tile(s, x.tile, col) + x.row + j * s->ld) * b->size;
@@ -214,16 +247,21 @@ static void inputs_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const v
     const frgi_gp_program *const g = &b->program;
     const ptrdiff_t d = b->points.d;
     const unit x = unit_at(s, u);
+    _Alignas(64) double wide[GP_PATCH];
     memset(p->gx, 0, sizeof *p->gx * (size_t)(d * GP_ROWS));
     load(b, p, &x);
     for (ptrdiff_t col = 0; col < s->tiles; col++) {
         const ptrdiff_t end = frgi_spd_rows(s, col), begin = col * s->tile;
-        frgi_gp_weights w = weights_of(b, s, pass, &x, col);
-        w.full = true;
-        w.diagonal = col == x.tile;
+        frgi_gp_weights of_tile = weights_of(s, pass, &x, col);
+        of_tile.full = true;
+        of_tile.diagonal = col == x.tile;
         for (ptrdiff_t j = 0; j < end; j += GP_COLS) {
+            frgi_gp_weights w = of_tile;
             w.col = j;
             frgi_gp_set_cols(p, begin + j, begin + end);
+            if (is_narrow(b, s)) {
+                widen(p, &w, wide);
+            }
             b->ops->forward(g, p);
             b->ops->weigh(g, &w, p);
             b->ops->backward(g, p);
@@ -236,7 +274,7 @@ static void inputs_unit(const frgi_gp_bound *b, const frgi_spd_shape *s, const v
 frg_status frgi_gp_run_pass(frg_context *ctx, const frgi_gp_bound *b, const frgi_spd_shape *s,
                             const frgi_gp_pass *pass)
 {
-    REQUIRE(ctx, s->n == b->points.n && s->dtype == b->points.dtype,
+    REQUIRE(ctx, s->n == b->points.n && (!is_narrow(b, s) || (s->dtype == FRG_F32 && !pass->kept)),
             "the shape is not that of the points");
     if (pass->dx && b->user_node >= 0) {
         FAIL(ctx, E_UNSUPPORTED, "a user's kernel gives no gradient with respect to x");

@@ -64,8 +64,8 @@ FRG_MUST_USE frg_status frgi_gp_build(frg_context *ctx, const frgi_gp_bound *b, 
 
 /** What a gradient pass needs and gives. */
 typedef struct {
-    const void *inverse;     /* K^-1, or P itself where alpha is NULL; shape s */
-    const void *alpha;       /* n x q, column-major with ld n, of the shape's type: W = alpha alpha' - q K^-1 */
+    const void *inverse;     /* K^-1, or P itself where alpha is NULL; shape s, whose type is that of the points or f32 */
+    const void *alpha;       /* n x q, column-major with ld n, of the points' type: W = alpha alpha' - q K^-1 */
     const void *beta;        /* NULL, or n x q: W = (alpha beta' + beta alpha')/2 - q K^-1 */
     ptrdiff_t q;
     const void *kept;        /* from frgi_gp_build, or NULL: recomputed */

@@ -119,10 +119,8 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
         gp->profile.root = TAKE(a, double, m *m);
         gp->profile.beta = TAKE(a, double, m *q);
     }
-    if (has_other(gp)) {
-        gp->solved_low = TAKE(a, float, n *(q + m));
-    }
     if (o->precision == FRG_GP_F32) {
+        gp->solved_low = TAKE(a, float, n *(q + m));
         gp->trust_memory = frgi_take(a, frgi_gp_trust_bytes(n));
     }
     frgi_gp_measure_sizes(gp, n, threads);
@@ -138,6 +136,8 @@ static void lay_out(frgi_arena *a, frg_gp *gp, ptrdiff_t n)
     if (has_other(gp)) {
         gp->other.matrix = shared ? gp->matrix : frgi_take(a, s->matrix[1]);
         gp->other.kept = shared ? gp->kept : NULL;
+    }
+    if (shared) {
         gp->other.points_memory = frgi_take(a, points_bytes(n, d, second_dtype(gp)));
         gp->other.bound_memory = frgi_take(a, s->bound[1]);
     }
