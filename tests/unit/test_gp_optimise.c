@@ -11,6 +11,7 @@ typedef struct {
     void (*g)(int n, const double *x, double *g);
     void (*h)(int n, const double *x, double *h);
     const double *matrix, *centre; /* of the quadratic */
+    double shown;                  /* what shown_information says */
     double wall;                   /* no value where x_1 is above it */
     double x[MOST], last;
     int64_t stop_after, accepted;
@@ -107,6 +108,13 @@ static void quadratic_hessian(int n, const double *x, double *h)
 {
     (void)x;
     memcpy(h, current->matrix, (size_t)(n * n) * sizeof *h);
+}
+
+static void shown_information(int n, const double *x, double *h)
+{
+    (void)x;
+    for (int i = 0; i < n * n; i++)
+        h[i] = current->shown;
 }
 
 static void indefinite(int n, const double *x, double *h)
@@ -430,6 +438,42 @@ static void information_helps(void)
     CHECK_NEAR(o.x[0], 0, 1e-8);
 }
 
+/** On f = (x - c)^2 / 2 with an information of h instead of 1 a step is p = -e / (h (1 + mu)), e = x - c, while |e| <= h; the
+ *  model expects -(e p + h p^2 / 2), f falls by -(e p + p^2 / 2), and mu follows their ratio: by max(1/5, 1 - (2 gain - 1)^3)
+ *  (Nielsen 1999), from 1/100 on.  The recurrence, step by step. */
+static void damping_follows_the_gain(void)
+{
+    static const double shown[] = {1, 0.75, 0.6, 1.3};
+    for (int k = 0; k < 4; k++) {
+        const double matrix[1] = {1}, centre[1] = {0.4}, h = shown[k];
+        plain p = {.n = 1,
+                   .f = quadratic,
+                   .g = quadratic_gradient,
+                   .h = shown_information,
+                   .matrix = matrix,
+                   .centre = centre,
+                   .shown = h,
+                   .wall = (double)INFINITY};
+        double e = -0.3, mu = 1e-2;
+        for (int steps = 1; steps <= 3; steps++) {
+            outcome o;
+            open_box(&o);
+            frgi_gp_search s = exact;
+            s.tol = 0;
+            s.max_iter = steps;
+            o.x[0] = 0.1;
+            run(frgi_gp_ai, &p, s, &o);
+            const double step = -e / (h * (1 + mu)), expected = -(e * step + 0.5 * h * step * step);
+            const double t = 2 * -(e * step + 0.5 * step * step) / expected - 1;
+            mu *= fmax(0.2, 1 - t * t * t);
+            e += step;
+            CHECK_INT(o.status, FRG_MAX_ITER);
+            CHECK_SAYS(fabs(o.x[0] - 0.4 - e) <= 1e-12 * fabs(e) + 1e-15,
+                       "h %g, step %d: %.17g, expected %.17g", h, steps, o.x[0] - 0.4, e);
+        }
+    }
+}
+
 /** torch.optim.Adam, version 2.15, lr 0.1, on the valley from (-1.2, 1) in float64. */
 static void adam_as_torch(void)
 {
@@ -488,6 +532,7 @@ static const test_case cases[] = {
     {"walls", walls},
     {"no false claims", no_false_claims},
     {"limits", limits},
+    {"damping follows the gain", damping_follows_the_gain},
     {"information_helps", information_helps},
     {"adam_as_torch", adam_as_torch},
     {"adam_before_a_wall", adam_before_a_wall},
