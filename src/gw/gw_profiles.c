@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gw/gw_solver.h"
+#include "gw/gw_state.h"
 
 enum { BINS = 512, LOOKED_AT = 512, BATCH = 64 };
 enum { STAGES = 5, STAGE_PASSES = 6 };
@@ -148,8 +148,24 @@ static frg_status match_profiles(frgi_level *l, double spread)
     return frgi_draw_start(l);
 }
 
+/** A run that stops before the start is made does all of it again. */
+static frg_status begin_anew(frgi_level *l)
+{
+    const int phase = l->phase;
+    int64_t t = 0;
+    l->phase = FRGI_PROFILES;
+    l->turn = 0;
+    frg_status status = frgi_state_enter(l, 1, &t);
+    if (status == FRG_OK) {
+        status = frgi_state_point(l, t);
+    }
+    l->phase = phase;
+    return status;
+}
+
 frg_status frgi_profiles_start(frgi_level *l)
 {
+    TRY(begin_anew(l));
     const bool unit = l->o->scale == FRG_GW_SCALE_BATCH_MAX;
     double spread = 0;
     const bool anneals = l->o->anneal != FRG_GW_ANNEAL_NONE;
