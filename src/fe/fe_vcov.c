@@ -53,6 +53,7 @@ typedef struct {
     double *weighted;     /* their memory where they are not e */
     double *meat;         /* k x k */
     double *gross;        /* k x k: the same with all terms added; NULL where there is one */
+    double *terms;        /* k: the variances that gross gives */
     bool *unknown;        /* k: no variance */
     /* powers of two: */
     int a;
@@ -465,46 +466,29 @@ static void shift_intercept(const work *w, double *m)
     }
 }
 
-/** m <- D m D, D the powers of two that give all coefficients one unit, or back. */
-static void level_units(const work *w, double *m, int sign)
-{
-    const int64_t k = w->f->k;
-    int most = w->c[0];
-    for (int i = 1; i < k; i++) {
-        most = w->c[i] > most ? w->c[i] : most;
-    }
-    for (int i = 0; i < k; i++) {
-        for (int j = 0; j < k; j++) {
-            m[i * k + j] = ldexp(m[i * k + j], sign * (w->c[i] + w->c[j] - 2 * most));
-        }
-    }
-}
-
 /** Marks the coefficients without a variance: it is negative, or what the rounding of its terms leaves of them. */
 static frg_status find_unknown(work *w, double adjust)
 {
     const frg_fe *const f = w->f;
     const int64_t k = f->k;
-    double *terms = NULL;
+    double *gross = NULL;
     TRY(NEW0(f->ctx, &w->unknown, k, "a covariance"));
-    if (w->gross) {
-        TRY(NEW(f->ctx, &terms, k * k, "a covariance"));
-        const frg_status status = sandwich(f, w->bread, w->gross, adjust, terms);
-        if (status < 0) {
-            DROP(f->ctx, &terms);
-            return status;
-        }
-        if (f->centred) {
-            shift_intercept(w, terms);
-        }
+    if (!w->gross) {
+        return FRG_OK; /* one term, which is a square */
     }
-    for (int64_t j = 0; j < k; j++) {
-        const double floor = terms ? CANCELLED * terms[j * k + j] : 0;
-        w->unknown[j] = w->v->matrix[j * k + j] < floor;
+    TRY(NEW(f->ctx, &w->terms, k, "a covariance"));
+    TRY(NEW(f->ctx, &gross, k * k, "a covariance"));
+    const frg_status status = sandwich(f, w->bread, w->gross, adjust, gross);
+    if (status >= 0 && f->centred) {
+        shift_intercept(w, gross);
+    }
+    for (int64_t j = 0; j < k && status >= 0; j++) {
+        w->terms[j] = gross[j * k + j];
+        w->unknown[j] = w->v->matrix[j * k + j] < CANCELLED * w->terms[j];
         w->v->v.projected |= w->unknown[j];
     }
-    DROP(f->ctx, &terms);
-    return FRG_OK;
+    DROP(f->ctx, &gross);
+    return status;
 }
 
 static void warn_of_projection(const work *w)
@@ -526,8 +510,23 @@ static void warn_of_projection(const work *w)
         w->v->request.spec, frgi_fe_term(f, f->column_of[first]), more);
 }
 
-/** The nearest positive semidefinite matrix in place of one with a variance that is not positive.  One with negative
- *  eigenvalues alone stays, as in fixest: its variances are those of the formula, and joint tests see that it is none. */
+/** m_ij <- m_ij (s_i s_j)^power, s_i^2 the variances of all terms added: what is left has no units. */
+static void scale_by_terms(const work *w, double *m, int power)
+{
+    const int64_t k = w->f->k;
+    for (int i = 0; i < k; i++) {
+        for (int j = 0; j < k; j++) {
+            const double s =
+                w->terms[i] > 0 && w->terms[j] > 0 ? sqrt(w->terms[i]) * sqrt(w->terms[j]) : 1;
+            m[i * k + j] = power > 0 ? m[i * k + j] * s : m[i * k + j] / s;
+        }
+    }
+}
+
+/** The nearest positive semidefinite matrix in place of one with a variance that is not positive, nearest where each
+ *  coefficient is measured in the standard error of all terms added, so that units do not matter (in fixest they do).  One
+ *  with negative eigenvalues alone stays, as in fixest: its variances are those of the formula, and joint tests see that it
+ *  is none. */
 static frg_status project(work *w)
 {
     const frg_fe *const f = w->f;
@@ -540,7 +539,7 @@ static frg_status project(work *w)
     TRY_TO(done, NEW(f->ctx, &a, k * k, "eigenvalues"));
     TRY_TO(done, NEW(f->ctx, &values, k, "eigenvalues"));
     TRY_TO(done, NEW(f->ctx, &vectors, k * k, "eigenvalues"));
-    level_units(w, m, 1);
+    scale_by_terms(w, m, -1);
     memcpy(a, m, sizeof *m * (size_t)k * (size_t)k);
     frgi_eigen(f->k, a, values, vectors);
     memset(m, 0, sizeof *m * (size_t)k * (size_t)k);
@@ -551,7 +550,7 @@ static frg_status project(work *w)
             }
         }
     }
-    level_units(w, m, -1);
+    scale_by_terms(w, m, 1);
     warn_of_projection(w);
 done:
     DROP(f->ctx, &a);
@@ -697,6 +696,7 @@ done:
     DROP(f->ctx, &w.weighted);
     DROP(f->ctx, &w.meat);
     DROP(f->ctx, &w.gross);
+    DROP(f->ctx, &w.terms);
     DROP(f->ctx, &w.unknown);
     DROP(f->ctx, &w.c);
     DROP(f->ctx, &w.x);
