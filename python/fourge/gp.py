@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from os import PathLike
 from typing import Any
@@ -27,6 +28,10 @@ def _pair(x: Any, y: Any, x_name: str = "x", y_name: str = "y") -> tuple[np.ndar
 
 def _doubles(values: Any, name: str) -> np.ndarray | None:
     return None if values is None else np.ascontiguousarray(array(values, name), np.float64)
+
+
+_REMEDIES = {"FRG_MAX_ITER": "raise max_iter or max_evaluations", "FRG_TIME_LIMIT": "raise time_limit",
+             "FRG_STALLED": "more may be won from other places: raise starts", "FRG_INTERRUPTED": "fit again from here"}
 
 
 class GP:
@@ -263,6 +268,9 @@ class GP:
             to); log_likelihood, gradient_norm, iterations, values, gradients, failures, best_start, optimizer, total_seconds,
             trace (one dict an iterate of the best start) and starts (what became of each: status, objective, iterations, values,
             gradients, failures).
+
+        A fit that did not converge warns with :class:`fourge.errors.NotConverged`.  One that was stopped keeps the best point that
+        it has seen; log_likelihood is nan where that was before its first value.
         """
         if resume is True:
             if checkpoint is None:
@@ -271,6 +279,10 @@ class GP:
         out = self._gp.fit(options, None if checkpoint is None else os.fsdecode(checkpoint), float(checkpoint_every),
                            None if resume is False else os.fsdecode(resume))
         warn(self._context)
+        if out["status"] != "FRG_OK":
+            warnings.warn(f"the fit ended with {out['status']} (iterations: {out['iterations']}) before it converged, at the log "
+                          f"likelihood {out['log_likelihood']:.6g}: {_REMEDIES.get(out['status'], 'fit again')}",
+                          errors.NotConverged, stacklevel=2)
         return out
 
     def _fit(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:

@@ -438,6 +438,18 @@ class Steps(unittest.TestCase):
             with self.subTest(message), self.assertRaisesRegex(ValueError, message):
                 one._gp.step(*bad, None, None)
 
+    def test_a_fit_that_ends_early_warns(self):
+        x = np.linspace(0, 1, 40)
+        model = gp.GP(x, np.sin(6 * x), "scale*rbf + noise(0.1)")
+        with self.assertWarnsRegex(errors.NotConverged, "FRG_MAX_ITER .iterations: 1.*raise max_iter"):
+            self.assertEqual(model.fit(max_iter=1)["status"], "FRG_MAX_ITER")
+        x = np.linspace(0, 1, 1000)
+        model = gp.GP(x, np.sin(6 * x), "scale*rbf + noise(0.1)", time_limit=1e-9)
+        before = model.theta
+        with self.assertWarnsRegex(errors.NotConverged, "FRG_TIME_LIMIT.*raise time_limit"):
+            told = model.fit(optimizer="adam")
+        self.assertTrue(np.isnan(told["log_likelihood"]))  # not 0: none was computed
+        np.testing.assert_array_equal(model.theta, before)
 
 if __name__ == "__main__":
     unittest.main()

@@ -60,7 +60,8 @@ typedef struct {
     frgi_gp_found found; /* of the start under way, at the end of all together */
     frg_gp_start *each;  /* what became of each start; NULL where nothing is free */
     candidate now, best;
-    double jitter;                   /* of the last iterate */
+    candidate seen; /* theta, f, value: the best value of this start, taken or not */
+    double jitter;  /* of the last iterate */
     struct frgi_gp_keeping *keeping; /* NULL: no states are wanted */
     frgi_gp_cursor cursor;
     bool offers;        /* this thread hands states out */
@@ -166,7 +167,13 @@ static frg_status objective_value(void *user, const double *u, double *f)
     }
     frgi_gp_coordinates_values(&m->to, u, m->theta);
     TRY(frgi_gp_set_theta(m->gp, m->theta));
-    return ask(m, GP_ASKED_VALUE, compute_value, 1, f);
+    const frg_status status = ask(m, GP_ASKED_VALUE, compute_value, 1, f);
+    if (status == FRG_OK && *f < m->seen.f) { /* recalled ones too: a resumed fit may stop */
+        memcpy(m->seen.theta, m->gp->theta, (size_t)m->gp->params.count * sizeof *m->seen.theta);
+        m->seen.f = *f;
+        m->seen.value = m->gp->value;
+    }
+    return status;
 }
 
 static frg_status compute_gradient(fit *m, double *g)
@@ -277,6 +284,22 @@ static const char *end_of(const fit *m, frg_status status)
                                           : names[m->found.end];
 }
 
+static bool was_stopped(frg_status status)
+{
+    return status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
+}
+
+/** A search that was stopped between a value and its gradient, or at a trial, ends at the best point that it has seen. */
+static void take_best_seen(fit *m)
+{
+    if (m->seen.f < m->now.f) {
+        memcpy(m->now.theta, m->seen.theta, (size_t)m->gp->params.count * sizeof *m->now.theta);
+        m->now.f = m->seen.f;
+        m->now.value = m->seen.value;
+        m->now.norm = (double)NAN;
+    }
+}
+
 static frg_status search_from(fit *m)
 {
     typedef frg_status optimiser(frg_context *, const frgi_gp_objective *, const frgi_gp_search *,
@@ -302,10 +325,12 @@ static frg_status search_from(fit *m)
     frgi_gp_set_sticky(m->gp, true);
     m->gp->jitter_told = told;
     m->now.trace.n = 0;
-    m->now.f = (double)INFINITY;
+    m->now.f = m->seen.f = (double)INFINITY;
     m->jitter = 0;
     const frg_status status = methods[m->method](m->gp->ctx, &objective, &search, m->u, &m->found);
-    if (status >= 0 && m->method == FRG_GP_ADAM) { /* the last point, not the best one */
+    if (was_stopped(status)) {
+        take_best_seen(m);
+    } else if (status >= 0 && m->method == FRG_GP_ADAM) { /* the last point, not the best one */
         frgi_gp_coordinates_values(&m->to, m->u, m->now.theta);
         m->now.f = m->found.f;
     }
@@ -367,11 +392,6 @@ static void keep_better(fit *m)
     }
 }
 
-static bool was_stopped(frg_status status)
-{
-    return status == FRG_INTERRUPTED || status == FRG_TIME_LIMIT;
-}
-
 static bool is_hard(frg_status status)
 {
     return status < 0 && status != FRG_NOT_POSDEF;
@@ -428,8 +448,8 @@ static void begin(fit *m)
 static void lay_out(frgi_arena *a, fit *m)
 {
     const size_t p = (size_t)m->gp->params.count;
-    double **const vectors[] = {&m->u,        &m->theta,     &m->given,
-                                &m->gradient, &m->now.theta, &m->best.theta};
+    double **const vectors[] = {&m->u,         &m->theta,      &m->given,     &m->gradient,
+                                &m->now.theta, &m->best.theta, &m->seen.theta};
     frgi_gp_coordinates_take(a, m->gp, &m->to);
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         *vectors[i] = TAKE(a, double, p);

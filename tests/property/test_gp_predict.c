@@ -131,7 +131,8 @@ static void given_mean(void)
     frg_gp_opts o = gp_data_opts("values");
     const frg_gp_opts none = gp_data_opts("zero");
     o.mean_values = m;
-    frg_gp *gp = gp_data_open(ctx, &g, kernels[0], &o), *zero = gp_data_open(ctx, &h, kernels[0], &none);
+    frg_gp *gp = gp_data_open(ctx, &g, kernels[0], &o),
+           *zero = gp_data_open(ctx, &h, kernels[0], &none);
     if (gp && zero) {
         CHECK(frg_gp_get_report(gp).given_mean == 1 && frg_gp_get_report(zero).given_mean == 0);
         CHECK_STATUS(ask(gp, at, M, 0, 0, &a), FRG_BAD_ARG); /* without m* */
@@ -143,7 +144,8 @@ static void given_mean(void)
         p.mean_values = there;
         CHECK_OK(ctx, frg_gp_predict(gp, frg_matrix(at, FRG_F64, M, 2, 2), &p));
         for (int i = 0; i < M; i++)
-            CHECK_NEAR(a.mean[i], there[i] + b.mean[i], 1e-14); /* a sum in another order: a few eps of |mean| < 10 */
+            CHECK_NEAR(a.mean[i], there[i] + b.mean[i],
+                       1e-14); /* a sum in another order: a few eps of |mean| < 10 */
         CHECK_STATUS(frg_gp_predict(zero, frg_matrix(at, FRG_F64, M, 2, 2), &p), FRG_BAD_ARG);
         there[2] = (double)NAN;
         CHECK_STATUS(frg_gp_predict(gp, frg_matrix(at, FRG_F64, M, 2, 2), &p), FRG_BAD_DATA);
@@ -825,7 +827,32 @@ static void variance_floor(void)
     frg_context_destroy(ctx);
 }
 
+/** What an update leaves is judged as what is factored anew: the bound on the error has the largest diagonal of K, noise
+ *  included, as its factor. */
+static void judged_after_an_update(void)
+{
+    static gp_data g;
+    gp_data_random(&g, 40, 2, 1);
+    frg_context *ctx = test_context();
+    const frg_gp_opts o = gp_data_opts("zero");
+    static const char kernel[] = "1.3*rbf(l=0.4) + noise(3)";
+    frg_gp *gp = gp_data_open(ctx, &g, kernel, &o), *whole = NULL;
+    frg_gp_value kept = {0}, anew = {0};
+    g.n = 39;
+    if (gp && CHECK_OK(ctx, frg_gp_eval(gp, NULL)) && CHECK_OK(ctx, frg_gp_update_remove(gp, 39)) &&
+        (whole = refit(ctx, &g, kernel, &o, gp))) {
+        CHECK_OK(ctx, frg_gp_eval(gp, &kept));
+        CHECK_OK(ctx, frg_gp_eval(whole, &anew));
+        /* sums over 39 points of squares that carry a few hundred roundings, at a condition below 20 */
+        CHECK_NEAR(kept.error_estimate, anew.error_estimate, 1e-11);
+    }
+    frg_gp_destroy(whole);
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
+    {"judged after an update", judged_after_an_update},
     {"variance floor", variance_floor},
     {"chain_rule", chain_rule},
     {"chain_rule_profiled", chain_rule_profiled},

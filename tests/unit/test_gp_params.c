@@ -1,6 +1,7 @@
 /* test_gp_params.c - transforms, starts, presets, checks, priors. */
 #include <math.h>
 
+#include "gp/gp_fit.h"
 #include "gp/gp_kernel.h"
 #include "test.h"
 
@@ -400,9 +401,58 @@ static void prior_texts(void)
     close_setting(&s);
 }
 
+/** Starts drawn from gamma(a, b) have the mean a/b and the variance a/b^2, also with a below 1, where another formula is used.
+ *  COUNT draws of a fixed seed: the mean is within 5 a^0.5/b COUNT^-0.5; the variance within 5 times its own deviation, of
+ *  (fourth moment - variance^2)/COUNT with the fourth moment (3 a^2 + 6 a)/b^4. */
+static void starts_from_gamma(void)
+{
+    enum { COUNT = 20000 };
+    static const double shapes[][2] = {{3, 6}, {0.5, 2}, {1, 1}, {20, 4}};
+    const double x[] = {0, 0.4, 1}, y[] = {1, -1, 0.5};
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        const double a = shapes[k][0], b = shapes[k][1];
+        frg_context *ctx = test_context();
+        frg_gp_opts o;
+        frg_gp_defaults(&o, sizeof o);
+        char priors[64];
+        snprintf(priors, sizeof priors, "rbf.l=gamma(%g,%g)", a, b);
+        o.priors = priors;
+        frg_gp *gp = NULL;
+        if (CHECK_OK(ctx,
+                     frg_gp_create(&gp, ctx, frg_matrix((void *)(uintptr_t)x, FRG_F64, 3, 1, 1),
+                                   frg_vector((void *)(uintptr_t)y, FRG_F64, 3),
+                                   "1!*rbf(l=in(1e-12,1e12)) + noise(0.1!)", &o))) {
+            double mean = 0, square = 0, theta[8];
+            int length = 0;
+            frg_gp_parameter p;
+            while (frg_gp_get_parameter(gp, length, &p) == FRG_OK && strcmp(p.name, "rbf.l") != 0)
+                length++;
+            for (int i = 1; i <= COUNT; i++) {
+                frgi_gp_random_start(gp, i, theta);
+                const double d = theta[length] - a / b;
+                mean += d / COUNT;
+                square += d * d / COUNT;
+            }
+            const double variance = a / (b * b), fourth = (3 * a * a + 6 * a) / (b * b * b * b);
+            CHECK_SAYS(fabs(mean) <= 5 * sqrt(variance / COUNT), "%s: mean off by %g", priors,
+                       mean);
+            CHECK_SAYS(fabs(square - variance) <= 5 * sqrt((fourth - variance * variance) / COUNT),
+                       "%s: variance %g", priors, square);
+        }
+        frg_gp_destroy(gp);
+        frg_context_destroy(ctx);
+    }
+}
+
 static const test_case cases[] = {
-    {"transforms", transforms}, {"natural", natural},         {"held", held},
-    {"presets", presets},       {"checks", checks},           {"priors", priors},
-    {"jacobians", jacobians},   {"prior_texts", prior_texts},
+    {"starts from gamma", starts_from_gamma},
+    {"transforms", transforms},
+    {"natural", natural},
+    {"held", held},
+    {"presets", presets},
+    {"checks", checks},
+    {"priors", priors},
+    {"jacobians", jacobians},
+    {"prior_texts", prior_texts},
 };
 TEST_MAIN(cases)
