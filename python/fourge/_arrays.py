@@ -12,7 +12,10 @@ CONTEXT_OPTIONS = ("threads", "seed", "memory_limit", "time_limit")
 
 def context(options, progress=None):
     """A context from the options that are its own; takes them out of `options`.  Progress is a function, None, or
-    True for a bar."""
+    True for a bar.  A negative seed raises BadArgument: the generator's key is an unsigned word."""
+    seed = options.get("seed")
+    if isinstance(seed, (int, np.integer)) and seed < 0:
+        raise errors.BadArgument(f"seed: expected 0 or more, got {seed}")
     return _fourge.Context({k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}, _progress.of(progress))
 
 

@@ -451,5 +451,11 @@ class Steps(unittest.TestCase):
         self.assertTrue(np.isnan(told["log_likelihood"]))  # not 0: none was computed
         np.testing.assert_array_equal(model.theta, before)
 
+    def test_a_negative_seed_is_refused(self):
+        for seed in (-1, np.int64(-3)):
+            with self.assertRaisesRegex(errors.BadArgument, f"seed: expected 0 or more, got {seed}"):
+                gp.GP(np.arange(4.0), np.arange(4.0), "rbf + noise", seed=seed)
+
+
 if __name__ == "__main__":
     unittest.main()
