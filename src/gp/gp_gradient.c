@@ -10,7 +10,7 @@
  * Mixed: the factor is rounded to f32 and inverted there; the pass, and a, are in f64 (a pass in f32 rounds equal distances
  * equally: on a grid it cost 8e-4 of the gradient where the inverse costs 5e-6), and the scale comes from the diagonal.  What
  * is left is E, the error of the inverse: E is about K^-1 D K^-1 with |D_ij| of eps K_max, so that 1/2 tr(E dK) is at most
- * eps K_max tr K^-1 where it adds up, and 1/sqrt(n) of that where it does not: of 613 processes (eight kernels, n to 900, noise
+ * eps K_max tr K^-1 where it adds up, and 1/sqrt(n) of that where it does not: of 363 processes (eight kernels, n to 900, noise
  * 1e-5 to 0.1, grids among them) the worst had 1.9 / sqrt(n) of it.  MIXED_ROUNDING / sqrt(n) of it must be within 1e-5 of
  * the largest component (in a fit, of that and n), (max L_ii / min L_ii)^2 <= 1e10 and the trace residual at most 1e-3;
  * elsewhere the inverse is done in f64 and the result marked.
