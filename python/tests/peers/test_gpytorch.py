@@ -296,6 +296,26 @@ class FastMll(unittest.TestCase):
         self.assertEqual(len(said), 1)
         self.assertRegex(said[0], "n = 40 is above gpytorch.settings.max_cholesky_size, 10.*exact=True")
 
+    def test_a_refused_value_is_gpytorchs(self):
+        """log N(y; K + 1e-4 I) of 200 points in float32, of -4.5e5 and a bound of 4e3, ten times what is allowed."""
+        x = torch.linspace(0, 1, 200)[:, None]
+        likelihood = L.GaussianLikelihood(noise_constraint=gpytorch.constraints.GreaterThan(1e-5))
+        model = Model(x, torch.sin(20 * x[:, 0]), likelihood, K.ScaleKernel(K.RBFKernel())).train()
+        likelihood.noise, model.covar_module.base_kernel.lengthscale = 1e-4, 1.0
+        mll = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
+        want, gradients = value_and_gradients(mll)
+        fourge.gpytorch._told.clear()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            with fast_mll(fused=False):
+                for _ in range(3):
+                    got, ours = value_and_gradients(mll)
+                    torch.testing.assert_close([got, *ours], [want, *gradients], rtol=0, atol=0)
+        self.assertEqual(dict(fast_mll.stats), {"untouched": 3})
+        said = [str(w.message) for w in told if "fast_mll" in str(w.message)]
+        self.assertEqual(len(said), 1, said)
+        self.assertRegex(said[0], "'dense' failed.*FRG-GP-010")
+
     def test_batches_of_any_number_of_axes(self):
         """A mean with its own axes, targets with more of them, kernels that only the dense way takes."""
         b = torch.Size([2, 1, 3, 2])
