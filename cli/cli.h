@@ -71,6 +71,8 @@ int cli_find_stray(const cli *c, const frg_column *k, int64_t *row);
 /** Refuses a column of text, by the cell that makes it text where there are few such (`hint` is what to do then); the exit
  *  code. */
 int cli_refuse_text(const cli *c, const char *path, const frg_column *k, const char *hint);
+/** Refuses the name of a column that the table of `path` has not: the nearest name, or those there are; the exit code. */
+int cli_no_column(const cli *c, const char *path, const frg_table *t, const char *name);
 /** Whether the option stands on the line. */
 int was_given(const cli *c, const char *name);
 /** Copies the fields of `settings` from `from` on that options on the line have set, of `bytes`, to the same places of `to`. */

@@ -45,15 +45,6 @@ static void free_names(char **names)
     free(names);
 }
 
-static int missing_column(const cli *c, const gp_data *d, const char *name)
-{
-    char hint[160];
-    const char *near = frg_table_nearest(d->table, name);
-    snprintf(hint, sizeof hint, "%s%s", near ? "did you mean " : "check the header of the table",
-             near ? near : "");
-    return cli_fail(c, "E_COLUMN", name, hint, "there is no column '%s' in %s", name, d->path);
-}
-
 /* ---- columns ------------------------------------------------------------------------------------ */
 
 static const char mend_or_leave[] = "mend the cell, or leave the column out with --x";
@@ -64,7 +55,7 @@ static int take_column(const cli *c, const gp_data *d, const char *name, double 
 {
     const frg_column *k = frg_table_find(d->table, name);
     if (!k) {
-        return missing_column(c, d, name);
+        return cli_no_column(c, d->path, d->table, name);
     }
     if (k->kind == FRG_CATEGORY) {
         return cli_refuse_text(c, d->path, k, mend_or_leave);
@@ -207,7 +198,7 @@ int gp_data_groups(cli *c, gp_data *d, const char *column)
 {
     const frg_column *k = frg_table_find(d->table, column);
     if (!k) {
-        return missing_column(c, d, column);
+        return cli_no_column(c, d->path, d->table, column);
     }
     double *seen = malloc(MOST_GROUPS * sizeof *seen);
     d->groups = malloc((size_t)d->n * sizeof *d->groups + 1);

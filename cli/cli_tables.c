@@ -68,3 +68,24 @@ int cli_refuse_text(const cli *c, const char *path, const frg_column *k, const c
                     "column '%s' of %s holds text such as \"%s\"", k->name, path,
                     k->n_labels > 0 ? k->labels[0] : "");
 }
+
+int cli_no_column(const cli *c, const char *path, const frg_table *t, const char *name)
+{
+    enum { MOST = 20 };
+    char hint[400];
+    const char *const near = frg_table_nearest(t, name);
+    const int64_t n = frg_table_columns(t);
+    const char *const others = n == 1 ? "the one column is" : "there are";
+    size_t used = (size_t)snprintf(hint, sizeof hint, "%s%s", near ? "did you mean " : others,
+                                   near ? near : "");
+    for (int64_t i = 0; !near && i < n; i++) {
+        const char *const other = frg_table_column(t, i)->name;
+        if (i == MOST ||
+            used + strlen(other) + sizeof ", '' and 9223372036854775807 more" > sizeof hint) {
+            snprintf(hint + used, sizeof hint - used, " and %" PRId64 " more", n - i);
+            break;
+        }
+        used += (size_t)snprintf(hint + used, sizeof hint - used, "%s'%s'", i ? ", " : " ", other);
+    }
+    return cli_fail(c, "E_COLUMN", name, hint, "there is no column '%s' in %s", name, path);
+}

@@ -118,7 +118,8 @@ static int unknown_option(const cli *c, const char *name, size_t length, unsigne
     char where[80], hint[160];
     const int shown = (int)(length < 60 ? length : 60);
     snprintf(where, sizeof where, "--%.*s", shown, name);
-    const char *near = nearest_option(name, length, mask);
+    const option_spec *elsewhere = find_option(name, length, CMD_ALL); /* no spelling mistake */
+    const char *near = elsewhere ? NULL : nearest_option(name, length, mask);
     const char *meant = mask == CMD_FE ? word_of_others(name, length) : NULL;
     if (meant) {
         snprintf(hint, sizeof hint, "%s", meant);
@@ -128,7 +129,6 @@ static int unknown_option(const cli *c, const char *name, size_t length, unsigne
         snprintf(hint, sizeof hint, "fourge %s%s--help lists the options",
                  c->command ? c->command->name : "", c->command ? " " : "");
     }
-    const option_spec *elsewhere = find_option(name, length, CMD_ALL);
     if (elsewhere && c->command) {
         return cli_fail(c, "E_OPTION", where, hint, "%s is an option of another command, not of %s",
                         where, c->command->name);

@@ -234,13 +234,7 @@ static int fill_set(training_set *set, cli *c, const char *path, const frg_table
 {
     const frg_column *const y = frg_table_find(table, label);
     if (!y) {
-        const char *near = frg_table_nearest(table, label);
-        char hint[160] = "";
-        if (near) {
-            snprintf(hint, sizeof hint, "did you mean %s", near);
-        }
-        return cli_fail(c, "E_COLUMN", label, near ? hint : NULL, "the data have no column '%s'",
-                        label);
+        return cli_no_column(c, path, table, label);
     }
     set->rows = frg_table_rows(table);
     for (int64_t k = 0; k < frg_table_columns(table); k++) {

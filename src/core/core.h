@@ -124,9 +124,10 @@ FRG_MUST_USE frg_status frgi_strdup(frg_context *ctx, char **out, const char *s,
 /** The nearest of `count` names to `name` by edit distance, or NULL when none is near. */
 const char *frgi_nearest(const char *name, const char *const *names, int64_t count);
 enum { FRGI_ADVICE = 320 };
-/** What to say behind the name of a column that is none of n: the nearest name, or `first` where that is the only one. */
+/** What to say behind the name of a column that is none of n: the nearest name, or those there are, as far as there is room
+ *  for them.  name(of, i) is that of the i-th. */
 const char *frgi_column_advice(char advice[FRGI_ADVICE], const char *near, int64_t n,
-                               const char *first);
+                               const char *(*name)(const void *of, int64_t i), const void *of);
 
 /* ---- sorting ------------------------------------------------------------------------------------ */
 

@@ -109,14 +109,27 @@ const char *frgi_nearest(const char *name, const char *const *names, int64_t cou
 }
 
 const char *frgi_column_advice(char advice[FRGI_ADVICE], const char *near, int64_t n,
-                               const char *first)
+                               const char *(*name)(const void *of, int64_t i), const void *of)
 {
+    enum { MOST = 20, TAIL = 32 }; /* TAIL: room for " and 9223372036854775807 more" */
     advice[0] = '\0';
     if (near) {
         snprintf(advice, FRGI_ADVICE, "; did you mean '%s'?", near);
     } else if (n == 1) {
         snprintf(advice, FRGI_ADVICE,
-                 "; the one column is '%s': is it something else that separates the cells?", first);
+                 "; the one column is '%s': is it something else that separates the cells?",
+                 name(of, 0));
+    }
+    size_t used = strlen(advice);
+    for (int64_t i = 0; !near && n > 1 && i < n; i++) {
+        const size_t length = strlen(name(of, i)) + sizeof "; there are ''";
+        if (i == MOST || used + length + TAIL > FRGI_ADVICE) {
+            snprintf(advice + used, FRGI_ADVICE - used,
+                     i ? " and %lld more" : "; there are %lld columns", (long long)(n - i));
+            break;
+        }
+        used += (size_t)snprintf(advice + used, FRGI_ADVICE - used, "%s'%s'",
+                                 i ? ", " : "; there are ", name(of, i));
     }
     return advice;
 }

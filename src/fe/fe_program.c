@@ -16,6 +16,11 @@ static const double missing = (double)NAN;
 
 /* ---- columns ------------------------------------------------------------------------------------ */
 
+static const char *name_of_column(const void *table, int64_t i)
+{
+    return frg_table_column(table, i)->name;
+}
+
 frg_status frgi_column_named(const frg_column **out, frg_context *ctx, const char *name,
                              const char *role, const frg_table *table)
 {
@@ -23,11 +28,10 @@ frg_status frgi_column_named(const frg_column **out, frg_context *ctx, const cha
     if (*out) {
         return FRG_OK;
     }
-    const int64_t n = frg_table_columns(table);
     char advice[FRGI_ADVICE];
     FAIL(ctx, E_COLUMN, "%s: column '%s' is not in the data%s", role, name,
-         frgi_column_advice(advice, frg_table_nearest(table, name), n,
-                            n ? frg_table_column(table, 0)->name : NULL));
+         frgi_column_advice(advice, frg_table_nearest(table, name), frg_table_columns(table),
+                            name_of_column, table));
 }
 
 frg_status frgi_column_find(const frg_column **out, frg_context *ctx, const frgi_syntax *s,

@@ -276,6 +276,11 @@ bool frgi_column_is_wanted(const frg_table_opts *o, const char *name)
     return wanted;
 }
 
+static const char *name_of_list(const void *names, int64_t i)
+{
+    return ((const char *const *)names)[i];
+}
+
 frg_status frgi_columns_exist(frg_context *ctx, const frg_table_opts *o, const char *source,
                               const char *const *names, int64_t n)
 {
@@ -288,7 +293,8 @@ frg_status frgi_columns_exist(frg_context *ctx, const frg_table_opts *o, const c
             char advice[FRGI_ADVICE];
             frgi_at(ctx, "%s", source);
             FAIL(ctx, E_COLUMN, "'%s' has no column '%s'%s", source, o->columns[i],
-                 frgi_column_advice(advice, frgi_nearest(o->columns[i], names, n), n, names[0]));
+                 frgi_column_advice(advice, frgi_nearest(o->columns[i], names, n), n, name_of_list,
+                                    names));
         }
     }
     return FRG_OK;
