@@ -49,10 +49,16 @@ static int read_mesh(cli *c, const char *path, gw_input *in)
 
 int gw_read(cli *c, const char *path, gw_input *in)
 {
+    const int is_graph =
+        ends_with(path, ".mtx") || ends_with(path, ".edges") || ends_with(path, ".txt");
+    if (c->set.gw.directed && !is_graph) {
+        return cli_fail(c, "E_OPTION", "--directed", "leave it out",
+                        "--directed: %s is no file of arcs (.mtx, .edges, .txt)", path);
+    }
     if (ends_with(path, ".off") || ends_with(path, ".obj") || ends_with(path, ".ply")) {
         return read_mesh(c, path, in);
     }
-    if (ends_with(path, ".mtx") || ends_with(path, ".edges") || ends_with(path, ".txt")) {
+    if (is_graph) {
         const frg_status status = frg_graph_read(&in->graph, c->ctx, path, c->set.gw.directed);
         return status != FRG_OK ? cli_fail_read(c, status) : 0;
     }

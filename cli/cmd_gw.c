@@ -763,6 +763,7 @@ int gw_energy(cli *c)
 int command_gw(cli *c)
 {
     static int (*const jobs[])(cli *) = {gw_align, gw_sinkhorn, gw_paths, gw_energy, gw_barycenter};
-    const int code = cli_open(c);
+    int code = cli_table_options(c);
+    code = code ? code : cli_open(c);
     return code ? code : jobs[c->job](c);
 }

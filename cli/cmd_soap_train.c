@@ -95,6 +95,42 @@ static int run(cli *c, train_job *j, const training_set *set, const frg_soap_opt
     return code;
 }
 
+/** AdamW has neither factors nor a profile, and a text no columns: options that could do nothing are refused. */
+static int check_train(const cli *c, int text)
+{
+    static const char *const of_adam[] = {"lr",
+                                          "beta1",
+                                          "beta2",
+                                          "eps",
+                                          "weight-decay",
+                                          "weight-decay-method",
+                                          "nesterov",
+                                          "maximize",
+                                          "correct-bias",
+                                          "denom-floor",
+                                          "nonfinite",
+                                          "max-update-rms",
+                                          "normalize-update"};
+    if (text && c->set.soap_label) {
+        return cli_fail(c, "E_OPTION", "--label", "leave it out",
+                        "--label means nothing to a text, whose classes are its characters");
+    }
+    for (const option_spec *o = option_table; c->set.soap_optimizer && o->name; o++) {
+        const size_t from = offsetof(settings, soap), to = from + sizeof c->set.soap;
+        int known = o->field < from || o->field >= to || !c->given[o - option_table];
+        for (size_t i = 0; i < sizeof of_adam / sizeof *of_adam && !known; i++) {
+            known = strcmp(o->name, of_adam[i]) == 0;
+        }
+        if (!known) {
+            char where[64];
+            snprintf(where, sizeof where, "--%s", o->name);
+            return cli_fail(c, "E_OPTION", where, "leave it out, or take --optimizer soap",
+                            "%s means nothing to --optimizer adamw", where);
+        }
+    }
+    return 0;
+}
+
 int soap_train(cli *c)
 {
     const char *data = c->n_arguments > 1 ? c->arguments[1] : NULL;
@@ -104,7 +140,10 @@ int soap_train(cli *c)
         return cli_fail(c, "E_OPTION", "train", "fourge soap train digits",
                         "fourge soap train needs digits, text or a table with --label");
     }
-    const int text = strcmp(data, "text") == 0;
+    const int text = strcmp(data, "text") == 0, refused = check_train(c, text);
+    if (refused) {
+        return refused;
+    }
     if (text || strcmp(data, "digits") == 0) {
         const int missing =
             tour_find_data(c, text ? "shakespeare.txt" : "digits.csv", path, sizeof path);
