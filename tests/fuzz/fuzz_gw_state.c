@@ -21,11 +21,12 @@ typedef struct {
     int count, calls, at;
 } saver;
 
-static const char *const names[] = {"run",    "F",      "G",    "age0", "age1",   "past",
-                                    "past_h", "past_g", "f0",   "g0",   "pairs0", "f1",
-                                    "g1",     "pairs1", "plan", "core", "q",      "w",
-                                    "h",      "lowest", "age2", "age3", "age4",   "age5"};
+static const char *const names[] = {
+    "run", "F",      "G",  "age0", "age1",   "past", "past_h", "past_g", "f0",
+    "g0",  "pairs0", "f1", "g1",   "pairs1", "plan", "core",   "q",      "w",
+    "h",   "lowest", "f2", "g2",   "pairs2", "age2", "age3",   "age4",   "age5"};
 enum { CHANGED = 20 }; /* of them; the rest are copied, as the bytes of a checkpoint are borrowed */
+enum { ASIDE = 20, LIKE = 8 }; /* the start set aside is changed as the first one kept is */
 
 /** The sections of the state, some bytes of theirs replaced. */
 static frg_status take(void *user, const frg_gw *s, int stopped)
@@ -44,7 +45,8 @@ static frg_status take(void *user, const frg_gw *s, int stopped)
         /* three bytes a change: which section, where, what */
         for (size_t at = 1; at + 3 <= k->size; at += 3) {
             const size_t head = i == 0 ? 16 : 0; /* the hashes */
-            if (k->data[at] % CHANGED == i && (size_t)bytes > head)
+            const size_t named = i >= ASIDE && i < ASIDE + 3 ? i - ASIDE + LIKE : i;
+            if (k->data[at] % CHANGED == named && (size_t)bytes > head)
                 copy[head + (size_t)(k->data[at + 1] * 7) % ((size_t)bytes - head)] =
                     (char)k->data[at + 2];
         }
