@@ -10,7 +10,7 @@
 
 #include "gw/gw_room.h"
 
-enum { FEW_POINTS = 1024 };
+enum { FEW_POINTS = 1024, BATCH = 64 };
 
 /** Are distances those of the vectors, not bounds that landmarks give? */
 static bool is_euclidean(const frgi_distances *d)
@@ -590,7 +590,6 @@ static frg_status cross_vectors(const frgi_distances *d, const int32_t *from, in
 frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t n_from,
                                 const int32_t *to, int64_t n_to, float *out)
 {
-    enum { BATCH = 64 };
     if (is_euclidean(d)) {
         return cross_vectors(d, from, n_from, to, n_to, out);
     }
@@ -675,33 +674,6 @@ done:
     return status;
 }
 
-frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *out)
-{
-    enum { BATCH = 64 };
-    float *rows = NULL;
-    int32_t nodes[BATCH];
-    TRY(NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)d->n), "eccentricities"));
-    frg_status status = FRG_OK;
-    for (int64_t i0 = 0; i0 < d->n && status >= 0; i0 += BATCH) {
-        const int64_t count = d->n - i0 < BATCH ? d->n - i0 : BATCH;
-        for (int64_t r = 0; r < count; r++) {
-            nodes[r] = (int32_t)(i0 + r);
-        }
-        status = frgi_distances_rows(d, nodes, count, rows, d->n);
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(frg_threads(d->ctx)) if (count * d->n > 100000)
-        for (int64_t r = 0; r < count; r++) {
-            double sum = 0;
-            for (int64_t k = 0; k < d->n && status >= 0; k++) {
-                sum += (double)rows[r * d->n + k] * (double)rows[r * d->n + k] * w[k];
-            }
-            out[i0 + r] = status >= 0 ? sum : out[i0 + r];
-        }
-    }
-    DROP(d->ctx, &rows);
-    return status;
-}
-
 void frgi_distances_choose(const double *w, int64_t n, int64_t count, int32_t *nodes)
 {
     double total = 0, below = 0;
@@ -722,43 +694,93 @@ void frgi_distances_choose(const double *w, int64_t n, int64_t count, int32_t *n
     }
 }
 
-frg_status frgi_distances_means(frgi_distances *d, const double *w, int64_t most, float *out)
+/* ---- batches of rows ------------------------------------------------------------------------------------ */
+
+frg_status frgi_distances_walk(frgi_distances *d, const double *w, int64_t most,
+                               frgi_batch_visitor visit, void *user)
 {
-    enum { BATCH = 64 };
-    const int64_t n = d->n;
-    const bool some = most < n;
-    const int64_t count = some ? most : n;
+    const int64_t n = d->n, count = most < n ? most : n;
     float *rows = NULL;
-    double *sums = NULL;
     int32_t *nodes = NULL;
+    double shares[BATCH];
     frg_status status = FRG_OK;
-    double total = 0;
-    TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "means of distances"));
-    TRY_TO(done, NEW0(d->ctx, &sums, n, "means of distances"));
-    TRY_TO(done, NEW(d->ctx, &nodes, count, "means of distances"));
+    TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "rows of distances"));
+    TRY_TO(done, NEW(d->ctx, &nodes, count, "rows of distances"));
     frgi_distances_choose(w, n, count, nodes);
     for (int64_t q0 = 0; q0 < count; q0 += BATCH) {
-        const int64_t many = count - q0 < BATCH ? count - q0 : BATCH;
-        TRY_TO(done, frgi_distances_rows(d, nodes + q0, many, rows, n));
-#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many * n > 100000)
-        for (int64_t part = 0; part < BATCH; part++) {
-            for (int64_t r = 0; r < many; r++) {
-                const double share = some ? 1 : w[nodes[q0 + r]];
-                for (int64_t i = part * n / BATCH; i < (part + 1) * n / BATCH; i++) {
-                    sums[i] += share * (double)rows[r * n + i];
-                }
-            }
+        const frgi_row_batch batch = {.nodes = nodes + q0,
+                                      .shares = shares,
+                                      .rows = rows,
+                                      .count = count - q0 < BATCH ? count - q0 : BATCH,
+                                      .n = n};
+        for (int64_t r = 0; r < batch.count; r++) {
+            shares[r] = count < n ? 1 : w[batch.nodes[r]];
         }
-        for (int64_t r = 0; r < many; r++) {
-            total += some ? 1 : w[nodes[q0 + r]];
-        }
-    }
-    for (int64_t i = 0; i < n; i++) {
-        out[i] = (float)(sums[i] / total);
+        TRY_TO(done, frgi_distances_rows(d, batch.nodes, batch.count, rows, n));
+        visit(user, &batch);
     }
 done:
     DROP(d->ctx, &rows);
-    DROP(d->ctx, &sums);
     DROP(d->ctx, &nodes);
+    return status;
+}
+
+typedef struct {
+    const frg_context *ctx;
+    const double *w; /* of a mean of squares */
+    double *sums;
+    double total; /* of the shares */
+} row_sums;
+
+/** A frgi_batch_visitor, user row_sums: sums[node] <- sum_k C_k^2 w_k. */
+static void sum_squares(void *user, const frgi_row_batch *batch)
+{
+    const row_sums *const s = user;
+    const int64_t n = batch->n, count = batch->count;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (count * n > 100000)
+    for (int64_t r = 0; r < count; r++) {
+        double sum = 0;
+        for (int64_t k = 0; k < n; k++) {
+            sum += (double)batch->rows[r * n + k] * (double)batch->rows[r * n + k] * s->w[k];
+        }
+        s->sums[batch->nodes[r]] = sum;
+    }
+}
+
+frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *out)
+{
+    row_sums s = {.ctx = d->ctx, .w = w, .sums = out};
+    return frgi_distances_walk(d, w, d->n, sum_squares, &s);
+}
+
+/** A frgi_batch_visitor, user row_sums: sums[i] += sum_r share_r C_ri. */
+static void sum_distances(void *user, const frgi_row_batch *batch)
+{
+    row_sums *const s = user;
+    const int64_t n = batch->n, count = batch->count;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (count * n > 100000)
+    for (int64_t piece = 0; piece < BATCH; piece++) {
+        for (int64_t r = 0; r < count; r++) {
+            for (int64_t i = piece * n / BATCH; i < (piece + 1) * n / BATCH; i++) {
+                s->sums[i] += batch->shares[r] * (double)batch->rows[r * n + i];
+            }
+        }
+    }
+    for (int64_t r = 0; r < count; r++) {
+        s->total += batch->shares[r];
+    }
+}
+
+frg_status frgi_distances_means(frgi_distances *d, const double *w, int64_t most, float *out)
+{
+    row_sums s = {.ctx = d->ctx};
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW0(d->ctx, &s.sums, d->n, "means of distances"));
+    TRY_TO(done, frgi_distances_walk(d, w, most, sum_distances, &s));
+    for (int64_t i = 0; i < d->n; i++) {
+        out[i] = (float)(s.sums[i] / s.total);
+    }
+done:
+    DROP(d->ctx, &s.sums);
     return status;
 }

@@ -52,6 +52,18 @@ FRG_MUST_USE frg_status frgi_distances_centred(frgi_distances *d, const int32_t 
 /** out[r * n_to + q] <- scaled distances from[r] - to[q]. */
 FRG_MUST_USE frg_status frgi_distances_cross(frgi_distances *d, const int32_t *from, int64_t n_from,
                                              const int32_t *to, int64_t n_to, float *out);
+/** Scaled distances of count points to all n: rows[r * n + i] of nodes[r], which stands for shares[r] of the weight. */
+typedef struct {
+    const int32_t *nodes;
+    const double *shares;
+    const float *rows;
+    int64_t count, n;
+} frgi_row_batch;
+typedef void (*frgi_batch_visitor)(void *user, const frgi_row_batch *batch);
+/** Visits the rows of all points, weights w, in batches; `most` and less than all points: of these many at equal steps of the
+ *  weights, with equal shares of 1. */
+FRG_MUST_USE frg_status frgi_distances_walk(frgi_distances *d, const double *w, int64_t most,
+                                            frgi_batch_visitor visit, void *user);
 /** out[i] <- sum_k C_ik^2 w_k, scaled; O(n^2). */
 FRG_MUST_USE frg_status frgi_distances_squares(frgi_distances *d, const double *w, double *out);
 /** count nodes at equal steps of the weights, in order; of n all. */

@@ -111,7 +111,7 @@ frg_status frgi_level_open(frgi_level *l, frg_context *ctx, const frg_gw_opts *o
     l->room = frgi_room_of(o, l->count);
     const int64_t room = frgi_room_of(o, l->count_most);
     TRY(open_means(l));
-    l->rank = l->count_most > FRGI_PROFILE ? l->count_most : FRGI_PROFILE;
+    l->rank = l->count_most > FRGI_QUANTILES ? l->count_most : FRGI_QUANTILES;
     TRY(NEW(ctx, &l->anchors, room, "anchors"));
     TRY(NEW(ctx, &l->nodes, room, "anchors"));
     for (int q = 0; q < FRGI_AGES; q++) {
@@ -263,13 +263,13 @@ frg_status frgi_level_remember(frgi_level *l, double energy, double information)
     return FRG_OK;
 }
 
-frg_status frgi_level_set_aside(frgi_level *l, double energy, double error)
+frg_status frgi_level_keep_candidate(frgi_level *l, double energy, double error)
 {
     frgi_start s;
     TRY(start_of(l, isfinite(energy) ? energy : DBL_MAX, &s));
     s.error = error;
-    close_start(l->ctx, &l->starts[FRGI_ASIDE]);
-    l->starts[FRGI_ASIDE] = s;
+    close_start(l->ctx, &l->starts[FRGI_CANDIDATE]);
+    l->starts[FRGI_CANDIDATE] = s;
     return FRG_OK;
 }
 

@@ -1,14 +1,14 @@
-/* gw_profiles.c - a start from what every point sees: the distribution of its distances.
+/* gw_profiles.c - a start from the points' local distance distributions.
  *
- * The profile of a point is the quantile function of its distances to all others, weights counted.  With profiles p_i(q),
+ * That of a point is the distribution of its distances to all others, weights counted.  With the quantile functions p_i(q),
  * q in (0, 1), of one side and r_j(q) of the other,
  *
  *     c_ij = int_0^1 (p_i(q) - r_j(q))^2 dq
  *
  * is the squared Wasserstein distance of the two distributions, and the least transport cost under c bounds E from below
- * (Memoli 2011, the second lower bound).  Isometries leave profiles as they are, so that of an isometric copy the plan of
- * this problem is the answer, but for points of equal profiles; it knows nothing of random numbers.  PROFILE quantiles at
- * (r + 1/2) / PROFILE have the form that the distances to pairs have in a step, and are solved as a step is, with epsilon
+ * (Memoli 2011, the second lower bound).  Isometries leave them as they are, so that of an isometric copy the plan of
+ * this problem is the answer, but for points of equal distributions; it knows nothing of random numbers.  QUANTILES of them at
+ * (r + 1/2) / QUANTILES have the form that the distances to pairs have in a step, and are solved as a step is, with epsilon
  * lowered to LAST of the mean cost of a random pair.
  */
 #include <math.h>
@@ -16,13 +16,13 @@
 
 #include "gw/gw_state.h"
 
-enum { BINS = 512, LOOKED_AT = 512, BATCH = 64 };
+enum { BINS = 512, LOOKED_AT = 512 };
 enum { STAGES = 5, STAGE_PASSES = 6 };
 #define FIRST 0.3 /* epsilon, in units of the mean cost of a random pair */
 #define LAST  3e-3
 #define WIDE  30 /* epsilon where the passes of the first step begin, in units of its last one */
 
-bool frgi_starts_from_profiles(const frgi_level *l, bool several)
+bool frgi_starts_from_distributions(const frgi_level *l, bool several)
 {
     const frg_gw_opts *const o = l->o;
     const bool given = l->start || l->start_f || l->start_g;
@@ -31,37 +31,35 @@ bool frgi_starts_from_profiles(const frgi_level *l, bool several)
                       (o->start_from == FRG_GW_START_AUTO && several && fits));
 }
 
+typedef struct {
+    const frg_context *ctx;
+    float bins_per_unit;
+    float *bins;
+} histograms;
+
+/** A frgi_batch_visitor, user histograms. */
+static void count_batch(void *user, const frgi_row_batch *batch)
+{
+    const histograms *const h = user;
+    const int64_t n = batch->n, count = batch->count;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(h->ctx)) if (count * n > 10000)
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t r = 0; r < count; r++) {
+            const int64_t at = (int64_t)(batch->rows[r * n + i] * h->bins_per_unit);
+            h->bins[i * BINS + (at < BINS ? at : BINS - 1)] += (float)batch->shares[r];
+        }
+    }
+}
+
 /** bins[i * BINS + b] <- weight of the points whose distance from i is in b; distances from LOOKED_AT points at equal
  *  steps of the weights where there are more. */
 static frg_status count_distances(frgi_distances *d, const double *w, float top, float *bins)
 {
-    const int64_t n = d->n, count = n < LOOKED_AT ? n : LOOKED_AT;
-    const float width = top > 0 ? (float)BINS / top : 0;
-    float *rows = NULL;
-    int32_t *nodes = NULL;
-    frg_status status = FRG_OK;
-    TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "profiles of points"));
-    TRY_TO(done, NEW(d->ctx, &nodes, count, "profiles of points"));
-    frgi_distances_choose(w, n, count, nodes);
-    for (int64_t q0 = 0; q0 < count; q0 += BATCH) {
-        const int64_t many = count - q0 < BATCH ? count - q0 : BATCH;
-        TRY_TO(done, frgi_distances_rows(d, nodes + q0, many, rows, n));
-#pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (many * n > 10000)
-        for (int64_t i = 0; i < n; i++) {
-            for (int64_t r = 0; r < many; r++) {
-                const int64_t at = (int64_t)(rows[r * n + i] * width);
-                const float weight = count < n ? 1 : (float)w[nodes[q0 + r]];
-                bins[i * BINS + (at < BINS ? at : BINS - 1)] += weight;
-            }
-        }
-    }
-done:
-    DROP(d->ctx, &rows);
-    DROP(d->ctx, &nodes);
-    return status;
+    histograms h = {.ctx = d->ctx, .bins_per_unit = top > 0 ? (float)BINS / top : 0, .bins = bins};
+    return frgi_distances_walk(d, w, LOOKED_AT, count_batch, &h);
 }
 
-/** out[r * n] <- quantile (r + 1/2) / PROFILE of a point, linear inside a bin. */
+/** out[r * n] <- quantile (r + 1/2) / QUANTILES of a point, linear inside a bin. */
 static void quantiles(const float *bins, double width, int64_t n, float *out)
 {
     double total = 0, below = 0;
@@ -69,8 +67,8 @@ static void quantiles(const float *bins, double width, int64_t n, float *out)
     for (int64_t k = 0; k < BINS; k++) {
         total += (double)bins[k];
     }
-    for (int64_t r = 0; r < FRGI_PROFILE; r++) {
-        const double at = ((double)r + 0.5) / FRGI_PROFILE * total;
+    for (int64_t r = 0; r < FRGI_QUANTILES; r++) {
+        const double at = ((double)r + 0.5) / FRGI_QUANTILES * total;
         while (b < BINS - 1 && below + (double)bins[b] < at) {
             below += (double)bins[b++];
         }
@@ -80,8 +78,8 @@ static void quantiles(const float *bins, double width, int64_t n, float *out)
 }
 
 /** rows[r * n + i] <- quantile r of point i less the mean of that quantile; *spread += the mean square of these. */
-static frg_status profiles(frgi_distances *d, const double *w, bool unit, float *rows,
-                           double *spread)
+static frg_status local_distributions(frgi_distances *d, const double *w, bool unit, float *rows,
+                                      double *spread)
 {
     const int64_t n = d->n;
     const float top = d->scale > 0 ? d->most * d->scale : d->most;
@@ -89,7 +87,7 @@ static frg_status profiles(frgi_distances *d, const double *w, bool unit, float 
     float *bins = NULL;
     double total = 0;
     frg_status status = FRG_OK;
-    TRY_TO(done, NEW0(d->ctx, &bins, frgi_mul((size_t)n, BINS), "profiles of points"));
+    TRY_TO(done, NEW0(d->ctx, &bins, frgi_mul((size_t)n, BINS), "local distance distributions"));
     TRY_TO(done, count_distances(d, w, top, bins));
 #pragma omp parallel for schedule(static) num_threads(frg_threads(d->ctx)) if (n > 100)
     for (int64_t i = 0; i < n; i++) {
@@ -98,7 +96,7 @@ static frg_status profiles(frgi_distances *d, const double *w, bool unit, float 
     for (int64_t i = 0; i < n; i++) {
         total += w[i];
     }
-    for (int64_t r = 0; r < FRGI_PROFILE; r++) {
+    for (int64_t r = 0; r < FRGI_QUANTILES; r++) {
         float *const row = rows + r * n;
         double mean = 0, square = 0;
         for (int64_t i = 0; i < n; i++) {
@@ -108,7 +106,7 @@ static frg_status profiles(frgi_distances *d, const double *w, bool unit, float 
             row[i] = (float)((double)row[i] - mean);
             square += w[i] * (double)row[i] * (double)row[i] / total;
         }
-        *spread += square / FRGI_PROFILE;
+        *spread += square / FRGI_QUANTILES;
     }
 done:
     DROP(d->ctx, &bins);
@@ -131,11 +129,11 @@ static frg_status lower_epsilon(frgi_level *l, double first, double last, int64_
     return FRG_OK;
 }
 
-/** The plan between profiles, and pairs of it. */
-static frg_status match_profiles(frgi_level *l, double spread)
+/** The plan between the local distance distributions, and pairs of it. */
+static frg_status match_distributions(frgi_level *l, double spread)
 {
     l->epsilon = spread * LAST;
-    frgi_level_pack(l, FRGI_PROFILE);
+    frgi_level_pack(l, FRGI_QUANTILES);
     if (l->means) { /* rows are centred by their own means, which potentials take up */
         memset(l->terms, 0, (size_t)(l->t.s.rows + l->t.s.ld) * sizeof *l->terms);
     }
@@ -153,7 +151,7 @@ static frg_status begin_anew(frgi_level *l)
 {
     const int phase = l->phase;
     int64_t t = 0;
-    l->phase = FRGI_PROFILES;
+    l->phase = FRGI_LOCAL_DISTRIBUTIONS;
     l->turn = 0;
     frg_status status = frgi_state_enter(l, 1, &t);
     if (status == FRG_OK) {
@@ -163,17 +161,17 @@ static frg_status begin_anew(frgi_level *l)
     return status;
 }
 
-frg_status frgi_profiles_start(frgi_level *l)
+frg_status frgi_distributions_start(frgi_level *l)
 {
     TRY(begin_anew(l));
     const bool unit = l->o->scale == FRG_GW_SCALE_BATCH_MAX;
     double spread = 0;
     const bool anneals = l->o->anneal != FRG_GW_ANNEAL_NONE;
     const double end = anneals ? frgi_epsilon_end(l->o) : frgi_epsilon_start(l->o);
-    TRY(profiles(l->x, l->a, unit, l->rows_x, &spread));
-    TRY(profiles(l->y, l->b, unit, l->rows_y, &spread));
+    TRY(local_distributions(l->x, l->a, unit, l->rows_x, &spread));
+    TRY(local_distributions(l->y, l->b, unit, l->rows_y, &spread));
     if (spread > 1e-12) { /* else every point sees the same: the pairs of a b' are as good */
-        const frg_status status = match_profiles(l, spread);
+        const frg_status status = match_distributions(l, spread);
         if (status != FRG_OK) {
             return status;
         }

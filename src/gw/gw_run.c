@@ -16,8 +16,8 @@
 
 enum { TRIAL_STEPS = 5 }; /* of one of several starts: enough to tell a fold from its energy */
 enum {
-    PROFILE_STEPS = 10
-}; /* of the one from profiles, whose energy is compared with that of a run that has ended */
+    CANDIDATE_STEPS = 10
+}; /* of the candidate start, whose energy is compared with that of a run that has ended */
 
 /* Multiply-adds of an exact energy that are worth doing unasked. */
 #define EXACT_ENERGY 2e9
@@ -45,25 +45,26 @@ static void draw_from_start(frg_gw *s)
     }
 }
 
-/** The start from profiles, PROFILE_STEPS steps of it, set aside until the others have come to their end. */
-static frg_status try_profiles(frg_gw *s)
+/** The start from local distance distributions and CANDIDATE_STEPS steps of it: the candidate start, kept until the others
+ *  have come to their end. */
+static frg_status run_candidate(frg_gw *s)
 {
     frgi_level *const l = &s->level;
     frg_gw_reason reason;
     double energy, error;
     frg_status status = FRG_OK;
     if (!frgi_state_waits(l, FRGI_STARTS)) {
-        status = frgi_profiles_start(l);
+        status = frgi_distributions_start(l);
     }
     if (status == FRG_OK) {
-        status = frgi_level_loop(l, PROFILE_STEPS, PROFILE_STEPS, false, &reason,
+        status = frgi_level_loop(l, CANDIDATE_STEPS, CANDIDATE_STEPS, false, &reason,
                                  &s->report.outer_iterations);
     }
     if (status != FRG_OK) {
         return status;
     }
     TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
-    return frgi_level_set_aside(l, energy, error);
+    return frgi_level_keep_candidate(l, energy, error);
 }
 
 /** Several short runs; the one of lowest energy, or objective, goes on from where it was. */
@@ -76,8 +77,8 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
         double energy, error;
         TRY(frgi_level_reset(l, (uint64_t)run));
         l->turn = run;
-        if (run == 0 && frgi_starts_from_profiles(l, true)) {
-            const frg_status tried = try_profiles(s);
+        if (run == 0 && frgi_starts_from_distributions(l, true)) {
+            const frg_status tried = run_candidate(s);
             if (tried != FRG_OK) {
                 return tried;
             }
@@ -99,29 +100,29 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
     return FRG_OK;
 }
 
-/** Goes on from the start set aside, where its energy is below that of the present plan by more than the noise of both and
+/** Goes on from the candidate start, where its energy is below that of the present plan by more than the noise of both and
  *  there are steps left. */
-static frg_status go_on_from_aside(frg_gw *s)
+static frg_status go_on_from_candidate(frg_gw *s)
 {
     frgi_level *const l = &s->level;
-    const frgi_start *const aside = &l->starts[FRGI_ASIDE];
+    const frgi_start *const candidate = &l->starts[FRGI_CANDIDATE];
     const frgi_state_numbers *const saved = &s->state.numbers;
     int64_t left = s->o.max_iter - s->report.outer_iterations;
     if (frgi_state_waits(l, FRGI_MAIN)) {
         left = s->o.max_iter - (saved->outer - saved->t);
     } else {
         double energy, error;
-        if (!aside->F || left < 1) {
+        if (!candidate->F || left < 1) {
             return FRG_OK;
         }
         TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
-        if (!(aside->energy + 2 * hypot(error, aside->error) < energy)) {
+        if (!(candidate->energy + 2 * hypot(error, candidate->error) < energy)) {
             return FRG_OK;
         }
         TRY(frgi_level_reset(l, 0));
-        frgi_level_recall(l, aside);
-        l->step = PROFILE_STEPS;
-        l->epsilon = aside->epsilon;
+        frgi_level_recall(l, candidate);
+        l->step = CANDIDATE_STEPS;
+        l->epsilon = candidate->epsilon;
         s->report.started_from = FRG_GW_START_PROFILES;
     }
     l->turn = 1;
@@ -167,30 +168,30 @@ static frg_status whole_size(frg_gw *s)
     const bool alone = s->o.start_from == FRG_GW_START_PROFILES;
     const bool many = starts > 1 && !alone && !s->start && !s->potentials && s->o.max_iter >= 40 &&
                       s->o.min_iter < s->o.max_iter;
-    const bool profiles = !many && frgi_starts_from_profiles(l, false);
+    const bool by_distributions = !many && frgi_starts_from_distributions(l, false);
     const bool waits = frgi_state_waits(l, FRGI_MAIN);
     frg_status status = FRG_OK;
     r->starts = many ? starts : 1;
     if (many && !waits) {
         status = short_starts(s, starts);
-    } else if (profiles && !waits) {
-        status = frgi_profiles_start(l);
+    } else if (by_distributions && !waits) {
+        status = frgi_distributions_start(l);
     }
     if (status != FRG_OK) {
         return status;
     }
-    r->started_from = profiles ? FRG_GW_START_PROFILES : r->started_from;
+    r->started_from = by_distributions ? FRG_GW_START_PROFILES : r->started_from;
     l->phase = FRGI_MAIN;
     l->turn = 0;
     if (frgi_state_turn(l, FRGI_MAIN) == 0) {
-        const bool anneal = s->o.anneal != FRG_GW_ANNEAL_NONE && !profiles;
-        const bool beside = many && frgi_starts_from_profiles(l, true);
+        const bool anneal = s->o.anneal != FRG_GW_ANNEAL_NONE && !by_distributions;
+        const bool has_candidate = many && frgi_starts_from_distributions(l, true);
         const int64_t spent = many ? starts * TRIAL_STEPS : 0,
-                      more = beside ? PROFILE_STEPS - TRIAL_STEPS : 0;
+                      more = has_candidate ? CANDIDATE_STEPS - TRIAL_STEPS : 0;
         status = frgi_level_loop(l, s->o.max_iter - spent - more, s->o.min_iter, anneal, &r->reason,
                                  &r->outer_iterations);
     }
-    return many && status == FRG_OK ? go_on_from_aside(s) : status;
+    return many && status == FRG_OK ? go_on_from_candidate(s) : status;
 }
 
 static frg_status sampled_loop(frg_gw *s)

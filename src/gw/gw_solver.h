@@ -10,9 +10,9 @@
 #pragma GCC visibility push(hidden)
 
 enum { FRGI_AGES = 6, FRGI_CHECK_EVERY = 5, FRGI_CHECK_PAIRS = 256 };
-enum { FRGI_STARTS_KEPT = 2, FRGI_ASIDE = FRGI_STARTS_KEPT, FRGI_STARTS_HELD, FRGI_PARTS = 24 };
+enum { FRGI_STARTS_KEPT = 2, FRGI_CANDIDATE = FRGI_STARTS_KEPT, FRGI_STARTS_HELD, FRGI_PARTS = 24 };
 enum { FRGI_SMOOTH_FROM = 30 }; /* the step whose costs are averaged first */
-enum { FRGI_PROFILE = 64 };     /* quantiles of the distances from a point */
+enum { FRGI_QUANTILES = 64 };   /* of the distances from a point */
 enum { FRGI_WIDE = 8 };         /* times the pairs in the fine steps of a broad plan */
 #define FRGI_BROAD 1.0 /* its information is below this: e^-1 of the columns matter to a row */
 
@@ -30,7 +30,7 @@ typedef struct {
     uint64_t run;
     double epsilon;
     double information; /* sum P log (P / a b') */
-    double error;       /* standard error of the energy, of the one aside */
+    double error;       /* standard error of the energy, of the candidate start */
     double *F, *G;      /* NULL: none */
     int64_t room;       /* of pairs */
     frgi_pair *pairs;
@@ -87,7 +87,7 @@ typedef struct {
     double change; /* of the potentials, relative to epsilon */
     double *g_before;
     frgi_spent spent;
-    frgi_start starts[FRGI_STARTS_HELD]; /* the best ones, the best first; one set aside */
+    frgi_start starts[FRGI_STARTS_HELD]; /* the best ones, the best first; the candidate start */
     struct frgi_state *state;            /* saved states; NULL: none */
     int phase;                           /* a frgi_phase */
     int64_t turn;                        /* which of the runs of the phase */
@@ -132,8 +132,8 @@ FRG_MUST_USE frg_status frgi_level_remember(frgi_level *l, double energy, double
 void frgi_level_widen(frgi_level *l);
 /** Goes on from a start that was kept. */
 void frgi_level_recall(frgi_level *l, const frgi_start *from);
-/** Keeps the present ones beside the others until they are asked for. */
-FRG_MUST_USE frg_status frgi_level_set_aside(frgi_level *l, double energy, double error);
+/** Keeps the present pairs and potentials as the candidate start, to be compared with the run that went on. */
+FRG_MUST_USE frg_status frgi_level_keep_candidate(frgi_level *l, double energy, double error);
 /** Forgets the first `count` of those held. */
 void frgi_level_forget(frgi_level *l, int count);
 /** Takes a new held-out cost with its standard error into the average, every FRGI_CHECK_EVERY steps; whether the average
@@ -211,13 +211,13 @@ FRG_MUST_USE frg_status frgi_lower_bound(frg_context *ctx, const double *square_
                                          int64_t n, const double *square_y, const double *b,
                                          int64_t m, double *bound);
 
-/* ---- start from distributions of distances (gw_profiles.c) ---- */
+/* ---- start from local distance distributions (gw_profiles.c) ---- */
 
 /** Whether there is such a start; several: it would be one of several. */
-bool frgi_starts_from_profiles(const frgi_level *l, bool several);
-/** Behind a reset: pairs of the plan between distributions, at the epsilon where the run ends: at that of its beginning
- *  plans may be so blurred that nothing would be left of it.  Positive: stopped. */
-FRG_MUST_USE frg_status frgi_profiles_start(frgi_level *l);
+bool frgi_starts_from_distributions(const frgi_level *l, bool several);
+/** Behind a reset: pairs of the plan between local distance distributions, at the epsilon where the run ends: at that of
+ *  its beginning plans may be so blurred that nothing would be left of it.  Positive: stopped. */
+FRG_MUST_USE frg_status frgi_distributions_start(frgi_level *l);
 
 /* ---- start from a coarse level (gw_coarse.c) ---- */
 

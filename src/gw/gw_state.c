@@ -238,7 +238,8 @@ static bool arrays_are_sound(const frgi_level *l)
     } sets[] = {{NULL, w->F, w->G},
                 {l->starts[0].pairs, l->starts[0].F, l->starts[0].G},
                 {l->starts[1].pairs, l->starts[1].F, l->starts[1].G},
-                {l->starts[FRGI_ASIDE].pairs, l->starts[FRGI_ASIDE].F, l->starts[FRGI_ASIDE].G}};
+                {l->starts[FRGI_CANDIDATE].pairs, l->starts[FRGI_CANDIDATE].F,
+                 l->starts[FRGI_CANDIDATE].G}};
     for (size_t q = 0; q < sizeof sets / sizeof *sets; q++) {
         for (int64_t i = 0; sets[q].F && i < w->n; i++) {
             sound = sound && isfinite(sets[q].F[i]);

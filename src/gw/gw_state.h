@@ -18,7 +18,7 @@ typedef enum {
     FRGI_COARSE_STARTS,
     FRGI_COARSE,
     FRGI_FINE,
-    FRGI_PROFILES, /* no loop: the start from profiles, done anew as a whole */
+    FRGI_LOCAL_DISTRIBUTIONS, /* no loop: the start from them is computed anew as a whole */
     FRGI_STARTS,
     FRGI_MAIN,
     FRGI_EXACT,
