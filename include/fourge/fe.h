@@ -44,10 +44,15 @@ typedef struct {
     size_t struct_size;
     double atol, btol;  /* both 1e-10; see Fong and Saunders (2011), section 5 */
     double cond_limit;  /* 0: off */
-    double damp;        /* d of min ||Ax - b||^2 + d^2 ||x||^2; 0 */
+    double damp;        /* d >= 0 of min ||W^(1/2) (A x - b)||^2 + d^2 ||x||^2, whatever the preconditioner; 0 */
     int64_t max_iter;   /* 1000 */
     int block;          /* columns carried together, 1 .. 32; 8.  The result does not depend on it, to the bit */
-    frg_lsmr_precond precond; /* diagonal: columns of A scaled to unit norm (CSR only) */
+    /** diagonal: solves for z of x = C z, C = diag(1 / sqrt(||W^(1/2) a_j||^2 + d^2)), which gives the columns of
+     *  [W^(1/2) A; d I] C unit norm (CSR only).  damp keeps acting on x: the solution is the one without preconditioner.
+     *  (Whoever wants to damp z, as LSMR on a matrix scaled beforehand does, gives A C and damp without preconditioner.)
+     *  Norms and the condition number in the columns' reports are those of the scaled system, norm_r is sqrt of the
+     *  minimised sum either way. */
+    frg_lsmr_precond precond;
 } frg_lsmr_opts;
 
 /** Why a column stopped; the codes are SciPy's and Fong and Saunders', 8 and 9 are ours. */
@@ -71,7 +76,7 @@ typedef struct {
 } frg_lsmr_column;
 
 FRG_API void frg_lsmr_defaults(frg_lsmr_opts *o, size_t struct_size);
-/** Solves min || W^(1/2) (A x - b) || for every column of b (m x p, f64, row-major or column-major) into
+/** Solves min || W^(1/2) (A x - b) ||^2 + d^2 || x ||^2 for every column of b (m x p, f64, row-major or column-major) into
  *  x (n x p).  weights: m values or NULL.  A column that has stopped is frozen; its bits do not depend on
  *  its neighbours.  Exactly one of op and csr is given.  Returns FRG_MAX_ITER if any column failed. */
 FRG_API FRG_MUST_USE frg_status frg_lsmr_solve(frg_context *ctx, const frg_operator *op, const frg_csr *csr,

@@ -548,7 +548,8 @@ def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, *
     A : SciPy sparse matrix, or a tuple (shape, indptr, indices, data) of its compressed rows
     b : (m,) or (m, p)
     atol, btol, cond_limit, damp, max_iter, block, precond
-        As in ``frg_lsmr_opts``.
+        As in ``frg_lsmr_opts``.  ``precond="diagonal"`` scales the columns of ``[A; damp I]`` to unit norm while it iterates;
+        ``damp`` acts on x with and without it, so that the solution is the same.
     progress : callable or True, optional
         As in :func:`feols`.
 

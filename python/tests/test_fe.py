@@ -422,6 +422,19 @@ class Lsmr(unittest.TestCase):
         np.testing.assert_allclose(x, np.linalg.lstsq(dense, b, rcond=None)[0], atol=1e-9)
         self.assertEqual({r["stop"] for r in reports}, {2})
 
+    def test_damping(self):
+        """damp acts on x itself whether columns are scaled or not: the rows [A; damp I] of a dense solver."""
+        rng = np.random.default_rng(7)
+        dense = rng.normal(size=(40, 12)) * 10.0 ** -(np.arange(12) / 4)  # columns of norms 1 to 1/560
+        b, damp = rng.normal(size=(40, 3)), 0.3
+        indptr, columns = np.arange(41) * 12, np.tile(np.arange(12), 40)
+        want = np.linalg.lstsq(np.vstack([dense, damp * np.eye(12)]), np.vstack([b, np.zeros((12, 3))]), rcond=None)[0]
+        for precond in ("none", "diagonal"):
+            x, reports = fe.lsmr((dense.shape, indptr, columns, dense.ravel()), b, atol=1e-14, btol=1e-14, damp=damp, precond=precond)
+            # ||A'r|| <= 1e-14 ||A|| ||r|| and a condition number of [A; damp I] below 50
+            np.testing.assert_allclose(x, want, atol=1e-10)
+            self.assertEqual({r["stop"] for r in reports}, {2})
+
 
 class Package(unittest.TestCase):
     def test_version(self):

@@ -4,6 +4,10 @@
  *
  * A sparse matrix is copied once with W^(1/2) and the column scaling in its values, beside its transpose.  An
  * operator's products are wrapped: times, then rows times sqrt(w); rows times sqrt(w), then transposed.
+ *
+ * Scaled columns, x = C z, leave the problem what it is: d damps x, not z.  It is that of the rows [W^(1/2) A; d I] C
+ * without damping, C = diag(1 / sqrt(||W^(1/2) a_j||^2 + d^2)), whose columns have unit norm.
+ *
  * Everything is one arena, opened before the first product: after that the call cannot fail. */
 #include <math.h>
 #include <string.h>
@@ -37,7 +41,8 @@ typedef struct {
     frgi_lsmr engine;
     double *root;        /* m: sqrt(w), or NULL */
     double *columns;     /* n: scaling, or NULL */
-    double *rows, *sols; /* m x block, n x block */
+    double *damping;     /* n: damp times the scaling, the rows below A; NULL: none */
+    double *rows, *sols; /* engine.m x block, n x block */
     double *weighted;    /* m x block, operators with weights */
     frg_lsmr_column *reports;
 } solve;
@@ -84,10 +89,6 @@ static frg_status check(const solve *s)
             "precond is %d, which is none of its values", (int)o->precond);
     if (o->precond == FRG_PRECOND_DIAGONAL && s->op)
         FAIL(ctx, E_UNSUPPORTED, "the columns of an operator cannot be scaled; give it as csr");
-    if (o->precond == FRG_PRECOND_DIAGONAL && o->damp > 0)
-        FAIL(ctx, E_UNSUPPORTED,
-             "damp together with a diagonal preconditioner is not there: it would "
-             "damp the scaled unknowns");
     if (s->csr)
         TRY(frgi_csr_check(ctx, s->csr));
     if (s->op)
@@ -111,6 +112,12 @@ static frg_status check(const solve *s)
     return check_values(s);
 }
 
+/** Is the damping n rows below A?  Where columns are scaled; else LSMR does it with one rotation a step. */
+static bool damps_by_rows(const solve *s)
+{
+    return s->opts.damp > 0 && s->opts.precond == FRG_PRECOND_DIAGONAL;
+}
+
 static void layout(frgi_arena *a, solve *s)
 {
     frgi_lsmr_layout(a, &s->engine);
@@ -118,7 +125,8 @@ static void layout(frgi_arena *a, solve *s)
         frgi_csr_pair_layout(a, &s->pair);
     s->root = s->weights ? TAKE(a, double, s->m) : NULL;
     s->columns = s->opts.precond == FRG_PRECOND_DIAGONAL ? TAKE(a, double, s->n) : NULL;
-    s->rows = TAKE(a, double, s->m * s->block);
+    s->damping = damps_by_rows(s) ? TAKE(a, double, s->n) : NULL;
+    s->rows = TAKE(a, double, s->engine.m * s->block);
     s->sols = TAKE(a, double, s->n * s->block);
     s->weighted = s->op && s->weights ? TAKE(a, double, s->m * s->block) : NULL;
     s->reports = TAKE(a, frg_lsmr_column, s->block);
@@ -144,11 +152,33 @@ static void transposed(const void *data, int64_t k, const double *y, double *x)
     s->op->transposed(s->op->data, k, s->root ? s->weighted : y, x);
 }
 
-/** columns[j] = 1 / norm of column j of W^(1/2) A; 1 for a column of zeros, whose unknown stays 0. */
+/** y <- [W^(1/2) A; d I] C x */
+static void damped_times(const void *data, int64_t k, const double *x, double *y)
+{
+    const solve *const s = data;
+    frgi_csr_pair_times(&s->pair, k, x, y);
+    for (int64_t j = 0; j < s->n; j++)
+        for (int64_t c = 0; c < k; c++)
+            y[(s->m + j) * k + c] = s->damping[j] * x[j * k + c];
+}
+
+/** x <- C [A' W^(1/2), d I] y */
+static void damped_transposed(const void *data, int64_t k, const double *y, double *x)
+{
+    const solve *const s = data;
+    frgi_csr_pair_transposed(&s->pair, k, y, x);
+    for (int64_t j = 0; j < s->n; j++)
+        for (int64_t c = 0; c < k; c++)
+            x[j * k + c] += s->damping[j] * y[(s->m + j) * k + c];
+}
+
+/** columns[j] = 1 / norm of column j of [W^(1/2) A; d I]; 1 for a column of zeros, whose unknown stays 0. */
 static void column_norms(const solve *s)
 {
     const frg_csr *const a = s->csr;
-    memset(s->columns, 0, (size_t)s->n * sizeof *s->columns);
+    const double damp = s->opts.damp;
+    for (int64_t j = 0; j < s->n; j++)
+        s->columns[j] = damp * damp;
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t e = a->starts[i]; e < a->starts[i + 1]; e++) {
             const double v = (a->values ? a->values[e] : 1) * (s->root ? s->root[i] : 1);
@@ -156,6 +186,8 @@ static void column_norms(const solve *s)
         }
     for (int64_t j = 0; j < s->n; j++)
         s->columns[j] = s->columns[j] > 0 ? 1 / sqrt(s->columns[j]) : 1;
+    for (int64_t j = 0; s->damping && j < s->n; j++)
+        s->damping[j] = damp * s->columns[j];
 }
 
 static frgi_lsmr_operator prepare(solve *s)
@@ -167,6 +199,9 @@ static frgi_lsmr_operator prepare(solve *s)
     if (s->columns)
         column_norms(s);
     frgi_csr_pair_fill(&s->pair, s->ctx, s->csr, s->root, s->columns);
+    if (s->damping)
+        return (frgi_lsmr_operator){
+            .times = damped_times, .transposed = damped_transposed, .data = s};
     return (frgi_lsmr_operator){
         .times = frgi_csr_pair_times, .transposed = frgi_csr_pair_transposed, .data = &s->pair};
 }
@@ -180,6 +215,7 @@ static void take_rows(const solve *s, int64_t first, int64_t k)
             const double v = *element(s->b, i, first + c);
             s->rows[i * k + c] = s->root ? s->root[i] * v : v;
         }
+    memset(s->rows + s->m * k, 0, (size_t)((s->engine.m - s->m) * k) * sizeof *s->rows);
 }
 
 static void give_solution(const solve *s, int64_t first, int64_t k)
@@ -198,7 +234,7 @@ static frg_status run_block(solve *s, const frgi_lsmr_operator *op, int64_t firs
         .atol = s->opts.atol,
         .btol = s->opts.btol,
         .cond_limit = s->opts.cond_limit,
-        .damp = s->opts.damp,
+        .damp = s->damping ? 0 : s->opts.damp,
         .max_iter = s->opts.max_iter,
     };
     s->engine.k = k;
@@ -253,7 +289,7 @@ static frg_status solve_all(solve *s, frg_lsmr_column columns[], frg_info *info)
     const double began = frgi_seconds();
     TRY(check(s));
     s->block = s->opts.block < s->p ? s->opts.block : s->p > 0 ? s->p : 1;
-    s->engine = (frgi_lsmr){.m = s->m, .n = s->n, .k = s->block};
+    s->engine = (frgi_lsmr){.m = s->m + (damps_by_rows(s) ? s->n : 0), .n = s->n, .k = s->block};
     s->pair = (frgi_csr_pair){.m = s->m, .n = s->n, .nnz = s->csr ? s->csr->starts[s->m] : 0};
     frgi_arena memory = {0};
     layout(&memory, s);

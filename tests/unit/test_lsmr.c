@@ -45,6 +45,22 @@ static sparse random_sparse(int64_t m, int64_t n, int64_t each, double spread)
     return a;
 }
 
+/** Makes the first n rows 24 I + E in the scale of the columns.  E has at most each - 1 entries in a row and in a column:
+ *  for |normal| <= 5 and each <= 3 its norm is at most 10, and no singular value of A is below 14. */
+static void lead_with_diagonal(const sparse *a, int64_t each, double spread)
+{
+    const int64_t n = a->csr.n;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t first = a->columns[i * each];
+        for (int64_t e = i * each; e < (i + 1) * each; e++) {
+            const int64_t j = (a->columns[e] - first + i + n) % n;
+            a->columns[e] = (int32_t)j;
+            a->values[e] =
+                (e > i * each ? test_normal() : 24) * pow(10, -spread * (double)j / (double)n);
+        }
+    }
+}
+
 static double *numbers(int64_t n)
 {
     double *const x = calloc((size_t)n + 1, sizeof *x);
@@ -104,6 +120,22 @@ static void dense_least_squares(const frg_csr *a, const double *w, double damp, 
     free(d);
 }
 
+/** ||W^(1/2) (A x - b)||^2 + d^2 ||x||^2 */
+static double sum_of_squares(const frg_csr *a, const double *w, double damp, const double *b,
+                             const double *x)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < a->m; i++) {
+        double r = -b[i];
+        for (int64_t e = a->starts[i]; e < a->starts[i + 1]; e++)
+            r += entry(a, e) * x[a->columns[e]];
+        sum += (w ? w[i] : 1) * r * r;
+    }
+    for (int64_t j = 0; j < a->n; j++)
+        sum += damp * damp * x[j] * x[j];
+    return sum;
+}
+
 static frg_lsmr_opts defaults(void)
 {
     frg_lsmr_opts o;
@@ -132,7 +164,7 @@ static void check_close(const double *x, const double *want, int64_t n, double t
 {
     double worst = 0;
     for (int64_t i = 0; i < n; i++)
-        worst = fmax(worst, isnan(x[i]) ? HUGE_VAL : fabs(x[i] - want[i]));
+        worst = fmax(worst, isnan(x[i] - want[i]) ? HUGE_VAL : fabs(x[i] - want[i]));
     CHECK_SAYS(worst <= tolerance * largest(want, n), "%s: off by %g of %g", name, worst,
                largest(want, n));
 }
@@ -304,23 +336,27 @@ static void definition(void)
 /* ---- dense solutions ---------------------------------------------------------------------------- */
 
 /** Weights, damping and column scaling against the dense solution.  ||A'r|| <= atol ||A|| ||r|| gives an error
- *  of at most atol cond^2 ||r|| / ||A||: with atol 1e-13 and cond below 1e3, 1e-6 at worst. */
+ *  of at most atol cond^2 ||r|| / ||A||: with atol 1e-13 and cond below 1e3, 1e-6 at worst.  (cond: singular values
+ *  of the unscaled A are 14 to 64, weights 0.1 to 10, columns apart by 100 where they are not scaled and then damped.) */
 static void against_dense(void)
 {
     frg_context *const ctx = test_context();
     for (int trial = 0; trial < 24; trial++) {
         const int64_t n = 2 + test_below(30), m = 3 * n + test_below(50);
-        sparse a = random_sparse(m, n, n < 4 ? 1 : 3, trial % 3);
+        const int64_t each = n < 4 ? 1 : 3;
+        sparse a = random_sparse(m, n, each, trial % 3);
+        lead_with_diagonal(&a, each, trial % 3);
         if (trial % 4 == 2)
             a.csr.values = NULL; /* ones; damping keeps it regular */
         double *const b = numbers(m), *const w = numbers(m);
         double x[40], want[40];
         for (int64_t i = 0; i < m; i++)
-            w[i] = i % 17 ? w[i] * w[i] + 0.1 : 0;
+            w[i] = i < n || i % 17 ? w[i] * w[i] + 0.1 : 0;
         frg_lsmr_opts o = defaults();
         o.atol = o.btol = 1e-13;
         o.damp = trial % 2 ? 0 : 0.3;
-        o.precond = trial % 2 ? FRG_PRECOND_DIAGONAL : FRG_PRECOND_NONE;
+        /* damping with and without it, which is the same problem */
+        o.precond = trial % 2 || trial / 4 % 2 ? FRG_PRECOND_DIAGONAL : FRG_PRECOND_NONE;
         const bool weighted = trial % 3 == 1;
         const frg_array weights = frg_vector(w, FRG_F64, m);
         dense_least_squares(&a.csr, weighted ? w : NULL, o.damp, b, want);
@@ -329,6 +365,10 @@ static void against_dense(void)
                                      weighted ? &weights : NULL, frg_vector(x, FRG_F64, n), &o,
                                      &column, NULL));
         check_close(x, want, n, 1e-6, "dense");
+        /* ||r|| is within 1e-12 of its minimum, by the same bound; the sums below are exact to 1e-14 */
+        const double sum = sum_of_squares(&a.csr, weighted ? w : NULL, o.damp, b, want);
+        CHECK_SAYS(fabs(column.norm_r - sqrt(sum)) <= 1e-9 * sqrt(sum), "norm_r %g for %g",
+                   column.norm_r, sqrt(sum));
         free(b);
         free(w);
         sparse_free(a);
@@ -476,7 +516,7 @@ static void operators_and_layouts(void)
 
 /** 33 columns that stop at different times, one of them zero: the same bits for every width of the block and
  *  every number of threads.  5000 rows are three chunks. */
-static void same_bits(void)
+static void check_same_bits(double damp)
 {
     enum { M = 5000, N = 300, P = 33 };
     sparse a = random_sparse(M, N, 3, 0.3);
@@ -496,6 +536,7 @@ static void same_bits(void)
             frg_lsmr_opts o = defaults();
             o.block = widths[w];
             o.precond = FRG_PRECOND_DIAGONAL;
+            o.damp = damp;
             const bool is_first = t == 0 && w == 0;
             memset(columns, 0, sizeof columns);
             CHECK_OK(ctx, frg_lsmr_solve(ctx, NULL, &a.csr, frg_matrix(b, FRG_F64, M, P, P), NULL,
@@ -522,6 +563,12 @@ static void same_bits(void)
     free(first);
     free(x);
     sparse_free(a);
+}
+
+static void same_bits(void)
+{
+    check_same_bits(0);
+    check_same_bits(0.3);
 }
 
 /** b times 2^e gives x times 2^e to the bit, as far as the exponents go. */
@@ -680,7 +727,8 @@ static void bad_input(void)
     CHECK_STATUS(frg_lsmr_solve(ctx, NULL, &a.csr, bv, NULL, xv, &o, NULL, NULL), FRG_BAD_ARG);
     o.damp = 1;
     o.precond = FRG_PRECOND_DIAGONAL;
-    CHECK_STATUS(frg_lsmr_solve(ctx, NULL, &a.csr, bv, NULL, xv, &o, NULL, NULL), FRG_UNSUPPORTED);
+    CHECK_STATUS(frg_lsmr_solve(ctx, &op, NULL, bv, NULL, xv, &o, NULL, NULL), FRG_UNSUPPORTED);
+    CHECK(strstr(frg_message(ctx), "csr") != NULL);
     w[3] = -1;
     CHECK_STATUS(frg_lsmr_solve(ctx, NULL, &a.csr, bv, &wv, xv, NULL, NULL, NULL), FRG_BAD_DATA);
     CHECK(strstr(frg_message(ctx), "row 4") != NULL);
