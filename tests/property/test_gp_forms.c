@@ -78,19 +78,21 @@ static void lazy_gradient(void)
         frg_gp *gp = gp_data_open(ctx, &g, usual, &o);
         double theta[16], first[16], again[16];
         frg_gp_value v, w;
-        if (gp && CHECK_OK(ctx, frg_gp_eval(gp, &v)) &&
-            CHECK_OK(ctx, frg_gp_eval_gradient(gp, first, NULL, NULL, &w))) {
-            CHECK_BITS(&v.log_likelihood, &w.log_likelihood, 8);
+        if (gp) {
             gp_data_theta(gp, theta);
-            theta[1] *= 1.5;
+            CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
+            CHECK_OK(ctx, frg_gp_eval(gp, &v));
+            CHECK_OK(ctx, frg_gp_eval_gradient(gp, first, NULL, NULL, &w));
+            CHECK_BITS(&v.log_likelihood, &w.log_likelihood, 8);
+            const double kept = theta[1];
+            theta[1] = 1.5 * kept;
             CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
             CHECK_OK(ctx, frg_gp_eval(gp, NULL));
-            theta[1] /= 1.5;
+            theta[1] = kept;
             CHECK_OK(ctx, frg_gp_update_parameters(gp, theta));
             CHECK_OK(ctx, frg_gp_eval_gradient(gp, again, NULL, NULL, &w));
-            CHECK_NEAR(w.log_likelihood, v.log_likelihood,
-                       k == 1 ? 1e-5 : 1e-12); /* theta is an ulp off */
-            gp_data_check("again", again, first, 6, k ? 1e-3 : 1e-10);
+            CHECK_BITS(&w.log_likelihood, &v.log_likelihood, 8);
+            CHECK_BITS(again, first, sizeof *first * (size_t)frg_gp_parameter_count(gp));
         }
         frg_gp_destroy(gp);
     }
