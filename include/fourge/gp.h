@@ -258,7 +258,8 @@ FRG_API void frg_gp_fit_keep(frg_gp *gp, frg_gp_saver save, void *user);
 FRG_API FRG_MUST_USE frg_status frg_gp_fit_save(const frg_gp *gp, frg_checkpoint *c);
 /** The next frg_gp_fit goes on from the state in c, which it needs until it returns, and ends with the bits of the fit
  *  that was not stopped, on any number of threads.  gp: a process of the same data, expression, starting values and
- *  options.  Errors, all of them from frg_gp_fit: E_MISMATCH where these differ, or another version or CPU level wrote it;
+ *  options.  Errors, all of them from frg_gp_fit: E_MISMATCH where these differ (column_names, storage and nan may), or
+ *  another version or CPU level wrote it;
  *  E_CHECKPOINT where it is damaged. */
 FRG_API FRG_MUST_USE frg_status frg_gp_fit_resume(frg_gp *gp, const frg_checkpoint *c);
 

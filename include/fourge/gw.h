@@ -266,7 +266,7 @@ typedef struct {
     double damping;         /* 0.9: share of the new plan */
     int64_t max_iter;       /* 500 outer steps, those of several starts among them; 0: a b', or the plan to start from,
                                scaled to the marginals.  A coarse level has as many for each of its starts */
-    int64_t min_iter;       /* 20 outer steps before the first test of the end */
+    int64_t min_iter;       /* 20 outer steps before the first test of the end, in every mode */
     double tol;             /* 1e-5: change of the plan */
     int64_t max_inner;      /* passes a step; 0: 3, in the mode exact 100 */
     double marginal_tol;    /* 5e-4 inside the loop; in the mode exact tol / 10 (1e-6 at least) where that is less, so that
@@ -367,8 +367,8 @@ FRG_API void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user);
 FRG_API FRG_MUST_USE frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c);
 /** The next run goes on from the state in c, which it needs until it ends, and ends with the bits of the run that was
  *  not stopped, on any number of threads.  s: a solver of the same data, options and seed.  Errors: E_MISMATCH where
- *  these differ, or another version or CPU level wrote it; E_CHECKPOINT where it is damaged, some of it found by
- *  frg_gw_run alone. */
+ *  these differ (cache_rows and auto_store, on which no bit depends, may), or another version or CPU level wrote it;
+ *  E_CHECKPOINT where it is damaged, some of it found by frg_gw_run alone. */
 FRG_API FRG_MUST_USE frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c);
 FRG_API const frg_gw_report *frg_gw_get(const frg_gw *s);
 FRG_API const frg_plan *frg_gw_plan(const frg_gw *s);

@@ -26,6 +26,7 @@ static frg_status hash_options(const frg_gp *gp, const frg_gp_fit_opts *o, frg_g
                               o->learning_rate,
                               (double)o->starts,
                               (double)o->standardize,
+                              (double)o->standard_errors,
                               (double)o->max_evaluations,
                               (double)gp->mean,
                               (double)g->reml,

@@ -305,7 +305,8 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
             *reason = FRG_GW_CANCELLED;
             return beat;
         }
-        if (e->change < o->tol && t > 0 && (!anneals || l->epsilon <= end)) {
+        const bool may_end = t > 0 && t + 1 >= o->min_iter && (!anneals || l->epsilon <= end);
+        if (may_end && e->change < o->tol) {
             *reason = FRG_GW_CONVERGED_CHANGE;
             break;
         }

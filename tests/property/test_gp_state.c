@@ -1,6 +1,7 @@
 /* test_gp_state.c - fits that are stopped, killed or refused anywhere and go on: the same bits, or an error. */
 #include <unistd.h>
 
+#include "fields.h"
 #include "gp_data.h"
 
 enum { POINTS = 45, TRIALS = 6 };
@@ -323,6 +324,103 @@ static void refusals(void)
     close_path();
 }
 
-static const test_case cases[] = {
-    {"same bits", same_bits}, {"again and again", again_and_again}, {"refusals", refusals}};
+/* ---- states of other options ---------------------------------------------------------------------------- */
+
+static const char *const other_names[] = {"a", "b"};
+static double other_values[POINTS], other_noise[POINTS];
+static int32_t other_groups[POINTS];
+
+#define GP(name, kind, value, what) FIELD(frg_gp_opts, name, kind, value, what, 0)
+#define GP_TO(name, pointer, what)  FIELD_TO(frg_gp_opts, name, pointer, what, 0)
+#define FIT(name, kind, value)      FIELD(frg_gp_fit_opts, name, kind, value, DECIDES, 1)
+
+/* mean_values go with the mean "values" alone, and a kernel of the user, which cannot be kept, with its word. */
+static const field others[] = {GP_TO(column_names, other_names, LEAVES_BITS),
+                               GP_TO(mean, "linear", DECIDES),
+                               GP_TO(mean_values, other_values, DECIDES),
+                               GP(reml, INT, 1, DECIDES),
+                               GP_TO(noise_variances, other_noise, DECIDES),
+                               GP_TO(noise_groups, other_groups, DECIDES),
+                               GP_TO(priors, "rbf.l=gamma(3,6)", DECIDES),
+                               GP(prior_jacobian, INT, 1, DECIDES),
+                               GP(preset, INT, FRG_GP_PRESET_SKLEARN, DECIDES),
+                               GP(precision, INT, FRG_GP_MIXED, DECIDES),
+                               GP(storage, INT, FRG_GP_PACKED, LEAVES_BITS),
+                               GP(auto_promote, INT, 1, DECIDES),
+                               GP(accuracy, REAL, 2e-3, DECIDES),
+                               GP(jitter, INT, FRG_GP_JITTER_NONE, DECIDES),
+                               GP(nan, INT, FRG_GP_NAN_MASK, LEAVES_BITS), /* there is none */
+                               GP_TO(user_kernel, NULL, LEAVES_BITS),
+                               GP(profile_scale, INT, 1, DECIDES)};
+static const field fit_others[] = {FIT(optimizer, INT, FRG_GP_AI),
+                                   FIT(max_iter, INT64, 13),
+                                   FIT(tol, REAL, 2e-5),
+                                   FIT(learning_rate, REAL, 0.2),
+                                   FIT(starts, INT, 3),
+                                   FIT(standardize, INT, 0),
+                                   FIT(standard_errors, INT, 0),
+                                   FIT(max_evaluations, INT64, 50)};
+enum {
+    OTHERS = sizeof others / sizeof *others,
+    FIT_OTHERS = sizeof fit_others / sizeof *fit_others
+};
+
+/** A fit with the option of f at its other value, up to its third state where `keeps` is there, from `c` where that is. */
+static frg_status fit_other(frg_context *ctx, const field *f, keeper *keeps,
+                            const frg_checkpoint *c, double *theta)
+{
+    const bool profiled = f && strcmp(f->name, "reml") == 0;
+    const bool given = f && strcmp(f->name, "mean_values") == 0;
+    frg_gp_opts o = gp_data_opts(profiled ? "profiled" : given ? "values" : "const");
+    frg_gp_fit_opts fit = options(&kinds[0]);
+    frg_gp_fit_result r;
+    if (f)
+        field_set(f, f->where ? (void *)&fit : (void *)&o);
+    data.n = POINTS;
+    const bool grouped = f && strcmp(f->name, "noise_groups") == 0;
+    frg_gp *const gp = gp_data_open(ctx, &data, grouped ? "scale*rbf(ard)" : kinds[0].kernel, &o);
+    if (keeps)
+        frg_gp_fit_keep(gp, keep, keeps);
+    if (c)
+        CHECK_OK(ctx, frg_gp_fit_resume(gp, c));
+    const frg_status status = frg_gp_fit(gp, &fit, &r);
+    gp_data_theta(gp, theta);
+    frg_gp_destroy(gp);
+    return status;
+}
+
+static void other_options(void)
+{
+    double whole[GP_DATA_PARAMETERS], theta[GP_DATA_PARAMETERS] = {0};
+    fields_cover(others, OTHERS, sizeof(frg_gp_opts));
+    fields_cover(fit_others, FIT_OTHERS, sizeof(frg_gp_fit_opts));
+    open_path();
+    for (int i = 0; i < POINTS; i++) {
+        other_values[i] = test_normal();
+        other_noise[i] = 0.01 + 0.01 * test_uniform();
+        other_groups[i] = i % 2;
+    }
+    frg_context *ctx = test_context();
+    frg_checkpoint *c = NULL;
+    keeper keeps = {.ctx = ctx, .at = 3, .how = IS_KILLED};
+    CHECK_STATUS(fit_other(ctx, NULL, &keeps, NULL, theta), FRG_IO);
+    CHECK_OK(ctx, frg_checkpoint_load(&c, ctx, path));
+    CHECK(fit_other(ctx, NULL, NULL, NULL, whole) >= 0);
+    for (int i = 0; i < OTHERS + FIT_OTHERS; i++) {
+        const field *const f = i < OTHERS ? &others[i] : &fit_others[i - OTHERS];
+        const frg_status status = fit_other(ctx, f, NULL, c, theta);
+        CHECK_SAYS(f->what == DECIDES ? status == FRG_MISMATCH : status >= 0, "%s: %s, %s", f->name,
+                   frg_status_name(status), frg_message(ctx));
+        CHECK_SAYS(f->what == DECIDES || memcmp(theta, whole, sizeof *theta * 4) == 0,
+                   "another fit by %s", f->name);
+    }
+    frg_checkpoint_destroy(c);
+    frg_context_destroy(ctx);
+    close_path();
+}
+
+static const test_case cases[] = {{"same bits", same_bits},
+                                  {"again and again", again_and_again},
+                                  {"refusals", refusals},
+                                  {"other options", other_options}};
 TEST_MAIN(cases)

@@ -1058,7 +1058,8 @@ static void warm(void)
     int64_t passes[3];
     for (int run = 0; run < 3; run++) { /* cold; plan and potentials; plan alone */
         frg_gw *s = NULL;
-        o.max_iter = o.min_iter = run ? 1 : 3000;
+        o.max_iter = run ? 1 : 3000;
+        o.min_iter = run ? 1 : 0;
         o.tol = 1e-7;
         CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
                                     NULL, &o));
@@ -1799,6 +1800,33 @@ static void choices(void)
     frg_context_destroy(ctx);
 }
 
+/* A tolerance that every change meets ends the modes without sampling after the second step, the first that has a change,
+ * and after min_iter where that is more. */
+static void least_steps(void)
+{
+    enum { N = 20 };
+    static const int64_t least[] = {0, 1, 2, 9}, taken[] = {2, 2, 2, 9};
+    frg_context *ctx = test_context();
+    double x[N * 2];
+    for (int i = 0; i < N * 2; i++)
+        x[i] = test_normal();
+    const frg_array points = matrix(x, N, 2);
+    for (int run = 0; run < 8; run++) {
+        frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.mode = run < 4 ? FRG_GW_EXACT : FRG_GW_LANDMARK;
+        o.anneal = FRG_GW_ANNEAL_NONE;
+        o.tol = 1e9;
+        o.min_iter = least[run % 4];
+        frg_gw *s = NULL;
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &points},
+                                    (frg_gw_side){.data = &points}, NULL, &o));
+        CHECK_OK(ctx, frg_gw_run(s, NULL));
+        CHECK_INT(frg_gw_get(s)->outer_iterations, taken[run % 4]);
+        frg_gw_destroy(s);
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"energies", energies},
                                   {"one point", one_point},
                                   {"two points", two_points},
@@ -1832,5 +1860,6 @@ static const test_case cases[] = {{"energies", energies},
                                   {"warm", warm},
                                   {"forms by memory", forms_by_memory},
                                   {"no steps", no_steps},
+                                  {"least steps", least_steps},
                                   {"ways to distances", ways_to_distances}};
 TEST_MAIN(cases)

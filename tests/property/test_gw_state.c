@@ -1,8 +1,8 @@
 /* test_gw_state.c - alignments that are stopped, killed or refused anywhere and go on: the same bits, or an error. */
 #include <unistd.h>
 
+#include "fields.h"
 #include "fourge/gw.h"
-#include "test.h"
 
 enum { N = 60, M = 52, CELLS = N * M };
 
@@ -223,5 +223,136 @@ static void same_bits(void)
     strcpy(path, "/tmp/fourge_gw_state_XXXXXX");
 }
 
-static const test_case cases[] = {{"same bits", same_bits}};
+/* ---- states of other options ---------------------------------------------------------------------------- */
+
+/* An option of every kind at a value that it has not got by default, and the distances with which it matters.  One that
+ * decides bits is refused by a run that is resumed; of the others a run may be at one value and go on at another. */
+#define GW(name, kind, value, what, distance)                                                      \
+    FIELD(frg_gw_opts, name, kind, value, what, FRG_GW_DISTANCE_##distance)
+static const field others[] = {
+    GW(mode, INT, FRG_GW_EXACT, DECIDES, AUTO),
+    GW(distance, INT, FRG_GW_DISTANCE_EUCLIDEAN, DECIDES, PRECOMPUTED),
+    GW(k, INT64, 9, DECIDES, PRECOMPUTED),
+    GW(k_clamp, INT, 1, LEAVES_BITS, PRECOMPUTED), /* of a k that is none too large */
+    GW(stitch, INT, 0, LEAVES_BITS, PRECOMPUTED),  /* of a graph in one piece */
+    GW(landmarks, INT64, 13, DECIDES, LANDMARK),
+    GW(anchors, INT64, 81, DECIDES, AUTO),
+    GW(epsilon, REAL, 0.011, DECIDES, AUTO),
+    GW(anneal, INT, FRG_GW_ANNEAL_ITER, DECIDES, AUTO),
+    GW(damping, REAL, 0.8, DECIDES, AUTO),
+    GW(max_iter, INT64, 61, DECIDES, AUTO),
+    GW(min_iter, INT64, 11, DECIDES, AUTO),
+    GW(tol, REAL, 2e-5, DECIDES, AUTO),
+    GW(max_inner, INT64, 4, DECIDES, AUTO),
+    GW(marginal_tol, REAL, 6e-4, DECIDES, AUTO),
+    GW(mass, REAL, 0.7, DECIDES, AUTO),
+    GW(rho_source, REAL, 1, DECIDES, AUTO),
+    GW(rho_target, REAL, 1, DECIDES, AUTO),
+    GW(reference, INT, FRG_GW_REFERENCE_PRODUCT, DECIDES, AUTO),
+    GW(linear_weight, REAL, 0.4, DECIDES, AUTO),
+    GW(lambda_ema_beta, REAL, 0.6, DECIDES, AUTO),
+    GW(scale, INT, FRG_GW_SCALE_NONE, DECIDES, AUTO),
+    GW(sampling, INT, FRG_GW_MULTINOMIAL, DECIDES, AUTO),
+    GW(multiscale, INT, FRG_GW_MULTISCALE_ON, DECIDES, AUTO),
+    GW(n_coarse, INT64, 20, DECIDES, AUTO),
+    GW(n_start, INT64, 3, DECIDES, AUTO),
+    GW(fine_steps, INT64, 4, DECIDES, AUTO),
+    GW(polish, INT, 0, DECIDES, AUTO),
+    GW(round, INT, 0, DECIDES, AUTO),
+    GW(polish_tol, REAL, 1e-6, DECIDES, AUTO),
+    GW(polish_passes, INT64, 31, DECIDES, AUTO),
+    GW(cost_store, INT, FRG_GW_STORE_FLY, DECIDES, AUTO),
+    GW(cache_rows, INT64, 21, LEAVES_BITS, DIJKSTRA),
+    GW(preset, INT, FRG_GW_PRESET_TORCHGW, DECIDES, AUTO),
+    GW(rank, INT64, 6, DECIDES, AUTO),
+    GW(lr_max_iter, INT64, 6, DECIDES, AUTO),
+    GW(lr_dykstra_max_iter, INT64, 51, DECIDES, AUTO),
+    GW(scale_linear, INT, FRG_GW_LINEAR_MAX, DECIDES, AUTO),
+    GW(landmark_metric, INT, FRG_GW_LANDMARK_LOWER, DECIDES, LANDMARK),
+    GW(lazy, INT, 1, DECIDES, PRECOMPUTED), /* the scale is that of two sweeps */
+    GW(store_plan, INT, 1, DECIDES, AUTO),
+    GW(diag_exact, INT, 1, DECIDES, AUTO),
+    GW(auto_store, INT, 1, LEAVES_BITS, AUTO),
+    GW(start_from, INT, FRG_GW_START_PRODUCT, DECIDES, AUTO)};
+enum { OTHERS = sizeof others / sizeof *others };
+
+/** Opens a solver with the option of f at its other value; f NULL: with none. */
+static frg_gw *open_other(frg_context *ctx, const field *f, frg_gw_distance distance,
+                          bool linear_cost)
+{
+    const frg_array x = frg_matrix(points_x, FRG_F64, N, 2, 2),
+                    y = frg_matrix(points_y, FRG_F64, M, 3, 3),
+                    l = frg_matrix(linear, FRG_F64, N, M, M);
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.distance = distance;
+    o.epsilon = 0.01;
+    o.k = 8;
+    o.landmarks = 12;
+    o.cache_rows = 20;
+    o.max_iter = 60;
+    o.min_iter = 10;
+    o.polish_passes = 30;
+    o.linear_weight = linear_cost ? 0.3 : 0;
+    if (f)
+        field_set(f, &o);
+    frg_gw *s = NULL;
+    CHECK_SAYS(frg_gw_create(&s, ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y},
+                             linear_cost ? &l : NULL, &o) >= 0,
+               "%s: %s", f ? f->name : "", frg_message(ctx));
+    return s;
+}
+
+/** A run that goes on with another value of an option that leaves bits alone ends with the plan of the first one. */
+static void ends_alike(frg_context *ctx, const field *f, frg_gw_distance distance, frg_gw *resumed)
+{
+    static result whole, ended;
+    frg_gw *s = open_other(ctx, NULL, distance, false);
+    CHECK(frg_gw_run(s, NULL) >= 0 && frg_gw_run(resumed, NULL) >= 0);
+    read_result(ctx, s, &whole);
+    read_result(ctx, resumed, &ended);
+    CHECK_SAYS(memcmp(whole.plan, ended.plan, sizeof whole.plan) == 0, "another plan by %s",
+               f->name);
+    frg_gw_destroy(s);
+}
+
+static void other_options(void)
+{
+    fields_cover(others, OTHERS, sizeof(frg_gw_opts));
+    make_points();
+    for (int i = 0; i < OTHERS; i++) {
+        const field *const f = &others[i];
+        const frg_gw_distance distance = f->where == FRG_GW_DISTANCE_AUTO
+                                             ? FRG_GW_DISTANCE_EUCLIDEAN
+                                             : (frg_gw_distance)f->where;
+        const bool linear_cost = strstr(f->name, "linear") != NULL;
+        const int file = mkstemp(path);
+        CHECK(file >= 0);
+        close(file);
+        frg_context *ctx = test_context_with(1, NULL, NULL);
+        keeper keeps = {.ctx = ctx, .at = 3, .how = IS_KILLED};
+        frg_gw *s = open_other(ctx, NULL, distance, linear_cost);
+        frg_gw_keep(s, keep, &keeps);
+        CHECK_STATUS(frg_gw_run(s, NULL), FRG_IO);
+        frg_gw_destroy(s);
+        frg_checkpoint *c = NULL;
+        CHECK_OK(ctx, frg_checkpoint_load(&c, ctx, path));
+        s = open_other(ctx, f, distance, linear_cost);
+        const frg_status found = frg_gw_resume(s, c);
+        CHECK_SAYS(found == (f->what == DECIDES ? FRG_MISMATCH : FRG_OK), "%s: %s", f->name,
+                   frg_status_name(found));
+        if (f->what == LEAVES_BITS)
+            ends_alike(ctx, f, distance, s);
+        frg_gw_destroy(s);
+        s = open_other(ctx, NULL, distance, linear_cost);
+        CHECK_OK(ctx, frg_gw_resume(s, c));
+        frg_gw_destroy(s);
+        frg_checkpoint_destroy(c);
+        frg_context_destroy(ctx);
+        remove(path);
+        strcpy(path, "/tmp/fourge_gw_state_XXXXXX");
+    }
+}
+
+static const test_case cases[] = {{"same bits", same_bits}, {"other options", other_options}};
 TEST_MAIN(cases)
