@@ -50,7 +50,8 @@ struct cli {
     int color_out, color_err;
     const char *program; /* argv[0] */
     frg_context *ctx;
-    double began; /* when cli_open was done */
+    double began;      /* when cli_open was done */
+    size_t left_bytes; /* the most memory of a context that a worker was left with; 0: none was */
     progress_state progress;
     struct frg_checkpoint *resumed; /* the state to go on from, NULL: none */
     struct cli *resumed_by;         /* who read it */
@@ -60,6 +61,8 @@ struct cli {
 /** Makes the context from the options; returns 0 or the exit code after an error was shown. */
 int cli_open(cli *c);
 void cli_close(cli *c);
+/** Ends the program at once, as after a command with that exit code: threads that still compute end with it. */
+void cli_end(cli *c, int code);
 /** The options of input tables, checked and handed on; 0 or the exit code. */
 int cli_table_options(cli *c);
 /** A table with rows, as the options have it; 0 or the exit code.  *out is the caller's wherever it is not NULL. */

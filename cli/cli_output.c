@@ -183,7 +183,8 @@ void json_head(frg_json *j, const char *schema)
 
 void json_foot(frg_json *j, const cli *c)
 {
-    frg_json_integer(j, "peak_bytes", (int64_t)frg_peak_bytes(c->ctx));
+    const size_t peak = frg_peak_bytes(c->ctx);
+    frg_json_integer(j, "peak_bytes", (int64_t)(c->left_bytes > peak ? c->left_bytes : peak));
     frg_json_open_array(j, "warnings");
     for (int i = 0; i < frg_warning_count(c->ctx); i++) {
         frg_json_open_object(j, NULL);

@@ -6,15 +6,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "cli.h"
+#include "cli_worker.h"
 #include "simulate.h"
 
 /* ---- parameters --------------------------------------------------------------------------------- */
@@ -120,14 +116,22 @@ typedef struct {
     double parameter[MAX_PARAMETERS];
     double seconds;
     cli *cli;
-    int code;
-    atomic_int writes, done;
+    worker *worker;
+    int writes;
 } simulation;
 
 /** 0 or the exit code of what a writer of the library said. */
 static int written(const cli *c, frg_status status)
 {
     return cli_check(c, status == FRG_INTERRUPTED ? cli_over(c) : status, "the data were written");
+}
+
+/** From here on the writers of the library are asked to stop. */
+static void begin_to_write(simulation *s)
+{
+    worker_lock(s->worker);
+    s->writes = 1;
+    worker_unlock(s->worker);
 }
 
 static frg_status fill_table(frg_table *t, const design_data *d, double *numbers, int64_t *integers)
@@ -170,7 +174,7 @@ static int write_csv(cli *c, simulation *s, const char *path)
     free(numbers);
     free(integers);
     if (status >= 0) {
-        s->writes = 1;
+        begin_to_write(s);
         status = frg_table_write(t, c->ctx, path);
     }
     frg_table_destroy(t);
@@ -194,7 +198,7 @@ static int write_folder(cli *c, simulation *s, const char *folder)
     if (design_codes(d, &codes, &q) < 0) {
         return cli_fail_memory(c);
     }
-    s->writes = 1;
+    begin_to_write(s);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         code = cli_fail(c, "E_CREATE", folder, NULL, "cannot create the folder '%s': %s", folder,
                         strerror(errno));
@@ -274,7 +278,7 @@ static void simulation_text(frg_report *r, const cli *c, const void *job)
 
 /* ---- the command -------------------------------------------------------------------------------- */
 
-static void *make_and_write(void *job)
+static int make_and_write(void *job)
 {
     simulation *const s = job;
     cli *const c = s->cli;
@@ -282,41 +286,34 @@ static void *make_and_write(void *job)
     const double start = now_seconds();
     const int made =
         s->design->make(&s->data, (int64_t)c->set.rows, s->parameter, c->set.context.seed);
-    s->code = made < 0                                          ? cli_fail_memory(c)
-              : ends_with(out, ".csv") || strcmp(out, "-") == 0 ? write_csv(c, s, out)
-                                                                : write_folder(c, s, out);
+    const int code = made < 0                                          ? cli_fail_memory(c)
+                     : ends_with(out, ".csv") || strcmp(out, "-") == 0 ? write_csv(c, s, out)
+                                                                       : write_folder(c, s, out);
     s->seconds = now_seconds() - start;
-    s->done = 1;
-    return NULL;
+    return code;
 }
 
-/** The designs are plain loops that nobody can stop: they run on a thread of their own, whose work is left alone with
- *  the process as long as nothing is written; the writers of the library end by themselves. */
-static int watch(cli *c, simulation *s)
+/** The designs are plain loops that nobody can stop; the writers of the library end by themselves. */
+static int may_leave(void *job)
 {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, make_and_write, s) != 0) {
-        return cli_fail_memory(c);
+    const simulation *const s = job;
+    if (s->writes) {
+        frg_interrupt(s->cli->ctx);
     }
-    for (struct timespec nap = {.tv_nsec = 100000}; !s->done; nanosleep(&nap, NULL)) {
-        const frg_status over = cli_over(c);
-        if (over != FRG_OK && s->writes) {
-            frg_interrupt(c->ctx);
-        } else if (over != FRG_OK && !s->done) {
-            const int code = cli_check(c, over, "the data were made");
-            fflush(stdout);
-            _exit(code);
-        }
-        nap.tv_nsec = nap.tv_nsec < 10000000 ? 2 * nap.tv_nsec : nap.tv_nsec;
-    }
-    pthread_join(thread, NULL);
-    return s->code;
+    return !s->writes;
+}
+
+static int leave(void *job, frg_status why)
+{
+    return cli_check(((simulation *)job)->cli, why, "the data were made");
 }
 
 static int simulate(cli *c, simulation *s)
 {
     const design_data *const d = &s->data;
-    const int code = watch(c, s);
+    worker w = {.c = c, .work = make_and_write, .leave = leave, .may_leave = may_leave, .job = s};
+    s->worker = &w;
+    const int code = worker_run(&w);
     if (code) {
         return code;
     }

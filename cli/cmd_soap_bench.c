@@ -3,18 +3,24 @@
  * Per layer (3h x h), (h x h), (f x h), (h x f).  Gradients: gaussian, 1e-3 N; powerlaw,
  * 1e-3 U diag(1/i) N diag(1/j) V' with fixed rotations U and V, made of log2(n) rounds of rotations of pairs, so
  * that one costs n log n.  Gradients are made outside the clock.  Each refresh estimates the orthogonality of
- * its basis within the timed step; after the run every basis is checked in full. */
+ * its basis within the timed step; after the run every basis is checked in full.
+ *
+ * Nothing outlives the command but figures of whole steps, so that a stop ends it within a step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench_lines.h"
+#include "cli_worker.h"
 #include "soap_job.h"
 
 enum { PARAMS_A_LAYER = 4, ROUNDS_MOST = 20 };
 
-typedef struct {
-    int64_t n_params, steps; /* of `steps`, those that were done before a stop are left */
+typedef struct bench_job {
+    worker worker;
+    int (*show)(struct bench_job *j, int code); /* the figures of the steps that are done */
+    FILE *to;
+    int64_t n_params, done; /* steps that were timed */
     frg_status status;
     int64_t (*shape)[2];
     float **w, **g;
@@ -87,13 +93,12 @@ static int prepare(cli *c, bench_job *j)
     const int64_t h = c->set.soap_hidden, f = c->set.soap_mlp;
     const int64_t shapes[PARAMS_A_LAYER][2] = {{3 * h, h}, {h, h}, {f, h}, {h, f}};
     j->n_params = (int64_t)c->set.soap_layers * PARAMS_A_LAYER;
-    j->steps = c->set.soap_steps;
     const size_t n = (size_t)j->n_params;
     j->shape = calloc(n, sizeof *j->shape);
     j->w = calloc(n, sizeof *j->w);
     j->g = calloc(n, sizeof *j->g);
     j->grads = calloc(n, sizeof *j->grads);
-    j->seconds = calloc((size_t)j->steps, sizeof *j->seconds);
+    j->seconds = calloc((size_t)c->set.soap_steps, sizeof *j->seconds);
     j->handles = c->set.soap_batched ? 1 : j->n_params;
     j->soap = calloc((size_t)j->handles, sizeof *j->soap);
     if (!j->shape || !j->w || !j->g || !j->grads || !j->seconds || !j->soap) {
@@ -138,19 +143,19 @@ static void add_report(frg_soap_report *sum, const frg_soap_report *r)
     sum->update_seconds += r->update_seconds;
 }
 
-/** A stop is heeded between handles: with --batched-qr off after each parameter. */
-static frg_status step_all(const cli *c, bench_job *j, frg_soap_report *sum)
+/** *over: a stop that was seen between two handles, with --batched-qr off after each parameter. */
+static frg_status step_all(const cli *c, const bench_job *j, frg_soap_report *sum, frg_status *over)
 {
     const int64_t each = j->n_params / j->handles;
     frg_status s = FRG_OK;
     *sum = (frg_soap_report){0};
-    for (int64_t i = 0; i < j->handles && s >= 0 && j->status == FRG_OK; i++) {
+    for (int64_t i = 0; i < j->handles && s >= 0 && *over == FRG_OK; i++) {
         frg_soap_report r;
         s = frg_soap_step(j->soap[i], j->grads + i * each, each, &r);
         if (s >= 0) {
             add_report(sum, &r);
         }
-        j->status = i + 1 < j->handles ? cli_over(c) : FRG_OK;
+        *over = i + 1 < j->handles ? cli_over(c) : FRG_OK;
     }
     return s;
 }
@@ -165,23 +170,36 @@ static frg_status make_gradients(const cli *c, const bench_job *j, int64_t t)
     return status;
 }
 
+static void add_sizes(bench_job *j)
+{
+    j->state = j->all = 0;
+    for (int64_t i = 0; i < j->handles; i++) {
+        j->state += frg_soap_state_bytes(j->soap[i]);
+        j->all += frg_soap_bytes(j->soap[i]);
+    }
+}
+
 static int run_steps(cli *c, bench_job *j)
 {
-    for (int64_t t = -(int64_t)c->set.soap_warmup; t < j->steps; t++) {
-        j->status = make_gradients(c, j, t);
+    for (int64_t t = -(int64_t)c->set.soap_warmup; t < c->set.soap_steps; t++) {
+        frg_status over = make_gradients(c, j, t);
         frg_soap_report r;
         const double start = now_seconds();
-        const frg_status s = step_all(c, j, &r);
+        const frg_status s = step_all(c, j, &r, &over);
+        const double seconds = now_seconds() - start;
         if (s < 0) {
             return cli_fail_library(c, s);
         }
-        if (j->status != FRG_OK) {
-            j->steps = t > 0 ? t : 0;
-            break;
-        }
-        if (t >= 0) {
-            j->seconds[t] = now_seconds() - start;
+        worker_lock(&j->worker);
+        j->status = over;
+        if (t >= 0 && over == FRG_OK) {
+            j->seconds[j->done++] = seconds;
             add_report(&j->sum, &r);
+        }
+        add_sizes(j);
+        worker_unlock(&j->worker);
+        if (over != FRG_OK) {
+            break;
         }
     }
     return 0;
@@ -212,9 +230,10 @@ static double defect(const float *q, int64_t n)
     return worst;
 }
 
-/** The bases of the first layer, in full. */
-static int verify(cli *c, bench_job *j)
+/** The bases of the first layer, in full; after a stop nobody waits for that. */
+static int verify(const cli *c, bench_job *j)
 {
+    double worst = 0;
     for (int64_t p = 0; p < j->n_params && p < PARAMS_A_LAYER; p++) {
         for (int axis = 0; axis < 2; axis++) {
             char key[8];
@@ -232,10 +251,13 @@ static int verify(cli *c, bench_job *j)
             }
             s = frg_soap_state_get(soap, p / j->handles, key,
                                    frg_matrix_columns(q, FRG_F32, n, n, n));
-            j->orthogonality = s < 0 ? (double)NAN : fmax(j->orthogonality, defect(q, n));
+            worst = s < 0 ? (double)NAN : fmax(worst, defect(q, n));
             free(q);
         }
     }
+    worker_lock(&j->worker);
+    j->orthogonality = worst;
+    worker_unlock(&j->worker);
     return 0;
 }
 
@@ -252,18 +274,18 @@ static double step_flops(const bench_job *j)
 
 static void bench_fields(frg_json *out, const cli *c, const bench_job *j)
 {
-    const double steps = (double)(j->steps > 0 ? j->steps : 1);
+    const double steps = (double)(j->done > 0 ? j->done : 1);
     const double threads = (double)frg_threads(c->ctx);
     double most = 0, total = 0;
-    for (int64_t t = 0; t < j->steps; t++) {
+    for (int64_t t = 0; t < j->done; t++) {
         most = fmax(most, j->seconds[t]);
         total += j->seconds[t];
     }
-    const double median = median_of(j->seconds, (int)j->steps);
+    const double median = median_of(j->seconds, (int)j->done);
     frg_json_integer(out, "layers", c->set.soap_layers);
     frg_json_integer(out, "hidden", c->set.soap_hidden);
     frg_json_integer(out, "mlp", c->set.soap_mlp);
-    frg_json_integer(out, "steps", j->steps);
+    frg_json_integer(out, "steps", j->done);
     frg_json_string(out, "status", frg_status_name(j->status));
     frg_json_string(out, "gradients", c->set.soap_gradients ? "gaussian" : "powerlaw");
     frg_json_number(out, "median_step_seconds", median);
@@ -307,15 +329,15 @@ static void bench_text(frg_report *r, const cli *c, const void *job)
     const bench_job *j = job;
     char a[32];
     double most = 0;
-    for (int64_t t = 0; t < j->steps; t++) {
+    for (int64_t t = 0; t < j->done; t++) {
         most = fmax(most, j->seconds[t]);
     }
     frg_report_fact(r, "Parameters", grouped(j->n_params, a));
-    frg_report_fact(r, "Steps", grouped(j->steps, a));
+    frg_report_fact(r, "Steps", grouped(j->done, a));
     if (j->status != FRG_OK) {
         frg_report_fact(r, "Result", frg_status_sentence(j->status));
     }
-    frg_report_fact(r, "Median step", seconds_text(median_of(j->seconds, (int)j->steps), a));
+    frg_report_fact(r, "Median step", seconds_text(median_of(j->seconds, (int)j->done), a));
     frg_report_fact(r, "Slowest step", seconds_text(most, a));
     if (j->status == FRG_OK) {
         frg_report_fact_number(r, "Orthogonality", j->orthogonality, 2);
@@ -341,40 +363,49 @@ static void release(bench_job *j)
     free(j->seconds);
 }
 
-static int run(cli *c, bench_job *j)
+static int work(void *job)
 {
+    bench_job *const j = job;
+    cli *const c = j->worker.c;
     int code = prepare(c, j);
-    if (!code) {
-        code = run_steps(c, j);
-    }
-    if (!code && j->steps == 0) {
-        code = cli_check(c, j->status, "a step was timed");
-    }
-    j->orthogonality =
-        j->status == FRG_OK ? 0 : (double)NAN; /* a stop does not wait for the check */
-    if (!code && j->status == FRG_OK) {
-        code = verify(c, j);
-    }
-    if (!code) {
-        for (int64_t i = 0; i < j->handles; i++) {
-            j->state += frg_soap_state_bytes(j->soap[i]);
-            j->all += frg_soap_bytes(j->soap[i]);
-        }
-    }
+    code = code ? code : run_steps(c, j);
+    return code || j->status != FRG_OK ? code : verify(c, j);
+}
+
+static int leave(void *job, frg_status why)
+{
+    bench_job *const j = job;
+    j->status = why;
+    j->orthogonality = (double)NAN;
+    return j->show(j, 0);
+}
+
+/** Runs the job and shows it; the exit code. */
+static int run(cli *c, int (*show)(bench_job *j, int code), FILE *to)
+{
+    bench_job j = {.worker = {.c = c, .work = work, .leave = leave, .job = &j},
+                   .show = show,
+                   .to = to,
+                   .orthogonality = (double)NAN};
+    const int code = show(&j, worker_run(&j.worker));
+    release(&j);
     return code;
+}
+
+static int show_steps(bench_job *j, int code)
+{
+    cli *const c = j->worker.c;
+    code = code || j->done > 0 ? code : cli_check(c, j->status, "a step was timed");
+    if (!code) {
+        cli_show_warnings(c);
+        code = write_result(c, "SOAP steps", bench_json, bench_text, j);
+    }
+    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j->status);
 }
 
 int soap_bench(cli *c)
 {
-    bench_job j = {0};
-    int code = run(c, &j);
-    if (!code) {
-        cli_show_warnings(c);
-        code = write_result(c, "SOAP steps", bench_json, bench_text, &j);
-    }
-    code = code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j.status);
-    release(&j);
-    return code;
+    return run(c, show_steps, NULL);
 }
 
 /* ---- fourge bench soap -------------------------------------------------------------------------- */
@@ -387,29 +418,33 @@ typedef struct {
 static const layer_case cases[] = {
     {128, 512, 1, 0}, {128, 512, 0, 0}, {256, 1024, 1, 1}, {256, 1024, 0, 1}};
 
+static int show_line(bench_job *j, int code)
+{
+    cli *const c = j->worker.c;
+    frg_json *line;
+    code = code || j->done > 0 ? code : cli_check(c, j->status, "a step was timed");
+    code = code ? code : bench_check(c, j->status);
+    if (!code && !(j->orthogonality <= 1e-4)) { /* a basis of order 1024 in f32 has 1e-5 */
+        code = cli_fail(c, "E_BUG", "soap", NULL, "a basis is off orthogonality by %.1e",
+                        j->orthogonality);
+    }
+    if (!code) {
+        code = bench_line_begin(c, "soap", (int)j->done, &line);
+    }
+    if (!code) {
+        bench_fields(line, c, j);
+        code = bench_line_end(c, line, j->to);
+    }
+    return code;
+}
+
 static int bench_layers(cli *c, const layer_case *k, FILE *to)
 {
-    bench_job j = {0};
     c->set.soap_hidden = k->hidden;
     c->set.soap_mlp = k->mlp;
     c->set.soap_gradients = k->gradients;
     c->set.soap_steps = bench_repeats(c);
-    int code = run(c, &j);
-    code = code ? code : bench_check(c, j.status);
-    if (!code && !(j.orthogonality <= 1e-4)) { /* a basis of order 1024 in f32 has 1e-5 */
-        code = cli_fail(c, "E_BUG", "soap", NULL, "a basis is off orthogonality by %.1e",
-                        j.orthogonality);
-    }
-    frg_json *line;
-    if (!code) {
-        code = bench_line_begin(c, "soap", (int)j.steps, &line);
-    }
-    if (!code) {
-        bench_fields(line, c, &j);
-        code = bench_line_end(c, line, to);
-    }
-    release(&j);
-    return code;
+    return run(c, show_line, to);
 }
 
 int bench_soap(cli *c, FILE *to)

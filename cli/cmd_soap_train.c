@@ -4,11 +4,16 @@
 #include <string.h>
 
 #include "cli_checkpoint.h"
+#include "cli_worker.h"
 #include "mlp.h"
 #include "soap_job.h"
 #include "tour.h"
 
 typedef struct {
+    worker worker;
+    keeper keeper;
+    training_set set;
+    frg_soap_opts opts;
     training_run run;
     const char *optimizer, *data;
     double target, lr;
@@ -77,22 +82,60 @@ static uint64_t hash_set(const training_set *set)
     return frg_hash(h, set->label, set->rows * (int64_t)sizeof *set->label);
 }
 
-/** The run, kept in the file of --checkpoint where that is given. */
-static int run(cli *c, train_job *j, const training_set *set, const frg_soap_opts *o)
+/** Steps are long where the data have many columns: a stop leaves the one in hand, and the file has the state before it. */
+static int work(void *job)
 {
-    keeper k;
+    train_job *const j = job;
+    cli *const c = j->worker.c;
+    const int steps = c->set.soap_steps;
     if (!c->set.checkpoint) {
-        return training_run_make(&j->run, c, set, o, c->set.soap_steps, j->target, NULL);
+        return training_run_make(&j->run, c, &j->set, &j->opts, steps, j->target, NULL, &j->worker);
     }
-    int code = keeper_open(&k, c, "soap train", 1, hash_set(set));
+    int code = keeper_open(&j->keeper, c, "soap train", 1, hash_set(&j->set));
     if (!code) {
-        code = training_run_make(&j->run, c, set, o, c->set.soap_steps, j->target, &k);
+        code = training_run_make(&j->run, c, &j->set, &j->opts, steps, j->target, &j->keeper,
+                                 &j->worker);
     }
     if (!code && (j->run.status == FRG_INTERRUPTED || j->run.status == FRG_TIME_LIMIT)) {
         code = keeper_stopped(c, j->run.status);
     }
-    keeper_close(&k);
     return code;
+}
+
+static int may_leave(void *job)
+{
+    const train_job *const j = job;
+    return !j->worker.c->set.checkpoint || training_may_leave(&j->run);
+}
+
+/** What the steps that are done have come to; the exit code. */
+static int show(train_job *j, int code)
+{
+    cli *const c = j->worker.c;
+    if (!code && j->run.steps == 0) {
+        code = cli_check(c, j->run.status, "a step was done");
+    }
+    if (!code) {
+        cli_show_warnings(c);
+        code = write_result(c, "Training", train_json, train_text, j);
+    }
+    if (!code && j->run.status == FRG_OK && j->target > 0 && j->run.smoothed > j->target) {
+        code = 1; /* the steps ran out before the loss was there */
+    }
+    return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j->run.status);
+}
+
+static int leave(void *job, frg_status why)
+{
+    train_job *const j = job;
+    cli *const c = j->worker.c;
+    j->run.status = why;
+    j->run.seconds = j->run.began > 0 ? now_seconds() - j->run.began : 0;
+    if (!c->set.checkpoint) {
+        return show(j, 0);
+    }
+    const frg_status kept = training_keep(&j->run, &j->keeper);
+    return show(j, kept < 0 ? cli_fail_library(c, kept) : keeper_stopped(c, why));
 }
 
 /** AdamW has neither factors nor a profile, and a text no columns: options that could do nothing are refused. */
@@ -156,34 +199,23 @@ int soap_train(cli *c)
     if (!label) {
         return cli_fail(c, "E_OPTION", "--label", NULL, "--label names the column to learn");
     }
-    training_set set;
-    frg_soap_opts o;
-    train_job j = {.data = c->arguments[1], .target = c->set.soap_target};
-    soap_options(c, &o);
+    train_job j = {.worker = {.c = c, .work = work, .leave = leave, .may_leave = may_leave},
+                   .data = c->arguments[1],
+                   .target = c->set.soap_target};
+    soap_options(c, &j.opts);
+    j.worker.job = &j;
     j.optimizer = c->set.soap_optimizer ? "adamw" : "soap";
-    j.lr = o.lr;
+    j.lr = j.opts.lr;
     int code = checkpoint_begin(c);
     if (code) {
         return code;
     }
-    code = text ? training_set_text(&set, c, data) : training_set_read(&set, c, data, label);
-    j.rows = set.rows;
-    j.classes = set.classes;
-    if (!code) {
-        code = run(c, &j, &set, &o);
-    }
-    if (!code && j.run.steps == 0) {
-        code = cli_check(c, j.run.status, "a step was done");
-    }
-    if (!code) {
-        cli_show_warnings(c);
-        code = write_result(c, "Training", train_json, train_text, &j);
-    }
-    if (!code && j.run.status == FRG_OK && j.target > 0 && j.run.smoothed > j.target) {
-        code = 1; /* the steps ran out before the loss was there */
-    }
-    code = code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j.run.status);
+    code = text ? training_set_text(&j.set, c, data) : training_set_read(&j.set, c, data, label);
+    j.rows = j.set.rows;
+    j.classes = j.set.classes;
+    code = show(&j, code ? code : worker_run(&j.worker));
+    keeper_close(&j.keeper);
     training_run_destroy(&j.run);
-    training_set_destroy(&set);
+    training_set_destroy(&j.set);
     return code;
 }

@@ -469,6 +469,12 @@ static int flushed(int code)
     return 74;
 }
 
+void cli_end(cli *c, int code)
+{
+    checkpoint_end(c, code);
+    _exit(flushed(code));
+}
+
 /** The words of a line, without the checks that asking for help does not need. */
 static int start_line(cli *c, int argc, char **argv)
 {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli_checkpoint.h"
+#include "cli_worker.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default")))
@@ -324,30 +325,114 @@ typedef struct {
     double smoothed, seconds;
 } standing;
 
-/** A run under way; `began` is where its clock would have begun without a stop. */
+/** A run under way. */
 typedef struct {
     training_run *run;
     keeper *keeper;
+    worker *worker;
     frg_soap *soap;
     mlp *net;
     uint64_t random;
-    double began;
 } training;
 
-/** Sections "w0", "b0", "w1", ..: the parameters of the network. */
-static frg_status put_network(const mlp *net, frg_checkpoint *state)
+static void lock(const training *t)
 {
-    frg_status status = FRG_OK;
-    for (int l = 0; l < net->layers && status >= 0; l++) {
-        const char weights[] = {'w', (char)('0' + l), '\0'},
-                   biases[] = {'b', (char)('0' + l), '\0'};
-        const int64_t each = (int64_t)sizeof(float), out = net->size[l + 1];
-        status = frg_checkpoint_put(state, weights, net->w[l], net->size[l] * out * each);
-        if (status >= 0) {
-            status = frg_checkpoint_put(state, biases, net->b[l], out * each);
-        }
+    if (t->worker) {
+        worker_lock(t->worker);
     }
-    return status;
+}
+
+static void unlock(const training *t)
+{
+    if (t->worker) {
+        worker_unlock(t->worker);
+    }
+}
+
+/** Sections "w0", "b0", "w1", ..: the parameters of the network. */
+typedef struct {
+    char name[3];
+    float *at;
+    int64_t count;
+} section;
+
+static int list_sections(const mlp *net, section sections[2 * MLP_LAYERS_MOST])
+{
+    for (int l = 0; l < net->layers; l++) {
+        const int64_t out = net->size[l + 1];
+        sections[2 * l] = (section){{'w', (char)('0' + l)}, net->w[l], net->size[l] * out};
+        sections[2 * l + 1] = (section){{'b', (char)('0' + l)}, net->b[l], out};
+    }
+    return 2 * net->layers;
+}
+
+/** The state between two steps. */
+typedef struct training_moment {
+    standing now;
+    const mlp *net; /* for the sizes alone */
+    float *parameters;
+    void *optimizer;
+    int64_t bytes; /* of it */
+} moment;
+
+static void drop_moment(moment *m)
+{
+    if (m) {
+        free(m->parameters);
+        free(m->optimizer);
+        free(m);
+    }
+}
+
+static frg_status take_moment(const training *t, moment **out)
+{
+    section sections[2 * MLP_LAYERS_MOST];
+    const int n = list_sections(t->net, sections);
+    int64_t count = 0, bytes = 0;
+    for (int i = 0; i < n; i++) {
+        count += sections[i].count;
+    }
+    frg_status status = frg_soap_save_bytes(t->soap, NULL, 0, &bytes);
+    moment *const m = calloc(1, sizeof *m);
+    *out = m;
+    if (m && status >= 0) {
+        m->parameters = malloc((size_t)count * sizeof(float) + 1);
+        m->optimizer = malloc((size_t)bytes + 1);
+    }
+    if (status < 0 || !m || !m->parameters || !m->optimizer) {
+        return status < 0 ? status : FRG_NO_MEMORY;
+    }
+    float *to = m->parameters;
+    for (int i = 0; i < n; to += sections[i++].count) {
+        memcpy(to, sections[i].at, (size_t)sections[i].count * sizeof *to);
+    }
+    m->net = t->net;
+    m->now = (standing){t->run->steps, t->random, t->run->smoothed, now_seconds() - t->run->began};
+    return frg_soap_save_bytes(t->soap, m->optimizer, bytes, &m->bytes);
+}
+
+static frg_status write_moment(const training_run *run, keeper *k, const moment *m)
+{
+    section sections[2 * MLP_LAYERS_MOST];
+    const int n = list_sections(m->net, sections);
+    frg_checkpoint *state;
+    frg_status status = keeper_begin(k, &state);
+    if (status >= 0) {
+        status = frg_checkpoint_put(state, "run", &m->now, sizeof m->now);
+    }
+    if (status >= 0) {
+        status = frg_checkpoint_put(state, "trace", run->trace,
+                                    m->now.steps * (int64_t)sizeof *run->trace);
+    }
+    if (status >= 0) {
+        status = frg_checkpoint_put(state, "soap", m->optimizer, m->bytes);
+    }
+    const float *from = m->parameters;
+    for (int i = 0; i < n && status >= 0; from += sections[i++].count) {
+        status = frg_checkpoint_put(state, sections[i].name, from,
+                                    sections[i].count * (int64_t)sizeof *from);
+    }
+    return keeper_write(k, state, status);
 }
 
 /** Writes a state where one is due. */
@@ -356,35 +441,40 @@ static frg_status keep(const training *t, int stopped)
     if (!t->keeper || !keeper_is_due(t->keeper, stopped)) {
         return FRG_OK;
     }
-    const training_run *const run = t->run;
-    const standing now = {run->steps, t->random, run->smoothed, now_seconds() - t->began};
-    frg_checkpoint *state;
-    void *optimizer = NULL;
-    int64_t bytes = 0;
-    frg_status status = keeper_begin(t->keeper, &state);
+    moment *m;
+    frg_status status = take_moment(t, &m);
     if (status >= 0) {
-        status = frg_soap_save_bytes(t->soap, NULL, 0, &bytes);
+        status = write_moment(t->run, t->keeper, m);
+        t->run->kept = status >= 0 ? t->run->steps : t->run->kept;
     }
-    if (status >= 0) {
-        optimizer = malloc((size_t)bytes + 1);
-        status = optimizer ? frg_soap_save_bytes(t->soap, optimizer, bytes, &bytes) : FRG_NO_MEMORY;
-    }
-    if (status >= 0) {
-        status = frg_checkpoint_put(state, "run", &now, sizeof now);
-    }
-    if (status >= 0) {
-        status = frg_checkpoint_put(state, "trace", run->trace,
-                                    run->steps * (int64_t)sizeof *run->trace);
-    }
-    if (status >= 0) {
-        status = frg_checkpoint_put(state, "soap", optimizer, bytes);
-    }
-    if (status >= 0) {
-        status = put_network(t->net, state);
-    }
-    status = keeper_write(t->keeper, state, status);
-    free(optimizer);
+    drop_moment(m);
     return status;
+}
+
+/** Half of a step is no state to go on from: before one that may be left in the middle the state is put aside. */
+static frg_status put_aside(const training *t, double last_step)
+{
+    static const double LONG = 0.02; /* seconds: a stop waits for the end of shorter steps */
+    training_run *const run = t->run;
+    moment *m = NULL;
+    if (!t->worker || !t->keeper) {
+        return FRG_OK;
+    }
+    const frg_status status =
+        last_step > LONG && run->kept != run->steps ? take_moment(t, &m) : FRG_OK;
+    drop_moment(run->between);
+    run->between = m;
+    return status;
+}
+
+int training_may_leave(const training_run *run)
+{
+    return run->kept == run->steps || run->between;
+}
+
+frg_status training_keep(const training_run *run, keeper *k)
+{
+    return run->kept == run->steps ? FRG_OK : write_moment(run, k, run->between);
 }
 
 /** Copies a section of exactly that many bytes. */
@@ -403,16 +493,15 @@ static int take_section(const frg_checkpoint *state, const char *name, void *to,
 static int take_up(training *t, const cli *c, const frg_checkpoint *state, int steps)
 {
     standing was;
+    section sections[2 * MLP_LAYERS_MOST];
+    const int n = list_sections(t->net, sections);
     int64_t bytes = 0;
     int good = take_section(state, "run", &was, sizeof was) && was.steps >= 0 && was.steps <= steps;
     good = good &&
            take_section(state, "trace", t->run->trace, was.steps * (int64_t)sizeof *t->run->trace);
-    for (int l = 0; l < t->net->layers && good; l++) {
-        const char weights[] = {'w', (char)('0' + l), '\0'},
-                   biases[] = {'b', (char)('0' + l), '\0'};
-        const int64_t each = (int64_t)sizeof(float), out = t->net->size[l + 1];
-        good = take_section(state, weights, t->net->w[l], t->net->size[l] * out * each) &&
-               take_section(state, biases, t->net->b[l], out * each);
+    for (int i = 0; i < n && good; i++) {
+        good = take_section(state, sections[i].name, sections[i].at,
+                            sections[i].count * (int64_t)sizeof(float));
     }
     const void *const optimizer = frg_checkpoint_get(state, "soap", &bytes);
     if (!good || !optimizer) {
@@ -420,9 +509,10 @@ static int take_up(training *t, const cli *c, const frg_checkpoint *state, int s
                         "'%s' holds no state of this training", c->set.checkpoint);
     }
     t->run->steps = (int)was.steps;
+    t->run->kept = -1; /* `resume FILE --checkpoint OTHER` */
     t->run->smoothed = was.smoothed;
+    t->run->began -= was.seconds;
     t->random = was.random;
-    t->began -= was.seconds;
     const frg_status status = frg_soap_load_bytes(t->soap, optimizer, bytes, c->set.checkpoint);
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
@@ -436,62 +526,88 @@ static void list_gradients(const mlp *net, frg_array *grads)
     }
 }
 
+/** One step; `last` is how long the one before took, then how long this did. */
+static frg_status step(training *t, const training_set *set, int32_t *labels, int threads,
+                       const frg_array grads[], double *last)
+{
+    training_run *const run = t->run;
+    lock(t);
+    frg_status status = put_aside(t, *last);
+    unlock(t);
+    const double start = now_seconds();
+    draw_batch(set, t->net, labels, &t->random);
+    const double loss = mlp_loss(t->net, labels, threads);
+    if (status >= 0) {
+        status = frg_soap_step(t->soap, grads, 2 * t->net->layers, NULL);
+    }
+    *last = now_seconds() - start;
+    lock(t);
+    if (status >= 0) {
+        run->smoothed = run->steps == 0 ? loss : 0.9 * run->smoothed + 0.1 * loss;
+        run->trace[run->steps++] = loss;
+        status = keep(t, 0);
+    }
+    unlock(t);
+    return status;
+}
+
 static int train(training *t, cli *c, const training_set *set, int32_t *labels, int steps,
                  double target)
 {
     frg_array grads[2 * MLP_LAYERS_MOST];
     training_run *const run = t->run;
-    mlp *const net = t->net;
+    const int threads = frg_threads(c->ctx);
+    double last = (double)INFINITY;
+    frg_status status = FRG_OK, over = FRG_OK;
+    list_gradients(t->net, grads);
     t->random = 1000003 * c->set.context.seed + 17;
-    t->began = now_seconds();
-    list_gradients(net, grads);
+    lock(t);
+    run->began = now_seconds();
     const int code = t->keeper && c->resumed ? take_up(t, c, c->resumed, steps) : 0;
+    unlock(t);
     if (code) {
         return code;
     }
-    frg_status status = FRG_OK;
     while (status >= 0 && run->steps < steps &&
            !(target > 0 && run->steps > 0 && run->smoothed <= target) &&
-           (run->status = cli_over(c)) == FRG_OK) {
-        draw_batch(set, net, labels, &t->random);
-        const double loss = mlp_loss(net, labels, frg_threads(c->ctx));
-        status = frg_soap_step(t->soap, grads, 2 * net->layers, NULL);
-        if (status >= 0) {
-            run->smoothed = run->steps == 0 ? loss : 0.9 * run->smoothed + 0.1 * loss;
-            run->trace[run->steps++] = loss;
-            status = keep(t, 0);
-        }
+           (over = cli_over(c)) == FRG_OK) {
+        status = step(t, set, labels, threads, grads, &last);
     }
-    if (status >= 0 && run->status != FRG_OK) {
+    lock(t);
+    run->status = over;
+    if (status >= 0 && over != FRG_OK) {
         status = keep(t, 1);
     }
-    run->seconds = now_seconds() - t->began;
+    run->seconds = now_seconds() - run->began;
+    drop_moment(run->between);
+    run->between = NULL; /* there is no step to leave any more */
+    unlock(t);
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
 int training_run_make(training_run *run, cli *c, const training_set *set, const frg_soap_opts *o,
-                      int steps, double target, keeper *k)
+                      int steps, double target, keeper *k, worker *w)
 {
     enum { BATCH = 512 };
     const int64_t sizes[4] = {set->inputs, 256, 256, set->classes};
     mlp net;
-    frg_soap *soap = NULL;
-    *run = (training_run){0};
+    training t = {.run = run, .keeper = k, .worker = w, .net = &net};
     int code = mlp_create(&net, c, 3, sizes, BATCH, c->set.context.seed + 1);
     int32_t *const labels = malloc(BATCH * sizeof *labels);
-    run->trace = malloc((size_t)(steps + 1) * sizeof *run->trace);
+    lock(&t);
+    *run = (training_run){.trace = malloc((size_t)(steps + 1) * sizeof *run->trace)};
+    unlock(&t);
     if (!code && (!labels || !run->trace)) {
         code = cli_fail_memory(c);
     }
     if (!code) {
-        const frg_status s = frg_soap_create(&soap, c->ctx, o);
-        code = s < 0 ? cli_fail_library(c, s) : add_params(c, soap, &net);
+        const frg_status s = frg_soap_create(&t.soap, c->ctx, o);
+        code = s < 0 ? cli_fail_library(c, s) : add_params(c, t.soap, &net);
     }
     if (!code) {
-        training t = {.run = run, .keeper = k, .soap = soap, .net = &net};
         code = train(&t, c, set, labels, steps, target);
     }
-    frg_soap_destroy(soap);
+    frg_soap_destroy(t.soap);
     free(labels);
     mlp_destroy(&net);
     return code;

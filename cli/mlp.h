@@ -38,6 +38,10 @@ typedef struct {
     double seconds;  /* of the optimizer and the network */
     double *trace;   /* loss of every step, `steps` of them */
     double smoothed; /* exponential mean of the loss at the end */
+    /* of a run whose worker may be left within a step */
+    double began;                    /* where its clock would have begun without a stop */
+    int kept;                        /* steps of the state that the file has: 0 for the line alone */
+    struct training_moment *between; /* the state before the step in hand; NULL: none was put aside */
 } training_run;
 
 int training_set_read(training_set *set, cli *c, const char *path, const char *label);
@@ -45,10 +49,16 @@ int training_set_read(training_set *set, cli *c, const char *path, const char *l
 int training_set_text(training_set *set, const cli *c, const char *path);
 void training_set_destroy(training_set *set);
 struct keeper;
+struct worker;
 /** Trains 256-256 hidden units on batches of 512 until the smoothed loss is at `target` (0: never) or `steps`.
- *  k: keeps the states between steps, and the run goes on from that of a resumed one; NULL: none are wanted. */
+ *  k: keeps the states between steps, and the run goes on from that of a resumed one; NULL: none are wanted.
+ *  w: whose work this is, which may be left within a step and then shows *run; NULL: nobody's. */
 int training_run_make(training_run *run, cli *c, const training_set *set, const frg_soap_opts *o,
-                      int steps, double target, struct keeper *k);
+                      int steps, double target, struct keeper *k, struct worker *w);
+/** Whether a run with states can be left now and loses no step. */
+int training_may_leave(const training_run *run);
+/** Writes the state before the step that was left, where the file does not have it. */
+frg_status training_keep(const training_run *run, struct keeper *k);
 void training_run_destroy(training_run *run);
 
 #endif

@@ -48,7 +48,7 @@ static int run(cli *c, void **state)
     }
     code = training_set_read(&set, c, path, "digit");
     for (int k = 0; k < 2 && !code; k++) {
-        code = training_run_make(&t->run[k], c, &set, &o[k], TOUR_STEPS, 0, NULL);
+        code = training_run_make(&t->run[k], c, &set, &o[k], TOUR_STEPS, 0, NULL, NULL);
     }
     training_set_destroy(&set);
     t->reached = first_below(&t->run[1], t->run[0].smoothed);
