@@ -31,6 +31,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WANTED = 0.9
 SWAPS = [("+=", "-="), ("-=", "+="), ("==", "!="), ("!=", "=="), ("<=", "<"), (">=", ">"), ("&&", "||"), ("||", "&&"),
          ("+", "-"), ("-", "+"), ("*", "/"), ("/", "*"), ("<", "<="), (">", ">=")]
+# The public headers of a room, where they are not include/fourge/ROOM.h, and what else tests it: fourge.h stands in every test.
+HEADERS = {"core": ["checkpoint.h"], "io": ["table.h", "mesh.h", "arrow.h"], "linalg": ["qr.h"]}
+OTHER_TESTS = {"core": ["test_files_fault", "test_io_fault", "test_demean_fault", "test_arrow", "test_table"]}
 NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][-+]?\d+)?f?)(?![\w.])")
 ALONE = re.compile(r"\s*(?!return|goto|break|continue|else|case|default|typedef|static|const|struct|double|float|real|int|char|"
                    r"size_t|u?int\d+_t|frg_\w+ |frgi_\w+ )[\w\]\[>.()*-]+(?:\(.*\)| [-+*/|&]?= .*);\s*$")
@@ -72,12 +75,14 @@ def sources_of(room):
 
 def tests_of(room):
     """Names of the programs whose sources include a header of the room, themselves or by a header of the tests."""
-    wanted = re.compile(rf'#include "(?:fourge/)?{room}(?:/|\.h)')
+    public = "|".join(re.escape(h) for h in HEADERS.get(room, [f"{room}.h"]))
+    wanted = re.compile(rf'#include "(?:{room}/|(?:fourge/)?(?:{public})")')
     includes = lambda path: wanted.search(path.read_text()) is not None
-    shared = [h.name for h in (ROOT / "tests").glob("*.h") if includes(h)]
+    shared = [h.name for h in [*(ROOT / "tests").glob("*.h"), *(ROOT / "tests").glob("*/*.h")] if includes(h)]
     programs = [*(ROOT / "tests").glob("*/test_*.c"), *(ROOT / "tests").glob("fuzz/fuzz_*.c")]
-    return sorted(p.stem.replace("fuzz_", "replay_") for p in programs
-                  if includes(p) or any(f'"{name}"' in p.read_text() for name in shared))
+    names = lambda path: {pathlib.Path(n).name for n in re.findall(r'#include "([^"]+)"', path.read_text())}
+    chosen = [p for p in programs if includes(p) or names(p) & set(shared) or p.stem in OTHER_TESTS.get(room, ())]
+    return sorted(p.stem.replace("fuzz_", "replay_") for p in chosen)
 
 
 class Build:
