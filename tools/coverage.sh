@@ -1,41 +1,61 @@
 #!/bin/sh
-# Lines and branches of the library and the program that the tests reach, a row a room: coverage.sh [NAME...]
+# Lines and branches of the library and the program that the tests reach, a row a room: coverage.sh [OPTION...] [NAME...]
 #
-# Builds in build-coverage (gcc's counters, -O1, all CPU levels of this machine run as they are), runs ./test.sh's ordinary
-# programs there, those whose names contain a NAME or all, and prints a table; build-coverage/coverage.csv has every file,
-# build-coverage/missed.txt the lines that no test reached.  Takes half an hour on two cores.
+#     --plain        the code for plain x86-64 alone, built in a quarter of the time: lines that only other CPU levels have
+#                    are not among those counted
+#     --list ROOM    lists the lines of the room that did not run and the arms of branches not taken (may be repeated)
+#     --keep         adds to what earlier runs have reached instead of beginning anew
+#     NAME           runs the programs alone whose names contain it; "cli" stands for the program: its cases, and its memory
+#
+# Builds in build-coverage (gcc's counters, -O1), runs ./test.sh's ordinary programs and the cases of the program there, and
+# prints a table; what is counted stands at the head of coverage_table.py.  coverage.json and coverage.csv in the folder have
+# every file.  Takes half an hour on two cores.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tools/build.sh"
 
+levels="plain;v2;v3;v4"
+keep=
+lists=
+while [ $# != 0 ]; do
+    case $1 in
+    --plain) levels=plain ;;
+    --keep) keep=1 ;;
+    --list) lists="$lists ${2:?coverage.sh: --list takes a room}" && shift ;;
+    -*) die "unknown option $1" ;;
+    *) break ;;
+    esac
+    shift
+done
+
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES gcovr
 folder=$root/build-coverage
-build "$folder" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O1 -g" -DFOURGE_COVERAGE=ON -DFOURGE_TESTS=ON
-find "$folder" -name '*.gcda' -delete
+build "$folder" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O1 -g" -DFOURGE_COVERAGE=ON -DFOURGE_TESTS=ON \
+    "-DFOURGE_CPU_LEVELS=$levels"
+[ -n "$keep" ] || find "$folder" -name '*.gcda' -delete
 mkdir -p "$folder/logs"
 export OMP_WAIT_POLICY=passive
-for program in "$folder"/test_* "$folder"/replay_*; do
+
+# asked PROGRAM NAME...: is it among the names, or is there none?
+asked() {
+    program=$1
+    shift
     for name in "${@:-}"; do
-        case $(basename "$program") in
-        *"$name"*) [ -x "$program" ] && [ -f "$program" ] && echo "'$(basename "$program")' 1200 '$program'" && break ;;
-        esac
+        case $program in *"$name"*) return 0 ;; esac
     done
-done | xargs -P "$(cores)" -L 1 sh "$root/tests/run_one.sh" "$folder/logs"
-[ $# != 0 ] || sh "$root/tests/run_one.sh" "$folder/logs" run_cli_tests 1200 bash "$root/tests/cli/run_cli_tests.sh" "$folder/fourge"
-gcovr --root "$root" --object-directory "$folder" --filter "$root/src/" --filter "$root/cli/" --exclude-unreachable-branches \
-    --csv "$folder/coverage.csv" --txt "$folder/missed.txt" -j "$(cores)"
-awk -F, 'NR > 1 {
-    split($1, part, "/")
-    room = part[1] == "src" ? part[2] : part[1]
-    for (r = 1; r <= 2; r++) {
-        where = r == 1 ? room : "all"
-        lines[where] += $2; reached[where] += $3; branches[where] += $5; taken[where] += $6
-    }
+    return 1
 }
-END {
-    print "| room | lines | reached | branches | taken |\n|---|---|---|---|---|"
-    for (room in lines)
-        printf "| %s | %d | %.1f %% | %d | %.1f %% |\n", room, lines[room], 100 * reached[room] / lines[room],
-            branches[room], 100 * taken[room] / branches[room] | "sort"
-}' "$folder/coverage.csv"
+
+for program in "$folder"/test_* "$folder"/replay_*; do
+    [ ! -x "$program" ] || [ ! -f "$program" ] || ! asked "$(basename "$program")" "$@" ||
+        echo "'$(basename "$program")' 1200 '$program'"
+done | xargs -P "$(cores)" -L 1 sh "$root/tests/run_one.sh" "$folder/logs"
+if asked run_cli_tests "$@"; then
+    sh "$root/tests/run_one.sh" "$folder/logs" test_program_memory 1200 sh "$root/tests/build/test_program_memory.sh" "$folder"
+    sh "$root/tests/run_one.sh" "$folder/logs" run_cli_tests 3600 env FOURGE_CASE_SECONDS=1200 bash "$root/tests/cli/run_cli_tests.sh" "$folder/fourge"
+fi
+gcovr --root "$root" --object-directory "$folder" --filter "$root/src/" --filter "$root/cli/" --exclude-unreachable-branches \
+    --csv "$folder/coverage.csv" --json "$folder/coverage.json" -j "$(cores)" "$folder"
+# shellcheck disable=SC2086 # a list of words
+python3 "$root/tools/coverage_table.py" "$folder/coverage.json" $lists

@@ -73,7 +73,7 @@ run_block() {
     local code line name
     number=$((number + 1))
     name="$case_name: ${command%%$'\n'*}"
-    (cd "$work" && timeout 150 bash -c "$command" >"$scratch/out" 2>"$scratch/err" </dev/null)
+    (cd "$work" && timeout "${FOURGE_CASE_SECONDS:-150}" bash -c "$command" >"$scratch/out" 2>"$scratch/err" </dev/null)
     code=$?
     found=()
     while IFS= read -r line || [ -n "$line" ]; do found+=("${line%"${line##*[! ]}"}"); done <"$scratch/out"
