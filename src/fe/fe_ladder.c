@@ -14,6 +14,7 @@
 #include "fe/fe_direct.h"
 #include "fe/fe_parts.h"
 #include "fe/fe_schur.h"
+#include "fe/fe_union.h"
 
 enum {
     ROW_STEPS = 30,    /* through the rows before S is looked at again: easy graphs need 5 to 15 */
@@ -52,8 +53,9 @@ struct fe_ladder {
     frgi_direct *direct;
     bool factored;
     frgi_ac *ac;
-    double *ones;    /* Jacobi turned off */
-    double *scratch; /* of a factor's solves */
+    int32_t *null_set; /* n_coef: sets of levels whose indicator z has S z = 0; made when needed */
+    double *ones;      /* Jacobi turned off */
+    double *scratch;   /* of a factor's solves */
     size_t scratch_doubles;
     rung used;
 };
@@ -94,6 +96,7 @@ void frgi_fe_ladder_destroy(fe_ladder *l, frg_context *ctx)
     frgi_fe_schur_destroy(&l->schur, ctx);
     frgi_fe_border_destroy(&l->border, ctx);
     frgi_fe_parts_destroy(l->parts, ctx);
+    DROP(ctx, &l->null_set);
     DROP(ctx, &l->ones);
     DROP(ctx, &l->scratch);
     DROP(ctx, &l);
@@ -342,12 +345,71 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
 
 /** The factor's solution, in every round but the first of what the rounds before have left: r <- r - S x,
  *  x <- x + S^+ r. */
-static void solve_direct(fe_ladder *l, const fe_block_work *w, int rounds, fe_cg_column *column)
+/** Finds the null space of S that belongs to the graph: levels of one factor that units join, whose indicator z
+ *  is the sum of the dummies of these units.  Within a factor S has an entry where a unit joins two levels. */
+static frg_status find_null_sets(fe_ladder *l, frg_context *ctx)
+{
+    if (l->null_set) {
+        return FRG_OK;
+    }
+    const fe_schur *const s = &l->schur;
+    TRY(NEW(ctx, &l->null_set, s->n, "null space of S"));
+    for (int32_t i = 0; i < s->n; i++) {
+        l->null_set[i] = i;
+    }
+    for (int q = 0; q < l->g->n_factors; q++) {
+        const int64_t first = l->g->factor[q].first, end = first + l->g->factor[q].levels;
+        for (int64_t i = first < 0 ? end : first; i < end; i++) {
+            for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+                if (s->columns[e] >= first && s->columns[e] < end) {
+                    fe_join(l->null_set, (int32_t)i, s->columns[e]);
+                }
+            }
+        }
+    }
+    for (int32_t i = 0; i < s->n; i++) {
+        l->null_set[i] = fe_root_of(l->null_set, i);
+    }
+    return FRG_OK;
+}
+
+/** w->cg.r <- r - W z (z'r) / (z'W z) for each z of the null space, W the weights of the levels: what rounding
+ *  has left of z'r would all end in the mean of the level that the factor grounds, which may be a light one. */
+static void project_on_range(const fe_ladder *l, const fe_block_work *w)
+{
+    const int lanes = 1 << w->kind;
+    const int64_t n = l->g->n_coef;
+    double *const sum = w->cg.q, *const weight = w->cg.z;
+    memset(sum, 0, (size_t)(n * lanes) * sizeof *sum);
+    memset(weight, 0, (size_t)n * sizeof *weight);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t z = l->null_set[i];
+        weight[z] += l->g->level_weight[i];
+        for (int k = 0; k < lanes; k++) {
+            sum[z * lanes + k] += w->cg.r[i * lanes + k];
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t z = l->null_set[i];
+        const double share = weight[z] > 0 ? l->g->level_weight[i] / weight[z] : 0;
+        for (int k = 0; k < lanes; k++) {
+            w->cg.r[i * lanes + k] -= share * sum[z * lanes + k];
+        }
+    }
+}
+
+/** `rounds` solves by the factor, each for what the ones before have left; `project`: of right-hand sides in the
+ *  range of S. */
+static void solve_direct(fe_ladder *l, const fe_block_work *w, int rounds, bool project,
+                         fe_cg_column *column)
 {
     const int lanes = 1 << w->kind;
     const int64_t length = l->g->n_coef * lanes;
     const product p = {l, &w->rows, w->kind, 0};
     for (int round = 1; round <= rounds; round++) {
+        if (project) {
+            project_on_range(l, w);
+        }
         memcpy(w->cg.x, w->cg.r, (size_t)length * sizeof(double));
         frgi_direct_solve(l->direct, lanes, w->cg.x, l->scratch);
         for (int64_t j = 0; j < length; j++) {
@@ -571,8 +633,12 @@ static frg_status climb(fe_ladder *l, frg_context *ctx, const fe_block_work *w,
         return frgi_fe_parts_solve(l->parts, ctx, w, start, target, column);
     }
     if (next == RUNG_DIRECT) {
+        const bool project = start == FE_FROM_FACTOR;
+        if (project) {
+            TRY(find_null_sets(l, ctx));
+        }
         /* a refinement of the result is looked at right afterwards, and may be repeated */
-        solve_direct(l, w, start == FE_FROM_ASSEMBLED ? 1 : 2, column);
+        solve_direct(l, w, start == FE_FROM_ASSEMBLED ? 1 : 2, project, column);
         return FRG_OK;
     }
     return gradients(l, ctx, next, w, l->opts.max_iter, target, column);

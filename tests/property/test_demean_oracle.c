@@ -218,14 +218,28 @@ static void check_design(frg_context *ctx, const panel *d, const frg_demean_opts
     free(r);
 }
 
-static void run_designs(frg_fe_method method, frg_fe_dof dof, int designs, bool slopes)
+static void check_drawn(frg_context *ctx, const frg_demean_opts *opts, const panel *d,
+                        const char *name)
 {
-    frg_context *ctx = test_context();
+    oracle *o = oracle_of(d);
+    check_design(ctx, d, opts, o, oracle_smallest_eigenvalue(o), name);
+    oracle_destroy(o);
+}
+
+static frg_demean_opts options_of(frg_fe_method method, frg_fe_dof dof)
+{
     frg_demean_opts opts = panel_options();
     opts.method = method;
     opts.dof = dof;
     opts.tol = tol;
     opts.max_iter = 10000;
+    return opts;
+}
+
+static void run_designs(frg_fe_method method, frg_fe_dof dof, int designs, bool slopes)
+{
+    frg_context *ctx = test_context();
+    const frg_demean_opts opts = options_of(method, dof);
     for (int t = 0; t < designs && test_now.printed < TEST_PRINTED_MAX; t++) {
         const design_kind kind = (design_kind)(t % KINDS);
         panel d = draw(kind);
@@ -234,9 +248,26 @@ static void run_designs(frg_fe_method method, frg_fe_dof dof, int designs, bool 
         char name[128];
         snprintf(name, sizeof name, "design %d (%s, n %" PRId64 ", Q %d%s%s)", t, kind_name[kind],
                  d.n, d.q, d.weights ? ", weights" : "", slopes ? ", slope" : "");
-        oracle *o = oracle_of(&d);
-        check_design(ctx, &d, &opts, o, oracle_smallest_eigenvalue(o), name);
-        oracle_destroy(o);
+        check_drawn(ctx, &opts, &d, name);
+        panel_free(&d);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** Weights over eight decades: rounding of heavy levels may not end in the mean of a light one. */
+static void light_levels(void)
+{
+    frg_context *ctx = test_context();
+    const frg_demean_opts opts = options_of(FRG_FE_AUTO, FRG_DOF_EXACT);
+    for (int t = 0; t < 200 && test_now.printed < TEST_PRINTED_MAX; t++) {
+        panel d = draw(GAPS);
+        if (!d.weights)
+            d.weights = panel_zeros(d.n, sizeof *d.weights);
+        for (int64_t i = 0; i < d.n; i++)
+            d.weights[i] = pow(10, 8 * test_uniform() - 4);
+        char name[128];
+        snprintf(name, sizeof name, "design %d (n %" PRId64 ", Q %d)", t, d.n, d.q);
+        check_drawn(ctx, &opts, &d, name);
         panel_free(&d);
     }
     frg_context_destroy(ctx);
@@ -304,6 +335,7 @@ static void oracle_by_hand(void)
 static const test_case cases[] = {
     {"oracle by hand", oracle_by_hand},
     {"300 designs, auto", designs_auto},
+    {"light levels", light_levels},
     {"pairwise rank", designs_pairwise},
     {"cg", designs_cg},
     {"lsmr", designs_lsmr},
