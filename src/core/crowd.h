@@ -9,6 +9,9 @@
 
 #include <stdbool.h>
 
+/** How many of `most` threads a loop of so many multiply-adds is worth: one where they would wait longer than they work. */
+int frgi_team_for(int most, double work);
+
 /** All zeros at the beginning. */
 typedef struct {
     bool alone;      /* the next pass is one thread's */
@@ -19,6 +22,10 @@ typedef struct {
     double together; /* mean of the stretch before */
     double least;    /* of any pass together */
 } frgi_crowd;
+
+/** A beginning that tries one thread after the first passes together, in place of hundreds: for passes that can be slow all
+ *  alike, as beside another library's threads that spin. */
+frgi_crowd frgi_crowd_doubtful(void);
 
 /** How many of the threads the next pass should have. */
 static inline int frgi_crowd_team(const frgi_crowd *c, int threads)

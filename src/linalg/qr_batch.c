@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/crowd.h"
 #include "linalg/blas.h"
 #include "linalg/qr_copy.h"
 #include "linalg/qr_engine.h"
@@ -322,6 +323,16 @@ static void do_item(const frg_qr *qr, int64_t k, int thread, int team, const frg
     }
 }
 
+/** Threads for the matrices that each factors alone. */
+static int team_for(const frg_qr *qr, int64_t shared)
+{
+    double work = 0;
+    for (int64_t k = shared; k < qr->n_items; k++) {
+        work += 4.0 / 3 * work_of(&qr->shapes[qr->order[k]]);
+    }
+    return frgi_team_for(qr->threads, work);
+}
+
 /** Are the items those that the plan was made for? */
 static frg_status check_items(const frg_qr *qr, const frg_qr_item items[])
 {
@@ -355,11 +366,12 @@ frg_status frg_qr_run(frg_qr *qr, const frg_qr_item items[], frg_qr_report repor
     frg_qr_report *const report = reports ? reports : qr->report;
     const frgi_blas_guard guard = frgi_blas_begin();
     const int64_t shared = shared_items(qr);
+    const int team = team_for(qr, shared);
     int stop = FRG_OK;
     for (int64_t k = 0; k < shared; k++) {
         do_item(qr, k, 0, qr->threads, items, report, &stop);
     }
-#pragma omp parallel num_threads(qr->threads)
+#pragma omp parallel num_threads(team)
     {
         frgi_blas_single();
 #pragma omp for schedule(dynamic, 1)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "core/core.h"
+#include "core/crowd.h"
 #include "fourge/soap.h"
 #include "linalg/product.h"
 #include "linalg/qr_engine.h"
@@ -93,6 +94,10 @@ struct frg_soap {
     const soap_ops *ops;
     const frgi_qr_ops *qr;
     int threads;
+    int most;            /* of them at the step in hand */
+    frgi_crowd crowd[2]; /* of steps without and with new bases */
+    double work;         /* of the step in hand, multiply-adds */
+    bool worth_more;     /* some loop of it is worth several threads */
     int64_t n_groups, room_groups;
     frg_soap_opts *groups;
     int64_t n_params, room_params;
@@ -104,7 +109,8 @@ struct frg_soap {
     double *costs;                         /* of the tasks of a loop */
     /* of the parameters by address, each up to where the farthest so far ends */
     soap_range *ranges;
-    int64_t tasks_shared; /* by all threads, since the handle was made */
+    /* since the handle was made: tasks that all threads took part in, and loops dealt to several threads */
+    int64_t tasks_shared, loops_dealt;
     soap_room *rooms;
     frgi_arena arena;
     /* rooms for eigendecompositions, while there are any */

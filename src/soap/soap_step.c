@@ -62,9 +62,25 @@ static void look_at_gradient(const frg_soap *soap, soap_param *p, soap_room *roo
     p->largest = soap->ops->largest(p->count, g);
 }
 
+/** Threads for a loop of so many multiply-adds. */
+static int team_for(frg_soap *soap, double work)
+{
+    const int team = frgi_team_for(soap->most, work);
+    soap->work += work;
+    soap->worth_more |= frgi_team_for(soap->threads, work) > 1;
+    soap->loops_dealt += team > 1;
+    return team;
+}
+
 static void look_at_gradients(frg_soap *soap)
 {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(soap->threads)
+    enum { ELEMENT = 8 }; /* reading one takes as long as so many multiply-adds */
+    double work = 0;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        work += soap->params[i]->grad ? ELEMENT * (double)soap->params[i]->count : 0;
+    }
+    const int team = team_for(soap, work);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team)
     for (int64_t i = 0; i < soap->n_params; i++) {
         if (soap->param_tasks[i].param->grad) {
             look_at_gradient(soap, soap->param_tasks[i].param, &soap->rooms[omp_get_thread_num()]);
@@ -303,6 +319,15 @@ static void run_task(frg_soap *soap, loop_kind kind, const soap_task *t, int thr
     }
 }
 
+static bool turns(const soap_param *p)
+{
+    bool any = p->first; /* warmup_v */
+    for (int k = 0; k < p->n_factors; k++) {
+        any |= p->factors[k].rotated;
+    }
+    return any;
+}
+
 /** Work of a task, in multiply-adds, below zero where one thread has to do it: small ones, eigendecompositions. */
 static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
 {
@@ -312,9 +337,12 @@ static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
     const soap_param *const p = t->param;
     const soap_factor *const f = t->factor;
     const double count = (double)p->count;
-    if (!p->grad || kind == LOOP_TURN || (kind == LOOP_LEAVE && !p->leaves) ||
+    if (!p->grad || (kind == LOOP_TURN && !turns(p)) || (kind == LOOP_LEAVE && !p->leaves) ||
         (kind == LOOP_APPLY && !p->updates)) {
         return 0;
+    }
+    if (kind == LOOP_TURN) {
+        return -t->cost;
     }
     if (!f) {
         return count >= WORTH_IT * WORTH_IT ? t->cost : -t->cost;
@@ -335,22 +363,16 @@ static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
     return f->size < WORTH_IT ? -cost : cost;
 }
 
-/** The tasks that all threads take part in, one after the other. */
-static int64_t run_shared(frg_soap *soap, loop_kind kind, int64_t n, const soap_task *tasks)
+/** The first tasks of a loop, which all of the team take part in, one after the other. */
+static void run_shared(frg_soap *soap, loop_kind kind, int team, int64_t shared,
+                       const soap_task *tasks)
 {
-    if (soap->threads == 1) {
-        return 0;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        soap->costs[i] = cost_of(soap, kind, &tasks[i]);
-    }
-    const int64_t shared = frgi_soap_shared_tasks(soap->threads, n, soap->costs);
     soap_room *const lead = &soap->rooms[0];
     double before[SOAP_TIMES];
     memcpy(before, lead->seconds, sizeof before);
     const int was = omp_get_max_threads();
     frgi_blas_single(); /* for what the lead does alone */
-    lead->team = soap->threads;
+    lead->team = team;
     for (int64_t i = 0; i < shared; i++) {
         run_task(soap, kind, &tasks[i], 0);
     }
@@ -358,9 +380,8 @@ static int64_t run_shared(frg_soap *soap, loop_kind kind, int64_t n, const soap_
     soap->tasks_shared += shared;
     omp_set_num_threads(was);
     for (int k = 0; k < SOAP_TIMES; k++) {
-        lead->seconds[k] += (soap->threads - 1) * (lead->seconds[k] - before[k]);
+        lead->seconds[k] += (team - 1) * (lead->seconds[k] - before[k]);
     }
-    return shared;
 }
 
 static void run_loop(frg_soap *soap, loop_kind kind)
@@ -368,8 +389,18 @@ static void run_loop(frg_soap *soap, loop_kind kind)
     const bool by_param = kind == LOOP_LEAVE || kind == LOOP_TURN || kind == LOOP_APPLY;
     const soap_task *const tasks = by_param ? soap->param_tasks : soap->factor_tasks;
     const int64_t n = by_param ? soap->n_params : soap->n_tasks;
-    const int64_t shared = run_shared(soap, kind, n, tasks);
-#pragma omp parallel num_threads(soap->threads)
+    double work = 0;
+    for (int64_t i = 0; i < n; i++) {
+        soap->costs[i] = cost_of(soap, kind, &tasks[i]);
+        work += fabs(soap->costs[i]);
+    }
+    if (work == 0) {
+        return;
+    }
+    const int team = team_for(soap, work);
+    const int64_t shared = frgi_soap_shared_tasks(team, n, soap->costs);
+    run_shared(soap, kind, team, shared, tasks);
+#pragma omp parallel num_threads(team)
     {
         frgi_blas_single();
 #pragma omp for schedule(dynamic, 1)
@@ -557,6 +588,30 @@ static bool run_pass(frg_soap *soap, const frg_array grads[], frg_soap_order ord
     return false;
 }
 
+/** Steps without and with new bases are watched apart, as one takes many times as long as the other. */
+static frgi_crowd *crowd_of(frg_soap *soap)
+{
+    bool anew = false;
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        for (int k = 0; k < soap->params[i]->n_factors; k++) {
+            anew |= soap->params[i]->factors[k].due;
+        }
+    }
+    return &soap->crowd[anew];
+}
+
+/** What the step has taken, where that tells whether its threads gain: one thread would take some 0.1 s at most, so that
+ *  trying it costs little.  Eigendecompositions are none of the loops that the next steps have. */
+static void note_seconds(frg_soap *soap, frgi_crowd *crowd, bool by_eigh, double seconds)
+{
+    static const double MOST_WORK = 4e9;
+    if (soap->work >= MOST_WORK) {
+        *crowd = frgi_crowd_doubtful();
+    } else if (soap->worth_more && !by_eigh) {
+        frgi_crowd_saw(crowd, soap->threads, seconds / soap->work);
+    }
+}
+
 frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg_soap_report *to)
 {
     if (!soap) {
@@ -569,9 +624,13 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     frg_soap_report report = soap->late;
     TRY(frgi_soap_plan(soap));
     TRY(check_gradients(soap, grads, n));
+    soap->work = 0;
+    soap->worth_more = false;
     look_at_gradients(soap);
     TRY(judge_gradients(soap, &report));
     TRY(decide(soap, &eigh));
+    frgi_crowd *const crowd = crowd_of(soap);
+    soap->most = frgi_crowd_team(crowd, soap->threads);
     if (eigh > 0) {
         TRY(frgi_soap_eigh_open(soap, eigh));
     }
@@ -597,6 +656,7 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
         frgi_soap_end_eigh(soap);
     }
     report.seconds = frgi_seconds() - start;
+    note_seconds(soap, crowd, eigh > 0, report.seconds);
     if (to) {
         *to = report;
     }

@@ -5,9 +5,9 @@
 enum { THREADS = 2, PASSES = 4000 };
 
 /** Passes alone among so many, where one takes `alone`, or `together` and every `period`-th `slow`. */
-static int passes_alone(int threads, double together, double alone, double slow, int period)
+static int passes_alone_from(frgi_crowd c, int threads, double together, double alone, double slow,
+                             int period)
 {
-    frgi_crowd c = {0};
     int count = 0;
     for (int i = 0; i < PASSES; i++) {
         const int team = frgi_crowd_team(&c, threads);
@@ -16,6 +16,11 @@ static int passes_alone(int threads, double together, double alone, double slow,
         frgi_crowd_saw(&c, threads, team == 1 ? alone : i % period == 0 ? slow : together);
     }
     return count;
+}
+
+static int passes_alone(int threads, double together, double alone, double slow, int period)
+{
+    return passes_alone_from((frgi_crowd){0}, threads, together, alone, slow, period);
 }
 
 /** Nobody else: one thread is tried for 4 of 516 passes, so for 28 to 32 of 4000. */
@@ -44,6 +49,16 @@ static void all_wait(void)
 {
     const int alone = passes_alone(THREADS, 80, 2, 80, 1);
     CHECK_SAYS(alone >= PASSES - 512 - 7 * 8, "%d", alone);
+}
+
+/** In doubt it is tried after 8 already; where it is slower it is tried as seldom as ever then. */
+static void doubtful(void)
+{
+    const frgi_crowd c = frgi_crowd_doubtful();
+    int alone = passes_alone_from(c, THREADS, 80, 2, 80, 1);
+    CHECK_SAYS(alone >= PASSES - 8 - 7 * 8, "%d", alone);
+    alone = passes_alone_from(c, THREADS, 1, 2, 1, 1);
+    CHECK_SAYS(alone >= 32 && alone <= 36, "%d", alone);
 }
 
 /** One in 8 is slow, and one thread would be slower still: it is tried for 4 passes after 8, not more. */
@@ -84,6 +99,7 @@ static const test_case cases[] = {
     {"uneven a little", uneven_a_little},
     {"waits", waits},
     {"all wait", all_wait},
+    {"doubtful", doubtful},
     {"slow for another reason", slow_for_another_reason},
     {"once", once},
     {"calm again", calm_again},

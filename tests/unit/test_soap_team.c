@@ -1,4 +1,5 @@
-/* test_soap_team.c - factors and parameters that all threads share: the bits of one thread, and which tasks are shared. */
+/* test_soap_team.c - factors and parameters that all threads share: the bits of one thread, which tasks are shared, and what
+ * is too small for several threads. */
 #include "fourge/soap.h"
 #include "soap/soap_state.h"
 #include "test.h"
@@ -124,6 +125,49 @@ static void which_tasks(void)
     }
 }
 
+/** Loops that were dealt to several threads in four steps of two square layers with biases. */
+static int64_t dealt(int threads, int64_t order)
+{
+    static float w[2][1 << 18], b[2][1 << 9], g[1 << 18];
+    frg_context *ctx = test_context_with(threads, NULL, NULL);
+    frg_soap *soap = NULL;
+    frg_array grads[4];
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, NULL));
+    for (int64_t i = 0; i < order * order; i++)
+        g[i] = (float)test_normal();
+    for (int l = 0; l < 2; l++) {
+        grads[2 * l] = frg_matrix(g, FRG_F32, order, order, order);
+        grads[2 * l + 1] = frg_vector(g, FRG_F32, order);
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, frg_matrix(w[l], FRG_F32, order, order, order),
+                                         NULL, NULL));
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, frg_vector(b[l], FRG_F32, order), NULL, NULL));
+    }
+    for (int t = 0; t < 4; t++)
+        CHECK_OK(ctx, frg_soap_step(soap, grads, 4, NULL));
+    const int64_t count = soap->loops_dealt;
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+    return count;
+}
+
+/** A thread that is not woken waits for nobody: small work is one thread's, and loops without work are none. */
+static void small_work(void)
+{
+    static const struct {
+        int most;
+        double work;
+        int team;
+    } rows[] = {{8, 0, 1}, {8, 8e6, 1}, {8, 9e6, 2}, {8, 1.3e7, 3}, {8, 1e12, 8}, {1, 1e12, 1}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        CHECK_INT(frgi_team_for(rows[r].most, rows[r].work), rows[r].team);
+    CHECK_INT(dealt(3, 16), 0);
+    CHECK_INT(dealt(3, 48), 0);
+    CHECK_INT(dealt(1, 256), 0);
+    /* at least the factors, with their bases from the second step on, and the updates */
+    CHECK(dealt(3, 256) >= 8);
+}
+
 static const test_case cases[] = {{"bits of one thread", bits_of_one_thread},
-                                  {"which tasks", which_tasks}};
+                                  {"which tasks", which_tasks},
+                                  {"small work", small_work}};
 TEST_MAIN(cases)
