@@ -596,7 +596,7 @@ static frg_status change(int which, frg_gp *gp, gp_data *g, double *noise)
     switch (which) {
     case 0:
         for (int64_t i = 0; i < g->n; i++)
-            g->y[i] = cos(3 * g->x[2 * i]) + test_normal();
+            g->y[i] = 10 * cos(3 * g->x[2 * i]) + 0.3 * test_normal();
         return frg_gp_update_y(gp, gp_data_y(g));
     case 1:
         noise[3] += 0.1;
@@ -612,7 +612,9 @@ static frg_status change(int which, frg_gp *gp, gp_data *g, double *noise)
 }
 
 /** In mixed arithmetic the inverse and a = K^-1 r in f32 follow every update.  Eigenvalues of K are from 0.1 to 80: an
- *  inverse in f32 is off by 800 u = 5e-5 of its size, a gradient of 70 points by 4e-3 at most. */
+ *  inverse in f32 is off by 800 u = 5e-5 of its size, a gradient of 70 points by 4e-3 at most, and of the new values,
+ *  whose r'K^-1 r is about 300 and not 70, by 16e-3.  So large a gradient is not computed in f64: one near 0, of values
+ *  with more noise than the model has, rightly is. */
 static void mixed_follows(void)
 {
     static gp_data g;
@@ -637,7 +639,7 @@ static void mixed_follows(void)
             if (whole)
                 CHECK_OK(ctx, frg_gp_eval_gradient(whole, gb, NULL, NULL, NULL));
             for (int i = 0; whole && i < frg_gp_parameter_count(gp); i++)
-                CHECK_SAYS(fabs(ga[i] - gb[i]) <= 4e-3, "update %d: %g, %g", which, ga[i], gb[i]);
+                CHECK_SAYS(fabs(ga[i] - gb[i]) <= 16e-3, "update %d: %g, %g", which, ga[i], gb[i]);
             frg_gp_destroy(whole);
         }
         frg_gp_destroy(gp);
