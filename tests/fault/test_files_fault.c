@@ -133,6 +133,36 @@ static void reading(void)
     leave();
 }
 
+/** A file without a size, as a pipe is: what is read grows with it, also where it ends with the room there was. */
+static void without_size(void)
+{
+    static const int64_t sizes[] = {0, 1, 65535, 65536, 65537, 131072, NEW_BYTES};
+    static char wanted[NEW_BYTES];
+    if (!enter())
+        return;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        fill(wanted, sizes[i], 3);
+        FILE *const f = fopen(path, "wb");
+        CHECK(f && fwrite(wanted, 1, (size_t)sizes[i], f) == (size_t)sizes[i] && fclose(f) == 0);
+        for (int64_t at_most = 0; at_most <= 7001; at_most += 7001) {
+            fault_disk disk;
+            fault_disk_open(&disk);
+            disk.no_size = true;
+            disk.at_most = at_most;
+            frg_context *ctx = test_context_with(1, NULL, &disk.table);
+            char *bytes = NULL;
+            size_t count = 1;
+            if (CHECK_OK(ctx, frgi_read_file(ctx, path, &bytes, &count)) &&
+                CHECK_INT(count, sizes[i]))
+                CHECK_BITS(bytes, wanted, count);
+            DROP(ctx, &bytes);
+            frg_context_destroy(ctx);
+            CHECK_INT(disk.open_handles, 0);
+        }
+    }
+    leave();
+}
+
 /** A folder that is not there, a file that is not there, a folder in place of a file. */
 static void missing(void)
 {
@@ -141,8 +171,9 @@ static void missing(void)
     CHECK_STATUS(frgi_writer_open(&w, ctx, "/no/such/folder/x.csv"), FRG_CANNOT_CREATE);
     CHECK(w == NULL && strstr(frg_message(ctx), "/no/such/folder/x.csv"));
     char *bytes = NULL;
-    size_t count = 0;
+    size_t count = 1;
     CHECK_STATUS(frgi_read_file(ctx, "/no/such/file.csv", &bytes, &count), FRG_NO_INPUT);
+    CHECK_INT(count, 0);
     CHECK(strstr(frg_message(ctx), "/no/such/file.csv"));
     CHECK(frgi_read_file(ctx, "/", &bytes, &count) < 0);
     CHECK(bytes == NULL);
@@ -355,10 +386,14 @@ static void lost_folder(void)
     leave();
 }
 
-static const test_case cases[] = {
-    {"writing", writing},           {"reading", reading},
-    {"missing", missing},           {"two writers", two_writers},
-    {"in its place", in_its_place}, {"killed writers", killed_writers},
-    {"abandoned", abandoned},       {"racing writers", racing_writers},
-    {"lost folder", lost_folder}};
+static const test_case cases[] = {{"writing", writing},
+                                  {"reading", reading},
+                                  {"without size", without_size},
+                                  {"missing", missing},
+                                  {"two writers", two_writers},
+                                  {"in its place", in_its_place},
+                                  {"killed writers", killed_writers},
+                                  {"abandoned", abandoned},
+                                  {"racing writers", racing_writers},
+                                  {"lost folder", lost_folder}};
 TEST_MAIN(cases)

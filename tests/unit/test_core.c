@@ -394,6 +394,10 @@ static void text(void)
     CHECK_OK(ctx, frgi_text_append(ctx, &t, "a\0b", 3));
     CHECK_BITS(t.text + t.length - 3, "a\0b", 4);
     frgi_text_free(ctx, &t);
+    for (int i = 0; i < 9; i++) /* one letter at a time, and none */
+        CHECK_OK(ctx, frgi_text_printf(ctx, &t, "%s", i % 3 ? "x" : ""));
+    CHECK_TEXT(t.text, "xxxxxx");
+    frgi_text_free(ctx, &t);
     char *copy = NULL;
     CHECK_OK(ctx, frgi_strdup(ctx, &copy, "wages", 4));
     CHECK_TEXT(copy, "wage");
@@ -409,6 +413,8 @@ static void text(void)
     CHECK_TEXT(frg_nearest_name("firm", cases, 4), "Fim");
     CHECK_TEXT(frg_nearest_name("x2", cases, 4), "x");
     CHECK(frg_nearest_name("f", cases, 4) == NULL); /* another letter is no spelling of it */
+    static const char *const near[] = {"firn", "FIRM"};
+    CHECK_TEXT(frg_nearest_name("firm", near, 2), "FIRM"); /* case alone is nearer than a letter */
     frg_context_destroy(ctx);
 }
 
