@@ -12,7 +12,8 @@
  *
  * A check that fails prints where and why and the case goes on; every check is an expression that says
  * whether it held, so that `if (!CHECK(p)) return;` is possible.  Checks belong to the main thread.
- * Options: --only NAME (part of a name), --seed N, --threads N, --isa plain|v2|v3|v4, --list.
+ * Options: --only NAME (part of a name; may be given several times), --seed N, --threads N, --isa plain|v2|v3|v4, --list.
+ * "# random" before the line of a case says that it has drawn random numbers.
  * Random numbers depend on the seed and the name of the case alone: --only repeats what a full run did.
  */
 #ifndef FOURGE_TEST_H
@@ -183,6 +184,16 @@ TEST_UNUSED static int64_t test_size(int64_t usual, int64_t tiny)
     return size && strcmp(size, "tiny") == 0 ? tiny : usual;
 }
 
+enum { TEST_ONLY_MAX = 64 };
+
+static bool test_asked(const char *name, const char *const only[], int n_only)
+{
+    for (int i = 0; i < n_only; i++)
+        if (strstr(name, only[i]))
+            return true;
+    return n_only == 0;
+}
+
 static bool test_option(int argc, char **argv, int i, const char *name)
 {
     return strcmp(argv[i], name) == 0 && i + 1 < argc;
@@ -190,15 +201,16 @@ static bool test_option(int argc, char **argv, int i, const char *name)
 
 TEST_UNUSED static int test_main(int argc, char **argv, const test_case cases[], int n_cases)
 {
-    const char *only = "";
+    const char *only[TEST_ONLY_MAX];
+    int n_only = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--list") == 0) {
             for (int c = 0; c < n_cases; c++)
                 printf("%s\n", cases[c].name);
             return 0;
         }
-        if (test_option(argc, argv, i, "--only")) {
-            only = argv[++i];
+        if (test_option(argc, argv, i, "--only") && n_only < TEST_ONLY_MAX) {
+            only[n_only++] = argv[++i];
         } else if (test_option(argc, argv, i, "--seed")) {
             test_now.seed = strtoull(argv[++i], NULL, 0);
         } else if (test_option(argc, argv, i, "--threads")) {
@@ -218,12 +230,15 @@ TEST_UNUSED static int test_main(int argc, char **argv, const test_case cases[],
     int passed = 0, failed = 0, skipped = 0;
     for (int c = 0; c < n_cases; c++) {
         test_now.failures = test_now.printed = 0;
-        test_now.skipped = strstr(cases[c].name, only) ? NULL : "not asked for";
+        test_now.skipped = test_asked(cases[c].name, only, n_only) ? NULL : "not asked for";
         test_now.random = test_now.seed * 0x2545f4914f6cdd1du;
         for (const char *s = cases[c].name; *s; s++)
             test_now.random = (test_now.random ^ (unsigned char)*s) * 0x100000001b3u;
+        const uint64_t undrawn = test_now.random;
         if (!test_now.skipped)
             cases[c].run();
+        if (test_now.random != undrawn)
+            printf("# random\n");
         if (test_now.printed > TEST_PRINTED_MAX)
             printf("# and %d more\n", test_now.printed - TEST_PRINTED_MAX);
         printf("%s %d - %s%s%s\n", test_now.failures ? "not ok" : "ok", c + 1, cases[c].name,

@@ -1,22 +1,33 @@
 #!/bin/sh
-# Random tests over many seeds at every CPU level of the machine: sweep.sh [--seeds FIRST-LAST] [NAME...]
+# Random tests over many seeds at every CPU level of the machine: sweep.sh [--quick] [--seeds FIRST-LAST] [NAME...]
 #
 # Runs the programs of tests/property and tests/unit that draw random numbers, or those whose names contain a NAME, with
 # the seeds 1 to 100 at the levels v2, v3 (OpenBLAS held to its AVX2 kernels) and v4, on all cores.  Prints the command
 # that repeats each failure, and ends with "N passed, N failed".  `./test.sh` has built them.  All of it takes a night.
+#
+# --quick: only the cases that draw random numbers, which a first run of each program finds, in the sizes that they take
+# under the thread sanitizer (FOURGE_TEST_SIZE=tiny).  Bounds and checks are the same.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${BUILD:-$root/build}
 seeds=1-100
-if [ "${1:-}" = --seeds ]; then
-    seeds=${2:?sweep.sh: --seeds takes FIRST-LAST}
-    shift 2
-fi
+quick=
+while [ $# != 0 ]; do
+    case $1 in
+    --quick) quick=1 ;;
+    --seeds) seeds=${2:?sweep.sh: --seeds takes FIRST-LAST} && shift ;;
+    -*) echo "sweep.sh: unknown option $1" >&2 && exit 2 ;;
+    *) break ;;
+    esac
+    shift
+done
+[ -z "$quick" ] || export FOURGE_TEST_SIZE=tiny
 export OMP_WAIT_POLICY=passive
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 own=$("$build/fourge" --version | sed -n 's/^CPU level: //p')
 results=$(mktemp)
-trap 'rm -f "$results"' EXIT INT TERM
+scratch=$(mktemp -d)
+trap 'rm -rf "$results" "$scratch"' EXIT INT TERM
 
 # programs NAME...: what draws random numbers
 programs() {
@@ -30,6 +41,13 @@ programs() {
     done
 }
 
+# drawn PROGRAM: the options that choose its cases that draw random numbers: what stands behind the lines "# random"
+drawn() {
+    [ -f "$scratch/$1" ] || "$build/$1" --seed "${seeds%-*}" 2>/dev/null | sed -nE "/^# random\$/{n; s/^(not )?ok [0-9]+ - //p}" |
+        sed "s/'/'\\\\''/g; s/.*/--only '&'/" | tr '\n' ' ' >"$scratch/$1" || true
+    cat "$scratch/$1"
+}
+
 # commands: one a line
 commands() {
     for level in v2 v3 v4; do
@@ -37,8 +55,13 @@ commands() {
         [ $level != v3 ] || kernels="OPENBLAS_CORETYPE=Haswell "
         for name in $(programs "$@"); do
             [ -x "$build/$name" ] || { echo "sweep.sh: $build/$name is not there: ./test.sh $name builds it" >&2 && continue; }
+            cases=
+            if [ -n "$quick" ]; then
+                cases=$(drawn "$name")
+                [ -n "$cases" ] || continue
+            fi
             for seed in $(seq "${seeds%-*}" "${seeds#*-}"); do
-                echo "${kernels}$build/$name --isa $level --seed $seed"
+                echo "${kernels}$build/$name --isa $level --seed $seed $cases"
             done
         done
         case $own in $level) break ;; esac
@@ -46,12 +69,14 @@ commands() {
 }
 
 # shellcheck disable=SC2016 # the inner shell's variables
-commands "$@" | xargs -P "$(nproc)" -I{} sh -c '
+commands "$@" | xargs -d '\n' -P "$(nproc)" -I{} sh -c '
     if out=$(env {} 2>&1); then
         echo passed >>"$0"
     else
         echo failed >>"$0"
-        echo "{}"
+        cat <<\END
+{}
+END
         printf "%s\n" "$out" | grep -E "^not ok|^# .*(:[0-9]+|expected)" | head -n 8 | sed "s/^/    /"
     fi' "$results"
 passed=$(grep -c passed "$results" || true)

@@ -2,7 +2,8 @@
  *
  * REFUSE_AT=k refuses the k-th call of malloc, calloc, realloc, strdup, strndup and open_memstream from the executable itself
  * (from 1; 0: none); those of the libraries that it is linked with go through.  The library's blocks come from posix_memalign
- * and are refused by fault_sweep instead.  At the end the number of calls is written to the file REFUSE_COUNT.
+ * and are refused by fault_sweep instead.  At the end the number of calls is written to the file REFUSE_COUNT: up to the
+ * flush of standard output that ends main; what comes later is of the counters of a coverage build.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +25,7 @@ void *__libc_realloc(void *p, size_t bytes);
 static struct {
     uintptr_t from, to; /* of the executable's code */
     long at;
-    _Atomic long calls;
+    _Atomic long calls, flushed; /* calls up to the last flush */
 } now;
 
 static int find_code(struct dl_phdr_info *info, size_t size, void *unused)
@@ -50,7 +51,7 @@ __attribute__((constructor)) static void begin(void)
 __attribute__((destructor)) static void end(void)
 {
     const char *const path = getenv("REFUSE_COUNT");
-    const long calls = now.calls;
+    const long calls = now.flushed;
     FILE *const f = path ? fopen(path, "w") : NULL;
     if (f) {
         fprintf(f, "%ld\n", calls);
@@ -58,9 +59,14 @@ __attribute__((destructor)) static void end(void)
     }
 }
 
+static bool is_program(const void *caller)
+{
+    return (uintptr_t)caller >= now.from && (uintptr_t)caller < now.to;
+}
+
 static bool refused(const void *caller)
 {
-    if ((uintptr_t)caller < now.from || (uintptr_t)caller >= now.to || ++now.calls != now.at)
+    if (!is_program(caller) || ++now.calls != now.at)
         return false;
     errno = ENOMEM;
     return true;
@@ -106,4 +112,12 @@ PUBLIC FILE *open_memstream(char **text, size_t *length)
     FILE *(*const next)(char **, size_t *) =
         (FILE * (*)(char **, size_t *)) dlsym(RTLD_NEXT, "open_memstream");
     return refused(CALLER) ? NULL : next(text, length);
+}
+
+PUBLIC int fflush(FILE *f)
+{
+    int (*const next)(FILE *) = (int (*)(FILE *))dlsym(RTLD_NEXT, "fflush");
+    if (f == stdout && is_program(CALLER))
+        now.flushed = now.calls;
+    return next(f);
 }

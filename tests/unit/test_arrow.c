@@ -19,8 +19,11 @@ typedef struct {
     struct ArrowArray *children[BATCHES_MAX][COLUMNS_MAX];
 } producer;
 
+static int schemas_held; /* given and not yet released */
+
 static void release_schema(struct ArrowSchema *s)
 {
+    schemas_held--;
     s->release = NULL;
 }
 
@@ -52,6 +55,7 @@ static int get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
                                  .dictionary = p->words[k] ? &p->dictionaries[k] : NULL};
         p->schema_children[k] = &p->schemas[k];
     }
+    schemas_held++;
     *out = (struct ArrowSchema){.format = "+s",
                                 .n_children = p->n_columns,
                                 .children = p->schema_children,
@@ -192,6 +196,7 @@ static int small_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out
     (void)stream;
     static struct ArrowSchema column, *children[] = {&column};
     column = (struct ArrowSchema){.format = "g", .name = "x"};
+    schemas_held++;
     *out = (struct ArrowSchema){
         .format = "+s", .n_children = 1, .children = children, .release = release_schema};
     return 0;
@@ -224,6 +229,7 @@ static void many_batches(void)
         frg_context_destroy(ctx);
     }
     CHECK(calls[1] <= calls[0] + 4);
+    CHECK_INT(schemas_held, 0);
 }
 
 static void borrowed(void)
@@ -358,6 +364,7 @@ static void selected(void)
     CHECK(strstr(frg_message(ctx), "'k'") && strstr(frg_message(ctx), "+l"));
     o.columns = (const char *const[]){"dd", "x"};
     stream = stream_of(&p);
+    t = (frg_table *)(void *)&p; /* what stood there does not stay */
     CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, &o), FRG_BAD_DATA);
     CHECK(strstr(frg_message(ctx), "did you mean 'd'"));
     CHECK(t == NULL);
@@ -403,8 +410,11 @@ static void refused(void)
     p.names[1] = "x";
     stream = stream_of(&p);
     CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_BAD_DATA);
+    CHECK_INT(schemas_held, 0);
     stream.release = NULL;
+    t = (frg_table *)(void *)&p;
     CHECK_STATUS(frg_table_read_arrow(&t, ctx, &stream, NULL), FRG_BAD_ARG);
+    CHECK(t == NULL);
     CHECK_INT(frg_bytes_held(ctx), 0);
     frg_context_destroy(ctx);
 }
@@ -440,6 +450,7 @@ static void every_allocation_fails(void)
 {
     producer p = two_batches();
     CHECK(fault_sweep("arrow", read_body, &p, 1) > 15);
+    CHECK_INT(schemas_held, 0);
 }
 
 static const test_case cases[] = {
