@@ -95,15 +95,15 @@ beside_peers() {
     run "$label" "$limit" env PYTHONPATH="$root/build/python" "$peers_python" "$root/python/tests/run.py" "$@"
 }
 
-# About six minutes of the peers' tests on two cores: what fourge claims of each, and scikit-learn's own tests.
-PEERS_PART="test_torch. test_botorch test_gpytorch.FastMll test_gpytorch.Batches test_sklearn_own test_sklearn. test_pot test_pyfixest"
+# About six minutes of the peers' tests on two cores: what fourge claims of each, and the own tests of scikit-learn and GPyTorch.
+PEERS_PART="test_torch. test_botorch test_gpytorch.FastMll test_gpytorch.Batches test_gpytorch_own test_sklearn_own test_sklearn. test_pot test_pyfixest"
 if [ -n "$peers$full" ] && asked peers; then
     need_packages python3-venv
     if ! peers_environment "$logs/pip.log"; then
         [ -z "$peers" ] || die "$peers_missing"
         echo "SKIPPED: python in peers: $peers_missing"
         echo "0 0 1" >"$logs/peers.count"
-    elif [ -n "$peers" ]; then
+    elif peers_sources "$logs/pip.log" && [ -n "$peers" ]; then
         beside_peers 1200 "python in peers" peers
         beside_peers 300 "python with frames"
     else

@@ -81,3 +81,23 @@ peers_environment() {
     fi
     : >"$made/complete"
 }
+
+# peers_sources LOG: unpacks the tests of the packages of tools/peers_sources.txt, which their wheels leave out, into
+# sources/NAME-VERSION of the peers' environment; what the index does not give now, a later call tries again.
+peers_sources() {
+    home=$(dirname "$(dirname "$peers_python")")
+    grep -v '^#' "$root/tools/peers_sources.txt" | while IFS='=' read -r name _ version; do
+        target=$home/sources/$name-$version
+        [ ! -d "$target" ] || continue
+        scratch=$(mktemp -d)
+        if "$peers_python" -m pip download -q --disable-pip-version-check --retries 1 --timeout 20 --no-deps --no-binary "$name" \
+            -d "$scratch" "$name==$version" && tar xzf "$scratch"/*.tar.gz -C "$scratch" --strip-components=1 --wildcards '*/test*'; then
+            rm -f "$scratch"/*.tar.gz
+            mkdir -p "$home/sources" && mv "$scratch" "$target"
+        else
+            echo "no tests of $name $version: their file would not run"
+            rm -rf "$scratch"
+        fi
+    done >>"$1" 2>&1
+    return 0
+}
