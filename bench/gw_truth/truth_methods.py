@@ -27,7 +27,7 @@ def rounded(plan, a, b):
     plan = np.clip(plan, 0, None)
     plan = plan * np.minimum(1, a / np.maximum(plan.sum(1), 1e-300))[:, None]
     plan = plan * np.minimum(1, b / np.maximum(plan.sum(0), 1e-300))
-    u, v = a - plan.sum(1), b - plan.sum(0)
+    u, v = np.clip(a - plan.sum(1), 0, None), np.clip(b - plan.sum(0), 0, None)
     return plan + np.outer(u, v) / max(u.sum(), 1e-300) if u.sum() > 0 else plan
 
 
