@@ -387,10 +387,24 @@ typedef struct {
     double step, f, slope;
 } mark;
 
+/** x_i + move, in the box; at a bound where it ends within its rounding of one: an ulp inside, the gradient that
+ *  pushes against the bound would count as one that is left. */
+static double moved_to(const search *q, int i, double move)
+{
+    const double to = q->x[i] + move, rounding = 4 * DBL_EPSILON * (fabs(q->x[i]) + fabs(move));
+    if (move < 0 && to <= q->o->lower[i] + rounding) {
+        return q->o->lower[i];
+    }
+    if (move > 0 && to >= q->o->upper[i] - rounding) {
+        return q->o->upper[i];
+    }
+    return frgi_gp_clip(q->o, i, to);
+}
+
 static void place(search *q, double step)
 {
     for (int i = 0; i < q->n; i++) {
-        q->trial[i] = frgi_gp_clip(q->o, i, q->x[i] + step * q->d[i]);
+        q->trial[i] = moved_to(q, i, step * q->d[i]);
     }
 }
 
