@@ -90,8 +90,7 @@ enum { TALL = 4 * 2048 }; /* rows from which blocks of rows are factored by them
 
 /** What sums over m rows add to a residual, in units of u: m / lanes squares are added one after the other, a random walk
  *  of sqrt(m / lanes) / 3 roundings in their sum, half as many in a norm, and a column meets two (its block's and its
- *  scale's).  Builds of the address sanitizer have no vectors, the levels without AVX such of 16 bytes; with more lanes the
- *  other roundings hide it. */
+ *  scale's).  Builds of the address sanitizer have no vectors; those of the others are a register of the level wide. */
 static double of_long_sums(const frg_context *ctx, int64_t m, size_t size)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -99,8 +98,9 @@ static double of_long_sums(const frg_context *ctx, int64_t m, size_t size)
     (void)size;
     (void)ctx;
 #else
-    const bool narrow = strcmp(frg_isa(ctx), "plain") == 0 || strcmp(frg_isa(ctx), "v2") == 0;
-    const double lanes = narrow ? 16 / (double)size : (double)INFINITY;
+    const char *const level = frg_isa(ctx);
+    const double bytes = strncmp(level, "v4", 2) == 0 ? 64 : strcmp(level, "v3") == 0 ? 32 : 16;
+    const double lanes = bytes / (double)size;
 #endif
     return m >= TALL ? 0.5 * sqrt((double)m / lanes) : 0;
 }
