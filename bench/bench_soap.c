@@ -1,5 +1,6 @@
 /* bench_soap.c - times the batched QR beside a loop of LAPACK: bench_soap --job qr [--threads N] [--repeat N]
  * and a step over one parameter, which all threads share: bench_soap --job one [--rows N] [--columns N]
+ * and what share of sgemm's speed one core has in the QR and in a step: bench_soap --job share [--order N]
  *
  * Batches of the optimizer's sizes (64 of order 256, 96 of 512, 60 of 1024, f32), by default; --count and --order
  * name one.  Three kinds of inputs:
@@ -228,6 +229,75 @@ static void bench_one(frg_context *ctx, int64_t rows, int64_t columns, int repea
     free(g);
 }
 
+static double cpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/** Speeds of one core by CPU time, which neighbours disturb least, in turns, best of the repetitions: sgemm of order n, the
+ *  QR with its Q (8/3 n^3), a step with a refresh over an n x n parameter (7 n^3 2 + 14/3 n^3 2).  OMP_NUM_THREADS=1 holds
+ *  sgemm to one core. */
+static void bench_share(frg_context *ctx, int n, int repeats)
+{
+    const size_t square = (size_t)n * (size_t)n;
+    float *const a = array(square), *const b = array(square), *const c = array(square);
+    float *const gram = array(square);
+    const double cube = (double)n * (double)n * (double)n;
+    const double flops[3] = {2 * cube, 8 * cube / 3, 70 * cube / 3};
+    double best[3] = {INFINITY, INFINITY, INFINITY}, error = 0;
+    frg_soap *soap;
+    frg_qr *qr;
+    const frg_array w = frg_matrix(c, FRG_F32, n, n, n);
+    const frg_qr_item item = {.a = frg_matrix_columns(a, FRG_F32, n, n, n),
+                              .q = frg_matrix_columns(b, FRG_F32, n, n, n)};
+    memset(c, 0, square * sizeof *c);
+    if (frg_qr_create(&qr, ctx, 1, &item, NULL) < 0 || frg_soap_create(&soap, ctx, NULL) < 0 ||
+        frg_soap_add_param(soap, 0, w, NULL, NULL) < 0) {
+        fail(ctx, "share");
+    }
+    for (int r = -2; r < repeats; r++) { /* below 0 it warms up and makes the first bases */
+        double seconds[3];
+        frg_soap_report report;
+        const frg_array gradient = frg_matrix(a, FRG_F32, n, n, n);
+        for (size_t i = 0; i < square; i++) {
+            a[i] = 1e-3f * normal();
+        }
+        double start = cpu_now();
+        if (frg_soap_step(soap, &gradient, 1, &report) < 0) {
+            fail(ctx, "step");
+        }
+        seconds[2] = cpu_now() - start;
+        start = cpu_now();
+        if (frg_qr_run(qr, &item, NULL, NULL) < 0) {
+            fail(ctx, "run");
+        }
+        seconds[1] = cpu_now() - start;
+        error = fmax(error, fmax(worst_orthogonality(n, n, b, gram), report.orthogonality));
+        start = cpu_now();
+        gemm('N', 'N', n, 1, a, b, 0, gram);
+        seconds[0] = cpu_now() - start;
+        for (int k = 0; k < 3 && r >= 0; k++) {
+            best[k] = fmin(best[k], seconds[k]);
+        }
+    }
+    const char *const core = getenv("OPENBLAS_CORETYPE");
+    printf("{\"bench\":\"soap_share\",\"order\":%d,\"isa\":\"%s\",\"openblas_coretype\":\"%s\","
+           "\"sgemm_gflops\":%.1f,\"qr_gflops\":%.1f,\"step_gflops\":%.1f,\"qr_share\":%.2f,"
+           "\"step_share\":%.2f,\"largest_error\":%.1e,\"clock\":\"cpu\",\"repeats\":%d}\n",
+           n, frg_isa(ctx), core ? core : "", 1e-9 * flops[0] / best[0], 1e-9 * flops[1] / best[1],
+           1e-9 * flops[2] / best[2], flops[1] / best[1] / (flops[0] / best[0]),
+           flops[2] / best[2] / (flops[0] / best[0]), error, repeats);
+    fflush(stdout);
+    frg_qr_destroy(qr);
+    frg_soap_destroy(soap);
+    free(a);
+    free(b);
+    free(c);
+    free(gram);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -260,10 +330,12 @@ int main(int argc, char **argv)
         }
     }
     const bool one = strcmp(job, "one") == 0, high = strcmp(job, "tall") == 0;
-    if (!one && !high && strcmp(job, "qr") != 0) {
-        fprintf(stderr, "bench_soap: --job %s: the jobs are qr, tall and one\n", job);
+    const bool share = strcmp(job, "share") == 0;
+    if (!one && !high && !share && strcmp(job, "qr") != 0) {
+        fprintf(stderr, "bench_soap: --job %s: the jobs are qr, tall, one and share\n", job);
         return 2;
     }
+    o.threads = share ? 1 : o.threads; /* by that thread's clock */
     frg_context *ctx;
     if (frg_context_create(&ctx, &o) < 0) {
         return 1;
@@ -274,7 +346,12 @@ int main(int argc, char **argv)
     for (size_t b = 0; high && b < sizeof tall / sizeof *tall; b++) {
         bench(ctx, 1, tall[b][0], tall[b][1], kinds[0], repeats);
     }
-    for (size_t b = one || high ? 3 : 0; b < sizeof batches / sizeof *batches; b++) {
+    for (size_t b = 0; share && b < sizeof batches / sizeof *batches; b++) {
+        if (!order || order == batches[b].order) {
+            bench_share(ctx, batches[b].order, repeats);
+        }
+    }
+    for (size_t b = one || high || share ? 3 : 0; b < sizeof batches / sizeof *batches; b++) {
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             if ((!order || order == batches[b].order) && (!kind || strcmp(kind, kinds[k]) == 0)) {
                 bench(ctx, count ? count : batches[b].count, batches[b].order, batches[b].order,

@@ -22,3 +22,6 @@ named "$build/fourge" soap bench --layers "$layers" --hidden "$hidden" --mlp "$m
     --stagger --gradients gaussian --threads "$threads" --format json | tr -d '\n' | sed 's/  */ /g'
 echo
 named "$build/bench_soap" --job qr --threads "$threads"
+# One core's share of its sgemm, AVX2 against AVX2 where the machine has more.
+OMP_NUM_THREADS=1 FOURGE_ISA=v3 OPENBLAS_CORETYPE=Haswell named "$build/bench_soap" --job share --repeat 20
+OMP_NUM_THREADS=1 named "$build/bench_soap" --job share --repeat 20
