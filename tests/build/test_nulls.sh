@@ -59,7 +59,7 @@ int main(void)
         fflush(stdout);
         const pid_t child = fork();
         if (child == 0) {
-            _exit(calls[i].refuses() ? 9 : 8);
+            exit(calls[i].refuses() ? 9 : 8); /* not _exit: a coverage build counts then */
         }
         int how = 0;
         waitpid(child, &how, 0);
