@@ -18,6 +18,7 @@ declarations | sed 's/FRG_[A-Z_]* //g; s/  */ /g' >"$scratch/declared"
     done
     cat <<'C'
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 static frg_context *ctx;

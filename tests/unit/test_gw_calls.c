@@ -1,0 +1,136 @@
+/* test_gw_calls.c - what the calls on an alignment and its plan refuse, with which status and word; types of what they fill. */
+#include "gw_data.h"
+
+enum { N = 6, M = 5 };
+
+static double x[N * 2], y[M * 3];
+
+static frg_gw *aligned(frg_context *ctx, const frg_gw_opts *o, bool run)
+{
+    for (int i = 0; i < N * 2; i++)
+        x[i] = (i * 7) % 11;
+    for (int i = 0; i < M * 3; i++)
+        y[i] = (i * 5) % 13;
+    const frg_array a = matrix(x, N, 2), b = matrix(y, M, 3);
+    frg_gw *s = NULL;
+    CHECK_OK(ctx,
+             frg_gw_create(&s, ctx, (frg_gw_side){.data = &a}, (frg_gw_side){.data = &b}, NULL, o));
+    if (run)
+        CHECK(s && frg_gw_run(s, NULL) >= 0);
+    return s;
+}
+
+/** The call fails with the status, and its message has the word. */
+#define REFUSES(ctx, call, status, word)                                                           \
+    do {                                                                                           \
+        CHECK_STATUS((call), (status));                                                            \
+        CHECK_SAYS(strstr(frg_message(ctx), (word)) != NULL, "%s: '%s' lacks '%s'", #call,         \
+                   frg_message(ctx), (word));                                                      \
+    } while (0)
+
+/** Options that exclude each other: the alignment is not made, and the message names both. */
+static void options_apart(void)
+{
+    static const double relaxed = 1;
+    frg_gw_opts o[9];
+    static const char *const words[9] = {
+        "mass together with relaxed", "modes exact and landmark",      "modes exact and landmark",
+        "plans of low rank",          "start_from profiles",           "cost_store",
+        "store_plan and diag_exact",  "landmark_metric other than l2", "lambda_ema_beta"};
+    for (int k = 0; k < 9; k++)
+        o[k] = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o[0].mass = 0.5, o[0].rho_source = relaxed;
+    o[1].mode = FRG_GW_EXACT, o[1].mass = 0.5;
+    o[2].mode = FRG_GW_EXACT, o[2].rho_target = relaxed;
+    o[3].mode = FRG_GW_EXACT, o[3].rank = 2;
+    o[4].start_from = FRG_GW_START_PROFILES, o[4].rho_source = relaxed;
+    o[5].cost_store = FRG_GW_STORE_F64;
+    o[6].mode = FRG_GW_EXACT, o[6].store_plan = 1;
+    o[7].mode = FRG_GW_LANDMARK, o[7].distance = FRG_GW_DISTANCE_LANDMARK;
+    o[7].landmark_metric = FRG_GW_LANDMARK_UPPER, o[7].landmarks = 3, o[7].k = 3;
+    o[8].lambda_ema_beta = 2;
+    frg_context *ctx = test_context();
+    const frg_array a = matrix(x, N, 2), b = matrix(y, M, 3);
+    for (int k = 0; k < 9; k++) {
+        frg_gw *s = (frg_gw *)(void *)o; /* what stood there does not stay */
+        const frg_status status = frg_gw_create(&s, ctx, (frg_gw_side){.data = &a},
+                                                (frg_gw_side){.data = &b}, NULL, &o[k]);
+        CHECK_SAYS(status == (k < 8 ? FRG_UNSUPPORTED : FRG_BAD_ARG), "%s: %s", words[k],
+                   frg_status_name(status));
+        CHECK_SAYS(strstr(frg_message(ctx), words[k]) != NULL, "'%s' lacks '%s'", frg_message(ctx),
+                   words[k]);
+        CHECK(s == NULL);
+    }
+    CHECK_INT(frg_bytes_held(ctx), 0);
+    frg_context_destroy(ctx);
+}
+
+/** Shapes, bounds and NULL of every call on a plan. */
+static void plans(void)
+{
+    frg_context *ctx = test_context();
+    const frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    frg_gw *s = aligned(ctx, &o, true);
+    const frg_plan *const p = frg_gw_plan(s);
+    double out[N * M], v[N * 2];
+    float narrow[N * M];
+    int64_t index[N * M], starts[N + 1];
+    int32_t columns[N * M], labels[M] = {0, 1, 2, 3, 0}, brought[N];
+    REFUSES(ctx, frg_plan_rows(p, -1, 2, matrix(out, 3, M)), FRG_BAD_ARG, "rows -1 to 2");
+    REFUSES(ctx, frg_plan_rows(p, 3, 2, matrix(out, 1, M)), FRG_BAD_ARG, "rows 3 to 2");
+    REFUSES(ctx, frg_plan_rows(p, 0, N + 1, matrix(out, N, M)), FRG_BAD_ARG, "with 6 rows");
+    REFUSES(ctx, frg_plan_rows(p, 0, 2, matrix(out, 3, M)), FRG_BAD_ARG, "2 x 5 is needed");
+    REFUSES(ctx, frg_plan_rows(p, 0, 2, matrix(out, 2, M - 1)), FRG_BAD_ARG, "2 x 5 is needed");
+    CHECK_OK(ctx, frg_plan_rows(p, 0, N, matrix(out, N, M)));
+    CHECK_OK(ctx, frg_plan_rows(p, 0, N, frg_matrix(narrow, FRG_F32, N, M, M)));
+    for (int i = 0; i < N * M; i++)
+        CHECK((double)narrow[i] == (double)(float)out[i]);
+    REFUSES(ctx, frg_plan_top(p, 2, NULL, out), FRG_BAD_ARG, "index and value");
+    REFUSES(ctx, frg_plan_top(p, 2, index, NULL), FRG_BAD_ARG, "index and value");
+    REFUSES(ctx, frg_plan_argmax(p, NULL), FRG_BAD_ARG, "index");
+    REFUSES(ctx, frg_plan_sparse(p, 0, NULL, NULL, NULL), FRG_BAD_ARG, "starts");
+    REFUSES(ctx, frg_plan_sparse(p, 0, starts, columns, NULL), FRG_BAD_ARG, "columns");
+    REFUSES(ctx, frg_plan_apply(p, matrix(y, M, 2), 0, matrix(v, N - 1, 2)), FRG_BAD_ARG,
+            "rows are needed");
+    REFUSES(ctx, frg_plan_apply(p, matrix(x, M - 1, 2), 0, matrix(v, N, 2)), FRG_BAD_ARG,
+            "rows are needed");
+    REFUSES(ctx, frg_plan_apply(p, matrix(y, M, 2), 0, matrix(v, N, 1)), FRG_BAD_ARG,
+            "rows are needed");
+    REFUSES(ctx, frg_plan_labels(p, labels, 3, brought, NULL), FRG_BAD_ARG,
+            "is 3, labels are below 3");
+    REFUSES(ctx,
+            frg_plan_vjp(p, matrix(out, N, M), (frg_gw_grad_mode)9, matrix(out, N, M), NULL, NULL),
+            FRG_BAD_ARG, "mode is 9");
+    frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+}
+
+/** Distances come in both types and in the caller's units; before a run there is no plan to ask. */
+static void solvers(void)
+{
+    frg_context *ctx = test_context();
+    const frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    frg_gw *s = aligned(ctx, &o, false);
+    double f[N], wide[N * N];
+    float narrow[N * N];
+    CHECK(frg_gw_plan(s) == NULL);
+    REFUSES(ctx, frg_gw_potentials(s, f, NULL), FRG_BAD_ARG, "has not run");
+    REFUSES(ctx, frg_gw_factors(s, f, f, f), FRG_BAD_ARG, "no plan of low rank");
+    REFUSES(ctx, frg_gw_distances(s, 0, matrix(wide, N, N - 1)), FRG_BAD_ARG, "6 x 6 is needed");
+    REFUSES(ctx, frg_gw_distances(s, 1, matrix(wide, N, N)), FRG_BAD_ARG, "5 x 5 is needed");
+    CHECK_OK(ctx, frg_gw_distances(s, 0, matrix(wide, N, N)));
+    CHECK_OK(ctx, frg_gw_distances(s, 0, frg_matrix(narrow, FRG_F32, N, N, N)));
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            /* coordinates are whole numbers: each distance is a root rounded to f32, scaled and back: two roundings more */
+            CHECK_NEAR(wide[i * N + j], hypot(x[2 * i] - x[2 * j], x[2 * i + 1] - x[2 * j + 1]),
+                       4 * 0x1p-24);
+            CHECK((double)narrow[i * N + j] == (double)(float)wide[i * N + j]);
+        }
+    frg_gw_destroy(s);
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"options apart", options_apart}, {"plans", plans}, {"solvers", solvers}};
+TEST_MAIN(cases)
