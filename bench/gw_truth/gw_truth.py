@@ -6,6 +6,7 @@
     ... gw_truth.py best quick full                                                                   writes gw_truth/best.json
     ... gw_truth.py table bench/results/gw_truth.jsonl                                                a summary by family
     ... gw_truth.py misses FILE --ways auto                                                           what is above the best
+    ... gw_truth.py fold FILE                                                                         lowers best.json to what lines have
     ... gw_truth.py names aside                                                                       problems of a set
 
 PEERS is the environment of tools/peers.txt; torchgw and scanpy (for its 700 cells) are used where they are installed, the
@@ -174,6 +175,9 @@ def level():
 
 
 def commit():
+    """Of the library: COMMIT where it was built from another than the checkout has."""
+    if os.environ.get("COMMIT"):
+        return os.environ["COMMIT"]
     out = subprocess.run(["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
     return out.stdout.strip() or None
 
@@ -277,6 +281,16 @@ def keep(name, new):
     BEST.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(known[k])}" for k in sorted(known)) + "\n}\n")
 
 
+def fold(args):
+    """Lowers best.json to what the lines have, of plans whose marginals held before they were made right."""
+    for line in lines(args.files):
+        if line.get("energy") is not None and line["marginal"] < 1e-6 and (not args.set or line["set"] in args.set):
+            new = {"energy": line["energy"], "by": line["way"], "starts": {}, "reached": None, "product": line["product"], "truth": None}
+            old = read_best().get(line["problem"])
+            if old is None or line["energy"] < old["energy"]:
+                keep(line["problem"], {**(old or new), "energy": new["energy"], "by": new["by"]})
+
+
 def lines(files):
     for file in files:
         with open(file) as text:
@@ -349,7 +363,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     words = lambda text: text.split(",")  # noqa: E731
-    for work, where, more in ((run, "what", ()), (best, "what", ()), (table, "files", ()), (misses, "files", ()), (print_names, "what", ())):
+    for work, where, more in ((run, "what", ()), (best, "what", ()), (table, "files", ()), (misses, "files", ()), (fold, "files", ()), (print_names, "what", ())):
         command = commands.add_parser(work.__name__.replace("print_", ""), help=work.__doc__)
         command.add_argument(where, nargs="+", help="sets (%s) or names of problems" % ", ".join(SETS) if where == "what" else "files of lines")
         command.add_argument("--only", type=words, default=[], help="families")
