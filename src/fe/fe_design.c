@@ -6,8 +6,8 @@
  * factor with the levels FALSE and TRUE.  The empty term is the intercept that the formula has or switches off, and as
  * in fixest the fixed effects stand in for it only beside an i(): `0 + f | firm` begins with all levels of f, and the
  * last is the one that turns out collinear; `0 + f + i(g) | firm` begins without the first.  i(f) loses its first level
- * where there is an intercept or are fixed effects, unless ref= says which; i(f, x) keeps all; i(f, g) is one column
- * for each observed pair.
+ * where there is an intercept, are fixed effects or an i() before it has kept all its levels, unless ref= says which:
+ * of `0 + i(f) + i(g)` g's first is the reference; i(f, x) keeps all; i(f, g) is one column for each observed pair.
  *
  * Names follow fixest: "x", "log(x)", "stateCA", "factor(year)1981", "unionTRUE", "year::1981", "year::1981:x",
  * "a::1:b::2", "x1:x2".
@@ -113,7 +113,8 @@ typedef struct {
     const frgi_variable *variables;
     frgi_design *d;
     frgi_factor_codes *codes;
-    bool constant;
+    bool constant; /* there is an intercept, or there are fixed effects */
+    bool kept_all; /* an i() so far has all levels, which add up to the constant */
     const int64_t *rows;
     int64_t n;
 } designer;
@@ -338,7 +339,8 @@ static frg_status add_categories(designer *b, int32_t id, frgi_text *name)
         TRY_TO(done, NEW(b->ctx, &chosen[k], l[k].n, "levels"));
         TRY_TO(done, choose_levels(b, id, k, chosen[k], &named));
     }
-    const bool skip_first = b->constant && !named && !v->has_number;
+    const bool skip_first = (b->constant || b->kept_all) && !named && !v->has_number;
+    b->kept_all |= !skip_first && !named && !v->has_number;
     if (v->n_factors == 2) {
         status = add_pairs(b, id, chosen, skip_first, name);
         goto done;
