@@ -107,7 +107,9 @@ typedef struct {
     frg_fe_dtype dtype;     /* f64; mixed: search directions of cg in f32, sums and the test in f64 (methods auto and cg,
                                no slopes); f32: as mixed where cg runs, and tol >= 3.6e-7, what f32 columns can reach */
     double tol;             /* 1e-10: the test of frg_demean_column.converged */
-    int64_t max_iter;       /* 1000 Krylov steps a column, all solvers and rounds together */
+    int64_t max_iter;       /* 1000 Krylov steps a column, all solvers and rounds together.  Where method or precond bind the run
+                               to cg, on large data, a column ends sooner, not converged and with the warning FRG-FE-109, once
+                               its contraction and its Ritz values both forecast four times the steps it has left, or more */
     double cond_limit;      /* 0: off; refused where LSMR does not run: methods auto, cg and direct without slopes */
     int block;              /* columns carried together, 1 .. 32; 8 */
     size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the machine's */

@@ -13,6 +13,15 @@
  * The last step of a column needs no product where its length is known beforehand: on a graph that mixes well alpha
  * settles after a few steps, and with a length that is wrong by a part e the step leaves e |r| beside what it
  * would leave.  What it has left the last pass over the rows sees.
+ *
+ * A column that nothing else can take over, because the method is forced, is given up once two forecasts agree that it
+ * needs 4 times the steps it has left (`forecast` of fe_cg_target).  d_k is the logarithm of what step k has left over
+ * the target.  From the contraction of the last half of the steps, and from the extreme Ritz values theta of T,
+ *
+ *     d_k (k/2) / (d_(k/2) - d_k)   and   d_k sqrt(theta_max / theta_min) / 2
+ *
+ * steps are in sight.  The first is too large on a plateau before superlinear convergence, the second where few
+ * eigenvalues are small: neither is a bound, and a column that is given up may have been right to go on.
  */
 #include "fe/fe_cg.h"
 #include "fe/fe_ritz.h"
@@ -26,6 +35,10 @@ enum {
     FE_SHORT_LEVELS = 8192, /* below, the lines of four columns lie in the nearer caches anyway */
     FE_SHORT_SUM = 1024     /* rows of a unit or a level that are added up in float32 */
 };
+enum {
+    FORECAST_CHECKS = 32
+}; /* of the steps a column may make; the first after an eighth of them */
+static const double FORECAST_CAUTION = 4; /* so many times the steps left are in sight */
 static const double SHORT = 1e-6; /* a product in float32 is taken to be wrong by this part */
 static const double CAUTION =
     3; /* a step of known length is taken to leave so many times what it should */
@@ -125,18 +138,30 @@ static void precondition(const cg *c, double *rho)
     }
 }
 
-/** Is the column's residual at the target?  Half the tolerance, so that the audit will agree.  The energy
- *  left is a difference: where it is noise, the column is absorbed or nearly so, and the level means have to
- *  go down to their own rounding floor. */
+/** The level means that a column may have left: half the tolerance, so that the audit will agree.  The energy left is a
+ *  difference: where it is noise, the column is absorbed or nearly so, and the level means have to go down to their own
+ *  rounding floor. */
+static double largest_mean(const fe_cg_target *t, double energy)
+{
+    const double left = t->within - energy;
+    const double mean = 0.5 * t->tol * sqrt((left > t->noise ? left : t->noise) / t->mass);
+    return mean > t->floor ? mean : t->floor;
+}
+
+/** Is the column's residual at the target? */
 static int at_target(const fe_cg_target *t, double energy, double gradient, double top)
 {
     if (!(t->mass > 0) || top == 0) {
         return 1;
     }
-    const double left = t->within - energy;
-    const double mean = 0.5 * t->tol * sqrt((left > t->noise ? left : t->noise) / t->mass);
-    return top <= (mean > t->floor ? mean : t->floor) &&
-           sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
+    return top <= largest_mean(t, energy) && sqrt(gradient) <= 0.5 * t->tol * sqrt(t->total);
+}
+
+/** d_k of a column that is not at its target. */
+static double distance(const fe_cg_target *t, double energy, double gradient, double top)
+{
+    return log(
+        fmax(top / largest_mean(t, energy), sqrt(gradient) / (0.5 * t->tol * sqrt(t->total))));
 }
 
 /** Are more steps than its patience in sight for a column?  Its contraction so far is taken for what is left
@@ -149,6 +174,18 @@ static int out_of_patience(const fe_cg_target *t, int64_t steps, double first, d
     }
     const double gained = log(first / gradient), wanted = log(first / (goal * goal));
     return !(gained * (double)t->patience > wanted * (double)steps);
+}
+
+/** Steps that two forecasts have in sight for a column at a distance `now`, `before` at half its steps. */
+static double steps_in_sight(const cg *c, int k, int64_t steps, double before, double now)
+{
+    const int64_t known = steps < FE_HISTORY ? steps : FE_HISTORY;
+    const double *const diagonal = c->w->diagonal + k, *const below2 = c->w->below2 + k;
+    const double smallest = frgi_ritz_smallest(diagonal, below2, c->lanes, known);
+    const double largest = frgi_ritz_largest(diagonal, below2, c->lanes, known);
+    const double by_spectrum = 0.5 * now * sqrt(largest / smallest);
+    const double by_gain = now < before ? now * (double)(steps / 2) / (before - now) : HUGE_VAL;
+    return fmin(by_gain, isnan(by_spectrum) ? 0 : by_spectrum);
 }
 
 /** What the last two steps of a column were like. */
@@ -229,6 +266,7 @@ typedef struct {
     double carry[FE_MAX_LANES], carry2[FE_MAX_LANES]; /* beta/alpha, beta/alpha^2 */
     double sums[FE_SUMS][FE_MAX_LANES];               /* of the residual */
     gait walk[FE_MAX_LANES];
+    double distance[FORECAST_CHECKS + 1][FE_MAX_LANES]; /* after each 32nd of a column's steps */
 } march;
 
 static bool is_running(const fe_cg_column *column)
@@ -280,6 +318,26 @@ static void step_along(const cg *c, march *m, const fe_cg_target *target, fe_cg_
     precondition(c, next);
 }
 
+/** The steps in sight for lane k, where these are so many more than it has left that it is given up; else 0. */
+static double forecast(const cg *c, march *m, int64_t step, int k, const fe_cg_target *target,
+                       const fe_cg_column *column)
+{
+    const int64_t each = target->most / FORECAST_CHECKS;
+    if (!target->forecast || each == 0 || step % each != 0 || step / each > FORECAST_CHECKS) {
+        return 0;
+    }
+    const int64_t check = step / each;
+    double *const past = &m->distance[0][k];
+    past[check * FE_MAX_LANES] =
+        distance(target, column->energy, m->sums[FE_SUM_GRADIENT][k], m->sums[FE_SUM_TOP][k]);
+    if (check % 2 != 0 || check < FORECAST_CHECKS / 8) {
+        return 0;
+    }
+    const double steps =
+        steps_in_sight(c, k, step, past[check / 2 * FE_MAX_LANES], past[check * FE_MAX_LANES]);
+    return steps > FORECAST_CAUTION * (double)(target->most - step) ? steps : 0;
+}
+
 /** beta = next / rho of lane k, its entries of the Lanczos matrix, and whether it goes on. */
 static void judge(const cg *c, march *m, int64_t step, int k, double next,
                   const fe_cg_target *target, fe_cg_column *column)
@@ -299,8 +357,9 @@ static void judge(const cg *c, march *m, int64_t step, int k, double next,
     m->rho[k] = next;
     column->steps = step + 1;
     column->done = at_target(target, column->energy, gradient, top);
+    column->in_sight = column->done ? 0 : forecast(c, m, step + 1, k, target, column);
     column->given_up =
-        !column->done && (column->steps >= target->most ||
+        !column->done && (column->steps >= target->most || column->in_sight > 0 ||
                           out_of_patience(target, step + 1, m->first_gradient[k], gradient));
     const gait before = m->walk[k];
     follow(&m->walk[k], m->alpha[k], gradient, top);

@@ -40,17 +40,20 @@ typedef struct {
     int lane;         /* the column's place in the block that it came with */
     int64_t most;     /* steps that the column may make */
     int64_t patience; /* the column stops where more steps than these are in sight; 0: never */
+    bool
+        forecast; /* the column stops where it has far fewer steps left than are in sight (fe_cg.c) */
 } fe_cg_target;
 
 typedef struct {
     int64_t steps;
-    int done;      /* reached the target, or is taken there by a step of known length */
-    int unseen;    /* of the steps, those without a product: 0 or 1, the last */
-    int given_up;  /* too many steps in sight, or its own are used up */
-    int climbed;   /* the ladder's word: no gradients through the rows have served it */
-    double energy; /* b'a so far: what the iterate has taken from `within` */
-    double rate;   /* mean contraction of the residual a step */
-    double lambda; /* smallest Ritz value of M^-1 S; NaN before the first step */
+    int done;        /* reached the target, or is taken there by a step of known length */
+    int unseen;      /* of the steps, those without a product: 0 or 1, the last */
+    int given_up;    /* too many steps in sight, or its own are used up */
+    double in_sight; /* steps beyond those made, where the forecast has given it up; else 0 */
+    int climbed;     /* the ladder's word: no gradients through the rows have served it */
+    double energy;   /* b'a so far: what the iterate has taken from `within` */
+    double rate;     /* mean contraction of the residual a step */
+    double lambda;   /* smallest Ritz value of M^-1 S; NaN before the first step */
 } fe_cg_column;
 
 /** The coefficient passes of one CPU level, width and type of the search direction p, over coefficients
@@ -105,7 +108,7 @@ typedef struct {
     double *sums;              /* pieces x FE_SUMS x lanes */
     double *diagonal, *below2; /* FE_HISTORY x lanes: the Lanczos matrix, for the Ritz values */
 } fe_cg_work;
-enum { FE_HISTORY = 256 };
+enum { FE_HISTORY = 1024 };
 
 void frgi_fe_cg_layout(frgi_arena *a, int64_t n, int lanes, fe_cg_work *w);
 /** Runs on w->r = b, w->x = 0 until every column is done, has given up or has made max_steps steps or its own most.

@@ -13,6 +13,7 @@
  */
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fe/fe_demean_plan.h"
@@ -36,7 +37,8 @@ typedef struct {
     bool
         direct; /* the last solve was the direct factor's: whatever its bound, no rung does better */
     bool dull;  /* the last refinement did not halve the level means */
-    bool climbed; /* gradients through the rows have not served it */
+    bool climbed;    /* gradients through the rows have not served it */
+    double in_sight; /* steps, where a forecast has given it up; else 0 */
 } column_state;
 
 static column_state study_column(const fe_moments *m, int k, double epsilon)
@@ -127,6 +129,9 @@ typedef struct {
     int f32;
     frg_demean_column *columns;
     frg_status stopped; /* the heartbeat's word, once it has spoken */
+    int64_t given_up;   /* columns that a forecast has given up, and of the first */
+    int64_t first_given_up;
+    double in_sight;
 } run;
 
 static fe_block block_of(const frg_array *a, int64_t column, int live)
@@ -208,6 +213,7 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_ladder_start st
     scale_lanes(w->answer, d->rows.n_coef, lanes, inverse);
     for (int k = 0; k < live; k++) {
         columns[k].iterations += column[k].steps;
+        state[k].in_sight = column[k].in_sight;
         state[k].climbed = state[k].climbed || column[k].climbed;
         columns[k].status = column[k].done ? FRG_OK : FRG_MAX_ITER;
         state[k].lambda = column[k].lambda < state[k].lambda || isnan(state[k].lambda)
@@ -300,7 +306,8 @@ static void refine(run *r, const fe_block_effects *b, int k, column_state *state
     const frg_demean *d = r->d;
     const bool may_escalate = d->opts.method == FRG_FE_AUTO;
     bool escalate = may_escalate && report->converged && !holds(d, state, report);
-    for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && !finished(d, state, report);
+    for (int round = 0; round < MAX_ROUNDS && r->stopped == FRG_OK && state->in_sight == 0 &&
+                        !finished(d, state, report);
          round++) {
         const double before = report->gradient;
         if (report->iterations >= d->opts.max_iter && !escalate && !state->direct) {
@@ -312,6 +319,31 @@ static void refine(run *r, const fe_block_effects *b, int k, column_state *state
         escalate = may_escalate && !holds(d, state, report) &&
                    (report->gradient > 0.5 * before || report->converged);
     }
+}
+
+/** A column that does not hold: was it given up? */
+static void note_forecast(run *r, int64_t column, double in_sight)
+{
+    if (in_sight > 0 && r->given_up++ == 0) {
+        r->first_given_up = column;
+        r->in_sight = in_sight;
+    }
+}
+
+/** Says why columns end before the steps that they may make. */
+static void warn_forecast(const run *r)
+{
+    const frg_demean *d = r->d;
+    char others[64] = "";
+    if (r->given_up > 1) {
+        snprintf(others, sizeof others, " (and %lld columns more)", (long long)r->given_up - 1);
+    }
+    frgi_warn(d->ctx, W_FORECAST,
+              "column %lld%s was given up after %lld of %lld steps (%s): about %.2g more are in "
+              "sight",
+              (long long)r->first_given_up + 1, others,
+              (long long)r->columns[r->first_given_up].iterations, (long long)d->opts.max_iter,
+              frgi_fe_ladder_method(d->ladder), r->in_sight);
 }
 
 static frg_status run_block(run *r, const fe_block_effects *b)
@@ -364,7 +396,10 @@ static frg_status run_block(run *r, const fe_block_effects *b)
     for (int k = 0; k < b->live; k++) {
         if (holds(d, &state[k], &columns[k])) {
             columns[k].status = FRG_OK;
-        } else if (r->stopped != FRG_OK) {
+            continue;
+        }
+        note_forecast(r, b->first_column + k, state[k].in_sight);
+        if (r->stopped != FRG_OK) {
             columns[k].status = r->stopped;
         } else if (columns[k].status == FRG_OK) {
             columns[k].status = FRG_STALLED;
@@ -436,6 +471,9 @@ frg_status frgi_fe_demean_run(frg_demean *d, frg_array in, frg_array out,
     }
     if (columns) {
         memcpy(columns, reports, (size_t)p * sizeof *columns);
+    }
+    if (r.given_up > 0) {
+        warn_forecast(&r);
     }
 done:
     summary.status = status;

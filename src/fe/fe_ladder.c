@@ -27,6 +27,8 @@ static const double WORTH_PRODUCTS =
     30; /* a row: S is assembled when the rows' gradients are slow */
 /* Entries between two factors are differences, w less c_u c_u' / N_u, and carry the rounding of N_u. */
 static const double NULL_PIVOT = 1e-9;
+static const double FORECAST_WORTH =
+    1e8; /* entries in all steps, some tenths of a second: cheaper ones are made */
 static const double SECONDS_PER_ROW = 1e-8, SECONDS_PER_ENTRY = 1e-9, SECONDS_PER_AMD_ENTRY = 1e-7;
 
 typedef enum { RUNG_ROWS, RUNG_EXPLICIT, RUNG_DIRECT, RUNG_AC, RUNG_PARTS } rung;
@@ -315,11 +317,30 @@ static frg_status build_border(fe_ladder *l, frg_context *ctx)
     return FRG_OK;
 }
 
+/** Is the way to solve the ladder's to choose? */
+static bool is_free(const fe_ladder *l)
+{
+    return l->opts.method == FRG_FE_AUTO && l->opts.precond == FRG_FE_PRECOND_AUTO;
+}
+
+/** Do the columns look ahead, as no other rung comes after this one, and the steps they may make take long? */
+static bool looks_ahead(const fe_ladder *l, rung which)
+{
+    const int64_t entries =
+        which == RUNG_ROWS ? l->g->n * l->g->n_rest : l->schur.starts[l->schur.n];
+    return !is_free(l) && (double)entries * (double)l->opts.max_iter >= FORECAST_WORTH;
+}
+
 /** Conjugate gradients on one of the operators, from w->cg.r, added to w->answer. */
 static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe_block_work *w,
-                            int64_t max_steps, const fe_cg_target *target, fe_cg_column *column)
+                            int64_t max_steps, const fe_cg_target *goal, fe_cg_column *column)
 {
     const int lanes = 1 << w->kind;
+    fe_cg_target target[FE_MAX_LANES];
+    memcpy(target, goal, (size_t)lanes * sizeof *target);
+    for (int k = 0; k < lanes; k++) {
+        target[k].forecast = looks_ahead(l, which);
+    }
     const product p = {l, &w->rows, w->kind, l->opts.dtype != FRG_FE_F64};
     if (which == RUNG_ROWS) {
         TRY(build_border(l, ctx));
@@ -441,12 +462,6 @@ static frg_status probe(fe_ladder *l, frg_context *ctx, rung which, const fe_blo
                          .inverse_diag = jacobi(l, which),
                          .level_inverse = l->g->level_inverse};
     return frgi_fe_cg_predict(ctx, &s, coef_ops(&p), &single->cg, steps);
-}
-
-/** Is the way to solve the ladder's to choose? */
-static bool is_free(const fe_ladder *l)
-{
-    return l->opts.method == FRG_FE_AUTO && l->opts.precond == FRG_FE_PRECOND_AUTO;
 }
 
 /** Takes components apart, where there are several that matter; asked once. */

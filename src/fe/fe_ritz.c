@@ -19,6 +19,20 @@ static int64_t count_below(const double *diagonal, const double *below2, int64_t
     return count;
 }
 
+double frgi_ritz_largest(const double *diagonal, const double *below2, int64_t stride, int64_t n)
+{
+    double high = 0;
+    for (int64_t j = 0; j < n; j++) {
+        high += diagonal[j * stride]; /* the trace */
+    }
+    double low = n > 0 ? high / (double)n : 0;
+    while (high - low > 1e-3 * high) {
+        const double t = 0.5 * (low + high);
+        *(count_below(diagonal, below2, stride, n, t) == n ? &high : &low) = t;
+    }
+    return high;
+}
+
 double frgi_ritz_smallest(const double *diagonal, const double *below2, int64_t stride, int64_t n)
 {
     double low = RITZ_NOISE, high = 2;

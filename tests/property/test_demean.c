@@ -433,6 +433,33 @@ static void gaps(void)
     }
 }
 
+/** Conjugate gradients that are asked for need half as many steps as a cycle has levels: on a long one they end early with
+ *  the warning that says why, and claim nothing; a short one costs little and gets all its steps. */
+static void forecasts(void)
+{
+    for (int trial = 0; trial < 3; trial++) {
+        const int64_t p = trial == 1 ? 5000 : 60000;
+        panel d = panel_cycle(p);
+        frg_context *ctx = test_context();
+        frg_demean_opts o = panel_options();
+        o.method = trial == 2 ? FRG_FE_AUTO : FRG_FE_CG;
+        o.precond = trial == 2 ? FRG_FE_PRECOND_DIAG : FRG_FE_PRECOND_AUTO;
+        frg_demean_column column;
+        panel_report report;
+        CHECK_STATUS(panel_demean(ctx, &d, &o, d.x, &column, &report), FRG_MAX_ITER);
+        CHECK(!column.converged && column.status == FRG_MAX_ITER);
+        CHECK_INT(frg_warning_count(ctx), trial != 1);
+        if (trial == 1) {
+            CHECK_INT(column.iterations, o.max_iter);
+        } else {
+            CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-FE-109");
+            CHECK_SAYS(column.iterations <= o.max_iter / 2, "%" PRId64 " steps", column.iterations);
+        }
+        frg_context_destroy(ctx);
+        panel_free(&d);
+    }
+}
+
 /** People over ten years, at firms at random or in turn, as bench/peers/fe_peers.py has them (simple, difficult).  An
  *  even number of firms, since graphs of turns differ by their common divisor with the years. */
 static panel people(int64_t n, int q, bool in_turn)
@@ -448,17 +475,73 @@ static panel people(int64_t n, int q, bool in_turn)
     return d;
 }
 
+enum { FIRMS = 100, STRETCH_ROWS = 160 * FIRMS };
+
+/** The firms of 2000 workers over 8 years among 100 firms; a move by at most 3 may lead out of these. */
+static void draw_stretch(int *firm)
+{
+    for (int64_t i = 0; i < STRETCH_ROWS; i++) {
+        firm[i] = i % 8 == 0              ? (int)test_below(FIRMS)
+                  : test_uniform() < 0.05 ? firm[i - 1] + (int)test_below(7) - 3
+                                          : firm[i - 1];
+    }
+}
+
+/** A stretch `stretches` times around a ring. */
+static panel ring_of_workers(const int *firm, int64_t stretches, int q)
+{
+    panel d = panel_make(stretches * STRETCH_ROWS, q, 1);
+    for (int64_t i = 0; i < d.n; i++) {
+        const int64_t all = stretches * FIRMS,
+                      at = i / STRETCH_ROWS * FIRMS + firm[i % STRETCH_ROWS];
+        d.codes[i * q] = (int32_t)(i / 8);
+        d.codes[i * q + 1] = (int32_t)((at + all) % all);
+        if (q > 2)
+            d.codes[i * q + 2] = (int32_t)(i % 8);
+    }
+    return d;
+}
+
+/** On a ring the bytes of a factor are c n - e, e for the two places where the two ways around meet: what nine times the
+ *  rows add is nine times what one times adds.  A hundredth is for the rows that a panel of the factor is filled up to. */
+static void growth_of_factors(void)
+{
+    static int firm[STRETCH_ROWS];
+    for (int q = 2; q <= 3; q++) {
+        double bytes[3], others[3];
+        draw_stretch(firm);
+        for (int size = 0; size < 3; size++) {
+            static const int64_t stretches[] = {6, 12, 60};
+            panel d = ring_of_workers(firm, stretches[size], q);
+            frg_demean_column column;
+            panel_report report;
+            frg_context *ctx = test_context();
+            CHECK_OK(ctx, panel_demean(ctx, &d, NULL, d.x, &column, &report));
+            bytes[size] = (double)report.plan.factor_bytes;
+            others[size] = (double)(report.plan.plan_bytes - report.plan.factor_bytes);
+            CHECK_INT(column.iterations, 0); /* the factor solves it */
+            frg_context_destroy(ctx);
+            panel_free(&d);
+        }
+        CHECK_SAYS(bytes[2] - bytes[0] <= 9.1 * (bytes[1] - bytes[0]),
+                   "%d factors: %g, %g and %g bytes", q, bytes[0], bytes[1], bytes[2]);
+        CHECK_SAYS(others[2] <= 10.1 * others[0], "%d factors: plans of %g and %g bytes", q,
+                   others[0], others[2]);
+    }
+}
+
 /** Ten times the rows take ten times of all that is counted: steps over all rows, bytes of the plan and of a factor.
+ *  (Of workers among firms: growth of factors.)
  *  A step more is for a stop on the other side of the tolerance, a hundredth for what the rows do not decide. */
 static void growth(void)
 {
-    for (int design = 0; design < 6; design++) {
+    for (int design = 0; design < 4; design++) {
         const int kind = design / 2, q = 2 + design % 2;
         frg_demean_column column[2];
         panel_report report[2];
         for (int size = 0; size < 2; size++) {
             const int64_t n = size == 0 ? 100000 : 1000000;
-            panel d = kind == 2 ? panel_workers(n, q, 1) : people(n, q, kind == 1);
+            panel d = people(n, q, kind == 1);
             frg_context *ctx = test_context();
             CHECK_OK(ctx, panel_demean(ctx, &d, NULL, d.x, &column[size], &report[size]));
             frg_context_destroy(ctx);
@@ -494,6 +577,8 @@ static const test_case cases[] = {
     {"one and two rows", tiny},
     {"edges of pieces", piece_edges},
     {"codes with gaps", gaps},
+    {"forecasts", forecasts},
+    {"growth of factors", growth_of_factors},
     {"ten times the rows", growth},
 };
 TEST_MAIN(cases)

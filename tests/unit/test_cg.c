@@ -31,8 +31,8 @@ static void fill(diagonal *a, int64_t others, double at)
 }
 
 /** Solves for `lanes` right-hand sides, to entries of at most 1e-10; x is N x lanes. */
-static void solve(frg_context *ctx, diagonal *a, int lanes, const double *b, double *x,
-                  fe_cg_column *column)
+static void solve_within(frg_context *ctx, diagonal *a, int lanes, const double *b, double *x,
+                         int64_t most, bool forecast, fe_cg_column *column)
 {
     static double ones[N];
     fe_cg_target target[FE_MAX_LANES];
@@ -41,8 +41,13 @@ static void solve(frg_context *ctx, diagonal *a, int lanes, const double *b, dou
     for (int64_t i = 0; i < N; i++)
         ones[i] = 1;
     for (int k = 0; k < lanes; k++)
-        target[k] = (fe_cg_target){
-            .mass = N, .within = 1e12 * N, .total = 1e12 * N, .tol = 1e-16, .lane = k, .most = 100};
+        target[k] = (fe_cg_target){.mass = N,
+                                   .within = 1e12 * N,
+                                   .total = 1e12 * N,
+                                   .tol = 1e-16,
+                                   .lane = k,
+                                   .most = most,
+                                   .forecast = forecast};
     frgi_fe_cg_layout(&arena, N, lanes, &w);
     CHECK_OK(ctx, frgi_arena_open(&arena, ctx, "work"));
     frgi_fe_cg_layout(&arena, N, lanes, &w);
@@ -51,9 +56,15 @@ static void solve(frg_context *ctx, diagonal *a, int lanes, const double *b, dou
         .n = N, .times = times, .data = a, .inverse_diag = ones, .level_inverse = ones};
     const int kind = lanes == 1 ? 0 : 1;
     const fe_coef_ops *ops = frgi_fe_coef_ops(frgi_context_isa(ctx), 0, kind);
-    CHECK_OK(ctx, frgi_fe_cg_run(ctx, &s, ops, ops, &w, lanes, 100, "test", target, column));
+    CHECK_OK(ctx, frgi_fe_cg_run(ctx, &s, ops, ops, &w, lanes, most, "test", target, column));
     memcpy(x, w.x, (size_t)(N * lanes) * sizeof *x);
     frgi_arena_close(&arena, ctx);
+}
+
+static void solve(frg_context *ctx, diagonal *a, int lanes, const double *b, double *x,
+                  fe_cg_column *column)
+{
+    solve_within(ctx, a, lanes, b, x, 100, false, column);
 }
 
 /** The largest entry of b - A x of one column. */
@@ -134,7 +145,99 @@ static void columns_apart(void)
     frg_context_destroy(ctx);
 }
 
+/** The eigenvalues of a long path, 2 - 2 cos(pi i / N), need about N steps, as no Ritz value gets near the smallest before:
+ *  with 1000 to make, a column is given up before half of them, and a column beside it that has little to do is not. */
+static void forecast_gives_up(void)
+{
+    static double b[N * 2], x[N * 2];
+    static diagonal a;
+    frg_context *ctx = test_context();
+    fe_cg_column column[2];
+    for (int64_t i = 0; i < N; i++) {
+        a.eigenvalue[i] = 2 - 2 * cos(3.14159265358979 * (double)(i + 1) / N);
+        b[2 * i] = test_normal();
+        b[2 * i + 1] = i == N / 2; /* an eigenvector */
+    }
+    solve_within(ctx, &a, 2, b, x, 1000, true, column);
+    CHECK(!column[0].done && column[0].given_up);
+    CHECK_SAYS(column[0].steps >= 125 && column[0].steps <= 500, "given up after %" PRId64,
+               column[0].steps);
+    CHECK(column[0].in_sight > 4 * (double)(1000 - column[0].steps));
+    CHECK(column[1].done && column[1].in_sight == 0);
+    for (int most = 1000; most <= 1010; most += 10) { /* not asked to, or with the steps it needs */
+        solve_within(ctx, &a, 2, b, x, most == 1000 ? 1000 : 10 * N, most > 1000, column);
+        CHECK_INT(column[0].done, most > 1000);
+        CHECK(column[0].in_sight == 0 && (column[0].steps == 1000 || column[0].steps > N / 2));
+    }
+    frg_context_destroy(ctx);
+}
+
+/** Eigenvalues spread evenly over [1 / condition, 1]: the contraction is the same in every step, (c - 1) / (c + 1) with
+ *  c = sqrt(condition) <= 30, and both forecasts are right within a factor of 2 (N eigenvalues lie too close for CG to take
+ *  single ones out).  A column that has just the steps that it
+ *  needs is never given up, and is the same as without a forecast. */
+static void forecast_lets_finish(void)
+{
+    static double b[N], x[N], same[N];
+    static diagonal a;
+    frg_context *ctx = test_context();
+    for (int trial = 0; trial < 20; trial++) {
+        const double least = pow(10, -1 - 2 * test_uniform());
+        fe_cg_column free, held;
+        for (int64_t i = 0; i < N; i++) {
+            a.eigenvalue[i] = least + (1 - least) * (double)i / (N - 1);
+            b[i] = test_normal();
+        }
+        solve_within(ctx, &a, 1, b, x, 10 * N, false, &free);
+        CHECK(free.done);
+        solve_within(ctx, &a, 1, b, same, free.steps, true, &held);
+        CHECK_SAYS(held.done, "condition %g: given up after %" PRId64 " of %" PRId64, 1 / least,
+                   held.steps, free.steps);
+        CHECK_INT(held.steps, free.steps);
+        CHECK_BITS(same, x, sizeof x);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** The prediction is the number of steps to 1e-11 at the mean contraction of the first 12, of which it makes no more. */
+static void prediction(void)
+{
+    static diagonal a;
+    static double ones[N];
+    frg_context *ctx = test_context();
+    for (int64_t i = 0; i < N; i++)
+        ones[i] = 1;
+    for (int trial = 0; trial < 2; trial++) {
+        /* one eigenvalue, and an interval with c = 3 */
+        const double c = 3, low = 1 / (c * c);
+        for (int64_t i = 0; i < N; i++)
+            a.eigenvalue[i] = trial == 0 ? 2 : low + (1 - low) * (double)i / (N - 1);
+        a.products = 0;
+        fe_cg_work w;
+        frgi_arena arena = {0};
+        frgi_fe_cg_layout(&arena, N, 1, &w);
+        CHECK_OK(ctx, frgi_arena_open(&arena, ctx, "work"));
+        frgi_fe_cg_layout(&arena, N, 1, &w);
+        const fe_system s = {
+            .n = N, .times = times, .data = &a, .inverse_diag = ones, .level_inverse = ones};
+        double steps;
+        CHECK_OK(ctx, frgi_fe_cg_predict(ctx, &s, frgi_fe_coef_ops(frgi_context_isa(ctx), 0, 0), &w,
+                                         &steps));
+        /* c = 3: the residual falls by (c - 1) / (c + 1) = 1/2 a step, 36.5 steps to 1e-11; a mean over 12 of them has the
+         * constant 2 of Chebyshev's bound, 2^(1/12) in the rate, and at most c from energy to residual norms */
+        const double low_bound[] = {1, 25}, high_bound[] = {1, 45};
+        CHECK_SAYS(steps >= low_bound[trial] && steps <= high_bound[trial], "case %d: %g steps",
+                   trial, steps);
+        CHECK_INT(a.products <= 13, 1);
+        frgi_arena_close(&arena, ctx);
+    }
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
+    {"forecast gives up", forecast_gives_up},
+    {"forecast lets finish", forecast_lets_finish},
+    {"prediction", prediction},
     {"last step without product", last_step_without_product},
     {"what is done is done", what_is_done_is_done},
     {"columns apart", columns_apart},
