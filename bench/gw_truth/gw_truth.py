@@ -10,7 +10,7 @@
     ... gw_truth.py names aside                                                                       problems of a set
 
 PEERS is the environment of tools/peers.txt; torchgw and scanpy (for its 700 cells) are used where they are installed, the
-former only where --ways names it (minutes a problem).  Every run is a process of its own with two threads, after a small one
+former only where --ways names it.  Every run is a process of its own with two threads, after a small one
 that warms up; a run below a second is done three times and the best is its time.  Lines say E, that of the product plan, the
 share of points matched, FOSCTTM (the share of wrong targets nearer than the true one: 0 is right, .5 chance), the share of labels
 transferred, the rank correlation of a coordinate, seconds, peak memory, and how far the plan's marginals were off before they
@@ -182,15 +182,15 @@ def commit():
     return out.stdout.strip() or None
 
 
-def load():
+def load(*more):
     """What the processes of the runs begin with; nothing is computed here, so that no thread is lost by forking."""
-    for name in ("ot", "fourge.gw", "scipy.stats"):
+    for name in ("ot", "fourge.gw", "scipy.stats", *more):
         with contextlib.suppress(ModuleNotFoundError):
             __import__(name)
 
 
 def run(args):
-    load()
+    load(*{"torchgw"} & set(args.ways))
     fixed = {"bench": "gw_truth", "command": " ".join(["gw_truth.py", *sys.argv[1:]]), "isa": level(), "commit": commit()}
     for which, name in chosen(args.what, args.only):
         points = apart(has_points, name, timeout=600)
