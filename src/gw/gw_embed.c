@@ -7,10 +7,12 @@
  *
  * The leading singular vectors of H are the coordinates: left ones of the queries, right ones of the anchor.
  *
- * Randomised subspace iteration (Halko, Martinsson and Tropp 2011): V <- orth(H' H V) until the singular values of
- * H V settle; those come from the eigenvalues of (H V)'(H V).  H is never formed: a product is two sets of solves by
- * conjugate gradients with Jacobi's preconditioner and one pass over each plan.  A column is solved by one thread,
- * so the bits do not depend on how many there are.  Signs: the largest component of each right vector is positive.
+ * Randomised subspace iteration (Halko, Martinsson and Tropp 2011): V <- orth(H' H V) until each of the singular values
+ * of H V that are wanted has settled, measured by itself: the first is often thousands of times the others, as the
+ * constant is nearly in the null space of a Laplacian.  They come from the eigenvalues of (H V)'(H V).  H is never
+ * formed: a product is two sets of solves by conjugate gradients with Jacobi's preconditioner and one pass over each
+ * plan.  A column is solved by one thread, so the bits do not depend on how many there are.  Signs: the largest
+ * component of each right vector is positive.
  */
 #include <math.h>
 #include <string.h>
@@ -21,6 +23,8 @@
 #include "linalg/blas.h"
 
 enum { EXTRA = 6, ROUNDS = 60, STREAM_EMBED = 190 };
+#define SETTLED 1e-10 /* of a squared singular value, so that vectors are within 1e-5 */
+#define ROUNDED 1e-15 /* of the largest */
 
 /** S of one set. */
 typedef struct {
@@ -41,6 +45,7 @@ typedef struct {
     double *v, *u, *z; /* m, total, m; by width */
     double *scratch;   /* threads x 4 max(n, m) */
     double *gram, *values, *work;
+    double *before; /* the largest values of the last round, rising */
     int *integers;
 } embedding;
 
@@ -239,10 +244,22 @@ static frg_status decompose(embedding *e)
     return FRG_OK;
 }
 
+/** Whether the k largest values are those of the round before, which e->before then has: to SETTLED of themselves, or where
+ *  rounding in the products leaves no figure of them.  0 before: there was no such round. */
+static bool have_settled(const embedding *e, int64_t k)
+{
+    const double *const now = e->values + e->width - k, most = e->values[e->width - 1];
+    bool settled = e->before[k - 1] > 0;
+    for (int64_t q = 0; q < k; q++) {
+        settled = settled && fabs(now[q] - e->before[q]) <= SETTLED * now[q] + ROUNDED * most;
+    }
+    memcpy(e->before, now, (size_t)k * sizeof *now);
+    return settled;
+}
+
 static frg_status iterate(embedding *e, int64_t k)
 {
     const int64_t w = e->width;
-    double before = 0;
     for (int64_t i = 0; i < e->m * w; i += 2) {
         double z[2];
         frgi_normals(frg_seed(e->ctx), STREAM_EMBED, (uint64_t)i, 0, z);
@@ -264,11 +281,9 @@ static frg_status iterate(embedding *e, int64_t k)
         if (beat != FRG_OK) {
             return beat;
         }
-        const double least = e->values[w - k];
-        if (fabs(least - before) <= 1e-10 * e->values[w - 1]) {
+        if (have_settled(e, k)) {
             return FRG_OK;
         }
-        before = least;
         TRY(product_back(e));
         orthonormalise(e);
     }
@@ -368,6 +383,7 @@ static frg_status open_all(embedding *e, const frg_graph *anchor, double lambda,
             "an embedding"));
     TRY(NEW(ctx, &e->gram, w * w, "an embedding"));
     TRY(NEW(ctx, &e->values, w, "an embedding"));
+    TRY(NEW0(ctx, &e->before, w, "an embedding"));
     TRY(NEW(ctx, &e->work, 1 + 6 * w + 2 * w * w, "an embedding"));
     TRY(NEW(ctx, &e->integers, 3 + 5 * w, "an embedding"));
     TRY(open_laplacian(&e->anchor, ctx, anchor));
@@ -408,6 +424,7 @@ static void close_all(embedding *e)
     DROP(ctx, &e->scratch);
     DROP(ctx, &e->gram);
     DROP(ctx, &e->values);
+    DROP(ctx, &e->before);
     DROP(ctx, &e->work);
     DROP(ctx, &e->integers);
 }
