@@ -192,6 +192,19 @@ frg_status keeper_write(keeper *k, frg_checkpoint *state, frg_status status)
     return status;
 }
 
+frg_status keeper_save_solver(keeper *k, const void *solver, keeper_put put, int stopped)
+{
+    if (!keeper_is_due(k, stopped)) {
+        return FRG_OK;
+    }
+    frg_checkpoint *state;
+    frg_status status = keeper_begin(k, &state);
+    if (status >= 0) {
+        status = put(solver, state);
+    }
+    return keeper_write(k, state, status);
+}
+
 frg_status keeper_save(void *user, int64_t n, int64_t p, const void *values,
                        const frg_demean_column *columns, int64_t done, frg_status worst,
                        int stopped)

@@ -15,6 +15,8 @@ typedef struct keeper {
     double began, saved, cost; /* when the last state was begun and written, and how long it took */
 } keeper;
 
+typedef frg_status (*keeper_put)(const void *solver, frg_checkpoint *state);
+
 /** Of arrays that lie in one piece; of all columns of a table. */
 uint64_t hash_array(uint64_t seed, const frg_array *a);
 uint64_t hash_table(const frg_table *t);
@@ -36,6 +38,8 @@ int keeper_is_due(const keeper *k, int stopped);
 frg_status keeper_begin(keeper *k, frg_checkpoint **state);
 /** Writes the state unless status is negative, and destroys it; returns the worse of both. */
 frg_status keeper_write(keeper *k, frg_checkpoint *state, frg_status status);
+/** A state of a solver, where one is due; `put` puts the solver's sections into it. */
+frg_status keeper_save_solver(keeper *k, const void *solver, keeper_put put, int stopped);
 /** Says how to go on; returns the exit code. */
 int keeper_stopped(const cli *c, frg_status status);
 

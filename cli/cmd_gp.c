@@ -217,19 +217,15 @@ static frg_status value_of(gp_job *job)
                          : frg_gp_eval(job->gp, &job->value);
 }
 
+static frg_status put_state(const void *solver, frg_checkpoint *state)
+{
+    return frg_gp_fit_save(solver, state);
+}
+
 /** A frg_gp_saver, user a keeper. */
 static frg_status save_state(void *user, const frg_gp *gp, int stopped)
 {
-    keeper *const k = user;
-    if (!keeper_is_due(k, stopped)) {
-        return FRG_OK;
-    }
-    frg_checkpoint *state;
-    frg_status status = keeper_begin(k, &state);
-    if (status >= 0) {
-        status = frg_gp_fit_save(gp, state);
-    }
-    return keeper_write(k, state, status);
+    return keeper_save_solver(user, gp, put_state, stopped);
 }
 
 static frg_status fit_of(gp_job *job)

@@ -77,19 +77,15 @@ static frg_gw_side side_of(const gw_input *in, const double *weights)
         .data = in->graph ? NULL : &in->array, .graph = in->graph, .weights = weights};
 }
 
+static frg_status put_state(const void *solver, frg_checkpoint *state)
+{
+    return frg_gw_save(solver, state);
+}
+
 /** A frg_gw_saver, user a keeper. */
 static frg_status save_state(void *user, const frg_gw *s, int stopped)
 {
-    keeper *const k = user;
-    if (!keeper_is_due(k, stopped)) {
-        return FRG_OK;
-    }
-    frg_checkpoint *state;
-    frg_status status = keeper_begin(k, &state);
-    if (status >= 0) {
-        status = frg_gw_save(s, state);
-    }
-    return keeper_write(k, state, status);
+    return keeper_save_solver(user, s, put_state, stopped);
 }
 
 /** The run with --checkpoint; *code: where it ends here. */

@@ -1,8 +1,7 @@
 /* test_gp_state.c - fits that are stopped, killed or refused anywhere and go on: the same bits, or an error. */
-#include <unistd.h>
-
 #include "fields.h"
 #include "gp_data.h"
+#include "state.h"
 
 enum { POINTS = 45, TRIALS = 6 };
 
@@ -34,44 +33,17 @@ static const kind kinds[] = {
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static gp_data data;
-static char path[] = "/tmp/fourge_gp_state_XXXXXX";
+static char path[sizeof STATE_PATH];
 
-/* What a fit does at its states: counts them, saves one, and ends there in one of three ways. */
-typedef enum { RUNS_ON, IS_KILLED, IS_STOPPED } ending;
-typedef struct {
-    frg_context *ctx;
-    int64_t calls, at;
-    ending how;
-    bool said_stopped;
-} keeper;
-
-static frg_status write_state(keeper *k, const frg_gp *gp)
+static frg_status put_state(const void *solver, frg_checkpoint *c)
 {
-    frg_checkpoint *c = NULL;
-    frg_status status = frg_checkpoint_create(&c, k->ctx, "gp", 1, 2);
-    if (status >= 0)
-        status = frg_gp_fit_save(gp, c);
-    if (status >= 0)
-        status = frg_checkpoint_save(c, path);
-    frg_checkpoint_destroy(c);
-    return status;
+    return frg_gp_fit_save(solver, c);
 }
 
-static frg_status keep(void *user, const frg_gp *gp, int stopped)
+/** A frg_gp_saver, user a keeper. */
+static frg_status keep_fit(void *user, const frg_gp *gp, int stopped)
 {
-    keeper *const k = user;
-    if (stopped) {
-        k->said_stopped = true;
-        return write_state(k, gp);
-    }
-    if (++k->calls != k->at)
-        return FRG_OK;
-    if (k->how == IS_STOPPED) {
-        frg_interrupt(k->ctx);
-        return FRG_OK;
-    }
-    const frg_status status = write_state(k, gp);
-    return status < 0 ? status : k->how == IS_KILLED ? FRG_IO : FRG_OK;
+    return keep(user, gp, stopped);
 }
 
 static frg_gp *open_kind(frg_context *ctx, const kind *k)
@@ -141,11 +113,11 @@ static void read_result(frg_context *ctx, const frg_gp *gp, const frg_gp_fit_res
 static int64_t run_to(const kind *k, int threads, int64_t at, ending how, result *out)
 {
     frg_context *ctx = test_context_with(threads, NULL, NULL);
-    keeper keeps = {.ctx = ctx, .at = at, .how = how};
+    keeper keeps = {.ctx = ctx, .name = "gp", .put = put_state, .path = path, .at = at, .how = how};
     frg_gp *gp = open_kind(ctx, k);
     const frg_gp_fit_opts f = options(k);
     frg_gp_fit_result r;
-    frg_gp_fit_keep(gp, keep, &keeps);
+    frg_gp_fit_keep(gp, keep_fit, &keeps);
     const frg_status status = frg_gp_fit(gp, &f, &r);
     if (at == 0) {
         CHECK_SAYS(status >= 0, "%s: %s", k->name, frg_message(ctx));
@@ -179,28 +151,17 @@ static void go_on(const kind *k, int threads, result *out)
     frg_context_destroy(ctx);
 }
 
-static void open_path(void)
+static void make_data(void)
 {
-    const int file = mkstemp(path);
-    CHECK(file >= 0);
-    close(file);
+    open_path(path);
     gp_data_random(&data, 1030, 2, 1);
     memcpy(data.x + 2, data.x, 2 * sizeof *data.x); /* kernels without noise need jitter */
-}
-
-static void close_path(void)
-{
-    char older[sizeof path + 1];
-    snprintf(older, sizeof older, "%s~", path);
-    remove(path);
-    remove(older);
-    strcpy(path, "/tmp/fourge_gp_state_XXXXXX");
 }
 
 static void same_bits(void)
 {
     static result whole, resumed;
-    open_path();
+    make_data();
     for (int i = 0; i < KINDS; i++) {
         const kind *const k = &kinds[i];
         if (k->points > POINTS && test_size(0, 1))
@@ -222,7 +183,7 @@ static void same_bits(void)
                        resumed.warnings);
         }
     }
-    close_path();
+    close_path(path);
 }
 
 /** A fit of starts side by side that is killed again and again; which of them a state has, and in which order, is the
@@ -231,7 +192,7 @@ static void again_and_again(void)
 {
     static result whole, resumed;
     const kind *const k = &kinds[1];
-    open_path();
+    make_data();
     run_to(k, 1, 0, RUNS_ON, &whole);
     frg_context *ctx = test_context_with(3, NULL, NULL);
     frg_gp *gp = open_kind(ctx, k);
@@ -239,9 +200,14 @@ static void again_and_again(void)
     frg_checkpoint *c = NULL;
     frg_status status = FRG_IO;
     for (int round = 0; round < 4 && status == FRG_IO; round++) {
-        keeper keeps = {.ctx = ctx, .at = 1 + 4 * round, .how = IS_KILLED};
+        keeper keeps = {.ctx = ctx,
+                        .name = "gp",
+                        .put = put_state,
+                        .path = path,
+                        .at = 1 + 4 * round,
+                        .how = IS_KILLED};
         frg_gp_fit_result r;
-        frg_gp_fit_keep(gp, keep, &keeps);
+        frg_gp_fit_keep(gp, keep_fit, &keeps);
         if (round > 0 && CHECK_OK(ctx, frg_checkpoint_load(&c, ctx, path)))
             CHECK_OK(ctx, frg_gp_fit_resume(gp, c));
         status = frg_gp_fit(gp, &f, &r);
@@ -256,14 +222,14 @@ static void again_and_again(void)
     }
     frg_gp_destroy(gp);
     frg_context_destroy(ctx);
-    close_path();
+    close_path(path);
 }
 
 /** Another process, other options, damaged answers: errors, and the process as it was. */
 static void refusals(void)
 {
     static result unused;
-    open_path();
+    make_data();
     const kind *const k = &kinds[0];
     run_to(k, 1, 4, IS_KILLED, &unused);
     const struct {
@@ -321,7 +287,7 @@ static void refusals(void)
         free(answers);
         frg_context_destroy(ctx);
     }
-    close_path();
+    close_path(path);
 }
 
 /* ---- states of other options ---------------------------------------------------------------------------- */
@@ -380,7 +346,7 @@ static frg_status fit_other(frg_context *ctx, const field *f, keeper *keeps,
     const bool grouped = f && strcmp(f->name, "noise_groups") == 0;
     frg_gp *const gp = gp_data_open(ctx, &data, grouped ? "scale*rbf(ard)" : kinds[0].kernel, &o);
     if (keeps)
-        frg_gp_fit_keep(gp, keep, keeps);
+        frg_gp_fit_keep(gp, keep_fit, keeps);
     if (c)
         CHECK_OK(ctx, frg_gp_fit_resume(gp, c));
     const frg_status status = frg_gp_fit(gp, &fit, &r);
@@ -394,7 +360,7 @@ static void other_options(void)
     double whole[GP_DATA_PARAMETERS], theta[GP_DATA_PARAMETERS] = {0};
     fields_cover(others, OTHERS, sizeof(frg_gp_opts));
     fields_cover(fit_others, FIT_OTHERS, sizeof(frg_gp_fit_opts));
-    open_path();
+    make_data();
     for (int i = 0; i < POINTS; i++) {
         other_values[i] = test_normal();
         other_noise[i] = 0.01 + 0.01 * test_uniform();
@@ -402,7 +368,8 @@ static void other_options(void)
     }
     frg_context *ctx = test_context();
     frg_checkpoint *c = NULL;
-    keeper keeps = {.ctx = ctx, .at = 3, .how = IS_KILLED};
+    keeper keeps = {
+        .ctx = ctx, .name = "gp", .put = put_state, .path = path, .at = 3, .how = IS_KILLED};
     CHECK_STATUS(fit_other(ctx, NULL, &keeps, NULL, theta), FRG_IO);
     CHECK_OK(ctx, frg_checkpoint_load(&c, ctx, path));
     CHECK(fit_other(ctx, NULL, NULL, NULL, whole) >= 0);
@@ -416,7 +383,7 @@ static void other_options(void)
     }
     frg_checkpoint_destroy(c);
     frg_context_destroy(ctx);
-    close_path();
+    close_path(path);
 }
 
 static const test_case cases[] = {{"same bits", same_bits},

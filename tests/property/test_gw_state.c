@@ -1,8 +1,7 @@
 /* test_gw_state.c - alignments that are stopped, killed or refused anywhere and go on: the same bits, or an error. */
-#include <unistd.h>
-
 #include "fields.h"
 #include "fourge/gw.h"
+#include "state.h"
 
 enum { N = 60, M = 52, CELLS = N * M };
 
@@ -40,44 +39,17 @@ static const kind kinds[] = {{"averaged costs", FRG_GW_SAMPLED, FRG_GW_DISTANCE_
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static double points_x[N * 2], points_y[M * 3], linear[CELLS];
-static char path[] = "/tmp/fourge_gw_state_XXXXXX";
+static char path[sizeof STATE_PATH];
 
-/* What a run does at its states: counts them, saves one, and ends there in one of three ways. */
-typedef enum { RUNS_ON, IS_KILLED, IS_STOPPED } ending;
-typedef struct {
-    frg_context *ctx;
-    int64_t calls, at;
-    ending how;
-    bool said_stopped;
-} keeper;
-
-static frg_status write_state(keeper *k, const frg_gw *s)
+static frg_status put_state(const void *solver, frg_checkpoint *c)
 {
-    frg_checkpoint *c = NULL;
-    frg_status status = frg_checkpoint_create(&c, k->ctx, "gw", 1, 2);
-    if (status >= 0)
-        status = frg_gw_save(s, c);
-    if (status >= 0)
-        status = frg_checkpoint_save(c, path);
-    frg_checkpoint_destroy(c);
-    return status;
+    return frg_gw_save(solver, c);
 }
 
-static frg_status keep(void *user, const frg_gw *s, int stopped)
+/** A frg_gw_saver, user a keeper. */
+static frg_status keep_run(void *user, const frg_gw *s, int stopped)
 {
-    keeper *const k = user;
-    if (stopped) {
-        k->said_stopped = true;
-        return write_state(k, s);
-    }
-    if (++k->calls != k->at)
-        return FRG_OK;
-    if (k->how == IS_STOPPED) {
-        frg_interrupt(k->ctx);
-        return FRG_OK;
-    }
-    const frg_status status = write_state(k, s);
-    return status < 0 ? status : k->how == IS_KILLED ? FRG_IO : FRG_OK;
+    return keep(user, s, stopped);
 }
 
 static void make_points(void)
@@ -144,9 +116,9 @@ static void read_result(frg_context *ctx, frg_gw *s, result *r)
 static int64_t run_to(const kind *k, int threads, int64_t at, ending how, result *out)
 {
     frg_context *ctx = test_context_with(threads, NULL, NULL);
-    keeper keeps = {.ctx = ctx, .at = at, .how = how};
+    keeper keeps = {.ctx = ctx, .name = "gw", .put = put_state, .path = path, .at = at, .how = how};
     frg_gw *s = open_kind(ctx, k);
-    frg_gw_keep(s, keep, &keeps);
+    frg_gw_keep(s, keep_run, &keeps);
     const frg_status status = frg_gw_run(s, NULL);
     if (at == 0) {
         CHECK_SAYS(status >= 0, "%s: %s", k->name, frg_message(ctx));
@@ -190,9 +162,7 @@ static frg_status go_on(const kind *k, int threads, result *out)
 static void same_bits(void)
 {
     static result whole, stopped, resumed;
-    const int file = mkstemp(path);
-    CHECK(file >= 0);
-    close(file);
+    open_path(path);
     make_points();
     for (int i = 0; i < KINDS; i++) {
         const kind *const k = &kinds[i];
@@ -216,11 +186,7 @@ static void same_bits(void)
                        resumed.counts[2]);
         }
     }
-    remove(path);
-    char older[sizeof path + 1];
-    snprintf(older, sizeof older, "%s~", path);
-    remove(older);
-    strcpy(path, "/tmp/fourge_gw_state_XXXXXX");
+    close_path(path);
 }
 
 /* ---- states of other options ---------------------------------------------------------------------------- */
@@ -326,13 +292,12 @@ static void other_options(void)
                                              ? FRG_GW_DISTANCE_EUCLIDEAN
                                              : (frg_gw_distance)f->where;
         const bool linear_cost = strstr(f->name, "linear") != NULL;
-        const int file = mkstemp(path);
-        CHECK(file >= 0);
-        close(file);
+        open_path(path);
         frg_context *ctx = test_context_with(1, NULL, NULL);
-        keeper keeps = {.ctx = ctx, .at = 3, .how = IS_KILLED};
+        keeper keeps = {
+            .ctx = ctx, .name = "gw", .put = put_state, .path = path, .at = 3, .how = IS_KILLED};
         frg_gw *s = open_other(ctx, NULL, distance, linear_cost);
-        frg_gw_keep(s, keep, &keeps);
+        frg_gw_keep(s, keep_run, &keeps);
         CHECK_STATUS(frg_gw_run(s, NULL), FRG_IO);
         frg_gw_destroy(s);
         frg_checkpoint *c = NULL;
@@ -349,8 +314,7 @@ static void other_options(void)
         frg_gw_destroy(s);
         frg_checkpoint_destroy(c);
         frg_context_destroy(ctx);
-        remove(path);
-        strcpy(path, "/tmp/fourge_gw_state_XXXXXX");
+        close_path(path);
     }
 }
 
