@@ -1,9 +1,8 @@
 /* test_gw_paths.c - graphs, nearest neighbours, shortest paths and landmarks against plain references.
  *
- * The reference for paths is Bellman and Ford in f32: the least fixed point of
- * d(t) = min over arcs (d(v) + length) in f32, which rounding (monotone) makes unique.  So every search has to
- * give its bits, not just its digits.  Floyd and Warshall adds in another order: a path of h arcs is then off by
- * at most h + 2 roundings.
+ * The reference for lengths of paths is Floyd and Warshall in double.  Besides, the least fixed point of
+ * d(t) = min over arcs (d(v) + length) in f32 is unique, as rounding is monotone: every search has to give its bits,
+ * whatever its order.
  */
 #include "fourge/gw.h"
 #include "gw/gw_graph.h"
@@ -73,7 +72,8 @@ static shape shape_decades(int64_t n)
     return s;
 }
 
-static void reference(const frg_graph *g, int64_t source, float *d)
+/** Sums in float along the path, the least of them: what the bits are to be. */
+static void float_sums(const frg_graph *g, int64_t source, float *d)
 {
     const int64_t *starts;
     const int32_t *targets;
@@ -96,6 +96,38 @@ static void reference(const frg_graph *g, int64_t source, float *d)
     }
 }
 
+/** All pairs by Floyd and Warshall in double, from the edges as they were added: malloc's, n x n. */
+static double *all_pairs(const shape *s, bool directed)
+{
+    const int64_t n = s->n;
+    double *const d = malloc((size_t)(n * n) * sizeof *d);
+    for (int64_t i = 0; i < n * n; i++)
+        d[i] = i % (n + 1) == 0 ? 0 : (double)INFINITY;
+    for (int64_t e = 0; e < s->count; e++) {
+        const int64_t from = s->edges[e].from, to = s->edges[e].to;
+        const double length = (double)(float)s->edges[e].length;
+        d[from * n + to] = fmin(d[from * n + to], length);
+        if (!directed)
+            d[to * n + from] = fmin(d[to * n + from], length);
+    }
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++)
+                d[i * n + j] = fmin(d[i * n + j], d[i * n + k] + d[k * n + j]);
+    return d;
+}
+
+/** A path of h arcs has h - 1 additions, each off by 2^-24 of its sum, all terms positive, and h < n; so the least of the
+ *  rounded sums is within n 2^-24 of the least sum, of itself.  Floyd and Warshall's tiles add parts of paths in
+ *  another order, as many of them.  Doubles' own n 2^-53 is nothing beside it. */
+static void check_lengths(const float *got, const double *want, int64_t n)
+{
+    for (int64_t v = 0; v < n && test_now.failures == 0; v++)
+        CHECK_SAYS(isinf(want[v]) ? isinf(got[v])
+                                  : fabs((double)got[v] - want[v]) <= (double)n * 0x1p-24 * want[v],
+                   "%g is given, %.17g is the path's length", (double)got[v], want[v]);
+}
+
 static frg_graph *build(frg_context *ctx, shape *s, bool directed)
 {
     frg_graph *g = NULL;
@@ -104,9 +136,11 @@ static frg_graph *build(frg_context *ctx, shape *s, bool directed)
     return g;
 }
 
-/** All pairs, a few scattered sources, and single ones: all the same bits as the reference. */
+/** All pairs, a few scattered sources, and single ones: the lengths of the paths, and all the same bits, those of sums in
+ *  float along the path. */
 static void compare(frg_context *ctx, shape s, bool directed)
 {
+    double *const exact = all_pairs(&s, directed);
     frg_graph *g = build(ctx, &s, directed);
     if (!g)
         return;
@@ -129,8 +163,9 @@ static void compare(frg_context *ctx, shape s, bool directed)
         sources[i] = i == 6 ? sources[0] : test_below(n); /* one of them twice */
     CHECK_OK(ctx, frg_graph_paths(g, sources, 7, frg_matrix(some, FRG_F32, 7, n, n), NULL));
     for (int64_t v = 0; v < n && test_now.failures == 0; v++) {
-        reference(g, v, row);
+        float_sums(g, v, row);
         CHECK_BITS(all + v * n, row, (size_t)n * sizeof *row);
+        check_lengths(all + v * n, exact + v * n, n);
     }
     for (int i = 0; i < 7; i++)
         CHECK_BITS(some + i * n, all + sources[i] * n, (size_t)n * sizeof *row);
@@ -139,6 +174,7 @@ static void compare(frg_context *ctx, shape s, bool directed)
     free(all);
     free(row);
     free(some);
+    free(exact);
     frg_graph_destroy(g);
 }
 
@@ -163,17 +199,16 @@ static void dense(void)
 {
     frg_context *ctx = test_context();
     shape s = shape_random(150, 6000, 0.05);
+    double *const exact = all_pairs(&s, false);
     frg_graph *g = build(ctx, &s, false);
-    float *all = malloc(150 * 150 * sizeof *all), row[150];
+    float *all = malloc(150 * 150 * sizeof *all);
     frg_paths_report report;
     CHECK_OK(ctx, frg_graph_paths(g, NULL, 150, frg_matrix(all, FRG_F32, 150, 150, 150), &report));
     CHECK_TEXT(report.method, "floyd-warshall");
-    for (int64_t v = 0; v < 150; v++) {
-        reference(g, v, row);
-        for (int64_t t = 0; t < 150; t++) /* at most 150 arcs of a path: 152 roundings of 2^-24 */
-            CHECK_NEAR((double)all[v * 150 + t], (double)row[t], 152 * 0x1p-24);
-    }
+    for (int64_t v = 0; v < 150; v++)
+        check_lengths(all + v * 150, exact + v * 150, 150);
     free(all);
+    free(exact);
     frg_graph_destroy(g);
     frg_context_destroy(ctx);
 }
