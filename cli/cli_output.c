@@ -137,11 +137,12 @@ static int write_object(cli *c, json_writer fill, const void *job, int flat)
     return code;
 }
 
-/** fe, gp and the tour write pages with more in them than their tables. */
+/** fe, gp, alignments and the tour write pages with more in them than their tables. */
 static int has_own_page(const cli *c)
 {
     return c->command && (c->command->bit & (CMD_FE | CMD_TOUR) ||
-                          (c->command->bit == CMD_GP && !(1 << c->job & GP_JOB_BATCH)));
+                          (c->command->bit == CMD_GP && !(1 << c->job & GP_JOB_BATCH)) ||
+                          (c->command->bit == CMD_GW && 1 << c->job & GW_JOB_ALIGN));
 }
 
 int write_result(cli *c, const char *title, json_writer json, report_writer text, const void *job)

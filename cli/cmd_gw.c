@@ -32,6 +32,7 @@ typedef struct {
     gw_input x, y, linear, start;
     double *a, *b, *potentials;
     frg_gw *solver;
+    gw_alignment shown;
     frg_status status;
     double read, write;
     double *totals;
@@ -227,6 +228,13 @@ static void align_text(frg_report *report, const cli *c, const void *state)
     frg_report_fact(report, "Time", text);
 }
 
+static void align_page(frg_report *report, const cli *c, const void *state)
+{
+    const align_job *const job = state;
+    align_text(report, c, state);
+    gw_page_pictures(report, c, &job->shown);
+}
+
 static int potentials_of(cli *c, const align_job *job)
 {
     const frg_gw_report *const r = frg_gw_get(job->solver);
@@ -272,8 +280,14 @@ static int align_all(cli *c, align_job *job)
     if (!code && c->set.gw.potentials) {
         code = potentials_of(c, job);
     }
+    job->shown.solver = job->solver;
+    job->shown.x = &job->x;
+    job->shown.y = &job->y;
     if (!code && c->set.gw.embedding) {
-        code = gw_write_embedding(c, &job->x, &job->y, frg_gw_plan(job->solver));
+        code = gw_write_embedding(c, &job->shown);
+    }
+    if (!code && c->set.report) {
+        code = save_page(c, "fourge: Alignment", align_page, job);
     }
     if (!code) {
         cli_show_warnings(c);
@@ -304,6 +318,7 @@ int gw_align(cli *c)
     free(job.b);
     free(job.potentials);
     free(job.totals);
+    free(job.shown.embedding);
     return code;
 }
 

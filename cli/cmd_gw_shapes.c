@@ -28,16 +28,17 @@ static int side_graph(cli *c, const gw_input *in, frg_graph **own, const frg_gra
     return cli_check(c, status, "the graph was there");
 }
 
-int gw_write_embedding(cli *c, const gw_input *x, const gw_input *y, const frg_plan *plan)
+int gw_write_embedding(cli *c, gw_alignment *a)
 {
+    const frg_plan *const plan = frg_gw_plan(a->solver);
     const frg_plan_report p = frg_plan_get(plan);
     const int64_t d = c->set.gw.dimensions;
     frg_graph *own[2] = {NULL, NULL};
     const frg_graph *graph[2];
     double *both = calloc((size_t)((p.n + p.m) * d) + 1, sizeof *both);
-    int code = both ? side_graph(c, x, &own[0], &graph[0]) : cli_fail_memory(c);
+    int code = both ? side_graph(c, a->x, &own[0], &graph[0]) : cli_fail_memory(c);
     if (!code) {
-        code = side_graph(c, y, &own[1], &graph[1]);
+        code = side_graph(c, a->y, &own[1], &graph[1]);
     }
     if (!code) {
         frg_embed_opts o;
@@ -54,10 +55,12 @@ int gw_write_embedding(cli *c, const gw_input *x, const gw_input *y, const frg_p
                                    frg_matrix(both, FRG_F64, p.n + p.m, found, d));
         }
         code = status < 0 ? cli_fail_library(c, status) : 0;
+        a->dimensions = found;
+        a->stride = d;
     }
     frg_graph_destroy(own[0]);
     frg_graph_destroy(own[1]);
-    free(both);
+    a->embedding = both;
     return code;
 }
 

@@ -29,8 +29,18 @@ void gw_plan_json(frg_json *j, const frg_plan_report *p);
 /** Distances of one side as a dense matrix: as given, or those that align would use.  *out is malloc's; the seconds of
  *  reading are added to *read. */
 int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t *n, double *read);
-/** --embedding: the rows of X, then those of Y. */
-int gw_write_embedding(cli *c, const gw_input *x, const gw_input *y, const frg_plan *plan);
+/** An alignment as its page shows it. */
+typedef struct {
+    const frg_gw *solver;
+    const gw_input *x, *y;
+    double *embedding; /* (n + m) rows of `stride` numbers, of which `dimensions` are coordinates; malloc's; NULL: none */
+    int64_t dimensions, stride;
+} gw_alignment;
+
+/** --embedding: the rows of X, then those of Y, which *a keeps. */
+int gw_write_embedding(cli *c, gw_alignment *a);
+/** What the page has besides the table. */
+void gw_page_pictures(frg_report *r, const cli *c, const gw_alignment *a);
 
 int gw_align(cli *c);
 int gw_sinkhorn(cli *c);

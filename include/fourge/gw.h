@@ -372,6 +372,21 @@ FRG_API FRG_MUST_USE frg_status frg_gw_save(const frg_gw *s, frg_checkpoint *c);
 FRG_API FRG_MUST_USE frg_status frg_gw_resume(frg_gw *s, const frg_checkpoint *c);
 FRG_API const frg_gw_report *frg_gw_get(const frg_gw *s);
 FRG_API const frg_plan *frg_gw_plan(const frg_gw *s);
+
+/** What an outer iteration knew at its end. */
+typedef struct {
+    const char *phase; /* "coarse starts", "coarse", "starts", "outer", "fine" */
+    int64_t start;     /* which of the starts, or of the runs of the phase, from 0 on */
+    double epsilon;
+    double marginal_error; /* L1 error of the columns' sums before its last pass, relative to the mass; NaN with a rank */
+    double change;         /* of the plan, as `tol` sees it; NaN with a rank */
+    double cost;           /* E in scaled units, with a linear cost (1-theta) E + 2 theta <C, P>, from held-out pairs; NaN
+                              where it was not estimated: it is in every fifth iteration, and at the end of a start */
+    double cost_error;     /* its standard error; NaN as above */
+} frg_gw_iteration;
+/** The iterations of the last run in their order, *count of them, those of coarse levels and starts included; after
+ *  frg_gw_resume those since the state.  Alive until the next run. */
+FRG_API const frg_gw_iteration *frg_gw_trace(const frg_gw *s, int64_t *count);
 /** Potentials of the last linearisation L, row and column terms of L included, scaled cost units: f (n), g (m), so
  *  that P = exp((f_i + g_j - L_ij) / epsilon) before rounding; either may be NULL.  In the sampled mode L and its terms
  *  are estimates from the last pairs. */

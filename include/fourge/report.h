@@ -59,12 +59,13 @@ FRG_API void frg_report_cell_number(frg_report *r, double value, int digits); /*
 FRG_API void frg_report_cell_integer(frg_report *r, int64_t value);
 FRG_API void frg_report_table_close(frg_report *r);
 
-/** One series of a plot; low and high give intervals, both or neither.  Points that are NaN are left out. */
+/** One series of a plot; low and high give intervals, both or neither.  Points that are NaN are left out.  Links are thin
+ *  lines between the points 0 and 1, 2 and 3, ... of an even number. */
 typedef struct {
     const char *name;
     int64_t n;
     const double *x, *y, *low, *high; /* copied; x NULL: 1, 2, ...; y NULL: a band without its line */
-    enum { FRG_LINE, FRG_POINTS, FRG_BAND } style;
+    enum { FRG_LINE, FRG_POINTS, FRG_BAND, FRG_LINKS } style;
 } frg_series;
 
 typedef struct {
@@ -77,6 +78,7 @@ typedef struct {
     double reference;                 /* a thin line at this value of y; NaN: none */
     int n_series;
     const frg_series *series;
+    int map;                          /* x and y have one unit, the same length on the page, and no ticks */
 } frg_plot;
 /** SVG in HTML, a sparkline or nothing in the text formats. */
 FRG_API void frg_report_plot(frg_report *r, const frg_plot *p);

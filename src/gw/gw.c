@@ -327,6 +327,7 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
     s->level.smooths = keeping.stored && sampled;
     s->state = (struct frgi_state){.ctx = ctx, .report = &s->report, .owner = s};
     s->level.state = &s->state;
+    s->level.trace = &s->trace;
     s->report.n = s->x.n;
     s->report.m = s->y.n;
     s->report.components_source = s->x.components;
@@ -370,6 +371,7 @@ void frg_gw_destroy(frg_gw *s)
     frg_context *const ctx = s->ctx;
     frgi_level_close(&s->level);
     frgi_state_close(&s->state);
+    DROP(s->ctx, &s->trace.rows);
     frgi_distances_close(&s->x);
     frgi_distances_close(&s->y);
     DROP(ctx, &s->a);

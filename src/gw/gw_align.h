@@ -18,6 +18,7 @@ struct frg_gw {
     frg_plan plan;
     frg_gw_report report;
     struct frgi_state state;
+    frgi_trace trace;
     frg_status stopped; /* positive: while distances were made */
     bool degenerate;
 };

@@ -48,6 +48,7 @@ static frg_status open_coarse(coarse *c, frgi_level *fine)
                         frgi_level_keeping(fine->o, true), true));
     c->level.smooths = true;
     c->level.state = fine->state;
+    c->level.trace = fine->trace;
     return FRG_OK;
 }
 
@@ -76,6 +77,7 @@ static frg_status settled_energy(frgi_level *l, double *energy)
     TRY(frgi_transport_finish(&l->t, true, &before, &after));
     TRY(frgi_plan_sums_take(l, false, &sums));
     *energy = frgi_energy_of(&sums, 1, 1);
+    frgi_trace_cost(l, *energy, 0);
     return FRG_OK;
 }
 

@@ -300,6 +300,7 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
         }
         TRY(one_step(e, landmark));
         ++*steps;
+        TRY(frgi_trace_add(l));
         const frg_status beat = frgi_level_beat(l, "outer", t + 1, o->max_iter, e->change, o->tol);
         if (beat != FRG_OK) {
             *reason = FRG_GW_CANCELLED;

@@ -625,6 +625,7 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
         }
         TRY(frgi_level_step(l, o->max_inner, o->marginal_tol));
         ++*steps;
+        TRY(frgi_trace_add(l));
         const frg_status beat = frgi_level_beat(l, "outer", t + 1, max_iter, l->ema, (double)NAN);
         if (beat != FRG_OK) {
             *reason = FRG_GW_CANCELLED;
@@ -639,6 +640,7 @@ frg_status frgi_level_loop(frgi_level *l, int64_t max_iter, int64_t min_iter, bo
             const double begin = frgi_seconds();
             double cost, error;
             TRY(frgi_cost_estimate(l, FRGI_CHECK_PAIRS, &cost, &error));
+            frgi_trace_cost(l, cost, error);
             l->spent.sample += frgi_seconds() - begin;
             if (judge(l, cost, error, end, progress, min_iter)) {
                 *reason = FRG_GW_CONVERGED_PLATEAU;

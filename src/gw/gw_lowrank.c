@@ -614,6 +614,7 @@ static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
             TRY(frgi_state_point(l, t));
             TRY(outer_step(w));
             ++*steps;
+            TRY(frgi_trace_add(l));
             const frg_status status = frgi_level_beat(l, "starts", run * trial + t + 1,
                                                       count * trial, l->ema, (double)NAN);
             if (status != FRG_OK) {
@@ -621,6 +622,7 @@ static frg_status best_start(lowrank *w, int64_t count, int64_t *steps)
             }
         }
         TRY(estimate(w, &energy, &error));
+        frgi_trace_cost(l, energy, error);
         const bool guarded = run > 0 && lowest->run == 0 && begins_dense(l);
         if (energy + (guarded ? 2 * error : 0) < lowest->energy) {
             lowest->energy = energy;
@@ -660,11 +662,13 @@ static frg_status loop(lowrank *w, frg_gw_report *report)
         }
         TRY(outer_step(w));
         ++*steps;
+        TRY(frgi_trace_add(l));
         status = frgi_level_beat(l, "factors", t + 1, most, l->ema, (double)NAN);
         if (status == FRG_OK && l->epsilon <= end && t + 1 >= o->min_iter &&
             (t + 1) % FRGI_CHECK_EVERY == 0 && o->min_iter < o->max_iter) {
             double cost, error;
             TRY(estimate(w, &cost, &error));
+            frgi_trace_cost(l, cost, error);
             if (!frgi_level_falls(l, cost, error) && l->bad >= frgi_patience(o->min_iter)) {
                 *reason = FRG_GW_CONVERGED_PLATEAU;
                 return FRG_OK;

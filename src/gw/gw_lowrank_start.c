@@ -102,6 +102,8 @@ static frg_status solve_groups(grouped *g, frgi_level *l, int64_t *steps)
                                         g->sides[0].mass, g->sides[1].mass, NULL,
                                         frgi_level_keeping(&o, true), false);
     if (status >= 0) {
+        level.trace = l->trace;
+        level.is_coarse = true;
         status = frgi_level_reset(&level, 0);
     }
     if (status >= 0) {

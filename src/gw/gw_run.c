@@ -64,6 +64,7 @@ static frg_status run_candidate(frg_gw *s)
         return status;
     }
     TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
+    frgi_trace_cost(l, energy, error);
     return frgi_level_keep_candidate(l, energy, error);
 }
 
@@ -90,6 +91,7 @@ static frg_status short_starts(frg_gw *s, int64_t starts)
             return status;
         }
         TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
+        frgi_trace_cost(l, energy, error);
         if (s->o.linear_weight > 0) { /* the whole of J: a linear cost may be paid for in entropy */
             energy += 2 * l->epsilon * frgi_plan_entropy(l);
         }
@@ -116,6 +118,7 @@ static frg_status go_on_from_candidate(frg_gw *s)
             return FRG_OK;
         }
         TRY(frgi_cost_estimate(l, 2 * FRGI_CHECK_PAIRS, &energy, &error));
+        frgi_trace_cost(l, energy, error);
         if (!(candidate->energy + 2 * hypot(error, candidate->error) < energy)) {
             return FRG_OK;
         }
@@ -151,6 +154,7 @@ static frg_status fine_steps(frg_gw *s)
         l->count = t > 0 && l->room > frgi_room_of(&s->o, s->o.anchors) ? l->count_most : l->count;
         TRY(frgi_level_step(l, 5, s->o.marginal_tol));
         r->outer_iterations++;
+        TRY(frgi_trace_add(l));
         const frg_status beat = frgi_level_beat(l, "fine", t + 1, steps, (double)NAN, (double)NAN);
         if (beat != FRG_OK) {
             return beat;
@@ -479,6 +483,7 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->starts = 1;
     r->started_from = s->start || s->potentials ? FRG_GW_START_GIVEN : FRG_GW_START_PRODUCT;
     s->state.filled = false;
+    s->trace.n = 0;
     s->level.spent = (frgi_spent){0};
     frg_status status = s->stopped ? s->stopped : end_states(s, run(s));
     r->inner_iterations += s->level.inner;

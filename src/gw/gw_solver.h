@@ -48,6 +48,12 @@ typedef struct {
     double build, inner, sample;
 } frgi_spent;
 
+/** Rows of a run's iterations (gw_trace.c). */
+typedef struct {
+    frg_gw_iteration *rows;
+    int64_t n, room;
+} frgi_trace;
+
 /** One level: the problem itself or its coarse image. */
 typedef struct {
     frg_context *ctx;
@@ -88,10 +94,12 @@ typedef struct {
     double *g_before;
     frgi_spent spent;
     frgi_start starts[FRGI_STARTS_HELD]; /* the best ones, the best first; the candidate start */
-    struct frgi_state *state;            /* saved states; NULL: none */
-    int phase;                           /* a frgi_phase */
-    int64_t turn;                        /* which of the runs of the phase */
-    frgi_part own[4];                    /* arrays of the mode that belong to a state */
+    frgi_trace *trace;                   /* NULL: none */
+    bool is_coarse;           /* fewer points than the problem, in a loop that full size has too */
+    struct frgi_state *state; /* saved states; NULL: none */
+    int phase;                /* a frgi_phase */
+    int64_t turn;             /* which of the runs of the phase */
+    frgi_part own[4];         /* arrays of the mode that belong to a state */
     int n_own;
     float *plan;       /* store_plan: n x m, averaged; zeros: nothing is known of it */
     double *plan_rows; /* n row sums, n squares of the last change */
@@ -144,6 +152,13 @@ int64_t frgi_patience(int64_t min_iter);
 /** FRG_OK, or why the run ends: interrupted, out of time. */
 frg_status frgi_level_beat(const frgi_level *l, const char *phase, int64_t done, int64_t most,
                            double residual, double target);
+
+/* ---- the trace (gw_trace.c) ---- */
+
+/** After an outer step: a row of what it knew, its cost not among it. */
+FRG_MUST_USE frg_status frgi_trace_add(const frgi_level *l);
+/** The cost that was estimated behind the last step, and its standard error. */
+void frgi_trace_cost(const frgi_level *l, double cost, double error);
 
 /* ---- anchors (gw_anchors.c) ---- */
 

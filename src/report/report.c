@@ -257,8 +257,10 @@ static frg_status copy_series(frg_report *r, frgi_series *to, const frg_series *
     REQUIRE(ctx, !from->low == !from->high, "plot: low and high belong together");
     REQUIRE(ctx, from->y || (from->low && (int)from->style == (int)FRG_BAND),
             "plot: a series without y");
-    REQUIRE(ctx, (int)from->style >= FRG_LINE && (int)from->style <= FRG_BAND,
+    REQUIRE(ctx, (int)from->style >= FRG_LINE && (int)from->style <= FRG_LINKS,
             "plot: unknown style %d", (int)from->style);
+    REQUIRE(ctx, (int)from->style != FRG_LINKS || from->n % 2 == 0, "plot: links of %lld points",
+            (long long)from->n);
     to->n = from->n;
     to->style = (int)from->style;
     TRY(copy_text(ctx, &to->name, from->name));
@@ -279,6 +281,9 @@ static frg_status copy_plot(frg_report *r, const frg_plot *p)
     frgi_plot *const to = &e->plot;
     REQUIRE(ctx, p->n_series >= 0 && (p->n_series == 0 || p->series), "plot: no series");
     REQUIRE(ctx, p->n_categories >= 0, "plot: %d categories", p->n_categories);
+    REQUIRE(ctx, !p->map || (!p->log_y && !p->horizontal && !p->categories),
+            "plot: a map has two plain axes");
+    to->map = p->map != 0;
     to->log_y = p->log_y != 0;
     to->horizontal = p->horizontal != 0;
     to->reference = p->reference;

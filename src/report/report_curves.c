@@ -153,6 +153,21 @@ static void put_band(frgi_sink *k, const frgi_drawing *d, int s)
     frgi_put(k, n.pen_down ? "Z\"/>\n" : "M0 0\"/>\n");
 }
 
+static void put_links(frgi_sink *k, const frgi_drawing *d, int s)
+{
+    const frgi_series *const series = &d->p->series[s];
+    frgi_putf(k, "<path class=\"link s%d\" d=\"M0 0", s % FRGI_SVG_LOOKS + 1);
+    for (int64_t i = 0; i < series->n; i += 2) {
+        const frgi_point a = place(d, frgi_position(series, i), series->y[i]),
+                         b = place(d, frgi_position(series, i + 1), series->y[i + 1]);
+        if (is_point(a) && is_point(b)) {
+            frgi_put_point(k, "M", a);
+            frgi_put_point(k, "L", b);
+        }
+    }
+    frgi_put(k, "\"/>\n");
+}
+
 /* ---- markers ------------------------------------------------------------------------------------ */
 
 /** One marker as a subpath: disc, open square, diamond, open triangle, cross, open diamond. */
@@ -241,7 +256,9 @@ void frgi_put_series(frgi_sink *k, const frgi_drawing *d, int s)
         return;
     if (series->style == FRG_POINTS && series->low)
         put_whiskers(k, d, s);
-    if (series->style != FRG_POINTS)
+    if (series->style == FRG_LINKS)
+        put_links(k, d, s);
+    else if (series->style != FRG_POINTS)
         put_line(k, d, s);
     if (series->style == FRG_POINTS)
         put_marks(k, d, s, series->n > 400 ? 1.6 : 3.6);
@@ -262,8 +279,9 @@ void frgi_put_sample(frgi_sink *k, const frgi_series *s, int look, double x, dou
         frgi_put(k, "z\"/>\n");
     }
     if (s->y && (s->style != FRG_POINTS || s->low)) {
-        const bool dashed = s->style != FRG_POINTS && dashes[look][0];
-        frgi_putf(k, "<path class=\"line s%d\"%s%s%s d=\"", look + 1,
+        const bool is_link = s->style == FRG_LINKS;
+        const bool dashed = s->style != FRG_POINTS && !is_link && dashes[look][0];
+        frgi_putf(k, "<path class=\"%s s%d\"%s%s%s d=\"", is_link ? "link" : "line", look + 1,
                   dashed ? " stroke-dasharray=\"" : "", dashed ? dashes[look] : "",
                   dashed ? "\"" : "");
         frgi_put_point(k, "M", (frgi_point){x, y});

@@ -88,7 +88,7 @@ typedef struct {
 
 typedef struct {
     char *x_label, *y_label; /* NULL: none */
-    bool log_y, horizontal;
+    bool log_y, horizontal, map;
     double reference;
     char **categories;
     int n_categories;

@@ -29,13 +29,14 @@ const char frgi_svg_style[] =
     "svg .whisker{stroke-width:1.4;fill:none}\n"
     "svg .mark{stroke-width:1.4}\n"
     "svg .open{fill:var(--paper)}\n"
+    "svg .link{stroke-width:.8;stroke-opacity:.4;fill:none}\n"
     "svg .band{fill-opacity:.16;stroke:none}\n"
     ".s1{stroke:var(--s1);fill:var(--s1)}.s2{stroke:var(--s2);fill:var(--s2)}.s3{stroke:var(--s3);"
     "fill:var(--s3)}\n"
     ".s4{stroke:var(--s4);fill:var(--s4)}.s5{stroke:var(--s5);fill:var(--s5)}.s6{stroke:var(--s6);"
     "fill:var(--s6)}\n";
 
-enum { HEIGHT = 260, ROW = 27, TEXT_AT_MOST = 230 };
+enum { HEIGHT = 260, MAP_LEAST = 120, MAP_MOST = 560, ROW = 27, TEXT_AT_MOST = 230 };
 static const double CHARACTER = 6.8; /* mean width of one at 12.5 px, a wide face */
 
 typedef struct {
@@ -139,9 +140,21 @@ static void put_categories(frgi_sink *k, const frgi_drawing *d)
                     (frgi_point){d->right, d->bottom + 0.5});
 }
 
+static void put_frame(frgi_sink *k, const frgi_drawing *d)
+{
+    const frgi_point corners[] = {
+        {d->left, d->top}, {d->right, d->top}, {d->right, d->bottom}, {d->left, d->bottom}};
+    for (int c = 0; c < 4; c++)
+        put_segment(k, "grid", corners[c], corners[(c + 1) % 4]);
+}
+
 static void put_axes(frgi_sink *k, const frgi_drawing *d)
 {
     const bool horizontal = d->p->horizontal;
+    if (d->p->map) {
+        put_frame(k, d);
+        return;
+    }
     if (d->p->categories)
         put_categories(k, d);
     if (horizontal) {
@@ -289,6 +302,29 @@ static double label_width(const frgi_drawing *d)
     return (whole + a->decimals + (a->decimals > 0) + (a->low < 0)) * CHARACTER + 14;
 }
 
+static void stretch(frgi_axis *a, double length)
+{
+    const double middle = a->low / 2 + a->high / 2;
+    a->low = middle - length / 2;
+    a->high = middle + length / 2;
+}
+
+/** One unit is as long on both axes; the one that is too short for the page has room at its ends. */
+static void lay_out_map(frgi_drawing *d)
+{
+    d->values.power = d->positions.power = 0;
+    d->left = 8;
+    const double width = d->right - d->left, across = d->positions.high - d->positions.low,
+                 up = d->values.high - d->values.low;
+    const double height = fmin(fmax(width * (up / across), MAP_LEAST), MAP_MOST);
+    if (height < MAP_MOST)
+        stretch(&d->values, across * (height / width));
+    else
+        stretch(&d->positions, up * (width / height));
+    d->bottom = d->top + height;
+    d->height = d->bottom + (d->p->x_label ? 48 : 12);
+}
+
 static frgi_drawing lay_out(const frgi_plot *p, span values, span positions)
 {
     frgi_drawing d = {.p = p};
@@ -312,6 +348,8 @@ static frgi_drawing lay_out(const frgi_plot *p, span values, span positions)
     d.bottom = d.top + (p->horizontal && p->categories ? row * p->n_categories : HEIGHT);
     const bool label_below = p->x_label || (p->horizontal ? d.values.power : d.positions.power);
     d.height = d.bottom + (label_below ? 48 : 28);
+    if (p->map)
+        lay_out_map(&d);
     return d;
 }
 
@@ -327,13 +365,14 @@ static void put_range(frgi_sink *k, const char *what, span s)
 static void put_description(frgi_sink *k, const frgi_plot *p, span values, span positions, bool any)
 {
     static const char *const kinds[] = {
-        [FRG_LINE] = "line", [FRG_POINTS] = "points", [FRG_BAND] = "band"};
+        [FRG_LINE] = "line", [FRG_POINTS] = "points", [FRG_BAND] = "band", [FRG_LINKS] = "links"};
     frgi_putf(k, "%d series:", p->n_series);
     for (int s = 0; s < p->n_series; s++) {
         frgi_put(k, s ? ", " : " ");
         frgi_put_elided(k, &frgi_escapes_html, p->series[s].name, 80);
         frgi_putf(k, " (%s%s, %lld)", kinds[p->series[s].style],
-                  p->series[s].low ? " with intervals" : "", (long long)p->series[s].n);
+                  p->series[s].low ? " with intervals" : "",
+                  (long long)p->series[s].n / (p->series[s].style == FRG_LINKS ? 2 : 1));
     }
     frgi_put(k, ".");
     if (!any)

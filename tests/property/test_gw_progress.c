@@ -76,6 +76,29 @@ static bool comes_behind(const call *c, const kind *k, int64_t done)
            (strcmp(c->phase, "factors") == 0 && done == 0 ? k->first_factor + 1 : done + 1);
 }
 
+/** Of every outer iteration there is a row, of the last run alone, and costs are estimated where pairs tell of them. */
+static void check_trace(frg_gw *s, const kind *k)
+{
+    for (int run = 0; s && run < 2; run++) {
+        int64_t count = -1, costs = 0;
+        const frg_gw_iteration *const rows = frg_gw_trace(s, &count);
+        const frg_gw_report *const r = frg_gw_get(s);
+        CHECK_INT(count, r->outer_iterations + r->coarse_iterations);
+        for (int64_t t = 0; t < count; t++) {
+            const bool estimated = !isnan(rows[t].cost);
+            CHECK(rows[t].epsilon > 0 && estimated == !isnan(rows[t].cost_error));
+            CHECK(k->rank > 0 && strcmp(rows[t].phase, "coarse") != 0
+                      ? isnan(rows[t].marginal_error)
+                      : rows[t].marginal_error >= 0 && rows[t].change >= 0);
+            CHECK(!estimated || (rows[t].cost >= 0 && rows[t].cost_error >= 0));
+            costs += estimated;
+        }
+        CHECK_SAYS((costs > 0) == (k->mode == FRG_GW_SAMPLED), "%s: %lld costs", k->name,
+                   (long long)costs);
+        CHECK(run == 1 || frg_gw_run(s, NULL) >= 0);
+    }
+}
+
 /* Steps are counted one by one up to the total at most; a loop may begin anew for another start.  As many are told as
  * the report has. */
 static void steps(void)
@@ -107,6 +130,7 @@ static void steps(void)
         }
         const frg_gw_report *const r = s ? frg_gw_get(s) : NULL;
         CHECK(r && outer == r->outer_iterations + r->coarse_iterations);
+        check_trace(s, k);
         frg_gw_destroy(s);
         frg_context_destroy(ctx);
     }

@@ -639,8 +639,8 @@ static void plots_of_any_data(void)
     for (size_t i = 0; i < sizeof data / sizeof *data; i++) {
         for (size_t j = 0; j < sizeof data / sizeof *data; j++) {
             frg_report *r = fresh(ctx, "x");
-            frg_series s[3];
-            for (int style = 0; style < 3; style++)
+            frg_series s[4];
+            for (int style = 0; style < 4; style++)
                 s[style] = (frg_series){.name = "s",
                                         .n = N,
                                         .x = data[j],
@@ -649,14 +649,16 @@ static void plots_of_any_data(void)
                                         .high = data[j]};
             s[1].style = FRG_POINTS;
             s[2].style = FRG_BAND;
-            for (int kind = 0; kind < 8; kind++) {
+            s[3].style = FRG_LINKS;
+            for (int kind = 0; kind < 9; kind++) {
                 const bool named = kind & 4;
                 const frg_plot p = {.caption = "p",
                                     .log_y = kind & 1,
                                     .horizontal = kind & 2,
                                     .reference = data[i][0],
-                                    .n_series = 3,
+                                    .n_series = 4,
                                     .series = s,
+                                    .map = kind == 8,
                                     .categories = named ? names : NULL,
                                     .n_categories = named ? 3 : 0};
                 frg_report_plot(r, &p);
@@ -683,6 +685,86 @@ static void empty_plots(void)
     CHECK(well_formed(html));
     CHECK(strstr(html, "no finite values") != NULL);
     frg_report_destroy(r);
+    frg_context_destroy(ctx);
+}
+
+/** The two numbers behind the n-th occurrence of `before` in a page. */
+static void numbers_at(const char *html, const char *before, int n, double *a, double *b)
+{
+    const char *at = html;
+    *a = *b = (double)NAN;
+    for (; at && n >= 0; n--) {
+        at = strstr(at, before);
+        at = at ? at + strlen(before) : NULL;
+    }
+    if (CHECK(at != NULL)) {
+        char *end;
+        *a = strtod(at, &end);
+        *b = strtod(end, NULL);
+    }
+}
+
+/** A unit to the right is as long as a unit up, whatever the cloud's shape; links have both ends; what is not a number has
+ *  none.  Coordinates are written to 0.1 px, so that lengths are off by 0.1 at most. */
+static void maps(void)
+{
+    static const double tall[] = {0, 1, 1, 1, (double)NAN, 0, 0, 0},
+                        ups[] = {0, 0, 0, 9, 3, 3, 0, 9}, flat[] = {0, 9, 9, 9, 1, 1, 1, 1};
+    frg_context *ctx = test_context();
+    for (int wide = 0; wide < 2; wide++) {
+        frg_report *r = fresh(ctx, "x");
+        const frg_series s = {.name = "l",
+                              .n = 8,
+                              .x = wide ? flat : tall,
+                              .y = wide ? tall : ups,
+                              .style = FRG_LINKS};
+        frg_report_plot(
+            r,
+            &(frg_plot){.caption = "m", .map = 1, .reference = NONE, .n_series = 1, .series = &s});
+        const char *const html = rendered(ctx, r, FRG_HTML, 0);
+        const char *const links = strstr(html, "class=\"link s1\" d=\"M0 0");
+        double x[4], y[4];
+        if (CHECK(links != NULL)) {
+            for (int q = 0; q < 2; q++) { /* behind "M0 0": the links (0, 1) and (2, 3) */
+                numbers_at(links, "M", q + 1, &x[2 * q], &y[2 * q]);
+                numbers_at(links, "L", q, &x[2 * q + 1], &y[2 * q + 1]);
+            }
+            /* tall: the first link is one unit across, the second nine up; wide: the first is nine across and one up */
+            const double across = (x[1] - x[0]) / (wide ? 9 : 1),
+                         up = wide ? y[0] - y[1] : (y[2] - y[3]) / 9;
+            CHECK_NEAR(across, up, 0.2);
+        }
+        CHECK(strstr(html, "l (links, 4)") != NULL);
+        CHECK(strstr(html, "class=\"axis\"") == NULL);
+        frg_report_destroy(r);
+    }
+    frg_context_destroy(ctx);
+}
+
+static void plots_that_are_refused(void)
+{
+    static const char *const names[] = {"a"};
+    static const double y[] = {1, 2, 3};
+    const frg_series odd = {.name = "s", .n = 3, .y = y, .style = FRG_LINKS},
+                     even = {.name = "s", .n = 2, .y = y, .style = FRG_LINKS};
+    const frg_plot bad[] = {
+        {.reference = NONE, .n_series = 1, .series = &odd},
+        {.reference = NONE, .n_series = 1, .series = &even, .map = 1, .log_y = 1},
+        {.reference = NONE, .n_series = 1, .series = &even, .map = 1, .horizontal = 1},
+        {.reference = NONE,
+         .n_series = 1,
+         .series = &even,
+         .map = 1,
+         .categories = names,
+         .n_categories = 1}};
+    frg_context *ctx = test_context();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        frg_report *r = fresh(ctx, "x");
+        const char *text;
+        frg_report_plot(r, &bad[i]);
+        CHECK_STATUS(frg_report_render(r, FRG_HTML, 0, &text, NULL), FRG_BAD_ARG);
+        frg_report_destroy(r);
+    }
     frg_context_destroy(ctx);
 }
 
@@ -778,6 +860,8 @@ static const test_case cases[] = {
     {"hostile names", hostile},
     {"plots: any data", plots_of_any_data},
     {"plots: empty", empty_plots},
+    {"maps", maps},
+    {"plots that are refused", plots_that_are_refused},
     {"plots: long curves", long_curves},
     {"ticks", ticks},
     {"saving", saving},

@@ -1,0 +1,61 @@
+/* gw_trace.c - what the outer iterations of a run knew of themselves, one row an iteration.
+ *
+ * Rows are of the run as it is now: a run that was taken up from a state has those since then.  Memory: 56 bytes an
+ * iteration, kept by the solver for its next run.
+ */
+#include <math.h>
+
+#include "gw/gw_align.h"
+
+static const char *phase_name(int phase)
+{
+    static const char *const names[FRGI_PHASES] = {[FRGI_COARSE_STARTS] = "coarse starts",
+                                                   [FRGI_COARSE] = "coarse",
+                                                   [FRGI_FINE] = "fine",
+                                                   [FRGI_STARTS] = "starts",
+                                                   [FRGI_MAIN] = "outer",
+                                                   [FRGI_EXACT] = "outer",
+                                                   [FRGI_FACTOR_STARTS] = "starts",
+                                                   [FRGI_FACTORS] = "outer"};
+    return names[phase] ? names[phase] : "outer";
+}
+
+frg_status frgi_trace_add(const frgi_level *l)
+{
+    enum { FIRST_ROOM = 128 };
+    frgi_trace *const t = l->trace;
+    const bool factored = l->o->rank > 0; /* mirror steps: their marginals are projected */
+    if (!t) {
+        return FRG_OK;
+    }
+    if (t->n == t->room) {
+        const int64_t room = t->room > 0 ? 2 * t->room : FIRST_ROOM;
+        TRY(GROW(l->ctx, &t->rows, room, "the trace of an alignment"));
+        t->room = room;
+    }
+    t->rows[t->n++] = (frg_gw_iteration){.phase = l->is_coarse ? "coarse" : phase_name(l->phase),
+                                         .start = l->turn,
+                                         .epsilon = l->epsilon,
+                                         .marginal_error = factored ? (double)NAN : l->t.error,
+                                         .change = factored ? (double)NAN : l->change,
+                                         .cost = (double)NAN,
+                                         .cost_error = (double)NAN};
+    return FRG_OK;
+}
+
+void frgi_trace_cost(const frgi_level *l, double cost, double error)
+{
+    frgi_trace *const t = l->trace;
+    if (t && t->n > 0) {
+        t->rows[t->n - 1].cost = cost;
+        t->rows[t->n - 1].cost_error = error;
+    }
+}
+
+const frg_gw_iteration *frg_gw_trace(const frg_gw *s, int64_t *count)
+{
+    if (count) {
+        *count = s ? s->trace.n : 0;
+    }
+    return s ? s->trace.rows : NULL;
+}
