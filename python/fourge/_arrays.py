@@ -49,15 +49,15 @@ def array(x, name="the array"):
         raise TypeError(f"{name}: expected an array of real numbers, got {kind}") from None
 
 
-_told = set()
+_warned = set()
 
 
-def tell_once(key, message):
+def warn_once(key, message):
     """A warning that a process gives once for each `key`, at the first caller outside the package: of what another
     package's option becomes here."""
-    if key in _told:
+    if key in _warned:
         return
-    _told.add(key)
+    _warned.add(key)
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("fourge."):
         frame, level = frame.f_back, level + 1

@@ -15,7 +15,7 @@ import numpy as np
 from . import _fourge, _frame, errors
 from ._arrays import array as _array
 from ._arrays import context as _context
-from ._arrays import tell_once as _tell_once
+from ._arrays import warn_once as _warn_once
 from ._arrays import warn as _warn
 from ._tables import chosen, coefplot, etable, iplot, remarks
 
@@ -93,7 +93,7 @@ def _asked(demeaner):
         if demeaner.precision == "float32":
             asked["dtype"] = "mixed"
     if lsmr and demeaner.local_size is not None:
-        _tell_once("local_size", "local_size is of pyfixest's own LSMR: fourge's solvers have no such window")
+        _warn_once("local_size", "local_size is of pyfixest's own LSMR: fourge's solvers have no such window")
     return asked
 
 
@@ -103,7 +103,7 @@ def _demeaner_backend(name):
         raise errors.NoDevice(f"demeaner_backend={name!r} needs a device that this build does not have: leave it out for the CPU")
     if name not in _demeaners_on_cpu:
         raise ValueError(f"demeaner_backend={name!r}: expected one of {[*_demeaners_on_cpu, *_demeaners_elsewhere]}")
-    _tell_once("demeaner_backend", f"demeaner_backend={name!r}: fourge's own solvers demean, on the CPU; `method` chooses among them")
+    _warn_once("demeaner_backend", f"demeaner_backend={name!r}: fourge's own solvers demean, on the CPU; `method` chooses among them")
 
 
 def _translated(options):
@@ -120,7 +120,7 @@ def _translated(options):
         elif key == "demeaner":
             if "fixef_tol" in options or "fixef_maxiter" in options:
                 raise ValueError("demeaner has a tolerance and a number of steps: give it, or fixef_tol and fixef_maxiter")
-            _tell_once(key, "demeaner: its tolerance, steps, precision and device are taken; the solvers are fourge's own")
+            _warn_once(key, "demeaner: its tolerance, steps, precision and device are taken; the solvers are fourge's own")
             out = {**_asked(value), **out}
         elif key == "demeaner_backend":
             _demeaner_backend(value)
@@ -130,7 +130,7 @@ def _translated(options):
         elif key in _settled:
             same, what = _settled[key]
             if value not in same:
-                _tell_once(key, f"{key}={value!r} changes nothing: {what}")
+                _warn_once(key, f"{key}={value!r} changes nothing: {what}")
         else:
             out[key] = _ssc(value) if key == "ssc" and isinstance(value, Mapping) else value
     return out

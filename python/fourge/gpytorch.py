@@ -23,7 +23,6 @@ import inspect
 import math
 import operator
 import threading
-import warnings
 import weakref
 from array import array
 from typing import Any, NamedTuple
@@ -37,6 +36,7 @@ import numpy as np
 import torch
 
 from . import _fourge, errors
+from ._arrays import warn_once
 from .gp import GP
 from .torch import inv_quad_logdet
 
@@ -789,13 +789,8 @@ def _is_factored(n, exact):
     return exact or n <= gpytorch.settings.max_cholesky_size.value() or gpytorch.settings.fast_computations.log_prob.off()
 
 
-_told: set[str] = set()  # what was warned of: once a process
-
-
 def _tell(what, text):
-    if what not in _told:
-        _told.add(what)
-        warnings.warn(f"{text} (said once)", UserWarning, stacklevel=3)
+    warn_once(f"gpytorch: {what}", f"{text} (said once)")
 
 
 def _left_alone(normal, value, setting):

@@ -13,14 +13,13 @@ import difflib
 import itertools
 import operator
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _fourge, errors
-from ._arrays import CONTEXT_OPTIONS, context, warn
+from ._arrays import CONTEXT_OPTIONS, context, warn, warn_once
 
 __all__ = ["SOAP", "defaults"]
 
@@ -47,7 +46,6 @@ OF_CONTEXTS = {
     "seed": ((None,), None, "a step draws nothing from it; rounding_seed=... is the seed of stochastic_rounding"),
     "time_limit": ((None, 0, 0.0), None, "a step that has begun comes to its end; the limit ends the waiting for a pipe alone"),
 }
-_told: set[str] = set()
 #: Read when a parameter is added, fixed from then on.
 LAYOUT = ("precondition_1d", "max_precond_dim", "block_dim", "merge_dims", "merge_rule", "order", "use_kl_shampoo",
           "moment2_order", "warmup_v")
@@ -68,17 +66,15 @@ def defaults(profile: str = "emerging") -> dict[str, Any]:
     return {"lr": group.pop("lr"), "betas": (beta1, beta2), **group, "correct_shampoo_beta_bias": None if correct < 0 else bool(correct)}
 
 
-def not_done(rows: Mapping[str, tuple[Sequence[Any], Sequence[Any] | None, str]], options: Mapping[str, Any],
-             stacklevel: int = 3) -> None:
+def not_done(rows: Mapping[str, tuple[Sequence[Any], Sequence[Any] | None, str]], options: Mapping[str, Any]) -> None:
     """A warning, once a process, for every option among `rows` whose value asks for something that is not done;
     BadArgument for a value that is none."""
     for key, (usual, values, instead) in rows.items():
         value = options.get(key, usual[0])
         if values is not None and value not in values:
             raise errors.BadArgument(f"{key} is {value!r}, expected one of {values}")
-        if value not in usual and key not in _told:
-            _told.add(key)
-            warnings.warn(f"{key}={value!r} has no effect: {instead}", UserWarning, stacklevel=stacklevel)
+        if value not in usual:
+            warn_once(f"soap: {key}", f"{key}={value!r} has no effect: {instead}")
 
 
 def is_option(key: str, known: Iterable[str]) -> bool:
@@ -89,7 +85,7 @@ def is_option(key: str, known: Iterable[str]) -> bool:
 def named(options: Mapping[str, Any], known: Iterable[str], fixed_data_format: str = "channels_first") -> dict[str, Any]:
     """The options under their own names; TypeError for one that is not there."""
     out = {}
-    not_done(ELSEWHERE, options, 4)
+    not_done(ELSEWHERE, options)
     for key, value in options.items():
         if key in ELSEWHERE:
             continue

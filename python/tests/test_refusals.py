@@ -209,7 +209,7 @@ class Refused(unittest.TestCase):
                            "solver": "scipy.linalg.solve", "demeaner": small}.items():
             with self.subTest(key), warnings.catch_warnings(record=True) as seen:
                 warnings.simplefilter("always")
-                _arrays._told.clear()
+                _arrays._warned.clear()
                 fit(**{key: value})
                 fit(**{key: value})
                 self.assertEqual(sum(str(w.message).startswith(key) for w in seen), 1)

@@ -462,7 +462,7 @@ class Keywords(unittest.TestCase):
     """Each keyword acts, or is refused, or is warned of with what is done instead: none is taken and forgotten."""
 
     def setUp(self):
-        soap._told.clear()
+        _arrays._warned.clear()
 
     def outcome(self, options):
         """What came out, in words where it was refused or warned of."""
@@ -499,7 +499,7 @@ class Keywords(unittest.TestCase):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 soap.SOAP(w, **{key: OTHER_VALUES[key][0]})
-        soap._told.clear()
+        _arrays._warned.clear()
         with warnings.catch_warnings():  # what is done anyway
             warnings.simplefilter("error")
             soap.SOAP(w, use_batched_qr=True, batched_qr_num_streams=1, stream_list=None, fp32_matmul_prec="highest",

@@ -286,7 +286,7 @@ class FastMll(unittest.TestCase):
                 self.assertEqual(dict(fast_mll.stats), {way: 1})
 
     def test_what_is_left_alone_is_said_once(self):
-        fourge.gpytorch._told.clear()
+        fourge._arrays._warned.clear()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             with fast_mll(), gpytorch.settings.max_cholesky_size(10), gpytorch.settings.fast_computations(log_prob=True):
@@ -304,7 +304,7 @@ class FastMll(unittest.TestCase):
         likelihood.noise, model.covar_module.base_kernel.lengthscale = 1e-4, 1.0
         mll = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
         want, gradients = value_and_gradients(mll)
-        fourge.gpytorch._told.clear()
+        fourge._arrays._warned.clear()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             with fast_mll(fused=False):

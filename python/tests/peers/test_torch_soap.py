@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from fourge import errors, soap
+from fourge import _arrays, errors, soap
 from fourge.torch import SOAP
 
 
@@ -371,7 +371,7 @@ class Torch(unittest.TestCase):
         made = lambda at: {"init": lambda **o: SOAP(model().parameters(), **o),
                            "group": lambda **o: SOAP([{"params": model().parameters(), **o}])}[at]
         for at in ("init", "group"):
-            soap._told.clear()
+            _arrays._warned.clear()
             for key, value, text in (("foreach", True, "one call"), ("fused", False, "one call"), ("use_batched_qr", False, "one call"),
                                      ("fp32_matmul_prec", "high", "float32"), ("qr_fp32_matmul_prec", "medium", "float32"),
                                      ("batched_qr_num_streams", 2, "streams")):
@@ -383,7 +383,7 @@ class Torch(unittest.TestCase):
                 self.assertNotIn(key, opt.param_groups[0])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            soap._told.clear()
+            _arrays._warned.clear()
             SOAP(model().parameters(), foreach=None, fused=None, capturable=False, use_batched_qr=True)
         with self.assertRaisesRegex(ValueError, "fused"):
             SOAP(model().parameters(), fused="yes")
