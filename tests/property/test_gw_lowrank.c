@@ -108,25 +108,36 @@ static void factors(void)
     frg_context_destroy(ctx);
 }
 
-/* T21 at the same epsilon.  With c for the components and full rank, P is the law of the ends of a chain i - c - j, and what
- * is lowered, <L, P> - epsilon (H(Q) + H(W) + H(h)), pays each leg its own entropy.  Where L grows as a square around
- * what matches, each leg so has the spread of a dense plan at epsilon; spreads add, and the plan is one of 2 epsilon: E cannot
- * be nearer to the dense one at the same epsilon than that one's at 2 epsilon is, on the whole.  Where no plan is near an
- * isometry and epsilon is 1e-3 the latter is 2.6 % above at most, of eleven pairs; factors end 0.6 to 1.9 % above, by one
- * start, from the dense plan of the points (by 24 random ones up to 7.5 % of another valley, at 2e-3).  A plan that is given
- * does as well, with the sides exchanged too. */
-static void at_the_same_epsilon(void)
+/** E of a plan by its definition, in double: sum (C_ik - D_jl)^2 P_ij P_kl. */
+static double plain_energy(const double *c, int n, const double *d, int m, const double *plan)
 {
-    enum { N = 20, M = 24 };
-    frg_context *ctx = test_context();
-    double x[2 * N], y[3 * M], plan[N * M] = {0}, back[N * M], energy[4];
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+            for (int k = 0; k < n; k++)
+                for (int l = 0; l < m; l++) {
+                    const double gap = c[i * n + k] - d[j * m + l];
+                    sum += gap * gap * plan[i * m + j] * plan[k * m + l];
+                }
+    return sum;
+}
+
+enum { SAME_N = 20, SAME_M = 24, PAIRS = 11 };
+
+/** energy[0 .. 3] of a pair of clouds: dense at epsilon, from there at twice it; factors of full rank; these from the first
+ *  plan, from Y to X.  Each is that of the plan handed out, to the rounding of distances in float: 2^-23 of a gap's two
+ *  terms, of the order of the distances' squares. */
+static void energies_of_a_pair(frg_context *ctx, double *energy)
+{
+    enum { N = SAME_N, M = SAME_M };
+    double x[2 * N], y[3 * M], plan[N * M] = {0}, back[N * M], found[N * M], c[N * N], d[M * M];
     clouds(x, N, y, M);
     for (int j = 0; j < M; j++)
         y[3 * j + 1] = 2 * test_normal();
     const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 3);
-    /* dense at epsilon, from there at twice it; factors; of that first plan, from Y to X */
     for (int k = 0; k < 4; k++) {
         const bool across = k == 3;
+        const int n = across ? M : N, m = across ? N : M;
         frg_gw_opts o = options(k < 2 ? 0 : N);
         o.mode = k < 2 ? FRG_GW_EXACT : FRG_GW_AUTO;
         o.epsilon = k == 1 ? 0.002 : 0.001;
@@ -140,20 +151,58 @@ static void at_the_same_epsilon(void)
         if (k % 2)
             CHECK_OK(ctx, frg_gw_start_plan(s, across ? matrix(back, M, N) : matrix(plan, N, M)));
         CHECK(frg_gw_run(s, NULL) >= 0);
-        if (k == 0)
-            CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, N, matrix(plan, N, M)));
-        for (int i = 0; i < N * M; i++)
-            back[i % M * N + i / M] = plan[i];
-        energy[k] = frg_gw_get(s)->energy;
+        CHECK_OK(ctx, frg_plan_rows(frg_gw_plan(s), 0, n, matrix(found, n, m)));
+        CHECK_OK(ctx, frg_gw_distances(s, across, matrix(c, N, N)));
+        CHECK_OK(ctx, frg_gw_distances(s, !across, matrix(d, M, M)));
+        double most = 0;
+        for (int i = 0; i < N * N; i++)
+            most = fmax(most, c[i]);
+        for (int i = 0; i < M * M; i++)
+            most = fmax(most, d[i]);
+        energy[k] = across ? plain_energy(d, M, c, N, found) : plain_energy(c, N, d, M, found);
+        CHECK_NEAR(frg_gw_get(s)->energy, energy[k], 8 * 0x1p-23 * most * most);
+        for (int i = 0; k == 0 && i < N * M; i++) {
+            plan[i] = found[i];
+            back[i % M * N + i / M] = found[i];
+        }
         CHECK_NEAR(frg_gw_get(s)->epsilon_end, o.epsilon, 1e-12);
         CHECK_INT(frg_gw_get(s)->starts, 1);
         frg_gw_destroy(s);
     }
-    printf(
-        "# of the dense plan's energy: %.4f at twice epsilon, factors %.4f, given its plan %.4f\n",
-        energy[1] / energy[0], energy[2] / energy[0], energy[3] / energy[0]);
-    CHECK_SAYS(energy[2] < 1.05 * energy[0], "%g beside %g", energy[2], energy[0]);
-    CHECK_SAYS(energy[3] < 1.05 * energy[0], "%g beside %g", energy[3], energy[0]);
+}
+
+static int rising(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* T21 at the same epsilon.  With c for the components and full rank, P is the law of the ends of a chain i - c - j, and what
+ * is lowered, <L, P> - epsilon (H(Q) + H(W) + H(h)), pays each leg its own entropy: where L grows as a square around what
+ * matches, each leg has the spread of a dense plan at epsilon, spreads add, and the plan is about one of 2 epsilon.  So
+ * energies of factors are near the dense ones and not theirs.  By one start from the dense plan of the points, and from a
+ * plan that is given with the sides exchanged, single pairs of 25 seeds are 0.3 to 2.9 % above (the dense plan at 2 epsilon
+ * to 3 %), but for one in 275 that ends in another valley, 16 % above: the median of eleven is judged, at the 3 %. */
+static void at_the_same_epsilon(void)
+{
+    frg_context *ctx = test_context();
+    double above[4][PAIRS];
+    for (int pair = 0; pair < PAIRS; pair++) {
+        double energy[4];
+        energies_of_a_pair(ctx, energy);
+        for (int k = 1; k < 4; k++)
+            above[k][pair] = energy[k] / energy[0];
+    }
+    for (int k = 1; k < 4; k++)
+        qsort(above[k], PAIRS, sizeof *above[k], rising);
+    const double *const factors = above[2], *const given = above[3];
+    printf("# of the dense plan's energy, median and most of %d pairs: %.4f %.4f at twice epsilon, "
+           "factors "
+           "%.4f %.4f, given its plan %.4f %.4f\n",
+           PAIRS, above[1][PAIRS / 2], above[1][PAIRS - 1], factors[PAIRS / 2], factors[PAIRS - 1],
+           given[PAIRS / 2], given[PAIRS - 1]);
+    CHECK_SAYS(factors[PAIRS / 2] < 1.03, "factors: %g", factors[PAIRS / 2]);
+    CHECK_SAYS(given[PAIRS / 2] < 1.03, "factors, given a plan: %g", given[PAIRS / 2]);
     frg_context_destroy(ctx);
 }
 
