@@ -261,7 +261,8 @@ static double *shown_links(const cloud *x, const cloud *y, const matches *found,
                            int64_t *links)
 {
     const int64_t count = found->count < LINKS_SHOWN ? found->count : LINKS_SHOWN;
-    double *const u = malloc(4 * (size_t)count * sizeof *u + 1), *const v = u + 2 * count;
+    double *const u = malloc(4 * (size_t)count * sizeof *u + 1), *const v =
+                                                                     u ? u + 2 * count : NULL;
     *links = 0;
     for (int64_t q = 0; u && q < count; q++) {
         const int64_t at = q * found->count / count, to = found->match[at];
