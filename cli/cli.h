@@ -53,9 +53,10 @@ struct cli {
     double began;      /* when cli_open was done */
     size_t left_bytes; /* the most memory of a context that a worker was left with; 0: none was */
     progress_state progress;
-    struct frg_checkpoint *resumed; /* the state to go on from, NULL: none */
-    struct cli *resumed_by;         /* who read it */
-    int begun;                      /* the file of --checkpoint holds the line alone */
+    const struct frg_checkpoint *origin; /* the file that the line came from, NULL: it was typed */
+    struct frg_checkpoint *resumed;      /* the state to go on from, NULL: none */
+    struct cli *resumed_by;              /* who read it */
+    int begun;                           /* the file of --checkpoint holds the line alone */
 };
 
 /** Makes the context from the options; returns 0 or the exit code after an error was shown. */

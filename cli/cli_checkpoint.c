@@ -16,6 +16,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli_checkpoint.h"
@@ -137,14 +138,72 @@ frg_status keeper_load(void *user, int64_t n, int64_t p, void *values, frg_demea
     return FRG_OK;
 }
 
+/** Whether two lines have the same words behind the program's own name. */
+static int same_line(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
+{
+    const int64_t from_a = a ? (int64_t)strnlen(a, (size_t)a_bytes) : 0,
+                  from_b = b ? (int64_t)strnlen(b, (size_t)b_bytes) : 0;
+    return a && b && a_bytes - from_a == b_bytes - from_b &&
+           memcmp(a + from_a, b + from_b, (size_t)(a_bytes - from_a)) == 0;
+}
+
+/** Whether a state has the line and the folder of this run, of one that is resumed those of the state it came from. */
+static int is_of_run(const frg_checkpoint *state, const cli *c)
+{
+    char here[4096] = "";
+    int64_t line_bytes = 0, folder_bytes = 0, own_bytes = 0;
+    const char *const line = frg_checkpoint_get(state, "line", &line_bytes);
+    const char *const folder = frg_checkpoint_get(state, "folder", &folder_bytes);
+    char *const typed = c->origin ? NULL : join_words(c->argv, c->argc, &own_bytes);
+    const char *const own = c->origin ? frg_checkpoint_get(c->origin, "line", &own_bytes) : typed;
+    const int same = same_line(line, line_bytes, own, own_bytes) && getcwd(here, sizeof here) &&
+                     folder && folder_bytes == (int64_t)strlen(here) + 1 &&
+                     memcmp(folder, here, (size_t)folder_bytes) == 0;
+    free(typed);
+    return same;
+}
+
+/** What stands at FILE before the run: nothing, nothing in it, or a state of this line in this folder.  Of another run it is
+ *  the work of hours, and what is no checkpoint is nobody's to replace. */
+static int check_replaced(cli *c)
+{
+    const char *const path = c->set.checkpoint;
+    struct stat file;
+    frg_checkpoint *state = NULL;
+    char hint[256];
+    if (stat(path, &file) == 0 && (!S_ISREG(file.st_mode) || file.st_size == 0)) {
+        return 0;
+    }
+    const frg_status status = frg_checkpoint_load(&state, c->ctx, path);
+    int code = 0;
+    if (status == FRG_BAD_DATA || status == FRG_MISMATCH) {
+        code = cli_fail(c, "E_CREATE", path, "name another file, or remove this one first",
+                        "--checkpoint would replace '%s': %s", path, frg_message(c->ctx));
+    } else if (status != FRG_OK && status != FRG_NO_INPUT) {
+        code = cli_fail_read(c, status);
+    } else if (state && !is_of_run(state, c)) {
+        snprintf(hint, sizeof hint,
+                 "fourge resume %s goes on with that one; name another file, or remove this one",
+                 path);
+        code = cli_fail(c, "E_CREATE", path, hint,
+                        "--checkpoint would replace '%s', the state of another run", path);
+    }
+    frg_checkpoint_destroy(state);
+    return code;
+}
+
 int checkpoint_begin(cli *c)
 {
     keeper k;
     frg_checkpoint *state;
-    if (!c->set.checkpoint || c->resumed || c->set.dry_run) {
+    if (!c->set.checkpoint || c->set.dry_run) {
         return 0;
     }
-    int code = keeper_open(&k, c, BEGUN, 1, 0);
+    int code = check_replaced(c);
+    if (code || c->resumed) {
+        return code;
+    }
+    code = keeper_open(&k, c, BEGUN, 1, 0);
     if (!code) {
         frg_status status = keeper_begin(&k, &state);
         status = keeper_write(&k, state, status);
@@ -333,6 +392,7 @@ static int go_on(cli *c, frg_checkpoint *state)
             fprintf(stderr, "fourge: there is no state in '%s' yet: the run is started anew\n",
                     c->arguments[0]);
         }
+        next->origin = state;
         next->resumed = begun ? NULL : state;
         next->resumed_by = c;
         code = cli_run(next, count, words);
