@@ -316,7 +316,7 @@ static const option_spec *changes_numbers(const char *word)
     static const char *const harmless[] = {"report", "checkpoint"};
     const int is_long = strncmp(word, "--", 2) == 0;
     const option_spec *o = is_long ? find_option(word + 2, strcspn(word + 2, "="), CMD_ALL) : NULL;
-    if (!o || (o->commands == CMD_ALL && strcmp(o->name, "seed") != 0)) {
+    if (!o || o->commands & CMD_RESUME) {
         return NULL;
     }
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
@@ -405,10 +405,28 @@ static int go_on(cli *c, frg_checkpoint *state)
     return code;
 }
 
+/** Options in front of FILE would be those of reading it. */
+static int check_places(const cli *c)
+{
+    char where[80], hint[160];
+    for (const option_spec *o = option_table; o->name; o++) {
+        if (c->given[o - option_table]) {
+            snprintf(where, sizeof where, "--%s", o->name);
+            snprintf(hint, sizeof hint, "fourge resume %s %s%s%s", c->arguments[0], where,
+                     option_takes_value(o) ? " " : "", option_takes_value(o) ? o->value : "");
+            return cli_fail(c, "E_OPTION", where, hint,
+                            "%s stands in front of FILE, options of the run belong behind it",
+                            where);
+        }
+    }
+    return 0;
+}
+
 int command_resume(cli *c)
 {
-    int code = cli_open(c);
     frg_checkpoint *state = NULL;
+    int code = check_places(c);
+    code = code ? code : cli_open(c);
     code = code ? code : check_words(c);
     if (!code) {
         const frg_status status = frg_checkpoint_load(&state, c->ctx, c->arguments[0]);

@@ -48,9 +48,10 @@ static int is_of_the_run(const option_spec *k, const cli *line)
 {
     return k->state == OPTION_READY && k->kind != KIND_OUTPUT && k->commands & line->command->bit &&
            (k->jobs == 0 || k->jobs & 1u << line->job) &&
-           (k->commands != CMD_ALL || (line->given[k - option_table] &&
-                                       (k->field == offsetof(settings, context.time_limit) ||
-                                        k->field == offsetof(settings, context.memory_limit))));
+           (!(k->commands & CMD_RESUME || k->field == offsetof(settings, context.seed)) ||
+            (line->given[k - option_table] &&
+             (k->field == offsetof(settings, context.time_limit) ||
+              k->field == offsetof(settings, context.memory_limit))));
 }
 
 /** Whether another option on the line has set the value that this one shows. */

@@ -317,7 +317,7 @@ static int simulate(cli *c, simulation *s)
     if (code) {
         return code;
     }
-    if (c->set.format != FORMAT_TEXT) {
+    if (c->set.format != FORMAT_TEXT || c->set.output) {
         return write_result(c, "Simulated data", simulation_json, simulation_text, s);
     }
     if (!c->set.quiet && strcmp(c->set.out, "-") != 0) {

@@ -302,20 +302,22 @@ static const char *const kind_names[] = {
     [KIND_LIST] = "list",        [KIND_DEVICE] = "device",
 };
 
-static void json_choices(const char *choices)
+/** Those of the words "a|b|c" whose bits are set, as an array. */
+static void json_words(const char *name, const char *words, unsigned bits)
 {
-    fputs(",\"choices\":[\"", stdout);
-    for (; *choices; choices++) {
-        if (*choices == '|') {
-            fputs("\",\"", stdout);
-        } else {
-            putchar(*choices);
+    int n = 0;
+    printf(",\"%s\":[", name);
+    for (; words && *words; bits >>= 1) {
+        const size_t length = strcspn(words, "|");
+        if (bits & 1) {
+            printf("%s\"%.*s\"", n++ ? "," : "", (int)length, words);
         }
+        words += length + (words[length] == '|');
     }
-    fputs("\"]", stdout);
+    putchar(']');
 }
 
-static void json_option(const option_spec *o, const settings *defaults)
+static void json_option(const command_spec *k, const option_spec *o, const settings *defaults)
 {
     char initial[128];
     option_default_text(o, defaults, initial, sizeof initial);
@@ -328,7 +330,10 @@ static void json_option(const option_spec *o, const settings *defaults)
         write_json_string(stdout, o->value);
     }
     if (o->choices) {
-        json_choices(o->choices);
+        json_words("choices", o->choices, ~0u);
+    }
+    if (o->jobs && k->jobs) {
+        json_words("subcommands", k->jobs, o->jobs);
     }
     fputs(",\"default\":", stdout);
     if (*initial) {
@@ -361,12 +366,15 @@ static void options_json(const command_spec *only, const settings *defaults)
         }
         printf("%s\n{\"name\":\"%s\",\"arguments\":", n++ ? "," : "", k->name);
         write_json_string(stdout, k->arguments);
+        if (k->jobs) {
+            json_words("subcommands", k->jobs, ~0u);
+        }
         fputs(",\"options\":[", stdout);
         int m = 0;
         for (const option_spec *o = option_table; o->name; o++) {
             if (o->commands & k->bit) {
                 fputs(m++ ? ",\n " : "\n ", stdout);
-                json_option(o, defaults);
+                json_option(k, o, defaults);
             }
         }
         fputs("]}", stdout);

@@ -75,6 +75,10 @@ int cli_open(cli *c)
                                        : cli_fail(c, "E_ARG", "", NULL, "the run's options: %s",
                                                   frg_status_sentence(status));
     }
+    if (c->set.verbose) {
+        fprintf(stderr, "fourge: %s, CPU level %s, %s, %d threads\n", frg_version(),
+                frg_isa(c->ctx), frg_blas_name(), frg_threads(c->ctx));
+    }
     c->began = now_seconds();
     atomic_store(&running, c->ctx);
     if (signalled) {

@@ -10,6 +10,9 @@
 #define AT(member) offsetof(settings, member)
 #define SOLVERS    (CMD_FE | CMD_DEMEAN | CMD_TOUR | CMD_BENCH)
 #define TABLES     (CMD_FE | CMD_GP | CMD_GW)
+/* commands with a run that can be followed and stopped; of these the ones with random numbers of their own */
+#define RUNS  (CMD_ALL & ~(unsigned)(CMD_HELP | CMD_DOCTOR))
+#define DRAWS (RUNS & ~(unsigned)CMD_RESUME)
 
 /* what the rows of --repeat have in common */
 #define REPEAT                                                                                     \
@@ -360,7 +363,7 @@ const option_spec option_table[] = {
     {.name = "standard-errors",
      .kind = KIND_CHOICE,
      .commands = CMD_GP,
-     .jobs = GP_JOBS_THAT_FIT,
+     .jobs = GP_JOB_FIT,
      .field = AT(gp_fit.standard_errors),
      .value = "YESNO",
      .choices = "no|yes",
@@ -624,7 +627,7 @@ const option_spec option_table[] = {
     {.name = "output",
      .letter = 'o',
      .kind = KIND_OUTPUT,
-     .commands = CMD_ALL,
+     .commands = CMD_ALL & ~(unsigned)CMD_HELP,
      .field = AT(output),
      .value = "FILE",
      .fallback = "standard output",
@@ -677,7 +680,7 @@ const option_spec option_table[] = {
     /* ---- running ---- */
     {.name = "threads",
      .kind = KIND_INT,
-     .commands = CMD_ALL,
+     .commands = CMD_ALL & ~(unsigned)CMD_HELP,
      .field = AT(context.threads),
      .value = "N",
      .low = 0,
@@ -687,7 +690,7 @@ const option_spec option_table[] = {
      .help = "the result is the same for every number"},
     {.name = "device",
      .kind = KIND_DEVICE,
-     .commands = CMD_ALL,
+     .commands = CMD_ALL & ~(unsigned)CMD_HELP,
      .field = AT(context.device),
      .value = "NAME",
      .fallback = "cpu",
@@ -695,7 +698,7 @@ const option_spec option_table[] = {
      .help = "cpu, cuda[:i] or opencl[:i]"},
     {.name = "seed",
      .kind = KIND_UINT64,
-     .commands = CMD_ALL,
+     .commands = DRAWS,
      .field = AT(context.seed),
      .value = "N",
      .group = running,
@@ -733,7 +736,7 @@ const option_spec option_table[] = {
      .help = "keep the state between two steps in FILE, for fourge resume FILE"},
     {.name = "time-limit",
      .kind = KIND_REAL,
-     .commands = CMD_ALL,
+     .commands = RUNS,
      .field = AT(context.time_limit),
      .value = "SECONDS",
      .low = 0,
@@ -743,7 +746,7 @@ const option_spec option_table[] = {
      .help = "stop a run after this time, with what there is"},
     {.name = "memory-limit",
      .kind = KIND_BYTES,
-     .commands = CMD_ALL,
+     .commands = RUNS,
      .field = AT(context.memory_limit),
      .value = "BYTES",
      .fallback = "none",
@@ -786,7 +789,7 @@ const option_spec option_table[] = {
     /* ---- general ---- */
     {.name = "progress",
      .kind = KIND_CHOICE,
-     .commands = CMD_ALL,
+     .commands = RUNS,
      .field = AT(progress),
      .value = "HOW",
      .choices = "auto|json|none",
@@ -794,7 +797,7 @@ const option_spec option_table[] = {
      .help = "on standard error; auto: a line where that is a terminal"},
     {.name = "color",
      .kind = KIND_CHOICE,
-     .commands = CMD_ALL,
+     .commands = CMD_ALL & ~(unsigned)CMD_HELP,
      .field = AT(color),
      .value = "WHEN",
      .choices = "auto|always|never",
@@ -803,17 +806,17 @@ const option_spec option_table[] = {
     {.name = "quiet",
      .letter = 'q',
      .kind = KIND_FLAG,
-     .commands = CMD_ALL,
+     .commands = CMD_ALL & ~(unsigned)CMD_HELP,
      .field = AT(quiet),
      .group = general,
      .help = "no warnings and no progress"},
     {.name = "verbose",
      .letter = 'v',
      .kind = KIND_COUNT,
-     .commands = CMD_ALL,
+     .commands = CMD_ALL & ~(unsigned)CMD_HELP,
      .field = AT(verbose),
      .group = general,
-     .help = "say what is done; -vv in detail"},
+     .help = "say what runs and what is done; -vv in detail"},
     {.name = "explain",
      .kind = KIND_TEXT,
      .commands = CMD_ALL,
