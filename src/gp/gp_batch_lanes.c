@@ -158,7 +158,7 @@ bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
         largest = d > largest ? d : largest;
         square += gp->alpha[i] * gp->alpha[i];
         inverse += 1 / (l * l);
-        regular = l * l > SINGULAR * u * d;
+        regular = l * l > SINGULAR * u * sqrt((double)i + 1) * d;
     }
     if (!regular)
         return false;

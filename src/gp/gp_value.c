@@ -29,7 +29,8 @@
 #include "gp/gp_trust.h"
 
 static const double LOG_2PI = 1.8378770664093454836;
-static const double SINGULAR = 4; /* a pivot of so many roundings of its diagonal is none */
+/* A pivot within so many times sqrt(i + 1) roundings of its diagonal is none: i subtractions leave that of 0. */
+static const double SINGULAR = 4;
 enum {
     CLOSEST_MOST = 5000,
     PAIR_ROOM = 160
@@ -135,10 +136,10 @@ static double unit_roundoff(const frg_gp *gp)
 /** Is every pivot more than its own rounding?  The L_ii are in scratch. */
 static bool is_regular(frg_gp *gp)
 {
-    const double least = SINGULAR * unit_roundoff(gp);
+    const double unit = SINGULAR * unit_roundoff(gp);
     for (ptrdiff_t i = 0; i < gp->n; i++) {
         const double pivot = gp->scratch[i] * gp->scratch[i];
-        if (!(pivot > least * (gp->diagonal[i] + gp->jitter))) {
+        if (!(pivot > unit * sqrt((double)i + 1) * (gp->diagonal[i] + gp->jitter))) {
             gp->pivots.pivot = i;
             gp->pivots.value = pivot;
             return false;
