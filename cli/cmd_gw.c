@@ -179,6 +179,13 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_bool(j, "multiscale", r->multiscale);
     frg_json_integer(j, "starts", r->starts);
     frg_json_string(j, "started_from", frg_gw_start_name(r->started_from));
+    if (r->starts_agree > 0) { /* the mode vertex */
+        frg_json_integer(j, "starts_agree", r->starts_agree);
+        frg_json_number(j, "energy_product", r->energy_product);
+        frg_json_number(j, "next_energy", r->next_energy);
+        frg_json_bool(j, "vertex", r->vertex);
+        frg_json_bool(j, "symmetric", r->symmetric);
+    }
     frg_json_string(j, "cost_store", store_name(r->cost_store));
     frg_json_integer(j, "rank", frg_gw_rank(job->solver));
     seconds_open(j);
@@ -196,6 +203,23 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     json_foot(j, c);
 }
 
+/** What is known of a plan of the mode vertex. */
+static void verdict_text(frg_report *report, const frg_gw_report *r)
+{
+    char text[200];
+    frg_report_fact_number(report, "Energy of the product plan", r->energy_product, 5);
+    snprintf(text, sizeof text, "%" PRId64 ", the lowest from %s; %" PRId64 " on all points as low",
+             r->starts, frg_gw_start_name(r->started_from), r->starts_agree);
+    frg_report_fact(report, "Starts", text);
+    if (isfinite(r->next_energy)) {
+        frg_report_fact_number(report, "Next energy above it", r->next_energy, 5);
+    }
+    snprintf(text, sizeof text, "%s%s",
+             r->vertex ? "a vertex, not blurred by an entropy" : "between vertices",
+             r->symmetric ? "; another plan that moves most points is as low" : "");
+    frg_report_fact(report, "Plan", text);
+}
+
 static void align_text(frg_report *report, const cli *c, const void *state)
 {
     const align_job *const job = state;
@@ -211,6 +235,9 @@ static void align_text(frg_report *report, const cli *c, const void *state)
     }
     if (isfinite(r->lower_bound)) {
         frg_report_fact_number(report, "Lower bound", r->lower_bound, 4);
+    }
+    if (r->starts_agree > 0) {
+        verdict_text(report, r);
     }
     frg_report_fact_number(report, "Mass", p.mass, 6);
     snprintf(text, sizeof text, "%s and %s (%s and %s before rounding)",

@@ -195,7 +195,10 @@ typedef enum {
     FRG_GW_AUTO,    /* sampled */
     FRG_GW_SAMPLED, /* L(P) from R pairs drawn from P */
     FRG_GW_EXACT,   /* L(P) by two matrix products; no random numbers */
-    FRG_GW_LANDMARK /* squared landmark distances, L(P) exact in rank landmarks + 2 */
+    FRG_GW_LANDMARK, /* squared landmark distances, L(P) exact in rank landmarks + 2 */
+    FRG_GW_VERTEX   /* no sampling and no entropy: several starts, each by conditional gradient with exact line search to a
+                       plan that no vertex is lower than to first order, mostly a vertex itself (n + m - 1 entries at most);
+                       the lowest one.  Memory: all distances and a few n x m arrays */
 } frg_gw_mode;
 typedef enum {
     FRG_GW_DISTANCE_AUTO,        /* precomputed up to 20000 points, landmark above; matrix, graph where given */
@@ -219,7 +222,11 @@ typedef enum {
                              noise of both, and steps are left */
     FRG_GW_START_PRODUCT,
     FRG_GW_START_PROFILES,/* that alone, without annealing */
-    FRG_GW_START_GIVEN    /* in reports alone */
+    FRG_GW_START_GIVEN,   /* from here on in reports alone */
+    FRG_GW_START_ANNEALED,/* the product, entropic steps with falling epsilon */
+    FRG_GW_START_AXES,    /* classical scaling of both sides, axes with signs */
+    FRG_GW_START_RANDOM,  /* axes turned at random, or independent points */
+    FRG_GW_START_COARSE   /* a plan between farthest points */
 } frg_gw_start;
 typedef enum { FRG_GW_PRESET_NONE, FRG_GW_PRESET_TORCHGW } frg_gw_preset;
 
@@ -241,7 +248,8 @@ typedef enum {
     FRG_GW_MAX_ITER,
     FRG_GW_CANCELLED,
     FRG_GW_STALLED_PRODUCT, /* the plan is the product of its marginals: W_PRODUCT */
-    FRG_GW_DEGENERATE       /* every plan is as good: one point, or distances 0 */
+    FRG_GW_DEGENERATE,      /* every plan is as good: one point, or distances 0 */
+    FRG_GW_STATIONARY       /* mode vertex: no plan is lower to first order, and of the starts none ended lower */
 } frg_gw_reason;
 
 /** One side.  data: points (n x d), or the distances (n x n) with FRG_GW_DISTANCE_MATRIX, f32 or f64; graph: for
@@ -326,7 +334,13 @@ typedef struct {
     int64_t anchors;              /* pairs of the last step; 0: exact */
     int64_t starts;               /* how many; 1 in the modes exact and landmark */
     frg_gw_store cost_store;      /* f32 or fly */
-    frg_gw_start started_from;    /* of the start that went on: product, profiles, or given */
+    frg_gw_start started_from;    /* of the start that went on */
+    /* the mode vertex; 0 and NaN in the others */
+    double energy_product;        /* E (fused: J) of a b', caller's units (J: scaled) */
+    double next_energy;           /* the lowest of the starts that ended higher, on all points; infinite: none did */
+    int64_t starts_agree;         /* how many of those on all points ended as low, to 1e-6 of energy_product */
+    int vertex;                   /* the plan is a vertex */
+    int symmetric;                /* another plan is as low and moves half of the points at least */
 } frg_gw_report;
 
 typedef struct frg_gw frg_gw;

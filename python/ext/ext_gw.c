@@ -10,14 +10,15 @@
 
 #define AT(type, field) #field, offsetof(type, field)
 
-static const char *const modes[] = {"auto", "sampled", "exact", "landmark", NULL};
+static const char *const modes[] = {"auto", "sampled", "exact", "landmark", "vertex", NULL};
 static const char *const distances[] = {"auto",      "landmark", "dijkstra", "precomputed",
                                         "euclidean", "matrix",   "graph",    NULL};
 static const char *const anneals[] = {"progress", "iter", "none", NULL};
 static const char *const scales[] = {"fixed", "batch_max", "none", NULL};
 static const char *const samplings[] = {"systematic", "multinomial", NULL};
 static const char *const starts_from[] = {"auto", "product", "profiles", NULL};
-static const char *const started_from[] = {"auto", "product", "profiles", "given", NULL};
+static const char *const started_from[] = {"auto", "product", "profiles", "given",  "annealed",
+                                           "axes", "random",  "coarse",   NULL};
 static const char *const multiscales[] = {"auto", "on", "off", NULL};
 static const char *const linear_scales[] = {"none", "max", NULL};
 static const char *const metrics[] = {"l2", "lower", "upper", "mid", NULL};
@@ -99,6 +100,11 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, starts), IS_INT64, NULL},
                                       {AT(frg_gw_report, cost_store), IS_CHOICE, stores},
                                       {AT(frg_gw_report, started_from), IS_CHOICE, started_from},
+                                      {AT(frg_gw_report, energy_product), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, next_energy), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, starts_agree), IS_INT64, NULL},
+                                      {AT(frg_gw_report, vertex), IS_BOOL, NULL},
+                                      {AT(frg_gw_report, symmetric), IS_BOOL, NULL},
                                       {NULL, 0, IS_INT, NULL}};
 
 static const ext_field sinkhorn_options[] = {

@@ -369,7 +369,9 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         data, the options and the seed must be those of the state; threads need not.
     **options
         distance ("auto", "landmark", "dijkstra", "precomputed", "euclidean", "matrix", "graph"), mode ("auto",
-        "sampled", "exact", "landmark"), k 30, landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
+        "sampled", "exact", "landmark", "vertex": no sampling and no entropy, many starts raced by energy, each by conditional
+        gradient to a plan of n + m - 1 entries at most; what it has no part in, epsilon and anchors among them, is
+        refused; its report has energy_product, next_energy, starts_agree, vertex and symmetric), k 30, landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
         min_iter 20, tol 1e-5, max_inner, marginal_tol, mass, rho_source, rho_target, reference, linear_weight,
         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,
         polish_passes, cost_store ("auto", "f32", "fly"), cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter,

@@ -11,15 +11,16 @@
 
 const char *frg_gw_reason_name(frg_gw_reason r)
 {
-    static const char *const names[] = {"running",   "converged_change", "converged_plateau",
-                                        "max_iter",  "cancelled",        "stalled_product",
-                                        "degenerate"};
+    static const char *const names[] = {"running",    "converged_change", "converged_plateau",
+                                        "max_iter",   "cancelled",        "stalled_product",
+                                        "degenerate", "stationary"};
     return (size_t)r < sizeof names / sizeof *names ? names[r] : "?";
 }
 
 const char *frg_gw_start_name(frg_gw_start s)
 {
-    static const char *const names[] = {"auto", "product", "profiles", "given"};
+    static const char *const names[] = {"auto",     "product", "profiles", "given",
+                                        "annealed", "axes",    "random",   "coarse"};
     return (size_t)s < sizeof names / sizeof *names ? names[s] : "?";
 }
 
@@ -73,6 +74,47 @@ void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset)
     o->polish = 0;
 }
 
+const char *frgi_gw_sampled_option(const frg_gw_opts *o)
+{
+    frg_gw_opts usual;
+    frg_gw_defaults(&usual, sizeof usual);
+    const struct {
+        const char *name;
+        double now, usual;
+    } options[] = {{"anchors", (double)o->anchors, (double)usual.anchors},
+                   {"epsilon", o->epsilon, usual.epsilon},
+                   {"anneal", (double)o->anneal, (double)usual.anneal},
+                   {"damping", o->damping, usual.damping},
+                   {"min_iter", (double)o->min_iter, (double)usual.min_iter},
+                   {"tol", o->tol, usual.tol},
+                   {"max_inner", (double)o->max_inner, (double)usual.max_inner},
+                   {"marginal_tol", o->marginal_tol, usual.marginal_tol},
+                   {"reference", (double)o->reference, (double)usual.reference},
+                   {"lambda_ema_beta", o->lambda_ema_beta, usual.lambda_ema_beta},
+                   {"scale", (double)o->scale, (double)usual.scale},
+                   {"sampling", (double)o->sampling, (double)usual.sampling},
+                   {"multiscale", (double)o->multiscale, (double)usual.multiscale},
+                   {"n_coarse", (double)o->n_coarse, (double)usual.n_coarse},
+                   {"n_start", (double)o->n_start, (double)usual.n_start},
+                   {"fine_steps", (double)o->fine_steps, (double)usual.fine_steps},
+                   {"polish", (double)o->polish, (double)usual.polish},
+                   {"round", (double)o->round, (double)usual.round},
+                   {"polish_tol", o->polish_tol, usual.polish_tol},
+                   {"polish_passes", (double)o->polish_passes, (double)usual.polish_passes},
+                   {"cost_store", (double)o->cost_store, (double)usual.cost_store},
+                   {"rank", (double)o->rank, (double)usual.rank},
+                   {"store_plan", (double)o->store_plan, (double)usual.store_plan},
+                   {"diag_exact", (double)o->diag_exact, (double)usual.diag_exact},
+                   {"auto_store", (double)o->auto_store, (double)usual.auto_store},
+                   {"start_from", (double)o->start_from, (double)usual.start_from}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (options[i].now < options[i].usual || options[i].now > options[i].usual) {
+            return options[i].name;
+        }
+    }
+    return NULL;
+}
+
 /* ---- checks ----------------------------------------------------------------------------------------- */
 
 static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
@@ -102,7 +144,7 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
                   {"polish_passes", (double)o->polish_passes, 0, 1e18, false},
                   {"cache_rows", (double)o->cache_rows, 1, 1e18, false},
                   {"rank", (double)o->rank, 0, 1e9, false},
-                  {"mode", (double)o->mode, 0, FRG_GW_LANDMARK, false},
+                  {"mode", (double)o->mode, 0, FRG_GW_VERTEX, false},
                   {"distance", (double)o->distance, 0, FRG_GW_DISTANCE_GRAPH, false},
                   {"anneal", (double)o->anneal, 0, FRG_GW_ANNEAL_NONE, false},
                   {"reference", (double)o->reference, 0, FRG_GW_REFERENCE_PRODUCT, false},
@@ -133,9 +175,16 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
     if (o->mass > 0 && relaxed) {
         FAIL(ctx, E_UNSUPPORTED, "mass together with relaxed marginals");
     }
-    if ((o->mode == FRG_GW_EXACT || o->mode == FRG_GW_LANDMARK) && (o->mass > 0 || relaxed)) {
+    if (o->mode >= FRG_GW_EXACT && (o->mass > 0 || relaxed)) {
         FAIL(ctx, E_UNSUPPORTED,
-             "partial mass and relaxed marginals in the modes exact and landmark");
+             "partial mass and relaxed marginals in the modes exact and landmark, and in vertex");
+    }
+    const char *const idle = o->mode == FRG_GW_VERTEX ? frgi_gw_sampled_option(o) : NULL;
+    if (idle) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "%s in the mode vertex, which has no entropy and no passes: leave it at its default, "
+             "or take the mode sampled or exact",
+             idle);
     }
     const bool sampled = o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED;
     if (o->rank > 0 && (o->mass > 0 || relaxed || !sampled)) {
@@ -231,7 +280,7 @@ static frg_status choose_store(frg_gw *s, frgi_keeping *keeping)
     const double bytes = 4.0 * (double)s->x.n * (double)s->y.n;
     const bool small = bytes < 0.25 * (double)frgi_memory_allowed(s->ctx);
     const bool fly = s->o.cost_store == FRG_GW_STORE_FLY || s->o.rank > 0 ||
-                     (s->o.cost_store == FRG_GW_STORE_AUTO && !small);
+                     s->o.mode == FRG_GW_VERTEX || (s->o.cost_store == FRG_GW_STORE_AUTO && !small);
     const frgi_form *chosen = &forms[fly];
     if (s->o.cost_store == FRG_GW_STORE_F32 && !fly) {
         TRY(frgi_fit_store(s->ctx, s->x.n, s->y.n, forms, 2, s->o.auto_store != 0, &chosen));
@@ -379,6 +428,9 @@ void frg_gw_destroy(frg_gw *s)
     DROP(ctx, &s->linear);
     DROP(ctx, &s->start);
     DROP(ctx, &s->potentials);
+    DROP(ctx, &s->list.starts);
+    DROP(ctx, &s->list.columns);
+    DROP(ctx, &s->list.values);
     frgi_factored_close(&s->factors, ctx);
     DROP(ctx, &s);
 }
@@ -394,6 +446,10 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     const int64_t n = s->x.n, m = s->y.n;
     if (s->stopped) {
         return s->stopped;
+    }
+    if (s->o.mode == FRG_GW_VERTEX) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "a plan to start from in the mode vertex, which has its own starts");
     }
     if (s->o.max_iter == 0 && !frgi_is_balanced(&s->o)) {
         FAIL(ctx, E_UNSUPPORTED,
@@ -461,6 +517,9 @@ frg_status frg_gw_start_potentials(frg_gw *s, const double *f, const double *g)
     const int64_t n = s->x.n, m = s->y.n;
     if (s->stopped) {
         return s->stopped;
+    }
+    if (s->o.mode == FRG_GW_VERTEX) {
+        FAIL(ctx, E_UNSUPPORTED, "potentials to start from in the mode vertex, which has none");
     }
     if (s->o.rank > 0 || s->o.max_iter == 0) {
         FAIL(ctx, E_UNSUPPORTED,

@@ -17,6 +17,7 @@ struct frg_gw {
     frgi_factored factors; /* rank > 0 */
     frg_plan plan;
     frg_gw_report report;
+    frgi_transport_list list; /* of the mode vertex */
     struct frgi_state state;
     frgi_trace trace;
     frg_status stopped; /* positive: while distances were made */
@@ -25,6 +26,13 @@ struct frg_gw {
 
 #pragma GCC visibility push(hidden)
 
+/** The mode vertex (gw_vertex_run.c): the plan as a list, its energy and where it comes from in the report; positive: stopped,
+ *  with the best plan so far. */
+FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);
+/** The name of the first option that the sampled iteration alone has and that is not at its default; NULL: none. */
+const char *frgi_gw_sampled_option(const frg_gw_opts *o);
+/** Whether its arrays fit into half of the memory that is allowed. */
+bool frgi_gw_fits_vertex(const frg_gw *s);
 /** Whether runs start from representatives. */
 bool frgi_gw_is_multiscale(const frg_gw *s);
 /** out[i] <- sum_k C_ik^2 w_k of one side, caller's units. */

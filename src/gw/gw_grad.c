@@ -455,6 +455,12 @@ static void pull_row(void *user, int64_t i, const double *row, int64_t chunk)
 static frg_status check_pull(const frg_plan *p, const frg_array *g, frg_gw_grad_mode mode,
                              const frg_array *out)
 {
+    if (p->t->list) {
+        FAIL(p->ctx, E_UNSUPPORTED,
+             "the derivative of a plan without entropy, which is 0 or undefined: give an epsilon "
+             "and "
+             "the mode exact or sampled");
+    }
     const frgi_marginals *const how = &p->t->how;
     REQUIRE(p->ctx, (unsigned)mode <= FRG_GW_GRAD_FROZEN, "mode is %d", (int)mode);
     TRY(check_matrix(p->ctx, g, "g", p->report.n, p->report.m));

@@ -173,4 +173,23 @@ INLINE unsigned lanes_less(lanes a, lanes b)
 #endif
 }
 
+/** The same of doubles. */
+INLINE unsigned reals_less(reals a, reals b)
+{
+#if defined(__AVX512F__)
+    return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LT_OQ);
+#elif defined(__AVX2__)
+    return (unsigned)_mm256_movemask_pd((__m256d)(a < b));
+#elif defined(__SSE2__)
+    return (unsigned)_mm_movemask_pd((__m128d)(a < b));
+#else
+    const real_mask m = a < b;
+    unsigned bits = 0;
+    for (int l = 0; l < REALS; l++) {
+        bits |= (unsigned)(m[l] & 1) << l;
+    }
+    return bits;
+#endif
+}
+
 #endif

@@ -185,6 +185,10 @@ frg_status frg_gw_potentials(const frg_gw *s, double *f, double *g)
     const frgi_sweep *const w = &s->level.t.s;
     REQUIRE(s->ctx, s->plan.t, "the alignment has not run");
     REQUIRE(s->ctx, s->o.rank == 0, "a plan of low rank has factors and no potentials");
+    if (s->level.t.list) {
+        FAIL(s->ctx, E_UNSUPPORTED,
+             "potentials of a plan without entropy: give an epsilon and the mode exact or sampled");
+    }
     const bool left_out = frgi_gw_leaves_out(s);
     const struct {
         double *to;

@@ -48,9 +48,37 @@ static void plan_row(const frgi_transport *t, int64_t i, const void *exponents, 
     }
 }
 
+/** Rows of a plan that is a list; the same runs of rows. */
+static void visit_list(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
+                       const int64_t *chosen, frgi_row_visitor visit, void *user)
+{
+    const frgi_transport_list *const list = t->list;
+    const size_t bytes = (size_t)t->s.m * sizeof(double);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(t->threads) if (last > first + 64)
+    for (int64_t c = 0; c < chunks; c++) {
+        double *const out =
+            (double *)(void *)(t->scratch + (size_t)omp_get_thread_num() * t->scratch_bytes);
+        const int64_t end = first + (c + 1) * (last - first) / chunks;
+        for (int64_t i = first + c * (last - first) / chunks; i < end; i++) {
+            if (chosen && chosen[i] == chosen[i + 1]) {
+                continue;
+            }
+            memset(out, 0, bytes);
+            for (int64_t e = list->starts[i]; e < list->starts[i + 1]; e++) {
+                out[list->columns[e]] += list->values[e];
+            }
+            visit(user, i, out, c);
+        }
+    }
+}
+
 static void visit_rows(const frgi_transport *t, int64_t first, int64_t last, int64_t chunks,
                        const int64_t *chosen, frgi_row_visitor visit, void *user)
 {
+    if (t->list) {
+        visit_list(t, first, last, chunks, chosen, visit, user);
+        return;
+    }
     const frgi_sweep *const s = &t->s;
     const int64_t g0 = first / FRGI_GROUP, g1 = (last + FRGI_GROUP - 1) / FRGI_GROUP;
     const size_t size = frgi_exponent_size(s);
@@ -210,9 +238,30 @@ static void round_plan(frgi_transport *t, sums_job *job)
     }
 }
 
+/** Marginals of a plan that is a list. */
+static frg_status finish_list(const frgi_transport *t, frgi_marginal_error *before,
+                              frgi_marginal_error *after)
+{
+    const frgi_sweep *const s = &t->s;
+    double *sums = NULL;
+    TRY(NEW0(t->ctx, &sums, s->n + s->m, "marginals of a plan"));
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int64_t e = t->list->starts[i]; e < t->list->starts[i + 1]; e++) {
+            sums[i] += t->list->values[e];
+            sums[s->n + t->list->columns[e]] += t->list->values[e];
+        }
+    }
+    *before = *after = compare(s, sums, sums + s->n);
+    DROP(t->ctx, &sums);
+    return FRG_OK;
+}
+
 frg_status frgi_transport_finish(frgi_transport *t, bool round, frgi_marginal_error *before,
                                  frgi_marginal_error *after)
 {
+    if (t->list) {
+        return finish_list(t, before, after);
+    }
     frgi_sweep *const s = &t->s;
     const bool balanced = s->tau_a == 1 && s->tau_b == 1, partial = t->how.mass > 0;
     double *row = NULL;

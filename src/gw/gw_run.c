@@ -348,19 +348,21 @@ static frg_status certify(frg_gw *s)
     frg_gw_report *const r = &s->report;
     const double n = (double)s->x.n, m = (double)s->y.n;
     const double unit_x = 1 / (double)s->x.scale, unit_y = 1 / (double)s->y.scale;
-    r->lower_bound = (double)NAN;
-    r->objective = (double)NAN;
+    const bool known = s->level.t.list; /* a list comes with its energy, and may have a bound */
+    double bound = (double)NAN;
+    r->lower_bound = known ? r->lower_bound : (double)NAN;
+    r->objective = known ? r->objective : (double)NAN;
     r->energy_standard_error = 0;
     const bool balanced = frgi_is_balanced(&s->o);
     const bool plain = balanced && s->o.linear_weight == 0;
     const bool cheap = look_at_all(&s->x) + look_at_all(&s->y) <= ALL_DISTANCES;
-    if (n * m * (n + m) <= EXACT_ENERGY) {
+    if (!known && n * m * (n + m) <= EXACT_ENERGY) {
         frgi_plan_sums sums;
         const bool objective = balanced && s->o.rank == 0;
         TRY(frgi_plan_sums_take(&s->level, objective, &sums));
         r->energy = frgi_energy_of(&sums, unit_x, unit_y);
         r->objective = objective ? objective_of(s, &sums) : r->objective;
-    } else {
+    } else if (!known) {
         TRY(estimate_energy(s, balanced && s->plan.report.rounded && cheap));
     }
     if (plain && cheap) {
@@ -372,7 +374,8 @@ static frg_status certify(frg_gw *s)
         }
         if (status >= 0) {
             status = frgi_lower_bound(s->ctx, square, s->a, s->x.n, square + s->x.n, s->b, s->y.n,
-                                      &r->lower_bound);
+                                      &bound);
+            r->lower_bound = fmax(r->lower_bound, bound);
         }
         DROP(s->ctx, &square);
         return status;
@@ -423,6 +426,7 @@ static frg_status run(frg_gw *s)
     frgi_level *const l = &s->level;
     frg_status status;
     frgi_transport_restart(&l->t);
+    l->t.list = NULL;
     l->t.passes = 0;
     l->inner = 0;
     const bool stays = s->o.max_iter == 0 && s->start && !s->degenerate;
@@ -432,6 +436,9 @@ static frg_status run(frg_gw *s)
     } else if (s->degenerate || s->o.max_iter == 0) {
         status = degenerate(s);
         s->report.reason = s->degenerate ? FRG_GW_DEGENERATE : FRG_GW_MAX_ITER;
+    } else if (s->o.mode == FRG_GW_VERTEX) {
+        TRY(frgi_level_reset(l, 0));
+        status = frgi_gw_vertex(s);
     } else if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK) {
         TRY(frgi_level_reset(l, 0));
         status = frgi_exact_loop(l, s->o.mode == FRG_GW_LANDMARK, &s->report.reason,
@@ -445,7 +452,7 @@ static frg_status run(frg_gw *s)
         return status;
     }
     const double begin = frgi_seconds();
-    const frg_status polished = polish(s, status == FRG_OK && !stays);
+    const frg_status polished = polish(s, status == FRG_OK && !stays && !l->t.list);
     TRY(polished);
     status = status == FRG_OK ? polished : status;
     TRY(judge_product(s));
@@ -481,6 +488,9 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     frg_gw_report *const r = &s->report;
     r->outer_iterations = r->inner_iterations = r->coarse_iterations = 0;
     r->starts = 1;
+    r->starts_agree = 0;
+    r->vertex = r->symmetric = 0;
+    r->energy_product = r->next_energy = (double)NAN;
     r->started_from = s->start || s->potentials ? FRG_GW_START_GIVEN : FRG_GW_START_PRODUCT;
     s->state.filled = false;
     s->trace.n = 0;
@@ -491,8 +501,8 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->inner_seconds = s->level.spent.inner;
     r->sample_seconds = s->level.spent.sample;
     r->truncated_ages = s->level.truncated;
-    r->anchors = s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK ? 0 : s->level.count;
-    r->epsilon_end = s->level.epsilon;
+    r->anchors = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED ? s->level.count : 0;
+    r->epsilon_end = s->level.t.list ? 0 : s->level.epsilon;
     r->total_seconds = set_up + frgi_seconds() - begin;
     if (status == FRG_OK) {
         status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter < s->o.max_iter ? FRG_MAX_ITER

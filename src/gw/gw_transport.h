@@ -43,9 +43,17 @@ typedef struct {
     double momentum[FRGI_TAPE_ROOM]; /* of the step that ends the pass */
 } frgi_tape;
 
+/** A plan that is a list instead: its entries by rows. */
+typedef struct {
+    int64_t *starts; /* n + 1 */
+    int32_t *columns;
+    double *values;
+} frgi_transport_list;
+
 typedef struct {
     frg_context *ctx;
     frgi_sweep s;
+    const frgi_transport_list *list; /* NULL: the plan is that of the exponents */
     frgi_marginals how;
     double k; /* log2(e) / epsilon */
     bool accelerate;

@@ -1,0 +1,73 @@
+/* gw_assign.c - assignments from coarse to fine: the duals of a problem of half the rows and columns are where a cold one
+ * begins.
+ *
+ * From every second row p and column the duals u_p of the smaller problem are known, and v_j = min_p c_pj - u_p is feasible
+ * and near the end for costs that are smooth in both indices' points: at n = 3000 a tenth of the looks at rows are left.
+ * The work itself is in gw_assign.tmpl.h.
+ */
+#include "gw/gw_assign.h"
+
+#include <string.h>
+
+enum { SMALLEST = 200 }; /* of a problem that begins with half of itself */
+
+#pragma GCC visibility push(hidden)
+DECLARE_LEVELS(frgi_assign_ops[2], frgi_assign_ops);
+#pragma GCC visibility pop
+
+const frgi_assign_ops *frgi_assign_ops_of(const frg_context *ctx)
+{
+    static const frgi_assign_ops *const table[ISA_COUNT] = EACH_LEVEL(frgi_assign_ops);
+    return table[frgi_context_isa(ctx)];
+}
+
+frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool single)
+{
+    const char *const what = "an assignment";
+    const int64_t half = n / 2, ld = frgi_costs_ld(n), half_ld = frgi_costs_ld(half);
+    const size_t size = frgi_costs_size(single), bytes = frgi_mul((size_t)ld, size);
+    char *reals = NULL;
+    *a = (frgi_assign){.n = n, .ld = ld, .ops = &frgi_assign_ops_of(ctx)[single]};
+    TRY(NEW(ctx, &a->column, frgi_mul(4, (size_t)n), what));
+    TRY(NEW0(ctx, &reals, frgi_mul(4, bytes), what));
+    a->row = a->column + n;
+    a->scanned = a->row + n;
+    a->waiting = a->scanned + n;
+    a->v = reals;
+    a->open = reals + bytes;
+    a->key = reals + 2 * bytes;
+    a->from = reals + 3 * bytes;
+    if (n < SMALLEST) {
+        return FRG_OK;
+    }
+    char *costs = NULL;
+    TRY(NEW0(ctx, &costs, frgi_mul(frgi_mul((size_t)half, (size_t)half_ld), size), what));
+    a->part = (frgi_costs){costs, half, half, half_ld, single};
+    TRY(NEW0(ctx, &a->half, 1, what));
+    return frgi_assign_open(a->half, ctx, half, single);
+}
+
+void frgi_assign_close(frgi_assign *a, frg_context *ctx)
+{
+    char *reals = a->v, *costs = a->part.at;
+    if (a->half) {
+        frgi_assign_close(a->half, ctx);
+    }
+    DROP(ctx, &a->half);
+    DROP(ctx, &a->column);
+    DROP(ctx, &reals);
+    DROP(ctx, &costs);
+    *a = (frgi_assign){0};
+}
+
+void frgi_assign_solve(frgi_assign *a, const frgi_costs *c)
+{
+    if (!a->warm && a->half) {
+        a->ops->halve(c, &a->part);
+        a->half->warm = false;
+        frgi_assign_solve(a->half, &a->part);
+        a->ops->extend(a, c);
+        a->warm = true;
+    }
+    a->ops->solve(a, c);
+}

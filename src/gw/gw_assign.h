@@ -1,0 +1,104 @@
+/* gw_assign.h - the linear problems of a vertex: an assignment (gw_assign.c), a transport between other marginals
+ * (gw_simplex.c), and what both read the costs with, per CPU level (gw_assign_cpu.c).
+ *
+ * Costs are n rows of ld reals, float or double, ld a multiple of FRGI_ASSIGN_PAD; what stands in the padding is not read as
+ * a cost.
+ */
+#ifndef FRGI_GW_ASSIGN_H
+#define FRGI_GW_ASSIGN_H
+
+#include "core/core.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { FRGI_ASSIGN_PAD = 16 };
+#define FRGI_ASSIGN_FAR 1e30 /* above all costs and duals */
+
+/** A dense matrix of costs, or of what costs are made of. */
+typedef struct {
+    void *at; /* rows x ld float (single) or double */
+    int64_t rows, columns, ld;
+    bool single;
+} frgi_costs;
+
+static inline int64_t frgi_costs_ld(int64_t columns)
+{
+    return (columns + FRGI_ASSIGN_PAD - 1) / FRGI_ASSIGN_PAD * FRGI_ASSIGN_PAD;
+}
+
+static inline size_t frgi_costs_size(bool single)
+{
+    return single ? sizeof(float) : sizeof(double);
+}
+
+static inline void *frgi_costs_row(const frgi_costs *c, int64_t i)
+{
+    return (char *)c->at + (size_t)(i * c->ld) * frgi_costs_size(c->single);
+}
+
+static inline double frgi_costs_get(const frgi_costs *c, int64_t i, int64_t j)
+{
+    return c->single ? (double)((const float *)c->at)[i * c->ld + j]
+                     : ((const double *)c->at)[i * c->ld + j];
+}
+
+typedef struct frgi_assign frgi_assign;
+
+/** Rows of costs, for floats ([1]) and doubles ([0]). */
+typedef struct {
+    /** The least c_j - v_j and the second least, and where the least is (the first of equals). */
+    int64_t (*two)(const void *c, const void *v, int64_t ld, double least[2]);
+    /** The assignment of least cost; warm: from the duals that are there. */
+    void (*solve)(frgi_assign *a, const frgi_costs *c);
+    /** Every second row and column of c. */
+    void (*halve)(const frgi_costs *c, frgi_costs *out);
+    /** Duals of a from those of a->half. */
+    void (*extend)(frgi_assign *a, const frgi_costs *c);
+} frgi_assign_ops;
+
+/** The pair of tables for the context's CPU level: [0] doubles, [1] floats. */
+const frgi_assign_ops *frgi_assign_ops_of(const frg_context *ctx);
+
+/** The room of an assignment of n rows to n columns, and the duals from which the next one begins. */
+struct frgi_assign {
+    int64_t n, ld;
+    const frgi_assign_ops *ops;
+    bool warm;             /* v is that of an assignment that was solved; false: begin anew */
+    int32_t *column, *row; /* column[i] of row i, row[j] of column j */
+    void *v;               /* ld: duals of columns; padding: -FRGI_ASSIGN_FAR */
+    void *open, *key,
+        *from; /* ld: v of columns that are not scanned; distances; rows before (integers as wide as a real) */
+    int32_t *scanned, *waiting; /* n, n */
+    int64_t scans;              /* rows that were read, of all solves */
+    frgi_assign *half;          /* NULL: small */
+    frgi_costs part;            /* of half */
+};
+
+/** To be closed, failed or not. */
+FRG_MUST_USE frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool single);
+void frgi_assign_close(frgi_assign *a, frg_context *ctx);
+/** The assignment of least cost (n x n) into a->column and a->row. */
+void frgi_assign_solve(frgi_assign *a, const frgi_costs *c);
+
+/** An entry of a plan. */
+typedef struct {
+    int32_t i, j;
+    double mass;
+} frgi_entry;
+
+typedef struct frgi_simplex frgi_simplex;
+/** Transport from weights a (n) to b (m), all positive, of equal sums. */
+FRG_MUST_USE frg_status frgi_simplex_open(frgi_simplex **out, frg_context *ctx, const double *a,
+                                          int64_t n, const double *b, int64_t m, bool single);
+void frgi_simplex_close(frgi_simplex **s, frg_context *ctx);
+/** The vertex of least cost into `out` (*count <= n + m - 1 entries of mass > 0, by rows), beginning with the last one; false:
+ *  the most pivots were done before it was reached, and what is there is a vertex none the less. */
+bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, int64_t *count);
+/** The next solve begins without a tree. */
+void frgi_simplex_forget(frgi_simplex *s);
+/** Duals of the last solve: u_i + v_j <= c_ij. */
+void frgi_simplex_duals(const frgi_simplex *s, double *u, double *v);
+int64_t frgi_simplex_pivots(const frgi_simplex *s);
+
+#pragma GCC visibility pop
+#endif

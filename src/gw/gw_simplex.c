@@ -1,0 +1,414 @@
+/* gw_simplex.c - transport between any two marginals at least cost, by the primal network simplex on a dense bipartite graph.
+ *
+ * Letters: sources i with weights a, sinks j with weights b, nodes 0 .. n-1 and n .. n+m-1, a spanning tree of n + m - 1
+ * arcs i -> j that carry flow, duals with u_i + v_j = c_ij on them.  A pivot takes in an arc of negative c_ij - u_i - v_j,
+ * lets as much flow round its cycle as there is and drops the arc that runs dry; the subtree behind it is hung on the other
+ * end and its duals moved.
+ *
+ * Weights are whole numbers, a_i S + 1 with S above the number of nodes, the surplus on the largest b: no two parts of
+ * them have equal sums but all and nothing (Orden 1956), so that no arc of a tree is empty, every pivot gains and none
+ * comes back.  The mass of the result is computed from the weights themselves along the last tree, in double.
+ *
+ * A row of costs is looked at as a whole (gw_assign.tmpl.h); pivots take the best arc of the next few rows.  The
+ * costs of the next problem are nearly the same in a conditional-gradient iteration, so that it begins with the last tree: that is what a
+ * primal method is for, and why this is no library's.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "gw/gw_assign.h"
+
+struct frgi_simplex {
+    int64_t n, m, nodes, ld;
+    bool single, planted; /* planted: there is a tree */
+    const frgi_assign_ops *ops;
+    const double *a, *b;                   /* borrowed */
+    int64_t *weight;                       /* whole, of all nodes */
+    int32_t *parent, *child, *next, *prev; /* -1: none */
+    int32_t *depth, *order;
+    int64_t *flow; /* of the arc to the parent */
+    double *dual;
+    void *v; /* ld reals: duals of sinks for the looks at rows */
+    double *net;
+    int64_t pivots;
+};
+
+/* ---- memory and weights ------------------------------------------------------------------------------------ */
+
+/** w[i] <- S round(T x_i / sum x), at least S. */
+static int64_t whole_weights(const double *x, int64_t n, double units, int64_t spread, int64_t *w)
+{
+    double total = 0;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        total += x[i];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t most = llround(units * x[i] / total);
+        w[i] = spread * (most > 1 ? most : 1);
+        sum += w[i];
+    }
+    return sum;
+}
+
+static void make_weights(frgi_simplex *s)
+{
+    const int64_t spread = 4 * s->nodes;
+    const double units = 0x1p59 / (double)spread;
+    const int64_t sum_a = whole_weights(s->a, s->n, units, spread, s->weight);
+    const int64_t sum_b = whole_weights(s->b, s->m, units, spread, s->weight + s->n);
+    int64_t *const b = s->weight + s->n, largest = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        s->weight[i]++;
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        largest = b[j] > b[largest] ? j : largest;
+    }
+    b[largest] += sum_a + s->n - sum_b;
+}
+
+frg_status frgi_simplex_open(frgi_simplex **out, frg_context *ctx, const double *a, int64_t n,
+                             const double *b, int64_t m, bool single)
+{
+    const int64_t nodes = n + m;
+    const char *const what = "a transport problem";
+    frgi_simplex *s;
+    frg_status status = FRG_OK;
+    char *v = NULL;
+    TRY(NEW0(ctx, &s, 1, what));
+    s->n = n;
+    s->m = m;
+    s->nodes = nodes;
+    s->ld = frgi_costs_ld(m);
+    s->single = single;
+    s->ops = &frgi_assign_ops_of(ctx)[single];
+    s->a = a;
+    s->b = b;
+    TRY_TO(done, NEW(ctx, &s->weight, 2 * nodes, what));
+    TRY_TO(done, NEW(ctx, &s->parent, 6 * nodes, what));
+    TRY_TO(done, NEW(ctx, &s->dual, 2 * nodes, what));
+    TRY_TO(done, NEW0(ctx, &v, frgi_mul((size_t)s->ld, frgi_costs_size(single)), what));
+    s->flow = s->weight + nodes;
+    s->child = s->parent + nodes;
+    s->next = s->child + nodes;
+    s->prev = s->next + nodes;
+    s->depth = s->prev + nodes;
+    s->order = s->depth + nodes;
+    s->net = s->dual + nodes;
+    s->v = v;
+    make_weights(s);
+done:
+    if (status < 0) {
+        frgi_simplex_close(&s, ctx);
+    }
+    *out = s;
+    return status;
+}
+
+void frgi_simplex_close(frgi_simplex **s, frg_context *ctx)
+{
+    if (*s) {
+        char *v = (*s)->v;
+        DROP(ctx, &(*s)->weight);
+        DROP(ctx, &(*s)->parent);
+        DROP(ctx, &(*s)->dual);
+        DROP(ctx, &v);
+        DROP(ctx, s);
+    }
+}
+
+/* ---- the tree ------------------------------------------------------------------------------------------------ */
+
+static void hang(frgi_simplex *s, int32_t w, int32_t parent)
+{
+    s->parent[w] = parent;
+    s->prev[w] = -1;
+    s->next[w] = s->child[parent];
+    if (s->next[w] >= 0) {
+        s->prev[s->next[w]] = w;
+    }
+    s->child[parent] = w;
+}
+
+static void unhang(frgi_simplex *s, int32_t w)
+{
+    if (s->prev[w] >= 0) {
+        s->next[s->prev[w]] = s->next[w];
+    } else {
+        s->child[s->parent[w]] = s->next[w];
+    }
+    if (s->next[w] >= 0) {
+        s->prev[s->next[w]] = s->prev[w];
+    }
+}
+
+/** Nodes of the subtree of w into s->order, parents first. */
+static int64_t below(const frgi_simplex *s, int32_t w)
+{
+    int64_t count = 1;
+    s->order[0] = w;
+    for (int64_t q = 0; q < count; q++) {
+        for (int32_t c = s->child[s->order[q]]; c >= 0; c = s->next[c]) {
+            s->order[count++] = c;
+        }
+    }
+    return count;
+}
+
+static double cost_of(const frgi_simplex *s, const frgi_costs *c, int32_t w, int32_t p)
+{
+    return w < s->n ? frgi_costs_get(c, w, p - s->n) : frgi_costs_get(c, p, w - s->n);
+}
+
+static void put_v(frgi_simplex *s, int64_t j, double v)
+{
+    if (s->single) {
+        ((float *)s->v)[j] = (float)v;
+    } else {
+        ((double *)s->v)[j] = v;
+    }
+}
+
+/** All duals and depths from the root. */
+static void measure(frgi_simplex *s, const frgi_costs *c)
+{
+    const int64_t count = below(s, 0);
+    s->dual[0] = 0;
+    s->depth[0] = 0;
+    for (int64_t q = 1; q < count; q++) {
+        const int32_t w = s->order[q], p = s->parent[w];
+        s->dual[w] = cost_of(s, c, w, p) - s->dual[p];
+        s->depth[w] = s->depth[p] + 1;
+    }
+    for (int64_t j = 0; j < s->m; j++) {
+        put_v(s, j, s->dual[s->n + j]);
+    }
+}
+
+/** The first tree: rows one after another send what they have to the nearest sinks that still want some, costs less the
+ *  least of their column.  An arc exhausts one of its ends, the last both: a tree. */
+static void plant(frgi_simplex *s, const frgi_costs *c)
+{
+    int64_t *const left = s->flow; /* what nodes still have */
+    double *const least = s->dual;
+    int64_t arcs = 0;
+    for (int64_t j = 0; j < s->m; j++) {
+        least[j] = (double)INFINITY;
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int64_t j = 0; j < s->m; j++) {
+            least[j] = fmin(least[j], frgi_costs_get(c, i, j));
+        }
+    }
+    for (int64_t j = 0; j < s->ld; j++) {
+        put_v(s, j, j < s->m ? least[j] : -FRGI_ASSIGN_FAR);
+    }
+    memcpy(left, s->weight, (size_t)s->nodes * sizeof *left);
+    /* arcs into depth (source) and order (sink) */
+    for (int64_t i = 0; i < s->n; i++) {
+        while (left[i] > 0) {
+            double least_two[2];
+            const int64_t j = s->ops->two(frgi_costs_row(c, i), s->v, s->ld, least_two);
+            const int64_t sent = left[i] < left[s->n + j] ? left[i] : left[s->n + j];
+            left[i] -= sent;
+            left[s->n + j] -= sent;
+            if (left[s->n + j] == 0) {
+                put_v(s, j, -FRGI_ASSIGN_FAR);
+            }
+            s->depth[arcs] = (int32_t)i;
+            s->order[arcs++] = (int32_t)(s->n + j);
+        }
+    }
+    /* arcs of a node as lists: next of end e of arc q at next[q] (source), prev[q] (sink), heads in child */
+    memset(s->child, -1, (size_t)s->nodes * sizeof *s->child);
+    for (int64_t q = 0; q < arcs; q++) {
+        s->next[q] = s->child[s->depth[q]];
+        s->child[s->depth[q]] = (int32_t)q;
+        s->prev[q] = s->child[s->order[q]];
+        s->child[s->order[q]] = (int32_t)q;
+    }
+    /* parents by a walk from node 0; the walk's queue is in flow, which is not needed now */
+    int64_t count = 1, *const queue = s->flow;
+    queue[0] = 0;
+    s->parent[0] = -1;
+    for (int64_t at = 0; at < count; at++) {
+        const int32_t w = (int32_t)queue[at];
+        const bool source = w < s->n;
+        for (int32_t q = s->child[w]; q >= 0; q = source ? s->next[q] : s->prev[q]) {
+            const int32_t other = source ? s->order[q] : s->depth[q];
+            if (other != s->parent[w]) {
+                s->parent[other] = w;
+                queue[count++] = other;
+            }
+        }
+    }
+    memset(s->child, -1, (size_t)s->nodes * sizeof *s->child);
+    for (int32_t w = 1; w < (int32_t)s->nodes; w++) {
+        hang(s, w, s->parent[w]);
+    }
+    below(s, 0);
+    for (int64_t w = 0; w < s->nodes; w++) {
+        s->flow[w] = w < s->n ? s->weight[w] : -s->weight[w];
+    }
+    for (int64_t q = s->nodes - 1; q > 0; q--) { /* net of subtrees, then the size of it */
+        const int32_t w = s->order[q];
+        s->flow[s->parent[w]] += s->flow[w];
+        s->flow[w] = w < s->n ? s->flow[w] : -s->flow[w];
+    }
+    s->planted = true;
+}
+
+/* ---- pivots -------------------------------------------------------------------------------------------------- */
+
+/** Flow round the cycle of the arc i -> j, and the tree without the arc that runs dry. */
+static void pivot(frgi_simplex *s, int32_t i, int32_t j, double reduced)
+{
+    int32_t p = i, q = j, out = -1;
+    int64_t least = INT64_MAX;
+    bool out_at_i = true;
+    while (p != q) { /* to where the paths meet */
+        const bool of_i = s->depth[p] >= s->depth[q];
+        const int32_t w = of_i ? p : q;
+        const bool falls = of_i == (w < s->n);
+        if (falls && s->flow[w] < least) {
+            least = s->flow[w];
+            out = w;
+            out_at_i = of_i;
+        }
+        *(of_i ? &p : &q) = s->parent[w];
+    }
+    const int32_t meet = p;
+    for (int32_t w = i; w != meet; w = s->parent[w]) {
+        s->flow[w] += w < s->n ? -least : least;
+    }
+    for (int32_t w = j; w != meet; w = s->parent[w]) {
+        s->flow[w] += w < s->n ? least : -least;
+    }
+    /* the path from the end of the new arc to `out` is turned round */
+    int32_t w = out_at_i ? i : j, above = out_at_i ? j : i;
+    const int32_t root = w;
+    int64_t flow = least;
+    for (;;) {
+        const int32_t next = s->parent[w];
+        const int64_t was = s->flow[w];
+        unhang(s, w);
+        hang(s, w, above);
+        s->flow[w] = flow;
+        if (w == out) {
+            break;
+        }
+        above = w;
+        w = next;
+        flow = was;
+    }
+    const int64_t count = below(s, root);
+    const double step = out_at_i ? reduced : -reduced; /* u_i rises by it, or v_j by -it */
+    for (int64_t k = 0; k < count; k++) {
+        const int32_t x = s->order[k];
+        s->depth[x] = s->depth[s->parent[x]] + 1;
+        s->dual[x] += x < s->n ? step : -step;
+        if (x >= s->n) {
+            put_v(s, x - s->n, s->dual[x]);
+        }
+    }
+    s->pivots++;
+}
+
+/** The best arc of the next rows that have one, from *row on; false: none of all rows. */
+static bool next_arc(frgi_simplex *s, const frgi_costs *c, double tol, int64_t rows, int64_t *row,
+                     int32_t *i, int32_t *j, double *reduced)
+{
+    double best = -tol;
+    bool found = false;
+    for (int64_t q = 0; q < s->n && !(found && q % rows == 0); q++) {
+        const int64_t at = *row;
+        double least[2];
+        const int64_t to = s->ops->two(frgi_costs_row(c, at), s->v, s->ld, least);
+        const double gap = frgi_costs_get(c, at, to) - s->dual[at] - s->dual[s->n + to];
+        if (gap < best) {
+            best = gap;
+            *i = (int32_t)at;
+            *j = (int32_t)(s->n + to);
+            found = true;
+        }
+        *row = at + 1 < s->n ? at + 1 : 0;
+    }
+    *reduced = best;
+    return found;
+}
+
+/** What the rounding of costs and of duals in looks at rows is worth. */
+static double floor_of(const frgi_simplex *s)
+{
+    double most = 0;
+    for (int64_t w = 0; w < s->nodes; w++) {
+        most = fmax(most, fabs(s->dual[w]));
+    }
+    return most * (s->single ? 0x1p-21 : 0x1p-46);
+}
+
+/** Mass along the tree into out; how many entries there are. */
+static int64_t list_entries(frgi_simplex *s, frgi_entry *out)
+{
+    below(s, 0);
+    for (int64_t w = 0; w < s->nodes; w++) {
+        s->net[w] = w < s->n ? s->a[w] : -s->b[w - s->n];
+    }
+    for (int64_t q = s->nodes - 1; q > 0; q--) {
+        const int32_t w = s->order[q];
+        s->net[s->parent[w]] += s->net[w];
+        s->net[w] = fmax(w < s->n ? s->net[w] : -s->net[w], 0);
+    }
+    int64_t count = 0;
+    for (int32_t i = 0; i < (int32_t)s->n;
+         i++) { /* a source's arcs: to its parent, and to its children */
+        if (s->parent[i] >= 0 && s->net[i] > 0) {
+            out[count++] = (frgi_entry){i, s->parent[i] - (int32_t)s->n, s->net[i]};
+        }
+        for (int32_t w = s->child[i]; w >= 0; w = s->next[w]) {
+            if (s->net[w] > 0) {
+                out[count++] = (frgi_entry){i, w - (int32_t)s->n, s->net[w]};
+            }
+        }
+    }
+    return count;
+}
+
+bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, int64_t *count)
+{
+    const int64_t rows = 1 + (int64_t)(sqrt((double)s->n / (double)s->m * (double)s->n) / 16);
+    const int64_t most = s->pivots + 200 * s->nodes + 1000;
+    int64_t row = 0;
+    int32_t i = 0, j = 0;
+    double reduced;
+    if (!s->planted) {
+        plant(s, c);
+    }
+    measure(s, c);
+    for (int64_t q = s->m; q < s->ld; q++) {
+        put_v(s, q, -FRGI_ASSIGN_FAR);
+    }
+    const double tol = floor_of(s);
+    bool found;
+    while ((found = next_arc(s, c, tol, rows, &row, &i, &j, &reduced)) && s->pivots < most) {
+        pivot(s, i, j, reduced);
+    }
+    *count = list_entries(s, out);
+    return !found;
+}
+
+void frgi_simplex_forget(frgi_simplex *s)
+{
+    s->planted = false;
+}
+
+void frgi_simplex_duals(const frgi_simplex *s, double *u, double *v)
+{
+    memcpy(u, s->dual, (size_t)s->n * sizeof *u);
+    memcpy(v, s->dual + s->n, (size_t)s->m * sizeof *v);
+}
+
+int64_t frgi_simplex_pivots(const frgi_simplex *s)
+{
+    return s->pivots;
+}

@@ -1,0 +1,534 @@
+/* gw_vertex.c - conditional gradient (Frank and Wolfe 1956) on the energy of a plan, without entropy and without sampling.
+ *
+ *     J(P) = (1 - theta) E(P) + 2 theta <M, P>,     K(P) = -2 (1 - theta) C P D + theta M,     dJ(P)[S] = 2 <K(P), S>
+ *
+ * for S of zero marginals (the terms of rows and of columns in E's gradient vanish there).  V is the vertex of the
+ * transport polytope where <K(P), V> is least, by an assignment or the network simplex from the last duals or tree.  On
+ * the segment J is a quadratic,
+ *
+ *     J(P + t (V - P)) = J(P) + 2 t <K(P), V - P> + t^2 <K(V) - K(P), V - P>
+ *
+ * whose least t in [0, 1] is in closed form.  Where C and D are of negative type (Euclidean distances, trees), it is
+ * concave: t = 1, and the plan goes from vertex to vertex (Rioux, Goldfeld and Kato 2023).
+ *
+ * Plans are lists: a vertex has at most n + m - 1 entries, P those of the vertices that it is made of.  K(V) is kept and
+ * moved by the entries that V has changed, each a product of a column of C and a row of D; K(P) mixes as P does.  A step
+ * costs n m times the changed entries, a linear problem and looks at n m costs.  Costs of many points are floats; the
+ * energies that decide are sums over lists in double.  Costs are used where they are only rounded in floats: a step that
+ * gains less than their rounding is the last one.
+ */
+#include "gw/gw_vertex.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "linalg/blas.h"
+
+enum { GATHERED = 256, BLOCK = 128 };
+#define NO_GAIN      1e-9 /* of J, that a step has to gain */
+#define FLOOR_SINGLE 1e-7 /* the same of J's constant: rounding of costs */
+#define FLOOR_DOUBLE 1e-13
+
+/* ---- memory --------------------------------------------------------------------------------------------------- */
+
+size_t frgi_spaces_bytes(int64_t n, int64_t m, bool single)
+{
+    return frgi_costs_size(single) * (size_t)(n * frgi_costs_ld(n) + m * frgi_costs_ld(m));
+}
+
+size_t frgi_descent_bytes(int64_t n, int64_t m, bool single)
+{
+    return frgi_costs_size(single) * (size_t)(2 * n * frgi_costs_ld(m) + n * m / 3);
+}
+
+static frg_status open_costs(frgi_costs *c, frg_context *ctx, int64_t rows, int64_t columns,
+                             bool single)
+{
+    char *at = NULL;
+    *c = (frgi_costs){NULL, rows, columns, frgi_costs_ld(columns), single};
+    TRY(NEW0(ctx, &at, frgi_mul(frgi_mul((size_t)rows, (size_t)c->ld), frgi_costs_size(single)),
+             "costs of a plan"));
+    c->at = at;
+    return FRG_OK;
+}
+
+static void close_costs(frgi_costs *c, frg_context *ctx)
+{
+    char *at = c->at;
+    DROP(ctx, &at);
+    c->at = NULL;
+}
+
+static void take_rooms(frgi_products *p, frgi_arena *a)
+{
+    const frgi_product_way usual = frgi_product_way_of(p->ctx);
+    /* OpenBLAS takes CPUs that are younger than itself for ones without vectors */
+    const bool own = usual == PRODUCT_BLAS && frgi_context_isa(p->ctx) == ISA_V4;
+    const frgi_product_way way = own ? PRODUCT_AVX2 : usual;
+    for (int t = 0; t < p->count; t++) {
+        frgi_product_room_take(a, &p->rooms[t], way);
+    }
+}
+
+static frg_status open_products(frgi_products *p, frg_context *ctx)
+{
+    *p = (frgi_products){.ctx = ctx, .count = frg_threads(ctx)};
+    TRY(NEW0(ctx, &p->rooms, p->count, "products of costs"));
+    take_rooms(p, &p->arena);
+    TRY(frgi_arena_open(&p->arena, ctx, "products of costs"));
+    take_rooms(p, &p->arena);
+    return FRG_OK;
+}
+
+frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s)
+{
+    const char *const what = "a descent";
+    frg_context *const ctx = s->ctx;
+    const size_t size = frgi_costs_size(s->single);
+    char *left = NULL, *right = NULL;
+    frg_status status = FRG_OK;
+    *d = (frgi_descent){.s = s, .energy = (double)INFINITY, .most = 12 * (s->n + s->m)};
+    TRY_TO(done, open_costs(&d->now, ctx, s->n, s->m, s->single));
+    TRY_TO(done, open_costs(&d->vertex, ctx, s->n, s->m, s->single));
+    TRY_TO(done, NEW(ctx, &d->plan.entries, d->most, what));
+    TRY_TO(done, NEW(ctx, &d->room.entries, d->most, what));
+    TRY_TO(done, NEW(ctx, &d->corner.entries, s->n + s->m, what));
+    TRY_TO(done, NEW(ctx, &d->last.entries, s->n + s->m, what));
+    TRY_TO(done, NEW0(ctx, &left, frgi_mul(GATHERED * (size_t)s->x.ld, size), what));
+    d->left = left;
+    TRY_TO(done, NEW0(ctx, &right, frgi_mul(GATHERED * (size_t)s->y.ld, size), what));
+    d->right = right;
+    d->products.ctx = ctx;
+    if (s->single) {
+        TRY_TO(done, open_products(&d->products, ctx));
+    }
+    if (s->assigns) {
+        TRY_TO(done, frgi_assign_open(&d->assign, ctx, s->n, s->single));
+    } else {
+        TRY_TO(done, frgi_simplex_open(&d->simplex, ctx, s->a, s->n, s->b, s->m, s->single));
+    }
+done:
+    return status;
+}
+
+void frgi_descent_close(frgi_descent *d)
+{
+    if (!d->s) {
+        return;
+    }
+    frg_context *const ctx = d->s->ctx;
+    char *left = d->left, *right = d->right;
+    close_costs(&d->now, ctx);
+    close_costs(&d->vertex, ctx);
+    DROP(ctx, &d->plan.entries);
+    DROP(ctx, &d->room.entries);
+    DROP(ctx, &d->corner.entries);
+    DROP(ctx, &d->last.entries);
+    DROP(ctx, &left);
+    DROP(ctx, &right);
+    frgi_assign_close(&d->assign, ctx);
+    frgi_simplex_close(&d->simplex, ctx);
+    frgi_arena_close(&d->products.arena, ctx);
+    DROP(ctx, &d->products.rooms);
+    *d = (frgi_descent){0};
+}
+
+/* ---- spaces ----------------------------------------------------------------------------------------------------- */
+
+/** sum w C^2 w, and sum w C w. */
+static void moments(const frgi_costs *c, const double *w, double *square, double *mean)
+{
+    *square = *mean = 0;
+    for (int64_t i = 0; i < c->rows; i++) {
+        double of_square = 0, of_mean = 0;
+        for (int64_t k = 0; k < c->columns; k++) {
+            const double x = frgi_costs_get(c, i, k);
+            of_square += x * x * w[k];
+            of_mean += x * w[k];
+        }
+        *square += w[i] * of_square;
+        *mean += w[i] * of_mean;
+    }
+}
+
+frg_status frgi_spaces_finish(frgi_spaces *s)
+{
+    double square_x, square_y, mean_x, mean_y, linear = 0;
+    bool equal = s->n == s->m;
+    moments(&s->x, s->a, &square_x, &mean_x);
+    moments(&s->y, s->b, &square_y, &mean_y);
+    for (int64_t i = 0; i < s->n && equal; i++) {
+        equal = fabs(s->a[i] - s->a[0]) <= 1e-12 * s->a[0] &&
+                fabs(s->b[i] - s->a[0]) <= 1e-12 * s->a[0];
+    }
+    for (int64_t i = 0; i < s->n && s->linear; i++) {
+        for (int64_t j = 0; j < s->m; j++) {
+            linear += s->a[i] * s->b[j] * (double)s->linear[i * s->ld_linear + j];
+        }
+    }
+    s->assigns = equal;
+    s->constant = square_x + square_y;
+    s->product = (1 - s->theta) * (s->constant - 2 * mean_x * mean_y) + 2 * s->theta * linear;
+    return FRG_OK;
+}
+
+void frgi_spaces_close(frgi_spaces *s)
+{
+    if (s->ctx) {
+        close_costs(&s->x, s->ctx);
+        close_costs(&s->y, s->ctx);
+        DROP(s->ctx, &s->a);
+        DROP(s->ctx, &s->b);
+    }
+}
+
+double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p)
+{
+    double cross = 0, linear = 0;
+    for (int64_t e = 0; e < p->count; e++) {
+        const frgi_entry *const at = &p->entries[e];
+        const void *const x = frgi_costs_row(&s->x, at->i), *const y = frgi_costs_row(&s->y, at->j);
+        double sum = 0;
+        for (int64_t f = 0; f < p->count && s->single; f++) {
+            const frgi_entry *const to = &p->entries[f];
+            sum += to->mass * (double)((const float *)x)[to->i] * (double)((const float *)y)[to->j];
+        }
+        for (int64_t f = 0; f < p->count && !s->single; f++) {
+            const frgi_entry *const to = &p->entries[f];
+            sum += to->mass * ((const double *)x)[to->i] * ((const double *)y)[to->j];
+        }
+        cross += at->mass * sum;
+        linear += s->linear ? at->mass * (double)s->linear[at->i * s->ld_linear + at->j] : 0;
+    }
+    return (1 - s->theta) * (s->constant - 2 * cross) + 2 * s->theta * linear;
+}
+
+/* ---- costs ------------------------------------------------------------------------------------------------------- */
+
+void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, int64_t ld_left,
+                    const void *right, int64_t ld_right, int64_t count, double scale)
+{
+    const frgi_blas_guard guard = frgi_blas_begin();
+    const int64_t blocks = (to->rows + BLOCK - 1) / BLOCK;
+    const bool large = to->rows * to->columns * count > 1000000;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(w->ctx)) if (large)
+    for (int64_t block = 0; block < blocks; block++) {
+        const int64_t first = block * BLOCK;
+        const int rows = (int)(to->rows - first < BLOCK ? to->rows - first : BLOCK);
+        frgi_blas_single();
+        if (to->single) { /* row-major C = A' B is column-major C' = B' A */
+            frgi_product_blend(&w->rooms[omp_get_thread_num()], 'N', 'T', to->columns, rows, count,
+                               (float)scale, right, ld_right, (const float *)left + first, ld_left,
+                               1, (float *)to->at + first * to->ld, to->ld);
+        } else {
+            frgi_dgemm('N', 'T', (int)to->columns, rows, (int)count, scale, right, (int)ld_right,
+                       (const double *)left + first, (int)ld_left, 1,
+                       (double *)to->at + first * to->ld, (int)to->ld);
+        }
+    }
+    frgi_blas_end(guard);
+}
+
+/** out <- scale row */
+static void scaled(const frgi_costs *c, int64_t i, double scale, void *out)
+{
+    if (c->single) {
+        const float *const row = frgi_costs_row(c, i);
+        for (int64_t k = 0; k < c->columns; k++) {
+            ((float *)out)[k] = (float)scale * row[k];
+        }
+    } else {
+        const double *const row = frgi_costs_row(c, i);
+        for (int64_t k = 0; k < c->columns; k++) {
+            ((double *)out)[k] = scale * row[k];
+        }
+    }
+}
+
+/** to <- to + K of the entries without the linear cost, their masses times scale. */
+static void add_entries(frgi_descent *d, const frgi_entry *e, int64_t count, double scale,
+                        frgi_costs *to)
+{
+    const frgi_spaces *const s = d->s;
+    const size_t size = frgi_costs_size(s->single);
+    for (int64_t first = 0; first < count; first += GATHERED) {
+        const int64_t many = count - first < GATHERED ? count - first : GATHERED;
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(frg_threads(s->ctx)) if (many * (s->n + s->m) > 100000)
+        for (int64_t q = 0; q < many; q++) {
+            const frgi_entry *const at = &e[first + q];
+            scaled(&s->x, at->i, at->mass, (char *)d->left + (size_t)(q * s->x.ld) * size);
+            scaled(&s->y, at->j, 1, (char *)d->right + (size_t)(q * s->y.ld) * size);
+        }
+        frgi_costs_add(&d->products, to, d->left, s->x.ld, d->right, s->y.ld, many,
+                       -2 * (1 - s->theta) * scale);
+    }
+}
+
+/** to <- theta M, zeros in the padding. */
+static void only_linear(const frgi_spaces *s, frgi_costs *to)
+{
+    memset(to->at, 0, (size_t)(to->rows * to->ld) * frgi_costs_size(to->single));
+    for (int64_t i = 0; i < s->n && s->linear; i++) {
+        const float *const from = s->linear + i * s->ld_linear;
+        for (int64_t j = 0; j < s->m; j++) {
+            const double x = s->theta * (double)from[j];
+            if (to->single) {
+                ((float *)to->at)[i * to->ld + j] = (float)x;
+            } else {
+                ((double *)to->at)[i * to->ld + j] = x;
+            }
+        }
+    }
+}
+
+void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, frgi_costs *to)
+{
+    double mass = 0;
+    int64_t count = 0;
+    for (int64_t e = 0; e < p->count; e++) {
+        if (p->entries[e].i % every == 0) {
+            mass += p->entries[e].mass;
+            d->room.entries[count++] = p->entries[e];
+        }
+    }
+    only_linear(d->s, to);
+    add_entries(d, d->room.entries, count, every > 1 ? 1 / mass : 1, to);
+}
+
+/** to <- (1 - t) to + t from */
+static void mix(frgi_costs *to, const frgi_costs *from, double t)
+{
+    const int64_t count = to->rows * to->ld;
+    if (to->single) {
+        float *const x = to->at;
+        const float *const y = from->at, share = (float)t;
+        for (int64_t q = 0; q < count; q++) {
+            x[q] += share * (y[q] - x[q]);
+        }
+    } else {
+        double *const x = to->at;
+        const double *const y = from->at;
+        for (int64_t q = 0; q < count; q++) {
+            x[q] += t * (y[q] - x[q]);
+        }
+    }
+}
+
+/** sum of the costs of a list */
+static double cost_of(const frgi_costs *c, const frgi_sparse *p)
+{
+    double sum = 0;
+    for (int64_t e = 0; e < p->count; e++) {
+        sum += p->entries[e].mass * frgi_costs_get(c, p->entries[e].i, p->entries[e].j);
+    }
+    return sum;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------ */
+
+static void copy_list(frgi_sparse *to, const frgi_sparse *from)
+{
+    memcpy(to->entries, from->entries, (size_t)from->count * sizeof *from->entries);
+    to->count = from->count;
+}
+
+/** out <- scale_p p + scale_q q, by rows, entries of both added, those of no mass left out; `most` at most: -1 where that
+ *  does not do. */
+static int64_t add_lists(const frgi_sparse *p, double scale_p, const frgi_sparse *q, double scale_q,
+                         frgi_entry *out, int64_t most)
+{
+    int64_t count = 0, at = 0, to = 0;
+    while (at < p->count || to < q->count) {
+        const int32_t of_p = at < p->count ? p->entries[at].i : INT32_MAX;
+        const int32_t of_q = to < q->count ? q->entries[to].i : INT32_MAX;
+        const int32_t row = of_p < of_q ? of_p : of_q;
+        const int64_t first = count;
+        for (; at < p->count && p->entries[at].i == row && count < most; at++) {
+            out[count] = p->entries[at];
+            out[count++].mass *= scale_p;
+        }
+        for (; to < q->count && q->entries[to].i == row && count < most; to++) {
+            int64_t same = first;
+            while (same < count && out[same].j != q->entries[to].j) {
+                same++;
+            }
+            if (same == count) {
+                out[count++] = (frgi_entry){row, q->entries[to].j, 0};
+            }
+            out[same].mass += scale_q * q->entries[to].mass;
+        }
+        if (count >= most) {
+            return -1;
+        }
+        int64_t kept = first;
+        for (int64_t e = first; e < count; e++) {
+            if (fabs(out[e].mass) > 1e-17) {
+                out[kept++] = out[e];
+            }
+        }
+        count = kept;
+    }
+    return count;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+/** corner <- the vertex of least cost c. */
+static void least_vertex(frgi_descent *d, const frgi_costs *c)
+{
+    const frgi_spaces *const s = d->s;
+    if (!s->assigns) {
+        (void)frgi_simplex_solve(d->simplex, c, d->corner.entries, &d->corner.count);
+        return;
+    }
+    frgi_assign_solve(&d->assign, c);
+    d->corner.count = s->n;
+    for (int64_t i = 0; i < s->n; i++) {
+        d->corner.entries[i] = (frgi_entry){(int32_t)i, d->assign.column[i], s->a[i]};
+    }
+}
+
+/** vertex <- the costs of corner, moved from those of the last one where that is less work. */
+static void corner_costs(frgi_descent *d)
+{
+    const int64_t changed =
+        d->last.count > 0 ? add_lists(&d->last, -1, &d->corner, 1, d->room.entries, d->most) : -1;
+    if (changed >= 0 && changed < d->corner.count) {
+        add_entries(d, d->room.entries, changed, 1, &d->vertex);
+    } else {
+        frgi_descent_costs(d, &d->corner, 1, &d->vertex);
+    }
+    copy_list(&d->last, &d->corner);
+}
+
+void frgi_descent_begin(frgi_descent *d)
+{
+    d->assign.warm = false; /* what a start finds does not depend on those before */
+    if (d->simplex) {
+        frgi_simplex_forget(d->simplex);
+    }
+    least_vertex(d, &d->now);
+    copy_list(&d->plan, &d->corner);
+    d->is_vertex = true;
+    d->settled = false;
+    d->last.count = 0;
+    d->energy = frgi_sparse_energy(d->s, &d->plan);
+}
+
+double frgi_descent_dual(const frgi_descent *d)
+{
+    return cost_of(&d->now, &d->corner);
+}
+
+void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan)
+{
+    int64_t i = 0, j = 0;
+    double has = s->a[0], wants = s->b[0];
+    plan->count = 0;
+    while (i < s->n && j < s->m) {
+        const bool row_ends = has <= wants || j + 1 == s->m;
+        const double sent = i + 1 == s->n ? wants : j + 1 == s->m ? has : fmin(has, wants);
+        plan->entries[plan->count++] = (frgi_entry){(int32_t)i, (int32_t)j, sent};
+        has -= sent;
+        wants -= sent;
+        if (row_ends && i + 1 < s->n) {
+            has = s->a[++i];
+        } else if (j + 1 < s->m) {
+            wants = s->b[++j];
+        } else {
+            break;
+        }
+    }
+}
+
+void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
+{
+    for (int64_t step = 0; step < most && gw_parts_go_on(d->parts); step++) {
+        frgi_descent_costs(d, &d->plan, every, &d->now);
+        least_vertex(d, &d->now);
+        const double energy = frgi_sparse_energy(d->s, &d->corner);
+        d->steps++;
+        gw_parts_count(d->parts, d->s->ctx, "vertex", 1, 0);
+        if (!(energy < d->energy * (1 - 1e-6))) {
+            break;
+        }
+        copy_list(&d->plan, &d->corner);
+        d->energy = energy;
+    }
+}
+
+/** The step along the segment to the corner; 0: none that gains anything. */
+static double line_search(const frgi_descent *d, double *gain)
+{
+    const double k_v = cost_of(&d->now, &d->corner), k_p = cost_of(&d->now, &d->plan);
+    const double slope = 2 * (k_v - k_p);
+    const double square =
+        cost_of(&d->vertex, &d->corner) - k_v - cost_of(&d->vertex, &d->plan) + k_p;
+    const double t = square > 0 ? fmin(1, fmax(0, -slope / (2 * square))) : 1;
+    *gain = -(t * slope + t * t * square);
+    return t;
+}
+
+/** The plan is the corner, if that is lower. */
+static bool take_corner(frgi_descent *d)
+{
+    const double energy = frgi_sparse_energy(d->s, &d->corner);
+    if (!(energy < d->energy)) {
+        return false;
+    }
+    copy_list(&d->plan, &d->corner);
+    d->energy = energy;
+    d->is_vertex = true;
+    memcpy(d->now.at, d->vertex.at,
+           (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(d->now.single));
+    return true;
+}
+
+/** The plan, its costs and its energy after a step inside the segment; false: its list is full. */
+static bool move_inside(frgi_descent *d, double t, double gain)
+{
+    const int64_t count = add_lists(&d->plan, 1 - t, &d->corner, t, d->room.entries, d->most);
+    if (count < 0) {
+        return false;
+    }
+    const frgi_sparse mixed = {d->room.entries, count};
+    copy_list(&d->plan, &mixed);
+    mix(&d->now, &d->vertex, t);
+    d->energy -= gain;
+    d->is_vertex = false;
+    return true;
+}
+
+void frgi_descend(frgi_descent *d, int64_t most)
+{
+    const double floor = d->s->constant * (d->s->single ? FLOOR_SINGLE : FLOOR_DOUBLE);
+    frgi_descent_costs(d, &d->plan, 1, &d->now);
+    if (d->is_vertex) {
+        copy_list(&d->last, &d->plan);
+        memcpy(d->vertex.at, d->now.at,
+               (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(d->now.single));
+    }
+    for (int64_t step = 0; step < most && !d->settled && gw_parts_go_on(d->parts); step++) {
+        double gain;
+        least_vertex(d, &d->now);
+        corner_costs(d);
+        const double t = line_search(d, &gain);
+        d->steps++;
+        gw_parts_count(d->parts, d->s->ctx, "vertex", 1, 0);
+        d->settled =
+            !(gain > fmax(NO_GAIN * fabs(d->energy), floor)) || (t >= 1 && !take_corner(d));
+        if (!d->settled && t < 1 && !move_inside(d, t, gain)) {
+            break;
+        }
+    }
+    if (!d->is_vertex) { /* is the corner as low? */
+        const double energy = frgi_sparse_energy(d->s, &d->corner);
+        if (energy <= d->energy) {
+            copy_list(&d->plan, &d->corner);
+            d->energy = energy;
+            d->is_vertex = true;
+        }
+    }
+}

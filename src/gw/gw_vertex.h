@@ -1,0 +1,110 @@
+/* gw_vertex.h - plans at vertices: conditional gradient without sampling and without entropy (gw_vertex.c), the starts that
+ * are raced (gw_vertex_starts.c), and the order of both for an alignment (gw_vertex_run.c).
+ */
+#ifndef FRGI_GW_VERTEX_H
+#define FRGI_GW_VERTEX_H
+
+#include "fourge/gw.h"
+#include "gw/gw_assign.h"
+#include "gw/gw_parts.h"
+#include "linalg/product.h"
+
+#pragma GCC visibility push(hidden)
+
+/** Two dense spaces; every point has weight. */
+typedef struct {
+    frg_context *ctx;
+    int64_t n, m;
+    bool single, assigns; /* floats; all weights equal and n = m */
+    frgi_costs x, y;      /* distances: n x n, m x m */
+    double *a, *b;        /* of unit mass */
+    const float *linear;  /* n x m, ld_linear apart; NULL: none */
+    int64_t ld_linear;
+    double theta;    /* weight of the linear cost */
+    double constant; /* sum a C^2 a + sum b D^2 b */
+    double product;  /* J of a b' */
+    uint64_t seed;
+} frgi_spaces;
+
+/** A list of entries of a plan, by rows. */
+typedef struct {
+    frgi_entry *entries;
+    int64_t count;
+} frgi_sparse;
+
+/** The threads' room for products of floats. */
+typedef struct {
+    frg_context *ctx;
+    frgi_arena arena;
+    frgi_product_room *rooms; /* NULL: of doubles */
+    int count;
+} frgi_products;
+
+/** One descent: the plan, the vertex that its linearisation has, and the costs of both.  Costs are half the gradient of
+ *  J = (1 - theta) E + 2 theta <linear, P> but for its terms of rows and columns: K(P) = -2 (1 - theta) C P D + theta linear. */
+typedef struct {
+    const frgi_spaces *s;
+    frgi_products products;
+    frgi_assign assign; /* one of the two */
+    frgi_simplex *simplex;
+    frgi_costs now, vertex;         /* K of plan, of corner */
+    frgi_sparse plan, corner, last; /* last: whose costs `vertex` has */
+    frgi_sparse room;
+    int64_t most;            /* entries of a plan */
+    void *left, *right;      /* rows of distances that are multiplied */
+    double energy;           /* J of plan; infinite: none yet */
+    bool is_vertex, settled; /* settled: no vertex is lower to first order */
+    int64_t steps;
+    gw_parts *parts;
+} frgi_descent;
+
+/** From weights of unit mass and distances that s has; J of a b' and the constant. */
+FRG_MUST_USE frg_status frgi_spaces_finish(frgi_spaces *s);
+void frgi_spaces_close(frgi_spaces *s);
+/** Bytes of distances, and of a descent. */
+size_t frgi_spaces_bytes(int64_t n, int64_t m, bool single);
+size_t frgi_descent_bytes(int64_t n, int64_t m, bool single);
+FRG_MUST_USE frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s);
+void frgi_descent_close(frgi_descent *d);
+
+/** to <- to + scale sum_k left_k right_k' over `count` rows of both, ld as those of their side. */
+void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, int64_t ld_left,
+                    const void *right, int64_t ld_right, int64_t count, double scale);
+/** J of a list, exact, in double: O(count^2). */
+double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p);
+/** d->now <- K of the list; of some of its rows, `every` apart, scaled to all mass. */
+void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, frgi_costs *to);
+/** d->plan <- the vertex of least cost d->now. */
+void frgi_descent_begin(frgi_descent *d);
+/** Vertices from vertices on costs of some rows alone, as long as J falls. */
+void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);
+/** Conditional gradient with exact line search, until it gains no more. */
+void frgi_descend(frgi_descent *d, int64_t most);
+/** <K, V> of the corner where the descent began. */
+double frgi_descent_dual(const frgi_descent *d);
+/** The plan whose rows take what is left of the columns in order, n + m - 1 entries at most. */
+void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan);
+
+/* ---- starts (gw_vertex_starts.c) ---- */
+
+enum { FRGI_AXES = 3 };
+/** What starts are made of. */
+typedef struct {
+    const frgi_spaces *s;
+    void *profile
+        [2]; /* FRGI_QUANTILES rows of ld: means of the quantiles of distances from a point, over sqrt(PROFILE) */
+    bool whole;      /* of all distances */
+    void *mean[2];   /* distances on average */
+    void *axes[2];   /* FRGI_AXES rows: classical scaling */
+    double *scratch; /* n x ld: of the annealed start; NULL: none */
+    double square;   /* sum of squares of the profiles, weighted, of both sides */
+} frgi_features;
+FRG_MUST_USE frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes);
+void frgi_features_close(frgi_features *f);
+/** d->now <- the costs of a start: 0 profiles, 1 product, 2 annealed product, then axes with other signs, turned, random. */
+void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d);
+/** frg_gw_start of it. */
+frg_gw_start frgi_start_kind(int which);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,592 @@
+/* gw_vertex_run.c - an alignment whose plan is a vertex: several starts raced by energy, in this order:
+ *
+ *     few points: all starts on all of them, each to its end
+ *     more: many starts on COARSE farthest points a side, weighted by what is nearest to them; the best plans of these,
+ *           that of profiles and the product's are then starts on all points, each to its end
+ *     many: of these two, vertices from vertices on costs of some rows, and the better one to its end
+ *
+ * Starts are shared out to the threads, which multiply alone then; what a start finds depends on it alone, and of equal
+ * energies the first start's plan is kept: the bits do not depend on the threads.  How many starts there are depends on the
+ * sizes alone.
+ */
+#include "gw/gw_align.h"
+#include "gw/gw_vertex.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+enum {
+    COARSE = 64,
+    MIDDLE_COARSE = 96,
+    FEW = 130,
+    MIDDLE = 400,
+    SOME = 450
+}; /* points of a side */
+enum { STARTS_OF_TINY = 64, STARTS = 24, TINY = 32, MOST_STARTS = 80 };
+enum { GIVEN = 4, GIVEN_OF_MANY = 2, ROUGH_ROWS = 256, ROUGH_STEPS = 8 };
+enum { MOST_STEPS = 100 };
+#define DISTINCT 1e-3 /* of the product's energy: that of plans which are worth another start */
+#define AS_LOW   1e-6 /* energies of plans that are as good, relative to the product's */
+
+/** What a start came to. */
+typedef struct {
+    double energy;
+    frgi_sparse plan; /* borrowed from one block */
+    bool is_vertex, settled;
+    frg_gw_start kind;
+    int64_t steps;
+    double dual; /* <K, V> of the first vertex */
+} outcome;
+
+/** A race on one level. */
+typedef struct {
+    const frgi_spaces *s;
+    const frgi_features *f;
+    const frgi_sparse *given; /* plans to start from, the first ones */
+    int64_t n_given, count;
+    int starts[MOST_STARTS]; /* of the others, which */
+    int64_t every;           /* > 1: on costs of some rows alone */
+    int64_t most;            /* steps */
+    outcome *out;
+    frgi_entry *memory;
+    gw_parts *parts;
+} race;
+
+/* ---- all permutations --------------------------------------------------------------------------------------------- */
+
+enum { ALL = 7 }; /* points whose permutations are all looked at */
+
+/** J of permutations that have `order` for their first `done` points; the least is kept. */
+static void permute(const frgi_spaces *s, int32_t *order, int done, double *least, int32_t *best)
+{
+    frgi_entry entries[ALL];
+    if (done >= (int)s->n || done >= ALL) {
+        for (int i = 0; i < done; i++) {
+            entries[i] = (frgi_entry){i, order[i], s->a[i]};
+        }
+        const double energy = frgi_sparse_energy(s, &(frgi_sparse){entries, done});
+        if (energy < *least) {
+            *least = energy;
+            memcpy(best, order, (size_t)done * sizeof *best);
+        }
+        return;
+    }
+    for (int j = done; j < (int)s->n && j < ALL; j++) {
+        const int32_t now = order[j];
+        order[j] = order[done];
+        order[done] = now;
+        permute(s, order, done + 1, least, best);
+        order[done] = order[j];
+        order[j] = now;
+    }
+}
+
+static void best_permutation(const frgi_spaces *s, frgi_sparse *plan)
+{
+    int32_t order[ALL], best[ALL];
+    double least = (double)INFINITY;
+    for (int i = 0; i < ALL; i++) {
+        order[i] = best[i] = i;
+    }
+    permute(s, order, 0, &least, best);
+    plan->count = s->n;
+    for (int32_t i = 0; i < (int32_t)s->n; i++) {
+        plan->entries[i] = (frgi_entry){i, best[i], s->a[i]};
+    }
+}
+
+/* ---- one race ----------------------------------------------------------------------------------------------------- */
+
+static void keep_outcome(const race *r, int64_t q, const frgi_descent *d)
+{
+    outcome *const to = &r->out[q];
+    to->energy = d->energy;
+    to->plan.count = d->plan.count;
+    memcpy(to->plan.entries, d->plan.entries, (size_t)d->plan.count * sizeof *d->plan.entries);
+    to->is_vertex = d->is_vertex;
+    to->settled = d->settled;
+    to->steps = d->steps;
+    to->kind = q < r->n_given ? FRG_GW_START_COARSE : frgi_start_kind(r->starts[q - r->n_given]);
+}
+
+/** One start to its end; the last one of very few points is the best of all permutations. */
+static void run_start(const race *r, int64_t q, frgi_descent *d)
+{
+    outcome *const to = &r->out[q];
+    d->parts = r->parts;
+    d->steps = 0;
+    if (r->s->assigns && r->s->n <= ALL && q == r->count - 1) {
+        best_permutation(r->s, &d->plan);
+        d->energy = frgi_sparse_energy(r->s, &d->plan);
+        d->is_vertex = true;
+        d->settled = false;
+        frgi_descend(d, r->most);
+        keep_outcome(r, q, d);
+        return;
+    }
+    if (q < r->n_given) {
+        frgi_descent_costs(d, &r->given[q], 1, &d->now);
+    } else {
+        frgi_start_costs(r->f, r->starts[q - r->n_given], d);
+    }
+    frgi_descent_begin(d);
+    to->dual = frgi_descent_dual(d);
+    if (r->every > 1) {
+        frgi_descent_rough(d, r->every, ROUGH_STEPS);
+    } else {
+        frgi_descend(d, r->most);
+    }
+    keep_outcome(r, q, d);
+}
+
+/** All starts; to be closed, failed or not. */
+static frg_status run_race(race *r)
+{
+    frg_context *const ctx = r->s->ctx;
+    const int threads = frg_threads(ctx);
+    const int team = threads < r->count ? threads : (int)r->count;
+    frgi_descent *d = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW0(ctx, &d, team, "descents"));
+    for (int t = 0; t < team; t++) {
+        TRY_TO(done, frgi_descent_open(&d[t], r->s));
+    }
+    const int64_t each = d[0].most;
+    TRY_TO(done, NEW0(ctx, &r->out, r->count, "plans of starts"));
+    TRY_TO(done, NEW(ctx, &r->memory, frgi_mul((size_t)r->count, (size_t)each), "plans of starts"));
+    for (int64_t q = 0; q < r->count; q++) {
+        r->out[q].energy = (double)INFINITY;
+        r->out[q].plan.entries = r->memory + q * each;
+    }
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
+    for (int64_t q = 0; q < r->count; q++) {
+        if (gw_parts_go_on(r->parts)) {
+            run_start(r, q, &d[omp_get_thread_num()]);
+        }
+    }
+done:
+    for (int t = 0; d && t < team; t++) {
+        frgi_descent_close(&d[t]);
+    }
+    DROP(ctx, &d);
+    return status;
+}
+
+static void close_race(race *r)
+{
+    if (r->s) {
+        DROP(r->s->ctx, &r->out);
+        DROP(r->s->ctx, &r->memory);
+    }
+}
+
+static int64_t best_of(const race *r)
+{
+    int64_t best = 0;
+    for (int64_t q = 1; q < r->count; q++) {
+        best = r->out[q].energy < r->out[best].energy ? q : best;
+    }
+    return best;
+}
+
+/* ---- spaces -------------------------------------------------------------------------------------------------------- */
+
+/** Points that weigh something, and their weights as shares of all. */
+static frg_status weighty(frg_context *ctx, const double *w, int64_t n, int32_t **nodes,
+                          double **share, int64_t *count)
+{
+    double total = 0;
+    TRY(NEW(ctx, nodes, n, "points of an alignment"));
+    TRY(NEW(ctx, share, n, "points of an alignment"));
+    *count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (w[i] > 0) {
+            (*nodes)[*count] = (int32_t)i;
+            (*share)[(*count)++] = w[i];
+            total += w[i];
+        }
+    }
+    for (int64_t i = 0; i < *count; i++) {
+        (*share)[i] /= total;
+    }
+    return FRG_OK;
+}
+
+static void put(frgi_costs *c, int64_t i, int64_t k, double x)
+{
+    if (c->single) {
+        ((float *)c->at)[i * c->ld + k] = (float)x;
+    } else {
+        ((double *)c->at)[i * c->ld + k] = x;
+    }
+}
+
+/** All distances of the points, times `unit`. */
+static frg_status dense_side(frgi_distances *d, const int32_t *nodes, int64_t n, bool single,
+                             double unit, frgi_costs *c)
+{
+    enum { BATCH = 64 };
+    char *at = NULL;
+    float *rows = NULL;
+    frg_status status = FRG_OK;
+    *c = (frgi_costs){NULL, n, n, frgi_costs_ld(n), single};
+    TRY_TO(done,
+           NEW0(d->ctx, &at, frgi_mul(frgi_mul((size_t)n, (size_t)c->ld), frgi_costs_size(single)),
+                "distances of an alignment"));
+    c->at = at;
+    TRY_TO(done, NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)n), "distances of an alignment"));
+    for (int64_t first = 0; first < n; first += BATCH) {
+        const int64_t many = n - first < BATCH ? n - first : BATCH;
+        TRY_TO(done, frgi_distances_cross(d, nodes + first, many, nodes, n, rows));
+        for (int64_t r = 0; r < many; r++) {
+            for (int64_t k = 0; k < n; k++) {
+                put(c, first + r, k, unit * (double)rows[r * n + k]);
+            }
+        }
+    }
+done:
+    DROP(d->ctx, &rows);
+    return status;
+}
+
+/** Farthest points of a dense side, from its heaviest one; weights of what is nearest to them. */
+static void farthest(const frgi_costs *c, const double *w, int64_t count, double *gap,
+                     int32_t *nearest, int32_t *chosen, double *share)
+{
+    int64_t next = 0;
+    for (int64_t i = 0; i < c->rows; i++) {
+        gap[i] = (double)INFINITY;
+        nearest[i] = 0;
+        next = w[i] > w[next] ? i : next;
+    }
+    for (int64_t q = 0; q < count; q++) {
+        chosen[q] = (int32_t)next;
+        share[q] = 0;
+        const int64_t from = next;
+        for (int64_t i = 0; i < c->rows; i++) {
+            const double x = i == from ? -1 : frgi_costs_get(c, from, i);
+            if (x < gap[i]) {
+                gap[i] = x;
+                nearest[i] = (int32_t)q;
+            }
+            next = gap[i] > gap[next] || i == 0 ? i : next;
+        }
+        next = 0;
+        for (int64_t i = 1; i < c->rows; i++) {
+            next = gap[i] > gap[next] ? i : next;
+        }
+    }
+    for (int64_t i = 0; i < c->rows; i++) {
+        share[nearest[i]] += w[i];
+    }
+}
+
+/** Some points of a side. */
+static frg_status coarse_side(frg_context *ctx, const frgi_costs *c, const double *w, int64_t count,
+                              bool single, frgi_costs *out, double **share, int32_t **chosen)
+{
+    const char *const what = "farthest points";
+    double *gap = NULL;
+    char *at = NULL;
+    int32_t *nearest = NULL;
+    frg_status status = FRG_OK;
+    *out = (frgi_costs){NULL, count, count, frgi_costs_ld(count), single};
+    TRY_TO(done, NEW(ctx, &gap, c->rows, what));
+    TRY_TO(done, NEW(ctx, &nearest, c->rows, what));
+    TRY_TO(done, NEW(ctx, share, count, what));
+    TRY_TO(done, NEW(ctx, chosen, count, what));
+    TRY_TO(done,
+           NEW0(ctx, &at, frgi_mul((size_t)(count * out->ld), frgi_costs_size(single)), what));
+    out->at = at;
+    farthest(c, w, count, gap, nearest, *chosen, *share);
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t k = 0; k < count; k++) {
+            put(out, i, k, frgi_costs_get(c, (*chosen)[i], (*chosen)[k]));
+        }
+    }
+done:
+    DROP(ctx, &gap);
+    DROP(ctx, &nearest);
+    return status;
+}
+
+/* ---- the coarse race ------------------------------------------------------------------------------------------------ */
+
+static int64_t fill_starts(race *r, int64_t count)
+{
+    for (int64_t q = 0; q < count; q++) {
+        r->starts[q] = (int)q;
+    }
+    return count;
+}
+
+/** Room for plans to start from, and how many there are. */
+typedef struct {
+    frgi_sparse plans[GIVEN];
+    frgi_entry *memory;
+    int64_t count;
+} given_plans;
+
+/** The best of a race, each with another energy, as plans of the points chosen. */
+static void take_best(const race *r, int64_t most, const int32_t *of_x, const int32_t *of_y,
+                      int64_t room, given_plans *out)
+{
+    const double near = DISTINCT * r->s->product;
+    for (int64_t k = 0; k < most; k++) {
+        const outcome *const o = &r->out[best_of(r)];
+        const double energy = o->energy;
+        if (!(energy < (double)INFINITY) || o->plan.count > room) {
+            break;
+        }
+        for (int64_t e = 0; e < o->plan.count; e++) {
+            const frgi_entry *const at = &o->plan.entries[e];
+            out->plans[k].entries[e] = (frgi_entry){of_x[at->i], of_y[at->j], at->mass};
+        }
+        out->plans[k].count = o->plan.count;
+        out->count++;
+        for (int64_t q = 0; q < r->count; q++) {
+            r->out[q].energy =
+                r->out[q].energy < energy + near ? (double)INFINITY : r->out[q].energy;
+        }
+    }
+}
+
+/** The `most` best plans of `wanted` farthest points a side; of more than a few points from plans of fewer again. */
+static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t most, given_plans *out,
+                               int64_t max_iter, gw_parts *parts, int64_t *starts)
+{
+    const int64_t n = s->n < wanted ? s->n : wanted, m = s->m < wanted ? s->m : wanted;
+    const int64_t room = s->n + s->m;
+    const bool few = wanted <= FEW;
+    frgi_spaces small = {.ctx = s->ctx, .n = n, .m = m, .single = !few, .seed = s->seed};
+    frgi_features f = {0};
+    given_plans given = {0};
+    race r = {.s = &small,
+              .f = &f,
+              .given = given.plans,
+              .most = max_iter < MOST_STEPS ? max_iter : MOST_STEPS,
+              .every = 1,
+              .parts = parts};
+    int32_t *of_x = NULL, *of_y = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(s->ctx, &out->memory, most * room, "plans of starts"));
+    for (int64_t k = 0; k < most; k++) {
+        out->plans[k].entries = out->memory + k * room;
+    }
+    TRY_TO(done, coarse_side(s->ctx, &s->x, s->a, n, !few, &small.x, &small.a, &of_x));
+    TRY_TO(done, coarse_side(s->ctx, &s->y, s->b, m, !few, &small.y, &small.b, &of_y));
+    TRY_TO(done, frgi_spaces_finish(&small));
+    TRY_TO(done, frgi_features_open(&f, &small, few));
+    if (!few) {
+        TRY_TO(done, coarse_plans(&small, MIDDLE_COARSE, GIVEN, &given, max_iter, parts, starts));
+    }
+    r.n_given = given.count;
+    r.count = r.n_given + fill_starts(&r, few ? STARTS : 1);
+    *starts += r.count;
+    TRY_TO(done, run_race(&r));
+    take_best(&r, most, of_x, of_y, room, out);
+done:
+    close_race(&r);
+    frgi_features_close(&f);
+    frgi_spaces_close(&small);
+    DROP(s->ctx, &given.memory);
+    DROP(s->ctx, &of_x);
+    DROP(s->ctx, &of_y);
+    return status;
+}
+
+/* ---- all points ------------------------------------------------------------------------------------------------------ */
+
+/** The starts on all points. */
+static void choose_starts(race *r)
+{
+    const int64_t n = r->s->n, m = r->s->m, larger = n > m ? n : m;
+    if (larger <= FEW && !r->s->linear) {
+        r->count = fill_starts(r, larger <= TINY ? STARTS_OF_TINY : STARTS);
+    } else {
+        const bool alone = r->n_given == 0;
+        r->count = r->n_given + fill_starts(r, larger <= SOME || alone ? 2 : 0);
+    }
+}
+
+/** The best one of a race on some rows goes to its end. */
+static frg_status finish_best(race *r, outcome *best)
+{
+    frgi_descent d = {0};
+    frg_status status = frgi_descent_open(&d, r->s);
+    if (status >= 0) {
+        memcpy(d.plan.entries, best->plan.entries,
+               (size_t)best->plan.count * sizeof *best->plan.entries);
+        d.plan.count = best->plan.count;
+        d.energy = best->energy;
+        d.is_vertex = true;
+        d.parts = r->parts;
+        frgi_descend(&d, r->most);
+        memcpy(best->plan.entries, d.plan.entries, (size_t)d.plan.count * sizeof *d.plan.entries);
+        best->plan.count = d.plan.count;
+        best->energy = d.energy;
+        best->is_vertex = d.is_vertex;
+        best->settled = d.settled;
+        best->steps += d.steps;
+    }
+    frgi_descent_close(&d);
+    return status;
+}
+
+/** Starts that reached the least energy, the next energy, and whether several plans have the least one. */
+static void judge(const race *r, const outcome *best, frg_gw_report *report)
+{
+    const double near = AS_LOW * fabs(r->s->product);
+    report->starts_agree = 0;
+    report->next_energy = (double)INFINITY;
+    report->symmetric = 0;
+    for (int64_t q = 0; q < r->count; q++) {
+        const outcome *const o = &r->out[q];
+        if (o->energy <= best->energy + near) {
+            report->starts_agree++;
+            int64_t same = 0;
+            for (int64_t e = 0; o->plan.count == best->plan.count && e < o->plan.count; e++) {
+                same += o->plan.entries[e].j == best->plan.entries[e].j;
+            }
+            report->symmetric |= o->is_vertex && best->is_vertex && 2 * same < best->plan.count;
+        } else {
+            report->next_energy = fmin(report->next_energy, o->energy);
+        }
+    }
+}
+
+/** The race on all points; the best plan into the rows of out. */
+static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *parts,
+                           frgi_sparse *out, frg_gw_report *report)
+{
+    const int64_t larger = s->n > s->m ? s->n : s->m;
+    given_plans given = {0};
+    frgi_features f = {0};
+    race r = {.s = s, .f = &f, .given = given.plans, .most = max_iter, .every = 1, .parts = parts};
+    frg_status status = FRG_OK;
+    report->starts = 0;
+    if (larger > FEW && !s->linear) {
+        const bool many = larger > SOME;
+        TRY_TO(done, coarse_plans(s, many ? MIDDLE : COARSE, many ? GIVEN_OF_MANY : GIVEN, &given,
+                                  max_iter, parts, &report->starts));
+    }
+    r.n_given = given.count;
+    choose_starts(&r);
+    TRY_TO(done, frgi_features_open(&f, s, larger <= FEW && !s->linear));
+    r.every = larger > SOME ? (s->n + ROUGH_ROWS - 1) / ROUGH_ROWS : 1;
+    report->starts += r.count;
+    TRY_TO(done, run_race(&r));
+    outcome *const best = &r.out[best_of(&r)];
+    if (!(best->energy < (double)INFINITY)) { /* stopped before there was anything */
+        frgi_descent_first(s, &best->plan);
+        best->energy = frgi_sparse_energy(s, &best->plan);
+        best->is_vertex = true;
+    } else if (r.every > 1) {
+        TRY_TO(done, finish_best(&r, best));
+    }
+    judge(&r, best, report);
+    if (f.whole && r.n_given == 0 && !s->linear && isfinite(r.out[0].energy)) {
+        report->lower_bound = fmax(0, f.square + 2 * r.out[0].dual);
+    }
+    for (int64_t q = 0; q < r.count; q++) {
+        report->outer_iterations += r.out[q].steps;
+    }
+    report->started_from = best->kind;
+    report->vertex = best->is_vertex;
+    report->energy = best->energy;
+    report->reason = gw_parts_go_on(parts) ? best->settled ? FRG_GW_STATIONARY : FRG_GW_MAX_ITER
+                                           : FRG_GW_CANCELLED;
+    status = NEW(s->ctx, &out->entries, best->plan.count + s->n + s->m, "a plan");
+    if (status >= 0) {
+        memcpy(out->entries, best->plan.entries, (size_t)best->plan.count * sizeof *out->entries);
+        out->count = best->plan.count;
+    }
+done:
+    close_race(&r);
+    frgi_features_close(&f);
+    DROP(s->ctx, &given.memory);
+    return status;
+}
+
+/* ---- an alignment ------------------------------------------------------------------------------------------------------ */
+
+bool frgi_gw_fits_vertex(const frg_gw *g)
+{
+    const int64_t n = g->x.n, m = g->y.n;
+    const bool single = n > FEW || m > FEW;
+    const int threads = frg_threads(g->ctx) < 2 ? 1 : 2;
+    const double bytes = (double)frgi_spaces_bytes(n, m, single) +
+                         threads * (double)frgi_descent_bytes(n, m, single);
+    return bytes < 0.5 * (double)frgi_memory_allowed(g->ctx);
+}
+
+/** The plan by rows of all points. */
+static frg_status keep_plan(frg_gw *g, const frgi_sparse *p, const int32_t *of_x,
+                            const int32_t *of_y)
+{
+    frgi_transport_list *const to = &g->list;
+    TRY(GROW(g->ctx, &to->starts, g->x.n + 1, "a plan"));
+    TRY(GROW(g->ctx, &to->columns, p->count, "a plan"));
+    TRY(GROW(g->ctx, &to->values, p->count, "a plan"));
+    memset(to->starts, 0, (size_t)(g->x.n + 1) * sizeof *to->starts);
+    for (int64_t e = 0; e < p->count; e++) {
+        to->starts[of_x[p->entries[e].i] + 1]++;
+        to->columns[e] = of_y[p->entries[e].j];
+        to->values[e] = p->entries[e].mass;
+    }
+    for (int64_t i = 0; i < g->x.n; i++) {
+        to->starts[i + 1] += to->starts[i];
+    }
+    g->level.t.list = to;
+    return FRG_OK;
+}
+
+frg_status frgi_gw_vertex(frg_gw *g)
+{
+    frg_context *const ctx = g->ctx;
+    frg_gw_report *const r = &g->report;
+    const double theta = g->o.linear_weight;
+    gw_parts parts = {0};
+    frgi_spaces s = {.ctx = ctx, .theta = theta, .seed = g->level.seed};
+    frgi_sparse plan = {0};
+    int32_t *of_x = NULL, *of_y = NULL;
+    float *linear = NULL;
+    frg_status status = FRG_OK;
+    /* the energy is that of distances in one unit; a linear cost stands beside scaled ones */
+    const double unit_x = 1 / (double)g->x.scale, unit_y = 1 / (double)g->y.scale;
+    const double most = fmax(unit_x, unit_y), square = theta > 0 ? 1 : most * most;
+    r->lower_bound = (double)NAN;
+    TRY_TO(done, weighty(ctx, g->a, g->x.n, &of_x, &s.a, &s.n));
+    TRY_TO(done, weighty(ctx, g->b, g->y.n, &of_y, &s.b, &s.m));
+    s.single = s.n > FEW || s.m > FEW;
+    TRY_TO(done, dense_side(&g->x, of_x, s.n, s.single, theta > 0 ? 1 : unit_x / most, &s.x));
+    TRY_TO(done, dense_side(&g->y, of_y, s.m, s.single, theta > 0 ? 1 : unit_y / most, &s.y));
+    if (g->linear && theta > 0) {
+        TRY_TO(done, NEW(ctx, &linear, frgi_mul((size_t)s.n, (size_t)s.m), "the linear cost"));
+        for (int64_t i = 0; i < s.n; i++) {
+            for (int64_t j = 0; j < s.m; j++) {
+                linear[i * s.m + j] = g->linear[of_x[i] * g->level.t.s.ld + of_y[j]];
+            }
+        }
+        s.linear = linear;
+        s.ld_linear = s.m;
+    }
+    TRY_TO(done, frgi_spaces_finish(&s));
+    TRY_TO(done, race_all(&s, g->o.max_iter, &parts, &plan, r));
+    TRY_TO(done, keep_plan(g, &plan, of_x, of_y));
+    r->objective = r->energy;
+    r->energy *= square;
+    r->energy_product = s.product * square;
+    r->next_energy *= square;
+    r->lower_bound *= square;
+    r->epsilon_end = 0;
+    status = parts.status;
+done:
+    frgi_spaces_close(&s);
+    DROP(ctx, &plan.entries);
+    DROP(ctx, &of_x);
+    DROP(ctx, &of_y);
+    DROP(ctx, &linear);
+    return status;
+}

@@ -1,0 +1,412 @@
+/* gw_vertex_starts.c - costs whose vertices are plans to start from, without looking at any plan before.
+ *
+ * profiles   c_ij = int_0^1 (p_i(q) - r_j(q))^2 dq between the quantile functions of the distances from a point (the third lower
+ *            bound of Memoli 2011; isometries leave these as they are)
+ * product    K(a b') = -2 (C a)(D b)'
+ * annealed   steps of Sinkhorn's iteration on K(P) from the product on, epsilon from the spread of K to a hundredth
+ * axes       classical scaling of both sides, K = -sum_r s_r x_ir y_jr with signs s: what symmetries of the axes leave
+ * turned     the same with a rotation drawn at random: a start of the small matrix of the lifted problem (Rioux, Goldfeld
+ *            and Kato 2023)
+ * random     independent points in place of the axes
+ */
+#include "gw/gw_vertex.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gw/gw_solver.h"
+#include "linalg/blas.h"
+
+enum { LOOKED_AT = 256, SCALING_STEPS = 30, COOLING_STEPS = 20, COOLING_PASSES = 20 };
+enum { FIRST_SIGNS = 3, FIRST_TURNED = FIRST_SIGNS + (1 << FRGI_AXES) };
+#define BROAD   1.0 /* epsilon of the annealed start, of the spread of costs: first and last */
+#define NARROW  0.01
+#define MOST_UP 300.0 /* of an exponent */
+
+static void put(const frgi_spaces *s, void *rows, int64_t at, double x)
+{
+    if (s->single) {
+        ((float *)rows)[at] = (float)x;
+    } else {
+        ((double *)rows)[at] = x;
+    }
+}
+
+/* ---- profiles -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    double x, weight;
+} weighed;
+
+static int by_value(const void *p, const void *q)
+{
+    const double x = ((const weighed *)p)->x, y = ((const weighed *)q)->x;
+    return (x > y) - (x < y);
+}
+
+/** Means of the quantile function over FRGI_QUANTILES equal parts of (0, 1): their squared differences are never more than
+ *  those of the functions. */
+static void quantile_means(weighed *v, int64_t count, double total, double *out)
+{
+    double below = 0;
+    int64_t r = 0;
+    qsort(v, (size_t)count, sizeof *v, by_value);
+    memset(out, 0, FRGI_QUANTILES * sizeof *out);
+    for (int64_t k = 0; k < count; k++) {
+        double has = v[k].weight / total * FRGI_QUANTILES;
+        while (has > 0) {
+            const double room = (double)(r + 1) - below;
+            const double part = r < FRGI_QUANTILES - 1 ? fmin(has, room) : has;
+            out[r] += part * v[k].x;
+            below += part;
+            has -= part;
+            if (!(has > 0)) {
+                break;
+            }
+            r++;
+        }
+    }
+}
+
+/** Profiles and mean distances of a side, from LOOKED_AT points where there are more. */
+static frg_status side_profiles(frgi_features *f, int side, double *square)
+{
+    const frgi_spaces *const s = f->s;
+    const frgi_costs *const c = side ? &s->y : &s->x;
+    const double *const w = side ? s->b : s->a;
+    const int64_t n = c->rows, count = n < LOOKED_AT ? n : LOOKED_AT;
+    weighed *room = NULL;
+    double *squares = NULL;
+    frg_status status = FRG_OK;
+    TRY_TO(done, NEW(s->ctx, &room, frgi_mul((size_t)n, (size_t)count), "profiles of points"));
+    TRY_TO(done, NEW(s->ctx, &squares, n, "profiles of points"));
+#pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (n > 64)
+    for (int64_t i = 0; i < n; i++) {
+        weighed *const v = room + i * count;
+        double out[FRGI_QUANTILES], total = 0, mean = 0;
+        squares[i] = 0;
+        for (int64_t k = 0; k < count; k++) {
+            const int64_t at = k * n / count;
+            v[k] = (weighed){frgi_costs_get(c, i, at), w[at]};
+            total += w[at];
+        }
+        quantile_means(v, count, total, out);
+        for (int64_t r = 0; r < FRGI_QUANTILES; r++) {
+            const double x = out[r] / sqrt(FRGI_QUANTILES);
+            put(s, f->profile[side], r * c->ld + i, x);
+            squares[i] += x * x;
+            mean += out[r] / FRGI_QUANTILES;
+        }
+        put(s, f->mean[side], i, mean);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        *square += w[i] * squares[i];
+    }
+    f->whole = f->whole && count == n;
+done:
+    DROP(s->ctx, &room);
+    DROP(s->ctx, &squares);
+    return status;
+}
+
+/* ---- axes --------------------------------------------------------------------------------------------------------- */
+
+static void centre(const double *w, double *x, int64_t n)
+{
+    double mean = 0;
+    for (int64_t i = 0; i < n; i++) {
+        mean += w[i] * x[i];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        x[i] -= mean;
+    }
+}
+
+/** x[axis] orthogonal to those before, of length 1; the length it had. */
+static double orthonormal(double *x, int axis, int64_t n)
+{
+    double *const own = x + axis * n, norm = 0;
+    for (int before = 0; before < axis; before++) {
+        const double *const other = x + before * n;
+        double inner = 0;
+        for (int64_t i = 0; i < n; i++) {
+            inner += own[i] * other[i];
+        }
+        for (int64_t i = 0; i < n; i++) {
+            own[i] -= inner * other[i];
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        norm += own[i] * own[i];
+    }
+    norm = sqrt(norm);
+    for (int64_t i = 0; i < n; i++) {
+        own[i] = norm > 0 ? own[i] / norm : 0;
+    }
+    return norm;
+}
+
+/** The leading axes of classical scaling, -1/2 of the centred squared distances, by orthogonal iteration. */
+static frg_status side_axes(frgi_features *f, int side)
+{
+    const frgi_spaces *const s = f->s;
+    const frgi_costs *const c = side ? &s->y : &s->x;
+    const double *const w = side ? s->b : s->a;
+    const int64_t n = c->rows;
+    double *x = NULL, *const size = (double[FRGI_AXES]){0};
+    TRY(NEW(s->ctx, &x, frgi_mul(2 * FRGI_AXES, (size_t)n), "axes of points"));
+    double *const image = x + FRGI_AXES * n;
+    for (int64_t q = 0; q < FRGI_AXES * n; q++) {
+        double both[2];
+        frgi_normals(s->seed, STREAM_START + 1, (uint64_t)q, (uint64_t)side, both);
+        x[q] = both[0];
+    }
+    for (int step = 0; step < SCALING_STEPS; step++) {
+        for (int axis = 0; axis < FRGI_AXES; axis++) {
+            centre(w, x + axis * n, n);
+            size[axis] = orthonormal(x, axis, n);
+        }
+        memset(image, 0, (size_t)(FRGI_AXES * n) * sizeof *image);
+        for (int64_t i = 0; i < n && step + 1 < SCALING_STEPS; i++) {
+            for (int64_t k = 0; k < n; k++) {
+                const double d = frgi_costs_get(c, i, k), g = -0.5 * d * d;
+                for (int axis = 0; axis < FRGI_AXES; axis++) {
+                    image[axis * n + i] += g * x[axis * n + k];
+                }
+            }
+        }
+        if (step + 1 < SCALING_STEPS) {
+            memcpy(x, image, (size_t)(FRGI_AXES * n) * sizeof *x);
+        }
+    }
+    for (int axis = 0; axis < FRGI_AXES; axis++) {
+        for (int64_t i = 0; i < n; i++) {
+            put(s, f->axes[side], axis * c->ld + i, sqrt(size[axis]) * x[axis * n + i]);
+        }
+    }
+    DROP(s->ctx, &x);
+    return FRG_OK;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes)
+{
+    const char *const what = "starts of an alignment";
+    const size_t size = frgi_costs_size(s->single);
+    *f = (frgi_features){.s = s, .whole = true};
+    for (int side = 0; side < 2; side++) {
+        const size_t bytes = (size_t)(side ? s->y.ld : s->x.ld) * size;
+        char *at = NULL;
+        TRY(NEW0(s->ctx, &at, frgi_mul(bytes, FRGI_QUANTILES + 1 + FRGI_AXES), what));
+        f->profile[side] = at;
+        f->mean[side] = at + bytes * FRGI_QUANTILES;
+        f->axes[side] = at + bytes * (FRGI_QUANTILES + 1);
+        TRY(side_profiles(f, side, &f->square));
+        if (axes) {
+            TRY(side_axes(f, side));
+        }
+    }
+    if (axes && !s->single) {
+        TRY(NEW0(s->ctx, &f->scratch, frgi_mul((size_t)s->n, (size_t)s->y.ld), what));
+    }
+    return FRG_OK;
+}
+
+void frgi_features_close(frgi_features *f)
+{
+    for (int side = 0; side < 2 && f->s; side++) {
+        char *at = f->profile[side];
+        DROP(f->s->ctx, &at);
+    }
+    if (f->s) {
+        DROP(f->s->ctx, &f->scratch);
+    }
+    *f = (frgi_features){0};
+}
+
+frg_gw_start frgi_start_kind(int which)
+{
+    static const frg_gw_start kinds[FIRST_SIGNS] = {FRG_GW_START_PROFILES, FRG_GW_START_PRODUCT,
+                                                    FRG_GW_START_ANNEALED};
+    return which < FIRST_SIGNS    ? kinds[which]
+           : which < FIRST_TURNED ? FRG_GW_START_AXES
+                                  : FRG_GW_START_RANDOM;
+}
+
+/** Three rows of ld for one side, of normals: points, or the rows of a rotation of the axes. */
+static void random_rows(const frgi_features *f, int which, int side, double *out, int64_t count)
+{
+    for (int64_t q = 0; q < count; q++) {
+        double both[2];
+        frgi_normals(f->s->seed, STREAM_START + 2 + (uint64_t)side, (uint64_t)q, (uint64_t)which,
+                     both);
+        out[q] = both[0];
+    }
+}
+
+/** The axes of X with signs, or turned. */
+static void turned_axes(const frgi_features *f, int which, frgi_descent *d)
+{
+    const frgi_spaces *const s = f->s;
+    double turn[FRGI_AXES * FRGI_AXES] = {0};
+    if (which < FIRST_TURNED) {
+        for (int axis = 0; axis < FRGI_AXES; axis++) {
+            turn[axis * FRGI_AXES + axis] = (which - FIRST_SIGNS) >> axis & 1 ? -1 : 1;
+        }
+    } else {
+        random_rows(f, which, 0, turn, FRGI_AXES * FRGI_AXES);
+        for (int axis = 0; axis < FRGI_AXES; axis++) {
+            (void)orthonormal(turn, axis, FRGI_AXES);
+        }
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int to = 0; to < FRGI_AXES; to++) {
+            double sum = 0;
+            for (int axis = 0; axis < FRGI_AXES; axis++) {
+                const int64_t at = axis * s->x.ld + i;
+                sum += turn[to * FRGI_AXES + axis] * (s->single
+                                                          ? (double)((const float *)f->axes[0])[at]
+                                                          : ((const double *)f->axes[0])[at]);
+            }
+            put(s, d->left, to * s->x.ld + i, sum);
+        }
+    }
+}
+
+static void random_points(const frgi_features *f, int which, int side, void *rows)
+{
+    const int64_t n = side ? f->s->m : f->s->n, ld = side ? f->s->y.ld : f->s->x.ld;
+    for (int64_t i = 0; i < n; i++) {
+        for (int axis = 0; axis < FRGI_AXES; axis++) {
+            double both[2];
+            frgi_normals(f->s->seed, STREAM_START + 4 + (uint64_t)side,
+                         (uint64_t)(i * FRGI_AXES + axis), (uint64_t)which, both);
+            put(f->s, rows, axis * ld + i, both[0]);
+        }
+    }
+}
+
+/* ---- annealing --------------------------------------------------------------------------------------------------- */
+
+/** now <- -2 (1 - theta) C P D + theta M of the dense plan in vertex; through f->scratch. */
+static void dense_costs(const frgi_features *f, frgi_descent *d)
+{
+    const frgi_spaces *const s = f->s;
+    const frgi_blas_guard guard = frgi_blas_begin();
+    const int n = (int)s->n, m = (int)s->m, ld = (int)s->y.ld;
+    frgi_blas_single();
+    frgi_dgemm('N', 'N', m, n, n, 1, d->vertex.at, ld, s->x.at, (int)s->x.ld, 0, f->scratch, ld);
+    frgi_dgemm('N', 'N', m, n, m, -2 * (1 - s->theta), s->y.at, ld, f->scratch, ld, 0, d->now.at,
+               ld);
+    frgi_blas_end(guard);
+    double *const now = d->now.at;
+    for (int64_t i = 0; i < s->n && s->linear; i++) {
+        for (int64_t j = 0; j < s->m; j++) {
+            now[i * ld + j] += s->theta * (double)s->linear[i * s->ld_linear + j];
+        }
+    }
+}
+
+/** Standard deviation of the gradient at a b', terms of rows and columns included. */
+static double spread_of(const frgi_spaces *s, const frgi_costs *now)
+{
+    double sum = 0, square = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        double of_row = 0;
+        for (int64_t k = 0; k < s->n; k++) {
+            of_row += pow(frgi_costs_get(&s->x, i, k), 2) * s->a[k];
+        }
+        for (int64_t j = 0; j < s->m; j++) {
+            double x = (1 - s->theta) * of_row + frgi_costs_get(now, i, j);
+            sum += s->a[i] * s->b[j] * x;
+            square += s->a[i] * s->b[j] * x * x;
+        }
+    }
+    return sqrt(fmax(square - sum * sum, 0));
+}
+
+/** One epsilon: the kernel of the costs in `now` with the potentials inside, passes over it, the plan into vertex. */
+static void cool(const frgi_spaces *s, frgi_descent *d, double epsilon, double *f, double *g)
+{
+    const int64_t n = s->n, m = s->m, ld = s->y.ld;
+    double *const k = d->vertex.at, *const u = d->left, *const v = d->right;
+    const double *const now = d->now.at;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < m; j++) {
+            k[i * ld + j] = exp(fmin((f[i] + g[j] - now[i * ld + j]) / epsilon, MOST_UP));
+        }
+        u[i] = 1;
+    }
+    for (int pass = 0; pass < COOLING_PASSES; pass++) {
+        memset(v, 0, (size_t)m * sizeof *v);
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t j = 0; j < m; j++) {
+                v[j] += u[i] * k[i * ld + j];
+            }
+        }
+        for (int64_t j = 0; j < m; j++) {
+            v[j] = v[j] > 1e-290 ? s->b[j] / v[j] : 1;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            double sum = 0;
+            for (int64_t j = 0; j < m; j++) {
+                sum += k[i * ld + j] * v[j];
+            }
+            u[i] = sum > 1e-290 ? s->a[i] / sum : 1;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < m; j++) {
+            k[i * ld + j] *= u[i] * v[j];
+        }
+        f[i] += epsilon * log(u[i]);
+    }
+    for (int64_t j = 0; j < m; j++) {
+        g[j] += epsilon * log(v[j]);
+    }
+}
+
+/** Of doubles alone: now <- the costs of the plan at the last epsilon. */
+static void annealed_costs(const frgi_features *f, frgi_descent *d)
+{
+    const frgi_spaces *const s = f->s;
+    double *const plan = d->vertex.at;
+    double *const u = (double *)d->left + s->x.ld, *const v = (double *)d->right + s->y.ld;
+    for (int64_t i = 0; i < s->n; i++) {
+        for (int64_t j = 0; j < s->m; j++) {
+            plan[i * s->y.ld + j] = s->a[i] * s->b[j];
+        }
+    }
+    dense_costs(f, d);
+    const double spread = spread_of(s, &d->now);
+    memset(u, 0, (size_t)s->n * sizeof *u);
+    memset(v, 0, (size_t)s->m * sizeof *v);
+    for (int step = 0; step < COOLING_STEPS && spread > 0 && gw_parts_go_on(d->parts); step++) {
+        const double share = (double)step / (COOLING_STEPS - 1);
+        cool(s, d, spread * BROAD * pow(NARROW / BROAD, share), u, v);
+        dense_costs(f, d);
+    }
+}
+
+void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d)
+{
+    const frgi_spaces *const s = f->s;
+    memset(d->now.at, 0, (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(s->single));
+    if (which == 0) {
+        frgi_costs_add(&d->products, &d->now, f->profile[0], s->x.ld, f->profile[1], s->y.ld,
+                       FRGI_QUANTILES, -1);
+    } else if (which == 1 || (which == 2 && !f->scratch)) {
+        frgi_costs_add(&d->products, &d->now, f->mean[0], s->x.ld, f->mean[1], s->y.ld, 1, -1);
+    } else if (which == 2) {
+        annealed_costs(f, d);
+    } else if (which < FIRST_TURNED || which % 2) {
+        turned_axes(f, which, d);
+        frgi_costs_add(&d->products, &d->now, d->left, s->x.ld, f->axes[1], s->y.ld, FRGI_AXES, -1);
+    } else {
+        random_points(f, which, 0, d->left);
+        random_points(f, which, 1, d->right);
+        frgi_costs_add(&d->products, &d->now, d->left, s->x.ld, d->right, s->y.ld, FRGI_AXES, -1);
+    }
+}

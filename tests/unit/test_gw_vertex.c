@@ -1,0 +1,460 @@
+/* test_gw_vertex.c - linear problems of a vertex: assignments and transport, against all permutations and by duality. */
+#include "gw_data.h"
+
+#include "gw/gw_assign.h"
+
+static frgi_costs costs_of(int64_t n, int64_t m, bool single)
+{
+    const int64_t ld = frgi_costs_ld(m);
+    return (frgi_costs){calloc((size_t)(n * ld), frgi_costs_size(single)), n, m, ld, single};
+}
+
+static void put(frgi_costs *c, int64_t i, int64_t j, double x)
+{
+    if (c->single)
+        ((float *)c->at)[i * c->ld + j] = (float)x;
+    else
+        ((double *)c->at)[i * c->ld + j] = x;
+}
+
+/* Kinds: independent; whole numbers (ties); squared distances of points (smooth); a product of rank one. */
+static void draw(frgi_costs *c, int kind)
+{
+    double *const x = malloc((size_t)(2 * (c->rows + c->columns)) * sizeof *x);
+    for (int64_t i = 0; i < 2 * (c->rows + c->columns); i++)
+        x[i] = test_normal();
+    const double *const y = x + 2 * c->rows;
+    for (int64_t i = 0; i < c->rows; i++)
+        for (int64_t j = 0; j < c->columns; j++) {
+            const double square = pow(x[2 * i] - y[2 * j], 2) + pow(x[2 * i + 1] - y[2 * j + 1], 2);
+            const double of[] = {test_normal(), floor(4 * test_uniform()), square,
+                                 x[2 * i] * y[2 * j]};
+            put(c, i, j, of[kind]);
+        }
+    free(x);
+}
+
+static double least_by_all(const frgi_costs *c, int64_t i, unsigned taken)
+{
+    double least = i == c->rows ? 0 : (double)INFINITY;
+    for (int64_t j = 0; i < c->rows && j < c->columns; j++)
+        if (!(taken >> j & 1))
+            least = fmin(least, frgi_costs_get(c, i, j) + least_by_all(c, i + 1, taken | 1u << j));
+    return least;
+}
+
+static double assigned(const frgi_assign *a, const frgi_costs *c)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        CHECK(a->column[i] >= 0 && a->column[i] < a->n && a->row[a->column[i]] == i);
+        sum += frgi_costs_get(c, i, a->column[i]);
+    }
+    return sum;
+}
+
+/* The dual value sum_i min_j (c_ij - v_j) + sum_j v_j of any v is below the cost of any assignment. */
+static double dual_value(const frgi_assign *a, const frgi_costs *c)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        double least = (double)INFINITY;
+        for (int64_t j = 0; j < a->n; j++) {
+            const double v =
+                c->single ? (double)((const float *)a->v)[j] : ((const double *)a->v)[j];
+            least = fmin(least, frgi_costs_get(c, i, j) - v);
+        }
+        sum += least + (c->single ? (double)((const float *)a->v)[i] : ((const double *)a->v)[i]);
+    }
+    return sum;
+}
+
+/* A dual moves a few times by sums of costs of size c: its error is some units of c, as many as moves, n of them at most, and
+ * an assignment is as far off as n duals are. */
+static double slack_of(const frgi_costs *c)
+{
+    double most = 0;
+    for (int64_t i = 0; i < c->rows; i++)
+        for (int64_t j = 0; j < c->columns; j++)
+            most = fmax(most, fabs(frgi_costs_get(c, i, j)));
+    return (double)(c->rows + c->columns) * 32 * most * (c->single ? 0x1p-23 : 0x1p-52);
+}
+
+static void assignments(void)
+{
+    frg_context *ctx = test_context();
+    const int64_t sizes[] = {1, 2, 3, 5, 7, 16, 17, 60, 230};
+    for (int k = 0; k < 9 * 4 * 2; k++) {
+        const int64_t n = sizes[k % 9];
+        const bool single = k / 36;
+        frgi_costs c = costs_of(n, n, single);
+        frgi_assign a = {0};
+        CHECK_OK(ctx, frgi_assign_open(&a, ctx, n, single));
+        for (int turn = 0; turn < 3;
+             turn++) { /* another cost from the last duals, and one near it */
+            if (turn < 2)
+                draw(&c, k / 9 % 4);
+            for (int64_t i = 0; turn == 2 && i < n; i++)
+                put(&c, i, i, frgi_costs_get(&c, i, i) - 0.1);
+            frgi_assign_solve(&a, &c);
+            const double cost = assigned(&a, &c), slack = slack_of(&c);
+            CHECK(cost - dual_value(&a, &c) <= slack);
+            if (n <= 7)
+                CHECK(fabs(cost - least_by_all(&c, 0, 0)) <= slack);
+        }
+        frgi_assign_close(&a, ctx);
+        free(c.at);
+    }
+    frg_context_destroy(ctx);
+}
+
+static void check_transport(const frgi_simplex *s, const frgi_costs *c, const double *a,
+                            const double *b, const frgi_entry *plan, int64_t count)
+{
+    const int64_t n = c->rows, m = c->columns;
+    double *const u = calloc((size_t)(2 * (n + m)), sizeof *u), *const v = u + n;
+    double *const row = v + m, *const column = row + n;
+    double cost = 0, value = 0;
+    frgi_simplex_duals(s, u, v);
+    CHECK(count <= n + m - 1);
+    for (int64_t e = 0; e < count; e++) {
+        CHECK(plan[e].mass > 0 && (e == 0 || plan[e].i >= plan[e - 1].i));
+        row[plan[e].i] += plan[e].mass;
+        column[plan[e].j] += plan[e].mass;
+        cost += plan[e].mass * frgi_costs_get(c, plan[e].i, plan[e].j);
+    }
+    for (int64_t i = 0; i < n; i++) /* sums of as many terms as there are nodes */
+        CHECK_NEAR(row[i], a[i], 1e-16 * (double)(n + m));
+    for (int64_t j = 0; j < m; j++)
+        CHECK_NEAR(column[j], b[j], 1e-16 * (double)(n + m));
+    for (int64_t j = 0; j < m; j++)
+        value += b[j] * v[j];
+    for (int64_t i = 0; i < n; i++) {
+        double least = (double)INFINITY;
+        for (int64_t j = 0; j < m; j++)
+            least = fmin(least, frgi_costs_get(c, i, j) - v[j]);
+        value += a[i] * least;
+    }
+    CHECK(cost - value <= slack_of(c));
+    free(u);
+}
+
+static void transports(void)
+{
+    frg_context *ctx = test_context();
+    const int64_t sizes[][2] = {{1, 1},   {1, 5},   {5, 1},   {2, 3},  {7, 4},
+                                {20, 33}, {33, 20}, {24, 24}, {70, 90}};
+    for (int k = 0; k < 9 * 4 * 2 * 2; k++) {
+        const int64_t n = sizes[k % 9][0], m = sizes[k % 9][1];
+        const bool single = k / 72, uniform = k / 36 % 2;
+        double *const a = calloc((size_t)(n + m), sizeof *a), *const b = a + n;
+        double of_a = 0, of_b = 0;
+        for (int64_t i = 0; i < n + m; i++) {
+            a[i] = uniform ? 1 : exp(2 * test_normal());
+            *(i < n ? &of_a : &of_b) += a[i];
+        }
+        for (int64_t i = 0; i < n + m; i++)
+            a[i] /= i < n ? of_a : of_b;
+        frgi_costs c = costs_of(n, m, single);
+        frgi_entry *const plan = calloc((size_t)(n + m), sizeof *plan);
+        frgi_simplex *s;
+        CHECK_OK(ctx, frgi_simplex_open(&s, ctx, a, n, b, m, single));
+        for (int turn = 0; turn < 2; turn++) {
+            int64_t count = 0;
+            draw(&c, k / 9 % 4);
+            CHECK(frgi_simplex_solve(s, &c, plan, &count));
+            check_transport(s, &c, a, b, plan, count);
+        }
+        frgi_simplex_close(&s, ctx);
+        free(plan);
+        free(c.at);
+        free(a);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* ---- alignments ------------------------------------------------------------------------------------------- */
+
+static frg_gw_opts vertex_options(frg_gw_distance distance)
+{
+    frg_gw_opts o;
+    frg_gw_defaults(&o, sizeof o);
+    o.distance = distance;
+    o.mode = FRG_GW_VERTEX;
+    return o;
+}
+
+static void points(double *x, int64_t n, int64_t d)
+{
+    for (int64_t i = 0; i < n * d; i++)
+        x[i] = test_normal() / (double)(1 + i % d);
+}
+
+static void distances_of(const double *x, int64_t n, int64_t d, double *c)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < n; k++) {
+            double s = 0;
+            for (int64_t q = 0; q < d; q++)
+                s += pow(x[i * d + q] - x[k * d + q], 2);
+            c[i * n + k] = sqrt(s);
+        }
+}
+
+/* A copy of a cloud of random points in another order and turned has the energy 0, which nothing else has: each point is
+ * found, and the energy is that of distances rounded to floats (2^-23 of the largest, squared). */
+static void copies(void)
+{
+    const int64_t sizes[] = {3, 8, 30, 90, 140, 300};
+    frg_context *ctx = test_context();
+    for (int k = 0; k < test_size(6, 5); k++) {
+        const int64_t n = sizes[k];
+        double *const x = malloc(sizeof(double) * (size_t)(6 * n + n * n)), *const y = x + 3 * n;
+        double *const plan = y + 3 * n;
+        int64_t *const order = malloc(sizeof *order * (size_t)n);
+        points(x, n, 3);
+        for (int64_t i = 0; i < n; i++)
+            order[i] = i;
+        for (int64_t i = n - 1; i > 0; i--) {
+            const int64_t j = test_below(i + 1), was = order[i];
+            order[i] = order[j];
+            order[j] = was;
+        }
+        for (int64_t i = 0; i < n; i++) { /* a turn by 0.6, 0.8 and a mirror */
+            const double *const at = x + 3 * i;
+            double *const to = y + 3 * order[i];
+            to[0] = 0.6 * at[0] - 0.8 * at[1];
+            to[1] = 0.8 * at[0] + 0.6 * at[1];
+            to[2] = 5 - at[2];
+        }
+        const frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_EUCLIDEAN);
+        const frg_gw_report r = align_sides(
+            ctx, (frg_gw_side){.data = &(frg_array[]){matrix(x, n, 3)}[0]},
+            (frg_gw_side){.data = &(frg_array[]){matrix(y, n, 3)}[0]}, NULL, &o, plan, NULL);
+        int64_t found = 0;
+        for (int64_t i = 0; i < n; i++)
+            found += plan[i * n + order[i]] > 0.5 / (double)n;
+        CHECK_SAYS(found == n, "%lld of %lld found, energy %g of %g from %s", (long long)found,
+                   (long long)n, r.energy, r.energy_product, frg_gw_start_name(r.started_from));
+        CHECK(r.energy <= 1e-10 * r.energy_product && r.vertex);
+        CHECK(r.reason == FRG_GW_STATIONARY &&
+              r.lower_bound <= r.energy + 1e-10 * r.energy_product);
+        free(x);
+        free(order);
+    }
+    frg_context_destroy(ctx);
+}
+
+static double least_energy(const double *c, const double *d, int n, int *order, int done)
+{
+    double least = done == n ? 0 : (double)INFINITY;
+    for (int i = 0; done == n && i < n; i++)
+        for (int k = 0; k < n; k++)
+            least += pow(c[i * n + k] - d[order[i] * n + order[k]], 2) / (n * n);
+    for (int j = done; j < n; j++) {
+        int was = order[j];
+        order[j] = order[done];
+        order[done] = was;
+        least = fmin(least, least_energy(c, d, n, order, done + 1));
+        was = order[j];
+        order[j] = order[done];
+        order[done] = was;
+    }
+    return least;
+}
+
+/* Independent clouds and random symmetric matrices of six points: no permutation is lower.  Distances are floats: an error of
+ * 2^-24 in each of them, twice the largest of which is the derivative of a square. */
+static void all_permutations(void)
+{
+    frg_context *ctx = test_context();
+    for (int k = 0; k < 20; k++) {
+        const int n = 2 + k % 5;
+        double x[12], y[18], c[36], d[36], most = 0;
+        int order[6] = {0, 1, 2, 3, 4, 5};
+        points(x, n, 2);
+        points(y, n, 3);
+        distances_of(x, n, 2, c);
+        distances_of(y, n, 3, d);
+        for (int i = 0; i < n && k % 2; i++)
+            for (int j = 0; j < i; j++)
+                c[i * n + j] = c[j * n + i] = test_uniform();
+        for (int i = 0; i < n * n; i++)
+            most = fmax(most, fmax(c[i], d[i]));
+        const frg_array ac = matrix(c, n, n), ad = matrix(d, n, n);
+        const frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_MATRIX);
+        const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = &ac},
+                                            (frg_gw_side){.data = &ad}, NULL, &o, NULL, NULL);
+        const double least = least_energy(c, d, n, order, 0);
+        CHECK_SAYS(r.energy <= least + 4 * most * most * 0x1p-23, "%g, a permutation has %g",
+                   r.energy, least);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* Weights, some of them 0, other numbers of points, a linear cost: marginals hold, the energy is that of the plan, and no
+ * vertex of the linearisation is lower to first order. */
+static void stationary(void)
+{
+    frg_context *ctx = test_context();
+    const int64_t sizes[][2] = {{9, 14}, {40, 25}, {30, 30}, {135, 150}};
+    for (int k = 0; k < 8; k++) {
+        const int64_t n = sizes[k / 2][0], m = sizes[k / 2][1];
+        const bool fused = k % 2;
+        const double theta = fused ? 0.3 : 0;
+        double *const x =
+            malloc(sizeof(double) * (size_t)(2 * n + 3 * m + n * n + m * m + 4 * n * m + n + m));
+        double *const y = x + 2 * n, *const c = y + 3 * m, *const d = c + n * n,
+                      *const cost = d + m * m;
+        double *const plan = cost + n * m, *const cp = plan + n * m, *const a = cp + 2 * n * m;
+        double *const b = a + n, of_a = 0, of_b = 0;
+        points(x, n, 2);
+        points(y, m, 3);
+        distances_of(x, n, 2, c);
+        distances_of(y, m, 3, d);
+        for (int64_t i = 0; i < n * m; i++)
+            cost[i] = test_uniform();
+        for (int64_t i = 0; i < n; i++)
+            of_a += a[i] = i % 7 == 3 ? 0 : 0.1 + test_uniform();
+        for (int64_t j = 0; j < m; j++)
+            of_b += b[j] = j % 5 == 2 ? 0 : 0.1 + test_uniform();
+        for (int64_t i = 0; i < n; i++)
+            a[i] /= of_a;
+        for (int64_t j = 0; j < m; j++)
+            b[j] /= of_b;
+        frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_MATRIX);
+        o.linear_weight = theta;
+        const frg_array ac = matrix(c, n, n), ad = matrix(d, m, m), linear = matrix(cost, n, m);
+        frg_plan_report p = {0};
+        const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = &ac, .weights = a},
+                                            (frg_gw_side){.data = &ad, .weights = b},
+                                            fused ? &linear : NULL, &o, plan, &p);
+        CHECK(p.source_error < 1e-12 && p.target_error < 1e-12);
+        CHECK(r.reason == FRG_GW_STATIONARY);
+        double energy;
+        CHECK_OK(ctx, frg_gw_energy(ctx, ac, ad, matrix(plan, n, m), &energy));
+        if (!fused) /* distances are floats, their sums are not */
+            CHECK_NEAR(r.energy, energy, 1e-6 * r.energy_product);
+        /* half the gradient at the plan, distances scaled by the largest of a side where a linear cost is weighed */
+        double most_c = 0, most_d = 0, of_plan = 0, of_best = 0;
+        for (int64_t i = 0; i < n * n; i++)
+            most_c = fmax(most_c, c[i]);
+        for (int64_t i = 0; i < m * m; i++)
+            most_d = fmax(most_d, d[i]);
+        const double unit = fused ? most_c * most_d : 1;
+        int64_t rows = 0, columns = 0, count = 0;
+        double *const wa = malloc(sizeof(double) * (size_t)(n + m)), *const wb = wa + n;
+        for (int64_t i = 0; i < n; i++)
+            if (a[i] > 0)
+                wa[rows++] = a[i];
+        for (int64_t j = 0; j < m; j++)
+            if (b[j] > 0)
+                wb[columns++] = b[j];
+        frgi_costs k_of = costs_of(rows, columns, false);
+        for (int64_t i = 0, u = 0; i < n; i++) {
+            for (int64_t l = 0; l < m; l++) {
+                cp[l] = 0;
+                for (int64_t q = 0; q < n; q++)
+                    cp[l] += c[i * n + q] * plan[q * m + l];
+            }
+            for (int64_t j = 0, v = 0; j < m && a[i] > 0; j++) {
+                double g = theta * cost[i * m + j];
+                for (int64_t l = 0; l < m; l++)
+                    g -= 2 * (1 - theta) * cp[l] * d[l * m + j] / unit;
+                of_plan += plan[i * m + j] * g;
+                if (b[j] > 0)
+                    put(&k_of, u, v++, g);
+            }
+            u += a[i] > 0;
+        }
+        frgi_simplex *s;
+        frgi_entry *const best = malloc(sizeof *best * (size_t)(n + m));
+        CHECK_OK(ctx, frgi_simplex_open(&s, ctx, wa, rows, wb, columns, false));
+        CHECK(frgi_simplex_solve(s, &k_of, best, &count));
+        for (int64_t e = 0; e < count; e++)
+            of_best += best[e].mass * frgi_costs_get(&k_of, best[e].i, best[e].j);
+        /* the last step gained less than 1e-7 of the constant (of floats), and its length is at most 1: where J is curved
+         * by q the slope is at most sqrt(4 gain q), and q is below 8 of the constant */
+        const double constant = fused ? 2 : r.energy_product + 2 * most_c * most_d;
+        CHECK_SAYS(of_plan - of_best <= 1e-3 * constant, "slope %g, constant %g", of_plan - of_best,
+                   constant);
+        frgi_simplex_close(&s, ctx);
+        free(k_of.at);
+        free(best);
+        free(wa);
+        free(x);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* The same bits from any number of threads. */
+static void threads(void)
+{
+    enum { N = 150, M = 140 };
+    double x[N * 2], y[M * 3], *const plans = malloc(sizeof(double) * 2 * N * M);
+    points(x, N, 2);
+    points(y, M, 3);
+    for (int side = 0; side < 2; side++) { /* other numbers of points, and equal ones */
+        const int64_t m = side ? N : M, to_d = side ? 2 : 3;
+        const frg_array ax = matrix(x, N, 2), ay = side ? matrix(x, N, 2) : matrix(y, M, 3);
+        (void)to_d;
+        double *const other = malloc(sizeof(double) * (size_t)(N * m));
+        for (int t = 1; t <= 3; t++) {
+            frg_context *ctx = test_context_with(t, NULL, NULL);
+            const frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_EUCLIDEAN);
+            align_sides(ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay}, NULL, &o,
+                        t == 1 ? plans : other, NULL);
+            if (t > 1)
+                CHECK_BITS(other, plans, sizeof(double) * (size_t)(N * m));
+            frg_context_destroy(ctx);
+        }
+        free(other);
+    }
+    free(plans);
+}
+
+/* What the mode has no part in is refused by name. */
+static void refusals(void)
+{
+    frg_context *ctx = test_context();
+    double x[20], y[20], g[100] = {0};
+    points(x, 10, 2);
+    points(y, 10, 2);
+    const frg_array ax = matrix(x, 10, 2), ay = matrix(y, 10, 2);
+    frg_gw *s = NULL;
+    for (int k = 0; k < 5; k++) {
+        frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_EUCLIDEAN);
+        o.epsilon = k == 0 ? 0.02 : o.epsilon;
+        o.anchors = k == 1 ? 20 : o.anchors;
+        o.rank = k == 2 ? 3 : 0;
+        o.mass = k == 3 ? 0.5 : 0;
+        o.polish = k != 4;
+        const char *const names[] = {"epsilon", "anchors", "rank", "mass", "polish"};
+        CHECK_STATUS(frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                   NULL, &o),
+                     FRG_UNSUPPORTED);
+        CHECK_SAYS(strstr(frg_message(ctx), names[k]) != NULL, "%s", frg_message(ctx));
+    }
+    const frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_EUCLIDEAN);
+    double f[10];
+    if (CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
+                                    NULL, &o))) {
+        CHECK_STATUS(frg_gw_start_plan(s, matrix(g, 10, 10)), FRG_UNSUPPORTED);
+        CHECK_STATUS(frg_gw_start_potentials(s, f, NULL), FRG_UNSUPPORTED);
+        CHECK_OK(ctx, frg_gw_run(s, NULL));
+        CHECK_STATUS(frg_gw_potentials(s, f, NULL), FRG_UNSUPPORTED);
+        CHECK_STATUS(frg_plan_vjp(frg_gw_plan(s), matrix(g, 10, 10), FRG_GW_GRAD_IMPLICIT,
+                                  matrix(g, 10, 10), NULL, NULL),
+                     FRG_UNSUPPORTED);
+        CHECK(strstr(frg_message(ctx), "epsilon") != NULL);
+        frg_gw_destroy(s);
+    }
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {
+    {"assignments", assignments}, {"transports", transports},
+    {"copies", copies},           {"all permutations", all_permutations},
+    {"stationary", stationary},   {"threads", threads},
+    {"refusals", refusals}};
+TEST_MAIN(cases)
