@@ -222,6 +222,47 @@ int gp_data_groups(cli *c, gp_data *d, const char *column)
     return code;
 }
 
+/** Names of the outputs, which a model does not keep: y, or y1, y2, ... */
+static char **name_outputs(int q)
+{
+    char **const names = calloc(MOST_COLUMNS, sizeof *names);
+    for (int k = 0; names && k < q; k++) {
+        char text[16];
+        snprintf(text, sizeof text, q > 1 ? "y%d" : "y", k + 1);
+        names[k] = strdup(text);
+    }
+    return names;
+}
+
+int gp_data_of_model(const cli *c, gp_data *d, const frg_gp *gp)
+{
+    const frg_gp_report r = frg_gp_get_report(gp);
+    if (r.d >= MOST_COLUMNS || r.q >= MOST_COLUMNS) {
+        return cli_fail(c, "E_UNSUPPORTED", "MODEL", "use the library",
+                        "the model has %" PRId64 " inputs and %" PRId64
+                        " outputs, at most %d are shown",
+                        r.d, r.q, MOST_COLUMNS - 1);
+    }
+    *d = (gp_data){.n = r.n, .d = (int)r.d, .q = (int)r.q, .y_names = name_outputs((int)r.q)};
+    d->x_names = calloc(MOST_COLUMNS, sizeof *d->x_names);
+    d->x = malloc((size_t)(r.n * r.d) * sizeof *d->x + 1);
+    d->y = malloc((size_t)(r.n * r.q) * sizeof *d->y + 1);
+    if (!d->x_names || !d->y_names || !d->x || !d->y) {
+        return cli_fail_memory(c);
+    }
+    for (int k = 0; k < d->d; k++) {
+        d->x_names[k] = strdup(r.column_names[k]);
+    }
+    memcpy(d->x, r.x, (size_t)(r.n * r.d) * sizeof *d->x);
+    for (int64_t i = 0; i < r.n; i++) {
+        for (int64_t k = 0; k < r.q; k++) {
+            d->y[i * r.q + k] = r.y[k * r.n + i];
+        }
+    }
+    const int named = (d->d == 0 || d->x_names[d->d - 1]) && d->y_names[d->q - 1];
+    return named ? 0 : cli_fail_memory(c);
+}
+
 void gp_data_release(gp_data *d)
 {
     free_names(d->x_names);

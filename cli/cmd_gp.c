@@ -16,16 +16,23 @@ typedef struct {
     const char *name, *arguments;
     int least, most; /* arguments behind the name */
     int stands_on_data;
+    int model_arguments; /* behind the command where the first of them is a MODEL; 0: none is taken */
 } subcommand;
 
 static const subcommand subcommands[GP_SUBCOMMANDS] = {
-    [GP_VALUE] = {"value", "DATA", 1, 1, 1},
-    [GP_FIT] = {"fit", "DATA", 1, 1, 1},
-    [GP_PREDICT] = {"predict", "MODEL|DATA NEW", 2, 2, 0},
-    [GP_LOO] = {"loo", "DATA", 1, 1, 1},
-    [GP_SAMPLE] = {"sample", "[MODEL|DATA] NEW", 1, 2, 0},
-    [GP_BATCH] = {"batch", "LIST", 1, 1, 1},
+    [GP_VALUE] = {"value", "DATA", 1, 1, 1, 0},
+    [GP_FIT] = {"fit", "DATA", 1, 1, 1, 0},
+    [GP_PREDICT] = {"predict", "MODEL|DATA NEW", 2, 2, 0, 3},
+    [GP_LOO] = {"loo", "MODEL|DATA", 1, 1, 0, 2},
+    [GP_SAMPLE] = {"sample", "[MODEL|DATA] NEW", 1, 2, 0, 3},
+    [GP_BATCH] = {"batch", "LIST", 1, 1, 1, 0},
 };
+
+/** Is the first file a MODEL, or DATA?  Nothing but a process made of DATA needs the name of y. */
+static int is_model(const cli *c, gp_subcommand what)
+{
+    return c->n_arguments == subcommands[what].model_arguments && !c->set.y;
+}
 
 /* ---- options ------------------------------------------------------------------------------------ */
 
@@ -46,7 +53,8 @@ static int check_given(const cli *c, gp_subcommand what)
 {
     const settings *s = &c->set;
     const int fits = what == GP_FIT || s->batch_fit;
-    const int model = !subcommands[what].stands_on_data && c->n_arguments == 3 && !s->y;
+    const int model = is_model(c, what);
+    const int new_mean = what == GP_PREDICT || what == GP_SAMPLE; /* --mean column:M is of NEW */
     if (model && s->dry_run) {
         return cli_fail(c, "E_OPTION", "--dry-run", "DATA with --y and --kernel makes a process",
                         "--dry-run means nothing to a MODEL, which is there");
@@ -64,7 +72,7 @@ static int check_given(const cli *c, gp_subcommand what)
             return cli_fail(c, "E_OPTION", where, "add --fit, or leave it out",
                             "%s means nothing where nothing is fitted", where);
         }
-        if (of_process && model && o->field != offsetof(settings, gp.mean)) {
+        if (of_process && model && !(new_mean && o->field == offsetof(settings, gp.mean))) {
             return cli_fail(c, "E_OPTION", where, "DATA with --y and --kernel makes a process",
                             "%s means nothing to a MODEL, which has its own", where);
         }
@@ -75,8 +83,8 @@ static int check_given(const cli *c, gp_subcommand what)
 static int check_needed(const cli *c, gp_subcommand what)
 {
     const settings *s = &c->set;
-    const int two = c->n_arguments == 3; /* MODEL|DATA NEW */
-    const int from_data = two && (s->y || s->kernel || s->batch_fit);
+    const int either = c->n_arguments == subcommands[what].model_arguments; /* MODEL|DATA */
+    const int from_data = either && (s->y || s->kernel || s->batch_fit);
     const int data = subcommands[what].stands_on_data || from_data;
     const struct {
         const char *name, *how;
@@ -201,6 +209,16 @@ static int read_data(cli *c, gp_job *job)
     return code;
 }
 
+static int load_model(cli *c, gp_job *job)
+{
+    const double start = now_seconds();
+    frg_gp_destroy(job->gp);
+    job->gp = NULL;
+    const frg_status status = frg_gp_load(&job->gp, c->ctx, job->path);
+    job->read = now_seconds() - start;
+    return status != FRG_OK ? cli_fail_read(c, status) : 0;
+}
+
 /* ---- computing ---------------------------------------------------------------------------------- */
 
 /** Vectors of the job, sized once the process is there. */
@@ -316,7 +334,7 @@ int gp_job_run(cli *c, gp_job *job)
             c->progress.keep_trace = 0;
         }
         const double start = now_seconds();
-        code = gp_job_create(c, job);
+        code = is_model(c, job->what) ? load_model(c, job) : gp_job_create(c, job);
         code = code ? code : make_room(c, job);
         if (code) {
             break;
@@ -417,14 +435,6 @@ static int predict(cli *c, gp_job *job)
     free(square);
     code = status != FRG_OK ? cli_fail_library(c, status) : 0;
     return !code && job->samples > 0 ? draw(c, job, 0) : code;
-}
-
-static int load_model(cli *c, gp_job *job)
-{
-    const double start = now_seconds();
-    const frg_status status = frg_gp_load(&job->gp, c->ctx, job->path);
-    job->read = now_seconds() - start;
-    return status != FRG_OK ? cli_fail_read(c, status) : 0;
 }
 
 /** The model of a file, or one made of DATA at the numbers of the expression, or fitted to it. */
@@ -586,8 +596,10 @@ static int compute(cli *c, gp_job *job)
     default:
         break;
     }
-    const int code = read_data(c, job);
-    return code ? code : gp_job_run(c, job);
+    const int model = is_model(c, job->what);
+    int code = model ? 0 : read_data(c, job);
+    code = code ? code : gp_job_run(c, job);
+    return !code && model ? gp_data_of_model(c, &job->data, job->gp) : code;
 }
 
 static int run(cli *c, gp_job *job)

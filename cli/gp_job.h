@@ -56,6 +56,8 @@ typedef struct {
 int gp_data_read(cli *c, gp_data *d, const char *path, const char *x, const char *y);
 /** The columns `names` of a table for a process that knows them. */
 int gp_data_read_columns(cli *c, gp_data *d, const char *path, const char *const *names, int count);
+/** The points of a process, with names for them: what the tables and plots of a model stand on. */
+int gp_data_of_model(const cli *c, gp_data *d, const frg_gp *gp);
 int gp_data_noise(cli *c, gp_data *d, const char *column);
 int gp_data_mean(cli *c, gp_data *d, const char *column);
 int gp_data_groups(cli *c, gp_data *d, const char *column);

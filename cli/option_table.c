@@ -376,7 +376,7 @@ const option_spec option_table[] = {
      .field = AT(save_model),
      .value = "MODEL",
      .group = fitting,
-     .help = "the process with its factor, for predict and sample"},
+     .help = "the process with its factor, for predict, sample and loo"},
     {.name = "fit",
      .kind = KIND_FLAG,
      .commands = CMD_GP,
@@ -931,11 +931,10 @@ const command_spec command_table[] = {
      .summary = "exact Gaussian processes",
      .description =
          "value DATA: log-likelihood and gradient at the numbers of the expression.  fit DATA: "
-         "parameters of the largest likelihood, with standard errors.  loo DATA: predictions of "
+         "parameters of the largest likelihood, with standard errors.  loo MODEL: predictions of "
          "every point from the others.  predict MODEL NEW: mean and standard deviation at new "
-         "points.  sample MODEL NEW, or sample --kernel EXPR NEW: joint draws.  Both take DATA "
-         "with --y and "
-         "--kernel in the place of MODEL.  batch LIST: one "
+         "points.  sample MODEL NEW, or sample --kernel EXPR NEW: joint draws.  These three take "
+         "DATA with --y and --kernel in the place of MODEL.  batch LIST: one "
          "small process for each data file that LIST names, a line each.  Tables are csv, tsv "
          "(both plain or .gz), npy, npz.  A fit that did not converge is written, marked, and "
          "ends with exit code 1.",

@@ -16,6 +16,7 @@ void settings_defaults(settings *s)
 {
     memset(s, 0, sizeof *s);
     frg_context_defaults(&s->context, sizeof s->context);
+    s->context.count_from = 1; /* rows of files, as editors show them */
     frg_fe_defaults(&s->fe, sizeof s->fe);
     frg_table_defaults(&s->table, sizeof s->table);
     frg_gp_defaults(&s->gp, sizeof s->gp);

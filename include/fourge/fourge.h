@@ -204,6 +204,8 @@ typedef struct {
     const frg_files *files;         /* NULL: the system's; copied */
     const struct frg_comm *comm; /* reserved: FRG_UNSUPPORTED unless NULL */
     void *stream;                /* reserved: FRG_UNSUPPORTED unless NULL */
+    int count_from;             /* 0 or 1: the number of the first row, column, point, member or entry in
+                                   messages of gp; 1 for programs whose users see the rows of a file */
 } frg_context_opts;
 
 typedef struct frg_context frg_context;

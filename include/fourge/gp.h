@@ -88,7 +88,8 @@ typedef struct {
     frg_gp_precision precision;      /* f64 */
     frg_gp_storage storage;          /* auto: FULL where 8 n^2 is at most a quarter of the memory allowed */
     int auto_promote;                /* 0: f32 that is not good enough is an error; 1: run again in f64 */
-    double accuracy;                 /* 1e-3: what f32 must reach in ell, relative to |ell| + 1; in a fit to |ell| + n */
+    double accuracy;                 /* 1e-3: what f32 must reach in ell, relative to |ell| + 1; in a fit to |ell| + n.  A bound
+                                        (error_estimate) that is above it in f64 is the warning W_ROUNDING_GP */
     frg_gp_jitter jitter;            /* relative */
     frg_gp_nan nan;                  /* error */
     const frg_gp_user_kernel *user_kernel; /* for the word `user` in the expression */
@@ -126,6 +127,20 @@ typedef struct {
 
 FRG_API int frg_gp_parameter_count(const frg_gp *gp);
 FRG_API FRG_MUST_USE frg_status frg_gp_get_parameter(const frg_gp *gp, int i, frg_gp_parameter *out);
+/** Where the parameter called `name` is: the number of its one entry, or of the first; entries (or NULL): how many it has.
+ *  E_PARAMETER lists the names that there are. */
+FRG_API FRG_MUST_USE frg_status frg_gp_find_parameter(const frg_gp *gp, const char *name, int *first, int *entries);
+/** Another value, and other bounds, for a parameter. */
+typedef struct {
+    const char *name;
+    int entry;                  /* -1: all of them */
+    double value, lower, upper; /* NaN: as it is */
+} frg_gp_change;
+/** All of the changes or none.  Values must lie within the bounds that hold afterwards, lower < upper, none below 0 where the
+ *  parameter is positive (E_PARAMETER), and priors have a density there (E_PRIOR).  Those that are tied to a parameter take
+ *  its value and keep bounds of their own.  Under FRG_GP_PRESET_GPYTORCH two finite bounds are an interval, else the lower one
+ *  is a softplus's. */
+FRG_API FRG_MUST_USE frg_status frg_gp_update_named(frg_gp *gp, const frg_gp_change *changes, int count);
 /** theta: parameter_count values; nothing is clamped: E_PARAMETER names a value that is not finite, not
  *  positive where it must be, or out of bounds. */
 FRG_API FRG_MUST_USE frg_status frg_gp_update_parameters(frg_gp *gp, const double *theta);
@@ -332,6 +347,7 @@ typedef struct {
     frg_gp_storage storage;
     frg_gp_precision precision;
     size_t bytes;
+    const double *x, *y; /* the points that are kept: n x d row-major, n x q column-major; until the process changes */
 } frg_gp_report;
 FRG_API frg_gp_report frg_gp_get_report(const frg_gp *gp);
 

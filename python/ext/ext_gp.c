@@ -255,6 +255,33 @@ static PyObject *gp_update(PyObject *self, PyObject *args)
     return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
+/** set(changes): a list of (name, entry, value, lower, upper), NaN stays, entry -1: all; all of them or none. */
+static PyObject *gp_set(PyObject *self, PyObject *args)
+{
+    PyObject *list;
+    if (!PyArg_ParseTuple(args, "O!", &PyList_Type, &list)) {
+        return NULL;
+    }
+    const Py_ssize_t count = PyList_Size(list);
+    frg_gp_change *const changes = PyMem_Malloc((size_t)count * sizeof *changes + 1);
+    frg_status status = FRG_BAD_ARG;
+    Py_ssize_t i = 0;
+    for (; changes && i < count; i++) {
+        frg_gp_change *const c = &changes[i];
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "siddd", &c->name, &c->entry, &c->value,
+                              &c->lower, &c->upper)) {
+            break;
+        }
+    }
+    if (!changes) {
+        PyErr_NoMemory();
+    } else if (i == count) {
+        status = frg_gp_update_named(self_of(self)->gp, changes, (int)count);
+    }
+    PyMem_Free(changes);
+    return PyErr_Occurred() ? NULL : status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
+}
+
 static PyObject *gp_fix(PyObject *self, PyObject *args)
 {
     int i, fixed;
@@ -707,6 +734,7 @@ EXT_FUNCTION(gp_load)
 EXT_METHOD(gp_save)
 EXT_METHOD(gp_parameters)
 EXT_METHOD(gp_update)
+EXT_METHOD(gp_set)
 EXT_METHOD(gp_fix)
 EXT_METHOD(gp_tie)
 EXT_METHOD(gp_report)
@@ -743,6 +771,7 @@ int ext_types_gp(PyObject *module)
         {"save", gp_save_alone, METH_VARARGS, "save(path)"},
         {"parameters", gp_parameters_alone, METH_NOARGS, "One dict a parameter."},
         {"update", gp_update_alone, METH_VARARGS, "update(theta)"},
+        {"set", gp_set_alone, METH_VARARGS, "set(changes)"},
         {"fix", gp_fix_alone, METH_VARARGS, "fix(i, fixed)"},
         {"tie", gp_tie_alone, METH_VARARGS, "tie(i, to)"},
         {"report", gp_report_alone, METH_NOARGS, "What the process is."},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -28,6 +28,30 @@ def _pair(x: Any, y: Any, x_name: str = "x", y_name: str = "y") -> tuple[np.ndar
 
 def _doubles(values: Any, name: str) -> np.ndarray | None:
     return None if values is None else np.ascontiguousarray(array(values, name), np.float64)
+
+
+class _Named(Mapping[str, Any]):
+    """What each parameter has by its name, one number or an array with one for each entry; items can be set."""
+
+    def __init__(self, model: GP, get: Callable[[dict[str, Any]], Any], set_: Callable[[str, Any], Any]):
+        self._model, self._get, self._set = model, get, set_
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._model._entries(name)
+        one = [self._get(p) for p in found]
+        return one[0] if found[0]["entry"] < 0 else np.array(one)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._set(name, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(p["name"] for p in self._model.parameters))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 _REMEDIES = {"FRG_MAX_ITER": "raise max_iter or max_evaluations", "FRG_TIME_LIMIT": "raise time_limit",
@@ -132,13 +156,61 @@ class GP:
     def theta(self, values: Any) -> None:
         self._gp.update(np.ascontiguousarray(array(values, "theta"), dtype=np.float64))
 
+    @property
+    def values(self) -> _Named:
+        """The parameters' values by name, an array for those with entries; ``gp.values["rbf.l"] = 0.3`` changes one."""
+        return _Named(self, lambda p: p["value"], lambda name, value: self.set({name: value}))
+
+    @property
+    def bounds(self) -> _Named:
+        """The bounds of a fit by name, (lower, upper) or an array with a row for each entry;
+        ``gp.bounds["rbf.l"] = 0.1, 5`` changes them."""
+        return _Named(self, lambda p: (p["lower"], p["upper"]), lambda name, value: self.set(bounds={name: value}))
+
+    def set(self, values: Mapping[str, Any] | None = None, *, bounds: Mapping[str, Any] | None = None, **named: Any) -> GP:
+        """Other values and bounds for parameters, by their names.
+
+        Parameters
+        ----------
+        values : dict, optional
+            ``{"rbf.l": 0.3, "noise": 0.1}``: a number for all entries of a parameter, or one for each.
+        bounds : dict, optional
+            ``{"rbf.l": (0.1, 5)}``: lower and upper for all entries, or a pair for each, (entries, 2); None for one that stays.
+        **named
+            Values of names that are Python's, as ``noise=0.1``.
+
+        All of them or none: :class:`fourge.errors.BadArgument` for a value outside of its bounds, KeyError, which lists the
+        names, for one that is not there.  Tied parameters take one value, and keep bounds of their own.
+        """
+        values, bounds = {**(values or {}), **named}, dict(bounds or {})
+        self._gp.set([change for name in dict.fromkeys([*values, *bounds])
+                      for change in self._changes(name, values.get(name), bounds.get(name))])
+        return self
+
+    def _entries(self, name: str) -> list[dict[str, Any]]:
+        found = [p for p in self.parameters if p["name"] == name]
+        if not found:
+            raise KeyError(f"there is no parameter {name!r}; there are {list(dict.fromkeys(p['name'] for p in self.parameters))}")
+        return found
+
+    def _changes(self, name: str, value: Any, bounds: Any) -> list[tuple[str, int, float, float, float]]:
+        """As the extension takes them, one tuple an entry; NaN stays."""
+        found = len(self._entries(name))
+        value = np.full(found, np.nan) if value is None else _doubles(value, name)
+        pair = [np.nan if v is None else v for v in bounds] if bounds is not None and np.ndim(bounds) == 1 else bounds
+        pair = np.full(2, np.nan) if pair is None else _doubles(pair, f"bounds of {name}")
+        if value.shape not in ((), (1,), (found,)) or pair.shape not in ((2,), (found, 2)):
+            raise errors.BadArgument(f"{name} has {found} entries: expected a value or {found}, bounds (2,) or ({found}, 2); got "
+                                     f"shapes {value.shape} and {pair.shape}")
+        value, pair = np.broadcast_to(value, (found,)), np.broadcast_to(pair, (found, 2))
+        return [(name, i, float(value[i]), *map(float, pair[i])) for i in range(found)]
+
     def fix(self, name: str, fixed: bool = True) -> GP:
         """Holds all entries of the parameter `name` at their values, or lets go of them with `fixed` false."""
-        found = [i for i, p in enumerate(self.parameters) if p["name"] == name]
-        if not found:
-            raise KeyError(f"there is no parameter {name!r}; there are {sorted({p['name'] for p in self.parameters})}")
-        for i in found:
-            self._gp.fix(i, fixed)
+        self._entries(name)
+        for i, p in enumerate(self.parameters):
+            if p["name"] == name:
+                self._gp.fix(i, fixed)
         return self
 
     def tie(self, name: str, to: str | None, *, entry: int | None = None, to_entry: int | None = None) -> GP:

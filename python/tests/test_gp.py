@@ -48,7 +48,7 @@ class Process(unittest.TestCase):
         x, y = np.array([[0.0], [0.0], [1.0]]), np.array([1.0, 1.0, 2.0])
         for call in (lambda p: p.value(), lambda p: p.log_likelihood(), lambda p: p.gradient(), lambda p: p.loo(),
                      lambda p: p.predict([[0.5]]), lambda p: p.sample([[0.5]], 1), lambda p: p.predict_gradient([[0.5]])):
-            with self.assertWarnsRegex(UserWarning, "jitter.*rows 1 and 2") as seen:
+            with self.assertWarnsRegex(UserWarning, "jitter.*rows 0 and 1") as seen:
                 call(gp.GP(x, y, "1*rbf(l=1)"))
             self.assertEqual(seen.filename, __file__)
         with warnings.catch_warnings():
@@ -335,6 +335,33 @@ class Process(unittest.TestCase):
         mean, std = gp.GP(self.x, self.y, "1.5*rbf(l=[0.3,0.8]) + noise(0.05)").predict(self.x[:5], return_std=True)
         np.testing.assert_allclose(a.mean(0), mean, atol=4.5 * std.max() / np.sqrt(2000))  # 4.5 sigma
 
+    def test_values_and_bounds_by_name(self):
+        """Set by name: what the expression would have said; nothing changes where one of them is refused."""
+        m = self.gp
+        self.assertEqual(list(m.values), ["scale", "rbf.l", "noise"])
+        m.set({"rbf.l": [0.2, 0.9], "scale": 2}, noise=0.1, bounds={"rbf.l": [(0.1, 1), (0.2, 2)], "noise": (None, 0.5)})
+        said = gp.GP(self.x, self.y, "2*rbf(l=[0.2 in(0.1,1),0.9 in(0.2,2)]) + noise(0.1)", mean="zero")
+        self.assertEqual(m.value()["log_likelihood"], said.value()["log_likelihood"])
+        np.testing.assert_array_equal(m.bounds["rbf.l"], [(0.1, 1), (0.2, 2)])
+        self.assertEqual(m.bounds["noise"], (said.bounds["noise"][0], 0.5))
+        m.values["rbf.l"] = 0.5
+        np.testing.assert_array_equal(m.values["rbf.l"], [0.5, 0.5])
+        m.bounds["scale"] = 1, 3
+        with self.assertRaisesRegex(errors.BadArgument, r"rbf.l\[1\] is 7"):
+            m.set({"scale": 2.5, "rbf.l": [0.5, 7]})
+        self.assertEqual(m.values["scale"], 2)
+        for wrong in (lambda: m.set(rbf=1), lambda: m.values["l"], lambda: m.set(bounds={"l": (1, 2)}), lambda: m.fix("l")):
+            with self.assertRaisesRegex(KeyError, r"\['scale', 'rbf.l', 'noise'\]"):
+                wrong()
+        for wrong in (lambda: m.set({"rbf.l": [1, 2, 3]}), lambda: m.set(bounds={"rbf.l": (1, 2, 3)})):
+            with self.assertRaisesRegex(errors.BadArgument, "rbf.l has 2 entries"):
+                wrong()
+
+    def test_bounds_are_told_in_one_line(self):
+        with self.assertWarnsRegex(UserWarning, "2 parameters ended at a bound: ") as seen:
+            gp.GP(self.x, self.y, "1.5!*rbf(l=[0.3 in(0.29,0.3),0.8 in(0.79,0.8)]) + noise(0.05!)", mean="zero").fit()
+        self.assertEqual(len(seen.warnings), 1)
+
     def test_fixing(self):
         self.gp.fix("rbf.l").fit()
         np.testing.assert_array_equal(self.gp.theta[1:3], [0.3, 0.8])
@@ -406,7 +433,7 @@ class Batch(unittest.TestCase):
         found = gp.evaluate_batch([*self.problems, (bad, y), (x, y[:3])], self.KERNEL)
         self.assertEqual([one["log_likelihood"] for one in found[:-2]], [one["log_likelihood"] for one in want])
         self.assertEqual([one["status"] for one in found[-2:]], ["FRG_BAD_DATA", "FRG_BAD_ARG"])
-        self.assertIn("row 4", found[-2]["message"])
+        self.assertIn("row 3", found[-2]["message"])
         self.assertNotIn("gradient", found[0])
         self.assertEqual(gp.evaluate_batch([], self.KERNEL), [])
 

@@ -122,7 +122,7 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
     frg_context_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(NULL, &opts, sizeof opts, o));
     if (opts.threads < 0 || opts.threads > 4096 || opts.memory_limit < 0 ||
-        !(opts.time_limit >= 0)) {
+        !(opts.time_limit >= 0) || opts.count_from < 0 || opts.count_from > 1) {
         return FRG_BAD_ARG;
     }
     if (opts.device.kind != FRG_CPU || opts.device.index != 0) {
@@ -140,6 +140,7 @@ static frg_status create(frg_context **out, const frg_context_opts *o, const frg
     ctx->device = opts.device;
     ctx->threads = opts.threads ? opts.threads : default_threads();
     ctx->seed = opts.seed;
+    ctx->count_from = opts.count_from;
     ctx->memory_limit = opts.memory_limit;
     atomic_init(&ctx->machine_memory, parent ? frgi_machine_memory(parent) : 0);
     ctx->time_limit = opts.time_limit;
@@ -171,6 +172,11 @@ void frg_context_destroy(frg_context *ctx)
 }
 
 /* ---- errors and warnings ------------------------------------------------------------------------ */
+
+long long frgi_nth(const frg_context *ctx, int64_t i)
+{
+    return (long long)i + ctx->count_from;
+}
 
 void frgi_at(frg_context *ctx, const char *format, ...)
 {
@@ -352,6 +358,7 @@ frg_status frgi_context_fork(frg_context **out, frg_context *parent, int parts, 
     frg_context_defaults(&o, sizeof o);
     o.threads = 1;
     o.seed = parent->seed;
+    o.count_from = parent->count_from;
     o.memory_limit = parent->memory_limit == 0 ? 0 : left > parts ? left / parts : 1;
     o.time_limit = parent->time_limit;
     o.on_progress = stop_with_parent;

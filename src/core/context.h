@@ -17,6 +17,7 @@ struct frg_context {
     frg_device device;
     int threads;
     uint64_t seed;
+    int count_from;
     int64_t memory_limit;
     atomic_size_t
         machine_memory; /* what this process may use of it; SIZE_MAX: not known, 0: not looked at */

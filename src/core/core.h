@@ -56,6 +56,8 @@ FRG_MUST_USE frg_status frgi_fail(frg_context *ctx, frgi_error id, const char *f
                                   const char *format, ...) FRG_PRINTF(5, 6);
 /** Sets the place ("data.csv:17", "column 3", "--vcov") that the next frgi_fail on ctx reports. */
 void frgi_at(frg_context *ctx, const char *format, ...) FRG_PRINTF(2, 3);
+/** The number that messages give row (column, point, member) i, i from 0: see frg_context_opts.count_from. */
+long long frgi_nth(const frg_context *ctx, int64_t i);
 /** Adds a warning (a W_* row); the list grows with the context's allocator and drops what does not fit. */
 void frgi_warn(frg_context *ctx, frgi_error id, const char *format, ...) FRG_PRINTF(3, 4);
 /** Whether the run has a warning of that row already. */

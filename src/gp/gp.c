@@ -113,8 +113,8 @@ static frg_status check_arrays(frg_context *ctx, const frg_array *x, const frg_a
 
 static frg_status refuse_value(frg_context *ctx, const char *name, int64_t i, int64_t j, double v)
 {
-    FAIL(ctx, E_NOT_FINITE_GP, "%s is %g in row %lld, column %lld", name, v, (long long)i + 1,
-         (long long)j + 1);
+    FAIL(ctx, E_NOT_FINITE_GP, "%s is %g in row %lld, column %lld", name, v, frgi_nth(ctx, i),
+         frgi_nth(ctx, j));
 }
 
 frg_status frgi_gp_refuse_size(frg_context *ctx, const char *name, int64_t i, int64_t j, double v,
@@ -124,7 +124,7 @@ frg_status frgi_gp_refuse_size(frg_context *ctx, const char *name, int64_t i, in
         return refuse_value(ctx, name, i, j, v);
     }
     FAIL(ctx, E_RANGE_GP, "%s is %g in row %lld: %s cannot hold what follows from it", name, v,
-         (long long)i + 1, most < LARGEST_Y ? "float32" : "float64");
+         frgi_nth(ctx, i), most < LARGEST_Y ? "float32" : "float64");
 }
 
 /** The arrays of a caller; what is read of them, and what they may hold. */
@@ -176,7 +176,7 @@ static frg_status check_row(const given *g, int64_t i, bool masked)
     }
     const double *const noise = g->o->noise_variances, *const mean = g->o->mean_values;
     if (noise && !(noise[i] >= 0 && isfinite(noise[i]))) {
-        FAIL(g->ctx, E_NOISE, "noise variance %lld is %g", (long long)i + 1, noise[i]);
+        FAIL(g->ctx, E_NOISE, "noise variance %lld is %g", frgi_nth(g->ctx, i), noise[i]);
     }
     if (mean && !isfinite(mean[i])) {
         return refuse_value(g->ctx, "mean_values", i, 0, mean[i]);
@@ -212,7 +212,7 @@ static frg_status count_groups(frg_context *ctx, const int32_t *groups, int64_t 
     for (int64_t i = 0; groups && i < n; i++) {
         REQUIRE(ctx, groups[i] >= 0 && groups[i] < MOST_GROUPS,
                 "noise group %lld is %d; groups are numbered 0 .. G - 1, G at most %d",
-                (long long)i + 1, groups[i], MOST_GROUPS);
+                frgi_nth(ctx, i), groups[i], MOST_GROUPS);
         *count = groups[i] >= *count ? groups[i] + 1 : *count;
     }
     return FRG_OK;
@@ -574,8 +574,8 @@ static frg_status check_tie(const frg_gp *gp, int i, int leader)
     const frgi_gp_param *const p = &gp->params.p[i], *const q = &gp->params.p[leader];
     const double v = gp->theta[leader];
     char label[96], other[96];
-    frgi_gp_params_label(p, label);
-    frgi_gp_params_label(q, other);
+    frgi_gp_params_label(&gp->params, i, label);
+    frgi_gp_params_label(&gp->params, leader, other);
     REQUIRE(gp->ctx, i != leader, "%s cannot be tied to itself", label);
     REQUIRE(gp->ctx, p->per_value == q->per_value,
             "%s cannot be tied to %s: one of them may be negative, the other may not", label,
@@ -631,7 +631,9 @@ frg_gp_report frg_gp_get_report(const frg_gp *gp)
                            .column_names = (const char *const *)gp->column_names,
                            .storage = gp->storage,
                            .precision = gp->opts.precision,
-                           .bytes = gp->memory.bytes};
+                           .bytes = gp->memory.bytes,
+                           .x = gp->x,
+                           .y = gp->y};
 }
 
 /* ---- value and gradient ------------------------------------------------------------------------- */

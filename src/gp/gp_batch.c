@@ -318,7 +318,7 @@ static void explain(const batch *b, int64_t i)
     frg_gp_member m = b->members[i];
     frg_gp *gp = NULL;
     m.gradient = NULL;
-    frgi_at(b->ctx, "member %lld", (long long)i + 1);
+    frgi_at(b->ctx, "member %lld", frgi_nth(b->ctx, i));
     frg_status status = m.status == FRG_NO_MEMORY ? frgi_fail(b->ctx, E_MEMORY, __FILE__, __LINE__,
                                                               "a member could not be held")
                                                   : open_member(&gp, b->ctx, b, &m);

@@ -170,9 +170,7 @@ bool frgi_gp_take_value(const frgi_gp_batch_room *r, int lane)
     v->per_point = (v->log_likelihood + v->log_prior) / (double)(gp->n + gp->masked);
     v->error_estimate = frgi_gp_rounding_bound(r->type, gp->n, largest * (square + inverse));
     const double most = gp->opts.accuracy * (fabs(v->log_likelihood) + 1);
-    return isfinite(v->log_likelihood) &&
-           (r->type == FRG_F64 ? !frgi_gp_is_rounding(v->log_likelihood, v->error_estimate)
-                               : v->error_estimate <= most);
+    return isfinite(v->log_likelihood) && v->error_estimate <= most;
 }
 
 void frgi_gp_take_gradient(const frgi_gp_batch_room *r, int lane)

@@ -255,9 +255,9 @@ frg_status frgi_gp_check_phases(frg_gp *gp, const char *name, const double *x, p
     DROP(gp->ctx, &distance);
     if (lost >= 0) {
         FAIL(gp->ctx, E_PHASE,
-             "%s is %g in row %td, column %s: so many periods from the others that its phase is "
+             "%s is %g in row %lld, column %s: so many periods from the others that its phase is "
              "unknown in %s",
-             name, x[(i - 1) * gp->d + lost], i, gp->column_names[lost],
+             name, x[(i - 1) * gp->d + lost], frgi_nth(gp->ctx, i - 1), gp->column_names[lost],
              single ? "float32" : "float64");
     }
     return FRG_OK;

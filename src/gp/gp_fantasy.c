@@ -105,14 +105,14 @@ static frg_status factor_set(const fantasy *f, ptrdiff_t set, double unit)
         if (frgi_gp_factor_schur(m, f->root)) {
             if (jitter > 0) {
                 frgi_log(f->gp->ctx, 1, "set %lld: %.2g was added to its variances",
-                         (long long)set + 1, jitter);
+                         frgi_nth(f->gp->ctx, set), jitter);
             }
             return FRG_OK;
         }
         jitter = attempt == 0 ? 1e-10 * unit : 10 * jitter;
     }
     FAIL(f->gp->ctx, E_NOT_POSDEF, "the candidates of set %lld have no positive covariance",
-         (long long)set + 1);
+         frgi_nth(f->gp->ctx, set));
 }
 
 /** Test points first .. first + rows - 1 of the set whose candidates lie at `c`. */
@@ -260,7 +260,7 @@ static frg_status refuse(const fantasy *f, const char *name, ptrdiff_t set, ptrd
                                    name[0] == 'y' ? frgi_gp_largest_y(o) : frgi_gp_largest_x(o));
     }
     FAIL(f->gp->ctx, E_NOT_FINITE_GP, "%s: set %lld, point %lld has a value of %g", name,
-         (long long)set + 1, (long long)i + 1, v);
+         frgi_nth(f->gp->ctx, set), frgi_nth(f->gp->ctx, i), v);
 }
 
 /** Copies of what is given, test points first. */

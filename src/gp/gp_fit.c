@@ -632,6 +632,7 @@ static frg_status run_starts(fit *m)
 void frgi_gp_mark_active(frg_gp *gp)
 {
     frgi_gp_params *const ps = &gp->params;
+    frgi_gp_list ended = {0};
     for (int i = 0; i < ps->count; i++) {
         frgi_gp_param *const p = &ps->p[i];
         const double v = gp->theta[i], slack = 1e-9 * fabs(v);
@@ -641,10 +642,14 @@ void frgi_gp_mark_active(frg_gp *gp)
         p->active = !moved ? 0 : v <= r.lower + slack ? -1 : v >= r.upper - slack ? 1 : 0;
         if (p->active != 0 && p->tie == 0) {
             char label[96];
-            frgi_gp_params_label(p, label);
-            frgi_warn(gp->ctx, W_BOUNDS, "%s ended at its %s bound, %g", label,
-                      p->active < 0 ? "lower" : "upper", gp->theta[i]);
+            frgi_gp_params_label(ps, i, label);
+            frgi_gp_list_add(&ended, "%s at its %s one, %g", label,
+                             p->active < 0 ? "lower" : "upper", gp->theta[i]);
         }
+    }
+    if (ended.count > 0) {
+        frgi_warn(gp->ctx, W_BOUNDS, "%d parameter%s ended at a bound: %s", ended.count,
+                  ended.count > 1 ? "s" : "", frgi_gp_list_text(&ended));
     }
 }
 

@@ -13,7 +13,7 @@ FRG_MUST_USE frg_status frgi_gp_check_start(frg_gp *gp);
  *  what stands there. */
 void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta);
 
-/** Which parameters ended at a bound, with a warning each; forgets their standard errors. */
+/** Which parameters ended at a bound, with one warning for all; forgets their standard errors. */
 void frgi_gp_mark_active(frg_gp *gp);
 
 #pragma GCC visibility pop

@@ -88,7 +88,7 @@ static frg_status measure(const frg_gp *gp, const int32_t *codes, folding *f)
     for (ptrdiff_t i = 0; i < gp->n; i++) {
         REQUIRE(gp->ctx, codes[i] >= 0 && codes[i] < gp->n,
                 "the fold of row %lld is %d; folds are numbered 0 .. F - 1 with F <= n",
-                (long long)i + 1, codes[i]);
+                frgi_nth(gp->ctx, i), codes[i]);
         f->folds = codes[i] >= f->folds ? codes[i] + 1 : f->folds;
     }
     TRY(NEW0(gp->ctx, &size, f->folds, "sizes of folds"));
@@ -158,7 +158,7 @@ static frg_status predict_block(frg_gp *gp, folding *f, ptrdiff_t fold, double *
                 "left to estimate that from",
                 (long long)fold);
         FAIL(gp->ctx, E_NOT_POSDEF, "the precision of fold %lld has the pivot %.3g at its row %lld",
-             (long long)fold, pivots.value, (long long)pivots.pivot + 1);
+             (long long)fold, pivots.value, frgi_nth(gp->ctx, pivots.pivot));
     }
     if (status == FRG_OK) {
         status = frgi_spd_inverse(gp->ctx, &s, f->block, NULL, f->work);

@@ -303,7 +303,7 @@ static const char *name_member(const job *j, int64_t m, char text[64])
 {
     text[0] = '\0';
     if (j->count > 1)
-        snprintf(text, 64, "member %lld of the batch: ", (long long)m);
+        snprintf(text, 64, "member %lld of the batch: ", frgi_nth(j->ctx, m));
     return text;
 }
 
@@ -396,7 +396,7 @@ static frg_status not_posdef(const job *j, int64_t g)
 {
     char text[64];
     FAIL(j->ctx, E_NOT_POSDEF, "%sthe pivot of row %lld of %lld is %.6g",
-         name_member(j, j->first[g], text), (long long)j->pivots[g].pivot, (long long)j->s.n,
+         name_member(j, j->first[g], text), frgi_nth(j->ctx, j->pivots[g].pivot), (long long)j->s.n,
          j->pivots[g].value);
 }
 

@@ -66,7 +66,7 @@ static frg_status find_precisions(const frg_gp *gp, double *c)
         REQUIRE(gp->ctx, c[i] > 1e-12 * whole,
                 "row %lld alone carries a coefficient of the mean: without it nothing is left to "
                 "estimate that from",
-                (long long)i + 1);
+                frgi_nth(gp->ctx, i));
     }
     return FRG_OK;
 }

@@ -13,6 +13,7 @@
  */
 #include <float.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,13 +85,37 @@ frg_status frgi_gp_params_noise_groups(frgi_gp_params *ps, int groups)
     return FRG_OK;
 }
 
-void frgi_gp_params_label(const frgi_gp_param *p, char out[96])
+void frgi_gp_params_label(const frgi_gp_params *ps, int i, char out[96])
 {
+    const frgi_gp_param *const p = &ps->p[i];
     if (p->entry < 0) {
         snprintf(out, 96, "%s", p->name);
     } else {
-        snprintf(out, 96, "%s[%d]", p->name, p->entry + 1);
+        snprintf(out, 96, "%s[%lld]", p->name, frgi_nth(ps->ctx, p->entry));
     }
+}
+
+void frgi_gp_list_add(frgi_gp_list *l, const char *format, ...)
+{
+    if (l->count++ >= FRGI_GP_LISTED) {
+        return;
+    }
+    char one[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(one, sizeof one, format, arguments);
+    va_end(arguments);
+    l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s%s",
+                                l->count > 1 ? "; " : "", one);
+}
+
+const char *frgi_gp_list_text(frgi_gp_list *l)
+{
+    if (l->count > FRGI_GP_LISTED) {
+        snprintf(l->text + l->used, sizeof l->text - l->used, "; and %d more",
+                 l->count - FRGI_GP_LISTED);
+    }
+    return l->text;
 }
 
 /* ---- transforms --------------------------------------------------------------------------------- */
@@ -395,20 +420,29 @@ static bool is_idle(const frgi_gp_params *ps, int leader, const double *x, ptrdi
 }
 
 /** Held where it is, until other values are appended.  A single point is no column. */
-static void hold_constant(frgi_gp_params *ps, int i, const double *x, ptrdiff_t n, ptrdiff_t d)
+static void hold_constant(frgi_gp_params *ps, int i, const double *x, ptrdiff_t n, ptrdiff_t d,
+                          frgi_gp_list *held)
 {
     frgi_gp_param *const p = &ps->p[i];
     if (p->fixed || p->tie > 0 || n < 2 || !is_idle(ps, i, x, n, d)) {
         return;
     }
-    char label[96], columns[32] = "every column";
-    frgi_gp_params_label(p, label);
+    char label[96], columns[40] = "every column";
+    frgi_gp_params_label(ps, i, label);
     if (p->column >= 0) {
-        snprintf(columns, sizeof columns, "column %d", (int)p->column + 1);
+        snprintf(columns, sizeof columns, "column %lld", frgi_nth(ps->ctx, p->column));
     }
     p->fixed = p->held = true;
-    frgi_warn(ps->ctx, W_CONSTANT, "%s of x that %s divides is constant: it is held at %g", columns,
-              label, p->value);
+    frgi_gp_list_add(held, "%s, which %s divides, at %g", columns, label, p->value);
+}
+
+static void tell_held(const frgi_gp_params *ps, frgi_gp_list *held)
+{
+    if (held->count > 0) {
+        frgi_warn(ps->ctx, W_CONSTANT, "%d parameter%s of constant columns of x %s held: %s",
+                  held->count, held->count > 1 ? "s" : "", held->count > 1 ? "are" : "is",
+                  frgi_gp_list_text(held));
+    }
 }
 
 static void follow_fixings(frgi_gp_params *ps)
@@ -447,6 +481,7 @@ frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const doubl
                                 ptrdiff_t d, ptrdiff_t q, frg_gp_preset preset, frg_dtype dtype)
 {
     double *block = NULL;
+    frgi_gp_list held = {0};
     moments m = {.d = d, .dtype = dtype};
     if (preset == FRG_GP_PRESET_NONE) { /* the others do not look at the data */
         TRY(NEW(ps->ctx, &block, 3 * d, "the moments of x"));
@@ -473,8 +508,9 @@ frg_status frgi_gp_params_start(frgi_gp_params *ps, const double *x, const doubl
             break;
         }
         reach_value(p);
-        hold_constant(ps, i, x, n, d);
+        hold_constant(ps, i, x, n, d, &held);
     }
+    tell_held(ps, &held);
     follow_leaders(ps);
     DROP(ps->ctx, &block);
     return FRG_OK;
@@ -536,7 +572,7 @@ frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
             continue;
         }
         char label[96];
-        frgi_gp_params_label(p, label);
+        frgi_gp_params_label(ps, i, label);
         frgi_at(ps->ctx, "%s", label);
         if (isinf(v) && isinf(p->value)) { /* the expression has finite ones alone */
             FAIL(ps->ctx, E_PARAMETER,
@@ -552,7 +588,7 @@ frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta)
         }
         if (inside) {
             char other[96];
-            frgi_gp_params_label(&ps->p[leader], other);
+            frgi_gp_params_label(ps, leader, other);
             FAIL(ps->ctx, E_PARAMETER, "%s is %g and %s, to which it is tied, is %g", label, v,
                  other, theta[leader]);
         }

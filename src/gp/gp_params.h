@@ -125,8 +125,18 @@ bool frgi_gp_prior_support(const frgi_gp_param *p, frgi_gp_range *out);
 FRG_MUST_USE frg_status frgi_gp_params_priors(frgi_gp_params *ps, const char *text);
 /** One noise a group: the single noise parameter becomes `groups` entries.  Before the mean's are added. */
 FRG_MUST_USE frg_status frgi_gp_params_noise_groups(frgi_gp_params *ps, int groups);
-/** "rbf.l", or "rbf.l[2]" (counted from 1) for an entry of a vector. */
-void frgi_gp_params_label(const frgi_gp_param *p, char out[96]);
+/** "rbf.l", or "rbf.l[2]" for an entry of a vector, which counts as messages do (frgi_nth). */
+void frgi_gp_params_label(const frgi_gp_params *ps, int i, char out[96]);
+enum { FRGI_GP_LISTED = 4 };
+/** What one message says of several parameters: of the first FRGI_GP_LISTED each, of the others how many they are. */
+typedef struct {
+    int count;
+    size_t used;
+    char text[FRGI_GP_LISTED * 160 + 32];
+} frgi_gp_list;
+void frgi_gp_list_add(frgi_gp_list *l, const char *format, ...) FRG_PRINTF(2, 3);
+/** The text, with "; and 3 more" behind it where it has not all of them. */
+const char *frgi_gp_list_text(frgi_gp_list *l);
 /** E_PARAMETER where a value is not finite, not positive where it must be, or out of bounds. */
 FRG_MUST_USE frg_status frgi_gp_params_check(const frgi_gp_params *ps, const double *theta);
 /** Is parameter i one that a search moves: neither fixed nor following another? */

@@ -492,7 +492,7 @@ frg_status frgi_gp_take_points(frg_gp *gp, const frg_array *x, const char *name,
             if (isfinite(v)) {
                 return frgi_gp_refuse_size(ctx, name, i, k, v, most);
             }
-            FAIL(ctx, E_NOT_FINITE_GP, "%s: row %lld, column %s is %g", name, (long long)i + 1,
+            FAIL(ctx, E_NOT_FINITE_GP, "%s: row %lld, column %s is %g", name, frgi_nth(ctx, i),
                  gp->column_names[k], v);
         }
     }
@@ -572,7 +572,7 @@ static frg_status check_mean(const frg_gp *gp, const frg_gp_predict_opts *o, int
             "the mean of the data was given by values, and mean_values has none for the new points");
     for (int64_t i = 0; o->mean_values && i < m; i++) {
         if (!isfinite(o->mean_values[i])) {
-            FAIL(gp->ctx, E_NOT_FINITE_GP, "mean_values: row %lld is %g", (long long)i + 1,
+            FAIL(gp->ctx, E_NOT_FINITE_GP, "mean_values: row %lld is %g", frgi_nth(gp->ctx, i),
                  o->mean_values[i]);
         }
     }

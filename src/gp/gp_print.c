@@ -58,10 +58,10 @@ static frg_status put_value(printer *p, int i)
 {
     const frgi_gp_param *const v = &p->params->p[i];
     if (follows(p, i)) {
-        char label[96];
-        frgi_gp_params_label(&p->params->p[frgi_gp_params_leader(p->params, i)], label);
-        TRY(put(p, "@"));
-        return put(p, label);
+        const frgi_gp_param *const leader = &p->params->p[frgi_gp_params_leader(p->params, i)];
+        TRY(frgi_text_printf(p->ctx, p->out, "@%s", leader->name));
+        return leader->entry < 0 ? FRG_OK
+                                 : frgi_text_printf(p->ctx, p->out, "[%d]", leader->entry + 1);
     }
     if (!isnan(v->value)) {
         TRY(put_number(p, v->value));

@@ -172,7 +172,7 @@ frg_status frgi_gp_params_check_priors(const frgi_gp_params *ps, const double *t
             continue;
         }
         char label[96];
-        frgi_gp_params_label(p, label);
+        frgi_gp_params_label(ps, i, label);
         const frgi_gp_range r = frgi_gp_params_range(ps, i);
         if (!p->fixed && !(r.lower <= r.upper)) {
             FAIL(ps->ctx, E_PRIOR, "%s=%s(%g,%g) has no density within the bounds of %s, %g to %g",

@@ -101,6 +101,7 @@ struct frg_gp {
     double jitter;             /* added to the diagonal, absolute */
     bool sticky;               /* within a fit: jitter (and a promotion) never goes back */
     bool lenient;              /* in a fit, and at what it found: f32 is held to |ell| + n, not to |ell| + 1 */
+    bool rounding_told;        /* the warning about this value is out */
     bool jitter_told;          /* the fit's warning is out; frgi_gp_set_sticky clears it */
     double *residual;          /* n x q: r */
     double *alpha;             /* n x q: K^-1 r, valid from MATRIX_FACTOR on; one column in f64 is L^-T z by L while L

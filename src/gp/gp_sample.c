@@ -70,7 +70,7 @@ static frg_status factor(frg_gp *gp, sampler *q, ptrdiff_t m)
     }
     FAIL(gp->ctx, E_NOT_POSDEF,
          "the covariance of the %lld points has the pivot %.3g at point %lld", (long long)m,
-         pivots.value, (long long)pivots.pivot + 1);
+         pivots.value, frgi_nth(gp->ctx, pivots.pivot));
 }
 
 /** Draw `number` of output c, with normals of its own. */

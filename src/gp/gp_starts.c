@@ -132,8 +132,8 @@ static void tell_constant(const frg_gp *gp)
         if (same == gp->n) {
             frgi_warn(
                 gp->ctx, W_CONSTANT_Y,
-                "column %td of y is constant: it says nothing about variances and lengthscales",
-                c + 1);
+                "column %lld of y is constant: it says nothing about variances and lengthscales",
+                frgi_nth(gp->ctx, c));
         }
     }
 }

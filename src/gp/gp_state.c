@@ -241,7 +241,7 @@ static frg_status next_answer(const struct frgi_gp_keeping *s, const frgi_gp_cur
     if (found->question != a->question || found->point != a->point) {
         FAIL(s->gp->ctx, E_MISMATCH,
              "the state of the fit is that of another search than this one, start %lld answer %lld",
-             (long long)c->start + 1, (long long)(c->next - s->first[c->start]) + 1);
+             frgi_nth(s->gp->ctx, c->start), frgi_nth(s->gp->ctx, c->next - s->first[c->start]));
     }
     return FRG_OK;
 }

@@ -83,8 +83,8 @@ static frg_status check_y(frg_gp *gp, const frg_array *y, int64_t n)
                 return frgi_gp_refuse_size(ctx, "y", i, k, v, most);
             }
             if (!isfinite(v)) {
-                FAIL(ctx, E_NOT_FINITE_GP, "y: row %lld, column %lld is %g", (long long)i + 1,
-                     (long long)k + 1, v);
+                FAIL(ctx, E_NOT_FINITE_GP, "y: row %lld, column %lld is %g", frgi_nth(ctx, i),
+                     frgi_nth(ctx, k), v);
             }
         }
     }
@@ -99,7 +99,7 @@ frg_status frgi_gp_check_new_noise(frg_gp *gp, const double *v, int64_t m)
                             : "noise_variances are given, and the process was made without");
     for (int64_t i = 0; i < m && v; i++) {
         if (!(v[i] >= 0) || isinf(v[i])) {
-            FAIL(ctx, E_NOISE, "noise variance %lld is %g", (long long)i + 1, v[i]);
+            FAIL(ctx, E_NOISE, "noise variance %lld is %g", frgi_nth(ctx, i), v[i]);
         }
     }
     if (gp->groups || gp->given_mean) {
@@ -395,8 +395,7 @@ frg_status frg_gp_update_noise(frg_gp *gp, int64_t i, double variance)
     REQUIRE(gp->ctx, i >= 0 && i < gp->n, "point %lld does not exist, there are %lld", (long long)i,
             (long long)gp->n);
     if (!(variance >= 0) || isinf(variance)) {
-        FAIL(gp->ctx, E_NOISE, "the noise variance of point %lld is %g", (long long)i + 1,
-             variance);
+        FAIL(gp->ctx, E_NOISE, "the noise variance of point %lld is %g", (long long)i, variance);
     }
     bool good = false;
     if (can_update(gp)) {

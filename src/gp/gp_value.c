@@ -15,7 +15,8 @@
  *
  *     u K_max (|a|^2 + sum_i 1 / L_ii^2)
  *
- * and up to n / 5 times as much has been seen where they are not: n / 4 is the bound, 8 at least.  In f32 a bound
+ * and up to n / 5 times as much has been seen where they are not: n / 4 is the bound, 8 at least.  In f64 a bound above
+ * the accuracy asked for is a warning: columns far from 0 under linear(v), variances far above the noise.  In f32 a bound
  * that is too large for the accuracy asked for gives way to an estimate (gp_trust.c), and a value that is not good
  * enough by that is refused or computed in f64.  The trace residual is no such guard: a signed sum, it cancels (1e-7
  * beside an error of 2.6 has been seen).
@@ -270,8 +271,8 @@ static const char *describe_closest(const frg_gp *gp, char text[PAIR_ROOM])
     const bool differ = distance <= 0 && gp->y[i] != gp->y[j];
     snprintf(text, PAIR_ROOM,
              "; the closest points are rows %lld and %lld%s, at the distance %.3g%s",
-             (long long)i + 1, (long long)j + 1, gp->masked ? " of those kept" : "", distance,
-             differ ? ": inconsistent duplicates, their y differ" : "");
+             frgi_nth(gp->ctx, i), frgi_nth(gp->ctx, j), gp->masked ? " of those kept" : "",
+             distance, differ ? ": inconsistent duplicates, their y differ" : "");
     return text;
 }
 
@@ -285,7 +286,7 @@ static void tell_jitter(frg_gp *gp)
     frgi_warn(gp->ctx, W_JITTER,
               "jitter %.3g was added to the diagonal after %d tr%s: pivot %lld was not positive%s",
               gp->jitter, gp->value.jitter_tries, gp->value.jitter_tries == 1 ? "y" : "ies",
-              (long long)gp->value.pivot + 1, describe_closest(gp, pair));
+              frgi_nth(gp->ctx, gp->value.pivot), describe_closest(gp, pair));
 }
 
 /** K = L L' with as little jitter as it takes.  Records no failure. */
@@ -437,6 +438,19 @@ static bool is_accurate(const frg_gp *gp)
     return gp->value.error_estimate <= error_allowed(gp); /* not so: NaN */
 }
 
+/** In f64 nothing better is at hand, so that the bound is a warning: once a value, of a fit at its end. */
+static void tell_rounding(frg_gp *gp)
+{
+    const frg_gp_value *const v = &gp->value;
+    if (gp->sticky || gp->rounding_told || gp->shape.dtype != FRG_F64 || is_accurate(gp)) {
+        return;
+    }
+    gp->rounding_told = true;
+    frgi_warn(gp->ctx, W_ROUNDING_GP,
+              "the log-likelihood %.6g may be wrong by %.2g in float64, %.2g is asked for",
+              v->log_likelihood, v->error_estimate, error_allowed(gp));
+}
+
 /** FRG_BROKE_DOWN where f32 is not good enough. */
 static frg_status judge(frg_gp *gp)
 {
@@ -486,7 +500,7 @@ static frg_status refuse(frg_gp *gp, frg_status status)
     if (status == FRG_NOT_POSDEF) {
         FAIL(gp->ctx, E_NOT_POSDEF,
              "pivot %lld of %lld is %.3g of the mean diagonal with jitter %.3g (%d tries)%s",
-             (long long)gp->pivots.pivot + 1, (long long)gp->n,
+             frgi_nth(gp->ctx, gp->pivots.pivot), (long long)gp->n,
              gp->pivots.value / mean_diagonal(gp), gp->jitter, v->jitter_tries,
              describe_closest(gp, pair));
     }
@@ -573,19 +587,25 @@ static frg_status settle(frg_gp *gp, frg_status status, double kept_jitter, frgi
 frg_status frgi_gp_value(frg_gp *gp)
 {
     if (gp->state != MATRIX_NONE) {
+        tell_rounding(gp);
         return FRG_OK;
     }
     const double kept_jitter = gp->sticky ? gp->jitter : 0;
     gp->jitter = kept_jitter;
     gp->value = (frg_gp_value){
         .pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN, .jitter = gp->jitter};
+    gp->rounding_told = false;
     frgi_gp_noise(gp, gp->noise);
     frgi_gp_mean_residual(gp);
     frg_status status = evaluate(gp, !may_promote(gp));
     if ((status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN) && may_promote(gp)) {
         status = promote(gp);
     }
-    return settle(gp, status, kept_jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
+    status = settle(gp, status, kept_jitter, sweeps(gp) ? MATRIX_INVERSE : MATRIX_FACTOR);
+    if (status == FRG_OK) {
+        tell_rounding(gp);
+    }
+    return status;
 }
 
 frg_status frgi_gp_promote(frg_gp *gp)
@@ -620,6 +640,7 @@ frg_status frgi_gp_take_factor(frg_gp *gp)
     gp->state = MATRIX_NONE;
     gp->other_ready = false; /* an inverse and alpha in f32 were of the factor before */
     gp->value = (frg_gp_value){.pivot = -1, .closest = {-1, -1}, .trace_residual = (double)NAN};
+    gp->rounding_told = false;
     gp->logdet = frgi_spd_logdet(gp->ctx, &gp->shape, gp->matrix, gp->work, &gp->pivots);
     frgi_spd_diagonal(&gp->shape, gp->matrix, gp->scratch);
     const frg_status status = solve_anew(gp);

@@ -286,6 +286,9 @@ static frg_status process(frg_context *ctx, void *u, uint64_t *h)
         s = frg_gp_update_tied(gp, 2, 1);
     if (s >= 0)
         s = frg_gp_update_fixed(gp, 0, 1);
+    const frg_gp_change change = {"rbf.l", -1, 0.5, 0.1, 5};
+    if (s >= 0)
+        s = frg_gp_update_named(gp, &change, 1);
     double th[16];
     int k = s >= 0 ? frg_gp_parameter_count(gp) : 0;
     for (int i = 0; i < k && s >= 0; i++) {

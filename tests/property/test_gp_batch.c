@@ -144,7 +144,7 @@ static void independence(void)
         mixed[2].theta = negative;
         CHECK_STATUS(frg_gp_batch_eval(ctx, COUNT + 3, mixed, "scale*rbf + noise", NULL),
                      FRG_PARTIAL);
-        CHECK(strstr(frg_message(ctx), "row 8") && strstr(frg_error_where(ctx), "member 1"));
+        CHECK(strstr(frg_message(ctx), "row 7") && strstr(frg_error_where(ctx), "member 0"));
         CHECK_STATUS(mixed[0].status, FRG_BAD_DATA);
         CHECK_STATUS(mixed[1].status, FRG_OK);
         CHECK_STATUS(mixed[2].status, FRG_BAD_ARG);
@@ -363,7 +363,7 @@ static void messages(void)
         CHECK_STATUS(way == 0 ? frg_gp_batch_eval(ctx, 6, m, "scale*rbf", NULL)
                               : frg_gp_batch_fit(ctx, 6, m, "scale*rbf + noise", NULL, &fit),
                      FRG_PARTIAL);
-        CHECK(strstr(m[4].message, "row 3") && m[4].status == FRG_BAD_DATA);
+        CHECK(strstr(m[4].message, "row 2") && m[4].status == FRG_BAD_DATA);
         CHECK_SAYS(m[way == 0 ? 1 : 2].n_warnings >= 1, "way %d", way);
         CHECK_SAYS(strstr(m[way == 0 ? 1 : 2].message, way == 0 ? "jitter" : "mean correlation"),
                    "%s", m[way == 0 ? 1 : 2].message);

@@ -234,8 +234,138 @@ static void transforms(void)
     frg_context_destroy(ctx);
 }
 
+/** Where names are; one that is not there is refused with those that are. */
+static void found(void)
+{
+    static gp_data g;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 20, 3, 1);
+    frg_gp *gp = gp_data_open(ctx, &g, three, NULL);
+    int first = -1, entries = -1;
+    if (gp) {
+        CHECK_OK(ctx, frg_gp_find_parameter(gp, "rbf.l", &first, &entries));
+        CHECK(first == 1 && entries == 3);
+        CHECK_OK(ctx, frg_gp_find_parameter(gp, "noise", &first, NULL));
+        CHECK_INT(first, 4);
+        CHECK_STATUS(frg_gp_find_parameter(gp, "rbf", &first, NULL), FRG_BAD_ARG);
+        CHECK_TEXT(frg_message(ctx),
+                   "there is no parameter 'rbf'; there are: scale, rbf.l, noise, mean");
+        CHECK_INT(first, 4);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/** Set by name, or said in the expression: the same value and the same fit, bit for bit; a fit ends at the new bound. */
+static void named(void)
+{
+    static gp_data g;
+    const double stays = (double)NAN;
+    const frg_gp_change changes[] = {{"rbf.l", 2, 0.05, 0.01, 0.06},
+                                     {"scale", -1, 2, stays, stays},
+                                     {"noise", -1, stays, stays, 0.5}};
+    const frg_gp_fit_opts *const as_ever = NULL;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 60, 3, 1);
+    frg_gp *gp = gp_data_open(ctx, &g, three, NULL);
+    if (gp && CHECK_OK(ctx, frg_gp_update_named(gp, changes, 3))) {
+        frg_gp_fit_result a, b;
+        const frg_gp_parameter noise = parameter(gp, "noise");
+        char text[160];
+        snprintf(text, sizeof text,
+                 "2*rbf(l=[0.4,0.4,0.05 in(0.01,0.06)]) + noise(0.1 in(%.17g,0.5))", noise.lower);
+        frg_gp *said = gp_data_open(ctx, &g, text, NULL);
+        const double v = gp_data_value(ctx, gp), w = said ? gp_data_value(ctx, said) : 0;
+        CHECK_BITS(&v, &w, sizeof v);
+        CHECK_TEXT(frg_gp_get_report(gp).kernel, said ? frg_gp_get_report(said).kernel : "");
+        if (said && CHECK_OK(ctx, frg_gp_fit(gp, as_ever, &a)) &&
+            CHECK_OK(ctx, frg_gp_fit(said, as_ever, &b))) {
+            CHECK_BITS(&a.log_likelihood, &b.log_likelihood, sizeof a.log_likelihood);
+            CHECK(parameter(gp, "rbf.l[3]").value == 0.06 && parameter(gp, "rbf.l[3]").active == 1);
+        }
+        frg_gp_destroy(said);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/** Each is refused, and the change before it in the same call is taken back. */
+static void not_named(void)
+{
+    static gp_data g;
+    const double stays = (double)NAN;
+    static const char *const says[] = {
+        "there is no parameter",
+        "noise has 1 entry, 1 is none",
+        "rbf.l[0] is 7, outside its bounds [0.1, 5]",
+        "bounds of rbf.l[1] are 3 and 2",
+        "bounds of noise are -1 and 1: expected lower < upper, and none below 0",
+        "noise must be positive"};
+    const frg_gp_change wrong[] = {
+        {"rbf.ll", -1, 1, stays, stays}, {"noise", 1, 1, stays, stays},
+        {"rbf.l", 0, 7, 0.1, 5},         {"rbf.l", 1, stays, 3, 2},
+        {"noise", -1, stays, -1, 1},     {"noise", -1, -1, stays, stays}};
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 20, 3, 1);
+    frg_gp *gp = gp_data_open(ctx, &g, three, NULL);
+    for (size_t k = 0; gp && k < sizeof wrong / sizeof *wrong; k++) {
+        const frg_gp_change both[] = {{"scale", -1, 3, 0.5, 4}, wrong[k]};
+        CHECK_STATUS(frg_gp_update_named(gp, both, 2), FRG_BAD_ARG);
+        CHECK_SAYS(strstr(frg_message(ctx), says[k]), "%s", frg_message(ctx));
+        CHECK(parameter(gp, "scale").value == 1.2 && parameter(gp, "scale").upper != 4);
+        CHECK(parameter(gp, "rbf.l[1]").value == 0.4 && parameter(gp, "noise").value == 0.1);
+    }
+    frg_gp_destroy(gp);
+    frg_gp_opts o = gp_data_opts("zero");
+    o.priors = "rbf.l=uniform(0.3,0.6)";
+    gp = gp_data_open(ctx, &g, one, &o);
+    if (gp) { /* within its bounds, where its prior has nothing */
+        const frg_gp_change c = {"rbf.l", -1, 0.7, stays, stays};
+        CHECK_STATUS(frg_gp_update_named(gp, &c, 1), FRG_BAD_ARG);
+        CHECK_TEXT(frg_error_code(ctx), "FRG-GP-005");
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
+/** A follower's value is the leader's too; under GPyTorch's transforms two bounds are an interval. */
+static void named_ties(void)
+{
+    static gp_data g;
+    const double stays = (double)NAN;
+    frg_context *ctx = test_context();
+    gp_data_random(&g, 20, 3, 1);
+    frg_gp *gp = open_tied(ctx, &g);
+    const frg_gp_change c = {"rbf.l", 2, 0.3, stays, stays};
+    if (gp && CHECK_OK(ctx, frg_gp_update_named(gp, &c, 1))) {
+        CHECK(parameter(gp, "rbf.l[1]").value == 0.3 && parameter(gp, "rbf.l[2]").value == 0.3);
+        CHECK_OK(ctx, frg_gp_eval(gp, NULL));
+    }
+    frg_gp_destroy(gp);
+    frg_gp_opts o = gp_data_opts("zero");
+    o.preset = FRG_GP_PRESET_GPYTORCH;
+    gp = gp_data_open(ctx, &g, one, &o);
+    frg_gp_change bounds = {"rbf.l", -1, stays, 0.1, 2};
+    if (gp && CHECK_OK(ctx, frg_gp_update_named(gp, &bounds, 1))) {
+        CHECK_INT(parameter(gp, "rbf.l").transform, FRG_GP_INTERVAL);
+        bounds.upper = (double)INFINITY;
+        CHECK_OK(ctx, frg_gp_update_named(gp, &bounds, 1));
+        CHECK_INT(parameter(gp, "rbf.l").transform, FRG_GP_SOFTPLUS);
+        CHECK(parameter(gp, "rbf.l").lower == 0.1);
+    }
+    frg_gp_destroy(gp);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
-    {"ties in the expression", written}, {"fits", fits}, {"bounds", bounds}, {"files", files},
+    {"names found", found},
+    {"set by name", named},
+    {"refused by name", not_named},
+    {"names of ties", named_ties},
+    {"ties in the expression", written},
+    {"fits", fits},
+    {"bounds", bounds},
+    {"files", files},
     {"transforms", transforms},
 };
 TEST_MAIN(cases)

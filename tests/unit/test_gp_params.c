@@ -94,8 +94,8 @@ static void natural(void)
     CHECK_NEAR(p[2].value, 0.5 * sqrt(3) * sd[1], 1e-12);
     CHECK(p[3].fixed && p[3].value == 1 && !p[1].fixed); /* the constant column */
     CHECK_INT(frg_warning_count(s.ctx), 1);
-    CHECK(strstr(frg_warning_message(s.ctx, 0), "column 3") &&
-          strstr(frg_warning_message(s.ctx, 0), "rbf.l[3]"));
+    CHECK(strstr(frg_warning_message(s.ctx, 0), "column 2") &&
+          strstr(frg_warning_message(s.ctx, 0), "rbf.l[2]"));
     CHECK_NEAR(p[4].value, 0.5 * sqrt(3) * sqrt((sd[0] * sd[0] + sd[1] * sd[1]) / 3),
                1e-12);                                                /* rq.l */
     CHECK_NEAR(p[5].value, 1, 0);                                     /* rq.alpha */
@@ -144,7 +144,10 @@ static void held(void)
                 for (int i = 0; i < s.ps.count; i++)
                     CHECK_SAYS(s.ps.p[i].fixed == (all[k].held >> i & 1), "%s: parameter %d",
                                all[k].text, i);
-                CHECK_INT(frg_warning_count(s.ctx), all[k].warnings);
+                CHECK_INT(frg_warning_count(s.ctx), all[k].warnings > 0);
+                char count[24];
+                snprintf(count, sizeof count, "%d parameter", all[k].warnings);
+                CHECK(all[k].warnings == 0 || strstr(frg_warning_message(s.ctx, 0), count));
                 s.x[3 * D + 2] = 1e9 + 1;
                 frgi_gp_params_release(&s.ps, s.x, N, D);
                 for (int i = 0; i < s.ps.count; i++)
@@ -215,10 +218,10 @@ static void checks(void)
         const char *says;
     } bad[] = {{0, 0, "scale must be positive, got 0"},
                {0, -1, "scale must be positive"},
-               {1, HUGE_VAL, "rbf.l[1] is not finite"},
-               {3, (double)NAN, "rbf.l[3] is not finite"},
-               {4, 1.5, "noise[1] is 1.5, outside its bounds [0.01, 1]"},
-               {5, 0.001, "noise[2] is 0.001, outside"},
+               {1, HUGE_VAL, "rbf.l[0] is not finite"},
+               {3, (double)NAN, "rbf.l[2] is not finite"},
+               {4, 1.5, "noise[0] is 1.5, outside its bounds [0.01, 1]"},
+               {5, 0.001, "noise[1] is 0.001, outside"},
                {6, (double)NAN, "mean is not finite"}};
     for (size_t c = 0; c < sizeof bad / sizeof *bad; c++) {
         double theta[7];
