@@ -1,6 +1,8 @@
 """Autograd functions against torch's own."""
 
+import os
 import random
+import threading
 import unittest
 
 import numpy as np
@@ -22,6 +24,26 @@ def symmetric(k, r):
 
 
 class InvQuadLogdet(unittest.TestCase):
+    def test_small_calls_share_a_context(self):
+        """Of a thread of its own, with torch's number of threads, anew after a fork; large ones have one that ends with them."""
+        at = lambda: fourge.torch._context_for(2500)
+        first, seen = at(), []
+        self.assertIs(at(), first)
+        self.assertIsNot(fourge.torch._context_for(10**6), first)
+        other = threading.Thread(target=lambda: seen.append(at()))
+        other.start()
+        other.join()
+        self.assertIsNot(seen[0], first)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(threads + 1)
+        self.assertIsNot(at(), first)
+        torch.set_num_threads(threads)
+        k, r = 2 * torch.eye(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
+        child = os.fork()
+        if child == 0:  # the same numbers, and no wait for threads that are not there
+            os._exit(not (abs(inv_quad_logdet(k, r)[0].item() - 1.5) < 1e-15))
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
     def test_gradcheck(self):
         """n = 1 .. 8, batches (2, 3), and r without the first axis of k's batch."""
         for n in range(1, 9):
