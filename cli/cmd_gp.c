@@ -334,7 +334,7 @@ int gp_job_run(cli *c, gp_job *job)
             c->progress.keep_trace = 0;
         }
         const double start = now_seconds();
-        code = is_model(c, job->what) ? load_model(c, job) : gp_job_create(c, job);
+        code = job->from_model ? load_model(c, job) : gp_job_create(c, job);
         code = code ? code : make_room(c, job);
         if (code) {
             break;
@@ -596,10 +596,9 @@ static int compute(cli *c, gp_job *job)
     default:
         break;
     }
-    const int model = is_model(c, job->what);
-    int code = model ? 0 : read_data(c, job);
+    int code = job->from_model ? 0 : read_data(c, job);
     code = code ? code : gp_job_run(c, job);
-    return !code && model ? gp_data_of_model(c, &job->data, job->gp) : code;
+    return !code && job->from_model ? gp_data_of_model(c, &job->data, job->gp) : code;
 }
 
 static int run(cli *c, gp_job *job)
@@ -650,6 +649,7 @@ int command_gp(cli *c)
         return code;
     }
     gp_job job = {.what = what,
+                  .from_model = is_model(c, what),
                   .path = c->arguments[1],
                   .opts = c->set.gp,
                   .fit = c->set.gp_fit,
