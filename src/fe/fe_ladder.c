@@ -525,8 +525,9 @@ static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *si
     if (l->products > CHEAP_PRODUCTS * (double)l->g->n) {
         TRY(take_apart(l, ctx));
     }
-    if (!l->parts) {
-        TRY(build_schur(l, ctx));
+    const frg_status built = l->parts ? FRG_OK : build_schur(l, ctx);
+    if (built != FRG_OK) {
+        return built;
     }
     if (l->parts) {
         l->choice = RUNG_PARTS;
@@ -786,9 +787,9 @@ frg_status frgi_fe_ladder_count(fe_ladder *l, frg_context *ctx, bool cheap_only,
     if (*rank >= 0 || (cheap_only && l->products > CHEAP_PRODUCTS * rows)) {
         return FRG_OK;
     }
-    TRY(build_schur(l, ctx));
-    if (l->refused && cheap_only) {
-        return FRG_OK;
+    const frg_status built = build_schur(l, ctx);
+    if (built != FRG_OK || (l->refused && cheap_only)) {
+        return built;
     }
     if (l->refused) {
         FAIL(ctx, E_TOO_BIG, "the exact rank needs a factor that fill_cap does not allow");

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <omp.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "fe/fe_classes.h"
@@ -198,12 +199,27 @@ static double bound_rows(const fe_split *s, const fe_classes *m, int threads, in
     return total;
 }
 
-/** Rows in parallel, each into its bound; then they are moved together. */
+enum { POLL_ROWS = 64 };
+
+/** The heartbeat, after `done` rows of S. */
+static frg_status poll(frg_context *ctx, int64_t done, int64_t total)
+{
+    const frg_progress p = {.solver = "fe",
+                            .phase = "assembly",
+                            .done = done,
+                            .total = total,
+                            .residual = (double)NAN,
+                            .target = (double)NAN};
+    return frgi_heartbeat(ctx, &p);
+}
+
+/** Rows in parallel, each into its bound; then they are moved together.  A stop leaves the rows that follow. */
 static frg_status write_rows(frg_context *ctx, const fe_split *s, const fe_classes *m,
                              const fe_strips *b, int threads, fe_schur *out)
 {
     accumulator *a = NULL;
     int64_t *length = NULL;
+    atomic_int stopped = FRG_OK;
     frg_status status;
     TRY_TO(done, NEW0(ctx, &a, threads, "row accumulators"));
     for (int t = 0; t < threads; t++) {
@@ -216,6 +232,12 @@ static frg_status write_rows(frg_context *ctx, const fe_split *s, const fe_class
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 64) if (threads > 1)
     for (int64_t l = 0; l < out->n; l++) {
         accumulator *mine = &a[omp_get_thread_num()];
+        if (l % POLL_ROWS == 0 && frgi_stopped(ctx) != FRG_OK) {
+            atomic_store_explicit(&stopped, (int)frgi_stopped(ctx), memory_order_relaxed);
+        }
+        if (atomic_load_explicit(&stopped, memory_order_relaxed) != FRG_OK) {
+            continue;
+        }
         whole_row(s, m, b, out, mine, (int32_t)l);
         clean_row(s->g, mine, (int32_t)l);
         sort_levels(mine->list, mine->count);
@@ -225,6 +247,10 @@ static frg_status write_rows(frg_context *ctx, const fe_split *s, const fe_class
         }
         length[l] = mine->count;
         out->inverse_diag[l] = mine->sum[l] > 0 ? 1 / mine->sum[l] : 0;
+    }
+    status = (frg_status)atomic_load(&stopped);
+    if (status != FRG_OK) {
+        goto done;
     }
     int64_t used = 0;
     for (int64_t l = 0; l < out->n; l++) {
@@ -258,6 +284,10 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     /* arrays of all levels a thread, as long as they do not outweigh the rows */
     const int64_t worth = g->n_chunks > 1 ? 1 + g->n / (out->n + 1) : 1;
     const int threads = worth < frg_threads(ctx) ? (int)worth : frg_threads(ctx);
+    status = poll(ctx, 0, out->n);
+    if (status != FRG_OK) {
+        goto done;
+    }
     TRY_TO(done, frgi_fe_classes_create(&m, ctx, &s, threads));
     out->classes = m.n;
     TRY_TO(done, NEW(ctx, &out->starts, out->n + 1, "Schur complement"));
@@ -273,11 +303,13 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
     if (s.width > 0) {
         TRY_TO(done, frgi_fe_strips_gather(&b, ctx, &s, false));
     }
-    TRY_TO(done, write_rows(ctx, &s, &m, &b, threads, out));
+    status = poll(ctx, 0, out->n);
+    status = status == FRG_OK ? write_rows(ctx, &s, &m, &b, threads, out) : status;
+    status = status == FRG_OK ? poll(ctx, out->n, out->n) : status;
 done:
     DROP(ctx, &b.strip);
     frgi_fe_classes_destroy(&m, ctx);
-    if (status < 0) {
+    if (status != FRG_OK) {
         frgi_fe_schur_destroy(out, ctx);
     }
     return status;

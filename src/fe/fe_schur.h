@@ -29,7 +29,8 @@ typedef struct {
     int64_t classes; /* of units that contribute */
 } fe_schur;
 
-/** Assembles S; E_TOO_BIG when it would take more than byte_cap.  s must be zeroed before. */
+/** Assembles S; E_TOO_BIG when it would take more than byte_cap.  s must be zeroed before.
+ *  Polls the heartbeat: may return FRG_INTERRUPTED or FRG_TIME_LIMIT, and then s is empty. */
 FRG_MUST_USE frg_status frgi_fe_schur_create(fe_schur *s, frg_context *ctx, const fe_rows *g,
                                              size_t byte_cap);
 void frgi_fe_schur_destroy(fe_schur *s, frg_context *ctx);

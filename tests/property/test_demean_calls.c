@@ -215,6 +215,64 @@ static void stopped_factor(void)
     panel_free(&d);
 }
 
+typedef struct {
+    int calls, last; /* asked while S is assembled; the call that says stop */
+} assembly_stop;
+
+static int stop_in_assembly(const frg_progress *p, void *user)
+{
+    assembly_stop *const s = user;
+    s->calls += strcmp(p->phase, "assembly") == 0;
+    return strcmp(p->phase, "assembly") == 0 && s->calls == s->last;
+}
+
+/** A stop while S is assembled, at each of its calls: the column says so, its result is what its report says, and the
+ *  next run of the plan has the bits of one that nobody stopped. */
+static void stopped_assembly(void)
+{
+    panel d = panel_make(24000, 2, 1);
+    panel_random_codes(&d, (const int64_t[]){3000, 800});
+    double *r = panel_zeros(d.n, sizeof *r), *whole = panel_zeros(d.n, sizeof *whole);
+    frg_demean_opts o = panel_options();
+    o.method = FRG_FE_DIRECT;
+    assembly_stop s = {0};
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.on_progress = stop_in_assembly;
+    c.user = &s;
+    frg_context *ctx = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+    frg_demean_column column = {0};
+    CHECK_STATUS(panel_demean(ctx, &d, &o, whole, &column, NULL), FRG_OK);
+    const int all = s.calls;
+    CHECK_INT(all, 3);
+    for (int k = 1; k <= all; k++) {
+        s = (assembly_stop){.last = k};
+        frg_demean *plan = NULL;
+        if (!CHECK_OK(ctx, panel_create(&plan, ctx, &d, &o))) {
+            continue;
+        }
+        CHECK_STATUS(
+            frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), &column, NULL),
+            FRG_INTERRUPTED);
+        CHECK_INT(s.calls, k);
+        CHECK(!column.converged && column.status == FRG_INTERRUPTED);
+        const panel_audit a = panel_check(&d, d.x, r);
+        CHECK_SAYS(fabs(a.gradient - column.gradient) <= 1e-6 * a.gradient,
+                   "stop %d: eta %.3g, reported %.3g", k, a.gradient, column.gradient);
+        CHECK_STATUS(
+            frg_demean_run(plan, panel_columns(&d, d.x), panel_columns(&d, r), &column, NULL),
+            FRG_OK);
+        CHECK(memcmp(r, whole, (size_t)d.n * sizeof *r) == 0);
+        frg_demean_destroy(plan);
+    }
+    CHECK_INT((int64_t)frg_bytes_held(ctx), 0);
+    frg_context_destroy(ctx);
+    free(r);
+    free(whole);
+    panel_free(&d);
+}
+
 /** max_iter is the most steps that a column makes, whatever the method, the solvers it goes through and the rounds;
  *  each column says whether that has done. */
 static void steps_of_a_column(void)
@@ -580,6 +638,7 @@ static const test_case cases[] = {
     {"effects", effects},
     {"stopped", stopped},
     {"stopped while factoring", stopped_factor},
+    {"stop in the assembly", stopped_assembly},
     {"steps of a column", steps_of_a_column},
     {"bad input", bad_input},
     {"estimates", estimates},
