@@ -143,6 +143,24 @@ static void trace_rows(frg_json *j, const frg_gp_fit_result *f)
     frg_json_close_array(j);
 }
 
+/** What became of each start. */
+static void start_rows(frg_json *j, const frg_gp_fit_result *f)
+{
+    frg_json_open_array(j, "start_results");
+    for (int64_t i = 0; i < f->n_starts; i++) {
+        const frg_gp_start *const s = &f->starts[i];
+        frg_json_open_object(j, NULL);
+        frg_json_string(j, "status", frg_status_name(s->status));
+        frg_json_number(j, "objective", s->objective);
+        frg_json_integer(j, "iterations", s->iterations);
+        frg_json_integer(j, "values", s->values);
+        frg_json_integer(j, "gradients", s->gradients);
+        frg_json_integer(j, "failures", s->failures);
+        frg_json_close_object(j);
+    }
+    frg_json_close_array(j);
+}
+
 static void fit(frg_json *j, const gp_job *job)
 {
     const frg_gp_fit_result *f = &job->result;
@@ -159,6 +177,7 @@ static void fit(frg_json *j, const gp_job *job)
     frg_json_number(j, "gradient_norm", f->gradient_norm);
     frg_json_integer(j, "starts", job->fit.starts);
     frg_json_integer(j, "best_start", f->best_start);
+    start_rows(j, f);
     trace_rows(j, f);
     frg_json_close_object(j);
     by_name(j, "standard_errors", job, ERRORS);

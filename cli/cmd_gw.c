@@ -188,6 +188,9 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     }
     frg_json_string(j, "cost_store", store_name(r->cost_store));
     frg_json_integer(j, "rank", frg_gw_rank(job->solver));
+    frg_json_integer(j, "components_source", r->components_source);
+    frg_json_integer(j, "components_target", r->components_target);
+    frg_json_integer(j, "truncated_ages", r->truncated_ages);
     seconds_open(j);
     frg_json_number(j, "read", job->read);
     frg_json_number(j, "graph", r->graph_seconds);
@@ -441,6 +444,7 @@ static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
     json_head(j, "fourge.gw.sinkhorn/1");
     frg_json_integer(j, "n", p.n);
     frg_json_integer(j, "m", p.m);
+    frg_json_string(j, "status", frg_status_name(job->status));
     frg_json_number(j, "epsilon", c->set.gw.align.epsilon);
     frg_json_integer(j, "iterations", r.iterations);
     frg_json_bool(j, "converged", r.converged);

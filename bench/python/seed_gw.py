@@ -139,7 +139,7 @@ def pieces(device, wait):
     x, y = clouds(2000, 2500)
     found = gw.align(x, y, distance="precomputed", k=30, anchors=80, epsilon=0.005, anneal="none", max_iter=100, min_iter=100,
                      multiscale="off")
-    seconds = {k: found.report[f"{k}_seconds"] for k in ("sample", "total")}
+    seconds = {k: found.report["seconds"][k] for k in ("sample", "total")}
     common.report(bench="seed_gw_pieces", piece="sampling", n=2000, m=2500, steps=100, peer="fourge",
                   seconds=seconds["sample"], of=seconds["total"])
     attempt("seed_gw_pieces", {"piece": "plan rows", "n": 2000, "m": 2500, "peer": "fourge"}, lambda: found.rows(0, 2000), wait)

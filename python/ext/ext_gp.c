@@ -303,11 +303,30 @@ static PyObject *gp_tie(PyObject *self, PyObject *args)
     return status < 0 ? ext_failed(self, status) : Py_NewRef(Py_None);
 }
 
+/** A list of n strings. */
+static PyObject *names_of(const char *const *names, int64_t n)
+{
+    PyObject *const list = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; list && i < n; i++) {
+        PyObject *const name = PyUnicode_FromString(names[i]);
+        if (!name || PyList_SetItem(list, (Py_ssize_t)i, name) < 0) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 static PyObject *gp_report(PyObject *self, PyObject *unused)
 {
     (void)unused;
     const frg_gp_report r = frg_gp_get_report(self_of(self)->gp);
-    return ext_fields_get(&r, report_fields);
+    PyObject *const dict = ext_fields_get(&r, report_fields);
+    if (dict && ext_put(dict, "columns", names_of(r.column_names, r.d)) < 0) {
+        Py_DECREF(dict);
+        return NULL;
+    }
+    return dict;
 }
 
 /* ---- value, gradient, leave-one-out ------------------------------------------------------------- */
@@ -318,7 +337,12 @@ static PyObject *gp_value(PyObject *self, PyObject *unused)
     frg_gp_value v;
     frg_status status;
     EXT_WORK(status = frg_gp_eval(self_of(self)->gp, &v));
-    return ext_has_failed(status) ? ext_failed(self, status) : ext_gp_value_dict(&v);
+    PyObject *const dict = ext_has_failed(status) ? ext_failed(self, status) : ext_gp_value_dict(&v);
+    if (dict && ext_put(dict, "status", PyUnicode_FromString(frg_status_name(status))) < 0) {
+        Py_DECREF(dict);
+        return NULL;
+    }
+    return dict;
 }
 
 /** gradient(out, x, y): fills float64 arrays; x and y may be None.  Returns the value. */

@@ -1,6 +1,7 @@
 /* ext_gw.c - the Gromov-Wasserstein room: Sinkhorn, alignments, and what is made of their plans.
  *
  * A solver of either kind owns a plan that is never stored; both types share the methods that read it. */
+#include <math.h>
 #include <string.h>
 
 #include "fourge/checkpoint.h"
@@ -125,7 +126,6 @@ static const ext_field sinkhorn_options[] = {
 
 static const ext_field sinkhorn_report[] = {
     {AT(frg_sinkhorn_report, iterations), IS_INT64, NULL},
-    {AT(frg_sinkhorn_report, marginal_error), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, cost), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, build_seconds), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, inner_seconds), IS_DOUBLE, NULL},
@@ -163,6 +163,7 @@ typedef struct {
     frg_sinkhorn *sinkhorn;
     PyObject *held;       /* what the solver points to */
     int64_t n, m;         /* the plan's shape */
+    double epsilon;       /* of a Sinkhorn solver */
     char *kept;           /* the file that states go to, or NULL */
     double every, saved;  /* seconds between them; when the last was written */
     frg_checkpoint *from; /* the state that the run goes on from, or NULL */
@@ -234,6 +235,7 @@ static PyObject *sinkhorn_new(PyTypeObject *type, PyObject *args, PyObject *kwar
         (s->held = PyMemoryView_FromObject(cost))) {
         s->n = view.shape[0];
         s->m = view.ndim == 2 ? view.shape[1] : 0;
+        s->epsilon = o.epsilon;
         const double *const wa = ext_values(&h, a, "a", 0, FRG_F64, s->n);
         const double *const wb = PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, s->m);
         if (!PyErr_Occurred()) {
@@ -398,6 +400,26 @@ static PyObject *gw_resume(PyObject *self, PyObject *args)
     return ext_answer(self, status);
 }
 
+/** What the report of an alignment has beyond its fields. */
+static int put_alignment(PyObject *dict, const frg_gw *gw, const frg_gw_report *r)
+{
+    const double distance = sqrt(r->energy > 0 ? r->energy : 0);
+    return ext_put(dict, "reason", PyUnicode_FromString(frg_gw_reason_name(r->reason))) < 0 ||
+                   ext_put(dict, "rank", PyLong_FromLongLong(frg_gw_rank(gw))) < 0 ||
+                   ext_put(dict, "gw_distance", PyFloat_FromDouble(distance)) < 0
+               ? -1
+               : 0;
+}
+
+/** The same of Sinkhorn's. */
+static int put_sinkhorn(PyObject *dict, double epsilon, const frg_sinkhorn_report *r)
+{
+    return ext_put(dict, "epsilon", PyFloat_FromDouble(epsilon)) < 0 ||
+                   ext_put(dict, "column_error", PyFloat_FromDouble(r->marginal_error)) < 0
+               ? -1
+               : 0;
+}
+
 /** run() -> report. */
 static PyObject *solver_run(PyObject *self, PyObject *unused)
 {
@@ -413,7 +435,7 @@ static PyObject *solver_run(PyObject *self, PyObject *unused)
     const frg_sinkhorn_report k = s->gw ? (frg_sinkhorn_report){0} : frg_sinkhorn_get(s->sinkhorn);
     PyObject *const dict = g ? ext_fields_get(g, gw_report) : ext_fields_get(&k, sinkhorn_report);
     if (!dict || ext_put(dict, "status", PyUnicode_FromString(frg_status_name(status))) < 0 ||
-        (g && ext_put(dict, "reason", PyUnicode_FromString(frg_gw_reason_name(g->reason))) < 0)) {
+        (g ? put_alignment(dict, s->gw, g) : put_sinkhorn(dict, s->epsilon, &k)) < 0) {
         Py_XDECREF(dict);
         return NULL;
     }

@@ -49,6 +49,36 @@ def array(x, name="the array"):
         raise TypeError(f"{name}: expected an array of real numbers, got {kind}") from None
 
 
+class Report(dict):
+    """Results under the keys of the program's JSON; a name of before is still found, with a DeprecationWarning that names the new
+    place.  `places` maps an old name to that place, `old` holds the values."""
+
+    def __init__(self, results, old, places):
+        super().__init__(results)
+        self._old, self._places = {k: old[k] for k in places if k in old}, places
+
+    @property
+    def moved(self):
+        """(old, places), for a report made of this one."""
+        return self._old, self._places
+
+    def __missing__(self, key):
+        if key not in self._old:
+            raise KeyError(key)
+        warnings.warn(f"report[{key!r}] is now {self._places[key]}", DeprecationWarning, stacklevel=2)
+        return self._old[key]
+
+
+def seconds(old):
+    """{part: seconds} of the names PART_seconds in `old`."""
+    return {k.removesuffix("_seconds"): v for k, v in old.items() if k.endswith("_seconds")}
+
+
+def moved_seconds(*parts):
+    """The places of the names PART_seconds."""
+    return {f"{part}_seconds": f"report['seconds'][{part!r}]" for part in parts}
+
+
 _warned = set()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import _fourge, errors
-from ._arrays import CONTEXT_OPTIONS, array, context, warn
+from ._arrays import CONTEXT_OPTIONS, Report, array, context, moved_seconds, seconds, warn
 
 __all__ = ["GP", "load", "evaluate_batch", "fit_batch", "invquad_logdet"]
 
@@ -58,6 +59,29 @@ _REMEDIES = {"FRG_MAX_ITER": "raise max_iter or max_evaluations", "FRG_TIME_LIMI
              "FRG_STALLED": "more may be won from other places: raise starts", "FRG_INTERRUPTED": "fit again from here"}
 
 
+_MOVED_VALUE = {**moved_seconds("build", "factor", "inverse", "gradient"), "jitter_tries": "report['jitter']['tries']",
+                "scale": "report['profiled_scale'], which is there with profile_scale=True"}
+_MOVED_FIT = {
+    **moved_seconds("total"), "value": "the report itself", "ended": "report['optimizer']['ended']",
+    "iterations": "report['optimizer']['iterations']", "values": "report['optimizer']['evaluations']['value']",
+    "gradients": "report['optimizer']['evaluations']['gradient']", "failures": "report['optimizer']['evaluations']['failed']",
+    "gradient_norm": "report['optimizer']['gradient_norm']", "best_start": "report['optimizer']['best_start']",
+    "trace": "report['optimizer']['trace']", "starts": "report['optimizer']['start_results']"}
+
+
+def _label(p: dict[str, Any]) -> str:
+    return p["name"] if p["entry"] < 0 else f"{p['name']}[{p['entry']}]"
+
+
+def _by_name(parameters: list[dict[str, Any]], key: str, names: set[str]) -> dict[str, Any]:
+    """{name: value, name of a vector: [values]} of those in `names`."""
+    out: dict[str, Any] = {}
+    for p in parameters:
+        if p["name"] in names:
+            out[p["name"]] = p[key] if p["entry"] < 0 else [*out.get(p["name"], ()), p[key]]
+    return out
+
+
 class GP:
     """A Gaussian process with its data.
 
@@ -76,7 +100,7 @@ class GP:
     reml : bool, default=False
         The restricted likelihood, with a profiled mean.
     profile_scale : bool, default=False
-        The kernel and its noise are known up to a factor, which is estimated in closed form: ``value()["scale"]``.
+        The kernel and its noise are known up to a factor, which is estimated in closed form: ``value()["profiled_scale"]``.
     priors : str, optional
         As ``"rbf.l=gamma(3,6); noise=lognormal(-4,1)"``, on the values; gamma, lognormal, normal, halfnormal, halfcauchy,
         invgamma, uniform, smoothbox, horseshoe, loguniform.
@@ -138,7 +162,7 @@ class GP:
 
     @property
     def report(self) -> dict[str, Any]:
-        """n, d, q, kernel with its current values, storage, precision, bytes."""
+        """n, d, q, columns, kernel with its current values, storage, precision, bytes."""
         return self._gp.report()
 
     @property
@@ -232,10 +256,27 @@ class GP:
         return self
 
     def value(self) -> dict[str, Any]:
-        """The log likelihood at the current parameters, with its certificates (a dict)."""
-        out = self._gp.value()
+        """The log likelihood at the current parameters, with its certificates: a dict under the keys of the JSON of ``fourge gp
+        value --no-gradient``, and the positions ``pivot`` (where the factor failed before jitter, or -1) and ``closest`` (the two
+        nearest rows, where they were sought)."""
+        begin = time.perf_counter()
+        v = self._gp.value()
+        took = time.perf_counter() - begin
         warn(self._context)
-        return out
+        return Report({"status": v["status"], **self._value_report(v, self.parameters, took)}, v, _MOVED_VALUE)
+
+    def _value_report(self, v: dict[str, Any], parameters: list[dict[str, Any]], took: float) -> dict[str, Any]:
+        """What value and fit have in common, of the library's `v` and the seconds that it `took`."""
+        r = self.report
+        out = {"kernel": r["kernel"], "n": r["n"], "d": r["d"], "outputs": r["q"], "n_masked": r["n_masked"],
+               "columns": r["columns"], "dtype": r["precision"]}
+        out |= {k: v[k] for k in ("log_likelihood", "log_prior", "per_point")}
+        out["parameters"] = _by_name(parameters, "value", {p["name"] for p in parameters})
+        tied = {_label(p): _label(parameters[p["tied"]]) for p in parameters if p["tied"] >= 0}
+        out |= ({"tied": tied} if tied else {}) | ({"profiled_scale": v["scale"]} if self._settings.get("profile_scale") or v["scale"] != 1 else {})
+        out["jitter"] = {"value": v["jitter"], "tries": v["jitter_tries"]}
+        out |= {k: v[k] for k in ("trace_residual", "error_estimate", "promoted", "storage", "pivot", "closest")}
+        return out | {"seconds": {**seconds(v), "total": took}}
 
     def log_likelihood(self) -> float:
         """The log likelihood at the current parameters, without the prior."""
@@ -334,12 +375,14 @@ class GP:
         Returns
         -------
         dict
+            Under the keys of the JSON of ``fourge gp fit`` (its gradient is that of :meth:`gradient`).  That of :meth:`value` where the fit ended, and
             status: ``"FRG_OK"``, ``"FRG_MAX_ITER"``, ``"FRG_STALLED"`` where no way on was found although more is promised (more
-            starts may help), ``"FRG_INTERRUPTED"`` or ``"FRG_TIME_LIMIT"``; ended: by which test it has converged,
-            ``"gradient"``, ``"gain"`` (a full step promises next to none) or ``"rounding"`` (less than the likelihood is known
-            to); log_likelihood, gradient_norm, iterations, values, gradients, failures, best_start, optimizer, total_seconds,
-            trace (one dict an iterate of the best start) and starts (what became of each: status, objective, iterations, values,
-            gradients, failures).
+            starts may help), ``"FRG_INTERRUPTED"`` or ``"FRG_TIME_LIMIT"``; optimizer, a dict: name, ended (by which test it has
+            converged, ``"gradient"``, ``"gain"`` (a full step promises next to none) or ``"rounding"`` (less than the likelihood
+            is known to)), status, iterations, evaluations (value, gradient, failed), gradient_norm, starts (their number),
+            best_start, start_results (what became of each: status, objective, iterations, values, gradients, failures) and trace
+            (one dict an iterate of the best start); standard_errors by name; active_bounds, one dict each: parameter, bound,
+            value.
 
         A fit that did not converge warns with :class:`fourge.errors.NotConverged`.  One that was stopped keeps the best point that
         it has seen; log_likelihood is nan where that was before its first value.
@@ -351,11 +394,26 @@ class GP:
         out = self._gp.fit(options, None if checkpoint is None else os.fsdecode(checkpoint), float(checkpoint_every),
                            None if resume is False else os.fsdecode(resume))
         warn(self._context)
+        report = self._fit_report(out, options)
         if out["status"] != "FRG_OK":
             warnings.warn(f"the fit ended with {out['status']} (iterations: {out['iterations']}) before it converged, at the log "
                           f"likelihood {out['log_likelihood']:.6g}: {_REMEDIES.get(out['status'], 'fit again')}",
                           errors.NotConverged, stacklevel=2)
-        return out
+        return report
+
+    def _fit_report(self, f: dict[str, Any], options: dict[str, Any]) -> Report:
+        p = self.parameters
+        v = {**f["value"], "log_likelihood": f["log_likelihood"]}
+        out = {"status": f["status"], **self._value_report(v, p, f["total_seconds"])}
+        out["optimizer"] = {
+            "name": f["optimizer"], "ended": f["ended"], "status": f["status"], "iterations": f["iterations"],
+            "evaluations": {"value": f["values"], "gradient": f["gradients"], "failed": f["failures"]},
+            "gradient_norm": f["gradient_norm"], "starts": options.get("starts", 1), "best_start": f["best_start"],
+            "start_results": f["starts"], "trace": f["trace"]}
+        out["standard_errors"] = _by_name(p, "std_error", {one["name"] for one in p if not one["fixed"]})
+        out["active_bounds"] = [{"parameter": _label(one), "bound": "lower" if one["active"] < 0 else "upper",
+                                 "value": one["value"]} for one in p if one["active"]]
+        return Report(out, {**v, **f}, {**_MOVED_VALUE, **_MOVED_FIT})
 
     def _fit(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """The report, and the warnings as (code, message) for a caller that has names of its own."""

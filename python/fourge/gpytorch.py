@@ -36,7 +36,7 @@ import numpy as np
 import torch
 
 from . import _fourge, errors
-from ._arrays import warn_once
+from ._arrays import Report, warn_once
 from .gp import GP
 from .torch import inv_quad_logdet
 
@@ -1007,7 +1007,7 @@ def _noise_leaf(likelihood, n):
                              "GaussianLikelihood and FixedNoiseGaussianLikelihood without additional noise")
 
 
-class FitReport(dict):
+class FitReport(Report):
     """The report of a fit, with the names that BoTorch reads."""
 
     @property
@@ -1139,4 +1139,4 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
         if getattr(leaf.module, leaf.raw).requires_grad:
             leaf.write(theta[place])
     at = process._gp.value()
-    return FitReport(report, n=len(y), log_likelihood=at["log_likelihood"], log_prior=at["log_prior"])
+    return FitReport({**report, "n": len(y), "log_likelihood": at["log_likelihood"], "log_prior": at["log_prior"]}, *report.moved)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import _fourge, errors
-from ._arrays import array, context, warn
+from ._arrays import Report, array, context, moved_seconds, seconds, warn
 from ._frame import is_missing
 
 __all__ = ["Alignment", "Graph", "Transport", "align", "barycenter", "energy", "entropic_gromov_barycenters",
@@ -277,8 +277,9 @@ class _Plan:
 
 
 class Alignment(_Plan):
-    """What :func:`align` found.  ``report`` holds energy, its standard error, iterations, seconds and the reason of the
-    end; plans are read by the methods."""
+    """What :func:`align` found.  ``report`` holds what the JSON of ``fourge gw align`` does, under the same keys:
+    energy, its standard error, marginal_error, iterations, seconds and the reason of the end among them; plans are read by
+    the methods."""
 
     def __init__(self, solver: Any, report: dict[str, Any]):
         self._solver, self.report = solver, report
@@ -314,7 +315,9 @@ class Alignment(_Plan):
 
 
 class Transport(_Plan):
-    """What :func:`transport` found: ``report`` with iterations, marginal_error and cost; P by the methods."""
+    """What :func:`transport` found: ``report`` holds what the JSON of ``fourge gw sinkhorn`` does, under the same keys: iterations,
+    cost, column_error (relative to the mass, what tol is compared with) and marginal_error, ``{"source", "target"}``, of the
+    plan among them; P by the methods."""
 
     def __init__(self, solver: Any, report: dict[str, Any]):
         self._solver, self.report = solver, report
@@ -325,10 +328,23 @@ class Transport(_Plan):
         return self._potentials()
 
 
-def _run(solver: Any, context_: Any) -> dict[str, Any]:
-    report = solver.run()
+_OF_VERTEX = ("starts_agree", "energy_product", "next_energy", "vertex", "symmetric")  # the mode's alone
+_MOVED = moved_seconds("graph", "distances", "build", "inner", "sample", "polish", "total")
+
+
+def _run(solver: Any, context_: Any) -> Report:
+    """The run's report and what its plan's marginals are, under the keys of the program's JSON."""
+    found = solver.run()
     warn(context_, stacklevel=4)
-    return report
+    plan = solver.plan()
+    left_out = () if found.get("starts_agree") else _OF_VERTEX
+    report = {"n": plan["n"], "m": plan["m"],
+              **{k: v for k, v in found.items() if not k.endswith("_seconds") and k not in left_out}}
+    report["mass"] = plan["mass"]
+    report["marginal_error"] = {"source": plan["source_error"], "target": plan["target_error"]}
+    report["marginal_error_before_rounding"] = {"source": plan["source_before"], "target": plan["target_before"]}
+    report["seconds"] = seconds(found)
+    return Report(report, found, _MOVED)
 
 
 def _side(x: Any, name: str) -> tuple[Any, int]:
@@ -781,11 +797,11 @@ def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numIt
     else:
         plan = _like(size * found.plan(), M, a, b)
     if warn and not found.report["converged"]:
-        warnings.warn(f"the marginals differ by {found.report['marginal_error']:.2g} after {numItermax} passes, stopThr is "
+        warnings.warn(f"the marginals differ by {found.report['column_error']:.2g} after {numItermax} passes, stopThr is "
                       f"{stopThr:g}", errors.NotConverged, stacklevel=2)
     if not log:
         return plan
     f, g = (v + reg * np.log(size) / 2 for v in found.potentials)
-    out = {"err": [found.report["marginal_error"]], "niter": found.report["iterations"], "log_u": f / reg, "log_v": g / reg}
+    out = {"err": [found.report["column_error"]], "niter": found.report["iterations"], "log_u": f / reg, "log_v": g / reg}
     with np.errstate(over="ignore"):
         return plan, out | {"u": np.exp(f / reg), "v": np.exp(g / reg), "warmstart": (f / reg, g / reg)}
