@@ -82,6 +82,9 @@ done
 if asked run_cli_tests; then
     run "run_cli_tests" 180 bash "$root/tests/cli/run_cli_tests.sh" "$root/build/fourge"
 fi
+if asked run_option_tests; then
+    run "run_option_tests" 400 /usr/bin/python3 "$root/tests/cli/run_option_tests.py" "$root/build/fourge"
+fi
 if asked python; then
     run "python" 180 env PYTHONPATH="$root/build/python" /usr/bin/python3 "$root/python/tests/run.py"
 fi

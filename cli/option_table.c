@@ -789,7 +789,7 @@ const option_spec option_table[] = {
     /* ---- general ---- */
     {.name = "progress",
      .kind = KIND_CHOICE,
-     .commands = RUNS,
+     .commands = RUNS & ~(unsigned)CMD_SIMULATE,
      .field = AT(progress),
      .value = "HOW",
      .choices = "auto|json|none",
@@ -806,7 +806,7 @@ const option_spec option_table[] = {
     {.name = "quiet",
      .letter = 'q',
      .kind = KIND_FLAG,
-     .commands = CMD_ALL & ~(unsigned)CMD_HELP,
+     .commands = RUNS,
      .field = AT(quiet),
      .group = general,
      .help = "no warnings and no progress"},

@@ -107,6 +107,7 @@ def make_inputs(folder):
     write_csv(folder / "long.csv", ["y", "x", "a", "b"], [[draw.random(), draw.random(), draw.randrange(900), draw.randrange(800)] for _ in range(20000)])
     write_npy(folder / "W.npy", "d", (400,), [1 + draw.random() for _ in range(400)])
     write_npy(folder / "large.npy", "d", (300, 300), [abs(draw.gauss(0, 1)) for _ in range(90000)])
+    write_npy(folder / "members.npy", "d", (8, 96, 96), [draw.random() - 0.5 for _ in range(8 * 96 * 96)])
     write_npy(folder / "A.npy", "d", (2, 9, 6), [draw.gauss(0, 1) for _ in range(108)])
 
 
