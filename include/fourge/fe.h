@@ -112,7 +112,8 @@ typedef struct {
                                its contraction and its Ritz values both forecast four times the steps it has left, or more */
     double cond_limit;      /* 0: off; refused where LSMR does not run: methods auto, cg and direct without slopes */
     int block;              /* columns carried together, 1 .. 32; 8 */
-    size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the machine's */
+    size_t fill_cap;        /* bytes a factor may take; 0: a quarter of the memory limit or of the machine's; a
+                               method direct or precond ac that needs more is E_TOO_BIG */
     frg_fe_dof dof;         /* how the rank of D is counted; auto: exact if cheap, else pairwise.  With slopes the rank is
                                counted whatever the rule */
 } frg_demean_opts;

@@ -515,6 +515,12 @@ static frg_status weigh_rungs(fe_ladder *l, frg_context *ctx, const fe_block_wor
     return frgi_direct_refused(ctx, status) ? FRG_OK : status;
 }
 
+/** Is a rung asked for by name that stands on the assembled S? */
+static bool is_forced(const fe_ladder *l)
+{
+    return l->opts.method == FRG_FE_DIRECT || l->opts.precond == FRG_FE_PRECOND_AC;
+}
+
 /** Fixes the rung beyond the rows, once for the plan.  Components are looked at before S is assembled, unless that
  *  costs no more than looking. */
 static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *single)
@@ -528,6 +534,12 @@ static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *si
     const frg_status built = l->parts ? FRG_OK : build_schur(l, ctx);
     if (built != FRG_OK) {
         return built;
+    }
+    if (l->refused && is_forced(l)) {
+        FAIL(ctx, E_TOO_BIG,
+             "%s needs an assembled matrix of about %.0f bytes, fill_cap allows %zu",
+             l->opts.method == FRG_FE_DIRECT ? "method direct" : "precond ac", 12 * l->products,
+             frgi_fe_fill_cap(ctx, &l->opts));
     }
     if (l->parts) {
         l->choice = RUNG_PARTS;
