@@ -364,8 +364,6 @@ static frg_status gradients(fe_ladder *l, frg_context *ctx, rung which, const fe
     return status;
 }
 
-/** The factor's solution, in every round but the first of what the rounds before have left: r <- r - S x,
- *  x <- x + S^+ r. */
 /** Finds the null space of S that belongs to the graph: levels of one factor that units join, whose indicator z
  *  is the sum of the dummies of these units.  Within a factor S has an entry where a unit joins two levels. */
 static frg_status find_null_sets(fe_ladder *l, frg_context *ctx)
@@ -419,8 +417,8 @@ static void project_on_range(const fe_ladder *l, const fe_block_work *w)
     }
 }
 
-/** `rounds` solves by the factor, each for what the ones before have left; `project`: of right-hand sides in the
- *  range of S. */
+/** The factor's solution, in every round but the first of what the rounds before have left: x <- x + S^+ r, r <- r - S x;
+ *  `project`: of right-hand sides in the range of S. */
 static void solve_direct(fe_ladder *l, const fe_block_work *w, int rounds, bool project,
                          fe_cg_column *column)
 {
