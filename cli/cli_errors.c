@@ -192,6 +192,10 @@ int cli_text_alone(const cli *c, const char *what)
 int cli_fail_library(const cli *c, frg_status status)
 {
     const char *code = frg_error_code(c->ctx);
+    const frg_error_entry *const e = find_error(code);
+    if (status == FRG_NO_MEMORY && e && e->status != status) {
+        return cli_fail_memory(c); /* the context's error is of a call before, which was mended */
+    }
     if (is_stop(status)) {
         return cli_check(c, status, "there was a result");
     }

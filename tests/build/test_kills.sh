@@ -91,6 +91,7 @@ kills_of() {
     results=$2
     shift 2
     hits=0 anew=0 unborn=0
+    rm -f run.state run.state~ # of the command before, which this one would not replace
     began=$(now)
     "$@" >/dev/null || return 1
     whole=$(since "$began")
