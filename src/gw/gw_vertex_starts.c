@@ -39,8 +39,9 @@ typedef struct {
     double x, weight;
 } weighed;
 
-static int by_value(const void *p, const void *q)
+static int by_value(const void *p, const void *q, const void *user)
 {
+    (void)user;
     const double x = ((const weighed *)p)->x, y = ((const weighed *)q)->x;
     return (x > y) - (x < y);
 }
@@ -51,7 +52,7 @@ static void quantile_means(weighed *v, int64_t count, double total, double *out)
 {
     double below = 0;
     int64_t r = 0;
-    qsort(v, (size_t)count, sizeof *v, by_value);
+    frgi_sort(v, count, sizeof *v, by_value, NULL);
     memset(out, 0, FRGI_QUANTILES * sizeof *out);
     for (int64_t k = 0; k < count; k++) {
         double has = v[k].weight / total * FRGI_QUANTILES;
