@@ -47,10 +47,15 @@ killed() {
     return 1
 }
 
-# bare FILE: a result without times and memory, which no two runs share.
+# bare FILE: a result without times and memory, which no two runs share, and without warnings: a run that was killed between
+# the two names of its state goes on from the older one, and says so.
 bare() {
     case $1 in
-    *.json) awk '/"seconds": \{/ { inside = 1 } !inside && !/"(seconds|peak_bytes)":/ { print } /\}/ { inside = 0 }' "$1" ;;
+    *.json)
+        awk '/"seconds": \{/ { inside = 1 } /"warnings": \[$/ { inside = 2 }
+            !inside && !/"(seconds|peak_bytes)":/ && !/"warnings": \[\]/ { print }
+            inside == 1 && /\}/ { inside = 0 } inside == 2 && /\]/ { inside = 0 }' "$1"
+        ;;
     *) cat "$1" ;;
     esac
 }
