@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
     gp_subcommand what;
-    int from_model; /* the process is that of a file */
+    int from_model;      /* the process is that of a file */
     const char *path;    /* of the data, the model or the list */
     const char *shown;   /* as the report names it; NULL: path */
     const cli *line;     /* the command that the page shows; NULL: the program's own */

@@ -33,7 +33,8 @@ int gw_dense_side(cli *c, const char *path, gw_input *in, double **out, int64_t 
 typedef struct {
     const frg_gw *solver;
     const gw_input *x, *y;
-    double *embedding; /* (n + m) rows of `stride` numbers, of which `dimensions` are coordinates; malloc's; NULL: none */
+    double *
+        embedding; /* (n + m) rows of `stride` numbers, of which `dimensions` are coordinates; malloc's; NULL: none */
     int64_t dimensions, stride;
 } gw_alignment;
 

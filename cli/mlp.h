@@ -39,9 +39,10 @@ typedef struct {
     double *trace;   /* loss of every step, `steps` of them */
     double smoothed; /* exponential mean of the loss at the end */
     /* of a run whose worker may be left within a step */
-    double began;                    /* where its clock would have begun without a stop */
-    int kept;                        /* steps of the state that the file has: 0 for the line alone */
-    struct training_moment *between; /* the state before the step in hand; NULL: none was put aside */
+    double began; /* where its clock would have begun without a stop */
+    int kept;     /* steps of the state that the file has: 0 for the line alone */
+    struct training_moment
+        *between; /* the state before the step in hand; NULL: none was put aside */
 } training_run;
 
 int training_set_read(training_set *set, cli *c, const char *path, const char *label);

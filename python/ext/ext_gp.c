@@ -337,7 +337,8 @@ static PyObject *gp_value(PyObject *self, PyObject *unused)
     frg_gp_value v;
     frg_status status;
     EXT_WORK(status = frg_gp_eval(self_of(self)->gp, &v));
-    PyObject *const dict = ext_has_failed(status) ? ext_failed(self, status) : ext_gp_value_dict(&v);
+    PyObject *const dict =
+        ext_has_failed(status) ? ext_failed(self, status) : ext_gp_value_dict(&v);
     if (dict && ext_put(dict, "status", PyUnicode_FromString(frg_status_name(status))) < 0) {
         Py_DECREF(dict);
         return NULL;

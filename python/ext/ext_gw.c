@@ -18,7 +18,7 @@ static const char *const anneals[] = {"progress", "iter", "none", NULL};
 static const char *const scales[] = {"fixed", "batch_max", "none", NULL};
 static const char *const samplings[] = {"systematic", "multinomial", NULL};
 static const char *const starts_from[] = {"auto", "product", "profiles", NULL};
-static const char *const started_from[] = {"auto", "product", "profiles", "given",  "annealed",
+static const char *const started_from[] = {"auto", "product", "profiles", "given", "annealed",
                                            "axes", "random",  "coarse",   NULL};
 static const char *const multiscales[] = {"auto", "on", "off", NULL};
 static const char *const linear_scales[] = {"none", "max", NULL};

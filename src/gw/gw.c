@@ -117,7 +117,7 @@ const char *frgi_gw_sampled_option(const frg_gw_opts *o)
 
 /* ---- checks ----------------------------------------------------------------------------------------- */
 
-static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
+static frg_status check_ranges(frg_context *ctx, const frg_gw_opts *o)
 {
     const struct {
         const char *name;
@@ -165,10 +165,12 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
                 ranges[i].open ? ">" : ">=", ranges[i].low, ranges[i].high);
     }
     REQUIRE(ctx, isfinite(o->epsilon), "epsilon is %g, a finite number is needed", o->epsilon);
-    if (!(o->epsilon > 0)) {
-        frgi_warn(ctx, W_EPSILON, "epsilon was %g", o->epsilon);
-        o->epsilon = 1e-4;
-    }
+    return FRG_OK;
+}
+
+/** Refuses options that do not go together. */
+static frg_status check_together(frg_context *ctx, const frg_gw_opts *o, bool linear)
+{
     REQUIRE(ctx, o->linear_weight == 0 || linear, "linear_weight is %g without a linear cost",
             o->linear_weight);
     const bool relaxed = isfinite(o->rho_source) || isfinite(o->rho_target);
@@ -211,6 +213,16 @@ static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
              "store_plan and diag_exact with plans of low rank or a mode other than sampled");
     }
     return FRG_OK;
+}
+
+static frg_status check_options(frg_context *ctx, frg_gw_opts *o, bool linear)
+{
+    TRY(check_ranges(ctx, o));
+    if (!(o->epsilon > 0)) {
+        frgi_warn(ctx, W_EPSILON, "epsilon was %g", o->epsilon);
+        o->epsilon = 1e-4;
+    }
+    return check_together(ctx, o, linear);
 }
 
 static frg_status take_linear(frg_gw *s, const frg_array *a)
