@@ -145,7 +145,7 @@ if [ -n "$full" ]; then
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     run_programs "$root/build-asan" 600 " (asan)"
     if asked run_cli_tests; then
-        run "run_cli_tests (asan)" 400 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge"
+        run "run_cli_tests (asan)" 900 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge"
     fi
 
     build "$root/build-tsan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
