@@ -92,7 +92,11 @@ small_address_space() {
     [ $? = 71 ] && grep 'FRG-CORE-002: the address space is limited' "$scratch/said"
 }
 doctor_tells() {
-    (ulimit -v 4000000 && OMP_NUM_THREADS=1 "$build/fourge" doctor) | grep 'address space is limited to 3.8 GiB.*128.* MiB'
+    for one in OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS="; do
+        # shellcheck disable=SC2086 # a list of variables
+        (ulimit -v 4000000 && env $one "$build/fourge" doctor) | grep -q 'address space is limited to 3.8 GiB.*128.* MiB' ||
+            { echo "$one: doctor says nothing of the address space" && return 1; }
+    done
 }
 check "an address space that OpenBLAS hangs in ends the program" small_address_space
 check "doctor tells of one that suffices" doctor_tells
