@@ -649,6 +649,8 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     const bool later = run_pass(soap, grads, FRG_UPDATE_FIRST, &report);
     frgi_blas_end(guard);
     frgi_soap_sum_times(soap, &report);
+    /* before a refresh beside the caller, which counts work of its own, begins */
+    note_seconds(soap, crowd, eigh > 0, frgi_seconds() - start);
     soap->late = (frg_soap_report){0};
     if (later) {
         frgi_soap_launch(soap);
@@ -656,7 +658,6 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
         frgi_soap_end_eigh(soap);
     }
     report.seconds = frgi_seconds() - start;
-    note_seconds(soap, crowd, eigh > 0, report.seconds);
     if (to) {
         *to = report;
     }
