@@ -60,7 +60,7 @@ int worker_run(worker *w)
 {
     pthread_t thread;
     pthread_condattr_t clock;
-    double told = 0; /* when the work could have heard of a stop */
+    double asked = 0; /* when the work could have heard of a stop */
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -74,8 +74,8 @@ int worker_run(worker *w)
     while (!w->has_ended) {
         wait_a_little(w);
         const frg_status why = cli_over(w->c);
-        told = why == FRG_OK ? 0 : told > 0 ? told : now_seconds();
-        if (told > 0 && now_seconds() - told > GRACE && !w->has_ended &&
+        asked = why == FRG_OK ? 0 : asked > 0 ? asked : now_seconds();
+        if (asked > 0 && now_seconds() - asked > GRACE && !w->has_ended &&
             (!w->may_leave || w->may_leave(w->job))) {
             leave(w, why);
         }

@@ -5,6 +5,18 @@
 #include "fourge/gw.h"
 #include "test.h"
 
+/** c <- the n x n Euclidean distances of n points of d coordinates. */
+static inline void distances_of(const double *x, int64_t n, int64_t d, double *c)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < n; k++) {
+            double s = 0;
+            for (int64_t q = 0; q < d; q++)
+                s += pow(x[i * d + q] - x[k * d + q], 2);
+            c[i * n + k] = sqrt(s);
+        }
+}
+
 static inline frg_array matrix(const double *x, int64_t n, int64_t d)
 {
     return frg_matrix(x, FRG_F64, n, d, d);

@@ -23,17 +23,6 @@ static double energy_by_hand(const double *c, const double *d, const double *p, 
     return e;
 }
 
-static void distances_of(const double *x, int64_t n, int64_t d, double *c)
-{
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < n; k++) {
-            double s = 0;
-            for (int64_t q = 0; q < d; q++)
-                s += pow(x[i * d + q] - x[k * d + q], 2);
-            c[i * n + k] = sqrt(s);
-        }
-}
-
 /* T2, T4 and random plans: the energy function against closed forms and four nested sums. */
 static void energies(void)
 {

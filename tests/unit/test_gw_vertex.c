@@ -190,17 +190,6 @@ static void points(double *x, int64_t n, int64_t d)
         x[i] = test_normal() / (double)(1 + i % d);
 }
 
-static void distances_of(const double *x, int64_t n, int64_t d, double *c)
-{
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < n; k++) {
-            double s = 0;
-            for (int64_t q = 0; q < d; q++)
-                s += pow(x[i * d + q] - x[k * d + q], 2);
-            c[i * n + k] = sqrt(s);
-        }
-}
-
 /* A copy of a cloud of random points in another order and turned has the energy 0, which nothing else has: each point is
  * found, and the energy is that of distances rounded to floats (2^-23 of the largest, squared). */
 static void copies(void)
