@@ -171,9 +171,9 @@ int64_t frgi_reader_size(const frgi_reader *r, const frg_context *ctx); /* -1: n
 void frgi_reader_close(frgi_reader *r, frg_context *ctx);
 /** The whole file in one block of the context's allocator.  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped while it waited for
  *  a pipe or a terminal; *bytes is NULL, as after every failure. */
-/** E_MEMORY where a file without a size has not ended after half of the `bytes` that would be taken for it now, and
- *  these are more than the memory there is. */
-FRG_MUST_USE frg_status frgi_endless(frg_context *ctx, const char *path, size_t bytes);
+/** Of an input without a size that has not ended after `bytes`: E_MEMORY where what is held and `more` on top of it are
+ *  more than three quarters of the memory there is, so that a stream without end never takes all of it. */
+FRG_MUST_USE frg_status frgi_endless(frg_context *ctx, const char *name, int64_t bytes, size_t more);
 FRG_MUST_USE frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes,
                                        size_t *count);
 

@@ -341,12 +341,15 @@ void frgi_reader_close(frgi_reader *r, frg_context *ctx)
     r->path = NULL;
 }
 
-frg_status frgi_endless(frg_context *ctx, const char *path, size_t bytes)
+frg_status frgi_endless(frg_context *ctx, const char *name, int64_t bytes, size_t more)
 {
-    if (bytes / 2 > frgi_memory_allowed(ctx) / 2) {
-        frgi_at(ctx, "%s", path);
-        FAIL(ctx, E_MEMORY, "'%s' has not ended after %zu bytes, half of the memory there is", path,
-             bytes / 2);
+    const size_t allowed = frgi_memory_allowed(ctx);
+    if (frgi_add(ctx->held, more) / 3 > allowed / 4) {
+        frgi_at(ctx, "%s", name);
+        FAIL(ctx, E_MEMORY,
+             "'%s' has not ended after %lld bytes, and needs more than three quarters of the %zu "
+             "bytes of memory there are",
+             name, (long long)bytes, allowed);
     }
     return FRG_OK;
 }
@@ -371,7 +374,7 @@ frg_status frgi_read_file(frg_context *ctx, const char *path, char **bytes, size
             break;
         }
         room = frgi_mul(room, 2);
-        TRY_TO(failed, frgi_endless(ctx, path, room));
+        TRY_TO(failed, frgi_endless(ctx, path, (int64_t)used, room));
         TRY_TO(failed, GROW(ctx, &text, room, "file contents"));
     }
     status = r.stops ? frgi_stopped(ctx) : FRG_OK;

@@ -29,7 +29,7 @@ void frgi_philox(uint64_t seed, uint64_t stream, uint64_t index, uint64_t step, 
     out[3] = c3;
 }
 
-/** 53 random bits centred in their cell: never 0, never 1. */
+/** 52 random bits centred in their cell: never 0, never 1. */
 static double open_unit(uint32_t high, uint32_t low)
 {
     const uint64_t bits = ((uint64_t)high << 32 | low) >> 12;

@@ -44,8 +44,9 @@ static frg_status reserve_rows(frgi_csv_reader *t, frgi_csv_column *c, int64_t r
         return FRG_OK;
     }
     const int64_t room = expected_rows(t, rows);
-    TRY(frgi_resize(t->ctx, &c->values, frgi_mul((size_t)room, frgi_csv_value_bytes(c->kind)),
-                    c->name));
+    const size_t bytes = frgi_mul((size_t)room, frgi_csv_value_bytes(c->kind));
+    TRY(frgi_source_bounded(t->waves.source, bytes));
+    TRY(frgi_resize(t->ctx, &c->values, bytes, c->name));
     c->room = room;
     return FRG_OK;
 }
@@ -96,6 +97,7 @@ static frg_status reserve_fresh(frgi_csv_reader *t)
 /** Room for what the parallel part writes: nothing is allocated there. */
 static frg_status reserve(frgi_csv_reader *t)
 {
+    TRY(frgi_source_bounded(t->waves.source, 0)); /* labels grow too */
     for (int64_t k = 0; k < t->n_active; k++) {
         frgi_csv_column *const c = &t->columns[t->active[k]];
         if (c->pending && c->kind != CELL_MISSING) {

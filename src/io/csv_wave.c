@@ -68,6 +68,7 @@ frg_status frgi_waves_enlarge(frgi_waves *w)
     if (w->now.room > INT64_MAX / 4) {
         FAIL(w->ctx, E_MEMORY, "a row of the text does not fit in memory");
     }
+    TRY(frgi_source_bounded(w->source, 2 * (size_t)w->now.room));
     TRY(make_room(&w->now, w->ctx, 2 * w->now.room));
     return fill(w->source, &w->now);
 }

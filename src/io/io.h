@@ -25,8 +25,8 @@ typedef struct {
     const char *name; /* stands in messages */
     const frgi_span *spans;
     int64_t n_spans;
-    bool
-        stops; /* as of frgi_reader, of a path without a size: who reads asks frgi_stopped before the bytes count */
+    /* of a path: a stop ends the bytes early, as of frgi_reader; who reads asks frgi_stopped before they count */
+    bool stops;
 } frgi_input;
 
 typedef struct frgi_source frgi_source;
@@ -41,6 +41,8 @@ FRG_MUST_USE frg_status frgi_source_slurp(frgi_source *s, char **bytes, int64_t 
 frgi_span frgi_source_head(const frgi_source *s);
 /** Bytes of the contents; -1 where they are not known (a pipe, a gzip stream). */
 int64_t frgi_source_size(const frgi_source *s);
+/** frgi_endless of a source that has not ended and whose contents have no known size. */
+FRG_MUST_USE frg_status frgi_source_bounded(const frgi_source *s, size_t more);
 bool frgi_source_is_gzip(const frgi_source *s);
 /** Bytes of the input consumed so far and in all (-1: not known), for progress. */
 int64_t frgi_source_consumed(const frgi_source *s);

@@ -9,7 +9,11 @@
 
 #include "io/io.h"
 
-enum { HEAD = 1 << 16, GZIP_WINDOW = 15 + 16 /* the largest window, with gzip's frame */ };
+enum {
+    HEAD = 1 << 16,
+    PIECE = 8 << 20,      /* read between two questions whether to stop */
+    GZIP_WINDOW = 15 + 16 /* the largest window, with gzip's frame */
+};
 
 struct frgi_source {
     frg_context *ctx;
@@ -19,6 +23,7 @@ struct frgi_source {
     int64_t total;      /* bytes stored, -1: not known */
     int64_t taken;      /* of these, handed on or inflated */
     int64_t made;       /* bytes inflated */
+    int64_t asked;      /* `taken` when it was last asked whether to stop */
 
     char *room;       /* HEAD bytes, for a file */
     const char *next; /* stored bytes that wait: in room or in a span */
@@ -163,6 +168,13 @@ bool frgi_source_is_gzip(const frgi_source *s)
     return s->gzip;
 }
 
+frg_status frgi_source_bounded(const frgi_source *s, size_t more)
+{
+    const bool ended = s->dry && s->waiting == 0;
+    return frgi_source_size(s) >= 0 || ended ? FRG_OK
+                                             : frgi_endless(s->ctx, s->input->name, s->taken, more);
+}
+
 int64_t frgi_source_consumed(const frgi_source *s)
 {
     return s->taken;
@@ -173,16 +185,30 @@ int64_t frgi_source_total(const frgi_source *s)
     return s->total;
 }
 
+/** Asked once in PIECE stored bytes. */
+static bool is_stopped(frgi_source *s)
+{
+    if (!s->input->stops || s->taken - s->asked < PIECE) {
+        return false;
+    }
+    s->asked = s->taken;
+    return frgi_stopped(s->ctx) != FRG_OK;
+}
+
 static frg_status get_stored(frgi_source *s, char *to, int64_t bytes, int64_t *got)
 {
     while (*got < bytes) {
         if (s->waiting == 0 && s->reader.path && !s->dry) { /* large reads need no buffer */
+            const int64_t left = bytes - *got, piece = left < PIECE ? left : PIECE;
             size_t n;
-            TRY(frgi_reader_get(&s->reader, s->ctx, to + *got, (size_t)(bytes - *got), &n));
-            s->dry = n < (size_t)(bytes - *got);
+            TRY(frgi_reader_get(&s->reader, s->ctx, to + *got, (size_t)piece, &n));
+            s->dry = n < (size_t)piece;
             s->taken += (int64_t)n;
             *got += (int64_t)n;
-            return FRG_OK;
+            if (s->dry || is_stopped(s)) {
+                return FRG_OK;
+            }
+            continue;
         }
         TRY(refill(s));
         if (s->waiting == 0) {
@@ -273,6 +299,9 @@ static frg_status get_inflated(frgi_source *s, char *to, int64_t bytes, int64_t 
 frg_status frgi_source_get(frgi_source *s, void *to, int64_t bytes, int64_t *got)
 {
     *got = 0;
+    if (is_stopped(s)) {
+        return FRG_OK;
+    }
     return s->gzip ? get_inflated(s, to, bytes, got) : get_stored(s, to, bytes, got);
 }
 
@@ -292,7 +321,8 @@ frg_status frgi_source_slurp(frgi_source *s, char **bytes, int64_t *count)
         }
         if (status == FRG_OK) {
             room = room < INT64_MAX / 2 ? 2 * room : INT64_MAX;
-            status = size >= 0 ? FRG_OK : frgi_endless(s->ctx, s->input->name, (size_t)room);
+            status =
+                size >= 0 ? FRG_OK : frgi_endless(s->ctx, s->input->name, s->taken, (size_t)room);
         }
         if (status == FRG_OK) {
             status = GROW(s->ctx, &text, room, "file contents");

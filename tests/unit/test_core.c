@@ -57,6 +57,12 @@ static void philox(void)
                 UINT64_C(0x0370734413198a2e), w);
     CHECK_BITS(w, ((const uint32_t[]){0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}), sizeof w);
 
+    double u[2];
+    frgi_uniforms(0, 0, 0, 0,
+                  u); /* the first 52 bits of each pair of words, in the middle of their cell */
+    CHECK(u[0] == (0x6627e8d5e169p0 * 16 + 0xc + 0.5) * 0x1p-52);
+    CHECK(u[1] == (0xbc57ac4c9b00p0 * 16 + 0xd + 0.5) * 0x1p-52);
+
     /* moments of 2e5 normals: the mean has deviation 0.0022, the variance 0.0032, skew 0.0055; 5 of each */
     double sum = 0, squares = 0, cubes = 0;
     const int pairs = 100000;
@@ -218,6 +224,7 @@ static void groups(void)
 
 static void memory(void)
 {
+    CHECK(frg_bytes_held(NULL) == 0 && frg_peak_bytes(NULL) == 0);
     CHECK(frgi_mul(SIZE_MAX / 2, 3) == SIZE_MAX && frgi_mul(6, 7) == 42);
     CHECK(frgi_add(SIZE_MAX, 1) == SIZE_MAX && frgi_add(1, 2) == 3);
     fault_memory m;
@@ -332,6 +339,48 @@ static void arena(void)
 }
 
 /* A thread's context takes from its share while there is room; where blocks are to be counted there is none. */
+/** As many changes as a third of the letters, and one, are a spelling mistake; the first of the nearest is named. */
+static void nearest_names(void)
+{
+    static const struct {
+        const char *name, *names[2], *want;
+    } jobs[] = {{"ab", {"ax", "ab"}, "ab"},
+                {"ab", {"xy", "ax"}, "ax"},
+                {"abc", {"xyc", "xyz"}, "xyc"},
+                {"abcde", {"xyzde", "xyzwe"}, NULL},
+                {"abcde", {"xyzde", "xycde"}, "xycde"},
+                {"abcdef", {"xyzwef", "xyzdef"}, "xyzdef"},
+                {"abcdef", {"xyzwef", "xyzwvf"}, NULL},
+                {"abc", {"abx", "aby"}, "abx"},
+                {"Abc", {"abx", "abc"}, "abc"},
+                {"abc", {"xbc", "Abc"}, "Abc"}};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        const char *const got = frgi_nearest(jobs[i].name, jobs[i].names, 2);
+        CHECK_SAYS(got == jobs[i].want || (got && jobs[i].want && strcmp(got, jobs[i].want) == 0),
+                   "%s: %s", jobs[i].name, got ? got : "none");
+    }
+}
+
+/** Blocks that are out, of an allocator and of what lies below it. */
+typedef struct {
+    frg_allocator below;
+    int64_t out;
+} counted_memory;
+
+static void *count_alloc(size_t bytes, void *user)
+{
+    counted_memory *const m = user;
+    m->out++;
+    return m->below.alloc(bytes, m->below.user);
+}
+
+static void count_free(void *p, size_t bytes, void *user)
+{
+    counted_memory *const m = user;
+    m->out--;
+    m->below.free(p, bytes, m->below.user);
+}
+
 static void slabs(void)
 {
     frg_context *ctx = test_context(), *one = NULL;
@@ -341,7 +390,10 @@ static void slabs(void)
     const bool there = s[0].base != NULL; /* not under a sanitizer */
     const char *const begin = s[0].base, *const end = there ? begin + s[0].bytes : NULL;
     CHECK(!there || (s[0].bytes >= 100000 && s[1].base == end));
+    counted_memory beyond = {.below = s[0].below};
+    s[0].below = (frg_allocator){count_alloc, count_free, &beyond};
     CHECK_OK(ctx, frgi_context_fork(&one, ctx, 2, &s[0]));
+    const int64_t forked = beyond.out;
     char *x = NULL, *y = NULL, *large = NULL;
     CHECK_OK(one, NEW(one, &x, 100, "bytes"));
     CHECK_OK(one, NEW(one, &y, 100, "bytes"));
@@ -356,7 +408,9 @@ static void slabs(void)
     CHECK(!there || x >= y + 100);
     CHECK_OK(one, NEW0(one, &large, s[0].bytes + 1, "bytes"));
     CHECK(!there || large + s[0].bytes < begin || large >= end);
+    CHECK(!there || beyond.out == forked + 1);
     DROP(one, &large);
+    CHECK(!there || beyond.out == forked);
     DROP(one, &x);
     DROP(one, &y);
     frg_context_destroy(one);
@@ -497,6 +551,12 @@ static void options(void)
     frg_context_destroy(ctx);
 }
 
+static int note_seconds(const frg_progress *p, void *user)
+{
+    *(double *)user = p->seconds;
+    return 0;
+}
+
 static void heartbeats(void)
 {
     int left = 2;
@@ -524,6 +584,18 @@ static void heartbeats(void)
     for (const double began = frgi_seconds(); frgi_seconds() <= began + 1e-8;)
         ;
     CHECK_STATUS(frgi_heartbeat(ctx, &p), FRG_TIME_LIMIT);
+    frg_context_destroy(ctx);
+
+    double seconds = -1;
+    frg_context_defaults(&o, sizeof o);
+    o.time_limit = 1e6;
+    o.on_progress = note_seconds;
+    o.user = &seconds;
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    const double before = frgi_seconds();
+    frgi_run_begins(ctx);
+    CHECK_STATUS(frgi_heartbeat(ctx, &p), FRG_OK);
+    CHECK(seconds >= 0 && seconds <= frgi_seconds() - before); /* of the run */
     frg_context_destroy(ctx);
 }
 
@@ -593,13 +665,21 @@ static void sorting(void)
 }
 
 static const test_case cases[] = {
-    {"sorting", sorting},     {"statuses", statuses},
-    {"catalogue", catalogue}, {"philox", philox},
-    {"contexts", contexts},   {"groups", groups},
-    {"memory", memory},       {"kept blocks", kept_blocks},
-    {"arena", arena},         {"slabs", slabs},
-    {"text", text},           {"views", views},
-    {"options", options},     {"heartbeats", heartbeats},
+    {"sorting", sorting},
+    {"statuses", statuses},
+    {"catalogue", catalogue},
+    {"philox", philox},
+    {"contexts", contexts},
+    {"groups", groups},
+    {"memory", memory},
+    {"kept blocks", kept_blocks},
+    {"arena", arena},
+    {"slabs", slabs},
+    {"nearest names", nearest_names},
+    {"text", text},
+    {"views", views},
+    {"options", options},
+    {"heartbeats", heartbeats},
     {"warnings", warnings},
 };
 TEST_MAIN(cases)

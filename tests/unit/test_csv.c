@@ -3,6 +3,7 @@
 #include "unit/hard_decimals.h"
 #include "unit/io_help.h"
 
+#include "core/context.h"
 #include "io/csv.h"
 
 static const char *const levels[] = {"plain", "v2", "v3", "v4"};
@@ -711,6 +712,147 @@ static void long_pipes(void)
     remove(path);
 }
 
+/* ---- without end -------------------------------------------------------------------------------- */
+
+/** A stream of `kind` that goes on until `most` bytes were read of it. */
+typedef struct {
+    enum { NUMBERS, LABELS, ONE_ROW, N_STREAMS } kind;
+    int64_t line, used, most;
+    char text[32];
+} stream;
+
+static int open_stream(const char *path, char mode, void *user)
+{
+    (void)path, (void)user;
+    return mode == 'r' ? 7 : -EACCES;
+}
+
+static int close_stream(int handle, void *user)
+{
+    (void)handle, (void)user;
+    return 0;
+}
+
+static int64_t size_of_stream(int handle, void *user)
+{
+    (void)handle, (void)user;
+    return -1;
+}
+
+static int64_t read_stream(int handle, void *to, size_t bytes, void *user)
+{
+    static const char *const form[N_STREAMS] = {"%d.5,1\n", "w%d,1\n", "%d,"};
+    stream *const s = user;
+    (void)handle;
+    int64_t got = 0;
+    while (got < (int64_t)bytes && s->used < s->most) {
+        if (s->text[0] == '\0')
+            snprintf(s->text, sizeof s->text, form[s->kind], (int)s->line++);
+        const int64_t length = (int64_t)strlen(s->text), left = (int64_t)bytes - got;
+        const int64_t n = length < left ? length : left;
+        memcpy((char *)to + got, s->text, (size_t)n);
+        memmove(s->text, s->text + n, (size_t)(length - n) + 1);
+        got += n;
+        s->used += n;
+    }
+    return got;
+}
+
+enum { MACHINE = 4 << 20 }; /* bytes of memory of the machine that is pretended */
+
+static frg_context *small_machine(const frg_files *files)
+{
+    frg_context *ctx = test_context_with(2, NULL, files);
+    atomic_store(&ctx->machine_memory, MACHINE);
+    return ctx;
+}
+
+/** The table, the bytes by frgi_source_slurp or by frgi_read_file, of a stream: as `how` says. */
+static frg_status read_whole(frg_context *ctx, const frgi_input *input, int how)
+{
+    static const frgi_csv_steps steps = {1 << 14, 1 << 16, 1 << 16};
+    char *bytes = NULL;
+    size_t count;
+    int64_t length;
+    if (how == 2) {
+        const frg_status s = frgi_read_file(ctx, input->path, &bytes, &count);
+        DROP(ctx, &bytes);
+        return s;
+    }
+    frg_table_opts o;
+    frg_table_defaults(&o, sizeof o);
+    frg_table *t = NULL;
+    frgi_source *source;
+    TRY(frgi_source_open(&source, ctx, input, true));
+    const frg_status s = how == 0 ? frgi_csv_read(&t, ctx, input, source, &o, &steps)
+                                  : frgi_source_slurp(source, &bytes, &length);
+    frgi_source_close(&source);
+    frg_table_destroy(t);
+    DROP(ctx, &bytes);
+    return s;
+}
+
+/** A stream without end is refused before it takes the memory that the machine has, and told by its name; one that
+ *  ends is not. */
+static void streams_without_end(void)
+{
+    const frgi_input input = {.path = "endless.csv", .name = "endless.csv"};
+    for (int how = 0; how < 3; how++) {
+        for (int kind = 0; kind < N_STREAMS; kind++) {
+            for (int endless = 0; endless < 2; endless++) {
+                stream from = {.kind = kind, .most = endless ? INT64_MAX : MACHINE / 16};
+                const frg_files files = {.open = open_stream,
+                                         .read = read_stream,
+                                         .close = close_stream,
+                                         .size = size_of_stream,
+                                         .user = &from};
+                frg_context *ctx = small_machine(&files);
+                const frg_status s = read_whole(ctx, &input, how);
+                if (endless) {
+                    CHECK_STATUS(s, FRG_NO_MEMORY);
+                    CHECK_TEXT(frg_error_code(ctx), "FRG-CORE-002");
+                    CHECK_SAYS(strstr(frg_message(ctx), "'endless.csv' has not ended after"), "%s",
+                               frg_message(ctx));
+                    CHECK(frg_peak_bytes(ctx) <= MACHINE && from.used > MACHINE / 16);
+                } else { /* a row alone is no table */
+                    CHECK_STATUS(s, how == 0 && kind == ONE_ROW ? FRG_BAD_DATA : FRG_OK);
+                }
+                CHECK_INT(frg_bytes_held(ctx), 0);
+                frg_context_destroy(ctx);
+            }
+        }
+    }
+}
+
+/** What is packed has no size before its end, so its table is bounded as that of a stream; plain text in memory has one. */
+static void packed_beyond_memory(void)
+{
+    byte_string b = {0};
+    add_bytes(&b, "x,y\n", 4);
+    for (int i = 0; i < MACHINE / 12; i++) {
+        char line[32];
+        add_bytes(&b, line, (size_t)snprintf(line, sizeof line, "%d.5,%d\n", i, i % 7));
+    }
+    for (int packed = 0; packed < 2; packed++) {
+        for (int large = 0; large < 2; large++) {
+            byte_string z = {0};
+            size_t count = large ? b.count : 1 << 16;
+            while (b.data[count - 1] != '\n')
+                count--;
+            packed ? add_deflated(&z, b.data, count, 31) : add_bytes(&z, b.data, count);
+            const frgi_span span = {(char *)z.data, (int64_t)z.count};
+            const frgi_input input = {.name = "t.csv", .spans = &span, .n_spans = 1};
+            frg_context *ctx = small_machine(NULL);
+            CHECK_STATUS(read_whole(ctx, &input, 0), packed && large ? FRG_NO_MEMORY : FRG_OK);
+            if (packed && large)
+                CHECK(strstr(frg_message(ctx), "'t.csv' has not ended after"));
+            frg_context_destroy(ctx);
+            drop_bytes(&z);
+        }
+    }
+    drop_bytes(&b);
+}
+
 /** A row goes to the file as soon as it is opened again. */
 typedef struct {
     fault_disk disk;
@@ -821,6 +963,8 @@ static const test_case cases[] = {
     {"gzip", gzip},
     {"files and pipes", files_and_pipes},
     {"long pipes", long_pipes},
+    {"streams without end", streams_without_end},
+    {"packed beyond memory", packed_beyond_memory},
     {"changed between passes", changed_between_passes},
     {"interrupted", interrupted},
     {"memory of a large text", memory_of_a_large_text},

@@ -302,6 +302,55 @@ static void write_and_read(void)
 
 /* ---- tables ------------------------------------------------------------------------------------- */
 
+/** Files that a stop falls into: the second large read asks for it. */
+typedef struct {
+    const frg_files *system;
+    frg_context *ctx;
+    int large;
+    int64_t bytes;
+} stopping_disk;
+
+static int64_t read_and_stop(int handle, void *to, size_t bytes, void *user)
+{
+    stopping_disk *const d = user;
+    if (bytes > 1 << 20 && ++d->large == 2)
+        frg_interrupt(d->ctx);
+    const int64_t n = d->system->read(handle, to, bytes, d->system->user);
+    d->bytes += n > 0 ? n : 0;
+    return n;
+}
+
+/** A stop ends the reading of a large file after the piece that it falls into, as an array and as a table. */
+static void stopped_within(void)
+{
+    enum { ROWS = 6 << 20, PIECE = 8 << 20 };
+    char path[] = "/tmp/fourge_npy_XXXXXX";
+    const int fd = mkstemp(path);
+    byte_string b = {0};
+    add_npy(&b, 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (6291456,), }", NULL, 0);
+    if (!CHECK(fd >= 0) || !CHECK(write_file(path, b.data, b.count)) ||
+        !CHECK(ftruncate(fd, (off_t)(b.count + 8 * (size_t)ROWS)) == 0)) /* zeros, and no blocks */
+        return;
+    for (int table = 0; table < 2; table++) {
+        stopping_disk d = {.system = frg_system_files()};
+        frg_files files = *d.system;
+        files.read = read_and_stop;
+        files.user = &d;
+        d.ctx = test_context_with(2, NULL, &files);
+        frg_npy *a = NULL;
+        frg_table *t = NULL;
+        CHECK_STATUS(table ? frg_table_read(&t, d.ctx, path, NULL) : frg_npy_read(&a, d.ctx, path),
+                     FRG_INTERRUPTED);
+        CHECK(!a && !t);
+        CHECK_SAYS(d.bytes <= 2 * PIECE + (1 << 17), "%" PRId64 " bytes were read", d.bytes);
+        CHECK_INT(frg_bytes_held(d.ctx), 0);
+        frg_context_destroy(d.ctx);
+    }
+    close(fd);
+    remove(path);
+    drop_bytes(&b);
+}
+
 static void npy_as_table(void)
 {
     frg_context *ctx = test_context();
@@ -425,6 +474,33 @@ static void archives(void)
     frg_context_destroy(ctx);
 }
 
+/** Members are found by one pass over the directory, and their names by a table: many are read at once. */
+static void many_members(void)
+{
+    enum { MEMBERS = 20000 };
+    frg_context *ctx = test_context();
+    three_arrays a = make_arrays();
+    zip_member *const members = malloc(MEMBERS * sizeof *members);
+    char(*const names)[16] = malloc(MEMBERS * sizeof *names);
+    for (int i = 0; i < MEMBERS; i++) {
+        snprintf(names[i], sizeof names[i], "m%d.npy", i);
+        members[i] = (zip_member){names[i], a.x.data, a.x.count, i % 2, false};
+    }
+    byte_string b = {0};
+    frg_table *t;
+    add_zip(&b, members, MEMBERS);
+    CHECK_OK(ctx, parse_zip(&t, ctx, &b));
+    CHECK_INT(frg_table_columns(t), MEMBERS);
+    CHECK_TEXT(frg_table_column(t, MEMBERS - 1)->name, "m19999");
+    CHECK(frg_table_find(t, "m12345")->numbers[1] == -2);
+    frg_table_destroy(t);
+    free(members);
+    free(names);
+    drop_bytes(&b);
+    drop_arrays(&a);
+    frg_context_destroy(ctx);
+}
+
 static void check_refused(frg_context *ctx, const zip_member *members, int n, int patch_at,
                           int patch, const char *code)
 {
@@ -478,13 +554,10 @@ static void bad_archives(void)
 }
 
 static const test_case cases[] = {
-    {"every type", every_type},
-    {"every half", every_half},
-    {"header grammar", header_grammar},
-    {"cut and changed", cut_and_changed},
-    {"write and read", write_and_read},
-    {"npy as table", npy_as_table},
-    {"archives", archives},
-    {"bad archives", bad_archives},
+    {"every type", every_type},         {"every half", every_half},
+    {"header grammar", header_grammar}, {"cut and changed", cut_and_changed},
+    {"write and read", write_and_read}, {"stopped within", stopped_within},
+    {"npy as table", npy_as_table},     {"archives", archives},
+    {"many members", many_members},     {"bad archives", bad_archives},
 };
 TEST_MAIN(cases)
