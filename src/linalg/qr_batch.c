@@ -252,10 +252,23 @@ static bool same_shape(const shape *a, const shape *b)
     return a->m == b->m && a->n == b->n && a->dtype == b->dtype && a->r == b->r && a->old == b->old;
 }
 
+typedef struct {
+    const frgi_qr_ops *ops;
+    frgi_qr_room *room;
+    const void *old;
+} scaling;
+
+static void scale_column(void *user, ptrdiff_t j)
+{
+    const scaling *const s = user;
+    frgi_qr_scale_column(s->ops, s->room, j, s->old);
+}
+
 static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_item *item,
                         const shape *s, frg_qr_report *report)
 {
     const bool f64 = is_f64(s->dtype);
+    const frgi_qr_ops *const ops = frgi_qr_ops_of(qr->ctx, f64);
     frgi_qr_room room = qr->rooms[2 * thread + f64];
     const double tol = qr->opts.ortho_tol;
     frgi_qr_wish wish = {.method = qr->opts.method,
@@ -263,17 +276,19 @@ static void factor_item(const frg_qr *qr, int thread, int team, const frg_qr_ite
                          .ortho_tol = tol > 0 ? tol
                                       : f64   ? 1e-13
                                               : 1e-5};
-    frgi_qr_room_shape(&room, s->m, s->n);
+    frgi_qr_room_shape(ops, &room, s->m, s->n);
     room.x.team = team;
     if (!s->r) {
         room.r = NULL;
     }
-    frgi_qr_take(&item->a, f64, room.x.rows, room.x.columns, room.x.ld, room.x.a, team);
     if (s->old) {
-        frgi_qr_take(&item->old, f64, room.x.rows, s->n, room.x.ld, qr->old[thread], team);
+        frgi_qr_take(&item->old, f64, room.x.rows, s->n, room.x.ld, qr->old[thread], team, NULL,
+                     NULL);
         wish.old = qr->old[thread];
     }
-    frgi_qr_solve(frgi_qr_ops_of(qr->ctx, f64), &room, &wish, report);
+    frgi_qr_take(&item->a, f64, room.x.rows, room.x.columns, room.x.ld, room.x.a, team,
+                 scale_column, &(scaling){ops, &room, wish.old});
+    frgi_qr_solve(ops, &room, &wish, report);
     if (report->flags & FRG_QR_NONFINITE) {
         frgi_qr_fill(&item->q, NAN);
         if (s->r) {

@@ -39,6 +39,8 @@ typedef struct {
     ptrdiff_t rows, columns, ld; /* of the inner side */
     char *x;
     bool in;
+    void (*then)(void *user, ptrdiff_t j);
+    void *user;
 } copying;
 
 static void pad(const copying *c, ptrdiff_t from, ptrdiff_t to)
@@ -89,6 +91,9 @@ static void strip(const copying *c, ptrdiff_t from)
     if (from < n) {
         copy_columns(c, from, to < n ? to : n);
     }
+    for (ptrdiff_t j = from; c->then && j < (to < n ? to : n); j++) {
+        c->then(c->user, j);
+    }
 }
 
 static void copy(const copying *c, int team)
@@ -106,9 +111,9 @@ static void copy(const copying *c, int team)
 }
 
 void frgi_qr_take(const frg_array *a, bool f64, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t ld,
-                  void *to, int team)
+                  void *to, int team, void (*then)(void *user, ptrdiff_t j), void *user)
 {
-    const copying c = {a, f64 ? FRG_F64 : FRG_F32, rows, columns, ld, to, true};
+    const copying c = {a, f64 ? FRG_F64 : FRG_F32, rows, columns, ld, to, true, then, user};
     copy(&c, team);
 }
 

@@ -57,10 +57,14 @@ typedef int64_t mask_f64 __attribute__((vector_size(VECTOR_BYTES), may_alias));
 #define ROOT    sqrt
 #include "linalg/qr_cpu.tmpl.h"
 
+/* Columns of a narrow panel.  us of one core, factor and form, panels of 16 and 32 (Zen 5 held to AVX2): 64 and 72 at order 128,
+ * 407 and 430 at 256, 2940 and 3010 at 512, equal from 640 on.  A chunk of V by rows has to fit. */
+#define NARROW(suf) (int)CHUNK_##suf < (int)QR_PANEL ? 16 : QR_PANEL
+
 #define OPS(suf)                                                                                   \
     {                                                                                              \
-        .factor = factor_##suf, .form = form_##suf, .largest = largest_##suf,                      \
-        .scale = scale_##suf, .probe = probe_##suf                                                 \
+        .narrow = NARROW(suf), .factor = factor_##suf, .form = form_##suf,                         \
+        .largest = largest_##suf, .scale = scale_##suf, .probe = probe_##suf                       \
     }
 
 const frgi_qr_ops CAT(frgi_qr_table, ISA)[2] = {OPS(f32), OPS(f64)};

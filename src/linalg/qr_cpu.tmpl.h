@@ -25,6 +25,8 @@ enum {
     FN(TILE) = 3 * VECTOR_BYTES / sizeof(real),  /* rows of C that a tile updates */
 };
 typedef real FN(oct) __attribute__((vector_size(QR_LEAF * sizeof(real)), may_alias));
+typedef real FN(four) __attribute__((vector_size(4 * sizeof(real)), may_alias));
+typedef double FN(four_doubles) __attribute__((vector_size(4 * sizeof(double))));
 typedef integer FN(oct_mask) __attribute__((vector_size(QR_LEAF * sizeof(real))));
 #define vec   FN(vec)
 #define mask  FN(mask)
@@ -44,33 +46,54 @@ INLINE void FN(store)(real *p, vec x)
 
 /* ---- tiles -------------------------------------------------------------------------------------- */
 
-/** w[CHUNK x columns] = (first ? 0 : w) + sum_p v_p c_p': rows v_p of a chunk, entries c[j ld + p]. */
-INLINE void FN(inner_tile)(const int columns, bool first, ptrdiff_t k, const real *restrict v,
-                           const real *restrict c, ptrdiff_t ld, real *restrict w, ptrdiff_t ldw)
+/** w[vectors LANES x columns] = (first ? 0 : w) + sum_p v_p c_p': rows v_p of a chunk, entries c[j ld + p]. */
+INLINE void FN(inner_tile)(const int vectors, const int columns, bool first, ptrdiff_t k,
+                           const real *restrict v, const real *restrict c, ptrdiff_t ld,
+                           real *restrict w, ptrdiff_t ldw)
 {
     vec x[WIDEST] = {{0}}, y[WIDEST] = {{0}};
     for (ptrdiff_t p = 0; p < k; p++) {
-        const vec v0 = FN(load)(v + CHUNK * p), v1 = FN(load)(v + CHUNK * p + LANES);
+        const vec v0 = FN(load)(v + CHUNK * p);
+        const vec v1 = vectors > 1 ? FN(load)(v + CHUNK * p + LANES) : v0;
         UNROLL(8)
         for (int j = 0; j < columns; j++) {
             const real t = c[j * ld + p];
             x[j] += v0 * t;
-            y[j] += v1 * t;
+            if (vectors > 1) {
+                y[j] += v1 * t;
+            }
         }
     }
     UNROLL(8)
     for (int j = 0; j < columns; j++) {
         real *const to = w + j * ldw;
-        if (!first) {
-            x[j] += FN(load)(to);
-            y[j] += FN(load)(to + LANES);
-        }
+        x[j] += first ? (vec){0} : FN(load)(to);
         FN(store)(to, x[j]);
-        FN(store)(to + LANES, y[j]);
+        if (vectors > 1) {
+            y[j] += first ? (vec){0} : FN(load)(to + LANES);
+            FN(store)(to + LANES, y[j]);
+        }
     }
 }
 
-/** w (rows x columns) = V' C over k rows; v starts at a row of the chunks, which are `chunk` apart. */
+/** The chunk of W whose rows start at v, all its columns. */
+INLINE void FN(inner_chunk)(const int vectors, bool first, ptrdiff_t k, const real *v,
+                            const real *c, ptrdiff_t ld, ptrdiff_t columns, real *w, ptrdiff_t ldw)
+{
+    ptrdiff_t width;
+    for (ptrdiff_t j = 0; j < columns; j += width) {
+        const ptrdiff_t after = columns - j - WIDEST;
+        if (after == 0 || after >= TOGETHER) {
+            width = WIDEST;
+            FN(inner_tile)(vectors, WIDEST, first, k, v, c + j * ld, ld, w + j * ldw, ldw);
+        } else {
+            width = TOGETHER;
+            FN(inner_tile)(vectors, TOGETHER, first, k, v, c + j * ld, ld, w + j * ldw, ldw);
+        }
+    }
+}
+
+/** w (rows x columns) = V' C over k rows, `rows` whole vectors; v starts at a row of the chunks, which are `chunk` apart. */
 static void FN(inner)(ptrdiff_t k, ptrdiff_t rows, const real *v, ptrdiff_t chunk, const real *c,
                       ptrdiff_t ld, ptrdiff_t columns, real *w, ptrdiff_t ldw)
 {
@@ -78,19 +101,11 @@ static void FN(inner)(ptrdiff_t k, ptrdiff_t rows, const real *v, ptrdiff_t chun
     for (ptrdiff_t p = 0; p < k; p += PIECE) {
         const ptrdiff_t piece = k - p < PIECE ? k - p : PIECE;
         for (ptrdiff_t i = 0; i < rows; i += CHUNK) {
-            const real *const from_v = v + i / CHUNK * chunk + p * CHUNK;
-            ptrdiff_t width;
-            for (ptrdiff_t j = 0; j < columns; j += width) {
-                const real *const from = c + j * ld + p;
-                real *const to = w + j * ldw + i;
-                const ptrdiff_t after = columns - j - WIDEST;
-                if (after == 0 || after >= TOGETHER) {
-                    width = WIDEST;
-                    FN(inner_tile)(WIDEST, p == 0, piece, from_v, from, ld, to, ldw);
-                } else {
-                    width = TOGETHER;
-                    FN(inner_tile)(TOGETHER, p == 0, piece, from_v, from, ld, to, ldw);
-                }
+            const real *const from = v + i / CHUNK * chunk + p * CHUNK;
+            if (rows - i > LANES) {
+                FN(inner_chunk)(2, p == 0, piece, from, c + p, ld, columns, w + i, ldw);
+            } else {
+                FN(inner_chunk)(1, p == 0, piece, from, c + p, ld, columns, w + i, ldw);
             }
         }
     }
@@ -167,7 +182,7 @@ typedef struct {
 
 INLINE ptrdiff_t FN(whole)(ptrdiff_t width)
 {
-    return (width + CHUNK - 1) / CHUNK * CHUNK;
+    return (width + LANES - 1) / LANES * LANES;
 }
 
 /** x <- T'w (`transposed`), else T w, with the half of T that is not zero, by chunks. */
@@ -175,9 +190,10 @@ static void FN(turn)(const FN(panel) * p, ptrdiff_t whole, bool transposed, ptrd
 {
     const real *const t = transposed ? p->t : p->t2;
     for (ptrdiff_t i = 0; i < whole; i += CHUNK) {
-        const ptrdiff_t from = transposed ? 0 : i, to = transposed ? i + CHUNK : whole;
+        const ptrdiff_t left = whole - i, rows = left < CHUNK ? left : CHUNK;
+        const ptrdiff_t from = transposed ? 0 : i, to = transposed ? i + rows : whole;
         FN(inner)
-        (to - from, CHUNK, t + i * p->ldw + from * CHUNK, 0, p->w + from, p->ldw, columns, p->x + i,
+        (to - from, rows, t + i * p->ldw + from * CHUNK, 0, p->w + from, p->ldw, columns, p->x + i,
          p->ldw);
     }
 }
@@ -344,15 +360,10 @@ INLINE void FN(turn_round)(const int s, FN(oct_mask) low, FN(oct_mask) high, FN(
     }
 }
 
-/** Rows i .. i + 7 of the leaf at `at` go to v_rows: a transposition of 8 x 8 in three rounds.  The lanes that
- *  stand there are constants, which make one instruction of every exchange. */
-INLINE void FN(turn_block)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i)
+/** Eight rows by columns, x[j] those of column at + j from row i on, go to v_rows: a transposition of 8 x 8 in three
+ *  rounds.  The lanes that stand there are constants, which make one instruction of every exchange. */
+INLINE void FN(place_rows)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i, FN(oct) x[QR_LEAF])
 {
-    FN(oct) x[QR_LEAF];
-    UNROLL(8)
-    for (int j = 0; j < QR_LEAF; j++) {
-        x[j] = *(const FN(oct) *)(p->v_leaf + j * p->rows + i);
-    }
     FN(turn_round)
     (1, (FN(oct_mask)){0, 8, 2, 10, 4, 12, 6, 14}, (FN(oct_mask)){1, 9, 3, 11, 5, 13, 7, 15}, x);
     FN(turn_round)
@@ -366,40 +377,64 @@ INLINE void FN(turn_block)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i)
             real *const to = p->v_rows + (at + c) / CHUNK * p->chunk + (i + r) * CHUNK;
             memcpy(to + (at + c) % CHUNK, (const real *)&x[r] + c, (size_t)step * sizeof *to);
         }
-    }
-}
-
-/** Column j of V goes to its places in the tiles. */
-INLINE void FN(tile_column)(const FN(panel) * p, const real *restrict v, ptrdiff_t j)
-{
-    ptrdiff_t i = 0;
-    for (; i + TILE <= p->rows; i += TILE) {
-        real *const to = p->v_tiles + i * p->ldw + j * TILE;
-        UNROLL(3)
-        for (int part = 0; part < TILE; part += LANES) {
-            FN(store)(to + part, FN(load)(v + i + part));
+        if (LANES > (int)QR_LEAF &&
+            at % LANES == 0) { /* the vector's other half: read, to no effect */
+            real *const to = p->v_rows + at / CHUNK * p->chunk + (i + r) * CHUNK + at % CHUNK;
+            memset(to + QR_LEAF, 0, QR_LEAF * sizeof *to);
         }
     }
-    real *const to = p->v_tiles + i * p->ldw + j * (p->rows - i);
-    for (ptrdiff_t part = 0; i + part < p->rows; part += LANES) {
-        FN(store)(to + part, FN(load)(v + i + part));
+}
+
+/** The same go to the tiles, and to v_leaf. */
+INLINE void FN(place_columns)(const FN(panel) * p, ptrdiff_t at, ptrdiff_t i,
+                              const FN(oct) x[QR_LEAF])
+{
+    const int step = LANES < (int)QR_LEAF ? LANES : QR_LEAF;
+    UNROLL(8)
+    for (int j = 0; j < QR_LEAF; j++) {
+        *(FN(oct) *)(p->v_leaf + j * p->rows + i) = x[j];
+    }
+    for (int c = 0; c < QR_LEAF; c += step) {
+        const ptrdiff_t top = (i + c) / TILE * TILE, left = p->rows - top;
+        const ptrdiff_t height = left < TILE ? left : TILE;
+        real *const to = p->v_tiles + top * p->ldw + at * height + i + c - top;
+        UNROLL(8)
+        for (int j = 0; j < QR_LEAF; j++) {
+            memcpy(to + j * height, (const real *)&x[j] + c, (size_t)step * sizeof *to);
+        }
     }
 }
 
-/** Columns at .. at + 7 of V: explicit, by columns, in tiles and by rows. */
-static void FN(take_leaf)(const FN(panel) * p, const real *restrict a, ptrdiff_t ld, ptrdiff_t at,
-                          const bool live[QR_LEAF])
+/** Columns at .. at + 7 of V: explicit, by columns (from row `at` on), in tiles and by rows. */
+static void FN(take_leaf)(const FN(panel) * panel, const real *restrict a, ptrdiff_t ld,
+                          ptrdiff_t at, const bool live[QR_LEAF])
 {
-    for (int j = 0; j < QR_LEAF; j++) {
-        real *const restrict v = p->v_leaf + j * p->rows;
-        const ptrdiff_t r = at + j;
-        memset(v, 0, (size_t)r * sizeof *v);
-        v[r] = live[j] ? 1 : 0;
-        memcpy(v + r + 1, a + j * ld + r + 1, (size_t)(p->rows - r - 1) * sizeof *v);
-        FN(tile_column)(p, v, at + j);
+    const FN(panel) own = *panel, *const p = &own; /* which no store reaches */
+    FN(oct) x[QR_LEAF];
+    for (ptrdiff_t i = 0; i < at; i += QR_LEAF) {
+        for (int j = 0; j < QR_LEAF; j++) {
+            x[j] = (FN(oct)){0};
+        }
+        FN(place_columns)(p, at, i, x);
+        FN(place_rows)(p, at, i, x);
     }
-    for (ptrdiff_t i = at; i < p->rows; i += QR_LEAF) {
-        FN(turn_block)(p, at, i);
+    for (int j = 0; j < QR_LEAF; j++) {
+        real *const v = (real *)&x[j];
+        for (int i = 0; i < QR_LEAF; i++) {
+            v[i] = i > j ? a[j * ld + at + i] : i == j && live[j] ? 1 : 0;
+        }
+    }
+    for (ptrdiff_t i = at;;) {
+        FN(place_columns)(p, at, i, x);
+        FN(place_rows)(p, at, i, x);
+        i += QR_LEAF;
+        if (i >= p->rows) {
+            break;
+        }
+        UNROLL(8)
+        for (int j = 0; j < QR_LEAF; j++) {
+            x[j] = *(const FN(oct) *)(a + j * ld + i);
+        }
     }
 }
 
@@ -411,14 +446,17 @@ INLINE real *FN(t_at)(real *t, ptrdiff_t panel, ptrdiff_t k, ptrdiff_t i)
 /** Squared norms of the leaf's columns of V: in double, as what T makes of them decides how orthogonal Q is. */
 static void FN(leaf_norms)(const FN(panel) * p, ptrdiff_t at, double norm2[QR_LEAF])
 {
-    for (int j = 0; j < QR_LEAF; j++) {
-        const real *const restrict v = p->v_leaf + j * p->rows;
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (ptrdiff_t i = at; i < p->rows; i++) {
-            sum += (double)v[i] * (double)v[i];
+    FN(four_doubles) sum[QR_LEAF] = {{0}};
+    for (ptrdiff_t i = at; i < p->rows; i += 4) {
+        UNROLL(8)
+        for (int j = 0; j < QR_LEAF; j++) {
+            const FN(four_doubles) v = __builtin_convertvector(
+                *(const FN(four) *)(p->v_leaf + j * p->rows + i), FN(four_doubles));
+            sum[j] += v * v;
         }
-        norm2[j] = sum;
+    }
+    for (int j = 0; j < QR_LEAF; j++) {
+        norm2[j] = (sum[j][0] + sum[j][2]) + (sum[j][1] + sum[j][3]);
     }
 }
 
@@ -525,7 +563,6 @@ static void FN(factor)(const frgi_qr_matrix *x)
     for (ptrdiff_t first = 0; first < x->columns; first += x->panel) {
         const FN(panel) p = FN(open_panel)(x, first);
         real *const a = (real *)x->a + first * x->ld + first;
-        memset(p.v_rows, 0, (size_t)(p.rows * x->panel) * sizeof(real));
         memset(p.t, 0, (size_t)square * sizeof(real));
         memset(p.t2, 0, (size_t)square * sizeof(real));
         for (ptrdiff_t at = 0; at < p.width; at += QR_LEAF) {
@@ -570,7 +607,6 @@ static void FN(form)(const frgi_qr_matrix *x)
     for (ptrdiff_t first = last; first >= 0; first -= x->panel) {
         const FN(panel) p = FN(open_panel)(x, first);
         real *const a = (real *)x->a + first * x->ld + first;
-        memset(p.v_rows, 0, (size_t)(p.rows * x->panel) * sizeof(real));
         for (ptrdiff_t at = 0; at < p.width; at += QR_LEAF) {
             bool live[QR_LEAF];
             for (int j = 0; j < QR_LEAF; j++) { /* a reflector that is none left zeros */
@@ -592,16 +628,21 @@ static void FN(form)(const frgi_qr_matrix *x)
 /** Without their sign, the bits of floating-point numbers are ordered as integers, infinities and NaN last. */
 static double FN(largest)(ptrdiff_t rows, const void *column)
 {
+    /* so many at once: one alone would wait for its last result */
+    enum { APART = QR_ROW_STEP / LANES };
     const real *const a = column;
-    mask top = {0};
-    for (ptrdiff_t i = 0; i < rows; i += LANES) {
-        const mask bits = (mask)FN(keep)(FN(load)(a + i), ~(mask)(-(vec){0}));
-        const mask above = bits > top;
-        top = (bits & above) | (top & ~above);
+    mask top[APART] = {{0}};
+    for (ptrdiff_t i = 0; i < rows; i += QR_ROW_STEP) {
+        UNROLL(8)
+        for (int k = 0; k < APART; k++) {
+            const mask bits = (mask)FN(keep)(FN(load)(a + i + k * LANES), ~(mask)(-(vec){0}));
+            const mask above = bits > top[k];
+            top[k] = (bits & above) | (top[k] & ~above);
+        }
     }
     real most = 0;
-    for (int k = 0; k < LANES; k++) {
-        const real x = ((vec)top)[k];
+    for (int k = 0; k < QR_ROW_STEP; k++) {
+        const real x = ((vec)top[k / LANES])[k % LANES];
         most = x > most || x != x ? x : most;
     }
     return isfinite(most) ? (double)most : (double)NAN;
@@ -609,14 +650,21 @@ static double FN(largest)(ptrdiff_t rows, const void *column)
 
 static double FN(scale)(ptrdiff_t rows, double factor, void *column)
 {
+    enum { APART = QR_ROW_STEP / LANES };
     real *const a = column;
-    vec sum = {0};
-    for (ptrdiff_t i = 0; i < rows; i += LANES) {
-        const vec x = FN(load)(a + i) * (real)factor;
-        FN(store)(a + i, x);
-        sum += x * x;
+    vec sum[APART] = {{0}};
+    for (ptrdiff_t i = 0; i < rows; i += QR_ROW_STEP) {
+        UNROLL(8)
+        for (int k = 0; k < APART; k++) {
+            const vec x = FN(load)(a + i + k * LANES) * (real)factor;
+            FN(store)(a + i + k * LANES, x);
+            sum[k] += x * x;
+        }
     }
-    return (double)FN(total)(sum);
+    for (int k = 1; k < APART; k++) {
+        sum[0] += sum[k];
+    }
+    return (double)FN(total)(sum[0]);
 }
 
 INLINE real FN(sign_of)(ptrdiff_t j)
@@ -624,24 +672,56 @@ INLINE real FN(sign_of)(ptrdiff_t j)
     return __builtin_popcountll((unsigned long long)j) % 2 ? -1 : 1;
 }
 
-static double FN(probe)(ptrdiff_t rows, ptrdiff_t n, const void *q_, ptrdiff_t ld, void *y_)
+/** y += columns .. of Q times their signs, one after the other. */
+INLINE void FN(probe_add)(const int columns, ptrdiff_t rows, ptrdiff_t j, const real *restrict q,
+                          ptrdiff_t ld, real *restrict y)
 {
-    const real *const q = q_;
-    real *const y = y_;
-    memset(y, 0, (size_t)rows * sizeof *y);
-    for (ptrdiff_t j = 0; j < n; j++) {
-        const real x = FN(sign_of)(j);
-        for (ptrdiff_t i = 0; i < rows; i += LANES) {
-            FN(store)(y + i, FN(load)(y + i) + x * FN(load)(q + j * ld + i));
+    for (ptrdiff_t i = 0; i < rows; i += LANES) {
+        vec sum = FN(load)(y + i);
+        UNROLL(4)
+        for (int k = 0; k < columns; k++) {
+            sum += FN(sign_of)(j + k) * FN(load)(q + k * ld + i);
+        }
+        FN(store)(y + i, sum);
+    }
+}
+
+/** The largest error of q'y of so many columns, which should be their signs. */
+INLINE double FN(probe_look)(const int columns, ptrdiff_t rows, ptrdiff_t j, const real *restrict q,
+                             ptrdiff_t ld, const real *restrict y)
+{
+    vec sum[4] = {{0}};
+    double worst = 0;
+    for (ptrdiff_t i = 0; i < rows; i += LANES) {
+        UNROLL(4)
+        for (int k = 0; k < columns; k++) {
+            sum[k] += FN(load)(q + k * ld + i) * FN(load)(y + i);
         }
     }
+    for (int k = 0; k < columns; k++) {
+        const double error = fabs((double)(FN(total)(sum[k]) - FN(sign_of)(j + k)));
+        worst = error <= worst ? worst : error;
+    }
+    return worst;
+}
+
+static double FN(probe)(ptrdiff_t rows, ptrdiff_t n, const void *q_, ptrdiff_t ld, void *y_)
+{
+    enum { APART = 4 }; /* columns at once */
+    const real *const q = q_;
+    real *const y = y_;
+    const ptrdiff_t whole = n / APART * APART;
     double worst = 0;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        vec sum = {0};
-        for (ptrdiff_t i = 0; i < rows; i += LANES) {
-            sum += FN(load)(y + i) * FN(load)(q + j * ld + i);
-        }
-        const double error = fabs((double)(FN(total)(sum) - FN(sign_of)(j)));
+    memset(y, 0, (size_t)rows * sizeof *y);
+    for (ptrdiff_t j = 0; j < whole; j += APART) {
+        FN(probe_add)(APART, rows, j, q + j * ld, ld, y);
+    }
+    for (ptrdiff_t j = whole; j < n; j++) {
+        FN(probe_add)(1, rows, j, q + j * ld, ld, y);
+    }
+    for (ptrdiff_t j = 0; j < n; j += j < whole ? APART : 1) {
+        const double error = j < whole ? FN(probe_look)(APART, rows, j, q + j * ld, ld, y)
+                                       : FN(probe_look)(1, rows, j, q + j * ld, ld, y);
         worst = error <= worst ? worst : error;
     }
     return worst;

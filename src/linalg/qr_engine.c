@@ -30,6 +30,9 @@ enum {
     /* one pass on a hint is tried from this order on.  ms, one AVX-512 core, Householder and one pass: 0.57 and
        1.03 at 256, 3.7 and 4.7 at 512, 26 and 31 at 1024, 225 and 193 at 2048 */
     ONE_PASS_FROM = 1536,
+    /* columns up to which panels are narrow: their own work, which runs at half the speed of what they do to the columns
+       after them, is the larger a part the fewer columns there are */
+    NARROW_UP_TO = 512,
 };
 
 #define CAT_(a, b) a##_##b
@@ -129,7 +132,7 @@ void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, frgi_product_way w
     }
 }
 
-void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n)
+void frgi_qr_room_shape(const frgi_qr_ops *ops, frgi_qr_room *room, int64_t m, int64_t n)
 {
     frgi_qr_matrix *const x = &room->x;
     x->m = (ptrdiff_t)m;
@@ -137,7 +140,7 @@ void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n)
     x->rows = frgi_qr_rounded(m, QR_ROW_STEP);
     x->columns = frgi_qr_rounded(n, QR_LEAF);
     x->ld = column_distance(x->rows);
-    x->panel = QR_PANEL;
+    x->panel = n <= NARROW_UP_TO ? ops->narrow : QR_PANEL;
     x->team = 1;
 }
 
@@ -149,22 +152,19 @@ static char *column(const frgi_qr_room *room, const void *base, ptrdiff_t j)
     return (char *)base + (size_t)(j * room->x.ld) * element;
 }
 
-bool frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_room *room, ptrdiff_t j, const void *old)
+void frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_room *room, ptrdiff_t j, const void *old)
 {
     void *const a = column(room, room->x.a, j);
     const double top = ops->largest(room->x.rows, a);
-    if (isnan(top)) {
-        return false;
-    }
     if (!(top > 0)) {
         room->factor[j] = 0;
-        room->norm2[j] = old ? 1 : 0;
+        room->norm2[j] = isnan(top) ? top : old ? 1 : 0;
         if (old) {
             const size_t bytes =
                 (size_t)room->x.rows * (room->f64 ? sizeof(double) : sizeof(float));
             memcpy(a, column(room, old, j), bytes);
         }
-        return true;
+        return;
     }
     int exponent;
     (void)frexp(top, &exponent);
@@ -175,25 +175,10 @@ bool frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_room *room, ptrdiff_t 
         exponent -= half;
     }
     room->norm2[j] = ops->scale(room->x.rows, ldexp(1, -exponent), a);
-    return true;
 }
 
-static bool scale_columns(const frgi_qr_ops *ops, frgi_qr_room *room, const void *old)
+static bool all_finite(const frgi_qr_room *room)
 {
-    if (room->x.team == 1) { /* within a region of the caller's */
-        for (ptrdiff_t j = 0; j < room->x.n; j++) {
-            if (!frgi_qr_scale_column(ops, room, j, old)) {
-                return false;
-            }
-        }
-        return true;
-    }
-#pragma omp parallel for schedule(static) num_threads(room->x.team)
-    for (ptrdiff_t j = 0; j < room->x.n; j++) {
-        if (!frgi_qr_scale_column(ops, room, j, old)) {
-            room->norm2[j] = (double)NAN;
-        }
-    }
     bool finite = true;
     for (ptrdiff_t j = 0; j < room->x.n; j++) {
         finite = finite && !isnan(room->norm2[j]);
@@ -259,7 +244,7 @@ static void solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish
                   frg_qr_report *report)
 {
     *report = (frg_qr_report){.method = FRG_QR_HOUSEHOLDER, .passes = 1, .orthogonality = NAN};
-    if (!wish->scaled && !scale_columns(ops, room, wish->old)) {
+    if (!all_finite(room)) {
         report->flags = FRG_QR_NONFINITE;
         report->pivot = NAN;
         return;

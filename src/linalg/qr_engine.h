@@ -34,8 +34,7 @@ typedef struct {
     frg_qr_verify verify;
     double ortho_tol;
     double hint; /* lower bound of the pivots where the caller has one: >= QR_HINT_TRIES one pass */
-    const void *old; /* columns, ld apart, that take the place of zero columns; NULL: none */
-    bool scaled;     /* every column went through frgi_qr_scale_column already */
+    const void *old; /* columns, ld apart, that took the place of zero columns; NULL: none */
 } frgi_qr_wish;
 
 /** The table for a context's CPU level. */
@@ -53,11 +52,11 @@ void frgi_qr_extend(frgi_qr_extent *e, int64_t m, int64_t n);
 void frgi_qr_room_take(frgi_arena *arena, frgi_qr_room *room, frgi_product_way way, bool f64,
                        const frgi_qr_extent *e, int team, bool ladder, bool gram, bool r);
 /** Sets the shape of the matrix in hand: its rows, columns, ld follow from (m, n) alone; the team is one thread. */
-void frgi_qr_room_shape(frgi_qr_room *room, int64_t m, int64_t n);
-/** Column j of x.a to a largest entry in [1/2, 1); false: an entry is not finite.  For callers that have the
- *  column in their cache. */
-bool frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_room *room, ptrdiff_t j, const void *old);
-/** Factors x.a, whose padding is zero.  flags FRG_QR_NONFINITE: nothing was computed. */
+void frgi_qr_room_shape(const frgi_qr_ops *ops, frgi_qr_room *room, int64_t m, int64_t n);
+/** Column j of x.a to a largest entry in [1/2, 1); one of zeros becomes that of `old`, unless it is NULL.  norm2[j] is NaN
+ *  where an entry is not finite.  Callers do it while they have the column in their cache. */
+void frgi_qr_scale_column(const frgi_qr_ops *ops, frgi_qr_room *room, ptrdiff_t j, const void *old);
+/** Factors x.a, every column scaled, its padding zero.  flags FRG_QR_NONFINITE: nothing was computed. */
 void frgi_qr_solve(const frgi_qr_ops *ops, frgi_qr_room *room, const frgi_qr_wish *wish,
                    frg_qr_report *report);
 

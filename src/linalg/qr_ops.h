@@ -16,7 +16,7 @@
 enum {
     QR_LEAF = 8,      /* columns factored at a time */
     QR_BAND = 48,     /* columns updated at a time, at most */
-    QR_PANEL = 32,    /* columns of a panel */
+    QR_PANEL = 32,    /* columns of a panel, at most */
     QR_ROW_STEP = 16, /* rows are rounded up to it: the longest vector */
 };
 
@@ -26,7 +26,7 @@ typedef struct {
     ptrdiff_t rows;    /* m rounded up to QR_ROW_STEP */
     ptrdiff_t columns; /* n rounded up to QR_LEAF */
     ptrdiff_t ld;      /* >= rows, no multiple of 1024: columns must not share their cache sets */
-    ptrdiff_t panel;   /* QR_PANEL */
+    ptrdiff_t panel;   /* columns of a panel */
     int team;          /* threads that update the columns right of a panel */
     void *a;           /* ld x columns */
     void *diagonal;    /* columns: of R, signs as they come */
@@ -39,6 +39,7 @@ typedef struct {
 } frgi_qr_matrix;
 
 typedef struct {
+    ptrdiff_t narrow; /* columns of a panel of a matrix that has few (frgi_qr_room_shape) */
     /** a <- V below the diagonal and R on and above it; fills diagonal and t.  Columns are expected to be
      *  scaled to norms near 1: what is left of one is taken for zero below u^2. */
     void (*factor)(const frgi_qr_matrix *x);

@@ -206,7 +206,7 @@ void frgi_soap_look(const frg_soap *soap, const soap_param *p, soap_factor *f, s
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
-    frgi_qr_room_shape(&room->qr, f->size, f->size);
+    frgi_qr_room_shape(soap->qr, &room->qr, f->size, f->size);
     room->qr.x.team = room->team;
     multiply(p, f, room);
     rayleigh(soap, f, room);
@@ -319,7 +319,7 @@ static void sort_after(const frg_soap *soap, const soap_param *p, soap_factor *f
     move_quotients(f, room);
 }
 
-/** Columns of A = W + max(0, floor - lambda) Q in their order, scaled; norm2 is NaN where one is not finite. */
+/** Columns of A = W + max(0, floor - lambda) Q in their order, scaled. */
 static void columns_to_factor(const void *job, const soap_room *room, ptrdiff_t from,
                               ptrdiff_t count)
 {
@@ -338,9 +338,7 @@ static void columns_to_factor(const void *job, const soap_room *room, ptrdiff_t 
             memcpy(a, w, (size_t)n * sizeof *a);
         }
         memset(a + n, 0, (size_t)(qr->x.rows - n) * sizeof *a);
-        if (!frgi_qr_scale_column(j->soap->qr, qr, p, NULL)) {
-            qr->norm2[p] = (double)NAN;
-        }
+        frgi_qr_scale_column(j->soap->qr, qr, p, NULL);
     }
 }
 
@@ -366,21 +364,18 @@ bool frgi_soap_orthonormalise(const frg_soap *soap, const soap_param *param, soa
     const ptrdiff_t n = f->size, ld = room->qr.x.ld;
     const factor_job job = {soap, param, f, room, floor};
     frgi_soap_share(room, n, COLUMNS, columns_to_factor, &job);
-    for (ptrdiff_t p = 0; p < n; p++) {
-        if (isnan(room->qr.norm2[p])) {
-            return false;
-        }
-    }
     for (ptrdiff_t p = n; p < room->qr.x.columns; p++) {
         float *const a = (float *)room->qr.x.a + p * ld;
         memset(a, 0, (size_t)room->qr.x.rows * sizeof *a);
     }
     const frgi_qr_wish wish = {.method = o->qr_method,
                                .verify = last ? FRG_QR_VERIFY_PROBE : FRG_QR_VERIFY_NONE,
-                               .scaled = true,
                                .ortho_tol = o->ortho_tol,
                                .hint = f->hint};
     frgi_qr_solve(soap->qr, &room->qr, &wish, &f->report);
+    if (f->report.flags & FRG_QR_NONFINITE) {
+        return false;
+    }
     if (last && f->done == SOAP_BY_QR && o->moment2_order == FRG_MOMENT2_ROTATE) {
         keep_turn(f, room->qr.q, ld);
     }
@@ -433,7 +428,7 @@ void frgi_soap_refresh(frg_soap *soap, const soap_param *p, soap_factor *f, soap
 {
     const frg_soap_opts *const o = &soap->groups[p->group];
     const double start = frgi_seconds();
-    frgi_qr_room_shape(&room->qr, f->size, f->size);
+    frgi_qr_room_shape(soap->qr, &room->qr, f->size, f->size);
     room->qr.x.team = room->team;
     f->report = (frg_qr_report){.orthogonality = NAN};
     f->done = SOAP_UNTOUCHED;

@@ -236,7 +236,19 @@ static void edges(void)
     CHECK(isnan(frgi_t_quantile(1.5, 3)) && isnan(frgi_t_quantile(0.5, -1)));
     CHECK(frgi_f_upper(0, 2, 3) == 1 && frgi_f_upper(-1, 2, 3) == 1 &&
           isnan(frgi_f_upper(1, 0, 3)));
+    CHECK(isnan(frgi_t_quantile(NAN, 3)) && isnan(frgi_t_quantile(-0.5, 3)) &&
+          isnan(frgi_t_quantile(0.5, NAN)));
+    CHECK(frgi_t_quantile(0.975, INFINITY) == frgi_normal_quantile(0.975));
+    CHECK(isnan(frgi_f_upper(NAN, 1, 3)) && isnan(frgi_f_upper(1, NAN, 3)) &&
+          isnan(frgi_f_upper(1, 2, NAN)) && isnan(frgi_f_upper(1, 2, 0)));
+    CHECK(frgi_f_upper(1e308, 1e3, 1) == 0);
+    CHECK(close(frgi_f_upper(3, 2, INFINITY), exp(-3))); /* chi squared of two degrees */
     CHECK(close(frgi_normal_upper(0), 0.5) && frgi_normal_quantile(0.5) == 0);
+    CHECK(frgi_normal_quantile(0) == (double)-INFINITY &&
+          frgi_normal_quantile(1) == (double)INFINITY);
+    CHECK(isnan(frgi_normal_quantile(NAN)) && isnan(frgi_normal_quantile(-0.1)) &&
+          isnan(frgi_normal_quantile(1.1)));
+    CHECK(isnan(frgi_beta_cdf(NAN, 0.5, 1, 1)) && isnan(frgi_beta_cdf(0.5, NAN, 1, 1)));
     CHECK(frgi_beta_cdf(0, 1, 2, 3) == 0 && frgi_beta_cdf(1, 0, 2, 3) == 1);
     /* I_x(a, b) + I_1-x(b, a) = 1 */
     for (int i = 0; i < 100; i++) {

@@ -131,8 +131,9 @@ static void restore(work *w)
 /** Every way in every size: whole tiles, one more and one less, below and beyond a block of k. */
 static void every_way(frgi_product_way with)
 {
-    static const int sizes[][3] = {{1, 1, 1},     {31, 64, 64},  {32, 32, 32},   {33, 47, 35},
-                                   {64, 96, 128}, {70, 33, 129}, {150, 40, 300}, {211, 38, 41}};
+    static const int sizes[][3] = {{1, 1, 1},     {31, 64, 64},   {32, 32, 32},
+                                   {33, 47, 35},  {47, 34, 40},   {64, 96, 128},
+                                   {70, 33, 129}, {150, 40, 300}, {211, 38, 41}};
     work w;
     if (!open_work(&w, with)) {
         CHECK(false);

@@ -5,6 +5,7 @@
  * Checks are computed here in double (long double for f64) from what was returned. */
 #include "fault.h"
 #include "fourge/qr.h"
+#include "linalg/half.h"
 #include "test.h"
 
 typedef struct {
@@ -828,6 +829,13 @@ static void old_basis(void)
     run_one(ctx, item, (frg_qr_opts){0}, &report);
     CHECK_BITS(q, old, sizeof q);
     CHECK_INT(report.rank, 0);
+    float r[N * N];
+    frg_qr_item with_r = item;
+    with_r.r = frg_matrix_columns(r, FRG_F32, N, N, N);
+    memset(r, 1, sizeof r);
+    run_one(ctx, with_r, (frg_qr_opts){0}, &report);
+    CHECK_BITS(q, old, sizeof q);
+    CHECK_BITS(r, a, sizeof r); /* 0 = Q 0 */
     for (int j = 0; j < N;
          j++) /* K Q with one direction missing: that column keeps its old vector */
         for (int i = 0; i < N; i++)
@@ -840,6 +848,65 @@ static void old_basis(void)
 }
 
 /* ---- calls --------------------------------------------------------------------------------------- */
+
+enum { SIDE = 20, THREE = 3 };
+
+/** Does every entry of a SIDE x SIDE matrix hold NaN? */
+static bool all_nan(const void *x, frg_dtype t)
+{
+    bool all = true;
+    for (size_t i = 0; i < (size_t)SIDE * SIDE; i++)
+        all = all && isnan(frgi_element_get((const char *)x + i * frg_sizeof(t), t));
+    return all;
+}
+
+/** Three matrices that all types have (1 on the diagonal, denormals of f16 beside it); then the second one holds `bad`: its Q
+ *  and R are NaN, its neighbours keep their bits. */
+static void spoil(frg_dtype type, double bad)
+{
+    static double a[THREE][SIDE * SIDE], q[2][THREE][SIDE * SIDE], r[2][THREE][SIDE * SIDE];
+    const frg_dtype type_r = type == FRG_F64 ? FRG_F64 : FRG_F32;
+    const size_t size = frg_sizeof(type);
+    frg_context *ctx = test_context();
+    frg_qr *qr = NULL;
+    for (int k = 0; k < THREE; k++)
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            const double x = i % (SIDE + 1) == 0 ? 1 : (i * 7 + k) % 8 * 0x1p-24;
+            frgi_element_put((char *)a[k] + (size_t)i * size, type, x);
+        }
+    for (int run = 0; run < 2; run++) {
+        frg_qr_item items[THREE];
+        frg_qr_report reports[THREE];
+        frg_info info;
+        for (int k = 0; k < THREE; k++)
+            items[k] = (frg_qr_item){.a = frg_matrix(a[k], type, SIDE, SIDE, SIDE),
+                                     .q = frg_matrix(q[run][k], type, SIDE, SIDE, SIDE),
+                                     .r = frg_matrix(r[run][k], type_r, SIDE, SIDE, SIDE)};
+        if (run == 0)
+            CHECK_OK(ctx, frg_qr_create(&qr, ctx, THREE, items, NULL));
+        else
+            frgi_element_put((char *)a[1] + 65 * size, type, bad);
+        CHECK_INT(frg_qr_run(qr, items, reports, &info), run ? FRG_PARTIAL : FRG_OK);
+        CHECK_INT(info.status, run ? FRG_PARTIAL : FRG_OK);
+        CHECK_INT(reports[1].flags, run ? FRG_QR_NONFINITE : 0);
+    }
+    for (int k = 0; k < THREE; k += 2) {
+        CHECK_BITS(q[1][k], q[0][k], sizeof q[0][k]);
+        CHECK_BITS(r[1][k], r[0][k], sizeof r[0][k]);
+    }
+    CHECK(all_nan(q[1][1], type) && all_nan(r[1][1], type_r));
+    frg_qr_destroy(qr);
+    frg_context_destroy(ctx);
+}
+
+static void not_finite(void)
+{
+    static const frg_dtype types[] = {FRG_F32, FRG_F64, FRG_BF16, FRG_F16};
+    for (int t = 0; t < 4; t++) {
+        spoil(types[t], (double)NAN);
+        spoil(types[t], -(double)INFINITY);
+    }
+}
 
 static void bad_calls(void)
 {
@@ -865,7 +932,30 @@ static void bad_calls(void)
     frg_qr_defaults(&o, sizeof o);
     o.ortho_tol = -1;
     CHECK_STATUS(frg_qr_create(&qr, ctx, 1, &good, &o), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "ortho_tol"));
+    o.ortho_tol = 1;
+    CHECK_STATUS(frg_qr_create(&qr, ctx, 1, &good, &o), FRG_BAD_ARG);
+    frg_qr_defaults(&o, sizeof o);
+    o.method = (frg_qr_method)99;
+    CHECK_STATUS(frg_qr_create(&qr, ctx, 1, &good, &o), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "method is 99"));
+    frg_qr_defaults(&o, sizeof o);
+    o.verify = (frg_qr_verify)(-1);
+    CHECK_STATUS(frg_qr_create(&qr, ctx, 1, &good, &o), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "verify is -1"));
+    CHECK_STATUS(frg_qr_create(&qr, ctx, -1, &good, NULL), FRG_BAD_ARG);
+    CHECK_STATUS(frg_qr_create(&qr, ctx, 1, NULL, NULL), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "items is NULL"));
     CHECK_OK(ctx, frg_qr_create(&qr, ctx, 1, &good, NULL));
+    CHECK(frg_qr_bytes(qr) > 0 && frg_qr_bytes(NULL) == 0);
+    CHECK_STATUS(frg_qr_run(qr, NULL, NULL, NULL), FRG_BAD_ARG);
+    item = good;
+    item.r = frg_matrix(a, FRG_F32, 3, 3, 3); /* the plan has no room for R */
+    CHECK_STATUS(frg_qr_run(qr, &item, NULL, NULL), FRG_BAD_ARG);
+    item = good;
+    item.a = item.q = frg_matrix(q, FRG_F32, 3, 3, 3);
+    CHECK_STATUS(frg_qr_run(qr, &item, NULL, NULL), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "item 1"));
     item = good;
     item.a.dtype = item.q.dtype = FRG_BF16;
     CHECK_STATUS(frg_qr_run(qr, &item, NULL, NULL), FRG_BAD_ARG);
@@ -973,6 +1063,7 @@ static const test_case cases[] = {
     {"tall and bad", tall_bad},
     {"layouts and types", layouts},
     {"old basis", old_basis},
+    {"not finite", not_finite},
     {"bad calls", bad_calls},
     {"stopped", stopped},
     {"allocates nothing", allocates_nothing},

@@ -167,6 +167,73 @@ static void parts_that_are_set(void)
     }
 }
 
+/** A parameter that is reset goes on as in an optimizer that sees it for the first time, to the bit, its neighbour as if nothing
+ *  had been; also where the refresh of the step before is still under way. */
+static void reset_alone(void)
+{
+    enum { SIZE = 12, STEPS = 4 };
+    for (int later = 0; later < 2; later++) {
+        frg_context *ctx = test_context();
+        frg_soap_opts o = options(later ? FRG_SOAP_NIKHILVYAS : FRG_SOAP_EMERGING);
+        o.refresh_async = later;
+        /* 0 and 1: both, 1 is reset; 2: a fresh one that takes the place of 1; 3: 0 left alone */
+        static float w[4][SIZE * SIZE], g[2][SIZE * SIZE];
+        double step = -1;
+        frg_soap *both = optimizer(ctx, &o, matrix(w[0], SIZE, SIZE)), *fresh = NULL;
+        frg_soap *alone = optimizer(ctx, &o, matrix(w[3], SIZE, SIZE));
+        CHECK_OK(ctx, frg_soap_add_param(both, 0, matrix(w[1], SIZE, SIZE), "second", NULL));
+        for (int k = 0; k < 4; k++)
+            memset(w[k], 0, sizeof w[k]);
+        for (int t = 0; t < 2 * STEPS; t++) {
+            if (t == STEPS) {
+                CHECK_OK(ctx, frg_soap_reset(both, 1));
+                CHECK_OK(ctx, frg_soap_state_get(both, 1, "step", frg_vector(&step, FRG_F64, 1)));
+                CHECK(step == 0);
+                CHECK_STATUS(frg_soap_reset(both, 2), FRG_BAD_ARG);
+                memcpy(w[2], w[1], sizeof w[1]);
+                fresh = optimizer(ctx, &o, matrix(w[2], SIZE, SIZE));
+            }
+            for (int k = 0; k < 2; k++)
+                gaussian(1, g[k], SIZE * SIZE);
+            const frg_array grads[2] = {matrix(g[0], SIZE, SIZE), matrix(g[1], SIZE, SIZE)};
+            CHECK_OK(ctx, frg_soap_step(both, grads, 2, NULL));
+            CHECK_OK(ctx, frg_soap_step(alone, grads, 1, NULL));
+            if (fresh)
+                CHECK_OK(ctx, frg_soap_step(fresh, grads + 1, 1, NULL));
+        }
+        CHECK_BITS(w[0], w[3], sizeof w[0]);
+        CHECK_BITS(w[1], w[2], sizeof w[1]);
+        frg_soap_destroy(both);
+        frg_soap_destroy(alone);
+        frg_soap_destroy(fresh);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Parts by names and shapes that are none. */
+static void wrong_parts(void)
+{
+    frg_context *ctx = test_context();
+    frg_soap_opts o = options(FRG_SOAP_EMERGING);
+    float w[12] = {0}, other[12] = {0};
+    o.max_precond_dim = 3; /* no factor of the longer axis */
+    frg_soap *soap = optimizer(ctx, &o, matrix(w, 4, 3));
+    CHECK_STATUS(frg_soap_state_get(soap, 0, "exp_avg", matrix(other, 3, 4)), FRG_BAD_ARG);
+    CHECK_SAYS(strstr(frg_message(ctx), "axis 0 of exp_avg has length 3, expected 4") != NULL, "%s",
+               frg_message(ctx));
+    CHECK_STATUS(frg_soap_state_get(soap, 0, "Q.0", matrix(other, 3, 3)), FRG_BAD_ARG);
+    CHECK_SAYS(strstr(frg_message(ctx), "'w' has no part Q.0") != NULL, "%s", frg_message(ctx));
+    CHECK_STATUS(frg_soap_state_set(soap, 0, "nothing", matrix(other, 4, 3)), FRG_BAD_ARG);
+    for (int i = 0; i < 3; i++) {
+        static const double steps[3] = {-1, 0.5, 0x1p60};
+        CHECK_STATUS(frg_soap_state_set(soap, 0, "step",
+                                        frg_vector((void *)(uintptr_t)&steps[i], FRG_F64, 1)),
+                     FRG_BAD_ARG);
+    }
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
 /** Two blocks of a vector are two vectors, also where one of them passes the adaptive test while second moments are
  *  recombined along the axis that both lie on. */
 static void blocks_in_turn(void)
@@ -453,6 +520,8 @@ static const test_case cases[] = {
     {"factors under KL weights", kl_factors},
     {"scaled gradients", scaled_gradients},
     {"parts that are set", parts_that_are_set},
+    {"reset alone", reset_alone},
+    {"wrong parts", wrong_parts},
     {"blocks in turn", blocks_in_turn},
     {"tests in turns", tests_in_turns},
     {"empty directions", empty_directions},
