@@ -110,6 +110,11 @@ fit_case("wage_no_intercept_two", wage, "lwage ~ factor(occupation) + hours + fa
 fit_case("wage_no_intercept_i", wage, "lwage ~ 0 + i(occupation) + hours | nr", "hc1")
 # beside an i() the effects stand in for the intercept
 fit_case("wage_no_intercept_beside_i", wage, "lwage ~ 0 + factor(year) + i(occupation) | nr", "iid")
+# every i() behind another one has a reference, whatever the first one is
+fit_case("wage_i_i", wage, "lwage ~ 0 + i(occupation) + i(union) + hours", "hc1")
+fit_case("wage_i_slopes_i", wage, "lwage ~ 0 + i(married, hours) + i(union)", "iid")
+fit_case("wage_i_ref_i", wage, "lwage ~ 0 + i(occupation, ref = 3) + i(union) + i(black)", "iid")
+fit_case("wage_i_cells", wage, "lwage ~ 0 + i(black) + i(married, i.union)", "iid")
 # a logical is a factor too; without a factor() fixest would take these for numbers
 fit_case("wage_logical", wage, "lwage ~ 0 + hours + I(union == 1) + factor(married)", "hc1")
 fit_case("wage_logical_effects", wage, "lwage ~ 0 + I(union == 1) + factor(married) | nr", "iid")

@@ -81,10 +81,11 @@ typedef struct {
     int64_t worst[BASIS_MAX_LANES];   /* the unit where it was found */
 } fe_basis_audit;
 
-/** Work memory of the products for up to `lanes` columns; `threads` is set before each use. */
+/** Work memory of the products for up to `lanes` columns; `threads` and `stops` are set before each use. */
 typedef struct {
     const fe_basis *b;
     int threads;
+    const frg_context *stops; /* once it is stopped the operator's products are left unfinished; NULL: never */
     double *partial;       /* n_chunks x R x lanes */
     double *along;         /* n_chunks x width of the units x lanes */
     double *sums;          /* n_chunks x BASIS_MAX_LANES */

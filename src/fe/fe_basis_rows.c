@@ -157,12 +157,21 @@ INLINE void times_chunk(const fe_basis *b, int chunk, const double *c, double *y
     }
 }
 
+/** Chunks of a product are skipped then: who asked for it looks again, and throws it away. */
+static bool is_stopped(const fe_basis_work *w)
+{
+    return w->stops && frgi_stopped(w->stops) != FRG_OK;
+}
+
 void frgi_basis_times(const void *data, int64_t k, const double *c, double *y)
 {
     const fe_basis_work *w = data;
     const fe_basis *b = w->b;
 #pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
     for (int i = 0; i < b->g->n_chunks; i++) {
+        if (is_stopped(w)) {
+            continue;
+        }
         FOR_WIDTH(k, times_chunk, b, i, c, y)
     }
 }
@@ -216,6 +225,9 @@ void frgi_basis_transposed(const void *data, int64_t k, const double *y, double 
     for (int i = 0; i < b->g->n_chunks; i++) {
         double *partial = w->partial + i * length, *along = w->along + i * b->unit.width * k;
         memset(partial, 0, (size_t)length * sizeof *partial);
+        if (is_stopped(w)) {
+            continue;
+        }
         FOR_WIDTH(k, transposed_chunk, b, i, y, along, partial)
     }
     add_chunks(w, length, x);

@@ -5,9 +5,10 @@
  * loses its first level (contrasts) when the term without it is in the model too.  A logical column or expression is a
  * factor with the levels FALSE and TRUE.  The empty term is the intercept that the formula has or switches off, and as
  * in fixest the fixed effects stand in for it only beside an i(): `0 + f | firm` begins with all levels of f, and the
- * last is the one that turns out collinear; `0 + f + i(g) | firm` begins without the first.  i(f) loses its first level
- * where there is an intercept, are fixed effects or an i() before it has kept all its levels, unless ref= says which:
- * of `0 + i(f) + i(g)` g's first is the reference; i(f, x) keeps all; i(f, g) is one column for each observed pair.
+ * last is the one that turns out collinear; `0 + f + i(g) | firm` begins without the first.  i(f) and i(f, g), one
+ * column for each observed pair, lose their first where there is an intercept, are fixed effects or stands any i() before
+ * them, unless ref= says which: of `0 + i(f) + i(g)` g's first is the reference, as in fixest that of `0 + i(f, x) + i(g)`
+ * too, whose columns add up to no constant; i(f, x) keeps all.
  *
  * Names follow fixest: "x", "log(x)", "stateCA", "factor(year)1981", "unionTRUE", "year::1981", "year::1981:x",
  * "a::1:b::2", "x1:x2".
@@ -114,7 +115,7 @@ typedef struct {
     frgi_design *d;
     frgi_factor_codes *codes;
     bool constant; /* there is an intercept, or there are fixed effects */
-    bool kept_all; /* an i() so far has all levels, which add up to the constant */
+    bool after_i;  /* an i() stands before */
     const int64_t *rows;
     int64_t n;
 } designer;
@@ -339,8 +340,8 @@ static frg_status add_categories(designer *b, int32_t id, frgi_text *name)
         TRY_TO(done, NEW(b->ctx, &chosen[k], l[k].n, "levels"));
         TRY_TO(done, choose_levels(b, id, k, chosen[k], &named));
     }
-    const bool skip_first = (b->constant || b->kept_all) && !named && !v->has_number;
-    b->kept_all |= !skip_first && !named && !v->has_number;
+    const bool skip_first = (b->constant || b->after_i) && !named && !v->has_number;
+    b->after_i = true;
     if (v->n_factors == 2) {
         status = add_pairs(b, id, chosen, skip_first, name);
         goto done;

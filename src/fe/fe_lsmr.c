@@ -399,14 +399,18 @@ static void normalise(const frgi_lsmr *s, int64_t rows, double *y, const double 
     scale(s, rows, factor, y, y);
 }
 
-/** u <- A v - al u, then v from A'u: step 1, in the plain or the preconditioned form. */
-static void bidiagonalise(frgi_lsmr *s)
+/** u <- A v - al u, then v from A'u: step 1, in the plain or the preconditioned form.  Where the run is stopped a product
+ *  may be unfinished: what was made of it is of no use. */
+static frg_status bidiagonalise(frgi_lsmr *s)
 {
     double a[FRGI_LSMR_MAX_BLOCK] = {0}, sums[FRGI_LSMR_MAX_BLOCK], norms[FRGI_LSMR_MAX_BLOCK];
     const int64_t w = s->width;
     for (int64_t c = 0; c < w; c++)
         a[c] = s->lane[c].stop ? 0 : s->lane[c].al;
     s->op.times(s->op.data, w, s->v, s->t);
+    if (frgi_stopped(s->ctx) != FRG_OK) {
+        return frgi_stopped(s->ctx);
+    }
     step(s, s->m, a, s->t, s->u, sums);
     normalise(s, s->m, s->u, sums, norms);
     for (int64_t c = 0; c < w; c++)
@@ -425,6 +429,7 @@ static void bidiagonalise(frgi_lsmr *s)
     normalise(s, s->n, s->v, sums, norms);
     for (int64_t c = 0; c < w; c++)
         s->lane[c].al = norms[c];
+    return frgi_stopped(s->ctx);
 }
 
 static frg_status heartbeat(const frgi_lsmr *s)
@@ -453,7 +458,10 @@ frg_status frgi_lsmr_step(frgi_lsmr *s)
         return FRG_OK;
     double a[FRGI_LSMR_MAX_BLOCK] = {0}, b[FRGI_LSMR_MAX_BLOCK] = {0};
     double c[FRGI_LSMR_MAX_BLOCK] = {0}, sums[FRGI_LSMR_MAX_BLOCK];
-    bidiagonalise(s);
+    const frg_status stopped = bidiagonalise(s);
+    if (stopped != FRG_OK) {
+        return stopped;
+    }
     for (int64_t j = 0; j < s->width; j++) {
         if (s->lane[j].stop)
             continue;

@@ -160,8 +160,9 @@ size_t frgi_fe_reference_shape(const fe_rows *g, const frg_slope *slopes, int n_
 
 static frg_status prepare_run(fe_reference *f, frg_context *ctx, int64_t p)
 {
-    f->work.threads = frg_threads(ctx);
     if (f->arena.base && f->columns == p) {
+        f->work.threads = frg_threads(ctx);
+        f->work.stops = ctx;
         return FRG_OK;
     }
     frgi_arena fresh = {0};
@@ -171,6 +172,7 @@ static frg_status prepare_run(fe_reference *f, frg_context *ctx, int64_t p)
     f->arena = fresh;
     lay_out_run(&f->arena, f, p);
     f->work.threads = frg_threads(ctx);
+    f->work.stops = ctx;
     f->columns = p;
     return FRG_OK;
 }
@@ -359,14 +361,17 @@ typedef struct {
     frg_status stopped; /* the heartbeat's word, once it has spoken */
 } run;
 
-/** One step of LSMR, and what it adds to T = B'B of each column, B being Golub and Kahan's bidiagonal matrix:
+/** One step of LSMR, and what it adds, where it was not given up, to T = B'B of each column, B being Golub and Kahan's
+ *  bidiagonal matrix:
  *      T_jj = al_j^2 + be_(j+1)^2,    T_(j+1,j) = al_(j+1) be_(j+1) */
 static frg_status step_and_remember(const fe_reference *f, frgi_lsmr *e, int64_t steps[])
 {
     double al[BASIS_MAX_LANES] = {0}; /* before the step; 0: the column has stopped */
+    int64_t done[BASIS_MAX_LANES] = {0};
     const frgi_lsmr_scalars *after[BASIS_MAX_LANES] = {NULL};
     for (int64_t l = 0; l < e->width; l++) {
         al[e->lane[l].column] = e->lane[l].stop ? 0 : e->lane[l].al;
+        done[e->lane[l].column] = e->lane[l].k;
     }
     const frg_status status = frgi_lsmr_step(e);
     for (int64_t l = 0; l < e->width; l++) {
@@ -374,6 +379,9 @@ static frg_status step_and_remember(const fe_reference *f, frgi_lsmr *e, int64_t
     }
     for (int64_t c = 0; c < e->k; c++) {
         const frgi_lsmr_scalars *q = after[c] ? after[c] : &e->ended[c];
+        if (al[c] > 0 && q->k == done[c]) {
+            continue;
+        }
         if (al[c] > 0 && steps[c] < HISTORY) {
             f->diagonal[steps[c] * e->k + c] = al[c] * al[c] + q->be * q->be;
             steps[c]++;
@@ -409,6 +417,7 @@ static void solve(run *r, int64_t first, int64_t k, double atol, frg_lsmr_column
                                  .phase = "rows"};
     f->engine.k = k;
     frgi_lsmr_start(&f->engine, r->ctx, &op, &rule, f->z, reports);
+    r->stopped = r->stopped != FRG_OK ? r->stopped : frgi_stopped(r->ctx);
     int64_t steps[BASIS_MAX_LANES] = {0};
     while (!frgi_lsmr_done(&f->engine) && r->stopped == FRG_OK) {
         r->stopped = step_and_remember(f, &f->engine, steps);

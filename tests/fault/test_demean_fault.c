@@ -109,6 +109,25 @@ static void methods(void)
     }
 }
 
+/** Preconditioners that are asked for, over two factors and three: the approximate factor stands on the blocks of single
+ *  factors. */
+static void preconditioners(void)
+{
+    static const struct {
+        const char *name;
+        frg_fe_precond precond;
+        int factors;
+    } each[] = {{"approximate factor", FRG_FE_PRECOND_AC, 2},
+                {"approximate factor, three factors", FRG_FE_PRECOND_AC, 3},
+                {"diagonal", FRG_FE_PRECOND_DIAG, 3},
+                {"none", FRG_FE_PRECOND_OFF, 3}};
+    for (size_t m = 0; m < sizeof each / sizeof *each; m++) {
+        job j = {panel_workers(160, each[m].factors, 2), panel_options()};
+        j.o.precond = each[m].precond;
+        sweep(each[m].name, &j);
+    }
+}
+
 static void precisions(void)
 {
     job mixed = {panel_workers(160, 2, 2), panel_options()};
@@ -119,28 +138,32 @@ static void precisions(void)
     sweep("f32", &f32);
 }
 
-static void slopes(void)
+static job with_slopes(int64_t n, int64_t levels, frg_fe_method method)
 {
-    job j = {panel_make(80, 2, 2), panel_options()};
-    panel_random_codes(&j.d, (const int64_t[]){9, 5});
+    job j = {panel_make(n, 2, 2), panel_options()};
+    panel_random_codes(&j.d, (const int64_t[]){levels, 5});
+    j.o.method = method;
     j.d.slope_values = panel_zeros(j.d.n, sizeof(double));
     for (int64_t i = 0; i < j.d.n; i++)
         j.d.slope_values[i] = test_normal();
     j.d.n_slopes = 1;
     j.d.slopes[0] = (frg_slope){.factor = 0, .z = j.d.slope_values};
-    frg_context *ctx = test_context();
-    frg_demean *plan = NULL;
-    const frg_status s = panel_create(&plan, ctx, &j.d, &j.o);
-    frg_demean_destroy(plan);
-    frg_context_destroy(ctx);
-    if (s == FRG_UNSUPPORTED) {
-        test_skip("slopes are not supported");
-        panel_free(&j.d);
-        return;
-    }
-    sweep("slopes", &j);
+    return j;
 }
 
-static const test_case cases[] = {
-    {"ladder", ladder}, {"methods", methods}, {"precisions", precisions}, {"slopes", slopes}};
+/** By LSMR on orthonormal columns of the levels, and by the factor of the Schur complement with slopes. */
+static void slopes(void)
+{
+    job chosen = with_slopes(80, 9, FRG_FE_AUTO), factor = with_slopes(240, 40, FRG_FE_DIRECT),
+        steps = with_slopes(80, 9, FRG_FE_LSMR);
+    sweep("slopes", &chosen);
+    sweep("slopes by the factor", &factor);
+    sweep("slopes by LSMR", &steps);
+}
+
+static const test_case cases[] = {{"ladder", ladder},
+                                  {"methods", methods},
+                                  {"preconditioners", preconditioners},
+                                  {"precisions", precisions},
+                                  {"slopes", slopes}};
 TEST_MAIN(cases)

@@ -798,6 +798,66 @@ static void interruption(void)
 
 typedef struct {
     const frg_csr *a;
+    frg_context *ctx;
+    int64_t *calls;
+    int64_t stop_at; /* the call of either product in which the run is stopped */
+} stopping;
+
+static bool stops_now(const stopping *s)
+{
+    if (++*s->calls == s->stop_at)
+        frg_interrupt(s->ctx);
+    return *s->calls == s->stop_at;
+}
+
+/** The product in which the run is stopped is left unfinished, as products over the rows are. */
+static void stopping_times(const void *data, int64_t k, const double *x, double *y)
+{
+    const stopping *const s = data;
+    operator_times(s->a, k, x, y);
+    if (stops_now(s))
+        memset(y, 0, (size_t)(s->a->m * k) * sizeof *y);
+}
+
+static void stopping_transposed(const void *data, int64_t k, const double *y, double *x)
+{
+    const stopping *const s = data;
+    operator_transposed(s->a, k, y, x);
+    if (stops_now(s))
+        memset(x, 0, (size_t)(s->a->n * k) * sizeof *x);
+}
+
+/** Stopped in the first product of a step or in its second: the step is given up, and the answer is that of the steps before
+ *  to the last bit.  Products: A'u of the start, then A v and A'u of each step. */
+static void stopped_within_a_step(void)
+{
+    enum { M = 200, N = 40, STEPS = 5, PLACES = 3 };
+    static const int64_t stop_at[PLACES] = {0 /* never */, 1 + 2 * STEPS + 1, 1 + 2 * STEPS + 2};
+    sparse a = random_sparse(M, N, 4, 0);
+    double *const b = numbers(M), x[PLACES][N];
+    for (int i = 0; i < PLACES; i++) {
+        int64_t calls = 0;
+        frg_context *ctx = test_context();
+        const stopping s = {&a.csr, ctx, &calls, stop_at[i]};
+        const frg_operator op = {
+            .m = M, .n = N, .times = stopping_times, .transposed = stopping_transposed, .data = &s};
+        frg_lsmr_opts l = defaults();
+        frg_lsmr_column column;
+        l.max_iter = stop_at[i] ? l.max_iter : STEPS;
+        CHECK_STATUS(frg_lsmr_solve(ctx, &op, NULL, frg_vector(b, FRG_F64, M), NULL,
+                                    frg_vector(x[i], FRG_F64, N), &l, &column, NULL),
+                     stop_at[i] ? FRG_INTERRUPTED : FRG_MAX_ITER);
+        CHECK_INT(column.iterations, STEPS);
+        CHECK_INT(column.stop, stop_at[i] ? FRG_LSMR_RUNNING : FRG_LSMR_MAX_ITER);
+        CHECK(memcmp(x[i], x[0], sizeof x[i]) == 0);
+        frg_context_destroy(ctx);
+    }
+    free(b);
+    sparse_free(a);
+}
+
+typedef struct {
+    const frg_csr *a;
     int *calls;
 } drifting;
 
@@ -876,6 +936,7 @@ static const test_case cases[] = {
     {"preconditioned form", preconditioned},
     {"bad input", bad_input},
     {"interruption", interruption},
+    {"stopped within a step", stopped_within_a_step},
     {"audit refuses", audit_refuses},
     {"failing allocations", failing_allocations},
 };
