@@ -177,6 +177,12 @@ static void fit(frg_json *j, const gp_job *job)
     frg_json_number(j, "gradient_norm", f->gradient_norm);
     frg_json_integer(j, "starts", job->fit.starts);
     frg_json_integer(j, "best_start", f->best_start);
+    frg_json_integer(j, "starts_reached", f->starts_reached);
+    frg_json_number(j, "next_optimum", f->next_optimum);
+    frg_json_open_object(j, "start_choice");
+    frg_json_integer(j, "values", f->choice_values);
+    frg_json_integer(j, "points", f->choice_points);
+    frg_json_close_object(j);
     start_rows(j, f);
     trace_rows(j, f);
     frg_json_close_object(j);

@@ -68,9 +68,20 @@ static void fit_facts(frg_report *r, const gp_job *job)
              f->optimizer, f->iterations, f->values, f->gradients,
              short_text(f->gradient_norm, 2, a));
     frg_report_fact(r, "Optimizer", text);
+    if (f->choice_values > 0) {
+        snprintf(text, sizeof text, "chosen by %" PRId64 " values on %" PRId64 " points",
+                 f->choice_values, f->choice_points);
+        frg_report_fact(r, "First start", text);
+    }
     if (job->fit.starts > 1) {
-        snprintf(text, sizeof text, "%d, the best was number %d", job->fit.starts,
-                 f->best_start + 1);
+        char next[64] = "";
+        if (isfinite(f->next_optimum)) {
+            snprintf(next, sizeof next, ", the next one lies %s lower",
+                     short_text(f->next_optimum, 3, a));
+        }
+        snprintf(text, sizeof text,
+                 "%d, %" PRId64 " reached the optimum (the best was number %d)%s", job->fit.starts,
+                 f->starts_reached, f->best_start + 1, next);
         frg_report_fact(r, "Starts", text);
     }
 }

@@ -216,7 +216,8 @@ typedef struct {
     int64_t max_iter;           /* 200; steps of adam */
     double tol;                 /* 1e-5: largest projected gradient per point, see frg_gp_fit */
     double learning_rate;       /* 0.1, adam */
-    int starts;                 /* 1; start 0 is the given one, others from priors or log-uniform in the bounds */
+    int starts;                 /* 1; start 0 is the given one (below), others from priors or between the nearest distance of
+                                   the points and their range; log-uniform in the bounds that the text gives */
     int standardize;            /* 1: means are searched in standard deviations of y; for a kernel whose terms have
                                    variances of their own that is all that standardising y would change */
     int standard_errors;        /* 1 */
@@ -251,11 +252,16 @@ typedef struct {
     int64_t n_starts;        /* 0 where nothing is free */
     const frg_gp_start *starts; /* lives as long as the trace */
     const char *ended;       /* FRG_OK by which test: "gradient", "gain", "rounding", "steps" (adam); "" otherwise */
+    int64_t starts_reached;  /* starts that ended within FRG_GP_REACHED of the best objective, the best one among them */
+    double next_optimum;     /* how far below it the best of the others ended; NaN: there is none */
+    int64_t choice_values, choice_points; /* likelihoods of how many of the points chose the first start; 0: it was given */
 } frg_gp_fit_result;
+#define FRG_GP_REACHED 0.01
 
 FRG_API void frg_gp_fit_defaults(frg_gp_fit_opts *o, size_t struct_size);
 /** Maximises ell + log prior over the free parameters within their bounds, from the current ones; leaves
- *  the best parameters in gp.  A failed factor is a step that is not taken, never a gradient of zero.
+ *  the best parameters in gp.  Free parameters that still have the values that the data gave them begin at likelier ones where
+ *  lengthscales or periods are among them: of a few, evaluated on at most 160 points, those of the largest ell + log prior.  A failed factor is a step that is not taken, never a gradient of zero.
  *  ai and lbfgsb: FRG_OK where gradient_norm <= tol; or where a step won next to nothing, or none was found, and a full
  *  step on the average information (components up to 2, a factor of 7) promises to win no more than 2.2e-9 of
  *  max(|ell + log prior|, n), or than error_estimate.  FRG_STALLED: no way on although more is promised.  adam: FRG_OK

@@ -132,7 +132,7 @@ static frg_status check_starts(const batch *b, const unit *u, const frgi_gp_batc
 {
     for (int64_t i = 0; b->fit && i < u->count; i++)
         if (r->gp[i]) {
-            TRY(frgi_gp_check_start(r->gp[i]));
+            TRY(frgi_gp_check_start(r->gp[i], 1));
             report(ctx, &b->members[b->order[u->first + i]]);
         }
     return FRG_OK;
@@ -161,8 +161,6 @@ static void run_unit(const batch *b, const unit *u, int thread)
     bool gradient = false, done[LANES_MOST] = {false};
     for (int64_t i = 0; i < u->count; i++) {
         frg_gp_member *const m = &b->members[b->order[u->first + i]];
-        m->n_warnings = 0;
-        m->message[0] = '\0';
         m->status = open_member(&parked[i], ctx, b, m);
         gp[i] = m->status == FRG_OK ? parked[i] : NULL;
         report(ctx, m);
@@ -327,11 +325,39 @@ static void explain(const batch *b, int64_t i)
     frg_gp_destroy(gp);
 }
 
+/** Whether the call is to end before unit u. */
+static frg_status look(const batch *b, int64_t u)
+{
+    const frg_progress p = {.solver = "gp",
+                            .phase = "batch",
+                            .done = u,
+                            .total = b->n_units,
+                            .residual = (double)NAN,
+                            .target = (double)NAN};
+    return frgi_heartbeat(b->ctx, &p);
+}
+
+/** What became of the members that a stopped call has not done. */
+static void tell_stopped(const batch *b, frg_status stopped)
+{
+    for (int64_t i = 0; i < b->count; i++) {
+        frg_gp_member *const m = &b->members[i];
+        if (m->status != FRG_INTERRUPTED)
+            continue;
+        m->status = stopped;
+        if (m->message[0] == '\0')
+            snprintf(m->message, sizeof m->message, "the call was stopped before this was done");
+    }
+}
+
 static frg_status run_units(batch *b)
 {
-    int stopped = FRG_OK; /* written by thread 0 alone */
-    for (int64_t i = 0; i < b->count; i++)
+    for (int64_t i = 0; i < b->count; i++) {
         b->members[i].status = FRG_INTERRUPTED;
+        b->members[i].message[0] = '\0';
+        b->members[i].n_warnings = 0;
+    }
+    int stopped = (int)look(b, 0); /* then written by thread 0 alone, which may get no unit */
 #pragma omp parallel num_threads(b->threads)
     {
         const int me = omp_get_thread_num();
@@ -339,14 +365,8 @@ static frg_status run_units(batch *b)
 #pragma omp for schedule(dynamic) nowait
         for (int64_t u = 0; u < b->n_units; u++) {
             int stop = 0;
-            if (me == 0 && stopped == FRG_OK) {
-                const frg_progress p = {.solver = "gp",
-                                        .phase = "batch",
-                                        .done = u,
-                                        .total = b->n_units,
-                                        .residual = (double)NAN,
-                                        .target = (double)NAN};
-                stop = (int)frgi_heartbeat(b->ctx, &p);
+            if (me == 0 && u > 0 && stopped == FRG_OK) {
+                stop = (int)look(b, u);
 #pragma omp atomic write
                 stopped = stop;
             }
@@ -358,8 +378,10 @@ static frg_status run_units(batch *b)
         frgi_restore_denormals(mode);
         close_thread(b, me); /* while others have a unit left */
     }
-    if (stopped != FRG_OK)
+    if (stopped != FRG_OK) {
+        tell_stopped(b, (frg_status)stopped);
         return (frg_status)stopped;
+    }
     for (int64_t i = 0; i < b->count; i++)
         if (b->members[i].status < 0) {
             explain(b, i);

@@ -587,16 +587,22 @@ static bool run_together(fit *m, int threads)
     return good;
 }
 
+/** Nothing has become of any start yet. */
+static frg_status prepare_starts(fit *m)
+{
+    TRY(NEW(m->gp->ctx, &m->each, m->opts.starts, "what becomes of the starts"));
+    for (int start = 0; start < m->opts.starts; start++) {
+        m->each[start] = (frg_gp_start){.status = FRG_INTERRUPTED, .objective = (double)NAN};
+    }
+    return FRG_OK;
+}
+
 /** All starts, and what they have cost together; the trace counts from the first start on. */
 static frg_status run_starts(fit *m)
 {
     frg_context *const ctx = m->gp->ctx;
     const int team = frgi_team_size(ctx, m->opts.starts > 1 && m->gp->n <= TOGETHER_MOST);
     const int threads = team < m->opts.starts ? team : m->opts.starts;
-    TRY(NEW(ctx, &m->each, m->opts.starts, "what becomes of the starts"));
-    for (int start = 0; start < m->opts.starts; start++) {
-        m->each[start] = (frg_gp_start){.status = FRG_INTERRUPTED, .objective = (double)NAN};
-    }
     const bool together = threads > 1 && run_together(m, threads);
     frg_status status = FRG_OK;
     if (m->keeping && atomic_load(&m->keeping->failed) < 0) {
@@ -604,13 +610,16 @@ static frg_status run_starts(fit *m)
     }
     if (together) { /* as if the process itself had searched */
         frgi_gp_set_sticky(m->gp, true);
-        frgi_gp_forget(m->gp);
     } else {
         begin(m);
         if (m->keeping) {
             frgi_gp_state_rewind(m->keeping);
         }
         status = run_in_turn(m);
+    }
+    if (m->opts.starts >
+        1) { /* standard errors from L and from K^-1 differ by rounding: from L, whoever was last */
+        frgi_gp_forget(m->gp);
     }
     m->found = (frgi_gp_found){0};
     for (int start = 0; start < m->opts.starts; start++) {
@@ -700,6 +709,24 @@ static frg_status settle(fit *m)
     return FRG_OK;
 }
 
+/** Which starts ended where the best one did, and where the best of the others. */
+static void compare_starts(const frg_gp_start *starts, int64_t count, frg_gp_fit_result *out)
+{
+    double best = -HUGE_VAL, next = -HUGE_VAL;
+    for (int64_t i = 0; i < count; i++) {
+        best = starts[i].objective > best ? starts[i].objective : best;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const double f = starts[i].objective;
+        if (f >= best - FRG_GP_REACHED) {
+            out->starts_reached++;
+        } else if (f > next) {
+            next = f;
+        }
+    }
+    out->next_optimum = next > -HUGE_VAL ? best - next : (double)NAN;
+}
+
 static void report(fit *m, frg_gp_fit_result *out)
 {
     frg_gp *gp = m->gp;
@@ -710,6 +737,7 @@ static void report(fit *m, frg_gp_fit_result *out)
     DROP(gp->ctx, &gp->starts);
     gp->starts = m->each;
     m->each = NULL;
+    const int64_t count = gp->starts ? m->opts.starts : 0;
     *out = (frg_gp_fit_result){.status = m->best.status,
                                .log_likelihood = m->best.value.log_likelihood,
                                .gradient_norm = m->best.norm,
@@ -724,8 +752,11 @@ static void report(fit *m, frg_gp_fit_result *out)
                                .value = m->best.value,
                                .total_seconds = frgi_seconds() - m->began,
                                .ended = m->best.ended ? m->best.ended : "",
-                               .n_starts = gp->starts ? m->opts.starts : 0,
-                               .starts = gp->starts};
+                               .n_starts = count,
+                               .starts = gp->starts,
+                               .choice_values = gp->start_values,
+                               .choice_points = gp->start_points};
+    compare_starts(gp->starts, count, out);
 }
 
 static frg_gp_optimizer choose(const frg_gp *gp, frg_gp_optimizer asked)
@@ -751,9 +782,15 @@ static void put_back(frg_gp *gp, const double *theta)
 static frg_status run(fit *m)
 {
     TRY(frgi_gp_params_check_priors(&m->gp->params, m->gp->theta, false));
-    TRY(frgi_gp_check_start(m->gp));
+    const frg_status began = frgi_gp_check_start(m->gp, m->opts.starts);
+    TRY(began);
     begin(m);
     if (m->to.count > 0) {
+        TRY(prepare_starts(m));
+    }
+    if (was_stopped(began)) {
+        m->best.status = began;
+    } else if (m->to.count > 0) {
         TRY(run_starts(m));
     }
     TRY(settle(m));
@@ -805,6 +842,9 @@ frg_status frg_gp_fit(frg_gp *gp, const frg_gp_fit_opts *o, frg_gp_fit_result *o
     status = run_kept(&m);
     if (status < 0) {
         goto failed;
+    }
+    if (was_stopped(m.best.status) && !isfinite(m.best.f)) { /* before its first value */
+        put_back(gp, before);
     }
     report(&m, out);
     status = m.best.status;

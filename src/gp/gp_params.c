@@ -330,7 +330,9 @@ static void start_natural(frgi_gp_param *p, const moments *m)
     double unit, lower, upper;
     const double value = natural_start(p, m, &unit);
     natural_bounds(p, m, &lower, &upper);
+    const bool open = isnan(p->value);
     start_value(p, value);
+    p->natural = open && !p->per_value ? p->value : 0;
     if (p->per_value) {
         open_bounds(p, -HUGE_VAL, HUGE_VAL);
     } else {

@@ -46,6 +46,8 @@ typedef struct {
     uint64_t columns;  /* bit set of the columns the node sees (first 64) */
     double value;      /* NaN until it is set from the data */
     double start_factor; /* of the value from the data; 0 is taken as 1 */
+    double natural;    /* the value that the data gave it; 0: it was given by somebody */
+    double likely[2];  /* the interval that random starts are drawn from, of fits; 0, 0: none is known */
     double lower, upper; /* NaN: the role's default from the data */
     frg_gp_transform transform;
     bool fixed;

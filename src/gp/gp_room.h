@@ -128,6 +128,7 @@ struct frg_gp {
     frg_gp_trace *trace;       /* of the last fit */
     int64_t n_trace;
     frg_gp_start *starts;      /* of the last fit */
+    int64_t start_values, start_points; /* likelihoods on how many points that chose its first start */
     frgi_gp_param *unset;      /* frgi_gp_create_from: the parameters as the expression left them */
     frg_gp_saver save;         /* of fits; NULL: nobody wants states */
     void *save_user;
@@ -229,6 +230,8 @@ FRG_MUST_USE frg_status frgi_gp_check_new_points(const frg_gp *gp, const double 
 
 /** Another process at the same data and parameters, on ctx; it shares what never changes. */
 FRG_MUST_USE frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp);
+/** A process in float64 of m of the rows, at the same parameters and on the same context, whose factor has no jitter. */
+FRG_MUST_USE frg_status frgi_gp_part(frg_gp **out, const frg_gp *gp, ptrdiff_t m, const ptrdiff_t *rows);
 /** One without points, with the parameters as the expression left them; model: of frgi_gp_create_from. */
 FRG_MUST_USE frg_status frgi_gp_sibling(frg_gp **out, frg_context *ctx, const frg_gp *model);
 

@@ -1,4 +1,4 @@
-/* gp_starts.c - starting values of a fit.
+/* gp_starts.c - starting values of a fit: what gp_choose.c makes of the values that nobody gave, checked, and random ones.
  *
  * A start at which K is diagonal to rounding (lengthscales far below all distances) or of rank one (far above)
  * has no gradient to follow: the mean absolute correlation c of a sample of pairs tells, below 1e-6 or above
@@ -138,13 +138,17 @@ static void tell_constant(const frg_gp *gp)
     }
 }
 
-frg_status frgi_gp_check_start(frg_gp *gp)
+frg_status frgi_gp_check_start(frg_gp *gp, int starts)
 {
     if (gp->n < 2) {
         return FRG_OK;
     }
     tell_constant(gp);
     double c;
+    const frg_status chosen = frgi_gp_choose_start(gp, starts);
+    if (chosen != FRG_OK) {
+        return chosen;
+    }
     TRY(mean_correlation(gp, &c));
     const bool sound = c >= LEAST_CORRELATION && c <= 1 - LEAST_CORRELATION;
     return sound || isnan(c) ? FRG_OK : rescale(gp, c);
@@ -236,12 +240,17 @@ void frgi_gp_random_start(const frg_gp *gp, int64_t number, double *theta)
         }
         double v = from_prior(&p->prior, &r);
         const bool bounded = isfinite(p->upper) && p->lower > 0;
+        const frgi_gp_range range = frgi_gp_params_range(&gp->params, i);
+        const double low = fmax(p->likely[0], range.lower), high = fmin(p->likely[1], range.upper);
+        if (isnan(v) && !p->bounded && low > 0 && low < high) {
+            v = log_uniform(&r, low, high);
+        }
         if (isnan(v) && !p->per_value) { /* no prior, no bounds: within a factor of 100 */
             v = bounded ? log_uniform(&r, p->lower, p->upper)
                         : log_uniform(&r, 0.01 * theta[i], 100 * theta[i]);
         }
         if (isfinite(v)) { /* means without a prior stay: the first step finds them */
-            theta[i] = frgi_gp_within(frgi_gp_params_range(&gp->params, i), v);
+            theta[i] = frgi_gp_within(range, v);
         }
     }
     frgi_gp_params_follow(&gp->params, theta);

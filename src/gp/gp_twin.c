@@ -64,6 +64,44 @@ frg_status frgi_gp_sibling(frg_gp **out, frg_context *ctx, const frg_gp *model)
     return share(out, ctx, model, model->unset);
 }
 
+static void copy_row(frg_gp *to, ptrdiff_t at, const frg_gp *from, ptrdiff_t row)
+{
+    const size_t d = (size_t)from->d;
+    memcpy(to->x + at * to->d, from->x + row * from->d, d * sizeof *to->x);
+    for (ptrdiff_t c = 0; c < from->q; c++) {
+        to->y[c * to->n + at] = from->y[c * from->n + row];
+    }
+    if (from->known_noise) {
+        to->known_noise[at] = from->known_noise[row];
+    }
+    if (from->groups) {
+        to->groups[at] = from->groups[row];
+    }
+    if (from->given_mean) {
+        to->given_mean[at] = from->given_mean[row];
+    }
+}
+
+frg_status frgi_gp_part(frg_gp **out, const frg_gp *gp, ptrdiff_t m, const ptrdiff_t *rows)
+{
+    frg_gp *part;
+    frg_status status;
+    TRY(share(&part, gp->ctx, gp, gp->params.p));
+    part->opts.precision = FRG_GP_F64;
+    part->opts.jitter = FRG_GP_JITTER_NONE;
+    TRY_TO(failed, frgi_gp_resize(part, m));
+    for (ptrdiff_t i = 0; i < m; i++) {
+        copy_row(part, i, gp, rows[i]);
+    }
+    frgi_gp_refresh(part);
+    frgi_gp_set_sticky(part, true); /* no warnings about points that nobody asked for */
+    *out = part;
+    return FRG_OK;
+failed:
+    frg_gp_destroy(part);
+    return status;
+}
+
 frg_status frgi_gp_twin(frg_gp **out, frg_context *ctx, const frg_gp *gp)
 {
     frg_gp *twin;

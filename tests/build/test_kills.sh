@@ -126,7 +126,7 @@ check "demean: $kills kills" kills_of demean kept.npy "$fourge" demean --columns
 check "gw align: $kills kills" kills_of "gw align" "plan.npy kept.csv" "$fourge" gw align x.npy y.npy --distance euclidean \
     --plan plan.npy --matches kept.csv -q --checkpoint run.state
 check "gp fit, one start: $kills kills" kills_of "gp fit" "gp.json" "$fourge" gp fit gp.csv --y y \
-    --kernel 'scale*matern52(ard) + scale*rbf(ard)*periodic(ard) + noise' --optimizer lbfgsb --max-iter 60 -q --format json \
+    --kernel 'scale*matern52(ard) + scale*rbf(ard)*periodic(ard) + noise' --optimizer lbfgsb --max-iter 100 -q --format json \
     --output gp.json --checkpoint run.state
 check "gp fit, starts side by side: $kills kills" kills_of "gp fit, starts" "gp.json" "$fourge" gp fit gp.csv --y y \
     --kernel 'scale*matern52(ard) + noise' --starts 8 --threads 2 -q --format json --output gp.json --checkpoint run.state

@@ -270,6 +270,7 @@ static void refusals(void)
     frg_interrupt(ctx);
     CHECK_STATUS(frg_gp_batch_eval(ctx, 1, &m, "rbf + noise", NULL), FRG_INTERRUPTED);
     CHECK_STATUS(m.status, FRG_INTERRUPTED);
+    CHECK(strstr(m.message, "stopped") != NULL);
     frg_interrupt_clear(ctx);
     CHECK_OK(ctx, frg_gp_batch_eval(ctx, 1, &m, "rbf + noise", NULL));
     CHECK_STATUS(m.status, FRG_OK);

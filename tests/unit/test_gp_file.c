@@ -150,14 +150,14 @@ static void round_trips(void)
     frg_context_destroy(ctx);
 }
 
-/** A loaded process can be fitted and changed like any other. */
+/** A loaded process can be fitted and changed like any other; its values count as given. */
 static void lives_on(void)
 {
     static gp_data g;
     frg_context *ctx = test_context();
     gp_data_random(&g, 50, 1, 1);
     const frg_gp_opts o = gp_data_opts("const");
-    frg_gp *gp = gp_data_open(ctx, &g, "scale*rbf + noise", &o), *back = NULL;
+    frg_gp *gp = gp_data_open(ctx, &g, "0.7*rbf(l=0.3) + noise(0.1)", &o), *back = NULL;
     frg_gp_fit_result r, s;
     if (make_path() && gp && CHECK_OK(ctx, frg_gp_save(gp, path)) &&
         CHECK_OK(ctx, frg_gp_load(&back, ctx, path))) {

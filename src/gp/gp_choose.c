@@ -1,0 +1,593 @@
+/* gp_choose.c - the start of a fit that the data choose, and the intervals that random starts are drawn from.
+ *
+ * The values that an expression leaves out are set from moments of the data (gp_params.c).  A search from there ends in a
+ * lesser optimum where a lengthscale is far off, or a period.  So a few other values are tried, on at most MOST points, and
+ * the ones of the largest ell + log prior are where the search begins:
+ *
+ *     lengthscales   LEVELS of them from the nearest spacing s of the points to their range R, s (R / s)^t
+ *     periods        the peaks of a periodogram (gp_period.c) and twice the first; beside them lengthscales as they are, R, or
+ *                    LASTING R (a wave that changes within the range and one that does not are two optima), and waves of
+ *                    any form or near to a sine
+ *     noise          1/2 mean (y_i - y_j)^2 of nearest neighbours i, j, and fractions of var(y)
+ *     variances, shapes   a few factors
+ *
+ * parameter after parameter, the others as they were best, in SWEEPS rounds.  Where every term and the noise has a free
+ * variance of its own all of them are multiplied by the f = r'K^-1 r / N that ell is largest at, which costs nothing:
+ *
+ *     ell(f K) = ell(K) + 1/2 r'K^-1 r (1 - 1/f) - N/2 log f
+ *
+ * A value that somebody gave is never changed.  The points are groups of neighbours spread over the data, so that both short
+ * and long distances are among them.  All choices depend on the data alone: the same bits on any number of threads.
+ * Cost: about 40 likelihoods of MOST points, O(n) distances from GROUPS points.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_fit.h"
+#include "gp/gp_tree.h"
+
+enum { MOST = 160, GROUP = 10, LEVELS = 6, SWEEPS = 2, MOST_VALUES = 140 };
+#define LASTING 32. /* ranges: a wave that hardly changes over the data */
+#define SMOOTH  4.  /* lengthscale of a periodic leaf near to a sine */
+
+typedef struct {
+    frg_gp *gp, *part;
+    ptrdiff_t n;   /* points of part */
+    double *unit;  /* d: standard deviations of the columns, 1 where that is 0 */
+    double *best;  /* parameters that were best so far */
+    double *trial; /* ... and those to be tried */
+    double
+        *spacing; /* of each parameter that is a length or a period: nearest distance and range */
+    double *range;
+    bool *scales;       /* parameters that multiply a term of K each, and the noise */
+    bool profiles;      /* ... of all terms */
+    double objective;   /* at best */
+    double neighbours;  /* 1/2 mean (y_i - y_j)^2 of nearest neighbours, over var(y) */
+    frg_status stopped; /* why the search for a start ended early */
+} choice;
+
+/* ---- points ------------------------------------------------------------------------------------- */
+
+static void measure_units(choice *c)
+{
+    const frg_gp *const gp = c->gp;
+    for (ptrdiff_t k = 0; k < gp->d; k++) {
+        const double mean = frgi_gp_mean_of(gp->x + k, gp->n, gp->d);
+        const double deviation =
+            sqrt(frgi_gp_sum_of(gp->x + k, gp->n, gp->d, mean, 2) / (double)gp->n);
+        c->unit[k] = deviation > 0 && isfinite(deviation) ? deviation : 1;
+    }
+}
+
+static double distance(const choice *c, const double *a, const double *b)
+{
+    double s = 0;
+    for (ptrdiff_t k = 0; k < c->gp->d; k++) {
+        const double u = (a[k] - b[k]) / c->unit[k];
+        s += u * u;
+    }
+    return s;
+}
+
+/** Marks the GROUP rows nearest to `row`, itself among them. */
+static void mark_group(const choice *c, ptrdiff_t row, bool *marks)
+{
+    const frg_gp *const gp = c->gp;
+    double nearest[GROUP];
+    ptrdiff_t at[GROUP];
+    int count = 0;
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        const double s = distance(c, gp->x + row * gp->d, gp->x + i * gp->d);
+        int k = count < GROUP ? count++ : GROUP;
+        while (k > 0 && s < nearest[k - 1]) {
+            if (k < GROUP) {
+                nearest[k] = nearest[k - 1];
+                at[k] = at[k - 1];
+            }
+            k--;
+        }
+        if (k < GROUP) {
+            nearest[k] = s;
+            at[k] = i;
+        }
+    }
+    for (int k = 0; k < count; k++) {
+        marks[at[k]] = true;
+    }
+}
+
+/** All rows, or neighbours of rows that are spread evenly over the order of the data; their number. */
+static ptrdiff_t choose_rows(const choice *c, bool *marks, ptrdiff_t *rows)
+{
+    const ptrdiff_t n = c->gp->n;
+    ptrdiff_t count = 0;
+    for (ptrdiff_t g = 0; g < MOST / GROUP && n > MOST; g++) {
+        mark_group(c, (2 * g + 1) * n / (2 * (MOST / GROUP)), marks);
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        if (n <= MOST || marks[i]) {
+            rows[count++] = i;
+        }
+    }
+    return count;
+}
+
+static bool sees(const frgi_gp_param *p, ptrdiff_t k)
+{
+    return p->column >= 0 ? p->column == k
+                          : p->columns == UINT64_MAX || (k < 64 && (p->columns >> k) & 1);
+}
+
+static int ascending(const void *a, const void *b, const void *unused)
+{
+    (void)unused;
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/** Median over the points of part of the smallest distance that is not 0, over the columns that p sees, each divided by unit;
+ *  0 where there is none.  *y2: 1/2 mean (y_i - y_j)^2 of those nearest (or NULL). */
+static double nearest_distance(const choice *c, const frgi_gp_param *p, const double *unit,
+                               double *room, double *y2)
+{
+    const frg_gp *const part = c->part;
+    ptrdiff_t count = 0;
+    double squares = 0;
+    for (ptrdiff_t i = 0; i < part->n; i++) {
+        double least = HUGE_VAL;
+        ptrdiff_t who = i;
+        for (ptrdiff_t j = 0; j < part->n; j++) {
+            double s = 0;
+            for (ptrdiff_t k = 0; k < part->d; k++) {
+                const double u =
+                    sees(p, k) ? (part->x[i * part->d + k] - part->x[j * part->d + k]) / unit[k]
+                               : 0;
+                s += u * u;
+            }
+            if (s > 0 && s < least) {
+                least = s;
+                who = j;
+            }
+        }
+        if (who != i) {
+            room[count++] = sqrt(least);
+            squares += 0.5 * (part->y[i] - part->y[who]) * (part->y[i] - part->y[who]);
+        }
+    }
+    frgi_sort(room, count, sizeof *room, ascending, NULL);
+    if (y2) {
+        *y2 = count > 0 ? squares / (double)count : (double)NAN;
+    }
+    return count > 0 ? room[count / 2] : 0;
+}
+
+static double range_of(const frg_gp *gp, ptrdiff_t k)
+{
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (ptrdiff_t i = 0; i < gp->n; i++) {
+        const double v = gp->x[i * gp->d + k];
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    return high - low;
+}
+
+/** Nearest distance and range of a length or a period; of an entry of a vector in units of its column. */
+static void measure_parameter(choice *c, int i, const double *ones, double *room)
+{
+    const frg_gp *const gp = c->gp;
+    const frgi_gp_param *const p = &gp->params.p[i];
+    frgi_gp_param all = *p;
+    double squares = 0;
+    for (ptrdiff_t k = 0; k < gp->d; k++) {
+        if (sees(p, k)) {
+            const double r = range_of(gp, k);
+            squares += r * r;
+        }
+    }
+    c->range[i] = sqrt(squares);
+    if (p->role == GP_ROLE_PERIOD) { /* as far as the periodogram goes */
+        c->spacing[i] = 2 * c->range[i] / (double)(gp->n - 1);
+        return;
+    }
+    if (p->column < 0) {
+        c->spacing[i] = nearest_distance(c, p, ones, room, NULL);
+        return;
+    }
+    all.column =
+        -1; /* alone, many dimensions leave next to no distance between columns' nearest values */
+    c->spacing[i] = nearest_distance(c, &all, c->unit, room, NULL) * c->unit[p->column];
+}
+
+/* ---- a common factor of all variances ----------------------------------------------------------- */
+
+/** Marks one free variance for each term below a node; false where there is a term without. */
+static bool mark_scales(const choice *c, int at, bool *marks)
+{
+    const frgi_gp_kernel *const k = c->gp->kernel;
+    const frgi_gp_node *const node = &k->node[at];
+    const bool own = node->kind == GP_SCALE || node->kind == GP_LINEAR || node->kind == GP_SM ||
+                     node->kind == GP_CONST || node->kind == GP_WHITE;
+    bool all = own;
+    for (int e = 0; own && e < node->group[0].count; e++) {
+        all = all && frgi_gp_params_moves(&c->gp->params, node->group[0].first + e);
+    }
+    for (int e = 0; all && e < node->group[0].count; e++) {
+        marks[node->group[0].first + e] = true;
+    }
+    for (int i = 0; i < node->children && !(all && node->kind != GP_SUM); i++) {
+        const bool good = mark_scales(c, frgi_gp_child(k, at, i), marks);
+        all = node->kind == GP_SUM ? good && (i == 0 || all) : good;
+        if (node->kind == GP_SUM && !good) {
+            return false;
+        }
+    }
+    return all;
+}
+
+/** Is a common factor of all that ell is in units of free, without a prior that would have a say? */
+static void find_scales(choice *c)
+{
+    const frgi_gp_params *const ps = &c->gp->params;
+    const frg_gp *const gp = c->gp;
+    c->profiles = !gp->opts.profile_scale && !gp->has_known_noise &&
+                  mark_scales(c, gp->kernel->n_nodes - 1, c->scales);
+    for (int i = ps->noise_first; i < ps->noise_first + ps->noise_count; i++) {
+        c->scales[i] = true;
+    }
+    for (int i = 0; i < ps->count; i++) {
+        const frgi_gp_param *const p = &ps->p[i];
+        const bool leads = p->tie == 0 || !c->scales[p->tie - 1];
+        c->profiles = c->profiles && leads &&
+                      (!c->scales[i] || (p->natural > 0 && frgi_gp_params_moves(ps, i) &&
+                                         p->prior.kind == GP_PRIOR_NONE));
+    }
+}
+
+/* ---- trials ------------------------------------------------------------------------------------- */
+
+/** The parameters of trial at the factor that ell is largest at, and what ell gains by it. */
+static double profile(choice *c)
+{
+    const frgi_gp_params *const ps = &c->gp->params;
+    const double count = frgi_gp_scale_count(c->part), f = c->part->quad / count;
+    if (!c->profiles || !(f > 0) || !isfinite(f)) {
+        return 0;
+    }
+    for (int i = 0; i < ps->count; i++) {
+        const frgi_gp_range r = frgi_gp_params_range(ps, i);
+        if (c->scales[i] && !(c->trial[i] * f > r.lower && c->trial[i] * f < r.upper)) {
+            return 0;
+        }
+    }
+    for (int i = 0; i < ps->count; i++) {
+        c->trial[i] *= c->scales[i] ? f : 1;
+    }
+    return 0.5 * c->part->quad * (1 - 1 / f) - 0.5 * count * log(f);
+}
+
+/** Evaluates what stands in trial, which becomes best where it is better. */
+static frg_status try_it(choice *c)
+{
+    frg_gp *const part = c->part;
+    const frgi_gp_params *const ps = &c->gp->params;
+    if (c->stopped != FRG_OK || c->gp->start_values >= MOST_VALUES) {
+        return c->stopped;
+    }
+    for (int i = 0; i < ps->count; i++) {
+        if (frgi_gp_params_moves(ps, i)) {
+            c->trial[i] = frgi_gp_within(frgi_gp_params_range(ps, i), c->trial[i]);
+        }
+    }
+    frgi_gp_params_follow(ps, c->trial);
+    TRY(frgi_gp_set_theta(part, c->trial));
+    c->gp->start_values++;
+    const frg_status status = frgi_gp_value(part);
+    if (status == FRG_NOT_POSDEF || status == FRG_BROKE_DOWN || status == FRG_BAD_DATA) {
+        return FRG_OK;
+    }
+    TRY(status);
+    c->stopped = status;
+    if (status != FRG_OK) {
+        return status;
+    }
+    const double objective = part->value.log_likelihood + part->value.log_prior + profile(c);
+    if (objective > c->objective) {
+        frgi_gp_params_follow(ps, c->trial);
+        memcpy(c->best, c->trial, (size_t)ps->count * sizeof *c->best);
+        c->objective = objective;
+    }
+    return FRG_OK;
+}
+
+static void begin_trial(choice *c)
+{
+    memcpy(c->trial, c->best, (size_t)c->gp->params.count * sizeof *c->trial);
+}
+
+/** One that the data gave its value, and that nobody has changed since. */
+static bool is_open(const frg_gp *gp, int i)
+{
+    const frgi_gp_param *const p = &gp->params.p[i];
+    return p->natural > 0 && gp->theta[i] == p->natural && frgi_gp_params_moves(&gp->params, i);
+}
+
+/** The first of the entries i, i + 1, ... of one vector; `end` is behind the last. */
+static int end_of(const frgi_gp_params *ps, int i)
+{
+    int end = i + 1;
+    while (end < ps->count && ps->p[end].name == ps->p[i].name) {
+        end++;
+    }
+    return end;
+}
+
+static double level(const choice *c, int i, double t)
+{
+    const double s = c->spacing[i], r = c->range[i];
+    return s > 0 && r > s ? s * pow(r / s, t) : 0;
+}
+
+static frg_status try_lengths(choice *c, int first, int end)
+{
+    for (int l = 0; l < LEVELS; l++) {
+        begin_trial(c);
+        for (int i = first; i < end; i++) {
+            const double v = level(c, i, l / (LEVELS - 1.));
+            c->trial[i] = is_open(c->gp, i) && v > 0 ? v : c->trial[i];
+        }
+        TRY(try_it(c));
+    }
+    return FRG_OK;
+}
+
+/** Lengthscales of the column become so many times its range. */
+static void lengthen(choice *c, ptrdiff_t column, double times)
+{
+    for (int i = 0; i < c->gp->params.count; i++) {
+        const frgi_gp_param *const p = &c->gp->params.p[i];
+        if (p->role == GP_ROLE_LENGTH && is_open(c->gp, i) && sees(p, column) && c->range[i] > 0) {
+            c->trial[i] = times * c->range[i];
+        }
+    }
+}
+
+/** What else changes with a period: lengthscales of its column become so many ranges (0: they stay), the other parameter of
+ *  its leaf so many times what the data gave it. */
+typedef struct {
+    double lengths, shape;
+} company;
+
+/** The lengthscale of the leaf that has the period i, where nobody gave it. */
+static void set_shape(choice *c, int i, double times)
+{
+    const frgi_gp_kernel *const k = c->gp->kernel;
+    for (int at = 0; at < k->n_nodes; at++) {
+        const frgi_gp_node *const node = &k->node[at];
+        const bool waves = node->kind == GP_PERIODIC || node->kind == GP_PERIODIC_GPYTORCH;
+        if (!waves || i < node->group[1].first ||
+            i >= node->group[1].first + node->group[1].count) {
+            continue;
+        }
+        for (int e = 0; e < node->group[0].count; e++) {
+            const int shape = node->group[0].first + e;
+            if (is_open(c->gp, shape)) {
+                c->trial[shape] = times * c->gp->params.p[shape].natural;
+            }
+        }
+    }
+}
+
+static frg_status try_period(choice *c, int i, ptrdiff_t column, double period)
+{
+    static const company beside[] = {{0, 0}, {0, SMOOTH}, {1, 1}, {LASTING, SMOOTH}};
+    for (size_t k = 0; k < sizeof beside / sizeof *beside; k++) {
+        begin_trial(c);
+        c->trial[i] = period;
+        if (beside[k].lengths > 0) {
+            lengthen(c, column, beside[k].lengths);
+        }
+        if (beside[k].shape > 0) {
+            set_shape(c, i, beside[k].shape);
+        }
+        TRY(try_it(c));
+    }
+    return FRG_OK;
+}
+
+static frg_status try_periods(choice *c, int i)
+{
+    const frgi_gp_param *const p = &c->gp->params.p[i];
+    ptrdiff_t column = 0;
+    double periods[FRGI_GP_PERIODS];
+    int count;
+    while (!sees(p, column)) {
+        column++;
+    }
+    TRY(frgi_gp_periods(c->gp, column, periods, &count));
+    for (int k = 0; k < count; k++) {
+        TRY(try_period(c, i, column, periods[k]));
+    }
+    return count > 0 ? try_period(c, i, column, 2 * periods[0]) : FRG_OK;
+}
+
+static frg_status try_factors(choice *c, int first, int end, const double *factors, int count)
+{
+    for (int k = 0; k < count; k++) {
+        begin_trial(c);
+        for (int i = first; i < end; i++) {
+            c->trial[i] *= is_open(c->gp, i) ? factors[k] : 1;
+        }
+        TRY(try_it(c));
+    }
+    return FRG_OK;
+}
+
+static frg_status try_noise(choice *c, int first, int end)
+{
+    const double fractions[] = {c->neighbours, 0.1 * c->neighbours, 1e-3, 0.3};
+    for (size_t k = 0; k < sizeof fractions / sizeof *fractions; k++) {
+        begin_trial(c);
+        for (int i = first; i < end; i++) {
+            const double v = fractions[k] * 10 * c->gp->params.p[i].natural; /* 0.1 var(y) */
+            c->trial[i] = is_open(c->gp, i) && v > 0 ? v : c->trial[i];
+        }
+        TRY(try_it(c));
+    }
+    return FRG_OK;
+}
+
+static int open_of(const frg_gp *gp, frgi_gp_role role)
+{
+    int count = 0;
+    for (int i = 0; i < gp->params.count; i++) {
+        count += gp->params.p[i].role == role && is_open(gp, i);
+    }
+    return count;
+}
+
+static frg_status try_parameter(choice *c, int first, int end)
+{
+    static const double variances[] = {10, 0.1}, shapes[] = {0.3, 3};
+    bool open = false;
+    for (int i = first; i < end; i++) {
+        open = open || is_open(c->gp, i);
+    }
+    switch (open ? c->gp->params.p[first].role : GP_ROLE_USER) {
+    case GP_ROLE_LENGTH:
+        return try_lengths(c, first, end);
+    case GP_ROLE_PERIOD:
+        for (int i = first; i < end; i++) {
+            if (is_open(c->gp, i)) {
+                TRY(try_periods(c, i));
+            }
+        }
+        return FRG_OK;
+    case GP_ROLE_VARIANCE:
+    case GP_ROLE_SLOPE:
+        return open_of(c->gp, GP_ROLE_VARIANCE) + open_of(c->gp, GP_ROLE_SLOPE) > 1 || !c->profiles
+                   ? try_factors(c, first, end, variances, 2)
+                   : FRG_OK;
+    case GP_ROLE_SHAPE:
+        return try_factors(c, first, end, shapes, 2);
+    case GP_ROLE_NOISE:
+        return try_noise(c, first, end);
+    default:
+        return FRG_OK;
+    }
+}
+
+static frg_status try_all(choice *c)
+{
+    const frgi_gp_params *const ps = &c->gp->params;
+    memcpy(c->best, c->gp->theta, (size_t)ps->count * sizeof *c->best);
+    begin_trial(c);
+    TRY(try_it(c));
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        const double before = c->objective;
+        for (int i = 0; i < ps->count; i = end_of(ps, i)) {
+            TRY(try_parameter(c, i, end_of(ps, i)));
+        }
+        if (!(c->objective > before)) {
+            break;
+        }
+    }
+    return c->stopped;
+}
+
+/* ---- the choice --------------------------------------------------------------------------------- */
+
+static void lay_out(frgi_arena *a, choice *c, ptrdiff_t **rows, bool **marks, double **ones,
+                    double **room)
+{
+    const ptrdiff_t p = c->gp->params.count;
+    c->unit = TAKE(a, double, c->gp->d);
+    *ones = TAKE(a, double, c->gp->d);
+    c->best = TAKE(a, double, p);
+    c->trial = TAKE(a, double, p);
+    c->spacing = TAKE(a, double, p);
+    c->range = TAKE(a, double, p);
+    *room = TAKE(a, double, MOST);
+    *rows = TAKE(a, ptrdiff_t, c->gp->n);
+    c->scales = TAKE(a, bool, p);
+    *marks = TAKE(a, bool, c->gp->n);
+}
+
+static void measure(choice *c, double *ones, double *room)
+{
+    const frg_gp *const gp = c->gp;
+    const frgi_gp_param all = {.column = -1, .columns = UINT64_MAX};
+    for (ptrdiff_t k = 0; k < gp->d; k++) {
+        ones[k] = 1;
+    }
+    double squares = 0;
+    nearest_distance(c, &all, c->unit, room, &squares);
+    const double mean = frgi_gp_mean_of(gp->y, gp->n, 1);
+    c->neighbours = squares / (frgi_gp_sum_of(gp->y, gp->n, 1, mean, 2) / (double)gp->n);
+    for (int i = 0; i < gp->params.count; i++) {
+        const frgi_gp_role role = gp->params.p[i].role;
+        c->spacing[i] = c->range[i] = 0;
+        c->scales[i] = false;
+        if (role == GP_ROLE_LENGTH || role == GP_ROLE_PERIOD) {
+            measure_parameter(c, i, ones, room);
+        }
+    }
+}
+
+/** Intervals of random starts: between the nearest distance and the range, and about what the data gave. */
+static void keep_likely(choice *c)
+{
+    frgi_gp_params *const ps = &c->gp->params;
+    for (int i = 0; i < ps->count; i++) {
+        frgi_gp_param *const p = &ps->p[i];
+        const bool measured = c->range[i] > c->spacing[i] && c->spacing[i] > 0;
+        const double value = p->natural > 0 ? p->natural : c->gp->theta[i];
+        p->likely[0] = measured ? c->spacing[i] : 0.01 * value;
+        p->likely[1] = measured ? c->range[i] : (p->role == GP_ROLE_NOISE ? 10 : 100) * value;
+        p->likely[0] = p->per_value ? 0 : p->likely[0];
+    }
+}
+
+/** Is there something to choose whose value nobody gave? */
+static bool chooses(const frg_gp *gp)
+{
+    return !gp->kernel->has_user && open_of(gp, GP_ROLE_LENGTH) + open_of(gp, GP_ROLE_PERIOD) > 0;
+}
+
+frg_status frgi_gp_choose_start(frg_gp *gp, int starts)
+{
+    choice c = {.gp = gp, .objective = -HUGE_VAL};
+    ptrdiff_t *rows;
+    bool *marks;
+    double *ones, *room;
+    frgi_arena a = {0};
+    gp->start_values = gp->start_points = 0;
+    const bool chosen = chooses(gp);
+    if (gp->n < 3 || !(chosen || starts > 1)) {
+        return FRG_OK;
+    }
+    lay_out(&a, &c, &rows, &marks, &ones, &room);
+    TRY(frgi_arena_open(&a, gp->ctx, "the choice of a start"));
+    lay_out(&a, &c, &rows, &marks, &ones, &room);
+    memset(marks, 0, (size_t)gp->n * sizeof *marks);
+    measure_units(&c);
+    c.n = choose_rows(&c, marks, rows);
+    frg_status status = frgi_gp_part(&c.part, gp, c.n, rows);
+    if (status == FRG_OK) {
+        c.part->jitter_told = true;
+        measure(&c, ones, room);
+        keep_likely(&c);
+    }
+    if (status == FRG_OK && chosen) {
+        gp->start_points = c.n;
+        find_scales(&c);
+        status = try_all(&c);
+    }
+    if (status == FRG_OK && c.objective > -HUGE_VAL) {
+        status = frgi_gp_set_theta(gp, c.best);
+    }
+    frg_gp_destroy(c.part);
+    frgi_arena_close(&a, gp->ctx);
+    return status;
+}
