@@ -150,6 +150,7 @@ static int align(frg_context *ctx, const char *folder, const align_case *c, int 
     const frg_array x = frg_npy_array(fx), y = frg_npy_array(fy);
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
     o.distance = c->distance;
     o.k = c->k;
     o.landmarks = c->landmarks;

@@ -95,6 +95,7 @@ static frg_status run_once(cli *c, void *state, double *seconds)
                     y = frg_matrix(job->y, FRG_F64, k->m, 3, 3);
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
     o.distance = k->distance;
     o.landmarks = k->landmarks;
     o.anneal = k->anneal;

@@ -112,6 +112,27 @@ static frg_status run_kept(cli *c, frg_gw *solver, int *code)
     return status;
 }
 
+/** Tells which options of an alignment stand on the line: those of the entropic modes are given at whatever value. */
+static void name_given(const cli *c, frg_gw_opts *o)
+{
+    const size_t first = offsetof(settings, gw.align), end = first + sizeof *o;
+    for (const option_spec *at = option_table; at->name; at++) {
+        char name[64];
+        size_t k = 0;
+        for (; at->name[k] && k + 1 < sizeof name; k++) {
+            name[k] = at->name[k];
+            name[k] = name[k] == '-' ? '_' : name[k];
+        }
+        name[k] = 0;
+        if (c->given[at - option_table] && at->field >= first && at->field < end) {
+            frg_gw_give(o, name);
+        }
+    }
+    if (c->set.gw.potentials) {
+        frg_gw_give(o, "potentials");
+    }
+}
+
 /** The options of the line, which go above a preset.  c->set shows them all from here on. */
 static frg_gw_opts align_options(cli *c)
 {
@@ -120,6 +141,7 @@ static frg_gw_opts align_options(cli *c)
     frg_gw_defaults(&o, sizeof o);
     frg_gw_apply_preset(&o, preset);
     take_given(c, offsetof(settings, gw.align), sizeof o, &o);
+    name_given(c, &o);
     c->set.gw.align = o;
     c->set.gw.align.preset = preset;
     o.preset = FRG_GW_PRESET_NONE;
@@ -164,6 +186,8 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_integer(j, "n", r->n);
     frg_json_integer(j, "m", r->m);
     frg_json_string(j, "status", frg_status_name(job->status));
+    frg_json_string(j, "mode", frg_gw_mode_name(r->mode));
+    frg_json_string(j, "mode_reason", r->mode_reason);
     frg_json_number(j, "energy", r->energy);
     frg_json_number(j, "gw_distance", sqrt(fmax(r->energy, 0)));
     frg_json_number(j, "objective", r->objective);
@@ -176,12 +200,14 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_integer(j, "inner_iterations", r->inner_iterations);
     frg_json_number(j, "epsilon_end", r->epsilon_end);
     frg_json_string(j, "reason", frg_gw_reason_name(r->reason));
+    frg_json_number(j, "rounding_floor", r->rounding_floor);
     frg_json_bool(j, "multiscale", r->multiscale);
     frg_json_integer(j, "starts", r->starts);
     frg_json_string(j, "started_from", frg_gw_start_name(r->started_from));
+    frg_json_number(j, "energy_product", r->energy_product);
+    frg_json_number(j, "vertex_energy", r->vertex_energy);
     if (r->starts_agree > 0) { /* the mode vertex */
         frg_json_integer(j, "starts_agree", r->starts_agree);
-        frg_json_number(j, "energy_product", r->energy_product);
         frg_json_number(j, "next_energy", r->next_energy);
         frg_json_bool(j, "vertex", r->vertex);
         frg_json_bool(j, "symmetric", r->symmetric);
@@ -210,7 +236,6 @@ static void align_json(frg_json *j, const cli *c, const void *state)
 static void verdict_text(frg_report *report, const frg_gw_report *r)
 {
     char text[200];
-    frg_report_fact_number(report, "Energy of the product plan", r->energy_product, 5);
     snprintf(text, sizeof text, "%" PRId64 ", the lowest from %s; %" PRId64 " on all points as low",
              r->starts, frg_gw_start_name(r->started_from), r->starts_agree);
     frg_report_fact(report, "Starts", text);
@@ -232,6 +257,8 @@ static void align_text(frg_report *report, const cli *c, const void *state)
     char text[200], a[32], b[32], d[32], e[32];
     snprintf(text, sizeof text, "%s points and %s points", grouped(r->n, a), grouped(r->m, b));
     frg_report_fact(report, "Data", text);
+    snprintf(text, sizeof text, "%s (%s)", frg_gw_mode_name(r->mode), r->mode_reason);
+    frg_report_fact(report, "Mode", text);
     frg_report_fact_number(report, "Energy", r->energy, 5);
     if (r->energy_standard_error > 0) {
         frg_report_fact_number(report, "Standard error of the energy", r->energy_standard_error, 2);
@@ -239,8 +266,16 @@ static void align_text(frg_report *report, const cli *c, const void *state)
     if (isfinite(r->lower_bound)) {
         frg_report_fact_number(report, "Lower bound", r->lower_bound, 4);
     }
+    if (isfinite(r->energy_product)) {
+        frg_report_fact_number(report, "Energy of the product plan", r->energy_product, 5);
+    }
+    if (isfinite(r->vertex_energy)) {
+        frg_report_fact_number(report, "Energy of the vertex it began at", r->vertex_energy, 5);
+    }
     if (r->starts_agree > 0) {
         verdict_text(report, r);
+    } else {
+        frg_report_fact(report, "Started from", frg_gw_start_name(r->started_from));
     }
     frg_report_fact_number(report, "Mass", p.mass, 6);
     snprintf(text, sizeof text, "%s and %s (%s and %s before rounding)",
@@ -433,7 +468,9 @@ static void sinkhorn_text(frg_report *t, const cli *c, const void *state)
     frg_report_fact(t, "Result",
                     forced        ? "as many passes as asked for"
                     : r.converged ? "converged"
-                                  : "NOT CONVERGED");
+                    : r.rounding_floor >= 0
+                        ? "NOT CONVERGED: rounding keeps the error from the tolerance"
+                        : "NOT CONVERGED");
 }
 
 static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
@@ -449,6 +486,7 @@ static void sinkhorn_json(frg_json *j, const cli *c, const void *state)
     frg_json_integer(j, "iterations", r.iterations);
     frg_json_bool(j, "converged", r.converged);
     frg_json_number(j, "column_error", r.marginal_error);
+    frg_json_number(j, "rounding_floor", r.rounding_floor);
     gw_plan_json(j, &p);
     frg_json_number(j, "cost", r.cost);
     seconds_open(j);
@@ -738,11 +776,11 @@ static int energy_run(cli *c, energy_job *job)
     const frg_array a = frg_matrix(job->cx, FRG_F64, job->n, job->n, job->n),
                     b = frg_matrix(job->cy, FRG_F64, job->m, job->m, job->m);
     frg_status status = frg_gw_energy(c->ctx, a, b, job->plan.array, &job->energy);
-    if (status >= 0) {
+    if (status == FRG_OK) {
         status = frg_gw_lower_bound(c->ctx, a, NULL, b, NULL, &job->bound);
     }
     job->total = now_seconds() - begin - job->read;
-    return status < 0 ? cli_fail_library(c, status) : 0;
+    return cli_check(c, status, "the energy was there");
 }
 
 static double gw_distance(const energy_job *job)

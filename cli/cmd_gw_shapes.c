@@ -125,7 +125,11 @@ static void barycenter_text(frg_report *t, const cli *c, const void *state)
     snprintf(text, sizeof text, "%" PRId64 ", change %s", job->report.iterations,
              short_text(job->report.change, 2, a));
     frg_report_fact(t, "Rounds", text);
-    frg_report_fact(t, "Result", job->report.converged ? "converged" : "NOT CONVERGED");
+    frg_report_fact(t, "Result",
+                    job->report.converged ? "converged"
+                    : job->report.rounding_floor >= 0
+                        ? "NOT CONVERGED: rounding keeps the change from the tolerance"
+                        : "NOT CONVERGED");
     frg_report_fact(t, "Time", seconds_text(job->total, a));
 }
 
@@ -138,6 +142,8 @@ static void barycenter_json(frg_json *j, const cli *c, const void *state)
     frg_json_integer(j, "iterations", job->report.iterations);
     frg_json_bool(j, "converged", job->report.converged);
     frg_json_number(j, "change", job->report.change);
+    frg_json_integer(j, "inner_iterations", job->report.inner_iterations);
+    frg_json_number(j, "rounding_floor", job->report.rounding_floor);
     frg_json_number(j, "energy", job->report.energy);
     frg_json_open_object(j, "seconds");
     frg_json_number(j, "read", job->read);

@@ -208,6 +208,7 @@ static frg_status align(part *p, frg_context *ctx, int k)
                     cost = frg_matrix(p->cost, FRG_F32, p->n, p->n, p->n);
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
     o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
     o.epsilon = 0.002;
     o.anneal = FRG_GW_ANNEAL_NONE;

@@ -26,6 +26,7 @@ static inline frg_gw_opts options(frg_gw_distance distance)
 {
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
     o.distance = distance;
     o.epsilon = 0.005;
     return o;

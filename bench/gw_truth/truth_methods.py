@@ -177,7 +177,8 @@ def align(problem: Problem, **options):
     import fourge.gw
 
     if problem.c is None or options.get("mode") == "landmark":
-        found = fourge.gw.align(problem.x, problem.y, a=problem.a, b=problem.b, distance="euclidean", scale="none", **options)
+        scale = {} if options.get("mode") in ("auto", "vertex") else {"scale": "none"}  # these two have none
+        found = fourge.gw.align(problem.x, problem.y, a=problem.a, b=problem.b, distance="euclidean", **scale, **options)
     else:
         found = fourge.gw.align(problem.c, problem.d, a=problem.a, b=problem.b, distance="matrix", **options)
     n, m = problem.shape

@@ -70,7 +70,8 @@ FRG_API void frg_graph_arcs(const frg_graph *g, const int64_t **starts, const in
 FRG_API void frg_graph_destroy(frg_graph *g);
 
 typedef struct {
-    const char *method;         /* "dijkstra", "label correction", "floyd-warshall" */
+    const char *method;         /* "dijkstra", "label correction", "floyd-warshall"; "label correction, dijkstra" where
+                                   lengths made the first take 64 relaxations an arc, and the second took over */
     int64_t sources;            /* different ones */
     double relaxations_per_arc; /* by batch of 16 sources; 1 for dijkstra */
     double seconds;
@@ -167,21 +168,23 @@ typedef struct {
     double bytes_read;     /* of the stored costs */
     int converged;
     frg_gw_store cost_store; /* the form they had; auto in the kernel domain */
+    double rounding_floor; /* FRG_STALLED: the smallest error that was reached, which is what rounding leaves; else NaN */
 } frg_sinkhorn_report;
 
 typedef struct frg_sinkhorn frg_sinkhorn;
 
 FRG_API void frg_sinkhorn_defaults(frg_sinkhorn_opts *o, size_t struct_size);
 /** cost: n x m, f32 or f64, any strides, alive as long as the solver.  a (n), b (m): f64 or NULL for uniform
- *  ones; n and m at most 2^31 - 2; balanced problems are normalised to mass 1 (W_TOTALS where their sums differ).
- *  Errors: E_DISTANCE with row and column, E_MARGINAL, E_ARG; E_MEMORY before any work, with the bytes that cost_store
- *  and the next smaller form need. */
+ *  ones; n and m at most 2^31 - 2; balanced problems are normalised to mass 1 (W_TOTALS where
+ *  the sums are not 1).
+ *  Errors: E_DISTANCE with row and column, E_MARGINAL (for sums of a balanced problem that differ, too), E_ARG; E_MEMORY
+ *  before any work, with the bytes that cost_store and the next smaller form need. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_create(frg_sinkhorn **out, frg_context *ctx, frg_array cost,
                                                     const double *a, const double *b,
                                                     const frg_sinkhorn_opts *o);
 /** Potentials to start from, cost units; either may be NULL. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_start(frg_sinkhorn *s, const double *f, const double *g);
-/** FRG_MAX_ITER where tol was not reached. */
+/** FRG_MAX_ITER where tol was not reached, FRG_STALLED where rounding keeps it from there. */
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info);
 FRG_API frg_sinkhorn_report frg_sinkhorn_get(const frg_sinkhorn *s);
 FRG_API const frg_plan *frg_sinkhorn_plan(const frg_sinkhorn *s);
@@ -189,12 +192,36 @@ FRG_API const frg_plan *frg_sinkhorn_plan(const frg_sinkhorn *s);
 FRG_API FRG_MUST_USE frg_status frg_sinkhorn_potentials(const frg_sinkhorn *s, double *f, double *g);
 FRG_API void frg_sinkhorn_destroy(frg_sinkhorn *s);
 
+/* ---- transport without entropy --------------------------------------------------------------------- */
+
+typedef struct {
+    double cost;     /* <C, P> */
+    int64_t entries; /* of P with mass: n + m - 1 at most */
+    int optimal;     /* 0: the most pivots were done before, and P is a vertex none the less */
+} frg_emd_report;
+
+/** plan (n x m) <- a vertex P of least <C, P> over P 1 = a, P' 1 = b, the sides' points those of cost (n x m); f (n) and
+ *  g (m) <- its duals, f_i + g_j <= C_ij to rounding, equal where P has mass; both or neither may be NULL, report may be.  All
+ *  in double, any strides; a and b: NULL for uniform weights of sum 1, of equal sums to 1e-6 (b is scaled to a's), zeros
+ *  allowed.  By assignment (Jonker and Volgenant 1987) where all weights are equal, else by a network simplex.
+ *  Errors: E_DISTANCE with row and column, E_MARGINAL, E_SHAPE, E_ARG, E_MEMORY.  FRG_MAX_ITER: optimal is 0. */
+FRG_API FRG_MUST_USE frg_status frg_emd(frg_context *ctx, frg_array cost, const double *a,
+                                        const double *b, frg_array plan, double *f, double *g,
+                                        frg_emd_report *report);
+
 /* ---- alignment ---------------------------------------------------------------------------------------- */
 
 typedef enum {
-    FRG_GW_AUTO,    /* sampled */
+    FRG_GW_AUTO,    /* vertex, where no option is given that this mode has no part in (anchors, epsilon, anneal, damping,
+                       min_iter, tol, max_inner, marginal_tol, reference, lambda_ema_beta, scale, sampling, multiscale,
+                       n_coarse, n_start, fine_steps, polish, round, polish_tol, polish_passes, cost_store, rank, store_plan,
+                       diag_exact, auto_store, start_from; a plan or potentials to start from), all mass is carried and
+                       marginals hold, and there are at most 6000 points a side of equal weights, 3000 others, and memory for
+                       it; else sampled.  An option is given where its value is not the default, or frg_gw_give named it.
+                       The report says which mode was taken, and why */
     FRG_GW_SAMPLED, /* L(P) from R pairs drawn from P */
-    FRG_GW_EXACT,   /* L(P) by two matrix products; no random numbers */
+    FRG_GW_EXACT,   /* L(P) by two matrix products; no random numbers: what asks for pairs, several starts or sizes is
+                       E_UNSUPPORTED, in the mode landmark too */
     FRG_GW_LANDMARK, /* squared landmark distances, L(P) exact in rank landmarks + 2 */
     FRG_GW_VERTEX   /* no sampling and no entropy: several starts, each by conditional gradient with exact line search to a
                        plan that no vertex is lower than to first order, mostly a vertex itself (n + m - 1 entries at most);
@@ -203,7 +230,8 @@ typedef enum {
 typedef enum {
     FRG_GW_DISTANCE_AUTO,        /* precomputed up to 20000 points, landmark above; matrix, graph where given */
     FRG_GW_DISTANCE_LANDMARK,    /* distance of the vectors of path lengths to landmarks */
-    FRG_GW_DISTANCE_DIJKSTRA,    /* path lengths in the graph of neighbours, rows when they are needed */
+    FRG_GW_DISTANCE_DIJKSTRA,    /* path lengths in the graph of neighbours, rows when they are needed; of a graph in parts
+                                    all are looked at once for the largest, 1.5 times which is the distance of parts */
     FRG_GW_DISTANCE_PRECOMPUTED, /* the same, all pairs at once */
     FRG_GW_DISTANCE_EUCLIDEAN,
     FRG_GW_DISTANCE_MATRIX,      /* the data are the distances */
@@ -222,6 +250,9 @@ typedef enum {
                              noise of both, and steps are left */
     FRG_GW_START_PRODUCT,
     FRG_GW_START_PROFILES,/* that alone, without annealing */
+    FRG_GW_START_VERTEX,  /* that of the mode vertex, without annealing and other starts: sampled steps at the last epsilon blur
+                             it.  What auto is where the mode auto takes sampled because of an option, at most 1e6 pairs of
+                             points, and where none of n_start, multiscale, n_coarse, fine_steps and rank is given */
     FRG_GW_START_GIVEN,   /* from here on in reports alone */
     FRG_GW_START_ANNEALED,/* the product, entropic steps with falling epsilon */
     FRG_GW_START_AXES,    /* classical scaling of both sides, axes with signs */
@@ -249,11 +280,14 @@ typedef enum {
     FRG_GW_CANCELLED,
     FRG_GW_STALLED_PRODUCT, /* the plan is the product of its marginals: W_PRODUCT */
     FRG_GW_DEGENERATE,      /* every plan is as good: one point, or distances 0 */
-    FRG_GW_STATIONARY       /* mode vertex: no plan is lower to first order, and of the starts none ended lower */
+    FRG_GW_STATIONARY,      /* mode vertex: no plan is lower to first order, and of the starts none ended lower */
+    FRG_GW_ROUNDING_FLOOR   /* the change of the plan is what rounding leaves, more than `tol`: FRG_STALLED */
 } frg_gw_reason;
 
 /** One side.  data: points (n x d), or the distances (n x n) with FRG_GW_DISTANCE_MATRIX, f32 or f64; graph: for
- *  FRG_GW_DISTANCE_GRAPH; weights: n f64 or NULL.  Borrowed until create returns (graphs: as long as the solver). */
+ *  FRG_GW_DISTANCE_GRAPH, not directed (E_UNSUPPORTED); weights: n f64 or NULL: uniform.
+ *  Where marginals hold, sums that are given are to be equal (to 1e-6, else E_MARGINAL), and are normalised to 1 (W_TOTALS
+ *  where they are not 1).  Borrowed until create returns (graphs: as long as the solver). */
 typedef struct {
     const frg_array *data;
     const frg_graph *graph;
@@ -306,14 +340,15 @@ typedef struct {
     frg_gw_scale_linear scale_linear; /* none: the linear cost as given; max: divided by its largest |value| */
     frg_gw_landmark_metric landmark_metric; /* l2; the others not in the mode landmark */
     int lazy;               /* 0; 1: precomputed distances row by row as they are needed, all kept; the scale is then
-                               that of two sweeps */
+                               that of two sweeps where the graph is in one part */
     int store_plan; /* 0; 1: the sampled mode keeps its averaged plan, n m floats: anchors come from it and `tol` is its
                        change (Frobenius) */
     int diag_exact; /* 0; 1: the row and column terms of L from the marginals of the plan instead of the anchors, at
                        O(n^2 + m^2) a step where these are relaxed or partial; not with dijkstra or lazy */
     int auto_store; /* 0: f32 that memory has no room for is E_MEMORY; 1: fly takes its place (W_STORE) */
     frg_gw_start start_from; /* auto; profiles: in the sampled mode without a coarse level, marginals that hold, no linear
-                       cost, no rank; a plan or potentials that are given come first */
+                       cost, no rank; vertex: the same, with a linear cost too; a plan or potentials that are given come first */
+    uint64_t given; /* 0; bits of the options that frg_gw_give named */
 } frg_gw_opts;
 
 typedef struct {
@@ -335,16 +370,25 @@ typedef struct {
     int64_t starts;               /* how many; 1 in the modes exact and landmark */
     frg_gw_store cost_store;      /* f32 or fly */
     frg_gw_start started_from;    /* of the start that went on */
+    double energy_product;        /* E (fused: J) of a b', caller's units (J: scaled); in the modes with entropy where all
+                                     distances are there and marginals hold, without a linear cost; else NaN */
     /* the mode vertex; 0 and NaN in the others */
-    double energy_product;        /* E (fused: J) of a b', caller's units (J: scaled) */
     double next_energy;           /* the lowest of the starts that ended higher, on all points; infinite: none did */
     int64_t starts_agree;         /* how many of those on all points ended as low, to 1e-6 of energy_product */
     int vertex;                   /* the plan is a vertex */
     int symmetric;                /* another plan is as low and moves half of the points at least */
+    frg_gw_mode mode;             /* that was taken */
+    double vertex_energy;         /* E of the vertex that sampled steps began at: what E has above it is the blur of epsilon
+                                     (or the noise of the steps); NaN where there is none, or with a linear cost */
+    const char *mode_reason;      /* "asked for", or why auto took it; alive as long as the solver */
+    double rounding_floor;        /* the reason of that name: the smallest change that was reached, what `tol` is compared
+                                     with; NaN for other reasons */
 } frg_gw_report;
 
 typedef struct frg_gw frg_gw;
 
+/** "vertex" and the like. */
+FRG_API const char *frg_gw_mode_name(frg_gw_mode m);
 /** "converged_plateau" and the like. */
 FRG_API const char *frg_gw_reason_name(frg_gw_reason r);
 /** "profiles" and the like. */
@@ -353,6 +397,9 @@ FRG_API void frg_gw_defaults(frg_gw_opts *o, size_t struct_size);
 /** The settings of a preset into o (mode, scale, sampling, annealing, inner passes, starts, polish).  To change some of
  *  them, call this, set them, and leave o->preset at FRG_GW_PRESET_NONE. */
 FRG_API void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset);
+/** Says that `option` (the name of a field, or "potentials", which a plan of the mode vertex has not) is given, whatever its
+ *  value: the mode auto takes sampled then, and the mode vertex refuses it.  Of other names and options it says nothing. */
+FRG_API void frg_gw_give(frg_gw_opts *o, const char *option);
 /** linear: n x m f32 or f64, needed where linear_weight > 0, else NULL (W_LINEAR: it has no effect).  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped
  *  while distances were made; *out is there, and its run says the same and makes no plan.
  *  Errors: E_SHAPE, E_DTYPE, E_NOT_FINITE, E_DISTANCE, E_GRAPH, E_MARGINAL, each with its place, E_OPTION, E_ARG,
@@ -360,7 +407,8 @@ FRG_API void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset);
 FRG_API FRG_MUST_USE frg_status frg_gw_create(frg_gw **out, frg_context *ctx, frg_gw_side x, frg_gw_side y,
                                               const frg_array *linear, const frg_gw_opts *o);
 /** Start from a plan (n x m, f64 or f32, >= 0), which is scaled to mass 1.  With a rank it is factored first, its
- *  components the `rank` farthest points of the smaller side and what is nearest to each.  Errors: E_SHAPE, E_MARGINAL;
+ *  components the `rank` farthest points of the smaller side and what is nearest to each.  Entries below 0 by no more than
+ *  rounding, 4096 roundings of the largest entry in f64 and 16 in f32, are zeros.  Errors: E_SHAPE, E_MARGINAL;
  *  E_UNSUPPORTED where no steps are done and the rank is bounded or marginals are partial or relaxed. */
 FRG_API FRG_MUST_USE frg_status frg_gw_start_plan(frg_gw *s, frg_array plan);
 /** Start from potentials f (n), g (m) in scaled cost units, as frg_gw_potentials gives them (their row and column terms are
@@ -373,7 +421,8 @@ FRG_API FRG_MUST_USE frg_status frg_gw_run(frg_gw *s, frg_info *info);
 
 /** Called before every outer step; stopped: the run ends early (interrupted, out of time).  frg_gw_save gives the
  *  state then, which costs a copy of what the next step depends on: O(n + m), n m floats where costs are averaged
- *  (from step 30 on) and in the exact mode.  A negative status ends the run with it. */
+ *  (from step 30 on) and in the exact mode.  A negative status ends the run with it.  The mode vertex calls it once,
+ *  before its starts: a run that goes on from there does all of its work again, and ends with the same bits. */
 typedef frg_status (*frg_gw_saver)(void *user, const frg_gw *s, int stopped);
 /** NULL: no states. */
 FRG_API void frg_gw_keep(frg_gw *s, frg_gw_saver save, void *user);
@@ -499,6 +548,8 @@ typedef struct {
     double change;         /* of the last round */
     double energy;         /* sum_s share_s E_s of the last plans */
     int converged;
+    int64_t inner_iterations; /* passes of all rounds */
+    double rounding_floor; /* FRG_STALLED: the smallest change that was reached, which is what rounding leaves; else NaN */
 } frg_barycenter_report;
 
 FRG_API void frg_barycenter_defaults(frg_barycenter_opts *o, size_t struct_size);
@@ -506,7 +557,8 @@ FRG_API void frg_barycenter_defaults(frg_barycenter_opts *o, size_t struct_size)
  *  to all of n_spaces spaces: minimises sum_s share_s E(P_s) with entropy of strength epsilon (Peyre, Cuturi and
  *  Solomon 2016), C <- sum_s share_s P_s C_s P_s' / (p p'), in turn.  spaces[s]: n_s x n_s, f64 or f32; weights[s]:
  *  n_s or NULL (weights itself may be NULL); shares: n_spaces or NULL, equal.  start (size x size): distances to
- *  start from; NULL: those of the first space at points spread over it.  All in double.  FRG_MAX_ITER: not settled. */
+ *  start from; NULL: those of the first space at points spread over it.  All in double.  FRG_MAX_ITER: not settled; FRG_STALLED: rounding
+ *  keeps the distances from it. */
 FRG_API FRG_MUST_USE frg_status frg_gw_barycenter(frg_context *ctx, const frg_array *spaces,
                                                   const double *const *weights, const double *shares,
                                                   int64_t n_spaces, const double *p, const frg_array *start,

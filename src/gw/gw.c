@@ -7,21 +7,28 @@
 #include <string.h>
 
 #include "gw/gw_align.h"
+#include "gw/gw_exact.h"
 #include "gw/gw_store.h"
 
 const char *frg_gw_reason_name(frg_gw_reason r)
 {
     static const char *const names[] = {"running",    "converged_change", "converged_plateau",
                                         "max_iter",   "cancelled",        "stalled_product",
-                                        "degenerate", "stationary"};
+                                        "degenerate", "stationary",       "rounding_floor"};
     return (size_t)r < sizeof names / sizeof *names ? names[r] : "?";
 }
 
 const char *frg_gw_start_name(frg_gw_start s)
 {
-    static const char *const names[] = {"auto",     "product", "profiles", "given",
+    static const char *const names[] = {"auto",     "product", "profiles", "vertex", "given",
                                         "annealed", "axes",    "random",   "coarse"};
     return (size_t)s < sizeof names / sizeof *names ? names[s] : "?";
+}
+
+const char *frg_gw_mode_name(frg_gw_mode m)
+{
+    static const char *const names[] = {"auto", "sampled", "exact", "landmark", "vertex"};
+    return (size_t)m < sizeof names / sizeof *names ? names[m] : "?";
 }
 
 void frg_gw_defaults(frg_gw_opts *o, size_t struct_size)
@@ -74,47 +81,6 @@ void frg_gw_apply_preset(frg_gw_opts *o, frg_gw_preset preset)
     o->polish = 0;
 }
 
-const char *frgi_gw_sampled_option(const frg_gw_opts *o)
-{
-    frg_gw_opts usual;
-    frg_gw_defaults(&usual, sizeof usual);
-    const struct {
-        const char *name;
-        double now, usual;
-    } options[] = {{"anchors", (double)o->anchors, (double)usual.anchors},
-                   {"epsilon", o->epsilon, usual.epsilon},
-                   {"anneal", (double)o->anneal, (double)usual.anneal},
-                   {"damping", o->damping, usual.damping},
-                   {"min_iter", (double)o->min_iter, (double)usual.min_iter},
-                   {"tol", o->tol, usual.tol},
-                   {"max_inner", (double)o->max_inner, (double)usual.max_inner},
-                   {"marginal_tol", o->marginal_tol, usual.marginal_tol},
-                   {"reference", (double)o->reference, (double)usual.reference},
-                   {"lambda_ema_beta", o->lambda_ema_beta, usual.lambda_ema_beta},
-                   {"scale", (double)o->scale, (double)usual.scale},
-                   {"sampling", (double)o->sampling, (double)usual.sampling},
-                   {"multiscale", (double)o->multiscale, (double)usual.multiscale},
-                   {"n_coarse", (double)o->n_coarse, (double)usual.n_coarse},
-                   {"n_start", (double)o->n_start, (double)usual.n_start},
-                   {"fine_steps", (double)o->fine_steps, (double)usual.fine_steps},
-                   {"polish", (double)o->polish, (double)usual.polish},
-                   {"round", (double)o->round, (double)usual.round},
-                   {"polish_tol", o->polish_tol, usual.polish_tol},
-                   {"polish_passes", (double)o->polish_passes, (double)usual.polish_passes},
-                   {"cost_store", (double)o->cost_store, (double)usual.cost_store},
-                   {"rank", (double)o->rank, (double)usual.rank},
-                   {"store_plan", (double)o->store_plan, (double)usual.store_plan},
-                   {"diag_exact", (double)o->diag_exact, (double)usual.diag_exact},
-                   {"auto_store", (double)o->auto_store, (double)usual.auto_store},
-                   {"start_from", (double)o->start_from, (double)usual.start_from}};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (options[i].now < options[i].usual || options[i].now > options[i].usual) {
-            return options[i].name;
-        }
-    }
-    return NULL;
-}
-
 /* ---- checks ----------------------------------------------------------------------------------------- */
 
 static frg_status check_ranges(frg_context *ctx, const frg_gw_opts *o)
@@ -151,7 +117,7 @@ static frg_status check_ranges(frg_context *ctx, const frg_gw_opts *o)
                   {"scale", (double)o->scale, 0, FRG_GW_SCALE_NONE, false},
                   {"sampling", (double)o->sampling, 0, FRG_GW_MULTINOMIAL, false},
                   {"multiscale", (double)o->multiscale, 0, FRG_GW_MULTISCALE_OFF, false},
-                  {"start_from", (double)o->start_from, 0, FRG_GW_START_PROFILES, false},
+                  {"start_from", (double)o->start_from, 0, FRG_GW_START_VERTEX, false},
                   {"preset", (double)o->preset, 0, FRG_GW_PRESET_TORCHGW, false},
                   {"scale_linear", (double)o->scale_linear, 0, FRG_GW_LINEAR_MAX, false},
                   {"landmark_metric", (double)o->landmark_metric, 0, FRG_GW_LANDMARK_MID, false},
@@ -181,26 +147,34 @@ static frg_status check_together(frg_context *ctx, const frg_gw_opts *o, bool li
         FAIL(ctx, E_UNSUPPORTED,
              "partial mass and relaxed marginals in the modes exact and landmark, and in vertex");
     }
-    const char *const idle = o->mode == FRG_GW_VERTEX ? frgi_gw_sampled_option(o) : NULL;
+    const char *const idle = o->mode == FRG_GW_VERTEX ? frgi_gw_entropic_option(o) : NULL;
     if (idle) {
         FAIL(ctx, E_UNSUPPORTED,
              "%s in the mode vertex, which has no entropy and no passes: leave it at its default, "
              "or take the mode sampled or exact",
              idle);
     }
-    const bool sampled = o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED;
+    const bool exact = o->mode == FRG_GW_EXACT || o->mode == FRG_GW_LANDMARK;
+    const char *const of_samples = exact ? frgi_exact_idle_option(o) : NULL;
+    if (of_samples) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "%s in the modes exact and landmark, which draw no pairs and have one start and one "
+             "size: leave it at its default, or take the mode sampled",
+             of_samples);
+    }
+    const bool sampled = o->mode <= FRG_GW_SAMPLED;
     if (o->rank > 0 && (o->mass > 0 || relaxed || !sampled)) {
         FAIL(
             ctx, E_UNSUPPORTED,
             "plans of low rank with partial mass, relaxed marginals, or a mode other than sampled");
     }
-    if (o->start_from == FRG_GW_START_PROFILES &&
-        (o->rank > 0 || o->mass > 0 || relaxed || o->linear_weight > 0 || !sampled ||
+    if (o->start_from >= FRG_GW_START_PROFILES &&
+        (o->rank > 0 || o->mass > 0 || relaxed || !sampled ||
+         (o->linear_weight > 0 && o->start_from == FRG_GW_START_PROFILES) ||
          o->multiscale == FRG_GW_MULTISCALE_ON)) {
         FAIL(ctx, E_UNSUPPORTED,
-             "start_from profiles with a rank, partial mass, relaxed marginals, a linear cost, a "
-             "mode "
-             "other than sampled, or multiscale");
+             "start_from profiles and vertex with a rank, partial mass, relaxed marginals, a mode "
+             "other than sampled, or multiscale, and profiles with a linear cost");
     }
     if (o->cost_store != FRG_GW_STORE_AUTO && o->cost_store != FRG_GW_STORE_F32 &&
         o->cost_store != FRG_GW_STORE_FLY) {
@@ -279,7 +253,8 @@ static frg_status take_marginals(frg_gw *s, const double *a, const double *b)
         TRY(frgi_check_partial(ctx, s->o.reference));
     }
     if (frgi_is_balanced(&s->o)) {
-        return frgi_normalise_weights(ctx, s->a, s->x.n, sum_a, s->b, s->y.n, sum_b);
+        return frgi_normalise_weights(ctx, (frgi_weights){s->a, s->x.n, sum_a, a != NULL},
+                                      (frgi_weights){s->b, s->y.n, sum_b, b != NULL});
     }
     return FRG_OK;
 }
@@ -305,9 +280,9 @@ static frg_status choose_store(frg_gw *s, frgi_keeping *keeping)
 bool frgi_gw_is_multiscale(const frg_gw *s)
 {
     const frg_gw_opts *const o = &s->o;
-    const bool possible = (o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED) && !s->start &&
-                          !s->potentials && frgi_is_balanced(o) && o->linear_weight == 0 &&
-                          o->start_from != FRG_GW_START_PROFILES;
+    const bool possible = o->mode == FRG_GW_SAMPLED && !s->start && !s->potentials &&
+                          frgi_is_balanced(o) && o->linear_weight == 0 &&
+                          o->start_from < FRG_GW_START_PROFILES;
     return possible &&
            (o->multiscale == FRG_GW_MULTISCALE_ON ||
             (o->multiscale == FRG_GW_MULTISCALE_AUTO && (double)s->x.n * (double)s->y.n > 1e6));
@@ -345,11 +320,38 @@ static void settle_options(frg_gw_opts *o)
     }
 }
 
+/** What the mode keeps between its steps. */
+static frg_status open_level(frg_gw *s)
+{
+    frgi_keeping keeping;
+    TRY(choose_store(s, &keeping));
+    TRY(frgi_level_open(&s->level, s->ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, keeping,
+                        keeping.stored && frgi_gw_is_multiscale(s)));
+    s->level.smooths = keeping.stored && s->o.mode == FRG_GW_SAMPLED;
+    s->level.state = &s->state;
+    s->level.trace = &s->trace;
+    return FRG_OK;
+}
+
+/** Something to start from is given: of the modes that auto may take, sampled goes on from it. */
+static frg_status take_start(frg_gw *s, const char *what)
+{
+    if (!s->by_auto || s->o.mode != FRG_GW_VERTEX) {
+        return FRG_OK;
+    }
+    frgi_gw_take_mode(s, FRG_GW_SAMPLED, what);
+    frgi_level_close(&s->level);
+    const frg_status status = open_level(s);
+    s->stopped = status;
+    return status;
+}
+
 static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y,
                            const frg_array *linear)
 {
     frg_context *const ctx = s->ctx;
     TRY(check_options(ctx, &s->o, linear != NULL));
+    const char *const option = frgi_gw_entropic_option(&s->o); /* before what is left to the mode */
     settle_options(&s->o);
     if (s->o.mode == FRG_GW_LANDMARK && (s->o.distance == FRG_GW_DISTANCE_AUTO)) {
         s->o.distance = FRG_GW_DISTANCE_LANDMARK;
@@ -380,15 +382,9 @@ static frg_status open_all(frg_gw *s, const frg_gw_side *x, const frg_gw_side *y
         frgi_warn(ctx, W_LINEAR, "a linear cost was given, and linear_weight is 0");
     }
     s->degenerate = all_plans_alike(s);
-    const bool sampled = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED;
-    frgi_keeping keeping;
-    TRY(choose_store(s, &keeping));
-    TRY(frgi_level_open(&s->level, ctx, &s->o, &s->x, &s->y, s->a, s->b, s->linear, keeping,
-                        keeping.stored && frgi_gw_is_multiscale(s)));
-    s->level.smooths = keeping.stored && sampled;
     s->state = (struct frgi_state){.ctx = ctx, .report = &s->report, .owner = s};
-    s->level.state = &s->state;
-    s->level.trace = &s->trace;
+    frgi_gw_choose_mode(s, option);
+    TRY(open_level(s));
     s->report.n = s->x.n;
     s->report.m = s->y.n;
     s->report.components_source = s->x.components;
@@ -449,6 +445,53 @@ void frg_gw_destroy(frg_gw *s)
 
 /* ---- starts -------------------------------------------------------------------------------------------- */
 
+static double entry(const frg_array *plan, int64_t i, int64_t j)
+{
+    const char *const base = frgi_array_base(plan);
+    const int64_t at = i * plan->stride[0] + j * plan->stride[1];
+    return plan->dtype == FRG_F64 ? ((const double *)(const void *)base)[at]
+                                  : (double)((const float *)(const void *)base)[at];
+}
+
+/** What rounding may leave below 0 in a plan that was computed: its entries are sums and differences of numbers up to the
+ *  largest, 4096 roundings of it in f64, 16 in f32. */
+static double plan_noise(const frg_array *plan)
+{
+    double most = 0;
+    for (int64_t i = 0; i < plan->shape[0]; i++) {
+        for (int64_t j = 0; j < plan->shape[1]; j++) {
+            most = fmax(most, entry(plan, i, j));
+        }
+    }
+    return most * (plan->dtype == FRG_F64 ? 0x1p-41 : 0x1p-20);
+}
+
+/** copy <- the plan scaled to mass 1. */
+static frg_status copy_plan(frg_context *ctx, const frg_array *plan, float *copy)
+{
+    const int64_t n = plan->shape[0], m = plan->shape[1];
+    const double noise = plan_noise(plan);
+    double total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < m; j++) {
+            const double given = entry(plan, i, j), p = given < 0 && given >= -noise ? 0 : given;
+            if (!(p >= 0 && p < (double)INFINITY)) {
+                frgi_at(ctx, "plan, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
+                FAIL(ctx, E_MARGINAL, "an entry is %g", p);
+            }
+            copy[i * m + j] = (float)p;
+            total += p;
+        }
+    }
+    if (!(total > 0)) {
+        FAIL(ctx, E_MARGINAL, "the plan is zero");
+    }
+    for (int64_t i = 0; i < n * m; i++) {
+        copy[i] = (float)((double)copy[i] / total);
+    }
+    return FRG_OK;
+}
+
 frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
 {
     if (!s) {
@@ -459,6 +502,7 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     if (s->stopped) {
         return s->stopped;
     }
+    TRY(take_start(s, "a plan to start from"));
     if (s->o.mode == FRG_GW_VERTEX) {
         FAIL(ctx, E_UNSUPPORTED,
              "a plan to start from in the mode vertex, which has its own starts");
@@ -477,29 +521,10 @@ frg_status frg_gw_start_plan(frg_gw *s, frg_array plan)
     }
     float *copy;
     TRY(NEW(ctx, &copy, frgi_mul((size_t)n, (size_t)m), "a plan"));
-    const char *const base = frgi_array_base(&plan);
-    double total = 0;
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < m; j++) {
-            const int64_t at = i * plan.stride[0] + j * plan.stride[1];
-            const double p = plan.dtype == FRG_F64
-                                 ? ((const double *)(const void *)base)[at]
-                                 : (double)((const float *)(const void *)base)[at];
-            if (!(p >= 0 && p < (double)INFINITY)) {
-                DROP(ctx, &copy);
-                frgi_at(ctx, "plan, row %lld, column %lld", (long long)i + 1, (long long)j + 1);
-                FAIL(ctx, E_MARGINAL, "an entry is %g", p);
-            }
-            copy[i * m + j] = (float)p;
-            total += p;
-        }
-    }
-    if (!(total > 0)) {
+    const frg_status status = copy_plan(ctx, &plan, copy);
+    if (status < 0) {
         DROP(ctx, &copy);
-        FAIL(ctx, E_MARGINAL, "the plan is zero");
-    }
-    for (int64_t i = 0; i < n * m; i++) {
-        copy[i] = (float)((double)copy[i] / total);
+        return status;
     }
     DROP(ctx, &s->start);
     s->start = copy;
@@ -530,6 +555,7 @@ frg_status frg_gw_start_potentials(frg_gw *s, const double *f, const double *g)
     if (s->stopped) {
         return s->stopped;
     }
+    TRY(take_start(s, "potentials to start from"));
     if (s->o.mode == FRG_GW_VERTEX) {
         FAIL(ctx, E_UNSUPPORTED, "potentials to start from in the mode vertex, which has none");
     }

@@ -20,8 +20,10 @@ struct frg_gw {
     frgi_transport_list list; /* of the mode vertex */
     struct frgi_state state;
     frgi_trace trace;
-    frg_status stopped; /* positive: while distances were made */
+    frg_status stopped; /* positive: while distances were made; negative: nothing can be run */
     bool degenerate;
+    bool by_auto;  /* who chose the mode in o */
+    char why[120]; /* he chose it */
 };
 
 #pragma GCC visibility push(hidden)
@@ -29,8 +31,12 @@ struct frg_gw {
 /** The mode vertex (gw_vertex_run.c): the plan as a list, its energy and where it comes from in the report; positive: stopped,
  *  with the best plan so far. */
 FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);
-/** The name of the first option that the sampled iteration alone has and that is not at its default; NULL: none. */
-const char *frgi_gw_sampled_option(const frg_gw_opts *o);
+/** The name of the first option given that the mode vertex has no part in; NULL: none. */
+const char *frgi_gw_entropic_option(const frg_gw_opts *o);
+/** The mode that auto takes, and why (gw_mode.c).  option: that was given and the mode vertex has no part in, or NULL. */
+void frgi_gw_choose_mode(frg_gw *s, const char *option);
+/** The mode is this one because of something given. */
+void frgi_gw_take_mode(frg_gw *s, frg_gw_mode mode, const char *given);
 /** Whether its arrays fit into half of the memory that is allowed. */
 bool frgi_gw_fits_vertex(const frg_gw *s);
 /** Whether runs start from representatives. */

@@ -14,6 +14,9 @@
 enum { FRGI_ASSIGN_PAD = 16 };
 #define FRGI_ASSIGN_FAR 1e30 /* above all costs and duals */
 
+enum { FRGI_ASSIGN_LIST = 64, FRGI_ASSIGN_BLOCK = 64 };       /* columns */
+enum { FRGI_ASSIGN_UNLISTED = -1, FRGI_ASSIGN_NO_LIST = -2 }; /* not yet; too many are as near */
+
 /** A dense matrix of costs, or of what costs are made of. */
 typedef struct {
     void *at; /* rows x ld float (single) or double */
@@ -48,8 +51,10 @@ typedef struct frgi_assign frgi_assign;
 typedef struct {
     /** The least c_j - v_j and the second least, and where the least is (the first of equals). */
     int64_t (*two)(const void *c, const void *v, int64_t ld, double least[2]);
-    /** The assignment of least cost; warm: from the duals that are there. */
-    void (*solve)(frgi_assign *a, const frgi_costs *c);
+    /** Each row takes its least column where that is free, warm: by the duals that are there; how many rows wait. */
+    int64_t (*begin)(frgi_assign *a, const frgi_costs *c);
+    /** The assignment of least cost from there. */
+    void (*finish)(frgi_assign *a, const frgi_costs *c, int64_t waiting);
     /** Every second row and column of c. */
     void (*halve)(const frgi_costs *c, frgi_costs *out);
     /** Duals of a from those of a->half. */
@@ -68,10 +73,14 @@ struct frgi_assign {
     void *v;               /* ld: duals of columns; padding: -FRGI_ASSIGN_FAR */
     void *open, *key,
         *from; /* ld: v of columns that are not scanned; distances; rows before (integers as wide as a real) */
-    int32_t *scanned, *waiting; /* n, n */
-    int64_t scans;              /* rows that were read, of all solves */
-    frgi_assign *half;          /* NULL: small */
-    frgi_costs part;            /* of half */
+    int32_t *scanned, *waiting;  /* n, n */
+    int64_t scans;               /* rows that were read, of all solves */
+    int32_t *list;               /* n lists of columns; NULL: a path looks at all */
+    int32_t *listed, *front_row; /* n: lengths of lists; rows of a path */
+    void *list_cost, *bound;     /* n lists, n */
+    void *reached, *front_less, *front_rest, *low; /* n; n; n; of blocks of columns */
+    frgi_assign *half;                             /* NULL: small */
+    frgi_costs part;                               /* of half */
 };
 
 /** To be closed, failed or not. */

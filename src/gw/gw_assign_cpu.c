@@ -31,6 +31,7 @@ extern const frgi_assign_ops CAT(frgi_assign_ops, ISA)[2];
 #pragma GCC visibility pop
 #define OPS(type)                                                                                  \
     {                                                                                              \
-        .two = type##_two, .solve = type##_solve, .halve = type##_halve, .extend = type##_extend   \
+        .two = type##_two, .begin = type##_begin, .finish = type##_finish, .halve = type##_halve,  \
+        .extend = type##_extend                                                                    \
     }
 const frgi_assign_ops CAT(frgi_assign_ops, ISA)[2] = {OPS(double), OPS(single)};

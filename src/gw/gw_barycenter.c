@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gw/gw_floor.h"
 #include "gw/gw_room.h"
 
 typedef struct {
@@ -31,7 +32,15 @@ typedef struct {
     double *cost, *half;          /* size x the largest n */
     double unit;                  /* the largest distance */
     double energy;
+    int64_t passes;
 } middle;
+
+/** What rounding may leave of a relative change of plans, 64 times: exponents are distances of 4 at most over epsilon, with 64
+ *  inside, and steps pass on what those before left. */
+static double noise_of(const middle *b)
+{
+    return 64 * 0x1p-53 * (64 + 4 / b->o->epsilon);
+}
 
 /* ---- memory and checks ---------------------------------------------------------------------------------------- */
 
@@ -213,8 +222,8 @@ static void linearise(middle *b, const space *x, double *energy)
     *energy = sum;
 }
 
-/** P <- Sinkhorn(L(P)); *change: in the Frobenius norm. */
-static frg_status plan_step(middle *b, space *x, double *energy, double *change)
+/** P <- Sinkhorn(L(P)); *change: in the Frobenius norm, as *norm, that of P. */
+static frg_status plan_step(middle *b, space *x, double *energy, double *change, double *norm)
 {
     frg_sinkhorn_opts o;
     frg_sinkhorn *s = NULL;
@@ -231,7 +240,8 @@ static frg_status plan_step(middle *b, space *x, double *energy, double *change)
         status = frg_sinkhorn_run(s, NULL);
     }
     if (status >= 0) {
-        status = status == FRG_MAX_ITER ? FRG_OK : status;
+        status = status == FRG_MAX_ITER || status == FRG_STALLED ? FRG_OK : status;
+        b->passes += frg_sinkhorn_get(s).iterations;
         const frg_status read = frg_plan_rows(frg_sinkhorn_plan(s), 0, b->size,
                                               frg_matrix(b->half, FRG_F64, b->size, x->n, x->n));
         status = read < 0 ? read : status;
@@ -240,24 +250,30 @@ static frg_status plan_step(middle *b, space *x, double *energy, double *change)
         const frg_status read = frg_sinkhorn_potentials(s, x->f, x->f + b->size);
         status = read < 0 ? read : status;
     }
-    double square = 0;
+    double square = 0, whole = 0;
     for (int64_t i = 0; status >= 0 && i < b->size * x->n; i++) {
+        whole += b->half[i] * b->half[i];
         square += (b->half[i] - x->plan[i]) * (b->half[i] - x->plan[i]);
         x->plan[i] = b->half[i];
     }
     *change = sqrt(square);
+    *norm = sqrt(whole);
     frg_sinkhorn_destroy(s);
     return status;
 }
 
 static frg_status align_space(middle *b, space *x, double share)
 {
-    double energy = 0, change = (double)INFINITY;
-    for (int64_t t = 0; t < b->o->max_outer && change > b->o->outer_tol; t++) {
-        const frg_status status = plan_step(b, x, &energy, &change);
+    double energy = 0, change = (double)INFINITY, norm;
+    const double tol = b->o->outer_tol;
+    frgi_floor floor = frgi_floor_begin();
+    bool at_floor = false;
+    for (int64_t t = 0; t < b->o->max_outer && change > tol && !at_floor; t++) {
+        const frg_status status = plan_step(b, x, &energy, &change, &norm);
         if (status != FRG_OK) {
             return status;
         }
+        at_floor = tol > 0 && frgi_floor_reached(&floor, change, noise_of(b) * norm);
     }
     linearise(b, x, &energy);
     b->energy += share * energy * b->unit * b->unit;
@@ -291,10 +307,12 @@ static frg_status one_round(middle *b, double *change)
 
 static frg_status rounds(middle *b, frg_barycenter_report *r)
 {
+    frgi_floor floor = frgi_floor_begin();
     for (int64_t t = 0; t < b->o->max_iter; t++) {
         frg_status status = one_round(b, &r->change);
         if (status == FRG_OK) {
             r->iterations = t + 1;
+            r->inner_iterations = b->passes;
             r->energy = b->energy;
             r->converged = r->change <= b->o->tol;
             status = frgi_heartbeat(b->ctx, &(frg_progress){.solver = "gw",
@@ -306,6 +324,10 @@ static frg_status rounds(middle *b, frg_barycenter_report *r)
         }
         if (status != FRG_OK || r->converged) {
             return status;
+        }
+        if (b->o->tol > 0 && frgi_floor_reached(&floor, r->change, noise_of(b))) {
+            r->rounding_floor = floor.least;
+            return FRG_STALLED;
         }
     }
     return FRG_MAX_ITER;
@@ -368,7 +390,7 @@ frg_status frg_gw_barycenter(frg_context *ctx, const frg_array *spaces,
              (long long)out.shape[1]);
     }
     middle b = {.ctx = ctx, .o = &opts, .size = out.shape[0], .count = n_spaces};
-    frg_barycenter_report r = {0};
+    frg_barycenter_report r = {.rounding_floor = (double)NAN};
     frgi_run_begins(ctx);
     frg_status status = open_all(&b, spaces, weights, shares, p, start);
     if (status >= 0) {

@@ -285,9 +285,9 @@ static void pack(const float *rows, int64_t stride, int64_t rank, int64_t n, int
 }
 
 /** The low bits of the result are x / step to the nearest, |x / step| < 2^22. */
-INLINE int32_t whole(float x, float inverse)
+INLINE uint32_t whole(float x, float inverse)
 {
-    return (int32_t)frgi_bits_f32(x * inverse + 0x1.8p23f);
+    return (uint32_t)frgi_bits_f32(x * inverse + 0x1.8p23f);
 }
 
 static void pack_pairs(const float *rows, int64_t stride, int64_t rank, int64_t n, int width,
@@ -304,7 +304,8 @@ static void pack_pairs(const float *rows, int64_t stride, int64_t rank, int64_t 
             const float odd_inverse = both ? inverse : 0;
             int32_t *const to = out + (panel * pairs + r) * width;
             for (int64_t i = 0; i < filled; i++) {
-                to[i] = (whole(even[i], inverse) & 0xffff) | whole(odd[i], odd_inverse) << 16;
+                to[i] = (int32_t)((whole(even[i], inverse) & 0xffff) | whole(odd[i], odd_inverse)
+                                                                           << 16);
             }
             for (int64_t i = filled; i < width; i++) {
                 to[i] = 0;

@@ -1,7 +1,8 @@
 /* gw_distances.c - distances inside one side: dense, vectors, or rows of shortest paths in a bounded cache.
  *
- * One scale a side, found once: the exact maximum of a matrix and in the exact mode, else the largest distance met by two
- * sweeps (the farthest from node 0, then the farthest from that).  What cannot be reached counts as 1.5 times that.
+ * One scale a side, found once: the exact maximum of a matrix, in the exact mode, and of a graph in parts, else the largest
+ * distance met by two sweeps (the farthest from node 0, then the farthest from that).  What cannot be reached counts as 1.5
+ * times the largest, so that no other part is nearer than a point of the same; two sweeps see one part alone.
  */
 #include "gw/gw_distances.h"
 
@@ -229,7 +230,30 @@ static frg_status all_rows(frgi_distances *d, bool *cut)
     return status;
 }
 
-/** most, scale and fill. */
+/** Of a graph in parts: of the paths from all nodes, BATCH at a time.  Positive: stopped. */
+static frg_status all_parts(frgi_distances *d)
+{
+    const frgi_graph_ops *const ops = frgi_graph_ops_of(d->ctx);
+    float *rows;
+    bool cut = true;
+    TRY(NEW(d->ctx, &rows, frgi_mul(BATCH, (size_t)d->n), "distances"));
+    frg_status status = FRG_OK;
+    for (int64_t first = 0; first < d->n && status == FRG_OK; first += BATCH) {
+        const int64_t count = d->n - first < BATCH ? d->n - first : BATCH;
+        int32_t nodes[BATCH];
+        frg_paths_report report;
+        for (int64_t r = 0; r < count; r++) {
+            nodes[r] = (int32_t)(first + r);
+        }
+        status = frgi_path_rows(d->graph, nodes, count, rows, d->n, true, &report);
+        const float far = status == FRG_OK ? ops->farthest(rows, count * d->n, &cut) : 0;
+        d->most = far > d->most ? far : d->most;
+    }
+    DROP(d->ctx, &rows);
+    return status;
+}
+
+/** most, scale and fill.  Positive: stopped. */
 static frg_status find_scale(frgi_distances *d, const frg_gw_opts *o)
 {
     bool cut = false;
@@ -238,7 +262,12 @@ static frg_status find_scale(frgi_distances *d, const frg_gw_opts *o)
     if (d->kind == FRGI_DENSE) {
         d->most = frgi_graph_ops_of(d->ctx)->farthest(d->dense, d->n * d->n, &cut);
     } else {
-        TRY(o->mode == FRG_GW_EXACT ? all_rows(d, &cut) : two_sweeps(d, &cut));
+        const bool all = o->mode == FRG_GW_EXACT;
+        TRY(all ? all_rows(d, &cut) : two_sweeps(d, &cut));
+        const frg_status status = cut && !all ? all_parts(d) : FRG_OK;
+        if (status != FRG_OK) {
+            return status;
+        }
     }
     d->beyond = d->most > 0 ? 1.5f * d->most : 1;
     if (cut && !(d->most > 0)) { /* components of equal points */
@@ -337,6 +366,13 @@ frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw
             "the %s side has no %s", name, needs_graph ? "graph" : "data");
     const bool needs_data =
         o->distance == FRG_GW_DISTANCE_MATRIX || o->distance == FRG_GW_DISTANCE_EUCLIDEAN;
+    if (side->graph && frg_graph_get(side->graph).directed) {
+        FAIL(ctx, E_UNSUPPORTED,
+             "the %s graph is directed, and distances inside a side are symmetric here: make it "
+             "without directed, or give the matrix of its path lengths, of which (C + C') / 2 is "
+             "taken",
+             name);
+    }
     REQUIRE(ctx, !needs_data || side->data, "the %s side is a graph, and distance %s needs %s",
             name, o->distance == FRG_GW_DISTANCE_MATRIX ? "matrix" : "euclidean",
             o->distance == FRG_GW_DISTANCE_MATRIX ? "a matrix of all distances" : "points");
@@ -348,11 +384,11 @@ frg_status frgi_distances_open(frgi_distances *d, frg_context *ctx, const frg_gw
                 name, (long long)n, (long long)width);
     }
     const double begin = frgi_seconds();
-    const frg_status status = open_kind(d, side, o, name);
+    frg_status status = open_kind(d, side, o, name);
+    status = status == FRG_OK ? find_scale(d, o) : status;
     if (status != FRG_OK) {
         return status;
     }
-    TRY(find_scale(d, o));
     TRY(find_all(d, o));
     d->seconds = frgi_seconds() - begin - d->graph_seconds;
     return FRG_OK;

@@ -28,7 +28,7 @@ typedef struct {
     float *cache;
     int32_t *at, *owner;
     int64_t capacity, slots, next;
-    float most;   /* the largest finite distance (2-sweep unless dense) */
+    float most;   /* the largest finite distance (2-sweep unless dense or a graph in parts) */
     float scale;  /* 1 / most, or 1 */
     float beyond; /* what stands for infinite: 1.5 times the largest */
     double graph_seconds, seconds;

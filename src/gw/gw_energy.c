@@ -207,8 +207,8 @@ double frgi_energy_of(const frgi_plan_sums *s, double scale_x, double scale_y)
 }
 
 /** The sums of E over dense row-major arrays. */
-static frg_status dense_sums(frg_context *ctx, int64_t n, int64_t m, const double *c,
-                             const double *d, const double *p, frgi_plan_sums *out)
+static frg_status dense_sums(frg_context *ctx, const frg_context *stops, int64_t n, int64_t m,
+                             const double *c, const double *d, const double *p, frgi_plan_sums *out)
 {
     double *cp = NULL, *pd = NULL, *r = NULL, *q = NULL;
     frg_status status = FRG_OK;
@@ -218,6 +218,9 @@ static frg_status dense_sums(frg_context *ctx, int64_t n, int64_t m, const doubl
     TRY_TO(done, NEW0(ctx, &r, n, "an energy"));
     TRY_TO(done, NEW0(ctx, &q, m, "an energy"));
     frgi_gw_product(ctx, 'N', 'N', n, m, n, 1, c, p, 0, cp);
+    if (stops && (status = frgi_stopped(stops)) != FRG_OK) {
+        goto done;
+    }
     frgi_gw_product(ctx, 'N', 'N', n, m, m, 1, p, d, 0, pd);
     const frgi_sweep_ops *const ops = frgi_sweep_ops_of(ctx);
     out->x = out->y = out->cross = 0;
@@ -320,7 +323,7 @@ frg_status frgi_plan_sums_take(frgi_level *l, bool objective, frgi_plan_sums *ou
         out->entropy += copy.entropy[k];
         out->linear += copy.cost[k];
     }
-    status = dense_sums(ctx, n, m, c, d, p, out);
+    status = dense_sums(ctx, NULL, n, m, c, d, p, out);
 done:
     DROP(ctx, &c);
     DROP(ctx, &d);
@@ -374,11 +377,14 @@ frg_status frg_gw_energy(frg_context *ctx, frg_array c, frg_array d, frg_array p
     double *cc = NULL, *dd = NULL, *pp = NULL;
     frgi_plan_sums sums;
     frg_status status = FRG_OK;
+    frgi_run_begins(ctx);
     TRY_TO(done, dense_copy(ctx, &c, "c", &cc));
     TRY_TO(done, dense_copy(ctx, &d, "d", &dd));
     TRY_TO(done, dense_copy(ctx, &plan, "plan", &pp));
-    TRY_TO(done, dense_sums(ctx, plan.shape[0], plan.shape[1], cc, dd, pp, &sums));
-    *energy = frgi_energy_of(&sums, 1, 1);
+    TRY_TO(done, dense_sums(ctx, ctx, plan.shape[0], plan.shape[1], cc, dd, pp, &sums));
+    if (status == FRG_OK) {
+        *energy = frgi_energy_of(&sums, 1, 1);
+    }
 done:
     DROP(ctx, &cc);
     DROP(ctx, &dd);
@@ -433,6 +439,16 @@ frg_status frgi_lower_bound(frg_context *ctx, const double *square_x, const doub
     return FRG_OK;
 }
 
+/** square_i = sum_k C_ik^2 w_k, with the same bits on any number of threads. */
+static void eccentricities(frg_context *ctx, const double *c, const double *w, int64_t n,
+                           double *square)
+{
+#pragma omp parallel for schedule(static) num_threads(frg_threads(ctx)) if (n > 256)
+    for (int64_t i = 0; i < n; i++) {
+        square[i] = frgi_stopped(ctx) == FRG_OK ? weighted_square(c + i * n, w, n) : 0;
+    }
+}
+
 frg_status frg_gw_lower_bound(frg_context *ctx, frg_array c, const double *a, frg_array d,
                               const double *b, double *bound)
 {
@@ -442,22 +458,19 @@ frg_status frg_gw_lower_bound(frg_context *ctx, frg_array c, const double *a, fr
     const int64_t n = c.shape[0], m = d.shape[0];
     double *cc = NULL, *dd = NULL, *w = NULL, *square = NULL, sum_a, sum_b;
     frg_status status = FRG_OK;
+    frgi_run_begins(ctx);
     TRY_TO(done, NEW(ctx, &w, n + m, "weights"));
     TRY_TO(done, NEW0(ctx, &square, n + m, "eccentricities"));
     TRY_TO(done, frgi_take_weights(ctx, a, n, "a", w, &sum_a));
     TRY_TO(done, frgi_take_weights(ctx, b, m, "b", w + n, &sum_b));
-    TRY_TO(done, frgi_normalise_weights(ctx, w, n, sum_a, w + n, m, sum_b));
+    TRY_TO(done, frgi_normalise_weights(ctx, (frgi_weights){w, n, sum_a, a != NULL},
+                                        (frgi_weights){w + n, m, sum_b, b != NULL}));
     TRY_TO(done, dense_copy(ctx, &c, "c", &cc));
     TRY_TO(done, dense_copy(ctx, &d, "d", &dd));
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t k = 0; k < n; k++) {
-            square[i] += cc[i * n + k] * cc[i * n + k] * w[k];
-        }
-    }
-    for (int64_t j = 0; j < m; j++) {
-        for (int64_t k = 0; k < m; k++) {
-            square[n + j] += dd[j * m + k] * dd[j * m + k] * w[n + k];
-        }
+    eccentricities(ctx, cc, w, n, square);
+    eccentricities(ctx, dd, w + n, m, square + n);
+    if ((status = frgi_stopped(ctx)) != FRG_OK) {
+        goto done;
     }
     double value = 0;
     TRY_TO(done, frgi_lower_bound(ctx, square, w, n, square + n, w + n, m, &value));

@@ -30,8 +30,37 @@ typedef struct {
     double *image;                     /* n x wide_y: P V_y */
     double change;                     /* Frobenius norm, exact mode */
     double *change_rows, *square_rows; /* squares of the change and of the plan */
-    bool settled;                      /* at this epsilon */
+    double norm;  /* what the change is relative to: of the plan, 1 for potentials */
+    bool settled; /* at this epsilon */
 } exact_state;
+
+const char *frgi_exact_idle_option(const frg_gw_opts *o)
+{
+    frg_gw_opts usual;
+    frg_gw_defaults(&usual, sizeof usual);
+    const double beta = o->lambda_ema_beta; /* 0, 1: no memory, which is so */
+    const bool memory =
+        beta > 0 && beta < 1 && (beta < usual.lambda_ema_beta || beta > usual.lambda_ema_beta);
+    const struct {
+        const char *name;
+        bool idle;
+    } options[] = {{"anchors", o->anchors != usual.anchors},
+                   {"sampling", o->sampling != usual.sampling},
+                   {"scale batch_max", o->scale == FRG_GW_SCALE_BATCH_MAX},
+                   {"lambda_ema_beta", memory},
+                   {"multiscale", o->multiscale == FRG_GW_MULTISCALE_ON},
+                   {"n_coarse", o->n_coarse != usual.n_coarse},
+                   {"n_start", o->n_start != usual.n_start && o->n_start != 1},
+                   {"fine_steps", o->fine_steps != usual.fine_steps},
+                   {"lr_max_iter", o->lr_max_iter != usual.lr_max_iter},
+                   {"lr_dykstra_max_iter", o->lr_dykstra_max_iter != usual.lr_dykstra_max_iter}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (options[i].idle) {
+            return options[i].name;
+        }
+    }
+    return NULL;
+}
 
 /* ---- exact ------------------------------------------------------------------------------------------ */
 
@@ -262,6 +291,7 @@ static frg_status one_step(exact_state *e, bool landmark)
         frgi_transport_rows(&l->t, 0, l->x->n, 64, image_row, e);
         fold_core(e, l->o->damping);
         e->change = l->change;
+        e->norm = 1;
         e->settled = l->change < SETTLED_FAR;
     } else {
         frgi_transport_rows(&l->t, 0, l->x->n, 64, average_row, e);
@@ -271,11 +301,24 @@ static frg_status one_step(exact_state *e, bool landmark)
             whole += e->square_rows[i];
         }
         e->change = sqrt(square);
-        e->settled = e->change < SETTLED * sqrt(whole);
+        e->norm = sqrt(whole);
+        e->settled = e->change < SETTLED * e->norm;
     }
     l->spent.sample += frgi_seconds() - begin;
     l->step++;
     return FRG_OK;
+}
+
+/** What rounding may leave of the change: exponents 2 C P D / epsilon are floats, and so is what is added to them. */
+static double noise_of(const exact_state *e)
+{
+    const frgi_level *const l = e->l;
+    const frgi_sweep *const s = &l->t.s;
+    const double most = (double)(l->x->most * l->x->scale) * (double)(l->y->most * l->y->scale),
+                 linear = l->linear ? (double)frgi_build_ops_of(l->ctx)->largest(l->linear,
+                                                                                 s->rows * s->ld)
+                                    : 0;
+    return 0x1p-24 * (64 + FRGI_LOG2_E / l->epsilon * (2 * most + linear)) * e->norm;
 }
 
 static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int64_t *steps)
@@ -309,6 +352,10 @@ static frg_status loop(exact_state *e, bool landmark, frg_gw_reason *reason, int
         const bool may_end = t > 0 && t + 1 >= o->min_iter && (!anneals || l->epsilon <= end);
         if (may_end && e->change < o->tol) {
             *reason = FRG_GW_CONVERGED_CHANGE;
+            break;
+        }
+        if (may_end && o->tol > 0 && frgi_floor_reached(&l->floor, e->change, noise_of(e))) {
+            *reason = FRG_GW_ROUNDING_FLOOR;
             break;
         }
         /* the next epsilon once the plan has settled at this one */

@@ -73,17 +73,19 @@ typedef struct {
     const int64_t *starts; /* nodes numbered by proximity */
     const frgi_arc *arcs;
     float bucket_width;
-    float *distance; /* n x 16, 64-byte aligned */
-    float *key;      /* n */
-    int32_t *next;   /* n; lists of the buckets */
-    int32_t *before; /* n */
-    int32_t *bucket; /* n; -1: in none */
+    int64_t most_visits; /* of arcs; the search gives up with the first one more */
+    float *distance;     /* n x 16, 64-byte aligned */
+    float *key;          /* n */
+    int32_t *next;       /* n; lists of the buckets */
+    int32_t *before;     /* n */
+    int32_t *bucket;     /* n; -1: in none */
 } frgi_search;
 
 enum { FRGI_BUCKETS = 2048 };
 
 typedef struct {
-    /** distance[v][lane] <- the shortest paths from sources[lane]; returns the arcs visited. */
+    /** distance[v][lane] <- the shortest paths from sources[lane]; returns the arcs visited: where these are more than
+     *  most_visits the distances are not the shortest ones. */
     int64_t (*search)(const frgi_search *s, const int32_t *sources, int count, int32_t *heads);
     /** out[lane][j] <- distance[place[j]][lane], lanes at a distance of `stride`. */
     void (*spread)(int64_t n, const float *distance, const int32_t *place, int count, float *out,

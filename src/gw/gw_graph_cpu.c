@@ -8,7 +8,8 @@
  * visited little more than once for all 16 (1.2 to 1.4 times on nearest-neighbour graphs).  Nodes wait in
  * buckets by the distance of what is pending there to the nearest source; the order costs visits, never
  * correctness: the search ends when no lane of any node can be lowered, and as rounding is monotone the
- * result is the same to the bit as Dijkstra's.
+ * result is the same to the bit as Dijkstra's: both are the least, over all paths, of the sums rounded arc by arc.
+ * The visits can be exponentially many where lengths fall by halves; the search gives up at a bound.
  *
  * Compiled once per level with -DISA=plain, v2, v3, v4.
  */
@@ -108,6 +109,9 @@ static int64_t search(const frgi_search *s, const int32_t *sources, int count, i
         const float key = s->key[v];
         const int64_t end = s->starts[v + 1];
         visits += end - s->starts[v];
+        if (visits > s->most_visits) {
+            break;
+        }
         for (int64_t first = s->starts[v]; first < end; first += ARCS) {
             const frgi_arc *const arcs = s->arcs + first;
             int32_t closer[ARCS];

@@ -28,6 +28,7 @@ enum { MEAN_POINTS = 512 }; /* of vectors and of rows on demand, which are compu
 #define SETTLED    0.01 /* error of columns from which epsilon alone decides how long the rest takes */
 #define WIDEST     16   /* epsilon where a settling begins, in units of the last one */
 #define FLOATS_END 2e-5 /* error of columns where passes in double go on */
+#define CLOSE      1e-6 /* error of columns below which steps' passes are accelerated: they are many */
 #define ROUNDING   0.06 /* log2 units: sampling moves exponents by tens */
 
 double frgi_epsilon_start(const frg_gw_opts *o)
@@ -70,7 +71,7 @@ frgi_keeping frgi_level_keeping(const frg_gw_opts *o, bool store)
 static frg_status open_means(frgi_level *l)
 {
     const frg_gw_opts *const o = l->o;
-    const bool sampled = (o->mode == FRG_GW_AUTO || o->mode == FRG_GW_SAMPLED) && o->rank == 0;
+    const bool sampled = o->mode == FRG_GW_SAMPLED && o->rank == 0;
     if (!sampled || !frgi_is_balanced(o) || o->scale == FRG_GW_SCALE_BATCH_MAX) {
         return FRG_OK;
     }
@@ -174,6 +175,7 @@ frg_status frgi_level_reset(frgi_level *l, uint64_t run)
     l->best = (double)INFINITY;
     l->ema = (double)NAN;
     l->bad = l->stale = 0;
+    l->floor = frgi_floor_begin();
     l->averaged = 0;
     l->smooth_from = FRGI_SMOOTH_FROM;
     l->count = l->o->anchors;
@@ -451,6 +453,7 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
     frgi_transport_forget(&l->t);
     frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
     memcpy(l->g_before, s->G, (size_t)s->m * sizeof *s->G);
+    l->t.accelerate = plain && tol > 0 && tol < CLOSE;
     const int64_t before = l->t.passes, most = passes + NEAR_PASSES;
     for (int64_t p = 0; p < passes; p++) {
         frgi_transport_pass(&l->t);
@@ -465,9 +468,13 @@ frg_status frgi_level_solve(frgi_level *l, int64_t passes, double tol)
         if (far) { /* rows are read after this: their exponents have to be near 0 */
             frgi_transport_renew(&l->t, l->epsilon, ops->build, &l->factors);
             passes += p == passes - 1 && passes < most;
-        } else if (l->t.error <= tol) {
+        } else if (l->t.error <= tol || (tol > 0 && l->t.at_floor)) {
             break;
         }
+    }
+    if (l->t.accelerate) {
+        frgi_transport_end_plain(&l->t);
+        l->t.accelerate = false;
     }
     l->inner += l->t.passes - before;
     l->change = change_of(l);
@@ -481,11 +488,12 @@ static frg_status pass_on(frgi_level *l, double tol, int64_t most)
     enum { AT_ONCE = 10 };
     frg_status status = FRG_OK;
     const int64_t before = l->t.passes;
+    frgi_transport_watch(&l->t);
     for (int64_t left = most; left > 0 && status == FRG_OK; left = most - (l->t.passes - before)) {
         const bool widens = l->t.keeping.widens && tol < FLOATS_END && !frgi_is_wide(&l->t.s);
         const double goal = widens ? FLOATS_END : tol;
         TRY(frgi_transport_solve(&l->t, goal, left < AT_ONCE ? left : AT_ONCE));
-        if (goal > 0 && l->t.error <= goal) {
+        if (goal > 0 && (l->t.error <= goal || l->t.at_floor)) {
             if (!widens) {
                 return FRG_OK;
             }

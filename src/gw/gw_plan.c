@@ -292,8 +292,8 @@ frg_status frg_plan_labels(const frg_plan *p, const int32_t *labels, int64_t n_l
     }
     REQUIRE(p->ctx, labels && out && n_labels >= 1, "labels, out and n_labels >= 1 are needed");
     for (int64_t j = 0; j < p->report.m; j++) {
-        REQUIRE(p->ctx, labels[j] < n_labels, "label %lld is %d, labels are below %lld",
-                (long long)j + 1, (int)labels[j], (long long)n_labels);
+        REQUIRE(p->ctx, labels[j] < n_labels, "labels[%lld] is %d, labels are below %lld",
+                (long long)j, (int)labels[j], (long long)n_labels);
     }
     consumer c = {
         .plan = p, .labels = labels, .n_labels = n_labels, .label_out = out, .share = share};

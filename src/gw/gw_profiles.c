@@ -146,36 +146,10 @@ static frg_status match_distributions(frgi_level *l, double spread)
     return frgi_draw_start(l);
 }
 
-/** A run that stops before the start is made does all of it again. */
-static frg_status begin_anew(frgi_level *l)
+frg_status frgi_start_from_pairs(frgi_level *l)
 {
-    const int phase = l->phase;
-    int64_t t = 0;
-    l->phase = FRGI_LOCAL_DISTRIBUTIONS;
-    l->turn = 0;
-    frg_status status = frgi_state_enter(l, 1, &t);
-    if (status == FRG_OK) {
-        status = frgi_state_point(l, t);
-    }
-    l->phase = phase;
-    return status;
-}
-
-frg_status frgi_distributions_start(frgi_level *l)
-{
-    TRY(begin_anew(l));
-    const bool unit = l->o->scale == FRG_GW_SCALE_BATCH_MAX;
-    double spread = 0;
     const bool anneals = l->o->anneal != FRG_GW_ANNEAL_NONE;
     const double end = anneals ? frgi_epsilon_end(l->o) : frgi_epsilon_start(l->o);
-    TRY(local_distributions(l->x, l->a, unit, l->rows_x, &spread));
-    TRY(local_distributions(l->y, l->b, unit, l->rows_y, &spread));
-    if (spread > 1e-12) { /* else every point sees the same: the pairs of a b' are as good */
-        const frg_status status = match_distributions(l, spread);
-        if (status != FRG_OK) {
-            return status;
-        }
-    }
     l->epsilon = end;
     frgi_level_potentials(l);
     TRY(frgi_level_gather(l));
@@ -186,4 +160,20 @@ frg_status frgi_distributions_start(frgi_level *l)
     frgi_kept_fold(l);
     TRY(frgi_keep_ages(l));
     return FRG_OK;
+}
+
+frg_status frgi_distributions_start(frgi_level *l)
+{
+    TRY(frgi_state_anew(l, FRGI_LOCAL_DISTRIBUTIONS));
+    const bool unit = l->o->scale == FRG_GW_SCALE_BATCH_MAX;
+    double spread = 0;
+    TRY(local_distributions(l->x, l->a, unit, l->rows_x, &spread));
+    TRY(local_distributions(l->y, l->b, unit, l->rows_y, &spread));
+    if (spread > 1e-12) { /* else every point sees the same: the pairs of a b' are as good */
+        const frg_status status = match_distributions(l, spread);
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    return frgi_start_from_pairs(l);
 }

@@ -12,9 +12,15 @@
 /** w <- the weights given (NULL: 1/n each), checked; *sum <- their sum. */
 FRG_MUST_USE frg_status frgi_take_weights(frg_context *ctx, const double *given, int64_t n,
                                           const char *name, double *w, double *sum);
-/** Divides both by their sums; W_TOTALS where these differ. */
-FRG_MUST_USE frg_status frgi_normalise_weights(frg_context *ctx, double *a, int64_t n, double sum_a,
-                                               double *b, int64_t m, double sum_b);
+/** Weights of a side as frgi_take_weights left them; not given: uniform, and of any sum. */
+typedef struct {
+    double *w;
+    int64_t n;
+    double sum;
+    bool given;
+} frgi_weights;
+/** Divides both by their sums; E_MARGINAL where these differ, W_TOTALS where they are not 1, by more than 1e-6. */
+FRG_MUST_USE frg_status frgi_normalise_weights(frg_context *ctx, frgi_weights a, frgi_weights b);
 /** Part of the mass is carried relative to nothing but the counting measure. */
 FRG_MUST_USE frg_status frgi_check_partial(frg_context *ctx, frg_gw_reference reference);
 

@@ -21,8 +21,9 @@ enum {
 
 /* Multiply-adds of an exact energy that are worth doing unasked. */
 #define EXACT_ENERGY 2e9
-/* Coordinates, of all pairs of points of both sides, that are worth looking at unasked. */
+/* Coordinates, of all pairs of points of both sides, that are worth looking at unasked: for a bound; for a figure. */
 #define ALL_DISTANCES 1e9
+#define FEW_DISTANCES 5e7
 
 /* ---- starts -------------------------------------------------------------------------------------------- */
 
@@ -163,6 +164,56 @@ static frg_status fine_steps(frg_gw *s)
     return FRG_OK;
 }
 
+/** Its state says which run it is and no more: one that is taken up begins anew, and ends with the same bits. */
+static frg_status vertex(frg_gw *s)
+{
+    TRY(frgi_level_reset(&s->level, 0));
+    TRY(frgi_state_anew(&s->level, FRGI_VERTEX));
+    return frgi_gw_vertex(s);
+}
+
+/** Pairs of a plan that is a list: independent draws by inversion. */
+static void draw_from_list(frgi_level *l, const frgi_transport_list *p)
+{
+    const int64_t n = l->x->n;
+    for (int64_t r = 0; r < l->room; r++) {
+        double u[2], below = 0;
+        frgi_uniforms(l->seed, STREAM_START, (uint64_t)r, 0, u);
+        int64_t i = 0, e = 0;
+        for (; e < p->starts[n] - 1; e++) {
+            below += p->values[e];
+            if (below > u[0]) {
+                break;
+            }
+        }
+        while (p->starts[i + 1] <= e) {
+            i++;
+        }
+        l->ages[0][r] = (frgi_pair){(int32_t)i, p->columns[e]};
+    }
+}
+
+/** Pairs of the plan of the mode vertex.  Positive: stopped, and the plan is the list that there is. */
+static frg_status start_at_vertex(frg_gw *s)
+{
+    frgi_level *const l = &s->level;
+    frg_gw_report *const r = &s->report;
+    const frg_status status = vertex(s);
+    if (status != FRG_OK) {
+        return status;
+    }
+    draw_from_list(l, l->t.list);
+    l->t.list = NULL;
+    frgi_kept_reset(l, false);
+    r->vertex_energy = s->o.linear_weight > 0 ? (double)NAN : r->energy;
+    r->energy_product = r->next_energy = (double)NAN;
+    r->starts_agree = r->outer_iterations = 0;
+    r->vertex = r->symmetric = 0;
+    r->starts = 1;
+    r->started_from = FRG_GW_START_VERTEX;
+    return frgi_start_from_pairs(l);
+}
+
 /** All steps on all points, from one start or several. */
 static frg_status whole_size(frg_gw *s)
 {
@@ -170,7 +221,9 @@ static frg_status whole_size(frg_gw *s)
     frg_gw_report *const r = &s->report;
     const int64_t starts = frgi_starts(&s->o, TRIAL_STEPS);
     const bool alone = s->o.start_from == FRG_GW_START_PROFILES;
-    const bool many = starts > 1 && !alone && !s->start && !s->potentials && s->o.max_iter >= 40 &&
+    const bool given = s->start || s->potentials;
+    const bool at_vertex = s->o.start_from == FRG_GW_START_VERTEX && !given;
+    const bool many = starts > 1 && !alone && !at_vertex && !given && s->o.max_iter >= 40 &&
                       s->o.min_iter < s->o.max_iter;
     const bool by_distributions = !many && frgi_starts_from_distributions(l, false);
     const bool waits = frgi_state_waits(l, FRGI_MAIN);
@@ -178,6 +231,8 @@ static frg_status whole_size(frg_gw *s)
     r->starts = many ? starts : 1;
     if (many && !waits) {
         status = short_starts(s, starts);
+    } else if (at_vertex && !waits) {
+        status = start_at_vertex(s);
     } else if (by_distributions && !waits) {
         status = frgi_distributions_start(l);
     }
@@ -188,7 +243,7 @@ static frg_status whole_size(frg_gw *s)
     l->phase = FRGI_MAIN;
     l->turn = 0;
     if (frgi_state_turn(l, FRGI_MAIN) == 0) {
-        const bool anneal = s->o.anneal != FRG_GW_ANNEAL_NONE && !by_distributions;
+        const bool anneal = s->o.anneal != FRG_GW_ANNEAL_NONE && !by_distributions && !at_vertex;
         const bool has_candidate = many && frgi_starts_from_distributions(l, true);
         const int64_t spent = many ? starts * TRIAL_STEPS : 0,
                       more = has_candidate ? CANDIDATE_STEPS - TRIAL_STEPS : 0;
@@ -343,6 +398,23 @@ done:
     return status;
 }
 
+/** E of a b' from the squared eccentricities of both sides: sum a C^2 a + sum b D^2 b - 2 (a C a) (b D b). */
+static frg_status product_energy(frg_gw *s, const double *square, double *energy)
+{
+    frgi_means means = {0};
+    const frg_status status = frgi_means_open(&means, &s->level);
+    double sum = 0;
+    for (int64_t i = 0; i < s->x.n; i++) {
+        sum += s->a[i] * square[i];
+    }
+    for (int64_t j = 0; j < s->y.n; j++) {
+        sum += s->b[j] * square[s->x.n + j];
+    }
+    *energy = sum - 2 * means.mean_u / (double)s->x.scale * means.mean_v / (double)s->y.scale;
+    DROP(s->ctx, &means.u);
+    return status;
+}
+
 static frg_status certify(frg_gw *s)
 {
     frg_gw_report *const r = &s->report;
@@ -355,7 +427,8 @@ static frg_status certify(frg_gw *s)
     r->energy_standard_error = 0;
     const bool balanced = frgi_is_balanced(&s->o);
     const bool plain = balanced && s->o.linear_weight == 0;
-    const bool cheap = look_at_all(&s->x) + look_at_all(&s->y) <= ALL_DISTANCES;
+    const double looks = look_at_all(&s->x) + look_at_all(&s->y);
+    const bool cheap = looks <= ALL_DISTANCES;
     if (!known && n * m * (n + m) <= EXACT_ENERGY) {
         frgi_plan_sums sums;
         const bool objective = balanced && s->o.rank == 0;
@@ -376,6 +449,9 @@ static frg_status certify(frg_gw *s)
             status = frgi_lower_bound(s->ctx, square, s->a, s->x.n, square + s->x.n, s->b, s->y.n,
                                       &bound);
             r->lower_bound = fmax(r->lower_bound, bound);
+        }
+        if (status >= 0 && !known && looks <= FEW_DISTANCES) {
+            status = product_energy(s, square, &r->energy_product);
         }
         DROP(s->ctx, &square);
         return status;
@@ -437,8 +513,7 @@ static frg_status run(frg_gw *s)
         status = degenerate(s);
         s->report.reason = s->degenerate ? FRG_GW_DEGENERATE : FRG_GW_MAX_ITER;
     } else if (s->o.mode == FRG_GW_VERTEX) {
-        TRY(frgi_level_reset(l, 0));
-        status = frgi_gw_vertex(s);
+        status = vertex(s);
     } else if (s->o.mode == FRG_GW_EXACT || s->o.mode == FRG_GW_LANDMARK) {
         TRY(frgi_level_reset(l, 0));
         status = frgi_exact_loop(l, s->o.mode == FRG_GW_LANDMARK, &s->report.reason,
@@ -487,10 +562,11 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
                  set_up = s->report.graph_seconds + s->report.distances_seconds;
     frg_gw_report *const r = &s->report;
     r->outer_iterations = r->inner_iterations = r->coarse_iterations = 0;
+    r->mode = s->o.mode;
     r->starts = 1;
     r->starts_agree = 0;
     r->vertex = r->symmetric = 0;
-    r->energy_product = r->next_energy = (double)NAN;
+    r->energy_product = r->next_energy = r->rounding_floor = r->vertex_energy = (double)NAN;
     r->started_from = s->start || s->potentials ? FRG_GW_START_GIVEN : FRG_GW_START_PRODUCT;
     s->state.filled = false;
     s->trace.n = 0;
@@ -501,12 +577,14 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->inner_seconds = s->level.spent.inner;
     r->sample_seconds = s->level.spent.sample;
     r->truncated_ages = s->level.truncated;
-    r->anchors = s->o.mode == FRG_GW_AUTO || s->o.mode == FRG_GW_SAMPLED ? s->level.count : 0;
+    r->anchors = s->o.mode == FRG_GW_SAMPLED ? s->level.count : 0;
     r->epsilon_end = s->level.t.list ? 0 : s->level.epsilon;
     r->total_seconds = set_up + frgi_seconds() - begin;
+    const bool at_floor = r->reason == FRG_GW_ROUNDING_FLOOR;
+    r->rounding_floor = at_floor ? s->level.floor.least : (double)NAN;
     if (status == FRG_OK) {
         status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter < s->o.max_iter ? FRG_MAX_ITER
-                 : r->reason == FRG_GW_STALLED_PRODUCT                         ? FRG_STALLED
+                 : at_floor || r->reason == FRG_GW_STALLED_PRODUCT             ? FRG_STALLED
                                                                                : FRG_OK;
     }
     if (info) {

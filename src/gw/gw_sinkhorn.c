@@ -152,21 +152,30 @@ frg_status frgi_take_weights(frg_context *ctx, const double *given, int64_t n, c
     return FRG_OK;
 }
 
-frg_status frgi_normalise_weights(frg_context *ctx, double *a, int64_t n, double sum_a, double *b,
-                                  int64_t m, double sum_b)
+static bool same_sum(double x, double y)
 {
-    if (fabs(sum_a - sum_b) > 1e-6 * fmax(sum_a, sum_b)) {
-        frgi_warn(ctx, W_TOTALS,
-                  "the source weights sum to %g, the target weights to %g; both were "
-                  "divided by their sums",
-                  sum_a, sum_b);
+    return fabs(x - y) <= 1e-6 * fmax(x, y);
+}
+
+static void divide(frgi_weights side)
+{
+    for (int64_t i = 0; i < side.n; i++) {
+        side.w[i] /= side.sum;
     }
-    for (int64_t i = 0; i < n; i++) {
-        a[i] /= sum_a;
+}
+
+frg_status frgi_normalise_weights(frg_context *ctx, frgi_weights a, frgi_weights b)
+{
+    if (a.given && b.given && !same_sum(a.sum, b.sum)) {
+        FAIL(ctx, E_MARGINAL, "the source weights sum to %.9g, the target weights to %.9g", a.sum,
+             b.sum);
     }
-    for (int64_t j = 0; j < m; j++) {
-        b[j] /= sum_b;
+    const double sum = a.given ? a.sum : b.sum;
+    if (!same_sum(sum, 1)) {
+        frgi_warn(ctx, W_TOTALS, "the weights sum to %g and were divided by that", sum);
     }
+    divide(a);
+    divide(b);
     return FRG_OK;
 }
 
@@ -271,7 +280,8 @@ static frg_status set_up(frg_sinkhorn *s, const double *a, const double *b)
         TRY(frgi_check_partial(ctx, s->o.reference));
     }
     if (!partial && !relaxed) {
-        TRY(frgi_normalise_weights(ctx, s->a, n, sum_a, s->b, m, sum_b));
+        TRY(frgi_normalise_weights(ctx, (frgi_weights){s->a, n, sum_a, a != NULL},
+                                   (frgi_weights){s->b, m, sum_b, b != NULL}));
     }
     const frgi_marginals how = {.a = s->a,
                                 .b = s->b,
@@ -395,7 +405,7 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
         /* a heartbeat every 10 passes */
         const int64_t left = s->o.max_iter - t->passes;
         TRY(frgi_transport_solve(t, s->o.tol, left < 10 ? left : 10));
-        if (s->o.tol > 0 && t->error <= s->o.tol) {
+        if (s->o.tol > 0 && (t->error <= s->o.tol || t->at_floor)) {
             break;
         }
         const frg_status beat = frgi_heartbeat(s->ctx, &(frg_progress){.solver = "gw",
@@ -410,7 +420,7 @@ static frg_status passes(frg_sinkhorn *s, int64_t *done)
         }
     }
     *done = t->passes;
-    return t->error <= s->o.tol ? FRG_OK : FRG_MAX_ITER;
+    return t->error <= s->o.tol ? FRG_OK : s->o.tol > 0 && t->at_floor ? FRG_STALLED : FRG_MAX_ITER;
 }
 
 typedef struct {
@@ -462,6 +472,7 @@ frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info)
         s->report.iterations = iterations;
         s->report.marginal_error = error;
         s->report.converged = error <= s->o.tol;
+        s->report.rounding_floor = status == FRG_STALLED ? s->t.floor.least : (double)NAN;
         const frg_status finished = finish(s);
         status = finished < 0 ? finished : status;
     }

@@ -90,7 +90,8 @@ typedef struct {
     double epsilon;
     double best, ema; /* of the held-out cost */
     int64_t bad, stale;
-    double change; /* of the potentials, relative to epsilon */
+    double change;    /* of the potentials, relative to epsilon */
+    frgi_floor floor; /* of the changes at the last epsilon */
     double *g_before;
     frgi_spent spent;
     frgi_start starts[FRGI_STARTS_HELD]; /* the best ones, the best first; the candidate start */
@@ -233,6 +234,10 @@ bool frgi_starts_from_distributions(const frgi_level *l, bool several);
 /** Behind a reset: pairs of the plan between local distance distributions, at the epsilon where the run ends: at that of
  *  its beginning plans may be so blurred that nothing would be left of it.  Positive: stopped. */
 FRG_MUST_USE frg_status frgi_distributions_start(frgi_level *l);
+
+/** Goes on from the pairs that wait at the epsilon where the run ends, where the passes of the first step begin broad.
+ *  Positive: stopped. */
+FRG_MUST_USE frg_status frgi_start_from_pairs(frgi_level *l);
 
 /* ---- start from a coarse level (gw_coarse.c) ---- */
 

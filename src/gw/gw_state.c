@@ -28,6 +28,9 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .passes = l->inner,
                               .bad = l->bad,
                               .stale = l->stale,
+                              .floor_steps = l->floor.steps,
+                              .floor_stale = l->floor.stale,
+                              .floor_least = l->floor.least,
                               .averaged = l->averaged,
                               .count = l->count,
                               .room = l->room,
@@ -37,7 +40,8 @@ static void numbers_of(const frgi_level *l, int64_t t, frgi_state_numbers *v)
                               .k = l->t.k,
                               .slack_g = w->slack_g,
                               .slack_f = w->slack_f,
-                              .past_k = w->past_k};
+                              .past_k = w->past_k,
+                              .vertex_energy = s->report->vertex_energy};
     memcpy(v->age_count, l->age_count, sizeof v->age_count);
     memcpy(v->age_used, l->age_used, sizeof v->age_used);
     for (int q = 0; q < FRGI_STARTS_HELD; q++) {
@@ -59,6 +63,7 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     s->report->coarse_iterations = v->coarse;
     s->report->inner_iterations = v->inner;
     s->report->started_from = (frg_gw_start)v->started_from;
+    s->report->vertex_energy = v->vertex_energy;
     l->run = (uint64_t)v->run;
     l->step = v->step;
     l->n_ages = v->n_ages;
@@ -66,6 +71,7 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
     l->inner = v->passes;
     l->bad = v->bad;
     l->stale = v->stale;
+    l->floor = (frgi_floor){v->floor_least, v->floor_steps, v->floor_stale};
     l->averaged = v->averaged;
     l->count = v->count;
     l->room = v->room;
@@ -92,8 +98,9 @@ static void numbers_back(frgi_level *l, const frgi_state_numbers *v)
 static bool are_sound(const frgi_state_numbers *v, int64_t n_start)
 {
     enum { MOST = 1 << 30 };
-    const int64_t counts[] = {v->turn,      v->t,      v->outer, v->coarse, v->inner,    v->step,
-                              v->truncated, v->passes, v->bad,   v->stale,  v->averaged, v->run};
+    const int64_t counts[] = {v->turn,     v->t,         v->outer,       v->coarse,     v->inner,
+                              v->step,     v->truncated, v->passes,      v->bad,        v->stale,
+                              v->averaged, v->run,       v->floor_steps, v->floor_stale};
     const bool factors = v->phase == FRGI_FACTOR_STARTS || v->phase == FRGI_FACTORS;
     const bool starts =
         v->phase == FRGI_COARSE_STARTS || v->phase == FRGI_STARTS || v->phase == FRGI_FACTOR_STARTS;
@@ -187,6 +194,20 @@ frg_status frgi_state_point(frgi_level *l, int64_t t)
     numbers_of(l, t, &s->numbers);
     s->filled = true;
     return s->save(s->user, s->owner, 0);
+}
+
+frg_status frgi_state_anew(frgi_level *l, frgi_phase phase)
+{
+    const int before = l->phase;
+    int64_t t = 0;
+    l->phase = phase;
+    l->turn = 0;
+    frg_status status = frgi_state_enter(l, 1, &t);
+    if (status == FRG_OK) {
+        status = frgi_state_point(l, t);
+    }
+    l->phase = before;
+    return status;
 }
 
 /* ---- taking up ---------------------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ typedef enum {
     FRGI_EXACT,
     FRGI_FACTOR_STARTS,
     FRGI_FACTORS,
+    FRGI_VERTEX, /* no loop: the run begins anew */
     FRGI_PHASES
 } frgi_phase;
 
@@ -34,7 +35,8 @@ typedef struct {
     int64_t outer, coarse, inner, started_from; /* of the report */
     int64_t run, step, n_ages, truncated, passes, bad, stale, averaged, count, room;
     int64_t age_count[FRGI_AGES], age_used[FRGI_AGES];
-    double epsilon, best, ema, k, slack_g, slack_f, past_k;
+    int64_t floor_steps, floor_stale;
+    double epsilon, best, ema, k, slack_g, slack_f, past_k, floor_least, vertex_energy;
     int64_t start_run[FRGI_STARTS_HELD], start_filled[FRGI_STARTS_HELD],
         start_room[FRGI_STARTS_HELD];
     double start_energy[FRGI_STARTS_HELD], start_epsilon[FRGI_STARTS_HELD],
@@ -69,6 +71,8 @@ int64_t frgi_state_turn(const frgi_level *l, frgi_phase phase);
 FRG_MUST_USE frg_status frgi_state_enter(frgi_level *l, int64_t most, int64_t *t);
 /** Before step t: the copy, and the call of the one who wants it. */
 FRG_MUST_USE frg_status frgi_state_point(frgi_level *l, int64_t t);
+/** Before work that has no states within: one of this phase that waits is taken up, and the work done as a whole. */
+FRG_MUST_USE frg_status frgi_state_anew(frgi_level *l, frgi_phase phase);
 /** The numbers of a checkpoint, checked against the hashes; n_start: how many starts a run has. */
 FRG_MUST_USE frg_status frgi_state_open(struct frgi_state *s, const frg_checkpoint *c,
                                         int64_t n_start);

@@ -27,7 +27,7 @@
 #include "gw/gw_build.h"
 #include "gw/gw_room.h"
 
-enum { PLAIN_PASSES = 5, COLUMN_BLOCK = 1024 };
+enum { PLAIN_PASSES = 5, COLUMN_BLOCK = 1024, MOMENTUM_WAITS = 32 };
 #define NO_WEIGHT (-1e30) /* log2 of 0 that survives sums */
 #define NO_ROW                                                                                     \
     (-1e5) /* of a row without weight, whose potential must not drown in it: 2^-1e5 is 0 as well */
@@ -313,6 +313,7 @@ void frgi_transport_place(frgi_transport *t)
 void frgi_transport_widen(frgi_transport *t)
 {
     t->s.store = FRGI_X32W;
+    frgi_transport_watch(t);
     set_drift(t);
 }
 
@@ -321,6 +322,29 @@ void frgi_transport_widen(frgi_transport *t)
 void frgi_transport_forget(frgi_transport *t)
 {
     t->tape.passes = 0;
+    frgi_transport_watch(t);
+}
+
+/* ---- the floor of rounding ------------------------------------------------------------------------------- */
+
+void frgi_transport_watch(frgi_transport *t)
+{
+    t->floor = frgi_floor_begin();
+    t->at_floor = false;
+}
+
+/** What rounding may leave of the error: a power is off by its exponent's rounding, of 64 at most where potentials are
+ *  inside, half a unit of it, in natural units and relative;  a sum of n in vectors of 16 or in chunks by n / 64 roundings at
+ *  most, as they are of either sign;  in double potentials are off by their own, which floats leave to what is inside. */
+static double noise_of(const frgi_transport *t)
+{
+    const frgi_sweep *const s = &t->s;
+    const bool wide = frgi_is_wide(s);
+    double reach = 64 + (double)s->n / 64, most = 0;
+    for (int64_t j = 0; wide && j < s->m; j++) {
+        most = s->b[j] > 0 ? fmax(most, fabs(s->G[j])) : most;
+    }
+    return 0.5 * (wide ? 0x1p-53 : 0x1p-24) * (reach + most);
 }
 
 static void record(frgi_transport *t)
@@ -336,8 +360,7 @@ static void record(frgi_transport *t)
     }
 }
 
-/** The last pass ends on its plain step, not on its extrapolation. */
-static void end_on_plain_step(frgi_transport *t)
+void frgi_transport_end_plain(frgi_transport *t)
 {
     frgi_sweep *const s = &t->s;
     for (int64_t j = 0; j < s->m; j++) { /* columns without weight have none */
@@ -606,6 +629,7 @@ void frgi_transport_pass(frgi_transport *t)
         t->momentum = step / (step + 3);
     }
     t->error = error;
+    t->at_floor = frgi_floor_reached(&t->floor, error, noise_of(t));
 }
 
 /** Kernels leave their range; what fixed point has cut off, 2^-57 of a row, comes up to 2^-37 of it. */
@@ -624,9 +648,11 @@ frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most)
             FAIL(t->ctx, E_NUMERIC, "pass %lld of Sinkhorn's iteration at epsilon %g gave %g",
                  (long long)pass + 1, FRGI_LOG2_E / t->k, t->error);
         }
-        if (tol > 0 && t->error <= tol) {
+        /* momentum goes up and down on its way */
+        t->at_floor = t->at_floor && (!t->accelerate || t->floor.stale >= MOMENTUM_WAITS);
+        if (tol > 0 && (t->error <= tol || t->at_floor)) {
             if (t->accelerate) {
-                end_on_plain_step(t);
+                frgi_transport_end_plain(t);
             }
             break;
         }

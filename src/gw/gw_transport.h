@@ -11,6 +11,7 @@
 #define FRGI_GW_TRANSPORT_H
 
 #include "core/crowd.h"
+#include "gw/gw_floor.h"
 #include "gw/gw_sweep.h"
 
 #pragma GCC visibility push(hidden)
@@ -73,8 +74,10 @@ typedef struct {
     /* after the last pass; error: L1 relative to total, or where the target is relaxed the largest step of G in natural
      * logarithms, its mean apart */
     double drift, error;
-    double shift;  /* relaxed: what the last pass moved from G to F */
-    double raised; /* partial: what it put on G behind its step */
+    frgi_floor floor; /* of the errors since frgi_transport_watch */
+    bool at_floor;    /* the error is what rounding leaves */
+    double shift;     /* relaxed: what the last pass moved from G to F */
+    double raised;    /* partial: what it put on G behind its step */
     double momentum;
     int64_t since, passes, far;
     double bytes; /* read from the store so far */
@@ -99,6 +102,8 @@ void frgi_transport_restart(frgi_transport *t);
 void frgi_transport_renew(frgi_transport *t, double epsilon, frgi_fill fill, const void *source);
 /** The cost is another one from here on: passes before are none of those that a plan comes from. */
 void frgi_transport_forget(frgi_transport *t);
+/** Errors from here on are those that tell whether the floor of rounding is reached. */
+void frgi_transport_watch(frgi_transport *t);
 /** Potentials G were set from outside: the next pass begins with them.  x is left as it is, and no longer read where
  *  they are too far from those in it. */
 void frgi_transport_place(frgi_transport *t);
@@ -113,7 +118,10 @@ double frgi_log_penalty(const double *w, const double *log_w, const double *x, i
                         bool product, double rate);
 /** One full iteration; t->error is the L1 error of the columns before it. */
 void frgi_transport_pass(frgi_transport *t);
-/** Passes until error <= tol or `most` are done; E_NUMERIC where something is not a number. */
+/** Of accelerated passes the last one ends on its plain step, not on its extrapolation. */
+void frgi_transport_end_plain(frgi_transport *t);
+/** Passes until error <= tol, it is at the floor of rounding (t->at_floor; not where tol is 0), or `most` are done;
+ *  E_NUMERIC where something is not a number. */
 FRG_MUST_USE frg_status frgi_transport_solve(frgi_transport *t, double tol, int64_t most);
 
 static inline double frgi_transport_sum(const double *x, int64_t n)

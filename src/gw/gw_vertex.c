@@ -71,7 +71,7 @@ static void take_rooms(frgi_products *p, frgi_arena *a)
     }
 }
 
-static frg_status open_products(frgi_products *p, frg_context *ctx)
+frg_status frgi_products_open(frgi_products *p, frg_context *ctx)
 {
     *p = (frgi_products){.ctx = ctx, .count = frg_threads(ctx)};
     TRY(NEW0(ctx, &p->rooms, p->count, "products of costs"));
@@ -79,6 +79,14 @@ static frg_status open_products(frgi_products *p, frg_context *ctx)
     TRY(frgi_arena_open(&p->arena, ctx, "products of costs"));
     take_rooms(p, &p->arena);
     return FRG_OK;
+}
+
+void frgi_products_close(frgi_products *p)
+{
+    if (p->ctx) {
+        frgi_arena_close(&p->arena, p->ctx);
+        DROP(p->ctx, &p->rooms);
+    }
 }
 
 frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s)
@@ -101,10 +109,13 @@ frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s)
     d->right = right;
     d->products.ctx = ctx;
     if (s->single) {
-        TRY_TO(done, open_products(&d->products, ctx));
+        TRY_TO(done, frgi_products_open(&d->products, ctx));
     }
     if (s->assigns) {
         TRY_TO(done, frgi_assign_open(&d->assign, ctx, s->n, s->single));
+        TRY_TO(done, NEW(ctx, &d->exchanges, s->n, what));
+        TRY_TO(done, NEW(ctx, &d->images, s->n, what));
+        TRY_TO(done, NEW(ctx, &d->taken, s->n, what));
     } else {
         TRY_TO(done, frgi_simplex_open(&d->simplex, ctx, s->a, s->n, s->b, s->m, s->single));
     }
@@ -129,8 +140,10 @@ void frgi_descent_close(frgi_descent *d)
     DROP(ctx, &right);
     frgi_assign_close(&d->assign, ctx);
     frgi_simplex_close(&d->simplex, ctx);
-    frgi_arena_close(&d->products.arena, ctx);
-    DROP(ctx, &d->products.rooms);
+    frgi_products_close(&d->products);
+    DROP(ctx, &d->exchanges);
+    DROP(ctx, &d->images);
+    DROP(ctx, &d->taken);
     *d = (frgi_descent){0};
 }
 
@@ -183,10 +196,11 @@ void frgi_spaces_close(frgi_spaces *s)
     }
 }
 
-double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p)
+/** sum over the entries first .. last-1, and all, of m_e m_f C_ef D_ef. */
+static double cross_of(const frgi_spaces *s, const frgi_sparse *p, int64_t first, int64_t last)
 {
-    double cross = 0, linear = 0;
-    for (int64_t e = 0; e < p->count; e++) {
+    double cross = 0;
+    for (int64_t e = first; e < last; e++) {
         const frgi_entry *const at = &p->entries[e];
         const void *const x = frgi_costs_row(&s->x, at->i), *const y = frgi_costs_row(&s->y, at->j);
         double sum = 0;
@@ -199,7 +213,25 @@ double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p)
             sum += to->mass * ((const double *)x)[to->i] * ((const double *)y)[to->j];
         }
         cross += at->mass * sum;
-        linear += s->linear ? at->mass * (double)s->linear[at->i * s->ld_linear + at->j] : 0;
+    }
+    return cross;
+}
+
+double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p)
+{
+    enum { PARTS = 64 };
+    double part[PARTS], cross = 0, linear = 0;
+    const bool many = p->count > 1500;
+#pragma omp parallel for schedule(static) num_threads(frg_threads(s->ctx)) if (many)
+    for (int64_t q = 0; q < PARTS; q++) {
+        part[q] = cross_of(s, p, q * p->count / PARTS, (q + 1) * p->count / PARTS);
+    }
+    for (int64_t q = 0; q < PARTS; q++) {
+        cross += part[q];
+    }
+    for (int64_t e = 0; e < p->count && s->linear; e++) {
+        const frgi_entry *const at = &p->entries[e];
+        linear += at->mass * (double)s->linear[at->i * s->ld_linear + at->j];
     }
     return (1 - s->theta) * (s->constant - 2 * cross) + 2 * s->theta * linear;
 }
@@ -266,8 +298,7 @@ static void add_entries(frgi_descent *d, const frgi_entry *e, int64_t count, dou
     }
 }
 
-/** to <- theta M, zeros in the padding. */
-static void only_linear(const frgi_spaces *s, frgi_costs *to)
+void frgi_costs_linear(const frgi_spaces *s, frgi_costs *to)
 {
     memset(to->at, 0, (size_t)(to->rows * to->ld) * frgi_costs_size(to->single));
     for (int64_t i = 0; i < s->n && s->linear; i++) {
@@ -293,7 +324,7 @@ void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, fr
             d->room.entries[count++] = p->entries[e];
         }
     }
-    only_linear(d->s, to);
+    frgi_costs_linear(d->s, to);
     add_entries(d, d->room.entries, count, every > 1 ? 1 / mass : 1, to);
 }
 
@@ -412,7 +443,7 @@ void frgi_descent_begin(frgi_descent *d)
     least_vertex(d, &d->now);
     copy_list(&d->plan, &d->corner);
     d->is_vertex = true;
-    d->settled = false;
+    d->settled = d->known = false;
     d->last.count = 0;
     d->energy = frgi_sparse_energy(d->s, &d->plan);
 }
@@ -420,6 +451,17 @@ void frgi_descent_begin(frgi_descent *d)
 double frgi_descent_dual(const frgi_descent *d)
 {
     return cost_of(&d->now, &d->corner);
+}
+
+void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy)
+{
+    copy_list(&d->plan, plan);
+    d->energy = energy;
+    d->is_vertex = true;
+    d->settled = d->known = d->assign.warm = false;
+    if (d->simplex) {
+        frgi_simplex_forget(d->simplex);
+    }
 }
 
 void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan)
@@ -452,6 +494,7 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
         d->steps++;
         gw_parts_count(d->parts, d->s->ctx, "vertex", 1, 0);
         if (!(energy < d->energy * (1 - 1e-6))) {
+            d->settled = true;
             break;
         }
         copy_list(&d->plan, &d->corner);
@@ -471,6 +514,16 @@ static double line_search(const frgi_descent *d, double *gain)
     return t;
 }
 
+/** The plan is the corner, whose costs vertex has. */
+static void become_corner(frgi_descent *d, double energy)
+{
+    copy_list(&d->plan, &d->corner);
+    d->energy = energy;
+    d->is_vertex = true;
+    memcpy(d->now.at, d->vertex.at,
+           (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(d->now.single));
+}
+
 /** The plan is the corner, if that is lower. */
 static bool take_corner(frgi_descent *d)
 {
@@ -478,11 +531,19 @@ static bool take_corner(frgi_descent *d)
     if (!(energy < d->energy)) {
         return false;
     }
-    copy_list(&d->plan, &d->corner);
-    d->energy = energy;
-    d->is_vertex = true;
-    memcpy(d->now.at, d->vertex.at,
-           (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(d->now.single));
+    become_corner(d, energy);
+    return true;
+}
+
+bool frgi_descent_take(frgi_descent *d)
+{
+    const double energy = frgi_sparse_energy(d->s, &d->corner);
+    if (!(energy < d->energy - NO_GAIN * fabs(d->energy))) {
+        return false;
+    }
+    corner_costs(d);
+    become_corner(d, energy);
+    d->settled = false;
     return true;
 }
 
@@ -501,14 +562,23 @@ static bool move_inside(frgi_descent *d, double t, double gain)
     return true;
 }
 
-void frgi_descend(frgi_descent *d, int64_t most)
+/** Costs of the plan into now, and into vertex where it is one. */
+static void know_costs(frgi_descent *d)
 {
-    const double floor = d->s->constant * (d->s->single ? FLOOR_SINGLE : FLOOR_DOUBLE);
     frgi_descent_costs(d, &d->plan, 1, &d->now);
     if (d->is_vertex) {
         copy_list(&d->last, &d->plan);
         memcpy(d->vertex.at, d->now.at,
                (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(d->now.single));
+    }
+    d->known = true;
+}
+
+void frgi_descend(frgi_descent *d, int64_t most)
+{
+    const double floor = d->s->constant * (d->s->single ? FLOOR_SINGLE : FLOOR_DOUBLE);
+    if (!d->known) {
+        know_costs(d);
     }
     for (int64_t step = 0; step < most && !d->settled && gw_parts_go_on(d->parts); step++) {
         double gain;
@@ -523,12 +593,11 @@ void frgi_descend(frgi_descent *d, int64_t most)
             break;
         }
     }
-    if (!d->is_vertex) { /* is the corner as low? */
-        const double energy = frgi_sparse_energy(d->s, &d->corner);
+    if (!d->is_vertex && d->last.count > 0) { /* is the last corner as low? */
+        const double energy = frgi_sparse_energy(d->s, &d->last);
         if (energy <= d->energy) {
-            copy_list(&d->plan, &d->corner);
-            d->energy = energy;
-            d->is_vertex = true;
+            copy_list(&d->corner, &d->last);
+            become_corner(d, energy);
         }
     }
 }

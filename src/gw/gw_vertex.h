@@ -40,6 +40,12 @@ typedef struct {
     int count;
 } frgi_products;
 
+/** Two rows whose images may be exchanged; frgi_descent_swap. */
+typedef struct {
+    double gain;
+    int32_t i, k;
+} frgi_exchange;
+
 /** One descent: the plan, the vertex that its linearisation has, and the costs of both.  Costs are half the gradient of
  *  J = (1 - theta) E + 2 theta <linear, P> but for its terms of rows and columns: K(P) = -2 (1 - theta) C P D + theta linear. */
 typedef struct {
@@ -50,10 +56,14 @@ typedef struct {
     frgi_costs now, vertex;         /* K of plan, of corner */
     frgi_sparse plan, corner, last; /* last: whose costs `vertex` has */
     frgi_sparse room;
-    int64_t most;            /* entries of a plan */
-    void *left, *right;      /* rows of distances that are multiplied */
-    double energy;           /* J of plan; infinite: none yet */
-    bool is_vertex, settled; /* settled: no vertex is lower to first order */
+    int64_t most;             /* entries of a plan */
+    void *left, *right;       /* rows of distances that are multiplied */
+    double energy;            /* J of plan; infinite: none yet */
+    bool is_vertex, settled;  /* settled: no vertex is lower to first order */
+    bool known;               /* now has the costs of plan, vertex those of last */
+    frgi_exchange *exchanges; /* of assignments: n; NULL of others */
+    int32_t *images;
+    bool *taken;
     int64_t steps;
     gw_parts *parts;
 } frgi_descent;
@@ -67,6 +77,10 @@ size_t frgi_descent_bytes(int64_t n, int64_t m, bool single);
 FRG_MUST_USE frg_status frgi_descent_open(frgi_descent *d, const frgi_spaces *s);
 void frgi_descent_close(frgi_descent *d);
 
+FRG_MUST_USE frg_status frgi_products_open(frgi_products *p, frg_context *ctx);
+void frgi_products_close(frgi_products *p);
+/** to <- theta M, zeros in the padding. */
+void frgi_costs_linear(const frgi_spaces *s, frgi_costs *to);
 /** to <- to + scale sum_k left_k right_k' over `count` rows of both, ld as those of their side. */
 void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, int64_t ld_left,
                     const void *right, int64_t ld_right, int64_t count, double scale);
@@ -76,32 +90,61 @@ double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p);
 void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, frgi_costs *to);
 /** d->plan <- the vertex of least cost d->now. */
 void frgi_descent_begin(frgi_descent *d);
-/** Vertices from vertices on costs of some rows alone, as long as J falls. */
+/** Goes on from a vertex of this energy, without duals. */
+void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy);
+/** Vertices from vertices on costs of some rows alone, as long as J falls; settled: it does no more. */
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);
 /** Conditional gradient with exact line search, until it gains no more. */
 void frgi_descend(frgi_descent *d, int64_t most);
+/** d->plan <- d->corner, if that is lower. */
+bool frgi_descent_take(frgi_descent *d);
+/** Exchanges images of an assignment's points as long as J falls; whether it did (gw_vertex_swaps.c). */
+bool frgi_descent_swap(frgi_descent *d);
 /** <K, V> of the corner where the descent began. */
 double frgi_descent_dual(const frgi_descent *d);
 /** The plan whose rows take what is left of the columns in order, n + m - 1 entries at most. */
 void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan);
 
+/* ---- the annealed start in floats (gw_vertex_anneal.c) ---- */
+
+enum { FRGI_RANK = 64 };
+/** Distances of a side as Q W Q', Q of orthonormal columns. */
+typedef struct {
+    int64_t rank, ld; /* ld: of rows of rank reals */
+    float *rows;      /* Q */
+    float *columns;   /* Q', ld as that of distances */
+    float *inner;     /* W; behind rows */
+} frgi_lifted;
+FRG_MUST_USE frg_status frgi_lifted_open(frgi_lifted l[2], const frgi_spaces *s);
+void frgi_lifted_close(frgi_lifted l[2], frg_context *ctx);
+/** d->now <- the costs of the plan at the last epsilon, which falls from `spread` on; those that are there are held for the
+ *  first `held` steps of 20. */
+void frgi_annealed_costs(const frgi_lifted l[2], double spread, int held, frgi_descent *d);
+
 /* ---- starts (gw_vertex_starts.c) ---- */
 
-enum { FRGI_AXES = 3 };
+enum { FRGI_AXES = 3, FRGI_REHEATED = 64 };
 /** What starts are made of. */
 typedef struct {
     const frgi_spaces *s;
     void *profile
         [2]; /* FRGI_QUANTILES rows of ld: means of the quantiles of distances from a point, over sqrt(PROFILE) */
-    bool whole;      /* of all distances */
-    void *mean[2];   /* distances on average */
-    void *axes[2];   /* FRGI_AXES rows: classical scaling */
-    double *scratch; /* n x ld: of the annealed start; NULL: none */
-    double square;   /* sum of squares of the profiles, weighted, of both sides */
+    bool whole;    /* of all distances */
+    void *mean[2]; /* distances on average */
+    void *axes[2]; /* FRGI_AXES rows: classical scaling */
+    bool has_axes;
+    bool anneals;          /* in doubles */
+    frgi_lifted lifted[2]; /* of that in floats; no rows: none */
+    double square;         /* sum of squares of the profiles, weighted, of both sides */
 } frgi_features;
-FRG_MUST_USE frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes);
+FRG_MUST_USE frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes,
+                                           bool lifted);
 void frgi_features_close(frgi_features *f);
-/** d->now <- the costs of a start: 0 profiles, 1 product, 2 annealed product, then axes with other signs, turned, random. */
+/** The axes, where they are not there yet. */
+FRG_MUST_USE frg_status frgi_features_axes(frgi_features *f);
+bool frgi_may_anneal(const frgi_features *f);
+/** d->now <- the costs of a start: 0 profiles, 1 product, 2 annealed product, then axes with other signs, turned, random;
+ *  from FRGI_REHEATED on two of each of these, cooled from their vertex (frgi_may_anneal). */
 void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d);
 /** frg_gw_start of it. */
 frg_gw_start frgi_start_kind(int which);

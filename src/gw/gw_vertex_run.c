@@ -1,9 +1,11 @@
 /* gw_vertex_run.c - an alignment whose plan is a vertex: several starts raced by energy, in this order:
  *
- *     few points: all starts on all of them, each to its end
+ *     few points: all starts on all of them, each to its end; where fewer than ENOUGH agree, MORE that are reheated (up to
+ *           MANY points as well, in groups)
  *     more: many starts on COARSE farthest points a side, weighted by what is nearest to them; the best plans of these,
  *           that of profiles and the product's are then starts on all points, each to its end
- *     many: of these two, vertices from vertices on costs of some rows, and the better one to its end
+ *     many: of these, vertices from vertices on costs of some rows, and the best one to its end
+ *     large: the best coarse plan alone, on costs of more and more rows, never of all
  *
  * Starts are shared out to the threads, which multiply alone then; what a start finds depends on it alone, and of equal
  * energies the first start's plan is kept: the bits do not depend on the threads.  How many starts there are depends on the
@@ -20,14 +22,27 @@ enum {
     COARSE = 64,
     MIDDLE_COARSE = 96,
     FEW = 130,
-    MIDDLE = 400,
+    MIDDLE = 256,
     SOME = 450
 }; /* points of a side */
-enum { STARTS_OF_TINY = 64, STARTS = 24, TINY = 32, MOST_STARTS = 80 };
-enum { GIVEN = 4, GIVEN_OF_MANY = 2, ROUGH_ROWS = 256, ROUGH_STEPS = 8 };
-enum { MOST_STEPS = 100 };
+enum { STARTS_OF_TINY = 64, STARTS = 24, TINY = 32, MOST_STARTS = 120 };
+enum { ENOUGH = 3, ENOUGH_OF_MANY = 2, MORE = 32, GROUP = 8, GROUP_OF_MANY = 4, MANY = 1000 };
+enum {
+    GIVEN = 4,
+    GIVEN_OF_MANY = 1,
+    GIVEN_OF_MIDDLE = 2,
+    ROUGH_ROWS = 256,
+    ROUGH_STEPS = 8,
+    FIRST_STEPS = 2
+};
+enum { MOST_STEPS = 100, ROUNDS = 8, MOST_TO_SWAP = 2000 };
+enum { LARGE = 6000, LARGE_STEPS = 3 };
 #define DISTINCT 1e-3 /* of the product's energy: that of plans which are worth another start */
-#define AS_LOW   1e-6 /* energies of plans that are as good, relative to the product's */
+#define GAIN                                                                                       \
+    2e-3 /* of the least energy, by which a group of starts has to lower it for another one */
+#define NEARLY 5e-3 /* of the least energy, of starts that agree */
+#define CUT    1.5 /* energy over the least one behind the first steps, of starts that do not go on */
+#define AS_LOW 1e-6 /* energies of plans that are as good, relative to the product's */
 
 /** What a start came to. */
 typedef struct {
@@ -42,9 +57,12 @@ typedef struct {
 /** A race on one level. */
 typedef struct {
     const frgi_spaces *s;
-    const frgi_features *f;
+    frgi_features *f;
     const frgi_sparse *given; /* plans to start from, the first ones */
     int64_t n_given, count;
+    int64_t
+        more; /* starts that are reheated where fewer than ENOUGH agree, behind the others, as long as */
+    int64_t group;           /* as many of them lower the least energy */
     int starts[MOST_STARTS]; /* of the others, which */
     int64_t every;           /* > 1: on costs of some rows alone */
     int64_t most;            /* steps */
@@ -110,6 +128,17 @@ static void keep_outcome(const race *r, int64_t q, const frgi_descent *d)
     to->kind = q < r->n_given ? FRG_GW_START_COARSE : frgi_start_kind(r->starts[q - r->n_given]);
 }
 
+/** A descent to its end, and again from exchanges that lower J. */
+static void descend_and_swap(frgi_descent *d, int64_t most)
+{
+    frgi_descend(d, most);
+    for (int round = 0; round < ROUNDS && d->settled && d->is_vertex && d->exchanges &&
+                        d->s->n <= MOST_TO_SWAP && frgi_descent_swap(d);
+         round++) {
+        frgi_descend(d, most);
+    }
+}
+
 /** One start to its end; the last one of very few points is the best of all permutations. */
 static void run_start(const race *r, int64_t q, frgi_descent *d)
 {
@@ -133,19 +162,117 @@ static void run_start(const race *r, int64_t q, frgi_descent *d)
     frgi_descent_begin(d);
     to->dual = frgi_descent_dual(d);
     if (r->every > 1) {
-        frgi_descent_rough(d, r->every, ROUGH_STEPS);
+        frgi_descent_rough(d, r->every, FIRST_STEPS);
     } else {
-        frgi_descend(d, r->most);
+        descend_and_swap(d, r->most);
     }
     keep_outcome(r, q, d);
+}
+
+static int64_t best_of(const race *r)
+{
+    int64_t best = 0;
+    for (int64_t q = 1; q < r->count; q++) {
+        best = r->out[q].energy < r->out[best].energy ? q : best;
+    }
+    return best;
+}
+
+/** How many starts reached the least energy; more than a few points: nearly. */
+static int64_t reached(const race *r)
+{
+    const double least = r->out[best_of(r)].energy;
+    const double near = fmax(AS_LOW * fabs(r->s->product), r->s->single ? NEARLY * fabs(least) : 0);
+    int64_t count = 0;
+    for (int64_t q = 0; q < r->count; q++) {
+        count += r->out[q].energy <= least + near;
+    }
+    return count;
+}
+
+/** Whether a start goes on behind its first steps: neither far above the best one nor where one before it is. */
+static bool is_worth_more(const race *r, int64_t q)
+{
+    const double energy = r->out[q].energy, least = r->out[best_of(r)].energy;
+    bool first = true;
+    for (int64_t p = 0; p < q; p++) {
+        first = first && fabs(r->out[p].energy - energy) > AS_LOW * fabs(energy);
+    }
+    return first && !r->out[q].settled && energy <= CUT * fabs(least);
+}
+
+static void go_on(const race *r, int64_t q, frgi_descent *d)
+{
+    frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy);
+    d->steps = r->out[q].steps;
+    frgi_descent_rough(d, r->every, ROUGH_STEPS - FIRST_STEPS);
+    keep_outcome(r, q, d);
+}
+
+/** Each start of `which` by one of the team's descents. */
+static void share_out(const race *r, frgi_descent *d, int team, const bool *which,
+                      void (*run)(const race *, int64_t, frgi_descent *))
+{
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
+    for (int64_t q = 0; q < r->count; q++) {
+        if (which[q] && gw_parts_go_on(r->parts)) {
+            run(r, q, &d[omp_get_thread_num()]);
+        }
+    }
+}
+
+/** Larger than what costs of all rows are made for. */
+static bool is_large(int64_t n, int64_t m)
+{
+    return n > LARGE || m > LARGE;
+}
+
+/** The best one goes to its end: on all rows, of large problems on more and more of them. */
+static void finish_best(const race *r, frgi_descent *d)
+{
+    static const int64_t rows[] = {1024, 2048};
+    const int64_t q = best_of(r);
+    if (!(r->out[q].energy < (double)INFINITY)) {
+        return;
+    }
+    frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy);
+    d->steps = r->out[q].steps;
+    if (!is_large(r->s->n, r->s->m)) {
+        descend_and_swap(d, r->most);
+    }
+    for (size_t k = 0; k < sizeof rows / sizeof *rows && is_large(r->s->n, r->s->m); k++) {
+        frgi_descent_rough(d, (r->s->n + rows[k] - 1) / rows[k], LARGE_STEPS);
+    }
+    keep_outcome(r, q, d);
+}
+
+/** Groups of more starts where few agree. */
+static frg_status reheat(race *r, frgi_descent *d, int team, bool *which)
+{
+    const int64_t enough = r->every > 1 ? ENOUGH_OF_MANY : ENOUGH;
+    bool gains = r->more > 0 && reached(r) < enough;
+    if (gains) {
+        TRY(frgi_features_axes(r->f));
+    }
+    for (int64_t left = r->more; gains && left > 0; left -= r->group) {
+        const double before = r->out[best_of(r)].energy;
+        for (int64_t q = 0; q < r->count + r->group; q++) {
+            which[q] = q >= r->count;
+        }
+        r->count += r->group;
+        share_out(r, d, team, which, run_start);
+        gains = r->out[best_of(r)].energy < before - GAIN * fabs(before) && reached(r) < enough;
+    }
+    return FRG_OK;
 }
 
 /** All starts; to be closed, failed or not. */
 static frg_status run_race(race *r)
 {
     frg_context *const ctx = r->s->ctx;
-    const int threads = frg_threads(ctx);
-    const int team = threads < r->count ? threads : (int)r->count;
+    const int64_t threads = is_large(r->s->n, r->s->m) ? 1 : frg_threads(ctx);
+    const int team = (int)(threads < r->count ? threads : r->count);
+    bool which[MOST_STARTS + GIVEN];
     frgi_descent *d = NULL;
     frg_status status = FRG_OK;
     TRY_TO(done, NEW0(ctx, &d, team, "descents"));
@@ -153,17 +280,22 @@ static frg_status run_race(race *r)
         TRY_TO(done, frgi_descent_open(&d[t], r->s));
     }
     const int64_t each = d[0].most;
-    TRY_TO(done, NEW0(ctx, &r->out, r->count, "plans of starts"));
-    TRY_TO(done, NEW(ctx, &r->memory, frgi_mul((size_t)r->count, (size_t)each), "plans of starts"));
-    for (int64_t q = 0; q < r->count; q++) {
+    const int64_t most = r->count + r->more;
+    TRY_TO(done, NEW0(ctx, &r->out, most, "plans of starts"));
+    TRY_TO(done, NEW(ctx, &r->memory, frgi_mul((size_t)most, (size_t)each), "plans of starts"));
+    for (int64_t q = 0; q < most; q++) {
         r->out[q].energy = (double)INFINITY;
         r->out[q].plan.entries = r->memory + q * each;
+        which[q] = true;
     }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
-    for (int64_t q = 0; q < r->count; q++) {
-        if (gw_parts_go_on(r->parts)) {
-            run_start(r, q, &d[omp_get_thread_num()]);
+    share_out(r, d, team, which, run_start);
+    TRY_TO(done, reheat(r, d, team, which));
+    if (r->every > 1) {
+        for (int64_t q = 0; q < r->count; q++) {
+            which[q] = is_worth_more(r, q);
         }
+        share_out(r, d, team, which, go_on);
+        finish_best(r, &d[0]);
     }
 done:
     for (int t = 0; d && t < team; t++) {
@@ -179,15 +311,6 @@ static void close_race(race *r)
         DROP(r->s->ctx, &r->out);
         DROP(r->s->ctx, &r->memory);
     }
-}
-
-static int64_t best_of(const race *r)
-{
-    int64_t best = 0;
-    for (int64_t q = 1; q < r->count; q++) {
-        best = r->out[q].energy < r->out[best].energy ? q : best;
-    }
-    return best;
 }
 
 /* ---- spaces -------------------------------------------------------------------------------------------------------- */
@@ -321,6 +444,14 @@ static int64_t fill_starts(race *r, int64_t count)
     return count;
 }
 
+/** Starts on many points: profiles and, where lifted, annealed. */
+static int64_t fill_starts_of_many(race *r)
+{
+    r->starts[0] = 0;
+    r->starts[1] = 2;
+    return r->f->lifted[1].rows ? 2 : 1;
+}
+
 /** Room for plans to start from, and how many there are. */
 typedef struct {
     frgi_sparse plans[GIVEN];
@@ -377,12 +508,13 @@ static frg_status coarse_plans(const frgi_spaces *s, int64_t wanted, int64_t mos
     TRY_TO(done, coarse_side(s->ctx, &s->x, s->a, n, !few, &small.x, &small.a, &of_x));
     TRY_TO(done, coarse_side(s->ctx, &s->y, s->b, m, !few, &small.y, &small.b, &of_y));
     TRY_TO(done, frgi_spaces_finish(&small));
-    TRY_TO(done, frgi_features_open(&f, &small, few));
+    TRY_TO(done, frgi_features_open(&f, &small, few, !few));
     if (!few) {
-        TRY_TO(done, coarse_plans(&small, MIDDLE_COARSE, GIVEN, &given, max_iter, parts, starts));
+        TRY_TO(done, coarse_plans(&small, MIDDLE_COARSE, GIVEN_OF_MIDDLE, &given, max_iter, parts,
+                                  starts));
     }
     r.n_given = given.count;
-    r.count = r.n_given + fill_starts(&r, few ? STARTS : 1);
+    r.count = r.n_given + (few ? fill_starts(&r, STARTS) : fill_starts_of_many(&r));
     *starts += r.count;
     TRY_TO(done, run_race(&r));
     take_best(&r, most, of_x, of_y, room, out);
@@ -405,33 +537,16 @@ static void choose_starts(race *r)
     if (larger <= FEW && !r->s->linear) {
         r->count = fill_starts(r, larger <= TINY ? STARTS_OF_TINY : STARTS);
     } else {
-        const bool alone = r->n_given == 0;
-        r->count = r->n_given + fill_starts(r, larger <= SOME || alone ? 2 : 0);
+        r->count = r->n_given + (larger <= SOME ? fill_starts(r, 3) : fill_starts_of_many(r));
+        r->count = is_large(n, m) && r->n_given > 0 ? r->n_given : r->count;
     }
-}
-
-/** The best one of a race on some rows goes to its end. */
-static frg_status finish_best(race *r, outcome *best)
-{
-    frgi_descent d = {0};
-    frg_status status = frgi_descent_open(&d, r->s);
-    if (status >= 0) {
-        memcpy(d.plan.entries, best->plan.entries,
-               (size_t)best->plan.count * sizeof *best->plan.entries);
-        d.plan.count = best->plan.count;
-        d.energy = best->energy;
-        d.is_vertex = true;
-        d.parts = r->parts;
-        frgi_descend(&d, r->most);
-        memcpy(best->plan.entries, d.plan.entries, (size_t)d.plan.count * sizeof *d.plan.entries);
-        best->plan.count = d.plan.count;
-        best->energy = d.energy;
-        best->is_vertex = d.is_vertex;
-        best->settled = d.settled;
-        best->steps += d.steps;
+    if (!r->s->linear && larger <= MANY && frgi_may_anneal(r->f)) {
+        r->more = MORE;
+        r->group = larger <= FEW ? MORE : larger <= SOME ? GROUP : GROUP_OF_MANY;
+        for (int64_t q = 0; q < r->more; q++) {
+            r->starts[r->count - r->n_given + q] = FRGI_REHEATED + (int)q;
+        }
     }
-    frgi_descent_close(&d);
-    return status;
 }
 
 /** Starts that reached the least energy, the next energy, and whether several plans have the least one. */
@@ -472,18 +587,17 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
                                   max_iter, parts, &report->starts));
     }
     r.n_given = given.count;
+    TRY_TO(done,
+           frgi_features_open(&f, s, larger <= FEW && !s->linear, larger > FEW && larger <= LARGE));
     choose_starts(&r);
-    TRY_TO(done, frgi_features_open(&f, s, larger <= FEW && !s->linear));
     r.every = larger > SOME ? (s->n + ROUGH_ROWS - 1) / ROUGH_ROWS : 1;
-    report->starts += r.count;
     TRY_TO(done, run_race(&r));
+    report->starts += r.count;
     outcome *const best = &r.out[best_of(&r)];
     if (!(best->energy < (double)INFINITY)) { /* stopped before there was anything */
         frgi_descent_first(s, &best->plan);
         best->energy = frgi_sparse_energy(s, &best->plan);
         best->is_vertex = true;
-    } else if (r.every > 1) {
-        TRY_TO(done, finish_best(&r, best));
     }
     judge(&r, best, report);
     if (f.whole && r.n_given == 0 && !s->linear && isfinite(r.out[0].energy)) {
@@ -495,8 +609,10 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
     report->started_from = best->kind;
     report->vertex = best->is_vertex;
     report->energy = best->energy;
-    report->reason = gw_parts_go_on(parts) ? best->settled ? FRG_GW_STATIONARY : FRG_GW_MAX_ITER
-                                           : FRG_GW_CANCELLED;
+    report->reason = !gw_parts_go_on(parts) ? FRG_GW_CANCELLED
+                     : !best->settled       ? FRG_GW_MAX_ITER
+                     : is_large(s->n, s->m) ? FRG_GW_CONVERGED_PLATEAU
+                                            : FRG_GW_STATIONARY;
     status = NEW(s->ctx, &out->entries, best->plan.count + s->n + s->m, "a plan");
     if (status >= 0) {
         memcpy(out->entries, best->plan.entries, (size_t)best->plan.count * sizeof *out->entries);
@@ -515,7 +631,7 @@ bool frgi_gw_fits_vertex(const frg_gw *g)
 {
     const int64_t n = g->x.n, m = g->y.n;
     const bool single = n > FEW || m > FEW;
-    const int threads = frg_threads(g->ctx) < 2 ? 1 : 2;
+    const int threads = frg_threads(g->ctx) < 2 || is_large(n, m) ? 1 : 2;
     const double bytes = (double)frgi_spaces_bytes(n, m, single) +
                          threads * (double)frgi_descent_bytes(n, m, single);
     return bytes < 0.5 * (double)frgi_memory_allowed(g->ctx);

@@ -8,6 +8,8 @@
  * turned     the same with a rotation drawn at random: a start of the small matrix of the lifted problem (Rioux, Goldfeld
  *            and Kato 2023)
  * random     independent points in place of the axes
+ * reheated   the vertex of one of the last three, cooled from an epsilon of a tenth or a thirtieth of the spread on: its costs are
+ *            held until then
  */
 #include "gw/gw_vertex.h"
 
@@ -20,6 +22,10 @@
 
 enum { LOOKED_AT = 256, SCALING_STEPS = 30, COOLING_STEPS = 20, COOLING_PASSES = 20 };
 enum { FIRST_SIGNS = 3, FIRST_TURNED = FIRST_SIGNS + (1 << FRGI_AXES) };
+enum {
+    HELD = 10,
+    HELD_LONG = 15
+}; /* steps of cooling that hold the costs of a start: to .1 and .03 of their spread */
 #define BROAD   1.0 /* epsilon of the annealed start, of the spread of costs: first and last */
 #define NARROW  0.01
 #define MOST_UP 300.0 /* of an exponent */
@@ -192,7 +198,16 @@ static frg_status side_axes(frgi_features *f, int side)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes)
+frg_status frgi_features_axes(frgi_features *f)
+{
+    for (int side = 0; side < 2 && !f->has_axes; side++) {
+        TRY(side_axes(f, side));
+    }
+    f->has_axes = true;
+    return FRG_OK;
+}
+
+frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes, bool lifted)
 {
     const char *const what = "starts of an alignment";
     const size_t size = frgi_costs_size(s->single);
@@ -205,14 +220,12 @@ frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes)
         f->mean[side] = at + bytes * FRGI_QUANTILES;
         f->axes[side] = at + bytes * (FRGI_QUANTILES + 1);
         TRY(side_profiles(f, side, &f->square));
-        if (axes) {
-            TRY(side_axes(f, side));
-        }
     }
-    if (axes && !s->single) {
-        TRY(NEW0(s->ctx, &f->scratch, frgi_mul((size_t)s->n, (size_t)s->y.ld), what));
+    if (axes) {
+        TRY(frgi_features_axes(f));
     }
-    return FRG_OK;
+    f->anneals = axes && !s->single;
+    return lifted ? frgi_lifted_open(f->lifted, s) : FRG_OK;
 }
 
 void frgi_features_close(frgi_features *f)
@@ -222,18 +235,24 @@ void frgi_features_close(frgi_features *f)
         DROP(f->s->ctx, &at);
     }
     if (f->s) {
-        DROP(f->s->ctx, &f->scratch);
+        frgi_lifted_close(f->lifted, f->s->ctx);
     }
     *f = (frgi_features){0};
+}
+
+bool frgi_may_anneal(const frgi_features *f)
+{
+    return f->anneals || f->lifted[1].rows;
 }
 
 frg_gw_start frgi_start_kind(int which)
 {
     static const frg_gw_start kinds[FIRST_SIGNS] = {FRG_GW_START_PROFILES, FRG_GW_START_PRODUCT,
                                                     FRG_GW_START_ANNEALED};
-    return which < FIRST_SIGNS    ? kinds[which]
-           : which < FIRST_TURNED ? FRG_GW_START_AXES
-                                  : FRG_GW_START_RANDOM;
+    return which < FIRST_SIGNS      ? kinds[which]
+           : which >= FRGI_REHEATED ? FRG_GW_START_ANNEALED
+           : which < FIRST_TURNED   ? FRG_GW_START_AXES
+                                    : FRG_GW_START_RANDOM;
 }
 
 /** Three rows of ld for one side, of normals: points, or the rows of a rotation of the axes. */
@@ -291,16 +310,17 @@ static void random_points(const frgi_features *f, int which, int side, void *row
 
 /* ---- annealing --------------------------------------------------------------------------------------------------- */
 
-/** now <- -2 (1 - theta) C P D + theta M of the dense plan in vertex; through f->scratch. */
+/** now <- -2 (1 - theta) C P D + theta M of the dense plan in vertex.  C P stands behind the potentials in the descent's own
+ *  rows, which are more than points are doubles for: other starts run beside this one. */
 static void dense_costs(const frgi_features *f, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
+    double *const cp = (double *)d->right + 2 * s->y.ld;
     const frgi_blas_guard guard = frgi_blas_begin();
     const int n = (int)s->n, m = (int)s->m, ld = (int)s->y.ld;
     frgi_blas_single();
-    frgi_dgemm('N', 'N', m, n, n, 1, d->vertex.at, ld, s->x.at, (int)s->x.ld, 0, f->scratch, ld);
-    frgi_dgemm('N', 'N', m, n, m, -2 * (1 - s->theta), s->y.at, ld, f->scratch, ld, 0, d->now.at,
-               ld);
+    frgi_dgemm('N', 'N', m, n, n, 1, d->vertex.at, ld, s->x.at, (int)s->x.ld, 0, cp, ld);
+    frgi_dgemm('N', 'N', m, n, m, -2 * (1 - s->theta), s->y.at, ld, cp, ld, 0, d->now.at, ld);
     frgi_blas_end(guard);
     double *const now = d->now.at;
     for (int64_t i = 0; i < s->n && s->linear; i++) {
@@ -369,25 +389,47 @@ static void cool(const frgi_spaces *s, frgi_descent *d, double epsilon, double *
     }
 }
 
-/** Of doubles alone: now <- the costs of the plan at the last epsilon. */
-static void annealed_costs(const frgi_features *f, frgi_descent *d)
+/** Of doubles alone: now <- the costs of the plan at the last epsilon; those in now are held for some steps. */
+static void annealed_costs(const frgi_features *f, double spread, int held, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
-    double *const plan = d->vertex.at;
     double *const u = (double *)d->left + s->x.ld, *const v = (double *)d->right + s->y.ld;
-    for (int64_t i = 0; i < s->n; i++) {
-        for (int64_t j = 0; j < s->m; j++) {
-            plan[i * s->y.ld + j] = s->a[i] * s->b[j];
-        }
-    }
-    dense_costs(f, d);
-    const double spread = spread_of(s, &d->now);
     memset(u, 0, (size_t)s->n * sizeof *u);
     memset(v, 0, (size_t)s->m * sizeof *v);
     for (int step = 0; step < COOLING_STEPS && spread > 0 && gw_parts_go_on(d->parts); step++) {
         const double share = (double)step / (COOLING_STEPS - 1);
         cool(s, d, spread * BROAD * pow(NARROW / BROAD, share), u, v);
-        dense_costs(f, d);
+        if (step >= held) {
+            dense_costs(f, d);
+        }
+    }
+}
+
+/** now <- costs of the product. */
+static void product_costs(const frgi_features *f, frgi_descent *d)
+{
+    const frgi_spaces *const s = f->s;
+    frgi_costs_linear(s, &d->now);
+    frgi_costs_add(&d->products, &d->now, f->mean[0], s->x.ld, f->mean[1], s->y.ld, 1,
+                   -2 * (1 - s->theta));
+}
+
+/** Cools from the product, or from the vertex of another start, whose costs are held until epsilon is small. */
+static void cooled_costs(const frgi_features *f, int which, frgi_descent *d)
+{
+    product_costs(f, d);
+    const double spread = spread_of(f->s, &d->now);
+    int held = 0;
+    if (which >= FRGI_REHEATED) {
+        frgi_start_costs(f, FIRST_SIGNS + (which - FRGI_REHEATED) / 2, d);
+        frgi_descent_begin(d);
+        frgi_descent_costs(d, &d->plan, 1, &d->now);
+        held = which % 2 ? HELD_LONG : HELD;
+    }
+    if (f->anneals) {
+        annealed_costs(f, spread, held, d);
+    } else {
+        frgi_annealed_costs(f->lifted, spread, held, d);
     }
 }
 
@@ -398,10 +440,10 @@ void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d)
     if (which == 0) {
         frgi_costs_add(&d->products, &d->now, f->profile[0], s->x.ld, f->profile[1], s->y.ld,
                        FRGI_QUANTILES, -1);
-    } else if (which == 1 || (which == 2 && !f->scratch)) {
+    } else if (which == 1 || (which == 2 && !frgi_may_anneal(f))) {
         frgi_costs_add(&d->products, &d->now, f->mean[0], s->x.ld, f->mean[1], s->y.ld, 1, -1);
-    } else if (which == 2) {
-        annealed_costs(f, d);
+    } else if (which == 2 || which >= FRGI_REHEATED) {
+        cooled_costs(f, which, d);
     } else if (which < FIRST_TURNED || which % 2) {
         turned_axes(f, which, d);
         frgi_costs_add(&d->products, &d->now, d->left, s->x.ld, f->axes[1], s->y.ld, FRGI_AXES, -1);

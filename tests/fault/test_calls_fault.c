@@ -101,6 +101,15 @@ static frg_status energies(frg_context *ctx, void *u, uint64_t *h)
         s = frg_gw_lower_bound(ctx, c, a, d, b, &e[2]);
     if (s >= 0)
         fault_hash(h, e, sizeof e);
+    static double Q[N * N], f[N], g[N];
+    if (s >= 0)
+        s = frg_emd(ctx, frg_matrix(C, FRG_F64, N, M, N), a, b, p, f, g, NULL); /* a transport */
+    if (s >= 0)
+        s = frg_emd(ctx, c, NULL, NULL, frg_matrix(Q, FRG_F64, N, N, N), f, g, NULL); /* an assignment */
+    if (s >= 0) {
+        fault_hash(h, P, sizeof P);
+        fault_hash(h, Q, sizeof Q);
+    }
     return s;
 }
 
@@ -110,10 +119,11 @@ static frg_status alignment(frg_context *ctx, void *u, uint64_t *h)
     frg_gw *g = NULL;
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
     o.k = 5;
     o.max_iter = 4;
     o.min_iter = 2;
-    o.anchors = 9;
+    o.anchors = mode == 1 ? o.anchors : 9; /* refused where none are drawn */
     o.epsilon = .02;
     o.polish_passes = 5;
     if (mode == 1)

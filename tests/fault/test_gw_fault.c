@@ -1,8 +1,10 @@
 /* test_gw_fault.c - every allocation of graphs, paths, transport and alignment failed in turn. */
+#include <math.h>
 #include <unistd.h>
 
 #include "fault.h"
 #include "fourge/gw.h"
+#include "gw/gw_vertex.h"
 
 typedef struct {
     double x[40 * 2], y[45 * 2];
@@ -18,6 +20,7 @@ static job make(void)
     for (int i = 0; i < 90; i++)
         j.y[i] = test_normal();
     frg_gw_defaults(&j.o, sizeof j.o);
+    j.o.mode = FRG_GW_SAMPLED;
     j.o.k = 5;
     j.o.max_iter = 6;
     j.o.min_iter = 5;
@@ -93,6 +96,52 @@ static frg_status vertices(frg_context *ctx, void *user, uint64_t *hash)
         }
         frg_gw_destroy(s);
     }
+    return status;
+}
+
+/** What more than a few points take: floats, distances of low rank, exchanges. */
+static frg_status lifted(frg_context *ctx, void *user, uint64_t *hash)
+{
+    enum { N = 17, LD = 32 };
+    static float x[N * LD];
+    double weights[N];
+    frgi_features f = {0};
+    frgi_descent d = {0};
+    gw_parts parts = {0};
+    (void)user;
+    for (int i = 0; i < N; i++) {
+        weights[i] = 1.0 / N;
+        for (int k = 0; k < N; k++)
+            x[i * LD + k] = (float)fabs(sin(i) - sin(k));
+    }
+    frgi_spaces s = {.ctx = ctx, .n = N, .m = N, .single = true, .a = weights, .b = weights};
+    s.x = s.y = (frgi_costs){x, N, N, LD, true};
+    frg_status status = frgi_spaces_finish(&s);
+    if (status >= 0)
+        status = frgi_features_open(&f, &s, false, true);
+    if (status >= 0)
+        status = frgi_descent_open(&d, &s);
+    if (status >= 0) {
+        d.parts = &parts;
+        frgi_start_costs(&f, 2, &d);
+        frgi_descent_begin(&d);
+        frgi_descend(&d, 10);
+        frgi_descent_swap(&d);
+        fault_hash(hash, &d.energy, sizeof d.energy);
+    }
+    frgi_descent_close(&d);
+    frgi_features_close(&f);
+    return status;
+}
+
+/** Lists of columns, which assignments of many points have. */
+static frg_status assignment(frg_context *ctx, void *user, uint64_t *hash)
+{
+    frgi_assign a;
+    (void)user;
+    const frg_status status = frgi_assign_open(&a, ctx, 520, true);
+    fault_hash(hash, &a.n, sizeof a.n);
+    frgi_assign_close(&a, ctx);
     return status;
 }
 
@@ -201,6 +250,39 @@ static frg_status paths(frg_context *ctx, void *user, uint64_t *hash)
     return status;
 }
 
+/** Lengths that fall by halves: searches of 16 sources that give up. */
+static frg_status ladder(frg_context *ctx, void *user, uint64_t *hash)
+{
+    enum { TRIANGLES = 20, N = 2 * TRIANGLES + 1, ARCS = 3 * TRIANGLES };
+    int64_t starts[N + 1] = {0}, targets[ARCS], at = 0;
+    double lengths[ARCS];
+    float rows[N * N];
+    for (int64_t v = 0; v < N; v++) {
+        const double whole = ldexp(1, (int)(TRIANGLES - v / 2));
+        if (v + 1 < N) {
+            targets[at] = v + 1;
+            lengths[at++] = whole / 4;
+        }
+        if (v % 2 == 0 && v + 2 < N) {
+            targets[at] = v + 2;
+            lengths[at++] = whole;
+        }
+        starts[v + 1] = at;
+    }
+    frg_graph *g = (frg_graph *)user;
+    const frg_array weights = frg_vector(lengths, FRG_F64, ARCS);
+    frg_status status = frg_graph_csr(&g, ctx, frg_vector(starts, FRG_I64, N + 1),
+                                      frg_vector(targets, FRG_I64, ARCS), &weights, 1);
+    frg_paths_report report;
+    if (status >= 0)
+        status = frg_graph_paths(g, NULL, N, frg_matrix(rows, FRG_F32, N, N, N), &report);
+    if (status >= 0)
+        CHECK_TEXT(report.method, "label correction, dijkstra");
+    fault_hash(hash, rows, status < 0 ? 0 : sizeof rows);
+    frg_graph_destroy(g);
+    return status;
+}
+
 static frg_status read_graph(frg_context *ctx, void *user, uint64_t *hash)
 {
     frg_graph *g = (frg_graph *)user;
@@ -233,6 +315,11 @@ static void memory(void)
         j.o.distance = each[i].distance;
         j.o.mode = each[i].mode;
         j.o.multiscale = each[i].multiscale;
+        if (each[i].mode != FRG_GW_SAMPLED) { /* these draw no pairs */
+            frg_gw_opts usual;
+            frg_gw_defaults(&usual, sizeof usual);
+            j.o.anchors = usual.anchors;
+        }
         const int64_t k = fault_sweep(each[i].name, align, &j, 1);
         printf("# %s: %" PRId64 " allocations\n", each[i].name, k);
     }
@@ -242,6 +329,8 @@ static void memory(void)
     plain.o.mode = FRG_GW_VERTEX;
     plain.o.max_iter = 4;
     fault_sweep("vertices", vertices, &plain, 1);
+    fault_sweep("lifted", lifted, &plain, 1);
+    fault_sweep("an assignment", assignment, &plain, 1);
     for (int mode = 0; mode < 3; mode++) {
         job j = make();
         j.o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
@@ -256,6 +345,7 @@ static void memory(void)
     }
     job j = make();
     fault_sweep("paths", paths, &j, 2);
+    fault_sweep("paths by two ways", ladder, &j, 1);
     fault_sweep("a graph file", read_graph, &j, 1);
 }
 

@@ -67,15 +67,18 @@ static frg_gw *open_run(frg_context *ctx, int which)
     frg_gw_defaults(&o, sizeof o);
     o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
     o.epsilon = 0.05;
-    o.anchors = 5;
+    const int draws =
+        which != 2 &&
+        which != 3; /* the modes exact and landmark do not, and have one start and one size */
+    o.anchors = draws ? 5 : o.anchors;
     o.max_iter = which == 0 ? 42 : 12;
     o.min_iter = 2;
     o.polish_passes = 5;
-    o.n_coarse = which == 1 ? 5 : 0;
-    o.multiscale = which == 1 ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_OFF;
+    o.n_coarse = which == 1 ? 5 : draws ? 0 : o.n_coarse;
+    o.multiscale = which == 1 ? FRG_GW_MULTISCALE_ON : draws ? FRG_GW_MULTISCALE_OFF : o.multiscale;
     o.mode = which == 2 ? FRG_GW_EXACT : which == 3 ? FRG_GW_LANDMARK : FRG_GW_SAMPLED;
     o.rank = which == 4 ? 3 : 0;
-    o.lr_dykstra_max_iter = 5;
+    o.lr_dykstra_max_iter = o.rank > 0 ? 5 : o.lr_dykstra_max_iter;
     o.max_inner = 3;
     frg_gw *s = NULL;
     insist(frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay}, NULL,

@@ -269,8 +269,9 @@ static int found(const double *plan, int64_t n, const int64_t *order)
  * at least for straight distances and 28 for path lengths, squares of straight ones more: with 80 pairs 1e-7 and less are
  * left, 1e-6 is asked for.  Differences of path lengths to 50 landmarks are another metric, with g = 3: the best plan
  * there is at this epsilon, found in double from the identity, has E = 5e-5 to 1e-4, so that no solver can have less; the
- * fixed point next to ours is the same.  With 1000 pairs a step, as the noise of 80 alone is 1e-5 there, E is within 1e-6
- * of it.  From there on, at an epsilon of 1e-4 with g = 15, 1e-6 is asked for again; and so it is of all points as
+ * fixed point next to ours is the same.  With 1000 pairs a step E is within 8 % of it:
+ * noise d of the exponents of those pairs that E comes from raises it by d^2 / 2 of itself, and averaged over the steps it
+ * is 0.1 as a rule (0.02 to 0.18 over clouds and CPU levels), of which 0.4 is four times; of 80 pairs it is 0.6.  From there on, at an epsilon of 1e-4 with g = 15, 1e-6 is asked for again; and so it is of all points as
  * landmarks and their lower bounds, which are path lengths. */
 static void copies(void)
 {
@@ -358,7 +359,7 @@ static void copies(void)
                 printf("# the best plan's energy there is %.2e, from ours it is %.2e\n", best,
                        settled);
                 CHECK(best > 1e-6); /* else it is no exception */
-                CHECK_NEAR(r.energy / unit, best, 1e-6);
+                CHECK_NEAR(r.energy / unit, best, 0.08 * best);
                 CHECK_NEAR(settled, best, 1e-8);
             } else {
                 CHECK_SAYS(r.energy <= 1e-6 * unit, "case %zu: energy %g of %g", e, r.energy, unit);
@@ -395,6 +396,7 @@ static void from_profiles(void)
             for (int alone = 0; alone < 2; alone++) {
                 frg_gw_opts o;
                 frg_gw_defaults(&o, sizeof o);
+                o.mode = FRG_GW_SAMPLED;
                 o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
                 o.start_from = alone ? FRG_GW_START_PROFILES : FRG_GW_START_AUTO;
                 const frg_gw_report r =
@@ -790,7 +792,7 @@ static void settings(void)
         o.cost_store = c == 3 ? FRG_GW_STORE_FLY : FRG_GW_STORE_AUTO;
         o.multiscale = c == 4 ? FRG_GW_MULTISCALE_ON : FRG_GW_MULTISCALE_AUTO;
         o.sampling = c == 5 ? FRG_GW_MULTINOMIAL : FRG_GW_SYSTEMATIC;
-        o.mode = c == 6 ? FRG_GW_LANDMARK : FRG_GW_AUTO;
+        o.mode = c == 6 ? FRG_GW_LANDMARK : FRG_GW_SAMPLED;
         o.linear_weight = c >= 7 ? (c == 8 ? 1 : 0.4) : 0;
         const frg_array ax = matrix(x, N, 2), ay = matrix(y, M, 2), al = matrix(linear, N, M);
         frg_gw *s = NULL;
@@ -1503,6 +1505,16 @@ static void refusals(void)
     o.rho_target = 1;
     CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
     o.rho_target = (double)INFINITY;
+    o.lambda_ema_beta = 0; /* what the mode does anyway, and what it does not */
+    o.multiscale = FRG_GW_MULTISCALE_OFF;
+    o.n_start = 1;
+    CHECK_OK(ctx, frg_gw_create(&s, ctx, side, side, NULL, &o));
+    frg_gw_destroy(s);
+    s = NULL;
+    o.n_start = 2;
+    CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
+    CHECK(strncmp(frg_message(ctx), "n_start in the modes exact", 26) == 0);
+    o.n_start = 1;
     o.store_plan = 1;
     CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
     o = options(FRG_GW_DISTANCE_EUCLIDEAN);
@@ -1521,6 +1533,12 @@ static void refusals(void)
     CHECK_STATUS(frg_gw_start_plan(s, small), FRG_BAD_ARG);
     CHECK_STATUS(frg_gw_start_plan(s, whole), FRG_BAD_DATA); /* all zero */
     linear[7] = -1;
+    CHECK_STATUS(frg_gw_start_plan(s, whole), FRG_BAD_DATA);
+    linear[0] =
+        0.2; /* what rounding leaves below 0 of differences of entries as large as the largest, and more than that */
+    linear[7] = -2e-24;
+    CHECK_OK(ctx, frg_gw_start_plan(s, whole));
+    linear[7] = -0.2 * 0x1p-40;
     CHECK_STATUS(frg_gw_start_plan(s, whole), FRG_BAD_DATA);
     frg_gw_destroy(s);
     s = NULL;
@@ -1626,7 +1644,7 @@ static void bad_sides(void)
     CHECK_STATUS(frg_gw_create(&s, ctx, side, (frg_gw_side){.data = &none}, NULL, &o), FRG_BAD_ARG);
     CHECK_STATUS(frg_gw_create(&s, ctx, side, (frg_gw_side){.data = &flat}, NULL, &o), FRG_BAD_ARG);
     CHECK_STATUS(frg_gw_create(&s, ctx, side, (frg_gw_side){0}, NULL, &o), FRG_BAD_ARG);
-    /* weights: all 0, one not finite; another sum is said, and a b' is the same problem */
+    /* weights: all 0, one not finite; another sum is said, and that of one side alone is the other's too */
     static const double bad[] = {0, NAN, INFINITY};
     for (int k = 0; k < 3; k++) {
         for (int i = 0; i < 10; i++)

@@ -62,6 +62,7 @@ static double align(uint64_t seed, const double *x, int64_t n, const double *y, 
     CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
     o.distance = ways[way];
     o.k = 5;
     o.landmarks = 20;

@@ -51,7 +51,7 @@ static void single_points(void)
             for (int how = 0; how < 4; how++) {
                 frg_gw_report r = {0};
                 frg_gw_opts o = short_options(distances[c]);
-                o.mode = how == 1 ? FRG_GW_EXACT : FRG_GW_AUTO;
+                o.mode = how == 1 ? FRG_GW_EXACT : FRG_GW_SAMPLED;
                 o.linear_weight = how == 2 ? 0.5 : 0;
                 o.rank = how == 3 ? 2 : 0;
                 align(ctx, (frg_gw_side){.data = px}, (frg_gw_side){.data = py},
@@ -281,7 +281,7 @@ static void one_thread_alone(void)
     for (int kind = 0; kind < 3; kind++) {
         frg_gw_opts o = short_options(FRG_GW_DISTANCE_EUCLIDEAN);
         o.max_iter = 10;
-        o.mode = kind == 1 ? FRG_GW_EXACT : FRG_GW_AUTO;
+        o.mode = kind == 1 ? FRG_GW_EXACT : FRG_GW_SAMPLED;
         o.rank = kind == 2 ? 30 : 0;
         frg_gw_report r;
         align(ctx, sx, sy, NULL, &o, plan, &r);

@@ -27,6 +27,7 @@ static frg_gw_opts options(int64_t rank)
 {
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
     o.distance = FRG_GW_DISTANCE_EUCLIDEAN;
     o.anneal = FRG_GW_ANNEAL_NONE;
     o.epsilon = 0.002;
@@ -139,9 +140,9 @@ static void energies_of_a_pair(frg_context *ctx, double *energy)
         const bool across = k == 3;
         const int n = across ? M : N, m = across ? N : M;
         frg_gw_opts o = options(k < 2 ? 0 : N);
-        o.mode = k < 2 ? FRG_GW_EXACT : FRG_GW_AUTO;
+        o.mode = k < 2 ? FRG_GW_EXACT : FRG_GW_SAMPLED;
         o.epsilon = k == 1 ? 0.002 : 0.001;
-        o.anchors = 400;
+        o.anchors = k < 2 ? o.anchors : 400; /* the exact mode has none */
         o.n_start = 1;
         o.max_iter = 600;
         const frg_gw_side source = {.data = &ax}, target = {.data = &ay};
@@ -401,7 +402,7 @@ static void refusals(void)
         frg_gw_opts o = options(k == 3 ? -1 : 2);
         o.rho_target = k == 0 ? 1 : o.rho_target;
         o.mass = k == 1 ? 0.5 : 0;
-        o.mode = k == 2 ? FRG_GW_EXACT : FRG_GW_AUTO;
+        o.mode = k == 2 ? FRG_GW_EXACT : FRG_GW_SAMPLED;
         CHECK_STATUS(frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay},
                                    NULL, &o),
                      k == 3 ? FRG_BAD_ARG : FRG_UNSUPPORTED);

@@ -54,8 +54,10 @@ static frg_gw *open_kind(frg_context *ctx, const kind *k)
     frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
     o.mode = k->mode;
     o.multiscale = k->multiscale;
-    o.n_coarse = 20;
-    o.n_start = k->n_start;
+    if (k->mode == FRG_GW_SAMPLED) {
+        o.n_coarse = 20;
+        o.n_start = k->n_start;
+    }
     o.rank = k->rank;
     o.max_iter = 60;
     o.polish_passes = 25; /* not a multiple of 10, after which it looks up */

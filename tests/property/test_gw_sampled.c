@@ -625,7 +625,7 @@ static void broad(void)
         o.anneal = FRG_GW_ANNEAL_NONE;
         o.epsilon = run == 3 ? 0.002 : 0.02;
         o.mode = run ? FRG_GW_SAMPLED : FRG_GW_EXACT;
-        o.multiscale = run == 1 ? FRG_GW_MULTISCALE_OFF : FRG_GW_MULTISCALE_ON;
+        o.multiscale = run < 2 ? FRG_GW_MULTISCALE_OFF : FRG_GW_MULTISCALE_ON;
         const frg_array *const one = run == 3 ? &al : &ax, *const other = run == 3 ? &al : &ay;
         const frg_gw_report r = align_sides(ctx, (frg_gw_side){.data = one},
                                             (frg_gw_side){.data = other}, NULL, &o, NULL, NULL);

@@ -14,28 +14,32 @@ typedef struct {
     double mass, linear_weight, damping;
     frg_gw_anneal anneal;
     int store_plan, diag_exact;
+    frg_gw_start start_from;
 } kind;
 
-static const kind kinds[] = {{"averaged costs", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
-                             {"a cache of rows", FRG_GW_SAMPLED, FRG_GW_DISTANCE_DIJKSTRA,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.4, FRG_GW_ANNEAL_ITER, 0, 0},
-                             {"a coarse start", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_ON, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
-                             {"partial mass", FRG_GW_SAMPLED, FRG_GW_DISTANCE_LANDMARK,
-                              FRG_GW_MULTISCALE_OFF, 0, 0.7, 0, 0.9, FRG_GW_ANNEAL_NONE, 0, 0},
-                             {"a linear cost", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0.3, 1, FRG_GW_ANNEAL_PROGRESS, 0, 0},
-                             {"exact", FRG_GW_EXACT, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
-                             {"landmark", FRG_GW_LANDMARK, FRG_GW_DISTANCE_LANDMARK,
-                              FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
-                             {"factors", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_OFF, 6, 0, 0, 0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0},
-                             {"a plan that is kept", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_ON, 0, 0, 0, 0.6, FRG_GW_ANNEAL_NONE, 1, 0},
-                             {"exact terms", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN,
-                              FRG_GW_MULTISCALE_OFF, 0, 0.7, 0, 0.6, FRG_GW_ANNEAL_NONE, 1, 1}};
+static const kind kinds[] = {
+    {"averaged costs", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 0, 0, 0,
+     0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0, FRG_GW_START_AUTO},
+    {"a cache of rows", FRG_GW_SAMPLED, FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_MULTISCALE_OFF, 0, 0, 0,
+     0.4, FRG_GW_ANNEAL_ITER, 0, 0, FRG_GW_START_AUTO},
+    {"a coarse start", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_ON, 0, 0, 0,
+     0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0, FRG_GW_START_AUTO},
+    {"partial mass", FRG_GW_SAMPLED, FRG_GW_DISTANCE_LANDMARK, FRG_GW_MULTISCALE_OFF, 0, 0.7, 0,
+     0.9, FRG_GW_ANNEAL_NONE, 0, 0, FRG_GW_START_AUTO},
+    {"a linear cost", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 0, 0, 0.3,
+     1, FRG_GW_ANNEAL_PROGRESS, 0, 0, FRG_GW_START_AUTO},
+    {"exact", FRG_GW_EXACT, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9,
+     FRG_GW_ANNEAL_PROGRESS, 0, 0, FRG_GW_START_AUTO},
+    {"landmark", FRG_GW_LANDMARK, FRG_GW_DISTANCE_LANDMARK, FRG_GW_MULTISCALE_OFF, 0, 0, 0, 0.9,
+     FRG_GW_ANNEAL_PROGRESS, 0, 0, FRG_GW_START_AUTO},
+    {"factors", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 6, 0, 0, 0.9,
+     FRG_GW_ANNEAL_PROGRESS, 0, 0, FRG_GW_START_AUTO},
+    {"a plan that is kept", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_ON, 0, 0,
+     0, 0.6, FRG_GW_ANNEAL_NONE, 1, 0, FRG_GW_START_AUTO},
+    {"exact terms", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 0, 0.7, 0,
+     0.6, FRG_GW_ANNEAL_NONE, 1, 1, FRG_GW_START_AUTO},
+    {"from a vertex", FRG_GW_SAMPLED, FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_MULTISCALE_OFF, 0, 0, 0,
+     0.9, FRG_GW_ANNEAL_PROGRESS, 0, 0, FRG_GW_START_VERTEX}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static double points_x[N * 2], points_y[M * 3], linear[CELLS];
@@ -79,13 +83,16 @@ static frg_gw *open_kind(frg_context *ctx, const kind *k)
     o.anneal = k->anneal;
     o.store_plan = k->store_plan;
     o.diag_exact = k->diag_exact;
-    o.epsilon = 0.01;
+    o.start_from = k->start_from;
     o.k = 8;
     o.landmarks = 12;
     o.cache_rows = 20;
     o.max_iter = k->mode == FRG_GW_EXACT ? 12 : 60;
-    o.min_iter = 10;
-    o.polish_passes = 30;
+    if (k->mode != FRG_GW_VERTEX) {
+        o.epsilon = 0.01;
+        o.min_iter = 10;
+        o.polish_passes = 30;
+    }
     frg_gw *s = NULL;
     CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &x}, (frg_gw_side){.data = &y},
                                 k->linear_weight > 0 ? &l : NULL, &o));
@@ -189,6 +196,30 @@ static void same_bits(void)
     close_path(path);
 }
 
+/* The mode vertex has one state, before its starts, from which a run begins anew. */
+static void begins_anew(void)
+{
+    static const kind vertex = {.name = "vertex",
+                                .mode = FRG_GW_VERTEX,
+                                .distance = FRG_GW_DISTANCE_EUCLIDEAN,
+                                .damping = 0.9};
+    static result whole, stopped, resumed;
+    open_path(path);
+    make_points();
+    CHECK_INT(run_to(&vertex, 1, 0, RUNS_ON, &whole), 1);
+    for (int how = 0; how < 2; how++) {
+        run_to(&vertex, 1, 1, how ? IS_STOPPED : IS_KILLED, &stopped);
+        go_on(&vertex, how ? 3 : 1, &resumed);
+        CHECK_SAYS(memcmp(whole.plan, resumed.plan, sizeof whole.plan) == 0 &&
+                       memcmp(whole.counts, resumed.counts, sizeof whole.counts) == 0 &&
+                       whole.energy == resumed.energy && whole.status == resumed.status,
+                   "%d: energy %.17g and %.17g, %" PRId64 " and %" PRId64 " steps, status %d, %d",
+                   how, whole.energy, resumed.energy, whole.counts[0], resumed.counts[0],
+                   (int)whole.status, (int)resumed.status);
+    }
+    close_path(path);
+}
+
 /* ---- states of other options ---------------------------------------------------------------------------- */
 
 /* An option of every kind at a value that it has not got by default, and the distances with which it matters.  One that
@@ -239,7 +270,8 @@ static const field others[] = {
     GW(store_plan, INT, 1, DECIDES, AUTO),
     GW(diag_exact, INT, 1, DECIDES, AUTO),
     GW(auto_store, INT, 1, LEAVES_BITS, AUTO),
-    GW(start_from, INT, FRG_GW_START_PRODUCT, DECIDES, AUTO)};
+    GW(start_from, INT, FRG_GW_START_PRODUCT, DECIDES, AUTO),
+    GW(given, INT64, 1, LEAVES_BITS, AUTO)}; /* of a mode that is asked for */
 enum { OTHERS = sizeof others / sizeof *others };
 
 /** Opens a solver with the option of f at its other value; f NULL: with none. */
@@ -251,6 +283,7 @@ static frg_gw *open_other(frg_context *ctx, const field *f, frg_gw_distance dist
                     l = frg_matrix(linear, FRG_F64, N, M, M);
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
     o.distance = distance;
     o.epsilon = 0.01;
     o.k = 8;
@@ -318,5 +351,6 @@ static void other_options(void)
     }
 }
 
-static const test_case cases[] = {{"same bits", same_bits}, {"other options", other_options}};
+static const test_case cases[] = {
+    {"same bits", same_bits}, {"begins anew", begins_anew}, {"other options", other_options}};
 TEST_MAIN(cases)

@@ -97,7 +97,7 @@ static void plans(void)
     REFUSES(ctx, frg_plan_apply(p, matrix(y, M, 2), 0, matrix(v, N, 1)), FRG_BAD_ARG,
             "rows are needed");
     REFUSES(ctx, frg_plan_labels(p, labels, 3, brought, NULL), FRG_BAD_ARG,
-            "is 3, labels are below 3");
+            "labels[3] is 3, labels are below 3");
     REFUSES(ctx,
             frg_plan_vjp(p, matrix(out, N, M), (frg_gw_grad_mode)9, matrix(out, N, M), NULL, NULL),
             FRG_BAD_ARG, "mode is 9");

@@ -69,6 +69,7 @@ static void sampled(void)
     const frg_array ac = frg_matrix(c, FRG_F64, N, N, N), ad = frg_matrix(d, FRG_F64, M, M, M);
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
+    o.mode = FRG_GW_SAMPLED;
     golden("gw_epsilon0", &o.epsilon);
     o.distance = FRG_GW_DISTANCE_MATRIX;
     o.scale = FRG_GW_SCALE_NONE;

@@ -402,9 +402,9 @@ static void unrolled_in_floats(void)
     double cost[ROWS * COLUMNS], g[ROWS * COLUMNS], a[ROWS], b[COLUMNS];
     double out[2][ROWS * COLUMNS] = {{0}};
     for (int i = 0; i < ROWS; i++)
-        a[i] = i == 7 ? 0 : 1;
+        a[i] = i == 7 ? 0 : 1.0 / (ROWS - 1);
     for (int j = 0; j < COLUMNS; j++)
-        b[j] = j == 9 ? 0 : 1;
+        b[j] = j == 9 ? 0 : 1.0 / (COLUMNS - 1);
     for (int i = 0; i < ROWS * COLUMNS; i++) {
         cost[i] = 40 * test_uniform();
         g[i] = test_normal();

@@ -155,7 +155,7 @@ static void compare(frg_context *ctx, shape s, bool directed)
     rows.stride[0] = -n;
     CHECK_OK(ctx, frg_graph_paths(g, backwards, n, rows, &report));
     free(backwards);
-    CHECK_TEXT(report.method, "label correction");
+    CHECK_SAYS(strncmp(report.method, "label correction", 16) == 0, "by %s", report.method);
     /* a batch looks at every arc that it reaches once or more; of a graph in parts it does not reach all */
     CHECK(report.relaxations_per_arc >= (frg_graph_get(g).components == 1 && n > 1 ? 1 : 0));
     int64_t sources[7];
@@ -192,6 +192,109 @@ static void shapes(void)
     shape two = shape_make(70, 2);
     shape_add(&two, 3, 69, 1);
     compare(ctx, two, false);
+    frg_context_destroy(ctx);
+}
+
+/** Triangles in a row, their two ways of lengths that fall by halves: a search that takes the last node first relaxes the
+ *  last triangle once for each way through those before, 2^triangles times.  Visits are bounded: 64 an arc, and what one
+ *  node more has of arcs.  Dijkstra's are the bits; on one thread and on three. */
+static void ladder(void)
+{
+    enum { TRIANGLES = 24, N = 2 * TRIANGLES + 1 };
+    float *bits = malloc(N * N * sizeof *bits), row[N];
+    int given_up = 0;
+    for (int way = 0; way < 8; way++) {
+        shape s = shape_make(N, 3 * TRIANGLES);
+        const bool mirrored = way & 1, directed = way & 2;
+        for (int64_t i = 0; i < TRIANGLES; i++) {
+            const double whole = ldexp(1, (int)(TRIANGLES - i));
+            const int64_t at[] = {2 * i, 2 * i + 1, 2 * i + 2};
+            shape_add(&s, mirrored ? N - 1 - at[0] : at[0], mirrored ? N - 1 - at[2] : at[2],
+                      whole);
+            for (int leg = 0; leg < 2; leg++)
+                shape_add(&s, mirrored ? N - 1 - at[leg] : at[leg],
+                          mirrored ? N - 1 - at[leg + 1] : at[leg + 1], whole / 4);
+        }
+        frg_context_opts c;
+        frg_context_defaults(&c, sizeof c);
+        c.threads = way & 4 ? 3 : 1;
+        frg_context *ctx = NULL;
+        CHECK_STATUS(frg_context_create(&ctx, &c), FRG_OK);
+        frg_graph *g = build(ctx, &s, directed);
+        frg_paths_report report;
+        CHECK_OK(ctx, frg_graph_paths(g, NULL, N, frg_matrix(bits, FRG_F32, N, N, N), &report));
+        CHECK_SAYS(report.relaxations_per_arc <= 64 + 6.0 / (double)frg_graph_get(g).arcs,
+                   "%g relaxations an arc", report.relaxations_per_arc);
+        given_up += strcmp(report.method, "label correction, dijkstra") == 0;
+        for (int64_t v = 0; v < N; v++) {
+            float_sums(g, v, row);
+            CHECK_BITS(bits + v * N, row, sizeof row);
+        }
+        frg_graph_destroy(g);
+        frg_context_destroy(ctx);
+    }
+    CHECK_SAYS(given_up >= 2, "%d of 8 searches gave up", given_up);
+    free(bits);
+}
+
+/** A graph in two parts, node 0 in the narrow one: the distance of parts is 1.5 times the largest of all, the same however
+ *  distances are held, so that no other part is nearer than a point of the same. */
+static void parts(void)
+{
+    enum { NEAR = 9, FAR = 20, N = NEAR + FAR };
+    frg_context *ctx = test_context();
+    double x[N];
+    for (int i = 0; i < N; i++)
+        x[i] = i < NEAR ? 0.6 * i : 1000 + 4 * i;
+    const frg_array points = frg_matrix(x, FRG_F64, N, 1, 1);
+    static const struct {
+        frg_gw_distance distance;
+        frg_gw_mode mode;
+        int lazy;
+    } ways[] = {{FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_SAMPLED, 0},
+                {FRG_GW_DISTANCE_PRECOMPUTED, FRG_GW_SAMPLED, 1},
+                {FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_SAMPLED, 0},
+                {FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_EXACT, 0},
+                {FRG_GW_DISTANCE_DIJKSTRA, FRG_GW_VERTEX, 0}};
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        frg_gw_opts o;
+        frg_gw_defaults(&o, sizeof o);
+        o.distance = ways[way].distance;
+        o.mode = ways[way].mode;
+        o.lazy = ways[way].lazy;
+        o.k = 2;
+        o.stitch = 0;
+        frg_gw *s = NULL;
+        const frg_gw_side side = {.data = &points};
+        double d[N * N];
+        CHECK_OK(ctx, frg_gw_create(&s, ctx, side, side, NULL, &o));
+        CHECK_OK(ctx, frg_gw_distances(s, 0, frg_matrix(d, FRG_F64, N, N, N)));
+        const double longest = 4 * (FAR - 1);
+        CHECK_NEAR(d[NEAR * N + N - 1], longest, 1e-5 * longest);
+        for (int i = 0; i < NEAR; i++)
+            for (int k = NEAR; k < N; k++)
+                CHECK_NEAR(d[i * N + k], 1.5 * longest, 1e-5 * longest);
+        frg_gw_destroy(s);
+    }
+    frg_context_destroy(ctx);
+}
+
+/** Distances inside a side are symmetric: a directed graph is refused by the name of its side. */
+static void directed_sides(void)
+{
+    frg_context *ctx = test_context();
+    shape s = shape_path(12), again = shape_path(12);
+    frg_graph *one_way = build(ctx, &s, true), *both = build(ctx, &again, false);
+    for (int which = 0; which < 2; which++) {
+        frg_gw *solver = NULL;
+        CHECK_STATUS(frg_gw_create(&solver, ctx, (frg_gw_side){.graph = which ? both : one_way},
+                                   (frg_gw_side){.graph = which ? one_way : both}, NULL, NULL),
+                     FRG_UNSUPPORTED);
+        CHECK(!solver && strstr(frg_message(ctx),
+                                which ? "target graph is directed" : "source graph is directed"));
+    }
+    frg_graph_destroy(one_way);
+    frg_graph_destroy(both);
     frg_context_destroy(ctx);
 }
 
@@ -492,6 +595,7 @@ static void stopped(void)
     }
     frg_gw_opts a;
     frg_gw_defaults(&a, sizeof a);
+    a.mode = FRG_GW_SAMPLED;
     a.k = 5;
     for (int at = 1; at <= 4; at++) { /* two of each side */
         frg_gw *s = NULL;
@@ -703,6 +807,9 @@ static void refusals(void)
 }
 
 static const test_case cases[] = {{"shapes", shapes},
+                                  {"ladder", ladder},
+                                  {"parts", parts},
+                                  {"directed sides", directed_sides},
                                   {"dense", dense},
                                   {"dense looks", dense_looks},
                                   {"threads and strides", threads_and_strides},

@@ -1,7 +1,9 @@
 /* test_gw_vertex.c - linear problems of a vertex: assignments and transport, against all permutations and by duality. */
 #include "gw_data.h"
 
+#include "gw/gw_anneal.h"
 #include "gw/gw_assign.h"
+#include "gw/gw_vertex.h"
 
 static frgi_costs costs_of(int64_t n, int64_t m, bool single)
 {
@@ -83,21 +85,23 @@ static double slack_of(const frgi_costs *c)
 static void assignments(void)
 {
     frg_context *ctx = test_context();
-    const int64_t sizes[] = {1, 2, 3, 5, 7, 16, 17, 60, 230};
-    for (int k = 0; k < 9 * 4 * 2; k++) {
-        const int64_t n = sizes[k % 9];
-        const bool single = k / 36;
+    const int64_t sizes[] = {1, 2, 3, 5, 7, 16, 17, 60, 230, 520};
+    for (int k = 0; k < 10 * 4 * 2; k++) {
+        const int64_t n = sizes[k % 10];
+        const bool single = k / 40;
         frgi_costs c = costs_of(n, n, single);
         frgi_assign a = {0};
+        double slack = 0;
         CHECK_OK(ctx, frgi_assign_open(&a, ctx, n, single));
         for (int turn = 0; turn < 3;
              turn++) { /* another cost from the last duals, and one near it */
             if (turn < 2)
-                draw(&c, k / 9 % 4);
+                draw(&c, k / 10 % 4);
             for (int64_t i = 0; turn == 2 && i < n; i++)
                 put(&c, i, i, frgi_costs_get(&c, i, i) - 0.1);
             frgi_assign_solve(&a, &c);
-            const double cost = assigned(&a, &c), slack = slack_of(&c);
+            const double cost = assigned(&a, &c);
+            slack = fmax(slack, slack_of(&c)); /* duals begin as those of the costs before */
             CHECK(cost - dual_value(&a, &c) <= slack);
             if (n <= 7)
                 CHECK(fabs(cost - least_by_all(&c, 0, 0)) <= slack);
@@ -175,11 +179,17 @@ static void transports(void)
 
 /* ---- alignments ------------------------------------------------------------------------------------------- */
 
-static frg_gw_opts vertex_options(frg_gw_distance distance)
+static frg_gw_opts default_options(frg_gw_distance distance)
 {
     frg_gw_opts o;
     frg_gw_defaults(&o, sizeof o);
     o.distance = distance;
+    return o;
+}
+
+static frg_gw_opts vertex_options(frg_gw_distance distance)
+{
+    frg_gw_opts o = default_options(distance);
     o.mode = FRG_GW_VERTEX;
     return o;
 }
@@ -190,13 +200,13 @@ static void points(double *x, int64_t n, int64_t d)
         x[i] = test_normal() / (double)(1 + i % d);
 }
 
-/* A copy of a cloud of random points in another order and turned has the energy 0, which nothing else has: each point is
+/* By default: a copy of a cloud of random points in another order and turned has the energy 0, which nothing else has: each point is
  * found, and the energy is that of distances rounded to floats (2^-23 of the largest, squared). */
 static void copies(void)
 {
-    const int64_t sizes[] = {3, 8, 30, 90, 140, 300};
+    const int64_t sizes[] = {3, 8, 30, 90, 140, 300, 470};
     frg_context *ctx = test_context();
-    for (int k = 0; k < test_size(6, 5); k++) {
+    for (int k = 0; k < test_size(7, 5); k++) {
         const int64_t n = sizes[k];
         double *const x = malloc(sizeof(double) * (size_t)(6 * n + n * n)), *const y = x + 3 * n;
         double *const plan = y + 3 * n;
@@ -216,7 +226,7 @@ static void copies(void)
             to[1] = 0.8 * at[0] + 0.6 * at[1];
             to[2] = 5 - at[2];
         }
-        const frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_EUCLIDEAN);
+        const frg_gw_opts o = default_options(FRG_GW_DISTANCE_EUCLIDEAN);
         const frg_gw_report r = align_sides(
             ctx, (frg_gw_side){.data = &(frg_array[]){matrix(x, n, 3)}[0]},
             (frg_gw_side){.data = &(frg_array[]){matrix(y, n, 3)}[0]}, NULL, &o, plan, NULL);
@@ -226,7 +236,7 @@ static void copies(void)
         CHECK_SAYS(found == n, "%lld of %lld found, energy %g of %g from %s", (long long)found,
                    (long long)n, r.energy, r.energy_product, frg_gw_start_name(r.started_from));
         CHECK(r.energy <= 1e-10 * r.energy_product && r.vertex);
-        CHECK(r.reason == FRG_GW_STATIONARY &&
+        CHECK(r.mode == FRG_GW_VERTEX && r.reason == FRG_GW_STATIONARY &&
               r.lower_bound <= r.energy + 1e-10 * r.energy_product);
         free(x);
         free(order);
@@ -376,30 +386,291 @@ static void stationary(void)
     frg_context_destroy(ctx);
 }
 
-/* The same bits from any number of threads. */
+/* ---- parts of a descent ------------------------------------------------------------------------------------ */
+
+/* Distances of n points a side, of their own (kind 0) or any symmetric numbers with a diagonal (kind 1), equal weights. */
+static frgi_spaces spaces_of(frg_context *ctx, int64_t n, bool single, int kind, float *linear)
+{
+    frgi_spaces s = {
+        .ctx = ctx, .n = n, .m = n, .single = single, .linear = linear, .ld_linear = n};
+    s.theta = linear ? 0.3 : 0;
+    for (int side = 0; side < 2; side++) {
+        frgi_costs *const c = side ? &s.y : &s.x;
+        double *const x = malloc(sizeof(double) * (size_t)(2 * n + n * n)), *const all = x + 2 * n;
+        points(x, n, 2);
+        distances_of(x, n, 2, all);
+        *c = costs_of(n, n, single);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t k = 0; k <= i; k++) {
+                const double of = kind ? test_uniform() : all[i * n + k];
+                put(c, i, k, of);
+                put(c, k, i, of);
+            }
+        free(x);
+    }
+    s.a = malloc(sizeof(double) * (size_t)(2 * n));
+    s.b = s.a + n;
+    for (int64_t i = 0; i < 2 * n; i++)
+        s.a[i] = 1 / (double)n;
+    CHECK_OK(ctx, frgi_spaces_finish(&s));
+    return s;
+}
+
+static void free_spaces(frgi_spaces *s)
+{
+    free(s->x.at);
+    free(s->y.at);
+    free(s->a);
+}
+
+/* Behind a descent and its exchanges no exchange of two images is lower, J summed anew for each; J has fallen. */
+static void exchanges(void)
+{
+    frg_context *ctx = test_context();
+    int64_t fell = 0;
+    for (int k = 0; k < 40; k++) {
+        const int64_t n = 5 + k % 9;
+        float linear[13 * 13];
+        for (int q = 0; q < 13 * 13; q++)
+            linear[q] = (float)test_uniform();
+        frgi_spaces s = spaces_of(ctx, n, false, k / 2 % 2, k % 2 ? linear : NULL);
+        frgi_descent d;
+        gw_parts parts = {0};
+        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        d.parts = &parts;
+        draw(&d.now, 0);
+        frgi_descent_begin(&d);
+        frgi_descend(&d, 100);
+        const double before = d.energy;
+        const bool lower = d.is_vertex && frgi_descent_swap(&d);
+        const double found = frgi_sparse_energy(&s, &d.plan), slack = 1e-8 * s.constant;
+        CHECK_NEAR(d.energy, found, 1e-13 * s.constant);
+        CHECK(lower ? d.energy < before : d.energy == before);
+        fell += lower;
+        for (int64_t i = 0; d.is_vertex && i < n; i++)
+            for (int64_t q = 0; q < i; q++) {
+                frgi_entry *const e = d.plan.entries;
+                const int32_t was = e[i].j;
+                e[i].j = e[q].j;
+                e[q].j = was;
+                CHECK(frgi_sparse_energy(&s, &d.plan) >= found - slack);
+                e[q].j = e[i].j;
+                e[i].j = was;
+            }
+        frgi_descent_close(&d);
+        free_spaces(&s);
+    }
+    CHECK_SAYS(fell > 0, "of 40 problems %lld", (long long)fell); /* about 30 */
+    frg_context_destroy(ctx);
+}
+
+/* Of as many axes as points Q W Q' is all of C; costs of the annealed plan are those of a plan whose vertex is no higher than
+ * the product, as J is concave for Euclidean distances and each step of cooling lowers it but for its entropy. */
+static void annealed(void)
+{
+    frg_context *ctx = test_context();
+    for (int k = 0; k < 10; k++) {
+        const int64_t n = 4 + 6 * k;
+        frgi_spaces s = spaces_of(ctx, n, true, 0, NULL);
+        frgi_features f;
+        frgi_descent d;
+        gw_parts parts = {0};
+        double worst = 0, most = 0;
+        CHECK_OK(ctx, frgi_features_open(&f, &s, false, true));
+        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        d.parts = &parts;
+        const frgi_lifted *const l = f.lifted;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                double sum = 0;
+                for (int64_t p = 0; p < n; p++)
+                    for (int64_t q = 0; q < n; q++)
+                        sum += (double)l->rows[i * l->ld + p] * (double)l->inner[p * l->ld + q] *
+                               (double)l->rows[j * l->ld + q];
+                most = fmax(most, frgi_costs_get(&s.x, i, j));
+                worst = fmax(worst, fabs(sum - frgi_costs_get(&s.x, i, j)));
+            }
+        CHECK_SAYS(worst <= most * (double)n * 0x1p-20, "%g of %g", worst, most);
+        frgi_start_costs(&f, 2, &d);
+        frgi_descent_begin(&d);
+        CHECK_SAYS(d.energy <= s.product, "%g, product %g", d.energy, s.product);
+        frgi_descent_close(&d);
+        frgi_features_close(&f);
+        free_spaces(&s);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* Powers and a pass, against doubles: 1.5e-7 of a power, sums of up to 37 terms, a scaling from two of them. */
+static void passes(void)
+{
+    frg_context *ctx = test_context();
+    const frgi_anneal_ops *const ops = frgi_anneal_ops_of(ctx);
+    enum { N = 23, M = 37 };
+    frgi_costs c = costs_of(N, M, true), k = costs_of(N, M, true);
+    float f[N], g[48] = {0}, a[N], b[48] = {0}, u[N], v[48] = {0}, sums[48];
+    draw(&c, 0);
+    for (int i = 0; i < N; i++) {
+        f[i] = (float)test_normal();
+        a[i] = (float)(0.1 + test_uniform());
+        u[i] = 1;
+    }
+    for (int j = 0; j < M; j++) {
+        g[j] = (float)test_normal();
+        b[j] = (float)(0.1 + test_uniform());
+        v[j] = (float)(0.1 + test_uniform());
+    }
+    double was[M], image[M] = {0};
+    for (int j = 0; j < M; j++)
+        was[j] = (double)v[j];
+    ops->kernel(&c, f, g, 2.5f, &k);
+    ops->pass(&k, a, b, u, v, sums);
+    for (int i = 0; i < N; i++) {
+        double sum = 0;
+        for (int j = 0; j < M; j++) {
+            const double z = (double)f[i] + (double)g[j] - 2.5 * frgi_costs_get(&c, i, j);
+            CHECK_NEAR(frgi_costs_get(&k, i, j), exp2(z), 1e-5 * exp2(z));
+            sum += exp2(z) * was[j];
+        }
+        CHECK_NEAR((double)u[i], (double)a[i] / sum, 1e-4 * (double)a[i] / sum);
+        for (int j = 0; j < M; j++)
+            image[j] += (double)a[i] / sum * frgi_costs_get(&k, i, j);
+    }
+    for (int j = 0; j < M; j++)
+        CHECK_NEAR((double)v[j], (double)b[j] / image[j], 1e-4 * (double)b[j] / image[j]);
+    free(c.at);
+    free(k.at);
+    frg_context_destroy(ctx);
+}
+
+/* The same bits from any number of threads: other numbers of points, a copy, and so many that starts are cut and reheated. */
 static void threads(void)
 {
-    enum { N = 150, M = 140 };
-    double x[N * 2], y[M * 3], *const plans = malloc(sizeof(double) * 2 * N * M);
-    points(x, N, 2);
-    points(y, M, 3);
-    for (int side = 0; side < 2; side++) { /* other numbers of points, and equal ones */
-        const int64_t m = side ? N : M, to_d = side ? 2 : 3;
-        const frg_array ax = matrix(x, N, 2), ay = side ? matrix(x, N, 2) : matrix(y, M, 3);
-        (void)to_d;
-        double *const other = malloc(sizeof(double) * (size_t)(N * m));
+    const int64_t sizes[][2] = {{150, 140}, {150, 150}, {460, 460}};
+    for (int k = 0; k < 3; k++) {
+        const int64_t n = sizes[k][0], m = sizes[k][1];
+        double *const x = malloc(sizeof(double) * (size_t)(2 * n + 3 * m + 2 * n * m));
+        double *const y = x + 2 * n, *const first = y + 3 * m, *const other = first + n * m;
+        points(x, n, 2);
+        points(y, m, 3);
+        const frg_array ax = matrix(x, n, 2), ay = k == 1 ? ax : matrix(y, m, 3);
         for (int t = 1; t <= 3; t++) {
             frg_context *ctx = test_context_with(t, NULL, NULL);
             const frg_gw_opts o = vertex_options(FRG_GW_DISTANCE_EUCLIDEAN);
             align_sides(ctx, (frg_gw_side){.data = &ax}, (frg_gw_side){.data = &ay}, NULL, &o,
-                        t == 1 ? plans : other, NULL);
+                        t == 1 ? first : other, NULL);
             if (t > 1)
-                CHECK_BITS(other, plans, sizeof(double) * (size_t)(N * m));
+                CHECK_BITS(other, first, sizeof(double) * (size_t)(n * m));
             frg_context_destroy(ctx);
         }
-        free(other);
+        free(x);
     }
-    free(plans);
+}
+
+/* An epsilon beside auto: sampled steps begin at the vertex, which finds every point of a copy, and end in its basin.  At the
+ * last epsilon, 5e-4 of the largest squared distance, a point shares its mass with those within a few hundredths of the
+ * diameter; of a hundred random points most keep half of it.  Another start that is given is taken. */
+static void entropic(void)
+{
+    enum { N = 100 };
+    frg_context *ctx = test_context();
+    double x[N * 3], y[N * 3];
+    points(x, N, 3);
+    for (int i = 0; i < N; i++)
+        for (int c = 0; c < 3; c++)
+            y[3 * i + c] = (c == 2 ? -1 : 1) * x[3 * (N - 1 - i) + c];
+    const frg_array ax = matrix(x, N, 3), ay = matrix(y, N, 3);
+    for (int k = 0; k < 4; k++) {
+        frg_gw_opts o = default_options(FRG_GW_DISTANCE_EUCLIDEAN);
+        int64_t match[N], found = 0;
+        o.epsilon = 0.005;
+        o.mode = k == 1 ? FRG_GW_SAMPLED : FRG_GW_AUTO;
+        o.start_from = k == 1   ? FRG_GW_START_VERTEX
+                       : k == 2 ? FRG_GW_START_PRODUCT
+                                : FRG_GW_START_AUTO;
+        o.n_start = k == 3 ? 2 : o.n_start;
+        frg_gw *s = NULL;
+        if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, (frg_gw_side){.data = &ax},
+                                         (frg_gw_side){.data = &ay}, NULL, &o)) ||
+            !CHECK_OK(ctx, frg_gw_run(s, NULL)))
+            continue;
+        const frg_gw_report r = *frg_gw_get(s);
+        CHECK_OK(ctx, frg_plan_argmax(frg_gw_plan(s), match));
+        for (int i = 0; i < N; i++)
+            found += match[i] == N - 1 - i;
+        CHECK_SAYS((r.started_from == FRG_GW_START_VERTEX) == (k < 2), "%d: from %s", k,
+                   frg_gw_start_name(r.started_from));
+        CHECK_SAYS(k >= 2 || (found >= N / 2 && r.vertex_energy <= 1e-10 * r.energy_product &&
+                              r.energy < 0.1 * r.energy_product),
+                   "%d: %lld of %d found, energy %g, of the vertex %g, of the product %g", k,
+                   (long long)found, N, r.energy, r.vertex_energy, r.energy_product);
+        CHECK(r.mode == FRG_GW_SAMPLED && isnan(r.vertex_energy) == (k >= 2));
+        frg_gw_destroy(s);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* What auto takes, and what it says of it: vertex, but where something is given that this mode has no part in, be it at its
+ * default, where not all mass is carried or marginals are relaxed, and where there are too many points. */
+static void choices(void)
+{
+    enum { N = 12, MANY = 3001 };
+    frg_context *ctx = test_context();
+    double x[N * 2], plan[N * N], *const line = calloc(MANY, sizeof *line);
+    points(x, N, 2);
+    for (int i = 0; i < N * N; i++)
+        plan[i] = 1.0 / (N * N);
+    for (int i = 0; i < MANY; i++)
+        line[i] = i;
+    const frg_array ax = matrix(x, N, 2), many = matrix(line, MANY, 1);
+    const struct {
+        const char *given;  /* by frg_gw_give */
+        const char *reason; /* what it is told of */
+    } each[] = {{NULL, "no option"},
+                {"k", "no option"},
+                {"max_iter", "no option"},
+                {"epsilon", "epsilon"},
+                {"anchors", "anchors"},
+                {"multiscale", "multiscale"},
+                {"start_from", "start_"},
+                {"rank", "rank"},
+                {"potentials", "potentials"},
+                {NULL, "tol"},
+                {NULL, "relaxed"},
+                {NULL, "relaxed"},
+                {NULL, "a plan to start"},
+                {NULL, "potentials to"},
+                {NULL, "too many"}};
+    for (int k = 0; k < (int)(sizeof each / sizeof *each); k++) {
+        frg_gw_opts o = default_options(FRG_GW_DISTANCE_EUCLIDEAN);
+        frg_gw_give(&o, each[k].given);
+        o.tol = k == 9 ? 1e-4 : o.tol;
+        o.mass = k == 10 ? 0.5 : 0;
+        o.rho_target = k == 11 ? 0.5 : o.rho_target;
+        o.max_iter = 1;
+        const frg_gw_side side = {.data = &ax}, other = {.data = k == 14 ? &many : &ax};
+        frg_gw *s = NULL;
+        if (!CHECK_OK(ctx, frg_gw_create(&s, ctx, side, other, NULL, &o)))
+            continue;
+        if (k == 12)
+            CHECK_OK(ctx, frg_gw_start_plan(s, matrix(plan, N, N)));
+        if (k == 13)
+            CHECK_OK(ctx, frg_gw_start_potentials(s, plan, NULL));
+        CHECK(frg_gw_run(s, NULL) >= 0);
+        const frg_gw_report r = *frg_gw_get(s);
+        CHECK_SAYS(r.mode == (k < 3 ? FRG_GW_VERTEX : FRG_GW_SAMPLED) &&
+                       strncmp(r.mode_reason, "auto: ", 6) == 0 &&
+                       strstr(r.mode_reason, each[k].reason),
+                   "%d: %s, %s", k, frg_gw_mode_name(r.mode), r.mode_reason);
+        frg_gw_destroy(s);
+        o.mode = FRG_GW_VERTEX; /* the same options are refused where it is asked for */
+        s = NULL;
+        if (k >= 3 && k < 12)
+            CHECK_STATUS(frg_gw_create(&s, ctx, side, side, NULL, &o), FRG_UNSUPPORTED);
+        frg_gw_destroy(s);
+    }
+    free(line);
+    frg_context_destroy(ctx);
 }
 
 /* What the mode has no part in is refused by name. */
@@ -441,9 +712,67 @@ static void refusals(void)
     frg_context_destroy(ctx);
 }
 
-static const test_case cases[] = {
-    {"assignments", assignments}, {"transports", transports},
-    {"copies", copies},           {"all permutations", all_permutations},
-    {"stationary", stationary},   {"threads", threads},
-    {"refusals", refusals}};
+/* frg_emd: marginals, and duals that are feasible and have the plan's cost; points without weight, any mass.  Errors: 64
+ * roundings of the largest cost along a path of the tree. */
+static void exact_transport(void)
+{
+    enum { MOST = 40 };
+    static double cost[MOST * MOST], plan[MOST * MOST], a[MOST], b[MOST], f[MOST], g[MOST];
+    frg_context *ctx = test_context();
+    for (int kind = 0; kind < 60; kind++) {
+        const int n = 1 + (int)(MOST * test_uniform()),
+                  m = kind % 2 ? n : 1 + (int)(MOST * test_uniform());
+        double sum_a = 0, sum_b = 0, value = 0, dual = 0;
+        frg_emd_report r;
+        for (int i = 0; i < n; i++)
+            sum_a += a[i] = kind % 2                        ? 2.0 / n
+                            : i > 0 && test_uniform() < 0.2 ? 0
+                                                            : 0.1 + test_uniform();
+        for (int j = 0; j < m; j++)
+            sum_b += b[j] = kind % 2                        ? 2.0 / n
+                            : j > 0 && test_uniform() < 0.2 ? 0
+                                                            : 0.1 + test_uniform();
+        for (int j = 0; j < m; j++)
+            b[j] *= sum_a / sum_b;
+        for (int k = 0; k < n * m; k++)
+            cost[k] = kind % 3 ? test_normal() : floor(4 * test_uniform());
+        CHECK_STATUS(frg_emd(ctx, frg_matrix(cost, FRG_F64, n, m, m), a, b,
+                             frg_matrix(plan, FRG_F64, n, m, m), f, g, &r),
+                     FRG_OK);
+        for (int i = 0; i < n; i++) {
+            double row = 0;
+            for (int j = 0; j < m; j++) {
+                row += plan[i * m + j];
+                value += plan[i * m + j] * cost[i * m + j];
+                CHECK(plan[i * m + j] >= 0 && f[i] + g[j] - cost[i * m + j] < 1e-12);
+            }
+            CHECK(fabs(row - a[i]) < 1e-13 * sum_a);
+            dual += f[i] * a[i];
+        }
+        for (int j = 0; j < m; j++) {
+            double column = 0;
+            for (int i = 0; i < n; i++)
+                column += plan[i * m + j];
+            CHECK(fabs(column - b[j]) < 1e-13 * sum_a);
+            dual += g[j] * b[j];
+        }
+        CHECK(fabs(value - r.cost) < 1e-12 * sum_a && fabs(value - dual) < 1e-11 * sum_a);
+        CHECK(r.optimal && r.entries <= n + m - 1);
+    }
+    frg_context_destroy(ctx);
+}
+
+static const test_case cases[] = {{"exact transport", exact_transport},
+                                  {"assignments", assignments},
+                                  {"transports", transports},
+                                  {"copies", copies},
+                                  {"all permutations", all_permutations},
+                                  {"stationary", stationary},
+                                  {"exchanges", exchanges},
+                                  {"annealed", annealed},
+                                  {"passes", passes},
+                                  {"threads", threads},
+                                  {"choices", choices},
+                                  {"entropic", entropic},
+                                  {"refusals", refusals}};
 TEST_MAIN(cases)
