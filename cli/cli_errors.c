@@ -205,6 +205,8 @@ int cli_fail_library(const cli *c, frg_status status)
     }
     if (*code) {
         show(c, code, frg_message(c->ctx), frg_error_where(c->ctx), frg_error_hint(c->ctx));
+    } else if (status == FRG_MISMATCH) { /* keeper_load's, which the library hands on as it is */
+        return cli_fail(c, "E_CHECKPOINT", "", NULL, "the checkpoint holds no columns of this run");
     } else {
         show(c, frg_status_name(status), frg_status_sentence(status), "", "");
     }

@@ -287,8 +287,12 @@ static int run_once(cli *c, demean_job *d, double *setup, double *solve)
     frg_status status =
         frg_demean_create(&d->plan, c->ctx, codes, d->weights_file ? &d->weights : NULL, NULL, 0, 0,
                           &c->set.fe.demean);
-    if (status < 0) {
-        return cli_fail_library(c, status);
+    if (status >= 0 && cli_signalled() &&
+        !c->set.checkpoint) { /* a run would still pass over the rows twice */
+        status = FRG_INTERRUPTED;
+    }
+    if (status != FRG_OK) {
+        return cli_check(c, status, "there was a result");
     }
     const double ready = now_seconds();
     frg_info info = {0};
@@ -394,6 +398,7 @@ static void demean_json(frg_json *j, const cli *c, const void *job)
     }
     const frg_demean_report report = frg_demean_get_report(d->plan);
     parts_json(j, d->parts, report.n_parts);
+    frg_json_integer(j, "levels", report.levels);
     frg_json_integer(j, "plan_bytes", (int64_t)report.plan_bytes);
     frg_json_integer(j, "factor_bytes", (int64_t)report.factor_bytes);
     frg_json_open_object(j, "seconds");

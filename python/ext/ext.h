@@ -36,6 +36,27 @@ PyObject *ext_fields_get(const void *from, const ext_field *fields);
 /** dict[key] = value, taking the reference to value; 0, or -1 (also where value is NULL). */
 int ext_put(PyObject *dict, const char *key, PyObject *value);
 
+/** What one call takes: its fields, and a function that sets all of them to their defaults. */
+typedef struct {
+    const char *name;
+    const ext_field *fields;
+    size_t size;
+    void (*unset)(void *options);
+} ext_options;
+/** unset of the struct frg_NAME_opts. */
+#define EXT_UNSET(name)                                                                            \
+    static void name##_unset(void *options)                                                        \
+    {                                                                                              \
+        frg_##name##_defaults(options, sizeof(frg_##name##_opts));                                 \
+    }
+#define EXT_OPTIONS(name, fields)                                                                  \
+    {                                                                                              \
+#name, fields, sizeof(frg_##name##_opts), name##_unset                                     \
+    }
+/** Those of each file, up to one without a name. */
+extern const ext_options ext_context_takes[], ext_fe_takes[], ext_gp_takes[], ext_graph_takes[],
+    ext_gw_takes[], ext_gw_calls_takes[], ext_qr_takes[];
+
 /* ---- the module --------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -295,6 +295,13 @@ static const ext_field context_fields[] = {
     {"time_limit", offsetof(frg_context_opts, time_limit), IS_DOUBLE, NULL},
     {NULL, 0, IS_INT, NULL}};
 
+EXT_UNSET(context)
+
+const ext_options ext_context_takes[] = {
+    EXT_OPTIONS(context, context_fields),
+    {NULL, NULL, 0, NULL},
+};
+
 /** Context(options, progress): the library's context; progress is a function or None. */
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -379,6 +386,18 @@ static PyObject *context_held(PyObject *self, PyObject *unused)
     return PyLong_FromSize_t(held);
 }
 
+static PyObject *context_peak(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    ext_context *const c = (ext_context *)self;
+    if (ext_enter(c) < 0) {
+        return NULL;
+    }
+    const size_t peak = frg_peak_bytes(c->ctx);
+    ext_leave(c);
+    return PyLong_FromSize_t(peak);
+}
+
 ext_context *ext_context_of(PyObject *module, PyObject *object)
 {
     if (!PyObject_TypeCheck(object, (PyTypeObject *)ext_state_of(module)->context_type)) {
@@ -394,6 +413,7 @@ int ext_types_context(PyObject *module)
         {"warnings", context_warnings, METH_NOARGS,
          "List of (code, message) that calls of this thread had since it asked last."},
         {"bytes_held", context_held, METH_NOARGS, "Bytes the library holds for this context."},
+        {"peak_bytes", context_peak, METH_NOARGS, "The most bytes that it held at a time."},
         {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {
         {Py_tp_new, context_new},

@@ -48,6 +48,17 @@ static const ext_field fe_options[] = {{AT(frg_fe_opts, ssc), IS_TEXT, NULL},
                                        {AT(frg_fe_opts, keep_effects), IS_BOOL, NULL},
                                        {NULL, 0, IS_INT, NULL}};
 
+EXT_UNSET(demean)
+EXT_UNSET(lsmr)
+EXT_UNSET(fe)
+
+const ext_options ext_fe_takes[] = {
+    EXT_OPTIONS(demean, demean_options),
+    EXT_OPTIONS(lsmr, lsmr_options),
+    EXT_OPTIONS(fe, fe_options),
+    {NULL, NULL, 0, NULL},
+};
+
 static const ext_field column_fields[] = {{AT(frg_demean_column, iterations), IS_INT64, NULL},
                                           {AT(frg_demean_column, audit), IS_DOUBLE, NULL},
                                           {AT(frg_demean_column, gradient), IS_DOUBLE, NULL},
@@ -118,6 +129,7 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
                                           {AT(frg_fe_result, n_subset), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_zero_weight), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_singleton), IS_INT64, NULL},
+                                          {AT(frg_fe_result, singleton_rounds), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_disconnected), IS_INT64, NULL},
                                           {AT(frg_fe_result, n_groups), IS_INT64, NULL},
                                           {AT(frg_fe_result, rank), IS_INT64, NULL},
@@ -139,13 +151,20 @@ static const ext_field result_fields[] = {{AT(frg_fe_result, formula), IS_TEXT, 
 
 /* ---- demean ------------------------------------------------------------------------------------- */
 
-/** One demeaning from plan to report, without the interpreter lock. */
+/** One demeaning from plan to report, without the interpreter lock; seconds: of the plan, of the run. */
 static frg_status run_demean(frg_demean **plan, frg_context *ctx, frg_array codes,
                              const frg_array *weights, frg_array in, frg_array out,
-                             const frg_demean_opts *o, frg_demean_column *columns)
+                             const frg_demean_opts *o, frg_demean_column *columns, double *seconds)
 {
-    const frg_status status = frg_demean_create(plan, ctx, codes, weights, NULL, 0, 0, o);
-    return status < 0 ? status : frg_demean_run(*plan, in, out, columns, NULL);
+    const double begin = ext_seconds();
+    frg_status status = frg_demean_create(plan, ctx, codes, weights, NULL, 0, 0, o);
+    const double made = ext_seconds();
+    if (status >= 0) {
+        status = frg_demean_run(*plan, in, out, columns, NULL);
+    }
+    seconds[0] = made - begin;
+    seconds[1] = ext_seconds() - made;
+    return status;
 }
 
 /** The components that were solved apart. */
@@ -186,10 +205,11 @@ static PyObject *demean(PyObject *module, PyObject *args)
     const int64_t p = in.ndim == 2 ? in.shape[1] : 1;
     frg_demean_column *const columns = PyMem_Calloc((size_t)p, sizeof *columns);
     frg_demean *plan = NULL;
+    double seconds[2] = {0, 0};
     frg_status status = FRG_NO_MEMORY;
     if (columns) {
         EXT_WORK(status = run_demean(&plan, c->ctx, code, weights == Py_None ? NULL : &weight, in,
-                                     to, &o, columns));
+                                     to, &o, columns, seconds));
     }
     ext_release(&h);
     if (status < 0 || PyErr_Occurred()) {
@@ -201,6 +221,8 @@ static PyObject *demean(PyObject *module, PyObject *args)
             (ext_put(result, "columns", ext_list_of(columns, p, sizeof *columns, column_fields)) <
                  0 ||
              ext_put(result, "parts", list_of_parts(plan, report.n_parts)) < 0 ||
+             ext_put(result, "setup_seconds", PyFloat_FromDouble(seconds[0])) < 0 ||
+             ext_put(result, "solve_seconds", PyFloat_FromDouble(seconds[1])) < 0 ||
              ext_put(result, "status", PyUnicode_FromString(frg_status_name(status))) < 0)) {
             Py_CLEAR(result);
         }

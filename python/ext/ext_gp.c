@@ -38,6 +38,15 @@ const ext_field ext_gp_fit_options[] = {{AT(frg_gp_fit_opts, optimizer), IS_CHOI
                                         {AT(frg_gp_fit_opts, max_evaluations), IS_INT64, NULL},
                                         {NULL, 0, IS_INT, NULL}};
 
+EXT_UNSET(gp)
+EXT_UNSET(gp_fit)
+
+const ext_options ext_gp_takes[] = {
+    EXT_OPTIONS(gp, ext_gp_options),
+    EXT_OPTIONS(gp_fit, ext_gp_fit_options),
+    {NULL, NULL, 0, NULL},
+};
+
 static const ext_field parameter_fields[] = {
     {AT(frg_gp_parameter, name), IS_TEXT, NULL},
     {AT(frg_gp_parameter, entry), IS_INT, NULL},
@@ -96,6 +105,10 @@ static const ext_field fit_fields[] = {{AT(frg_gp_fit_result, log_likelihood), I
                                        {AT(frg_gp_fit_result, best_start), IS_INT, NULL},
                                        {AT(frg_gp_fit_result, optimizer), IS_TEXT, NULL},
                                        {AT(frg_gp_fit_result, ended), IS_TEXT, NULL},
+                                       {AT(frg_gp_fit_result, starts_reached), IS_INT64, NULL},
+                                       {AT(frg_gp_fit_result, next_optimum), IS_DOUBLE, NULL},
+                                       {AT(frg_gp_fit_result, choice_values), IS_INT64, NULL},
+                                       {AT(frg_gp_fit_result, choice_points), IS_INT64, NULL},
                                        {AT(frg_gp_fit_result, total_seconds), IS_DOUBLE, NULL},
                                        {NULL, 0, IS_INT, NULL}};
 

@@ -1,6 +1,8 @@
 /* ext_gp_many.c - many small processes with one expression, each with data of its own size. */
 #include "fourge/gp.h"
 
+#include <math.h>
+
 #include "ext.h"
 
 /** The members of one call and what they point to. */
@@ -46,6 +48,8 @@ static int read_problems(many *m, PyObject *list)
     for (Py_ssize_t i = 0; i < m->n; i++) {
         PyObject *x, *y, *theta;
         frg_array start;
+        frg_gp_value *const value = &m->members[i].value; /* stays so where there is none */
+        value->log_likelihood = value->log_prior = value->per_point = (double)NAN;
         if (!PyArg_ParseTuple(PyList_GetItem(list, i), "OOO", &x, &y, &theta) ||
             hold(m, x, "x", &m->members[i].x) < 0 || hold(m, y, "y", &m->members[i].y) < 0) {
             return -1;

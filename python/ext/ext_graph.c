@@ -11,6 +11,13 @@ static const ext_field graph_options[] = {{AT(frg_graph_opts, k), IS_INT64, NULL
                                           {AT(frg_graph_opts, stitch), IS_BOOL, NULL},
                                           {NULL, 0, IS_INT, NULL}};
 
+EXT_UNSET(graph)
+
+const ext_options ext_graph_takes[] = {
+    EXT_OPTIONS(graph, graph_options),
+    {NULL, NULL, 0, NULL},
+};
+
 static const ext_field graph_report[] = {{AT(frg_graph_report, n), IS_INT64, NULL},
                                          {AT(frg_graph_report, arcs), IS_INT64, NULL},
                                          {AT(frg_graph_report, components), IS_INT64, NULL},

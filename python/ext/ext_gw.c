@@ -17,9 +17,9 @@ static const char *const distances[] = {"auto",      "landmark", "dijkstra", "pr
 static const char *const anneals[] = {"progress", "iter", "none", NULL};
 static const char *const scales[] = {"fixed", "batch_max", "none", NULL};
 static const char *const samplings[] = {"systematic", "multinomial", NULL};
-static const char *const starts_from[] = {"auto", "product", "profiles", NULL};
-static const char *const started_from[] = {"auto", "product", "profiles", "given", "annealed",
-                                           "axes", "random",  "coarse",   NULL};
+static const char *const starts_from[] = {"auto", "product", "profiles", "vertex", NULL};
+static const char *const started_from[] = {"auto",     "product", "profiles", "vertex", "given",
+                                           "annealed", "axes",    "random",   "coarse", NULL};
 static const char *const multiscales[] = {"auto", "on", "off", NULL};
 static const char *const linear_scales[] = {"none", "max", NULL};
 static const char *const metrics[] = {"l2", "lower", "upper", "mid", NULL};
@@ -78,6 +78,7 @@ static const ext_field gw_options[] = {{AT(frg_gw_opts, mode), IS_CHOICE, modes}
 
 static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, m), IS_INT64, NULL},
+                                      {AT(frg_gw_report, mode), IS_CHOICE, modes},
                                       {AT(frg_gw_report, energy), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, energy_standard_error), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, objective), IS_DOUBLE, NULL},
@@ -102,10 +103,12 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, cost_store), IS_CHOICE, stores},
                                       {AT(frg_gw_report, started_from), IS_CHOICE, started_from},
                                       {AT(frg_gw_report, energy_product), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, vertex_energy), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, next_energy), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, starts_agree), IS_INT64, NULL},
                                       {AT(frg_gw_report, vertex), IS_BOOL, NULL},
                                       {AT(frg_gw_report, symmetric), IS_BOOL, NULL},
+                                      {AT(frg_gw_report, rounding_floor), IS_DOUBLE, NULL},
                                       {NULL, 0, IS_INT, NULL}};
 
 static const ext_field sinkhorn_options[] = {
@@ -124,6 +127,15 @@ static const ext_field sinkhorn_options[] = {
     {AT(frg_sinkhorn_opts, auto_store), IS_BOOL, NULL},
     {NULL, 0, IS_INT, NULL}};
 
+EXT_UNSET(gw)
+EXT_UNSET(sinkhorn)
+
+const ext_options ext_gw_takes[] = {
+    EXT_OPTIONS(gw, gw_options),
+    EXT_OPTIONS(sinkhorn, sinkhorn_options),
+    {NULL, NULL, 0, NULL},
+};
+
 static const ext_field sinkhorn_report[] = {
     {AT(frg_sinkhorn_report, iterations), IS_INT64, NULL},
     {AT(frg_sinkhorn_report, cost), IS_DOUBLE, NULL},
@@ -134,6 +146,7 @@ static const ext_field sinkhorn_report[] = {
     {AT(frg_sinkhorn_report, bytes_read), IS_DOUBLE, NULL},
     {AT(frg_sinkhorn_report, converged), IS_BOOL, NULL},
     {AT(frg_sinkhorn_report, cost_store), IS_CHOICE, stores},
+    {AT(frg_sinkhorn_report, rounding_floor), IS_DOUBLE, NULL},
     {NULL, 0, IS_INT, NULL}};
 
 static const ext_field plan_report[] = {{AT(frg_plan_report, n), IS_INT64, NULL},
@@ -265,6 +278,19 @@ static int read_side(ext_held *h, PyObject *module, PyObject *object, PyObject *
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/** Options that are named are given, at whatever value. */
+static void give_options(frg_gw_opts *o, PyObject *options)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (options != Py_None && PyDict_Next(options, &at, &key, &value)) {
+        const char *const name = PyUnicode_AsUTF8AndSize(key, NULL);
+        if (name) {
+            frg_gw_give(o, name);
+        }
+    }
+}
+
 /** Gw(context, x, y, a, b, linear, options): x and y are arrays or graphs, which are held. */
 static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -286,6 +312,7 @@ static PyObject *gw_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (ext_fields_set(&o, gw_options, options) < 0) {
         return NULL;
     }
+    give_options(&o, options);
     o.preset = FRG_GW_PRESET_NONE; /* it would be taken once more, above what is named */
     ext_held h = {.n = 0};
     frg_array xa, ya, la, *to_linear;
@@ -404,7 +431,9 @@ static PyObject *gw_resume(PyObject *self, PyObject *args)
 static int put_alignment(PyObject *dict, const frg_gw *gw, const frg_gw_report *r)
 {
     const double distance = sqrt(r->energy > 0 ? r->energy : 0);
-    return ext_put(dict, "reason", PyUnicode_FromString(frg_gw_reason_name(r->reason))) < 0 ||
+    return ext_put(dict, "mode_reason", PyUnicode_FromString(r->mode_reason)) < 0 ||
+                   ext_put(dict, "reason", PyUnicode_FromString(frg_gw_reason_name(r->reason))) <
+                       0 ||
                    ext_put(dict, "rank", PyLong_FromLongLong(frg_gw_rank(gw))) < 0 ||
                    ext_put(dict, "gw_distance", PyFloat_FromDouble(distance)) < 0
                ? -1

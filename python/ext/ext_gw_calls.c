@@ -19,12 +19,28 @@ static const ext_field barycenter_options[] = {
     {AT(frg_barycenter_opts, max_inner), IS_INT64, NULL},
     {NULL, 0, IS_INT, NULL}};
 
+EXT_UNSET(embed)
+EXT_UNSET(barycenter)
+
+const ext_options ext_gw_calls_takes[] = {
+    EXT_OPTIONS(embed, embed_options),
+    EXT_OPTIONS(barycenter, barycenter_options),
+    {NULL, NULL, 0, NULL},
+};
+
 static const ext_field barycenter_report[] = {
     {AT(frg_barycenter_report, iterations), IS_INT64, NULL},
     {AT(frg_barycenter_report, change), IS_DOUBLE, NULL},
     {AT(frg_barycenter_report, energy), IS_DOUBLE, NULL},
     {AT(frg_barycenter_report, converged), IS_BOOL, NULL},
+    {AT(frg_barycenter_report, inner_iterations), IS_INT64, NULL},
+    {AT(frg_barycenter_report, rounding_floor), IS_DOUBLE, NULL},
     {NULL, 0, IS_INT, NULL}};
+
+static const ext_field emd_report[] = {{AT(frg_emd_report, cost), IS_DOUBLE, NULL},
+                                       {AT(frg_emd_report, entries), IS_INT64, NULL},
+                                       {AT(frg_emd_report, optimal), IS_BOOL, NULL},
+                                       {NULL, 0, IS_INT, NULL}};
 
 /** gw_lower_bound(context, c, a, d, b) -> bound of E; a and b may be None. */
 static PyObject *lower_bound(PyObject *module, PyObject *args)
@@ -183,6 +199,35 @@ static PyObject *energy(PyObject *module, PyObject *args)
     return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx) : PyFloat_FromDouble(e);
 }
 
+/** emd(context, cost, a, b, plan, f, g) -> {cost, entries, optimal}: fills the last three; a and b may be None. */
+static PyObject *emd(PyObject *module, PyObject *args)
+{
+    PyObject *context, *cost, *a, *b, *plan, *f, *g;
+    ext_context *ctx;
+    if (!PyArg_ParseTuple(args, "OOOOOOO", &context, &cost, &a, &b, &plan, &f, &g) ||
+        !(ctx = ext_context_of(module, context))) {
+        return NULL;
+    }
+    ext_held h = {.n = 0};
+    frg_array from, to;
+    frg_emd_report r = {0};
+    frg_status status = FRG_BAD_ARG;
+    if (ext_hold(&h, cost, "cost", 0, &from) == 0 && ext_hold(&h, plan, "plan", 1, &to) == 0) {
+        const int64_t n = from.shape[0], m = from.ndim > 1 ? from.shape[1] : 1;
+        const double *const wa = ext_values(&h, a, "a", 0, FRG_F64, n);
+        const double *const wb =
+            PyErr_Occurred() ? NULL : ext_values(&h, b, "b", 0, FRG_F64, m);
+        double *const to_f = PyErr_Occurred() ? NULL : ext_values(&h, f, "f", 1, FRG_F64, n);
+        double *const to_g = PyErr_Occurred() ? NULL : ext_values(&h, g, "g", 1, FRG_F64, m);
+        if (!PyErr_Occurred()) {
+            EXT_WORK(status = frg_emd(ctx->ctx, from, wa, wb, to, to_f, to_g, &r));
+        }
+    }
+    ext_release(&h);
+    return ext_has_failed(status) ? ext_raise(module, status, ctx->ctx)
+                                  : ext_fields_get(&r, emd_report);
+}
+
 /** gw_gradient(context, c, d, plan, linear, linear_weight, epsilon, dc, dd, dlinear, da, db): linear may be None; the
  *  last five are filled where they are not. */
 static PyObject *gradient(PyObject *module, PyObject *args)
@@ -284,6 +329,7 @@ EXT_FUNCTION(gradient)
 EXT_FUNCTION(lower_bound)
 EXT_FUNCTION(barycenter)
 EXT_FUNCTION(energy)
+EXT_FUNCTION(emd)
 
 PyMethodDef ext_gw_functions[] = {
     {"gw_embed", embed_alone, METH_VARARGS,
@@ -296,6 +342,7 @@ PyMethodDef ext_gw_functions[] = {
      "gw_barycenter(context, spaces, weights, shares, p, start, options, out) -> report"},
     {"gw_landmark_bounds", landmark_bounds, METH_VARARGS,
      "gw_landmark_bounds(z, w) -> (lower, upper)"},
+    {"emd", emd_alone, METH_VARARGS, "emd(context, cost, a, b, plan, f, g) -> report"},
     {"gw_energy", energy_alone, METH_VARARGS, "gw_energy(context, c, d, plan) -> energy"},
     {NULL, NULL, 0, NULL},
 };

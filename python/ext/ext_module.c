@@ -344,7 +344,61 @@ static PyObject *version(PyObject *module, PyObject *unused)
     return Py_BuildValue("sss", frg_version(), frg_commit(), frg_blas_name());
 }
 
+static PyObject *list_of_choices(const ext_field *f)
+{
+    if (f->kind != IS_CHOICE) {
+        return Py_NewRef(Py_None);
+    }
+    PyObject *const list = PyList_New(0);
+    for (int k = 0; list && f->choices[k]; k++) {
+        PyObject *const word = PyUnicode_FromString(f->choices[k]);
+        if (word) {
+            PyList_Append(list, word);
+            Py_DECREF(word);
+        }
+    }
+    return list;
+}
+
+/** {option: (default, choices or None)}. */
+static PyObject *described(const ext_options *set)
+{
+    void *const values = PyMem_Calloc(1, set->size);
+    PyObject *const dict = values ? PyDict_New() : PyErr_NoMemory();
+    if (dict) {
+        set->unset(values);
+    }
+    for (const ext_field *f = set->fields; dict && f->name; f++) {
+        ext_put(dict, f->name,
+                Py_BuildValue("NN", get_field((const char *)values + f->offset, f),
+                              list_of_choices(f)));
+    }
+    PyMem_Free(values);
+    return dict;
+}
+
+/** options() -> {call: {option: (default, choices or None)}}. */
+static PyObject *options(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    const ext_options *const files[] = {ext_context_takes, ext_fe_takes, ext_gp_takes,
+                                        ext_graph_takes,   ext_gw_takes, ext_gw_calls_takes,
+                                        ext_qr_takes};
+    PyObject *dict = PyDict_New();
+    for (size_t k = 0; dict && k < sizeof files / sizeof *files; k++) {
+        for (const ext_options *set = files[k]; set->name; set++) {
+            ext_put(dict, set->name, described(set));
+        }
+    }
+    if (PyErr_Occurred()) {
+        Py_CLEAR(dict);
+    }
+    return dict;
+}
+
 static PyMethodDef functions[] = {
+    {"options", options, METH_NOARGS, "options() -> {call: {option: (default, choices or None)}}"},
     {"version", version, METH_NOARGS, "version() -> (version, commit, blas)"},
     {NULL, NULL, 0, NULL},
 };

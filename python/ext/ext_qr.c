@@ -13,6 +13,13 @@ static const ext_field qr_options[] = {{AT(frg_qr_opts, method), IS_CHOICE, meth
                                        {AT(frg_qr_opts, ortho_tol), IS_DOUBLE, NULL},
                                        {NULL, 0, IS_INT, NULL}};
 
+EXT_UNSET(qr)
+
+const ext_options ext_qr_takes[] = {
+    EXT_OPTIONS(qr, qr_options),
+    {NULL, NULL, 0, NULL},
+};
+
 static const ext_field report_fields[] = {{AT(frg_qr_report, method), IS_CHOICE, methods},
                                           {AT(frg_qr_report, passes), IS_INT, NULL},
                                           {AT(frg_qr_report, pivot), IS_DOUBLE, NULL},

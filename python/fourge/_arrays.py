@@ -51,11 +51,11 @@ def array(x, name="the array"):
 
 class Report(dict):
     """Results under the keys of the program's JSON; a name of before is still found, with a DeprecationWarning that names the new
-    place.  `places` maps an old name to that place, `old` holds the values."""
+    place.  `places` maps an old name to that place, `old` holds the values; `name` is what users call it."""
 
-    def __init__(self, results, old, places):
+    def __init__(self, results, old, places, name="report"):
         super().__init__(results)
-        self._old, self._places = {k: old[k] for k in places if k in old}, places
+        self._old, self._places, self._name = {k: old[k] for k in places if k in old}, places, name
 
     @property
     def moved(self):
@@ -65,7 +65,7 @@ class Report(dict):
     def __missing__(self, key):
         if key not in self._old:
             raise KeyError(key)
-        warnings.warn(f"report[{key!r}] is now {self._places[key]}", DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{self._name}[{key!r}] is now {self._places[key]}", DeprecationWarning, stacklevel=2)
         return self._old[key]
 
 
@@ -74,12 +74,12 @@ def seconds(old):
     return {k.removesuffix("_seconds"): v for k, v in old.items() if k.endswith("_seconds")}
 
 
-def moved_seconds(*parts):
+def moved_seconds(*parts, name="report"):
     """The places of the names PART_seconds."""
-    return {f"{part}_seconds": f"report['seconds'][{part!r}]" for part in parts}
+    return {f"{part}_seconds": f"{name}['seconds'][{part!r}]" for part in parts}
 
 
-_warned = set()
+_warned: set[str] = set()
 
 
 def warn_once(key, message):

@@ -116,22 +116,22 @@ def etable(fits: Any, type: str = "text", *, digits: int = 3, signif_code: Seque
     coefficients = [
         (named(labels, t), [_cell(r[t], coef_fmt, digits, signif_code) if t in r else [] for r in rows]) for t in terms
     ]
-    factors = dict.fromkeys(q for f in fits for q in f.result["factors"]) if show_fe else ()
-    effects = [(named(felabels, q), [[fe_present if q in f.result["factors"] else fe_absent] for f in fits]) for q in factors]
+    factors = dict.fromkeys(q for f in fits for q in f._factors) if show_fe else ()
+    effects = [(named(felabels, q), [[fe_present if q in f._factors else fe_absent] for f in fits]) for q in factors]
     stats = [
         ("Observations", [[str(f.result["n"])] for f in fits]),
         ("S.E. type", [[_spec_words(f._shown["spec"]) + " \u2020" * f._shown["projected"]] for f in fits]),
         ("R2", [[f"{f.result['r2']:.{digits}f}"] for f in fits]),
     ]
-    if any(f.result["factors"] for f in fits):
-        stats.append(("R2 Within", [[f"{f.result['r2_within']:.{digits}f}" if f.result["factors"] else "-"] for f in fits]))
+    if any(f._factors for f in fits):
+        stats.append(("R2 Within", [[f"{f.result['r2_within']:.{digits}f}" if f._factors else "-"] for f in fits]))
     if signif_code:
         marks = ", ".join(f"{s} p < {limit:g}" for s, limit in reversed(list(zip(_STARS, signif_code))))
         notes = f"{notes}\nSignificance levels: {marks}".strip()
     for i, f in enumerate(fits):
         for remark in remarks(f):
             notes = f"{notes}\n({i + 1}): {remark}".strip()
-    marked = [f"({i + 1})" for i, f in enumerate(fits) if not f.result["converged"]]
+    marked = [f"({i + 1})" for i, f in enumerate(fits) if not f.result["solver"]["converged"]]
     if marked:
         notes = f"{notes}\nNot converged: {', '.join(marked)}".strip()
     out = _WRITERS[type](heads, {k: s for k, s in (("coef", coefficients), ("fe", effects), ("stats", stats)) if s}, notes)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, gw
+from . import _options, errors, gw
 
 __all__ = ["align"]
 
@@ -38,6 +38,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+@_options.takes(gw.align, without=("x", "y", "a", "b"))
 def align(a: Any, b: Any, use_rep: str | tuple[str, str] | None = None, *, key_added: str = "gw", n_matches: int = 5,
           labels: str | Iterable[str] = (), weights: tuple[str | None, str | None] = (None, None), copy: bool = False,
           **options: Any) -> Any:
@@ -76,6 +77,7 @@ def align(a: Any, b: Any, use_rep: str | tuple[str, str] | None = None, *, key_a
     -------
     fourge.gw.Alignment, or with ``copy`` (copy, Alignment).
     """
+    _options.check(align, options)
     for data, name in ((a, "a"), (b, "b")):
         if not hasattr(data, "obsm"):
             raise TypeError(f"{name}: expected an AnnData object, got {type(data).__name__}; fourge.gw.align takes arrays")

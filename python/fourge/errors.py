@@ -88,6 +88,7 @@ _classes = {
 
 #: What hints say to the command line, and what they say here.
 _hints = (
+    (r"see ROADMAP\.md for what is there", ""),
     (r"see the function's documentation in the header|see (fourge \w+ )?--help for the allowed values", "see help() of the function"),
     (r"; see fourge \w+ --help( for the densities)?|; --dry-run prints what is needed| as in --help|; fourge doctor lists the devices", ""),
     (r"--(\w+) (mask|f64|f32|mixed|exact|cpu)\b", r'\1="\2"'),

@@ -5,16 +5,20 @@ The formulas, the tests of convergence and the options are those of ``fourge/fe.
 
 from __future__ import annotations
 
+import difflib
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from . import _fourge, _frame, errors
+from . import _fourge, _frame, _options, errors
+from ._arrays import Report as _Report
 from ._arrays import array as _array
 from ._arrays import context as _context
+from ._arrays import moved_seconds as _moved_seconds
+from ._arrays import seconds as _seconds
 from ._arrays import warn_once as _warn_once
 from ._arrays import warn as _warn
 from ._tables import chosen, coefplot, etable, iplot, remarks
@@ -146,14 +150,24 @@ def _ssc(given):
     return ",".join(f"{names[key]}={str(value).lower()}" for key, value in given.items())
 
 
+def _tell_sum(fml):
+    """A warning of several names with plus signs on the left, which pyfixest fits one by one."""
+    left = re.sub(r"\([^()]*\)", "", fml.split("~", 1)[0]) if "~" in fml else ""
+    names = [word.strip() for word in left.split("+")]
+    if len(names) > 1 and all(_plain_name.fullmatch(word) for word in names):
+        warnings.warn(f"{left.strip()} on the left is one outcome, the sum, as in fixest; pyfixest fits {len(names)} regressions: call "
+                      f"feols for each outcome, or write I({left.strip()})", UserWarning, stacklevel=3)
+
+
 def __getattr__(name):
     if name in ("fepois", "feglm", "quantreg", "did2s", "event_study"):
         raise AttributeError(f"fourge.fe has no {name} yet: pyfixest's {name} inside fourge.pyfixest.demeaning() demeans with fourge")
     raise AttributeError(f"module 'fourge.fe' has no attribute {name!r}")
 
 
+@_options.takes(_options.Feols, "context", "demean", "fe")
 def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "iid", *,
-          progress: Callable[..., Any] | bool | None = None, **options: Any) -> Fit:
+          progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Feols]) -> Fit:
     """Linear regression with fixed effects, ordinary or weighted least squares.
 
     ``feols("y ~ x1 + i(year, ref=2000) | firm^industry + worker", data, vcov={"CRV1": "firm"})``
@@ -171,8 +185,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         A name with spaces stands in backticks; in the dict and after the tilde it may stand without, too.
     ssc, weights, weights_kind, subset, keep_singletons, collin_tol, collin, connected, level, keep_effects
         As in ``frg_fe_opts``.
-    method, precond, dtype, tol, max_iter, block, fill_cap, dof
-        As in ``frg_demean_opts``.  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
+    method, precond, dtype, tol, max_iter, cond_limit, block, fill_cap, dof
+        As in ``frg_demean_opts``; cond_limit goes with method="lsmr".  dof: how the rank of the effects, a part of K, is counted: "auto" counts it exactly where
         that is cheap, also for nested effects; fixest and pyfixest count the levels, which is "naive".  Where that makes
         another K, tables have a note.
     fixef_tol, fixef_maxiter, fixef_rm, weights_type, ssc (a dict of ``pyfixest.ssc()``)
@@ -181,6 +195,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         pyfixest's, too.  Of a demeaner the tolerance, the steps, the precision and the device are taken; a device that is
         not the CPU raises :class:`fourge.errors.NoDevice`.  A value that would have pyfixest do something else than what
         is done here warns, once a process, of what is done.
+    split, fsplit, reps, vcov_kwargs, drop_intercept, i_ref1, context
+        pyfixest's, which are refused with what to write instead.
     threads, seed, memory_limit, time_limit
         Of the computation; threads 0 takes the cores this process may use.
     progress : callable or True, optional
@@ -194,26 +210,114 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     """
     if not isinstance(fml, str):
         raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
-    options = _translated(options)
-    context = _context(options, progress)
-    outer = {k: options.pop(k) for k in _fit_options if k in options}
+    _options.check(feols, options)
+    _tell_sum(fml)
+    asked: dict[str, Any] = _translated(options)
+    context = _context(asked, progress)
+    outer = {k: asked.pop(k) for k in _fit_options if k in asked}
     vcovs = [_spec(v) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]
     names = list(dict.fromkeys(_fourge.fe_columns(context, fml, vcovs, outer)))
-    call = (context, fml, _frame.table(context, data, names), vcovs, outer, options)
+    call = (context, fml, _frame.table(context, data, names), vcovs, outer, asked)
     fit = _fourge.Fe(*call)
     _warn(context)
     return Fit(call, fit, data, names)
 
 
+#: What the audit says of a column.
+_certificates = ("iterations", "audit", "gradient", "absorbed", "error_bound", "converged")
+
+
+def _of_columns(columns, keys):
+    """Lists of what each column has, one for each of `keys`, as the program's JSON has them."""
+    return {key: [one[key] for one in columns] for key in keys}
+
+
+_moved_result = {
+    **_moved_seconds("encode", "solve", "vcov", "total", name="result"),
+    **{f"n_{why}": f"result['n_dropped'][{why!r}]" for why in ("missing", "subset", "zero_weight", "singleton", "disconnected")},
+    "n_groups": "result['connected_sets'], which is there with connected='largest'", "rank": "result['absorbed']['rank']",
+    "rank_method": "result['absorbed']['method']", "n_components": "result['absorbed']['components']",
+    "factors": "result['fixed_effects'], a list of names and levels", "dropped": "result['dropped_terms']",
+    "columns": "result['solver'], a list for each key, in the order of result['solver']['columns']",
+    "parts": "result['solver']['parts']", "converged": "result['solver']['converged']",
+}
+
+
+def _rule(ssc):
+    """'adj=true,fixef=nonnested,...' as a dict."""
+    words = (word.split("=", 1) for word in ssc.split(","))
+    return {key: {"true": True, "false": False}.get(value, value) for key, value in words}
+
+
+def _covariance(v):
+    """A covariance without its matrix and table."""
+    return {**{k: v[k] for k in ("spec", "type", "clusters", "df_t", "k", "k_naive")}, "ssc": _rule(v["ssc"]), "projected": v["projected"]}
+
+
+def _result(found):
+    """What the library `found` under the keys of the JSON of ``fourge fe``."""
+    first = found["vcovs"][0]
+    why = ("missing", "subset", "zero_weight", "singleton", "disconnected")
+    out = {k: found[k] for k in ("status", "formula", "depvar", "n", "n_rows")}
+    out["n_dropped"] = {**{k: found[f"n_{k}"] for k in why}, "separated": 0}
+    out["singleton_rounds"] = found["singleton_rounds"]
+    out |= {"connected_sets": found["n_groups"]} if found["n_groups"] else {}
+    out |= {"coefficients": first["coefficients"], "dropped_terms": found["dropped"], "vcov": _covariance(first), "k": first["k"]}
+    out["vcovs"] = [{**_covariance(v), "std_errors": [c["std_error"] for c in v["coefficients"]], "wald_f": v["wald_f"]}
+                    for v in found["vcovs"]]
+    out["fixed_effects"] = [{"name": name, "levels": levels} for name, levels in found["factors"].items()]
+    out["absorbed"] = {"rank": found["rank"], "method": found["rank_method"], "components": found["n_components"]}
+    out |= {k: found[k] for k in ("df_residual", "r2", "r2_adjusted", "r2_within", "rmse", "rss", "tss")}
+    out["wald_f"] = first["wald_f"]
+    columns, solver = found["columns"], found["solver"]
+    out["solver"] = {"method": solver["method"], "converged": found["converged"], "columns": list(columns),
+                     **_of_columns(columns.values(), ("iterations", "audit", "gradient", "error_bound")), "parts": found["parts"],
+                     **{k: solver[k] for k in ("levels", "plan_bytes", "factor_bytes")}}
+    return _Report({**out, "seconds": _seconds(found)}, found, _moved_result, "result")
+
+
+class Coefficients(np.ndarray):
+    """An array whose entries have names, too: ``a["x"]``, ``a.names``."""
+
+    names: list[str] | None = None
+
+    def __new__(cls, values, names):
+        self = np.asarray(values, np.float64).view(cls)
+        self.names = list(names)
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return np.asarray(self)[key]
+        names = self.names or []
+        if key not in names:
+            near = difflib.get_close_matches(key, names, 1)
+            raise KeyError(f"there is no term {key!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {names}"))
+        return np.asarray(self)[names.index(key)]
+
+    def __array_finalize__(self, other):
+        self.names = getattr(other, "names", None) if other is not None and other.shape == self.shape else None
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        return np.asarray(array)[()] if return_scalar or array.ndim == 0 else np.asarray(array)
+
+    def __reduce__(self):
+        return Coefficients, (np.asarray(self).tolist(), self.names or [])
+
+
 class Fit:
-    """A fitted regression, as :func:`feols` returns it; ``result`` is a dict of all that was found: estimates and fit,
-    the certificate of every column (``columns``), the solver's memory and method (``solver``), and the components of the
-    graph of effects that were solved apart (``parts``, as in :func:`demean`)."""
+    """A fitted regression, as :func:`feols` returns it.
+
+    ``result`` holds what the JSON of ``fourge fe`` does, under the same keys: the coefficients, the fit, what was dropped
+    (``n_dropped``, ``dropped_terms``), the covariances (``vcovs``), and under ``solver`` the method, the memory, the certificate
+    of every column (lists in the order of ``columns``), and the components of the graph of effects that were solved apart
+    (``parts``, as in :func:`demean`)."""
 
     def __init__(self, call: Any, fit: Any, data: Any, names: list[str]):
-        self._call, self._fit, self._vcovs, self._data, self._names = call, fit, {}, data, names
-        self.result = fit.result()
-        self._shown = self.result["vcovs"][0]
+        self._call, self._fit, self._data, self._names = call, fit, data, names
+        self._vcovs: dict[Any, dict[str, Any]] = {}
+        found = fit.result()
+        self.result, self._shown = _result(found), found["vcovs"][0]
 
     def __reduce__(self):
         raise TypeError("a fit is not pickled or copied, it holds its data: keep coef(), vcov(), tidy() or glance(), or fit again")
@@ -224,31 +328,36 @@ class Fit:
         return self.result["n"]
 
     @property
+    def _factors(self) -> dict[str, int]:
+        """{fixed effect: its levels}."""
+        return {one["name"]: one["levels"] for one in self.result["fixed_effects"]}
+
+    @property
     def r2(self) -> float:
         """1 - RSS / TSS; ``result`` has r2_adjusted, r2_within, rmse, rss, tss, df_residual and more."""
         return self.result["r2"]
 
     def _coefficients(self, key):
-        return np.array([c[key] for c in self._shown["coefficients"]])
+        return Coefficients([c[key] for c in self._shown["coefficients"]], self.terms)
 
     @property
     def terms(self) -> list[str]:
         """Names of the coefficients."""
         return [c["term"] for c in self._shown["coefficients"]]
 
-    def coef(self) -> np.ndarray:
-        """Estimates, in the order of `terms`."""
+    def coef(self) -> Coefficients:
+        """Estimates, in the order of `terms`; ``coef()["x"]`` is that of a term, as of :meth:`se`, :meth:`tstat` and :meth:`pvalue`."""
         return self._coefficients("estimate")
 
-    def se(self) -> np.ndarray:
+    def se(self) -> Coefficients:
         """Standard errors under the covariance shown."""
         return self._coefficients("std_error")
 
-    def tstat(self) -> np.ndarray:
+    def tstat(self) -> Coefficients:
         """t statistics."""
         return self._coefficients("statistic")
 
-    def pvalue(self) -> np.ndarray:
+    def pvalue(self) -> Coefficients:
         """Two-sided p-values, of the t distribution with the covariance's degrees of freedom."""
         return self._coefficients("p_value")
 
@@ -357,16 +466,23 @@ class Fit:
         residuals, fitted = self._residuals()
         return {".fitted": fitted, ".resid": residuals}
 
+    @_options.takes(etable, without=("fits", "fe_absent"))
     def etable(self, type: str = "text", **options: Any) -> Any:
-        """:func:`etable` of this fit, as a `type` of "text", "md", "tex", "html" or "df"."""
+        """:func:`etable` of this fit, as a `type` of "text", "md", "tex", "html" or "df"; it lacks no fixed effect, so that there is
+        no fe_absent."""
+        _options.check(Fit.etable, options)
         return etable(self, type, **options)
 
+    @_options.takes(coefplot, without=("fits",))
     def coefplot(self, **options: Any) -> Any:
         """:func:`coefplot` of this fit."""
+        _options.check(Fit.coefplot, options)
         return coefplot(self, **options)
 
+    @_options.takes(iplot, without=("fits",))
     def iplot(self, **options: Any) -> Any:
         """:func:`iplot` of this fit."""
+        _options.check(Fit.iplot, options)
         return iplot(self, **options)
 
     def resid(self) -> np.ndarray:
@@ -391,7 +507,7 @@ class Fit:
         columns = _frame.arrays(self._with_effects().effects())
         if not np.all(columns["identified"]):
             warnings.warn("the effects are not unique: differences between levels of a factor may be the solver's", stacklevel=2)
-        out = {}
+        out: dict[str, dict[str, float]] = {}
         for factor, level, effect in zip(columns["factor"], columns["level"], columns["effect"]):
             out.setdefault(str(factor), {})[str(level)] = float(effect)
         return out
@@ -408,7 +524,7 @@ class Fit:
 
     def _with_effects(self):
         """The fit with its fixed effects kept: the same regression once more where they were not."""
-        if not self._call[4].get("keep_effects") and self.result["factors"]:
+        if not self._call[4].get("keep_effects") and self.result["fixed_effects"]:
             call = (*self._call[:4], {**self._call[4], "keep_effects": True}, *self._call[5:])
             fit = _fourge.Fe(*call)
             self._fit, self._call = fit, call  # the fit first: another thread looks at the call
@@ -434,12 +550,12 @@ class Fit:
 
     def _text(self, digits=5):
         r, shown = self.result, self._shown
-        dropped = [("missing values", r["n_missing"]), ("the subset", r["n_subset"]), ("zero weights", r["n_zero_weight"]),
-                   ("singletons", r["n_singleton"]), ("the largest connected set", r["n_disconnected"])]
-        without = ", ".join(f"{n} for {why}" for why, n in dropped if n)
+        words = {"missing": "missing values", "subset": "the subset", "zero_weight": "zero weights", "singleton": "singletons",
+                 "disconnected": "the largest connected set"}
+        without = ", ".join(f"{n} for {words[why]}" for why, n in r["n_dropped"].items() if n)
         lines = [f"OLS estimation, Dep. Var.: {r['depvar']}", f"Observations: {r['n']}" + (f" (dropped: {without})" if without else "")]
-        if r["factors"]:
-            lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in r["factors"].items()))
+        if self._factors:
+            lines.append("Fixed-effects: " + ",  ".join(f"{name}: {levels}" for name, levels in self._factors.items()))
         kind = f"Clustered ({', '.join(shown['clusters'])})" if shown["clusters"] else {"iid": "IID", "hc1": "Heteroskedasticity-robust"}
         lines.append(f"Standard-errors: {kind if isinstance(kind, str) else kind.get(shown['type'], shown['spec'])}")
         head = ["", "Estimate", "Std. Error" + " \u2020" * shown["projected"], "t value", "Pr(>|t|)"]
@@ -449,11 +565,11 @@ class Fit:
         widths = [max(len(row[k]) for row in [head, *cells]) for k in range(5)]
         lines += [" ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths))) for row in [head, *cells]]
         lines += remarks(self)
-        lines += [f"{d['term']}: dropped, {d['reason']}" for d in r["dropped"]]
+        lines += [f"{d['term']}: dropped, {d['reason']}" for d in r["dropped_terms"]]
         lines += ["---", f"RMSE: {r['rmse']:.6g}  R2: {r['r2']:.6g}  Adj. R2: {r['r2_adjusted']:.6g}"
-                  + (f"  Within R2: {r['r2_within']:.6g}" if r["factors"] else "")]
-        if not r["converged"]:
-            lines.append("NOT CONVERGED: see result['columns']")
+                  + (f"  Within R2: {r['r2_within']:.6g}" if self._factors else "")]
+        if not r["solver"]["converged"]:
+            lines.append("NOT CONVERGED: see result['solver']")
         return "\n".join(lines)
 
     def __str__(self):
@@ -489,8 +605,17 @@ def _codes(fixed_effects):
     return a.astype(np.int32, copy=False)
 
 
+def _demean_report(found, n):
+    """What the library `found` of n rows under the keys of the JSON of ``fourge demean``."""
+    times = _seconds(found)
+    return {"n": n, "columns": len(found["columns"]), "method": found["method"], "status": found["status"],
+            **_of_columns(found["columns"], _certificates), **{k: found[k] for k in ("parts", "levels", "plan_bytes", "factor_bytes")},
+            "seconds": {**times, "total": sum(times.values())}}
+
+
+@_options.takes(_options.Demean, "context", "demean")
 def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
-           progress: Callable[..., Any] | bool | None = None, **options: Any) -> tuple[np.ndarray, dict[str, Any]]:
+           progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Demean]) -> tuple[np.ndarray, dict[str, Any]]:
     """What is left of the columns of `x` when all group means are taken out.
 
     Solves ``min || W^(1/2) (x - D alpha) ||`` for each column and returns ``x - D alpha``.
@@ -511,27 +636,29 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     Returns
     -------
     (array, dict)
-        The residual in x's type and shape, and the report: ``method``, and for each column ``audit``, ``converged``, ...;
-        ``parts`` is a list of the components of the graph that were solved apart, with ``n`` (rows), ``levels``,
-        ``components``, ``method``, ``iterations`` and ``audit`` of each.
+        The residual in x's type and shape, and the report, under the keys of the JSON of ``fourge demean``: n, columns (their
+        number), method, status, the lists iterations, audit, gradient, absorbed, error_bound and converged with an entry
+        for each column, parts, levels, plan_bytes, factor_bytes and seconds.  ``parts`` is a list of the components of the
+        graph that were solved apart, with ``n`` (rows), ``levels``, ``components``, ``method``, ``iterations`` and ``audit`` of each.
     """
     x = _array(x, "x")
     if x.ndim not in (1, 2):
         raise errors.BadArgument(f"x: expected (n,) or (n, p), got shape {x.shape}")
-    target = None if out is None else _array(out, "out")
+    target: Any = None if out is None else _array(out, "out")
     if target is not None and (target.shape != x.shape or not target.flags.writeable or not np.may_share_memory(target, out)):
         raise errors.BadArgument(f"out: expected a writable array of shape {x.shape} and floats, got {target.shape}")
     if "dof" in options:
         raise TypeError("demean() takes no dof, the rule for the rank in a regression's standard errors: it is feols'")
+    _options.check(demean, options)
     context = _context(options, progress)
-    result = np.empty_like(x)
+    result: Any = np.empty_like(x)
     w = None if weights is None else np.ascontiguousarray(_array(weights, "weights"), dtype=np.float64)
     codes = _codes(fixed_effects)
     for name, rows in (("fixed_effects", len(codes)), ("weights", len(x) if w is None else w.size)):
         if rows != len(x):
             raise errors.BadArgument(f"{name}: expected a row for each of the {len(x)} of x, got {rows}")
     shape = (lambda a: a[:, None] if a.ndim == 1 else a)
-    report = _fourge.demean(context, shape(x), codes, w, shape(result), options)
+    report = _demean_report(_fourge.demean(context, shape(x), codes, w, shape(result), options), len(x))
     if report["status"] != "FRG_OK":
         warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=2)
     if out is not None:
@@ -540,7 +667,8 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     return result, report
 
 
-def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, **options: Any) -> tuple[np.ndarray, Any]:
+@_options.takes(_options.Lsmr, "context", "lsmr")
+def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Lsmr]) -> tuple[np.ndarray, Any]:
     """LSMR (Fong and Saunders 2011) for ``min ||A x - b||^2 + damp^2 ||x||^2``, all columns of b at once.
 
     Parameters
@@ -566,6 +694,7 @@ def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, *
         (m, n), indptr, indices, data = A.shape, A.indptr, A.indices, A.data
     if "seed" in options:
         raise TypeError("lsmr() takes no seed: nothing in it is random")
+    _options.check(lsmr, options)
     b = np.asarray(_array(b, "b"), dtype=np.float64)
     context = _context(options, progress)
     columns = b[:, None] if b.ndim == 1 else b

@@ -11,12 +11,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from . import _fourge, errors
+from . import _fourge, _options, errors
 from ._arrays import CONTEXT_OPTIONS, Report, array, context, moved_seconds, seconds, warn
+from ._summary import Summary
 
 __all__ = ["GP", "load", "evaluate_batch", "fit_batch", "invquad_logdet"]
 
@@ -27,7 +28,7 @@ def _pair(x: Any, y: Any, x_name: str = "x", y_name: str = "y") -> tuple[np.ndar
     return (x, y) if x.dtype == y.dtype else (x.astype(np.float64), y.astype(np.float64))
 
 
-def _doubles(values: Any, name: str) -> np.ndarray | None:
+def _doubles(values: Any, name: str) -> Any:
     return None if values is None else np.ascontiguousarray(array(values, name), np.float64)
 
 
@@ -82,7 +83,7 @@ def _by_name(parameters: list[dict[str, Any]], key: str, names: set[str]) -> dic
     return out
 
 
-class GP:
+class GP(Summary):
     """A Gaussian process with its data.
 
     Parameters
@@ -135,9 +136,11 @@ class GP:
     column, :class:`fourge.errors.OutOfMemory` with what would fit, :class:`fourge.errors.NotPositiveDefinite` with the pivot.
     """
 
+    @_options.takes(_options.Process, "context", "gp")
     def __init__(self, x: Any, y: Any, kernel: str, *, mean_values: Any = None, noise_variances: Any = None,
                  noise_groups: Any = None, columns: list[str] | None = None,
-                 progress: Callable[..., Any] | bool | None = None, **options: Any):
+                 progress: Callable[..., Any] | bool | None = None, **options: Unpack[_options.Process]):
+        _options.check(GP.__init__, options)
         if not isinstance(kernel, str):
             raise TypeError(f"kernel: expected an expression as '1.7*rbf(ard) + noise(0.1)', a str, got {type(kernel).__name__}; "
                             "fourge.sklearn takes scikit-learn's kernels, fourge.gpytorch GPyTorch's")
@@ -155,6 +158,12 @@ class GP:
                               each(mean_values, np.float64, "mean_values"), each(noise_variances, np.float64, "noise_variances"),
                               each(noise_groups, np.int32, "noise_groups"), None if columns is None else list(columns))
         warn(self._context)
+
+    def _facts(self):
+        r, heads = self.report, ["parameter", "value", "std. error", "lower", "upper", ""]
+        rows = [[_label(p), *(float(p[k]) for k in ("value", "std_error", "lower", "upper")), "fixed" * p["fixed"]] for p in self.parameters]
+        facts = [("points", r["n"]), ("columns", ", ".join(r["columns"])), ("outputs", r["q"]), ("precision", r["precision"]), ("bytes", r["bytes"])]
+        return f"Gaussian process, {r['kernel']}", facts, (heads, rows)
 
     def __repr__(self):
         r = self.report
@@ -217,7 +226,7 @@ class GP:
             raise KeyError(f"there is no parameter {name!r}; there are {list(dict.fromkeys(p['name'] for p in self.parameters))}")
         return found
 
-    def _changes(self, name: str, value: Any, bounds: Any) -> list[tuple[str, int, float, float, float]]:
+    def _changes(self, name: str, value: Any, bounds: Any) -> list[tuple[Any, ...]]:
         """As the extension takes them, one tuple an entry; NaN stays."""
         found = len(self._entries(name))
         value = np.full(found, np.nan) if value is None else _doubles(value, name)
@@ -292,7 +301,7 @@ class GP:
         r = self.report
         g = np.empty(len(self.parameters))
         dx = np.empty((r["n"], r["d"])) if x else None
-        dy = np.empty((r["n"], r["q"])) if y else None
+        dy: Any = np.empty((r["n"], r["q"])) if y else None
         self._gp.gradient(g, dx, dy)
         warn(self._context)
         extra = [a for a in (dx, dy[:, 0] if y and r["q"] == 1 else dy) if a is not None]
@@ -307,16 +316,19 @@ class GP:
         return out.reshape(p, p)
 
     def loo(self, gradient: bool = False, latent: bool = False) -> dict[str, Any]:
-        """Leave-one-out: a dict with mean, variance (noise included), log_density, rmse and perhaps gradient.
+        """Leave-one-out: that of :meth:`value`, with mean (n,) or (n, q), variance (n,) (noise included), log_density and rmse.
 
-        With `latent` it also has latent_variance, that of the function alone: neither noise nor jitter.  Rasmussen and
-        Williams (2006), 5.4.2.
+        Under the keys of the JSON of ``fourge gp loo``: with `latent` also its latent_variance (n,), that of the function alone, neither
+        noise nor jitter; with `gradient` the array of the derivatives of log_density, in the order of :attr:`parameters`.
+        Rasmussen and Williams (2006), 5.4.2.
         """
+        begin = time.perf_counter()
         out = self._left_out(self._gp.loo, gradient)
         if latent:
             out["latent_variance"] = np.empty(self.report["n"])
             self._gp.loo_latent(out["latent_variance"])
-        return out
+        v = self._gp.value()
+        return {"status": v["status"], **self._value_report(v, self.parameters, time.perf_counter() - begin), **out}
 
     def folds(self, codes: Any, gradient: bool = False) -> dict[str, Any]:
         """K-fold by one inverse: rows with one code in `codes`, (n,) integers 0 .. F - 1, are predicted together from all others.
@@ -342,8 +354,9 @@ class GP:
         out = {"mean": mean, "variance": variance, "log_density": log_density, "rmse": rmse}
         return out | ({"gradient": g} if gradient else {})
 
+    @_options.takes(_options.ProcessFit, "gp_fit")
     def fit(self, *, checkpoint: str | PathLike[str] | None = None, checkpoint_every: float = 60.0,
-            resume: bool | str | PathLike[str] = False, **options: Any) -> dict[str, Any]:
+            resume: bool | str | PathLike[str] = False, **options: Unpack[_options.ProcessFit]) -> dict[str, Any]:
         """Maximises log likelihood and prior over the free parameters, from their current values and within their bounds.
 
         Parameters
@@ -360,7 +373,9 @@ class GP:
         learning_rate : float, default=0.1
             Of adam.
         starts : int, default=1
-            The first is where the parameters are, the others come from priors and bounds; the best one is kept.
+            The first is where the parameters are; those whose values the data gave begin at likelier ones, tried on at most 160
+            points, where a lengthscale or a period is among them.  The others come from priors, bounds that the text gives, and
+            distances of the points; the best one is kept.
         standardize : bool, default=True
             Means are searched in standard deviations of y.
         standard_errors : bool, default=True
@@ -380,19 +395,22 @@ class GP:
             starts may help), ``"FRG_INTERRUPTED"`` or ``"FRG_TIME_LIMIT"``; optimizer, a dict: name, ended (by which test it has
             converged, ``"gradient"``, ``"gain"`` (a full step promises next to none) or ``"rounding"`` (less than the likelihood
             is known to)), status, iterations, evaluations (value, gradient, failed), gradient_norm, starts (their number),
-            best_start, start_results (what became of each: status, objective, iterations, values, gradients, failures) and trace
+            best_start, starts_reached (how many ended within 0.01 of the best), next_optimum (how far below it the best of the
+            others ended, nan where there is none), start_choice (a dict: likelihoods (values) of how many of the points chose the
+            first start), start_results (what became of each: status, objective, iterations, values, gradients, failures) and trace
             (one dict an iterate of the best start); standard_errors by name; active_bounds, one dict each: parameter, bound,
             value.
 
         A fit that did not converge warns with :class:`fourge.errors.NotConverged`.  One that was stopped keeps the best point that
         it has seen; log_likelihood is nan where that was before its first value.
         """
+        _options.check(GP.fit, options)
         if resume is True:
             if checkpoint is None:
                 raise errors.BadArgument("resume=True takes a checkpoint to go on from")
             resume = checkpoint if os.path.exists(checkpoint) else False
         out = self._gp.fit(options, None if checkpoint is None else os.fsdecode(checkpoint), float(checkpoint_every),
-                           None if resume is False else os.fsdecode(resume))
+                           None if resume is False else os.fsdecode(resume))  # type: ignore[arg-type]
         warn(self._context)
         report = self._fit_report(out, options)
         if out["status"] != "FRG_OK":
@@ -401,7 +419,7 @@ class GP:
                           errors.NotConverged, stacklevel=2)
         return report
 
-    def _fit_report(self, f: dict[str, Any], options: dict[str, Any]) -> Report:
+    def _fit_report(self, f: dict[str, Any], options: Mapping[str, Any]) -> Report:
         p = self.parameters
         v = {**f["value"], "log_likelihood": f["log_likelihood"]}
         out = {"status": f["status"], **self._value_report(v, p, f["total_seconds"])}
@@ -409,6 +427,8 @@ class GP:
             "name": f["optimizer"], "ended": f["ended"], "status": f["status"], "iterations": f["iterations"],
             "evaluations": {"value": f["values"], "gradient": f["gradients"], "failed": f["failures"]},
             "gradient_norm": f["gradient_norm"], "starts": options.get("starts", 1), "best_start": f["best_start"],
+            "starts_reached": f["starts_reached"], "next_optimum": f["next_optimum"],
+            "start_choice": {"values": f["choice_values"], "points": f["choice_points"]},
             "start_results": f["starts"], "trace": f["trace"]}
         out["standard_errors"] = _by_name(p, "std_error", {one["name"] for one in p if not one["fixed"]})
         out["active_bounds"] = [{"parameter": _label(one), "bound": "lower" if one["active"] < 0 else "upper",
@@ -441,8 +461,8 @@ class GP:
         x = x[:, None] if x.ndim == 1 else x
         r, m = self.report, len(x)
         mean = np.empty((m, r["q"])) if r["q"] > 1 else np.empty(m)
-        variance = np.empty(m) if return_std or return_var else None
-        cov = np.empty((m, m)) if return_cov else None
+        variance: Any = np.empty(m) if return_std or return_var else None
+        cov: Any = np.empty((m, m)) if return_cov else None
         self._gp.predict(x, observed, variance_floor, _doubles(mean_values, "mean_values"), mean, variance, cov, None, None)
         warn(self._context)
         extra = [np.sqrt(variance)] if return_std else []
@@ -568,15 +588,15 @@ def _from_bytes(saved: bytes, options: dict[str, Any]) -> GP:
         return load(path, **options)
 
 
-def load(path: str | PathLike[str], **options: Any) -> GP:
+@_options.takes(_options.Context, "context")
+def load(path: str | PathLike[str], **options: Unpack[_options.Context]) -> GP:
     """A process from the file of :meth:`GP.save` at `path`; it predicts to the bit what the saved one did.
 
-    Raises :class:`fourge.errors.FileError` or :class:`fourge.errors.Error` for a file that is not there or damaged."""
+    threads, seed, memory_limit, time_limit: of the computations to come.  Raises :class:`fourge.errors.FileError` or :class:`fourge.errors.Error` for a file that is not there or damaged."""
+    _options.check(load, options)
     gp = GP.__new__(GP)
     gp._settings = dict(options)
     gp._context = context(options)
-    if options:
-        raise TypeError(f"there is no option {next(iter(options))!r}")
     gp._gp = _fourge.Gp.load(gp._context, os.fsdecode(path))
     return gp
 
@@ -590,7 +610,7 @@ def _problems(problems: Any, theta: Any) -> list[tuple[np.ndarray, np.ndarray, n
     for i, (problem, start) in enumerate(zip(problems, each)):
         if not isinstance(problem, (tuple, list)) or len(problem) != 2:
             raise TypeError(f"problems[{i}]: expected a pair (x, y), got {type(problem).__name__}")
-        x, y = _pair(*problem, f"problems[{i}]: x", f"problems[{i}]: y")
+        x, y = _pair(problem[0], problem[1], f"problems[{i}]: x", f"problems[{i}]: y")
         start = None if start is None else np.ascontiguousarray(array(start, f"theta[{i}]"), np.float64)
         out.append((x[:, None] if x.ndim == 1 else x, y, start))
     return out
@@ -602,6 +622,9 @@ def _many(problems, kernel, theta, columns, progress, gradient, fit, options):
     c = context(options, progress)
     found = _fourge.gp_many(c, _problems(problems, theta), kernel, options, None if columns is None else list(columns),
                             gradient, fit)
+    late = sum(one["status"] in ("FRG_INTERRUPTED", "FRG_TIME_LIMIT") for one in found)
+    if late:
+        warnings.warn(f"the call was stopped: {late} of {len(found)} problems are not done; see their status", errors.NotConverged, stacklevel=3)
     for one in found:
         for key in ("gradient", "theta"):
             value = one.pop(key)
@@ -610,8 +633,10 @@ def _many(problems, kernel, theta, columns, progress, gradient, fit, options):
     return found
 
 
+@_options.takes(_options.Process, "context", "gp", without=("seed",))
 def evaluate_batch(problems: Any, kernel: str, *, theta: Any = None, gradient: bool = False, columns: Any = None,
-                   progress: Callable[..., Any] | bool | None = None, **options: Any) -> list[dict[str, Any]]:
+                   progress: Callable[..., Any] | bool | None = None,
+                   **options: Unpack[_options.Process]) -> list[dict[str, Any]]:
     """Log likelihoods of many independent processes with one expression, in one call.
 
     Up to about 128 points a lane of a vector register holds a process, above that a core does.
@@ -629,7 +654,7 @@ def evaluate_batch(problems: Any, kernel: str, *, theta: Any = None, gradient: b
     columns : list of str, optional
     progress : callable or True, optional
     **options
-        Of :class:`GP`, for all.
+        Of :class:`GP`, for all, but seed: nothing here is random.
 
     Returns
     -------
@@ -637,12 +662,14 @@ def evaluate_batch(problems: Any, kernel: str, *, theta: Any = None, gradient: b
         One a problem: status, message, warnings, log_likelihood, log_prior, jitter, ..., and gradient.  One that failed
         says so in its status and message and disturbs no other; the others' bits do not depend on it.
     """
+    _options.check(evaluate_batch, options)
     return _many(problems, kernel, theta, columns, progress, gradient, None, options)
 
 
+@_options.takes(_options.Process, "context", "gp")
 def fit_batch(problems: Any, kernel: str, *, theta: Any = None, columns: Any = None,
               progress: Callable[..., Any] | bool | None = None, fit: dict[str, Any] | None = None,
-              **options: Any) -> list[dict[str, Any]]:
+              **options: Unpack[_options.Process]) -> list[dict[str, Any]]:
     """Fits many independent processes with one expression, in one call.
 
     Parameters
@@ -659,10 +686,13 @@ def fit_batch(problems: Any, kernel: str, *, theta: Any = None, columns: Any = N
     list of dict
         As :func:`evaluate_batch`, at the optimum, with theta: the fitted parameters.
     """
+    _options.check(fit_batch, options)
+    _options.check(GP.fit, fit or {})
     return _many(problems, kernel, theta, columns, progress, False, dict(fit or {}), options)
 
 
-def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Any) -> tuple[np.ndarray, ...]:
+@_options.takes(_options.Unseeded, "context")
+def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Unpack[_options.Unseeded]) -> tuple[np.ndarray, ...]:
     """r' K^-1 r and log |K| for each matrix of a batch.
 
     Parameters
@@ -678,15 +708,16 @@ def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Any) -> 
 
     Raises :class:`fourge.errors.BrokeDown` where float32 may be wrong by more than a thousandth of |ell| + 1 in
     ``ell = -1/2 (inv_quad + logdet + n log 2 pi)``: convert both arrays to float64.  In float64 a bound on that error above
-    |ell| is a warning.  :class:`fourge.errors.NotPositiveDefinite` names the member and the row, both from 0.
+    |ell| is a warning.  threads, memory_limit, time_limit: of the computation.  :class:`fourge.errors.NotPositiveDefinite` names the member and the row, both from 0.
     """
+    _options.check(invquad_logdet, options)
     k, r = array(k, "k"), array(r, "r")
     if k.ndim < 2 or k.shape[-1] != k.shape[-2] or r.shape != k.shape[:-1] or r.dtype != k.dtype:
         raise errors.BadArgument(f"expected k (..., n, n) and r (..., n) of one type, got {k.dtype}{k.shape} and {r.dtype}{r.shape}")
     inv_quad, logdet = np.empty(k.shape[:-2]), np.empty(k.shape[:-2])
     a = np.empty(r.shape, r.dtype)
-    inv = np.empty(k.shape, k.dtype) if inverse else None
-    outputs = inv_quad, logdet, a, inv
+    inv: Any = np.empty(k.shape, k.dtype) if inverse else None
+    outputs: Any = inv_quad, logdet, a, inv
     if k.ndim > 4:  # the library takes two axes of a batch
         n = k.shape[-1]
         k, r, *outputs = (None if v is None else v.reshape(-1, *((n,) * inner)) for v, inner in

@@ -35,7 +35,7 @@ except ImportError as e:
 import numpy as np
 import torch
 
-from . import _fourge, errors
+from . import _fourge, _options, errors
 from ._arrays import Report, warn_once
 from .gp import GP
 from .torch import inv_quad_logdet
@@ -1045,6 +1045,7 @@ def _training_points(model):
     return x
 
 
+@_options.takes(GP.fit, without=("self", "optimizer", "checkpoint", "checkpoint_every", "resume"))
 def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads: int = 0, seed: int = 0, closure: Any = None,
             **options: Any) -> FitReport:
     """Maximises the exact marginal likelihood and the priors over all parameters, and writes them into the model.

@@ -5,26 +5,25 @@
 
 For n x m plans P with marginals a and b the energy is ``sum (C_ik - D_jl)^2 P_ij P_kl``, without a root or 1/2.  The
 plan is never stored: rows, matches and products are made when they are asked for.  :func:`sampled_gw` has the names of
-TorchGW, :func:`gromov_wasserstein`, :func:`entropic_gromov_wasserstein` and :func:`sinkhorn` those of POT.  Formulas
-and sources: ``fourge/gw.h``.
+TorchGW; functions under POT's names are those of :mod:`fourge.pot`.  Formulas and sources: ``fourge/gw.h``.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fsdecode, fspath, path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from . import _fourge, errors
-from ._arrays import Report, array, context, moved_seconds, seconds, warn
+from . import _fourge, _options, errors
+from ._arrays import Report, array, context, moved_seconds, seconds, warn, warn_once
 from ._frame import is_missing
+from ._summary import Summary
 
-__all__ = ["Alignment", "Graph", "Transport", "align", "barycenter", "energy", "entropic_gromov_barycenters",
-           "entropic_gromov_wasserstein", "entropic_gromov_wasserstein2", "gromov_wasserstein", "joint_embedding",
-           "landmark_bounds", "lower_bound", "read_mesh", "sampled_gw", "sampled_lowrank_gw", "sinkhorn", "transport"]
+__all__ = ["Alignment", "Graph", "Transport", "align", "barycenter", "energy", "joint_embedding", "landmark_bounds",
+           "lower_bound", "read_mesh", "sampled_gw", "sampled_lowrank_gw", "transport"]
 
 
 def _matrix(x: Any, name: str) -> np.ndarray:
@@ -47,6 +46,15 @@ def _vector(v: Any, name: str, n: int, what: str) -> np.ndarray | None:
 
 def _weights(w: Any, name: str, n: int) -> np.ndarray | None:
     return _vector(w, name, n, "weights")
+
+
+def _share(w: Any, name: str) -> Any:
+    """Weights divided by their sum, which is left to the library where it is no positive number."""
+    if w is None or np.size(w) == 0:
+        return None
+    w = np.asarray(array(w, name), np.float64)
+    total = w.sum()
+    return w / total if 0 < total < np.inf else w
 
 
 def _pair(potentials: tuple[Any, Any], name: str, n: int, m: int) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -84,49 +92,59 @@ class Graph:
 
     ``Graph.knn(points, k)`` joins each point with its nearest ones, ``Graph.csr(starts, targets, weights)`` takes
     compressed rows, ``Graph.of(matrix)`` a SciPy sparse matrix.
+    All take threads, memory_limit, time_limit: of the computation.
     """
 
     def __init__(self, handle: Any):
         self._graph = handle
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a Graph is not pickled or copied: keep arcs(), of which Graph.csr(starts, targets, weights, directed=True) makes "
+                        "one of the same paths")
+
     @classmethod
-    def knn(cls, points: Any, k: int = 30, *, k_clamp: bool = False, stitch: bool = True, **options: Any) -> Graph:
+    @_options.takes(_options.Unseeded, "context")
+    def knn(cls, points: Any, k: int = 30, *, k_clamp: bool = False, stitch: bool = True, **options: Unpack[_options.Unseeded]) -> Graph:
         """The k nearest neighbours of each of the (n, d) points, exact; `stitch` joins components, `k_clamp` takes as many
         neighbours as there are where k is more."""
+        _options.check(cls.knn, options)
         more = {"k": k, "k_clamp": k_clamp, "stitch": stitch}
         c = context(options)
-        _none_left(options)
         return cls(_fourge.Graph.knn(c, _matrix(points, "points"), more))
 
     @classmethod
-    def csr(cls, starts: Any, targets: Any, weights: Any = None, *, directed: bool = False, **options: Any) -> Graph:
+    @_options.takes(_options.Unseeded, "context")
+    def csr(cls, starts: Any, targets: Any, weights: Any = None, *, directed: bool = False, **options: Unpack[_options.Unseeded]) -> Graph:
         """Node i has the arcs targets[starts[i]:starts[i + 1]] of lengths weights (None: all 1), that is
         arrays (n + 1,), (arcs,) and (arcs,); unless `directed` each goes
         both ways."""
+        _options.check(cls.csr, options)
         c = context(options)
-        _none_left(options)
         w = None if weights is None else np.ascontiguousarray(weights, np.float64)
         return cls(_fourge.Graph.csr(c, np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(targets, np.int64), w,
                                      directed))
 
     @classmethod
-    def of(cls, matrix: Any, **options: Any) -> Graph:
+    @_options.takes(_options.Unseeded, "context")
+    def of(cls, matrix: Any, **options: Unpack[_options.Unseeded]) -> Graph:
         """A SciPy sparse matrix of lengths."""
         matrix = matrix.tocsr()
         return cls.csr(matrix.indptr, matrix.indices, matrix.data, **options)
 
     @classmethod
-    def read(cls, path: str | PathLike[str], *, directed: bool = False, **options: Any) -> Graph:
+    @_options.takes(_options.Unseeded, "context")
+    def read(cls, path: str | PathLike[str], *, directed: bool = False, **options: Unpack[_options.Unseeded]) -> Graph:
         """The file at `path`: Matrix Market, or lines "from to [weight]" with nodes counted from 0; `directed` as in :meth:`csr`."""
+        _options.check(cls.read, options)
         c = context(options)
-        _none_left(options)
         return cls(_fourge.Graph.read(c, fspath(path), directed))
 
     @classmethod
-    def mesh(cls, path: str | PathLike[str], **options: Any) -> Graph:
+    @_options.takes(_options.Unseeded, "context")
+    def mesh(cls, path: str | PathLike[str], **options: Unpack[_options.Unseeded]) -> Graph:
         """The edges of the OFF, OBJ or PLY file at `path` with their lengths; see :func:`read_mesh`."""
+        _options.check(cls.mesh, options)
         c = context(options)
-        _none_left(options)
         return cls(_fourge.Graph.mesh(c, fspath(path)))
 
     def arcs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,39 +174,49 @@ class Graph:
         if sources is not None:
             if np.size(sources) and np.asarray(sources).dtype.kind not in "iu":
                 raise TypeError(f"sources: expected numbers of nodes, got {np.asarray(sources).dtype}")
-            sources = np.ascontiguousarray(sources, np.int64)
+            sources = np.ascontiguousarray(sources, np.int64)  # type: ignore[assignment]
         out = np.empty((n if sources is None else len(sources), n), np.float32)
         self._graph.paths(sources, out)
         return out
 
 
-def _none_left(options: dict[str, Any]) -> None:
-    if options:
-        raise TypeError(f"there is no option {next(iter(options))!r}")
-
-
-def read_mesh(path: str | PathLike[str], **options: Any) -> tuple[np.ndarray, np.ndarray]:
+@_options.takes(_options.Read, "context")
+def read_mesh(path: str | PathLike[str], **options: Unpack[_options.Read]) -> tuple[np.ndarray, np.ndarray]:
     """(points, edges) of the OFF, OBJ or PLY file at `path` (ascii or binary): (n, 3) float64 and (e, 2) int32.
 
     Edges are the sides of the faces and the edges of the file, in its order, twice where two faces meet; a file without
-    faces is a cloud of points and has none.  :meth:`Graph.mesh` makes a graph of them.
+    faces is a cloud of points and has none.  :meth:`Graph.mesh` makes a graph of them.  memory_limit: of the reading.
     """
+    _options.check(read_mesh, options)
     c = context(options)
-    _none_left(options)
     points, ends = _fourge.mesh_read(c, fspath(path))
     return np.frombuffer(points).reshape(-1, 3).copy(), np.frombuffer(ends, np.int32).reshape(-1, 2).copy()
 
 
-class _Plan:
+class _Plan(Summary):
     """A transport plan P (n x m) that is made of its solver when it is asked for."""
 
     _solver: Any
     report: dict[str, Any]
 
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{type(self).__name__} is not pickled or copied, it holds its solver: keep plan() or sparse(threshold), potentials "
+                        "and dict(report)")
+
     @property
     def shape(self) -> tuple[int, int]:
+        """(n, m)."""
         r = self._solver.plan()
         return r["n"], r["m"]
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]], tuple[list[str], list[list[Any]]]]:
+        r = self.report
+        keys = ("energy", "energy_standard_error", "lower_bound", "gw_distance", "cost", "column_error", "reason", "outer_iterations", "iterations",
+                "converged", "status", "mass")
+        facts = [(key.replace("_", " "), r[key]) for key in keys if r.get(key) is not None]
+        facts += [(f"marginal error, {side}", float(r["marginal_error"][side])) for side in ("source", "target")]
+        facts.append(("seconds", float(r["seconds"]["total"])))
+        return f"{type(self).__name__}, {r['n']} x {r['m']}", facts, ([], [])
 
     @property
     def marginals(self) -> dict[str, Any]:
@@ -196,11 +224,11 @@ class _Plan:
         return self._solver.plan()
 
     def plan(self, dtype: Any = np.float64) -> np.ndarray:
-        """All of it, (n, m)."""
+        """All of it, (n, m), in `dtype`, float64 or float32."""
         return self.rows(0, self.shape[0], dtype)
 
     def rows(self, first: int, last: int, dtype: Any = np.float64) -> np.ndarray:
-        """Rows first .. last - 1."""
+        """Rows first .. last - 1, in `dtype`."""
         out = np.empty((max(last - first, 0), self.shape[1]), dtype)
         self._solver.rows(first, last, out)
         return out
@@ -215,8 +243,9 @@ class _Plan:
         return index.reshape(n, k), value.reshape(n, k)
 
     def argmax(self) -> np.ndarray:
-        """(n,) columns of the largest entries."""
-        return self.top(1)[0][:, 0]
+        """(n,) columns of the largest entries; -1 for a row without mass."""
+        index, value = self.top(1)
+        return np.where(value[:, 0] > 0, index[:, 0], -1)
 
     def sparse(self, threshold: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(starts, columns, masses) of the entries >= threshold, for ``scipy.sparse.csr_matrix((masses, columns,
@@ -278,7 +307,7 @@ class _Plan:
 
 class Alignment(_Plan):
     """What :func:`align` found.  ``report`` holds what the JSON of ``fourge gw align`` does, under the same keys:
-    energy, its standard error, marginal_error, iterations, seconds and the reason of the end among them; plans are read by
+    energy, its standard error, marginal_error, iterations, seconds, peak_bytes and the reason of the end among them; plans are read by
     the methods."""
 
     def __init__(self, solver: Any, report: dict[str, Any]):
@@ -322,13 +351,17 @@ class Transport(_Plan):
     def __init__(self, solver: Any, report: dict[str, Any]):
         self._solver, self.report = solver, report
 
+    def __repr__(self) -> str:
+        r = self.report
+        return f"Transport({r['n']} x {r['m']}, cost {r['cost']:.5g}, {r['iterations']} iterations)"
+
     @property
     def potentials(self) -> tuple[np.ndarray, np.ndarray]:
         """f (n,) and g (m,) of P = exp((f + g - C) / epsilon)."""
         return self._potentials()
 
 
-_OF_VERTEX = ("starts_agree", "energy_product", "next_energy", "vertex", "symmetric")  # the mode's alone
+_OF_VERTEX = ("starts_agree", "next_energy", "vertex", "symmetric")  # the mode's alone
 _MOVED = moved_seconds("graph", "distances", "build", "inner", "sample", "polish", "total")
 
 
@@ -336,6 +369,8 @@ def _run(solver: Any, context_: Any) -> Report:
     """The run's report and what its plan's marginals are, under the keys of the program's JSON."""
     found = solver.run()
     warn(context_, stacklevel=4)
+    if found["status"] == "FRG_TIME_LIMIT":
+        warnings.warn("FRG_TIME_LIMIT: the plan is that of the last step", errors.NotConverged, stacklevel=3)
     plan = solver.plan()
     left_out = () if found.get("starts_agree") else _OF_VERTEX
     report = {"n": plan["n"], "m": plan["m"],
@@ -344,6 +379,7 @@ def _run(solver: Any, context_: Any) -> Report:
     report["marginal_error"] = {"source": plan["source_error"], "target": plan["target_error"]}
     report["marginal_error_before_rounding"] = {"source": plan["source_before"], "target": plan["target_before"]}
     report["seconds"] = seconds(found)
+    report["peak_bytes"] = context_.peak_bytes()
     return Report(report, found, _MOVED)
 
 
@@ -359,9 +395,11 @@ def _side(x: Any, name: str) -> tuple[Any, int]:
     return x, len(x)
 
 
+@_options.takes(_options.Align, "context", "gw")
 def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, start: Any = None,
           potentials: tuple[Any, Any] | None = None, progress: Any = None, checkpoint: str | PathLike[str] | None = None,
-          checkpoint_every: float = 60.0, resume: bool | str | PathLike[str] = False, **options: Any) -> Alignment:
+          checkpoint_every: float = 60.0, resume: bool | str | PathLike[str] = False,
+          **options: Unpack[_options.Align]) -> Alignment:
     """Aligns two sets of points, distance matrices or graphs.
 
     Parameters
@@ -384,23 +422,29 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
         Goes on from that state to the bits of a run that was not stopped; True: from `checkpoint` where that is there.  The
         data, the options and the seed must be those of the state; threads need not.
     **options
-        distance ("auto", "landmark", "dijkstra", "precomputed", "euclidean", "matrix", "graph"), mode ("auto",
-        "sampled", "exact", "landmark", "vertex": no sampling and no entropy, many starts raced by energy, each by conditional
-        gradient to a plan of n + m - 1 entries at most; what it has no part in, epsilon and anchors among them, is
-        refused; its report has energy_product, next_energy, starts_agree, vertex and symmetric), k 30, landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
+        distance ("auto", "landmark", "dijkstra", "precomputed", "euclidean", "matrix", "graph"), mode ("auto", "sampled",
+        "exact", "landmark", "vertex"; the report's ``mode`` and ``mode_reason`` say which was taken, and why).  "vertex":
+        no sampling and no entropy, many starts raced by energy, each by conditional gradient to a plan of n + m - 1
+        entries at most; what it has no part in, epsilon and anchors among them, is refused; its report has
+        next_energy, starts_agree, vertex and symmetric.  "auto": vertex for up to 6000 points a side of
+        equal weights, 3000 others, unless an option is named that it has no part in, at whatever value, or a plan or
+        potentials to start from, or marginals do not hold; else sampled.  k 30, k_clamp (as many neighbours as there are), stitch (components are joined, True), landmarks 50, anchors 80, epsilon 0.001, anneal, damping 0.9, max_iter 500,
         min_iter 20, tol 1e-5, max_inner, marginal_tol, mass, rho_source, rho_target, reference, linear_weight,
         lambda_ema_beta, scale, sampling, multiscale, n_coarse, n_start, fine_steps, polish, round, polish_tol,
         polish_passes, cost_store ("auto", "f32", "fly"), cache_rows, rank (0: no bound), lr_max_iter, lr_dykstra_max_iter,
         preset ("torchgw"; what is named besides stands above it),
         scale_linear ("none"; "max": `linear` divided by its largest |value|), landmark_metric ("l2", "lower", "upper",
         "mid"), start_from ("auto": of several starts one from the plan between the distributions of each point's distances,
-        "product": none, "profiles": that alone; the report's ``started_from`` names the one that went on), lazy (precomputed distances row by row as they are needed), store_plan
+        "product": none, "profiles": that alone, "vertex": the plan of that mode, without annealing, which "auto" is where the
+        mode "auto" takes sampled because of an option and there are up to 1e6 pairs of points; the report's ``started_from``
+        names the one that went on, ``vertex_energy`` is that of the vertex it began at), lazy (precomputed distances row by row as they are needed), store_plan
         (the averaged plan is kept), diag_exact (row and column terms from the plan's marginals), auto_store (on the fly where
         memory has no room for "f32"), and threads, seed, memory_limit, time_limit.
 
     Raises :class:`fourge.errors.BadArgument` and :class:`fourge.errors.BadData` naming the argument, row and column.
     Ctrl-C stops the run; the seed alone decides the bits, whatever the threads.
     """
+    _options.check(align, options)
     (source, n), (target, m) = _side(x, "x"), _side(y, "y")
     graphs = isinstance(source, _fourge.Graph), isinstance(target, _fourge.Graph)
     if graphs[0] != graphs[1]:
@@ -419,14 +463,15 @@ def align(x: Any, y: Any, *, a: Any = None, b: Any = None, linear: Any = None, s
             raise errors.BadArgument("resume=True takes a checkpoint to go on from")
         resume = checkpoint if path.exists(checkpoint) else False
     if resume is not False:
-        solver.resume(fsdecode(resume))
+        solver.resume(fsdecode(resume))  # type: ignore[arg-type]
     if checkpoint is not None:
         solver.keep(fsdecode(checkpoint), float(checkpoint_every))
     return Alignment(solver, _run(solver, c))
 
 
+@_options.takes(_options.Transport, "context", "sinkhorn")
 def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any] | None = None, progress: Any = None,
-              **options: Any) -> Transport:
+              **options: Unpack[_options.Transport]) -> Transport:
     """Entropic optimal transport for an (n, m) cost by Sinkhorn's iteration.
 
     Options: epsilon 0.05 (cost units), tol 1e-6 (L1 error of the marginals relative to the mass), max_iter 1000,
@@ -434,6 +479,7 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
     mass, round, auto_store (a smaller cost_store where memory has no room for it), and threads, memory_limit, time_limit.  a (n,), b (m,): weights, uniform without.  start: potentials (f, g)
     to begin with.  progress: as in :func:`align`.
     """
+    _options.check(transport, options)
     cost = _matrix(cost, "cost")
     n, m = cost.shape
     c = context(options, progress)
@@ -443,21 +489,24 @@ def transport(cost: Any, a: Any = None, b: Any = None, *, start: tuple[Any, Any]
     return Transport(solver, _run(solver, c))
 
 
-def energy(c: Any, d: Any, plan: Any, **options: Any) -> float:
-    """sum (C_ik - D_jl)^2 P_ij P_kl for distances c (n, n) and d (m, m) and an (n, m) plan."""
+@_options.takes(_options.Unseeded, "context")
+def energy(c: Any, d: Any, plan: Any, **options: Unpack[_options.Unseeded]) -> float:
+    """sum (C_ik - D_jl)^2 P_ij P_kl for distances c (n, n) and d (m, m) and an (n, m) plan; threads, memory_limit, time_limit: of the computation."""
+    _options.check(energy, options)
     ctx = context(options)
-    _none_left(options)
     c, d, p = (np.ascontiguousarray(_matrix(v, name), np.float64) for v, name in ((c, "c"), (d, "d"), (plan, "plan")))
     return _fourge.gw_energy(ctx, c, d, p)
 
 
-def lower_bound(c: Any, d: Any, a: Any = None, b: Any = None, **options: Any) -> float:
+@_options.takes(_options.Unseeded, "context")
+def lower_bound(c: Any, d: Any, a: Any = None, b: Any = None, **options: Unpack[_options.Unseeded]) -> float:
     """A bound of the energy of every plan from below, for distances c (n, n) and d (m, m) with weights a and b.
 
     Transport in one dimension between the eccentricities ``sqrt(sum_k C_ik^2 a_k)``: Memoli (2011), the first bound.
+    threads, memory_limit, time_limit: of the computation.
     """
+    _options.check(lower_bound, options)
     ctx = context(options)
-    _none_left(options)
     c, d = _matrix(c, "c"), _matrix(d, "d")
     return _fourge.gw_lower_bound(ctx, c, _weights(a, "a", len(c)), d, _weights(b, "b", len(d)))
 
@@ -468,8 +517,10 @@ def landmark_bounds(z: Any, w: Any) -> tuple[float, float]:
     return _fourge.gw_landmark_bounds(np.ascontiguousarray(z, np.float32), np.ascontiguousarray(w, np.float32))
 
 
+@_options.takes(_options.Barycenter, "context", "barycenter")
 def barycenter(spaces: Sequence[Any], size: int, *, weights: Sequence[Any] | None = None, shares: Any = None, p: Any = None,
-               start: Any = None, **options: Any) -> tuple[np.ndarray, dict[str, Any]]:
+               start: Any = None, progress: Callable[..., Any] | bool | None = None,
+               **options: Unpack[_options.Barycenter]) -> tuple[np.ndarray, dict[str, Any]]:
     """The distances of the space of `size` points that is nearest to all of `spaces`.
 
     Minimises ``sum_s share_s E(P_s)`` over distances and plans, with entropy of strength epsilon, in turn: Peyre, Cuturi
@@ -484,18 +535,22 @@ def barycenter(spaces: Sequence[Any], size: int, *, weights: Sequence[Any] | Non
     p : (size,) weights of the points, optional
     start : (size, size) distances, optional
         Without: those of the first space at points spread over it.
+    progress : callable or True, optional
+        As in :func:`align`.
     **options
         epsilon 5e-3 (units of the largest distance of all spaces), max_iter 100, tol 1e-5, max_outer 100,
-        outer_tol 1e-6, max_inner 300, and threads, seed, memory_limit, time_limit.
+        outer_tol 1e-6, max_inner 300, and threads, memory_limit, time_limit.
 
     Returns
     -------
-    (size, size) distances, dict with iterations, change, energy, converged
+    (size, size) distances, dict with iterations, change, energy, converged, inner_iterations, rounding_floor (the smallest
+    change, where rounding keeps it from tol)
         One that did not settle is returned and warned of (:class:`fourge.errors.NotConverged`).
     """
+    _options.check(barycenter, options)
     if spaces is None or size < 1:
         raise errors.BadArgument("spaces: expected a list of distances" if spaces is None else f"size is {size}, it must be >= 1")
-    ctx = context(options)
+    ctx = context(options, progress)
     arrays = [_matrix(s, f"spaces[{i}]") for i, s in enumerate(spaces)]
     given = [None] * len(arrays) if weights is None else list(weights)
     if len(given) != len(arrays):
@@ -506,13 +561,16 @@ def barycenter(spaces: Sequence[Any], size: int, *, weights: Sequence[Any] | Non
                                    None if start is None else _matrix(start, "start"), options, out)
     warn(ctx)
     if not report["converged"]:
-        warnings.warn(f"the distances still change by {report['change']:.2g} after {report['iterations']} rounds",
+        floor = report["rounding_floor"]
+        less = "" if floor != floor else ", which is what rounding leaves"
+        warnings.warn(f"the distances still change by {report['change']:.2g} after {report['iterations']} rounds{less}",
                       errors.NotConverged, stacklevel=2)
     return out, report
 
 
+@_options.takes(_options.Context, "context")
 def joint_embedding(anchor: Any, queries: Sequence[tuple[Any, Alignment]], *, out_dim: int = 2, lam: float = 1.0,
-                    tol: float = 1e-8, k: int = 30, **options: Any) -> tuple[np.ndarray, list[np.ndarray]]:
+                    tol: float = 1e-8, k: int = 30, **options: Unpack[_options.Context]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Coordinates of several sets in one space, by their graphs and their alignments with one of them.
 
     Parameters
@@ -526,13 +584,15 @@ def joint_embedding(anchor: Any, queries: Sequence[tuple[Any, Alignment]], *, ou
         Weight of the plans beside the graphs.
     tol : float
         Of the linear systems, relative.
+    threads, seed, memory_limit, time_limit
+        Of the computation.
 
     Returns
     -------
     (m, out_dim) array of the anchor, list of (n_q, out_dim) arrays of the queries.
     """
+    _options.check(joint_embedding, options)
     c = context(options)
-    _none_left(options)
     graph_of = lambda x: (x if isinstance(x, Graph) else Graph.of(x) if hasattr(x, "tocsr") else Graph.knn(x, k))._graph
     center, sets = graph_of(anchor), []
     for points, found in queries:
@@ -556,6 +616,7 @@ def _one_side(x: Any, dist: Any, graph: Any, side: str) -> tuple[Any, str]:
     return given[0]
 
 
+@_options.takes(_options.Sampled, "context", "gw")
 def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any = None, *, distance_mode: str | None = None,
                dist_source: Any = None, dist_target: Any = None, graph_source: Any = None, graph_target: Any = None,
                n_landmarks: int = 50, fgw_alpha: float = 0.0, C_linear: Any = None, s_shared: int | None = None,
@@ -564,7 +625,7 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
                rho_a: float | None = None, rho_b: float | None = None, multiscale: bool | None = None,
                n_coarse: int | None = None, lambda_ema_beta: float | None = None, mixed_precision: bool = True,
                differentiable: bool = False, grad_mode: str = "implicit", T_init: Any = None, verbose: bool = False, verbose_every: int = 20,
-               log: bool = False, **options: Any) -> Any:
+               log: bool = False, **options: Unpack[_options.Sampled]) -> Any:
     """The (n, m) plan of an alignment, under TorchGW's names; torch tensors in, torch tensor out.
 
     X_source (n, d) and X_target (m, e) are points, p (n,) and q (m,) their weights; max_iter, tol, epsilon, k, n_coarse and
@@ -580,13 +641,14 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     multiscale                   None: where n m > 1e6
     differentiable, grad_mode    True: the tensor carries gradients, see below; "implicit", "unrolled", "frozen"
     T_init, seed                 plan to start from; of the draws (0)
-    s_shared, mixed_precision    accepted; the first has no effect in the other package either (``mass=`` moves a part)
-    verbose                      a bar; ``verbose_every`` is accepted
+    s_shared, mixed_precision    warn where given, once a process: the first has no effect in the other package either
+                                 (``mass=`` moves a part); costs are float32 and sums float64 whatever the second is
+    verbose                      a bar, which moves by itself: ``verbose_every`` warns where it is not 20
     device                       "cpu" or None
     log                          True: (plan, report)
     ===========================  ======================================================================================
 
-    Other options are those of :func:`align`; ``preset="torchgw"`` sets its schedule and sampling as well.
+    Other options are those of :func:`align`, mode "sampled" without; ``preset="torchgw"`` sets its schedule and sampling as well.
 
     With ``differentiable=True`` a loss of the plan has gradients in dist_source, dist_target, C_linear, p, q, and in
     points with ``distance_mode="euclidean"``: of Sinkhorn's fixed point for the last linearised cost, taken at the plan
@@ -594,6 +656,10 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     out.  Relaxed and partial plans need ``grad_mode="unrolled"`` (of the passes that were done) or "frozen" (potentials held
     fixed, inexact); low rank is refused.
     """
+    _options.check(sampled_gw, options)
+    _not_done("s_shared", s_shared, (None,), "mass=... moves a part of the mass")
+    _not_done("mixed_precision", mixed_precision, (True,), "costs are float32 and sums float64")
+    _not_done("verbose_every", verbose_every, (20,), "verbose=True shows a bar, which moves by itself")
     if str(options.pop("device", None) or "cpu") != "cpu":
         raise errors.NoDevice("device: this build of fourge has the CPU alone")
     source, kind = _one_side(X_source, dist_source, graph_source, "source")
@@ -604,8 +670,8 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
         raise errors.BadArgument("rho is the target's penalty: give it or rho_a and rho_b")
     if (rho is not None or rho_a is not None or rho_b is not None) and not semi_relaxed:
         raise errors.BadArgument("rho, rho_a and rho_b take semi_relaxed=True")
-    named = {"landmarks": n_landmarks, "linear_weight": fgw_alpha, "anchors": M, "damping": alpha, "max_iter": max_iter,
-             "tol": tol, "epsilon": epsilon, "k": k}
+    named: dict[str, Any] = {"landmarks": n_landmarks, "linear_weight": fgw_alpha, "anchors": M, "damping": alpha, "max_iter": max_iter,
+             "tol": tol, "epsilon": epsilon, "k": k, "mode": "sampled"}
     if kind == "points":
         named |= {} if distance_mode is None else {"distance": distance_mode}
     else:
@@ -613,10 +679,12 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     if semi_relaxed:
         penalties = (None, 1.0 if rho is None else rho) if rho_a is None and rho_b is None else (rho_a, rho_b)
         named |= {key: v for key, v in zip(("rho_source", "rho_target"), penalties) if v is not None}
-    optional = {"min_iter": min_iter_before_converge, "n_coarse": n_coarse, "lambda_ema_beta": lambda_ema_beta,
+    optional: dict[str, Any] = {"min_iter": min_iter_before_converge, "n_coarse": n_coarse, "lambda_ema_beta": lambda_ema_beta,
                 "multiscale": {None: None, True: "on", False: "off"}.get(multiscale, multiscale)}
     named |= {key: v for key, v in optional.items() if v is not None}
-    found = align(source, target, a=p, b=q, linear=C_linear, start=T_init, progress=verbose or options.pop("progress", None),
+    balanced = not semi_relaxed and not options.get("mass") and not any(key in options for key in ("rho_source", "rho_target"))
+    weights = {"a": _share(p, "p"), "b": _share(q, "q")} if balanced else {"a": p, "b": q}
+    found = align(source, target, **weights, linear=C_linear, start=T_init, progress=verbose or options.pop("progress", None),
                   **{**named, **options})
     if differentiable:
         from .torch import _gw_plan
@@ -627,6 +695,14 @@ def sampled_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any
     return (plan, found.report) if log else plan
 
 
+#: Keywords of sampled_gw that a plan of low rank has no use for.
+_NOT_OF_LOW_RANK = (
+    "semi_relaxed", "rho", "rho_a", "rho_b", "differentiable", "grad_mode", "mode", "mass", "reference", "max_inner", "marginal_tol", "sampling",
+    "polish", "polish_tol", "polish_passes", "cost_store", "auto_store", "store_plan", "diag_exact", "start_from", "multiscale", "n_coarse",
+    "fine_steps", "lambda_ema_beta")
+
+
+@_options.takes(sampled_gw, without=_NOT_OF_LOW_RANK)
 def sampled_lowrank_gw(X_source: Any = None, X_target: Any = None, p: Any = None, q: Any = None, *, rank: int = 20,
                        lr_max_iter: int = 5, lr_dykstra_max_iter: int = 50, **options: Any) -> Any:
     """:func:`sampled_gw` with plans of bounded rank, in memory O((n + m)(rank + M)) but for the plan that is returned;
@@ -636,172 +712,38 @@ def sampled_lowrank_gw(X_source: Any = None, X_target: Any = None, p: Any = None
     for name, why in (("semi_relaxed", "have both marginals"), ("differentiable", "carry no gradients")):
         if options.get(name):
             raise errors.Unsupported(f"{name}=True: plans of low rank {why}")
+    _options.check(sampled_lowrank_gw, options)
     return sampled_gw(X_source, X_target, p, q, rank=rank, lr_max_iter=lr_max_iter, lr_dykstra_max_iter=lr_dykstra_max_iter,
                       **options)
 
 
+def _not_done(key: str, value: Any, usual: Sequence[Any], instead: str) -> None:
+    """A warning, once a process, of a value of another package's keyword that asks for something that is not done."""
+    if value not in usual:
+        warn_once(f"gw: {key}", f"{key}={value!r} has no effect: {instead}")
+
+
 # ---- under POT's names ---------------------------------------------------------------------------------------------
 
+if TYPE_CHECKING:
+    from .pot import entropic_gromov_barycenters as entropic_gromov_barycenters
+    from .pot import entropic_gromov_wasserstein as entropic_gromov_wasserstein
+    from .pot import entropic_gromov_wasserstein2 as entropic_gromov_wasserstein2
+    from .pot import gromov_wasserstein as gromov_wasserstein
+    from .pot import sinkhorn as sinkhorn
 
-def _square_loss(loss_fun: str) -> None:
-    if loss_fun != "square_loss":
-        raise errors.Unsupported(f"loss_fun={loss_fun!r}: there is 'square_loss' alone")
-
-
-def _symmetric(c: Any, name: str, symmetric: bool | None) -> np.ndarray:
-    """`symmetric` as POT has it: None looks at the matrix, with POT's tolerance."""
-    c = _matrix(c, name)
-    if symmetric is False:
-        raise errors.Unsupported("symmetric=False: distances are symmetric here")
-    square = c.shape[0] == c.shape[1]  # others are refused where they are used
-    if symmetric is None and square and not np.allclose(c, c.T, atol=1e-10, equal_nan=True):
-        raise errors.Unsupported(f"{name} is not symmetric, and distances are here; symmetric=True takes ({name} + {name}') / 2")
-    return c
+_OF_POT = frozenset(("entropic_gromov_barycenters", "entropic_gromov_wasserstein", "entropic_gromov_wasserstein2",
+                     "gromov_wasserstein", "sinkhorn"))
 
 
-def _log(found: Alignment, a: np.ndarray, b: np.ndarray, plan: np.ndarray) -> dict[str, Any]:
-    return {"gw_dist": energy(a, b, plan), **found.report}
+def __getattr__(name: str) -> Any:
+    """The names that :mod:`fourge.pot` has now, which imports this module."""
+    if name in _OF_POT:
+        from . import pot
+
+        return getattr(pot, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _entropic(C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, epsilon: float, symmetric: bool | None = None, G0: Any = None,
-              max_iter: int = 1000, tol: float = 1e-9, solver: str = "PGD", warmstart: bool = False, verbose: bool = False,
-              **options: Any) -> tuple[Any, dict[str, Any]]:
-    """The plan of entropic_gromov_wasserstein, without a graph, and its log."""
-    _square_loss(loss_fun)
-    if solver != "PGD":
-        raise errors.Unsupported(f"solver={solver!r}: there is 'PGD' alone")
-    a, b = _symmetric(C1, "C1", symmetric), _symmetric(C2, "C2", symmetric)
-    settings = {"distance": "matrix", "mode": "exact", "scale": "none", "anneal": "none", "damping": 1.0, "max_inner": 1000,
-                "marginal_tol": 2e-8, "polish": False, "round": False, "multiscale": "off", "lambda_ema_beta": 0.0,
-                "min_iter": 0, "max_iter": int(max_iter), "tol": max(100 * tol, 1e-7), "epsilon": epsilon / 2}
-    found = align(a, b, a=p, b=q, start=G0, progress=verbose, **{**settings, **options})
-    plan = found.plan()
-    return _like(plan, C1, C2), _log(found, a, b, plan)
-
-
-def entropic_gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
-                                epsilon: float = 0.1, symmetric: bool | None = None, G0: Any = None, max_iter: int = 1000,
-                                tol: float = 1e-9, solver: str = "PGD", warmstart: bool = False, verbose: bool = False,
-                                log: bool = False, **options: Any) -> Any:
-    """``ot.gromov.entropic_gromov_wasserstein``: projected gradient with exact costs, the same plan to 1e-6.
-
-    C1 (n, n), C2 (m, m) symmetric; p, q uniform without, divided by their sums; G0 a plan to start from, max_iter steps at most.  POT's epsilon is twice that of :func:`align`; its tol is an
-    absolute change of the plan, ours is relative: 100 tol, at least 1e-7; both do 1000 passes of Sinkhorn a step at most.  Returns the
-    plan, with ``log=True`` (plan, dict with "gw_dist").  ``verbose`` shows a bar, ``warmstart`` is accepted.  ``solver="PPA"``,
-    a loss_fun other than "square_loss", and tensors that require gradients raise :class:`fourge.errors.Unsupported`: the plan
-    carries none (:func:`entropic_gromov_wasserstein2` has those of the energy, :func:`sampled_gw` those of a plan).
-    """
-    if _wants_graph(C1, C2, p, q, G0):
-        raise errors.Unsupported("entropic_gromov_wasserstein carries no gradients: detach its arguments, or take "
-                                 "entropic_gromov_wasserstein2 or sampled_gw(..., differentiable=True)")
-    plan, found = _entropic(C1, C2, p, q, loss_fun, epsilon, symmetric, G0, max_iter, tol, solver, warmstart, verbose, **options)
-    return (plan, found) if log else plan
-
-
-def entropic_gromov_wasserstein2(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
-                                 epsilon: float = 0.1, log: bool = False, **options: Any) -> Any:
-    """``ot.gromov.entropic_gromov_wasserstein2``: the energy of :func:`entropic_gromov_wasserstein`'s plan; its parameters,
-    loss_fun and epsilon among them.  With ``log=True``: (energy, dict with the plan "T").
-
-    C1 (n, n), C2 (m, m), p (n,), q (m,).  For torch tensors a scalar tensor whose backward fills the gradients of C1, C2, p and q at the plan held fixed: those
-    of the energy with its entropy (the envelope theorem); p and q are divided by their sums, and theirs are of that.
-    """
-    plan, found = _entropic(C1, C2, p, q, loss_fun, epsilon, **options)
-    value = found["gw_dist"]
-    if type(plan).__module__.split(".")[0] == "torch":
-        from .torch import _gw_value
-
-        value = _gw_value(value, C1, C2, p, q, plan, epsilon / 2)
-    return (value, {"T": plan, **found}) if log else value
-
-
-def gromov_wasserstein(C1: Any, C2: Any, p: Any = None, q: Any = None, loss_fun: str = "square_loss",
-                       symmetric: bool | None = None, log: bool = False, armijo: bool = False, G0: Any = None,
-                       max_iter: int = 500, tol_rel: float = 1e-9, tol_abs: float = 1e-9, verbose: bool = False,
-                       **options: Any) -> Any:
-    """``ot.gromov.gromov_wasserstein``: a plan of low energy without entropy in the result's marginals.
-
-    C1 (n, n), C2 (m, m) symmetric; p, q uniform without, divided by their sums; max_iter steps at most; loss_fun "square_loss" alone; ``verbose``
-    shows a bar.
-
-    The way is another than POT's conditional gradient: exact costs with entropy of a tenth of the largest ones (skipped
-    where G0 is given), from there with a five hundredth, then the marginals are made exact.  Plans are local optima in both packages; compare energies, not entries.
-    ``armijo``, ``tol_rel`` and ``tol_abs`` are accepted.  Returns the plan, which carries no gradients (nor does POT's), with
-    ``log=True`` (plan, dict with "gw_dist").
-    """
-    _square_loss(loss_fun)
-    a, b = _symmetric(C1, "C1", symmetric), _symmetric(C2, "C2", symmetric)
-    settings = {"distance": "matrix", "mode": "exact", "max_iter": int(max_iter), "multiscale": "off", **options}
-    if G0 is None:
-        G0 = align(a, b, a=p, b=q, progress=verbose, **{"epsilon": 0.1, **settings}).plan()
-    found = align(a, b, a=p, b=q, start=G0, progress=verbose, **{"epsilon": 2e-3, **settings})
-    plan = found.plan()
-    out = _like(plan, C1, C2)
-    return (out, _log(found, a, b, plan)) if log else out
-
-
-def entropic_gromov_barycenters(N: int, Cs: Sequence[Any], ps: Sequence[Any] | None = None, p: Any = None, lambdas: Any = None,
-                                loss_fun: str = "square_loss", epsilon: float = 0.1, symmetric: bool = True,
-                                max_iter: int = 1000, tol: float = 1e-9, init_C: Any = None, verbose: bool = False,
-                                log: bool = False, **options: Any) -> Any:
-    """``ot.gromov.entropic_gromov_barycenters``: (N, N) distances; epsilon in the units of the squared distances.
-
-    Cs: (n_s, n_s) symmetric distances, ps their weights, p (N,) those of the barycenter, lambdas the shares of the spaces,
-    init_C (N, N) where to start, max_iter rounds at most; loss_fun "square_loss" alone; ``verbose`` is accepted.
-
-    POT starts from random distances, ours from points spread over the first space; results are local optima.  tol is a
-    relative change here, at least 1e-9.  With ``log=True``: (C, dict).
-    """
-    _square_loss(loss_fun)
-    arrays = [_symmetric(c, f"Cs[{i}]", symmetric) for i, c in enumerate(Cs)]
-    most = max(float(np.max(c, initial=0)) for c in arrays) if arrays else 1.0
-    settings = {"epsilon": epsilon / 2 / most**2, "max_iter": int(max_iter), "tol": max(tol, 1e-9)}
-    c, report = barycenter(arrays, N, weights=ps, shares=lambdas, p=p, start=init_C, **{**settings, **options})
-    out = _like(c, *Cs)
-    return (out, report) if log else out
-
-
-def _mass(a: Any, b: Any) -> float:
-    """What both histograms hold; 1 where one is left to be uniform, or their sums differ."""
-    sums = [1.0 if w is None or np.size(w) == 0 else float(np.sum(array(w, "weights"), dtype=np.float64)) for w in (a, b)]
-    return sums[0] if abs(sums[0] - sums[1]) <= 1e-6 * sums[0] else 1.0
-
-
-def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numItermax: int = 1000, stopThr: float = 1e-9,
-             verbose: bool = False, log: bool = False, warn: bool = True, warmstart: Any = None, **options: Any) -> Any:
-    """``ot.sinkhorn``: the (n, m) plan of entropic transport of cost M (n, m) with strength reg, between a (n,) and b (m,).
-
-    At most numItermax passes; ``verbose`` shows a bar, ``warn=False`` says nothing of a run that did not settle.
-
-    Every method of POT's is solved in logarithms, in float64.  ``stopThr`` is compared with the L1 error of the marginals
-    relative to the mass.  The plan has the mass of a and b; where their sums differ, which no plan has, both are divided by
-    them (a warning, FRG-GW-103).  Of torch tensors that require gradients the plan carries those of the settled iteration.
-    With ``log=True``: (plan, dict with "err", "niter", "log_u", "log_v", "u", "v", "warmstart").
-    """
-    cost = np.ascontiguousarray(_matrix(M, "M"), np.float64)
-    if np.ndim(b) > 1:
-        raise errors.Unsupported("b: one histogram a call")
-    start = None if warmstart is None else tuple(reg * np.asarray(w, np.float64) for w in warmstart)
-    settings = {"epsilon": reg, "tol": stopThr, "max_iter": int(numItermax), "cost_store": "f64", "round": False}
-    settings |= options
-    with warnings.catch_warnings():
-        if not warn:
-            warnings.simplefilter("ignore")
-        found = transport(cost, a, b, start=start, progress=verbose, **settings)
-    balanced = not settings.get("mass") and not any(np.isfinite(settings.get(k, np.inf)) for k in ("rho_source", "rho_target"))
-    size = _mass(a, b) if balanced else 1.0
-    if _wants_graph(M, a, b):
-        from .torch import _sinkhorn_plan
-
-        plan = _sinkhorn_plan(found, M, a, b, size, balanced)
-    else:
-        plan = _like(size * found.plan(), M, a, b)
-    if warn and not found.report["converged"]:
-        warnings.warn(f"the marginals differ by {found.report['column_error']:.2g} after {numItermax} passes, stopThr is "
-                      f"{stopThr:g}", errors.NotConverged, stacklevel=2)
-    if not log:
-        return plan
-    f, g = (v + reg * np.log(size) / 2 for v in found.potentials)
-    out = {"err": [found.report["column_error"]], "niter": found.report["iterations"], "log_u": f / reg, "log_v": g / reg}
-    with np.errstate(over="ignore"):
-        return plan, out | {"u": np.exp(f / reg), "v": np.exp(g / reg), "warmstart": (f / reg, g / reg)}
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_OF_POT])

@@ -9,11 +9,11 @@ Formulas and accuracy: ``fourge/qr.h``.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from . import _fourge, errors
+from . import _fourge, _options, errors
 from ._arrays import array, context
 
 __all__ = ["QR", "qr"]
@@ -81,7 +81,8 @@ def _like(a: np.ndarray, given: Any) -> Any:
     return torch.from_numpy(a).to(given.dtype)
 
 
-def qr(A: Any, mode: str = "reduced", *, return_reports: bool = False, **options: Any) -> Any:
+@_options.takes(_options.Qr, "context", "qr")
+def qr(A: Any, mode: str = "reduced", *, return_reports: bool = False, **options: Unpack[_options.Qr]) -> Any:
     """A = Q R with orthonormal columns of Q, and R upper triangular with a diagonal >= 0.
 
     Parameters
@@ -110,6 +111,7 @@ def qr(A: Any, mode: str = "reduced", *, return_reports: bool = False, **options
     """
     if mode not in _MODES:
         raise ValueError(f"mode={mode!r}: expected one of {list(_MODES)}")
+    _options.check(qr, options)
     many = isinstance(A, (list, tuple)) and any(np.ndim(a) >= 2 for a in A) and not (
         len({np.shape(a) for a in A}) == 1 and not any(hasattr(a, "dtype") for a in A))
     given = list(A) if many else [A]

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, fe
+from . import _options, errors, fe
 
 __all__ = ["BACKENDS", "demeaning"]
 
@@ -107,6 +107,7 @@ def _replace():
     _put_back.append(put_back)
 
 
+@_options.takes(fe.demean, without=("x", "fixed_effects", "weights", "out"))
 @contextlib.contextmanager
 def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, Any]]]:
     """Within the block pyfixest demeans with fourge, in this thread and in others that are in no block of their own.
@@ -125,6 +126,7 @@ def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, 
     list
         One report of :func:`fourge.fe.demean` for each call.
     """
+    _options.check(demeaning, options)
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}: expected one of {list(BACKENDS)}")
     if BACKENDS[backend] != "cpu":

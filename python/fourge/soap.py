@@ -14,12 +14,13 @@ import itertools
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from . import _fourge, errors
+from . import _fourge, _options, errors
 from ._arrays import CONTEXT_OPTIONS, context, warn, warn_once
+from ._summary import Summary
 
 __all__ = ["SOAP", "defaults"]
 
@@ -59,6 +60,27 @@ def defaults(profile: str = "emerging") -> dict[str, Any]:
 
     Profiles are "emerging" (NVIDIA Emerging-Optimizers 0.2), "emerging-0.4" and "nikhilvyas"; they differ in
     conventions as well, see ``fourge/soap.h``.
+
+    Length and direction of the update: lr, betas, eps, weight_decay; weight_decay_method ("decoupled", "decoupled-after",
+    "independent", "l2", "palm"); nesterov; maximize; correct_bias, correct_shampoo_beta_bias (None: as correct_bias);
+    max_update_rms (0: off, longer updates are shortened to it); normalize_update (to a root mean square of 1);
+    trace_normalization; denom_floor (0: off, keeps rounding residues out of the first updates).
+
+    Factors and bases: shampoo_beta (None: the second of betas); precondition_frequency (a number, a function of the step, or
+    rows of (from step, frequency)); precondition_warmup_steps (refreshed at each of these); adam_warmup_steps (plain Adam
+    before); stagger (factors take turns); refresh_async; power_iter_steps; use_eigh; use_adaptive_criteria, adaptive_tolerance,
+    adaptive_scope ("parameter", "factor") and adaptive_form ("diagonal", "offdiagonal"): a basis that still fits is not refreshed;
+    use_kl_shampoo and kl_init ("reference", "unit"); sort_when ("before_qr", "after_qr"); moment2_order ("follow", "rank", "rotate");
+    order ("grad_first", "update_first"); warmup_v ("keep", "reset", "rotate"); moment1_basis ("auto", "eigen", "original");
+    qr_method ("auto", "householder", "cholesky", "vendor"); ridge_c; ortho_tol.
+
+    Layout: precondition_1d (vectors have a factor too); max_precond_dim (a longer axis has no factor, None: none is too long);
+    block_dim (longer axes in blocks); merge_dims and merge_rule ("left", "fan_in", "stacked").
+
+    Besides: nonfinite ("skip", "error", "propagate": a gradient that is not finite); stochastic_rounding, rounding_seed.
+
+    Other packages' names: adaptive_update_tolerance (adaptive_tolerance), normalize_grads and normalize_gradient
+    (normalize_update), max_precondition_dim (max_precond_dim), data_format ("channels_first" alone).
     """
     group = _fourge.Soap(_fourge.Context({"threads": 1}), profile, None, None).get_group(0)
     beta1, beta2 = group.pop("beta1"), group.pop("beta2")
@@ -116,7 +138,7 @@ class Engine:
 
     def __init__(self, profile: str, context_: Any):
         self.profile, self.context = profile, context_
-        self.handle = None
+        self.handle: Any = None  # a _fourge.Soap from the first group on
         self._last: list[tuple[Any, ...]] = []
         self._known = tuple(defaults(profile))
         self._values = operator.itemgetter(*self._known)
@@ -268,7 +290,7 @@ def _groups_of(params: Any) -> list[dict[str, Any]]:
     return [dict(g) for g in params] if isinstance(params[0], Mapping) else [{"params": params}]
 
 
-class SOAP:
+class SOAP(Summary):
     """SOAP over NumPy arrays.
 
     Parameters
@@ -294,11 +316,12 @@ class SOAP:
     last step did.  Raises :class:`fourge.errors.BadArgument` naming the option or parameter.
     """
 
+    @_options.takes(_options.Soap)
     def __init__(self, params: Any, lr: float | None = None, betas: tuple[float, float] | None = None,
                  shampoo_beta: float | None = None, eps: float | None = None, weight_decay: float | None = None, *,
-                 profile: str = "emerging", **options: Any):
+                 profile: str = "emerging", **options: Unpack[_options.Soap]):
         given = {"lr": lr, "betas": betas, "shampoo_beta": shampoo_beta, "eps": eps, "weight_decay": weight_decay}
-        self._context_options = {k: options[k] for k in CONTEXT_OPTIONS if k in options}
+        self._context_options = {k: v for k, v in options.items() if k in CONTEXT_OPTIONS}
         not_done(OF_CONTEXTS, self._context_options)
         self._engine = Engine(profile, context(options))
         self.defaults = defaults(profile)
@@ -308,6 +331,16 @@ class SOAP:
         self._names: list[str] = []
         for group in _groups_of(params):
             self.add_param_group(group)
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]], tuple[list[str], list[list[Any]]]]:
+        keys = ("lr", "betas", "shampoo_beta", "eps", "weight_decay", "precondition_frequency")
+        rows = [[f"group {i}", len(g["params"]), sum(a.size for a in g["params"]), *(g[k] for k in keys)]
+                for i, g in enumerate(self.param_groups)]
+        last = {k: v for k, v in self.report.items() if k in ("updated", "nonfinite", "due", "skipped", "seconds")}
+        return f"SOAP, profile {self._engine.profile}", list(last.items()), (["", "arrays", "numbers", *keys], rows)
+
+    def __repr__(self) -> str:
+        return f"SOAP({len(self._params)} arrays in {len(self.param_groups)} groups, profile {self._engine.profile!r})"
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Adds a group; what it leaves out has the values given at the start."""

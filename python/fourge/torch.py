@@ -6,7 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Unpack
 
 try:
     import torch
@@ -19,7 +19,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks as _global_post_h
 from torch.optim.optimizer import _global_optimizer_pre_hooks as _global_pre_hooks
 from torch.utils.dlpack import to_dlpack
 
-from . import _fourge, errors, soap
+from . import _fourge, _options, errors, soap
 from ._arrays import CONTEXT_OPTIONS, context, warn
 
 __all__ = ["SOAP", "inv_quad_logdet"]
@@ -169,9 +169,9 @@ class SOAP(torch.optim.Optimizer):
         Of :func:`fourge.soap.defaults`: ``nesterov``, ``weight_decay_method``, ``precondition_frequency`` (a number,
         a function of the step or rows of (from step, frequency)), ``adam_warmup_steps``, ``precondition_1d``,
         ``max_precond_dim``, ``merge_dims``, ``use_eigh``, ``power_iter_steps``, ``use_adaptive_criteria``,
-        ``max_update_rms``, ``use_kl_shampoo``, ...  ``use_batched_qr``, streams and the matmul
-        precisions of other packages warn, once a process, of what is done instead of a value that is not: factors are
-        factored in one call, with float32's accuracy.
+        ``max_update_rms``, ``use_kl_shampoo``, ...  Of other packages ``use_batched_qr``, ``batched_qr_num_streams``,
+        ``stream_list``, ``fp32_matmul_prec`` and ``qr_fp32_matmul_prec`` warn, once a process, of what is done instead of a
+        value that is not: factors are factored in one call, with float32's accuracy.
 
     Every option can be given per group and changed in ``param_groups`` between steps, as schedulers do.  The state lies
     in the library; ``state_dict()`` exports it under the names of the profile's package and, under "fourge", as bytes
@@ -185,14 +185,16 @@ class SOAP(torch.optim.Optimizer):
     naming an option out of range, TypeError for one that is not there.
     """
 
+    @_options.takes(_options.SoapOfTorch)
     def __init__(self, params: Iterable[Any], lr: float | None = None, betas: tuple[float, float] | None = None,
                  shampoo_beta: float | None = None, eps: float | None = None, weight_decay: float | None = None, *,
                  profile: str = "emerging", foreach: bool | None = None, maximize: bool = False,
-                 capturable: bool = False, differentiable: bool = False, fused: bool | None = None, **options: Any):
+                 capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+                 **options: Unpack[_options.SoapOfTorch]):
         _refuse_graphs({"differentiable": differentiable, "capturable": capturable})
         soap.not_done(_ELSEWHERE, {"foreach": foreach, "fused": fused})
         self._profile = profile
-        self._context_options = {k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}
+        self._context_options = {k: options.pop(k) for k in CONTEXT_OPTIONS if k in options}  # type: ignore[misc]
         all_options = soap.defaults(profile)
         given = {"lr": lr, "betas": betas, "shampoo_beta": shampoo_beta, "eps": eps, "weight_decay": weight_decay}
         all_options |= soap.named(options, all_options) | {k: v for k, v in given.items() if v is not None}
@@ -296,7 +298,7 @@ class SOAP(torch.optim.Optimizer):
             return self._step_seen() if closure is None else self._step_seen(closure)
         return self._step(closure)
 
-    step.hooked = True  # torch would wrap it with hooks and a profile range, 20 microseconds, whether anyone looks or not
+    step.hooked = True  # type: ignore[attr-defined]  # torch would wrap it with hooks and a profile range, 20 microseconds, whether anyone looks or not
 
     # ---- state ----
 
@@ -321,15 +323,15 @@ class SOAP(torch.optim.Optimizer):
         One that does not fit, or that has no factors for a parameter that has some here (Adam's), raises
         :class:`fourge.errors.Mismatch` and changes nothing.
         """
-        taken = {}
-        mine = self.param_groups
+        taken: dict[str, Any] = {}
+        mine = self.param_groups  # type: ignore[has-type]
 
         def take(_, given):  # the state goes to the library, in f32, whatever the parameters' types are
             taken.update(given)
             return {**given, "state": {}}
 
         handle = self.register_load_state_dict_pre_hook(take)
-        self._taken = taken
+        self._taken: Any = taken
         try:
             super().load_state_dict(state_dict)
         except Exception:
@@ -395,31 +397,27 @@ def _arrays_of(value):
     return [_arrays_of(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-class _GwValue(torch.autograd.Function):
+class _Value(torch.autograd.Function):
+    """A value whose gradients are known."""
+
     @staticmethod
-    def forward(ctx, value, c, d, p, q, plan, epsilon):
-        ctx.save_for_backward(c, d, plan)
-        ctx.epsilon, ctx.types = epsilon, [None if t is None else t.dtype for t in (c, d, p, q)]
-        ctx.sums = [1.0 if t is None else float(t.sum()) for t in (p, q)]
-        return c.new_tensor(value)
+    def forward(ctx, value, gradients, *tensors):
+        ctx.gradients, ctx.inputs = gradients, [(t.dtype, t.shape) for t in tensors]
+        return value
 
     @staticmethod
     def backward(ctx, g):
-        c, d, plan = (np.ascontiguousarray(_numpy(t), np.float64) for t in ctx.saved_tensors)
-        shapes = c.shape, d.shape, (len(c),), (len(d),)
-        out = [np.empty(s) if w else None for s, w in zip(shapes, ctx.needs_input_grad[1:5])]
-        _fourge.gw_gradient(_fourge.Context(), c, d, plan, None, 0.0, ctx.epsilon, *out[:2], None, *out[2:])
-        for i, weights in enumerate((plan.sum(1), plan.sum(0))):  # of the weights divided by their sums
-            if out[2 + i] is not None:
-                out[2 + i] = (out[2 + i] - out[2 + i] @ weights / weights.sum()) / ctx.sums[i]
-        return None, *(None if a is None else g * torch.from_numpy(a).to(t) for a, t in zip(out, ctx.types)), None, None
+        if torch.is_grad_enabled():
+            raise errors.Unsupported("values at a plan have a first derivative alone; do not ask for create_graph")
+        wanted = zip(ctx.gradients, ctx.inputs, ctx.needs_input_grad[2:])
+        return None, None, *(g.to(kind[0]) * torch.as_tensor(a).to(kind[0]).reshape(kind[1]) if wants else None
+                             for a, kind, wants in wanted)
 
 
-def _gw_value(value, c, d, p, q, plan, epsilon):
-    """A scalar with the gradients of an energy at its plan."""
-    c, d = torch.as_tensor(c), torch.as_tensor(d)
-    p, q = (torch.as_tensor(t) if t is not None and len(t) else None for t in (p, q))
-    return _GwValue.apply(value, c, d, p, q, plan, epsilon)
+def _value_at(value, like, pairs):
+    """A scalar of the type of `like`; pairs: (tensor, the value's gradient in it)."""
+    like = like if isinstance(like, torch.Tensor) and like.is_floating_point() else pairs[0][0]
+    return _Value.apply(like.detach().new_tensor(value), [a for _, a in pairs], *(t for t, _ in pairs))
 
 
 class _SinkhornPlan(torch.autograd.Function):

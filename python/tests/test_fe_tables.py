@@ -114,7 +114,7 @@ class Tables(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", errors.NotConverged)
             fit = fe.feols("y_1 ~ a | g + t", data(), method="cg", precond="off", max_iter=1)
-        self.assertFalse(fit.result["converged"])
+        self.assertFalse(fit.result["solver"]["converged"])
         self.assertIn("Not converged: (2)", fe.etable([self.fits[0], fit]))
 
 

@@ -101,6 +101,18 @@ class Process(unittest.TestCase):
         self.assertEqual(best["status"], "FRG_OK")
         self.assertEqual(best["objective"], max(s["objective"] for s in results if s["status"] == "FRG_OK"))
         self.assertAlmostEqual(best["objective"], report["log_likelihood"], places=6)
+        optimizer, ends = report["optimizer"], [s["objective"] for s in results]
+        lower = [v for v in ends if v < max(ends) - 0.01]
+        self.assertEqual(optimizer["starts_reached"], sum(v >= max(ends) - 0.01 for v in ends))
+        np.testing.assert_equal(optimizer["next_optimum"], max(ends) - max(lower) if lower else np.nan)
+
+    def test_first_start(self):
+        """What the data gave is chosen from, and what was given is not."""
+        fit = lambda kernel: gp.GP(self.x, self.y, kernel).fit()["optimizer"]["start_choice"]
+        self.assertEqual(fit("1*rbf(l=0.5) + noise(0.1)"), {"values": 0, "points": 0})
+        chosen = fit("scale*rbf + noise")
+        self.assertEqual(chosen["points"], min(len(self.y), 160))
+        self.assertGreater(chosen["values"], 5)
 
     def stopped(self, path, **options):
         """A fit that ends at its first look, which a fresh context has at once, and leaves its state."""

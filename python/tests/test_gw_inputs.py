@@ -11,6 +11,7 @@ rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(12, 3)), rng.normal(size=(9, 2))
 C, D = (np.sqrt(((z[:, None] - z) ** 2).sum(-1)) for z in (X, Y))
 L, A, B = rng.random((12, 9)), np.full(12, 1 / 12), np.full(9, 1 / 9)
+LINE = gw.Graph.csr([0, 1, 2, 2], [1, 2], directed=True)
 NAN, INF = np.nan, np.inf
 
 
@@ -50,6 +51,8 @@ REFUSED = [
     (BadData, "entry is nan", lambda: matrices(start=but(L, (1, 1), NAN))),
     # weights, distances and plans below zero, or zero in all
     (BadData, "weight is -0.1 (source, value 3)", lambda: matrices(a=but(A, 2, -0.1), b=B)),
+    (BadData, "the target weights to 2", lambda: matrices(a=A, b=2 * B)),
+    (Unsupported, "source graph is directed", lambda: gw.align(LINE, LINE)),
     (BadData, "source sums to 0", lambda: matrices(a=0 * A, b=B)),
     (BadData, "distance is -1 (target, row 1, column 2)", lambda: matrices(y=but(D, (0, 1), -1))),
     (BadData, "entry is -", lambda: matrices(start=-L)),
@@ -73,7 +76,7 @@ REFUSED = [
     (NoMemory, "bytes", lambda: points(np.repeat(X, 200, 0), np.repeat(Y, 200, 0), cost_store="f32", memory_limit=10**7)),
 ]
 WARNED = [
-    ("were divided by their sums", lambda: matrices(a=A, b=2 * B)),
+    ("were divided by", lambda: matrices(a=2 * A, b=2 * B)),
     ("on the diagonal", lambda: matrices(but(C, (4, 4), 0.3))),
     ("not symmetric", lambda: matrices(but(C, (1, 2), C[1, 2] + 1))),
     ("linear_weight is 0", lambda: matrices(linear=L)),

@@ -6,13 +6,14 @@ import inspect
 import pathlib
 import re
 import sys
+import typing
 import unittest
 
 import fourge
-from fourge import _fourge, gp
+from fourge import _fourge, fe, gp, gw, linalg, soap
 
 STUB = pathlib.Path(fourge.__file__).with_name("_fourge.pyi")
-MODULES = ("anndata", "fe", "gp", "gw", "linalg", "pyfixest", "soap")
+MODULES = ("anndata", "fe", "gp", "gw", "linalg", "pot", "pyfixest", "soap")
 MADE_BY_THE_PACKAGE = ("Alignment", "Fit", "Graph", "Transport")  # their constructors are nobody else's
 
 
@@ -43,13 +44,26 @@ def functions_of(module):
         if inspect.isclass(thing):
             if name not in MADE_BY_THE_PACKAGE:
                 yield name, thing.__init__, inspect.getdoc(thing)
-            for method, value in vars(thing).items():
+            members = {k: v for base in reversed(thing.__mro__) if base.__module__ == thing.__module__ for k, v in vars(base).items()}
+            for method, value in members.items():
                 if not method.startswith("_") and not (value is None or isinstance(value, str)):
                     value = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
                     if callable(value):
                         yield f"{name}.{method}", value, inspect.getdoc(value)
         elif callable(thing):
             yield name, thing, inspect.getdoc(thing)
+
+
+def whole_doc(module, name, doc, steps=2):
+    """The docstring, with its class's and those of the functions that it names: there the options that it hands on may stand."""
+    named = re.findall(r":(?:func|meth|class):`~?(?:fourge\.)?([\w.]+)`", doc)
+    for other in [name.split(".")[0], *named]:
+        owner = fourge if other.split(".")[0] in fourge.__all__ else module
+        for part in other.split("."):
+            owner = getattr(owner, part, None)
+        found = inspect.getdoc(owner) if owner is not None else None
+        doc += whole_doc(sys.modules.get(getattr(owner, "__module__", None), module), other, found, steps - 1) if found and steps else ""
+    return doc
 
 
 def parameters_of(function):
@@ -87,6 +101,53 @@ class Stub(unittest.TestCase):
         self.assertGreater(compared, 40)
 
 
+class Options(unittest.TestCase):
+    """The options in the signatures are those of the library's structs, with their defaults and their words."""
+
+    CALLS = (
+        (fe.feols, ("context", "demean", "fe")), (fe.demean, ("context", "demean")), (fe.lsmr, ("context", "lsmr")),
+        (gp.GP, ("context", "gp")), (gp.GP.fit, ("gp_fit",)), (gp.load, ("context",)), (gp.evaluate_batch, ("context", "gp")),
+        (gp.fit_batch, ("context", "gp")), (gw.align, ("context", "gw")), (gw.transport, ("context", "sinkhorn")),
+        (gw.barycenter, ("context", "barycenter")), (gw.Graph.knn, ("context", "graph")), (linalg.qr, ("context", "qr")))
+    NOT_TAKEN = {"fe.demean": {"dof"}, "gp.evaluate_batch": {"seed"}, "linalg.qr": {"seed", "time_limit"}}
+    UNSEEDED = {"fe.lsmr", "gw.barycenter", "gw.transport", "gw.Graph.knn"}
+
+    def test_structs(self):
+        known = _fourge.options()
+        for call, names in self.CALLS:
+            where = f"{call.__module__.split('.')[-1]}.{call.__qualname__}"
+            parameters = inspect.signature(call).parameters
+            left_out = self.NOT_TAKEN.get(where, set()) | ({"seed"} if where in self.UNSEEDED else set())
+            for name in names:
+                for option, (default, choices) in known[name].items():
+                    with self.subTest(where, option=option):
+                        self.assertEqual(option in parameters, option not in left_out)
+                        if option in left_out:
+                            continue
+                        p = parameters[option]
+                        self.assertEqual(p.default, default)
+                        if choices:
+                            self.assertEqual(list(typing.get_args(p.annotation)), choices)
+            self.assertFalse([p for p in parameters.values() if p.kind is p.VAR_KEYWORD])
+
+    def test_optimizer(self):
+        parameters = inspect.signature(soap.SOAP).parameters
+        self.assertLessEqual(set(soap.defaults()) | set(soap.ALIASES) | set(soap.ELSEWHERE) | set(_fourge.options()["context"]), set(parameters))
+
+    def test_names_that_are_none(self):
+        """The nearest name, of a function's own and of those that it hands on."""
+        x = [[0.0], [1.0]]
+        for call, near in ((lambda: gw.align(x, x, epsilonn=1), "epsilon"), (lambda: gw.align(x, x, chekpoint="a"), "checkpoint"),
+                           (lambda: gw.energy(x, x, x, thread=2), "threads"), (lambda: linalg.qr(x, verfy="full"), "verify"),
+                           (lambda: gp.load("nowhere", treads=1), "threads"), (lambda: gw.Graph.knn(x, stich=True), "stitch"),
+                           (lambda: gp.GP(x, [0.0, 1.0], "rbf", noise_variance=1), "noise_variances"),
+                           (lambda: gw.sampled_gw(x, x, landmarks=3), "n_landmarks"),
+                           (lambda: gp.fit_batch([(x, [0.0, 1.0])], "rbf", fit={"maxiter": 2}), "max_iter"),
+                           (lambda: fe.demean(x, [0, 0], weigths=1), "weights"), (lambda: soap.SOAP([], nesterow=True), "nesterov")):
+            with self.subTest(near), self.assertRaisesRegex(TypeError, f"there is no option .*did you mean '({near})'"):
+                call()
+
+
 class Documentation(unittest.TestCase):
     def check(self, module):
         self.assertTrue(module.__doc__ and module.__all__)
@@ -96,8 +157,10 @@ class Documentation(unittest.TestCase):
             where = f"{module.__name__}.{name}"
             with self.subTest(where):
                 self.assertTrue(doc)
+                whole = whole_doc(module, name, doc)
                 for parameter, p in parameters_of(function).items():
-                    self.assertRegex(doc, rf"\b{re.escape(parameter)}\b", f"{where}: {parameter}")
+                    handed_on = parameter in getattr(function, "_takes", ())
+                    self.assertRegex(whole if handed_on else doc, rf"\b{re.escape(parameter)}\b", f"{where}: {parameter}")
                     self.assertIsNot(p.annotation, p.empty, f"{where}: {parameter}")
                 if not name[0].isupper() or "." in name:
                     self.assertIsNot(inspect.signature(function).return_annotation, inspect.Signature.empty, where)
@@ -108,11 +171,7 @@ class Documentation(unittest.TestCase):
 
     def test_options_of_a_process_are_explained(self):
         """Each option that the extension takes stands in the docstring with its values, not in a header alone."""
-        process = gp.GP([[0.0], [1.0]], [0.0, 1.0], "1*rbf(l=1) + noise(0.1)")
-        for call, doc in ((lambda: gp.GP([[0.0]], [0.0], "rbf", what=1), gp.GP.__doc__), (lambda: process.fit(what=1), gp.GP.fit.__doc__)):
-            with self.assertRaisesRegex(TypeError, "there are (.*)") as refused:
-                call()
-            names = re.search("there are (.*)", str(refused.exception))[1].split(", ")
+        for names, doc in ((_fourge.options()["gp"], gp.GP.__doc__), (_fourge.options()["gp_fit"], gp.GP.fit.__doc__)):
             self.assertGreater(len(names), 7)
             for name in names:
                 self.assertRegex(doc, rf"(?m)^ +{name} : ")

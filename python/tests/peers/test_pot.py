@@ -6,7 +6,7 @@ import numpy as np
 import ot
 import torch
 
-from fourge import errors, gw
+from fourge import errors, gw, pot
 
 
 def problem(n=30, m=36, seed=0):
@@ -28,32 +28,58 @@ class Pot(unittest.TestCase):
             np.testing.assert_allclose(ours["gw_dist"], log["gw_dist"], rtol=1e-5)
 
     def test_without_entropy(self):
-        """Ours is stationary but for the entropy that is left: no plan has much less of its linear cost
-        L(P) = C^2 p 1' + 1 (D^2 q)' - 2 C P D, POT's exact linear programme in float64 says.
-
-        The plan minimises <L, P'> - e H(P') in scaled units at the last epsilon e, and no plan has an entropy H below
-        max(H(p), H(q)), so that <L, P> - min <L, P'> <= e (H(P) - max(H(p), H(q))).  Making the marginals exact moves mass of
-        1e-4 at most (polish_tol), and the last step changed 1e-5 of the plan (tol): 1.1e-4 of the largest cost.
-        """
-        def entropy(v):
-            return -np.sum(v[v > 0] * np.log(v[v > 0]))
-
+        """POT's plans from its start: the same steps, whose linear problems have one vertex here (real numbers)."""
         for seed in range(3):
             c, d, p, q = problem(seed=seed)
-            want, log = ot.gromov.gromov_wasserstein(c, d, p, q, log=True)
-            plan, ours = gw.gromov_wasserstein(c, d, p, q, log=True)
-            np.testing.assert_allclose(plan.sum(1), p, atol=1e-12)
-            np.testing.assert_allclose(plan.sum(0), q, atol=1e-12)
-            np.testing.assert_allclose(gw.energy(c, d, want), log["gw_dist"], rtol=1e-10)
-            np.testing.assert_allclose(gw.energy(c, d, plan), ours["gw_dist"], rtol=1e-10)
-            scaled = c / c.max(), d / d.max()
-            linear = np.add.outer(scaled[0] ** 2 @ p, scaled[1] ** 2 @ q) - 2 * scaled[0] @ plan @ scaled[1]
-            gap = np.sum(linear * plan) - ot.emd2(p, q, linear)
-            left = ours["epsilon_end"] * (entropy(plan) - max(entropy(p), entropy(q)))
-            self.assertLess(gap, left + 1.1e-4 * np.abs(linear).max())
-            product = np.outer(p, q)  # what the test is to refuse
-            linear = np.add.outer(scaled[0] ** 2 @ p, scaled[1] ** 2 @ q) - 2 * scaled[0] @ product @ scaled[1]
-            self.assertGreater(np.sum(linear * product) - ot.emd2(p, q, linear), 10 * left)
+            linear = np.random.default_rng(seed).uniform(size=(30, 36))
+            turned = np.random.default_rng(seed).permutation(30)
+            skew = c + 0.3 * np.random.default_rng(9).uniform(size=c.shape)
+            for name, arguments, options in (
+                    ("gromov_wasserstein", (c, d, p, q), {}), ("gromov_wasserstein", (c, d, p, q), {"armijo": True}),
+                    ("gromov_wasserstein", (skew, d, p, q), {}), ("gromov_wasserstein", (c + 0.1, d + 0.1, p, q, "kl_loss"), {}),
+                    ("gromov_wasserstein", (c, c[np.ix_(turned, turned)]), {}), ("gromov_wasserstein", (c, d, p, q), {"alpha_max": 0.5}),
+                    ("fused_gromov_wasserstein", (linear, c, d, p, q), {"alpha": 0.3}),
+                    ("semirelaxed_gromov_wasserstein", (c, d, p), {}), ("partial_gromov_wasserstein", (c, d, p, q, 0.7), {})):
+                want, theirs = getattr(ot.gromov, name)(*arguments, log=True, **options)
+                plan, ours = getattr(pot, name)(*arguments, log=True, **options)
+                np.testing.assert_allclose(plan, want, atol=1e-9, err_msg=name)
+                np.testing.assert_allclose(ours["loss"], theirs["loss"], rtol=1e-9, atol=1e-12)
+                self.assertLessEqual(theirs.keys() - {"warning", "result_code", "cost"}, ours.keys())
+
+    def test_values_at_a_plan(self):
+        """Values and gradients of POT's, which are those at the plan held fixed."""
+        c, d, p, q = problem()
+        linear = np.random.default_rng(2).uniform(size=(30, 36))
+        for name, given in (("gromov_wasserstein2", (c, d, p, q)), ("fused_gromov_wasserstein2", (linear, c, d, p, q)),
+                            ("semirelaxed_fused_gromov_wasserstein2", (linear, c, d, p)),
+                            ("partial_fused_gromov_wasserstein2", (linear, c, d, p, q))):
+            for loss in ("square_loss", "kl_loss"):
+                found = []
+                for module in (ot.gromov, pot):
+                    inputs = [torch.from_numpy(v + 0.1 * (v.ndim == 2)).requires_grad_() for v in given]
+                    more = {"alpha": torch.tensor(0.4, dtype=torch.float64, requires_grad=True)} if "fused" in name else {}
+                    value = getattr(module, name)(*inputs, loss_fun=loss, **more)
+                    value.backward()
+                    found.append([value.detach(), *(t.grad for t in [*inputs, *more.values()])])
+                for ours, theirs in zip(*found[::-1]):
+                    if theirs is not None:  # POT has none of p and q in the last two
+                        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-8, err_msg=f"{name} {loss}")
+
+    def test_proximal(self):
+        c, d, p, q = problem()
+        linear = np.random.default_rng(2).uniform(size=(30, 36))
+        for options in ({"epsilon": 2.0, "solver": "PPA", "max_iter": 50}, {"epsilon": 1.0, "loss_fun": "kl_loss"}):
+            want = ot.gromov.entropic_gromov_wasserstein(c + 0.1, d + 0.1, p, q, **options)
+            np.testing.assert_allclose(pot.entropic_gromov_wasserstein(c + 0.1, d + 0.1, p, q, **options), want, atol=1e-6)
+            want = ot.gromov.entropic_fused_gromov_wasserstein(linear, c + 0.1, d + 0.1, p, q, alpha=0.4, **options)
+            np.testing.assert_allclose(pot.entropic_fused_gromov_wasserstein(linear, c + 0.1, d + 0.1, p, q, alpha=0.4, **options), want, atol=1e-6)
+
+    def test_partial(self):
+        _, _, p, q = problem()
+        cost = np.random.default_rng(1).uniform(size=(30, 36))
+        np.testing.assert_allclose(pot.partial_wasserstein(p, q, cost, 0.6), ot.partial.partial_wasserstein(p, q, cost, 0.6), atol=1e-12)
+        want = ot.partial.entropic_partial_wasserstein(p, q, cost, 0.1, 0.6, numItermax=20000)
+        np.testing.assert_allclose(pot.entropic_partial_wasserstein(p, q, cost, 0.1, 0.6, numItermax=20000), want, atol=1e-9)
 
     def test_sinkhorn(self):
         cost = np.random.default_rng(1).uniform(size=(30, 36))
@@ -110,8 +136,8 @@ class Pot(unittest.TestCase):
         c, d, p, q = problem(9, 8)
         linear = np.random.default_rng(1).uniform(size=(9, 8))
         g = torch.randn(9, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-        fixed = {"mode": "exact", "anneal": "none", "damping": 1.0, "max_inner": 3000, "marginal_tol": 2e-8, "polish": False,
-                 "round": False, "multiscale": "off", "lambda_ema_beta": 0.0, "min_iter": 0, "epsilon": 0.05, "fgw_alpha": 0.3}
+        fixed = {"mode": "exact", "anneal": "none", "alpha": 1.0, "max_inner": 3000, "marginal_tol": 2e-8, "polish": False,
+                 "round": False, "multiscale": "off", "lambda_ema_beta": 0.0, "min_iter_before_converge": 0, "epsilon": 0.05, "fgw_alpha": 0.3}
         start = gw.sampled_gw(None, None, p, q, dist_source=c, dist_target=d, C_linear=linear, tol=1e-7, max_iter=200, **fixed)
         inputs = [torch.from_numpy(v).requires_grad_() for v in (c, d, linear, p, q)]
 
@@ -171,7 +197,7 @@ class Pot(unittest.TestCase):
 
         def loss(m):
             plan = gw.sampled_gw(None, None, p, q, dist_source=c, dist_target=d, C_linear=m, fgw_alpha=1.0, differentiable=True,
-                                 grad_mode="unrolled", semi_relaxed=True, rho=0.7, epsilon=0.1, anneal="none", damping=1.0,
+                                 grad_mode="unrolled", semi_relaxed=True, rho=0.7, epsilon=0.1, anneal="none", alpha=1.0,
                                  max_iter=3, max_inner=400, marginal_tol=1e-10, round=False, polish=False, multiscale="off", cost_store="f32")
             return (plan * weight).sum()
 

@@ -392,7 +392,7 @@ class Torch(unittest.TestCase):
         """Those of the NumPy class, which python/tests/test_soap.py goes over, and torch's, which the tests here do."""
         both = {"params", "options", *inspect.signature(soap.SOAP).parameters}
         self.assertEqual(set(inspect.signature(SOAP).parameters) - both,
-                         {"foreach", "maximize", "capturable", "differentiable", "fused"})
+                         {"foreach", "capturable", "differentiable", "fused"})
 
     def test_states_of_other_optimizers(self):
         """They are refused by name, with the remedy; groups and state stay.  Where no axis has a factor AdamW's goes on."""
