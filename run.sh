@@ -7,5 +7,10 @@ root=$(cd "$(dirname "$0")" && pwd)
 
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES
-build "$root/build" -DCMAKE_BUILD_TYPE=Release
-exec "$root/build/fourge" tour "$@"
+build "$root/build" fourge_program -DCMAKE_BUILD_TYPE=Release
+status=0
+"$root/build/fourge" tour "$@" || status=$?
+if [ "$(command -v fourge)" != "$root/build/fourge" ]; then
+    printf '\nTo have fourge in this shell:\n    export PATH="%s:$PATH"\n' "$root/build" >&2
+fi
+exit "$status"

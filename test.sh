@@ -35,8 +35,8 @@ started=$(date +%s)
 # asked NAME: is this program among the names given?
 asked() {
     [ -n "$names" ] || return 0
-    for name in $names; do
-        case $1 in *"$name"*) return 0 ;; esac
+    for wanted in $names; do # `name` is the caller's: a shell's variables are
+        case $1 in *"$wanted"*) return 0 ;; esac
     done
     return 1
 }
@@ -64,13 +64,13 @@ run_programs() {
             esac
             echo "'$name$suffix' $limit '$program'$options"
         fi
-    done | xargs -P "$(nproc)" -L 1 sh "$root/tests/run_one.sh" "$logs"
+    done | xargs -r -P "$(nproc)" -L 1 sh "$root/tests/run_one.sh" "$logs"
 }
 
 # ---- the ordinary tests ----
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES $TEST_PACKAGES
-build "$root/build" -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON
+build "$root/build" all -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON
 rm -rf "$logs"
 mkdir -p "$logs"
 run_programs "$root/build" 180 ""
@@ -140,7 +140,7 @@ if [ -n "$full" ]; then
     if asked test_kills; then
         run "kills, 60 a command" 1800 sh "$root/tests/build/test_kills.sh" "$root/build" 60
     fi
-    build "$root/build-asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
+    build "$root/build-asan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     run_programs "$root/build-asan" 600 " (asan)"
@@ -148,7 +148,7 @@ if [ -n "$full" ]; then
         run "run_cli_tests (asan)" 900 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge"
     fi
 
-    build "$root/build-tsan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
+    build "$root/build-tsan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
         -DCMAKE_C_COMPILER=clang-14
     TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66"
     export TSAN_OPTIONS
@@ -162,7 +162,7 @@ if [ -n "$full" ]; then
     run_programs "$root/build-tsan" 600 " (tsan)" --threads 4
     unset FOURGE_TEST_SIZE OMP_TOOL_LIBRARIES
 
-    build "$root/build-fuzz" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=fuzzer \
+    build "$root/build-fuzz" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=fuzzer \
         -DCMAKE_C_COMPILER=clang-14
     run "fresh fuzzing" 300 sh "$root/tests/fuzz/fresh.sh" "$root/build-fuzz" 60
 fi

@@ -48,14 +48,43 @@ cores() {
     nproc 2>/dev/null || echo 2
 }
 
-# build FOLDER [CMAKE OPTION...]: configures and builds; says little unless it fails.
+# show_progress LOG: keeps the lines of a build in LOG and tells the share that is done: over itself on a terminal, else in a
+# line every ten seconds.
+show_progress() {
+    told=$(date +%s)
+    shown=
+    while IFS= read -r line; do
+        printf '%s\n' "$line" >>"$1"
+        case $line in
+        "["*"%] "*) ;;
+        *) continue ;;
+        esac
+        share=${line%%]*}]
+        if [ -t 1 ]; then
+            printf '\r%s' "$share"
+            shown=1
+        elif [ $(($(date +%s) - told)) -ge 10 ]; then
+            echo "$share"
+            told=$(date +%s)
+        fi
+    done
+    [ -z "$shown" ] || printf '\r%8s\r' ''
+}
+
+# build FOLDER TARGET [CMAKE OPTION...]: configures and builds; says little unless it fails.
 build() {
     folder=$1
-    shift
+    target=$2
+    shift 2
     mkdir -p "$folder"
     log=$folder/build.log
+    built=$folder/build.complete
+    rm -f "$log" "$built"
     echo "Building in $folder"
-    if ! { cmake -S "$root" -B "$folder" "$@" && cmake --build "$folder" -j "$(cores)"; } >"$log" 2>&1; then
+    {
+        cmake -S "$root" -B "$folder" "$@" && cmake --build "$folder" --target "$target" -j "$(cores)" && : >"$built"
+    } 2>&1 | show_progress "$log"
+    if [ ! -f "$built" ]; then
         grep -n -m 20 -E 'error|Error|undefined reference' "$log" >&2 || tail -n 30 "$log" >&2
         die "the build failed; all of it is in $log"
     fi

@@ -32,7 +32,7 @@ done
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES gcovr
 folder=$root/build-coverage
-build "$folder" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O1 -g" -DFOURGE_COVERAGE=ON -DFOURGE_TESTS=ON \
+build "$folder" all -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O1 -g" -DFOURGE_COVERAGE=ON -DFOURGE_TESTS=ON \
     "-DFOURGE_CPU_LEVELS=$levels"
 [ -n "$keep" ] || find "$folder" -name '*.gcda' -delete
 mkdir -p "$folder/logs"
@@ -40,10 +40,10 @@ export OMP_WAIT_POLICY=passive
 
 # asked PROGRAM NAME...: is it among the names, or is there none?
 asked() {
-    program=$1
+    asked_for=$1 # `program` is the caller's: a shell's variables are global
     shift
     for name in "${@:-}"; do
-        case $program in *"$name"*) return 0 ;; esac
+        case $asked_for in *"$name"*) return 0 ;; esac
     done
     return 1
 }

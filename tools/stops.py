@@ -19,14 +19,16 @@ import time
 LIMIT, LONGEST = 0.1, 20.0  # of a stop; of the part of a run that signals fall into
 
 COMMANDS = {
-    "demean": "demean --columns a/columns.npy --codes a/codes.npy --out r.npy",
-    "demean lsmr": "demean --columns a/columns.npy --codes a/codes.npy --out r.npy --method lsmr",
+    "demean": "demean --columns difficult6/columns.npy --codes difficult6/codes.npy --out r.npy",
+    "demean lsmr": "demean --columns simple6/columns.npy --codes simple6/codes.npy --out r.npy --method lsmr",
+    "demean, 1e7 rows": "demean --columns simple7/columns.npy --codes simple7/codes.npy --out r.npy",
     "gw paths": "gw paths points.npy --out p.npy",
     "gw paths, dense": "gw paths dense.npy --k 900 --out p.npy",
     "gp fit": "gp fit gp.csv --y y --kernel scale*rbf(ard)+noise --starts 4",
     "soap bench": "soap bench",
     "soap train": "soap train digits --steps 300",
-    "demean, 400 MB": "demean --columns a/columns.npy --codes a/codes.npy --out r.npy --memory-limit 400M",
+    "demean, 400 MB": "demean --columns difficult6/columns.npy --codes difficult6/codes.npy --out r.npy"
+                      " --memory-limit 400M",
 }
 
 
@@ -39,9 +41,12 @@ def write_points(path, rng, n):
         array.array("d", (rng.gauss(0, 1) for _ in range(3 * n))).tofile(file)
 
 
-def make_data(program, folder):
-    subprocess.run([program, *"simulate difficult --rows 1e6 --seed 4 --out a -q".split()], cwd=folder, check=True,
-                   stdout=subprocess.DEVNULL)
+def make_data(program, folder, names):
+    """The inputs of the commands; panels DESIGN6 and DESIGN7 of 1e6 and 1e7 rows where a command of names reads them."""
+    for panel in ("difficult6", "simple6", "simple7"):
+        if any(panel in COMMANDS[name] for name in names):
+            words = f"simulate {panel[:-1]} --rows 1e{panel[-1]} --seed 4 --out {panel} -q"
+            subprocess.run([program, *words.split()], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     rng = random.Random(1)
     write_points(os.path.join(folder, "points.npy"), rng, 6000)
     write_points(os.path.join(folder, "dense.npy"), rng, 3000)
@@ -102,7 +107,7 @@ def main():
     random.seed(1)
     os.environ.setdefault("FOURGE_DATA", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
     with tempfile.TemporaryDirectory() as folder:
-        make_data(program, folder)
+        make_data(program, folder, names)
         for name in names:
             words = [program, *COMMANDS[name].split(), "-q"]
             print(json.dumps({"command": name, **measure(words, folder, trials)}), flush=True)
