@@ -90,11 +90,16 @@ static void setting_fact(frg_report *r, const option_spec *k, const settings *s,
     }
 }
 
-static void setting_facts(frg_report *r, const cli *line, int given)
+/** The rows under a heading (NULL: none), which is left out where there are no rows. */
+static void setting_facts(frg_report *r, const cli *line, int given, const char *heading)
 {
     for (const option_spec *k = option_table; k->name; k++) {
         const int is_given = line->given[k - option_table];
         if (is_of_the_run(k, line) && is_given == given && (given || !is_taken(k, line))) {
+            if (heading) {
+                frg_report_heading(r, heading);
+                heading = NULL;
+            }
             setting_fact(r, k, &line->set, given);
         }
     }
@@ -119,9 +124,8 @@ void page_run_facts(frg_report *r, const cli *c, const cli *line)
     frg_report_fact(r, "Threads", text);
     snprintf(text, sizeof text, "%" PRIu64, frg_seed(c->ctx));
     frg_report_fact(r, "Seed", text);
-    setting_facts(r, line, 1);
-    frg_report_heading(r, "Settings not given");
-    setting_facts(r, line, 0);
+    setting_facts(r, line, 1, NULL);
+    setting_facts(r, line, 0, "Settings not given");
 }
 
 static void convergence_plot(frg_report *r, const trace *t)
@@ -173,7 +177,8 @@ int save_plain_page(cli *c, const char *title, report_writer write, const void *
     char name[160];
     const shown s = {write, job};
     const int format = c->set.format;
-    snprintf(name, sizeof name, "fourge: %s", title);
+    const int has_name = strncmp(title, "fourge ", 7) == 0;
+    snprintf(name, sizeof name, "%s%s", has_name ? "" : "fourge: ", title);
     c->set.format = FORMAT_TEXT;
     const int code = save_page(c, name, shown_page, &s);
     c->set.format = format;

@@ -51,7 +51,11 @@ static const char style[] =
     ".6rem;text-wrap:pretty;overflow-wrap:anywhere;"
     "break-after:avoid}\n"
     "figcaption b{font-weight:600;margin-right:.35em}\n"
-    ".scroll{overflow-x:auto}\n"
+    ".scroll{overflow-x:auto;background:"
+    "linear-gradient(90deg,var(--paper) 30%,transparent) 0 0/2.5rem 100% no-repeat local,"
+    "linear-gradient(270deg,var(--paper) 30%,transparent) 100% 0/2.5rem 100% no-repeat local,"
+    "linear-gradient(90deg,var(--hair),transparent) 0 0/.7rem 100% no-repeat scroll,"
+    "linear-gradient(270deg,var(--hair),transparent) 100% 0/.7rem 100% no-repeat scroll}\n"
     "table{border-collapse:collapse;min-width:62%;font-size:.94rem;line-height:1.35;"
     "font-variant-numeric:lining-nums tabular-nums;border-top:2px solid var(--rule);"
     "border-bottom:2px solid var(--rule)}\n"
@@ -77,7 +81,7 @@ static const char style[] =
     "footer{margin-top:3.4rem;padding-top:.7rem;border-top:1px solid var(--hair);color:var(--soft);"
     "font-size:.82rem}\n"
     "@media (max-width:34rem){dl{columns:1}dl.long div{display:block}dl.long "
-    "dd{padding-left:1rem}}\n"
+    "dd{padding-left:1rem}table{font-size:.86rem}th,td{padding-left:.9rem}}\n"
     "@media print{@page{margin:22mm "
     "20mm}:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#000;--hair:#ccc}"
     "body{font-size:10.5pt;line-height:1.4}main{max-width:none;padding:0}figure,tr,dl "
@@ -225,9 +229,8 @@ static void put_figure(frgi_sink *k, const frgi_element *e, int number)
 {
     frgi_put(k, "<figure>\n<figcaption>");
     put_caption(k, "Figure", number, e->text);
-    frgi_put(k, "<div class=\"scroll\">\n");
     frgi_put_svg(k, &e->plot, e->text, number);
-    frgi_put(k, "</div>\n</figure>\n");
+    frgi_put(k, "</figure>\n");
 }
 
 static void put_body(frgi_sink *k, const frg_report *r)

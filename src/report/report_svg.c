@@ -18,7 +18,7 @@
 #include "report/report_svg.h"
 
 const char frgi_svg_style[] =
-    "svg{display:block;width:100%;min-width:30rem;height:auto;overflow:visible}\n"
+    "svg{display:block;width:100%;height:auto;overflow:visible}\n"
     "svg text{font-size:12.5px;fill:var(--soft);font-variant-numeric:lining-nums tabular-nums}\n"
     "svg .label{font-style:italic}\n"
     "svg .name{fill:var(--ink)}\n"
@@ -33,11 +33,13 @@ const char frgi_svg_style[] =
     "svg .band{fill-opacity:.16;stroke:none}\n"
     ".s1{stroke:var(--s1);fill:var(--s1)}.s2{stroke:var(--s2);fill:var(--s2)}.s3{stroke:var(--s3);"
     "fill:var(--s3)}\n"
+    "@media screen and (max-width:34rem){svg text{font-size:19px}}\n"
     ".s4{stroke:var(--s4);fill:var(--s4)}.s5{stroke:var(--s5);fill:var(--s5)}.s6{stroke:var(--s6);"
     "fill:var(--s6)}\n";
 
-enum { HEIGHT = 260, MAP_LEAST = 120, MAP_MOST = 560, ROW = 27, TEXT_AT_MOST = 230 };
-static const double CHARACTER = 6.8; /* mean width of one at 12.5 px, a wide face */
+enum { HEIGHT = 260, MAP_LEAST = 120, MAP_MOST = 560, ROW = 27, TEXT_AT_MOST = 270 };
+/* Texts are 12.5 units high, and 19 on a narrow page, where the drawing is half as large: there is room for the latter. */
+static const double CHARACTER = 9.5; /* mean width of one at 19 */
 
 typedef struct {
     double low, high;
@@ -95,7 +97,7 @@ static void put_bottom_axis(frgi_sink *k, const frgi_drawing *d, const frgi_axis
                     (frgi_point){x, d->bottom + (i < a->n ? 5 : 3)});
         if (i >= a->n)
             continue;
-        open_text(k, x, d->bottom + 19, "middle", "");
+        open_text(k, x, d->bottom + 21, "middle", "");
         frgi_put_tick_label(k, a, i);
         frgi_put(k, "</text>\n");
     }
@@ -123,15 +125,16 @@ static void put_categories(frgi_sink *k, const frgi_drawing *d)
 {
     const frgi_plot *const p = d->p;
     const double slot = (d->right - d->left) / (p->n_categories > 0 ? p->n_categories : 1);
-    const int every = p->horizontal ? 1 : (int)ceil(30 / slot);
+    const int every = p->horizontal ? 1 : (int)ceil(5 * CHARACTER / slot);
     const int64_t room = p->horizontal ? (int64_t)(TEXT_AT_MOST / CHARACTER)
                                        : (int64_t)(slot * every / CHARACTER) - 1;
-    for (int c = 0; c < p->n_categories; c += every) {
+    /* a name stands amid the room of `every` positions */
+    for (int c = every / 2; c + every / 2 < p->n_categories; c += every) {
         const double share = frgi_axis_place(&d->positions, c + 1);
         if (p->horizontal)
             open_text(k, d->left - 12, d->top + share * (d->bottom - d->top) + 4, "end", "name");
         else
-            open_text(k, d->left + share * (d->right - d->left), d->bottom + 19, "middle", "name");
+            open_text(k, d->left + share * (d->right - d->left), d->bottom + 21, "middle", "name");
         frgi_put_elided(k, &frgi_escapes_html, p->categories[c], room > 3 ? room : 3);
         frgi_put(k, "</text>\n");
     }
@@ -181,14 +184,14 @@ static void put_labels(frgi_sink *k, const frgi_drawing *d)
     const frgi_axis *const across = p->horizontal ? &d->values : &d->positions;
     const frgi_axis *const up = p->horizontal ? &d->positions : &d->values;
     if (p->y_label || up->power) {
-        open_text(k, 0, d->top - 14, "start", "label");
+        open_text(k, 0, d->top - 18, "start", "label");
         frgi_put_elided(k, &frgi_escapes_html, p->y_label ? p->y_label : "", 60);
         put_power(k, up);
         frgi_put(k, "</text>\n");
     }
     if (p->x_label || across->power) {
-        open_text(k, d->right, d->bottom + 40, "end", "label");
-        frgi_put_elided(k, &frgi_escapes_html, p->x_label ? p->x_label : "", 100);
+        open_text(k, d->right, d->bottom + 45, "end", "label");
+        frgi_put_elided(k, &frgi_escapes_html, p->x_label ? p->x_label : "", 68);
         put_power(k, across);
         frgi_put(k, "</text>\n");
     }
@@ -210,7 +213,7 @@ static void put_reference(frgi_sink *k, const frgi_drawing *d)
 
 /* ---- legend ------------------------------------------------------------------------------------- */
 
-enum { SAMPLE = 30, LEGEND_GAP = 22, LEGEND_ROW = 20 };
+enum { SAMPLE = 30, LEGEND_GAP = 22, LEGEND_ROW = 24 };
 
 static double legend_width(const frgi_series *s)
 {
@@ -244,8 +247,8 @@ static void put_legend(frgi_sink *k, const frgi_plot *p, double top)
             y += LEGEND_ROW;
             x = 0;
         }
-        frgi_put_sample(k, &p->series[s], s % FRGI_SVG_LOOKS, x + 1, y + 8.5);
-        open_text(k, x + SAMPLE, y + 13, "start", "name");
+        frgi_put_sample(k, &p->series[s], s % FRGI_SVG_LOOKS, x + 1, y + 10.5);
+        open_text(k, x + SAMPLE, y + 15, "start", "name");
         frgi_put_elided(k, &frgi_escapes_html, p->series[s].name,
                         (int64_t)(TEXT_AT_MOST / CHARACTER));
         frgi_put(k, "</text>\n");
@@ -296,7 +299,7 @@ static double label_width(const frgi_drawing *d)
         return fmin((double)cells * CHARACTER, TEXT_AT_MOST + CHARACTER) + 14;
     }
     if (a->log)
-        return 42;
+        return 54;
     const double largest = fmax(fabs(a->low), fabs(a->high)) / pow(10, a->power);
     const int whole = largest >= 10 ? (int)floor(log10(largest)) + 1 : 1;
     return (whole + a->decimals + (a->decimals > 0) + (a->low < 0)) * CHARACTER + 14;
@@ -322,7 +325,7 @@ static void lay_out_map(frgi_drawing *d)
     else
         stretch(&d->positions, up * (width / height));
     d->bottom = d->top + height;
-    d->height = d->bottom + (d->p->x_label ? 48 : 12);
+    d->height = d->bottom + (d->p->x_label ? 52 : 12);
 }
 
 static frgi_drawing lay_out(const frgi_plot *p, span values, span positions)
@@ -342,12 +345,12 @@ static frgi_drawing lay_out(const frgi_plot *p, span values, span positions)
     d.right = FRGI_SVG_WIDTH - 8;
     const int rows = legend_rows(p);
     const bool label_above = p->y_label || (p->horizontal ? d.positions.power : d.values.power);
-    d.top = 8 + rows * LEGEND_ROW + (label_above ? 24 : 0);
+    d.top = 8 + rows * LEGEND_ROW + (label_above ? 30 : 0);
     const int series = frgi_point_series(p, p->n_series);
     const int row = ROW + (series > 1 ? (series - 1) * 9 : 0);
     d.bottom = d.top + (p->horizontal && p->categories ? row * p->n_categories : HEIGHT);
     const bool label_below = p->x_label || (p->horizontal ? d.values.power : d.positions.power);
-    d.height = d.bottom + (label_below ? 48 : 28);
+    d.height = d.bottom + (label_below ? 52 : 30);
     if (p->map)
         lay_out_map(&d);
     return d;
