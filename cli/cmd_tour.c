@@ -1,42 +1,19 @@
 /* cmd_tour.c - `fourge tour`: the main jobs on the data that come with fourge.
  *
- * A job is a row of a table.  The terminal gets what it is about, the command and its table, the page the same
- * with plots and certificates.  Data lie in $FOURGE_DATA, beside the build, or where `cmake --install` put them.
+ * Each room has a job.  The page begins with a picture of each and what came out of it in words,
+ * the terminal with the same in text; then come commands and tables, in the page with
+ * certificates and settings.  Data lie in $FOURGE_DATA, beside the build, or where `cmake
+ * --install` put them.
  */
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "fe_job.h"
 #include "tour.h"
 
-typedef struct {
-    const char *title, *about;
-    const char *formula, *file, *vcov;
-    const char *reading; /* what the table says */
-} tour_job;
-
-static const tour_job jobs[] = {
-    {
-        .title = "Panel regression with two fixed effects and clustered errors",
-        .about = "Do unions and marriage raise wages?  545 young men, 1980 to 1987 (Vella and "
-                 "Verbeek 1998).  The effect of each man takes out all that is constant about him, "
-                 "the effect of each occupation in each year the state of its market; the errors "
-                 "of one man are related, so the standard errors are clustered by man.",
-        .formula = "lwage ~ expersq + union + married | nr + occupation^year",
-        .file = "wage_panel.csv",
-        .vcov = "cluster=nr",
-        .reading = "Read it so: in the same occupation and year, a man is paid about 8 % more when "
-                   "he is in a union than when he is not, and about 4 % more when he is married.",
-    },
-};
-
-enum { N_JOBS = sizeof jobs / sizeof *jobs };
-
-/** The jobs of the other rooms, in the order of the page. */
-static const tour_part *const parts[] = {&tour_gp, &tour_gw, &tour_soap};
+/** In the order of the page. */
+static const tour_part *const parts[] = {&tour_fe, &tour_gp, &tour_gw, &tour_soap};
 
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
@@ -134,63 +111,34 @@ void tour_command_fact(frg_report *r, const tour_command *k)
     free(text);
 }
 
-/* ---- regressions ---------------------------------------------------------------------------------- */
+/* ---- what is shown -------------------------------------------------------------------------------- */
 
-typedef struct {
-    fe_job fe;
-    char path[PATH_MAX], shown[64];
-    tour_command command;
-    trace trace;
-} tour_run;
-
-static int run_job(cli *c, const tour_job *k, tour_run *t)
+/** Pictures first, then what they come from. */
+static void build(frg_report *r, cli *c, void *const *states, double seconds, int full)
 {
-    snprintf(t->shown, sizeof t->shown, "data/%s", k->file);
-    const char *const words[] = {"fe", k->formula, t->shown, "--vcov", k->vcov};
-    int code = tour_find_data(c, k->file, t->path, sizeof t->path);
-    code = code ? code : tour_command_read(c, words, sizeof words / sizeof *words, &t->command);
-    if (code) {
-        return code;
+    const int threads = frg_threads(c->ctx);
+    char text[256], a[32];
+    snprintf(text, sizeof text,
+             "Four jobs on data that come with fourge, done in %s by %d thread%s: what came out "
+             "of each, then the commands and tables behind it.",
+             seconds_text(seconds, a), threads, threads == 1 ? "" : "s");
+    frg_report_paragraph(r, text);
+    for (int i = 0; i < N_PARTS; i++) {
+        parts[i]->picture(r, c, states[i], full);
     }
-    t->fe = (fe_job){.formula = k->formula,
-                     .path = t->path,
-                     .shown = t->shown,
-                     .line = t->command.line,
-                     .opts = t->command.line->set.fe};
-    c->progress.trace = (trace){.stride = 1};
-    c->progress.steps = 0;
-    c->progress.keep_trace = 1;
-    code = fe_job_read(c, &t->fe);
-    if (!code) {
-        code = fe_job_fit(c, &t->fe);
+    for (int i = 0; i < N_PARTS; i++) {
+        parts[i]->report(r, c, states[i], full);
     }
-    t->trace = c->progress.trace;
-    return code;
 }
 
-static void add_job(frg_report *r, cli *c, const tour_job *k, const tour_run *t, int full)
-{
-    frg_report_heading(r, k->title);
-    frg_report_paragraph(r, k->about);
-    tour_command_fact(r, &t->command);
-    c->progress.trace = t->trace;
-    fe_report_build(r, c, &t->fe, full);
-    frg_report_paragraph(r, k->reading);
-}
-
-static int show_text(cli *c, const tour_run *runs, void *const *states, const char *page)
+static int show_text(cli *c, void *const *states, double seconds, const char *page)
 {
     frg_report *r;
     const frg_status status = frg_report_create(&r, c->ctx, "fourge tour");
     if (status < 0) {
         return cli_fail_library(c, status);
     }
-    for (int i = 0; i < N_JOBS; i++) {
-        add_job(r, c, &jobs[i], &runs[i], 0);
-    }
-    for (int i = 0; i < N_PARTS; i++) {
-        parts[i]->report(r, c, states[i], 0);
-    }
+    build(r, c, states, seconds, 0);
     char text[PATH_MAX + 64];
     snprintf(text, sizeof text, "The same with plots and certificates: %s", page);
     frg_report_paragraph(r, text);
@@ -199,7 +147,7 @@ static int show_text(cli *c, const tour_run *runs, void *const *states, const ch
     return code;
 }
 
-static int show_json(cli *c, const tour_run *runs, void *const *states, const char *page)
+static int show_json(cli *c, void *const *states, const char *page)
 {
     frg_json *j;
     const frg_status status = frg_json_create(&j, c->ctx);
@@ -209,9 +157,6 @@ static int show_json(cli *c, const tour_run *runs, void *const *states, const ch
     json_head(j, "fourge.tour/1");
     frg_json_string(j, "report", page);
     frg_json_open_array(j, "jobs");
-    for (int i = 0; i < N_JOBS; i++) {
-        fe_json_build(j, c, &runs[i].fe);
-    }
     for (int i = 0; i < N_PARTS; i++) {
         parts[i]->json(j, c, states[i]);
     }
@@ -222,19 +167,14 @@ static int show_json(cli *c, const tour_run *runs, void *const *states, const ch
     return code;
 }
 
-static int save_tour(cli *c, const tour_run *runs, void *const *states, const char *page)
+static int save_tour(cli *c, void *const *states, double seconds, const char *page)
 {
     frg_report *r;
     frg_status status = frg_report_create(&r, c->ctx, "fourge tour");
     if (status < 0) {
         return cli_fail_library(c, status);
     }
-    for (int i = 0; i < N_JOBS; i++) {
-        add_job(r, c, &jobs[i], &runs[i], 1);
-    }
-    for (int i = 0; i < N_PARTS; i++) {
-        parts[i]->report(r, c, states[i], 1);
-    }
+    build(r, c, states, seconds, 1);
     status = frg_report_save(r, FRG_HTML, page);
     frg_report_destroy(r);
     return status < 0 ? cli_fail_library(c, status) : 0;
@@ -248,34 +188,24 @@ int command_tour(cli *c)
     if (code) {
         return code;
     }
-    tour_run *runs = calloc(N_JOBS, sizeof *runs);
     void *states[N_PARTS] = {NULL};
-    code = runs ? 0 : cli_fail_memory(c);
+    const double start = now_seconds();
     int worst = 0;
-    for (int i = 0; !code && i < N_JOBS; i++) {
-        code = run_job(c, &jobs[i], &runs[i]);
-        const int exit_code = frg_status_exit_code(runs[i].fe.status);
-        worst = exit_code > worst ? exit_code : worst;
-    }
     for (int i = 0; !code && i < N_PARTS; i++) {
         code = parts[i]->run(c, &states[i]);
         const int exit_code = code ? code : parts[i]->exit_code(states[i]);
         worst = exit_code > worst ? exit_code : worst;
     }
+    const double seconds = now_seconds() - start;
     if (!code) { /* a page that cannot be written takes nothing else along */
-        const int lost = save_tour(c, runs, states, page);
+        const int lost = save_tour(c, states, seconds, page);
         cli_show_warnings(c);
-        code = c->set.format == FORMAT_JSON ? show_json(c, runs, states, page)
-                                            : show_text(c, runs, states, page);
+        code = c->set.format == FORMAT_JSON ? show_json(c, states, page)
+                                            : show_text(c, states, seconds, page);
         code = lost ? lost : code;
     }
     for (int i = 0; i < N_PARTS; i++) {
         parts[i]->release(states[i]);
     }
-    for (int i = 0; runs && i < N_JOBS; i++) {
-        fe_job_release(&runs[i].fe);
-        tour_command_release(&runs[i].command);
-    }
-    free(runs);
     return code ? code : worst;
 }

@@ -59,7 +59,7 @@ static void product(int threads, int64_t m, int64_t k, int64_t n, const float *a
     }
 }
 
-static uint64_t next_random(uint64_t *state)
+uint64_t mlp_random(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -97,7 +97,7 @@ int mlp_create(mlp *net, const cli *c, int layers, const int64_t size[], int64_t
         at += 3 * count + 2 * size[l];
         const double range = sqrt(6.0 / (double)(size[l - 1] + size[l]));
         for (int64_t i = 0; i < count; i++) {
-            const double u = (double)(next_random(&state) >> 11) * 0x1p-53;
+            const double u = (double)(mlp_random(&state) >> 11) * 0x1p-53;
             net->w[l - 1][i] = (float)(range * (2 * u - 1));
         }
     }
@@ -133,7 +133,8 @@ static double softmax_rows(const mlp *net, const int32_t *labels)
     return loss / (double)net->batch;
 }
 
-double mlp_loss(mlp *net, const int32_t *labels, int threads)
+/** a[layers] <- what the network makes of the rows in a[0]. */
+static void forward(mlp *net, int threads)
 {
     const int64_t batch = net->batch;
     for (int l = 0; l < net->layers; l++) {
@@ -147,7 +148,12 @@ double mlp_loss(mlp *net, const int32_t *labels, int threads)
             }
         }
     }
-    const double loss = softmax_rows(net, labels);
+}
+
+/** All gradients from d[layers], that of the loss in the outputs. */
+static void backward(mlp *net, int threads)
+{
+    const int64_t batch = net->batch;
     for (int l = net->layers - 1; l >= 0; l--) {
         const int64_t in = net->size[l], out = net->size[l + 1];
         const float *const d = net->d[l + 1];
@@ -175,7 +181,29 @@ double mlp_loss(mlp *net, const int32_t *labels, int threads)
             net->d[l][i] *= 1 - y * y;
         }
     }
+}
+
+double mlp_loss(mlp *net, const int32_t *labels, int threads)
+{
+    forward(net, threads);
+    const double loss = softmax_rows(net, labels);
+    backward(net, threads);
     return loss;
+}
+
+double mlp_squares(mlp *net, const float *target, int64_t rows, int threads)
+{
+    const int64_t n = net->size[net->layers];
+    double sum = 0;
+    forward(net, threads);
+    for (int64_t i = 0; i < rows * n; i++) {
+        const double gap = (double)net->a[net->layers][i] - (double)target[i];
+        net->d[net->layers][i] = (float)(2 * gap / (double)(rows * n));
+        sum += gap * gap;
+    }
+    memset(net->d[net->layers] + rows * n, 0, (size_t)((net->batch - rows) * n) * sizeof(float));
+    backward(net, threads);
+    return sum / (double)(rows * n);
 }
 
 /* ---- data ---------------------------------------------------------------------------------------- */
@@ -289,7 +317,7 @@ void training_set_destroy(training_set *set)
 
 /* ---- training ------------------------------------------------------------------------------------ */
 
-static int add_params(const cli *c, frg_soap *soap, const mlp *net)
+int mlp_add_params(const cli *c, frg_soap *soap, const mlp *net)
 {
     for (int l = 0; l < net->layers; l++) {
         char name[32];
@@ -308,10 +336,19 @@ static int add_params(const cli *c, frg_soap *soap, const mlp *net)
     return 0;
 }
 
+void mlp_gradients(const mlp *net, frg_array *grads)
+{
+    for (int l = 0; l < net->layers; l++) {
+        const int64_t in = net->size[l], out = net->size[l + 1];
+        grads[2 * l] = frg_matrix(net->gw[l], FRG_F32, in, out, out);
+        grads[2 * l + 1] = frg_vector(net->gb[l], FRG_F32, out);
+    }
+}
+
 static void draw_batch(const training_set *set, mlp *net, int32_t *labels, uint64_t *state)
 {
     for (int64_t i = 0; i < net->batch; i++) {
-        const int64_t row = (int64_t)(next_random(state) % (uint64_t)set->rows);
+        const int64_t row = (int64_t)(mlp_random(state) % (uint64_t)set->rows);
         memcpy(net->a[0] + i * set->inputs, set->x + row * set->inputs,
                (size_t)set->inputs * sizeof *set->x);
         labels[i] = set->label[row];
@@ -517,15 +554,6 @@ static int take_up(training *t, const cli *c, const frg_checkpoint *state, int s
     return status < 0 ? cli_fail_library(c, status) : 0;
 }
 
-static void list_gradients(const mlp *net, frg_array *grads)
-{
-    for (int l = 0; l < net->layers; l++) {
-        const int64_t in = net->size[l], out = net->size[l + 1];
-        grads[2 * l] = frg_matrix(net->gw[l], FRG_F32, in, out, out);
-        grads[2 * l + 1] = frg_vector(net->gb[l], FRG_F32, out);
-    }
-}
-
 /** One step; `last` is how long the one before took, then how long this did. */
 static frg_status step(training *t, const training_set *set, int32_t *labels, int threads,
                        const frg_array grads[], double *last)
@@ -559,7 +587,7 @@ static int train(training *t, cli *c, const training_set *set, int32_t *labels, 
     const int threads = frg_threads(c->ctx);
     double last = (double)INFINITY;
     frg_status status = FRG_OK, over = FRG_OK;
-    list_gradients(t->net, grads);
+    mlp_gradients(t->net, grads);
     t->random = 1000003 * c->set.context.seed + 17;
     lock(t);
     run->began = now_seconds();
@@ -602,7 +630,7 @@ int training_run_make(training_run *run, cli *c, const training_set *set, const 
     }
     if (!code) {
         const frg_status s = frg_soap_create(&t.soap, c->ctx, o);
-        code = s < 0 ? cli_fail_library(c, s) : add_params(c, t.soap, &net);
+        code = s < 0 ? cli_fail_library(c, s) : mlp_add_params(c, t.soap, &net);
     }
     if (!code) {
         code = train(&t, c, set, labels, steps, target);

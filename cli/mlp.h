@@ -24,6 +24,14 @@ int mlp_create(mlp *net, const cli *c, int layers, const int64_t size[], int64_t
 void mlp_destroy(mlp *net);
 /** Mean cross-entropy of the rows in a[0] against labels, and its gradient. */
 double mlp_loss(mlp *net, const int32_t *labels, int threads);
+/** Mean square of output minus target over the first `rows` rows in a[0], and its gradient; target: rows x outputs. */
+double mlp_squares(mlp *net, const float *target, int64_t rows, int threads);
+/** Weights and biases by turns, as parameters of the optimizer's group 0; 0 or the exit code. */
+int mlp_add_params(const cli *c, frg_soap *soap, const mlp *net);
+/** Their gradients in the same order, 2 net->layers of them. */
+void mlp_gradients(const mlp *net, frg_array *grads);
+/** The next number of a splitmix64 generator. */
+uint64_t mlp_random(uint64_t *state);
 
 /** A classifier trained on a table of numbers. */
 typedef struct {

@@ -1,4 +1,4 @@
-/* tour.h - jobs of the tour beside the regressions: one table of calls a room. */
+/* tour.h - the jobs of the tour: one table of calls a room. */
 #ifndef FOURGE_CLI_TOUR_H
 #define FOURGE_CLI_TOUR_H
 
@@ -9,6 +9,8 @@ enum { MAX_TOUR_WORDS = 64 };
 typedef struct {
     /** Runs the job and leaves its result in *state; 0 or the exit code after an error was shown. */
     int (*run)(cli *c, void **state);
+    /** What the page begins with: heading, what came out in words, pictures; `full`: of the page, else of the terminal. */
+    void (*picture)(frg_report *r, const cli *c, const void *state, int full);
     /** Heading, text, tables; `full`: plots and options as well. */
     void (*report)(frg_report *r, cli *c, void *state, int full);
     void (*json)(frg_json *j, const cli *c, const void *state);
@@ -29,7 +31,7 @@ void tour_command_release(tour_command *k);
 /** The fact "Command". */
 void tour_command_fact(frg_report *r, const tour_command *k);
 
-extern const tour_part tour_gp, tour_gw, tour_soap;
+extern const tour_part tour_fe, tour_gp, tour_gw, tour_soap;
 
 /** The place of a file of data/; 0 or the exit code after an error was shown. */
 int tour_find_data(const cli *c, const char *file, char *path, size_t room);
