@@ -4,7 +4,8 @@
 #     ./test.sh           every test program, the tests of the build, of the program, the fuzz corpora
 #     ./test.sh --full    besides: the programs at every CPU level that the machine has, all of it under address and
 #                         undefined-behaviour sanitizers, the parallel code under the thread sanitizer, 60 s of fresh
-#                         fuzzing, 60 kills a command; a part of --peers, where these are installed or can be
+#                         fuzzing, 60 kills a command, every kind of page in a browser; a part of --peers, where these are
+#                         installed or can be
 #     ./test.sh --peers   besides: the Python package beside pyfixest, scikit-learn, torch, gpytorch, POT, anndata;
 #                         installs these, as tools/peers.txt has them, from the package index into a folder that is kept
 #     ./test.sh NAME...   test programs whose name contains NAME
@@ -21,7 +22,7 @@ for argument in "$@"; do
     case $argument in
     --full) full=1 ;;
     --peers) peers=1 ;;
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) die "unknown option $argument" ;;
     *) names="$names $argument" ;;
     esac
@@ -137,6 +138,11 @@ if [ -n "$full" ]; then
         fi
     done
 
+    if asked browser_pages; then
+        # shellcheck disable=SC2086 # a list of words
+        need_packages $BROWSER_PACKAGES
+        run "pages in a browser" 300 /usr/bin/python3 "$root/tests/build/browser_pages.py" "$root/build/fourge"
+    fi
     if asked test_kills; then
         run "kills, 60 a command" 1800 sh "$root/tests/build/test_kills.sh" "$root/build" 60
     fi

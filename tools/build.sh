@@ -5,6 +5,8 @@
 BUILD_PACKAGES="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libsuitesparse-dev zlib1g-dev"
 # For ./test.sh --full: ThreadSanitizer needs LLVM's OpenMP runtime, which tells it of barriers.
 FULL_PACKAGES="clang-14 libclang-rt-14-dev libomp-14-dev llvm-14"
+# The browser of the same, and a face for its letters.
+BROWSER_PACKAGES="chromium fonts-liberation"
 # The tests of the installed headers and package files, and of the Python package and its wheel.
 TEST_PACKAGES="g++ python3-dev python3-numpy python3-venv"
 
