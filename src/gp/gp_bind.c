@@ -19,12 +19,13 @@
 static const double CAP[2] = {1e140, 1e14}, LARGEST[2] = {1e250, 1e25},
                     SMALLEST[2] = {1e-300, 1e-30};
 
+#pragma GCC visibility push(hidden)
+DECLARE_LEVELS(frgi_gp_tiles_ops[2], frgi_gp_tiles_table);
+#pragma GCC visibility pop
+
 /** Of a level's table, [0]: f64, [1]: f32. */
 static const frgi_gp_tiles_ops *tiles_of(frgi_isa isa, frg_dtype dtype)
 {
-#pragma GCC visibility push(hidden)
-    DECLARE_LEVELS(frgi_gp_tiles_ops[2], frgi_gp_tiles_table);
-#pragma GCC visibility pop
     static const frgi_gp_tiles_ops *const levels[ISA_COUNT] = EACH_LEVEL(frgi_gp_tiles_table);
     return &levels[isa][dtype == FRG_F32];
 }

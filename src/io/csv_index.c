@@ -9,9 +9,10 @@
 
 #include "io/csv.h"
 
+DECLARE_LEVELS(frgi_csv_kernels, frgi_csv_kernels);
+
 const frgi_csv_kernels *frgi_csv_kernels_for(const frg_context *ctx)
 {
-    DECLARE_LEVELS(frgi_csv_kernels, frgi_csv_kernels);
     static const frgi_csv_kernels *const levels[ISA_COUNT] = EACH_LEVEL(&frgi_csv_kernels);
     return levels[frgi_context_isa(ctx)];
 }
