@@ -60,7 +60,8 @@ typedef enum {
     FRG_NONFINITE_ERROR,
     FRG_NONFINITE_PROPAGATE
 } frg_soap_nonfinite;
-/** Which axes merge_dims joins.  Left: neighbours, while their product is at most max_precond_dim.  Fan-in: all but the
+/** Which axes merge_dims joins.  Left: neighbours, while their product is at most max_precond_dim; where all of them become
+ *  one, that has a factor whatever precondition_1d is, as in nikhilvyas/SOAP.  Fan-in: all but the
  *  first, from the right, likewise.  Stacked (the default of emerging-0.4, from its StackedSoap): a stack of b matrices
  *  m x n, whatever their size, is one of b m x n, or of m x b n where n <= m, so that the shorter axis grows; its state
  *  has that shape.  Parameters of other than three axes stay. */
@@ -130,9 +131,10 @@ typedef struct {
     double ortho_tol;
     frg_soap_nonfinite nonfinite; /* skip */
     /* layout */
-    int precondition_1d;       /* 0; 1: vectors have a factor too */
-    int64_t max_precond_dim;   /* -1, N: 10000; a longer axis has no factor; -1: none is too long, 0: plain Adam */
-    int64_t block_dim;         /* 0: off; longer axes are split into blocks with a factor each */
+    int precondition_1d;       /* 0; 1: parameters of one axis have a factor too */
+    int64_t max_precond_dim;   /* 10000; a longer axis has no factor, its basis is I; -1: none is too long, 0: plain Adam */
+    int64_t block_dim;         /* 0: off; longer axes are split into blocks with a factor each, those beyond max_precond_dim
+                                  where that is -1 alone */
     int merge_dims;            /* 0, 04: 1; 1: axes are joined by merge_rule */
     frg_soap_merge merge_rule; /* left, 04: stacked */
     /* at every step again */
@@ -147,6 +149,9 @@ typedef struct {
 typedef struct {
     int64_t updated;   /* parameters */
     int64_t nonfinite; /* parameters skipped for NaN or infinity */
+    /** Axes, of the parameters with a gradient, that have no factor because they are longer than max_precond_dim.  None of
+     *  groups where that is 0, and none of parameters of one axis without precondition_1d. */
+    int64_t long_axes;
     int64_t due,
         skipped; /* factors due for a refresh, and those of them that passed the adaptive test */
     int64_t householder, single_pass, second_pass, eigh; /* refreshes by what did them */
@@ -171,11 +176,37 @@ FRG_API FRG_MUST_USE frg_status frg_soap_create(frg_soap **out, frg_context *ctx
 FRG_API void frg_soap_destroy(frg_soap *soap);
 FRG_API FRG_MUST_USE frg_status frg_soap_add_group(frg_soap *soap, const frg_soap_opts *o,
                                                    int *group);
-/** w: f32, f64, bf16 or f16, any strides, changed by every step.  name is copied (NULL: "param.ID").
+/** w: f32, f64, bf16 or f16, any strides, changed by every step.  name is copied (NULL: "param.ID").  The memory of its
+ *  state is taken by the first call that needs it (frg_soap_prepare, a step, a load, ...), not by this one; E_MEMORY: that
+ *  memory by itself is beyond the memory limit, or the machine.
  *  id may be NULL; parameters are numbered from 0 in the order they are added.  E_ALIAS: it shares numbers with one that
  *  was added before (interleaved ones, such as blocks of columns, share none). */
 FRG_API FRG_MUST_USE frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w,
                                                    const char *name, int64_t *id);
+/** What the optimizer takes: counted, not measured, before anything is taken or done. */
+typedef struct {
+    int64_t parameters, numbers; /* numbers: in all parameters */
+    int64_t factors, long_axes;  /* long_axes: as in frg_soap_report, of all parameters */
+    int64_t largest_factor;      /* its order n: it takes 8 n^2 bytes of state, a refresh of it some 5 n^3 operations */
+    const char *largest_of;      /* name of the first parameter that has one such, NULL: no factor; the handle's */
+    int largest_axis;            /* of it, after merging */
+    size_t state_bytes;          /* moments, factors, bases: what frg_soap_state_bytes tells */
+    size_t bytes;                /* with the workspaces of the threads: frg_soap_bytes between steps */
+    size_t peak_bytes;           /* the most during the next step: with the room for its eigendecompositions */
+    /** Seconds of the next step, where every parameter has a gradient; of a later one that refreshes every basis; of one
+     *  that refreshes none.  A guess from counts of operations and the speeds of one machine for each CPU level: within a
+     *  factor of three on an idle machine where steps take more than some milliseconds. */
+    double next_seconds, refresh_seconds, plain_seconds;
+} frg_soap_size;
+
+/** Memory and time of the steps of the handle as it is, before the first one or between two; takes no memory for them.
+ *  Waits for a refresh that goes on; calls the function frequency of each parameter once, as the next step will.
+ *  Errors: E_ARG for NULL, and for a frequency below 1. */
+FRG_API FRG_MUST_USE frg_status frg_soap_estimate(frg_soap *soap, frg_soap_size *out);
+/** Takes the memory that steps need between them, state and workspaces, and warns (W_SLOW_STEP, once until a parameter is
+ *  added) where the next step, or one that refreshes every basis, will take more than a second by frg_soap_estimate.  A
+ *  step does this itself; called before, the warning is there before the work is.  Errors: of frg_soap_estimate, E_MEMORY. */
+FRG_API FRG_MUST_USE frg_status frg_soap_prepare(frg_soap *soap);
 /** One step.  grads[i] belongs to parameter i and has its shape; data NULL: the parameter is left alone.
  *  n: number of parameters.  Gradients share numbers with no parameter.  FRG_PARTIAL: some were skipped for
  *  NaN or infinity.  A step that has begun comes to its end: half of one is no state to go on from.  report may be
@@ -189,7 +220,8 @@ FRG_API FRG_MUST_USE frg_status frg_soap_get_group(const frg_soap *soap, int gro
 FRG_API FRG_MUST_USE frg_status frg_soap_set_group(frg_soap *soap, int group,
                                                    const frg_soap_opts *o);
 
-/** Bytes of moments, factors and bases, and of everything the handle holds. */
+/** Bytes of moments, factors and bases, which the handle has from the first call on that needs them, and of everything
+ *  that it holds now. */
 FRG_API size_t frg_soap_state_bytes(const frg_soap *soap);
 FRG_API size_t frg_soap_bytes(const frg_soap *soap);
 

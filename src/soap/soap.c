@@ -249,15 +249,25 @@ static void merge_axes(const frg_soap_opts *o, soap_param *p)
     }
 }
 
+/** Would an axis have a factor, were it short enough?  Parameters of one axis have some with precondition_1d alone; axes that
+ *  merge into one are none of these. */
+static bool wants_factor(const frg_soap_opts *o, const soap_param *p, int axis)
+{
+    return p->count > 0 && p->dims[axis] > 1 && o->max_precond_dim != 0 &&
+           (p->w.ndim > 1 || o->precondition_1d);
+}
+
+static bool too_long(const frg_soap_opts *o, const soap_param *p, int axis)
+{
+    return o->max_precond_dim >= 0 && p->dims[axis] > o->max_precond_dim;
+}
+
 static int blocks_of(const frg_soap_opts *o, const soap_param *p, int axis)
 {
-    const ptrdiff_t d = p->dims[axis];
-    const bool long_one = o->max_precond_dim >= 0 && d > o->max_precond_dim;
-    if (p->count == 0 || d <= 1 || long_one || o->max_precond_dim == 0 ||
-        (p->axes == 1 && !o->precondition_1d)) {
+    if (!wants_factor(o, p, axis) || too_long(o, p, axis)) {
         return 0;
     }
-    return o->block_dim > 0 ? (int)((d - 1) / o->block_dim + 1) : 1;
+    return o->block_dim > 0 ? (int)((p->dims[axis] - 1) / o->block_dim + 1) : 1;
 }
 
 /** Runs twice over p->state. */
@@ -345,6 +355,7 @@ static frg_status build_param(frg_context *ctx, const frg_soap_opts *o, soap_par
     merge_axes(o, p);
     for (int axis = 0; axis < p->axes; axis++) {
         p->n_factors += blocks_of(o, p, axis);
+        p->long_axes += wants_factor(o, p, axis) && too_long(o, p, axis);
     }
     TRY(NEW0(ctx, &p->factors, p->n_factors, "factors"));
     soap_factor *f = p->factors;
@@ -362,10 +373,27 @@ static frg_status build_param(frg_context *ctx, const frg_soap_opts *o, soap_par
             }
         }
     }
-    layout_param(o, p);
-    TRY(frgi_arena_open(&p->state, ctx, "the state of a parameter"));
-    layout_param(o, p);
-    frgi_soap_clear(p);
+    layout_param(o, p); /* counts */
+    p->state_bytes = p->state.used;
+    p->state = (frgi_arena){0};
+    if (p->state_bytes > frgi_memory_allowed(ctx)) {
+        FAIL(ctx, E_MEMORY, "%zu bytes for the state of '%s' are more than the %zu that there are",
+             p->state_bytes, called, frgi_memory_allowed(ctx));
+    }
+    return FRG_OK;
+}
+
+frg_status frgi_soap_open(frg_soap *soap)
+{
+    frgi_soap_wait(soap);
+    for (; soap->n_open < soap->n_params; soap->n_open++) {
+        soap_param *const p = soap->params[soap->n_open];
+        const frg_soap_opts *const o = &soap->groups[p->group];
+        p->state = (frgi_arena){.used = p->state_bytes};
+        TRY(frgi_arena_open(&p->state, soap->ctx, "the state of a parameter"));
+        layout_param(o, p);
+        frgi_soap_clear(p);
+    }
     return FRG_OK;
 }
 
@@ -399,7 +427,7 @@ frg_status frg_soap_add_param(frg_soap *soap, int group, frg_array w, const char
         *id = soap->n_params;
     }
     soap->params[soap->n_params++] = p;
-    soap->planned = false;
+    soap->planned = soap->forewarned = false;
     return FRG_OK;
 }
 
@@ -447,43 +475,69 @@ static void deal_duties(frg_soap *soap)
     }
 }
 
-static void layout_rooms(frg_soap *soap, ptrdiff_t count, ptrdiff_t size)
+/** Sizes of the largest parameter and factor, and how many factors there are. */
+typedef struct {
+    ptrdiff_t count, size;
+    int64_t factors;
+} extent;
+
+static extent extent_of(const frg_soap *soap)
 {
-    frgi_arena *const a = &soap->arena;
-    const frgi_product_way way = frgi_product_way_of(soap->ctx);
-    frgi_qr_extent largest = {0};
-    frgi_qr_extend(&largest, size, size);
-    for (int t = 0; t < soap->threads; t++) {
-        soap_room *const room = &soap->rooms[t];
-        *room = (soap_room){.team = 1};
-        if (size > 0) {
-            const int team = t == 0 ? soap->threads : 1; /* it leads where all take part */
-            frgi_qr_room_take(a, &room->qr, way, false, &largest, team, true, true, false);
+    extent e = {0};
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        const soap_param *const p = soap->params[i];
+        e.factors += p->n_factors;
+        e.count = p->count > e.count ? p->count : e.count;
+        for (int k = 0; k < p->n_factors; k++) {
+            e.size = p->factors[k].size > e.size ? p->factors[k].size : e.size;
         }
-        frgi_product_room_take(a, &room->product, way);
-        room->g = TAKE(a, float, count);
-        room->x = TAKE(a, float, 2 * count);
-        room->y = TAKE(a, float, 2 * count);
     }
+    return e;
+}
+
+/** The room of thread t. */
+static soap_room layout_room(const frg_soap *soap, frgi_arena *a, int t, const extent *e)
+{
+    const frgi_product_way way = frgi_product_way_of(soap->ctx);
+    soap_room room = {.team = 1};
+    if (e->size > 0) {
+        const int team = t == 0 ? soap->threads : 1; /* it leads where all take part */
+        frgi_qr_extent largest = {0};
+        frgi_qr_extend(&largest, e->size, e->size);
+        frgi_qr_room_take(a, &room.qr, way, false, &largest, team, true, true, false);
+    }
+    frgi_product_room_take(a, &room.product, way);
+    room.g = TAKE(a, float, e->count);
+    room.x = TAKE(a, float, 2 * e->count);
+    room.y = TAKE(a, float, 2 * e->count);
+    return room;
+}
+
+static size_t task_bytes(const frg_soap *soap, int64_t factors)
+{
+    return (size_t)(factors + soap->n_params) * sizeof(soap_task);
+}
+
+size_t frgi_soap_plan_bytes(const frg_soap *soap)
+{
+    frgi_arena counted = {0};
+    const extent e = extent_of(soap);
+    for (int t = 0; t < soap->threads; t++) {
+        (void)layout_room(soap, &counted, t, &e);
+    }
+    return frgi_add(counted.used, task_bytes(soap, e.factors));
 }
 
 frg_status frgi_soap_plan(frg_soap *soap)
 {
+    TRY(frgi_soap_open(soap));
     if (soap->planned) {
         return FRG_OK;
     }
     frg_context *const ctx = soap->ctx;
     drop_plan(soap);
-    ptrdiff_t count = 0, size = 0;
-    int64_t n = 0;
-    for (int64_t i = 0; i < soap->n_params; i++) {
-        const soap_param *const p = soap->params[i];
-        n += p->n_factors;
-        count = p->count > count ? p->count : count;
-        for (int k = 0; k < p->n_factors; k++) {
-            size = p->factors[k].size > size ? p->factors[k].size : size;
-        }
-    }
+    const extent e = extent_of(soap);
+    const int64_t n = e.factors;
     TRY(NEW(ctx, &soap->factor_tasks, n, "tasks"));
     TRY(NEW(ctx, &soap->param_tasks, soap->n_params, "tasks"));
     TRY(NEW(ctx, &soap->costs, n > soap->n_params ? n : soap->n_params, "tasks"));
@@ -504,9 +558,14 @@ frg_status frgi_soap_plan(frg_soap *soap)
     by_cost(soap->factor_tasks, soap->n_tasks);
     by_cost(soap->param_tasks, soap->n_params);
     deal_duties(soap);
-    layout_rooms(soap, count, size);
-    TRY(frgi_arena_open(&soap->arena, ctx, "room for the threads of an optimizer"));
-    layout_rooms(soap, count, size);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int t = 0; t < soap->threads; t++) {
+            soap->rooms[t] = layout_room(soap, &soap->arena, t, &e);
+        }
+        if (pass == 0) {
+            TRY(frgi_arena_open(&soap->arena, ctx, "room for the threads of an optimizer"));
+        }
+    }
     soap->planned = true;
     return FRG_OK;
 }
@@ -515,7 +574,7 @@ size_t frg_soap_state_bytes(const frg_soap *soap)
 {
     size_t sum = 0;
     for (int64_t i = 0; soap && i < soap->n_params; i++) {
-        sum += soap->params[i]->state.bytes;
+        sum = frgi_add(sum, soap->params[i]->state_bytes);
     }
     return sum;
 }
@@ -525,6 +584,10 @@ size_t frg_soap_bytes(const frg_soap *soap)
     if (!soap) {
         return 0;
     }
-    const size_t tasks = (size_t)(soap->n_tasks + soap->n_params) * sizeof(soap_task);
-    return frg_soap_state_bytes(soap) + soap->arena.bytes + soap->eigh.bytes + tasks;
+    size_t states = 0;
+    for (int64_t i = 0; i < soap->n_open; i++) {
+        states += soap->params[i]->state.bytes;
+    }
+    const size_t tasks = soap->planned ? task_bytes(soap, soap->n_tasks) : 0;
+    return states + soap->arena.bytes + soap->eigh.bytes + tasks;
 }

@@ -83,6 +83,16 @@ frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n)
     return FRG_OK;
 }
 
+size_t frgi_soap_eigh_bytes(const frg_soap *soap, ptrdiff_t n)
+{
+    frgi_arena counted = {0};
+    for (int t = 0; t < soap->threads && n > 0; t++) {
+        (void)TAKE(&counted, float, work_length(n));
+        (void)TAKE(&counted, int, integer_length(n));
+    }
+    return counted.used;
+}
+
 void frgi_soap_eigh_close(frg_soap *soap)
 {
     frgi_arena_close(&soap->eigh, soap->ctx);

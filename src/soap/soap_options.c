@@ -27,7 +27,7 @@ void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile pr
         .order = FRG_GRAD_FIRST,
         .ridge_c = 64,
         .ortho_tol = 1e-5,
-        .max_precond_dim = -1,
+        .max_precond_dim = 10000,
     };
     if (profile == FRG_SOAP_EMERGING_04) {
         d.sort_when = FRG_SORT_AFTER_QR;
@@ -40,7 +40,6 @@ void frg_soap_defaults(frg_soap_opts *o, size_t struct_size, frg_soap_profile pr
         d.shampoo_beta = -1;
         d.weight_decay_method = FRG_DECAY_DECOUPLED_AFTER;
         d.precondition_frequency = 10;
-        d.max_precond_dim = 10000;
         d.correct_shampoo_beta_bias = 0;
         d.order = FRG_UPDATE_FIRST;
     }

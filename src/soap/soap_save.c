@@ -229,7 +229,7 @@ static frg_status write_all(stream *s, frg_soap *soap, range which)
 static frg_status to_bytes(frg_soap *soap, range which, void *bytes, int64_t room, int64_t *count)
 {
     REQUIRE(soap->ctx, count, "count is NULL");
-    frgi_soap_wait(soap);
+    TRY(frgi_soap_open(soap));
     stream s = {.ctx = soap->ctx, .writes = true};
     TRY(write_all(&s, soap, which));
     REQUIRE(soap->ctx, !bytes || room >= s.count, "room for %lld bytes, the state has %lld",
@@ -247,7 +247,7 @@ static frg_status from_bytes(frg_soap *soap, range which, const void *bytes, int
 {
     REQUIRE(soap->ctx, (bytes || count == 0) && count >= 0, "bytes is %s, count is %lld",
             bytes ? "given" : "NULL", (long long)count);
-    frgi_soap_wait(soap);
+    TRY(frgi_soap_open(soap));
     stream s = {.ctx = soap->ctx,
                 .sum = HASH_START,
                 .at = bytes,
@@ -276,7 +276,7 @@ frg_status frg_soap_save(frg_soap *soap, const char *path)
         FAIL(NULL, E_ARG, "soap is NULL");
     }
     REQUIRE(soap->ctx, path, "path is NULL");
-    frgi_soap_wait(soap);
+    TRY(frgi_soap_open(soap));
     stream s = {.ctx = soap->ctx, .writes = true, .sum = HASH_START, .name = path};
     frg_status status;
     TRY(frgi_writer_open(&s.writer, soap->ctx, path));

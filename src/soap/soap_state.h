@@ -55,7 +55,9 @@ typedef struct {
     bool swapped; /* the first two axes of W and G change places: m x b n from b x m x n */
     int n_factors;
     soap_factor *factors; /* by axis, then block */
+    int64_t long_axes;    /* without a factor for their length */
     float *m, *v;
+    size_t state_bytes; /* of state, once it is open */
     frgi_arena state;
     int64_t step;
     int exponent;       /* moments and factors are those of 2^-exponent G: see frgi_soap_power */
@@ -102,6 +104,8 @@ struct frg_soap {
     frg_soap_opts *groups;
     int64_t n_params, room_params;
     soap_param **params;
+    int64_t n_open;  /* the first of them have their state */
+    bool forewarned; /* of slow steps */
     /* made at the first step after a parameter was added */
     bool planned;
     int64_t n_tasks;
@@ -213,6 +217,8 @@ void frgi_soap_decompose(const frg_soap *soap, const soap_param *p, soap_factor 
 /** Tries a failed eigendecomposition in double precision; false: the basis stays. */
 bool frgi_soap_rescue(frg_soap *soap, const soap_param *p, soap_factor *f);
 FRG_MUST_USE frg_status frgi_soap_eigh_open(frg_soap *soap, ptrdiff_t n);
+/** Bytes that it takes. */
+size_t frgi_soap_eigh_bytes(const frg_soap *soap, ptrdiff_t n);
 void frgi_soap_eigh_close(frg_soap *soap);
 
 /* ---- soap_apply.c ---- */
@@ -229,7 +235,16 @@ float *frgi_soap_in_order(const soap_param *p, float *x, float *y);
 /** Columns, quotients and moments are moved so that places are slots: order becomes 0, 1, 2, ... */
 void frgi_soap_straighten(soap_param *p, soap_room *room);
 
+/* ---- soap_size.c ---- */
+/** The warning W_SLOW_STEP, where it is due and was not given. */
+FRG_MUST_USE frg_status frgi_soap_forewarn(frg_soap *soap);
+
 /* ---- soap_step.c ---- */
+/** What the next step has to do where every parameter has a gradient: first, due, refresh, fresh of all; *eigh: the
+ *  largest order to decompose, 0: none. */
+FRG_MUST_USE frg_status frgi_soap_foresee(frg_soap *soap, ptrdiff_t *eigh);
+/** Is a factor's basis, when it is due, an eigendecomposition's? */
+bool frgi_soap_decomposes(const frg_soap_opts *o, const soap_param *p, const soap_factor *f);
 /** The adaptive tests and the new bases of the pass in hand. */
 void frgi_soap_change_bases(frg_soap *soap);
 /** What follows a change of bases, on the caller's thread. */
@@ -241,11 +256,17 @@ void frgi_soap_sum_times(const frg_soap *soap, frg_soap_report *report);
 /* ---- soap_async.c ---- */
 /** frgi_soap_change_bases on a thread of its own. */
 void frgi_soap_launch(frg_soap *soap);
-/** Ends the refresh that is going on, if there is one: first in every call that sees the state. */
+/** Ends the refresh that is going on, if there is one. */
 void frgi_soap_wait(frg_soap *soap);
 
 /* ---- soap.c ---- */
+/** Waits for a refresh that goes on, and takes the memory of states that have none yet: first in every call that reads or
+ *  changes the state. */
+FRG_MUST_USE frg_status frgi_soap_open(frg_soap *soap);
+/** The states, the list of tasks, the rooms of the threads. */
 FRG_MUST_USE frg_status frgi_soap_plan(frg_soap *soap);
+/** Bytes that the plan takes. */
+size_t frgi_soap_plan_bytes(const frg_soap *soap);
 /** A parameter's state as before its first step. */
 void frgi_soap_clear(soap_param *p);
 bool frgi_soap_original(const frg_soap_opts *o);

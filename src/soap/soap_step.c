@@ -142,12 +142,11 @@ static void decide_factor(const frg_soap *soap, const soap_param *p, soap_factor
         p->first || ((p->generation > 0 || begins_at_identity(o, p)) && due_now(o, p, turn, freq));
     f->refresh = f->due;
     const bool none = f->due && (p->first || f->lost);
-    f->fresh =
-        none && (frgi_soap_shampoo_beta(o, p->step + 1) <= 0 || frgi_soap_norm(soap, f) <= 0);
+    f->fresh = none && (frgi_soap_shampoo_beta(o, p->step + 1) <= 0 || !f->k ||
+                        frgi_soap_norm(soap, f) <= 0);
 }
 
-/** Is its basis, when it is due, an eigendecomposition's? */
-static bool decomposes(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
+bool frgi_soap_decomposes(const frg_soap_opts *o, const soap_param *p, const soap_factor *f)
 {
     return (p->first && !frgi_soap_follows(o, p, f)) || o->use_eigh || f->lost;
 }
@@ -180,12 +179,21 @@ static frg_status decide(frg_soap *soap, ptrdiff_t *eigh)
         }
         for (int k = 0; k < p->n_factors; k++) {
             const soap_factor *const factor = &p->factors[k];
-            if (factor->due && decomposes(o, p, factor) && factor->size > *eigh) {
+            if (factor->due && frgi_soap_decomposes(o, p, factor) && factor->size > *eigh) {
                 *eigh = factor->size;
             }
         }
     }
     return FRG_OK;
+}
+
+frg_status frgi_soap_foresee(frg_soap *soap, ptrdiff_t *eigh)
+{
+    for (int64_t i = 0; i < soap->n_params; i++) {
+        soap_param *const p = soap->params[i];
+        p->grad = p->count > 0 ? &p->w : NULL;
+    }
+    return decide(soap, eigh);
 }
 
 /** Gradients beyond 2^40 get a power of two taken off, moments and factors with them, so that squares stay in
@@ -356,7 +364,7 @@ static double cost_of(const frg_soap *soap, loop_kind kind, const soap_task *t)
     double cost = kind == LOOP_COLLECT || kind == LOOP_ACCUMULATE ? n * count : 0;
     cost += looks || kind == LOOP_WEIGH ? 2 * n * n * n : 0;
     if (f->refresh && here && kind != LOOP_WEIGH) {
-        const bool by_eigh = decomposes(o, p, f);
+        const bool by_eigh = frgi_soap_decomposes(o, p, f);
         cost += (by_eigh ? 20 : 5) * n * n * n;
         return by_eigh || f->size < WORTH_IT ? -cost : cost;
     }
@@ -622,7 +630,7 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
     frgi_run_begins(soap->ctx);
     frgi_soap_wait(soap);
     frg_soap_report report = soap->late;
-    TRY(frgi_soap_plan(soap));
+    TRY(frg_soap_prepare(soap));
     TRY(check_gradients(soap, grads, n));
     soap->work = 0;
     soap->worth_more = false;
@@ -639,6 +647,7 @@ frg_status frg_soap_step(frg_soap *soap, const frg_array grads[], int64_t n, frg
         p->takes_part = p->grad != NULL;
         p->updates_in_order = (int)soap->groups[p->group].order;
         report.updated += p->grad && p->updates;
+        report.long_axes += p->grad ? p->long_axes : 0;
     }
     for (int t = 0; t < soap->threads; t++) {
         memset(soap->rooms[t].seconds, 0, sizeof soap->rooms[t].seconds);

@@ -150,6 +150,7 @@ frg_status frg_soap_reset(frg_soap *soap, int64_t id)
     soap_param *p = NULL;
     part step;
     TRY(find_part(soap, id, "step", &p, &step));
+    TRY(frgi_soap_open(soap));
     frgi_soap_clear(p);
     return FRG_OK;
 }
@@ -303,6 +304,7 @@ frg_status frg_soap_state_view(frg_soap *soap, int64_t id, const char *key, frg_
     if (x.kind == PART_M_PLAIN) {
         FAIL(soap->ctx, E_OPTION, "%s is not kept by itself: see frg_soap_state_get", key);
     }
+    TRY(frgi_soap_open(soap));
     const soap_factor *const f = x.factor;
     const double once = ldexp(1, p->exponent), unit = unit_of(soap, p);
     *view = (frg_soap_view){.array = shape_of(p, &x), .order = f ? f->order : NULL, .unit = 1};

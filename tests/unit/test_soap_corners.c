@@ -495,6 +495,7 @@ static void ends(void)
     const frg_array grad = matrix(g, 4, 3);
     frg_soap_report report = {0};
     o.block_dim = INT64_MAX;
+    o.max_precond_dim = -1;
     frg_soap *soap = optimizer(ctx, &o, matrix(w, 4, 3));
     gaussian(1, g, 12);
     CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, &report));

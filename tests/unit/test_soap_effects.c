@@ -164,7 +164,8 @@ static void first_bases(void)
 
 /* ---- merged and blocked axes ------------------------------------------------------------------------ */
 
-/** A tensor of four axes whose axes are merged is the tensor of the shape that they merge to, to the bit. */
+/** A tensor of four axes whose axes are merged, up to the limit of a factor, is the tensor of the shape that they merge to, to
+ *  the bit. */
 static void merged(void)
 {
     static const int64_t shape[4] = {2, 3, 4, 2};
@@ -190,6 +191,7 @@ static void merged(void)
         frg_soap *plain = optimizer(ctx, &o, tensor(w[0], rows[r].axes, rows[r].to));
         o.merge_dims = 1;
         o.merge_rule = rows[r].rule;
+        o.precondition_1d = 0; /* which is about parameters of one axis, not about axes that become one */
         frg_soap *soap = optimizer(ctx, &o, tensor(w[1], 4, shape));
         for (int k = 0; k < rows[r].axes; k++) {
             char key[16];

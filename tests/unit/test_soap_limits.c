@@ -323,6 +323,186 @@ static void shapes(void)
     frg_context_destroy(ctx);
 }
 
+/* ---- sizes before the steps ------------------------------------------------------------------------- */
+
+static frg_context *context_with(int64_t limit)
+{
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.threads = 2;
+    c.memory_limit = limit;
+    frg_context *ctx = NULL;
+    CHECK(frg_context_create(&ctx, &c) == FRG_OK);
+    return ctx;
+}
+
+/** Axes longer than the limit of every profile have no factor and are counted; the state is that of the factors there are. */
+static void long_axes(void)
+{
+    enum { LONG = 10001, SHORT = 3 };
+    static float w[2][LONG * SHORT], vector[LONG], g[LONG * SHORT];
+    gaussian(1, g, LONG * SHORT);
+    for (int profile = 0; profile < 2; profile++) {
+        frg_context *ctx = context_with(0);
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, profile ? FRG_SOAP_NIKHILVYAS : FRG_SOAP_EMERGING);
+        CHECK_INT(o.max_precond_dim, 10000);
+        frg_soap *soap = NULL;
+        CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o));
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(w[0], LONG, SHORT), "rows", NULL));
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(w[1], SHORT, LONG), "columns", NULL));
+        CHECK_OK(ctx,
+                 frg_soap_add_param(soap, 0, frg_vector(vector, FRG_F32, LONG), "vector", NULL));
+        frg_soap_size size;
+        CHECK_OK(ctx, frg_soap_estimate(soap, &size));
+        CHECK_INT(size.parameters, 3);
+        CHECK_INT(size.numbers, LONG * (2 * SHORT + 1));
+        CHECK_INT(size.factors, 2);
+        CHECK_INT(size.long_axes, 2); /* a vector has none, of any length */
+        CHECK_INT(size.largest_factor, SHORT);
+        CHECK_TEXT(size.largest_of, "rows");
+        CHECK_INT(size.largest_axis, 1);
+        const frg_array grads[3] = {
+            matrix(g, LONG, SHORT), {.data = NULL}, frg_vector(g, FRG_F32, LONG)};
+        frg_soap_report r;
+        CHECK_OK(ctx, frg_soap_step(soap, grads, 3, &r));
+        CHECK_INT(r.long_axes, 1); /* of those with a gradient */
+        frg_array shape;
+        CHECK_OK(ctx, frg_soap_state_shape(soap, 0, "GG.0", &shape));
+        CHECK_INT(shape.ndim, 0);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** Where no axis has a factor for its length, the step is that of plain Adam, to the bit; blocks do not change which axes
+ *  are too long, and 0 is no limit of length. */
+static void limits_of_length(void)
+{
+    static const struct {
+        int64_t limit, block, factors, long_axes;
+    } rows[] = {{4, 0, 0, 2}, {7, 0, 1, 1}, {12, 0, 2, 0}, {-1, 0, 2, 0},
+                {0, 0, 0, 0}, {4, 4, 0, 2}, {7, 4, 2, 1},  {-1, 4, 5, 0}};
+    float adam[SIZE], w[SIZE], g[SIZE];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        frg_context *ctx = context_with(0);
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, FRG_SOAP_EMERGING);
+        gaussian(1, w, SIZE);
+        memcpy(adam, w, sizeof w);
+        o.max_precond_dim = rows[i].limit;
+        o.block_dim = rows[i].block;
+        frg_soap *soap = optimizer(ctx, &o, weights_of(w));
+        o.max_precond_dim = 0;
+        frg_soap *plain = optimizer(ctx, &o, weights_of(adam));
+        frg_soap_size size;
+        CHECK_OK(ctx, frg_soap_estimate(soap, &size));
+        CHECK_INT(size.factors, rows[i].factors);
+        CHECK_INT(size.long_axes, rows[i].long_axes);
+        gaussian(1, g, SIZE);
+        const frg_array grad = weights_of(g);
+        CHECK_OK(ctx, frg_soap_step(soap, &grad, 1, NULL));
+        CHECK_OK(ctx, frg_soap_step(plain, &grad, 1, NULL));
+        CHECK((memcmp(w, adam, sizeof w) == 0) == (rows[i].factors == 0));
+        frg_soap_destroy(soap);
+        frg_soap_destroy(plain);
+        frg_context_destroy(ctx);
+    }
+}
+
+/** What is said before the first step is what is there after it: state and workspaces to the byte, the most while bases are
+ *  decomposed.  Nothing is taken for it. */
+static void sizes(void)
+{
+    for (int profile = 0; profile < 3; profile++) {
+        frg_context *ctx = context_with(0);
+        frg_soap_opts o;
+        frg_soap_defaults(&o, sizeof o, (frg_soap_profile)profile);
+        o.use_eigh = profile == FRG_SOAP_EMERGING_04; /* keeps the room for eigenvectors */
+        float w[2][SIZE], g[SIZE];
+        gaussian(1, w[0], SIZE);
+        gaussian(1, w[1], SIZE);
+        gaussian(1, g, SIZE);
+        frg_soap *soap = NULL;
+        CHECK_OK(ctx, frg_soap_create(&soap, ctx, &o));
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(w[0], M, N), NULL, NULL));
+        CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(w[1], 2, SIZE / 2), NULL, NULL));
+        frg_soap_size before, after;
+        const size_t held = frg_bytes_held(ctx);
+        CHECK_OK(ctx, frg_soap_estimate(soap, &before));
+        CHECK(frg_bytes_held(ctx) == held && frg_soap_bytes(soap) == 0);
+        CHECK(before.state_bytes == frg_soap_state_bytes(soap));
+        const frg_array grads[2] = {matrix(g, M, N), matrix(g, 2, SIZE / 2)};
+        CHECK_OK(ctx, frg_soap_prepare(soap));
+        CHECK(frg_soap_bytes(soap) == before.bytes);
+        CHECK_OK(ctx, frg_soap_step(soap, grads, 2, NULL));
+        CHECK(frg_soap_bytes(soap) == (o.use_eigh ? before.peak_bytes : before.bytes));
+        CHECK_OK(ctx, frg_soap_estimate(soap, &after));
+        CHECK(after.bytes == before.bytes && after.state_bytes == before.state_bytes);
+        /* the first bases are decomposed, later ones where use_eigh is set alone */
+        CHECK(before.peak_bytes > before.bytes);
+        CHECK((after.peak_bytes > after.bytes) == (o.use_eigh != 0));
+        CHECK(before.plain_seconds > 0 && before.refresh_seconds > before.plain_seconds);
+        CHECK_INT(frg_warning_count(ctx), 0);
+        frg_soap_destroy(soap);
+        frg_context_destroy(ctx);
+    }
+}
+
+static void count_lines(int level, const char *line, void *user)
+{
+    int *const lines = user;
+    *lines += level == 0 && strstr(line, "will take about") != NULL;
+}
+
+/** A step of more than a second is warned of when the memory is taken, once until a parameter is added; one of less is not.
+ *  Nothing of the size is computed here: memory that is not touched is none. */
+static void slow_steps(void)
+{
+    enum { LONG = 3000 };
+    int lines = 0;
+    frg_context_opts c;
+    frg_context_defaults(&c, sizeof c);
+    c.on_log = count_lines;
+    c.user = &lines;
+    c.threads = 1;
+    c.memory_limit = 1 << 26; /* the state alone has 2 LONG^2 numbers */
+    frg_context *ctx = NULL;
+    CHECK(frg_context_create(&ctx, &c) == FRG_OK);
+    static float w[LONG * 2], few[2];
+    frg_soap *soap = NULL;
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, NULL));
+    CHECK_STATUS(frg_soap_add_param(soap, 0, matrix(w, LONG, 2), "embedding", NULL), FRG_NO_MEMORY);
+    CHECK(strstr(frg_message(ctx), "'embedding'") != NULL);
+    CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(few, 1, 2), NULL, NULL));
+    CHECK_OK(ctx, frg_soap_prepare(soap));
+    CHECK_INT(lines, 0);
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+    if (test_size(1, 0) == 0) {
+        return; /* the state below is cleared: 72 MB */
+    }
+    c.memory_limit = 0;
+    CHECK(frg_context_create(&ctx, &c) == FRG_OK);
+    CHECK_OK(ctx, frg_soap_create(&soap, ctx, NULL));
+    CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(w, LONG, 2), "embedding", NULL));
+    frg_soap_size size;
+    CHECK_OK(ctx, frg_soap_estimate(soap, &size));
+    CHECK_INT(lines, 0); /* asking is not warned of */
+    CHECK(size.refresh_seconds > 1);
+    for (int t = 0; t < 2; t++) {
+        CHECK_OK(ctx, frg_soap_prepare(soap));
+        CHECK_INT(lines, 1);
+    }
+    CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-SOAP-103");
+    CHECK(strstr(frg_warning_message(ctx, 0), "order 3000 (axis 0 of 'embedding')") != NULL);
+    CHECK_OK(ctx, frg_soap_add_param(soap, 0, matrix(few, 1, 2), NULL, NULL));
+    CHECK_OK(ctx, frg_soap_prepare(soap));
+    CHECK_INT(lines, 2);
+    frg_soap_destroy(soap);
+    frg_context_destroy(ctx);
+}
+
 /** Lists grow as parameters and groups are added: each keeps its own rate.  One number is Adam's: w = -lr g / |g|. */
 static void many(void)
 {
@@ -363,6 +543,10 @@ static const test_case cases[] = {
     {"dealt anew", dealt_anew},
     {"every bit", every_bit},
     {"shapes", shapes},
+    {"long axes", long_axes},
+    {"limits of length", limits_of_length},
+    {"sizes", sizes},
+    {"slow steps", slow_steps},
     {"many", many},
 };
 TEST_MAIN(cases)
