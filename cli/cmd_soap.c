@@ -20,6 +20,89 @@ void soap_options(cli *c, frg_soap_opts *o)
     c->set.soap = *o; /* a page shows those of the profile */
 }
 
+/* ---- before the steps ---------------------------------------------------------------------------- */
+
+static void size_json(frg_json *j, const cli *c, const void *of)
+{
+    const frg_soap_size *const s = of;
+    json_head(j, "fourge.soap.estimate/1");
+    frg_json_bool(j, "dry_run", 1);
+    frg_json_integer(j, "parameters", s->parameters);
+    frg_json_integer(j, "numbers", s->numbers);
+    frg_json_integer(j, "factors", s->factors);
+    frg_json_integer(j, "long_axes", s->long_axes);
+    frg_json_integer(j, "largest_factor", s->largest_factor);
+    frg_json_integer(j, "state_bytes", (int64_t)s->state_bytes);
+    frg_json_integer(j, "bytes", (int64_t)s->bytes);
+    frg_json_integer(j, "step_peak_bytes", (int64_t)s->peak_bytes);
+    frg_json_number(j, "estimated_seconds", s->next_seconds);
+    frg_json_number(j, "estimated_refresh_seconds", s->refresh_seconds);
+    frg_json_number(j, "estimated_plain_seconds", s->plain_seconds);
+    json_foot(j, c);
+}
+
+static void size_text(frg_report *r, const cli *c, const void *of)
+{
+    const frg_soap_size *const s = of;
+    char text[128], a[32], b[32];
+    (void)c;
+    snprintf(text, sizeof text, "%s of %s numbers", grouped(s->parameters, a),
+             grouped(s->numbers, b));
+    frg_report_fact(r, "Parameters", text);
+    snprintf(text, sizeof text, "%s, the largest of order %s", grouped(s->factors, a),
+             grouped(s->largest_factor, b));
+    frg_report_fact(r, "Factors", s->factors > 0 ? text : "none");
+    if (s->long_axes > 0) {
+        snprintf(text, sizeof text, "%s (--max-precond-dim)", grouped(s->long_axes, a));
+        frg_report_fact(r, "Axes too long for one", text);
+    }
+    frg_report_fact(r, "State", bytes_text((double)s->state_bytes, a));
+    frg_report_fact(r, "In all", bytes_text((double)s->bytes, a));
+    frg_report_fact(r, "In the first step", bytes_text((double)s->peak_bytes, a));
+    frg_report_fact(r, "First step, about", seconds_text(s->next_seconds, a));
+    frg_report_fact(r, "Step with new bases, about", seconds_text(s->refresh_seconds, a));
+    frg_report_fact(r, "Step without, about", seconds_text(s->plain_seconds, a));
+}
+
+int soap_show_size(cli *c, int n, frg_soap *const soap[])
+{
+    frg_soap_size sum = {0};
+    size_t most = 0; /* that a step gives back */
+    for (int i = 0; i < n; i++) {
+        frg_soap_size s;
+        const frg_status status = frg_soap_estimate(soap[i], &s);
+        if (status < 0) {
+            return cli_fail_library(c, status);
+        }
+        const size_t back = s.peak_bytes - s.bytes;
+        most = back > most ? back : most;
+        sum.parameters += s.parameters;
+        sum.numbers += s.numbers;
+        sum.factors += s.factors;
+        sum.long_axes += s.long_axes;
+        if (s.largest_factor > sum.largest_factor) {
+            sum.largest_factor = s.largest_factor;
+        }
+        sum.state_bytes += s.state_bytes;
+        sum.bytes += s.bytes;
+        sum.next_seconds += s.next_seconds;
+        sum.refresh_seconds += s.refresh_seconds;
+        sum.plain_seconds += s.plain_seconds;
+    }
+    sum.peak_bytes = sum.bytes + most;
+    return write_result(c, "Dry run", size_json, size_text, &sum);
+}
+
+frg_status soap_prepare(cli *c, frg_soap *soap, int *shown)
+{
+    const frg_status status = frg_soap_prepare(soap);
+    if (status >= 0) {
+        cli_show_warnings_from(c, *shown);
+        *shown = frg_warning_count(c->ctx);
+    }
+    return status;
+}
+
 /* ---- qr ------------------------------------------------------------------------------------------ */
 
 typedef struct {

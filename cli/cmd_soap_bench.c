@@ -22,6 +22,7 @@ typedef struct bench_job {
     FILE *to;
     int64_t n_params, done; /* steps that were timed */
     frg_status status;
+    int shown; /* warnings that were shown before the first step */
     int64_t (*shape)[2];
     float **w, **g;
     frg_array *grads;
@@ -181,6 +182,12 @@ static void add_sizes(bench_job *j)
 
 static int run_steps(cli *c, bench_job *j)
 {
+    for (int64_t i = 0; i < j->handles; i++) {
+        const frg_status s = soap_prepare(c, j->soap[i], &j->shown);
+        if (s < 0) {
+            return cli_fail_library(c, s);
+        }
+    }
     for (int64_t t = -(int64_t)c->set.soap_warmup; t < c->set.soap_steps; t++) {
         frg_status over = make_gradients(c, j, t);
         frg_soap_report r;
@@ -397,15 +404,24 @@ static int show_steps(bench_job *j, int code)
     cli *const c = j->worker.c;
     code = code || j->done > 0 ? code : cli_check(c, j->status, "a step was timed");
     if (!code) {
-        cli_show_warnings(c);
+        cli_show_warnings_from(c, j->shown);
         code = write_result(c, "SOAP steps", bench_json, bench_text, j);
     }
     return code ? code : cli_signalled() ? cli_signalled() : frg_status_exit_code(j->status);
 }
 
+static int estimate(cli *c)
+{
+    bench_job j = {.worker = {.c = c}};
+    int code = prepare(c, &j);
+    code = code ? code : soap_show_size(c, (int)j.handles, j.soap);
+    release(&j);
+    return code;
+}
+
 int soap_bench(cli *c)
 {
-    return run(c, show_steps, NULL);
+    return c->set.dry_run ? estimate(c) : run(c, show_steps, NULL);
 }
 
 /* ---- fourge bench soap -------------------------------------------------------------------------- */

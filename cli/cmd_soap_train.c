@@ -39,6 +39,7 @@ static void train_json(frg_json *out, const cli *c, const void *job)
     frg_json_integer(out, "classes", j->classes);
     frg_json_integer(out, "steps", j->run.steps);
     frg_json_string(out, "status", frg_status_name(j->run.status));
+    frg_json_integer(out, "long_axes", j->run.long_axes);
     frg_json_number(out, "loss", j->run.smoothed);
     frg_json_bool(out, "reached", j->target > 0 && j->run.smoothed <= j->target);
     frg_json_open_object(out, "seconds");
@@ -116,7 +117,7 @@ static int show(train_job *j, int code)
         code = cli_check(c, j->run.status, "a step was done");
     }
     if (!code) {
-        cli_show_warnings(c);
+        cli_show_warnings_from(c, j->run.shown);
         code = write_result(c, "Training", train_json, train_text, j);
     }
     if (!code && j->run.status == FRG_OK && j->target > 0 && j->run.smoothed > j->target) {
@@ -213,7 +214,11 @@ int soap_train(cli *c)
     code = text ? training_set_text(&j.set, c, data) : training_set_read(&j.set, c, data, label);
     j.rows = j.set.rows;
     j.classes = j.set.classes;
-    code = show(&j, code ? code : worker_run(&j.worker));
+    if (!code && c->set.dry_run) {
+        code = training_estimate(c, &j.set, &j.opts);
+    } else {
+        code = show(&j, code ? code : worker_run(&j.worker));
+    }
     keeper_close(&j.keeper);
     training_run_destroy(&j.run);
     training_set_destroy(&j.set);

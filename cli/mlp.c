@@ -11,6 +11,7 @@
 
 #include "cli_checkpoint.h"
 #include "cli_worker.h"
+#include "soap_job.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default")))
@@ -317,6 +318,14 @@ void training_set_destroy(training_set *set)
 
 /* ---- training ------------------------------------------------------------------------------------ */
 
+enum { BATCH = 512 };
+
+static int create_net(mlp *net, const cli *c, const training_set *set)
+{
+    const int64_t sizes[4] = {set->inputs, 256, 256, set->classes};
+    return mlp_create(net, c, 3, sizes, BATCH, c->set.context.seed + 1);
+}
+
 int mlp_add_params(const cli *c, frg_soap *soap, const mlp *net)
 {
     for (int l = 0; l < net->layers; l++) {
@@ -565,14 +574,16 @@ static frg_status step(training *t, const training_set *set, int32_t *labels, in
     const double start = now_seconds();
     draw_batch(set, t->net, labels, &t->random);
     const double loss = mlp_loss(t->net, labels, threads);
+    frg_soap_report report = {.long_axes = run->long_axes};
     if (status >= 0) {
-        status = frg_soap_step(t->soap, grads, 2 * t->net->layers, NULL);
+        status = frg_soap_step(t->soap, grads, 2 * t->net->layers, &report);
     }
     *last = now_seconds() - start;
     lock(t);
     if (status >= 0) {
         run->smoothed = run->steps == 0 ? loss : 0.9 * run->smoothed + 0.1 * loss;
         run->trace[run->steps++] = loss;
+        run->long_axes = report.long_axes;
         status = keep(t, 0);
     }
     unlock(t);
@@ -588,6 +599,7 @@ static int train(training *t, cli *c, const training_set *set, int32_t *labels, 
     double last = (double)INFINITY;
     frg_status status = FRG_OK, over = FRG_OK;
     mlp_gradients(t->net, grads);
+    status = soap_prepare(c, t->soap, &run->shown);
     t->random = 1000003 * c->set.context.seed + 17;
     lock(t);
     run->began = now_seconds();
@@ -616,11 +628,9 @@ static int train(training *t, cli *c, const training_set *set, int32_t *labels, 
 int training_run_make(training_run *run, cli *c, const training_set *set, const frg_soap_opts *o,
                       int steps, double target, keeper *k, worker *w)
 {
-    enum { BATCH = 512 };
-    const int64_t sizes[4] = {set->inputs, 256, 256, set->classes};
     mlp net;
     training t = {.run = run, .keeper = k, .worker = w, .net = &net};
-    int code = mlp_create(&net, c, 3, sizes, BATCH, c->set.context.seed + 1);
+    int code = create_net(&net, c, set);
     int32_t *const labels = malloc(BATCH * sizeof *labels);
     lock(&t);
     *run = (training_run){.trace = malloc((size_t)(steps + 1) * sizeof *run->trace)};
@@ -637,6 +647,21 @@ int training_run_make(training_run *run, cli *c, const training_set *set, const 
     }
     frg_soap_destroy(t.soap);
     free(labels);
+    mlp_destroy(&net);
+    return code;
+}
+
+int training_estimate(cli *c, const training_set *set, const frg_soap_opts *o)
+{
+    mlp net;
+    frg_soap *soap = NULL;
+    int code = create_net(&net, c, set);
+    if (!code) {
+        const frg_status s = frg_soap_create(&soap, c->ctx, o);
+        code = s < 0 ? cli_fail_library(c, s) : mlp_add_params(c, soap, &net);
+    }
+    code = code ? code : soap_show_size(c, 1, &soap);
+    frg_soap_destroy(soap);
     mlp_destroy(&net);
     return code;
 }

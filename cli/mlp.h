@@ -43,9 +43,11 @@ typedef struct {
 typedef struct {
     int steps;
     frg_status status;
-    double seconds;  /* of the optimizer and the network */
-    double *trace;   /* loss of every step, `steps` of them */
-    double smoothed; /* exponential mean of the loss at the end */
+    double seconds;    /* of the optimizer and the network */
+    double *trace;     /* loss of every step, `steps` of them */
+    double smoothed;   /* exponential mean of the loss at the end */
+    int64_t long_axes; /* of the network's parameters: too long for a factor */
+    int shown;         /* warnings that were shown before the first step */
     /* of a run whose worker may be left within a step */
     double began; /* where its clock would have begun without a stop */
     int kept;     /* steps of the state that the file has: 0 for the line alone */
@@ -64,6 +66,8 @@ struct worker;
  *  w: whose work this is, which may be left within a step and then shows *run; NULL: nobody's. */
 int training_run_make(training_run *run, cli *c, const training_set *set, const frg_soap_opts *o,
                       int steps, double target, struct keeper *k, struct worker *w);
+/** --dry-run: what its steps will take; the exit code. */
+int training_estimate(cli *c, const training_set *set, const frg_soap_opts *o);
 /** Whether a run with states can be left now and loses no step. */
 int training_may_leave(const training_run *run);
 /** Writes the state before the step that was left, where the file does not have it. */

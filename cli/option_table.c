@@ -18,6 +18,10 @@
 #define REPEAT                                                                                     \
     .field = AT(repeat), .value = "N", .low = 0, .high = 100000, .group = running,                 \
     .help = "one warm-up, then N runs; the times are medians"
+/* and those of --dry-run */
+#define DRY_RUN                                                                                    \
+    .field = AT(dry_run), .group = running,                                                        \
+    .help = "print the plan, its memory and about how long it takes, and stop"
 #define GP_JOBS   "value|fit|predict|loo|sample|batch"
 #define GW_JOBS   "align|sinkhorn|paths|energy|barycenter"
 #define SOAP_JOBS "bench|train|qr"
@@ -760,9 +764,8 @@ const option_spec option_table[] = {
      .kind = KIND_FLAG,
      .commands = CMD_FE | CMD_DEMEAN | CMD_GP,
      .jobs = GP_JOBS_OF_DATA | GP_JOBS_OF_POINTS,
-     .field = AT(dry_run),
-     .group = running,
-     .help = "print the plan, its memory and about how long it takes, and stop"},
+     DRY_RUN},
+    {.name = "dry-run", .kind = KIND_FLAG, .commands = CMD_SOAP, .jobs = SOAP_JOBS_OF_STEPS, DRY_RUN},
 
     /* ---- pages: help ---- */
     {.name = "man",
