@@ -74,6 +74,7 @@ static const ext_field soap_options[] = {{AT(lr), IS_DOUBLE, NULL},
 
 static const ext_field soap_report[] = {{REPORT(updated), IS_INT64, NULL},
                                         {REPORT(nonfinite), IS_INT64, NULL},
+                                        {REPORT(long_axes), IS_INT64, NULL},
                                         {REPORT(due), IS_INT64, NULL},
                                         {REPORT(skipped), IS_INT64, NULL},
                                         {REPORT(householder), IS_INT64, NULL},
@@ -90,6 +91,24 @@ static const ext_field soap_report[] = {{REPORT(updated), IS_INT64, NULL},
                                         {REPORT(project_seconds), IS_DOUBLE, NULL},
                                         {REPORT(update_seconds), IS_DOUBLE, NULL},
                                         {NULL, 0, IS_INT, NULL}};
+
+/* by the keys of `fourge soap train --dry-run` */
+#define SIZE(key, field) key, offsetof(frg_soap_size, field)
+static const ext_field soap_size[] = {
+    {SIZE("parameters", parameters), IS_INT64, NULL},
+    {SIZE("numbers", numbers), IS_INT64, NULL},
+    {SIZE("factors", factors), IS_INT64, NULL},
+    {SIZE("long_axes", long_axes), IS_INT64, NULL},
+    {SIZE("largest_factor", largest_factor), IS_INT64, NULL},
+    {SIZE("largest_of", largest_of), IS_TEXT, NULL},
+    {SIZE("largest_axis", largest_axis), IS_INT, NULL},
+    {SIZE("state_bytes", state_bytes), IS_SIZE, NULL},
+    {SIZE("bytes", bytes), IS_SIZE, NULL},
+    {SIZE("step_peak_bytes", peak_bytes), IS_SIZE, NULL},
+    {SIZE("estimated_seconds", next_seconds), IS_DOUBLE, NULL},
+    {SIZE("estimated_refresh_seconds", refresh_seconds), IS_DOUBLE, NULL},
+    {SIZE("estimated_plain_seconds", plain_seconds), IS_DOUBLE, NULL},
+    {NULL, 0, IS_INT, NULL}};
 
 typedef struct {
     EXT_HEAD
@@ -330,6 +349,27 @@ static int read_gradients(PyObject *list, PyObject **held, int64_t n, frg_array 
     return 0;
 }
 
+/** What the steps take, by the names above. */
+static PyObject *soap_estimate(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    frg_soap_size size;
+    const frg_status status = frg_soap_estimate(self_of(self)->soap, &size);
+    return status < 0 || PyErr_Occurred() ? ext_failed(self, status)
+                                          : ext_fields_get(&size, soap_size);
+}
+
+/** prepare() -> how many warnings the context has. */
+static PyObject *soap_prepare(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    ext_soap *const s = self_of(self);
+    frg_status status;
+    EXT_WORK(status = frg_soap_prepare(s->soap));
+    return status < 0 || PyErr_Occurred() ? ext_failed(self, status)
+                                          : PyLong_FromLong(frg_warning_count(s->context->ctx));
+}
+
 /** step(gradients) -> how many warnings the context has; the list keeps the gradients. */
 static PyObject *soap_step(PyObject *self, PyObject *list)
 {
@@ -540,6 +580,8 @@ EXT_METHOD(soap_add_group)
 EXT_METHOD(soap_set_group)
 EXT_METHOD(soap_get_group)
 EXT_METHOD(soap_add_param)
+EXT_METHOD(soap_estimate)
+EXT_METHOD(soap_prepare)
 EXT_METHOD(soap_step)
 EXT_METHOD(soap_get_report)
 EXT_METHOD(soap_state_shape)
@@ -563,6 +605,8 @@ int ext_types_soap(PyObject *module)
         {"set_group", soap_set_group_alone, METH_VARARGS, "set_group(group, options, frequency)"},
         {"get_group", soap_get_group_alone, METH_VARARGS, "get_group(group) -> options"},
         {"add_param", soap_add_param_alone, METH_VARARGS, "add_param(group, w, name) -> id"},
+        {"estimate", soap_estimate_alone, METH_NOARGS, "estimate() -> what the steps take"},
+        {"prepare", soap_prepare_alone, METH_NOARGS, "prepare() -> warnings"},
         {"step", soap_step_alone, METH_O, "step(gradients) -> warnings"},
         {"report", soap_get_report_alone, METH_NOARGS, "What the last step did."},
         {"state_shape", soap_state_shape_alone, METH_VARARGS, "state_shape(id, key) -> shape"},

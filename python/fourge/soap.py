@@ -74,8 +74,9 @@ def defaults(profile: str = "emerging") -> dict[str, Any]:
     order ("grad_first", "update_first"); warmup_v ("keep", "reset", "rotate"); moment1_basis ("auto", "eigen", "original");
     qr_method ("auto", "householder", "cholesky", "vendor"); ridge_c; ortho_tol.
 
-    Layout: precondition_1d (vectors have a factor too); max_precond_dim (a longer axis has no factor, None: none is too long);
-    block_dim (longer axes in blocks); merge_dims and merge_rule ("left", "fan_in", "stacked").
+    Layout: precondition_1d (parameters of one axis have a factor too); max_precond_dim (10000: a longer axis has no factor, its
+    basis is I; None or -1: none is too long; 0: plain Adam); block_dim (longer axes in blocks, those beyond max_precond_dim
+    with None alone); merge_dims (neighbouring axes are joined up to max_precond_dim) and merge_rule ("left", "fan_in", "stacked").
 
     Besides: nonfinite ("skip", "error", "propagate": a gradient that is not finite); stochastic_rounding, rounding_seed.
 
@@ -172,12 +173,21 @@ class Engine:
         self._last.append(last)
         return len(self._last) - 1
 
-    def step(self, groups: Sequence[Mapping[str, Any]], gradients: list[Any]) -> None:
+    def _take(self, groups: Sequence[Mapping[str, Any]]) -> None:
         for i, group in enumerate(groups):
             now = self._values(group)
             if now != self._last[i]:
                 self.handle.set_group(i, *self._translated(now))
                 self._last[i] = now
+
+    def estimate(self, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        self._take(groups)
+        return self.handle.estimate()
+
+    def step(self, groups: Sequence[Mapping[str, Any]], gradients: list[Any]) -> None:
+        self._take(groups)
+        if self.handle.prepare():  # slow steps are warned of before they begin
+            warn(self.context, stacklevel=4)
         if self.handle.step(gradients):
             warn(self.context, stacklevel=4)
 
@@ -290,7 +300,36 @@ def _groups_of(params: Any) -> list[dict[str, Any]]:
     return [dict(g) for g in params] if isinstance(params[0], Mapping) else [{"params": params}]
 
 
-class SOAP(Summary):
+class SoapSummary(Summary):
+    """What an optimizer shows of itself: its groups, what they take, the last step."""
+
+    _engine: Engine
+    param_groups: list[dict[str, Any]]
+
+    def _facts(self) -> tuple[str, list[tuple[str, Any]], tuple[list[str], list[list[Any]]]]:
+        keys = ("lr", "betas", "shampoo_beta", "eps", "weight_decay", "precondition_frequency")
+        size = lambda a: a.size if isinstance(a, np.ndarray) else a.numel()
+        rows = [[f"group {i}", len(g["params"]), sum(size(a) for a in g["params"]), *(g[k] for k in keys)]
+                for i, g in enumerate(self.param_groups)]
+        takes, last = self.estimate(), self._engine.report
+        facts = {"factors": takes["factors"], "largest order": takes["largest_factor"], "axes too long": takes["long_axes"],
+                 "state": f"{takes['state_bytes'] / 1e6:.3g} MB"}
+        facts |= {k: last[k] for k in ("updated", "nonfinite", "due", "skipped", "seconds") if k in last}
+        return f"SOAP, profile {self._engine.profile}", list(facts.items()), (["", "arrays", "numbers", *keys], rows)
+
+    def estimate(self) -> dict[str, Any]:
+        """Memory and time of the steps, before the first one or between two; nothing is taken or done for it.
+
+        parameters, numbers, factors; long_axes (too long for a factor, see ``max_precond_dim``); largest_factor, its order, with
+        largest_of, the parameter, and largest_axis; state_bytes (moments, factors, bases), bytes (with the workspaces of the
+        threads) and step_peak_bytes (the most, in the next step); estimated_seconds of the next step, estimated_refresh_seconds of a later one
+        that refreshes every basis, estimated_plain_seconds of one that refreshes none: guesses, within a factor of three on
+        an idle machine.  A first step of more than a second is warned of before it begins.
+        """
+        return self._engine.estimate(self.param_groups)
+
+
+class SOAP(SoapSummary):
     """SOAP over NumPy arrays.
 
     Parameters
@@ -313,7 +352,7 @@ class SOAP(Summary):
         the value given.
 
     ``param_groups`` holds the groups; what is changed there counts from the next step on.  ``report`` tells what the
-    last step did.  Raises :class:`fourge.errors.BadArgument` naming the option or parameter.
+    last step did (``long_axes``: axes longer than ``max_precond_dim``, which have no factor), ``estimate()`` what steps take.  Raises :class:`fourge.errors.BadArgument` naming the option or parameter.
     """
 
     @_options.takes(_options.Soap)
@@ -331,13 +370,6 @@ class SOAP(Summary):
         self._names: list[str] = []
         for group in _groups_of(params):
             self.add_param_group(group)
-
-    def _facts(self) -> tuple[str, list[tuple[str, Any]], tuple[list[str], list[list[Any]]]]:
-        keys = ("lr", "betas", "shampoo_beta", "eps", "weight_decay", "precondition_frequency")
-        rows = [[f"group {i}", len(g["params"]), sum(a.size for a in g["params"]), *(g[k] for k in keys)]
-                for i, g in enumerate(self.param_groups)]
-        last = {k: v for k, v in self.report.items() if k in ("updated", "nonfinite", "due", "skipped", "seconds")}
-        return f"SOAP, profile {self._engine.profile}", list(last.items()), (["", "arrays", "numbers", *keys], rows)
 
     def __repr__(self) -> str:
         return f"SOAP({len(self._params)} arrays in {len(self.param_groups)} groups, profile {self._engine.profile!r})"

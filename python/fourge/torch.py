@@ -146,7 +146,7 @@ def _refuse_graphs(options):
         raise errors.Unsupported("capturable=True: there are no CUDA graphs on a CPU, and this build has the CPU alone")
 
 
-class SOAP(torch.optim.Optimizer):
+class SOAP(soap.SoapSummary, torch.optim.Optimizer):
     """SOAP (Vyas et al. 2024): Adam in the eigenbasis of Shampoo's factors, all factors in one batched call.
 
     Parameters
@@ -176,7 +176,10 @@ class SOAP(torch.optim.Optimizer):
     Every option can be given per group and changed in ``param_groups`` between steps, as schedulers do.  The state lies
     in the library; ``state_dict()`` exports it under the names of the profile's package and, under "fourge", as bytes
     with which a run goes on to the bit; ``load_state_dict`` takes these and the layouts of the other packages.
-    ``report`` is a dict of what the last step did.
+    ``report`` is a dict of what the last step did, ``estimate()`` tells the memory and time of steps before the first,
+    ``summary()`` prints both.  A network goes in whole: axes longer than ``max_precond_dim`` (10000), as those of an
+    embedding, have no factor and are counted in ``report["long_axes"]``; a first step of more than a second is warned of
+    before it begins.
 
     A gradient with NaN or infinity leaves its parameter as it is and is counted in ``report["nonfinite"]``
     (``nonfinite="error"`` or ``"propagate"`` change that).

@@ -1,5 +1,6 @@
 """fourge.torch.SOAP inside torch, and beside pytorch_optimizer."""
 
+import contextlib
 import copy
 import inspect
 import io
@@ -70,6 +71,30 @@ class Equal(unittest.TestCase):
             for p, q in zip(*(n.parameters() for n in nets)):
                 torch.testing.assert_close(p, q, rtol=0, atol=3e-3 * 0.05 * step + 1e-6)
 
+    def test_merged_axes_of_pytorch_optimizer(self):
+        """Axes join up to max_precond_dim, there and here: 4 x 3 x 12 and 3 x 4 x 2 x 6 become 12 x 12, 6 x 2 x 3 x 1 becomes 6 x 6,
+        and the 9 of 4 x 9 is too long for a factor of 6.  Square as above, with its tolerance.  (Where all axes become one, pytorch_optimizer 4.1 reshapes to [1] and fails.)"""
+        from pytorch_optimizer import SOAP as Peer
+
+        settings = dict(lr=0.05, betas=(0.95, 0.95), eps=0.05, weight_decay=0.01, precondition_frequency=2, merge_dims=True)
+        for limit, shapes, factors in ((12, ((4, 3, 12), (3, 4, 2, 6)), ([12, 12], [12, 12])), (6, ((6, 2, 3, 1), (4, 9)), ([6, 6], [4]))):
+            torch.manual_seed(0)
+            mine = [torch.nn.Parameter(torch.randn(*shape)) for shape in shapes]
+            their = [torch.nn.Parameter(p.detach().clone()) for p in mine]
+            ours = SOAP(mine, profile="nikhilvyas", max_precond_dim=limit, **settings)
+            theirs = Peer(their, max_precondition_dim=limit, **settings)
+            for step in range(1, 8):
+                for p, q in zip(mine, their):
+                    p.grad = torch.randn(p.shape)
+                    q.grad = p.grad.clone()
+                ours.step()
+                theirs.step()
+                for p, q in zip(mine, their):
+                    torch.testing.assert_close(p, q, rtol=0, atol=3e-3 * 0.05 * step + 1e-6)
+            for one, sizes in zip(ours.state_dict()["state"].values(), factors):
+                self.assertEqual([len(k) for k in one["GG"]], sizes)
+            self.assertEqual(ours.report["long_axes"], int(limit == 6))
+
     def test_checkpoints_of_pytorch_optimizer(self):
         """Its state goes on here, from state_dict and from an archive of its arrays; an archive exported here goes on
         there.  One refresh every two steps and eps = 0.05: the tolerance of the test above, from the step of the change
@@ -125,6 +150,59 @@ class Equal(unittest.TestCase):
             for p, q, r, s in zip(net.parameters(), nets[0].parameters(), arrays, other.parameters()):
                 for x in (q.detach(), torch.from_numpy(r), s.detach()):
                     torch.testing.assert_close(p.detach(), x, rtol=0, atol=3e-3 * 0.05 * (step - 5) + 1e-6)
+
+    def test_a_language_model(self):
+        """An embedding of 50000 x 64 and the output layer of as many words go in whole: their long axes have no factor, the
+        others have, and the step is that of a group whose longer axes were named."""
+        words, width = 50000, 64
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Embedding(words, width), torch.nn.Linear(width, width), torch.nn.Tanh(),
+                                  torch.nn.Linear(width, words, bias=False))
+        other = copy.deepcopy(net)
+        opt, named = SOAP(net.parameters(), lr=1e-3), SOAP(other.parameters(), lr=1e-3, max_precond_dim=width)
+        told = opt.estimate()
+        self.assertEqual((told["factors"], told["long_axes"], told["largest_factor"]), (4, 2, width))
+        self.assertEqual(opt.report.get("long_axes"), 0)
+        numbers = sum(p.numel() for p in net.parameters())
+        self.assertEqual(told["numbers"], numbers)
+        # moments, four factors and bases of 64 x 64, their eigenvalues and orders, rounded up to 64 bytes each
+        self.assertLessEqual(8 * numbers + 8 * 4 * width**2, told["state_bytes"])
+        self.assertLess(told["state_bytes"], 8 * numbers + 8 * 4 * width**2 + 4096)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(2):
+                x = torch.randint(0, words, (16,))
+                for n, o in ((net, opt), (other, named)):
+                    o.zero_grad()
+                    torch.nn.functional.cross_entropy(n(x), x).backward()
+                    o.step()
+        self.assertEqual((opt.report["updated"], opt.report["long_axes"], opt.report["due"]), (4, 2, 4))
+        self.same((p.detach() for p in net.parameters()), (p.detach() for p in other.parameters()))
+        self.assertEqual(opt.state_dict()["state"][0]["GG"][0].numel(), 0)
+
+    def test_slow_steps_are_told_before(self):
+        """An axis of 3000 has a factor: a step takes more than a second on one thread, which is said before it begins, once."""
+        p = torch.nn.Parameter(torch.zeros(3000, 2))
+        opt = SOAP([p], threads=1)
+        self.assertGreater(opt.estimate()["estimated_refresh_seconds"], 1)
+        p.grad = torch.full_like(p, float("nan"))  # is left alone: nothing of the size is computed
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            opt.step()
+            opt.step()
+        said = [str(w.message) for w in caught if "FRG-SOAP-103" in str(w.message)]
+        self.assertEqual(len(said), 1)
+        self.assertRegex(said[0], r"will take about .* s.*order 3000 \(axis 0 of 'param.0'\)")
+        self.assertEqual(opt.report["updated"], 0)
+        self.assertEqual(SOAP([torch.nn.Parameter(torch.zeros(3000, 2))], max_precond_dim=2999).estimate()["largest_factor"], 2)
+
+    def test_summary(self):
+        opt = SOAP(model().parameters(), lr=0.125)
+        self.assertIn("largest order", opt._repr_html_())
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            opt.summary()
+        self.assertIn("0.125", text.getvalue())
+        self.assertIn("Parameter Group 0", repr(opt))  # as torch's
 
     def test_adamw_where_no_axis_has_a_factor(self):
         nets = model(), model()
