@@ -137,3 +137,24 @@ def arrays(columns):
             a = np.array([*labels, None], dtype=object)[a]
         out[name] = a
     return out
+
+
+def narrow(data, names):
+    """The columns `names` of what :func:`table` takes, in a form that can be pickled: of frames a frame, of mappings a mapping, of what
+    exports an Arrow stream alone a table of pyarrow."""
+    if isinstance(data, _fourge.Table):
+        raise TypeError("a fit of a Table is not pickled: keep coef(), vcov() and tidy(), or fit a frame or a mapping")
+    if isinstance(data, np.ndarray):  # with names
+        return data[list(names)]
+    if hasattr(data, "keys") and not hasattr(data, "columns"):
+        return {name: data[name] for name in names}
+    if hasattr(data, "select") and type(data).__module__.split(".")[0] in ("polars", "pyarrow"):
+        return data.select(list(names))
+    if hasattr(data, "loc") and hasattr(data, "columns"):
+        return data[list(names)]
+    try:
+        import pyarrow
+    except ImportError as e:
+        raise TypeError(f"a fit of {type(data).__name__} is pickled with its columns as a table of pyarrow: pip install pyarrow, or keep coef(), "
+                        "vcov() and tidy()") from e
+    return pyarrow.RecordBatchReader.from_stream(data).read_all().select(list(names))

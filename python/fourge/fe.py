@@ -9,11 +9,13 @@ import difflib
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Unpack
 
 import numpy as np
 
 from . import _fourge, _frame, _options, errors
+from ._arrays import CONTEXT_OPTIONS as _CONTEXT_OPTIONS
 from ._arrays import Report as _Report
 from ._arrays import array as _array
 from ._arrays import context as _context
@@ -213,6 +215,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     _options.check(feols, options)
     _tell_sum(fml)
     asked: dict[str, Any] = _translated(options)
+    of_context = {k: asked[k] for k in _CONTEXT_OPTIONS if k in asked}
     context = _context(asked, progress)
     outer = {k: asked.pop(k) for k in _fit_options if k in asked}
     vcovs = [_spec(v) for v in (vcov if isinstance(vcov, (list, tuple)) else [vcov])]
@@ -220,7 +223,9 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     call = (context, fml, _frame.table(context, data, names), vcovs, outer, asked)
     fit = _fourge.Fe(*call)
     _warn(context)
-    return Fit(call, fit, data, names)
+    found = Fit(call, fit, data, names)
+    found._context_options = of_context
+    return found
 
 
 #: What the audit says of a column.
@@ -315,12 +320,40 @@ class Fit:
 
     def __init__(self, call: Any, fit: Any, data: Any, names: list[str]):
         self._call, self._fit, self._data, self._names = call, fit, data, names
+        self._outer: dict[str, Any] = call[4]
+        self._context_options: dict[str, Any] = {}
         self._vcovs: dict[Any, dict[str, Any]] = {}
         found = fit.result()
         self.result, self._shown = _result(found), found["vcovs"][0]
 
-    def __reduce__(self):
-        raise TypeError("a fit is not pickled or copied, it holds its data: keep coef(), vcov(), tidy() or glance(), or fit again")
+    def __copy__(self) -> Fit:
+        other = Fit.__new__(Fit)
+        other.__dict__.update(self.__dict__)
+        other._vcovs = dict(self._vcovs)
+        return other
+
+    def __deepcopy__(self, memo: Any) -> Fit:
+        other = self.__copy__()
+        other.result = deepcopy(self.result, memo)
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle has the results and the columns of the data that were read, of which a fit that is asked for more (residuals,
+        effects, another covariance, predictions) makes the same regression once more."""
+        _, fml, _, vcovs, outer, options = self.__dict__["_call"] if "_call" in self.__dict__ else (None, *self._kept)
+        gone = ("_call", "_fit", "_kept", "_data")
+        return {**{k: v for k, v in self.__dict__.items() if k not in gone}, "_data": _frame.narrow(self._data, self._names),
+                "_kept": (fml, None, vcovs, outer, options)}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_call", "_fit") or "_kept" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        fml, _, vcovs, outer, options = self._kept
+        context = _context(dict(self._context_options))
+        call = (context, fml, _frame.table(context, self._data, self._names), vcovs, outer, options)
+        fit = _fourge.Fe(*call)
+        self._fit, self._call = fit, call  # the fit first, as below
+        return self.__dict__[name]
 
     @property
     def nobs(self) -> int:
@@ -443,7 +476,7 @@ class Fit:
         """{column: values} of the coefficient table, under the names of `style`, "broom" or "pyfixest"; ``pandas.DataFrame(fit.tidy())``
         and ``polars.DataFrame(fit.tidy())`` make frames of it.  Where the covariance had to be made positive (several clusters)
         a column ``projected`` says so, and a coefficient whose variance was not positive has NaN errors."""
-        level = self._call[4].get("level", 0.95)
+        level = self._outer.get("level", 0.95)
         low, high = f"{50 * (1 - level):.1f}%", f"{50 * (1 + level):.1f}%"
         names = {
             "broom": ("term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy, deepcopy
 from os import PathLike, fsdecode, fspath, path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -20,6 +21,7 @@ import numpy as np
 from . import _fourge, _options, errors
 from ._arrays import Report, array, context, moved_seconds, seconds, warn, warn_once
 from ._frame import is_missing
+from ._kept import KeptPlan
 from ._summary import Summary
 
 __all__ = ["Alignment", "Graph", "Transport", "align", "barycenter", "energy", "joint_embedding", "landmark_bounds",
@@ -97,10 +99,17 @@ class Graph:
 
     def __init__(self, handle: Any):
         self._graph = handle
+        self._report: dict[str, Any] | None = None
+
+    def __copy__(self) -> Graph:
+        return self  # nothing changes it
+
+    def __deepcopy__(self, memo: Any) -> Graph:
+        return self
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Graph is not pickled or copied: keep arcs(), of which Graph.csr(starts, targets, weights, directed=True) makes "
-                        "one of the same paths")
+        """A pickle has the arcs and the report; what is made of it has the same arcs."""
+        return _graph_of, (*self.arcs(), self.report)
 
     @classmethod
     @_options.takes(_options.Unseeded, "context")
@@ -166,7 +175,7 @@ class Graph:
     @property
     def report(self) -> dict[str, Any]:
         """n, arcs, components, stitched, directed."""
-        return self._graph.report()
+        return dict(self._report) if self._report else self._graph.report()
 
     def paths(self, sources: Sequence[int] | None = None) -> np.ndarray:
         """(sources, n) lengths of shortest paths, infinite where there is none; sources None: from all nodes."""
@@ -193,15 +202,41 @@ def read_mesh(path: str | PathLike[str], **options: Unpack[_options.Read]) -> tu
     return np.frombuffer(points).reshape(-1, 3).copy(), np.frombuffer(ends, np.int32).reshape(-1, 2).copy()
 
 
+def _graph_of(starts: np.ndarray, targets: np.ndarray, weights: np.ndarray, report: dict[str, Any]) -> Graph:
+    """A graph of a pickle: an undirected one gets each edge once, from its lower node."""
+    if not report["directed"]:
+        nodes = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        once = nodes <= targets
+        starts = np.concatenate([[0], np.cumsum(np.bincount(nodes[once], minlength=len(starts) - 1))])
+        targets, weights = targets[once], weights[once]
+    graph = Graph.csr(starts, targets, weights, directed=report["directed"])
+    graph._report = report
+    return graph
+
+
 class _Plan(Summary):
-    """A transport plan P (n x m) that is made of its solver when it is asked for."""
+    """A transport plan P (n x m) that is made of its solver when it is asked for.
+
+    Copies share the solver, which nothing changes.  A pickle has the plan (its entries that are not 0, the factors of one of low
+    rank), the potentials, the marginals and the report; distances and :meth:`vjp` stay with the original."""
 
     _solver: Any
     report: dict[str, Any]
 
+    def __copy__(self) -> Any:
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.report = copy(self.report)
+        return other
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        other = self.__copy__()
+        other.report = deepcopy(self.report, memo)
+        return other
+
     def __reduce__(self) -> Any:
-        raise TypeError(f"{type(self).__name__} is not pickled or copied, it holds its solver: keep plan() or sparse(threshold), potentials "
-                        "and dict(report)")
+        kept = self._solver if isinstance(self._solver, KeptPlan) else KeptPlan(self._solver)
+        return type(self), (kept, self.report)
 
     @property
     def shape(self) -> tuple[int, int]:
