@@ -79,6 +79,11 @@ static frg_status body(frg_context *ctx, void *user, uint64_t *hash)
         s = frg_soap_add_group(soap, &o, NULL);
     if (s >= 0)
         s = frg_soap_add_param(soap, 1, frg_vector(v, FRG_F32, 5), NULL, NULL);
+    frg_soap_size size;
+    if (s >= 0)
+        s = frg_soap_estimate(soap, &size);
+    if (s >= 0)
+        s = frg_soap_prepare(soap);
     const frg_array grads[2] = {frg_matrix(g, FRG_F32, M, N, N), frg_vector(h, FRG_F32, 5)};
     for (int t = 0; t < 4 && s >= 0; t++) {
         float before[M * N];
