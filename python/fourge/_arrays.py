@@ -88,14 +88,19 @@ def warn_once(key, message):
     if key in _warned:
         return
     _warned.add(key)
-    frame, level = sys._getframe(1), 2
+    warnings.warn(message, UserWarning, stacklevel=outside())
+
+
+def outside():
+    """The stacklevel, for a warning in the function that asks, of the first caller outside the package."""
+    frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("fourge."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    return level
 
 
-def warn(context_, stacklevel=3):
-    """The library's warnings since the last call, as Python's."""
+def warn(context_, stacklevel=None):
+    """The library's warnings since the last call, as Python's, at the first caller outside the package where no level is given."""
     for code, message in context_.warnings():
         kind = errors.NotConverged if code == "FRG-FE-101" else UserWarning
-        warnings.warn(f"{code}: {message}", kind, stacklevel=stacklevel)
+        warnings.warn(f"{code}: {message}", kind, stacklevel=outside() if stacklevel is None else stacklevel)

@@ -20,9 +20,11 @@ from ._arrays import Report as _Report
 from ._arrays import array as _array
 from ._arrays import context as _context
 from ._arrays import moved_seconds as _moved_seconds
+from ._arrays import outside as _outside
 from ._arrays import seconds as _seconds
 from ._arrays import warn_once as _warn_once
 from ._arrays import warn as _warn
+from ._hints import hint as _hint
 from ._tables import chosen, coefplot, etable, iplot, remarks
 
 __all__ = ["feols", "demean", "lsmr", "etable", "coefplot", "iplot", "Fit"]
@@ -152,13 +154,28 @@ def _ssc(given):
     return ",".join(f"{names[key]}={str(value).lower()}" for key, value in given.items())
 
 
+def _outer_text(text):
+    """What stands in no parentheses."""
+    before = None
+    while text != before:
+        before, text = text, re.sub(r"\([^()]*\)", "", text)
+    return text
+
+
+def _tell_power(fml):
+    """A warning of x**2 in no call, which the grammars read differently: fixest as I(x^2), formulaic as the term x by itself."""
+    for name, power in re.findall(r"([^\W\d][\w.]*)\s*\*\*\s*(\d+)", _outer_text(fml.split("|", 1)[0])):
+        warnings.warn(f"{name}**{power} is the power, I({name}^{power}), as in fixest; pyfixest's formulas read it as {name}: write "
+                      f"I({name}**{power}), which is the power in both", UserWarning, stacklevel=_outside())
+
+
 def _tell_sum(fml):
     """A warning of several names with plus signs on the left, which pyfixest fits one by one."""
-    left = re.sub(r"\([^()]*\)", "", fml.split("~", 1)[0]) if "~" in fml else ""
+    left = _outer_text(fml.split("~", 1)[0]) if "~" in fml else ""
     names = [word.strip() for word in left.split("+")]
     if len(names) > 1 and all(_plain_name.fullmatch(word) for word in names):
         warnings.warn(f"{left.strip()} on the left is one outcome, the sum, as in fixest; pyfixest fits {len(names)} regressions: call "
-                      f"feols for each outcome, or write I({left.strip()})", UserWarning, stacklevel=3)
+                      f"feols for each outcome, or write I({left.strip()})", UserWarning, stacklevel=_outside())
 
 
 def __getattr__(name):
@@ -177,7 +194,8 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     Parameters
     ----------
     fml : str
-        fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``.
+        fixest's grammar: ``y ~ x | f1 + f2``, ``i()``, ``^``, ``f[x]``, ``:``, ``*``, ``I()``, ``log exp sqrt abs``.  ``x^2`` and
+        ``x**2`` are ``I(x^2)``, as in fixest; in pyfixest both are the term ``x``, so that the second is warned of.
     data : frame or mapping
         Anything that exports an Arrow stream (polars, pyarrow, DuckDB, pandas with pyarrow) or names -> 1-D arrays.
         Only the columns that the formula names are read. Categories keep their order (pandas' categoricals, polars' Enum);
@@ -214,6 +232,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
         raise TypeError(f"fml: expected a formula, a str, got {type(fml).__name__}")
     _options.check(feols, options)
     _tell_sum(fml)
+    _tell_power(fml)
     asked: dict[str, Any] = _translated(options)
     of_context = {k: asked[k] for k in _CONTEXT_OPTIONS if k in asked}
     context = _context(asked, progress)
@@ -539,7 +558,7 @@ class Fit:
         """
         columns = _frame.arrays(self._with_effects().effects())
         if not np.all(columns["identified"]):
-            warnings.warn("the effects are not unique: differences between levels of a factor may be the solver's", stacklevel=2)
+            warnings.warn("the effects are not unique: differences between levels of a factor may be the solver's", stacklevel=_outside())
         out: dict[str, dict[str, float]] = {}
         for factor, level, effect in zip(columns["factor"], columns["level"], columns["effect"]):
             out.setdefault(str(factor), {})[str(level)] = float(effect)
@@ -574,7 +593,7 @@ class Fit:
         out = np.empty(table.rows())
         unseen = self._with_effects().predict(table, out)
         if unseen:
-            warnings.warn(f"{unseen} rows have a level that the fit has not seen", stacklevel=2)
+            warnings.warn(f"{unseen} rows have a level that the fit has not seen", stacklevel=_outside())
         return out
 
     def summary(self, digits: int = 5) -> None:
@@ -693,7 +712,7 @@ def demean(x: Any, fixed_effects: Any, weights: Any = None, *, out: Any = None,
     shape = (lambda a: a[:, None] if a.ndim == 1 else a)
     report = _demean_report(_fourge.demean(context, shape(x), codes, w, shape(result), options), len(x))
     if report["status"] != "FRG_OK":
-        warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=2)
+        warnings.warn(f"{report['status']}: a column did not converge; see the report", errors.NotConverged, stacklevel=_outside())
     if out is not None:
         target[...] = result
         result = out
@@ -737,5 +756,8 @@ def lsmr(A: Any, b: Any, *, progress: Callable[..., Any] | bool | None = None, *
     for report in reports:
         report["status"] = status
     if status in ("FRG_INTERRUPTED", "FRG_TIME_LIMIT"):
-        warnings.warn(f"{status}: the solution is that of the last iteration", errors.NotConverged, stacklevel=2)
+        warnings.warn(f"{status}: the solution is that of the last iteration", errors.NotConverged, stacklevel=_outside())
     return (x[:, 0], reports[0]) if b.ndim == 1 else (x, reports)
+
+
+_hint(globals())

@@ -16,7 +16,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from . import _fourge, _options, errors
-from ._arrays import CONTEXT_OPTIONS, Report, array, context, moved_seconds, seconds, warn
+from ._arrays import CONTEXT_OPTIONS, Report, array, context, moved_seconds, outside, seconds, warn
+from ._hints import hint
 from ._summary import Summary
 
 __all__ = ["GP", "load", "evaluate_batch", "fit_batch", "invquad_logdet"]
@@ -349,7 +350,7 @@ class GP(Summary):
         mean, variance = np.empty(r["n"] * r["q"]), np.empty(r["n"])
         g = np.empty(len(self.parameters)) if gradient else None
         log_density, rmse = call(mean, variance, g)
-        warn(self._context, stacklevel=4)
+        warn(self._context)
         mean = mean if r["q"] == 1 else mean.reshape(r["n"], r["q"])
         out = {"mean": mean, "variance": variance, "log_density": log_density, "rmse": rmse}
         return out | ({"gradient": g} if gradient else {})
@@ -416,7 +417,7 @@ class GP(Summary):
         if out["status"] != "FRG_OK":
             warnings.warn(f"the fit ended with {out['status']} (iterations: {out['iterations']}) before it converged, at the log "
                           f"likelihood {out['log_likelihood']:.6g}: {_REMEDIES.get(out['status'], 'fit again')}",
-                          errors.NotConverged, stacklevel=2)
+                          errors.NotConverged, stacklevel=outside())
         return report
 
     def _fit_report(self, f: dict[str, Any], options: Mapping[str, Any]) -> Report:
@@ -624,7 +625,7 @@ def _many(problems, kernel, theta, columns, progress, gradient, fit, options):
                             gradient, fit)
     late = sum(one["status"] in ("FRG_INTERRUPTED", "FRG_TIME_LIMIT") for one in found)
     if late:
-        warnings.warn(f"the call was stopped: {late} of {len(found)} problems are not done; see their status", errors.NotConverged, stacklevel=3)
+        warnings.warn(f"the call was stopped: {late} of {len(found)} problems are not done; see their status", errors.NotConverged, stacklevel=outside())
     for one in found:
         for key in ("gradient", "theta"):
             value = one.pop(key)
@@ -726,3 +727,6 @@ def invquad_logdet(k: Any, r: Any, *, inverse: bool = False, **options: Unpack[_
     _fourge.invquad_logdet(c, k, r, *outputs)
     warn(c)
     return (inv_quad, logdet, a, inv) if inverse else (inv_quad, logdet, a)
+
+
+hint(globals())

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from . import _fourge, _options, errors
-from ._arrays import Report, array, context, moved_seconds, seconds, warn, warn_once
+from ._arrays import Report, array, context, moved_seconds, outside, seconds, warn, warn_once
 from ._frame import is_missing
+from ._hints import hint
 from ._kept import KeptPlan
 from ._summary import Summary
 
@@ -403,9 +404,9 @@ _MOVED = moved_seconds("graph", "distances", "build", "inner", "sample", "polish
 def _run(solver: Any, context_: Any) -> Report:
     """The run's report and what its plan's marginals are, under the keys of the program's JSON."""
     found = solver.run()
-    warn(context_, stacklevel=4)
+    warn(context_)
     if found["status"] == "FRG_TIME_LIMIT":
-        warnings.warn("FRG_TIME_LIMIT: the plan is that of the last step", errors.NotConverged, stacklevel=3)
+        warnings.warn("FRG_TIME_LIMIT: the plan is that of the last step", errors.NotConverged, stacklevel=outside())
     plan = solver.plan()
     left_out = () if found.get("starts_agree") else _OF_VERTEX
     report = {"n": plan["n"], "m": plan["m"],
@@ -599,7 +600,7 @@ def barycenter(spaces: Sequence[Any], size: int, *, weights: Sequence[Any] | Non
         floor = report["rounding_floor"]
         less = "" if floor != floor else ", which is what rounding leaves"
         warnings.warn(f"the distances still change by {report['change']:.2g} after {report['iterations']} rounds{less}",
-                      errors.NotConverged, stacklevel=2)
+                      errors.NotConverged, stacklevel=outside())
     return out, report
 
 
@@ -782,3 +783,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_OF_POT])
+
+
+hint(globals())

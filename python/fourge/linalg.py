@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from . import _fourge, _options, errors
-from ._arrays import array, context
+from ._arrays import array, context, outside
+from ._hints import hint
 
 __all__ = ["QR", "qr"]
 
@@ -120,7 +121,10 @@ def qr(A: Any, mode: str = "reduced", *, return_reports: bool = False, **options
     reports = _fourge.qr(c, [(s.work, s.q, s.r) for s in stacks], options)
     bad = sum(report["nonfinite"] for report in reports)
     if bad:
-        warnings.warn(f"{bad} of {len(reports)} matrices have a NaN or an infinity: their Q and R are NaN", stacklevel=2)
+        warnings.warn(f"{bad} of {len(reports)} matrices have a NaN or an infinity: their Q and R are NaN", stacklevel=outside())
     out = [QR(*(_like(x, a) for x in s.answer())) for s, a in zip(stacks, given)]
     answer = out if many else out[0]
     return (answer, reports) if return_reports else answer
+
+
+hint(globals())

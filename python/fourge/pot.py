@@ -31,8 +31,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from . import _fourge, _options, errors, gw
-from ._arrays import array, context
+from ._arrays import array, context, outside
 from ._arrays import warn as _warn_of
+from ._hints import hint
 from .gw import _is_tensor, _like, _matrix, _not_done, _wants_graph
 
 __all__ = ["emd", "emd2", "entropic_fused_gromov_wasserstein", "entropic_fused_gromov_wasserstein2",
@@ -249,7 +250,7 @@ def _emd(cost: np.ndarray, a: np.ndarray, b: np.ndarray, options: dict[str, Any]
     plan, f, g = np.empty(cost.shape), np.empty(len(a)), np.empty(len(b))
     c = context(dict(options))
     report = _fourge.emd(c, np.ascontiguousarray(cost), a, b, plan, f, g)
-    _warn_of(c, stacklevel=5)
+    _warn_of(c)
     shift = (f[a > 0].mean() - g[b > 0].mean()) / 2  # POT's choice among the duals that differ by a constant
     warning = None if report["optimal"] else "the most pivots were done before the optimum was reached"
     return plan, {"cost": float(report["cost"]), "u": f - shift, "v": g + shift, "warning": warning,
@@ -359,7 +360,7 @@ def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numIt
         floor = found.report["rounding_floor"]
         less = "" if floor != floor else "; rounding leaves no less"
         warnings.warn(f"the marginals differ by {found.report['column_error']:.2g} after {found.report['iterations']} passes, stopThr is "
-                      f"{stopThr:g}{less}", errors.NotConverged, stacklevel=2)
+                      f"{stopThr:g}{less}", errors.NotConverged, stacklevel=outside())
     if not log:
         return plan
     f, g = (v + reg * np.log(size) / 2 for v in found.potentials)
@@ -370,7 +371,7 @@ def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numIt
 
 def _without_entropy(a: Any, b: Any, M: Any, log: bool) -> Any:
     """Of reg = 0, where POT's scalings are not numbers."""
-    warnings.warn("reg is 0: the plan without entropy, emd's, which has no scalings u and v", stacklevel=3)
+    warnings.warn("reg is 0: the plan without entropy, emd's, which has no scalings u and v", stacklevel=outside())
     plan, found = emd(a, b, M, log=True)
     return (plan, {"err": [0.0], "niter": 0, "cost": found["cost"]}) if log else plan
 
@@ -611,7 +612,7 @@ def _start(G0: Any, product: np.ndarray, marginals: Sequence[np.ndarray | None])
 def _of_integers(*inputs: Any) -> None:
     """POT's warning for matrices of integers, whose plan it casts to their type; ours is one of floats."""
     if any(str(getattr(x, "dtype", "")).rpartition(".")[2].startswith(("int", "uint")) for x in inputs):
-        warnings.warn("the matrices are of integers; the plan is one of floats, where POT casts it to their type", stacklevel=4)
+        warnings.warn("the matrices are of integers; the plan is one of floats, where POT casts it to their type", stacklevel=outside())
 
 
 def _balanced(M: Any, C1: Any, C2: Any, p: Any, q: Any, loss_fun: str, symmetric: bool | None, alpha: Any, armijo: bool, G0: Any,
@@ -1239,3 +1240,6 @@ def _describe(function: Any) -> None:
 
 for _name in __all__:
     _describe(globals()[_name])
+
+
+hint(globals())

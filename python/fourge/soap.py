@@ -20,6 +20,7 @@ import numpy as np
 
 from . import _fourge, _options, errors
 from ._arrays import CONTEXT_OPTIONS, context, warn, warn_once
+from ._hints import hint
 from ._summary import Summary
 
 __all__ = ["SOAP", "defaults"]
@@ -187,9 +188,9 @@ class Engine:
     def step(self, groups: Sequence[Mapping[str, Any]], gradients: list[Any]) -> None:
         self._take(groups)
         if self.handle.prepare():  # slow steps are warned of before they begin
-            warn(self.context, stacklevel=4)
+            warn(self.context)
         if self.handle.step(gradients):
-            warn(self.context, stacklevel=4)
+            warn(self.context)
 
     # ---- state by the names of other packages ----
 
@@ -509,3 +510,6 @@ def update_group(mine: dict[str, Any], theirs: Mapping[str, Any]) -> None:
         name = ALIASES.get(key, key)
         if name in mine and name not in LAYOUT and name != "params":
             mine[name] = tuple(value) if name == "betas" else value
+
+
+hint(globals())

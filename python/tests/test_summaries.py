@@ -183,6 +183,19 @@ class Names(unittest.TestCase):
                 if fml[0] == "I":
                     np.testing.assert_array_equal(fit.coef(), sums.coef())
 
+    def test_a_power(self):
+        """x**2 is the square, as in fixest, and told to be no square in pyfixest; within a call it is one in both."""
+        want = fe.feols("y ~ I(x^2)", DATA).coef()
+        for fml, name in (("y ~ x**2", "x"), ("y ~ x ** 2 | f", "x"), ("y2**2 ~ x", "y2")):
+            with self.assertWarnsRegex(UserWarning, rf"{name}\*\*2 is the power, I\({name}\^2\).*pyfixest.*read it as {name}: write I"):
+                fit = fe.feols(fml, {**DATA, "f": np.arange(12) % 3})
+            if fml == "y ~ x**2":
+                np.testing.assert_array_equal(fit.coef(), want)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for fml in ("y ~ I(x**2)", "y ~ x^2", "y ~ I((x + y2)**2)"):
+                fe.feols(fml, DATA)
+
     def test_hints_name_no_file(self):
         for call in (lambda: fe.feols("c(y, y2) ~ x", DATA), lambda: fe.feols("y ~ x", DATA, vcov="HC3")):
             with self.assertRaises(errors.Unsupported) as caught:
