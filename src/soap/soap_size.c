@@ -1,13 +1,13 @@
-/* soap_size.c - what steps take, before the first: memory by the layouts themselves, time by counts of operations.
+/* soap_size.c - what steps take, before they do: memory by the layouts, time by counts of operations.
  *
  *     a factor of order n, of a parameter of N numbers, multiply-adds:
  *       average   n N / 2        in the bases and out   3 n N
  *       refresh   7/3 n^3 a product and its QR       eigendecomposition   some 4 n^3, on one thread
  *
- * Speeds are those of one core of the machine that the levels plain and v4 were measured on (AVX-512). */
+ * Speeds are those of one core with AVX-512; plain and v4 were measured, beside other work. */
 #include "soap/soap_state.h"
 
-/** Multiply-adds a second of one thread: products of matrices; QR with its products; eigendecompositions. */
+/** Multiply-adds a second of one thread: products; QR with its products; eigendecompositions. */
 typedef struct {
     double product, qr, eigh;
 } speed;
