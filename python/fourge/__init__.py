@@ -9,7 +9,7 @@ from . import errors
 from ._fourge import version as _version
 
 __version__ = _version()[0]
-_submodules = ("anndata", "fe", "gp", "gpytorch", "gw", "linalg", "pot", "pyfixest", "sklearn", "soap", "torch")
+_submodules = ("anndata", "datasets", "fe", "gp", "gpytorch", "gw", "linalg", "pot", "pyfixest", "sklearn", "soap", "torch")
 __all__ = ["errors", *_submodules]
 
 

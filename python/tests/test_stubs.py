@@ -13,7 +13,7 @@ import fourge
 from fourge import _fourge, fe, gp, gw, linalg, soap
 
 STUB = pathlib.Path(fourge.__file__).with_name("_fourge.pyi")
-MODULES = ("anndata", "fe", "gp", "gw", "linalg", "pot", "pyfixest", "soap")
+MODULES = ("anndata", "datasets", "fe", "gp", "gw", "linalg", "pot", "pyfixest", "soap")
 MADE_BY_THE_PACKAGE = ("Alignment", "Fit", "Graph", "Transport")  # their constructors are nobody else's
 
 

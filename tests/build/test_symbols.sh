@@ -54,7 +54,7 @@ check "no assertions in a release" users "$none" '__assert_fail|__assert_perror_
 # ---- what the loader and the machine enforce ----
 files="$build/fourge $build/libfourge.so"
 extension=$build/python/fourge/_fourge.abi3.so
-[ ! -f "$extension" ] || files="$files $extension"
+[ ! -f "$extension" ] || files="$files $extension ${extension%/*}/libfourge_package.so ${extension%/*}/bin/fourge"
 # shellcheck disable=SC2086 # a list of words
 check "run paths name whole folders" whole_run_paths $files
 
