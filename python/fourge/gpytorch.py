@@ -894,7 +894,8 @@ class fast_mll(contextlib.ContextDecorator):
     stats: "collections.Counter[str]" = collections.Counter()
 
     def __init__(self, state: bool = True, *, fused: bool = True, exact: bool = False, dense_from: int = DENSE_FROM) -> None:
-        self._setting, self._tokens = _Setting(fused, exact, dense_from) if state else None, []
+        self._setting = _Setting(fused, exact, dense_from) if state else None
+        self._tokens: list[Any] = []
 
     @classmethod
     def on(cls) -> bool:
@@ -1134,7 +1135,8 @@ def fit_mll(model: Any, likelihood: Any = None, *, method: str = "auto", threads
             for i in place:
                 process._gp.fix(i, True)
     process.theta = theta
-    report = process.fit(optimizer=method, **options)
+    chosen: dict[str, Any] = {"optimizer": method, **options}
+    report: Any = process.fit(**chosen)
     theta = process.theta
     for leaf, place in zip(leaves, places):
         if getattr(leaf.module, leaf.raw).requires_grad:

@@ -341,7 +341,7 @@ def sinkhorn(a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numIt
     if reg == 0:
         return _without_entropy(a, b, M, log)
     cost = _real(M, "M")
-    start = None if warmstart is None else tuple(reg * np.asarray(array(w, "warmstart"), np.float64) for w in warmstart)
+    start: Any = None if warmstart is None else tuple(reg * np.asarray(array(w, "warmstart"), np.float64) for w in warmstart)
     settings: dict[str, Any] = {"epsilon": reg, "tol": stopThr, "max_iter": int(numItermax), "cost_store": "f64", "round": False}
     settings |= options
     balanced = _is_balanced(settings)
@@ -450,13 +450,15 @@ def sinkhorn_unbalanced(a: Any, b: Any, M: Any, reg: float, reg_m: Any, method: 
     shifted = None if kind == "entropy" or plain else cost - reg * np.log(np.maximum(reference, 1e-300))
     if shifted is not None and _wants_graph(M, a, b):
         raise errors.Unsupported("c with tensors that require gradients: detach them, or leave c out")
-    start = None if warmstart is None else tuple(reg * np.asarray(array(w, "warmstart"), np.float64) for w in warmstart)
+    start: Any = None if warmstart is None else tuple(reg * np.asarray(array(w, "warmstart"), np.float64) for w in warmstart)
     balanced = bool(np.isinf(penalties).all())
     size = _mass(*mine) if balanced else 1.0
+    settings: dict[str, Any] = {"epsilon": reg, "tol": stopThr, "max_iter": int(numItermax), "cost_store": "f64", "round": False,
+                                "rho_source": penalties[0], "rho_target": penalties[1],
+                                "reference": "product" if plain and not balanced else "counting"}
+    settings |= options
     found = gw.transport(cost if shifted is None else shifted, *_shares(*mine, size), start=start, progress=verbose,
-                         **{"epsilon": reg, "tol": stopThr, "max_iter": int(numItermax), "cost_store": "f64", "round": False,
-                            "rho_source": penalties[0], "rho_target": penalties[1],
-                            "reference": "product" if plain and not balanced else "counting", **options})
+                         **settings)
     if _wants_graph(M, a, b):
         from .torch import _sinkhorn_plan
 
@@ -1114,12 +1116,14 @@ def _barycenter(N: int, Cs: Sequence[Any], ps: Any, p: Any, lambdas: Any, loss_f
     spaces = [_real(c, f"Cs[{s}]") for s, c in enumerate(Cs)]
     weights = [_histogram(None if ps is None else ps[s], f"ps[{s}]", len(c)) for s, c in enumerate(spaces)]
     mine, shares = _histogram(p, "p", N), _histogram(lambdas, "lambdas", len(spaces))
-    c, found, plans = _first_distances(N, init_C, random_state), {"err": [], "loss": []}, [None] * len(spaces)
+    c = _first_distances(N, init_C, random_state)
+    found: dict[str, list[float]] = {"err": [], "loss": []}
+    plans: list[Any] = [None] * len(spaces)
     for step in range(int(max_iter)):
         each = [plan_of(c, d, mine, w, before) for d, w, before in zip(spaces, weights, plans)]
-        plans = [t for t, _ in each]  # type: ignore[misc]
+        plans = [t for t, _ in each]
         found["loss"].append(sum(value for _, value in each))
-        before, c = c, _barycenter_of(plans, spaces, shares, mine, loss_fun)  # type: ignore[arg-type]
+        before, c = c, _barycenter_of(plans, spaces, shares, mine, loss_fun)
         last = found["loss"][-2] if step else 1e15
         found["err"].append(abs(found["loss"][-1] - last) / last if by_loss and last else float(np.linalg.norm(c - before)))
         _say(verbose, step, found["err"][-1])

@@ -23,7 +23,7 @@ import contextvars
 import inspect
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,9 +44,11 @@ BACKENDS = {
 }
 
 _lock = threading.Lock()
-_blocks = []  # (options, reports) of all threads, in the order in which they were entered
-_own = contextvars.ContextVar("the block that this thread or task is in", default=None)
-_put_back = []  # what ends the replacement
+#: (options, reports) of all threads, in the order in which they were entered
+_blocks: list[tuple[dict[str, Any], list[Any]]] = []
+_own: contextvars.ContextVar[tuple[dict[str, Any], list[Any]] | None] = contextvars.ContextVar(
+    "the block that this thread or task is in", default=None)
+_put_back: list[Callable[[], Any]] = []  # what ends the replacement
 
 _module = "pyfixest.estimation.internals.demean_"
 _arguments = ["x", "flist", "weights", "demeaner", "cached_preconditioner"]
@@ -131,7 +133,7 @@ def demeaning(backend: str = "auto", **options: Any) -> Iterator[list[dict[str, 
         raise ValueError(f"backend={backend!r}: expected one of {list(BACKENDS)}")
     if BACKENDS[backend] != "cpu":
         raise errors.NoDevice(f"backend={backend!r} needs the device '{BACKENDS[backend]}', which this build does not have")
-    block = options, []
+    block: tuple[dict[str, Any], list[Any]] = {**options}, []
     with _lock:
         if not _blocks:
             _replace()

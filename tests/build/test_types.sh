@@ -1,0 +1,46 @@
+#!/bin/sh
+# A type checker reads the package: mypy accepts the stub and the modules that need NumPy alone, stubtest finds the stub and the
+# extension alike, and both find what is planted.      test_types.sh BUILD
+# mypy comes from the package index once and stays in BUILD/types-env, with the NumPy that the annotations are of.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=$(cd "$1" && pwd)
+. "$here/tap.sh"
+scratch=$(mktemp -d)
+tools=$build/types-env
+wanted="mypy==2.4.1 numpy==2.4.6"
+
+# shellcheck disable=SC2086 # a list of words
+if [ "$(cat "$tools/installed" 2>/dev/null)" != "$wanted" ]; then
+    if ! { rm -rf "$tools" && /usr/bin/python3 -m venv "$tools" &&
+        "$tools/bin/pip" install -q --disable-pip-version-check --retries 1 $wanted &&
+        echo "$wanted" >"$tools/installed"; } >"$scratch/log" 2>&1; then
+        skip "the types" "mypy is not here and the package index cannot be reached: $(tail -n 1 "$scratch/log")"
+        finish
+        exit
+    fi
+fi
+
+# checked FILE OR OPTION...: what mypy says with the settings of pyproject.toml
+checked() {
+    (cd "$root/python" && MYPYPATH=$root/python "$tools/bin/mypy" --config-file "$root/pyproject.toml" --cache-dir "$build/types-cache" "$@")
+}
+check "mypy accepts the stub and every module" checked -p fourge
+
+# refused MESSAGE LINE: a program of that line gets that message.
+refused() {
+    printf 'from fourge import fe, gp, gw\nx = [[0.0], [1.0]]\n%s\n' "$2" >"$scratch/program.py"
+    ! checked "$scratch/program.py" >"$scratch/said" 2>&1 && cat "$scratch/said" && grep -q "$1" "$scratch/said"
+}
+printf 'from fourge import gw\nx = [[0.0], [1.0]]\ngw.align(x, x, mode="vertex", epsilon=0.1)\n' >"$scratch/right.py"
+check "and a program that is right" checked "$scratch/right.py"
+check "it refuses a misspelt option" refused 'Unexpected keyword argument "epsilonn"' 'gw.align(x, x, epsilonn=0.1)'
+check "and a word that is none of an option's" refused 'incompatible type' 'gw.align(x, x, mode="vertx")'
+check "and a method that a result lacks" refused 'has no attribute "cof"' 'fe.feols("y ~ x", {}).cof()'
+
+the_stub_is_the_extension() {
+    (cd "$scratch" && PYTHONPATH=$build/python "$tools/bin/python" -m mypy.stubtest fourge._fourge --ignore-disjoint-bases)
+}
+check "stubtest finds the stub and the extension alike" the_stub_is_the_extension
+finish
