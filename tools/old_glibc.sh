@@ -13,6 +13,7 @@ folder=$2
 cc=${CC:-gcc}
 python=${PYTHON:-python3}
 machine=$($cc -dumpmachine | cut -d - -f 1)
+objdump=$($cc -print-prog-name=objdump)
 scikit_learn=scikit-learn==1.9.1
 here=$(cd "$(dirname "$0")" && pwd)
 said="glibc $version, $machine, $scikit_learn, $(cksum <"$here/old_glibc.sh")"
@@ -26,7 +27,7 @@ cd "$folder"
 # where there is a newer one besides.
 symbols() {
     # a word of flags, the section, the size, the version (in brackets: for old programs), the name
-    LC_ALL=C objdump -T "$1" | awk -v limit="$version" '
+    LC_ALL=C $objdump -T "$1" | awk -v limit="$version" '
         # after: is version a newer than b?
         function after(a, b, x, y, i) {
             split(a, x, "."); split(b, y, ".")

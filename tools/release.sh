@@ -29,9 +29,9 @@ env=$scratch/env
 
 # ---- one version everywhere ----
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$source/pyproject.toml")
-# tells FILE PATTERN: the file has a line of the pattern, in which VERSION stands for the version
+# tells FILE PATTERN: the file has a line of the pattern, in which @ stands for the version
 tells() {
-    grep -qE "$(echo "$2" | sed "s/VERSION/$(echo "$version" | sed 's/\./\\./g')/")" "$source/$1" || { echo "$1: no version $version" && return 1; }
+    grep -qE "$(echo "$2" | sed "s/@/$(echo "$version" | sed 's/\./\\./g')/")" "$source/$1" || { echo "$1: no version $version" && return 1; }
 }
 header_tells() {
     [ "$(sed -n 's/^#define FRG_VERSION_[A-Z]* *//p' "$source/include/fourge/fourge.h" | paste -sd.)" = "$version" ]
@@ -41,12 +41,12 @@ if git -C "$root" show-ref -q --tags "refs/tags/$tag"; then
 else
     skip "the tag is that of version $version" "$tag is no tag: a trial"
 fi
-check "CMakeLists.txt has the version" tells CMakeLists.txt '^project\(fourge VERSION VERSION '
+check "CMakeLists.txt has the version" tells CMakeLists.txt '^project\(fourge VERSION @ '
 check "the header has it" header_tells
-check "CITATION.cff has it" tells CITATION.cff '^version: VERSION$'
-check "CHANGELOG.md has a part for it" tells CHANGELOG.md '^## .*VERSION'
-check "the recipe of conda has it" tells packaging/conda/meta.yaml 'set version = "VERSION"'
-check "the recipe of Debian has it" tells packaging/debian/changelog '^fourge \(VERSION-'
+check "CITATION.cff has it" tells CITATION.cff '^version: @$'
+check "CHANGELOG.md has a part for it" tells CHANGELOG.md '^## @'
+check "the recipe of conda has it" tells packaging/conda/meta.yaml 'set version = "@"'
+check "the recipe of Debian has it" tells packaging/debian/changelog '^fourge \(@-'
 
 # ---- the sdist ----
 make_sdist() {
@@ -62,7 +62,8 @@ check "it is below 3 MB" sh -c '[ "$(wc -c <"$1")" -lt 3000000 ]' sh "$sdist"
 check "libraries of glibc 2.28 to link with" env PYTHON="$env/bin/python" sh "$source/tools/old_glibc.sh" 2.28 "$scratch/old-glibc"
 make_wheel() {
     (cd "$scratch" && CMAKE_BUILD_PARALLEL_LEVEL=$(cores) PATH=$env/bin:$PATH "$env/bin/pip" wheel "$sdist" --no-deps --no-build-isolation \
-        --disable-pip-version-check -w "$scratch" --config-settings cmake.define.FOURGE_OLD_GLIBC="$scratch/old-glibc" \
+        --disable-pip-version-check -w "$scratch" --config-settings build-dir=build \
+        --config-settings cmake.define.FOURGE_OLD_GLIBC="$scratch/old-glibc" \
         --config-settings cmake.define.FOURGE_WERROR=ON) &&
         PATH=$env/bin:$PATH auditwheel repair --plat auto --wheel-dir "$out" "$scratch"/fourge-*-linux_*.whl
 }
