@@ -66,7 +66,8 @@ run_wheel() {
     status=0
     qemu-aarch64 -L "$FOURGE_ARM64_ROOT" "$bare/fourge/bin/fourge" --version || status=1
     for name in test_readme test_datasets.Datasets test_fe. test_linalg; do
-        qemu-aarch64 -L "$FOURGE_ARM64_ROOT" -E PYTHONHOME="$FOURGE_ARM64_ROOT/usr" -E PYTHONPATH="$bare:$FOURGE_ARM64_ROOT/usr/lib/python3/dist-packages" \
+        qemu-aarch64 -L "$FOURGE_ARM64_ROOT" -E LD_LIBRARY_PATH=/usr/lib/aarch64-linux-gnu/openblas-openmp \
+            -E PYTHONHOME="$FOURGE_ARM64_ROOT/usr" -E PYTHONPATH="$bare:$FOURGE_ARM64_ROOT/usr/lib/python3/dist-packages" \
             "$FOURGE_ARM64_ROOT/usr/bin/python3.11" "$root/python/tests/run.py" . "$name" || status=1
     done
     rm -rf "$bare"

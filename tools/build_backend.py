@@ -1,7 +1,7 @@
 """Build backend of the Python package: scikit-build-core's, which writes the commit into an sdist.
 
-The file COMMIT lies in the sdist's root alone, and CMakeLists.txt reads it before it asks git; what an sdist is built
-into says its commit where there is no git, too.
+The file COMMIT lies in the root of the sdist alone, and CMakeLists.txt reads it before it asks git;
+so what is built from an sdist says its commit where there is no git, too.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ COMMIT = pathlib.Path(__file__).resolve().parents[1] / "COMMIT"
 
 
 def commit():
-    """The commit of the checkout, 12 digits, with "+" where tracked files differ from it; "unknown" outside of git."""
+    """The checkout's commit, 12 digits, with "+" where tracked files differ; "unknown" without git."""
     command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
     try:
         said = subprocess.run(command, cwd=COMMIT.parent, capture_output=True, text=True)
@@ -24,7 +24,7 @@ def commit():
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """scikit-build-core's, with the file COMMIT in the root while it packs; one that is there already (this is an sdist) stays."""
+    """scikit-build-core's, with COMMIT in the root while it packs; one that is there stays."""
     made = not COMMIT.exists()
     if made:
         COMMIT.write_text(commit() + "\n", encoding="ascii")

@@ -7,7 +7,10 @@ import sys
 
 
 def main() -> int:
-    """Runs the program with the command line's arguments; where a process can, it becomes the program.  Returns its exit code."""
+    """Runs the program with the command line's arguments and returns its exit code.
+
+    Where a process can become another (not on Windows) it does, and nothing is returned.
+    """
     name = "fourge.exe" if os.name == "nt" else "fourge"
     command = [str(pathlib.Path(__file__).with_name("bin") / name), *sys.argv[1:]]
     if os.name == "nt":

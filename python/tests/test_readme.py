@@ -1,4 +1,4 @@
-"""The examples of README.md, the package's page in the index: each runs alone, and prints what stands below it."""
+"""The examples of README.md, the package's page in the index: each prints what stands below it."""
 
 import contextlib
 import io
@@ -15,20 +15,21 @@ TOLERANCE = 1e-4
 
 
 def same(a, b):
-    """Two words: equal, or numbers (units and signs around them equal) within TOLERANCE or one of the last digit."""
+    """Two words: equal but for numbers, which are within TOLERANCE or one of the last digit."""
     number = r"-?\d+\.?\d*(?:e[+-]?\d+)?"
     if re.sub(number, "#", a) != re.sub(number, "#", b):
         return False
     for x, y in zip(re.findall(number, a), re.findall(number, b)):
         places = len(y.partition(".")[2]) if "e" not in y else 300
-        if not math.isclose(float(x), float(y), rel_tol=TOLERANCE, abs_tol=1.01 * 10.0**-places if places else 1.01):
+        if not math.isclose(float(x), float(y), rel_tol=TOLERANCE, abs_tol=1.01 * 10.0**-places):
             return False
     return True
 
 
 class Readme(unittest.TestCase):
     def test_examples_print_what_stands_below(self):
-        examples = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+        page = README.read_text(encoding="utf-8")
+        examples = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
         self.assertEqual(len(examples), 4)
         here = os.getcwd()
         with tempfile.TemporaryDirectory() as folder:
@@ -36,10 +37,12 @@ class Readme(unittest.TestCase):
             try:
                 for code, printed in examples:
                     said = io.StringIO()
-                    with self.subTest(code.splitlines()[-1]), contextlib.redirect_stdout(said):
+                    with contextlib.redirect_stdout(said):
                         exec(compile(code, str(README), "exec"), {"__name__": "__main__"})
                     got, want = said.getvalue().split(), printed.split()
-                    self.assertTrue(len(got) == len(want) and all(map(same, got, want)), said.getvalue() + "\nREADME:\n" + printed)
+                    with self.subTest(code.splitlines()[-1]):
+                        alike = len(got) == len(want) and all(map(same, got, want))
+                        self.assertTrue(alike, f"{said.getvalue()}\nREADME:\n{printed}")
             finally:
                 os.chdir(here)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A type checker reads the package: mypy accepts the stub and the modules that need NumPy alone, stubtest finds the stub and the
-# extension alike, and both find what is planted.      test_types.sh BUILD
-# mypy comes from the package index once and stays in BUILD/types-env, with the NumPy that the annotations are of.
+# A type checker reads the package: mypy accepts the stub and every module, and refuses what is planted;
+# stubtest finds the stub and the extension alike.      test_types.sh BUILD
+# mypy comes from the package index once and stays in BUILD/types-env, with a NumPy for its annotations.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -22,25 +22,28 @@ if [ "$(cat "$tools/installed" 2>/dev/null)" != "$wanted" ]; then
     fi
 fi
 
-# checked FILE OR OPTION...: what mypy says with the settings of pyproject.toml
+# checked WHAT...: what mypy says of it with the settings of pyproject.toml
 checked() {
-    (cd "$root/python" && MYPYPATH=$root/python "$tools/bin/mypy" --config-file "$root/pyproject.toml" --cache-dir "$build/types-cache" "$@")
+    (cd "$root/python" && MYPYPATH=$root/python "$tools/bin/mypy" --config-file "$root/pyproject.toml" \
+        --cache-dir "$build/types-cache" "$@")
 }
-check "mypy accepts the stub and every module" checked -p fourge
+start='from fourge import fe, gp, gw
+x = [[0.0], [1.0]]'
 
 # refused MESSAGE LINE: a program of that line gets that message.
 refused() {
-    printf 'from fourge import fe, gp, gw\nx = [[0.0], [1.0]]\n%s\n' "$2" >"$scratch/program.py"
+    printf '%s\n%s\n' "$start" "$2" >"$scratch/program.py"
     ! checked "$scratch/program.py" >"$scratch/said" 2>&1 && cat "$scratch/said" && grep -q "$1" "$scratch/said"
 }
-printf 'from fourge import gw\nx = [[0.0], [1.0]]\ngw.align(x, x, mode="vertex", epsilon=0.1)\n' >"$scratch/right.py"
-check "and a program that is right" checked "$scratch/right.py"
-check "it refuses a misspelt option" refused 'Unexpected keyword argument "epsilonn"' 'gw.align(x, x, epsilonn=0.1)'
-check "and a word that is none of an option's" refused 'incompatible type' 'gw.align(x, x, mode="vertx")'
-check "and a method that a result lacks" refused 'has no attribute "cof"' 'fe.feols("y ~ x", {}).cof()'
-
 the_stub_is_the_extension() {
-    (cd "$scratch" && PYTHONPATH=$build/python "$tools/bin/python" -m mypy.stubtest fourge._fourge --ignore-disjoint-bases)
+    (cd "$scratch" && PYTHONPATH=$build/python "$tools/bin/python" -m mypy.stubtest fourge._fourge \
+        --ignore-disjoint-bases)
 }
+check "mypy accepts the stub and every module" checked -p fourge
+printf '%s\ngw.align(x, x, mode="vertex", threads=2).argmax()\n' "$start" >"$scratch/right.py"
+check "and a program that is right" checked "$scratch/right.py"
+check "it refuses a misspelt option" refused 'keyword argument "epsilonn"' 'gw.align(x, x, epsilonn=0.1)'
+check "and a word that is none of an option's" refused 'incompatible type' 'gw.align(x, x, mode="vertx")'
+check "and a method that a result lacks" refused 'no attribute "cof"' 'fe.feols("y ~ x", {}).cof()'
 check "stubtest finds the stub and the extension alike" the_stub_is_the_extension
 finish
