@@ -125,12 +125,33 @@ static double plain_energy(const double *c, int n, const double *d, int m, const
 
 enum { SAME_N = 20, SAME_M = 24, PAIRS = 11 };
 
+/** - sum v log v */
+static double entropy(const double *v, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum -= v[i] > 0 ? v[i] * log(v[i]) : 0;
+    return sum;
+}
+
+/** H(Q) + H(W) + H(h) of the factors of s. */
+static double entropy_of_factors(frg_context *ctx, const frg_gw *s, int n, int m)
+{
+    double q[SAME_M * SAME_M], w[SAME_M * SAME_M], h[SAME_M];
+    CHECK_OK(ctx, frg_gw_factors(s, q, w, h));
+    const int r = (int)frg_gw_rank(s);
+    return entropy(q, n * r) + entropy(w, m * r) + entropy(h, r);
+}
+
 /** energy[0 .. 3] of a pair of clouds: dense at epsilon, from there at twice it; factors of full rank; these from the first
  *  plan, from Y to X.  Each is that of the plan handed out, to the rounding of distances in float: 2^-23 of a gap's two
- *  terms, of the order of the distances' squares. */
-static void energies_of_a_pair(frg_context *ctx, double *energy)
+ *  terms, of the order of the distances' squares.  lost[2 .. 3]: what the factors' E - 2 epsilon (H(Q) + H(W) + H(h)) has
+ *  above that of the first plan P written as factors, Q = P, W and h its columns' weights, or the other way round, all in
+ *  units of E. */
+static void energies_of_a_pair(frg_context *ctx, double *energy, double *lost)
 {
     enum { N = SAME_N, M = SAME_M };
+    double of_dense = 0;
     double x[2 * N], y[3 * M], plan[N * M] = {0}, back[N * M], found[N * M], c[N * N], d[M * M];
     clouds(x, N, y, M);
     for (int j = 0; j < M; j++)
@@ -166,6 +187,11 @@ static void energies_of_a_pair(frg_context *ctx, double *energy)
             plan[i] = found[i];
             back[i % M * N + i / M] = found[i];
         }
+        if (k == 0) /* full rank is N, so that W and h, or Q and h, are the N equal weights of the shorter side */
+            of_dense = entropy(plan, N * M) + 2 * log(N);
+        if (k >= 2)
+            lost[k] = energy[k] - energy[0] - 2 * o.epsilon * most * most *
+                                                  (entropy_of_factors(ctx, s, n, m) - of_dense);
         CHECK_NEAR(frg_gw_get(s)->epsilon_end, o.epsilon, 1e-12);
         CHECK_INT(frg_gw_get(s)->starts, 1);
         frg_gw_destroy(s);
@@ -181,29 +207,40 @@ static int rising(const void *a, const void *b)
 /* T21 at the same epsilon.  With c for the components and full rank, P is the law of the ends of a chain i - c - j, and what
  * is lowered, <L, P> - epsilon (H(Q) + H(W) + H(h)), pays each leg its own entropy: where L grows as a square around what
  * matches, each leg has the spread of a dense plan at epsilon, spreads add, and the plan is about one of 2 epsilon.  So
- * energies of factors are near the dense ones and not theirs.  By one start from the dense plan of the points, and from a
- * plan that is given with the sides exchanged, single pairs of 25 seeds are 0.3 to 2.9 % above (the dense plan at 2 epsilon
- * to 3 %), but for one in 275 that ends in another valley, 16 % above: the median of eleven is judged, at the 3 %. */
+ * energies of factors are near the dense ones and not theirs.
+ *
+ * What has to hold of the least value of E - 2 epsilon (H(Q) + H(W) + H(h)), in units of the scale's square: it is not above
+ * that of any factors, the dense plan's among them, which are allowed at full rank.  Both sides come from what is handed out.
+ * One start may end in another valley (one pair in 275 did, its energy 16 % up): the median of eleven is judged.  The 5 %
+ * are the specification's; 0.3 to 2.9 % were seen, by either start, and 3 % of the dense plan at twice epsilon. */
 static void at_the_same_epsilon(void)
 {
     frg_context *ctx = test_context();
-    double above[4][PAIRS];
+    double above[4][PAIRS], lost[4][PAIRS];
     for (int pair = 0; pair < PAIRS; pair++) {
-        double energy[4];
-        energies_of_a_pair(ctx, energy);
+        double energy[4], more[4];
+        energies_of_a_pair(ctx, energy, more);
         for (int k = 1; k < 4; k++)
             above[k][pair] = energy[k] / energy[0];
+        for (int k = 2; k < 4; k++)
+            lost[k][pair] = more[k] / energy[0];
     }
     for (int k = 1; k < 4; k++)
         qsort(above[k], PAIRS, sizeof *above[k], rising);
-    const double *const factors = above[2], *const given = above[3];
-    printf("# of the dense plan's energy, median and most of %d pairs: %.4f %.4f at twice epsilon, "
-           "factors "
-           "%.4f %.4f, given its plan %.4f %.4f\n",
-           PAIRS, above[1][PAIRS / 2], above[1][PAIRS - 1], factors[PAIRS / 2], factors[PAIRS - 1],
-           given[PAIRS / 2], given[PAIRS - 1]);
-    CHECK_SAYS(factors[PAIRS / 2] < 1.03, "factors: %g", factors[PAIRS / 2]);
-    CHECK_SAYS(given[PAIRS / 2] < 1.03, "factors, given a plan: %g", given[PAIRS / 2]);
+    printf("# of the dense plan's energy at twice epsilon: median %.4f, most %.4f\n",
+           above[1][PAIRS / 2], above[1][PAIRS - 1]);
+    for (int k = 2; k < 4; k++) {
+        static const char *const how[] = {"from the points", "given its plan"};
+        qsort(lost[k], PAIRS, sizeof *lost[k], rising);
+        printf("# factors %s: median %.4f, most %.4f; their objective %.4f to %.4f above\n",
+               how[k - 2], above[k][PAIRS / 2], above[k][PAIRS - 1], lost[k][0],
+               lost[k][PAIRS - 1]);
+        CHECK_SAYS(lost[k][PAIRS / 2] <= 0, "factors %s: the objective is %g of E above the dense "
+                                            "plan's",
+                   how[k - 2], lost[k][PAIRS / 2]);
+        CHECK_SAYS(above[k][PAIRS / 2] < 1.05, "factors %s: %g", how[k - 2],
+                   above[k][PAIRS / 2]);
+    }
     frg_context_destroy(ctx);
 }
 
