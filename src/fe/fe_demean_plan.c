@@ -94,7 +94,7 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
     frg_demean_defaults(&opts, sizeof opts);
     TRY(frgi_take_opts(ctx, &opts, sizeof opts, o));
     TRY(check_opts(ctx, &opts));
-    TRY(check_use(ctx, &opts, n_slopes > 0 || no_intercept));
+    TRY(check_use(ctx, &opts, n_slopes != 0 || no_intercept));
     TRY(frgi_array_check(ctx, &codes, "codes", 2, 1u << FRG_I32));
     REQUIRE(ctx, codes.shape[1] >= 1 && codes.shape[1] <= MAX_FACTORS,
             "codes must have 1 .. %d columns, got %lld", MAX_FACTORS, (long long)codes.shape[1]);
@@ -115,7 +115,7 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
     TRY(NEW0(ctx, &d, 1, "plan"));
     d->ctx = ctx;
     d->opts = opts;
-    d->has_slopes = n_slopes > 0 || no_intercept;
+    d->has_slopes = n_slopes != 0 || no_intercept;
     TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
     TRY_TO(failed, frgi_fe_ladder_create(&d->ladder, ctx, &d->rows, &d->opts));
     const bool by_rows = is_by_rows(&opts);
