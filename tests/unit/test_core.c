@@ -308,6 +308,25 @@ static void kept_blocks(void)
     frg_context_destroy(ctx);
 }
 
+/* Of two kept blocks that suit the smaller is taken, whichever came first. */
+static void smallest_kept_block(void)
+{
+    for (int larger_first = 0; larger_first < 2; larger_first++) {
+        frg_context *const ctx = test_context();
+        char *large = NULL, *small = NULL, *x = NULL;
+        CHECK_OK(ctx, NEW(ctx, &large, 11 << 20, "bytes"));
+        CHECK_OK(ctx, NEW(ctx, &small, 10 << 20, "bytes"));
+        const char *const wanted = small;
+        DROP(ctx, larger_first ? &large : &small);
+        DROP(ctx, larger_first ? &small : &large);
+        CHECK_INT(ctx->n_kept, 2);
+        CHECK_OK(ctx, NEW(ctx, &x, 19 << 19, "bytes"));
+        CHECK(x == wanted && ctx->n_kept == 1);
+        DROP(ctx, &x);
+        frg_context_destroy(ctx);
+    }
+}
+
 static void arena(void)
 {
     fault_memory m;
@@ -673,6 +692,7 @@ static const test_case cases[] = {
     {"groups", groups},
     {"memory", memory},
     {"kept blocks", kept_blocks},
+    {"smallest kept block", smallest_kept_block},
     {"arena", arena},
     {"slabs", slabs},
     {"nearest names", nearest_names},
