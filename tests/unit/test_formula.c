@@ -137,6 +137,9 @@ static void mistakes(void)
         {"y ~ I(a < b < c)", "formula:13", "parentheses around a comparison"},
         {"y ~ I(c(1, 2))", "formula:7", "right of %in%"},
         {"y ~ I(a %in% b)", "formula:7", "wants c(...)"},
+        {"y ~ I(a %in% c(b))", "formula:16", "numbers or strings alone"},
+        {"y ~ I(f[x])", "formula:7", "stand right of the bar"},
+        {"y ~ x | a^b^c^d^e^f^g^h^k", "formula:25", "at most 8 columns"},
         {"y ~ I(a:b)", "formula:7", "makes no number"},
         {"\xc3\xa9 ~ \xc3\xa9 + ?", "formula:9",
          "found '?'"}, /* columns count letters, not bytes */
@@ -203,6 +206,16 @@ static void depth_and_length(void)
         strcat(text, "x");
         CHECK_STATUS(frgi_formula_create(&f, ctx, text, (int64_t)strlen(text)), FRG_BAD_ARG);
         CHECK(strstr(frg_message(ctx), "nested more than 64 deep") != NULL);
+    }
+    char many[1024] = "y ~ x | f0";
+    for (int i = 1; i < 65; i++)
+        sprintf(many + strlen(many), " + f%d", i);
+    CHECK_STATUS(frgi_formula_create(&f, ctx, many, (int64_t)strlen(many)), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "'f64': at most 64 effects") != NULL);
+    many[strlen(many) - strlen(" + f64")] = '\0';
+    if (CHECK_OK(ctx, frgi_formula_create(&f, ctx, many, (int64_t)strlen(many)))) {
+        CHECK_INT(f.n_effects, 64);
+        frgi_formula_destroy(&f, ctx);
     }
     enum { TERMS = 20000 };
     char *const text = calloc(TERMS + 1, 16);
