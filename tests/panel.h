@@ -92,11 +92,15 @@ TEST_UNUSED static panel panel_workers(int64_t n, int q, int p)
     return d;
 }
 
-/** Three well-connected factors of 300, 120 and 12 levels, 4000 rows, weights, three columns. */
+/** Three well-connected factors of 300, 120 and 12 levels, each of which occurs, 4000 rows, weights, three columns. */
 TEST_UNUSED static panel panel_usual(void)
 {
+    static const int64_t levels[] = {300, 120, 12};
     panel d = panel_make(4000, 3, 3);
-    panel_random_codes(&d, (const int64_t[]){300, 120, 12});
+    panel_random_codes(&d, levels);
+    for (int f = 0; f < 3; f++)
+        for (int64_t i = 0; i < levels[f]; i++)
+            d.codes[3 * i + f] = (int32_t)i;
     panel_random_weights(&d, 0.5, 2);
     return d;
 }
