@@ -111,6 +111,13 @@ size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o)
     return o->fill_cap > 0 ? o->fill_cap : frgi_memory_allowed(ctx) / 4;
 }
 
+/** Bytes that S may take: an entry for each product, but no more of them than pairs of levels. */
+static double schur_bytes(const fe_ladder *l)
+{
+    const double levels = (double)l->g->n_coef;
+    return 12 * fmin(l->products, levels * levels);
+}
+
 /** Assembles S unless it is there; a matrix over the cap is no failure but a rung that is missing. */
 static frg_status build_schur(fe_ladder *l, frg_context *ctx)
 {
@@ -118,7 +125,7 @@ static frg_status build_schur(fe_ladder *l, frg_context *ctx)
         return FRG_OK;
     }
     const size_t cap = frgi_fe_fill_cap(ctx, &l->opts);
-    if (12 * l->products > (double)cap) {
+    if (schur_bytes(l) > (double)cap) {
         l->refused = true;
         return FRG_OK;
     }
@@ -536,7 +543,7 @@ static frg_status choose(fe_ladder *l, frg_context *ctx, const fe_block_work *si
     if (l->refused && is_forced(l)) {
         FAIL(ctx, E_TOO_BIG,
              "%s needs an assembled matrix of about %.0f bytes, fill_cap allows %zu",
-             l->opts.method == FRG_FE_DIRECT ? "method direct" : "precond ac", 12 * l->products,
+             l->opts.method == FRG_FE_DIRECT ? "method direct" : "precond ac", schur_bytes(l),
              frgi_fe_fill_cap(ctx, &l->opts));
     }
     if (l->parts) {

@@ -468,8 +468,10 @@ static void estimates(void)
         for (int f = 0; f < q; f++) {
             char *const seen = panel_zeros(most[f], 1);
             levels[f] = 0;
-            for (int64_t i = 0; i < n; i++)
-                levels[f] += !seen[d.codes[i * q + f]]++ ? 1 : 0;
+            for (int64_t i = 0; i < n; i++) {
+                levels[f] += !seen[d.codes[i * q + f]];
+                seen[d.codes[i * q + f]] = 1;
+            }
             free(seen);
         }
         frg_demean_opts o = panel_options();

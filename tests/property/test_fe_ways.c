@@ -115,6 +115,29 @@ static void forbidden_factors(void)
     panel_free(&d);
 }
 
+/** However many rows a unit has, S has no more entries than pairs of levels: a factor of 3 levels fits anywhere. */
+static void long_units(void)
+{
+    panel d = panel_make(60000, 2, 1);
+    panel_random_codes(&d, (const int64_t[]){4, 3});
+    frg_context *const ctx = test_context();
+    double *const r = panel_zeros(d.n, sizeof *r), *const want = panel_zeros(d.n, sizeof *want);
+    frg_demean_column column, of_want;
+    frg_demean_opts o = panel_options();
+    CHECK_OK(ctx, panel_demean(ctx, &d, &o, want, &of_want, NULL));
+    o.method = FRG_FE_DIRECT;
+    o.fill_cap = 1 << 20;
+    panel_report report;
+    if (CHECK_OK(ctx, panel_demean(ctx, &d, &o, r, &column, &report))) {
+        CHECK_TEXT(report.plan.method, "direct");
+        check_same(&d, r, &column, want, &of_want);
+    }
+    frg_context_destroy(ctx);
+    free(r);
+    free(want);
+    panel_free(&d);
+}
+
 /* ---- slopes ------------------------------------------------------------------------------------- */
 
 /** A slope in the second factor of a graph: units among neighbours on a grid, where steps are many and a factor pays, or
@@ -282,6 +305,7 @@ static void bad_calls(void)
 static const test_case cases[] = {
     {"ranks", ranks},
     {"forbidden factors", forbidden_factors},
+    {"long units", long_units},
     {"slopes weighed", slopes_weighed},
     {"bad options", bad_options},
     {"bad calls", bad_calls},
