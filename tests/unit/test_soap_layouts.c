@@ -443,6 +443,7 @@ static void views(void)
                                              frg_matrix(w[k], FRG_F32, ROWS, COLUMNS, COLUMNS), "w",
                                              NULL));
         }
+        bool in_bases = false;
         for (int t = 1; t <= 8; t++) {
             for (int i = 0; i < COUNT; i++)
                 g[i] = (float)((round < 2 ? 1 : 0x1p45) * test_normal());
@@ -457,8 +458,10 @@ static void views(void)
             const frg_soap_view step = view_named(ctx, soap[0], "step");
             CHECK_INT(*(const int64_t *)step.array.data, t);
             CHECK((view_named(ctx, soap[0], "GG.0").unit > 1) == (round >= 2));
+            in_bases = in_bases || view_named(ctx, soap[0], "exp_avg").in_bases;
             CHECK_BITS(w[0], w[1], sizeof w[0]);
         }
+        CHECK(in_bases == (o.moment1_basis == FRG_BASIS_EIGEN));
         frg_soap_view none = {.unit = 7};
         CHECK_STATUS(frg_soap_state_view(soap[0], 0, "exp_avg.plain", &none), FRG_BAD_ARG);
         CHECK_STATUS(frg_soap_state_view(soap[0], 0, "GG.2", &none), FRG_BAD_ARG);
