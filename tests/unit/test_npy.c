@@ -533,6 +533,8 @@ static void bad_archives(void)
     enum { FLAGS = 8, METHOD = 10, CRC = 16, PACKED = 20, UNPACKED = 24, LOCAL = 42 };
     check_refused(ctx, (zip_member[]){x, {"y.npy", three.data, three.count, false, false}}, 2, 0, 0,
                   "FRG-IO-005");
+    CHECK_SAYS(strstr(frg_message(ctx), "the array 'y' has 3 rows, those before it have 2"), "%s",
+               frg_message(ctx));
     check_refused(ctx, (zip_member[]){x, x}, 2, 0, 0, "FRG-IO-005");
     check_refused(ctx, &x, 0, 0, 0, "FRG-IO-005");
     check_refused(ctx, &text, 1, 0, 0, "FRG-IO-006");
