@@ -134,7 +134,7 @@ typedef struct {
     const char *name;
     const void *bytes;
     size_t count;
-    bool deflated, wide; /* wide: sizes in the 64-bit extra field */
+    bool deflated, wide; /* wide: sizes in the 64-bit field, behind one of times if deflated */
 } zip_member;
 
 TEST_UNUSED static void add_zip(byte_string *b, const zip_member *members, int n)
@@ -163,12 +163,18 @@ TEST_UNUSED static void add_zip(byte_string *b, const zip_member *members, int n
             add_number(to, m->wide ? wide : packed.count, 4);
             add_number(to, m->wide ? wide : m->count, 4);
             add_number(to, name, 2);
-            add_number(to, m->wide ? 20 : 0, 2);
+            const bool timed = m->wide && m->deflated;
+            add_number(to, timed ? 29 : m->wide ? 20 : 0, 2);
             if (central) {
                 add_number(to, 0, 10);
                 add_number(to, at, 4);
             }
             add_bytes(to, m->name, name);
+            if (timed) {
+                add_number(to, 0x5455, 2);
+                add_number(to, 5, 2);
+                add_number(to, 0x1234567801, 5);
+            }
             if (m->wide) {
                 add_number(to, 1, 2);
                 add_number(to, 16, 2);
