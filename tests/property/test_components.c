@@ -150,8 +150,8 @@ static void check_alone(const panel *d, const outcome *whole, int64_t first, int
         const double rounded = roundings(&alone, alone.x + c * n, whole->effect[c]) +
                                roundings(&alone, alone.x + c * n, o.effect[c]);
         /* a bound from Ritz values is an estimate: ten times; where both are exact their own rounding */
-        CHECK_SAYS(gap <= 10 * bound + rounded +
-                              1e-12 * panel_centred_norm(&alone, alone.x + c * n),
+        CHECK_SAYS(gap <=
+                       10 * bound + rounded + 1e-12 * panel_centred_norm(&alone, alone.x + c * n),
                    "rows %lld..: column %d differs by %.3g, the bounds say %.3g and roundings %.3g",
                    (long long)first, c, gap, bound, rounded);
         steps = o.columns[c].iterations > steps ? o.columns[c].iterations : steps;

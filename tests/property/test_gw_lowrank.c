@@ -187,11 +187,12 @@ static void energies_of_a_pair(frg_context *ctx, double *energy, double *lost)
             plan[i] = found[i];
             back[i % M * N + i / M] = found[i];
         }
-        if (k == 0) /* full rank is N, so that W and h, or Q and h, are the N equal weights of the shorter side */
+        /* full rank is N: W and h, or Q and h, are the N equal weights of the shorter side */
+        if (k == 0)
             of_dense = entropy(plan, N * M) + 2 * log(N);
         if (k >= 2)
-            lost[k] = energy[k] - energy[0] - 2 * o.epsilon * most * most *
-                                                  (entropy_of_factors(ctx, s, n, m) - of_dense);
+            lost[k] = energy[k] - energy[0] -
+                      2 * o.epsilon * most * most * (entropy_of_factors(ctx, s, n, m) - of_dense);
         CHECK_NEAR(frg_gw_get(s)->epsilon_end, o.epsilon, 1e-12);
         CHECK_INT(frg_gw_get(s)->starts, 1);
         frg_gw_destroy(s);
@@ -235,11 +236,11 @@ static void at_the_same_epsilon(void)
         printf("# factors %s: median %.4f, most %.4f; their objective %.4f to %.4f above\n",
                how[k - 2], above[k][PAIRS / 2], above[k][PAIRS - 1], lost[k][0],
                lost[k][PAIRS - 1]);
-        CHECK_SAYS(lost[k][PAIRS / 2] <= 0, "factors %s: the objective is %g of E above the dense "
-                                            "plan's",
+        CHECK_SAYS(lost[k][PAIRS / 2] <= 0,
+                   "factors %s: the objective is %g of E above the dense "
+                   "plan's",
                    how[k - 2], lost[k][PAIRS / 2]);
-        CHECK_SAYS(above[k][PAIRS / 2] < 1.05, "factors %s: %g", how[k - 2],
-                   above[k][PAIRS / 2]);
+        CHECK_SAYS(above[k][PAIRS / 2] < 1.05, "factors %s: %g", how[k - 2], above[k][PAIRS / 2]);
     }
     frg_context_destroy(ctx);
 }

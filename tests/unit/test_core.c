@@ -378,6 +378,13 @@ static void nearest_names(void)
         CHECK_SAYS(got == jobs[i].want || (got && jobs[i].want && strcmp(got, jobs[i].want) == 0),
                    "%s: %s", jobs[i].name, got ? got : "none");
     }
+    /* names of more than 64 letters are not looked at */
+    char longest[67];
+    memset(longest, 'a', sizeof longest);
+    longest[66] = '\0';
+    const char *const names[] = {longest + 1, longest + 2};
+    CHECK(frgi_nearest(longest + 1, names, 2) == NULL);
+    CHECK(frgi_nearest(longest + 2, names, 2) == longest + 2);
 }
 
 /** Blocks that are out, of an allocator and of what lies below it. */
