@@ -42,7 +42,7 @@ asked() {
     return 1
 }
 
-# run LABEL LIMIT COMMAND...: one program that prints TAP.
+# run LABEL LIMIT COMMAND...: one program that prints TAP. LIMIT is CPU or CPU:WALL in seconds, as tests/run_one.sh tells.
 run() {
     sh "$root/tests/run_one.sh" "$logs" "$@"
 }
@@ -74,20 +74,20 @@ need_packages $BUILD_PACKAGES $TEST_PACKAGES
 build "$root/build" all -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON
 rm -rf "$logs"
 mkdir -p "$logs"
-run_programs "$root/build" 180 ""
+run_programs "$root/build" 60 ""
 for script in "$root"/tests/build/test_*.sh; do
     if asked "$(basename "$script")"; then
-        run "$(basename "$script" .sh)" 180 sh "$script" "$root/build"
+        run "$(basename "$script" .sh)" 60 sh "$script" "$root/build"
     fi
 done
 if asked run_cli_tests; then
-    run "run_cli_tests" 180 bash "$root/tests/cli/run_cli_tests.sh" "$root/build/fourge"
+    run "run_cli_tests" 60 bash "$root/tests/cli/run_cli_tests.sh" "$root/build/fourge"
 fi
 if asked run_option_tests; then
-    run "run_option_tests" 400 /usr/bin/python3 "$root/tests/cli/run_option_tests.py" "$root/build/fourge"
+    run "run_option_tests" 60 /usr/bin/python3 "$root/tests/cli/run_option_tests.py" "$root/build/fourge"
 fi
 if asked python; then
-    run "python" 180 env PYTHONPATH="$root/build/python" /usr/bin/python3 "$root/python/tests/run.py"
+    run "python" 300 env PYTHONPATH="$root/build/python" /usr/bin/python3 "$root/python/tests/run.py"
 fi
 
 # ---- what --peers adds, and --full a part of ----
@@ -108,11 +108,11 @@ if [ -n "$peers$full" ] && asked peers; then
         echo "SKIPPED: python in peers: $peers_missing"
         echo "0 0 1" >"$logs/peers.count"
     elif peers_sources "$logs/pip.log" && [ -n "$peers" ]; then
-        beside_peers 1200 "python in peers" peers
+        beside_peers 2400:3600 "python in peers" peers
         beside_peers 300 "python with frames"
     else
         for part in $PEERS_PART; do
-            beside_peers 240 "peers, $part" peers "$part"
+            beside_peers 480 "peers, $part" peers "$part"
         done
     fi
 fi
@@ -132,9 +132,9 @@ if [ -n "$full" ]; then
             echo "level $level: skipped: this machine has $own"
             echo "0 0 1" >"$logs/level_$level.count"
         elif [ "$level" = v3 ]; then
-            OPENBLAS_CORETYPE=Haswell run_programs "$root/build" 300 " ($level, Haswell)" --isa "$level"
+            OPENBLAS_CORETYPE=Haswell run_programs "$root/build" 120 " ($level, Haswell)" --isa "$level"
         else
-            run_programs "$root/build" 300 " ($level)" --isa "$level"
+            run_programs "$root/build" 120 " ($level)" --isa "$level"
         fi
     done
 
@@ -144,14 +144,14 @@ if [ -n "$full" ]; then
         run "pages in a browser" 300 /usr/bin/python3 "$root/tests/build/browser_pages.py" "$root/build/fourge"
     fi
     if asked test_kills; then
-        run "kills, 60 a command" 1800 sh "$root/tests/build/test_kills.sh" "$root/build" 60
+        run "kills, 60 a command" 60:3600 sh "$root/tests/build/test_kills.sh" "$root/build" 60
     fi
     build "$root/build-asan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-    run_programs "$root/build-asan" 600 " (asan)"
+    run_programs "$root/build-asan" 300 " (asan)"
     if asked run_cli_tests; then
-        run "run_cli_tests (asan)" 900 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge"
+        run "run_cli_tests (asan)" 120:1800 bash "$root/tests/cli/run_cli_tests.sh" "$root/build-asan/fourge"
     fi
 
     build "$root/build-tsan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=thread \
@@ -162,7 +162,7 @@ if [ -n "$full" ]; then
     [ -f "$archer" ] || archer=/usr/lib/llvm-14/lib/libarcher.so
     OMP_TOOL_LIBRARIES=$archer
     export OMP_TOOL_LIBRARIES
-    run "planted race (tsan)" 60 sh "$root/tests/build/planted_race.sh"
+    run "planted race (tsan)" 30 sh "$root/tests/build/planted_race.sh"
     FOURGE_TEST_SIZE=tiny
     export FOURGE_TEST_SIZE
     run_programs "$root/build-tsan" 600 " (tsan)" --threads 4
