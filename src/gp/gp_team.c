@@ -1,15 +1,21 @@
 /* gp_team.c - barrier and shares of gp_team.h.
  *
  * The barrier spins: a phase of a matrix of 500 rows lasts 20 microseconds, a sleep and a wake-up as much.
- * After some thousand turns it yields, so that more threads than cores are slow and not stuck. */
+ * After about 0.1 ms it sleeps: the thread that it waits for has then been put aside for another program, or for this one,
+ * and needs the core. */
 #include "gp/gp_team.h"
 
 #include <omp.h>
 #include <sched.h>
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "core/denormals.h"
 
-enum { SPINS = 4000 };
+enum { SPINS = 2000 };
 
 int frgi_team_size(const frg_context *ctx, bool worth_it)
 {
@@ -31,6 +37,7 @@ void frgi_team_run(frgi_team *t, frgi_team_share *share, int threads,
     t->share = share;
     atomic_init(&t->arrived, 0);
     atomic_init(&t->round, 0);
+    atomic_init(&t->asleep, 0);
     for (int i = 0; i < threads; i++) {
         atomic_init(&share[i].range[0], 0);
         atomic_init(&share[i].range[1], 0);
@@ -55,6 +62,35 @@ static inline void pause_briefly(void)
 #endif
 }
 
+#if defined(__linux__)
+/** Sleeps as long as no new round has begun; who ends a round reads `asleep` after it has begun the next, and the kernel
+ *  reads the round after `asleep` was counted up, so that one of the two sees the other. */
+static void sleep_through(frgi_team *t, unsigned round)
+{
+    atomic_fetch_add(&t->asleep, 1);
+    while (atomic_load(&t->round) == round)
+        syscall(SYS_futex, &t->round, FUTEX_WAIT_PRIVATE, round, NULL, NULL, 0);
+    atomic_fetch_sub(&t->asleep, 1);
+}
+
+static void wake_all(frgi_team *t)
+{
+    if (atomic_load(&t->asleep) > 0)
+        syscall(SYS_futex, &t->round, FUTEX_WAKE_PRIVATE, t->threads, NULL, NULL, 0);
+}
+#else
+static void sleep_through(frgi_team *t, unsigned round)
+{
+    while (atomic_load_explicit(&t->round, memory_order_acquire) == round)
+        sched_yield();
+}
+
+static void wake_all(frgi_team *t)
+{
+    (void)t;
+}
+#endif
+
 void frgi_team_meet(frgi_team *t)
 {
     if (t->threads == 1)
@@ -62,15 +98,16 @@ void frgi_team_meet(frgi_team *t)
     const unsigned round = atomic_load_explicit(&t->round, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) == t->threads - 1) {
         atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&t->round, round + 1, memory_order_release);
+        atomic_store(&t->round, round + 1);
+        wake_all(t);
         return;
     }
-    for (int spins = 0; atomic_load_explicit(&t->round, memory_order_acquire) == round; spins++) {
-        if (spins < SPINS)
-            pause_briefly();
-        else
-            sched_yield();
+    for (int spins = 0; spins < SPINS; spins++) {
+        if (atomic_load_explicit(&t->round, memory_order_acquire) != round)
+            return;
+        pause_briefly();
     }
+    sleep_through(t, round);
 }
 
 /** The share [lo, hi) of thread `me`. */

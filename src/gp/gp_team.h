@@ -35,6 +35,7 @@ typedef struct {
     frgi_team_share *share; /* one a thread */
     _Alignas(TEAM_LINE) atomic_int arrived;
     _Alignas(TEAM_LINE) atomic_uint round;
+    atomic_int asleep; /* threads that wait without spinning */
 } frgi_team;
 
 /** Threads for a problem: those of the context, or one inside a parallel region or where there is too little. */
