@@ -53,12 +53,7 @@ int64_t openblas_address_space(char *const *environment)
     return (int64_t)openblas_threads(environment) * OPENBLAS_BUFFER;
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SANITIZED
-#endif
-#endif
-#if !defined(SANITIZED) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(FOURGE_SANITIZED)
 static void check_address_space(int argc, char **argv, char **environment)
 {
     (void)argc, (void)argv;

@@ -10,6 +10,16 @@
 #include "fourge/table.h"
 #include "options.h"
 
+/* Sanitizers' runtimes are not ready before main's libraries are: nothing stands in .preinit_array then. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define FOURGE_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FOURGE_SANITIZED
+#endif
+
 /* ---- progress ----------------------------------------------------------------------------------- */
 
 enum { TRACE_ROOM = 4096 };
