@@ -213,6 +213,8 @@ typedef struct {
     int64_t memory_total; /* of the machine */
     int64_t memory_limit; /* of the control group, 0: no limit */
     int avx2, avx512;
+    double load;  /* programs that run or want to, the mean of the last minute; 0: not known */
+    double steal; /* share of the virtual cores' time that the host gave to others since it started */
 } machine;
 
 void machine_look(machine *m);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -89,13 +90,46 @@ static void check_threads(advice *a, const machine *m, int threads)
     }
 }
 
-/** Others at work show in the load average, ours does not: this program has just begun. */
-static void check_load(advice *a, const machine *m)
+/** What is left of the cores beside so many others' programs: each thread that has a core of its own. */
+static int threads_beside(const machine *m, double others)
 {
-    double load;
-    if (getloadavg(&load, 1) == 1 && load > 0.5 * m->affinity) {
-        add(a, "other programs keep %.1f of %d cores busy: times will be longer and vary", load,
+    return (int)fmax(1, floor(m->affinity - others + 0.5));
+}
+
+/** Others at work show in the load average, ours does not: this program has just begun. */
+static void check_load(advice *a, const machine *m, int threads)
+{
+    static const double BUSY = 0.5, STOLEN = 0.05;
+    const double load = fmin(m->load, m->online);
+    if (m->load > BUSY * m->affinity) {
+        add(a, "other programs keep %.1f of %d cores busy: times will be longer and vary", m->load,
             m->affinity);
+    }
+    if (m->load > BUSY && threads > threads_beside(m, load)) {
+        add(a,
+            "%d threads and a load of %.1f share %d cores: --threads %d leaves each a core, and "
+            "waits less where they meet",
+            threads, m->load, m->affinity, threads_beside(m, load));
+    }
+    if (m->steal > STOLEN) {
+        add(a,
+            "the host of this virtual machine has given %.0f %% of its cores' time to others "
+            "(steal in /proc/stat): --threads %d waits less for cores that are away",
+            100 * m->steal, threads_beside(m, fmax(1, m->steal * m->affinity)));
+    }
+}
+
+/** Threads that spin beside others' programs, or beside more threads than there are cores, take the time of those that
+ *  they wait for. */
+static void check_waiting(advice *a, const machine *m, int threads)
+{
+    const char *const policy = getenv("OMP_WAIT_POLICY"), *const spins = getenv("GOMP_SPINCOUNT");
+    const int active = policy && strcasecmp(policy, "active") == 0, long_spin = 100000;
+    if ((active || number_of(spins) >= long_spin) && (m->load > 0.5 || threads > m->affinity)) {
+        add(a,
+            "%s%s lets threads spin while they wait, and others use the cores: unset it, and they "
+            "sleep after 0.1 ms",
+            active ? "OMP_WAIT_POLICY=" : "GOMP_SPINCOUNT=", active ? policy : spins);
     }
 }
 
@@ -223,7 +257,8 @@ int command_doctor(cli *c)
     machine_look(&f.machine);
     check_blas(&f.advice, &f.machine);
     check_threads(&f.advice, &f.machine, frg_threads(c->ctx));
-    check_load(&f.advice, &f.machine);
+    check_load(&f.advice, &f.machine, frg_threads(c->ctx));
+    check_waiting(&f.advice, &f.machine, frg_threads(c->ctx));
     check_rest(&f.advice, &f.machine, frg_isa(c->ctx));
     return write_result(c, "fourge doctor", doctor_json, doctor_text, &f);
 }

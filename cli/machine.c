@@ -1,6 +1,7 @@
 /* machine.c - what this process may use: cores, control groups, memory, CPU, BLAS.  Linux; elsewhere the
  * fields stay 0, which means "not known". */
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +25,25 @@ static int proc_value(const char *path, const char *key, char *value, size_t roo
         fclose(f);
     }
     return found;
+}
+
+/** Of the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. */
+static double stolen_share(void)
+{
+    enum { STEAL = 7, FIELDS };
+    unsigned long long field[FIELDS] = {0}, all = 0;
+    FILE *const f = fopen("/proc/stat", "r");
+    const int got =
+        f ? fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &field[0], &field[1],
+                   &field[2], &field[3], &field[4], &field[5], &field[6], &field[STEAL])
+          : 0;
+    for (int i = 0; i < FIELDS; i++) {
+        all += field[i];
+    }
+    if (f) {
+        fclose(f);
+    }
+    return got == FIELDS && all > 0 ? (double)field[STEAL] / (double)all : 0;
 }
 
 /* ---- all together ------------------------------------------------------------------------------- */
@@ -67,6 +87,8 @@ void machine_look(machine *m)
     cpu_set_t set;
     m->affinity = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : m->online;
     m->quota = frg_group_cores();
+    m->load = getloadavg(&m->load, 1) == 1 ? m->load : 0;
+    m->steal = stolen_share();
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     m->memory_total = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
     const int64_t limit = frg_group_memory();
