@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")" && pwd)
 
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES
-build "$root/build" fourge_program -DCMAKE_BUILD_TYPE=Release
+build "$root/build" fourge_program -DCMAKE_BUILD_TYPE=Release -DFOURGE_CPU_LEVELS=native
 status=0
 "$root/build/fourge" tour "$@" || status=$?
 if [ "$(command -v fourge)" != "$root/build/fourge" ]; then

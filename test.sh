@@ -4,8 +4,8 @@
 #     ./test.sh           every test program, the tests of the build, of the program, the fuzz corpora
 #     ./test.sh --full    besides: the programs at every CPU level that the machine has, all of it under address and
 #                         undefined-behaviour sanitizers, the parallel code under the thread sanitizer, 60 s of fresh
-#                         fuzzing, 60 kills a command, every kind of page in a browser; a part of --peers, where these are
-#                         installed or can be
+#                         fuzzing, 60 kills a command, every kind of page in a browser, tests of every room on arm64 under
+#                         qemu; a part of --peers, where these are installed or can be
 #     ./test.sh --peers   besides: the Python package beside pyfixest, scikit-learn, torch, gpytorch, POT, anndata;
 #                         installs these, as tools/peers.txt has them, from the package index into a folder that is kept
 #     ./test.sh NAME...   test programs whose name contains NAME
@@ -71,7 +71,8 @@ run_programs() {
 # ---- the ordinary tests ----
 # shellcheck disable=SC2086 # lists of words
 need_packages $BUILD_PACKAGES $TEST_PACKAGES
-build "$root/build" all -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON
+build "$root/build" all -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_TESTS=ON -DFOURGE_PYTHON=ON \
+    "-DFOURGE_CPU_LEVELS=plain;v3;v4"
 rm -rf "$logs"
 mkdir -p "$logs"
 run_programs "$root/build" 60 ""
@@ -125,7 +126,7 @@ if [ -n "$full" ]; then
     # ---- the levels below the machine's own, one of them with OpenBLAS held to the kernels that it has for AVX2 ----
     own=$("$root/build/fourge" --version | sed -n 's/^CPU level: //p')
     missing=
-    for level in v2 v3 v4; do
+    for level in plain v3 v4; do
         if [ "$level" = "$own" ]; then
             missing=1 # the levels above it; it has been run
         elif [ -n "$missing" ]; then
@@ -145,6 +146,9 @@ if [ -n "$full" ]; then
     fi
     if asked test_kills; then
         run "kills, 60 a command" 60:3600 sh "$root/tests/build/test_kills.sh" "$root/build" 60
+    fi
+    if asked arm64; then
+        LOGS=$logs sh "$root/tools/arm64.sh" || echo "0 1 0" >"$logs/arm64_itself.count" # it has said why
     fi
     build "$root/build-asan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1

@@ -369,6 +369,7 @@ static void version_json(frg_json *j, const cli *c, const void *job)
     (void)job;
     json_head(j, "fourge.version/1");
     frg_json_string(j, "commit", frg_commit());
+    frg_json_string(j, "compiler", frg_compiler());
     frg_json_string(j, "blas", frg_blas_name());
     frg_json_string(j, "cpu_level", frg_isa(c->ctx));
     frg_json_string(j, "licence", "Apache-2.0");
@@ -379,6 +380,7 @@ static void version_text(frg_report *r, const cli *c, const void *job)
 {
     (void)job;
     frg_report_fact(r, "Commit", frg_commit());
+    frg_report_fact(r, "Compiler", frg_compiler());
     frg_report_fact(r, "BLAS", frg_blas_name());
     frg_report_fact(r, "CPU level", frg_isa(c->ctx));
     frg_report_fact(r, "Devices", "cpu");
@@ -389,9 +391,9 @@ static int print_version(cli *c)
 {
     int code = cli_open(c);
     if (!code && c->set.format == FORMAT_TEXT) { /* a line each, as scripts look for them */
-        printf(
-            "fourge %s (commit %s)\nBLAS: %s\nCPU level: %s\ndevices: cpu\nlicence: Apache-2.0\n",
-            frg_version(), frg_commit(), frg_blas_name(), frg_isa(c->ctx));
+        printf("fourge %s (commit %s)\ncompiler: %s\nBLAS: %s\nCPU level: %s\ndevices: cpu\n"
+               "licence: Apache-2.0\n",
+               frg_version(), frg_commit(), frg_compiler(), frg_blas_name(), frg_isa(c->ctx));
     } else if (!code) {
         code = write_result(c, "fourge", version_json, version_text, NULL);
     }

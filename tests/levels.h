@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/** Runs body with FOURGE_ISA at plain, v2, v3 and v4; what was set before is set again. */
+/** Runs body with FOURGE_ISA at plain, v3 and v4; what was set before is set again. */
 static void test_at_levels(void (*body)(void))
 {
-    static const char *const names[] = {"plain", "v2", "v3", "v4"};
+    static const char *const names[] = {"plain", "v3", "v4"};
     const char *const before = getenv("FOURGE_ISA");
     char kept[16] = "";
     if (before)

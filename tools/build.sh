@@ -73,10 +73,10 @@ show_progress() {
     [ -z "$shown" ] || printf '\r%8s\r' ''
 }
 
-# build FOLDER TARGET [CMAKE OPTION...]: configures and builds; says little unless it fails.
+# build FOLDER TARGETS [CMAKE OPTION...]: configures and builds; says little unless it fails.
 build() {
     folder=$1
-    target=$2
+    targets=$2 # words
     shift 2
     mkdir -p "$folder"
     log=$folder/build.log
@@ -84,7 +84,8 @@ build() {
     rm -f "$log" "$built"
     echo "Building in $folder"
     {
-        cmake -S "$root" -B "$folder" "$@" && cmake --build "$folder" --target "$target" -j "$(cores)" && : >"$built"
+        # shellcheck disable=SC2086 # a list of words
+        cmake -S "$root" -B "$folder" "$@" && cmake --build "$folder" --target $targets -j "$(cores)" && : >"$built"
     } 2>&1 | show_progress "$log"
     if [ ! -f "$built" ]; then
         grep -n -m 20 -E 'error|Error|undefined reference' "$log" >&2 || tail -n 30 "$log" >&2

@@ -15,7 +15,7 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tools/build.sh"
 
-levels="plain;v2;v3;v4"
+levels="plain;v3;v4"
 keep=
 lists=
 while [ $# != 0 ]; do

@@ -2,7 +2,7 @@
 # Random tests over many seeds at every CPU level of the machine: sweep.sh [--quick] [--seeds FIRST-LAST] [NAME...]
 #
 # Runs the programs of tests/property and tests/unit that draw random numbers, or those whose names contain a NAME, with
-# the seeds 1 to 100 at the levels v2, v3 (OpenBLAS held to its AVX2 kernels) and v4, on all cores.  Prints the command
+# the seeds 1 to 100 at the levels plain, v3 (OpenBLAS held to its AVX2 kernels) and v4, on all cores.  Prints the command
 # that repeats each failure, and ends with "N passed, N failed".  `./test.sh` has built them.  All of it takes a night.
 #
 # --quick: only the cases that draw random numbers, which a first run of each program finds, in the sizes that they take
@@ -50,7 +50,7 @@ drawn() {
 
 # commands: one a line
 commands() {
-    for level in v2 v3 v4; do
+    for level in plain v3 v4; do
         kernels=
         [ $level != v3 ] || kernels="OPENBLAS_CORETYPE=Haswell "
         for name in $(programs "$@"); do

@@ -213,7 +213,8 @@ typedef struct frg_context frg_context;
 FRG_API void frg_context_defaults(frg_context_opts *o, size_t struct_size);
 /** opts NULL: all defaults.  FRG_NO_DEVICE where the device is not there (cpu has the index 0 alone),
  *  FRG_UNSUPPORTED for what is reserved, FRG_NO_MEMORY, FRG_BAD_ARG.
- *  The environment variable FOURGE_ISA (plain, v2, v3, v4) forces a lower CPU level. */
+ *  The environment variable FOURGE_ISA (plain, v2, v3, v4) forces a lower CPU level: that one, or the next below that
+ *  the library was built with (FOURGE_CPU_LEVELS of CMake; plain, v3 and v4 by default). */
 FRG_API FRG_MUST_USE frg_status frg_context_create(frg_context **out, const frg_context_opts *o);
 /** NULL is fine.  Every object made from the context must have been destroyed before. */
 FRG_API void frg_context_destroy(frg_context *ctx);
@@ -275,6 +276,7 @@ FRG_API const char *frg_nearest_name(const char *name, const char *const *names,
 
 FRG_API const char *frg_version(void);     /* "0.1.0" */
 FRG_API const char *frg_commit(void);      /* the commit it was built from, "unknown" outside a checkout */
+FRG_API const char *frg_compiler(void);    /* the compiler that built it: "GCC 12.2.0" */
 FRG_API const char *frg_blas_name(void);   /* the BLAS and the kernels it chose for this machine */
 /** Parses "cpu", "cuda", "cuda:1", "opencl:0".  FRG_BAD_ARG for anything else. */
 FRG_API FRG_MUST_USE frg_status frg_device_parse(const char *text, frg_device *out);

@@ -1,5 +1,6 @@
 /* context.c - the context: options, errors, warnings, threads, CPU level, heartbeat. */
 #include "core/context.h"
+#include "core/cpu_level.h"
 
 #include <math.h>
 #include <omp.h>
@@ -39,23 +40,20 @@ static int default_threads(void)
     return asked < cores ? asked : cores;
 }
 
-static frgi_isa highest_isa(void)
+/** The levels that this library has, lowest first. */
+static const frgi_isa built_isas[] = {ISA_PLAIN, WITH_V2(ISA_V2) WITH_V3(ISA_V3) WITH_V4(ISA_V4)};
+
+/** The highest level of the library that the machine has and that is none above `most`. */
+static frgi_isa highest_isa(frgi_isa most)
 {
-#if FOURGE_LEVELS > 1 /* x86-64 */
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
-        return ISA_V4;
+    const frgi_isa machine = (frgi_isa)frgi_cpu_level();
+    frgi_isa found = ISA_PLAIN;
+    for (size_t i = 0; i < sizeof built_isas / sizeof *built_isas; i++) {
+        if (built_isas[i] <= machine && built_isas[i] <= most) {
+            found = built_isas[i];
+        }
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi2")) {
-        return ISA_V3;
-    }
-    return __builtin_cpu_supports("sse4.2") ? ISA_V2 : ISA_PLAIN;
-#else
-    return ISA_PLAIN;
-#endif
+    return found;
 }
 
 static const char *const isa_names[ISA_COUNT] = {"plain", "v2", "v3", "v4"};
@@ -75,14 +73,15 @@ static bool has_tiles(void)
 #endif
 }
 
-/** The machine's level, or the lower one that FOURGE_ISA asks for; "v4" is v4 without tiles. */
+/** The machine's level, or the lower one that FOURGE_ISA asks for, or the next below that the library has; "v4" is v4 without
+ *  tiles. */
 static void choose_isa(frg_context *ctx)
 {
     const char *const asked = getenv("FOURGE_ISA");
-    ctx->isa = highest_isa();
+    ctx->isa = highest_isa(ISA_V4);
     for (int i = 0; asked && i <= (int)ctx->isa; i++) {
         if (strcmp(asked, isa_names[i]) == 0) {
-            ctx->isa = (frgi_isa)i;
+            ctx->isa = highest_isa((frgi_isa)i);
             return;
         }
     }
@@ -450,4 +449,13 @@ const char *frg_version(void)
 const char *frg_commit(void)
 {
     return FOURGE_COMMIT;
+}
+
+const char *frg_compiler(void)
+{
+#if defined(__clang__)
+    return __VERSION__; /* its own name is in it */
+#else
+    return "GCC " __VERSION__;
+#endif
 }

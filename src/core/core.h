@@ -184,18 +184,31 @@ typedef enum { ISA_PLAIN, ISA_V2, ISA_V3, ISA_V4, ISA_COUNT } frgi_isa;
 frgi_isa frgi_context_isa(const frg_context *ctx);
 /** Does the CPU multiply tiles of bfloat16 (AMX), and may we?  Never where FOURGE_ISA names a level. */
 bool frgi_context_tiles(const frg_context *ctx);
+/** What stands in an initialiser for a level that the build has: FOURGE_LEVELS is a sum of 1 (plain), 2, 4 and 8 (v4). */
+#if FOURGE_LEVELS & 2
+#define WITH_V2(item) item,
+#else
+#define WITH_V2(item)
+#endif
+#if FOURGE_LEVELS & 4
+#define WITH_V3(item) item,
+#else
+#define WITH_V3(item)
+#endif
+#if FOURGE_LEVELS & 8
+#define WITH_V4(item) item,
+#else
+#define WITH_V4(item)
+#endif
 /** Declares what a *_cpu.c exports once per level: DECLARE_LEVELS(frgi_x_ops, frgi_x_ops) for objects,
  *  DECLARE_LEVELS(frgi_x_ops[2], frgi_x_table) for arrays. */
 #define DECLARE_LEVELS(type, name)                                                                 \
     extern const __typeof__(type) name##_plain, name##_v2, name##_v3, name##_v4
 /** Initialises an array of ISA_COUNT from what a *_cpu.c exports once per level: EACH_LEVEL(&frgi_x_ops) for
- *  objects, EACH_LEVEL(frgi_x_table) for arrays.  Machines without levels have the plain one alone. */
-#if FOURGE_LEVELS > 1
+ *  objects, EACH_LEVEL(frgi_x_table) for arrays.  Levels that the build has not are NULL, and no context takes them. */
 #define EACH_LEVEL(name)                                                                           \
-    {[ISA_PLAIN] = name##_plain, [ISA_V2] = name##_v2, [ISA_V3] = name##_v3, [ISA_V4] = name##_v4}
-#else
-#define EACH_LEVEL(name) {[ISA_PLAIN] = name##_plain}
-#endif
+    {[ISA_PLAIN] = name##_plain, WITH_V2([ISA_V2] = name##_v2) WITH_V3([ISA_V3] = name##_v3)       \
+                                     WITH_V4([ISA_V4] = name##_v4)}
 
 double frgi_seconds(void); /* monotonic */
 /** The heartbeat of a solver: reports progress, polls the interrupt flag and the time limit.

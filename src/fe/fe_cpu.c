@@ -1,7 +1,7 @@
 /* fe_cpu.c - the steps of the fixed-effects room for one CPU level: one text, two types, four widths (three where
  * registers hold fewer than eight doubles).
  *
- * Compiled once per level with -DISA=plain, v2, v3, v4; each compilation exports one table.
+ * Compiled once per level with -DISA=plain, v3, v4; each compilation exports one table.
  */
 #include <math.h>
 #include <string.h>

@@ -266,7 +266,7 @@ static RN(layout) RN(layout_of)(const fe_rows *g, const fe_block *x)
         return RN(GENERAL);
     }
     if (x->live == LANES) {
-        return x->column == 1 ? RN(WHOLE) : RN(COLUMNS);
+        return x->column == 1 || LANES == 1 ? RN(WHOLE) : RN(COLUMNS);
     }
     return x->column == 1 && LANES > 2 ? RN(ONE_IDLE) : RN(GENERAL);
 }
@@ -296,9 +296,11 @@ static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *part
         return;
 #undef LIVE
 #endif
+#if LANES > 1
     case RN(COLUMNS):
         RN(rhs_body)(g, chunk, x, partial, m, 1, 0, LANES, 0);
         return;
+#endif
     default:
         RN(rhs_body)(g, chunk, x, partial, m, 0, 0, 0, 0);
     }
@@ -324,9 +326,11 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
         return;
 #undef LIVE
 #endif
+#if LANES > 1
     case RN(COLUMNS):
         RN(residual_body)(g, chunk, x, out, lines, unit_effect, audit, 1, 0, LANES, 0);
         return;
+#endif
     default:
         RN(residual_body)(g, chunk, x, out, lines, unit_effect, audit, 0, 0, 0, 0);
     }

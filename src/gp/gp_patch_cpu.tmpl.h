@@ -86,6 +86,7 @@ ALWAYS void FN(add_squares)(const frgi_gp_program *g, const frgi_gp_patch *p, in
     EACH_LINE(i, FN(begin)(p, j))
     {
         real sum = more ? s[i] : 0;
+#pragma GCC unroll 8
         for (int k = 0; k < count; k++) {
             const real u = x[k * GP_ROWS + i] - c[k];
             sum += u * u;

@@ -204,6 +204,7 @@ ALWAYS void FN(radial_sums)(const frgi_gp_patch *p, const frgi_gp_kind kind, con
     {
         real total_f = of_f[i], total_k = of_k[i], total_l = vector ? 0 : of_l[i];
         real total_a = kind == GP_RQ ? of_a[i] : 0;
+#pragma GCC unroll 4
         for (int n = 0; n < count; n++) {
             const ptrdiff_t at = (j + n) * GP_ROWS + i;
             const real ei = e[(j + n) * ld + i], v = inverse[(j + n) * ldv + i];

@@ -1,6 +1,6 @@
 /* gp_tiles_cpu.c - covariance functions over patches of pairs for one CPU level: one text, two types.
  *
- * Compiled once per level with -DISA=plain, v2, v3, v4; each compilation exports one table.
+ * Compiled once per level with -DISA=plain, v3, v4; each compilation exports one table.
  */
 #include <string.h>
 

@@ -157,7 +157,7 @@ static void FN(cosine_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int a
 }
 
 /** sum_p of t sin t times the others; gx of -2 pi f sin t times the others. */
-static void FN(cosine_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at, bool inputs)
+ALWAYS void FN(cosine_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at, bool inputs)
 {
     const frgi_gp_step *const step = &g->step[at];
     const int m = p->m, dims = step->dims;
@@ -238,7 +238,7 @@ static void FN(mixture_forward)(const frgi_gp_program *g, frgi_gp_patch *p, int 
 }
 
 /** dlog w: term; dlog v: -a D^2 term; dlog mu: -e 2 pi mu D sin times the others; by x: -2 a D term - e 2 pi mu sin. */
-static void FN(mixture_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at, bool inputs)
+ALWAYS void FN(mixture_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at, bool inputs)
 {
     const frgi_gp_step *const step = &g->step[at];
     const int m = p->m, dims = step->dims, parts = step->degree;
@@ -343,7 +343,7 @@ static void FN(mixture_product_forward)(const frgi_gp_program *g, frgi_gp_patch 
     }
 }
 
-static void FN(mixture_product_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at,
+ALWAYS void FN(mixture_product_sums)(const frgi_gp_program *g, frgi_gp_patch *p, int at,
                                      bool inputs)
 {
     const frgi_gp_step *const step = &g->step[at];

@@ -5,7 +5,7 @@
  * A panel of 48 columns of the right factor is read once for all rows of a fill.  Products are of floats, of pairs of whole
  * numbers of 16 bits (sums of 16 of them are exact), or on the CPU's tiles (gw_tiles.c).
  *
- * Compiled once per level with -DISA=plain, v2, v3, v4.
+ * Compiled once per level with -DISA=plain, v3, v4.
  */
 #include "core/denormals.h"
 #include "gw/gw_build.h"

@@ -11,7 +11,7 @@
  * result is the same to the bit as Dijkstra's: both are the least, over all paths, of the sums rounded arc by arc.
  * The visits can be exponentially many where lengths fall by halves; the search gives up at a bound.
  *
- * Compiled once per level with -DISA=plain, v2, v3, v4.
+ * Compiled once per level with -DISA=plain, v3, v4.
  */
 #include <math.h>
 

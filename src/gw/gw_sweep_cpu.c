@@ -2,7 +2,7 @@
  *
  * 2^z in double as in floats (gw_lanes.h), of degree 10: a relative error of 2.9e-16.
  *
- * Compiled once per level with -DISA=plain, v2, v3, v4.
+ * Compiled once per level with -DISA=plain, v3, v4.
  */
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* qr_cpu.c - blocked Householder QR for one CPU level: one text, f32 and f64.
  *
- * Compiled once per level with -DISA=plain, v2, v3, v4; each compilation exports one table.  Vectors are GCC's
+ * Compiled once per level with -DISA=plain, v3, v4; each compilation exports one table.  Vectors are GCC's
  * vector extension, as long as the level's registers, so that no vector is split behind our back.
  */
 #include <math.h>

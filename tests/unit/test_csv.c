@@ -6,7 +6,7 @@
 #include "core/context.h"
 #include "io/csv.h"
 
-static const char *const levels[] = {"plain", "v2", "v3", "v4"};
+static const char *const levels[] = {"plain", "v3", "v4"};
 
 /** A context held to a CPU level; NULL where the machine lacks it. */
 static frg_context *level_context(const char *level)
