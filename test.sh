@@ -116,6 +116,7 @@ if [ -n "$peers$full" ] && asked peers; then
             beside_peers 480 "peers, $part" peers "$part"
         done
     fi
+    [ -z "$peers_python" ] || run "test_readme in peers" 240 sh "$root/tests/build/test_readme.sh" "$root/build" "$peers_python"
 fi
 
 # ---- what --full adds ----

@@ -29,11 +29,13 @@ static int default_threads(void)
     if (omp_in_parallel()) {
         return 1;
     }
-    cpu_set_t set;
     int cores = omp_get_num_procs();
+#if defined(__linux__)
+    cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) {
         cores = CPU_COUNT(&set);
     }
+#endif
     const double given = ceil(frg_group_cores());
     cores = given > 0 && given < cores ? (int)given : cores;
     const int asked = omp_get_max_threads();

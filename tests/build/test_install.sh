@@ -65,6 +65,21 @@ check "builds by pkg-config, static" by_pkg_config static "$static"
 check "runs" answers "$scratch/pc_static"
 check "loads no libfourge.so" without libfourge "$scratch/pc_static"
 
+# without the shared library beside it, and then without any: the flags as they are given
+mkdir "$scratch/lone"
+cp -r "$prefix" "$scratch/lone/prefix"
+rm "$scratch/lone/prefix/${libraries#"$prefix"/}"/libfourge.so*
+lone=$(PKG_CONFIG_PATH="$scratch/lone/prefix/${libraries#"$prefix"/}/pkgconfig" $pc --cflags --libs --static fourge)
+check "builds by pkg-config --static alone" by_pkg_config lone "$lone"
+check "runs" answers "$scratch/pc_lone"
+case $lone in
+*-lgfortran*)
+    check "builds by gcc -static" by_pkg_config whole "-static $lone"
+    check "runs" answers "$scratch/pc_whole"
+    ;;
+*) skip "builds by gcc -static" "libgfortran.a, which LAPACK in OpenBLAS's archive needs, is not here" ;;
+esac
+
 mkdir "$scratch/cxx"
 cp "$scratch/consumer.c" "$scratch/cxx/consumer.cc"
 sed 's/consumer C/consumer CXX/; s/consumer\.c/consumer.cc/' "$scratch/CMakeLists.txt" >"$scratch/cxx/CMakeLists.txt"
