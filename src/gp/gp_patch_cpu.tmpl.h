@@ -159,7 +159,7 @@ static void FN(squares)(const frgi_gp_program *g, const frgi_gp_patch *p, const 
 }
 
 /** sum_k v_k x_ik x_jk; v NULL: 1 */
-static inline void FN(products)(const frgi_gp_program *g, const frgi_gp_patch *p,
+ALWAYS void FN(products)(const frgi_gp_program *g, const frgi_gp_patch *p,
                                 const frgi_gp_step *step, int j, const real *v, real start,
                                 real *restrict out)
 {

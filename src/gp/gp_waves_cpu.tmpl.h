@@ -101,7 +101,7 @@ static void FN(periodic_inputs)(const frgi_gp_program *g, frgi_gp_patch *p, int 
 /* ---- products over columns: cosine, spectral mixtures ------------------------------------------- */
 
 /** others[k] = product of all factor[k'] but k', each GP_ROWS long; returns the whole product in `all`. */
-static inline void FN(leave_one_out)(int count, int m, const real *restrict factor,
+ALWAYS void FN(leave_one_out)(int count, int m, const real *restrict factor,
                                      real *restrict others, real *restrict all)
 {
     FN(set)(all, 1, m);
@@ -123,7 +123,7 @@ static inline void FN(leave_one_out)(int count, int m, const real *restrict fact
 }
 
 /** cosine[k] = cos 2 pi f_k D_k and sine[k] */
-static inline void FN(waves)(const frgi_gp_program *g, const frgi_gp_patch *p,
+ALWAYS void FN(waves)(const frgi_gp_program *g, const frgi_gp_patch *p,
                              const frgi_gp_step *step, int j, const real *f, real *restrict cosine,
                              real *restrict sine)
 {
