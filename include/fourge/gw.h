@@ -257,7 +257,9 @@ typedef enum {
     FRG_GW_START_ANNEALED,/* the product, entropic steps with falling epsilon */
     FRG_GW_START_AXES,    /* classical scaling of both sides, axes with signs */
     FRG_GW_START_RANDOM,  /* axes turned at random, or independent points */
-    FRG_GW_START_COARSE   /* a plan between farthest points */
+    FRG_GW_START_COARSE,  /* a plan between farthest points */
+    FRG_GW_START_SPECTRAL,/* eigenvectors of both sides' distances, paired where their eigenvalues are near */
+    FRG_GW_START_NEAR     /* annealed on distances that saturate: 1 - exp(-(x / r)^2), r a quantile of them */
 } frg_gw_start;
 typedef enum { FRG_GW_PRESET_NONE, FRG_GW_PRESET_TORCHGW } frg_gw_preset;
 

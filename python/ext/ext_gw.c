@@ -18,8 +18,9 @@ static const char *const anneals[] = {"progress", "iter", "none", NULL};
 static const char *const scales[] = {"fixed", "batch_max", "none", NULL};
 static const char *const samplings[] = {"systematic", "multinomial", NULL};
 static const char *const starts_from[] = {"auto", "product", "profiles", "vertex", NULL};
-static const char *const started_from[] = {"auto",     "product", "profiles", "vertex", "given",
-                                           "annealed", "axes",    "random",   "coarse", NULL};
+static const char *const started_from[] = {"auto",   "product",  "profiles", "vertex",
+                                           "given",  "annealed", "axes",     "random",
+                                           "coarse", "spectral", "near",     NULL};
 static const char *const multiscales[] = {"auto", "on", "off", NULL};
 static const char *const linear_scales[] = {"none", "max", NULL};
 static const char *const metrics[] = {"l2", "lower", "upper", "mid", NULL};

@@ -20,8 +20,9 @@ const char *frg_gw_reason_name(frg_gw_reason r)
 
 const char *frg_gw_start_name(frg_gw_start s)
 {
-    static const char *const names[] = {"auto",     "product", "profiles", "vertex", "given",
-                                        "annealed", "axes",    "random",   "coarse"};
+    static const char *const names[] = {"auto",   "product",  "profiles", "vertex",
+                                        "given",  "annealed", "axes",     "random",
+                                        "coarse", "spectral", "near"};
     return (size_t)s < sizeof names / sizeof *names ? names[s] : "?";
 }
 

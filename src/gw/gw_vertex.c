@@ -453,12 +453,13 @@ double frgi_descent_dual(const frgi_descent *d)
     return cost_of(&d->now, &d->corner);
 }
 
-void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy)
+void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex)
 {
     copy_list(&d->plan, plan);
     d->energy = energy;
-    d->is_vertex = true;
+    d->is_vertex = is_vertex;
     d->settled = d->known = d->assign.warm = false;
+    d->last.count = 0;
     if (d->simplex) {
         frgi_simplex_forget(d->simplex);
     }
@@ -499,6 +500,7 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
         }
         copy_list(&d->plan, &d->corner);
         d->energy = energy;
+        d->is_vertex = true;
     }
 }
 

@@ -90,8 +90,8 @@ double frgi_sparse_energy(const frgi_spaces *s, const frgi_sparse *p);
 void frgi_descent_costs(frgi_descent *d, const frgi_sparse *p, int64_t every, frgi_costs *to);
 /** d->plan <- the vertex of least cost d->now. */
 void frgi_descent_begin(frgi_descent *d);
-/** Goes on from a vertex of this energy, without duals. */
-void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy);
+/** Goes on from a plan of this energy, without duals. */
+void frgi_descent_resume(frgi_descent *d, const frgi_sparse *plan, double energy, bool is_vertex);
 /** Vertices from vertices on costs of some rows alone, as long as J falls; settled: it does no more. */
 void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most);
 /** Conditional gradient with exact line search, until it gains no more. */
@@ -107,7 +107,7 @@ void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan);
 
 /* ---- the annealed start in floats (gw_vertex_anneal.c) ---- */
 
-enum { FRGI_RANK = 64 };
+enum { FRGI_RANK = 64, FRGI_LIFTING = 3 };
 /** Distances of a side as Q W Q', Q of orthonormal columns. */
 typedef struct {
     int64_t rank, ld; /* ld: of rows of rank reals */
@@ -116,14 +116,42 @@ typedef struct {
     float *inner;     /* W; behind rows */
 } frgi_lifted;
 FRG_MUST_USE frg_status frgi_lifted_open(frgi_lifted l[2], const frgi_spaces *s);
+/** Of one side, distances c in place of its own, after some steps of subspace iteration. */
+FRG_MUST_USE frg_status frgi_lifted_side(frgi_lifted *l, const frgi_spaces *s, int side,
+                                         const frgi_costs *c, int steps);
 void frgi_lifted_close(frgi_lifted l[2], frg_context *ctx);
 /** d->now <- the costs of the plan at the last epsilon, which falls from `spread` on; those that are there are held for the
  *  first `held` steps of 20. */
 void frgi_annealed_costs(const frgi_lifted l[2], double spread, int held, frgi_descent *d);
 
+/* ---- starts from spectra and from near distances, in floats (gw_vertex_spectral.c) ---- */
+
+/** The eigenvectors of a side's distances, of its FRGI_RANK largest eigenvalues. */
+typedef struct {
+    int64_t rank;
+    float *vectors; /* rank rows, ld as that of distances */
+    double value[FRGI_RANK],
+        sum[FRGI_RANK]; /* over points: eigenvalue per point; of the vector, weighted */
+} frgi_spectrum;
+FRG_MUST_USE frg_status frgi_spectra_open(frgi_spectrum e[2], const frgi_spaces *s);
+void frgi_spectra_close(frgi_spectrum e[2], frg_context *ctx);
+/** d->now <- costs that are low where eigenvectors of near eigenvalues agree. */
+void frgi_spectral_costs(const frgi_spectrum e[2], frgi_descent *d);
+/** Near distances 1 - exp(-(x / r)^2) of both sides, r a quantile of the distances of a side. */
+FRG_MUST_USE frg_status frgi_near_open(frgi_lifted l[2], const frgi_spaces *s, double quantile);
+/** d->now <- the costs of the product of lifted distances, annealed. */
+void frgi_near_costs(const frgi_lifted l[2], frgi_descent *d);
+
 /* ---- starts (gw_vertex_starts.c) ---- */
 
-enum { FRGI_AXES = 3, FRGI_REHEATED = 64 };
+enum { FRGI_AXES = 3, FRGI_NEAR = 2, FRGI_REHEATED = 64 };
+/** Numbers of starts in floats: spectra; near distances; and of each of these three again, cooled from its vertex. */
+enum {
+    FRGI_SPECTRAL = 128,
+    FRGI_FIRST_NEAR,
+    FRGI_HELD = FRGI_FIRST_NEAR + FRGI_NEAR,
+    FRGI_MORE_STARTS = 2 * (1 + FRGI_NEAR)
+};
 /** What starts are made of. */
 typedef struct {
     const frgi_spaces *s;
@@ -133,18 +161,20 @@ typedef struct {
     void *mean[2]; /* distances on average */
     void *axes[2]; /* FRGI_AXES rows: classical scaling */
     bool has_axes;
-    bool anneals;          /* in doubles */
-    frgi_lifted lifted[2]; /* of that in floats; no rows: none */
-    double square;         /* sum of squares of the profiles, weighted, of both sides */
+    bool anneals;                   /* in doubles */
+    frgi_lifted lifted[2];          /* of that in floats; no rows: none */
+    frgi_lifted near[FRGI_NEAR][2]; /* frgi_features_more */
+    frgi_spectrum spectrum[2];
+    double square; /* sum of squares of the profiles, weighted, of both sides */
 } frgi_features;
 FRG_MUST_USE frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes,
                                            bool lifted);
 void frgi_features_close(frgi_features *f);
-/** The axes, where they are not there yet. */
-FRG_MUST_USE frg_status frgi_features_axes(frgi_features *f);
+/** What starts need that are tried where others do not agree: axes; of floats near distances and spectra. */
+FRG_MUST_USE frg_status frgi_features_more(frgi_features *f);
 bool frgi_may_anneal(const frgi_features *f);
 /** d->now <- the costs of a start: 0 profiles, 1 product, 2 annealed product, then axes with other signs, turned, random;
- *  from FRGI_REHEATED on two of each of these, cooled from their vertex (frgi_may_anneal). */
+ *  from FRGI_REHEATED on two of each of these, cooled from their vertex (frgi_may_anneal); then FRGI_SPECTRAL and on. */
 void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d);
 /** frg_gw_start of it. */
 frg_gw_start frgi_start_kind(int which);

@@ -15,14 +15,7 @@
 #include "gw/gw_solver.h"
 #include "linalg/blas.h"
 
-enum {
-    POWER_STEPS = 3,
-    STEPS = 20,
-    PASSES = 20,
-    STEPS_OF_MANY = 14,
-    PASSES_OF_MANY = 10,
-    MANY = 500
-};
+enum { STEPS = 20, PASSES = 20, STEPS_OF_MANY = 14, PASSES_OF_MANY = 10, MANY = 500 };
 #define BROAD  1.0 /* epsilon, of the spread of costs: first and last */
 #define NARROW 0.01
 #define LOG2_E 1.4426950408889634
@@ -66,10 +59,10 @@ static void transpose(const float *from, int64_t ld_from, int64_t rank, int64_t 
 }
 
 /** Q from a random start by subspace iteration, W = Q' C Q. */
-static frg_status lift_side(frgi_lifted *l, const frgi_spaces *s, int side, const frgi_products *w)
+static frg_status lift_side(frgi_lifted *l, const frgi_spaces *s, int side, const frgi_costs *c,
+                            int steps, const frgi_products *w)
 {
     const char *const what = "an annealed start";
-    const frgi_costs *const c = side ? &s->y : &s->x;
     const int64_t n = c->rows, rank = l->rank, ld = l->ld;
     float *room = NULL;
     frg_status status = FRG_OK;
@@ -83,7 +76,7 @@ static frg_status lift_side(frgi_lifted *l, const frgi_spaces *s, int side, cons
         frgi_normals(s->seed, STREAM_START + 6 + (uint64_t)side, (uint64_t)q, 0, both);
         l->rows[q / rank * ld + q % rank] = (float)both[0];
     }
-    for (int step = 0; step < POWER_STEPS; step++) {
+    for (int step = 0; step < steps; step++) {
         multiply(w, floats_at(l->columns, rank, n, c->ld), l->rows, ld, c->at, c->ld, n, 1);
         const frgi_blas_guard guard = frgi_blas_begin();
         frgi_blas_single();
@@ -107,19 +100,24 @@ done:
     return status;
 }
 
-frg_status frgi_lifted_open(frgi_lifted l[2], const frgi_spaces *s)
+frg_status frgi_lifted_side(frgi_lifted *l, const frgi_spaces *s, int side, const frgi_costs *c,
+                            int steps)
 {
     const int64_t smaller = s->n < s->m ? s->n : s->m,
                   rank = smaller < FRGI_RANK ? smaller : FRGI_RANK;
     frgi_products w = {0};
     frg_status status = frgi_products_open(&w, s->ctx);
-    for (int side = 0; side < 2 && status >= 0; side++) {
-        l[side].rank = rank;
-        l[side].ld = frgi_costs_ld(rank);
-        status = lift_side(&l[side], s, side, &w);
-    }
+    l->rank = rank;
+    l->ld = frgi_costs_ld(rank);
+    status = status >= 0 ? lift_side(l, s, side, c, steps, &w) : status;
     frgi_products_close(&w);
     return status;
+}
+
+frg_status frgi_lifted_open(frgi_lifted l[2], const frgi_spaces *s)
+{
+    TRY(frgi_lifted_side(&l[0], s, 0, &s->x, FRGI_LIFTING));
+    return frgi_lifted_side(&l[1], s, 1, &s->y, FRGI_LIFTING);
 }
 
 void frgi_lifted_close(frgi_lifted l[2], frg_context *ctx)

@@ -1,7 +1,7 @@
 /* gw_vertex_run.c - an alignment whose plan is a vertex: several starts raced by energy, in this order:
  *
  *     few points: all starts on all of them, each to its end; where fewer than ENOUGH agree, MORE that are reheated (up to
- *           MANY points as well, in groups)
+ *           MANY points as well, in groups, the first ones from spectra and near distances)
  *     more: many starts on COARSE farthest points a side, weighted by what is nearest to them; the best plans of these,
  *           that of profiles and the product's are then starts on all points, each to its end
  *     many: of these, vertices from vertices on costs of some rows, and the best one to its end
@@ -26,7 +26,7 @@ enum {
     SOME = 450
 }; /* points of a side */
 enum { STARTS_OF_TINY = 64, STARTS = 24, TINY = 32, MOST_STARTS = 120 };
-enum { ENOUGH = 3, ENOUGH_OF_MANY = 2, MORE = 32, GROUP = 8, GROUP_OF_MANY = 4, MANY = 1000 };
+enum { ENOUGH = 3, ENOUGH_OF_MANY = 2, MORE = 32, GROUP = 8, GROUP_OF_MANY = 3, MANY = 1500 };
 enum {
     GIVEN = 4,
     GIVEN_OF_MANY = 1,
@@ -58,13 +58,13 @@ typedef struct {
 typedef struct {
     const frgi_spaces *s;
     frgi_features *f;
-    const frgi_sparse *given; /* plans to start from, the first ones */
-    int64_t n_given, count;
+    const frgi_sparse *given;      /* plans to start from, the first ones */
+    int64_t n_given, count, usual; /* usual: of count, those that are not reheated */
     int64_t
         more; /* starts that are reheated where fewer than ENOUGH agree, behind the others, as long as */
     int64_t group;           /* as many of them lower the least energy */
     int starts[MOST_STARTS]; /* of the others, which */
-    int64_t every;           /* > 1: on costs of some rows alone */
+    int64_t every;           /* > 1: usual ones on costs of some rows alone */
     int64_t most;            /* steps */
     outcome *out;
     frgi_entry *memory;
@@ -161,7 +161,7 @@ static void run_start(const race *r, int64_t q, frgi_descent *d)
     }
     frgi_descent_begin(d);
     to->dual = frgi_descent_dual(d);
-    if (r->every > 1) {
+    if (r->every > 1 && q < r->usual) {
         frgi_descent_rough(d, r->every, FIRST_STEPS);
     } else {
         descend_and_swap(d, r->most);
@@ -178,14 +178,27 @@ static int64_t best_of(const race *r)
     return best;
 }
 
-/** How many starts reached the least energy; more than a few points: nearly. */
+/** Whether most rows of both plans have the same images. */
+static bool is_same_plan(const frgi_sparse *p, const frgi_sparse *q)
+{
+    int64_t same = 0;
+    for (int64_t e = 0; p->count == q->count && e < p->count; e++) {
+        same += p->entries[e].i == q->entries[e].i && p->entries[e].j == q->entries[e].j;
+    }
+    return 2 * same > p->count;
+}
+
+/** How many starts reached the least energy; of more than a few points nearly, by much the same plan. */
 static int64_t reached(const race *r)
 {
-    const double least = r->out[best_of(r)].energy;
-    const double near = fmax(AS_LOW * fabs(r->s->product), r->s->single ? NEARLY * fabs(least) : 0);
+    const outcome *const best = &r->out[best_of(r)];
+    const double same = AS_LOW * fabs(r->s->product),
+                 near = r->s->single ? NEARLY * fabs(best->energy) : 0;
     int64_t count = 0;
     for (int64_t q = 0; q < r->count; q++) {
-        count += r->out[q].energy <= least + near;
+        const outcome *const o = &r->out[q];
+        count += o->energy <= best->energy + same ||
+                 (o->energy <= best->energy + near && is_same_plan(&o->plan, &best->plan));
     }
     return count;
 }
@@ -203,7 +216,7 @@ static bool is_worth_more(const race *r, int64_t q)
 
 static void go_on(const race *r, int64_t q, frgi_descent *d)
 {
-    frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy);
+    frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy, r->out[q].is_vertex);
     d->steps = r->out[q].steps;
     frgi_descent_rough(d, r->every, ROUGH_STEPS - FIRST_STEPS);
     keep_outcome(r, q, d);
@@ -235,7 +248,7 @@ static void finish_best(const race *r, frgi_descent *d)
     if (!(r->out[q].energy < (double)INFINITY)) {
         return;
     }
-    frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy);
+    frgi_descent_resume(d, &r->out[q].plan, r->out[q].energy, r->out[q].is_vertex);
     d->steps = r->out[q].steps;
     if (!is_large(r->s->n, r->s->m)) {
         descend_and_swap(d, r->most);
@@ -252,14 +265,15 @@ static frg_status reheat(race *r, frgi_descent *d, int team, bool *which)
     const int64_t enough = r->every > 1 ? ENOUGH_OF_MANY : ENOUGH;
     bool gains = r->more > 0 && reached(r) < enough;
     if (gains) {
-        TRY(frgi_features_axes(r->f));
+        TRY(frgi_features_more(r->f));
     }
     for (int64_t left = r->more; gains && left > 0; left -= r->group) {
         const double before = r->out[best_of(r)].energy;
-        for (int64_t q = 0; q < r->count + r->group; q++) {
+        const int64_t group = left < r->group ? left : r->group;
+        for (int64_t q = 0; q < r->count + group; q++) {
             which[q] = q >= r->count;
         }
-        r->count += r->group;
+        r->count += group;
         share_out(r, d, team, which, run_start);
         gains = r->out[best_of(r)].energy < before - GAIN * fabs(before) && reached(r) < enough;
     }
@@ -281,6 +295,7 @@ static frg_status run_race(race *r)
     }
     const int64_t each = d[0].most;
     const int64_t most = r->count + r->more;
+    r->usual = r->count;
     TRY_TO(done, NEW0(ctx, &r->out, most, "plans of starts"));
     TRY_TO(done, NEW(ctx, &r->memory, frgi_mul((size_t)most, (size_t)each), "plans of starts"));
     for (int64_t q = 0; q < most; q++) {
@@ -534,17 +549,19 @@ done:
 static void choose_starts(race *r)
 {
     const int64_t n = r->s->n, m = r->s->m, larger = n > m ? n : m;
-    if (larger <= FEW && !r->s->linear) {
+    if (larger <= FEW) {
         r->count = fill_starts(r, larger <= TINY ? STARTS_OF_TINY : STARTS);
     } else {
         r->count = r->n_given + (larger <= SOME ? fill_starts(r, 3) : fill_starts_of_many(r));
         r->count = is_large(n, m) && r->n_given > 0 ? r->n_given : r->count;
     }
-    if (!r->s->linear && larger <= MANY && frgi_may_anneal(r->f)) {
+    if (larger <= MANY && frgi_may_anneal(r->f)) {
         r->more = MORE;
         r->group = larger <= FEW ? MORE : larger <= SOME ? GROUP : GROUP_OF_MANY;
+        const int64_t others = r->f->lifted[1].rows ? FRGI_MORE_STARTS : 0;
         for (int64_t q = 0; q < r->more; q++) {
-            r->starts[r->count - r->n_given + q] = FRGI_REHEATED + (int)q;
+            r->starts[r->count - r->n_given + q] =
+                (int)(q < others ? FRGI_SPECTRAL + q : FRGI_REHEATED + q - others);
         }
     }
 }
@@ -560,11 +577,8 @@ static void judge(const race *r, const outcome *best, frg_gw_report *report)
         const outcome *const o = &r->out[q];
         if (o->energy <= best->energy + near) {
             report->starts_agree++;
-            int64_t same = 0;
-            for (int64_t e = 0; o->plan.count == best->plan.count && e < o->plan.count; e++) {
-                same += o->plan.entries[e].j == best->plan.entries[e].j;
-            }
-            report->symmetric |= o->is_vertex && best->is_vertex && 2 * same < best->plan.count;
+            report->symmetric |=
+                o->is_vertex && best->is_vertex && !is_same_plan(&o->plan, &best->plan);
         } else {
             report->next_energy = fmin(report->next_energy, o->energy);
         }
@@ -587,8 +601,7 @@ static frg_status race_all(const frgi_spaces *s, int64_t max_iter, gw_parts *par
                                   max_iter, parts, &report->starts));
     }
     r.n_given = given.count;
-    TRY_TO(done,
-           frgi_features_open(&f, s, larger <= FEW && !s->linear, larger > FEW && larger <= LARGE));
+    TRY_TO(done, frgi_features_open(&f, s, larger <= FEW, larger > FEW && larger <= LARGE));
     choose_starts(&r);
     r.every = larger > SOME ? (s->n + ROUGH_ROWS - 1) / ROUGH_ROWS : 1;
     TRY_TO(done, run_race(&r));

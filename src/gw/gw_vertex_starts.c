@@ -10,6 +10,7 @@
  * random     independent points in place of the axes
  * reheated   the vertex of one of the last three, cooled from an epsilon of a tenth or a thirtieth of the spread on: its costs are
  *            held until then
+ * spectral, near    gw_vertex_spectral.c; reheated from their vertices as well
  */
 #include "gw/gw_vertex.h"
 
@@ -198,12 +199,26 @@ static frg_status side_axes(frgi_features *f, int side)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-frg_status frgi_features_axes(frgi_features *f)
+static frg_status open_axes(frgi_features *f)
 {
     for (int side = 0; side < 2 && !f->has_axes; side++) {
         TRY(side_axes(f, side));
     }
     f->has_axes = true;
+    return FRG_OK;
+}
+
+frg_status frgi_features_more(frgi_features *f)
+{
+    static const double quantile[FRGI_NEAR] = {0.05, 0.2};
+    TRY(open_axes(f));
+    if (!f->lifted[1].rows || f->spectrum[0].vectors) {
+        return FRG_OK;
+    }
+    TRY(frgi_spectra_open(f->spectrum, f->s));
+    for (int k = 0; k < FRGI_NEAR; k++) {
+        TRY(frgi_near_open(f->near[k], f->s, quantile[k]));
+    }
     return FRG_OK;
 }
 
@@ -222,7 +237,7 @@ frg_status frgi_features_open(frgi_features *f, const frgi_spaces *s, bool axes,
         TRY(side_profiles(f, side, &f->square));
     }
     if (axes) {
-        TRY(frgi_features_axes(f));
+        TRY(open_axes(f));
     }
     f->anneals = axes && !s->single;
     return lifted ? frgi_lifted_open(f->lifted, s) : FRG_OK;
@@ -236,6 +251,10 @@ void frgi_features_close(frgi_features *f)
     }
     if (f->s) {
         frgi_lifted_close(f->lifted, f->s->ctx);
+        frgi_spectra_close(f->spectrum, f->s->ctx);
+        for (int k = 0; k < FRGI_NEAR; k++) {
+            frgi_lifted_close(f->near[k], f->s->ctx);
+        }
     }
     *f = (frgi_features){0};
 }
@@ -249,7 +268,11 @@ frg_gw_start frgi_start_kind(int which)
 {
     static const frg_gw_start kinds[FIRST_SIGNS] = {FRG_GW_START_PROFILES, FRG_GW_START_PRODUCT,
                                                     FRG_GW_START_ANNEALED};
+    static const frg_gw_start more[FRGI_MORE_STARTS] = {
+        FRG_GW_START_SPECTRAL, FRG_GW_START_NEAR, FRG_GW_START_NEAR,
+        FRG_GW_START_SPECTRAL, FRG_GW_START_NEAR, FRG_GW_START_NEAR};
     return which < FIRST_SIGNS      ? kinds[which]
+           : which >= FRGI_SPECTRAL ? more[which - FRGI_SPECTRAL]
            : which >= FRGI_REHEATED ? FRG_GW_START_ANNEALED
            : which < FIRST_TURNED   ? FRG_GW_START_AXES
                                     : FRG_GW_START_RANDOM;
@@ -421,10 +444,12 @@ static void cooled_costs(const frgi_features *f, int which, frgi_descent *d)
     const double spread = spread_of(f->s, &d->now);
     int held = 0;
     if (which >= FRGI_REHEATED) {
-        frgi_start_costs(f, FIRST_SIGNS + (which - FRGI_REHEATED) / 2, d);
+        const int base = which >= FRGI_HELD ? which - FRGI_HELD + FRGI_SPECTRAL
+                                            : FIRST_SIGNS + (which - FRGI_REHEATED) / 2;
+        frgi_start_costs(f, base, d);
         frgi_descent_begin(d);
         frgi_descent_costs(d, &d->plan, 1, &d->now);
-        held = which % 2 ? HELD_LONG : HELD;
+        held = which < FRGI_HELD && which % 2 ? HELD_LONG : HELD;
     }
     if (f->anneals) {
         annealed_costs(f, spread, held, d);
@@ -433,23 +458,38 @@ static void cooled_costs(const frgi_features *f, int which, frgi_descent *d)
     }
 }
 
-void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d)
+/** Without the linear cost: the descents see it, and what it would hide is what these starts are for. */
+static void shape_costs(const frgi_features *f, int which, frgi_descent *d)
 {
     const frgi_spaces *const s = f->s;
+    const void *left = d->left, *right = f->axes[1];
+    int64_t count = FRGI_AXES;
     memset(d->now.at, 0, (size_t)(d->now.rows * d->now.ld) * frgi_costs_size(s->single));
     if (which == 0) {
-        frgi_costs_add(&d->products, &d->now, f->profile[0], s->x.ld, f->profile[1], s->y.ld,
-                       FRGI_QUANTILES, -1);
-    } else if (which == 1 || (which == 2 && !frgi_may_anneal(f))) {
-        frgi_costs_add(&d->products, &d->now, f->mean[0], s->x.ld, f->mean[1], s->y.ld, 1, -1);
-    } else if (which == 2 || which >= FRGI_REHEATED) {
-        cooled_costs(f, which, d);
+        left = f->profile[0];
+        right = f->profile[1];
+        count = FRGI_QUANTILES;
     } else if (which < FIRST_TURNED || which % 2) {
         turned_axes(f, which, d);
-        frgi_costs_add(&d->products, &d->now, d->left, s->x.ld, f->axes[1], s->y.ld, FRGI_AXES, -1);
     } else {
         random_points(f, which, 0, d->left);
         random_points(f, which, 1, d->right);
-        frgi_costs_add(&d->products, &d->now, d->left, s->x.ld, d->right, s->y.ld, FRGI_AXES, -1);
+        right = d->right;
+    }
+    frgi_costs_add(&d->products, &d->now, left, s->x.ld, right, s->y.ld, count, -1);
+}
+
+void frgi_start_costs(const frgi_features *f, int which, frgi_descent *d)
+{
+    if (which == 1 || (which == 2 && !frgi_may_anneal(f))) {
+        product_costs(f, d);
+    } else if (which == FRGI_SPECTRAL) {
+        frgi_spectral_costs(f->spectrum, d);
+    } else if (which >= FRGI_FIRST_NEAR && which < FRGI_HELD) {
+        frgi_near_costs(f->near[which - FRGI_FIRST_NEAR], d);
+    } else if (which == 2 || which >= FRGI_REHEATED) {
+        cooled_costs(f, which, d);
+    } else {
+        shape_costs(f, which, d);
     }
 }

@@ -501,6 +501,131 @@ static void annealed(void)
     frg_context_destroy(ctx);
 }
 
+/* Eigenvectors of distances of full rank: C u = n l u.  The lifting is a product of floats of n terms, as the eigenvalues are.
+ * The costs of a copy in another order are symmetric behind it: signs of eigenvectors and turns among those of equal
+ * eigenvalues cancel.  They move as the eigenvalues do, times 2 / BAND^3 = 75 and the largest eigenvalue over l, sqrt(n). */
+static void spectra(void)
+{
+    frg_context *ctx = test_context();
+    for (int k = 0; k < 8; k++) {
+        const int64_t n = 5 + 8 * k;
+        frgi_spaces s = spaces_of(ctx, n, true, k % 2, NULL);
+        frgi_features f;
+        frgi_descent d;
+        double error = 0, most = 0, apart = 0, largest = 0;
+        for (int64_t i = 0; i < n * n; i++)
+            put(&s.y, n - 1 - i / n, n - 1 - i % n, frgi_costs_get(&s.x, i / n, i % n));
+        CHECK_OK(ctx, frgi_features_open(&f, &s, false, true));
+        CHECK_OK(ctx, frgi_features_more(&f));
+        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        const frgi_spectrum *const e = f.spectrum;
+        for (int64_t r = 0; r < n; r++)
+            for (int64_t i = 0; i < n; i++) {
+                double image = -(double)n * e->value[r] * (double)e->vectors[r * s.x.ld + i];
+                for (int64_t j = 0; j < n; j++)
+                    image += frgi_costs_get(&s.x, i, j) * (double)e->vectors[r * s.x.ld + j];
+                error = fmax(error, fabs(image));
+                most = fmax(most, (double)n * fabs(e->value[r]));
+            }
+        CHECK_SAYS(error <= most * (double)n * 0x1p-20, "%g of %g", error, most);
+        frgi_start_costs(&f, FRGI_SPECTRAL, &d);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                const double x = frgi_costs_get(&d.now, i, n - 1 - j);
+                largest = fmax(largest, fabs(x));
+                apart = fmax(apart, fabs(x - frgi_costs_get(&d.now, j, n - 1 - i)));
+            }
+        CHECK_SAYS(apart <= largest * 75 * pow((double)n, 1.5) * 0x1p-22, "%g of %g", apart,
+                   largest);
+        frgi_descent_close(&d);
+        frgi_features_close(&f);
+        free_spaces(&s);
+    }
+    frg_context_destroy(ctx);
+}
+
+/* A descent goes on from a plan of more entries than a vertex has, the product, and falls; the list of its last vertex has room
+ * for n + m. */
+static void resumed(void)
+{
+    enum { N = 12 };
+    frg_context *ctx = test_context();
+    for (int kind = 0; kind < 2; kind++) {
+        frgi_spaces s = spaces_of(ctx, N, kind, kind, NULL);
+        frgi_entry entries[N * N];
+        frgi_descent d;
+        gw_parts parts = {0};
+        for (int32_t e = 0; e < N * N; e++)
+            entries[e] = (frgi_entry){e / N, e % N, 1.0 / (N * N)};
+        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        d.parts = &parts;
+        frgi_descent_resume(&d, &(frgi_sparse){entries, N * N}, s.product, false);
+        frgi_descend(&d, 100);
+        CHECK_SAYS(d.energy < s.product, "%g, product %g", d.energy, s.product);
+        CHECK(d.last.count <= 2 * N);
+        frgi_descent_close(&d);
+        free_spaces(&s);
+    }
+    frg_context_destroy(ctx);
+}
+
+static int by_value(const void *p, const void *q)
+{
+    const double x = *(const double *)p, y = *(const double *)q;
+    return (x > y) - (x < y);
+}
+
+/* Near distances are 1 - exp(-(x / r)^2), r the quantile of the positive ones, and their start is no worse than the product. */
+static void near(void)
+{
+    frg_context *ctx = test_context();
+    const double quantiles[FRGI_NEAR] = {0.05, 0.2};
+    for (int k = 0; k < 6; k++) {
+        const int64_t n = 6 + 10 * k;
+        frgi_spaces s = spaces_of(ctx, n, true, 0, NULL);
+        double *const all = malloc(sizeof(double) * (size_t)(n * n));
+        frgi_features f;
+        frgi_descent d;
+        gw_parts parts = {0};
+        int64_t count = 0;
+        for (int64_t i = 0; i < n * n; i++) {
+            all[count] = frgi_costs_get(&s.x, i / n, i % n);
+            count += all[count] > 0;
+        }
+        qsort(all, (size_t)count, sizeof *all, by_value);
+        CHECK_OK(ctx, frgi_features_open(&f, &s, false, true));
+        CHECK_OK(ctx, frgi_features_more(&f));
+        CHECK_OK(ctx, frgi_descent_open(&d, &s));
+        d.parts = &parts;
+        for (int q = 0; q < FRGI_NEAR; q++) {
+            const frgi_lifted *const l = f.near[q];
+            const double range = all[(int64_t)(quantiles[q] * (double)(count - 1))];
+            double worst = 0;
+            for (int64_t i = 0; i < n * n; i++) {
+                double sum = 0;
+                for (int64_t t = 0; t < n * n; t++)
+                    sum += (double)l->rows[i / n * l->ld + t / n] *
+                           (double)l->inner[t / n * l->ld + t % n] *
+                           (double)l->rows[i % n * l->ld + t % n];
+                const double x = frgi_costs_get(&s.x, i / n, i % n) / range;
+                worst = fmax(worst, fabs(sum + expm1(-x * x)));
+            }
+            CHECK_SAYS(worst <= (double)n * 0x1p-20, "%g", worst);
+            for (int held = 0; held < 2; held++) {
+                frgi_start_costs(&f, held ? FRGI_HELD + 1 + q : FRGI_FIRST_NEAR + q, &d);
+                frgi_descent_begin(&d);
+                frgi_descend(&d, 100);
+                CHECK_SAYS(d.energy <= s.product, "%g, product %g", d.energy, s.product);
+            }
+        }
+        frgi_descent_close(&d);
+        frgi_features_close(&f);
+        free_spaces(&s);
+        free(all);
+    }
+    frg_context_destroy(ctx);
+}
+
 /* Powers and a pass, against doubles: 1.5e-7 of a power, sums of up to 37 terms, a scaling from two of them. */
 static void passes(void)
 {
@@ -770,6 +895,9 @@ static const test_case cases[] = {{"exact transport", exact_transport},
                                   {"stationary", stationary},
                                   {"exchanges", exchanges},
                                   {"annealed", annealed},
+                                  {"spectra", spectra},
+                                  {"near", near},
+                                  {"resumed", resumed},
                                   {"passes", passes},
                                   {"threads", threads},
                                   {"choices", choices},
