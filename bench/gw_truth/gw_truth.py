@@ -14,7 +14,7 @@ former only where --ways names it.  Every run is a process of its own with two t
 that warms up; a run below a second is done three times and the best is its time.  Lines say E, that of the product plan, the
 share of points matched, FOSCTTM (the share of wrong targets nearer than the true one: 0 is right, .5 chance), the share of labels
 transferred, the rank correlation of a coordinate, seconds, those of the processor (of both threads: what can be compared on a busy
-machine), peak memory, and how far the plan's marginals were off before they were made right for E.  `best.json` holds the least energy that a descent from the truth and 50 starts of three descents found (an own
+machine), peak memory, the machine's load, and how far the plan's marginals were off before they were made right for E.  `best.json` holds the least energy that a descent from the truth and 50 starts of three descents found (an own
 Frank-Wolfe, POT's and fourge's gromov_wasserstein; fewer above 150 points, as said there); `table` compares with it and with all
 lines of the file.  A plan counts as best within 1 %
 or 1e-6 of the product plan's energy, whichever is more.
@@ -124,7 +124,7 @@ def one(name, way, seed):
             notes[key] = report[key]
     return {"n": n, "m": m, "seconds": float(f"{seconds:.4g}"), "cpu_seconds": float(f"{cpu:.4g}"), "energy": number(methods.energy(problem, plan)),
             "product": number(product_energy(problem)), **quality(problem, plan), "marginal": float(f"{marginal:.1e}"),
-            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, **notes}
+            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, "load": round(os.getloadavg()[0], 1), **notes}
 
 
 def into(pipe, work, *args):
