@@ -206,6 +206,10 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_string(j, "started_from", frg_gw_start_name(r->started_from));
     frg_json_number(j, "energy_product", r->energy_product);
     frg_json_number(j, "vertex_energy", r->vertex_energy);
+    frg_json_number(j, "sharpened_energy", r->sharpened_energy);
+    frg_json_number(j, "blur", r->blur);
+    frg_json_number(j, "other_energy", r->other_energy);
+    frg_json_string(j, "verdict", r->verdict);
     if (r->starts_agree > 0) { /* the mode vertex */
         frg_json_integer(j, "starts_agree", r->starts_agree);
         frg_json_number(j, "next_energy", r->next_energy);
@@ -230,6 +234,17 @@ static void align_json(frg_json *j, const cli *c, const void *state)
     frg_json_close_object(j);
     repeats_json(j, c, job->totals, job->n_totals);
     json_foot(j, c);
+}
+
+/** The same of a plan that entropy blurs. */
+static void blur_text(frg_report *report, const frg_gw_report *r)
+{
+    frg_report_fact(report, "Started from", frg_gw_start_name(r->started_from));
+    if (isfinite(r->sharpened_energy)) {
+        frg_report_fact_number(report, "Energy without the blur", r->sharpened_energy, 5);
+        frg_report_fact_number(report, "Energy from another start", r->other_energy, 5);
+    }
+    frg_report_fact(report, "Verdict", r->verdict);
 }
 
 /** What is known of a plan of the mode vertex. */
@@ -275,7 +290,7 @@ static void align_text(frg_report *report, const cli *c, const void *state)
     if (r->starts_agree > 0) {
         verdict_text(report, r);
     } else {
-        frg_report_fact(report, "Started from", frg_gw_start_name(r->started_from));
+        blur_text(report, r);
     }
     frg_report_fact_number(report, "Mass", p.mass, 6);
     snprintf(text, sizeof text, "%s and %s (%s and %s before rounding)",

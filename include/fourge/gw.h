@@ -283,7 +283,8 @@ typedef enum {
     FRG_GW_STALLED_PRODUCT, /* the plan is the product of its marginals: W_PRODUCT */
     FRG_GW_DEGENERATE,      /* every plan is as good: one point, or distances 0 */
     FRG_GW_STATIONARY,      /* mode vertex: no plan is lower to first order, and of the starts none ended lower */
-    FRG_GW_ROUNDING_FLOOR   /* the change of the plan is what rounding leaves, more than `tol`: FRG_STALLED */
+    FRG_GW_ROUNDING_FLOOR,  /* the change of the plan is what rounding leaves, more than `tol`: FRG_STALLED */
+    FRG_GW_BEATEN           /* the iteration has converged, to a plan that another start beats: W_BEATEN, FRG_STALLED */
 } frg_gw_reason;
 
 /** One side.  data: points (n x d), or the distances (n x n) with FRG_GW_DISTANCE_MATRIX, f32 or f64; graph: for
@@ -385,6 +386,17 @@ typedef struct {
     const char *mode_reason;      /* "asked for", or why auto took it; alive as long as the solver */
     double rounding_floor;        /* the reason of that name: the smallest change that was reached, what `tol` is compared
                                      with; NaN for other reasons */
+    /* What vertices say of the plan of a mode with entropy that has come to its end, where marginals hold, no rank is given and
+       n m (n + m) <= 5e8 (1e7 where weights or numbers of points are unequal); NaN beyond, and `verdict` says why.  Energies as
+       energy_product has them */
+    double sharpened_energy;      /* of the vertex that is least to first order at the plan, and conditional gradient from
+                                     there; the plan's own where that is less.  Of the mode vertex: energy */
+    double blur;                  /* what the plan has above it (fused: without entropy), by epsilon or by noise */
+    double other_energy;          /* the lowest of the vertices from starts that know nothing of the plan: profiles, the product,
+                                     the one that sampled steps began at.  Of the mode vertex: next_energy */
+    const char *verdict;          /* "no other start is lower"; "another start is lower": other_energy is below sharpened_energy
+                                     by 0.1 %, and a plan of this epsilon from there below this one, entropy counted: W_BEATEN; "another start is lower,
+                                     but not with the entropy of epsilon"; "not compared: " and why.  NULL: there was no run */
 } frg_gw_report;
 
 typedef struct frg_gw frg_gw;

@@ -105,6 +105,9 @@ static const ext_field gw_report[] = {{AT(frg_gw_report, n), IS_INT64, NULL},
                                       {AT(frg_gw_report, started_from), IS_CHOICE, started_from},
                                       {AT(frg_gw_report, energy_product), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, vertex_energy), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, sharpened_energy), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, blur), IS_DOUBLE, NULL},
+                                      {AT(frg_gw_report, other_energy), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, next_energy), IS_DOUBLE, NULL},
                                       {AT(frg_gw_report, starts_agree), IS_INT64, NULL},
                                       {AT(frg_gw_report, vertex), IS_BOOL, NULL},
@@ -433,6 +436,7 @@ static int put_alignment(PyObject *dict, const frg_gw *gw, const frg_gw_report *
 {
     const double distance = sqrt(r->energy > 0 ? r->energy : 0);
     return ext_put(dict, "mode_reason", PyUnicode_FromString(r->mode_reason)) < 0 ||
+                   ext_put(dict, "verdict", PyUnicode_FromString(r->verdict)) < 0 ||
                    ext_put(dict, "reason", PyUnicode_FromString(frg_gw_reason_name(r->reason))) <
                        0 ||
                    ext_put(dict, "rank", PyLong_FromLongLong(frg_gw_rank(gw))) < 0 ||

@@ -102,5 +102,5 @@ def outside():
 def warn(context_, stacklevel=None):
     """The library's warnings since the last call, as Python's, at the first caller outside the package where no level is given."""
     for code, message in context_.warnings():
-        kind = errors.NotConverged if code == "FRG-FE-101" else UserWarning
+        kind = errors.NotConverged if code in ("FRG-FE-101", "FRG-GW-108") else UserWarning
         warnings.warn(f"{code}: {message}", kind, stacklevel=outside() if stacklevel is None else stacklevel)

@@ -66,6 +66,20 @@ class Align(unittest.TestCase):
         np.testing.assert_allclose(gw.energy(found.distances(0), found.distances(1), p), found.report["energy"], rtol=1e-5)
         self.assertEqual([len(f) for f in found.potentials], [40, 40])
 
+    def test_verdict(self):
+        x = np.arange(10) + 0.02 * np.arange(10) ** 2  # its mirror image is nearly the same
+        options = {"distance": "euclidean", "mode": "exact", "anneal": "none", "epsilon": 1e-4}
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = gw.align(x, x, start=np.eye(10)[::-1], **options)
+        r = found.report
+        self.assertTrue(any("FRG-GW-108" in str(w.message) and w.category is errors.NotConverged and "start_from vertex" in str(w.message) for w in told), told)
+        self.assertEqual((r["reason"], r["status"], r["verdict"]), ("beaten", "FRG_STALLED", "another start is lower"))
+        self.assertAlmostEqual(r["energy"], r["sharpened_energy"] + r["blur"])
+        self.assertLess(r["other_energy"], 1e-3 * r["sharpened_energy"])
+        r = gw.align(x, x, start=np.eye(10), **options).report
+        self.assertEqual((r["reason"], r["verdict"]), ("converged_change", "no other start is lower"))
+
     def test_potentials_of_an_earlier_alignment(self):
         x, y, _ = pair(40)
         how = {"distance": "euclidean", "mode": "exact", "epsilon": 0.01, "anneal": "none", "max_iter": 1, "min_iter": 0}

@@ -14,7 +14,8 @@ const char *frg_gw_reason_name(frg_gw_reason r)
 {
     static const char *const names[] = {"running",    "converged_change", "converged_plateau",
                                         "max_iter",   "cancelled",        "stalled_product",
-                                        "degenerate", "stationary",       "rounding_floor"};
+                                        "degenerate", "stationary",       "rounding_floor",
+                                        "beaten"};
     return (size_t)r < sizeof names / sizeof *names ? names[r] : "?";
 }
 

@@ -31,12 +31,16 @@ struct frg_gw {
 /** The mode vertex (gw_vertex_run.c): the plan as a list, its energy and where it comes from in the report; positive: stopped,
  *  with the best plan so far. */
 FRG_MUST_USE frg_status frgi_gw_vertex(frg_gw *s);
+/** What vertices say of the plan of a run that has come to its end (gw_verdict.c).  Positive: stopped. */
+FRG_MUST_USE frg_status frgi_gw_verdict(frg_gw *s);
 /** The name of the first option given that the mode vertex has no part in; NULL: none. */
 const char *frgi_gw_entropic_option(const frg_gw_opts *o);
 /** The mode that auto takes, and why (gw_mode.c).  option: that was given and the mode vertex has no part in, or NULL. */
 void frgi_gw_choose_mode(frg_gw *s, const char *option);
 /** The mode is this one because of something given. */
 void frgi_gw_take_mode(frg_gw *s, frg_gw_mode mode, const char *given);
+/** Whether its linear problems are assignments: as many points of equal weights on both sides. */
+bool frgi_gw_assigns(const frg_gw *s);
 /** Whether its arrays fit into half of the memory that is allowed. */
 bool frgi_gw_fits_vertex(const frg_gw *s);
 /** Whether runs start from representatives. */

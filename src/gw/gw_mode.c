@@ -114,15 +114,20 @@ static void choose_start(frg_gw *s)
     }
 }
 
-/** Whether the sizes are such that the mode vertex takes no longer than some ten seconds. */
-static bool is_small(const frg_gw *s)
+bool frgi_gw_assigns(const frg_gw *s)
 {
     bool equal = s->x.n == s->y.n;
     for (int64_t i = 1; equal && i < s->x.n; i++) {
         equal = s->a[i] == s->a[0] && s->b[i] == s->b[0];
     }
+    return equal;
+}
+
+/** Whether the sizes are such that the mode vertex takes no longer than some ten seconds. */
+static bool is_small(const frg_gw *s)
+{
     const int64_t larger = s->x.n > s->y.n ? s->x.n : s->y.n;
-    return larger <= (equal ? MOST_ASSIGNED : MOST_TRANSPORTED);
+    return larger <= (frgi_gw_assigns(s) ? MOST_ASSIGNED : MOST_TRANSPORTED);
 }
 
 void frgi_gw_choose_mode(frg_gw *s, const char *option)

@@ -13,6 +13,7 @@
 typedef struct {
     int status;   /* of the stop; FRG_OK: go on */
     int64_t done; /* parts */
+    bool quiet;   /* somebody else reports; stops are asked for here all the same */
 } gw_parts;
 
 static inline bool gw_parts_go_on(gw_parts *p)
@@ -34,7 +35,7 @@ static inline void gw_parts_count(gw_parts *p, frg_context *ctx, const char *pha
     if (!ctx || omp_get_thread_num() != 0) {
         return;
     }
-    const int beat = frgi_heartbeat(ctx, &(frg_progress){.solver = "gw",
+    const int beat = p->quiet ? frgi_stopped(ctx) : frgi_heartbeat(ctx, &(frg_progress){.solver = "gw",
                                                          .phase = phase,
                                                          .done = done * each,
                                                          .total = total,

@@ -533,6 +533,10 @@ static frg_status run(frg_gw *s)
     TRY(judge_product(s));
     s->report.polish_seconds = frgi_seconds() - begin;
     TRY(certify(s));
+    if (status == FRG_OK) {
+        status = frgi_gw_verdict(s);
+        TRY(status);
+    }
     s->report.reason = status > 0 ? FRG_GW_CANCELLED : s->report.reason;
     return status;
 }
@@ -567,6 +571,8 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->starts_agree = 0;
     r->vertex = r->symmetric = 0;
     r->energy_product = r->next_energy = r->rounding_floor = r->vertex_energy = (double)NAN;
+    r->sharpened_energy = r->blur = r->other_energy = (double)NAN;
+    r->verdict = "not compared: stopped";
     r->started_from = s->start || s->potentials ? FRG_GW_START_GIVEN : FRG_GW_START_PRODUCT;
     s->state.filled = false;
     s->trace.n = 0;
@@ -584,8 +590,9 @@ frg_status frg_gw_run(frg_gw *s, frg_info *info)
     r->rounding_floor = at_floor ? s->level.floor.least : (double)NAN;
     if (status == FRG_OK) {
         status = r->reason == FRG_GW_MAX_ITER && s->o.min_iter < s->o.max_iter ? FRG_MAX_ITER
-                 : at_floor || r->reason == FRG_GW_STALLED_PRODUCT             ? FRG_STALLED
-                                                                               : FRG_OK;
+                 : at_floor || r->reason == FRG_GW_STALLED_PRODUCT || r->reason == FRG_GW_BEATEN
+                     ? FRG_STALLED
+                     : FRG_OK;
     }
     if (info) {
         *info = (frg_info){.status = status,

@@ -105,6 +105,19 @@ double frgi_descent_dual(const frgi_descent *d);
 /** The plan whose rows take what is left of the columns in order, n + m - 1 entries at most. */
 void frgi_descent_first(const frgi_spaces *s, frgi_sparse *plan);
 
+/* ---- the problem of an alignment (gw_vertex_run.c) ---- */
+
+/** Its points that weigh something as two dense spaces. */
+typedef struct {
+    frgi_spaces s;
+    int32_t *of_x, *of_y; /* which they are */
+    float *linear;
+    double square; /* what energies are times, to be in the caller's units (with a linear cost: scaled ones) */
+} frgi_gw_problem;
+/** To be closed, failed or not. */
+FRG_MUST_USE frg_status frgi_gw_problem_open(frg_gw *g, frgi_gw_problem *p);
+void frgi_gw_problem_close(frgi_gw_problem *p);
+
 /* ---- the annealed start in floats (gw_vertex_anneal.c) ---- */
 
 enum { FRGI_RANK = 64, FRGI_LIFTING = 3 };

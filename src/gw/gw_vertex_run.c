@@ -671,51 +671,64 @@ static frg_status keep_plan(frg_gw *g, const frgi_sparse *p, const int32_t *of_x
     return FRG_OK;
 }
 
-frg_status frgi_gw_vertex(frg_gw *g)
+frg_status frgi_gw_problem_open(frg_gw *g, frgi_gw_problem *p)
 {
     frg_context *const ctx = g->ctx;
-    frg_gw_report *const r = &g->report;
     const double theta = g->o.linear_weight;
-    gw_parts parts = {0};
-    frgi_spaces s = {.ctx = ctx, .theta = theta, .seed = g->level.seed};
-    frgi_sparse plan = {0};
-    int32_t *of_x = NULL, *of_y = NULL;
-    float *linear = NULL;
-    frg_status status = FRG_OK;
     /* the energy is that of distances in one unit; a linear cost stands beside scaled ones */
     const double unit_x = 1 / (double)g->x.scale, unit_y = 1 / (double)g->y.scale;
-    const double most = fmax(unit_x, unit_y), square = theta > 0 ? 1 : most * most;
-    r->lower_bound = (double)NAN;
-    TRY_TO(done, weighty(ctx, g->a, g->x.n, &of_x, &s.a, &s.n));
-    TRY_TO(done, weighty(ctx, g->b, g->y.n, &of_y, &s.b, &s.m));
-    s.single = s.n > FEW || s.m > FEW;
-    TRY_TO(done, dense_side(&g->x, of_x, s.n, s.single, theta > 0 ? 1 : unit_x / most, &s.x));
-    TRY_TO(done, dense_side(&g->y, of_y, s.m, s.single, theta > 0 ? 1 : unit_y / most, &s.y));
+    const double most = fmax(unit_x, unit_y);
+    *p = (frgi_gw_problem){.s = {.ctx = ctx, .theta = theta, .seed = g->level.seed},
+                           .square = theta > 0 ? 1 : most * most};
+    frgi_spaces *const s = &p->s;
+    TRY(weighty(ctx, g->a, g->x.n, &p->of_x, &s->a, &s->n));
+    TRY(weighty(ctx, g->b, g->y.n, &p->of_y, &s->b, &s->m));
+    s->single = s->n > FEW || s->m > FEW;
+    TRY(dense_side(&g->x, p->of_x, s->n, s->single, theta > 0 ? 1 : unit_x / most, &s->x));
+    TRY(dense_side(&g->y, p->of_y, s->m, s->single, theta > 0 ? 1 : unit_y / most, &s->y));
     if (g->linear && theta > 0) {
-        TRY_TO(done, NEW(ctx, &linear, frgi_mul((size_t)s.n, (size_t)s.m), "the linear cost"));
-        for (int64_t i = 0; i < s.n; i++) {
-            for (int64_t j = 0; j < s.m; j++) {
-                linear[i * s.m + j] = g->linear[of_x[i] * g->level.t.s.ld + of_y[j]];
+        TRY(NEW(ctx, &p->linear, frgi_mul((size_t)s->n, (size_t)s->m), "the linear cost"));
+        for (int64_t i = 0; i < s->n; i++) {
+            for (int64_t j = 0; j < s->m; j++) {
+                p->linear[i * s->m + j] = g->linear[p->of_x[i] * g->level.t.s.ld + p->of_y[j]];
             }
         }
-        s.linear = linear;
-        s.ld_linear = s.m;
+        s->linear = p->linear;
+        s->ld_linear = s->m;
     }
-    TRY_TO(done, frgi_spaces_finish(&s));
-    TRY_TO(done, race_all(&s, g->o.max_iter, &parts, &plan, r));
-    TRY_TO(done, keep_plan(g, &plan, of_x, of_y));
+    return frgi_spaces_finish(s);
+}
+
+void frgi_gw_problem_close(frgi_gw_problem *p)
+{
+    if (p->s.ctx) {
+        DROP(p->s.ctx, &p->of_x);
+        DROP(p->s.ctx, &p->of_y);
+        DROP(p->s.ctx, &p->linear);
+        frgi_spaces_close(&p->s);
+    }
+}
+
+frg_status frgi_gw_vertex(frg_gw *g)
+{
+    frg_gw_report *const r = &g->report;
+    gw_parts parts = {0};
+    frgi_gw_problem p = {0};
+    frgi_sparse plan = {0};
+    frg_status status = FRG_OK;
+    r->lower_bound = (double)NAN;
+    TRY_TO(done, frgi_gw_problem_open(g, &p));
+    TRY_TO(done, race_all(&p.s, g->o.max_iter, &parts, &plan, r));
+    TRY_TO(done, keep_plan(g, &plan, p.of_x, p.of_y));
     r->objective = r->energy;
-    r->energy *= square;
-    r->energy_product = s.product * square;
-    r->next_energy *= square;
-    r->lower_bound *= square;
+    r->energy *= p.square;
+    r->energy_product = p.s.product * p.square;
+    r->next_energy *= p.square;
+    r->lower_bound *= p.square;
     r->epsilon_end = 0;
     status = parts.status;
 done:
-    frgi_spaces_close(&s);
-    DROP(ctx, &plan.entries);
-    DROP(ctx, &of_x);
-    DROP(ctx, &of_y);
-    DROP(ctx, &linear);
+    DROP(g->ctx, &plan.entries);
+    frgi_gw_problem_close(&p);
     return status;
 }
