@@ -6,6 +6,7 @@ The formulas, the tests of convergence and the options are those of ``fourge/fe.
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -337,6 +338,8 @@ class Fit:
     of every column (lists in the order of ``columns``), and the components of the graph of effects that were solved apart
     (``parts``, as in :func:`demean`)."""
 
+    _kept: tuple[Any, ...]  # of a copy from a pickle, which makes _fit and _call of it where they are asked for
+
     def __init__(self, call: Any, fit: Any, data: Any, names: list[str]):
         self._call, self._fit, self._data, self._names = call, fit, data, names
         self._outer: dict[str, Any] = call[4]
@@ -364,15 +367,22 @@ class Fit:
         return {**{k: v for k, v in self.__dict__.items() if k not in gone}, "_data": _frame.narrow(self._data, self._names),
                 "_kept": (fml, None, vcovs, outer, options)}
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("_call", "_fit") or "_kept" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def _again(self) -> tuple[Any, Any]:
+        """The fit of a copy, or of one from a pickle, once more, and the call that it was."""
         fml, _, vcovs, outer, options = self._kept
         context = _context(dict(self._context_options))
         call = (context, fml, _frame.table(context, self._data, self._names), vcovs, outer, options)
         fit = _fourge.Fe(*call)
         self._fit, self._call = fit, call  # the fit first, as below
-        return self.__dict__[name]
+        return fit, call
+
+    @functools.cached_property
+    def _fit(self) -> Any:
+        return self._again()[0]
+
+    @functools.cached_property
+    def _call(self) -> Any:
+        return self._again()[1]
 
     @property
     def nobs(self) -> int:

@@ -30,10 +30,13 @@ checked() {
 start='from fourge import fe, gp, gw
 x = [[0.0], [1.0]]'
 
-# refused MESSAGE LINE: a program of that line gets that message.
+# refused MESSAGE LINE: a program of that line gets that message.  Each has a name of its own, as mypy knows a file that it has
+# seen by its name, size and time.
+number=0
 refused() {
-    printf '%s\n%s\n' "$start" "$2" >"$scratch/program.py"
-    ! checked "$scratch/program.py" >"$scratch/said" 2>&1 && cat "$scratch/said" && grep -q "$1" "$scratch/said"
+    number=$((number + 1))
+    printf '%s\n%s\n' "$start" "$2" >"$scratch/program$number.py"
+    ! checked "$scratch/program$number.py" >"$scratch/said" 2>&1 && cat "$scratch/said" && grep -q "$1" "$scratch/said"
 }
 the_stub_is_the_extension() {
     (cd "$scratch" && PYTHONPATH=$build/python "$tools/bin/python" -m mypy.stubtest fourge._fourge \
