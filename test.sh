@@ -75,17 +75,17 @@ build "$root/build" all -DCMAKE_BUILD_TYPE=Release -DFOURGE_WERROR=ON -DFOURGE_T
     "-DFOURGE_CPU_LEVELS=plain;v3;v4"
 rm -rf "$logs"
 mkdir -p "$logs"
-run_programs "$root/build" 60 ""
+run_programs "$root/build" 120 ""
 for script in "$root"/tests/build/test_*.sh; do
     if asked "$(basename "$script")"; then
-        run "$(basename "$script" .sh)" 60 sh "$script" "$root/build"
+        run "$(basename "$script" .sh)" 120 sh "$script" "$root/build"
     fi
 done
 if asked run_cli_tests; then
-    run "run_cli_tests" 60 bash "$root/tests/cli/run_cli_tests.sh" "$root/build/fourge"
+    run "run_cli_tests" 120 bash "$root/tests/cli/run_cli_tests.sh" "$root/build/fourge"
 fi
 if asked run_option_tests; then
-    run "run_option_tests" 60 /usr/bin/python3 "$root/tests/cli/run_option_tests.py" "$root/build/fourge"
+    run "run_option_tests" 120 /usr/bin/python3 "$root/tests/cli/run_option_tests.py" "$root/build/fourge"
 fi
 if asked python; then
     run "python" 300 env PYTHONPATH="$root/build/python" /usr/bin/python3 "$root/python/tests/run.py"
@@ -134,9 +134,9 @@ if [ -n "$full" ]; then
             echo "level $level: skipped: this machine has $own"
             echo "0 0 1" >"$logs/level_$level.count"
         elif [ "$level" = v3 ]; then
-            OPENBLAS_CORETYPE=Haswell run_programs "$root/build" 120 " ($level, Haswell)" --isa "$level"
+            OPENBLAS_CORETYPE=Haswell run_programs "$root/build" 240 " ($level, Haswell)" --isa "$level"
         else
-            run_programs "$root/build" 120 " ($level)" --isa "$level"
+            run_programs "$root/build" 240 " ($level)" --isa "$level"
         fi
     done
 

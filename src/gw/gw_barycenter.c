@@ -237,7 +237,7 @@ static frg_status plan_step(middle *b, space *x, double *energy, double *change,
                             x->w, &o));
     frg_status status = frg_sinkhorn_start(s, x->f, x->f + b->size);
     if (status >= 0) {
-        status = frg_sinkhorn_run(s, NULL);
+        status = frgi_sinkhorn_solve(s, NULL);
     }
     if (status >= 0) {
         status = status == FRG_MAX_ITER || status == FRG_STALLED ? FRG_OK : status;

@@ -458,12 +458,8 @@ static frg_status finish(frg_sinkhorn *s)
     return status;
 }
 
-frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info)
+frg_status frgi_sinkhorn_solve(frg_sinkhorn *s, frg_info *info)
 {
-    if (!s) {
-        return FRG_BAD_ARG;
-    }
-    frgi_run_begins(s->ctx);
     const double begin = frgi_seconds();
     int64_t iterations = 0;
     frg_status status = passes(s, &iterations);
@@ -492,6 +488,15 @@ frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info)
                            .device_name = "cpu"};
     }
     return status;
+}
+
+frg_status frg_sinkhorn_run(frg_sinkhorn *s, frg_info *info)
+{
+    if (!s) {
+        return FRG_BAD_ARG;
+    }
+    frgi_run_begins(s->ctx);
+    return frgi_sinkhorn_solve(s, info);
 }
 
 frg_sinkhorn_report frg_sinkhorn_get(const frg_sinkhorn *s)

@@ -242,7 +242,7 @@ static frg_status blur(verdict *v)
     frg_status status = frg_sinkhorn_create(
         &k, s->ctx, frg_matrix(v->d.now.at, dtype, s->n, s->m, v->d.now.ld), s->a, s->b, &o);
     status = status < 0 ? status : frg_sinkhorn_start(k, v->duals, v->duals + s->n);
-    status = status < 0 ? status : frg_sinkhorn_run(k, NULL);
+    status = status < 0 ? status : frgi_sinkhorn_solve(k, NULL);
     if (status == FRG_OK || status == FRG_MAX_ITER || status == FRG_STALLED) {
         frgi_transport_rows(frg_sinkhorn_plan(k)->t, 0, s->n, CHUNKS, take_place, v);
         status = frg_sinkhorn_potentials(k, v->duals, v->duals + s->n);

@@ -1,4 +1,7 @@
 /* test_gw_barycenter.c - barycenters: of scaled copies, of one space, as POT has them, refusals. */
+#include <string.h>
+#include <time.h>
+
 #include "fault.h"
 #include "fourge/gw.h"
 #include "golden_text.h"
@@ -149,6 +152,38 @@ static void refusals(void)
     frg_context_destroy(ctx);
 }
 
+/** A round takes 20 ms longer than it does. */
+static int slowly(const frg_progress *p, void *user)
+{
+    (void)user;
+    if (strcmp(p->phase, "barycenter") == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    return 0;
+}
+
+/* The time limit is of all rounds together: 400 of them take 8 s here, the solves inside them take well below a
+ * millisecond each. */
+static void time_limit(void)
+{
+    frg_context_opts c;
+    frg_context *ctx = NULL;
+    frg_context_defaults(&c, sizeof c);
+    c.time_limit = 0.1;
+    c.on_progress = slowly;
+    CHECK(frg_context_create(&ctx, &c) == FRG_OK);
+    double one[N * N], out[16] = {0};
+    line(one, PLACES, N, 1);
+    const frg_array space = matrix(one, N);
+    frg_barycenter_opts o = options(0.02);
+    frg_barycenter_report r = {0};
+    o.tol = 0; /* every round is done */
+    o.max_iter = 400;
+    CHECK(frg_gw_barycenter(ctx, &space, NULL, NULL, 1, NULL, NULL, &o, matrix(out, 4), &r) ==
+          FRG_TIME_LIMIT);
+    CHECK(r.iterations >= 1 && r.iterations < 400);
+    frg_context_destroy(ctx);
+}
+
 static frg_status once(frg_context *ctx, void *user, uint64_t *hash)
 {
     double *const one = user, out[16] = {0};
@@ -170,9 +205,7 @@ static void memory(void)
     fault_sweep("a barycenter", once, one, 1);
 }
 
-static const test_case cases[] = {{"scaled copies", scaled_copies},
-                                  {"smaller", smaller},
-                                  {"as POT", as_pot},
-                                  {"refusals", refusals},
-                                  {"memory", memory}};
+static const test_case cases[] = {
+    {"scaled copies", scaled_copies}, {"smaller", smaller},       {"as POT", as_pot},
+    {"refusals", refusals},           {"time limit", time_limit}, {"memory", memory}};
 TEST_MAIN(cases)
