@@ -204,7 +204,8 @@ typedef struct {
  *  g (m) <- its duals, f_i + g_j <= C_ij to rounding, equal where P has mass; both or neither may be NULL, report may be.  All
  *  in double, any strides; a and b: NULL for uniform weights of sum 1, of equal sums to 1e-6 (b is scaled to a's), zeros
  *  allowed.  By assignment (Jonker and Volgenant 1987) where all weights are equal, else by a network simplex.
- *  Errors: E_DISTANCE with row and column, E_MARGINAL, E_SHAPE, E_ARG, E_MEMORY.  FRG_MAX_ITER: optimal is 0. */
+ *  Errors: E_DISTANCE with row and column, E_MARGINAL, E_SHAPE, E_ARG, E_MEMORY.  FRG_MAX_ITER: optimal is 0.
+ *  FRG_INTERRUPTED, FRG_TIME_LIMIT: stopped; all outputs are as they were. */
 FRG_API FRG_MUST_USE frg_status frg_emd(frg_context *ctx, frg_array cost, const double *a,
                                         const double *b, frg_array plan, double *f, double *g,
                                         frg_emd_report *report);

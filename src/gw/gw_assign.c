@@ -52,7 +52,7 @@ frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool si
     const int64_t half = n / 2, ld = frgi_costs_ld(n), half_ld = frgi_costs_ld(half);
     const size_t size = frgi_costs_size(single), bytes = frgi_mul((size_t)ld, size);
     char *reals = NULL;
-    *a = (frgi_assign){.n = n, .ld = ld, .ops = &frgi_assign_ops_of(ctx)[single]};
+    *a = (frgi_assign){.n = n, .ld = ld, .ctx = ctx, .ops = &frgi_assign_ops_of(ctx)[single]};
     TRY(NEW(ctx, &a->column, frgi_mul(4, (size_t)n), what));
     TRY(NEW0(ctx, &reals, frgi_mul(4, bytes), what));
     a->row = a->column + n;

@@ -67,6 +67,7 @@ const frgi_assign_ops *frgi_assign_ops_of(const frg_context *ctx);
 /** The room of an assignment of n rows to n columns, and the duals from which the next one begins. */
 struct frgi_assign {
     int64_t n, ld;
+    const frg_context *ctx;
     const frgi_assign_ops *ops;
     bool warm;             /* v is that of an assignment that was solved; false: begin anew */
     int32_t *column, *row; /* column[i] of row i, row[j] of column j */
@@ -86,7 +87,7 @@ struct frgi_assign {
 /** To be closed, failed or not. */
 FRG_MUST_USE frg_status frgi_assign_open(frgi_assign *a, frg_context *ctx, int64_t n, bool single);
 void frgi_assign_close(frgi_assign *a, frg_context *ctx);
-/** The assignment of least cost (n x n) into a->column and a->row. */
+/** The assignment of least cost (n x n) into a->column and a->row; of a run that is stopped any assignment. */
 void frgi_assign_solve(frgi_assign *a, const frgi_costs *c);
 
 /** An entry of a plan. */

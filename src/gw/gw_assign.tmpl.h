@@ -439,6 +439,19 @@ static int64_t AN(begin)(frgi_assign *a, const frgi_costs *c)
     return AN(first_come)(a, c);
 }
 
+/** Rows from place q on that wait take the columns that are free, in order: of a run that is stopped nobody uses the
+ *  assignment, which is one all the same. */
+static void AN(take_what_is_free)(frgi_assign *a, int64_t q, int64_t left)
+{
+    int64_t j = 0;
+    for (; q < left; q++) {
+        while (a->row[j] >= 0) {
+            j++;
+        }
+        AN(take)(a, a->waiting[q], j);
+    }
+}
+
 static void AN(finish)(frgi_assign *a, const frgi_costs *c, int64_t left)
 {
     for (int round = 0; round < 2 && left > 0; round++) {
@@ -449,6 +462,10 @@ static void AN(finish)(frgi_assign *a, const frgi_costs *c, int64_t left)
         a->listed[i] = FRGI_ASSIGN_UNLISTED;
     }
     for (int64_t q = 0; q < left; q++) {
+        if (frgi_stopped(a->ctx) != FRG_OK) {
+            AN(take_what_is_free)(a, q, left);
+            break;
+        }
         if (a->list) {
             AN(augment_by_lists)(a, c, a->waiting[q]);
         } else {

@@ -198,11 +198,13 @@ frg_status frg_emd(frg_context *ctx, frg_array cost, const double *a, const doub
     REQUIRE(ctx, (f == NULL) == (g == NULL), "f and g: both or neither");
     problem p = {.ctx = ctx, .given = cost, .rows = n, .columns = m};
     frg_emd_report r = {0};
+    frgi_run_begins(ctx);
     frg_status status = set_up(&p, a, b);
     if (status >= 0) {
         status = is_assignment(&p) ? assign(&p) : transport(&p);
     }
-    if (status >= 0) {
+    status = status < 0 ? status : frgi_stopped(ctx);
+    if (status == FRG_OK) {
         if (f) {
             write_potentials(&p, f, g);
         }

@@ -24,6 +24,17 @@ static inline bool gw_parts_go_on(gw_parts *p)
     return now == FRG_OK;
 }
 
+/** Asks whether to stop, in any thread and without a word of progress; whether to go on. */
+static inline bool gw_parts_poll(gw_parts *p, const frg_context *ctx)
+{
+    const int stop = frgi_stopped(ctx);
+    if (stop != FRG_OK) {
+#pragma omp atomic write
+        p->status = stop;
+    }
+    return gw_parts_go_on(p);
+}
+
 /** One more is done.  The first thread of the team reports that `each` of `total` a part are, and asks whether to
  *  stop; ctx NULL: nobody does. */
 static inline void gw_parts_count(gw_parts *p, frg_context *ctx, const char *phase, int64_t each,
@@ -35,12 +46,13 @@ static inline void gw_parts_count(gw_parts *p, frg_context *ctx, const char *pha
     if (!ctx || omp_get_thread_num() != 0) {
         return;
     }
-    const int beat = p->quiet ? frgi_stopped(ctx) : frgi_heartbeat(ctx, &(frg_progress){.solver = "gw",
-                                                         .phase = phase,
-                                                         .done = done * each,
-                                                         .total = total,
-                                                         .residual = (double)NAN,
-                                                         .target = (double)NAN});
+    const int beat = p->quiet ? frgi_stopped(ctx)
+                              : frgi_heartbeat(ctx, &(frg_progress){.solver = "gw",
+                                                                    .phase = phase,
+                                                                    .done = done * each,
+                                                                    .total = total,
+                                                                    .residual = (double)NAN,
+                                                                    .target = (double)NAN});
     if (beat != FRG_OK) {
 #pragma omp atomic write
         p->status = beat;

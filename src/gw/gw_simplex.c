@@ -18,8 +18,11 @@
 
 #include "gw/gw_assign.h"
 
+enum { PIVOTS_AT_ONCE = 256 };
+
 struct frgi_simplex {
     int64_t n, m, nodes, ld;
+    const frg_context *ctx;
     bool single, planted; /* planted: there is a tree */
     const frgi_assign_ops *ops;
     const double *a, *b;                   /* borrowed */
@@ -76,6 +79,7 @@ frg_status frgi_simplex_open(frgi_simplex **out, frg_context *ctx, const double 
     frg_status status = FRG_OK;
     char *v = NULL;
     TRY(NEW0(ctx, &s, 1, what));
+    s->ctx = ctx;
     s->n = n;
     s->m = m;
     s->nodes = nodes;
@@ -390,7 +394,8 @@ bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, i
     }
     const double tol = floor_of(s);
     bool found;
-    while ((found = next_arc(s, c, tol, rows, &row, &i, &j, &reduced)) && s->pivots < most) {
+    while ((found = next_arc(s, c, tol, rows, &row, &i, &j, &reduced)) && s->pivots < most &&
+           (s->pivots % PIVOTS_AT_ONCE || frgi_stopped(s->ctx) == FRG_OK)) {
         pivot(s, i, j, reduced);
     }
     *count = list_entries(s, out);

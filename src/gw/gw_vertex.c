@@ -248,6 +248,9 @@ void frgi_costs_add(const frgi_products *w, frgi_costs *to, const void *left, in
     for (int64_t block = 0; block < blocks; block++) {
         const int64_t first = block * BLOCK;
         const int rows = (int)(to->rows - first < BLOCK ? to->rows - first : BLOCK);
+        if (frgi_stopped(w->ctx) != FRG_OK) { /* who asked for it asks that, too */
+            continue;
+        }
         frgi_blas_single();
         if (to->single) { /* row-major C = A' B is column-major C' = B' A */
             frgi_product_blend(&w->rooms[omp_get_thread_num()], 'N', 'T', to->columns, rows, count,
@@ -445,7 +448,8 @@ void frgi_descent_begin(frgi_descent *d)
     d->is_vertex = true;
     d->settled = d->known = false;
     d->last.count = 0;
-    d->energy = frgi_sparse_energy(d->s, &d->plan);
+    d->energy =
+        gw_parts_poll(d->parts, d->s->ctx) ? frgi_sparse_energy(d->s, &d->plan) : (double)INFINITY;
 }
 
 double frgi_descent_dual(const frgi_descent *d)
@@ -491,6 +495,9 @@ void frgi_descent_rough(frgi_descent *d, int64_t every, int64_t most)
     for (int64_t step = 0; step < most && gw_parts_go_on(d->parts); step++) {
         frgi_descent_costs(d, &d->plan, every, &d->now);
         least_vertex(d, &d->now);
+        if (!gw_parts_poll(d->parts, d->s->ctx)) {
+            break;
+        }
         const double energy = frgi_sparse_energy(d->s, &d->corner);
         d->steps++;
         gw_parts_count(d->parts, d->s->ctx, "vertex", 1, 0);
@@ -586,6 +593,9 @@ void frgi_descend(frgi_descent *d, int64_t most)
         double gain;
         least_vertex(d, &d->now);
         corner_costs(d);
+        if (!gw_parts_poll(d->parts, d->s->ctx)) { /* costs or vertex may be unfinished */
+            break;
+        }
         const double t = line_search(d, &gain);
         d->steps++;
         gw_parts_count(d->parts, d->s->ctx, "vertex", 1, 0);
@@ -595,7 +605,8 @@ void frgi_descend(frgi_descent *d, int64_t most)
             break;
         }
     }
-    if (!d->is_vertex && d->last.count > 0) { /* is the last corner as low? */
+    if (!d->is_vertex && d->last.count > 0 &&
+        gw_parts_go_on(d->parts)) { /* is the last corner as low? */
         const double energy = frgi_sparse_energy(d->s, &d->last);
         if (energy <= d->energy) {
             copy_list(&d->corner, &d->last);

@@ -160,6 +160,9 @@ static void run_start(const race *r, int64_t q, frgi_descent *d)
         frgi_start_costs(r->f, r->starts[q - r->n_given], d);
     }
     frgi_descent_begin(d);
+    if (!gw_parts_go_on(r->parts)) { /* there is no plan yet */
+        return;
+    }
     to->dual = frgi_descent_dual(d);
     if (r->every > 1 && q < r->usual) {
         frgi_descent_rough(d, r->every, FIRST_STEPS);
@@ -228,7 +231,7 @@ static void share_out(const race *r, frgi_descent *d, int team, const bool *whic
 {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (team > 1)
     for (int64_t q = 0; q < r->count; q++) {
-        if (which[q] && gw_parts_go_on(r->parts)) {
+        if (which[q] && gw_parts_poll(r->parts, r->s->ctx)) {
             run(r, q, &d[omp_get_thread_num()]);
         }
     }
@@ -284,7 +287,8 @@ static frg_status reheat(race *r, frgi_descent *d, int team, bool *which)
 static frg_status run_race(race *r)
 {
     frg_context *const ctx = r->s->ctx;
-    const int64_t threads = is_large(r->s->n, r->s->m) ? 1 : frg_threads(ctx);
+    const bool alone = is_large(r->s->n, r->s->m) || !gw_parts_poll(r->parts, ctx);
+    const int64_t threads = alone ? 1 : frg_threads(ctx);
     const int team = (int)(threads < r->count ? threads : r->count);
     bool which[MOST_STARTS + GIVEN];
     frgi_descent *d = NULL;

@@ -94,6 +94,9 @@ static frg_status side_profiles(frgi_features *f, int side, double *square)
         weighed *const v = room + i * count;
         double out[FRGI_QUANTILES], total = 0, mean = 0;
         squares[i] = 0;
+        if (frgi_stopped(s->ctx) != FRG_OK) { /* no start will use them */
+            continue;
+        }
         for (int64_t k = 0; k < count; k++) {
             const int64_t at = k * n / count;
             v[k] = (weighed){frgi_costs_get(c, i, at), w[at]};

@@ -887,7 +887,50 @@ static void exact_transport(void)
     frg_context_destroy(ctx);
 }
 
+/* Of a run that is stopped an assignment is complete, and looks at no path any more; frg_emd leaves its outputs alone. */
+static void stopped(void)
+{
+    enum { MOST = 600 };
+    frg_context *ctx = test_context();
+    double *const plan = malloc(MOST * MOST * sizeof *plan);
+    double *const weights = malloc(2 * MOST * sizeof *weights);
+    for (int kind = 0; kind < 4; kind++) {
+        const int64_t n = kind % 2 ? MOST : 30;
+        frgi_costs c = costs_of(n, n, false);
+        frgi_assign a;
+        draw(&c, 2);
+        frg_interrupt_clear(ctx);
+        CHECK_OK(ctx, frgi_assign_open(&a, ctx, n, false));
+        frgi_assign_solve(&a, &c);
+        const double best = assigned(&a, &c);
+        const int64_t scans = a.scans;
+        frg_interrupt(ctx);
+        a.warm = false;
+        frgi_assign_solve(&a, &c);
+        CHECK(assigned(&a, &c) >= best - 1e-9 * fabs(best));
+        CHECK(kind % 2 == 0 || a.scans - scans < scans);
+        frgi_assign_close(&a, ctx);
+        for (int64_t i = 0; i < 2 * n; i++)
+            weights[i] = kind < 2 ? 1 : 1 + (double)(i % n) / (double)n;
+        for (int64_t i = 0; i < n * n; i++)
+            plan[i] = 7;
+        const frg_array cost = frg_matrix(c.at, FRG_F64, n, n, c.ld);
+        frg_emd_report r = {.entries = 7};
+        CHECK_STATUS(frg_emd(ctx, cost, weights, weights + n, frg_matrix(plan, FRG_F64, n, n, n), NULL,
+                             NULL, &r),
+                     FRG_INTERRUPTED);
+        for (int64_t i = 0; i < n * n; i++)
+            CHECK(plan[i] >= 7 && plan[i] <= 7);
+        CHECK(r.entries == 7);
+        free(c.at);
+    }
+    free(plan);
+    free(weights);
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"exact transport", exact_transport},
+                                  {"stopped", stopped},
                                   {"assignments", assignments},
                                   {"transports", transports},
                                   {"copies", copies},
