@@ -916,8 +916,8 @@ static void stopped(void)
             plan[i] = 7;
         const frg_array cost = frg_matrix(c.at, FRG_F64, n, n, c.ld);
         frg_emd_report r = {.entries = 7};
-        CHECK_STATUS(frg_emd(ctx, cost, weights, weights + n, frg_matrix(plan, FRG_F64, n, n, n), NULL,
-                             NULL, &r),
+        CHECK_STATUS(frg_emd(ctx, cost, weights, weights + n, frg_matrix(plan, FRG_F64, n, n, n),
+                             NULL, NULL, &r),
                      FRG_INTERRUPTED);
         for (int64_t i = 0; i < n * n; i++)
             CHECK(plan[i] >= 7 && plan[i] <= 7);
