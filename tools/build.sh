@@ -73,8 +73,12 @@ show_progress() {
     [ -z "$shown" ] || printf '\r%8s\r' ''
 }
 
-# build FOLDER TARGETS [CMAKE OPTION...]: configures and builds; says little unless it fails.
+# build FOLDER TARGETS [CMAKE OPTION...]: configures and builds; says little unless it fails.  Through ccache where that is
+# installed and no other launcher is named.
 build() {
+    if [ -z "${CMAKE_C_COMPILER_LAUNCHER+set}" ] && command -v ccache >/dev/null 2>&1; then
+        export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+    fi
     folder=$1
     targets=$2 # words
     shift 2
