@@ -180,7 +180,7 @@ static void time_limit(void)
     o.max_iter = 400;
     CHECK(frg_gw_barycenter(ctx, &space, NULL, NULL, 1, NULL, NULL, &o, matrix(out, 4), &r) ==
           FRG_TIME_LIMIT);
-    CHECK(r.iterations >= 1 && r.iterations < 400);
+    CHECK(r.iterations < 400); /* 0: the first round alone took as long */
     frg_context_destroy(ctx);
 }
 
