@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import contextlib
 import itertools
 import json
 import multiprocessing
@@ -137,9 +136,9 @@ def into(pipe, work, *args):
 
 
 def apart(work, *args, timeout):
-    """work(*args) in a process of its own."""
+    """work(*args) in a process of its own, not one of a fork: in those fourge computes by one thread."""
     ours, theirs = multiprocessing.Pipe(False)
-    child = multiprocessing.get_context("fork").Process(target=into, args=(theirs, work, *args))
+    child = multiprocessing.get_context("spawn").Process(target=into, args=(theirs, work, *args))
     child.start()
     theirs.close()
     try:
@@ -182,15 +181,7 @@ def commit():
     return out.stdout.strip() or None
 
 
-def load(*more):
-    """What the processes of the runs begin with; nothing is computed here, so that no thread is lost by forking."""
-    for name in ("ot", "fourge.gw", "scipy.stats", *more):
-        with contextlib.suppress(ModuleNotFoundError):
-            __import__(name)
-
-
 def run(args):
-    load(*{"torchgw"} & set(args.ways))
     fixed = {"bench": "gw_truth", "command": " ".join(["gw_truth.py", *sys.argv[1:]]), "isa": level(), "commit": commit()}
     for which, name in chosen(args.what, args.only):
         points = apart(has_points, name, timeout=600)
@@ -258,7 +249,6 @@ def starts_of(n, args):
 
 def best(args):
     """Adds what is missing to best.json; with --again looks once more."""
-    load()
     for _, name in chosen(args.what, args.only):
         if size(name) > 3000 or name in read_best() and not args.again:
             continue
