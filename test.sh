@@ -149,7 +149,11 @@ if [ -n "$full" ]; then
         run "kills, 60 a command" 60:3600 sh "$root/tests/build/test_kills.sh" "$root/build" 60
     fi
     if asked arm64; then
-        LOGS=$logs sh "$root/tools/arm64.sh" || echo "0 1 0" >"$logs/arm64_itself.count" # it has said why
+        if ! LOGS=$logs sh "$root/tools/arm64.sh" >"$logs/arm64.log" 2>&1 && ! ls "$logs"/*_arm64.failed >/dev/null 2>&1; then
+            echo "0 1 0" >"$logs/arm64_itself.count"
+            tail -n 24 "$logs/arm64.log" >"$logs/arm64_itself.failed"
+        fi
+        cat "$logs/arm64.log"
     fi
     build "$root/build-asan" all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFOURGE_SANITIZE=address
     export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
@@ -184,6 +188,10 @@ passed=$1
 failed=$2
 skipped=$3
 [ "$skipped" = 0 ] || echo "$skipped skipped (reasons above)"
+if [ "$failed" != 0 ]; then # once more, as a long run's end is often all that is kept of it
+    echo "What failed:"
+    cat "$logs"/*.failed 2>/dev/null || true
+fi
 echo "$(($(date +%s) - started)) s"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

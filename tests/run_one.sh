@@ -3,7 +3,7 @@
 #
 # LOGS/LABEL.log takes what the program prints, LOGS/LABEL.count "passed failed skipped". A program that ends without
 # having run all its cases, beyond its limits, or with a status its lines do not explain, counts as one failure more.
-# What is said comes in one piece, so that several may run at once.
+# What is said comes in one piece, so that several may run at once; LOGS/LABEL.failed keeps its beginning where one failed.
 #
 # LIMIT is CPU or CPU:WALL in seconds. A limit is there to end what hangs and must not fail a test on a slow hour, so
 # what counts is CPU time: of each process alone, all its threads together, kept by the kernel. A script of many children
@@ -62,3 +62,4 @@ said=$(
     grep '^ok .*# SKIP' "$log" | sed 's/^ok [0-9]* - /    skipped: /' || true
 )
 printf '%s\n' "$said"
+[ "$bad" = 0 ] || printf '%s\n' "$said" | cut -c 1-300 | head -n 24 >"$name.failed"
