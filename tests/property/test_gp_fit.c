@@ -509,9 +509,8 @@ static void several_starts(void)
         frg_gp_fit_result r = {0};
         f.starts = starts;
         const frg_status s = gp ? frg_gp_fit(gp, &f, &r) : FRG_OK;
-        /* random starts may end where the likelihood of a period has many local optima side by side, and say so */
-        if (gp &&
-            CHECK_SAYS(s == FRG_OK || (s == FRG_STALLED && starts > 1), "%s", frg_status_name(s))) {
+        /* a start may end where the likelihood of a period has many local optima and saddles side by side, and say so */
+        if (gp && CHECK_SAYS(s == FRG_OK || s == FRG_STALLED, "%s", frg_status_name(s))) {
             if (starts == 1) {
                 CHECK_TEXT(r.optimizer, "lbfgsb");
                 CHECK_INT(r.best_start, 0);

@@ -173,8 +173,9 @@ static void mixed(void)
         CHECK_BITS(&v[1].log_likelihood, &v[0].log_likelihood, 8);
         CHECK_BITS(&v[1].jitter, &v[0].jitter, 8);
         within_its_largest(kernel, gradient[1], gradient[0], 3, v[1].promoted ? 1e-12 : 1e-5);
-        CHECK_SAYS(v[1].promoted == (k >= 4) || (k > 0 && k < 4), "%s: promoted %d", kernel,
-                   v[1].promoted);
+        /* of few points the gradient may be so small beside its sums that it is computed again in f64 at any noise */
+        const int may = k < 4 && (k > 0 || g.n < 300);
+        CHECK_SAYS(v[1].promoted == (k >= 4) || may, "%s: promoted %d", kernel, v[1].promoted);
     }
     frg_context_destroy(ctx);
 }

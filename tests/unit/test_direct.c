@@ -158,11 +158,17 @@ static void dense_solve(matrix a, const double *b, double *x)
 
 /* ---- cases -------------------------------------------------------------------------------------- */
 
-/** Random graphs of `parts` components, some with a surplus: rank n minus the components without one. */
+/** Random graphs of `parts` components, some with a surplus: rank n minus the components without one.
+ *
+ *  Rounding leaves of a pivot that ought to be 0 about eps times the trace of its component: with v the null vector that is 1
+ *  at the pivot's variable, here all ones, it is at most v' dA v for the backward error |dA_ij| <= n eps sqrt(a_ii a_jj).  Of
+ *  the variable's own diagonal that is 120 * 20 * e^2 eps = 4e-12 where weights lie within e^-1 to e, below the line of 1e-11;
+ *  weights over e^-6 to e^6 bring it to some 1e-10, so that there the equations alone are checked. */
 static void random_laplacians(void)
 {
     frg_context *const ctx = test_context();
     for (int trial = 0; trial < 60; trial++) {
+        const bool even = trial % 4 < 2; /* weights of one size */
         const int32_t n = (int32_t)(1 + test_below(120)),
                       parts = (int32_t)(1 + test_below(n < 8 ? n : 8));
         edge e[1000];
@@ -173,11 +179,11 @@ static void random_laplacians(void)
         for (int32_t i = parts; i < n;
              i++) /* a spanning forest: i joins an earlier one of its part */
             e[m++] = (edge){p[i], p[i % parts + parts * (int32_t)test_below(i / parts)],
-                            exp(2 * test_normal())};
+                            even ? exp(2 * test_uniform() - 1) : exp(2 * test_normal())};
         for (int64_t extra = test_below(5 * n); extra > 0; extra--) {
             const int32_t i = (int32_t)test_below(n), q = i % parts;
             e[m++] = (edge){p[i], p[q + parts * (int32_t)test_below((n - 1 - q) / parts + 1)],
-                            exp(2 * test_normal())};
+                            even ? exp(2 * test_uniform() - 1) : exp(2 * test_normal())};
         }
         int64_t null = parts;
         for (int32_t q = 0; q < parts && trial % 2; q += 2) {
@@ -190,7 +196,8 @@ static void random_laplacians(void)
         for (int o = 0; o < 3; o++) {
             frgi_direct *const f = factored(ctx, &s, orders[o], p, o == 1 ? n / 4 : 0);
             if (f) {
-                CHECK_INT(frgi_direct_rank(f), n - null);
+                if (even)
+                    CHECK_INT(frgi_direct_rank(f), n - null);
                 check_residual(f, a, 3, "random laplacian");
             }
             frgi_direct_destroy(f);
