@@ -496,17 +496,20 @@ static void operators_and_layouts(void)
     }
     const frg_array weights = frg_vector(w, FRG_F64, M);
     frg_lsmr_column columns[P];
+    /* the operator's sums are rounded otherwise and may end a step apart: at 1e-13 that is kappa^2 1e-13 of x, kappa below 100 */
+    frg_lsmr_opts o = defaults();
+    o.atol = o.btol = 1e-13;
     CHECK_OK(ctx, frg_lsmr_solve(ctx, NULL, &a.csr, frg_matrix(b, FRG_F64, M, P, P), &weights,
-                                 frg_matrix(by_rows, FRG_F64, N, P, P), NULL, columns, NULL));
+                                 frg_matrix(by_rows, FRG_F64, N, P, P), &o, columns, NULL));
     CHECK_OK(ctx, frg_lsmr_solve(
                       ctx, NULL, &a.csr, frg_matrix_columns(transposed, FRG_F64, M, P, M), &weights,
-                      frg_matrix_columns(by_columns, FRG_F64, N, P, N), NULL, columns, NULL));
+                      frg_matrix_columns(by_columns, FRG_F64, N, P, N), &o, columns, NULL));
     for (int j = 0; j < N; j++)
         for (int c = 0; c < P; c++)
             CHECK(by_rows[j * P + c] == by_columns[c * N + j]);
     const frg_operator op = {M, N, operator_times, operator_transposed, &a.csr};
     CHECK_OK(ctx, frg_lsmr_solve(ctx, &op, NULL, frg_matrix(b, FRG_F64, M, P, P), &weights,
-                                 frg_matrix(x, FRG_F64, N, P, P), NULL, columns, NULL));
+                                 frg_matrix(x, FRG_F64, N, P, P), &o, columns, NULL));
     check_close(x, by_rows, N * P, 1e-9, "operator");
     free(b);
     free(w);
