@@ -395,14 +395,39 @@ typedef struct {
     const char *name;
     frg_gw_store store;
     frg_gw_domain domain;
+    int bytes;    /* of a cost as the passes read it */
     double bound; /* of the marginals: what rounding of the exponents leaves of a sum over a line */
 } sinkhorn_form;
+
+/** Bytes a second that as many threads read of `size` bytes, the best of five: what a pass could reach at most. */
+static double read_speed(frg_context *ctx, int64_t size)
+{
+    const int64_t count = size / 8;
+    uint64_t *const a = malloc((size_t)count * sizeof *a), sum = 0;
+    double best = (double)INFINITY;
+#pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static)
+    for (int64_t i = 0; i < (a ? count : 0); i++) {
+        a[i] = (uint64_t)i;
+    }
+    for (int k = 0; a && k < 5; k++) {
+        const double begin = bench_now();
+#pragma omp parallel for simd num_threads(frg_threads(ctx)) schedule(static) reduction(+ : sum)
+        for (int64_t i = 0; i < count; i++) {
+            sum += a[i];
+        }
+        best = fmin(best, bench_now() - begin);
+    }
+    const bool right = sum == 5 * ((uint64_t)count * (uint64_t)(count - 1) / 2);
+    free(a);
+    return right ? (double)size / best : (double)NAN;
+}
 
 /** 100 forced passes from costs in memory to potentials, what the peers' time is too; `passes_seconds` are the passes' alone. */
 static int sinkhorn(frg_context *ctx, const char *folder, const sinkhorn_form *form, int64_t n,
                     int64_t m, int repeats)
 {
     float *const cost = costs(ctx, folder, n, m);
+    const int64_t size = n * m * form->bytes;
     double seconds[REPEATS_MOST], passes[REPEATS_MOST];
     frg_sinkhorn *s = NULL;
     int failed = 1;
@@ -435,9 +460,10 @@ static int sinkhorn(frg_context *ctx, const char *folder, const sinkhorn_form *f
     }
     head(stdout, ctx, "gw_sinkhorn_100_iterations", seconds, repeats);
     bench_sort(passes, repeats);
-    printf(
-        ",\"passes_seconds\":%.5f,\"form\":\"%s\",\"n\":%lld,\"m\":%lld,\"marginal_error\":%.1e}\n",
-        passes[0], form->name, (long long)n, (long long)m, worst);
+    printf(",\"passes_seconds\":%.5f,\"form\":\"%s\",\"n\":%lld,\"m\":%lld,\"marginal_error\":%.1e,"
+           "\"gb_per_second\":%.1f,\"read_gb_per_second\":%.1f}\n",
+           passes[0], form->name, (long long)n, (long long)m, worst,
+           1e-7 * (double)size / passes[0], 1e-9 * read_speed(ctx, size));
     failed = 0;
 done:
     frg_sinkhorn_destroy(s);
@@ -501,11 +527,11 @@ int main(int argc, char **argv)
      * all of which the sum averages; the passes leave less */
     enum { SMALL_FORMS = 4 };
     static const sinkhorn_form forms[] = {
-        {"f32", FRG_GW_STORE_F32, FRG_GW_DOMAIN_LOG, 1e-5},
-        {"u16", FRG_GW_STORE_U16, FRG_GW_DOMAIN_LOG, 2e-4},
-        {"u16r", FRG_GW_STORE_U16R, FRG_GW_DOMAIN_LOG, 2e-4},
-        {"bf16 kernel", FRG_GW_STORE_AUTO, FRG_GW_DOMAIN_KERNEL, 2e-3},
-        {"f64", FRG_GW_STORE_F64, FRG_GW_DOMAIN_LOG, 1e-5}};
+        {"f32", FRG_GW_STORE_F32, FRG_GW_DOMAIN_LOG, 4, 1e-5},
+        {"u16", FRG_GW_STORE_U16, FRG_GW_DOMAIN_LOG, 2, 2e-4},
+        {"u16r", FRG_GW_STORE_U16R, FRG_GW_DOMAIN_LOG, 2, 2e-4},
+        {"bf16 kernel", FRG_GW_STORE_AUTO, FRG_GW_DOMAIN_KERNEL, 2, 2e-3},
+        {"f64", FRG_GW_STORE_F64, FRG_GW_DOMAIN_LOG, 8, 1e-5}};
     char *lines[sizeof cases / sizeof *cases] = {NULL};
     double energies[sizeof cases / sizeof *cases][SEEDS];
     for (size_t i = 0; i < sizeof cases / sizeof *cases * SEEDS; i++) {
