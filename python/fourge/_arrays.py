@@ -99,8 +99,11 @@ def outside():
     return level
 
 
-def warn(context_, stacklevel=None):
-    """The library's warnings since the last call, as Python's, at the first caller outside the package where no level is given."""
+def warn(context_, stacklevel=None, expected=()):
+    """The library's warnings since the last call, less those of the codes `expected`, as Python's,
+    at the first caller outside the package where no level is given."""
     for code, message in context_.warnings():
+        if code in expected:
+            continue
         kind = errors.NotConverged if code in ("FRG-FE-101", "FRG-GW-108") else UserWarning
         warnings.warn(f"{code}: {message}", kind, stacklevel=outside() if stacklevel is None else stacklevel)

@@ -72,17 +72,23 @@ class Read(TypedDict, total=False):
     memory_limit: int
 
 
-class Demean(Context, total=False):
-    """Of fe.demean: ``frg_demean_opts``."""
+class Solver(Unseeded, total=False):
+    """Of pyfixest.feols, beside pyfixest's names for the tolerance and the steps."""
 
     method: Literal["auto", "cg", "lsmr", "mlsmr", "direct", "map"]
     precond: Literal["auto", "off", "diag", "schwarz", "ac"]
     dtype: Literal["f64", "mixed", "f32"]
-    tol: float
-    max_iter: int
     cond_limit: float
     block: int
     fill_cap: int
+
+
+class Demean(Solver, total=False):
+    """Of fe.demean: ``frg_demean_opts``."""
+
+    tol: float
+    max_iter: int
+    seed: int
 
 
 class Feols(Demean, total=False):

@@ -170,11 +170,19 @@ def _tell_power(fml):
                       f"I({name}**{power}), which is the power in both", UserWarning, stacklevel=_outside())
 
 
-def _tell_sum(fml):
-    """A warning of several names with plus signs on the left, which pyfixest fits one by one."""
+def _outcomes(fml):
+    """The names with plus signs between them on the left, which pyfixest fits one by one; none
+    where there is one outcome."""
     left = _outer_text(fml.split("~", 1)[0]) if "~" in fml else ""
     names = [word.strip() for word in left.split("+")]
-    if len(names) > 1 and all(_plain_name.fullmatch(word) for word in names):
+    return names if len(names) > 1 and all(_plain_name.fullmatch(word) for word in names) else []
+
+
+def _tell_sum(fml):
+    """A warning of several outcomes, which are their sum here."""
+    names = _outcomes(fml)
+    if names:
+        left = fml.split("~", 1)[0]
         warnings.warn(f"{left.strip()} on the left is one outcome, the sum, as in fixest; pyfixest fits {len(names)} regressions: call "
                       f"feols for each outcome, or write I({left.strip()})", UserWarning, stacklevel=_outside())
 
@@ -234,6 +242,12 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     _options.check(feols, options)
     _tell_sum(fml)
     _tell_power(fml)
+    return _feols(fml, data, vcov, progress, options)
+
+
+def _feols(fml, data, vcov, progress, options, expected=()):
+    """feols of a formula in fixest's grammar and options that are its own; no warning of the codes
+    `expected`."""
     asked: dict[str, Any] = _translated(options)
     of_context = {k: asked[k] for k in _CONTEXT_OPTIONS if k in asked}
     context = _context(asked, progress)
@@ -242,7 +256,7 @@ def feols(fml: str, data: Any, vcov: str | Mapping[str, str] | Sequence[Any] = "
     names = list(dict.fromkeys(_fourge.fe_columns(context, fml, vcovs, outer)))
     call = (context, fml, _frame.table(context, data, names), vcovs, outer, asked)
     fit = _fourge.Fe(*call)
-    _warn(context)
+    _warn(context, expected=expected)
     found = Fit(call, fit, data, names)
     found._context_options = of_context
     return found
@@ -591,6 +605,15 @@ class Fit:
             fit = _fourge.Fe(*call)
             self._fit, self._call = fit, call  # the fit first: another thread looks at the call
         return self._fit
+
+    def _with_level(self, level):
+        """The same regression with intervals of another level, under the covariance shown."""
+        if level == self._outer.get("level", 0.95):
+            return self
+        context, fml, table, vcovs, outer, options = self._call
+        call = (context, fml, table, vcovs, {**outer, "level": level}, options)
+        other = Fit(call, _fourge.Fe(*call), self._data, self._names)
+        return other.vcov(self._shown["spec"], self._shown["ssc"])
 
     def predict(self, newdata: Any = None) -> np.ndarray:
         """Fitted values, or predictions for the rows of `newdata` (NaN where a level was not in the fit)."""

@@ -18,7 +18,7 @@ from sklearn.gaussian_process import kernels  # noqa: E402
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import test_keywords as own  # noqa: E402
 import test_keywords_gw as own_gw  # noqa: E402
-from keywords import Rows, Table, asked, cures, main, raises, threads, warns, watch  # noqa: E402
+from keywords import Rows, Table, asked, cures, main, prints, raises, threads, warns, watch  # noqa: E402
 
 import fourge.gpytorch  # noqa: E402
 import fourge.pyfixest  # noqa: E402
@@ -264,6 +264,119 @@ of(fourge.pyfixest.demeaning, {}, backend=("torch_cuda", raises(kind=errors.NoDe
    tol=(1e-2, result("iterations"), LSMR), max_iter=(1, raises("failed", then=demeaned), LSMR),
    cond_limit=(1.0001, raises("failed", then=demeaned), LSMR), block=(1, result("plan_bytes")),
    fill_cap=(100, raises(then=demeaned), {"method": "direct"}))
+
+
+
+def within(show):
+    """What a row of fe.feols looks at, of the fit that a fit of pyfixest's names holds."""
+    return lambda fit: show(fit.fit)
+
+
+estimates, errors_of, solved, left_out = map(
+    within, (own.estimates, own.errors_of, own.solved, own.left_out)
+)
+WAYS = {
+    k: tuple(within(v) if callable(v) else v for v in own.WAYS[k])
+    for k in ("method", "precond", "dtype", "cond_limit", "block", "fill_cap", "seed")
+}
+REFUSED = {
+    "vcov_kwargs": {"lag": 1},
+    "drop_intercept": True,
+    "copy_data": "yes",
+    "store_data": False,
+    "lean": True,
+    "solver": "jax",
+    "use_compression": True,
+    "reps": 9,
+    "context": {"c": 1},
+    "split": "h",
+    "fsplit": "h",
+}
+of(
+    fourge.pyfixest.feols,
+    {"fml": "y ~ x + z | f + g", "data": own.PANEL},
+    **WAYS,
+    **{k: (v, raises()) for k, v in REFUSED.items()},
+    fml=("y ~ z | f", estimates),
+    data=(own.SETS, estimates),
+    vcov=[("hetero", errors_of), ({"CRV1": "h"}, errors_of)],
+    progress=(watch, asked()),
+    threads=(3, threads(), {"data": own.LONG, "fml": "y ~ x | f + g"}),
+    memory_limit=own.SMALL,
+    time_limit=own.SAYS_LATE,
+    dof=("auto", within(lambda fit: fit.result["k"]), {"data": own.SETS}),
+    ssc=({"k_adj": False}, errors_of),
+    weights=("w", estimates),
+    weights_type=("fweights", lambda fit: fit._N, {"weights": "w"}),
+    fixef_rm=("none", left_out, {"fml": "y ~ x | alone"}),
+    collin_tol=(1e-2, lambda fit: fit._k, {"fml": "y ~ x + flat | f"}),
+    fixef_tol=(1e-2, solved, LSMR),
+    fixef_maxiter=(1, warns("FRG-FE-101"), LSMR),
+    demeaner=[
+        (own.demeaner(), solved, LSMR),
+        (own.demeaner(device="cuda"), raises(kind=errors.NoDevice)),
+    ],
+    demeaner_backend=[("numba", raises()), ("torch_cuda", raises(kind=errors.NoDevice))],
+)
+
+
+def named():
+    return fourge.pyfixest.feols("y ~ x + z | f + g", own.PANEL)
+
+
+Named = fourge.pyfixest.Fit
+of(Named.tidy, {}, named, alpha=(0.5, list))
+of(
+    Named.confint,
+    {},
+    named,
+    alpha=(0.5, list),
+    keep=("x", len),
+    drop=("x", len),
+    exact_match=(True, raises("no coefficient"), {"keep": "(x)"}),
+    joint=(True, raises()),
+    seed=(1, raises()),
+    reps=(9, raises()),
+)
+of(
+    Named.vcov,
+    {"vcov": "iid"},
+    named,
+    vcov=("hetero", errors_of),
+    vcov_kwargs=({"lag": 1}, raises()),
+    data=(own.PANEL, raises()),
+)
+of(
+    Named.predict,
+    {},
+    named,
+    newdata=({k: v[:9] for k, v in own.PANEL.items()}, np.asarray),
+    atol=(1e-9, raises()),
+    btol=(1e-9, raises()),
+    type=("probability", raises()),
+    se_fit=(True, raises()),
+    interval=("prediction", raises()),
+    alpha=(0.1, raises()),
+)
+of(Named.fixef, {}, named, atol=(1e-9, raises()), btol=(1e-9, raises()))
+of(
+    Named.wald_test,
+    {},
+    named,
+    R=(np.array([[1.0, 0.0]]), list),
+    q=(1.0, list),
+    distribution=("chi2", list),
+)
+of(Named.etable, {}, named, **own.TABLES)
+of(Named.summary, {}, named, digits=(9, prints(f"{own.FIT.coef()[0]:.9f}")))
+of(
+    fourge.pyfixest.ssc,
+    {},
+    k_adj=(False, dict),
+    k_fixef=("full", dict),
+    G_adj=(False, dict),
+    G_df=("conventional", dict),
+)
 
 
 class OfKeywords(Table, unittest.TestCase):
