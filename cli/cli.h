@@ -191,7 +191,19 @@ void repeats_json(frg_json *j, const cli *c, const double *totals, int n);
 /** The parts of a design that were solved apart: an array "parts", empty where there are none; a table. */
 void parts_json(frg_json *j, const frg_demean_part *parts, int64_t n);
 void parts_table(frg_report *r, const frg_demean_part *parts, int64_t n);
-/** --dry-run: memory and time for n rows, factors and columns. */
+typedef enum { SIZE_COUNT, SIZE_BYTES, SIZE_SECONDS } size_kind;
+/** A number of --dry-run. */
+typedef struct {
+    const char *key; /* of the JSON object */
+    size_kind kind;
+    double value;               /* counts and bytes are whole and below 2^53 */
+    const char *label;          /* of the fact for people; NULL: none */
+    const char *before, *after; /* what stands beside the value there; NULL: nothing */
+    const char *text;           /* what stands there instead; NULL: the value */
+} size_line;
+/** --dry-run: its lines as facts or as an object of that schema; the exit code. */
+int show_sizes(cli *c, const char *schema, const size_line *lines, int n);
+/** The same of n rows, factors and columns: memory and time. */
 int show_estimate(cli *c, const char *schema, const frg_fe_size *size);
 /** Columns of the terminal behind standard output; 0 where there is none. */
 int terminal_width(void);

@@ -7,8 +7,6 @@
 
 #include "fe_job.h"
 
-enum { MOST_PLOTTED = 40 };
-
 /** A line that is written piece by piece. */
 typedef struct {
     char text[512];
@@ -376,38 +374,50 @@ static void time_fact(frg_report *r, const cli *c, const fe_job *job)
 
 /* ---- the page ----------------------------------------------------------------------------------- */
 
-static void coefficient_plot(frg_report *r, const fe_job *job, const frg_fe_result *f)
+void fe_intervals_add(fe_intervals *p, const frg_coefficient *k, double (*scale)(double))
 {
-    double estimate[MOST_PLOTTED], low[MOST_PLOTTED], high[MOST_PLOTTED];
-    const char *terms[MOST_PLOTTED];
-    int n = 0;
-    for (int i = 0; i < f->n_coefficients && n < MOST_PLOTTED; i++) {
-        const frg_coefficient *k = &f->coefficients[i];
-        if (strcmp(k->term, "(Intercept)") != 0 && isfinite(k->estimate) &&
-            isfinite(k->std_error)) {
-            estimate[n] = k->estimate;
-            low[n] = k->conf_low;
-            high[n] = k->conf_high;
-            terms[n++] = k->term;
-        }
+    if (p->n < MOST_INTERVALS && isfinite(k->estimate) && isfinite(k->std_error)) {
+        p->estimate[p->n] = scale ? scale(k->estimate) : k->estimate;
+        p->low[p->n] = scale ? scale(k->conf_low) : k->conf_low;
+        p->high[p->n] = scale ? scale(k->conf_high) : k->conf_high;
+        p->term[p->n++] = k->term;
     }
-    if (n == 0) {
-        return;
-    }
-    char caption[96];
-    snprintf(caption, sizeof caption, "Estimates and %.4g%% intervals", 100 * job->opts.level);
-    const frg_series series = {
-        .name = "estimate", .n = n, .y = estimate, .low = low, .high = high, .style = FRG_POINTS};
+}
+
+void fe_intervals_plot(frg_report *r, const fe_intervals *p, const char *caption,
+                       const char *y_label)
+{
+    const frg_series series = {.name = "estimate",
+                               .n = p->n,
+                               .y = p->estimate,
+                               .low = p->low,
+                               .high = p->high,
+                               .style = FRG_POINTS};
     const frg_plot plot = {.caption = caption,
                            .x_label = "",
-                           .y_label = f->depvar,
+                           .y_label = y_label,
                            .horizontal = 1,
-                           .categories = terms,
-                           .n_categories = n,
+                           .categories = p->term,
+                           .n_categories = p->n,
                            .reference = 0,
                            .n_series = 1,
                            .series = &series};
-    frg_report_plot(r, &plot);
+    if (p->n > 0) {
+        frg_report_plot(r, &plot);
+    }
+}
+
+static void coefficient_plot(frg_report *r, const fe_job *job, const frg_fe_result *f)
+{
+    fe_intervals shown = {0};
+    char caption[96];
+    for (int i = 0; i < f->n_coefficients; i++) {
+        if (strcmp(f->coefficients[i].term, "(Intercept)") != 0) {
+            fe_intervals_add(&shown, &f->coefficients[i], NULL);
+        }
+    }
+    snprintf(caption, sizeof caption, "Estimates and %.4g%% intervals", 100 * job->opts.level);
+    fe_intervals_plot(r, &shown, caption, f->depvar);
 }
 
 static void convergence_plot(frg_report *r, const cli *c, const fe_job *job, const frg_fe_result *f)

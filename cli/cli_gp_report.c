@@ -7,9 +7,6 @@
 
 #include "gp_job.h"
 
-enum { GRID = 961 };
-static const double HALF_WIDTH = 1.959963984540054; /* 97.5 % of a normal */
-
 void gp_label(const frg_gp_parameter *p, char *text, size_t room)
 {
     if (p->entry < 0) {
@@ -246,44 +243,65 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/** One input: the posterior over its range and a fifth beyond, with the data. */
-static void band_plot(frg_report *r, const gp_job *job)
+int gp_band_predict(const gp_job *job, gp_band *b)
 {
-    const gp_data *d = &job->data;
-    double grid[GRID], mean[GRID] = {0}, variance[GRID] = {0}, low[GRID], high[GRID];
-    double first = d->x[0], last = d->x[0];
-    for (int64_t i = 0; i < d->n; i++) {
-        first = fmin(first, d->x[i]);
-        last = fmax(last, d->x[i]);
-    }
-    for (int i = 0; i < GRID; i++) {
-        grid[i] = first + (last - first) * 1.2 * i / (GRID - 1);
-    }
-    frg_array m = frg_vector(mean, FRG_F64, GRID), v = frg_vector(variance, FRG_F64, GRID);
+    double variance[MOST_BAND] = {0};
+    frg_array m = frg_vector(b->mean, FRG_F64, b->n), v = frg_vector(variance, FRG_F64, b->n);
     frg_gp_predict_opts o;
     frg_gp_predict_defaults(&o, sizeof o);
     o.mean = &m;
     o.variance = &v;
     o.observed = 1;
-    if (frg_gp_predict(job->gp, frg_matrix(grid, FRG_F64, GRID, 1, 1), &o) != FRG_OK) {
-        return;
+    if (frg_gp_predict(job->gp, frg_matrix(b->x, FRG_F64, b->n, 1, 1), &o) != FRG_OK) {
+        return 0;
     }
-    for (int i = 0; i < GRID; i++) {
-        low[i] = mean[i] - HALF_WIDTH * sqrt(variance[i]);
-        high[i] = mean[i] + HALF_WIDTH * sqrt(variance[i]);
+    for (int i = 0; i < b->n; i++) {
+        b->low[i] = b->mean[i] - GP_HALF_WIDTH * sqrt(variance[i]);
+        b->high[i] = b->mean[i] + GP_HALF_WIDTH * sqrt(variance[i]);
     }
+    return 1;
+}
+
+void gp_band_plot(frg_report *r, const gp_job *job, const gp_band *b, int64_t from,
+                  const frg_plot *words, const char *line, const char *points)
+{
+    const gp_data *d = &job->data;
     const frg_series series[] = {
-        {.name = "95% band", .n = GRID, .x = grid, .low = low, .high = high, .style = FRG_BAND},
-        {.name = "mean", .n = GRID, .x = grid, .y = mean, .style = FRG_LINE},
-        {.name = "data", .n = d->n, .x = d->x, .y = d->y, .style = FRG_POINTS},
+        {.name = "95% band",
+         .n = b->n,
+         .x = b->x,
+         .low = b->low,
+         .high = b->high,
+         .style = FRG_BAND},
+        {.name = line, .n = b->n, .x = b->x, .y = b->mean, .style = FRG_LINE},
+        {.name = points, .n = d->n - from, .x = d->x + from, .y = d->y + from, .style = FRG_POINTS},
     };
-    const frg_plot plot = {.caption = "Posterior of an observation, a fifth beyond the data",
-                           .x_label = d->x_names[0],
-                           .y_label = d->y_names[0],
-                           .reference = (double)NAN,
-                           .n_series = 3,
-                           .series = series};
+    frg_plot plot = *words;
+    plot.reference = (double)NAN;
+    plot.n_series = 3;
+    plot.series = series;
     frg_report_plot(r, &plot);
+}
+
+/** One input: the posterior over its range and a fifth beyond, with the data. */
+static void band_plot(frg_report *r, const gp_job *job)
+{
+    const gp_data *d = &job->data;
+    gp_band band = {.n = MOST_BAND};
+    double first = d->x[0], last = d->x[0];
+    for (int64_t i = 0; i < d->n; i++) {
+        first = fmin(first, d->x[i]);
+        last = fmax(last, d->x[i]);
+    }
+    for (int i = 0; i < band.n; i++) {
+        band.x[i] = first + (last - first) * 1.2 * i / (band.n - 1);
+    }
+    const frg_plot words = {.caption = "Posterior of an observation, a fifth beyond the data",
+                            .x_label = d->x_names[0],
+                            .y_label = d->y_names[0]};
+    if (gp_band_predict(job, &band)) {
+        gp_band_plot(r, job, &band, 0, &words, "mean", "data");
+    }
 }
 
 /** Standardised leave-one-out residuals against what they were predicted to be. */

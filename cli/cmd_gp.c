@@ -533,33 +533,20 @@ static int save_model(cli *c, const gp_job *job)
 }
 
 /** --dry-run: the memory, and the time of one value and gradient at 50 GFLOP/s. */
-typedef struct {
-    const gp_data *data;
-    size_t bytes;
-    double seconds;
-} forecast;
-
-static void forecast_json(frg_json *j, const cli *c, const void *of)
+static int show_size(cli *c, const gp_data *d, size_t bytes)
 {
-    const forecast *const f = of;
-    json_head(j, "fourge.gp.estimate/1");
-    frg_json_bool(j, "dry_run", 1);
-    frg_json_integer(j, "n", f->data->n);
-    frg_json_integer(j, "d", f->data->d);
-    frg_json_integer(j, "plan_bytes", (int64_t)f->bytes);
-    frg_json_number(j, "estimated_seconds", f->seconds);
-    json_foot(j, c);
-}
-
-static void forecast_report(frg_report *r, const cli *c, const void *of)
-{
-    const forecast *const f = of;
-    char text[64], words[32];
-    (void)c;
-    snprintf(text, sizeof text, "%s points, %d inputs", grouped(f->data->n, words), f->data->d);
-    frg_report_fact(r, "Data", text);
-    frg_report_fact(r, "Memory", bytes_text((double)f->bytes, words));
-    frg_report_fact(r, "One gradient, about", seconds_text(f->seconds, words));
+    char data[64], points[32];
+    snprintf(data, sizeof data, "%s points, %d inputs", grouped(d->n, points), d->d);
+    const size_line lines[] = {
+        {.key = "n", .value = (double)d->n, .label = "Data", .text = data},
+        {.key = "d", .value = d->d},
+        {.key = "plan_bytes", .kind = SIZE_BYTES, .value = (double)bytes, .label = "Memory"},
+        {.key = "estimated_seconds",
+         .kind = SIZE_SECONDS,
+         .value = pow((double)d->n, 3) / 5e10,
+         .label = "One gradient, about"},
+    };
+    return show_sizes(c, "fourge.gp.estimate/1", lines, sizeof lines / sizeof *lines);
 }
 
 /** Of the process that a job would make: on its data or, for draws of a prior, on the new points. */
@@ -572,11 +559,10 @@ static int estimate(cli *c, gp_job *job)
     if (code) {
         return code;
     }
-    forecast f = {.data = d, .seconds = pow((double)d->n, 3) / 5e10};
+    size_t bytes;
     const frg_status status =
-        frg_gp_estimate(c->ctx, d->n, d->d, prior ? 1 : d->q, job->kernel, &job->opts, &f.bytes);
-    return status < 0 ? cli_fail_library(c, status)
-                      : write_result(c, "Dry run", forecast_json, forecast_report, &f);
+        frg_gp_estimate(c->ctx, d->n, d->d, prior ? 1 : d->q, job->kernel, &job->opts, &bytes);
+    return status < 0 ? cli_fail_library(c, status) : show_size(c, d, bytes);
 }
 
 /* ---- the command -------------------------------------------------------------------------------- */

@@ -22,46 +22,37 @@ void soap_options(cli *c, frg_soap_opts *o)
 
 /* ---- before the steps ---------------------------------------------------------------------------- */
 
-static void size_json(frg_json *j, const cli *c, const void *of)
+static size_line line_of(const char *key, size_kind kind, double value, const char *label)
 {
-    const frg_soap_size *const s = of;
-    json_head(j, "fourge.soap.estimate/1");
-    frg_json_bool(j, "dry_run", 1);
-    frg_json_integer(j, "parameters", s->parameters);
-    frg_json_integer(j, "numbers", s->numbers);
-    frg_json_integer(j, "factors", s->factors);
-    frg_json_integer(j, "long_axes", s->long_axes);
-    frg_json_integer(j, "largest_factor", s->largest_factor);
-    frg_json_integer(j, "state_bytes", (int64_t)s->state_bytes);
-    frg_json_integer(j, "bytes", (int64_t)s->bytes);
-    frg_json_integer(j, "step_peak_bytes", (int64_t)s->peak_bytes);
-    frg_json_number(j, "estimated_seconds", s->next_seconds);
-    frg_json_number(j, "estimated_refresh_seconds", s->refresh_seconds);
-    frg_json_number(j, "estimated_plain_seconds", s->plain_seconds);
-    json_foot(j, c);
+    return (size_line){.key = key, .kind = kind, .value = value, .label = label};
 }
 
-static void size_text(frg_report *r, const cli *c, const void *of)
+static int show_size(cli *c, const frg_soap_size *s)
 {
-    const frg_soap_size *const s = of;
-    char text[128], a[32], b[32];
-    (void)c;
-    snprintf(text, sizeof text, "%s of %s numbers", grouped(s->parameters, a),
+    char parameters[96], factors[96], a[32], b[32];
+    snprintf(parameters, sizeof parameters, "%s of %s numbers", grouped(s->parameters, a),
              grouped(s->numbers, b));
-    frg_report_fact(r, "Parameters", text);
-    snprintf(text, sizeof text, "%s, the largest of order %s", grouped(s->factors, a),
+    snprintf(factors, sizeof factors, "%s, the largest of order %s", grouped(s->factors, a),
              grouped(s->largest_factor, b));
-    frg_report_fact(r, "Factors", s->factors > 0 ? text : "none");
-    if (s->long_axes > 0) {
-        snprintf(text, sizeof text, "%s (--max-precond-dim)", grouped(s->long_axes, a));
-        frg_report_fact(r, "Axes too long for one", text);
-    }
-    frg_report_fact(r, "State", bytes_text((double)s->state_bytes, a));
-    frg_report_fact(r, "In all", bytes_text((double)s->bytes, a));
-    frg_report_fact(r, "In the first step", bytes_text((double)s->peak_bytes, a));
-    frg_report_fact(r, "First step, about", seconds_text(s->next_seconds, a));
-    frg_report_fact(r, "Step with new bases, about", seconds_text(s->refresh_seconds, a));
-    frg_report_fact(r, "Step without, about", seconds_text(s->plain_seconds, a));
+    size_line lines[] = {
+        line_of("parameters", SIZE_COUNT, (double)s->parameters, "Parameters"),
+        line_of("numbers", SIZE_COUNT, (double)s->numbers, NULL),
+        line_of("factors", SIZE_COUNT, (double)s->factors, "Factors"),
+        line_of("long_axes", SIZE_COUNT, (double)s->long_axes,
+                s->long_axes > 0 ? "Axes too long for one" : NULL),
+        line_of("largest_factor", SIZE_COUNT, (double)s->largest_factor, NULL),
+        line_of("state_bytes", SIZE_BYTES, (double)s->state_bytes, "State"),
+        line_of("bytes", SIZE_BYTES, (double)s->bytes, "In all"),
+        line_of("step_peak_bytes", SIZE_BYTES, (double)s->peak_bytes, "In the first step"),
+        line_of("estimated_seconds", SIZE_SECONDS, s->next_seconds, "First step, about"),
+        line_of("estimated_refresh_seconds", SIZE_SECONDS, s->refresh_seconds,
+                "Step with new bases, about"),
+        line_of("estimated_plain_seconds", SIZE_SECONDS, s->plain_seconds, "Step without, about"),
+    };
+    lines[0].text = parameters;
+    lines[2].text = s->factors > 0 ? factors : "none";
+    lines[3].after = " (--max-precond-dim)";
+    return show_sizes(c, "fourge.soap.estimate/1", lines, sizeof lines / sizeof *lines);
 }
 
 int soap_show_size(cli *c, int n, frg_soap *const soap[])
@@ -90,7 +81,7 @@ int soap_show_size(cli *c, int n, frg_soap *const soap[])
         sum.plain_seconds += s.plain_seconds;
     }
     sum.peak_bytes = sum.bytes + most;
-    return write_result(c, "Dry run", size_json, size_text, &sum);
+    return show_size(c, &sum);
 }
 
 frg_status soap_prepare(cli *c, frg_soap *soap, int *shown)

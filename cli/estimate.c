@@ -3,49 +3,85 @@
 
 typedef struct {
     const char *schema;
-    const frg_fe_size *size;
+    const size_line *lines;
+    int n;
 } estimate;
 
 static void estimate_json(frg_json *j, const cli *c, const void *job)
 {
     const estimate *const e = job;
-    const frg_fe_size *const s = e->size;
     json_head(j, e->schema);
     frg_json_bool(j, "dry_run", 1);
-    frg_json_integer(j, "n", s->n);
-    frg_json_integer(j, "factors", s->n_factors);
-    frg_json_integer(j, "columns", s->n_columns);
-    frg_json_integer(j, "columns_bytes", (int64_t)s->matrix_bytes);
-    frg_json_integer(j, "plan_bytes", (int64_t)s->plan_bytes);
-    frg_json_integer(j, "with_factor_bytes", (int64_t)s->with_factor_bytes);
-    frg_json_number(j, "estimated_seconds", s->seconds);
+    for (int i = 0; i < e->n; i++) {
+        const size_line *const l = &e->lines[i];
+        if (l->kind == SIZE_SECONDS) {
+            frg_json_number(j, l->key, l->value);
+        } else {
+            frg_json_integer(j, l->key, (int64_t)l->value);
+        }
+    }
     json_foot(j, c);
+}
+
+static const char *value_text(const size_line *l, char text[32])
+{
+    return l->kind == SIZE_COUNT   ? grouped((int64_t)l->value, text)
+           : l->kind == SIZE_BYTES ? bytes_text(l->value, text)
+                                   : seconds_text(l->value, text);
 }
 
 static void estimate_text(frg_report *r, const cli *c, const void *job)
 {
     (void)c;
-    const frg_fe_size *const s = ((const estimate *)job)->size;
-    char text[128], words[32];
-    snprintf(text, sizeof text, "%s rows, %lld columns, %d %s", grouped(s->n, words),
-             (long long)s->n_columns, s->n_factors, s->n_factors == 1 ? "factor" : "factors");
-    frg_report_fact(r, "Data", text);
-    frg_report_fact(r, "Columns", bytes_text((double)s->matrix_bytes, words));
-    if (s->n_factors == 0) {
-        frg_report_fact(r, "Plan", "no fixed effects: one pass over the columns");
-        return;
+    const estimate *const e = job;
+    for (int i = 0; i < e->n; i++) {
+        const size_line *const l = &e->lines[i];
+        char text[128], words[32];
+        snprintf(text, sizeof text, "%s%s%s", l->before ? l->before : "", value_text(l, words),
+                 l->after ? l->after : "");
+        if (l->label) {
+            frg_report_fact(r, l->label, l->text ? l->text : text);
+        }
     }
-    snprintf(text, sizeof text, "at most %s", bytes_text((double)s->plan_bytes, words));
-    frg_report_fact(r, "Plan", text);
-    snprintf(text, sizeof text, "at most %s (--fill-cap)",
-             bytes_text((double)s->with_factor_bytes, words));
-    frg_report_fact(r, "With a factor", text);
-    snprintf(text, sizeof text, "%s where few steps do", seconds_text(s->seconds, words));
-    frg_report_fact(r, "Time, about", text);
 }
 
-int show_estimate(cli *c, const char *schema, const frg_fe_size *size)
+int show_sizes(cli *c, const char *schema, const size_line *lines, int n)
 {
-    const estimate e = {schema, size};
+    const estimate e = {schema, lines, n};
     return write_result(c, "Dry run", estimate_json, estimate_text, &e);
+}
+
+int show_estimate(cli *c, const char *schema, const frg_fe_size *s)
+{
+    const int effects = s->n_factors > 0;
+    char data[128], rows[32];
+    snprintf(data, sizeof data, "%s rows, %lld columns, %d %s", grouped(s->n, rows),
+             (long long)s->n_columns, s->n_factors, s->n_factors == 1 ? "factor" : "factors");
+    const size_line lines[] = {
+        {.key = "n", .value = (double)s->n, .label = "Data", .text = data},
+        {.key = "factors", .value = s->n_factors},
+        {.key = "columns", .value = (double)s->n_columns},
+        {.key = "columns_bytes",
+         .kind = SIZE_BYTES,
+         .value = (double)s->matrix_bytes,
+         .label = "Columns"},
+        {.key = "plan_bytes",
+         .kind = SIZE_BYTES,
+         .value = (double)s->plan_bytes,
+         .label = "Plan",
+         .before = "at most ",
+         .text = effects ? NULL : "no fixed effects: one pass over the columns"},
+        {.key = "with_factor_bytes",
+         .kind = SIZE_BYTES,
+         .value = (double)s->with_factor_bytes,
+         .label = effects ? "With a factor" : NULL,
+         .before = "at most ",
+         .after = " (--fill-cap)"},
+        {.key = "estimated_seconds",
+         .kind = SIZE_SECONDS,
+         .value = s->seconds,
+         .label = effects ? "Time, about" : NULL,
+         .after = " where few steps do"},
+    };
+    return show_sizes(c, schema, lines, sizeof lines / sizeof *lines);
 }

@@ -26,6 +26,19 @@ void fe_job_release(fe_job *job);
 /** The table and its facts; `full`: every column's certificate, plots, options and versions as well. */
 void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full);
 void fe_json_build(frg_json *j, const cli *c, const fe_job *job);
+enum { MOST_INTERVALS = 40 };
+/** Estimates with intervals, to be drawn one below the other. */
+typedef struct {
+    int n;
+    const char *term[MOST_INTERVALS];
+    double estimate[MOST_INTERVALS], low[MOST_INTERVALS], high[MOST_INTERVALS];
+} fe_intervals;
+/** Adds a coefficient, times a scale that NULL leaves at the estimate's own; one without an error, or beyond the most, is left
+ *  out. */
+void fe_intervals_add(fe_intervals *p, const frg_coefficient *k, double (*scale)(double));
+/** A plot of them against 0, or nothing where there are none. */
+void fe_intervals_plot(frg_report *r, const fe_intervals *p, const char *caption,
+                       const char *y_label);
 /** "clustered by firm (545)", "heteroskedasticity-robust (hc1)": for people. */
 void vcov_words(const frg_fe_vcov *v, char *text, size_t room);
 

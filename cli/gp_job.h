@@ -69,6 +69,18 @@ int gp_job_create(cli *c, gp_job *job);
 int gp_job_run(cli *c, gp_job *job);
 void gp_job_release(gp_job *job);
 
+#define GP_HALF_WIDTH 1.959963984540054 /* of a 95 % band: 97.5 % of a normal */
+enum { MOST_BAND = 961 };
+/** An observation at n places of one input: mean and 95 % band. */
+typedef struct {
+    int n;
+    double x[MOST_BAND], mean[MOST_BAND], low[MOST_BAND], high[MOST_BAND];
+} gp_band;
+/** Fills mean, low and high from n and x; 0 where the process does not tell. */
+int gp_band_predict(const gp_job *job, gp_band *b);
+/** Draws it with the points of the data from row `from` on. */
+void gp_band_plot(frg_report *r, const gp_job *job, const gp_band *b, int64_t from,
+                  const frg_plot *words, const char *line, const char *points);
 /** "rbf.l" or "rbf.l[2]". */
 void gp_label(const frg_gp_parameter *p, char *text, size_t room);
 /** The parameters of the process with what is known of them; `full`: plots, options and versions as well. */

@@ -7,7 +7,6 @@
 #include "fe_job.h"
 #include "tour.h"
 
-enum { MOST_SHOWN = 8 };
 static const char FORMULA[] = "lwage ~ expersq + union + married | nr + occupation^year";
 
 typedef struct {
@@ -87,37 +86,19 @@ static void picture(frg_report *r, const cli *c, const void *state, int full)
     (void)full;
     const part *const p = state;
     const frg_fe_result *const f = frg_fe_get(p->fe.fit);
-    double share[MOST_SHOWN], low[MOST_SHOWN], high[MOST_SHOWN];
-    const char *terms[MOST_SHOWN];
-    int n = 0;
+    fe_intervals shown = {0};
     frg_report_heading(r, "Wages: what a union and a marriage are worth");
-    for (int i = 0; i < f->n_coefficients && n < MOST_SHOWN; i++) {
+    for (int i = 0; i < f->n_coefficients; i++) {
         const frg_coefficient *const k = &f->coefficients[i];
-        if (is_dummy(k) && isfinite(k->estimate) && isfinite(k->conf_low)) {
+        if (is_dummy(k) && isfinite(k->estimate) && isfinite(k->std_error)) {
             say_how_much(r, k, p->fe.opts.level);
-            share[n] = per_cent(k->estimate);
-            low[n] = per_cent(k->conf_low);
-            high[n] = per_cent(k->conf_high);
-            terms[n++] = k->term;
+            fe_intervals_add(&shown, k, per_cent);
         }
     }
-    const frg_series series = {
-        .name = "estimate", .n = n, .y = share, .low = low, .high = high, .style = FRG_POINTS};
-    const frg_plot plot = {
-        .caption =
-            "Wages of men in a union and of married men beside the wages of the same men when "
-            "they were not, with intervals",
-        .x_label = "",
-        .y_label = "per cent",
-        .horizontal = 1,
-        .categories = terms,
-        .n_categories = n,
-        .reference = 0,
-        .n_series = 1,
-        .series = &series};
-    if (n > 0) {
-        frg_report_plot(r, &plot);
-    }
+    fe_intervals_plot(r, &shown,
+                      "Wages of men in a union and of married men beside the wages of the same men "
+                      "when they were not, with intervals",
+                      "per cent");
 }
 
 static void report(frg_report *r, cli *c, void *state, int full)

@@ -14,7 +14,7 @@
 #include "tour.h"
 
 enum { MONTHS = 17 * 12, AHEAD = 10 * 12 };
-static const double FIRST = 1995, HALF_WIDTH = 1.959963984540054;
+static const double FIRST = 1995;
 
 static const char kernel[] = "4000*rbf(l=60) + 6*rbf(l=90)*periodic(l=1.3, p=1!) + "
                              "0.4*matern32(l=1) + noise(0.05)";
@@ -79,7 +79,7 @@ static void count_months(hindsight *h, const double *y, const double *mean, cons
         if (isfinite(y[i])) {
             const double gap = y[i] - mean[i];
             square += gap * gap;
-            h->inside += fabs(gap) <= HALF_WIDTH * sqrt(variance[i]);
+            h->inside += fabs(gap) <= GP_HALF_WIDTH * sqrt(variance[i]);
             h->months++;
         }
     }
@@ -143,35 +143,22 @@ static int run(cli *c, void **state)
 
 /** Every month from FIRST on, seven years within the data and ten beyond them. */
 typedef struct {
-    double time[MONTHS], mean[MONTHS], low[MONTHS], high[MONTHS];
+    gp_band band;
     double data_end;
 } months;
 
 static int forecast(const part *p, months *f)
 {
     const gp_data *const d = &p->job.data;
-    double variance[MONTHS] = {0};
-    frg_array m = frg_vector(f->mean, FRG_F64, MONTHS), v = frg_vector(variance, FRG_F64, MONTHS);
-    frg_gp_predict_opts o;
-    frg_gp_predict_defaults(&o, sizeof o);
-    o.mean = &m;
-    o.variance = &v;
-    o.observed = 1;
+    f->band.n = MONTHS;
     for (int i = 0; i < MONTHS; i++) {
-        f->time[i] = FIRST + (i + 0.5) / 12;
-    }
-    if (frg_gp_predict(p->job.gp, frg_matrix(f->time, FRG_F64, MONTHS, 1, 1), &o) != FRG_OK) {
-        return 0;
-    }
-    for (int i = 0; i < MONTHS; i++) {
-        f->low[i] = f->mean[i] - HALF_WIDTH * sqrt(variance[i]);
-        f->high[i] = f->mean[i] + HALF_WIDTH * sqrt(variance[i]);
+        f->band.x[i] = FIRST + (i + 0.5) / 12;
     }
     f->data_end = d->x[0];
     for (int64_t i = 0; i < d->n; i++) {
         f->data_end = fmax(f->data_end, d->x[i]);
     }
-    return 1;
+    return gp_band_predict(&p->job, &f->band);
 }
 
 static void draw(frg_report *r, const part *p, const months *f)
@@ -181,31 +168,13 @@ static void draw(frg_report *r, const part *p, const months *f)
     while (from < d->n && d->x[from] < FIRST) {
         from++;
     }
-    const frg_series series[] = {
-        {.name = "95% band",
-         .n = MONTHS,
-         .x = f->time,
-         .low = f->low,
-         .high = f->high,
-         .style = FRG_BAND},
-        {.name = "forecast", .n = MONTHS, .x = f->time, .y = f->mean, .style = FRG_LINE},
-        {.name = "measured",
-         .n = d->n - from,
-         .x = d->x + from,
-         .y = d->y + from,
-         .style = FRG_POINTS},
-    };
     char caption[96];
     snprintf(caption, sizeof caption,
              "Monthly means until the end of %d, and the forecast until the end of %d",
-             (int)floor(f->data_end), (int)floor(f->time[MONTHS - 1]));
-    const frg_plot plot = {.caption = caption,
-                           .x_label = "year",
-                           .y_label = "CO2, parts per million",
-                           .reference = (double)NAN,
-                           .n_series = 3,
-                           .series = series};
-    frg_report_plot(r, &plot);
+             (int)floor(f->data_end), (int)floor(f->band.x[MONTHS - 1]));
+    const frg_plot words = {
+        .caption = caption, .x_label = "year", .y_label = "CO2, parts per million"};
+    gp_band_plot(r, &p->job, &f->band, from, &words, "forecast", "measured");
 }
 
 /** The value of a parameter of the process, NaN where it has none of that name. */
@@ -232,8 +201,8 @@ static void say_how_far(frg_report *r, const part *p, const months *f)
     int n = snprintf(text, sizeof text,
                      "Fitted to the months until the end of %d, the process says %.1f parts per "
                      "million for the end of %d, and with 95 %% between %.1f and %.1f.",
-                     (int)floor(f->data_end), f->mean[last], (int)floor(f->time[last]),
-                     f->low[last], f->high[last]);
+                     (int)floor(f->data_end), f->band.mean[last], (int)floor(f->band.x[last]),
+                     f->band.low[last], f->band.high[last]);
     if (p->past.months > 0) {
         const double share = 100 * (double)p->past.inside / (double)p->past.months;
         snprintf(text + n, sizeof text - (size_t)n,
