@@ -30,7 +30,8 @@ class Readme(unittest.TestCase):
     def test_examples_print_what_stands_below(self):
         page = README.read_text(encoding="utf-8")
         examples = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
-        self.assertEqual(len(examples), 4)
+        # no program without what it prints
+        self.assertEqual((len(examples), page.count("```python")), (4, 4))
         here = os.getcwd()
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)  # data lie in the package: nothing is read from the checkout

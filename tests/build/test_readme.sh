@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every command and every program of README.md and python/README.md runs as it stands: test_readme.sh BUILD [PYTHON]
+# Every command of README.md and python/README.md, and every program of the first, runs as it stands: test_readme.sh BUILD [PYTHON]
+# The programs of python/README.md, and what they print, are python/tests/test_readme.py's.
 #
 # Commands are the lines that are indented by four spaces, up to two spaces and what is said of the command; programs stand
 # between ```c or ```python and ```.  All of them run one after the other in a folder with a copy of the data, so that what one
@@ -68,7 +69,7 @@ for page in README.md python/README.md; do
             check "$page: $command" inside sh -c "$command"
         fi
     done <"$scratch/commands"
-    rm -f "$scratch"/c.* "$scratch"/python.*
+    [ "$page" = README.md ] || continue
     blocks c "$root/$page"
     blocks python "$root/$page"
     for program in "$scratch"/c.*; do

@@ -10,12 +10,14 @@
 #   ! line of standard error
 #   = 66                                     exit code, where it is not 0
 #   ...                                      any lines, up to where the next expected one matches
+#   ? terminal true # no terminal is here    the commands up to the next words run where this one succeeds, and
+#                                            are skipped elsewhere, for the reason behind the #
 #
 # --refresh writes what the program says now into the blocks that no longer match; read the difference before
-# committing it.  Ends with "N passed, N failed", exit code 0 only without failures.
+# committing it.  Ends with "N passed, N failed, N skipped", exit code 0 only without failures.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -ge 1 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 2; }
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 shift
 refresh=0 chosen=()
@@ -33,7 +35,7 @@ ln -s "$here/../../data" "$scratch/data"
 export PATH="$scratch/bin:$PATH" DATA=../data FOURGE_DATA="$here/../../data"
 export LC_ALL=C.UTF-8 NO_COLOR= TERM=xterm
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OMP_NUM_THREADS FOURGE_ISA
-passed=0 failed=0 number=0
+passed=0 failed=0 skipped=0 number=0
 
 # same_line EXPECTED ACTUAL
 same_line() {
@@ -73,6 +75,13 @@ run_block() {
     local code line name
     number=$((number + 1))
     name="$case_name: ${command%%$'\n'*}"
+    if [ -n "$lacks" ]; then
+        skipped=$((skipped + 1))
+        echo "ok $number - $name # SKIP $lacks"
+        indented "$ ${command//$'\n'/$'\n'> }" ${wanted[@]+"${wanted[@]}"} >>"$rewritten"
+        command=''
+        return 0
+    fi
     (cd "$work" && timeout "${FOURGE_CASE_SECONDS:-150}" bash -c "$command" >"$scratch/out" 2>"$scratch/err" </dev/null)
     code=$?
     found=()
@@ -96,7 +105,7 @@ run_block() {
 # A blank line belongs to the expected text if more of it follows.
 run_case() {
     local line blanks=''
-    command=''
+    command='' lacks=''
     case_name=$(basename "$1" .case)
     work=$scratch/$case_name
     rewritten=$scratch/$case_name.new
@@ -108,6 +117,11 @@ run_case() {
             run_block
             printf '%s' "$blanks" >>"$rewritten"
             command=${line#'  $ '} wanted=() blanks='' ;;
+        '  ? '*)
+            run_block
+            printf '%s%s\n' "$blanks" "$line" >>"$rewritten"
+            blanks='' lacks=''
+            (cd "$work" && bash -c "${line#'  ? '}" >/dev/null 2>&1 </dev/null) || lacks=${line#*# } ;;
         '  > '*) command=$command$'\n'${line#'  > '} ;;
         '') blanks=$blanks$'\n' ;;
         '  '*)
@@ -116,7 +130,7 @@ run_case() {
         *)
             run_block
             printf '%s%s\n' "$blanks" "$line" >>"$rewritten"
-            blanks='' ;;
+            blanks='' lacks='' ;;
         esac
     done <"$1"
     run_block
@@ -132,5 +146,5 @@ for file in "${chosen[@]}"; do
     run_case "$file"
 done
 echo "1..$number"
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]
