@@ -60,6 +60,9 @@ static void check_blas(advice *a, const machine *m)
     }
 }
 
+/** Programs that run or want to, from which on others are at work. */
+static const double BUSY = 0.5;
+
 static void check_threads(advice *a, const machine *m, int threads)
 {
     const int omp = number_of(getenv("OMP_NUM_THREADS"));
@@ -99,7 +102,7 @@ static int threads_beside(const machine *m, double others)
 /** Others at work show in the load average, ours does not: this program has just begun. */
 static void check_load(advice *a, const machine *m, int threads)
 {
-    static const double BUSY = 0.5, STOLEN = 0.05;
+    static const double STOLEN = 0.05;
     const double load = fmin(m->load, m->online);
     if (m->load > BUSY * m->affinity) {
         add(a, "other programs keep %.1f of %d cores busy: times will be longer and vary", m->load,
@@ -125,7 +128,11 @@ static void check_waiting(advice *a, const machine *m, int threads)
 {
     const char *const policy = getenv("OMP_WAIT_POLICY"), *const spins = getenv("GOMP_SPINCOUNT");
     const int active = policy && strcasecmp(policy, "active") == 0, long_spin = 100000;
-    if ((active || number_of(spins) >= long_spin) && (m->load > 0.5 || threads > m->affinity)) {
+    if (m->load > BUSY * m->affinity) {
+        add(a, "programs of your own that link libfourge have threads that spin while they wait: "
+               "start them with GOMP_SPINCOUNT=2000 in the environment, as fourge starts itself");
+    }
+    if ((active || number_of(spins) >= long_spin) && (m->load > BUSY || threads > m->affinity)) {
         add(a,
             "%s%s lets threads spin while they wait, and others use the cores: unset it, and they "
             "sleep after 0.1 ms",

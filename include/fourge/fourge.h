@@ -193,7 +193,14 @@ typedef struct {
     size_t struct_size;
     frg_device device;          /* default cpu */
     int threads;                /* 0: the cores this process may use (its affinity, its control groups' cpu.max,
-                                   OMP_NUM_THREADS); 1 inside an OpenMP region */
+                                   OMP_NUM_THREADS); 1 inside an OpenMP region.  They are OpenMP's, and
+                                   those of GCC's runtime spin for milliseconds where they wait, which
+                                   beside other programs at work makes small problems ten times slower
+                                   and more.  The environment GOMP_SPINCOUNT=2000 lets them sleep after
+                                   0.1 ms; the runtime reads it once, when it is loaded: a program that
+                                   is linked with it is started so (setenv in main comes too late), one
+                                   that loads fourge by dlopen sets it before.  The program fourge and
+                                   the Python package do so themselves. */
     uint64_t seed;              /* default 0 */
     int64_t memory_limit;       /* bytes this context may hold at a time; 0: no limit */
     double time_limit;          /* seconds a run may take, see frg_interrupt for which; 0: no limit */

@@ -88,6 +88,8 @@ check "threads that find no core, and how many do" says \
 check "threads that spin beside them" says "OMP_WAIT_POLICY=active lets threads spin" 2 OMP_WAIT_POLICY=active --threads 1
 check "or for long" says "GOMP_SPINCOUNT=300000 lets threads spin" 2 GOMP_SPINCOUNT=300000 --threads 1
 check "and not where they sleep soon" never "lets threads spin" 2 --threads 1
+check "programs of one's own, which spin beside them" says "start them with GOMP_SPINCOUNT=2000" "$cores" --threads 1
+check "and not where nobody else works" never "start them with GOMP_SPINCOUNT" 0.1 --threads 1
 machine 150000 0
 check "a control group of fewer cores" says "3 threads share a control group's 1.5 CPUs (cpu.max) and will be stopped in turn: use --threads 1" \
     0.1 --threads 3
