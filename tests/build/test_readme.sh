@@ -1,5 +1,8 @@
 #!/bin/sh
-# Every command of README.md and python/README.md, and every program of the first, runs as it stands: test_readme.sh BUILD [PYTHON]
+# Every command and every program of README.md and docs, and every command of python/README.md, runs as it stands:
+#
+#     test_readme.sh BUILD [PYTHON]
+#
 # The programs of python/README.md, and what they print, are python/tests/test_readme.py's.
 #
 # Commands are the lines that are indented by four spaces, up to two spaces and what is said of the command; programs stand
@@ -57,7 +60,8 @@ for node in ast.walk(ast.parse(open(sys.argv[1]).read())):
 END
 }
 
-for page in README.md python/README.md; do
+cd "$root" || exit 1
+for page in README.md docs/*.md python/README.md; do
     commands "$root/$page" >"$scratch/commands"
     while IFS= read -r command; do
         where=$(elsewhere "$command")
@@ -69,7 +73,8 @@ for page in README.md python/README.md; do
             check "$page: $command" inside sh -c "$command"
         fi
     done <"$scratch/commands"
-    [ "$page" = README.md ] || continue
+    [ "$page" != python/README.md ] || continue
+    rm -f "$scratch"/c.* "$scratch"/python.*
     blocks c "$root/$page"
     blocks python "$root/$page"
     for program in "$scratch"/c.*; do
