@@ -190,8 +190,8 @@ static inline void count_unit(const fe_split *s, int64_t u, fe_strips *b)
     }
 }
 
-/** The units' share of the strips and the block, which are zeros before.  few: by patterns; false where these turn out
- *  to be many, b is of no use then. */
+/** The units' share of the strips and the block, which are zeros before.  few: by patterns, of rows without weights, which are
+ *  counted; false where these turn out to be many, b is of no use then. */
 static bool border_of_units(const fe_split *s, int64_t first, int64_t last, bool few, double *t,
                             double *before, fe_strips *b)
 {
@@ -241,7 +241,7 @@ frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_spli
         double *room = pattern_room + k * (t + g->n_coef);
         const int64_t first = copies > 1 ? g->chunk_unit[k] : 0;
         const int64_t last = copies > 1 ? g->chunk_unit[k + 1] : g->n_units;
-        few[k] = border_of_units(s, first, last, true, room, room + t, &b);
+        few[k] = !g->weight && border_of_units(s, first, last, true, room, room + t, &b);
         if (!few[k] && !only_few) {
             memset(b.strip, 0, (size_t)size * sizeof(double));
             border_of_units(s, first, last, false, room, room + t, &b);

@@ -1,6 +1,6 @@
 /* test_demean_oracle.c - 300 random designs against the dense oracle in quadruple precision.
  *
- * One to four factors, up to 150 rows; gaps in codes, disconnected blocks, nested and equal factors, paths,
+ * One to four factors, up to 150 rows, 600 of few levels; gaps in codes, disconnected blocks, nested and equal factors, paths,
  * factors of one level, rows that are their own level; weights from none to six decades; varying slopes.
  *
  * How near r has to be to the oracle's r*.  e = r - r* lies in the range of D, so with A = W^(1/2) D S
@@ -27,11 +27,13 @@ typedef enum {
     ONE_LEVEL,
     OWN_LEVELS,
     SPARSE,
+    FEW_LEVELS,
     KINDS
 } design_kind;
 
-static const char *const kind_name[KINDS] = {"random", "gaps",      "blocks",     "nested", "path",
-                                             "equal",  "one level", "own levels", "sparse"};
+static const char *const kind_name[KINDS] = {"random", "gaps",      "blocks",    "nested",
+                                             "path",   "equal",     "one level", "own levels",
+                                             "sparse", "few levels"};
 
 static int32_t code_of(design_kind kind, int64_t i, int f, int64_t levels, const int32_t before[])
 {
@@ -58,10 +60,11 @@ static int32_t code_of(design_kind kind, int64_t i, int f, int64_t levels, const
 
 static panel draw(design_kind kind)
 {
-    const int64_t n = 1 + test_below(test_below(10) ? 60 : 150);
+    const bool few = kind == FEW_LEVELS; /* many rows of every level */
+    const int64_t n = few ? 100 + test_below(500) : 1 + test_below(test_below(10) ? 60 : 150);
     panel d = panel_make(n, 1 + (int)test_below(4), 1 + (int)test_below(3));
     for (int f = 0; f < d.q; f++) {
-        const int64_t most = kind == SPARSE ? n : n / 4 + 1;
+        const int64_t most = kind == SPARSE ? n : few ? 12 : n / 4 + 1;
         const int64_t levels = 1 + test_below(most > 40 ? 40 : most);
         for (int64_t i = 0; i < n; i++)
             d.codes[i * d.q + f] = code_of(kind, i, f, levels, d.codes + i * d.q);

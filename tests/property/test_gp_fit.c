@@ -509,8 +509,10 @@ static void several_starts(void)
         frg_gp_fit_result r = {0};
         f.starts = starts;
         const frg_status s = gp ? frg_gp_fit(gp, &f, &r) : FRG_OK;
-        /* a start may end where the likelihood of a period has many local optima and saddles side by side, and say so */
-        if (gp && CHECK_SAYS(s == FRG_OK || s == FRG_STALLED, "%s", frg_status_name(s))) {
+        /* the likelihood of a period has many local optima and saddles side by side: a start may end before it has converged,
+         * and say so */
+        if (gp && CHECK_SAYS(s == FRG_OK || s == FRG_STALLED || s == FRG_MAX_ITER, "%s",
+                             frg_status_name(s))) {
             if (starts == 1) {
                 CHECK_TEXT(r.optimizer, "lbfgsb");
                 CHECK_INT(r.best_start, 0);
