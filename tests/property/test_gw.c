@@ -263,6 +263,11 @@ static int found(const double *plan, int64_t n, const int64_t *order)
     return right;
 }
 
+static double *doubles(int64_t count)
+{
+    return malloc(sizeof(double) * (size_t)count);
+}
+
 /* T3: X against a copy of itself, by all ways to distances.  The landmarks of both are the same, as point 0 is.
  * Telling i from k by their distances to the others, mean_l (C_il - C_kl)^2, is worth g epsilon at the end, 5e-4 of the
  * largest distance squared, and what is left of E is the blur of that, some g exp(-g) epsilon.  In 14 dimensions g is 12
@@ -292,11 +297,9 @@ static void copies(void)
                 {FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_EXACT, 0, FRG_GW_LANDMARK_L2, 0},
                 {FRG_GW_DISTANCE_EUCLIDEAN, FRG_GW_LANDMARK, 0, FRG_GW_LANDMARK_L2, 0}};
     frg_context *ctx = test_context();
-    double *const
-        x = malloc(sizeof(double) * N * D),
-        *const y = malloc(sizeof(double) * N * D), *const plan = malloc(sizeof(double) * N * N),
-        *const c = malloc(sizeof(double) * N * N), *const d = malloc(sizeof(double) * N * N),
-        *const used = malloc(sizeof(double) * N * N), *const start = malloc(sizeof(double) * N * N);
+    double *const x = doubles(N * D), *const y = doubles(N * D), *const plan = doubles(N * N),
+                  *const c = doubles(N * N), *const d = doubles(N * N),
+                  *const used = doubles(N * N), *const start = doubles(N * N);
     int64_t order[200];
     double best = 0, settled = 0; /* E of plans by landmarks, in double */
     apart(x, N, D);
