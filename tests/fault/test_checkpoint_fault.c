@@ -120,12 +120,17 @@ static void limits(void)
     CHECK_STATUS(frg_checkpoint_put(c, "", "x", 1), FRG_BAD_ARG);
     CHECK_STATUS(frg_checkpoint_put(c, "a name that is too long", "x", 1), FRG_BAD_ARG);
     CHECK_STATUS(frg_checkpoint_put(c, "x", NULL, 1), FRG_BAD_ARG);
+    CHECK_STATUS(frg_checkpoint_put(c, NULL, "x", 1), FRG_BAD_ARG);
+    CHECK_STATUS(frg_checkpoint_put(c, "x", "x", -1), FRG_BAD_ARG);
+    CHECK(frg_checkpoint_get(c, "x", NULL) == NULL); /* none of these is there */
     for (int i = 0; i < 33; i++) {
         char name[8];
         snprintf(name, sizeof name, "s%d", i);
         CHECK_STATUS(frg_checkpoint_put(c, name, "x", 1), i < 32 ? FRG_OK : FRG_BAD_ARG);
     }
+    CHECK_TEXT(frg_checkpoint_get(c, "s31", NULL), "x");
     CHECK_STATUS(frg_checkpoint_save(c, "-"), FRG_BAD_ARG);
+    CHECK_STATUS(frg_checkpoint_save(c, NULL), FRG_BAD_ARG);
     CHECK_STATUS(frg_checkpoint_save(c, "/no/such/folder/x"), FRG_CANNOT_CREATE);
     frg_checkpoint_destroy(c);
     frg_checkpoint_destroy(NULL);
@@ -191,6 +196,21 @@ static void layout(void)
         CHECK_BITS(bytes, &want, sizeof want);
     CHECK_OK(ctx, parse(ctx, (const char *)&want, sizeof want));
     DROP(ctx, &bytes);
+    /* tables that their writer got wrong, under checksums that hold */
+    for (int fault = 0; fault < 3; fault++) {
+        char wrong[sizeof want];
+        uint64_t longer = 11, sum = 0;
+        memcpy(wrong, &want, sizeof want);
+        if (fault == 1)
+            wrong[64 + 15] = 'x'; /* a name without an end */
+        else if (fault == 2)
+            memcpy(wrong + 64 + 32 + 16, &longer, 8); /* a section beyond the file's */
+        memcpy(wrong + 56, &sum, 8);
+        sum = frg_hash(frg_hash(0, wrong, 64), wrong + 64, 64);
+        memcpy(wrong + 56, &sum, 8);
+        CHECK_STATUS(parse(ctx, wrong, sizeof wrong), fault ? FRG_BAD_DATA : FRG_OK);
+        CHECK(!fault || strstr(frg_message(ctx), "is cut off"));
+    }
     frg_context_destroy(ctx);
     leave();
 }
@@ -270,6 +290,11 @@ static void faults(void)
     fault_sweep_files("save", save_body, NULL);
     fault_sweep("save", save_body, NULL, 1);
     fault_sweep("load", load_body, NULL, 1);
+    frg_context *const ctx = test_context();
+    CHECK_OK(ctx, save(ctx, 3)); /* the one before is the whole one: it is looked for as well */
+    frg_context_destroy(ctx);
+    CHECK(truncate(path, 10) == 0);
+    fault_sweep("load of the one before", load_body, NULL, 1);
     leave();
 }
 

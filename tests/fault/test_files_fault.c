@@ -396,6 +396,104 @@ static void lost_folder(void)
     leave();
 }
 
+/** A signal interrupts each opening of a file once: it is opened all the same. */
+static void interrupted_openings(void)
+{
+    static const fault_case once = {"EINTR", {.kind = FAULT_OPEN, .error = EINTR}, true};
+    static const fault_body bodies[] = {write_body, read_body};
+    if (!enter())
+        return;
+    for (int i = 0; i < 2; i++) {
+        frg_context *ctx = test_context();
+        const fault_result want = fault_call(ctx, bodies[i], NULL);
+        int64_t k = 1;
+        while (fault_try_files("openings", bodies[i], NULL, &once, k, want))
+            k++;
+        CHECK(k > 1);
+        frg_context_destroy(ctx);
+    }
+    leave();
+}
+
+static int64_t write_nothing(int handle, const void *from, size_t bytes, void *user)
+{
+    (void)handle, (void)from, (void)bytes, (void)user;
+    return 0;
+}
+
+/** Whole files at one call: what it takes, and that no failure leaves a part of one. */
+static void at_one_call(void)
+{
+    static const char bytes[NEW_BYTES];
+    static const struct {
+        const void *bytes;
+        int64_t count;
+        frg_status status, full; /* of a sound disk, of one that takes nothing */
+    } jobs[] = {{bytes, NEW_BYTES, FRG_OK, FRG_IO},
+                {bytes, 3, FRG_OK, FRG_IO},
+                {NULL, 0, FRG_OK, FRG_OK},
+                {NULL, 1, FRG_BAD_ARG, FRG_BAD_ARG},
+                {bytes, -1, FRG_BAD_ARG, FRG_BAD_ARG}};
+    if (!enter())
+        return;
+    frg_files none = *frg_system_files();
+    none.write = write_nothing;
+    for (int full = 0; full < 2; full++) {
+        frg_context *ctx = test_context_with(1, NULL, full ? &none : NULL);
+        CHECK_STATUS(frg_write_file(ctx, NULL, bytes, 1), FRG_BAD_ARG);
+        for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+            const frg_status want = full ? jobs[i].full : jobs[i].status;
+            struct stat s;
+            CHECK_STATUS(frg_write_file(ctx, path, jobs[i].bytes, jobs[i].count), want);
+            CHECK(want != FRG_IO || strstr(frg_message(ctx), strerror(EIO)));
+            CHECK(want < 0 ? count_files() == 0
+                           : stat(path, &s) == 0 && (int64_t)s.st_size == jobs[i].count);
+            remove(path);
+        }
+        frg_context_destroy(ctx);
+    }
+    leave();
+}
+
+/** What stands in the way of a new file: a link to nothing gives way, a folder under a temporary
+ *  file's name is passed over, and a file that was opened as a new one is none. */
+static void in_the_way(void)
+{
+    if (!enter())
+        return;
+    char first[sizeof path + 20];
+    struct stat s;
+    snprintf(first, sizeof first, "%s.000.fourge.tmp", path);
+    frg_context *const ctx = context_of(false);
+    CHECK(symlink("nothing", path) == 0 && mkdir(first, 0700) == 0);
+    CHECK_OK(ctx, write_new(ctx, path));
+    CHECK(what_is_there() == 2 && lstat(path, &s) == 0 && S_ISREG(s.st_mode));
+    CHECK(count_files() == 2 && rmdir(first) == 0);
+    write_old();
+    CHECK_INT(frg_system_files()->open(path, 'w', NULL), -EEXIST);
+    snprintf(first, sizeof first, "%s/x", folder); /* shorter than how temporary files end */
+    CHECK(link(path, first) == 0);
+    CHECK_INT(frg_system_files()->open(first, 'w', NULL), -EEXIST);
+    CHECK(what_is_there() == 1 && remove(first) == 0);
+    frg_context_destroy(ctx);
+    leave();
+}
+
+/** The device that is empty ends, those that are not do not. */
+static void devices(void)
+{
+    frg_context *const ctx = test_context();
+    char *bytes = NULL;
+    size_t count = 1;
+    CHECK_OK(ctx, frgi_read_file(ctx, "/dev/null", &bytes, &count));
+    CHECK_INT(count, 0);
+    DROP(ctx, &bytes);
+    CHECK_STATUS(frgi_read_file(ctx, "/dev/zero", &bytes, &count), FRG_NO_INPUT);
+    CHECK(strstr(frg_message(ctx), "'/dev/zero' is a device"));
+    CHECK_OK(ctx, write_new(ctx, "/dev/null"));
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {{"writing", writing},
                                   {"reading", reading},
                                   {"without size", without_size},
@@ -405,5 +503,9 @@ static const test_case cases[] = {{"writing", writing},
                                   {"killed writers", killed_writers},
                                   {"abandoned", abandoned},
                                   {"racing writers", racing_writers},
-                                  {"lost folder", lost_folder}};
+                                  {"lost folder", lost_folder},
+                                  {"interrupted openings", interrupted_openings},
+                                  {"at one call", at_one_call},
+                                  {"in the way", in_the_way},
+                                  {"devices", devices}};
 TEST_MAIN(cases)

@@ -106,12 +106,26 @@ static void contexts(void)
     o.comm = (const struct frg_comm *)(const void *)&o;
     CHECK_STATUS(frg_context_create(&ctx, &o), FRG_UNSUPPORTED);
     CHECK(ctx == NULL);
-    frg_context_defaults(&o, sizeof o);
-    o.threads = -1;
-    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_BAD_ARG);
-    frg_context_defaults(&o, sizeof o);
-    o.time_limit = NAN;
-    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_BAD_ARG);
+    static const frg_context_opts refused[] = {
+        {.threads = -1},    {.threads = 4097},  {.memory_limit = -1}, {.time_limit = NAN},
+        {.time_limit = -1}, {.count_from = -1}, {.count_from = 2}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        o = refused[i];
+        o.struct_size = sizeof o;
+        ctx = (frg_context *)(void *)&o; /* what stood there does not stay */
+        CHECK_SAYS(frg_context_create(&ctx, &o) == FRG_BAD_ARG && !ctx, "options %zu", i);
+    }
+    CHECK_STATUS(frg_context_create(NULL, NULL), FRG_BAD_ARG);
+    int inside = 0; /* a parallel region: each of its threads has one core */
+#pragma omp parallel num_threads(2)
+#pragma omp critical
+    {
+        frg_context *one = NULL;
+        if (frg_context_create(&one, NULL) == FRG_OK)
+            inside += frg_threads(one) == 1 ? 1 : 100;
+        frg_context_destroy(one);
+    }
+    CHECK(inside >= 1 && inside <= 2);
 
     /* a caller of an older, shorter struct: what lies behind its end is not read */
     frg_context_defaults(&o, sizeof o);
@@ -132,10 +146,11 @@ static void contexts(void)
     CHECK_STATUS(frg_device_parse("opencl:2", &d), FRG_OK);
     CHECK(d.kind == FRG_OPENCL && d.index == 2);
     CHECK_STATUS(frg_device_parse("cpu", &d), FRG_OK);
-    static const char *const bad[] = {"",        "gpu",  "cuda:",           "cuda:-1",
-                                      "cuda:1x", "cpu ", "cuda:99999999999"};
+    static const char *const bad[] = {"",        "gpu",   "cuda:", "cuda:-1", "cuda:1x",
+                                      "cuda:1/", "cpu:0", "cpu ",  NULL,      "cuda:99999999999"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        CHECK_SAYS(frg_device_parse(bad[i], &d) == FRG_BAD_ARG, "device \"%s\" was taken", bad[i]);
+        CHECK_SAYS(frg_device_parse(bad[i], &d) == FRG_BAD_ARG, "device \"%s\" was taken",
+                   bad[i] ? bad[i] : "(NULL)");
 }
 
 /* A machine of small files: path, text, path, text, ... NULL; the handle is the place of the text. */
@@ -202,6 +217,22 @@ static void groups(void)
          0},
         /* version 1 writes what is no limit as a large number */
         {{ROOT "/memory/memory.limit_in_bytes", "9223372036854771712\n"}, 0, 0},
+        /* the inner group is the tighter one; both versions give a limit */
+        {{"/proc/self/cgroup", "0::/a\n", ROOT "/a/memory.max", "1000", ROOT "/memory.max", "5000",
+          ROOT "/cpu.max", "300000 100000", ROOT "/cpu/cpu.cfs_quota_us", "200000",
+          ROOT "/cpu/cpu.cfs_period_us", "100000"},
+         2,
+         1000},
+        {{ROOT "/cpu.max", "100000 100000", ROOT "/cpu/cpu.cfs_quota_us", "200000",
+          ROOT "/cpu/cpu.cfs_period_us", "100000"},
+         1,
+         0},
+        /* lines of no group: without a path, with one that is none, of other names alone */
+        {{"/proc/self/cgroup", "no line\n0:\n0::a\n3:cpu,io:/c\n", ROOT "/memory.max", "4000",
+          ROOT "/c/memory.max", "1", ROOT "/a/memory.max", "2", ROOT "/cpu/c/cpu.cfs_quota_us",
+          "50000"}, /* and a quota without its period is none */
+         0,
+         4000},
     };
 #undef ROOT
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
@@ -327,6 +358,40 @@ static void smallest_kept_block(void)
     }
 }
 
+/* So many freed blocks are kept and no more, and blocks of a context with a limit only while they fit under it. */
+static void kept_blocks_at_most(void)
+{
+    enum { EACH = 1 << 18, BLOCKS = KEPT_BLOCKS + 3 };
+    frg_context *ctx = test_context();
+    char *x[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        CHECK_OK(ctx, NEW(ctx, &x[i], EACH, "bytes"));
+    for (int i = 0; i < BLOCKS; i++)
+        DROP(ctx, &x[i]);
+    CHECK_INT(ctx->n_kept, KEPT_BLOCKS);
+    CHECK(ctx->kept_bytes >= (size_t)KEPT_BLOCKS * EACH && ctx->kept_bytes <= 2 * ctx->peak);
+    frg_context_destroy(ctx);
+}
+
+/* Sizes beyond what the system has: refused, with what was asked for in the message, and nothing of what is held is lost. */
+static void too_much(void)
+{
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 64, SIZE_MAX - 100, SIZE_MAX / 2};
+    frg_context *ctx = test_context();
+    char *kept = NULL, *x = NULL;
+    CHECK_OK(ctx, NEW(ctx, &kept, 100, "bytes"));
+    memcpy(kept, "here", 5);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const size_t held = frg_bytes_held(ctx);
+        CHECK_STATUS(NEW(ctx, &x, sizes[i], "too many bytes"), FRG_NO_MEMORY);
+        CHECK(!x && frg_bytes_held(ctx) == held && strstr(frg_message(ctx), "too many bytes"));
+        CHECK_STATUS(GROW(ctx, &kept, sizes[i], "too many bytes"), FRG_NO_MEMORY);
+        CHECK_TEXT(kept, "here");
+    }
+    DROP(ctx, &kept);
+    frg_context_destroy(ctx);
+}
+
 static void arena(void)
 {
     fault_memory m;
@@ -449,6 +514,15 @@ static void slabs(void)
     ctx = test_context_with(1, &m.table, NULL);
     CHECK_OK(ctx, frgi_slab_open(s, 2, ctx, 100000));
     CHECK(s[0].base == NULL && s[0].bytes == 0);
+    CHECK_OK(ctx, frgi_context_fork(&one, ctx, 2, &s[0])); /* a share of nothing hands on */
+    CHECK_OK(one, NEW(one, &x, 100, "bytes"));
+    CHECK(m.live_blocks == 3);
+    DROP(one, &x);
+    frg_context_destroy(one);
+    CHECK(m.live_blocks == 1 && m.broken == 0);
+    m.fail_at = m.calls + 1;
+    CHECK_STATUS(frgi_context_fork(&one, ctx, 2, NULL), FRG_NO_MEMORY);
+    CHECK(one == NULL && strstr(frg_message(ctx), "a thread's context"));
     frgi_slab_close(s, ctx);
     frg_context_destroy(ctx);
     frg_context_opts o;
@@ -457,7 +531,66 @@ static void slabs(void)
     CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
     CHECK_OK(ctx, frgi_slab_open(s, 2, ctx, 100000));
     CHECK(s[0].base == NULL && s[0].bytes == 0);
+    /* threads' contexts share what the limit leaves, and get no more than nothing of nothing */
+    const int64_t left = o.memory_limit - (int64_t)frg_bytes_held(ctx);
+    CHECK_OK(ctx, frgi_context_fork(&one, ctx, 4, NULL));
+    CHECK_INT(one->memory_limit, left / 4);
+    frg_context_destroy(one);
+    CHECK_OK(ctx, NEW(ctx, &x, left - 66, "bytes"));
+    CHECK_OK(ctx, frgi_context_fork(&one, ctx, 4, NULL));
+    CHECK_INT(one->memory_limit, 1);
+    CHECK_STATUS(NEW(one, &y, 1, "bytes"), FRG_NO_MEMORY);
+    frg_context_destroy(one);
+    DROP(ctx, &x);
     frg_context_destroy(ctx);
+}
+
+static const char *name_of(const void *names, int64_t i)
+{
+    return ((const char *const *)names)[i];
+}
+
+/** Of the columns there are the first ones are named, as far as there is room; where not even one has any, they are counted. */
+static void advice(void)
+{
+    enum { MANY = 30 };
+    static char longest[400];
+    static const char *many[MANY];
+    memset(longest, 'a', sizeof longest - 1);
+    for (int i = 0; i < MANY; i++)
+        many[i] = "column";
+    const char *const few[] = {"x", "y"}, *const far[] = {longest, "y"},
+                      *const later[] = {"y", longest};
+    char text[FRGI_ADVICE];
+    CHECK_TEXT(frgi_column_advice(text, "y", 2, name_of, few), "; did you mean 'y'?");
+    CHECK_TEXT(frgi_column_advice(text, NULL, 2, name_of, few), "; there are 'x', 'y'");
+    CHECK_TEXT(frgi_column_advice(text, NULL, 0, name_of, few), "");
+    CHECK_TEXT(frgi_column_advice(text, NULL, 2, name_of, far), "; there are 2 columns");
+    CHECK_TEXT(frgi_column_advice(text, NULL, 2, name_of, later), "; there are 'y' and 1 more");
+    CHECK(strstr(frgi_column_advice(text, NULL, 1, name_of, few), "the one column is 'x'"));
+    frgi_column_advice(text, NULL, MANY, name_of, many);
+    CHECK_TEXT(strrchr(text, '\''), "' and 10 more"); /* 20 are named */
+}
+
+/** What a spreadsheet takes for a formula; numbers with a sign are numbers, and a sign alone is text. */
+static void formulas(void)
+{
+    static const struct {
+        const char *text;
+        bool warns;
+    } jobs[] = {{"=a", true},   {"@a", true},   {"\ta", true}, {"\ra", true},      {"+a", true},
+                {"-1+b", true}, {"-", false},   {"+", false},  {"-1.5e-3", false}, {"+2", false},
+                {"1+a", false}, {"a=b", false}, {"", false}};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        frg_context *ctx = test_context();
+        frgi_warn_of_formula(ctx, jobs[i].text);
+        CHECK_SAYS(frg_warning_count(ctx) == jobs[i].warns, "'%s'", jobs[i].text);
+        frgi_warn(ctx, W_DROPPED, "another");
+        frgi_warn_of_formula(ctx, "=again");
+        frgi_warn_of_formula(ctx, "=again"); /* once a run */
+        CHECK_INT(frg_warning_count(ctx), 2);
+        frg_context_destroy(ctx);
+    }
 }
 
 static void text(void)
@@ -518,8 +651,14 @@ static void views(void)
     a.shape[0] = INT64_MAX;
     a.stride[0] = 2;
     CHECK_STATUS(frgi_array_check(ctx, &a, "x", 2, doubles), FRG_BAD_ARG);
+    /* numbers of elements that fit, whose bytes do not */
+    a = frg_matrix(x, FRG_F64, 3, 1, INT64_MAX / 8);
+    CHECK_STATUS(frgi_array_check(ctx, &a, "x", 2, doubles), FRG_BAD_ARG);
+    CHECK(strstr(frg_message(ctx), "axis 0") && strstr(frg_message(ctx), "address space"));
     a = frg_vector(NULL, FRG_F64, 5);
     CHECK_STATUS(frgi_array_check(ctx, &a, "x", 1, doubles), FRG_BAD_ARG);
+    a = frg_vector(NULL, FRG_F64, 0); /* no element lies nowhere */
+    CHECK_OK(ctx, frgi_array_check(ctx, &a, "x", 1, doubles));
     a = frg_vector(x, (frg_dtype)77, 5);
     CHECK_STATUS(frgi_array_check(ctx, &a, "x", 1, ~0u), FRG_BAD_ARG);
     a = frg_vector(x, FRG_F64, 5);
@@ -651,6 +790,9 @@ static void warnings(void)
     CHECK_TEXT(frg_warning_code(ctx, 0), "FRG-FE-104");
     CHECK_TEXT(frg_warning_message(ctx, 100), "");
     CHECK_TEXT(frg_warning_message(ctx, -1), "");
+    CHECK_TEXT(frg_warning_code(ctx, 100), "");
+    CHECK_TEXT(frg_warning_code(ctx, -1), "");
+    CHECK(frgi_has_warned(ctx, W_DROPPED) && !frgi_has_warned(ctx, W_SPREADSHEET));
     m.fail_at = 1; /* no room: the warning is lost, nothing else */
     m.fail_from = true;
     for (int i = 0; i < 100; i++)
@@ -700,9 +842,13 @@ static const test_case cases[] = {
     {"memory", memory},
     {"kept blocks", kept_blocks},
     {"smallest kept block", smallest_kept_block},
+    {"kept blocks at most", kept_blocks_at_most},
+    {"too much", too_much},
     {"arena", arena},
     {"slabs", slabs},
     {"nearest names", nearest_names},
+    {"advice", advice},
+    {"formulas", formulas},
     {"text", text},
     {"views", views},
     {"options", options},

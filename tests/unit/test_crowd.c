@@ -94,6 +94,19 @@ static void one_thread(void)
     CHECK_INT(passes_alone(1, 80, 80, 80, 3), PASSES);
 }
 
+/** Threads for so much work: one until there is enough for two, and not more than there are. */
+static void teams(void)
+{
+    static const struct {
+        int most;
+        double worth; /* in what is worth a thread */
+        int team;
+    } jobs[] = {{8, 0, 1}, {8, 1.99, 1}, {8, 2, 2},   {8, 3.5, 3}, {8, 7.99, 7},
+                {8, 8, 8}, {8, 1e9, 8},  {1, 1e9, 1}, {2, 2, 2}};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
+        CHECK_INT(frgi_team_for(jobs[i].most, jobs[i].worth * (1 << 22)), jobs[i].team);
+}
+
 static const test_case cases[] = {
     {"quiet", quiet},
     {"uneven a little", uneven_a_little},
@@ -104,5 +117,6 @@ static const test_case cases[] = {
     {"once", once},
     {"calm again", calm_again},
     {"one thread", one_thread},
+    {"teams", teams},
 };
 TEST_MAIN(cases)
