@@ -5,8 +5,8 @@
 #                    are not among those counted
 #     --list ROOM    lists the lines of the room that did not run and the arms of branches not taken (may be repeated)
 #     --keep         adds to what earlier runs have reached instead of beginning anew
-#     NAME           runs the programs alone whose names contain it; "cli" stands for the program, its cases and its memory,
-#                    and for the calls with NULL
+#     NAME           runs the programs alone whose names contain it; "cli" stands for the program: its cases, its options,
+#                    its memory, what its doctor says, and for the calls with NULL
 #
 # Builds in build-coverage (gcc's counters, -O1), runs ./test.sh's ordinary programs and the cases of the program there, and
 # prints a table; what is counted stands at the head of coverage_table.py.  coverage.json and coverage.csv in the folder have
@@ -55,6 +55,8 @@ done | xargs -P "$(cores)" -L 1 sh "$root/tests/run_one.sh" "$folder/logs"
 if asked run_cli_tests "$@"; then
     sh "$root/tests/run_one.sh" "$folder/logs" test_nulls 600 sh "$root/tests/build/test_nulls.sh" "$folder"
     sh "$root/tests/run_one.sh" "$folder/logs" test_program_memory 1200 sh "$root/tests/build/test_program_memory.sh" "$folder"
+    sh "$root/tests/run_one.sh" "$folder/logs" test_doctor 300 sh "$root/tests/build/test_doctor.sh" "$folder"
+    sh "$root/tests/run_one.sh" "$folder/logs" run_option_tests 1200 /usr/bin/python3 "$root/tests/cli/run_option_tests.py" "$folder/fourge"
     sh "$root/tests/run_one.sh" "$folder/logs" run_cli_tests 3600 env FOURGE_CASE_SECONDS=1200 bash "$root/tests/cli/run_cli_tests.sh" "$folder/fourge"
 fi
 # threads lose counts to each other, and gcov subtracts: an arm with fewer than none is left out
