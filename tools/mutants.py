@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """Tests of the tests: changes one operator, constant or statement of a room at a time and runs the room's tests.
 
-    tools/mutants.py ROOM... [--count 100] [--seed 1] [--only FILE:LINE] [--folder build-mutants]
+    tools/mutants.py ROOM... [--count 100] [--seed 1] [--only FILE:LINE] [--tests PART...]
+                     [--folder build-mutants]
 
-ROOM is a folder of src.  The candidates of a room are all changes of the kinds below, outside comments, strings and
-preprocessor lines; --seed draws --count of them that compile, the same ones from the same sources.  --only takes all
-candidates of one line instead.
+ROOM is a folder of src, or cli.  The candidates of a room are all changes of the kinds below, outside comments,
+strings and preprocessor lines; --seed draws --count of them that compile, the same ones from the same sources.  --only
+takes all candidates of one line instead, --tests the tests alone whose names contain one of the parts.
 
     operator    + and -, * and /, < and <=, > and >=, == and !=, && and ||, += and -=
     constant    a whole number n becomes n + 1, another number is doubled
     statement   a call or an assignment that stands alone on its line is dropped
 
 A copy of the committed tree in FOLDER is built for the plain CPU level alone; the tests of a room are the programs
-whose sources include its headers.  A change is caught when one of them fails, crashes, or takes ten times its time.  One JSON
-line for each change, those that no test catches with "caught": null; the last line counts.  The exit status is 1 where
-less than 90 % of a room's changes are caught.  A room takes an hour or two.
+whose sources include its headers, those of cli the cases of tests/cli and the table of options.  A change is caught when
+one of them fails, crashes, or takes ten times its time.  One JSON line for each change, those that no test catches with
+"caught": null; the last line counts.  The exit status is 1 where less than 90 % of a room's changes are caught.  A room
+takes an hour or two.
 """
 import argparse
 import json
@@ -70,11 +72,15 @@ def changes_of(path):
 
 
 def sources_of(room):
-    return sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "src" / room).glob("*.[ch]"))
+    folder = ROOT / "cli" if room == "cli" else ROOT / "src" / room
+    return sorted(p.relative_to(ROOT).as_posix() for p in folder.glob("*.[ch]"))
 
 
 def tests_of(room):
-    """Names of the programs whose sources include a header of the room, themselves or by a header of the tests."""
+    """Names of the programs whose sources include a header of the room, themselves or by a header of the tests; of cli
+    those of its cases, which command_of tells from programs."""
+    if room == "cli":
+        return sorted(p.name for p in (ROOT / "tests/cli/cases").glob("*.case")) + ["run_option_tests.py"]
     public = "|".join(re.escape(h) for h in HEADERS.get(room, [f"{room}.h"]))
     wanted = re.compile(rf'#include "(?:{room}/|(?:fourge/)?(?:{public})")')
     includes = lambda path: wanted.search(path.read_text()) is not None
@@ -95,16 +101,24 @@ class Build:
         subprocess.run(["cmake", "-S", self.tree, "-B", self.out, "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O1",
                         "-DFOURGE_CPU_LEVELS=plain", "-DFOURGE_TESTS=ON"], check=True, capture_output=True)
 
-    def make(self, targets):
+    def make(self, tests):
+        targets = sorted({t if "." not in t else "fourge_program" for t in tests})
         return subprocess.run(["cmake", "--build", self.out, "-j", str(os.cpu_count() or 1), "--target", *targets],
                               capture_output=True).returncode == 0
+
+    def command_of(self, test):
+        cli = self.tree / "tests/cli"
+        if test.endswith(".case"):
+            return ["bash", cli / "run_cli_tests.sh", self.out / "fourge", cli / "cases" / test]
+        if test.endswith(".py"):
+            return [sys.executable, cli / test, self.out / "fourge"]
+        return [self.out / test, *(["--seed", "1"] if test.startswith("test_") else [])]
 
     def run(self, test, limit):
         """Seconds, or None where it failed or took longer."""
         began = time.monotonic()
         try:
-            seed = ["--seed", "1"] if test.startswith("test_") else []
-            done = subprocess.run([self.out / test, *seed], capture_output=True, timeout=limit,
+            done = subprocess.run(self.command_of(test), capture_output=True, timeout=limit,
                                   env={**os.environ, "OMP_WAIT_POLICY": "passive"})
         except subprocess.TimeoutExpired:
             return None
@@ -130,7 +144,9 @@ def examine(room, build, options):
         candidates = [c for c in candidates if f"{c[0]}:{c[1]}".endswith(options.only)]
     else:
         random.Random(f"{room} {options.seed}").shuffle(candidates)
-    tests = tests_of(room)
+    tests = [t for t in tests_of(room) if any(part in t for part in options.tests)]
+    if not tests:
+        sys.exit(f"mutants.py: no test of {room} has {' or '.join(options.tests)} in its name")
     if not build.make(tests):
         sys.exit(f"mutants.py: the tests of {room} do not build: {', '.join(tests)}")
     seconds = {t: build.run(t, 600) for t in tests}
@@ -159,11 +175,12 @@ def main():
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only")
+    parser.add_argument("--tests", nargs="+", default=[""])
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build-mutants")
     options = parser.parse_args()
     for room in options.rooms:
         if not sources_of(room):
-            sys.exit(f"mutants.py: no folder src/{room}")
+            sys.exit(f"mutants.py: no room {room}")
     build = Build(options.folder)
     fine = [examine(room, build, options) for room in options.rooms]
     sys.exit(not all(fine))
