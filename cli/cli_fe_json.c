@@ -50,7 +50,7 @@ static void coefficients(frg_json *j, const frg_fe_result *f)
 static void small_sample(frg_json *j, const char *rules)
 {
     frg_json_open_object(j, "ssc");
-    for (const char *at = rules ? rules : ""; *at;) {
+    for (const char *at = rules; *at;) {
         const size_t length = strcspn(at, ",");
         char key[64], *value;
         snprintf(key, sizeof key, "%.*s", (int)length, at);
@@ -121,7 +121,7 @@ static void fit(frg_json *j, const frg_fe_result *f)
     frg_json_number(j, "rmse", f->rmse);
     frg_json_number(j, "rss", f->rss);
     frg_json_number(j, "tss", f->tss);
-    frg_json_number(j, "wald_f", f->n_vcov ? f->vcov[0].wald_f : (double)NAN);
+    frg_json_number(j, "wald_f", f->vcov[0].wald_f);
 }
 
 static void solver(frg_json *j, const frg_fe_result *f)
@@ -190,10 +190,8 @@ void fe_json_build(frg_json *j, const cli *c, const fe_job *job)
     frg_json_integer(j, "n_rows", f->n_rows);
     dropped_rows(j, f);
     coefficients(j, f);
-    if (f->n_vcov > 0) {
-        vcov(j, "vcov", &f->vcov[0], f->n_coefficients, 0);
-        frg_json_integer(j, "k", f->vcov[0].k);
-    }
+    vcov(j, "vcov", &f->vcov[0], f->n_coefficients, 0);
+    frg_json_integer(j, "k", f->vcov[0].k);
     frg_json_open_array(j, "vcovs");
     for (int i = 0; i < f->n_vcov; i++) {
         vcov(j, NULL, &f->vcov[i], f->n_coefficients, 1);

@@ -120,11 +120,9 @@ static void head(frg_report *r, const fe_job *job, const frg_fe_result *f)
         frg_report_fact(r, "Weights", text);
     }
     effects_fact(r, f);
-    if (f->n_vcov > 0) {
-        char text[256];
-        vcov_words(&f->vcov[0], text, sizeof text);
-        frg_report_fact(r, "Std. errors", text);
-    }
+    char text[256];
+    vcov_words(&f->vcov[0], text, sizeof text);
+    frg_report_fact(r, "Std. errors", text);
 }
 
 /* ---- the table ---------------------------------------------------------------------------------- */
@@ -184,7 +182,7 @@ static void coefficient_table(frg_report *r, const cli *c, const fe_job *job,
     char low[24], high[24];
     snprintf(low, sizeof low, "%.4g%%", 50 * (1 - job->opts.level));
     snprintf(high, sizeof high, "%.4g%%", 100 - 50 * (1 - job->opts.level));
-    const int repaired = f->n_vcov > 0 && f->vcov[0].projected;
+    const int repaired = f->vcov[0].projected;
     const char *const people[] = {
         f->depvar, "estimate", repaired ? "std. error" REPAIRED : "std. error",
         "t value", "p value",  low,
@@ -296,32 +294,29 @@ static void fit_facts(frg_report *r, const frg_fe_result *f)
     }
     frg_report_fact(r, "R2", l.text);
     frg_report_fact_number(r, "RMSE", f->rmse, 6);
-    if (f->n_vcov > 0) {
-        const frg_fe_vcov *v = &f->vcov[0];
-        line w = {{0}, 0};
-        if (isfinite(v->wald_f)) {
-            put(&w, "F = %.5g, ", v->wald_f);
-        }
-        put(&w, "%s residual degrees of freedom", grouped(f->df_residual, a));
-        if (v->df_t != (double)f->df_residual) {
-            put(&w, "; t distribution with %.6g", v->df_t);
-        }
-        frg_report_fact(r, "Wald", w.text);
-        line s = {{0}, 0};
-        put(&s, "K = %s", grouped(v->k, a));
-        for (const char *at = v->ssc ? v->ssc : "";
-             *at;) { /* a blank after each comma, for the line ends */
-            const int length = (int)strcspn(at, ",");
-            put(&s, ", %.*s", length, at);
-            at += length + (at[length] == ',');
-        }
-        frg_report_fact(r, "Small sample", s.text);
-        naive_fact(r, f, v);
+    const frg_fe_vcov *v = &f->vcov[0];
+    line w = {{0}, 0};
+    if (isfinite(v->wald_f)) {
+        put(&w, "F = %.5g, ", v->wald_f);
     }
+    put(&w, "%s residual degrees of freedom", grouped(f->df_residual, a));
+    if (v->df_t != (double)f->df_residual) {
+        put(&w, "; t distribution with %.6g", v->df_t);
+    }
+    frg_report_fact(r, "Wald", w.text);
+    line s = {{0}, 0};
+    put(&s, "K = %s", grouped(v->k, a));
+    for (const char *at = v->ssc; *at;) { /* a blank after each comma, for the line ends */
+        const int length = (int)strcspn(at, ",");
+        put(&s, ", %.*s", length, at);
+        at += length + (at[length] == ',');
+    }
+    frg_report_fact(r, "Small sample", s.text);
+    naive_fact(r, f, v);
     if (f->n_factors) {
         line k = {{0}, 0};
         put(&k, "rank %s of %s levels (counted %s)", grouped(f->rank, a),
-            grouped(f->demean.levels, (char[32]){0}), f->rank_method ? f->rank_method : "?");
+            grouped(f->demean.levels, (char[32]){0}), f->rank_method);
         frg_report_fact(r, "Absorbed", k.text);
     }
 }
