@@ -86,10 +86,17 @@ static void beaten(void)
     frg_context_destroy(ctx);
 }
 
-/** Where epsilon is so large that the plan is all blur, the mirror image is no worse: "converged" is about the entropy too. */
+/** Where epsilon is so large that the plan is all blur, the mirror image is no worse:
+ *  "converged" is about the entropy too.  At 0.1 the plan has forgotten where it began; from
+ *  0.083 to 0.091 its sharpened form has not, and the answer, blurred as it is, is no lower. */
 static void broad(void)
 {
     enum { N = 30 };
+    static const struct {
+        double epsilon;
+        const char *verdict;
+    } each[] = {{0.1, "no other start is lower"},
+                {0.087, "another start is lower, but not with the entropy of epsilon"}};
     double x[N], c[N * N], start[N * N] = {0}, plan[N * N];
     on_a_line(x, N);
     distances_of(x, N, 1, c);
@@ -99,15 +106,18 @@ static void broad(void)
     frg_gw_opts o = options(FRG_GW_DISTANCE_MATRIX);
     o.mode = FRG_GW_EXACT;
     o.anneal = FRG_GW_ANNEAL_NONE;
-    o.epsilon = 0.1;
     o.max_iter = 3000;
     frg_context *ctx = test_context();
-    frg_status status = FRG_OK;
-    const frg_gw_side side = {.data = &ac};
-    const frg_gw_report r = run_from(ctx, &o, side, side, NULL, start, plan, &status);
-    CHECK(r.blur > 0.02 * r.energy_product && r.blur <= r.energy + ROUNDING * r.energy_product);
-    CHECK_SAYS(r.reason != FRG_GW_BEATEN, "%s", r.verdict);
-    CHECK_INT(frg_warning_count(ctx), 0);
+    for (int q = 0; q < 2; q++) {
+        frg_status status = FRG_OK;
+        const frg_gw_side side = {.data = &ac};
+        o.epsilon = each[q].epsilon;
+        const frg_gw_report r = run_from(ctx, &o, side, side, NULL, start, plan, &status);
+        CHECK(r.blur > 0.02 * r.energy_product && r.blur <= r.energy + ROUNDING * r.energy_product);
+        CHECK_TEXT(r.verdict, each[q].verdict);
+        CHECK(r.reason != FRG_GW_BEATEN);
+        CHECK_INT(frg_warning_count(ctx), 0);
+    }
     frg_context_destroy(ctx);
 }
 
