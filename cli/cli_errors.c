@@ -193,8 +193,8 @@ int cli_fail_library(const cli *c, frg_status status)
 {
     const char *code = frg_error_code(c->ctx);
     const frg_error_entry *const e = find_error(code);
-    if (status == FRG_NO_MEMORY && e && e->status != status) {
-        return cli_fail_memory(c); /* the context's error is of a call before, which was mended */
+    if (status == FRG_NO_MEMORY && (!e || e->status != status)) {
+        return cli_fail_memory(c); /* ours; an error of the context was mended before */
     }
     if (is_stop(status)) {
         return cli_check(c, status, "there was a result");
