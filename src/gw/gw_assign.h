@@ -108,7 +108,6 @@ bool frgi_simplex_solve(frgi_simplex *s, const frgi_costs *c, frgi_entry *out, i
 void frgi_simplex_forget(frgi_simplex *s);
 /** Duals of the last solve: u_i + v_j <= c_ij. */
 void frgi_simplex_duals(const frgi_simplex *s, double *u, double *v);
-int64_t frgi_simplex_pivots(const frgi_simplex *s);
 
 #pragma GCC visibility pop
 #endif

@@ -412,8 +412,3 @@ void frgi_simplex_duals(const frgi_simplex *s, double *u, double *v)
     memcpy(u, s->dual, (size_t)s->n * sizeof *u);
     memcpy(v, s->dual + s->n, (size_t)s->m * sizeof *v);
 }
-
-int64_t frgi_simplex_pivots(const frgi_simplex *s)
-{
-    return s->pivots;
-}

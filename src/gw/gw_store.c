@@ -7,7 +7,7 @@
 
 #include "gw/gw_room.h"
 
-const char *frgi_store_name(frg_gw_store store)
+static const char *store_name(frg_gw_store store)
 {
     static const char *const names[] = {"auto", "f32", "u16", "u16r", "fly", "f64"};
     return names[store];
@@ -26,17 +26,16 @@ frg_status frgi_fit_store(frg_context *ctx, int64_t n, int64_t m, const frgi_for
         *chosen = &forms[q];
         if (q > 0) {
             frgi_warn(ctx, W_STORE, "costs as %s need %zu bytes, %zu are left: they are %s",
-                      frgi_store_name(forms[0].store), first, left,
-                      frgi_store_name(forms[q].store));
+                      store_name(forms[0].store), first, left, store_name(forms[q].store));
         }
         return FRG_OK;
     }
     if (count == 1) {
-        FAIL(ctx, E_MEMORY, "costs as %s need %zu bytes, %zu are left",
-             frgi_store_name(forms[0].store), first, left);
+        FAIL(ctx, E_MEMORY, "costs as %s need %zu bytes, %zu are left", store_name(forms[0].store),
+             first, left);
     }
     FAIL(ctx, E_MEMORY,
          "costs as %s need %zu bytes, %zu are left; as %s they need %zu (auto_store)",
-         frgi_store_name(forms[0].store), first, left, frgi_store_name(forms[1].store),
+         store_name(forms[0].store), first, left, store_name(forms[1].store),
          frgi_transport_bytes(ctx, n, m, forms[1].keeping));
 }

@@ -13,7 +13,6 @@ typedef struct {
     frgi_keeping keeping;
 } frgi_form;
 
-const char *frgi_store_name(frg_gw_store store);
 /** *chosen <- the first of `count` forms of an n x m problem, falling in size, that memory has room for.  E_MEMORY where
  *  that is none, or not the first and the form may not fall. */
 FRG_MUST_USE frg_status frgi_fit_store(frg_context *ctx, int64_t n, int64_t m,

@@ -131,6 +131,166 @@ static void solvers(void)
     frg_context_destroy(ctx);
 }
 
+/** Options of Sinkhorn's iteration, one at a time outside what it takes, and starts that are
+ *  none. */
+static void sinkhorn_options(void)
+{
+    enum { CASES = 15 };
+    frg_sinkhorn_opts o[CASES];
+    static const char *const words[CASES] = {
+        "epsilon",   "epsilon",      "tol is",        "max_iter is", "rho_",
+        "rho_",      "mass is",      "cost_store is", "domain",      "accel is",
+        "reference", "kernel_store", "relaxed",       "mass in the", "cost_store fly"};
+    for (int k = 0; k < CASES; k++)
+        frg_sinkhorn_defaults(&o[k], sizeof o[k]);
+    o[0].epsilon = 0;
+    o[1].epsilon = (double)INFINITY;
+    o[2].tol = (double)NAN;
+    o[3].max_iter = 0;
+    o[4].rho_source = 0;
+    o[5].rho_target = -1;
+    o[6].mass = -1;
+    o[7].cost_store = (frg_gw_store)9;
+    o[8].domain = (frg_gw_domain)9;
+    o[9].accel = (frg_gw_accel)9;
+    o[10].reference = (frg_gw_reference)9;
+    o[11].kernel_store = (frg_gw_kernel_store)9;
+    o[12].mass = 0.5, o[12].rho_target = 1;
+    o[13].mass = 0.5, o[13].domain = FRG_GW_DOMAIN_KERNEL;
+    o[14].domain = FRG_GW_DOMAIN_KERNEL, o[14].cost_store = FRG_GW_STORE_FLY;
+    frg_context *ctx = test_context();
+    double cost[N * M], f[N] = {0}, g[M] = {0};
+    for (int i = 0; i < N * M; i++)
+        cost[i] = (i * 7) % 11;
+    for (int k = 0; k < CASES; k++) {
+        frg_sinkhorn *s = NULL;
+        REFUSES(ctx, frg_sinkhorn_create(&s, ctx, matrix(cost, N, M), NULL, NULL, &o[k]),
+                k < 12 ? FRG_BAD_ARG : FRG_UNSUPPORTED, words[k]);
+        CHECK(s == NULL);
+    }
+    frg_sinkhorn *s = NULL;
+    CHECK_OK(ctx, frg_sinkhorn_create(&s, ctx, matrix(cost, N, M), NULL, NULL, NULL));
+    CHECK(frg_sinkhorn_plan(s) == NULL);
+    REFUSES(ctx, frg_sinkhorn_potentials(s, f, g), FRG_BAD_ARG, "has not run");
+    f[2] = (double)NAN;
+    REFUSES(ctx, frg_sinkhorn_start(s, f, g), FRG_BAD_ARG, "f is nan at 3");
+    f[2] = 0;
+    g[4] = (double)INFINITY;
+    REFUSES(ctx, frg_sinkhorn_start(s, f, g), FRG_BAD_ARG, "g is inf at 5");
+    g[4] = 0;
+    CHECK_OK(ctx, frg_sinkhorn_start(s, f, g));
+    frg_info info = {.status = FRG_BUG};
+    const frg_status status = frg_sinkhorn_run(s, &info);
+    CHECK(status >= 0 && info.status == status && info.peak_bytes > 0);
+    CHECK(info.objective == frg_sinkhorn_get(s).cost);
+    frg_sinkhorn_destroy(s);
+    frg_context_destroy(ctx);
+}
+
+/** What stands in the way of transport without entropy, energies, barycenters and an alignment's
+ *  run, in words of the arrays. */
+static void arrays(void)
+{
+    frg_context *ctx = test_context();
+    double c[N * N], d[M * M], plan[N * M], e = -1, uneven[N] = {1, 1, 1, 1, 1, 1};
+    const double none[N] = {0};
+    for (int i = 0; i < N * N; i++)
+        c[i] = i % N == i / N ? 0 : 1;
+    for (int i = 0; i < M * M; i++)
+        d[i] = i % M == i / M ? 0 : 1;
+    for (int i = 0; i < N * M; i++)
+        plan[i] = 1.0 / (N * M);
+    const frg_array cc = matrix(c, N, N), dd = matrix(d, M, M), pp = matrix(plan, N, M);
+    REFUSES(ctx, frg_emd(ctx, pp, NULL, NULL, matrix(plan, M, N), NULL, NULL, NULL), FRG_BAD_ARG,
+            "plan is 5 x 6, cost 6 x 5");
+    REFUSES(ctx, frg_emd(ctx, pp, uneven, NULL, pp, NULL, NULL, NULL), FRG_BAD_DATA,
+            "the source weights sum to 6, the target weights to 1");
+    REFUSES(ctx, frg_emd(ctx, pp, none, NULL, pp, NULL, NULL, NULL), FRG_BAD_DATA,
+            "source weights sums to 0");
+    uneven[3] = -1;
+    REFUSES(ctx, frg_emd(ctx, pp, uneven, NULL, pp, NULL, NULL, NULL), FRG_BAD_DATA,
+            "a weight is -1");
+    CHECK_TEXT(frg_error_where(ctx), "source weights, value 4");
+    plan[7] = (double)NAN;
+    REFUSES(ctx, frg_emd(ctx, pp, NULL, NULL, pp, NULL, NULL, NULL), FRG_BAD_DATA, "is nan");
+    CHECK_TEXT(frg_error_where(ctx), "cost, row 2, column 3");
+    REFUSES(ctx, frg_gw_energy(ctx, cc, dd, pp, &e), FRG_BAD_DATA, "is nan");
+    plan[7] = plan[6];
+    REFUSES(ctx, frg_gw_energy(ctx, cc, dd, pp, NULL), FRG_BAD_ARG, "energy is NULL");
+    REFUSES(ctx, frg_gw_energy(ctx, pp, dd, pp, &e), FRG_BAD_ARG, "c is 6 x 5");
+    REFUSES(ctx, frg_gw_energy(ctx, cc, pp, pp, &e), FRG_BAD_ARG, "d is 6 x 5");
+    REFUSES(ctx, frg_gw_energy(ctx, dd, cc, pp, &e), FRG_BAD_ARG, "need 5 x 6");
+    CHECK(e == -1);
+    /* distances 0 or 1: 1 where one pair of points is the same and the other is not, 1/6 (1 -
+     * 1/5) + 1/5 (1 - 1/6) of all */
+    CHECK_OK(ctx, frg_gw_energy(ctx, cc, dd, pp, &e));
+    CHECK_NEAR(e, 9.0 / 30, 1e-15);
+    frg_barycenter_opts o;
+    frg_barycenter_defaults(&o, sizeof o);
+    REFUSES(ctx, frg_gw_barycenter(ctx, &cc, NULL, NULL, 1, NULL, NULL, &o, pp, NULL), FRG_BAD_ARG,
+            "out is 6 x 5");
+    REFUSES(ctx, frg_gw_barycenter(ctx, NULL, NULL, NULL, 1, NULL, NULL, &o, cc, NULL), FRG_BAD_ARG,
+            "needs spaces");
+    o.epsilon = 0;
+    REFUSES(ctx, frg_gw_barycenter(ctx, &cc, NULL, NULL, 1, NULL, NULL, &o, dd, NULL), FRG_BAD_ARG,
+            "epsilon is 0");
+    frg_context_destroy(ctx);
+}
+
+/** Plans of low rank have no derivatives and no start without steps; the mode landmark takes
+ *  distances of vectors alone; a mass of all there is is none; names of what is none. */
+static void out_of_place(void)
+{
+    frg_context *ctx = test_context();
+    double plan[N * M], out[N * M], f[N] = {0}, g[M] = {0};
+    for (int i = 0; i < N * M; i++)
+        plan[i] = 1;
+    frg_gw_opts o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    o.rank = 2;
+    frg_gw *s = aligned(ctx, &o, true);
+    REFUSES(ctx,
+            frg_plan_vjp(frg_gw_plan(s), matrix(plan, N, M), FRG_GW_GRAD_FROZEN, matrix(out, N, M),
+                         NULL, NULL),
+            FRG_UNSUPPORTED, "low rank");
+    REFUSES(ctx, frg_gw_start_potentials(s, f, g), FRG_UNSUPPORTED, "rank");
+    frg_gw_destroy(s);
+    o.max_iter = 0;
+    s = aligned(ctx, &o, false);
+    REFUSES(ctx, frg_gw_start_plan(s, matrix(plan, N, M)), FRG_UNSUPPORTED, "low rank");
+    frg_gw_destroy(s);
+    o = options(FRG_GW_DISTANCE_EUCLIDEAN);
+    s = aligned(ctx, &o, false);
+    REFUSES(ctx, frg_gw_start_plan(s, matrix(plan, N, M - 1)), FRG_BAD_ARG, "6 x 5 is needed");
+    REFUSES(ctx, frg_gw_start_plan(s, matrix(plan, N - 1, M)), FRG_BAD_ARG, "6 x 5 is needed");
+    g[1] = (double)NAN;
+    REFUSES(ctx, frg_gw_start_potentials(s, f, g), FRG_BAD_ARG, "g is nan at 2");
+    frg_info info = {.status = FRG_BUG};
+    const frg_status status = frg_gw_run(s, &info);
+    CHECK(status >= 0 && info.status == status && info.objective == frg_gw_get(s)->energy);
+    CHECK(info.iterations == frg_gw_get(s)->outer_iterations && info.peak_bytes > 0);
+    frg_gw_destroy(s);
+    o.mass = 1; /* weights sum to 1 */
+    s = aligned(ctx, &o, true);
+    CHECK_NEAR(frg_plan_get(frg_gw_plan(s)).mass, 1, 1e-12);
+    CHECK(strstr(frg_gw_get(s)->verdict, "start is lower") !=
+          NULL); /* compared, as a balanced one */
+    frg_gw_destroy(s);
+    o = options(FRG_GW_DISTANCE_MATRIX);
+    o.mode = FRG_GW_LANDMARK;
+    const frg_array square = matrix(out, M, M);
+    for (int i = 0; i < M * M; i++)
+        out[i] = i % M != i / M;
+    REFUSES(ctx,
+            frg_gw_create(&s, ctx, (frg_gw_side){.data = &square}, (frg_gw_side){.data = &square},
+                          NULL, &o),
+            FRG_UNSUPPORTED, "landmark and euclidean");
+    CHECK_TEXT(frg_gw_reason_name((frg_gw_reason)99), "?");
+    CHECK_TEXT(frg_gw_start_name((frg_gw_start)99), "?");
+    CHECK_TEXT(frg_gw_mode_name((frg_gw_mode)99), "?");
+    frg_context_destroy(ctx);
+}
+
 static const test_case cases[] = {
-    {"options apart", options_apart}, {"plans", plans}, {"solvers", solvers}};
+    {"options apart", options_apart},       {"plans", plans},   {"solvers", solvers},
+    {"sinkhorn options", sinkhorn_options}, {"arrays", arrays}, {"out of place", out_of_place}};
 TEST_MAIN(cases)
