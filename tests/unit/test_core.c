@@ -358,7 +358,8 @@ static void smallest_kept_block(void)
     }
 }
 
-/* So many freed blocks are kept and no more, and blocks of a context with a limit only while they fit under it. */
+/* So many freed blocks are kept and no more, and blocks of a context with a limit only while
+ * they fit under it. */
 static void kept_blocks_at_most(void)
 {
     enum { EACH = 1 << 18, BLOCKS = KEPT_BLOCKS + 3 };
@@ -373,10 +374,11 @@ static void kept_blocks_at_most(void)
     frg_context_destroy(ctx);
 }
 
-/* Sizes beyond what the system has: refused, with what was asked for in the message, and nothing of what is held is lost. */
+/* Sizes beyond what there are addresses for: refused, with what was asked for in the message,
+ * and nothing of what is held is lost. */
 static void too_much(void)
 {
-    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 64, SIZE_MAX - 100, SIZE_MAX / 2};
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 64, SIZE_MAX - 100};
     frg_context *ctx = test_context();
     char *kept = NULL, *x = NULL;
     CHECK_OK(ctx, NEW(ctx, &kept, 100, "bytes"));
@@ -550,7 +552,8 @@ static const char *name_of(const void *names, int64_t i)
     return ((const char *const *)names)[i];
 }
 
-/** Of the columns there are the first ones are named, as far as there is room; where not even one has any, they are counted. */
+/** Of the columns there are the first ones are named, as far as there is room; where not even
+ *  one has any, they are counted. */
 static void advice(void)
 {
     enum { MANY = 30 };
@@ -572,7 +575,8 @@ static void advice(void)
     CHECK_TEXT(strrchr(text, '\''), "' and 10 more"); /* 20 are named */
 }
 
-/** What a spreadsheet takes for a formula; numbers with a sign are numbers, and a sign alone is text. */
+/** What a spreadsheet takes for a formula; numbers with a sign are numbers, and a sign alone is
+ *  text. */
 static void formulas(void)
 {
     static const struct {
@@ -764,6 +768,36 @@ static void heartbeats(void)
     frg_context_destroy(ctx);
 }
 
+/** A thread's context is as its parent's but for the threads, and stops with it; its clock is
+ *  the run's. */
+static void forked(void)
+{
+    frg_context_opts o;
+    frg_context_defaults(&o, sizeof o);
+    o.threads = 3;
+    o.seed = 12345;
+    o.count_from = 1;
+    o.time_limit = 1e6;
+    frg_context *ctx = NULL, *one = NULL;
+    CHECK_STATUS(frg_context_create(&ctx, &o), FRG_OK);
+    ctx->run_began -= 1000;
+    CHECK_OK(ctx, frgi_context_fork(&one, ctx, 2, NULL));
+    const frg_progress p = {.solver = "test", .phase = "phase", .residual = NAN, .target = NAN};
+    CHECK(frg_threads(one) == 1 && frg_seed(one) == 12345 && frgi_nth(one, 4) == 5);
+    CHECK(one->isa == ctx->isa && one->tiles == ctx->tiles && one->time_limit >= 1e6);
+    CHECK(one->run_began >= ctx->run_began && one->run_began <= ctx->run_began);
+    CHECK(one->memory_limit == 0);
+    CHECK_STATUS(frgi_heartbeat(one, &p), FRG_OK);
+    frg_interrupt(ctx);
+    CHECK_STATUS(frgi_heartbeat(one, &p), FRG_INTERRUPTED);
+    frg_interrupt_clear(ctx);
+    CHECK_STATUS(frgi_heartbeat(one, &p), FRG_OK);
+    one->time_limit = 500; /* of the run, which began before it was there */
+    CHECK_STATUS(frgi_heartbeat(one, &p), FRG_TIME_LIMIT);
+    frg_context_destroy(one);
+    frg_context_destroy(ctx);
+}
+
 static int logged;
 
 static void log_line(int level, const char *line, void *user)
@@ -853,6 +887,7 @@ static const test_case cases[] = {
     {"views", views},
     {"options", options},
     {"heartbeats", heartbeats},
+    {"forked", forked},
     {"warnings", warnings},
 };
 TEST_MAIN(cases)
