@@ -494,6 +494,29 @@ static void devices(void)
     frg_context_destroy(ctx);
 }
 
+/** A pipe is written to and stays one; a folder is refused before anything is written. */
+static void not_replaced(void)
+{
+    static char bytes[OLD_BYTES], got[OLD_BYTES + 1];
+    if (!enter())
+        return;
+    frg_context *const ctx = test_context();
+    frgi_writer *w = NULL;
+    struct stat s;
+    CHECK(mkfifo(path, 0600) == 0);
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    fill(bytes, OLD_BYTES, 5);
+    CHECK_OK(ctx, frg_write_file(ctx, path, bytes, OLD_BYTES));
+    CHECK_INT(read(fd, got, sizeof got), OLD_BYTES);
+    CHECK_BITS(got, bytes, OLD_BYTES);
+    CHECK(lstat(path, &s) == 0 && S_ISFIFO(s.st_mode) && count_files() == 1);
+    close(fd);
+    CHECK_STATUS(frgi_writer_open(&w, ctx, folder), FRG_CANNOT_CREATE);
+    CHECK(!w && strstr(frg_message(ctx), strerror(EISDIR)) && count_files() == 1);
+    frg_context_destroy(ctx);
+    leave();
+}
+
 static const test_case cases[] = {{"writing", writing},
                                   {"reading", reading},
                                   {"without size", without_size},
@@ -507,5 +530,6 @@ static const test_case cases[] = {{"writing", writing},
                                   {"interrupted openings", interrupted_openings},
                                   {"at one call", at_one_call},
                                   {"in the way", in_the_way},
-                                  {"devices", devices}};
+                                  {"devices", devices},
+                                  {"not replaced", not_replaced}};
 TEST_MAIN(cases)
