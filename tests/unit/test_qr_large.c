@@ -7,11 +7,13 @@
 #include "fourge/qr.h"
 #include "test.h"
 
-/** 1: Gaussian entries; 2: columns that shrink by 1e12 from the first to the last; 3: every column twice;
+/** 1: Gaussian entries and 2 sqrt(n) on the diagonal, which keep the least singular value near sqrt(n); 2: columns that shrink by 1e12 from the first to the last; 3: every column twice;
  *  4: every fifth column zero. */
-static float entry(int kind, int64_t j, int64_t n)
+static float entry(int kind, int64_t i, int64_t j, int64_t n)
 {
     const double x = kind == 4 && j % 5 == 3 ? 0 : test_normal();
+    if (kind == 1 && i == j)
+        return (float)(x + 2 * sqrt((double)n));
     return (float)(kind == 2 ? x * pow(1e-12, (double)j / (double)n) : x);
 }
 
@@ -25,7 +27,7 @@ static void order_of(int64_t n, int kind)
     double all = 0, worst = 0, rest = 0;
     for (int64_t j = 0; j < n; j++) {
         for (int64_t i = 0; i < n; i++)
-            a[j * n + i] = kind == 3 && j % 2 ? a[(j - 1) * n + i] : entry(kind, j, n);
+            a[j * n + i] = kind == 3 && j % 2 ? a[(j - 1) * n + i] : entry(kind, i, j, n);
         for (int64_t i = 0; i < n; i++)
             all += (double)a[j * n + i] * (double)a[j * n + i];
     }
