@@ -127,7 +127,7 @@ typedef struct {
 /** What happened to one column, with the certificate. */
 typedef struct {
     frg_status status;     /* FRG_OK: converged is true */
-    int64_t iterations;    /* Krylov steps, all rungs and rounds, at most max_iter; of several parts the one that takes most */
+    int64_t iterations;    /* Krylov steps, all solvers and rounds, at most max_iter; of several parts the one that takes most */
     double audit;          /* max |weighted level mean of r| / sd(r); over sd(b) where absorbed */
     double gradient;       /* eta = ||g||_2 / (sqrt(Q) ||W^(1/2)(b - mean)||), g_l = sum_i w_i r_i / sqrt(N_l) */
     double error_bound;    /* ||g|| / (sqrt(lambda) ||W^(1/2)(b - mean)||); NaN where no step gave lambda */
@@ -142,14 +142,15 @@ typedef struct {
 typedef struct {
     int64_t n, n_factors;
     int64_t levels;       /* sum of the levels of all factors, empty ones left out */
-    const char *method;   /* the last rung used: "closed form", "cg rows", "cg cells", "cg explicit", "direct",
+    const char *method;   /* the last solver used: "closed form", "cg rows", "cg cells", "cg explicit", "direct",
                              "direct and cg by components", ... */
     size_t plan_bytes;    /* held by the plan */
     size_t factor_bytes;  /* of these, a built factor's */
     int64_t n_parts;      /* that components of the graph were taken apart into (frg_demean_get_part); 0: none */
 } frg_demean_report;
 
-/** A component of the graph, or several, that was solved apart from the others, on the rung that suits it. */
+/** A component of the graph, or several, that was solved apart from the others, by the solver that
+ *  suits it. */
 typedef struct {
     int64_t n;          /* rows */
     int64_t levels;     /* of all factors */

@@ -164,16 +164,17 @@ static double distance(const fe_cg_target *t, double energy, double gradient, do
         fmax(top / largest_mean(t, energy), sqrt(gradient) / (0.5 * t->tol * sqrt(t->total))));
 }
 
-/** Are more steps than its patience in sight for a column?  Its contraction so far is taken for what is left
- *  too; gradient = sum r^2 / N, now and at the start. */
-static int out_of_patience(const fe_cg_target *t, int64_t steps, double first, double gradient)
+/** Does the forecast of a column's steps exceed its limit?  The contraction so far is taken for
+ *  what is left too; gradient = sum r^2 / N, now and at the start. */
+static int exceeds_forecast_limit(const fe_cg_target *t, int64_t steps, double first,
+                                  double gradient)
 {
     const double goal = 0.5 * t->tol * sqrt(t->total);
-    if (t->patience == 0 || steps < FORESIGHT_STEPS || !(first > goal * goal)) {
+    if (t->forecast_limit == 0 || steps < FORESIGHT_STEPS || !(first > goal * goal)) {
         return 0;
     }
     const double gained = log(first / gradient), wanted = log(first / (goal * goal));
-    return !(gained * (double)t->patience > wanted * (double)steps);
+    return !(gained * (double)t->forecast_limit > wanted * (double)steps);
 }
 
 /** Steps that two forecasts have in sight for a column at a distance `now`, `before` at half its steps. */
@@ -360,7 +361,7 @@ static void judge(const cg *c, march *m, int64_t step, int k, double next,
     column->in_sight = column->done ? 0 : forecast(c, m, step + 1, k, target, column);
     column->given_up =
         !column->done && (column->steps >= target->most || column->in_sight > 0 ||
-                          out_of_patience(target, step + 1, m->first_gradient[k], gradient));
+                          exceeds_forecast_limit(target, step + 1, m->first_gradient[k], gradient));
     const gait before = m->walk[k];
     follow(&m->walk[k], m->alpha[k], gradient, top);
     if (is_running(column) && sees_the_end(target, column->energy, &before, &m->walk[k])) {

@@ -35,22 +35,21 @@ typedef struct {
     double noise;  /* what is left of it below this is rounding */
     double total;  /* sum of squares about the mean */
     double tol;
-    double floor;     /* level means below it are rounding */
-    double lambda;    /* smallest Ritz value that the column has seen; NaN: none */
-    int lane;         /* the column's place in the block that it came with */
-    int64_t most;     /* steps that the column may make */
-    int64_t patience; /* the column stops where more steps than these are in sight; 0: never */
-    bool
-        forecast; /* the column stops where it has far fewer steps left than are in sight (fe_cg.c) */
+    double floor;           /* level means below it are rounding */
+    double lambda;          /* smallest Ritz value that the column has seen; NaN: none */
+    int lane;               /* the column's place in the block that it came with */
+    int64_t most;           /* steps that the column may make */
+    int64_t forecast_limit; /* the column stops where more steps are forecast; 0: never */
+    bool forecast;          /* the column stops where its steps left are far fewer than forecast */
 } fe_cg_target;
 
 typedef struct {
     int64_t steps;
     int done;        /* reached the target, or is taken there by a step of known length */
     int unseen;      /* of the steps, those without a product: 0 or 1, the last */
-    int given_up;    /* too many steps in sight, or its own are used up */
+    int given_up;    /* too many steps forecast, or its own are used up */
     double in_sight; /* steps beyond those made, where the forecast has given it up; else 0 */
-    int climbed;     /* the ladder's word: no gradients through the rows have served it */
+    int escalated;   /* set by the cascade: a solver beyond the rows was used */
     double energy;   /* b'a so far: what the iterate has taken from `within` */
     double rate;     /* mean contraction of the residual a step */
     double lambda;   /* smallest Ritz value of M^-1 S; NaN before the first step */

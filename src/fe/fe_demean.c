@@ -3,13 +3,14 @@
  * A run takes the columns in blocks.  For each block the story is (letters of fe_rows.h):
  *
  *     b   = D_r' W (I - P_1) x            one pass over the rows, with the moments of x
- *     S a = b                             the ladder, on vectors of the other factors' levels alone
+ *     S a = b                             the cascade of solvers, on the reduced unknowns alone
  *     r   = (I - P_1)(x - D_r a)          the second pass writes the result and scatters it by level:
  *     s   = D_r' W r                      the audit, and the right-hand side of a refinement
  *
  * Nothing is claimed that s does not show.  A column that fails the test, or passes it by the rounding of its
  * effects alone, is refined by itself: solve S da = s, r <- (I - P_1)(r - D_r da), at most MAX_ROUNDS times,
- * going one rung further when a round gained little.  max_iter counts the steps of all rounds of a column.
+ * escalating to the next solver when a round gained little.  max_iter counts the steps of all
+ * rounds of a column.
  */
 #include <float.h>
 #include <math.h>
@@ -18,7 +19,7 @@
 
 #include "fe/fe_demean_plan.h"
 #include "fe/fe_judge.h"
-#include "fe/fe_parts.h"
+#include "fe/fe_subproblems.h"
 
 enum { MAX_ROUNDS = 4 };
 static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may be */
@@ -28,16 +29,15 @@ static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may
 /** What is known of one column in the course of its run. */
 typedef struct {
     fe_column_size size;
-    double within; /* sum of w (x - unit mean)^2 */
-    double floor;  /* level means that are rounding in the solve at hand, */
-    double noise;  /* and the sum of squares */
-    double scale;  /* power of two that brings the column near 1 */
-    double lambda; /* smallest Ritz value seen */
-    int lane;      /* its place in the block */
-    bool
-        direct; /* the last solve was the direct factor's: whatever its bound, no rung does better */
-    bool dull;  /* the last refinement did not halve the level means */
-    bool climbed;    /* gradients through the rows have not served it */
+    double within;   /* sum of w (x - unit mean)^2 */
+    double floor;    /* level means that are rounding in the solve at hand, */
+    double noise;    /* and the sum of squares */
+    double scale;    /* power of two that brings the column near 1 */
+    double lambda;   /* smallest Ritz value seen */
+    int lane;        /* its place in the block */
+    bool direct;     /* the last solve used the direct factor: no solver does better */
+    bool dull;       /* the last refinement did not halve the level means */
+    bool escalated;  /* a solver beyond the rows was used */
     double in_sight; /* steps, where a forecast has given it up; else 0 */
 } column_state;
 
@@ -100,8 +100,8 @@ static void name_worst(const fe_rows *g, const coef_audit *a, int64_t worst_unit
     }
 }
 
-/** Fills the certificate of column k from the sums s that the last pass left; `error` is the ladder's
- *  || W^(1/2) D_r S^+ s ||^2.  s may be d->left, which parts need. */
+/** Fills the certificate of column k from the sums s that the last pass left; `error` is the
+ *  cascade's || W^(1/2) D_r S^+ s ||^2.  s may be d->left, which the subproblems use. */
 static void judge(const frg_demean *d, const column_state *c, const fe_unit_audit *u, int k,
                   const double *s, int lanes, double error, frg_demean_column *out)
 {
@@ -112,12 +112,13 @@ static void judge(const frg_demean *d, const column_state *c, const fe_unit_audi
                                    .mean = fmax(a.mean, u->mean[k])};
     frgi_fe_judge(d->opts.tol, g->n_factors, &c->size, &audit, fabs(error) + u->gradient[k], out);
     name_worst(g, &a, u->worst[k], u->mean[k] >= a.mean, out);
-    fe_parts *const parts = frgi_fe_ladder_parts(d->ladder);
-    if (parts) {
+    fe_subproblems *const subproblems = frgi_fe_cascade_subproblems(d->cascade);
+    if (subproblems) {
         for (int64_t l = 0; l < g->n_coef; l++) {
             d->left[l] = fabs(s[l * lanes + k]) * g->level_inverse[l];
         }
-        frgi_fe_parts_see(parts, c->lane, d->left, audit.mean > 0 ? out->audit / audit.mean : 0);
+        frgi_fe_subproblems_record(subproblems, c->lane, d->left,
+                                   audit.mean > 0 ? out->audit / audit.mean : 0);
     }
 }
 
@@ -190,7 +191,7 @@ static fe_cg_target target_of(const frg_demean *d, const column_state *c, double
 }
 
 /** Solves S a = w->cg.r for the block, in each column's own scale, and leaves a in w->answer. */
-static frg_status solve_block(run *r, const fe_block_work *w, fe_ladder_start start,
+static frg_status solve_block(run *r, const fe_block_work *w, fe_cascade_start start,
                               const double *within, int live, column_state *state,
                               frg_demean_column *columns)
 {
@@ -207,14 +208,14 @@ static frg_status solve_block(run *r, const fe_block_work *w, fe_ladder_start st
     }
     scale_lanes(w->cg.r, d->rows.n_coef, lanes, factor);
     const frg_status status =
-        frgi_fe_ladder_solve(d->ladder, d->ctx, w, &d->work[0], start, target, column);
+        frgi_fe_cascade_solve(d->cascade, d->ctx, w, &d->work[0], start, target, column);
     TRY(status);
     r->stopped = status != FRG_OK ? status : r->stopped;
     scale_lanes(w->answer, d->rows.n_coef, lanes, inverse);
     for (int k = 0; k < live; k++) {
         columns[k].iterations += column[k].steps;
         state[k].in_sight = column[k].in_sight;
-        state[k].climbed = state[k].climbed || column[k].climbed;
+        state[k].escalated = state[k].escalated || column[k].escalated;
         columns[k].status = column[k].done ? FRG_OK : FRG_MAX_ITER;
         state[k].lambda = column[k].lambda < state[k].lambda || isnan(state[k].lambda)
                               ? column[k].lambda
@@ -270,9 +271,9 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
         state->noise = NOISE * *square;
     }
     const fe_row_ops *ops = frgi_fe_row_ops(frgi_context_isa(d->ctx), r->f32, 0);
-    const fe_ladder_start start = escalate         ? FE_FROM_FACTOR
-                                  : state->climbed ? FE_FROM_ASSEMBLED
-                                                   : FE_FROM_ROWS;
+    const fe_cascade_start start = escalate           ? FE_FROM_FACTOR
+                                   : state->escalated ? FE_FROM_ASSEMBLED
+                                                      : FE_FROM_ROWS;
     if (g->n_coef > 0) {
         /* not the sums that the last pass left: their total is that of the units' roundings, and what is
          * outside the range of S would end in one level of each component */
@@ -291,15 +292,16 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
     }
     *square = audit.square[0];
     double error;
-    frgi_fe_ladder_error(d->ladder, w, d->left, &state->lambda, false, &error);
+    frgi_fe_cascade_error(d->cascade, w, d->left, &state->lambda, false, &error);
     judge(d, state, &audit, 0, d->left, 1, error, report);
-    state->direct = frgi_fe_ladder_is_direct(d->ladder);
+    state->direct = frgi_fe_cascade_is_direct(d->cascade);
     state->dull = report->audit > 0.5 * before;
     return FRG_OK;
 }
 
-/** Refines column k of a block alone, so that its bits stay its own.  The result is already written: a
- *  rung that cannot be built now ends the refinement, and the column is marked. */
+/** Refines column k of a block alone, so that its bits stay its own.  The result is already
+ *  written: a solver that cannot be built now ends the refinement, and the column's status says
+ *  so. */
 static void refine(run *r, const fe_block_effects *b, int k, column_state *state, double square,
                    frg_demean_column *report)
 {
@@ -343,7 +345,7 @@ static void warn_forecast(const run *r)
               "sight",
               (long long)r->first_given_up + 1, others,
               (long long)r->columns[r->first_given_up].iterations, (long long)d->opts.max_iter,
-              frgi_fe_ladder_method(d->ladder), r->in_sight);
+              frgi_fe_cascade_method(d->cascade), r->in_sight);
 }
 
 static frg_status run_block(run *r, const fe_block_effects *b)
@@ -382,16 +384,16 @@ static frg_status run_block(run *r, const fe_block_effects *b)
         state[k].size.effect = fmax(top[k], audit.effect[k]);
         lambda[k] = state[k].lambda;
     }
-    frgi_fe_ladder_error(d->ladder, w, w->keep, lambda, false, error);
+    frgi_fe_cascade_error(d->cascade, w, w->keep, lambda, false, error);
     for (int k = 0; k < b->live; k++) {
         judge(d, &state[k], &audit, k, w->keep, lanes, error[k], &columns[k]);
-        state[k].direct = frgi_fe_ladder_is_direct(d->ladder) && g->n_coef > 0;
+        state[k].direct = frgi_fe_cascade_is_direct(d->cascade) && g->n_coef > 0;
         if (!finished(d, &state[k], &columns[k])) {
             refine(r, b, k, &state[k], audit.square[k], &columns[k]);
         }
     }
-    if (frgi_fe_ladder_parts(d->ladder)) {
-        frgi_fe_parts_settle(frgi_fe_ladder_parts(d->ladder), b->live);
+    if (frgi_fe_cascade_subproblems(d->cascade)) {
+        frgi_fe_subproblems_commit(frgi_fe_cascade_subproblems(d->cascade), b->live);
     }
     for (int k = 0; k < b->live; k++) {
         if (holds(d, &state[k], &columns[k])) {

@@ -8,7 +8,7 @@
 
 #include "fe/fe_demean_plan.h"
 #include "fe/fe_graph.h"
-#include "fe/fe_parts.h"
+#include "fe/fe_subproblems.h"
 
 enum { MAX_FACTORS = 64 };
 static const double SECONDS_PER_ROW_AND_COLUMN = 4e-9; /* seen on easy designs, one thread */
@@ -117,7 +117,7 @@ frg_status frg_demean_create(frg_demean **out, frg_context *ctx, frg_array codes
     d->opts = opts;
     d->has_slopes = n_slopes != 0 || no_intercept;
     TRY_TO(failed, frgi_fe_rows_create(&d->rows, ctx, &codes, weights));
-    TRY_TO(failed, frgi_fe_ladder_create(&d->ladder, ctx, &d->rows, &d->opts));
+    TRY_TO(failed, frgi_fe_cascade_create(&d->cascade, ctx, &d->rows, &d->opts));
     const bool by_rows = is_by_rows(&opts);
     if (by_rows || d->has_slopes) {
         TRY_TO(failed, frgi_fe_reference_create(&d->reference, ctx, &d->rows, slopes, n_slopes,
@@ -144,7 +144,7 @@ void frg_demean_destroy(frg_demean *d)
     frg_context *ctx = d->ctx;
     frgi_arena_close(&d->arena, ctx);
     frgi_fe_reference_destroy(d->reference, ctx);
-    frgi_fe_ladder_destroy(d->ladder, ctx);
+    frgi_fe_cascade_destroy(d->cascade, ctx);
     frgi_fe_rows_destroy(&d->rows, ctx);
     DROP(ctx, &d);
 }
@@ -256,10 +256,10 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
     return FRG_OK;
 }
 
-static int64_t count_parts(const frg_demean *d)
+static int64_t count_subproblems(const frg_demean *d)
 {
-    const fe_parts *parts = frgi_fe_ladder_parts(d->ladder);
-    return parts ? frgi_fe_parts_count(parts) : 0;
+    const fe_subproblems *subproblems = frgi_fe_cascade_subproblems(d->cascade);
+    return subproblems ? frgi_fe_subproblems_count(subproblems) : 0;
 }
 
 frg_demean_report frg_demean_get_report(const frg_demean *d)
@@ -268,7 +268,7 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
         return (frg_demean_report){0};
     const fe_rows *g = &d->rows;
     const size_t own = d->reference ? frgi_fe_reference_factor_bytes(d->reference) : 0;
-    const size_t factor = frgi_fe_ladder_factor_bytes(d->ladder) + own;
+    const size_t factor = frgi_fe_cascade_factor_bytes(d->cascade) + own;
     const size_t reference = d->reference ? frgi_fe_reference_bytes(d->reference) - own : 0;
     const int64_t levels =
         d->reference ? frgi_fe_reference_levels(d->reference) : g->n_units + g->n_coef;
@@ -276,11 +276,11 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
                                .n_factors = g->n_factors,
                                .levels = levels,
                                .method = d->reference ? frgi_fe_reference_method(d->reference)
-                                                      : frgi_fe_ladder_method(d->ladder),
+                                                      : frgi_fe_cascade_method(d->cascade),
                                .plan_bytes =
                                    frgi_fe_rows_bytes(g) + factor + reference + d->arena.bytes,
                                .factor_bytes = factor,
-                               .n_parts = count_parts(d)};
+                               .n_parts = count_subproblems(d)};
 }
 
 frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *out)
@@ -288,9 +288,9 @@ frg_status frg_demean_get_part(const frg_demean *d, int64_t i, frg_demean_part *
     if (!d || !out) {
         return FRG_BAD_ARG;
     }
-    REQUIRE(d->ctx, i >= 0 && i < count_parts(d), "part %lld is not one of the plan's %lld",
-            (long long)i, (long long)count_parts(d));
-    *out = frgi_fe_parts_part(frgi_fe_ladder_parts(d->ladder), i);
+    REQUIRE(d->ctx, i >= 0 && i < count_subproblems(d), "part %lld is not one of the plan's %lld",
+            (long long)i, (long long)count_subproblems(d));
+    *out = frgi_fe_subproblems_get(frgi_fe_cascade_subproblems(d->cascade), i);
     return FRG_OK;
 }
 
@@ -313,7 +313,7 @@ static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank
     *verified = *rank >= 0;
     if (*rank < 0) {
         int64_t rank_s;
-        TRY(frgi_fe_ladder_count(d->ladder, d->ctx, cheap_only, &rank_s));
+        TRY(frgi_fe_cascade_count(d->cascade, d->ctx, cheap_only, &rank_s));
         *rank = rank_s >= 0 ? g->n_units + rank_s : -1;
     }
     return FRG_OK;

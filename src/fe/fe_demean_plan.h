@@ -5,8 +5,8 @@
 #ifndef FRGI_FE_DEMEAN_PLAN_H
 #define FRGI_FE_DEMEAN_PLAN_H
 
+#include "fe/fe_cascade.h"
 #include "fe/fe_demean.h"
-#include "fe/fe_ladder.h"
 #include "fe/fe_reference.h"
 
 #pragma GCC visibility push(hidden)
@@ -23,8 +23,8 @@ struct frg_demean {
     frg_context *ctx;
     frg_demean_opts opts;
     fe_rows rows;
-    fe_ladder *ladder;
-    fe_reference *reference; /* the row-space path; NULL where the ladder serves */
+    fe_cascade *cascade;
+    fe_reference *reference; /* the row-space path; NULL where the cascade solves */
     bool has_slopes;
     /* memory of the run, grown by the first run of a shape and kept */
     int64_t columns; /* the shape it was laid out for */

@@ -18,8 +18,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "fe/fe_cascade.h"
 #include "fe/fe_graph.h"
-#include "fe/fe_ladder.h"
 #include "fe/fe_reference_plan.h"
 #include "linalg/blas.h"
 

@@ -1,7 +1,8 @@
 /* test_demean_fault.c - every allocation of the demeaner failed in turn: create, run, effects, destroy.
  *
- * One design for each way through the ladder, small: the number of allocations does not grow with n.
- * A run may answer a refused rung with a lower one; then it gives the fault-free bits or FRG_NO_MEMORY.
+ * One design for each path through the cascade, small: the number of allocations does not grow with
+ * n.  A run may answer a solver that cannot be built with an earlier one; then it gives the
+ * fault-free bits or FRG_NO_MEMORY.
  */
 #include "fault.h"
 #include "panel.h"
@@ -57,7 +58,7 @@ static void sweep(const char *name, job *j)
     panel_free(&j->d);
 }
 
-static void ladder(void)
+static void cascade(void)
 {
     job one = {panel_make(40, 1, 2), panel_options()};
     panel_random_codes(&one.d, (const int64_t[]){7});
@@ -85,14 +86,15 @@ static void ladder(void)
     }
     sweep("ring", &ring);
 
-    job parts = {panel_make(600 + 17400, 2, 1),
-                 panel_options()}; /* a ring beside a dense component */
-    for (int64_t i = 0; i < parts.d.n; i++) {
+    job subproblems = {panel_make(600 + 17400, 2, 1),
+                       panel_options()}; /* a ring beside a dense component */
+    for (int64_t i = 0; i < subproblems.d.n; i++) {
         const bool in_ring = i < 600;
-        parts.d.codes[2 * i] = (int32_t)(in_ring ? i / 2 : 300 + (i - 600) / 60);
-        parts.d.codes[2 * i + 1] = (int32_t)(in_ring ? (i + 1) / 2 % 300 : 300 + test_below(290));
+        subproblems.d.codes[2 * i] = (int32_t)(in_ring ? i / 2 : 300 + (i - 600) / 60);
+        subproblems.d.codes[2 * i + 1] =
+            (int32_t)(in_ring ? (i + 1) / 2 % 300 : 300 + test_below(290));
     }
-    sweep("parts", &parts);
+    sweep("subproblems", &subproblems);
 }
 
 static void methods(void)
@@ -161,7 +163,7 @@ static void slopes(void)
     sweep("slopes by LSMR", &steps);
 }
 
-static const test_case cases[] = {{"ladder", ladder},
+static const test_case cases[] = {{"cascade", cascade},
                                   {"methods", methods},
                                   {"preconditioners", preconditioners},
                                   {"precisions", precisions},

@@ -1,9 +1,9 @@
-/* test_components.c - components of the graph that want different rungs are solved apart.
+/* test_components.c - components of the graph that call for different solvers are solved apart.
  *
  * A row's residual depends on its own component alone: what a design gives has to be what each component gives by
- * itself, to the error bounds that both report.  The designs are such that no single rung serves all: a ring, where
- * gradients take as many steps as it has levels, beside units of so many firms that their S is too dense, or beside
- * random graphs that fill a factor.
+ * itself, to the error bounds that both report.  The designs are such that no single solver serves
+ * all: a ring, where gradients take as many steps as it has levels, beside units of so many firms
+ * that their S is too dense, or beside random graphs that fill a factor.
  */
 #include "panel.h"
 
@@ -373,8 +373,9 @@ static int stop_after(const frg_progress *p, void *user)
     return *left == 0;
 }
 
-/** A run may be stopped at every one of its calls, also while the ladders of some parts have not begun: what it leaves
- *  is finite and marked, and the plan's next run gives the bits of one that was never stopped. */
+/** A run may be stopped at every one of its calls, also while the cascades of some subproblems have
+ *  not begun: what it leaves is finite and marked, and the plan's next run gives the bits of one
+ *  that was never stopped. */
 static void stopped(void)
 {
     graph g[] = {ring(300), random_firms(300, 4, 300), random_firms(300, 60, 300), ring(280)};

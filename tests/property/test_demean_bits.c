@@ -7,7 +7,8 @@
 #include "fault.h"
 #include "panel.h"
 
-/** The designs on which bits are compared: two that the ladder is fast on, a random and a regular one. */
+/** The designs on which bits are compared: two that the cascade is fast on, a random and a regular
+ *  one. */
 static panel bits_panel(int which)
 {
     const int64_t n = test_size(60000, 3000);

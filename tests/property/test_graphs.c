@@ -313,7 +313,8 @@ static const struct {
     {"expander", expanders}, {"power law", power_laws}, {"two expanders and a bridge", bridges},
 };
 
-/** `large` by the ladder has to converge; the forced methods on the small graphs have to be honest. */
+/** `large` by the cascade has to converge; the forced methods on the small graphs have to be
+ *  honest. */
 static void all_graphs(frg_fe_method method, bool large, int64_t max_iter, bool must_converge)
 {
     frg_demean_opts o = panel_options();
@@ -334,11 +335,11 @@ static void all_graphs(frg_fe_method method, bool large, int64_t max_iter, bool 
     }
 }
 
-static void ladder(void)
+static void cascade(void)
 {
     all_graphs(FRG_FE_AUTO, true, 1000, true);
 }
-static void ladder_small(void)
+static void cascade_small(void)
 {
     all_graphs(FRG_FE_AUTO, false, 1000, true);
 }
@@ -687,8 +688,8 @@ static void calendar_years(void)
 static const test_case cases[] = {
     {"slopes far from zero", slopes_with_offset},
     {"calendar years", calendar_years},
-    {"ladder, small", ladder_small},
-    {"ladder, large", ladder},
+    {"cascade, small", cascade_small},
+    {"cascade, large", cascade},
     {"cg", cg},
     {"lsmr", lsmr},
     {"lsmr, three steps", lsmr_three_steps},

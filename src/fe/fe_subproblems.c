@@ -1,15 +1,16 @@
-/* fe_parts.c - see fe_parts.h.
+/* fe_subproblems.c - see fe_subproblems.h.
  *
  *     study     rows and levels of each component
- *     assign    components to parts: each large one is a part, the middle ones are one, the small ones go with the
- *               largest
- *     take      the units of each part with their rows, levels renumbered; 4 bytes a row and factor more
- *     solve     gather b, climb the part's ladder, scatter a; the parts with the fewest rows first
+ *     assign    components to subproblems: each large one is one, the middle ones together are one,
+ *               the small ones go with the largest
+ *     take      the eliminated levels of each with their rows, levels renumbered; 4 bytes a row and
+ *               factor more
+ *     solve     gather b, run the subproblem's cascade, scatter a; those with the fewest rows first
  *
- * The part of the middle ones is taken apart once more by its own ladder where it has to be: what is middle in the
- * whole is large there.
+ * The subproblem of the middle ones is split once more by its own cascade where it has to be: what
+ * is middle in the whole is large there.
  */
-#include "fe/fe_parts.h"
+#include "fe/fe_subproblems.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,39 +18,40 @@
 #include "fe/fe_graph.h"
 
 enum {
-    LARGE_SHARE = 16,  /* a component with so much of the rows is a part of its own */
-    SMALL_LEVELS = 256 /* gradients have done with so few whatever they are: no reason to part */
+    LARGE_SHARE = 16,  /* a component with this share of the rows is a subproblem of its own */
+    SMALL_LEVELS = 256 /* CG ends soon with so few, whatever they are: no reason to split */
 };
 
 typedef struct {
     fe_rows rows;
     int32_t *level; /* rows.n_coef: the whole's coefficient */
     int64_t components;
-    fe_ladder *ladder;
+    fe_cascade *cascade;
     frgi_arena arena[FE_LANE_KINDS];
     fe_block_work work[FE_LANE_KINDS]; /* by kind, laid out when first asked for */
     int64_t steps;                     /* the most that a solve took */
     double lambda
         [FE_MAX_LANES]; /* of the columns of the block in hand: the smallest Ritz value seen */
-    double error[FE_MAX_LANES]; /* of the last solve, once it is looked for who is to blame */
+    double error[FE_MAX_LANES]; /* of the last solve, where choose_for_factor has computed it */
     double seen[FE_MAX_LANES];  /* audits of the columns of the block in hand */
-    double audit;               /* the largest that was settled */
+    double audit;               /* the largest that was committed */
     bool prepared;
-    bool blamed; /* the solve in hand takes it to the factor */
-} part;
+    bool to_factor; /* the current solve factors it */
+} subproblem;
 
-struct fe_parts {
+struct fe_subproblems {
     int64_t n;
-    part *of;               /* n, ascending by rows */
-    int lane[FE_MAX_LANES]; /* the columns of the last solve, as part.lambda counts them */
+    subproblem *of;         /* n, ascending by rows */
+    int lane[FE_MAX_LANES]; /* the columns of the last solve, as subproblem.lambda counts them */
     bool at_end;
 };
 
-/* ---- which components make a part --------------------------------------------------------------- */
+/* ---- which components make a subproblem
+ * --------------------------------------------------------- */
 
 typedef struct {
     int64_t levels, rows;
-    int32_t part; /* -1: none */
+    int32_t subproblem; /* -1: none */
 } component;
 
 static void study_components(const fe_rows *g, const int32_t *label, component *c)
@@ -57,49 +59,52 @@ static void study_components(const fe_rows *g, const int32_t *label, component *
     for (int64_t l = 0; l < g->n_coef; l++) {
         c[label[l]].levels++;
     }
-    for (int64_t u = 0; u < g->n_units; u++) { /* a unit has a row, and is where that is */
+    for (int64_t u = 0; u < g->n_units; u++) { /* by the component of its first row */
         c[label[g->index[g->unit_start[u] * g->n_rest]]].rows +=
             g->unit_start[u + 1] - g->unit_start[u];
     }
 }
 
-/** c[].part; returns the number of parts.  Large components come first, in the order of their levels; then the middle
- *  ones together, if there are any; the small ones go with the largest. */
-static int64_t assign_parts(const fe_rows *g, component *c, int64_t count)
+/** c[].subproblem; returns the number of subproblems.  Large components come first, in the order of
+ *  their levels; then the middle ones together, if there are any; the small ones go with the
+ *  largest. */
+static int64_t assign_subproblems(const fe_rows *g, component *c, int64_t count)
 {
     int64_t most = 0;
     int32_t next = 0, with_small = 0;
     for (int64_t i = 0; i < count; i++) {
         const bool large = c[i].levels > SMALL_LEVELS && c[i].rows >= g->n / LARGE_SHARE;
-        c[i].part = large ? next++ : -1;
+        c[i].subproblem = large ? next++ : -1;
         if (large && c[i].rows > most) {
             most = c[i].rows;
-            with_small = c[i].part;
+            with_small = c[i].subproblem;
         }
     }
     bool middle = false;
     for (int64_t i = 0; i < count; i++) {
-        if (c[i].part < 0 && c[i].levels > 1) {
+        if (c[i].subproblem < 0 && c[i].levels > 1) {
             const bool small = c[i].levels <= SMALL_LEVELS;
-            c[i].part = small ? with_small : next;
+            c[i].subproblem = small ? with_small : next;
             middle = middle || !small;
         }
     }
     return next + middle;
 }
 
-/* ---- a part's rows ------------------------------------------------------------------------------ */
+/* ---- a subproblem's rows
+ * ------------------------------------------------------------------------ */
 
-/** Counts rows, units and levels of the parts; part_of: the part of each coefficient. */
-static void count_parts(const fe_rows *g, const int32_t *part_of, part *p)
+/** Counts rows, eliminated levels and reduced unknowns of the subproblems; owner: the subproblem of
+ *  each unknown. */
+static void count_subproblems(const fe_rows *g, const int32_t *owner, subproblem *p)
 {
     for (int64_t l = 0; l < g->n_coef; l++) {
-        if (part_of[l] >= 0) {
-            p[part_of[l]].rows.n_coef++;
+        if (owner[l] >= 0) {
+            p[owner[l]].rows.n_coef++;
         }
     }
     for (int64_t u = 0; u < g->n_units; u++) {
-        const int32_t mine = part_of[g->index[g->unit_start[u] * g->n_rest]];
+        const int32_t mine = owner[g->index[g->unit_start[u] * g->n_rest]];
         if (mine >= 0) {
             p[mine].rows.n_units++;
             p[mine].rows.n += g->unit_start[u + 1] - g->unit_start[u];
@@ -107,28 +112,29 @@ static void count_parts(const fe_rows *g, const int32_t *part_of, part *p)
     }
 }
 
-static frg_status allot_part(frg_context *ctx, const fe_rows *g, part *p)
+static frg_status allocate_subproblem(frg_context *ctx, const fe_rows *g, subproblem *p)
 {
     fe_rows *r = &p->rows;
     r->n_factors = g->n_factors;
     r->unit_factor = g->unit_factor;
     r->n_rest = g->n_rest;
-    TRY(NEW(ctx, &p->level, r->n_coef, "part of the levels"));
-    TRY(NEW0(ctx, &r->factor, r->n_factors, "part of the factors"));
-    TRY(NEW(ctx, &r->unit_start, r->n_units + 1, "part of the units"));
-    TRY(NEW(ctx, &r->unit_inverse, r->n_units, "part of the units"));
-    TRY(NEW(ctx, &r->index, (r->n + FE_ROWS_AHEAD) * r->n_rest, "part of the rows"));
-    TRY(NEW(ctx, &r->level_weight, r->n_coef, "part of the levels"));
-    TRY(NEW(ctx, &r->level_inverse, r->n_coef, "part of the levels"));
+    TRY(NEW(ctx, &p->level, r->n_coef, "subproblem's levels"));
+    TRY(NEW0(ctx, &r->factor, r->n_factors, "subproblem's factors"));
+    TRY(NEW(ctx, &r->unit_start, r->n_units + 1, "subproblem's units"));
+    TRY(NEW(ctx, &r->unit_inverse, r->n_units, "subproblem's units"));
+    TRY(NEW(ctx, &r->index, (r->n + FE_ROWS_AHEAD) * r->n_rest, "subproblem's rows"));
+    TRY(NEW(ctx, &r->level_weight, r->n_coef, "subproblem's levels"));
+    TRY(NEW(ctx, &r->level_inverse, r->n_coef, "subproblem's levels"));
     if (g->weight) {
-        TRY(NEW(ctx, &r->weight, r->n, "part of the weights"));
+        TRY(NEW(ctx, &r->weight, r->n, "subproblem's weights"));
     }
     memset(r->index + r->n * r->n_rest, 0, (size_t)(FE_ROWS_AHEAD * r->n_rest) * sizeof *r->index);
     return FRG_OK;
 }
 
-/** Levels of the parts in the whole's order, factor after factor; place[l]: l's number within its part. */
-static void take_levels(const fe_rows *g, const int32_t *part_of, int64_t n, part *p,
+/** Levels of the subproblems in the whole's order, factor after factor; place[l]: l's number within
+ *  its subproblem. */
+static void take_levels(const fe_rows *g, const int32_t *owner, int64_t n, subproblem *p,
                         int32_t *place)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -142,10 +148,10 @@ static void take_levels(const fe_rows *g, const int32_t *part_of, int64_t n, par
         }
         for (int64_t l = g->factor[q].first;
              q != g->unit_factor && l < g->factor[q].first + g->factor[q].levels; l++) {
-            if (part_of[l] < 0) {
+            if (owner[l] < 0) {
                 continue;
             }
-            part *mine = &p[part_of[l]];
+            subproblem *mine = &p[owner[l]];
             fe_rows *r = &mine->rows;
             place[l] = (int32_t)r->n_coef;
             mine->level[r->n_coef] = (int32_t)l;
@@ -156,8 +162,8 @@ static void take_levels(const fe_rows *g, const int32_t *part_of, int64_t n, par
     }
 }
 
-static void take_units(const fe_rows *g, const int32_t *part_of, const int32_t *place, int64_t n,
-                       part *p)
+static void take_units(const fe_rows *g, const int32_t *owner, const int32_t *place, int64_t n,
+                       subproblem *p)
 {
     for (int64_t i = 0; i < n; i++) {
         p[i].rows.n_units = p[i].rows.n = 0;
@@ -165,10 +171,10 @@ static void take_units(const fe_rows *g, const int32_t *part_of, const int32_t *
     for (int64_t u = 0; u < g->n_units; u++) {
         const int64_t begin = g->unit_start[u], rows = g->unit_start[u + 1] - begin;
         const int32_t *index = g->index + begin * g->n_rest;
-        if (part_of[index[0]] < 0) {
+        if (owner[index[0]] < 0) {
             continue;
         }
-        fe_rows *r = &p[part_of[index[0]]].rows;
+        fe_rows *r = &p[owner[index[0]]].rows;
         r->unit_start[r->n_units] = r->n;
         r->unit_inverse[r->n_units++] = g->unit_inverse[u];
         for (int64_t i = 0; i < rows * g->n_rest; i++) {
@@ -186,16 +192,17 @@ static void take_units(const fe_rows *g, const int32_t *part_of, const int32_t *
 
 /* ---- creating ----------------------------------------------------------------------------------- */
 
-static bool goes_before(const part *x, const part *y)
+static bool goes_before(const subproblem *x, const subproblem *y)
 {
     return x->rows.n != y->rows.n ? x->rows.n < y->rows.n : x->level[0] < y->level[0];
 }
 
-/** Fewest rows first.  There are LARGE_SHARE + 1 parts at most, and frgi_sort holds no element of their size. */
-static void sort_parts(part *p, int64_t n)
+/** Fewest rows first.  There are LARGE_SHARE + 1 subproblems at most, and frgi_sort holds no
+ *  element of their size. */
+static void sort_subproblems(subproblem *p, int64_t n)
 {
     for (int64_t i = 1; i < n; i++) {
-        const part moved = p[i];
+        const subproblem moved = p[i];
         int64_t at = i;
         for (; at > 0 && goes_before(&moved, &p[at - 1]); at--) {
             p[at] = p[at - 1];
@@ -204,41 +211,42 @@ static void sort_parts(part *p, int64_t n)
     }
 }
 
-/** A part may take its share of what the whole may. */
-static frg_status take_ladder(part *p, frg_context *ctx, const fe_rows *g, const frg_demean_opts *o)
+/** A subproblem may use memory in proportion to its rows. */
+static frg_status make_cascade(subproblem *p, frg_context *ctx, const fe_rows *g,
+                               const frg_demean_opts *o)
 {
     frg_demean_opts own = *o;
     own.fill_cap =
         1 + (size_t)((double)frgi_fe_fill_cap(ctx, o) * (double)p->rows.n / (double)g->n);
     TRY(frgi_fe_rows_cut(&p->rows, ctx));
-    return frgi_fe_ladder_create(&p->ladder, ctx, &p->rows, &own);
+    return frgi_fe_cascade_create(&p->cascade, ctx, &p->rows, &own);
 }
 
-/** place: n_coef, room for the numbers within the parts */
-static frg_status build_parts(fe_parts *p, frg_context *ctx, const fe_rows *g,
-                              const frg_demean_opts *o, const int32_t *part_of, int32_t *place)
+/** place: n_coef, takes the numbers within the subproblems */
+static frg_status build_subproblems(fe_subproblems *p, frg_context *ctx, const fe_rows *g,
+                                    const frg_demean_opts *o, const int32_t *owner, int32_t *place)
 {
-    count_parts(g, part_of, p->of);
+    count_subproblems(g, owner, p->of);
     for (int64_t i = 0; i < p->n; i++) {
-        TRY(allot_part(ctx, g, &p->of[i]));
+        TRY(allocate_subproblem(ctx, g, &p->of[i]));
     }
-    take_levels(g, part_of, p->n, p->of, place);
-    take_units(g, part_of, place, p->n, p->of);
-    sort_parts(p->of, p->n); /* from here on their rows stay where they are */
+    take_levels(g, owner, p->n, p->of, place);
+    take_units(g, owner, place, p->n, p->of);
+    sort_subproblems(p->of, p->n); /* from here on their rows stay where they are */
     for (int64_t i = 0; i < p->n; i++) {
-        TRY(take_ladder(&p->of[i], ctx, g, o));
+        TRY(make_cascade(&p->of[i], ctx, g, o));
     }
     return FRG_OK;
 }
 
-frg_status frgi_fe_parts_create(fe_parts **out, frg_context *ctx, const fe_rows *g,
-                                const frg_demean_opts *o)
+frg_status frgi_fe_subproblems_create(fe_subproblems **out, frg_context *ctx, const fe_rows *g,
+                                      const frg_demean_opts *o)
 {
     *out = NULL;
     int64_t count = 0;
     int32_t *label = NULL, *place = NULL;
     component *c = NULL;
-    fe_parts *p = NULL;
+    fe_subproblems *p = NULL;
     frg_status status;
     TRY_TO(done, frgi_fe_label_components(g, ctx, &label, &count));
     if (!label) { /* one component */
@@ -246,43 +254,43 @@ frg_status frgi_fe_parts_create(fe_parts **out, frg_context *ctx, const fe_rows 
     }
     TRY_TO(done, NEW0(ctx, &c, count, "components"));
     study_components(g, label, c);
-    const int64_t n = assign_parts(g, c, count);
+    const int64_t n = assign_subproblems(g, c, count);
     if (n <= 1) {
         goto done;
     }
-    TRY_TO(done, NEW0(ctx, &p, 1, "parts"));
+    TRY_TO(done, NEW0(ctx, &p, 1, "subproblems"));
     p->n = n;
-    TRY_TO(done, NEW0(ctx, &p->of, n, "parts"));
-    TRY_TO(done, NEW0(ctx, &place, g->n_coef, "numbers within the parts"));
+    TRY_TO(done, NEW0(ctx, &p->of, n, "subproblems"));
+    TRY_TO(done, NEW0(ctx, &place, g->n_coef, "numbers within the subproblems"));
     for (int64_t i = 0; i < count; i++) {
-        if (c[i].part >= 0) {
-            p->of[c[i].part].components++;
+        if (c[i].subproblem >= 0) {
+            p->of[c[i].subproblem].components++;
         }
     }
     for (int64_t l = 0; l < g->n_coef; l++) {
-        label[l] = c[label[l]].part;
+        label[l] = c[label[l]].subproblem;
     }
-    TRY_TO(done, build_parts(p, ctx, g, o, label, place));
+    TRY_TO(done, build_subproblems(p, ctx, g, o, label, place));
 done:
     DROP(ctx, &place);
     DROP(ctx, &label);
     DROP(ctx, &c);
     if (status < 0) {
-        frgi_fe_parts_destroy(p, ctx);
+        frgi_fe_subproblems_destroy(p, ctx);
         return status;
     }
     *out = p;
     return FRG_OK;
 }
 
-void frgi_fe_parts_destroy(fe_parts *p, frg_context *ctx)
+void frgi_fe_subproblems_destroy(fe_subproblems *p, frg_context *ctx)
 {
     if (!p) {
         return;
     }
     for (int64_t i = 0; p->of && i < p->n; i++) {
-        part *mine = &p->of[i];
-        frgi_fe_ladder_destroy(mine->ladder, ctx);
+        subproblem *mine = &p->of[i];
+        frgi_fe_cascade_destroy(mine->cascade, ctx);
         frgi_fe_rows_destroy(&mine->rows, ctx);
         DROP(ctx, &mine->level);
         for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
@@ -295,28 +303,28 @@ void frgi_fe_parts_destroy(fe_parts *p, frg_context *ctx)
 
 /* ---- solving ------------------------------------------------------------------------------------ */
 
-static frg_status need_work(part *p, frg_context *ctx, int kind)
+static frg_status need_work(subproblem *p, frg_context *ctx, int kind)
 {
     if (p->arena[kind].base) {
         return FRG_OK;
     }
     frgi_arena fresh = {0};
     frgi_fe_block_work_layout(&fresh, &p->rows, kind, &p->work[kind]);
-    TRY(frgi_arena_open(&fresh, ctx, "work memory of a part"));
+    TRY(frgi_arena_open(&fresh, ctx, "work memory of a subproblem"));
     p->arena[kind] = fresh;
     frgi_fe_block_work_layout(&p->arena[kind], &p->rows, kind, &p->work[kind]);
     return FRG_OK;
 }
 
-static void gather(const part *p, int lanes, const double *from, double *to)
+static void gather(const subproblem *p, int lanes, const double *from, double *to)
 {
     for (int64_t l = 0; l < p->rows.n_coef; l++) {
         memcpy(to + l * lanes, from + (int64_t)p->level[l] * lanes, (size_t)lanes * sizeof *to);
     }
 }
 
-/** whole += a on the part's levels;  energy[k] <- b'a */
-static void scatter(const part *p, int lanes, const double *a, const double *b, double *whole,
+/** whole += a on the subproblem's levels;  energy[k] <- b'a */
+static void scatter(const subproblem *p, int lanes, const double *a, const double *b, double *whole,
                     double *energy)
 {
     memset(energy, 0, (size_t)lanes * sizeof *energy);
@@ -329,9 +337,10 @@ static void scatter(const part *p, int lanes, const double *a, const double *b, 
     }
 }
 
-/** error[k] of one part for the whole's sums s; lambda: of the whole, for a part that has made no step. */
-static void part_error(const fe_parts *all, const part *p, int kind, const double *s,
-                       const double *lambda, bool prepared, double *error)
+/** error[k] of one subproblem for the whole's sums s; lambda: of the whole, for one that has made
+ *  no iteration. */
+static void subproblem_error(const fe_subproblems *all, const subproblem *p, int kind,
+                             const double *s, const double *lambda, bool prepared, double *error)
 {
     const int lanes = 1 << kind;
     const fe_block_work *own = &p->work[kind];
@@ -341,23 +350,24 @@ static void part_error(const fe_parts *all, const part *p, int kind, const doubl
         mine[k] = isnan(seen) ? lambda[k] : seen;
     }
     gather(p, lanes, s, own->keep);
-    frgi_fe_ladder_error(p->ladder, own, own->keep, mine, prepared, error);
+    frgi_fe_cascade_error(p->cascade, own, own->keep, mine, prepared, error);
 }
 
-/** The parts that more than their share of a column's error is in are the ones that have to go further. */
-static void blame_parts(fe_parts *p, const fe_block_work *w, const double *lambda)
+/** Chooses the subproblems that hold more than half their share of a column's error to be
+ *  factored. */
+static void choose_for_factor(fe_subproblems *p, const fe_block_work *w, const double *lambda)
 {
     const int lanes = 1 << w->kind;
     double total[FE_MAX_LANES] = {0};
     for (int64_t i = 0; i < p->n; i++) {
-        part_error(p, &p->of[i], w->kind, w->cg.r, lambda, true, p->of[i].error);
+        subproblem_error(p, &p->of[i], w->kind, w->cg.r, lambda, true, p->of[i].error);
         for (int k = 0; k < lanes; k++) {
             total[k] += fabs(p->of[i].error[k]);
         }
     }
     for (int64_t i = 0; i < p->n; i++) {
-        for (int k = 0; k < lanes; k++) { /* an error that is not known is blamed too */
-            p->of[i].blamed |=
+        for (int k = 0; k < lanes; k++) { /* one with an unknown error too */
+            p->of[i].to_factor |=
                 !(2 * (double)p->n * fabs(p->of[i].error[k]) < total[k]) && total[k] != 0;
         }
     }
@@ -376,19 +386,19 @@ static void merge_column(fe_cg_column *whole, const fe_cg_column *mine, double e
     whole->lambda = smaller_known(mine->lambda, whole->lambda);
 }
 
-/** What the parts need before a solve: work memory, and to know where their ladders begin.  All the memory first: where
- *  a ladder is stopped, the error bound is still asked of every part. */
-static frg_status prepare(fe_parts *p, frg_context *ctx, int kind)
+/** What the subproblems need before a solve: work memory, and where their cascades begin.  All the
+ *  memory first: when one is stopped, the error bound is still asked of every subproblem. */
+static frg_status prepare(fe_subproblems *p, frg_context *ctx, int kind)
 {
     for (int64_t i = 0; i < p->n; i++) {
         TRY(need_work(&p->of[i], ctx, kind));
-        TRY(need_work(&p->of[i], ctx, 0)); /* a ladder's probe */
-        p->of[i].blamed = false;
+        TRY(need_work(&p->of[i], ctx, 0)); /* a cascade's probe */
+        p->of[i].to_factor = false;
     }
     for (int64_t i = 0; i < p->n; i++) {
-        part *mine = &p->of[i];
+        subproblem *mine = &p->of[i];
         if (!mine->prepared) {
-            const frg_status status = frgi_fe_ladder_prepare(mine->ladder, ctx, &mine->work[0]);
+            const frg_status status = frgi_fe_cascade_prepare(mine->cascade, ctx, &mine->work[0]);
             if (status != FRG_OK) {
                 return status;
             }
@@ -398,26 +408,27 @@ static frg_status prepare(fe_parts *p, frg_context *ctx, int kind)
     return FRG_OK;
 }
 
-/** A refinement begins where a part's solve has begun: a part that the rows serve keeps to them. */
-static fe_ladder_start start_of(const part *p, fe_ladder_start whole)
+/** A refinement begins where a subproblem's solve began: one that CG through the rows solves keeps
+ *  to it. */
+static fe_cascade_start start_of(const subproblem *p, fe_cascade_start whole)
 {
-    if (p->blamed) {
+    if (p->to_factor) {
         return FE_FROM_FACTOR;
     }
-    return whole == FE_FROM_ROWS || !frgi_fe_ladder_begins_beyond(p->ladder) ? FE_FROM_ROWS
-                                                                             : FE_FROM_ASSEMBLED;
+    return whole == FE_FROM_ROWS || !frgi_fe_cascade_begins_beyond(p->cascade) ? FE_FROM_ROWS
+                                                                               : FE_FROM_ASSEMBLED;
 }
 
-frg_status frgi_fe_parts_solve(fe_parts *p, frg_context *ctx, const fe_block_work *w,
-                               fe_ladder_start start, const fe_cg_target *goal,
-                               fe_cg_column *column)
+frg_status frgi_fe_subproblems_solve(fe_subproblems *p, frg_context *ctx, const fe_block_work *w,
+                                     fe_cascade_start start, const fe_cg_target *goal,
+                                     fe_cg_column *column)
 {
     const int lanes = 1 << w->kind;
     fe_cg_target target[FE_MAX_LANES];
     double lambda[FE_MAX_LANES], energy[FE_MAX_LANES];
     for (int k = 0; k < lanes; k++) {
         target[k] = goal[k];
-        target[k].total /= (double)p->n; /* the gradients of the parts add up */
+        target[k].total /= (double)p->n; /* the squared gradients of the subproblems add up */
         lambda[k] = goal[k].lambda;
         column[k] = (fe_cg_column){.done = 1, .lambda = (double)NAN};
         p->lane[k] = goal[k].lane;
@@ -428,16 +439,16 @@ frg_status frgi_fe_parts_solve(fe_parts *p, frg_context *ctx, const fe_block_wor
     frg_status status = prepare(p, ctx, w->kind);
     TRY(status);
     if (start == FE_FROM_FACTOR && status == FRG_OK) {
-        blame_parts(p, w, lambda);
+        choose_for_factor(p, w, lambda);
     }
     p->at_end = true;
     for (int64_t i = 0; i < p->n && status == FRG_OK; i++) {
-        part *mine = &p->of[i];
+        subproblem *mine = &p->of[i];
         const fe_block_work *own = &mine->work[w->kind];
         fe_cg_column done[FE_MAX_LANES];
         gather(mine, lanes, w->cg.r, own->cg.r);
-        status = frgi_fe_ladder_solve(mine->ladder, ctx, own, &mine->work[0], start_of(mine, start),
-                                      target, done);
+        status = frgi_fe_cascade_solve(mine->cascade, ctx, own, &mine->work[0],
+                                       start_of(mine, start), target, done);
         TRY(status);
         scatter(mine, lanes, own->answer, w->cg.r, w->answer, energy);
         for (int k = 0; k < lanes; k++) {
@@ -447,8 +458,8 @@ frg_status frgi_fe_parts_solve(fe_parts *p, frg_context *ctx, const fe_block_wor
             *seen = smaller_known(done[k].lambda, *seen);
             mine->steps = done[k].steps > mine->steps ? done[k].steps : mine->steps;
         }
-        p->at_end = p->at_end && (frgi_fe_ladder_is_direct(mine->ladder) ||
-                                  (start == FE_FROM_FACTOR && !mine->blamed));
+        p->at_end = p->at_end && (frgi_fe_cascade_is_direct(mine->cascade) ||
+                                  (start == FE_FROM_FACTOR && !mine->to_factor));
     }
     for (int k = 0; k < lanes && status != FRG_OK; k++) {
         column[k].done = 0;
@@ -456,14 +467,14 @@ frg_status frgi_fe_parts_solve(fe_parts *p, frg_context *ctx, const fe_block_wor
     return status;
 }
 
-void frgi_fe_parts_error(const fe_parts *p, const fe_block_work *w, const double *s,
-                         const double *lambda, bool prepared, double *error)
+void frgi_fe_subproblems_error(const fe_subproblems *p, const fe_block_work *w, const double *s,
+                               const double *lambda, bool prepared, double *error)
 {
     const int lanes = 1 << w->kind;
     double mine[FE_MAX_LANES];
     memset(error, 0, (size_t)lanes * sizeof *error);
     for (int64_t i = 0; i < p->n; i++) {
-        part_error(p, &p->of[i], w->kind, s, lambda, prepared, mine);
+        subproblem_error(p, &p->of[i], w->kind, s, lambda, prepared, mine);
         for (int k = 0; k < lanes; k++) {
             error[k] += mine[k];
         }
@@ -472,10 +483,10 @@ void frgi_fe_parts_error(const fe_parts *p, const fe_block_work *w, const double
 
 /* ---- reporting ---------------------------------------------------------------------------------- */
 
-void frgi_fe_parts_see(fe_parts *p, int lane, const double *mean, double scale)
+void frgi_fe_subproblems_record(fe_subproblems *p, int lane, const double *mean, double scale)
 {
     for (int64_t i = 0; i < p->n; i++) {
-        part *mine = &p->of[i];
+        subproblem *mine = &p->of[i];
         if (!mine->prepared) {
             continue;
         }
@@ -486,50 +497,50 @@ void frgi_fe_parts_see(fe_parts *p, int lane, const double *mean, double scale)
             most = own[l] > most ? own[l] : most;
         }
         mine->seen[lane] = most * scale;
-        fe_parts *const inner = frgi_fe_ladder_parts(mine->ladder);
+        fe_subproblems *const inner = frgi_fe_cascade_subproblems(mine->cascade);
         if (inner) {
-            frgi_fe_parts_see(inner, lane, own, scale);
+            frgi_fe_subproblems_record(inner, lane, own, scale);
         }
     }
 }
 
-void frgi_fe_parts_settle(fe_parts *p, int lanes)
+void frgi_fe_subproblems_commit(fe_subproblems *p, int lanes)
 {
     for (int64_t i = 0; i < p->n; i++) {
-        part *mine = &p->of[i];
+        subproblem *mine = &p->of[i];
         for (int k = 0; k < lanes; k++) {
             mine->audit = mine->seen[k] > mine->audit ? mine->seen[k] : mine->audit;
         }
-        fe_parts *const inner = frgi_fe_ladder_parts(mine->ladder);
+        fe_subproblems *const inner = frgi_fe_cascade_subproblems(mine->cascade);
         if (inner) {
-            frgi_fe_parts_settle(inner, lanes);
+            frgi_fe_subproblems_commit(inner, lanes);
         }
     }
 }
 
-bool frgi_fe_parts_at_end(const fe_parts *p)
+bool frgi_fe_subproblems_at_end(const fe_subproblems *p)
 {
     return p->at_end;
 }
 
-int64_t frgi_fe_parts_count(const fe_parts *p)
+int64_t frgi_fe_subproblems_count(const fe_subproblems *p)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < p->n; i++) {
-        const fe_parts *inner = frgi_fe_ladder_parts(p->of[i].ladder);
-        count += inner ? frgi_fe_parts_count(inner) : 1;
+        const fe_subproblems *inner = frgi_fe_cascade_subproblems(p->of[i].cascade);
+        count += inner ? frgi_fe_subproblems_count(inner) : 1;
     }
     return count;
 }
 
-frg_demean_part frgi_fe_parts_part(const fe_parts *p, int64_t i)
+frg_demean_part frgi_fe_subproblems_get(const fe_subproblems *p, int64_t i)
 {
-    const part *mine = p->of;
+    const subproblem *mine = p->of;
     for (;; mine++) {
-        const fe_parts *inner = frgi_fe_ladder_parts(mine->ladder);
-        const int64_t count = inner ? frgi_fe_parts_count(inner) : 1;
+        const fe_subproblems *inner = frgi_fe_cascade_subproblems(mine->cascade);
+        const int64_t count = inner ? frgi_fe_subproblems_count(inner) : 1;
         if (i < count && inner) {
-            return frgi_fe_parts_part(inner, i);
+            return frgi_fe_subproblems_get(inner, i);
         }
         if (i < count) {
             break;
@@ -541,27 +552,27 @@ frg_demean_part frgi_fe_parts_part(const fe_parts *p, int64_t i)
                              .components = mine->components,
                              .iterations = mine->steps,
                              .audit = mine->audit,
-                             .method = frgi_fe_ladder_method(mine->ladder)};
+                             .method = frgi_fe_cascade_method(mine->cascade)};
 }
 
-const char *frgi_fe_parts_method(const fe_parts *p)
+const char *frgi_fe_subproblems_method(const fe_subproblems *p)
 {
     int64_t factored = 0;
-    const int64_t count = frgi_fe_parts_count(p);
+    const int64_t count = frgi_fe_subproblems_count(p);
     for (int64_t i = 0; i < count; i++) {
-        factored += strcmp(frgi_fe_parts_part(p, i).method, "direct") == 0;
+        factored += strcmp(frgi_fe_subproblems_get(p, i).method, "direct") == 0;
     }
     return factored == count ? "direct by components"
            : factored == 0   ? "cg by components"
                              : "direct and cg by components";
 }
 
-size_t frgi_fe_parts_bytes(const fe_parts *p)
+size_t frgi_fe_subproblems_bytes(const fe_subproblems *p)
 {
     size_t bytes = 0;
     for (int64_t i = 0; i < p->n; i++) {
-        const part *mine = &p->of[i];
-        bytes += frgi_fe_rows_bytes(&mine->rows) + frgi_fe_ladder_factor_bytes(mine->ladder);
+        const subproblem *mine = &p->of[i];
+        bytes += frgi_fe_rows_bytes(&mine->rows) + frgi_fe_cascade_factor_bytes(mine->cascade);
         for (int kind = 0; kind < FE_LANE_KINDS; kind++) {
             bytes += mine->arena[kind].bytes;
         }
@@ -569,11 +580,12 @@ size_t frgi_fe_parts_bytes(const fe_parts *p)
     return bytes;
 }
 
-frg_status frgi_fe_parts_rank(fe_parts *p, frg_context *ctx, bool cheap_only, int64_t *rank)
+frg_status frgi_fe_subproblems_rank(fe_subproblems *p, frg_context *ctx, bool cheap_only,
+                                    int64_t *rank)
 {
     int64_t total = 0, mine = 0;
     for (int64_t i = 0; i < p->n && mine >= 0; i++) {
-        TRY(frgi_fe_ladder_count(p->of[i].ladder, ctx, cheap_only, &mine));
+        TRY(frgi_fe_cascade_count(p->of[i].cascade, ctx, cheap_only, &mine));
         total += mine;
     }
     *rank = mine >= 0 ? total : -1;

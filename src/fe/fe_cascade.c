@@ -1,0 +1,832 @@
+/* fe_cascade.c - builds the solvers of fe_cascade.h when they are needed, and escalates from one to
+ * the next.
+ *
+ * Costs that decide (seconds, one thread, measured on two machines; only their ratios matter):
+ * a CG iteration through the rows takes about 2 ns a row and 4 columns, an entry of S half of that.
+ */
+#include "fe/fe_cascade.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "fe/fe_approx_chol.h"
+#include "fe/fe_border.h"
+#include "fe/fe_classes.h"
+#include "fe/fe_direct.h"
+#include "fe/fe_schur.h"
+#include "fe/fe_subproblems.h"
+#include "fe/fe_union.h"
+
+enum {
+    ROW_STEPS = 30, /* through the rows before the choice is made again: easy graphs need 5 to 15 */
+    ROW_FORECAST = 60, /* so many forecast, and the choice is made again at once */
+    FEW_STEPS = 20,    /* so few CG iterations need no factor */
+    MANY_STEPS = 150   /* so many pay for an approximate factor */
+};
+static const double CHEAP_PRODUCTS = 1; /* a row: S is assembled at once */
+static const double WORTH_PRODUCTS =
+    30; /* a row: S is assembled when CG through the rows is slow */
+/* Entries between two factors are differences, w less c_u c_u' / N_u, and carry the rounding of N_u. */
+static const double NULL_PIVOT = 1e-9;
+static const double FORECAST_WORTH =
+    1e8; /* entries in all steps, some tenths of a second: cheaper ones are made */
+static const double SECONDS_PER_ROW = 1e-8, SECONDS_PER_ENTRY = 1e-9, SECONDS_PER_AMD_ENTRY = 1e-7;
+
+typedef enum { SOLVER_ROWS, SOLVER_EXPLICIT, SOLVER_DIRECT, SOLVER_AC, SOLVER_SUBPROBLEMS } solver;
+static const char *const solver_names[] = {"cg rows", "cg explicit", "direct",
+                                           "cg approximate cholesky", "subproblems"};
+
+struct fe_cascade {
+    const fe_rows *g;
+    frg_demean_opts opts;
+    frg_context *ctx;
+    int threads;
+    frgi_isa isa;
+    double products; /* estimate of the products that S takes; -1: not yet made */
+    bool refused;    /* S does not fit fill_cap */
+    fe_schur schur;  /* n > 0 once assembled */
+    bool border_known;
+    bool has_short;   /* with it: float32 products through the rows are faster */
+    fe_border border; /* the rows' product where all factors but one are small */
+    bool chosen;
+    solver choice;               /* beyond the rows */
+    bool split_tried;            /* frgi_fe_subproblems_create was called */
+    fe_subproblems *subproblems; /* NULL: S is solved as a whole */
+    bool beyond;                 /* CG through the rows is known to be too slow */
+    frgi_direct *direct;
+    bool factored;
+    frgi_ac *ac;
+    int32_t *null_set; /* n_coef: sets of levels whose indicator z has S z = 0; made when needed */
+    double *ones;      /* Jacobi turned off */
+    double *scratch;   /* of a factor's solves */
+    size_t scratch_doubles;
+    solver used;
+};
+
+void frgi_fe_block_work_layout(frgi_arena *a, const fe_rows *g, int kind, fe_block_work *w)
+{
+    const int lanes = 1 << kind;
+    w->kind = kind;
+    frgi_fe_row_work_layout(a, g, lanes, &w->rows);
+    frgi_fe_cg_layout(a, g->n_coef, lanes, &w->cg);
+    w->answer = TAKE(a, double, frgi_mul((size_t)g->n_coef, (size_t)lanes));
+    w->keep = TAKE(a, double, frgi_mul((size_t)g->n_coef, (size_t)lanes));
+}
+
+frg_status frgi_fe_cascade_create(fe_cascade **out, frg_context *ctx, const fe_rows *g,
+                                  const frg_demean_opts *o)
+{
+    *out = NULL;
+    fe_cascade *c;
+    TRY(NEW0(ctx, &c, 1, "solver cascade"));
+    c->g = g;
+    c->ctx = ctx;
+    c->opts = *o;
+    c->threads = frg_threads(ctx);
+    c->isa = frgi_context_isa(ctx);
+    c->products = -1;
+    *out = c;
+    return FRG_OK;
+}
+
+void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
+{
+    if (!c) {
+        return;
+    }
+    frgi_direct_destroy(c->direct);
+    frgi_ac_destroy(c->ac);
+    frgi_fe_schur_destroy(&c->schur, ctx);
+    frgi_fe_border_destroy(&c->border, ctx);
+    frgi_fe_subproblems_destroy(c->subproblems, ctx);
+    DROP(ctx, &c->null_set);
+    DROP(ctx, &c->ones);
+    DROP(ctx, &c->scratch);
+    DROP(ctx, &c);
+}
+
+/* ---- building ----------------------------------------------------------------------------------- */
+
+size_t frgi_fe_fill_cap(const frg_context *ctx, const frg_demean_opts *o)
+{
+    return o->fill_cap > 0 ? o->fill_cap : frgi_memory_allowed(ctx) / 4;
+}
+
+/** Bytes that S may take: an entry for each product, but no more of them than pairs of levels. */
+static double schur_bytes(const fe_cascade *c)
+{
+    const double levels = (double)c->g->n_coef;
+    return 12 * fmin(c->products, levels * levels);
+}
+
+/** Assembles S unless it is there; a matrix over the cap is no failure: the solvers that need it
+ *  are then left out. */
+static frg_status build_schur(fe_cascade *c, frg_context *ctx)
+{
+    if (c->schur.n > 0 || c->refused) {
+        return FRG_OK;
+    }
+    const size_t cap = frgi_fe_fill_cap(ctx, &c->opts);
+    if (schur_bytes(c) > (double)cap) {
+        c->refused = true;
+        return FRG_OK;
+    }
+    const frg_status status = frgi_fe_schur_create(&c->schur, ctx, c->g, cap);
+    c->refused = frgi_direct_refused(ctx, status);
+    return c->refused ? FRG_OK : status;
+}
+
+/** Scratch for the factors' solves; two factors share the larger. */
+static frg_status need_scratch(fe_cascade *c, frg_context *ctx, size_t doubles)
+{
+    if (doubles > c->scratch_doubles) {
+        DROP(ctx, &c->scratch);
+        c->scratch_doubles = 0;
+        TRY(NEW(ctx, &c->scratch, doubles, "scratch of the factor"));
+        c->scratch_doubles = doubles;
+    }
+    return FRG_OK;
+}
+
+static frg_status analyse(fe_cascade *c, frg_context *ctx, double seconds_to_beat)
+{
+    if (c->direct) {
+        return FRG_OK;
+    }
+    frgi_direct_opts o;
+    frgi_direct_defaults(&o);
+    o.byte_cap = frgi_fe_fill_cap(ctx, &c->opts);
+    if (c->g->n_rest > 1) {
+        o.null_pivot = NULL_PIVOT;
+    }
+    const double entries = seconds_to_beat / SECONDS_PER_AMD_ENTRY;
+    o.amd_max_nnz = entries < (double)o.amd_max_nnz ? (int64_t)entries : o.amd_max_nnz;
+    const frgi_symmetric s = frgi_fe_schur_view(&c->schur);
+    return frgi_direct_analyse(&c->direct, ctx, &s, c->schur.border, c->schur.n_border, &o);
+}
+
+static double factor_seconds(const fe_cascade *c)
+{
+    return frgi_direct_costs(c->direct, frgi_direct_chosen(c->direct)).seconds;
+}
+
+static frg_status build_factor(fe_cascade *c, frg_context *ctx)
+{
+    if (c->factored) {
+        return FRG_OK;
+    }
+    TRY(analyse(c, ctx, INFINITY));
+    const frgi_symmetric s = frgi_fe_schur_view(&c->schur);
+    const frg_status status = frgi_direct_factor(c->direct, &s);
+    if (status != FRG_OK) {
+        return status;
+    }
+    TRY(need_scratch(c, ctx, frgi_direct_scratch(c->direct, FE_MAX_LANES)));
+    c->factored = true;
+    return FRG_OK;
+}
+
+static void drop_factor(fe_cascade *c)
+{
+    frgi_direct_destroy(c->direct);
+    c->direct = NULL;
+    c->factored = false;
+}
+
+static int factor_of(const fe_rows *g, int32_t level)
+{
+    int q = 0;
+    while (g->factor[q].first < 0 || level < g->factor[q].first ||
+           level >= g->factor[q].first + g->factor[q].levels) {
+        q++;
+    }
+    return q;
+}
+
+/** The approximate factor takes a Laplacian: within one factor S is one, across factors it is not. */
+static frg_status build_ac(fe_cascade *c, frg_context *ctx)
+{
+    if (c->ac) {
+        return FRG_OK;
+    }
+    const fe_schur *s = &c->schur;
+    int64_t *starts = NULL;
+    int32_t *columns = NULL;
+    double *values = NULL;
+    frg_status status;
+    TRY_TO(done, NEW(ctx, &starts, s->n + 1, "blocks of the Schur complement"));
+    TRY_TO(done, NEW(ctx, &columns, s->starts[s->n], "blocks of the Schur complement"));
+    TRY_TO(done, NEW(ctx, &values, s->starts[s->n], "blocks of the Schur complement"));
+    int64_t used = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const fe_factor *f = &c->g->factor[factor_of(c->g, (int32_t)i)];
+        starts[i] = used;
+        for (int64_t j = s->starts[i]; j < s->starts[i + 1]; j++) {
+            if (s->columns[j] >= f->first && s->columns[j] < f->first + f->levels) {
+                columns[used] = s->columns[j];
+                values[used++] = s->values[j];
+            }
+        }
+    }
+    starts[s->n] = used;
+    const frgi_symmetric blocks = {s->n, starts, columns, values, 0};
+    frgi_ac_opts o;
+    frgi_ac_defaults(&o);
+    o.seed = frg_seed(ctx);
+    frgi_ac *ac;
+    TRY_TO(done, frgi_ac_create(&ac, ctx, &blocks, &o));
+    if (ac) {
+        const frg_status room = need_scratch(c, ctx, frgi_ac_scratch(ac, FE_MAX_LANES));
+        if (room < 0) {
+            frgi_ac_destroy(ac);
+            ac = NULL;
+        }
+        status = room < 0 ? room : status;
+        c->ac = ac;
+    }
+done:
+    DROP(ctx, &starts);
+    DROP(ctx, &columns);
+    DROP(ctx, &values);
+    return status;
+}
+
+/* ---- applying ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    const fe_cascade *c;
+    const fe_row_work *work;
+    int kind, f32; /* width, and type of the search direction */
+} product;
+
+static const fe_coef_ops *coef_ops(const product *p)
+{
+    return frgi_fe_coef_ops(p->c->isa, p->f32, p->kind);
+}
+
+static void rows_product(const product *p, int lanes, bool brief, const void *a, double *y)
+{
+    const fe_cascade *c = p->c;
+    if (c->border.width > 0) {
+        frgi_fe_border_apply(&c->border, coef_ops(p), p->work, c->threads, lanes, brief,
+                             p->f32 ? sizeof(float) : sizeof(double), a, y);
+        return;
+    }
+    frgi_fe_apply(c->g, coef_ops(p), p->work, c->threads, lanes, brief, a, y);
+}
+
+static void times_rows(const void *data, int lanes, const void *a, double *y)
+{
+    rows_product(data, lanes, false, a, y);
+}
+
+static void times_rows_short(const void *data, int lanes, const void *a, double *y)
+{
+    rows_product(data, lanes, true, a, y);
+}
+
+static void times_schur(const void *data, int lanes, const void *a, double *y)
+{
+    (void)lanes;
+    const product *p = data;
+    const fe_schur *s = &p->c->schur;
+    const fe_coef_ops *ops = coef_ops(p);
+    enum { ROWS = 512 };
+    const int64_t pieces = (s->n + ROWS - 1) / ROWS;
+#pragma omp parallel for num_threads(p->c->threads)                                                \
+    schedule(dynamic, 4) if (s->starts[s->n] > 20000)
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t end = (i + 1) * ROWS;
+        ops->spmv(i * ROWS, end < s->n ? end : s->n, s->starts, s->columns, s->values, a, y);
+    }
+}
+
+static void apply_ac(const void *data, int lanes, const void *r, double *z)
+{
+    const product *p = data;
+    frgi_ac_apply(p->c->ac, lanes, r, z, p->c->scratch);
+}
+
+static const double *jacobi(const fe_cascade *c, solver which)
+{
+    if (c->ones) {
+        return c->ones;
+    }
+    return which == SOLVER_ROWS ? c->g->level_inverse : c->schur.inverse_diag;
+}
+
+/** Small factors leave the rows' product once for all. */
+static frg_status build_border(fe_cascade *c, frg_context *ctx)
+{
+    if (!c->border_known) {
+        TRY(frgi_fe_border_create(&c->border, ctx, c->g));
+        c->has_short = frgi_fe_has_short(c->border.width > 0 ? &c->border.lean : c->g, c->threads);
+        c->border_known = true;
+    }
+    return FRG_OK;
+}
+
+/** Is the solver the cascade's to choose? */
+static bool is_free(const fe_cascade *c)
+{
+    return c->opts.method == FRG_FE_AUTO && c->opts.precond == FRG_FE_PRECOND_AUTO;
+}
+
+/** Do the columns make forecasts?  They do where no other solver follows and max_iter iterations
+ *  take long. */
+static bool may_forecast(const fe_cascade *c, solver which)
+{
+    const int64_t entries =
+        which == SOLVER_ROWS ? c->g->n * c->g->n_rest : c->schur.starts[c->schur.n];
+    return !is_free(c) && (double)entries * (double)c->opts.max_iter >= FORECAST_WORTH;
+}
+
+/** Conjugate gradients on one of the operators, from w->cg.r, added to w->answer. */
+static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe_block_work *w,
+                         int64_t max_steps, const fe_cg_target *goal, fe_cg_column *column)
+{
+    const int lanes = 1 << w->kind;
+    fe_cg_target target[FE_MAX_LANES];
+    memcpy(target, goal, (size_t)lanes * sizeof *target);
+    for (int k = 0; k < lanes; k++) {
+        target[k].forecast = may_forecast(c, which);
+    }
+    const product p = {c, &w->rows, w->kind, c->opts.dtype != FRG_FE_F64};
+    if (which == SOLVER_ROWS) {
+        TRY(build_border(c, ctx));
+    }
+    const fe_system s = {
+        .n = c->g->n_coef,
+        .times = which == SOLVER_ROWS ? times_rows : times_schur,
+        .times_short = which == SOLVER_ROWS && c->has_short ? times_rows_short : NULL,
+        .data = &p,
+        .inverse_diag = jacobi(c, which),
+        .precondition = which == SOLVER_AC ? apply_ac : NULL,
+        .precondition_data = &p,
+        .level_inverse = c->g->level_inverse,
+    };
+    const frg_status status =
+        frgi_fe_cg_run(ctx, &s, coef_ops(&p), frgi_fe_coef_ops(c->isa, 0, w->kind), &w->cg, lanes,
+                       max_steps, solver_names[which], target, column);
+    for (int64_t j = 0; j < s.n * lanes; j++) {
+        w->answer[j] += w->cg.x[j];
+    }
+    return status;
+}
+
+/** Finds the null space of S that belongs to the graph: levels of one factor that eliminated levels
+ *  join, whose indicator z is the sum of the dummies of these. Within a factor S has an entry where
+ *  an eliminated level joins two levels. */
+static frg_status find_null_sets(fe_cascade *c, frg_context *ctx)
+{
+    if (c->null_set) {
+        return FRG_OK;
+    }
+    const fe_schur *const s = &c->schur;
+    TRY(NEW(ctx, &c->null_set, s->n, "null space of S"));
+    for (int32_t i = 0; i < s->n; i++) {
+        c->null_set[i] = i;
+    }
+    for (int q = 0; q < c->g->n_factors; q++) {
+        const int64_t first = c->g->factor[q].first, end = first + c->g->factor[q].levels;
+        for (int64_t i = first < 0 ? end : first; i < end; i++) {
+            for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
+                if (s->columns[e] >= first && s->columns[e] < end) {
+                    fe_join(c->null_set, (int32_t)i, s->columns[e]);
+                }
+            }
+        }
+    }
+    for (int32_t i = 0; i < s->n; i++) {
+        c->null_set[i] = fe_root_of(c->null_set, i);
+    }
+    return FRG_OK;
+}
+
+/** w->cg.r <- r - W z (z'r) / (z'W z) for each z of the null space, W the weights of the levels: what rounding
+ *  has left of z'r would all end in the mean of the level that the factor grounds, which may be a light one. */
+static void project_on_range(const fe_cascade *c, const fe_block_work *w)
+{
+    const int lanes = 1 << w->kind;
+    const int64_t n = c->g->n_coef;
+    double *const sum = w->cg.q, *const weight = w->cg.z;
+    memset(sum, 0, (size_t)(n * lanes) * sizeof *sum);
+    memset(weight, 0, (size_t)n * sizeof *weight);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t z = c->null_set[i];
+        weight[z] += c->g->level_weight[i];
+        for (int k = 0; k < lanes; k++) {
+            sum[z * lanes + k] += w->cg.r[i * lanes + k];
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t z = c->null_set[i];
+        const double share = weight[z] > 0 ? c->g->level_weight[i] / weight[z] : 0;
+        for (int k = 0; k < lanes; k++) {
+            w->cg.r[i * lanes + k] -= share * sum[z * lanes + k];
+        }
+    }
+}
+
+/** The factor's solution, in every round but the first of what the rounds before have left: x <- x + S^+ r, r <- r - S x;
+ *  `project`: of right-hand sides in the range of S. */
+static void solve_direct(fe_cascade *c, const fe_block_work *w, int rounds, bool project,
+                         fe_cg_column *column)
+{
+    const int lanes = 1 << w->kind;
+    const int64_t length = c->g->n_coef * lanes;
+    const product p = {c, &w->rows, w->kind, 0};
+    for (int round = 1; round <= rounds; round++) {
+        if (project) {
+            project_on_range(c, w);
+        }
+        memcpy(w->cg.x, w->cg.r, (size_t)length * sizeof(double));
+        frgi_direct_solve(c->direct, lanes, w->cg.x, c->scratch);
+        for (int64_t j = 0; j < length; j++) {
+            w->answer[j] += w->cg.x[j];
+        }
+        if (round == rounds) {
+            break;
+        }
+        times_schur(&p, lanes, w->cg.x, w->cg.q);
+        for (int64_t j = 0; j < length; j++) {
+            w->cg.r[j] -= w->cg.q[j];
+        }
+    }
+    for (int k = 0; k < lanes; k++) {
+        column[k] = (fe_cg_column){.done = 1, .lambda = (double)NAN};
+    }
+}
+
+/* ---- choosing ----------------------------------------------------------------------------------- */
+
+/** CG iterations that an operator will need. */
+static frg_status probe(fe_cascade *c, frg_context *ctx, solver which, const fe_block_work *single,
+                        double *steps)
+{
+    const product p = {c, &single->rows, 0, 0};
+    const fe_system s = {.n = c->g->n_coef,
+                         .times = which == SOLVER_ROWS ? times_rows : times_schur,
+                         .data = &p,
+                         .inverse_diag = jacobi(c, which),
+                         .level_inverse = c->g->level_inverse};
+    return frgi_fe_cg_predict(ctx, &s, coef_ops(&p), &single->cg, steps);
+}
+
+/** Splits S into the subproblems of its components where several of them are large; tried once. */
+static frg_status split_components(fe_cascade *c, frg_context *ctx)
+{
+    if (c->split_tried || !is_free(c)) {
+        return FRG_OK;
+    }
+    TRY(frgi_fe_subproblems_create(&c->subproblems, ctx, c->g, &c->opts));
+    c->split_tried = true;
+    if (c->subproblems) {
+        c->choice = SOLVER_SUBPROBLEMS;
+        drop_factor(c);
+        frgi_fe_schur_destroy(&c->schur, ctx);
+    }
+    return FRG_OK;
+}
+
+/** Chooses between CG and a factor for the assembled S.  An envelope that costs less than FEW_STEPS
+ *  CG iterations needs no probe.  Otherwise: few iterations -> CG; a factor that costs less than
+ *  the iterations -> direct; several large components -> a subproblem each; many iterations -> the
+ *  approximate factor. */
+static frg_status compare_solvers(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
+{
+    const double step = (double)c->schur.starts[c->schur.n] * 4 * SECONDS_PER_ENTRY;
+    frg_status status = analyse(c, ctx, 0);
+    if (status != FRG_OK && !frgi_direct_refused(ctx, status)) {
+        return status;
+    }
+    if (status == FRG_OK && factor_seconds(c) < FEW_STEPS * step) {
+        c->choice = SOLVER_DIRECT;
+        return FRG_OK;
+    }
+    double steps;
+    status = probe(c, ctx, SOLVER_EXPLICIT, single, &steps);
+    if (status != FRG_OK) {
+        return status;
+    }
+    c->choice = steps > MANY_STEPS ? SOLVER_AC : SOLVER_EXPLICIT;
+    if (steps <= FEW_STEPS) {
+        return FRG_OK;
+    }
+    TRY(split_components(c, ctx));
+    if (c->subproblems) {
+        return FRG_OK;
+    }
+    drop_factor(c);
+    status = analyse(c, ctx, steps * step);
+    if (status == FRG_OK && factor_seconds(c) < steps * step) {
+        c->choice = SOLVER_DIRECT;
+    }
+    return frgi_direct_refused(ctx, status) ? FRG_OK : status;
+}
+
+/** Do the options force a solver that needs the assembled S? */
+static bool is_forced(const fe_cascade *c)
+{
+    return c->opts.method == FRG_FE_DIRECT || c->opts.precond == FRG_FE_PRECOND_AC;
+}
+
+/** Chooses the solver beyond the rows, once for the plan.  The components are labelled before S is
+ *  assembled, unless assembly costs no more than labelling them. */
+static frg_status choose(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
+{
+    if (c->chosen) {
+        return FRG_OK;
+    }
+    if (c->products > CHEAP_PRODUCTS * (double)c->g->n) {
+        TRY(split_components(c, ctx));
+    }
+    const frg_status built = c->subproblems ? FRG_OK : build_schur(c, ctx);
+    if (built != FRG_OK) {
+        return built;
+    }
+    if (c->refused && is_forced(c)) {
+        FAIL(ctx, E_TOO_BIG,
+             "%s needs an assembled matrix of about %.0f bytes, fill_cap allows %zu",
+             c->opts.method == FRG_FE_DIRECT ? "method direct" : "precond ac", schur_bytes(c),
+             frgi_fe_fill_cap(ctx, &c->opts));
+    }
+    if (c->subproblems) {
+        c->choice = SOLVER_SUBPROBLEMS;
+    } else if (c->refused) {
+        TRY(split_components(c, ctx));
+        c->choice = c->subproblems ? SOLVER_SUBPROBLEMS : SOLVER_ROWS;
+    } else if (c->opts.precond == FRG_FE_PRECOND_AC) {
+        c->choice = SOLVER_AC;
+    } else if (c->opts.method == FRG_FE_DIRECT) {
+        c->choice = SOLVER_DIRECT;
+    } else if (c->opts.precond != FRG_FE_PRECOND_AUTO) {
+        c->choice = SOLVER_EXPLICIT;
+    } else {
+        const frg_status status = compare_solvers(c, ctx, single);
+        if (status != FRG_OK) {
+            return status;
+        }
+    }
+    c->chosen = true;
+    return FRG_OK;
+}
+
+/** Estimates once what S would cost; where that is too much, the components are split before an
+ *  iteration is made. */
+static frg_status study(fe_cascade *c, frg_context *ctx)
+{
+    if (c->products < 0) {
+        const double products = frgi_fe_classes_estimate(c->g, frg_seed(ctx));
+        if (products > WORTH_PRODUCTS * (double)c->g->n) {
+            TRY(split_components(c, ctx));
+            c->beyond = c->subproblems != NULL;
+        }
+        c->products = products;
+    }
+    return FRG_OK;
+}
+
+/** Does a solve begin beyond the rows? */
+static bool skips_rows(const fe_cascade *c, fe_cascade_start start)
+{
+    return c->beyond || c->opts.method == FRG_FE_DIRECT || c->opts.precond == FRG_FE_PRECOND_AC ||
+           start != FE_FROM_ROWS ||
+           (c->opts.method != FRG_FE_CG && c->products <= CHEAP_PRODUCTS * (double)c->g->n);
+}
+
+/** Sets the right-hand sides of finished columns to 0; returns how many columns go on. */
+static int drop_finished(const fe_rows *g, const fe_block_work *w, const fe_cg_column *column,
+                         fe_cg_target *target)
+{
+    const int lanes = 1 << w->kind;
+    int left = 0;
+    for (int k = 0; k < lanes; k++) {
+        target[k].within -= column[k].energy;
+        target[k].most -= column[k].steps;
+        left += !column[k].done;
+        for (int64_t l = 0; column[k].done && l < g->n_coef; l++) {
+            w->cg.r[l * lanes + k] = 0;
+        }
+    }
+    return left;
+}
+
+static frg_status build_solver(fe_cascade *c, frg_context *ctx, solver which)
+{
+    return which == SOLVER_DIRECT ? build_factor(c, ctx)
+           : which == SOLVER_AC   ? build_ac(c, ctx)
+                                  : FRG_OK;
+}
+
+bool frgi_fe_cascade_begins_beyond(const fe_cascade *c)
+{
+    return skips_rows(c, FE_FROM_ROWS);
+}
+
+frg_status frgi_fe_cascade_prepare(fe_cascade *c, frg_context *ctx, const fe_block_work *single)
+{
+    TRY(study(c, ctx));
+    double steps = 0;
+    frg_status status = FRG_OK;
+    if (!skips_rows(c, FE_FROM_ROWS) && c->products <= WORTH_PRODUCTS * (double)c->g->n) {
+        TRY(build_border(c, ctx));
+        status = probe(c, ctx, SOLVER_ROWS, single, &steps);
+        c->beyond = status == FRG_OK && steps > ROW_STEPS;
+    }
+    if (status == FRG_OK && skips_rows(c, FE_FROM_ROWS)) {
+        status = choose(c, ctx, single);
+        status = status == FRG_OK ? build_solver(c, ctx, c->choice) : status;
+    }
+    return status;
+}
+
+/** Solves by the solver beyond the rows. */
+static frg_status escalate(fe_cascade *c, frg_context *ctx, const fe_block_work *w,
+                           const fe_block_work *single, fe_cascade_start start,
+                           const fe_cg_target *target, fe_cg_column *column)
+{
+    /* the probe takes the work memory of one column: what w holds is kept aside when they are the same */
+    const size_t bytes = (size_t)c->g->n_coef * sizeof(double);
+    const bool shared = single->cg.r == w->cg.r;
+    if (shared) {
+        memcpy(w->cg.z, w->cg.r, bytes);
+    }
+    const frg_status status = choose(c, ctx, single);
+    if (shared) {
+        memcpy(w->cg.r, w->cg.z, bytes);
+    }
+    if (status != FRG_OK) {
+        return status;
+    }
+    solver next = c->choice;
+    if (start == FE_FROM_FACTOR && next != SOLVER_SUBPROBLEMS && !c->refused) {
+        next = SOLVER_DIRECT;
+    }
+    const frg_status built = build_solver(c, ctx, next);
+    if (built != FRG_OK) { /* `used` stays what it was: an interrupted solver does not exist */
+        return built;
+    }
+    c->used = next;
+    if (next == SOLVER_SUBPROBLEMS) {
+        return frgi_fe_subproblems_solve(c->subproblems, ctx, w, start, target, column);
+    }
+    if (next == SOLVER_DIRECT) {
+        const bool project = start == FE_FROM_FACTOR;
+        if (project) {
+            TRY(find_null_sets(c, ctx));
+        }
+        /* a refinement is audited right afterwards, and may be repeated */
+        solve_direct(c, w, start == FE_FROM_ASSEMBLED ? 1 : 2, project, column);
+        return FRG_OK;
+    }
+    return run_cg(c, ctx, next, w, c->opts.max_iter, target, column);
+}
+
+frg_status frgi_fe_cascade_solve(fe_cascade *c, frg_context *ctx, const fe_block_work *w,
+                                 const fe_block_work *single, fe_cascade_start start,
+                                 const fe_cg_target *goal, fe_cg_column *column)
+{
+    const int lanes = 1 << w->kind;
+    fe_cg_target target[FE_MAX_LANES];
+    fe_cg_column before[FE_MAX_LANES] = {0};
+    memcpy(target, goal, (size_t)lanes * sizeof *target);
+    memset(w->answer, 0, (size_t)(c->g->n_coef * lanes) * sizeof(double));
+    memset(column, 0, (size_t)lanes * sizeof *column);
+    if (c->opts.precond == FRG_FE_PRECOND_OFF && !c->ones) {
+        TRY(NEW(ctx, &c->ones, c->g->n_coef, "ones"));
+        for (int64_t i = 0; i < c->g->n_coef; i++) {
+            c->ones[i] = 1;
+        }
+    }
+
+    TRY(study(c, ctx));
+    if (!skips_rows(c, start)) {
+        const bool further =
+            c->opts.method != FRG_FE_CG && c->products <= WORTH_PRODUCTS * (double)c->g->n;
+        const int64_t steps =
+            further && c->opts.max_iter > ROW_STEPS ? ROW_STEPS : c->opts.max_iter;
+        c->used = SOLVER_ROWS;
+        for (int k = 0; k < lanes; k++) {
+            target[k].forecast_limit = further ? ROW_FORECAST : 0;
+        }
+        const frg_status status = run_cg(c, ctx, SOLVER_ROWS, w, steps, target, column);
+        if (status != FRG_OK || !further || drop_finished(c->g, w, column, target) == 0) {
+            return status;
+        }
+        memcpy(before, column, sizeof before);
+        for (int k = 0; k < lanes; k++) {
+            target[k].forecast_limit = 0;
+        }
+    }
+    const frg_status status = escalate(c, ctx, w, single, start, target, column);
+    for (int k = 0; k < lanes; k++) {
+        column[k].steps += before[k].steps;
+        column[k].lambda = before[k].done ? before[k].lambda : column[k].lambda;
+        column[k].escalated = c->used != SOLVER_ROWS && !before[k].done;
+    }
+    return status;
+}
+
+void frgi_fe_cascade_error(const fe_cascade *c, const fe_block_work *w, const double *s,
+                           const double *lambda, bool prepared, double *error)
+{
+    const solver which = !prepared                          ? c->used
+                         : frgi_fe_cascade_begins_beyond(c) ? c->choice
+                                                            : SOLVER_ROWS;
+    const int lanes = 1 << w->kind;
+    const int64_t length = c->g->n_coef * lanes;
+    const product p = {c, &w->rows, w->kind, 0};
+    double *z = w->cg.z;
+    if (which == SOLVER_SUBPROBLEMS) {
+        frgi_fe_subproblems_error(c->subproblems, w, s, lambda, prepared, error);
+        return;
+    }
+    if (which == SOLVER_DIRECT) {
+        memcpy(z, s, (size_t)length * sizeof(double));
+        frgi_direct_solve(c->direct, lanes, z, c->scratch);
+    } else if (which == SOLVER_AC) {
+        apply_ac(&p, lanes, s, z);
+    } else {
+        const double *d = jacobi(c, which);
+        for (int64_t j = 0; j < length; j++) {
+            z[j] = s[j] * d[j / lanes];
+        }
+    }
+    for (int k = 0; k < lanes; k++) {
+        double sum = 0;
+        for (int64_t i = 0; i < c->g->n_coef; i++) {
+            sum += s[i * lanes + k] * z[i * lanes + k];
+        }
+        error[k] = which == SOLVER_DIRECT ? sum : sum / lambda[k];
+    }
+}
+
+/* ---- reporting ---------------------------------------------------------------------------------- */
+
+bool frgi_fe_cascade_is_direct(const fe_cascade *c)
+{
+    return c->used == SOLVER_SUBPROBLEMS ? frgi_fe_subproblems_at_end(c->subproblems)
+                                         : c->used == SOLVER_DIRECT;
+}
+
+fe_subproblems *frgi_fe_cascade_subproblems(const fe_cascade *c)
+{
+    return c->subproblems;
+}
+
+const char *frgi_fe_cascade_method(const fe_cascade *c)
+{
+    if (c->g->n_coef == 0) {
+        return "closed form";
+    }
+    if (c->used == SOLVER_SUBPROBLEMS) {
+        return frgi_fe_subproblems_method(c->subproblems);
+    }
+    return c->used == SOLVER_ROWS && c->opts.dtype != FRG_FE_F64 ? "cg rows, float32 directions"
+                                                                 : solver_names[c->used];
+}
+
+size_t frgi_fe_cascade_factor_bytes(const fe_cascade *c)
+{
+    return frgi_fe_schur_bytes(&c->schur) + frgi_fe_border_bytes(&c->border) +
+           (c->direct ? frgi_direct_bytes(c->direct) : 0) + (c->ac ? frgi_ac_bytes(c->ac) : 0) +
+           (c->subproblems ? frgi_fe_subproblems_bytes(c->subproblems) : 0);
+}
+
+/** Rank of S where a factor has counted it; -1 otherwise. */
+static int64_t counted_rank(const fe_cascade *c)
+{
+    return c->factored ? frgi_direct_rank(c->direct) : -1;
+}
+
+frg_status frgi_fe_cascade_count(fe_cascade *c, frg_context *ctx, bool cheap_only, int64_t *rank)
+{
+    TRY(study(c, ctx));
+    if (c->subproblems) {
+        return frgi_fe_subproblems_rank(c->subproblems, ctx, cheap_only, rank);
+    }
+    const double rows = (double)c->g->n;
+    *rank = counted_rank(c);
+    if (*rank >= 0 || (cheap_only && c->products > CHEAP_PRODUCTS * rows)) {
+        return FRG_OK;
+    }
+    const frg_status built = build_schur(c, ctx);
+    if (built != FRG_OK || (c->refused && cheap_only)) {
+        return built;
+    }
+    if (c->refused) {
+        FAIL(ctx, E_TOO_BIG, "the exact rank needs a factor that fill_cap does not allow");
+    }
+    if (cheap_only) {
+        const frg_status status = analyse(c, ctx, 0);
+        if (frgi_direct_refused(ctx, status) ||
+            (status == FRG_OK && factor_seconds(c) > SECONDS_PER_ROW * rows)) {
+            return FRG_OK;
+        }
+        TRY(status);
+    }
+    TRY(build_factor(c, ctx));
+    *rank = counted_rank(c);
+    return FRG_OK;
+}
