@@ -33,8 +33,8 @@ static void find_levels(const builder *m)
 {
     const fe_rows *g = m->g;
     if (m->f->rest < 0) {
-        for (int64_t u = 0; u < g->n_units; u++) {
-            for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+        for (int64_t u = 0; u < g->n_elim; u++) {
+            for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
                 m->level[i] = (int32_t)u;
             }
         }
@@ -159,7 +159,7 @@ static void orthonormalise(const builder *m, int j)
 
 static void fill_roots(const fe_rows *g, fe_basis_factor *f)
 {
-    const double *inverse = f->rest < 0 ? g->unit_inverse : g->level_inverse + f->index_base;
+    const double *inverse = f->rest < 0 ? g->elim_inverse : g->level_inverse + f->index_base;
     for (int64_t l = 0; l < f->levels; l++) {
         f->root[l] = sqrt(inverse[l]);
         f->rank += f->intercept && f->root[l] > 0;
@@ -214,8 +214,8 @@ static fe_basis_factor shape_of(const fe_rows *g, int q, const frg_slope *slopes
                                 uint64_t no_intercept)
 {
     fe_basis_factor f = {.factor = q,
-                         .rest = q == g->unit_factor  ? -1
-                                 : q < g->unit_factor ? q
+                         .rest = q == g->elim_factor  ? -1
+                                 : q < g->elim_factor ? q
                                                       : q - 1,
                          .intercept = !(no_intercept >> q & 1),
                          .levels = g->factor[q].levels,
@@ -243,12 +243,12 @@ static void lay_out(frgi_arena *a, fe_basis *b, const frg_slope *slopes, int n_s
         b->n_coef += f.rest < 0 ? 0 : f.levels * f.width;
         lay_out_factor(a, g, &f);
         if (f.rest < 0) {
-            b->unit = f;
+            b->elim = f;
         } else if (a->base) {
             b->rest[f.rest] = f;
         }
     }
-    b->n_unit_coef = b->unit.levels * b->unit.width;
+    b->n_elim_coef = b->elim.levels * b->elim.width;
 }
 
 static frg_status check_slopes(frg_context *ctx, const fe_rows *g, const frg_slope *slopes,
@@ -308,7 +308,7 @@ frg_status frgi_basis_create(fe_basis *b, frg_context *ctx, const fe_rows *g,
         }
     }
     frg_status status;
-    TRY_TO(failed, build_factor(ctx, g, &b->unit, slopes, n_slopes));
+    TRY_TO(failed, build_factor(ctx, g, &b->elim, slopes, n_slopes));
     for (int r = 0; r < g->n_rest; r++) {
         TRY_TO(failed, build_factor(ctx, g, &b->rest[r], slopes, n_slopes));
     }
@@ -334,7 +334,7 @@ void frgi_basis_destroy(fe_basis *b, frg_context *ctx)
 
 const fe_basis_factor *frgi_basis_factor(const fe_basis *b, int q)
 {
-    return q == b->g->unit_factor ? &b->unit : &b->rest[q < b->g->unit_factor ? q : q - 1];
+    return q == b->g->elim_factor ? &b->elim : &b->rest[q < b->g->elim_factor ? q : q - 1];
 }
 
 void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const double *coef,
@@ -343,7 +343,7 @@ void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const doubl
     const int64_t width = f->width, levels = f->levels;
     for (int64_t l = 0; l < levels; l++) {
         const double *c = coef + l * width, *t = f->triangle + l * width * width;
-        double *a = alpha + (f->rest < 0 && b->g->unit_level ? b->g->unit_level[l] : l);
+        double *a = alpha + (f->rest < 0 && b->g->elim_level ? b->g->elim_level[l] : l);
         if (!f->triangle) {
             a[0] = c[0] * f->root[l];
             continue;

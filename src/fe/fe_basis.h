@@ -7,7 +7,8 @@
  *
  * so that A = W^(1/2) [phi of all factors] has orthonormal columns within a factor and ||A||^2 <= Q.  A column
  * whose part orthogonal to those before it is below DEPENDENT of its own norm is dropped there: phi = 0, and
- * the rank loses one.  U is the block of the units (fe_rows.h), A_r the blocks of the R other coefficients:
+ * the rank loses one.  U is the block of the eliminated levels (fe_rows.h), A_r the blocks of the R
+ * other coefficients:
  *
  *     coefficient of level l, column j:  first + l width + j,   numbered through the rest factors
  *
@@ -28,12 +29,12 @@ enum { BASIS_MAX_LANES = 32 };
 /** One factor's block. */
 typedef struct {
     int factor;    /* the caller's number */
-    int rest;      /* its place in a row of g->index; -1: the units */
+    int rest;      /* its place in a row of g->index; -1: the eliminated levels */
     int width;     /* columns of a level */
     int intercept; /* 1: the first of them is the intercept */
     int slopes;    /* width - intercept */
     int64_t levels;
-    int64_t first;      /* of its coefficients, among the rest's or the units' */
+    int64_t first;      /* of its coefficients, among the rest's or the eliminated levels' */
     int64_t index_base; /* g->index - index_base is the level */
     int64_t rank;       /* columns kept, all levels together */
     double *root;       /* levels: 1 / sqrt(N_l), the intercept's phi; 0 where N_l = 0 */
@@ -46,10 +47,10 @@ typedef struct {
 
 typedef struct {
     const fe_rows *g;
-    fe_basis_factor unit;
+    fe_basis_factor elim;
     fe_basis_factor *rest; /* g->n_rest, as in a row of g->index */
     int64_t n_coef;        /* R: columns of A_r */
-    int64_t n_unit_coef;   /* columns of U */
+    int64_t n_elim_coef;   /* columns of U */
     bool centred;          /* some factor has an intercept: constants are in the range of D */
     double mass;           /* sum of the weights */
     double *root_weight;   /* n: sqrt(w); NULL: all 1 */
@@ -73,12 +74,13 @@ int frgi_basis_row(const fe_basis *b, int64_t row, int32_t *place, double *value
 void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const double *coef,
                         double *alpha);
 
-/** The units' part of the audit of z and its size, one value a lane; g_uj = sum over u of w phi_j z. */
+/** The eliminated levels' part of the audit of z and its size, one value a lane; g_uj = sum over u
+ *  of w phi_j z. */
 typedef struct {
     double square[BASIS_MAX_LANES];   /* sum of w z^2 */
     double gradient[BASIS_MAX_LANES]; /* sum of g^2 */
     double mean[BASIS_MAX_LANES];     /* largest |g| / sqrt(N_u) */
-    int64_t worst[BASIS_MAX_LANES];   /* the unit where it was found */
+    int64_t worst[BASIS_MAX_LANES];   /* the eliminated level where it was found */
 } fe_basis_audit;
 
 /** Work memory of the products for up to `lanes` columns; `threads` and `stops` are set before each use. */
@@ -87,7 +89,7 @@ typedef struct {
     int threads;
     const frg_context *stops; /* once it is stopped the operator's products are left unfinished; NULL: never */
     double *partial;       /* n_chunks x R x lanes */
-    double *along;         /* n_chunks x width of the units x lanes */
+    double *along;         /* n_chunks x width of the eliminated levels x lanes */
     double *sums;          /* n_chunks x BASIS_MAX_LANES */
     fe_basis_audit *audit; /* n_chunks */
 } fe_basis_work;
@@ -98,12 +100,13 @@ void frgi_basis_work_layout(frgi_arena *a, const fe_basis *b, int64_t lanes, fe_
 /** y <- (I - U U') A_r c and x <- A_r' (I - U U') y; data is a fe_basis_work: LSMR's operator. */
 void frgi_basis_times(const void *data, int64_t k, const double *c, double *y);
 void frgi_basis_transposed(const void *data, int64_t k, const double *y, double *x);
-/** z <- z - [phi of the rest] c (c may be NULL), then its projection on the units is taken out and added to
- *  unit (n_unit_coef x k).  effect[k], where not NULL: the largest |part of one factor in one row|.
- *  Here z carries no factor W^(1/2), so rows of weight 0 have their residuals too. */
+/** z <- z - [phi of the rest] c (c may be NULL), then its projection on the eliminated levels is
+ *  taken out and added to `elim` (n_elim_coef x k).  effect[k], where not NULL: the
+ *  largest |part of one factor in one row|.  Here z carries no factor W^(1/2), so rows of weight 0
+ *  have their residuals too. */
 void frgi_basis_residual(const fe_basis_work *w, int64_t k, const double *c, double *z,
-                         double *unit, double *effect);
-/** s (R x k) <- sum w phi z of the rest, and the units' part. */
+                         double *elim, double *effect);
+/** s (R x k) <- sum w phi z of the rest, and the eliminated levels' part. */
 void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, double *s,
                         fe_basis_audit *total);
 /** norm2 <- sum of w z^2 and square <- sum of w (z - mean)^2, the mean being 0 where no factor has an

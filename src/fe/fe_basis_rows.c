@@ -1,13 +1,15 @@
-/* fe_basis_rows.c - products with the orthonormal columns, chunk by chunk of whole units.
+/* fe_basis_rows.c - products with the orthonormal columns, chunk by chunk of whole eliminated
+ * levels.
  *
- *     times        per unit:  y = W^(1/2) sum of phi c over the rest;   y <- y - U_u (U_u' y)
- *     transposed   per unit:  m = U_u' y;   partial[l] += W^(1/2) phi_l (y - U_u m)
- *     residual     per unit:  z <- z - sum of phi c;   for each j:  m = sum w phi_j z,  z <- z - phi_j m
- *     scatter      per unit:  g_j = sum w phi_j z;   partial[l] += w phi_l z
+ *     times        each u:  y = W^(1/2) sum of phi c over the rest;   y <- y - U_u (U_u' y)
+ *     transposed   each u:  m = U_u' y;   partial[l] += W^(1/2) phi_l (y - U_u m)
+ *     residual     each u:  z <- z - sum of phi c;  each j:  m = sum w phi_j z,  z <- z - phi_j m
+ *     scatter      each u:  g_j = sum w phi_j z;   partial[l] += w phi_l z
  *
- * U_u has as many columns as a unit has intercept and slopes; taking them out one after the other (residual,
- * times) is modified Gram-Schmidt and keeps digits where the mean is large.  Each body is inlined with the
- * usual numbers of lanes as constants; a lane's operations are the same in all of them, so are its bits.
+ * U_u has as many columns as an eliminated level has intercept and slopes; taking them out one
+ * after the other (residual, times) is modified Gram-Schmidt and keeps digits where the mean is
+ * large.  Each body is inlined with the usual numbers of lanes as constants; a lane's operations
+ * are the same in all of them, so are its bits.
  */
 #include <math.h>
 #include <string.h>
@@ -40,7 +42,7 @@ void frgi_basis_work_layout(frgi_arena *a, const fe_basis *b, int64_t lanes, fe_
     const size_t chunks = (size_t)b->g->n_chunks;
     w->b = b;
     w->partial = TAKE(a, double, frgi_mul(chunks * (size_t)lanes, (size_t)b->n_coef));
-    w->along = TAKE(a, double, chunks *(size_t)lanes *(size_t)b->unit.width);
+    w->along = TAKE(a, double, chunks *(size_t)lanes *(size_t)b->elim.width);
     w->sums = TAKE(a, double, chunks *BASIS_MAX_LANES);
     w->audit = TAKE(a, fe_basis_audit, chunks);
 }
@@ -110,21 +112,21 @@ int frgi_basis_row(const fe_basis *b, int64_t row, int32_t *place, double *value
     return count;
 }
 
-/** phi_j of a unit's row. */
-INLINE double unit_value(const fe_basis_factor *f, int64_t unit, int64_t row, int j)
+/** phi_j of an eliminated level's row. */
+INLINE double elim_value(const fe_basis_factor *f, int64_t elim, int64_t row, int j)
 {
-    return j < f->intercept ? f->root[unit] : f->phi[row * f->slopes + j - f->intercept];
+    return j < f->intercept ? f->root[elim] : f->phi[row * f->slopes + j - f->intercept];
 }
 
-/** along = sum over the unit's rows of (weight) phi_j y */
-INLINE void sum_along(const fe_basis *b, int64_t unit, int j, const double *weight, const double *y,
+/** along = sum over the eliminated level's rows of (weight) phi_j y */
+INLINE void sum_along(const fe_basis *b, int64_t elim, int j, const double *weight, const double *y,
                       double *along, ptrdiff_t k)
 {
     for (ptrdiff_t c = 0; c < k; c++) {
         along[c] = 0;
     }
-    for (int64_t i = b->g->unit_start[unit]; i < b->g->unit_start[unit + 1]; i++) {
-        const double phi = unit_value(&b->unit, unit, i, j);
+    for (int64_t i = b->g->elim_start[elim]; i < b->g->elim_start[elim + 1]; i++) {
+        const double phi = elim_value(&b->elim, elim, i, j);
         add(along, weight ? weight[i] * phi : phi, y + i * k, k);
     }
 }
@@ -135,8 +137,8 @@ INLINE void times_chunk(const fe_basis *b, int chunk, const double *c, double *y
 {
     const fe_rows *g = b->g;
     const double *root = b->root_weight;
-    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
-        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+    for (int64_t u = g->chunk_elim[chunk]; u < g->chunk_elim[chunk + 1]; u++) {
+        const int64_t begin = g->elim_start[u], end = g->elim_start[u + 1];
         for (int64_t i = begin; i < end; i++) {
             double v[BASIS_MAX_LANES] = {0};
             for (int r = 0; r < g->n_rest; r++) {
@@ -146,11 +148,11 @@ INLINE void times_chunk(const fe_basis *b, int chunk, const double *c, double *y
                 y[i * k + l] = root ? root[i] * v[l] : v[l];
             }
         }
-        for (int j = 0; j < b->unit.width; j++) {
+        for (int j = 0; j < b->elim.width; j++) {
             double along[BASIS_MAX_LANES];
             sum_along(b, u, j, root, y, along, k);
             for (int64_t i = begin; i < end; i++) {
-                const double phi = unit_value(&b->unit, u, i, j);
+                const double phi = elim_value(&b->elim, u, i, j);
                 add(y + i * k, root ? -root[i] * phi : -phi, along, k);
             }
         }
@@ -181,18 +183,18 @@ INLINE void transposed_chunk(const fe_basis *b, int chunk, const double *y, doub
 {
     const fe_rows *g = b->g;
     const double *root = b->root_weight;
-    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
-        for (int j = 0; j < b->unit.width; j++) {
+    for (int64_t u = g->chunk_elim[chunk]; u < g->chunk_elim[chunk + 1]; u++) {
+        for (int j = 0; j < b->elim.width; j++) {
             sum_along(b, u, j, root, y, along + j * k, k);
         }
-        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+        for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
             const double weight = root ? root[i] : 1;
             double v[BASIS_MAX_LANES];
             for (ptrdiff_t l = 0; l < k; l++) {
                 v[l] = y[i * k + l];
             }
-            for (int j = 0; j < b->unit.width; j++) {
-                add(v, -weight * unit_value(&b->unit, u, i, j), along + j * k, k);
+            for (int j = 0; j < b->elim.width; j++) {
+                add(v, -weight * elim_value(&b->elim, u, i, j), along + j * k, k);
             }
             for (ptrdiff_t l = 0; l < k; l++) {
                 v[l] *= weight;
@@ -223,7 +225,7 @@ void frgi_basis_transposed(const void *data, int64_t k, const double *y, double 
     const int64_t length = b->n_coef * k;
 #pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
     for (int i = 0; i < b->g->n_chunks; i++) {
-        double *partial = w->partial + i * length, *along = w->along + i * b->unit.width * k;
+        double *partial = w->partial + i * length, *along = w->along + i * b->elim.width * k;
         memset(partial, 0, (size_t)length * sizeof *partial);
         if (is_stopped(w)) {
             continue;
@@ -242,12 +244,12 @@ INLINE void raise(double *top, const double *v, ptrdiff_t k)
     }
 }
 
-INLINE void residual_chunk(const fe_basis *b, int chunk, const double *c, double *z, double *unit,
+INLINE void residual_chunk(const fe_basis *b, int chunk, const double *c, double *z, double *elim,
                            double *effect, const ptrdiff_t k)
 {
     const fe_rows *g = b->g;
-    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
-        const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
+    for (int64_t u = g->chunk_elim[chunk]; u < g->chunk_elim[chunk + 1]; u++) {
+        const int64_t begin = g->elim_start[u], end = g->elim_start[u + 1];
         for (int64_t i = begin; c && i < end; i++) {
             for (int r = 0; r < g->n_rest; r++) {
                 double v[BASIS_MAX_LANES] = {0};
@@ -256,31 +258,31 @@ INLINE void residual_chunk(const fe_basis *b, int chunk, const double *c, double
                 raise(effect, v, k);
             }
         }
-        double *of_unit = unit + u * b->unit.width * k;
-        for (int j = 0; j < b->unit.width; j++) {
+        double *of_elim = elim + u * b->elim.width * k;
+        for (int j = 0; j < b->elim.width; j++) {
             double along[BASIS_MAX_LANES], part[BASIS_MAX_LANES];
             sum_along(b, u, j, g->weight, z, along, k);
             for (int64_t i = begin; i < end; i++) {
                 for (ptrdiff_t l = 0; l < k; l++) {
-                    part[l] = unit_value(&b->unit, u, i, j) * along[l];
+                    part[l] = elim_value(&b->elim, u, i, j) * along[l];
                     z[i * k + l] -= part[l];
                 }
                 raise(effect, part, k);
             }
-            add(of_unit + j * k, 1, along, k);
+            add(of_elim + j * k, 1, along, k);
         }
     }
 }
 
 void frgi_basis_residual(const fe_basis_work *w, int64_t k, const double *c, double *z,
-                         double *unit, double *effect)
+                         double *elim, double *effect)
 {
     const fe_basis *b = w->b;
 #pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
     for (int i = 0; i < b->g->n_chunks; i++) {
         double *top = w->sums + i * BASIS_MAX_LANES;
         memset(top, 0, BASIS_MAX_LANES * sizeof *top);
-        FOR_WIDTH(k, residual_chunk, b, i, c, z, unit, top)
+        FOR_WIDTH(k, residual_chunk, b, i, c, z, elim, top)
     }
     for (int64_t l = 0; effect && l < k; l++) {
         effect[l] = 0;
@@ -295,19 +297,19 @@ INLINE void scatter_chunk(const fe_basis *b, int chunk, const double *z, double 
 {
     const fe_rows *g = b->g;
     for (ptrdiff_t l = 0; l < k; l++) {
-        a->worst[l] = g->chunk_unit[chunk];
+        a->worst[l] = g->chunk_elim[chunk];
     }
-    for (int64_t u = g->chunk_unit[chunk]; u < g->chunk_unit[chunk + 1]; u++) {
-        for (int j = 0; j < b->unit.width; j++) {
+    for (int64_t u = g->chunk_elim[chunk]; u < g->chunk_elim[chunk + 1]; u++) {
+        for (int j = 0; j < b->elim.width; j++) {
             sum_along(b, u, j, g->weight, z, along, k);
             for (ptrdiff_t l = 0; l < k; l++) {
-                const double mean = fabs(along[l]) * b->unit.root[u];
+                const double mean = fabs(along[l]) * b->elim.root[u];
                 a->gradient[l] += along[l] * along[l];
                 a->worst[l] = mean > a->mean[l] ? u : a->worst[l];
                 a->mean[l] = mean > a->mean[l] ? mean : a->mean[l];
             }
         }
-        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+        for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
             double v[BASIS_MAX_LANES];
             for (ptrdiff_t l = 0; l < k; l++) {
                 v[l] = g->weight ? g->weight[i] * z[i * k + l] : z[i * k + l];
@@ -335,7 +337,7 @@ void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, doub
     const int64_t length = b->n_coef * k;
 #pragma omp parallel for num_threads(w->threads) schedule(static, 1) if (b->g->n_chunks > 1)
     for (int i = 0; i < b->g->n_chunks; i++) {
-        double *partial = w->partial + i * length, *along = w->along + i * b->unit.width * k;
+        double *partial = w->partial + i * length, *along = w->along + i * b->elim.width * k;
         memset(partial, 0, (size_t)length * sizeof *partial);
         memset(&w->audit[i], 0, sizeof w->audit[i]);
         FOR_WIDTH(k, scatter_chunk, b, i, z, along, partial, &w->audit[i])
@@ -354,8 +356,8 @@ INLINE void power_chunk(const fe_basis *b, int chunk, const double *z, const dou
                         bool square, double *sums, const ptrdiff_t k)
 {
     const fe_rows *g = b->g;
-    const int64_t begin = g->unit_start[g->chunk_unit[chunk]];
-    const int64_t end = g->unit_start[g->chunk_unit[chunk + 1]];
+    const int64_t begin = g->elim_start[g->chunk_elim[chunk]];
+    const int64_t end = g->elim_start[g->chunk_elim[chunk + 1]];
     for (int64_t i = begin; i < end; i++) {
         const double weight = g->weight ? g->weight[i] : 1;
         for (ptrdiff_t l = 0; l < k; l++) {

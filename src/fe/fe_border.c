@@ -43,7 +43,7 @@ frg_status frgi_fe_border_create(fe_border *b, frg_context *ctx, const fe_rows *
     b->strip = sums.strip;
     b->block = sums.block;
     TRY_TO(failed, frgi_fe_strips_levels(ctx, &s, &b->level));
-    const fe_factor *f = &g->factor[large < g->unit_factor ? large : large + 1];
+    const fe_factor *f = &g->factor[large < g->elim_factor ? large : large + 1];
     b->lean = *g;
     b->lean.n_rest = 1;
     b->lean.n_coef = f->levels;

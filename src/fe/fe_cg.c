@@ -33,7 +33,7 @@ enum { PROBE_STEPS = 12, FORESIGHT_STEPS = 6 /* so many show how fast a column c
 static const double PROBE_GOAL = 1e-11;
 enum {
     FE_SHORT_LEVELS = 8192, /* below, the lines of four columns lie in the nearer caches anyway */
-    FE_SHORT_SUM = 1024     /* rows of a unit or a level that are added up in float32 */
+    FE_SHORT_SUM = 1024     /* rows of a level of either factor that are added up in float32 */
 };
 enum {
     FORECAST_CHECKS = 32
@@ -456,15 +456,15 @@ const fe_coef_ops *frgi_fe_coef_ops(frgi_isa isa, int f32, int kind)
 bool frgi_fe_has_short(const fe_rows *g, int threads)
 {
     enum { PIECES = 64 };
-    int64_t longest[PIECES] = {0}; /* rows of a unit, piece by piece */
+    int64_t longest[PIECES] = {0}; /* rows of an eliminated level, piece by piece */
     if (g->n_rest != 1 || g->weight || g->n_coef < FE_SHORT_LEVELS) {
         return false;
     }
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
     for (int64_t i = 0; i < PIECES; i++) {
-        const int64_t end = g->n_units * (i + 1) / PIECES;
-        for (int64_t u = g->n_units * i / PIECES; u < end; u++) {
-            const int64_t rows = g->unit_start[u + 1] - g->unit_start[u];
+        const int64_t end = g->n_elim * (i + 1) / PIECES;
+        for (int64_t u = g->n_elim * i / PIECES; u < end; u++) {
+            const int64_t rows = g->elim_start[u + 1] - g->elim_start[u];
             longest[i] = rows > longest[i] ? rows : longest[i];
         }
     }

@@ -1,6 +1,6 @@
 /* fe_cg.tmpl.h - the steps of conjugate gradients on S; included for each type of the search direction.
  *
- *     apply       per unit:  t = sum w (D_r p) / N_u;  several rest factors:  sum[l] += w (D_r p - t)
+ *     apply       each u:  t = sum w (D_r p) / N_u;  several other factors: sum[l] += w (D_r p - t)
  *                 one rest factor:  sum[l] -= w t,  and N p once, with the first chunk
  *     apply_short the latter in float32 but for N p, which add_short adds with the sums of the chunks
  *     border      the dense part of S p where all factors but one are small; corner: of the small ones alone
@@ -50,11 +50,11 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int
     const int rests = rests_known ? rests_known : g->n_rest;
     const double *weight = weighted ? g->weight : NULL;
     const int32_t *const all = g->index;
-    const int64_t *const start = g->unit_start;
-    const double *const inverse = g->unit_inverse;
-    const int64_t last = g->chunk_unit[chunk + 1];
+    const int64_t *const start = g->elim_start;
+    const double *const inverse = g->elim_inverse;
+    const int64_t last = g->chunk_elim[chunk + 1];
     const bool far = FN(is_far)(g);
-    for (int64_t u = g->chunk_unit[chunk]; u < last; u++) {
+    for (int64_t u = g->chunk_elim[chunk]; u < last; u++) {
         const int64_t begin = start[u], end = start[u + 1];
         vec s = FN(zero)();
         fe_fetch_numbers(all, begin, end, rests);

@@ -1,8 +1,9 @@
 /* fe_classes.c - see fe_classes.h.
  *
- * Equal units are found by a hash of their rows in open addressing; the units that are the first of their
- * classes, in ascending order, do not depend on the number of threads.  Threads list stretches of the classes and
- * write each level's list from where the threads before them end, so that lists ascend for any number of them.
+ * Equal eliminated levels are found by a hash of their rows in open addressing; the eliminated
+ * levels that are the first of their classes, in ascending order, do not depend on the number of
+ * threads.  Threads list stretches of the classes and write each level's list from where the
+ * threads before them end, so that lists ascend for any number of them.
  */
 #include "fe/fe_classes.h"
 
@@ -11,18 +12,18 @@
 
 enum {
     SAMPLE = 512,
-    MOST_PARTS =
-        16 /* threads that merge units; more would read the hashes more often than they save */
+    MOST_PARTS = 16 /* threads that merge; more would read the hashes more often than they save */
 };
 
-/* ---- hashing a unit's rows ---------------------------------------------------------------------- */
+/* ---- hashing an eliminated level's rows ------------------------------------------------------ */
 
 /** Two independent 64-bit sums over the rows: equal for equal multisets of rows; for different ones with
- *  probability 2^-128 a pair, which no number of units that fits a memory makes likely. */
+ *  probability 2^-128 a pair, which no number of eliminated levels that fits a memory makes
+ *  likely. */
 typedef struct {
     uint64_t a, b;
     bool alone; /* all rows have the same sparse coefficient, and there is one sparse factor */
-} unit_hash;
+} elim_hash;
 
 /** Finaliser of MurmurHash3 with other constants (Stafford's variant 13). */
 static inline uint64_t mix(uint64_t x)
@@ -43,11 +44,11 @@ static inline bool stands_alone(const fe_split *s, int64_t begin, int64_t end)
     return s->n_sparse == 1 && i >= end;
 }
 
-static unit_hash hash_unit(const fe_split *s, int64_t u)
+static elim_hash hash_elim(const fe_split *s, int64_t u)
 {
     const fe_rows *g = s->g;
-    const int64_t begin = g->unit_start[u], end = g->unit_start[u + 1];
-    unit_hash h = {.alone = stands_alone(s, begin, end)};
+    const int64_t begin = g->elim_start[u], end = g->elim_start[u + 1];
+    elim_hash h = {.alone = stands_alone(s, begin, end)};
     for (int64_t i = begin; !h.alone && i < end; i++) {
         const int32_t *index = g->index + i * g->n_rest;
         uint64_t key = (uint64_t)(uint32_t)index[s->sparse[0]];
@@ -66,11 +67,12 @@ static unit_hash hash_unit(const fe_split *s, int64_t u)
     return h;
 }
 
-/** Distinct values of a sparse coefficient among the unit's rows, for short units; rows for long ones. */
+/** Distinct values of a sparse coefficient among the eliminated level's rows, for short eliminated
+ *  levels; rows for long ones. */
 static double distinct_estimate(const fe_split *s, int64_t u)
 {
     const fe_rows *g = s->g;
-    const int64_t begin = g->unit_start[u], rows = g->unit_start[u + 1] - begin;
+    const int64_t begin = g->elim_start[u], rows = g->elim_start[u + 1] - begin;
     if (rows > 64) {
         return (double)rows;
     }
@@ -91,15 +93,15 @@ static double distinct_estimate(const fe_split *s, int64_t u)
 double frgi_fe_classes_estimate(const fe_rows *g, uint64_t seed)
 {
     const fe_split s = frgi_fe_split_factors(g);
-    unit_hash seen[SAMPLE];
-    const int64_t sample = g->n_units < SAMPLE ? g->n_units : SAMPLE;
+    elim_hash seen[SAMPLE];
+    const int64_t sample = g->n_elim < SAMPLE ? g->n_elim : SAMPLE;
     double products = 0;
     int contributing = 0, repeats = 0;
     for (int64_t i = 0; i < sample; i++) {
         double v[2];
         frgi_uniforms(seed, 0, (uint64_t)i, 0, v);
-        const int64_t u = sample == g->n_units ? i : (int64_t)(v[0] * (double)g->n_units);
-        const unit_hash h = hash_unit(&s, u);
+        const int64_t u = sample == g->n_elim ? i : (int64_t)(v[0] * (double)g->n_elim);
+        const elim_hash h = hash_elim(&s, u);
         if (h.alone) {
             continue;
         }
@@ -113,63 +115,63 @@ double frgi_fe_classes_estimate(const fe_rows *g, uint64_t seed)
     if (contributing == 0) {
         return 0;
     }
-    const double units = (double)g->n_units * contributing / (double)sample;
+    const double elims = (double)g->n_elim * contributing / (double)sample;
     /* m draws from k equal classes show m^2 / 2k equal pairs */
-    const double classes = repeats > 0 ? 0.5 * contributing * contributing / repeats : units;
-    return products / contributing * (classes < units ? classes : units);
+    const double classes = repeats > 0 ? 0.5 * contributing * contributing / repeats : elims;
+    return products / contributing * (classes < elims ? classes : elims);
 }
 
-/* ---- merging units into classes ----------------------------------------------------------------- */
+/* ---- merging eliminated levels into classes -------------------------------------------------- */
 
 typedef struct {
-    uint64_t a;   /* of the class's units; b is looked up where a is equal */
-    int64_t unit; /* the first of the class, -1: free */
+    uint64_t a;   /* of the class's eliminated levels; b is looked up where a is equal */
+    int64_t elim; /* the first of the class, -1: free */
 } slot;
 
 /** Which of `parts` threads looks after a class: the leading digits of its hash say. */
-static inline int part_of(const unit_hash *h, int parts)
+static inline int part_of(const elim_hash *h, int parts)
 {
     return h->alone ? -1 : (int)((h->a >> 32) * (uint64_t)parts >> 32);
 }
 
-/** times[u] <- the units whose rows are those of u, where u is the first of them, for the classes of one part.
- *  The table has `room` slots, a power of two. */
-static void merge_part(const unit_hash *hash, int64_t n_units, int part, int parts, slot *table,
+/** times[u] <- the eliminated levels whose rows are those of u, where u is the first of them, for
+ *  the classes of one part.  The table has `room` slots, a power of two. */
+static void merge_part(const elim_hash *hash, int64_t n_elim, int part, int parts, slot *table,
                        int64_t room, uint32_t *times)
 {
     const uint64_t mask = (uint64_t)(room - 1);
     for (int64_t i = 0; i < room; i++) {
-        table[i].unit = -1;
+        table[i].elim = -1;
     }
-    for (int64_t u = 0; u < n_units; u++) {
-        if (u + FE_UNITS_AHEAD < n_units && part_of(&hash[u + FE_UNITS_AHEAD], parts) == part) {
-            __builtin_prefetch(&table[hash[u + FE_UNITS_AHEAD].a & mask], 1);
+    for (int64_t u = 0; u < n_elim; u++) {
+        if (u + FE_ELIM_AHEAD < n_elim && part_of(&hash[u + FE_ELIM_AHEAD], parts) == part) {
+            __builtin_prefetch(&table[hash[u + FE_ELIM_AHEAD].a & mask], 1);
         }
         if (part_of(&hash[u], parts) != part) {
             continue;
         }
         uint64_t i = hash[u].a & mask;
-        while (table[i].unit >= 0 &&
-               (table[i].a != hash[u].a || hash[table[i].unit].b != hash[u].b)) {
+        while (table[i].elim >= 0 &&
+               (table[i].a != hash[u].a || hash[table[i].elim].b != hash[u].b)) {
             i = (i + 1) & mask;
         }
-        if (table[i].unit < 0) {
+        if (table[i].elim < 0) {
             table[i] = (slot){hash[u].a, u};
         }
-        times[table[i].unit]++;
+        times[table[i].elim]++;
     }
 }
 
-/** hash[u] of all units, and how many of them each part looks after. */
-static void hash_units(const fe_split *s, int parts, unit_hash *hash, int64_t *counts)
+/** hash[u] of all eliminated levels, and how many of them each part looks after. */
+static void hash_elims(const fe_split *s, int parts, elim_hash *hash, int64_t *counts)
 {
     int64_t counted[MOST_PARTS][MOST_PARTS] = {{0}}; /* by thread and part */
 #pragma omp parallel num_threads(parts)
     {
         int64_t mine[MOST_PARTS] = {0};
 #pragma omp for schedule(static)
-        for (int64_t u = 0; u < s->g->n_units; u++) {
-            hash[u] = hash_unit(s, u);
+        for (int64_t u = 0; u < s->g->n_elim; u++) {
+            hash[u] = hash_elim(s, u);
             if (!hash[u].alone) {
                 mine[part_of(&hash[u], parts)]++;
             }
@@ -183,19 +185,20 @@ static void hash_units(const fe_split *s, int parts, unit_hash *hash, int64_t *c
     }
 }
 
-/** Threads find classes apart; the units that are the first of their classes do not depend on their number. */
-static frg_status merge_units(frg_context *ctx, const fe_split *s, int threads, fe_classes *c)
+/** Threads find classes apart; the eliminated levels that are the first of their classes do not
+ *  depend on their number. */
+static frg_status merge_elims(frg_context *ctx, const fe_split *s, int threads, fe_classes *c)
 {
-    const int64_t n_units = s->g->n_units;
+    const int64_t n_elim = s->g->n_elim;
     const int parts = threads < MOST_PARTS ? threads : MOST_PARTS;
     int64_t counts[MOST_PARTS] = {0}, room[MOST_PARTS], first[MOST_PARTS], slots = 0;
-    unit_hash *hash = NULL;
+    elim_hash *hash = NULL;
     slot *table = NULL;
     uint32_t *times = NULL;
     frg_status status;
-    TRY_TO(done, NEW(ctx, &hash, n_units, "unit hashes"));
-    TRY_TO(done, NEW0(ctx, &times, n_units, "classes of units"));
-    hash_units(s, parts, hash, counts);
+    TRY_TO(done, NEW(ctx, &hash, n_elim, "hashes of the eliminated levels"));
+    TRY_TO(done, NEW0(ctx, &times, n_elim, "classes of eliminated levels"));
+    hash_elims(s, parts, hash, counts);
     int64_t contributing = 0;
     for (int p = 0; p < parts; p++) {
         room[p] = 16;
@@ -206,16 +209,16 @@ static frg_status merge_units(frg_context *ctx, const fe_split *s, int threads, 
         slots += room[p];
         contributing += counts[p];
     }
-    TRY_TO(done, NEW(ctx, &table, slots, "classes of units"));
-    TRY_TO(done, NEW(ctx, &c->unit, contributing + 1, "classes of units"));
-    TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "classes of units"));
+    TRY_TO(done, NEW(ctx, &table, slots, "classes of eliminated levels"));
+    TRY_TO(done, NEW(ctx, &c->elim, contributing + 1, "classes of eliminated levels"));
+    TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "classes of eliminated levels"));
 #pragma omp parallel for num_threads(parts) schedule(static, 1)
     for (int p = 0; p < parts; p++) {
-        merge_part(hash, n_units, p, parts, table + first[p], room[p], times);
+        merge_part(hash, n_elim, p, parts, table + first[p], room[p], times);
     }
-    for (int64_t u = 0; u < n_units && c->n < contributing;
+    for (int64_t u = 0; u < n_elim && c->n < contributing;
          u++) { /* without a jump that depends on times */
-        c->unit[c->n] = u;
+        c->elim[c->n] = u;
         c->times[c->n] = times[u];
         c->n += times[u] > 0;
     }
@@ -229,12 +232,12 @@ done:
 /* ---- the classes' counts, and the inverted lists ------------------------------------------------ */
 
 /** Members of one class, in order of first appearance; place[level] marks those seen (class + 1). */
-static int64_t list_members(const fe_split *s, int64_t unit, int64_t tag, int64_t *seen,
+static int64_t list_members(const fe_split *s, int64_t elim, int64_t tag, int64_t *seen,
                             int32_t *place, fe_member *out)
 {
     const fe_rows *g = s->g;
     int64_t count = 0;
-    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+    for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
         const double w = g->weight ? g->weight[i] : 1;
         for (int q = 0; q < s->n_sparse; q++) {
             const int32_t l = g->index[i * g->n_rest + s->sparse[q]];
@@ -250,10 +253,10 @@ static int64_t list_members(const fe_split *s, int64_t unit, int64_t tag, int64_
 }
 
 /** N_u, added in the order in which a level's count is: a level on all rows has exactly this count. */
-static double unit_mass(const fe_rows *g, int64_t unit)
+static double elim_mass(const fe_rows *g, int64_t elim)
 {
     double mass = 0;
-    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+    for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
         mass += g->weight ? g->weight[i] : 1;
     }
     return mass;
@@ -272,19 +275,19 @@ static void list_share(const fe_split *s, fe_classes *m, const share *p, int64_t
 {
     const fe_rows *g = s->g;
     for (int64_t c = p->begin; c < p->end; c++) {
-        const int64_t u = m->unit[c];
-        if (c + 2 * FE_UNITS_AHEAD < p->end) { /* units of classes are some units apart */
-            const int64_t soon = m->unit[c + FE_UNITS_AHEAD],
-                          later = m->unit[c + 2 * FE_UNITS_AHEAD];
-            __builtin_prefetch(&g->index[g->unit_start[soon] * g->n_rest], 0);
-            __builtin_prefetch(&g->unit_start[later], 0);
-            __builtin_prefetch(&g->unit_inverse[later], 0);
+        const int64_t u = m->elim[c];
+        if (c + 2 * FE_ELIM_AHEAD <
+            p->end) { /* the first members of successive classes are some levels apart */
+            const int64_t soon = m->elim[c + FE_ELIM_AHEAD], later = m->elim[c + 2 * FE_ELIM_AHEAD];
+            __builtin_prefetch(&g->index[g->elim_start[soon] * g->n_rest], 0);
+            __builtin_prefetch(&g->elim_start[later], 0);
+            __builtin_prefetch(&g->elim_inverse[later], 0);
         }
         const int64_t count = list_members(s, u, c + 1, p->seen, p->place, m->members + first);
         m->of[c] = (fe_class_sums){.start = first,
                                    .end = first + count,
-                                   .factor = m->times[c] * g->unit_inverse[u],
-                                   .mass = unit_mass(g, u)};
+                                   .factor = m->times[c] * g->elim_inverse[u],
+                                   .mass = elim_mass(g, u)};
         first += count;
     }
     memset(p->seen, 0, (size_t)g->n_coef * sizeof *p->seen);
@@ -310,8 +313,8 @@ static frg_status list_classes(frg_context *ctx, const fe_split *s, int threads,
 #pragma omp parallel for num_threads(parts) schedule(static, 1)
     for (int t = 0; t < parts; t++) {
         for (int64_t c = part[t].begin; c < part[t].end; c++) {
-            const int64_t u = m->unit[c];
-            part[t].room += (g->unit_start[u + 1] - g->unit_start[u]) * s->n_sparse;
+            const int64_t u = m->elim[c];
+            part[t].room += (g->elim_start[u + 1] - g->elim_start[u]) * s->n_sparse;
         }
     }
     for (int t = 0; t < parts; t++) {
@@ -354,14 +357,14 @@ done:
 frg_status frgi_fe_classes_create(fe_classes *m, frg_context *ctx, const fe_split *s, int threads)
 {
     m->levels = s->g->n_coef;
-    TRY(merge_units(ctx, s, threads, m));
+    TRY(merge_elims(ctx, s, threads, m));
     TRY(list_classes(ctx, s, threads, m));
     return FRG_OK;
 }
 
 void frgi_fe_classes_destroy(fe_classes *m, frg_context *ctx)
 {
-    DROP(ctx, &m->unit);
+    DROP(ctx, &m->elim);
     DROP(ctx, &m->times);
     DROP(ctx, &m->of);
     DROP(ctx, &m->members);

@@ -1,12 +1,14 @@
-/* fe_classes.h - units with equal rows, merged into classes, and which levels the classes have.
+/* fe_classes.h - eliminated levels with equal rows, merged into classes, and which levels the
+ * classes have.
  *
- *     c(l)  count (weighted) of the level l of a sparse factor in the rows of a unit of class c
- *     N_c   sum of the weights of such a unit's rows
- *     t_c   units of the class
+ *     c(l)  count (weighted) of the level l of a sparse factor in the rows of one of class c
+ *     N_c   sum of the weights of its rows
+ *     t_c   eliminated levels of the class
  *
- * Units with the same rows contribute the same to the Schur complement, so that t_c of them are one product
- * t_c c c' / N_c.  Units all of whose rows share the one sparse coefficient contribute nothing and are in no class.
- * The lists go both ways: a class's levels with their counts, and a level's classes.
+ * Eliminated levels with the same rows contribute the same to the Schur complement, so that t_c of
+ * them are one product t_c c c' / N_c.  Eliminated levels all of whose rows share the one sparse
+ * coefficient contribute nothing and are in no class.  The lists go both ways: a class's levels
+ * with their counts, and a level's classes.
  */
 #ifndef FRGI_FE_CLASSES_H
 #define FRGI_FE_CLASSES_H
@@ -15,7 +17,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { FE_UNITS_AHEAD = 16 }; /* slots and classes are fetched so many before they are looked at */
+enum { FE_ELIM_AHEAD = 16 }; /* slots and classes are fetched so many before they are looked at */
 
 typedef struct {
     int32_t level;
@@ -30,7 +32,7 @@ typedef struct {
 
 typedef struct {
     int64_t n;
-    int64_t *unit;     /* n: the first of each class, ascending */
+    int64_t *elim;     /* n: the first of each class, ascending */
     double *times;     /* n: t_c */
     fe_class_sums *of; /* n */
     fe_member *members;
@@ -43,7 +45,8 @@ typedef struct {
 FRG_MUST_USE frg_status frgi_fe_classes_create(fe_classes *m, frg_context *ctx, const fe_split *s,
                                                int threads);
 void frgi_fe_classes_destroy(fe_classes *m, frg_context *ctx);
-/** Products c c' that remain after merging, guessed from a sample of units: what S would cost. */
+/** Products c c' that remain after merging, guessed from a sample of eliminated levels: what S
+ *  would cost. */
 double frgi_fe_classes_estimate(const fe_rows *g, uint64_t seed);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
 /* fe_codes.h - the caller's codes while the layout of fe_rows.h is built: scanned, counted, numbered.
  *
- *     scan     one pass over all codes: which are the units, are they sorted, how many codes has each factor
+ *     scan     one pass over all codes: which factor is eliminated, is it sorted, codes of each
  *     count    rows of each code, where a factor's levels must be known
  *     number   level[code], where not every code occurs
  */
@@ -27,12 +27,13 @@ typedef struct {
 /** Kernels over rows begin .. end-1 of codes that lie side by side (n x q without gaps); [q - 1]. */
 typedef struct {
     void (*scan[FE_CODES_Q])(const int32_t *codes, int64_t begin, int64_t end, fe_scan *out);
-    /** index[i][r] = first[r] + the code of the r-th factor that is not the units' */
-    void (*fill[FE_CODES_Q])(const int32_t *codes, int64_t begin, int64_t end, int unit,
+    /** index[i][r] = first[r] + the code of the r-th factor that is not the eliminated levels' */
+    void (*fill[FE_CODES_Q])(const int32_t *codes, int64_t begin, int64_t end, int elim,
                              const int32_t *first, int32_t *index);
-    /** ends[k] = row behind the k-th run of equal codes of factor `unit`, counted from `begin`; run 0 is the
-     *  one that row begin - 1 belongs to, if any row of it is left.  Returns the runs after it. */
-    int64_t (*runs[FE_CODES_Q])(const int32_t *codes, int64_t begin, int64_t end, int unit,
+    /** ends[k] = row behind the k-th run of equal codes of factor `elim`, counted from `begin`; run
+     *  0 is the one that row begin - 1 belongs to, if any row of it is left.  Returns the runs
+     *  after it. */
+    int64_t (*runs[FE_CODES_Q])(const int32_t *codes, int64_t begin, int64_t end, int elim,
                                 int32_t *ends);
 } fe_code_ops;
 

@@ -67,20 +67,20 @@ INLINE void scan_rows(const int32_t *codes, int64_t begin, int64_t end, fe_scan 
     }
 }
 
-INLINE void fill_rows(const int32_t *codes, int64_t begin, int64_t end, const int unit,
+INLINE void fill_rows(const int32_t *codes, int64_t begin, int64_t end, const int elim,
                       const int32_t *first, int32_t *restrict index, const int q)
 {
     for (int64_t i = begin; i < end; i++) {
         for (int r = 0; r < q - 1; r++) {
-            index[i * (q - 1) + r] = first[r] + codes[i * q + (r < unit ? r : r + 1)];
+            index[i * (q - 1) + r] = first[r] + codes[i * q + (r < elim ? r : r + 1)];
         }
     }
 }
 
-INLINE void fill_any(const int32_t *codes, int64_t begin, int64_t end, int unit,
+INLINE void fill_any(const int32_t *codes, int64_t begin, int64_t end, int elim,
                      const int32_t *first, int32_t *index, const int q)
 {
-    switch (unit) {
+    switch (elim) {
     case 0:
         fill_rows(codes, begin, end, 0, first, index, q);
         return;
@@ -96,10 +96,10 @@ INLINE void fill_any(const int32_t *codes, int64_t begin, int64_t end, int unit,
 }
 
 /** Every row writes the end of its run; the run's last row has the last word. */
-INLINE int64_t find_runs(const int32_t *codes, int64_t begin, int64_t end, int unit, int32_t *ends,
+INLINE int64_t find_runs(const int32_t *codes, int64_t begin, int64_t end, int elim, int32_t *ends,
                          const int q)
 {
-    const int32_t *code = codes + begin * q + unit;
+    const int32_t *code = codes + begin * q + elim;
     int32_t before = begin > 0 ? code[-q] : -1;
     int64_t k = 0;
     ends[0] = 0;
@@ -116,15 +116,15 @@ INLINE int64_t find_runs(const int32_t *codes, int64_t begin, int64_t end, int u
     {                                                                                              \
         scan_rows(codes, begin, end, out, q);                                                      \
     }                                                                                              \
-    static void fill_##q(const int32_t *codes, int64_t begin, int64_t end, int unit,               \
+    static void fill_##q(const int32_t *codes, int64_t begin, int64_t end, int elim,               \
                          const int32_t *first, int32_t *index)                                     \
     {                                                                                              \
-        fill_any(codes, begin, end, unit, first, index, q);                                        \
+        fill_any(codes, begin, end, elim, first, index, q);                                        \
     }                                                                                              \
-    static int64_t runs_##q(const int32_t *codes, int64_t begin, int64_t end, int unit,            \
+    static int64_t runs_##q(const int32_t *codes, int64_t begin, int64_t end, int elim,            \
                             int32_t *ends)                                                         \
     {                                                                                              \
-        return find_runs(codes, begin, end, unit, ends, q);                                        \
+        return find_runs(codes, begin, end, elim, ends, q);                                        \
     }
 KERNELS(1)
 KERNELS(2)

@@ -29,7 +29,7 @@ static const double NOISE = 1e-13; /* of a sum of squares: what its rounding may
 /** What is known of one column in the course of its run. */
 typedef struct {
     fe_column_size size;
-    double within;   /* sum of w (x - unit mean)^2 */
+    double within;   /* sum of w (x - eliminated level's mean)^2 */
     double floor;    /* level means that are rounding in the solve at hand, */
     double noise;    /* and the sum of squares */
     double scale;    /* power of two that brings the column near 1 */
@@ -82,13 +82,13 @@ static int32_t label_of(const fe_factor *f, int64_t level)
     return f->label ? f->label[level] : (int32_t)level;
 }
 
-static void name_worst(const fe_rows *g, const coef_audit *a, int64_t worst_unit, bool is_unit,
+static void name_worst(const fe_rows *g, const coef_audit *a, int64_t worst_elim, bool is_elim,
                        frg_demean_column *out)
 {
-    if (is_unit || a->worst < 0) {
-        const int64_t level = g->unit_level ? g->unit_level[worst_unit] : worst_unit;
-        out->worst_factor = g->unit_factor;
-        out->worst_level = label_of(&g->factor[g->unit_factor], level);
+    if (is_elim || a->worst < 0) {
+        const int64_t level = g->elim_level ? g->elim_level[worst_elim] : worst_elim;
+        out->worst_factor = g->elim_factor;
+        out->worst_level = label_of(&g->factor[g->elim_factor], level);
         return;
     }
     for (int q = 0; q < g->n_factors; q++) {
@@ -102,7 +102,7 @@ static void name_worst(const fe_rows *g, const coef_audit *a, int64_t worst_unit
 
 /** Fills the certificate of column k from the sums s that the last pass left; `error` is the
  *  cascade's || W^(1/2) D_r S^+ s ||^2.  s may be d->left, which the subproblems use. */
-static void judge(const frg_demean *d, const column_state *c, const fe_unit_audit *u, int k,
+static void judge(const frg_demean *d, const column_state *c, const fe_elim_audit *u, int k,
                   const double *s, int lanes, double error, frg_demean_column *out)
 {
     const fe_rows *g = &d->rows;
@@ -275,20 +275,20 @@ static frg_status refine_once(run *r, const fe_block_effects *b, int k, bool esc
                                    : state->escalated ? FE_FROM_ASSEMBLED
                                                       : FE_FROM_ROWS;
     if (g->n_coef > 0) {
-        /* not the sums that the last pass left: their total is that of the units' roundings, and what is
-         * outside the range of S would end in one level of each component */
+        /* not the sums that the last pass left: their total is that of the eliminated levels'
+         * roundings, and what is outside the range of S would end in one level of each component */
         fe_moments moments;
         frgi_fe_rhs(g, ops, &w->rows, frg_threads(d->ctx), 1, &x, w->cg.r, &moments);
         TRY(solve_block(r, w, start, square, 1, state, report));
     }
-    fe_unit_audit audit;
+    fe_elim_audit audit;
     frgi_fe_residual(g, ops, &w->rows, frg_threads(d->ctx), 1, &x, &x, w->answer, d->left,
-                     d->refined_unit, &audit);
+                     d->refined_elim, &audit);
     for (int64_t l = 0; l < g->n_coef; l++) {
         b->coef[l * lanes + k] += w->answer[l];
     }
-    for (int64_t u = 0; u < g->n_units; u++) {
-        b->unit[u * lanes + k] += d->refined_unit[u];
+    for (int64_t u = 0; u < g->n_elim; u++) {
+        b->elim[u * lanes + k] += d->refined_elim[u];
     }
     *square = audit.square[0];
     double error;
@@ -377,8 +377,8 @@ static frg_status run_block(run *r, const fe_block_effects *b)
         TRY(solve_block(r, w, FE_FROM_ROWS, within, b->live, state, columns));
     }
     memcpy(b->coef, w->answer, (size_t)(g->n_coef * lanes) * sizeof(double));
-    fe_unit_audit audit;
-    frgi_fe_residual(g, ops, &w->rows, threads, lanes, &x, &y, w->answer, w->keep, b->unit, &audit);
+    fe_elim_audit audit;
+    frgi_fe_residual(g, ops, &w->rows, threads, lanes, &x, &y, w->answer, w->keep, b->elim, &audit);
     largest_coefficients(w->answer, g->n_coef, lanes, top);
     for (int k = 0; k < b->live; k++) {
         state[k].size.effect = fmax(top[k], audit.effect[k]);

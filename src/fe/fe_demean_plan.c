@@ -1,8 +1,9 @@
 /* fe_demean_plan.c - the demeaner's plan: options, making it, the memory of a run, what it knows afterwards.
  *
- * A run of p columns takes them in blocks as wide as the CPU level's lanes.  Every block keeps its effects (n_units and
- * n_coef numbers a lane); the work memory of a width is shared by all blocks of that width.  One layout, taken with
- * and without a base, is both the allocation and the bound that a dry run prints.
+ * A run of p columns takes them in blocks as wide as the CPU level's lanes.  Every block keeps its
+ * effects (n_elim and n_coef numbers a lane); the work memory of a width is shared by all blocks of
+ * that width.  One layout, taken with and without a base, is both the allocation and the bound that
+ * a dry run prints.
  */
 #include <string.h>
 
@@ -191,10 +192,10 @@ static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
     for (int64_t c = 0; c < p;) {
         int kind;
         const int live = next_width(p - c, widest(d), &kind);
-        double *unit = TAKE(a, double, g->n_units << kind);
+        double *elim = TAKE(a, double, g->n_elim << kind);
         double *coef = TAKE(a, double, g->n_coef << kind);
         if (a->base) {
-            d->blocks[d->n_blocks] = (fe_block_effects){c, live, kind, unit, coef};
+            d->blocks[d->n_blocks] = (fe_block_effects){c, live, kind, elim, coef};
         }
         used[kind] = true;
         d->n_blocks++;
@@ -205,7 +206,7 @@ static void lay_out_run(frgi_arena *a, frg_demean *d, int64_t p)
             frgi_fe_block_work_layout(a, g, kind, &d->work[kind]);
         }
     }
-    d->refined_unit = TAKE(a, double, g->n_units);
+    d->refined_elim = TAKE(a, double, g->n_elim);
     d->left = TAKE(a, double, g->n_coef);
 }
 
@@ -245,8 +246,8 @@ frg_status frg_demean_effects(const frg_demean *d, int64_t column, double *alpha
     const int lanes = 1 << b->kind, k = (int)(column - b->first_column);
     for (int q = 0; q < g->n_factors; q++) {
         for (int64_t l = 0; l < g->factor[q].levels; l++) {
-            if (q == g->unit_factor) {
-                alpha[g->unit_level ? g->unit_level[l] : l] = b->unit[l * lanes + k];
+            if (q == g->elim_factor) {
+                alpha[g->elim_level ? g->elim_level[l] : l] = b->elim[l * lanes + k];
             } else {
                 alpha[l] = b->coef[(g->factor[q].first + l) * lanes + k];
             }
@@ -271,7 +272,7 @@ frg_demean_report frg_demean_get_report(const frg_demean *d)
     const size_t factor = frgi_fe_cascade_factor_bytes(d->cascade) + own;
     const size_t reference = d->reference ? frgi_fe_reference_bytes(d->reference) - own : 0;
     const int64_t levels =
-        d->reference ? frgi_fe_reference_levels(d->reference) : g->n_units + g->n_coef;
+        d->reference ? frgi_fe_reference_levels(d->reference) : g->n_elim + g->n_coef;
     return (frg_demean_report){.n = g->n,
                                .n_factors = g->n_factors,
                                .levels = levels,
@@ -314,7 +315,7 @@ static frg_status count_rank(const frg_demean *d, bool cheap_only, int64_t *rank
     if (*rank < 0) {
         int64_t rank_s;
         TRY(frgi_fe_cascade_count(d->cascade, d->ctx, cheap_only, &rank_s));
-        *rank = rank_s >= 0 ? g->n_units + rank_s : -1;
+        *rank = rank_s >= 0 ? g->n_elim + rank_s : -1;
     }
     return FRG_OK;
 }
@@ -359,7 +360,8 @@ frg_status frg_demean_get_rank(frg_demean *d, frg_demean_rank *out)
     return FRG_OK;
 }
 
-/** Bytes of a plan after its run, but for a factor, whose units are the factor g->unit_factor. */
+/** Bytes of a plan after its run, but for a factor, whose eliminated levels are the factor
+ *  g->elim_factor. */
 static size_t shape_bytes(frg_context *ctx, const frg_demean_shape *shape, const fe_rows *g,
                           const frg_demean_opts *opts)
 {
@@ -392,20 +394,20 @@ static frg_status check_shape(frg_context *ctx, const frg_demean_shape *s)
     return FRG_OK;
 }
 
-/** The units are the levels of the largest factor; of several that are equal the order of the rows decides, so that
- *  each is tried. */
+/** The eliminated levels are the levels of the largest factor; of several that are equal the order
+ *  of the rows decides, so that each is tried. */
 static size_t plan_bound(frg_context *ctx, const frg_demean_shape *shape,
                          const frg_demean_opts *opts)
 {
     fe_factor factor[MAX_FACTORS] = {0};
-    int64_t units = 0;
+    int64_t elims = 0;
     size_t most = 0;
     for (int q = 0; q < shape->n_factors; q++) {
         factor[q].levels = shape->levels ? shape->levels[q] : shape->n;
-        units = factor[q].levels > units ? factor[q].levels : units;
+        elims = factor[q].levels > elims ? factor[q].levels : elims;
     }
     for (int q = 0; q < shape->n_factors; q++) {
-        if (factor[q].levels == units) {
+        if (factor[q].levels == elims) {
             fe_rows g = {.n = shape->n, .n_factors = shape->n_factors, .factor = factor};
             frgi_fe_rows_shape(&g, q, shape->weighted);
             const size_t bytes = shape_bytes(ctx, shape, &g, opts);

@@ -15,7 +15,7 @@
 typedef struct {
     int64_t first_column;
     int live, kind;
-    double *unit; /* n_units x lanes */
+    double *elim; /* n_elim x lanes */
     double *coef; /* n_coef x lanes */
 } fe_block_effects;
 
@@ -31,7 +31,7 @@ struct frg_demean {
     int n_blocks;
     frgi_arena arena;
     fe_block_work work[FE_LANE_KINDS]; /* by kind */
-    double *refined_unit;              /* n_units: the units' part of a refinement */
+    double *refined_elim;              /* n_elim: the eliminated levels' part of a refinement */
     double *left;                      /* n_coef: the sums that a refinement leaves */
     fe_block_effects *blocks;
     frg_demean_column *reports; /* p */

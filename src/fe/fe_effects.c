@@ -197,7 +197,7 @@ typedef struct {
     double
         *vector[MOST_FREE]; /* total each: null vectors, 1 there and 0 at the references before */
     frg_demean *plan;
-    double *column, *alpha, *unit;
+    double *column, *alpha, *elim;
 } normaliser;
 
 static void set_references(const normaliser *w, double *value)
@@ -219,11 +219,11 @@ static void set_references(const normaliser *w, double *value)
 }
 
 /** Of each coefficient: what is 1 of it, the inverse of a slope's root mean square. */
-static void measure_units(const normaliser *w)
+static void measure_elim(const normaliser *w)
 {
     const frgi_frame *const frame = &w->f->frame;
     for (int64_t l = 0; l < w->a->total; l++) {
-        w->unit[l] = 1;
+        w->elim[l] = 1;
     }
     for (int s = 0; s < w->f->formula.n_slopes; s++) {
         const double *const z = frame->slopes + s * frame->n;
@@ -236,7 +236,7 @@ static void measure_units(const normaliser *w)
         }
         const double size = top * sqrt(square / (double)frame->n);
         for (int64_t l = 0; l < frame->levels[w->f->formula.slopes[s].effect]; l++) {
-            w->unit[w->a->slope[s] + l] = size > 0 ? 1 / size : 1;
+            w->elim[w->a->slope[s] + l] = size > 0 ? 1 / size : 1;
         }
     }
 }
@@ -270,7 +270,7 @@ static frg_status draw(const normaliser *w, uint64_t stream, double *v, int64_t 
     for (int64_t l = 0; l < w->a->total; l++) {
         uint32_t bits[4];
         frgi_philox(SEED, stream, (uint64_t)l, 0, bits);
-        v[l] = w->unit[l] * ldexp((double)bits[0] - 0x1p31, -31);
+        v[l] = w->elim[l] * ldexp((double)bits[0] - 0x1p31, -31);
     }
     spread(w, v);
     const frg_status status = frgi_fe_demean_run(w->plan, column, column, &report, NULL);
@@ -283,7 +283,7 @@ static frg_status draw(const normaliser *w, uint64_t stream, double *v, int64_t 
     *found = report.converged ? -1 : -2;
     for (int64_t i = 0; report.converged && i < w->a->total && *found < 0; i++) {
         const int64_t l = (w->first + i) % w->a->total; /* the first effect comes last */
-        *found = fabs(v[l]) > GONE * w->unit[l] ? l : -1;
+        *found = fabs(v[l]) > GONE * w->elim[l] ? l : -1;
     }
     return FRG_OK;
 }
@@ -295,8 +295,8 @@ static frg_status set_free(normaliser *w, bool *unique)
     TRY(frgi_fe_plan(w->f, &w->plan));
     TRY(NEW(w->f->ctx, &w->column, w->f->frame.n, "null vectors"));
     TRY(NEW(w->f->ctx, &w->alpha, w->a->total, "null vectors"));
-    TRY(NEW(w->f->ctx, &w->unit, w->a->total, "null vectors"));
-    measure_units(w);
+    TRY(NEW(w->f->ctx, &w->elim, w->a->total, "null vectors"));
+    measure_elim(w);
     w->first = w->a->constant[0] >= 0 ? w->f->frame.levels[0] : 0;
     for (int s = 0; s < w->f->formula.n_slopes; s++) {
         w->first += w->f->formula.slopes[s].effect == 0 ? w->f->frame.levels[0] : 0;
@@ -307,7 +307,7 @@ static frg_status set_free(normaliser *w, bool *unique)
         TRY(NEW(w->f->ctx, v, w->a->total, "null vectors"));
         for (int d = 0; d < DRAWS; d++) {
             TRY(draw(w, stream++, *v, &place));
-            if (place < 0 || fabs((*v)[place]) > PLAIN * w->unit[place]) {
+            if (place < 0 || fabs((*v)[place]) > PLAIN * w->elim[place]) {
                 break;
             }
         }
@@ -317,7 +317,7 @@ static frg_status set_free(normaliser *w, bool *unique)
         }
         const double size = (*v)[place];
         for (int64_t l = 0; l < w->a->total; l++) {
-            (*v)[l] = fabs((*v)[l]) > GONE * w->unit[l] ? (*v)[l] / size : 0;
+            (*v)[l] = fabs((*v)[l]) > GONE * w->elim[l] ? (*v)[l] / size : 0;
         }
         w->place[w->n_free] = place;
     }
@@ -350,7 +350,7 @@ done:
     DROP(f->ctx, &w.shift);
     DROP(f->ctx, &w.column);
     DROP(f->ctx, &w.alpha);
-    DROP(f->ctx, &w.unit);
+    DROP(f->ctx, &w.elim);
     return status;
 }
 

@@ -140,8 +140,8 @@ static void correlate(const judge *w)
     for (int i = 0; i < p; i++) {
         for (int j = 0; j <= i; j++) {
             const double scale = w->scale[i] * w->scale[j];
-            const double unit = f->options.collin == FRG_COLLIN_FIXEST ? 1 : scale;
-            const double r = scale > 0 ? w->gram[frgi_packed(i, j)] / unit : 0;
+            const double elim = f->options.collin == FRG_COLLIN_FIXEST ? 1 : scale;
+            const double r = scale > 0 ? w->gram[frgi_packed(i, j)] / elim : 0;
             w->correlation[(int64_t)i * p + j] = w->correlation[(int64_t)j * p + i] = r;
         }
     }

@@ -5,18 +5,19 @@
 
 static int rest_of(const fe_rows *g, int q)
 {
-    return q < g->unit_factor ? q : q - 1;
+    return q < g->elim_factor ? q : q - 1;
 }
 
-/** The units are never vertices of their own: every unit has a row, so its component is that row's.  Ends when
- *  `most` pairs are joined, with the unit that joined the last. */
-static int64_t join_units(const fe_rows *g, int32_t *parent, int rest, int64_t most)
+/** The eliminated levels are never vertices of their own: every eliminated level has a row, so its
+ *  component is that row's.  Ends when `most` pairs are joined, with the eliminated level that
+ *  joined the last. */
+static int64_t join_elims(const fe_rows *g, int32_t *parent, int rest, int64_t most)
 {
     int64_t joined = 0;
-    for (int64_t u = 0; u < g->n_units && joined < most; u++) {
-        const int32_t *index = g->index + g->unit_start[u] * g->n_rest + rest;
+    for (int64_t u = 0; u < g->n_elim && joined < most; u++) {
+        const int32_t *index = g->index + g->elim_start[u] * g->n_rest + rest;
         int32_t before = *index;
-        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++, index += g->n_rest) {
+        for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++, index += g->n_rest) {
             if (*index != before) {
                 joined += fe_join(parent, before, *index);
                 before = *index;
@@ -38,7 +39,7 @@ static int64_t join_pair(const fe_rows *g, int32_t *parent, int r, int s, int64_
 
 static int64_t levels_of_rest(const fe_rows *g, int r)
 {
-    return g->factor[r < g->unit_factor ? r : r + 1].levels;
+    return g->factor[r < g->elim_factor ? r : r + 1].levels;
 }
 
 static frg_status lone_vertices(const fe_rows *g, frg_context *ctx, int32_t **parent)
@@ -53,7 +54,7 @@ static frg_status lone_vertices(const fe_rows *g, frg_context *ctx, int32_t **pa
 /** Joins the levels of all factors along the rows; returns the components. */
 static int64_t join_all(const fe_rows *g, int32_t *parent)
 {
-    int64_t vertices = levels_of_rest(g, 0), joined = join_units(g, parent, 0, vertices - 1);
+    int64_t vertices = levels_of_rest(g, 0), joined = join_elims(g, parent, 0, vertices - 1);
     for (int r = 1; r < g->n_rest; r++) {
         vertices += levels_of_rest(g, r);
         joined += join_pair(g, parent, 0, r, vertices - 1 - joined);
@@ -64,17 +65,17 @@ static int64_t join_all(const fe_rows *g, int32_t *parent)
 frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q, int64_t *out)
 {
     if (g->n_rest == 0) {
-        *out = g->n_units;
+        *out = g->n_elim;
         return FRG_OK;
     }
     int32_t *parent;
     TRY(lone_vertices(g, ctx, &parent));
     if (q < 0) {
         *out = join_all(g, parent);
-    } else if (p == g->unit_factor || q == g->unit_factor) {
-        const int other = p == g->unit_factor ? q : p;
+    } else if (p == g->elim_factor || q == g->elim_factor) {
+        const int other = p == g->elim_factor ? q : p;
         const int64_t vertices = g->factor[other].levels;
-        *out = vertices - join_units(g, parent, rest_of(g, other), vertices - 1);
+        *out = vertices - join_elims(g, parent, rest_of(g, other), vertices - 1);
     } else {
         const int64_t vertices = g->factor[p].levels + g->factor[q].levels;
         *out = vertices - join_pair(g, parent, rest_of(g, p), rest_of(g, q), vertices - 1);
@@ -109,7 +110,7 @@ frg_status frgi_fe_label_components(const fe_rows *g, frg_context *ctx, int32_t 
 
 frg_status frgi_fe_count_rank(const fe_rows *g, frg_context *ctx, frg_fe_dof how, int64_t *rank)
 {
-    int64_t levels = g->n_units + g->n_coef, redundant = 0;
+    int64_t levels = g->n_elim + g->n_coef, redundant = 0;
     for (int q = 1; q < g->n_factors && g->n > 0; q++) {
         int64_t most = 1;
         const int earlier = how == FRG_DOF_NAIVE || (how == FRG_DOF_FIRSTPAIR && q > 1) ? 0 : q;

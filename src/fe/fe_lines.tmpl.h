@@ -1,7 +1,7 @@
 /* fe_lines.tmpl.h - a coefficient's value and its sum side by side in `lines`, R x 2 x LANES: one line of a cache
  * comes and goes for a row's level, not two.
  *
- *     single      per unit:  t = sum w p / N_u;  sum[l] -= w t          one rest factor
+ *     single      each u:  t = sum w p / N_u;  sum[l] -= w t          one rest factor
  *
  * In double, and in float32 where a step needs no more: half the bytes to gather from.
  *
@@ -54,15 +54,15 @@ INLINE void LN(take_off)(elem *lines, const int32_t *index, const double *weight
     LN(add)(lines, index[i], -(weight ? (elem)weight[i] * t : t));
 }
 
-/** The sums of a unit are taken from while the values of the next one are gathered. */
+/** The sums of an eliminated level are taken from while the values of the next one are gathered. */
 INLINE void LN(single)(const fe_rows *g, int chunk, elem *lines, const int weighted, bool far)
 {
     const double *weight = weighted ? g->weight : NULL;
     const int32_t *const all = g->index;
-    const int64_t *const start = g->unit_start;
-    const double *const inverse = g->unit_inverse;
-    const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
-    int64_t at = start[first], begin = at; /* rows of the unit before: at .. begin-1 */
+    const int64_t *const start = g->elim_start;
+    const double *const inverse = g->elim_inverse;
+    const int64_t first = g->chunk_elim[chunk], last = g->chunk_elim[chunk + 1];
+    int64_t at = start[first], begin = at; /* rows of the eliminated level before: at .. begin-1 */
     values mean = {0};
     for (int64_t u = first; u < last; u++) {
         const int64_t end = start[u + 1];

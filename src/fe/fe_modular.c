@@ -1,7 +1,8 @@
 /* fe_modular.c - the exact rank of D for three and more effects, in integers and a prime field.
  *
- * Letters: the units are eliminated by a row of each, so that rank D = n_units + rank Delta, where Delta has
- * for every row i of a unit, i0 being the unit's first,
+ * Letters: the first row of each eliminated level eliminates it, so that rank D = n_elim + rank
+ * Delta, where Delta has for every row i of an eliminated level, i0 being the eliminated level's
+ * first,
  *
  *     (e_f(i) - e_f(i0)) + (s(i) - s(i0)),     f the larger of the other factors, s = sum of the small ones' e
  *
@@ -110,7 +111,7 @@ static void small_difference(const field *m, const int32_t *row, const int32_t *
     }
 }
 
-/** Row `row` against the first of its unit; returns 1 when it joins two trees. */
+/** Row `row` against the first of its eliminated level; returns 1 when it joins two trees. */
 static int join_row(field *m, const int32_t *row, const int32_t *first)
 {
     const int32_t a = row[m->large] - m->first, b = first[m->large] - m->first;
@@ -204,10 +205,10 @@ static void take_rows(field *m)
     const int64_t patience = m->width > PATIENCE ? m->width : PATIENCE;
     int64_t dependent = 0; /* in turn */
     bool drawn = false;
-    for (int64_t u = 0; u < g->n_units && m->rank < m->bound && m->work <= WORK_MOST; u++) {
-        const int32_t *const first = g->index + g->unit_start[u] * g->n_rest, *row = first;
+    for (int64_t u = 0; u < g->n_elim && m->rank < m->bound && m->work <= WORK_MOST; u++) {
+        const int32_t *const first = g->index + g->elim_start[u] * g->n_rest, *row = first;
         uint64_t want = drawn ? product_of(m, first) : 0;
-        for (int64_t i = g->unit_start[u] + 1; i < g->unit_start[u + 1]; i++) {
+        for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
             row += g->n_rest;
             if (drawn && product_of(m, row) == want) {
                 continue;
@@ -231,7 +232,7 @@ static bool shape(const fe_rows *g, field *m)
 {
     *m = (field){.g = g, .large = -1};
     for (int q = 0, r = 0; q < g->n_factors; q++) {
-        if (q == g->unit_factor) {
+        if (q == g->elim_factor) {
             continue;
         }
         const fe_factor *f = &g->factor[q];
@@ -291,15 +292,15 @@ frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *ran
     lay_out(&memory, &m);
     prepare(&m);
     int64_t joined = 0;
-    for (int64_t u = 0; u < g->n_units && joined < m.levels - 1 && m.work <= WORK_MOST; u++) {
-        const int32_t *first = g->index + g->unit_start[u] * g->n_rest;
-        for (int64_t i = g->unit_start[u] + 1; i < g->unit_start[u + 1]; i++) {
+    for (int64_t u = 0; u < g->n_elim && joined < m.levels - 1 && m.work <= WORK_MOST; u++) {
+        const int32_t *first = g->index + g->elim_start[u] * g->n_rest;
+        for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
             joined += join_row(&m, g->index + i * g->n_rest, first);
         }
     }
     flatten(&m);
     take_rows(&m);
-    *rank = m.work <= WORK_MOST ? g->n_units + joined + m.rank : -1;
+    *rank = m.work <= WORK_MOST ? g->n_elim + joined + m.rank : -1;
     frgi_arena_close(&memory, ctx);
     return FRG_OK;
 }

@@ -18,8 +18,9 @@
  * column that is lost in their rounding (fe_judge.h), or that refinement with the factor does not serve, goes on without
  * it, unless the factor was asked for by name.
  *
- * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_units||^2 + ||g_rest||^2 / lambda, because U is taken out exactly;
- * lambda is the smallest Ritz value of LSMR's steps (with a preconditioner g' P^-1 g / lambda takes its place).
+ * Error bound: ||W^(1/2)(r - r*)||^2 <= ||g_elims||^2 + ||g_rest||^2 / lambda, because U is taken
+ * out exactly; lambda is the smallest Ritz value of LSMR's steps (with a preconditioner g' P^-1 g /
+ * lambda takes its place).
  *
  * Cost of a step: two passes over the rows.  Memory: (3 n + 8 R) doubles a column of the block and what
  * fe_basis.h says; laid out by the first run of a shape and kept.
@@ -118,7 +119,7 @@ size_t frgi_fe_reference_factor_bytes(const fe_reference *f)
 
 int64_t frgi_fe_reference_levels(const fe_reference *f)
 {
-    return f->basis.n_coef + f->basis.n_unit_coef;
+    return f->basis.n_coef + f->basis.n_elim_coef;
 }
 
 /* ---- memory of a run ---------------------------------------------------------------------------- */
@@ -135,7 +136,7 @@ static void lay_out_run(frgi_arena *a, fe_reference *f, int64_t p)
     f->z = TAKE(a, double, frgi_mul((size_t)b->g->n, (size_t)k));
     f->c = TAKE(a, double, b->n_coef *k);
     f->s = TAKE(a, double, b->n_coef *k);
-    f->unit = TAKE(a, double, b->n_unit_coef *k);
+    f->elim = TAKE(a, double, b->n_elim_coef *k);
     f->effects = TAKE(a, double, frgi_mul((size_t)frgi_fe_reference_levels(f), (size_t)p));
     f->state = TAKE(a, column_state, p);
     f->diagonal = TAKE(a, double, HISTORY *k);
@@ -271,9 +272,9 @@ static column_audit audit_column(const fe_basis *b, const fe_basis_audit *u, con
                                  int64_t lanes, int64_t k)
 {
     column_audit a = {.square = u->square[k],
-                      .units = u->gradient[k],
+                      .elims = u->gradient[k],
                       .mean = u->mean[k],
-                      .factor = &b->unit,
+                      .factor = &b->elim,
                       .level = u->worst[k]};
     for (int r = 0; r < b->g->n_rest; r++) {
         audit_factor(&b->rest[r], s, lanes, k, &a);
@@ -284,7 +285,7 @@ static column_audit audit_column(const fe_basis *b, const fe_basis_audit *u, con
 /** The caller's code of a level. */
 static int64_t label_of(const fe_rows *g, const fe_basis_factor *f, int64_t level)
 {
-    const int64_t l = f->rest < 0 && g->unit_level ? g->unit_level[level] : level;
+    const int64_t l = f->rest < 0 && g->elim_level ? g->elim_level[level] : level;
     return g->factor[f->factor].label ? g->factor[f->factor].label[l] : l;
 }
 
@@ -304,7 +305,7 @@ static void judge(const fe_reference *f, const column_state *c, const column_aud
 {
     const fe_basis *b = &f->basis;
     const fe_column_size size = size_of(f, c);
-    const fe_column_audit audit = {a->square, a->units + a->rest, a->mean};
+    const fe_column_audit audit = {a->square, a->elims + a->rest, a->mean};
     frgi_fe_judge(f->opts.tol, b->g->n_factors, &size, &audit, error2, out);
     out->worst_factor = a->factor->factor;
     out->worst_level = label_of(b->g, a->factor, a->level);
@@ -337,7 +338,7 @@ static double bound_error(const fe_reference *f, const column_state *c, const co
                           const double *s, int64_t lanes, int64_t k)
 {
     if (!precond_of(f, c)) {
-        return a->rest > 0 ? a->units + a->rest / c->lambda : a->units;
+        return a->rest > 0 ? a->elims + a->rest / c->lambda : a->elims;
     }
     const int64_t n = f->basis.n_coef;
     double *one = f->c, sum = 0;
@@ -348,7 +349,7 @@ static double bound_error(const fe_reference *f, const column_state *c, const co
     for (int64_t j = 0; j < n; j++) {
         sum += one[j] * f->engine.v[j];
     }
-    return sum > 0 ? a->units + sum / c->lambda : a->units;
+    return sum > 0 ? a->elims + sum / c->lambda : a->elims;
 }
 
 /* ---- a block ------------------------------------------------------------------------------------ */
@@ -443,22 +444,22 @@ static void keep_effects(const fe_reference *f, int64_t first, int64_t k)
         for (int64_t j = 0; j < b->n_coef; j++) {
             to[j] += f->c[j * k + c] * unscale;
         }
-        for (int64_t j = 0; j < b->n_unit_coef; j++) {
-            to[b->n_coef + j] += f->unit[j * k + c] * unscale;
+        for (int64_t j = 0; j < b->n_elim_coef; j++) {
+            to[b->n_coef + j] += f->elim[j * k + c] * unscale;
         }
     }
 }
 
-/** z <- (I - U U')(z - [phi] c), the units' coefficients into f->unit.  Twice, because the mean of a column
- *  may be many times what is left of it. */
+/** z <- (I - U U')(z - [phi] c), the eliminated levels' coefficients into f->elim.  Twice, because
+ *  the mean of a column may be many times what is left of it. */
 static void take_out(const fe_reference *f, int64_t k, const double *c, double *effect)
 {
-    memset(f->unit, 0, (size_t)(f->basis.n_unit_coef * k) * sizeof *f->unit);
-    frgi_basis_residual(&f->work, k, c, f->z, f->unit, effect);
-    frgi_basis_residual(&f->work, k, NULL, f->z, f->unit, NULL);
+    memset(f->elim, 0, (size_t)(f->basis.n_elim_coef * k) * sizeof *f->elim);
+    frgi_basis_residual(&f->work, k, c, f->z, f->elim, effect);
+    frgi_basis_residual(&f->work, k, NULL, f->z, f->elim, NULL);
 }
 
-/** z <- `from` without the effects c and the units'. */
+/** z <- `from` without the effects c and the eliminated levels'. */
 static void subtract(const fe_reference *f, const frg_array *from, int64_t first, int64_t k)
 {
     double effect[BASIS_MAX_LANES];
@@ -484,11 +485,11 @@ static void finish(run *r, int64_t first, int64_t k)
     keep_effects(f, first, k);
     store(f, r->out, first, k);
     load(f, r->out, first, k);
-    fe_basis_audit units;
-    frgi_basis_scatter(&f->work, k, f->z, f->s, &units);
+    fe_basis_audit elims;
+    frgi_basis_scatter(&f->work, k, f->z, f->s, &elims);
     for (int64_t c = 0; c < k; c++) {
         column_state *s = &f->state[first + c];
-        const column_audit a = audit_column(b, &units, f->s, k, c);
+        const column_audit a = audit_column(b, &elims, f->s, k, c);
         judge(f, s, &a, bound_error(f, s, &a, f->s, k, c), &r->columns[first + c]);
         s->rest = sqrt(a.rest);
         s->size = sqrt(a.square);
@@ -533,11 +534,11 @@ static frg_status refine(run *r, int64_t column)
 static void clear_finished(const fe_reference *f, int64_t k, const double *norm2)
 {
     const fe_basis *b = &f->basis;
-    fe_basis_audit units;
+    fe_basis_audit elims;
     bool finished[BASIS_MAX_LANES];
-    frgi_basis_scatter(&f->work, k, f->z, f->s, &units);
+    frgi_basis_scatter(&f->work, k, f->z, f->s, &elims);
     for (int64_t c = 0; c < k; c++) {
-        const column_audit a = audit_column(b, &units, f->s, k, c);
+        const column_audit a = audit_column(b, &elims, f->s, k, c);
         finished[c] = sqrt(a.rest) <= NOTHING * DBL_EPSILON * sqrt(norm2[c]);
     }
     for (int64_t i = 0; i < b->g->n; i++) {

@@ -1,7 +1,7 @@
 /* fe_reference.h - the demeaner in row space: LSMR on the rows, and the path of varying slopes.
  *
  * Every factor's columns are made orthonormal level by level with respect to the weights (fe_basis.h), the
- * unit factor's block U is projected out exactly and LSMR solves what is left:
+ * eliminated factor's block U is projected out exactly and LSMR solves what is left:
  *
  *     min || (I - U U') W^(1/2) (b - A_r c) ||,      A_r = W^(1/2) [phi of the other factors]
  *

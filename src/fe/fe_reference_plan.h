@@ -26,7 +26,7 @@ typedef struct {
 /** The audit of one column. */
 typedef struct {
     double square;                 /* sum of w r^2 */
-    double units, rest;            /* sums of g^2 */
+    double elims, rest;            /* sums of g^2 */
     double mean;                   /* largest level mean, */
     const fe_basis_factor *factor; /* and where it is */
     int64_t level;
@@ -43,10 +43,10 @@ struct fe_reference {
     /* memory of the run */
     int64_t columns; /* it was laid out for */
     frgi_arena arena;
-    double *z;                 /* n x lanes: rows of the block */
-    double *c, *s;             /* R x lanes: coefficients, sums of the audit */
-    double *unit;              /* coefficients of the units x lanes */
-    double *effects;           /* (R + coefficients of the units) x columns, column by column */
+    double *z;       /* n x lanes: rows of the block */
+    double *c, *s;   /* R x lanes: coefficients, sums of the audit */
+    double *elim;    /* coefficients of the eliminated levels x lanes */
+    double *effects; /* (R + coefficients of the eliminated levels) x columns, column by column */
     double *diagonal, *below2; /* HISTORY x lanes: the tridiagonal matrix of the last steps */
     column_state *state;
     fe_basis_work work;

@@ -1,8 +1,9 @@
 /* fe_reference_rank.c - the rank of D with varying slopes.
  *
- * With the units' columns U orthonormal, rank D = rank U + rank S, S = A_r'(I - U U') A_r, whose diagonal is at
- * most 1.  Where S is small enough it is assembled densely, unit by unit, and eliminated with diagonal pivots
- * (blocked as in LAPACK's dpstrf; Lucas 2004) down to PIVOT; the count of pivots is the rank.
+ * With the eliminated levels' columns U orthonormal, rank D = rank U + rank S, S = A_r'(I - U U')
+ * A_r, whose diagonal is at most 1.  Where S is small enough it is assembled densely, one
+ * eliminated level after the other, and eliminated with diagonal pivots (blocked as in LAPACK's
+ * dpstrf; Lucas 2004) down to PIVOT; the count of pivots is the rank.
  *
  * A larger S that has a sparse factor (fe_slopes.h) has as many pivots as that.  Otherwise a bound: the columns kept
  * by each factor for itself, less redundancies between pairs of factors.
@@ -29,13 +30,13 @@ static const double PIVOT = 1e-9;
 
 /* ---- S, dense ----------------------------------------------------------------------------------- */
 
-/** Lower triangle, column-major, and what a unit needs to be added. */
+/** Lower triangle, column-major, and what an eliminated level needs to be added. */
 typedef struct {
     const fe_basis *b;
     int64_t n;           /* R */
     double *s;           /* n x n */
-    double *along;       /* n: A_r' u_j of a unit, zero elsewhere */
-    int32_t *touched;    /* n: coefficients of the unit's rows */
+    double *along;       /* n: A_r' u_j of an eliminated level, zero elsewhere */
+    int32_t *touched;    /* n: coefficients of the eliminated level's rows */
     unsigned char *seen; /* n */
     int32_t *place;      /* of one row's columns */
     double *value;
@@ -46,12 +47,12 @@ static double *entry(const dense *d, int64_t i, int64_t j)
     return d->s + (i > j ? j * d->n + i : i * d->n + j);
 }
 
-/** S += w a a' for the rows of a unit; returns the number of coefficients touched. */
-static int64_t add_rows(const dense *d, int64_t unit)
+/** S += w a a' for the rows of an eliminated level; returns the number of coefficients touched. */
+static int64_t add_rows(const dense *d, int64_t elim)
 {
     const fe_rows *g = d->b->g;
     int64_t touched = 0;
-    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+    for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
         const int count = frgi_basis_row(d->b, i, d->place, d->value);
         const double w = g->weight ? g->weight[i] : 1;
         for (int a = 0; a < count; a++) {
@@ -67,15 +68,15 @@ static int64_t add_rows(const dense *d, int64_t unit)
     return touched;
 }
 
-/** S -= (A_r' u)(A_r' u)' for column j of a unit. */
-static void subtract_column(const dense *d, int64_t unit, int j, int64_t touched)
+/** S -= (A_r' u)(A_r' u)' for column j of an eliminated level. */
+static void subtract_column(const dense *d, int64_t elim, int j, int64_t touched)
 {
     const fe_rows *g = d->b->g;
-    const fe_basis_factor *f = &d->b->unit;
-    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+    const fe_basis_factor *f = &d->b->elim;
+    for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
         const int count = frgi_basis_row(d->b, i, d->place, d->value);
         const double phi =
-            j < f->intercept ? f->root[unit] : f->phi[i * f->slopes + j - f->intercept];
+            j < f->intercept ? f->root[elim] : f->phi[i * f->slopes + j - f->intercept];
         for (int a = 0; a < count; a++) {
             d->along[d->place[a]] += (g->weight ? g->weight[i] : 1) * phi * d->value[a];
         }
@@ -93,9 +94,9 @@ static void subtract_column(const dense *d, int64_t unit, int j, int64_t touched
 
 static void assemble(const dense *d)
 {
-    for (int64_t u = 0; u < d->b->g->n_units; u++) {
+    for (int64_t u = 0; u < d->b->g->n_elim; u++) {
         const int64_t touched = add_rows(d, u);
-        for (int j = 0; j < d->b->unit.width; j++) {
+        for (int j = 0; j < d->b->elim.width; j++) {
             subtract_column(d, u, j, touched);
         }
         for (int64_t a = 0; a < touched; a++) {
@@ -197,21 +198,22 @@ static frg_status dense_rank(const fe_basis *b, frg_context *ctx, int64_t *rank)
     memset(memory.base, 0, memory.bytes);
     assemble(&d);
     const frgi_blas_guard guard = frgi_blas_begin();
-    *rank = b->unit.rank + count_pivots(d.s, d.n, d.along);
+    *rank = b->elim.rank + count_pivots(d.s, d.n, d.along);
     frgi_blas_end(guard);
     frgi_arena_close(&memory, ctx);
     return FRG_OK;
 }
 
-/** Multiply-adds of assembling S: squares of the numbers of coefficients that units touch, from above. */
+/** Multiply-adds of assembling S: squares of the numbers of coefficients that eliminated levels
+ *  touch, from above. */
 static double assembly_work(const fe_basis *b)
 {
     const double width = row_width(b), n = (double)b->n_coef;
     double work = 0;
-    for (int64_t u = 0; u < b->g->n_units; u++) {
-        const double rows = (double)(b->g->unit_start[u + 1] - b->g->unit_start[u]);
+    for (int64_t u = 0; u < b->g->n_elim; u++) {
+        const double rows = (double)(b->g->elim_start[u + 1] - b->g->elim_start[u]);
         const double touched = rows * width < n ? rows * width : n;
-        work += rows * width * width + b->unit.width * touched * touched;
+        work += rows * width * width + b->elim.width * touched * touched;
     }
     return work;
 }
@@ -283,7 +285,7 @@ static frg_status numerical_rank(const fe_reference *f, frg_context *ctx, int64_
         return dense_rank(b, ctx, rank);
     }
     if (f->factor) {
-        *rank = b->unit.rank + frgi_fe_slopes_rank(f->factor);
+        *rank = b->elim.rank + frgi_fe_slopes_rank(f->factor);
         return FRG_OK;
     }
     *method = "bound";

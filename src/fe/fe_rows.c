@@ -32,9 +32,10 @@ static int largest_factor(const fe_rows *g)
     return best;
 }
 
-/** Are the units told by the scan alone?  Ascending codes have as many levels as they change, others at most
- *  as many as the largest code allows or as they change.  Returns the factor, or -1. */
-static int told_units(const fe_codes *c, const fe_factor_codes *f)
+/** Are the eliminated levels told by the scan alone?  Ascending codes have as many levels as they
+ *  change, others at most as many as the largest code allows or as they change.  Returns the
+ *  factor, or -1. */
+static int told_elims(const fe_codes *c, const fe_factor_codes *f)
 {
     int64_t most = -1;
     int best = 0;
@@ -47,11 +48,12 @@ static int told_units(const fe_codes *c, const fe_factor_codes *f)
     return f[best].scan.descents == 0 ? best : -1;
 }
 
-/** Levels of all factors and which of these are the units.  Where the scan tells the units, the others are
- *  taken to have every code up to their largest, and are counted while the rows are laid out. */
+/** Levels of all factors and which of these are the eliminated levels.  Where the scan tells the
+ *  eliminated levels, the others are taken to have every code up to their largest, and are counted
+ *  while the rows are laid out. */
 static frg_status study_factors(fe_rows *g, frg_context *ctx, const fe_codes *c, fe_factor_codes *f)
 {
-    const int told = told_units(c, f), threads = g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx);
+    const int told = told_elims(c, f), threads = g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx);
     for (int q = 0; q < c->q; q++) {
         g->factor[q].levels = f[q].scan.changes + 1;
         if (q == told || (told < 0 && f[q].scan.descents == 0)) {
@@ -64,9 +66,9 @@ static frg_status study_factors(fe_rows *g, frg_context *ctx, const fe_codes *c,
             TRY(frgi_fe_codes_count(ctx, c, q, &f[q], &g->factor[q]));
         }
     }
-    g->unit_factor = told >= 0 ? told : largest_factor(g);
+    g->elim_factor = told >= 0 ? told : largest_factor(g);
     for (int q = 0; told < 0 && q < c->q; q++) {
-        if (q != g->unit_factor && f[q].scan.descents == 0) {
+        if (q != g->elim_factor && f[q].scan.descents == 0) {
             TRY(frgi_fe_codes_count(ctx, c, q, &f[q], &g->factor[q]));
         }
     }
@@ -103,27 +105,27 @@ typedef struct {
     const fe_codes *c;
     fe_factor_codes *f;
     const fe_scan *scans; /* pieces x q */
-    int64_t
-        *first_unit; /* of each piece, where the units are runs of the caller's rows; else NULL */
+    int64_t *
+        first_elim; /* of each piece, where these levels are runs of the caller's rows; else NULL */
 } layout;
 
-/** Rows stay where they are: the runs of equal codes are the units.  A piece's first unit is known from the
- *  changes counted in the pieces before. */
-static frg_status prepare_runs(const layout *b, frg_context *ctx, int64_t **first_unit)
+/** Rows stay where they are: the runs of equal codes are the eliminated levels.  A piece's first
+ *  eliminated level is known from the changes counted in the pieces before. */
+static frg_status prepare_runs(const layout *b, frg_context *ctx, int64_t **first_elim)
 {
     fe_rows *g = b->g;
-    const int q = g->unit_factor;
+    const int q = g->elim_factor;
     const int64_t pieces = fe_code_pieces(g->n);
-    TRY(NEW(ctx, &g->unit_start, g->n_units + 1, "unit starts"));
-    g->unit_start[g->n_units] = g->n;
+    TRY(NEW(ctx, &g->elim_start, g->n_elim + 1, "starts of the eliminated levels"));
+    g->elim_start[g->n_elim] = g->n;
     if (b->f[q].scan.descents > 0) {
-        TRY(NEW(ctx, &g->unit_level, g->n_units, "unit levels"));
-    } else if (g->n_units < b->f[q].codes && g->n > 0) {
-        TRY(NEW(ctx, &g->factor[q].label, g->n_units, "level labels"));
+        TRY(NEW(ctx, &g->elim_level, g->n_elim, "numbers of the eliminated levels"));
+    } else if (g->n_elim < b->f[q].codes && g->n > 0) {
+        TRY(NEW(ctx, &g->factor[q].label, g->n_elim, "level labels"));
     }
-    TRY(NEW(ctx, first_unit, pieces, "first units"));
+    TRY(NEW(ctx, first_elim, pieces, "first eliminated levels"));
     for (int64_t p = 0, u = 0; p < pieces; p++) {
-        (*first_unit)[p] = u;
+        (*first_elim)[p] = u;
         u += b->scans[p * b->c->q + q].changes + (p == 0);
     }
     return FRG_OK;
@@ -150,43 +152,43 @@ static int64_t find_runs(const fe_codes *c, int q, int64_t begin, int64_t end, i
 static void take_runs(const layout *b, int64_t piece)
 {
     fe_rows *g = b->g;
-    const int q = g->unit_factor;
+    const int q = g->elim_factor;
     const fe_factor_codes *f = &b->f[q];
-    const int64_t begin = piece * FE_PIECE_ROWS, first = b->first_unit[piece];
+    const int64_t begin = piece * FE_PIECE_ROWS, first = b->first_elim[piece];
     int32_t ends[FE_PIECE_ROWS + 1];
     const int64_t runs = find_runs(b->c, q, begin, fe_code_piece_end(g->n, piece), ends);
     for (int64_t k = 0; k < runs; k++) {
-        g->unit_start[first + k] = begin + ends[k];
+        g->elim_start[first + k] = begin + ends[k];
     }
-    for (int64_t k = 0; g->unit_level && k < runs; k++) {
-        g->unit_level[first + k] = fe_level_at(b->c, f, begin + ends[k], q);
+    for (int64_t k = 0; g->elim_level && k < runs; k++) {
+        g->elim_level[first + k] = fe_level_at(b->c, f, begin + ends[k], q);
     }
-    for (int64_t k = 0; !g->unit_level && g->factor[q].label && k < runs; k++) {
+    for (int64_t k = 0; !g->elim_level && g->factor[q].label && k < runs; k++) {
         g->factor[q].label[first + k] = fe_code_at(b->c, begin + ends[k], q);
     }
 }
 
-/** A stable counting sort of the rows by unit. */
+/** A stable counting sort of the rows by eliminated level. */
 static frg_status sort_rows(fe_rows *g, frg_context *ctx, const fe_codes *c,
                             const fe_factor_codes *f)
 {
-    const int q = g->unit_factor;
-    TRY(NEW0(ctx, &g->unit_start, g->n_units + 1, "unit starts"));
+    const int q = g->elim_factor;
+    TRY(NEW0(ctx, &g->elim_start, g->n_elim + 1, "starts of the eliminated levels"));
     TRY(NEW(ctx, &g->order, g->n + FE_ROWS_AHEAD, "row order"));
     memset(g->order + g->n, 0, FE_ROWS_AHEAD * sizeof *g->order);
-    int64_t *next = g->unit_start;
+    int64_t *next = g->elim_start;
     for (int64_t i = 0; i < g->n; i++) {
         next[fe_level_at(c, f, i, q) + 1]++;
     }
-    for (int64_t u = 0; u < g->n_units; u++) {
+    for (int64_t u = 0; u < g->n_elim; u++) {
         next[u + 1] += next[u];
     }
     for (int64_t i = 0; i < g->n; i++) {
         g->order[next[fe_level_at(c, f, i, q)]++] = (uint32_t)i;
     }
-    /* next[u] has moved to the start of unit u + 1 */
-    memmove(g->unit_start + 1, g->unit_start, (size_t)g->n_units * sizeof *g->unit_start);
-    g->unit_start[0] = 0;
+    /* next[u] has moved to the start of eliminated level u + 1 */
+    memmove(g->elim_start + 1, g->elim_start, (size_t)g->n_elim * sizeof *g->elim_start);
+    g->elim_start[0] = 0;
     return FRG_OK;
 }
 
@@ -212,25 +214,25 @@ static void fill_piece(const layout *b, int64_t begin, int64_t end)
     int32_t first[FE_CODES_Q];
     bool as_given = b->c->ops && !g->order;
     for (int q = 0, rest = 0; q < g->n_factors; q++) {
-        as_given = as_given && (q == g->unit_factor || (!b->f[q].narrow && !b->f[q].level));
-        if (as_given && q != g->unit_factor) {
+        as_given = as_given && (q == g->elim_factor || (!b->f[q].narrow && !b->f[q].level));
+        if (as_given && q != g->elim_factor) {
             first[rest++] = (int32_t)g->factor[q].first;
         }
     }
     if (as_given) {
         b->c->ops->fill[b->c->q - 1]((const int32_t *)(const void *)b->c->base, begin, end,
-                                     g->unit_factor, first, g->index);
+                                     g->elim_factor, first, g->index);
         return;
     }
     for (int q = 0, rest = 0; q < g->n_factors; q++) {
-        if (q != g->unit_factor) {
+        if (q != g->elim_factor) {
             fill_factor(g, b->c, &b->f[q], q, rest++, begin, end);
         }
     }
 }
 
-/** One pass over the codes, piece by piece: the units' runs, the coefficient numbers, the counts that are
- *  missing. */
+/** One pass over the codes, piece by piece: the eliminated levels' runs, the coefficient numbers,
+ *  the counts that are missing. */
 static void lay_rows(const layout *b, int threads)
 {
     const fe_rows *g = b->g;
@@ -238,7 +240,7 @@ static void lay_rows(const layout *b, int threads)
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= FE_SMALL_ROWS)
     for (int64_t p = 0; p < pieces; p++) {
         const int64_t begin = p * FE_PIECE_ROWS, end = fe_code_piece_end(g->n, p);
-        if (b->first_unit) {
+        if (b->first_elim) {
             take_runs(b, p);
         }
         fill_piece(b, begin, end);
@@ -258,8 +260,8 @@ static frg_status place_factors(fe_rows *g, frg_context *ctx)
 {
     g->n_coef = 0;
     for (int q = 0; q < g->n_factors; q++) {
-        g->factor[q].first = q == g->unit_factor ? -1 : g->n_coef;
-        g->n_coef += q == g->unit_factor ? 0 : g->factor[q].levels;
+        g->factor[q].first = q == g->elim_factor ? -1 : g->n_coef;
+        g->n_coef += q == g->elim_factor ? 0 : g->factor[q].levels;
     }
     if (g->n_coef > INT32_MAX) {
         FAIL(ctx, E_TOO_BIG, "%lld levels beside the largest factor are more than 2^31",
@@ -283,7 +285,7 @@ static frg_status close_gaps(layout *b, frg_context *ctx)
         return FRG_OK;
     }
     TRY(place_factors(b->g, ctx));
-    DROP(ctx, &b->first_unit);
+    DROP(ctx, &b->first_elim);
     lay_rows(b, frg_threads(ctx));
     return FRG_OK;
 }
@@ -302,20 +304,20 @@ static void take_weights(fe_rows *g, const frg_array *weights, const frgi_weight
 static void weigh_levels(fe_rows *g, const fe_factor_codes *f, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n >= FE_SMALL_ROWS)
-    for (int64_t u = 0; u < g->n_units; u++) {
-        double mass = (double)(g->unit_start[u + 1] - g->unit_start[u]);
+    for (int64_t u = 0; u < g->n_elim; u++) {
+        double mass = (double)(g->elim_start[u + 1] - g->elim_start[u]);
         if (g->weight) {
             mass = 0;
-            for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+            for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
                 mass += g->weight[i];
             }
         }
-        g->unit_inverse[u] = mass > 0 ? 1 / mass : 0;
+        g->elim_inverse[u] = mass > 0 ? 1 / mass : 0;
     }
     const bool counted = !g->weight;
     memset(g->level_weight, 0, (size_t)g->n_coef * sizeof *g->level_weight);
     for (int q = 0; q < g->n_factors; q++) {
-        if (q == g->unit_factor || !counted || f[q].narrow) {
+        if (q == g->elim_factor || !counted || f[q].narrow) {
             continue;
         }
         for (int64_t l = 0, next = g->factor[q].first; l < f[q].codes; l++) {
@@ -325,7 +327,7 @@ static void weigh_levels(fe_rows *g, const fe_factor_codes *f, int threads)
         }
     }
     for (int q = 0, r = 0; q < g->n_factors; q++) {
-        if (q == g->unit_factor) {
+        if (q == g->elim_factor) {
             continue;
         }
         for (int64_t i = 0; (!counted || f[q].narrow) && i < g->n; i++) {
@@ -355,23 +357,23 @@ static void cut_chunks(fe_rows *g)
 {
     for (int k = 0; k <= g->n_chunks; k++) {
         const int64_t row = g->n * k / g->n_chunks;
-        int64_t low = 0, high = g->n_units;
+        int64_t low = 0, high = g->n_elim;
         while (low < high) {
             const int64_t middle = (low + high) / 2;
-            if (g->unit_start[middle] < row) {
+            if (g->elim_start[middle] < row) {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        g->chunk_unit[k] = low;
+        g->chunk_elim[k] = low;
     }
 }
 
 frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx)
 {
     g->n_chunks = choose_chunks(g->n, g->n_coef);
-    TRY(NEW(ctx, &g->chunk_unit, g->n_chunks + 1, "chunks"));
+    TRY(NEW(ctx, &g->chunk_elim, g->n_chunks + 1, "chunks"));
     cut_chunks(g);
     return FRG_OK;
 }
@@ -380,11 +382,11 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
                           const frgi_weight_range *range)
 {
     fe_rows *g = b->g;
-    g->n_units = g->factor[g->unit_factor].levels;
+    g->n_elim = g->factor[g->elim_factor].levels;
     TRY(place_factors(g, ctx));
-    const fe_factor_codes *unit = &b->f[g->unit_factor];
-    const bool grouped = g->n == 0 || unit->scan.changes + 1 == g->n_units;
-    TRY(grouped ? prepare_runs(b, ctx, &b->first_unit) : sort_rows(g, ctx, b->c, unit));
+    const fe_factor_codes *elim = &b->f[g->elim_factor];
+    const bool grouped = g->n == 0 || elim->scan.changes + 1 == g->n_elim;
+    TRY(grouped ? prepare_runs(b, ctx, &b->first_elim) : sort_rows(g, ctx, b->c, elim));
     TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_rest, "coefficient numbers"));
     memset(g->index + g->n * g->n_rest, 0, (size_t)(FE_ROWS_AHEAD * g->n_rest) * sizeof *g->index);
     lay_rows(b, frg_threads(ctx));
@@ -393,7 +395,7 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
         TRY(NEW(ctx, &g->weight, g->n, "weights"));
         take_weights(g, weights, range);
     }
-    TRY(NEW(ctx, &g->unit_inverse, g->n_units, "unit weights"));
+    TRY(NEW(ctx, &g->elim_inverse, g->n_elim, "weights of the eliminated levels"));
     TRY(NEW(ctx, &g->level_weight, g->n_coef, "level weights"));
     TRY(NEW(ctx, &g->level_inverse, g->n_coef, "level weights"));
     weigh_levels(g, b->f, frg_threads(ctx));
@@ -438,24 +440,24 @@ done:
     for (int q = 0; f && q < c.q; q++) {
         frgi_fe_codes_drop(ctx, &f[q]);
     }
-    DROP(ctx, &b.first_unit);
+    DROP(ctx, &b.first_elim);
     DROP(ctx, &f);
     DROP(ctx, &scans);
     return status;
 }
 
-void frgi_fe_rows_shape(fe_rows *g, int unit_factor, bool weighted)
+void frgi_fe_rows_shape(fe_rows *g, int elim_factor, bool weighted)
 {
     static uint32_t order;
     static int32_t level;
     static double weight;
     g->order = &order;
-    g->unit_level = &level;
+    g->elim_level = &level;
     g->weight = weighted ? &weight : NULL;
-    g->unit_factor = unit_factor;
+    g->elim_factor = elim_factor;
     g->n_rest = g->n_factors - 1;
-    g->n_units = g->factor[unit_factor].levels;
-    g->n_coef = -g->n_units;
+    g->n_elim = g->factor[elim_factor].levels;
+    g->n_coef = -g->n_elim;
     for (int q = 0; q < g->n_factors; q++) {
         g->n_coef += g->factor[q].levels;
     }
@@ -465,7 +467,7 @@ void frgi_fe_rows_shape(fe_rows *g, int unit_factor, bool weighted)
 size_t frgi_fe_rows_bytes(const fe_rows *g)
 {
     const int64_t per_row = (g->n_rest + (g->order ? 1 : 0)) * 4 + (g->weight ? 8 : 0);
-    return (size_t)(g->n * per_row + g->n_units * (g->unit_level ? 20 : 16) + g->n_coef * 16);
+    return (size_t)(g->n * per_row + g->n_elim * (g->elim_level ? 20 : 16) + g->n_coef * 16);
 }
 
 void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx)
@@ -474,15 +476,15 @@ void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx)
         DROP(ctx, &g->factor[q].label);
     }
     DROP(ctx, &g->factor);
-    DROP(ctx, &g->unit_start);
-    DROP(ctx, &g->unit_level);
-    DROP(ctx, &g->unit_inverse);
+    DROP(ctx, &g->elim_start);
+    DROP(ctx, &g->elim_level);
+    DROP(ctx, &g->elim_inverse);
     DROP(ctx, &g->index);
     DROP(ctx, &g->order);
     DROP(ctx, &g->weight);
     DROP(ctx, &g->level_weight);
     DROP(ctx, &g->level_inverse);
-    DROP(ctx, &g->chunk_unit);
+    DROP(ctx, &g->chunk_elim);
 }
 
 /* ---- the passes --------------------------------------------------------------------------------- */
@@ -503,7 +505,7 @@ void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_
     w->partial =
         TAKE(a, double, frgi_mul((size_t)g->n_chunks * (size_t)g->n_coef, (size_t)lanes * 2));
     w->moments = TAKE(a, fe_moments, g->n_chunks);
-    w->audit = TAKE(a, fe_unit_audit, g->n_chunks);
+    w->audit = TAKE(a, fe_elim_audit, g->n_chunks);
 }
 
 void frgi_fe_add_lines(const fe_rows *g, fe_add_lines *add, const double *lines, int threads,
@@ -559,7 +561,7 @@ void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, 
     for (int k = 0; k < g->n_chunks; k++) {
         memset(w->partial + k * length, 0, (size_t)length * sizeof(double));
         memset(&w->moments[k], 0, sizeof w->moments[k]);
-        if (g->chunk_unit[k] < g->chunk_unit[k + 1]) {
+        if (g->chunk_elim[k] < g->chunk_elim[k + 1]) {
             ops->rhs(g, k, x, w->partial + k * length, &w->moments[k]);
         }
     }
@@ -570,7 +572,7 @@ void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, 
     }
 }
 
-static void merge_audits(fe_unit_audit *t, const fe_unit_audit *m, int lanes)
+static void merge_audits(fe_elim_audit *t, const fe_elim_audit *m, int lanes)
 {
     for (int k = 0; k < lanes; k++) {
         t->square[k] += m->square[k];
@@ -583,13 +585,13 @@ static void merge_audits(fe_unit_audit *t, const fe_unit_audit *m, int lanes)
 
 void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
                       int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
-                      double *unit_effect, fe_unit_audit *total)
+                      double *elim_effect, fe_elim_audit *total)
 {
     const int64_t length = 2 * g->n_coef * lanes;
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (g->n_chunks > 1)
     for (int k = 0; k < g->n_chunks; k++) {
         memset(&w->audit[k], 0, sizeof w->audit[k]);
-        ops->residual(g, k, x, out, a, w->partial + k * length, unit_effect, &w->audit[k]);
+        ops->residual(g, k, x, out, a, w->partial + k * length, elim_effect, &w->audit[k]);
     }
     frgi_fe_add_lines(g, ops->add_lines, w->partial, threads, s);
     *total = w->audit[0];

@@ -1,20 +1,22 @@
 /* fe_rows.h - the rows of a design, grouped by the levels of its largest factor, and the passes over them.
  *
- * Letters.  The largest factor's levels are the *units* u = 0..U-1 (workers, say); the levels of all other
- * factors are the R *coefficients* (firms, years, ...), numbered through.  N_u and N_l are weighted counts.
- * P_1 is the weighted projection on the units' dummies, D_r the dummies of the coefficients:
+ * Letters.  The largest factor is eliminated: its levels are the *eliminated levels* u = 0..U-1
+ * (workers, say); the levels of all other factors are the R *coefficients* (firms, years, ...),
+ * numbered through.  N_u and N_l are weighted counts.  P_1 is the weighted projection on the
+ * eliminated levels' dummies, D_r the dummies of the coefficients:
  *
- *     S = D_r' W (I - P_1) D_r        the Schur complement of the units in the normal equations
+ *     S = D_r' W (I - P_1) D_r        the Schur complement of the normal equations
  *
- * Layout: rows of a unit stand together (`order` maps them to the caller's rows when the data are not
- * sorted so), each with its n_rest coefficient numbers; unit sums therefore live in registers.
+ * Layout: rows of an eliminated level stand together (`order` maps them to the caller's rows when
+ * the data are not sorted so), each with its n_rest coefficient numbers; sums over an eliminated
+ * level therefore live in registers.
  *
- *     unit_start  |0      |3  |5         ...        U+1
+ *     elim_start  |0      |3  |5         ...        U+1
  *     index       |4 9 4  |7 1|...                  n x n_rest
  *
- * Chunks are stretches of whole units; their number depends on the data alone.  Every pass adds what it
- * scatters into the chunk's own copy of a coefficient vector, and the copies are added in chunk order: the
- * bits do not depend on the number of threads.
+ * Chunks are stretches of whole eliminated levels; their number depends on the data alone.  Every
+ * pass adds what it scatters into the chunk's own copy of a coefficient vector, and the copies are
+ * added in chunk order: the bits do not depend on the number of threads.
  */
 #ifndef FRGI_FE_ROWS_H
 #define FRGI_FE_ROWS_H
@@ -25,7 +27,7 @@
 
 enum { FE_MAX_LANES = 8, FE_LANE_KINDS = 4 }; /* columns carried together: 1, 2, 4 or 8 */
 enum {
-    FE_KEPT_ROWS = 64,      /* of a unit, which the last pass does not compute twice */
+    FE_KEPT_ROWS = 64,      /* of an eliminated level, which the last pass does not compute twice */
     FE_STREAM_AHEAD = 1024, /* numbers of columns in a row that are fetched ahead: memory is far; */
     FE_NUMBERS_AHEAD = 2048, /* bytes of coefficient numbers that are; */
     FE_ROWS_AHEAD = 48,      /* rows that are, where `order` scatters them; */
@@ -37,20 +39,20 @@ enum {
 typedef struct {
     int64_t levels; /* that occur */
     int32_t *label; /* level -> code, ascending; NULL: the same (no gaps) */
-    int64_t first;  /* its first coefficient; -1 for the units */
+    int64_t first;  /* its first coefficient; -1 for the eliminated levels */
 } fe_factor;
 
 typedef struct {
     int64_t n; /* rows */
     int n_factors;
-    int unit_factor;       /* which of the caller's factors the units are */
+    int elim_factor;       /* which of the caller's factors the eliminated levels are */
     int n_rest;            /* n_factors - 1 */
-    int64_t n_units;       /* U */
+    int64_t n_elim;        /* U */
     int64_t n_coef;        /* R */
     fe_factor *factor;     /* n_factors */
-    int64_t *unit_start;   /* U + 1 */
-    int32_t *unit_level;   /* unit -> level of the unit factor; NULL: the same */
-    double *unit_inverse;  /* 1 / N_u, 0 where N_u = 0 */
+    int64_t *elim_start;   /* U + 1 */
+    int32_t *elim_level;   /* eliminated level -> level of the eliminated factor; NULL: the same */
+    double *elim_inverse;  /* 1 / N_u, 0 where N_u = 0 */
     int32_t *index;        /* (n + FE_ROWS_AHEAD) x n_rest, zeros at the end */
     uint32_t *order;       /* row -> caller's row, zeros at the end; NULL: the same */
     double *weight;        /* n in row order, brought near 1; NULL: all 1 */
@@ -58,7 +60,7 @@ typedef struct {
     double *level_weight;  /* R: N_l */
     double *level_inverse; /* R: 1 / N_l, 0 where N_l = 0 */
     int n_chunks;
-    int64_t *chunk_unit; /* n_chunks + 1: first unit of each chunk */
+    int64_t *chunk_elim; /* n_chunks + 1: first eliminated level of each chunk */
 } fe_rows;
 
 /** Fetches the coefficient numbers of rows begin .. end-1, FE_NUMBERS_AHEAD bytes further: between lines that are
@@ -87,18 +89,18 @@ typedef struct {
     double shift[FE_MAX_LANES];  /* a value near the column's mean */
     double sum[FE_MAX_LANES];    /* sum of w (x - shift) */
     double square[FE_MAX_LANES]; /* sum of w (x - shift)^2 */
-    double within[FE_MAX_LANES]; /* sum of w (x - unit mean)^2 */
+    double within[FE_MAX_LANES]; /* sum of w (x - eliminated level's mean)^2 */
     double top[FE_MAX_LANES];    /* largest |x| */
 } fe_moments;
 
-/** The units' part of the audit of a residual, one value a lane. */
+/** The eliminated levels' part of the audit of a residual, one value a lane. */
 typedef struct {
     double square[FE_MAX_LANES];   /* sum of w r^2 */
-    double gradient[FE_MAX_LANES]; /* sum over units of (sum w r)^2 / N_u */
-    double mean[FE_MAX_LANES];     /* largest |unit mean of r| */
-    double effect[FE_MAX_LANES];   /* largest |unit effect| */
-    int64_t worst[FE_MAX_LANES];   /* the unit where `mean` was found */
-} fe_unit_audit;
+    double gradient[FE_MAX_LANES]; /* sum over eliminated levels of (sum w r)^2 / N_u */
+    double mean[FE_MAX_LANES];     /* largest |eliminated level's mean of r| */
+    double effect[FE_MAX_LANES];   /* largest |effect of an eliminated level| */
+    int64_t worst[FE_MAX_LANES];   /* the eliminated level where `mean` was found */
+} fe_elim_audit;
 
 /** to[l] = sum over chunks of what the lines of level l have gathered, begin <= l < end. */
 typedef void fe_add_lines(const fe_rows *g, int64_t begin, int64_t end, const double *lines,
@@ -108,9 +110,10 @@ typedef void fe_add_lines(const fe_rows *g, int64_t begin, int64_t end, const do
 typedef struct {
     /** partial += D_r' W (I - P_1) x, and the moments of x */
     void (*rhs)(const fe_rows *g, int chunk, const fe_block *x, double *partial, fe_moments *m);
-    /** out <- (I - P_1)(x - D_r a);  lines <- a and D_r' W out;  unit_effect <- the unit means taken out */
+    /** out <- (I - P_1)(x - D_r a);  lines <- a and D_r' W out;  elim_effect <- the eliminated
+     *  levels' means taken out */
     void (*residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
-                     const double *a, double *lines, double *unit_effect, fe_unit_audit *audit);
+                     const double *a, double *lines, double *elim_effect, fe_elim_audit *audit);
     fe_add_lines *add_lines;
 } fe_row_ops;
 
@@ -124,11 +127,11 @@ FRG_MUST_USE frg_status frgi_fe_rows_fit(frg_context *ctx, int64_t n);
  *  Errors: E_CODES, E_WEIGHT, E_MEMORY, E_TOO_BIG. */
 FRG_MUST_USE frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *codes,
                                             const frg_array *weights);
-/** Cuts the rows into chunks of whole units: the last step of any layout. */
+/** Cuts the rows into chunks of whole eliminated levels: the last step of any layout. */
 FRG_MUST_USE frg_status frgi_fe_rows_cut(fe_rows *g, frg_context *ctx);
 /** The sizes of a layout that is not made: g has n, n_factors and the factors' levels, all else is 0 or NULL; the rows
  *  are taken to need an order. */
-void frgi_fe_rows_shape(fe_rows *g, int unit_factor, bool weighted);
+void frgi_fe_rows_shape(fe_rows *g, int elim_factor, bool weighted);
 /** Bytes that the layout holds. */
 size_t frgi_fe_rows_bytes(const fe_rows *g);
 void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx);
@@ -137,7 +140,7 @@ void frgi_fe_rows_destroy(fe_rows *g, frg_context *ctx);
 typedef struct {
     double *partial;      /* n_chunks x R x 2 x lanes: lines, or sums alone in the first half */
     fe_moments *moments;  /* n_chunks */
-    fe_unit_audit *audit; /* n_chunks */
+    fe_elim_audit *audit; /* n_chunks */
 } fe_row_work;
 void frgi_fe_row_work_layout(frgi_arena *a, const fe_rows *g, int lanes, fe_row_work *w);
 
@@ -146,7 +149,7 @@ void frgi_fe_rhs(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, 
                  int lanes, const fe_block *x, double *b, fe_moments *total);
 void frgi_fe_residual(const fe_rows *g, const fe_row_ops *ops, const fe_row_work *w, int threads,
                       int lanes, const fe_block *x, const fe_block *out, const double *a, double *s,
-                      double *unit_effect, fe_unit_audit *total);
+                      double *elim_effect, fe_elim_audit *total);
 /** to (R x lanes) <- the sums of all chunks' lines, chunk after chunk. */
 void frgi_fe_add_lines(const fe_rows *g, fe_add_lines *add, const double *lines, int threads,
                        double *to);

@@ -1,14 +1,15 @@
 /* fe_rows.tmpl.h - the passes over the rows; included once for each column type and number of lanes.
  *
- *     rhs        per unit:  m = sum w x / N_u;              partial[l] += w (x - m)
- *     residual   per unit:  z = x - sum_l a[l],  m = sum w z / N_u;  r = z - m;  partial[l] += w r
+ *     rhs        each u:  m = sum w x / N_u;              partial[l] += w (x - m)
+ *     residual   each u:  z = x - sum_l a[l],  m = sum w z / N_u,  r = z - m, partial[l] += w r
  *
- * x is taken as the difference to the unit's first row: values of 1e9 that differ by 1 then lose nothing,
- * and where the first row is far from the others, so is the unit's mean.
+ * x is taken as the difference to the eliminated level's first row: values of 1e9 that differ by 1
+ * then lose nothing, and where the first row is far from the others, so is the eliminated level's
+ * mean.
  *
- * One row is one vector of LANES doubles: sums are double whatever `real` is.  The second loop over a
- * unit's rows reads what the first has left in the L1 cache, so x comes from memory once; z of the first
- * FE_KEPT_ROWS rows of a unit is kept there.
+ * One row is one vector of LANES doubles: sums are double whatever `real` is.  The second loop over
+ * its rows reads what the first has left in the L1 cache, so x comes from memory once; z of the
+ * first FE_KEPT_ROWS rows of an eliminated level is kept there.
  *
  * Columns come from memory as long streams, and the coefficients of a row as lines that are anywhere: both
  * are asked for some rows ahead, the latter where a vector of coefficients is larger than FE_NEAR_BYTES.
@@ -114,14 +115,14 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
     const int rests = rests_known ? rests_known : g->n_rest;
     const uint32_t *order = plain ? NULL : g->order;
     const double *weight = plain ? NULL : g->weight;
-    const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
-    const int64_t first_row = g->unit_start[first];
+    const int64_t first = g->chunk_elim[chunk], last = g->chunk_elim[chunk + 1];
+    const int64_t first_row = g->elim_start[first];
     const vec shift = RN(load)(x, order ? order[first_row] : first_row, live, adjacent);
     vec sum = FN(zero)(), square = FN(zero)(), within = FN(zero)(), top = FN(zero)();
     double mass = 0;
     const int32_t *const all = g->index;
-    const int64_t *const start = g->unit_start;
-    const double *const inverses = g->unit_inverse;
+    const int64_t *const start = g->elim_start;
+    const double *const inverses = g->elim_inverse;
     const bool far = FN(is_far)(g);
 
     for (int64_t u = first; u < last; u++) {
@@ -164,7 +165,7 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
     }
 }
 
-/** x - D_r a of one row, less the unit's first row of x. */
+/** x - D_r a of one row, less the eliminated level's first row of x. */
 INLINE vec RN(rest)(const fe_block *x, const uint32_t *order, int64_t i, vec base,
                     const double *lines, const int32_t *all, int rests, const int live,
                     const int adjacent)
@@ -174,7 +175,7 @@ INLINE vec RN(rest)(const fe_block *x, const uint32_t *order, int64_t i, vec bas
 }
 
 INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, const fe_block *to,
-                              double *lines, double *unit_effect, fe_unit_audit *audit,
+                              double *lines, double *elim_effect, fe_elim_audit *audit,
                               const int plain, const int rests_known, const int live,
                               const int adjacent)
 {
@@ -184,10 +185,10 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
     const fe_block block_in = *in, block_out = *to, *const x = &block_in, *const out = &block_out;
     vec square = FN(zero)(), gradient = FN(zero)(), worst = FN(zero)(), effect = FN(zero)();
     const int32_t *const all = g->index;
-    const int64_t *const start = g->unit_start;
-    const double *const inverses = g->unit_inverse;
+    const int64_t *const start = g->elim_start;
+    const double *const inverses = g->elim_inverse;
     const bool far = FN(is_far)(g);
-    const int64_t first = g->chunk_unit[chunk], last = g->chunk_unit[chunk + 1];
+    const int64_t first = g->chunk_elim[chunk], last = g->chunk_elim[chunk + 1];
     vec kept[FE_KEPT_ROWS];
     fe_stream stream;
     const bool streams = RN(streams)(g, x, out, live, adjacent);
@@ -234,7 +235,7 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
                 FN(add)(lines, all[i * rests + q], wr);
             }
         }
-        FN(put)(unit_effect, u, base + mean);
+        FN(put)(elim_effect, u, base + mean);
         effect = FN(larger)(effect, FN(absolute)(base + mean));
         const vec level_mean = FN(absolute)(left * inverse);
         gradient += left * left * inverse;
@@ -307,7 +308,7 @@ static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *part
 }
 
 static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const fe_block *out,
-                         const double *a, double *lines, double *unit_effect, fe_unit_audit *audit)
+                         const double *a, double *lines, double *elim_effect, fe_elim_audit *audit)
 {
     const RN(layout) in = RN(layout_of)(g, x);
     for (int64_t l = 0; l < g->n_coef; l++) {
@@ -316,23 +317,23 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
     switch (in == RN(layout_of)(g, out) ? in : RN(GENERAL)) {
     case RN(WHOLE):
 #define LIVE LANES
-        BY_RESTS(residual_body, g, chunk, x, out, lines, unit_effect, audit)
+        BY_RESTS(residual_body, g, chunk, x, out, lines, elim_effect, audit)
         return;
 #undef LIVE
 #if LANES > 2
     case RN(ONE_IDLE):
 #define LIVE (LANES - 1)
-        BY_RESTS(residual_body, g, chunk, x, out, lines, unit_effect, audit)
+        BY_RESTS(residual_body, g, chunk, x, out, lines, elim_effect, audit)
         return;
 #undef LIVE
 #endif
 #if LANES > 1
     case RN(COLUMNS):
-        RN(residual_body)(g, chunk, x, out, lines, unit_effect, audit, 1, 0, LANES, 0);
+        RN(residual_body)(g, chunk, x, out, lines, elim_effect, audit, 1, 0, LANES, 0);
         return;
 #endif
     default:
-        RN(residual_body)(g, chunk, x, out, lines, unit_effect, audit, 0, 0, 0, 0);
+        RN(residual_body)(g, chunk, x, out, lines, elim_effect, audit, 0, 0, 0, 0);
     }
 }
 #undef BY_RESTS

@@ -45,10 +45,10 @@ static double count_of(const fe_classes *m, int64_t c, int32_t level)
 }
 
 /** Joint appearance of two sparse factors in the rows of a class: + w times for each other level. */
-static void add_joint(const fe_split *s, accumulator *a, int64_t unit, double times, int32_t level)
+static void add_joint(const fe_split *s, accumulator *a, int64_t elim, double times, int32_t level)
 {
     const fe_rows *g = s->g;
-    for (int64_t i = g->unit_start[unit]; i < g->unit_start[unit + 1]; i++) {
+    for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
         const int32_t *index = g->index + i * g->n_rest;
         int mine = -1;
         for (int q = 0; q < s->n_sparse; q++) {
@@ -62,16 +62,17 @@ static void add_joint(const fe_split *s, accumulator *a, int64_t unit, double ti
     }
 }
 
-/** Fetches the sums of a class of the level 2 FE_UNITS_AHEAD further, and the members of one FE_UNITS_AHEAD further.
- *  GCC drops calls of a function that only fetches where it has not inlined them before. */
+/** Fetches the sums of a class of the level 2 FE_ELIM_AHEAD further, and the members of one
+ *  FE_ELIM_AHEAD further.  GCC drops calls of a function that only fetches where it has not inlined
+ *  them before. */
 static inline __attribute__((always_inline)) void fetch_classes(const fe_classes *m, int64_t k,
                                                                 int64_t end)
 {
-    if (k + 2 * FE_UNITS_AHEAD < end) {
-        __builtin_prefetch(&m->of[m->level_class[k + 2 * FE_UNITS_AHEAD]], 0);
+    if (k + 2 * FE_ELIM_AHEAD < end) {
+        __builtin_prefetch(&m->of[m->level_class[k + 2 * FE_ELIM_AHEAD]], 0);
     }
-    if (k + FE_UNITS_AHEAD < end) {
-        __builtin_prefetch(&m->members[m->of[m->level_class[k + FE_UNITS_AHEAD]].start], 0);
+    if (k + FE_ELIM_AHEAD < end) {
+        __builtin_prefetch(&m->members[m->of[m->level_class[k + FE_ELIM_AHEAD]].start], 0);
     }
 }
 
@@ -91,7 +92,7 @@ static void gather_row(const fe_split *s, const fe_classes *m, accumulator *a, i
             add_entry(a, level, o->level, factor * mine * other);
         }
         if (s->n_sparse > 1) {
-            add_joint(s, a, m->unit[c], m->times[c], level);
+            add_joint(s, a, m->elim[c], m->times[c], level);
         }
     }
 }

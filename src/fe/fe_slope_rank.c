@@ -1,19 +1,21 @@
 /* fe_slope_rank.c - the exact rank of D with varying slopes.
  *
  * A double is an integer times a power of two, so that D is a rational matrix and has a rank there, which is counted
- * modulo p = 2^61 - 1, where m 2^e is m 2^(e mod 61).  Row by row the columns of a unit are eliminated by the first of
- * its rows that are independent in them,
+ * modulo p = 2^61 - 1, where m 2^e is m 2^(e mod 61).  Row by row the columns of an eliminated
+ * level are eliminated by the first of its rows that are independent in them,
  *
- *     c_i d_i = sum_j c_ij d_j in the unit's columns, j over the pivot rows:   v_i = c_i r_i - sum_j c_ij r_j,
+ *     c_i d_i = sum_j c_ij d_j  in its columns, j over pivot rows:  v_i = c_i r_i - sum_j c_ij r_j,
  *
- * r the row's part in the other factors' columns, and rank D = sum of the units' ranks + rank of the v_i
- * (fe_prime_rank.h).  The factors c_i save the inverses of the pivots, 100 products each.
+ * r the row's part in the other factors' columns, and rank D = sum of the eliminated levels' ranks
+ * + rank of the v_i (fe_prime_rank.h).  The factors c_i save the inverses of the pivots, 100
+ * products each.
  *
  * Dangers: values whose sizes are 2^61 apart and more may be the same modulo p; then there is no count.  Columns that
  * depend on each other but for the rounding of their values (z and 0.1 z) are independent here, and not for the
  * demeaner: fe_reference_rank.c looks at both counts.
  *
- * Cost: two passes over the rows with (columns of a unit)^2 products each; then the sparse factor.
+ * Cost: two passes over the rows with (columns of an eliminated level)^2 products each; then the
+ * sparse factor.
  */
 #include <float.h>
 #include <limits.h>
@@ -28,10 +30,10 @@ enum { EXPONENTS = 61 };
 
 typedef struct {
     const fe_basis *b;
-    int width;          /* columns of a unit */
-    int64_t unit_ranks; /* added up */
+    int width;          /* columns of an eliminated level */
+    int64_t elim_ranks; /* added up */
     uint64_t *image;    /* n a slope that has values of its own, as in b->z */
-    uint64_t *row;      /* width: the unit's columns of the row at hand, reduced */
+    uint64_t *row;      /* width: the eliminated level's columns of the row at hand, reduced */
     uint64_t scale;     /* c_i */
     uint64_t *along;    /* width: c_ij */
     uint64_t *basis;    /* width x width: reduced pivot rows, */
@@ -78,7 +80,7 @@ static const uint64_t *image(const field *m, const fe_basis_factor *f, int s, in
     return m->image + (int64_t)f->z_place[s] * m->b->g->n + i;
 }
 
-/* ---- a unit ------------------------------------------------------------------------------------- */
+/* ---- an eliminated level --------------------------------------------------------------------- */
 
 /** to <- e to + f from */
 static void combine(uint64_t *to, uint64_t e, uint64_t f, const uint64_t *from, int n)
@@ -88,10 +90,11 @@ static void combine(uint64_t *to, uint64_t e, uint64_t f, const uint64_t *from, 
     }
 }
 
-/** Reduces row i in the unit's columns: m->row = m->scale d_i - sum_j m->along_j d_j. */
+/** Reduces row i in the eliminated level's columns: m->row = m->scale d_i - sum_j m->along_j
+ *  d_j. */
 static void reduce(field *m, int64_t i, int pivots)
 {
-    const fe_basis_factor *const f = &m->b->unit;
+    const fe_basis_factor *const f = &m->b->elim;
     m->row[0] = m->scale = 1;
     for (int s = 0; s < f->slopes; s++) {
         m->row[f->intercept + s] = *image(m, f, s, i);
@@ -175,10 +178,10 @@ static void each_row(void *data, frgi_prime_take *take, void *to)
 {
     field *const m = data;
     const fe_rows *const g = m->b->g;
-    m->unit_ranks = 0;
-    for (int64_t u = 0; u < g->n_units; u++) {
+    m->elim_ranks = 0;
+    for (int64_t u = 0; u < g->n_elim; u++) {
         int pivots = 0;
-        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+        for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
             if (g->weight && !(g->weight[i] > 0)) {
                 continue;
             }
@@ -193,7 +196,7 @@ static void each_row(void *data, frgi_prime_take *take, void *to)
             }
             give(m, i, take, to);
         }
-        m->unit_ranks += pivots;
+        m->elim_ranks += pivots;
     }
 }
 
@@ -221,7 +224,7 @@ static void lay_out(frgi_arena *a, field *m)
 frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_most,
                               size_t byte_cap, int64_t *rank)
 {
-    field m = {.b = b, .width = b->unit.width};
+    field m = {.b = b, .width = b->elim.width};
     frgi_arena memory = {0};
     int64_t rest = -1;
     frg_status status = FRG_OK;
@@ -235,7 +238,7 @@ frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_m
     memset(m.slot, -1, (size_t)b->n_coef * sizeof *m.slot);
     if (make_images(&m)) {
         status = frgi_prime_rank(ctx, b->n_coef, each_row, &m, work_most, byte_cap, &rest);
-        *rank = status >= 0 && rest >= 0 ? m.unit_ranks + rest : -1;
+        *rank = status >= 0 && rest >= 0 ? m.elim_ranks + rest : -1;
     }
     frgi_arena_close(&memory, ctx);
     return status;

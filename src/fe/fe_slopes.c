@@ -1,13 +1,16 @@
-/* fe_slopes.c - assembles S of fe_slopes.h unit by unit, decides whether its factor pays, and builds it.
+/* fe_slopes.c - assembles S of fe_slopes.h one eliminated level after the other, decides whether
+ * its factor pays, and builds it.
  *
- * A unit u touches t_u coefficients.  Its part of S is dense on them, with phi the orthonormal columns:
+ * An eliminated level u touches t_u coefficients.  Its part of S is dense on them, with phi the
+ * orthonormal columns:
  *
  *     M_u = sum over its rows of w a a'  -  sum over its columns j of c_j c_j',     c_j = sum w phi_j a
  *
- * Their lower triangles are stored side by side and added up row by row of S in the order of the units, so that any
- * number of threads gives the same bits; the transpose of the pattern has sorted rows.  A coefficient
- * that the units explain but for rounding (diagonal below EXPLAINED, where 1 is the most) gets a row of zeros:
- * its pivot could not be told from noise, relative to its own diagonal.
+ * Their lower triangles are stored side by side and added up row by row of S in the order of the
+ * eliminated levels, so that any number of threads gives the same bits; the transpose of the
+ * pattern has sorted rows.  A coefficient that the eliminated levels explain but for rounding
+ * (diagonal below EXPLAINED, where 1 is the most) gets a row of zeros: its pivot could not be told
+ * from noise, relative to its own diagonal.
  *
  * Memory while it is assembled: 4 bytes times the sum of t_u^2, which also bounds the time, and 12 bytes a coefficient
  * and thread; nothing is added up where the former are more than PRODUCTS_A_ROW a row or half of byte_cap.  Afterwards:
@@ -37,37 +40,38 @@ struct fe_slopes {
     size_t scratch_doubles;
 };
 
-/* ---- units -------------------------------------------------------------------------------------- */
+/* ---- eliminated levels ----------------------------------------------------------------------- */
 
-/** What a thread makes units with, and rows of S. */
+/** What a thread makes eliminated levels with, and rows of S. */
 typedef struct {
-    int32_t *
-        slot; /* R: place among the unit's coefficients, -1; the last row that met the column, -1 */
+    int32_t
+        *slot; /* R: place among the level's coefficients, or the last row that met it; -1: none */
     int32_t *place; /* of one row of the data */
     double *value;
     double *along; /* widest */
     double *sum;   /* R: the row of S at hand */
 } worker;
 
-/** The parts of all units. */
+/** The parts of all eliminated levels. */
 typedef struct {
     const fe_basis *b;
     int threads;
     frgi_arena arena, parts;
     worker *of;             /* threads */
-    int64_t *first_touched; /* n_units + 1: into touched */
-    int64_t *first_entry;   /* n_units + 1: into part */
+    int64_t *first_touched; /* n_elim + 1: into touched */
+    int64_t *first_entry;   /* n_elim + 1: into part */
     int64_t widest;         /* largest t_u */
     int32_t *touched;
     double *part; /* t_u (t_u + 1) / 2: rows of the lower triangle */
-} units;
+} elims;
 
-/** Numbers the coefficients of unit u from 0 on; returns how many there are.  to may be NULL. */
-static int32_t touch(const units *m, const worker *w, int64_t u, int32_t *to)
+/** Numbers the coefficients of eliminated level u from 0 on; returns how many there are.  to may be
+ *  NULL. */
+static int32_t touch(const elims *m, const worker *w, int64_t u, int32_t *to)
 {
     const fe_rows *g = m->b->g;
     int32_t count = 0;
-    for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+    for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
         const int row = frgi_basis_row(m->b, i, w->place, w->value);
         for (int a = 0; a < row; a++) {
             if (w->slot[w->place[a]] >= 0) {
@@ -83,10 +87,10 @@ static int32_t touch(const units *m, const worker *w, int64_t u, int32_t *to)
     return count;
 }
 
-static void release(const units *m, const worker *w, int64_t u)
+static void release(const elims *m, const worker *w, int64_t u)
 {
     const fe_rows *g = m->b->g;
-    for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+    for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
         const int row = frgi_basis_row(m->b, i, w->place, w->value);
         for (int a = 0; a < row; a++) {
             w->slot[w->place[a]] = -1;
@@ -95,12 +99,12 @@ static void release(const units *m, const worker *w, int64_t u)
 }
 
 /** along <- sum over the rows of w phi_j a */
-static void sum_along(const units *m, const worker *k, int64_t u, int j, int64_t t)
+static void sum_along(const elims *m, const worker *k, int64_t u, int j, int64_t t)
 {
     const fe_rows *g = m->b->g;
-    const fe_basis_factor *f = &m->b->unit;
+    const fe_basis_factor *f = &m->b->elim;
     memset(k->along, 0, (size_t)t * sizeof *k->along);
-    for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+    for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
         const int row = frgi_basis_row(m->b, i, k->place, k->value);
         const double w = (g->weight ? g->weight[i] : 1) *
                          (j < f->intercept ? f->root[u] : f->phi[i * f->slopes + j - f->intercept]);
@@ -116,13 +120,13 @@ static int64_t triangle(int64_t a)
     return a * (a + 1) / 2;
 }
 
-static void fill_part(const units *m, const worker *k, int64_t u)
+static void fill_part(const elims *m, const worker *k, int64_t u)
 {
     const fe_rows *g = m->b->g;
     double *part = m->part + m->first_entry[u];
     const int64_t t = touch(m, k, u, m->touched + m->first_touched[u]);
     memset(part, 0, (size_t)triangle(t) * sizeof *part);
-    for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+    for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
         const int row = frgi_basis_row(m->b, i, k->place, k->value);
         const double w = g->weight ? g->weight[i] : 1;
         for (int a = 0; a < row; a++) {
@@ -134,7 +138,7 @@ static void fill_part(const units *m, const worker *k, int64_t u)
             }
         }
     }
-    for (int j = 0; j < m->b->unit.width; j++) {
+    for (int j = 0; j < m->b->elim.width; j++) {
         sum_along(m, k, u, j, t);
         for (int64_t a = 0; a < t; a++) {
             for (int64_t c = 0; c <= a; c++) {
@@ -145,12 +149,12 @@ static void fill_part(const units *m, const worker *k, int64_t u)
     release(m, k, u);
 }
 
-static void lay_out_units(frgi_arena *a, units *m, int row_width)
+static void lay_out_elims(frgi_arena *a, elims *m, int row_width)
 {
     const int64_t n = m->b->n_coef;
     m->of = TAKE(a, worker, m->threads);
-    m->first_touched = TAKE(a, int64_t, m->b->g->n_units + 1);
-    m->first_entry = TAKE(a, int64_t, m->b->g->n_units + 1);
+    m->first_touched = TAKE(a, int64_t, m->b->g->n_elim + 1);
+    m->first_entry = TAKE(a, int64_t, m->b->g->n_elim + 1);
     for (int t = 0; t < m->threads; t++) {
         const worker w = {.slot = TAKE(a, int32_t, n),
                           .place = TAKE(a, int32_t, row_width),
@@ -163,9 +167,9 @@ static void lay_out_units(frgi_arena *a, units *m, int row_width)
     }
 }
 
-static void lay_out_parts(frgi_arena *a, units *m)
+static void lay_out_parts(frgi_arena *a, elims *m)
 {
-    const int64_t n = m->b->g->n_units;
+    const int64_t n = m->b->g->n_elim;
     m->touched = TAKE(a, int32_t, m->first_touched[n]);
     m->part = TAKE(a, double, m->first_entry[n]);
     for (int t = 0; t < m->threads; t++) {
@@ -182,15 +186,15 @@ static int row_width_of(const fe_basis *b)
     return width;
 }
 
-/** Counts what the units touch; *entries is the size of all parts. */
-static frg_status count_units(units *m, frg_context *ctx, double *entries)
+/** Counts what the eliminated levels touch; *entries is the size of all parts. */
+static frg_status count_elims(elims *m, frg_context *ctx, double *entries)
 {
-    const int64_t n = m->b->g->n_units;
+    const int64_t n = m->b->g->n_elim;
     const int width = row_width_of(m->b);
     frgi_arena fresh = {0};
-    lay_out_units(&fresh, m, width);
-    TRY(frgi_arena_open(&fresh, ctx, "units of the Schur complement"));
-    lay_out_units(&fresh, m, width);
+    lay_out_elims(&fresh, m, width);
+    TRY(frgi_arena_open(&fresh, ctx, "eliminated levels of the Schur complement"));
+    lay_out_elims(&fresh, m, width);
     m->arena = fresh;
 #pragma omp parallel for num_threads(m->threads) schedule(static) if (m->threads > 1)
     for (int64_t u = 0; u < n; u++) {
@@ -210,7 +214,7 @@ static frg_status count_units(units *m, frg_context *ctx, double *entries)
     return FRG_OK;
 }
 
-static frg_status fill_units(units *m, frg_context *ctx)
+static frg_status fill_elims(elims *m, frg_context *ctx)
 {
     frgi_arena fresh = {0};
     lay_out_parts(&fresh, m);
@@ -218,7 +222,7 @@ static frg_status fill_units(units *m, frg_context *ctx)
     lay_out_parts(&fresh, m);
     m->parts = fresh;
 #pragma omp parallel for num_threads(m->threads) schedule(dynamic, 64) if (m->threads > 1)
-    for (int64_t u = 0; u < m->b->g->n_units; u++) {
+    for (int64_t u = 0; u < m->b->g->n_elim; u++) {
         fill_part(m, &m->of[omp_get_thread_num()], u);
     }
     return FRG_OK;
@@ -231,8 +235,8 @@ typedef struct {
     int64_t n;
     frgi_arena arena, entries;
     int64_t *starts;   /* n + 1 */
-    int64_t *first;    /* n + 1: coefficient -> its units, */
-    int32_t *unit;     /* and they; */
+    int64_t *first;    /* n + 1: coefficient -> its eliminated levels, */
+    int32_t *elim;     /* and they; */
     int32_t *position; /* its place in each */
     int64_t *next;     /* n */
     double *diagonal;  /* n */
@@ -246,7 +250,7 @@ static void lay_out_sparse(frgi_arena *a, sparse *s, int64_t incidences)
 {
     s->starts = TAKE(a, int64_t, s->n + 1);
     s->first = TAKE(a, int64_t, s->n + 1);
-    s->unit = TAKE(a, int32_t, incidences);
+    s->elim = TAKE(a, int32_t, incidences);
     s->position = TAKE(a, int32_t, incidences);
     s->next = TAKE(a, int64_t, s->n);
     s->diagonal = TAKE(a, double, s->n);
@@ -260,10 +264,10 @@ static void lay_out_entries(frgi_arena *a, sparse *s)
     s->values = TAKE(a, double, s->starts[s->n]);
 }
 
-/** The units of every coefficient, in their order. */
-static void invert(sparse *s, const units *m)
+/** The eliminated levels of every coefficient, in their order. */
+static void invert(sparse *s, const elims *m)
 {
-    const int64_t incidences = m->first_touched[m->b->g->n_units];
+    const int64_t incidences = m->first_touched[m->b->g->n_elim];
     memset(s->first, 0, (size_t)(s->n + 1) * sizeof *s->first);
     for (int64_t e = 0; e < incidences; e++) {
         s->first[m->touched[e] + 1]++;
@@ -272,21 +276,22 @@ static void invert(sparse *s, const units *m)
         s->first[i + 1] += s->first[i];
         s->next[i] = s->first[i];
     }
-    for (int64_t u = 0; u < m->b->g->n_units; u++) {
+    for (int64_t u = 0; u < m->b->g->n_elim; u++) {
         for (int64_t e = m->first_touched[u]; e < m->first_touched[u + 1]; e++) {
             const int64_t at = s->next[m->touched[e]]++;
-            s->unit[at] = (int32_t)u;
+            s->elim[at] = (int32_t)u;
             s->position[at] = (int32_t)(e - m->first_touched[u]);
         }
     }
 }
 
-/** Lists the columns of row i as its units have them, in met where it is not NULL; returns how many there are. */
-static int64_t meet(const sparse *s, const units *m, const worker *w, int64_t i, int32_t *met)
+/** Lists the columns of row i as its eliminated levels have them, in met where it is not NULL;
+ *  returns how many there are. */
+static int64_t meet(const sparse *s, const elims *m, const worker *w, int64_t i, int32_t *met)
 {
     int64_t count = 0;
     for (int64_t e = s->first[i]; e < s->first[i + 1]; e++) {
-        const int64_t u = s->unit[e];
+        const int64_t u = s->elim[e];
         for (int64_t a = m->first_touched[u]; a < m->first_touched[u + 1]; a++) {
             const int32_t j = m->touched[a];
             if (w->slot[j] != i) {
@@ -301,7 +306,7 @@ static int64_t meet(const sparse *s, const units *m, const worker *w, int64_t i,
     return count;
 }
 
-static void meet_rows(const sparse *s, const units *m, int32_t *met)
+static void meet_rows(const sparse *s, const elims *m, int32_t *met)
 {
     for (int t = 0; t < m->threads; t++) {
         memset(m->of[t].slot, -1, (size_t)s->n * sizeof *m->of[t].slot);
@@ -314,15 +319,15 @@ static void meet_rows(const sparse *s, const units *m, int32_t *met)
     }
 }
 
-/** Row i, in the order of the units. */
-static void add_row(const sparse *s, const units *m, const worker *w, int64_t i)
+/** Row i, in the order of the eliminated levels. */
+static void add_row(const sparse *s, const elims *m, const worker *w, int64_t i)
 {
-    w->sum[i] = 0; /* where no unit has it */
+    w->sum[i] = 0; /* where no eliminated level has it */
     for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
         w->sum[s->columns[e]] = 0;
     }
     for (int64_t e = s->first[i]; e < s->first[i + 1]; e++) {
-        const int64_t u = s->unit[e], from = m->first_touched[u];
+        const int64_t u = s->elim[e], from = m->first_touched[u];
         const int64_t t = m->first_touched[u + 1] - from, position = s->position[e];
         const double *part = m->part + m->first_entry[u];
         for (int64_t a = 0; a < t; a++) {
@@ -336,7 +341,7 @@ static void add_row(const sparse *s, const units *m, const worker *w, int64_t i)
     s->diagonal[i] = w->sum[i];
 }
 
-/** Coefficients that the units explain leave S: their rows and columns become zeros. */
+/** Coefficients that the eliminated levels explain leave S: their rows and columns become zeros. */
 static void clear_explained(const sparse *s)
 {
     for (int64_t i = 0; i < s->n; i++) {
@@ -348,10 +353,10 @@ static void clear_explained(const sparse *s)
     }
 }
 
-static frg_status add_up(sparse *s, frg_context *ctx, const units *m)
+static frg_status add_up(sparse *s, frg_context *ctx, const elims *m)
 {
     frgi_arena fresh = {0};
-    const int64_t incidences = m->first_touched[m->b->g->n_units];
+    const int64_t incidences = m->first_touched[m->b->g->n_elim];
     lay_out_sparse(&fresh, s, incidences);
     TRY(frgi_arena_open(&fresh, ctx, "rows of the Schur complement"));
     lay_out_sparse(&fresh, s, incidences);
@@ -384,13 +389,13 @@ static frg_status add_up(sparse *s, frg_context *ctx, const units *m)
 /** Counts, fills and adds up.  *fits: false where there would be more than `most` products. */
 static frg_status assemble(sparse *s, frg_context *ctx, const fe_basis *b, double most, bool *fits)
 {
-    units m = {.b = b, .threads = b->g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx)};
+    elims m = {.b = b, .threads = b->g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx)};
     double products = 0;
     frg_status status;
-    TRY_TO(done, count_units(&m, ctx, &products));
+    TRY_TO(done, count_elims(&m, ctx, &products));
     *fits = products <= most;
     if (*fits) {
-        TRY_TO(done, fill_units(&m, ctx));
+        TRY_TO(done, fill_elims(&m, ctx));
         TRY_TO(done, add_up(s, ctx, &m));
     }
 done:
@@ -463,7 +468,7 @@ static frg_status weigh(const sparse *s, frg_context *ctx, const fe_basis *b,
                         const frgi_direct *direct, bool *pays)
 {
     const double seconds = frgi_direct_costs(direct, frgi_direct_chosen(direct)).seconds;
-    const double columns = row_width_of(b) + b->unit.width + 1;
+    const double columns = row_width_of(b) + b->elim.width + 1;
     const double step = SECONDS_PER_ROW_AND_COLUMN * (double)b->g->n * columns;
     *pays = seconds < FEW_STEPS * step;
     if (*pays) {

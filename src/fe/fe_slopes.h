@@ -1,6 +1,7 @@
 /* fe_slopes.h - the Schur complement of a design with varying slopes, and its factor as LSMR's preconditioner.
  *
- * In the orthonormal columns of fe_basis.h, with U the units' block and A_r the others':
+ * In the orthonormal columns of fe_basis.h, with U the eliminated levels' block and A_r the
+ * others':
  *
  *     S = A_r' (I - U U') A_r,      P^-1 = S^+ by a sparse Cholesky factor
  *

@@ -1,8 +1,9 @@
 /* fe_sparse_rank.c - the exact rank of D for factors of any size: union-find first, a sparse factor modulo a prime
  * for what that leaves.
  *
- * Letters: as in fe_modular.c the units are eliminated by a row of each, rank D = n_units + rank Delta, and Delta has
- * the differences of rows of a unit, e(i) - e(j), e the sum of the indicators of the other factors' levels.
+ * Letters: as in fe_modular.c a row of each eliminated level eliminates it, rank D =
+ * n_elim + rank Delta, and Delta has the differences of rows of an eliminated level, e(i) - e(j), e
+ * the sum of the indicators of the other factors' levels.
  *
  * 1. A difference in one factor alone is e_a - e_b: levels a and b become one class, and the rank grows by 1.  In the
  *    quotient more differences become such pairs, so that the rows are read again until nothing changes.  Where no
@@ -50,12 +51,13 @@ static int merge_rows(counter *c, const int32_t *a, const int32_t *b)
     return from >= 0 && fe_join(c->class_of, from, to);
 }
 
-/** All pairs of a short unit; of a long one each row with the one before it and with the first. */
-static int64_t merge_unit(counter *c, int64_t u)
+/** All pairs of a short eliminated level; of a long one each row with the one before it and with
+ *  the first. */
+static int64_t merge_elim(counter *c, int64_t u)
 {
     const fe_rows *const g = c->g;
-    const int32_t *const rows = g->index + g->unit_start[u] * g->n_rest;
-    const int64_t n = g->unit_start[u + 1] - g->unit_start[u];
+    const int32_t *const rows = g->index + g->elim_start[u] * g->n_rest;
+    const int64_t n = g->elim_start[u + 1] - g->elim_start[u];
     int64_t merged = 0;
     for (int64_t i = 1; i < n; i++) {
         for (int64_t j = n <= ALL_PAIRS ? 0 : i - 1; j < i; j++) {
@@ -76,8 +78,8 @@ static void merge_levels(counter *c)
     int64_t merged = 1;
     for (int pass = 0; pass < PASSES && merged > 0; pass++) {
         merged = 0;
-        for (int64_t u = 0; u < c->g->n_units; u++) {
-            merged += merge_unit(c, u);
+        for (int64_t u = 0; u < c->g->n_elim; u++) {
+            merged += merge_elim(c, u);
         }
         c->merged += merged;
     }
@@ -127,8 +129,8 @@ static void each_difference(void *data, frgi_prime_take *take, void *to)
     int32_t classes[2 * FACTORS];
     uint64_t signs[2 * FACTORS];
     memset(c->recent, 0, sizeof c->recent);
-    for (int64_t u = 0; u < g->n_units; u++) {
-        for (int64_t i = g->unit_start[u] + 1; i < g->unit_start[u + 1]; i++) {
+    for (int64_t u = 0; u < g->n_elim; u++) {
+        for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
             const int half = difference(c, g->index + i * g->n_rest, classes);
             if (half && !repeats(c, i, classes, half)) {
                 for (int k = 0; k < half; k++) {
@@ -153,7 +155,7 @@ frg_status frgi_fe_sparse_rank(const fe_rows *g, frg_context *ctx, double work_m
     merge_levels(&c);
     const frg_status status =
         frgi_prime_rank(ctx, g->n_coef, each_difference, &c, work_most, byte_cap, &left);
-    *rank = left < 0 ? -1 : g->n_units + c.merged + left;
+    *rank = left < 0 ? -1 : g->n_elim + c.merged + left;
     DROP(ctx, &c.class_of);
     return status;
 }

@@ -1,8 +1,9 @@
 /* fe_strips.c - see fe_strips.h.
  *
- * Units one after the other often show the same small levels (all years, say).  Such a run, a *pattern*, has one t
- * and one N, so that the second sums of the strips are -(rows of l) t' / N: a row costs one addition, and the rest is
- * done when the pattern ends.  Where patterns are many, every row subtracts w t' / N_u.
+ * Eliminated levels one after the other often show the same small levels (all years, say).  Such a
+ * run, a *pattern*, has one t and one N, so that the second sums of the strips are -(rows of l) t'
+ * / N: a row costs one addition, and the rest is done when the pattern ends.  Where patterns are
+ * many, every row subtracts w t' / N_u.
  */
 #include "fe/fe_strips.h"
 
@@ -60,22 +61,23 @@ int64_t frgi_fe_strip_place(const fe_split *s, int32_t level)
 
 /* ---- patterns of small levels ------------------------------------------------------------------------ */
 
-/** The pattern of the units in hand: their small levels row by row, and as counts. */
+/** The pattern of the eliminated levels in hand: their small levels row by row, and as counts. */
 typedef struct {
     double *t;           /* T: counts t_u */
-    const int32_t *rows; /* of the unit that set it */
+    const int32_t *rows; /* of the eliminated level that set it */
     int64_t n;
-    double inverse; /* sum of 1 / N_u over the units that shared it */
+    double inverse; /* sum of 1 / N_u over the eliminated levels that shared it */
     double *
         before; /* n_coef: sum of a strip over one small factor when the pattern was set; NULL: strips
                        are updated row by row */
 } pattern;
 
-/** Do the rows of unit u show the small levels of the pattern?  Weights make every unit its own. */
+/** Do the rows of eliminated level u show the small levels of the pattern?  Weights make every
+ *  eliminated level its own. */
 static inline bool same_pattern(const fe_split *s, int64_t u, const pattern *p)
 {
     const fe_rows *g = s->g;
-    const int64_t begin = g->unit_start[u], n = g->unit_start[u + 1] - begin;
+    const int64_t begin = g->elim_start[u], n = g->elim_start[u + 1] - begin;
     const int32_t *index = g->index + begin * g->n_rest;
     if (n != p->n || g->weight) {
         return false;
@@ -92,14 +94,14 @@ static inline bool same_pattern(const fe_split *s, int64_t u, const pattern *p)
 static void set_pattern(const fe_split *s, int64_t u, pattern *p)
 {
     const fe_rows *g = s->g;
-    p->rows = g->index + g->unit_start[u] * g->n_rest;
-    p->n = g->unit_start[u + 1] - g->unit_start[u];
+    p->rows = g->index + g->elim_start[u] * g->n_rest;
+    p->n = g->elim_start[u + 1] - g->elim_start[u];
     p->inverse = 0;
     memset(p->t, 0, (size_t)s->width * sizeof *p->t);
     for (int64_t i = 0; i < p->n; i++) {
         for (int q = 0; q < s->n_small; q++) {
             p->t[fe_small_level(s, p->rows + i * g->n_rest, q)] +=
-                g->weight ? g->weight[g->unit_start[u] + i] : 1;
+                g->weight ? g->weight[g->elim_start[u] + i] : 1;
         }
     }
 }
@@ -116,8 +118,9 @@ static double strip_rows(const fe_split *s, const fe_strips *b, int64_t l)
     return sum;
 }
 
-/** Takes - sum_u t_u t_u' / N_u into the block and - sum_u c_u t_u' / N_u into the strips.  Units of one
- *  pattern have equal N_u, so that the latter is - (rows of the level) t' / N_u. */
+/** Takes - sum_u t_u t_u' / N_u into the block and - sum_u c_u t_u' / N_u into the strips.
+ *  Eliminated levels of one pattern have equal N_u, so that the latter is - (rows of the level) t'
+ *  / N_u. */
 static void close_pattern(const fe_split *s, pattern *p, fe_strips *b)
 {
     const int64_t t = s->width;
@@ -139,14 +142,15 @@ static void close_pattern(const fe_split *s, pattern *p, fe_strips *b)
     }
 }
 
-/** May the pattern change once more at unit u, the changes so far at hand?  Each takes a pass over the strips, which so
- *  many rows pay for. */
+/** May the pattern change once more at eliminated level u, the changes so far at hand?  Each takes
+ *  a pass over the strips, which so many rows pay for. */
 static inline bool may_change(const fe_rows *g, int64_t first, int64_t u, int64_t changes)
 {
-    return changes < FREE_CHANGES + (g->unit_start[u] - g->unit_start[first]) / g->n_coef;
+    return changes < FREE_CHANGES + (g->elim_start[u] - g->elim_start[first]) / g->n_coef;
 }
 
-/** One row of unit u: + w where a small level meets another level, - w t_u / N_u in the strips. */
+/** One row of eliminated level u: + w where a small level meets another level, - w t_u / N_u in the
+ *  strips. */
 static void border_row(const fe_split *s, const int32_t *index, double w, double part,
                        const pattern *p, fe_strips *b)
 {
@@ -170,19 +174,20 @@ static void border_row(const fe_split *s, const int32_t *index, double w, double
     }
 }
 
-/** The same for all rows of a unit where patterns are few and there is one small factor. */
-static inline void count_unit(const fe_split *s, int64_t u, fe_strips *b)
+/** The same for all rows of an eliminated level where patterns are few and there is one small
+ *  factor. */
+static inline void count_elim(const fe_split *s, int64_t u, fe_strips *b)
 {
     const fe_rows *g = s->g;
     double *restrict strip = b->strip + s->small_offset[0];
     const int64_t rests = g->n_rest, t = s->width;
     for (int q = 0; q < s->n_sparse; q++) {
-        const int32_t *index = g->index + g->unit_start[u] * rests;
+        const int32_t *index = g->index + g->elim_start[u] * rests;
         const int sparse = s->sparse[q], small = s->small[0];
-        const int64_t end = g->unit_start[u + 1],
+        const int64_t end = g->elim_start[u + 1],
                       ahead = end + COUNTS_AHEAD <= g->n ? COUNTS_AHEAD : 0;
-        fe_fetch_numbers(g->index, g->unit_start[u], end, g->n_rest);
-        for (int64_t i = g->unit_start[u]; i < end; i++, index += rests) {
+        fe_fetch_numbers(g->index, g->elim_start[u], end, g->n_rest);
+        for (int64_t i = g->elim_start[u]; i < end; i++, index += rests) {
             __builtin_prefetch(
                 strip + index[ahead * rests + sparse] * t + index[ahead * rests + small], 1);
             strip[index[sparse] * t + index[small]] += 1;
@@ -190,9 +195,10 @@ static inline void count_unit(const fe_split *s, int64_t u, fe_strips *b)
     }
 }
 
-/** The units' share of the strips and the block, which are zeros before.  few: by patterns, of rows without weights, which are
+/** The eliminated levels' share of the strips and the block, which are zeros before.  few: by
+ *  patterns, of rows without weights, which are
  *  counted; false where these turn out to be many, b is of no use then. */
-static bool border_of_units(const fe_split *s, int64_t first, int64_t last, bool few, double *t,
+static bool border_of_elims(const fe_split *s, int64_t first, int64_t last, bool few, double *t,
                             double *before, fe_strips *b)
 {
     const fe_rows *g = s->g;
@@ -206,22 +212,22 @@ static bool border_of_units(const fe_split *s, int64_t first, int64_t last, bool
             close_pattern(s, &p, b);
             set_pattern(s, u, &p);
         }
-        p.inverse += g->unit_inverse[u];
+        p.inverse += g->elim_inverse[u];
         if (few && s->n_small == 1) {
-            count_unit(s, u, b);
+            count_elim(s, u, b);
             continue;
         }
-        for (int64_t i = g->unit_start[u]; i < g->unit_start[u + 1]; i++) {
+        for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
             const double w = g->weight ? g->weight[i] : 1;
-            border_row(s, g->index + i * g->n_rest, w, w * g->unit_inverse[u], &p, b);
+            border_row(s, g->index + i * g->n_rest, w, w * g->elim_inverse[u], &p, b);
         }
     }
     close_pattern(s, &p, b);
     return true;
 }
 
-/** Strips and block of all units: a copy a chunk where copies are small, added in chunk order.  only_few: the
- *  strips are NULL where some chunk has many patterns. */
+/** Strips and block of all eliminated levels: a copy a chunk where copies are small, added in chunk
+ *  order.  only_few: the strips are NULL where some chunk has many patterns. */
 frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_split *s, bool only_few)
 {
     const fe_rows *g = s->g;
@@ -239,12 +245,12 @@ frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_spli
     for (int64_t k = 0; k < copies; k++) {
         fe_strips b = {sums + k * size, sums + k * size + strip};
         double *room = pattern_room + k * (t + g->n_coef);
-        const int64_t first = copies > 1 ? g->chunk_unit[k] : 0;
-        const int64_t last = copies > 1 ? g->chunk_unit[k + 1] : g->n_units;
-        few[k] = !g->weight && border_of_units(s, first, last, true, room, room + t, &b);
+        const int64_t first = copies > 1 ? g->chunk_elim[k] : 0;
+        const int64_t last = copies > 1 ? g->chunk_elim[k + 1] : g->n_elim;
+        few[k] = !g->weight && border_of_elims(s, first, last, true, room, room + t, &b);
         if (!few[k] && !only_few) {
             memset(b.strip, 0, (size_t)size * sizeof(double));
-            border_of_units(s, first, last, false, room, room + t, &b);
+            border_of_elims(s, first, last, false, room, room + t, &b);
         }
     }
     for (int64_t k = 0; k < copies; k++) {

@@ -1,14 +1,15 @@
 /* fe_strips.h - the border of the Schur complement: the dense rows of the levels of small factors.
  *
- * The levels of small factors (years, say) meet almost every other level.  With t_u the counts of a unit over the T
- * levels of all small factors, c_u those over the sparse ones (weighted, N_u in all), e and f the sparse and the small
- * coefficients of a row,
+ * The levels of small factors (years, say) meet almost every other level.  With t_u the counts of
+ * an eliminated level over the T levels of all small factors, c_u those over the sparse ones
+ * (weighted, N_u in all), e and f the sparse and the small coefficients of a row,
  *
  *     strip = sum over rows of w e f'  -  sum_u c_u t_u' / N_u          n_coef x T
  *     block = sum over rows of w f f'  -  sum_u t_u t_u' / N_u          T x T, its diagonal level_weight - t_u^2 / N_u
  *
  * Rows 0 .. n_coef-1 are the sparse levels' strips; the border's own block is kept apart.  It costs a pass over the
- * rows.  Sums are kept a chunk of units and added in the order of the chunks, so that threads change no bit.
+ * rows.  Sums are kept a chunk of eliminated levels and added in the order of the chunks, so that
+ * threads change no bit.
  */
 #ifndef FRGI_FE_STRIPS_H
 #define FRGI_FE_STRIPS_H
@@ -35,12 +36,12 @@ typedef struct {
 /** Levels and first coefficient of rest factor r (0 .. n_rest-1). */
 static inline int64_t fe_rest_levels(const fe_rows *g, int r)
 {
-    return g->factor[r < g->unit_factor ? r : r + 1].levels;
+    return g->factor[r < g->elim_factor ? r : r + 1].levels;
 }
 
 static inline int64_t fe_rest_first(const fe_rows *g, int r)
 {
-    return g->factor[r < g->unit_factor ? r : r + 1].first;
+    return g->factor[r < g->elim_factor ? r : r + 1].first;
 }
 
 /** Where the level of small factor q in a row with these coefficients sits in the strip. */
@@ -54,7 +55,8 @@ fe_split frgi_fe_split_factors(const fe_rows *g);
 int64_t frgi_fe_strip_place(const fe_split *s, int32_t level);
 /** *out: the border's coefficients, in the order of the strip. */
 FRG_MUST_USE frg_status frgi_fe_strips_levels(frg_context *ctx, const fe_split *s, int32_t **out);
-/** Strips and block of all units.  only_few: they are NULL where some chunk has many patterns. */
+/** Strips and block of all eliminated levels.  only_few: they are NULL where some chunk has many
+ *  patterns. */
 FRG_MUST_USE frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_split *s,
                                               bool only_few);
 

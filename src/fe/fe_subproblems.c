@@ -46,8 +46,7 @@ struct fe_subproblems {
     bool at_end;
 };
 
-/* ---- which components make a subproblem
- * --------------------------------------------------------- */
+/* ---- which components make a subproblem ------------------------------------------------------ */
 
 typedef struct {
     int64_t levels, rows;
@@ -59,9 +58,9 @@ static void study_components(const fe_rows *g, const int32_t *label, component *
     for (int64_t l = 0; l < g->n_coef; l++) {
         c[label[l]].levels++;
     }
-    for (int64_t u = 0; u < g->n_units; u++) { /* by the component of its first row */
-        c[label[g->index[g->unit_start[u] * g->n_rest]]].rows +=
-            g->unit_start[u + 1] - g->unit_start[u];
+    for (int64_t u = 0; u < g->n_elim; u++) { /* by the component of its first row */
+        c[label[g->index[g->elim_start[u] * g->n_rest]]].rows +=
+            g->elim_start[u + 1] - g->elim_start[u];
     }
 }
 
@@ -91,8 +90,7 @@ static int64_t assign_subproblems(const fe_rows *g, component *c, int64_t count)
     return next + middle;
 }
 
-/* ---- a subproblem's rows
- * ------------------------------------------------------------------------ */
+/* ---- a subproblem's rows --------------------------------------------------------------------- */
 
 /** Counts rows, eliminated levels and reduced unknowns of the subproblems; owner: the subproblem of
  *  each unknown. */
@@ -103,11 +101,11 @@ static void count_subproblems(const fe_rows *g, const int32_t *owner, subproblem
             p[owner[l]].rows.n_coef++;
         }
     }
-    for (int64_t u = 0; u < g->n_units; u++) {
-        const int32_t mine = owner[g->index[g->unit_start[u] * g->n_rest]];
+    for (int64_t u = 0; u < g->n_elim; u++) {
+        const int32_t mine = owner[g->index[g->elim_start[u] * g->n_rest]];
         if (mine >= 0) {
-            p[mine].rows.n_units++;
-            p[mine].rows.n += g->unit_start[u + 1] - g->unit_start[u];
+            p[mine].rows.n_elim++;
+            p[mine].rows.n += g->elim_start[u + 1] - g->elim_start[u];
         }
     }
 }
@@ -116,12 +114,12 @@ static frg_status allocate_subproblem(frg_context *ctx, const fe_rows *g, subpro
 {
     fe_rows *r = &p->rows;
     r->n_factors = g->n_factors;
-    r->unit_factor = g->unit_factor;
+    r->elim_factor = g->elim_factor;
     r->n_rest = g->n_rest;
     TRY(NEW(ctx, &p->level, r->n_coef, "subproblem's levels"));
     TRY(NEW0(ctx, &r->factor, r->n_factors, "subproblem's factors"));
-    TRY(NEW(ctx, &r->unit_start, r->n_units + 1, "subproblem's units"));
-    TRY(NEW(ctx, &r->unit_inverse, r->n_units, "subproblem's units"));
+    TRY(NEW(ctx, &r->elim_start, r->n_elim + 1, "subproblem's eliminated levels"));
+    TRY(NEW(ctx, &r->elim_inverse, r->n_elim, "subproblem's eliminated levels"));
     TRY(NEW(ctx, &r->index, (r->n + FE_ROWS_AHEAD) * r->n_rest, "subproblem's rows"));
     TRY(NEW(ctx, &r->level_weight, r->n_coef, "subproblem's levels"));
     TRY(NEW(ctx, &r->level_inverse, r->n_coef, "subproblem's levels"));
@@ -142,12 +140,12 @@ static void take_levels(const fe_rows *g, const int32_t *owner, int64_t n, subpr
     }
     for (int q = 0; q < g->n_factors; q++) {
         for (int64_t i = 0; i < n; i++) {
-            const bool units = q == g->unit_factor;
-            p[i].rows.factor[q] = (fe_factor){.levels = units ? p[i].rows.n_units : 0,
-                                              .first = units ? -1 : p[i].rows.n_coef};
+            const bool elims = q == g->elim_factor;
+            p[i].rows.factor[q] = (fe_factor){.levels = elims ? p[i].rows.n_elim : 0,
+                                              .first = elims ? -1 : p[i].rows.n_coef};
         }
         for (int64_t l = g->factor[q].first;
-             q != g->unit_factor && l < g->factor[q].first + g->factor[q].levels; l++) {
+             q != g->elim_factor && l < g->factor[q].first + g->factor[q].levels; l++) {
             if (owner[l] < 0) {
                 continue;
             }
@@ -162,21 +160,21 @@ static void take_levels(const fe_rows *g, const int32_t *owner, int64_t n, subpr
     }
 }
 
-static void take_units(const fe_rows *g, const int32_t *owner, const int32_t *place, int64_t n,
+static void take_elims(const fe_rows *g, const int32_t *owner, const int32_t *place, int64_t n,
                        subproblem *p)
 {
     for (int64_t i = 0; i < n; i++) {
-        p[i].rows.n_units = p[i].rows.n = 0;
+        p[i].rows.n_elim = p[i].rows.n = 0;
     }
-    for (int64_t u = 0; u < g->n_units; u++) {
-        const int64_t begin = g->unit_start[u], rows = g->unit_start[u + 1] - begin;
+    for (int64_t u = 0; u < g->n_elim; u++) {
+        const int64_t begin = g->elim_start[u], rows = g->elim_start[u + 1] - begin;
         const int32_t *index = g->index + begin * g->n_rest;
         if (owner[index[0]] < 0) {
             continue;
         }
         fe_rows *r = &p[owner[index[0]]].rows;
-        r->unit_start[r->n_units] = r->n;
-        r->unit_inverse[r->n_units++] = g->unit_inverse[u];
+        r->elim_start[r->n_elim] = r->n;
+        r->elim_inverse[r->n_elim++] = g->elim_inverse[u];
         for (int64_t i = 0; i < rows * g->n_rest; i++) {
             r->index[r->n * g->n_rest + i] = place[index[i]];
         }
@@ -186,7 +184,7 @@ static void take_units(const fe_rows *g, const int32_t *owner, const int32_t *pl
         r->n += rows;
     }
     for (int64_t i = 0; i < n; i++) {
-        p[i].rows.unit_start[p[i].rows.n_units] = p[i].rows.n;
+        p[i].rows.elim_start[p[i].rows.n_elim] = p[i].rows.n;
     }
 }
 
@@ -231,7 +229,7 @@ static frg_status build_subproblems(fe_subproblems *p, frg_context *ctx, const f
         TRY(allocate_subproblem(ctx, g, &p->of[i]));
     }
     take_levels(g, owner, p->n, p->of, place);
-    take_units(g, owner, place, p->n, p->of);
+    take_elims(g, owner, place, p->n, p->of);
     sort_subproblems(p->of, p->n); /* from here on their rows stay where they are */
     for (int64_t i = 0; i < p->n; i++) {
         TRY(make_cascade(&p->of[i], ctx, g, o));
@@ -548,7 +546,7 @@ frg_demean_part frgi_fe_subproblems_get(const fe_subproblems *p, int64_t i)
         i -= count;
     }
     return (frg_demean_part){.n = mine->rows.n,
-                             .levels = mine->rows.n_units + mine->rows.n_coef,
+                             .levels = mine->rows.n_elim + mine->rows.n_coef,
                              .components = mine->components,
                              .iterations = mine->steps,
                              .audit = mine->audit,

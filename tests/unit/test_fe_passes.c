@@ -168,7 +168,7 @@ static double bound_of_sum(const design *d, const truth *t, int64_t l)
 
 static void check_residual(const design *d, const fe_rows *g, const panel *p, const void *out,
                            const double *a, const double *s, const double *effect,
-                           const fe_unit_audit *audit)
+                           const fe_elim_audit *audit)
 {
     truth t = truth_of(d, g);
     const int lanes = lanes_of(d);
@@ -182,7 +182,7 @@ static void check_residual(const design *d, const fe_rows *g, const panel *p, co
             square += (double)(weight_of(p, i) * t.r[i] * t.r[i]);
             mass += weight_of(p, i);
         }
-        for (int64_t u = 0; u < g->n_units; u++) {
+        for (int64_t u = 0; u < g->n_elim; u++) {
             off = fmax(off, fabs((double)(effect[u * lanes + k] - t.mean[u])));
             largest = fmax(largest, fabs((double)t.mean[u]));
         }
@@ -195,7 +195,7 @@ static void check_residual(const design *d, const fe_rows *g, const panel *p, co
                    mass * t.top * (2 * row + (double)d->n * 0x1p-53 * t.top));
         CHECK_NEAR(audit->effect[k], largest, row);
         CHECK_SAYS(audit->mean[k] <= row && audit->gradient[k] <= mass * row * row &&
-                       audit->worst[k] >= 0 && audit->worst[k] < g->n_units,
+                       audit->worst[k] >= 0 && audit->worst[k] < g->n_elim,
                    "column %d: a unit mean of %g", k, audit->mean[k]);
     }
     truth_free(&t);
@@ -281,7 +281,7 @@ static void passes(const design *d, frg_context *ctx)
                     weights = frg_vector(p.weights, FRG_F64, d->n);
     fe_rows g = {0};
     CHECK_OK(ctx, frgi_fe_rows_create(&g, ctx, &codes, d->weighted ? &weights : NULL));
-    CHECK(g.unit_factor == 0 && g.n_units == d->units && !g.order == d->in_order);
+    CHECK(g.elim_factor == 0 && g.n_elim == d->units && !g.order == d->in_order);
     frgi_arena arena = {0};
     fe_row_work w;
     frgi_fe_row_work_layout(&arena, &g, lanes, &w);
@@ -289,12 +289,12 @@ static void passes(const design *d, frg_context *ctx)
     frgi_fe_row_work_layout(&arena, &g, lanes, &w);
     double *const a = panel_zeros(g.n_coef * lanes, sizeof *a);
     double *const s = panel_zeros(g.n_coef * lanes, sizeof *s);
-    double *const effect = panel_zeros(g.n_units * lanes, sizeof *effect);
+    double *const effect = panel_zeros(g.n_elim * lanes, sizeof *effect);
     for (int64_t l = 0; l < g.n_coef * lanes; l++)
         a[l] = test_normal();
     fe_block x, out;
     fe_moments moments;
-    fe_unit_audit audit;
+    fe_elim_audit audit;
     void *const from = block_of(d, &p, d->in, &x), *const to = block_of(d, &p, d->out, &out);
     frgi_fe_rhs(&g, ops, &w, 2, lanes, &x, s, &moments);
     check_rhs(d, &g, &p, s);

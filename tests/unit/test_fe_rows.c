@@ -18,13 +18,13 @@ static double weight_of(const panel *d, int64_t i)
 
 static truth study(const panel *d, const fe_rows *g, int column)
 {
-    const int64_t units = g->factor[g->unit_factor].levels;
+    const int64_t units = g->factor[g->elim_factor].levels;
     truth t = {.unit_weight = calloc((size_t)units, sizeof(long double)),
                .unit_mean = calloc((size_t)units, sizeof(long double)),
                .b = calloc((size_t)g->n_coef, sizeof(long double))};
     for (int64_t i = 0; i < d->n; i++) {
         const long double w = weight_of(d, i), x = d->x[column * d->n + i];
-        const int32_t u = d->codes[i * d->q + g->unit_factor];
+        const int32_t u = d->codes[i * d->q + g->elim_factor];
         t.weight += w;
         t.mean += w * x;
         t.unit_weight[u] += w;
@@ -36,11 +36,11 @@ static truth study(const panel *d, const fe_rows *g, int column)
         t.unit_mean[u] /= t.unit_weight[u];
     for (int64_t i = 0; i < d->n; i++) {
         const long double w = weight_of(d, i), x = d->x[column * d->n + i];
-        const long double r = x - t.unit_mean[d->codes[i * d->q + g->unit_factor]];
+        const long double r = x - t.unit_mean[d->codes[i * d->q + g->elim_factor]];
         t.total += w * (x - t.mean) * (x - t.mean);
         t.within += w * r * r;
         for (int q = 0; q < d->q; q++)
-            if (q != g->unit_factor)
+            if (q != g->elim_factor)
                 t.b[g->factor[q].first + d->codes[i * d->q + q]] += w * r;
     }
     return t;

@@ -198,11 +198,11 @@ static void orthonormal(void)
     fe_basis b;
     CHECK_OK(ctx, plan_open(&p, ctx, &d, &o));
     CHECK_OK(ctx, frgi_basis_create(&b, ctx, &p.rows, d.slopes, d.n_slopes, 0, false));
-    CHECK(b.unit.rank == 12 && b.unit.width == 3 && b.n_coef == 0);
-    for (int64_t l = 0; l < b.unit.levels; l++) {
+    CHECK(b.elim.rank == 12 && b.elim.width == 3 && b.n_coef == 0);
+    for (int64_t l = 0; l < b.elim.levels; l++) {
         double gram[3][3] = {{0}};
         for (int64_t i = 100 * l; i < 100 * l + 100; i++) {
-            const double phi[3] = {b.unit.root[l], b.unit.phi[2 * i], b.unit.phi[2 * i + 1]};
+            const double phi[3] = {b.elim.root[l], b.elim.phi[2 * i], b.elim.phi[2 * i + 1]};
             for (int j = 0; j < 9; j++)
                 gram[j / 3][j % 3] += d.weights[i] * phi[j / 3] * phi[j % 3];
         }
