@@ -82,7 +82,7 @@ typedef struct {
     int32_t *bucket, *before, *after; /* n + 2, n, n: vertices by degree, in lists both ways */
     int64_t lowest;                   /* no bucket below it is filled */
     spoke *spokes;                    /* edges */
-    double *rest;                     /* edges + 1: R_j */
+    double *tail;                     /* edges + 1: R_j */
     int32_t *order;                   /* n: vertices as they are eliminated */
     frgi_arena memory;
 } graph;
@@ -125,7 +125,7 @@ static void graph_layout(frgi_arena *a, graph *g)
     g->before = TAKE(a, int32_t, g->n);
     g->after = TAKE(a, int32_t, g->n);
     g->spokes = TAKE(a, spoke, g->edges);
-    g->rest = TAKE(a, double, g->edges + 1);
+    g->tail = TAKE(a, double, g->edges + 1);
     g->order = TAKE(a, int32_t, g->n);
 }
 
@@ -298,11 +298,11 @@ static int64_t gather(graph *g, int32_t v)
 /** A k > j with probability w_k / R_{j+1}, from u in (0, 1): the last k with R_k >= u R_{j+1}. */
 static int64_t draw(const graph *g, int64_t j, int64_t d, double u)
 {
-    const double target = u * g->rest[j + 1];
+    const double target = u * g->tail[j + 1];
     int64_t low = j + 1, high = d; /* R_low >= target > R_high */
     while (high - low > 1) {
         const int64_t middle = (low + high) / 2;
-        *(g->rest[middle] >= target ? &low : &high) = middle;
+        *(g->tail[middle] >= target ? &low : &high) = middle;
     }
     return low;
 }
@@ -345,18 +345,18 @@ static frg_status eliminate(frgi_ac *f, graph *g, int32_t v, int64_t number, uin
     if (d == 0)
         return FRG_OK;
     TRY(reserve(f, at + d));
-    g->rest[d] = 0;
+    g->tail[d] = 0;
     for (int64_t j = d - 1; j >= 0; j--)
-        g->rest[j] = g->rest[j + 1] + g->spokes[j].w;
-    const double total = g->rest[0];
+        g->tail[j] = g->tail[j + 1] + g->spokes[j].w;
+    const double total = g->tail[0];
     double u[2];
     for (int64_t j = 0; j < d - 1; j++) {
         const spoke p = g->spokes[j];
         if (j % 2 == 0)
             frgi_uniforms(seed, STREAM, (uint64_t)v, (uint64_t)(j / 2), u);
         f->rows[at + j] = p.other;
-        f->f[at + j] = p.w / g->rest[j];
-        resample(g, p, g->spokes[draw(g, j, d, u[j % 2])], p.w * (g->rest[j + 1] / total));
+        f->f[at + j] = p.w / g->tail[j];
+        resample(g, p, g->spokes[draw(g, j, d, u[j % 2])], p.w * (g->tail[j + 1] / total));
     }
     const spoke last = g->spokes[d - 1];
     f->rows[at + d - 1] = last.other;

@@ -32,7 +32,7 @@ typedef struct {
 static void find_levels(const builder *m)
 {
     const fe_rows *g = m->g;
-    if (m->f->rest < 0) {
+    if (m->f->position < 0) {
         for (int64_t u = 0; u < g->n_elim; u++) {
             for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
                 m->level[i] = (int32_t)u;
@@ -41,7 +41,7 @@ static void find_levels(const builder *m)
         return;
     }
     for (int64_t i = 0; i < g->n; i++) {
-        m->level[i] = (int32_t)(g->index[i * g->n_rest + m->f->rest] - m->f->index_base);
+        m->level[i] = (int32_t)(g->index[i * g->n_remaining + m->f->position] - m->f->index_base);
     }
 }
 
@@ -159,7 +159,7 @@ static void orthonormalise(const builder *m, int j)
 
 static void fill_roots(const fe_rows *g, fe_basis_factor *f)
 {
-    const double *inverse = f->rest < 0 ? g->elim_inverse : g->level_inverse + f->index_base;
+    const double *inverse = f->position < 0 ? g->elim_inverse : g->level_inverse + f->index_base;
     for (int64_t l = 0; l < f->levels; l++) {
         f->root[l] = sqrt(inverse[l]);
         f->rank += f->intercept && f->root[l] > 0;
@@ -214,9 +214,9 @@ static fe_basis_factor shape_of(const fe_rows *g, int q, const frg_slope *slopes
                                 uint64_t no_intercept)
 {
     fe_basis_factor f = {.factor = q,
-                         .rest = q == g->elim_factor  ? -1
-                                 : q < g->elim_factor ? q
-                                                      : q - 1,
+                         .position = q == g->elim_factor  ? -1
+                                     : q < g->elim_factor ? q
+                                                          : q - 1,
                          .intercept = !(no_intercept >> q & 1),
                          .levels = g->factor[q].levels,
                          .index_base = g->factor[q].first};
@@ -233,19 +233,19 @@ static void lay_out(frgi_arena *a, fe_basis *b, const frg_slope *slopes, int n_s
     const fe_rows *g = b->g;
     b->root_weight = g->weight ? TAKE(a, double, g->n) : NULL;
     b->z = keep_values ? TAKE(a, double, frgi_mul((size_t)g->n, (size_t)b->n_z)) : NULL;
-    b->rest = TAKE(a, fe_basis_factor, g->n_rest);
+    b->remaining = TAKE(a, fe_basis_factor, g->n_remaining);
     b->n_coef = 0;
     b->centred = false;
     for (int q = 0; q < g->n_factors; q++) {
         fe_basis_factor f = shape_of(g, q, slopes, n_slopes, no_intercept);
         b->centred = b->centred || f.intercept;
-        f.first = f.rest < 0 ? 0 : b->n_coef;
-        b->n_coef += f.rest < 0 ? 0 : f.levels * f.width;
+        f.first = f.position < 0 ? 0 : b->n_coef;
+        b->n_coef += f.position < 0 ? 0 : f.levels * f.width;
         lay_out_factor(a, g, &f);
-        if (f.rest < 0) {
+        if (f.position < 0) {
             b->elim = f;
         } else if (a->base) {
-            b->rest[f.rest] = f;
+            b->remaining[f.position] = f;
         }
     }
     b->n_elim_coef = b->elim.levels * b->elim.width;
@@ -309,8 +309,8 @@ frg_status frgi_basis_create(fe_basis *b, frg_context *ctx, const fe_rows *g,
     }
     frg_status status;
     TRY_TO(failed, build_factor(ctx, g, &b->elim, slopes, n_slopes));
-    for (int r = 0; r < g->n_rest; r++) {
-        TRY_TO(failed, build_factor(ctx, g, &b->rest[r], slopes, n_slopes));
+    for (int r = 0; r < g->n_remaining; r++) {
+        TRY_TO(failed, build_factor(ctx, g, &b->remaining[r], slopes, n_slopes));
     }
     return FRG_OK;
 failed:
@@ -334,7 +334,7 @@ void frgi_basis_destroy(fe_basis *b, frg_context *ctx)
 
 const fe_basis_factor *frgi_basis_factor(const fe_basis *b, int q)
 {
-    return q == b->g->elim_factor ? &b->elim : &b->rest[q < b->g->elim_factor ? q : q - 1];
+    return q == b->g->elim_factor ? &b->elim : &b->remaining[q < b->g->elim_factor ? q : q - 1];
 }
 
 void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const double *coef,
@@ -343,7 +343,7 @@ void frgi_basis_effects(const fe_basis *b, const fe_basis_factor *f, const doubl
     const int64_t width = f->width, levels = f->levels;
     for (int64_t l = 0; l < levels; l++) {
         const double *c = coef + l * width, *t = f->triangle + l * width * width;
-        double *a = alpha + (f->rest < 0 && b->g->elim_level ? b->g->elim_level[l] : l);
+        double *a = alpha + (f->position < 0 && b->g->elim_level ? b->g->elim_level[l] : l);
         if (!f->triangle) {
             a[0] = c[0] * f->root[l];
             continue;

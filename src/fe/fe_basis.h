@@ -10,7 +10,7 @@
  * the rank loses one.  U is the block of the eliminated levels (fe_rows.h), A_r the blocks of the R
  * other coefficients:
  *
- *     coefficient of level l, column j:  first + l width + j,   numbered through the rest factors
+ *     coefficient of level l, column j:  first + l width + j,   numbered through the other factors
  *
  * Memory: 8 n bytes a slope, as much for the values of each that an exact rank is asked for, 8 n for weights, and (width^2 + slopes + 1) 8 bytes a level.  Cost of a product:
  * n (columns of a row) multiply-adds a lane.  Chunks are those of fe_rows.h: any number of threads and any
@@ -29,12 +29,12 @@ enum { BASIS_MAX_LANES = 32 };
 /** One factor's block. */
 typedef struct {
     int factor;    /* the caller's number */
-    int rest;      /* its place in a row of g->index; -1: the eliminated levels */
+    int position;      /* its place in a row of g->index; -1: the eliminated levels */
     int width;     /* columns of a level */
     int intercept; /* 1: the first of them is the intercept */
     int slopes;    /* width - intercept */
     int64_t levels;
-    int64_t first;      /* of its coefficients, among the rest's or the eliminated levels' */
+    int64_t first;      /* of its coefficients, within the eliminated or the remaining factors' */
     int64_t index_base; /* g->index - index_base is the level */
     int64_t rank;       /* columns kept, all levels together */
     double *root;       /* levels: 1 / sqrt(N_l), the intercept's phi; 0 where N_l = 0 */
@@ -48,7 +48,7 @@ typedef struct {
 typedef struct {
     const fe_rows *g;
     fe_basis_factor elim;
-    fe_basis_factor *rest; /* g->n_rest, as in a row of g->index */
+    fe_basis_factor *remaining; /* g->n_remaining, as in a row of g->index */
     int64_t n_coef;        /* R: columns of A_r */
     int64_t n_elim_coef;   /* columns of U */
     bool centred;          /* some factor has an intercept: constants are in the range of D */
@@ -100,13 +100,13 @@ void frgi_basis_work_layout(frgi_arena *a, const fe_basis *b, int64_t lanes, fe_
 /** y <- (I - U U') A_r c and x <- A_r' (I - U U') y; data is a fe_basis_work: LSMR's operator. */
 void frgi_basis_times(const void *data, int64_t k, const double *c, double *y);
 void frgi_basis_transposed(const void *data, int64_t k, const double *y, double *x);
-/** z <- z - [phi of the rest] c (c may be NULL), then its projection on the eliminated levels is
- *  taken out and added to `elim` (n_elim_coef x k).  effect[k], where not NULL: the
+/** z <- z - [phi of the remaining factors] c (c may be NULL), then its projection on the eliminated
+ *  levels is taken out and added to `elim` (n_elim_coef x k).  effect[k], where not NULL: the
  *  largest |part of one factor in one row|.  Here z carries no factor W^(1/2), so rows of weight 0
  *  have their residuals too. */
 void frgi_basis_residual(const fe_basis_work *w, int64_t k, const double *c, double *z,
                          double *elim, double *effect);
-/** s (R x k) <- sum w phi z of the rest, and the eliminated levels' part. */
+/** s (R x k) <- sum w phi z of the remaining factors, and the eliminated levels' part. */
 void frgi_basis_scatter(const fe_basis_work *w, int64_t k, const double *z, double *s,
                         fe_basis_audit *total);
 /** norm2 <- sum of w z^2 and square <- sum of w (z - mean)^2, the mean being 0 where no factor has an

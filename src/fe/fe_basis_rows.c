@@ -1,7 +1,7 @@
 /* fe_basis_rows.c - products with the orthonormal columns, chunk by chunk of whole eliminated
  * levels.
  *
- *     times        each u:  y = W^(1/2) sum of phi c over the rest;   y <- y - U_u (U_u' y)
+ *     times        each u:  y = W^(1/2) sum of phi c over the others;   y <- y - U_u (U_u' y)
  *     transposed   each u:  m = U_u' y;   partial[l] += W^(1/2) phi_l (y - U_u m)
  *     residual     each u:  z <- z - sum of phi c;  each j:  m = sum w phi_j z,  z <- z - phi_j m
  *     scatter      each u:  g_j = sum w phi_j z;   partial[l] += w phi_l z
@@ -57,10 +57,10 @@ INLINE void add(double *restrict y, double a, const double *restrict x, ptrdiff_
     }
 }
 
-/** Coefficients of the row's level of a rest factor. */
+/** Coefficients of the row's level of a remaining factor. */
 INLINE int64_t place_of(const fe_basis *b, const fe_basis_factor *f, int64_t row, int64_t *level)
 {
-    *level = b->g->index[row * b->g->n_rest + f->rest] - f->index_base;
+    *level = b->g->index[row * b->g->n_remaining + f->position] - f->index_base;
     return f->first + *level * f->width;
 }
 
@@ -79,11 +79,11 @@ INLINE void gather(const fe_basis *b, const fe_basis_factor *f, int64_t row, con
     }
 }
 
-/** x += phi v, for all columns of all rest factors */
+/** x += phi v, for all columns of all remaining factors */
 INLINE void scatter(const fe_basis *b, int64_t row, const double *v, double *x, ptrdiff_t k)
 {
-    for (int r = 0; r < b->g->n_rest; r++) {
-        const fe_basis_factor *f = &b->rest[r];
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        const fe_basis_factor *f = &b->remaining[r];
         int64_t level;
         double *at = x + place_of(b, f, row, &level) * k;
         if (f->intercept) {
@@ -99,8 +99,8 @@ INLINE void scatter(const fe_basis *b, int64_t row, const double *v, double *x, 
 int frgi_basis_row(const fe_basis *b, int64_t row, int32_t *place, double *value)
 {
     int count = 0;
-    for (int r = 0; r < b->g->n_rest; r++) {
-        const fe_basis_factor *f = &b->rest[r];
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        const fe_basis_factor *f = &b->remaining[r];
         int64_t level;
         const int64_t at = place_of(b, f, row, &level);
         for (int j = 0; j < f->width; j++) {
@@ -141,8 +141,8 @@ INLINE void times_chunk(const fe_basis *b, int chunk, const double *c, double *y
         const int64_t begin = g->elim_start[u], end = g->elim_start[u + 1];
         for (int64_t i = begin; i < end; i++) {
             double v[BASIS_MAX_LANES] = {0};
-            for (int r = 0; r < g->n_rest; r++) {
-                gather(b, &b->rest[r], i, c, v, k);
+            for (int r = 0; r < g->n_remaining; r++) {
+                gather(b, &b->remaining[r], i, c, v, k);
             }
             for (ptrdiff_t l = 0; l < k; l++) {
                 y[i * k + l] = root ? root[i] * v[l] : v[l];
@@ -251,9 +251,9 @@ INLINE void residual_chunk(const fe_basis *b, int chunk, const double *c, double
     for (int64_t u = g->chunk_elim[chunk]; u < g->chunk_elim[chunk + 1]; u++) {
         const int64_t begin = g->elim_start[u], end = g->elim_start[u + 1];
         for (int64_t i = begin; c && i < end; i++) {
-            for (int r = 0; r < g->n_rest; r++) {
+            for (int r = 0; r < g->n_remaining; r++) {
                 double v[BASIS_MAX_LANES] = {0};
-                gather(b, &b->rest[r], i, c, v, k);
+                gather(b, &b->remaining[r], i, c, v, k);
                 add(z + i * k, -1, v, k);
                 raise(effect, v, k);
             }

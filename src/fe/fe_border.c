@@ -21,7 +21,7 @@ static void take_large(fe_border *b, const fe_rows *g, int large, int threads)
     const int32_t first = (int32_t)b->first;
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
     for (int64_t i = 0; i < g->n; i++) {
-        b->lean.index[i] = g->index[i * g->n_rest + large] - first;
+        b->lean.index[i] = g->index[i * g->n_remaining + large] - first;
     }
     memset(b->lean.index + g->n, 0, FE_ROWS_AHEAD * sizeof *b->lean.index);
 }
@@ -45,7 +45,7 @@ frg_status frgi_fe_border_create(fe_border *b, frg_context *ctx, const fe_rows *
     TRY_TO(failed, frgi_fe_strips_levels(ctx, &s, &b->level));
     const fe_factor *f = &g->factor[large < g->elim_factor ? large : large + 1];
     b->lean = *g;
-    b->lean.n_rest = 1;
+    b->lean.n_remaining = 1;
     b->lean.n_coef = f->levels;
     b->lean.level_weight = g->level_weight + f->first;
     b->lean.level_inverse = g->level_inverse + f->first;

@@ -156,7 +156,7 @@ static frg_status analyse(fe_cascade *c, frg_context *ctx, double seconds_to_bea
     frgi_direct_opts o;
     frgi_direct_defaults(&o);
     o.byte_cap = frgi_fe_fill_cap(ctx, &c->opts);
-    if (c->g->n_rest > 1) {
+    if (c->g->n_remaining > 1) {
         o.null_pivot = NULL_PIVOT;
     }
     const double entries = seconds_to_beat / SECONDS_PER_AMD_ENTRY;
@@ -337,7 +337,7 @@ static bool is_free(const fe_cascade *c)
 static bool may_forecast(const fe_cascade *c, solver which)
 {
     const int64_t entries =
-        which == SOLVER_ROWS ? c->g->n * c->g->n_rest : c->schur.starts[c->schur.n];
+        which == SOLVER_ROWS ? c->g->n * c->g->n_remaining : c->schur.starts[c->schur.n];
     return !is_free(c) && (double)entries * (double)c->opts.max_iter >= FORECAST_WORTH;
 }
 

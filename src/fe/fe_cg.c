@@ -457,7 +457,7 @@ bool frgi_fe_has_short(const fe_rows *g, int threads)
 {
     enum { PIECES = 64 };
     int64_t longest[PIECES] = {0}; /* rows of an eliminated level, piece by piece */
-    if (g->n_rest != 1 || g->weight || g->n_coef < FE_SHORT_LEVELS) {
+    if (g->n_remaining != 1 || g->weight || g->n_coef < FE_SHORT_LEVELS) {
         return false;
     }
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)

@@ -61,8 +61,8 @@ typedef struct {
     /** lines <- p and D_r' W (I - P_1) D_r p over the chunk */
     void (*apply)(const fe_rows *g, int chunk, const void *p, double *lines);
     fe_add_lines *add_lines;
-    /** The same in float32, for one rest factor without weights: lines <- p and -D_r' P_1 D_r p;
-     *  y <- N p and what the lines of all chunks have gathered. */
+    /** The same in float32, for one remaining factor without weights: lines <- p and -D_r' P_1 D_r
+     *  p; y <- N p and what the lines of all chunks have gathered. */
     void (*apply_short)(const fe_rows *g, int chunk, const void *p, float *lines);
     void (*add_short)(const fe_rows *g, int64_t begin, int64_t end, const void *p,
                       const float *lines, double *y);

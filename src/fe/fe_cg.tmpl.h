@@ -1,7 +1,7 @@
 /* fe_cg.tmpl.h - the steps of conjugate gradients on S; included for each type of the search direction.
  *
  *     apply       each u:  t = sum w (D_r p) / N_u;  several other factors: sum[l] += w (D_r p - t)
- *                 one rest factor:  sum[l] -= w t,  and N p once, with the first chunk
+ *                 one remaining factor:  sum[l] -= w t,  and N p once, with the first chunk
  *     apply_short the latter in float32 but for N p, which add_short adds with the sums of the chunks
  *     border      the dense part of S p where all factors but one are small; corner: of the small ones alone
  *     spmv        q = S p with the assembled S
@@ -37,17 +37,17 @@ INLINE void CN(give)(void *p, int64_t l, vec v)
 }
 
 /** Fetches the lines of the row FE_ROWS_AHEAD further. */
-INLINE void CN(fetch_ahead)(const int32_t *index, int rests, const double *lines)
+INLINE void CN(fetch_ahead)(const int32_t *index, int remaining, const double *lines)
 {
-    for (int q = 0; q < rests; q++) {
-        __builtin_prefetch(lines + (int64_t)index[FE_ROWS_AHEAD * rests + q] * 2 * LANES, 1);
+    for (int q = 0; q < remaining; q++) {
+        __builtin_prefetch(lines + (int64_t)index[FE_ROWS_AHEAD * remaining + q] * 2 * LANES, 1);
     }
 }
 
 INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int weighted,
-                           const int rests_known)
+                           const int known_remaining)
 {
-    const int rests = rests_known ? rests_known : g->n_rest;
+    const int remaining = known_remaining ? known_remaining : g->n_remaining;
     const double *weight = weighted ? g->weight : NULL;
     const int32_t *const all = g->index;
     const int64_t *const start = g->elim_start;
@@ -57,25 +57,25 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int
     for (int64_t u = g->chunk_elim[chunk]; u < last; u++) {
         const int64_t begin = start[u], end = start[u + 1];
         vec s = FN(zero)();
-        fe_fetch_numbers(all, begin, end, rests);
+        fe_fetch_numbers(all, begin, end, remaining);
         for (int64_t i = begin; i < end; i++) {
             if (far) {
-                CN(fetch_ahead)(all + i * rests, rests, lines);
+                CN(fetch_ahead)(all + i * remaining, remaining, lines);
             }
-            for (int q = 0; q < rests; q++) {
-                const vec v = FN(value)(lines, all[i * rests + q]);
+            for (int q = 0; q < remaining; q++) {
+                const vec v = FN(value)(lines, all[i * remaining + q]);
                 s += weight ? weight[i] * v : v;
             }
         }
         const vec mean = s * inverse[u];
         for (int64_t i = begin; i < end; i++) {
-            const int32_t *index = all + i * rests;
+            const int32_t *index = all + i * remaining;
             vec v = FN(zero)() - mean;
-            for (int q = 0; q < rests; q++) {
+            for (int q = 0; q < remaining; q++) {
                 v += FN(value)(lines, index[q]);
             }
             v = weight ? weight[i] * v : v;
-            for (int q = 0; q < rests; q++) {
+            for (int q = 0; q < remaining; q++) {
                 FN(add)(lines, index[q], v);
             }
         }
@@ -84,12 +84,12 @@ INLINE void CN(apply_body)(const fe_rows *g, int chunk, double *lines, const int
 
 static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *lines)
 {
-    const bool diagonal = g->n_rest == 1 && chunk == 0;
+    const bool diagonal = g->n_remaining == 1 && chunk == 0;
     for (int64_t l = 0; l < g->n_coef; l++) {
         const vec v = CN(take)(p, l);
         FN(open_line)(lines, l, v, diagonal ? v * g->level_weight[l] : FN(zero)());
     }
-    if (g->n_rest == 1) {
+    if (g->n_remaining == 1) {
         if (g->weight) {
             FN(single)(g, chunk, lines, 1, FN(is_far)(g));
         } else {
@@ -97,7 +97,7 @@ static void CN(apply)(const fe_rows *g, int chunk, const void *p, double *lines)
         }
     } else if (g->weight) {
         CN(apply_body)(g, chunk, lines, 1, 0);
-    } else if (g->n_rest == 2) {
+    } else if (g->n_remaining == 2) {
         CN(apply_body)(g, chunk, lines, 0, 2);
     } else {
         CN(apply_body)(g, chunk, lines, 0, 0);

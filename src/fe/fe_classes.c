@@ -36,9 +36,9 @@ static inline uint64_t mix(uint64_t x)
 static inline bool stands_alone(const fe_split *s, int64_t begin, int64_t end)
 {
     const int32_t *index = s->g->index + s->sparse[0];
-    const int64_t rests = s->g->n_rest;
+    const int64_t remaining = s->g->n_remaining;
     int64_t i = begin + 1;
-    while (s->n_sparse == 1 && i < end && index[i * rests] == index[begin * rests]) {
+    while (s->n_sparse == 1 && i < end && index[i * remaining] == index[begin * remaining]) {
         i++;
     }
     return s->n_sparse == 1 && i >= end;
@@ -50,7 +50,7 @@ static elim_hash hash_elim(const fe_split *s, int64_t u)
     const int64_t begin = g->elim_start[u], end = g->elim_start[u + 1];
     elim_hash h = {.alone = stands_alone(s, begin, end)};
     for (int64_t i = begin; !h.alone && i < end; i++) {
-        const int32_t *index = g->index + i * g->n_rest;
+        const int32_t *index = g->index + i * g->n_remaining;
         uint64_t key = (uint64_t)(uint32_t)index[s->sparse[0]];
         for (int q = 1; q < s->n_sparse; q++) {
             key = mix(key) + (uint64_t)(uint32_t)index[s->sparse[q]];
@@ -79,10 +79,10 @@ static double distinct_estimate(const fe_split *s, int64_t u)
     int distinct = 0;
     for (int64_t i = 0; i < rows; i++) {
         for (int q = 0; q < s->n_sparse; q++) {
-            const int32_t l = g->index[(begin + i) * g->n_rest + s->sparse[q]];
+            const int32_t l = g->index[(begin + i) * g->n_remaining + s->sparse[q]];
             int seen = 0;
             for (int64_t j = 0; j < i && !seen; j++) {
-                seen = g->index[(begin + j) * g->n_rest + s->sparse[q]] == l;
+                seen = g->index[(begin + j) * g->n_remaining + s->sparse[q]] == l;
             }
             distinct += !seen;
         }
@@ -115,10 +115,10 @@ double frgi_fe_classes_estimate(const fe_rows *g, uint64_t seed)
     if (contributing == 0) {
         return 0;
     }
-    const double elims = (double)g->n_elim * contributing / (double)sample;
+    const double levels = (double)g->n_elim * contributing / (double)sample;
     /* m draws from k equal classes show m^2 / 2k equal pairs */
-    const double classes = repeats > 0 ? 0.5 * contributing * contributing / repeats : elims;
-    return products / contributing * (classes < elims ? classes : elims);
+    const double classes = repeats > 0 ? 0.5 * contributing * contributing / repeats : levels;
+    return products / contributing * (classes < levels ? classes : levels);
 }
 
 /* ---- merging eliminated levels into classes -------------------------------------------------- */
@@ -163,7 +163,7 @@ static void merge_part(const elim_hash *hash, int64_t n_elim, int part, int part
 }
 
 /** hash[u] of all eliminated levels, and how many of them each part looks after. */
-static void hash_elims(const fe_split *s, int parts, elim_hash *hash, int64_t *counts)
+static void hash_levels(const fe_split *s, int parts, elim_hash *hash, int64_t *counts)
 {
     int64_t counted[MOST_PARTS][MOST_PARTS] = {{0}}; /* by thread and part */
 #pragma omp parallel num_threads(parts)
@@ -187,7 +187,7 @@ static void hash_elims(const fe_split *s, int parts, elim_hash *hash, int64_t *c
 
 /** Threads find classes apart; the eliminated levels that are the first of their classes do not
  *  depend on their number. */
-static frg_status merge_elims(frg_context *ctx, const fe_split *s, int threads, fe_classes *c)
+static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads, fe_classes *c)
 {
     const int64_t n_elim = s->g->n_elim;
     const int parts = threads < MOST_PARTS ? threads : MOST_PARTS;
@@ -198,7 +198,7 @@ static frg_status merge_elims(frg_context *ctx, const fe_split *s, int threads, 
     frg_status status;
     TRY_TO(done, NEW(ctx, &hash, n_elim, "hashes of the eliminated levels"));
     TRY_TO(done, NEW0(ctx, &times, n_elim, "classes of eliminated levels"));
-    hash_elims(s, parts, hash, counts);
+    hash_levels(s, parts, hash, counts);
     int64_t contributing = 0;
     for (int p = 0; p < parts; p++) {
         room[p] = 16;
@@ -240,7 +240,7 @@ static int64_t list_members(const fe_split *s, int64_t elim, int64_t tag, int64_
     for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
         const double w = g->weight ? g->weight[i] : 1;
         for (int q = 0; q < s->n_sparse; q++) {
-            const int32_t l = g->index[i * g->n_rest + s->sparse[q]];
+            const int32_t l = g->index[i * g->n_remaining + s->sparse[q]];
             if (seen[l] != tag) {
                 seen[l] = tag;
                 place[l] = (int32_t)count;
@@ -279,7 +279,7 @@ static void list_share(const fe_split *s, fe_classes *m, const share *p, int64_t
         if (c + 2 * FE_ELIM_AHEAD <
             p->end) { /* the first members of successive classes are some levels apart */
             const int64_t soon = m->elim[c + FE_ELIM_AHEAD], later = m->elim[c + 2 * FE_ELIM_AHEAD];
-            __builtin_prefetch(&g->index[g->elim_start[soon] * g->n_rest], 0);
+            __builtin_prefetch(&g->index[g->elim_start[soon] * g->n_remaining], 0);
             __builtin_prefetch(&g->elim_start[later], 0);
             __builtin_prefetch(&g->elim_inverse[later], 0);
         }
@@ -357,7 +357,7 @@ done:
 frg_status frgi_fe_classes_create(fe_classes *m, frg_context *ctx, const fe_split *s, int threads)
 {
     m->levels = s->g->n_coef;
-    TRY(merge_elims(ctx, s, threads, m));
+    TRY(merge_levels(ctx, s, threads, m));
     TRY(list_classes(ctx, s, threads, m));
     return FRG_OK;
 }

@@ -400,14 +400,14 @@ static size_t plan_bound(frg_context *ctx, const frg_demean_shape *shape,
                          const frg_demean_opts *opts)
 {
     fe_factor factor[MAX_FACTORS] = {0};
-    int64_t elims = 0;
+    int64_t most_levels = 0;
     size_t most = 0;
     for (int q = 0; q < shape->n_factors; q++) {
         factor[q].levels = shape->levels ? shape->levels[q] : shape->n;
-        elims = factor[q].levels > elims ? factor[q].levels : elims;
+        most_levels = factor[q].levels > most_levels ? factor[q].levels : most_levels;
     }
     for (int q = 0; q < shape->n_factors; q++) {
-        if (factor[q].levels == elims) {
+        if (factor[q].levels == most_levels) {
             fe_rows g = {.n = shape->n, .n_factors = shape->n_factors, .factor = factor};
             frgi_fe_rows_shape(&g, q, shape->weighted);
             const size_t bytes = shape_bytes(ctx, shape, &g, opts);

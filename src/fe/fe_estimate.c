@@ -48,18 +48,18 @@ static frg_status name_relation(const judge *w, int j, frgi_text *text)
     enum { NAMED = 8 };
     const frg_fe *const f = w->f;
     int named = 0;
-    double rest = f->moments[j + 1].mean / w->scale[j], size = fabs(rest);
+    double remainder = f->moments[j + 1].mean / w->scale[j], size = fabs(remainder);
     frgi_cholesky_relation(f->p, w->correlation, w->kept, j, w->relation);
     for (int i = 0; i < j && f->options.collin == FRG_COLLIN_FIXEST; i++) {
         w->relation[i] *= w->scale[i] / w->scale[j];
     }
     for (int i = f->centred; i < j; i++) {
         const double share = w->kept[i] ? w->relation[i] * f->moments[i + 1].mean / w->scale[i] : 0;
-        rest -= share;
+        remainder -= share;
         size += fabs(share);
     }
     TRY(frgi_text_append(f->ctx, text, "collinear with ", 15));
-    if (f->centred && fabs(rest) > 1e-8 * size) {
+    if (f->centred && fabs(remainder) > 1e-8 * size) {
         TRY(frgi_text_append(f->ctx, text, "(Intercept)", 11));
         named++;
     }

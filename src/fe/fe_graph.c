@@ -3,7 +3,7 @@
 
 #include "fe/fe_union.h"
 
-static int rest_of(const fe_rows *g, int q)
+static int remaining_of(const fe_rows *g, int q)
 {
     return q < g->elim_factor ? q : q - 1;
 }
@@ -11,13 +11,13 @@ static int rest_of(const fe_rows *g, int q)
 /** The eliminated levels are never vertices of their own: every eliminated level has a row, so its
  *  component is that row's.  Ends when `most` pairs are joined, with the eliminated level that
  *  joined the last. */
-static int64_t join_elims(const fe_rows *g, int32_t *parent, int rest, int64_t most)
+static int64_t join_levels(const fe_rows *g, int32_t *parent, int position, int64_t most)
 {
     int64_t joined = 0;
     for (int64_t u = 0; u < g->n_elim && joined < most; u++) {
-        const int32_t *index = g->index + g->elim_start[u] * g->n_rest + rest;
+        const int32_t *index = g->index + g->elim_start[u] * g->n_remaining + position;
         int32_t before = *index;
-        for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++, index += g->n_rest) {
+        for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++, index += g->n_remaining) {
             if (*index != before) {
                 joined += fe_join(parent, before, *index);
                 before = *index;
@@ -31,13 +31,13 @@ static int64_t join_pair(const fe_rows *g, int32_t *parent, int r, int s, int64_
 {
     int64_t joined = 0;
     for (int64_t i = 0; i < g->n && joined < most; i++) {
-        const int32_t *index = g->index + i * g->n_rest;
+        const int32_t *index = g->index + i * g->n_remaining;
         joined += fe_join(parent, index[r], index[s]);
     }
     return joined;
 }
 
-static int64_t levels_of_rest(const fe_rows *g, int r)
+static int64_t levels_of_remaining(const fe_rows *g, int r)
 {
     return g->factor[r < g->elim_factor ? r : r + 1].levels;
 }
@@ -54,9 +54,9 @@ static frg_status lone_vertices(const fe_rows *g, frg_context *ctx, int32_t **pa
 /** Joins the levels of all factors along the rows; returns the components. */
 static int64_t join_all(const fe_rows *g, int32_t *parent)
 {
-    int64_t vertices = levels_of_rest(g, 0), joined = join_elims(g, parent, 0, vertices - 1);
-    for (int r = 1; r < g->n_rest; r++) {
-        vertices += levels_of_rest(g, r);
+    int64_t vertices = levels_of_remaining(g, 0), joined = join_levels(g, parent, 0, vertices - 1);
+    for (int r = 1; r < g->n_remaining; r++) {
+        vertices += levels_of_remaining(g, r);
         joined += join_pair(g, parent, 0, r, vertices - 1 - joined);
     }
     return vertices - joined;
@@ -64,7 +64,7 @@ static int64_t join_all(const fe_rows *g, int32_t *parent)
 
 frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q, int64_t *out)
 {
-    if (g->n_rest == 0) {
+    if (g->n_remaining == 0) {
         *out = g->n_elim;
         return FRG_OK;
     }
@@ -75,10 +75,11 @@ frg_status frgi_fe_components(const fe_rows *g, frg_context *ctx, int p, int q, 
     } else if (p == g->elim_factor || q == g->elim_factor) {
         const int other = p == g->elim_factor ? q : p;
         const int64_t vertices = g->factor[other].levels;
-        *out = vertices - join_elims(g, parent, rest_of(g, other), vertices - 1);
+        *out = vertices - join_levels(g, parent, remaining_of(g, other), vertices - 1);
     } else {
         const int64_t vertices = g->factor[p].levels + g->factor[q].levels;
-        *out = vertices - join_pair(g, parent, rest_of(g, p), rest_of(g, q), vertices - 1);
+        *out =
+            vertices - join_pair(g, parent, remaining_of(g, p), remaining_of(g, q), vertices - 1);
     }
     DROP(ctx, &parent);
     return FRG_OK;

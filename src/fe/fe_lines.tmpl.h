@@ -1,7 +1,7 @@
 /* fe_lines.tmpl.h - a coefficient's value and its sum side by side in `lines`, R x 2 x LANES: one line of a cache
  * comes and goes for a row's level, not two.
  *
- *     single      each u:  t = sum w p / N_u;  sum[l] -= w t          one rest factor
+ *     single      each u:  t = sum w p / N_u;  sum[l] -= w t          one remaining factor
  *
  * In double, and in float32 where a step needs no more: half the bytes to gather from.
  *

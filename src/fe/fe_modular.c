@@ -28,7 +28,7 @@ static const double WORK_MOST = 2e9; /* multiply-adds */
 
 typedef struct {
     const fe_rows *g;
-    int large;          /* place of f among the rest */
+    int large;          /* place of f among the remaining factors */
     int32_t first;      /* its first coefficient */
     int64_t levels;     /* of f */
     int64_t width;      /* T */
@@ -103,7 +103,7 @@ static int32_t climb(field *m, int32_t l)
 static void small_difference(const field *m, const int32_t *row, const int32_t *first)
 {
     memset(m->vector, 0, (size_t)m->width * sizeof *m->vector);
-    for (int q = 0; q < m->g->n_rest; q++) {
+    for (int q = 0; q < m->g->n_remaining; q++) {
         if (q != m->large) {
             m->vector[m->small[row[q]]]++;
             m->vector[m->small[first[q]]]--;
@@ -190,7 +190,7 @@ static void draw(field *m)
 static uint64_t product_of(const field *m, const int32_t *row)
 {
     uint64_t sum = m->product[row[m->large] - m->first];
-    for (int q = 0; q < m->g->n_rest; q++) {
+    for (int q = 0; q < m->g->n_remaining; q++) {
         if (q != m->large) {
             sum = fe_prime_plus(sum, m->y[m->small[row[q]]]);
         }
@@ -206,10 +206,10 @@ static void take_rows(field *m)
     int64_t dependent = 0; /* in turn */
     bool drawn = false;
     for (int64_t u = 0; u < g->n_elim && m->rank < m->bound && m->work <= WORK_MOST; u++) {
-        const int32_t *const first = g->index + g->elim_start[u] * g->n_rest, *row = first;
+        const int32_t *const first = g->index + g->elim_start[u] * g->n_remaining, *row = first;
         uint64_t want = drawn ? product_of(m, first) : 0;
         for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
-            row += g->n_rest;
+            row += g->n_remaining;
             if (drawn && product_of(m, row) == want) {
                 continue;
             }
@@ -247,7 +247,7 @@ static bool shape(const fe_rows *g, field *m)
     }
     m->width -= m->levels;
     m->bound -= m->levels - 1;
-    return m->large >= 0 && g->n_rest >= 2 && m->width <= SMALL_LEVELS &&
+    return m->large >= 0 && g->n_remaining >= 2 && m->width <= SMALL_LEVELS &&
            m->levels * m->width <= OFFSETS_MOST;
 }
 
@@ -293,9 +293,9 @@ frg_status frgi_fe_modular_rank(const fe_rows *g, frg_context *ctx, int64_t *ran
     prepare(&m);
     int64_t joined = 0;
     for (int64_t u = 0; u < g->n_elim && joined < m.levels - 1 && m.work <= WORK_MOST; u++) {
-        const int32_t *first = g->index + g->elim_start[u] * g->n_rest;
+        const int32_t *first = g->index + g->elim_start[u] * g->n_remaining;
         for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
-            joined += join_row(&m, g->index + i * g->n_rest, first);
+            joined += join_row(&m, g->index + i * g->n_remaining, first);
         }
     }
     flatten(&m);

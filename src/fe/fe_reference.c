@@ -250,7 +250,7 @@ static frg_status study_columns(fe_reference *f, frg_context *ctx, const frg_arr
 
 /* ---- judging a column --------------------------------------------------------------------------- */
 
-/** The largest level mean among one rest factor's coefficients, and the sum of g^2. */
+/** The largest level mean among one remaining factor's coefficients, and the sum of g^2. */
 static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lanes, int64_t k,
                          column_audit *a)
 {
@@ -258,7 +258,7 @@ static void audit_factor(const fe_basis_factor *f, const double *s, int64_t lane
         for (int j = 0; j < f->width; j++) {
             const double g = s[(f->first + l * f->width + j) * lanes + k];
             const double mean = fabs(g) * f->root[l];
-            a->rest += g * g;
+            a->reduced += g * g;
             if (mean > a->mean) {
                 a->mean = mean;
                 a->factor = f;
@@ -272,12 +272,12 @@ static column_audit audit_column(const fe_basis *b, const fe_basis_audit *u, con
                                  int64_t lanes, int64_t k)
 {
     column_audit a = {.square = u->square[k],
-                      .elims = u->gradient[k],
+                      .eliminated = u->gradient[k],
                       .mean = u->mean[k],
                       .factor = &b->elim,
                       .level = u->worst[k]};
-    for (int r = 0; r < b->g->n_rest; r++) {
-        audit_factor(&b->rest[r], s, lanes, k, &a);
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        audit_factor(&b->remaining[r], s, lanes, k, &a);
     }
     return a;
 }
@@ -285,7 +285,7 @@ static column_audit audit_column(const fe_basis *b, const fe_basis_audit *u, con
 /** The caller's code of a level. */
 static int64_t label_of(const fe_rows *g, const fe_basis_factor *f, int64_t level)
 {
-    const int64_t l = f->rest < 0 && g->elim_level ? g->elim_level[level] : level;
+    const int64_t l = f->position < 0 && g->elim_level ? g->elim_level[level] : level;
     return g->factor[f->factor].label ? g->factor[f->factor].label[l] : l;
 }
 
@@ -305,7 +305,7 @@ static void judge(const fe_reference *f, const column_state *c, const column_aud
 {
     const fe_basis *b = &f->basis;
     const fe_column_size size = size_of(f, c);
-    const fe_column_audit audit = {a->square, a->elims + a->rest, a->mean};
+    const fe_column_audit audit = {a->square, a->eliminated + a->reduced, a->mean};
     frgi_fe_judge(f->opts.tol, b->g->n_factors, &size, &audit, error2, out);
     out->worst_factor = a->factor->factor;
     out->worst_level = label_of(b->g, a->factor, a->level);
@@ -338,7 +338,7 @@ static double bound_error(const fe_reference *f, const column_state *c, const co
                           const double *s, int64_t lanes, int64_t k)
 {
     if (!precond_of(f, c)) {
-        return a->rest > 0 ? a->elims + a->rest / c->lambda : a->elims;
+        return a->reduced > 0 ? a->eliminated + a->reduced / c->lambda : a->eliminated;
     }
     const int64_t n = f->basis.n_coef;
     double *one = f->c, sum = 0;
@@ -349,7 +349,7 @@ static double bound_error(const fe_reference *f, const column_state *c, const co
     for (int64_t j = 0; j < n; j++) {
         sum += one[j] * f->engine.v[j];
     }
-    return sum > 0 ? a->elims + sum / c->lambda : a->elims;
+    return sum > 0 ? a->eliminated + sum / c->lambda : a->eliminated;
 }
 
 /* ---- a block ------------------------------------------------------------------------------------ */
@@ -485,13 +485,13 @@ static void finish(run *r, int64_t first, int64_t k)
     keep_effects(f, first, k);
     store(f, r->out, first, k);
     load(f, r->out, first, k);
-    fe_basis_audit elims;
-    frgi_basis_scatter(&f->work, k, f->z, f->s, &elims);
+    fe_basis_audit eliminated;
+    frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
     for (int64_t c = 0; c < k; c++) {
         column_state *s = &f->state[first + c];
-        const column_audit a = audit_column(b, &elims, f->s, k, c);
+        const column_audit a = audit_column(b, &eliminated, f->s, k, c);
         judge(f, s, &a, bound_error(f, s, &a, f->s, k, c), &r->columns[first + c]);
-        s->rest = sqrt(a.rest);
+        s->reduced = sqrt(a.reduced);
         s->size = sqrt(a.square);
     }
 }
@@ -515,7 +515,7 @@ static frg_status refine(run *r, int64_t column)
             return r->stopped != FRG_OK ? r->stopped : FRG_MAX_ITER;
         }
         const double before = failure(f, report);
-        const double atol = AIM * c->rest / (before * c->size * fmax(c->norm_a, 1));
+        const double atol = AIM * c->reduced / (before * c->size * fmax(c->norm_a, 1));
         frg_lsmr_column lsmr;
         load(f, r->out, column, 1);
         solve(r, column, 1, fmin(atol, FIRST * f->opts.tol), &lsmr);
@@ -534,12 +534,12 @@ static frg_status refine(run *r, int64_t column)
 static void clear_finished(const fe_reference *f, int64_t k, const double *norm2)
 {
     const fe_basis *b = &f->basis;
-    fe_basis_audit elims;
+    fe_basis_audit eliminated;
     bool finished[BASIS_MAX_LANES];
-    frgi_basis_scatter(&f->work, k, f->z, f->s, &elims);
+    frgi_basis_scatter(&f->work, k, f->z, f->s, &eliminated);
     for (int64_t c = 0; c < k; c++) {
-        const column_audit a = audit_column(b, &elims, f->s, k, c);
-        finished[c] = sqrt(a.rest) <= NOTHING * DBL_EPSILON * sqrt(norm2[c]);
+        const column_audit a = audit_column(b, &eliminated, f->s, k, c);
+        finished[c] = sqrt(a.reduced) <= NOTHING * DBL_EPSILON * sqrt(norm2[c]);
     }
     for (int64_t i = 0; i < b->g->n; i++) {
         for (int64_t c = 0; c < k; c++) {
@@ -627,7 +627,7 @@ frg_status frgi_fe_reference_effects(const fe_reference *f, int64_t column, doub
     const double *coef = f->effects + column * frgi_fe_reference_levels(f);
     for (int q = 0; q < b->g->n_factors; q++) {
         const fe_basis_factor *q_block = frgi_basis_factor(b, q);
-        const int64_t first = q_block->rest < 0 ? b->n_coef : q_block->first;
+        const int64_t first = q_block->position < 0 ? b->n_coef : q_block->first;
         frgi_basis_effects(b, q_block, coef + first, alpha);
         alpha += q_block->levels * q_block->width;
     }

@@ -17,7 +17,7 @@ typedef struct {
     double effect;         /* largest |part of one factor in one row| */
     double epsilon;        /* of the caller's type */
     double lambda;         /* smallest Ritz value of A'A seen; NaN: none */
-    double rest, size;     /* ||g|| of the rest and ||W^(1/2) r|| at the last audit */
+    double reduced, size;  /* ||g|| over the reduced unknowns and ||W^(1/2) r|| at the last audit */
     double norm_a;         /* LSMR's estimate of ||A||_F in the last round */
     frg_lsmr_stop stop;    /* of the last round */
     bool plain;            /* without the preconditioner, which has not served it */
@@ -26,7 +26,7 @@ typedef struct {
 /** The audit of one column. */
 typedef struct {
     double square;                 /* sum of w r^2 */
-    double elims, rest;            /* sums of g^2 */
+    double eliminated, reduced;    /* sums of g^2 */
     double mean;                   /* largest level mean, */
     const fe_basis_factor *factor; /* and where it is */
     int64_t level;

@@ -182,8 +182,8 @@ static void lay_out(frgi_arena *a, dense *d, int row_width)
 static int row_width(const fe_basis *b)
 {
     int width = 0;
-    for (int r = 0; r < b->g->n_rest; r++) {
-        width += b->rest[r].width;
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        width += b->remaining[r].width;
     }
     return width;
 }

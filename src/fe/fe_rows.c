@@ -194,16 +194,16 @@ static frg_status sort_rows(fe_rows *g, frg_context *ctx, const fe_codes *c,
 
 /** Coefficient numbers of one factor for rows begin .. end-1. */
 static void fill_factor(const fe_rows *g, const fe_codes *c, const fe_factor_codes *f, int q,
-                        int rest, int64_t begin, int64_t end)
+                        int position, int64_t begin, int64_t end)
 {
     const int32_t first = (int32_t)g->factor[q].first;
-    int32_t *index = g->index + rest;
+    int32_t *index = g->index + position;
     const bool as_given = !g->order && !f->narrow && !f->level;
     for (int64_t i = begin; as_given && i < end; i++) {
-        index[i * g->n_rest] = first + fe_code_at(c, i, q);
+        index[i * g->n_remaining] = first + fe_code_at(c, i, q);
     }
     for (int64_t i = begin; !as_given && i < end; i++) {
-        index[i * g->n_rest] = first + fe_level_at(c, f, g->order ? g->order[i] : i, q);
+        index[i * g->n_remaining] = first + fe_level_at(c, f, g->order ? g->order[i] : i, q);
     }
 }
 
@@ -213,10 +213,10 @@ static void fill_piece(const layout *b, int64_t begin, int64_t end)
     const fe_rows *g = b->g;
     int32_t first[FE_CODES_Q];
     bool as_given = b->c->ops && !g->order;
-    for (int q = 0, rest = 0; q < g->n_factors; q++) {
+    for (int q = 0, position = 0; q < g->n_factors; q++) {
         as_given = as_given && (q == g->elim_factor || (!b->f[q].narrow && !b->f[q].level));
         if (as_given && q != g->elim_factor) {
-            first[rest++] = (int32_t)g->factor[q].first;
+            first[position++] = (int32_t)g->factor[q].first;
         }
     }
     if (as_given) {
@@ -224,9 +224,9 @@ static void fill_piece(const layout *b, int64_t begin, int64_t end)
                                      g->elim_factor, first, g->index);
         return;
     }
-    for (int q = 0, rest = 0; q < g->n_factors; q++) {
+    for (int q = 0, position = 0; q < g->n_factors; q++) {
         if (q != g->elim_factor) {
-            fill_factor(g, b->c, &b->f[q], q, rest++, begin, end);
+            fill_factor(g, b->c, &b->f[q], q, position++, begin, end);
         }
     }
 }
@@ -331,7 +331,7 @@ static void weigh_levels(fe_rows *g, const fe_factor_codes *f, int threads)
             continue;
         }
         for (int64_t i = 0; (!counted || f[q].narrow) && i < g->n; i++) {
-            g->level_weight[g->index[i * g->n_rest + r]] += g->weight ? g->weight[i] : 1;
+            g->level_weight[g->index[i * g->n_remaining + r]] += g->weight ? g->weight[i] : 1;
         }
         r++;
     }
@@ -387,8 +387,9 @@ static frg_status lay_out(layout *b, frg_context *ctx, const frg_array *weights,
     const fe_factor_codes *elim = &b->f[g->elim_factor];
     const bool grouped = g->n == 0 || elim->scan.changes + 1 == g->n_elim;
     TRY(grouped ? prepare_runs(b, ctx, &b->first_elim) : sort_rows(g, ctx, b->c, elim));
-    TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_rest, "coefficient numbers"));
-    memset(g->index + g->n * g->n_rest, 0, (size_t)(FE_ROWS_AHEAD * g->n_rest) * sizeof *g->index);
+    TRY(NEW(ctx, &g->index, (g->n + FE_ROWS_AHEAD) * g->n_remaining, "coefficient numbers"));
+    memset(g->index + g->n * g->n_remaining, 0,
+           (size_t)(FE_ROWS_AHEAD * g->n_remaining) * sizeof *g->index);
     lay_rows(b, frg_threads(ctx));
     TRY(close_gaps(b, ctx));
     if (weights) {
@@ -416,7 +417,7 @@ frg_status frgi_fe_rows_create(fe_rows *g, frg_context *ctx, const frg_array *co
     const fe_codes c = frgi_fe_codes_of(ctx, codes);
     g->n = c.n;
     g->n_factors = c.q;
-    g->n_rest = c.q - 1;
+    g->n_remaining = c.q - 1;
     TRY(frgi_fe_rows_fit(ctx, g->n));
     fe_factor_codes *f = NULL;
     fe_scan *scans = NULL;
@@ -455,7 +456,7 @@ void frgi_fe_rows_shape(fe_rows *g, int elim_factor, bool weighted)
     g->elim_level = &level;
     g->weight = weighted ? &weight : NULL;
     g->elim_factor = elim_factor;
-    g->n_rest = g->n_factors - 1;
+    g->n_remaining = g->n_factors - 1;
     g->n_elim = g->factor[elim_factor].levels;
     g->n_coef = -g->n_elim;
     for (int q = 0; q < g->n_factors; q++) {
@@ -466,7 +467,7 @@ void frgi_fe_rows_shape(fe_rows *g, int elim_factor, bool weighted)
 
 size_t frgi_fe_rows_bytes(const fe_rows *g)
 {
-    const int64_t per_row = (g->n_rest + (g->order ? 1 : 0)) * 4 + (g->weight ? 8 : 0);
+    const int64_t per_row = (g->n_remaining + (g->order ? 1 : 0)) * 4 + (g->weight ? 8 : 0);
     return (size_t)(g->n * per_row + g->n_elim * (g->elim_level ? 20 : 16) + g->n_coef * 16);
 }
 

@@ -8,11 +8,11 @@
  *     S = D_r' W (I - P_1) D_r        the Schur complement of the normal equations
  *
  * Layout: rows of an eliminated level stand together (`order` maps them to the caller's rows when
- * the data are not sorted so), each with its n_rest coefficient numbers; sums over an eliminated
- * level therefore live in registers.
+ * the data are not sorted so), each with its n_remaining coefficient numbers; sums over an
+ * eliminated level therefore live in registers.
  *
  *     elim_start  |0      |3  |5         ...        U+1
- *     index       |4 9 4  |7 1|...                  n x n_rest
+ *     index       |4 9 4  |7 1|...                  n x n_remaining
  *
  * Chunks are stretches of whole eliminated levels; their number depends on the data alone.  Every
  * pass adds what it scatters into the chunk's own copy of a coefficient vector, and the copies are
@@ -46,14 +46,14 @@ typedef struct {
     int64_t n; /* rows */
     int n_factors;
     int elim_factor;       /* which of the caller's factors the eliminated levels are */
-    int n_rest;            /* n_factors - 1 */
+    int n_remaining;       /* n_factors - 1 */
     int64_t n_elim;        /* U */
     int64_t n_coef;        /* R */
     fe_factor *factor;     /* n_factors */
     int64_t *elim_start;   /* U + 1 */
     int32_t *elim_level;   /* eliminated level -> level of the eliminated factor; NULL: the same */
     double *elim_inverse;  /* 1 / N_u, 0 where N_u = 0 */
-    int32_t *index;        /* (n + FE_ROWS_AHEAD) x n_rest, zeros at the end */
+    int32_t *index;        /* (n + FE_ROWS_AHEAD) x n_remaining, zeros at the end */
     uint32_t *order;       /* row -> caller's row, zeros at the end; NULL: the same */
     double *weight;        /* n in row order, brought near 1; NULL: all 1 */
     double weight_root;    /* of the least positive one, 1 at most */
@@ -67,10 +67,10 @@ typedef struct {
  *  anywhere the hardware does not follow the stream.  GCC drops calls of a function that only fetches where it has
  *  not inlined them before. */
 static inline __attribute__((always_inline)) void
-fe_fetch_numbers(const int32_t *index, int64_t begin, int64_t end, int rests)
+fe_fetch_numbers(const int32_t *index, int64_t begin, int64_t end, int remaining)
 {
-    const uintptr_t last = (uintptr_t)(index + end * rests) + FE_NUMBERS_AHEAD;
-    for (uintptr_t at = (uintptr_t)(index + begin * rests) + FE_NUMBERS_AHEAD; at < last;
+    const uintptr_t last = (uintptr_t)(index + end * remaining) + FE_NUMBERS_AHEAD;
+    for (uintptr_t at = (uintptr_t)(index + begin * remaining) + FE_NUMBERS_AHEAD; at < last;
          at += FE_LINE) {
         __builtin_prefetch((const void *)at, 0);
     }

@@ -17,8 +17,9 @@
  *
  * Text parameters: real, LANES, vec (LANES doubles), FN(name) for the lanes, RN(name) for the column type
  * as well.  The bodies are inlined
- * with constant arguments: plain (no weights, caller's order), rests_known (1, or 0 for n_rest as stored),
- * live (columns in use, 0 for x->live), adjacent (columns side by side in memory).
+ * with constant arguments: plain (no weights, caller's order), known_remaining (1, or 0 for
+ * n_remaining as stored), live (columns in use, 0 for x->live), adjacent (columns side by side in
+ * memory).
  */
 
 INLINE vec RN(load)(const fe_block *x, int64_t row, const int live, const int adjacent)
@@ -83,36 +84,37 @@ INLINE void RN(fetch_row)(const fe_block *x, const fe_block *out, const uint32_t
 }
 
 /** Fetches the coefficients of row i + FE_ROWS_AHEAD. */
-INLINE void RN(fetch_levels)(const int32_t *index, int rests, const double *lines, const int paired)
+INLINE void RN(fetch_levels)(const int32_t *index, int remaining, const double *lines,
+                             const int paired)
 {
-    for (int q = 0; q < rests; q++) {
-        const int64_t l = index[FE_ROWS_AHEAD * rests + q];
+    for (int q = 0; q < remaining; q++) {
+        const int64_t l = index[FE_ROWS_AHEAD * remaining + q];
         __builtin_prefetch(lines + l * (paired ? 2 : 1) * LANES, 1);
     }
 }
 
 /** sum over the row's coefficients of their values */
-INLINE vec RN(gather)(const double *lines, const int32_t *index, int rests)
+INLINE vec RN(gather)(const double *lines, const int32_t *index, int remaining)
 {
     vec v = FN(value)(lines, index[0]);
-    for (int q = 1; q < rests; q++) {
+    for (int q = 1; q < remaining; q++) {
         v += FN(value)(lines, index[q]);
     }
     return v;
 }
 
-INLINE void RN(scatter)(double *partial, const int32_t *index, int rests, vec v)
+INLINE void RN(scatter)(double *partial, const int32_t *index, int remaining, vec v)
 {
-    for (int q = 0; q < rests; q++) {
+    for (int q = 0; q < remaining; q++) {
         FN(put)(partial, index[q], FN(at)(partial, index[q]) + v);
     }
 }
 
 INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double *partial,
-                         fe_moments *m, const int plain, const int rests_known, const int live,
+                         fe_moments *m, const int plain, const int known_remaining, const int live,
                          const int adjacent)
 {
-    const int rests = rests_known ? rests_known : g->n_rest;
+    const int remaining = known_remaining ? known_remaining : g->n_remaining;
     const uint32_t *order = plain ? NULL : g->order;
     const double *weight = plain ? NULL : g->weight;
     const int64_t first = g->chunk_elim[chunk], last = g->chunk_elim[chunk + 1];
@@ -129,12 +131,12 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
         const int64_t begin = start[u], end = start[u + 1];
         const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
-        fe_fetch_numbers(all, begin, end, rests);
+        fe_fetch_numbers(all, begin, end, remaining);
         for (int64_t i = begin; i < end; i++) {
             const vec v = RN(load)(x, order ? order[i] : i, live, adjacent), d = v - base;
             RN(fetch_row)(x, NULL, order, i);
             if (far) {
-                RN(fetch_levels)(all + i * rests, rests, partial, 0);
+                RN(fetch_levels)(all + i * remaining, remaining, partial, 0);
             }
             s += weight ? weight[i] * d : d;
             top = FN(larger)(top, FN(absolute)(v));
@@ -146,7 +148,7 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
             const vec d = RN(load)(x, order ? order[i] : i, live, adjacent) - base - mean;
             const vec wd = weight ? weight[i] * d : d;
             spread += wd * d;
-            RN(scatter)(partial, all + i * rests, rests, wd);
+            RN(scatter)(partial, all + i * remaining, remaining, wd);
         }
         const double n_u = inverse > 0 ? 1 / inverse : 0;
         const vec c = base - shift + mean;
@@ -166,20 +168,20 @@ INLINE void RN(rhs_body)(const fe_rows *g, int chunk, const fe_block *x, double 
 }
 
 /** x - D_r a of one row, less the eliminated level's first row of x. */
-INLINE vec RN(rest)(const fe_block *x, const uint32_t *order, int64_t i, vec base,
-                    const double *lines, const int32_t *all, int rests, const int live,
-                    const int adjacent)
+INLINE vec RN(less_effects)(const fe_block *x, const uint32_t *order, int64_t i, vec base,
+                            const double *lines, const int32_t *all, int remaining, const int live,
+                            const int adjacent)
 {
     const vec z = RN(load)(x, order ? order[i] : i, live, adjacent) - base;
-    return rests ? z - RN(gather)(lines, all + i * rests, rests) : z;
+    return remaining ? z - RN(gather)(lines, all + i * remaining, remaining) : z;
 }
 
 INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, const fe_block *to,
                               double *lines, double *elim_effect, fe_elim_audit *audit,
-                              const int plain, const int rests_known, const int live,
+                              const int plain, const int known_remaining, const int live,
                               const int adjacent)
 {
-    const int rests = rests_known ? rests_known : g->n_rest;
+    const int remaining = known_remaining ? known_remaining : g->n_remaining;
     const uint32_t *order = plain ? NULL : g->order;
     const double *weight = plain ? NULL : g->weight;
     const fe_block block_in = *in, block_out = *to, *const x = &block_in, *const out = &block_out;
@@ -204,13 +206,14 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
         const int64_t keep = end - begin < FE_KEPT_ROWS ? end : begin + FE_KEPT_ROWS;
         const vec base = RN(load)(x, order ? order[begin] : begin, live, adjacent);
         vec s = FN(zero)();
-        fe_fetch_numbers(all, begin, end, rests);
+        fe_fetch_numbers(all, begin, end, remaining);
         for (int64_t i = begin; i < end; i++) {
             RN(fetch_row)(x, streams ? NULL : out, order, i);
             if (far) {
-                RN(fetch_levels)(all + i * rests, rests, lines, 1);
+                RN(fetch_levels)(all + i * remaining, remaining, lines, 1);
             }
-            const vec z = RN(rest)(x, order, i, base, lines, all, rests, live, adjacent);
+            const vec z =
+                RN(less_effects)(x, order, i, base, lines, all, remaining, live, adjacent);
             if (i < keep) {
                 kept[i - begin] = z;
             }
@@ -221,7 +224,8 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
         vec left = FN(zero)();
         for (int64_t i = begin; i < end; i++) {
             const vec z = i < keep ? kept[i - begin]
-                                   : RN(rest)(x, order, i, base, lines, all, rests, live, adjacent);
+                                   : RN(less_effects)(x, order, i, base, lines, all, remaining,
+                                                      live, adjacent);
             const vec r = z - mean;
             if (streams) {
                 RN(push)(&stream, r, live);
@@ -231,8 +235,8 @@ INLINE void RN(residual_body)(const fe_rows *g, int chunk, const fe_block *in, c
             const vec wr = weight ? weight[i] * r : r;
             left += wr;
             square += wr * r;
-            for (int q = 0; q < rests; q++) {
-                FN(add)(lines, all[i * rests + q], wr);
+            for (int q = 0; q < remaining; q++) {
+                FN(add)(lines, all[i * remaining + q], wr);
             }
         }
         FN(put)(elim_effect, u, base + mean);
@@ -272,11 +276,11 @@ static RN(layout) RN(layout_of)(const fe_rows *g, const fe_block *x)
     return x->column == 1 && LANES > 2 ? RN(ONE_IDLE) : RN(GENERAL);
 }
 
-/** Calls body with the number of rest factors as a constant where it is 1 or 2. */
-#define BY_RESTS(body, ...)                                                                        \
-    if (g->n_rest == 1) {                                                                          \
+/** Calls body with the number of remaining factors as a constant where it is 1 or 2. */
+#define BY_REMAINING(body, ...)                                                                    \
+    if (g->n_remaining == 1) {                                                                     \
         RN(body)(__VA_ARGS__, 1, 1, LIVE, 1);                                                      \
-    } else if (g->n_rest == 2) {                                                                   \
+    } else if (g->n_remaining == 2) {                                                              \
         RN(body)(__VA_ARGS__, 1, 2, LIVE, 1);                                                      \
     } else {                                                                                       \
         RN(body)(__VA_ARGS__, 1, 0, LIVE, 1);                                                      \
@@ -287,13 +291,13 @@ static void RN(rhs)(const fe_rows *g, int chunk, const fe_block *x, double *part
     switch (RN(layout_of)(g, x)) {
     case RN(WHOLE):
 #define LIVE LANES
-        BY_RESTS(rhs_body, g, chunk, x, partial, m)
+        BY_REMAINING(rhs_body, g, chunk, x, partial, m)
         return;
 #undef LIVE
 #if LANES > 2
     case RN(ONE_IDLE):
 #define LIVE (LANES - 1)
-        BY_RESTS(rhs_body, g, chunk, x, partial, m)
+        BY_REMAINING(rhs_body, g, chunk, x, partial, m)
         return;
 #undef LIVE
 #endif
@@ -317,13 +321,13 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
     switch (in == RN(layout_of)(g, out) ? in : RN(GENERAL)) {
     case RN(WHOLE):
 #define LIVE LANES
-        BY_RESTS(residual_body, g, chunk, x, out, lines, elim_effect, audit)
+        BY_REMAINING(residual_body, g, chunk, x, out, lines, elim_effect, audit)
         return;
 #undef LIVE
 #if LANES > 2
     case RN(ONE_IDLE):
 #define LIVE (LANES - 1)
-        BY_RESTS(residual_body, g, chunk, x, out, lines, elim_effect, audit)
+        BY_REMAINING(residual_body, g, chunk, x, out, lines, elim_effect, audit)
         return;
 #undef LIVE
 #endif
@@ -336,4 +340,4 @@ static void RN(residual)(const fe_rows *g, int chunk, const fe_block *x, const f
         RN(residual_body)(g, chunk, x, out, lines, elim_effect, audit, 0, 0, 0, 0);
     }
 }
-#undef BY_RESTS
+#undef BY_REMAINING

@@ -49,7 +49,7 @@ static void add_joint(const fe_split *s, accumulator *a, int64_t elim, double ti
 {
     const fe_rows *g = s->g;
     for (int64_t i = g->elim_start[elim]; i < g->elim_start[elim + 1]; i++) {
-        const int32_t *index = g->index + i * g->n_rest;
+        const int32_t *index = g->index + i * g->n_remaining;
         int mine = -1;
         for (int q = 0; q < s->n_sparse; q++) {
             mine = index[s->sparse[q]] == level ? q : mine;

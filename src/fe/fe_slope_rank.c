@@ -142,12 +142,13 @@ static void add_place(field *m, int64_t place, uint64_t value)
 }
 
 /** v <- v + c r_i */
-static void add_rest(field *m, int64_t i, uint64_t c)
+static void add_remaining(field *m, int64_t i, uint64_t c)
 {
     const fe_rows *const g = m->b->g;
-    for (int r = 0; c && r < g->n_rest; r++) {
-        const fe_basis_factor *const f = &m->b->rest[r];
-        const int64_t first = f->first + (g->index[i * g->n_rest + r] - f->index_base) * f->width;
+    for (int r = 0; c && r < g->n_remaining; r++) {
+        const fe_basis_factor *const f = &m->b->remaining[r];
+        const int64_t first =
+            f->first + (g->index[i * g->n_remaining + r] - f->index_base) * f->width;
         if (f->intercept) {
             add_place(m, first, c);
         }
@@ -190,9 +191,9 @@ static void each_row(void *data, frgi_prime_take *take, void *to)
                 pivots++;
                 continue;
             }
-            add_rest(m, i, m->scale);
+            add_remaining(m, i, m->scale);
             for (int p = 0; p < pivots; p++) {
-                add_rest(m, m->pivot_row[p], fe_prime_minus(m->along[p]));
+                add_remaining(m, m->pivot_row[p], fe_prime_minus(m->along[p]));
             }
             give(m, i, take, to);
         }
@@ -205,9 +206,9 @@ static void each_row(void *data, frgi_prime_take *take, void *to)
 static void lay_out(frgi_arena *a, field *m)
 {
     const int64_t width = m->width;
-    int64_t rest = 0;
-    for (int r = 0; r < m->b->g->n_rest; r++) {
-        rest += m->b->rest[r].width;
+    int64_t columns = 0;
+    for (int r = 0; r < m->b->g->n_remaining; r++) {
+        columns += m->b->remaining[r].width;
     }
     m->image = TAKE(a, uint64_t, m->b->n_z * m->b->g->n);
     m->row = TAKE(a, uint64_t, width);
@@ -216,8 +217,8 @@ static void lay_out(frgi_arena *a, field *m)
     m->made = TAKE(a, uint64_t, width * width);
     m->pivot_row = TAKE(a, int64_t, width);
     m->pivot = TAKE(a, int, width);
-    m->at = TAKE(a, int32_t, rest * (width + 1));
-    m->value = TAKE(a, uint64_t, rest * (width + 1));
+    m->at = TAKE(a, int32_t, columns * (width + 1));
+    m->value = TAKE(a, uint64_t, columns * (width + 1));
     m->slot = TAKE(a, int32_t, m->b->n_coef);
 }
 
@@ -226,7 +227,7 @@ frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_m
 {
     field m = {.b = b, .width = b->elim.width};
     frgi_arena memory = {0};
-    int64_t rest = -1;
+    int64_t remaining_rank = -1;
     frg_status status = FRG_OK;
     *rank = -1;
     if (!b->z || b->n_coef > INT32_MAX) {
@@ -237,8 +238,8 @@ frg_status frgi_fe_slope_rank(const fe_basis *b, frg_context *ctx, double work_m
     lay_out(&memory, &m);
     memset(m.slot, -1, (size_t)b->n_coef * sizeof *m.slot);
     if (make_images(&m)) {
-        status = frgi_prime_rank(ctx, b->n_coef, each_row, &m, work_most, byte_cap, &rest);
-        *rank = status >= 0 && rest >= 0 ? m.elim_ranks + rest : -1;
+        status = frgi_prime_rank(ctx, b->n_coef, each_row, &m, work_most, byte_cap, &remaining_rank);
+        *rank = status >= 0 && remaining_rank >= 0 ? m.elim_ranks + remaining_rank : -1;
     }
     frgi_arena_close(&memory, ctx);
     return status;

@@ -180,8 +180,8 @@ static void lay_out_parts(frgi_arena *a, elims *m)
 static int row_width_of(const fe_basis *b)
 {
     int width = 0;
-    for (int r = 0; r < b->g->n_rest; r++) {
-        width += b->rest[r].width;
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        width += b->remaining[r].width;
     }
     return width;
 }
@@ -453,8 +453,8 @@ static frg_status predict_steps(const sparse *s, frg_context *ctx, double *steps
 static int64_t list_border(const fe_basis *b, int32_t *list)
 {
     int64_t count = 0;
-    for (int r = 0; r < b->g->n_rest; r++) {
-        const fe_basis_factor *f = &b->rest[r];
+    for (int r = 0; r < b->g->n_remaining; r++) {
+        const fe_basis_factor *f = &b->remaining[r];
         const int64_t size = f->levels * f->width;
         for (int64_t j = 0; size <= SMALL_FACTOR && size < b->n_coef && j < size; j++) {
             list[count++] = (int32_t)(f->first + j);

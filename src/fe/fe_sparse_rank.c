@@ -35,7 +35,7 @@ typedef struct {
 static int merge_rows(counter *c, const int32_t *a, const int32_t *b)
 {
     int32_t from = -1, to = -1;
-    for (int q = 0; q < c->g->n_rest; q++) {
+    for (int q = 0; q < c->g->n_remaining; q++) {
         if (a[q] == b[q]) {
             continue;
         }
@@ -56,15 +56,15 @@ static int merge_rows(counter *c, const int32_t *a, const int32_t *b)
 static int64_t merge_elim(counter *c, int64_t u)
 {
     const fe_rows *const g = c->g;
-    const int32_t *const rows = g->index + g->elim_start[u] * g->n_rest;
+    const int32_t *const rows = g->index + g->elim_start[u] * g->n_remaining;
     const int64_t n = g->elim_start[u + 1] - g->elim_start[u];
     int64_t merged = 0;
     for (int64_t i = 1; i < n; i++) {
         for (int64_t j = n <= ALL_PAIRS ? 0 : i - 1; j < i; j++) {
-            merged += merge_rows(c, rows + i * g->n_rest, rows + j * g->n_rest);
+            merged += merge_rows(c, rows + i * g->n_remaining, rows + j * g->n_remaining);
         }
         if (n > ALL_PAIRS && i > 1) {
-            merged += merge_rows(c, rows + i * g->n_rest, rows);
+            merged += merge_rows(c, rows + i * g->n_remaining, rows);
         }
     }
     return merged;
@@ -93,17 +93,17 @@ static void merge_levels(counter *c)
 /** The classes of row i that the row before it has not, then those that it has not; returns how many of each. */
 static int difference(const counter *c, const int32_t *row, int32_t *classes)
 {
-    const int rests = c->g->n_rest;
-    const int32_t *const before = row - rests;
+    const int remaining = c->g->n_remaining;
+    const int32_t *const before = row - remaining;
     int n = 0;
-    for (int q = 0; q < rests; q++) {
+    for (int q = 0; q < remaining; q++) {
         const int32_t x = c->class_of[row[q]], y = c->class_of[before[q]];
         if (x != y) {
             classes[n] = x;
-            classes[rests + n++] = y;
+            classes[remaining + n++] = y;
         }
     }
-    memmove(classes + n, classes + rests, (size_t)n * sizeof *classes);
+    memmove(classes + n, classes + remaining, (size_t)n * sizeof *classes);
     return n;
 }
 
@@ -116,7 +116,7 @@ static bool repeats(counter *c, int64_t i, const int32_t *classes, int half)
         hash = (hash ^ (uint32_t)classes[k]) * 0x9e3779b1u;
     }
     int64_t *const at = &c->recent[hash % RECENT];
-    const bool same = *at && difference(c, c->g->index + *at * c->g->n_rest, other) == half &&
+    const bool same = *at && difference(c, c->g->index + *at * c->g->n_remaining, other) == half &&
                       memcmp(classes, other, 2 * (size_t)half * sizeof *other) == 0;
     *at = i;
     return same;
@@ -131,7 +131,7 @@ static void each_difference(void *data, frgi_prime_take *take, void *to)
     memset(c->recent, 0, sizeof c->recent);
     for (int64_t u = 0; u < g->n_elim; u++) {
         for (int64_t i = g->elim_start[u] + 1; i < g->elim_start[u + 1]; i++) {
-            const int half = difference(c, g->index + i * g->n_rest, classes);
+            const int half = difference(c, g->index + i * g->n_remaining, classes);
             if (half && !repeats(c, i, classes, half)) {
                 for (int k = 0; k < half; k++) {
                     signs[k] = 1;

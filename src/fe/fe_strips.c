@@ -22,13 +22,13 @@ enum {
 /** Small factors, as long as a larger one is left to be sparse, and no strip is larger than the rows. */
 static bool in_border(const fe_rows *g, int r)
 {
-    const int64_t levels = fe_rest_levels(g, r);
+    const int64_t levels = fe_remaining_levels(g, r);
     if (levels > BORDER_LEVELS || 4 * levels > g->n_coef || levels * g->n_coef > 2 * g->n + 4096) {
         return false;
     }
     int64_t small = 0;
-    for (int q = 0; q < g->n_rest; q++) {
-        small += fe_rest_levels(g, q) <= levels ? fe_rest_levels(g, q) : 0;
+    for (int q = 0; q < g->n_remaining; q++) {
+        small += fe_remaining_levels(g, q) <= levels ? fe_remaining_levels(g, q) : 0;
     }
     return small <= BORDER_LEVELS && 2 * small <= g->n_coef;
 }
@@ -36,11 +36,11 @@ static bool in_border(const fe_rows *g, int r)
 fe_split frgi_fe_split_factors(const fe_rows *g)
 {
     fe_split s = {.g = g};
-    for (int r = 0; r < g->n_rest; r++) {
+    for (int r = 0; r < g->n_remaining; r++) {
         if (in_border(g, r)) {
-            s.small_offset[s.n_small] = s.width - fe_rest_first(g, r);
+            s.small_offset[s.n_small] = s.width - fe_remaining_first(g, r);
             s.small[s.n_small++] = r;
-            s.width += fe_rest_levels(g, r);
+            s.width += fe_remaining_levels(g, r);
         } else {
             s.sparse[s.n_sparse++] = r;
         }
@@ -51,8 +51,8 @@ fe_split frgi_fe_split_factors(const fe_rows *g)
 int64_t frgi_fe_strip_place(const fe_split *s, int32_t level)
 {
     for (int q = 0; q < s->n_small; q++) {
-        const int64_t first = fe_rest_first(s->g, s->small[q]);
-        if (level >= first && level < first + fe_rest_levels(s->g, s->small[q])) {
+        const int64_t first = fe_remaining_first(s->g, s->small[q]);
+        if (level >= first && level < first + fe_remaining_levels(s->g, s->small[q])) {
             return level + s->small_offset[q];
         }
     }
@@ -78,13 +78,13 @@ static inline bool same_pattern(const fe_split *s, int64_t u, const pattern *p)
 {
     const fe_rows *g = s->g;
     const int64_t begin = g->elim_start[u], n = g->elim_start[u + 1] - begin;
-    const int32_t *index = g->index + begin * g->n_rest;
+    const int32_t *index = g->index + begin * g->n_remaining;
     if (n != p->n || g->weight) {
         return false;
     }
     int32_t differ = 0;
     for (int q = 0; q < s->n_small; q++) {
-        for (int64_t i = s->small[q]; i < n * g->n_rest; i += g->n_rest) {
+        for (int64_t i = s->small[q]; i < n * g->n_remaining; i += g->n_remaining) {
             differ |= p->rows[i] ^ index[i];
         }
     }
@@ -94,13 +94,13 @@ static inline bool same_pattern(const fe_split *s, int64_t u, const pattern *p)
 static void set_pattern(const fe_split *s, int64_t u, pattern *p)
 {
     const fe_rows *g = s->g;
-    p->rows = g->index + g->elim_start[u] * g->n_rest;
+    p->rows = g->index + g->elim_start[u] * g->n_remaining;
     p->n = g->elim_start[u + 1] - g->elim_start[u];
     p->inverse = 0;
     memset(p->t, 0, (size_t)s->width * sizeof *p->t);
     for (int64_t i = 0; i < p->n; i++) {
         for (int q = 0; q < s->n_small; q++) {
-            p->t[fe_small_level(s, p->rows + i * g->n_rest, q)] +=
+            p->t[fe_small_level(s, p->rows + i * g->n_remaining, q)] +=
                 g->weight ? g->weight[g->elim_start[u] + i] : 1;
         }
     }
@@ -112,7 +112,7 @@ static double strip_rows(const fe_split *s, const fe_strips *b, int64_t l)
 {
     const double *row = b->strip + l * s->width;
     double sum = 0;
-    for (int64_t j = 0; j < fe_rest_levels(s->g, s->small[0]); j++) {
+    for (int64_t j = 0; j < fe_remaining_levels(s->g, s->small[0]); j++) {
         sum += row[j];
     }
     return sum;
@@ -180,16 +180,17 @@ static inline void count_elim(const fe_split *s, int64_t u, fe_strips *b)
 {
     const fe_rows *g = s->g;
     double *restrict strip = b->strip + s->small_offset[0];
-    const int64_t rests = g->n_rest, t = s->width;
+    const int64_t remaining = g->n_remaining, t = s->width;
     for (int q = 0; q < s->n_sparse; q++) {
-        const int32_t *index = g->index + g->elim_start[u] * rests;
+        const int32_t *index = g->index + g->elim_start[u] * remaining;
         const int sparse = s->sparse[q], small = s->small[0];
         const int64_t end = g->elim_start[u + 1],
                       ahead = end + COUNTS_AHEAD <= g->n ? COUNTS_AHEAD : 0;
-        fe_fetch_numbers(g->index, g->elim_start[u], end, g->n_rest);
-        for (int64_t i = g->elim_start[u]; i < end; i++, index += rests) {
-            __builtin_prefetch(
-                strip + index[ahead * rests + sparse] * t + index[ahead * rests + small], 1);
+        fe_fetch_numbers(g->index, g->elim_start[u], end, g->n_remaining);
+        for (int64_t i = g->elim_start[u]; i < end; i++, index += remaining) {
+            __builtin_prefetch(strip + index[ahead * remaining + sparse] * t +
+                                   index[ahead * remaining + small],
+                               1);
             strip[index[sparse] * t + index[small]] += 1;
         }
     }
@@ -219,7 +220,7 @@ static bool border_of_elims(const fe_split *s, int64_t first, int64_t last, bool
         }
         for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
             const double w = g->weight ? g->weight[i] : 1;
-            border_row(s, g->index + i * g->n_rest, w, w * g->elim_inverse[u], &p, b);
+            border_row(s, g->index + i * g->n_remaining, w, w * g->elim_inverse[u], &p, b);
         }
     }
     close_pattern(s, &p, b);
@@ -266,8 +267,8 @@ frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_spli
         }
     }
     for (int q = 0; q < s->n_small; q++) { /* a small level meets itself on each of its rows */
-        for (int64_t l = 0; l < fe_rest_levels(g, s->small[q]); l++) {
-            const int64_t level = fe_rest_first(g, s->small[q]) + l,
+        for (int64_t l = 0; l < fe_remaining_levels(g, s->small[q]); l++) {
+            const int64_t level = fe_remaining_first(g, s->small[q]) + l,
                           place = level + s->small_offset[q];
             sums[strip + place * t + place] += g->level_weight[level];
         }
@@ -287,8 +288,8 @@ frg_status frgi_fe_strips_levels(frg_context *ctx, const fe_split *s, int32_t **
     int32_t *border;
     TRY(NEW(ctx, &border, s->width, "border"));
     for (int q = 0; q < s->n_small; q++) {
-        for (int64_t l = 0; l < fe_rest_levels(s->g, s->small[q]); l++) {
-            const int64_t level = fe_rest_first(s->g, s->small[q]) + l;
+        for (int64_t l = 0; l < fe_remaining_levels(s->g, s->small[q]); l++) {
+            const int64_t level = fe_remaining_first(s->g, s->small[q]) + l;
             border[level + s->small_offset[q]] = (int32_t)level;
         }
     }

@@ -18,7 +18,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Which rest factors are sparse and which form the border; positions in the row's coefficients. */
+/** Which remaining factors are sparse and which form the border; positions in the row's
+ *  coefficients. */
 typedef struct {
     const fe_rows *g;
     int n_sparse, n_small;
@@ -33,13 +34,13 @@ typedef struct {
     double *block; /* T x T, in the strip's memory */
 } fe_strips;
 
-/** Levels and first coefficient of rest factor r (0 .. n_rest-1). */
-static inline int64_t fe_rest_levels(const fe_rows *g, int r)
+/** Levels and first coefficient of remaining factor r (0 .. n_remaining-1). */
+static inline int64_t fe_remaining_levels(const fe_rows *g, int r)
 {
     return g->factor[r < g->elim_factor ? r : r + 1].levels;
 }
 
-static inline int64_t fe_rest_first(const fe_rows *g, int r)
+static inline int64_t fe_remaining_first(const fe_rows *g, int r)
 {
     return g->factor[r < g->elim_factor ? r : r + 1].first;
 }

@@ -59,7 +59,7 @@ static void study_components(const fe_rows *g, const int32_t *label, component *
         c[label[l]].levels++;
     }
     for (int64_t u = 0; u < g->n_elim; u++) { /* by the component of its first row */
-        c[label[g->index[g->elim_start[u] * g->n_rest]]].rows +=
+        c[label[g->index[g->elim_start[u] * g->n_remaining]]].rows +=
             g->elim_start[u + 1] - g->elim_start[u];
     }
 }
@@ -102,7 +102,7 @@ static void count_subproblems(const fe_rows *g, const int32_t *owner, subproblem
         }
     }
     for (int64_t u = 0; u < g->n_elim; u++) {
-        const int32_t mine = owner[g->index[g->elim_start[u] * g->n_rest]];
+        const int32_t mine = owner[g->index[g->elim_start[u] * g->n_remaining]];
         if (mine >= 0) {
             p[mine].rows.n_elim++;
             p[mine].rows.n += g->elim_start[u + 1] - g->elim_start[u];
@@ -115,18 +115,19 @@ static frg_status allocate_subproblem(frg_context *ctx, const fe_rows *g, subpro
     fe_rows *r = &p->rows;
     r->n_factors = g->n_factors;
     r->elim_factor = g->elim_factor;
-    r->n_rest = g->n_rest;
+    r->n_remaining = g->n_remaining;
     TRY(NEW(ctx, &p->level, r->n_coef, "subproblem's levels"));
     TRY(NEW0(ctx, &r->factor, r->n_factors, "subproblem's factors"));
     TRY(NEW(ctx, &r->elim_start, r->n_elim + 1, "subproblem's eliminated levels"));
     TRY(NEW(ctx, &r->elim_inverse, r->n_elim, "subproblem's eliminated levels"));
-    TRY(NEW(ctx, &r->index, (r->n + FE_ROWS_AHEAD) * r->n_rest, "subproblem's rows"));
+    TRY(NEW(ctx, &r->index, (r->n + FE_ROWS_AHEAD) * r->n_remaining, "subproblem's rows"));
     TRY(NEW(ctx, &r->level_weight, r->n_coef, "subproblem's levels"));
     TRY(NEW(ctx, &r->level_inverse, r->n_coef, "subproblem's levels"));
     if (g->weight) {
         TRY(NEW(ctx, &r->weight, r->n, "subproblem's weights"));
     }
-    memset(r->index + r->n * r->n_rest, 0, (size_t)(FE_ROWS_AHEAD * r->n_rest) * sizeof *r->index);
+    memset(r->index + r->n * r->n_remaining, 0,
+           (size_t)(FE_ROWS_AHEAD * r->n_remaining) * sizeof *r->index);
     return FRG_OK;
 }
 
@@ -140,9 +141,9 @@ static void take_levels(const fe_rows *g, const int32_t *owner, int64_t n, subpr
     }
     for (int q = 0; q < g->n_factors; q++) {
         for (int64_t i = 0; i < n; i++) {
-            const bool elims = q == g->elim_factor;
-            p[i].rows.factor[q] = (fe_factor){.levels = elims ? p[i].rows.n_elim : 0,
-                                              .first = elims ? -1 : p[i].rows.n_coef};
+            const bool eliminated = q == g->elim_factor;
+            p[i].rows.factor[q] = (fe_factor){.levels = eliminated ? p[i].rows.n_elim : 0,
+                                              .first = eliminated ? -1 : p[i].rows.n_coef};
         }
         for (int64_t l = g->factor[q].first;
              q != g->elim_factor && l < g->factor[q].first + g->factor[q].levels; l++) {
@@ -168,15 +169,15 @@ static void take_elims(const fe_rows *g, const int32_t *owner, const int32_t *pl
     }
     for (int64_t u = 0; u < g->n_elim; u++) {
         const int64_t begin = g->elim_start[u], rows = g->elim_start[u + 1] - begin;
-        const int32_t *index = g->index + begin * g->n_rest;
+        const int32_t *index = g->index + begin * g->n_remaining;
         if (owner[index[0]] < 0) {
             continue;
         }
         fe_rows *r = &p[owner[index[0]]].rows;
         r->elim_start[r->n_elim] = r->n;
         r->elim_inverse[r->n_elim++] = g->elim_inverse[u];
-        for (int64_t i = 0; i < rows * g->n_rest; i++) {
-            r->index[r->n * g->n_rest + i] = place[index[i]];
+        for (int64_t i = 0; i < rows * g->n_remaining; i++) {
+            r->index[r->n * g->n_remaining + i] = place[index[i]];
         }
         if (g->weight) {
             memcpy(r->weight + r->n, g->weight + begin, (size_t)rows * sizeof *g->weight);
