@@ -189,8 +189,8 @@ void json_foot(frg_json *j, const cli *c);
 /** With --repeat, an array "repeats" of the runs' totals. */
 void repeats_json(frg_json *j, const cli *c, const double *totals, int n);
 /** The parts of a design that were solved apart: an array "parts", empty where there are none; a table. */
-void parts_json(frg_json *j, const frg_demean_part *parts, int64_t n);
-void parts_table(frg_report *r, const frg_demean_part *parts, int64_t n);
+void subproblems_json(frg_json *j, const frg_demean_part *subproblems, int64_t n);
+void subproblems_table(frg_report *r, const frg_demean_part *subproblems, int64_t n);
 typedef enum { SIZE_COUNT, SIZE_BYTES, SIZE_SECONDS } size_kind;
 /** A number of --dry-run. */
 typedef struct {

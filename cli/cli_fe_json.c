@@ -160,7 +160,7 @@ static void solver(frg_json *j, const frg_fe_result *f)
         frg_json_string(j, "error_bound_note",
                         "null where no Krylov step gave an estimate of the smallest eigenvalue");
     }
-    parts_json(j, f->parts, f->demean.n_parts);
+    subproblems_json(j, f->parts, f->demean.n_parts);
     frg_json_integer(j, "levels", f->demean.levels);
     frg_json_integer(j, "plan_bytes", (int64_t)f->demean.plan_bytes);
     frg_json_integer(j, "factor_bytes", (int64_t)f->demean.factor_bytes);

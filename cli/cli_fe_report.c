@@ -474,7 +474,7 @@ static void certificate_table(frg_report *r, const frg_fe_result *f)
                                               : "converged");
     }
     frg_report_table_close(r);
-    parts_table(r, f->parts, f->demean.n_parts);
+    subproblems_table(r, f->parts, f->demean.n_parts);
 }
 
 void fe_report_build(frg_report *r, const cli *c, const fe_job *job, int full)

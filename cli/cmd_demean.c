@@ -18,8 +18,8 @@ typedef struct {
     void *out_memory; /* under --repeat */
     frg_demean_column *columns;
     frg_demean *plan;
-    frg_demean_part *parts; /* of the last run, as many as its report says */
-    frg_status status;      /* of the last run */
+    frg_demean_part *subproblems; /* of the last run, as many as its report says */
+    frg_status status;            /* of the last run */
     double read, setup, solve, write;
     double *totals;
     int n_totals;
@@ -37,7 +37,7 @@ static void release(demean_job *d)
     free(d->wide);
     free(d->out_memory);
     free(d->columns);
-    free(d->parts);
+    free(d->subproblems);
     free(d->totals);
 }
 
@@ -262,15 +262,15 @@ static frg_status run_kept(cli *c, demean_job *d, frg_info *info, int *code)
     return status;
 }
 
-static int take_parts(const cli *c, demean_job *d, int64_t n)
+static int take_subproblems(const cli *c, demean_job *d, int64_t n)
 {
-    free(d->parts);
-    d->parts = calloc((size_t)n + 1, sizeof *d->parts);
+    free(d->subproblems);
+    d->subproblems = calloc((size_t)n + 1, sizeof *d->subproblems);
     frg_status status = FRG_OK;
-    for (int64_t i = 0; d->parts && i < n && status >= 0; i++) {
-        status = frg_demean_get_part(d->plan, i, &d->parts[i]);
+    for (int64_t i = 0; d->subproblems && i < n && status >= 0; i++) {
+        status = frg_demean_get_part(d->plan, i, &d->subproblems[i]);
     }
-    return !d->parts ? cli_fail_memory(c) : status < 0 ? cli_fail_library(c, status) : 0;
+    return !d->subproblems ? cli_fail_memory(c) : status < 0 ? cli_fail_library(c, status) : 0;
 }
 
 /** One plan and one run of it; setup and solve are timed apart. */
@@ -312,7 +312,7 @@ static int run_once(cli *c, demean_job *d, double *setup, double *solve)
     d->iterations = info.iterations;
     const frg_demean_report report = frg_demean_get_report(d->plan);
     snprintf(d->method, sizeof d->method, "%s", report.method ? report.method : "?");
-    return take_parts(c, d, report.n_parts);
+    return take_subproblems(c, d, report.n_parts);
 }
 
 static int run_all(cli *c, demean_job *d)
@@ -397,7 +397,7 @@ static void demean_json(frg_json *j, const cli *c, const void *job)
                         "null where no Krylov step gave an estimate of the smallest eigenvalue");
     }
     const frg_demean_report report = frg_demean_get_report(d->plan);
-    parts_json(j, d->parts, report.n_parts);
+    subproblems_json(j, d->subproblems, report.n_parts);
     frg_json_integer(j, "levels", report.levels);
     frg_json_integer(j, "plan_bytes", (int64_t)report.plan_bytes);
     frg_json_integer(j, "factor_bytes", (int64_t)report.factor_bytes);
@@ -450,7 +450,7 @@ static void demean_text(frg_report *r, const cli *c, const void *job)
                                               : "converged");
     }
     frg_report_table_close(r);
-    parts_table(r, d->parts, report.n_parts);
+    subproblems_table(r, d->subproblems, report.n_parts);
 }
 
 /* ---- dry run ------------------------------------------------------------------------------------ */

@@ -107,13 +107,13 @@ static const ext_field test_fields[] = {{AT(frg_fe_test, wald), IS_DOUBLE, NULL}
                                         {AT(frg_fe_test, p_chi2), IS_DOUBLE, NULL},
                                         {NULL, 0, IS_INT, NULL}};
 
-static const ext_field part_fields[] = {{AT(frg_demean_part, n), IS_INT64, NULL},
-                                        {AT(frg_demean_part, levels), IS_INT64, NULL},
-                                        {AT(frg_demean_part, components), IS_INT64, NULL},
-                                        {AT(frg_demean_part, method), IS_TEXT, NULL},
-                                        {AT(frg_demean_part, iterations), IS_INT64, NULL},
-                                        {AT(frg_demean_part, audit), IS_DOUBLE, NULL},
-                                        {NULL, 0, IS_INT, NULL}};
+static const ext_field subproblem_fields[] = {{AT(frg_demean_part, n), IS_INT64, NULL},
+                                              {AT(frg_demean_part, levels), IS_INT64, NULL},
+                                              {AT(frg_demean_part, components), IS_INT64, NULL},
+                                              {AT(frg_demean_part, method), IS_TEXT, NULL},
+                                              {AT(frg_demean_part, iterations), IS_INT64, NULL},
+                                              {AT(frg_demean_part, audit), IS_DOUBLE, NULL},
+                                              {NULL, 0, IS_INT, NULL}};
 
 static const ext_field report_fields[] = {{AT(frg_demean_report, method), IS_TEXT, NULL},
                                           {AT(frg_demean_report, levels), IS_INT64, NULL},
@@ -168,13 +168,14 @@ static frg_status run_demean(frg_demean **plan, frg_context *ctx, frg_array code
 }
 
 /** The components that were solved apart. */
-static PyObject *list_of_parts(const frg_demean *plan, int64_t n)
+static PyObject *list_of_subproblems(const frg_demean *plan, int64_t n)
 {
     PyObject *const list = PyList_New(0);
     for (int64_t i = 0; list && i < n; i++) {
         frg_demean_part part = {.n = 0};
-        PyObject *const one =
-            frg_demean_get_part(plan, i, &part) < 0 ? NULL : ext_fields_get(&part, part_fields);
+        PyObject *const one = frg_demean_get_part(plan, i, &part) < 0
+                                  ? NULL
+                                  : ext_fields_get(&part, subproblem_fields);
         if (one) {
             PyList_Append(list, one);
             Py_DECREF(one);
@@ -220,7 +221,7 @@ static PyObject *demean(PyObject *module, PyObject *args)
         if (result &&
             (ext_put(result, "columns", ext_list_of(columns, p, sizeof *columns, column_fields)) <
                  0 ||
-             ext_put(result, "parts", list_of_parts(plan, report.n_parts)) < 0 ||
+             ext_put(result, "parts", list_of_subproblems(plan, report.n_parts)) < 0 ||
              ext_put(result, "setup_seconds", PyFloat_FromDouble(seconds[0])) < 0 ||
              ext_put(result, "solve_seconds", PyFloat_FromDouble(seconds[1])) < 0 ||
              ext_put(result, "status", PyUnicode_FromString(frg_status_name(status))) < 0)) {
@@ -402,7 +403,8 @@ static PyObject *fe_result(PyObject *self, PyObject *unused)
                 ext_list_of(r->dropped, r->n_dropped, sizeof *r->dropped, dropped_fields)) < 0 ||
         ext_put(dict, "solver", ext_fields_get(&r->demean, report_fields)) < 0 ||
         ext_put(dict, "parts",
-                ext_list_of(r->parts, r->demean.n_parts, sizeof *r->parts, part_fields)) < 0 ||
+                ext_list_of(r->parts, r->demean.n_parts, sizeof *r->parts, subproblem_fields)) <
+            0 ||
         ext_put(dict, "status", PyUnicode_FromString(frg_status_name(f->status))) < 0 ||
         PyErr_Occurred()) {
         Py_XDECREF(dict);

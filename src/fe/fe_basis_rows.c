@@ -260,14 +260,14 @@ INLINE void residual_chunk(const fe_basis *b, int chunk, const double *c, double
         }
         double *of_elim = elim + u * b->elim.width * k;
         for (int j = 0; j < b->elim.width; j++) {
-            double along[BASIS_MAX_LANES], part[BASIS_MAX_LANES];
+            double along[BASIS_MAX_LANES], contribution[BASIS_MAX_LANES];
             sum_along(b, u, j, g->weight, z, along, k);
             for (int64_t i = begin; i < end; i++) {
                 for (ptrdiff_t l = 0; l < k; l++) {
-                    part[l] = elim_value(&b->elim, u, i, j) * along[l];
-                    z[i * k + l] -= part[l];
+                    contribution[l] = elim_value(&b->elim, u, i, j) * along[l];
+                    z[i * k + l] -= contribution[l];
                 }
-                raise(effect, part, k);
+                raise(effect, contribution, k);
             }
             add(of_elim + j * k, 1, along, k);
         }

@@ -12,7 +12,7 @@
 
 enum {
     SAMPLE = 512,
-    MOST_PARTS = 16 /* threads that merge; more would read the hashes more often than they save */
+    MAX_WORKERS = 16 /* threads that merge; more would read the hashes more often than they save */
 };
 
 /* ---- hashing an eliminated level's rows ------------------------------------------------------ */
@@ -128,26 +128,26 @@ typedef struct {
     int64_t elim; /* the first of the class, -1: free */
 } slot;
 
-/** Which of `parts` threads looks after a class: the leading digits of its hash say. */
-static inline int part_of(const elim_hash *h, int parts)
+/** Which of `workers` threads looks after a class: the leading digits of its hash say. */
+static inline int worker_of(const elim_hash *h, int workers)
 {
-    return h->alone ? -1 : (int)((h->a >> 32) * (uint64_t)parts >> 32);
+    return h->alone ? -1 : (int)((h->a >> 32) * (uint64_t)workers >> 32);
 }
 
 /** times[u] <- the eliminated levels whose rows are those of u, where u is the first of them, for
- *  the classes of one part.  The table has `room` slots, a power of two. */
-static void merge_part(const elim_hash *hash, int64_t n_elim, int part, int parts, slot *table,
-                       int64_t room, uint32_t *times)
+ *  the classes of one thread.  The table has `room` slots, a power of two. */
+static void merge_share(const elim_hash *hash, int64_t n_elim, int worker, int workers, slot *table,
+                        int64_t room, uint32_t *times)
 {
     const uint64_t mask = (uint64_t)(room - 1);
     for (int64_t i = 0; i < room; i++) {
         table[i].elim = -1;
     }
     for (int64_t u = 0; u < n_elim; u++) {
-        if (u + FE_ELIM_AHEAD < n_elim && part_of(&hash[u + FE_ELIM_AHEAD], parts) == part) {
+        if (u + FE_ELIM_AHEAD < n_elim && worker_of(&hash[u + FE_ELIM_AHEAD], workers) == worker) {
             __builtin_prefetch(&table[hash[u + FE_ELIM_AHEAD].a & mask], 1);
         }
-        if (part_of(&hash[u], parts) != part) {
+        if (worker_of(&hash[u], workers) != worker) {
             continue;
         }
         uint64_t i = hash[u].a & mask;
@@ -162,24 +162,25 @@ static void merge_part(const elim_hash *hash, int64_t n_elim, int part, int part
     }
 }
 
-/** hash[u] of all eliminated levels, and how many of them each part looks after. */
-static void hash_levels(const fe_split *s, int parts, elim_hash *hash, int64_t *counts)
+/** hash[u] of all eliminated levels, and how many of them each thread looks after. */
+static void hash_levels(const fe_split *s, int workers, elim_hash *hash, int64_t *counts)
 {
-    int64_t counted[MOST_PARTS][MOST_PARTS] = {{0}}; /* by thread and part */
-#pragma omp parallel num_threads(parts)
+    int64_t counted[MAX_WORKERS][MAX_WORKERS] = {
+        {0}}; /* by the thread that hashes and the one that merges */
+#pragma omp parallel num_threads(workers)
     {
-        int64_t mine[MOST_PARTS] = {0};
+        int64_t mine[MAX_WORKERS] = {0};
 #pragma omp for schedule(static)
         for (int64_t u = 0; u < s->g->n_elim; u++) {
             hash[u] = hash_elim(s, u);
             if (!hash[u].alone) {
-                mine[part_of(&hash[u], parts)]++;
+                mine[worker_of(&hash[u], workers)]++;
             }
         }
         memcpy(counted[omp_get_thread_num()], mine, sizeof mine);
     }
-    for (int t = 0; t < parts; t++) {
-        for (int p = 0; p < parts; p++) {
+    for (int t = 0; t < workers; t++) {
+        for (int p = 0; p < workers; p++) {
             counts[p] += counted[t][p];
         }
     }
@@ -190,17 +191,17 @@ static void hash_levels(const fe_split *s, int parts, elim_hash *hash, int64_t *
 static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads, fe_classes *c)
 {
     const int64_t n_elim = s->g->n_elim;
-    const int parts = threads < MOST_PARTS ? threads : MOST_PARTS;
-    int64_t counts[MOST_PARTS] = {0}, room[MOST_PARTS], first[MOST_PARTS], slots = 0;
+    const int workers = threads < MAX_WORKERS ? threads : MAX_WORKERS;
+    int64_t counts[MAX_WORKERS] = {0}, room[MAX_WORKERS], first[MAX_WORKERS], slots = 0;
     elim_hash *hash = NULL;
     slot *table = NULL;
     uint32_t *times = NULL;
     frg_status status;
     TRY_TO(done, NEW(ctx, &hash, n_elim, "hashes of the eliminated levels"));
     TRY_TO(done, NEW0(ctx, &times, n_elim, "classes of eliminated levels"));
-    hash_levels(s, parts, hash, counts);
+    hash_levels(s, workers, hash, counts);
     int64_t contributing = 0;
-    for (int p = 0; p < parts; p++) {
+    for (int p = 0; p < workers; p++) {
         room[p] = 16;
         while (room[p] < 2 * counts[p]) {
             room[p] *= 2;
@@ -212,9 +213,9 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
     TRY_TO(done, NEW(ctx, &table, slots, "classes of eliminated levels"));
     TRY_TO(done, NEW(ctx, &c->elim, contributing + 1, "classes of eliminated levels"));
     TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "classes of eliminated levels"));
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-    for (int p = 0; p < parts; p++) {
-        merge_part(hash, n_elim, p, parts, table + first[p], room[p], times);
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+    for (int p = 0; p < workers; p++) {
+        merge_share(hash, n_elim, p, workers, table + first[p], room[p], times);
     }
     for (int64_t u = 0; u < n_elim && c->n < contributing;
          u++) { /* without a jump that depends on times */
@@ -301,55 +302,55 @@ static frg_status list_classes(frg_context *ctx, const fe_split *s, int threads,
 {
     const fe_rows *g = s->g;
     const int64_t n = m->n;
-    int64_t first[MOST_PARTS + 1] = {0};
-    share part[MOST_PARTS] = {{0}};
-    const int parts = threads < MOST_PARTS ? threads : MOST_PARTS;
+    int64_t first[MAX_WORKERS + 1] = {0};
+    share work[MAX_WORKERS] = {{0}};
+    const int workers = threads < MAX_WORKERS ? threads : MAX_WORKERS;
     frg_status status;
-    for (int t = 0; t < parts; t++) {
-        part[t] = (share){.begin = n * t / parts, .end = n * (t + 1) / parts};
-        TRY_TO(done, NEW0(ctx, &part[t].seen, g->n_coef, "markers"));
-        TRY_TO(done, NEW(ctx, &part[t].place, g->n_coef, "markers"));
+    for (int t = 0; t < workers; t++) {
+        work[t] = (share){.begin = n * t / workers, .end = n * (t + 1) / workers};
+        TRY_TO(done, NEW0(ctx, &work[t].seen, g->n_coef, "markers"));
+        TRY_TO(done, NEW(ctx, &work[t].place, g->n_coef, "markers"));
     }
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-    for (int t = 0; t < parts; t++) {
-        for (int64_t c = part[t].begin; c < part[t].end; c++) {
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+    for (int t = 0; t < workers; t++) {
+        for (int64_t c = work[t].begin; c < work[t].end; c++) {
             const int64_t u = m->elim[c];
-            part[t].room += (g->elim_start[u + 1] - g->elim_start[u]) * s->n_sparse;
+            work[t].room += (g->elim_start[u + 1] - g->elim_start[u]) * s->n_sparse;
         }
     }
-    for (int t = 0; t < parts; t++) {
-        first[t + 1] = first[t] + part[t].room;
+    for (int t = 0; t < workers; t++) {
+        first[t + 1] = first[t] + work[t].room;
     }
     TRY_TO(done, NEW(ctx, &m->of, n, "classes"));
-    TRY_TO(done, NEW(ctx, &m->members, first[parts], "class members"));
+    TRY_TO(done, NEW(ctx, &m->members, first[workers], "class members"));
     TRY_TO(done, NEW(ctx, &m->level_start, g->n_coef + 1, "classes of levels"));
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-    for (int t = 0; t < parts; t++) {
-        list_share(s, m, &part[t], first[t]);
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+    for (int t = 0; t < workers; t++) {
+        list_share(s, m, &work[t], first[t]);
     }
     int64_t used = 0;
     for (int64_t l = 0; l < g->n_coef; l++) {
         m->level_start[l] = used;
-        for (int t = 0; t < parts; t++) {
-            const int64_t count = part[t].seen[l];
-            part[t].seen[l] = used;
+        for (int t = 0; t < workers; t++) {
+            const int64_t count = work[t].seen[l];
+            work[t].seen[l] = used;
             used += count;
         }
     }
     m->level_start[g->n_coef] = used;
     TRY_TO(done, NEW(ctx, &m->level_class, used, "classes of levels"));
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-    for (int t = 0; t < parts; t++) {
-        for (int64_t c = part[t].begin; c < part[t].end; c++) {
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+    for (int t = 0; t < workers; t++) {
+        for (int64_t c = work[t].begin; c < work[t].end; c++) {
             for (int64_t j = m->of[c].start; j < m->of[c].end; j++) {
-                m->level_class[part[t].seen[m->members[j].level]++] = (int32_t)c;
+                m->level_class[work[t].seen[m->members[j].level]++] = (int32_t)c;
             }
         }
     }
 done:
-    for (int t = 0; t < parts; t++) {
-        DROP(ctx, &part[t].seen);
-        DROP(ctx, &part[t].place);
+    for (int t = 0; t < workers; t++) {
+        DROP(ctx, &work[t].seen);
+        DROP(ctx, &work[t].place);
     }
     return status;
 }

@@ -72,9 +72,9 @@ void frgi_csr_pair_fill(frgi_csr_pair *p, const frg_context *ctx, const frg_csr 
 static void product(const frgi_csr_pair *p, int64_t rows, int64_t k, const int64_t *starts,
                     const int32_t *columns, const double *values, const double *x, double *y)
 {
-    const int64_t parts = (rows + ROWS_AT_A_TIME - 1) / ROWS_AT_A_TIME;
-#pragma omp parallel for schedule(dynamic, 4) num_threads(p->threads) if (parts > 4)
-    for (int64_t i = 0; i < parts; i++) {
+    const int64_t blocks = (rows + ROWS_AT_A_TIME - 1) / ROWS_AT_A_TIME;
+#pragma omp parallel for schedule(dynamic, 4) num_threads(p->threads) if (blocks > 4)
+    for (int64_t i = 0; i < blocks; i++) {
         const int64_t first = i * ROWS_AT_A_TIME, end = first + ROWS_AT_A_TIME;
         p->ops->sparse(first, end < rows ? end : rows, k, starts, columns, values, x, y);
     }

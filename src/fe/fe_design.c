@@ -135,19 +135,19 @@ static frg_status expect(const designer *b, double more, int32_t of)
     return FRG_OK;
 }
 
-static frg_status add_part(designer *b, frgi_part part)
+static frg_status add_multiplicand(designer *b, frgi_multiplicand multiplicand)
 {
     frgi_design *const d = b->d;
-    if (d->n_parts == d->parts_room) {
-        const int32_t room = d->parts_room ? 2 * d->parts_room : 16;
-        TRY(GROW(b->ctx, &d->parts, room, "the model matrix"));
-        d->parts_room = room;
+    if (d->n_multiplicands == d->multiplicand_capacity) {
+        const int32_t room = d->multiplicand_capacity ? 2 * d->multiplicand_capacity : 16;
+        TRY(GROW(b->ctx, &d->multiplicands, room, "the model matrix"));
+        d->multiplicand_capacity = room;
     }
-    d->parts[d->n_parts++] = part;
+    d->multiplicands[d->n_multiplicands++] = multiplicand;
     return FRG_OK;
 }
 
-/** Closes a column made of the parts from `first` on. */
+/** Closes a column made of the multiplicands from `first` on. */
 static frg_status add_column(designer *b, int32_t first, const frgi_text *name)
 {
     frgi_design *const d = b->d;
@@ -156,7 +156,8 @@ static frg_status add_column(designer *b, int32_t first, const frgi_text *name)
         TRY(GROW(b->ctx, &d->columns, room, "the model matrix"));
         d->room = room;
     }
-    frgi_design_column c = {.first_part = first, .n_parts = d->n_parts - first};
+    frgi_design_column c = {.first_multiplicand = first,
+                            .n_multiplicands = d->n_multiplicands - first};
     TRY(frgi_names_intern(&d->names, b->ctx, name->text, name->length, &c.name));
     d->columns[d->n++] = c;
     return FRG_OK;
@@ -264,13 +265,14 @@ static frg_status append_level(const designer *b, frgi_text *name, int32_t id, i
 static frg_status add_level(designer *b, int32_t id, int32_t code, frgi_text *name)
 {
     const frgi_variable *const v = &b->variables[id];
-    const int32_t first = b->d->n_parts;
+    const int32_t first = b->d->n_multiplicands;
     name->length = 0;
     TRY(append_level(b, name, id, 0, code));
-    TRY(add_part(b, (frgi_part){.variable = id, .level = code}));
+    TRY(add_multiplicand(b, (frgi_multiplicand){.variable = id, .level = code}));
     if (v->has_number) {
         TRY(frgi_text_printf(b->ctx, name, ":%s", v->number.column->name));
-        TRY(add_part(b, (frgi_part){.variable = id, .level = FRGI_PART_NUMBER}));
+        TRY(add_multiplicand(
+            b, (frgi_multiplicand){.variable = id, .level = FRGI_MULTIPLICAND_NUMBER}));
     }
     return add_column(b, first, name);
 }
@@ -316,12 +318,14 @@ static frg_status add_pairs(designer *b, int32_t id, unsigned char *const chosen
             skip_first = false;
             continue;
         }
-        const int32_t first = b->d->n_parts;
+        const int32_t first = b->d->n_multiplicands;
         name->length = 0;
         TRY_TO(done, append_level(b, name, id, 0, a));
         TRY_TO(done, append_level(b, name, id, 1, c));
-        TRY_TO(done, add_part(b, (frgi_part){.variable = id, .which = 0, .level = a}));
-        TRY_TO(done, add_part(b, (frgi_part){.variable = id, .which = 1, .level = c}));
+        TRY_TO(done,
+               add_multiplicand(b, (frgi_multiplicand){.variable = id, .which = 0, .level = a}));
+        TRY_TO(done,
+               add_multiplicand(b, (frgi_multiplicand){.variable = id, .which = 1, .level = c}));
         status = add_column(b, first, name);
     }
 done:
@@ -414,26 +418,27 @@ static bool margin_is_there(const designer *b, int32_t term, int32_t k)
 static frg_status add_product(designer *b, const frgi_term *t, const int32_t *index,
                               frgi_text *name)
 {
-    const int32_t first = b->d->n_parts;
+    const int32_t first = b->d->n_multiplicands;
     name->length = 0;
     for (int32_t k = 0; k < t->n; k++) {
         const int32_t id = t->atom[k];
         const frgi_variable *const v = &b->variables[id];
         const char *const text = frgi_names_text(&b->f->names, id), *const join = k ? ":" : "";
-        frgi_part part = {.variable = id};
+        frgi_multiplicand multiplicand = {.variable = id};
         if (v->kind == VARIABLE_FACTOR) {
             const frgi_levels *const l = &b->d->levels[id][0];
-            part.level = l->sorted[index[k]];
+            multiplicand.level = l->sorted[index[k]];
             TRY(frgi_text_printf(b->ctx, name, "%s%s%s", join, text,
-                                 frgi_names_text(&l->text, part.level)));
+                                 frgi_names_text(&l->text, multiplicand.level)));
         } else {
             static const char *const logical[] = {"FALSE", "TRUE"};
             const bool number = levels_of(b, id) == 0;
-            part.level = number || index[k] == 1 ? FRGI_PART_NUMBER : FRGI_PART_FALSE;
+            multiplicand.level =
+                number || index[k] == 1 ? FRGI_MULTIPLICAND_NUMBER : FRGI_MULTIPLICAND_FALSE;
             TRY(frgi_text_printf(b->ctx, name, "%s%s%s", join, text,
                                  number ? "" : logical[index[k]]));
         }
-        TRY(add_part(b, part));
+        TRY(add_multiplicand(b, multiplicand));
     }
     return add_column(b, first, name);
 }
@@ -530,7 +535,7 @@ void frgi_design_destroy(frgi_design *d, frg_context *ctx)
     }
     DROP(ctx, &d->levels);
     DROP(ctx, &d->columns);
-    DROP(ctx, &d->parts);
+    DROP(ctx, &d->multiplicands);
     frgi_names_free(&d->names, ctx);
 }
 
@@ -576,19 +581,20 @@ void frgi_design_block(const frgi_design *d, const frgi_variable *variables,
 {
     const double missing = (double)NAN;
     const frgi_design_column *const c = &d->columns[k];
-    for (int32_t j = 0; j < c->n_parts; j++) {
-        const frgi_part part = d->parts[c->first_part + j];
+    for (int32_t j = 0; j < c->n_multiplicands; j++) {
+        const frgi_multiplicand multiplicand = d->multiplicands[c->first_multiplicand + j];
         double *const to = j == 0 ? out : scratch;
-        if (part.level < 0) {
-            frgi_program_block(&variables[part.variable].number, rows, begin, n, to,
+        if (multiplicand.level < 0) {
+            frgi_program_block(&variables[multiplicand.variable].number, rows, begin, n, to,
                                scratch + FRGI_BLOCK);
-            for (ptrdiff_t i = 0; i < n && part.level == FRGI_PART_FALSE; i++) {
+            for (ptrdiff_t i = 0; i < n && multiplicand.level == FRGI_MULTIPLICAND_FALSE; i++) {
                 to[i] = 1 - to[i];
             }
         } else {
-            const int32_t *const code = codes[part.variable].codes[part.which] + begin;
+            const int32_t *const code =
+                codes[multiplicand.variable].codes[multiplicand.which] + begin;
             for (ptrdiff_t i = 0; i < n; i++) {
-                to[i] = code[i] < 0 ? missing : (double)(code[i] == part.level);
+                to[i] = code[i] < 0 ? missing : (double)(code[i] == multiplicand.level);
             }
         }
         for (ptrdiff_t i = 0; i < n && j > 0; i++) {

@@ -67,23 +67,23 @@ void frgi_variables_destroy(frgi_variable **v, frg_context *ctx, const frgi_form
 /* ---- design ------------------------------------------------------------------------------------- */
 
 /** The number of the variable (of a logical: [it is true]), or one less it: [it is false]. */
-enum { FRGI_PART_NUMBER = -1, FRGI_PART_FALSE = -2 };
+enum { FRGI_MULTIPLICAND_NUMBER = -1, FRGI_MULTIPLICAND_FALSE = -2 };
 /** level: one of these two; otherwise [the variable's factor `which` is at the level]. */
 typedef struct {
     int32_t variable, which, level;
-} frgi_part;
+} frgi_multiplicand;
 
 typedef struct {
     int32_t name; /* id in names */
-    int32_t n_parts;
-    int32_t first_part;
+    int32_t n_multiplicands;
+    int32_t first_multiplicand;
 } frgi_design_column;
 
 typedef struct {
     int32_t n, room;
     frgi_design_column *columns;
-    frgi_part *parts;
-    int32_t n_parts, parts_room;
+    frgi_multiplicand *multiplicands;
+    int32_t n_multiplicands, multiplicand_capacity;
     frgi_names names;
     int32_t n_variables;
     frgi_levels (*levels)[2]; /* by variable and factor */

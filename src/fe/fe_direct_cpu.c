@@ -29,11 +29,11 @@ static inline ptrdiff_t strip_start(const frgi_strips *s, ptrdiff_t i)
 }
 
 #if VECTOR_BYTES == 64
-typedef v8 part; /* of a column of the tile: what one register holds */
+typedef v8 vector; /* of a column of the tile: what one register holds */
 #else
-typedef v4 part;
+typedef v4 vector;
 #endif
-enum { PARTS = sizeof(v8) / sizeof(part) };
+enum { VECTORS = sizeof(v8) / sizeof(vector) };
 
 /** Columns 4h .. 4h+3 of the tile, in halves: c -= sum_k a_k b_k[c]. */
 static inline void minus_half(ptrdiff_t n, const double *restrict a, const double *restrict b,
@@ -106,15 +106,15 @@ static void product(ptrdiff_t n, const double *a, const double *b, double *tile)
 static inline void divide(const double *restrict d, const double *restrict inverse,
                           double *restrict x)
 {
-    for (int h = 0; h < PARTS; h++) {
-        part *const restrict c = (part *)x + h;
+    for (int h = 0; h < VECTORS; h++) {
+        vector *const restrict c = (vector *)x + h;
 #pragma GCC unroll 8
         for (int j = 0; j < STRIP; j++) {
-            const part y = c[PARTS * j] * inverse[j];
-            c[PARTS * j] = y;
+            const vector y = c[VECTORS * j] * inverse[j];
+            c[VECTORS * j] = y;
 #pragma GCC unroll 8
             for (int l = j + 1; l < STRIP; l++)
-                c[PARTS * l] -= y * d[STRIP * j + l];
+                c[VECTORS * l] -= y * d[STRIP * j + l];
         }
     }
 }

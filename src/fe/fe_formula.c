@@ -613,22 +613,22 @@ static frg_status build(builder *b)
     frgi_formula *const f = b->f;
     const frgi_syntax *const s = &f->syntax;
     TRY(build_depvar(b));
-    TRY(build_terms(b, s->part[0]));
+    TRY(build_terms(b, s->section[0]));
     if (s->instruments[0] >= 0) {
         return refuse(s, b->ctx, s->instruments[0],
                       "endogenous ~ instruments stands right of a bar");
     }
-    for (int part = 1; part < s->n_parts; part++) {
-        if (s->instruments[part] >= 0) {
+    for (int section = 1; section < s->n_sections; section++) {
+        if (s->instruments[section] >= 0) {
             return unsupported(
-                s, b->ctx, s->part[part],
+                s, b->ctx, s->section[section],
                 "instrumental variables (endogenous ~ instruments) are not built yet");
         }
     }
-    if (s->n_parts > 2) {
-        return refuse(s, b->ctx, s->part[2], "the third part is endogenous ~ instruments");
+    if (s->n_sections > 2) {
+        return refuse(s, b->ctx, s->section[2], "the third part is endogenous ~ instruments");
     }
-    return s->n_parts == 2 ? build_effects(b, s->part[1]) : FRG_OK;
+    return s->n_sections == 2 ? build_effects(b, s->section[1]) : FRG_OK;
 }
 
 frg_status frgi_formula_create(frgi_formula *f, frg_context *ctx, const char *text, int64_t length)

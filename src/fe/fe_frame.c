@@ -154,11 +154,11 @@ static frg_status mark_subset(framer *b)
     frgi_program p = {0};
     frg_status status;
     TRY_TO(done, frgi_syntax_expression(&s, b->ctx, text, (int64_t)strlen(text), "subset"));
-    TRY_TO(done, frgi_formula_check_expression(&s, b->ctx, s.part[0]));
-    TRY_TO(done, frgi_program_create(&p, b->ctx, &s, s.part[0], b->in->table));
+    TRY_TO(done, frgi_formula_check_expression(&s, b->ctx, s.section[0]));
+    TRY_TO(done, frgi_program_create(&p, b->ctx, &s, s.section[0], b->in->table));
     if (p.column && p.column->kind == FRG_CATEGORY) {
-        TRY_TO(done, frgi_refuse_stray(b->ctx, &s, s.part[0], p.column));
-        frgi_syntax_at(&s, b->ctx, s.part[0]);
+        TRY_TO(done, frgi_refuse_stray(b->ctx, &s, s.section[0], p.column));
+        frgi_syntax_at(&s, b->ctx, s.section[0]);
         status = frgi_fail(b->ctx, E_TYPE, __FILE__, __LINE__, "subset: column '%s' holds text",
                            p.column->name);
         goto done;

@@ -19,59 +19,59 @@ static inline double muladd(double a, double b, double c)
 }
 
 /** Adds the SPAN partial sums of each column, pairwise. */
-static void fold(ptrdiff_t k, double *restrict part, double *restrict sums)
+static void fold(ptrdiff_t k, double *restrict partial, double *restrict sums)
 {
     for (ptrdiff_t half = SPAN / 2; half >= 1; half /= 2)
         for (ptrdiff_t t = 0; t < half * k; t++)
-            part[t] += part[t + half * k];
+            partial[t] += partial[t + half * k];
     for (ptrdiff_t c = 0; c < k; c++)
-        sums[c] = part[c];
+        sums[c] = partial[c];
 }
 
-static void clear(ptrdiff_t k, double *restrict part)
+static void clear(ptrdiff_t k, double *restrict partial)
 {
     for (ptrdiff_t t = 0; t < SPAN * k; t++)
-        part[t] = 0;
+        partial[t] = 0;
 }
 
 static inline void dot_span(ptrdiff_t count, const double *x, const double *y,
-                            double *restrict part)
+                            double *restrict partial)
 {
     for (ptrdiff_t t = 0; t < count; t++)
-        part[t] = muladd(x[t], y[t], part[t]);
+        partial[t] = muladd(x[t], y[t], partial[t]);
 }
 
 static void dot(ptrdiff_t rows, ptrdiff_t k, const double *x, const double *y, double *sums)
 {
-    _Alignas(64) double part[SPAN * MAX_WIDTH];
+    _Alignas(64) double partial[SPAN * MAX_WIDTH];
     const ptrdiff_t span = SPAN * k, whole = rows / SPAN * span, all = rows * k;
-    clear(k, part);
+    clear(k, partial);
     for (ptrdiff_t t = 0; t < whole; t += span)
-        dot_span(span, x + t, y + t, part);
-    dot_span(all - whole, x + whole, y + whole, part);
-    fold(k, part, sums);
+        dot_span(span, x + t, y + t, partial);
+    dot_span(all - whole, x + whole, y + whole, partial);
+    fold(k, partial, sums);
 }
 
 static inline void step_span(ptrdiff_t count, const double *restrict a, const double *restrict t,
-                             double *restrict y, double *restrict part)
+                             double *restrict y, double *restrict partial)
 {
     for (ptrdiff_t i = 0; i < count; i++) {
         const double z = muladd(-a[i], y[i], t[i]);
         y[i] = z;
-        part[i] = muladd(z, z, part[i]);
+        partial[i] = muladd(z, z, partial[i]);
     }
 }
 
 static void step(ptrdiff_t rows, ptrdiff_t k, const double *a, const double *t, double *y,
                  double *sums)
 {
-    _Alignas(64) double part[SPAN * MAX_WIDTH];
+    _Alignas(64) double partial[SPAN * MAX_WIDTH];
     const ptrdiff_t span = SPAN * k, whole = rows / SPAN * span, all = rows * k;
-    clear(k, part);
+    clear(k, partial);
     for (ptrdiff_t i = 0; i < whole; i += span)
-        step_span(span, a, t + i, y + i, part);
-    step_span(all - whole, a, t + whole, y + whole, part);
-    fold(k, part, sums);
+        step_span(span, a, t + i, y + i, partial);
+    step_span(all - whole, a, t + whole, y + whole, partial);
+    fold(k, partial, sums);
 }
 
 static void scale(ptrdiff_t rows, ptrdiff_t k, const double *a, const double *x, double *y)
@@ -87,7 +87,7 @@ static void scale(ptrdiff_t rows, ptrdiff_t k, const double *a, const double *x,
 static inline void update_span(ptrdiff_t count, const double *restrict a, const double *restrict b,
                                const double *restrict c, const double *restrict v,
                                double *restrict h, double *restrict hb, double *restrict x,
-                               double *restrict part)
+                               double *restrict partial)
 {
     for (ptrdiff_t i = 0; i < count; i++) {
         const double g = muladd(-a[i], hb[i], h[i]);
@@ -95,20 +95,20 @@ static inline void update_span(ptrdiff_t count, const double *restrict a, const 
         hb[i] = g;
         x[i] = z;
         h[i] = muladd(-c[i], h[i], v[i]);
-        part[i] = muladd(z, z, part[i]);
+        partial[i] = muladd(z, z, partial[i]);
     }
 }
 
 static void update(ptrdiff_t rows, ptrdiff_t k, const double *a, const double *b, const double *c,
                    const double *v, double *h, double *hb, double *x, double *sums)
 {
-    _Alignas(64) double part[SPAN * MAX_WIDTH];
+    _Alignas(64) double partial[SPAN * MAX_WIDTH];
     const ptrdiff_t span = SPAN * k, whole = rows / SPAN * span, all = rows * k;
-    clear(k, part);
+    clear(k, partial);
     for (ptrdiff_t i = 0; i < whole; i += span)
-        update_span(span, a, b, c, v + i, h + i, hb + i, x + i, part);
-    update_span(all - whole, a, b, c, v + whole, h + whole, hb + whole, x + whole, part);
-    fold(k, part, sums);
+        update_span(span, a, b, c, v + i, h + i, hb + i, x + i, partial);
+    update_span(all - whole, a, b, c, v + whole, h + whole, hb + whole, x + whole, partial);
+    fold(k, partial, sums);
 }
 
 static inline void sparse_rows(ptrdiff_t first, ptrdiff_t end, ptrdiff_t k,

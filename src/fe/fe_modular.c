@@ -169,8 +169,8 @@ static void draw(field *m)
         frgi_philox(0, 0x72616e6b, (uint64_t)j, (uint64_t)m->rank, word);
         m->y[j] = m->has[j] ? 0 : ((uint64_t)word[0] << 32 | word[1]) % FE_PRIME;
         for (int64_t k = j + 1; m->has[j] && k < t; k++) {
-            const uint64_t part = fe_prime_times(m->basis[j * t + k], m->y[k]);
-            m->y[j] = fe_prime_plus(m->y[j], fe_prime_minus(part));
+            const uint64_t term = fe_prime_times(m->basis[j * t + k], m->y[k]);
+            m->y[j] = fe_prime_plus(m->y[j], fe_prime_minus(term));
         }
     }
     for (int64_t l = 0; l < m->levels; l++) {
@@ -178,8 +178,8 @@ static void draw(field *m)
         uint64_t sum = 0;
         for (int64_t j = 0; j < t; j++) {
             const int64_t o = offset[j] % (int64_t)FE_PRIME;
-            const uint64_t part = fe_prime_times((uint64_t)(o < 0 ? -o : o), m->y[j]);
-            sum = fe_prime_plus(sum, o < 0 ? fe_prime_minus(part) : part);
+            const uint64_t term = fe_prime_times((uint64_t)(o < 0 ? -o : o), m->y[j]);
+            sum = fe_prime_plus(sum, o < 0 ? fe_prime_minus(term) : term);
         }
         m->product[l] = sum;
     }

@@ -296,14 +296,15 @@ static frg_status demean_blocks(frg_fe *f, frg_status *worst)
     }
 }
 
-/** The parts in a copy: the plan may go.  Their methods are texts of the library. */
-static frg_status copy_parts(frg_fe *f, int64_t n)
+/** Copies the reports of the subproblems: the plan may go.  Their methods are texts of the
+ *  library. */
+static frg_status copy_subproblems(frg_fe *f, int64_t n)
 {
-    TRY(NEW0(f->ctx, &f->parts, n, "parts"));
+    TRY(NEW0(f->ctx, &f->subproblems, n, "subproblems"));
     for (int64_t i = 0; i < n; i++) {
-        TRY(frg_demean_get_part(f->plan, i, &f->parts[i]));
+        TRY(frg_demean_get_part(f->plan, i, &f->subproblems[i]));
     }
-    f->result.parts = f->parts;
+    f->result.parts = f->subproblems;
     return FRG_OK;
 }
 
@@ -345,7 +346,7 @@ static frg_status demean(frg_fe *f, frg_status *worst)
     report.method = f->method;
     f->result.demean = report;
     f->result.n_components = rank.components;
-    TRY(copy_parts(f, report.n_parts));
+    TRY(copy_subproblems(f, report.n_parts));
     f->result.n_demeaned = f->p + 1;
     f->result.columns = f->columns;
     warn_columns(f, *worst);
@@ -690,7 +691,7 @@ void frg_fe_destroy(frg_fe *f)
     }
     frg_demean_destroy(f->plan);
     DROP(ctx, &f->vcov_array);
-    DROP(ctx, &f->parts);
+    DROP(ctx, &f->subproblems);
     DROP(ctx, &f->dropped);
     DROP(ctx, &f->rank_method);
     DROP(ctx, &f->method);

@@ -68,12 +68,12 @@ struct frg_fe {
     double *bread;           /* k x k, (X'WX)^-1 of the columns in the matrix */
     double *e;               /* n */
     double within, rss, tss; /* y~' W y~, e' W e, and about the mean; of the frame's weights */
-    double rank;             /* of the absorbed part */
+    double rank;             /* of the absorbed factors */
     bool rank_exact;
     bool perfect; /* y has no variation left */
 
-    frg_demean_part *parts;    /* demean.n_parts of the result */
-    frg_dropped_term *dropped; /* their reasons are blocks of their own */
+    frg_demean_part *subproblems; /* demean.n_parts of the result */
+    frg_dropped_term *dropped;    /* their reasons are blocks of their own */
     char *rank_method;
     char *method;
     const char **factor_names;

@@ -1,7 +1,7 @@
 /* fe_slopes.c - assembles S of fe_slopes.h one eliminated level after the other, decides whether
  * its factor pays, and builds it.
  *
- * An eliminated level u touches t_u coefficients.  Its part of S is dense on them, with phi the
+ * An eliminated level u touches t_u coefficients.  Its block of S is dense on them, with phi the
  * orthonormal columns:
  *
  *     M_u = sum over its rows of w a a'  -  sum over its columns j of c_j c_j',     c_j = sum w phi_j a
@@ -52,22 +52,22 @@ typedef struct {
     double *sum;   /* R: the row of S at hand */
 } worker;
 
-/** The parts of all eliminated levels. */
+/** The blocks of all eliminated levels. */
 typedef struct {
     const fe_basis *b;
     int threads;
-    frgi_arena arena, parts;
+    frgi_arena arena, blocks;
     worker *of;             /* threads */
     int64_t *first_touched; /* n_elim + 1: into touched */
-    int64_t *first_entry;   /* n_elim + 1: into part */
+    int64_t *first_entry;   /* n_elim + 1: into block */
     int64_t widest;         /* largest t_u */
     int32_t *touched;
-    double *part; /* t_u (t_u + 1) / 2: rows of the lower triangle */
-} elims;
+    double *block; /* t_u (t_u + 1) / 2: rows of the lower triangle */
+} level_blocks;
 
 /** Numbers the coefficients of eliminated level u from 0 on; returns how many there are.  to may be
  *  NULL. */
-static int32_t touch(const elims *m, const worker *w, int64_t u, int32_t *to)
+static int32_t touch(const level_blocks *m, const worker *w, int64_t u, int32_t *to)
 {
     const fe_rows *g = m->b->g;
     int32_t count = 0;
@@ -87,7 +87,7 @@ static int32_t touch(const elims *m, const worker *w, int64_t u, int32_t *to)
     return count;
 }
 
-static void release(const elims *m, const worker *w, int64_t u)
+static void release(const level_blocks *m, const worker *w, int64_t u)
 {
     const fe_rows *g = m->b->g;
     for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
@@ -99,7 +99,7 @@ static void release(const elims *m, const worker *w, int64_t u)
 }
 
 /** along <- sum over the rows of w phi_j a */
-static void sum_along(const elims *m, const worker *k, int64_t u, int j, int64_t t)
+static void sum_along(const level_blocks *m, const worker *k, int64_t u, int j, int64_t t)
 {
     const fe_rows *g = m->b->g;
     const fe_basis_factor *f = &m->b->elim;
@@ -120,12 +120,12 @@ static int64_t triangle(int64_t a)
     return a * (a + 1) / 2;
 }
 
-static void fill_part(const elims *m, const worker *k, int64_t u)
+static void fill_block(const level_blocks *m, const worker *k, int64_t u)
 {
     const fe_rows *g = m->b->g;
-    double *part = m->part + m->first_entry[u];
+    double *block = m->block + m->first_entry[u];
     const int64_t t = touch(m, k, u, m->touched + m->first_touched[u]);
-    memset(part, 0, (size_t)triangle(t) * sizeof *part);
+    memset(block, 0, (size_t)triangle(t) * sizeof *block);
     for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
         const int row = frgi_basis_row(m->b, i, k->place, k->value);
         const double w = g->weight ? g->weight[i] : 1;
@@ -133,7 +133,7 @@ static void fill_part(const elims *m, const worker *k, int64_t u)
             for (int c = 0; c < row; c++) {
                 const int64_t at = k->slot[k->place[a]], other = k->slot[k->place[c]];
                 if (other <= at) {
-                    part[triangle(at) + other] += w * (k->value[a] * k->value[c]);
+                    block[triangle(at) + other] += w * (k->value[a] * k->value[c]);
                 }
             }
         }
@@ -142,14 +142,14 @@ static void fill_part(const elims *m, const worker *k, int64_t u)
         sum_along(m, k, u, j, t);
         for (int64_t a = 0; a < t; a++) {
             for (int64_t c = 0; c <= a; c++) {
-                part[triangle(a) + c] -= k->along[a] * k->along[c];
+                block[triangle(a) + c] -= k->along[a] * k->along[c];
             }
         }
     }
     release(m, k, u);
 }
 
-static void lay_out_elims(frgi_arena *a, elims *m, int row_width)
+static void lay_out_touched(frgi_arena *a, level_blocks *m, int row_width)
 {
     const int64_t n = m->b->n_coef;
     m->of = TAKE(a, worker, m->threads);
@@ -167,11 +167,11 @@ static void lay_out_elims(frgi_arena *a, elims *m, int row_width)
     }
 }
 
-static void lay_out_parts(frgi_arena *a, elims *m)
+static void lay_out_blocks(frgi_arena *a, level_blocks *m)
 {
     const int64_t n = m->b->g->n_elim;
     m->touched = TAKE(a, int32_t, m->first_touched[n]);
-    m->part = TAKE(a, double, m->first_entry[n]);
+    m->block = TAKE(a, double, m->first_entry[n]);
     for (int t = 0; t < m->threads; t++) {
         m->of[t].along = TAKE(a, double, m->widest);
     }
@@ -186,15 +186,15 @@ static int row_width_of(const fe_basis *b)
     return width;
 }
 
-/** Counts what the eliminated levels touch; *entries is the size of all parts. */
-static frg_status count_elims(elims *m, frg_context *ctx, double *entries)
+/** Counts what the eliminated levels touch; *entries is the size of all blocks. */
+static frg_status count_touched(level_blocks *m, frg_context *ctx, double *entries)
 {
     const int64_t n = m->b->g->n_elim;
     const int width = row_width_of(m->b);
     frgi_arena fresh = {0};
-    lay_out_elims(&fresh, m, width);
+    lay_out_touched(&fresh, m, width);
     TRY(frgi_arena_open(&fresh, ctx, "eliminated levels of the Schur complement"));
-    lay_out_elims(&fresh, m, width);
+    lay_out_touched(&fresh, m, width);
     m->arena = fresh;
 #pragma omp parallel for num_threads(m->threads) schedule(static) if (m->threads > 1)
     for (int64_t u = 0; u < n; u++) {
@@ -214,16 +214,16 @@ static frg_status count_elims(elims *m, frg_context *ctx, double *entries)
     return FRG_OK;
 }
 
-static frg_status fill_elims(elims *m, frg_context *ctx)
+static frg_status fill_blocks(level_blocks *m, frg_context *ctx)
 {
     frgi_arena fresh = {0};
-    lay_out_parts(&fresh, m);
-    TRY(frgi_arena_open(&fresh, ctx, "parts of the Schur complement"));
-    lay_out_parts(&fresh, m);
-    m->parts = fresh;
+    lay_out_blocks(&fresh, m);
+    TRY(frgi_arena_open(&fresh, ctx, "blocks of the Schur complement"));
+    lay_out_blocks(&fresh, m);
+    m->blocks = fresh;
 #pragma omp parallel for num_threads(m->threads) schedule(dynamic, 64) if (m->threads > 1)
     for (int64_t u = 0; u < m->b->g->n_elim; u++) {
-        fill_part(m, &m->of[omp_get_thread_num()], u);
+        fill_block(m, &m->of[omp_get_thread_num()], u);
     }
     return FRG_OK;
 }
@@ -265,7 +265,7 @@ static void lay_out_entries(frgi_arena *a, sparse *s)
 }
 
 /** The eliminated levels of every coefficient, in their order. */
-static void invert(sparse *s, const elims *m)
+static void invert(sparse *s, const level_blocks *m)
 {
     const int64_t incidences = m->first_touched[m->b->g->n_elim];
     memset(s->first, 0, (size_t)(s->n + 1) * sizeof *s->first);
@@ -287,7 +287,8 @@ static void invert(sparse *s, const elims *m)
 
 /** Lists the columns of row i as its eliminated levels have them, in met where it is not NULL;
  *  returns how many there are. */
-static int64_t meet(const sparse *s, const elims *m, const worker *w, int64_t i, int32_t *met)
+static int64_t meet(const sparse *s, const level_blocks *m, const worker *w, int64_t i,
+                    int32_t *met)
 {
     int64_t count = 0;
     for (int64_t e = s->first[i]; e < s->first[i + 1]; e++) {
@@ -306,7 +307,7 @@ static int64_t meet(const sparse *s, const elims *m, const worker *w, int64_t i,
     return count;
 }
 
-static void meet_rows(const sparse *s, const elims *m, int32_t *met)
+static void meet_rows(const sparse *s, const level_blocks *m, int32_t *met)
 {
     for (int t = 0; t < m->threads; t++) {
         memset(m->of[t].slot, -1, (size_t)s->n * sizeof *m->of[t].slot);
@@ -320,7 +321,7 @@ static void meet_rows(const sparse *s, const elims *m, int32_t *met)
 }
 
 /** Row i, in the order of the eliminated levels. */
-static void add_row(const sparse *s, const elims *m, const worker *w, int64_t i)
+static void add_row(const sparse *s, const level_blocks *m, const worker *w, int64_t i)
 {
     w->sum[i] = 0; /* where no eliminated level has it */
     for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
@@ -329,10 +330,10 @@ static void add_row(const sparse *s, const elims *m, const worker *w, int64_t i)
     for (int64_t e = s->first[i]; e < s->first[i + 1]; e++) {
         const int64_t u = s->elim[e], from = m->first_touched[u];
         const int64_t t = m->first_touched[u + 1] - from, position = s->position[e];
-        const double *part = m->part + m->first_entry[u];
+        const double *block = m->block + m->first_entry[u];
         for (int64_t a = 0; a < t; a++) {
             w->sum[m->touched[from + a]] +=
-                part[a > position ? triangle(a) + position : triangle(position) + a];
+                block[a > position ? triangle(a) + position : triangle(position) + a];
         }
     }
     for (int64_t e = s->starts[i]; e < s->starts[i + 1]; e++) {
@@ -353,7 +354,7 @@ static void clear_explained(const sparse *s)
     }
 }
 
-static frg_status add_up(sparse *s, frg_context *ctx, const elims *m)
+static frg_status add_up(sparse *s, frg_context *ctx, const level_blocks *m)
 {
     frgi_arena fresh = {0};
     const int64_t incidences = m->first_touched[m->b->g->n_elim];
@@ -389,17 +390,17 @@ static frg_status add_up(sparse *s, frg_context *ctx, const elims *m)
 /** Counts, fills and adds up.  *fits: false where there would be more than `most` products. */
 static frg_status assemble(sparse *s, frg_context *ctx, const fe_basis *b, double most, bool *fits)
 {
-    elims m = {.b = b, .threads = b->g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx)};
+    level_blocks m = {.b = b, .threads = b->g->n < FE_SMALL_ROWS ? 1 : frg_threads(ctx)};
     double products = 0;
     frg_status status;
-    TRY_TO(done, count_elims(&m, ctx, &products));
+    TRY_TO(done, count_touched(&m, ctx, &products));
     *fits = products <= most;
     if (*fits) {
-        TRY_TO(done, fill_elims(&m, ctx));
+        TRY_TO(done, fill_blocks(&m, ctx));
         TRY_TO(done, add_up(s, ctx, &m));
     }
 done:
-    frgi_arena_close(&m.parts, ctx);
+    frgi_arena_close(&m.blocks, ctx);
     frgi_arena_close(&m.arena, ctx);
     return status;
 }
@@ -464,8 +465,8 @@ static int64_t list_border(const fe_basis *b, int32_t *list)
 }
 
 /** Does a factor pay?  Its cost is known, that of a step of LSMR too, the number of steps is asked last. */
-static frg_status weigh(const sparse *s, frg_context *ctx, const fe_basis *b,
-                        const frgi_direct *direct, bool *pays)
+static frg_status compare_costs(const sparse *s, frg_context *ctx, const fe_basis *b,
+                                const frgi_direct *direct, bool *pays)
 {
     const double seconds = frgi_direct_costs(direct, frgi_direct_chosen(direct)).seconds;
     const double columns = row_width_of(b) + b->elim.width + 1;
@@ -497,7 +498,7 @@ static frg_status build(fe_slopes *f, const sparse *s, const fe_basis *b, size_t
     }
     TRY(status);
     if (!forced) {
-        TRY(status = weigh(s, ctx, b, f->direct, &pays));
+        TRY(status = compare_costs(s, ctx, b, f->direct, &pays));
     }
     if (pays && status == FRG_OK) {
         TRY(status = frgi_direct_factor(f->direct, &view));

@@ -151,7 +151,7 @@ static inline bool may_change(const fe_rows *g, int64_t first, int64_t u, int64_
 
 /** One row of eliminated level u: + w where a small level meets another level, - w t_u / N_u in the
  *  strips. */
-static void border_row(const fe_split *s, const int32_t *index, double w, double part,
+static void border_row(const fe_split *s, const int32_t *index, double w, double share,
                        const pattern *p, fe_strips *b)
 {
     const int64_t t = s->width;
@@ -159,7 +159,7 @@ static void border_row(const fe_split *s, const int32_t *index, double w, double
         const int32_t l = index[s->sparse[q]];
         double *restrict row = b->strip + l * t;
         for (int64_t j = 0; !p->before && j < t; j++) {
-            row[j] -= part * p->t[j];
+            row[j] -= share * p->t[j];
         }
         for (int k = 0; k < s->n_small; k++) {
             row[fe_small_level(s, index, k)] += w;

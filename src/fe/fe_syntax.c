@@ -1,8 +1,8 @@
 /* fe_syntax.c - lexer and recursive-descent parser of formulas and expressions.
  *
- * Grammar, loosest first (R's precedences; the bar and the second tilde only between the parts):
+ * Grammar, loosest first (R's precedences; the bar and the second tilde only between the sections):
  *
- *     formula  := expr "~" part { "|" part }          part := expr [ "~" expr ]
+ *     formula  := expr "~" section { "|" section }          section := expr [ "~" expr ]
  *     expr     := unary { binary expr }               by precedence climbing
  *     binary   := | || & && == != < <= > >= + - * / %in% : ^ **
  *     unary    := { "-" | "+" | "!" } postfix
@@ -406,8 +406,8 @@ static frg_status parse(parser *p, int loosest)
     return FRG_OK;
 }
 
-/** A part of a formula: the bar is no operator there. */
-static frg_status parse_part(parser *p, int32_t *root)
+/** A section of a formula: the bar is no operator there. */
+static frg_status parse_section(parser *p, int32_t *root)
 {
     TRY(parse(p, 1));
     *root = p->s->n_nodes - 1;
@@ -438,21 +438,21 @@ frg_status frgi_syntax_formula(frgi_syntax *s, frg_context *ctx, const char *tex
     if (shows(&p, "~")) {
         return unexpected(&p, "the dependent variable");
     }
-    TRY(parse_part(&p, &s->left));
+    TRY(parse_section(&p, &s->left));
     TRY(take(&p, "~", "'~'"));
     for (;;) {
-        const int part = s->n_parts++;
-        s->instruments[part] = -1;
-        TRY(parse_part(&p, &s->part[part]));
+        const int section = s->n_sections++;
+        s->instruments[section] = -1;
+        TRY(parse_section(&p, &s->section[section]));
         if (shows(&p, "~")) {
             advance(&p);
-            TRY(parse_part(&p, &s->instruments[part]));
+            TRY(parse_section(&p, &s->instruments[section]));
         }
         if (p.now.kind == TOKEN_END) {
             return FRG_OK;
         }
-        if (!shows(&p, "|") || s->n_parts == FRGI_FORMULA_PARTS) {
-            return unexpected(&p, s->n_parts == FRGI_FORMULA_PARTS
+        if (!shows(&p, "|") || s->n_sections == FRGI_FORMULA_SECTIONS) {
+            return unexpected(&p, s->n_sections == FRGI_FORMULA_SECTIONS
                                       ? "the end of the formula after three parts"
                                       : "an operator, '|' or the end");
         }
@@ -466,8 +466,8 @@ frg_status frgi_syntax_expression(frgi_syntax *s, frg_context *ctx, const char *
     parser p;
     TRY(begin(&p, s, ctx, text, length, what));
     TRY(parse(&p, 0));
-    s->part[0] = s->n_nodes - 1;
-    s->n_parts = 1;
+    s->section[0] = s->n_nodes - 1;
+    s->n_sections = 1;
     return p.now.kind == TOKEN_END ? FRG_OK : unexpected(&p, "an operator or the end");
 }
 

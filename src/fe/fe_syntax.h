@@ -49,7 +49,7 @@ typedef struct {
     double value;    /* of a number */
 } frgi_node;
 
-enum { FRGI_FORMULA_PARTS = 3 };
+enum { FRGI_FORMULA_SECTIONS = 3 };
 
 typedef struct {
     const char *text; /* borrowed */
@@ -58,15 +58,15 @@ typedef struct {
     frgi_node *nodes;
     int32_t n_nodes, room;
     int32_t left; /* root of the dependent variable, -1: none */
-    int n_parts;
-    int32_t part[FRGI_FORMULA_PARTS];        /* roots right of the tilde, split at the bars */
-    int32_t instruments[FRGI_FORMULA_PARTS]; /* root after a second tilde in a part, or -1 */
+    int n_sections;
+    int32_t section[FRGI_FORMULA_SECTIONS];     /* roots right of the tilde, split at the bars */
+    int32_t instruments[FRGI_FORMULA_SECTIONS]; /* root after a second tilde in a section, or -1 */
 } frgi_syntax;
 
-/** y ~ part | part | part.  E_FORMULA with the column; *s is to be freed in any case. */
+/** y ~ section | section | section.  E_FORMULA with the column; *s is to be freed in any case. */
 FRG_MUST_USE frg_status frgi_syntax_formula(frgi_syntax *s, frg_context *ctx, const char *text,
                                             int64_t length);
-/** One expression, its root in part[0]. */
+/** One expression, its root in section[0]. */
 FRG_MUST_USE frg_status frgi_syntax_expression(frgi_syntax *s, frg_context *ctx, const char *text,
                                                int64_t length, const char *what);
 void frgi_syntax_free(frgi_syntax *s, frg_context *ctx);

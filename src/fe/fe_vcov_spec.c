@@ -162,7 +162,7 @@ static frg_status find_clusters(frgi_vcov_request *r, frg_context *ctx, const fr
                                 const frg_table *table)
 {
     int32_t variables[FRGI_CLUSTERS], n = 0;
-    for (int32_t i = s->part[0]; i >= 0;) {
+    for (int32_t i = s->section[0]; i >= 0;) {
         if (s->nodes[i].kind == NODE_ADD) {
             i--;
             continue;

@@ -35,8 +35,8 @@ static void evaluate(frg_context *ctx, const frg_table *table, const char *text,
     frgi_syntax s;
     frgi_program p = {0};
     if (frgi_syntax_expression(&s, ctx, text, (int64_t)size, "fuzz") >= 0 &&
-        frgi_formula_check_expression(&s, ctx, s.part[0]) >= 0 &&
-        frgi_program_create(&p, ctx, &s, s.part[0], table) >= 0) {
+        frgi_formula_check_expression(&s, ctx, s.section[0]) >= 0 &&
+        frgi_program_create(&p, ctx, &s, s.section[0], table) >= 0) {
         double out[FRGI_BLOCK];
         double *const scratch = malloc(sizeof *scratch * FRGI_BLOCK * (size_t)(p.stack + 1));
         if (scratch)

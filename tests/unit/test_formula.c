@@ -251,8 +251,9 @@ static double expression(frg_context *ctx, const frg_table *table, const char *t
     frgi_program p = {0};
     double value[FRGI_BLOCK] = {0}, scratch[16 * FRGI_BLOCK];
     CHECK_OK(ctx, frgi_syntax_expression(&s, ctx, text, (int64_t)strlen(text), "expression"));
-    CHECK_OK(ctx, frgi_formula_check_expression(&s, ctx, s.part[0]));
-    if (CHECK_OK(ctx, frgi_program_create(&p, ctx, &s, s.part[0], table)) && CHECK(p.stack <= 16))
+    CHECK_OK(ctx, frgi_formula_check_expression(&s, ctx, s.section[0]));
+    if (CHECK_OK(ctx, frgi_program_create(&p, ctx, &s, s.section[0], table)) &&
+        CHECK(p.stack <= 16))
         frgi_program_block(&p, NULL, row, 1, value, scratch);
     frgi_program_destroy(&p, ctx);
     frgi_syntax_free(&s, ctx);

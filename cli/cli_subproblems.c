@@ -1,11 +1,11 @@
-/* cli_parts.c - what became of the components of a design that were solved apart: for JSON and for people. */
+/* cli_subproblems.c - what became of the components of a design that were solved apart: for JSON and for people. */
 #include "cli.h"
 
-void parts_json(frg_json *j, const frg_demean_part *parts, int64_t n)
+void subproblems_json(frg_json *j, const frg_demean_part *subproblems, int64_t n)
 {
     frg_json_open_array(j, "parts");
     for (int64_t i = 0; i < n; i++) {
-        const frg_demean_part *const p = &parts[i];
+        const frg_demean_part *const p = &subproblems[i];
         frg_json_open_object(j, NULL);
         frg_json_integer(j, "n", p->n);
         frg_json_integer(j, "levels", p->levels);
@@ -18,7 +18,7 @@ void parts_json(frg_json *j, const frg_demean_part *parts, int64_t n)
     frg_json_close_array(j);
 }
 
-void parts_table(frg_report *r, const frg_demean_part *parts, int64_t n)
+void subproblems_table(frg_report *r, const frg_demean_part *subproblems, int64_t n)
 {
     static const struct {
         const char *name;
@@ -33,7 +33,7 @@ void parts_table(frg_report *r, const frg_demean_part *parts, int64_t n)
         frg_report_table_column(r, columns[c].name, columns[c].align);
     }
     for (int64_t i = 0; i < n; i++) {
-        const frg_demean_part *const p = &parts[i];
+        const frg_demean_part *const p = &subproblems[i];
         frg_report_cell_integer(r, p->n);
         frg_report_cell_integer(r, p->levels);
         frg_report_cell_integer(r, p->components);
