@@ -49,7 +49,7 @@ struct frgi_ac {
     double *inverse;    /* n */
     int32_t *rows;      /* entries; growing blocks */
     double *f;
-    int64_t room;
+    int64_t capacity;
     const frgi_ac_ops *ops;
 };
 
@@ -324,13 +324,13 @@ static void resample(graph *g, spoke from, spoke to, double w)
 
 static frg_status reserve(frgi_ac *f, int64_t count)
 {
-    if (count <= f->room)
+    if (count <= f->capacity)
         return FRG_OK;
-    int64_t room = f->room + f->room / 2;
-    room = room < count ? count : room;
-    TRY(GROW(f->ctx, &f->rows, room, "approximate factor"));
-    TRY(GROW(f->ctx, &f->f, room, "approximate factor"));
-    f->room = room;
+    int64_t capacity = f->capacity + f->capacity / 2;
+    capacity = capacity < count ? count : capacity;
+    TRY(GROW(f->ctx, &f->rows, capacity, "approximate factor"));
+    TRY(GROW(f->ctx, &f->f, capacity, "approximate factor"));
+    f->capacity = capacity;
     return FRG_OK;
 }
 
@@ -477,7 +477,7 @@ failed:
 
 size_t frgi_ac_bytes(const frgi_ac *f)
 {
-    return sizeof *f + f->memory.bytes + (size_t)f->room * (sizeof *f->rows + sizeof *f->f);
+    return sizeof *f + f->memory.bytes + (size_t)f->capacity * (sizeof *f->rows + sizeof *f->f);
 }
 
 int64_t frgi_ac_entries(const frgi_ac *f)

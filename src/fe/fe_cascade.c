@@ -236,12 +236,12 @@ static frg_status build_ac(fe_cascade *c, frg_context *ctx)
     frgi_ac *ac;
     TRY_TO(done, frgi_ac_create(&ac, ctx, &blocks, &o));
     if (ac) {
-        const frg_status room = need_scratch(c, ctx, frgi_ac_scratch(ac, FE_MAX_LANES));
-        if (room < 0) {
+        const frg_status allocated = need_scratch(c, ctx, frgi_ac_scratch(ac, FE_MAX_LANES));
+        if (allocated < 0) {
             frgi_ac_destroy(ac);
             ac = NULL;
         }
-        status = room < 0 ? room : status;
+        status = allocated < 0 ? allocated : status;
         c->ac = ac;
     }
 done:

@@ -102,7 +102,7 @@ enum { FE_SUM_RHO, FE_SUM_GRADIENT, FE_SUM_TOP, FE_SUMS };
 
 typedef struct {
     double *x, *r, *q;         /* n x lanes */
-    void *p;                   /* n x lanes of the direction's type; has room for doubles */
+    void *p;                   /* n x lanes of the direction's type; large enough for doubles */
     double *z;                 /* n x lanes, where there is a preconditioner callback */
     double *sums;              /* pieces x FE_SUMS x lanes */
     double *diagonal, *below2; /* FE_HISTORY x lanes: the Lanczos matrix, for the Ritz values */

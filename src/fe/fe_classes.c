@@ -135,12 +135,12 @@ static inline int worker_of(const elim_hash *h, int workers)
 }
 
 /** times[u] <- the eliminated levels whose rows are those of u, where u is the first of them, for
- *  the classes of one thread.  The table has `room` slots, a power of two. */
+ *  the classes of one thread.  The table has `capacity` slots, a power of two. */
 static void merge_share(const elim_hash *hash, int64_t n_elim, int worker, int workers, slot *table,
-                        int64_t room, uint32_t *times)
+                        int64_t capacity, uint32_t *times)
 {
-    const uint64_t mask = (uint64_t)(room - 1);
-    for (int64_t i = 0; i < room; i++) {
+    const uint64_t mask = (uint64_t)(capacity - 1);
+    for (int64_t i = 0; i < capacity; i++) {
         table[i].elim = -1;
     }
     for (int64_t u = 0; u < n_elim; u++) {
@@ -192,7 +192,7 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
 {
     const int64_t n_elim = s->g->n_elim;
     const int workers = threads < MAX_WORKERS ? threads : MAX_WORKERS;
-    int64_t counts[MAX_WORKERS] = {0}, room[MAX_WORKERS], first[MAX_WORKERS], slots = 0;
+    int64_t counts[MAX_WORKERS] = {0}, capacity[MAX_WORKERS], first[MAX_WORKERS], slots = 0;
     elim_hash *hash = NULL;
     slot *table = NULL;
     uint32_t *times = NULL;
@@ -202,12 +202,12 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
     hash_levels(s, workers, hash, counts);
     int64_t contributing = 0;
     for (int p = 0; p < workers; p++) {
-        room[p] = 16;
-        while (room[p] < 2 * counts[p]) {
-            room[p] *= 2;
+        capacity[p] = 16;
+        while (capacity[p] < 2 * counts[p]) {
+            capacity[p] *= 2;
         }
         first[p] = slots;
-        slots += room[p];
+        slots += capacity[p];
         contributing += counts[p];
     }
     TRY_TO(done, NEW(ctx, &table, slots, "classes of eliminated levels"));
@@ -215,7 +215,7 @@ static frg_status merge_levels(frg_context *ctx, const fe_split *s, int threads,
     TRY_TO(done, NEW(ctx, &c->times, contributing + 1, "classes of eliminated levels"));
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
     for (int p = 0; p < workers; p++) {
-        merge_share(hash, n_elim, p, workers, table + first[p], room[p], times);
+        merge_share(hash, n_elim, p, workers, table + first[p], capacity[p], times);
     }
     for (int64_t u = 0; u < n_elim && c->n < contributing;
          u++) { /* without a jump that depends on times */
@@ -266,9 +266,9 @@ static double elim_mass(const fe_rows *g, int64_t elim)
 /** The classes that one thread lists. */
 typedef struct {
     int64_t begin, end;
-    int64_t room;   /* members at most */
-    int64_t *seen;  /* n_coef: markers; then where its classes go in each level's list */
-    int32_t *place; /* n_coef */
+    int64_t capacity; /* members at most */
+    int64_t *seen;    /* n_coef: markers; then where its classes go in each level's list */
+    int32_t *place;   /* n_coef */
 } share;
 
 /** Members of the share's classes, from `first` on; seen[l] <- how many of these classes have level l. */
@@ -315,11 +315,11 @@ static frg_status list_classes(frg_context *ctx, const fe_split *s, int threads,
     for (int t = 0; t < workers; t++) {
         for (int64_t c = work[t].begin; c < work[t].end; c++) {
             const int64_t u = m->elim[c];
-            work[t].room += (g->elim_start[u + 1] - g->elim_start[u]) * s->n_sparse;
+            work[t].capacity += (g->elim_start[u + 1] - g->elim_start[u]) * s->n_sparse;
         }
     }
     for (int t = 0; t < workers; t++) {
-        first[t + 1] = first[t] + work[t].room;
+        first[t + 1] = first[t] + work[t].capacity;
     }
     TRY_TO(done, NEW(ctx, &m->of, n, "classes"));
     TRY_TO(done, NEW(ctx, &m->members, first[workers], "class members"));

@@ -139,9 +139,9 @@ static frg_status add_multiplicand(designer *b, frgi_multiplicand multiplicand)
 {
     frgi_design *const d = b->d;
     if (d->n_multiplicands == d->multiplicand_capacity) {
-        const int32_t room = d->multiplicand_capacity ? 2 * d->multiplicand_capacity : 16;
-        TRY(GROW(b->ctx, &d->multiplicands, room, "the model matrix"));
-        d->multiplicand_capacity = room;
+        const int32_t capacity = d->multiplicand_capacity ? 2 * d->multiplicand_capacity : 16;
+        TRY(GROW(b->ctx, &d->multiplicands, capacity, "the model matrix"));
+        d->multiplicand_capacity = capacity;
     }
     d->multiplicands[d->n_multiplicands++] = multiplicand;
     return FRG_OK;
@@ -151,10 +151,10 @@ static frg_status add_multiplicand(designer *b, frgi_multiplicand multiplicand)
 static frg_status add_column(designer *b, int32_t first, const frgi_text *name)
 {
     frgi_design *const d = b->d;
-    if (d->n == d->room) {
-        const int32_t room = d->room ? 2 * d->room : 16;
-        TRY(GROW(b->ctx, &d->columns, room, "the model matrix"));
-        d->room = room;
+    if (d->n == d->capacity) {
+        const int32_t capacity = d->capacity ? 2 * d->capacity : 16;
+        TRY(GROW(b->ctx, &d->columns, capacity, "the model matrix"));
+        d->capacity = capacity;
     }
     frgi_design_column c = {.first_multiplicand = first,
                             .n_multiplicands = d->n_multiplicands - first};

@@ -80,7 +80,7 @@ typedef struct {
 } frgi_design_column;
 
 typedef struct {
-    int32_t n, room;
+    int32_t n, capacity;
     frgi_design_column *columns;
     frgi_multiplicand *multiplicands;
     int32_t n_multiplicands, multiplicand_capacity;

@@ -269,13 +269,13 @@ frgi_direct_cost frgi_direct_costs(const frgi_direct *f, frgi_order order)
 
 /* ---- factor ------------------------------------------------------------------------------------- */
 
-static int64_t diagonal_room(const frgi_direct *f)
+static int64_t diagonal_size(const frgi_direct *f)
 {
     return f->chosen == FRGI_ORDER_RCM ? STRIP * f->envelope.blocks
                                        : f->tree.diagonal[f->tree.count];
 }
 
-static int64_t strips_room(const frgi_direct *f)
+static int64_t panels_size(const frgi_direct *f)
 {
     return f->chosen == FRGI_ORDER_RCM ? f->envelope.offset[f->envelope.blocks]
                                        : f->tree.offset[f->tree.count];
@@ -283,9 +283,9 @@ static int64_t strips_room(const frgi_direct *f)
 
 static void numbers_layout(frgi_arena *a, frgi_direct *f)
 {
-    f->strips = TAKE(a, double, strips_room(f) + 1);
-    f->inverse = TAKE(a, double, diagonal_room(f));
-    f->lowest = TAKE(a, double, diagonal_room(f));
+    f->strips = TAKE(a, double, panels_size(f) + 1);
+    f->inverse = TAKE(a, double, diagonal_size(f));
+    f->lowest = TAKE(a, double, diagonal_size(f));
     if (f->chosen == FRGI_ORDER_AMD) {
         f->work.address = TAKE(a, int64_t, f->tree.tallest);
         f->work.map = TAKE(a, int32_t, f->tree.n);
@@ -355,7 +355,7 @@ frg_status frgi_direct_factor(frgi_direct *f, const frgi_symmetric *s)
         f->work.null_pivot = f->opts.null_pivot;
         status = frgi_supernodal_factor(&f->tree, &f->work, f->ctx, &nulls);
     }
-    f->null_pivots = nulls - (diagonal_room(f) - f->pattern.n);
+    f->null_pivots = nulls - (diagonal_size(f) - f->pattern.n);
     f->factored = status == FRG_OK;
     return status;
 }

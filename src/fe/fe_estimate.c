@@ -248,7 +248,7 @@ static frg_status make_judge(judge *w)
     return NEW0(f->ctx, &w->kept, p, "correlations");
 }
 
-static frg_status make_room(frg_fe *f)
+static frg_status allocate_estimates(frg_fe *f)
 {
     TRY(NEW(f->ctx, &f->x, f->p + 1, "estimates"));
     TRY(NEW(f->ctx, &f->column_of, f->p, "estimates"));
@@ -274,7 +274,7 @@ frg_status frgi_fe_estimate(frg_fe *f)
 {
     judge w = {.f = f};
     frg_status status;
-    TRY(make_room(f));
+    TRY(allocate_estimates(f));
     TRY_TO(done, make_judge(&w));
     for (int j = 0; j < f->p; j++) {
         f->x[j] = f->matrix + (j + 1) * f->frame.n;

@@ -144,11 +144,11 @@ static frg_status intern(builder *b, int32_t node, const char *format, int32_t *
         TRY_TO(done, status);
     }
     TRY_TO(done, frgi_names_intern(&f->names, b->ctx, text.text ? text.text : "", text.length, id));
-    if (*id >= f->room) {
-        const int32_t room = f->room ? 2 * f->room : 32;
-        TRY_TO(done, GROW(b->ctx, &f->nodes, room, "atoms"));
-        memset(f->nodes + f->room, 0xff, sizeof *f->nodes * (size_t)(room - f->room));
-        f->room = room;
+    if (*id >= f->capacity) {
+        const int32_t capacity = f->capacity ? 2 * f->capacity : 32;
+        TRY_TO(done, GROW(b->ctx, &f->nodes, capacity, "atoms"));
+        memset(f->nodes + f->capacity, 0xff, sizeof *f->nodes * (size_t)(capacity - f->capacity));
+        f->capacity = capacity;
     }
     if (f->nodes[*id] < 0) {
         f->nodes[*id] = node;
@@ -164,10 +164,10 @@ static frg_status push_term(builder *b, const frgi_term *t, int32_t node)
     if (f->n_terms == TERMS_LIMIT) {
         return refuse(&f->syntax, b->ctx, node, "too many terms");
     }
-    if (f->n_terms == f->terms_room) {
-        const int32_t room = f->terms_room ? 2 * f->terms_room : 16;
-        TRY(GROW(b->ctx, &f->terms, room, "terms"));
-        f->terms_room = room;
+    if (f->n_terms == f->terms_capacity) {
+        const int32_t capacity = f->terms_capacity ? 2 * f->terms_capacity : 16;
+        TRY(GROW(b->ctx, &f->terms, capacity, "terms"));
+        f->terms_capacity = capacity;
     }
     f->terms[f->n_terms++] = *t;
     return FRG_OK;
@@ -411,7 +411,7 @@ static frg_status order_by_degree(builder *b)
     DROP(b->ctx, &f->terms);
     f->terms = sorted;
     f->n_terms = n;
-    f->terms_room = n;
+    f->terms_capacity = n;
     return FRG_OK;
 }
 
@@ -513,10 +513,10 @@ static frg_status add_slope(builder *b, int effect, int32_t node)
 {
     frgi_formula *const f = b->f;
     TRY(frgi_formula_check_expression(&f->syntax, b->ctx, node));
-    if (f->n_slopes == f->slopes_room) {
-        const int room = f->slopes_room ? 2 * f->slopes_room : 8;
-        TRY(GROW(b->ctx, &f->slopes, room, "slopes"));
-        f->slopes_room = room;
+    if (f->n_slopes == f->slopes_capacity) {
+        const int capacity = f->slopes_capacity ? 2 * f->slopes_capacity : 8;
+        TRY(GROW(b->ctx, &f->slopes, capacity, "slopes"));
+        f->slopes_capacity = capacity;
     }
     frgi_slope_spec slope = {.effect = effect, .node = node};
     TRY(intern(b, node, NULL, &slope.name));

@@ -40,14 +40,14 @@ typedef struct {
     frgi_syntax syntax;
     frgi_names names;
     int32_t *nodes; /* of the atoms, by id; -1 for texts that are no atoms */
-    int32_t room;
+    int32_t capacity;
     int32_t depvar; /* id */
     bool intercept; /* not switched off by -1 or 0 */
-    int32_t n_terms, terms_room;
+    int32_t n_terms, terms_capacity;
     frgi_term *terms; /* by degree, then in the order written, as in R */
     int n_effects;
     frgi_effect effects[FRGI_EFFECTS]; /* no two with the same key */
-    int n_slopes, slopes_room;
+    int n_slopes, slopes_capacity;
     frgi_slope_spec *slopes; /* by effect */
 } frgi_formula;
 

@@ -144,7 +144,7 @@ static uint64_t scramble(uint64_t x)
     return x ^ (x >> 33);
 }
 
-static frg_status hash_room(hash_table *h, uint64_t slots)
+static frg_status hash_resize(hash_table *h, uint64_t slots)
 {
     entry *fresh;
     TRY(NEW(h->ctx, &fresh, slots, "a table of keys"));
@@ -180,7 +180,7 @@ static frg_status hash_code(hash_table *h, uint64_t key, int32_t *code)
     }
     *code = (int32_t)h->count++;
     h->entries[slot] = (entry){.key = key, .code = *code};
-    return 2 * (uint64_t)h->count > h->mask ? hash_room(h, 2 * (h->mask + 1)) : FRG_OK;
+    return 2 * (uint64_t)h->count > h->mask ? hash_resize(h, 2 * (h->mask + 1)) : FRG_OK;
 }
 
 static frg_status encode_by_hash(frg_context *ctx, const frg_column *c, bool whole,
@@ -189,7 +189,7 @@ static frg_status encode_by_hash(frg_context *ctx, const frg_column *c, bool who
     hash_table h = {.ctx = ctx};
     int64_t keys[SLOTS];
     frg_status status;
-    TRY_TO(done, hash_room(&h, SLOTS));
+    TRY_TO(done, hash_resize(&h, SLOTS));
     for (int64_t begin = 0; begin < n; begin += SLOTS) {
         const int64_t m = n - begin < SLOTS ? n - begin : SLOTS;
         fetch(c, whole, rows, begin, m, keys);
@@ -294,7 +294,7 @@ frg_status frgi_keys_join(frg_context *ctx, int64_t n, int32_t *codes, int64_t *
     }
     hash_table h = {.ctx = ctx};
     frg_status status;
-    TRY_TO(done, hash_room(&h, SLOTS));
+    TRY_TO(done, hash_resize(&h, SLOTS));
     for (ptrdiff_t i = 0; i < n; i++) {
         const uint64_t key = (uint64_t)(uint32_t)codes[i] << 32 | (uint32_t)other[i];
         TRY_TO(done, hash_code(&h, key, &codes[i]));

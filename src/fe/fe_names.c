@@ -39,14 +39,14 @@ int32_t frgi_names_find(const frgi_names *names, const char *s, size_t length)
 
 static frg_status grow(frgi_names *names, frg_context *ctx)
 {
-    const int32_t room = names->room ? 2 * names->room : 32;
-    TRY(GROW(ctx, &names->offsets, room, "names"));
+    const int32_t capacity = names->capacity ? 2 * names->capacity : 32;
+    TRY(GROW(ctx, &names->offsets, capacity, "names"));
     int32_t *slots;
-    TRY(NEW(ctx, &slots, 2 * (int64_t)room, "names"));
+    TRY(NEW(ctx, &slots, 2 * (int64_t)capacity, "names"));
     DROP(ctx, &names->slots);
     names->slots = slots;
-    names->room = room;
-    names->n_slots = 2 * room;
+    names->capacity = capacity;
+    names->n_slots = 2 * capacity;
     memset(slots, 0xff, sizeof *slots * (size_t)names->n_slots);
     for (int32_t id = 0; id < names->count; id++) {
         const char *const t = frgi_names_text(names, id);
@@ -58,7 +58,7 @@ static frg_status grow(frgi_names *names, frg_context *ctx)
 frg_status frgi_names_intern(frgi_names *names, frg_context *ctx, const char *s, size_t length,
                              int32_t *id)
 {
-    if (names->count == names->room) {
+    if (names->count == names->capacity) {
         TRY(grow(names, ctx));
     }
     const int32_t slot = slot_of(names, s, length);

@@ -10,7 +10,7 @@ typedef struct {
     frgi_text pool;   /* the texts, each with its NUL */
     int64_t *offsets; /* of the texts in the pool */
     int32_t *slots;   /* open addressing, id or -1 */
-    int32_t count, room, n_slots;
+    int32_t count, capacity, n_slots;
 } frgi_names;
 
 FRG_MUST_USE frg_status frgi_names_intern(frgi_names *names, frg_context *ctx, const char *s,

@@ -159,14 +159,14 @@ frg_status frgi_order_amd(frg_context *ctx, const frgi_pattern *a, const uint8_t
     int64_t count = n;
     while (count > 0 && late[order[count - 1]])
         count--;
-    const int64_t room = nnz + nnz / 5 + n + 1; /* amd_order's own elbow room */
-    if (room > INT_MAX)
+    const int64_t capacity = nnz + nnz / 5 + n + 1; /* amd_order's own elbow room */
+    if (capacity > INT_MAX)
         FAIL(ctx, E_TOO_BIG, "minimum degree needs fewer than 2^31 entries, there are %lld",
              (long long)nnz);
     if (count == 0)
         return FRG_OK;
     int *work; /* eight arrays of n and the pattern */
-    TRY(NEW(ctx, &work, 10 * n + room, "minimum degree ordering"));
+    TRY(NEW(ctx, &work, 10 * n + capacity, "minimum degree ordering"));
     int *const starts = work, *const lengths = starts + n, *const nv = lengths + n;
     int *const next = nv + n, *const last = next + n, *const head = last + n;
     int *const elements = head + n, *const degrees = elements + n, *const w = degrees + n;
@@ -178,7 +178,7 @@ frg_status frgi_order_amd(frg_context *ctx, const frgi_pattern *a, const uint8_t
     const int64_t used = copy_pattern(a, order, count, early, starts, lengths, entries);
     double control[AMD_CONTROL], info[AMD_INFO];
     amd_defaults(control);
-    amd_2((int)count, starts, entries, lengths, (int)room, (int)used, nv, next, last, head,
+    amd_2((int)count, starts, entries, lengths, (int)capacity, (int)used, nv, next, last, head,
           elements, degrees, w, control, info);
     for (int64_t i = 0; i < count; i++) /* order[early number] is the variable; early is free now */
         early[i] = order[last[i]];

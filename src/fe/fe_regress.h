@@ -114,7 +114,7 @@ const char *frgi_fe_term(const frg_fe *f, int32_t c);
 
 FRG_MUST_USE frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text);
 /** The rule in full, all keys. */
-void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t room);
+void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t capacity);
 /** Parses "iid", "hc1", "cluster=a+b^c" and finds the columns. */
 FRG_MUST_USE frg_status frgi_vcov_request_create(frgi_vcov_request *r, frg_context *ctx,
                                                  const char *spec, const frg_table *table);

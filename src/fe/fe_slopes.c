@@ -519,10 +519,10 @@ frg_status frgi_fe_slopes_create(fe_slopes **out, frg_context *ctx, const fe_bas
     sparse s = {.n = b->n_coef};
     fe_slopes *f = NULL;
     frg_status status;
-    const double room = (double)byte_cap / (2 * sizeof(double)),
+    const double capacity = (double)byte_cap / (2 * sizeof(double)),
                  rows = PRODUCTS_A_ROW * (double)b->g->n;
     bool fits = false;
-    TRY_TO(done, assemble(&s, ctx, b, forced || rows > room ? room : rows, &fits));
+    TRY_TO(done, assemble(&s, ctx, b, forced || rows > capacity ? capacity : rows, &fits));
     if (!fits && forced) {
         status = frgi_fail(
             ctx, E_TOO_BIG, __FILE__, __LINE__,

@@ -235,23 +235,23 @@ frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_spli
     const int64_t t = s->width, strip = g->n_coef * t, size = strip + t * t;
     const size_t bytes = frgi_mul((size_t)(size * g->n_chunks), sizeof(double));
     const int64_t copies = bytes <= MAX_STRIP_COPIES_BYTES ? g->n_chunks : 1;
-    double *sums = NULL, *pattern_room = NULL;
+    double *sums = NULL, *pattern_work = NULL;
     bool *few = NULL, all_few = true;
     frg_status status;
     *out = (fe_strips){0};
     TRY_TO(done, NEW(ctx, &few, copies, "border patterns"));
     TRY_TO(done, NEW0(ctx, &sums, size * copies, "border of the Schur complement"));
-    TRY_TO(done, NEW0(ctx, &pattern_room, (t + g->n_coef) * copies, "border patterns"));
+    TRY_TO(done, NEW0(ctx, &pattern_work, (t + g->n_coef) * copies, "border patterns"));
 #pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (copies > 1)
     for (int64_t k = 0; k < copies; k++) {
         fe_strips b = {sums + k * size, sums + k * size + strip};
-        double *room = pattern_room + k * (t + g->n_coef);
+        double *work = pattern_work + k * (t + g->n_coef);
         const int64_t first = copies > 1 ? g->chunk_elim[k] : 0;
         const int64_t last = copies > 1 ? g->chunk_elim[k + 1] : g->n_elim;
-        few[k] = !g->weight && border_of_elims(s, first, last, true, room, room + t, &b);
+        few[k] = !g->weight && border_of_elims(s, first, last, true, work, work + t, &b);
         if (!few[k] && !only_few) {
             memset(b.strip, 0, (size_t)size * sizeof(double));
-            border_of_elims(s, first, last, false, room, room + t, &b);
+            border_of_elims(s, first, last, false, work, work + t, &b);
         }
     }
     for (int64_t k = 0; k < copies; k++) {
@@ -278,7 +278,7 @@ done:
     if (status < 0) {
         DROP(ctx, &sums);
     }
-    DROP(ctx, &pattern_room);
+    DROP(ctx, &pattern_work);
     DROP(ctx, &few);
     return status;
 }

@@ -217,10 +217,10 @@ static frg_status take(parser *p, const char *operator, const char * expected)
 static frg_status push(parser *p, frgi_node node)
 {
     frgi_syntax *const s = p->s;
-    if (s->n_nodes == s->room) {
-        const int32_t room = s->room ? 2 * s->room : 64;
-        TRY(GROW(p->ctx, &s->nodes, room, "the formula"));
-        s->room = room;
+    if (s->n_nodes == s->capacity) {
+        const int32_t capacity = s->capacity ? 2 * s->capacity : 64;
+        TRY(GROW(p->ctx, &s->nodes, capacity, "the formula"));
+        s->capacity = capacity;
     }
     node.length = p->end - node.at;
     s->nodes[s->n_nodes++] = node;

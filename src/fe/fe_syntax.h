@@ -56,7 +56,7 @@ typedef struct {
     const char *what; /* "formula", "subset": stands in messages */
     int32_t length;
     frgi_node *nodes;
-    int32_t n_nodes, room;
+    int32_t n_nodes, capacity;
     int32_t left; /* root of the dependent variable, -1: none */
     int n_sections;
     int32_t section[FRGI_FORMULA_SECTIONS];     /* roots right of the tilde, split at the bars */

@@ -132,10 +132,10 @@ frg_status frgi_ssc_parse(frgi_ssc *ssc, frg_context *ctx, const char *text)
     return FRG_OK;
 }
 
-void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t room)
+void frgi_ssc_print(const frgi_ssc *ssc, char *out, size_t capacity)
 {
     static const char *const fixef[] = {"none", "nonnested", "full"};
-    snprintf(out, room, "adj=%s,fixef=%s,cluster.adj=%s,cluster.df=%s,t.df=%s",
+    snprintf(out, capacity, "adj=%s,fixef=%s,cluster.adj=%s,cluster.df=%s,t.df=%s",
              ssc->adj ? "true" : "false", fixef[ssc->fixef], ssc->cluster_adj ? "true" : "false",
              ssc->cluster_min ? "min" : "conventional", ssc->t_min ? "min" : "conventional");
 }
