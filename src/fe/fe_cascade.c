@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "fe/fe_approx_chol.h"
-#include "fe/fe_border.h"
+#include "fe/fe_bordered.h"
 #include "fe/fe_classes.h"
 #include "fe/fe_direct.h"
 #include "fe/fe_schur.h"
@@ -45,9 +45,9 @@ struct fe_cascade {
     double products; /* estimate of the products that S takes; -1: not yet made */
     bool refused;    /* S does not fit fill_cap */
     fe_schur schur;  /* n > 0 once assembled */
-    bool border_known;
-    bool has_short;   /* with it: float32 products through the rows are faster */
-    fe_border border; /* the rows' product where all factors but one are small */
+    bool bordered_tried;
+    bool has_short;       /* with it: float32 products through the rows are faster */
+    fe_bordered bordered; /* the rows' product where all factors but one are small */
     bool chosen;
     solver choice;               /* beyond the rows */
     bool split_tried;            /* frgi_fe_subproblems_create was called */
@@ -97,7 +97,7 @@ void frgi_fe_cascade_destroy(fe_cascade *c, frg_context *ctx)
     frgi_direct_destroy(c->direct);
     frgi_ac_destroy(c->ac);
     frgi_fe_schur_destroy(&c->schur, ctx);
-    frgi_fe_border_destroy(&c->border, ctx);
+    frgi_fe_bordered_destroy(&c->bordered, ctx);
     frgi_fe_subproblems_destroy(c->subproblems, ctx);
     DROP(ctx, &c->null_set);
     DROP(ctx, &c->ones);
@@ -267,9 +267,9 @@ static const fe_coef_ops *coef_ops(const product *p)
 static void rows_product(const product *p, int lanes, bool brief, const void *a, double *y)
 {
     const fe_cascade *c = p->c;
-    if (c->border.width > 0) {
-        frgi_fe_border_apply(&c->border, coef_ops(p), p->work, c->threads, lanes, brief,
-                             p->f32 ? sizeof(float) : sizeof(double), a, y);
+    if (c->bordered.width > 0) {
+        frgi_fe_bordered_apply(&c->bordered, coef_ops(p), p->work, c->threads, lanes, brief,
+                               p->f32 ? sizeof(float) : sizeof(double), a, y);
         return;
     }
     frgi_fe_apply(c->g, coef_ops(p), p->work, c->threads, lanes, brief, a, y);
@@ -316,12 +316,13 @@ static const double *jacobi(const fe_cascade *c, solver which)
 }
 
 /** Small factors leave the rows' product once for all. */
-static frg_status build_border(fe_cascade *c, frg_context *ctx)
+static frg_status build_bordered(fe_cascade *c, frg_context *ctx)
 {
-    if (!c->border_known) {
-        TRY(frgi_fe_border_create(&c->border, ctx, c->g));
-        c->has_short = frgi_fe_has_short(c->border.width > 0 ? &c->border.lean : c->g, c->threads);
-        c->border_known = true;
+    if (!c->bordered_tried) {
+        TRY(frgi_fe_bordered_create(&c->bordered, ctx, c->g));
+        c->has_short =
+            frgi_fe_has_short(c->bordered.width > 0 ? &c->bordered.lean : c->g, c->threads);
+        c->bordered_tried = true;
     }
     return FRG_OK;
 }
@@ -353,7 +354,7 @@ static frg_status run_cg(fe_cascade *c, frg_context *ctx, solver which, const fe
     }
     const product p = {c, &w->rows, w->kind, c->opts.dtype != FRG_FE_F64};
     if (which == SOLVER_ROWS) {
-        TRY(build_border(c, ctx));
+        TRY(build_bordered(c, ctx));
     }
     const fe_system s = {
         .n = c->g->n_coef,
@@ -630,7 +631,7 @@ frg_status frgi_fe_cascade_prepare(fe_cascade *c, frg_context *ctx, const fe_blo
     double steps = 0;
     frg_status status = FRG_OK;
     if (!skips_rows(c, FE_FROM_ROWS) && c->products <= WORTH_PRODUCTS * (double)c->g->n) {
-        TRY(build_border(c, ctx));
+        TRY(build_bordered(c, ctx));
         status = probe(c, ctx, SOLVER_ROWS, single, &steps);
         c->beyond = status == FRG_OK && steps > ROW_STEPS;
     }
@@ -789,7 +790,7 @@ const char *frgi_fe_cascade_method(const fe_cascade *c)
 
 size_t frgi_fe_cascade_factor_bytes(const fe_cascade *c)
 {
-    return frgi_fe_schur_bytes(&c->schur) + frgi_fe_border_bytes(&c->border) +
+    return frgi_fe_schur_bytes(&c->schur) + frgi_fe_bordered_bytes(&c->bordered) +
            (c->direct ? frgi_direct_bytes(c->direct) : 0) + (c->ac ? frgi_ac_bytes(c->ac) : 0) +
            (c->subproblems ? frgi_fe_subproblems_bytes(c->subproblems) : 0);
 }

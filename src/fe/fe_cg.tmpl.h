@@ -3,7 +3,7 @@
  *     apply       each u:  t = sum w (D_r p) / N_u;  several other factors: sum[l] += w (D_r p - t)
  *                 one remaining factor:  sum[l] -= w t,  and N p once, with the first chunk
  *     apply_short the latter in float32 but for N p, which add_short adds with the sums of the chunks
- *     border      the dense part of S p where all factors but one are small; corner: of the small ones alone
+ *     coupling    B_12 p_T and B_12' p_F where all factors but one are small;  block22  B_22 p_T
  *     spmv        q = S p with the assembled S
  *     advance     x += alpha p
  *     dot         p'q
@@ -173,15 +173,15 @@ static void CN(direction)(int64_t begin, int64_t end, const double *beta, const 
     }
 }
 
-static void CN(border)(int64_t begin, int64_t end, int64_t t, const double *strip,
-                       const int32_t *level, const void *p, const void *p_large, double *y_large,
-                       double *sum)
+static void CN(coupling)(int64_t begin, int64_t end, int64_t t, const double *b12,
+                         const int32_t *level, const void *p, const void *p_large, double *y_large,
+                         double *sum)
 {
     for (int64_t j = 0; j < t; j++) {
         FN(put)(sum, j, FN(zero)());
     }
     for (int64_t l = begin; l < end; l++) {
-        const double *row = strip + l * t;
+        const double *row = b12 + l * t;
         const vec mine = CN(take)(p_large, l);
         vec y = FN(at)(y_large, l);
         for (int64_t j = 0; j < t; j++) {
@@ -192,13 +192,13 @@ static void CN(border)(int64_t begin, int64_t end, int64_t t, const double *stri
     }
 }
 
-static void CN(corner)(int64_t t, const double *block, const int32_t *level, const void *p,
-                       const double *sum, double *y)
+static void CN(block22)(int64_t t, const double *b22, const int32_t *level, const void *p,
+                        const double *sum, double *y)
 {
     for (int64_t i = 0; i < t; i++) {
         vec v = FN(at)(sum, i);
         for (int64_t j = 0; j < t; j++) {
-            v += block[i * t + j] * CN(take)(p, level[j]);
+            v += b22[i * t + j] * CN(take)(p, level[j]);
         }
         FN(put)(y, level[i], v);
     }

@@ -13,7 +13,7 @@
 #ifndef FRGI_FE_CLASSES_H
 #define FRGI_FE_CLASSES_H
 
-#include "fe/fe_strips.h"
+#include "fe/fe_coupling.h"
 
 #pragma GCC visibility push(hidden)
 

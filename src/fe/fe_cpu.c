@@ -86,7 +86,7 @@ typedef int64_t mask8 __attribute__((vector_size(64)));
     {                                                                                              \
         .apply = apply_##suf##_##lanes, .add_lines = add_lines_##lanes,                            \
         .apply_short = apply_short_##suf##_##lanes, .add_short = add_short_##suf##_##lanes,        \
-        .border = border_##suf##_##lanes, .corner = corner_##suf##_##lanes,                        \
+        .coupling = coupling_##suf##_##lanes, .block22 = block22_##suf##_##lanes,                  \
         .spmv = spmv_##suf##_##lanes, .advance = advance_##suf##_##lanes,                          \
         .dot = dot_##suf##_##lanes, .update = update_##suf##_##lanes,                              \
         .direction = direction_##suf##_##lanes                                                     \

@@ -28,7 +28,7 @@
 /* Seconds on one thread of a machine with AVX-512 or AVX2; they decide what is tried next and are reported. */
 static const double FLOP = 5e-11;        /* a multiply-add of the kernels */
 static const double ENTRY = 3e-9;        /* laying an entry of the matrix into the factor */
-static const double STRIP_PIVOTS = 2e-7; /* the 8 pivots of a strip */
+static const double PANEL_PIVOTS = 2e-7; /* the 8 pivots of a panel */
 static const double SUPERNODE = 4e-7;
 static const double SEARCH = 6e-9; /* an entry of the matrix in Cuthill-McKee */
 static const double AMD = 5e-8;    /* an entry in minimum degree */
@@ -48,7 +48,7 @@ struct frgi_direct {
     frgi_envelope envelope;
     frgi_supernodal tree;
     frgi_arena numbers;
-    double *strips, *inverse, *lowest;
+    double *panels, *inverse, *lowest;
     frgi_supernodal_work work;
     int64_t null_pivots;
     bool factored;
@@ -121,7 +121,7 @@ static frgi_direct_cost envelope_cost(const frgi_envelope *e, int64_t nnz)
         .flops = e->flops,
         .solve_flops = 2 * entries,
         .bytes = frgi_add(frgi_mul((size_t)e->offset[e->blocks], sizeof(double)), index),
-        .seconds = e->flops * FLOP + (double)nnz * ENTRY + (double)e->blocks * STRIP_PIVOTS,
+        .seconds = e->flops * FLOP + (double)nnz * ENTRY + (double)e->blocks * PANEL_PIVOTS,
     };
 }
 
@@ -219,7 +219,7 @@ frg_status frgi_direct_analyse(frgi_direct **out, frg_context *ctx, const frgi_s
                                const int32_t *last, int64_t n_last, const frgi_direct_opts *o)
 {
     *out = NULL;
-    if (s->n >= INT32_MAX - STRIP)
+    if (s->n >= INT32_MAX - PANEL)
         FAIL(ctx, E_TOO_BIG, "a factor takes fewer than 2^31 levels, there are %lld",
              (long long)s->n);
     frg_status status;
@@ -271,7 +271,7 @@ frgi_direct_cost frgi_direct_costs(const frgi_direct *f, frgi_order order)
 
 static int64_t diagonal_size(const frgi_direct *f)
 {
-    return f->chosen == FRGI_ORDER_RCM ? STRIP * f->envelope.blocks
+    return f->chosen == FRGI_ORDER_RCM ? PANEL * f->envelope.blocks
                                        : f->tree.diagonal[f->tree.count];
 }
 
@@ -283,7 +283,7 @@ static int64_t panels_size(const frgi_direct *f)
 
 static void numbers_layout(frgi_arena *a, frgi_direct *f)
 {
-    f->strips = TAKE(a, double, panels_size(f) + 1);
+    f->panels = TAKE(a, double, panels_size(f) + 1);
     f->inverse = TAKE(a, double, diagonal_size(f));
     f->lowest = TAKE(a, double, diagonal_size(f));
     if (f->chosen == FRGI_ORDER_AMD) {
@@ -338,7 +338,7 @@ frg_status frgi_direct_factor(frgi_direct *f, const frgi_symmetric *s)
             .place = f->place,
             .ops = f->ops,
             .null_pivot = f->opts.null_pivot,
-            .strips = f->strips,
+            .panels = f->panels,
             .inverse = f->inverse,
             .lowest = f->lowest,
         };
@@ -349,7 +349,7 @@ frg_status frgi_direct_factor(frgi_direct *f, const frgi_symmetric *s)
         f->work.order = f->order;
         f->work.place = f->place;
         f->work.ops = f->ops;
-        f->work.strips = f->strips;
+        f->work.panels = f->panels;
         f->work.inverse = f->inverse;
         f->work.lowest = f->lowest;
         f->work.null_pivot = f->opts.null_pivot;
@@ -392,7 +392,7 @@ int frgi_direct_grounded(const frgi_direct *f, int64_t i)
 
 static int64_t padded_rows(const frgi_direct *f)
 {
-    return (f->pattern.n + STRIP - 1) / STRIP * STRIP;
+    return (f->pattern.n + PANEL - 1) / PANEL * PANEL;
 }
 
 /** Doubles of scratch of one group of 8 columns. */
@@ -408,7 +408,7 @@ static int64_t groups_of(int64_t k)
 
 size_t frgi_direct_scratch(const frgi_direct *f, int64_t k)
 {
-    return frgi_mul(group_scratch(f), (size_t)groups_of(k)) + STRIP;
+    return frgi_mul(group_scratch(f), (size_t)groups_of(k)) + PANEL;
 }
 
 /** Solves for columns c0 .. c0 + count - 1 of x, 1 to 8 of them. */
@@ -424,11 +424,11 @@ static void solve_group(const frgi_direct *f, int64_t k, int64_t c0, int64_t cou
     }
     memset(scratch + n * w, 0, (size_t)((padded_rows(f) - n) * w) * sizeof *scratch);
     if (f->chosen == FRGI_ORDER_RCM) {
-        const frgi_strips strips =
-            frgi_envelope_strips(&f->envelope, f->strips, f->inverse, f->lowest);
-        frgi_envelope_solve(&strips, f->ops, width, scratch);
+        const frgi_panels panels =
+            frgi_envelope_panels(&f->envelope, f->panels, f->inverse, f->lowest);
+        frgi_envelope_solve(&panels, f->ops, width, scratch);
     } else {
-        frgi_supernodal_solve(&f->tree, f->ops, f->strips, f->inverse, width, scratch,
+        frgi_supernodal_solve(&f->tree, f->ops, f->panels, f->inverse, width, scratch,
                               scratch + padded_rows(f) * w);
     }
     for (int64_t i = 0; i < n; i++) {

@@ -2,7 +2,7 @@
  *
  * All the arithmetic of the factor is one shape, the 8 x 8 tile
  *
- *     C[:, c] -= sum_k a_k b_k[c]          a_k: 8 rows of strip i, b_k: 8 rows of strip j, column k
+ *     C[:, c] -= sum_k a_k b_k[c]          a_k: 8 rows of panel i, b_k: 8 rows of panel j, column k
  *
  * held in registers: 8 accumulators of 8 doubles where registers are 512 bits, two passes of 4 otherwise.
  * Vectors are GCC's vector extension, so the same text serves SSE2, AVX2, AVX-512 and other machines.
@@ -18,12 +18,12 @@
 typedef double v8 __attribute__((vector_size(64), may_alias));
 typedef double v4 __attribute__((vector_size(32), may_alias));
 
-static inline double *strip_values(const frgi_strips *s, ptrdiff_t i)
+static inline double *panel_values(const frgi_panels *s, ptrdiff_t i)
 {
     return s->values + (s->offset ? s->offset[i] : (ptrdiff_t)TILE * s->blocks * i);
 }
 
-static inline ptrdiff_t strip_start(const frgi_strips *s, ptrdiff_t i)
+static inline ptrdiff_t panel_start(const frgi_panels *s, ptrdiff_t i)
 {
     return s->start ? s->start[i] : 0;
 }
@@ -42,8 +42,8 @@ static inline void minus_half(ptrdiff_t n, const double *restrict a, const doubl
     v4 c00 = c[0], c01 = c[1], c10 = c[2], c11 = c[3], c20 = c[4], c21 = c[5], c30 = c[6],
        c31 = c[7];
     for (ptrdiff_t k = 0; k < n; k++) {
-        const v4 x0 = *(const v4 *)(a + STRIP * k), x1 = *(const v4 *)(a + STRIP * k + 4);
-        const double *const y = b + STRIP * k;
+        const v4 x0 = *(const v4 *)(a + PANEL * k), x1 = *(const v4 *)(a + PANEL * k + 4);
+        const double *const y = b + PANEL * k;
         c00 -= x0 * y[0];
         c01 -= x1 * y[0];
         c10 -= x0 * y[1];
@@ -69,8 +69,8 @@ static inline void minus(ptrdiff_t n, const double *restrict a, const double *re
 #if VECTOR_BYTES == 64
     v8 c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3], c4 = c[4], c5 = c[5], c6 = c[6], c7 = c[7];
     for (ptrdiff_t k = 0; k < n; k++) {
-        const v8 x = *(const v8 *)(a + STRIP * k);
-        const double *const y = b + STRIP * k;
+        const v8 x = *(const v8 *)(a + PANEL * k);
+        const double *const y = b + PANEL * k;
         c0 -= x * y[0];
         c1 -= x * y[1];
         c2 -= x * y[2];
@@ -96,10 +96,10 @@ static inline void minus(ptrdiff_t n, const double *restrict a, const double *re
 
 static void product(ptrdiff_t n, const double *a, const double *b, double *tile)
 {
-    v8 c[STRIP] = {{0}};
+    v8 c[PANEL] = {{0}};
     minus(n, a, b, c);
-    for (int j = 0; j < STRIP; j++)
-        *(v8 *)(tile + STRIP * j) = -c[j];
+    for (int j = 0; j < PANEL; j++)
+        *(v8 *)(tile + PANEL * j) = -c[j];
 }
 
 /** x <- x L^-T for 8 rows x, L the diagonal block d of lower triangle. */
@@ -109,12 +109,12 @@ static inline void divide(const double *restrict d, const double *restrict inver
     for (int h = 0; h < VECTORS; h++) {
         vector *const restrict c = (vector *)x + h;
 #pragma GCC unroll 8
-        for (int j = 0; j < STRIP; j++) {
+        for (int j = 0; j < PANEL; j++) {
             const vector y = c[VECTORS * j] * inverse[j];
             c[VECTORS * j] = y;
 #pragma GCC unroll 8
-            for (int l = j + 1; l < STRIP; l++)
-                c[VECTORS * l] -= y * d[STRIP * j + l];
+            for (int l = j + 1; l < PANEL; l++)
+                c[VECTORS * l] -= y * d[PANEL * j + l];
         }
     }
 }
@@ -125,8 +125,8 @@ static inline int64_t pivots(double *restrict d, double *restrict inverse,
 {
     int64_t nulls = 0;
     v8 *const c = (v8 *)d;
-    for (int j = 0; j < STRIP; j++) {
-        const double pivot = d[STRIP * j + j];
+    for (int j = 0; j < PANEL; j++) {
+        const double pivot = d[PANEL * j + j];
         const bool sound = pivot > lowest[j];
         const double r = sound ? 1 / sqrt(pivot) : 0;
         nulls += !sound;
@@ -135,30 +135,30 @@ static inline int64_t pivots(double *restrict d, double *restrict inverse,
         for (int l = 0; l < j; l++)
             y[l] = 0;
         c[j] = y;
-        for (int l = j + 1; l < STRIP; l++)
-            c[l] -= y * d[STRIP * j + l];
+        for (int l = j + 1; l < PANEL; l++)
+            c[l] -= y * d[PANEL * j + l];
     }
     return nulls;
 }
 
-static int64_t factor(const frgi_strips *s, ptrdiff_t i)
+static int64_t factor(const frgi_panels *s, ptrdiff_t i)
 {
-    double *const a = strip_values(s, i);
-    const ptrdiff_t first = strip_start(s, i);
+    double *const a = panel_values(s, i);
+    const ptrdiff_t first = panel_start(s, i);
     const ptrdiff_t end = i < s->blocks ? i : s->blocks;
     for (ptrdiff_t j = first; j < end; j++) {
-        const double *const b = strip_values(s, j);
-        const ptrdiff_t first_j = strip_start(s, j);
+        const double *const b = panel_values(s, j);
+        const ptrdiff_t first_j = panel_start(s, j);
         const ptrdiff_t from = first > first_j ? first : first_j;
         double *const c = a + TILE * (j - first);
-        minus(STRIP * (j - from), a + TILE * (from - first), b + TILE * (from - first_j), (v8 *)c);
-        divide(b + TILE * (j - first_j), s->inverse + STRIP * j, c);
+        minus(PANEL * (j - from), a + TILE * (from - first), b + TILE * (from - first_j), (v8 *)c);
+        divide(b + TILE * (j - first_j), s->inverse + PANEL * j, c);
     }
     if (i >= s->blocks)
         return 0;
     double *const d = a + TILE * (i - first);
-    minus(STRIP * (i - first), a, a, (v8 *)d);
-    return pivots(d, s->inverse + STRIP * i, s->floor + STRIP * i);
+    minus(PANEL * (i - first), a, a, (v8 *)d);
+    return pivots(d, s->inverse + PANEL * i, s->floor + PANEL * i);
 }
 
 #define vec   v4

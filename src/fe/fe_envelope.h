@@ -7,9 +7,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/** Strip i of the factor (8 rows) holds its columns from block start[i] to the diagonal block i. */
+/** Row panel i of the factor (8 rows) holds its columns from block start[i] to the diagonal block
+ *  i. */
 typedef struct {
-    int64_t blocks;  /* strips */
+    int64_t blocks;  /* panels */
     int32_t *start;  /* blocks */
     int64_t *offset; /* blocks + 1, in doubles */
     double flops;    /* multiply-adds of the factor, a bound from above */
@@ -26,17 +27,17 @@ typedef struct {
     const int32_t *order, *place;
     const frgi_direct_ops *ops;
     double null_pivot; /* pivots up to this part of the matrix's diagonal are null */
-    double *strips;    /* offset[blocks] + 1: the result, and a place that nobody reads */
+    double *panels;    /* offset[blocks] + 1: the result, and a place that nobody reads */
     double *inverse;   /* 8 blocks: of the diagonal of L */
     double *lowest;    /* 8 blocks: the pivots' floors */
 } frgi_envelope_work;
 
-frgi_strips frgi_envelope_strips(const frgi_envelope *e, double *strips, double *inverse,
+frgi_panels frgi_envelope_panels(const frgi_envelope *e, double *panels, double *inverse,
                                  const double *lowest);
 /** *nulls counts null pivots, those of the padding included. */
 FRG_MUST_USE frg_status frgi_envelope_factor(const frgi_envelope *e, const frgi_envelope_work *w,
                                              frg_context *ctx, int64_t *nulls);
-void frgi_envelope_solve(const frgi_strips *s, const frgi_direct_ops *ops, int width, double *x);
+void frgi_envelope_solve(const frgi_panels *s, const frgi_direct_ops *ops, int width, double *x);
 
 #pragma GCC visibility pop
 #endif

@@ -1,4 +1,4 @@
-/* fe_schur.c - assembling; letters and formulas in fe_schur.h, fe_classes.h and fe_strips.h.
+/* fe_schur.c - assembling; letters and formulas in fe_schur.h, fe_classes.h and fe_coupling.h.
  *
  * Row f of S is gathered from the classes that contain f (Gustavson's row-wise product: a marker array takes
  * the sparse sums), so rows are independent of one another and any number of threads gives the same bits.
@@ -138,22 +138,22 @@ static void accumulator_destroy(frg_context *ctx, accumulator *a)
 }
 
 /** Row `level` of S into a: sparse part, then the border; or the dense row of a border level. */
-static void whole_row(const fe_split *s, const fe_classes *m, const fe_strips *b,
+static void whole_row(const fe_split *s, const fe_classes *m, const fe_coupling *b,
                       const fe_schur *out, accumulator *a, int32_t level)
 {
-    const int64_t place = s->width > 0 ? frgi_fe_strip_place(s, level) : -1, t = s->width;
+    const int64_t place = s->width > 0 ? frgi_fe_border_place(s, level) : -1, t = s->width;
     if (place < 0) {
         gather_row(s, m, a, level);
         for (int64_t j = 0; j < t; j++) {
-            add_entry(a, level, out->border[j], b->strip[level * t + j]);
+            add_entry(a, level, out->border[j], b->coupling[level * t + j]);
         }
         return;
     }
     a->count = 0;
     for (int64_t l = 0; l < s->g->n_coef; l++) {
-        const int64_t other = frgi_fe_strip_place(s, (int32_t)l);
+        const int64_t other = frgi_fe_border_place(s, (int32_t)l);
         add_entry(a, level, (int32_t)l,
-                  other < 0 ? b->strip[l * t + place] : b->block[place * t + other]);
+                  other < 0 ? b->coupling[l * t + place] : b->block22[place * t + other]);
     }
 }
 
@@ -180,7 +180,7 @@ static double bound_row(const fe_split *s, const fe_classes *m, int64_t l)
         const int64_t c = m->level_class[k];
         length += (double)(m->of[c].end - m->of[c].start - 1);
     }
-    return length > n || (s->width > 0 && frgi_fe_strip_place(s, (int32_t)l) >= 0) ? n : length;
+    return length > n || (s->width > 0 && frgi_fe_border_place(s, (int32_t)l) >= 0) ? n : length;
 }
 
 /** Bounds of the rows' lengths, summed: bound[l] is where row l may begin. */
@@ -216,7 +216,7 @@ static frg_status poll(frg_context *ctx, int64_t done, int64_t total)
 
 /** Rows in parallel, each into its bound; then they are moved together.  A stop leaves the rows that follow. */
 static frg_status write_rows(frg_context *ctx, const fe_split *s, const fe_classes *m,
-                             const fe_strips *b, int threads, fe_schur *out)
+                             const fe_coupling *b, int threads, fe_schur *out)
 {
     accumulator *a = NULL;
     int64_t *length = NULL;
@@ -279,7 +279,7 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
 {
     const fe_split s = frgi_fe_split_factors(g);
     fe_classes m = {0};
-    fe_strips b = {0};
+    fe_coupling b = {0};
     frg_status status;
     out->n = g->n_coef;
     /* arrays of all levels a thread, as long as they do not outweigh the rows */
@@ -300,15 +300,15 @@ frg_status frgi_fe_schur_create(fe_schur *out, frg_context *ctx, const fe_rows *
         goto done;
     }
     out->n_border = s.width;
-    TRY_TO(done, frgi_fe_strips_levels(ctx, &s, &out->border));
+    TRY_TO(done, frgi_fe_border_levels(ctx, &s, &out->border));
     if (s.width > 0) {
-        TRY_TO(done, frgi_fe_strips_gather(&b, ctx, &s, false));
+        TRY_TO(done, frgi_fe_coupling_gather(&b, ctx, &s, false));
     }
     status = poll(ctx, 0, out->n);
     status = status == FRG_OK ? write_rows(ctx, &s, &m, &b, threads, out) : status;
     status = status == FRG_OK ? poll(ctx, out->n, out->n) : status;
 done:
-    DROP(ctx, &b.strip);
+    DROP(ctx, &b.coupling);
     frgi_fe_classes_destroy(&m, ctx);
     if (status != FRG_OK) {
         frgi_fe_schur_destroy(out, ctx);

@@ -9,7 +9,8 @@
  * levels all of whose rows share one coefficient contribute nothing.
  *
  * The levels of small factors (years, say) meet almost every other level, so that their rows of S are dense:
- * they form the *border*, accumulated as dense strips T wide (fe_strips.h).
+ * they form the *border*, accumulated in a dense coupling block, T wide, and a (2,2) block
+ * (fe_coupling.h).
  */
 #ifndef FRGI_FE_SCHUR_H
 #define FRGI_FE_SCHUR_H

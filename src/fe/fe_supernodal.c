@@ -9,12 +9,13 @@
  * of i, for each a_ik != 0, k < i; taking i in order makes every list ascending without a sort.
  *
  * Numeric.  Supernode s gathers what each descendant d passes on, the product of two row ranges of d (one of
- * them the rows that are columns of s), 8 x 8 tiles at a time, then factors its strips by the kernel that the
- * envelope has too.  Descendants wait in a linked list at the supernode of their next row, so that the order
- * of the sums is fixed.  Work space: one map of n, one address per row of the tallest supernode.
+ * them the rows that are columns of s), 8 x 8 tiles at a time, then factors its panels by the
+ * kernel that the envelope has too.  Descendants wait in a linked list at the supernode of their
+ * next row, so that the order of the sums is fixed.  Work space: one map of n, one address per row
+ * of the tallest supernode.
  *
  * Letters: n_s columns and m_s rows of supernode s (its columns included), row l of it is column first + l
- * for l < n_s and rows[below + l - n_s] otherwise; l is its place within the strips. */
+ * for l < n_s and rows[below + l - n_s] otherwise; l is its place within the panels. */
 #include "fe/fe_supernodal.h"
 
 #include <math.h>
@@ -160,7 +161,7 @@ static void column_counts(const tree *t, const frgi_pattern *a, const int32_t *o
 /** Doubles that n columns with m rows take, padded to whole tiles. */
 static int64_t stored(int64_t n, int64_t m)
 {
-    return TILE * ((n + STRIP - 1) / STRIP) * ((m + STRIP - 1) / STRIP);
+    return TILE * ((n + PANEL - 1) / PANEL) * ((m + PANEL - 1) / PANEL);
 }
 
 /** Is the merged supernode (n columns, m rows, z explicit zeros) worth having? */
@@ -229,15 +230,15 @@ static void measure(frgi_supernodal *t, const tree *w, int32_t *of)
     for (int64_t s = 0; s < t->count; s++) {
         const int64_t n = t->first[s + 1] - t->first[s];
         const int64_t m = n - 1 + w->counts[t->first[s + 1] - 1];
-        const int64_t blocks = (n + STRIP - 1) / STRIP, strips = (m + STRIP - 1) / STRIP;
+        const int64_t blocks = (n + PANEL - 1) / PANEL, panels = (m + PANEL - 1) / PANEL;
         t->below[s + 1] = t->below[s] + m - n;
         t->offset[s + 1] = t->offset[s] + stored(n, m);
-        t->diagonal[s + 1] = t->diagonal[s] + STRIP * blocks;
-        t->tallest = STRIP * strips > t->tallest ? STRIP * strips : t->tallest;
+        t->diagonal[s + 1] = t->diagonal[s] + PANEL * blocks;
+        t->tallest = PANEL * panels > t->tallest ? PANEL * panels : t->tallest;
         /* its own factor and what it passes on: tiles times columns */
-        const double b = (double)blocks, h = (double)(strips - blocks);
+        const double b = (double)blocks, h = (double)(panels - blocks);
         t->flops +=
-            (double)(TILE * STRIP) * (b * b * b / 6 + b * b * h / 2 + b * h * h / 2 + b + h);
+            (double)(TILE * PANEL) * (b * b * b / 6 + b * b * h / 2 + b * h * h / 2 + b + h);
         t->solve_flops += 2 * (double)stored(n, m);
         for (int32_t j = t->first[s]; j < t->first[s + 1]; j++)
             of[j] = (int32_t)s;
@@ -340,21 +341,21 @@ static int64_t rows_of(const frgi_supernodal *t, int64_t s)
     return columns_of(t, s) + t->below[s + 1] - t->below[s];
 }
 
-static frgi_strips strips_of(const frgi_supernodal *t, int64_t s, double *strips, double *inverse,
+static frgi_panels panels_of(const frgi_supernodal *t, int64_t s, double *panels, double *inverse,
                              const double *lowest)
 {
-    return (frgi_strips){
-        .values = strips + t->offset[s],
-        .blocks = (columns_of(t, s) + STRIP - 1) / STRIP,
+    return (frgi_panels){
+        .values = panels + t->offset[s],
+        .blocks = (columns_of(t, s) + PANEL - 1) / PANEL,
         .columns = columns_of(t, s),
         .inverse = inverse + t->diagonal[s],
         .floor = lowest ? lowest + t->diagonal[s] : NULL,
     };
 }
 
-static int64_t strip_count(const frgi_supernodal *t, int64_t s)
+static int64_t panel_count(const frgi_supernodal *t, int64_t s)
 {
-    return (rows_of(t, s) + STRIP - 1) / STRIP;
+    return (rows_of(t, s) + PANEL - 1) / PANEL;
 }
 
 /** map[row] = place of the row in supernode s. */
@@ -367,25 +368,25 @@ static void map_rows(const frgi_supernodal *t, const frgi_supernodal_work *w, in
         w->map[t->rows[r]] = l++;
 }
 
-/** Lays the matrix's columns of supernode s into its strips, and sets its floors. */
+/** Lays the matrix's columns of supernode s into its panels, and sets its floors. */
 static void fill(const frgi_supernodal *t, const frgi_supernodal_work *w, int64_t s)
 {
     const frgi_pattern *const a = w->pattern;
-    double *const strips = w->strips;
+    double *const panels = w->panels;
     double *const lowest = w->lowest + t->diagonal[s];
     const int64_t width = t->diagonal[s + 1] - t->diagonal[s]; /* columns, padded */
     const int64_t size = t->offset[s + 1] - t->offset[s], spare = t->offset[t->count];
-    memset(strips + t->offset[s], 0, (size_t)size * sizeof *strips);
+    memset(panels + t->offset[s], 0, (size_t)size * sizeof *panels);
     for (int32_t j = t->first[s]; j < t->first[s + 1]; j++) {
         const int32_t v = w->order[j], c = j - t->first[s];
-        const int64_t column = t->offset[s] + STRIP * (int64_t)c;
+        const int64_t column = t->offset[s] + PANEL * (int64_t)c;
         for (int64_t e = a->starts[v]; e < a->starts[v + 1]; e++) {
             const int32_t i = w->place[a->columns[e]];
             const int32_t l = w->map[i];
-            const int64_t at = column + l / STRIP * STRIP * width + l % STRIP;
-            strips[frgi_lower(i, j, at, spare)] = w->matrix[a->where ? a->where[e] : e];
+            const int64_t at = column + l / PANEL * PANEL * width + l % PANEL;
+            panels[frgi_lower(i, j, at, spare)] = w->matrix[a->where ? a->where[e] : e];
         }
-        lowest[c] = w->null_pivot * strips[column + c / STRIP * STRIP * width + c % STRIP];
+        lowest[c] = w->null_pivot * panels[column + c / PANEL * PANEL * width + c % PANEL];
     }
     for (int64_t c = columns_of(t, s); c < width; c++)
         lowest[c] = HUGE_VAL;
@@ -412,25 +413,25 @@ static frg_status subtract(const frgi_supernodal *t, const frgi_supernodal_work 
     const int64_t n = t->diagonal[d + 1] - t->diagonal[d];     /* columns of d, padded */
     const int64_t width = t->diagonal[s + 1] - t->diagonal[s]; /* of s */
     const int32_t *const rows = t->rows + t->below[d] - columns_of(t, d);
-    const double *const a = w->strips + t->offset[d];
-    double *const target = w->strips + t->offset[s];
+    const double *const a = w->panels + t->offset[d];
+    double *const target = w->panels + t->offset[s];
     for (int64_t l = from; l < end; l++) {
         const int64_t to_row = w->map[rows[l]];
-        w->address[l] = to_row / STRIP * STRIP * width + to_row % STRIP;
+        w->address[l] = to_row / PANEL * PANEL * width + to_row % PANEL;
     }
     _Alignas(64) double tile[TILE];
-    for (int64_t j = from / STRIP; STRIP * j < to; j++) {
-        for (int64_t i = j; STRIP * i < end; i++) {
-            w->ops->product(n, a + STRIP * n * i, a + STRIP * n * j, tile);
-            const int64_t c1 = STRIP * (j + 1) < to ? STRIP * (j + 1) : to;
-            const int64_t r1 = STRIP * (i + 1) < end ? STRIP * (i + 1) : end;
-            for (int64_t c = STRIP * j < from ? from : STRIP * j; c < c1; c++) {
-                double *const column = target + STRIP * (int64_t)w->map[rows[c]];
-                for (int64_t r = STRIP * i < c ? c : STRIP * i; r < r1; r++)
-                    column[w->address[r]] -= tile[STRIP * (c - STRIP * j) + r - STRIP * i];
+    for (int64_t j = from / PANEL; PANEL * j < to; j++) {
+        for (int64_t i = j; PANEL * i < end; i++) {
+            w->ops->product(n, a + PANEL * n * i, a + PANEL * n * j, tile);
+            const int64_t c1 = PANEL * (j + 1) < to ? PANEL * (j + 1) : to;
+            const int64_t r1 = PANEL * (i + 1) < end ? PANEL * (i + 1) : end;
+            for (int64_t c = PANEL * j < from ? from : PANEL * j; c < c1; c++) {
+                double *const column = target + PANEL * (int64_t)w->map[rows[c]];
+                for (int64_t r = PANEL * i < c ? c : PANEL * i; r < r1; r++)
+                    column[w->address[r]] -= tile[PANEL * (c - PANEL * j) + r - PANEL * i];
             }
         }
-        const frg_status status = look(stops, (double)(STRIP * n) * (double)(end - STRIP * j));
+        const frg_status status = look(stops, (double)(PANEL * n) * (double)(end - PANEL * j));
         if (status)
             return status;
     }
@@ -487,10 +488,10 @@ frg_status frgi_supernodal_factor(const frgi_supernodal *t, const frgi_supernoda
         fill(t, w, s);
         stops.done = s;
         frg_status status = gather(t, w, s, &stops);
-        const frgi_strips strips = strips_of(t, s, w->strips, w->inverse, w->lowest);
-        for (int64_t i = 0; i < strip_count(t, s) && !status; i++) {
-            *nulls += w->ops->factor(&strips, i);
-            status = look(&stops, (double)TILE * (double)strips.blocks * (double)strips.columns);
+        const frgi_panels panels = panels_of(t, s, w->panels, w->inverse, w->lowest);
+        for (int64_t i = 0; i < panel_count(t, s) && !status; i++) {
+            *nulls += w->ops->factor(&panels, i);
+            status = look(&stops, (double)TILE * (double)panels.blocks * (double)panels.columns);
         }
         if (status)
             return status;
@@ -509,7 +510,7 @@ static void copy_in(const frgi_supernodal *t, int64_t s, int64_t w, const double
     for (int64_t r = 0; r < m - n; r++)
         for (int64_t c = 0; c < w; c++)
             local[(n + r) * w + c] = x[rows[r] * w + c];
-    memset(local + m * w, 0, (size_t)((STRIP * strip_count(t, s) - m) * w) * sizeof *x);
+    memset(local + m * w, 0, (size_t)((PANEL * panel_count(t, s) - m) * w) * sizeof *x);
 }
 
 static void copy_out(const frgi_supernodal *t, int64_t s, int64_t w, const double *local, double *x)
@@ -522,22 +523,22 @@ static void copy_out(const frgi_supernodal *t, int64_t s, int64_t w, const doubl
             x[rows[r] * w + c] = local[(n + r) * w + c];
 }
 
-void frgi_supernodal_solve(const frgi_supernodal *t, const frgi_direct_ops *ops, double *strips,
+void frgi_supernodal_solve(const frgi_supernodal *t, const frgi_direct_ops *ops, double *panels,
                            double *inverse, int width, double *x, double *local)
 {
     static const int64_t lanes[WIDTH_COUNT] = {[WIDTH_4] = 4, [WIDTH_8] = 8};
     const int64_t w = lanes[width];
     for (int64_t s = 0; s < t->count; s++) {
-        const frgi_strips p = strips_of(t, s, strips, inverse, NULL);
+        const frgi_panels p = panels_of(t, s, panels, inverse, NULL);
         copy_in(t, s, w, x, local);
-        for (ptrdiff_t i = 0; i < strip_count(t, s); i++)
+        for (ptrdiff_t i = 0; i < panel_count(t, s); i++)
             ops->forward[width](&p, i, local);
         copy_out(t, s, w, local, x);
     }
     for (int64_t s = t->count - 1; s >= 0; s--) {
-        const frgi_strips p = strips_of(t, s, strips, inverse, NULL);
+        const frgi_panels p = panels_of(t, s, panels, inverse, NULL);
         copy_in(t, s, w, x, local);
-        for (ptrdiff_t i = strip_count(t, s) - 1; i >= 0; i--)
+        for (ptrdiff_t i = panel_count(t, s) - 1; i >= 0; i--)
             ops->backward[width](&p, i, local);
         memcpy(x + t->first[s] * w, local, (size_t)(columns_of(t, s) * w) * sizeof *x);
     }

@@ -14,9 +14,9 @@ typedef struct {
     int32_t *parent;   /* count; -1: a root */
     int64_t *below;    /* count + 1 */
     int32_t *rows;     /* below[count], ascending within a supernode */
-    int64_t *offset;   /* count + 1: its strips, in doubles */
+    int64_t *offset;   /* count + 1: its panels, in doubles */
     int64_t *diagonal; /* count + 1: its reciprocals and floors, in doubles */
-    int64_t tallest; /* rows of the tallest supernode, its columns included, rounded up to strips */
+    int64_t tallest; /* rows of the tallest supernode, its columns included, rounded up to panels */
     double flops, solve_flops;
     frgi_arena memory;
 } frgi_supernodal;
@@ -39,7 +39,7 @@ typedef struct {
     const int32_t *order, *place;
     const frgi_direct_ops *ops;
     double null_pivot;        /* pivots up to this part of the matrix's diagonal are null */
-    double *strips, *inverse; /* results */
+    double *panels, *inverse; /* results */
     double *lowest;           /* the pivots' floors: work from here on */
     int64_t *address;         /* tallest */
     int32_t *map;             /* n */
@@ -52,7 +52,7 @@ FRG_MUST_USE frg_status frgi_supernodal_factor(const frgi_supernodal *t,
                                                const frgi_supernodal_work *w, frg_context *ctx,
                                                int64_t *nulls);
 /** x: n rows, 4 or 8 wide; local: tallest rows of the same width. */
-void frgi_supernodal_solve(const frgi_supernodal *t, const frgi_direct_ops *ops, double *strips,
+void frgi_supernodal_solve(const frgi_supernodal *t, const frgi_direct_ops *ops, double *panels,
                            double *inverse, int width, double *x, double *local);
 void frgi_supernodal_close(frgi_supernodal *t, frg_context *ctx);
 

@@ -1,11 +1,11 @@
-/* fe_strips.c - see fe_strips.h.
+/* fe_coupling.c - see fe_coupling.h.
  *
  * Eliminated levels one after the other often show the same small levels (all years, say).  Such a
- * run, a *pattern*, has one t and one N, so that the second sums of the strips are -(rows of l) t'
- * / N: a row costs one addition, and the rest is done when the pattern ends.  Where patterns are
- * many, every row subtracts w t' / N_u.
+ * run, a *pattern*, has one t and one N, so that the second sums of the coupling block are -(rows
+ * of l) t' / N: a row costs one addition, and the rest is done when the pattern ends.  Where
+ * patterns are many, every row subtracts w t' / N_u.
  */
-#include "fe/fe_strips.h"
+#include "fe/fe_coupling.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,13 +13,14 @@
 enum {
     FREE_CHANGES = 2,
     BORDER_LEVELS = 256,
-    MAX_STRIP_COPIES_BYTES = 64 << 20,
+    MAX_COPIES_BYTES = 64 << 20,
     COUNTS_AHEAD = 96 /* rows whose counts are fetched: one takes no longer than an addition */
 };
 
 /* ---- which factors ------------------------------------------------------------------------------ */
 
-/** Small factors, as long as a larger one is left to be sparse, and no strip is larger than the rows. */
+/** Small factors, as long as a larger one is left to be sparse, and the coupling block takes no
+ *  more than the rows. */
 static bool in_border(const fe_rows *g, int r)
 {
     const int64_t levels = fe_remaining_levels(g, r);
@@ -48,7 +49,7 @@ fe_split frgi_fe_split_factors(const fe_rows *g)
     return s;
 }
 
-int64_t frgi_fe_strip_place(const fe_split *s, int32_t level)
+int64_t frgi_fe_border_place(const fe_split *s, int32_t level)
 {
     for (int q = 0; q < s->n_small; q++) {
         const int64_t first = fe_remaining_first(s->g, s->small[q]);
@@ -67,9 +68,7 @@ typedef struct {
     const int32_t *rows; /* of the eliminated level that set it */
     int64_t n;
     double inverse; /* sum of 1 / N_u over the eliminated levels that shared it */
-    double *
-        before; /* n_coef: sum of a strip over one small factor when the pattern was set; NULL: strips
-                       are updated row by row */
+    double *before; /* n_coef: coupling_rows when the pattern was set; NULL: updated row by row */
 } pattern;
 
 /** Do the rows of eliminated level u show the small levels of the pattern?  Weights make every
@@ -106,11 +105,11 @@ static void set_pattern(const fe_split *s, int64_t u, pattern *p)
     }
 }
 
-/** Sum of strip l over the levels of the first small factor: in the course of a pattern it grows by the
- *  rows of level l. */
-static double strip_rows(const fe_split *s, const fe_strips *b, int64_t l)
+/** Sum of row l of the coupling block over the levels of the first small factor: in the course of a
+ *  pattern it grows by the rows of level l. */
+static double coupling_rows(const fe_split *s, const fe_coupling *b, int64_t l)
 {
-    const double *row = b->strip + l * s->width;
+    const double *row = b->coupling + l * s->width;
     double sum = 0;
     for (int64_t j = 0; j < fe_remaining_levels(s->g, s->small[0]); j++) {
         sum += row[j];
@@ -118,46 +117,46 @@ static double strip_rows(const fe_split *s, const fe_strips *b, int64_t l)
     return sum;
 }
 
-/** Takes - sum_u t_u t_u' / N_u into the block and - sum_u c_u t_u' / N_u into the strips.
- *  Eliminated levels of one pattern have equal N_u, so that the latter is - (rows of the level) t'
- *  / N_u. */
-static void close_pattern(const fe_split *s, pattern *p, fe_strips *b)
+/** Takes - sum_u t_u t_u' / N_u into the (2,2) block and - sum_u c_u t_u' / N_u into the coupling
+ *  block.  Eliminated levels of one pattern have equal N_u, so that the latter is - (rows of the
+ *  level) t' / N_u. */
+static void close_pattern(const fe_split *s, pattern *p, fe_coupling *b)
 {
     const int64_t t = s->width;
     for (int64_t i = 0; i < t; i++) {
         for (int64_t j = 0; p->t[i] != 0 && j < t; j++) {
-            b->block[i * t + j] -= p->inverse * p->t[i] * p->t[j];
+            b->block22[i * t + j] -= p->inverse * p->t[i] * p->t[j];
         }
     }
     for (int64_t l = 0; p->before && p->n > 0 && l < s->g->n_coef; l++) {
-        const double rows = rint(strip_rows(s, b, l) - p->before[l]);
+        const double rows = rint(coupling_rows(s, b, l) - p->before[l]);
         if (rows == 0) {
             continue;
         }
         const double c = rows / (double)p->n;
         for (int64_t j = 0; j < t; j++) {
-            b->strip[l * t + j] -= c * p->t[j];
+            b->coupling[l * t + j] -= c * p->t[j];
         }
-        p->before[l] = strip_rows(s, b, l);
+        p->before[l] = coupling_rows(s, b, l);
     }
 }
 
 /** May the pattern change once more at eliminated level u, the changes so far at hand?  Each takes
- *  a pass over the strips, which so many rows pay for. */
+ *  a pass over the coupling block, which so many rows pay for. */
 static inline bool may_change(const fe_rows *g, int64_t first, int64_t u, int64_t changes)
 {
     return changes < FREE_CHANGES + (g->elim_start[u] - g->elim_start[first]) / g->n_coef;
 }
 
 /** One row of eliminated level u: + w where a small level meets another level, - w t_u / N_u in the
- *  strips. */
-static void border_row(const fe_split *s, const int32_t *index, double w, double share,
-                       const pattern *p, fe_strips *b)
+ *  coupling block. */
+static void add_row(const fe_split *s, const int32_t *index, double w, double share,
+                    const pattern *p, fe_coupling *b)
 {
     const int64_t t = s->width;
     for (int q = 0; q < s->n_sparse; q++) {
         const int32_t l = index[s->sparse[q]];
-        double *restrict row = b->strip + l * t;
+        double *restrict row = b->coupling + l * t;
         for (int64_t j = 0; !p->before && j < t; j++) {
             row[j] -= share * p->t[j];
         }
@@ -168,7 +167,7 @@ static void border_row(const fe_split *s, const int32_t *index, double w, double
     for (int q = 0; q < s->n_small; q++) {
         for (int k = 0; k < s->n_small; k++) {
             if (k != q) {
-                b->block[fe_small_level(s, index, q) * t + fe_small_level(s, index, k)] += w;
+                b->block22[fe_small_level(s, index, q) * t + fe_small_level(s, index, k)] += w;
             }
         }
     }
@@ -176,10 +175,10 @@ static void border_row(const fe_split *s, const int32_t *index, double w, double
 
 /** The same for all rows of an eliminated level where patterns are few and there is one small
  *  factor. */
-static inline void count_elim(const fe_split *s, int64_t u, fe_strips *b)
+static inline void count_rows(const fe_split *s, int64_t u, fe_coupling *b)
 {
     const fe_rows *g = s->g;
-    double *restrict strip = b->strip + s->small_offset[0];
+    double *restrict coupling = b->coupling + s->small_offset[0];
     const int64_t remaining = g->n_remaining, t = s->width;
     for (int q = 0; q < s->n_sparse; q++) {
         const int32_t *index = g->index + g->elim_start[u] * remaining;
@@ -188,19 +187,19 @@ static inline void count_elim(const fe_split *s, int64_t u, fe_strips *b)
                       ahead = end + COUNTS_AHEAD <= g->n ? COUNTS_AHEAD : 0;
         fe_fetch_numbers(g->index, g->elim_start[u], end, g->n_remaining);
         for (int64_t i = g->elim_start[u]; i < end; i++, index += remaining) {
-            __builtin_prefetch(strip + index[ahead * remaining + sparse] * t +
+            __builtin_prefetch(coupling + index[ahead * remaining + sparse] * t +
                                    index[ahead * remaining + small],
                                1);
-            strip[index[sparse] * t + index[small]] += 1;
+            coupling[index[sparse] * t + index[small]] += 1;
         }
     }
 }
 
-/** The eliminated levels' share of the strips and the block, which are zeros before.  few: by
+/** The share of eliminated levels first .. last-1 in both blocks, which are zeros before.  few: by
  *  patterns, of rows without weights, which are
  *  counted; false where these turn out to be many, b is of no use then. */
-static bool border_of_elims(const fe_split *s, int64_t first, int64_t last, bool few, double *t,
-                            double *before, fe_strips *b)
+static bool gather_chunk(const fe_split *s, int64_t first, int64_t last, bool few, double *t,
+                         double *before, fe_coupling *b)
 {
     const fe_rows *g = s->g;
     pattern p = {.t = t, .n = -1, .before = few ? before : NULL};
@@ -215,43 +214,44 @@ static bool border_of_elims(const fe_split *s, int64_t first, int64_t last, bool
         }
         p.inverse += g->elim_inverse[u];
         if (few && s->n_small == 1) {
-            count_elim(s, u, b);
+            count_rows(s, u, b);
             continue;
         }
         for (int64_t i = g->elim_start[u]; i < g->elim_start[u + 1]; i++) {
             const double w = g->weight ? g->weight[i] : 1;
-            border_row(s, g->index + i * g->n_remaining, w, w * g->elim_inverse[u], &p, b);
+            add_row(s, g->index + i * g->n_remaining, w, w * g->elim_inverse[u], &p, b);
         }
     }
     close_pattern(s, &p, b);
     return true;
 }
 
-/** Strips and block of all eliminated levels: a copy a chunk where copies are small, added in chunk
- *  order.  only_few: the strips are NULL where some chunk has many patterns. */
-frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_split *s, bool only_few)
+/** Both blocks, of all eliminated levels: a copy a chunk where copies are small, added in chunk
+ *  order.  only_few: they are NULL where some chunk has many patterns. */
+frg_status frgi_fe_coupling_gather(fe_coupling *out, frg_context *ctx, const fe_split *s,
+                                   bool only_few)
 {
     const fe_rows *g = s->g;
-    const int64_t t = s->width, strip = g->n_coef * t, size = strip + t * t;
+    const int64_t t = s->width, coupling = g->n_coef * t, size = coupling + t * t;
     const size_t bytes = frgi_mul((size_t)(size * g->n_chunks), sizeof(double));
-    const int64_t copies = bytes <= MAX_STRIP_COPIES_BYTES ? g->n_chunks : 1;
+    const int64_t copies = bytes <= MAX_COPIES_BYTES ? g->n_chunks : 1;
     double *sums = NULL, *pattern_work = NULL;
     bool *few = NULL, all_few = true;
     frg_status status;
-    *out = (fe_strips){0};
+    *out = (fe_coupling){0};
     TRY_TO(done, NEW(ctx, &few, copies, "border patterns"));
     TRY_TO(done, NEW0(ctx, &sums, size * copies, "border of the Schur complement"));
     TRY_TO(done, NEW0(ctx, &pattern_work, (t + g->n_coef) * copies, "border patterns"));
 #pragma omp parallel for num_threads(frg_threads(ctx)) schedule(static, 1) if (copies > 1)
     for (int64_t k = 0; k < copies; k++) {
-        fe_strips b = {sums + k * size, sums + k * size + strip};
+        fe_coupling b = {sums + k * size, sums + k * size + coupling};
         double *work = pattern_work + k * (t + g->n_coef);
         const int64_t first = copies > 1 ? g->chunk_elim[k] : 0;
         const int64_t last = copies > 1 ? g->chunk_elim[k + 1] : g->n_elim;
-        few[k] = !g->weight && border_of_elims(s, first, last, true, work, work + t, &b);
+        few[k] = !g->weight && gather_chunk(s, first, last, true, work, work + t, &b);
         if (!few[k] && !only_few) {
-            memset(b.strip, 0, (size_t)size * sizeof(double));
-            border_of_elims(s, first, last, false, work, work + t, &b);
+            memset(b.coupling, 0, (size_t)size * sizeof(double));
+            gather_chunk(s, first, last, false, work, work + t, &b);
         }
     }
     for (int64_t k = 0; k < copies; k++) {
@@ -270,10 +270,10 @@ frg_status frgi_fe_strips_gather(fe_strips *out, frg_context *ctx, const fe_spli
         for (int64_t l = 0; l < fe_remaining_levels(g, s->small[q]); l++) {
             const int64_t level = fe_remaining_first(g, s->small[q]) + l,
                           place = level + s->small_offset[q];
-            sums[strip + place * t + place] += g->level_weight[level];
+            sums[coupling + place * t + place] += g->level_weight[level];
         }
     }
-    *out = (fe_strips){sums, sums + strip};
+    *out = (fe_coupling){sums, sums + coupling};
 done:
     if (status < 0) {
         DROP(ctx, &sums);
@@ -283,7 +283,7 @@ done:
     return status;
 }
 
-frg_status frgi_fe_strips_levels(frg_context *ctx, const fe_split *s, int32_t **out)
+frg_status frgi_fe_border_levels(frg_context *ctx, const fe_split *s, int32_t **out)
 {
     int32_t *border;
     TRY(NEW(ctx, &border, s->width, "border"));

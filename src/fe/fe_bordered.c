@@ -1,22 +1,22 @@
-/* fe_border.c - see fe_border.h.
+/* fe_bordered.c - see fe_bordered.h.
  *
- * The dense part runs over pieces of F's levels: each adds its strip's share to y_F and keeps its own share of
- * (S p)_T, and the shares are added in the order of the pieces.
+ * The dense part runs over pieces of F's levels: each adds its share of S_FT p_T to y_F and keeps
+ * its own share of (S p)_T, and the shares are added in the order of the pieces.
  */
-#include "fe/fe_border.h"
+#include "fe/fe_bordered.h"
 
 #include <string.h>
 
-#include "fe/fe_strips.h"
+#include "fe/fe_coupling.h"
 
 enum { PIECE = 1024 };
 
-static int64_t count_border_pieces(const fe_border *b)
+static int64_t count_pieces(const fe_bordered *b)
 {
     return (b->lean.n_coef + PIECE - 1) / PIECE;
 }
 
-static void take_large(fe_border *b, const fe_rows *g, int large, int threads)
+static void take_large(fe_bordered *b, const fe_rows *g, int large, int threads)
 {
     const int32_t first = (int32_t)b->first;
 #pragma omp parallel for num_threads(threads) schedule(static) if (g->n_chunks > 1)
@@ -26,23 +26,23 @@ static void take_large(fe_border *b, const fe_rows *g, int large, int threads)
     memset(b->lean.index + g->n, 0, FE_ROWS_AHEAD * sizeof *b->lean.index);
 }
 
-frg_status frgi_fe_border_create(fe_border *b, frg_context *ctx, const fe_rows *g)
+frg_status frgi_fe_bordered_create(fe_bordered *b, frg_context *ctx, const fe_rows *g)
 {
     const fe_split s = frgi_fe_split_factors(g);
     if (s.n_sparse != 1 || s.n_small == 0 || g->weight) {
         return FRG_OK;
     }
-    fe_strips sums;
+    fe_coupling sums;
     frg_status status;
-    TRY_TO(failed, frgi_fe_strips_gather(&sums, ctx, &s, true));
-    if (!sums.strip) {
+    TRY_TO(failed, frgi_fe_coupling_gather(&sums, ctx, &s, true));
+    if (!sums.coupling) {
         return FRG_OK;
     }
     const int large = s.sparse[0];
     b->width = s.width;
-    b->strip = sums.strip;
-    b->block = sums.block;
-    TRY_TO(failed, frgi_fe_strips_levels(ctx, &s, &b->level));
+    b->coupling = sums.coupling;
+    b->block22 = sums.block22;
+    TRY_TO(failed, frgi_fe_border_levels(ctx, &s, &b->level));
     const fe_factor *f = &g->factor[large < g->elim_factor ? large : large + 1];
     b->lean = *g;
     b->lean.n_remaining = 1;
@@ -52,47 +52,48 @@ frg_status frgi_fe_border_create(fe_border *b, frg_context *ctx, const fe_rows *
     b->lean.index = NULL;
     b->first = f->first;
     TRY_TO(failed, NEW(ctx, &b->lean.index, g->n + FE_ROWS_AHEAD, "coefficient numbers"));
-    TRY_TO(failed, NEW(ctx, &b->sums, count_border_pieces(b) * b->width * FE_MAX_LANES, "border"));
+    TRY_TO(failed, NEW(ctx, &b->sums, count_pieces(b) * b->width * FE_MAX_LANES, "border"));
     take_large(b, g, large, frg_threads(ctx));
     return FRG_OK;
 failed:
-    frgi_fe_border_destroy(b, ctx);
+    frgi_fe_bordered_destroy(b, ctx);
     return status;
 }
 
-void frgi_fe_border_apply(const fe_border *b, const fe_coef_ops *ops, const fe_row_work *w,
-                          int threads, int lanes, bool brief, size_t size, const void *p, double *y)
+void frgi_fe_bordered_apply(const fe_bordered *b, const fe_coef_ops *ops, const fe_row_work *w,
+                            int threads, int lanes, bool brief, size_t size, const void *p,
+                            double *y)
 {
-    const int64_t t = b->width, pieces = count_border_pieces(b), n = b->lean.n_coef;
+    const int64_t t = b->width, pieces = count_pieces(b), n = b->lean.n_coef;
     const void *p_large = (const char *)p + (size_t)(b->first * lanes) * size;
     double *y_large = y + b->first * lanes;
     frgi_fe_apply(&b->lean, ops, w, threads, lanes, brief, p_large, y_large);
 #pragma omp parallel for num_threads(threads) schedule(static) if (n * t > 1 << 16)
     for (int64_t i = 0; i < pieces; i++) {
         const int64_t begin = i * PIECE, end = begin + PIECE < n ? begin + PIECE : n;
-        ops->border(begin, end, t, b->strip + b->first * t, b->level, p, p_large, y_large,
-                    b->sums + i * t * lanes);
+        ops->coupling(begin, end, t, b->coupling + b->first * t, b->level, p, p_large, y_large,
+                      b->sums + i * t * lanes);
     }
     for (int64_t i = 1; i < pieces; i++) {
         for (int64_t j = 0; j < t * lanes; j++) {
             b->sums[j] += b->sums[i * t * lanes + j];
         }
     }
-    ops->corner(t, b->block, b->level, p, b->sums, y);
+    ops->block22(t, b->block22, b->level, p, b->sums, y);
 }
 
-size_t frgi_fe_border_bytes(const fe_border *b)
+size_t frgi_fe_bordered_bytes(const fe_bordered *b)
 {
     return b->width == 0 ? 0 : (size_t)(b->lean.n * 4 + (b->first + b->lean.n_coef) * b->width * 8);
 }
 
-void frgi_fe_border_destroy(fe_border *b, frg_context *ctx)
+void frgi_fe_bordered_destroy(fe_bordered *b, frg_context *ctx)
 {
     DROP(ctx, &b->level);
-    DROP(ctx, &b->strip);
+    DROP(ctx, &b->coupling);
     DROP(ctx, &b->sums);
     if (b->width > 0) {
         DROP(ctx, &b->lean.index);
     }
-    *b = (fe_border){0};
+    *b = (fe_bordered){0};
 }
